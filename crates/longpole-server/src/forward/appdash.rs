@@ -12,15 +12,17 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tokio::time::{timeout, timeout_at};
 
-use super::lane::{Account, Queue};
-use super::{ForwardTarget, convert, http};
+use super::account::Account;
+use super::queue::Requests;
+use super::target::ForwardTarget;
+use super::{convert, http};
 use crate::limits::{FORWARD_BACKOFF_MAX, FORWARD_BACKOFF_MIN, FORWARD_TRY_MAX};
 
 /// Why everything written to a connection that ended early is counted.
 const IN_DOUBT: &str = "the connection broke, so it is not known whether they arrived";
 
 /// Serves the queue until it is closed and empty.
-pub(super) async fn run(mut queue: Queue, target: &ForwardTarget, account: &Arc<Account>) {
+pub(super) async fn run(mut queue: Requests, target: &ForwardTarget, account: &Arc<Account>) {
     let mut line = Line { target, account, stream: None, written: 0 };
     while let Some(waiting) = queue.recv().await {
         let parcel = waiting.parcel.clone();

@@ -3,8 +3,7 @@
 use longpole_model::{Loss, Span, SpanBatch};
 use longpole_wire::{Limits, otlp, zipkin};
 
-use super::Parcel;
-use crate::receive::{Encoding, inflate};
+use crate::otlp_request::{Encoding, Parcel, inflate};
 
 /// The spans of a request.
 pub(super) fn spans(parcel: &Parcel) -> Result<Vec<Span>, String> {

@@ -11,12 +11,15 @@ use std::sync::Arc;
 use longpole_model::{Loss, Span};
 use longpole_store::outside;
 
-use super::lane::{Account, Queue};
-use super::{ForwardTarget, Parcel, convert};
+use super::account::Account;
+use super::convert;
+use super::queue::Requests;
+use super::target::ForwardTarget;
 use crate::limits::FORWARD_HELD_BYTES_MAX;
+use crate::otlp_request::Parcel;
 
 /// One request a line.
-pub(super) async fn run_otlp(mut queue: Queue, target: &ForwardTarget, account: &Arc<Account>) {
+pub(super) async fn run_otlp(mut queue: Requests, target: &ForwardTarget, account: &Arc<Account>) {
     let path = target.url.clone();
     let mut lines = convert::beside(move || Lines::create(&path)).await;
     while let Some(waiting) = queue.recv().await {
@@ -85,7 +88,7 @@ impl Lines {
 
 /// The format has its number of spans in front and the tree as its shape, so it is written when all of them are known. Until
 /// then the requests are held as they came, which is a fifth of what their spans take.
-pub(super) async fn run_appdash(mut queue: Queue, target: &ForwardTarget, account: &Arc<Account>) {
+pub(super) async fn run_appdash(mut queue: Requests, target: &ForwardTarget, account: &Arc<Account>) {
     let path = target.url.clone();
     let file = convert::beside(move || create(&path)).await;
     let (mut held, mut held_bytes) = (Vec::new(), 0);

@@ -20,18 +20,20 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use longpole_wire::http_date;
 use longpole_wire::otlp::{Rejected, decode_response, decode_retry_delay};
+use percent_encoding::percent_decode_str;
 use tokio::sync::OnceCell;
 use tokio::task::JoinSet;
 use tokio::time::{timeout, timeout_at};
 
-use super::lane::{Account, Queue, Waiting};
-use super::{CameBy, ForwardProtocol, ForwardTarget, Parcel, convert, tls};
+use super::account::Account;
+use super::queue::{Requests, Waiting};
+use super::target::{ForwardProtocol, ForwardTarget};
+use super::{convert, tls};
 use crate::limits::{
     FORWARD_ANSWER_BYTES_MAX, FORWARD_BACKOFF_MAX, FORWARD_BACKOFF_MIN, FORWARD_IN_FLIGHT_MAX, FORWARD_TRY_MAX, RETRY_AFTER_MAX,
 };
-use crate::receive::{
-    Compression, Encoding, GRPC, GRPC_ENCODING, GRPC_MESSAGE, GRPC_PREFIX_BYTES, GRPC_STATUS, Signal, grpc_frame, grpc_path_of,
-};
+use crate::otlp_request::grpc::{self, GRPC, GRPC_ENCODING, GRPC_MESSAGE, GRPC_STATUS};
+use crate::otlp_request::{CameBy, Compression, Encoding, Parcel, Signal};
 
 type HttpClient = Client<HttpsConnector<HttpConnector>, Full<Bytes>>;
 
@@ -43,7 +45,7 @@ const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const GRPC_PORT: u16 = 4317;
 
 /// Serves the queue until it is closed and empty.
-pub(super) async fn run(mut queue: Queue, target: ForwardTarget, account: Arc<Account>) {
+pub(super) async fn run(mut queue: Requests, target: ForwardTarget, account: Arc<Account>) {
     let parts = Parts::new(&target);
     let endpoint = Arc::new(Endpoint { target, parts, clients: [const { OnceCell::const_new() }; 2], account });
     let mut in_flight = JoinSet::new();
@@ -87,7 +89,7 @@ impl Parts {
             let uri = Uri::builder().scheme(scheme).authority(authority.clone()).path_and_query(path).build();
             uri.map_err(|error| format!("the endpoint is not a url: {error}"))
         };
-        let grpc = at(grpc_path_of(target.signal))?;
+        let grpc = at(grpc::path_of(target.signal))?;
         let http = if target.protocol == ForwardProtocol::Grpc { at(http_path_of(target.signal))? } else { http };
         let mut headers = HeaderMap::new();
         for (name, value) in &target.headers {
@@ -264,7 +266,7 @@ impl Endpoint {
                     (false, Encoding::Json) => JSON,
                 },
                 compression: parcel.compression,
-                body: if grpc { grpc_frame(&body, compressed) } else { body },
+                body: if grpc { grpc::frame(&body, compressed) } else { body },
             }
         };
         let grpc = match self.target.protocol {
@@ -281,7 +283,7 @@ impl Endpoint {
                     is_guess: false,
                     content_type: GRPC,
                     compression: Compression::Identity,
-                    body: grpc_frame(&body, false),
+                    body: grpc::frame(&body, false),
                 })
             }
             // JSON of another signal has no form in gRPC that we could give it. As HTTP it goes to where the program itself would
@@ -356,14 +358,14 @@ fn grpc_outcome(outcome: &HeaderMap, body: &[u8]) -> Attempt {
     let Some(code) = text(&GRPC_STATUS).and_then(|code| code.parse::<i32>().ok()) else {
         return Attempt::again("answer without a grpc status");
     };
-    let message = text(&GRPC_MESSAGE).map(|message| percent_decoded(&message)).unwrap_or_default();
+    let message = text(&GRPC_MESSAGE).map(|message| percent_decode_str(&message).decode_utf8_lossy().into_owned()).unwrap_or_default();
     let reason = format!("grpc status {code} {message}").trim_end().to_owned();
     let delay = text(&GRPC_DETAILS).and_then(|details| decode_retry_delay(&details));
     // A delay of zero says that there shall be one and not how long: then it is ours.
     let again = |reason| Attempt::Again { after: delay.filter(|delay| !delay.is_zero()), reason, why: Why::Busy };
     match code {
         // We asked for no compression, so the message is what follows its prefix.
-        OK => Attempt::Delivered(body.get(GRPC_PREFIX_BYTES..).and_then(|message| decode_response(message, Encoding::Protobuf))),
+        OK => Attempt::Delivered(body.get(grpc::PREFIX_BYTES..).and_then(|message| decode_response(message, Encoding::Protobuf))),
         RESOURCE_EXHAUSTED if delay.is_some() => again(reason),
         code if RETRYABLE.contains(&code) => again(reason),
         _ => Attempt::Refused(reason),
@@ -371,11 +373,6 @@ fn grpc_outcome(outcome: &HeaderMap, body: &[u8]) -> Attempt {
 }
 
 const GRPC_DETAILS: HeaderName = HeaderName::from_static("grpc-status-details-bin");
-
-/// A text without its `%20`, as in `grpc-message`. What is no escape stays as it is.
-pub(super) fn percent_decoded(text: &str) -> String {
-    percent_encoding::percent_decode_str(text).decode_utf8_lossy().into_owned()
-}
 
 /// `Retry-After`, in seconds or as a date. A date is compared with the endpoint's own `Date`, so that its clock need not be ours.
 /// A delay of zero, or one that is over, says that there shall be one and not how long: then it is ours.

@@ -1,4 +1,4 @@
-//! Where spans are to go as well, as people type it: what Pulumi's two flags take, and relative paths besides.
+//! Where copies of spans go, and how people type it: what Pulumi's two flags take, and relative paths besides.
 //!
 //! | flag | value | target |
 //! |---|---|---|
@@ -9,12 +9,97 @@
 //! | | `tcp://host:port` | an AppDash collector |
 //! | | `http://host:9411/api/v1/spans`, `https://…` | Zipkin; v1 where the path says so, else v2 |
 
+use std::fmt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use http::Uri;
+use percent_encoding::percent_decode_str;
 
-use super::http::percent_decoded;
-use super::{ForwardProtocol, ForwardTarget};
+use crate::limits::FORWARD_TIMEOUT;
+use crate::otlp_request::Signal;
+
+/// How a target is spoken to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ForwardProtocol {
+    /// OTLP, `grpc`.
+    Grpc,
+    /// OTLP, `http/protobuf` and `http/json`: a request goes on in the encoding in which it came, and such an endpoint
+    /// reads both.
+    Http,
+    /// OTLP in the protocol in which the request came, as the program would have sent it; gRPC at port 4317, which is
+    /// gRPC's own. What came in no protocol of OTLP goes as HTTP elsewhere.
+    AsReceived,
+    /// Zipkin over HTTP: v1 JSON where the path says `api/v1/spans`, else v2 JSON.
+    Zipkin,
+    /// AppDash over TCP.
+    AppDash,
+    /// A file of OTLP JSON, one request a line.
+    OtlpFile,
+    /// An AppDash file, as `pulumi --tracing file:` writes it: at the end.
+    AppDashFile,
+}
+
+/// A target, for one signal.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ForwardTarget {
+    /// What it gets.
+    pub signal: Signal,
+    /// For HTTP the whole URL, `https://collector:4318/v1/traces`; for gRPC scheme and authority, a path is ignored; for
+    /// AppDash `tcp://host:port`; for files the path.
+    pub url: String,
+    /// How it is spoken to.
+    pub protocol: ForwardProtocol,
+    /// Headers to add, values as they are sent (`OTEL_EXPORTER_OTLP_HEADERS` is percent-encoded; this is not).
+    pub headers: Vec<(String, String)>,
+    /// How long one attempt may take (`OTEL_EXPORTER_OTLP_TIMEOUT`; 10 s where not set).
+    pub timeout: Duration,
+    /// For `https`.
+    pub tls: ForwardTls,
+}
+
+impl ForwardTarget {
+    /// A target for spans, without headers and certificates.
+    pub fn traces(protocol: ForwardProtocol, url: impl Into<String>) -> Self {
+        ForwardTarget {
+            signal: Signal::Traces,
+            url: url.into(),
+            protocol,
+            headers: Vec::new(),
+            timeout: FORWARD_TIMEOUT,
+            tls: ForwardTls::default(),
+        }
+    }
+}
+
+/// What the user said about certificates; all PEM.
+#[derive(Clone, PartialEq, Eq, Default)]
+pub struct ForwardTls {
+    /// `OTEL_EXPORTER_OTLP_CERTIFICATE`: who may have signed the endpoint's certificate. Without it, whom the system trusts.
+    pub certificate: Option<Vec<u8>>,
+    /// `OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE`.
+    pub client_certificate: Option<Vec<u8>>,
+    /// `OTEL_EXPORTER_OTLP_CLIENT_KEY`.
+    pub client_key: Option<Vec<u8>>,
+}
+
+// Headers hold keys of APIs and the TLS part a private key: neither is ever printed.
+impl fmt::Debug for ForwardTarget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<_> = self.headers.iter().map(|(name, _)| name).collect();
+        f.debug_struct("ForwardTarget")
+            .field("signal", &self.signal)
+            .field("protocol", &self.protocol)
+            .field("header_names", &names)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for ForwardTls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ForwardTls").finish_non_exhaustive()
+    }
+}
 
 /// Why a text is no target; it completes "--otel-traces URL: …".
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -72,7 +157,7 @@ pub fn otel_traces(text: &str, folders: Folders<'_>) -> Result<ForwardTarget, Ta
     };
     let headers = query.split('&').filter(|pair| !pair.is_empty()).map(|pair| {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-        let plain = |text: &str| percent_decoded(&text.replace('+', " "));
+        let plain = |text: &str| percent_decode_str(&text.replace('+', " ")).decode_utf8_lossy().into_owned();
         (plain(name), plain(value))
     });
     Ok(ForwardTarget { headers: headers.collect(), ..ForwardTarget::traces(protocol, url) })
@@ -137,7 +222,7 @@ fn path(rest: &str, folders: Folders<'_>, example: &'static str) -> Result<Strin
     let wrong = |reason| TargetError::Path { reason, example };
     let rest = rest.strip_prefix("//").unwrap_or(rest);
     let rest = rest.strip_prefix("localhost/").map_or(rest.to_owned(), |path| format!("/{path}"));
-    let decoded = percent_decoded(&rest);
+    let decoded = percent_decode_str(&rest).decode_utf8_lossy().into_owned();
     let path: PathBuf = match decoded.strip_prefix("~/") {
         Some(below_home) => folders.home.ok_or_else(|| wrong("the home directory is not known"))?.join(below_home),
         None => folders.current.join(&decoded),

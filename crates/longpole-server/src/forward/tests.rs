@@ -5,6 +5,7 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use longpole_model::{Loss, LossKind, ResourceEvent, SpanEvent, SpanId, TraceId};
 use opentelemetry_proto::tonic::collector::trace::v1::trace_service_client::TraceServiceClient;
@@ -15,6 +16,7 @@ use prost::Message;
 use tonic::codec::CompressionEncoding;
 
 use super::*;
+use crate::otlp_request::{Encoding, Signal};
 use crate::receive::{Keep, KeepError, Receiver, ReceiverHandle, ReceiverOptions};
 
 const SOON: Duration = Duration::from_secs(60);

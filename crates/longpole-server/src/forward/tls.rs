@@ -7,7 +7,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, RootCertStore};
 
-use super::ForwardTls;
+use super::target::ForwardTls;
 
 /// Where Linux distributions keep the certificates that the system trusts, in one file: Debian and Alpine, Fedora, SUSE,
 /// and what all others link to.

@@ -15,10 +15,12 @@ use tokio::net::TcpStream;
 use tokio::task::yield_now;
 use tokio::time::{Instant, sleep_until};
 
-use super::connections::Connection;
-use super::intake::{Content, Job, take_credentials};
-use super::{Compression, Door};
+use super::connection::Connection;
+use super::credentials::take_credentials;
+use super::door::Door;
+use super::job::{Content, Job};
 use crate::limits::{APPDASH_READ_BYTES, CONVERTED_SPANS_MAX, HEAD_TIME_MAX};
+use crate::otlp_request::Compression;
 
 /// Reads one connection to its end, or until it is asked to end. Spans that are not complete then are kept as unfinished.
 ///

@@ -14,7 +14,7 @@ use hyper::body::{Body, Incoming};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, sleep_until, timeout_at};
 
-use super::connections::Connection;
+use super::connection::Connection;
 use crate::limits::{
     BODIES_IN_MEMORY_BYTES_MAX, BODY_PROGRESS_BYTES, BODY_STALL_MAX, BODY_WAIT_MAX, REFUSED_BODY_BYTES_MAX, STALL_IN_NEED_MAX,
 };

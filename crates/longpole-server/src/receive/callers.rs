@@ -8,10 +8,11 @@ use http::uri::Authority;
 use http::{HeaderMap, Request, Response, StatusCode, Uri};
 use hyper::body::Incoming;
 
-use super::connections::AnswerBody;
+use super::answer::AnswerBody;
 use super::otlp_grpc;
-use super::otlp_http::{self, code};
+use super::otlp_http;
 use crate::guard::is_loopback;
+use crate::otlp_request::grpc::code;
 
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 

@@ -14,33 +14,42 @@
 //! the accepting of connections. It works in the order of arrival.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
-use std::sync::Arc;
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
-use longpole_model::{Loss, LossKind, ResourceEvent, Span, SpanEvent, SpanId, TraceId};
-pub use longpole_wire::otlp::{Encoding, Signal};
-use longpole_wire::redact::Redactor;
+use longpole_model::{Loss, LossKind, Span};
+use longpole_recording::loss_counters::LossBook;
 use longpole_wire::{Limits, otlp};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+use tokio::sync::{Semaphore, oneshot};
 
-use crate::forward::{ForwardTarget, Forwarder, Parcel};
+use self::accept::Listeners;
+use self::body::Bodies;
+use self::door::Door;
+use self::job::Intake;
+use self::senders::Judge;
+use crate::forward::{ForwardTarget, Forwarder};
 use crate::limits::{EVENT_STREAMS_MAX, GOODBYE_MAX};
-use crate::loss_book::LossBook;
-pub use crate::peer::{AskOwner, SocketOwner};
+use crate::otlp_request::Parcel;
 use crate::peer::{CommandProcess, PeerFinder};
 
+mod accept;
+mod answer;
 mod appdash;
 mod body;
 mod callers;
+mod connection;
 mod connections;
+mod credentials;
+mod door;
 mod heads;
-mod intake;
+mod job;
+mod keep;
+mod keeper;
 mod otlp_grpc;
 mod otlp_http;
-mod pulumi_events;
+mod pulumi;
+mod routes;
 mod senders;
 mod strangers;
 #[cfg(test)]
@@ -48,77 +57,10 @@ mod tests;
 mod watched_io;
 mod zipkin;
 
-use body::Bodies;
-use connections::{Connection, Keeping, Listeners};
-pub(crate) use intake::inflate;
-use intake::{Content, Intake, Job, UNPROVEN, Verdict};
-use senders::Judge;
-pub use senders::Senders;
-
-pub(crate) use otlp_grpc::{
-    GRPC, GRPC_ENCODING, GRPC_MESSAGE, GRPC_STATUS, PREFIX_BYTES as GRPC_PREFIX_BYTES, frame as grpc_frame, path_of as grpc_path_of,
-};
-
-/// Keeps what was received. Called from one thread of the receiver, in the order of arrival; may block.
-pub trait Keep: Send + 'static {
-    /// Keeps one request of spans, decompressed and known to decode. After `Ok` it is acknowledged, so it must survive the
-    /// end of this process. `peer_pid` is the process at the other end of the connection, where it is known: it is the process
-    /// of spans whose resource does not say one, and of the others it tells whether that process sent them itself.
-    ///
-    /// Spans that came in another format (Zipkin, AppDash) are given as a request in protobuf; the name of their scope says
-    /// which it was.
-    fn traces(&mut self, bytes: &[u8], encoding: Encoding, peer_pid: Option<u32>) -> Result<(), KeepError>;
-
-    /// Keeps one event of Pulumi's engine, reduced to identity: no input, output or secret is in it. Its time is when it came.
-    fn resource_event(&mut self, event: ResourceEvent) -> Result<(), KeepError>;
-
-    /// Keeps that a process takes connections at an address that a span calls.
-    fn listens(&mut self, pid: u32, address: SocketAddr) -> Result<(), KeepError>;
-
-    /// Keeps a log record that names a span: an event of it, which may come before the span itself or without it.
-    fn log_event(&mut self, trace_id: TraceId, span_id: SpanId, event: SpanEvent) -> Result<(), KeepError>;
-}
-
-/// Why a request could not be kept, as a lower-case fragment.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum KeepError {
-    /// A later attempt may succeed (a full disk, say): the client should try again.
-    #[error("{0}")]
-    ForNow(String),
-    /// No later attempt succeeds (the recording has reached its limit): the client should drop it.
-    #[error("{0}")]
-    ForGood(String),
-}
-
-/// How a body is compressed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Compression {
-    Identity,
-    Gzip,
-    /// Zlib, as HTTP and gRPC mean by "deflate".
-    Deflate,
-}
-
-impl Compression {
-    /// The value of `Content-Encoding` or `grpc-encoding`; `None` where it is not one of ours.
-    fn from_header(value: &str) -> Option<Self> {
-        match value.trim().to_ascii_lowercase().as_str() {
-            "" | "identity" => Some(Compression::Identity),
-            "gzip" | "x-gzip" => Some(Compression::Gzip),
-            "deflate" => Some(Compression::Deflate),
-            _ => None,
-        }
-    }
-
-    /// Its name in either header, `None` where the header is left out.
-    pub(crate) fn name(self) -> Option<&'static str> {
-        match self {
-            Compression::Identity => None,
-            Compression::Gzip => Some("gzip"),
-            Compression::Deflate => Some("deflate"),
-        }
-    }
-}
+pub use self::keep::{Keep, KeepError};
+pub use self::senders::Senders;
+pub use crate::otlp_request::{Encoding, Signal};
+pub use crate::peer::{AskOwner, SocketOwner};
 
 /// What a receiver needs beside the place to keep.
 #[derive(Debug, Default)]
@@ -164,7 +106,7 @@ impl Receiver {
         thread::Builder::new().name("longpole-keep".to_owned()).spawn({
             let (book, forwarder) = (Arc::clone(&book), Arc::clone(&forwarder));
             move || {
-                intake::keep_all(queue, keep, finder, (options.limits, options.keep_credentials, run), &book, &forwarder);
+                keeper::keep_all(queue, keep, finder, (options.limits, options.keep_credentials, run), &book, &forwarder);
                 // Nobody listens if the receiver did not want to wait.
                 let _ = kept_all.send(());
             }
@@ -256,19 +198,6 @@ impl ReceiverHandle {
     }
 }
 
-/// What every request needs.
-#[derive(Debug)]
-pub(crate) struct Door {
-    intake: Intake,
-    bodies: Bodies,
-    judge: Judge,
-    /// Places for event streams.
-    event_streams: Semaphore,
-    limits: Limits,
-    keep_credentials: bool,
-    book: Arc<LossBook>,
-}
-
 async fn serve(
     listeners: [TcpListener; 2],
     door: Door,
@@ -280,7 +209,7 @@ async fn serve(
     let door = Arc::new(door);
     let [http, appdash] = listeners.map(tokio::net::TcpListener::from_std);
     let deadline = match (http, appdash) {
-        (Ok(http), Ok(appdash)) => connections::serve(Listeners { http, appdash }, Arc::clone(&door), finished).await,
+        (Ok(http), Ok(appdash)) => accept::serve(Listeners { http, appdash }, Arc::clone(&door), finished).await,
         (Err(error), _) | (_, Err(error)) => {
             book.add(LossKind::RequestsRefused, 1, format!("cannot serve the port: {error}"));
             return;
@@ -294,39 +223,4 @@ async fn serve(
         book.add(LossKind::DrainTimedOut, 1, "the recording could not be written in time; requests that were not answered are missing");
     }
     forwarder.finish(deadline).await;
-}
-
-impl Door {
-    /// Takes credentials out of spans, unless they are to be kept.
-    fn redactor(&self) -> Option<Redactor> {
-        (!self.keep_credentials).then(Redactor::default)
-    }
-
-    /// Has a request kept, and counts what is refused. Every protocol that answers comes through here.
-    async fn take(&self, content: Content, compression: Compression, body: Bytes, connection: &Arc<Connection>) -> Verdict {
-        let _keeping = Keeping::of(connection);
-        let verdict = self.intake.take(Job { content, compression, body, connection: Arc::clone(connection), _memory: None }).await;
-        match &verdict {
-            Verdict::Kept { .. } => {}
-            Verdict::Undecodable(reason) | Verdict::TooLarge(reason) | Verdict::Unproven(reason) => self.refused_of(connection, reason),
-            Verdict::NotKept(reason) => self.refused(&format!("{reason}; the client was told to try again")),
-            Verdict::NeverKept(reason) => self.refused(reason),
-        }
-        verdict
-    }
-
-    /// Room for so many bytes in the memory that all bodies share, where there is some.
-    fn memory_of(&self, bytes: usize) -> Option<OwnedSemaphorePermit> {
-        self.bodies.room_now(bytes)
-    }
-
-    /// Counts a request of this connection as refused. Of who is gone nothing is known, so nothing that it sent stands in the recording, not
-    /// even in the words of an error: whatever is wrong with it, it is one of those.
-    fn refused_of(&self, connection: &Connection, reason: &str) {
-        self.refused(if connection.sender_is_gone() { UNPROVEN } else { reason });
-    }
-
-    fn refused(&self, reason: &str) {
-        self.book.add(LossKind::RequestsRefused, 1, reason);
-    }
 }

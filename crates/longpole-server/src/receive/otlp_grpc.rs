@@ -20,48 +20,23 @@
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::Bytes;
 use http::header::{ALLOW, CONTENT_TYPE, HeaderValue};
 use http::{HeaderMap, HeaderName, Method, Request, Response, StatusCode, Version};
 use http_body_util::{BodyExt, Empty, Full};
 use hyper::body::Incoming;
 use longpole_wire::otlp::{PartialSuccess, encode_response};
+use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 
+use super::answer::AnswerBody;
 use super::body::{self, BodyError};
-use super::connections::{AnswerBody, Connection};
-use super::intake::{Content, Verdict};
-use super::otlp_http::code;
-use super::{Compression, Door, Encoding, Signal};
-use crate::forward::CameBy;
+use super::connection::Connection;
+use super::door::Door;
+use super::job::{Content, Verdict};
+use crate::otlp_request::grpc::{GRPC, GRPC_ENCODING, GRPC_MESSAGE, GRPC_STATUS, PREFIX_BYTES, code, frame, path_of};
+use crate::otlp_request::{CameBy, Compression, Encoding, Signal};
 
-pub(crate) const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
-pub(crate) const GRPC_MESSAGE: HeaderName = HeaderName::from_static("grpc-message");
-pub(crate) const GRPC_ENCODING: HeaderName = HeaderName::from_static("grpc-encoding");
 const GRPC_ACCEPT_ENCODING: HeaderName = HeaderName::from_static("grpc-accept-encoding");
-pub(crate) const GRPC: HeaderValue = HeaderValue::from_static("application/grpc");
-
-/// Flag and length before a message.
-pub(crate) const PREFIX_BYTES: usize = 5;
-
-/// Paths of the four services, also used when a request is handed on.
-pub(crate) fn path_of(signal: Signal) -> &'static str {
-    match signal {
-        Signal::Traces => "/opentelemetry.proto.collector.trace.v1.TraceService/Export",
-        Signal::Metrics => "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export",
-        Signal::Logs => "/opentelemetry.proto.collector.logs.v1.LogsService/Export",
-        Signal::Profiles => "/opentelemetry.proto.collector.profiles.v1development.ProfilesService/Export",
-    }
-}
-
-/// A gRPC message: the prefix and the bytes.
-pub(crate) fn frame(message: &[u8], compressed: bool) -> Bytes {
-    let mut framed = BytesMut::with_capacity(PREFIX_BYTES + message.len());
-    framed.put_u8(u8::from(compressed));
-    // Messages are bounded far below 4 GiB.
-    framed.put_u32(message.len() as u32);
-    framed.put_slice(message);
-    framed.freeze()
-}
 
 /// Whether this is a gRPC request, by its content type.
 pub(super) fn is_grpc(request: &Request<Incoming>) -> bool {
@@ -109,7 +84,8 @@ pub(super) fn respond(outcome: Result<Vec<u8>, Refusal>) -> Response<AnswerBody>
             response
         }
         Err(refusal) => {
-            let message = HeaderValue::from_str(&percent_encoded(&refusal.message)).unwrap_or(HeaderValue::from_static(""));
+            let message = HeaderValue::from_str(&utf8_percent_encode(&refusal.message, GRPC_MESSAGE_ESCAPES).to_string())
+                .unwrap_or(HeaderValue::from_static(""));
             bare(
                 StatusCode::OK,
                 HeaderMap::from_iter([
@@ -213,14 +189,5 @@ fn unframe(body: &Bytes) -> Result<(bool, Bytes), Refusal> {
     Ok((flag == 1, body.slice(PREFIX_BYTES..)))
 }
 
-/// `grpc-message` is percent-encoded UTF-8.
-fn percent_encoded(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        match byte {
-            b' '..=b'~' if byte != b'%' => out.push(char::from(byte)),
-            _ => out.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    out
-}
+/// What `grpc-message` escapes: `%`, and all but printable ASCII.
+const GRPC_MESSAGE_ESCAPES: &AsciiSet = &CONTROLS.add(b'%');

@@ -21,23 +21,14 @@ use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use longpole_wire::otlp::{PartialSuccess, encode_response, encode_status};
 
+use super::answer::AnswerBody;
 use super::body::{self, BodyError};
-use super::connections::{AnswerBody, Connection};
-use super::intake::{Content, Verdict};
-use super::{Compression, Door, Encoding, Signal, zipkin};
-use crate::forward::CameBy;
-
-/// Codes of `google.rpc.Status`, which are gRPC's.
-pub(super) mod code {
-    pub(in crate::receive) const INVALID_ARGUMENT: i32 = 3;
-    pub(in crate::receive) const DEADLINE_EXCEEDED: i32 = 4;
-    pub(in crate::receive) const NOT_FOUND: i32 = 5;
-    pub(in crate::receive) const PERMISSION_DENIED: i32 = 7;
-    pub(in crate::receive) const RESOURCE_EXHAUSTED: i32 = 8;
-    pub(in crate::receive) const UNIMPLEMENTED: i32 = 12;
-    pub(in crate::receive) const INTERNAL: i32 = 13;
-    pub(in crate::receive) const UNAVAILABLE: i32 = 14;
-}
+use super::connection::Connection;
+use super::door::Door;
+use super::job::{Content, Verdict};
+use super::zipkin;
+use crate::otlp_request::grpc::code;
+use crate::otlp_request::{CameBy, Compression, Encoding, Signal};
 
 /// Seconds after which a client may come again.
 const RETRY_AFTER_SECS: HeaderValue = HeaderValue::from_static("1");

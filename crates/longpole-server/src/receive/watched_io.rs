@@ -19,7 +19,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use super::connections::Connection;
+use super::connection::Connection;
 use super::heads::Heads;
 use crate::limits::HEAD_TIME_MAX;
 

@@ -21,10 +21,12 @@ use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 
+use super::answer::AnswerBody;
 use super::body::{self, BodyError};
-use super::connections::{AnswerBody, Connection};
-use super::intake::{Content, Verdict};
-use super::{Compression, Door};
+use super::connection::Connection;
+use super::door::Door;
+use super::job::{Content, Verdict};
+use crate::otlp_request::Compression;
 
 /// Where Zipkin's clients post to.
 pub(super) const PATHS: [&str; 2] = ["/api/v2/spans", "/api/v1/spans"];

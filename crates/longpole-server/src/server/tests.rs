@@ -49,7 +49,7 @@ fn write(store: &Store) -> RecordingName {
     let recording = recording();
     let writer = store.create(&recording.run).unwrap();
     let report = longpole_analysis::Report::new(recording);
-    let answer = crate::view::AnswerView::new(&report).map(|answer| serde_json::to_string(&answer).unwrap());
+    let answer = longpole_recording::view::AnswerView::new(&report).map(|answer| serde_json::to_string(&answer).unwrap());
     writer.write_segments(report.recording(), &SummaryRow::of_recording(report.recording(), answer)).unwrap();
     writer.name()
 }
@@ -267,13 +267,13 @@ fn a_log_that_ended_well_and_one_that_was_cut_give_the_same_spans() {
     let end = Timestamp(recording().run.start.unix_nanos() + 100_000_000);
     sink.observe(Observation::RunEnded { end, exit: Exit::Code(3), cpu_nanos: Some(7) }).unwrap();
     sink.flush().unwrap();
-    let own = crate::seal::seal_own(&writer, Default::default(), &|| false).unwrap().report;
+    let own = longpole_recording::seal::seal_own(&writer, Default::default(), &|| false).unwrap().report;
     let killed = log(&store).name();
-    let found = crate::seal::load(&store, killed, &|| false).unwrap();
+    let found = longpole_recording::seal::load(&store, killed, &|| false).unwrap();
     assert_eq!(own.recording().spans, found.recording().spans);
     assert_eq!((own.recording().run.exit, found.recording().run.exit), (Some(Exit::Code(3)), None));
     // Sealed once, read ever after.
-    let again = crate::seal::load(&store, writer.name(), &|| panic!("nothing to interrupt")).unwrap();
+    let again = longpole_recording::seal::load(&store, writer.name(), &|| panic!("nothing to interrupt")).unwrap();
     assert_eq!(again.recording().spans, own.recording().spans);
 }
 
@@ -282,9 +282,9 @@ fn sealing_that_is_interrupted_can_be_begun_again() {
     let directory = Directory::new();
     let store = Store::open(&directory.0).unwrap();
     let name = log(&store).name();
-    let error = crate::seal::load(&store, name, &|| true).unwrap_err();
+    let error = longpole_recording::seal::load(&store, name, &|| true).unwrap_err();
     assert_eq!(error.to_string(), "interrupted; what was recorded stays, and `longpole show r1` goes on from there");
-    assert_eq!(crate::seal::load(&store, name, &|| false).unwrap().recording().spans.len(), 2);
+    assert_eq!(longpole_recording::seal::load(&store, name, &|| false).unwrap().recording().spans.len(), 2);
 }
 
 #[test]

@@ -3,168 +3,35 @@
 
 use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
-use std::io::{Read, Write};
 use std::net::SocketAddr;
-use std::sync::mpsc::{Receiver, Sender};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+use std::sync::mpsc::Receiver;
 use std::time::Instant;
 
 use bytes::Bytes;
-use flate2::Compression as Level;
-use flate2::read::{MultiGzDecoder, ZlibDecoder};
-use flate2::write::{GzEncoder, ZlibEncoder};
-use longpole_analysis::callees::{self, Called};
-use longpole_model::sink::{EventRef, ValueRef};
-use longpole_model::{
-    AttributeValue, Loss, LossKind, Resource, ResourceEvent, Scope, Span, SpanBatch, SpanId, SpanRef, SpanSink, Timestamp, TraceId,
-};
+use longpole_model::{AttributeValue, LossKind, Resource, ResourceEvent, Span, SpanBatch, SpanSink, Timestamp};
+use longpole_recording::loss_counters::LossBook;
 use longpole_store::Secret;
-use longpole_wire::otlp::logs::LogSink;
 use longpole_wire::redact::Redactor;
 use longpole_wire::{DecodeError, Limits, otlp, pulumi_event, pulumi_payload, zipkin};
-use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
-use super::connections::{Claim, Connection};
-use super::senders::says_run;
-use super::{Compression, Encoding, Keep, KeepError, Signal};
-use crate::forward::twins::{self, Twins};
-use crate::forward::{CameBy, Forwarder, Parcel};
-use crate::limits::{CALLED_PER_REQUEST_MAX, CLAIMS_MAX, CONVERTED_SPANS_MAX, INFLATED_BYTES_MAX};
+use self::check::Check;
+use self::convert::Convert;
+use self::logs::{Events, NO_SPAN, Unkept};
+use super::connection::Claim;
+use super::credentials::take_credentials;
+use super::job::{Content, Handed, Job, Verdict};
+use super::keep::{Keep, KeepError};
+use super::pulumi::span_dedup::Twins;
+use crate::forward::Forwarder;
+use crate::limits::CONVERTED_SPANS_MAX;
 use crate::listeners::ListenerFinder;
-use crate::loss_book::LossBook;
+use crate::otlp_request::{CameBy, Encoding, InflateError, Parcel, Signal, compress, inflate, inflate_up_to};
 use crate::peer::PeerFinder;
 
-/// What a body is.
-#[derive(Debug)]
-pub(super) enum Content {
-    /// A request of OpenTelemetry.
-    Otlp { signal: Signal, encoding: Encoding, came_by: CameBy },
-    /// A request of Zipkin; its format is found when the body can be read.
-    Zipkin { path: String, content_type: Option<String> },
-    /// Spans that were decoded where they were read: a trace request in protobuf.
-    Converted { spans: u64 },
-    /// One message of the engine's event stream, and when it came.
-    PulumiEvent { received: Timestamp },
-    /// Nothing yet: a connection of which more will come.
-    Hello,
-}
-
-impl Content {
-    /// Whether it says of what resource its spans are.
-    fn has_resources(&self) -> bool {
-        matches!(self, Content::Otlp { signal: Signal::Traces, .. })
-    }
-}
-
-/// One request on its way.
-#[derive(Debug)]
-pub(super) struct Job {
-    pub(super) content: Content,
-    pub(super) compression: Compression,
-    pub(super) body: Bytes,
-    pub(super) connection: Arc<Connection>,
-    /// What the body takes of the memory that all bodies share, where nobody else holds it.
-    pub(super) _memory: Option<OwnedSemaphorePermit>,
-}
-
-impl Job {
-    /// A job without a body.
-    pub(super) fn new(content: Content, connection: &Arc<Connection>) -> Self {
-        let connection = Arc::clone(connection);
-        Job { content, compression: Compression::Identity, body: Bytes::new(), connection, _memory: None }
-    }
-
-    /// The job with this body.
-    pub(super) fn with(self, compression: Compression, body: Bytes, memory: OwnedSemaphorePermit) -> Self {
-        Job { compression, body, _memory: Some(memory), ..self }
-    }
-}
-
-/// What became of a request.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
-    /// It is kept, but for these spans, which no retry would save.
-    Kept {
-        /// How many were rejected.
-        rejected: u64,
-        /// Why; empty where none was.
-        message: String,
-    },
-    /// It cannot be understood.
-    Undecodable(String),
-    /// It is larger than [`INFLATED_BYTES_MAX`] after decompression.
-    TooLarge(String),
-    /// It is good and could not be kept: the client should try again.
-    NotKept(String),
-    /// It is good and will never be kept: the client should drop it.
-    NeverKept(String),
-    /// Its client is gone, and nothing in it says that it is of the run.
-    Unproven(String),
-}
-
-impl Verdict {
-    /// All of it is kept.
-    fn whole() -> Self {
-        Verdict::Kept { rejected: 0, message: String::new() }
-    }
-
-    fn unproven() -> Self {
-        Verdict::Unproven(UNPROVEN.to_owned())
-    }
-
-    fn not_kept(error: &KeepError) -> Self {
-        let reason = format!("cannot keep the request: {error}");
-        match error {
-            KeepError::ForNow(_) => Verdict::NotKept(reason),
-            KeepError::ForGood(_) => Verdict::NeverKept(reason),
-        }
-    }
-}
-
-/// Of whom requests are not kept whose client is gone.
-pub(super) const UNPROVEN: &str = "requests of processes that closed their connection before it was known who they are";
-
-/// A request and where its outcome is waited for.
-pub(super) type Handed = (Job, oneshot::Sender<Verdict>);
-
-/// The way to the keeper.
-#[derive(Debug)]
-pub(super) struct Intake {
-    // The queue needs no bound of its own: what waits in it is charged to the memory of bodies, and a connection has a
-    // bounded number of requests in flight. `None` once closed.
-    jobs: Mutex<Option<Sender<Handed>>>,
-}
-
-impl Intake {
-    pub(super) fn new(jobs: Sender<Handed>) -> Self {
-        Intake { jobs: Mutex::new(Some(jobs)) }
-    }
-
-    /// Lets the keeper end when it has done what waits; whoever comes later is told to try again.
-    pub(super) fn close(&self) {
-        self.sender().take();
-    }
-
-    fn sender(&self) -> MutexGuard<'_, Option<Sender<Handed>>> {
-        self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Hands over one request and waits for what became of it.
-    pub(super) async fn take(&self, job: Job) -> Verdict {
-        let gone = || Verdict::NotKept("the recorder is ending".to_owned());
-        match self.hand(job) {
-            Some(verdict) => verdict.await.unwrap_or_else(|_| gone()),
-            None => gone(),
-        }
-    }
-
-    /// Hands over one request; what became of it comes by the channel. `None` where nothing is taken any more.
-    pub(super) fn hand(&self, job: Job) -> Option<oneshot::Receiver<Verdict>> {
-        let (reply, verdict) = oneshot::channel();
-        self.sender().as_ref()?.send((job, reply)).ok()?;
-        Some(verdict)
-    }
-}
+mod check;
+mod convert;
+mod logs;
 
 /// Detail of spans whose process stands behind too much.
 const NOT_FOUND: &str =
@@ -489,152 +356,12 @@ impl Keeper<'_> {
     }
 }
 
-/// Log records of spans that could not be kept.
-struct Unkept {
-    records: u64,
-    /// Why the first was not.
-    error: KeepError,
-    /// Whether no other record of the request is kept.
-    is_all: bool,
-}
-
-/// Keeps log records that name a span.
-struct Events<'a> {
-    keep: &'a mut dyn Keep,
-    redactor: Option<&'a mut Redactor>,
-    book: &'a LossBook,
-    kept: u64,
-    /// How many could not be, and why the first was not.
-    unkept: Option<(u64, KeepError)>,
-}
-
-impl LogSink for Events<'_> {
-    // Whose record it is, its span says.
-    fn resource(&mut self, _: Resource) {}
-
-    fn scope(&mut self, _: Scope) {}
-
-    fn event(&mut self, trace_id: TraceId, span_id: SpanId, event: EventRef<'_>) {
-        let mut event = event.to_event();
-        let taken = self.redactor.as_deref_mut().map_or(0, |redactor| redactor.event(&mut event));
-        self.book.add(LossKind::ValuesRedacted, taken, CREDENTIALS);
-        match self.keep.log_event(trace_id, span_id, event) {
-            Ok(()) => self.kept += 1,
-            Err(error) => self.unkept.get_or_insert((0, error)).0 += 1,
-        }
-    }
-
-    fn loss(&mut self, loss: Loss) {
-        self.book.add(loss.kind, loss.count, loss.detail);
-    }
-}
-
-/// Why a log record is not kept.
-const NO_SPAN: &str = "log records that name no span, which are not kept";
-
 /// The body of a job without its compression, or what is wrong with it.
 fn inflated(job: &Job) -> Result<Cow<'_, [u8]>, Verdict> {
     inflate_up_to(&job.body, job.compression, job.connection.inflated_bytes_max()).map_err(|error| match error {
         InflateError::TooLarge(_) => Verdict::TooLarge(error.to_string()),
         InflateError::Broken(_) => Verdict::Undecodable(error.to_string()),
     })
-}
-
-/// Keeps spans of another format as requests of ours while they are decoded, so that they never stand in memory all together.
-struct Convert<'a> {
-    keep: &'a mut dyn Keep,
-    forwarder: &'a Forwarder,
-    book: &'a LossBook,
-    redactor: Option<&'a mut Redactor>,
-    peer_pid: Option<u32>,
-    batch: SpanBatch,
-    /// Addresses that the spans call.
-    called: Vec<SocketAddr>,
-    /// Why nothing more is kept: the client is to send all of it again.
-    failed: Option<KeepError>,
-}
-
-impl Convert<'_> {
-    fn give(&mut self) {
-        take_credentials(&mut self.batch, self.redactor.as_deref_mut(), self.book);
-        for loss in self.batch.losses.drain(..) {
-            self.book.add(loss.kind, loss.count, loss.detail);
-        }
-        let spans = std::mem::take(&mut self.batch.spans);
-        spans.iter().filter_map(callees::address_of).for_each(|address| note_called(&mut self.called, address));
-        if spans.is_empty() || self.failed.is_some() {
-            return;
-        }
-        let body = otlp::encode_trace(&spans);
-        match self.keep.traces(&body, Encoding::Protobuf, self.peer_pid) {
-            Ok(()) => self.forwarder.send(&Parcel::converted(body.into(), spans.len() as u64)),
-            Err(error) => self.failed = Some(error),
-        }
-    }
-}
-
-impl SpanSink for Convert<'_> {
-    fn resource(&mut self, resource: Resource) {
-        self.batch.resource(resource);
-    }
-
-    fn scope(&mut self, scope: Scope) {
-        self.batch.scope(scope);
-    }
-
-    fn span(&mut self, span: SpanRef<'_>) {
-        self.batch.span(span);
-        if self.batch.spans.len() >= CONVERTED_SPANS_MAX {
-            self.give();
-        }
-    }
-
-    fn loss(&mut self, loss: Loss) {
-        self.batch.loss(loss);
-    }
-}
-
-/// Why a body was not inflated.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum InflateError {
-    #[error("body larger than {} MiB after decompression: export smaller batches", .0 >> 20)]
-    TooLarge(usize),
-    #[error("cannot decompress the body: {0}")]
-    Broken(String),
-}
-
-/// Inflates up to [`INFLATED_BYTES_MAX`]: a body that would become more is stopped there, whatever it would have become.
-pub(crate) fn inflate(bytes: &[u8], compression: Compression) -> Result<Cow<'_, [u8]>, InflateError> {
-    inflate_up_to(bytes, compression, INFLATED_BYTES_MAX)
-}
-
-fn inflate_up_to(bytes: &[u8], compression: Compression, bytes_max: usize) -> Result<Cow<'_, [u8]>, InflateError> {
-    let mut out = Vec::new();
-    let limit = bytes_max as u64 + 1;
-    match compression {
-        Compression::Identity => return Ok(Cow::Borrowed(bytes)),
-        Compression::Gzip => MultiGzDecoder::new(bytes).take(limit).read_to_end(&mut out),
-        Compression::Deflate => ZlibDecoder::new(bytes).take(limit).read_to_end(&mut out),
-    }
-    .map_err(|error| InflateError::Broken(error.to_string()))?;
-    if out.len() > bytes_max { Err(InflateError::TooLarge(bytes_max)) } else { Ok(Cow::Owned(out)) }
-}
-
-/// The bytes as they came, or nearly: a target that is far away was to get them compressed.
-fn compress(bytes: &[u8], compression: Compression) -> Vec<u8> {
-    let compressed = match compression {
-        Compression::Identity => Ok(bytes.to_vec()),
-        Compression::Gzip => {
-            let mut encoder = GzEncoder::new(Vec::new(), Level::fast());
-            encoder.write_all(bytes).and_then(|()| encoder.finish())
-        }
-        Compression::Deflate => {
-            let mut encoder = ZlibEncoder::new(Vec::new(), Level::fast());
-            encoder.write_all(bytes).and_then(|()| encoder.finish())
-        }
-    };
-    // Memory takes every write.
-    compressed.unwrap_or_default()
 }
 
 /// The spans of a request that was checked.
@@ -653,16 +380,6 @@ fn decode(bytes: &[u8], encoding: Encoding, limits: &Limits, sink: &mut dyn Span
         Encoding::Json => otlp::json::decode(bytes, limits, sink),
     }
 }
-
-/// Takes credentials out of spans that are to be kept, and counts them.
-pub(super) fn take_credentials(batch: &mut SpanBatch, redactor: Option<&mut Redactor>, book: &LossBook) {
-    let Some(redactor) = redactor else { return };
-    let taken = redactor.spans(&mut batch.spans);
-    book.add(LossKind::ValuesRedacted, taken, CREDENTIALS);
-}
-
-/// Which values are taken out.
-const CREDENTIALS: &str = "named or looking like credentials; run --redact off keeps them";
 
 /// Gives processes the numbers that they have here. What they call themselves stays, as OpenTelemetry names it: `process.vpid`.
 fn translate(spans: &mut [Span], claims: &HashMap<u32, Claim>) {
@@ -691,113 +408,4 @@ struct Clean {
     kept: Vec<u8>,
     /// What is handed on where the request itself is not: Pulumi would have sent payloads to nobody but its own bridge.
     forwarded: Option<Bytes>,
-}
-
-/// Looks at a request without keeping anything of it.
-#[derive(Debug, Default)]
-struct Check<'a> {
-    redactor: Option<&'a mut Redactor>,
-    /// It has payloads of Pulumi.
-    payloads: bool,
-    /// Something of it is to be taken out before it is kept.
-    credentials: bool,
-    /// It has spans that may come again by Pulumi's other tracer.
-    twins: bool,
-    spans: u64,
-    losses: Vec<Loss>,
-    /// The resource of the spans that follow does not say its process.
-    resource_without_pid: bool,
-    /// Such spans came.
-    pid_missing: bool,
-    /// The run that resources must name, where nothing else speaks for them.
-    run_id: Option<&'a str>,
-    /// The resource of the spans that follow does not.
-    is_of_another: bool,
-    /// Such a resource or such spans came.
-    unproven: bool,
-    /// Addresses that spans call.
-    called: Vec<SocketAddr>,
-    /// Processes that resources say they are.
-    claims: Vec<u32>,
-}
-
-fn note_called(called: &mut Vec<SocketAddr>, address: SocketAddr) {
-    if called.len() < CALLED_PER_REQUEST_MAX && !called.contains(&address) {
-        called.push(address);
-    }
-}
-
-/// The address that a span calls.
-fn called_by(span: &SpanRef<'_>) -> Option<SocketAddr> {
-    if !callees::calls(span.kind) {
-        return None;
-    }
-    let mut called = Called::default();
-    for (key, value) in span.attributes {
-        match value {
-            ValueRef::Str(text) => called.add(key, Some(text), None),
-            ValueRef::Int(number) => called.add(key, None, Some(*number)),
-            _ => {}
-        }
-    }
-    called.address()
-}
-
-impl Check<'_> {
-    /// Decodes all of it. What nobody reads is kept with the rest where the request is kept as it came, so it is looked at, too.
-    fn request(&mut self, bytes: &[u8], encoding: Encoding, limits: &Limits) -> Result<(), DecodeError> {
-        match encoding {
-            Encoding::Protobuf => {
-                let unread = otlp::trace::decode_and_say_unread(bytes, limits, self)?;
-                self.look(|redactor| unread.unknown || unread.texts.into_iter().any(|range| redactor.concerns_bytes(&bytes[range])));
-            }
-            Encoding::Json => {
-                let unread = otlp::json::decode_and_say_unread(bytes, limits, self)?;
-                // Where such members stand is not known: the whole is a text then. What was left out was judged by nobody.
-                self.look(|redactor| unread.left_out || unread.unknown && redactor.concerns_bytes(bytes));
-            }
-        }
-        // Whatever the decoder left out, cut or replaced was not judged. What the emitter dropped never came.
-        let left_out = self.losses.iter().any(|loss| loss.kind != LossKind::DroppedByEmitter);
-        self.look(|_| left_out);
-        Ok(())
-    }
-
-    fn look(&mut self, concerns: impl FnOnce(&mut Redactor) -> bool) {
-        if let Some(redactor) = self.redactor.as_deref_mut().filter(|_| !self.credentials) {
-            self.credentials = concerns(redactor);
-        }
-    }
-}
-
-impl SpanSink for Check<'_> {
-    fn resource(&mut self, resource: Resource) {
-        let pid = resource.process_pid();
-        self.resource_without_pid = pid.is_none();
-        self.claims.extend(pid.filter(|pid| self.claims.len() < CLAIMS_MAX && !self.claims.contains(pid)));
-        self.is_of_another = self.run_id.is_some_and(|id| !says_run(&resource, id));
-        // Also without spans: what nobody vouches for is not kept beside what somebody does.
-        self.unproven |= self.is_of_another;
-        self.twins |= twins::concern(&resource);
-        self.look(|redactor| redactor.concerns_resource(&resource));
-    }
-
-    fn scope(&mut self, scope: Scope) {
-        self.look(|redactor| redactor.concerns_scope(&scope));
-    }
-
-    fn span(&mut self, span: SpanRef<'_>) {
-        self.payloads = self.payloads || pulumi_payload::is_in(&span);
-        self.look(|redactor| redactor.concerns_span(&span));
-        self.spans += 1;
-        self.pid_missing |= self.resource_without_pid;
-        self.unproven |= self.is_of_another;
-        if let Some(address) = called_by(&span) {
-            note_called(&mut self.called, address);
-        }
-    }
-
-    fn loss(&mut self, loss: Loss) {
-        loss.merge_into(&mut self.losses);
-    }
 }

@@ -21,23 +21,26 @@ use hyper::body::Incoming;
 use longpole_model::{LossKind, Timestamp};
 use tokio::time::{Instant, sleep_until};
 
-use super::body::BodyError;
-use super::connections::{AnswerBody, Connection, Keeping, OpenStream};
-use super::intake::{Content, Job};
-use super::otlp_grpc::{self, PREFIX_BYTES, Refusal};
-use super::otlp_http::code;
-use super::{Compression, Door};
+use super::super::answer::AnswerBody;
+use super::super::body::BodyError;
+use super::super::connection::{Connection, Keeping, OpenStream};
+use super::super::door::Door;
+use super::super::job::{Content, Job};
+use super::super::otlp_grpc::{self, Refusal};
 use crate::limits::{BODY_PROGRESS_BYTES, BODY_STALL_MAX, EVENT_BYTES_MAX};
+use crate::otlp_request::Compression;
+use crate::otlp_request::grpc::PREFIX_BYTES;
+use crate::otlp_request::grpc::code;
 
 const PATH: &str = "/pulumirpc.Events/StreamEvents";
 
 /// Whether a gRPC request is for this door.
-pub(super) fn is_for(request: &Request<Incoming>) -> bool {
+pub(in crate::receive) fn is_for(request: &Request<Incoming>) -> bool {
     request.uri().path() == PATH
 }
 
 /// Reads a stream to its end and answers it.
-pub(super) async fn answer(door: &Door, connection: &Arc<Connection>, request: Request<Incoming>) -> Response<AnswerBody> {
+pub(in crate::receive) async fn answer(door: &Door, connection: &Arc<Connection>, request: Request<Incoming>) -> Response<AnswerBody> {
     match otlp_grpc::not_a_call(&request) {
         Some(answer) => answer,
         // `google.protobuf.Empty`.
@@ -179,7 +182,7 @@ impl Messages {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::receive::grpc_frame;
+    use crate::otlp_request::grpc::frame as grpc_frame;
 
     #[test]
     fn messages_are_cut_wherever_the_bytes_were() {

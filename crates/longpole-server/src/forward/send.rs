@@ -6,8 +6,10 @@ use std::time::{Duration, Instant};
 use longpole_model::Span;
 use longpole_wire::otlp;
 
-use super::{ForwardTarget, Forwarder, Parcel};
-use crate::loss_book::LossBook;
+use super::forwarder::Forwarder;
+use super::target::ForwardTarget;
+use crate::otlp_request::Parcel;
+use longpole_recording::loss_counters::LossBook;
 
 /// Why a request was not delivered, as a lower-case fragment.
 #[derive(Debug, thiserror::Error)]

@@ -19,8 +19,8 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use longpole_analysis::bridge::{self, LEGACY_SPAN_ID, LEGACY_TRACE_ID};
 use longpole_model::{AttributeValue, Attributes, Resource, Span, SpanId, ThinVec, TraceId};
 
-use crate::import;
 use crate::limits::{TWIN_IDS_MAX, TWINS_WAITING_MAX};
+use longpole_recording::import;
 
 /// What the services of Pulumi's own processes begin with.
 const PULUMI: &str = "pulumi";
@@ -32,14 +32,14 @@ const COMMAND: &str = "pulumi-cli";
 const BRIDGED: [&str; 3] = ["pulumi-resource-provider", "pulumi-language-host", "opentracing-plugin"];
 
 /// Whether spans of this emitter have to come by here.
-pub(crate) fn concern(resource: &Resource) -> bool {
+pub(in crate::receive) fn concern(resource: &Resource) -> bool {
     let service = resource.attributes.get_str("service.name").unwrap_or_default();
     service.starts_with(PULUMI) || BRIDGED.contains(&service)
 }
 
 /// What was seen of a run, as far as it may be asked for again.
 #[derive(Debug, Default)]
-pub(crate) struct Twins {
+pub(in crate::receive) struct Twins {
     /// Old spans whose twin did not come yet.
     waiting: VecDeque<Span>,
     /// Spans of the command that were handed on without a twin, in short: the old span may come a moment later.
@@ -56,7 +56,7 @@ pub(crate) struct Twins {
 
 impl Twins {
     /// Takes spans of the old tracer. Returns those that can wait no longer.
-    pub(crate) fn old(&mut self, spans: Vec<Span>) -> Vec<Span> {
+    pub(in crate::receive) fn old(&mut self, spans: Vec<Span>) -> Vec<Span> {
         // Some are finished twice, a moment apart; the first one may have its twin by then.
         self.waiting.extend(spans.into_iter().filter(|span| !self.twins.contains_key(&span.span_id)));
         let over = self.waiting.len().saturating_sub(TWINS_WAITING_MAX);
@@ -65,7 +65,7 @@ impl Twins {
 
     /// Takes spans of OpenTelemetry that [`concern`] us. Returns what is to be handed on in their place, or `None` where that is the
     /// request as it came.
-    pub(crate) fn new_spans(&mut self, spans: Vec<Span>) -> Option<Vec<Span>> {
+    pub(in crate::receive) fn new_spans(&mut self, spans: Vec<Span>) -> Option<Vec<Span>> {
         // Another longpole has handed these on without a twin.
         let (mut out, mut spans): (Vec<Span>, Vec<Span>) = spans.into_iter().partition(bridge::is_legacy);
         let mut is_changed = false;
@@ -92,7 +92,7 @@ impl Twins {
     }
 
     /// Everything that waits, when nothing more comes.
-    pub(crate) fn finish(mut self) -> Vec<Span> {
+    pub(in crate::receive) fn finish(mut self) -> Vec<Span> {
         self.pair(Vec::new());
         let mut out = std::mem::take(&mut self.below);
         for span in &mut out {
@@ -201,10 +201,10 @@ mod tests {
     use super::*;
 
     const SMALL: [&[u8]; 2] =
-        [include_bytes!("../../../../fixtures/pulumi/both-otlp.bin"), include_bytes!("../../../../fixtures/pulumi/both-appdash.bin")];
+        [include_bytes!("../../../../../fixtures/pulumi/both-otlp.bin"), include_bytes!("../../../../../fixtures/pulumi/both-appdash.bin")];
     const DEPLOYMENT: [&[u8]; 2] = [
-        include_bytes!("../../../../fixtures/pulumi/deployment-otlp.bin"),
-        include_bytes!("../../../../fixtures/pulumi/deployment-appdash.bin"),
+        include_bytes!("../../../../../fixtures/pulumi/deployment-otlp.bin"),
+        include_bytes!("../../../../../fixtures/pulumi/deployment-appdash.bin"),
     ];
 
     /// What came, and when.

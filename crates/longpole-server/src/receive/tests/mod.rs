@@ -27,8 +27,13 @@ use tonic::transport::Channel;
 mod attacked;
 mod foreign;
 
+use bytes::Bytes;
+use longpole_model::{ResourceEvent, SpanEvent, SpanId, TraceId};
+
+use super::job::UNPROVEN;
 use super::*;
 use crate::limits::{BODY_BYTES_MAX, CONNECTIONS_MAX, DRAIN_STALL_MAX, INFLATED_BYTES_MAX};
+use crate::otlp_request::grpc::{frame as grpc_frame, path_of as grpc_path_of};
 
 /// Long enough for every test, short enough for a person who waits for one that hangs.
 const SOON: Duration = Duration::from_secs(60);

@@ -20,8 +20,8 @@ use crate::assets;
 use crate::guard::{self, Guard};
 use crate::limits::PAGE_CLOSE_MAX;
 use crate::places;
-use crate::source_file::SourceConsent;
 use crate::visitors::{Judge, Visitors};
+use longpole_recording::source_file::SourceConsent;
 
 /// A page on loopback that is being served. Dropping it closes it.
 #[derive(Debug)]

@@ -1,0 +1,9 @@
+//! The body of an answer.
+
+use std::convert::Infallible;
+
+use bytes::Bytes;
+use http_body_util::combinators::UnsyncBoxBody;
+
+/// The body of every answer.
+pub(super) type AnswerBody = UnsyncBoxBody<Bytes, Infallible>;

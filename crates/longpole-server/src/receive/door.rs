@@ -1,0 +1,64 @@
+//! What the task of every request needs: the way to the keeper, memory for bodies, places, and the counters of losses.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use longpole_model::LossKind;
+use longpole_recording::loss_counters::LossBook;
+use longpole_wire::Limits;
+use longpole_wire::redact::Redactor;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::body::Bodies;
+use super::connection::{Connection, Keeping};
+use super::job::{Content, Intake, Job, UNPROVEN, Verdict};
+use super::senders::Judge;
+use crate::otlp_request::Compression;
+
+/// What every request needs.
+#[derive(Debug)]
+pub(crate) struct Door {
+    pub(super) intake: Intake,
+    pub(super) bodies: Bodies,
+    pub(super) judge: Judge,
+    /// Places for event streams.
+    pub(super) event_streams: Semaphore,
+    pub(super) limits: Limits,
+    pub(super) keep_credentials: bool,
+    pub(super) book: Arc<LossBook>,
+}
+
+impl Door {
+    /// Takes credentials out of spans, unless they are to be kept.
+    pub(super) fn redactor(&self) -> Option<Redactor> {
+        (!self.keep_credentials).then(Redactor::default)
+    }
+
+    /// Has a request kept, and counts what is refused. Every protocol that answers comes through here.
+    pub(super) async fn take(&self, content: Content, compression: Compression, body: Bytes, connection: &Arc<Connection>) -> Verdict {
+        let _keeping = Keeping::of(connection);
+        let verdict = self.intake.take(Job { content, compression, body, connection: Arc::clone(connection), _memory: None }).await;
+        match &verdict {
+            Verdict::Kept { .. } => {}
+            Verdict::Undecodable(reason) | Verdict::TooLarge(reason) | Verdict::Unproven(reason) => self.refused_of(connection, reason),
+            Verdict::NotKept(reason) => self.refused(&format!("{reason}; the client was told to try again")),
+            Verdict::NeverKept(reason) => self.refused(reason),
+        }
+        verdict
+    }
+
+    /// Room for so many bytes in the memory that all bodies share, where there is some.
+    pub(super) fn memory_of(&self, bytes: usize) -> Option<OwnedSemaphorePermit> {
+        self.bodies.room_now(bytes)
+    }
+
+    /// Counts a request of this connection as refused. Of who is gone nothing is known, so nothing that it sent stands in the recording, not
+    /// even in the words of an error: whatever is wrong with it, it is one of those.
+    pub(super) fn refused_of(&self, connection: &Connection, reason: &str) {
+        self.refused(if connection.sender_is_gone() { UNPROVEN } else { reason });
+    }
+
+    pub(super) fn refused(&self, reason: &str) {
+        self.book.add(LossKind::RequestsRefused, 1, reason);
+    }
+}

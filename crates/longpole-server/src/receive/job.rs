@@ -1,0 +1,144 @@
+//! A request on its way to the keeper, and what became of it.
+
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use longpole_model::Timestamp;
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
+
+use super::connection::Connection;
+use super::keep::KeepError;
+use crate::otlp_request::{CameBy, Compression, Encoding, Signal};
+
+/// What a body is.
+#[derive(Debug)]
+pub(super) enum Content {
+    /// A request of OpenTelemetry.
+    Otlp { signal: Signal, encoding: Encoding, came_by: CameBy },
+    /// A request of Zipkin; its format is found when the body can be read.
+    Zipkin { path: String, content_type: Option<String> },
+    /// Spans that were decoded where they were read: a trace request in protobuf.
+    Converted { spans: u64 },
+    /// One message of the engine's event stream, and when it came.
+    PulumiEvent { received: Timestamp },
+    /// Nothing yet: a connection of which more will come.
+    Hello,
+}
+
+impl Content {
+    /// Whether it says of what resource its spans are.
+    pub(super) fn has_resources(&self) -> bool {
+        matches!(self, Content::Otlp { signal: Signal::Traces, .. })
+    }
+}
+
+/// One request on its way.
+#[derive(Debug)]
+pub(super) struct Job {
+    pub(super) content: Content,
+    pub(super) compression: Compression,
+    pub(super) body: Bytes,
+    pub(super) connection: Arc<Connection>,
+    /// What the body takes of the memory that all bodies share, where nobody else holds it.
+    pub(super) _memory: Option<OwnedSemaphorePermit>,
+}
+
+impl Job {
+    /// A job without a body.
+    pub(super) fn new(content: Content, connection: &Arc<Connection>) -> Self {
+        let connection = Arc::clone(connection);
+        Job { content, compression: Compression::Identity, body: Bytes::new(), connection, _memory: None }
+    }
+
+    /// The job with this body.
+    pub(super) fn with(self, compression: Compression, body: Bytes, memory: OwnedSemaphorePermit) -> Self {
+        Job { compression, body, _memory: Some(memory), ..self }
+    }
+}
+
+/// What became of a request.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// It is kept, but for these spans, which no retry would save.
+    Kept {
+        /// How many were rejected.
+        rejected: u64,
+        /// Why; empty where none was.
+        message: String,
+    },
+    /// It cannot be understood.
+    Undecodable(String),
+    /// It is larger than [`INFLATED_BYTES_MAX`] after decompression.
+    TooLarge(String),
+    /// It is good and could not be kept: the client should try again.
+    NotKept(String),
+    /// It is good and will never be kept: the client should drop it.
+    NeverKept(String),
+    /// Its client is gone, and nothing in it says that it is of the run.
+    Unproven(String),
+}
+
+impl Verdict {
+    /// All of it is kept.
+    pub(super) fn whole() -> Self {
+        Verdict::Kept { rejected: 0, message: String::new() }
+    }
+
+    pub(super) fn unproven() -> Self {
+        Verdict::Unproven(UNPROVEN.to_owned())
+    }
+
+    pub(super) fn not_kept(error: &KeepError) -> Self {
+        let reason = format!("cannot keep the request: {error}");
+        match error {
+            KeepError::ForNow(_) => Verdict::NotKept(reason),
+            KeepError::ForGood(_) => Verdict::NeverKept(reason),
+        }
+    }
+}
+
+/// Of whom requests are not kept whose client is gone.
+pub(super) const UNPROVEN: &str = "requests of processes that closed their connection before it was known who they are";
+
+/// A request and where its outcome is waited for.
+pub(super) type Handed = (Job, oneshot::Sender<Verdict>);
+
+/// The way to the keeper.
+#[derive(Debug)]
+pub(super) struct Intake {
+    // The queue needs no bound of its own: what waits in it is charged to the memory of bodies, and a connection has a
+    // bounded number of requests in flight. `None` once closed.
+    jobs: Mutex<Option<Sender<Handed>>>,
+}
+
+impl Intake {
+    pub(super) fn new(jobs: Sender<Handed>) -> Self {
+        Intake { jobs: Mutex::new(Some(jobs)) }
+    }
+
+    /// Lets the keeper end when it has done what waits; whoever comes later is told to try again.
+    pub(super) fn close(&self) {
+        self.sender().take();
+    }
+
+    fn sender(&self) -> MutexGuard<'_, Option<Sender<Handed>>> {
+        self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Hands over one request and waits for what became of it.
+    pub(super) async fn take(&self, job: Job) -> Verdict {
+        let gone = || Verdict::NotKept("the recorder is ending".to_owned());
+        match self.hand(job) {
+            Some(verdict) => verdict.await.unwrap_or_else(|_| gone()),
+            None => gone(),
+        }
+    }
+
+    /// Hands over one request; what became of it comes by the channel. `None` where nothing is taken any more.
+    pub(super) fn hand(&self, job: Job) -> Option<oneshot::Receiver<Verdict>> {
+        let (reply, verdict) = oneshot::channel();
+        self.sender().as_ref()?.send((job, reply)).ok()?;
+        Some(verdict)
+    }
+}

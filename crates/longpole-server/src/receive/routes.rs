@@ -1,0 +1,87 @@
+//! HTTP on one connection: each request goes to the door that it is for.
+
+use std::convert::Infallible;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use http::{Request, Response};
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::server::conn::auto;
+use tokio::net::TcpStream;
+
+use super::answer::AnswerBody;
+use super::connection::{Connection, InFlight};
+use super::door::Door;
+use super::job::UNPROVEN;
+use super::pulumi::event_stream as pulumi_events;
+use super::watched_io::WatchedIo;
+use super::{callers, otlp_grpc, otlp_http, zipkin};
+use crate::limits::{GOODBYE_MAX, HEAD_BYTES_MAX, STREAMS_PER_CONNECTION_MAX};
+use crate::otlp_request::{Signal, grpc};
+
+/// HTTP/1.1 and HTTP/2, as they are served here.
+pub(super) fn http() -> auto::Builder<TokioExecutor> {
+    let mut http = auto::Builder::new(TokioExecutor::new());
+    // A client that has said all it wants to say may still wait for the answer.
+    http.http1().max_buf_size(HEAD_BYTES_MAX).half_close(true);
+    http.http2().max_concurrent_streams(STREAMS_PER_CONNECTION_MAX).max_header_list_size(HEAD_BYTES_MAX as u32);
+    http
+}
+
+/// Serves one connection until its client ends it, or it is asked to end.
+pub(super) async fn serve(http: &auto::Builder<TokioExecutor>, stream: TcpStream, door: &Arc<Door>, connection: &Arc<Connection>) {
+    let io = TokioIo::new(WatchedIo::new(stream, Arc::clone(connection)));
+    let service = service_fn(|request| answer(Arc::clone(door), Arc::clone(connection), request));
+    let mut served = pin!(http.serve_connection(io, service));
+    // How a connection ends says nothing that its requests did not say.
+    tokio::select! {
+        _ = served.as_mut() => return,
+        () = connection.cut.notified() => return,
+        () = connection.hang_up.notified() => {}
+    }
+    served.as_mut().graceful_shutdown();
+    loop {
+        tokio::select! {
+            _ = served.as_mut() => return,
+            () = connection.cut.notified() => return,
+            () = tokio::time::sleep(GOODBYE_MAX) => {}
+        }
+        // It was asked politely, and nothing of it is under way.
+        if connection.is_over() {
+            return;
+        }
+    }
+}
+
+/// Sends a request to the door that it is for: by content type, then by path.
+async fn answer(door: Arc<Door>, connection: Arc<Connection>, request: Request<Incoming>) -> Result<Response<AnswerBody>, Infallible> {
+    connection.requests.fetch_add(1, Ordering::Relaxed);
+    connection.note_inside(None);
+    let is_grpc = otlp_grpc::is_grpc(&request);
+    let objection = callers::objection(&request);
+    // Before anything of a body is read: only spans of OpenTelemetry can say by themselves whose they are.
+    let can_prove = || objection.is_none() && ["/v1/traces", grpc::path_of(Signal::Traces)].contains(&request.uri().path());
+    if connection.sender_is_gone() && !can_prove() {
+        door.refused(UNPROVEN);
+        return Ok(callers::refuse(&request, UNPROVEN));
+    }
+    if let Some(objection) = objection {
+        door.refused(objection.kind);
+        return Ok(callers::refuse(&request, &objection.reason));
+    }
+    if is_grpc && pulumi_events::is_for(&request) {
+        // Open for as long as the engine works, so it is not in flight: it waits for its peer, as an idle connection does.
+        return Ok(pulumi_events::answer(&door, &connection, request).await);
+    }
+    let _in_flight = InFlight::of(&connection);
+    Ok(if is_grpc {
+        otlp_grpc::answer(&door, &connection, request).await
+    } else if zipkin::is_for(&request) {
+        zipkin::answer(&door, &connection, request).await
+    } else {
+        otlp_http::answer(&door, &connection, request).await
+    })
+}
