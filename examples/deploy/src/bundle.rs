@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_compressed_can_be_had_again() {
+    fn compressed_bytes_decompress_to_the_original() {
         let mut places = Places::new();
         let assets = assets(3 * CHUNK_BYTES + 17);
         let inputs = assets.chunks(CHUNK_BYTES).chain([&b""[..], b"a", b"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", b"abcabc"]);

@@ -5,16 +5,10 @@ use std::sync::Arc;
 use tracing::{Instrument, Span, info};
 
 use crate::bundle::bundle;
-use crate::program::Resource;
+use crate::program::{BUNDLE, Resource, SERVICE};
 use crate::rpc::Provider;
 use crate::state::StateFile;
 use crate::{Result, timing};
-
-/// Type of a bundle of web assets.
-pub const BUNDLE: &str = "compute:web:Bundle";
-
-/// Type of a running service.
-pub const SERVICE: &str = "compute:app:Service";
 
 /// The provider.
 pub struct Compute {

@@ -20,6 +20,6 @@ pub async fn run() -> Result<()> {
     // The engine sends nothing; it closes the connection when it has received everything.
     match reader.read::<rpc::Answer>().await? {
         None => Ok(()),
-        Some(answer) => Err(format!("the engine answers what nobody asked: {answer:?}").into()),
+        Some(answer) => Err(format!("unexpected answer from the engine: {answer:?}").into()),
     }
 }

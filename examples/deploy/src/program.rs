@@ -2,7 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::compute::{BUNDLE, SERVICE};
+/// Type of a bundle of web assets.
+pub const BUNDLE: &str = "compute:web:Bundle";
+
+/// Type of a running service.
+pub const SERVICE: &str = "compute:app:Service";
 
 /// A declared resource.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

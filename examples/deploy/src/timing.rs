@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::program;
+
 /// Time that `provider-compute` bundles: it compresses as much as fits into it, so that the pole is equally long on a
 /// fast machine and on a slow one.
 pub const BUNDLING: Duration = Duration::from_millis(1_200);
@@ -30,8 +32,8 @@ pub fn cloud(resource_type: &str) -> Option<Duration> {
 /// Duration of a resource of a type, whichever provider creates it.
 pub fn create(resource_type: &str) -> Option<Duration> {
     match resource_type {
-        crate::compute::BUNDLE => Some(BUNDLING),
-        crate::compute::SERVICE => Some(CHECKPOINT),
+        program::BUNDLE => Some(BUNDLING),
+        program::SERVICE => Some(CHECKPOINT),
         other => cloud(other),
     }
 }
