@@ -4,7 +4,7 @@
 pub(super) type Debt = &'static [(&'static str, usize)];
 
 pub(super) const CIRCLES: Debt =
-    &[("deploy", 1), ("longpole", 2), ("longpole-query", 1), ("longpole-sdk", 3), ("longpole-server", 3), ("longpole-store", 3)];
+    &[("longpole", 2), ("longpole-query", 1), ("longpole-sdk", 3), ("longpole-server", 3), ("longpole-store", 3)];
 
 pub(super) const CONVENTIONS: Debt = &[("longpole-query", 1), ("longpole-recording", 4), ("longpole-server", 4), ("longpole-store", 4)];
 
@@ -15,11 +15,7 @@ pub(super) const TYPE_NAMES: Debt = &[("crates", 24)];
 
 pub(super) const ENGLISH: Debt = &[
     ("ARCHITECTURE.md", 6),
-    ("CHANGELOG.md", 17),
-    ("README.md", 2),
-    ("SECURITY.md", 5),
-    ("deploy", 9),
-    ("docs", 153),
+    ("docs", 16),
     ("longpole", 253),
     ("longpole-analysis", 115),
     ("longpole-capture", 248),
@@ -32,6 +28,5 @@ pub(super) const ENGLISH: Debt = &[
     ("longpole-symbols", 49),
     ("longpole-testing", 2),
     ("longpole-wire", 126),
-    ("shop", 3),
-    ("web", 27),
+    ("web", 5),
 ];
