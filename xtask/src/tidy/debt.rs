@@ -14,7 +14,6 @@ pub(super) const LENGTHS: Debt =
 pub(super) const TYPE_NAMES: Debt = &[("crates", 24)];
 
 pub(super) const ENGLISH: Debt = &[
-    ("ARCHITECTURE.md", 6),
     ("docs", 16),
     ("longpole", 253),
     ("longpole-analysis", 115),
