@@ -29,7 +29,13 @@ pub(crate) fn functions<'d, R: ReadRef<'d>>(file: &object::File<'d, R>, eh_frame
     })
 }
 
+/// Whether the file is the dynamic loader: it defines the loader's state.
+///
+/// The C library imports it, so its table has the name as well. Each name is a read of its own, and the C library defines thousands of
+/// symbols and imports about thirty: so imports come first.
 fn is_loader<'d, R: ReadRef<'d>>(file: &object::File<'d, R>) -> bool {
-    let defines = |symbol: object::Symbol<'d, '_, R>| symbol.is_definition() && symbol.name() == Ok(LOADER_STATE);
-    has_dynamic_name(file, LOADER_STATE) && file.dynamic_symbols().any(defines)
+    let is_named = |symbol: &object::Symbol<'d, '_, R>| symbol.name() == Ok(LOADER_STATE);
+    let imports = || file.dynamic_symbols().filter(|symbol| symbol.is_undefined()).any(|symbol| is_named(&symbol));
+    let defines = || file.dynamic_symbols().filter(|symbol| symbol.is_definition()).any(|symbol| is_named(&symbol));
+    has_dynamic_name(file, LOADER_STATE) && !imports() && defines()
 }
