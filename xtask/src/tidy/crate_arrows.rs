@@ -54,7 +54,7 @@ const HOMES: &[(&[&str], &[&str])] = &[
     // Both write OTLP's JSON, which has bytes as base64.
     (&["base64"], &["longpole-wire", "longpole-store"]),
     // Headers of answers and addresses; OTEL_RESOURCE_ATTRIBUTES.
-    (&["percent-encoding"], &["longpole-server", "longpole"]),
+    (&["percent-encoding"], &["longpole-capture", "longpole-server", "longpole"]),
     (&["crc32fast"], &["longpole-symbols"]),
     // The one third-party name in the nouns: the hash of their maps.
     (&["foldhash"], &["longpole-model"]),

@@ -1,5 +1,6 @@
 //! The exporter endpoints that the user set, and how requests are handed on to them.
 
+use std::borrow::Cow;
 use std::path::PathBuf;
 
 use super::note::{Note, note};
@@ -198,23 +199,8 @@ fn is_header_name(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte))
 }
 
-/// A `%` that no two hex digits follow stands for itself: many people do not encode their tokens.
+/// Undoes percent-encoding (RFC 3986, 2.1); `None` if the result is no text. A `%` without two hex digits stands for itself: many people do
+/// not encode their tokens.
 fn percent_decoded(text: &str) -> Option<String> {
-    let bytes = text.as_bytes();
-    let mut decoded = Vec::with_capacity(bytes.len());
-    let mut at = 0;
-    while let Some(&byte) = bytes.get(at) {
-        let digit = |offset: usize| bytes.get(at + offset).and_then(|digit| char::from(*digit).to_digit(16));
-        match (byte, digit(1), digit(2)) {
-            (b'%', Some(high), Some(low)) => {
-                decoded.push(u8::try_from(high * 16 + low).ok()?);
-                at += 3;
-            }
-            _ => {
-                decoded.push(byte);
-                at += 1;
-            }
-        }
-    }
-    String::from_utf8(decoded).ok()
+    percent_encoding::percent_decode_str(text).decode_utf8().ok().map(Cow::into_owned)
 }
