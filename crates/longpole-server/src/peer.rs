@@ -19,6 +19,7 @@ use std::os::unix::fs::MetadataExt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 
+use longpole_model::proc_stat::ProcStat;
 use longpole_store::users::Owner;
 
 use crate::limits::{ANCESTORS_MAX, ENVIRONMENT_BYTES_MAX, PEER_LINKS_MAX, PEER_SEARCH_LINKS_MAX, PEER_TABLE_BYTES_MAX, STRANGERS_PAUSE};
@@ -444,17 +445,17 @@ pub(crate) fn holds(pid: u32, wanted: &str, links_left: &mut usize) -> bool {
 }
 
 pub(crate) fn parent_of(pid: u32) -> Option<u32> {
-    stat_field(pid, 1)?.try_into().ok().filter(|parent| *parent != 0)
+    with_stat(pid, |stat| stat.parent()).filter(|parent| *parent != 0)
 }
 
 fn started(pid: u32) -> Option<u64> {
-    stat_field(pid, 19)
+    with_stat(pid, |stat| stat.start_ticks())
 }
 
-/// `pid (comm) state ppid …`, counted from the state. The comm may hold blanks and brackets, so its end is the last bracket.
-fn stat_field(pid: u32, field: usize) -> Option<u64> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(field)?.parse().ok()
+fn with_stat<T>(pid: u32, field: impl FnOnce(ProcStat<'_>) -> Option<T>) -> Option<T> {
+    // A program may give itself a name that is no text.
+    let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
+    field(ProcStat::parse(&String::from_utf8_lossy(&stat))?)
 }
 
 #[cfg(test)]
