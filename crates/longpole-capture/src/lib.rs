@@ -23,10 +23,3 @@ pub mod socket_owner;
 mod sys;
 mod waits;
 mod worker;
-
-pub use clock as clocks;
-pub use context::{journal, journal_dir as journals, otel, record as span_context};
-pub use launch::{child, error, otel_environment as inject, runtime_options as jit_names, signals};
-pub use procfs::target as attach;
-pub use recorder as sampler;
-pub use socket_owner as sockets;

@@ -10,8 +10,8 @@ use std::io::{BufRead, BufReader, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
-use longpole_capture::error::LaunchError;
-use longpole_capture::{child, signals};
+use longpole_capture::launch::error::LaunchError;
+use longpole_capture::launch::{child, signals};
 use longpole_model::Exit;
 
 /// Set in the processes that play a role.

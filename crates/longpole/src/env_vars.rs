@@ -1,11 +1,11 @@
-//! Every environment variable that longpole itself reads. What the command is given stands in `longpole_capture::inject`.
+//! Every environment variable that longpole itself reads. What the command is given stands in `longpole_capture::launch::otel_environment`.
 
 use std::ffi::OsString;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
-use longpole_capture::child;
+use longpole_capture::launch::child;
 
 /// Where recordings are kept; `--store` wins.
 pub(crate) const STORE: &str = "LONGPOLE_STORE";

@@ -13,7 +13,7 @@ mod units;
 
 use std::process::ExitCode;
 
-use longpole_capture::{child, signals};
+use longpole_capture::launch::{child, signals};
 
 use crate::args::Command;
 use crate::commands::recording::Setting;

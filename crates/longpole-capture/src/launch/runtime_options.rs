@@ -14,19 +14,19 @@ use std::ffi::OsString;
 
 /// A runtime that can be asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum JitNames {
+pub enum JitRuntime {
     /// Node.js.
     Node,
     /// A Java virtual machine.
     Java,
 }
 
-impl JitNames {
+impl JitRuntime {
     fn variable(self) -> (&'static str, &'static str) {
         match self {
-            JitNames::Node => ("NODE_OPTIONS", "--perf-basic-prof-only-functions --interpreted-frames-native-stack"),
+            JitRuntime::Node => ("NODE_OPTIONS", "--perf-basic-prof-only-functions --interpreted-frames-native-stack"),
             // A machine that does not know one of them would not start without the first.
-            JitNames::Java => (
+            JitRuntime::Java => (
                 "JAVA_TOOL_OPTIONS",
                 "-XX:+IgnoreUnrecognizedVMOptions -XX:+PreserveFramePointer -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit",
             ),
@@ -35,7 +35,7 @@ impl JitNames {
 }
 
 /// Adds to an environment what asks these runtimes.
-pub fn ask(runtimes: &[JitNames], environment: &mut Vec<(OsString, OsString)>) {
+pub fn add(runtimes: &[JitRuntime], environment: &mut Vec<(OsString, OsString)>) {
     for runtime in runtimes {
         let (name, options) = runtime.variable();
         match environment.iter_mut().find(|(key, _)| key == name) {
@@ -56,7 +56,7 @@ mod tests {
     #[test]
     fn what_the_user_set_stays_in_front() {
         let mut environment: Vec<(OsString, OsString)> = vec![("NODE_OPTIONS".into(), "--max-old-space-size=64".into())];
-        ask(&[JitNames::Node, JitNames::Java], &mut environment);
+        add(&[JitRuntime::Node, JitRuntime::Java], &mut environment);
         let value = |name: &str| environment.iter().find(|(key, _)| key == name).map(|(_, value)| value.to_str().unwrap());
         assert_eq!(
             value("NODE_OPTIONS"),
@@ -64,7 +64,7 @@ mod tests {
         );
         assert!(value("JAVA_TOOL_OPTIONS").is_some_and(|value| value.starts_with("-XX:+IgnoreUnrecognizedVMOptions ")));
         let before = environment.clone();
-        ask(&[], &mut environment);
+        add(&[], &mut environment);
         assert_eq!(environment, before);
     }
 }

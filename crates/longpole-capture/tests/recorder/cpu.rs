@@ -5,7 +5,7 @@ use std::fs;
 use std::hint::black_box;
 use std::io::{Read, Write};
 
-use longpole_capture::sampler::{Options, Recorder, SampleClock};
+use longpole_capture::recorder::{Options, Recorder, SampleClock};
 use longpole_model::{CaptureMode, LossKind, Observation, Sample};
 use longpole_testing::holds;
 

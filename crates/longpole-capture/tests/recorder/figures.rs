@@ -6,7 +6,7 @@ use std::hint::black_box;
 use std::process::Command;
 use std::sync::{Arc, Mutex};
 
-use longpole_capture::sampler::{Options, Recorder};
+use longpole_capture::recorder::{Options, Recorder};
 use longpole_model::sink::SinkError;
 use longpole_model::{Loss, Observation, ObservationSink};
 

@@ -7,7 +7,7 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use longpole_capture::sampler::{Options, Recorder};
+use longpole_capture::recorder::{Options, Recorder};
 use longpole_model::{Exit, Observation, ProcessUsage};
 use longpole_testing::holds;
 

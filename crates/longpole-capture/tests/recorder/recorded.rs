@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
-use longpole_capture::sampler::{Options, Recorder, Stats};
+use longpole_capture::recorder::{Options, Recorder, Stats};
 use longpole_model::sink::SinkError;
 use longpole_model::stack::LocationKind;
 use longpole_model::{

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use longpole_capture::sampler::{Options, Recorder, Refused};
+use longpole_capture::recorder::{Options, Recorder, Refused};
 use longpole_model::sink::SinkError;
 use longpole_model::{Observation, ObservationSink};
 use longpole_testing::skip;

@@ -5,7 +5,7 @@ use std::fs;
 use std::hint::black_box;
 use std::path::Path;
 
-use longpole_capture::sampler::{Options, SampleClock};
+use longpole_capture::recorder::{Options, SampleClock};
 use longpole_model::stack::LocationKind;
 use longpole_model::{AbsAddr, LossKind, Observation, Sample};
 

@@ -4,9 +4,9 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use longpole_capture::attach::{self, Absent, Running};
-use longpole_capture::sampler::{Options, Recorder, Refused};
-use longpole_capture::signals;
+use longpole_capture::launch::signals;
+use longpole_capture::procfs::target::{self, Absent, Running};
+use longpole_capture::recorder::{Options, Recorder, Refused};
 use longpole_model::{Loss, LossKind, Observation, ObservationSink};
 use longpole_server::redacting::RedactingSink;
 use longpole_server::view;
@@ -30,7 +30,7 @@ pub(crate) fn attach(setting: &Setting, arguments: &AttachArguments) -> ExitCode
 
 fn record(setting: &Setting, arguments: &AttachArguments) -> Result<()> {
     let asked = arguments.pid;
-    let Running { pid, mut command } = attach::find(asked).map_err(|absent| no_process(asked, absent))?;
+    let Running { pid, mut command } = target::find(asked).map_err(|absent| no_process(asked, absent))?;
     Redactor::default().arguments(&mut command);
     signals::install_interrupts().context("failed to catch Ctrl-C")?;
     let store = setting.open_store_to_record()?;
@@ -63,7 +63,7 @@ fn record(setting: &Setting, arguments: &AttachArguments) -> Result<()> {
         say(format!("longpole: there will be no samples, only what /proc tells: {reason}"));
         observe(Observation::Loss(Loss::new(LossKind::ProfilingRefused, 1, reason)))?;
     }
-    attach::wait_for_end(pid, arguments.duration.map(Duration::from_secs_f64));
+    target::wait_for_end(pid, arguments.duration.map(Duration::from_secs_f64));
     let end = start.later(Instant::now());
     let sampled = recorder.finish();
     sampled.untold.into_iter().try_for_each(|loss| observe(Observation::Loss(loss)))?;
@@ -100,15 +100,15 @@ fn begin(
         Ok(recorder) => return Ok((recorder, None)),
         Err(refused) => refused,
     };
-    attach::find(pid).map_err(|absent| no_process(pid, absent))?;
-    if let Some(closed) = attach::closed(pid) {
+    target::find(pid).map_err(|absent| no_process(pid, absent))?;
+    if let Some(closed) = target::closed(pid) {
         let failure = Failure::new(Kind::NotPermitted, format!("failed to look at the process {pid}: {closed}"));
         return Err(failure.hint(closed.remedy().unwrap_or_default()));
     }
     match Recorder::watch_running(pid, options, &refused, sink()) {
         Ok(recorder) => Ok((recorder, Some(refused))),
         Err(error) => {
-            attach::find(pid).map_err(|absent| no_process(pid, absent))?;
+            target::find(pid).map_err(|absent| no_process(pid, absent))?;
             let failure = Failure::new(Kind::Failed, format!("failed to look at the process {pid}: {error}"));
             Err(match error.remedy() {
                 Some(remedy) => failure.hint(remedy),

@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::Result;
-use longpole_capture::child;
-use longpole_capture::inject;
-use longpole_capture::sampler::{self, Options, Recorder};
+use longpole_capture::launch::child;
+use longpole_capture::launch::otel_environment;
+use longpole_capture::recorder::{self, Options, Recorder};
 use longpole_model::Observation;
 use longpole_store::RecordingState;
 use serde::Serialize;
@@ -101,27 +101,27 @@ fn profiling(environment: &[(OsString, OsString)]) -> Vec<Check> {
         recorder.map(found).map_err(|refused| (refused.to_string(), refused.remedy().unwrap_or_default()))
     };
     let mut checks = Vec::new();
-    match attach(sampler::SampleClock::CpuClock) {
+    match attach(recorder::SampleClock::CpuClock) {
         Ok((clock, rate_hz, why_not_kernel)) => {
             checks.push(ok("profiling", format!("processes can be sampled by {clock}, {rate_hz} times a second{paranoid}")));
             checks.push(kernel(why_not_kernel.as_ref()));
         }
         Err((reason, remedy)) => {
-            let rest = if sampler::is_proc_of_others() { "spans" } else { "spans, processes, totals of threads and long waits" };
+            let rest = if recorder::is_proc_of_others() { "spans" } else { "spans, processes, totals of threads and long waits" };
             checks.push(warn("profiling", format!("no samples: {reason}{paranoid}; {rest} are recorded all the same"), remedy));
             return checks;
         }
     }
-    match attach(sampler::SampleClock::Cycles) {
-        Ok((sampler::SampleClock::Cycles, ..)) => checks.push(ok("cycles", "there is a cycle counter to sample by: run --clock cycles")),
+    match attach(recorder::SampleClock::Cycles) {
+        Ok((recorder::SampleClock::Cycles, ..)) => checks.push(ok("cycles", "there is a cycle counter to sample by: run --clock cycles")),
         _ => checks.push(ok("cycles", "there is no cycle counter to sample by; the kernel's timer is as good here")),
     }
     checks
 }
 
 /// Whether the kernel's own functions are seen.
-fn kernel(refused: Option<&sampler::Refused>) -> Check {
-    match (refused, sampler::can_name_functions()) {
+fn kernel(refused: Option<&recorder::Refused>) -> Check {
+    match (refused, recorder::can_name_functions()) {
         (None, Ok(())) => ok("kernel", "functions of the kernel are sampled, below those that called them"),
         (None, Err(why)) => warn(
             "kernel",
@@ -159,7 +159,8 @@ fn python(environment: &[(OsString, OsString)]) -> Option<Check> {
         let text = format!("{} is {}: samples show the interpreter, not its functions", path.display(), said(version));
         return Some(warn("python", text, "CPython 3.8 to 3.13 show theirs"));
     }
-    let read = child::prepare_trial(environment).map_err(|error| error.to_string()).and_then(|gated| sampler::can_read_memory(gated.pid()));
+    let read =
+        child::prepare_trial(environment).map_err(|error| error.to_string()).and_then(|gated| recorder::can_read_memory(gated.pid()));
     Some(match read {
         Ok(()) => ok("python", format!("{version}: functions are seen as they run, without any flag")),
         Err(why) => warn(
@@ -206,7 +207,7 @@ fn said(version: &str) -> &str {
 
 /// Whether clocks are cheap to read and agree.
 fn clock() -> Check {
-    let anchor = longpole_capture::clocks::anchor();
+    let anchor = longpole_capture::clock::anchor();
     let source = read("/sys/devices/system/clocksource/clocksource0/current_clocksource").unwrap_or_else(|| "unknown".to_owned());
     let text = format!("clock source {source}; wall time and monotonic time are read {} apart", duration(anchor.bracket_nanos.into()));
     if anchor.bracket_nanos > CLOCK_BRACKET_NANOS_MAX {
@@ -243,7 +244,7 @@ fn ports() -> Vec<Check> {
 
 /// What the user's own OpenTelemetry variables do to a run.
 fn otel(environment: &[(OsString, OsString)]) -> Vec<Check> {
-    let injection = inject::environment(&super::exec::unrecorded(environment));
+    let injection = otel_environment::environment(&super::exec::unrecorded(environment));
     // What comes of the parent's context and of Pulumi's own variable is said by the run itself.
     let mut checks: Vec<Check> =
         injection.notes.into_iter().map(|note| warn("otel", note.text, "unset it for the run, or change it")).collect();

@@ -14,8 +14,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use longpole_capture::child::{self, GatedChild};
-use longpole_capture::{inject, signals};
+use longpole_capture::launch::child::{self, GatedChild};
+use longpole_capture::launch::{otel_environment, signals};
 use longpole_model::{Attribute, AttributeValue, Attributes, Exit, Resource, Scope, Span, SpanId, SpanKind, Status, StatusCode, TimeRange};
 use longpole_server::forward::{self, ForwardTarget};
 use longpole_server::receive::Signal;
@@ -84,7 +84,7 @@ pub(crate) fn exec(arguments: &ExecArguments) -> ExitCode {
 /// Where spans go by this environment, if anywhere.
 pub(super) fn target(environment: &[(OsString, OsString)]) -> Option<ForwardTarget> {
     // The rules of a run's environment find the user's endpoint; what they would put into a run's is not asked here.
-    let injection = inject::environment(&unrecorded(environment));
+    let injection = otel_environment::environment(&unrecorded(environment));
     let silenced = injection.notes.iter().any(|note| matches!(note.code, "sdk_disabled" | "exporter_not_otlp" | "sampled_out"));
     if silenced {
         return None;
@@ -93,8 +93,8 @@ pub(super) fn target(environment: &[(OsString, OsString)]) -> Option<ForwardTarg
 }
 
 /// Asks what an environment says, and not what a run would put into it.
-pub(super) fn unrecorded(environment: &[(OsString, OsString)]) -> inject::Request<'_> {
-    inject::Request {
+pub(super) fn unrecorded(environment: &[(OsString, OsString)]) -> otel_environment::Request<'_> {
+    otel_environment::Request {
         env: environment,
         argv: &[],
         endpoint: "http://127.0.0.1:1",
@@ -102,7 +102,7 @@ pub(super) fn unrecorded(environment: &[(OsString, OsString)]) -> inject::Reques
         traceparent: "",
         run_id: "",
         journals: None,
-        mode: inject::Mode::Auto,
+        mode: otel_environment::Mode::Auto,
     }
 }
 

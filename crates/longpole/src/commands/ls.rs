@@ -1,7 +1,7 @@
 //! The shelf: `ls`, `tag`, `rm` and `prune`.
 
 use anyhow::Result;
-use longpole_capture::journals;
+use longpole_capture::context::journal_dir;
 use longpole_server::view;
 use longpole_store::prune::{self, Candidate, Policy};
 use longpole_store::{ErrorKind, RecordingState, StoreError};
@@ -154,7 +154,7 @@ pub(crate) fn prune(setting: &Setting, arguments: &PruneArguments) -> Result<()>
         print_line(format!("{} {}", if arguments.dry_run { "would remove" } else { "removed" }, candidate.name))?;
     }
     if !arguments.dry_run {
-        journals::remove_stale();
+        journal_dir::remove_stale();
         remove_stale_stores();
     }
     let left = candidates.len() - gone.len();

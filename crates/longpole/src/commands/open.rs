@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result};
-use longpole_capture::sockets;
+use longpole_capture::socket_owner;
 use longpole_server::receive::SocketOwner;
 use longpole_server::source_file::SourceConsent;
 use longpole_server::{Page, Visitors, seal};
@@ -57,7 +57,7 @@ const NOT_TOLD: &str =
 
 /// Asks the kernel whose a connection to the page is.
 fn owner_of_client(client: SocketAddr, server: SocketAddr) -> std::io::Result<Option<SocketOwner>> {
-    let owner = sockets::owner_of_client(client, server)?;
+    let owner = socket_owner::owner_of_client(client, server)?;
     Ok(owner.map(|(uid, inode)| SocketOwner { uid, inode }))
 }
 

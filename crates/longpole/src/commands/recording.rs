@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, Result};
 use longpole_analysis::Report;
-use longpole_capture::journals;
+use longpole_capture::context::journal_dir;
 use longpole_server::seal;
 use longpole_server::source_file::SourceConsent;
 use longpole_server::view::Chosen;
@@ -365,7 +365,7 @@ pub(crate) fn remove_stale_stores() {
 }
 
 fn is_stale(store: &Path) -> bool {
-    match journals::is_locked(&store.join(LOCK)) {
+    match journal_dir::is_locked(&store.join(LOCK)) {
         Ok(Some(is_locked)) => !is_locked,
         Ok(None) => {
             let made = fs::metadata(store).and_then(|data| data.modified());

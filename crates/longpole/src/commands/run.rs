@@ -20,12 +20,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Context, Result};
-use longpole_capture::child::{self, RunningChild};
-use longpole_capture::clocks::Clocks;
-use longpole_capture::error::LaunchError;
-use longpole_capture::jit_names::{self, JitNames};
-use longpole_capture::journals::JournalDirectory;
-use longpole_capture::{inject, sampler, signals, sockets};
+use longpole_capture::clock::Clocks;
+use longpole_capture::context::journal_dir::JournalDirectory;
+use longpole_capture::launch::child::{self, RunningChild};
+use longpole_capture::launch::error::LaunchError;
+use longpole_capture::launch::runtime_options::{self, JitRuntime};
+use longpole_capture::launch::{otel_environment, signals};
+use longpole_capture::{recorder, socket_owner};
+use longpole_model::proc_stat::{ProcStat, TICK_NANOS};
 use longpole_model::{
     AttributeValue, Attributes, CaptureMode, Exit, Loss, LossKind, Observation, ObservationSink, ProcessUsage, RecorderCost, Resource,
     ResourceEvent, Run, RunUsage, Scope, Span, SpanEvent, SpanId, SpanKind, Status, StatusCode, TimeRange, Timestamp, TraceId,
@@ -90,7 +92,7 @@ pub(crate) fn run(setting: &Setting, arguments: &RunArguments) -> ExitCode {
         }
     };
     if recorded.is_some() && !arguments.no_profile {
-        jit_names::ask(&runtimes(arguments), &mut environment);
+        runtime_options::add(&runtimes(arguments), &mut environment);
     }
     let mut started = start(arguments, &environment, recorded.as_mut());
     if matches!(&started, Err(error) if error.is_ours())
@@ -171,9 +173,9 @@ fn inherited(arguments: &RunArguments) -> Vec<(OsString, OsString)> {
 }
 
 /// The runtimes to ask for names, each once.
-fn runtimes(arguments: &RunArguments) -> Vec<JitNames> {
+fn runtimes(arguments: &RunArguments) -> Vec<JitRuntime> {
     let is_asked = |runtime: &Jit| arguments.jit.contains(runtime);
-    let all = [(Jit::Node, JitNames::Node), (Jit::Java, JitNames::Java)];
+    let all = [(Jit::Node, JitRuntime::Node), (Jit::Java, JitRuntime::Java)];
     all.into_iter().filter(|(runtime, _)| is_asked(runtime)).map(|(_, names)| names).collect()
 }
 
@@ -215,12 +217,12 @@ fn start(
     arguments: &RunArguments,
     environment: &[(OsString, OsString)],
     recorded: Option<&mut Recorded>,
-) -> Result<(RunningChild, Option<sampler::Recorder>), LaunchError> {
+) -> Result<(RunningChild, Option<recorder::Recorder>), LaunchError> {
     let Some(recorded) = recorded else {
         return Ok((child::prepare(arguments.argv(), environment)?.release()?, None));
     };
     let gated = child::prepare_or(arguments.argv(), environment, Some(&inherited(arguments)))?;
-    if let Some(receiver) = recorded.receiver.as_ref().filter(|_| !sampler::is_proc_of_others()) {
+    if let Some(receiver) = recorded.receiver.as_ref().filter(|_| !recorder::is_proc_of_others()) {
         receiver.note_command(gated.pid());
     }
     let (recorder, mode) = recorded.sample(arguments, gated.pid());
@@ -314,7 +316,7 @@ impl Recorded {
         };
         // Before the command can say it: whatever door it comes by, the log holds the name.
         self.writer.wal().hide(&run_id, &self.public_name());
-        let request = |endpoint, appdash| inject::Request {
+        let request = |endpoint, appdash| otel_environment::Request {
             env: &inherited,
             argv: arguments.argv(),
             endpoint,
@@ -322,9 +324,9 @@ impl Recorded {
             traceparent: &traceparent,
             run_id: &run_id,
             journals: journals.as_deref(),
-            mode: inject::Mode::Auto,
+            mode: otel_environment::Mode::Auto,
         };
-        let user = inject::environment(&request("http://127.0.0.1:1", "tcp://127.0.0.1:1"));
+        let user = otel_environment::environment(&request("http://127.0.0.1:1", "tcp://127.0.0.1:1"));
         let (pulumis, unknown) = pulumi_targets(&user.pulumi);
         forward.extend(pulumis);
         let without_certificate = trust_by_environment(&mut forward);
@@ -334,7 +336,7 @@ impl Recorded {
             self.lose(LossKind::ForwardFailed, text);
         }
         // Kept from here on: who takes all descriptors by connecting must not take this question as well. The receiver says what is missing.
-        let _ = sockets::prepare();
+        let _ = socket_owner::prepare();
         if let Err(error) = has_descriptors(RECEIVER_DESCRIPTORS) {
             let text = format!("no span was received: a receiver needs {RECEIVER_DESCRIPTORS} open files, and there is no room: {error}");
             self.lose(LossKind::RequestsRefused, text);
@@ -357,7 +359,7 @@ impl Recorded {
             keep,
         ) {
             Ok(receiver) => {
-                let injection = inject::environment(&request(&receiver.endpoint(), &receiver.appdash_endpoint()));
+                let injection = otel_environment::environment(&request(&receiver.endpoint(), &receiver.appdash_endpoint()));
                 self.receiver = Some(receiver);
                 for note in injection.notes {
                     self.lose(LossKind::Environment, note.text);
@@ -372,18 +374,19 @@ impl Recorded {
     }
 
     /// Attaches the sampler to the command, which waits at its gate.
-    fn sample(&mut self, arguments: &RunArguments, pid: u32) -> (Option<sampler::Recorder>, CaptureMode) {
+    fn sample(&mut self, arguments: &RunArguments, pid: u32) -> (Option<recorder::Recorder>, CaptureMode) {
         if arguments.no_profile {
             return (None, CaptureMode::Off);
         }
         let clock = match arguments.clock {
-            SampleClock::CpuClock => sampler::SampleClock::CpuClock,
-            SampleClock::Cycles => sampler::SampleClock::Cycles,
+            SampleClock::CpuClock => recorder::SampleClock::CpuClock,
+            SampleClock::Cycles => recorder::SampleClock::Cycles,
         };
         let remove_perf_maps = !arguments.jit.is_empty();
         let journals = self.journals.as_ref().map(|directory| directory.path().to_owned());
         let cache = Some(self.writer.store().cache());
-        let options = sampler::Options { rate_hz: arguments.rate, clock, remove_perf_maps, journals, cache, ..sampler::Options::default() };
+        let options =
+            recorder::Options { rate_hz: arguments.rate, clock, remove_perf_maps, journals, cache, ..recorder::Options::default() };
         let sink = || -> Box<dyn ObservationSink> {
             let sink = self.alarm.before(self.writer.wal().observation_sink());
             match arguments.redact {
@@ -391,7 +394,7 @@ impl Recorded {
                 Redact::Off => Box::new(sink),
             }
         };
-        match sampler::Recorder::start(pid, &options, sink()) {
+        match recorder::Recorder::start(pid, &options, sink()) {
             Ok(recorder) => {
                 let mode = recorder.mode();
                 (Some(recorder), mode)
@@ -399,7 +402,7 @@ impl Recorded {
             Err(refused) => {
                 let reason = refused.to_words();
                 // What `/proc` tells is better than nothing, and nothing is no trouble for the command.
-                let watching = sampler::Recorder::watch(pid, &options, &refused, sink()).ok();
+                let watching = recorder::Recorder::watch(pid, &options, &refused, sink()).ok();
                 self.lose(LossKind::ProfilingRefused, reason.clone());
                 (watching, CaptureMode::Refused { reason })
             }
@@ -471,14 +474,14 @@ impl Recorded {
         arguments: &RunArguments,
         (exit, ended): (Exit, Instant),
         (cpu_nanos, usage, last): (Option<u64>, Option<RunUsage>, Option<ProcessUsage>),
-        recorder: Option<sampler::Recorder>,
+        recorder: Option<recorder::Recorder>,
     ) -> Result<()> {
         let end = self.started.map_or_else(now, |(start, _)| start.later(ended));
         if let Some(mut clocks) = self.clocks.take() {
             clocks.anchor(|observation| self.observe(observation));
         }
         // What the sampler lost is in the log; its binaries are still open, also those that were deleted meanwhile.
-        let sampled = info_span!("finish sampling").in_scope(|| recorder.map(sampler::Recorder::finish)).unwrap_or_default();
+        let sampled = info_span!("finish sampling").in_scope(|| recorder.map(recorder::Recorder::finish)).unwrap_or_default();
         sampled.untold.into_iter().for_each(|loss| self.observe(Observation::Loss(loss)));
         drop(self.journals.take());
         if let Some(reason) = sampled.not_kept_reason {
@@ -589,12 +592,9 @@ pub(super) fn own_cost() -> Option<RecorderCost> {
     let kilobytes: u64 = peak.trim().strip_suffix("kB")?.trim().parse().ok()?;
     // Nanoseconds on a CPU of every thread that lives; those of the sampler and the receiver have ended, so the process's total.
     let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
-    let ticks: u64 = stat.rsplit(") ").next()?.split(' ').skip(11).take(2).filter_map(|f| f.parse::<u64>().ok()).sum();
-    Some(RecorderCost { cpu_nanos: ticks * 1_000_000_000 / TICKS_PER_SECOND, rss_bytes_max: kilobytes * 1024 })
+    let cpu_nanos = ProcStat::parse(&stat)?.cpu_ticks()?.saturating_mul(TICK_NANOS);
+    Some(RecorderCost { cpu_nanos, rss_bytes_max: kilobytes * 1024 })
 }
-
-/// Clock ticks a second in `/proc/PID/stat`, the same on every Linux.
-const TICKS_PER_SECOND: u64 = 100;
 
 fn write_summary(setting: &Setting, arguments: &RunArguments, view: &view::SummaryView) -> Result<()> {
     if arguments.summary == "none" {
@@ -628,7 +628,7 @@ pub(super) fn not_whole(writer: &RecordingWriter, sealed: OwnSeal) -> Option<any
 
 /// Asks the kernel whose a connection to the receiver is.
 fn owner_of_client(client: SocketAddr, server: SocketAddr) -> std::io::Result<Option<SocketOwner>> {
-    let owner = sockets::owner_of_client(client, server)?;
+    let owner = socket_owner::owner_of_client(client, server)?;
     Ok(owner.map(|(uid, inode)| SocketOwner { uid, inode }))
 }
 
@@ -668,7 +668,7 @@ impl Keep for WalKeep {
 }
 
 /// The user's own endpoints as the forwarder wants them, and what of them could not be read.
-pub(super) fn forward_targets(user: Option<&inject::UserEndpoint>) -> (Vec<ForwardTarget>, Vec<String>) {
+pub(super) fn forward_targets(user: Option<&otel_environment::UserEndpoint>) -> (Vec<ForwardTarget>, Vec<String>) {
     let (mut targets, mut unreadable) = (Vec::new(), Vec::new());
     let Some(user) = user else { return (targets, unreadable) };
     for (signal, endpoint) in [(Signal::Traces, &user.traces), (Signal::Metrics, &user.metrics), (Signal::Logs, &user.logs)] {
@@ -680,8 +680,10 @@ pub(super) fn forward_targets(user: Option<&inject::UserEndpoint>) -> (Vec<Forwa
             client_key: pem(&endpoint.client_key),
         };
         let (protocol, url) = match endpoint.protocol {
-            Some(inject::Protocol::Grpc) => (ForwardProtocol::Grpc, &endpoint.grpc_url),
-            Some(inject::Protocol::HttpProtobuf | inject::Protocol::HttpJson) => (ForwardProtocol::Http, &endpoint.http_url),
+            Some(otel_environment::Protocol::Grpc) => (ForwardProtocol::Grpc, &endpoint.grpc_url),
+            Some(otel_environment::Protocol::HttpProtobuf | otel_environment::Protocol::HttpJson) => {
+                (ForwardProtocol::Http, &endpoint.http_url)
+            }
             None => (ForwardProtocol::AsReceived, &endpoint.http_url),
         };
         targets.push(ForwardTarget {
@@ -717,7 +719,7 @@ fn trust_by_environment(targets: &mut [ForwardTarget]) -> Vec<String> {
 }
 
 /// Where Pulumi was told to send its spans, and what of it is no target. Pulumi itself would run without tracing then.
-fn pulumi_targets(user: &inject::PulumiTargets) -> (Vec<ForwardTarget>, Vec<String>) {
+fn pulumi_targets(user: &otel_environment::PulumiTargets) -> (Vec<ForwardTarget>, Vec<String>) {
     let (mut targets, mut unknown) = (Vec::new(), Vec::new());
     let parsed = [
         ("PULUMI_OPTION_OTEL_TRACES", user.otel_traces.as_deref().map(args::otel_traces_target)),
