@@ -1,11 +1,18 @@
 //! Run a command and sample it.
 //!
-//! You bring a command line, an environment and a place for what is observed ([`longpole_model::ObservationSink`]). The
-//! command runs as if nobody watched: its descriptors, signals, job control and end are those of a direct start
-//! ([`launch::child`], [`launch::signals`]); it only finds a few more variables in its environment ([`launch::otel_environment`]).
+//! You bring a command line, an environment and a sink for observations ([`longpole_model::ObservationSink`]). The command runs as if started
+//! directly: same descriptors, signals, job control and exit status ([`launch::child`], [`launch::signals`]), with a few more variables in its
+//! environment ([`launch::otel_environment`]).
 //!
-//! This is the one room with system calls. All of them stand in `sys` and in the reader of the kernel's ring; nothing
-//! unsafe leaves those files. It never prints, and it ends the process only where it is asked to, in [`launch::child::exit_like`].
+//! ```text
+//! launch    start the command, its environment, its signals          recorder   ties the others: records to observations
+//! perf      the kernel's events, ring buffers, records               frames     addresses to frames: maps, JIT, kernel, Python
+//! procfs    processes as /proc shows them                            context    span contexts that SDKs publish
+//! waits     what blocked threads wait for                            sys        every system call
+//! ```
+//!
+//! This is the only crate with system calls. All of them are in `sys` and in the reader of ring buffers; nothing unsafe leaves those files. It
+//! never prints, and ends the process only in [`launch::child::exit_like`].
 
 pub mod clock;
 pub mod context;

@@ -1,7 +1,7 @@
-//! Reads the journal of one thread: which span was current since when.
+//! Reads the journal of one thread: which span was current from which time on.
 //!
-//! The layout and the reader's duties are those of `docs/formats/span-context.md`. The other side writes while we read, or is
-//! somebody who means harm: what cannot be so is refused, what was overwritten is counted.
+//! `docs/formats/span-context.md` describes the layout and the duties of a reader. The program writes while we read, and may be hostile: the
+//! reader refuses impossible contents, and counts overwritten entries.
 //!
 //! ```text
 //! header | 8193 | 8194 | 3 | 4 | … | 8192 |      entry n in place (n - 1) mod 8192
@@ -21,25 +21,25 @@ const VERSION: u32 = 1;
 const HEADER_BYTES: usize = 128;
 const ENTRY_BYTES: usize = 40;
 
-/// Bit of the header's feature word: spans that are not sent have a mark before them.
+/// Bit of the header's feature word: a mark precedes each span that is not exported.
 const HAS_MARKS: u64 = 1;
 
-/// Most entries of a ring: what we write has 8,192, and more would not be read in one go.
+/// Most entries of a ring: our SDK writes 8,192, and more would not be read at once.
 const CAPACITY_MAX: u32 = 1 << 16;
 
-/// Where the state and, behind it, the count lie.
+/// Offset of the state, which the count follows.
 const STATE_AT: u64 = 36;
 
-/// More entries than any thread can have written: at one a nanosecond, three days.
+/// More entries than any thread can write: at one a nanosecond, three days.
 const WRITTEN_MAX: u64 = 1 << 48;
 
-/// How far a time may lie in the future: what the clocks of two time namespaces may be wrong by.
+/// How far in the future a time may be: the error between the clocks of two time namespaces.
 const AHEAD_NANOS: u64 = 1_000_000;
 
-/// Reads bytes of the file from this offset on; how many there were.
+/// Reads bytes of the file from this offset on, and returns how many.
 pub type ReadAt<'a> = dyn FnMut(u64, &mut [u8]) -> io::Result<usize> + 'a;
 
-/// What the header says of its owner and of the owner's clock.
+/// The owner of a journal, and the owner's clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
     /// Process.
@@ -52,33 +52,33 @@ pub struct Header {
     pub monotonic: u64,
     /// See `monotonic`.
     pub unix: u64,
-    /// Inode of the owner's pid namespace; 0 = not known.
+    /// Inode of the owner's pid namespace; 0 = unknown.
     pub pid_namespace: u64,
-    /// Inode of the owner's time namespace; 0 = not known.
+    /// Inode of the owner's time namespace; 0 = unknown.
     pub time_namespace: u64,
-    /// Whether spans that are not sent have a mark before them. Without, nothing is known of who is sent.
+    /// Whether a mark precedes each span that is not exported. Without marks nobody knows which spans are exported.
     has_marks: bool,
 }
 
-/// Why a journal is not read, or not any more.
+/// Why a journal is not read, or no longer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Refusal {
-    /// It is no file of ours: a link, a pipe, somebody else's.
+    /// It is no regular file of this user.
     Stranger,
-    /// It does not begin like a journal, or has a form that is not known.
+    /// It is no journal, or has an unknown layout.
     Unknown,
-    /// Its process counts threads in another way.
+    /// Its process is in another pid namespace, so its thread ids mean other threads.
     OtherPidNamespace,
-    /// What it holds cannot be so.
+    /// Its contents are impossible.
     Garbled,
-    /// The system refuses to read it.
+    /// The system does not let us read it.
     Unreadable,
-    /// There was no memory for more of it.
+    /// There was no memory for its next entries.
     OutOfMemory,
 }
 
 impl Refusal {
-    /// For people.
+    /// The words for people.
     pub fn as_str(self) -> &'static str {
         match self {
             Refusal::Stranger => "something in the directory of journals that is not a file of this user",
@@ -91,14 +91,14 @@ impl Refusal {
     }
 }
 
-/// What one look at a journal brought.
+/// The result of reading a journal once.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Read {
-    /// New entries, in the order of time, by the owner's clock.
+    /// New entries in order of time, by the owner's clock.
     pub entries: Vec<JournalEntry>,
     /// Entries that were overwritten before these.
     pub lost: u64,
-    /// Its thread says that nothing more will come.
+    /// Its thread has closed it.
     pub is_over: bool,
     /// It ended because there was no memory for more.
     pub is_out_of_memory: bool,
@@ -108,15 +108,19 @@ pub struct Read {
 #[derive(Debug)]
 pub struct Journal {
     header: Header,
-    /// Entries that were read or lost.
+    /// Entries read or lost so far.
     seen: u64,
     last_time: u64,
-    /// The last entry was a mark: the span of the next one is not sent.
+    /// The last entry was a mark: the span of the next one is not exported.
     is_marked: bool,
 }
 
 impl Journal {
     /// Reads the header; `None` while it is not written yet.
+    ///
+    /// # Errors
+    ///
+    /// Why it is no journal that we read.
     pub fn open(read: &mut ReadAt<'_>) -> Result<Option<Journal>, Refusal> {
         let mut bytes = [0; HEADER_BYTES];
         if !read_whole(read, 0, &mut bytes)? || bytes[..16] == [0; 16] {
@@ -145,12 +149,16 @@ impl Journal {
         Ok(Some(Journal { header, seen: 0, last_time: 0, is_marked: false }))
     }
 
-    /// Whose it is.
+    /// Its header.
     pub fn header(&self) -> &Header {
         &self.header
     }
 
-    /// Reads what is new. `now` is the owner's clock, read after this call was made: no entry is later. `bytes` is lent for its memory.
+    /// Reads the new entries. `now` reads the owner's clock: no entry is later. `bytes` is a buffer to reuse.
+    ///
+    /// # Errors
+    ///
+    /// Why the journal cannot be read any more.
     pub fn read(&mut self, read: &mut ReadAt<'_>, now: impl FnOnce() -> u64, bytes: &mut Vec<u8>) -> Result<Read, Refusal> {
         let (state, written) = count(read)?;
         if written < self.seen || written > WRITTEN_MAX {
@@ -168,9 +176,9 @@ impl Journal {
         }
         let oldest = self.oldest(after).max(from);
         out.lost = oldest.min(written + 1) - (self.seen + 1);
-        // The mark of the first entry after a gap may have been lost: such a span is not expected.
+        // The mark of the first entry after a gap may be lost, so its span counts as not exported.
         self.is_marked |= out.lost > 0;
-        // Of a journal that is written faster than it is read nothing may be left.
+        // If a journal is written faster than it is read, no entry may be left.
         let latest = now().saturating_add(AHEAD_NANOS);
         for (number, entry) in (from..=written).zip(bytes.chunks_exact(ENTRY_BYTES)) {
             if number < oldest {
@@ -191,17 +199,17 @@ impl Journal {
             out.entries.push(JournalEntry { time: Monotonic(time), span, is_sent });
         }
         self.seen = written;
-        // What was written while we read is still to be read.
+        // Entries that were written meanwhile are still to be read.
         out.is_over &= after == written;
         Ok(out)
     }
 
-    /// The oldest entry that is whole where so many were written: the place of the one before may be written to.
+    /// The oldest whole entry after `written` entries: the one before may be in the middle of being overwritten.
     fn oldest(&self, written: u64) -> u64 {
         (written + 2).saturating_sub(u64::from(self.header.capacity)).max(1)
     }
 
-    /// Copies entries as they lie in the ring.
+    /// Copies entries out of the ring.
     fn copy(&self, read: &mut ReadAt<'_>, from: u64, to: u64, bytes: &mut Vec<u8>) -> Result<(), Refusal> {
         let capacity = u64::from(self.header.capacity);
         bytes.clear();
@@ -224,7 +232,7 @@ fn count(read: &mut ReadAt<'_>) -> Result<(u32, u64), Refusal> {
     Ok((u32_at(&bytes, 0), u64_at(&bytes, 4)))
 }
 
-/// Fills the bytes; whether the file had so many.
+/// Fills the bytes; whether the file has enough.
 fn read_whole(read: &mut ReadAt<'_>, at: u64, into: &mut [u8]) -> Result<bool, Refusal> {
     let mut filled = 0;
     while let Some(rest) = into.get_mut(filled..).filter(|rest| !rest.is_empty()) {

@@ -1,4 +1,4 @@
-//! The directory of a recording's span journals: made with a lock in it, and removed, also after a recorder that was killed.
+//! The directory of a recording's span journals. It holds a lock, so that a later recorder finds and removes that of a killed one.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io;
@@ -8,22 +8,22 @@ use std::time::{Duration, SystemTime};
 
 use crate::regular_file::{self, Symlinks};
 
-/// Where the journals of a recording lie: memory, where the machine has a file system of it.
+/// A file system in memory, the better place for journals (shm_overview(7)).
 const MEMORY: &str = "/dev/shm";
 
-/// How the directories are named, so that those of recorders that were killed are found.
+/// Prefix of the directories, by which those of killed recorders are found.
 const PREFIX: &str = "longpole-journals-";
 
-/// Names that are tried.
+/// How many names to try.
 const TRIES_MAX: usize = 4;
 
 /// Held while the recorder lives.
 pub(super) const LOCK: &str = "lock";
 
-/// A directory without a lock is one that is being made, unless it is older than this.
+/// A directory without a lock is being made, unless it is older than this.
 const UNLOCKED_MAX: Duration = Duration::from_secs(60);
 
-/// The directory of one recording's journals; gone when this is dropped.
+/// The directory of one recording's journals; removed on drop.
 #[derive(Debug)]
 pub struct JournalDirectory {
     path: PathBuf,
@@ -32,7 +32,11 @@ pub struct JournalDirectory {
 }
 
 impl JournalDirectory {
-    /// Makes one, and removes those of recorders that were killed.
+    /// Makes a directory, and removes those of killed recorders.
+    ///
+    /// # Errors
+    ///
+    /// If neither `/dev/shm` nor the folder for temporary files takes it.
     pub fn create() -> io::Result<JournalDirectory> {
         remove_stale();
         let [memory, other] = bases();
@@ -42,7 +46,7 @@ impl JournalDirectory {
     pub(super) fn create_in(base: &Path) -> io::Result<JournalDirectory> {
         let pid = std::process::id();
         for _ in 0..TRIES_MAX {
-            // Nobody can take a name before that nobody knows before: the folder is everybody's.
+            // Everybody can write to the folder, so the name must be one that nobody can guess and take first.
             let path = base.join(format!("{PREFIX}{pid}-{:016x}", getrandom::u64()?));
             match DirBuilder::new().mode(0o700).create(&path) {
                 Ok(()) => {
@@ -53,11 +57,11 @@ impl JournalDirectory {
                         .open(path.join(LOCK))
                         .and_then(|lock| Ok((lock.try_lock()?, lock).1));
                     return lock.map(|lock| JournalDirectory { path: path.clone(), _lock: lock }).inspect_err(|_| {
-                        // What stays is removed as stale by a later one.
+                        // A later recorder removes the rest.
                         let _ = fs::remove_dir_all(&path);
                     });
                 }
-                // By chance.
+                // By chance: try another name.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(error),
             }
@@ -65,7 +69,7 @@ impl JournalDirectory {
         Err(io::Error::from(io::ErrorKind::AlreadyExists))
     }
 
-    /// Where it is.
+    /// Its path.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -73,17 +77,17 @@ impl JournalDirectory {
 
 impl Drop for JournalDirectory {
     fn drop(&mut self) {
-        // What cannot be removed is tried again by a later recorder.
+        // A later recorder removes the rest.
         let _ = fs::remove_dir_all(&self.path);
     }
 }
 
-/// Where the directories are, the better place first; it may not be there, or be closed.
+/// The folders of such directories, the better one first. It may be missing or closed.
 fn bases() -> [PathBuf; 2] {
     [PathBuf::from(MEMORY), std::env::temp_dir()]
 }
 
-/// Removes the directories of recorders that were killed.
+/// Removes the directories of killed recorders.
 pub fn remove_stale() {
     bases().iter().for_each(|base| remove_stale_in(base));
 }
@@ -92,10 +96,10 @@ fn remove_stale_in(base: &Path) {
     let Ok(own) = fs::metadata("/proc/self") else { return };
     for entry in fs::read_dir(base).into_iter().flatten().flatten() {
         let is_named = entry.file_name().to_str().is_some_and(|name| name.starts_with(PREFIX));
-        // Of the link itself, where it is one.
+        // Does not follow a link.
         let is_own = || entry.metadata().is_ok_and(|meta| meta.is_dir() && meta.uid() == own.uid());
         if is_named && is_own() && is_stale(&entry.path()) {
-            // Somebody else may be at it; what stays is found again.
+            // Another recorder may do the same; a later one finds the rest.
             let _ = fs::remove_dir_all(entry.path());
         }
     }
@@ -112,8 +116,12 @@ fn is_stale(directory: &Path) -> bool {
     }
 }
 
-/// Whether somebody holds the lock of this file; `None` where there is no such file. Something else in its place is no lock, and is not
-/// waited for: whoever opens a named pipe waits until somebody writes to it, and a command can leave one.
+/// Whether a process holds the lock of this file; `None` if there is no such file. Does not wait for anything else in its place: opening a
+/// named pipe would wait for a writer, and a command can leave one.
+///
+/// # Errors
+///
+/// If the file cannot be opened.
 pub fn is_locked(path: &Path) -> io::Result<Option<bool>> {
     let file = match regular_file::open(path, Symlinks::Refused) {
         Ok(Some((file, _))) => file,
@@ -142,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_directories_of_the_dead_are_removed() {
+    fn only_directories_of_killed_recorders_are_removed() {
         let base = base("stale");
         let living = JournalDirectory::create_in(&base).unwrap();
         let dead = base.join(format!("{PREFIX}1-0"));
@@ -158,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_in_place_of_a_lock_is_not_waited_for() {
+    fn a_pipe_instead_of_a_lock_holds_up_nobody() {
         let base = base("locks");
         let made = std::process::Command::new("mkfifo").arg(base.join("pipe")).status().unwrap();
         assert!(made.success());
@@ -176,7 +184,7 @@ mod tests {
         assert_eq!(is_locked(&base.join("free")).unwrap(), Some(false));
         assert_eq!(is_locked(&base.join("held")).unwrap(), Some(true));
         drop(socket);
-        // Such a directory is one without a lock: it goes when it is old.
+        // Such a directory counts as one without a lock, and is removed when it is old.
         let directory = base.join(format!("{PREFIX}x"));
         fs::create_dir(&directory).unwrap();
         fs::rename(base.join("pipe"), directory.join(LOCK)).unwrap();

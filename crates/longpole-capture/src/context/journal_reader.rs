@@ -1,7 +1,7 @@
-//! Reads the journals of all threads of a recording: which threads have one, and when each is read next.
+//! Reads the journals of all threads of a recording: finds them, and schedules when to read each.
 //!
-//! A file is removed as soon as it is open, so the directory holds only what was not seen yet, and the memory of a journal is free
-//! when its thread and we have closed it.
+//! A file is removed once it is open, so the directory holds only new journals, and the memory of a journal is freed when its thread and we
+//! have closed it.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
@@ -20,41 +20,41 @@ use crate::clock;
 use crate::regular_file::{self, Symlinks};
 use crate::sys::clock::monotonic_nanos;
 
-/// How often the directory is looked into. A thread makes its journal with its first span, and has 8,192 entries until it is found.
+/// How often to list the directory. A thread makes its journal with its first span, and has room for 8,192 entries until it is found.
 const LISTING_NANOS: u64 = 20_000_000;
 
-/// How long after a change the directory is listed again, whatever its time says.
+/// For how long after a change the directory is listed again, whatever its modification time is.
 const SETTLED: Duration = Duration::from_millis(100);
 
-/// How soon a journal with news is looked at again: it is full after 10 ms at 800,000 entries a second.
+/// Pause before a journal that had new entries is read again: it is full after 10 ms at 800,000 entries a second.
 const LOOK_NANOS: u64 = 10_000_000;
 
-/// How late one without is, at most: full after that at 200,000 a second.
+/// Longest pause for one that had none: it is full after that at 200,000 entries a second.
 const LOOK_NANOS_MAX: u64 = 40_000_000;
 
-/// How often it is asked whether the thread of a journal without news still lives.
+/// How often to check that the thread of a journal without new entries still lives.
 const ALIVE_NANOS: u64 = 1_000_000_000;
 
-/// Most journals that are open at a time: descriptors. The others are read when one ends, or at the end.
+/// Most journals open at a time, because of descriptors. The others are read when one ends, or at the end.
 const OPEN_MAX: usize = 4_096;
 
-/// Most files that are opened in one look.
+/// Most files opened at once.
 const LISTED_MAX: usize = 512;
 
-/// How often the directory is looked into at the end, at most: what outlives the recording may go on to make threads.
+/// How often to list the directory at the end: processes that outlive the recording may go on to make threads.
 const LAST_LISTINGS_MAX: usize = 64;
 
-/// Entries that are kept a second, on average: 13 MB of the log. A program that makes more is not read as fast as it writes, which is
-/// counted; the log of it would fill the disk.
+/// Most entries kept a second, on average: 13 MB of the log. A program that writes more is read more slowly, and the lost entries are counted;
+/// otherwise its log would fill the disk.
 const ENTRIES_PER_SECOND: u64 = 400_000;
 
-/// Entries that may come at once: a full journal of each of so many threads.
+/// Most entries kept at once: the full journals of 32 threads.
 const ENTRIES_AT_ONCE: u64 = 32 * 8_192;
 
-/// Entries of one recording: 900 MB of memory when it is sealed.
+/// Most entries of a recording: 900 MB of memory when it is sealed.
 const ENTRIES_MAX: u64 = 1 << 24;
 
-/// Things in the directory that can neither be read nor removed.
+/// Most files in the directory to remember that can neither be read nor removed.
 const STRANGERS_MAX: usize = 64;
 
 /// A journal that is open.
@@ -63,9 +63,9 @@ struct Open {
     file: File,
     /// `None` while its header is not written.
     journal: Option<Journal>,
-    /// What is added to its times, for another time namespace.
+    /// Added to its times, which may be of another time namespace.
     shift: u64,
-    /// Whether something of it was told, which what comes next follows.
+    /// Whether some of its entries were reported, which the next ones follow.
     is_told: bool,
     next_look: u64,
     pause: u64,
@@ -82,7 +82,7 @@ impl Open {
     }
 }
 
-/// What becomes of a journal after a look.
+/// What becomes of a journal after it was read.
 #[derive(Debug, PartialEq, Eq)]
 enum Fate {
     Stays,
@@ -92,23 +92,23 @@ enum Fate {
 /// The journals of a recording.
 #[derive(Debug)]
 pub(crate) struct Journals {
-    /// As the kernel calls what is open: the command may put anything in the place of its path.
+    /// Its path by descriptor: the command may put anything at its own path.
     directory: PathBuf,
-    // Closed, its path means nothing any more, or something else.
+    // Keeps the descriptor of that path open.
     _open: Option<File>,
-    /// The user and the namespaces that journals are to be of.
+    /// The user and the namespaces that journals must belong to.
     uid: u32,
     pid_namespace: u64,
     time_namespace: u64,
     open: Vec<Open>,
     next_listing: u64,
-    /// When something was last added to the directory or removed from it, if it was listed since, and wholly.
+    /// The modification time of the directory, if it was listed completely since.
     listed: Option<SystemTime>,
     strangers: HashSet<OsString>,
-    /// Entries that may be taken now, and since when.
+    /// How many entries may be kept now, and as of when.
     allowance: u64,
     allowed_at: u64,
-    /// Entries that were taken.
+    /// Entries kept so far.
     taken: u64,
     refused: HashMap<Refusal, u64>,
     lost: u64,
@@ -117,11 +117,11 @@ pub(crate) struct Journals {
 }
 
 impl Journals {
-    /// Of this directory.
+    /// Reads the journals of this directory.
     pub(crate) fn new(directory: PathBuf) -> Journals {
         let flags = libc::O_DIRECTORY | libc::O_NOFOLLOW;
         let open = OpenOptions::new().read(true).custom_flags(flags).open(&directory).ok();
-        // Where it cannot be opened there is nothing to be listed.
+        // If it cannot be opened, there is nothing to list.
         let directory = open.as_ref().map_or(PathBuf::new(), |open| PathBuf::from(format!("/proc/self/fd/{}", open.as_raw_fd())));
         Journals {
             _open: open,
@@ -142,12 +142,12 @@ impl Journals {
         }
     }
 
-    /// How long nobody needs to look, at most, in milliseconds; `None` where there is no journal.
+    /// The longest pause between two readings, in milliseconds; `None` if there is no journal.
     pub(crate) fn patience_millis(&self) -> Option<i32> {
         (!self.open.is_empty()).then_some((LOOK_NANOS_MAX / 1_000_000) as i32)
     }
 
-    /// Looks at those whose turn it is and tells what is new. The last look is at all of them.
+    /// Reads the journals that are due and reports new entries. The last time it reads all of them.
     pub(crate) fn look(&mut self, is_last: bool, out: &mut Vec<Observation>) {
         let now = monotonic_nanos();
         let earned = u128::from(now.saturating_sub(self.allowed_at)) * u128::from(ENTRIES_PER_SECOND) / 1_000_000_000;
@@ -157,7 +157,7 @@ impl Journals {
         }
         let mut has_new = now >= self.next_listing && self.has_changed(now) && self.list(now);
         self.look_at_open(now, is_last, has_new, out);
-        // Those that were looked at last are closed, so there are descriptors for what is left.
+        // Journals that were read for the last time are closed, so there are descriptors for the rest.
         has_new = is_last;
         for _ in 0..LAST_LISTINGS_MAX {
             if !has_new {
@@ -174,7 +174,7 @@ impl Journals {
         let mut newest: HashMap<(u32, u32), u64> = HashMap::new();
         if has_new || open.iter().any(|it| it.journal.is_none()) {
             open.retain_mut(|it| it.journal.is_some() || self.open_journal(it, now));
-            // A thread that executes a program, and a later one of its number, have new ones: the older are read first, to their ends.
+            // A thread that executes a program, and a later thread with its id, have new journals: older ones are read first, to their end.
             open.sort_by_key(|it| it.made_at().unwrap_or(u64::MAX));
             newest.extend(open.iter().filter_map(|it| Some((it.thread()?, it.made_at()?))));
         }
@@ -186,18 +186,18 @@ impl Journals {
         self.open = open;
     }
 
-    /// Whether it may hold something that it did not when it was last listed. Most programs make no journal.
+    /// Whether the directory may have changed since it was listed. Most programs make no journal.
     fn has_changed(&mut self, now: u64) -> bool {
         self.next_listing = now + LISTING_NANOS;
         let changed = fs::metadata(&self.directory).and_then(|meta| meta.modified()).ok();
-        // What is added within one tick of the kernel's clock after a listing bears the same time.
+        // A file that is added within one tick of the kernel's clock after a listing does not change the time.
         let is_old = |changed: SystemTime| SystemTime::now().duration_since(changed).is_ok_and(|age| age > SETTLED);
         let is_known = changed.is_some() && changed == self.listed;
         self.listed = changed.filter(|changed| is_old(*changed));
         !is_known
     }
 
-    /// Opens what is new in the directory; whether there was something.
+    /// Opens new files in the directory; whether there was one.
     fn list(&mut self, now: u64) -> bool {
         self.next_listing = now + LISTING_NANOS;
         let mut has_new = false;
@@ -248,7 +248,7 @@ impl Journals {
                 (it.shift, it.journal) = (shift, Some(journal));
                 true
             }
-            // Whoever made it is about to fill it, or is gone.
+            // Its thread is about to write the header, or is gone.
             Ok(None) => now < it.next_alive,
             Err(refusal) => {
                 *self.refused.entry(refusal).or_default() += 1;
@@ -257,9 +257,9 @@ impl Journals {
         }
     }
 
-    /// The file, where it is one that a thread of ours may have made.
+    /// The file, if a thread of this user may have made it.
     fn open_file(&self, entry: &fs::DirEntry) -> io::Result<Option<File>> {
-        // Opening something else may have effects.
+        // Opening anything else may have effects.
         if !entry.file_type()?.is_file() {
             return Ok(None);
         }
@@ -267,10 +267,10 @@ impl Journals {
         Ok(opened.filter(|(_, meta)| meta.uid() == self.uid).map(|(file, _)| file))
     }
 
-    /// Reads what is new in one; to its end if it is the last look.
+    /// Reads the new entries of a journal; if `is_last`, to its end.
     fn look_at(&mut self, it: &mut Open, now: u64, is_last: bool, out: &mut Vec<Observation>) -> Fate {
         let was_alive = is_last || now < it.next_alive || it.journal.as_ref().is_none_or(|journal| lives(journal.header()));
-        // What a thread that is gone had written is there by now.
+        // A thread that is gone has written all its entries.
         let is_last = is_last || !was_alive;
         match self.read(it, is_last, out) {
             Ok(has_news) => {
@@ -289,12 +289,12 @@ impl Journals {
         }
     }
 
-    /// Reads what is new and tells it; whether there was something.
+    /// Reads new entries and reports them; whether there were some.
     fn read(&mut self, it: &mut Open, is_last: bool, out: &mut Vec<Observation>) -> Result<bool, Over> {
         let Open { file, journal, shift, is_told, .. } = it;
         let Some(journal) = journal else { return Ok(false) };
         if self.allowance == 0 && !is_last {
-            // Later; what is overwritten until then is counted.
+            // Over the limit: later. Entries that are overwritten until then are counted.
             return Ok(true);
         }
         let mut at = |offset, into: &mut [u8]| file.read_at(into, offset);
@@ -308,12 +308,12 @@ impl Journals {
         self.taken += read.entries.len() as u64;
         self.lost += read.lost + beyond as u64;
         let has_news = read.lost > 0 || !read.entries.is_empty();
-        // The last one held until now, where this is the end of it.
+        // At the end of a journal its last span held until now.
         if has_news || (is_last || read.is_over) && *is_told {
             for entry in &mut read.entries {
                 entry.time = Monotonic(entry.time.0.wrapping_add(shift));
             }
-            // Where there is no room for more, it is not known how long the last one held.
+            // If there is no room for more, nobody knows how long the last span held.
             let until = if beyond > 0 { read.entries.last().map_or(until, |last| last.time.0) } else { until };
             let follows = *is_told && read.lost == 0;
             out.push(Observation::Journal { pid, tid, follows, entries: read.entries, until: Monotonic(until) });
@@ -326,7 +326,7 @@ impl Journals {
         }
     }
 
-    /// What is to be added to the times of a journal.
+    /// What to add to the times of a journal.
     fn shift_of(&self, header: &Header) -> Result<u64, Refusal> {
         let differ = |own: u64, other: u64| own != 0 && other != 0 && own != other;
         if differ(self.pid_namespace, header.pid_namespace) {
@@ -355,7 +355,7 @@ impl Journals {
     }
 }
 
-/// A journal is not to be read any more.
+/// Why a journal is not read any more.
 enum Over {
     Ended,
     Refused(Refusal),
@@ -399,7 +399,7 @@ mod tests {
         bytes
     }
 
-    /// What was told: of each journal its thread, a sign where it follows, its first and its last time; and each loss.
+    /// What is reported: for each journal its thread, `+` if it follows, its first and its last time; and each loss.
     fn told(journals: &mut Journals, is_last: bool) -> Vec<String> {
         let mut out = Vec::new();
         journals.next_listing = 0;
@@ -433,10 +433,10 @@ mod tests {
         put("a", &file(1, 100, 0, 2));
         put("b", &file(9, 200, 1, 3));
         assert_eq!(told(&mut journals, false), ["1 101-102", "9 201-203"]);
-        assert_eq!(journals.open.len(), 1, "a thread that has ended says no more");
+        assert_eq!(journals.open.len(), 1, "the journal of a thread that has ended is closed");
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1, "only the lock is left");
         assert_eq!(told(&mut journals, false), [""; 0]);
-        // Its thread executes a program: the new one is another journal, and the last entry of the old one held until now.
+        // Its thread executes a program: it has a new journal, and the last span of the old one held until now.
         put("c", &file(1, 300, 0, 1));
         assert_eq!(told(&mut journals, false), ["1+ 0-0", "1 301-301"]);
         assert_eq!(journals.open.len(), 1);
@@ -451,7 +451,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_there_and_is_no_journal_is_counted_and_gone() {
+    fn files_that_are_no_journals_are_counted_and_removed() {
         let base = base("strangers");
         let directory = JournalDirectory::create_in(&base).unwrap();
         let precious = base.join("precious");

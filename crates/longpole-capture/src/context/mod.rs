@@ -1,4 +1,4 @@
-//! Which span a thread was in, as SDKs publish it: records beside the stack, journals in shared memory.
+//! The span context that SDKs publish: records in thread-local storage, journals in shared memory.
 
 pub mod journal;
 pub mod journal_dir;

@@ -1,6 +1,6 @@
-//! Reads what the SDK publishes: the context record inside the copied stack bytes.
+//! Reads the context record of our SDK from copied stack bytes.
 //!
-//! The layout and the reader's duties are those of `docs/formats/span-context.md`.
+//! `docs/formats/span-context.md` describes the layout and the duties of a reader.
 //!
 //! ```text
 //! sp                                                        sp + dump.len()
@@ -21,8 +21,8 @@ const ALIGNMENT: usize = 16;
 
 /// Finds the record of thread `tid` in the bytes copied from `sp` upwards.
 ///
-/// `hint` is the thread's own: the address of its record once it was seen, where the next call looks first. `dump` must hold
-/// only bytes that were really copied.
+/// `hint` belongs to the thread: the address of its record, once found, which the next call tries first. `dump` must hold only bytes that were
+/// copied.
 pub fn find(dump: &[u8], sp: u64, tid: u32, hint: &mut Option<u64>) -> ContextRecord {
     if let Some(address) = *hint
         && let Some(at) = address.checked_sub(sp).and_then(|at| usize::try_from(at).ok())
@@ -34,7 +34,7 @@ pub fn find(dump: &[u8], sp: u64, tid: u32, hint: &mut Option<u64>) -> ContextRe
     let first = (sp.wrapping_neg() % ALIGNMENT as u64) as usize;
     let Some(aligned) = dump.get(first..) else { return ContextRecord::Absent };
     let (lines, _) = aligned.as_chunks::<ALIGNMENT>();
-    // As one number each, a line is compared at once: most samples have no record, and all of their bytes are looked at.
+    // Lines are compared as numbers, which is fast: most samples have no record, so all their bytes are searched.
     let magic = u128::from_ne_bytes(ContextRecord::MAGIC);
     for (i, _) in lines.iter().enumerate().filter(|(_, line)| u128::from_ne_bytes(**line) == magic) {
         let at = first + i * ALIGNMENT;
@@ -46,13 +46,13 @@ pub fn find(dump: &[u8], sp: u64, tid: u32, hint: &mut Option<u64>) -> ContextRe
     ContextRecord::Absent
 }
 
-/// What the record at this place says; `None` where none of this thread and version lies there whole.
+/// The record at this offset; `None` unless a whole one of this thread and version is there.
 fn read(dump: &[u8], at: usize, tid: u32) -> Option<ContextRecord> {
     let record = dump.get(at..)?.first_chunk::<RECORD_BYTES>()?;
     if record[..16] != ContextRecord::MAGIC || word(record, 16) != VERSION || word(record, 20) != tid {
         return None;
     }
-    // The low bit of the sequence, whichever end of the eight bytes it is in.
+    // An odd sequence marks a write under way.
     let sequence = u64::from_ne_bytes(*record[24..].first_chunk()?);
     if sequence % 2 == 1 {
         return Some(ContextRecord::Torn);
@@ -114,7 +114,7 @@ mod tests {
         assert!(absent(&dump_with(&next_version, 8 + 160), 4711));
         let mut both = dump_with(&next_version, 8 + 160);
         both[8 + 320..8 + 384].copy_from_slice(&example());
-        assert_eq!(find(&both, SP, 4711, &mut None), the_span(), "looks on behind a record that does not count");
+        assert_eq!(find(&both, SP, 4711, &mut None), the_span(), "a record that does not count does not end the search");
     }
 
     #[test]

@@ -1,21 +1,20 @@
-//! Start a command behind a gate, wait for it, and end as it ended.
+//! Starts a command behind a gate, waits for it, and ends as it ended.
 //!
 //! ```text
 //! signals::begin()            first thing of the run
 //! signals::install()          before it starts threads
 //! child::prepare(argv, env)   a process that waits at its gate: here the recorder attaches to GatedChild::pid
 //! GatedChild::release         opens the gate; returns when the command runs, or says why it does not
-//! RunningChild::wait          hands signals on, stops when the command stops, returns when it has ended
+//! RunningChild::wait          forwards signals, stops when the command stops, returns when it has ended
 //! child::exit_like            the same code, or the same signal
 //! ```
 //!
-//! The command is in our process group and our session, on our terminal, with our descriptors: it has what it would have
-//! without us. What Rust's runtime and we changed in ourselves is put back in the child: the signal mask, ignored
-//! signals (SIGPIPE as inherited, SIGHUP under `nohup`), closed standard descriptors, the limit of open files. Everything
-//! that we open is closed by its exec.
+//! The command is in our process group and our session, on our terminal, with our descriptors, as it would be without us. The child restores
+//! what Rust's runtime and we changed: the signal mask, ignored signals (SIGPIPE as inherited, SIGHUP under `nohup`), closed standard
+//! descriptors, the limit of open files. Its exec closes all that we opened.
 //!
-//! What differs, and cannot be otherwise: the command is never the leader of its process group or session, and children
-//! that a shell had before it called `exec longpole` are ours, not the command's.
+//! Two differences are unavoidable: the command never leads its process group or session, and the children that a shell had before it called
+//! `exec longpole` are ours, not the command's.
 
 use std::ffi::{CString, OsStr, OsString};
 use std::io;
@@ -58,7 +57,7 @@ pub struct GatedChild {
     pid: Pid,
     program: OsString,
     candidates: Vec<PathBuf>,
-    /// Signals that came before there was a command.
+    /// Signals that came before the command started.
     early: Vec<Event>,
 }
 
@@ -66,28 +65,36 @@ pub struct GatedChild {
 #[derive(Debug)]
 pub struct RunningChild {
     pid: Pid,
-    /// Stopped by this signal, which we have yet to follow.
+    /// Stopped by this signal, and we have not stopped yet.
     just_stopped: Option<i32>,
-    /// Stopped, and we have stopped with it.
+    /// Stopped, and we stopped with it.
     stopped: bool,
     adopts_orphans: bool,
-    /// What the witness got and we are still to see.
+    /// Signals that the witness got and we have not seen yet.
     leftover: Vec<(i32, Pid)>,
     has_spare_environment: bool,
-    /// The most memory it had before its exec, where it was a copy of this process.
+    /// Its peak memory before its exec, as a copy of this process.
     own_peak_bytes: u64,
     ended: Option<(Exit, u64, Option<RunUsage>)>,
     last_usage: Option<ProcessUsage>,
 }
 
-/// Makes a process that will execute `argv` in the environment `env`, and waits with it. The command is looked for as
-/// `execvp` does: on the PATH of `env`, where it has no slash; a text file without `#!` goes to `/bin/sh`.
+/// Makes a process that waits at its gate, and then executes `argv` in the environment `env`. The search for the command is that of execvp(3): on
+/// the PATH of `env` unless it has a slash; a text file without `#!` goes to `/bin/sh`.
+///
+/// # Errors
+///
+/// If there is no process, or an argument has a NUL byte.
 pub fn prepare(argv: &[OsString], env: &[(OsString, OsString)]) -> Result<GatedChild, LaunchError> {
     prepare_or(argv, env, None)
 }
 
-/// The same; where arguments and environment are too long together, the command gets the `spare` environment
+/// The same; if arguments and environment together are too long, the command gets the `spare` environment
 /// ([`RunningChild::has_spare_environment`]).
+///
+/// # Errors
+///
+/// As [`prepare`].
 pub fn prepare_or(
     argv: &[OsString],
     env: &[(OsString, OsString)],
@@ -97,8 +104,12 @@ pub fn prepare_or(
     gate(argv, env, spare)
 }
 
-/// A process that waits at a gate which nobody opens, to try on it what a recorder does with one. It is no command: SIGINT, SIGTERM, SIGHUP and
-/// SIGQUIT go on to end us, and it ends with us.
+/// Makes a process that waits at a gate that nobody opens, to try a recorder on it. It is no command: SIGINT, SIGTERM, SIGHUP and SIGQUIT still end
+/// us, and it ends with us.
+///
+/// # Errors
+///
+/// As [`prepare`].
 pub fn prepare_trial(env: &[(OsString, OsString)]) -> Result<GatedChild, LaunchError> {
     signals::begin()?;
     gate(&["true".into()], env, None)
@@ -111,8 +122,8 @@ fn gate(argv: &[OsString], env: &[(OsString, OsString)], spare: Option<&[(OsStri
     Ok(GatedChild { pid: gated.pid, gated: Some(gated), program, candidates, early })
 }
 
-/// Executes `argv` in place of this process, where no other can be had: no descriptor, no process. Nothing is recorded, and the command
-/// ends as itself. Returns only where it could not be executed. Signals that came meanwhile are the command's.
+/// Executes `argv` in this process, if there can be no other: no descriptor, no process. Nothing is recorded, and the command ends as itself.
+/// Returns only if the exec failed. Signals that came meanwhile go to the command.
 pub fn execute_in_place(argv: &[OsString], env: &[(OsString, OsString)]) -> LaunchError {
     inherited::ensure_inherited_is_recorded();
     match image(argv, env, None) {
@@ -124,7 +135,7 @@ pub fn execute_in_place(argv: &[OsString], env: &[(OsString, OsString)]) -> Laun
     }
 }
 
-/// All that an exec needs; the program as it was typed, and the paths where it is looked for.
+/// All that an exec needs; the program as typed, and the paths to try.
 fn image(
     argv: &[OsString],
     env: &[(OsString, OsString)],
@@ -168,12 +179,16 @@ fn candidates(program: &OsStr, path: Option<&OsStr>) -> (Vec<PathBuf>, bool) {
 }
 
 impl GatedChild {
-    /// Process id of the command-to-be; it stays the same over its exec.
+    /// Process id of the command; its exec does not change it.
     pub fn pid(&self) -> u32 {
         self.pid.unsigned_abs()
     }
 
-    /// Opens the gate. Returns when the command's program runs; or, where it cannot be executed, with the reason.
+    /// Opens the gate. Returns when the command's program runs.
+    ///
+    /// # Errors
+    ///
+    /// Why the exec failed.
     pub fn release(mut self) -> Result<RunningChild, LaunchError> {
         let mut child = RunningChild::new(self.pid, wait::adopts_orphans());
         child.own_peak_bytes = usage::memory_of(self.pid()).map_or(u64::MAX, |memory| memory.peak_resident_bytes);
@@ -194,7 +209,7 @@ impl GatedChild {
         match report {
             ExecReport::Done | ExecReport::TriesSpare => Ok(child),
             ExecReport::Failed(source) => {
-                // What the child exited with is not the command's doing; what counts is why there is no command.
+                // The exit code is the child's, not the command's; the reason counts.
                 child.attend(None);
                 Err(failure(&self.program, &self.candidates, source))
             }
@@ -245,16 +260,15 @@ impl RunningChild {
         self.pid.unsigned_abs()
     }
 
-    /// Whether its environment is the spare one: with the other one its arguments were more than the kernel takes.
+    /// Whether it has the spare environment: arguments and the other one were too long for the kernel.
     pub fn has_spare_environment(&self) -> bool {
         self.has_spare_environment
     }
 
-    /// Waits for the end of the command, and of nobody else: descendants may live on. Meanwhile hands signals on
-    /// ([`crate::launch::signals`]), stops when the command is stopped, in the same way, and continues it when it is continued.
+    /// Waits for the end of the command only: descendants may live on. Meanwhile it forwards signals ([`crate::launch::signals`]), stops in the
+    /// same way when the command is stopped, and continues the command when we are continued.
     ///
-    /// As PID 1, or as a subreaper, it also reaps the orphans it is given; a process that is one of these must not start
-    /// children of its own besides the command.
+    /// As PID 1 or a subreaper it also reaps orphans; such a process must not start children of its own besides the command.
     pub fn wait(&mut self) -> Exit {
         loop {
             if let Some((exit, ..)) = self.ended {
@@ -264,26 +278,26 @@ impl RunningChild {
         }
     }
 
-    /// CPU time of the command and of every descendant it waited for, user and system; `None` before it has ended.
+    /// CPU time of the command and of each descendant that it waited for, user and system, in nanoseconds; `None` before it has ended.
     pub fn cpu_nanos(&self) -> Option<u64> {
         self.ended.map(|(_, cpu_nanos, _)| cpu_nanos)
     }
 
-    /// What the command's own process had used when it had ended; `None` before.
+    /// What the command's own process used, read when it had ended; `None` before.
     pub fn last_usage(&self) -> Option<ProcessUsage> {
         self.last_usage
     }
 
-    /// Memory and page faults of the command and of every descendant it waited for.
+    /// Memory and page faults of the command and of each descendant that it waited for; `None` before it has ended.
     pub fn usage(&self) -> Option<RunUsage> {
         self.ended?.2
     }
 
-    /// Attends to signals and to the child until it has ended or, where given, `status` can be read.
+    /// Handles signals and changes of the child until it has ended or, if given, `status` can be read.
     fn attend(&mut self, status: Option<&ExecStatus>) {
         let Some(events) = signals::events() else { return };
         loop {
-            // Signals first: one that continued us must not be taken for older than the stop that it ended.
+            // Signals first: a SIGCONT must not seem older than the stop that it ended.
             let mut round = Round::take(std::mem::take(&mut self.leftover));
             for event in std::mem::take(&mut round.events) {
                 self.hand_on(&event, &mut round, false);
@@ -296,7 +310,7 @@ impl RunningChild {
             if let Some(signal) = self.just_stopped.take() {
                 self.stopped = true;
                 job_control::stop_like(self.pid, signal);
-                // Somebody continued us; whether it was the group is what the signal tells.
+                // We were continued; the signal shows whether the whole group was.
                 continue;
             }
             if self.adopts_orphans {
@@ -309,16 +323,16 @@ impl RunningChild {
         }
     }
 
-    /// Looks what became of the child.
+    /// Checks whether the child stopped, was continued or ended.
     fn look(&mut self) {
         while self.ended.is_none() {
-            // Once it is reaped, nobody can see any more what it used.
+            // Once it is reaped, `/proc` no longer shows what it used.
             if self.last_usage.is_none() && wait::has_ended(self.pid) {
                 self.last_usage = usage::last_reading(self.pid());
             }
             match wait::look_at(self.pid) {
                 Change::None => return,
-                // A stop that we followed is over: otherwise there were no other.
+                // An earlier stop is over: otherwise it could not stop again.
                 Change::Stopped(signal) => {
                     self.stopped = false;
                     self.just_stopped = Some(signal);
@@ -328,7 +342,7 @@ impl RunningChild {
                     self.stopped = false;
                 }
                 Change::Ended { exit, cpu_nanos, mut usage } => {
-                    // The kernel does not forget at the exec what the copy of us had.
+                    // The peak includes that of the copy of us before the exec.
                     usage.peak_resident_bytes = usage.peak_resident_bytes.filter(|peak| *peak > self.own_peak_bytes);
                     self.end(exit, cpu_nanos, Some(usage));
                 }
@@ -357,15 +371,15 @@ impl RunningChild {
         let mut is_for_command = signals::is_for_command(event, &self.situation(early), |event| match round.reach(event) {
             Reach::Group => true,
             Reach::Alone => false,
-            // A command that has stopped since must not be continued by it.
+            // It must not continue a command that has stopped since.
             Reach::Unknown => just_stopped,
         });
         if self.stopped {
             match event.signal {
-                // A group is continued in one sweep, its youngest members first: had this reached the command, it would
-                // show. So a command that we followed into its stop, and that is stopped still, is continued by us.
+                // The kernel continues a group in one sweep, youngest members first: if this had reached the command, it would run by now. So
+                // we continue a command that is still stopped.
                 libc::SIGCONT => is_for_command = true,
-                // Somebody continued us alone, and before we came to know of it all were stopped again.
+                // We alone were continued, and all were stopped again before we noticed.
                 libc::SIGTSTP => self.just_stopped = Some(event.signal),
                 _ => {}
             }
@@ -381,13 +395,13 @@ impl RunningChild {
     }
 }
 
-/// The code of a command whose status somebody else in this process took: our own failure.
+/// The code of a command whose status another part of this process took: our own failure.
 const EXIT_UNKNOWN: i32 = 125;
 
-/// Ends this process as the command ended: with its code; or by its signal, without a second core file, so that a shell
-/// says what it would say of the command. Where a signal cannot do that, as PID 1, the code is 128 and the signal's number.
+/// Ends this process as the command ended: with its code; or by its signal, without a second core file, so that a shell reports the same. If a
+/// signal cannot end us, as PID 1, the code is 128 plus the signal.
 ///
-/// It neither waits for other threads nor runs exit handlers: all that matters must have been written.
+/// It neither waits for other threads nor runs exit handlers: write all data before.
 pub fn exit_like(exit: Exit) -> ! {
     leave::leave_as(exit)
 }
@@ -397,7 +411,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn commands_are_looked_for_as_execvp_does() {
+    fn commands_are_searched_as_execvp_does() {
         let check = |program: &str, path: Option<&str>, expected: &[&str], searched: bool| {
             let (found, was_searched) = candidates(OsStr::new(program), path.map(OsStr::new));
             assert_eq!(found, expected.iter().map(PathBuf::from).collect::<Vec<_>>(), "{program} {path:?}");

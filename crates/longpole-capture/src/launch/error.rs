@@ -1,4 +1,4 @@
-//! Why a command could not be started, and with which code that ends.
+//! Why a command could not be started, and the exit code for it.
 
 use std::ffi::OsString;
 use std::io;
@@ -10,9 +10,9 @@ pub enum LaunchError {
     /// No file of this name, or none on the `PATH`.
     #[error("command not found: {}", program.display())]
     NotFound {
-        /// As it was typed.
+        /// As typed.
         program: OsString,
-        /// What the kernel said.
+        /// The error of the system.
         #[source]
         source: io::Error,
     },
@@ -21,37 +21,37 @@ pub enum LaunchError {
     InterpreterNotFound {
         /// The file.
         path: PathBuf,
-        /// What the kernel said.
+        /// The error of the system.
         #[source]
         source: io::Error,
     },
     /// The file is there and the kernel refuses to execute it.
     #[error("command not executable: {}", program.display())]
     NotExecutable {
-        /// As it was typed.
+        /// As typed.
         program: OsString,
-        /// What the kernel said.
+        /// The error of the system.
         #[source]
         source: io::Error,
     },
-    /// It did not come to that: no process, no descriptors, a NUL byte in an argument.
+    /// Something failed before the exec: no process, no descriptors, a NUL byte in an argument.
     #[error("command not started, {what}")]
     Setup {
         /// The step that failed.
         what: &'static str,
-        /// What the kernel said.
+        /// The error of the system.
         #[source]
         source: io::Error,
     },
 }
 
 impl LaunchError {
-    /// Whether the command itself is not the reason: what is needed to watch over it could not be had.
+    /// Whether the reason is ours, not the command's: a resource that we need was missing.
     pub fn is_ours(&self) -> bool {
         matches!(self, LaunchError::Setup { source, .. } if source.kind() != io::ErrorKind::InvalidInput)
     }
 
-    /// The code to exit with, as `env`, `nohup` and `timeout` do: 127 not found, 126 found and refused, 125 everything else.
+    /// The code to exit with, as `env`, `nohup` and `timeout` do: 127 not found, 126 not executable, 125 everything else.
     pub fn exit_code(&self) -> i32 {
         match self {
             LaunchError::NotFound { .. } | LaunchError::InterpreterNotFound { .. } => 127,

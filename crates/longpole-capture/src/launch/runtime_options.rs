@@ -1,18 +1,17 @@
-//! The environment by which a runtime is asked for the names of the code it compiles.
+//! Options that make a runtime write the names of the code that it compiles.
 //!
-//! | runtime | variable | what is appended |
+//! | runtime | variable | appended |
 //! |---|---|---|
 //! | Node.js | `NODE_OPTIONS` | `--perf-basic-prof-only-functions --interpreted-frames-native-stack` |
 //! | Java (JDK 17 and later) | `JAVA_TOOL_OPTIONS` | `-XX:+IgnoreUnrecognizedVMOptions -XX:+PreserveFramePointer -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit` |
 //!
-//! Only where somebody asks for it: Node compiles each function it interprets a frame of its own, Java gives up a register and says
-//! on standard error that it was given options. What was in the variable stays in front. (`--perf-basic-prof` names the runtime's own
-//! code too, which its binary names anyway, and leaves a log of V8 in the working directory. So does `--perf-prof`, with a dump of
-//! megabytes beside it: see decision 0015.)
+//! Only on request: Node then makes a native frame for each interpreted function, and Java gives up a register and prints on standard error that
+//! it has options. The user's own value stays in front. (`--perf-basic-prof` also names the runtime's own code, which its binary does anyway,
+//! and leaves a log of V8 in the working directory. So does `--perf-prof`, with a dump of megabytes: see decision 0015.)
 
 use std::ffi::OsString;
 
-/// A runtime that can be asked.
+/// A runtime with such options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JitRuntime {
     /// Node.js.
@@ -25,7 +24,7 @@ impl JitRuntime {
     fn variable(self) -> (&'static str, &'static str) {
         match self {
             JitRuntime::Node => ("NODE_OPTIONS", "--perf-basic-prof-only-functions --interpreted-frames-native-stack"),
-            // A machine that does not know one of them would not start without the first.
+            // Without the first, a Java that does not know one of the others would not start.
             JitRuntime::Java => (
                 "JAVA_TOOL_OPTIONS",
                 "-XX:+IgnoreUnrecognizedVMOptions -XX:+PreserveFramePointer -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit",
@@ -34,7 +33,7 @@ impl JitRuntime {
     }
 }
 
-/// Adds to an environment what asks these runtimes.
+/// Adds the options of these runtimes to an environment.
 pub fn add(runtimes: &[JitRuntime], environment: &mut Vec<(OsString, OsString)>) {
     for runtime in runtimes {
         let (name, options) = runtime.variable();
@@ -54,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_user_set_stays_in_front() {
+    fn the_users_own_options_stay_in_front() {
         let mut environment: Vec<(OsString, OsString)> = vec![("NODE_OPTIONS".into(), "--max-old-space-size=64".into())];
         add(&[JitRuntime::Node, JitRuntime::Java], &mut environment);
         let value = |name: &str| environment.iter().find(|(key, _)| key == name).map(|(_, value)| value.to_str().unwrap());

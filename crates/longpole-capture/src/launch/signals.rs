@@ -1,8 +1,8 @@
-//! Which signals are handed on to the command, and which are our own.
+//! Which signals to forward to the command, and which are our own.
 //!
-//! The command shall get what it would have got without us, once:
+//! The command must get the signals that it would get without us, once each:
 //!
-//! | comes from | reaches | so we |
+//! | source | reaches | so we |
 //! |---|---|---|
 //! | the terminal (Ctrl-C, Ctrl-\, Ctrl-Z, resize) | the foreground group: the command and us | do nothing |
 //! | the terminal's end, when we lead the session | us alone, SIGHUP and SIGCONT | hand it on |
@@ -11,26 +11,22 @@
 //! | `kill -PGID`, `kill %1` | the command and us | do nothing |
 //! | the command itself, or its descendants by `kill 0` | us too | do nothing |
 //!
-//! A handler is told whether the kernel or a process sent a signal (`si_code`), but not whether it went to the group. That
-//! matters: programs such as deployment engines take the first SIGINT as a request and the second as an order to drop
-//! everything, and a script that traps SIGTERM with `kill 0` would be sent its own signal for ever. So [`install`] starts
-//! a *witness*: a process in our group that does nothing but answer whether it got a signal from the same sender, too. It
-//! has no open files, no arguments and another name, it ends when the command ends, and it dies with us. Where it cannot
-//! be had (no process left), or does not answer, the signal is handed on: twice is better than not at all. Twice it may
-//! also come from whoever sends to each process in turn, as service managers do to a control group: then it depends on
-//! whether the witness had its signal before we asked.
+//! `si_code` shows a handler whether the kernel or a process sent a signal, but not whether it went to the group (sigaction(2)). That matters: a
+//! deployment engine takes the first SIGINT as a request and the second as an order to drop everything, and a script that traps SIGTERM with
+//! `kill 0` would get its own signal for ever. So [`install`] starts a *witness*: a process in our group that only reports whether it got a
+//! signal from the same sender. It has no open files, no arguments and another name; it ends when the command ends or when we die. Without
+//! a witness, or without its answer, we forward the signal: twice is better than never. A sender that signals each process in turn, like a
+//! service manager with a control group, may also cause two: then it depends on whether the witness had its signal before we asked.
 //!
-//! SIGKILL and SIGSTOP cannot be seen by anybody. The faults mean the process that they hit, but some are sent by batch systems and people
-//! as well: SIGFPE, SIGTRAP and SIGSYS are caught, and end us as ever where the kernel says that they are our own. SIGSEGV, SIGBUS and
-//! SIGILL are left alone. SIGXCPU of the kernel is about our own CPU time, and nothing for the command, which has a count of its own.
-//! SIGTTIN and SIGTTOU keep their inherited disposition: the kernel sends them to the whole
-//! group, and restarts what they interrupt, so a handler would turn that into a busy loop.
+//! No process can catch SIGKILL and SIGSTOP. A fault is for the process that it hits, but batch systems and people send some of them as well:
+//! we catch SIGFPE, SIGTRAP and SIGSYS, and they end us as usual if the kernel sent them. We leave SIGSEGV, SIGBUS and SIGILL alone. A SIGXCPU of
+//! the kernel is about our own CPU time, and not for the command, which has a count of its own. SIGTTIN and SIGTTOU keep their inherited
+//! disposition: the kernel sends them to the whole group and restarts what they interrupt, so a handler would cause a busy loop.
 //!
-//! Before a run is ready to start its command, SIGINT, SIGTERM, SIGHUP and SIGQUIT end us ([`begin`]): the command would have had no handler
-//! yet either.
+//! Before the command starts, SIGINT, SIGTERM, SIGHUP and SIGQUIT end us ([`begin`]): the command would have no handler yet either.
 //!
-//! After the command has ended, SIGINT, SIGTERM, SIGHUP and SIGQUIT ask us to stop ([`interrupted`]); a second one ends us
-//! at once, with the status of the command. Others are dropped.
+//! After the command has ended, SIGINT, SIGTERM, SIGHUP and SIGQUIT interrupt us ([`interrupted`]); a second one ends us at once, with the
+//! status of the command. Others are dropped.
 
 use std::sync::{Mutex, OnceLock, PoisonError};
 
@@ -43,7 +39,7 @@ use crate::sys::job_control;
 use crate::sys::signal::{self, Event, Pid, SignalSet};
 use crate::sys::witness::{self, Witness};
 
-/// What is caught, besides the real-time signals.
+/// The signals to catch, besides the real-time signals.
 const CAUGHT: [i32; 23] = [
     libc::SIGHUP,
     libc::SIGINT,
@@ -70,26 +66,26 @@ const CAUGHT: [i32; 23] = [
     libc::SIGSYS,
 ];
 
-/// What asks us to stop once the command has ended.
+/// The signals that interrupt us once the command has ended.
 const INTERRUPTS: [i32; 4] = [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM];
 
-/// What goes back to its inherited disposition once the command has ended: job control is then ours alone.
+/// The signals that get their inherited disposition back once the command has ended: job control is then ours alone.
 const GIVEN_BACK: [i32; 2] = [libc::SIGTSTP, libc::SIGCONT];
 
-/// Signals that stop, of those the kernel sends to a group.
+/// The stop signals that the kernel sends to a group.
 const STOPS: [i32; 3] = [libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU];
 
 static EVENTS: OnceLock<Events> = OnceLock::new();
 static WITNESS: Mutex<Option<Witness>> = Mutex::new(None);
-/// Which signals are the command's.
+/// Which signals are taken over.
 static INSTALLED: Mutex<Installed> = Mutex::new(Installed::None);
 
 /// How far the signals of this process are taken over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Installed {
-    /// They are our own.
+    /// None.
     None,
-    /// All but those that ask to stop.
+    /// All except those that interrupt.
     ButInterrupts,
     /// All, until the command ends.
     All,
@@ -99,23 +95,30 @@ fn caught() -> SignalSet {
     SignalSet::of(CAUGHT.into_iter().chain(libc::SIGRTMIN()..=libc::SIGRTMAX()))
 }
 
-/// What is held back from the main thread, and from threads it starts, while the command lives. SIGABRT and SIGPIPE may
-/// be our own.
+/// The signals that the main thread, and threads that it starts, block while the command lives. SIGABRT and SIGPIPE may be our own.
 fn held_back() -> SignalSet {
     caught().without(SignalSet::of([libc::SIGABRT, libc::SIGPIPE]))
 }
 
-/// Takes over the signals of this process but for SIGINT, SIGTERM, SIGHUP and SIGQUIT, which go on to end us: so nobody has to wait for what a
-/// run needs before it can start its command, such as a store on a disk that does not answer. To be called by the main thread, as the first
-/// thing of a run. What comes before the command starts waits for it.
+/// Takes over the signals of this process except SIGINT, SIGTERM, SIGHUP and SIGQUIT, which still end us: a user can end a run that waits before its
+/// command starts, such as for a store on a disk that does not answer. Call it from the main thread, first in a run. Signals that come before
+/// the command starts wait for it.
+///
+/// # Errors
+///
+/// If the system refuses handlers or descriptors.
 pub fn begin() -> Result<(), LaunchError> {
     // As PID 1 nothing ends us that has no handler: the kernel would drop it, and the command never see it.
     take_over(if job_control::own_pid() == 1 { Installed::All } else { Installed::ButInterrupts })
 }
 
-/// Takes over all signals of this process, where [`begin`] has not yet done so. To be called by the main thread, before the run starts
-/// threads: they leave all signals to the main thread then. Signals that come before the command starts wait for it. A second call does
-/// nothing until that command has ended, and then begins anew. One command at a time.
+/// Takes over all signals of this process that [`begin`] left. Call it from the main thread before the run starts threads: they leave all signals to
+/// the main thread. Signals that come before the command starts wait for it. A second call does nothing until that command has ended, and
+/// then begins anew. One command at a time.
+///
+/// # Errors
+///
+/// If the system refuses handlers or descriptors.
 pub fn install() -> Result<(), LaunchError> {
     take_over(Installed::All)
 }
@@ -135,7 +138,7 @@ fn take_over(wanted: Installed) -> Result<(), LaunchError> {
         }
         handler::install_handlers(caught().without(interrupts), held_back().without(interrupts), interrupts).map_err(failed)?;
         handler::ignore_file_size_signal();
-        // Without a witness there is less evidence, and that is no reason not to run.
+        // Without a witness there is less evidence, but the command can run.
         *WITNESS.lock().unwrap_or_else(PoisonError::into_inner) = Witness::start().ok();
         *installed = Installed::ButInterrupts;
     }
@@ -146,13 +149,16 @@ fn take_over(wanted: Installed) -> Result<(), LaunchError> {
     Ok(())
 }
 
-/// Holds all signals back from the main thread, which only waits for another one from now on: that one stands for it here.
+/// Blocks all signals in the main thread, which only waits for another thread from now on: that one handles them.
 pub fn leave_to_other_threads() {
     signal::block(SignalSet::ALL);
 }
 
-/// Lets SIGINT, SIGTERM, SIGHUP and SIGQUIT ask us to stop ([`interrupted`]), where there is no command of ours that they could be
-/// for. A second one ends us at once.
+/// Makes SIGINT, SIGTERM, SIGHUP and SIGQUIT interrupt us ([`interrupted`]), without a command of ours. A second one ends us at once.
+///
+/// # Errors
+///
+/// If the system refuses a handler.
 pub fn install_interrupts() -> std::io::Result<()> {
     inherited::ensure_inherited_is_recorded();
     let interrupts = SignalSet::of(INTERRUPTS);
@@ -161,13 +167,13 @@ pub fn install_interrupts() -> std::io::Result<()> {
     Ok(())
 }
 
-/// Whether somebody asked us to stop since the command ended: by Ctrl-C, or by SIGTERM, SIGHUP or SIGQUIT. What comes
-/// after the command (symbols, analysis, summary) looks at it between its steps; what is recorded stays.
+/// Whether an interrupt came since the command ended: Ctrl-C, SIGTERM, SIGHUP or SIGQUIT. The steps after the command (symbols, analysis,
+/// summary) check it in between; the recording stays.
 pub fn interrupted() -> bool {
     handler::interrupted()
 }
 
-/// Where signals are waited for.
+/// Where to wait for signals.
 pub(crate) fn events() -> Option<&'static Events> {
     EVENTS.get()
 }
@@ -177,44 +183,44 @@ pub(crate) fn witness_pid() -> Option<Pid> {
     WITNESS.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(Witness::pid)
 }
 
-/// Where the recording is not complete because we abort after the command has ended, that is a failure.
+/// From now on a recording that is incomplete because we abort is a failure.
 pub fn be_strict() {
     handler::be_strict();
 }
 
-/// Ends the witness: the process that it stands beside is about to be another program.
+/// Ends the witness: this process is about to become another program.
 pub(crate) fn dismiss_witness() {
     *WITNESS.lock().unwrap_or_else(PoisonError::into_inner) = None;
 }
 
-/// Signals that came, and what the witness says of them.
+/// Signals that came, and what the witness reports of them.
 #[derive(Debug, Default)]
 pub(crate) struct Round {
-    /// In no particular order: most are pending at the same time, and then they have none.
+    /// In no particular order: pending signals have none.
     pub(crate) events: Vec<Event>,
     /// What went to the group, by signal and sender.
     group: Vec<(i32, Pid)>,
-    /// A stop signal was sent to the group after a SIGCONT was taken here, and before the witness was asked: by the
-    /// kernel's rule it took the SIGCONT out of the witness's queue.
+    /// Whether the group got a stop signal after a SIGCONT was taken here and before the witness answered: then the kernel removed the SIGCONT from
+    /// the queue of the witness.
     group_was_stopped: bool,
 }
 
-/// What is known of where a signal went.
+/// Where a signal went.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reach {
     /// To our process group.
     Group,
     /// To us alone.
     Alone,
-    /// A SIGCONT of which no trace can be left.
+    /// A SIGCONT that can have left no trace.
     Unknown,
 }
 
 impl Round {
     /// Everything that came so far.
     ///
-    /// A signal that is sent twice while it is pending is one. For a count to be the same at the witness and here, the
-    /// witness is asked both before a signal is taken and after: between two signals that we see apart, it is asked.
+    /// Two signals are one while the first is pending. So that the witness counts as we do, it answers before and after a signal is taken: between
+    /// two signals that we see as two.
     ///
     /// `leftover` is that of the round before.
     pub(crate) fn take(leftover: Vec<(i32, Pid)>) -> Round {
@@ -222,7 +228,7 @@ impl Round {
         let mut pending = signal::pending().and(held_back());
         let strays = EVENTS.get().into_iter().flat_map(|events| std::iter::from_fn(|| events.next_stray()));
         round.events.extend(strays);
-        // The end of the command is the usual case, and needs no witness.
+        // The usual case, the end of the command, needs no witness.
         let own = SignalSet::of([libc::SIGCHLD]);
         if pending.without(own).is_empty() && round.events.iter().all(|event| event.signal == libc::SIGCHLD) {
             signal::take(pending);
@@ -251,7 +257,7 @@ impl Round {
         }
     }
 
-    /// Where a signal that a process sent went. Each of the witness's signals is good for one of ours.
+    /// Where a signal from a process went. Each signal of the witness matches one of ours.
     pub(crate) fn reach(&mut self, event: &Event) -> Reach {
         if let Some(at) = self.group.iter().position(|known| *known == (event.signal, event.sender)) {
             self.group.swap_remove(at);
@@ -260,7 +266,7 @@ impl Round {
         if event.signal == libc::SIGCONT && self.group_was_stopped { Reach::Unknown } else { Reach::Alone }
     }
 
-    /// What the witness got and we are still to see. The rest of what it got was one signal for us and two for it.
+    /// Signals that the witness got and we have not seen yet. The others were one signal here and two there.
     pub(crate) fn leftover(mut self) -> Vec<(i32, Pid)> {
         let pending = signal::pending();
         self.group.retain(|(signal, _)| pending.contains(*signal));
@@ -268,8 +274,8 @@ impl Round {
     }
 }
 
-/// From now on signals are our own. `is_for_command` says whether a signal that was not yet looked at concerned the
-/// command; one that did, and asks to stop, now asks us.
+/// From now on signals are our own. `is_for_command` says whether a late signal was for the command; if it was, and is an interrupt, it interrupts
+/// us.
 pub(crate) fn command_has_ended(exit: Exit, is_for_command: impl Fn(&Event, &mut Round) -> bool) {
     handler::command_has_ended(exit, &GIVEN_BACK);
     let mut late = Round::take(Vec::new());
@@ -284,9 +290,9 @@ pub(crate) fn command_has_ended(exit: Exit, is_for_command: impl Fn(&Event, &mut
     *INSTALLED.lock().unwrap_or_else(PoisonError::into_inner) = Installed::None;
 }
 
-/// What decides, besides the signal itself.
+/// The situation in which a signal came.
 pub(crate) struct Situation {
-    /// It came before there was a command.
+    /// Before the command started.
     pub(crate) early: bool,
     /// Our own pid.
     pub(crate) own: Pid,
@@ -296,14 +302,14 @@ pub(crate) struct Situation {
     pub(crate) leads_session: bool,
 }
 
-/// Whether the signal is to be handed on to the command. `went_to_group` is asked last, and only where a process sent it.
+/// Whether to forward the signal to the command. `went_to_group` is called last, and only for a signal from a process.
 pub(crate) fn is_for_command(event: &Event, situation: &Situation, went_to_group: impl FnOnce(&Event) -> bool) -> bool {
     let sent_by_process = event.is_sent();
     match event.signal {
         libc::SIGCHLD => false,
         libc::SIGXCPU if !sent_by_process => false,
         _ if sent_by_process && (event.sender == situation.own || event.sender == situation.child) => false,
-        // It missed the command, whoever sent it; and a command that has not started needs not be continued.
+        // The command missed it; but a command that has not started needs no SIGCONT.
         _ if situation.early => event.signal != libc::SIGCONT,
         _ if sent_by_process => !went_to_group(event),
         libc::SIGHUP | libc::SIGCONT => situation.leads_session,

@@ -9,53 +9,53 @@ use super::record::{REGISTER_MASK, SAMPLER_FORMAT, TRACKER_FORMAT};
 use crate::refusal::Refused;
 use crate::sys::limits::page_bytes;
 
-/// Least bytes of stack that are of any use.
+/// Fewest useful bytes of stack.
 const STACK_BYTES_MIN: u32 = 1 << 10;
 
-/// Most bytes of stack: a record's size has 16 bits, and the fields around the stack need some of them.
+/// Most bytes of stack: the size of a record has 16 bits, and its other fields need some of them.
 const STACK_BYTES_MAX: u32 = 63 << 10;
 
-/// How often the switcher copies the stack of each thread that leaves its CPU, about: the kernel finds out for each thread by itself which of
-/// its switches that is. Threads that switch 10,000 times a second cost no more than those that switch ten times.
+/// About how often the switcher samples each thread that leaves its CPU: the kernel picks switches for each thread on its own, so a thread
+/// that switches 10,000 times a second costs no more than one that switches ten times.
 const SWITCH_RATE_HZ: u64 = 10;
 
-/// Bytes of stack that the switcher copies: there may be many threads.
+/// Bytes of stack that the switcher copies: few, because there may be many threads.
 const SWITCH_STACK_BYTES: u32 = 8 << 10;
 
-/// Pages of the switcher's ring: 31 stacks.
+/// Pages of the switcher's ring buffer: room for 31 stacks.
 pub(super) const SWITCH_RING_PAGES: usize = 64;
 
-/// What is asked of the kernel, after what it refused.
+/// What to request from the kernel, given what it refused.
 #[derive(Clone)]
 pub(crate) struct Wanted {
     pub(crate) clock: SampleClock,
     pub(crate) rate_hz: u32,
     pub(crate) stack_bytes: u32,
-    /// How often more of each stack was asked for.
+    /// How often the stack dumps have grown.
     pub(crate) generation: u32,
-    /// Whether each event counts what it lost (Linux 6.0).
+    /// Whether each event counts its lost records (Linux 6.0).
     pub(crate) count_lost: bool,
-    /// Whether to begin with the next exec; else at once, or when told so.
+    /// Whether to begin with the next exec; else at once, or when enabled.
     pub(crate) on_exec: bool,
-    /// Whether to look into the kernel; if not, why.
+    /// Whether to sample the kernel; if not, why.
     pub(crate) kernel: Result<(), Refused>,
-    /// Threads that run already and may not be looked at.
+    /// Threads that run already and may not be sampled.
     pub(crate) closed: BTreeSet<u32>,
 }
 
 impl Wanted {
-    /// Of `CpuClock`. A nanosecond for each generation tells their samples apart.
+    /// The period of `CpuClock`. It has a nanosecond more for each generation, to distinguish their samples.
     pub(crate) fn period_nanos(&self) -> u64 {
         1_000_000_000 / u64::from(self.rate_hz) + u64::from(self.generation)
     }
 }
 
-/// So many bytes, as far as that makes sense and the kernel can do it.
+/// The bytes of stack to copy, within what is useful and what the kernel can do.
 pub(crate) fn stack_bytes_within(bytes: u32) -> u32 {
     bytes.clamp(STACK_BYTES_MIN, STACK_BYTES_MAX) & !7
 }
 
-/// What both events have in common.
+/// What all events have in common.
 fn attribute(wanted: &Wanted) -> perf_event_attr {
     let mut attr = perf_event_attr::default();
     attr.size = size_of::<perf_event_attr>() as u32;
@@ -75,7 +75,7 @@ fn attribute(wanted: &Wanted) -> perf_event_attr {
     attr
 }
 
-/// Of a later generation, it waits until it is told to begin.
+/// The sampler. One of a later generation starts disabled.
 pub(crate) fn sampler_attribute(wanted: &Wanted, wakeup_bytes: usize) -> perf_event_attr {
     let mut attr = attribute(wanted);
     match wanted.clock {
@@ -97,7 +97,7 @@ pub(crate) fn sampler_attribute(wanted: &Wanted, wakeup_bytes: usize) -> perf_ev
     }
     attr.sample_type = SAMPLER_FORMAT;
     attr.set_exclude_kernel(u64::from(wanted.kernel.is_err()));
-    // Of user space there are the registers and the stack, which say more than frame pointers.
+    // The registers and the stack of user space yield more than its frame pointers.
     attr.set_exclude_callchain_user(1);
     attr.sample_regs_user = REGISTER_MASK;
     attr.sample_stack_user = wanted.stack_bytes;

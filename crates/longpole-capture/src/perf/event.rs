@@ -1,15 +1,13 @@
-//! What we ask the kernel to report, and what we say when it refuses.
-//!
-//! Two events per CPU, or three, each with a ring of its own, all inherited by everything the command starts:
+//! Opens the events: two or three per CPU, each with a ring buffer of its own, and inherited by all that the command starts.
 //!
 //! - the *sampler* interrupts a running thread and copies registers and stack, and reports each switch of a thread;
-//! - the *tracker* counts nothing and reports processes, threads, names and mappings. It has its own ring so that a flood of
-//!   samples never pushes out the record of an exec, and it wakes the reader at each record, because what a short-lived
-//!   process was and had mapped can be read only while it lives.
-//! - the *switcher*, where the kernel may be looked into, copies registers and stack of a thread that leaves its CPU, now and then.
+//! - the *tracker* counts nothing and reports processes, threads, names and mappings. It has its own ring buffer so that a flood of
+//!   samples never pushes out the record of an exec, and it wakes the reader at each record, because the program and the mappings of a
+//!   short-lived process can be read only while it lives.
+//! - the *switcher* copies registers and stack of a thread that leaves its CPU, about 10 times a second, if the kernel may be sampled.
 //!
-//! User space is looked at by registers and stack bytes, which every user may at `kernel.perf_event_paranoid` 2. Whoever may look into
-//! the kernel as well (1, or CAP_PERFMON) is given its call chain beside them.
+//! Every user may sample registers and stack of user space at `kernel.perf_event_paranoid` 2. With permission to sample the kernel (1, or
+//! CAP_PERFMON), samples have its call chain as well.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -28,7 +26,7 @@ use crate::refusal::Refused;
 use crate::sys::limits::page_bytes;
 use crate::sys::perf::{open_event, set_output};
 
-/// Whom to look at.
+/// What to sample.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Target<'a> {
     /// A process that waits to exec, from then on.
@@ -53,11 +51,11 @@ impl Target<'_> {
     }
 }
 
-/// One ring and the events that fill it.
+/// A ring buffer and the events that fill it.
 pub(crate) struct Stream {
     /// Kept open: the event lives as long as its descriptor.
     pub(crate) event: File,
-    /// Events on other threads that write into the same ring.
+    /// Events on other threads that write into the same ring buffer.
     pub(crate) others: Vec<File>,
     pub(crate) ring: Ring,
     pub(crate) source: Source,
@@ -69,23 +67,27 @@ pub(crate) struct Opened {
     pub(crate) streams: Vec<Stream>,
     /// What the events do, after fallbacks.
     pub(crate) wanted: Wanted,
-    /// Bytes of each sampler's ring.
+    /// Bytes of each sampler's ring buffer.
     pub(crate) sampler_ring_bytes: usize,
-    /// Where less was given than asked.
+    /// What the kernel did not allow.
     pub(crate) losses: Vec<Loss>,
 }
 
-/// Pages of data per CPU: of the sampler's ring and of the tracker's.
+/// Pages of data per CPU: of the sampler's ring buffer and of the tracker's.
 ///
-/// A plain user may lock `kernel.perf_event_mlock_kb` per CPU, 516 by default: 128 pages and one of control, exactly, with the
-/// tracker's pages on the account of RLIMIT_MEMLOCK. Other recorders of the same user share both, so smaller sizes follow. The
-/// first line is for who may lock more: 2 MiB hold 120 ms of samples.
+/// A plain user may lock `kernel.perf_event_mlock_kb` per CPU, 516 by default: exactly 128 pages and a control page; the tracker's pages count
+/// against RLIMIT_MEMLOCK. Other recorders of the same user share both limits, so smaller sizes follow. The first line is for users who may
+/// lock more: 2 MiB hold 120 ms of samples.
 const RING_PAGES: [(usize, usize); 6] = [(512, 16), (128, 8), (128, 2), (64, 8), (32, 8), (16, 4)];
 
-/// All rings together stay below this, whatever the machine: with many CPUs the first line of [`RING_PAGES`] is skipped.
+/// Most bytes of all ring buffers: on a machine with many CPUs the first line of [`RING_PAGES`] is skipped.
 const RINGS_BYTES_MAX: usize = 64 << 20;
 
 /// Opens all events.
+///
+/// # Errors
+///
+/// Why the kernel refuses them.
 pub(crate) fn open(target: Target<'_>, options: &Options) -> Result<Opened, Refused> {
     let cpus = online_cpus();
     let mut losses = Vec::new();
@@ -113,7 +115,7 @@ pub(crate) fn open(target: Target<'_>, options: &Options) -> Result<Opened, Refu
         if first && cpus.len() * page * sampler_pages > RINGS_BYTES_MAX {
             continue;
         }
-        // A ring must hold a few samples, or it only loses them.
+        // A ring buffer must hold a few samples, or it only loses them.
         if sampler_pages * page < 4 * wanted.stack_bytes as usize && last_refusal.is_some() {
             break;
         }
@@ -135,7 +137,7 @@ pub(crate) fn open(target: Target<'_>, options: &Options) -> Result<Opened, Refu
 enum Failure {
     /// No event.
     Event(io::Error),
-    /// No memory for its records: smaller may do.
+    /// No memory for its records: a smaller ring buffer may do.
     Ring(io::Error),
 }
 
@@ -156,16 +158,16 @@ fn open_with(
                 Err(error) => error,
             };
             match error.raw_os_error() {
-                // The CPU went offline since we looked.
+                // The CPU has gone offline.
                 Some(libc::ENODEV) if wanted.clock == SampleClock::CpuClock => break None,
                 Some(libc::EINVAL) if wanted.count_lost => wanted.count_lost = false,
-                // Most are not allowed to look into the kernel. Where nothing at all is allowed, the next attempt tells.
+                // Most users may not sample the kernel. The next attempt shows whether they may sample at all.
                 Some(libc::EACCES | libc::EPERM) if wanted.kernel.is_ok() => wanted.kernel = Err(refused_kernel(&error)),
                 Some(libc::ENOENT | libc::EOPNOTSUPP | libc::ENODEV | libc::EINVAL) if wanted.clock == SampleClock::Cycles => {
                     let detail = "sampled by cpu-clock instead of cycles: this machine has no cycle counter to sample by";
                     losses.push(Loss::new(LossKind::ProfilingRefused, 1, detail));
                     wanted.clock = SampleClock::CpuClock;
-                    // Events of one clock on some CPUs and of another on the rest could not be added up.
+                    // Samples of two clocks on different CPUs could not be added up.
                     streams.clear();
                     return open_with(target, cpus, wanted, sampler_pages, tracker_pages, losses);
                 }
@@ -184,9 +186,9 @@ fn open_with(
                 };
                 match open_event(&attribute, tid, cpu).and_then(|other| set_output(&other, &event).map(|()| other)) {
                     Ok(other) => others.push(other),
-                    // The thread ended since it was listed.
+                    // The thread has ended since it was listed.
                     Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
-                    // Another user's program that this tree runs, as sudo does. The rest of the tree is worth having.
+                    // A program of another user in this tree, as with sudo. The rest of the tree is worth sampling.
                     Err(error) if matches!(error.raw_os_error(), Some(libc::EACCES | libc::EPERM)) => {
                         wanted.closed.insert(tid);
                     }
@@ -200,7 +202,7 @@ fn open_with(
         return Err(Failure::Event(io::Error::from_raw_os_error(libc::ENODEV)));
     }
     if wanted.kernel.is_ok() {
-        // Without memory for it, short waits have no stacks; nothing else depends on it.
+        // Without memory for it short waits have no stacks, and nothing else is missing.
         streams.extend(cpus.iter().map_while(|cpu| open_switcher(target, *cpu, wanted).ok()));
     }
     Ok(streams)
@@ -215,7 +217,7 @@ fn open_switcher(target: Target<'_>, cpu: u32, wanted: &Wanted) -> io::Result<St
     Ok(Stream { event, others, ring, source: Source::Switcher, cpu })
 }
 
-/// How many records this event and its inherited copies lost, where the kernel counts that.
+/// How many records this event and its inherited copies lost, if the kernel counts that.
 pub(crate) fn lost_of(event: &mut File) -> Option<u64> {
     use std::io::Read;
     let mut words = [0u8; 16];

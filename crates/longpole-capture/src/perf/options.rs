@@ -6,10 +6,10 @@ use std::path::PathBuf;
 /// What makes the sampler interrupt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SampleClock {
-    /// A timer of the kernel that runs while the thread does. Exact in virtual machines and cheap at many switches.
+    /// A timer of the kernel that runs while the thread runs. Exact in virtual machines, and cheap at many switches.
     #[default]
     CpuClock,
-    /// The processor's cycle counter, where there is one.
+    /// The processor's cycle counter, if there is one.
     Cycles,
 }
 
@@ -31,19 +31,19 @@ impl fmt::Display for SampleClock {
 /// How to sample.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
-    /// Samples a second and running thread. Not a round number, so as not to march in step with what repeats each millisecond.
+    /// Samples a second and running thread. Not a round number, so that it does not keep step with work that repeats each millisecond.
     pub rate_hz: u32,
     /// What makes the sampler interrupt.
     pub clock: SampleClock,
-    /// Bytes of stack that are copied at each sample; rounded to what the kernel can do.
+    /// Bytes of stack in each sample, rounded to what the kernel can do.
     pub stack_bytes: u32,
-    /// Whether the maps of names that programs leave in `/tmp` are there because of this recording, and go when they were read.
+    /// Whether this recording caused the perf maps that programs leave in `/tmp`, and removes them once read.
     pub remove_perf_maps: bool,
-    /// Whether to look into the kernel where that is allowed.
+    /// Whether to sample the kernel, if allowed.
     pub kernel: bool,
     /// Where programs put the journals of their spans ([`JournalDirectory`](crate::context::journal_dir::JournalDirectory)).
     pub journals: Option<PathBuf>,
-    /// Where what is slow to read and stays until the next boot is kept: the kernel's list of its functions.
+    /// A folder for what is slow to read and valid until the next boot: the kernel's list of its functions.
     pub cache: Option<PathBuf>,
 }
 

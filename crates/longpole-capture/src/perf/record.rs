@@ -1,7 +1,7 @@
-//! Record bytes to typed records. Any bytes are welcome: what is no record is an error, never a panic.
+//! Decodes records (perf_event_open(2), "MMAP layout") from any bytes: bytes that are no record are an error, never a panic.
 //!
-//! You bring the bytes of a ring as they were copied out ([`records`]) and say which of our two events wrote them
-//! ([`Source`]). The fields themselves are decoded by `linux-perf-event-reader`; this file knows which of them we asked for.
+//! You bring the bytes of a ring buffer ([`records`]) and name the event that wrote them ([`Source`]). `linux-perf-event-reader` decodes the
+//! fields; this file knows which of them our events have.
 //!
 //! ```text
 //! record    | type u32 | misc u16 | size u16 | body … | who: pid tid u32, time u64, cpu u32, 0 u32 |
@@ -22,7 +22,7 @@ use longpole_symbols::unwind::Registers;
 /// Bytes in front of every record.
 const HEADER_BYTES: usize = 8;
 
-/// Numbers of the registers that are asked for, as the kernel's `asm/perf_regs.h` has them.
+/// Numbers of the sampled registers, from the kernel's `asm/perf_regs.h`.
 #[cfg(target_arch = "x86_64")]
 mod register {
     pub(super) const FP: u64 = 6;
@@ -44,7 +44,7 @@ mod register {
     pub(super) const KEPT: [u64; 11] = [19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29];
 }
 
-/// How many registers there are that a function must leave as it found them, the frame pointer among them.
+/// How many callee-saved registers there are, including the frame pointer.
 pub const KEPT_REGISTERS: usize = register::KEPT.len();
 
 const fn mask_of_kept() -> u64 {
@@ -56,8 +56,7 @@ const fn mask_of_kept() -> u64 {
     mask
 }
 
-/// The registers that are asked for, as a mask: those that unwinding starts from, and those in which a function finds what its
-/// caller keeps there.
+/// The mask of the sampled registers: those that unwinding starts from, and the callee-saved ones.
 pub(crate) const REGISTER_MASK: u64 = mask_of_kept()
     | 1 << register::FP
     | 1 << register::SP
@@ -67,7 +66,7 @@ pub(crate) const REGISTER_MASK: u64 = mask_of_kept()
         None => 0,
     };
 
-/// What the sampling event puts into its samples. The chain is of the kernel's functions only, empty where it may not be looked at.
+/// The fields of samples. The call chain has the kernel's functions only, and is empty if the kernel may not be sampled.
 pub(crate) const SAMPLER_FORMAT: u64 = PERF_SAMPLE_IP
     | PERF_SAMPLE_TID
     | PERF_SAMPLE_TIME
@@ -77,10 +76,10 @@ pub(crate) const SAMPLER_FORMAT: u64 = PERF_SAMPLE_IP
     | PERF_SAMPLE_REGS_USER
     | PERF_SAMPLE_STACK_USER;
 
-/// What the tracking event says of each record.
+/// The fields of the tracker's records.
 pub(crate) const TRACKER_FORMAT: u64 = PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU;
 
-/// Where the number of entries of the chain stands in the body of a sample: behind ip, pid and tid, time, cpu, period.
+/// Offset of the chain's length in the body of a sample: after ip, pid and tid, time, cpu, period.
 const SAMPLE_CHAIN_OFFSET: usize = 5 * 8;
 
 /// The ABI of 64-bit code (`PERF_SAMPLE_REGS_ABI_64`).
@@ -89,7 +88,7 @@ const ABI_64: u64 = 2;
 /// Record types that `linux-perf-event-reader` leaves raw.
 const LOST_SAMPLES: u32 = 13;
 
-/// Which of our events wrote a record: they ask for different fields.
+/// Which of our events wrote a record: their records have different fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
     /// The event that samples and reports switches.
@@ -111,10 +110,10 @@ impl Source {
             sample_format: SampleFormat::from_bits_truncate(format),
             branch_sample_format: BranchSampleFormat::empty(),
             read_format: ReadFormat::empty(),
-            // Behind every record that is no sample stand pid and tid, time, cpu.
+            // Every other record ends in pid and tid, time, cpu.
             common_data_offset_from_end: Some(24),
             nonsample_record_time_offset_from_end: Some(16),
-            // In a sample the time stands behind ip, pid and tid.
+            // In a sample the time follows ip, pid and tid.
             sample_record_time_offset_from_start: Some(16),
             sample_regs_user: REGISTER_MASK,
             user_regs_count: REGISTER_MASK.count_ones() as u8,
@@ -125,7 +124,7 @@ impl Source {
     }
 }
 
-/// Records as they lie in a ring: one part, and what follows at its beginning. Words are aligned, so none lies in both.
+/// Records in a ring buffer: one part, and the part at its beginning that follows. Words are aligned, so none is in both.
 #[derive(Clone, Copy)]
 struct Laid<'a> {
     parts: [&'a [u8]; 2],
@@ -150,7 +149,7 @@ impl Laid<'_> {
         out.extend_from_slice(second.get(in_second(range.start)..in_second(range.end)).unwrap_or_default());
     }
 
-    /// Of the sample of `size` bytes that lies here: where the size of its stack stands, what that says, and how much was filled.
+    /// For the sample of `size` bytes here: the offset of its stack's size, that size, and how much of it was filled.
     fn stack_of_sample(self, at: usize, size: usize) -> Option<(usize, usize, usize)> {
         let chain_at = at + HEADER_BYTES + SAMPLE_CHAIN_OFFSET;
         let number = |at| usize::try_from(self.word(at)?).ok();
@@ -163,8 +162,8 @@ impl Laid<'_> {
     }
 }
 
-/// Copies records out of a ring, but not what the kernel reserved for stacks and did not fill: most threads use a fraction of it. Where
-/// less was filled than reserved, that can still be seen of the copy.
+/// Copies records out of a ring buffer, except what the kernel reserved for stacks and did not fill: most threads use a fraction of it. The copy
+/// still shows whether less was filled than reserved.
 pub(crate) fn copy_filled(parts: [&[u8]; 2], out: &mut Vec<u8>) {
     let laid = Laid { parts };
     let mut at = 0;
@@ -172,7 +171,7 @@ pub(crate) fn copy_filled(parts: [&[u8]; 2], out: &mut Vec<u8>) {
         let header = laid.word(at).map(u64::to_ne_bytes);
         let size = header.map_or(0, |[.., s0, s1]| usize::from(u16::from_ne_bytes([s0, s1])));
         let Some([k0, k1, k2, k3, m0, m1, ..]) = header.filter(|_| size >= HEADER_BYTES && size <= laid.bytes() - at) else {
-            // What is no record is told by who reads the copy.
+            // The reader of the copy finds out what is no record.
             return laid.copy(at..laid.bytes(), out);
         };
         let is_sample = u32::from_ne_bytes([k0, k1, k2, k3]) == RecordType::SAMPLE.0;
@@ -193,15 +192,15 @@ pub(crate) fn copy_filled(parts: [&[u8]; 2], out: &mut Vec<u8>) {
     }
 }
 
-/// Why bytes are no record, as a lower-case fragment.
+/// Why bytes are no record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum RecordError {
-    /// A record says that it is smaller than its header, or larger than what is left.
+    /// The size of a record is smaller than its header, or larger than the rest.
     #[error("a record of {size} bytes where {left} are left")]
     Size {
-        /// What it says.
+        /// The size it has.
         size: usize,
-        /// What is there.
+        /// The bytes that are left.
         left: usize,
     },
     /// Its body is too short for its type.
@@ -210,7 +209,7 @@ pub enum RecordError {
         /// Its type.
         kind: u32,
     },
-    /// It has a form that was not asked for.
+    /// Its fields are not those of our events.
     #[error("a record of type {kind} in a form that was not asked for")]
     Unasked {
         /// Its type.
@@ -218,17 +217,17 @@ pub enum RecordError {
     },
 }
 
-/// One record, still bytes.
+/// One record, not decoded yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RawRecord<'a> {
-    /// Where it starts in the bytes it was split from.
+    /// Its offset in the bytes it was split from.
     pub offset: usize,
     kind: u32,
     misc: u16,
     body: &'a [u8],
 }
 
-/// Splits the bytes of a ring into records. After an error there is nothing more: the next boundary is unknown.
+/// Splits the bytes of a ring buffer into records. It ends after an error, because the next boundary is unknown.
 pub fn records(bytes: &[u8]) -> impl Iterator<Item = Result<RawRecord<'_>, RecordError>> {
     let mut offset = 0;
     std::iter::from_fn(move || {
@@ -257,19 +256,19 @@ fn first_record(bytes: &[u8], offset: usize) -> Result<RawRecord<'_>, RecordErro
 pub struct SampleRecord<'a> {
     /// Instruction pointer.
     pub ip: u64,
-    /// What the event had counted since the last one: nanoseconds, or cycles.
+    /// What the event counted since the last sample: nanoseconds, or cycles.
     pub period: u64,
-    /// Registers of user space; `None` where there are none, or where they are those of 32-bit code.
+    /// Registers of user space; `None` if there are none, or if they belong to 32-bit code.
     pub registers: Option<Registers>,
-    /// The registers that a function must leave as it found them.
+    /// The callee-saved registers.
     pub kept: [u64; KEPT_REGISTERS],
     /// Whether it was 32-bit code.
     pub is_32_bit: bool,
-    /// The bytes above the stack pointer that were really copied.
+    /// The bytes above the stack pointer that were copied.
     pub stack: &'a [u8],
-    /// How many there was room for; as many as were copied where the stack is deeper.
+    /// How many bytes had room; as many as were copied if the stack is deeper.
     pub stack_room: usize,
-    /// Where the kernel was, if it was in the kernel.
+    /// The kernel's call chain, if the thread was in the kernel.
     pub kernel: KernelChain<'a>,
 }
 
@@ -278,7 +277,7 @@ pub struct SampleRecord<'a> {
 pub struct KernelChain<'a>(&'a [u8]);
 
 impl<'a> KernelChain<'a> {
-    /// The addresses. The chain says by marks whose addresses follow: the kernel's, those of user space, those of a guest.
+    /// The addresses. Marks in the chain show whose addresses follow: of the kernel, of user space, of a guest.
     pub fn addresses(self) -> impl Iterator<Item = u64> + 'a {
         let words = self.0.as_chunks::<8>().0.iter().map(|word| u64::from_ne_bytes(*word));
         words
@@ -300,28 +299,28 @@ pub struct MapRecord<'a> {
     pub start: u64,
     /// Its bytes.
     pub bytes: u64,
-    /// Where in the file it starts.
+    /// Offset of its beginning in the file.
     pub file_offset: u64,
-    /// Device of the file, major and minor; zero where there is no file.
+    /// Device of the file, major and minor; zero if there is no file.
     pub device: (u32, u32),
-    /// Inode of the file; zero where there is none.
+    /// Inode of the file; zero if there is none.
     pub inode: u64,
-    /// Generation of the inode, where the file system has such.
+    /// Generation of the inode, if the file system has one.
     pub inode_generation: u64,
     /// Protection (`PROT_EXEC` is 4).
     pub protection: u32,
-    /// Path as the kernel has it, `[vdso]`, `//anon`.
+    /// Path as the kernel reports it, also `[vdso]` or `//anon`.
     pub path: &'a [u8],
 }
 
-/// What a record says.
+/// The body of a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Body<'a> {
     /// A sample.
     Sample(SampleRecord<'a>),
     /// A mapping.
     Map(MapRecord<'a>),
-    /// The thread of the record has a name, given to it or by executing a program.
+    /// The thread of the record took a name, or executed a program.
     Comm {
         /// The name.
         name: &'a [u8],
@@ -330,7 +329,7 @@ pub enum Body<'a> {
     },
     /// A process or thread was made.
     Fork {
-        /// Its process; that of the parent where a thread was made.
+        /// Its process; the parent's if a thread was made.
         pid: u32,
         /// Its thread.
         tid: u32,
@@ -346,11 +345,11 @@ pub enum Body<'a> {
         /// The thread.
         tid: u32,
     },
-    /// The thread was given a CPU.
+    /// The thread got a CPU.
     SwitchIn,
     /// The thread lost its CPU.
     SwitchOut {
-        /// Although it could have gone on.
+        /// Whether it could have gone on.
         preempted: bool,
     },
     /// Records were lost here.
@@ -358,26 +357,26 @@ pub enum Body<'a> {
         /// How many.
         count: u64,
     },
-    /// The kernel stopped sampling for the rest of a tick, because it took too long.
+    /// The kernel throttled sampling for the rest of a tick, because it took too long.
     Throttle,
     /// It goes on.
     Unthrottle,
-    /// Something nobody asked for; there is nothing to know.
+    /// Any other record.
     Other,
 }
 
 /// One record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record<'a> {
-    /// Process that was running, or that has a name now; 0 where the kernel could not tell.
+    /// The process that was running, or that took a name; 0 if the kernel does not know.
     pub pid: u32,
-    /// Its thread; 0 where the kernel could not tell.
+    /// Its thread; 0 if the kernel does not know.
     pub tid: u32,
     /// CLOCK_MONOTONIC.
     pub time: u64,
     /// CPU.
     pub cpu: u32,
-    /// What it says.
+    /// What it reports.
     pub body: Body<'a>,
 }
 
@@ -386,14 +385,14 @@ fn id(number: i32) -> u32 {
 }
 
 impl<'a> RawRecord<'a> {
-    /// Its time, or 0 where it is too short to have one.
+    /// Its time (CLOCK_MONOTONIC, in nanoseconds), or 0 if it is too short to have one.
     pub fn time(&self) -> u64 {
         let at = if self.kind == RecordType::SAMPLE.0 { 16 } else { self.body.len().wrapping_sub(16) };
         let word = at.checked_add(8).and_then(|end| self.body.get(at..end)).and_then(|word| word.try_into().ok());
         word.map(u64::from_ne_bytes).unwrap_or(0)
     }
 
-    /// Where it is a switch, who was switched and whether it was switched out and could not have gone on: pid, tid, blocked.
+    /// If it is a switch: process, thread, and whether the thread blocked.
     pub(crate) fn switch(&self) -> Option<(u32, u32, bool)> {
         if self.kind != RecordType::SWITCH.0 {
             return None;
@@ -405,6 +404,10 @@ impl<'a> RawRecord<'a> {
     }
 
     /// Decodes it.
+    ///
+    /// # Errors
+    ///
+    /// If it is too short for its type, or its fields are not those of our events.
     pub fn decode(&self, source: Source) -> Result<Record<'a>, RecordError> {
         let short = RecordError::Short { kind: self.kind };
         let unasked = RecordError::Unasked { kind: self.kind };
@@ -420,7 +423,7 @@ impl<'a> RawRecord<'a> {
             return Err(unasked);
         }
         let word_at = |at: usize| self.body.get(at..at.checked_add(8)?)?.try_into().ok().map(u64::from_ne_bytes);
-        // Checked before the fields are decoded: what a chain says of its length must not overflow.
+        // Checked before the fields are decoded, so that the length of a chain does not overflow.
         let chain: &[u8] = if kind == RecordType::SAMPLE {
             let entries = word_at(SAMPLE_CHAIN_OFFSET).and_then(|count| usize::try_from(count).ok());
             let end = entries.and_then(|count| count.checked_mul(8)?.checked_add(SAMPLE_CHAIN_OFFSET + 8));
@@ -445,8 +448,8 @@ impl<'a> RawRecord<'a> {
                     })
                 });
                 let (stack, stack_room) = match sample.user_stack {
-                    // The kernel reserves what was asked for and says behind it how much it filled; the rest holds
-                    // bytes of earlier records.
+                    // The kernel reserves the requested size and reports after it how much it filled; the rest holds bytes of earlier
+                    // records.
                     Some((RawData::Single(bytes), filled)) => {
                         (&bytes[..bytes.len().min(usize::try_from(filled).unwrap_or(usize::MAX))], bytes.len())
                     }
@@ -479,7 +482,7 @@ impl<'a> RawRecord<'a> {
             }
             EventRecord::Comm(comm) => {
                 let RawData::Single(name) = comm.name else { return Err(short) };
-                // A thread may name another one; behind the record stands who did it.
+                // A thread may name another one; the end of the record has the thread that did it.
                 (pid, tid) = (Some(comm.pid), Some(comm.tid));
                 Body::Comm { name, exec: comm.is_execve }
             }

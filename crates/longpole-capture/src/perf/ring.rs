@@ -1,11 +1,11 @@
-//! Reading the ring that the kernel shares with us. The only place that touches its memory.
+//! Reads a ring buffer that the kernel shares with us: the only place that touches its memory (perf_event_open(2), "MMAP layout").
 //!
 //! ```text
-//! | control page: data_head, data_tail, … | data: a power of two of bytes, used round and round |
+//! | control page: data_head, data_tail, … | data: a power of two of bytes, used in a circle      |
 //!                                            ^ tail: read up to here   ^ head: written up to here
 //! ```
-//! Both positions count bytes since the start and never wrap; the place in the data is the position modulo its size. The
-//! kernel writes only what lies outside `tail..head`, so what lies inside holds still until we move the tail.
+//! Both positions count bytes since the start and never wrap; the offset in the data is the position modulo its size. The kernel writes only
+//! outside of `tail..head`, so the bytes inside do not change until we move the tail.
 
 #![allow(unsafe_code)]
 
@@ -20,7 +20,7 @@ use perf_event_open_sys::bindings::perf_event_mmap_page;
 use crate::sys::limits::page_bytes;
 use crate::sys::perf::SharedMemory;
 
-/// The reader's view of a ring, wherever its memory comes from.
+/// The reader's view of a ring buffer, from any memory.
 struct View {
     control: NonNull<perf_event_mmap_page>,
     data: NonNull<u8>,
@@ -51,12 +51,12 @@ impl View {
         unsafe { AtomicU64::from_ptr(&raw mut (*self.control.as_ptr()).data_tail) }
     }
 
-    /// Shows what was written, in the two parts that it may lie in, and gives the space back. Returns how many bytes.
+    /// Shows the written bytes, in the two parts that they may consist of, and frees their space. Returns how many bytes.
     fn drain(&mut self, see: impl FnOnce([&[u8]; 2])) -> usize {
         // Acquire pairs with the kernel's barrier: the data before `head` was written before `head` was.
         let head = self.head().load(Ordering::Acquire);
         let tail = self.tail().load(Ordering::Relaxed);
-        // The kernel never lets them differ by more than the size; memory that says so is damaged and is skipped.
+        // The kernel never lets them differ by more than the size; damaged memory is skipped.
         let bytes = head.wrapping_sub(tail);
         let bytes = if bytes > self.data_bytes { 0 } else { bytes as usize };
         if bytes > 0 {

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-/// How many entries of its own stack the kernel tells at most.
+/// Most entries of its own call chain that the kernel reports.
 pub(crate) fn chain_depth_max() -> usize {
     let told = read_number("/proc/sys/kernel/perf_event_max_stack").and_then(|max| usize::try_from(max).ok());
     // Its default.

@@ -1,7 +1,7 @@
-//! More bytes of each stack, once what was asked for does not suffice.
+//! Grows the stack dumps when many stacks are deeper than the dump.
 //!
-//! How much an event copies is settled when it is opened. So new events are opened on all threads there are; they write into the
-//! rings there are, and then the old ones stop.
+//! The size is fixed when an event is opened. So new events are opened on all threads; they write into the same ring buffers, and then the
+//! old ones stop.
 //!
 //! ```text
 //! old events    ━━━━━━━━━━━━━━━━━━━━━━━━━┥ stopped, with a call for each CPU
@@ -9,8 +9,7 @@
 //! samples kept  ───── of the old ────────┼─── of the new ───
 //! ```
 //!
-//! As long as both run, both tell: a switch that is told twice is no other than a switch that is told once, and samples are told apart
-//! by their period.
+//! While both run, both report: reporting a switch twice changes nothing, and the period of a sample shows which event it is from.
 
 use std::fs::File;
 use std::io;
@@ -23,40 +22,40 @@ use crate::sys::clock::monotonic_nanos;
 use crate::sys::limits::{open_files_limit, raise_open_files_limit};
 use crate::sys::perf::{open_event, set_enabled, set_output};
 
-/// How many samples a ring must hold at least: 16 ms of a thread that runs.
+/// Fewest samples that a ring buffer must hold: 16 ms of a running thread.
 const SAMPLES_IN_RING_MIN: usize = 16;
 
-/// How often the threads of a program that makes new ones all the time are listed.
+/// How often to list the threads of a program that keeps making new ones.
 const LISTINGS_MAX: usize = 3;
 
-/// What is needed to copy more of each stack.
+/// What it takes to grow the stack dumps.
 pub(crate) struct StackDumpSize {
     wanted: Wanted,
     ring_bytes: usize,
-    /// The event of each CPU that has the ring.
+    /// The event of each CPU that has the ring buffer.
     rings: Vec<(u32, File)>,
     running: Vec<File>,
-    /// Those opened here that were stopped: what they lost still counts.
+    /// Events opened here and stopped since: their lost records still count.
     stopped: Vec<File>,
 }
 
-/// From when on stacks are copied deeper.
+/// A change of the size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SizeChange {
     pub(crate) time: u64,
-    /// Period of the samples that count from then on; `None` where periods vary.
+    /// The period of samples from then on; `None` if periods vary.
     period: Option<u64>,
 }
 
 impl SizeChange {
-    /// Whether a sample is one of two that were taken for one, and the other is kept.
+    /// Whether a sample is one of two at about the same time, and the other one is kept.
     pub(crate) fn is_duplicate(self, time: u64, period: u64) -> bool {
         self.period.is_some_and(|new| (period == new) != (time >= self.time))
     }
 }
 
 impl StackDumpSize {
-    /// For events that run. `None` where they cannot be shared.
+    /// For running events. `None` if their descriptors cannot be duplicated.
     pub(crate) fn new(streams: &[Stream], wanted: &Wanted, ring_bytes: usize) -> Option<StackDumpSize> {
         let samplers = || streams.iter().filter(|stream| stream.source == Source::Sampler);
         let rings = samplers().map(|stream| Ok((stream.cpu, stream.event.try_clone()?))).collect::<io::Result<_>>().ok()?;
@@ -65,14 +64,13 @@ impl StackDumpSize {
         Some(StackDumpSize { wanted: wanted.clone(), ring_bytes, rings, running, stopped: Vec::new() })
     }
 
-    /// How many bytes would be copied next; `None` where the rings would hold too few such samples.
+    /// The next size; `None` if the ring buffers would hold too few samples of it.
     fn next_bytes(&self) -> Option<u32> {
         let next = stack_bytes_within(self.wanted.stack_bytes.saturating_mul(2));
         (next > self.wanted.stack_bytes && next as usize * SAMPLES_IN_RING_MIN <= self.ring_bytes).then_some(next)
     }
 
-    /// Goes on with twice as many bytes for all threads that `list` finds. `None` where there can be no more, or not for every thread: then
-    /// all stays as it is.
+    /// Doubles the size for all threads that `list` returns. `None` if that is impossible for some thread: then nothing changes.
     pub(crate) fn grow(&mut self, list: impl Fn() -> Vec<u32>) -> Option<SizeChange> {
         let wanted =
             Wanted { stack_bytes: self.next_bytes()?, generation: self.wanted.generation + 1, on_exec: false, ..self.wanted.clone() };
@@ -84,7 +82,7 @@ impl StackDumpSize {
                 return None;
             }
             let events = self.open(&wanted, &threads).ok()?;
-            // Threads that were made meanwhile have inherited the new events, or have not.
+            // Threads that were made meanwhile may have inherited the new events or not.
             let all = list();
             if all.iter().all(|tid| threads.contains(tid)) {
                 opened = Some(events);
@@ -98,7 +96,7 @@ impl StackDumpSize {
         self.running.iter().for_each(|event| set_enabled(event, false));
         let first = self.wanted.generation == 0;
         let old = std::mem::replace(&mut self.running, opened);
-        // The first are counted by who opened them.
+        // The opener of the first events counts their losses.
         self.stopped.extend(old.into_iter().filter(|_| !first));
         self.wanted = wanted;
         Some(SizeChange { time, period: (self.wanted.clock == SampleClock::CpuClock).then(|| self.wanted.period_nanos()) })
@@ -111,7 +109,7 @@ impl StackDumpSize {
             for (cpu, ring) in &self.rings {
                 match open_event(&attribute, *tid, *cpu).and_then(|event| set_output(&event, ring).map(|()| event)) {
                     Ok(event) => opened.push(event),
-                    // The thread ended since it was listed.
+                    // The thread has ended since it was listed.
                     Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
                     Err(error) => return Err(error),
                 }
@@ -120,7 +118,7 @@ impl StackDumpSize {
         Ok(opened)
     }
 
-    /// Records lost by the events opened here, where the kernel counts that.
+    /// Records lost by the events opened here, if the kernel counts that.
     pub(crate) fn lost(&mut self) -> u64 {
         let first = self.wanted.generation == 0;
         let opened = self.running.iter_mut().filter(|_| !first).chain(&mut self.stopped);
@@ -128,16 +126,16 @@ impl StackDumpSize {
     }
 }
 
-/// Samples since more of each stack was copied, and how many of them are stack_dump_size even so.
+/// Samples since the last change, and how many have a deeper stack.
 #[derive(Debug, Default)]
 pub(crate) struct Depths {
     pub(crate) deep: u64,
     pub(crate) all: u64,
-    /// There cannot be more.
+    /// The dumps cannot grow any more.
     pub(crate) enough: bool,
 }
 
-/// How many stacks that are cut off, and which part of all, call for more bytes of each.
+/// The dumps grow if at least this many stacks are cut off, and one part in this many of all.
 const DEEP_MIN: u64 = 16;
 const DEEP_PART: u64 = 50;
 
@@ -152,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_two_samples_for_one_the_older_kind_is_kept_until_the_turn() {
+    fn of_two_samples_at_a_time_the_old_one_is_kept_until_the_change() {
         let change = SizeChange { time: 100, period: Some(11) };
         let kept = |time, period| !change.is_duplicate(time, period);
         assert_eq!([kept(99, 10), kept(99, 11), kept(100, 10), kept(100, 11)], [true, false, false, true]);

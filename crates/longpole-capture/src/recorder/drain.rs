@@ -1,7 +1,7 @@
-//! Empties the kernel's rings before they overflow, on a thread that does nothing else, and hands the bytes over.
+//! Empties the ring buffers before they overflow, on a thread that does nothing else, and hands the bytes over.
 //!
-//! A ring of 512 KiB holds 31 ms of samples of 16 KiB at 1 kHz, or half as many of 32 KiB. Whoever unwinds, reads files and writes to disk cannot promise
-//! to be back by then; this thread can. It copies, says how far in time the copy is known to be complete, and waits.
+//! A ring buffer of 512 KiB holds 31 ms of samples of 16 KiB at 1 kHz, or half as many of 32 KiB. A thread that unwinds, reads files and writes
+//! to disk may not be back by then; this thread is. It copies, notes up to which time the copy is complete, and waits.
 
 use std::collections::VecDeque;
 use std::io::PipeReader;
@@ -20,54 +20,53 @@ use crate::sys::clock::{monotonic_nanos, thread_cpu_nanos};
 use crate::sys::descriptors::{Ready, WaitSet};
 use crate::sys::thread::{block_signals_of_this_thread, prefer_this_thread};
 
-/// Most bytes that wait to be processed: half a second of two busy threads. Beyond that the rings fill, and the kernel counts
-/// what is lost.
+/// Most bytes that wait to be processed: half a second of two busy threads. Beyond that the ring buffers fill, and the kernel counts losses.
 const WAITING_BYTES_MAX: usize = 16 << 20;
 
-/// What gathers before the other side is woken, if nothing of it is urgent: batches, or their bytes.
+/// How many batches, or bytes, gather before the other side is woken, if nothing is urgent.
 const BATCHES_GATHERED: usize = 2;
 const BYTES_GATHERED: usize = 1 << 20;
 
-/// A buffer larger than this is not used again: one burst must not be paid for until the end.
+/// A larger buffer is not used again: one burst must not cost memory until the end.
 const BUFFER_BYTES_KEPT: usize = 1 << 20;
 
-/// How long a wait may last while records come: bounds how late what lies in a ring that is not full enough to wake is seen. Who
-/// falls asleep is to be looked at before it wakes.
+/// Longest wait while records come: bounds the delay of records in a ring buffer that is not full enough to wake us. A thread that blocks
+/// must be probed before it wakes.
 const WAIT_BUSY_MILLIS: i32 = 5;
 
-/// How long it may last where records come and nobody has fallen asleep for a while: whoever does next is seen a little later, and
-/// programs that only work are disturbed half as often.
+/// Longest wait while records come and no thread has blocked for `CALM_AFTER_NANOS`: the next one is seen a little later, and programs that
+/// only compute are disturbed half as often.
 const WAIT_CALM_MILLIS: i32 = 10;
 const CALM_AFTER_NANOS: u64 = 100_000_000;
 
-/// How long it may last while the other side hurries.
+/// Longest wait while the other side hurries.
 const WAIT_HURRIED_MILLIS: i32 = 1;
 
-/// How long a wait may last while nothing comes: this part of the time since the last records, within these bounds.
+/// Longest wait while nothing comes: one part in `WAIT_IDLE_PART` of the time since the last records, up to `WAIT_IDLE_MILLIS_MAX`.
 const WAIT_IDLE_PART: u64 = 4;
 const WAIT_IDLE_MILLIS_MAX: u64 = 20;
 
-/// How long to leave the rings alone after a round that only the tracker called for: each of its records wakes, and the half
-/// dozen that a fork and its exec make come within a fraction of a millisecond.
+/// Pause after a round that only the tracker caused: each of its records wakes us, and the half dozen of a fork and its exec come within a
+/// fraction of a millisecond.
 const GATHER: Duration = Duration::from_micros(200);
 
-/// What one round over all rings brought.
+/// The records of one round over all ring buffers.
 #[derive(Debug, Default)]
 pub(crate) struct Batch {
     /// Records, those of one ring together.
     pub(crate) bytes: Vec<u8>,
-    /// Which bytes came from which kind of event.
+    /// Which bytes come from which kind of event.
     pub(crate) parts: Vec<(Source, Range<usize>)>,
-    /// Whether it is to be dealt with at once: something began or ended, or a thread fell asleep. Samples alone can wait.
+    /// Whether to process it at once: something began or ended, or a thread blocked. Samples alone can wait.
     pub(crate) is_urgent: bool,
-    /// What the journals of spans told, after the rings were read: nothing of what the records tell is later.
+    /// Observations from the journals of spans, read after the ring buffers: no record is later.
     pub(crate) journals: Vec<Observation>,
-    /// CLOCK_MONOTONIC before the first ring was looked at. A record that is older and not in this batch or an earlier one
-    /// can only be one that was being written at that instant; the next round has it.
+    /// CLOCK_MONOTONIC before the first ring buffer was read. An older record that is not in this batch or an earlier one was being written at
+    /// that instant; the next round has it.
     pub(crate) before: u64,
     /// Whether there is no next round.
     pub(crate) is_last: bool,
-    /// With the last one: records lost in all, as the kernel counted for each event, where it does.
+    /// In the last one: records lost in total, by the kernel's count for each event, if it counts.
     pub(crate) lost_in_all: Option<u64>,
 }
 
@@ -76,22 +75,22 @@ struct Waiting {
     batches: VecDeque<Batch>,
     bytes: usize,
     buffers: Vec<Vec<u8>>,
-    /// Whether there is enough, or something urgent: all that is here is to be taken.
+    /// Whether there is enough, or something urgent: all batches are to be taken.
     ripe: bool,
     closed: bool,
 }
 
-/// The queue between the thread that empties the rings and the one that makes sense of the records; bounded by bytes.
+/// The queue between the drain thread and the record thread, bounded by bytes.
 #[derive(Debug, Default)]
 pub(crate) struct Handover {
     waiting: Mutex<Waiting>,
     came: Condvar,
     taken: Condvar,
-    /// Until when what comes is wanted sooner than else.
+    /// Until when records are wanted soon.
     hurry_until: AtomicU64,
 }
 
-/// What [`Handover::take`] brings.
+/// The result of [`Handover::take`].
 pub(crate) enum Taken {
     /// A batch.
     Batch(Batch),
@@ -117,7 +116,7 @@ impl Handover {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Puts a batch at the end; waits while too much is there. Brings an empty buffer for the next.
+    /// Appends a batch; waits while there is too much. Returns an empty buffer for the next.
     fn give(&self, batch: Batch) -> Vec<u8> {
         let mut waiting = self.lock();
         while waiting.bytes > WAITING_BYTES_MAX && !waiting.closed {
@@ -139,8 +138,8 @@ impl Handover {
         waiting.buffers.pop().unwrap_or_default()
     }
 
-    /// Takes the oldest batch; waits as long as told until one is urgent or some have gathered: being woken for each takes longer than
-    /// dealing with it.
+    /// Takes the oldest batch; waits up to `patience` until one is urgent or some have gathered: waking up for each takes longer than processing
+    /// it.
     pub(crate) fn take(&self, patience: Duration) -> Taken {
         let waiting = self.lock();
         let (mut waiting, _) =
@@ -157,7 +156,7 @@ impl Handover {
         }
     }
 
-    /// Whether whoever gives has to wait for whoever takes.
+    /// Whether the drain thread has to wait for the record thread.
     pub(crate) fn is_full(&self) -> bool {
         let waiting = self.lock();
         waiting.bytes > WAITING_BYTES_MAX && !waiting.closed
@@ -168,7 +167,7 @@ impl Handover {
         self.lock().batches.is_empty()
     }
 
-    /// Gives a buffer back for later batches.
+    /// Returns a buffer for later batches.
     pub(crate) fn give_back(&self, mut buffer: Vec<u8>) {
         let mut waiting = self.lock();
         if buffer.capacity() <= BUFFER_BYTES_KEPT && waiting.buffers.len() < 4 {
@@ -177,12 +176,12 @@ impl Handover {
         }
     }
 
-    /// Until when what comes is wanted sooner than else.
+    /// Until when records are wanted soon.
     pub(crate) fn hurry(&self, until: u64) {
         self.hurry_until.store(until, Ordering::Relaxed);
     }
 
-    /// Says that one of the two sides is gone.
+    /// Notes that one of the two sides is gone.
     pub(crate) fn close(&self) {
         self.lock().closed = true;
         self.came.notify_all();
@@ -190,7 +189,7 @@ impl Handover {
     }
 }
 
-/// Closes the hand-over when its thread ends, also by a panic, so that the other side never waits for it.
+/// Closes the hand-over when its thread ends, even by a panic, so that the other side never waits for it.
 pub(crate) struct CloseOnDrop<'a>(pub(crate) &'a Handover);
 
 impl Drop for CloseOnDrop<'_> {
@@ -199,8 +198,8 @@ impl Drop for CloseOnDrop<'_> {
     }
 }
 
-/// Empties the rings, and reads the journals, until the other end of `stop` is closed, and once more after that. Returns the CPU time
-/// it took.
+/// Empties the ring buffers and reads the journals, until the other end of `stop` is closed, and once more. Returns its CPU time, in
+/// nanoseconds.
 pub(crate) fn drain(mut streams: Vec<Stream>, mut journals: Option<Journals>, stop: PipeReader, handover: &Handover) -> u64 {
     let _close = CloseOnDrop(handover);
     block_signals_of_this_thread();
@@ -246,7 +245,7 @@ pub(crate) fn drain(mut streams: Vec<Stream>, mut journals: Option<Journals>, st
             }
         }
         let in_order = std::mem::replace(&mut round_before, batch.before);
-        // What was urgent is dealt with once it is known to be in order.
+        // Urgent records are processed once they are in order.
         batch.is_urgent = urgent.is_for_round(in_order);
         let is_last = batch.is_last;
         if is_last {
@@ -271,19 +270,19 @@ pub(crate) fn drain(mut streams: Vec<Stream>, mut journals: Option<Journals>, st
             std::thread::sleep(GATHER);
         }
     }
-    // Closing the events takes the kernel a while; the other thread finishes meanwhile.
+    // The other thread finishes while the kernel closes the events.
     drop(streams);
     thread_cpu_nanos()
 }
 
-/// Whether a thread falls asleep in these records, and the time of the newest.
+/// Whether a thread blocks in these records, and the time of the newest.
 fn skim(bytes: &[u8]) -> (bool, u64) {
     records(bytes).flatten().fold((false, 0), |(falls_asleep, newest), record| {
         (falls_asleep || record.switch().is_some_and(|(.., blocked)| blocked), newest.max(record.time()))
     })
 }
 
-/// Which rounds follow some records until the other side has them in order: each round says so of all up to the time of the round before.
+/// Which rounds must follow some records until the other side has them in order: each round confirms the records up to the round before.
 ///
 /// ```text
 /// round        1       2       3
@@ -298,7 +297,7 @@ struct Owed {
 }
 
 impl Owed {
-    /// Whether the round that says what is older than this is in order brings some of the records, or says it of some.
+    /// Whether the round that confirms records older than `in_order` brings or confirms some of them.
     fn is_for_round(&mut self, in_order: u64) -> bool {
         let is_owed = self.newest > in_order;
         std::mem::replace(&mut self.is_owed, is_owed) || is_owed

@@ -1,7 +1,7 @@
-//! Programs that were executed, with the path and the arguments that `/proc` tells of each.
+//! Executed programs, with the path and the arguments of each from `/proc`.
 //!
-//! A program lays out its arguments some time after its exec, and a short-lived one is soon gone. So `/proc` is read when the record of
-//! the exec arrives, before its turn, and again until all is there.
+//! A program has its arguments some time after its exec, and a short-lived one is soon gone. So `/proc` is read when the record of the exec
+//! arrives, before its turn, and again until all is there.
 
 use std::fs;
 use std::sync::Arc;
@@ -11,33 +11,33 @@ use longpole_model::{Loss, LossKind, Monotonic, Observation};
 use crate::procfs::command_line::arguments_of;
 use crate::sink::ObservationWriter;
 
-/// What the arguments of all programs of a recording may take. Those of programs behind them are left out.
+/// Most memory for the arguments of all programs of a recording. Those of later programs are left out.
 const ALL_ARGUMENTS_BYTES_MAX: u64 = 64 << 20;
 
-/// How long a process may take to lay out its arguments after its exec: a busy machine lets it wait in the middle of that.
+/// How long to wait for the arguments after an exec: on a busy machine the process may be off the CPU in the middle of it.
 const EXEC_PATIENCE_NANOS: u64 = 1_000_000_000;
 
-/// Shortest pause between two looks for them, and the part of the time since the exec that it is later: a program of another user never
-/// tells everything.
+/// Shortest pause between two readings; later a pause is one part in `EXEC_PAUSE_PART` of the time since the exec: a program of another user
+/// never shows everything.
 const EXEC_PAUSE_NANOS: u64 = 1_000_000;
 const EXEC_PAUSE_PART: u64 = 8;
 
-/// An exec whose program and arguments are not told yet.
+/// An exec not yet reported.
 struct Execution {
     pid: u32,
     time: u64,
     name: Arc<str>,
     executable: String,
     arguments: Vec<String>,
-    /// When it is looked at next.
+    /// When to read `/proc` next.
     due: u64,
-    /// Whether what `/proc` says now is still about this exec.
+    /// Whether `/proc` still shows this exec.
     is_latest: bool,
-    /// Whether its record had its turn.
+    /// Whether its record has had its turn.
     seen: bool,
 }
 
-/// Those that are not told yet.
+/// Execs not yet reported.
 pub(crate) struct Executions {
     pending: Vec<Execution>,
     arguments: AllArguments,
@@ -48,7 +48,7 @@ impl Executions {
         Executions { pending: Vec::new(), arguments: AllArguments { bytes_left: ALL_ARGUMENTS_BYTES_MAX, left_out: 0 } }
     }
 
-    /// A record of an exec has arrived, before its turn: what `/proc` tells of it may be gone when its turn comes.
+    /// A record of an exec has arrived, before its turn: the process may be gone when its turn comes.
     pub(super) fn announce(&mut self, pid: u32, time: u64, name: &[u8], is_latest: bool) {
         for earlier in self.pending.iter_mut().filter(|it| it.pid == pid) {
             earlier.is_latest = false;
@@ -60,7 +60,7 @@ impl Executions {
         self.pending.push(execution);
     }
 
-    /// The record of an exec has its turn. Where nobody announced it, what `/proc` says now is the best there is.
+    /// The record of an exec has its turn. If it was not announced, `/proc` is read now.
     pub(super) fn has_happened(&mut self, pid: u32, time: u64, name: &[u8]) {
         if !self.pending.iter().any(|it| it.pid == pid && it.time == time) {
             self.announce(pid, time, name, true);
@@ -70,7 +70,7 @@ impl Executions {
         }
     }
 
-    /// Looks again at programs that had not laid out their arguments yet, and tells of those whose turn has come.
+    /// Reads `/proc` again for programs without arguments, and reports those that are complete.
     pub(super) fn look(&mut self, now: u64, out: &mut ObservationWriter) {
         let mut i = 0;
         while let Some(execution) = self.pending.get_mut(i) {
@@ -84,12 +84,12 @@ impl Executions {
         }
     }
 
-    /// When a program is to be looked at that has not laid out its arguments yet, as far as is known.
+    /// When to read `/proc` next for a program without arguments.
     pub(super) fn next_look(&self) -> Option<u64> {
         self.pending.iter().filter(|it| it.is_latest && !it.is_complete()).map(|it| it.due).min()
     }
 
-    /// A process has ended: its programs are told as far as they are known.
+    /// A process has ended: reports its programs as far as they are known.
     pub(super) fn process_ended(&mut self, pid: u32, out: &mut ObservationWriter) {
         while let Some(place) = self.pending.iter().position(|it| it.pid == pid && it.seen) {
             self.pending.remove(place).tell(&mut self.arguments, out);
@@ -128,15 +128,15 @@ impl Execution {
     }
 }
 
-/// What may still be told of the arguments of programs: a command can start any number of them.
+/// Room for the arguments of programs: a command can start any number of them.
 struct AllArguments {
     bytes_left: u64,
-    /// Programs whose arguments found no place.
+    /// Programs whose arguments had no room.
     left_out: u64,
 }
 
 impl AllArguments {
-    /// These arguments, or none where they find no place.
+    /// These arguments, or none if there is no room.
     fn take(&mut self, arguments: Vec<String>) -> Vec<String> {
         let bytes = arguments.iter().map(|argument| (size_of::<String>() + argument.len()) as u64).sum();
         match self.bytes_left.checked_sub(bytes) {
@@ -166,7 +166,7 @@ mod tests {
     use crate::sink::testing;
 
     #[test]
-    fn arguments_that_find_no_place_are_counted() {
+    fn arguments_without_room_are_counted() {
         let (mut out, seen) = testing::out(false);
         let mut all = AllArguments { bytes_left: 60, left_out: 0 };
         let lines: Vec<usize> = ["first", "second", "", "last"].map(|it| all.take(vec![it.to_owned()]).len()).to_vec();

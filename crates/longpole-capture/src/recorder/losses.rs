@@ -1,11 +1,11 @@
-//! What the recorder lost, counted until it is reported.
+//! Losses of the recorder, counted until they are reported.
 
 use longpole_model::{Loss, LossKind};
 
 use crate::frames::stacks::Truncation;
 use crate::number_map::NumberMap;
 
-/// Losses since they were last told, by kind and reason.
+/// Losses not yet reported, by kind and reason.
 #[derive(Default)]
 pub(super) struct Losses {
     pub(super) lost: u64,

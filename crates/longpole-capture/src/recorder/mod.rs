@@ -1,13 +1,13 @@
-//! The recorder: ties kernel records, mappings, unwinding and context records into observations.
+//! The recorder: turns the kernel's records into observations.
 //!
-//! You bring the pid of a child that waits to exec, and a sink. From its exec on, what it and everything it starts does is
-//! observed, until [`Recorder::finish`]. Nothing of the target is touched, stopped or changed.
+//! You bring the pid of a child that waits to exec, and a sink. From its exec on, the recorder observes it and its descendants, until
+//! [`Recorder::finish`]. It neither stops nor changes them.
 //!
 //! ```text
-//! kernel rings --> drain thread --> hand-over (bounded) --> this thread: order by time, unwind, intern --> sink
+//! ring buffers --> drain thread --> hand-over (bounded) --> record thread: order by time, unwind, intern --> sink
 //! ```
 //!
-//! Where the kernel refuses all of that, [`Recorder::watch`] looks at `/proc` instead: processes, threads and long waits, no samples.
+//! If the kernel refuses that, [`Recorder::watch`] polls `/proc` instead: processes, threads and long waits, but no samples.
 
 mod drain;
 mod executions;
@@ -47,7 +47,7 @@ use crate::sys::limits::raise_open_files_limit;
 pub use crate::sys::remote_memory::can_read_memory;
 use crate::worker::Worker;
 
-/// How often the threads of a process that makes new ones all the time are listed.
+/// How often to list the threads of a process that keeps making new ones.
 const LISTINGS_MAX: usize = 3;
 
 /// A recording under way.
@@ -60,20 +60,28 @@ pub struct Recorder {
     // Closing it wakes the drain thread for the last time.
     stop: Option<PipeWriter>,
     drainer: Option<Worker<u64>>,
-    // Closing it ends a poller, which has no drain thread.
+    // Closing it ends polling, which has no drain thread.
     handover: Arc<Handover>,
     processor: Option<Worker<Stats>>,
 }
 
 impl Recorder {
-    /// Prepares to observe process `pid` from its next exec on. It must be a child that waits at its gate.
+    /// Prepares to sample process `pid`, a child that waits at its gate, from its exec on.
+    ///
+    /// # Errors
+    ///
+    /// Why the kernel, or this machine, does not let us sample it.
     pub fn start(pid: u32, options: &Options, sink: Box<dyn ObservationSink>) -> Result<Recorder, Refused> {
         process_snapshot::check_proc()?;
         let opened = event::open(Target::Waiting(pid), options)?;
         Recorder::begin(pid, opened, options, sink, |_| {})
     }
 
-    /// Observes a process that runs already, all that descend from it, and all that they start.
+    /// Samples a process that runs already, its descendants, and all that they start.
+    ///
+    /// # Errors
+    ///
+    /// Why the kernel, or this machine, does not let us sample it.
     pub fn attach(pid: u32, options: &Options, sink: Box<dyn ObservationSink>) -> Result<Recorder, Refused> {
         process_snapshot::check_proc()?;
         raise_open_files_limit();
@@ -83,7 +91,7 @@ impl Recorder {
             return Err(Refused::NoProcess { pid });
         }
         let mut opened = event::open(Target::Running(&threads), options)?;
-        // Threads that were made while events were opened on others are found by looking again; those that are made later inherit.
+        // Threads that were made while events were opened on others are listed again; later ones inherit the events.
         for _ in 0..LISTINGS_MAX {
             tree = process_snapshot::tree_of(pid);
             let all: Vec<u32> = tree.iter().flat_map(|process| &process.threads).map(|thread| thread.tid).collect();
@@ -100,14 +108,21 @@ impl Recorder {
         Recorder::begin(pid, opened, options, sink, move |processor| processor.found(&tree))
     }
 
-    /// Watches process `pid`, a child that waits at its gate, and all that descend from it by `/proc` alone: what there is where
-    /// [`Recorder::start`] was refused.
+    /// Polls `/proc` for process `pid`, a child that waits at its gate, and its descendants: what to do when [`Recorder::start`] was refused.
+    ///
+    /// # Errors
+    ///
+    /// If `/proc` is about another pid namespace, or there is no thread.
     pub fn watch(pid: u32, options: &Options, refused: &Refused, sink: Box<dyn ObservationSink>) -> Result<Recorder, Refused> {
         process_snapshot::check_proc()?;
         Recorder::begin_watch(pid, Poller::new(pid), options, refused, sink, |_| {})
     }
 
-    /// The same for a process that runs already: what there is where [`Recorder::attach`] was refused.
+    /// The same for a process that runs already, when [`Recorder::attach`] was refused.
+    ///
+    /// # Errors
+    ///
+    /// The same, or if there is no such process.
     pub fn watch_running(pid: u32, options: &Options, refused: &Refused, sink: Box<dyn ObservationSink>) -> Result<Recorder, Refused> {
         process_snapshot::check_proc()?;
         let tree = process_snapshot::tree_of(pid);
@@ -199,24 +214,24 @@ impl Recorder {
             }),
             Err(error) => {
                 handover.close();
-                // The thread ends as soon as it sees that; what it might say of nothing is of no interest.
+                // The thread ends as soon as it sees that; its statistics of nothing are of no interest.
                 let _ = processor.wait();
                 Err(no_thread(error))
             }
         }
     }
 
-    /// What interrupts: what was asked for, or what there is.
+    /// The event that interrupts: the requested one, or the one that exists.
     pub fn clock(&self) -> SampleClock {
         self.clock
     }
 
-    /// Samples a second and running thread: what was asked for, or what is allowed.
+    /// Samples a second and running thread: as requested, or as allowed.
     pub fn rate_hz(&self) -> u32 {
         self.rate_hz
     }
 
-    /// What it may see.
+    /// What it may sample.
     pub fn mode(&self) -> CaptureMode {
         self.mode.clone()
     }
@@ -226,8 +241,8 @@ impl Recorder {
         self.refused.as_ref()
     }
 
-    /// Ends the recording: takes what is in the rings, flushes the sink, waits for the threads as long as they go on. What still runs is no
-    /// longer observed.
+    /// Ends the recording: empties the ring buffers, flushes the sink, and waits for the threads as long as they make progress. Processes that
+    /// still run are no longer observed.
     pub fn finish(mut self) -> Stats {
         self.end()
     }
@@ -239,19 +254,19 @@ impl Recorder {
         let drained = match self.drainer.take() {
             Some(drainer) => {
                 let (liveness, handover) = (Arc::clone(drainer.liveness()), &self.handover);
-                // As long as there is no room it waits for the other thread, which may have much to do.
+                // While there is no room, it waits for the other thread, which may have much to do.
                 Some(drainer.wait_by(|| if handover.is_full() { processor.liveness().progress() } else { liveness.progress() }))
             }
-            // A poller goes on until nothing more comes.
+            // Polling goes on until the hand-over is closed.
             None => {
                 self.handover.close();
                 None
             }
         };
-        // Then it is the other thread that hangs.
+        // Then the other thread hangs.
         let is_in_vain = drained == Some(Waited::Hung) && self.handover.is_full();
         if drained == Some(Waited::Hung) {
-            // What has come is dealt with, and nobody waits for room.
+            // The batches that came are processed, and nobody waits for room.
             self.handover.close();
         }
         let liveness = Arc::clone(processor.liveness());
@@ -276,7 +291,7 @@ impl Recorder {
     }
 }
 
-/// What is missing where the recorder hangs, which had written nothing in the last part of the recording.
+/// The loss of the last part of a recording, in which a hanging recorder wrote nothing.
 fn hung(missing_nanos: u64) -> Loss {
     let detail = format!(
         "the recorder hangs in a call of the system, as on a file system that does not answer: samples, waits and processes of the last {:.1} s \

@@ -1,4 +1,4 @@
-//! What the poller of `/proc` finds, as the records that the kernel would have written.
+//! Turns the changes that polling finds into the records that the kernel would have written.
 
 use std::collections::hash_map::Entry;
 use std::time::Duration;
@@ -17,12 +17,12 @@ use crate::sink::ObservationWriter;
 use crate::sys::clock::{monotonic_nanos, thread_cpu_nanos};
 use crate::sys::thread::block_signals_of_this_thread;
 
-/// How old what is known of mappings may be when a thread falls asleep, where no records tell of them. While a program is young, and
-/// loads its libraries, less: as old as the program was when they were read.
+/// How old the mappings of a polled process may be when a thread falls asleep. While a program is young and loads its libraries, they may be
+/// only as old as the program was when they were read.
 const MAPS_NANOS: u64 = 100_000_000;
 
 impl Processor {
-    /// Goes on without records: looks at the tree itself, until the hand-over is closed.
+    /// Records by polling, until the hand-over is closed.
     pub(super) fn run_watching(mut self, handover: &Handover, mut poller: Poller, mut journals: Option<Journals>) -> Stats {
         let _close = CloseOnDrop(handover);
         block_signals_of_this_thread();
@@ -63,14 +63,14 @@ impl Processor {
         }
     }
 
-    /// Looks at what runs without being sampled.
+    /// Polls the processes that the kernel stopped sampling.
     pub(super) fn look_at_unsampled(&mut self, now: u64) {
         let tree = &self.tree;
         let (changes, last) = self.unsampled.look(now, |pid| tree.space(pid).is_some());
         if changes.is_empty() {
             return;
         }
-        // A parent that is sampled is known to have gone on at the very end of its child, which must not be later.
+        // The end of a child must not be later than the record of its sampled parent going on.
         let (ends, others): (Vec<Change>, Vec<Change>) = changes.into_iter().partition(|change| matches!(change, Change::Ended { .. }));
         self.changed_all(now, others);
         self.changed_all(last, ends);
@@ -85,7 +85,7 @@ impl Processor {
         self.mapped_at = mapped_at;
     }
 
-    /// Deals with what a look at the tree found.
+    /// Processes one change.
     fn changed(&mut self, time: u64, change: Change) {
         let (pid, tid, body) = match &change {
             Change::Forked { pid, parent } => (*pid, *pid, Body::Fork { pid: *pid, tid: *pid, parent_pid: *parent, parent_tid: *parent }),
@@ -124,7 +124,7 @@ impl Processor {
         }
     }
 
-    /// Reads what a process has mapped, if that was last read before `since`.
+    /// Reads the mappings of a process, if they were last read before `since`.
     fn map_again(&mut self, pid: u32, now: u64, since: u64) {
         let (_, last) = match self.mapped_at.entry(pid) {
             Entry::Occupied(known) if known.get().1 >= since => return,

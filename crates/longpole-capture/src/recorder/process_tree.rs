@@ -21,19 +21,19 @@ use crate::procfs::process_snapshot::ProcessSnapshot;
 use crate::procfs::stat::Stat;
 use crate::sink::ObservationWriter;
 
-/// How many ended processes are remembered, so that a late record of one does not make it start again.
+/// Most ended processes to remember, so that a late record of one does not start it again.
 const ENDED_MAX: usize = 4_096;
 
-/// One thread that lives.
+/// A thread that lives.
 pub(crate) struct Thread {
     pid: u32,
     name: Arc<str>,
     on_cpu_since: Option<u64>,
-    /// Where its context record was found last.
+    /// The address of its context record, once found.
     pub(crate) record_hint: Option<u64>,
-    /// Its thread pointer, where that was looked for and found.
+    /// Its thread pointer, once found.
     pub(crate) thread_pointer: Option<u64>,
-    /// Its id as it knows it itself, where that was asked for.
+    /// Its id in its own pid namespace, once read.
     id_inside: Option<u32>,
 }
 
@@ -42,7 +42,7 @@ impl Thread {
         Thread { pid, name, on_cpu_since: None, record_hint: None, thread_pointer: None, id_inside: None }
     }
 
-    /// The id of this thread, which is `tid` to us, inside of its own pid namespace.
+    /// The id of this thread in its own pid namespace; in ours it is `tid`.
     pub(crate) fn id_inside(&mut self, tid: u32) -> u32 {
         let pid = self.pid;
         *self.id_inside.get_or_insert_with(|| id_inside(pid, tid).unwrap_or(tid))
@@ -54,7 +54,7 @@ struct Process {
     threads: HashSet<u32>,
 }
 
-/// Everything that lives.
+/// The processes and threads that live.
 pub(crate) struct ProcessTree {
     root: u32,
     root_started: bool,
@@ -63,9 +63,9 @@ pub(crate) struct ProcessTree {
     ended: HashSet<u32>,
     ended_order: VecDeque<u32>,
     executions: Executions,
-    /// Whether there are records of switches; without them nobody knows when a thread was on a CPU.
+    /// Whether there are switch records; without them nobody knows when a thread was on a CPU.
     pub(crate) sees_switches: bool,
-    /// Slices given to the sink.
+    /// Slices written to the sink.
     pub(crate) slices: u64,
 }
 
@@ -106,7 +106,7 @@ impl ProcessTree {
         self.executions.has_happened(pid, time, snapshot.name.as_bytes());
     }
 
-    /// All that live.
+    /// The processes that live.
     pub(crate) fn pids(&self) -> impl Iterator<Item = u32> + '_ {
         self.processes.keys().copied()
     }
@@ -116,7 +116,7 @@ impl ProcessTree {
         self.processes.get(&pid).map(|p| &p.space)
     }
 
-    /// Where the context record of a thread was found last.
+    /// The address of the context record of a thread, once found.
     pub(crate) fn record_hint(&self, tid: u32) -> Option<u64> {
         self.threads.get(&tid)?.record_hint
     }
@@ -126,9 +126,9 @@ impl ProcessTree {
         self.processes.get_mut(&pid).map(|p| Arc::make_mut(&mut p.space))
     }
 
-    /// A thread that was seen running at `time`; `None` where its process has ended.
+    /// A thread that was seen running at `time`; `None` if its process has ended.
     ///
-    /// Where the record of its making was lost, it is made up for here.
+    /// Makes up for a lost fork record.
     pub(crate) fn thread(&mut self, pid: u32, tid: u32, time: u64, out: &mut ObservationWriter) -> Option<&mut Thread> {
         if !self.threads.contains_key(&tid) {
             if pid == 0 || tid == 0 || self.ended.contains(&pid) {
@@ -203,7 +203,7 @@ impl ProcessTree {
         self.executions.has_happened(pid, time, name.as_bytes());
     }
 
-    /// Programs that were executed, for what `/proc` tells of them.
+    /// The executed programs.
     pub(crate) fn executions(&mut self) -> &mut Executions {
         &mut self.executions
     }
@@ -244,7 +244,7 @@ impl ProcessTree {
     /// A thread was given a CPU.
     pub(crate) fn switch_in(&mut self, time: u64, pid: u32, tid: u32, out: &mut ObservationWriter) {
         if let Some(thread) = self.thread(pid, tid, time, out) {
-            // Where the record of the switch out was lost, the end of the earlier slice is unknown; it is left out.
+            // If the record of the switch out was lost, the end of the earlier slice is unknown, and the slice is left out.
             thread.on_cpu_since = Some(time);
         }
     }
@@ -267,7 +267,7 @@ impl ProcessTree {
         }
     }
 
-    /// The recording ends: what is open is told as far as it went.
+    /// The recording ends: open slices end here.
     pub(crate) fn finish(&mut self, time: u64, out: &mut ObservationWriter) {
         let threads: HashMap<u32, Thread> = std::mem::take(&mut self.threads).into_iter().collect();
         for (tid, thread) in threads {
@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_made_up_for_and_the_dead_stay_dead() {
+    fn lost_records_are_made_up_for_and_ended_processes_stay_ended() {
         let text = story(|tree, out| {
             tree.exec(100, ROOT, b"a", out);
             tree.switch_out(200, ROOT, false, out);

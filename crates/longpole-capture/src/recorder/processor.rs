@@ -1,4 +1,4 @@
-//! The thread that makes observations of records: it puts them in order, keeps the tree of processes, unwinds, and writes to the sink.
+//! The record thread: puts records in order, keeps the process tree, unwinds, and writes observations.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,19 +37,19 @@ use crate::sys::thread::block_signals_of_this_thread;
 use crate::waits::blocked_thread::BlockedThread;
 use crate::waits::off_cpu::Waits;
 
-/// How often both clocks are read, and losses told.
+/// How often to read the clocks and report losses.
 const ANCHOR_NANOS: u64 = 1_000_000_000;
 
-/// How often the sink is told to write what it has, so that little is lost if the recorder is killed.
+/// How often to flush the sink, so that little is lost if the recorder is killed.
 const FLUSH_NANOS: u64 = 100_000_000;
 
-/// How long the kernel's functions go without names: reading them takes as much of a CPU as sampling two busy threads does in two seconds.
+/// When to read the names of the kernel's functions, after the start: it takes as much CPU time as sampling two busy threads for two seconds.
 const KERNEL_NAMES_NANOS: u64 = 30_000_000_000;
 
-/// Threads with a journal that are remembered: 1 MB. Who is forgotten has torn records counted as lost that are not.
+/// Most threads with a journal to remember: 1 MB. The torn records of a forgotten one count as lost.
 const JOURNALED_MAX: usize = 1 << 16;
 
-/// What the recorder's thread knows while it records.
+/// The state of a recording.
 pub(super) struct Processor {
     pub(super) out: ObservationWriter,
     pub(super) tree: ProcessTree,
@@ -58,29 +58,29 @@ pub(super) struct Processor {
     pub(super) published: Published,
     pub(super) stats: Stats,
     pub(super) losses: Losses,
-    /// Records caught in the middle of a write, by thread, since that was last told.
+    /// Context records read in the middle of a write, by thread, not yet reported.
     pub(super) torn: NumberMap<u32, u64>,
-    /// Samples whose record of another SDK was out of reach, by thread, since that was last told.
+    /// Samples whose OTEP 4947 record was out of reach, by thread, not yet reported.
     pub(super) out_of_reach: NumberMap<u32, u64>,
-    /// Threads that keep a journal, which says what such a record does not.
+    /// Threads that keep a journal, which makes up for such a record.
     pub(super) journaled: NumberMap<u32, ()>,
     pub(super) waits: Waits,
     pub(super) short_waits: ShortWaits,
     pub(super) usages: ProcessUsages,
-    /// What is watched by looking although there are records of the others.
+    /// Processes that are polled because the kernel stopped sampling them.
     pub(super) unsampled: Unsampled,
     pub(super) weigher: Weigher,
-    /// What copies more of each stack, as long as there may be more.
+    /// Grows the stack dumps, as long as they can grow.
     pub(super) stack_dump_size: Option<StackDumpSize>,
     pub(super) size_change: Option<SizeChange>,
-    /// Samples since the last turn, and those of them whose stack was stack_dump_size than what was copied.
+    /// Samples since the last change of the size, and how many have a deeper stack than the dump.
     pub(super) depths: Depths,
     pub(super) reorder: Reorder,
     pub(super) clocks: Clocks,
     pub(super) next_anchor: u64,
     pub(super) next_flush: u64,
     pub(super) kernel_names_due: u64,
-    /// When what each process has mapped was first and last read since its exec, where no records tell.
+    /// When the mappings of each polled process were first and last read since its exec.
     pub(super) mapped_at: NumberMap<u32, (u64, u64)>,
 }
 
@@ -117,7 +117,7 @@ impl Processor {
         }
     }
 
-    /// Processes that run already: who they are, what they have mapped, and who of them sleeps.
+    /// Takes over processes that run already: their identity, their mappings, and which threads sleep.
     pub(super) fn found(&mut self, tree: &[ProcessSnapshot]) {
         let now = monotonic_nanos();
         for process in tree {
@@ -132,7 +132,7 @@ impl Processor {
         }
     }
 
-    /// What a process has mapped.
+    /// Takes over the mappings of a process.
     pub(super) fn found_code(&mut self, pid: u32, now: u64, maps: &[MappedCode]) {
         for map in maps {
             let record = MapRecord {
@@ -150,7 +150,7 @@ impl Processor {
         }
     }
 
-    /// The code of a mapping that a process made; also what is to be read of it besides is known from now on.
+    /// Opens the code of a mapping, and shows the mapping to all that read more of the process.
     pub(super) fn loaded(&mut self, pid: u32, time: u64, map: &MapRecord<'_>) -> Code {
         let code = self.binaries.load(pid, map, &mut self.out);
         self.stack_builder.pythons.mapped(pid, time, map, &code);
@@ -193,7 +193,7 @@ impl Processor {
         self.end()
     }
 
-    /// Does what is due by now. With `is_idle` no records wait, and there is time to write.
+    /// Does what is due. With `is_idle` no records wait, and there is time to write.
     pub(super) fn keep_up(&mut self, is_idle: bool) {
         let now = monotonic_nanos();
         self.tree.executions().look(now, &mut self.out);
@@ -202,7 +202,7 @@ impl Processor {
             self.stack_builder.pythons.look_soon();
         }
         self.usages.look(now, &mut self.out);
-        // What waits to be dealt with may say that a process is sampled after all, or name a child before `/proc` does.
+        // A waiting record may show that a process is sampled after all, or report a child before `/proc` does.
         if is_idle && self.unsampled.next_look().is_some_and(|next| next <= now) {
             self.look_at_unsampled(now);
         }
@@ -224,7 +224,7 @@ impl Processor {
         }
     }
 
-    /// Walks the stacks of those who sleep, up to the time until which is known what their process has mapped.
+    /// Unwinds blocked threads whose process's mappings are known up to the beginning of the wait.
     pub(super) fn walk_blocked_threads(&mut self, known_until: impl Fn(u32) -> Option<u64>) {
         let (tree, walker) = (&self.tree, &mut self.stack_builder.walker);
         self.waits.walk(|blocked| {
@@ -236,7 +236,7 @@ impl Processor {
         });
     }
 
-    /// Has more of each stack copied, if that is possible.
+    /// Grows the stack dumps, if possible.
     fn grow_stack_dumps(&mut self) {
         self.depths = Depths::default();
         let Some(stack_dump_size) = &mut self.stack_dump_size else { return };
@@ -273,7 +273,7 @@ impl Processor {
         stats
     }
 
-    /// Reads the clocks and tells what was lost since it was last told.
+    /// Reads the clocks and reports losses.
     pub(super) fn anchor(&mut self) {
         let out = &mut self.out;
         let anchor = self.clocks.anchor(|observation| {
@@ -313,7 +313,7 @@ impl Processor {
         self.stack_builder.pythons.forget(self.reorder.horizon());
     }
 
-    /// Takes what one round brought, and deals with all that is known to be in order by now.
+    /// Takes the batch of a round, and processes the records that are in order now.
     fn accept(&mut self, mut batch: Batch, handover: &Handover) {
         for observation in batch.journals.drain(..) {
             if let Observation::Journal { tid, .. } = observation {
@@ -333,7 +333,7 @@ impl Processor {
         }
         self.reorder = reorder;
         if let Some(total) = batch.lost_in_all {
-            // What was lost last is told by no record, because none was written behind it.
+            // No record reports the last losses, because none was written after them.
             let total = total + self.stack_dump_size.as_mut().map_or(0, StackDumpSize::lost);
             let untold = total.saturating_sub(self.stats.lost);
             self.losses.lost += untold;
@@ -341,7 +341,7 @@ impl Processor {
         }
     }
 
-    /// The records of a round, as they arrive: what they say of processes that may be gone when their turn comes is used now.
+    /// Takes the records of a round as they arrive: `/proc` is read now, because a process may be gone when its record has its turn.
     fn arrived(&mut self, batch: &Batch) -> Vec<Pending> {
         let mut arrived = Vec::new();
         for (source, range) in &batch.parts {
@@ -375,11 +375,11 @@ impl Processor {
         arrived
     }
 
-    /// Deals with a record whose turn has come; it begins the bytes.
+    /// Processes the record at the beginning of `bytes`, whose turn has come.
     fn turn(&mut self, pending: Pending, bytes: &[u8]) {
         match records(bytes).next().map(|record| record.and_then(|record| record.decode(pending.source))) {
             Some(Ok(Record { pid, tid, time, body, .. })) if pending.source == Source::Switcher => {
-                // What it lost is no loss: it tells of some waits only.
+                // Its lost records are no loss: it samples waits only.
                 if let Body::Sample(sample) = body {
                     self.falls_asleep(pid, tid, time, &sample);
                 }
@@ -389,7 +389,7 @@ impl Processor {
         }
     }
 
-    /// Begins or ends to read what a process uses, as soon as it is known that it came or goes.
+    /// Starts or ends reading what a process uses, when its record arrives.
     pub(super) fn count_usage(&mut self, record: &Record<'_>) {
         match record.body {
             Body::Fork { pid, parent_pid, .. } if pid != parent_pid => self.usages.forked(pid, record.time),
@@ -399,7 +399,7 @@ impl Processor {
         }
     }
 
-    /// Looks at once at what `/proc` says of programs that were executed: they may be short-lived.
+    /// Reads `/proc` at once for programs that were executed: they may be short-lived.
     fn announce_execs(&mut self, batch: &Batch) {
         let mut execs: Vec<(u64, u32, &[u8])> = Vec::new();
         for (_, range) in batch.parts.iter().filter(|(source, _)| *source == Source::Tracker) {
@@ -413,13 +413,13 @@ impl Processor {
         execs.sort_by_key(|(time, ..)| *time);
         for (i, (time, pid, name)) in execs.iter().enumerate() {
             self.unsampled.exec_arrived(*pid, *time);
-            // Only the last exec of a process can still be asked for.
+            // `/proc` shows only the last exec of a process.
             let is_latest = !execs[i + 1..].iter().any(|(_, later, _)| later == pid);
             self.tree.executions().announce(*pid, *time, name, is_latest);
         }
     }
 
-    /// Deals with one record, in its turn.
+    /// Processes one record, in its turn.
     pub(super) fn record(&mut self, record: &Record<'_>, code: Option<Code>) {
         let Record { pid, tid, time, cpu, ref body } = *record;
         match body {
@@ -509,7 +509,7 @@ impl Processor {
         }
     }
 
-    /// What the thread had published, as the copied stack tells: by our SDK, else by another one.
+    /// The span context that the thread had published, from the copied stack: of our SDK, else of another one.
     fn context(&mut self, (pid, tid, time): (u32, u32, u64), sample: &SampleRecord<'_>) -> Found {
         let may_publish = self.tree.space(pid).is_none_or(|space| space.may_publish_context());
         let thread = self.tree.thread(pid, tid, time, &mut self.out);
@@ -522,7 +522,7 @@ impl Processor {
         self.or_of_another((pid, tid, time), own, sample.stack, registers.sp)
     }
 
-    /// What our SDK published; where that is nothing, what another one did.
+    /// The context of our SDK; if there is none, that of another one.
     fn or_of_another(&mut self, (pid, tid, time): (u32, u32, u64), own: ContextRecord, stack: &[u8], sp: u64) -> Found {
         let offset = self.published.thread_offset(pid, time).filter(|_| own == ContextRecord::Absent);
         let Some(offset) = offset else { return Found::Context(own) };
@@ -532,7 +532,7 @@ impl Processor {
         }
     }
 
-    /// A thread leaves its CPU, and its stack was copied.
+    /// A thread leaves its CPU, with a copy of its stack.
     fn falls_asleep(&mut self, pid: u32, tid: u32, time: u64, sample: &SampleRecord<'_>) {
         let context = self.context((pid, tid, time), sample).or_absent();
         let stack = self.stack((pid, tid, time), sample, false);
@@ -540,14 +540,14 @@ impl Processor {
         self.short_waits.sampled(tid, OffCpuSample { pid, stack, context, chain, since: None });
     }
 
-    /// A thread has its CPU again: a wait is over, if one was seen.
+    /// A thread has a CPU again: its wait is over, if one was found.
     fn wakes(&mut self, tid: u32, time: u64) {
         let sample = self.short_waits.over(tid);
         let skipped = self.waits.skipped;
         match (self.waits.over(tid, time), sample) {
             (Some(blocked), _) => self.wait(tid, blocked, time),
             (None, Some(sample)) => {
-                // It was not looked at, and is seen all the same.
+                // It was not probed, but sampled when it left its CPU.
                 self.waits.skipped = skipped;
                 self.short_waits.keep(tid, sample, time);
                 if self.short_waits.is_full() {
@@ -558,11 +558,11 @@ impl Processor {
         }
     }
 
-    /// A wait that was looked at is over.
+    /// A probed wait is over.
     pub(super) fn wait(&mut self, tid: u32, mut blocked: BlockedThread, end: u64) {
         let futex = blocked.futex_until(end);
         blocked.walk(&mut self.stack_builder.walker, self.tree.space(blocked.pid));
-        // The thread sleeps: what its stack leads to is as it was all the time.
+        // The thread sleeps, so its memory did not change.
         let context = self.or_of_another((blocked.pid, tid, blocked.since), blocked.context, &blocked.stack, blocked.place.1).or_absent();
         let stack = self.stack_builder.of_blocked_thread(tid, &blocked, end, &mut self.out);
         let BlockedThread { pid, since, kind, syscall, .. } = blocked;
@@ -572,8 +572,7 @@ impl Processor {
         }
     }
 
-    /// The number of the stack of a sample; `None` where the sink could not keep a definition. With `counts`, what is missing of it is a
-    /// loss.
+    /// The id of the stack of a sample; `None` if the sink could not keep a definition. With `counts`, a truncated stack is a loss.
     fn stack(&mut self, thread: (u32, u32, u64), sample: &SampleRecord<'_>, counts: bool) -> Option<StackId> {
         let space = self.tree.space(thread.0).map(Arc::clone).unwrap_or_default();
         let SampleStack { id, user, kernel } = self.stack_builder.of_sample(thread, &space, sample, &mut self.out);

@@ -1,5 +1,4 @@
-//! From the registers and the stack bytes of a thread to a numbered stack: unwound, with the functions of interpreters, compiled code and
-//! the kernel in it.
+//! Builds the stack of a sample: unwinds registers and stack bytes, and adds the functions of interpreters, compiled code and the kernel.
 
 use std::sync::Arc;
 
@@ -14,7 +13,7 @@ use crate::perf::record::SampleRecord;
 use crate::sink::ObservationWriter;
 use crate::waits::blocked_thread::BlockedThread;
 
-/// All that it takes to number a stack.
+/// Builds stacks and assigns their ids.
 pub(super) struct StackBuilder {
     pub(super) walker: StackWalker,
     pub(super) pythons: Pythons,
@@ -29,11 +28,11 @@ pub(super) struct StackBuilder {
 
 /// The stack of a sample, and where it is cut off.
 pub(super) struct SampleStack {
-    /// `None` where the sink could not keep a definition.
+    /// `None` if the sink could not keep a definition.
     pub(super) id: Option<StackId>,
-    /// Why the stack of user space ends before its root.
+    /// Why the stack of user space is cut off, if it is.
     pub(super) user: Option<Truncation>,
-    /// Why that of the kernel does.
+    /// Why the kernel's stack is cut off, if it is.
     pub(super) kernel: Option<Truncation>,
 }
 
@@ -51,7 +50,7 @@ impl StackBuilder {
         }
     }
 
-    /// Unwinds the stack of a sample and numbers it. `space` is what its process has mapped.
+    /// Builds the stack of a sample. `space` holds the mappings of its process.
     pub(super) fn of_sample(
         &mut self,
         (pid, tid, time): (u32, u32, u64),
@@ -74,8 +73,8 @@ impl StackBuilder {
                 Some(if sample.is_32_bit { Truncation::Code32 } else { Truncation::NoRegisters })
             }
         };
-        // While the kernel lays out a program, or a process ends, there is no user space, or it is not the one that the registers are
-        // of: the kernel's own functions are all there is.
+        // During an exec and at the end of a process there is no user space, or it does not match the registers: then only the kernel's
+        // functions count.
         let is_nowhere = self.frames.first().is_none_or(|frame| matches!(frame.place, Place::Unknown)) || sample.stack.is_empty();
         if in_kernel && is_nowhere && !sample.is_32_bit {
             self.frames.clear();
@@ -101,7 +100,7 @@ impl StackBuilder {
         SampleStack { id: self.number(out), user: cut, kernel }
     }
 
-    /// Numbers the stack of a thread that was blocked until `end`; `None` where its stack could not be read.
+    /// Builds the stack of a thread that was blocked until `end`; `None` if its stack could not be read.
     pub(super) fn of_blocked_thread(
         &mut self,
         tid: u32,
@@ -123,7 +122,7 @@ impl StackBuilder {
         self.number(out)
     }
 
-    /// Numbers what stands in `frame_locations`; `None` where the sink could not keep a definition.
+    /// The id of the stack in `frame_locations`; `None` if the sink could not keep a definition.
     fn number(&mut self, out: &mut ObservationWriter) -> Option<StackId> {
         self.locations.clear();
         for location in &self.frame_locations {

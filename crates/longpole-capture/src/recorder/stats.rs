@@ -7,13 +7,13 @@ use crate::frames::maps::OpenBinary;
 /// What a recording came to.
 #[derive(Debug, Default)]
 pub struct Stats {
-    /// Samples given to the sink.
+    /// Samples written to the sink.
     pub samples: u64,
-    /// Stretches on a CPU given to the sink.
+    /// Stretches on a CPU written to the sink.
     pub cpu_slices: u64,
-    /// Records (samples or switches) the kernel dropped.
+    /// Records (samples or switches) that the kernel dropped.
     pub lost: u64,
-    /// Times the kernel held sampling back.
+    /// How often the kernel throttled sampling.
     pub throttled: u64,
     /// Stacks stack_dump_size than the copied bytes.
     pub truncated: u64,
@@ -21,16 +21,16 @@ pub struct Stats {
     pub unwind_failed: u64,
     /// Context records caught in the middle of a write.
     pub torn: u64,
-    /// Waits given to the sink.
+    /// Waits written to the sink.
     pub waits: u64,
-    /// Observations the sink refused.
+    /// Observations that the sink could not keep.
     pub not_kept: u64,
-    /// Why it refused the first of them.
+    /// Why it could not keep the first of them.
     pub not_kept_reason: Option<String>,
-    /// CPU time of the recorder's own threads.
+    /// CPU time of the recorder's own threads, in nanoseconds.
     pub recorder_cpu_nanos: u64,
-    /// The binaries of the recording, still open where possible, for looking up names.
+    /// The binaries of the recording that are still open, for symbolization.
     pub binaries: Vec<OpenBinary>,
-    /// What is missing and could not be given to the sink: whoever finished the recording tells it.
+    /// Losses that could not be written to the sink: the caller of `finish` reports them.
     pub untold: Vec<Loss>,
 }

@@ -1,12 +1,12 @@
-//! What a sample stands for, in nanoseconds on a CPU.
+//! The weight of a sample: the time on a CPU that it stands for.
 
 use crate::perf::options::SampleClock;
 
-/// What a sample stands for, in nanoseconds on a CPU.
+/// Weighs samples, in nanoseconds.
 pub(super) struct Weigher {
     clock: SampleClock,
     rate_hz: u32,
-    /// Cycles between samples as the kernel has settled them.
+    /// The usual number of cycles between samples.
     usual_cycles: u64,
 }
 
@@ -20,8 +20,8 @@ impl Weigher {
         let nominal = 1_000_000_000 / u64::from(self.rate_hz.max(1));
         match self.clock {
             SampleClock::CpuClock => period,
-            // The kernel starts each thread at a period of one cycle and finds the rate asked for within some samples; those
-            // first ones stand for next to nothing. After that each stands for its share of a second.
+            // The kernel starts each thread at a period of one cycle and reaches the requested rate within some samples; those first ones
+            // stand for next to nothing. After that each stands for its share of a second.
             SampleClock::Cycles => {
                 let weight = if period >= self.usual_cycles {
                     nominal
@@ -47,7 +47,7 @@ mod tests {
     }
 
     #[test]
-    fn cycles_weigh_nothing_until_their_period_is_found() {
+    fn samples_by_cycles_weigh_little_until_the_period_is_settled() {
         let mut weigher = Weigher::new(SampleClock::Cycles, 1_000);
         assert!(weigher.weigh(1) < 10);
         assert!(weigher.weigh(50_000) < 100_000);

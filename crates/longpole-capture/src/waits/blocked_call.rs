@@ -1,4 +1,4 @@
-//! The system call a thread is blocked in, and what it waits for there.
+//! The system call that a thread is blocked in, and what it waits for.
 
 use std::fs;
 use std::io::Read;
@@ -8,7 +8,7 @@ use longpole_model::WaitKind;
 
 use crate::sys::remote_memory::read_memory;
 
-/// Descriptors of a `poll` that are asked what they are.
+/// Most descriptors of a `poll` to classify.
 const POLLED_MAX: usize = 8;
 
 /// Most bytes of the line of `/proc/PID/task/TID/syscall`: nine numbers.
@@ -17,13 +17,13 @@ const LINE_BYTES_MAX: usize = 256;
 /// Most bytes of a file of `/proc`.
 const PROC_BYTES_MAX: u64 = 4096;
 
-/// The thread may not be looked at: another user's, or closed by `ptrace_scope` or by itself.
+/// The thread may not be probed: it is another user's, or closed by `kernel.yama.ptrace_scope` or by itself.
 pub(super) struct Denied;
 
-/// One line of `/proc/PID/task/TID/syscall`.
+/// One line of `/proc/PID/task/TID/syscall` (proc_pid_syscall(5)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct BlockedCall {
-    /// -1 where it is blocked outside of any call: a page fault.
+    /// The number of the call; -1 if the thread is blocked outside of any call: a page fault.
     pub(super) number: i64,
     pub(super) arguments: [u64; 6],
     pub(super) sp: u64,
@@ -31,8 +31,8 @@ pub(super) struct BlockedCall {
 }
 
 impl BlockedCall {
-    /// `NR A0 … A5 SP IP`, hexadecimal but for the number; `-1 SP IP` outside of a call. `None` for `running`, and for what else
-    /// there may be.
+    /// `NR A0 … A5 SP IP`, hexadecimal but for the number; `-1 SP IP` outside of a call. `None` for `running`, and for anything
+    /// else.
     fn parse(line: &str) -> Option<BlockedCall> {
         let mut words = line.split_ascii_whitespace();
         let number: i64 = words.next()?.parse().ok()?;
@@ -46,7 +46,7 @@ impl BlockedCall {
         Some(BlockedCall { number, arguments, sp: hex()?, ip: hex()? })
     }
 
-    /// What the open file of a thread says now.
+    /// Reads the open file of a thread; `None` if the thread runs or is gone.
     pub(super) fn read(syscall: &fs::File) -> Result<Option<BlockedCall>, Denied> {
         let mut line = [0; LINE_BYTES_MAX];
         match syscall.read_at(&mut line, 0) {
@@ -56,7 +56,7 @@ impl BlockedCall {
         }
     }
 
-    /// What it waits for, and the name of the call.
+    /// What it waits for, and the name of the call; empty if the name is unknown.
     pub(super) fn kind(&self, pid: u32) -> (WaitKind, &'static str) {
         let [first, second, ..] = self.arguments;
         let of_descriptor = || kind_of_descriptor(pid, first);
@@ -64,7 +64,7 @@ impl BlockedCall {
             -1 => (WaitKind::PageFault, ""),
             libc::SYS_futex => (WaitKind::Lock, "futex"),
             libc::SYS_flock => (WaitKind::Lock, "flock"),
-            // Of all that fcntl does, only the lock of a range can wait.
+            // Only a lock of a range makes fcntl wait.
             libc::SYS_fcntl => (WaitKind::Lock, "fcntl"),
             libc::SYS_semop => (WaitKind::Lock, "semop"),
             libc::SYS_semtimedop => (WaitKind::Lock, "semtimedop"),
@@ -138,7 +138,7 @@ fn read_proc(path: &str) -> std::io::Result<String> {
     Ok(text)
 }
 
-/// What a descriptor of another process is.
+/// What a descriptor of another process stands for.
 fn kind_of_descriptor(pid: u32, descriptor: u64) -> WaitKind {
     let Ok(target) = fs::read_link(format!("/proc/{pid}/fd/{descriptor}")) else { return WaitKind::Other };
     kind_of_target(&target.to_string_lossy())
@@ -158,7 +158,7 @@ fn kind_of_target(target: &str) -> WaitKind {
     }
 }
 
-/// Sockets win over the rest: beside them stand the descriptors by which the program wakes itself.
+/// Sockets win: the others are mostly descriptors by which a program wakes itself.
 fn strongest(kinds: impl Iterator<Item = WaitKind>) -> WaitKind {
     let rank = |kind: &WaitKind| match kind {
         WaitKind::Network => 3,
@@ -193,7 +193,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_file_of_a_call_is_read_in_each_of_its_forms() {
+    fn a_system_call_is_read_in_each_of_its_forms() {
         let line = "202 0x55d0c7f2b2a0 0x189 0x0 0x0 0x0 0xffffffff 0x7ffd4c3b2a38 0x7f3d1a2b3c4d\n";
         let call = BlockedCall::parse(line).unwrap();
         assert_eq!((call.number, call.sp, call.ip), (202, 0x7ffd_4c3b_2a38, 0x7f3d_1a2b_3c4d));
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn descriptors_tell_what_is_waited_for() {
+    fn descriptors_show_what_a_thread_waits_for() {
         let kinds =
             ["socket:[12]", "pipe:[3]", "anon_inode:[timerfd]", "/var/lib/db", "/dev/pts/0", "anon_inode:[eventfd]"].map(kind_of_target);
         let expected = [WaitKind::Network, WaitKind::Pipe, WaitKind::Sleep, WaitKind::Disk, WaitKind::Other, WaitKind::Other];

@@ -7,28 +7,28 @@ use longpole_symbols::unwind::{AddressSpace, Frame, StackEnd, StackWalker};
 
 use crate::sys::remote_memory::read_memory;
 
-/// A thread as it sleeps. Its stack stays bytes until all mappings that it may lead through are known.
+/// A blocked thread. Its stack stays bytes until all mappings that it may lead through are known.
 #[derive(Debug)]
 pub(crate) struct BlockedThread {
     pub(crate) pid: u32,
     /// When it was switched out.
     pub(crate) since: u64,
-    /// When it was looked at.
+    /// When it was probed.
     pub(crate) at: u64,
     pub(crate) kind: WaitKind,
     pub(crate) syscall: &'static str,
-    /// Where it will go on, instruction and stack pointer.
+    /// Its instruction pointer and stack pointer.
     pub(crate) place: (u64, u64),
-    /// Empty where it could not be read.
+    /// Empty if it could not be read.
     pub(crate) stack: Vec<u8>,
     pub(crate) context: ContextRecord,
     pub(super) futex: Option<FutexWait>,
-    /// Where the stack leads, as soon as it was walked.
+    /// The unwound stack, once it is unwound.
     pub(crate) walked: Option<(Vec<Frame>, StackEnd)>,
 }
 
 impl BlockedThread {
-    /// Walks the stack, if there is one and that was not done. What it needs besides is read from the process, if that lives.
+    /// Unwinds the stack, if there is one and that is not done. Reads more memory of the process as needed, if it lives.
     pub(crate) fn walk(&mut self, walker: &mut StackWalker, space: Option<&Arc<AddressSpace>>) {
         if self.walked.is_some() || self.stack.is_empty() {
             return;
@@ -39,7 +39,7 @@ impl BlockedThread {
         self.walked = Some((frames, end));
     }
 
-    /// The futex that it waited at until then; none where its time ran out: then nobody woke it, unless the futex names who should have.
+    /// The futex that it waited at until `end`; none if it timed out: then nobody woke it, unless the futex names its holder.
     pub(crate) fn futex_until(&self, end: u64) -> Option<Futex> {
         let has_run_out = |seen: &FutexWait| seen.deadline.is_some_and(|deadline| deadline <= end);
         let told = self.futex.as_ref().filter(|seen| seen.futex.holder.is_some() || !has_run_out(seen));
@@ -47,13 +47,13 @@ impl BlockedThread {
     }
 }
 
-/// A futex at which a thread sleeps.
+/// A futex at which a thread waits.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct FutexWait {
     pub(super) futex: Futex,
-    /// Whether it waits for the end of the thread that the futex names.
+    /// Whether it waits for the end of the holder (pthread_join(3)).
     pub(super) is_join: bool,
-    /// When it goes on by itself.
+    /// When it times out.
     pub(super) deadline: Option<u64>,
 }
 
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_was_not_woken_but_ran_out_of_time_waited_for_nobody() {
+    fn a_thread_that_timed_out_waited_for_nobody() {
         let futex = Futex { address: AbsAddr(16), holder: None };
         let seen = |futex, deadline| Some(FutexWait { futex, is_join: false, deadline });
         let blocked = |futex| {

@@ -1,33 +1,33 @@
-//! What a futex says of the thread that those who wait at it wait for.
+//! The thread that the waiters of a futex wait for, from the bytes at the futex.
 //!
 //! ```text
-//! futex(word, WAIT, value, timeout)         the word, and what lies behind it
+//! futex(word, WAIT, value, timeout)         the word, and the bytes after it
 //!
-//! glibc mutex       | 2 | count | owner | users | kind |        2: somebody waits; the owner has it
+//! glibc mutex       | 2 | count | owner | users | kind |        2: locked with waiters; the owner has it
 //! robust, musl      | waiters bit, owner |                      the word is the owner
 //! priority-inherit  | waiters bit, owner |                      the same; the kernel itself reads it
-//! pthread_join      | thread |  value: the same                 the kernel clears it when that thread ends, and wakes whoever waits
+//! pthread_join      | thread |  value: the same                 the kernel clears it when that thread ends, and wakes the waiters
 //! ```
 //!
-//! A number is believed where it is that of a living thread of the process. Other locks (Rust's, Go's, Python's, conditions) do not keep
-//! who has them.
+//! A number counts if it is the id of a living thread of the process. Other locks (Rust's, Go's, Python's, condition variables) do not hold
+//! their owner. Sources: futex(2); glibc's `struct __pthread_mutex_s`.
 
 use longpole_model::{AbsAddr, Futex};
 
-/// Bytes from the word on that tell: those of a mutex up to its kind.
+/// Bytes to read from the word on: a mutex up to its kind.
 pub(crate) const WORD_BYTES: usize = 20;
 
 /// Bytes of a `struct timespec`.
 pub(crate) const TIMEOUT_BYTES: usize = 16;
 
-/// What a mutex of glibc holds in its word while somebody waits for it.
+/// The word of a glibc mutex with waiters.
 const LOCKED_WITH_WAITERS: u32 = 2;
 
-/// Kinds of mutexes that are locked by that: type (2 bits), shared between processes, with and without elision. Robust ones and those
-/// that inherit priority hold the owner in the word.
+/// Kinds of mutexes that are locked this way: type (2 bits), shared between processes, with and without elision. Robust ones and those
+/// with priority inheritance have the owner in the word.
 const PLAIN_KINDS: u32 = 0b11 | 128 | 256 | 512;
 
-/// Above every number of a thread: `PID_MAX_LIMIT` of Linux.
+/// Above every thread id: `PID_MAX_LIMIT` of Linux.
 const THREADS_MAX: u32 = 1 << 22;
 
 /// A call that waits at a futex.
@@ -36,16 +36,16 @@ pub(crate) struct Call {
     pub(crate) address: u64,
     command: i32,
     is_private: bool,
-    /// The time to wait is told by the wall clock.
+    /// Whether the timeout is by the wall clock.
     is_wall_clock: bool,
-    /// The word was this when it fell asleep.
+    /// The value of the word when it blocked.
     value: u32,
-    /// Where the time to wait lies; 0 where it has no end.
+    /// The address of the timeout; 0 if there is none.
     pub(crate) timeout: u64,
 }
 
 impl Call {
-    /// The call with these arguments; `None` where it does not wait.
+    /// The call with these arguments; `None` if it does not wait.
     pub(crate) fn of(arguments: &[u64; 6]) -> Option<Call> {
         let [address, operation, value, timeout, ..] = *arguments;
         let operation = operation as i32;
@@ -61,11 +61,11 @@ impl Call {
         })
     }
 
-    /// What thread `tid` waits at, and whether for the end of a thread. `memory` is what was read from the word on, `is_thread` says
-    /// of a number whether a thread of the process has it.
+    /// The futex that thread `tid` waits at, and whether it waits for the end of a thread. `memory` holds the bytes from the word on; `is_thread`
+    /// says whether a number is the id of a thread of the process.
     pub(crate) fn futex(&self, tid: u32, memory: &[u8], is_thread: impl Fn(u32) -> bool) -> (Futex, bool) {
         let at = |place: usize| Some(u32::from_ne_bytes(*memory.get(place..)?.first_chunk()?));
-        // Most words are no number of a thread, and to ask takes longer than to read them.
+        // Most words are no thread id, and asking takes longer than reading them.
         let is_thread = |number: u32| (1..THREADS_MAX).contains(&number) && is_thread(number);
         let named = |number: u32| Some(number).filter(|number| is_thread(*number));
         let futex = |holder| Futex { address: AbsAddr(self.address), holder };
@@ -90,8 +90,8 @@ impl Call {
         (futex(holder), false)
     }
 
-    /// When the wait ends by itself, by the monotonic clock: `timeout` is the `struct timespec`, `since` when it began, `wall_nanos` how
-    /// far the wall clock is ahead of the monotonic one. `None` for a time that is none.
+    /// When the wait times out, by CLOCK_MONOTONIC: `timeout` is the `struct timespec`, `since` the beginning of the wait, and `wall_nanos` how
+    /// far CLOCK_REALTIME is ahead. `None` for an invalid time.
     pub(crate) fn deadline(&self, timeout: &[u8; TIMEOUT_BYTES], since: u64, wall_nanos: u64) -> Option<u64> {
         let number = |half: &[u8]| half.first_chunk().map(|bytes| i64::from_ne_bytes(*bytes)).and_then(|number| u64::try_from(number).ok());
         let (seconds, nanos) = timeout.split_at(TIMEOUT_BYTES / 2);
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_mutex_names_nobody() {
+    fn bytes_that_are_no_mutex_name_nobody() {
         for words in [
             &[2, 0, 1_000, 1, 0][..],
             &[2, 0, 8, 0, 0],
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_that_is_the_owner_is_believed_where_somebody_waits() {
+    fn a_word_that_is_the_owner_counts_if_there_are_waiters() {
         check(PRIVATE, 8 | WAITERS, &[8 | WAITERS], (Some(8), false));
         check(PRIVATE, 8, &[8], (None, false));
         check(PRIVATE, 1_000 | WAITERS, &[1_000 | WAITERS], (None, false));
@@ -170,14 +170,14 @@ mod tests {
     }
 
     #[test]
-    fn only_calls_that_wait_are_looked_at() {
+    fn only_calls_that_wait_count() {
         for command in [1, 3, 5, 7, 10, 12, 99] {
             assert_eq!(Call::of(&[0x1000, command | PRIVATE, 0, 0, 0, 0]), None);
         }
     }
 
     #[test]
-    fn a_time_to_wait_is_from_now_or_by_one_of_two_clocks() {
+    fn a_timeout_is_from_now_or_by_one_of_two_clocks() {
         let timeout = |seconds: i64, nanos: i64| {
             let mut bytes = [0; TIMEOUT_BYTES];
             bytes[..8].copy_from_slice(&seconds.to_ne_bytes());

@@ -1,4 +1,4 @@
-//! What blocked threads wait for.
+//! What blocked threads wait for: which to probe, and what a probe finds.
 
 mod blocked_call;
 pub(crate) mod blocked_thread;

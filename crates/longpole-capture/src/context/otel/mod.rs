@@ -1,13 +1,13 @@
-//! What programs publish of themselves in OpenTelemetry's own words, whoever wrote their SDK: whose process it is (OTEP 4719), and which
-//! span a thread works for (OTEP 4947). Which revisions, and what of them is in reach: `docs/formats/span-context.md`.
+//! What programs with any OpenTelemetry SDK publish: the resource of a process (OTEP 4719) and the current span of a thread (OTEP 4947).
+//! `docs/formats/span-context.md` lists the revisions, and what a sampler can reach of them.
 //!
 //! ```text
 //! /proc/PID/maps ── OTEL_CTX ──► header ──► ProcessContext ──► resource of the process
-//!                                                    └ threadlocal.schema_version: its threads can be asked
+//!                                                    └ threadlocal.schema_version: its threads publish
 //! binaries ── otel_thread_ctx_v1 in .dynsym ──► offset from the thread pointer ──► pointer ──► record, in the copied stack
 //! ```
 //!
-//! Nothing tells when a program publishes, so its mappings are listed again and again, ever more seldom.
+//! The kernel does not report when a program publishes, so its mappings are listed at growing intervals.
 
 pub mod process;
 pub mod thread;
@@ -24,42 +24,42 @@ use crate::perf::record::{Body, MapRecord, Record};
 use crate::sink::ObservationWriter;
 use crate::sys::remote_memory::read_memory;
 
-/// How old a program is when its mappings are listed for the first time: most programs of a build have ended by then.
+/// The age of a program at which its mappings are first listed: most programs of a build have ended by then.
 const FIRST_LOOK_NANOS: u64 = 50_000_000;
 
-/// The same for one that has the variable, and so will publish.
+/// The same for a program with the thread variable, which will publish.
 const FIRST_LOOK_SOON_NANOS: u64 = 1_000_000;
 
-/// Longest pause between two looks; before, each pause is as long as the program is old.
+/// Longest pause between two listings; until then each pause is as long as the program is old.
 const PAUSE_MAX_NANOS: u64 = 10_000_000_000;
 
-/// Looks at one time: 100 µs each, where there are many mappings.
+/// Most listings at a time: 100 µs each, if there are many mappings.
 const LOOKS_AT_ONCE: usize = 16;
 
-/// One program in one process.
+/// A program in a process.
 #[derive(Debug, Default)]
 struct Program {
     /// Its exec, or the fork of its process.
     since: u64,
     due: u64,
-    /// Where the header of its process context was found.
+    /// The address of the header of its process context, once found.
     header: Option<u64>,
-    /// When what is known of it was published; 0 = nothing is.
+    /// When the known context was published; 0 = none is known.
     published_at: u64,
-    /// Whether its threads publish as this reader knows it.
+    /// Whether its threads publish in a known way.
     has_threads: bool,
-    /// Where its threads do.
+    /// Where its threads publish.
     variable: Option<Variable>,
-    /// It was told that it cannot be understood.
+    /// Whether it was reported as unreadable.
     is_told: bool,
 }
 
-/// Where `otel_thread_ctx_v1` of a thread lies.
+/// Where a thread has `otel_thread_ctx_v1`.
 #[derive(Debug, Clone, Copy)]
 enum Variable {
-    /// So far from the thread pointer.
+    /// This far from the thread pointer.
     Offset(i64),
-    /// The word at this address says how far.
+    /// As far from it as the word at this address says.
     Word(u64),
 }
 
@@ -73,11 +73,11 @@ pub(crate) struct Published {
 }
 
 impl Published {
-    /// A record of the tracker has arrived, maybe not in the order of time.
+    /// A record of the tracker has arrived, possibly out of order.
     pub(crate) fn arrived(&mut self, record: &Record<'_>) {
         match record.body {
             Body::Comm { exec: true, .. } => self.begins(record.pid, record.time, None),
-            // It has its parent's memory but for the mapping of the process context, which is not handed down.
+            // It has a copy of its parent's memory, except the mapping of the process context.
             Body::Fork { pid, parent_pid, .. } if pid != parent_pid => {
                 let variable = self.programs.get(&parent_pid).and_then(|parent| parent.variable);
                 self.begins(pid, record.time, variable);
@@ -87,7 +87,7 @@ impl Published {
         }
     }
 
-    /// A process that ran already when the recording began.
+    /// A process was running when the recording began.
     pub(crate) fn found(&mut self, pid: u32, now: u64) {
         self.begins(pid, now, None);
         self.expect(pid, now);
@@ -116,7 +116,7 @@ impl Published {
         }
     }
 
-    /// What lies in a mapping was read.
+    /// The code of a mapping was read.
     pub(crate) fn mapped(&mut self, pid: u32, time: u64, map: &MapRecord<'_>, code: &Code) {
         let Code::Mapped { binary: Some(binary), .. } = code else { return };
         let Some(found) = binary.thread_context() else { return };
@@ -139,7 +139,7 @@ impl Published {
         }
     }
 
-    /// How far from the thread pointer a thread of this process has its variable; `None` where it is not known to have one.
+    /// How far from the thread pointer the threads of this process have the variable; `None` if they are not known to publish.
     pub(crate) fn thread_offset(&self, pid: u32, time: u64) -> Option<i64> {
         let program = self.programs.get(&pid).filter(|program| program.has_threads && program.since <= time)?;
         match program.variable? {
@@ -148,12 +148,12 @@ impl Published {
         }
     }
 
-    /// When something is to be looked at next.
+    /// When the next listing is due.
     pub(crate) fn next_due(&self) -> Option<u64> {
         self.dues.first().map(|(due, _)| *due)
     }
 
-    /// Looks at those whose turn it is.
+    /// Makes the listings that are due.
     pub(crate) fn look(&mut self, now: u64, out: &mut ObservationWriter) {
         for _ in 0..LOOKS_AT_ONCE {
             let Some((due, pid)) = self.dues.first().copied().filter(|(due, _)| *due <= now) else { return };
@@ -168,14 +168,14 @@ impl Published {
             });
             match outcome {
                 Ok(dropped) => self.dropped += dropped,
-                // What it is, it stays; so it is told once.
+                // It will not change, so it is reported once.
                 Err(reason) if !std::mem::replace(&mut program.is_told, true) => self.unreadable.push(reason),
                 Err(_) => {}
             }
         }
     }
 
-    /// What is missing since this was asked last.
+    /// What is missing and not yet reported.
     pub(crate) fn losses(&mut self) -> Vec<Loss> {
         let mut losses = Vec::new();
         let mut tell = |count, detail: String| {
@@ -192,7 +192,7 @@ impl Published {
 }
 
 impl Program {
-    /// Takes one look; gives the attributes of the process where they are new, and returns how many could not be read.
+    /// Reads the context; passes on the attributes of the process if they are new, and returns how many could not be read.
     fn look(&mut self, pid: u32, mut resource: impl FnMut(longpole_model::Attributes)) -> Result<u64, Unreadable> {
         if self.header.is_none() {
             self.header = process::find(pid);
@@ -218,7 +218,7 @@ impl Program {
         if let Some(Variable::Word(address)) = self.variable {
             let mut word = [0; 8];
             if read_memory(pid, address, &mut word).is_ok_and(|read| read == word.len()) {
-                // A thread has its variable somewhere else where this is no small number: nothing leads there from its stack.
+                // If this is no small number, the variable is elsewhere, and nothing leads there from the stack.
                 self.variable = thread::offset_of_word(u64::from_ne_bytes(word)).map(Variable::Offset);
                 return if self.variable.is_some() { Ok(dropped) } else { Err(Unreadable::Storage) };
             }

@@ -4,7 +4,7 @@
 //! 4f 54 45 4c 5f 43 54 58   "OTEL_CTX"
 //! 02 00 00 00  2a 00 00 00   version 2, 42 bytes of message
 //! 00 f2 05 2a 01 00 00 00   published 5 s after boot; 0 = it is being changed
-//! 20 10 fe b7 ff 7f 00 00   where the message lies
+//! 20 10 fe b7 ff 7f 00 00   address of the message
 //! ```
 
 use std::fmt;
@@ -22,23 +22,22 @@ const VERSION: u32 = 2;
 /// Size of a header.
 const HEADER_BYTES: usize = 32;
 
-/// Largest message that is read, as in OpenTelemetry's own profiler.
+/// Largest message to read, as in OpenTelemetry's own profiler.
 const MESSAGE_BYTES_MAX: u32 = 64 << 10;
 
-/// Most mappings of a process that are looked through: the kernel's own limit, where nobody changed it.
+/// Most mappings of a process to search: the kernel's default limit (vm.max_map_count).
 const MAPPINGS_MAX: usize = 65_530;
 
-/// Longest line of a list of mappings; what is longer is a path that is not looked for.
+/// Longest line of a list of mappings; a longer one has another path.
 const LINE_BYTES_MAX: usize = 4 << 10;
 
-/// Beginnings of the name of the mapping: of a file that is named, of memory that is, and of a file where the kernel names no memory.
+/// Prefixes of the name of the mapping: of a memory file, of named memory, and of a file where the kernel cannot name memory.
 const NAMES: [&[u8]; 3] = [b"[anon_shmem:OTEL_CTX]", b"[anon:OTEL_CTX]", b"/memfd:OTEL_CTX"];
 
-/// The revisions of OTEP 4947 by which threads publish as [`super::thread`] reads it: the one of its text, and the one that it
-/// announces for later.
+/// The revisions of OTEP 4947 that [`super::thread`] reads: the one of its text, and the one that it announces for later.
 const THREAD_SCHEMAS: [&str; 2] = ["tlsdesc_v1_dev", "tls_v1"];
 
-/// What a process says of itself.
+/// What a process publishes about itself.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ProcessContext {
     /// Attributes of its resource.
@@ -50,22 +49,22 @@ pub struct ProcessContext {
 }
 
 impl ProcessContext {
-    /// Whether its threads publish in the way that is known here.
+    /// Whether its threads publish in a known way.
     pub fn has_threads(&self) -> bool {
         self.thread_schema.as_deref().is_some_and(|schema| THREAD_SCHEMAS.contains(&schema))
     }
 }
 
-/// Why a process context cannot be understood.
+/// Why a process context cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unreadable {
-    /// Of another layout.
+    /// It has another layout.
     Version(u32),
-    /// More bytes than are read, or none.
+    /// Its message is too long, or empty.
     Size(u32),
-    /// No protobuf message.
+    /// It is no protobuf message.
     Message,
-    /// Its threads keep their variable where nothing leads to from a stack.
+    /// Nothing leads from a stack to the variable of its threads.
     Storage,
 }
 
@@ -80,25 +79,25 @@ impl fmt::Display for Unreadable {
     }
 }
 
-/// What a look at a header brought.
+/// The result of reading a header.
 #[derive(Debug, PartialEq)]
 pub enum Reading {
-    /// What was known already.
+    /// It has not changed.
     Same,
     /// It is being changed.
     Changing,
     /// There is none at this address.
     Gone,
-    /// Something new.
+    /// It is new.
     New {
         /// When it was published.
         published_at: u64,
-        /// What it says.
+        /// The context.
         context: ProcessContext,
     },
 }
 
-/// Where the header of a process lies, as far as its mappings tell.
+/// The address of the header of a process, from its mappings.
 pub(super) fn find(pid: u32) -> Option<u64> {
     let mut lines = BufReader::new(File::open(format!("/proc/{pid}/maps")).ok()?);
     let mut line = Vec::new();
@@ -116,7 +115,7 @@ pub(super) fn find(pid: u32) -> Option<u64> {
     None
 }
 
-/// Where the mapping of a line begins, if its name is the one: `7f12-7f13 rw-p 00000000 00:01 12   /memfd:OTEL_CTX (deleted)`.
+/// The address of a mapping, if its line has one of the names: `7f12-7f13 rw-p 00000000 00:01 12   /memfd:OTEL_CTX (deleted)`.
 fn header_of(line: &[u8]) -> Option<u64> {
     let name = line.splitn(6, |byte| *byte == b' ').nth(5)?.trim_ascii();
     if !NAMES.iter().any(|known| name.starts_with(known)) {
@@ -126,8 +125,12 @@ fn header_of(line: &[u8]) -> Option<u64> {
     u64::from_str_radix(std::str::from_utf8(start).ok()?, 16).ok()
 }
 
-/// Reads what the header at this address leads to, if it was published at another time than `known`. `copy` copies what lies at an
-/// address, whole or not at all.
+/// Reads the context that the header at this address leads to, if it was published at another time than `known`. `copy` copies the bytes at an
+/// address, all or none.
+///
+/// # Errors
+///
+/// Why the context cannot be read.
 pub fn read(header: u64, known: u64, mut copy: impl FnMut(u64, &mut [u8]) -> bool) -> Result<Reading, Unreadable> {
     let mut bytes = [0; HEADER_BYTES];
     if !copy(header, &mut bytes) || bytes[..8] != SIGNATURE {
@@ -137,7 +140,7 @@ pub fn read(header: u64, known: u64, mut copy: impl FnMut(u64, &mut [u8]) -> boo
     let long = |at: usize| u64::from_ne_bytes(*bytes[at..].first_chunk().unwrap_or(&[0; 8]));
     let (version, size, published_at) = (word(8), word(12), long(16));
     match published_at {
-        // Nothing of a header that is not finished is to be judged.
+        // An unfinished header must not be judged.
         0 => return Ok(Reading::Changing),
         at if at == known => return Ok(Reading::Same),
         _ if version != VERSION => return Err(Unreadable::Version(version)),
@@ -146,7 +149,7 @@ pub fn read(header: u64, known: u64, mut copy: impl FnMut(u64, &mut [u8]) -> boo
     }
     let mut message = vec![0; size as usize];
     let is_there = copy(long(24), &mut message);
-    // The writer is not stopped: what was read is whole if the time is still the same.
+    // The program goes on, so the message is whole only if the time is still the same.
     let mut after = [0; 8];
     if !copy(header.wrapping_add(16), &mut after) || u64::from_ne_bytes(after) != published_at {
         return Ok(Reading::Changing);
@@ -182,7 +185,7 @@ fn decode(message: &[u8]) -> Option<ProcessContext> {
     Some(context)
 }
 
-/// A `KeyValue`. A value that is no text and no number is empty.
+/// A `KeyValue`. A value that is neither text nor number is empty.
 fn pair_of(pair: &[u8]) -> Option<(&str, AttributeValue)> {
     let (mut key, mut value) = ("", AttributeValue::Empty);
     for field in Fields(pair) {
@@ -212,7 +215,7 @@ enum Value<'a> {
     Bytes(&'a [u8]),
 }
 
-/// The fields of a message: number and content; `None` in place of one that is broken, and then no more.
+/// The fields of a message: number and content. Ends with `None` if one is broken.
 struct Fields<'a>(&'a [u8]);
 
 impl<'a> Iterator for Fields<'a> {

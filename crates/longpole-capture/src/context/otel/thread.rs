@@ -1,7 +1,7 @@
-//! The thread context of OTEP 4947, in the copied stack of a sample.
+//! The thread context of OTEP 4947, read from the copied stack of a sample.
 //!
-//! A C library puts the record of a thread and its static thread-local storage at the top of the thread's stack, but for the main
-//! thread. So a copy that reaches that far holds all there is to follow, as it was when the thread was interrupted:
+//! Except for the main thread, a C library puts the record of a thread and its static thread-local storage at the top of the thread's stack.
+//! So a copy that reaches that far holds all that is needed, as it was when the thread was interrupted:
 //!
 //! ```text
 //!   sp                                     variable            thread pointer
@@ -9,8 +9,8 @@
 //!                                 ▲───────────────────┘
 //! ```
 //!
-//! What the pointer leads to outside of the copy is left alone: read later, it may be of another moment. A copy may go on behind the
-//! stack, into the storage of the main thread, which glibc puts there; so whose storage it is says the thread's id in it.
+//! The reader does not follow a pointer out of the copy: memory read later may belong to another moment. A copy may reach beyond the stack, into
+//! the storage of the main thread, which glibc puts there; the thread id in the storage shows whose it is.
 
 use longpole_model::{ContextRecord, SpanId, TraceId};
 

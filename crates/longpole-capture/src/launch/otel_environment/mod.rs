@@ -1,29 +1,28 @@
-//! The environment that the command gets, so that its OpenTelemetry SDKs send to us.
+//! The command's environment, which makes its OpenTelemetry SDKs export to us.
 //!
-//! A pure function of the inherited environment. What the user set is kept wherever it can be, and what he would have
-//! received he still receives: where he names an exporter endpoint, the command gets ours and every request is handed on
-//! to his ([`UserEndpoint`]). What keeps spans from us is said in a [`Note`].
+//! A pure function of the inherited environment. It keeps the user's settings wherever possible. If the user names an exporter endpoint, the
+//! command gets ours, and we forward every request to the user's ([`UserEndpoint`]). A [`Note`] reports a setting that keeps spans from us.
 //!
-//! | variable | what becomes of it |
+//! | variable | value for the command |
 //! |---|---|
 //! | `OTEL_EXPORTER_OTLP_ENDPOINT` | ours; the user's goes into [`UserEndpoint`] |
-//! | `OTEL_EXPORTER_OTLP_{TRACES,METRICS,LOGS}_ENDPOINT` | removed, because they win over ours; the user's go into [`UserEndpoint`] |
+//! | `OTEL_EXPORTER_OTLP_{TRACES,METRICS,LOGS}_ENDPOINT` | removed, because they override ours; the user's go into [`UserEndpoint`] |
 //! | `OTEL_EXPORTER_OTLP_[…_]{CERTIFICATE,CLIENT_CERTIFICATE,CLIENT_KEY,INSECURE}` | removed, because ours speaks no TLS; they go into [`UserEndpoint`] |
 //! | `OTEL_EXPORTER_OTLP_[…_]COMPRESSION` | removed unless `gzip` or `none`; it goes into [`UserEndpoint`] |
 //! | `OTEL_EXPORTER_OTLP_[…_]{HEADERS,PROTOCOL,TIMEOUT}` | kept, and they go into [`UserEndpoint`]: our one port speaks every protocol |
 //! | `OTEL_TRACES_EXPORTER` | `otlp` where unset; else kept, with a note where it is not OTLP |
 //! | `OTEL_BSP_SCHEDULE_DELAY` | [`BATCH_DELAY_MILLIS`] where unset, so that little is lost when a command just exits |
 //! | `OTEL_BSP_MAX_QUEUE_SIZE` | [`BATCH_QUEUE_SPANS`] where unset: SDKs drop what does not fit, and do not say so |
-//! | `OTEL_TRACES_SAMPLER` | `always_off`, `parentbased_always_off`: `parentbased_always_on` where no endpoint of the user's would get more than he asked for; else kept, with a note |
+//! | `OTEL_TRACES_SAMPLER` | `always_off`, `parentbased_always_off`: `parentbased_always_on` unless an endpoint of the user would then get more than requested; else kept, with a note |
 //! | `OTEL_RESOURCE_ATTRIBUTES` | `longpole.run.id=…` appended |
-//! | `TRACEPARENT` | the run's root span, in the user's own trace where he has one; always sampled |
+//! | `TRACEPARENT` | the run's root span, in the user's own trace if there is one; always sampled |
 //! | `TRACESTATE` | kept with a valid `TRACEPARENT` of the user, else removed: it belongs to a trace that is not continued |
 //! | `BAGGAGE` | kept |
 //! | `PULUMI_OPTION_OTEL_TRACES`, `PULUMI_OPTION_TRACING` | ours: Pulumi (3.208 and later) does not read the general variables. The user's go into [`PulumiTargets`] where the command is `pulumi` itself, else they are kept, with a note |
 //! | `PULUMI_TRACING_NO_PAYLOADS` | kept. Where unset Pulumi sends payloads, and only they say which resource waits for which; what else they hold is dropped on decoding |
 //! | `PULUMI_OPTION_EVENT_LOG` | ours where unset, with `PULUMI_DEBUG_COMMANDS`, without which it does not exist |
-//! | `LONGPOLE_RUN_ID` | the run's id, for programs that want to know that they are recorded. A secret: who knows it may send to the run |
-//! | `LONGPOLE_JOURNAL_DIR` | where threads of programs with `longpole-sdk` put their journals of spans; kept where nobody here reads them |
+//! | `LONGPOLE_RUN_ID` | the run's id, for programs that want to know that they are recorded. A secret: whoever knows it may send to the run |
+//! | `LONGPOLE_JOURNAL_DIR` | where threads of programs with `longpole-sdk` put their journals of spans; kept if nobody here reads them |
 //! | `NO_PROXY`, `no_proxy`, `no_grpc_proxy` | our address appended, where a proxy variable is set |
 //! | `OTEL_SDK_DISABLED`, `OTEL_PROPAGATORS`, `OTEL_CONFIG_FILE`, `OTEL_EXPERIMENTAL_CONFIG_FILE` | kept, with a note where they silence or cut spans |
 //!
@@ -48,18 +47,18 @@ use self::user_endpoint::take_user_endpoint;
 pub use self::user_endpoint::{Compression, Protocol, SignalEndpoint, UserEndpoint};
 use self::variables::Environment;
 
-/// How long a stock batch processor holds spans back, in milliseconds; the specification's default is 5,000. A batch
-/// that is full goes earlier, so a busy program is not slowed down by this, and an idle one wakes five times a second.
+/// How long a standard batch processor delays spans, in milliseconds; the specification's default is 5,000. A full batch is exported earlier, so
+/// this does not slow down a busy program, and wakes an idle one five times a second.
 pub const BATCH_DELAY_MILLIS: u32 = 200;
 
-/// How many spans a stock batch processor holds before it drops; the specification's default is 2,048, which a program that
-/// emits 20,000 spans a second fills in a tenth of a second of a busy machine.
+/// How many spans a standard batch processor queues before it drops some; the specification's default is 2,048, which 20,000 spans a second fill in
+/// a tenth of a second.
 pub const BATCH_QUEUE_SPANS: u32 = 65_536;
 
-/// How much of the environment is touched.
+/// How much of the environment to change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
-    /// All that the table above says.
+    /// All that is in the table above.
     Auto,
     /// Nothing.
     None,
@@ -68,7 +67,7 @@ pub enum Mode {
 /// What the environment is made from.
 #[derive(Debug, Clone, Copy)]
 pub struct Request<'a> {
-    /// What we inherited.
+    /// The inherited environment.
     pub env: &'a [(OsString, OsString)],
     /// The command and its arguments.
     pub argv: &'a [OsString],
@@ -76,13 +75,13 @@ pub struct Request<'a> {
     pub endpoint: &'a str,
     /// Where we receive AppDash: `tcp://127.0.0.1:41235`.
     pub appdash: &'a str,
-    /// Version 00: the trace of the run, which is the user's where his `TRACEPARENT` is valid, and the run's root span.
+    /// Version 00: the trace of the run, which is the user's if `TRACEPARENT` is valid, and the run's root span.
     pub traceparent: &'a str,
     /// The run's id, which nobody else may know.
     pub run_id: &'a str,
-    /// Where journals of spans are read.
+    /// The directory in which we read journals of spans.
     pub journals: Option<&'a Path>,
-    /// How much is touched.
+    /// How much to change.
     pub mode: Mode,
 }
 
@@ -93,9 +92,9 @@ pub struct Injection {
     pub env: Vec<(OsString, OsString)>,
     /// What the user should know.
     pub notes: Vec<Note>,
-    /// Where requests are to be handed on to.
+    /// Where to forward requests.
     pub forward: Option<UserEndpoint>,
-    /// Where spans are to be handed on to besides.
+    /// Where to forward spans besides.
     pub pulumi: PulumiTargets,
 }
 
@@ -171,7 +170,7 @@ fn note_silencers(env: &Environment, notes: &mut Vec<Note>) {
     }
 }
 
-/// A sampler that records nothing is set aside, unless an endpoint of the user's would get what it keeps from it.
+/// Replaces a sampler that drops every span, unless an endpoint of the user would then get those spans.
 fn wake_sampler(env: &mut Environment, forwarded: bool, notes: &mut Vec<Note>) {
     const NAME: &str = "OTEL_TRACES_SAMPLER";
     let Some(sampler) = env.text(NAME).filter(|sampler| matches!(sampler.as_str(), "always_off" | "parentbased_always_off")) else {
@@ -211,7 +210,7 @@ fn set_trace_context(env: &mut Environment, traceparent: &str, notes: &mut Vec<N
     env.set("TRACEPARENT", sampled.unwrap_or_else(|| traceparent.to_owned()));
 }
 
-/// The user's attributes with the run's id at their end, in place of that of an outer run.
+/// The user's attributes with the run's id at their end, which replaces that of an outer run.
 fn with_run_id(user: Option<&OsStr>, run_id: &str) -> OsString {
     let own = format!("{RUN_ID_ATTRIBUTE}={run_id}");
     let Some(user) = user else { return own.into() };

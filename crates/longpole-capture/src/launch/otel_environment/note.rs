@@ -5,7 +5,7 @@
 pub struct Note {
     /// Stable, for machines.
     pub code: &'static str,
-    /// Lower-case fragment, for people; without any value that may be secret.
+    /// Lower-case fragment for people, without secret values.
     pub text: String,
 }
 

@@ -6,7 +6,7 @@ use std::path::Path;
 use super::note::{Note, note};
 use super::variables::Environment;
 
-/// Where the user told Pulumi by its own variables to send its spans, in Pulumi's spelling.
+/// Where Pulumi's own variables send its spans, in Pulumi's spelling.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PulumiTargets {
     /// `PULUMI_OPTION_OTEL_TRACES`.
@@ -15,8 +15,8 @@ pub struct PulumiTargets {
     pub tracing: Option<String>,
 }
 
-/// Pulumi reads its options from variables since 3.208. It knows the general ones of OpenTelemetry not at all; and only its event
-/// stream says which resource a span is about.
+/// Sets Pulumi's variables, which it reads since 3.208. It ignores OpenTelemetry's general ones, and only its event stream shows which resource a
+/// span is about.
 pub(super) fn set_pulumi(env: &mut Environment, argv: &[OsString], authority: &str, appdash: &str, notes: &mut Vec<Note>) -> PulumiTargets {
     let program = argv.first().and_then(|program| Path::new(program).file_name());
     let is_pulumi = program.is_some_and(|name| name == "pulumi");

@@ -1,4 +1,4 @@
-//! The exporter endpoints that the user set, and how requests are handed on to them.
+//! The user's own exporter endpoints, and how to forward requests to them.
 
 use std::borrow::Cow;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ const PREFIX: &str = "OTEL_EXPORTER_OTLP_";
 const SIGNALS: [(&str, &str); 3] = [("TRACES_", "traces"), ("METRICS_", "metrics"), ("LOGS_", "logs")];
 const TLS: [&str; 4] = ["CERTIFICATE", "CLIENT_CERTIFICATE", "CLIENT_KEY", "INSECURE"];
 
-/// The exporter endpoints that the user set himself.
+/// The user's own exporter endpoints.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct UserEndpoint {
     /// For spans.
@@ -29,14 +29,13 @@ pub struct SignalEndpoint {
     pub http_url: String,
     /// For OTLP/gRPC: scheme, host and port.
     pub grpc_url: String,
-    /// The protocol he set, or gRPC where the address has no scheme, which only gRPC allows; `None`: the protocol in which
-    /// the SDK sent to us, for that is what it would have spoken to him.
+    /// The protocol that is set, or gRPC if the address has no scheme, which only gRPC allows; `None`: the protocol that the SDK used with us.
     pub protocol: Option<Protocol>,
-    /// Headers, or metadata, to send along; often secret.
+    /// Headers, or gRPC metadata, to add; often secret.
     pub headers: Vec<(String, String)>,
     /// How long a request may take.
     pub timeout_millis: Option<u64>,
-    /// How bodies are to be compressed.
+    /// How to compress bodies.
     pub compression: Compression,
     /// Certificates to trust, PEM.
     pub certificate: Option<PathBuf>,

@@ -2,8 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 
-/// Variables in their order. Only the last of several of one name would be seen by `getenv` of some libraries and the
-/// first by that of others, so setting one removes all.
+/// Variables in their order. If a name is there twice, some libraries see the first and others the last, so setting one removes all.
 pub(super) struct Environment(pub(super) Vec<(OsString, OsString)>);
 
 impl Environment {
@@ -11,7 +10,7 @@ impl Environment {
         self.0.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_os_str()).filter(|value| !value.is_empty())
     }
 
-    /// As text; bytes that are no text become replacement characters, and then nothing that they could be taken for.
+    /// The value as text; bytes that are no text become replacement characters.
     pub(super) fn text(&self, name: &str) -> Option<String> {
         self.get(name).map(|value| value.to_string_lossy().trim().to_owned()).filter(|text| !text.is_empty())
     }
