@@ -68,10 +68,10 @@ export function wholeNanos(states: States): Nanos {
 /** How exact the parts are: a short mark and its explanation. */
 export function howKnown(states: States): { readonly mark: string; readonly explanation: string } {
   if (states.evidence === 'samples') return { mark: '≈ estimate', explanation: 'From samples and sampled waits' };
-  if (!states.exact) return { mark: 'incomplete', explanation: 'Journal entries or context switch records were lost' };
+  if (!states.exact) return { mark: 'incomplete', explanation: 'Some journal or context-switch records were lost' };
   return states.evidence === 'journal'
-    ? { mark: 'exact', explanation: 'From its threads’ journals and context switch records' }
-    : { mark: 'exact', explanation: 'From context switch records: its process has one thread, which can only have worked for it' };
+    ? { mark: 'exact', explanation: 'From span journals and context switches' }
+    : { mark: 'exact', explanation: 'From context switches, assuming the process does nothing else (worker threads only)' };
 }
 
 /** Splits a time into its states. */
