@@ -14,18 +14,18 @@ use crate::sys::descriptors::pipe;
 use crate::sys::inherited::{ignored_signals, open_files, signal_mask, was_closed};
 use crate::sys::signal::{Pid, SIGNAL_MAX, SignalSet, change_mask, set_disposition};
 
-/// All that the child needs for its exec, laid out before the fork.
+/// All that the child needs for its exec, built before the fork.
 pub(crate) struct Image {
     candidates: Vec<CString>,
-    /// Whether the candidates come from a search of the PATH: then one that is not there is no reason to stop.
+    /// Whether the candidates come from the PATH: then a missing one does not end the search.
     searched: bool,
     argv: Vec<*const c_char>,
-    /// The arguments for a text without `#!`: the shell, a slot for the path, and the rest.
+    /// The arguments for a text file without `#!`: the shell, a slot for the path, and the rest.
     shell_argv: Vec<*const c_char>,
     envp: Vec<*const c_char>,
-    /// The environment for a second try, where the first is too long.
+    /// The environment for a second try, if the first is too long.
     spare_envp: Option<Vec<*const c_char>>,
-    /// What the pointers point to.
+    /// The texts that the pointers point to.
     _owned: Vec<CString>,
 }
 
@@ -72,7 +72,7 @@ pub(crate) struct Gated {
 /// No errno: the child is about to execute with the spare environment.
 const TRIES_SPARE: c_int = 0;
 
-/// Forks a child that waits at its gate with all signals held back.
+/// Forks a child that waits at its gate with all signals blocked.
 pub(crate) fn fork_gated(image: &mut Image) -> io::Result<Gated> {
     let (gate_read, gate_write) = pipe(libc::O_CLOEXEC)?;
     let (status_read, status_write) = pipe(libc::O_CLOEXEC)?;
@@ -98,14 +98,14 @@ pub(crate) fn fork_gated(image: &mut Image) -> io::Result<Gated> {
     Ok(Gated { pid, gate: gate_write, status: status_read })
 }
 
-/// The command will not be started: nobody is to open its gate.
+/// The command will not start: nobody may open its gate.
 pub(crate) fn forget_command() {
     GATE.store(-1, Ordering::Relaxed);
     COMMAND.store(0, Ordering::Relaxed);
 }
 
-/// The child: async-signal-safe calls only. Signals are held back until the last moment, so that none finds the
-/// handlers of our parent or stops the child where nobody looks.
+/// The child: async-signal-safe calls only. It blocks signals until the last moment, so that none finds the handlers of our parent, or stops the
+/// child unnoticed.
 fn run_child(image: &mut Image, gate: RawFd, status: RawFd) -> ! {
     let ignored = ignored_signals();
     for signal in 1..=SIGNAL_MAX {
@@ -136,7 +136,7 @@ fn run_child(image: &mut Image, gate: RawFd, status: RawFd) -> ! {
     }
 }
 
-/// Executes the image in this very process, which has nothing left to do of its own: for who may not fork. The answer is why it failed.
+/// Executes the image in this process, for a process that may not fork. Returns why that failed.
 pub(crate) fn execute_here(image: &mut Image) -> io::Error {
     let ignored = ignored_signals();
     let before = change_mask(libc::SIG_SETMASK, SignalSet::ALL);
@@ -148,7 +148,7 @@ pub(crate) fn execute_here(image: &mut Image) -> io::Error {
     error
 }
 
-/// Puts back what we inherited, and executes. Returns the errno of the failure. Async-signal-safe.
+/// Restores what we inherited, and executes. Returns the errno of the failure. Async-signal-safe.
 fn become_image(image: &mut Image) -> i32 {
     for descriptor in 0..3 {
         if was_closed(descriptor) {
@@ -168,7 +168,7 @@ fn become_image(image: &mut Image) -> i32 {
     execute(image)
 }
 
-/// As `execvp`: each candidate in turn; a text without `#!` goes to the shell. Returns the errno of the failure.
+/// As execvp(3): tries each candidate; a text file without `#!` goes to the shell. Returns the errno of the failure.
 fn execute(image: &mut Image) -> i32 {
     let mut denied = false;
     for candidate in &image.candidates {
@@ -181,7 +181,7 @@ fn execute(image: &mut Image) -> i32 {
         match error {
             _ if !image.searched => return error,
             libc::EACCES => denied = true,
-            // Not there, or on a file system that does not answer: perhaps the next directory has it.
+            // Missing, or on a file system that does not answer: try the next directory.
             libc::ENOENT | libc::ENOTDIR | libc::ESTALE | libc::ENODEV | libc::ETIMEDOUT => {}
             other => return other,
         }
@@ -198,7 +198,7 @@ fn execve(path: &CStr, argv: &[*const c_char], envp: &[*const c_char]) -> i32 {
 }
 
 impl Gated {
-    /// Opens the gate. What becomes of the exec is to be read from the returned end.
+    /// Opens the gate. The returned end reports the exec.
     pub(crate) fn open(self) -> ExecStatus {
         // SAFETY: one byte from a constant. The child holds the other end unless somebody killed it; then the write
         // fails with EPIPE (SIGPIPE never kills us), and how the child ended says all.
@@ -208,10 +208,10 @@ impl Gated {
     }
 }
 
-/// What a child says of its exec.
+/// A child's report of its exec.
 #[derive(Debug)]
 pub(crate) enum ExecReport {
-    /// Nothing, since it runs; or it has ended.
+    /// The command runs, or has ended.
     Done,
     /// The environment was too long, and it tries the spare one. There is more to read.
     TriesSpare,
@@ -224,7 +224,7 @@ pub(crate) enum ExecReport {
 pub(crate) struct ExecStatus(pub(crate) OwnedFd);
 
 impl ExecStatus {
-    /// To be called once the end can be read, or the child has ended.
+    /// Reads the report. Call it once the end can be read, or the child has ended.
     pub(crate) fn read(&self) -> ExecReport {
         let mut errno = [0; 4];
         // SAFETY: the buffer is as long as said. A signal handler restarts the read.

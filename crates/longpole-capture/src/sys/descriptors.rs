@@ -10,14 +10,14 @@ use std::os::unix::ffi::OsStrExt;
 /// Descriptors for poll(2).
 pub(crate) struct WaitSet(Vec<libc::pollfd>);
 
-/// What became of one descriptor.
+/// The state of a descriptor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ready {
-    /// Nothing.
+    /// Not ready.
     No,
     /// It has something to read.
     Readable,
-    /// It will never have anything again; it is not looked at any more.
+    /// It will never have anything again, and is left out from now on.
     Gone,
 }
 
@@ -33,14 +33,14 @@ impl WaitSet {
         // SAFETY: the pointer and count describe the vector, which the kernel writes only within.
         let outcome = unsafe { libc::poll(self.0.as_mut_ptr(), count, timeout_millis) };
         if outcome < 0 {
-            // Interrupted by a signal: nothing is known to be ready, and the caller looks at everything anyway.
+            // Interrupted by a signal: no descriptor is known to be ready, and the caller checks all of them anyway.
             for entry in &mut self.0 {
                 entry.revents = 0;
             }
         }
     }
 
-    /// What the last wait found for the descriptor at this place.
+    /// The state of the descriptor at this place after the last wait.
     pub(crate) fn ready(&mut self, place: usize) -> Ready {
         let Some(entry) = self.0.get_mut(place) else { return Ready::Gone };
         if entry.revents & libc::POLLIN != 0 {
@@ -67,14 +67,14 @@ pub(super) fn pipe(flags: c_int) -> io::Result<(OwnedFd, OwnedFd)> {
     }
 }
 
-/// Waits until the descriptor can be read, so long at the most.
+/// Waits until the descriptor can be read, or the time is over.
 pub(super) fn readable(descriptor: &OwnedFd, millis: c_int) -> bool {
     let mut entry = libc::pollfd { fd: descriptor.as_raw_fd(), events: libc::POLLIN, revents: 0 };
     // SAFETY: one valid entry.
     unsafe { libc::poll(&mut entry, 1, millis) > 0 }
 }
 
-/// Whether a file is one that the kernel makes up: proc, sysfs, tracefs, debugfs.
+/// Whether a file is in proc, sysfs, tracefs or debugfs.
 pub(crate) fn is_of_the_kernel(file: &File) -> bool {
     // TRACEFS_MAGIC and DEBUGFS_MAGIC of <linux/magic.h>.
     const KERNEL: [u64; 4] = [libc::PROC_SUPER_MAGIC as u64, libc::SYSFS_MAGIC as u64, 0x7472_6163, 0x6462_6720];
@@ -86,8 +86,12 @@ pub(crate) fn is_of_the_kernel(file: &File) -> bool {
     found.is_some_and(|kind| KERNEL.contains(&(kind as u64)))
 }
 
-/// Finds what stands in a folder under this name, a link itself if it is one, without opening it. `None` where another file system is mounted
-/// there: a daemon of anybody (FUSE) would be asked for all else, and may never answer.
+/// Finds the file with this name in a folder without opening it, and does not follow a link. `None` if another file system is mounted there: a
+/// FUSE daemon may never answer.
+///
+/// # Errors
+///
+/// If there is no such file, or the folder may not be searched.
 pub(crate) fn find_in(folder: &File, name: &OsStr) -> io::Result<Option<File>> {
     let name = CString::new(name.as_bytes())?;
     let flags = libc::O_PATH | libc::O_NOFOLLOW | libc::O_CLOEXEC;
@@ -114,7 +118,7 @@ pub(crate) fn find_in(folder: &File, name: &OsStr) -> io::Result<Option<File>> {
     Ok(Some(unsafe { File::from_raw_fd(found) }))
 }
 
-/// A socket to ask the kernel about sockets: sock_diag(7). Answers are there when a question was written.
+/// A netlink socket for sock_diag(7). The answer is there when the request is written.
 pub(crate) fn sock_diag_socket() -> io::Result<OwnedFd> {
     let kind = libc::SOCK_DGRAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
     // SAFETY: a call without pointers.

@@ -17,10 +17,10 @@ use crate::sys::leave::leave;
 use crate::sys::signal::{EVENT_BYTES, Event, KERNEL_SET_BYTES, SignalSet, block, send_to_own_thread, set_disposition};
 use crate::sys::wait::{Change, wait4};
 
-/// Write end of the pipe from the handler; -1 before [`open_events`].
+/// Write end of the handler's pipe; -1 before [`open_events`].
 static STRAYS_WRITE: AtomicI32 = AtomicI32::new(-1);
 
-/// Signals that ask us to stop, once the command has ended.
+/// Signals that interrupt us once the command has ended.
 static INTERRUPTS: AtomicU64 = AtomicU64::new(0);
 
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
@@ -39,23 +39,23 @@ const ABORTING: &CStr =
 const ABORTED: &CStr =
     c"longpole: the command ran, and its recording is not complete: longpole ran out of memory, or has a bug, said above\n";
 
-/// Whether a recording that is not complete is a failure.
+/// Whether an incomplete recording is a failure.
 static IS_STRICT: AtomicBool = AtomicBool::new(false);
 
-/// From now on a recording that is not complete is a failure, where the command's own end is none.
+/// From now on an incomplete recording is a failure, unless the command's own end is one.
 pub(crate) fn be_strict() {
     IS_STRICT.store(true, Ordering::Relaxed);
 }
 
-/// Runs for signals that no thread holds back. While the command lives that is a thread that was there before us, and the
-/// signal goes into a pipe. Afterwards the first interrupt sets a flag, and the second leaves at once, as the command did:
-/// nobody is kept waiting by work that does not look at the flag.
+/// Runs for signals that some thread does not block. While the command lives that is a thread from before us, and the signal goes into a pipe.
+/// Afterwards the first interrupt sets a flag, and the second ends us at once, as the command ended: work that does not check the flag holds up
+/// nobody.
 ///
-/// An abort of our own, as where there is no memory, must not become the command's end: after it has ended we end as it did, and before that its
-/// gate is opened and its end is waited for.
+/// An abort of our own, as without memory, must not become the command's end: after the command has ended we end as it did; before that we open
+/// its gate and wait for its end.
 ///
-/// A fault of our own that is no abort ends us at once, as it would without this handler. A thread that holds it back never comes here: the
-/// kernel ends us then.
+/// A fault of our own other than an abort ends us at once, as it would without this handler. If the thread blocks the signal, the kernel ends us
+/// without calling the handler.
 extern "C" fn on_signal(signal: c_int, info: *mut libc::siginfo_t, _context: *mut c_void) {
     // SAFETY: the kernel hands a valid siginfo.
     if FAULTS.contains(&signal) && unsafe { (*info).si_code > 0 } {
@@ -122,20 +122,20 @@ fn abandon_the_command() -> ! {
     leave(if ended_as == EXIT_NONE || (ended_as == 0 && is_strict) { EXIT_OWN_FAILURE } else { ended_as })
 }
 
-/// Faults that are caught because others send them, too.
+/// Faults that we catch because processes send them, too.
 const FAULTS: [c_int; 3] = [libc::SIGTRAP, libc::SIGFPE, libc::SIGSYS];
 
-/// Where the main thread finds the signals it holds back.
+/// Where the main thread finds the signals that it blocks.
 #[derive(Debug)]
 pub(crate) struct Events {
-    /// Can be read while a signal of the set is pending. What it would say is fetched from the kernel's queue directly.
+    /// Readable while a signal of the set is pending. The signal itself comes from the kernel's queue.
     pending: OwnedFd,
     /// Read end of the handler's pipe.
     strays: OwnedFd,
 }
 
 impl Events {
-    /// The next signal that came to another thread, if one did.
+    /// The next signal that another thread got, if any.
     pub(crate) fn next_stray(&self) -> Option<Event> {
         let mut bytes = [0; EVENT_BYTES];
         // Records are smaller than PIPE_BUF, so each is written, and read, whole.
@@ -144,7 +144,7 @@ impl Events {
         (n == EVENT_BYTES as isize).then(|| Event::from_bytes(&bytes))
     }
 
-    /// Waits until a signal came, or until `status` can be read; the answer says whether it can.
+    /// Waits for a signal, or until `status` can be read, and returns whether it can.
     pub(crate) fn wait(&self, status: Option<BorrowedFd<'_>>) -> bool {
         let entry = |fd: RawFd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
         let status = status.map_or(-1, |fd| fd.as_raw_fd());
@@ -154,7 +154,7 @@ impl Events {
     }
 }
 
-/// Opens the place where signals of `held_back` are waited for, and the handler's pipe.
+/// Opens a signalfd(2) for the signals of `held_back`, and the handler's pipe.
 pub(crate) fn open_events(held_back: SignalSet) -> io::Result<Events> {
     // SAFETY: -1 asks for a new descriptor; the set is a valid 8-byte kernel set. The descriptor is owned by nobody else.
     let pending = unsafe {
@@ -171,8 +171,7 @@ pub(crate) fn open_events(held_back: SignalSet) -> io::Result<Events> {
     Ok(Events { pending, strays })
 }
 
-/// Catches the signals of `handled` for a command; those of `held_back` are held back from the calling thread, and from
-/// threads that it starts from now on, until they are [`take`]n or let in.
+/// Catches the signals of `handled` for a command. The calling thread, and threads that it starts from now on, block those of `held_back`.
 pub(crate) fn install_handlers(handled: SignalSet, held_back: SignalSet, interrupts: SignalSet) -> io::Result<()> {
     block(held_back);
     // An inherited "ignore" stays one after the command has ended.
@@ -196,23 +195,22 @@ pub(crate) fn install_handlers(handled: SignalSet, held_back: SignalSet, interru
     Ok(())
 }
 
-/// A write beyond the file size limit of the user becomes an error of that write, as a broken pipe already is.
+/// Ignores SIGXFSZ: a write beyond the user's limit of file size becomes an error of that write.
 pub(crate) fn ignore_file_size_signal() {
     set_disposition(libc::SIGXFSZ, true);
 }
 
-/// Whether somebody asked us to stop after the command had ended.
+/// Whether an interrupt came after the command had ended.
 pub(crate) fn interrupted() -> bool {
     INTERRUPTED.load(Ordering::Relaxed)
 }
 
-/// Sets what [`interrupted`] says.
+/// Makes [`interrupted`] return true.
 pub(crate) fn set_interrupted() {
     INTERRUPTED.store(true, Ordering::Relaxed);
 }
 
-/// From now on signals concern us, not the command: the handler changes its mind, and these signals get their inherited
-/// disposition back.
+/// From now on signals are for us, not for the command, and these signals get their inherited disposition back.
 pub(crate) fn command_has_ended(exit: Exit, give_back: &[i32]) {
     ENDED_AS.store(encode_exit(exit), Ordering::Relaxed);
     for &signal in give_back {

@@ -1,8 +1,7 @@
-//! What this process inherits and Rust's runtime, or we, change: the command must find it as we did.
+//! What this process inherits and Rust's runtime, or we, change: the command must get it as we did.
 //!
-//! The runtime ignores SIGPIPE and opens `/dev/null` in place of closed standard descriptors, both before `main`. So it
-//! is read earlier, by [`record_inherited`], which the loader calls; and stored in atomics, because nothing else is
-//! initialised then.
+//! The runtime ignores SIGPIPE and opens `/dev/null` for closed standard descriptors, both before `main`. So [`record_inherited`], which the loader
+//! calls, reads all that earlier, and stores it in atomics, because nothing else is initialised then.
 #![expect(unsafe_code, reason = "an entry of .init_array, and the environment of this process")]
 
 use std::ffi::{CStr, OsString, c_char, c_int};
@@ -66,7 +65,7 @@ extern "C" fn record_inherited(argc: c_int, argv: *mut *mut c_char) {
     INHERITED_IS_RECORDED.store(true, Ordering::Relaxed);
 }
 
-/// Remembers where the arguments lie, if they lie in one piece as the kernel puts them.
+/// Stores where the arguments are, if they are in one piece as the kernel puts them.
 fn record_arguments(argc: c_int, argv: *mut *mut c_char) {
     let mut start = ptr::null_mut::<u8>();
     let mut bytes = 0;
@@ -90,8 +89,7 @@ fn record_arguments(argc: c_int, argv: *mut *mut c_char) {
     ARGUMENTS_BYTES.store(bytes, Ordering::Relaxed);
 }
 
-/// Records now what should have been recorded by the loader, where a strange linker left the entry out: worse, because
-/// the runtime has changed some of it, and better than nothing.
+/// Records it now if a strange linker dropped the entry: the runtime has changed some of it, but that is better than nothing.
 pub(crate) fn ensure_inherited_is_recorded() {
     if !INHERITED_IS_RECORDED.load(Ordering::Relaxed) {
         record_inherited(0, ptr::null_mut());
@@ -128,7 +126,8 @@ pub(crate) fn inherited_as_ignored(signal: i32) -> bool {
     ignored_signals().contains(signal)
 }
 
-/// Takes a variable out of our own environment, if nobody else can be reading it: in a process with a second thread it stays, and is `None`.
+/// Removes a variable from our own environment and returns it, unless there is a second thread, which might read it: then the variable stays, and
+/// this is `None`.
 pub(crate) fn take_variable(name: &str) -> Option<OsString> {
     let value = std::env::var_os(name)?;
     if fs::read_dir("/proc/self/task").ok()?.count() != 1 {

@@ -19,8 +19,8 @@ pub(crate) fn leads_session() -> bool {
     unsafe { libc::getsid(0) == libc::getpid() }
 }
 
-/// Stops this process by `signal`, as the child was stopped; returns when somebody continued it. Returns at once where
-/// the child goes on already, or where the kernel does not let us stop: in an orphaned process group, and as PID 1.
+/// Stops this process by `signal`, as the child was stopped; returns when it is continued. Returns at once if the child runs already, or if the
+/// kernel does not let us stop: in an orphaned process group, and as PID 1.
 pub(crate) fn stop_like(child: Pid, signal: i32) {
     if signal == libc::SIGSTOP {
         if !has_gone_on(child) {
@@ -28,9 +28,8 @@ pub(crate) fn stop_like(child: Pid, signal: i32) {
         }
         return;
     }
-    // Somebody may continue the whole group between our look at the child and our own stop, and then nobody would
-    // continue us. So the stop is first made pending: a SIGCONT that comes now takes it away again, by the kernel's
-    // rule; one that came before shows in the child.
+    // A SIGCONT may reach the whole group between the check of the child and our own stop, and then nobody would continue us. So the stop is made
+    // pending first: the kernel drops it when a SIGCONT comes; an earlier SIGCONT shows in the child.
     let one = SignalSet::of([signal]);
     let before = change_mask(libc::SIG_BLOCK, one);
     // SAFETY: a zeroed sigaction is valid, and is "default"; `handler` is a valid place for the old one.

@@ -1,4 +1,4 @@
-//! End this process as the command ended.
+//! Ends this process as the command ended.
 #![expect(unsafe_code, reason = "a process that ends itself")]
 
 use longpole_model::Exit;

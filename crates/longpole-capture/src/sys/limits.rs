@@ -8,7 +8,7 @@ pub(crate) fn page_bytes() -> usize {
     usize::try_from(bytes).unwrap_or(4096)
 }
 
-/// How many descriptors the process may have.
+/// The limit of descriptors of this process.
 pub(crate) fn open_files_limit() -> usize {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the call fills the structure it is given.
@@ -16,7 +16,7 @@ pub(crate) fn open_files_limit() -> usize {
     if outcome == 0 { usize::try_from(limit.rlim_cur).unwrap_or(usize::MAX) } else { 0 }
 }
 
-/// Raises the number of descriptors that the process may have to what it may raise it to.
+/// Raises the limit of descriptors of this process as far as allowed.
 pub(crate) fn raise_open_files_limit() {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: both calls read or fill the structure they are given.

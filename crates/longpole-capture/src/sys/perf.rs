@@ -8,7 +8,7 @@ use std::ptr::NonNull;
 
 use perf_event_open_sys::bindings::{self, perf_event_attr};
 
-/// Opens an event on one process (and what it will fork, where the attribute says so) for one CPU, closed on exec.
+/// Opens an event on one process (and its descendants, if the attribute says so) on one CPU, closed on exec.
 pub(crate) fn open_event(attr: &perf_event_attr, pid: u32, cpu: u32) -> io::Result<File> {
     let (Ok(pid), Ok(cpu)) = (i32::try_from(pid), i32::try_from(cpu)) else {
         return Err(io::Error::from(io::ErrorKind::InvalidInput));
@@ -25,21 +25,21 @@ pub(crate) fn open_event(attr: &perf_event_attr, pid: u32, cpu: u32) -> io::Resu
     Ok(File::from(unsafe { OwnedFd::from_raw_fd(fd) }))
 }
 
-/// Lets an event write into the ring of another one on the same CPU.
+/// Lets an event write into the ring buffer of another one on the same CPU.
 pub(crate) fn set_output(event: &File, into: &File) -> io::Result<()> {
     // SAFETY: the call takes two open descriptors and touches no memory of ours.
     let outcome = unsafe { libc::ioctl(event.as_raw_fd(), bindings::SET_OUTPUT as libc::Ioctl, into.as_raw_fd()) };
     if outcome < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Starts or stops an event and all that inherited it. Of an event that is there nothing can be refused.
+/// Enables or disables an event and its inherited copies, which cannot fail.
 pub(crate) fn set_enabled(event: &File, enabled: bool) {
     let request = if enabled { bindings::ENABLE } else { bindings::DISABLE };
     // SAFETY: the call takes an open descriptor and touches no memory of ours.
     unsafe { libc::ioctl(event.as_raw_fd(), request as libc::Ioctl, 0) };
 }
 
-/// Memory of an event that the kernel writes while we read; unmapped on drop.
+/// Memory of an event that the kernel writes while we read. Unmapped on drop.
 pub(crate) struct SharedMemory {
     base: NonNull<u8>,
     bytes: usize,

@@ -9,7 +9,11 @@ use longpole_model::Exit;
 
 use crate::sys::exit_status::exit_of_status;
 
-/// A descriptor that is readable once the process has ended.
+/// A descriptor that becomes readable when the process ends.
+///
+/// # Errors
+///
+/// `ESRCH` if there is no such process; `ENOSYS` before Linux 5.3.
 pub(crate) fn open_process(pid: u32) -> io::Result<File> {
     // SAFETY: the call takes two numbers.
     let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid as libc::pid_t, 0) };
@@ -18,7 +22,7 @@ pub(crate) fn open_process(pid: u32) -> io::Result<File> {
     Ok(File::from(unsafe { OwnedFd::from_raw_fd(fd) }))
 }
 
-/// What the kernel is asked of a descriptor of a process, and what it answers: `struct pidfd_info` of its first version.
+/// `struct pidfd_info` of `<linux/pidfd.h>`, in its first version: a request and its answer.
 #[repr(C)]
 struct ProcessInfo {
     mask: u64,
@@ -27,7 +31,7 @@ struct ProcessInfo {
     exit_code: i32,
 }
 
-/// How the process of this descriptor ended; `None` before it is reaped, and before Linux 6.15.
+/// How the process of this descriptor ended; `None` until it is reaped, and before Linux 6.15.
 pub(crate) fn exit_of(process: &File) -> Option<Exit> {
     const EXIT: u64 = 1 << 3;
     // _IOWR(0xff, 11, struct pidfd_info)

@@ -1,4 +1,4 @@
-//! Many parts of another process's memory at once, read while that process goes on.
+//! Reads parts of another process's memory while that process runs (process_vm_readv(2)).
 
 #![expect(unsafe_code, reason = "process_vm_readv")]
 
@@ -32,16 +32,18 @@ impl Memory for ProcessMemory {
             for part in &mut parts[next..next + copied] {
                 part.is_there = true;
             }
-            // The one behind the last that was copied could not be; those behind it may be.
+            // The part after the last copied one cannot be read; those after it may be.
             next = if next + copied < end { next + copied + 1 } else { end };
         }
         Ok(())
     }
 }
 
-/// Copies what lies at `address` in process `pid`; returns how many bytes could be had before the first page that could not.
+/// Copies the bytes at `address` in process `pid`, and returns how many it could read before the first page that it could not.
 ///
-/// Fails where the process is gone, or may not be looked into (another user, `ptrace_scope`, a program that keeps itself closed).
+/// # Errors
+///
+/// If the process is gone, or this user may not read it (another user, `kernel.yama.ptrace_scope`, a program that is not dumpable).
 pub(crate) fn read_memory(pid: u32, address: u64, into: &mut [u8]) -> io::Result<usize> {
     let page = page_bytes() as u64;
     let mut parts = Vec::new();
@@ -64,25 +66,28 @@ pub(crate) fn read_memory(pid: u32, address: u64, into: &mut [u8]) -> io::Result
     Ok(copied)
 }
 
-/// Whether a page is in memory, or in swap space: bits of an entry of `/proc/PID/pagemap`.
+/// Whether a page is in memory or in swap space: bits of an entry of `/proc/PID/pagemap` (proc_pid_pagemap(5)).
 const PAGE_IS_THERE: u64 = 1 << 63 | 1 << 62;
 
 /// Bytes of such an entry.
 const PAGE_ENTRY_BYTES: usize = 8;
 
-/// Pages of a stack that were found to be there, behind which nothing was; none where there are holes.
+/// Present pages of a stack, with nothing above them; empty if there are holes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct StackPages {
     first: u64,
     count: usize,
 }
 
-/// Copies what lies above a stack pointer, as [`read_memory`] does, and has no page fetched for it. What the thread has not used is zero, and
-/// nothing is copied behind the last page that is there. `known` is what was found the last time: who sleeps where it slept is not asked about
-/// again.
+/// Copies the bytes above a stack pointer, as [`read_memory`] does, but reads present pages only: absent ones are zero, and nothing is copied above
+/// the last present one. `known` holds the pages found the last time, which are not looked up again while the stack pointer is on the same page.
 ///
-/// A program may have its stack in a file, and the file system may not answer: to read such a page from a FUSE daemon cannot be given up, not
-/// even by the end of our process.
+/// A program may have its stack in a file of a file system that does not answer, and a read from a FUSE daemon cannot be interrupted, not even by
+/// the end of our process.
+///
+/// # Errors
+///
+/// As [`read_memory`].
 pub(crate) fn read_stack(pid: u32, sp: u64, into: &mut [u8], known: &mut StackPages) -> io::Result<usize> {
     let page = page_bytes();
     let (first, inside) = (sp / page as u64, (sp % page as u64) as usize);
@@ -94,7 +99,7 @@ pub(crate) fn read_stack(pid: u32, sp: u64, into: &mut [u8], known: &mut StackPa
     let told =
         File::open(format!("/proc/{pid}/pagemap")).and_then(|map| map.read_at(&mut entries, first.saturating_mul(PAGE_ENTRY_BYTES as u64)));
     if !told.is_ok_and(|told| told > 0) {
-        // Not everywhere is there such a file.
+        // Some kernels have no such file.
         return read_memory(pid, sp, into);
     }
     let mut parts = Vec::with_capacity(entries.len() / PAGE_ENTRY_BYTES);
@@ -118,14 +123,14 @@ pub(crate) fn read_stack(pid: u32, sp: u64, into: &mut [u8], known: &mut StackPa
     Ok(copied)
 }
 
-/// Copies parts, in their order, up to the first that cannot be had whole; returns how many were.
+/// Copies parts in their order, up to the first that cannot be read as a whole, and returns how many.
 fn read_parts(pid: u32, parts: &[Part], bytes: &mut [u8]) -> io::Result<usize> {
     let pid = libc::pid_t::try_from(pid).map_err(|_| io::Error::from_raw_os_error(libc::ESRCH))?;
     let mut local = Vec::with_capacity(parts.len());
     let mut remote = Vec::with_capacity(parts.len());
     for part in parts {
         let (Some(here), Ok(there)) = (bytes.get_mut(part.place.clone()), usize::try_from(part.address)) else { break };
-        // No address of user space lies there; the kernel would refuse the whole call.
+        // No address of user space: the kernel would refuse the whole call.
         if there.checked_add(here.len()).is_none_or(|end| end > usize::MAX / 2) {
             break;
         }
@@ -144,7 +149,7 @@ fn read_parts(pid: u32, parts: &[Part], bytes: &mut [u8]) -> io::Result<usize> {
     if read < 0 {
         let error = io::Error::last_os_error();
         return match error.raw_os_error() {
-            // A filter of system calls refuses one way and knows nothing of the other; the kernel's own answer is the same for both.
+            // A seccomp filter may refuse the call and allow the file; the kernel itself treats both alike.
             Some(libc::EPERM | libc::EACCES | libc::ENOSYS) => read_parts_of_file(pid, parts, bytes).map_err(|_| error),
             Some(libc::ESRCH) => Err(error),
             _ => Ok(0),
@@ -170,9 +175,13 @@ fn read_parts_of_file(pid: libc::pid_t, parts: &[Part], bytes: &mut [u8]) -> io:
     Ok(parts.iter().take_while(is_read).count())
 }
 
-/// Whether the memory of a child that waits at its gate can be read, as it must be for the functions of interpreters; if not, why.
+/// Checks that the memory of a child that waits at its gate can be read, as the functions of interpreters require.
+///
+/// # Errors
+///
+/// Why not, as a lower-case fragment.
 pub fn can_read_memory(pid: u32) -> Result<(), String> {
-    // The child is a copy of this process, so what lies here lies there.
+    // The child is a copy of this process, so it has the same bytes at the same address.
     static WORD: [u8; 8] = *b"longpole";
     let mut part = [Part { address: WORD.as_ptr().addr() as u64, place: 0..8, is_there: false }];
     let mut bytes = [0; 8];
@@ -196,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_there_is_copied_whatever_lies_between() {
+    fn present_parts_are_copied_and_absent_ones_skipped() {
         let own = std::process::id();
         let (a, b) = (*b"abcd", *b"efgh");
         let there = |bytes: &[u8; 4]| bytes.as_ptr() as u64;
@@ -209,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn the_file_of_a_memory_gives_the_same() {
+    fn the_mem_file_yields_the_same_bytes() {
         let bytes = *b"abcdefgh";
         let own = libc::pid_t::try_from(std::process::id()).unwrap();
         let part = |address: u64, place| Part { address, place, is_there: false };
@@ -222,13 +231,13 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_is_gone_says_so() {
+    fn a_process_that_is_gone_is_an_error() {
         assert_eq!(copy(4_000_000_000, &[4096]).0, Err(Trouble::Gone));
         assert_eq!(copy(5_000_000, &[4096]).0, Err(Trouble::Gone));
     }
 
     #[test]
-    fn a_stack_is_read_without_what_its_thread_has_not_used() {
+    fn only_present_pages_of_a_stack_are_read() {
         let page = page_bytes();
         let own = std::process::id();
         // SAFETY: the memory is new, of eight pages, none of which is there before it is written to; it is used here only, and stays.

@@ -55,7 +55,7 @@ impl SignalSet {
 /// The last signal.
 pub(super) const SIGNAL_MAX: i32 = 64;
 
-/// Bytes of the kernel's signal set, which every `rt_sig…` call wants to be told.
+/// Bytes of the kernel's signal set, an argument of each `rt_sig…` call.
 pub(super) const KERNEL_SET_BYTES: usize = mem::size_of::<u64>();
 
 /// `struct sigaction` of the kernel on x86-64 and aarch64: handler, flags, restorer, mask. Not the C library's.
@@ -65,16 +65,16 @@ const HANDLER_DEFAULT: u64 = 0;
 
 pub(super) const HANDLER_IGNORE: u64 = 1;
 
-/// A signal that came to us.
+/// A signal that came to this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Event {
     /// Which.
     pub(crate) signal: i32,
     /// `si_code`: above 0 the kernel made it, else a process sent it.
     pub(crate) code: i32,
-    /// Who sent it, where a process did.
+    /// The process that sent it, if one did.
     pub(crate) sender: Pid,
-    /// What `sigqueue` gave along.
+    /// The value of sigqueue(3).
     pub(crate) value: u64,
 }
 
@@ -111,7 +111,7 @@ impl Event {
     }
 }
 
-/// Changes the mask of the calling thread; the answer is the mask before.
+/// Changes the mask of the calling thread, and returns the mask before.
 pub(super) fn change_mask(how: c_int, set: SignalSet) -> SignalSet {
     let mut before = 0u64;
     // SAFETY: both sets are valid 8-byte kernel sets; the call touches the calling thread only and fails on nothing else
@@ -120,12 +120,12 @@ pub(super) fn change_mask(how: c_int, set: SignalSet) -> SignalSet {
     SignalSet(before)
 }
 
-/// Holds these signals back from the calling thread, and from threads it starts from now on.
+/// Blocks these signals in the calling thread, and in threads that it starts from now on.
 pub(crate) fn block(set: SignalSet) {
     change_mask(libc::SIG_BLOCK, set);
 }
 
-/// Lets these signals in; the ones that wait come in before this returns.
+/// Unblocks these signals. Pending ones are delivered before this returns.
 pub(crate) fn unblock(set: SignalSet) {
     change_mask(libc::SIG_UNBLOCK, set);
 }
@@ -145,7 +145,7 @@ pub(super) fn set_disposition(signal: i32, ignore: bool) {
     unsafe { libc::syscall(libc::SYS_rt_sigaction, signal, action.as_ptr(), ptr::null_mut::<KernelAction>(), KERNEL_SET_BYTES) };
 }
 
-/// The signals that wait for the calling thread.
+/// The pending signals of the calling thread.
 pub(crate) fn pending() -> SignalSet {
     let mut set = 0u64;
     // SAFETY: `set` is a valid 8-byte kernel set.
@@ -165,7 +165,7 @@ pub(crate) fn take(set: SignalSet) -> Option<Event> {
     }
 }
 
-/// Sends a signal to a child that has not been reaped; one that has ended takes no notice.
+/// Sends a signal to a child that is not reaped; one that has ended ignores it.
 pub(crate) fn kill(pid: Pid, signal: i32) {
     // SAFETY: the pid is that of an unreaped child, so it is nobody else's.
     unsafe { libc::kill(pid, signal) };

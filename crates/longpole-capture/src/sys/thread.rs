@@ -3,13 +3,13 @@
 
 use std::mem::MaybeUninit;
 
-/// Lets the calling thread run before others where that is allowed, and does nothing where not.
+/// Lets the calling thread run before others, if allowed (setpriority(2)).
 pub(crate) fn prefer_this_thread() {
     // SAFETY: changes the nice value of the calling thread only (0 names the caller, and on Linux a thread).
     unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, -10) };
 }
 
-/// Keeps signals of the process away from the calling thread: they are for the thread that waits for the command.
+/// Blocks all signals in the calling thread: they are for the thread that waits for the command.
 pub(crate) fn block_signals_of_this_thread() {
     let mut all = MaybeUninit::<libc::sigset_t>::zeroed();
     // SAFETY: both calls write or read the set of ours only, and change the mask of the calling thread only.

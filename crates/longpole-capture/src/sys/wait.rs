@@ -12,7 +12,7 @@ use crate::sys::command_state::{COMMAND, REAPED_AS, encode_exit};
 use crate::sys::exit_status::exit_of_status;
 use crate::sys::signal::Pid;
 
-/// What became of a child since it was looked at last.
+/// What became of a child since the last check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Change {
     /// Nothing.
@@ -25,16 +25,16 @@ pub(crate) enum Change {
     Ended {
         /// How.
         exit: Exit,
-        /// CPU time of it and of every descendant that was waited for.
+        /// CPU time of it and of each descendant that it waited for, in nanoseconds.
         cpu_nanos: u64,
         /// Memory and page faults of the same.
         usage: RunUsage,
     },
-    /// It is not our child any more: somebody else in this process has reaped it.
+    /// It is no longer our child: another part of this process has reaped it.
     Lost,
 }
 
-/// Looks at the child without waiting.
+/// Checks the child without waiting.
 pub(crate) fn look_at(pid: Pid) -> Change {
     wait4(pid, libc::WNOHANG | libc::WUNTRACED | libc::WCONTINUED)
 }
@@ -90,7 +90,7 @@ fn nanos(time: libc::timeval) -> u64 {
     part(time.tv_sec).saturating_mul(1_000_000_000).saturating_add(part(time.tv_usec).saturating_mul(1_000))
 }
 
-/// Whether the kernel gives us orphans to reap: as PID 1, or as a subreaper.
+/// Whether we reap orphans: as PID 1, or as a subreaper (prctl(2)).
 pub(crate) fn adopts_orphans() -> bool {
     let mut subreaper: c_int = 0;
     // SAFETY: `subreaper` is a valid place for the answer.
@@ -113,7 +113,7 @@ pub(crate) fn reap_orphans(own: &[Pid]) {
     }
 }
 
-/// Whether a child whose stop has been seen was continued, or has ended, since.
+/// Whether a stopped child was continued, or has ended, since.
 pub(super) fn has_gone_on(child: Pid) -> bool {
     // SAFETY: a zeroed siginfo is valid; the kernel fills it, and leaves its pid 0 where nothing is to report.
     unsafe {

@@ -12,10 +12,10 @@ use crate::sys::job_control::own_pid;
 use crate::sys::signal::{Pid, SignalSet, change_mask, kill, take};
 use crate::sys::wait::reap;
 
-/// A process in our process group that does nothing but say which signals it was sent, too.
+/// A process in our process group that only reports which signals it got.
 ///
-/// A signal does not tell whether it was sent to a process or to its group. This one makes it known: the kernel sends to
-/// a group in one sweep, youngest member first, so a signal for the group waits at the witness before it waits for us.
+/// A signal does not show whether it went to a process or to its group. The witness does: the kernel signals a group in one sweep, youngest member
+/// first, so a signal for the group is pending at the witness before it is at ours.
 #[derive(Debug)]
 pub(crate) struct Witness {
     socket: OwnedFd,
@@ -30,7 +30,7 @@ const ANSWER_SIGNAL_BYTES: usize = 8;
 
 const ANSWER_BYTES: usize = ANSWER_SIGNALS * ANSWER_SIGNAL_BYTES;
 
-/// Stands for the kernel where a sender is asked for.
+/// Stands for the kernel as a sender.
 pub(crate) const SENDER_KERNEL: Pid = -1;
 
 /// Answers take some ten microseconds. After this long the witness is presumed stopped, and is continued.
@@ -70,10 +70,9 @@ impl Witness {
         self.pid
     }
 
-    /// Which signals it got, and from whom, since it was asked last; `None` where it does not answer, and then it never
-    /// will.
+    /// The signals that it got since the last answer, each with its sender; `None` if it does not answer, and then it never will.
     pub(crate) fn ask(&self) -> Option<Vec<(i32, Pid)>> {
-        // Short, and free of interruptions: an answer must never be left for the next question.
+        // Short and without interruptions: no answer may be left for the next request.
         let before = change_mask(libc::SIG_SETMASK, SignalSet::ALL);
         let mut all = Vec::new();
         let answered = loop {
@@ -118,7 +117,7 @@ impl Drop for Witness {
     }
 }
 
-/// The witness: async-signal-safe calls only, all signals held back, so that what is sent waits to be counted.
+/// The witness: async-signal-safe calls only, with all signals blocked, so that they stay pending until counted.
 fn testify(socket: RawFd, parent: Pid) -> ! {
     // SAFETY: plain system calls on this process, which has one thread and never returns. The argument bytes are its own
     // copy, and nothing reads them any more.

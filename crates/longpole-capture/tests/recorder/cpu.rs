@@ -55,9 +55,9 @@ pub(crate) fn role_kernel() {
     burn_leaf(thread_cpu() + 100 * MILLI);
 }
 
-/// Time in the kernel is sampled where that is allowed, below the function that called it; where it is not, that is said.
+/// Time in the kernel is sampled if allowed, and then below the function that called it; if not, the mode has the reason.
 #[test]
-fn time_in_the_kernel_stands_under_the_function_that_asked_for_it() {
+fn time_in_the_kernel_is_below_the_function_that_called_it() {
     holds(2, 4, "samples of the kernel are those of its time", time_in_the_kernel);
 }
 
@@ -140,7 +140,7 @@ fn many_switches() -> Result<(), String> {
 }
 
 #[test]
-fn cycles_fall_back_to_the_cpu_clock_and_say_so() {
+fn cycles_fall_back_to_the_cpu_clock_with_a_loss() {
     let folder = Folder::new();
     let facts = folder.path("facts");
     let gated = Gated::new(&role_command(&me(), "leaf", &facts));

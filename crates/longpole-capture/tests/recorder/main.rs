@@ -1,5 +1,5 @@
-//! Ground truth for the recorder: this very binary plays programs whose work is known, and what was recorded of them is held
-//! against it. Run as root, everything is played once more by a user without any privilege.
+//! Ground truth for the recorder: this binary also plays programs with known work, and each test compares a recording with that work. As root, a user
+//! without privilege runs all tests once more.
 
 #![allow(unsafe_code)]
 

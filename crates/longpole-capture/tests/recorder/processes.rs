@@ -127,7 +127,7 @@ pub(crate) fn role_grows() {
 }
 
 #[test]
-fn what_a_process_uses_is_seen_while_it_grows_and_how_it_ended_after() {
+fn memory_is_read_while_it_grows_and_the_end_of_a_process_after_it() {
     let recorded = record_role("grows");
     let usage: Vec<ProcessUsage> = recorded
         .all
@@ -177,7 +177,7 @@ pub(crate) fn role_survivor() {
 }
 
 #[test]
-fn who_outlives_the_command_does_not_hold_the_recorder() {
+fn a_process_that_outlives_the_command_does_not_hold_up_the_recorder() {
     let folder = Folder::new();
     let (facts, fifo) = (folder.path("facts"), folder.path("fifo"));
     assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());

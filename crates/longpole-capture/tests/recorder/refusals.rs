@@ -1,4 +1,4 @@
-//! What the kernel or the sink refuses is said: each in a process of its own, because limits and filters are for whole processes.
+//! Refusals of the kernel and of the sink are reported. Each test uses a process of its own, because limits and filters are for whole processes.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -99,14 +99,14 @@ fn refusal(role: &str) -> BTreeMap<String, String> {
 }
 
 #[test]
-fn without_descriptors_it_is_refused_in_words() {
+fn without_descriptors_the_recorder_is_refused_in_words() {
     let facts = refusal("without-files");
     assert_eq!(facts["reason"], "too many open files: sampling needs two descriptors for each CPU");
     assert_eq!(facts["remedy"], "raise the limit: ulimit -n 4096");
 }
 
 #[test]
-fn behind_a_filter_of_system_calls_it_is_refused_in_words() {
+fn behind_a_seccomp_filter_the_recorder_is_refused_in_words() {
     let facts = refusal("without-system-call");
     assert_eq!(facts["reason"], "perf_event_open is blocked by a seccomp filter (operation not permitted)");
     assert!(facts["remedy"].contains("docker"));

@@ -27,7 +27,7 @@ pub(crate) fn role_deep() {
 }
 
 #[test]
-fn a_stack_deeper_than_any_copy_says_so_at_its_end() {
+fn a_stack_deeper_than_any_dump_ends_in_a_truncation() {
     let recorded = record_role("deep");
     let deep: Vec<&Sample> = recorded.samples().filter(|s| recorded.is_in(s, "burn_leaf")).collect();
     assert!(deep.len() > 80);
@@ -62,7 +62,7 @@ pub(crate) fn role_deeper() {
 }
 
 #[test]
-fn more_is_copied_of_each_stack_once_many_are_deeper_and_no_sample_counts_twice() {
+fn stack_dumps_grow_and_no_sample_counts_twice() {
     let recorded = record_role("deeper");
     let late: u32 = recorded.facts["late"].parse().unwrap();
     let deep: Vec<&Sample> = recorded.samples().filter(|s| recorded.is_in(s, "burn_leaf")).collect();
@@ -79,7 +79,7 @@ fn more_is_copied_of_each_stack_once_many_are_deeper_and_no_sample_counts_twice(
 }
 
 #[test]
-fn a_larger_copy_holds_the_deeper_stack() {
+fn a_larger_dump_holds_the_deeper_stack() {
     let folder = Folder::new();
     let facts = folder.path("facts");
     let options = Options { stack_bytes: 62 << 10, clock: SampleClock::Cycles, ..Options::default() };
@@ -98,7 +98,7 @@ pub(crate) fn role_deleted() {
 }
 
 #[test]
-fn a_program_that_deletes_itself_is_unwound_and_kept_for_its_names() {
+fn a_program_that_deletes_itself_is_unwound_and_kept_for_symbolization() {
     let folder = Folder::new();
     let (facts, program) = (folder.path("facts"), folder.path("program"));
     fs::copy(me(), &program).unwrap();
@@ -146,7 +146,7 @@ fn call_anonymous(function: extern "C" fn(u64)) {
 }
 
 #[test]
-fn code_of_no_file_is_unwound_through() {
+fn code_without_a_file_is_unwound_through() {
     let recorded = record_role("anonymous");
     let page = u64::from_str_radix(&recorded.facts["page"], 16).unwrap();
     let inside: Vec<&Sample> = recorded

@@ -101,7 +101,7 @@ pub(crate) fn role_waits() {
     burn_leaf(thread_cpu() + 20 * MILLI);
 }
 
-/// Blocked time is what the program itself measured around each wait, of the right kind, and says which function waited.
+/// Waits are as long as the program measured, of the right kind, and have the function that waited.
 #[test]
 fn waits_have_a_kind_a_length_and_the_function_that_waits() {
     holds(2, 4, "waits are as long as the program measured", scripted_waits);
@@ -145,11 +145,11 @@ pub(crate) fn role_naps() {
     std::thread::scope(|scope| (0..4).for_each(|number| drop(scope.spawn(move || naps(number)))));
 }
 
-/// Of the time in which threads were blocked for more than 5 ms at once.
+/// By time: 95 % of it.
 #[test]
-fn who_is_blocked_for_long_is_seen_with_its_stack() {
-    // The recorder needs a CPU by the time a thread is blocked for long, and others may want it.
-    holds(2, 4, "who is blocked for long is seen with its stack", || {
+fn waits_of_more_than_5_ms_have_a_stack() {
+    // The recorder needs a CPU while the thread is blocked, and other processes may take it.
+    holds(2, 4, "waits of more than 5 ms have a stack", || {
         let (seen, blocked, unseen) = seen_of_naps();
         assert!(blocked > 500 * MILLI, "{blocked}");
         (seen * 100 >= blocked * 95).then_some(()).ok_or(format!("{seen} of {blocked}; not seen:\n{unseen}"))
@@ -265,9 +265,9 @@ pub(crate) fn role_dozes() {
     other.join().unwrap();
 }
 
-/// Of waits that are too short for all of them to be looked at some have a kind and a stack.
+/// Some of the waits that are too short to be probed have a kind and a stack.
 #[test]
-fn short_waits_have_stacks_now_and_then() {
+fn some_short_waits_have_a_stack() {
     let recorded = record_role("dozes");
     let waits: Vec<&Wait> = recorded.waits().collect();
     let short = |kind: WaitKind, function: &str| {
@@ -278,7 +278,7 @@ fn short_waits_have_stacks_now_and_then() {
     let listed =
         || waits.iter().map(|w| format!("{} {:?} {} {:?}\n", w.nanos(), w.kind, w.syscall, w.stack.map(|s| recorded.functions_of(s))));
     assert!(naps >= 1, "{}", listed().collect::<String>());
-    assert!(naps < 300, "{naps} of 1,000 naps: more than were asked for");
+    assert!(naps < 300, "{naps} of 1,000 naps: more than requested");
     assert!(waits.iter().filter(|wait| wait.kind == WaitKind::Sleep).all(|wait| wait.syscall == "clock_nanosleep"));
     if recorded.mode == CaptureMode::Perf {
         assert!(passes >= 1, "{naps} naps, {passes} passes\n{}", listed().collect::<String>());

@@ -1,4 +1,4 @@
-//! What was read of interpreters, by process, thread and time; bounded.
+//! Readings of interpreters, by process, thread and time; bounded.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -8,13 +8,13 @@ use longpole_symbols::python::{Code, CodeId, FrameRead, Trouble};
 
 use crate::number_map::NumberMap;
 
-/// Most readings that are kept of one thread: 8 seconds of 500 a second, which is more than the recorder may lag behind.
+/// Most readings to keep of a thread: 8 seconds of 500 a second, more than the recorder may lag behind.
 const READINGS_MAX: usize = 4096;
 
-/// Most moves of a leaf inside its function that one reading keeps: then another begins, so that old ones can be forgotten.
+/// Most moves of a leaf inside its function in one reading: then another begins, so that old ones can be dropped.
 const MOVES_MAX: usize = 256;
 
-/// Most interpreters that are kept, those that have ended included. Each has its code objects: about 1 MB for a large program.
+/// Most interpreters to keep, including ended ones. Each has its code objects: about 1 MB for a large program.
 const INTERPRETERS_MAX: usize = 256;
 
 /// A frame as it was read.
@@ -54,7 +54,7 @@ impl SeenStack {
         stack
     }
 
-    /// Whether it is the same but for the instruction of its leaf, which samples know better.
+    /// Whether it is the same except for the instruction of its leaf, which samples show better.
     fn is_like(&self, other: &SeenStack) -> bool {
         let place = |frame: &SeenFrame| (frame.address, frame.code);
         self.calls == other.calls
@@ -64,7 +64,7 @@ impl SeenStack {
     }
 }
 
-/// Readings that found the same but for the instruction of the leaf, one after the other.
+/// Successive readings that are the same except for the instruction of the leaf.
 #[derive(Debug, Clone)]
 pub(super) struct Reading {
     /// CLOCK_MONOTONIC of the first.
@@ -72,7 +72,7 @@ pub(super) struct Reading {
     /// And of the last.
     pub(super) to: u64,
     pub(super) stack: Arc<SeenStack>,
-    /// From when on the leaf was at which other instruction than in `stack`.
+    /// Later instructions of the leaf, and since when.
     moved: Vec<(u64, i64)>,
 }
 
@@ -84,7 +84,7 @@ impl Reading {
         last.or_else(|| self.stack.frames.first().map(|leaf| leaf.instruction))
     }
 
-    /// How far it is from a time.
+    /// Its distance from a time, in nanoseconds.
     pub(super) fn distance(&self, time: u64) -> u64 {
         self.from.saturating_sub(time).max(time.saturating_sub(self.to))
     }
@@ -119,7 +119,7 @@ impl Readings {
         }
     }
 
-    /// The last moment of a time without any running at which somebody looked: what was read then holds for all of that time.
+    /// The last reading within a wait: it holds for the whole wait.
     pub(super) fn within(&self, since: u64, end: u64) -> Option<u64> {
         let after = self.0.partition_point(|reading| reading.from <= end);
         let last = self.0.get(after.checked_sub(1)?)?;
@@ -154,11 +154,11 @@ impl Readings {
     }
 }
 
-/// Number of instructions that lie somewhere: those of one code object, or to 3.10 of several that are alike, which share them.
+/// Id of a range of instructions: of one code object, or up to CPython 3.10 of several equal ones, which share them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct PlaceId(usize);
 
-/// Where the instructions of code objects lie: address to code, as it was last.
+/// Addresses of the instructions of code objects, as last read.
 #[derive(Debug, Default)]
 pub(super) struct Places {
     /// Start, end and number, by start; they do not overlap.
@@ -167,7 +167,7 @@ pub(super) struct Places {
 }
 
 impl Places {
-    /// A code object has been read. Other instructions that lay there before are gone.
+    /// A code object was read. It replaces other instructions at its addresses.
     pub(super) fn add(&mut self, range: &Range<u64>, code: CodeId) {
         if range.is_empty() {
             return;
@@ -185,7 +185,7 @@ impl Places {
         self.ranges.splice(first..last, [(range.start, range.end, place)]);
     }
 
-    /// The instructions that lie at this address, and how many bytes behind the first of them.
+    /// The instructions at this address, and the offset of the address in them, in bytes.
     pub(super) fn find(&self, address: u64) -> Option<(PlaceId, i64)> {
         // Most words of a stack are no such address.
         let (lowest, highest) = (self.ranges.first()?.0, self.ranges.last()?.1);
@@ -203,7 +203,7 @@ impl Places {
     }
 }
 
-/// One interpreter: of a process, from the exec or the fork that brought it there.
+/// An interpreter of a process, from an exec or a fork on.
 #[derive(Debug)]
 pub(super) struct Seen {
     pub(super) pid: u32,
@@ -218,7 +218,7 @@ pub(super) struct Seen {
     pub(super) codes: Vec<Arc<Code>>,
     pub(super) places: Places,
     pub(super) threads: NumberMap<u32, Readings>,
-    /// Why it cannot be read, where it cannot.
+    /// Why it cannot be read, if it cannot.
     pub(super) trouble: Option<Trouble>,
 }
 
@@ -261,7 +261,7 @@ impl History {
         self.interpreters.iter().rfind(|seen| seen.pid == pid && seen.since <= time).filter(|seen| time < seen.until)
     }
 
-    /// A process executed a program: what it ran before is over.
+    /// A process executed a program: its interpreter ends.
     pub(super) fn exec(&mut self, pid: u32, time: u64) {
         for seen in self.interpreters.iter_mut().filter(|seen| seen.pid == pid && seen.since < time) {
             seen.until = seen.until.min(time);
@@ -273,7 +273,7 @@ impl History {
         self.interpreters.iter_mut().rfind(|seen| seen.pid == pid && seen.since == since)
     }
 
-    /// Forgets what no sample can ask for any more. `is_over` says which interpreters are not read any more.
+    /// Drops readings that no sample needs any more. `is_over` says which interpreters are not read any more.
     pub(super) fn forget(&mut self, before: u64, is_over: impl Fn(u32, u64) -> bool) {
         self.interpreters.retain_mut(|seen| {
             seen.threads.retain(|_, readings| {

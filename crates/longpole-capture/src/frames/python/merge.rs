@@ -1,9 +1,8 @@
-//! The stack of a sample and the readings of an interpreter, put together.
+//! Merges the stack of a sample with the readings of an interpreter.
 //!
-//! The native stack says how often the evaluating function was called, and where each call has its part of the stack. The
-//! interpreter says which functions ran in each call, but at another time. What ties them is in the sample itself: a call keeps
-//! the address of its next instruction in a register or on its part of the stack, and that address lies in the code of the function
-//! that it runs.
+//! The native stack shows how often the evaluating function was called, and the part of the stack of each call. The interpreter shows which functions
+//! ran in each call, but at another time. The sample itself ties them: a call keeps the address of its next instruction in a register or on its
+//! part of the stack, and that address is in the code of the function that it runs.
 //!
 //! ```text
 //! native, leaf first        kept for its caller        readings, nearest first        shown
@@ -13,8 +12,8 @@
 //! Py_RunMain                                                                          Py_RunMain
 //! ```
 //!
-//! So a reading is taken that fits, and of those the nearest in time; without any such word, the nearest one if it is near. What is known of no
-//! reading is said to be not known.
+//! So the nearest reading that fits is chosen; without any such word, the nearest one if it is near. Functions that no reading shows are marked as
+//! unknown.
 
 use std::ops::Range;
 
@@ -22,23 +21,23 @@ use longpole_symbols::unwind::Frame;
 
 use super::history::{PlaceId, Places, Reading, Readings, SeenStack};
 
-/// How far from a sample a reading may be that fits what the sample shows. Callers change more slowly than what they call.
+/// How far from a sample a reading may be that fits the sample. Callers change more slowly than their callees.
 const FITTING_NANOS_MAX: u64 = 1_000_000_000;
 
-/// The same where what the sample shows may be older than the sample.
+/// The same if the words of the sample may be older than the sample.
 const UNSURE_NANOS_MAX: u64 = 300_000_000;
 
-/// How far a reading may be where the sample shows nothing: what lies between two readings on a machine that has no CPU to spare.
+/// How far a reading may be if the sample has no such word: the distance of two readings on a busy machine.
 const NEAR_NANOS_MAX: u64 = 50_000_000;
 
-/// Most readings that are tried for one sample.
+/// Most readings to try for a sample.
 const READINGS_TRIED_MAX: usize = 64;
 
-/// Most functions that the words of one call may name: the right one, and those that left something behind.
+/// Most functions that the words of one call may name: the right one, and earlier ones that left words behind.
 const CANDIDATES_MAX: usize = 4;
 
-/// Words below the return address of a function that saved the registers of its caller there: as many as it must leave as it
-/// found them, on x86-64 the frame pointer and five others.
+/// Words below the return address in which a function saves the registers of its caller: as many as are callee-saved, on x86-64 the frame pointer
+/// and five others.
 const SAVED_WORDS: u64 = 6;
 
 /// The native side of a sample.
@@ -49,7 +48,7 @@ pub(crate) struct NativeStack<'a> {
     /// The copied bytes of the stack, and where they begin.
     pub(crate) stack: &'a [u8],
     pub(crate) sp: u64,
-    /// Registers that a function leaves as it found them.
+    /// The callee-saved registers.
     pub(crate) kept: &'a [u64],
     /// Whether the root was reached.
     pub(crate) is_whole: bool,
@@ -63,20 +62,20 @@ impl NativeStack<'_> {
     }
 }
 
-/// One call of the evaluating function, and what of the interpreter belongs to it.
+/// One call of the evaluating function, and its frames in the interpreter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Call {
     /// Place of its frame in the native stack.
     pub(super) frame: usize,
-    /// The functions that it may be running, the likeliest first, each with the instruction after the one it is at.
+    /// The functions that it may be running, likeliest first, each with the instruction after the current one.
     pub(super) candidates: Vec<(PlaceId, i64)>,
-    /// Whether the first of them is sure: kept for the call by those it called. Else they lay about in its part of the stack.
+    /// Whether the first of them is sure, because a callee kept the word for the call. Else the words were somewhere in its part of the stack.
     pub(super) is_sure: bool,
     /// Its frames in the reading that was chosen, innermost first.
     pub(super) ran: Option<Range<usize>>,
 }
 
-/// What was found for a sample.
+/// The result for a sample.
 #[derive(Debug, Default)]
 pub(super) struct Merged<'a> {
     /// Innermost first.
@@ -85,7 +84,7 @@ pub(super) struct Merged<'a> {
     pub(super) reading: Option<&'a SeenStack>,
     /// The instruction that its leaf was at.
     pub(super) leaf_instruction: Option<i64>,
-    /// Frames of it whose calls lie beyond the end of a native stack that was cut.
+    /// Its frames whose calls are beyond the end of a native stack that was cut off.
     pub(super) beyond: Range<usize>,
 }
 
@@ -99,7 +98,7 @@ pub(super) fn calls(native: &NativeStack<'_>, places: &Places, is_eval: impl Fn(
             calls.push(Call { frame: place, candidates, is_sure, ran: None });
         }
     }
-    // A call that has just begun, or is about to end, has its caller's registers: what they show is of the caller's call.
+    // A call that has just begun, or is about to end, has the registers of its caller: they belong to the caller's call.
     if let [innermost, caller, ..] = &mut calls[..]
         && innermost.candidates.first().is_some_and(|first| caller.candidates.first() == Some(first))
     {
@@ -110,9 +109,8 @@ pub(super) fn calls(native: &NativeStack<'_>, places: &Places, is_eval: impl Fn(
 
 /// The functions that a call may be running, likeliest first.
 ///
-/// What a function must leave as it found it stands where the first that wanted to use it saved it: so first those that were
-/// called from here are asked, from the nearest on, then the registers. Only then come words of the call's own part of the stack,
-/// which may be older; the answer says whether it came to that.
+/// A callee-saved register is where the first callee that used it saved it: so the frames of callees come first, from the nearest on, then the
+/// registers. Only then come words of the call's own part of the stack, which may be older; the result shows whether it came to that.
 fn candidates(native: &NativeStack<'_>, places: &Places, call: usize, inner: Option<usize>) -> (Vec<(PlaceId, i64)>, bool) {
     let mut found = Found { places, candidates: Vec::new() };
     for place in (inner.unwrap_or(0)..call).rev() {
@@ -130,7 +128,7 @@ fn candidates(native: &NativeStack<'_>, places: &Places, call: usize, inner: Opt
     (found.candidates, is_sure)
 }
 
-/// Words that lie in the code of some function, one for each.
+/// Words that are in the code of some function, one for each function.
 struct Found<'a> {
     places: &'a Places,
     candidates: Vec<(PlaceId, i64)>,
@@ -147,7 +145,7 @@ impl Found<'_> {
     }
 }
 
-/// Bytes of the evaluating function's own part of the stack that are looked through: it has about 400.
+/// Most bytes of the evaluating function's own part of the stack to search: it has about 400.
 const OWN_BYTES_MAX: u64 = 4096;
 
 /// Where the native frame at this place may have saved registers of its caller.
@@ -159,7 +157,7 @@ fn saved_words(native: &NativeStack<'_>, place: usize) -> impl Iterator<Item = u
     (2..2 + SAVED_WORDS).filter_map(move |i| end.checked_sub(i * 8)).filter(move |address| *address >= start)
 }
 
-/// On other machines they lie at the low end of the frame, at no place that is the same for all.
+/// On other machines they are at the low end of the frame, at varying offsets.
 #[cfg(not(target_arch = "x86_64"))]
 fn saved_words(native: &NativeStack<'_>, place: usize) -> impl Iterator<Item = u64> {
     let end = native.frames.get(place + 1).map_or(0, |caller| caller.sp);
@@ -167,8 +165,8 @@ fn saved_words(native: &NativeStack<'_>, place: usize) -> impl Iterator<Item = u
     (0..2 * SAVED_WORDS).map(move |i| start.saturating_add(i * 8)).filter(move |address| *address < end)
 }
 
-/// Chooses the reading that fits a sample: one for which the likeliest functions fit, before one for which others do, before one
-/// that is only near where the words are not sure.
+/// Chooses the reading that fits a sample: one that the likeliest functions fit, before one that others fit, before one that is only near if the
+/// words are not sure.
 pub(super) fn merge<'a>(native: &NativeStack<'_>, places: &Places, mut calls: Vec<Call>, readings: &'a Readings, time: u64) -> Merged<'a> {
     let mut best: Option<Fit<'a>> = None;
     let doubts = calls.iter().map(|call| call.candidates.len()).max().unwrap_or(0).max(1);
@@ -181,7 +179,7 @@ pub(super) fn merge<'a>(native: &NativeStack<'_>, places: &Places, mut calls: Ve
             }
             let ran = fit(native.is_whole, places, &calls, &reading.stack, distance, trust);
             let fitting = ran.iter().flatten().count();
-            // Of a native stack that was cut before any call, the nearest reading tells what lies beyond.
+            // If a native stack was cut off before any call, the nearest reading shows the rest.
             let is_of_use = fitting > 0 || (calls.is_empty() && distance <= NEAR_NANOS_MAX);
             if is_of_use && best.as_ref().is_none_or(|best| fitting > best.fitting) {
                 best = Some(Fit { fitting, reading, ran });
@@ -206,9 +204,9 @@ pub(super) fn merge<'a>(native: &NativeStack<'_>, places: &Places, mut calls: Ve
 /// Which words count.
 #[derive(Debug, Clone, Copy)]
 struct Trust {
-    /// So many of the likeliest functions of a call.
+    /// How many of the likeliest functions of a call.
     candidates: usize,
-    /// Whether those that are not sure do.
+    /// Whether unsure ones count.
     unsure: bool,
 }
 
@@ -224,7 +222,7 @@ struct Fit<'a> {
 /// For each call of a sample, innermost first, the frames of a reading that ran in it.
 fn fit(is_whole: bool, places: &Places, calls: &[Call], stack: &SeenStack, distance: u64, trust: Trust) -> Vec<Option<Range<usize>>> {
     let count = calls.len();
-    // Where both go back to the root, calls are counted from there; where the native stack was cut, from the leaf.
+    // If both reach the root, calls count from there; if the native stack was cut off, from the leaf.
     let number = |place: usize| if is_whole { (place + stack.calls.len()).checked_sub(count) } else { Some(place) };
     let has_words = |call: &Call| !call.candidates.is_empty() && (call.is_sure || trust.unsure);
     let by_words = |(place, call): (usize, &Call)| {
@@ -239,7 +237,7 @@ fn fit(is_whole: bool, places: &Places, calls: &[Call], stack: &SeenStack, dista
         Some(ran.start + inner..ran.end)
     };
     let mut ran: Vec<Option<Range<usize>>> = calls.iter().enumerate().map(by_words).collect();
-    // A call without a word is as the reading has it, if that is near, or fits another call of the same stack.
+    // A call without a word is as in the reading, if that is near or fits another call of the same stack.
     if distance <= NEAR_NANOS_MAX || ran.iter().any(Option::is_some) {
         for (place, call) in calls.iter().enumerate().filter(|(_, call)| !has_words(call)) {
             debug_assert!(ran[place].is_none() && call.ran.is_none());

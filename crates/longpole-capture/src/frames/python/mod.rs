@@ -1,12 +1,12 @@
-//! Python: which functions an unmodified CPython runs, in the stacks of its samples.
+//! Adds the Python functions that an unmodified CPython runs to the stacks of its samples.
 //!
 //! ```text
 //! mappings, forks ──► Pythons ──order──► reader thread ── process_vm_readv ──► interpreters
 //! samples ──► mix ◄── readings by thread and time ◄──┘
 //! ```
 //!
-//! Nothing is asked of the interpreter, and it is never stopped. The thread that reads exists only once a process has mapped an
-//! interpreter, and takes no more than a sixteenth of a CPU.
+//! The interpreter needs no option and is never stopped. The reader thread exists only once a process has mapped an interpreter, and takes at
+//! most a sixteenth of a CPU.
 
 mod history;
 mod merge;
@@ -32,22 +32,22 @@ use crate::number_map::NumberMap;
 use crate::perf::record::{Body, MapRecord, Record};
 use crate::worker::Worker;
 
-/// How long readings are kept behind what has been dealt with.
+/// For how long to keep readings of a time that has been processed.
 const READINGS_KEPT_NANOS: u64 = 2_000_000_000;
 
-/// Most names that are found by their code and line without another look at the text.
+/// Most names to remember by code and line.
 const NAMES_AT_HAND_MAX: usize = 1 << 16;
 
-/// When a stack was as it is shown.
+/// The time for which a stack holds.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum When {
     /// At one moment, while the thread ran.
     At(u64),
-    /// All the time of a wait, in which it was looked at once.
+    /// The time of a wait, with a probe at `at`.
     Asleep { since: u64, end: u64, at: u64 },
 }
 
-/// Where the interpreter of a process lies.
+/// The interpreter of a process.
 #[derive(Debug, Clone, Copy)]
 struct Home {
     since: u64,
@@ -59,17 +59,17 @@ struct Home {
 pub(crate) struct Pythons {
     shared: Arc<Shared>,
     thread: Option<Worker<u64>>,
-    /// Whether it was left behind.
+    /// Whether it was abandoned.
     is_hung: bool,
-    /// Processes that have one, as far as is known by now.
+    /// Processes with an interpreter, among the records that have arrived.
     homes: NumberMap<u32, Home>,
-    /// When a process executed a program last.
+    /// The last exec of each process.
     execs: NumberMap<u32, u64>,
-    /// By mapping, where the evaluating function lies.
+    /// The evaluating function, by mapping.
     eval: NumberMap<u32, Vec<Range<u64>>>,
     /// Names by interpreter, code and line.
     names: HashMap<(u32, CodeId, u32), FrameLocation>,
-    /// Samples of interpreted code whose functions are not known, by the reason.
+    /// Samples of interpreted code with unknown functions, by reason.
     not_seen: HashMap<Missed, u64>,
 }
 
@@ -93,7 +93,7 @@ impl Pythons {
         }
     }
 
-    /// A record of the tracker has arrived, maybe not in the order of time.
+    /// A record of the tracker has arrived, possibly out of order.
     pub(crate) fn arrived(&mut self, record: &Record<'_>) {
         match record.body {
             Body::Comm { exec: true, .. } => {
@@ -106,7 +106,7 @@ impl Pythons {
                 }
             }
             Body::Fork { pid, parent_pid, .. } if pid != parent_pid => {
-                // A copy of its parent's memory, interpreter and all.
+                // It has a copy of its parent's memory, with the interpreter.
                 if let Some(home) = self.homes.get(&parent_pid).copied() {
                     self.order(pid, Home { since: record.time, ..home });
                 }
@@ -119,7 +119,7 @@ impl Pythons {
         }
     }
 
-    /// What lies in a mapping was read.
+    /// The code of a mapping was read.
     pub(crate) fn mapped(&mut self, pid: u32, time: u64, map: &MapRecord<'_>, code: &Code) {
         let Code::Mapped { mapping, binary: Some(binary) } = code else { return };
         let Some(symbols) = binary.python() else { return };
@@ -129,7 +129,7 @@ impl Pythons {
             return;
         }
         let Some(runtime) = binary.address_in_process(symbols.runtime, map.start, map.file_offset) else { return };
-        // A version that is told by nothing is known to nobody.
+        // Version 0.0 stands for an unknown one.
         let version = symbols.version.or_else(|| Version::from_path(map.path)).unwrap_or(Version { major: 0, minor: 0 });
         self.order(pid, Home { since: time, runtime: runtime.0, version });
     }
@@ -138,20 +138,20 @@ impl Pythons {
         self.homes.insert(pid, home);
         if self.thread.is_none() {
             let shared = Arc::clone(&self.shared);
-            // Where no thread can be had, samples say that nothing was read.
+            // Without a thread, samples show that nothing was read.
             self.thread = Worker::spawn("longpole-python", Arc::default(), move || reader::run(&shared)).ok();
         }
         self.shared.order(Order { pid, since: home.since, runtime: home.runtime, version: home.version });
     }
 
-    /// A thread has been found asleep: what its interpreter shows now is what it waits in.
+    /// A thread was found blocked: its interpreter shows now what it waits in.
     pub(crate) fn look_soon(&self) {
         if self.thread.is_some() {
             self.shared.look_soon();
         }
     }
 
-    /// Puts the functions that the interpreter ran into a native stack; `false` where the process has no interpreter.
+    /// Merges the functions that the interpreter ran into a native stack; `false` if the process has no interpreter.
     ///
     /// `locations` is emptied and filled, leaf first. Each native frame becomes what `native_location` says.
     pub(crate) fn merge(
@@ -176,7 +176,7 @@ impl Pythons {
         }
         let no_readings = Default::default();
         let readings = seen.threads.get(&tid);
-        // What was read of a thread that sleeps is what it is at; of one that runs, words of its stack know its instruction better.
+        // A reading of a sleeping thread holds. For a running one the words of its stack show its instruction better.
         let standing = match when {
             When::At(_) => None,
             When::Asleep { since, end, .. } => readings.and_then(|readings| readings.within(since, end)),
@@ -198,7 +198,7 @@ impl Pythons {
                 (Some(ran), _) => {
                     let words = if standing.is_some() { &[][..] } else { &call.candidates };
                     self.push_frames(seen, &merged, ran.clone(), words, stacks, locations);
-                    // A call from anonymous memory is a trampoline that CPython made for perf; the function has its name already.
+                    // A call from anonymous memory is a trampoline that CPython made for perf; the function is there already.
                     if native.frames.get(next).is_some_and(|caller| caller.place == Place::Anonymous) {
                         next += 1;
                     }
@@ -227,7 +227,7 @@ impl Pythons {
         true
     }
 
-    /// A sample whose functions are not all known.
+    /// Counts a sample with unknown functions.
     fn miss(&mut self, seen: &Seen, missed: MissingFunctions) {
         let missed = match (&seen.trouble, missed) {
             (Some(trouble), MissingFunctions::Unreadable) => Missed::Trouble(trouble.clone()),
@@ -236,7 +236,7 @@ impl Pythons {
         *self.not_seen.entry(missed).or_insert(0) += 1;
     }
 
-    /// The frames of a reading that ran in one call, the innermost where the sample says it was.
+    /// Adds the frames of a reading that ran in one call, with the innermost at the instruction of the sample.
     fn push_frames(
         &mut self,
         seen: &Seen,
@@ -279,7 +279,7 @@ impl Pythons {
         location
     }
 
-    /// Everything before this time has been dealt with.
+    /// All records before this time have been processed.
     pub(crate) fn forget(&mut self, horizon: u64) {
         if self.thread.is_some() {
             let mut state = self.shared.lock();
@@ -289,12 +289,12 @@ impl Pythons {
         }
     }
 
-    /// What interpreters call threads, since this was asked last: process, thread, number.
+    /// Thread idents of interpreters, not yet reported: process, thread, ident.
     pub(crate) fn idents(&mut self) -> Vec<(u32, u32, u64)> {
         std::mem::take(&mut self.shared.lock().idents)
     }
 
-    /// What is missing since this was asked last.
+    /// What is missing and not yet reported.
     pub(crate) fn losses(&mut self) -> Vec<Loss> {
         let mut losses = Vec::new();
         for (missed, count) in self.not_seen.drain() {
@@ -321,7 +321,7 @@ impl Pythons {
         losses
     }
 
-    /// Ends the reading. Returns the CPU time it took.
+    /// Ends the reader. Returns its CPU time, in nanoseconds.
     pub(crate) fn finish(&mut self) -> u64 {
         self.shared.end();
         match self.thread.take().map(Worker::wait) {
@@ -341,12 +341,12 @@ impl Drop for Pythons {
     }
 }
 
-/// The function that a call was running, and the instruction, if the sample says so by itself.
+/// The function that a call was running, and the instruction, if the sample alone shows them.
 fn exact(seen: &Seen, call: &Call) -> Option<(CodeId, i64)> {
     let (place, next) = call.candidates.first().filter(|_| call.is_sure)?;
     match seen.places.codes(*place) {
         [code] => Some((*code, before(*next))),
-        // Where several functions share their instructions, no word tells which of them it was.
+        // If several functions share their instructions, no word shows which one it was.
         _ => None,
     }
 }

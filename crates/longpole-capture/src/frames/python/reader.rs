@@ -1,4 +1,4 @@
-//! The thread that reads interpreters, again and again, within its budget.
+//! The thread that reads interpreters periodically, within its budget.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -16,36 +16,36 @@ use crate::sys::thread::{block_signals_of_this_thread, prefer_this_thread};
 /// Which part of a CPU reading may take.
 const READING_PART: i64 = 16;
 
-/// What it may take beyond that at once: a program that starts has hundreds of functions that were never read.
+/// CPU time that it may take in a burst: a program that starts has hundreds of functions to read.
 const READING_NANOS_AT_ONCE: i64 = 40_000_000;
 
-/// How long after a look the next one comes, while something changes: what ran in between is known from samples.
+/// Time between two readings, while something changes: samples show what ran in between.
 const PERIOD_NANOS: u64 = 2_000_000;
 
-/// The longest that a look is put off because the last ones found nothing new.
+/// Longest time between two readings, if the last ones found no change.
 const PERIOD_NANOS_MAX: u64 = 50_000_000;
 
-/// Looks without a change after which the next one is put off.
+/// Readings without a change after which the next one is put off.
 const STILL_LOOKS: u32 = 8;
 
-/// Threads of an interpreter that are remembered: 2 MB.
+/// Most threads of an interpreter to remember: 2 MB.
 const IDENTS_MAX: usize = 1 << 16;
 
-/// How long a process may refuse to be read before it is given up: while it executes a program it always does.
+/// How often reading a process may fail before it is given up: during an exec it always fails.
 const REFUSALS_MAX: u32 = 50;
 
 /// An interpreter to be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Order {
     pub(super) pid: u32,
-    /// When it came: of the exec's mapping, or of the fork.
+    /// When it came: the mapping after an exec, or the fork.
     pub(super) since: u64,
-    /// Where its `_PyRuntime` lies.
+    /// Address of its `_PyRuntime`.
     pub(super) runtime: u64,
     pub(super) version: Version,
 }
 
-/// What both sides hold.
+/// The state that both threads share.
 #[derive(Debug, Default)]
 pub(super) struct Shared {
     state: Mutex<State>,
@@ -56,16 +56,16 @@ pub(super) struct Shared {
 pub(super) struct State {
     pub(super) history: History,
     orders: Vec<Order>,
-    /// Interpreters that are read.
+    /// Interpreters being read.
     pub(super) read: Vec<(u32, u64)>,
-    /// What interpreters call threads, since it was last asked: process, thread, name.
+    /// Thread idents of interpreters, not yet reported: process, thread, ident.
     pub(super) idents: Vec<(u32, u32, u64)>,
-    /// Functions of which lines are left out, since that was last asked.
+    /// Functions without lines, not yet reported.
     pub(super) lineless: u64,
-    /// Threads whose frames did not hold together, and looks.
+    /// Threads whose frames changed during a reading, and all readings.
     pub(super) torn: u64,
     pub(super) looks: u64,
-    /// A look is worth more now than later.
+    /// A reading is worth more now than later.
     is_urgent: bool,
     is_over: bool,
 }
@@ -75,7 +75,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Asks for an interpreter to be read. One of the same process that is read already is read no more.
+    /// Orders an interpreter to be read. It replaces an earlier one of the same process.
     pub(super) fn order(&self, order: Order) {
         let mut state = self.lock();
         state.orders.push(order);
@@ -84,7 +84,7 @@ impl Shared {
         self.changed.notify_all();
     }
 
-    /// Asks for a look without waiting for its time.
+    /// Orders a reading at once.
     pub(super) fn look_soon(&self) {
         self.lock().is_urgent = true;
         self.changed.notify_all();
@@ -103,15 +103,15 @@ struct Watched {
     memory: ProcessMemory,
     interpreter: Option<Interpreter>,
     codes: Codes,
-    /// How many of the codes the other side has.
+    /// How many of the codes the other thread has.
     published: usize,
     threads: Threads,
-    /// Threads whose names were told.
+    /// Threads whose idents were reported.
     told: HashSet<(u32, u64)>,
     refusals: u32,
 }
 
-/// Reads until it is told to end. Returns the CPU time it took.
+/// Reads until the end. Returns its CPU time, in nanoseconds.
 pub(super) fn run(shared: &Arc<Shared>) -> u64 {
     block_signals_of_this_thread();
     prefer_this_thread();
@@ -149,7 +149,7 @@ pub(super) fn run(shared: &Arc<Shared>) -> u64 {
     thread_cpu_nanos()
 }
 
-/// Waits for the next look, or for orders; `None` when it is over. What is urgent comes at once where it may.
+/// Waits for the next reading, or for orders; `None` at the end. An urgent reading comes at once if it may.
 fn wait(shared: &Shared, patience: Option<Duration>, may_hurry: bool) -> Option<Vec<Order>> {
     let state = shared.lock();
     let idle = |state: &mut State| state.orders.is_empty() && !state.is_over && !(state.is_urgent && may_hurry);
@@ -186,10 +186,10 @@ impl Watched {
         }
     }
 
-    /// Takes one look; whether something changed. An error ends the reading of this interpreter.
+    /// Reads once; whether something changed. An error ends the readings of this interpreter.
     fn look(&mut self, shared: &Shared, reads: &mut Vec<ThreadRead>) -> Result<bool, Trouble> {
         match self.try_look(shared, reads) {
-            // Its memory is taken down and built up while it executes a program, and what is torn may be whole the next time.
+            // An exec replaces its memory, and torn frames may be whole the next time.
             Err(Trouble::Closed | Trouble::Torn) if self.refusals < REFUSALS_MAX => {
                 self.refusals += 1;
                 Ok(true)
@@ -235,7 +235,7 @@ impl Watched {
         state.torn += torn;
         state.idents.append(&mut idents);
         if self.told.len() > IDENTS_MAX {
-            // Those that live are told again.
+            // Threads that live are reported again.
             self.told.clear();
         }
         let State { history, lineless, .. } = &mut *state;

@@ -1,9 +1,8 @@
-//! Which thread of the kernel a thread of an interpreter is.
+//! Finds the kernel's thread of an interpreter's thread.
 //!
-//! From 3.11 on CPython knows the kernel's id, as it is inside the process's own pid namespace. Before, it knows `pthread_self()`
-//! only: the address of the C library's record of the thread, which holds that id somewhere. Where, is found by looking for the id
-//! of the main thread in the record of the main thread. The same is done where the id that CPython
-//! knows is that of the process before a fork, which some versions keep for a while or for good.
+//! From 3.11 on CPython has the kernel's thread id, in the process's own pid namespace. Earlier versions have `pthread_self()` only: the address of the
+//! C library's record of the thread, which holds that id at some offset. A search for the id of the main thread in its record yields the offset.
+//! The same happens if CPython has the id from before a fork, which some versions keep.
 
 use std::collections::HashMap;
 use std::fs;
@@ -12,10 +11,10 @@ use longpole_symbols::python::{Memory, Part, ThreadRead};
 
 use crate::procfs::namespace::inner_id;
 
-/// Bytes of a thread's record that are looked through: glibc has the id at byte 720, musl at 48.
+/// Bytes of a thread's record to search: glibc has the id at byte 720, musl at 48.
 const RECORD_BYTES: usize = 1024;
 
-/// How many looks a thread that is not found is left alone: `/proc` takes longer to read than all the rest.
+/// How many readings to skip a thread that was not found: reading `/proc` takes longer than all the rest.
 const PATIENCE: u32 = 16;
 
 /// The threads of one process.
@@ -23,16 +22,16 @@ const PATIENCE: u32 = 16;
 pub(super) struct Threads {
     /// By `pthread_self()` and the id inside.
     known: HashMap<(u64, u64), u32>,
-    /// Where the id stands in the record of a thread.
+    /// Offset of the id in the record of a thread.
     id_at: Option<usize>,
-    /// Ids inside, to those out here.
+    /// Ids in the inner namespace, to ours.
     tasks: HashMap<u32, u32>,
-    /// Threads that were not found, and for how many looks more they are not looked for.
+    /// Threads that were not found, and how many more readings skip them.
     unknown: HashMap<(u64, u64), u32>,
 }
 
 impl Threads {
-    /// The id of a thread, as the kernel tells it to us.
+    /// The id of a thread in our pid namespace.
     pub(super) fn id(&mut self, memory: &dyn Memory, pid: u32, thread: &ThreadRead) -> Option<u32> {
         let key = (thread.pthread, thread.native.unwrap_or(0));
         if let Some(id) = self.known.get(&key) {
@@ -42,7 +41,7 @@ impl Threads {
             *patience -= 1;
             return None;
         }
-        // A thread is found once, so what is known of the others is read anew.
+        // Each thread is searched once, so the others are read again.
         self.tasks = tasks(pid).unwrap_or_default();
         let native = thread.native.and_then(|native| u32::try_from(native).ok());
         let inside = native.filter(|native| self.tasks.contains_key(native)).or_else(|| self.id_of_record(memory, pid, thread.pthread));
@@ -59,7 +58,7 @@ impl Threads {
         id
     }
 
-    /// The process has other threads than before: an id that was known may be another's.
+    /// Drops threads that have ended: their ids may belong to others now.
     pub(super) fn forget_all_but(&mut self, living: &[ThreadRead]) {
         let lives = |key: &(u64, u64)| living.iter().any(|thread| (thread.pthread, thread.native.unwrap_or(0)) == *key);
         if self.known.len() + self.unknown.len() > living.len() {
@@ -85,7 +84,7 @@ impl Threads {
     }
 }
 
-/// Threads of a process: their ids inside its pid namespace, to those in ours.
+/// Threads of a process: their ids in its pid namespace, to those in ours.
 fn tasks(pid: u32) -> Option<HashMap<u32, u32>> {
     let is_nested = inner_id(&fs::read_to_string(format!("/proc/{pid}/status")).ok()?).is_some_and(|inner| inner != pid);
     let mut tasks = HashMap::new();
