@@ -11,6 +11,9 @@
 //! ```
 
 use std::cmp::Reverse;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::io;
 
 /// Most bytes of a name: the kernel's own limit is 512.
 const NAME_BYTES_MAX: usize = 1024;
@@ -37,17 +40,29 @@ struct Function {
     name: (u32, u16),
 }
 
+impl Function {
+    fn from_bytes(entry: &[u8; ENTRY_BYTES]) -> Option<Function> {
+        let (start, rest) = entry.split_first_chunk::<8>()?;
+        let (at, rest) = rest.split_first_chunk::<4>()?;
+        let (length, _) = rest.split_first_chunk::<2>()?;
+        Some(Function { start: u64::from_le_bytes(*start), name: (u32::from_le_bytes(*at), u16::from_le_bytes(*length)) })
+    }
+}
+
 /// What [`KernelSymbols::to_bytes`] begins with; the last byte is the version.
 const MAGIC: [u8; 8] = *b"LPKERNL\x01";
 
 /// Bytes of a function in what [`KernelSymbols::to_bytes`] makes.
 const ENTRY_BYTES: usize = 16;
 
+/// Bytes before the functions: magic and count.
+const HEAD_BYTES: usize = 16;
+
 /// Modules, as the kernel calls them, whose functions come and go while it runs.
 const PASSING: [&str; 3] = [" [bpf]", " [__builtin__ftrace]", " [__builtin__kprobes]"];
 
 impl KernelSymbols {
-    /// All that stay as long as the kernel runs, to be read again by [`from_bytes`](Self::from_bytes) of the same longpole.
+    /// All that stay as long as the kernel runs, for [`KernelSymbolsCopy`] of the same longpole.
     ///
     /// Little-endian: magic; how many functions (u64); of each its start (u64), where its name starts (u32) and how long it is (u16),
     /// two zeroes; the names.
@@ -67,26 +82,6 @@ impl KernelSymbols {
             count += 1;
         }
         [&MAGIC[..], &count.to_le_bytes(), &entries, names.as_bytes()].concat()
-    }
-
-    /// Reads what [`to_bytes`](Self::to_bytes) made; `None` where it is something else, or damaged.
-    pub fn from_bytes(bytes: &[u8]) -> Option<KernelSymbols> {
-        let (count, rest) = bytes.strip_prefix(&MAGIC)?.split_first_chunk::<8>()?;
-        let count = usize::try_from(u64::from_le_bytes(*count)).ok().filter(|count| *count <= FUNCTIONS_MAX)?;
-        let (entries, names) = rest.split_at_checked(count.checked_mul(ENTRY_BYTES)?)?;
-        let names = String::from_utf8(names.to_vec()).ok()?;
-        let mut functions: Vec<Function> = Vec::with_capacity(count);
-        for entry in entries.as_chunks::<ENTRY_BYTES>().0 {
-            let (start, rest) = entry.split_first_chunk::<8>()?;
-            let (at, rest) = rest.split_first_chunk::<4>()?;
-            let (length, _) = rest.split_first_chunk::<2>()?;
-            let function = Function { start: u64::from_le_bytes(*start), name: (u32::from_le_bytes(*at), u16::from_le_bytes(*length)) };
-            if functions.last().is_some_and(|last| last.start >= function.start) {
-                return None;
-            }
-            functions.push(function);
-        }
-        Some(KernelSymbols { functions, names })
     }
 
     fn text(&self, function: Function) -> Option<&str> {
@@ -119,6 +114,90 @@ impl KernelSymbols {
         let after = self.functions.partition_point(|function| function.start <= address);
         let function = *self.functions.get(after.checked_sub(1)?)?;
         self.text(function).filter(|_| address - function.start < FUNCTION_BYTES_MAX)
+    }
+}
+
+/// Bytes of the copy that a lookup reads at a time.
+const PAGE_BYTES: u64 = 4096;
+
+/// A copy that [`KernelSymbols::to_bytes`] made, searched where it is: a lookup reads some ten pages of two megabytes, most of which the next
+/// lookup needs as well.
+pub struct KernelSymbolsCopy<R> {
+    /// Reads bytes from an offset on, and returns how many.
+    read_at: R,
+    functions: u64,
+    pages: HashMap<u64, Vec<u8>>,
+}
+
+impl<R: FnMut(u64, &mut [u8]) -> io::Result<usize>> KernelSymbolsCopy<R> {
+    /// Opens a copy of `bytes` bytes; `None` if it is something else, or cut off.
+    pub fn open(read_at: R, bytes: u64) -> Option<KernelSymbolsCopy<R>> {
+        let mut copy = KernelSymbolsCopy { read_at, functions: 0, pages: HashMap::new() };
+        let head = copy.bytes(0, HEAD_BYTES)?;
+        let (count, _) = head.strip_prefix(&MAGIC)?.split_first_chunk::<8>()?;
+        copy.functions = Some(u64::from_le_bytes(*count)).filter(|count| *count <= FUNCTIONS_MAX as u64)?;
+        let (last, length) = copy.functions.checked_sub(1).and_then(|last| copy.entry(last)).map_or((0, 0), |last| last.name);
+        let end = copy.names_at() + u64::from(last) + u64::from(length);
+        (end == bytes).then_some(copy)
+    }
+
+    /// The function at an address, with its module in brackets.
+    pub fn name(&mut self, address: u64) -> Option<String> {
+        // The first function behind the address.
+        let (mut low, mut high) = (0, self.functions);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if self.entry(middle)?.start <= address { low = middle + 1 } else { high = middle }
+        }
+        let function = self.entry(low.checked_sub(1)?)?;
+        let (at, length) = function.name;
+        let name = self.bytes(self.names_at() + u64::from(at), length.into())?;
+        // A damaged copy may be in any order.
+        let is_inside = address.checked_sub(function.start).is_some_and(|inside| inside < FUNCTION_BYTES_MAX);
+        String::from_utf8(name).ok().filter(|_| is_inside)
+    }
+
+    fn names_at(&self) -> u64 {
+        HEAD_BYTES as u64 + self.functions * ENTRY_BYTES as u64
+    }
+
+    fn entry(&mut self, number: u64) -> Option<Function> {
+        let bytes = self.bytes(HEAD_BYTES as u64 + number * ENTRY_BYTES as u64, ENTRY_BYTES)?;
+        Function::from_bytes(bytes.first_chunk()?)
+    }
+
+    fn bytes(&mut self, offset: u64, count: usize) -> Option<Vec<u8>> {
+        let end = offset + count as u64;
+        let mut out = Vec::with_capacity(count);
+        while offset + (out.len() as u64) < end {
+            let at = offset + out.len() as u64;
+            let page = self.page(at / PAGE_BYTES)?;
+            let from = (at % PAGE_BYTES) as usize;
+            let rest = page.get(from..).filter(|rest| !rest.is_empty())?;
+            out.extend(&rest[..rest.len().min((end - at) as usize)]);
+        }
+        Some(out)
+    }
+
+    /// Reads a page, which is shorter at the end.
+    fn page(&mut self, number: u64) -> Option<&[u8]> {
+        match self.pages.entry(number) {
+            Entry::Occupied(page) => Some(page.into_mut()),
+            Entry::Vacant(place) => {
+                let mut page = vec![0; PAGE_BYTES as usize];
+                let mut filled = 0;
+                while let Some(rest) = page.get_mut(filled..).filter(|rest| !rest.is_empty()) {
+                    match (self.read_at)(number * PAGE_BYTES + filled as u64, rest) {
+                        Ok(0) => break,
+                        Ok(count) => filled += count,
+                        Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                        Err(_) => return None,
+                    }
+                }
+                page.truncate(filled);
+                Some(place.insert(page))
+            }
+        }
     }
 }
 
@@ -176,23 +255,56 @@ ffffffffc0000010 t hook\t[nf_tables]
     }
 
     #[test]
-    fn what_stays_is_kept_as_bytes_and_nothing_else_is_taken_for_it() {
+    fn a_copy_lacks_only_functions_that_come_and_go() {
         let text = [LIST, b"ffffffffc0000100 t bpf_prog_1\t[bpf]\n"].concat();
         let symbols = KernelSymbols::parse(&text);
         assert_eq!(symbols.name(0xffff_ffff_c000_0108), Some("bpf_prog_1 [bpf]"));
         let bytes = symbols.to_bytes();
-        assert_eq!(KernelSymbols::from_bytes(&bytes), Some(KernelSymbols::parse(LIST)));
-        for length in 0..bytes.len() - 60 {
-            assert_eq!(KernelSymbols::from_bytes(&bytes[..length]), None, "{length}");
+        assert_eq!(bytes, KernelSymbols::parse(LIST).to_bytes());
+        let mut copy = copy_of(&bytes).unwrap();
+        assert_eq!(copy.name(0xffff_ffff_8100_00ff).as_deref(), Some("do_read"));
+        assert_eq!(copy.name(0xffff_ffff_c000_0108).as_deref(), Some("hook [nf_tables]"));
+    }
+
+    type ReadAt<'a> = Box<dyn FnMut(u64, &mut [u8]) -> io::Result<usize> + 'a>;
+
+    fn copy_of(bytes: &[u8]) -> Option<KernelSymbolsCopy<ReadAt<'_>>> {
+        let read_at = move |offset: u64, into: &mut [u8]| {
+            let rest = bytes.get(usize::try_from(offset).unwrap()..).unwrap_or_default();
+            let count = rest.len().min(into.len());
+            into[..count].copy_from_slice(&rest[..count]);
+            Ok(count)
+        };
+        KernelSymbolsCopy::open(Box::new(read_at), bytes.len() as u64)
+    }
+
+    #[test]
+    fn a_copy_yields_the_names_of_its_list_from_few_pages() {
+        let line = |number: u64| format!("{:016x} t function_{number}\n", 0xffff_ffff_8100_0000 + number * 64);
+        let list: String = (0..50_000).map(line).collect();
+        let symbols = KernelSymbols::parse(list.as_bytes());
+        let bytes = symbols.to_bytes();
+        let mut copy = copy_of(&bytes).unwrap();
+        for address in [0, 0xffff_ffff_8100_0000, 0xffff_ffff_8100_0077, 0xffff_ffff_8130_0001, 0xffff_ffff_8130_d3ff, u64::MAX] {
+            assert_eq!(copy.name(address).as_deref(), symbols.name(address), "{address:x}");
         }
-        // Whatever a byte becomes, no name is looked for outside.
+        assert!(copy.pages.len() < 40, "{} pages of {}", copy.pages.len(), bytes.len() as u64 / PAGE_BYTES);
+    }
+
+    #[test]
+    fn a_damaged_copy_is_refused_or_yields_other_names() {
+        let bytes = KernelSymbols::parse(LIST).to_bytes();
+        for length in 0..bytes.len() {
+            assert!(copy_of(&bytes[..length]).is_none(), "{length}");
+        }
         for place in 0..bytes.len() {
             let mut damaged = bytes.clone();
             damaged[place] ^= 0x41;
-            if let Some(symbols) = KernelSymbols::from_bytes(&damaged) {
-                symbols.name(0xffff_ffff_8100_0098);
+            if let Some(mut copy) = copy_of(&damaged) {
+                copy.name(0xffff_ffff_8100_0098);
             }
         }
+        assert_eq!(copy_of(&KernelSymbols::default().to_bytes()).unwrap().name(7), None);
     }
 
     proptest! {

@@ -1,16 +1,16 @@
 //! The kernel's list of its functions, `/proc/kallsyms` (proc_kallsyms(5)), and a copy of it that is valid until the next boot.
 //!
 //! The kernel takes about 50 ms of CPU time to write the list, more than all the rest of a short recording. So a copy is kept in a folder
-//! of the user and read in a few milliseconds, as long as the machine runs and has the same modules. The copy lacks functions that came
-//! later (BPF programs, trampolines): an address that is not in the copy causes the list to be read.
+//! of the user and searched there, which reads a few dozen pages, as long as the machine runs and has the same modules. The copy lacks functions
+//! that came later (BPF programs, trampolines): an address that is not in the copy causes the list to be read.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io::{self, Read, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-use longpole_symbols::kernel::KernelSymbols;
+use longpole_symbols::kernel::{KernelSymbols, KernelSymbolsCopy};
 
 /// Where the kernel lists its symbols.
 pub(crate) const LIST: &str = "/proc/kallsyms";
@@ -20,6 +20,9 @@ const LIST_BYTES_MAX: u64 = 256 << 20;
 
 /// Prefix of the names of copies; the boot and the modules follow.
 const PREFIX: &str = "kernel-functions-";
+
+/// A copy of the list in its file.
+pub(crate) type Copy = KernelSymbolsCopy<Box<dyn FnMut(u64, &mut [u8]) -> io::Result<usize> + Send>>;
 
 /// The list, and where its copies are.
 #[derive(Debug, Clone, Default)]
@@ -34,8 +37,10 @@ impl Kallsyms {
     }
 
     /// The copy for this boot and these modules, if there is one.
-    pub(crate) fn copy(&self) -> Option<KernelSymbols> {
-        KernelSymbols::from_bytes(&bytes_of(&self.path()?)?)
+    pub(crate) fn copy(&self) -> Option<Copy> {
+        let file = File::open(self.path()?).ok()?;
+        let bytes = file.metadata().ok()?.len();
+        KernelSymbolsCopy::open(Box::new(move |offset, into: &mut [u8]| file.read_at(into, offset)), bytes)
     }
 
     /// Reads the list and keeps a copy, if it can: a copy only saves time.
@@ -97,19 +102,19 @@ mod tests {
         use std::os::unix::fs::PermissionsExt as _;
         let folder = std::env::temp_dir().join(format!("longpole-kernel-list-{}", std::process::id()));
         let list = Kallsyms::new(Some(folder.join("cache")));
-        assert_eq!(list.copy(), None);
+        assert!(list.copy().is_none());
         let symbols = KernelSymbols::parse(b"ffffffff81000000 T start\nffffffff81000100 t do_read\n");
         let path = list.path().unwrap();
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         let older = path.with_file_name(format!("{PREFIX}of-another-boot"));
         fs::write(&older, "old").unwrap();
         keep(&path, &symbols).unwrap();
-        assert_eq!(list.copy(), Some(symbols));
+        assert_eq!(list.copy().unwrap().name(0xffff_ffff_8100_0104).as_deref(), Some("do_read"));
         assert!(!older.exists());
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         fs::write(&path, "damaged").unwrap();
-        assert_eq!(list.copy(), None);
+        assert!(list.copy().is_none());
         fs::remove_dir_all(folder).unwrap();
-        assert_eq!(Kallsyms::default().copy(), None);
+        assert!(Kallsyms::default().copy().is_none());
     }
 }

@@ -9,7 +9,7 @@ use std::io::Read;
 use longpole_model::{AbsAddr, Loss, LossKind, Runtime, WaitKind};
 use longpole_symbols::kernel::KernelSymbols;
 
-use crate::frames::kallsyms::{Kallsyms, LIST};
+use crate::frames::kallsyms::{Copy, Kallsyms, LIST};
 use crate::frames::stacks::{FrameLocation, Name, ProgramId, Stacks, Truncation};
 use crate::number_map::NumberMap;
 use crate::perf::record::KernelChain;
@@ -28,6 +28,9 @@ const KNOWN_MAX: usize = 1 << 16;
 enum Names {
     /// The list is not read yet.
     Unread,
+    /// In a copy, which lacks functions that were loaded later.
+    Copied(Copy),
+    /// From the list.
     Read(KernelSymbols),
     /// There are none, and why.
     Hidden(Hidden),
@@ -45,8 +48,6 @@ enum Hidden {
 pub(crate) struct Kernel {
     names: Names,
     list: Kallsyms,
-    /// Whether the names come from a copy, which lacks functions that were loaded later.
-    is_copy: bool,
     /// Most entries of a chain that the kernel reports.
     depth_max: usize,
     known: NumberMap<u64, FrameLocation>,
@@ -56,7 +57,7 @@ pub(crate) struct Kernel {
 
 impl Kernel {
     pub(crate) fn new(depth_max: usize, list: Kallsyms) -> Kernel {
-        Kernel { names: Names::Unread, list, is_copy: false, depth_max, known: NumberMap::default(), nameless: 0 }
+        Kernel { names: Names::Unread, list, depth_max, known: NumberMap::default(), nameless: 0 }
     }
 
     /// Finds out whether names are hidden, from the first line of the list, which is cheap.
@@ -91,7 +92,7 @@ impl Kernel {
     }
 
     fn location(&mut self, address: u64, stacks: &mut Stacks) -> FrameLocation {
-        if !matches!(self.names, Names::Read(_)) {
+        if let Names::Unread | Names::Hidden(_) = self.names {
             return FrameLocation::Unmapped { program: PROGRAM, address: AbsAddr(address) };
         }
         if let Some(location) = self.known.get(&address) {
@@ -101,15 +102,16 @@ impl Kernel {
         if self.known.len() >= KNOWN_MAX {
             self.known.clear();
         }
-        let location = stacks.name(name(self.function(address)));
+        let location = stacks.name(name(&self.function(address).unwrap_or_else(|| NAMELESS.to_owned())));
         self.known.insert(address, location);
         location
     }
 
-    fn function(&self, address: u64) -> &str {
-        match &self.names {
-            Names::Read(symbols) => symbols.name(address).unwrap_or(NAMELESS),
-            Names::Unread | Names::Hidden(_) => NAMELESS,
+    fn function(&mut self, address: u64) -> Option<String> {
+        match &mut self.names {
+            Names::Copied(copy) => copy.name(address),
+            Names::Read(symbols) => symbols.name(address).map(str::to_owned),
+            Names::Unread | Names::Hidden(_) => None,
         }
     }
 
@@ -118,15 +120,14 @@ impl Kernel {
         if let Names::Unread = self.names
             && let Some(copy) = self.list.copy()
         {
-            (self.names, self.is_copy) = (Names::Read(copy), true);
+            self.names = Names::Copied(copy);
         }
-        let lacks = match &self.names {
+        let lacks = match &mut self.names {
             Names::Unread => true,
-            Names::Read(symbols) => self.is_copy && addresses.iter().any(|address| symbols.name(*address).is_none()),
-            Names::Hidden(_) => false,
+            Names::Copied(copy) => addresses.iter().any(|address| copy.name(*address).is_none()),
+            Names::Read(_) | Names::Hidden(_) => false,
         };
         if lacks {
-            self.is_copy = false;
             self.names = match self.list.read() {
                 Some(symbols) if !symbols.is_empty() => Names::Read(symbols),
                 Some(_) => Names::Hidden(Hidden::Zeros),
@@ -138,8 +139,8 @@ impl Kernel {
     /// What a thread waits for whose kernel stack this is, and its system call; empty if unknown.
     pub(crate) fn wait(&mut self, chain: &[u64]) -> (WaitKind, String) {
         self.read(chain);
-        let Names::Read(symbols) = &self.names else { return (WaitKind::Other, String::new()) };
-        let names: Vec<&str> = chain.iter().filter_map(|address| symbols.name(*address)).collect();
+        let names: Vec<String> = chain.iter().filter_map(|address| self.function(*address)).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
         let call = names.iter().find_map(|name| CALLS.iter().find_map(|prefix| name.strip_prefix(prefix)));
         (kind_of(&names), call.unwrap_or_default().to_owned())
     }
@@ -151,7 +152,7 @@ impl Kernel {
             return;
         }
         self.read(&addresses);
-        stacks.name_unmapped(PROGRAM, |address| Some(name(self.function(address.0))), out);
+        stacks.name_unmapped(PROGRAM, |address| Some(name(&self.function(address.0).unwrap_or_else(|| NAMELESS.to_owned()))), out);
     }
 
     /// Samples without names that are not yet reported.
@@ -166,7 +167,7 @@ impl Kernel {
             Names::Hidden(Hidden::NoList) => {
                 "samples in the kernel, whose functions have no names: there is no /proc/kallsyms (CONFIG_KALLSYMS)"
             }
-            Names::Unread | Names::Read(_) => return None,
+            Names::Unread | Names::Copied(_) | Names::Read(_) => return None,
         };
         Some(Loss::new(LossKind::FunctionsNotSeen, count, detail))
     }
@@ -227,7 +228,7 @@ pub fn can_name_functions() -> Result<(), &'static str> {
     match kernel.names {
         Names::Hidden(Hidden::Zeros) => Err("kernel.kptr_restrict hides them from who has not CAP_SYSLOG"),
         Names::Hidden(Hidden::NoList) => Err("there is no /proc/kallsyms"),
-        Names::Unread | Names::Read(_) => Ok(()),
+        Names::Unread | Names::Copied(_) | Names::Read(_) => Ok(()),
     }
 }
 
