@@ -15,7 +15,7 @@ pub(crate) struct ObservationWriter {
     pub(crate) not_kept_reason: Option<String>,
     /// Whether there are observations since the last flush.
     pub(crate) dirty: bool,
-    /// Of the thread that writes.
+    /// The liveness of the thread that writes.
     pub(crate) liveness: Arc<Liveness>,
 }
 

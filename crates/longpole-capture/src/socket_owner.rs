@@ -15,9 +15,9 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::sys::descriptors::sock_diag_socket;
 
-/// Of `<linux/sock_diag.h>`.
+/// From `<linux/sock_diag.h>`.
 const SOCK_DIAG_BY_FAMILY: u16 = 20;
-/// Of `<linux/netlink.h>`.
+/// From `<linux/netlink.h>`.
 const NLMSG_ERROR: u16 = 2;
 const NLM_F_REQUEST: u16 = 1;
 const HEADER_BYTES: usize = 16;

@@ -1,6 +1,6 @@
 //! Threads of the recorder that can be abandoned when they hang in a file system that does not answer ([`longpole_symbols::patience`]).
 //!
-//! These threads read what the recorded processes control: files below their root, and their memory, of which a page may lie in such a
+//! These threads read what the recorded processes control: files below their root, and their memory, whose pages may lie in such a
 //! file. A thread that makes progress uses CPU time, however long its work is; one that waits for an answer uses none. So the CPU clock of the
 //! thread shows whether it makes progress, and no loop needs to report that it lives.
 

@@ -120,8 +120,8 @@ impl KernelSymbols {
 /// Bytes of the copy that a lookup reads at a time.
 const PAGE_BYTES: u64 = 4096;
 
-/// A copy that [`KernelSymbols::to_bytes`] made, searched where it is: a lookup reads some ten pages of two megabytes, most of which the next
-/// lookup needs as well.
+/// A copy that [`KernelSymbols::to_bytes`] made, searched where it is: a lookup reads about ten pages of two megabytes, and the next lookup needs
+/// most of them as well.
 pub struct KernelSymbolsCopy<R> {
     /// Reads bytes from an offset on, and returns how many.
     read_at: R,

@@ -8,8 +8,7 @@ pub(super) const CIRCLES: Debt =
 
 pub(super) const CONVENTIONS: Debt = &[("longpole-query", 1), ("longpole-recording", 4), ("longpole-server", 4), ("longpole-store", 4)];
 
-pub(super) const LENGTHS: Debt =
-    &[("longpole-capture", 4), ("longpole-recording", 6), ("longpole-sdk", 2), ("longpole-server", 6), ("longpole-store", 3)];
+pub(super) const LENGTHS: Debt = &[("longpole-recording", 6), ("longpole-sdk", 2), ("longpole-server", 6), ("longpole-store", 3)];
 
 pub(super) const TYPE_NAMES: Debt = &[("crates", 24)];
 
@@ -17,7 +16,7 @@ pub(super) const ENGLISH: Debt = &[
     ("docs", 16),
     ("longpole", 253),
     ("longpole-analysis", 115),
-    ("longpole-capture", 248),
+    ("longpole-capture", 9),
     ("longpole-model", 36),
     ("longpole-query", 10),
     ("longpole-recording", 192),

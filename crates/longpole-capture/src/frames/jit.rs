@@ -365,7 +365,7 @@ impl Jit {
     }
 }
 
-/// Whether a path is that of a dump: `jit-PID.dump`, in whatever directory.
+/// Whether a path is that of a dump: `jit-PID.dump`, in any directory.
 fn is_dump(path: &[u8]) -> bool {
     let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
     let name = name.strip_suffix(b" (deleted)").unwrap_or(name);

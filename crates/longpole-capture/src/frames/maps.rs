@@ -248,7 +248,7 @@ fn current_stamp(pid: u32, map: &MapRecord<'_>) -> Option<Stamp> {
     all.find(|metadata| is_the_file(metadata, map) == Some(true)).map(|metadata| Stamp::of(&metadata))
 }
 
-/// Whether a process can have mapped a file, by its owner. If root records a program of another user, a link in place of a mapped file must
+/// Whether a process can have mapped a file, by its owner. If root records a program of another user, a link instead of a mapped file must
 /// not make root read what that user may not.
 fn can_map(pid: u32, metadata: &Metadata) -> bool {
     const GROUP_READS: u32 = 0o040;
@@ -262,7 +262,7 @@ fn can_map(pid: u32, metadata: &Metadata) -> bool {
 ///
 /// # Errors
 ///
-/// Why it cannot be had.
+/// Why it is not available.
 pub(crate) fn open_mapped(pid: u32, map: &MapRecord<'_>) -> Result<(File, Metadata), Absent> {
     let mut unsure = None;
     let mut absent = Absent::Deleted;

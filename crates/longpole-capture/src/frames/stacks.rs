@@ -173,7 +173,7 @@ impl Stacks {
         }
     }
 
-    /// The same where code at an address was replaced: `names` returns what was there first, and what came later and when. `None` stands for
+    /// The same where code at an address was replaced: `names` returns the first code, and later code with its time. `None` stands for
     /// code that was moved away.
     pub(crate) fn name_unmapped_by_time(
         &mut self,

@@ -210,7 +210,7 @@ pub enum RecordError {
         kind: u32,
     },
     /// Its fields are not those of our events.
-    #[error("a record of type {kind} in a form that was not asked for")]
+    #[error("a record of type {kind} with fields of no event of ours")]
     Unasked {
         /// Its type.
         kind: u32,

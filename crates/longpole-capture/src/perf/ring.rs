@@ -89,7 +89,7 @@ pub(crate) struct Ring {
 unsafe impl Send for Ring {}
 
 impl Ring {
-    /// Maps the ring of an event with so many pages of data, which must be a power of two.
+    /// Maps the ring buffer of an event, with `data_pages` pages of data, which must be a power of two.
     pub(crate) fn map(event: &File, data_pages: usize) -> io::Result<Ring> {
         let page = page_bytes();
         let memory = SharedMemory::map(event, page * (1 + data_pages))?;

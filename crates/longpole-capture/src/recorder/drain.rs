@@ -354,7 +354,7 @@ mod tests {
         }
         assert!((0..BATCHES_GATHERED).all(|_| taken(Duration::MAX)));
         handover.give(batch(false));
-        assert_eq!([taken(now), taken(now)], [true, false], "whose patience ends takes what is there");
+        assert_eq!([taken(now), taken(now)], [true, false], "after its patience it takes the batch that is there");
     }
 
     #[test]

@@ -66,7 +66,7 @@ impl Reorder {
         }
     }
 
-    /// The bytes of rounds all of whose records were handed out.
+    /// The bytes of rounds without waiting records.
     pub(super) fn take_spent(&mut self) -> impl Iterator<Item = Vec<u8>> {
         let next = self.first_round + self.rounds.len() as u64;
         let oldest = self.pending.iter().map(|(round, _)| *round).min().unwrap_or(next);

@@ -121,7 +121,7 @@ fn run_child(image: &mut Image, gate: RawFd, status: RawFd) -> ! {
     if errno == libc::E2BIG
         && let Some(spare) = image.spare_envp.take()
     {
-        // What was there is freed by nobody: the allocator is not for this process.
+        // The old list is never freed: this process may not use the allocator.
         mem::forget(mem::replace(&mut image.envp, spare));
         let notice = TRIES_SPARE.to_ne_bytes();
         // SAFETY: writes four bytes; a parent that is gone is no concern any more.

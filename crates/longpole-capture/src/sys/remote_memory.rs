@@ -240,7 +240,7 @@ mod tests {
     fn only_present_pages_of_a_stack_are_read() {
         let page = page_bytes();
         let own = std::process::id();
-        // SAFETY: the memory is new, of eight pages, none of which is there before it is written to; it is used here only, and stays.
+        // SAFETY: the memory is new and has eight pages, each absent until it is written; only this test uses it, and it stays.
         let stack = unsafe {
             let (all, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
             let stack = libc::mmap(std::ptr::null_mut(), page * 8, all, flags, -1, 0);
@@ -260,7 +260,7 @@ mod tests {
         assert_eq!(read_stack(own, sp, &mut copy[..100]).0.unwrap(), 100);
         assert_eq!(read_stack(own, 8, &mut copy).0.unwrap(), 0, "the first page is nobody's");
         assert!(read_stack(own, u64::MAX - 4, &mut copy).0.unwrap_or(0) == 0 && read_stack(u32::MAX, 4096, &mut copy).0.is_err());
-        // Without a hole it is known the next time, and what is there since then is not seen where the thread sleeps as before.
+        // Without a hole the pages are known the next time, and later pages are not seen while the thread sleeps in the same place.
         let (last, copy) = (stack.as_ptr() as u64 + 2 * page as u64 + 16, &mut copy[..page * 4]);
         let (read, count) = read_stack(own, last, copy);
         assert_eq!((read.unwrap(), count), (page - 16, 1));
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_read_up_to_what_is_not_there() {
+    fn memory_is_read_up_to_the_first_absent_page() {
         let bytes: Vec<u8> = (0..page_bytes() * 3).map(|i| i as u8).collect();
         let mut copy = vec![0; bytes.len()];
         let own = std::process::id();

@@ -141,7 +141,7 @@ pub(super) fn kernel_handler(signal: i32) -> Option<u64> {
 /// Sets a disposition that needs no handler. Async-signal-safe.
 pub(super) fn set_disposition(signal: i32, ignore: bool) {
     let action: KernelAction = [if ignore { HANDLER_IGNORE } else { HANDLER_DEFAULT }, 0, 0, 0];
-    // SAFETY: a complete kernel action without a handler, so no restorer is needed; the old one is not asked for.
+    // SAFETY: a complete kernel action without a handler, so no restorer is needed; the call does not return the old one.
     unsafe { libc::syscall(libc::SYS_rt_sigaction, signal, action.as_ptr(), ptr::null_mut::<KernelAction>(), KERNEL_SET_BYTES) };
 }
 

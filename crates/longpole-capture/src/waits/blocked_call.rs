@@ -31,7 +31,7 @@ pub(super) struct BlockedCall {
 }
 
 impl BlockedCall {
-    /// `NR A0 … A5 SP IP`, hexadecimal but for the number; `-1 SP IP` outside of a call. `None` for `running`, and for anything
+    /// `NR A0 … A5 SP IP`, hexadecimal except the number; `-1 SP IP` outside of a call. `None` for `running`, and for anything
     /// else.
     fn parse(line: &str) -> Option<BlockedCall> {
         let mut words = line.split_ascii_whitespace();
@@ -169,7 +169,7 @@ fn strongest(kinds: impl Iterator<Item = WaitKind>) -> WaitKind {
     kinds.max_by_key(rank).unwrap_or(WaitKind::Other)
 }
 
-/// `struct pollfd` has 8 bytes, the first 4 of which are the descriptor.
+/// `struct pollfd` has 8 bytes; the descriptor is the first 4.
 fn kind_of_poll(pid: u32, address: u64, count: u64) -> WaitKind {
     if count == 0 {
         return WaitKind::Sleep;

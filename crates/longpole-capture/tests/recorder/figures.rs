@@ -13,7 +13,7 @@ use longpole_model::{Loss, Observation, ObservationSink};
 use crate::program::{me, mix, role_command};
 use crate::recorded::{Folder, Gated};
 
-/// Works a fixed amount on so many threads; for figures.
+/// Works a fixed amount on a number of threads, for figures.
 pub(crate) fn role_spin() {
     let threads: u64 = std::env::var("LONGPOLE_RECORDER_THREADS").ok().and_then(|r| r.parse().ok()).unwrap_or(1);
     let rounds: u64 = std::env::var("LONGPOLE_RECORDER_ROUNDS").ok().and_then(|r| r.parse().ok()).unwrap_or(20_000_000);

@@ -134,7 +134,7 @@ fn names_of(all: &[Observation]) -> BTreeMap<u32, Vec<String>> {
             Observation::Location { id, kind: LocationKind::Unmapped { address } } => {
                 names.insert(id.0, vec![format!("[unmapped {address}]")]);
             }
-            // Of what was told by address before, this is the name.
+            // The name of a location that was written by address.
             Observation::Named { id, function, runtime, .. } => {
                 let mark = if *runtime == Runtime::Kernel { "_[k]" } else { "" };
                 names.insert(id.0, vec![format!("{function}{mark}")]);

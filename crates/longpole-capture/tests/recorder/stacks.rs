@@ -47,7 +47,7 @@ fn a_stack_deeper_than_any_dump_ends_in_a_truncation() {
     assert!(recorded.stats.truncated >= deep.len() as u64);
 }
 
-/// Three threads whose stacks have some 24 KiB, the last of which begins when the others end.
+/// Three threads with stacks of about 24 KiB; the last one begins when the others end.
 pub(crate) fn role_deeper() {
     let burn = || {
         std::thread::spawn(|| {
@@ -72,7 +72,7 @@ fn stack_dumps_grow_and_no_sample_counts_twice() {
     assert_eq!(deep.iter().filter(|sample| sample.tid == late).filter(is_cut).count(), 0, "a thread that began afterwards");
     assert!(deep.iter().filter(|sample| sample.tid == late).count() > 150);
     let times: BTreeSet<(u32, u64)> = deep.iter().map(|sample| (sample.tid, sample.time.0)).collect();
-    // Of two events that both count, every second sample comes right behind another. A timer that was late makes a few do so.
+    // If both events counted, every second sample would come right after another. A late timer causes a few such pairs.
     let pairs = times.iter().zip(times.iter().skip(1));
     let close = pairs.filter(|((tid, time), (next_tid, next))| tid == next_tid && next - time < MILLI / 2).count();
     assert!(close * 20 < times.len(), "{close} of {} samples came right behind another", times.len());

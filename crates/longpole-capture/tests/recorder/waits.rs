@@ -24,7 +24,7 @@ fn around(name: &str, wait: impl FnOnce()) {
     fact(name, clock(libc::CLOCK_MONOTONIC) - start);
 }
 
-/// Does something from another thread after so many milliseconds.
+/// Does something from another thread after `millis` milliseconds.
 fn later(millis: u64, act: impl FnOnce() + Send + 'static) {
     std::thread::spawn(move || {
         std::thread::sleep(std::time::Duration::from_millis(millis));

@@ -17,8 +17,8 @@ fn copy_of(bytes: &[u8]) -> Option<KernelSymbolsCopy<ReadAt<'_>>> {
     KernelSymbolsCopy::open(Box::new(read_at), bytes.len() as u64)
 }
 
-/// A name of any address is a name of the list; a copy has the same, except for functions that it does not keep. Any bytes may be in place
-/// of a copy.
+/// A name of any address is a name of the list; a copy has the same, except for functions that it does not keep. Any bytes may be there instead of
+/// a copy.
 pub(crate) fn kernel_symbols(bytes: &[u8]) {
     let symbols = KernelSymbols::parse(bytes);
     let kept = symbols.to_bytes();

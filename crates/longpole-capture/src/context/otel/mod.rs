@@ -139,7 +139,7 @@ impl Published {
         }
     }
 
-    /// How far from the thread pointer the threads of this process have the variable; `None` if they are not known to publish.
+    /// How far from the thread pointer the threads of this process have the variable; `None` unless they publish in a known way.
     pub(crate) fn thread_offset(&self, pid: u32, time: u64) -> Option<i64> {
         let program = self.programs.get(&pid).filter(|program| program.has_threads && program.since <= time)?;
         match program.variable? {

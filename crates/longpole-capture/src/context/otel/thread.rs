@@ -36,7 +36,7 @@ pub enum Found {
 }
 
 impl Found {
-    /// What is known of the span.
+    /// The context; absent if it is out of reach.
     pub(crate) fn or_absent(self) -> ContextRecord {
         match self {
             Found::Context(context) => context,

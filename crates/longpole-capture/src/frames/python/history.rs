@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_are_told_apart_by_the_calls_they_ran_in() {
+    fn frames_are_grouped_by_the_calls_they_ran_in() {
         let read = stack(&[frame(1, 5, 0, false), frame(2, 6, 0, true), frame(3, 7, 0, true), frame(4, 8, 0, false)]);
         assert_eq!(read.calls, [0..2, 2..3, 3..4]);
         assert_eq!(stack(&[]).calls, []);

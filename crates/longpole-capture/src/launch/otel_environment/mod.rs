@@ -205,7 +205,7 @@ fn set_trace_context(env: &mut Environment, traceparent: &str, notes: &mut Vec<N
         }
         None => env.remove("TRACESTATE"),
     }
-    // Everything is said to be sampled: a program that believes otherwise sends nothing, or a part.
+    // Every trace is marked as sampled: otherwise a program exports nothing, or a part.
     let sampled = traceparent.rsplit_once('-').map(|(head, _)| format!("{head}-01"));
     env.set("TRACEPARENT", sampled.unwrap_or_else(|| traceparent.to_owned()));
 }

@@ -77,7 +77,7 @@ fn each_variable_becomes_what_the_table_says() {
     check("OTEL_RESOURCE_ATTRIBUTES=service.name=web,team=a", "OTEL_RESOURCE_ATTRIBUTES=service.name=web,team=a,longpole.run.id=7f3a", &[]);
     check("OTEL_RESOURCE_ATTRIBUTES=team=a,longpole.run.id=outer,", "OTEL_RESOURCE_ATTRIBUTES=team=a,longpole.run.id=7f3a", &[]);
 
-    // What keeps spans from us is said.
+    // A note reports a setting that keeps spans from us.
     check("OTEL_SDK_DISABLED=TRUE", "OTEL_SDK_DISABLED=TRUE", &["sdk_disabled"]);
     check("OTEL_SDK_DISABLED=false", "", &[]);
     check("OTEL_TRACES_EXPORTER=none", "OTEL_TRACES_EXPORTER=none", &["exporter_not_otlp"]);
@@ -88,7 +88,7 @@ fn each_variable_becomes_what_the_table_says() {
             "OTEL_TRACES_SAMPLER=parentbased_always_on OTEL_TRACES_SAMPLER_ARG=-",
             &["sampler_replaced"],
         );
-        // The user's own collector does not get what he did not want it to get.
+        // The user's own collector must not get spans that the sampler drops.
         check(&format!("{off} OTEL_EXPORTER_OTLP_ENDPOINT=http://c:4318"), &off, &["forwarded", "sampled_out"]);
     }
     check("OTEL_TRACES_SAMPLER=traceidratio OTEL_TRACES_SAMPLER_ARG=0.1", "", &["sampled"]);
@@ -110,7 +110,7 @@ fn each_variable_becomes_what_the_table_says() {
 }
 
 #[test]
-fn what_pulumi_was_told_is_kept_or_handed_on() {
+fn pulumis_own_settings_are_kept_or_forwarded() {
     let ours = "PULUMI_OPTION_OTEL_TRACES=grpc://127.0.0.1:41234 PULUMI_OPTION_TRACING=tcp://127.0.0.1:41235";
     // Set by the user: by pulumi itself we know all that goes there, of another command we do not.
     let set = "PULUMI_OPTION_OTEL_TRACES=file:///t.json PULUMI_OPTION_TRACING=file:up.trace";
