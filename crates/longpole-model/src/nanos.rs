@@ -1,33 +1,141 @@
-//! Sums of times and weights that saturate.
+//! Nanoseconds whose arithmetic saturates.
 //!
 //! Times come from files and from processes of others, and each of them may be the largest there is: a span of 292 years, a sample
 //! that stands for 584. Two of them overflow a sum of 64 bits, which panics where overflow is checked and is a wrong number
-//! where it is not. A sum that stops at the end of what can be counted is neither. So times are summed by these two and by nothing else.
+//! where it is not. A sum that stops at the end of what can be counted is neither. So times are [`Nanos`]; bare numbers of
+//! nanoseconds, as records and rows hold them, are summed by [`AddNanos`] and [`SumNanos`] and by nothing else.
 
 use std::borrow::Borrow;
+use std::fmt;
+use std::iter::Sum;
+use std::ops::{Add, AddAssign, Div, Mul, Neg, Sub, SubAssign};
 
-/// A number of nanoseconds, with a sign or without.
-pub trait Nanos: Copy + Default {
+/// A length of time, or an offset from a start, in nanoseconds; 292 years at most. Arithmetic stops at the largest and the smallest.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub struct Nanos(pub i64);
+
+impl Nanos {
+    /// No time.
+    pub const ZERO: Nanos = Nanos(0);
+    /// The longest time, and the latest offset.
+    pub const MAX: Nanos = Nanos(i64::MAX);
+    /// The earliest offset.
+    pub const MIN: Nanos = Nanos(i64::MIN);
+
+    /// Nanoseconds without a sign, as clocks and weights have them; what is too large is [`Nanos::MAX`].
+    pub fn from_u64(nanos: u64) -> Nanos {
+        Nanos(i64::try_from(nanos).unwrap_or(i64::MAX))
+    }
+
+    /// The number without a sign, 0 for a negative one.
+    pub fn to_u64(self) -> u64 {
+        u64::try_from(self.0).unwrap_or(0)
+    }
+
+    /// At least 0.
+    pub fn or_zero(self) -> Nanos {
+        self.max(Nanos::ZERO)
+    }
+
+    /// Its distance from 0.
+    pub fn magnitude(self) -> u64 {
+        self.0.unsigned_abs()
+    }
+}
+
+impl fmt::Debug for Nanos {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}ns", self.0)
+    }
+}
+
+impl Add for Nanos {
+    type Output = Nanos;
+
+    fn add(self, other: Nanos) -> Nanos {
+        Nanos(self.0.saturating_add(other.0))
+    }
+}
+
+impl Sub for Nanos {
+    type Output = Nanos;
+
+    fn sub(self, other: Nanos) -> Nanos {
+        Nanos(self.0.saturating_sub(other.0))
+    }
+}
+
+impl Neg for Nanos {
+    type Output = Nanos;
+
+    fn neg(self) -> Nanos {
+        Nanos(self.0.saturating_neg())
+    }
+}
+
+impl Mul<i64> for Nanos {
+    type Output = Nanos;
+
+    fn mul(self, times: i64) -> Nanos {
+        Nanos(self.0.saturating_mul(times))
+    }
+}
+
+/// Whole nanoseconds, towards 0; a division by 0 is one by 1.
+impl Div<i64> for Nanos {
+    type Output = Nanos;
+
+    fn div(self, by: i64) -> Nanos {
+        Nanos(if by == 0 { self.0 } else { self.0.saturating_div(by) })
+    }
+}
+
+impl AddAssign for Nanos {
+    fn add_assign(&mut self, other: Nanos) {
+        *self = *self + other;
+    }
+}
+
+impl SubAssign for Nanos {
+    fn sub_assign(&mut self, other: Nanos) {
+        *self = *self - other;
+    }
+}
+
+impl Sum for Nanos {
+    fn sum<Times: Iterator<Item = Nanos>>(times: Times) -> Nanos {
+        times.fold(Nanos::ZERO, Add::add)
+    }
+}
+
+impl<'a> Sum<&'a Nanos> for Nanos {
+    fn sum<Times: Iterator<Item = &'a Nanos>>(times: Times) -> Nanos {
+        times.copied().sum()
+    }
+}
+
+/// A bare number of nanoseconds, with a sign or without.
+pub trait AddNanos: Copy + Default {
     /// Adds to it; stops at the largest number, and at the smallest.
     fn add_nanos(&mut self, nanos: Self);
 }
 
-impl Nanos for i64 {
+impl AddNanos for i64 {
     fn add_nanos(&mut self, nanos: i64) {
         *self = self.saturating_add(nanos);
     }
 }
 
-impl Nanos for u64 {
+impl AddNanos for u64 {
     fn add_nanos(&mut self, nanos: u64) {
         *self = self.saturating_add(nanos);
     }
 }
 
-/// For everything that gives numbers of nanoseconds one after the other.
+/// For everything that gives bare numbers of nanoseconds one after the other.
 pub trait SumNanos: Iterator + Sized {
     /// Their sum; stops at the largest number, and at the smallest.
-    fn sum_nanos<N: Nanos>(self) -> N
+    fn sum_nanos<N: AddNanos>(self) -> N
     where
         Self::Item: Borrow<N>,
     {
@@ -50,5 +158,14 @@ mod tests {
         assert_eq!([u64::MAX, 1].into_iter().sum_nanos::<u64>(), u64::MAX);
         assert_eq!([i64::MAX, i64::MAX].iter().sum_nanos::<i64>(), i64::MAX);
         assert_eq!([i64::MIN, -1].iter().sum_nanos::<i64>(), i64::MIN);
+    }
+
+    #[test]
+    fn arithmetic_of_times_stops_at_the_ends_too() {
+        assert_eq!([Nanos::MAX + Nanos(1), Nanos::MAX - Nanos::MIN, Nanos::MAX * 2, -Nanos::MIN], [Nanos::MAX; 4]);
+        assert_eq!([Nanos::MIN - Nanos(1), Nanos::MIN + Nanos::MIN, Nanos::MIN * 3], [Nanos::MIN; 3]);
+        assert_eq!([Nanos::MAX, Nanos::MAX, Nanos::MIN].iter().sum::<Nanos>(), Nanos(-1));
+        assert_eq!([Nanos(7) / 2, Nanos(-7) / 2, Nanos(7) / 0, Nanos::MIN / -1], [Nanos(3), Nanos(-3), Nanos(7), Nanos::MAX]);
+        assert_eq!((Nanos::from_u64(u64::MAX), Nanos(-4).to_u64(), Nanos(-4).or_zero()), (Nanos::MAX, 0, Nanos::ZERO));
     }
 }

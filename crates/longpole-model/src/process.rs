@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 
+use crate::index::ThreadKey;
 use crate::resource::Resource;
 use crate::run::Exit;
 use crate::time::Monotonic;
@@ -52,6 +53,13 @@ pub struct Thread {
     pub ident: Option<u64>,
 }
 
+impl Thread {
+    /// The thread.
+    pub fn thread(&self) -> ThreadKey {
+        ThreadKey::new(self.pid, self.tid)
+    }
+}
+
 /// What the kernel's scheduler counts of a thread, as of the last look at it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ThreadTotals {
@@ -74,4 +82,11 @@ pub struct CpuSlice {
     pub end: Monotonic,
     /// Whether it was still runnable when it was switched out.
     pub preempted: bool,
+}
+
+impl CpuSlice {
+    /// The thread.
+    pub fn thread(&self) -> ThreadKey {
+        ThreadKey::new(self.pid, self.tid)
+    }
 }

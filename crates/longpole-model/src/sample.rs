@@ -1,6 +1,7 @@
 //! Samples, and what ties them to spans.
 
 use crate::id::{SpanId, TraceId};
+use crate::index::ThreadKey;
 use crate::stack::StackId;
 use crate::time::Monotonic;
 
@@ -45,6 +46,13 @@ pub struct CurrentSpan {
     pub is_sent: bool,
 }
 
+impl CurrentSpan {
+    /// The thread.
+    pub fn thread(&self) -> ThreadKey {
+        ThreadKey::new(self.pid, self.tid)
+    }
+}
+
 /// An entry of a thread's journal: from this moment on this span is the current one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct JournalEntry {
@@ -73,6 +81,13 @@ pub struct Sample {
     pub weight_nanos: u64,
     /// What the SDK had published.
     pub context: ContextRecord,
+}
+
+impl Sample {
+    /// The thread.
+    pub fn thread(&self) -> ThreadKey {
+        ThreadKey::new(self.pid, self.tid)
+    }
 }
 
 /// How a sample is known to belong to a span.

@@ -1,6 +1,7 @@
 //! Where a thread was while it was off the CPU, for waits long enough to be looked at.
 
 use crate::address::AbsAddr;
+use crate::index::ThreadKey;
 use crate::sample::ContextRecord;
 use crate::stack::StackId;
 use crate::time::Monotonic;
@@ -98,6 +99,11 @@ pub struct Futex {
 }
 
 impl Wait {
+    /// The thread.
+    pub fn thread(&self) -> ThreadKey {
+        ThreadKey::new(self.pid, self.tid)
+    }
+
     /// Length in nanoseconds.
     pub fn nanos(&self) -> u64 {
         self.end.nanos_since(self.start)

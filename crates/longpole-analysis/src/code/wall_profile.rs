@@ -14,7 +14,7 @@
 
 use std::collections::BinaryHeap;
 
-use longpole_model::{Nanos, TimeRange};
+use longpole_model::{AddNanos, TimeRange};
 
 use crate::tree::forest::Forest;
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use longpole_model::{ContextRecord, CurrentSpan, Monotonic, Recording, Sample, SpanId, TraceId};
+use longpole_model::{ContextRecord, CurrentSpan, Monotonic, Recording, Sample, SpanId, ThreadKey, TraceId};
 
 /// A sample that lies no further than this from a change is not held against the span before or after it: the clocks of two
 /// processors are not the same to the last nanosecond.
@@ -12,7 +12,7 @@ const SLACK_NANOS: u64 = 1_000;
 #[derive(Debug)]
 pub(crate) struct Journals<'a> {
     stretches: &'a [CurrentSpan],
-    of_thread: HashMap<(u32, u32), Thread>,
+    of_thread: HashMap<ThreadKey, Thread>,
 }
 
 #[derive(Debug, Default)]
@@ -26,23 +26,23 @@ struct Thread {
 impl<'a> Journals<'a> {
     pub(crate) fn of(recording: &'a Recording) -> Journals<'a> {
         let stretches = recording.current_spans.as_slice();
-        let mut of_thread: HashMap<(u32, u32), Thread> = HashMap::new();
+        let mut of_thread: HashMap<ThreadKey, Thread> = HashMap::new();
         for (place, stretch) in (0..).zip(stretches) {
-            of_thread.entry((stretch.pid, stretch.tid)).or_default().places.push(place);
+            of_thread.entry(stretch.thread()).or_default().places.push(place);
         }
         Journals { stretches, of_thread }
     }
 
     /// What was current: the outer `None` where the thread's journal does not say, the inner one where it says that nothing was.
-    pub(crate) fn at(&mut self, pid: u32, tid: u32, time: Monotonic) -> Option<Option<(TraceId, SpanId)>> {
-        let place = self.place(pid, tid, time)?;
-        let stretch = self.stretch((pid, tid), place)?;
+    pub(crate) fn at(&mut self, thread: ThreadKey, time: Monotonic) -> Option<Option<(TraceId, SpanId)>> {
+        let place = self.place(thread, time)?;
+        let stretch = self.stretch(thread, place)?;
         (time < stretch.end).then_some(stretch.span)
     }
 
     /// The last stretch of the thread that starts no later than this, by its place among those of the thread.
-    fn place(&mut self, pid: u32, tid: u32, time: Monotonic) -> Option<usize> {
-        let thread = self.of_thread.get_mut(&(pid, tid))?;
+    fn place(&mut self, thread: ThreadKey, time: Monotonic) -> Option<usize> {
+        let thread = self.of_thread.get_mut(&thread)?;
         let is_begun = |place: &u32| self.stretches[*place as usize].start <= time;
         if thread.next > 0 && !is_begun(&thread.places[thread.next - 1]) {
             thread.next = thread.places.partition_point(is_begun);
@@ -53,7 +53,7 @@ impl<'a> Journals<'a> {
         thread.next.checked_sub(1)
     }
 
-    fn stretch(&self, thread: (u32, u32), place: usize) -> Option<&'a CurrentSpan> {
+    fn stretch(&self, thread: ThreadKey, place: usize) -> Option<&'a CurrentSpan> {
         let place = *self.of_thread.get(&thread)?.places.get(place)?;
         self.stretches.get(place as usize)
     }
@@ -65,12 +65,12 @@ impl<'a> Journals<'a> {
             ContextRecord::NoSpan => None,
             ContextRecord::Absent | ContextRecord::Torn => return None,
         };
-        let journal = self.at(sample.pid, sample.tid, sample.time)?;
+        let journal = self.at(sample.thread(), sample.time)?;
         if journal == record {
             return Some(true);
         }
-        let thread = (sample.pid, sample.tid);
-        let here = self.place(sample.pid, sample.tid, sample.time)?;
+        let thread = sample.thread();
+        let here = self.place(thread, sample.time)?;
         let near = Monotonic(sample.time.0.saturating_sub(SLACK_NANOS))..=Monotonic(sample.time.0.saturating_add(SLACK_NANOS));
         let names = |stretch: &CurrentSpan| stretch.span == record;
         let before = (0..here).rev().map_while(|place| self.stretch(thread, place)).take_while(|it| near.contains(&it.end)).any(names);
@@ -129,7 +129,7 @@ mod tests {
             stretch(1, 40, 50, Some(span(3))),
         ];
         let mut journals = Journals::of(&recording);
-        let mut at = |tid, time| journals.at(1, tid, Monotonic(time));
+        let mut at = |tid, time| journals.at(ThreadKey::new(1, tid), Monotonic(time));
         assert_eq!([at(1, 9), at(1, 10), at(1, 19), at(1, 20)], [None, Some(Some(span(1))), Some(Some(span(1))), Some(None)]);
         assert_eq!([at(1, 25), at(1, 39), at(1, 40), at(1, 50)], [None, None, Some(Some(span(3))), None], "a gap, and the end");
         assert_eq!([at(2, 12), at(3, 12)], [Some(Some(span(2))), None]);

@@ -18,7 +18,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use longpole_model::{ContextRecord, CpuSlice, Monotonic, Nanos, Recording, SumNanos, Thread, Wait};
+use longpole_model::{AddNanos, ContextRecord, CpuSlice, Monotonic, Recording, SumNanos, Thread, Wait};
 
 use crate::intervals;
 use crate::link::wait_order::blocked_rank;

@@ -19,7 +19,7 @@
 
 use std::collections::HashMap;
 
-use longpole_model::{ContextRecord, Evidence, Monotonic, Recording, SampleLink, Span, SpanId, Timestamp, TraceId};
+use longpole_model::{ContextRecord, Evidence, Monotonic, Recording, SampleLink, Span, SpanId, ThreadKey, Timestamp, TraceId};
 
 use crate::link::journal::Journals;
 use crate::link::span_threads::{Group, SpanThreads};
@@ -27,8 +27,7 @@ use crate::tree::forest::Forest;
 
 /// Something that was seen of a thread at a moment.
 pub(crate) struct ThreadMoment {
-    pub(crate) pid: u32,
-    pub(crate) tid: u32,
+    pub(crate) thread: ThreadKey,
     pub(crate) time: Monotonic,
     pub(crate) context: ContextRecord,
 }
@@ -70,7 +69,7 @@ impl LinkCounts {
 
 /// The link of each sample, in the order of the samples.
 pub fn link(recording: &Recording) -> Vec<SampleLink> {
-    let asked = recording.samples.iter().map(|it| ThreadMoment { pid: it.pid, tid: it.tid, time: it.time, context: it.context });
+    let asked = recording.samples.iter().map(|it| ThreadMoment { thread: it.thread(), time: it.time, context: it.context });
     link_all(recording, &SpanThreads::of(recording), asked)
 }
 
@@ -90,12 +89,12 @@ pub(crate) fn link_all(
                 links[i] = SampleLink { span: Some((trace_id, span_id)), evidence: Evidence::Record };
             }
             ContextRecord::NoSpan => {}
-            ContextRecord::Absent | ContextRecord::Torn => match journals.at(sample.pid, sample.tid, sample.time) {
+            ContextRecord::Absent | ContextRecord::Torn => match journals.at(sample.thread, sample.time) {
                 Some(Some(span)) => links[i] = SampleLink { span: Some(span), evidence: Evidence::Journal },
                 Some(None) => {}
                 None => {
                     if let Some(at) = recording.clock.to_unix(sample.time) {
-                        asking.entry(sample.pid).or_default().push(Moment { at, asked: i, tid: sample.tid });
+                        asking.entry(sample.thread.pid.0).or_default().push(Moment { at, asked: i, tid: sample.thread.tid.0 });
                     }
                 }
             },

@@ -18,7 +18,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use longpole_model::{AttributeValue, Recording, Span, Thread};
+use longpole_model::{AttributeValue, Recording, Span, Thread, ThreadKey};
 
 /// Bytes that the kernel keeps of a thread's name.
 const COMM_BYTES: usize = 15;
@@ -56,7 +56,7 @@ pub(crate) struct SpanThreads {
     /// Threads, ascending.
     sets: Vec<Vec<u32>>,
     /// Threads that are the only ones a span can be on.
-    alone: HashSet<(u32, u32)>,
+    alone: HashSet<ThreadKey>,
 }
 
 const ANY: u32 = u32::MAX;
@@ -85,7 +85,7 @@ impl SpanThreads {
             let place = *places.entry(claim).or_insert_with(|| match translate(span, (pid, id, name), threads) {
                 Some(set) if !set.is_empty() => {
                     if let [tid] = set[..] {
-                        out.alone.insert((pid, tid));
+                        out.alone.insert(ThreadKey::new(pid, tid));
                     }
                     out.sets.push(set);
                     out.sets.len() as u32 - 1
@@ -98,8 +98,8 @@ impl SpanThreads {
     }
 
     /// Whether some span can be on this thread alone.
-    pub(crate) fn is_alone(&self, pid: u32, tid: u32) -> bool {
-        self.alone.contains(&(pid, tid))
+    pub(crate) fn is_alone(&self, thread: ThreadKey) -> bool {
+        self.alone.contains(&thread)
     }
 
     /// The threads of a process in groups, by the spans that can be on them. `spans` are all of the process: places in
@@ -276,6 +276,6 @@ mod tests {
         ];
         assert_eq!(found.groups(&[0, 1, 2]), expected);
         assert_eq!(found.groups(&[2]), [Group { can_be_there: vec![true], tids: None }]);
-        assert!(found.is_alone(7, 8) && !found.is_alone(7, 7));
+        assert!(found.is_alone(ThreadKey::new(7, 8)) && !found.is_alone(ThreadKey::new(7, 7)));
     }
 }

@@ -14,7 +14,8 @@ use std::collections::{HashMap, HashSet};
 
 use longpole_model::stack::LocationKind;
 use longpole_model::{
-    ContextRecord, Evidence, Frame, Location, LossKind, Nanos, Recording, Runtime, SampleLink, StackId, SumNanos, Wait, WaitKind,
+    AddNanos, ContextRecord, Evidence, Frame, Location, LossKind, Recording, Runtime, SampleLink, StackId, SumNanos, ThreadKey, Wait,
+    WaitKind,
 };
 
 use crate::code::origin::{self, CodeOrigin};
@@ -148,9 +149,9 @@ fn telling(recording: &Recording, idle: &[bool]) -> Vec<bool> {
     let tells = |(wait, &idle): (&Wait, &bool)| match wait.context {
         ContextRecord::Span { .. } => true,
         ContextRecord::NoSpan => false,
-        ContextRecord::Absent | ContextRecord::Torn => match journals.at(wait.pid, wait.tid, wait.start) {
+        ContextRecord::Absent | ContextRecord::Torn => match journals.at(wait.thread(), wait.start) {
             Some(current) => current.is_some(),
-            None => workers.contains(&(wait.pid, wait.tid)) && !idle,
+            None => workers.contains(&wait.thread()) && !idle,
         },
     };
     recording.waits.iter().zip(idle).map(tells).collect()
@@ -167,7 +168,7 @@ pub(crate) fn idle(recording: &Recording) -> Vec<bool> {
 }
 
 /// The thread that does the work of each process, where there is one.
-fn workers(recording: &Recording) -> HashSet<(u32, u32)> {
+fn workers(recording: &Recording) -> HashSet<ThreadKey> {
     let mut threads: HashMap<u32, HashMap<u32, u64>> = HashMap::new();
     for thread in &recording.threads {
         threads
@@ -187,7 +188,7 @@ fn workers(recording: &Recording) -> HashSet<(u32, u32)> {
         let all: u64 = threads.values().sum_nanos();
         let (tid, most) = threads.iter().max_by_key(|(tid, nanos)| (**nanos, std::cmp::Reverse(**tid)))?;
         (threads.len() == 1 || (all > 0 && u128::from(*most) * 100 >= u128::from(all) * u128::from(MAIN_SHARE_PERCENT)))
-            .then_some((pid, *tid))
+            .then(|| ThreadKey::new(pid, *tid))
     };
     threads.into_iter().filter_map(worker).collect()
 }
@@ -214,9 +215,9 @@ pub fn link(recording: &Recording) -> Vec<SampleLink> {
     let threads = SpanThreads::of(recording);
     let asked = recording.waits.iter().enumerate().map(|(i, wait)| {
         // In a pool that a span can be on, all threads but one wait for work.
-        let tells = telling[i] || (!idle[i] && threads.is_alone(wait.pid, wait.tid));
+        let tells = telling[i] || (!idle[i] && threads.is_alone(wait.thread()));
         let context = if tells { wait.context } else { ContextRecord::NoSpan };
-        samples::ThreadMoment { pid: wait.pid, tid: wait.tid, time: wait.start, context }
+        samples::ThreadMoment { thread: wait.thread(), time: wait.start, context }
     });
     samples::link_all(recording, &threads, asked)
 }
@@ -299,15 +300,16 @@ fn process_idles(recording: &Recording, forest: &Forest, idle: &[bool]) -> Vec<(
     if !is_whole || !has_times {
         return Vec::new();
     }
-    let one_works: HashSet<u32> = workers(recording).into_iter().map(|(pid, _)| pid).collect();
+    let one_works: HashSet<u32> = workers(recording).into_iter().map(|thread| thread.pid.0).collect();
     let journaled: HashSet<u32> = recording.current_spans.iter().map(|current| current.pid).collect();
     let pids = recording.waits.iter().map(|wait| wait.pid);
     let pids: HashSet<u32> = pids.filter(|pid| !one_works.contains(pid) && !journaled.contains(pid)).collect();
     let intervals = process_idle::intervals(recording, &pids, idle);
     let of = |wait: u32| &recording.waits[wait as usize];
-    let asked = intervals.iter().map(|interval| {
-        let Wait { pid, tid, .. } = *of(interval.wait);
-        samples::ThreadMoment { pid, tid, time: interval.from, context: ContextRecord::Absent }
+    let asked = intervals.iter().map(|interval| samples::ThreadMoment {
+        thread: of(interval.wait).thread(),
+        time: interval.from,
+        context: ContextRecord::Absent,
     });
     let links = samples::link_all(recording, &SpanThreads::of(recording), asked);
     let origin = forest.run_range().start;

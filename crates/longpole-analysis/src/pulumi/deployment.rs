@@ -8,7 +8,7 @@
 //! Each stretch of the path belongs to what its span, or the nearest span above it that tells, does. Together the parts are the
 //! wall time of the run.
 
-use longpole_model::{Nanos, Recording, SumNanos};
+use longpole_model::{AddNanos, Recording, SumNanos};
 
 use crate::pulumi::call::Call;
 use crate::pulumi::programs::{is_build_tool, is_provider};

@@ -15,7 +15,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use longpole_model::{Nanos, WaitKind};
+use longpole_model::{AddNanos, WaitKind};
 
 use crate::pulumi::urn::title_of_urn;
 use crate::report::{FEW_SAMPLES, Report};

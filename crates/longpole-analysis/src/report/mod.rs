@@ -21,7 +21,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::OnceLock;
 
 use longpole_model::fast_hash::FastState;
-use longpole_model::{Nanos, Recording, SpanOutline, Timestamp};
+use longpole_model::{AddNanos, Recording, SpanOutline, ThreadKey, Timestamp};
 
 pub use self::explain::wait_word;
 pub use self::flame::{FEW_SAMPLES, Flame, FlameTime};
@@ -337,17 +337,17 @@ impl Report {
 
     /// What makes each of these threads matter.
     pub fn importance_of_threads(&self, lives: &[ThreadLife]) -> Vec<Importance> {
-        let mut in_pole: HashMap<(u32, u32, usize), u64> = HashMap::new();
+        let mut in_pole: HashMap<(ThreadKey, usize), u64> = HashMap::new();
         let activity = self.activity();
         for (pole, about) in self.poles().iter().enumerate().take(threads::POLES_MAX) {
             for stretch in self.stretches_on_path(&about.nodes) {
                 for &sample in activity.samples_in(stretch) {
                     let sample = &self.recording.samples[sample as usize];
-                    in_pole.entry((sample.pid, sample.tid, pole)).or_default().add_nanos(sample.weight_nanos);
+                    in_pole.entry((sample.thread(), pole)).or_default().add_nanos(sample.weight_nanos);
                 }
                 for part in activity.waits_in(stretch) {
                     let wait = &self.recording.waits[part.wait as usize];
-                    in_pole.entry((wait.pid, wait.tid, pole)).or_default().add_nanos(part.to.abs_diff(part.from));
+                    in_pole.entry((wait.thread(), pole)).or_default().add_nanos(part.to.abs_diff(part.from));
                 }
             }
         }

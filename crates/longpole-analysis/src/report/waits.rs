@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
 
-use longpole_model::{Monotonic, SumNanos, Wait};
+use longpole_model::{Monotonic, SumNanos, ThreadKey, Wait};
 
 use crate::intervals;
 use crate::link::waits::NodeWait;
@@ -90,16 +90,16 @@ impl Report {
         self.waited_for().blocked_by(sum)
     }
 
-    /// Whom each thread waited for, by process and thread, longest first; of the
+    /// Whom each thread waited for, longest first; of the
     /// [`TOLD_WAITS_MAX`](crate::time::blocked_by::TOLD_WAITS_MAX) longest waits. Workers that wait for work wait for nobody.
-    pub fn threads_waited_for(&self) -> HashMap<(u32, u32), Vec<WaitedFor<'_>>> {
+    pub fn threads_waited_for(&self) -> HashMap<ThreadKey, Vec<WaitedFor<'_>>> {
         self.waited_for().threads_waited_for(self.waits.idle())
     }
 
     /// The outermost function of the program's own of a thread that is not the main one: what was given to be run in it. `None` where it
     /// was never seen in one.
-    pub fn entry_function(&self, pid: u32, tid: u32) -> Option<&str> {
-        self.thread_names().entry_function(pid, tid)
+    pub fn entry_function(&self, thread: ThreadKey) -> Option<&str> {
+        self.thread_names().entry_function(thread)
     }
 
     /// The function of the program that waits.

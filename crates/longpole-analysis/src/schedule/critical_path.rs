@@ -15,7 +15,7 @@
 //! What started a span is declared by its links, or else taken from order inside the same parent. The time between the
 //! last thing waited for and what it let start is the parent's own.
 
-use longpole_model::{Nanos, Recording, TimeRange};
+use longpole_model::{AddNanos, Recording, TimeRange};
 
 use crate::schedule::recorded::{Schedule, Waited};
 use crate::tree::forest::Forest;

@@ -16,7 +16,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use longpole_model::{CpuSlice, Monotonic, Nanos, Recording, SumNanos, Wait, WaitKind};
+use longpole_model::{AddNanos, CpuSlice, Monotonic, Recording, SumNanos, Wait, WaitKind};
 
 use crate::tree::forest::{Forest, NodeSource};
 

@@ -26,7 +26,7 @@ use std::cmp::Reverse;
 use std::collections::HashSet;
 use std::ops::Range;
 
-use longpole_model::{CaptureMode, Nanos, Recording};
+use longpole_model::{AddNanos, CaptureMode, Recording};
 
 use crate::pulumi::urn::{title_of_urn, urn_of};
 use crate::schedule::critical_path::{CriticalPath, OnPath};

@@ -15,7 +15,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
 
-use longpole_model::{Nanos, Recording, Timestamp};
+use longpole_model::{AddNanos, Recording, Timestamp};
 
 use crate::pulumi::call::is_measurement;
 use crate::pulumi::engine;

@@ -23,7 +23,7 @@
 //! With its descendants a span is, at each moment, what one of them is, the first of: on-CPU, runnable, blocked, remote, awaiting;
 //! else unaccounted. Nothing is in child then, and it adds up to the same duration.
 
-use longpole_model::{Nanos, Recording, SpanKind};
+use longpole_model::{AddNanos, Recording, SpanKind};
 
 use crate::link::samples::SampleNodes;
 use crate::link::waits::{NodeWait, NodeWaits};

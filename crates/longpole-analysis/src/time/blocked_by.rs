@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
-use longpole_model::{Monotonic, Nanos, SumNanos, Timestamp, Wait};
+use longpole_model::{AddNanos, Monotonic, SumNanos, ThreadKey, Timestamp, Wait};
 
 use crate::intervals;
 use crate::percent;
@@ -91,7 +91,7 @@ impl<'a> WaitedForThreads<'a> {
         let Some(relation) = sum.relation else { return out };
         let sources = self.sources();
         type Stretches = Vec<(i64, i64)>;
-        let mut found: HashMap<(u32, u32), (BlockerEvidence, Stretches)> = HashMap::new();
+        let mut found: HashMap<ThreadKey, (BlockerEvidence, Stretches)> = HashMap::new();
         for part in &sum.parts {
             let wait = &self.groups.recording.waits[part.wait as usize];
             for held in self.groups.blockers.parts(&sources, wait) {
@@ -102,7 +102,7 @@ impl<'a> WaitedForThreads<'a> {
                 }
                 match held.who {
                     BlockedOn::Thread { tid, evidence } => {
-                        let (weakest, stretches) = found.entry((wait.pid, tid)).or_insert((evidence, Vec::new()));
+                        let (weakest, stretches) = found.entry(ThreadKey::new(wait.pid, tid)).or_insert((evidence, Vec::new()));
                         *weakest = (*weakest).max(evidence);
                         stretches.push((from, to));
                     }
@@ -118,27 +118,25 @@ impl<'a> WaitedForThreads<'a> {
         let mut found: Vec<_> = found.into_iter().map(|(thread, (evidence, at))| (total(&at), thread, evidence, at)).collect();
         found.retain(|(nanos, ..)| percent::of(*nanos, sum.nanos) > 0);
         found.sort_by_key(|(nanos, thread, ..)| (Reverse(*nanos), *thread));
-        let blocker = |(nanos, (pid, tid), evidence, stretches)| {
-            let (samples, waits) = self.of_thread_in((pid, tid), &intervals::union(stretches));
-            Blocker { pid, tid, name: self.names.of(pid, tid), relation, evidence, nanos, samples, waits }
+        let blocker = |(nanos, thread, evidence, stretches): (i64, ThreadKey, _, _)| {
+            let (samples, waits) = self.of_thread_in(thread, &intervals::union(stretches));
+            let name = self.names.of(thread);
+            Blocker { pid: thread.pid.0, tid: thread.tid.0, name, relation, evidence, nanos, samples, waits }
         };
         out.list = found.into_iter().take(BLOCKERS_MAX).map(blocker).collect();
         out
     }
 
     /// What a thread ran and waited for in these stretches of time, which stand in order and do not overlap.
-    fn of_thread_in(&self, (pid, tid): (u32, u32), stretches: &[(i64, i64)]) -> (Vec<u32>, Vec<WaitSum<'a>>) {
+    fn of_thread_in(&self, thread: ThreadKey, stretches: &[(i64, i64)]) -> (Vec<u32>, Vec<WaitSum<'a>>) {
         let mut samples = Vec::new();
         for &(from, to) in stretches {
             let (first, end) = (self.sample_offsets.partition_point(|at| *at < from), self.sample_offsets.partition_point(|at| *at < to));
-            let is_its = |sample: &u32| {
-                let sample = &self.groups.recording.samples[*sample as usize];
-                (sample.pid, sample.tid) == (pid, tid)
-            };
+            let is_its = |sample: &u32| self.groups.recording.samples[*sample as usize].thread() == thread;
             samples.extend((first as u32..end as u32).filter(is_its));
         }
         let mut waits = Vec::new();
-        for (i, wait) in self.groups.recording.waits.iter().enumerate().filter(|(_, wait)| (wait.pid, wait.tid) == (pid, tid)) {
+        for (i, wait) in self.groups.recording.waits.iter().enumerate().filter(|(_, wait)| wait.thread() == thread) {
             let (Some(start), Some(end)) = (self.offset(wait.start), self.offset(wait.end)) else { continue };
             let first = stretches.partition_point(|(_, to)| *to <= start);
             for &(from, to) in stretches[first..].iter().take_while(|(from, _)| *from < end) {
@@ -151,29 +149,30 @@ impl<'a> WaitedForThreads<'a> {
 
     /// Whom each thread waited for, by process and thread, longest first; of the [`TOLD_WAITS_MAX`] longest waits. Workers that wait for
     /// work wait for nobody.
-    pub(crate) fn threads_waited_for(&self, idle: &[bool]) -> HashMap<(u32, u32), Vec<WaitedFor<'a>>> {
+    pub(crate) fn threads_waited_for(&self, idle: &[bool]) -> HashMap<ThreadKey, Vec<WaitedFor<'a>>> {
         let waits = self.groups.recording.waits.iter().zip(idle).filter(|(_, idle)| !**idle).map(|(wait, _)| wait);
         let waits = waits.filter_map(|wait| Some((wait, self.groups.blockers.relation(wait)?)));
         let mut waits: Vec<(&Wait, Relation)> = waits.collect();
         waits.sort_by_key(|(wait, _)| (Reverse(wait.nanos()), wait.start, wait.tid));
         waits.truncate(TOLD_WAITS_MAX);
         let sources = self.sources();
-        let mut sums: HashMap<(u32, u32, u32, Relation), (u64, BlockerEvidence)> = HashMap::new();
+        let mut sums: HashMap<(ThreadKey, u32, Relation), (u64, BlockerEvidence)> = HashMap::new();
         for (wait, relation) in waits {
             for part in self.groups.blockers.parts(&sources, wait) {
                 if let BlockedOn::Thread { tid, evidence } = part.who {
-                    let (nanos, weakest) = sums.entry((wait.pid, wait.tid, tid, relation)).or_insert((0, evidence));
+                    let (nanos, weakest) = sums.entry((wait.thread(), tid, relation)).or_insert((0, evidence));
                     nanos.add_nanos(part.to.nanos_since(part.from));
                     *weakest = (*weakest).max(evidence);
                 }
             }
         }
-        let mut out: HashMap<(u32, u32), Vec<WaitedFor<'a>>> = HashMap::new();
+        let mut out: HashMap<ThreadKey, Vec<WaitedFor<'a>>> = HashMap::new();
         // Thousands may have waited for one thread.
-        let mut names: HashMap<(u32, u32), Option<&str>> = HashMap::new();
-        for ((pid, waiter, tid, relation), (nanos, evidence)) in sums {
-            let name = *names.entry((pid, tid)).or_insert_with(|| self.names.of(pid, tid));
-            out.entry((pid, waiter)).or_default().push(WaitedFor { tid, name, relation, evidence, nanos });
+        let mut names: HashMap<ThreadKey, Option<&str>> = HashMap::new();
+        for ((waiter, tid, relation), (nanos, evidence)) in sums {
+            let thread = ThreadKey::new(waiter.pid.0, tid);
+            let name = *names.entry(thread).or_insert_with(|| self.names.of(thread));
+            out.entry(waiter).or_default().push(WaitedFor { tid, name, relation, evidence, nanos });
         }
         out.values_mut().for_each(|list| list.sort_by_key(|it| (Reverse(it.nanos), it.tid, it.relation)));
         out

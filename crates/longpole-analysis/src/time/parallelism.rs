@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use longpole_model::{Nanos, SumNanos, TimeRange};
+use longpole_model::{AddNanos, SumNanos, TimeRange};
 
 use crate::tree::forest::Forest;
 

@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use longpole_model::{CaptureMode, Monotonic, Nanos, Recording, SumNanos};
+use longpole_model::{AddNanos, CaptureMode, Monotonic, Recording, SumNanos, ThreadKey};
 
 use crate::note::{self, Note};
 
@@ -28,14 +28,14 @@ impl ThreadTime {
     /// Sums up the switch records and the samples of a recording.
     pub fn of(recording: &Recording) -> ThreadTime {
         let mut time = ThreadTime::default();
-        let mut had_to_leave: HashMap<(u32, u32), Monotonic> = HashMap::new();
+        let mut had_to_leave: HashMap<ThreadKey, Monotonic> = HashMap::new();
         for slice in &recording.cpu_slices {
             time.on_cpu_nanos.add_nanos(slice.end.0.saturating_sub(slice.start.0));
-            if let Some(left) = had_to_leave.remove(&(slice.pid, slice.tid)) {
+            if let Some(left) = had_to_leave.remove(&slice.thread()) {
                 time.ready_nanos.add_nanos(slice.start.0.saturating_sub(left.0));
             }
             if slice.preempted {
-                had_to_leave.insert((slice.pid, slice.tid), slice.end);
+                had_to_leave.insert(slice.thread(), slice.end);
             }
         }
         let sampled: u64 = recording.samples.iter().map(|sample| sample.weight_nanos).sum_nanos();

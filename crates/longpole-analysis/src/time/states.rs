@@ -1,6 +1,6 @@
 //! Where the time of a span went: the parts, and how each is known. [`activity`](super::activity) finds them.
 
-use longpole_model::{Nanos, SumNanos, WaitKind};
+use longpole_model::{AddNanos, SumNanos, WaitKind};
 
 use crate::time::timelines::{Doing, Piece};
 

@@ -10,7 +10,7 @@
 
 use std::collections::HashMap;
 
-use longpole_model::{Monotonic, Nanos, Recording, SumNanos, WaitKind};
+use longpole_model::{AddNanos, Monotonic, Recording, SumNanos, ThreadKey, WaitKind};
 
 /// Poles whose threads are looked for.
 pub const POLES_MAX: usize = 16;
@@ -70,33 +70,32 @@ pub(crate) fn importance(
     recording: &Recording,
     idle: &[bool],
     lives: &[ThreadLife],
-    in_pole: &HashMap<(u32, u32, usize), u64>,
+    in_pole: &HashMap<(ThreadKey, usize), u64>,
 ) -> Vec<Importance> {
-    let mut locks: HashMap<(u32, u32), u64> = HashMap::new();
-    let mut longest: HashMap<(u32, u32), u64> = HashMap::new();
+    let mut locks: HashMap<ThreadKey, u64> = HashMap::new();
+    let mut longest: HashMap<ThreadKey, u64> = HashMap::new();
     for (wait, &idle) in recording.waits.iter().zip(idle) {
         if idle {
             continue;
         }
-        let thread = (wait.pid, wait.tid);
+        let thread = wait.thread();
         let most = longest.entry(thread).or_default();
         *most = wait.nanos().max(*most);
         if wait.kind == WaitKind::Lock {
             locks.entry(thread).or_default().add_nanos(wait.nanos());
         }
     }
-    let mut poles: HashMap<(u32, u32), InPoles> = HashMap::new();
-    for (&(pid, tid, pole), &nanos) in in_pole {
-        let sum = poles.entry((pid, tid)).or_default();
+    let mut poles: HashMap<ThreadKey, InPoles> = HashMap::new();
+    for (&(thread, pole), &nanos) in in_pole {
+        let sum = poles.entry(thread).or_default();
         sum.nanos.add_nanos(nanos);
         // The first pole among equals.
         sum.most = sum.most.max(Some((nanos, std::cmp::Reverse(pole))));
     }
     let about = |life: &ThreadLife| {
-        let thread = &recording.threads[life.thread];
-        let key = (thread.pid, thread.tid);
+        let key = recording.threads[life.thread].thread();
         let in_poles = poles.get(&key).copied().unwrap_or_default();
-        let of = |sums: &HashMap<(u32, u32), u64>| sums.get(&key).copied().unwrap_or(0);
+        let of = |sums: &HashMap<ThreadKey, u64>| sums.get(&key).copied().unwrap_or(0);
         Importance {
             rank: 0,
             pole: in_poles.most.map(|(_, pole)| pole.0),
@@ -131,14 +130,14 @@ pub(crate) fn importance(
 
 /// The threads of a recording, those with the most time on a CPU first.
 pub fn lives(recording: &Recording) -> Vec<ThreadLife> {
-    let mut threads: HashMap<(u32, u32), Vec<usize>> = HashMap::new();
+    let mut threads: HashMap<ThreadKey, Vec<usize>> = HashMap::new();
     for (i, thread) in recording.threads.iter().enumerate() {
-        threads.entry((thread.pid, thread.tid)).or_default().push(i);
+        threads.entry(thread.thread()).or_default().push(i);
     }
     threads.values_mut().for_each(|list| list.sort_by_key(|&i| recording.threads[i].start));
     // Of a thread whose number the kernel used again, the last that had started. A file of others may use one a hundred thousand times.
-    let thread_at = |pid: u32, tid: u32, at: Monotonic| {
-        let list = threads.get(&(pid, tid))?;
+    let thread_at = |thread: ThreadKey, at: Monotonic| {
+        let list = threads.get(&thread)?;
         let started = list.partition_point(|&i| recording.threads[i].start <= at);
         list.get(started.saturating_sub(1)).copied()
     };
@@ -159,7 +158,7 @@ pub fn lives(recording: &Recording) -> Vec<ThreadLife> {
         .collect();
     let mut left: HashMap<usize, (Monotonic, bool)> = HashMap::new();
     for slice in &recording.cpu_slices {
-        let Some(i) = thread_at(slice.pid, slice.tid, slice.start) else { continue };
+        let Some(i) = thread_at(slice.thread(), slice.start) else { continue };
         lives[i].on_cpu_nanos.add_nanos(slice.end.nanos_since(slice.start));
         if let Some((since, preempted)) = left.insert(i, (slice.end, slice.preempted)) {
             let gap = slice.start.nanos_since(since);
@@ -173,7 +172,7 @@ pub fn lives(recording: &Recording) -> Vec<ThreadLife> {
         }
     }
     for wait in &recording.waits {
-        let Some(i) = thread_at(wait.pid, wait.tid, wait.start) else { continue };
+        let Some(i) = thread_at(wait.thread(), wait.start) else { continue };
         lives[i].blocked_nanos[wait.kind as usize].add_nanos(wait.nanos());
         lives[i].unseen_nanos = lives[i].unseen_nanos.saturating_sub(wait.nanos());
     }
@@ -191,7 +190,7 @@ pub fn lives(recording: &Recording) -> Vec<ThreadLife> {
         }
     }
     for sample in &recording.samples {
-        if let Some(i) = thread_at(sample.pid, sample.tid, sample.time) {
+        if let Some(i) = thread_at(sample.thread(), sample.time) {
             lives[i].samples += 1;
         }
     }

@@ -7,7 +7,7 @@
 
 use std::collections::HashMap;
 
-use longpole_model::{IoBytes, Monotonic, Nanos, ProcessUsage, Recording};
+use longpole_model::{AddNanos, IoBytes, Monotonic, ProcessUsage, Recording};
 
 /// A process that did not live so long is not said to grow: each one grows while it begins.
 const GROWTH_LIFE_MIN_NANOS: u64 = 2_000_000_000;

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 
 use longpole_model::fast_hash::FastMap;
-use longpole_model::{Recording, Wait, WaitKind};
+use longpole_model::{Recording, ThreadKey, Wait, WaitKind};
 
 use crate::code::functions::Functions;
 use crate::time::blockers::{Blockers, Relation};
@@ -79,7 +79,7 @@ impl<'a> WaitGroups<'a> {
             let mut places: Vec<WaitPlace<'a>> =
                 lines.into_iter().map(|((file, line), parts)| WaitPlace { file, line, nanos: length(&parts) }).collect();
             places.sort_by_key(|place| (Reverse(place.nanos), place.line));
-            let threads: HashSet<(u32, u32)> = parts.iter().map(wait).map(|wait| (wait.pid, wait.tid)).collect();
+            let threads: HashSet<ThreadKey> = parts.iter().map(wait).map(Wait::thread).collect();
             let relation = self.blockers.relation(wait(&parts[0]));
             WaitSum { wait: wait(&parts[0]), nanos: length(&parts), threads: threads.len(), places, relation, parts }
         };

@@ -18,7 +18,7 @@ use std::io::{self, Write};
 use longpole_model::stack::LocationKind;
 use longpole_model::time::Timestamp;
 use longpole_model::{
-    Attribute, Location, LocationId, Loss, MappingId, Monotonic, Nanos, Runtime, Span, StackId, StatusCode, Wait, WaitKind,
+    AddNanos, Attribute, Location, LocationId, Loss, MappingId, Monotonic, Runtime, Span, StackId, StatusCode, Wait, WaitKind,
 };
 
 use super::tracks::{Moment, Track, Tracks};

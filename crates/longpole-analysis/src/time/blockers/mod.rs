@@ -18,7 +18,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::OnceLock;
 
-use longpole_model::{Monotonic, Recording, Timestamp, Wait, WaitKind};
+use longpole_model::{Monotonic, Recording, ThreadKey, Timestamp, Wait, WaitKind};
 
 use crate::link::waits::{self, How};
 use crate::time::timelines::Timelines;
@@ -192,7 +192,7 @@ impl Sources<'_> {
     /// not over.
     fn wakers(&self, wait: &Wait) -> Option<Vec<u32>> {
         let at = self.recording.clock.to_unix(wait.end)?.nanos_since(self.origin);
-        if !self.timelines.is_switched_in(wait.pid, wait.tid, at) {
+        if !self.timelines.is_switched_in(wait.thread(), at) {
             return None;
         }
         let mut ran = self.timelines.on_cpu_in(wait.pid, at.saturating_sub(WAKE_NANOS), at)?;
@@ -212,7 +212,7 @@ impl Sources<'_> {
     fn has_run(&self, pid: u32, tid: u32, ran: &Ran) -> bool {
         match ran.threads {
             threads @ 0..=2 => ran.first[..threads as usize].contains(&tid),
-            _ => tid != ran.but && self.timelines.was_on_cpu_in(pid, tid, ran.at.saturating_sub(WAKE_NANOS), ran.at),
+            _ => tid != ran.but && self.timelines.was_on_cpu_in(ThreadKey::new(pid, tid), ran.at.saturating_sub(WAKE_NANOS), ran.at),
         }
     }
 }

@@ -38,7 +38,7 @@ mod sweep;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use longpole_model::{LossKind, Monotonic, Recording, SumNanos, WaitKind};
+use longpole_model::{LossKind, Monotonic, Recording, SumNanos, ThreadKey, WaitKind};
 
 pub(crate) use self::pieces::{Doing, Piece, flatten};
 use self::running::Running;
@@ -69,8 +69,7 @@ struct ThreadWait {
 /// One thread: its slices, its waits, its life.
 #[derive(Debug)]
 struct ThreadRow {
-    pid: u32,
-    tid: u32,
+    thread: ThreadKey,
     /// Its places in `slices`, at least one.
     slices: std::ops::Range<usize>,
     /// Its places in `waits`.
@@ -145,10 +144,6 @@ pub(crate) struct OwnPieces {
     pub(crate) has_gap: bool,
 }
 
-fn key(pid: u32, tid: u32) -> u64 {
-    u64::from(pid) << 32 | u64::from(tid)
-}
-
 impl Timelines {
     pub(crate) fn new(recording: &Recording, forest: &Forest) -> Timelines {
         let lost = |kind: LossKind| recording.losses.iter().any(|loss| loss.kind == kind && loss.count > 0);
@@ -189,14 +184,14 @@ impl Timelines {
     }
 
     /// The number of a thread's row.
-    fn row(&self, thread: u64) -> Option<u32> {
-        self.rows.binary_search_by_key(&thread, |row| key(row.pid, row.tid)).ok().map(|i| i as u32)
+    fn row(&self, thread: ThreadKey) -> Option<u32> {
+        self.rows.binary_search_by_key(&thread, |row| row.thread).ok().map(|i| i as u32)
     }
 
     /// The rows of a process, by thread.
     fn rows_of(&self, pid: u32) -> impl Iterator<Item = &ThreadRow> {
-        let first = self.rows.partition_point(|row| row.pid < pid);
-        self.rows[first..].iter().take_while(move |row| row.pid == pid)
+        let first = self.rows.partition_point(|row| row.thread.pid.0 < pid);
+        self.rows[first..].iter().take_while(move |row| row.thread.pid.0 == pid)
     }
 
     /// The threads of a process that were on a CPU in this time, by number; `None` where records of it are missing.
@@ -207,7 +202,7 @@ impl Timelines {
         let running = {
             let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
             let slices_of = |row: &ThreadRow| {
-                let tid = row.tid;
+                let tid = row.thread.tid.0;
                 self.slices[row.slices.clone()].iter().map(move |slice| (slice.from, slice.to, tid))
             };
             Arc::clone(running.entry(pid).or_insert_with(|| Arc::new(Running::new(self.rows_of(pid).flat_map(slices_of)))))
@@ -216,15 +211,15 @@ impl Timelines {
     }
 
     /// Whether this thread was among them: its slices stand in order and do not overlap.
-    pub(crate) fn was_on_cpu_in(&self, pid: u32, tid: u32, from: i64, to: i64) -> bool {
-        let Some(row) = self.row(key(pid, tid)) else { return false };
+    pub(crate) fn was_on_cpu_in(&self, thread: ThreadKey, from: i64, to: i64) -> bool {
+        let Some(row) = self.row(thread) else { return false };
         let slices = &self.slices[self.rows[row as usize].slices.clone()];
         slices.get(slices.partition_point(|slice| slice.to <= from)).is_some_and(|slice| slice.from < to)
     }
 
     /// Whether a thread got a CPU at this moment.
-    pub(crate) fn is_switched_in(&self, pid: u32, tid: u32, at: i64) -> bool {
-        let slices = self.row(key(pid, tid)).map(|row| &self.slices[self.rows[row as usize].slices.clone()]);
+    pub(crate) fn is_switched_in(&self, thread: ThreadKey, at: i64) -> bool {
+        let slices = self.row(thread).map(|row| &self.slices[self.rows[row as usize].slices.clone()]);
         slices.is_some_and(|slices| slices.binary_search_by_key(&at, |slice| slice.from).is_ok())
     }
 
@@ -257,7 +252,7 @@ impl Timelines {
         }
         let threads = flatten(pieces);
         let mut own = OwnPieces { pieces: Vec::with_capacity(threads.len() + 1), cpu_nanos, has_gap: false };
-        let pid = all.first().map(|held| self.rows[held.row as usize].pid);
+        let pid = all.first().map(|held| self.rows[held.row as usize].thread.pid.0);
         let rest = match self.source(node) {
             Source::Journal if calls => Doing::Remote,
             Source::Journal => Doing::Awaiting,

@@ -2,25 +2,25 @@
 
 use std::collections::HashSet;
 
-use longpole_model::{Monotonic, Recording};
+use longpole_model::{CpuSlice, CurrentSpan, Monotonic, Recording, Thread, ThreadKey, Wait};
 
 use super::sweep::Sweep;
-use super::{JOURNAL_TAIL_NANOS, JournalGap, NONE, Slice, Source, SpanOnThread, ThreadRow, ThreadWait, Timelines, key};
+use super::{JOURNAL_TAIL_NANOS, JournalGap, NONE, Slice, Source, SpanOnThread, ThreadRow, ThreadWait, Timelines};
 use crate::schedule::recorded;
 use crate::tree::forest::Forest;
 
 /// Rows by thread, and there in their own order: `(thread, row)`.
-fn by_thread(rows: impl ExactSizeIterator<Item = (u32, u32)>) -> Vec<(u64, u32)> {
-    let mut order: Vec<(u64, u32)> = rows.enumerate().map(|(i, (pid, tid))| (key(pid, tid), i as u32)).collect();
+fn by_thread(rows: impl ExactSizeIterator<Item = ThreadKey>) -> Vec<(ThreadKey, u32)> {
+    let mut order: Vec<(ThreadKey, u32)> = rows.enumerate().map(|(i, thread)| (thread, i as u32)).collect();
     order.sort_unstable();
     order
 }
 
 impl Timelines {
     pub(super) fn add_threads(&mut self, recording: &Recording, offset: &impl Fn(Monotonic) -> i64) {
-        let slices = by_thread(recording.cpu_slices.iter().map(|slice| (slice.pid, slice.tid)));
-        let waits = by_thread(recording.waits.iter().map(|wait| (wait.pid, wait.tid)));
-        let threads = by_thread(recording.threads.iter().map(|thread| (thread.pid, thread.tid)));
+        let slices = by_thread(recording.cpu_slices.iter().map(CpuSlice::thread));
+        let waits = by_thread(recording.waits.iter().map(Wait::thread));
+        let threads = by_thread(recording.threads.iter().map(Thread::thread));
         let last_seen = recording.cpu_slices.iter().map(|slice| slice.end).chain(recording.waits.iter().map(|wait| wait.end)).max();
         let last_seen = last_seen.map_or(0, offset);
         // What ran already when the recording began is found all at one moment.
@@ -52,8 +52,7 @@ impl Timelines {
             let life = lives.next();
             let end = lives.last().or(life).and_then(|life| life.end);
             self.rows.push(ThreadRow {
-                pid: (thread >> 32) as u32,
-                tid: thread as u32,
+                thread,
                 slices: first..self.slices.len(),
                 waits: first_wait..self.waits.len(),
                 born: life.map(|life| life.start).filter(|born| began.is_some_and(|began| began < *born)).map(offset),
@@ -71,12 +70,12 @@ impl Timelines {
         overwritten: bool,
         offset: &impl Fn(Monotonic) -> i64,
     ) -> Vec<u32> {
-        let order = by_thread(recording.current_spans.iter().map(|current| (current.pid, current.tid)));
+        let order = by_thread(recording.current_spans.iter().map(CurrentSpan::thread));
         let mut pids = Vec::new();
         let mut unseen = Vec::new();
         self.held.reserve_exact(order.len());
         for group in order.chunk_by(|a, b| a.0 == b.0) {
-            let pid = (group[0].0 >> 32) as u32;
+            let pid = group[0].0.pid.0;
             if pids.last() != Some(&pid) {
                 pids.push(pid);
             }
@@ -180,7 +179,7 @@ impl Timelines {
 
     /// Gives all threads of a process to its own node.
     fn hold_all(&mut self, node: usize, pid: u32, (from, to): (i64, i64)) {
-        let first = self.rows.partition_point(|row| row.pid < pid);
+        let first = self.rows.partition_point(|row| row.thread.pid.0 < pid);
         let count = self.rows_of(pid).count();
         let held = |row| SpanOnThread { node: node as u32, row: row as u32, from, to, latest: to };
         self.held.extend((first..first + count).map(held));
@@ -189,14 +188,14 @@ impl Timelines {
 
     /// For each process the row of its only thread; [`NONE`] where it has more, keeps a journal, or was not seen to switch.
     fn only_threads(&self, recording: &Recording, forest: &Forest, journaled: &[u32]) -> Vec<u32> {
-        let mut threads = vec![(0u32, 0u64); recording.processes.len()];
+        let mut threads = vec![(0u32, ThreadKey::new(0, 0)); recording.processes.len()];
         for thread in &recording.threads {
             let Some(at) = recording.clock.to_unix(thread.start) else { continue };
             if let Some(process) = forest.process_at(thread.pid, at) {
-                threads[process] = (threads[process].0 + 1, key(thread.pid, thread.tid));
+                threads[process] = (threads[process].0 + 1, thread.thread());
             }
         }
-        let row = |(process, (count, thread)): (&longpole_model::Process, (u32, u64))| {
+        let row = |(process, (count, thread)): (&longpole_model::Process, (u32, ThreadKey))| {
             let known = count == 1 && journaled.binary_search(&process.pid).is_err();
             known.then(|| self.row(thread)).flatten().unwrap_or(NONE)
         };
