@@ -3,7 +3,7 @@
 use longpole_analysis::Report;
 use longpole_analysis::time::states::{StateEvidence, States};
 use longpole_analysis::tree::forest::NodeSource;
-use longpole_model::{CpuSlice, Recording, SpanKind, WaitKind, text};
+use longpole_model::{CpuSlice, Nanos, Recording, SpanKind, StateKind, WaitKind, text};
 use proptest::prelude::*;
 
 /// One span: its parent among those before it (0: the run), where it starts and ends in it in percent, which process emitted it,
@@ -75,25 +75,18 @@ fn any_recording() -> impl Strategy<Value = Recording> {
     (prop::collection::vec(span, 0..8), threads).prop_map(|(spans, threads)| spelled(&spans, &threads))
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Doing {
-    OnCpu,
-    Runnable,
-    InChild,
-    Blocked(WaitKind),
-    Unseen,
-    Remote,
-    Awaiting,
-    Unknown,
-}
-
-/// The first of several that are true at once. What a child explains is not asked here.
-fn first(doings: impl Iterator<Item = Doing>) -> Option<Doing> {
+/// The first of several that are true at once. Time in a child has no place here.
+fn first(candidates: impl Iterator<Item = StateKind>) -> Option<StateKind> {
     use WaitKind::{Child, Disk, Join, Lock, Network, Other, PageFault, Pipe, Sleep};
-    let kinds = [Disk, Network, PageFault, Child, Pipe, Sleep, Lock, Join, Other].map(Doing::Blocked);
-    let order = [&[Doing::OnCpu, Doing::Runnable][..], &kinds, &[Doing::Unseen, Doing::Remote, Doing::Awaiting, Doing::Unknown]].concat();
-    let rank = |doing: &Doing| order.iter().position(|known| known == doing).expect("a doing of a thread");
-    doings.min_by_key(rank)
+    let kinds = [Disk, Network, PageFault, Child, Pipe, Sleep, Lock, Join, Other].map(StateKind::Blocked);
+    let order = [
+        &[StateKind::OnCpu, StateKind::Runnable][..],
+        &kinds,
+        &[StateKind::BlockedUnseen, StateKind::Remote, StateKind::Awaiting, StateKind::Unaccounted],
+    ]
+    .concat();
+    let rank = |state: &StateKind| order.iter().position(|known| known == state).expect("a state of a thread");
+    candidates.min_by_key(rank)
 }
 
 /// Everything about one recording, asked one nanosecond at a time.
@@ -126,29 +119,29 @@ impl Slowly<'_> {
         text::ORIGIN_MONOTONIC.0 + at as u64
     }
 
-    fn thread(&self, pid: u32, tid: u32, at: i64) -> Doing {
+    fn thread(&self, pid: u32, tid: u32, at: i64) -> StateKind {
         let at = Self::monotonic(at);
         let slices: Vec<&CpuSlice> = self.recording.cpu_slices.iter().filter(|s| (s.pid, s.tid) == (pid, tid)).collect();
         if slices.iter().any(|slice| slice.start.0 <= at && at < slice.end.0) {
-            return Doing::OnCpu;
+            return StateKind::OnCpu;
         }
         let is_last = !slices.iter().any(|slice| slice.start.0 > at);
         let thread = self.recording.threads.iter().find(|t| (t.pid, t.tid) == (pid, tid)).expect("a thread");
         match slices.iter().rfind(|slice| slice.end.0 <= at) {
-            None if thread.start.0 > text::ORIGIN_MONOTONIC.0 && thread.start.0 <= at => Doing::Runnable,
-            None => Doing::Unknown,
+            None if thread.start.0 > text::ORIGIN_MONOTONIC.0 && thread.start.0 <= at => StateKind::Runnable,
+            None => StateKind::Unaccounted,
             Some(before) if before.preempted => {
                 if is_last {
-                    Doing::Unknown
+                    StateKind::Unaccounted
                 } else {
-                    Doing::Runnable
+                    StateKind::Runnable
                 }
             }
-            Some(_) if is_last && thread.end.is_some_and(|end| end.0 <= at) => Doing::Unknown,
+            Some(_) if is_last && thread.end.is_some_and(|end| end.0 <= at) => StateKind::Unaccounted,
             Some(_) => {
                 let mut waits = self.recording.waits.iter().filter(|w| (w.pid, w.tid) == (pid, tid));
                 let wait = waits.find(|wait| wait.start.0 <= at && at < wait.end.0);
-                wait.map_or(Doing::Unseen, |wait| Doing::Blocked(wait.kind))
+                wait.map_or(StateKind::BlockedUnseen, |wait| StateKind::Blocked(wait.kind))
             }
         }
     }
@@ -192,9 +185,9 @@ impl Slowly<'_> {
         })
     }
 
-    fn doing(&self, node: usize, evidence: StateEvidence, at: i64) -> Doing {
+    fn state(&self, node: usize, evidence: StateEvidence, at: i64) -> StateKind {
         let now = Self::monotonic(at);
-        let threads: Vec<Doing> = match evidence {
+        let threads: Vec<StateKind> = match evidence {
             StateEvidence::Journal => {
                 let current = self.stretches(node).filter(|(_, start, end)| *start <= now && now < *end);
                 current.map(|(tid, ..)| self.thread(7, tid, at)).collect()
@@ -207,28 +200,19 @@ impl Slowly<'_> {
         };
         let calls = self.report.forest().span(self.recording, node).is_some_and(|span| span.kind == SpanKind::Client);
         match first(threads.into_iter()) {
-            Some(doing @ (Doing::OnCpu | Doing::Runnable)) => doing,
-            _ if self.has_open_child(node, at, |_| true) => Doing::InChild,
-            Some(doing) => doing,
-            None if evidence != StateEvidence::Journal || self.in_hole(at) => Doing::Unknown,
-            None if calls => Doing::Remote,
-            None => Doing::Awaiting,
+            Some(state @ (StateKind::OnCpu | StateKind::Runnable)) => state,
+            _ if self.has_open_child(node, at, |_| true) => StateKind::InChild,
+            Some(state) => state,
+            None if evidence != StateEvidence::Journal || self.in_hole(at) => StateKind::Unaccounted,
+            None if calls => StateKind::Remote,
+            None => StateKind::Awaiting,
         }
     }
 
-    fn states(doings: impl Iterator<Item = Doing>) -> States {
+    fn states(states_in_order: impl Iterator<Item = StateKind>) -> States {
         let mut states = States::default();
-        for doing in doings {
-            *match doing {
-                Doing::OnCpu => &mut states.on_cpu_nanos,
-                Doing::Runnable => &mut states.runnable_nanos,
-                Doing::InChild => &mut states.in_child_nanos,
-                Doing::Blocked(kind) => &mut states.blocked_nanos[kind as usize],
-                Doing::Unseen => &mut states.blocked_unseen_nanos,
-                Doing::Remote => &mut states.remote_nanos,
-                Doing::Awaiting => &mut states.awaiting_nanos,
-                Doing::Unknown => &mut states.unaccounted_nanos,
-            } += 1;
+        for state in states_in_order {
+            states.parts[state] += Nanos(1);
         }
         states
     }
@@ -236,7 +220,7 @@ impl Slowly<'_> {
 
 /// The parts, without evidence and completeness.
 fn parts(states: &States) -> States {
-    States { cpu_nanos: 0, evidence: StateEvidence::default(), incomplete: false, ..*states }
+    States { cpu: Nanos::ZERO, evidence: StateEvidence::default(), incomplete: false, ..*states }
 }
 
 proptest! {
@@ -251,10 +235,10 @@ proptest! {
         for node in 0..forest.len() {
             let (start, end) = slowly.range(node);
             let (own, all) = (report.node_states(node), report.node_states_with_descendants(node));
-            prop_assert_eq!((own.sum(), all.sum(), all.in_child_nanos), (end - start, end - start, 0));
+            prop_assert_eq!((own.sum().0, all.sum().0, all.of(StateKind::InChild).0), (end - start, end - start, 0));
             prop_assert_eq!(own.evidence, evidence[node].unwrap_or(StateEvidence::Samples), "{}", report.name(node));
             let Some(known) = evidence[node] else { continue };
-            let expected = Slowly::states((start..end).map(|at| slowly.doing(node, known, at)));
+            let expected = Slowly::states((start..end).map(|at| slowly.state(node, known, at)));
             prop_assert_eq!(parts(&own), expected, "{} of {}", report.name(node), text::print(report.recording()));
             prop_assert!(!own.is_exact() || own.evidence != StateEvidence::Journal || !(start..end).any(|at| slowly.in_hole(at)));
             if evidence[node..forest.nodes[node].subtree_end()].iter().any(Option::is_none) {
@@ -262,11 +246,11 @@ proptest! {
             }
             let merged = (start..end).map(|at| {
                 let below = (node..forest.nodes[node].subtree_end()).filter(|&below| slowly.is_open(below, at));
-                let doings = below.map(|below| slowly.doing(below, evidence[below].unwrap_or_default(), at));
-                first(doings.filter(|doing| *doing != Doing::InChild)).unwrap_or(Doing::Unknown)
+                let candidates = below.map(|below| slowly.state(below, evidence[below].unwrap_or_default(), at));
+                first(candidates.filter(|state| *state != StateKind::InChild)).unwrap_or(StateKind::Unaccounted)
             });
             prop_assert_eq!(parts(&all), Slowly::states(merged), "{} with all below", report.name(node));
         }
-        prop_assert_eq!(report.path_states().sum(), report.wall_nanos());
+        prop_assert_eq!(report.path_states().sum().0, report.wall_nanos());
     }
 }

@@ -328,7 +328,7 @@ fn process_idles(recording: &Recording, forest: &Forest, idle: &[bool]) -> Vec<(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use longpole_model::{CurrentSpan, text};
+    use longpole_model::{CurrentSpan, StateKind, text};
 
     #[test]
     fn a_wait_belongs_to_the_span_of_its_thread_and_idle_workers_wait_for_nobody() {
@@ -389,14 +389,16 @@ wait 10..90ms pid 2 tid 4 lock m;get
         assert_eq!((of("call"), of("web"), of("build")), (vec!["disk 40".into(), "lock 5".into()], vec![], vec!["network 80".to_owned()]));
         let build = (0..report.forest().len()).find(|&node| report.name(node) == "build").unwrap();
         let states = report.node_states(build);
-        let millis = [states.on_cpu_nanos, states.blocked_nanos[WaitKind::Network as usize], states.unaccounted_nanos, states.cpu_nanos];
-        assert_eq!((millis.map(|nanos| nanos / 1_000_000), states.sum()), ([19, 80, 1, 38], 100_000_000));
+        let times = [StateKind::OnCpu, StateKind::Blocked(WaitKind::Network), StateKind::Unaccounted].map(|state| states.of(state).0);
+        let millis = [times[0], times[1], times[2], states.cpu.0];
+        assert_eq!((millis.map(|nanos| nanos / 1_000_000), states.sum().0), ([19, 80, 1, 38], 100_000_000));
         assert_eq!(report.node_states_with_descendants(build).blocked(), states.blocked());
         // Its first thread does the work: what the other one runs meanwhile counts, too.
         let one = text.replace("cpu 90..99ms pid 2 tid 4", "cpu 80..82ms pid 2 tid 4").replace("cpu 0..10ms pid 2 tid 4\n", "");
         let states = crate::Report::new(text::parse(&one).unwrap()).node_states(build);
-        let millis = [states.on_cpu_nanos, states.blocked_nanos[WaitKind::Network as usize], states.unaccounted_nanos, states.cpu_nanos];
-        assert_eq!((millis.map(|nanos| nanos / 1_000_000), states.sum()), ([21, 78, 1, 21], 100_000_000));
+        let times = [StateKind::OnCpu, StateKind::Blocked(WaitKind::Network), StateKind::Unaccounted].map(|state| states.of(state).0);
+        let millis = [times[0], times[1], times[2], states.cpu.0];
+        assert_eq!((millis.map(|nanos| nanos / 1_000_000), states.sum().0), ([21, 78, 1, 21], 100_000_000));
         // What is only partly a span's is in no flame graph; what threads of a process without spans wait for is the process's.
         let whose = |wait: &u32| report.recording().waits[*wait as usize].pid;
         assert_eq!(report.waits_below(None).iter().map(whose).collect::<Vec<_>>(), [2, 2]);

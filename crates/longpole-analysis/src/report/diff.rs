@@ -15,11 +15,10 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use longpole_model::{AddNanos, WaitKind};
+use longpole_model::{AddNanos, StateKind, WaitKind};
 
 use crate::pulumi::urn::title_of_urn;
 use crate::report::{FEW_SAMPLES, Report};
-use crate::time::states::States;
 
 /// Operations whose states are compared: those with the largest difference.
 pub const EXPLAINED_MAX: usize = 100;
@@ -68,30 +67,11 @@ impl Fate {
     }
 }
 
-/// What an operation does in a part of its time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum State {
-    /// It computes.
-    OnCpu,
-    /// It could compute, and others have the CPUs.
-    Runnable,
-    /// It waits, for this.
-    Blocked(WaitKind),
-    /// It waits, and nobody looked what for.
-    BlockedUnseen,
-    /// No thread works for it.
-    Awaiting,
-    /// The network or another host works for it.
-    Remote,
-    /// Nobody knows.
-    Unaccounted,
-}
-
 /// How much longer an operation was in one state while it was on the path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StateDiff {
     /// The state.
-    pub state: State,
+    pub state: StateKind,
     /// In the second run more than in the first.
     pub delta_nanos: i64,
     /// The function that holds most of it, in the run that has more of it.
@@ -223,18 +203,19 @@ fn state_diffs(a: (&Report, &[usize]), b: (&Report, &[usize]), delta_nanos: i64)
     let exact = before.is_exact() && after.is_exact();
     let rate_hz = a.0.recording().run.rate_hz.min(b.0.recording().run.rate_hz).max(1);
     let few_nanos = (FEW_SAMPLES * 1_000_000_000 / u64::from(rate_hz)).cast_signed();
-    let matters = |state: State, delta: i64| {
-        let is_measured = exact || matches!(state, State::Blocked(_)) || delta.abs() >= few_nanos;
+    let matters = |state: StateKind, delta: i64| {
+        let is_measured = exact || matches!(state, StateKind::Blocked(_)) || delta.abs() >= few_nanos;
         is_measured
             && delta != 0
             && u128::from(delta.unsigned_abs()) * 100 >= u128::from(delta_nanos.unsigned_abs()) * u128::from(CHANGE_PERCENT_MIN)
     };
-    let blocked = WaitKind::ALL.into_iter().map(State::Blocked);
-    let others = [State::OnCpu, State::Runnable, State::BlockedUnseen, State::Awaiting, State::Remote, State::Unaccounted];
+    let blocked = WaitKind::ALL.into_iter().map(StateKind::Blocked);
+    let others =
+        [StateKind::OnCpu, StateKind::Runnable, StateKind::BlockedUnseen, StateKind::Awaiting, StateKind::Remote, StateKind::Unaccounted];
     let mut out: Vec<StateDiff> = others
         .into_iter()
         .chain(blocked)
-        .map(|state| (state, time_in(&after, state).saturating_sub(time_in(&before, state))))
+        .map(|state| (state, (after.of(state) - before.of(state)).0))
         .filter(|(state, delta)| matters(*state, *delta))
         .map(|(state, delta_nanos)| {
             let (report, nodes) = if delta_nanos > 0 { b } else { a };
@@ -245,31 +226,24 @@ fn state_diffs(a: (&Report, &[usize]), b: (&Report, &[usize]), delta_nanos: i64)
     out
 }
 
-fn time_in(states: &States, state: State) -> i64 {
-    match state {
-        State::OnCpu => states.on_cpu_nanos,
-        State::Runnable => states.runnable_nanos,
-        State::Blocked(kind) => states.blocked_nanos[kind as usize],
-        State::BlockedUnseen => states.blocked_unseen_nanos,
-        State::Awaiting => states.awaiting_nanos,
-        State::Remote => states.remote_nanos,
-        State::Unaccounted => states.unaccounted_nanos,
-    }
-}
-
 /// The function in which these nodes are in the state most of the time, where one stands out.
-fn function_in(report: &Report, nodes: &[usize], state: State) -> Option<String> {
+fn function_in(report: &Report, nodes: &[usize], state: StateKind) -> Option<String> {
     match state {
-        State::OnCpu => {
+        StateKind::OnCpu => {
             let named = report.named(&report.samples_on_path(nodes))?;
             Some(report.functions().list[named.function].function.clone())
         }
-        State::Blocked(kind) => {
+        StateKind::Blocked(kind) => {
             let waits = report.waits_on_path(nodes);
             let sum = waits.into_iter().find(|sum| sum.wait.kind == kind)?;
             report.waiting_function(sum.wait).map(str::to_owned)
         }
-        State::Runnable | State::BlockedUnseen | State::Awaiting | State::Remote | State::Unaccounted => None,
+        StateKind::Runnable
+        | StateKind::InChild
+        | StateKind::BlockedUnseen
+        | StateKind::Awaiting
+        | StateKind::Remote
+        | StateKind::Unaccounted => None,
     }
 }
 
@@ -367,8 +341,8 @@ mod tests {
             diff.operations[0].states.iter().map(of).collect::<Vec<_>>()
         };
         let hash = Some("hash".to_owned());
-        assert_eq!(said(20, 60), [(State::OnCpu, 40, hash.clone())]);
-        assert_eq!(said(60, 20), [(State::OnCpu, -40, hash)]);
+        assert_eq!(said(20, 60), [(StateKind::OnCpu, 40, hash.clone())]);
+        assert_eq!(said(60, 20), [(StateKind::OnCpu, -40, hash)]);
         assert_eq!(said(20, 20), []);
     }
 

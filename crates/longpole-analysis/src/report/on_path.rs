@@ -1,5 +1,7 @@
 //! What nodes did while they were on the critical path.
 
+use longpole_model::StateKind;
+
 use crate::pulumi::deployment::{self, DeploymentTime, ProviderCpu};
 use crate::report::Report;
 use crate::time::activity::Stretch;
@@ -31,7 +33,7 @@ impl Report {
         // Stable: the stretches of a node stay in order of time.
         by_node.sort_by_key(|s| s.node);
         for same in by_node.chunk_by(|a, b| a.node == b.node) {
-            out[same[0].node] = activity.states(same.iter().copied()).on_cpu_nanos;
+            out[same[0].node] = activity.states(same.iter().copied()).of(StateKind::OnCpu).0;
         }
         out
     }

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use longpole_model::resource_event::PAYLOAD_LOGS;
-use longpole_model::{SumNanos, Wait, WaitKind};
+use longpole_model::{StateKind, SumNanos, Wait, WaitKind};
 
 use crate::code::named::Named;
 use crate::percent;
@@ -77,17 +77,17 @@ impl Report {
     pub fn reason(&self, pole: &Pole) -> Reason {
         let samples = self.samples_on_path(&pole.nodes);
         let states = self.states_on_path(&pole.nodes);
-        let own = states.own();
+        let own = states.own().0;
         let few = (samples.len() as u64) < FEW_SAMPLES;
         let expected = i128::from(own) * i128::from(self.recording.run.rate_hz) / 1_000_000_000;
-        let busy = percent::of(states.on_cpu_nanos, own);
-        let runnable = Some(percent::of(states.runnable_nanos, own)).filter(|percent| *percent >= RUNNABLE_PERCENT);
+        let busy = percent::of(states.of(StateKind::OnCpu).0, own);
+        let runnable = Some(percent::of(states.of(StateKind::Runnable).0, own)).filter(|percent| *percent >= RUNNABLE_PERCENT);
         let hot = || self.named(&samples).map(|named| self.hot(named, &samples));
         let (mut function, mut mostly_in) = (None, None);
         // A profile of sums does not say which of them was on the path.
         let are_untimed = self.sample_offsets.first().is_some_and(|at| *at == i64::MIN);
         // A program that was sampled and had none has no CPU time to speak of; what it waited for was seen all the same.
-        let waited = percent::of(states.blocked_nanos.iter().sum_nanos(), own) > WAITING_PERCENT;
+        let waited = percent::of(states.blocked_seen().0, own) > WAITING_PERCENT;
         let was_sampled = self.recording.run.rate_hz > 0 || !self.recording.samples.is_empty();
         let is_told = waited && (was_sampled || told_wait(&states).is_some());
         let has_no_samples = are_untimed || (self.recording.samples.is_empty() && !is_told);
@@ -97,7 +97,7 @@ impl Report {
             counts.map(|wait| self.wait_words(pole, wait, own))
         };
         let (code, mut text) = if has_no_samples && !states.is_exact() {
-            let beside = beside(states.longest_wait());
+            let beside = beside(states.longest_wait().map(|(kind, time)| (kind, time.0)));
             function = beside.as_ref().and_then(|(_, function)| *function);
             (ReasonCode::NoSamples, explain::no_samples(are_untimed, beside.as_ref().map(|(words, _)| words.as_str())))
         } else if few && was_sampled && !states.is_exact() && expected < i128::from(FEW_SAMPLES) {
@@ -150,22 +150,22 @@ impl Report {
 
     /// What a pole did in most of the time in which it did not run, and the function that is named in it.
     fn off_cpu_words(&self, pole: &Pole, states: &States) -> (String, Option<&str>) {
-        let own = states.own();
-        let seen: i64 = states.blocked_nanos.iter().sum_nanos();
+        let own = states.own().0;
+        let seen = states.blocked_seen().0;
         if let Some(wait) = told_wait(states) {
             return self.wait_words(pole, wait, own);
         }
         let parts = [
-            (states.unaccounted_nanos, OffCpu::Unaccounted),
-            (states.awaiting_nanos, OffCpu::Awaiting),
-            (states.remote_nanos, OffCpu::Remote),
-            (states.blocked_unseen_nanos, OffCpu::BlockedUnseen),
+            (states.of(StateKind::Unaccounted).0, OffCpu::Unaccounted),
+            (states.of(StateKind::Awaiting).0, OffCpu::Awaiting),
+            (states.of(StateKind::Remote).0, OffCpu::Remote),
+            (states.of(StateKind::BlockedUnseen).0, OffCpu::BlockedUnseen),
             (seen, OffCpu::Blocked),
-            (states.runnable_nanos, OffCpu::Runnable),
+            (states.of(StateKind::Runnable).0, OffCpu::Runnable),
         ];
         let (nanos, state) = parts.into_iter().max_by_key(|(nanos, _)| *nanos).unwrap_or((0, OffCpu::Unaccounted));
         let percent = percent::of(nanos, own);
-        let short = if nanos == states.blocked_unseen_nanos { self.short_waits(pole) } else { None };
+        let short = if nanos == states.of(StateKind::BlockedUnseen).0 { self.short_waits(pole) } else { None };
         match short {
             Some(ShortWaits { of_kind, all, word, function }) => (explain::short_waits(percent, of_kind, all, word, function), function),
             None => (explain::off_cpu(percent, state), None),
@@ -277,16 +277,17 @@ struct ShortWaits<'a> {
     function: Option<&'a str>,
 }
 
-/// Whether it is on a CPU for most of its time, or could be: whoever lacks a CPU has something to compute.
+/// Whether it is on a CPU for most of its time, or could be: whatever lacks a CPU has something to compute.
 pub(super) fn computes(states: &States) -> bool {
-    let (busy, runnable) = (percent::of(states.on_cpu_nanos, states.own()), percent::of(states.runnable_nanos, states.own()));
+    let share = |state| percent::of(states.of(state).0, states.own().0);
+    let (busy, runnable) = (share(StateKind::OnCpu), share(StateKind::Runnable));
     busy >= BUSY_PERCENT || (busy > WAITING_PERCENT && busy + runnable >= BUSY_PERCENT)
 }
 
-/// What it was blocked for longest, and how long, where that was seen of most of the time in which it was on no CPU.
+/// The kind of wait it was blocked in longest, and how long, where waits were sampled in most of the time in which it was on no CPU.
 pub(super) fn told_wait(states: &States) -> Option<(WaitKind, i64)> {
-    let seen: i64 = states.blocked_nanos.iter().sum_nanos();
-    states.longest_wait().filter(|_| seen.saturating_mul(2) >= states.own().saturating_sub(states.on_cpu_nanos))
+    let is_most = states.blocked_seen() * 2 >= states.own() - states.of(StateKind::OnCpu);
+    states.longest_wait().filter(|_| is_most).map(|(kind, time)| (kind, time.0))
 }
 
 #[cfg(test)]

@@ -23,13 +23,13 @@
 //! With its descendants a span is, at each moment, what one of them is, the first of: on-CPU, runnable, blocked, remote, awaiting;
 //! else unaccounted. Nothing is in child then, and it adds up to the same duration.
 
-use longpole_model::{AddNanos, Recording, SpanKind};
+use longpole_model::{AddNanos, Nanos, Recording, SpanKind, StateKind, WaitKind};
 
 use crate::link::samples::SampleNodes;
 use crate::link::waits::{NodeWait, NodeWaits};
 use crate::schedule::recorded::Schedule;
 use crate::time::states::{StateEvidence, States};
-use crate::time::timelines::{self, Doing, Piece, Source, Timelines};
+use crate::time::timelines::{self, Piece, Source, Timelines};
 use crate::tree::forest::Forest;
 
 /// Periods of the sampling clock in a stretch that can be full only once: few enough to follow a change between running
@@ -80,7 +80,7 @@ impl Estimate {
         for &sample in activity.samples_in(stretch) {
             let at = activity.sample_offsets[sample as usize];
             let weight = activity.weight(sample);
-            self.states.cpu_nanos = self.states.cpu_nanos.saturating_add(weight);
+            self.states.cpu += Nanos(weight);
             if cover.contains(stretch.node, at) {
                 continue;
             }
@@ -90,13 +90,13 @@ impl Estimate {
             let place = self.own.saturating_add(at.saturating_sub(stretch.from)).saturating_sub(covered_until(at).saturating_sub(before));
             let this = place / self.bin_length;
             if this != self.bin {
-                self.states.on_cpu_nanos.add_nanos(self.filled.min(self.bin_length));
+                self.states.add(StateKind::OnCpu, Nanos(self.filled.min(self.bin_length)));
                 (self.bin, self.filled) = (this, 0);
             }
             self.filled = self.filled.saturating_add(weight);
         }
         activity.add_blocked(stretch, &mut self.states);
-        self.states.in_child_nanos.add_nanos(in_child);
+        self.states.add(StateKind::InChild, Nanos(in_child));
         self.own.add_nanos(length.saturating_sub(in_child));
         self.states.weaken(StateEvidence::Samples);
     }
@@ -105,15 +105,18 @@ impl Estimate {
     fn finish(self) -> States {
         let Estimate { mut states, own, bin, bin_length, filled } = self;
         let last = own.saturating_sub(bin.saturating_mul(bin_length)).clamp(0, bin_length);
-        states.on_cpu_nanos = states.on_cpu_nanos.saturating_add(filled.min(last)).min(own);
+        let own = Nanos(own);
+        let on_cpu = (states.of(StateKind::OnCpu) + Nanos(filled.min(last))).min(own);
+        states.parts[StateKind::OnCpu] = on_cpu;
         // Another thread of it may have run meanwhile.
-        let (blocked, room) = (states.blocked(), own.saturating_sub(states.on_cpu_nanos));
+        let (blocked, room) = (states.blocked(), own - on_cpu);
         if blocked > room {
-            for nanos in &mut states.blocked_nanos {
-                *nanos = (i128::from(*nanos) * i128::from(room) / i128::from(blocked)) as i64;
+            for kind in WaitKind::ALL {
+                let part = &mut states.parts[StateKind::Blocked(kind)];
+                *part = Nanos((i128::from(part.0) * i128::from(room.0) / i128::from(blocked.0)) as i64);
             }
         }
-        states.unaccounted_nanos = own.saturating_sub(states.on_cpu_nanos).saturating_sub(states.blocked());
+        states.parts[StateKind::Unaccounted] = own - on_cpu - states.blocked();
         states
     }
 }
@@ -151,7 +154,7 @@ impl Activity<'_> {
             }
         }
         let mut of_calls = of_calls.finish();
-        of_calls.remote_nanos = std::mem::take(&mut of_calls.unaccounted_nanos);
+        of_calls.parts[StateKind::Remote] = std::mem::take(&mut of_calls.parts[StateKind::Unaccounted]);
         states.join(&estimate.finish());
         states.join(&of_calls);
         states
@@ -161,7 +164,7 @@ impl Activity<'_> {
     fn add_exact(&self, stretch: Stretch, states: &mut States) {
         let Stretch { node, from, to } = stretch;
         let mut own = self.timelines.own_pieces(node, (from, to), &self.schedule.cover, self.calls(node));
-        let mut own_nanos = 0;
+        let mut own_time = Nanos::ZERO;
         if self.timelines.source(node) == Source::AllThreads {
             // While none of its threads is on a CPU, or could be, what it waits for is known by a rule.
             let waits = self.waits_in(stretch).flat_map(|wait| self.blocked_pieces(node, wait));
@@ -169,11 +172,11 @@ impl Activity<'_> {
             own.pieces = timelines::flatten(own.pieces);
         }
         for piece in &own.pieces {
-            states.add(piece);
-            own_nanos.add_nanos(piece.to.saturating_sub(piece.from));
+            states.add(piece.state, piece.length());
+            own_time += piece.length();
         }
-        states.in_child_nanos.add_nanos(to.saturating_sub(from).saturating_sub(own_nanos));
-        states.cpu_nanos.add_nanos(own.cpu_nanos);
+        states.add(StateKind::InChild, Nanos(to) - Nanos(from) - own_time);
+        states.cpu += own.cpu;
         self.judge(node, own.has_gap, states);
     }
 
@@ -193,10 +196,10 @@ impl Activity<'_> {
         let (start, end) = (self.schedule.start[node], self.schedule.end[node]);
         let mut states = States::default();
         let mut pieces = Vec::new();
-        let mut push = |from: i64, to: i64, doing: Doing| {
+        let mut push = |from: i64, to: i64, state: StateKind| {
             let (from, to) = (from.max(start), to.min(end));
             if from < to {
-                pieces.push(Piece { from, to, doing });
+                pieces.push(Piece { from, to, state });
             }
         };
         for below in node..self.forest.nodes[node].subtree_end() {
@@ -207,12 +210,12 @@ impl Activity<'_> {
             let calls = self.calls(below);
             if self.timelines.source(below) != Source::Nothing {
                 let own = self.timelines.own_pieces(below, (from, to), &self.schedule.cover, calls);
-                own.pieces.iter().for_each(|piece| push(piece.from, piece.to, piece.doing));
+                own.pieces.iter().for_each(|piece| push(piece.from, piece.to, piece.state));
                 if self.timelines.source(below) == Source::AllThreads {
                     let waits = self.waits_in(Stretch { node: below, from, to }).flat_map(|wait| self.blocked_pieces(below, wait));
-                    waits.for_each(|piece| push(piece.from, piece.to, piece.doing));
+                    waits.for_each(|piece| push(piece.from, piece.to, piece.state));
                 }
-                states.cpu_nanos.add_nanos(own.cpu_nanos);
+                states.cpu += own.cpu;
                 self.judge(below, own.has_gap, &mut states);
                 continue;
             }
@@ -220,21 +223,21 @@ impl Activity<'_> {
             let samples = self.samples_in(stretch);
             for &sample in samples {
                 let (at, weight) = (self.sample_offsets[sample as usize], self.weight(sample));
-                states.cpu_nanos = states.cpu_nanos.saturating_add(weight);
-                push(at, at.saturating_add(weight).min(to), Doing::OnCpu);
+                states.cpu += Nanos(weight);
+                push(at, at.saturating_add(weight).min(to), StateKind::OnCpu);
             }
             let gaps = |from: i64, to: i64| self.schedule.cover.gaps(below, from, to);
             let waits = self.waits_in(stretch).flat_map(|wait| self.blocked_pieces(below, wait));
-            waits.for_each(|piece| push(piece.from, piece.to, piece.doing));
+            waits.for_each(|piece| push(piece.from, piece.to, piece.state));
             if calls {
-                gaps(from, to).for_each(|(from, to)| push(from, to, Doing::Remote));
+                gaps(from, to).for_each(|(from, to)| push(from, to, StateKind::Remote));
             }
             if below == node || !samples.is_empty() || gaps(from, to).next().is_some() {
                 self.judge(below, false, &mut states);
             }
         }
-        timelines::flatten(pieces).iter().for_each(|piece| states.add(piece));
-        states.unaccounted_nanos.add_nanos(end.saturating_sub(start).max(0).saturating_sub(states.sum()));
+        timelines::flatten(pieces).iter().for_each(|piece| states.add(piece.state, piece.length()));
+        states.add(StateKind::Unaccounted, (Nanos(end) - Nanos(start)).or_zero() - states.sum());
         states
     }
 
@@ -250,8 +253,8 @@ impl Activity<'_> {
 
     /// What of a wait no child covers.
     fn blocked_pieces(&self, node: usize, wait: NodeWait) -> impl Iterator<Item = Piece> {
-        let doing = Doing::Blocked(self.recording.waits[wait.wait as usize].kind);
-        self.schedule.cover.gaps(node, wait.from, wait.to).map(move |(from, to)| Piece { from, to, doing })
+        let state = StateKind::Blocked(self.recording.waits[wait.wait as usize].kind);
+        self.schedule.cover.gaps(node, wait.from, wait.to).map(move |(from, to)| Piece { from, to, state })
     }
 
     /// How much of a wait no child covers.
@@ -265,7 +268,7 @@ impl Activity<'_> {
     fn add_blocked(&self, stretch: Stretch, states: &mut States) {
         for wait in self.waits_in(stretch) {
             let kind = self.recording.waits[wait.wait as usize].kind;
-            states.blocked_nanos[kind as usize].add_nanos(self.own_of_wait(stretch.node, &wait).max(0));
+            states.add(StateKind::Blocked(kind), Nanos(self.own_of_wait(stretch.node, &wait)).or_zero());
         }
     }
 
@@ -283,7 +286,7 @@ mod tests {
     use longpole_model::text;
 
     fn millis(states: States) -> [i64; 3] {
-        [states.on_cpu_nanos, states.in_child_nanos, states.unaccounted_nanos].map(|nanos| nanos / 1_000_000)
+        [StateKind::OnCpu, StateKind::InChild, StateKind::Unaccounted].map(|state| states.of(state).0 / 1_000_000)
     }
 
     fn node(report: &Report, name: &str) -> usize {

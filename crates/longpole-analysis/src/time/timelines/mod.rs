@@ -38,9 +38,10 @@ mod sweep;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use longpole_model::{LossKind, Monotonic, Recording, SumNanos, ThreadKey, WaitKind};
+use longpole_model::{LossKind, Monotonic, Nanos, Recording, StateKind, ThreadKey, WaitKind};
 
-pub(crate) use self::pieces::{Doing, Piece, flatten};
+use self::pieces::gives_way_to_children;
+pub(crate) use self::pieces::{Piece, flatten};
 use self::running::Running;
 use crate::schedule::recorded::{self, Cover};
 use crate::tree::forest::Forest;
@@ -139,7 +140,7 @@ pub(crate) struct OwnPieces {
     /// By time, one at a moment; where there is none, a child was open.
     pub(crate) pieces: Vec<Piece>,
     /// On CPUs, of all threads together.
-    pub(crate) cpu_nanos: i64,
+    pub(crate) cpu: Nanos,
     /// Records of a journal are missing that may have been about it.
     pub(crate) has_gap: bool,
 }
@@ -245,23 +246,22 @@ impl Timelines {
         for held in all[first..].iter().take_while(|held| held.from < to) {
             self.thread_pieces(&self.rows[held.row as usize], held.from.max(from), held.to.min(to), &mut pieces);
         }
-        let cpu_nanos =
-            pieces.iter().filter(|piece| piece.doing == Doing::OnCpu).map(|piece| piece.to.saturating_sub(piece.from)).sum_nanos();
+        let cpu = pieces.iter().filter(|piece| piece.state == StateKind::OnCpu).map(Piece::length).sum();
         if self.source(node) == Source::AllThreads {
-            pieces.retain(|piece| matches!(piece.doing, Doing::OnCpu | Doing::Runnable));
+            pieces.retain(|piece| matches!(piece.state, StateKind::OnCpu | StateKind::Runnable));
         }
         let threads = flatten(pieces);
-        let mut own = OwnPieces { pieces: Vec::with_capacity(threads.len() + 1), cpu_nanos, has_gap: false };
+        let mut own = OwnPieces { pieces: Vec::with_capacity(threads.len() + 1), cpu, has_gap: false };
         let pid = all.first().map(|held| self.rows[held.row as usize].thread.pid.0);
         let rest = match self.source(node) {
-            Source::Journal if calls => Doing::Remote,
-            Source::Journal => Doing::Awaiting,
-            Source::OneThread | Source::AllThreads | Source::Nothing => Doing::Unknown,
+            Source::Journal if calls => StateKind::Remote,
+            Source::Journal => StateKind::Awaiting,
+            Source::OneThread | Source::AllThreads | Source::Nothing => StateKind::Unaccounted,
         };
         let mut at = from;
         for piece in threads {
             self.without_thread(node, (at, piece.from), cover, pid, rest, &mut own);
-            if piece.doing.gives_way_to_children() {
+            if gives_way_to_children(piece.state) {
                 own.pieces.extend(cover.gaps(node, piece.from, piece.to).map(|(from, to)| Piece { from, to, ..piece }));
             } else {
                 own.pieces.push(piece);
@@ -274,22 +274,22 @@ impl Timelines {
     }
 
     /// What a node did while no thread worked for it.
-    fn without_thread(&self, node: usize, (from, to): (i64, i64), cover: &Cover, pid: Option<u32>, rest: Doing, own: &mut OwnPieces) {
+    fn without_thread(&self, node: usize, (from, to): (i64, i64), cover: &Cover, pid: Option<u32>, rest: StateKind, own: &mut OwnPieces) {
         for (mut at, end) in cover.gaps(node, from, to) {
             if let Some(pid) = pid.filter(|_| !self.gaps.is_empty()) {
                 for gap in self.gaps_in(pid, at, end) {
                     let (from, to) = (gap.from.max(at), gap.to.min(end));
                     if at < from {
-                        own.pieces.push(Piece { from: at, to: from, doing: rest });
+                        own.pieces.push(Piece { from: at, to: from, state: rest });
                     }
                     if from < to {
-                        own.pieces.push(Piece { from, to, doing: Doing::Unknown });
+                        own.pieces.push(Piece { from, to, state: StateKind::Unaccounted });
                     }
                     at = at.max(to);
                 }
             }
             if at < end {
-                own.pieces.push(Piece { from: at, to: end, doing: rest });
+                own.pieces.push(Piece { from: at, to: end, state: rest });
             }
         }
     }
@@ -306,9 +306,9 @@ impl Timelines {
         let slices = &self.slices[row.slices.clone()];
         let mut next = slices.partition_point(|slice| slice.to <= from);
         let mut at = from;
-        let mut push = |from: i64, to: i64, doing: Doing| {
+        let mut push = |from: i64, to: i64, state: StateKind| {
             if from < to {
-                out.push(Piece { from, to, doing });
+                out.push(Piece { from, to, state });
             }
         };
         while at < to {
@@ -317,40 +317,40 @@ impl Timelines {
             match next.checked_sub(1).map(|before| slices[before]) {
                 None => {
                     let born = row.born.unwrap_or(until).clamp(at, until);
-                    push(at, born, Doing::Unknown);
-                    push(born, until, Doing::Runnable);
+                    push(at, born, StateKind::Unaccounted);
+                    push(born, until, StateKind::Runnable);
                 }
                 Some(before) if before.preempted => {
                     // The last one of all ended because the recording did.
-                    push(at, until, if slice.is_some() { Doing::Runnable } else { Doing::Unknown });
+                    push(at, until, if slice.is_some() { StateKind::Runnable } else { StateKind::Unaccounted });
                 }
                 Some(_) => {
                     let end = if slice.is_some() { until } else { row.until.clamp(at, until) };
                     self.blocked(row, at, end, &mut push);
-                    push(end, until, Doing::Unknown);
+                    push(end, until, StateKind::Unaccounted);
                 }
             }
             at = until;
             let Some(slice) = slice else { return };
             let end = slice.to.min(to);
-            push(at, end, Doing::OnCpu);
+            push(at, end, StateKind::OnCpu);
             at = at.max(end);
             next += 1;
         }
     }
 
     /// What a blocked thread waited for.
-    fn blocked(&self, row: &ThreadRow, from: i64, to: i64, push: &mut impl FnMut(i64, i64, Doing)) {
+    fn blocked(&self, row: &ThreadRow, from: i64, to: i64, push: &mut impl FnMut(i64, i64, StateKind)) {
         let waits = &self.waits[row.waits.clone()];
         let first = waits.partition_point(|wait| wait.to <= from);
         let mut at = from;
         for wait in waits[first..].iter().take_while(|wait| wait.from < to) {
             let (start, end) = (wait.from.max(at), wait.to.min(to));
-            push(at, start, Doing::BlockedUnseen);
-            push(start, end, Doing::Blocked(wait.kind));
+            push(at, start, StateKind::BlockedUnseen);
+            push(start, end, StateKind::Blocked(wait.kind));
             at = end;
         }
-        push(at, to, Doing::BlockedUnseen);
+        push(at, to, StateKind::BlockedUnseen);
     }
 }
 

@@ -3,55 +3,48 @@
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
-use longpole_model::WaitKind;
+use longpole_model::{Nanos, StateKind, WaitKind};
 
 use crate::link::wait_order::blocked_rank;
 
-/// What a node does, or one of its threads. Being in a child is none of these: then there is no piece.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Doing {
-    OnCpu,
-    Runnable,
-    Blocked(WaitKind),
-    /// Nobody looked what for.
-    BlockedUnseen,
-    Remote,
-    Awaiting,
-    Unknown,
-}
-
-impl Doing {
-    /// The state to report where several are true: the lowest rank.
-    fn rank(self) -> usize {
-        let kinds = WaitKind::ALL.len();
-        match self {
-            Doing::OnCpu => 0,
-            Doing::Runnable => 1,
-            Doing::Blocked(kind) => 2 + blocked_rank(kind),
-            Doing::BlockedUnseen => 2 + kinds,
-            Doing::Remote => 3 + kinds,
-            Doing::Awaiting => 4 + kinds,
-            Doing::Unknown => 5 + kinds,
-        }
-    }
-
-    /// Whether a child that is open is why.
-    pub(super) fn gives_way_to_children(self) -> bool {
-        !matches!(self, Doing::OnCpu | Doing::Runnable)
+/// Which state to report where several are true: the one of the lowest rank.
+fn rank(state: StateKind) -> usize {
+    let kinds = WaitKind::ALL.len();
+    match state {
+        StateKind::OnCpu => 0,
+        StateKind::Runnable => 1,
+        StateKind::InChild => 2,
+        StateKind::Blocked(kind) => 3 + blocked_rank(kind),
+        StateKind::BlockedUnseen => 3 + kinds,
+        StateKind::Remote => 4 + kinds,
+        StateKind::Awaiting => 5 + kinds,
+        StateKind::Unaccounted => 6 + kinds,
     }
 }
 
-/// A piece of time, in nanoseconds from the start of the run.
+/// Whether a node in this state is in its child while one is open.
+pub(super) fn gives_way_to_children(state: StateKind) -> bool {
+    !matches!(state, StateKind::OnCpu | StateKind::Runnable)
+}
+
+/// A piece of time in one state, in nanoseconds from the start of the run. Time in a child has no piece.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Piece {
     pub(crate) from: i64,
     pub(crate) to: i64,
-    pub(crate) doing: Doing,
+    pub(crate) state: StateKind,
+}
+
+impl Piece {
+    /// How long it is.
+    pub(crate) fn length(&self) -> Nanos {
+        Nanos(self.to) - Nanos(self.from)
+    }
 }
 
 /// A piece that is open in [`flatten`]: the one to report is the greatest.
 #[derive(PartialEq, Eq)]
-struct Open(Reverse<usize>, i64, Doing);
+struct Open(Reverse<usize>, i64, StateKind);
 
 impl Ord for Open {
     fn cmp(&self, other: &Self) -> Ordering {
@@ -77,22 +70,22 @@ pub(crate) fn flatten(mut pieces: Vec<Piece>) -> Vec<Piece> {
     let mut at = i64::MIN;
     loop {
         while let Some(piece) = pieces.next_if(|piece| piece.from <= at) {
-            open.push(Open(Reverse(piece.doing.rank()), piece.to, piece.doing));
+            open.push(Open(Reverse(rank(piece.state)), piece.to, piece.state));
         }
         // What has ended below the top is in nobody's way.
         while open.peek().is_some_and(|top| top.1 <= at) {
             open.pop();
         }
         let next = pieces.peek().map(|piece| piece.from);
-        let Some(&Open(_, end, doing)) = open.peek() else {
+        let Some(&Open(_, end, state)) = open.peek() else {
             let Some(next) = next else { return out };
             at = next;
             continue;
         };
         let to = next.map_or(end, |next| end.min(next));
         match out.last_mut() {
-            Some(last) if last.to == at && last.doing == doing => last.to = to,
-            _ => out.push(Piece { from: at, to, doing }),
+            Some(last) if last.to == at && last.state == state => last.to = to,
+            _ => out.push(Piece { from: at, to, state }),
         }
         at = to;
     }

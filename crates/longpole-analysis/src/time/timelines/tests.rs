@@ -1,4 +1,4 @@
-use longpole_model::{Loss, LossKind, WaitKind, text};
+use longpole_model::{Loss, LossKind, StateKind, text};
 
 use crate::Report;
 use crate::time::states::States;
@@ -13,18 +13,17 @@ fn node(report: &Report, name: &str) -> usize {
 
 /// What there was, in milliseconds, and how it is known.
 fn in_words(states: &States) -> String {
-    let mut parts = vec![("on-CPU", states.on_cpu_nanos), ("runnable", states.runnable_nanos), ("in child", states.in_child_nanos)];
-    parts.extend(WaitKind::ALL.map(|kind| (kind.as_str(), states.blocked_nanos[kind as usize])));
-    parts.extend([
-        ("unseen", states.blocked_unseen_nanos),
-        ("awaiting", states.awaiting_nanos),
-        ("remote", states.remote_nanos),
-        ("unaccounted", states.unaccounted_nanos),
-    ]);
-    let mut words: Vec<String> =
-        parts.iter().filter(|(_, nanos)| *nanos > 0).map(|(name, nanos)| format!("{name} {}", nanos / 1_000_000)).collect();
-    if states.cpu_nanos != states.on_cpu_nanos {
-        words.push(format!("CPU time {}", states.cpu_nanos / 1_000_000));
+    let word = |state: StateKind| match state {
+        StateKind::OnCpu => "on-CPU",
+        StateKind::InChild => "in child",
+        StateKind::Blocked(kind) => kind.as_str(),
+        StateKind::BlockedUnseen => "unseen",
+        other => other.as_str(),
+    };
+    let parts = states.parts.iter().filter(|(_, time)| time.0 > 0);
+    let mut words: Vec<String> = parts.map(|(state, time)| format!("{} {}", word(state), time.0 / 1_000_000)).collect();
+    if states.cpu != states.of(StateKind::OnCpu) {
+        words.push(format!("CPU time {}", states.cpu.0 / 1_000_000));
     }
     format!("{}; {}{}", words.join(", "), states.evidence.as_str(), if states.is_exact() { "" } else { ", not exact" })
 }
