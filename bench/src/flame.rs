@@ -4,8 +4,9 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use anyhow::{Context, Result};
+use longpole_analysis::Report;
+use longpole_analysis::link::samples;
 use longpole_analysis::report::FlameTime;
-use longpole_analysis::{Report, sample_links};
 use longpole_model::stack::{LocationKind, Runtime};
 use longpole_model::{
     ContextRecord, Frame, Location, LocationId, Monotonic, Recording, Sample, Span, SpanId, Stack, StackId, TimeRange, TraceId, text,
@@ -86,7 +87,7 @@ pub(crate) fn measure() -> Result<()> {
         Ok(())
     };
     let start = Instant::now();
-    recording.sample_links = sample_links::link(&recording);
+    recording.sample_links = samples::link(&recording);
     timed("samples tied to spans", start)?;
     let start = Instant::now();
     let report = Report::new(recording);

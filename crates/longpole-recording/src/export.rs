@@ -10,8 +10,8 @@ use std::io::{self, Write};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use longpole_analysis::Report;
+use longpole_analysis::code::wall_profile::{Ticks, wall_profile};
 use longpole_analysis::report::FlameTime;
-use longpole_analysis::wall_profile::{Ticks, wall_profile};
 use longpole_model::{Loss, LossKind, Span};
 use longpole_wire::code::{self, Code};
 use longpole_wire::{appdash, chrome_trace, jaeger, otlp, pprof_writer, zipkin};
@@ -160,7 +160,7 @@ fn code_of<'r>(report: &'r Report, selection: &Selection, idle: Idle) -> Code<'r
         }
         FlameTime::OffCpu | FlameTime::Wall => {}
     }
-    let note = |note: longpole_analysis::trace_tree::Note| format!("{} × {}: {}", note.count, note.code, note.detail);
+    let note = |note: longpole_analysis::note::Note| format!("{} × {}: {}", note.count, note.code, note.detail);
     code.notes = report.quality().into_iter().map(note).collect();
     code
 }

@@ -14,9 +14,10 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 use std::sync::Arc;
 
-use longpole_analysis::journal::CrossCheck;
-use longpole_analysis::report::Report;
-use longpole_analysis::{bridge, never_arrived, plugins, resources};
+use longpole_analysis::Report;
+use longpole_analysis::link::journal::CrossCheck;
+use longpole_analysis::link::{never_arrived, samples, waits};
+use longpole_analysis::pulumi::{identity, opentracing_bridge, plugins};
 use longpole_model::{Loss, LossKind, Mapping, MappingId, Span, SpanBatch};
 use longpole_store::{
     Assembler, Frame, RecordingName, RecordingState, RecordingWriter, Replay, Store, StoreError, StoredRecording, SummaryRow,
@@ -240,14 +241,14 @@ fn assemble(
         Loss::new(LossKind::SpansNeverArrived, never_arrived, NEVER_ARRIVED).merge_into(&mut recording.losses);
     }
     // Which spans there are, and what they are about, is settled before samples are tied to them.
-    bridge::join(&mut recording);
-    for note in resources::identify(&mut recording, &resource_events) {
+    opentracing_bridge::join(&mut recording);
+    for note in identity::identify(&mut recording, &resource_events) {
         Loss::new(LossKind::ResourcesUnmatched, note.count, note.detail).merge_into(&mut recording.losses);
     }
     plugins::place(&mut recording);
-    recording.sample_links = longpole_analysis::sample_links::link(&recording);
-    longpole_analysis::waits::name_joins(&mut recording);
-    recording.wait_links = longpole_analysis::waits::link(&recording);
+    recording.sample_links = samples::link(&recording);
+    waits::name_joins(&mut recording);
+    recording.wait_links = waits::link(&recording);
     let check = CrossCheck::of(&recording);
     if check.disagree > 0 {
         let detail = format!("the record and the journal of their thread name different spans, of {} samples that have both", check.both);

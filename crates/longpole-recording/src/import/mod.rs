@@ -25,7 +25,10 @@ use std::path::{Path, PathBuf};
 
 use disk_file::{Unpacked, is_perf_data, open, whole, written};
 use flate2::bufread::MultiGzDecoder;
-use longpole_analysis::{Report, bridge, outline, sample_links};
+use longpole_analysis::Report;
+use longpole_analysis::link::samples;
+use longpole_analysis::pulumi::opentracing_bridge;
+use longpole_analysis::report::summary_spans;
 use longpole_model::{Loss, LossKind, Recording};
 use longpole_store::{Assembler, PackedRecording, RecordingName, RecordingWriter, Store, StoreError, pack};
 use longpole_wire::file::HEAD_BYTES;
@@ -199,7 +202,7 @@ pub fn keep(store: &Store, contents: Contents) -> Result<(RecordingName, Report)
 
 fn keep_as(writer: &RecordingWriter, contents: Contents) -> Result<Report, StoreError> {
     let report = match contents.0 {
-        Held::Packed(packed) if outline::is_enough(packed.spans.examples().iter()) => {
+        Held::Packed(packed) if summary_spans::is_enough(packed.spans.examples().iter()) => {
             info_span!("write").in_scope(|| writer.write_packed(&packed))?;
             let PackedRecording { rest, spans } = *packed;
             let _step = info_span!("report", spans = spans.len()).entered();
@@ -207,13 +210,13 @@ fn keep_as(writer: &RecordingWriter, contents: Contents) -> Result<Report, Store
         }
         _ => {
             let mut recording = contents.recording();
-            bridge::join(&mut recording);
+            opentracing_bridge::join(&mut recording);
             if recording.sample_links.len() != recording.samples.len() {
-                recording.sample_links = sample_links::link(&recording);
+                recording.sample_links = samples::link(&recording);
             }
             info_span!("write").in_scope(|| writer.write(&recording))?;
             // A million spans and all that is known about them at once would take twice the memory.
-            outline::reduce(&mut recording);
+            summary_spans::reduce(&mut recording);
             report(recording)
         }
     };

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
-use longpole_analysis::label_links::LabelledSpans;
+use longpole_analysis::link::labels::LabelledSpans;
 use longpole_model::{
     CaptureMode, Clock, ClockAnchor, ContextRecord, Loss, LossKind, Monotonic, Process, Recording, Resource, Sample, SampleLink, SpanLabel,
     StackId, Thread, Timestamp,

@@ -1,9 +1,9 @@
 //! Two recordings side by side, in their outside form.
 
 use longpole_analysis::Report;
-use longpole_analysis::diff::{Diff, OperationDiff, Side, State, StateDiff};
+use longpole_analysis::report::diff::{Diff, OperationDiff, Side, StateDiff};
 use longpole_analysis::report::wait_word;
-use longpole_model::SumNanos;
+use longpole_model::{StateKind, SumNanos};
 use serde::Serialize;
 
 use super::shared::unix_nano;
@@ -159,13 +159,14 @@ impl OperationDiffView {
 impl StateDiffView {
     fn new(diff: &StateDiff) -> Self {
         let (state, kind, text) = match diff.state {
-            State::OnCpu => ("on_cpu", None, "on-CPU"),
-            State::Blocked(kind) => ("blocked", Some(kind.as_str()), wait_word(kind)),
-            State::Runnable => ("runnable", None, "runnable"),
-            State::BlockedUnseen => ("blocked", None, "blocked"),
-            State::Awaiting => ("awaiting", None, "awaiting"),
-            State::Remote => ("remote", None, "remote"),
-            State::Unaccounted => ("unaccounted", None, "unaccounted"),
+            StateKind::OnCpu => ("on_cpu", None, "on-CPU"),
+            StateKind::Blocked(kind) => ("blocked", Some(kind.as_str()), wait_word(kind)),
+            StateKind::Runnable => ("runnable", None, "runnable"),
+            StateKind::BlockedUnseen => ("blocked", None, "blocked"),
+            StateKind::InChild => ("in_child", None, "in a child"),
+            StateKind::Awaiting => ("awaiting", None, "awaiting"),
+            StateKind::Remote => ("remote", None, "remote"),
+            StateKind::Unaccounted => ("unaccounted", None, "unaccounted"),
         };
         StateDiffView { state, kind, text, delta_nanos: diff.delta_nanos, function: diff.function.clone() }
     }

@@ -1,6 +1,6 @@
 //! Functions with their lines and their share of samples.
 
-use longpole_analysis::call_tree::{FunctionWeight, LineWeight};
+use longpole_analysis::code::functions::{FunctionWeight, LineWeight};
 use longpole_analysis::{Handle, Report};
 use longpole_model::{Runtime, SumNanos};
 use serde::Serialize;

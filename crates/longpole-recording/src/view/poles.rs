@@ -2,9 +2,9 @@
 
 use std::fmt::Display;
 
-use longpole_analysis::poles::Pole;
+use longpole_analysis::pulumi::urn::title_of_urn;
 use longpole_analysis::report::FEW_SAMPLES;
-use longpole_analysis::resources::title_of_urn;
+use longpole_analysis::schedule::poles::Pole;
 use longpole_analysis::{Handle, Report};
 use serde::Serialize;
 

@@ -2,8 +2,8 @@
 
 use std::fmt::Display;
 
-use longpole_analysis::usage::ProcessFigures;
-use longpole_analysis::{Report, usage};
+use longpole_analysis::Report;
+use longpole_analysis::time::usage::{self, ProcessFigures};
 use serde::Serialize;
 
 use super::shared::{ExitView, node_handle};

@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-use longpole_analysis::poles::Pole;
+use longpole_analysis::schedule::poles::Pole;
 use longpole_analysis::{Handle, Report};
 use longpole_model::TraceId;
 use serde::Serialize;

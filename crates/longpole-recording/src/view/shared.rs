@@ -1,9 +1,9 @@
 //! What several views share: units, handles, and small shapes.
 
 use longpole_analysis::Handle;
+use longpole_analysis::note::Note;
 use longpole_analysis::report::LinkCounts;
-use longpole_analysis::savings::Saving;
-use longpole_analysis::trace_tree::Note;
+use longpole_analysis::schedule::saving::Saving;
 use longpole_model::{Exit, Timestamp};
 use serde::Serialize;
 

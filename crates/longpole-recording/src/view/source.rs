@@ -5,7 +5,7 @@ use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
-use longpole_analysis::call_tree::LineWeight;
+use longpole_analysis::code::functions::LineWeight;
 use longpole_analysis::{Handle, Report};
 use longpole_model::stack::LocationKind;
 use serde::Serialize;

@@ -2,9 +2,9 @@
 
 use std::fmt::Display;
 
-use longpole_analysis::poles::Savings;
 use longpole_analysis::report::FEW_SAMPLES;
-use longpole_analysis::trace_tree::{Edge, NodeSource};
+use longpole_analysis::schedule::poles::Savings;
+use longpole_analysis::tree::forest::{Edge, NodeSource};
 use longpole_analysis::{Handle, Report};
 use longpole_model::{AttributeValue, Attributes, Process, Resource, SpanEvent, SpanLink, StatusCode, Timestamp};
 use serde::Serialize;

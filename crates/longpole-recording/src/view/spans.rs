@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::fmt::Display;
 
 use longpole_analysis::Report;
-use longpole_analysis::trace_tree::NodeSource;
+use longpole_analysis::tree::forest::NodeSource;
 use longpole_model::StatusCode;
 use serde::Serialize;
 

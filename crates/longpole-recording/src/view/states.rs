@@ -1,7 +1,7 @@
 //! Where time went, and what blocked it.
 
-use longpole_analysis::states::States;
-use longpole_model::{SumNanos, WaitKind};
+use longpole_analysis::time::states::States;
+use longpole_model::{StateKind, SumNanos, WaitKind};
 use serde::Serialize;
 
 /// Where time went; the parts, all but `cpu_nanos`, sum to the duration of what they describe.
@@ -34,15 +34,15 @@ pub struct StatesView {
 impl From<States> for StatesView {
     fn from(states: States) -> Self {
         StatesView {
-            on_cpu_nanos: states.on_cpu_nanos,
-            runnable_nanos: states.runnable_nanos,
-            in_child_nanos: states.in_child_nanos,
-            blocked_nanos: BlockedView::new(|kind| states.blocked_nanos[kind as usize]),
-            blocked_unseen_nanos: states.blocked_unseen_nanos,
-            awaiting_nanos: states.awaiting_nanos,
-            remote_nanos: states.remote_nanos,
-            unaccounted_nanos: states.unaccounted_nanos,
-            cpu_nanos: states.cpu_nanos,
+            on_cpu_nanos: states.of(StateKind::OnCpu).0,
+            runnable_nanos: states.of(StateKind::Runnable).0,
+            in_child_nanos: states.of(StateKind::InChild).0,
+            blocked_nanos: BlockedView::new(|kind| states.of(StateKind::Blocked(kind)).0),
+            blocked_unseen_nanos: states.of(StateKind::BlockedUnseen).0,
+            awaiting_nanos: states.of(StateKind::Awaiting).0,
+            remote_nanos: states.of(StateKind::Remote).0,
+            unaccounted_nanos: states.of(StateKind::Unaccounted).0,
+            cpu_nanos: states.cpu.0,
             exact: states.is_exact(),
             evidence: states.evidence.as_str(),
         }

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::fmt::Display;
 
 use longpole_analysis::report::WaitedFor;
-use longpole_analysis::threads::{Importance, ThreadLife};
-use longpole_analysis::{Handle, Report, threads};
+use longpole_analysis::time::threads::{self, Importance, ThreadLife};
+use longpole_analysis::{Handle, Report};
 use longpole_model::WaitKind;
 use serde::Serialize;
 
@@ -92,7 +92,7 @@ pub(super) fn thread_views(report: &Report) -> Vec<ThreadView> {
     let lives = threads::lives(model);
     let importance = report.importance_of_threads(&lives);
     let waited_for = report.threads_waited_for();
-    let waited_for = |thread: (u32, u32)| {
+    let waited_for = |thread: ThreadKey| {
         let list = waited_for.get(&thread).map_or(&[][..], |list| list);
         list.iter().take(THREAD_BLOCKERS_MAX).map(WaitedForView::new).collect()
     };
@@ -104,13 +104,13 @@ pub(super) fn thread_views(report: &Report) -> Vec<ThreadView> {
             process: programs.get(&thread.pid).map_or_else(String::new, |name| (*name).to_owned()),
             tid: thread.tid,
             name: thread.name.clone(),
-            entry: report.entry_function(thread.pid, thread.tid).map(str::to_owned),
+            entry: report.entry_function(thread.thread()).map(str::to_owned),
             nanos: nanos(life.nanos),
             on_cpu_nanos: nanos(life.on_cpu_nanos),
             ready_nanos: nanos(life.ready_nanos),
             blocked_nanos: BlockedView::new(of),
             blocked_unseen_nanos: nanos(life.unseen_nanos),
-            waited_for: waited_for((thread.pid, thread.tid)),
+            waited_for: waited_for(thread.thread()),
             samples: life.samples,
             rank: about.rank,
             pole: about.pole.map(|pole| Handle::Pole(pole).to_string()),

@@ -3,7 +3,7 @@
 use std::fmt::Display;
 
 use longpole_analysis::Report;
-use longpole_analysis::call_tree::Frames;
+use longpole_analysis::code::functions::Frames;
 use longpole_analysis::report::FlameTime;
 use serde::Serialize;
 

@@ -3,7 +3,7 @@
 use std::fmt::Display;
 
 use longpole_analysis::Report;
-use longpole_analysis::trace_tree::{Edge, NodeSource};
+use longpole_analysis::tree::forest::{Edge, NodeSource};
 use longpole_model::StatusCode;
 use serde::Serialize;
 

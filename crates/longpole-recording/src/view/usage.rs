@@ -1,7 +1,7 @@
 //! What processes used: CPU, memory, storage.
 
 use longpole_analysis::Report;
-use longpole_analysis::usage::{Notable, bytes_words};
+use longpole_analysis::time::usage::{UsageFinding, bytes_words};
 use longpole_model::{IoBytes, Monotonic};
 use serde::Serialize;
 
@@ -119,20 +119,22 @@ impl NotableView {
         report.notable_usage().into_iter().map(|notable| NotableView::new(report, notable)).collect()
     }
 
-    fn new(report: &Report, notable: Notable) -> Self {
+    fn new(report: &Report, notable: UsageFinding) -> Self {
         let (model, forest) = (report.recording(), report.forest());
         let name = |process: usize| forest.program(model, process);
         let (code, process, amount, text) = match notable {
-            Notable::Grows(process, growth) => {
+            UsageFinding::Grows(process, growth) => {
                 let (from, to) = (bytes_words(growth.from_bytes), bytes_words(growth.to_bytes));
                 ("grows", Some(process), growth.to_bytes, format!("{} grows all the time, from {from} to {to}", name(process)))
             }
-            Notable::Peak(process, bytes) => ("peak", Some(process), bytes, format!("{} peaks at {}", name(process), bytes_words(bytes))),
-            Notable::PeakOfSome(bytes) => {
+            UsageFinding::Peak(process, bytes) => {
+                ("peak", Some(process), bytes, format!("{} peaks at {}", name(process), bytes_words(bytes)))
+            }
+            UsageFinding::PeakOfSome(bytes) => {
                 let text = format!("a process peaks at {}, and it was not read then", bytes_words(bytes));
                 ("peak_of_some", None, bytes, text)
             }
-            Notable::Storage(process, io) => {
+            UsageFinding::Storage(process, io) => {
                 let (read, written) = (io.storage_read, io.storage_written);
                 let fetched = (read > written / 10).then(|| format!("fetches {} from storage", bytes_words(read)));
                 let brought = (written > read / 10).then(|| format!("brings {} to it", bytes_words(written)));
@@ -143,7 +145,7 @@ impl NotableView {
                 };
                 ("storage", Some(process), read.max(written), format!("{} {done}", name(process)))
             }
-            Notable::Faults(process, faults) => {
+            UsageFinding::Faults(process, faults) => {
                 ("faults", Some(process), faults, format!("{} waits {faults} times for its memory to come from storage", name(process)))
             }
         };

@@ -1,8 +1,8 @@
 //! `top`, `frame`, `threads`: the code of a recording, by function and by thread.
 
 use anyhow::Result;
-use longpole_analysis::call_tree::Functions;
-use longpole_analysis::own_code::Whose;
+use longpole_analysis::code::functions::Functions;
+use longpole_analysis::code::origin::CodeOrigin;
 use longpole_analysis::{Handle, Report};
 use longpole_model::SumNanos;
 use longpole_server::source_file::{Origin, SourceAccess};
@@ -177,7 +177,7 @@ fn function_of(recording: &str, report: &Report, text: &str) -> Result<String> {
     };
     // What people wrote is what they ask for; of code that was copied to several places, what has a line.
     let list = &report.functions().list;
-    let ways: [&dyn Fn(usize) -> bool; 2] = [&|index| list[index].whose == Whose::Program, &|index| list[index].line > 0];
+    let ways: [&dyn Fn(usize) -> bool; 2] = [&|index| list[index].whose == CodeOrigin::Program, &|index| list[index].line > 0];
     for is_meant in ways {
         if found.iter().any(|&index| is_meant(index)) {
             found.retain(|&index| is_meant(index));
@@ -203,7 +203,7 @@ fn function_of(recording: &str, report: &Report, text: &str) -> Result<String> {
             Err(Failure::new(Kind::NotFound, format!("there is no function called “{text}” in {recording}")).hint(hint).into())
         }
         [] => Err(no_function(recording, &format!("called “{text}”")).into()),
-        [one] if is_called(*one) || list[*one].whose == Whose::Program => Ok(Handle::Function(*one).to_string()),
+        [one] if is_called(*one) || list[*one].whose == CodeOrigin::Program => Ok(Handle::Function(*one).to_string()),
         [_] => several(&format!("no function of {recording} is called “{text}”; one has it in its name")),
         all => several(&format!("{} functions of {recording} fit “{text}”", all.len())),
     }

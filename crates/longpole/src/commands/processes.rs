@@ -1,7 +1,7 @@
 //! `processes`: each process of a recording with what it used and how it ended.
 
 use anyhow::Result;
-use longpole_analysis::usage::bytes_words;
+use longpole_analysis::time::usage::bytes_words;
 use longpole_server::view;
 
 use super::recording::{Setting, load, print, print_json};

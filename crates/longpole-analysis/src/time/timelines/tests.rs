@@ -34,7 +34,7 @@ fn check(text: &str, expected: &[(&str, &str)]) {
         let node = node(&report, name);
         let states = report.node_states(node);
         assert_eq!(in_words(&states), *expected, "{name}");
-        assert_eq!(states.sum(), report.forest().nodes[node].range.nanos(), "{name}");
+        assert_eq!(states.sum().0, report.forest().nodes[node].range.nanos(), "{name}");
     }
 }
 
@@ -42,7 +42,7 @@ fn check_with_descendants(text: &str, name: &str, expected: &str) {
     let report = report(text);
     let states = report.node_states_with_descendants(node(&report, name));
     assert_eq!(in_words(&states), expected);
-    assert_eq!(states.sum(), report.forest().nodes[node(&report, name)].range.nanos());
+    assert_eq!(states.sum().0, report.forest().nodes[node(&report, name)].range.nanos());
 }
 
 #[test]

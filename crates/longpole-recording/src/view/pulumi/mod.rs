@@ -1,6 +1,6 @@
 //! What a deployment by Pulumi spent its time on.
 
-use longpole_analysis::deployment::DeploymentTime;
+use longpole_analysis::pulumi::deployment::DeploymentTime;
 use serde::Serialize;
 
 /// Where the time of a deployment by Pulumi went, along the critical path; the parts sum to the run.

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use longpole_analysis::callees::{self, Called};
+use longpole_analysis::time::callees::{self, Called};
 use longpole_model::sink::ValueRef;
 use longpole_model::{Loss, LossKind, Resource, Scope, SpanRef, SpanSink};
 use longpole_wire::redact::Redactor;

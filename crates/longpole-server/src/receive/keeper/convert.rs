@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use longpole_analysis::callees;
+use longpole_analysis::time::callees;
 use longpole_model::{Loss, Resource, Scope, SpanBatch, SpanRef, SpanSink};
 use longpole_recording::loss_counters::LossBook;
 use longpole_wire::otlp;

@@ -10,13 +10,13 @@
 //! OTLP         serve, parent 77 ─── waits for 77 ──► serve, parent 0a11
 //! ```
 //!
-//! Which two spans are one is [`bridge::join`]'s to say, here as at the seal. Nothing else waits: what is neither an old span nor
+//! Which two spans are one is [`opentracing_bridge::join`]'s to say, here as at the seal. Nothing else waits: what is neither an old span nor
 //! below one is handed on when it comes. What still waits at the end of the run, or beyond a limit, is handed on by itself.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet, VecDeque};
 
-use longpole_analysis::bridge::{self, LEGACY_SPAN_ID, LEGACY_TRACE_ID};
+use longpole_analysis::pulumi::opentracing_bridge::{self, LEGACY_SPAN_ID, LEGACY_TRACE_ID};
 use longpole_model::{AttributeValue, Attributes, Resource, Span, SpanId, ThinVec, TraceId};
 
 use crate::limits::{TWIN_IDS_MAX, TWINS_WAITING_MAX};
@@ -67,7 +67,7 @@ impl Twins {
     /// request as it came.
     pub(in crate::receive) fn new_spans(&mut self, spans: Vec<Span>) -> Option<Vec<Span>> {
         // Another longpole has handed these on without a twin.
-        let (mut out, mut spans): (Vec<Span>, Vec<Span>) = spans.into_iter().partition(bridge::is_legacy);
+        let (mut out, mut spans): (Vec<Span>, Vec<Span>) = spans.into_iter().partition(opentracing_bridge::is_legacy);
         let mut is_changed = false;
         if spans.iter().any(|span| span.service_name() == COMMAND) {
             (spans, is_changed) = self.pair(spans);
@@ -122,9 +122,9 @@ impl Twins {
             let earlier = self.alone.len();
             let mut recording = import::unseen(Vec::new());
             recording.spans = self.alone.drain(..).chain(out.drain(..)).chain(self.waiting.iter().cloned()).collect();
-            bridge::join(&mut recording);
+            opentracing_bridge::join(&mut recording);
             // Of OpenTelemetry's spans none goes, so they stand as they stood.
-            for (at, span) in recording.spans.into_iter().filter(|span| !bridge::is_legacy(span)).enumerate() {
+            for (at, span) in recording.spans.into_iter().filter(|span| !opentracing_bridge::is_legacy(span)).enumerate() {
                 let twin = self.note(&span);
                 found.extend(twin);
                 if at >= earlier {
@@ -253,7 +253,7 @@ mod tests {
     fn check(spans: &[Span], count: usize) {
         let ids: HashSet<_> = spans.iter().map(|span| (span.trace_id, span.span_id)).collect();
         assert_eq!((spans.len(), ids.len()), (count, count));
-        assert!(!spans.iter().any(bridge::is_legacy));
+        assert!(!spans.iter().any(opentracing_bridge::is_legacy));
         let orphans = spans.iter().filter_map(|span| Some((span.trace_id, span.parent_span_id?))).filter(|parent| !ids.contains(parent));
         assert_eq!(orphans.collect::<HashSet<_>>().len(), 1);
     }
