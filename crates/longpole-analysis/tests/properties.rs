@@ -276,7 +276,7 @@ proptest! {
             span.resource = text::parse("n 0..1ms pulumi-cli\n").unwrap().spans.remove(0).resource;
         }
         let mut outline = recording.clone();
-        longpole_analysis::outline::reduce(&mut outline);
+        longpole_analysis::report::summary_spans::reduce(&mut outline);
         prop_assert_eq!(outline == recording, of_pulumi || recording.spans.is_empty());
         let (whole, outline) = (Report::new(recording), Report::new(outline));
         prop_assert_eq!(&whole.forest().nodes, &outline.forest().nodes);
@@ -291,7 +291,7 @@ proptest! {
     fn heads_and_examples_give_the_same_answer_as_their_spans(recording in any_recording()) {
         let without_samples = Recording { samples: Vec::new(), sample_links: Vec::new(), ..recording };
         let outline = outlined(&without_samples.spans);
-        prop_assert!(longpole_analysis::outline::is_enough(outline.examples.iter()));
+        prop_assert!(longpole_analysis::report::summary_spans::is_enough(outline.examples.iter()));
         let outline = Report::of_outline(Recording { spans: Vec::new(), ..without_samples.clone() }, outline);
         let whole = Report::new(without_samples);
         let drawn = |report: &Report| {

@@ -58,7 +58,7 @@ fn recording() -> Recording {
 
 fn report() -> Report {
     let mut recording = recording();
-    longpole_analysis::bridge::join(&mut recording);
+    longpole_analysis::pulumi::opentracing_bridge::join(&mut recording);
     identity::identify(&mut recording, &events());
     Report::new(recording)
 }

@@ -14,8 +14,8 @@ use std::collections::{HashMap, HashSet};
 
 use longpole_model::stack::LocationKind;
 use longpole_model::{
-    AddNanos, ContextRecord, Evidence, Frame, Location, LossKind, Recording, Runtime, SampleLink, StackId, SumNanos, ThreadKey, Wait,
-    WaitKind,
+    AddNanos, ContextRecord, Evidence, Frame, Location, LossKind, Nanos, Recording, Runtime, SampleLink, StackId, SumNanos, ThreadKey,
+    Wait, WaitKind,
 };
 
 use crate::code::origin::{self, CodeOrigin};
@@ -225,8 +225,8 @@ pub fn link(recording: &Recording) -> Vec<SampleLink> {
 /// A wait of a node, in nanoseconds from the start of the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct NodeWait {
-    pub(crate) from: i64,
-    pub(crate) to: i64,
+    pub(crate) from: Nanos,
+    pub(crate) to: Nanos,
     /// Its place in `recording.waits`.
     pub(crate) wait: u32,
     /// It is the part of a wait in which the whole process rested, which only then says something about the node.
@@ -265,7 +265,7 @@ impl NodeWaits {
                 whole.entry(node).or_default().push(i as u32);
             }
             if let Some(node) = node {
-                let (from, to) = (start.nanos_since(origin), end.nanos_since(origin));
+                let (from, to) = (Nanos(start.nanos_since(origin)), Nanos(end.nanos_since(origin)));
                 of_node.entry(node).or_default().push(NodeWait { from, to, wait: i as u32, is_process_idle: false });
             }
         }
@@ -320,7 +320,15 @@ fn process_idles(recording: &Recording, forest: &Forest, idle: &[bool]) -> Vec<(
             (None, Evidence::None) => forest.process_at(of(interval.wait).pid, from).and_then(|p| forest.node_of_process(p))?,
             _ => return None,
         };
-        Some((node, NodeWait { from: from.nanos_since(origin), to: to.nanos_since(origin), wait: interval.wait, is_process_idle: true }))
+        Some((
+            node,
+            NodeWait {
+                from: Nanos(from.nanos_since(origin)),
+                to: Nanos(to.nanos_since(origin)),
+                wait: interval.wait,
+                is_process_idle: true,
+            },
+        ))
     };
     intervals.iter().zip(&links).filter_map(node).collect()
 }

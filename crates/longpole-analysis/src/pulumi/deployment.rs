@@ -8,7 +8,7 @@
 //! Each stretch of the path belongs to what its span, or the nearest span above it that tells, does. Together the parts are the
 //! wall time of the run.
 
-use longpole_model::{AddNanos, Recording, SumNanos};
+use longpole_model::{AddNanos, Nanos, Recording, SumNanos};
 
 use crate::pulumi::call::Call;
 use crate::pulumi::programs::{is_build_tool, is_provider};
@@ -160,16 +160,16 @@ pub(crate) struct ProviderCpu {
 }
 
 impl ProviderCpu {
-    pub(crate) fn new(recording: &Recording, forest: &Forest, offsets: &[i64]) -> ProviderCpu {
+    pub(crate) fn new(recording: &Recording, forest: &Forest, offsets: &[Nanos]) -> ProviderCpu {
         let mut samples: Vec<(i64, i64)> = recording
             .samples
             .iter()
             .zip(offsets)
             .filter(|(s, at)| {
-                let when = forest.run_range().start.plus_nanos(**at);
+                let when = forest.run_range().start.plus_nanos(at.0);
                 forest.process_at(s.pid, when).is_some_and(|p| is_provider(forest.program(recording, p)))
             })
-            .map(|(s, at)| (*at, i64::try_from(s.weight_nanos).unwrap_or(i64::MAX)))
+            .map(|(s, at)| (at.0, Nanos::from_u64(s.weight_nanos).0))
             .collect();
         samples.sort_unstable();
         let mut out = ProviderCpu { at: Vec::with_capacity(samples.len()), before: vec![0] };

@@ -13,7 +13,7 @@
 //! No link says so, but the engine's way of working does: one thing after the other, on behalf of the plan. Measured on Pulumi
 //! 3.259 (`fixtures/pulumi`): each state write follows the end of a step by 0.1 to 2 ms.
 
-use longpole_model::Recording;
+use longpole_model::{Nanos, Recording};
 
 use crate::pulumi::call::is_measurement;
 use crate::pulumi::opentracing_bridge::PULUMI_CLI;
@@ -23,7 +23,7 @@ use crate::tree::forest::Forest;
 const PLAN: &str = "pulumi-plan";
 
 /// What siblings of a plan waited for, by the one who waited: the last that ended inside the plan, and the last sibling that ended.
-pub(crate) fn waits(recording: &Recording, forest: &Forest, start: &[i64], end: &[i64]) -> Vec<(usize, usize)> {
+pub(crate) fn waits(recording: &Recording, forest: &Forest, start: &[Nanos], end: &[Nanos]) -> Vec<(usize, usize)> {
     let mut out = Vec::new();
     if !forest.has_placement_rules() {
         return out;

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use longpole_model::Recording;
 use longpole_model::resource_event::DEPENDENCIES;
+use longpole_model::{Nanos, Recording};
 
 use crate::pulumi::urn::{needs_of, urn_of};
 use crate::tree::forest::Forest;
@@ -12,7 +12,7 @@ use crate::tree::forest::Forest;
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Resources {
     /// For each resource the outermost nodes that work on it, by end.
-    units: Vec<Vec<(i64, usize)>>,
+    units: Vec<Vec<(Nanos, usize)>>,
     /// For each resource those it needs.
     needs: Vec<Vec<usize>>,
     /// The outermost nodes and their resource.
@@ -21,7 +21,7 @@ pub(crate) struct Resources {
 
 impl Resources {
     /// Reads the attributes of the forest's spans. `end` holds the end of each node.
-    pub(crate) fn of(recording: &Recording, forest: &Forest, end: &[i64]) -> Resources {
+    pub(crate) fn of(recording: &Recording, forest: &Forest, end: &[Nanos]) -> Resources {
         let mut out = Resources::default();
         if !forest.has_placement_rules() {
             return out;
@@ -76,7 +76,7 @@ impl Resources {
 
     /// What a node that starts then waited for: of each resource it needs the last work that had ended, and where there is any,
     /// of its own too.
-    pub(crate) fn waited_for(&self, node: usize, start: i64) -> Vec<usize> {
+    pub(crate) fn waited_for(&self, node: usize, start: Nanos) -> Vec<usize> {
         let Some(&resource) = self.of_node.get(&node) else { return Vec::new() };
         let last = |&r: &usize| {
             let ended = self.units[r].partition_point(|&(end, _)| end <= start);

@@ -21,7 +21,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::OnceLock;
 
 use longpole_model::fast_hash::FastState;
-use longpole_model::{AddNanos, Recording, SpanOutline, ThreadKey, Timestamp};
+use longpole_model::{AddNanos, Nanos, Recording, SpanOutline, ThreadKey, Timestamp};
 
 pub use self::explain::wait_word;
 pub use self::flame::{FEW_SAMPLES, Flame, FlameTime};
@@ -63,7 +63,7 @@ pub struct Report {
     path: CriticalPath,
     poles: Poles,
     samples: SampleNodes,
-    sample_offsets: Vec<i64>,
+    sample_offsets: Vec<Nanos>,
     waits: NodeWaits,
     timelines: Timelines,
     functions: Functions,
@@ -118,8 +118,11 @@ impl Report {
         let waits = NodeWaits::of(&recording, &forest);
         let timelines = Timelines::new(&recording, &forest);
         let origin = forest.run_range().start;
-        let sample_offsets =
-            recording.samples.iter().map(|s| recording.clock.to_unix(s.time).map_or(i64::MIN, |at| at.nanos_since(origin))).collect();
+        let sample_offsets = recording
+            .samples
+            .iter()
+            .map(|s| recording.clock.to_unix(s.time).map_or(Nanos::MIN, |at| Nanos(at.nanos_since(origin))))
+            .collect();
         let functions = Functions::new(&recording);
         let mut report = Report {
             recording,
@@ -220,9 +223,9 @@ impl Report {
     /// How much work there was, and how much of it could have run at once.
     pub fn work(&self) -> WorkFigures {
         let schedule = self.replay.schedule();
-        let work = (1..schedule.len()).fold(0, |sum: i64, node| sum.saturating_add(schedule.own_total(node)));
+        let work: Nanos = (1..schedule.len()).map(|node| schedule.own_total(node)).sum();
         let wall_nanos = self.wall_nanos();
-        WorkFigures { work_nanos: work, span_nanos: wall_nanos.saturating_sub(self.path.on_path_nanos[0]), wall_nanos }
+        WorkFigures { work_nanos: work.0, span_nanos: wall_nanos.saturating_sub(self.path.on_path_nanos[0]), wall_nanos }
     }
 
     /// Ceilings of work in flight that the schedule shows.
@@ -242,7 +245,7 @@ impl Report {
 
     /// Time of a node that no child of it covers. Its whole time is the length of its range.
     pub fn own_nanos(&self, node: usize) -> i64 {
-        self.replay.schedule().own_total(node)
+        self.replay.schedule().own_total(node).0
     }
 
     /// Number of spans.
@@ -347,7 +350,7 @@ impl Report {
                 }
                 for part in activity.waits_in(stretch) {
                     let wait = &self.recording.waits[part.wait as usize];
-                    in_pole.entry((wait.thread(), pole)).or_default().add_nanos(part.to.abs_diff(part.from));
+                    in_pole.entry((wait.thread(), pole)).or_default().add_nanos((part.to - part.from).magnitude());
                 }
             }
         }

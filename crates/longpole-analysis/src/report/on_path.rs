@@ -1,6 +1,6 @@
 //! What nodes did while they were on the critical path.
 
-use longpole_model::StateKind;
+use longpole_model::{Nanos, StateKind};
 
 use crate::pulumi::deployment::{self, DeploymentTime, ProviderCpu};
 use crate::report::Report;
@@ -41,7 +41,7 @@ impl Report {
     pub(super) fn split_deployment(&self) -> Option<DeploymentTime> {
         let parts = deployment::parts(&self.recording, &self.forest)?;
         let cpu = ProviderCpu::new(&self.recording, &self.forest, &self.sample_offsets);
-        let stretches = self.path_stretches(|_| true).map(|s| (parts[s.node], s.to.saturating_sub(s.from), cpu.between(s.from, s.to)));
+        let stretches = self.path_stretches(|_| true).map(|s| (parts[s.node], (s.to - s.from).0, cpu.between(s.from.0, s.to.0)));
         Some(deployment::add_up(stretches))
     }
 
@@ -49,8 +49,8 @@ impl Report {
         let origin = self.origin();
         self.path.segments.iter().filter(move |s| wanted(s.node)).map(move |s| Stretch {
             node: s.node,
-            from: s.range.start.nanos_since(origin),
-            to: s.range.end.nanos_since(origin),
+            from: Nanos(s.range.start.nanos_since(origin)),
+            to: Nanos(s.range.end.nanos_since(origin)),
         })
     }
 

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use longpole_model::resource_event::PAYLOAD_LOGS;
-use longpole_model::{StateKind, SumNanos, Wait, WaitKind};
+use longpole_model::{Nanos, StateKind, SumNanos, Wait, WaitKind};
 
 use crate::code::named::Named;
 use crate::percent;
@@ -85,7 +85,7 @@ impl Report {
         let hot = || self.named(&samples).map(|named| self.hot(named, &samples));
         let (mut function, mut mostly_in) = (None, None);
         // A profile of sums does not say which of them was on the path.
-        let are_untimed = self.sample_offsets.first().is_some_and(|at| *at == i64::MIN);
+        let are_untimed = self.sample_offsets.first().is_some_and(|at| *at == Nanos::MIN);
         // A program that was sampled and had none has no CPU time to speak of; what it waited for was seen all the same.
         let waited = percent::of(states.blocked_seen().0, own) > WAITING_PERCENT;
         let was_sampled = self.recording.run.rate_hz > 0 || !self.recording.samples.is_empty();

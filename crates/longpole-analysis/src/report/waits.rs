@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
 
-use longpole_model::{Monotonic, SumNanos, ThreadKey, Wait};
+use longpole_model::{Monotonic, Nanos, ThreadKey, Wait};
 
 use crate::intervals;
 use crate::link::waits::NodeWait;
@@ -58,11 +58,15 @@ impl Report {
 
     fn waits_of(&self, stretches: impl Iterator<Item = Stretch>) -> Vec<WaitSum<'_>> {
         let activity = self.activity();
-        let part =
-            |node: usize, it: NodeWait| WaitPart { wait: it.wait, from: it.from, to: it.to, nanos: activity.own_of_wait(node, &it).max(0) };
+        let part = |node: usize, it: NodeWait| WaitPart {
+            wait: it.wait,
+            from: it.from,
+            to: it.to,
+            nanos: activity.own_of_wait(node, &it).or_zero(),
+        };
         let of = |stretch: Stretch| activity.waits_in(stretch).map(|it| part(stretch.node, it)).collect::<Vec<_>>();
         // Those of one node stand beside each other.
-        self.wait_groups().sums(stretches.flat_map(of), |parts| parts.iter().fold(0, |sum: i64, part| sum.saturating_add(part.nanos)))
+        self.wait_groups().sums(stretches.flat_map(of), |parts| parts.iter().map(|part| part.nanos).sum())
     }
 
     /// The waits in which a function occurs, longest first.
@@ -78,11 +82,11 @@ impl Report {
     /// These waits from start to end, longest first, as time of threads.
     pub fn whole_waits(&self, waits: impl Iterator<Item = u32>) -> Vec<WaitSum<'_>> {
         let whole = |wait: u32| {
-            let nanos = i64::try_from(self.recording.waits[wait as usize].nanos()).unwrap_or(i64::MAX);
+            let nanos = Nanos::from_u64(self.recording.waits[wait as usize].nanos());
             let from = self.offset(self.recording.waits[wait as usize].start).unwrap_or_default();
-            WaitPart { wait, from, to: from.saturating_add(nanos), nanos }
+            WaitPart { wait, from, to: from + nanos, nanos }
         };
-        self.wait_groups().sums(waits.map(whole), |parts| parts.iter().fold(0, |sum: i64, part| sum.saturating_add(part.nanos)))
+        self.wait_groups().sums(waits.map(whole), |parts| parts.iter().map(|part| part.nanos).sum())
     }
 
     /// Whom these waits were for, and what that did meanwhile.
@@ -143,20 +147,17 @@ impl Report {
         let pids: HashSet<u32> = processes.iter().map(|&it| self.recording.processes[it].pid).collect();
         let servers = self.servers.get_or_init(|| Servers::of(&self.recording, self.origin(), self.waits.idle()));
         let (samples, waits) = servers.meanwhile(&pids, &stretches);
-        let part = |(wait, from, to): (u32, i64, i64)| WaitPart { wait, from, to, nanos: to.saturating_sub(from) };
+        let part = |(wait, from, to): (u32, Nanos, Nanos)| WaitPart { wait, from, to, nanos: to - from };
         // Several threads may wait at the same time, and a call does not become longer by that.
         let at_once = |parts: &[WaitPart]| {
-            intervals::union(parts.iter().map(|part| (part.from, part.to)).collect())
-                .iter()
-                .map(|(from, to)| to.saturating_sub(*from))
-                .sum_nanos()
+            intervals::union(parts.iter().map(|part| (part.from, part.to)).collect()).iter().map(|(from, to)| *to - *from).sum()
         };
         Some(Callee { address, processes, answers, samples, waits: self.wait_groups().sums(waits.into_iter().map(part), at_once) })
     }
 
     /// When it was, from the start of the run.
-    fn offset(&self, at: Monotonic) -> Option<i64> {
-        self.recording.clock.to_unix(at).map(|at| at.nanos_since(self.origin()))
+    fn offset(&self, at: Monotonic) -> Option<Nanos> {
+        self.recording.clock.to_unix(at).map(|at| Nanos(at.nanos_since(self.origin())))
     }
 }
 

@@ -16,7 +16,7 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
-use longpole_model::Recording;
+use longpole_model::{Nanos, Recording};
 
 use crate::schedule::recorded::{Schedule, StartedUnder};
 use crate::tree::forest::Forest;
@@ -31,7 +31,7 @@ const EXPLAINED_PERCENT: usize = 90;
 const WORKER_BUSY_PERCENT: i64 = 80;
 
 /// A job that was ready this long before it started did not just start slowly: it waited for something.
-const WAIT_NANOS: i64 = 1_000_000;
+const WAIT_NANOS: Nanos = Nanos(1_000_000);
 
 /// Jobs that share slots.
 #[derive(Debug)]
@@ -49,15 +49,21 @@ pub(crate) struct LimitedJobs {
 struct Job {
     node: usize,
     /// Between the moment it could start and its start.
-    gap: i64,
+    gap: Nanos,
     /// Own time of its host in that gap.
-    own: i64,
+    own: Nanos,
     /// Whether its start follows a slot that became free; else the slots do not explain it.
     handed: bool,
 }
 
 /// The pools of a schedule. `limit` is the longest gap that is usual under a host.
-pub(crate) fn find(recording: &Recording, forest: &Forest, s: &Schedule, started_under: &StartedUnder, limit: &[i64]) -> Vec<LimitedJobs> {
+pub(crate) fn find(
+    recording: &Recording,
+    forest: &Forest,
+    s: &Schedule,
+    started_under: &StartedUnder,
+    limit: &[Nanos],
+) -> Vec<LimitedJobs> {
     let mut pools = Vec::new();
     for (host, children) in started_under.iter() {
         if s.declares[host] {
@@ -71,8 +77,8 @@ pub(crate) fn find(recording: &Recording, forest: &Forest, s: &Schedule, started
 }
 
 /// Gives the jobs, in order of their start, to so many slots, and says for each when its slot became free.
-fn slot_free(s: &Schedule, jobs: &[u32], slots: usize) -> Vec<Option<i64>> {
-    let mut free: BinaryHeap<Reverse<i64>> = BinaryHeap::new();
+fn slot_free(s: &Schedule, jobs: &[u32], slots: usize) -> Vec<Option<Nanos>> {
+    let mut free: BinaryHeap<Reverse<Nanos>> = BinaryHeap::new();
     let mut out = Vec::with_capacity(jobs.len());
     for &job in jobs {
         out.push(if free.len() == slots { free.pop().map(|Reverse(at)| at) } else { None });
@@ -82,7 +88,7 @@ fn slot_free(s: &Schedule, jobs: &[u32], slots: usize) -> Vec<Option<i64>> {
 }
 
 fn peak(s: &Schedule, jobs: &[u32]) -> usize {
-    let mut open: BinaryHeap<Reverse<i64>> = BinaryHeap::new();
+    let mut open: BinaryHeap<Reverse<Nanos>> = BinaryHeap::new();
     let mut peak = 0;
     for &job in jobs {
         while open.peek().is_some_and(|Reverse(end)| *end <= s.start[job as usize]) {
@@ -95,7 +101,7 @@ fn peak(s: &Schedule, jobs: &[u32]) -> usize {
 }
 
 /// Jobs of which nothing is declared: nearly every late start follows the end that made room for it.
-fn find_inferred(s: &Schedule, host: usize, jobs: &[u32], limit: i64) -> Option<LimitedJobs> {
+fn find_inferred(s: &Schedule, host: usize, jobs: &[u32], limit: Nanos) -> Option<LimitedJobs> {
     if jobs.len() < LATE_MIN + 2 {
         return None;
     }
@@ -112,7 +118,7 @@ fn find_inferred(s: &Schedule, host: usize, jobs: &[u32], limit: i64) -> Option<
             let node = job as usize;
             let free = free.unwrap_or(s.start[host]);
             let gap = s.start[node] - free;
-            Job { node, gap, own: s.own_between(s.host[node] as usize, free, s.start[node]), handed: (0..=limit).contains(&gap) }
+            Job { node, gap, own: s.own_between(s.host[node] as usize, free, s.start[node]), handed: (Nanos::ZERO..=limit).contains(&gap) }
         })
         .collect();
     let explained = list.iter().zip(&free).filter(|(job, free)| free.is_some() && job.handed).count();
@@ -128,14 +134,14 @@ fn find_workers(
     host: usize,
     children: &[u32],
     started_under: &StartedUnder,
-    limit: &[i64],
+    limit: &[Nanos],
 ) -> Vec<LimitedJobs> {
     let mut by_name: HashMap<(&str, &str), Vec<usize>> = HashMap::new();
     for &c in children {
         let worker = c as usize;
         let jobs = started_under.of_host(worker);
         let length = s.end[worker] - s.start[worker];
-        let busy = length.saturating_sub(s.own_total(worker)) / WORKER_BUSY_PERCENT >= length / 100;
+        let busy = (length - s.own_total(worker)) / WORKER_BUSY_PERCENT >= length / 100;
         if busy && !jobs.is_empty() && !s.declares[worker] && jobs.iter().all(|&j| s.in_flight[j as usize] == 0) {
             by_name.entry((forest.service(recording, worker), forest.name(recording, worker))).or_default().push(worker);
         }
@@ -170,7 +176,7 @@ fn find_declared(s: &Schedule, host: usize, jobs: &[u32]) -> Option<LimitedJobs>
     if slots < 2 || jobs.len() < slots + LATE_MIN {
         return None;
     }
-    let ready = |node: usize| waits_for(s, node).map(|x| s.end[x]).fold(s.start[s.anchor[node] as usize], i64::max);
+    let ready = |node: usize| waits_for(s, node).map(|x| s.end[x]).fold(s.start[s.anchor[node] as usize], Nanos::max);
     // First come, first served: slots are taken in order of being ready.
     let mut order: Vec<u32> = jobs.to_vec();
     order.sort_by_key(|&j| (ready(j as usize), s.start[j as usize], j));
@@ -183,7 +189,7 @@ fn find_declared(s: &Schedule, host: usize, jobs: &[u32]) -> Option<LimitedJobs>
             let node = j as usize;
             let since = free.map_or(ready(node), |free| free.max(ready(node)));
             let (waited, gap) = (s.start[node] - ready(node), s.start[node] - since);
-            let handed = gap >= 0;
+            let handed = gap >= Nanos::ZERO;
             if waited > WAIT_NANOS {
                 waiting += 1;
                 explained += usize::from(handed && gap <= waited / 4);
@@ -203,13 +209,13 @@ fn find_declared(s: &Schedule, host: usize, jobs: &[u32]) -> Option<LimitedJobs>
 /// What a replay knows when a pool opens, of jobs, of those that they waited for, and of the nodes above them.
 pub(crate) struct Opening<'a> {
     /// New start of a node that has started, and of all others as of the replay before.
-    pub(crate) start: &'a dyn Fn(usize) -> i64,
+    pub(crate) start: &'a dyn Fn(usize) -> Nanos,
     /// New end, as of the replay before.
-    pub(crate) end: &'a dyn Fn(usize) -> i64,
+    pub(crate) end: &'a dyn Fn(usize) -> Nanos,
     /// New duration, as of the replay before.
-    pub(crate) duration: &'a dyn Fn(usize) -> i64,
+    pub(crate) duration: &'a dyn Fn(usize) -> Nanos,
     /// How long a stretch of a node's own work takes now: node, nanoseconds, how many of them are its own time.
-    pub(crate) work: &'a dyn Fn(usize, i64, i64) -> i64,
+    pub(crate) work: &'a dyn Fn(usize, Nanos, Nanos) -> Nanos,
 }
 
 /// A ceiling of work in flight.
@@ -238,33 +244,33 @@ impl LimitedJobs {
     }
 
     /// New starts of the jobs that slots explain, given their new durations.
-    pub(crate) fn schedule(&self, s: &Schedule, now: &Opening<'_>, starts: &mut dyn FnMut(usize, i64)) {
+    pub(crate) fn schedule(&self, s: &Schedule, now: &Opening<'_>, starts: &mut dyn FnMut(usize, Nanos)) {
         if self.declared { self.schedule_declared(s, now, starts) } else { self.schedule_in_order(s, now, starts) }
     }
 
     /// Nothing is known of the jobs but their order: the next one takes the next free slot.
-    fn schedule_in_order(&self, s: &Schedule, now: &Opening<'_>, starts: &mut dyn FnMut(usize, i64)) {
-        let mut free: BinaryHeap<Reverse<i64>> = BinaryHeap::new();
+    fn schedule_in_order(&self, s: &Schedule, now: &Opening<'_>, starts: &mut dyn FnMut(usize, Nanos)) {
+        let mut free: BinaryHeap<Reverse<Nanos>> = BinaryHeap::new();
         for job in &self.jobs {
             let slot = if free.len() == self.slots { free.pop().map(|Reverse(at)| at) } else { None };
             let start = match slot {
                 Some(at) if job.handed => {
-                    let start = at.saturating_add((now.work)(s.host[job.node] as usize, job.gap, job.own));
+                    let start = at + (now.work)(s.host[job.node] as usize, job.gap, job.own);
                     starts(job.node, start);
                     start
                 }
                 _ => (now.start)(job.node),
             };
-            free.push(Reverse(start.saturating_add((now.duration)(job.node))));
+            free.push(Reverse(start + (now.duration)(job.node)));
         }
     }
 
     /// The job that is ready first takes the slot that is free first.
-    fn schedule_declared(&self, s: &Schedule, now: &Opening<'_>, starts: &mut dyn FnMut(usize, i64)) {
+    fn schedule_declared(&self, s: &Schedule, now: &Opening<'_>, starts: &mut dyn FnMut(usize, Nanos)) {
         let index: HashMap<usize, usize> = self.jobs.iter().enumerate().map(|(i, job)| (job.node, i)).collect();
         let mut followers: Vec<Vec<usize>> = vec![Vec::new(); self.jobs.len()];
         let mut missing = vec![0usize; self.jobs.len()];
-        let mut ready_at = vec![0i64; self.jobs.len()];
+        let mut ready_at = vec![Nanos::ZERO; self.jobs.len()];
         for (i, job) in self.jobs.iter().enumerate() {
             ready_at[i] = (now.start)(s.anchor[job.node] as usize);
             for x in waits_for(s, job.node) {
@@ -278,16 +284,16 @@ impl LimitedJobs {
             }
         }
         // Jobs stand in the order in which they were ready in the recording; it decides between equals.
-        let mut ready: BinaryHeap<Reverse<(i64, usize)>> =
+        let mut ready: BinaryHeap<Reverse<(Nanos, usize)>> =
             (0..self.jobs.len()).filter(|&i| missing[i] == 0).map(|i| Reverse((ready_at[i], i))).collect();
-        let mut free: BinaryHeap<Reverse<i64>> = BinaryHeap::new();
+        let mut free: BinaryHeap<Reverse<Nanos>> = BinaryHeap::new();
         while let Some(Reverse((at, i))) = ready.pop() {
             let job = &self.jobs[i];
             let slot = if free.len() == self.slots { free.pop().map_or(at, |Reverse(free)| free) } else { at };
             let since = if job.handed { at.max(slot) } else { at };
-            let start = since.saturating_add((now.work)(s.anchor[job.node] as usize, job.gap, job.own));
+            let start = since + (now.work)(s.anchor[job.node] as usize, job.gap, job.own);
             starts(job.node, start);
-            let end = start.saturating_add((now.duration)(job.node));
+            let end = start + (now.duration)(job.node);
             free.push(Reverse(end));
             for &f in &followers[i] {
                 ready_at[f] = ready_at[f].max(end);

@@ -15,7 +15,7 @@
 //! What started a span is declared by its links, or else taken from order inside the same parent. The time between the
 //! last thing waited for and what it let start is the parent's own.
 
-use longpole_model::{AddNanos, Recording, TimeRange};
+use longpole_model::{AddNanos, Nanos, Recording, TimeRange};
 
 use crate::schedule::recorded::{Schedule, Waited};
 use crate::tree::forest::Forest;
@@ -47,7 +47,7 @@ impl CriticalPath {
     pub(crate) fn of(schedule: &Schedule, forest: &Forest) -> CriticalPath {
         let run = forest.run_range();
         let mut path = CriticalPath { segments: Vec::new(), on_path_nanos: vec![0; forest.len()] };
-        let mut until = run.nanos();
+        let mut until = Nanos(run.nanos());
         let mut at = Waited::End(0);
         loop {
             // The owner is whose work lies between the event and what it waited for.
@@ -64,24 +64,24 @@ impl CriticalPath {
                 Waited::Start(node) => schedule.start[node],
                 Waited::End(node) => schedule.end[node],
             };
-            path.push(forest, owner, since.clamp(0, until), until);
-            until = until.min(since.max(0));
+            path.push(forest, owner, since.clamp(Nanos::ZERO, until), until);
+            until = until.min(since.or_zero());
             at = before;
         }
         // Before the run itself nothing can have happened; spans of a skewed clock may say so.
-        path.push(forest, 0, 0, until);
+        path.push(forest, 0, Nanos::ZERO, until);
         path.segments.reverse();
         path
     }
 
     /// Segments come last first.
-    fn push(&mut self, forest: &Forest, node: usize, from: i64, to: i64) {
+    fn push(&mut self, forest: &Forest, node: usize, from: Nanos, to: Nanos) {
         if from >= to {
             return;
         }
-        self.on_path_nanos[node].add_nanos(to.saturating_sub(from));
+        self.on_path_nanos[node].add_nanos((to - from).0);
         let origin = forest.run_range().start;
-        let range = TimeRange { start: origin.plus_nanos(from), end: origin.plus_nanos(to) };
+        let range = TimeRange { start: origin.plus_nanos(from.0), end: origin.plus_nanos(to.0) };
         match self.segments.last_mut() {
             Some(later) if later.node == node && later.range.start == range.end => later.range.start = range.start,
             _ => self.segments.push(Segment { node, range }),
@@ -90,29 +90,29 @@ impl CriticalPath {
 }
 
 /// Time of the recorded path before each node of the tree: sums over subtrees are then one subtraction.
-pub(crate) struct OnPath(Vec<i64>);
+pub(crate) struct OnPath(Vec<Nanos>);
 
 impl OnPath {
     pub(crate) fn new(path: &CriticalPath) -> OnPath {
-        let before = path.on_path_nanos.iter().scan(0, |sum, nanos| {
-            sum.add_nanos(*nanos);
+        let before = path.on_path_nanos.iter().scan(Nanos::ZERO, |sum, nanos| {
+            *sum += Nanos(*nanos);
             Some(*sum)
         });
-        OnPath(std::iter::once(0).chain(before).collect())
+        OnPath(std::iter::once(Nanos::ZERO).chain(before).collect())
     }
 
-    pub(crate) fn between(&self, from: usize, to: usize) -> i64 {
-        self.0[to].saturating_sub(self.0[from])
+    pub(crate) fn between(&self, from: usize, to: usize) -> Nanos {
+        self.0[to] - self.0[from]
     }
 
     /// In these nodes, which stand in tree order, and all below them.
-    pub(crate) fn in_subtrees(&self, s: &Schedule, nodes: &[usize]) -> i64 {
+    pub(crate) fn in_subtrees(&self, s: &Schedule, nodes: &[usize]) -> Nanos {
         let mut covered = 0;
-        let mut sum = 0;
+        let mut sum = Nanos::ZERO;
         for &node in nodes {
             let end = s.subtree_end[node] as usize;
             if node >= covered {
-                sum.add_nanos(self.between(node, end));
+                sum += self.between(node, end);
                 covered = end;
             }
         }

@@ -16,19 +16,19 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use longpole_model::{AddNanos, CpuSlice, Monotonic, Recording, SumNanos, Wait, WaitKind};
+use longpole_model::{AddNanos, CpuSlice, Monotonic, Nanos, Recording, SumNanos, Wait, WaitKind};
 
 use crate::tree::forest::{Forest, NodeSource};
 
 /// A shell starts all parts of a pipeline at once; so far apart at most.
-const STARTED_TOGETHER_NANOS: i64 = 50_000_000;
+const STARTED_TOGETHER_NANOS: Nanos = Nanos(50_000_000);
 
 /// Parts of a pipeline; what has more is none.
 const PARTS_MAX: usize = 32;
 
 /// A process closes its pipes before it has ended, and who reads from them has a CPU soon after that.
-const CLOSED_BEFORE_NANOS: i64 = 20_000_000;
-const RELEASED_WITHIN_NANOS: i64 = 20_000_000;
+const CLOSED_BEFORE_NANOS: Nanos = Nanos(20_000_000);
+const RELEASED_WITHIN_NANOS: Nanos = Nanos(20_000_000);
 
 /// Up to this share of its life on a CPU a process may have waited for another one.
 const WAITED_PERCENT: i64 = 50;
@@ -56,7 +56,7 @@ pub(crate) struct EndWait {
 pub(crate) struct Pipelines {
     pub(crate) ends: Vec<EndWait>,
     /// For nodes that were blocked on a pipe: for which nodes, and how long.
-    pub(crate) stalls: BTreeMap<usize, Vec<(usize, i64)>>,
+    pub(crate) stalls: BTreeMap<usize, Vec<(usize, Nanos)>>,
 }
 
 /// What is blocked on a pipe waits for the part before it, or for the one behind it.
@@ -77,13 +77,13 @@ struct Part {
 
 #[derive(Debug, Clone, Copy)]
 struct Stall {
-    from: i64,
-    to: i64,
+    from: Nanos,
+    to: Nanos,
     side: Side,
 }
 
 impl Pipelines {
-    pub(crate) fn new(recording: &Recording, forest: &Forest, start: &[i64], end: &[i64]) -> Pipelines {
+    pub(crate) fn new(recording: &Recording, forest: &Forest, start: &[Nanos], end: &[Nanos]) -> Pipelines {
         let mut found = Pipelines::default();
         if recording.samples.is_empty() && recording.cpu_slices.is_empty() {
             return found;
@@ -115,15 +115,15 @@ impl Pipelines {
     }
 
     /// Adds what the parts of one pipeline tell of each other.
-    fn add(&mut self, parts: &[Part], start: &[i64], end: &[i64]) {
-        let mut moments: Vec<i64> = parts.iter().flat_map(|part| &part.stalls).flat_map(|stall| [stall.from, stall.to]).collect();
+    fn add(&mut self, parts: &[Part], start: &[Nanos], end: &[Nanos]) {
+        let mut moments: Vec<Nanos> = parts.iter().flat_map(|part| &part.stalls).flat_map(|stall| [stall.from, stall.to]).collect();
         if moments.is_empty() {
             return;
         }
         moments.extend(parts.iter().flat_map(|part| [start[part.node], end[part.node]]));
         moments.sort_unstable();
         moments.dedup();
-        let mut sums: BTreeMap<(usize, usize), i64> = BTreeMap::new();
+        let mut sums: BTreeMap<(usize, usize), Nanos> = BTreeMap::new();
         let mut next = vec![0; parts.len()];
         let mut sides = vec![None; parts.len()];
         for pair in moments.windows(2) {
@@ -142,14 +142,14 @@ impl Pipelines {
                 }
                 // Two that wait for each other are about to go on.
                 if let Some(busy) = at.filter(|&other| sides[other].is_none()) {
-                    sums.entry((parts[place].node, parts[busy].node)).or_default().add_nanos(to.saturating_sub(from));
+                    *sums.entry((parts[place].node, parts[busy].node)).or_default() += to - from;
                 }
             }
         }
         let stalled = |waiting: usize, busy: usize| sums.get(&(waiting, busy)).copied().unwrap_or_default();
         for pair in parts.windows(2) {
             let (busy, waiting) = (pair[0].node, pair[1].node);
-            let (since, until) = (end[busy].saturating_sub(CLOSED_BEFORE_NANOS), end[busy].saturating_add(RELEASED_WITHIN_NANOS));
+            let (since, until) = (end[busy] - CLOSED_BEFORE_NANOS, end[busy] + RELEASED_WITHIN_NANOS);
             let last = pair[1].stalls.iter().rev().find(|stall| stall.from <= end[busy]);
             let read_to_its_end = last.is_some_and(|stall| stall.side == Side::Before && (since..=until).contains(&stall.to));
             // Who fills a pipe faster than it is read has waited for its reader, and reaches its end first all the same.
@@ -168,15 +168,15 @@ impl Pipelines {
         &mut self,
         recording: &Recording,
         forest: &Forest,
-        (start, end): (&[i64], &[i64]),
+        (start, end): (&[Nanos], &[Nanos]),
         (families, wait_for_others): (Vec<(usize, Vec<usize>)>, &HashSet<usize>),
     ) {
         let cpu = cpu_of_processes(recording);
         let cpu_of = |n: usize| match forest.nodes[n].source() {
             NodeSource::Process(p) => cpu[p],
-            _ => 0,
+            _ => Nanos::ZERO,
         };
-        let shortest = 1_000_000_000 / i64::from(recording.run.rate_hz.max(1)) * PERIODS_MIN;
+        let shortest = Nanos(1_000_000_000 / i64::from(recording.run.rate_hz.max(1)) * PERIODS_MIN);
         for (parent, mut lone) in families {
             lone.sort_by_key(|&n| (end[n], n));
             let siblings: Vec<usize> = forest.children(parent).collect();
@@ -187,12 +187,12 @@ impl Pipelines {
                     continue;
                 }
                 let busy = lone[..place].iter().rev().take(ASKED_MAX).copied().find(|&other| {
-                    let together = (start[other] - start[waiting]).abs() <= STARTED_TOGETHER_NANOS;
+                    let together = (start[other] - start[waiting]).magnitude() <= STARTED_TOGETHER_NANOS.magnitude();
                     let ran = cpu_of(other) > (end[other] - start[other]) / 100 * WAITED_PERCENT;
                     // What was started after it ended waited for that too, or for something else: this is no pipeline.
                     let next = siblings.partition_point(|&s| start[s] < end[other]);
                     let last = siblings.get(next).is_none_or(|&s| start[s] >= end[waiting]);
-                    together && ran && last && cpu_of(other) >= cpu_of(waiting).saturating_mul(BUSIER_FACTOR)
+                    together && ran && last && cpu_of(other) >= cpu_of(waiting) * BUSIER_FACTOR
                 });
                 self.ends.extend(busy.map(|busy| EndWait { waiting, busy, by_chance: true }));
             }
@@ -257,9 +257,9 @@ impl<'a> Rows<'a> {
         part.waits_for_others = sum(&is_for_others) > on_pipes;
         let Some(slices) = self.slices.get(&process.pid).filter(|_| on_pipes > 0) else { return part };
         let behind = sum(&|wait| wait.kind == WaitKind::Pipe && Side::of_call(&wait.syscall) == Side::Behind);
-        let mut side = if behind.saturating_mul(2) > on_pipes { Side::Behind } else { Side::Before };
+        let mut side = if (behind * 2) > on_pipes { Side::Behind } else { Side::Before };
         let origin = forest.run_range().start;
-        let offset = |at: Monotonic| recording.clock.to_unix(at).map_or(0, |at| at.nanos_since(origin));
+        let offset = |at: Monotonic| recording.clock.to_unix(at).map_or(Nanos::ZERO, |at| Nanos(at.nanos_since(origin)));
         let mut open: Vec<&Wait> = Vec::new();
         let mut begun = waits.iter().peekable();
         for (from, to) in gaps(slices.iter().filter(|slice| lived.contains(&slice.start))) {
@@ -299,7 +299,7 @@ fn gaps<'a>(slices: impl Iterator<Item = &'a &'a CpuSlice>) -> impl Iterator<Ite
 }
 
 /// CPU time of each process: from switch records, which are exact, or else from samples.
-fn cpu_of_processes(recording: &Recording) -> Vec<i64> {
+fn cpu_of_processes(recording: &Recording) -> Vec<Nanos> {
     let processes = &recording.processes;
     let mut of_pid: HashMap<u32, Vec<usize>> = HashMap::new();
     for (i, process) in processes.iter().enumerate() {
@@ -315,15 +315,15 @@ fn cpu_of_processes(recording: &Recording) -> Vec<i64> {
     let (mut exact, mut sampled) = (vec![0u64; processes.len()], vec![0u64; processes.len()]);
     for slice in &recording.cpu_slices {
         if let Some(p) = process_at(slice.pid, slice.start) {
-            exact[p] = exact[p].saturating_add(slice.end.nanos_since(slice.start));
+            exact[p].add_nanos(slice.end.nanos_since(slice.start));
         }
     }
     for sample in &recording.samples {
         if let Some(p) = process_at(sample.pid, sample.time) {
-            sampled[p] = sampled[p].saturating_add(sample.weight_nanos);
+            sampled[p].add_nanos(sample.weight_nanos);
         }
     }
-    let longer = |(exact, sampled): (u64, u64)| i64::try_from(exact.max(sampled)).unwrap_or(i64::MAX);
+    let longer = |(exact, sampled): (u64, u64)| Nanos::from_u64(exact.max(sampled));
     exact.into_iter().zip(sampled).map(longer).collect()
 }
 

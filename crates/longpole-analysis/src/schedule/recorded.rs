@@ -15,8 +15,9 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
 
-use longpole_model::{AddNanos, Recording, Timestamp};
+use longpole_model::{Nanos, Recording, Timestamp};
 
+use crate::intervals;
 use crate::pulumi::call::is_measurement;
 use crate::pulumi::engine;
 use crate::pulumi::resources::Resources;
@@ -35,17 +36,17 @@ const WALK_MAX: usize = 64;
 const OFFSET_MAX: i64 = i64::MAX / 4;
 
 /// Where a moment lies from the start of the run.
-pub(crate) fn offset(at: Timestamp, origin: Timestamp) -> i64 {
-    at.nanos_since(origin).clamp(-OFFSET_MAX, OFFSET_MAX)
+pub(crate) fn offset(at: Timestamp, origin: Timestamp) -> Nanos {
+    Nanos(at.nanos_since(origin).clamp(-OFFSET_MAX, OFFSET_MAX))
 }
 
 /// A stretch of a node that its children cover.
 #[derive(Debug, Clone, Copy)]
 struct Covered {
-    start: i64,
-    end: i64,
+    start: Nanos,
+    end: Nanos,
     /// Covered nanoseconds of the node before `start`.
-    before: i64,
+    before: Nanos,
 }
 
 /// For each node, where its children are.
@@ -61,17 +62,17 @@ impl Cover {
     }
 
     /// Nanoseconds of the node, from its start to `at`, in which one of its children was there.
-    pub(crate) fn covered_before(&self, node: usize, at: i64) -> i64 {
+    pub(crate) fn covered_before(&self, node: usize, at: Nanos) -> Nanos {
         let stretches = self.of(node);
         let next = stretches.partition_point(|c| c.start < at);
         match next.checked_sub(1).map(|i| stretches[i]) {
-            Some(c) => c.before.saturating_add(at.min(c.end).saturating_sub(c.start)),
-            None => 0,
+            Some(c) => c.before + (at.min(c.end) - c.start),
+            None => Nanos::ZERO,
         }
     }
 
     /// The parts of a time of the node in which none of its children was there.
-    pub(crate) fn gaps(&self, node: usize, from: i64, to: i64) -> impl Iterator<Item = (i64, i64)> {
+    pub(crate) fn gaps(&self, node: usize, from: Nanos, to: Nanos) -> impl Iterator<Item = (Nanos, Nanos)> {
         let stretches = self.of(node);
         let mut covered = stretches[stretches.partition_point(|c| c.end <= from)..].iter();
         let mut at = from;
@@ -89,7 +90,7 @@ impl Cover {
     }
 
     /// Whether a child of the node was there at that moment.
-    pub(crate) fn contains(&self, node: usize, at: i64) -> bool {
+    pub(crate) fn contains(&self, node: usize, at: Nanos) -> bool {
         let stretches = self.of(node);
         let next = stretches.partition_point(|c| c.start <= at);
         next.checked_sub(1).is_some_and(|i| at < stretches[i].end)
@@ -108,8 +109,8 @@ pub(crate) enum Waited {
 /// The schedule. Times are nanoseconds from the start of the run; indices are nodes of the forest.
 #[derive(Debug)]
 pub(crate) struct Schedule {
-    pub(crate) start: Vec<i64>,
-    pub(crate) end: Vec<i64>,
+    pub(crate) start: Vec<Nanos>,
+    pub(crate) end: Vec<Nanos>,
     pub(crate) parent: Vec<u32>,
     pub(crate) subtree_end: Vec<u32>,
     /// Lowest ancestor that had started when the node started.
@@ -126,7 +127,7 @@ pub(crate) struct Schedule {
     /// Whether the end of the node is only guessed to have waited for another one's, see `pipeline`.
     pub(crate) end_by_chance: Vec<bool>,
     /// For nodes that were blocked on a pipe: time that is shorter if the work of another node is, see `pipeline`.
-    pub(crate) stalls: BTreeMap<usize, Vec<(usize, i64)>>,
+    pub(crate) stalls: BTreeMap<usize, Vec<(usize, Nanos)>>,
     link_base: Vec<u32>,
     links: Vec<u32>,
     ended_base: Vec<u32>,
@@ -148,8 +149,8 @@ impl Schedule {
         let count = forest.len();
         let origin = forest.run_range().start;
         let offset = |at| offset(at, origin);
-        let start: Vec<i64> = forest.nodes.iter().map(|n| offset(n.range.start)).collect();
-        let end: Vec<i64> = forest.nodes.iter().map(|n| offset(n.range.end)).collect();
+        let start: Vec<Nanos> = forest.nodes.iter().map(|n| offset(n.range.start)).collect();
+        let end: Vec<Nanos> = forest.nodes.iter().map(|n| offset(n.range.end)).collect();
         let parent: Vec<u32> = forest.nodes.iter().map(|n| n.parent().map_or(NONE, |p| p as u32)).collect();
         let subtree_end = forest.nodes.iter().map(|n| n.subtree_end() as u32).collect();
 
@@ -232,28 +233,28 @@ impl Schedule {
     }
 
     /// Own time of a node before a moment.
-    fn own_before(&self, node: usize, at: i64) -> i64 {
+    fn own_before(&self, node: usize, at: Nanos) -> Nanos {
         let at = at.min(self.end[node]).max(self.start[node]);
-        at.saturating_sub(self.start[node]).saturating_sub(self.cover.covered_before(node, at))
+        (at - self.start[node]) - self.cover.covered_before(node, at)
     }
 
     /// Own time of a node between two moments.
-    pub(crate) fn own_between(&self, node: usize, from: i64, to: i64) -> i64 {
-        self.own_before(node, to).saturating_sub(self.own_before(node, from))
+    pub(crate) fn own_between(&self, node: usize, from: Nanos, to: Nanos) -> Nanos {
+        self.own_before(node, to) - self.own_before(node, from)
     }
 
     /// Own time of a node.
-    pub(crate) fn own_total(&self, node: usize) -> i64 {
+    pub(crate) fn own_total(&self, node: usize) -> Nanos {
         self.own_before(node, self.end[node])
     }
 
     /// Own time of the node's host before its start.
-    pub(crate) fn own_at_start(&self, node: usize) -> i64 {
+    pub(crate) fn own_at_start(&self, node: usize) -> Nanos {
         self.own_before(self.host[node] as usize, self.start[node])
     }
 
     /// Own time of the host of the node's end before that; of a node whose end has one.
-    pub(crate) fn own_at_end(&self, node: usize) -> i64 {
+    pub(crate) fn own_at_end(&self, node: usize) -> Nanos {
         self.own_before(self.end_host[node] as usize, self.end[node])
     }
 
@@ -513,7 +514,7 @@ impl Schedule {
 }
 
 /// Who is declared to have waited for whom, by the one who waited.
-fn declared(recording: &Recording, forest: &Forest, start: &[i64], end: &[i64]) -> Vec<(u32, u32)> {
+fn declared(recording: &Recording, forest: &Forest, start: &[Nanos], end: &[Nanos]) -> Vec<(u32, u32)> {
     let mut out = Vec::new();
     let mut add = |i: usize, other: usize| {
         if other != i && other != 0 && end[other] <= start[i] {
@@ -571,7 +572,7 @@ impl StartedUnder {
 }
 
 /// Where the children of each node are that it can have waited for: those of the tree, and deeper ones that outlived their parents.
-fn cover(forest: &Forest, start: &[i64], end: &[i64], (end_host, background): (&[u32], &[usize])) -> Cover {
+fn cover(forest: &Forest, start: &[Nanos], end: &[Nanos], (end_host, background): (&[u32], &[usize])) -> Cover {
     let mut overhanging: HashMap<u32, Vec<usize>> = HashMap::new();
     for (i, &host) in end_host.iter().enumerate().skip(1) {
         if host != NONE && forest.nodes[i].parent() != Some(host as usize) {
@@ -588,20 +589,17 @@ fn cover(forest: &Forest, start: &[i64], end: &[i64], (end_host, background): (&
             children.sort_by_key(|&i| start[i]);
         }
         let first = cover.stretches.len();
-        let mut before = 0;
+        let mut before = Nanos::ZERO;
         for &child in &children {
-            let (from, to) = (start[child].max(start[node]), end[child].min(end[node]));
-            if from >= to {
-                continue;
-            }
+            let Some((from, to)) = intervals::clip((start[child], end[child]), (start[node], end[node])) else { continue };
             match cover.stretches[first..].last_mut() {
                 Some(last) if from <= last.end => {
-                    before.add_nanos((to - last.end).max(0));
+                    before += (to - last.end).or_zero();
                     last.end = last.end.max(to);
                 }
                 _ => {
                     cover.stretches.push(Covered { start: from, end: to, before });
-                    before.add_nanos(to.saturating_sub(from));
+                    before += to - from;
                 }
             }
         }

@@ -23,8 +23,9 @@
 //! With its descendants a span is, at each moment, what one of them is, the first of: on-CPU, runnable, blocked, remote, awaiting;
 //! else unaccounted. Nothing is in child then, and it adds up to the same duration.
 
-use longpole_model::{AddNanos, Nanos, Recording, SpanKind, StateKind, WaitKind};
+use longpole_model::{Nanos, Recording, SpanKind, StateKind, WaitKind};
 
+use crate::intervals;
 use crate::link::samples::SampleNodes;
 use crate::link::waits::{NodeWait, NodeWaits};
 use crate::schedule::recorded::Schedule;
@@ -40,8 +41,8 @@ const BIN_PERIODS: i64 = 20;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Stretch {
     pub(crate) node: usize,
-    pub(crate) from: i64,
-    pub(crate) to: i64,
+    pub(crate) from: Nanos,
+    pub(crate) to: Nanos,
 }
 
 /// The evidence of what nodes did, borrowed: it answers with the states of some of them.
@@ -51,7 +52,7 @@ pub(crate) struct Activity<'a> {
     pub(crate) schedule: &'a Schedule,
     pub(crate) samples: &'a SampleNodes,
     /// When each sample was, from the start of the run.
-    pub(crate) sample_offsets: &'a [i64],
+    pub(crate) sample_offsets: &'a [Nanos],
     pub(crate) waits: &'a NodeWaits,
     pub(crate) timelines: &'a Timelines,
 }
@@ -60,53 +61,52 @@ pub(crate) struct Activity<'a> {
 struct Estimate {
     states: States,
     /// Own time of all stretches, end to end; bins of it fill up with samples.
-    own: i64,
+    own: Nanos,
     bin: i64,
-    bin_length: i64,
-    filled: i64,
+    bin_length: Nanos,
+    filled: Nanos,
 }
 
 impl Estimate {
     fn new() -> Estimate {
-        Estimate { states: States::default(), own: 0, bin: 0, bin_length: i64::MAX, filled: 0 }
+        Estimate { states: States::default(), own: Nanos::ZERO, bin: 0, bin_length: Nanos::MAX, filled: Nanos::ZERO }
     }
 
     fn add(&mut self, activity: &Activity<'_>, stretch: Stretch) {
         let cover = &activity.schedule.cover;
-        let covered_until = |at: i64| cover.covered_before(stretch.node, at);
+        let covered_until = |at: Nanos| cover.covered_before(stretch.node, at);
         let before = covered_until(stretch.from);
-        let length = stretch.to.saturating_sub(stretch.from).max(0);
-        let in_child = covered_until(stretch.to).saturating_sub(before).clamp(0, length);
+        let length = (stretch.to - stretch.from).or_zero();
+        let in_child = (covered_until(stretch.to) - before).clamp(Nanos::ZERO, length);
         for &sample in activity.samples_in(stretch) {
             let at = activity.sample_offsets[sample as usize];
             let weight = activity.weight(sample);
-            self.states.cpu += Nanos(weight);
+            self.states.cpu += weight;
             if cover.contains(stretch.node, at) {
                 continue;
             }
-            if self.bin_length == i64::MAX && weight > 0 {
-                self.bin_length = weight.saturating_mul(BIN_PERIODS);
+            if self.bin_length == Nanos::MAX && weight > Nanos::ZERO {
+                self.bin_length = weight * BIN_PERIODS;
             }
-            let place = self.own.saturating_add(at.saturating_sub(stretch.from)).saturating_sub(covered_until(at).saturating_sub(before));
-            let this = place / self.bin_length;
+            let place = self.own + (at - stretch.from) - (covered_until(at) - before);
+            let this = place.0 / self.bin_length.0;
             if this != self.bin {
-                self.states.add(StateKind::OnCpu, Nanos(self.filled.min(self.bin_length)));
-                (self.bin, self.filled) = (this, 0);
+                self.states.add(StateKind::OnCpu, self.filled.min(self.bin_length));
+                (self.bin, self.filled) = (this, Nanos::ZERO);
             }
-            self.filled = self.filled.saturating_add(weight);
+            self.filled += weight;
         }
         activity.add_blocked(stretch, &mut self.states);
-        self.states.add(StateKind::InChild, Nanos(in_child));
-        self.own.add_nanos(length.saturating_sub(in_child));
+        self.states.add(StateKind::InChild, in_child);
+        self.own += length - in_child;
         self.states.weaken(StateEvidence::Samples);
     }
 
     /// What is known, and as unaccounted what is not.
     fn finish(self) -> States {
         let Estimate { mut states, own, bin, bin_length, filled } = self;
-        let last = own.saturating_sub(bin.saturating_mul(bin_length)).clamp(0, bin_length);
-        let own = Nanos(own);
-        let on_cpu = (states.of(StateKind::OnCpu) + Nanos(filled.min(last))).min(own);
+        let last = (own - bin_length * bin).clamp(Nanos::ZERO, bin_length);
+        let on_cpu = (states.of(StateKind::OnCpu) + filled.min(last)).min(own);
         states.parts[StateKind::OnCpu] = on_cpu;
         // Another thread of it may have run meanwhile.
         let (blocked, room) = (states.blocked(), own - on_cpu);
@@ -130,8 +130,8 @@ impl Activity<'_> {
         own.get(first..end).unwrap_or_default()
     }
 
-    fn weight(&self, sample: u32) -> i64 {
-        i64::try_from(self.recording.samples[sample as usize].weight_nanos).unwrap_or(i64::MAX)
+    fn weight(&self, sample: u32) -> Nanos {
+        Nanos::from_u64(self.recording.samples[sample as usize].weight_nanos)
     }
 
     /// Whether what the node waits for is done elsewhere: it is the calling side.
@@ -175,7 +175,7 @@ impl Activity<'_> {
             states.add(piece.state, piece.length());
             own_time += piece.length();
         }
-        states.add(StateKind::InChild, Nanos(to) - Nanos(from) - own_time);
+        states.add(StateKind::InChild, to - from - own_time);
         states.cpu += own.cpu;
         self.judge(node, own.has_gap, states);
     }
@@ -196,9 +196,8 @@ impl Activity<'_> {
         let (start, end) = (self.schedule.start[node], self.schedule.end[node]);
         let mut states = States::default();
         let mut pieces = Vec::new();
-        let mut push = |from: i64, to: i64, state: StateKind| {
-            let (from, to) = (from.max(start), to.min(end));
-            if from < to {
+        let mut push = |from: Nanos, to: Nanos, state: StateKind| {
+            if let Some((from, to)) = intervals::clip((from, to), (start, end)) {
                 pieces.push(Piece { from, to, state });
             }
         };
@@ -223,10 +222,10 @@ impl Activity<'_> {
             let samples = self.samples_in(stretch);
             for &sample in samples {
                 let (at, weight) = (self.sample_offsets[sample as usize], self.weight(sample));
-                states.cpu += Nanos(weight);
-                push(at, at.saturating_add(weight).min(to), StateKind::OnCpu);
+                states.cpu += weight;
+                push(at, (at + weight).min(to), StateKind::OnCpu);
             }
-            let gaps = |from: i64, to: i64| self.schedule.cover.gaps(below, from, to);
+            let gaps = |from: Nanos, to: Nanos| self.schedule.cover.gaps(below, from, to);
             let waits = self.waits_in(stretch).flat_map(|wait| self.blocked_pieces(below, wait));
             waits.for_each(|piece| push(piece.from, piece.to, piece.state));
             if calls {
@@ -237,7 +236,7 @@ impl Activity<'_> {
             }
         }
         timelines::flatten(pieces).iter().for_each(|piece| states.add(piece.state, piece.length()));
-        states.add(StateKind::Unaccounted, (Nanos(end) - Nanos(start)).or_zero() - states.sum());
+        states.add(StateKind::Unaccounted, (end - start).or_zero() - states.sum());
         states
     }
 
@@ -258,17 +257,15 @@ impl Activity<'_> {
     }
 
     /// How much of a wait no child covers.
-    pub(crate) fn own_of_wait(&self, node: usize, wait: &NodeWait) -> i64 {
+    pub(crate) fn own_of_wait(&self, node: usize, wait: &NodeWait) -> Nanos {
         let cover = &self.schedule.cover;
-        wait.to
-            .saturating_sub(wait.from)
-            .saturating_sub(cover.covered_before(node, wait.to).saturating_sub(cover.covered_before(node, wait.from)))
+        (wait.to - wait.from) - (cover.covered_before(node, wait.to) - cover.covered_before(node, wait.from))
     }
 
     fn add_blocked(&self, stretch: Stretch, states: &mut States) {
         for wait in self.waits_in(stretch) {
             let kind = self.recording.waits[wait.wait as usize].kind;
-            states.add(StateKind::Blocked(kind), Nanos(self.own_of_wait(stretch.node, &wait)).or_zero());
+            states.add(StateKind::Blocked(kind), self.own_of_wait(stretch.node, &wait).or_zero());
         }
     }
 

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
-use longpole_model::{AddNanos, Monotonic, SumNanos, ThreadKey, Timestamp, Wait};
+use longpole_model::{AddNanos, Monotonic, Nanos, ThreadKey, Timestamp, Wait};
 
 use crate::intervals;
 use crate::percent;
@@ -71,7 +71,7 @@ pub(crate) struct WaitedForThreads<'a> {
     /// The start of the run, which offsets count from.
     pub(crate) origin: Timestamp,
     /// When each sample was, in nanoseconds from there.
-    pub(crate) sample_offsets: &'a [i64],
+    pub(crate) sample_offsets: &'a [Nanos],
     pub(crate) names: ThreadNames<'a>,
 }
 
@@ -81,8 +81,8 @@ impl<'a> WaitedForThreads<'a> {
     }
 
     /// When it was, from the start of the run.
-    fn offset(&self, at: Monotonic) -> Option<i64> {
-        self.groups.recording.clock.to_unix(at).map(|at| at.nanos_since(self.origin))
+    fn offset(&self, at: Monotonic) -> Option<Nanos> {
+        self.groups.recording.clock.to_unix(at).map(|at| Nanos(at.nanos_since(self.origin)))
     }
 
     /// Whom these waits were for, and what that did meanwhile.
@@ -90,16 +90,13 @@ impl<'a> WaitedForThreads<'a> {
         let mut out = BlockedBy::default();
         let Some(relation) = sum.relation else { return out };
         let sources = self.sources();
-        type Stretches = Vec<(i64, i64)>;
+        type Stretches = Vec<(Nanos, Nanos)>;
         let mut found: HashMap<ThreadKey, (BlockerEvidence, Stretches)> = HashMap::new();
         for part in &sum.parts {
             let wait = &self.groups.recording.waits[part.wait as usize];
             for held in self.groups.blockers.parts(&sources, wait) {
                 let (Some(from), Some(to)) = (self.offset(held.from), self.offset(held.to)) else { continue };
-                let (from, to) = (from.max(part.from), to.min(part.to));
-                if from >= to {
-                    continue;
-                }
+                let Some((from, to)) = intervals::clip((from, to), (part.from, part.to)) else { continue };
                 match held.who {
                     BlockedOn::Thread { tid, evidence } => {
                         let (weakest, stretches) = found.entry(ThreadKey::new(wait.pid, tid)).or_insert((evidence, Vec::new()));
@@ -108,13 +105,13 @@ impl<'a> WaitedForThreads<'a> {
                     }
                     BlockedOn::OneOf(threads) => {
                         let (nanos, most) = out.one_of.unwrap_or_default();
-                        out.one_of = Some((nanos.saturating_add(to.saturating_sub(from)), most.max(threads)));
+                        out.one_of = Some(((Nanos(nanos) + (to - from)).0, most.max(threads)));
                     }
                     BlockedOn::Nobody => {}
                 }
             }
         }
-        let total = |stretches: &[(i64, i64)]| stretches.iter().map(|(from, to)| to.saturating_sub(*from)).sum_nanos::<i64>();
+        let total = |stretches: &[(Nanos, Nanos)]| stretches.iter().map(|(from, to)| *to - *from).sum::<Nanos>().0;
         let mut found: Vec<_> = found.into_iter().map(|(thread, (evidence, at))| (total(&at), thread, evidence, at)).collect();
         found.retain(|(nanos, ..)| percent::of(*nanos, sum.nanos) > 0);
         found.sort_by_key(|(nanos, thread, ..)| (Reverse(*nanos), *thread));
@@ -128,7 +125,7 @@ impl<'a> WaitedForThreads<'a> {
     }
 
     /// What a thread ran and waited for in these stretches of time, which stand in order and do not overlap.
-    fn of_thread_in(&self, thread: ThreadKey, stretches: &[(i64, i64)]) -> (Vec<u32>, Vec<WaitSum<'a>>) {
+    fn of_thread_in(&self, thread: ThreadKey, stretches: &[(Nanos, Nanos)]) -> (Vec<u32>, Vec<WaitSum<'a>>) {
         let mut samples = Vec::new();
         for &(from, to) in stretches {
             let (first, end) = (self.sample_offsets.partition_point(|at| *at < from), self.sample_offsets.partition_point(|at| *at < to));
@@ -141,10 +138,10 @@ impl<'a> WaitedForThreads<'a> {
             let first = stretches.partition_point(|(_, to)| *to <= start);
             for &(from, to) in stretches[first..].iter().take_while(|(from, _)| *from < end) {
                 let (from, to) = (from.max(start), to.min(end));
-                waits.push(WaitPart { wait: i as u32, from, to, nanos: to.saturating_sub(from) });
+                waits.push(WaitPart { wait: i as u32, from, to, nanos: to - from });
             }
         }
-        (samples, self.groups.sums(waits.into_iter(), |parts| parts.iter().map(|part| part.nanos).sum_nanos()))
+        (samples, self.groups.sums(waits.into_iter(), |parts| parts.iter().map(|part| part.nanos).sum()))
     }
 
     /// Whom each thread waited for, by process and thread, longest first; of the [`TOLD_WAITS_MAX`] longest waits. Workers that wait for

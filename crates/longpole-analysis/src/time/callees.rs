@@ -11,7 +11,7 @@
 use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-use longpole_model::{AttributeValue, Monotonic, Recording, Span, SpanKind, Timestamp};
+use longpole_model::{AttributeValue, Monotonic, Nanos, Recording, Span, SpanKind, Timestamp};
 
 use crate::link::waits::is_accept;
 use crate::time::wait_groups::WaitSum;
@@ -157,8 +157,8 @@ pub struct Callee<'a> {
 /// recording.
 #[derive(Debug, Default)]
 pub(crate) struct Servers {
-    samples: HashMap<u32, Vec<(i64, u32)>>,
-    waits: HashMap<u32, Vec<(i64, i64, u32)>>,
+    samples: HashMap<u32, Vec<(Nanos, u32)>>,
+    waits: HashMap<u32, Vec<(Nanos, Nanos, u32)>>,
 }
 
 impl Servers {
@@ -169,7 +169,7 @@ impl Servers {
         if pids.is_empty() {
             return out;
         }
-        let offset = |at: Monotonic| recording.clock.to_unix(at).map(|at| at.nanos_since(origin));
+        let offset = |at: Monotonic| recording.clock.to_unix(at).map(|at| Nanos(at.nanos_since(origin)));
         for (i, sample) in recording.samples.iter().enumerate().filter(|(_, sample)| pids.contains(&sample.pid)) {
             if let Some(at) = offset(sample.time) {
                 out.samples.entry(sample.pid).or_default().push((at, i as u32));
@@ -188,7 +188,7 @@ impl Servers {
 
     /// What these processes did in these stretches of time, which stand in order and do not overlap: samples, and waits that began in one
     /// of them, each with its start and its end there. What a thread waited for before it was called is not for the call.
-    pub(crate) fn meanwhile(&self, pids: &HashSet<u32>, stretches: &[(i64, i64)]) -> (Vec<u32>, Vec<(u32, i64, i64)>) {
+    pub(crate) fn meanwhile(&self, pids: &HashSet<u32>, stretches: &[(Nanos, Nanos)]) -> (Vec<u32>, Vec<(u32, Nanos, Nanos)>) {
         let (mut samples, mut waits) = (Vec::new(), Vec::new());
         for pid in pids {
             let (of_samples, of_waits) = (self.samples.get(pid).map_or(&[][..], |it| it), self.waits.get(pid).map_or(&[][..], |it| it));

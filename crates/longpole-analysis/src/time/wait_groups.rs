@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 
 use longpole_model::fast_hash::FastMap;
-use longpole_model::{Recording, ThreadKey, Wait, WaitKind};
+use longpole_model::{Nanos, Recording, ThreadKey, Wait, WaitKind};
 
 use crate::code::functions::Functions;
 use crate::time::blockers::{Blockers, Relation};
@@ -41,10 +41,10 @@ pub struct WaitPlace<'a> {
 pub(crate) struct WaitPart {
     /// Its place in `recording.waits`.
     pub(crate) wait: u32,
-    pub(crate) from: i64,
-    pub(crate) to: i64,
+    pub(crate) from: Nanos,
+    pub(crate) to: Nanos,
     /// How much of it counts.
-    pub(crate) nanos: i64,
+    pub(crate) nanos: Nanos,
 }
 
 /// What waits are grouped by.
@@ -57,7 +57,7 @@ pub(crate) struct WaitGroups<'a> {
 
 impl<'a> WaitGroups<'a> {
     /// Waits of one kind in one call of one function are one; `length` says how long several are together.
-    pub(crate) fn sums(&self, waits: impl Iterator<Item = WaitPart>, length: impl Fn(&[WaitPart]) -> i64) -> Vec<WaitSum<'a>> {
+    pub(crate) fn sums(&self, waits: impl Iterator<Item = WaitPart>, length: impl Fn(&[WaitPart]) -> Nanos) -> Vec<WaitSum<'a>> {
         type Group<'g> = (WaitKind, &'g str, Option<Relation>, Option<usize>);
         let mut groups: HashMap<Group<'_>, Vec<WaitPart>> = HashMap::new();
         for part in waits {
@@ -77,11 +77,11 @@ impl<'a> WaitGroups<'a> {
                 }
             }
             let mut places: Vec<WaitPlace<'a>> =
-                lines.into_iter().map(|((file, line), parts)| WaitPlace { file, line, nanos: length(&parts) }).collect();
+                lines.into_iter().map(|((file, line), parts)| WaitPlace { file, line, nanos: length(&parts).0 }).collect();
             places.sort_by_key(|place| (Reverse(place.nanos), place.line));
             let threads: HashSet<ThreadKey> = parts.iter().map(wait).map(Wait::thread).collect();
             let relation = self.blockers.relation(wait(&parts[0]));
-            WaitSum { wait: wait(&parts[0]), nanos: length(&parts), threads: threads.len(), places, relation, parts }
+            WaitSum { wait: wait(&parts[0]), nanos: length(&parts).0, threads: threads.len(), places, relation, parts }
         };
         let mut list: Vec<(u32, WaitSum<'a>)> = groups.into_values().map(|parts| (parts[0].wait, sum(parts))).collect();
         list.sort_by_key(|(first, sum)| (Reverse(sum.nanos), *first));

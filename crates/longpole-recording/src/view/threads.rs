@@ -6,7 +6,7 @@ use std::fmt::Display;
 use longpole_analysis::report::WaitedFor;
 use longpole_analysis::time::threads::{self, Importance, ThreadLife};
 use longpole_analysis::{Handle, Report};
-use longpole_model::WaitKind;
+use longpole_model::{ThreadKey, WaitKind};
 use serde::Serialize;
 
 use super::shared::nanos;

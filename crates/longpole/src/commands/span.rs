@@ -381,16 +381,16 @@ fn frame_rows(frames: &[view::TopFrameView], style: Style) -> Vec<String> {
 fn state_rows(states: &view::StatesView) -> Vec<(String, i64, &'static str)> {
     let missing = if states.evidence == "samples" { "short waits, runnable, or not seen" } else { "no record says what it did" };
     let mut rows = vec![
-        ("on-CPU".to_owned(), states.of(StateKind::OnCpu).0, "running code of its own"),
-        ("runnable".to_owned(), states.of(StateKind::Runnable).0, "ready, and others had the CPUs"),
-        ("in child".to_owned(), states.of(StateKind::InChild).0, "covered by child spans"),
+        ("on-CPU".to_owned(), states.on_cpu_nanos, "running code of its own"),
+        ("runnable".to_owned(), states.runnable_nanos, "ready, and others had the CPUs"),
+        ("in child".to_owned(), states.in_child_nanos, "covered by child spans"),
     ];
     rows.extend(states.blocked_nanos.parts().into_iter().map(|(kind, nanos)| (format!("blocked: {kind}"), nanos, blocked_on(kind))));
     rows.extend([
-        ("blocked: not seen".to_owned(), states.of(StateKind::BlockedUnseen).0, "on what was not looked at: short waits"),
-        ("awaiting".to_owned(), states.of(StateKind::Awaiting).0, "open, and no thread works for it"),
-        ("remote".to_owned(), states.of(StateKind::Remote).0, "the network or another host works for it"),
-        ("unaccounted".to_owned(), states.of(StateKind::Unaccounted).0, missing),
+        ("blocked: not seen".to_owned(), states.blocked_unseen_nanos, "on what was not looked at: short waits"),
+        ("awaiting".to_owned(), states.awaiting_nanos, "open, and no thread works for it"),
+        ("remote".to_owned(), states.remote_nanos, "the network or another host works for it"),
+        ("unaccounted".to_owned(), states.unaccounted_nanos, missing),
     ]);
     rows
 }

@@ -1,6 +1,6 @@
 //! What a start may have waited for, where no link says so: by order, by chance, or by a ceiling of work in flight.
 
-use longpole_model::Recording;
+use longpole_model::{Nanos, Recording};
 
 use crate::note::{self, Note};
 use crate::schedule::concurrency_limit::{self, LimitedJobs};
@@ -8,7 +8,7 @@ use crate::schedule::recorded::{NONE, Schedule, StartedUnder};
 use crate::tree::forest::Forest;
 
 /// Gaps up to this are never so long that order may be chance.
-const CHANCE_GAP_NANOS: i64 = 1_000_000;
+const CHANCE_GAP_NANOS: Nanos = Nanos(1_000_000);
 
 /// A gap of this multiple of its parent's usual one may follow by chance.
 const CHANCE_GAP_FACTOR: i64 = 16;
@@ -29,7 +29,7 @@ pub(super) struct Inferred {
 }
 
 /// The median gap between the starts under a host and the last end before them (before the first end: the host's start).
-fn usual_gap(s: &Schedule, host: usize, children: &[u32]) -> i64 {
+fn usual_gap(s: &Schedule, host: usize, children: &[u32]) -> Nanos {
     let gap = |&c: &u32| {
         let c = c as usize;
         match s.ended_before(c).next_back() {
@@ -37,15 +37,15 @@ fn usual_gap(s: &Schedule, host: usize, children: &[u32]) -> i64 {
             None => s.start[c] - s.start[host],
         }
     };
-    let mut gaps: Vec<i64> = children.iter().map(gap).collect();
+    let mut gaps: Vec<Nanos> = children.iter().map(gap).collect();
     let middle = gaps.len() / 2;
     *gaps.select_nth_unstable(middle).1
 }
 
 /// Whether children stand one after the other, and too densely for that to be chance.
 fn is_serial(s: &Schedule, host: usize, children: &[u32]) -> bool {
-    let length = (s.end[host] - s.start[host]).max(1);
-    let free = s.own_total(host) as f64 / length as f64;
+    let length = (s.end[host] - s.start[host]).max(Nanos(1));
+    let free = s.own_total(host).0 as f64 / length.0 as f64;
     // Exponents beyond this make no difference, and fit.
     let pieces = children.len().min(1000) as i32;
     free.powi(pieces) < SERIAL_CHANCE && children.iter().all(|&c| s.in_flight[c as usize] == 0)
@@ -57,7 +57,7 @@ pub(super) fn infer(s: &Schedule, recording: &Recording, forest: &Forest) -> Inf
     let started_under = StartedUnder::of(s);
     let mut limit = vec![CHANCE_GAP_NANOS; s.len()];
     for (host, children) in started_under.iter().filter(|(_, c)| !c.is_empty()) {
-        limit[host] = CHANCE_GAP_NANOS.max(usual_gap(s, host, children).saturating_mul(CHANCE_GAP_FACTOR));
+        limit[host] = CHANCE_GAP_NANOS.max(usual_gap(s, host, children) * CHANCE_GAP_FACTOR);
         let serial = is_serial(s, host, children);
         for &c in children {
             let c = c as usize;

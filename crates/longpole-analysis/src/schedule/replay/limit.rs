@@ -1,5 +1,7 @@
 //! What limits a saving: the replayed schedule, walked backwards from its end.
 
+use longpole_model::Nanos;
+
 use super::Replay;
 use super::plan::{Part, Step, Times, Waits};
 use super::walk::{Bound, Work};
@@ -35,7 +37,7 @@ impl Replay {
             if let Waited::End(slot) = at {
                 let node = part.nodes[slot] as usize;
                 let takes_time = times.end[slot] > times.start[slot];
-                if work[slot] == Work::Keep && takes_time && on_path.between(node, s.subtree_end[node] as usize) == 0 {
+                if work[slot] == Work::Keep && takes_time && on_path.between(node, s.subtree_end[node] as usize) == Nanos::ZERO {
                     return Some(node);
                 }
             }
@@ -62,7 +64,7 @@ impl Replay {
         Some(match step.waits {
             Waits::End => {
                 let last = if step.last == NONE { since } else { since.max(times.latest[step.last as usize]) };
-                let by_itself = step.lasts_alone(bound) && times.end[slot] > last.saturating_add(work[worker].apply(step.gap, step.own));
+                let by_itself = step.lasts_alone(bound) && times.end[slot] > (last + work[worker].apply(step.gap, step.own));
                 if by_itself { Waited::Start(slot) } else { latest() }
             }
             Waits::Host if slot == 0 => return None,

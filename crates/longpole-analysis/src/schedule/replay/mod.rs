@@ -78,7 +78,7 @@ mod walk;
 
 use std::collections::HashMap;
 
-use longpole_model::Recording;
+use longpole_model::{Nanos, Recording};
 
 use self::infer::Inferred;
 use self::plan::{Part, Times};
@@ -191,7 +191,7 @@ impl Replay {
         });
         let [if_half, own] = [Change::Half, Change::OwnZero].map(|change| self.saves_in(&part, &mut times, nodes, change, &mut |_| ()));
         let limit = limits.first().copied().flatten().filter(|first| limits.iter().all(|limit| *limit == Some(*first)));
-        ([if_zero, if_half, own], limit.filter(|_| if_zero.high_nanos < on_path.in_subtrees(&self.schedule, nodes)))
+        ([if_zero, if_half, own], limit.filter(|_| Nanos(if_zero.high_nanos) < on_path.in_subtrees(&self.schedule, nodes)))
     }
 
     /// `look` is shown each end of the range as it is without slots, and told where those move the end.
@@ -201,7 +201,7 @@ impl Replay {
         // Nothing changes before the first of them starts.
         let Some(from) = nodes.iter().map(|&n| start_of(n)).min() else { return Saving::default() };
         let pools_from = self.pools.iter().map(|p| start_of(p.host)).min().unwrap_or(from).min(from);
-        let (mut earliest, mut latest) = (i64::MAX, i64::MIN);
+        let (mut earliest, mut latest) = (Nanos::MAX, Nanos::MIN);
         for bound in [Bound::Low, Bound::High] {
             times.clone_from(&part.recorded);
             self.walk(part, &work, bound, from as usize, times, None);
@@ -210,7 +210,7 @@ impl Replay {
             if !self.pools.is_empty() {
                 let without_slots = times.end[0];
                 for _ in 0..POOL_ROUNDS {
-                    let duration: Vec<i64> = times.end.iter().zip(&times.start).map(|(end, start)| end.saturating_sub(*start)).collect();
+                    let duration: Vec<Nanos> = times.end.iter().zip(&times.start).map(|(end, start)| *end - *start).collect();
                     self.walk(part, &work, bound, pools_from as usize, times, Some(&duration));
                 }
                 (earliest, latest) = (earliest.min(times.end[0]), latest.max(times.end[0]));
@@ -220,7 +220,7 @@ impl Replay {
             }
         }
         let end = self.schedule.end[0];
-        Saving { low_nanos: end.saturating_sub(latest).max(0), high_nanos: end.saturating_sub(earliest).max(0) }
+        Saving { low_nanos: (end - latest).or_zero().0, high_nanos: (end - earliest).or_zero().0 }
     }
 
     /// Whether what this node waited for is declared: by the nearest parent above it whose children waited for each other at

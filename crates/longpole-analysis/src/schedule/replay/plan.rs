@@ -1,5 +1,7 @@
 //! The part of a schedule that a change can reach, laid out for one walk: steps, their times, and the pieces that move as one.
 
+use longpole_model::Nanos;
+
 use super::Replay;
 use crate::schedule::concurrency_limit::LimitedJobs;
 use crate::schedule::recorded::{NONE, Schedule, Waited};
@@ -7,10 +9,10 @@ use crate::schedule::recorded::{NONE, Schedule, Waited};
 /// New times of all slots of a part, as far as the replay has come; beyond, those of the replay before.
 #[derive(Debug, Default)]
 pub(super) struct Times {
-    pub(super) start: Vec<i64>,
-    pub(super) end: Vec<i64>,
+    pub(super) start: Vec<Nanos>,
+    pub(super) end: Vec<Nanos>,
     /// The latest new end among this one and those that ended before it under the same host.
-    pub(super) latest: Vec<i64>,
+    pub(super) latest: Vec<Nanos>,
 }
 
 impl Clone for Times {
@@ -28,7 +30,7 @@ impl Clone for Times {
 impl Times {
     /// Times for this number of slots, all 0.
     pub(super) fn zero(slots: usize) -> Times {
-        Times { start: vec![0; slots], end: vec![0; slots], latest: vec![0; slots] }
+        Times { start: vec![Nanos::ZERO; slots], end: vec![Nanos::ZERO; slots], latest: vec![Nanos::ZERO; slots] }
     }
 }
 
@@ -62,9 +64,9 @@ pub(super) struct Step {
     /// Which one ended before this end under the same host; `NONE` for the first, and for starts.
     pub(super) before: u32,
     /// That work.
-    pub(super) gap: i64,
+    pub(super) gap: Nanos,
     /// How much of it is the worker's own time.
-    pub(super) own: i64,
+    pub(super) own: Nanos,
     /// A start that opens a pool.
     pub(super) opens_pool: bool,
     /// An end that may not have waited for anything: the part of a pipeline that seemed to.
@@ -226,8 +228,8 @@ impl Replay {
             worker: 0,
             last: NONE,
             before: NONE,
-            gap: 0,
-            own: 0,
+            gap: Nanos::ZERO,
+            own: Nanos::ZERO,
             opens_pool: false,
             by_chance: false,
             stalls: false,
@@ -241,20 +243,20 @@ impl Replay {
             if position != NONE && position as usize > s.ended_base(s.end_host[node] as usize) {
                 step.before = slots[entry(position as usize - 1)];
             }
-            let (mut since, mut own) = (s.start[node], 0);
+            let (mut since, mut own) = (s.start[node], Nanos::ZERO);
             if let Some(&last) = s.ended_under(node).last().filter(|_| !is_piece) {
                 step.last = slots[last as usize];
                 if s.end[last as usize] > since {
                     (since, own) = (s.end[last as usize], s.own_at_end(last as usize));
                 }
             }
-            (step.gap, step.own) = (s.end[node] - since, s.own_total(node).saturating_sub(own));
+            (step.gap, step.own) = (s.end[node] - since, s.own_total(node) - own);
             return step;
         }
         step.opens_pool = !self.rigid[node] && self.pools_of.contains_key(&node);
         if !s.links(node).is_empty() {
             let anchor = s.anchor[node] as usize;
-            let since = s.links(node).iter().map(|&x| s.end[x as usize]).fold(s.start[anchor], i64::max);
+            let since = s.links(node).iter().map(|&x| s.end[x as usize]).fold(s.start[anchor], Nanos::max);
             step.waits = Waits::Links;
             step.worker = slots[anchor];
             step.gap = s.start[node] - since;

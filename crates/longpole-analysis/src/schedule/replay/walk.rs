@@ -1,6 +1,6 @@
 //! One walk over the steps of a part: new times out of changed work.
 
-use longpole_model::SumNanos;
+use longpole_model::Nanos;
 
 use super::Replay;
 use super::plan::{Part, Step, Times, Waits};
@@ -25,15 +25,15 @@ pub(super) enum Work {
 }
 
 impl Work {
-    pub(super) fn apply(self, gap: i64, own: i64) -> i64 {
-        if gap <= 0 {
+    pub(super) fn apply(self, gap: Nanos, own: Nanos) -> Nanos {
+        if gap <= Nanos::ZERO {
             return gap;
         }
         match self {
             Work::Keep => gap,
             Work::Half => gap / 2,
-            Work::Zero => 0,
-            Work::OwnZero => gap - own.clamp(0, gap),
+            Work::Zero => Nanos::ZERO,
+            Work::OwnZero => gap - own.clamp(Nanos::ZERO, gap),
         }
     }
 }
@@ -70,20 +70,20 @@ impl Replay {
     }
 
     /// How much less a node is blocked on pipes, because whom it waits for takes less time.
-    fn stalls_less(&self, part: &Part, work: &[Work], node: usize) -> i64 {
-        let less = |(busy, nanos): &(usize, i64)| match part.slots[*busy] {
-            NONE => 0,
-            slot => nanos.saturating_sub(work[slot as usize].apply(*nanos, *nanos)),
+    fn stalls_less(&self, part: &Part, work: &[Work], node: usize) -> Nanos {
+        let less = |(busy, nanos): &(usize, Nanos)| match part.slots[*busy] {
+            NONE => Nanos::ZERO,
+            slot => *nanos - work[slot as usize].apply(*nanos, *nanos),
         };
-        self.schedule.stalls.get(&node).map_or(0, |stalls| stalls.iter().map(less).sum_nanos())
+        self.schedule.stalls.get(&node).map_or(Nanos::ZERO, |stalls| stalls.iter().map(less).sum())
     }
 
     /// Gives every event from this step on its new time. With the durations of a walk before, jobs that share slots are
     /// scheduled anew when their pool opens.
-    pub(super) fn walk(&self, part: &Part, work: &[Work], bound: Bound, from: usize, times: &mut Times, durations: Option<&[i64]>) {
+    pub(super) fn walk(&self, part: &Part, work: &[Work], bound: Bound, from: usize, times: &mut Times, durations: Option<&[Nanos]>) {
         let s = &self.schedule;
         // New starts of jobs whose pool is open.
-        let mut forced = vec![i64::MIN; if durations.is_some() { part.nodes.len() } else { 0 }];
+        let mut forced = vec![Nanos::MIN; if durations.is_some() { part.nodes.len() } else { 0 }];
         for step in &part.steps[from..] {
             let slot = step.slot as usize;
             let worker = step.worker as usize;
@@ -92,37 +92,35 @@ impl Replay {
             let at = match step.waits {
                 Waits::End => {
                     let last = if step.last == NONE { since } else { since.max(times.latest[step.last as usize]) };
-                    let mut at = last.saturating_add(done());
+                    let mut at = last + done();
                     if step.lasts_alone(bound) {
                         let node = part.nodes[slot] as usize;
-                        let alone = since.saturating_add(
-                            work[worker]
-                                .apply((s.end[node] - s.start[node]).saturating_sub(self.stalls_less(part, work, node)), s.own_total(node)),
-                        );
+                        let recorded = s.end[node] - s.start[node] - self.stalls_less(part, work, node);
+                        let alone = since + work[worker].apply(recorded, s.own_total(node));
                         at = if step.last == NONE { alone } else { at.max(alone) };
                     }
                     times.end[slot] = at;
                     times.latest[slot] = if step.before == NONE { at } else { at.max(times.latest[step.before as usize]) };
                     continue;
                 }
-                Waits::Host => since.saturating_add(done()),
+                Waits::Host => since + done(),
                 Waits::SiblingByChance if bound == Bound::Low => {
                     let (node, host) = (part.nodes[slot] as usize, part.nodes[worker] as usize);
-                    since.saturating_add(work[worker].apply(s.start[node] - s.start[host], s.own_at_start(node)))
+                    since + work[worker].apply(s.start[node] - s.start[host], s.own_at_start(node))
                 }
-                Waits::Phase => since.max(times.latest[step.last as usize]).saturating_add(done()),
+                Waits::Phase => since.max(times.latest[step.last as usize]) + done(),
                 Waits::Sibling | Waits::SiblingByChance => {
                     let last = step.last as usize;
-                    since.max(if bound == Bound::Low { times.latest[last] } else { times.end[last] }).saturating_add(done())
+                    since.max(if bound == Bound::Low { times.latest[last] } else { times.end[last] }) + done()
                 }
                 Waits::Links => {
                     let ends = s.links(part.nodes[slot] as usize).iter().map(|&x| times.end[part.slot(x as usize)]);
-                    ends.fold(since, i64::max).saturating_add(done())
+                    ends.fold(since, Nanos::max) + done()
                 }
             };
             times.start[slot] = at;
             let Some(duration) = durations else { continue };
-            if forced[slot] != i64::MIN {
+            if forced[slot] != Nanos::MIN {
                 let anchor = part.slot(s.anchor[part.nodes[slot] as usize] as usize);
                 times.start[slot] = forced[slot].max(times.start[anchor]);
             }

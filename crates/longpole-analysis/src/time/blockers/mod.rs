@@ -10,7 +10,7 @@
 //!
 //! Some futexes name a thread ([`Futex`](longpole_model::Futex)); that is so for the part of the wait in which it was looked at. For
 //! the rest, and where none is named, it is inferred: who unlocks wakes the next one, so at the end of the wait the holder was on a CPU.
-//! Of the threads of the process those count that were on one in the [`WAKE_NANOS`] before; where that is one thread, it is the one.
+//! Of the threads of the process those count that were on one in the [`WAKE`] before; where that is one thread, it is the one.
 //! Where there are more, and one of them had got the same lock last, that one is. Else it is said how many there are.
 //!
 //! A futex that nobody ever held is no lock: a condition, a queue, a semaphore. Then the one that counts is who woke the thread.
@@ -18,14 +18,14 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::OnceLock;
 
-use longpole_model::{Monotonic, Recording, ThreadKey, Timestamp, Wait, WaitKind};
+use longpole_model::{Monotonic, Nanos, Recording, ThreadKey, Timestamp, Wait, WaitKind};
 
 use crate::link::waits::{self, How};
 use crate::time::timelines::Timelines;
 
 /// How long before a thread has its CPU back it may have been woken: an idle CPU takes microseconds, one that others have, up to some
 /// turns of theirs. The longer, the more threads may be meant, and the seldomer a wrong one is.
-const WAKE_NANOS: i64 = 10_000_000;
+const WAKE: Nanos = Nanos(10_000_000);
 
 /// A thread that waits at the same futex again so soon did not get the lock.
 const RETRY_NANOS: u64 = 100_000;
@@ -174,7 +174,7 @@ struct Ran {
     threads: u32,
     first: [u32; 2],
     /// When, from the origin, and who waited: it is none of them.
-    at: i64,
+    at: Nanos,
     but: u32,
 }
 
@@ -191,11 +191,11 @@ impl Sources<'_> {
     /// The other threads of the process that may have woken this one when its wait was over; `None` where that is not known, or it was
     /// not over.
     fn wakers(&self, wait: &Wait) -> Option<Vec<u32>> {
-        let at = self.recording.clock.to_unix(wait.end)?.nanos_since(self.origin);
+        let at = Nanos(self.recording.clock.to_unix(wait.end)?.nanos_since(self.origin));
         if !self.timelines.is_switched_in(wait.thread(), at) {
             return None;
         }
-        let mut ran = self.timelines.on_cpu_in(wait.pid, at.saturating_sub(WAKE_NANOS), at)?;
+        let mut ran = self.timelines.on_cpu_in(wait.pid, at - WAKE, at)?;
         ran.retain(|tid| *tid != wait.tid);
         Some(ran)
     }
@@ -203,7 +203,7 @@ impl Sources<'_> {
     /// The same, in short.
     fn ran(&self, over: &Wait) -> Option<Ran> {
         let wakers = self.wakers(over)?;
-        let at = self.recording.clock.to_unix(over.end)?.nanos_since(self.origin);
+        let at = Nanos(self.recording.clock.to_unix(over.end)?.nanos_since(self.origin));
         let first = [wakers.first(), wakers.get(1)].map(|tid| tid.copied().unwrap_or_default());
         Some(Ran { threads: wakers.len() as u32, first, at, but: over.tid })
     }
@@ -212,7 +212,7 @@ impl Sources<'_> {
     fn has_run(&self, pid: u32, tid: u32, ran: &Ran) -> bool {
         match ran.threads {
             threads @ 0..=2 => ran.first[..threads as usize].contains(&tid),
-            _ => tid != ran.but && self.timelines.was_on_cpu_in(ThreadKey::new(pid, tid), ran.at.saturating_sub(WAKE_NANOS), ran.at),
+            _ => tid != ran.but && self.timelines.was_on_cpu_in(ThreadKey::new(pid, tid), ran.at - WAKE, ran.at),
         }
     }
 }
@@ -276,7 +276,7 @@ impl Blockers {
     /// The thread that ended when the wait did; a language may say so shortly before the thread is gone.
     fn who_ended(&self, sources: &Sources<'_>, wait: &Wait) -> BlockedOn {
         let Some(wakers) = sources.wakers(wait) else { return BlockedOn::Nobody };
-        let (from, to) = (Monotonic(wait.end.0.saturating_sub(WAKE_NANOS as u64)), Monotonic(wait.end.0.saturating_add(WAKE_NANOS as u64)));
+        let (from, to) = (Monotonic(wait.end.0.saturating_sub(WAKE.to_u64())), Monotonic(wait.end.0.saturating_add(WAKE.to_u64())));
         let ends = self.ends.get(&wait.pid).map_or(&[][..], |ends| ends);
         let first = ends.partition_point(|(end, _)| *end < from);
         let ended = ends[first..].iter().take_while(|(end, _)| *end <= to).map(|(_, tid)| *tid);

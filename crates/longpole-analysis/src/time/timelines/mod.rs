@@ -50,20 +50,20 @@ use crate::tree::forest::Forest;
 const NONE: u32 = u32::MAX;
 
 /// A thread that ends still runs for a little after its journal did. One that runs for longer than this after it has lost it.
-const JOURNAL_TAIL_NANOS: i64 = 10_000_000;
+const JOURNAL_TAIL_NANOS: Nanos = Nanos(10_000_000);
 
 /// A time on a CPU.
 #[derive(Debug, Clone, Copy)]
 struct Slice {
-    from: i64,
-    to: i64,
+    from: Nanos,
+    to: Nanos,
     preempted: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct ThreadWait {
-    from: i64,
-    to: i64,
+    from: Nanos,
+    to: Nanos,
     kind: WaitKind,
 }
 
@@ -76,9 +76,9 @@ struct ThreadRow {
     /// Its places in `waits`.
     waits: std::ops::Range<usize>,
     /// It began while it was watched, so it could run from here on; else unknown.
-    born: Option<i64>,
+    born: Option<Nanos>,
     /// Its end, or that of the recording.
-    until: i64,
+    until: Nanos,
 }
 
 /// A stretch in which a thread worked for a node.
@@ -86,18 +86,18 @@ struct ThreadRow {
 struct SpanOnThread {
     node: u32,
     row: u32,
-    from: i64,
-    to: i64,
+    from: Nanos,
+    to: Nanos,
     /// The latest end among the node's stretches up to this one.
-    latest: i64,
+    latest: Nanos,
 }
 
 /// Records of a thread's journal that are missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct JournalGap {
     pid: u32,
-    from: i64,
-    to: i64,
+    from: Nanos,
+    to: Nanos,
 }
 
 /// How it is known which threads worked for a node.
@@ -164,14 +164,14 @@ impl Timelines {
             return timelines;
         }
         let origin = forest.run_range().start;
-        let offset = |at: Monotonic| recording.clock.to_unix(at).map_or(0, |at| recorded::offset(at, origin));
+        let offset = |at: Monotonic| recording.clock.to_unix(at).map_or(Nanos::ZERO, |at| recorded::offset(at, origin));
         timelines.sources = vec![Source::Nothing; forest.len()];
         timelines.add_threads(recording, &offset);
         let journaled = timelines.add_journals(recording, forest, lost(LossKind::JournalGaps), &offset);
         timelines.infer(recording, forest, &journaled, &offset);
         timelines.held.sort_unstable_by_key(|held| (held.node, held.from, held.row));
         timelines.base = vec![0; forest.len() + 1];
-        let mut latest = i64::MIN;
+        let mut latest = Nanos::MIN;
         for (i, held) in timelines.held.iter_mut().enumerate() {
             let count = &mut timelines.base[held.node as usize + 1];
             latest = if *count == 0 { held.to } else { latest.max(held.to) };
@@ -196,7 +196,7 @@ impl Timelines {
     }
 
     /// The threads of a process that were on a CPU in this time, by number; `None` where records of it are missing.
-    pub(crate) fn on_cpu_in(&self, pid: u32, from: i64, to: i64) -> Option<Vec<u32>> {
+    pub(crate) fn on_cpu_in(&self, pid: u32, from: Nanos, to: Nanos) -> Option<Vec<u32>> {
         if !self.switches_whole {
             return None;
         }
@@ -204,22 +204,22 @@ impl Timelines {
             let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
             let slices_of = |row: &ThreadRow| {
                 let tid = row.thread.tid.0;
-                self.slices[row.slices.clone()].iter().map(move |slice| (slice.from, slice.to, tid))
+                self.slices[row.slices.clone()].iter().map(move |slice| (slice.from.0, slice.to.0, tid))
             };
             Arc::clone(running.entry(pid).or_insert_with(|| Arc::new(Running::new(self.rows_of(pid).flat_map(slices_of)))))
         };
-        Some(running.within(from, to))
+        Some(running.within(from.0, to.0))
     }
 
     /// Whether this thread was among them: its slices stand in order and do not overlap.
-    pub(crate) fn was_on_cpu_in(&self, thread: ThreadKey, from: i64, to: i64) -> bool {
+    pub(crate) fn was_on_cpu_in(&self, thread: ThreadKey, from: Nanos, to: Nanos) -> bool {
         let Some(row) = self.row(thread) else { return false };
         let slices = &self.slices[self.rows[row as usize].slices.clone()];
         slices.get(slices.partition_point(|slice| slice.to <= from)).is_some_and(|slice| slice.from < to)
     }
 
     /// Whether a thread got a CPU at this moment.
-    pub(crate) fn is_switched_in(&self, thread: ThreadKey, at: i64) -> bool {
+    pub(crate) fn is_switched_in(&self, thread: ThreadKey, at: Nanos) -> bool {
         let slices = self.row(thread).map(|row| &self.slices[self.rows[row as usize].slices.clone()]);
         slices.is_some_and(|slices| slices.binary_search_by_key(&at, |slice| slice.from).is_ok())
     }
@@ -239,7 +239,7 @@ impl Timelines {
     }
 
     /// What a node, of which it is known, did between two moments of it. `calls` says whether it is a client's or a producer's.
-    pub(crate) fn own_pieces(&self, node: usize, (from, to): (i64, i64), cover: &Cover, calls: bool) -> OwnPieces {
+    pub(crate) fn own_pieces(&self, node: usize, (from, to): (Nanos, Nanos), cover: &Cover, calls: bool) -> OwnPieces {
         let all = self.on_threads(node);
         let first = all.partition_point(|held| held.latest <= from);
         let mut pieces = Vec::new();
@@ -274,7 +274,15 @@ impl Timelines {
     }
 
     /// What a node did while no thread worked for it.
-    fn without_thread(&self, node: usize, (from, to): (i64, i64), cover: &Cover, pid: Option<u32>, rest: StateKind, own: &mut OwnPieces) {
+    fn without_thread(
+        &self,
+        node: usize,
+        (from, to): (Nanos, Nanos),
+        cover: &Cover,
+        pid: Option<u32>,
+        rest: StateKind,
+        own: &mut OwnPieces,
+    ) {
         for (mut at, end) in cover.gaps(node, from, to) {
             if let Some(pid) = pid.filter(|_| !self.gaps.is_empty()) {
                 for gap in self.gaps_in(pid, at, end) {
@@ -295,18 +303,18 @@ impl Timelines {
     }
 
     /// Gaps in the journals of a process that touch this time, by start.
-    fn gaps_in(&self, pid: u32, from: i64, to: i64) -> impl Iterator<Item = &JournalGap> {
+    fn gaps_in(&self, pid: u32, from: Nanos, to: Nanos) -> impl Iterator<Item = &JournalGap> {
         let first = self.gaps.partition_point(|gap| gap.pid < pid);
         let of_process = self.gaps[first..].iter().take_while(move |gap| gap.pid == pid && gap.from < to);
         of_process.filter(move |gap| gap.to > from)
     }
 
     /// What a thread did between two moments.
-    fn thread_pieces(&self, row: &ThreadRow, from: i64, to: i64, out: &mut Vec<Piece>) {
+    fn thread_pieces(&self, row: &ThreadRow, from: Nanos, to: Nanos, out: &mut Vec<Piece>) {
         let slices = &self.slices[row.slices.clone()];
         let mut next = slices.partition_point(|slice| slice.to <= from);
         let mut at = from;
-        let mut push = |from: i64, to: i64, state: StateKind| {
+        let mut push = |from: Nanos, to: Nanos, state: StateKind| {
             if from < to {
                 out.push(Piece { from, to, state });
             }
@@ -340,7 +348,7 @@ impl Timelines {
     }
 
     /// What a blocked thread waited for.
-    fn blocked(&self, row: &ThreadRow, from: i64, to: i64, push: &mut impl FnMut(i64, i64, StateKind)) {
+    fn blocked(&self, row: &ThreadRow, from: Nanos, to: Nanos, push: &mut impl FnMut(Nanos, Nanos, StateKind)) {
         let waits = &self.waits[row.waits.clone()];
         let first = waits.partition_point(|wait| wait.to <= from);
         let mut at = from;

@@ -30,21 +30,21 @@ pub(super) fn gives_way_to_children(state: StateKind) -> bool {
 /// A piece of time in one state, in nanoseconds from the start of the run. Time in a child has no piece.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Piece {
-    pub(crate) from: i64,
-    pub(crate) to: i64,
+    pub(crate) from: Nanos,
+    pub(crate) to: Nanos,
     pub(crate) state: StateKind,
 }
 
 impl Piece {
     /// How long it is.
     pub(crate) fn length(&self) -> Nanos {
-        Nanos(self.to) - Nanos(self.from)
+        self.to - self.from
     }
 }
 
 /// A piece that is open in [`flatten`]: the one to report is the greatest.
 #[derive(PartialEq, Eq)]
-struct Open(Reverse<usize>, i64, StateKind);
+struct Open(Reverse<usize>, Nanos, StateKind);
 
 impl Ord for Open {
     fn cmp(&self, other: &Self) -> Ordering {
@@ -67,7 +67,7 @@ pub(crate) fn flatten(mut pieces: Vec<Piece>) -> Vec<Piece> {
     let mut out: Vec<Piece> = Vec::with_capacity(pieces.len());
     let mut open: BinaryHeap<Open> = BinaryHeap::new();
     let mut pieces = pieces.into_iter().peekable();
-    let mut at = i64::MIN;
+    let mut at = Nanos::MIN;
     loop {
         while let Some(piece) = pieces.next_if(|piece| piece.from <= at) {
             open.push(Open(Reverse(rank(piece.state)), piece.to, piece.state));

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use longpole_model::{CpuSlice, CurrentSpan, Monotonic, Recording, Thread, ThreadKey, Wait};
+use longpole_model::{CpuSlice, CurrentSpan, Monotonic, Nanos, Recording, Thread, ThreadKey, Wait};
 
 use super::sweep::Sweep;
 use super::{JOURNAL_TAIL_NANOS, JournalGap, NONE, Slice, Source, SpanOnThread, ThreadRow, ThreadWait, Timelines};
@@ -17,12 +17,12 @@ fn by_thread(rows: impl ExactSizeIterator<Item = ThreadKey>) -> Vec<(ThreadKey, 
 }
 
 impl Timelines {
-    pub(super) fn add_threads(&mut self, recording: &Recording, offset: &impl Fn(Monotonic) -> i64) {
+    pub(super) fn add_threads(&mut self, recording: &Recording, offset: &impl Fn(Monotonic) -> Nanos) {
         let slices = by_thread(recording.cpu_slices.iter().map(CpuSlice::thread));
         let waits = by_thread(recording.waits.iter().map(Wait::thread));
         let threads = by_thread(recording.threads.iter().map(Thread::thread));
         let last_seen = recording.cpu_slices.iter().map(|slice| slice.end).chain(recording.waits.iter().map(|wait| wait.end)).max();
-        let last_seen = last_seen.map_or(0, offset);
+        let last_seen = last_seen.map_or(Nanos::ZERO, offset);
         // What ran already when the recording began is found all at one moment.
         let began = recording.processes.iter().map(|process| process.start).min();
         self.slices.reserve_exact(slices.len());
@@ -31,7 +31,7 @@ impl Timelines {
             let thread = group[0].0;
             let first = self.slices.len();
             // The wall clock may have been stepped back.
-            let mut at = i64::MIN;
+            let mut at = Nanos::MIN;
             for &(_, i) in group {
                 let slice = &recording.cpu_slices[i as usize];
                 let from = offset(slice.start).max(at);
@@ -40,7 +40,7 @@ impl Timelines {
             }
             let first_wait = self.waits.len();
             let start = waits.partition_point(|(of, _)| *of < thread);
-            let mut at = i64::MIN;
+            let mut at = Nanos::MIN;
             for &(_, i) in waits[start..].iter().take_while(|(of, _)| *of == thread) {
                 let wait = &recording.waits[i as usize];
                 let from = offset(wait.start).max(at);
@@ -68,7 +68,7 @@ impl Timelines {
         recording: &Recording,
         forest: &Forest,
         overwritten: bool,
-        offset: &impl Fn(Monotonic) -> i64,
+        offset: &impl Fn(Monotonic) -> Nanos,
     ) -> Vec<u32> {
         let order = by_thread(recording.current_spans.iter().map(CurrentSpan::thread));
         let mut pids = Vec::new();
@@ -83,9 +83,9 @@ impl Timelines {
             let first = &recording.current_spans[group[0].1 as usize];
             let mut before = first.start;
             if overwritten {
-                self.gaps.push(JournalGap { pid, from: i64::MIN, to: offset(before) });
+                self.gaps.push(JournalGap { pid, from: Nanos::MIN, to: offset(before) });
             }
-            let mut at = i64::MIN;
+            let mut at = Nanos::MIN;
             let mut last = None;
             for &(_, i) in group {
                 let current = &recording.current_spans[i as usize];
@@ -110,7 +110,7 @@ impl Timelines {
                 }
             }
             let ran_until = row.and_then(|row| self.slices[self.rows[row as usize].slices.clone()].last()).map(|slice| slice.to);
-            if let Some(until) = ran_until.filter(|until| until.saturating_sub(at) > JOURNAL_TAIL_NANOS) {
+            if let Some(until) = ran_until.filter(|until| *until - at > JOURNAL_TAIL_NANOS) {
                 self.gaps.push(JournalGap { pid, from: at, to: until });
             }
         }
@@ -122,7 +122,7 @@ impl Timelines {
     }
 
     /// Gives the only thread of a process to the span that it can only have worked for.
-    pub(super) fn infer(&mut self, recording: &Recording, forest: &Forest, journaled: &[u32], offset: &impl Fn(Monotonic) -> i64) {
+    pub(super) fn infer(&mut self, recording: &Recording, forest: &Forest, journaled: &[u32], offset: &impl Fn(Monotonic) -> Nanos) {
         let only = self.only_threads(recording, forest, journaled);
         let mut nodes_of: Vec<(u32, u32)> = Vec::new();
         let mut sweep = Sweep::new(forest.len());
@@ -141,7 +141,7 @@ impl Timelines {
         for (process, &row) in only.iter().enumerate() {
             let own = forest.node_of_process(process);
             let about = &recording.processes[process];
-            let life = (offset(about.start), about.end.map_or(i64::MAX, offset));
+            let life = (offset(about.start), about.end.map_or(Nanos::MAX, offset));
             if row == NONE {
                 let is_plain = !with_spans.contains(&about.pid) && journaled.binary_search(&about.pid).is_err();
                 match own.filter(|_| is_plain && self.rows_of(about.pid).next().is_some()) {
@@ -178,7 +178,7 @@ impl Timelines {
     }
 
     /// Gives all threads of a process to its own node.
-    fn hold_all(&mut self, node: usize, pid: u32, (from, to): (i64, i64)) {
+    fn hold_all(&mut self, node: usize, pid: u32, (from, to): (Nanos, Nanos)) {
         let first = self.rows.partition_point(|row| row.thread.pid.0 < pid);
         let count = self.rows_of(pid).count();
         let held = |row| SpanOnThread { node: node as u32, row: row as u32, from, to, latest: to };

@@ -1,5 +1,7 @@
 //! One sweep over the spans of a process with one thread: whose the thread was when.
 
+use longpole_model::Nanos;
+
 use super::NONE;
 
 /// One pass over the spans of a process with one thread: whose the thread was when.
@@ -23,13 +25,13 @@ impl Sweep {
     /// that could have had the thread while another one could, too.
     pub(super) fn run(
         &mut self,
-        nodes: impl Iterator<Item = (usize, (i64, i64))>,
+        nodes: impl Iterator<Item = (usize, (Nanos, Nanos))>,
         parent: impl Fn(usize) -> Option<usize>,
-        life: (i64, i64),
-        mut give: impl FnMut(Option<usize>, i64, i64),
+        life: (Nanos, Nanos),
+        mut give: impl FnMut(Option<usize>, Nanos, Nanos),
     ) -> Vec<u32> {
         // At one moment ends come before starts: spans are half open.
-        let mut events: Vec<(i64, bool, u32)> = Vec::new();
+        let mut events: Vec<(Nanos, bool, u32)> = Vec::new();
         for (node, (start, end)) in nodes.filter(|(_, (start, end))| start < end) {
             events.extend([(start, true, node as u32), (end, false, node as u32)]);
         }
