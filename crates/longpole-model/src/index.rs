@@ -94,10 +94,21 @@ impl ThreadKey {
 }
 
 /// A list that only its own ids index.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(PartialEq, Eq)]
 pub struct IdVec<I, T> {
     list: Vec<T>,
     ids: PhantomData<fn(I) -> I>,
+}
+
+impl<I, T: Clone> Clone for IdVec<I, T> {
+    fn clone(&self) -> Self {
+        IdVec::from(self.list.clone())
+    }
+
+    /// Keeps the memory that it has.
+    fn clone_from(&mut self, from: &Self) {
+        self.list.clone_from(&from.list);
+    }
 }
 
 impl<I: Id, T> IdVec<I, T> {

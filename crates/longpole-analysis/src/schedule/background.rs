@@ -25,10 +25,10 @@ use crate::tree::forest::{Forest, NodeSource};
 /// A process closes its pipes before it has ended, so who reads them may run that long before.
 const CLOSED_BEFORE_NANOS: u64 = 20_000_000;
 
-/// Who was released by the end of a process has a CPU after that time, at most; who asks again and again has noticed.
+/// A thread that the end of a process releases has a CPU after that time, at most; one that polls has noticed.
 const RELEASED_WITHIN_NANOS: u64 = 60_000_000;
 
-/// Of a child that lived longer a parent that was blocked for less than this, or for less than that part of a shorter life, hardly waited.
+/// A parent that was blocked for less than this, or for less than that part of a shorter life of its child, hardly waited.
 const WAITED_NANOS_MIN: u64 = 20_000_000;
 const WAITED_PART: u64 = 4;
 
@@ -38,7 +38,7 @@ const WAKE_NANOS: u64 = 10_000_000;
 /// Threads that wait for the end of the next one; programs of more are not seen.
 const JOINS_MAX: usize = 16;
 
-/// Gaps of a thread that are looked at for one end. A thread that has more of them in [`CLOSED_BEFORE_NANOS`] waits for nothing long.
+/// Gaps of a thread that are compared with one end. A thread that has more of them in [`CLOSED_BEFORE_NANOS`] waits for nothing long.
 const GAPS_MAX: usize = 64;
 
 /// The nodes of processes whose parent, a process too, did not wait for their end.
@@ -239,7 +239,7 @@ impl ThreadRows<'_> {
         })
     }
 
-    /// What the wait that began then was for, if it was looked at.
+    /// What the wait that began then was for, if it was sampled.
     fn kind_of_wait(&self, from: Monotonic) -> Option<WaitKind> {
         let place = self.waits.binary_search_by_key(&from, |wait| wait.start).ok()?;
         Some(self.waits[place].kind)
@@ -286,7 +286,7 @@ mod tests {
             // Its output ended before it did.
             check(&format!("cpu 0..100ms pid 1 tid 1\nwait 100..990ms pid 1 tid 1 {kind} m\ncpu 990..2000ms pid 1 tid 1"), WAITED_FOR);
         }
-        // For several children, of which another one is the last.
+        // For several children, and another one is the last.
         check("cpu 0..100ms pid 1 tid 1\nwait 100..1900ms pid 1 tid 1 child m\ncpu 1900..2000ms pid 1 tid 1", WAITED_FOR);
         // Nobody knows what the parent did.
         check("cpu 0..2000ms pid 2 tid 2", WAITED_FOR);

@@ -76,7 +76,7 @@ pub(crate) fn find(
     pools
 }
 
-/// Gives the jobs, in order of their start, to so many slots, and says for each when its slot became free.
+/// Gives the jobs, in order of their start, to this number of slots, and returns for each when its slot became free.
 fn slot_free(s: &Schedule, jobs: &[u32], slots: usize) -> Vec<Option<Nanos>> {
     let mut free: BinaryHeap<Reverse<Nanos>> = BinaryHeap::new();
     let mut out = Vec::with_capacity(jobs.len());
@@ -100,7 +100,7 @@ fn peak(s: &Schedule, jobs: &[u32]) -> usize {
     peak
 }
 
-/// Jobs of which nothing is declared: nearly every late start follows the end that made room for it.
+/// Jobs without declared dependencies: nearly every late start follows the end that made room for it.
 fn find_inferred(s: &Schedule, host: usize, jobs: &[u32], limit: Nanos) -> Option<LimitedJobs> {
     if jobs.len() < LATE_MIN + 2 {
         return None;
@@ -169,7 +169,7 @@ fn waits_for(s: &Schedule, node: usize) -> impl Iterator<Item = usize> {
     s.links(node).iter().map(|&x| x as usize).chain(phase.map(|entry| s.ended[entry] as usize))
 }
 
-/// Jobs that declare what they depend on, some of which were ready long before they started: those follow an end that
+/// Jobs that declare what they depend on, where some were ready long before they started: those follow an end that
 /// made room.
 fn find_declared(s: &Schedule, host: usize, jobs: &[u32]) -> Option<LimitedJobs> {
     let slots = peak(s, jobs);

@@ -33,13 +33,13 @@ const RELEASED_WITHIN_NANOS: Nanos = Nanos(20_000_000);
 /// Up to this share of its life on a CPU a process may have waited for another one.
 const WAITED_PERCENT: i64 = 50;
 
-/// The other one has at least so many times its CPU time, or nothing tells them apart.
+/// The other one has at least this multiple of its CPU time, or they are equals.
 const BUSIER_FACTOR: i64 = 2;
 
-/// Lives shorter than so many sampling periods say nothing.
+/// Lives shorter than this number of sampling periods say nothing.
 const PERIODS_MIN: i64 = 20;
 
-/// Siblings that ended before a process, and are asked whether it waited for them.
+/// Siblings that ended before a process, and that it may have waited for.
 const ASKED_MAX: usize = 16;
 
 /// An end that waited for another node's.
@@ -71,7 +71,7 @@ struct Part {
     node: usize,
     /// Stretches in which it was blocked on a pipe, by time.
     stalls: Vec<Stall>,
-    /// Whether most of its waits that were looked at were for something else.
+    /// Whether most of its sampled waits were for something else.
     waits_for_others: bool,
 }
 
@@ -152,7 +152,7 @@ impl Pipelines {
             let (since, until) = (end[busy] - CLOSED_BEFORE_NANOS, end[busy] + RELEASED_WITHIN_NANOS);
             let last = pair[1].stalls.iter().rev().find(|stall| stall.from <= end[busy]);
             let read_to_its_end = last.is_some_and(|stall| stall.side == Side::Before && (since..=until).contains(&stall.to));
-            // Who fills a pipe faster than it is read has waited for its reader, and reaches its end first all the same.
+            // A writer that fills a pipe faster than it is read has waited for its reader, and reaches its end first all the same.
             let is_faster = stalled(busy, waiting) < stalled(waiting, busy);
             if read_to_its_end && is_faster && (end[busy], busy) < (end[waiting], waiting) {
                 self.ends.push(EndWait { waiting, busy, by_chance: false });
@@ -218,7 +218,7 @@ impl Side {
 /// What is recorded of processes that may be parts of a pipeline, by process id and time.
 struct Rows<'a> {
     slices: HashMap<u32, Vec<&'a CpuSlice>>,
-    /// Of main threads.
+    /// Rows of main threads.
     waits: HashMap<u32, Vec<&'a Wait>>,
 }
 
@@ -267,7 +267,7 @@ impl<'a> Rows<'a> {
             open.extend(std::iter::from_fn(|| begun.next_if(|wait| wait.start <= from)).filter(|wait| wait.end > from));
             match open.iter().find(|wait| wait.kind == WaitKind::Pipe) {
                 Some(wait) => side = Side::of_call(&wait.syscall),
-                // Of short waits few are looked at: those of who mostly waits for pipes are for pipes.
+                // Few short waits are sampled: those of a process that mostly waits for pipes are for pipes.
                 None if part.waits_for_others || open.iter().any(|wait| is_for_others(wait)) => continue,
                 None => {}
             }
@@ -386,7 +386,7 @@ cpu 3..4ms pid 4 tid 4\nwait 4..500ms pid 4 tid 4 pipe in read m\ncpu 500..560ms
         let turned =
             format!("{STAGES}{last}").replace("gzip    2..980", "gzip    2..995").replace("3 tid 3\ncpu 2..980", "3 tid 3\ncpu 2..995");
         check(&turned, &["gzip 993 926-926"]);
-        // Most waits are short, and few of these are looked at.
+        // Most waits are short, and few of these are sampled.
         let short: String = (0..40).map(|i| format!("cpu {0}..{1}ms pid 4 tid 4\n", 570 + i * 10, 571 + i * 10)).collect();
         check(&format!("{STAGES}{short}{}", last.replace("560", "961")), &["gzip 978 876-876", "md5sum 10 10-10"]);
     }

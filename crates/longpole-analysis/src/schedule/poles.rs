@@ -96,7 +96,7 @@ pub struct Pole {
     /// other's. `None` where none lies inside.
     pub contains: Option<usize>,
     /// The node that what comes after this pole would have to wait for if the pole took no time: why it saves less than it takes.
-    /// `None` where it does not, and where nothing certain can be said.
+    /// `None` where it does not, and where that is uncertain.
     pub limited_by: Option<usize>,
 }
 
@@ -180,7 +180,7 @@ fn find_contained(forest: &Forest, poles: &mut [Pole]) {
 impl Poles {
     /// Finds, replays and ranks.
     pub fn new(recording: &Recording, forest: &Forest, path: &CriticalPath, replay: &Replay) -> Poles {
-        // Of a profile that is sums nobody knows when anything was; of the spans that it was tied to, everybody does.
+        // A profile of sums has no times; the spans that it was linked to have.
         if recording.run.mode == CaptureMode::Imported && recording.spans.is_empty() {
             return Poles::default();
         }

@@ -28,7 +28,7 @@ use crate::tree::forest::Forest;
 /// "No node".
 pub(crate) const NONE: u32 = u32::MAX;
 
-/// Ancestors looked at to find a host; past that the run is the host. Only skewed clocks and asynchronous children walk at
+/// Ancestors visited to find a host; past that the run is the host. Only skewed clocks and asynchronous children walk at
 /// all, and a forest built to hurt must not make the walk quadratic.
 const WALK_MAX: usize = 64;
 
@@ -97,13 +97,13 @@ impl Cover {
     }
 }
 
-/// What an event waited for last.
+/// What an event waited for last; a node, by its place in the schedule or in a part of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Waited {
+pub(crate) enum Waited<Node = usize> {
     /// The start of a node.
-    Start(usize),
+    Start(Node),
     /// The end of a node.
-    End(usize),
+    End(Node),
 }
 
 /// The schedule. Times are nanoseconds from the start of the run; indices are nodes of the forest.
@@ -513,7 +513,7 @@ impl Schedule {
     }
 }
 
-/// Who is declared to have waited for whom, by the one who waited.
+/// Declared waits: the node that waited, and the one it waited for.
 fn declared(recording: &Recording, forest: &Forest, start: &[Nanos], end: &[Nanos]) -> Vec<(u32, u32)> {
     let mut out = Vec::new();
     let mut add = |i: usize, other: usize| {

@@ -1,27 +1,27 @@
 //! What limits a saving: the replayed schedule, walked backwards from its end.
 
-use longpole_model::Nanos;
+use longpole_model::{IdVec, Nanos};
 
 use super::Replay;
-use super::plan::{Part, Step, Times, Waits};
+use super::plan::{Part, Slot, Step, Times, Waits};
 use super::walk::{Bound, Work};
 use crate::schedule::critical_path::OnPath;
-use crate::schedule::recorded::{NONE, Waited};
+use crate::schedule::recorded::Waited;
 
 /// Ends at one moment among which one that a change leaves alone is looked for.
 const EQUAL_ENDS_MAX: usize = 64;
 
 impl Part {
     /// The slot whose end is the latest of this one and all that ended before it under the same host.
-    fn latest_ended(&self, last: usize, times: &Times, work: &[Work]) -> usize {
+    fn latest_ended(&self, last: Slot, times: &Times, work: &IdVec<Slot, Work>) -> Slot {
         let at = times.latest[last];
-        let before = |&slot: &usize| match self.steps[self.step_of_event(Waited::End(slot))].before {
-            NONE => None,
-            before => Some(before as usize).filter(|&before| times.latest[before] == at),
+        let before = |&slot: &Slot| {
+            let before = self.steps[self.step_of_event(Waited::End(slot))].before.there();
+            before.filter(|&before| times.latest[before] == at)
         };
         let mut equals = std::iter::successors(Some(last), before).filter(|&slot| times.end[slot] == at);
         let Some(first) = equals.next() else { return last };
-        let keeps = |&slot: &usize| work[slot] == Work::Keep;
+        let keeps = |&slot: &Slot| work[slot] == Work::Keep;
         std::iter::once(first).chain(equals.take(EQUAL_ENDS_MAX)).find(keeps).unwrap_or(first)
     }
 }
@@ -29,9 +29,9 @@ impl Part {
 impl Replay {
     /// Walks a replayed schedule from the end of the run backwards, to the first end of something that is not part of the change,
     /// takes time, and has none of the recorded path in it: a node.
-    pub(super) fn limit_in(&self, part: &Part, bound: Bound, times: &Times, work: &[Work], on_path: &OnPath) -> Option<usize> {
+    pub(super) fn limit_in(&self, part: &Part, bound: Bound, times: &Times, work: &IdVec<Slot, Work>, on_path: &OnPath) -> Option<usize> {
         let s = &self.schedule;
-        let mut at = Waited::End(0);
+        let mut at = Waited::End(Slot::RUN);
         let mut step = part.step_of_event(at);
         loop {
             if let Waited::End(slot) = at {
@@ -52,28 +52,28 @@ impl Replay {
     }
 
     /// The last thing that an event of a replayed schedule waited for: what decides in [`Replay::walk`]. `None` for the start of
-    /// the run. Of several at one moment, one that the change leaves alone. Nodes are named by their slots.
-    fn waited_for(&self, part: &Part, step: &Step, bound: Bound, times: &Times, work: &[Work]) -> Option<Waited> {
-        let (slot, worker) = (step.slot as usize, step.worker as usize);
+    /// the run. Among several at one moment, one that the change leaves alone. Nodes are named by their slots.
+    fn waited_for(&self, part: &Part, step: &Step, bound: Bound, times: &Times, work: &IdVec<Slot, Work>) -> Option<Waited<Slot>> {
+        let (slot, worker) = (step.slot, step.worker);
         let since = times.start[worker];
         // The latest of all that had ended there, or else the start of whose work it is.
-        let latest = || match step.last {
-            last if last != NONE && times.latest[last as usize] >= since => Waited::End(part.latest_ended(last as usize, times, work)),
-            _ => Waited::Start(worker),
+        let latest = || match step.last.there().filter(|&last| times.latest[last] >= since) {
+            Some(last) => Waited::End(part.latest_ended(last, times, work)),
+            None => Waited::Start(worker),
         };
         Some(match step.waits {
             Waits::End => {
-                let last = if step.last == NONE { since } else { since.max(times.latest[step.last as usize]) };
+                let last = step.last.there().map_or(since, |last| since.max(times.latest[last]));
                 let by_itself = step.lasts_alone(bound) && times.end[slot] > (last + work[worker].apply(step.gap, step.own));
                 if by_itself { Waited::Start(slot) } else { latest() }
             }
-            Waits::Host if slot == 0 => return None,
+            Waits::Host if slot == Slot::RUN => return None,
             Waits::Host => Waited::Start(worker),
             Waits::SiblingByChance if bound == Bound::Low => Waited::Start(worker),
             Waits::Phase => latest(),
             Waits::Sibling | Waits::SiblingByChance if bound == Bound::Low => latest(),
             Waits::Sibling | Waits::SiblingByChance => {
-                let last = step.last as usize;
+                let last = step.last;
                 if times.end[last] >= since { Waited::End(last) } else { Waited::Start(worker) }
             }
             Waits::Links => {

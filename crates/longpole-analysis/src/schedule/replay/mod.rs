@@ -78,10 +78,10 @@ mod walk;
 
 use std::collections::HashMap;
 
-use longpole_model::{Nanos, Recording};
+use longpole_model::{Id, IdVec, Nanos, Recording};
 
 use self::infer::Inferred;
-use self::plan::{Part, Times};
+use self::plan::{Part, Slot, Times};
 use self::walk::{Bound, Work};
 use crate::note::Note;
 use crate::schedule::concurrency_limit::{Ceiling, LimitedJobs};
@@ -115,7 +115,7 @@ enum Replayed<'a> {
     Schedule {
         bound: Bound,
         times: &'a Times,
-        work: &'a [Work],
+        work: &'a IdVec<Slot, Work>,
     },
     /// With limited slots the run ends at another moment.
     SlotsMoveTheEnd,
@@ -158,7 +158,7 @@ impl Replay {
     fn part(&self, nodes: &[usize]) -> Part {
         let mut part = self.plan(nodes);
         let mut times = Times::zero(part.nodes.len());
-        self.walk(&part, &vec![Work::Keep; part.nodes.len()], Bound::Low, 0, &mut times, None);
+        self.walk(&part, &IdVec::filled(Work::Keep, part.nodes.len()), Bound::Low, 0, &mut times, None);
         part.recorded = times;
         part
     }
@@ -197,7 +197,7 @@ impl Replay {
     /// `look` is shown each end of the range as it is without slots, and told where those move the end.
     fn saves_in(&self, part: &Part, times: &mut Times, nodes: &[usize], change: Change, look: &mut dyn FnMut(Replayed<'_>)) -> Saving {
         let work = self.work(part, nodes, change);
-        let start_of = |node: usize| part.step_of[2 * part.slot(node)];
+        let start_of = |node: usize| part.step_of[2 * part.slot(node).place()];
         // Nothing changes before the first of them starts.
         let Some(from) = nodes.iter().map(|&n| start_of(n)).min() else { return Saving::default() };
         let pools_from = self.pools.iter().map(|p| start_of(p.host)).min().unwrap_or(from).min(from);
@@ -205,16 +205,16 @@ impl Replay {
         for bound in [Bound::Low, Bound::High] {
             times.clone_from(&part.recorded);
             self.walk(part, &work, bound, from as usize, times, None);
-            (earliest, latest) = (earliest.min(times.end[0]), latest.max(times.end[0]));
+            (earliest, latest) = (earliest.min(times.end[Slot::RUN]), latest.max(times.end[Slot::RUN]));
             look(Replayed::Schedule { bound, times, work: &work });
             if !self.pools.is_empty() {
-                let without_slots = times.end[0];
+                let without_slots = times.end[Slot::RUN];
                 for _ in 0..POOL_ROUNDS {
-                    let duration: Vec<Nanos> = times.end.iter().zip(&times.start).map(|(end, start)| *end - *start).collect();
+                    let duration: IdVec<Slot, Nanos> = times.end.iter().zip(times.start.iter()).map(|(end, start)| *end - *start).collect();
                     self.walk(part, &work, bound, pools_from as usize, times, Some(&duration));
                 }
-                (earliest, latest) = (earliest.min(times.end[0]), latest.max(times.end[0]));
-                if times.end[0] != without_slots {
+                (earliest, latest) = (earliest.min(times.end[Slot::RUN]), latest.max(times.end[Slot::RUN]));
+                if times.end[Slot::RUN] != without_slots {
                     look(Replayed::SlotsMoveTheEnd);
                 }
             }

@@ -1,18 +1,44 @@
 //! The part of a schedule that a change can reach, laid out for one walk: steps, their times, and the pieces that move as one.
 
-use longpole_model::Nanos;
+use longpole_model::{Id, IdVec, Nanos};
 
 use super::Replay;
 use crate::schedule::concurrency_limit::LimitedJobs;
 use crate::schedule::recorded::{NONE, Schedule, Waited};
 
+/// A node that is there, by its place in a part; places stand in tree order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Slot(u32);
+
+impl Slot {
+    /// The run.
+    pub(super) const RUN: Slot = Slot(0);
+    /// A node that is not there, or no node.
+    const NONE: Slot = Slot(NONE);
+
+    /// The slot, unless it is none.
+    pub(super) fn there(self) -> Option<Slot> {
+        Some(self).filter(|slot| *slot != Slot::NONE)
+    }
+}
+
+impl Id for Slot {
+    fn at(place: usize) -> Slot {
+        Slot(place as u32)
+    }
+
+    fn place(self) -> usize {
+        self.0 as usize
+    }
+}
+
 /// New times of all slots of a part, as far as the replay has come; beyond, those of the replay before.
 #[derive(Debug, Default)]
 pub(super) struct Times {
-    pub(super) start: Vec<Nanos>,
-    pub(super) end: Vec<Nanos>,
+    pub(super) start: IdVec<Slot, Nanos>,
+    pub(super) end: IdVec<Slot, Nanos>,
     /// The latest new end among this one and those that ended before it under the same host.
-    pub(super) latest: Vec<Nanos>,
+    pub(super) latest: IdVec<Slot, Nanos>,
 }
 
 impl Clone for Times {
@@ -30,7 +56,8 @@ impl Clone for Times {
 impl Times {
     /// Times for this number of slots, all 0.
     pub(super) fn zero(slots: usize) -> Times {
-        Times { start: vec![Nanos::ZERO; slots], end: vec![Nanos::ZERO; slots], latest: vec![Nanos::ZERO; slots] }
+        let zero = || IdVec::filled(Nanos::ZERO, slots);
+        Times { start: zero(), end: zero(), latest: zero() }
     }
 }
 
@@ -56,13 +83,13 @@ pub(super) enum Waits {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Step {
     pub(super) waits: Waits,
-    pub(super) slot: u32,
+    pub(super) slot: Slot,
     /// Whose work lies between what is waited for and the event: the host, the anchor, or the node itself.
-    pub(super) worker: u32,
-    /// Whose end is waited for, with all that ended before it under the same host; `NONE` without one.
-    pub(super) last: u32,
-    /// Which one ended before this end under the same host; `NONE` for the first, and for starts.
-    pub(super) before: u32,
+    pub(super) worker: Slot,
+    /// Whose end is waited for, with all that ended before it under the same host; none without one.
+    pub(super) last: Slot,
+    /// Which one ended before this end under the same host; none for the first, and for starts.
+    pub(super) before: Slot,
     /// That work.
     pub(super) gap: Nanos,
     /// How much of it is the worker's own time.
@@ -90,9 +117,10 @@ pub(super) struct Step {
 /// What is left out moves with its piece, by as much: inside of it everything happens so long after its start as it was
 /// recorded. Each node that is there has a slot, in tree order.
 pub(super) struct Part {
-    pub(super) nodes: Vec<u32>,
-    /// The slot of each node of the schedule; `NONE` for what is left out.
-    pub(super) slots: Vec<u32>,
+    /// The node of each slot.
+    pub(super) nodes: IdVec<Slot, u32>,
+    /// The slot of each node of the schedule; none for what is left out.
+    pub(super) slots: Vec<Slot>,
     /// The events, in their recorded order.
     pub(super) steps: Vec<Step>,
     /// Where in `steps` each event stands: `2 * slot`, its end `+ 1`.
@@ -102,16 +130,16 @@ pub(super) struct Part {
 }
 
 impl Part {
-    pub(super) fn step_of_event(&self, event: Waited) -> usize {
+    pub(super) fn step_of_event(&self, event: Waited<Slot>) -> usize {
         let event = match event {
-            Waited::Start(slot) => 2 * slot,
-            Waited::End(slot) => 2 * slot + 1,
+            Waited::Start(slot) => 2 * slot.place(),
+            Waited::End(slot) => 2 * slot.place() + 1,
         };
         self.step_of[event] as usize
     }
 
-    pub(super) fn slot(&self, node: usize) -> usize {
-        self.slots[node] as usize
+    pub(super) fn slot(&self, node: usize) -> Slot {
+        self.slots[node]
     }
 }
 
@@ -186,14 +214,18 @@ impl Replay {
         let mut changed = nodes.to_vec();
         changed.sort_unstable();
         let mut changed = changed.into_iter().peekable();
-        let mut part =
-            Part { nodes: Vec::new(), slots: vec![NONE; s.len()], steps: Vec::new(), step_of: Vec::new(), recorded: Times::default() };
+        let mut part = Part {
+            nodes: IdVec::default(),
+            slots: vec![Slot::NONE; s.len()],
+            steps: Vec::new(),
+            step_of: Vec::new(),
+            recorded: Times::default(),
+        };
         let mut node = 0;
         // All before this is below something that is changed.
         let mut changed_to = 0;
         while node < s.len() {
-            part.slots[node] = part.nodes.len() as u32;
-            part.nodes.push(node as u32);
+            part.slots[node] = part.nodes.push(node as u32);
             let end = s.subtree_end[node] as usize;
             while changed.next_if_eq(&node).is_some() {
                 changed_to = changed_to.max(end);
@@ -202,8 +234,8 @@ impl Replay {
             node = if is_piece { end } else { node + 1 };
         }
         // A piece is known by the nodes missing behind it.
-        let is_piece = |node: usize| s.subtree_end[node] as usize > node + 1 && part.slots[node + 1] == NONE;
-        let events = s.order.iter().filter(|&&event| part.slots[event as usize / 2] != NONE);
+        let is_piece = |node: usize| s.subtree_end[node] as usize > node + 1 && part.slots[node + 1] == Slot::NONE;
+        let events = s.order.iter().filter(|&&event| part.slots[event as usize / 2] != Slot::NONE);
         // In one piece: of a part with a million nodes, growing would take as much memory again.
         part.steps = Vec::with_capacity(2 * part.nodes.len());
         for &event in events {
@@ -211,13 +243,13 @@ impl Replay {
         }
         part.step_of = vec![0; 2 * part.nodes.len()];
         for (i, step) in part.steps.iter().enumerate() {
-            part.step_of[2 * step.slot as usize + usize::from(step.waits == Waits::End)] = i as u32;
+            part.step_of[2 * step.slot.place() + usize::from(step.waits == Waits::End)] = i as u32;
         }
         part
     }
 
-    /// What a replay must know of an event. Of the end of a piece: how long it takes.
-    fn step(&self, event: u32, slots: &[u32], is_piece: bool) -> Step {
+    /// What a replay must know of an event; for the end of a piece, how long it takes.
+    fn step(&self, event: u32, slots: &[Slot], is_piece: bool) -> Step {
         let s = &self.schedule;
         let node = event as usize / 2;
         let slot = slots[node];
@@ -225,9 +257,9 @@ impl Replay {
         let mut step = Step {
             waits: Waits::Host,
             slot,
-            worker: 0,
-            last: NONE,
-            before: NONE,
+            worker: Slot::RUN,
+            last: Slot::NONE,
+            before: Slot::NONE,
             gap: Nanos::ZERO,
             own: Nanos::ZERO,
             opens_pool: false,

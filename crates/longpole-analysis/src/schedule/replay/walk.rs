@@ -1,11 +1,10 @@
 //! One walk over the steps of a part: new times out of changed work.
 
-use longpole_model::Nanos;
+use longpole_model::{Id, IdVec, Nanos};
 
 use super::Replay;
-use super::plan::{Part, Step, Times, Waits};
+use super::plan::{Part, Slot, Step, Times, Waits};
 use crate::schedule::concurrency_limit::Opening;
-use crate::schedule::recorded::NONE;
 use crate::schedule::saving::Change;
 
 /// Which end of the range a replay computes.
@@ -47,8 +46,8 @@ impl Step {
 
 impl Replay {
     /// What is done to the work of each slot.
-    pub(super) fn work(&self, part: &Part, nodes: &[usize], change: Change) -> Vec<Work> {
-        let mut work = vec![Work::Keep; part.nodes.len()];
+    pub(super) fn work(&self, part: &Part, nodes: &[usize], change: Change) -> IdVec<Slot, Work> {
+        let mut work = IdVec::filled(Work::Keep, part.nodes.len());
         if change == Change::OwnZero {
             for &n in nodes {
                 work[part.slot(n)] = Work::OwnZero;
@@ -57,50 +56,57 @@ impl Replay {
         }
         let to = if change == Change::Zero { Work::Zero } else { Work::Half };
         // All below a changed node are there, behind it.
-        let mut changed: Vec<usize> = nodes.iter().map(|&n| part.slot(n)).collect();
+        let mut changed: Vec<Slot> = nodes.iter().map(|&n| part.slot(n)).collect();
         changed.sort_unstable();
         let mut done = 0;
         for first in changed {
             let node = part.nodes[first] as usize;
-            let end = first + (self.schedule.subtree_end[node] as usize - node);
-            work[first.max(done)..end.max(done)].fill(to);
+            let end = first.place() + (self.schedule.subtree_end[node] as usize - node);
+            (first.place().max(done)..end).for_each(|place| work[Slot::at(place)] = to);
             done = done.max(end);
         }
         work
     }
 
     /// How much less a node is blocked on pipes, because whom it waits for takes less time.
-    fn stalls_less(&self, part: &Part, work: &[Work], node: usize) -> Nanos {
-        let less = |(busy, nanos): &(usize, Nanos)| match part.slots[*busy] {
-            NONE => Nanos::ZERO,
-            slot => *nanos - work[slot as usize].apply(*nanos, *nanos),
+    fn stalls_less(&self, part: &Part, work: &IdVec<Slot, Work>, node: usize) -> Nanos {
+        let less = |(busy, nanos): &(usize, Nanos)| {
+            let now = |slot: Slot| work[slot].apply(*nanos, *nanos);
+            part.slot(*busy).there().map_or(Nanos::ZERO, |slot| *nanos - now(slot))
         };
         self.schedule.stalls.get(&node).map_or(Nanos::ZERO, |stalls| stalls.iter().map(less).sum())
     }
 
     /// Gives every event from this step on its new time. With the durations of a walk before, jobs that share slots are
     /// scheduled anew when their pool opens.
-    pub(super) fn walk(&self, part: &Part, work: &[Work], bound: Bound, from: usize, times: &mut Times, durations: Option<&[Nanos]>) {
+    pub(super) fn walk(
+        &self,
+        part: &Part,
+        work: &IdVec<Slot, Work>,
+        bound: Bound,
+        from: usize,
+        times: &mut Times,
+        durations: Option<&IdVec<Slot, Nanos>>,
+    ) {
         let s = &self.schedule;
         // New starts of jobs whose pool is open.
-        let mut forced = vec![Nanos::MIN; if durations.is_some() { part.nodes.len() } else { 0 }];
+        let mut forced = IdVec::filled(Nanos::MIN, if durations.is_some() { part.nodes.len() } else { 0 });
         for step in &part.steps[from..] {
-            let slot = step.slot as usize;
-            let worker = step.worker as usize;
+            let Step { slot, worker, .. } = *step;
             let done = || work[worker].apply(step.gap, step.own);
             let since = times.start[worker];
             let at = match step.waits {
                 Waits::End => {
-                    let last = if step.last == NONE { since } else { since.max(times.latest[step.last as usize]) };
+                    let last = step.last.there().map_or(since, |last| since.max(times.latest[last]));
                     let mut at = last + done();
                     if step.lasts_alone(bound) {
                         let node = part.nodes[slot] as usize;
                         let recorded = s.end[node] - s.start[node] - self.stalls_less(part, work, node);
                         let alone = since + work[worker].apply(recorded, s.own_total(node));
-                        at = if step.last == NONE { alone } else { at.max(alone) };
+                        at = if step.last.there().is_some() { at.max(alone) } else { alone };
                     }
                     times.end[slot] = at;
-                    times.latest[slot] = if step.before == NONE { at } else { at.max(times.latest[step.before as usize]) };
+                    times.latest[slot] = step.before.there().map_or(at, |before| at.max(times.latest[before]));
                     continue;
                 }
                 Waits::Host => since + done(),
@@ -108,9 +114,9 @@ impl Replay {
                     let (node, host) = (part.nodes[slot] as usize, part.nodes[worker] as usize);
                     since + work[worker].apply(s.start[node] - s.start[host], s.own_at_start(node))
                 }
-                Waits::Phase => since.max(times.latest[step.last as usize]) + done(),
+                Waits::Phase => since.max(times.latest[step.last]) + done(),
                 Waits::Sibling | Waits::SiblingByChance => {
-                    let last = step.last as usize;
+                    let last = step.last;
                     since.max(if bound == Bound::Low { times.latest[last] } else { times.end[last] }) + done()
                 }
                 Waits::Links => {
