@@ -103,7 +103,7 @@ impl Shape {
         let whose = |place: usize| functions[stack[place].0].whose;
         let is_own = |place: &usize| whose(*place) == CodeOrigin::Program;
         let outermost = |wanted: CodeOrigin| (0..stack.len()).rev().find(|&place| whose(place) == wanted);
-        // Of a program that is interpreted, one of its own functions says more than the code below it. Where some functions of a
+        // An interpreted program's own function says more than the native code below it. Where some functions of a
         // binary have a source file, those that have none are libraries, which are often built without.
         let own = || (0..stack.len()).filter(is_own);
         let interpreted = own().find(|&place| functions[stack[place].0].runtime.is_some());

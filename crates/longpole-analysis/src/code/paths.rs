@@ -8,7 +8,7 @@ use longpole_model::fast_hash::FastMap;
 
 use crate::code::stack_frames::{StackFrames, per_stack};
 
-/// Who called whom in all stacks of the recording, with nothing on it yet. Made once: what is asked for again and again is how much
+/// The calls in all stacks of the recording, without weights. Made once: each query adds how much
 /// of a selection lies where.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Paths {

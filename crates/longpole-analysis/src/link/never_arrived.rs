@@ -11,7 +11,7 @@ use longpole_model::{ContextRecord, Recording, SpanId, SpanIndex, TraceId};
 /// The ids of a span.
 type Ids = (TraceId, SpanId);
 
-/// How many spans of the recording's threads never arrived. To be asked when the recording is put together, with the spans as they came.
+/// How many spans of the recording's threads never arrived. Count them when the recording is assembled, with the spans as they came.
 pub fn count(recording: &Recording) -> u64 {
     let samples = recording.samples.iter().filter_map(|sample| match sample.context {
         ContextRecord::Span { trace_id, span_id } => Some((sample.pid, (trace_id, span_id))),

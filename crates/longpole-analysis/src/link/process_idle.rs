@@ -1,4 +1,4 @@
-//! When a process of several threads rests, and what for: of which nobody knows which thread does its work.
+//! When a process of several threads is idle, and in which wait: one without a thread that is known to do its work.
 //!
 //! ```text
 //! thread 7   =====|··· disk ·····················|====         the two ran most of the process's time on CPUs
@@ -10,7 +10,7 @@
 //! A process rests while no thread of it is on a CPU or could be, by switch records. All that are blocked then are so from before the rest
 //! until its end or longer. It rests for what one of the threads waits for that do its work: the fewest that together ran
 //! [`WORK_SHARE_PERCENT`] of its time on CPUs; of several for what comes from outside before what other threads have to do. Where none of
-//! these was looked at, or all wait for work, another thread stands for the process, but for no span of it: it may wait for anything.
+//! these was sampled, or all wait for work, another thread stands for the process, and for no span of it: it may wait for anything.
 //!
 //! Where nobody recorded switches, the scheduler has counted what each thread ran in all, and who works is taken for busy but in the
 //! waits that were sampled.

@@ -5,7 +5,7 @@
 //!
 //! Where no record was found, or one in the middle of a write, the journal of the thread decides, if it has one that reaches so far.
 //!
-//! Where there is neither, process, thread and time decide, and only if they leave no choice. Of the spans that are open in
+//! Where there is neither, process, thread and time decide, and only if they leave no choice. Among the spans that are open in
 //! the process, and can be on the thread (`threads_of_spans`), those count that have no open child there: a parent with an open child
 //! is taken to wait for it.
 //!

@@ -12,8 +12,8 @@
 //! | Node | nothing | the first: JavaScript runs there |
 //! | others | `thread.id` | the one of that id where it is the kernel's; Go says nothing |
 //!
-//! A thread of which some span is said to be is asked for those spans alone, and for spans that can be anywhere; a thread of which
-//! none is said to be has the latter only.
+//! A thread that some spans name can have those spans alone, and spans that can be anywhere; a thread that no span
+//! names has the latter only.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;

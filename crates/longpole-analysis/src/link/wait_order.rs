@@ -2,7 +2,7 @@
 
 use longpole_model::WaitKind;
 
-/// What is said of a node that has threads blocked on several things: what comes from outside before what other threads of the
+/// Which wait stands for a node with threads blocked on several things: what comes from outside before what other threads of the
 /// program have to do, for who waits for another thread waits for what that one waits for.
 const BLOCKED_ORDER: [WaitKind; WaitKind::ALL.len()] = [
     WaitKind::Disk,

@@ -109,7 +109,7 @@ pub(crate) enum How {
 }
 
 /// What the stack says: the outermost of the functions between the kernel and the program's own, for conditions are made of locks, and
-/// locks of conditions. Of a script, what runs it stands between, too.
+/// locks of conditions. In the stack of a script its interpreter stands between, too.
 pub(crate) fn how(recording: &Recording, stack: StackId) -> Option<How> {
     let of = |frame: &Frame| {
         let is = |(part, file): &(&str, &str)| frame.function.contains(part) && frame.file.ends_with(file);

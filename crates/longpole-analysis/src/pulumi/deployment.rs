@@ -17,7 +17,7 @@ use crate::tree::forest::{Forest, NodeSource};
 /// Where the time of a deployment went, in nanoseconds of the critical path. The parts sum to the wall time of the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct DeploymentTime {
-    /// A provider was creating, reading, changing or removing something, or was asked for data, and ran no code of its own.
+    /// A provider was creating, reading, changing or removing something, or fetching data, and ran no code of its own.
     pub cloud_wait_nanos: i64,
     /// A provider's own code: on a CPU in one of those calls, or looking at inputs.
     pub provider_nanos: i64,
@@ -82,7 +82,7 @@ pub(crate) enum Part {
     Idle,
 }
 
-/// What the name of a span tells, in the order in which it is asked. Spans of a bucket are the state's wherever they stand.
+/// The part that the name of a span says, the first match. Spans of a bucket are the state's wherever they stand.
 fn part_of_span(service: &str, name: &str) -> Option<Part> {
     let name = name.strip_prefix('/').unwrap_or(name);
     let starts = |list: &[&str]| list.iter().any(|p| name.starts_with(p));

@@ -10,7 +10,7 @@
 //! service pulumi-resource-provider, under newPlugin bin=…/X       process X
 //! ```
 //!
-//! Of several that live, the one that started last: a preview's plug-in ends before the update's starts, and one that was asked for
+//! Among several that live, the one that started last: a preview's plug-in ends before the update's starts, and one that served
 //! its schema alone works no more.
 
 use std::collections::{HashMap, HashSet};

@@ -103,7 +103,7 @@ impl Report {
 
     fn of_forest(mut recording: Recording, forest: Forest) -> Report {
         wait_links::name_joins(&mut recording);
-        // Before there is more: it takes memory for a while.
+        // First, because it needs memory of its own.
         let in_flight = parallelism::in_flight(&forest);
         let replay = Replay::new(&recording, &forest);
         let path = CriticalPath::of(replay.schedule(), &forest);
@@ -304,7 +304,7 @@ impl Report {
         Savings::of(&self.replay, nodes)
     }
 
-    /// For the first poles, as many as asked for: what the run saves if that pole and all before it took no time. Savings do not add
+    /// For each of the first `poles` poles: what the run saves if that pole and all before it took no time. Savings do not add
     /// up where poles run at the same time, or one contains another.
     pub fn saves_with_those_before(&self, poles: usize) -> Vec<Saving> {
         let mut nodes = Vec::new();

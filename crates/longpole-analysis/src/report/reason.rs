@@ -249,7 +249,7 @@ impl Report {
         explain::blocker(blocker.relation, name, is_inferred, self.activity_words(&blocker.samples, &blocker.waits).as_deref())
     }
 
-    /// Who is called and what it does, where no span says so: `in process bank (pid 12): asleep, in look_up`.
+    /// The process that answers, and what it does, where no span says so: `in process bank (pid 12): asleep, in look_up`.
     pub fn callee_words(&self, callee: &Callee<'_>) -> Option<String> {
         let &process = callee.processes.first().filter(|_| !callee.answers)?;
         let (name, pid) = (self.forest.program(&self.recording, process), self.recording.processes[process].pid);

@@ -24,8 +24,8 @@ impl Report {
         samples
     }
 
-    /// Waits of these nodes and of everything below them, ascending; without nodes, of the whole run. Of a process that sends no spans, those
-    /// of all its threads. Workers that wait for work, and threads of which nobody knows what they work for, wait for no node.
+    /// Waits of these nodes and of everything below them, ascending; without nodes, of the whole run. A process that sends no spans has those
+    /// of all its threads. Workers that wait for work, and threads without a known node, wait for no node.
     pub fn waits_below(&self, roots: Option<&[usize]>) -> Vec<u32> {
         let nodes = roots.unwrap_or(&[0]).iter().flat_map(|&root| root..self.forest.nodes[root].subtree_end());
         let mut waits: Vec<u32> = nodes.flat_map(|node| self.waits.whole_of_node(node)).copied().collect();

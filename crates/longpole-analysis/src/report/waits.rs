@@ -205,7 +205,7 @@ sample 82ms x3 pid 2 tid 2 main;answer
     }
 
     #[test]
-    fn waits_of_a_function_on_two_lines_are_told_apart_and_those_of_two_threads_do_not_add_up_beyond_the_call() {
+    fn waits_of_a_function_are_listed_by_line_and_those_of_two_threads_do_not_add_up_beyond_the_call() {
         let report = report(
             "\
 run x 0..100ms

@@ -102,7 +102,7 @@ impl Estimate {
         self.states.weaken(StateEvidence::Samples);
     }
 
-    /// What is known, and as unaccounted what is not.
+    /// The states found, and the rest as unaccounted.
     fn finish(self) -> States {
         let Estimate { mut states, own, bin, bin_length, filled } = self;
         let last = (own - bin_length * bin).clamp(Nanos::ZERO, bin_length);
@@ -160,7 +160,7 @@ impl Activity<'_> {
         states
     }
 
-    /// A stretch of a node of which it is known which threads worked for it.
+    /// A stretch of a node with known threads.
     fn add_exact(&self, stretch: Stretch, states: &mut States) {
         let Stretch { node, from, to } = stretch;
         let mut own = self.timelines.own_pieces(node, (from, to), &self.schedule.cover, self.calls(node));

@@ -72,7 +72,7 @@ impl<'a> Called<'a> {
         }
     }
 
-    /// The address, where it is one: names of hosts say nothing about this machine, but for `localhost`.
+    /// The address, where it is one: names of hosts say nothing about this machine, except `localhost`.
     pub fn address(&self) -> Option<SocketAddr> {
         (0..RANKS).find_map(|rank| {
             let host = self.hosts[rank]?;
@@ -137,7 +137,7 @@ pub fn processes_of(recording: &Recording, span: &Span) -> Option<(SocketAddr, V
     Some((address, processes))
 }
 
-/// The other side of calls: who answers them, and what was seen of it meanwhile.
+/// The other side of calls: the processes that answer them, and what they did meanwhile.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Callee<'a> {
     /// The address that is called.

@@ -135,7 +135,7 @@ pub fn lives(recording: &Recording) -> Vec<ThreadLife> {
         threads.entry(thread.thread()).or_default().push(i);
     }
     threads.values_mut().for_each(|list| list.sort_by_key(|&i| recording.threads[i].start));
-    // Of a thread whose number the kernel used again, the last that had started. A file of others may use one a hundred thousand times.
+    // Where the kernel used a number again, the last thread that had started. A foreign file may use one a hundred thousand times.
     let thread_at = |thread: ThreadKey, at: Monotonic| {
         let list = threads.get(&thread)?;
         let started = list.partition_point(|&i| recording.threads[i].start <= at);

@@ -15,7 +15,7 @@ const GROWTH_LIFE_MIN_NANOS: u64 = 2_000_000_000;
 /// Parts of a life that each have to add their share.
 const GROWTH_PARTS: u64 = 8;
 
-/// Many a program gives all back before it ends: what comes after the most it had does not count, where that was so many parts on.
+/// Many a program gives all back before it ends: what comes after its peak does not count, where that was in this part or later.
 const GROWTH_PARTS_UNTIL_MOST: u64 = 6;
 
 /// Less is no growth worth a line.

@@ -1,4 +1,4 @@
-//! Who emitted the spans: each resource, scope and process once. Spans share them, so what is asked of an emitter is asked a few
+//! The emitters of the spans: each resource, scope and process once. Spans share them, so a question about an emitter is answered a few
 //! times, not a million.
 
 use std::sync::Arc;

@@ -46,7 +46,7 @@ pub(crate) const PULUMI_CLI: &str = "pulumi-cli";
 /// where four deployments share two CPUs: whoever is interrupted between the two waits for its next turn.
 const APART_NANOS: i64 = 50_000_000;
 
-/// Which of the two is inside the other is known, but for the whole microseconds of Zipkin's times.
+/// Which of the two is inside the other is known, except for the whole microseconds of Zipkin's times.
 const ROUNDED_NANOS: i64 = 2_000;
 
 /// A legacy root may stick out of the command's span by this much: it is started before, and finished after.

@@ -10,8 +10,8 @@
 //!
 //! Some futexes name a thread ([`Futex`](longpole_model::Futex)); that is so for the part of the wait in which it was looked at. For
 //! the rest, and where none is named, it is inferred: who unlocks wakes the next one, so at the end of the wait the holder was on a CPU.
-//! Of the threads of the process those count that were on one in the [`WAKE`] before; where that is one thread, it is the one.
-//! Where there are more, and one of them had got the same lock last, that one is. Else it is said how many there are.
+//! The threads of the process count that were on one in the [`WAKE`] before; where that is one thread, it is the one.
+//! Where there are more, and one of them had got the same lock last, that one is. Else the answer is their number.
 //!
 //! A futex that nobody ever held is no lock: a condition, a queue, a semaphore. Then the one that counts is who woke the thread.
 
@@ -131,7 +131,7 @@ pub(crate) struct Blockers {
 #[derive(Debug, Default)]
 struct Takers {
     list: Vec<Taker>,
-    /// Who ran when each of them got it, once somebody asked: all that waited meanwhile do.
+    /// The threads that ran when each of them got it, after the first query: all that waited meanwhile share it.
     ran: Vec<OnceLock<Option<Ran>>>,
 }
 
@@ -161,7 +161,7 @@ impl Takers {
         Takers { list, ran }
     }
 
-    /// The last of the first so many that is not this thread.
+    /// The last among the first `first` takers that is not this thread.
     fn last_but(&self, first: usize, tid: u32) -> Option<u32> {
         let last = &self.list[first.checked_sub(1)?];
         [last, &self.list[last.other as usize]].into_iter().map(|taker| taker.tid).find(|other| *other != tid)
@@ -283,7 +283,7 @@ impl Blockers {
         one_of(ended.filter(|tid| wakers.contains(tid)).collect())
     }
 
-    /// Who held the lock: a part ends where another one that waited for it got it.
+    /// The holders of the lock: a part ends where another thread that waited for it got it.
     fn holders(&self, sources: &Sources<'_>, wait: &Wait) -> Vec<BlockedPart> {
         let Some(futex) = futex_key(wait) else { return Vec::new() };
         let takers = self.takers[&futex].get_or_init(|| {
@@ -336,7 +336,7 @@ impl Blockers {
         before.checked_sub(1).is_some_and(|last| of(&own[last]).end > from)
     }
 
-    /// Who held it in a part of `wait` that ended when the wait `over` did. `taker` got it last, at the beginning of the part or before.
+    /// The holder in a part of `wait` that ended when the wait `over` did. `taker` got it last, at the beginning of the part or before.
     fn holder(
         &self,
         sources: &Sources<'_>,
@@ -362,7 +362,7 @@ impl Blockers {
             let tid = if ran.first[0] == wait.tid { ran.first[1] } else { ran.first[0] };
             return BlockedOn::Thread { tid, evidence: BlockerEvidence::Inferred };
         }
-        // Who got it at the beginning of this part can have had it for all of it; who got it before, only if it was there at the end.
+        // The thread that got it at the beginning of this part can have had it for all of it; an earlier one, only if it was there at the end.
         let is_believed = |tid: &u32| match ran {
             None => !is_first,
             Some(_) if others == 0 => !is_first,

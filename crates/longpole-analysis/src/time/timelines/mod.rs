@@ -18,7 +18,7 @@
 //! 1. *on-CPU*: a thread of its is on a CPU, also while an interrupt is dealt with there, or, in a virtual machine, the host takes
 //!    the CPU away: its own clock (`CLOCK_THREAD_CPUTIME_ID`) may stand still then;
 //! 2. *runnable*: a thread of its had to leave its CPU and is not back, or is new and has not run;
-//! 3. *in child*: a child of its is open, in whatever process: a thread of its that is blocked then, is so until the child is over;
+//! 3. *in child*: a child of its is open, in any process: a thread of its that is blocked then, is so until the child is over;
 //! 4. *blocked*: a thread of its is; for what, of those waits that were looked at. It is blocked until it is on a CPU again: that
 //!    it could have run for the last part of that time the records do not say;
 //! 5. *remote*: it calls (kind `client` or `producer`), and no thread here works for it: the network or another host does;
@@ -238,7 +238,7 @@ impl Timelines {
         &self.held[self.base[node] as usize..self.base[node + 1] as usize]
     }
 
-    /// What a node, of which it is known, did between two moments of it. `calls` says whether it is a client's or a producer's.
+    /// What a node with a known source did between two moments of it. `calls` says whether it is a client's or a producer's.
     pub(crate) fn own_pieces(&self, node: usize, (from, to): (Nanos, Nanos), cover: &Cover, calls: bool) -> OwnPieces {
         let all = self.on_threads(node);
         let first = all.partition_point(|held| held.latest <= from);

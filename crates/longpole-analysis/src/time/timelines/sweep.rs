@@ -6,7 +6,7 @@ use super::NONE;
 
 /// One pass over the spans of a process with one thread: whose the thread was when.
 pub(super) struct Sweep {
-    /// For each node its process; [`NONE`] where that is not one of those that are looked at.
+    /// For each node its process; [`NONE`] where the sweep does not cover that process.
     pub(super) process: Vec<u32>,
     open: Vec<bool>,
     open_children: Vec<u32>,

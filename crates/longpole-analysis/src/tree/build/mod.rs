@@ -20,7 +20,7 @@
 //! - the command itself is node 0;
 //! - a process without spans, for its life is all that is known of its work;
 //! - a process with spans that have no parent: it becomes their parent;
-//! - not a process all of whose spans are called from elsewhere: a server; nor one without spans that listens where spans of
+//! - not a process with spans that are all called from elsewhere: a server; nor one without spans that listens where spans of
 //!   others call; nor what a tool's rules call served, such as Pulumi's plug-ins, whose spans reach us through Pulumi;
 //! - not a fork that never executed a program and either did nothing but wait for its own children (a subshell), or was
 //!   over at once without a sample: both are still their parent's program, and its time is the parent's.
