@@ -28,35 +28,29 @@
 
 #![forbid(unsafe_code)]
 
-pub mod assemble;
-mod boot;
-mod catalog;
-mod codec;
-pub mod error;
+mod archive;
+mod assemble;
+mod compact_spans;
+mod error;
 mod files;
 pub mod format;
-pub mod name;
-mod order;
-pub mod outside;
-pub mod pack;
-mod packed;
-pub mod prune;
-mod seal;
-mod secret;
+mod memory;
+mod name;
 mod segment;
+mod span_order;
 mod store;
 pub mod tables;
 #[cfg(test)]
 mod testing;
-mod trust;
-pub mod users;
-pub mod wal;
+mod wal;
 
+pub use archive as pack;
 pub use assemble::Assembler;
+pub use compact_spans::{PackedRecording, PackedSpans};
 pub use error::{ErrorKind, StoreError};
+pub use files::{outside, users};
 pub use name::RecordingName;
-pub use packed::{PackedRecording, PackedSpans};
-pub use secret::Secret;
 pub use segment::border::quiet_thread;
+pub use store::prune;
 pub use store::{DirectoryIdentity, Listing, RecordingState, RecordingWriter, Store, StoredRecording, SummaryRow};
-pub use wal::{Frame, Replay, SyncPolicy, WalError, WalObservationSink, WalWriter};
+pub use wal::{Frame, Replay, Secret, SyncPolicy, WalError, WalObservationSink, WalWriter};

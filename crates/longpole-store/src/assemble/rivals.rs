@@ -11,7 +11,7 @@
 use longpole_model::{AttributeValue, Loss, LossKind, Span};
 
 use super::Population;
-use crate::packed::PackedSpans;
+use crate::compact_spans::PackedSpans;
 
 /// What is said of those that are not kept.
 const DETAIL: &str = "other spans with the ids of one that is kept, from other processes than its own; the first is kept, but for one that \

@@ -9,10 +9,10 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::error::ErrorKind;
-use crate::order;
+use crate::memory::needs::Figures;
 use crate::segment::Tables;
 use crate::segment::checksums::{Checksum, Checksums};
-use crate::segment::needs::Figures;
+use crate::span_order;
 use crate::testing::{self, Directory};
 use crate::wal::Frame;
 
@@ -577,7 +577,7 @@ fn what_was_let_in_is_read_beyond_the_limits_of_a_file_and_a_file_of_it_is_not()
     assert!(sealed.refusal_as_file(bytes).unwrap().unwrap().starts_with("its rows take more than"));
     assert_eq!(sealed.refusal_as_file(4 << 20).unwrap(), None);
     assert_eq!(sealed.refusal_as_file((4 << 30) + 1).unwrap().unwrap(), "it has more than 4 GiB");
-    let error = pack::read(&pack, File::open(&pack).unwrap()).unwrap_err();
+    let error = archive::read(&pack, File::open(&pack).unwrap()).unwrap_err();
     assert!(matches!(error, StoreError::Corrupt { .. }) && error.to_string().contains("spans.parquet: its rows take more than"), "{error}");
     // Damage of the figures is no damage of the tables: they are read within the usual limits, which are too little for these.
     let path = sealed.directory.join("segments/memory");
@@ -624,7 +624,7 @@ fn a_recording_whose_figures_are_damaged_is_read_and_says_so() {
         // A file of it needs no figures.
         let pack = directory.path().join("r1.lpole");
         sealed.pack(&mut File::create(&pack).unwrap()).unwrap();
-        assert_eq!(pack::read(&pack, File::open(&pack).unwrap()).unwrap().spans, whole.spans);
+        assert_eq!(archive::read(&pack, File::open(&pack).unwrap()).unwrap().spans, whole.spans);
     }
 }
 

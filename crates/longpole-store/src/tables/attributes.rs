@@ -27,9 +27,9 @@ use serde_json::Value;
 use super::array::TextMaps;
 use super::batch::{BadRows, Rows, at};
 use super::{Kind, Table};
-use crate::segment::budget::Budget;
-use crate::segment::kept::KeptTexts;
-use crate::segment::needs::Needs;
+use crate::memory::budget::Budget;
+use crate::memory::kept_texts::KeptTexts;
+use crate::memory::needs::Needs;
 
 /// Values inside each other that can be read back: serde_json stops at 128 brackets, and one level of pairs takes four.
 /// The decoders of `wire` refuse deeper values, so what stands below is replaced only for a caller of another kind.

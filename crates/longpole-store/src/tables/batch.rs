@@ -8,7 +8,7 @@ use arrow::datatypes::{ByteViewType, Int64Type, UInt32Type, UInt64Type};
 use longpole_model::{SpanId, TraceId};
 
 use super::Table;
-use crate::segment::budget::{Budget, Spent};
+use crate::memory::budget::{Budget, Spent};
 
 /// Why a file does not hold the rows it should; the segment reader adds which file.
 #[derive(Debug, PartialEq, Eq)]

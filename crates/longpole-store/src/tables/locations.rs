@@ -94,7 +94,7 @@ mod tests {
     use arrow::datatypes::Schema;
 
     use super::*;
-    use crate::segment::budget::Budget;
+    use crate::memory::budget::Budget;
     use crate::segment::reread;
 
     #[test]

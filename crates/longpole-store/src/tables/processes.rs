@@ -8,8 +8,8 @@ use longpole_model::{Clock, Exit, Monotonic, Process, Resource, Timestamp};
 use super::attributes::{self, attributes_at};
 use super::batch::{BadRows, Batch, Rows, at, text_at, texts_at, unsigned_at};
 use super::{Kind, Table, array, column, optional};
-use crate::segment::kept::KeptTexts;
-use crate::segment::needs::Needs;
+use crate::memory::kept_texts::KeptTexts;
+use crate::memory::needs::Needs;
 
 pub(crate) static TABLE: Table = Table::new(
     "processes",
@@ -144,7 +144,7 @@ mod tests {
     use longpole_model::{Attribute, AttributeValue, Attributes};
 
     use super::*;
-    use crate::segment::budget::Budget;
+    use crate::memory::budget::Budget;
     use crate::segment::reread;
 
     #[test]

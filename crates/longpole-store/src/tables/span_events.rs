@@ -7,7 +7,7 @@ use super::attributes::{self, attributes_at, kept_text};
 use super::batch::{BadRows, Batch, Rows};
 use super::spans::{Owners, Part, SpanRows};
 use super::{Kind, Table, array, column, optional};
-use crate::segment::kept::KeptTexts;
+use crate::memory::kept_texts::KeptTexts;
 
 pub(crate) static TABLE: Table = Table::new(
     "span_events",

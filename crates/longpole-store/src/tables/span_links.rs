@@ -8,7 +8,7 @@ use super::batch::{Batch, Rows, required, span_id_at, trace_id_at};
 use super::span_events::span_at;
 use super::spans::{Owners, Part, SpanRows};
 use super::{Kind, Table, array, column, optional};
-use crate::segment::kept::KeptTexts;
+use crate::memory::kept_texts::KeptTexts;
 
 pub(crate) static TABLE: Table = Table::new(
     "span_links",

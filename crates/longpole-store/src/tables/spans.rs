@@ -1,4 +1,4 @@
-//! Spans, in the order of [`crate::order`].
+//! Spans, in the order of [`crate::span_order`].
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -11,12 +11,12 @@ use longpole_model::{Resource, Scope, Span, SpanKind, Status, StatusCode, ThinVe
 use super::attributes::{self, attributes_at, kept_text, passing_attributes_at, weight};
 use super::batch::{Batch, Rows, at, required, span_id_at, text_at, trace_id_at, word};
 use super::{Kind, Table, array, column, optional};
-use crate::order::{self, Place};
-use crate::packed::PackedSpans;
-use crate::segment::budget::Budget;
-use crate::segment::emitters::{Emitter, Known};
-use crate::segment::kept::KeptTexts;
-use crate::segment::needs::Needs;
+use crate::compact_spans::PackedSpans;
+use crate::memory::budget::Budget;
+use crate::memory::emitters::{Emitter, Known};
+use crate::memory::kept_texts::KeptTexts;
+use crate::memory::needs::Needs;
+use crate::span_order::{self, Place};
 
 pub(crate) static TABLE: Table = Table::new(
     "spans",

@@ -14,12 +14,10 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use longpole_model::{Loss, LossKind, Observation, ObservationSink, ResourceEvent, Run, sink::SinkError};
 
-use crate::boot::Since;
-use crate::codec::{self, Malformed};
 use crate::error::ErrorKind;
 use crate::files;
 use crate::format::WAL_VERSION;
-use crate::secret::Secret;
+use crate::store::lock_file::Since;
 
 const MAGIC: [u8; 8] = *b"LPOLEWAL";
 
@@ -39,9 +37,13 @@ const BATCH_BYTES: usize = 64 << 10;
 /// then is refused, and the recorder counts it.
 const WAITING_BYTES_MAX: usize = 4 << 20;
 
+use self::observation_codec::{self as codec, Malformed};
 use self::search::{Header, Search, read_at};
+pub use self::secret::Secret;
 
+pub(crate) mod observation_codec;
 mod search;
+mod secret;
 
 /// What the recorder may still say of a recording that has reached its limit: losses with their reasons, of which there are hundreds at
 /// the most.

@@ -9,6 +9,9 @@ use std::path::Path;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
+pub mod outside;
+pub mod users;
+
 /// Mode of a folder.
 pub(crate) const FOLDER_MODE: u32 = 0o700;
 

@@ -17,11 +17,11 @@ use longpole_model::{
     Sample, SampleLink, Span, SpanEvent, SpanLink, Stack, Thread, Wait,
 };
 
+use crate::compact_spans::PackedRecording;
 use crate::error::StoreError;
 use crate::files;
-use crate::packed::PackedRecording;
-use crate::segment::kept::KeptTexts;
-use crate::segment::needs::{Figures, Needs};
+use crate::memory::kept_texts::KeptTexts;
+use crate::memory::needs::{Figures, Needs};
 use crate::segment::{self, Tables};
 use crate::tables::spans::{SpanRows, Spans};
 use crate::tables::{

@@ -25,7 +25,7 @@ use longpole_model::{
 
 use self::journals::Journals;
 use self::rivals::Rivals;
-use crate::packed::{PackedRecording, PackedSpans};
+use crate::compact_spans::{PackedRecording, PackedSpans};
 
 /// Shown in place of a stack entry whose definition the recorder could not write.
 const UNDEFINED_LOCATION: &str = "the recording lacks the definition of this address";

@@ -28,24 +28,20 @@ use parquet::file::reader::ChunkReader;
 use parquet::schema::types::{ColumnPath, SchemaDescriptor};
 
 use self::border::guarded;
-use self::budget::Budget;
 use self::checksums::{Checksum, Checksums, Summed};
 use self::claims::Claims;
-use self::needs::{Figures, Needs};
+use crate::archive::Pack;
 use crate::error::{Source, StoreError};
 use crate::files;
 use crate::format::{CHECKSUMS_SINCE, RECORDING_VERSION};
-use crate::pack::Pack;
+use crate::memory::budget::Budget;
+use crate::memory::needs::{self, Figures, Needs};
 use crate::tables::batch::{BadRows, Batch, Rows};
 use crate::tables::{ALL, Kind, Table, array, attributes};
 
 pub(crate) mod border;
-pub(crate) mod budget;
 pub(crate) mod checksums;
 mod claims;
-pub(crate) mod emitters;
-pub(crate) mod kept;
-pub(crate) mod needs;
 
 /// Rows turned into Arrow at a time. Text columns of one batch are limited to 2 GiB by their offsets; at this size a row
 /// has to hold 2 MiB for that, and then there are fewer rows in a batch.

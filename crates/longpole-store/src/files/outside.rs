@@ -30,8 +30,8 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FileType, OFlags};
 use rustix::io::Errno;
 
+use crate::files::users::{self, GroupWriters, Owner};
 use crate::files::{self, Entry};
-use crate::users::{self, GroupWriters, Owner};
 
 const GROUP_WRITES: u32 = 0o020;
 const OTHERS_WRITE: u32 = 0o002;

@@ -10,18 +10,23 @@ use std::time::SystemTime;
 
 use longpole_model::{CaptureMode, Exit, Loss, LossKind, Recording, Run, SpanId, Timestamp, TraceId};
 
-use crate::boot::{self, Since};
-use crate::catalog::{Catalog, CatalogRow, RowState};
+use self::catalog::{Catalog, CatalogRow, RowState};
+use self::lock_file::Since;
+use self::trust::Trust;
+use crate::archive;
+use crate::compact_spans::PackedRecording;
 use crate::error::StoreError;
 use crate::files;
 use crate::format;
+use crate::memory::budget::limit_of_file;
 use crate::name::RecordingName;
-use crate::pack;
-use crate::packed::PackedRecording;
-use crate::seal;
-use crate::segment::budget::limit_of_file;
-use crate::trust::Trust;
 use crate::wal::{AtEnd, Replay, SyncPolicy, WalWriter};
+
+mod catalog;
+pub(crate) mod lock_file;
+pub mod prune;
+pub(crate) mod seal;
+mod trust;
 
 const RECORDINGS: &str = "recordings";
 const CATALOG: &str = "catalog.sqlite";
@@ -208,7 +213,7 @@ impl Store {
             format::write(&directory)?;
             let path = directory.join(LOCK);
             let mut lock = files::create_new(&path).map_err(StoreError::io("create", &path))?;
-            lock.write_all(boot::line().as_bytes()).map_err(StoreError::io("write", &path))?;
+            lock.write_all(lock_file::line().as_bytes()).map_err(StoreError::io("write", &path))?;
             lock.try_lock().map_err(|error| StoreError::io("lock", &path)(error.into()))?;
             let wal_directory = seal::wal_directory(&directory);
             files::create_dir(&wal_directory).map_err(StoreError::io("create", wal_directory))?;
@@ -320,7 +325,7 @@ impl Store {
         self.trust.check_entry_if_there(&directory)?;
         let state = match row.state {
             RowState::Recording if recorder_lives(&directory)? => RecordingState::Recording,
-            RowState::Recording if boot::why_ended(&directory.join(LOCK)).is_some() => RecordingState::Ended,
+            RowState::Recording if lock_file::why_ended(&directory.join(LOCK)).is_some() => RecordingState::Ended,
             RowState::Recording => RecordingState::Killed,
             RowState::Sealed => RecordingState::Sealed { recorder_killed: false },
             RowState::Killed => RecordingState::Sealed { recorder_killed: true },
@@ -494,7 +499,7 @@ impl RecordingWriter {
             reason.push_str(&format!(": {error}"));
             cause = error.source();
         }
-        let _ = (&self.lock).write_all(boot::ended_line(&reason).as_bytes());
+        let _ = (&self.lock).write_all(lock_file::ended_line(&reason).as_bytes());
     }
 
     /// Seals: writes the segments, tells the catalog, removes the log. Nothing can be appended afterwards.
@@ -572,9 +577,9 @@ impl StoredRecording {
         format::check_of_log(&self.directory)?;
         let at_end = match self.state {
             RecordingState::Recording => AtEnd::Living,
-            RecordingState::Killed => AtEnd::Killed(boot::since(&self.directory.join(LOCK))),
+            RecordingState::Killed => AtEnd::Killed(lock_file::since(&self.directory.join(LOCK))),
             // It had said all; but what had not reached the disk is lost with the power.
-            RecordingState::Ended => match boot::since(&self.directory.join(LOCK)) {
+            RecordingState::Ended => match lock_file::since(&self.directory.join(LOCK)) {
                 Since::OtherBoot => AtEnd::Killed(Since::OtherBoot),
                 Since::SameBoot | Since::Unknown => AtEnd::Sealing,
             },
@@ -585,7 +590,7 @@ impl StoredRecording {
 
     /// Why its recorder, which ended, could not seal it.
     pub fn why_ended(&self) -> Option<String> {
-        boot::why_ended(&self.directory.join(LOCK)).filter(|_| self.state == RecordingState::Ended)
+        lock_file::why_ended(&self.directory.join(LOCK)).filter(|_| self.state == RecordingState::Ended)
     }
 
     /// Seals the recording of a recorder that died. Where another process has done so meanwhile, that one's segments stay.
@@ -625,16 +630,16 @@ impl StoredRecording {
         Ok(tables.into_iter().map(|(table, path)| (table.name, path)).collect())
     }
 
-    /// Writes it as one file, which [`crate::pack::read`] reads, and says how many bytes that has. Only for a sealed recording.
+    /// Writes it as one file, which [`crate::archive::read`] reads, and says how many bytes that has. Only for a sealed recording.
     pub fn pack(&self, out: &mut dyn Write) -> Result<u64, StoreError> {
-        pack::write(&self.directory, self.check_sealed()?, out)
+        archive::write(&self.directory, self.check_sealed()?, out)
     }
 
     /// Why nobody can read a file of so many bytes that is made of this recording, if so: that takes more than its reader gives to a file
     /// that somebody sent. Most that might take too much do not, so what might is read to know.
     pub fn refusal_as_file(&self, file_bytes: u64) -> Result<Option<String>, StoreError> {
-        if file_bytes > pack::PACK_BYTES_MAX {
-            return Ok(Some(pack::too_long()));
+        if file_bytes > archive::PACK_BYTES_MAX {
+            return Ok(Some(archive::too_long()));
         }
         let version = self.check_sealed()?;
         let limit = limit_of_file(file_bytes);

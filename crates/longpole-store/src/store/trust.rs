@@ -18,8 +18,8 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
 
 use crate::error::StoreError;
+use crate::files::users::{self, GroupWriters, Owner};
 use crate::files::{self, FILE_MODE, FOLDER_MODE};
-use crate::users::{self, GroupWriters, Owner};
 
 const GROUP_WRITES: u32 = 0o020;
 const OTHERS_WRITE: u32 = 0o002;

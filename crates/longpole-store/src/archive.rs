@@ -22,8 +22,9 @@ use longpole_model::Recording;
 use crate::error::StoreError;
 use crate::files;
 use crate::format;
-use crate::seal;
-use crate::segment::{Tables, checksums, needs};
+use crate::memory::needs;
+use crate::segment::{Tables, checksums};
+use crate::store::seal;
 
 /// A tar is made of blocks of so many bytes.
 const BLOCK_BYTES: usize = 512;

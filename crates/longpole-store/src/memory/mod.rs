@@ -1,0 +1,6 @@
+//! What the rows of a recording take in memory: counted by who writes them, limited for who reads them.
+
+pub(crate) mod budget;
+pub(crate) mod emitters;
+pub(crate) mod kept_texts;
+pub(crate) mod needs;
