@@ -13,10 +13,10 @@ use tracing_subscriber::layer::{Layered, SubscriberExt};
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::{EnvFilter, Layer as _, Registry};
 
-use crate::choice::{Logs, Protocol, SpanProcessor};
 use crate::config::{Config, Program};
-use crate::export::SpanCounts;
+use crate::exporter::SpanCounts;
 use crate::layer::{self, Handle, Layer};
+use crate::options::{Logs, Protocol, SpanProcessor};
 use crate::shelter::{self, Above, Shelter};
 use crate::{SHUTDOWN_DEADLINE, logs};
 
@@ -161,7 +161,7 @@ impl Builder {
             #[cfg(feature = "opentelemetry")]
             match &guard.end {
                 End::Standard(standard) => standard.make_global(),
-                End::Own { shares_context: true, .. } => crate::standard::set_global_propagators(),
+                End::Own { shares_context: true, .. } => crate::otel_sdk::set_global_propagators(),
                 _ => {}
             }
         }
@@ -182,7 +182,7 @@ impl Builder {
         }
         #[cfg(feature = "opentelemetry")]
         if config.processor != SpanProcessor::Longpole {
-            let standard = std::sync::Arc::new(crate::standard::Standard::start(config));
+            let standard = std::sync::Arc::new(crate::otel_sdk::Standard::start(config));
             let marker = Marker(std::sync::Arc::clone(&standard));
             let dispatch = match self.level {
                 None => {
@@ -253,7 +253,7 @@ where
 
 /// By which [`shutdown`](crate::shutdown) finds the standard stack in a subscriber.
 #[cfg(feature = "opentelemetry")]
-pub(crate) struct Marker(pub(crate) std::sync::Arc<crate::standard::Standard>);
+pub(crate) struct Marker(pub(crate) std::sync::Arc<crate::otel_sdk::Standard>);
 
 #[cfg(feature = "opentelemetry")]
 impl<S: Subscriber> tracing_subscriber::Layer<S> for Marker {}
@@ -275,7 +275,7 @@ enum End {
         shares_context: bool,
     },
     #[cfg(feature = "opentelemetry")]
-    Standard(std::sync::Arc<crate::standard::Standard>),
+    Standard(std::sync::Arc<crate::otel_sdk::Standard>),
 }
 
 impl fmt::Debug for Guard {

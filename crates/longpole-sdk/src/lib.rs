@@ -100,28 +100,22 @@
 
 mod at_exit;
 mod builder;
-mod carried;
-mod choice;
 mod config;
 mod context;
-mod courier;
 mod diagnostic;
 mod encode;
-mod entered;
-mod export;
-#[cfg(feature = "opentelemetry")]
-mod grpc;
+mod exporter;
 mod layer;
 mod logs;
+mod options;
 #[cfg(feature = "opentelemetry")]
 mod otel_context;
-mod send;
-mod shelter;
 #[cfg(feature = "opentelemetry")]
-mod standard;
+mod otel_sdk;
+mod propagation;
+mod shelter;
+mod span_stack;
 mod thread_context;
-#[cfg(feature = "tls")]
-mod tls;
 mod transport;
 
 use std::marker::PhantomData;
@@ -130,10 +124,10 @@ use std::time::Duration;
 pub use tracing_subscriber::filter::LevelFilter;
 
 pub use crate::builder::{Builder, Guard};
-pub use crate::choice::{Logs, Protocol, SpanProcessor, UnknownName};
 pub use crate::context::TraceparentError;
-pub use crate::export::SpanCounts;
+pub use crate::exporter::SpanCounts;
 pub use crate::layer::{Handle, Layer, SpanExt};
+pub use crate::options::{Logs, Protocol, SpanProcessor, UnknownName};
 #[cfg(feature = "opentelemetry")]
 pub use crate::otel_context::publish_opentelemetry_context;
 
@@ -238,7 +232,7 @@ fn current_handle() -> Option<Handle> {
 }
 
 #[cfg(feature = "opentelemetry")]
-fn current_standard() -> Option<std::sync::Arc<standard::Standard>> {
+fn current_standard() -> Option<std::sync::Arc<otel_sdk::Standard>> {
     tracing::dispatcher::get_default(|dispatch| dispatch.downcast_ref::<builder::Marker>().map(|marker| marker.0.clone()))
 }
 
@@ -254,7 +248,7 @@ pub fn inject(set: impl FnMut(&'static str, &str)) {
 
 /// The span that is current on this thread as a W3C `traceparent`, to send with a request; `None` outside of any span.
 pub fn current_traceparent() -> Option<String> {
-    entered::current().map(|context| context.to_traceparent())
+    span_stack::current().map(|context| context.to_traceparent())
 }
 
 /// Publishes a span of another tracing library as the current one of this thread, until the guard is dropped. `None` where an
@@ -273,21 +267,21 @@ pub fn enter_span_context(trace_id: [u8; 16], span_id: [u8; 8], trace_flags: u8)
     if trace_id == [0; 16] || span_id == [0; 8] {
         return None;
     }
-    let key = entered::next_guard_key();
-    entered::enter(key, context::SpanContext { trace_id, span_id, flags: trace_flags });
+    let key = span_stack::next_guard_key();
+    span_stack::enter(key, context::SpanContext { trace_id, span_id, flags: trace_flags });
     Some(EnteredSpanContext { key, this_thread: PhantomData })
 }
 
 /// Leaves the span that [`enter_span_context`] entered; stays on its thread.
 #[derive(Debug)]
 pub struct EnteredSpanContext {
-    key: entered::Key,
+    key: span_stack::Key,
     this_thread: PhantomData<*const ()>,
 }
 
 impl Drop for EnteredSpanContext {
     #[inline]
     fn drop(&mut self) {
-        entered::exit(self.key);
+        span_stack::exit(self.key);
     }
 }

@@ -10,9 +10,9 @@ use opentelemetry::context::{ContextObserver, GlobalContextObserver};
 use opentelemetry::trace::{SpanContext as OtelSpanContext, SpanId, TraceContextExt, TraceFlags, TraceId, TraceState};
 use opentelemetry::{Context, ContextGuard};
 
-use crate::carried::Carried;
 use crate::context::{ContextWords, SpanContext};
-use crate::entered::{self, Key};
+use crate::propagation::Carried;
+use crate::span_stack::{self, Key};
 
 /// OpenTelemetry's current span among those that a thread is inside of: one, whatever is below it there.
 const OTEL: Key = Key { layer: u32::MAX, span: 0 };
@@ -58,9 +58,9 @@ fn publish(current: &Context) {
     match (before, now) {
         // Baggage, say, was attached to it.
         (before, now) if before == now => {}
-        (Some(_), Some(now)) => entered::replace_words(OTEL, words(now)),
-        (None, Some(now)) => entered::enter_words(OTEL, words(now)),
-        (_, None) => entered::exit(OTEL),
+        (Some(_), Some(now)) => span_stack::replace_words(OTEL, words(now)),
+        (None, Some(now)) => span_stack::enter_words(OTEL, words(now)),
+        (_, None) => span_stack::exit(OTEL),
     }
 }
 

@@ -23,7 +23,7 @@ const UNSAFE_FILES: &[&str] = &[
     "crates/longpole-capture/src/sys/witness.rs",
     "crates/longpole-capture/src/perf/ring.rs",
     "crates/longpole-sdk/src/shelter.rs",
-    "crates/longpole-sdk/src/thread_context.rs",
+    "crates/longpole-sdk/src/thread_context/mod.rs",
 ];
 
 /// Test code may open `unsafe` here: pseudo-terminals, raw signals, thread-local records.

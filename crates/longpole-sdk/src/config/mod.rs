@@ -4,9 +4,9 @@
 use std::str::FromStr;
 use std::time::Duration;
 
-use crate::choice::{Protocol, SpanProcessor};
 use crate::context::{SAMPLED, SpanContext};
 use crate::encode::{self, Value, attribute};
+use crate::options::{Protocol, SpanProcessor};
 
 /// Where a collector listens for HTTP, below its endpoint.
 const TRACES_PATH: &str = "/v1/traces";

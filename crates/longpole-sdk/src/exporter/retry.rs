@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::config::ExportConfig;
 use crate::diagnostic::tell;
-use crate::export::{Shared, SpanCounts, lock};
+use crate::exporter::{Shared, SpanCounts, lock};
 use crate::transport::{Answer, Transport};
 
 /// Pause before a batch is sent again, doubled each time.

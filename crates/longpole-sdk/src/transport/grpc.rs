@@ -78,7 +78,7 @@ impl Grpc {
 pub(crate) fn channel(config: &ExportConfig, timeout: Option<Duration>) -> Result<Channel, String> {
     #[cfg(feature = "grpc-tls")]
     if let Some(files) = &config.tls {
-        return crate::tls::channel(&config.url, timeout, files);
+        return crate::transport::tls::channel(&config.url, timeout, files);
     }
     let endpoint = Endpoint::from_shared(config.url.clone()).and_then(|endpoint| endpoint.user_agent(USER_AGENT));
     let endpoint = endpoint.map_err(|error| format!("no gRPC endpoint: {error}"))?;

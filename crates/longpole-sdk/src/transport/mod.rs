@@ -5,6 +5,11 @@ use std::time::Duration;
 use crate::config::ExportConfig;
 use crate::encode;
 
+#[cfg(feature = "opentelemetry")]
+pub(crate) mod grpc;
+#[cfg(feature = "tls")]
+pub(crate) mod tls;
+
 /// A collector's answer to spans is a few bytes; more is not read.
 const MAX_RESPONSE_BYTES: u64 = 64 << 10;
 
@@ -27,7 +32,7 @@ pub(crate) enum Answer {
 pub(crate) enum Transport {
     Http(Http),
     #[cfg(feature = "opentelemetry")]
-    Grpc(Box<crate::grpc::Grpc>),
+    Grpc(Box<crate::transport::grpc::Grpc>),
     /// There is none: why.
     None(String),
 }
@@ -35,8 +40,8 @@ pub(crate) enum Transport {
 impl Transport {
     pub(crate) fn new(config: &ExportConfig) -> Self {
         #[cfg(feature = "opentelemetry")]
-        if config.protocol == crate::choice::Protocol::Grpc {
-            return match crate::grpc::Grpc::new(config) {
+        if config.protocol == crate::options::Protocol::Grpc {
+            return match crate::transport::grpc::Grpc::new(config) {
                 Ok(grpc) => Self::Grpc(Box::new(grpc)),
                 Err(why) => Self::None(why),
             };
@@ -78,7 +83,7 @@ pub(crate) fn http_agent(config: &ExportConfig) -> Result<ureq::Agent, String> {
         .build();
     #[cfg(feature = "tls")]
     if let Some(files) = &config.tls {
-        return crate::tls::http_agent(client, files);
+        return crate::transport::tls::http_agent(client, files);
     }
     #[cfg(not(feature = "tls"))]
     let _ = config;

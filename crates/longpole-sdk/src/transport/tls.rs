@@ -165,8 +165,8 @@ mod grpc {
     use tonic::transport::{Channel, Endpoint, Uri};
 
     use super::{PORT, TlsFiles, client_config, name_of};
-    use crate::grpc::with_timeout;
     use crate::transport::USER_AGENT;
+    use crate::transport::grpc::with_timeout;
 
     /// A channel over TLS to this address, which begins with `https`.
     pub(crate) fn channel(url: &str, timeout: Option<Duration>, files: &TlsFiles) -> Result<Channel, String> {

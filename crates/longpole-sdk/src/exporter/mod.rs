@@ -22,11 +22,14 @@ use tracing_core::Metadata;
 use crate::SHUTDOWN_DEADLINE;
 use crate::at_exit::{self, Ends, deadline};
 use crate::config::ExportConfig;
-use crate::courier::Outage;
 use crate::diagnostic::tell;
-use crate::send::Sender;
+use crate::exporter::retry::Outage;
+use crate::exporter::worker::Sender;
 use crate::shelter;
 use crate::thread_context;
+
+pub(crate) mod retry;
+mod worker;
 
 /// Enough that the threads of a small machine do not meet; a shard that is not used costs a hundred bytes.
 const SHARDS: usize = 16;

@@ -12,9 +12,9 @@ use tracing_core::callsite::Identifier;
 
 use crate::config::ExportConfig;
 use crate::context::ContextWords;
-use crate::courier::Courier;
 use crate::encode::{self, Value};
-use crate::export::{self, MAX_KEPT_BYTES, Shared, SpanBuffer, Waiting, lock};
+use crate::exporter::retry::Courier;
+use crate::exporter::{self as export, MAX_KEPT_BYTES, Shared, SpanBuffer, Waiting, lock};
 use crate::thread_context;
 
 /// Most bytes of spans in a request: the default limit of many collectors. A larger span goes alone.

@@ -1,6 +1,6 @@
 //! Which span is current on this thread, where a profiler can read it: the context record, which says so of now, and the journal,
 //! which says since when. The byte contract of both is `docs/formats/span-context.md`; what decides the current span is in
-//! `entered.rs`.
+//! `span_stack.rs`.
 //!
 //! Other profilers find the record by the name that OTEP 4947 gives it, and whose process it is by the mapping of OTEP 4719.
 //!
@@ -650,7 +650,7 @@ mod linux {
             record.sign();
             record.set_magic(MAGIC_WORDS);
             SLOT.with(|slot| slot.use_record(record));
-            crate::entered::republish();
+            crate::span_stack::republish();
             Self { record }
         }
     }
@@ -660,7 +660,7 @@ mod linux {
             // A blank record is a dead one: a later sample of this thread must not find it in what was its frame.
             self.record.set_magic([0, 0]);
             SLOT.with(|slot| slot.use_record(ptr::null()));
-            crate::entered::republish();
+            crate::span_stack::republish();
         }
     }
 
@@ -868,7 +868,7 @@ mod linux {
 
         /// The hex dump of a worked example of the format: 1 is the record's, 2 the journal's.
         fn worked_example(number: usize) -> Vec<u8> {
-            let page = include_str!("../../../docs/formats/span-context.md");
+            let page = include_str!("../../../../docs/formats/span-context.md");
             let dump = page.split("```text\n").nth(number).and_then(|rest| rest.split("```").next()).unwrap();
             dump.lines().flat_map(|line| line[4..52].split_whitespace()).map(|byte| u8::from_str_radix(byte, 16).unwrap()).collect()
         }

@@ -38,14 +38,15 @@ use tracing_core::Subscriber;
 use tracing_opentelemetry::OpenTelemetrySpanExt;
 use tracing_subscriber::registry::LookupSpan;
 
-use crate::carried::Carried;
-use crate::choice::{Protocol, SpanProcessor as Choice};
 use crate::config::{Config, ExportConfig, ResourceValue};
 use crate::context::{SpanContext, TraceparentError};
-use crate::courier::Outage;
 use crate::diagnostic::tell;
-use crate::export::{SpanCounts, lock, mark_own_thread};
-use crate::{at_exit, grpc, otel_context, thread_context, transport};
+use crate::exporter::retry::Outage;
+use crate::exporter::{SpanCounts, lock, mark_own_thread};
+use crate::options::{Protocol, SpanProcessor as Choice};
+use crate::propagation::Carried;
+use crate::transport::{self, grpc};
+use crate::{at_exit, otel_context, thread_context};
 
 /// How long `simple` waits for the collector's answer to a span. A collector that is slower than this is not waited for again
 /// before it has answered: a program that makes spans in a row would otherwise stand still.
@@ -253,7 +254,7 @@ impl Standard {
             its_flow.changed.notify_all();
         };
         // Not joined: a stock processor may wait without end for a collector that does not answer.
-        let thread = crate::export::thread();
+        let thread = crate::exporter::thread();
         if let Err(error) = thread_context::with_signals_blocked(|| thread.spawn(flush)) {
             tell(&format!("no thread to flush the span processor with: {error}"));
             return flow.counts();
@@ -298,7 +299,7 @@ impl Standard {
                 its_flow.changed.notify_all();
             };
             // Not joined: a stock processor may wait without end for a collector that does not answer.
-            let thread = crate::export::thread();
+            let thread = crate::exporter::thread();
             if let Err(error) = thread_context::with_signals_blocked(|| thread.spawn(end)) {
                 tell(&format!("no thread to end the span processor with: {error}"));
                 state.abandoned = true;
@@ -406,7 +407,7 @@ fn start_processor(export: &ExportConfig, choice: Choice, resource: &Resource) -
 /// Starts a plain thread that drives a runtime until the sender is dropped.
 fn start_station() -> std::io::Result<(Handle, oneshot::Sender<()>)> {
     let (stop, stopped) = oneshot::channel::<()>();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().thread_name(crate::export::THREAD_NAME).build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().thread_name(crate::exporter::THREAD_NAME).build()?;
     let handle = runtime.handle().clone();
     let run = move || {
         mark_own_thread();
@@ -414,7 +415,7 @@ fn start_station() -> std::io::Result<(Handle, oneshot::Sender<()>)> {
         let _suppressed = Context::enter_telemetry_suppressed_scope();
         let _ = runtime.block_on(stopped);
     };
-    let thread = crate::export::thread();
+    let thread = crate::exporter::thread();
     thread_context::with_signals_blocked(|| thread.spawn(run))?;
     Ok((handle, stop))
 }

@@ -15,14 +15,14 @@ use tracing_subscriber::Registry;
 use tracing_subscriber::layer::Context;
 use tracing_subscriber::registry::{LookupSpan, SpanRef};
 
-use crate::carried::Carried;
 use crate::config::{Config, Limits, ProcessFacts, Sampler};
 use crate::context::{SAMPLED, SpanContext, TraceparentError, new_span_id, new_trace_id};
 use crate::diagnostic::tell;
 use crate::encode::{self, Value};
-use crate::entered::{self, Key};
-use crate::export::{Exporter, SpanCounts, is_own_thread};
+use crate::exporter::{Exporter, SpanCounts, is_own_thread};
+use crate::propagation::Carried;
 use crate::shelter::{self, Inside};
+use crate::span_stack::{self, Key};
 use crate::thread_context;
 
 /// Most bytes that attributes, events and links of one span take; what is more is counted as dropped. A span that lives as long
@@ -706,7 +706,7 @@ where
             crate::otel_context::attach(self.key(id), context, carried.as_deref());
             return;
         }
-        entered::enter(self.key(id), context);
+        span_stack::enter(self.key(id), context);
     }
 
     fn on_exit(&self, id: &Id, _ctx: Context<'_, S>) {
@@ -715,7 +715,7 @@ where
             crate::otel_context::detach(self.key(id));
             return;
         }
-        entered::exit(self.key(id));
+        span_stack::exit(self.key(id));
     }
 
     fn on_close(&self, id: Id, ctx: Context<'_, S>) {
@@ -826,7 +826,7 @@ impl SpanExt for tracing::Span {
     fn traceparent(&self) -> Option<String> {
         let context = with_state(self, |state, _, _| state.context);
         #[cfg(feature = "opentelemetry")]
-        let context = context.or_else(|| crate::standard::context_of(self));
+        let context = context.or_else(|| crate::otel_sdk::context_of(self));
         context.map(SpanContext::to_traceparent)
     }
 
@@ -850,12 +850,12 @@ impl SpanExt for tracing::Span {
         });
         #[cfg(feature = "opentelemetry")]
         if set.is_none() {
-            return crate::standard::set_parent(self, &get);
+            return crate::otel_sdk::set_parent(self, &get);
         }
         if let Some((key, context, _carried)) = set.transpose()? {
             #[cfg(feature = "opentelemetry")]
             crate::otel_context::replace(key, context, _carried.as_deref());
-            entered::replace(key, context);
+            span_stack::replace(key, context);
         }
         Ok(())
     }
@@ -863,7 +863,7 @@ impl SpanExt for tracing::Span {
     fn inject(&self, mut set: impl FnMut(&'static str, &str)) {
         let ours = with_state(self, |state, _, _| (state.context, state.carried.clone()));
         #[cfg(feature = "opentelemetry")]
-        let ours = ours.or_else(|| crate::standard::carried_by(self));
+        let ours = ours.or_else(|| crate::otel_sdk::carried_by(self));
         let Some((context, carried)) = ours else { return };
         set("traceparent", &context.to_traceparent());
         if let Some(carried) = carried {
@@ -879,7 +879,7 @@ impl SpanExt for tracing::Span {
         });
         #[cfg(feature = "opentelemetry")]
         if added.is_none() {
-            crate::standard::add_link(self, to);
+            crate::otel_sdk::add_link(self, to);
         }
         let _ = added;
         Ok(())
