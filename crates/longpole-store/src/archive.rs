@@ -21,10 +21,11 @@ use longpole_model::Recording;
 
 use crate::error::StoreError;
 use crate::files;
-use crate::format;
+use crate::format::CHECKSUMS_SINCE;
+use crate::format_file;
+use crate::layout;
 use crate::memory::needs;
-use crate::segment::{Tables, checksums};
-use crate::store::seal;
+use crate::segment::{CHECKSUMS_FILE, Tables, recording};
 
 /// A tar is made of blocks of so many bytes.
 const BLOCK_BYTES: usize = 512;
@@ -59,24 +60,24 @@ const SEGMENTS: &str = "segments/";
 /// Whether a file that begins like this is a packed recording.
 pub fn is_pack(first_bytes: &[u8]) -> bool {
     let Some(header) = first_bytes.get(..BLOCK_BYTES) else { return false };
-    header[field::MAGIC].starts_with(MAGIC) && member_name(header) == Some(format::FILE_NAME)
+    header[field::MAGIC].starts_with(MAGIC) && member_name(header) == Some(format_file::FILE_NAME)
 }
 
 /// Writes the sealed recording of this directory as one file, and says how many bytes that has. A damaged one is refused before the first
 /// byte is written.
 pub(crate) fn write(directory: &Path, version: u32, out: &mut dyn Write) -> Result<u64, StoreError> {
     let fail = |source| StoreError::Io { action: "pack", path: directory.to_owned(), source };
-    let tables = seal::verified_tables(directory, version)?;
-    let segments = seal::segments(directory);
-    let line = format::line_of(version);
-    out.write_all(&header(format::FILE_NAME, line.len() as u64)).map_err(fail)?;
+    let segments = layout::segments(directory);
+    let tables = recording::verified_tables(&segments, version)?;
+    let line = format_file::line_of(version);
+    out.write_all(&header(format_file::FILE_NAME, line.len() as u64)).map_err(fail)?;
     write_padded(out, line.as_bytes()).map_err(fail)?;
     let mut bytes = (BLOCK_BYTES + line.len() + padding(line.len() as u64) + END_BYTES) as u64;
     // A recording from before there were checksums stays one: nobody knows that its tables are as they were written.
-    let list = segments.join(checksums::FILE_NAME);
-    let list = (version >= format::CHECKSUMS_SINCE || list.exists()).then_some(list);
+    let list = segments.join(CHECKSUMS_FILE);
+    let list = (version >= CHECKSUMS_SINCE || list.exists()).then_some(list);
     // It is in the list. Who reads the file does not ask it.
-    let figures = seal::figures(directory, version)?.map(|_| segments.join(needs::FILE_NAME));
+    let figures = recording::figures(&segments, version)?.map(|_| segments.join(needs::FILE_NAME));
     for path in list.into_iter().chain(figures).chain(tables.into_iter().map(|(_, path)| path)) {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let mut file = files::open(&path).map_err(StoreError::io("open", &path))?;
@@ -101,8 +102,7 @@ fn write_padded(out: &mut dyn Write, bytes: &[u8]) -> io::Result<()> {
 /// Reads a packed recording from its beginning, and holds all of it in memory meanwhile. The path is only its name in errors; it is not
 /// opened again, because another user may have put something else there.
 pub fn read(path: &Path, input: impl Read) -> Result<Recording, StoreError> {
-    let pack = Pack::read(path, input)?;
-    seal::read_tables(&Tables::of_pack(&pack)?)
+    Archive::read(path, input)?.recording()
 }
 
 /// What is wrong with a file of more than [`PACK_BYTES_MAX`].
@@ -110,16 +110,16 @@ pub(crate) fn too_long() -> String {
     format!("it has more than {} GiB", PACK_BYTES_MAX >> 30)
 }
 
-/// An open packed recording.
-#[derive(Debug)]
-pub(crate) struct Pack {
+/// An archive in memory.
+struct Archive {
     path: PathBuf,
-    bytes: Bytes,
-    members: HashMap<String, Range<usize>>,
+    bytes: u64,
+    /// The bytes of the tables and of what stands beside them, by the names of their files.
+    files: HashMap<String, Bytes>,
     version: u32,
 }
 
-impl Pack {
+impl Archive {
     fn read(path: &Path, input: impl Read) -> Result<Self, StoreError> {
         let corrupt = |reason: String| StoreError::Corrupt { path: path.to_owned(), reason };
         let mut bytes = Vec::new();
@@ -127,33 +127,19 @@ impl Pack {
         if bytes.len() as u64 > PACK_BYTES_MAX {
             return Err(corrupt(too_long()));
         }
-        Pack::of_bytes(path, Bytes::from(bytes))
+        Archive::of_bytes(path, &Bytes::from(bytes))
     }
 
-    fn of_bytes(path: &Path, bytes: Bytes) -> Result<Self, StoreError> {
-        let members = members(&bytes).map_err(|reason| StoreError::Corrupt { path: path.to_owned(), reason })?;
-        let line = members.get(format::FILE_NAME).map(|range| &bytes[range.clone()]);
-        let version = format::check_line(line.unwrap_or_default(), path)?;
-        Ok(Pack { path: path.to_owned(), bytes, members, version })
+    fn of_bytes(path: &Path, bytes: &Bytes) -> Result<Self, StoreError> {
+        let members = members(bytes).map_err(|reason| StoreError::Corrupt { path: path.to_owned(), reason })?;
+        let line = members.get(format_file::FILE_NAME).map(|range| &bytes[range.clone()]);
+        let version = format_file::check_line(line.unwrap_or_default(), path)?;
+        let files = members.into_iter().filter_map(|(name, range)| Some((name.strip_prefix(SEGMENTS)?.to_owned(), bytes.slice(range))));
+        Ok(Archive { path: path.to_owned(), bytes: bytes.len() as u64, files: files.collect(), version })
     }
 
-    /// The version of the recording.
-    pub(crate) fn version(&self) -> u32 {
-        self.version
-    }
-
-    /// Bytes of all its tables.
-    pub(crate) fn bytes(&self) -> u64 {
-        self.bytes.len() as u64
-    }
-
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// The bytes of a table.
-    pub(crate) fn member(&self, file_name: &str) -> Option<Bytes> {
-        self.members.get(&format!("{SEGMENTS}{file_name}")).map(|range| self.bytes.slice(range.clone()))
+    fn recording(&self) -> Result<Recording, StoreError> {
+        recording::read_tables(&Tables::of_memory(&self.path, self.bytes, &self.files, self.version)?)
     }
 }
 
@@ -240,7 +226,8 @@ mod tests {
     use proptest::test_runner::TestRunner;
 
     use super::*;
-    use crate::error::ErrorKind;
+    use crate::error_kind::ErrorKind;
+    use crate::segment::{Checksum, Checksums};
     use crate::store::{Store, SummaryRow};
     use crate::testing::{self, Directory};
 
@@ -382,8 +369,7 @@ mod tests {
     }
 
     fn read_bytes(bytes: Bytes) -> Result<Recording, StoreError> {
-        let pack = Pack::of_bytes("r1.lpole".as_ref(), bytes)?;
-        seal::read_tables(&Tables::of_pack(&pack)?)
+        Archive::of_bytes("r1.lpole".as_ref(), &bytes)?.recording()
     }
 
     #[expect(clippy::print_stdout, reason = "how many there were of each is what a long run is for")]
@@ -447,10 +433,10 @@ mod tests {
             let mut forged = wholes[time % wholes.len()].clone();
             let tables: Vec<usize> = (0..forged.len()).filter(|at| forged[*at].0.ends_with(".parquet")).collect();
             damage(&mut forged[tables[random(tables.len())]].1, &mut random);
-            let mut list = checksums::Checksums::default();
+            let mut list = Checksums::default();
             for table in tables {
                 let (name, bytes) = &forged[table];
-                list.insert(name[SEGMENTS.len()..].to_owned(), checksums::Checksum::of(bytes));
+                list.insert(name[SEGMENTS.len()..].to_owned(), Checksum::of(bytes));
             }
             forged.iter_mut().find(|(name, _)| name.ends_with("checksums")).unwrap().1 = list.print().into_bytes();
             match read_bytes(tar(&forged)) {

@@ -27,8 +27,8 @@ use longpole_model::{
     TimeRange, TraceId,
 };
 
+use crate::encoding::{Decoded, Decoder, put_bytes, put_i64, put_u32, put_u64};
 use crate::memory::kept_texts::PLACED_BYTES_MIN;
-use crate::wal::observation_codec::{Decoded, Decoder, put_bytes, put_i64, put_u32, put_u64};
 
 /// Bytes of bodies that are kept together: no body has to be moved when there are more of them.
 const CHUNK_BYTES: usize = 1 << 20;

@@ -1,9 +1,10 @@
-//! What can go wrong when keeping and fetching, and what a caller can decide on.
+//! What can go wrong when keeping and fetching.
 
 use std::error::Error;
 use std::io;
 use std::path::PathBuf;
 
+use crate::error_kind::ErrorKind;
 use crate::name::RecordingName;
 use crate::wal::WalError;
 
@@ -143,27 +144,6 @@ pub enum StoreError {
         /// What contradicts what.
         reason: String,
     },
-}
-
-/// What a caller decides on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ErrorKind {
-    /// The name was misspelled.
-    Usage,
-    /// There is no such recording.
-    NotFound,
-    /// It is being recorded.
-    Living,
-    /// The file system: permission, space, a missing file. Or memory.
-    Environment,
-    /// It belongs to another user, or others can change it.
-    NotOurs,
-    /// A newer longpole wrote it.
-    Incompatible,
-    /// Damaged data.
-    Corrupt,
-    /// A bug of ours.
-    Bug,
 }
 
 impl StoreError {

@@ -10,15 +10,12 @@
 
 use longpole_model::{AttributeValue, Loss, LossKind, Span};
 
-use super::Population;
+use super::population::Population;
 use crate::compact_spans::PackedSpans;
 
 /// What is said of those that are not kept.
 const DETAIL: &str = "other spans with the ids of one that is kept, from other processes than its own; the first is kept, but for one that \
      its own process or a process above sent";
-
-/// Ancestors of a process that are looked at.
-const ANCESTORS_MAX: usize = 1 << 10;
 
 /// Who sent which span, and those that want the place of another.
 #[derive(Debug, Default)]
@@ -75,14 +72,6 @@ impl Rivals {
         }
         let count = self.claims.len() as u64;
         (count > 0).then(|| Loss::new(LossKind::SpansDuplicate, count, DETAIL))
-    }
-}
-
-impl Population {
-    /// Whether this process started that one, or one that did.
-    fn is_above(&self, pid: u32, of: u32) -> bool {
-        let parent = |pid: &u32| self.last.get(pid).and_then(|at| self.processes[*at].parent_pid);
-        of != pid && std::iter::successors(Some(of), parent).take(ANCESTORS_MAX).any(|ancestor| ancestor == pid)
     }
 }
 

@@ -1,7 +1,10 @@
-use longpole_model::run::{CaptureMode, Exit, RecorderCost};
+use longpole_model::run::{Exit, RecorderCost};
+use longpole_model::stack::{LocationId, Mapping, MappingId, Stack, StackId};
+use longpole_model::time::Timestamp;
 use longpole_model::{AbsAddr, ContextRecord, Runtime, VirtOffset};
 use proptest::prelude::*;
 
+use super::code::{UNDEFINED_LOCATION, UNDEFINED_MAPPING, UNDEFINED_STACK};
 use super::*;
 use crate::testing;
 

@@ -14,11 +14,12 @@ use rusqlite::config::DbConfig;
 use rusqlite::limits::Limit;
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Row, TransactionBehavior, params};
 
+use super::summary_row::SummaryRow;
 use crate::error::StoreError;
 use crate::files;
 use crate::format::CATALOG_VERSION;
+use crate::layout::directory_of;
 use crate::name::RecordingName;
-use crate::store::{SummaryRow, directory_of};
 
 /// How long to wait for another longpole's transaction; each takes about a millisecond.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);

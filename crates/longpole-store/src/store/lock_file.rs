@@ -1,25 +1,27 @@
-//! Whether the machine has started anew since a recording began. Nothing is synced while it is made: what was acknowledged survives the
-//! recorder, and not a power cut. So what can be said of a log depends on it.
+//! The lock files of a recording: whether its recorder lives, whether the machine has started anew since it began, and why it ended.
+//!
+//! ```text
+//! lock         locked by the recorder    boot 5c3f…          the machine's start that it ran in
+//!                                        ended disk full     only where it could not seal: why not
+//! seal.lock    locked by who seals       empty
+//! ```
+//!
+//! Nothing is synced while a recording is made: what was acknowledged survives the recorder, and not a power cut. So what can be said of a
+//! log depends on the machine's start.
 
+use std::fs::{File, TryLockError};
+use std::io;
 use std::path::Path;
 
+use crate::error::StoreError;
 use crate::files;
+use crate::layout::{LOCK, SEAL_LOCK};
+use crate::wal::Since;
 
 /// A number the kernel makes at each start.
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 
 const PREFIX: &str = "boot ";
-
-/// What is known of the time since the recorder died.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Since {
-    /// The machine has run on: the log is what the recorder wrote.
-    SameBoot,
-    /// It has started anew, or the recording is on another machine now: the log is what had reached the disk.
-    OtherBoot,
-    /// An older longpole did not write it down, or the kernel does not tell.
-    Unknown,
-}
 
 /// The line that the lock file of a recording holds; empty where the kernel does not tell.
 pub(crate) fn line() -> String {
@@ -57,4 +59,33 @@ pub(crate) fn ended_line(reason: &str) -> String {
 pub(crate) fn why_ended(lock: &Path) -> Option<String> {
     let text = files::read_to_string(lock).ok()?;
     text.lines().find_map(|line| line.strip_prefix(ENDED)).map(str::to_owned)
+}
+
+/// Whether the recorder holds its lock. Asking takes a shared lock for a moment, so that two who ask do not take each
+/// other for the recorder.
+pub(super) fn recorder_lives(directory: &Path) -> Result<bool, StoreError> {
+    let path = directory.join(LOCK);
+    let file = match files::open(&path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        Err(error) => return Err(StoreError::io("open", path)(error)),
+    };
+    match file.try_lock_shared() {
+        Ok(()) => Ok(false),
+        Err(TryLockError::WouldBlock) => Ok(true),
+        Err(TryLockError::Error(error)) => Err(StoreError::io("lock", path)(error)),
+    }
+}
+
+/// Waits until no one else seals or removes the recording of this directory.
+pub(super) fn lock_sealing(directory: &Path) -> Result<Option<File>, StoreError> {
+    let path = directory.join(SEAL_LOCK);
+    let file = match files::open_lock(&path) {
+        Ok(file) => file,
+        // The directory is gone: nothing to guard.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(StoreError::io("open", path)(error)),
+    };
+    file.lock().map_err(StoreError::io("lock", path))?;
+    Ok(Some(file))
 }

@@ -1,40 +1,34 @@
 //! The store: recordings by name.
 
 use std::ffi::OsString;
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File};
 use std::io::{self, Write};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::SystemTime;
 
-use longpole_model::{CaptureMode, Exit, Loss, LossKind, Recording, Run, SpanId, Timestamp, TraceId};
+use longpole_model::Run;
 
 use self::catalog::{Catalog, CatalogRow, RowState};
-use self::lock_file::Since;
+pub use self::recording_writer::RecordingWriter;
+pub use self::stored_recording::{DirectoryIdentity, RecordingState, StoredRecording};
+pub use self::summary_row::SummaryRow;
 use self::trust::Trust;
-use crate::archive;
-use crate::compact_spans::PackedRecording;
 use crate::error::StoreError;
 use crate::files;
-use crate::format;
-use crate::memory::budget::limit_of_file;
+use crate::format_file;
+use crate::layout::{self, CACHE, CATALOG, CATALOG_ENDS, LOCK, RECORDINGS, RESERVE, directory_of};
 use crate::name::RecordingName;
-use crate::wal::{AtEnd, Replay, SyncPolicy, WalWriter};
+use crate::wal::{SyncPolicy, WalWriter};
 
 mod catalog;
-pub(crate) mod lock_file;
+mod lock_file;
 pub mod prune;
-pub(crate) mod seal;
+mod recording_writer;
+mod seal;
+mod stored_recording;
+mod summary_row;
+mod tag;
 mod trust;
-
-const RECORDINGS: &str = "recordings";
-const CATALOG: &str = "catalog.sqlite";
-const CATALOG_ENDS: [&str; 4] = ["", "-wal", "-shm", "-journal"];
-const CACHE: &str = "cache";
-const LOCK: &str = "lock";
-const SEAL_LOCK: &str = "seal.lock";
-const RESERVE: &str = "reserve";
 
 /// What a folder may hold that is not a store yet: what is left where the catalog was lost, the lock of a store for the time of one
 /// command, and what file systems and other tools put into a folder that is empty to its user.
@@ -59,100 +53,6 @@ pub struct Listing {
     pub recordings: Vec<StoredRecording>,
     /// Rows of the catalog that are no recordings, and why. [`Store::remove`] takes them away.
     pub damaged: Vec<StoreError>,
-}
-
-/// What `ls` shows of a recording without opening it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SummaryRow {
-    /// The command and its arguments.
-    pub command: Vec<String>,
-    /// When it started.
-    pub start: Timestamp,
-    /// How long it ran; `None` while it runs, or where the recorder was killed.
-    pub wall_nanos: Option<u64>,
-    /// How it ended.
-    pub exit: Option<Exit>,
-    /// Number of spans.
-    pub spans: u64,
-    /// Number of samples.
-    pub samples: u64,
-    /// The long pole in one line, as the JSON object that `docs/formats/http-api.md` calls `answer`; kept as it is given.
-    pub answer_json: Option<String>,
-}
-
-impl SummaryRow {
-    /// The row of a run as far as it is known.
-    pub fn of_run(run: &Run) -> Self {
-        SummaryRow {
-            command: run.command.clone(),
-            start: run.start,
-            wall_nanos: run.end.map(|end| end.nanos_since(run.start).max(0).cast_unsigned()),
-            exit: run.exit,
-            spans: 0,
-            samples: 0,
-            answer_json: None,
-        }
-    }
-
-    /// What is left to say of a run whose description is damaged: what the catalog knows of it.
-    fn unknown_run(&self) -> Run {
-        Run {
-            command: self.command.clone(),
-            working_directory: String::new(),
-            host: String::new(),
-            cpus: 1,
-            version: String::new(),
-            trace_id: TraceId::new([0xff; TraceId::BYTES]).unwrap_or_else(|| unreachable!("not all zero")),
-            root_span_id: SpanId::new([0xff; SpanId::BYTES]).unwrap_or_else(|| unreachable!("not all zero")),
-            root_pid: None,
-            start: self.start,
-            end: None,
-            exit: None,
-            rate_hz: 0,
-            mode: CaptureMode::Off,
-            cpu_nanos: None,
-            usage: None,
-            recorder_cost: None,
-        }
-    }
-
-    /// The row of a recording, with its answer.
-    pub fn of_recording(recording: &Recording, answer_json: Option<String>) -> Self {
-        SummaryRow {
-            spans: recording.spans.len() as u64,
-            samples: recording.samples.len() as u64,
-            answer_json,
-            ..SummaryRow::of_run(&recording.run)
-        }
-    }
-}
-
-/// Where a recording is in its life.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RecordingState {
-    /// Its recorder lives. It can be replayed as far as it is.
-    Recording,
-    /// Its recorder died before it sealed. It can be replayed and sealed.
-    Killed,
-    /// Its recorder ended and could not seal, because the disk was full for one. It can be replayed and sealed.
-    Ended,
-    /// It can be read.
-    Sealed {
-        /// Whether its recorder had died before it sealed.
-        recorder_killed: bool,
-    },
-}
-
-impl RecordingState {
-    /// The word SQL, JSON and the page use.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            RecordingState::Recording => "recording",
-            RecordingState::Ended => "ended",
-            RecordingState::Killed | RecordingState::Sealed { recorder_killed: true } => "killed",
-            RecordingState::Sealed { recorder_killed: false } => "sealed",
-        }
-    }
 }
 
 impl Store {
@@ -210,14 +110,14 @@ impl Store {
             Err(error) => return Err(StoreError::io("create", directory)(error)),
         }
         let filled = || {
-            format::write(&directory)?;
+            format_file::write(&directory)?;
             let path = directory.join(LOCK);
             let mut lock = files::create_new(&path).map_err(StoreError::io("create", &path))?;
             lock.write_all(lock_file::line().as_bytes()).map_err(StoreError::io("write", &path))?;
             lock.try_lock().map_err(|error| StoreError::io("lock", &path)(error.into()))?;
-            let wal_directory = seal::wal_directory(&directory);
+            let wal_directory = layout::wal_directory(&directory);
             files::create_dir(&wal_directory).map_err(StoreError::io("create", wal_directory))?;
-            let wal = WalWriter::create(&seal::wal_file(&directory), run, SyncPolicy::None)?;
+            let wal = WalWriter::create(&layout::wal_file(&directory), run, SyncPolicy::None)?;
             let reserve = directory.join(RESERVE);
             files::write_new(&reserve, &vec![0; RESERVE_BYTES]).map_err(StoreError::io("write", reserve))?;
             Ok((lock, wal))
@@ -275,7 +175,7 @@ impl Store {
 
     /// Gives a recording a name of the user's own, and says which recording had it before.
     pub fn tag(&self, name: RecordingName, tag: &str) -> Result<Option<RecordingName>, StoreError> {
-        if !is_tag(tag) {
+        if !tag::is_tag(tag) {
             return Err(StoreError::Tag { text: tag.to_owned() });
         }
         self.recording(name)?;
@@ -307,11 +207,11 @@ impl Store {
         }
         let directory = self.root.join(directory_of(name));
         let is_folder = fs::symlink_metadata(&directory).is_ok_and(|data| data.is_dir());
-        if is_folder && recorder_lives(&directory)? {
+        if is_folder && lock_file::recorder_lives(&directory)? {
             return Err(StoreError::Living { action: "remove", name });
         }
         // Files first: a crash in between leaves a row that can be removed again, not files that no one knows of.
-        let _sealing = if is_folder { lock_sealing(&directory)? } else { None };
+        let _sealing = if is_folder { lock_file::lock_sealing(&directory)? } else { None };
         seal::remove_directory(&directory)?;
         self.catalog.remove(name)
     }
@@ -324,7 +224,7 @@ impl Store {
         let directory = self.root.join(directory_of(row.name));
         self.trust.check_entry_if_there(&directory)?;
         let state = match row.state {
-            RowState::Recording if recorder_lives(&directory)? => RecordingState::Recording,
+            RowState::Recording if lock_file::recorder_lives(&directory)? => RecordingState::Recording,
             RowState::Recording if lock_file::why_ended(&directory.join(LOCK)).is_some() => RecordingState::Ended,
             RowState::Recording => RecordingState::Killed,
             RowState::Sealed => RecordingState::Sealed { recorder_killed: false },
@@ -382,314 +282,7 @@ fn close(trust: &Trust, root: &Path, was_there: bool) -> Result<(), StoreError> 
     trust.close_only(root)
 }
 
-/// Where the files of a recording lie, relative to the root.
-pub(crate) fn directory_of(name: RecordingName) -> PathBuf {
-    Path::new(RECORDINGS).join(name.to_string())
-}
-
-/// Longest tag. Lists give it a column.
-const TAG_BYTES_MAX: usize = 64;
-
-/// Whether a text can be a tag: one word that is neither a recording's own name, nor a path, nor the handle of something in a recording.
-fn is_tag(text: &str) -> bool {
-    let plain = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | '+' | '@' | ':');
-    let begins = text.chars().next().is_some_and(char::is_alphanumeric);
-    // `flame p1` is about the long pole of the last recording, whatever is tagged `p1`.
-    let is_handle = text
-        .strip_prefix(['s', 'p', 'f'])
-        .is_some_and(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()) && digits.bytes().next().is_some_and(|first| first != b'0'));
-    let is_name = text == "last" || RecordingName::parse(text).is_some() || is_handle;
-    begins && text.len() <= TAG_BYTES_MAX && text.chars().all(plain) && !is_name
-}
-
 type Prepared = (RecordingName, PathBuf, File, WalWriter);
-
-/// Whether the recorder holds its lock. Asking takes a shared lock for a moment, so that two who ask do not take each
-/// other for the recorder.
-fn recorder_lives(directory: &Path) -> Result<bool, StoreError> {
-    let path = directory.join(LOCK);
-    let file = match files::open(&path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
-        Err(error) => return Err(StoreError::io("open", path)(error)),
-    };
-    match file.try_lock_shared() {
-        Ok(()) => Ok(false),
-        Err(TryLockError::WouldBlock) => Ok(true),
-        Err(TryLockError::Error(error)) => Err(StoreError::io("lock", path)(error)),
-    }
-}
-
-/// A recording under way: held by its recorder.
-#[derive(Debug)]
-pub struct RecordingWriter {
-    store: Store,
-    name: RecordingName,
-    directory: PathBuf,
-    wal: WalWriter,
-    run: Run,
-    /// Locked as long as this lives; the kernel lets go when the process dies, however it dies.
-    lock: File,
-}
-
-impl RecordingWriter {
-    /// Its name.
-    pub fn name(&self) -> RecordingName {
-        self.name
-    }
-
-    /// The store it is in.
-    pub fn store(&self) -> &Store {
-        &self.store
-    }
-
-    /// Its directory.
-    pub fn directory(&self) -> &Path {
-        &self.directory
-    }
-
-    /// Its log.
-    pub fn wal(&self) -> &WalWriter {
-        &self.wal
-    }
-
-    /// Gives the space back that was kept for the last words of the log, which follow. For a disk that is full.
-    pub fn release_reserve(&self) {
-        // It is gone, or its space is not to be had: the append that follows tells.
-        let _ = fs::remove_file(self.directory.join(RESERVE));
-    }
-
-    /// What the log holds so far.
-    pub fn replay(&self) -> Result<Replay, StoreError> {
-        Ok(self.wal.replay(&self.run)?)
-    }
-
-    /// What of its files was taken away while it was made. What was in the log is read all the same where that was only removed.
-    pub fn taken(&self) -> Vec<Loss> {
-        let mut taken = Vec::new();
-        if !self.wal.is_there() {
-            let detail = format!(
-                "the log {} was removed while longpole wrote it; what longpole had kept open of it is here",
-                self.wal.path().display()
-            );
-            taken.push(Loss::new(LossKind::WalDamaged, 1, detail));
-        }
-        let lock = self.directory.join(LOCK);
-        if !files::is_at(&self.lock, &lock) {
-            let detail =
-                format!("the lock {} was removed while longpole held it; others may have taken the recorder for dead", lock.display());
-            taken.push(Loss::new(LossKind::WalDamaged, 1, detail));
-        }
-        if let Err(error) = self.store.catalog.check_is_there() {
-            taken.push(Loss::new(LossKind::NotWritten, 1, format!("the row in the list of recordings: failed to {error}")));
-        }
-        taken
-    }
-
-    /// Whether its log can be read by others.
-    pub fn has_log(&self) -> bool {
-        self.wal.is_there()
-    }
-
-    /// Says that the recorder ends and could not seal, so that nobody takes it for killed. There is nobody to tell where that fails.
-    pub fn note_ended(&self, error: &dyn std::error::Error) {
-        let mut reason = error.to_string();
-        let mut cause = error.source();
-        while let Some(error) = cause {
-            reason.push_str(&format!(": {error}"));
-            cause = error.source();
-        }
-        let _ = (&self.lock).write_all(lock_file::ended_line(&reason).as_bytes());
-    }
-
-    /// Seals: writes the segments, tells the catalog, removes the log. Nothing can be appended afterwards.
-    ///
-    /// After an error the log is still there, and the recording can be sealed later by whoever opens it.
-    pub fn write_segments(&self, recording: &Recording, summary: &SummaryRow) -> Result<(), StoreError> {
-        self.write(recording)?;
-        self.seal(summary)
-    }
-
-    /// The first half of sealing: writes the segments, where nobody looks yet. From then on the recording is not needed here.
-    pub fn write(&self, recording: &Recording) -> Result<(), StoreError> {
-        self.release_reserve();
-        seal::write_partial(&self.directory, recording)
-    }
-
-    /// The same for a recording whose spans are packed: they are taken out as they are written.
-    pub fn write_packed(&self, recording: &PackedRecording) -> Result<(), StoreError> {
-        self.release_reserve();
-        seal::write_partial_packed(&self.directory, recording)
-    }
-
-    /// The second half, which needs the first.
-    pub fn seal(&self, summary: &SummaryRow) -> Result<(), StoreError> {
-        // In a file that nobody finds any more it would be sealed, and lost.
-        self.store.catalog.check_is_there()?;
-        seal::publish(&self.directory)?;
-        self.store.catalog.seal(self.name, RowState::Sealed, summary)?;
-        seal::remove_wal(&self.directory)
-    }
-
-    /// Takes it back, as if it had never begun; its number is not given again. For a command that could not be started.
-    pub fn discard(self) -> Result<(), StoreError> {
-        seal::remove_directory(&self.directory)?;
-        self.store.catalog.remove(self.name)?;
-        drop(self.lock);
-        Ok(())
-    }
-}
-
-/// A recording in the store, as it was when it was looked up.
-#[derive(Debug, Clone)]
-pub struct StoredRecording {
-    store: Store,
-    /// Its name.
-    pub name: RecordingName,
-    /// Where it is in its life.
-    pub state: RecordingState,
-    /// What `ls` shows of it.
-    pub summary: SummaryRow,
-    /// The names people gave it; only [`Store::list`] says them.
-    pub tags: Vec<String>,
-    /// Its directory.
-    pub directory: PathBuf,
-}
-
-/// Which directory it is, whatever its name: that of a recording which took the place of another is not the same.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct DirectoryIdentity {
-    device: u64,
-    inode: u64,
-    /// When it was made, where the file system knows it: numbers of inodes come again.
-    made: Option<SystemTime>,
-}
-
-impl StoredRecording {
-    /// Which directory its files are in.
-    pub fn directory_identity(&self) -> Result<DirectoryIdentity, StoreError> {
-        let data = fs::symlink_metadata(&self.directory).map_err(StoreError::io("examine", &self.directory))?;
-        Ok(DirectoryIdentity { device: data.dev(), inode: data.ino(), made: data.created().ok() })
-    }
-
-    /// The frames of its log, in the order they were appended. For a recorder that died, a loss that says so comes last.
-    pub fn replay(&self) -> Result<Replay, StoreError> {
-        format::check_of_log(&self.directory)?;
-        let at_end = match self.state {
-            RecordingState::Recording => AtEnd::Living,
-            RecordingState::Killed => AtEnd::Killed(lock_file::since(&self.directory.join(LOCK))),
-            // It had said all; but what had not reached the disk is lost with the power.
-            RecordingState::Ended => match lock_file::since(&self.directory.join(LOCK)) {
-                Since::OtherBoot => AtEnd::Killed(Since::OtherBoot),
-                Since::SameBoot | Since::Unknown => AtEnd::Sealing,
-            },
-            RecordingState::Sealed { .. } => AtEnd::Sealing,
-        };
-        Ok(Replay::open(&seal::wal_file(&self.directory), &self.summary.unknown_run(), at_end)?)
-    }
-
-    /// Why its recorder, which ended, could not seal it.
-    pub fn why_ended(&self) -> Option<String> {
-        lock_file::why_ended(&self.directory.join(LOCK)).filter(|_| self.state == RecordingState::Ended)
-    }
-
-    /// Seals the recording of a recorder that died. Where another process has done so meanwhile, that one's segments stay.
-    pub fn write_segments(&self, recording: &Recording, summary: &SummaryRow) -> Result<(), StoreError> {
-        let living = || StoreError::Living { action: "seal", name: self.name };
-        if self.state == RecordingState::Recording {
-            return Err(living());
-        }
-        let _sealing = lock_sealing(&self.directory)?;
-        let as_what = match self.store.recording(self.name)?.state {
-            RecordingState::Recording => return Err(living()),
-            RecordingState::Sealed { .. } => return Ok(()),
-            RecordingState::Killed => RowState::Killed,
-            RecordingState::Ended => RowState::Sealed,
-        };
-        let _ = fs::remove_file(self.directory.join(RESERVE));
-        format::mend(&self.directory)?;
-        seal::write_partial(&self.directory, recording)?;
-        seal::publish(&self.directory)?;
-        self.store.catalog.seal(self.name, as_what, summary)?;
-        seal::remove_wal(&self.directory)
-    }
-
-    /// Everything it holds; spans come traces by start and in tree pre-order. Only for a sealed recording.
-    pub fn read(&self) -> Result<Recording, StoreError> {
-        seal::read(&self.directory, self.check_sealed()?)
-    }
-
-    /// What its rows take in memory when they are read, as its writer counted it; `None` where it did not. Only for a sealed recording.
-    pub fn memory_bytes(&self) -> Result<Option<u64>, StoreError> {
-        Ok(seal::figures(&self.directory, self.check_sealed()?)?.map(|figures| figures.memory))
-    }
-
-    /// Name and file of every table, each of them checked, for a query engine. Only for a sealed recording.
-    pub fn table_files(&self) -> Result<Vec<(&'static str, PathBuf)>, StoreError> {
-        let tables = seal::verified_tables(&self.directory, self.check_sealed()?)?;
-        Ok(tables.into_iter().map(|(table, path)| (table.name, path)).collect())
-    }
-
-    /// Writes it as one file, which [`crate::archive::read`] reads, and says how many bytes that has. Only for a sealed recording.
-    pub fn pack(&self, out: &mut dyn Write) -> Result<u64, StoreError> {
-        archive::write(&self.directory, self.check_sealed()?, out)
-    }
-
-    /// Why nobody can read a file of so many bytes that is made of this recording, if so: that takes more than its reader gives to a file
-    /// that somebody sent. Most that might take too much do not, so what might is read to know.
-    pub fn refusal_as_file(&self, file_bytes: u64) -> Result<Option<String>, StoreError> {
-        if file_bytes > archive::PACK_BYTES_MAX {
-            return Ok(Some(archive::too_long()));
-        }
-        let version = self.check_sealed()?;
-        let limit = limit_of_file(file_bytes);
-        if seal::figures(&self.directory, version)?.is_some_and(|figures| figures.limit <= limit) {
-            return Ok(None);
-        }
-        match seal::read_within(&self.directory, version, limit) {
-            Ok(_) => Ok(None),
-            Err(StoreError::TooLarge { reason, .. }) => Ok(Some(reason)),
-            Err(error) => Err(error),
-        }
-    }
-
-    /// Bytes of its files. What comes or goes meanwhile is not counted.
-    pub fn bytes(&self) -> u64 {
-        let mut bytes = 0;
-        let mut directories = vec![self.directory.clone()];
-        while let Some(directory) = directories.pop() {
-            for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
-                match entry.metadata() {
-                    Ok(data) if data.is_dir() => directories.push(entry.path()),
-                    Ok(data) => bytes += data.len(),
-                    Err(_) => {}
-                }
-            }
-        }
-        bytes
-    }
-
-    /// The version of a sealed recording.
-    fn check_sealed(&self) -> Result<u32, StoreError> {
-        match self.state {
-            RecordingState::Sealed { .. } => format::check(&self.directory),
-            RecordingState::Recording | RecordingState::Killed | RecordingState::Ended => Err(StoreError::NotSealed { name: self.name }),
-        }
-    }
-}
-
-/// Waits until no one else seals or removes the recording of this directory.
-fn lock_sealing(directory: &Path) -> Result<Option<File>, StoreError> {
-    let path = directory.join(SEAL_LOCK);
-    let file = match files::open_lock(&path) {
-        Ok(file) => file,
-        // The directory is gone: nothing to guard.
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(StoreError::io("open", path)(error)),
-    };
-    file.lock().map_err(StoreError::io("lock", path))?;
-    Ok(Some(file))
-}
 
 #[cfg(test)]
 mod tests;

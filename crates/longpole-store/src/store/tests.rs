@@ -4,14 +4,15 @@ use std::path::Path;
 
 use longpole_model::sink::ObservationSink;
 use longpole_model::stack::{Location, LocationId, LocationKind};
-use longpole_model::{AbsAddr, AttributeValue, Attributes, Clock, Loss, LossKind, Observation, Span};
+use longpole_model::{AbsAddr, AttributeValue, Attributes, Clock, Exit, Loss, LossKind, Observation, Recording, Span, SpanId, Timestamp};
 use proptest::prelude::*;
 
 use super::*;
-use crate::error::ErrorKind;
+use crate::archive;
+use crate::error_kind::ErrorKind;
+use crate::format::RECORDING_VERSION;
 use crate::memory::needs::Figures;
-use crate::segment::Tables;
-use crate::segment::checksums::{Checksum, Checksums};
+use crate::segment::{Checksum, Checksums, Tables, recording};
 use crate::span_order;
 use crate::testing::{self, Directory};
 use crate::wal::Frame;
@@ -31,7 +32,7 @@ fn summary(recording: &Recording) -> SummaryRow {
 
 /// What reading gives back: the same, with spans in the order of their rows.
 fn as_read(mut recording: Recording) -> Recording {
-    let rows = order::rows(&recording.spans);
+    let rows = span_order::rows(&recording.spans);
     recording.spans = rows.iter().map(|row| recording.spans[row.index as usize].clone()).collect();
     recording
 }
@@ -517,13 +518,13 @@ proptest! {
 }
 
 fn figures(sealed: &StoredRecording) -> Figures {
-    seal::figures(&sealed.directory, format::RECORDING_VERSION).unwrap().unwrap()
+    recording::figures(&layout::segments(&sealed.directory), RECORDING_VERSION).unwrap().unwrap()
 }
 
 /// Reads it with no more memory than that.
 fn read_within(sealed: &StoredRecording, limit: u64) -> Result<Recording, StoreError> {
     let segments = sealed.directory.join("segments");
-    seal::read_tables(&Tables::of_directory(&segments, format::RECORDING_VERSION)?.limited(limit))
+    recording::read_tables(&Tables::of_directory(&segments, RECORDING_VERSION)?.limited(limit))
 }
 
 /// A run of so many spans with these attributes.

@@ -90,8 +90,8 @@ pub(crate) struct SpanRows<'a> {
 impl<'a> SpanRows<'a> {
     pub(crate) fn of(spans: Spans<'a>) -> Self {
         let places = match spans {
-            Spans::Whole(spans) => order::rows(spans),
-            Spans::Packed(spans) => order::rows(spans.heads()),
+            Spans::Whole(spans) => span_order::rows(spans),
+            Spans::Packed(spans) => span_order::rows(spans.heads()),
         };
         SpanRows { spans, places }
     }

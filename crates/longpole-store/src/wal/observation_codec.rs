@@ -1,8 +1,10 @@
-//! The compact bytes of runs, losses and observations inside the write-ahead log. The table of tags is in
-//! `docs/formats/recording.md`; a test below holds its worked example.
+//! The compact bytes of runs, losses, resource events and observations inside the write-ahead log. The table of tags is in
+//! `docs/formats/recording.md`; `testing.rs` makes all that can stand there, and the tests below read back what is written.
 //!
-//! Numbers are LEB128 (7 bits a byte, lowest first); signed numbers are zigzag; texts, bytes and lists begin with their
-//! length. The decoder is bounded by its input: nothing is reserved that the remaining bytes could not fill.
+//! A struct is its fields in the order of the table below, an enum the number of its variant and then that one's fields. Each table says
+//! both how to write and how to read. What it cannot say is written by hand behind it.
+
+use std::net::SocketAddr;
 
 use longpole_model::process::{CpuSlice, ThreadTotals};
 use longpole_model::run::{CaptureMode, Exit, RecorderCost, Run};
@@ -12,400 +14,330 @@ use longpole_model::stack::{LocationId, LocationKind, Mapping, MappingId, Runtim
 use longpole_model::time::{ClockAnchor, Monotonic, Timestamp};
 use longpole_model::{
     AbsAddr, Attribute, AttributeValue, Attributes, Futex, IoBytes, Loss, LossKind, ProcessMemory, ProcessUsage, ResourceEvent,
-    ResourceStep, RunUsage, SpanId, TraceId, VirtOffset, Wait, WaitKind,
+    ResourceStep, RunUsage, SpanId, Text, TraceId, VirtOffset, Wait, WaitKind,
 };
 
-/// Why bytes could not be decoded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Malformed {
-    /// Offset within the payload.
-    pub(crate) offset: usize,
-    /// What was expected there.
-    pub(crate) expected: &'static str,
+use crate::encoding::{Decoded, Decoder, Malformed, put_bytes, put_i64, put_u32, put_u64};
+
+/// What has bytes in the log.
+pub(super) trait Encoded: Sized {
+    /// Appends the bytes.
+    fn put(&self, out: &mut Vec<u8>);
+
+    /// Reads them again.
+    fn read(decoder: &mut Decoder<'_>) -> Decoded<Self>;
 }
 
-pub(crate) type Decoded<T> = Result<T, Malformed>;
-
-mod tag {
-    pub(super) const CLOCK: u8 = 1;
-    pub(super) const MAPPING: u8 = 2;
-    pub(super) const LOCATION: u8 = 3;
-    pub(super) const STACK: u8 = 4;
-    pub(super) const SAMPLE: u8 = 5;
-    pub(super) const CPU_SLICE: u8 = 6;
-    pub(super) const PROCESS_STARTED: u8 = 7;
-    pub(super) const PROCESS_EXEC: u8 = 8;
-    pub(super) const PROCESS_EXITED: u8 = 9;
-    pub(super) const THREAD_STARTED: u8 = 10;
-    pub(super) const THREAD_NAMED: u8 = 11;
-    pub(super) const THREAD_EXITED: u8 = 12;
-    pub(super) const LOSS: u8 = 13;
-    pub(super) const RUN_STARTED: u8 = 14;
-    pub(super) const RUN_ENDED: u8 = 15;
-    pub(super) const RECORDER_COST: u8 = 16;
-    pub(super) const WAIT: u8 = 17;
-    pub(super) const NAMED: u8 = 18;
-    pub(super) const RUN_LEFT: u8 = 19;
-    pub(super) const THREAD_TOTALS: u8 = 23;
-    pub(super) const PROCESS_USAGE: u8 = 20;
-    pub(super) const PROCESS_STATUS: u8 = 21;
-    pub(super) const RUN_USAGE: u8 = 22;
-    pub(super) const JOURNAL: u8 = 24;
-    pub(super) const PROCESS_LISTENS: u8 = 25;
-    pub(super) const REPLACED: u8 = 26;
-    pub(super) const PROCESS_RESOURCE: u8 = 27;
-    pub(super) const THREAD_IDENT: u8 = 28;
-    pub(super) const FUTEX_WAIT: u8 = 29;
-    pub(super) const SLEPT: u8 = 30;
+/// The bytes of one value.
+pub(super) fn encoded(value: &impl Encoded) -> Vec<u8> {
+    let mut out = Vec::new();
+    value.put(&mut out);
+    out
 }
 
-pub(crate) fn put_u64(out: &mut Vec<u8>, mut number: u64) {
-    while number >= 0x80 {
-        out.push(number as u8 | 0x80);
-        number >>= 7;
+/// The value whose bytes these are, all of them.
+pub(super) fn decode<T: Encoded>(bytes: &[u8]) -> Decoded<T> {
+    let mut decoder = Decoder::new(bytes);
+    let value = T::read(&mut decoder)?;
+    if decoder.is_empty() { Ok(value) } else { decoder.malformed("the end") }
+}
+
+/// The values whose bytes these are, one behind the other.
+pub(super) fn decode_all<T: Encoded>(bytes: &[u8]) -> Decoded<Vec<T>> {
+    let mut decoder = Decoder::new(bytes);
+    let mut values = Vec::new();
+    while !decoder.is_empty() {
+        values.push(T::read(&mut decoder)?);
     }
-    out.push(number as u8);
+    Ok(values)
 }
 
-pub(crate) fn put_u32(out: &mut Vec<u8>, number: u32) {
-    put_u64(out, u64::from(number));
-}
-
-pub(crate) fn put_i64(out: &mut Vec<u8>, number: i64) {
-    put_u64(out, (number << 1 ^ number >> 63) as u64);
-}
-
-pub(crate) fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
-    put_u64(out, bytes.len() as u64);
-    out.extend_from_slice(bytes);
-}
-
-/// Texts, truth values and numbers; a value of another kind has no bytes, and stands for nothing set.
-fn put_attributes(out: &mut Vec<u8>, attributes: &Attributes) {
-    put_u64(out, attributes.0.len() as u64);
-    for attribute in attributes.iter() {
-        put_text(out, &attribute.key);
-        match &attribute.value {
-            AttributeValue::Str(text) => {
-                out.push(1);
-                put_text(out, text);
+/// A struct is its fields, in this order. Those behind the bar have no bytes.
+macro_rules! fields {
+    ($type:ident { $($field:ident),+ $(| $absent:ident: $value:expr)? }) => {
+        impl Encoded for $type {
+            #[inline]
+            fn put(&self, out: &mut Vec<u8>) {
+                $(self.$field.put(out);)+
             }
-            AttributeValue::Bool(truth) => out.extend([2, u8::from(*truth)]),
-            AttributeValue::Int(number) => {
-                out.push(3);
-                put_i64(out, *number);
+
+            #[inline]
+            fn read(decoder: &mut Decoder<'_>) -> Decoded<Self> {
+                $(let $field = Encoded::read(decoder)?;)+
+                Ok($type { $($field,)+ $($absent: $value)? })
             }
-            AttributeValue::Double(number) => {
-                out.push(4);
-                put_u64(out, number.to_bits());
-            }
-            AttributeValue::Empty | AttributeValue::Bytes(_) | AttributeValue::Array(_) | AttributeValue::KeyValues(_) => out.push(0),
         }
-    }
-}
-
-fn put_text(out: &mut Vec<u8>, text: &str) {
-    put_bytes(out, text.as_bytes());
-}
-
-fn put_texts(out: &mut Vec<u8>, texts: &[String]) {
-    put_u64(out, texts.len() as u64);
-    for text in texts {
-        put_text(out, text);
-    }
-}
-
-/// A byte that says whether there is a value, then the value.
-fn put_option<T>(out: &mut Vec<u8>, value: Option<T>, put: impl FnOnce(&mut Vec<u8>, T)) {
-    out.push(u8::from(value.is_some()));
-    if let Some(value) = value {
-        put(out, value);
-    }
-}
-
-fn put_exit(out: &mut Vec<u8>, exit: Exit) {
-    let (kind, number) = match exit {
-        Exit::Code(code) => (0, code),
-        Exit::Signal(signal) => (1, signal),
     };
-    out.push(kind);
-    put_i64(out, i64::from(number));
 }
 
-fn put_mode(out: &mut Vec<u8>, mode: &CaptureMode) {
-    match mode {
+/// An enum is a number for its variant, then the variant's fields in this order.
+macro_rules! variants {
+    (
+        $type:ident, $expected:literal {
+            $($number:literal => $variant:ident $({ $($field:ident),+ })? $(($inner:ident))?,)+
+        }
+        $(by hand, put($out:ident) { $($put:tt)* } read($decoder:ident) { $($read:tt)* })?
+    ) => {
+        impl Encoded for $type {
+            #[inline]
+            fn put(&self, out: &mut Vec<u8>) {
+                $(let $out = &mut *out;)?
+                match self {
+                    $($type::$variant $({ $($field),+ })? $(($inner))? => {
+                        out.push($number);
+                        $($($field.put(out);)+)?
+                        $($inner.put(out);)?
+                    })+
+                    $($($put)*)?
+                }
+            }
+
+            #[inline]
+            fn read(decoder: &mut Decoder<'_>) -> Decoded<Self> {
+                let number = decoder.u8($expected)?;
+                $(let $decoder = &mut *decoder;)?
+                Ok(match number {
+                    $($number => {
+                        $($(let $field = Encoded::read(decoder)?;)+)?
+                        $(let $inner = Encoded::read(decoder)?;)?
+                        $type::$variant $({ $($field),+ })? $(($inner))?
+                    })+
+                    $($($read)*)?
+                    _ => return decoder.malformed($expected),
+                })
+            }
+        }
+    };
+}
+
+/// A wrapper has the bytes of what it wraps.
+macro_rules! wrappers {
+    ($($type:ident),+) => {$(
+        impl Encoded for $type {
+            #[inline]
+            fn put(&self, out: &mut Vec<u8>) {
+                self.0.put(out);
+            }
+
+            #[inline]
+            fn read(decoder: &mut Decoder<'_>) -> Decoded<Self> {
+                Encoded::read(decoder).map($type)
+            }
+        }
+    )+};
+}
+
+/// Each of a fixed set is its word.
+macro_rules! words {
+    ($($type:ident, $expected:literal;)+) => {$(
+        impl Encoded for $type {
+            fn put(&self, out: &mut Vec<u8>) {
+                put_bytes(out, self.as_str().as_bytes());
+            }
+
+            fn read(decoder: &mut Decoder<'_>) -> Decoded<Self> {
+                let start = decoder.offset();
+                $type::from_code(&decoder.text()?).ok_or(Malformed { offset: start, expected: $expected })
+            }
+        }
+    )+};
+}
+
+wrappers!(MappingId, LocationId, StackId, Monotonic, AbsAddr, VirtOffset, Timestamp, Attributes);
+
+words! {
+    LossKind, "a known kind of loss";
+    Runtime, "a known runtime";
+    WaitKind, "a known kind of wait";
+}
+
+fields!(Run {
+    command, working_directory, host, cpus, version, trace_id, root_span_id, root_pid, start, end, exit, rate_hz, mode, cpu_nanos,
+    recorder_cost
+    // It comes with the end.
+    | usage: None
+});
+
+variants! {
+    CaptureMode, "a known mode" {
+        1 => Off,
+        2 => Refused { reason },
+        3 => Perf,
+        5 => Imported,
+    }
+    by hand, put(out) {
         CaptureMode::User { why_not_kernel } if why_not_kernel.is_empty() => out.push(0),
         CaptureMode::User { why_not_kernel } => {
             out.push(4);
-            put_text(out, why_not_kernel);
+            why_not_kernel.put(out);
         }
-        CaptureMode::Perf => out.push(3),
-        CaptureMode::Imported => out.push(5),
-        CaptureMode::Off => out.push(1),
-        CaptureMode::Refused { reason } => {
-            out.push(2);
-            put_text(out, reason);
-        }
+    }
+    read(decoder) {
+        0 => CaptureMode::User { why_not_kernel: String::new() },
+        4 => CaptureMode::User { why_not_kernel: Encoded::read(decoder)? },
     }
 }
 
-fn put_cost(out: &mut Vec<u8>, cost: RecorderCost) {
-    put_u64(out, cost.cpu_nanos);
-    put_u64(out, cost.rss_bytes_max);
-}
+variants!(Exit, "a known kind of exit" { 0 => Code(number), 1 => Signal(number), });
 
-/// Appends a run.
-pub(crate) fn put_run(out: &mut Vec<u8>, run: &Run) {
-    put_texts(out, &run.command);
-    put_text(out, &run.working_directory);
-    put_text(out, &run.host);
-    put_u32(out, run.cpus);
-    put_text(out, &run.version);
-    out.extend_from_slice(&run.trace_id.bytes());
-    out.extend_from_slice(&run.root_span_id.bytes());
-    put_option(out, run.root_pid, put_u32);
-    put_i64(out, run.start.unix_nanos());
-    put_option(out, run.end, |out, end| put_i64(out, end.unix_nanos()));
-    put_option(out, run.exit, put_exit);
-    put_u32(out, run.rate_hz);
-    put_mode(out, &run.mode);
-    put_option(out, run.cpu_nanos, put_u64);
-    put_option(out, run.recorder_cost, put_cost);
-}
+fields!(RecorderCost { cpu_nanos, rss_bytes_max });
 
-/// Appends a loss.
-pub(crate) fn put_loss(out: &mut Vec<u8>, loss: &Loss) {
-    put_text(out, loss.kind.as_str());
-    put_u64(out, loss.count);
-    put_text(out, &loss.detail);
-}
+fields!(Loss { kind, count, detail });
 
-/// Appends what Pulumi's engine says about a resource.
-pub(crate) fn put_resource_event(out: &mut Vec<u8>, event: &ResourceEvent) {
-    put_i64(out, event.time.unix_nanos());
-    out.push(match event.step {
-        ResourceStep::Pre => 0,
-        ResourceStep::Outputs => 1,
-        ResourceStep::Failed => 2,
-    });
-    put_text(out, &event.op);
-    put_text(out, &event.urn);
-    put_text(out, &event.resource_type);
-    put_texts(out, &event.dependencies);
-    put_option(out, event.parent.as_deref(), put_text);
-    put_option(out, event.provider.as_deref(), put_text);
-}
+fields!(ResourceEvent { time, step, op, urn, resource_type, dependencies, parent, provider });
 
-fn put_process_and_time(out: &mut Vec<u8>, tag: u8, pid: u32, time: Monotonic) {
-    out.push(tag);
-    put_u32(out, pid);
-    put_u64(out, time.0);
-}
+variants!(ResourceStep, "a known step" { 0 => Pre, 1 => Outputs, 2 => Failed, });
 
-fn put_thread(out: &mut Vec<u8>, tag: u8, pid: u32, tid: u32) {
-    out.push(tag);
-    put_u32(out, pid);
-    put_u32(out, tid);
-}
-
-/// Appends an observation.
-pub(crate) fn put_observation(out: &mut Vec<u8>, observation: &Observation) {
-    match observation {
-        Observation::Clock(anchor) => {
-            out.push(tag::CLOCK);
-            put_u64(out, anchor.monotonic.0);
-            put_i64(out, anchor.unix.unix_nanos());
-            put_u32(out, anchor.bracket_nanos);
+variants! {
+    Observation, "a known kind of observation" {
+        1 => Clock(anchor),
+        2 => Mapping(mapping),
+        3 => Location { id, kind },
+        4 => Stack { id, locations },
+        5 => Sample(sample),
+        6 => CpuSlice(slice),
+        7 => ProcessStarted { pid, time, parent_pid },
+        8 => ProcessExec { pid, time, name, executable, arguments },
+        9 => ProcessExited { pid, time },
+        10 => ThreadStarted { pid, tid, time },
+        11 => ThreadNamed { pid, tid, name },
+        12 => ThreadExited { pid, tid, time },
+        13 => Loss(loss),
+        14 => RunStarted { pid, start, mode },
+        15 => RunEnded { end, exit, cpu_nanos },
+        16 => RecorderCost(cost),
+        18 => Named { id, runtime, address, function, file, line },
+        19 => RunLeft { end },
+        20 => ProcessUsage(usage),
+        21 => ProcessStatus { pid, time, exit },
+        22 => RunUsage(usage),
+        23 => ThreadTotals { pid, tid, totals },
+        25 => ProcessListens { pid, address },
+        26 => Replaced { id, since, by },
+        27 => ProcessResource { pid, time, attributes },
+        28 => ThreadIdent { pid, tid, ident },
+        30 => Slept { time, nanos },
+    }
+    by hand, put(out) {
+        Observation::Wait(wait) => {
+            out.push(if wait.futex.is_some() { 29 } else { 17 });
+            put_wait(out, wait);
         }
-        Observation::Slept { time, nanos } => {
-            out.push(tag::SLEPT);
-            put_u64(out, time.0);
-            put_u64(out, *nanos);
-        }
-        Observation::Mapping(mapping) => {
-            out.push(tag::MAPPING);
-            put_u32(out, mapping.id.0);
-            put_text(out, &mapping.path);
-            put_bytes(out, &mapping.build_id);
-        }
-        Observation::Location { id, kind } => {
-            out.push(tag::LOCATION);
-            put_u32(out, id.0);
-            match kind {
-                LocationKind::Code { mapping, address } => {
-                    out.push(0);
-                    put_u32(out, mapping.0);
-                    put_u64(out, address.0);
-                }
-                LocationKind::Unmapped { address } => {
-                    out.push(1);
-                    put_u64(out, address.0);
-                }
-                LocationKind::Cut { reason } => {
-                    out.push(2);
-                    put_text(out, reason);
-                }
-                LocationKind::Named { runtime, address } => {
-                    out.push(3);
-                    put_text(out, runtime.as_str());
-                    put_option(out, address.map(|address| address.0), put_u64);
-                }
-            }
-        }
-        Observation::Named { id, runtime, address, function, file, line } => {
-            out.push(tag::NAMED);
-            put_u32(out, id.0);
-            put_text(out, runtime.as_str());
-            put_option(out, address.map(|address| address.0), put_u64);
-            put_text(out, function);
-            put_text(out, file);
-            put_u32(out, *line);
-        }
-        Observation::Replaced { id, since, by } => {
-            out.push(tag::REPLACED);
-            put_u32(out, id.0);
-            put_u64(out, since.0);
-            put_u32(out, by.0);
-        }
-        Observation::Stack { id, locations } => {
-            out.push(tag::STACK);
-            put_u32(out, id.0);
-            put_u64(out, locations.len() as u64);
-            for location in locations {
-                put_u32(out, location.0);
-            }
-        }
-        Observation::Sample(sample) => put_sample(out, sample),
-        Observation::CpuSlice(slice) => {
-            put_thread(out, tag::CPU_SLICE, slice.pid, slice.tid);
-            put_u64(out, slice.start.0);
-            // The length is shorter than the end; it wraps where the end lies before the start, and so keeps that too.
-            put_u64(out, slice.end.0.wrapping_sub(slice.start.0));
-            out.push(u8::from(slice.preempted));
-        }
-        Observation::Wait(wait) => put_wait(out, wait),
         Observation::Journal { pid, tid, follows, entries, until } => {
-            put_thread(out, tag::JOURNAL, *pid, *tid);
-            out.push(u8::from(*follows));
-            put_u64(out, until.0);
+            out.push(24);
+            pid.put(out);
+            tid.put(out);
+            follows.put(out);
+            until.put(out);
             put_journal(out, *until, entries);
         }
-        Observation::ProcessStarted { pid, parent_pid, time } => {
-            put_process_and_time(out, tag::PROCESS_STARTED, *pid, *time);
-            put_option(out, *parent_pid, put_u32);
+    }
+    read(decoder) {
+        17 => Observation::Wait(read_wait(decoder)?),
+        24 => {
+            let (pid, tid) = (u32::read(decoder)?, u32::read(decoder)?);
+            let (follows, until) = (bool::read(decoder)?, Monotonic::read(decoder)?);
+            Observation::Journal { pid, tid, follows, entries: read_journal(decoder, until)?, until }
         }
-        Observation::ProcessExec { pid, time, name, executable, arguments } => {
-            put_process_and_time(out, tag::PROCESS_EXEC, *pid, *time);
-            put_text(out, name);
-            put_text(out, executable);
-            put_texts(out, arguments);
-        }
-        Observation::ProcessExited { pid, time } => put_process_and_time(out, tag::PROCESS_EXITED, *pid, *time),
-        Observation::ProcessStatus { pid, time, exit } => {
-            put_process_and_time(out, tag::PROCESS_STATUS, *pid, *time);
-            put_exit(out, *exit);
-        }
-        Observation::ProcessListens { pid, address } => {
-            out.push(tag::PROCESS_LISTENS);
-            put_u32(out, *pid);
-            put_text(out, &address.to_string());
-        }
-        Observation::ProcessResource { pid, time, attributes } => {
-            put_process_and_time(out, tag::PROCESS_RESOURCE, *pid, *time);
-            put_attributes(out, attributes);
-        }
-        Observation::ProcessUsage(usage) => put_process_usage(out, usage),
-        Observation::ThreadStarted { pid, tid, time } => {
-            put_thread(out, tag::THREAD_STARTED, *pid, *tid);
-            put_u64(out, time.0);
-        }
-        Observation::ThreadNamed { pid, tid, name } => {
-            put_thread(out, tag::THREAD_NAMED, *pid, *tid);
-            put_text(out, name);
-        }
-        Observation::ThreadExited { pid, tid, time } => {
-            put_thread(out, tag::THREAD_EXITED, *pid, *tid);
-            put_u64(out, time.0);
-        }
-        Observation::ThreadTotals { pid, tid, totals } => {
-            put_thread(out, tag::THREAD_TOTALS, *pid, *tid);
-            put_u64(out, totals.on_cpu_nanos);
-            put_u64(out, totals.ready_nanos);
-        }
-        Observation::ThreadIdent { pid, tid, ident } => {
-            put_thread(out, tag::THREAD_IDENT, *pid, *tid);
-            put_u64(out, *ident);
-        }
-        Observation::Loss(loss) => {
-            out.push(tag::LOSS);
-            put_loss(out, loss);
-        }
-        Observation::RunStarted { pid, start, mode } => {
-            out.push(tag::RUN_STARTED);
-            put_u32(out, *pid);
-            put_i64(out, start.unix_nanos());
-            put_mode(out, mode);
-        }
-        Observation::RunEnded { end, exit, cpu_nanos } => {
-            out.push(tag::RUN_ENDED);
-            put_i64(out, end.unix_nanos());
-            put_exit(out, *exit);
-            put_option(out, *cpu_nanos, put_u64);
-        }
-        Observation::RunUsage(usage) => {
-            out.push(tag::RUN_USAGE);
-            put_option(out, usage.peak_resident_bytes, put_u64);
-            put_u64(out, usage.minor_faults);
-            put_u64(out, usage.major_faults);
-        }
-        Observation::RunLeft { end } => {
-            out.push(tag::RUN_LEFT);
-            put_i64(out, end.unix_nanos());
-        }
-        Observation::RecorderCost(cost) => {
-            out.push(tag::RECORDER_COST);
-            put_cost(out, *cost);
+        29 => {
+            let wait = read_wait(decoder)?;
+            Observation::Wait(Wait { futex: Some(Encoded::read(decoder)?), ..wait })
         }
     }
 }
 
-fn put_sample(out: &mut Vec<u8>, sample: &Sample) {
-    put_thread(out, tag::SAMPLE, sample.pid, sample.tid);
-    put_u64(out, sample.time.0);
-    put_u32(out, sample.cpu);
-    put_u32(out, sample.stack.0);
-    put_u64(out, sample.weight_nanos);
-    put_context(out, &sample.context);
+fields!(ClockAnchor { monotonic, unix, bracket_nanos });
+
+fields!(Mapping { id, path, build_id });
+
+variants! {
+    LocationKind, "a known kind of location" {
+        0 => Code { mapping, address },
+        1 => Unmapped { address },
+        2 => Cut { reason },
+        3 => Named { runtime, address },
+    }
 }
 
-fn put_process_usage(out: &mut Vec<u8>, usage: &ProcessUsage) {
-    put_process_and_time(out, tag::PROCESS_USAGE, usage.pid, usage.time);
-    put_option(out, usage.memory, |out, memory| {
-        put_u64(out, memory.resident_bytes);
-        put_u64(out, memory.peak_resident_bytes);
-    });
-    put_u64(out, usage.cpu_nanos);
-    put_u64(out, usage.minor_faults);
-    put_u64(out, usage.major_faults);
-    put_option(out, usage.io, |out, io| {
-        for bytes in [io.read, io.written, io.storage_read, io.storage_written] {
-            put_u64(out, bytes);
-        }
-    });
+fields!(Sample { pid, tid, time, cpu, stack, weight_nanos, context });
+
+variants!(ContextRecord, "a known kind of context record" { 0 => Absent, 1 => NoSpan, 2 => Torn, 3 => Span { trace_id, span_id }, });
+
+fields!(ThreadTotals { on_cpu_nanos, ready_nanos });
+
+fields!(ProcessUsage { pid, time, memory, cpu_nanos, minor_faults, major_faults, io });
+
+fields!(ProcessMemory { resident_bytes, peak_resident_bytes });
+
+fields!(IoBytes { read, written, storage_read, storage_written });
+
+fields!(RunUsage { peak_resident_bytes, minor_faults, major_faults });
+
+fields!(Futex { address, holder });
+
+fields!(Attribute { key, value });
+
+variants! {
+    AttributeValue, "a kind of value" {
+        0 => Empty,
+        1 => Str(text),
+        2 => Bool(truth),
+        3 => Int(number),
+        4 => Double(number),
+    }
+    by hand, put(out) {
+        // They have no bytes, and stand for nothing set.
+        AttributeValue::Bytes(_) | AttributeValue::Array(_) | AttributeValue::KeyValues(_) => out.push(0),
+    }
+    read(_decoder) {}
+}
+
+impl Encoded for CpuSlice {
+    fn put(&self, out: &mut Vec<u8>) {
+        self.pid.put(out);
+        self.tid.put(out);
+        put_range(out, self.start, self.end);
+        self.preempted.put(out);
+    }
+
+    fn read(decoder: &mut Decoder<'_>) -> Decoded<Self> {
+        let (pid, tid) = (u32::read(decoder)?, u32::read(decoder)?);
+        let (start, end) = read_range(decoder)?;
+        Ok(CpuSlice { pid, tid, start, end, preempted: Encoded::read(decoder)? })
+    }
+}
+
+/// The start and the length, which is shorter than the end. It wraps where the end lies before the start, and so keeps that too.
+fn put_range(out: &mut Vec<u8>, start: Monotonic, end: Monotonic) {
+    put_u64(out, start.0);
+    put_u64(out, end.0.wrapping_sub(start.0));
+}
+
+fn read_range(decoder: &mut Decoder<'_>) -> Decoded<(Monotonic, Monotonic)> {
+    let start = decoder.u64()?;
+    Ok((Monotonic(start), Monotonic(start.wrapping_add(decoder.u64()?))))
 }
 
 fn put_wait(out: &mut Vec<u8>, wait: &Wait) {
-    put_thread(out, if wait.futex.is_some() { tag::FUTEX_WAIT } else { tag::WAIT }, wait.pid, wait.tid);
-    put_u64(out, wait.start.0);
-    put_u64(out, wait.end.0.wrapping_sub(wait.start.0));
-    put_text(out, wait.kind.as_str());
-    put_text(out, &wait.syscall);
-    put_option(out, wait.stack.map(|stack| stack.0), put_u32);
-    put_context(out, &wait.context);
-    if let Some(Futex { address, holder }) = wait.futex {
-        put_u64(out, address.0);
-        put_option(out, holder, put_u32);
+    wait.pid.put(out);
+    wait.tid.put(out);
+    put_range(out, wait.start, wait.end);
+    wait.kind.put(out);
+    wait.syscall.put(out);
+    wait.stack.put(out);
+    wait.context.put(out);
+    if let Some(futex) = wait.futex {
+        futex.put(out);
     }
+}
+
+/// A wait without its futex, which follows where the number says so.
+fn read_wait(decoder: &mut Decoder<'_>) -> Decoded<Wait> {
+    let (pid, tid) = (u32::read(decoder)?, u32::read(decoder)?);
+    let (start, end) = read_range(decoder)?;
+    let (kind, syscall) = (Encoded::read(decoder)?, Encoded::read(decoder)?);
+    let (stack, context) = (Encoded::read(decoder)?, Encoded::read(decoder)?);
+    Ok(Wait { pid, tid, start, end, kind, syscall, stack, context, futex: None })
 }
 
 /// Times are those since the entry before, the first one's until the end; they wrap, and so keep what is not in order. A trace is
@@ -433,424 +365,193 @@ fn put_journal(out: &mut Vec<u8>, until: Monotonic, entries: &[JournalEntry]) {
     }
 }
 
-fn put_context(out: &mut Vec<u8>, context: &ContextRecord) {
-    match context {
-        ContextRecord::Absent => out.push(0),
-        ContextRecord::NoSpan => out.push(1),
-        ContextRecord::Torn => out.push(2),
-        ContextRecord::Span { trace_id, span_id } => {
-            out.push(3);
-            out.extend_from_slice(&trace_id.bytes());
-            out.extend_from_slice(&span_id.bytes());
-        }
-    }
-}
-
-/// Reads a payload from its start to its end.
-pub(crate) struct Decoder<'a> {
-    bytes: &'a [u8],
-    offset: usize,
-}
-
-impl<'a> Decoder<'a> {
-    pub(crate) fn new(bytes: &'a [u8]) -> Self {
-        Decoder { bytes, offset: 0 }
-    }
-
-    fn is_empty(&self) -> bool {
-        self.offset == self.bytes.len()
-    }
-
-    fn malformed<T>(&self, expected: &'static str) -> Decoded<T> {
-        Err(Malformed { offset: self.offset, expected })
-    }
-
-    pub(crate) fn take(&mut self, length: usize, expected: &'static str) -> Decoded<&'a [u8]> {
-        let rest = &self.bytes[self.offset..];
-        if length > rest.len() {
-            return self.malformed(expected);
-        }
-        self.offset += length;
-        Ok(&rest[..length])
-    }
-
-    pub(crate) fn u8(&mut self, expected: &'static str) -> Decoded<u8> {
-        Ok(self.take(1, expected)?[0])
-    }
-
-    pub(crate) fn u64(&mut self) -> Decoded<u64> {
-        let start = self.offset;
-        let mut number = 0u64;
-        for shift in (0..64).step_by(7) {
-            let byte = self.u8("a number")?;
-            // The tenth byte has room for one bit.
-            if shift == 63 && byte > 1 {
-                break;
-            }
-            number |= u64::from(byte & 0x7f) << shift;
-            if byte < 0x80 {
-                return Ok(number);
-            }
-        }
-        Err(Malformed { offset: start, expected: "a number of 64 bits" })
-    }
-
-    pub(crate) fn u32(&mut self) -> Decoded<u32> {
-        let start = self.offset;
-        self.u64()?.try_into().map_err(|_| Malformed { offset: start, expected: "a number of 32 bits" })
-    }
-
-    pub(crate) fn i64(&mut self) -> Decoded<i64> {
-        let number = self.u64()?;
-        Ok((number >> 1) as i64 ^ -((number & 1) as i64))
-    }
-
-    fn bool(&mut self) -> Decoded<bool> {
-        match self.u8("a truth value")? {
-            0 => Ok(false),
-            1 => Ok(true),
-            _ => self.malformed("0 or 1"),
-        }
-    }
-
-    fn option<T>(&mut self, read: impl FnOnce(&mut Self) -> Decoded<T>) -> Decoded<Option<T>> {
-        Ok(if self.bool()? { Some(read(self)?) } else { None })
-    }
-
-    pub(crate) fn bytes(&mut self) -> Decoded<&'a [u8]> {
-        let start = self.offset;
-        let length = usize::try_from(self.u64()?).map_err(|_| Malformed { offset: start, expected: "a length" })?;
-        self.take(length, "as many bytes as the length says")
-    }
-
-    fn text(&mut self) -> Decoded<String> {
-        let start = self.offset;
-        match std::str::from_utf8(self.bytes()?) {
-            Ok(text) => Ok(text.to_owned()),
-            Err(_) => Err(Malformed { offset: start, expected: "a text in UTF-8" }),
-        }
-    }
-
-    /// A list: each element takes at least one byte, which bounds what is reserved.
-    fn list<T>(&mut self, mut read: impl FnMut(&mut Self) -> Decoded<T>) -> Decoded<Vec<T>> {
-        let count = self.u64()?;
-        let room = self.bytes.len() - self.offset;
-        if count > room as u64 {
-            return self.malformed("as many elements as the length says");
-        }
-        // A list of texts takes 24 bytes of memory for one of input; so grow beyond a page only as elements come.
-        let mut list = Vec::with_capacity((count as usize).min(4096 / size_of::<T>().max(1)));
-        for _ in 0..count {
-            list.push(read(self)?);
-        }
-        Ok(list)
-    }
-
-    fn texts(&mut self) -> Decoded<Vec<String>> {
-        self.list(Self::text)
-    }
-
-    fn attributes(&mut self) -> Decoded<Attributes> {
-        let pairs = self.list(|it| {
-            let key = it.text()?.into();
-            let value = match it.u8("a kind of value")? {
-                0 => AttributeValue::Empty,
-                1 => AttributeValue::Str(it.text()?.into()),
-                2 => AttributeValue::Bool(it.bool()?),
-                3 => AttributeValue::Int(it.i64()?),
-                4 => AttributeValue::Double(f64::from_bits(it.u64()?)),
-                _ => return it.malformed("a kind of value"),
-            };
-            Ok(Attribute { key, value })
-        })?;
-        Ok(Attributes(pairs))
-    }
-
-    fn monotonic(&mut self) -> Decoded<Monotonic> {
-        self.u64().map(Monotonic)
-    }
-
-    pub(crate) fn timestamp(&mut self) -> Decoded<Timestamp> {
-        self.i64().map(Timestamp)
-    }
-
-    pub(crate) fn trace_id(&mut self) -> Decoded<TraceId> {
-        let start = self.offset;
-        let bytes = self.take(TraceId::BYTES, "a trace id")?;
-        TraceId::from_slice(bytes).ok_or(Malformed { offset: start, expected: "a trace id that is not zero" })
-    }
-
-    pub(crate) fn span_id(&mut self) -> Decoded<SpanId> {
-        let start = self.offset;
-        let bytes = self.take(SpanId::BYTES, "a span id")?;
-        SpanId::from_slice(bytes).ok_or(Malformed { offset: start, expected: "a span id that is not zero" })
-    }
-
-    fn resource_event(&mut self) -> Decoded<ResourceEvent> {
-        Ok(ResourceEvent {
-            time: self.timestamp()?,
-            step: match self.u8("a step")? {
-                0 => ResourceStep::Pre,
-                1 => ResourceStep::Outputs,
-                2 => ResourceStep::Failed,
-                _ => return self.malformed("a known step"),
+fn read_journal(decoder: &mut Decoder<'_>, until: Monotonic) -> Decoded<Vec<JournalEntry>> {
+    let (mut before, mut trace) = (None, None);
+    decoder.list(|it| {
+        let step = it.u64()?;
+        let time = before.map_or_else(|| until.0.wrapping_sub(step), |before: u64| before.wrapping_add(step));
+        before = Some(time);
+        let kind = it.u8("a current span")?;
+        let span = match kind {
+            0 => None,
+            1 | 3 => match trace {
+                Some(trace_id) => Some((trace_id, it.span_id()?)),
+                None => return it.malformed("a trace before its other spans"),
             },
-            op: self.text()?,
-            urn: self.text()?,
-            resource_type: self.text()?,
-            dependencies: self.texts()?,
-            parent: self.option(Self::text)?,
-            provider: self.option(Self::text)?,
-        })
-    }
-
-    fn exit(&mut self) -> Decoded<Exit> {
-        let kind = self.u8("an exit")?;
-        let start = self.offset;
-        let number = self.i64()?.try_into().map_err(|_| Malformed { offset: start, expected: "an exit status" })?;
-        match kind {
-            0 => Ok(Exit::Code(number)),
-            1 => Ok(Exit::Signal(number)),
-            _ => self.malformed("a known kind of exit"),
-        }
-    }
-
-    fn mode(&mut self) -> Decoded<CaptureMode> {
-        match self.u8("a mode")? {
-            0 => Ok(CaptureMode::User { why_not_kernel: String::new() }),
-            1 => Ok(CaptureMode::Off),
-            2 => Ok(CaptureMode::Refused { reason: self.text()? }),
-            3 => Ok(CaptureMode::Perf),
-            5 => Ok(CaptureMode::Imported),
-            4 => Ok(CaptureMode::User { why_not_kernel: self.text()? }),
-            _ => self.malformed("a known mode"),
-        }
-    }
-
-    fn cost(&mut self) -> Decoded<RecorderCost> {
-        Ok(RecorderCost { cpu_nanos: self.u64()?, rss_bytes_max: self.u64()? })
-    }
-
-    fn run(&mut self) -> Decoded<Run> {
-        Ok(Run {
-            command: self.texts()?,
-            working_directory: self.text()?,
-            host: self.text()?,
-            cpus: self.u32()?,
-            version: self.text()?,
-            trace_id: self.trace_id()?,
-            root_span_id: self.span_id()?,
-            root_pid: self.option(Self::u32)?,
-            start: self.timestamp()?,
-            end: self.option(Self::timestamp)?,
-            exit: self.option(Self::exit)?,
-            rate_hz: self.u32()?,
-            mode: self.mode()?,
-            cpu_nanos: self.option(Self::u64)?,
-            // It comes with the end.
-            usage: None,
-            recorder_cost: self.option(Self::cost)?,
-        })
-    }
-
-    fn loss(&mut self) -> Decoded<Loss> {
-        let start = self.offset;
-        let kind = LossKind::from_code(&self.text()?).ok_or(Malformed { offset: start, expected: "a known kind of loss" })?;
-        Ok(Loss { kind, count: self.u64()?, detail: self.text()? })
-    }
-
-    fn location_kind(&mut self) -> Decoded<LocationKind> {
-        match self.u8("a location")? {
-            0 => Ok(LocationKind::Code { mapping: MappingId(self.u32()?), address: VirtOffset(self.u64()?) }),
-            1 => Ok(LocationKind::Unmapped { address: AbsAddr(self.u64()?) }),
-            2 => Ok(LocationKind::Cut { reason: self.text()? }),
-            3 => Ok(LocationKind::Named { runtime: self.runtime()?, address: self.option(Self::u64)?.map(AbsAddr) }),
-            _ => self.malformed("a known kind of location"),
-        }
-    }
-
-    fn runtime(&mut self) -> Decoded<Runtime> {
-        let start = self.offset;
-        Runtime::from_code(&self.text()?).ok_or(Malformed { offset: start, expected: "a known runtime" })
-    }
-
-    fn context(&mut self) -> Decoded<ContextRecord> {
-        match self.u8("a context record")? {
-            0 => Ok(ContextRecord::Absent),
-            1 => Ok(ContextRecord::NoSpan),
-            2 => Ok(ContextRecord::Torn),
-            3 => Ok(ContextRecord::Span { trace_id: self.trace_id()?, span_id: self.span_id()? }),
-            _ => self.malformed("a known kind of context record"),
-        }
-    }
-
-    fn sample(&mut self) -> Decoded<Sample> {
-        let (pid, tid, time) = (self.u32()?, self.u32()?, self.monotonic()?);
-        Ok(Sample { time, pid, tid, cpu: self.u32()?, stack: StackId(self.u32()?), weight_nanos: self.u64()?, context: self.context()? })
-    }
-
-    fn cpu_slice(&mut self) -> Decoded<CpuSlice> {
-        let (pid, tid, start) = (self.u32()?, self.u32()?, self.u64()?);
-        let end = start.wrapping_add(self.u64()?);
-        Ok(CpuSlice { pid, tid, start: Monotonic(start), end: Monotonic(end), preempted: self.bool()? })
-    }
-
-    fn wait(&mut self) -> Decoded<Wait> {
-        let (pid, tid, start) = (self.u32()?, self.u32()?, self.u64()?);
-        let end = start.wrapping_add(self.u64()?);
-        let Some(kind) = WaitKind::from_code(&self.text()?) else { return self.malformed("a known kind of wait") };
-        let (syscall, stack) = (self.text()?, self.option(Self::u32)?.map(StackId));
-        let context = self.context()?;
-        Ok(Wait { pid, tid, start: Monotonic(start), end: Monotonic(end), kind, syscall, stack, context, futex: None })
-    }
-
-    fn futex(&mut self) -> Decoded<Futex> {
-        Ok(Futex { address: AbsAddr(self.u64()?), holder: self.option(Self::u32)? })
-    }
-
-    fn journal(&mut self) -> Decoded<Observation> {
-        let (pid, tid, follows, until) = (self.u32()?, self.u32()?, self.bool()?, self.monotonic()?);
-        let (mut before, mut trace) = (None, None);
-        let entries = self.list(|it| {
-            let step = it.u64()?;
-            let time = before.map_or_else(|| until.0.wrapping_sub(step), |before: u64| before.wrapping_add(step));
-            before = Some(time);
-            let kind = it.u8("a current span")?;
-            let span = match kind {
-                0 => None,
-                1 | 3 => match trace {
-                    Some(trace_id) => Some((trace_id, it.span_id()?)),
-                    None => return it.malformed("a trace before its other spans"),
-                },
-                2 | 4 => {
-                    let trace_id = it.trace_id()?;
-                    trace = Some(trace_id);
-                    Some((trace_id, it.span_id()?))
-                }
-                _ => return it.malformed("a known kind of current span"),
-            };
-            Ok(JournalEntry { time: Monotonic(time), span, is_sent: kind > 2 })
-        })?;
-        Ok(Observation::Journal { pid, tid, follows, entries, until })
-    }
-
-    fn process_usage(&mut self) -> Decoded<ProcessUsage> {
-        let (pid, time) = (self.u32()?, self.monotonic()?);
-        Ok(ProcessUsage {
-            pid,
-            time,
-            memory: self.option(|it| Ok(ProcessMemory { resident_bytes: it.u64()?, peak_resident_bytes: it.u64()? }))?,
-            cpu_nanos: self.u64()?,
-            minor_faults: self.u64()?,
-            major_faults: self.u64()?,
-            io: self
-                .option(|it| Ok(IoBytes { read: it.u64()?, written: it.u64()?, storage_read: it.u64()?, storage_written: it.u64()? }))?,
-        })
-    }
-
-    fn run_usage(&mut self) -> Decoded<RunUsage> {
-        Ok(RunUsage { peak_resident_bytes: self.option(Self::u64)?, minor_faults: self.u64()?, major_faults: self.u64()? })
-    }
-
-    fn observation(&mut self) -> Decoded<Observation> {
-        let at = self.offset;
-        Ok(match self.u8("an observation")? {
-            tag::CLOCK => {
-                Observation::Clock(ClockAnchor { monotonic: self.monotonic()?, unix: self.timestamp()?, bracket_nanos: self.u32()? })
+            2 | 4 => {
+                let trace_id = it.trace_id()?;
+                trace = Some(trace_id);
+                Some((trace_id, it.span_id()?))
             }
-            tag::SLEPT => Observation::Slept { time: self.monotonic()?, nanos: self.u64()? },
-            tag::MAPPING => {
-                Observation::Mapping(Mapping { id: MappingId(self.u32()?), path: self.text()?, build_id: self.bytes()?.to_vec() })
-            }
-            tag::LOCATION => Observation::Location { id: LocationId(self.u32()?), kind: self.location_kind()? },
-            tag::NAMED => Observation::Named {
-                id: LocationId(self.u32()?),
-                runtime: self.runtime()?,
-                address: self.option(Self::u64)?.map(AbsAddr),
-                function: self.text()?,
-                file: self.text()?,
-                line: self.u32()?,
-            },
-            tag::REPLACED => Observation::Replaced { id: LocationId(self.u32()?), since: self.monotonic()?, by: LocationId(self.u32()?) },
-            tag::STACK => Observation::Stack { id: StackId(self.u32()?), locations: self.list(|it| it.u32().map(LocationId))? },
-            tag::SAMPLE => Observation::Sample(self.sample()?),
-            tag::CPU_SLICE => Observation::CpuSlice(self.cpu_slice()?),
-            tag::WAIT => Observation::Wait(self.wait()?),
-            tag::FUTEX_WAIT => {
-                let wait = self.wait()?;
-                Observation::Wait(Wait { futex: Some(self.futex()?), ..wait })
-            }
-            tag::JOURNAL => self.journal()?,
-            tag::PROCESS_STARTED => {
-                let (pid, time) = (self.u32()?, self.monotonic()?);
-                Observation::ProcessStarted { pid, parent_pid: self.option(Self::u32)?, time }
-            }
-            tag::PROCESS_EXEC => Observation::ProcessExec {
-                pid: self.u32()?,
-                time: self.monotonic()?,
-                name: self.text()?,
-                executable: self.text()?,
-                arguments: self.texts()?,
-            },
-            tag::PROCESS_EXITED => Observation::ProcessExited { pid: self.u32()?, time: self.monotonic()? },
-            tag::PROCESS_STATUS => Observation::ProcessStatus { pid: self.u32()?, time: self.monotonic()?, exit: self.exit()? },
-            tag::PROCESS_LISTENS => {
-                let (pid, start) = (self.u32()?, self.offset);
-                let address = self.text()?.parse().map_err(|_| Malformed { offset: start, expected: "an address" })?;
-                Observation::ProcessListens { pid, address }
-            }
-            tag::PROCESS_RESOURCE => {
-                Observation::ProcessResource { pid: self.u32()?, time: self.monotonic()?, attributes: self.attributes()? }
-            }
-            tag::PROCESS_USAGE => Observation::ProcessUsage(self.process_usage()?),
-            tag::THREAD_STARTED => Observation::ThreadStarted { pid: self.u32()?, tid: self.u32()?, time: self.monotonic()? },
-            tag::THREAD_NAMED => Observation::ThreadNamed { pid: self.u32()?, tid: self.u32()?, name: self.text()? },
-            tag::THREAD_EXITED => Observation::ThreadExited { pid: self.u32()?, tid: self.u32()?, time: self.monotonic()? },
-            tag::THREAD_TOTALS => Observation::ThreadTotals {
-                pid: self.u32()?,
-                tid: self.u32()?,
-                totals: ThreadTotals { on_cpu_nanos: self.u64()?, ready_nanos: self.u64()? },
-            },
-            tag::THREAD_IDENT => Observation::ThreadIdent { pid: self.u32()?, tid: self.u32()?, ident: self.u64()? },
-            tag::LOSS => Observation::Loss(self.loss()?),
-            tag::RUN_STARTED => Observation::RunStarted { pid: self.u32()?, start: self.timestamp()?, mode: self.mode()? },
-            tag::RUN_ENDED => Observation::RunEnded { end: self.timestamp()?, exit: self.exit()?, cpu_nanos: self.option(Self::u64)? },
-            tag::RUN_USAGE => Observation::RunUsage(self.run_usage()?),
-            tag::RUN_LEFT => Observation::RunLeft { end: self.timestamp()? },
-            tag::RECORDER_COST => Observation::RecorderCost(self.cost()?),
-            _ => return Err(Malformed { offset: at, expected: "a known kind of observation" }),
-        })
+            _ => return it.malformed("a known kind of current span"),
+        };
+        Ok(JournalEntry { time: Monotonic(time), span, is_sent: kind > 2 })
+    })
+}
+
+impl Encoded for u32 {
+    #[inline]
+    fn put(&self, out: &mut Vec<u8>) {
+        put_u32(out, *self);
     }
 
-    fn whole<T>(mut self, read: impl FnOnce(&mut Self) -> Decoded<T>) -> Decoded<T> {
-        let value = read(&mut self)?;
-        if self.is_empty() { Ok(value) } else { self.malformed("the end") }
+    #[inline]
+    fn read(decoder: &mut Decoder<'_>) -> Decoded<Self> {
+        decoder.u32()
     }
 }
 
-/// The run that these bytes hold.
-pub(crate) fn run(bytes: &[u8]) -> Decoded<Run> {
-    Decoder::new(bytes).whole(Decoder::run)
-}
-
-/// The loss that these bytes hold.
-pub(crate) fn loss(bytes: &[u8]) -> Decoded<Loss> {
-    Decoder::new(bytes).whole(Decoder::loss)
-}
-
-/// The event of a resource that these bytes hold.
-pub(crate) fn resource_event(bytes: &[u8]) -> Decoded<ResourceEvent> {
-    Decoder::new(bytes).whole(Decoder::resource_event)
-}
-
-/// The observations that these bytes hold, one behind the other.
-pub(crate) fn observations(bytes: &[u8]) -> Decoded<Vec<Observation>> {
-    let mut decoder = Decoder::new(bytes);
-    let mut observations = Vec::new();
-    while !decoder.is_empty() {
-        observations.push(decoder.observation()?);
+impl Encoded for u64 {
+    #[inline]
+    fn put(&self, out: &mut Vec<u8>) {
+        put_u64(out, *self);
     }
-    Ok(observations)
+
+    #[inline]
+    fn read(decoder: &mut Decoder<'_>) -> Decoded<Self> {
+        decoder.u64()
+    }
+}
+
+impl Encoded for i64 {
+    #[inline]
+    fn put(&self, out: &mut Vec<u8>) {
+        put_i64(out, *self);
+    }
+
+    #[inline]
+    fn read(decoder: &mut Decoder<'_>) -> Decoded<Self> {
+        decoder.i64()
+    }
+}
+
+impl Encoded for i32 {
+    fn put(&self, out: &mut Vec<u8>) {
+        put_i64(out, i64::from(*self));
+    }
+
+    fn read(decoder: &mut Decoder<'_>) -> Decoded<Self> {
+        let start = decoder.offset();
+        decoder.i64()?.try_into().map_err(|_| Malformed { offset: start, expected: "a number of 32 bits" })
+    }
+}
+
+/// Its bits.
+impl Encoded for f64 {
+    fn put(&self, out: &mut Vec<u8>) {
+        put_u64(out, self.to_bits());
+    }
+
+    fn read(decoder: &mut Decoder<'_>) -> Decoded<Self> {
+        decoder.u64().map(f64::from_bits)
+    }
+}
+
+impl Encoded for bool {
+    #[inline]
+    fn put(&self, out: &mut Vec<u8>) {
+        out.push(u8::from(*self));
+    }
+
+    #[inline]
+    fn read(decoder: &mut Decoder<'_>) -> Decoded<Self> {
+        decoder.bool()
+    }
+}
+
+impl Encoded for String {
+    fn put(&self, out: &mut Vec<u8>) {
+        put_bytes(out, self.as_bytes());
+    }
+
+    fn read(decoder: &mut Decoder<'_>) -> Decoded<Self> {
+        decoder.text()
+    }
+}
+
+impl Encoded for Text {
+    fn put(&self, out: &mut Vec<u8>) {
+        put_bytes(out, self.as_bytes());
+    }
+
+    fn read(decoder: &mut Decoder<'_>) -> Decoded<Self> {
+        decoder.text().map(Text::from)
+    }
+}
+
+/// Its text.
+impl Encoded for SocketAddr {
+    fn put(&self, out: &mut Vec<u8>) {
+        self.to_string().put(out);
+    }
+
+    fn read(decoder: &mut Decoder<'_>) -> Decoded<Self> {
+        let start = decoder.offset();
+        decoder.text()?.parse().map_err(|_| Malformed { offset: start, expected: "an address" })
+    }
+}
+
+impl Encoded for Vec<u8> {
+    fn put(&self, out: &mut Vec<u8>) {
+        put_bytes(out, self);
+    }
+
+    fn read(decoder: &mut Decoder<'_>) -> Decoded<Self> {
+        decoder.bytes().map(<[u8]>::to_vec)
+    }
+}
+
+impl<T: Encoded> Encoded for Vec<T> {
+    #[inline]
+    fn put(&self, out: &mut Vec<u8>) {
+        put_u64(out, self.len() as u64);
+        self.iter().for_each(|element| element.put(out));
+    }
+
+    #[inline]
+    fn read(decoder: &mut Decoder<'_>) -> Decoded<Self> {
+        decoder.list(T::read)
+    }
+}
+
+/// A byte that says whether there is a value, then the value.
+impl<T: Encoded> Encoded for Option<T> {
+    #[inline]
+    fn put(&self, out: &mut Vec<u8>) {
+        self.is_some().put(out);
+        if let Some(value) = self {
+            value.put(out);
+        }
+    }
+
+    #[inline]
+    fn read(decoder: &mut Decoder<'_>) -> Decoded<Self> {
+        if decoder.bool()? { T::read(decoder).map(Some) } else { Ok(None) }
+    }
+}
+
+impl Encoded for TraceId {
+    #[inline]
+    fn put(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.bytes());
+    }
+
+    #[inline]
+    fn read(decoder: &mut Decoder<'_>) -> Decoded<Self> {
+        decoder.trace_id()
+    }
+}
+
+impl Encoded for SpanId {
+    #[inline]
+    fn put(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.bytes());
+    }
+
+    #[inline]
+    fn read(decoder: &mut Decoder<'_>) -> Decoded<Self> {
+        decoder.span_id()
+    }
 }
 
 #[cfg(test)]
@@ -865,24 +566,20 @@ mod tests {
         fn observations_decode_to_what_was_encoded(sent in prop::collection::vec(testing::observation(), 0..40)) {
             let mut bytes = Vec::new();
             for observation in &sent {
-                put_observation(&mut bytes, observation);
+                observation.put(&mut bytes);
             }
-            prop_assert_eq!(observations(&bytes), Ok(sent));
+            prop_assert_eq!(decode_all::<Observation>(&bytes), Ok(sent));
         }
 
         #[test]
         fn a_run_and_a_loss_decode_to_what_was_encoded(sent in testing::run(), lost in testing::loss()) {
-            let mut bytes = Vec::new();
-            put_run(&mut bytes, &sent);
-            prop_assert_eq!(run(&bytes), Ok(Run { usage: None, ..sent }));
-            bytes.clear();
-            put_loss(&mut bytes, &lost);
-            prop_assert_eq!(loss(&bytes), Ok(lost));
+            prop_assert_eq!(decode::<Run>(&encoded(&sent)), Ok(Run { usage: None, ..sent }));
+            prop_assert_eq!(decode::<Loss>(&encoded(&lost)), Ok(lost));
         }
 
         #[test]
         fn arbitrary_bytes_are_decoded_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-            let _ = (observations(&bytes), run(&bytes), loss(&bytes));
+            let _ = (decode_all::<Observation>(&bytes), decode::<Run>(&bytes), decode::<Loss>(&bytes));
         }
 
         #[test]
@@ -893,20 +590,20 @@ mod tests {
         ) {
             let mut bytes = Vec::new();
             for observation in &sent {
-                put_observation(&mut bytes, observation);
+                observation.put(&mut bytes);
             }
             let at = at.index(bytes.len());
             bytes[at] = value;
-            let _ = observations(&bytes);
-            let _ = observations(&bytes[..at]);
+            let _ = decode_all::<Observation>(&bytes);
+            let _ = decode_all::<Observation>(&bytes[..at]);
         }
     }
 
     #[test]
     fn a_length_beyond_the_input_is_refused_before_anything_is_reserved() {
-        let mut bytes = vec![tag::STACK, 0];
+        let mut bytes = vec![4, 0];
         put_u64(&mut bytes, u64::MAX);
         let expected = "as many elements as the length says";
-        assert_eq!(observations(&bytes), Err(Malformed { offset: bytes.len(), expected }));
+        assert_eq!(decode_all::<Observation>(&bytes), Err(Malformed { offset: bytes.len(), expected }));
     }
 }

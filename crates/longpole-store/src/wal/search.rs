@@ -12,7 +12,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-use super::{FRAME_BYTES_MAX, FRAME_HEADER_BYTES, kind, u32_at};
+use super::frame::{FRAME_HEADER_BYTES, Header};
 
 /// Bytes that are read at a time.
 const WINDOW_BYTES: usize = 1 << 20;
@@ -26,24 +26,6 @@ const CANDIDATE_COST: u64 = 64;
 
 /// A candidate longer than this counts only if what stands behind it may be a frame as well: few are tried for nothing then.
 const UNCHAINED_MAX: u64 = 64 << 10;
-
-/// What stands before a payload.
-pub(super) struct Header {
-    pub(super) length: u64,
-    pub(super) crc: u32,
-    pub(super) kind: u8,
-}
-
-impl Header {
-    pub(super) fn of(bytes: &[u8]) -> Self {
-        Header { length: u64::from(u32_at(bytes, 0)), crc: u32_at(bytes, 4), kind: bytes[8] }
-    }
-
-    fn is_possible(&self) -> bool {
-        // The run stands first: behind damage it would be one of an older log.
-        (kind::RUN + 1..=kind::LAST).contains(&self.kind) && self.length <= FRAME_BYTES_MAX as u64
-    }
-}
 
 /// The searches of one log.
 #[derive(Debug)]

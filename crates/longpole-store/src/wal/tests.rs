@@ -1,12 +1,18 @@
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 
 use longpole_model::sink::ObservationSink;
 use longpole_model::time::Monotonic;
-use longpole_model::{CaptureMode, Exit, Timestamp};
+use longpole_model::{CaptureMode, Exit, Loss, LossKind, Observation, Run, Timestamp};
 use proptest::prelude::*;
 
+use super::frame::{FILE_HEADER_BYTES, FRAME_BYTES_MAX, MAGIC, kind};
+use super::observation_codec::decode_all;
+use super::observation_sink::WAITING_BYTES_MAX;
 use super::*;
+use crate::error_kind::ErrorKind;
+use crate::format::WAL_VERSION;
 use crate::testing::{self, Directory};
 
 fn frames(path: &Path) -> Vec<Frame> {
@@ -329,14 +335,9 @@ fn many_threads_append_whole_frames() {
 
 #[test]
 fn a_device_that_is_full_is_an_error_and_what_cannot_be_undone_ends_the_log() {
-    let path = PathBuf::from("/dev/full");
-    let Ok(file) = fs::OpenOptions::new().append(true).open(&path) else { return };
-    let tail = Mutex::new(Tail { end: 0, broken: false, closed: false });
-    let (limit, beyond) = (AtomicU64::new(u64::MAX), AtomicU64::new(0));
-    let (is_full, synced, lost) = (AtomicBool::new(false), Mutex::new(0), AtomicU64::new(0));
-    let secret = OnceLock::new();
-    let shared = Shared { path, file, sync: SyncPolicy::None, tail, limit, is_full, beyond, synced, lost, secret };
-    let wal = WalWriter { shared: Arc::new(shared) };
+    let path = Path::new("/dev/full");
+    let Ok(file) = fs::OpenOptions::new().append(true).open(path) else { return };
+    let wal = WalWriter::of_file(path, file, SyncPolicy::None, 0);
     let error = wal.append_loss(&Loss::new(LossKind::SamplesLost, 1, "")).unwrap_err();
     assert_eq!((error.to_string().as_str(), error.kind()), ("append to the write-ahead log /dev/full", ErrorKind::Environment));
     // A device cannot be cut back to the last whole frame.
@@ -377,7 +378,7 @@ fn role_append_until_the_disk_is_full() {
     }
     assert!((WAITING_BYTES_MAX / 1100..=WAITING_BYTES_MAX / 1000 + 1).contains(&waiting), "{waiting}");
     assert!(sink.observe(named()).is_err() && sink.flush().is_err() && sink.observe(named()).is_err());
-    assert_eq!(codec::observations(&sink.waiting).unwrap().len(), waiting);
+    assert_eq!(decode_all::<Observation>(&sink.waiting).unwrap().len(), waiting);
     let bodies: Vec<Frame> = frames(&path).into_iter().skip(1).collect();
     assert_eq!(bodies.len(), usize::from(kept) + 1);
     assert_eq!(bodies.last(), Some(&Frame::OtlpProtobuf { peer_pid: None, body: b"small".to_vec() }));

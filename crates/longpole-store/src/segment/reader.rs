@@ -1,0 +1,321 @@
+//! Reads tables, from a directory or from memory, each checked before the first row of it is read.
+
+use std::collections::HashMap;
+use std::fs;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow::datatypes::{Field, FieldRef, Schema};
+use bytes::Bytes;
+use parquet::arrow::ArrowSchemaConverter;
+use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
+use parquet::errors::ParquetError;
+use parquet::file::metadata::{FileMetaData, ParquetMetaData, ParquetMetaDataReader};
+use parquet::file::reader::ChunkReader;
+use parquet::schema::types::SchemaDescriptor;
+
+use super::border::guarded;
+use super::checksums::{self, Checksum, Checksums};
+use super::claims::{self, Claims};
+use crate::error::StoreError;
+use crate::files;
+use crate::format::{CHECKSUMS_SINCE, RECORDING_VERSION, SEGMENT_KEY};
+use crate::memory::budget::Budget;
+use crate::memory::needs::{self, Figures};
+use crate::tables::batch::{BadRows, Batch, Rows};
+use crate::tables::{ALL, Table};
+
+/// Where the tables of a recording lie.
+#[derive(Debug, Clone, Copy)]
+enum Place<'a> {
+    /// Each in a file of its own.
+    Directory(&'a Path),
+    /// Each in memory, by the name of its file; `path` is what they came in.
+    Memory { path: &'a Path, files: &'a HashMap<String, Bytes> },
+}
+
+/// The tables of a recording that is read.
+#[derive(Debug)]
+pub(crate) struct Tables<'a> {
+    place: Place<'a>,
+    /// `None` for a recording of a version that had none.
+    checksums: Option<Checksums>,
+    /// What they take, as their writer counted it. That of a file that somebody sent is not asked.
+    figures: Option<Figures>,
+    /// Whether their writer counted it, and it cannot be read.
+    lost_figures: bool,
+    budget: Budget,
+}
+
+impl<'a> Tables<'a> {
+    /// Those of a directory of segments, of a recording of this version.
+    pub(crate) fn of_directory(segments: &'a Path, version: u32) -> Result<Self, StoreError> {
+        let path = segments.join(checksums::FILE_NAME);
+        let list = match checksums::read(&path) {
+            Ok(list) => Some(list),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => return Err(StoreError::io("read", path)(error)),
+        };
+        // What is not there has no bytes; who reads it finds out.
+        let bytes = |table: &&Table| fs::metadata(segments.join(table.file_name())).map_or(0, |data| data.len());
+        let bytes = ALL.iter().map(bytes).sum();
+        let checksums = known_checksums(list.as_deref(), version, path)?;
+        let has_figures = checksums.as_ref().filter(|list| list.names(needs::FILE_NAME));
+        let figures = has_figures.and_then(|list| read_figures(segments, list));
+        let lost_figures = has_figures.is_some() && figures.is_none();
+        let budget = Budget::of_own(bytes, figures.map_or(0, |figures| figures.limit));
+        Ok(Tables { place: Place::Directory(segments), checksums, figures, lost_figures, budget })
+    }
+
+    /// Those of a file of `bytes` bytes at `path` that somebody sent, by the names of theirs, of a recording of this version.
+    pub(crate) fn of_memory(path: &'a Path, bytes: u64, files: &'a HashMap<String, Bytes>, version: u32) -> Result<Self, StoreError> {
+        let list = files.get(checksums::FILE_NAME).map(Bytes::as_ref);
+        let checksums = known_checksums(list, version, path.join(checksums::FILE_NAME))?;
+        let place = Place::Memory { path, files };
+        Ok(Tables { place, checksums, figures: None, lost_figures: false, budget: Budget::of_file(bytes) })
+    }
+
+    /// The same, read with so many bytes of memory.
+    pub(crate) fn limited(self, limit: u64) -> Self {
+        Tables { budget: Budget::limited(limit), ..self }
+    }
+
+    /// What was taken by all that was read.
+    #[cfg(test)]
+    pub(crate) fn taken(&self) -> u64 {
+        self.budget.taken()
+    }
+
+    /// What they take, as their writer counted it.
+    pub(crate) fn figures(&self) -> Option<Figures> {
+        self.figures
+    }
+
+    /// Whether it was counted and cannot be read any more. They are read within the usual limits.
+    pub(crate) fn lost_figures(&self) -> bool {
+        self.lost_figures
+    }
+
+    /// How much memory a reader is allowed for them.
+    pub(super) fn limit(&self) -> u64 {
+        self.budget.limit()
+    }
+
+    /// Takes what rows of a table come to in memory beside themselves.
+    pub(crate) fn take(&self, table: &Table, bytes: u64) -> Result<(), StoreError> {
+        self.budget.take(bytes).map_err(|spent| self.unread(table, spent.to_string()))
+    }
+
+    /// Whether damage of them is noticed.
+    pub(crate) fn have_checksums(&self) -> bool {
+        self.checksums.is_some()
+    }
+
+    /// What to call the place of a table.
+    pub(crate) fn path(&self, table: &Table) -> PathBuf {
+        match self.place {
+            Place::Directory(directory) => directory.join(table.file_name()),
+            Place::Memory { path, .. } => path.join(table.file_name()),
+        }
+    }
+
+    /// The bytes of a table, as they were written; `None` where the recording has no such table.
+    pub(super) fn bytes(&self, table: &'static Table) -> Result<Option<Bytes>, StoreError> {
+        let path = self.path(table);
+        let found = match self.place {
+            Place::Directory(_) => match files::read(&path) {
+                Ok(bytes) => Some(Bytes::from(bytes)),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+                Err(source) => return Err(StoreError::Segment { action: "read", table: table.name, path, source: Box::new(source) }),
+            },
+            Place::Memory { files, .. } => files.get(&table.file_name()).cloned(),
+        };
+        let Some(bytes) = found else { return self.lacks(table) };
+        self.check(table, Checksum::of(&bytes))?;
+        Ok(Some(bytes))
+    }
+
+    /// Nothing, for a table that is not there and is not listed, in a recording that may be older than the table.
+    fn lacks<T>(&self, table: &Table) -> Result<Option<T>, StoreError> {
+        let is_listed = self.checksums.as_ref().is_some_and(|list| list.names(&table.file_name()));
+        if is_listed || !table.may_be_absent() {
+            return Err(StoreError::Corrupt { path: self.path(table), reason: "the table is missing".into() });
+        }
+        Ok(None)
+    }
+
+    fn check(&self, table: &Table, found: Checksum) -> Result<(), StoreError> {
+        let checked = self.checksums.as_ref().map_or(Ok(()), |list| list.check(&table.file_name(), found));
+        checked.map_err(|reason| StoreError::Corrupt { path: self.path(table), reason })
+    }
+
+    /// Checks a table that somebody else is to read, and says whether it is there: its checksum, its columns, and what it claims of
+    /// its rows.
+    pub(crate) fn verify(&self, table: &'static Table) -> Result<bool, StoreError> {
+        let path = self.path(table);
+        let unread =
+            |source: io::Error| StoreError::Segment { action: "read", table: table.name, path: path.clone(), source: Box::new(source) };
+        let mut file = match files::open(&path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return self.lacks::<()>(table).map(|_| false),
+            Err(error) => return Err(unread(error)),
+        };
+        if self.checksums.is_some() {
+            self.check(table, Checksum::of_rest(&mut file).map_err(unread)?)?;
+        }
+        let opened = self.inspect(&file, table)?;
+        // The engine that reads it next has limits of its own, and reads page by page; this keeps it from being handed what cannot be
+        // read at all.
+        self.budget.holds(opened.claims.held_bytes).map_err(|spent| self.unread(table, spent.to_string())).map(|()| true)
+    }
+
+    /// Why a table is not read: what is wrong with it, or that it takes too much, which is no damage.
+    fn unread(&self, table: &Table, reason: String) -> StoreError {
+        let path = self.path(table);
+        match self.place {
+            Place::Directory(_) if self.budget.is_spent() => StoreError::TooLarge { path, reason },
+            Place::Directory(_) | Place::Memory { .. } => StoreError::Corrupt { path, reason },
+        }
+    }
+
+    /// Checks what a table claims of itself.
+    pub(super) fn inspect(&self, input: &impl ChunkReader, table: &'static Table) -> Result<Opened, StoreError> {
+        let path = self.path(table);
+        match guarded(|| Opened::new(input, table)).unwrap_or_else(|panic| Err(panic.into())) {
+            Ok(opened) if opened.version >= CHECKSUMS_SINCE && self.checksums.is_none() => {
+                Err(StoreError::Corrupt { path, reason: format!("`{}` beside it is missing", checksums::FILE_NAME) })
+            }
+            Ok(opened) => Ok(opened),
+            Err(Refusal::Bad(reason)) => Err(StoreError::Corrupt { path, reason }),
+            Err(Refusal::Newer(found)) => Err(StoreError::Newer { what: "segment", path, found, known: RECORDING_VERSION }),
+        }
+    }
+}
+
+/// A table whose claims were checked.
+pub(super) struct Opened {
+    metadata: Arc<ParquetMetaData>,
+    /// The columns, texts as views.
+    pub(super) schema: Arc<Schema>,
+    pub(super) claims: Claims,
+    version: u32,
+}
+
+/// Why a table is not opened.
+#[derive(Debug)]
+pub(super) enum Refusal {
+    /// It is not what longpole writes.
+    Bad(String),
+    /// A newer longpole wrote it: this version of it.
+    Newer(u32),
+}
+
+impl From<String> for Refusal {
+    fn from(reason: String) -> Self {
+        Refusal::Bad(reason)
+    }
+}
+
+impl Opened {
+    pub(super) fn new(input: &impl ChunkReader, table: &'static Table) -> Result<Self, Refusal> {
+        let failed = |error: ParquetError| error.to_string();
+        claims::check_footer(input)?;
+        let metadata = ParquetMetaDataReader::new().parse_and_finish(input).map_err(failed)?;
+        let version = format_of(metadata.file_metadata()).ok_or_else(|| format!("its footer does not say {SEGMENT_KEY}"))?;
+        if version > RECORDING_VERSION {
+            return Err(Refusal::Newer(version));
+        }
+        let schema = known_columns(metadata.file_metadata().schema_descr(), table)?;
+        let claims = claims::check_pages(input, &metadata)?;
+        Ok(Opened { metadata: Arc::new(metadata), schema, claims, version })
+    }
+
+    /// Readers of all rows, one after the other: a large text makes its row group one of small batches, and no other.
+    pub(super) fn readers(self, bytes: Bytes) -> Result<impl Iterator<Item = Result<ParquetRecordBatchReader, ParquetError>>, ParquetError> {
+        let options = ArrowReaderOptions::new().with_schema(self.schema);
+        let metadata = ArrowReaderMetadata::try_new(self.metadata, options)?;
+        let mut parts: Vec<(usize, Vec<usize>)> = Vec::new();
+        for (group, rows) in self.claims.rows_at_a_time.into_iter().enumerate() {
+            match parts.last_mut() {
+                Some((last, groups)) if *last == rows => groups.push(group),
+                _ => parts.push((rows, vec![group])),
+            }
+        }
+        Ok(parts.into_iter().map(move |(rows, groups)| {
+            let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(bytes.clone(), metadata.clone());
+            builder.with_row_groups(groups).with_batch_size(rows).build()
+        }))
+    }
+}
+
+/// The columns of a file as they are to be read. Each must be one of the table's, of exactly the type that it is written with.
+fn known_columns(found: &SchemaDescriptor, table: &'static Table) -> Result<Arc<Schema>, String> {
+    let written = ArrowSchemaConverter::new().convert(table.schema()).map_err(|error| error.to_string())?;
+    let written = written.root_schema().get_fields();
+    let mut fields: Vec<FieldRef> = Vec::new();
+    for field in found.root_schema().get_fields() {
+        let name = field.name();
+        if !written.iter().any(|known| known == field) {
+            return Err(format!("it has a column {name} that table {} does not have, or not of this type", table.name));
+        }
+        let column = table.columns.iter().find(|column| column.name == name);
+        let column =
+            column.filter(|_| fields.iter().all(|field| field.name() != name)).ok_or_else(|| format!("it has column {name} twice"))?;
+        fields.push(Arc::new(Field::new(name, column.kind.arrow_view(), column.optional)));
+    }
+    Ok(Arc::new(Schema::new(fields)))
+}
+
+/// The list of checksums; only recordings of an older version may be without one.
+fn known_checksums(list: Option<&[u8]>, version: u32, path: PathBuf) -> Result<Option<Checksums>, StoreError> {
+    let parsed = match list {
+        Some(list) if list.len() as u64 > checksums::BYTES_MAX => Err("it is too long for a list of tables"),
+        Some(list) => Checksums::parse(list).map(Some),
+        None if version >= CHECKSUMS_SINCE => Err("it is missing"),
+        None => Ok(None),
+    };
+    parsed.map_err(|reason| StoreError::Corrupt { path, reason: reason.into() })
+}
+
+/// What the writer of these segments counted; `None` where that is not as it was written. The tables are whole for all that.
+fn read_figures(segments: &Path, list: &Checksums) -> Option<Figures> {
+    let mut bytes = Vec::new();
+    files::open(&segments.join(needs::FILE_NAME)).ok()?.take(needs::BYTES_MAX as u64 + 1).read_to_end(&mut bytes).ok()?;
+    list.check(needs::FILE_NAME, Checksum::of(&bytes)).ok()?;
+    Figures::parse(&bytes)
+}
+
+/// Reads one table, batch by batch. `row_bytes` is what a row takes in the model, but for what is of any length.
+pub(crate) fn read(
+    tables: &Tables<'_>,
+    table: &'static Table,
+    row_bytes: usize,
+    mut take: impl FnMut(Batch<'_>) -> Rows<()>,
+) -> Result<(), StoreError> {
+    let Some(bytes) = tables.bytes(table)? else { return Ok(()) };
+    let corrupt = |reason: String| tables.unread(table, reason);
+    let opened = tables.inspect(&bytes, table)?;
+    let (claims, budget) = (&opened.claims, &tables.budget);
+    let claimed_rows = claims.rows;
+    let kept = claimed_rows.saturating_mul(row_bytes as u64);
+    let held = budget.holds(claims.pages_bytes).and_then(|()| budget.holds(claims.held_bytes)).and_then(|()| budget.take(kept));
+    held.map_err(|spent| corrupt(spent.to_string()))?;
+    let damaged = |error: ParquetError| corrupt(error.to_string());
+    let mut readers = guarded(|| opened.readers(bytes)).map_err(corrupt)?.map_err(damaged)?;
+    let mut rows = 0;
+    while let Some(reader) = guarded(|| readers.next()).map_err(corrupt)? {
+        let mut reader = reader.map_err(damaged)?;
+        while let Some(batch) = guarded(|| reader.next()).map_err(corrupt)? {
+            let batch = batch.map_err(|error| corrupt(error.to_string()))?;
+            rows += batch.num_rows() as u64;
+            take(Batch::new(table, &batch, budget)).map_err(|BadRows(reason)| corrupt(reason))?;
+        }
+    }
+    if rows == claimed_rows { Ok(()) } else { Err(corrupt(format!("it holds {rows} rows and claims {claimed_rows}"))) }
+}
+
+fn format_of(metadata: &FileMetaData) -> Option<u32> {
+    let said = metadata.key_value_metadata()?;
+    said.iter().find(|pair| pair.key == SEGMENT_KEY)?.value.as_deref()?.parse().ok()
+}

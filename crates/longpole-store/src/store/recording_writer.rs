@@ -1,0 +1,137 @@
+//! A recording under way.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use longpole_model::{Loss, LossKind, Recording, Run};
+
+use super::catalog::RowState;
+use super::summary_row::SummaryRow;
+use super::{Store, lock_file, seal};
+use crate::compact_spans::PackedRecording;
+use crate::error::StoreError;
+use crate::files;
+use crate::layout::{LOCK, RESERVE};
+use crate::name::RecordingName;
+use crate::wal::{Replay, WalWriter};
+
+/// A recording under way: held by its recorder.
+#[derive(Debug)]
+pub struct RecordingWriter {
+    pub(super) store: Store,
+    pub(super) name: RecordingName,
+    pub(super) directory: PathBuf,
+    pub(super) wal: WalWriter,
+    pub(super) run: Run,
+    /// Locked as long as this lives; the kernel lets go when the process dies, however it dies.
+    pub(super) lock: File,
+}
+
+impl RecordingWriter {
+    /// Its name.
+    pub fn name(&self) -> RecordingName {
+        self.name
+    }
+
+    /// The store it is in.
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// Its directory.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Its log.
+    pub fn wal(&self) -> &WalWriter {
+        &self.wal
+    }
+
+    /// Gives the space back that was kept for the last words of the log, which follow. For a disk that is full.
+    pub fn release_reserve(&self) {
+        // It is gone, or its space is not to be had: the append that follows tells.
+        let _ = fs::remove_file(self.directory.join(RESERVE));
+    }
+
+    /// What the log holds so far.
+    pub fn replay(&self) -> Result<Replay, StoreError> {
+        Ok(self.wal.replay(&self.run)?)
+    }
+
+    /// What of its files was taken away while it was made. What was in the log is read all the same where that was only removed.
+    pub fn taken(&self) -> Vec<Loss> {
+        let mut taken = Vec::new();
+        if !self.wal.is_there() {
+            let detail = format!(
+                "the log {} was removed while longpole wrote it; what longpole had kept open of it is here",
+                self.wal.path().display()
+            );
+            taken.push(Loss::new(LossKind::WalDamaged, 1, detail));
+        }
+        let lock = self.directory.join(LOCK);
+        if !files::is_at(&self.lock, &lock) {
+            let detail =
+                format!("the lock {} was removed while longpole held it; others may have taken the recorder for dead", lock.display());
+            taken.push(Loss::new(LossKind::WalDamaged, 1, detail));
+        }
+        if let Err(error) = self.store.catalog.check_is_there() {
+            taken.push(Loss::new(LossKind::NotWritten, 1, format!("the row in the list of recordings: failed to {error}")));
+        }
+        taken
+    }
+
+    /// Whether its log can be read by others.
+    pub fn has_log(&self) -> bool {
+        self.wal.is_there()
+    }
+
+    /// Says that the recorder ends and could not seal, so that nobody takes it for killed. There is nobody to tell where that fails.
+    pub fn note_ended(&self, error: &dyn std::error::Error) {
+        let mut reason = error.to_string();
+        let mut cause = error.source();
+        while let Some(error) = cause {
+            reason.push_str(&format!(": {error}"));
+            cause = error.source();
+        }
+        let _ = (&self.lock).write_all(lock_file::ended_line(&reason).as_bytes());
+    }
+
+    /// Seals: writes the segments, tells the catalog, removes the log. Nothing can be appended afterwards.
+    ///
+    /// After an error the log is still there, and the recording can be sealed later by whoever opens it.
+    pub fn write_segments(&self, recording: &Recording, summary: &SummaryRow) -> Result<(), StoreError> {
+        self.write(recording)?;
+        self.seal(summary)
+    }
+
+    /// The first half of sealing: writes the segments, where nobody looks yet. From then on the recording is not needed here.
+    pub fn write(&self, recording: &Recording) -> Result<(), StoreError> {
+        self.release_reserve();
+        seal::write_partial(&self.directory, recording)
+    }
+
+    /// The same for a recording whose spans are packed: they are taken out as they are written.
+    pub fn write_packed(&self, recording: &PackedRecording) -> Result<(), StoreError> {
+        self.release_reserve();
+        seal::write_partial_packed(&self.directory, recording)
+    }
+
+    /// The second half, which needs the first.
+    pub fn seal(&self, summary: &SummaryRow) -> Result<(), StoreError> {
+        // In a file that nobody finds any more it would be sealed, and lost.
+        self.store.catalog.check_is_there()?;
+        seal::publish(&self.directory)?;
+        self.store.catalog.seal(self.name, RowState::Sealed, summary)?;
+        seal::remove_wal(&self.directory)
+    }
+
+    /// Takes it back, as if it had never begun; its number is not given again. For a command that could not be started.
+    pub fn discard(self) -> Result<(), StoreError> {
+        seal::remove_directory(&self.directory)?;
+        self.store.catalog.remove(self.name)?;
+        drop(self.lock);
+        Ok(())
+    }
+}

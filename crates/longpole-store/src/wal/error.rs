@@ -1,0 +1,80 @@
+//! Why the log could not be written or read.
+
+use std::io;
+use std::path::PathBuf;
+
+use super::frame::FRAME_BYTES_MAX;
+use crate::error_kind::ErrorKind;
+use crate::format::WAL_VERSION;
+
+/// Why the log could not be written or read. The message completes "failed to …".
+#[derive(Debug, thiserror::Error)]
+pub enum WalError {
+    /// The file system refused.
+    #[error("{action} the write-ahead log {}", path.display())]
+    Io {
+        /// What was tried.
+        action: &'static str,
+        /// The log.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// An earlier append failed half-way and could not be undone; nothing more can be appended.
+    #[error("append to the write-ahead log {}: it ends in a broken frame since an earlier error", path.display())]
+    Broken {
+        /// The log.
+        path: PathBuf,
+    },
+    /// The payload is larger than a frame can be.
+    #[error("append {bytes} bytes to the write-ahead log {}: a frame holds {FRAME_BYTES_MAX} at most", path.display())]
+    TooLarge {
+        /// The log.
+        path: PathBuf,
+        /// Length of the payload.
+        bytes: usize,
+    },
+    /// What is in it is being sealed.
+    #[error("append to the write-ahead log {}: the recording is over", path.display())]
+    Closed {
+        /// The log.
+        path: PathBuf,
+    },
+    /// The recording may not grow any more.
+    #[error("append to the write-ahead log {}: the recording has reached its limit of {limit} bytes (--max-recording-bytes)", path.display())]
+    Full {
+        /// The log.
+        path: PathBuf,
+        /// How long it may become.
+        limit: u64,
+    },
+    /// The file does not begin like a log.
+    #[error("read {}: it is not a write-ahead log of longpole", path.display())]
+    NotALog {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A newer longpole wrote it.
+    #[error(
+        "read the write-ahead log {}: it has format {found}, and this longpole reads up to {WAL_VERSION}; a newer longpole can read it",
+        path.display()
+    )]
+    Newer {
+        /// The log.
+        path: PathBuf,
+        /// Its version.
+        found: u32,
+    },
+}
+
+impl WalError {
+    /// What kind of error this is.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            WalError::Io { .. } | WalError::Broken { .. } | WalError::Closed { .. } | WalError::Full { .. } => ErrorKind::Environment,
+            WalError::TooLarge { .. } => ErrorKind::Usage,
+            WalError::NotALog { .. } => ErrorKind::Corrupt,
+            WalError::Newer { .. } => ErrorKind::Incompatible,
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! One frame of the log: kind, length and checksum before a payload.
+//!
+//! ```text
+//! length u32 │ CRC-32C of kind and payload u32 │ kind u8 │ payload          numbers are little-endian
+//! ```
+
+use longpole_model::{Loss, Observation, ResourceEvent, Run};
+
+use super::observation_codec::{decode, decode_all};
+use crate::encoding::Malformed;
+
+/// First bytes of a log.
+pub(super) const MAGIC: [u8; 8] = *b"LPOLEWAL";
+
+/// Magic and version.
+pub(super) const FILE_HEADER_BYTES: usize = 12;
+
+/// Length of the payload, checksum, kind.
+pub(super) const FRAME_HEADER_BYTES: usize = 9;
+
+/// The largest payload. The largest request a receiver takes is far below; a length above it is damage.
+pub(super) const FRAME_BYTES_MAX: usize = 256 << 20;
+
+/// What a frame holds, by number.
+pub(super) mod kind {
+    pub(in crate::wal) const RUN: u8 = 1;
+    pub(in crate::wal) const OTLP_PROTOBUF: u8 = 2;
+    pub(in crate::wal) const OTLP_JSON: u8 = 3;
+    pub(in crate::wal) const OBSERVATIONS: u8 = 4;
+    pub(in crate::wal) const LOSS: u8 = 5;
+    pub(in crate::wal) const SPAN_EVENTS: u8 = 6;
+    pub(in crate::wal) const RESOURCE_EVENT: u8 = 7;
+    /// The largest.
+    pub(in crate::wal) const LAST: u8 = RESOURCE_EVENT;
+}
+
+/// What one frame holds.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Frame {
+    /// The run, as it was known at its start. The first frame, and only that.
+    Run(Run),
+    /// The body of an OTLP trace request in protobuf.
+    OtlpProtobuf {
+        /// Pid of the peer, where it is known.
+        peer_pid: Option<u32>,
+        /// The body.
+        body: Vec<u8>,
+    },
+    /// The body of an OTLP trace request in JSON.
+    OtlpJson {
+        /// Pid of the peer, where it is known.
+        peer_pid: Option<u32>,
+        /// The body.
+        body: Vec<u8>,
+    },
+    /// Events of spans that came by themselves: an OTLP trace request in protobuf whose spans are carriers.
+    SpanEvents(Vec<u8>),
+    /// What Pulumi's engine said about a resource.
+    ResourceEvent(ResourceEvent),
+    /// What the recorder saw.
+    Observations(Vec<Observation>),
+    /// Something is missing; also what reading the log itself found missing.
+    Loss(Loss),
+}
+
+impl Frame {
+    /// What a payload of this kind says, or why it makes no sense.
+    pub(super) fn decode(kind: u8, payload: Vec<u8>) -> Result<Self, String> {
+        let malformed = |Malformed { offset, expected }| format!("at byte {offset} of its payload, expected {expected}");
+        match kind {
+            kind::RUN => decode(&payload).map(Frame::Run).map_err(malformed),
+            kind::OBSERVATIONS => decode_all(&payload).map(Frame::Observations).map_err(malformed),
+            kind::LOSS => decode(&payload).map(Frame::Loss).map_err(malformed),
+            kind::RESOURCE_EVENT => decode(&payload).map(Frame::ResourceEvent).map_err(malformed),
+            kind::SPAN_EVENTS => Ok(Frame::SpanEvents(payload)),
+            kind::OTLP_PROTOBUF => request(payload).map(|(peer_pid, body)| Frame::OtlpProtobuf { peer_pid, body }),
+            kind::OTLP_JSON => request(payload).map(|(peer_pid, body)| Frame::OtlpJson { peer_pid, body }),
+            _ => Err(format!("its kind {kind} is unknown")),
+        }
+    }
+}
+
+/// What stands before a payload.
+pub(super) struct Header {
+    pub(super) length: u64,
+    pub(super) crc: u32,
+    pub(super) kind: u8,
+}
+
+impl Header {
+    /// Reads the first [`FRAME_HEADER_BYTES`] of `bytes`.
+    pub(super) fn of(bytes: &[u8]) -> Self {
+        Header { length: u64::from(u32_at(bytes, 0)), crc: u32_at(bytes, 4), kind: bytes[8] }
+    }
+
+    /// Whether a frame may begin like this. The run stands first: behind damage it would be one of an older log.
+    pub(super) fn is_possible(&self) -> bool {
+        (kind::RUN + 1..=kind::LAST).contains(&self.kind) && self.length <= FRAME_BYTES_MAX as u64
+    }
+}
+
+/// The header of a payload, which comes in parts.
+pub(super) fn frame_header(kind: u8, payload: &[&[u8]]) -> [u8; FRAME_HEADER_BYTES] {
+    let length = payload.iter().map(|part| part.len()).sum::<usize>() as u32;
+    let crc = payload.iter().fold(crc32c::crc32c(&[kind]), |crc, part| crc32c::crc32c_append(crc, part));
+    let mut header = [0; FRAME_HEADER_BYTES];
+    header[..4].copy_from_slice(&length.to_le_bytes());
+    header[4..8].copy_from_slice(&crc.to_le_bytes());
+    header[8] = kind;
+    header
+}
+
+/// The little-endian number at an offset.
+pub(super) fn u32_at(bytes: &[u8], offset: usize) -> u32 {
+    let mut number = [0; 4];
+    number.copy_from_slice(&bytes[offset..offset + 4]);
+    u32::from_le_bytes(number)
+}
+
+fn request(mut payload: Vec<u8>) -> Result<(Option<u32>, Vec<u8>), String> {
+    if payload.len() < 4 {
+        return Err("it is too short for the pid of its peer".into());
+    }
+    let pid = u32_at(&payload, 0);
+    payload.drain(..4);
+    Ok(((pid != 0).then_some(pid), payload))
+}
