@@ -19,8 +19,9 @@ use datafusion::prelude::{SQLOptions, SessionConfig, SessionContext};
 
 use crate::checked_sum::checked_sum;
 use crate::error::{self, MemoryUse, QueryError};
+use crate::limits::Limits;
 use crate::schema::{VIEWS, View};
-use crate::sql::{self, Limits};
+use crate::statement;
 
 /// Threads of the engine, and partitions of a plan. Recordings are small; a command may be running beside.
 const THREADS: usize = 2;
@@ -32,7 +33,7 @@ pub const THREAD_NAME: &str = "longpole-query";
 const FILE_THREADS: usize = 4;
 
 /// Planning walks a plan recursively, and so does dropping it, by up to 50 KB for each step of the deepest statement
-/// ([`sql::STATEMENT_DEPTH_MAX`]). Only what is touched takes memory.
+/// ([`STATEMENT_DEPTH_MAX`](crate::limits::STATEMENT_DEPTH_MAX)). Only what is touched takes memory.
 const STACK_BYTES: usize = 256 << 20;
 
 /// How often the caller looks whether a statement takes too long or too much.
@@ -117,7 +118,7 @@ fn words_of(end: tokio::task::JoinError) -> String {
 }
 
 async fn answer(sources: Vec<Source>, statement: &str, limits: &Limits) -> Result<Answer, QueryError> {
-    let statement = sql::parse(statement)?;
+    let statement = statement::parse(statement)?;
     let context = context(&sources, limits).await.map_err(|error| error::running(&error, limits.memory_bytes))?;
     let state = context.state();
     let references = state.resolve_table_references(&statement).map_err(|error| error::planning(&error))?;
@@ -127,7 +128,7 @@ async fn answer(sources: Vec<Source>, statement: &str, limits: &Limits) -> Resul
         }
     }
     let plan = state.statement_to_plan(statement).await.map_err(|error| error::planning(&error))?;
-    // `sql` has looked at the statement; this looks at the plan, which is what runs.
+    // `statement` has looked at the statement; this looks at the plan, which is what runs.
     let reads_only = SQLOptions::new().with_allow_ddl(false).with_allow_dml(false).with_allow_statements(false);
     reads_only.verify_plan(&plan).map_err(|error| error::planning(&error))?;
 

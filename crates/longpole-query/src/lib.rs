@@ -19,11 +19,14 @@ mod checked_sum;
 mod depth;
 mod engine;
 pub mod error;
+pub mod limits;
 pub mod schema;
 pub mod sql;
+mod statement;
 pub mod value;
 
 pub use engine::THREAD_NAME;
 pub use error::{MemoryUse, QueryError, QueryErrorKind};
-pub use sql::{Column, Limits, SqlResult, sql};
+pub use limits::Limits;
+pub use sql::{Column, SqlResult, sql};
 pub use value::Value;
