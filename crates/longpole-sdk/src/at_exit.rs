@@ -5,16 +5,11 @@
 //! called by a signal handler, be this very thread in the middle of our own work. So nothing here takes a lock for longer than the
 //! deadline, and nothing panics.
 
-use std::sync::{Arc, Mutex, PoisonError, TryLockError, Weak};
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, Once, Weak};
 
-use crate::thread_context;
-
-/// How long a lock is tried that no thread keeps for more than a moment.
-pub(crate) const LOCK_MAX: Duration = Duration::from_millis(20);
-
-/// Between two tries.
-const LOCK_PAUSE: Duration = Duration::from_micros(200);
+use crate::locks::{LOCK_MAX, lock, lock_within};
+use crate::{forks, sys};
 
 /// What has spans to send at the end.
 pub(crate) trait Ends: Send + Sync {
@@ -26,14 +21,36 @@ static ENDING: Mutex<Vec<Weak<dyn Ends>>> = Mutex::new(Vec::new());
 
 /// Has this one ended when the process ends, if it is still there.
 pub(crate) fn register(it: Weak<dyn Ends>) {
-    thread_context::watch_exit();
-    let mut ending = ENDING.lock().unwrap_or_else(PoisonError::into_inner);
+    watch();
+    let mut ending = lock(&ENDING);
     ending.retain(|known| known.strong_count() > 0);
     ending.push(it);
 }
 
+/// Has the C library call us when this process ends by `exit` or by returning from `main`.
+fn watch() {
+    static WATCHING: Once = Once::new();
+    WATCHING.call_once(|| {
+        forks::watch();
+        EXITING_PROCESS.store(std::process::id(), Relaxed);
+        // Where this fails, what nobody flushed is lost.
+        sys::call_at_exit(at_exit);
+    });
+}
+
+/// Whose end is ours: a child that was made by a system call of its own has the handler, too, and none of the threads.
+static EXITING_PROCESS: AtomicU32 = AtomicU32::new(0);
+
+extern "C" fn at_exit() {
+    if forks::is_forked_child() || EXITING_PROCESS.load(Relaxed) != std::process::id() {
+        return;
+    }
+    // A panic would abort a program that is about to end well.
+    let _ = std::panic::catch_unwind(end_all);
+}
+
 /// Called once, when the process ends, in no forked child.
-pub(crate) fn end_all() {
+fn end_all() {
     let ending: Vec<Arc<dyn Ends>> = match lock_within(&ENDING, LOCK_MAX) {
         Some(ending) => ending.iter().filter_map(Weak::upgrade).collect(),
         None => return,
@@ -43,27 +60,4 @@ pub(crate) fn end_all() {
         // Its destructor is not for this moment.
         std::mem::forget(it);
     }
-}
-
-/// A wait without end is what a deadline exists to prevent; a day is as good as any larger answer.
-pub(crate) fn deadline(within: Duration) -> Instant {
-    Instant::now() + within.min(Duration::from_secs(86_400))
-}
-
-/// The lock, or `None` where it cannot be had in this time: its owner may be the thread that asks.
-pub(crate) fn lock_within<T: ?Sized>(mutex: &Mutex<T>, within: Duration) -> Option<std::sync::MutexGuard<'_, T>> {
-    let deadline = deadline(within);
-    loop {
-        match mutex.try_lock() {
-            Ok(guard) => return Some(guard),
-            Err(TryLockError::Poisoned(poisoned)) => return Some(poisoned.into_inner()),
-            Err(TryLockError::WouldBlock) if Instant::now() >= deadline => return None,
-            Err(TryLockError::WouldBlock) => std::thread::sleep(LOCK_PAUSE),
-        }
-    }
-}
-
-/// The lock of something that no thread keeps for more than a moment.
-pub(crate) fn lock_briefly<T: ?Sized>(mutex: &Mutex<T>) -> Option<std::sync::MutexGuard<'_, T>> {
-    lock_within(mutex, LOCK_MAX)
 }

@@ -13,11 +13,11 @@ use tracing_subscriber::layer::{Layered, SubscriberExt};
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::{EnvFilter, Layer as _, Registry};
 
-use crate::config::{Config, Program};
-use crate::exporter::SpanCounts;
-use crate::layer::{self, Handle, Layer};
+use crate::config::{Config, ProcessFacts, Program};
+use crate::layer::{Handle, Layer};
 use crate::options::{Logs, Protocol, SpanProcessor};
 use crate::shelter::{self, Above, Shelter};
+use crate::span_counts::SpanCounts;
 use crate::{SHUTDOWN_DEADLINE, logs};
 
 /// What [`builder`](crate::builder()) builds: choose, then [`run`](Builder::run) the program or [`init`](Builder::init).
@@ -171,7 +171,7 @@ impl Builder {
     /// Sets up without installing, for a program that does so itself or uses it for a part of its threads.
     #[must_use = "what is left is sent when the guard is dropped"]
     pub fn build(self) -> (Dispatch, Guard) {
-        let config = Config::read(&*self.get, &layer::process_facts(), &self.program);
+        let config = Config::read(&*self.get, &ProcessFacts::of_this(), &self.program);
         let within = self.within;
         if config.disabled {
             let dispatch = match self.logs {
@@ -182,7 +182,7 @@ impl Builder {
         }
         #[cfg(feature = "opentelemetry")]
         if config.processor != SpanProcessor::Longpole {
-            let standard = std::sync::Arc::new(crate::otel_sdk::Standard::start(config));
+            let standard = std::sync::Arc::new(crate::otel_sdk::OtelSdk::start(config));
             let marker = Marker(std::sync::Arc::clone(&standard));
             let dispatch = match self.level {
                 None => {
@@ -253,7 +253,7 @@ where
 
 /// By which [`shutdown`](crate::shutdown) finds the standard stack in a subscriber.
 #[cfg(feature = "opentelemetry")]
-pub(crate) struct Marker(pub(crate) std::sync::Arc<crate::otel_sdk::Standard>);
+pub(crate) struct Marker(pub(crate) std::sync::Arc<crate::otel_sdk::OtelSdk>);
 
 #[cfg(feature = "opentelemetry")]
 impl<S: Subscriber> tracing_subscriber::Layer<S> for Marker {}
@@ -275,7 +275,7 @@ enum End {
         shares_context: bool,
     },
     #[cfg(feature = "opentelemetry")]
-    Standard(std::sync::Arc<crate::otel_sdk::Standard>),
+    Standard(std::sync::Arc<crate::otel_sdk::OtelSdk>),
 }
 
 impl fmt::Debug for Guard {

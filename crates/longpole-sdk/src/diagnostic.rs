@@ -1,11 +1,11 @@
 //! The few lines that a library must not keep to itself: settings that cannot be used, and spans that are lost.
 
-use crate::thread_context;
+use crate::sys;
 
 /// Writes one line to stderr. Whether stderr takes it is not our concern, unlike `eprintln!`, which panics. No lock is taken: at the end
 /// of a process a thread that is not there any more may have it.
 pub(crate) fn tell(text: &str) {
-    thread_context::write_stderr(format!("longpole-sdk: {}\n", shown(text)).as_bytes());
+    sys::write_stderr(format!("longpole-sdk: {}\n", shown(text)).as_bytes());
 }
 
 /// What a collector answered may be in it: a control sequence of it must not steer the terminal, and a line break forge a line.

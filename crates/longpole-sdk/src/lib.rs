@@ -102,19 +102,27 @@ mod at_exit;
 mod builder;
 mod config;
 mod context;
+mod current_span;
 mod diagnostic;
 mod encode;
 mod exporter;
+mod forks;
 mod layer;
+mod locks;
 mod logs;
 mod options;
 #[cfg(feature = "opentelemetry")]
 mod otel_context;
 #[cfg(feature = "opentelemetry")]
 mod otel_sdk;
+mod outage;
+mod own_threads;
+mod process_context;
 mod propagation;
 mod shelter;
+mod span_counts;
 mod span_stack;
+mod sys;
 mod thread_context;
 mod transport;
 
@@ -125,11 +133,11 @@ pub use tracing_subscriber::filter::LevelFilter;
 
 pub use crate::builder::{Builder, Guard};
 pub use crate::context::TraceparentError;
-pub use crate::exporter::SpanCounts;
 pub use crate::layer::{Handle, Layer, SpanExt};
 pub use crate::options::{Logs, Protocol, SpanProcessor, UnknownName};
 #[cfg(feature = "opentelemetry")]
 pub use crate::otel_context::publish_opentelemetry_context;
+pub use crate::span_counts::SpanCounts;
 
 /// The crates of OpenTelemetry that the feature `opentelemetry` is built on, in the versions that fit together.
 #[cfg(feature = "opentelemetry")]
@@ -185,7 +193,7 @@ pub fn init() -> Guard {
 
 /// A variable of the environment; none for a program with more rights than its caller, who could send its spans, and write its files, anywhere.
 fn environment(name: &str) -> Option<String> {
-    if thread_context::has_more_rights_than_its_caller() { None } else { std::env::var(name).ok() }
+    if sys::has_more_rights_than_its_caller() { None } else { std::env::var(name).ok() }
 }
 
 /// The layer, configured by the environment.
@@ -204,7 +212,7 @@ pub fn layer() -> Layer {
 /// ```
 pub fn layer_from(get: impl Fn(&str) -> Option<String>) -> Layer {
     let program = config::Program { processor: Some(SpanProcessor::Longpole), ..config::Program::default() };
-    Layer::new(config::Config::read(&get, &layer::process_facts(), &program))
+    Layer::new(config::Config::read(&get, &config::ProcessFacts::of_this(), &program))
 }
 
 /// Sends the spans that have ended and stops sending, for the [`Layer`] of the current subscriber. Returns when that is done,
@@ -232,7 +240,7 @@ fn current_handle() -> Option<Handle> {
 }
 
 #[cfg(feature = "opentelemetry")]
-fn current_standard() -> Option<std::sync::Arc<otel_sdk::Standard>> {
+fn current_standard() -> Option<std::sync::Arc<otel_sdk::OtelSdk>> {
     tracing::dispatcher::get_default(|dispatch| dispatch.downcast_ref::<builder::Marker>().map(|marker| marker.0.clone()))
 }
 
@@ -248,7 +256,7 @@ pub fn inject(set: impl FnMut(&'static str, &str)) {
 
 /// The span that is current on this thread as a W3C `traceparent`, to send with a request; `None` outside of any span.
 pub fn current_traceparent() -> Option<String> {
-    span_stack::current().map(|context| context.to_traceparent())
+    current_span::current().map(|context| context.to_traceparent())
 }
 
 /// Publishes a span of another tracing library as the current one of this thread, until the guard is dropped. `None` where an
@@ -268,7 +276,7 @@ pub fn enter_span_context(trace_id: [u8; 16], span_id: [u8; 8], trace_flags: u8)
         return None;
     }
     let key = span_stack::next_guard_key();
-    span_stack::enter(key, context::SpanContext { trace_id, span_id, flags: trace_flags });
+    current_span::enter(key, context::SpanContext { trace_id, span_id, flags: trace_flags });
     Some(EnteredSpanContext { key, this_thread: PhantomData })
 }
 
@@ -282,6 +290,6 @@ pub struct EnteredSpanContext {
 impl Drop for EnteredSpanContext {
     #[inline]
     fn drop(&mut self) {
-        span_stack::exit(self.key);
+        current_span::exit(self.key);
     }
 }

@@ -10,7 +10,7 @@ use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::registry::LookupSpan;
 
 use crate::context::SpanContext;
-use crate::{layer, span_stack};
+use crate::{current_span, layer};
 
 /// `tracing-subscriber`'s line with `trace_id` and `span_id` at its end.
 pub(crate) struct TextLine(pub(crate) Format);
@@ -25,7 +25,7 @@ where
     N: for<'a> FormatFields<'a> + 'static,
 {
     let named = event.parent().and_then(|id| ctx.span(id)).or_else(|| ctx.lookup_current());
-    named.and_then(|span| layer::context_in(&span.extensions())).or_else(span_stack::current)
+    named.and_then(|span| layer::context_in(&span.extensions())).or_else(current_span::current)
 }
 
 impl<S, N> FormatEvent<S, N> for TextLine

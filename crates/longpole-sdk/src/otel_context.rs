@@ -11,8 +11,9 @@ use opentelemetry::trace::{SpanContext as OtelSpanContext, SpanId, TraceContextE
 use opentelemetry::{Context, ContextGuard};
 
 use crate::context::{ContextWords, SpanContext};
+use crate::current_span;
 use crate::propagation::Carried;
-use crate::span_stack::{self, Key};
+use crate::span_stack::Key;
 
 /// OpenTelemetry's current span among those that a thread is inside of: one, whatever is below it there.
 const OTEL: Key = Key { layer: u32::MAX, span: 0 };
@@ -58,9 +59,9 @@ fn publish(current: &Context) {
     match (before, now) {
         // Baggage, say, was attached to it.
         (before, now) if before == now => {}
-        (Some(_), Some(now)) => span_stack::replace_words(OTEL, words(now)),
-        (None, Some(now)) => span_stack::enter_words(OTEL, words(now)),
-        (_, None) => span_stack::exit(OTEL),
+        (Some(_), Some(now)) => current_span::replace_words(OTEL, words(now)),
+        (None, Some(now)) => current_span::enter_words(OTEL, words(now)),
+        (_, None) => current_span::exit(OTEL),
     }
 }
 

@@ -24,7 +24,7 @@ use tracing_core::subscriber::Interest;
 use tracing_core::{Dispatch, Event, LevelFilter, Metadata, Subscriber};
 use tracing_subscriber::layer::Context;
 
-use crate::exporter::lock;
+use crate::locks::lock;
 
 /// Threads that have spans at a time, at most. The registry numbers 4,096; some are left for those that use it without us, and
 /// for those whose number is on its way back.

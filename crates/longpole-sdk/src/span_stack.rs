@@ -1,9 +1,8 @@
-//! Which spans this thread is inside of, innermost last. The innermost is the current one: it is what the context record says.
+//! Which spans this thread is inside of, innermost last.
 
 use std::cell::{Cell, RefCell};
 
-use crate::context::{ContextWords, SpanContext};
-use crate::thread_context;
+use crate::context::ContextWords;
 
 /// Whose span it is. A program may have several subscribers, whose span numbers overlap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,87 +60,64 @@ fn set(at: usize, entry: Entry) {
     }
 }
 
-/// The current span.
-fn innermost() -> ContextWords {
+/// What the innermost span says; nothing outside of any.
+pub(crate) fn innermost() -> ContextWords {
     DEPTH.get().checked_sub(1).and_then(get).map_or(ContextWords::NONE, |entry| entry.context)
 }
 
-/// The span becomes the current one.
+/// Adds a span, which is the innermost now.
 #[inline]
-pub(crate) fn enter(key: Key, context: SpanContext) {
-    enter_words(key, ContextWords::new(&context));
-}
-
-/// The same.
-#[inline]
-pub(crate) fn enter_words(key: Key, context: ContextWords) {
+pub(crate) fn push(key: Key, context: ContextWords) {
     let depth = DEPTH.get();
     if depth < INLINE {
         ENTRIES.with(|entries| entries[depth].set(Entry { key, context }));
     } else {
-        enter_deep(depth, Entry { key, context });
+        push_deep(depth, Entry { key, context });
     }
     DEPTH.set(depth + 1);
-    thread_context::publish(context);
 }
 
 #[cold]
 #[inline(never)]
-fn enter_deep(depth: usize, entry: Entry) {
+fn push_deep(depth: usize, entry: Entry) {
     set(depth, entry);
 }
 
-/// The span is left; the innermost of those that remain is current. Spans may be left in any order.
+/// Takes a span away, wherever it stands, and says what the innermost of those that remain says; `None` where it was not there.
 #[inline]
-pub(crate) fn exit(key: Key) {
+pub(crate) fn remove(key: Key) -> Option<ContextWords> {
     let top = DEPTH.get().wrapping_sub(1);
     if top < INLINE && ENTRIES.with(|entries| entries[top].get().key) == key {
         DEPTH.set(top);
         let outer = top.wrapping_sub(1);
-        thread_context::publish(if outer < INLINE { ENTRIES.with(|entries| entries[outer].get().context) } else { ContextWords::NONE });
+        Some(if outer < INLINE { ENTRIES.with(|entries| entries[outer].get().context) } else { ContextWords::NONE })
     } else {
-        exit_any(key);
+        remove_any(key)
     }
 }
 
-/// [`exit`] from past the inline entries, out of order, or of a span that is not entered.
+/// [`remove`] from past the inline entries, out of order, or of a span that is not there.
 #[cold]
 #[inline(never)]
-fn exit_any(key: Key) {
+fn remove_any(key: Key) -> Option<ContextWords> {
     let depth = DEPTH.get();
-    let Some(at) = (0..depth).rev().find(|at| get(*at).is_some_and(|entry| entry.key == key)) else { return };
+    let at = (0..depth).rev().find(|at| get(*at).is_some_and(|entry| entry.key == key))?;
     for above in at + 1..depth {
         if let Some(entry) = get(above) {
             set(above - 1, entry);
         }
     }
     DEPTH.set(depth - 1);
-    thread_context::publish(innermost());
+    Some(innermost())
 }
 
-/// Gives an entered span other ids, on this thread.
-pub(crate) fn replace(key: Key, context: SpanContext) {
-    replace_words(key, ContextWords::new(&context));
-}
-
-/// The same.
-pub(crate) fn replace_words(key: Key, context: ContextWords) {
+/// Gives a span other ids, wherever it stands.
+pub(crate) fn replace(key: Key, context: ContextWords) {
     for at in 0..DEPTH.get() {
         if get(at).is_some_and(|entry| entry.key == key) {
             set(at, Entry { key, context });
         }
     }
-    thread_context::publish(innermost());
-}
-
-/// The current span of this thread.
-pub(crate) fn current() -> Option<SpanContext> {
-    innermost().context()
-}
-
-/// Says again what is current, after the record has changed its place.
-pub(crate) fn republish() {
-    thread_context::publish_in_record(innermost());
 }
 
 /// A key for a guard that belongs to no subscriber.
@@ -150,48 +126,4 @@ pub(crate) fn next_guard_key() -> Key {
     let span = GUARDS.get();
     GUARDS.set(span.wrapping_add(1));
     Key { layer: 0, span }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn check(steps: &str, expected: &str) {
-        let context = |name: u8| SpanContext { trace_id: [1; 16], span_id: [name; 8], flags: 1 };
-        let mut seen = String::new();
-        for step in steps.as_bytes() {
-            let key = Key { layer: 1, span: u64::from(step.to_ascii_lowercase()) };
-            if step.is_ascii_lowercase() {
-                enter(key, context(*step));
-            } else {
-                exit(key);
-            }
-            seen.push(current().map_or('-', |context| char::from(context.span_id[0])));
-        }
-        assert_eq!(seen, expected, "{steps}");
-    }
-
-    /// Small letter: enter; capital: exit. Below: the current span after each step.
-    #[test]
-    fn the_innermost_span_that_is_still_entered_is_current() {
-        check("abBA", "aba-");
-        check("abAB", "abb-");
-        check("aaAA", "aaa-");
-        check("abaBAA", "abaaa-");
-        check("A", "-");
-        check("aBA", "aa-");
-    }
-
-    #[test]
-    fn deep_nesting_is_no_different() {
-        let letters = "abcdefghijklmnopqrstuvwxyz";
-        let capitals = letters.to_uppercase();
-        let backwards: String = capitals.chars().rev().collect();
-        let after_each_exit: String = letters.chars().rev().skip(1).collect();
-        check(&format!("{letters}{backwards}"), &format!("{letters}{after_each_exit}-"));
-        // The outermost first: the innermost stays current to the last.
-        check(&format!("{letters}{capitals}"), &format!("{letters}{}-", "z".repeat(25)));
-        // Shrink and grow again over the border between the inline entries and the others.
-        check("abcdefghijJIHGxyzZYXFEDCBA", "abcdefghijihgfxyzyxfedcba-");
-    }
 }

@@ -22,8 +22,11 @@ const UNSAFE_FILES: &[&str] = &[
     "crates/longpole-capture/src/sys/wait.rs",
     "crates/longpole-capture/src/sys/witness.rs",
     "crates/longpole-capture/src/perf/ring.rs",
+    "crates/longpole-sdk/src/process_context/linux.rs",
     "crates/longpole-sdk/src/shelter.rs",
-    "crates/longpole-sdk/src/thread_context/mod.rs",
+    "crates/longpole-sdk/src/sys/linux.rs",
+    "crates/longpole-sdk/src/thread_context/otel_symbol.rs",
+    "crates/longpole-sdk/src/thread_context/slot.rs",
 ];
 
 /// Test code may open `unsafe` here: pseudo-terminals, raw signals, thread-local records.

@@ -8,7 +8,7 @@ const MAY_SLEEP: &[&str] = &[
     "crates/longpole-capture/src/recorder/drain.rs",
     "crates/longpole-capture/tests/recorder/waits.rs",
     // At the exit of a process its owner may be the thread that asks: a lock can only be tried again.
-    "crates/longpole-sdk/src/at_exit.rs",
+    "crates/longpole-sdk/src/locks.rs",
     "crates/longpole/tests/timing/account_for_the_time.rs",
     "crates/longpole/tests/stories/name_who_holds_a_lock.rs",
 ];

@@ -1,4 +1,4 @@
-//! The thread that sends: sweeps the shards, makes requests out of spans, and hands them to a courier.
+//! The thread that sends: sweeps the shards, makes requests out of spans, and hands them to a connection.
 
 use std::collections::HashMap;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
@@ -10,12 +10,13 @@ use std::time::Instant;
 use tracing_core::Metadata;
 use tracing_core::callsite::Identifier;
 
+use super::queue::{MAX_KEPT_BYTES, Shared, SpanBuffer, Waiting};
+use super::retry::Connection;
 use crate::config::ExportConfig;
 use crate::context::ContextWords;
 use crate::encode::{self, Value};
-use crate::exporter::retry::Courier;
-use crate::exporter::{self as export, MAX_KEPT_BYTES, Shared, SpanBuffer, Waiting, lock};
-use crate::thread_context;
+use crate::locks::lock;
+use crate::{own_threads, thread_context};
 
 /// Most bytes of spans in a request: the default limit of many collectors. A larger span goes alone.
 const MAX_REQUEST_BYTES: usize = 4 << 20;
@@ -28,10 +29,10 @@ const SCOPE_VERSION: &str = env!("CARGO_PKG_VERSION");
 const DROPPED_SPANS: &str = "longpole.dropped_spans";
 
 /// The far end of the exporter: lives on its own thread.
-pub(crate) struct Sender {
+pub(crate) struct Worker {
     config: Arc<ExportConfig>,
     shared: Arc<Shared>,
-    couriers: Couriers,
+    connections: Connections,
     /// The `Resource` message.
     resource: Vec<u8>,
     /// Swept, not yet sent; `sent` spans of it, up to byte `sent_bytes`, are gone.
@@ -46,17 +47,17 @@ pub(crate) struct Sender {
 }
 
 /// Who takes requests to the collector.
-enum Couriers {
+enum Connections {
     /// This thread, one after the other.
-    Own(Box<Courier>),
+    Own(Box<Connection>),
     /// Threads with a connection each, where `OTEL_BSP_MAX_CONCURRENT_EXPORTS` asks for more than one. A request is handed over
     /// when one of them is free.
     Threads { door: SyncSender<(Vec<u8>, u64)>, threads: Vec<JoinHandle<()>> },
 }
 
-impl Couriers {
+impl Connections {
     fn new(config: &Arc<ExportConfig>, shared: &Arc<Shared>) -> Self {
-        let own = || Self::Own(Box::new(Courier::new(Arc::clone(config), Arc::clone(shared))));
+        let own = || Self::Own(Box::new(Connection::new(Arc::clone(config), Arc::clone(shared))));
         if config.max_concurrent_exports <= 1 {
             return own();
         }
@@ -66,13 +67,13 @@ impl Couriers {
             let (config, shared, requests) = (Arc::clone(config), Arc::clone(shared), Arc::clone(&requests));
             let run = move || {
                 begin_own_thread();
-                let mut courier = Courier::new(config, shared);
+                let mut connection = Connection::new(config, shared);
                 let next = || lock::<Receiver<(Vec<u8>, u64)>>(&requests).recv();
                 while let Ok((request, spans)) = next() {
-                    courier.deliver(&request, spans);
+                    connection.deliver(&request, spans);
                 }
             };
-            export::thread().spawn(run).ok()
+            own_threads::builder().spawn(run).ok()
         });
         let threads: Vec<_> = threads.collect();
         // A machine that has no more threads has this one.
@@ -81,7 +82,7 @@ impl Couriers {
 
     fn deliver(&mut self, request: &mut Vec<u8>, spans: u64) {
         match self {
-            Self::Own(courier) => courier.deliver(request, spans),
+            Self::Own(connection) => connection.deliver(request, spans),
             Self::Threads { door, .. } => {
                 // They end when the door is gone, not before.
                 let _ = door.send((std::mem::take(request), spans));
@@ -104,16 +105,16 @@ impl Couriers {
 /// To the profiler, this thread works for no span; to our layer, what it does is not the program's.
 fn begin_own_thread() {
     thread_context::publish(ContextWords::NONE);
-    export::mark_own_thread();
+    own_threads::mark();
 }
 
-impl Sender {
+impl Worker {
     /// On the thread that it stays on.
     pub(crate) fn begin(config: ExportConfig, shared: Arc<Shared>) -> Self {
         begin_own_thread();
         let config = Arc::new(config);
         Self {
-            couriers: Couriers::new(&config, &shared),
+            connections: Connections::new(&config, &shared),
             resource: config.resource.encoded(),
             config,
             shared,
@@ -133,13 +134,13 @@ impl Sender {
             self.sweep(closing);
             while self.take_batch() {
                 let spans = self.encode_batch();
-                self.couriers.deliver(&mut self.request, spans);
+                self.connections.deliver(&mut self.request, spans);
             }
             if closing {
                 break;
             }
         }
-        self.couriers.finish();
+        self.connections.finish();
         let shared = self.shared;
         // Whoever gave up has told.
         if !shared.abandoned.load(Relaxed) {

@@ -1,38 +1,37 @@
 //! The bridge from `tracing`: its spans become OTLP's, and the one that runs becomes the thread's current span.
 
-use std::cell::{Cell, RefCell};
-use std::fmt::{self, Write};
+use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU32};
+use std::time::Duration;
 
-use tracing_core::field::{Field, Visit};
 use tracing_core::span::{Attributes, Id, Record};
 use tracing_core::subscriber::Interest;
 use tracing_core::{Event, Level, Metadata, Subscriber};
-use tracing_subscriber::Registry;
 use tracing_subscriber::layer::Context;
 use tracing_subscriber::registry::{LookupSpan, SpanRef};
 
-use crate::config::{Config, Limits, ProcessFacts, Sampler};
-use crate::context::{SAMPLED, SpanContext, TraceparentError, new_span_id, new_trace_id};
+mod buffers;
+mod clock;
+mod field_encoder;
+mod span_ext;
+mod span_state;
+
+use self::buffers::{append_thread_attributes, give_buffer, take_buffer};
+use self::clock::Clock;
+use self::field_encoder::{FieldEncoder, Role, cut};
+pub use self::span_ext::SpanExt;
+use self::span_state::{Overrides, SpanState, Tally, otlp_flags};
+use crate::config::{Config, Limits, Sampler};
+use crate::context::{SAMPLED, SpanContext, new_span_id, new_trace_id};
 use crate::diagnostic::tell;
 use crate::encode::{self, Value};
-use crate::exporter::{Exporter, SpanCounts, is_own_thread};
-use crate::propagation::Carried;
+use crate::exporter::Exporter;
 use crate::shelter::{self, Inside};
-use crate::span_stack::{self, Key};
-use crate::thread_context;
-
-/// Most bytes that attributes, events and links of one span take; what is more is counted as dropped. A span that lives as long
-/// as the program and gets an event per request would otherwise grow without end where the count limits were lifted.
-const MAX_SPAN_BYTES: usize = 1 << 20;
-
-/// Buffers of ended spans that a thread keeps for its next ones: as many as spans are commonly open at a time, and none that
-/// grew large.
-const MAX_KEPT_BUFFERS: usize = 16;
-const MAX_KEPT_BUFFER_BYTES: usize = 4 << 10;
+use crate::span_counts::SpanCounts;
+use crate::span_stack::Key;
+use crate::{current_span, own_threads, process_context};
 
 /// OTLP's `SPAN_KIND_INTERNAL`.
 const INTERNAL: u8 = 1;
@@ -110,7 +109,7 @@ impl Layer {
             tell(complaint);
         }
         if !config.disabled {
-            thread_context::publish_process(config.resource.process_context());
+            process_context::publish(config.resource.process_context());
         }
         let exporter = config.export.and_then(|export| match Exporter::start(export) {
             Ok(exporter) => Some(exporter),
@@ -163,359 +162,6 @@ impl Layer {
     }
 }
 
-pub(crate) fn process_facts() -> ProcessFacts {
-    let executable = std::env::current_exe().ok();
-    let host = if cfg!(target_os = "linux") {
-        std::fs::read_to_string("/proc/sys/kernel/hostname").ok()
-    } else {
-        std::env::var("HOSTNAME").or_else(|_| std::env::var("COMPUTERNAME")).ok()
-    };
-    ProcessFacts {
-        pid: std::process::id(),
-        executable: executable.map(|path| path.to_string_lossy().into_owned()),
-        host: host.map(|host| host.trim().to_owned()).filter(|host| !host.is_empty()),
-    }
-}
-
-/// Nanoseconds of the monotonic clock since the layer was made. Wall-clock time is this plus an offset that a local root takes
-/// when it begins and its descendants inherit: so the times within a tree are those of one clock that never steps.
-struct Clock {
-    base: Instant,
-    /// Unix time minus monotonic time, and when that was found out.
-    offset: AtomicI64,
-    offset_taken: AtomicI64,
-}
-
-impl Clock {
-    /// How long an offset is good for. Short, because a wall clock may be set, and a machine may sleep, which the monotonic clock
-    /// does not notice; long enough that a busy program reads one clock per span.
-    const OFFSET_AGE_MAX: i64 = 100_000_000;
-
-    /// Two monotonic readings around one of the wall clock that lie further apart than this were interrupted.
-    const READING_MAX: i64 = 10_000;
-
-    fn new() -> Self {
-        Self { base: Instant::now(), offset: AtomicI64::new(0), offset_taken: AtomicI64::new(i64::MIN) }
-    }
-
-    fn now(&self) -> i64 {
-        self.at(Instant::now())
-    }
-
-    fn at(&self, time: Instant) -> i64 {
-        // 2^63 ns are 292 years.
-        time.saturating_duration_since(self.base).as_nanos() as i64
-    }
-
-    /// The offset, now.
-    fn offset(&self, now: i64) -> i64 {
-        if now.saturating_sub(self.offset_taken.load(Acquire)) <= Self::OFFSET_AGE_MAX {
-            return self.offset.load(Relaxed);
-        }
-        let offset = self.take_offset();
-        // Threads that come here together store about the same.
-        self.offset.store(offset, Relaxed);
-        self.offset_taken.store(now, Release);
-        offset
-    }
-
-    #[cold]
-    fn take_offset(&self) -> i64 {
-        let mut best = (i64::MAX, 0);
-        for _ in 0..3 {
-            let before = self.now();
-            let wall = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as i64);
-            let after = self.now();
-            if after - before < best.0 {
-                best = (after - before, wall - (before + after) / 2);
-            }
-            if best.0 <= Self::READING_MAX {
-                break;
-            }
-        }
-        best.1
-    }
-}
-
-/// What we keep with an open span.
-struct SpanState {
-    context: SpanContext,
-    parent: Option<[u8; 8]>,
-    parent_is_remote: bool,
-    /// Somebody has taken our ids as its parent's.
-    has_children: AtomicBool,
-    /// Whether fields, events and links are kept. A local root keeps them even where it is not sampled: a remote parent, whose
-    /// decision it would follow, may be set later.
-    keeps_fields: bool,
-    start: i64,
-    unix_offset: i64,
-    /// What came along with the ids of a remote parent, for its descendants.
-    carried: Option<Arc<Carried>>,
-    overrides: Overrides,
-    /// Fields of OTLP's `Span`: attributes, events and links, in the order they came.
-    fields: Vec<u8>,
-    /// One bit per field of the macro whose value is kept.
-    recorded: u64,
-    kept: Tally,
-    dropped: Tally,
-}
-
-#[derive(Default, Clone, Copy)]
-struct Tally {
-    attributes: u32,
-    events: u32,
-    links: u32,
-}
-
-/// The fields that are not attributes, as `tracing-opentelemetry` spells them.
-#[derive(Default)]
-struct Overrides {
-    name: Option<Box<str>>,
-    kind: u8,
-    status: u8,
-    status_message: Option<Box<str>>,
-}
-
-impl SpanState {
-    fn has_room(&self, more: usize) -> bool {
-        self.fields.len() + more <= MAX_SPAN_BYTES
-    }
-
-    fn add_link(&mut self, to: &SpanContext, flags: u32, limits: &Limits) {
-        if !self.keeps_fields {
-            return;
-        }
-        if self.kept.links >= limits.links || !self.has_room(64) {
-            self.dropped.links += 1;
-            return;
-        }
-        self.kept.links += 1;
-        encode::span_link(&mut self.fields, &to.trace_id, &to.span_id, flags);
-    }
-}
-
-fn otlp_flags(flags: u8, is_remote: bool) -> u32 {
-    u32::from(flags) | encode::FLAG_HAS_IS_REMOTE | if is_remote { encode::FLAG_IS_REMOTE } else { 0 }
-}
-
-thread_local! {
-    static BUFFERS: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
-    static SCRATCH: Cell<String> = const { Cell::new(String::new()) };
-    static THREAD_ATTRIBUTES: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
-}
-
-fn take_buffer() -> Vec<u8> {
-    BUFFERS.try_with(|buffers| buffers.borrow_mut().pop()).ok().flatten().unwrap_or_else(|| Vec::with_capacity(512))
-}
-
-fn give_buffer(mut buffer: Vec<u8>) {
-    if buffer.capacity() > MAX_KEPT_BUFFER_BYTES || buffer.capacity() == 0 {
-        return;
-    }
-    buffer.clear();
-    let _ = BUFFERS.try_with(|buffers| {
-        let mut buffers = buffers.borrow_mut();
-        if buffers.len() < MAX_KEPT_BUFFERS {
-            buffers.push(buffer);
-        }
-    });
-}
-
-/// Lends `text` the thread's scratch string. `fill` is the program's code (a `Debug` of its own), which may make spans in turn:
-/// no borrow is held meanwhile, and the inner call finds an empty string of its own.
-fn with_text<T>(fill: impl FnOnce(&mut String), text: impl FnOnce(&str) -> T) -> T {
-    let mut scratch = SCRATCH.try_with(Cell::take).unwrap_or_default();
-    scratch.clear();
-    Inside::pause(|| fill(&mut scratch));
-    let result = text(&scratch);
-    scratch.shrink_to(MAX_KEPT_BUFFER_BYTES);
-    let _ = SCRATCH.try_with(|slot| slot.set(scratch));
-    result
-}
-
-/// Appends `thread.id` (the kernel's, as profilers have it) and `thread.name`, encoded once per thread.
-fn append_thread_attributes(fields: &mut Vec<u8>) {
-    let _ = THREAD_ATTRIBUTES.try_with(|encoded| {
-        let mut encoded = encoded.borrow_mut();
-        if encoded.is_empty() {
-            if let Some(id) = thread_context::thread_id() {
-                encode::attribute(&mut encoded, encode::span::ATTRIBUTES, "thread.id", Value::Int(i64::from(id)));
-            }
-            let name = std::thread::current().name().unwrap_or("").to_owned();
-            encode::attribute(&mut encoded, encode::span::ATTRIBUTES, "thread.name", Value::Str(&name));
-        }
-        fields.extend_from_slice(&encoded);
-    });
-}
-
-/// Turns the values of a macro into encoded attributes.
-struct FieldEncoder<'a> {
-    out: &'a mut Vec<u8>,
-    /// Field of the message in `out` that attributes are.
-    number: u32,
-    limits: &'a Limits,
-    kept: u32,
-    dropped: u32,
-    /// Bits of the fields whose values were kept.
-    recorded: u64,
-    role: Role<'a>,
-}
-
-/// Whose values they are.
-enum Role<'a> {
-    Span {
-        overrides: &'a mut Overrides,
-        /// Bits of the fields that have a value from before.
-        already: u64,
-        /// Keys of those that get another one now.
-        replaced: &'a mut Vec<&'static str>,
-    },
-    Event {
-        message: &'a mut Option<String>,
-        exception: &'a mut Option<String>,
-    },
-}
-
-impl FieldEncoder<'_> {
-    fn attribute(&mut self, field: &Field, value: Value<'_>) {
-        let value = match value {
-            Value::Str(text) => Value::Str(cut(text, self.limits.value_bytes)),
-            other => other,
-        };
-        let mut takes_a_place = true;
-        if let Role::Span { overrides, already, replaced } = &mut self.role {
-            if field.name().strip_prefix("otel.").is_some_and(|name| overrides.set(name, value)) {
-                return;
-            }
-            if *already & field_bit(field) != 0 {
-                replaced.push(field.name());
-                takes_a_place = false;
-            }
-        }
-        if (takes_a_place && self.kept >= self.limits.attributes) || self.out.len() > MAX_SPAN_BYTES {
-            self.dropped += 1;
-            return;
-        }
-        self.recorded |= field_bit(field);
-        self.kept += 1;
-        encode::attribute(self.out, self.number, field.name(), value);
-    }
-
-    fn text(&mut self, field: &Field, fill: impl FnOnce(&mut String)) {
-        with_text(fill, |text| self.record_str(field, text));
-    }
-}
-
-/// The fields of a macro are numbered from 0, and few; those past 63 share the last bit, which only means that an attribute
-/// may be looked for in vain.
-fn field_bit(field: &Field) -> u64 {
-    1 << field.index().min(63)
-}
-
-/// The first `limit` bytes of a text, or fewer, to end at a character.
-fn cut(text: &str, limit: usize) -> &str {
-    if text.len() <= limit {
-        return text;
-    }
-    &text[..text.floor_char_boundary(limit)]
-}
-
-impl Overrides {
-    /// Takes the value of `otel.<name>`; says whether that is one of the special ones.
-    fn set(&mut self, name: &str, value: Value<'_>) -> bool {
-        let Value::Str(text) = value else { return false };
-        match name {
-            "name" => self.name = Some(text.into()),
-            "kind" => {
-                let kinds = ["internal", "server", "client", "producer", "consumer"];
-                self.kind = kinds.iter().position(|kind| text.eq_ignore_ascii_case(kind)).map_or(self.kind, |at| at as u8 + 1);
-            }
-            "status_code" => {
-                let codes = ["unset", "ok", "error"];
-                self.status = codes.iter().position(|code| text.eq_ignore_ascii_case(code)).map_or(self.status, |at| at as u8);
-            }
-            "status_description" | "status_message" => self.status_message = Some(text.into()),
-            _ => return false,
-        }
-        true
-    }
-}
-
-impl Visit for FieldEncoder<'_> {
-    fn record_f64(&mut self, field: &Field, value: f64) {
-        self.attribute(field, Value::Double(value));
-    }
-
-    fn record_i64(&mut self, field: &Field, value: i64) {
-        self.attribute(field, Value::Int(value));
-    }
-
-    fn record_u64(&mut self, field: &Field, value: u64) {
-        match i64::try_from(value) {
-            Ok(value) => self.attribute(field, Value::Int(value)),
-            // OTLP has no larger integers: digits lose nothing.
-            Err(_) => self.record_debug(field, &value),
-        }
-    }
-
-    fn record_i128(&mut self, field: &Field, value: i128) {
-        match i64::try_from(value) {
-            Ok(value) => self.attribute(field, Value::Int(value)),
-            Err(_) => self.record_debug(field, &value),
-        }
-    }
-
-    fn record_u128(&mut self, field: &Field, value: u128) {
-        match i64::try_from(value) {
-            Ok(value) => self.attribute(field, Value::Int(value)),
-            Err(_) => self.record_debug(field, &value),
-        }
-    }
-
-    fn record_bool(&mut self, field: &Field, value: bool) {
-        self.attribute(field, Value::Bool(value));
-    }
-
-    fn record_bytes(&mut self, field: &Field, value: &[u8]) {
-        self.attribute(field, Value::Bytes(value));
-    }
-
-    fn record_str(&mut self, field: &Field, value: &str) {
-        if let Role::Event { message, exception } = &mut self.role {
-            match field.name() {
-                "message" => {
-                    **message = Some(cut(value, self.limits.value_bytes).to_owned());
-                    return;
-                }
-                // What `#[instrument(err)]` names the error it logs.
-                "error" => **exception = Some(value.to_owned()),
-                _ => {}
-            }
-        }
-        self.attribute(field, Value::Str(value));
-    }
-
-    fn record_error(&mut self, field: &Field, value: &(dyn std::error::Error + 'static)) {
-        self.text(field, |text| {
-            let _ = write!(text, "{value}");
-        });
-        // Its causes, outermost first, bounded because nothing says that the chain ends.
-        let causes = std::iter::successors(value.source(), |cause| cause.source()).take(16);
-        let causes = || causes.map(|cause| cut(&cause.to_string(), self.limits.value_bytes).to_owned()).collect::<Vec<_>>();
-        let causes = Inside::pause(causes);
-        if !causes.is_empty() && self.kept < self.limits.attributes && self.out.len() <= MAX_SPAN_BYTES {
-            self.kept += 1;
-            encode::attribute(self.out, self.number, &format!("{}.chain", field.name()), Value::Texts(&causes));
-        }
-    }
-
-    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        self.text(field, |text| {
-            let _ = write!(text, "{value:?}");
-        });
-    }
-}
-
 impl<S> tracing_subscriber::Layer<S> for Layer
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
@@ -536,7 +182,7 @@ where
         shelter::has_number();
         let _inside = Inside::begin();
         // What our own threads do on the way to the collector is not the program's, and would never end.
-        if self.core.disabled || is_own_thread() {
+        if self.core.disabled || own_threads::is_own() {
             return;
         }
         let Some(span) = ctx.span(id) else { return };
@@ -706,7 +352,7 @@ where
             crate::otel_context::attach(self.key(id), context, carried.as_deref());
             return;
         }
-        span_stack::enter(self.key(id), context);
+        current_span::enter(self.key(id), context);
     }
 
     fn on_exit(&self, id: &Id, _ctx: Context<'_, S>) {
@@ -715,7 +361,7 @@ where
             crate::otel_context::detach(self.key(id));
             return;
         }
-        span_stack::exit(self.key(id));
+        current_span::exit(self.key(id));
     }
 
     fn on_close(&self, id: Id, ctx: Context<'_, S>) {
@@ -747,159 +393,7 @@ fn recorded<'a, R: LookupSpan<'a>>(span: &SpanRef<'a, R>) -> Option<(u64, u32)> 
     span.extensions().get::<SpanState>().map(|state| (state.recorded, state.kept.attributes))
 }
 
-impl Overrides {
-    fn merge(&mut self, later: Overrides) {
-        if later.name.is_some() {
-            self.name = later.name;
-        }
-        if later.kind != 0 {
-            self.kind = later.kind;
-        }
-        if later.status != 0 {
-            self.status = later.status;
-        }
-        if later.status_message.is_some() {
-            self.status_message = later.status_message;
-        }
-    }
-}
-
-impl SpanState {
-    /// Completes the fields of OTLP's `Span`.
-    fn finish(&self, mut fields: Vec<u8>, name: &str, end: i64) -> Vec<u8> {
-        use encode::span;
-        let out = &mut fields;
-        encode::bytes(out, span::TRACE_ID, &self.context.trace_id);
-        encode::bytes(out, span::SPAN_ID, &self.context.span_id);
-        if let Some(parent) = &self.parent {
-            encode::bytes(out, span::PARENT_SPAN_ID, parent);
-        }
-        if let Some(state) = self.carried.as_ref().and_then(|carried| carried.tracestate.as_deref()) {
-            encode::bytes(out, span::TRACE_STATE, state.as_bytes());
-        }
-        encode::bytes(out, span::NAME, self.overrides.name.as_deref().unwrap_or(name).as_bytes());
-        encode::uint(out, span::KIND, u64::from(self.overrides.kind));
-        encode::fixed64(out, span::START_TIME, (self.start + self.unix_offset) as u64);
-        encode::fixed64(out, span::END_TIME, (end + self.unix_offset) as u64);
-        encode::status(out, self.overrides.status, self.overrides.status_message.as_deref().unwrap_or(""));
-        encode::fixed32(out, span::FLAGS, otlp_flags(self.context.flags, self.parent_is_remote));
-        let dropped = [
-            (span::DROPPED_ATTRIBUTES, self.dropped.attributes),
-            (span::DROPPED_EVENTS, self.dropped.events),
-            (span::DROPPED_LINKS, self.dropped.links),
-        ];
-        for (field, count) in dropped {
-            if count > 0 {
-                encode::uint(out, field, u64::from(count));
-            }
-        }
-        fields
-    }
-}
-
-/// What `tracing` has no words for: a span's ids as they travel, and its ties to spans of other processes.
-///
-/// A span that is switched off, or that is no [`Layer`]'s, has no ids; calls on it do nothing. With one of OpenTelemetry's span
-/// processors ([`Builder::span_processor`](crate::Builder::span_processor)) the same calls reach `tracing-opentelemetry`.
-pub trait SpanExt {
-    /// The span as a `traceparent`, to send with a request. `None` where the span is switched off.
-    fn traceparent(&self) -> Option<String>;
-
-    /// Makes the span a child of a span of another process. Fails where the text is no `traceparent`, and where the span has
-    /// children by now.
-    fn set_parent_traceparent(&self, traceparent: &str) -> Result<(), TraceparentError>;
-
-    /// Makes the span a child of the span that a request came from, by its headers, which `get` returns the values of by their
-    /// names in lower case: `traceparent`, `tracestate` and `baggage`. The latter two go on to whatever this span and its
-    /// descendants call ([`SpanExt::inject`]); `tracestate` is sent along with the span. Without a `traceparent` nothing happens.
-    fn set_parent_from(&self, get: impl Fn(&str) -> Option<String>) -> Result<(), TraceparentError>;
-
-    /// Gives the headers that a request made for this span carries to `set`: name and value, in the form of W3C.
-    fn inject(&self, set: impl FnMut(&'static str, &str));
-
-    /// Links the span to another span, of this process or of another, open or ended. To longpole, a link to a span that ended
-    /// before says: this one waited for it.
-    fn add_link(&self, traceparent: &str) -> Result<(), TraceparentError>;
-}
-
-impl SpanExt for tracing::Span {
-    fn traceparent(&self) -> Option<String> {
-        let context = with_state(self, |state, _, _| state.context);
-        #[cfg(feature = "opentelemetry")]
-        let context = context.or_else(|| crate::otel_sdk::context_of(self));
-        context.map(SpanContext::to_traceparent)
-    }
-
-    fn set_parent_traceparent(&self, traceparent: &str) -> Result<(), TraceparentError> {
-        self.set_parent_from(|name| (name == "traceparent").then(|| traceparent.to_owned()))
-    }
-
-    fn set_parent_from(&self, get: impl Fn(&str) -> Option<String>) -> Result<(), TraceparentError> {
-        let Some(parent) = get("traceparent") else { return Ok(()) };
-        let parent = SpanContext::from_traceparent(&parent)?;
-        let set = with_state(self, |state, layer, id| {
-            if state.has_children.load(Relaxed) {
-                return Err(TraceparentError::TooLate);
-            }
-            state.context.trace_id = parent.trace_id;
-            state.context.flags = layer.sampler.flags(&parent.trace_id, Some(&parent));
-            state.parent = Some(parent.span_id);
-            state.parent_is_remote = true;
-            state.carried = Carried::read(&get).map(Arc::new);
-            Ok((layer.key(id), state.context, state.carried.clone()))
-        });
-        #[cfg(feature = "opentelemetry")]
-        if set.is_none() {
-            return crate::otel_sdk::set_parent(self, &get);
-        }
-        if let Some((key, context, _carried)) = set.transpose()? {
-            #[cfg(feature = "opentelemetry")]
-            crate::otel_context::replace(key, context, _carried.as_deref());
-            span_stack::replace(key, context);
-        }
-        Ok(())
-    }
-
-    fn inject(&self, mut set: impl FnMut(&'static str, &str)) {
-        let ours = with_state(self, |state, _, _| (state.context, state.carried.clone()));
-        #[cfg(feature = "opentelemetry")]
-        let ours = ours.or_else(|| crate::otel_sdk::carried_by(self));
-        let Some((context, carried)) = ours else { return };
-        set("traceparent", &context.to_traceparent());
-        if let Some(carried) = carried {
-            carried.write(set);
-        }
-    }
-
-    fn add_link(&self, traceparent: &str) -> Result<(), TraceparentError> {
-        let to = SpanContext::from_traceparent(traceparent)?;
-        let added = with_state(self, |state, layer, _| {
-            // Ids that come as text may come from anywhere: nothing is said about whose they are.
-            state.add_link(&to, u32::from(to.flags), &layer.limits);
-        });
-        #[cfg(feature = "opentelemetry")]
-        if added.is_none() {
-            crate::otel_sdk::add_link(self, to);
-        }
-        let _ = added;
-        Ok(())
-    }
-}
-
 /// The ids of the span that an event belongs to, for its line in the log.
 pub(crate) fn context_in(extensions: &tracing_subscriber::registry::Extensions<'_>) -> Option<SpanContext> {
     extensions.get::<SpanState>().map(|state| state.context)
-}
-
-/// Reaches what the layer keeps with a span of any subscriber.
-fn with_state<T>(span: &tracing::Span, read: impl FnOnce(&mut SpanState, &Layer, &Id) -> T) -> Option<T> {
-    span.with_subscriber(|(id, dispatch)| {
-        let layer = dispatch.downcast_ref::<Layer>()?;
-        let registry = dispatch.downcast_ref::<Registry>()?;
-        let data = registry.span(id)?;
-        let mut extensions = data.extensions_mut();
-        let state = extensions.get_mut::<SpanState>()?;
-        Some(read(state, layer, id))
-    })
-    .flatten()
 }

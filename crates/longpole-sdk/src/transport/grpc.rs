@@ -12,9 +12,9 @@ use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Request, Status};
 use ureq::http::uri::PathAndQuery;
 
+use super::answer::{Answer, USER_AGENT};
 use crate::config::ExportConfig;
 use crate::encode;
-use crate::transport::{Answer, USER_AGENT};
 
 /// The method that takes spans.
 const EXPORT: &str = "/opentelemetry.proto.collector.trace.v1.TraceService/Export";
@@ -74,23 +74,33 @@ impl Grpc {
     }
 }
 
+/// Port of a collector whose address names none, over TLS.
+#[cfg(feature = "grpc-tls")]
+const TLS_PORT: u16 = 443;
+
 /// The way to the collector, which is gone when it is used. To be called inside of the runtime that it is used on.
 pub(crate) fn channel(config: &ExportConfig, timeout: Option<Duration>) -> Result<Channel, String> {
     #[cfg(feature = "grpc-tls")]
     if let Some(files) = &config.tls {
-        return crate::transport::tls::channel(&config.url, timeout, files);
+        let dial = super::tls::Dial::new(files, TLS_PORT)?;
+        let origin: tonic::transport::Uri = config.url.parse().map_err(|error| format!("{} is no address: {error}", config.url))?;
+        let authority = origin.authority().map(ToString::to_string).unwrap_or_default();
+        let port = if origin.port().is_none() { format!(":{TLS_PORT}") } else { String::new() };
+        // To tonic it is a plain one: whether tonic was built with TLS of its own is another crate's choice, and it would take over.
+        let endpoint = endpoint(format!("http://{authority}{port}"), timeout)?.origin(origin);
+        return Ok(endpoint.connect_with_connector_lazy(dial));
     }
-    let endpoint = Endpoint::from_shared(config.url.clone()).and_then(|endpoint| endpoint.user_agent(USER_AGENT));
-    let endpoint = endpoint.map_err(|error| format!("no gRPC endpoint: {error}"))?;
-    Ok(with_timeout(endpoint, timeout).connect_lazy())
+    Ok(endpoint(config.url.clone(), timeout)?.connect_lazy())
 }
 
-/// With a limit for each request, where there is to be one.
-pub(crate) fn with_timeout(endpoint: Endpoint, timeout: Option<Duration>) -> Endpoint {
-    match timeout {
+/// A plain endpoint, with a limit for each request where there is to be one.
+fn endpoint(url: String, timeout: Option<Duration>) -> Result<Endpoint, String> {
+    let endpoint = Endpoint::from_shared(url).and_then(|endpoint| endpoint.user_agent(USER_AGENT));
+    let endpoint = endpoint.map_err(|error| format!("no gRPC endpoint: {error}"))?;
+    Ok(match timeout {
         Some(timeout) => endpoint.timeout(timeout),
         None => endpoint,
-    }
+    })
 }
 
 /// An error with its causes; those of `tonic` say less than what is below them.

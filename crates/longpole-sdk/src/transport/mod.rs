@@ -1,38 +1,23 @@
-//! One request to a collector and what it answers: HTTP here, gRPC in `grpc.rs`.
+//! One request to a collector and what it answers.
 
 use std::time::Duration;
 
 use crate::config::ExportConfig;
-use crate::encode;
 
+mod answer;
 #[cfg(feature = "opentelemetry")]
 pub(crate) mod grpc;
+pub(crate) mod http;
 #[cfg(feature = "tls")]
-pub(crate) mod tls;
+mod tls;
 
-/// A collector's answer to spans is a few bytes; more is not read.
-const MAX_RESPONSE_BYTES: u64 = 64 << 10;
-
-/// What a collector said to a batch.
-pub(crate) enum Answer {
-    Accepted {
-        rejected: u64,
-    },
-    /// Worth another try, after a pause that the collector may have named.
-    NotNow {
-        why: String,
-        pause: Option<Duration>,
-    },
-    Refused {
-        why: String,
-    },
-}
+pub(crate) use self::answer::Answer;
 
 /// The way to the collector. Each has a connection of its own.
 pub(crate) enum Transport {
-    Http(Http),
+    Http(http::Http),
     #[cfg(feature = "opentelemetry")]
-    Grpc(Box<crate::transport::grpc::Grpc>),
+    Grpc(Box<grpc::Grpc>),
     /// There is none: why.
     None(String),
 }
@@ -41,12 +26,12 @@ impl Transport {
     pub(crate) fn new(config: &ExportConfig) -> Self {
         #[cfg(feature = "opentelemetry")]
         if config.protocol == crate::options::Protocol::Grpc {
-            return match crate::transport::grpc::Grpc::new(config) {
+            return match grpc::Grpc::new(config) {
                 Ok(grpc) => Self::Grpc(Box::new(grpc)),
                 Err(why) => Self::None(why),
             };
         }
-        match Http::new(config) {
+        match http::Http::new(config) {
             Ok(http) => Self::Http(http),
             Err(why) => Self::None(why),
         }
@@ -59,81 +44,6 @@ impl Transport {
             #[cfg(feature = "opentelemetry")]
             Self::Grpc(grpc) => grpc.send(request, timeout),
             Self::None(why) => Answer::Refused { why: why.clone() },
-        }
-    }
-}
-
-/// Blocking HTTP, whose phases end by themselves.
-pub(crate) struct Http {
-    agent: ureq::Agent,
-    url: String,
-    headers: Vec<(String, String)>,
-}
-
-/// A client that talks to a collector and nobody else.
-pub(crate) fn http_agent(config: &ExportConfig) -> Result<ureq::Agent, String> {
-    let client = ureq::Agent::config_builder()
-        .http_status_as_error(false)
-        // A collector is on this machine or beside it; a proxy for the web is not on the way.
-        .proxy(None)
-        .max_redirects(0)
-        .max_redirects_will_error(false)
-        .max_idle_connections(1)
-        .user_agent(USER_AGENT)
-        .build();
-    #[cfg(feature = "tls")]
-    if let Some(files) = &config.tls {
-        return crate::transport::tls::http_agent(client, files);
-    }
-    #[cfg(not(feature = "tls"))]
-    let _ = config;
-    Ok(client.new_agent())
-}
-
-/// A request each of whose phases takes no longer than this. No total timeout, nor one for the name: ureq would start a thread per
-/// request to enforce it.
-pub(crate) fn post<T>(agent: &ureq::Agent, uri: T, timeout: Option<Duration>) -> ureq::RequestBuilder<ureq::typestate::WithBody>
-where
-    ureq::http::Uri: TryFrom<T>,
-    <ureq::http::Uri as TryFrom<T>>::Error: Into<ureq::http::Error>,
-{
-    agent
-        .post(uri)
-        .config()
-        .timeout_connect(timeout)
-        .timeout_send_request(timeout)
-        .timeout_send_body(timeout)
-        .timeout_recv_response(timeout)
-        .timeout_recv_body(timeout)
-        .build()
-}
-
-pub(crate) const USER_AGENT: &str = concat!("OTel-OTLP-Exporter-Longpole/", env!("CARGO_PKG_VERSION"));
-
-impl Http {
-    fn new(config: &ExportConfig) -> Result<Self, String> {
-        Ok(Self { agent: http_agent(config)?, url: config.url.clone(), headers: config.headers.clone() })
-    }
-
-    fn send(&self, body: &[u8], timeout: Option<Duration>) -> Answer {
-        let mut request = post(&self.agent, &self.url, timeout).header("content-type", "application/x-protobuf");
-        for (name, value) in &self.headers {
-            request = request.header(name, value);
-        }
-        let mut response = match request.send(body) {
-            Ok(response) => response,
-            Err(error) => return Answer::NotNow { why: error.to_string(), pause: None },
-        };
-        let status = response.status().as_u16();
-        let pause =
-            response.headers().get("retry-after").and_then(|value| value.to_str().ok()?.trim().parse().ok()).map(Duration::from_secs);
-        // Read to its end, the connection can be used again. The status has decided already.
-        let body = response.body_mut().with_config().limit(MAX_RESPONSE_BYTES).read_to_vec().unwrap_or_default();
-        match status {
-            200..=299 => Answer::Accepted { rejected: encode::rejected_spans(&body) },
-            // The statuses that OTLP says may be repeated.
-            429 | 502 | 503 | 504 => Answer::NotNow { why: format!("status {status}"), pause },
-            _ => Answer::Refused { why: format!("status {status}") },
         }
     }
 }

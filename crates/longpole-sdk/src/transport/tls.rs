@@ -24,10 +24,6 @@ const SYSTEM_BUNDLES: [&str; 4] = [
     "/etc/ssl/cert.pem",
 ];
 
-/// Port of a collector whose address names none.
-#[cfg(feature = "grpc-tls")]
-const PORT: u16 = 443;
-
 /// The client's side, to be agreed on this protocol. Reads files, some milliseconds.
 fn client_config(files: &TlsFiles, protocol: &[u8]) -> Result<Arc<ClientConfig>, String> {
     let builder = ClientConfig::builder_with_provider(rustls::crypto::ring::default_provider().into())
@@ -80,7 +76,7 @@ fn name_of(host: &str) -> Result<ServerName<'static>, String> {
 }
 
 /// A client of HTTP that speaks TLS where an address begins with `https`.
-pub(crate) fn http_agent(config: ureq::config::Config, files: &TlsFiles) -> Result<ureq::Agent, String> {
+pub(super) fn http_agent(config: ureq::config::Config, files: &TlsFiles) -> Result<ureq::Agent, String> {
     let connector = ().chain(TcpConnector::default()).chain(Secure(client_config(files, b"http/1.1")?));
     Ok(ureq::Agent::with_parts(config, connector, DefaultResolver::default()))
 }
@@ -148,41 +144,36 @@ impl<Plain: Transport> Transport for Secured<Plain> {
 }
 
 #[cfg(feature = "grpc-tls")]
-pub(crate) use self::grpc::channel;
+pub(super) use self::dial::Dial;
 
 #[cfg(feature = "grpc-tls")]
-mod grpc {
+mod dial {
     use std::io;
     use std::pin::Pin;
     use std::task::{Context, Poll};
-    use std::time::Duration;
 
     use hyper_util::rt::TokioIo;
     use tokio::net::TcpStream;
     use tokio_rustls::TlsConnector;
     use tokio_rustls::client::TlsStream;
     use tonic::codegen::Service;
-    use tonic::transport::{Channel, Endpoint, Uri};
+    use tonic::transport::Uri;
 
-    use super::{PORT, TlsFiles, client_config, name_of};
-    use crate::transport::USER_AGENT;
-    use crate::transport::grpc::with_timeout;
+    use super::{TlsFiles, client_config, name_of};
 
-    /// A channel over TLS to this address, which begins with `https`.
-    pub(crate) fn channel(url: &str, timeout: Option<Duration>, files: &TlsFiles) -> Result<Channel, String> {
-        let dial = Dial(client_config(files, b"h2")?.into());
-        let origin: Uri = url.parse().map_err(|error| format!("{url} is no address: {error}"))?;
-        let authority = origin.authority().map(ToString::to_string).unwrap_or_default();
-        let port = if origin.port().is_none() { format!(":{PORT}") } else { String::new() };
-        // To tonic it is a plain one: whether tonic was built with TLS of its own is another crate's choice, and it would take over.
-        let endpoint = Endpoint::from_shared(format!("http://{authority}{port}")).and_then(|endpoint| endpoint.user_agent(USER_AGENT));
-        let endpoint = endpoint.map_err(|error| format!("no gRPC endpoint: {error}"))?.origin(origin);
-        Ok(with_timeout(endpoint, timeout).connect_with_connector_lazy(dial))
+    /// Makes connections of HTTP/2 with TLS on top.
+    #[derive(Clone)]
+    pub(in crate::transport) struct Dial {
+        connector: TlsConnector,
+        /// Where an address names none.
+        port: u16,
     }
 
-    /// Makes connections with TLS on top.
-    #[derive(Clone)]
-    struct Dial(TlsConnector);
+    impl Dial {
+        pub(in crate::transport) fn new(files: &TlsFiles, port: u16) -> Result<Self, String> {
+            Ok(Dial { connector: client_config(files, b"h2")?.into(), port })
+        }
+    }
 
     impl Service<Uri> for Dial {
         type Response = TokioIo<TlsStream<TcpStream>>;
@@ -194,12 +185,12 @@ mod grpc {
         }
 
         fn call(&mut self, uri: Uri) -> Self::Future {
-            let connector = self.0.clone();
+            let Dial { connector, port } = self.clone();
             Box::pin(async move {
                 let host = uri.host().unwrap_or_default();
                 let name = name_of(host).map_err(io::Error::other)?;
                 let bare = super::bare(host);
-                let plain = TcpStream::connect((bare, uri.port_u16().unwrap_or(PORT))).await?;
+                let plain = TcpStream::connect((bare, uri.port_u16().unwrap_or(port))).await?;
                 plain.set_nodelay(true)?;
                 Ok(TokioIo::new(connector.connect(name, plain).await?))
             })
