@@ -83,7 +83,7 @@ mod linux {
 
     pub(crate) fn main() -> ExitCode {
         let Some(role) = std::env::args().nth(1).and_then(|role| role.strip_prefix("role:").map(str::to_owned)) else {
-            all();
+            longpole_testing::run_named(&TESTS);
             return ExitCode::SUCCESS;
         };
         match role.as_str() {
@@ -253,18 +253,22 @@ mod linux {
         (names, stderr)
     }
 
-    fn all() {
+    const TESTS: [(&str, fn()); 5] = [
+        ("however_a_program_ends_its_spans_arrive", however_a_program_ends_its_spans_arrive),
+        ("a_collector_that_is_away_is_told_once_and_not_waited_for", a_collector_that_is_away_is_told_once_and_not_waited_for),
+        ("what_is_made_while_a_thread_ends_is_sent_or_counted", what_is_made_while_a_thread_ends_is_sent_or_counted),
+        ("handlers_and_values_may_make_spans", handlers_and_values_may_make_spans),
+        ("more_threads_than_there_are_numbers_are_counted", more_threads_than_there_are_numbers_are_counted),
+    ];
+
+    fn however_a_program_ends_its_spans_arrive() {
         let standard = ["batch-span-processor", "batch-span-processor-experimental-async-runtime", "simple"];
         for processor in standard.iter().filter(|_| cfg!(feature = "opentelemetry")).chain(&["longpole"]) {
-            however_a_program_ends_its_spans_arrive(processor);
+            spans_arrive_by(processor);
         }
-        a_collector_that_is_away_is_told_once_and_not_waited_for();
-        what_is_made_while_a_thread_ends_is_sent_or_counted();
-        handlers_and_values_may_make_spans();
-        more_threads_than_there_are_numbers_are_counted();
     }
 
-    fn however_a_program_ends_its_spans_arrive(processor: &str) {
+    fn spans_arrive_by(processor: &str) {
         let processor = [("LONGPOLE_SPAN_PROCESSOR", processor)];
         for (role, code, expected) in [
             ("return", 0, "a"),

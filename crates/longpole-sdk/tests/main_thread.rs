@@ -40,7 +40,7 @@ mod linux {
 
     pub(crate) fn main() -> ExitCode {
         match std::env::args().nth(1).as_deref() {
-            Some("role:record") => record_in_a_frame_of_run(),
+            Some("role:record") => read_the_record_in_and_out_of_run(),
             Some("role:panic") => longpole_sdk::run(|| {
                 let _span = info_span!("doomed").entered();
                 panic!("as expected");
@@ -59,12 +59,12 @@ mod linux {
                     .status();
                 assert_eq!(status.unwrap().code(), Some(7));
             }),
-            Some("role:signals") => exporter_takes_no_signals(),
-            Some("role:fork") => children_of_forks_are_no_exporters(),
-            Some("role:journal") => spans_on_threads_and_in_a_child(),
+            Some("role:signals") => look_at_the_signals_of_the_exporter(),
+            Some("role:fork") => fork_while_threads_make_spans(),
+            Some("role:journal") => make_spans_on_threads_and_in_a_child(),
             Some("role:many-entries") => many_entries(),
             // Whatever libtest options a runner passes.
-            _ => all(),
+            _ => longpole_testing::run_named(&TESTS),
         }
         ExitCode::SUCCESS
     }
@@ -84,26 +84,50 @@ mod linux {
         String::from_utf8_lossy(&output.stderr).into_owned()
     }
 
-    fn all() {
+    const TESTS: [(&str, fn()); 10] = [
+        ("the_record_of_the_main_thread_lies_in_a_frame_of_run", the_record_of_the_main_thread_lies_in_a_frame_of_run),
+        ("run_sends_the_spans_of_a_program_that_panics", run_sends_the_spans_of_a_program_that_panics),
+        ("traceparent_of_the_environment_is_the_parent_of_the_spans", traceparent_of_the_environment_is_the_parent_of_the_spans),
+        (
+            "run_returns_what_the_program_returned_and_rust_log_chooses_spans",
+            run_returns_what_the_program_returned_and_rust_log_chooses_spans,
+        ),
+        ("a_dead_collector_and_a_bad_setting_are_a_line_each", a_dead_collector_and_a_bad_setting_are_a_line_each),
+        ("the_exporter_takes_none_of_the_programs_signals", the_exporter_takes_none_of_the_programs_signals),
+        ("children_of_forks_publish_and_send_nothing", children_of_forks_publish_and_send_nothing),
+        ("a_sdk_that_is_disabled_says_nothing", a_sdk_that_is_disabled_says_nothing),
+        ("threads_and_children_have_journals_of_their_own", threads_and_children_have_journals_of_their_own),
+        ("a_program_goes_on_without_a_journal", a_program_goes_on_without_a_journal),
+    ];
+
+    fn the_record_of_the_main_thread_lies_in_a_frame_of_run() {
         let output = run_role("record", &[]);
         assert!(output.status.success(), "{}", stderr(&output));
         assert_eq!(stderr(&output), "");
+    }
 
+    fn run_sends_the_spans_of_a_program_that_panics() {
         let collector = Collector::start(&[]);
         let output = run_role("panic", &[("OTEL_EXPORTER_OTLP_ENDPOINT", &collector.endpoint)]);
         assert_eq!(output.status.code(), Some(101));
         assert_eq!(tree(&collector.spans()), "doomed\n");
+    }
 
+    fn traceparent_of_the_environment_is_the_parent_of_the_spans() {
         let collector = Collector::start(&[]);
         let output = run_role("parent", &[("OTEL_EXPORTER_OTLP_ENDPOINT", &collector.endpoint)]);
         assert!(output.status.success(), "{}", stderr(&output));
         assert_eq!(tree(&collector.spans()), "parent\n  worked\n");
+    }
 
+    fn run_returns_what_the_program_returned_and_rust_log_chooses_spans() {
         let collector = Collector::start(&[]);
         let output = run_role("code", &[("OTEL_EXPORTER_OTLP_ENDPOINT", &collector.endpoint), ("RUST_LOG", "warn")]);
         assert_eq!(output.status.code(), Some(7));
         assert!(collector.spans().is_empty());
+    }
 
+    fn a_dead_collector_and_a_bad_setting_are_a_line_each() {
         let endpoint = dead_endpoint();
         let output = run_role("code", &[("OTEL_EXPORTER_OTLP_ENDPOINT", &endpoint), ("OTEL_BSP_SCHEDULE_DELAY", "soon")]);
         assert_eq!(output.status.code(), Some(7));
@@ -112,21 +136,24 @@ mod linux {
         assert_eq!(lines.len(), 2, "{told}");
         assert_eq!(lines[0], "longpole-sdk: OTEL_BSP_SCHEDULE_DELAY=soon is not usable, the default 5000 is used");
         assert!(lines[1].starts_with(&format!("longpole-sdk: 1 of 1 spans were lost on the way to {endpoint}/v1/traces: ")), "{told}");
+    }
 
-        let output = run_role("signals", &[("OTEL_EXPORTER_OTLP_ENDPOINT", &endpoint)]);
+    fn the_exporter_takes_none_of_the_programs_signals() {
+        let output = run_role("signals", &[("OTEL_EXPORTER_OTLP_ENDPOINT", &dead_endpoint())]);
         assert!(output.status.success(), "{}", stderr(&output));
+    }
 
+    fn children_of_forks_publish_and_send_nothing() {
         let collector = Collector::start(&[]);
         let output = run_role("fork", &[("OTEL_EXPORTER_OTLP_ENDPOINT", &collector.endpoint), ("OTEL_BSP_SCHEDULE_DELAY", "1")]);
         assert!(output.status.success(), "{}", stderr(&output));
         let spans = collector.spans();
         assert!(!spans.is_empty() && spans.iter().all(|span| span.name != "of a child"));
+    }
 
-        let output = run_role("code", &[("OTEL_EXPORTER_OTLP_ENDPOINT", &endpoint), ("OTEL_SDK_DISABLED", "true")]);
+    fn a_sdk_that_is_disabled_says_nothing() {
+        let output = run_role("code", &[("OTEL_EXPORTER_OTLP_ENDPOINT", &dead_endpoint()), ("OTEL_SDK_DISABLED", "true")]);
         assert_eq!((output.status.code(), stderr(&output).as_str()), (Some(7), ""));
-
-        journals_of_threads_and_children();
-        without_a_journal_a_program_goes_on();
     }
 
     /// A directory that is gone at the end.
@@ -150,7 +177,7 @@ mod linux {
         }
     }
 
-    fn journals_of_threads_and_children() {
+    fn threads_and_children_have_journals_of_their_own() {
         let folder = Folder::new("journals");
         let output = run_role("journal", &[("LONGPOLE_JOURNAL_DIR", folder.path())]);
         assert!(output.status.success(), "{}", stderr(&output));
@@ -166,7 +193,7 @@ mod linux {
     }
 
     /// What the test above expects, span by its number.
-    fn spans_on_threads_and_in_a_child() {
+    fn make_spans_on_threads_and_in_a_child() {
         let enter = |number: u8| longpole_sdk::enter_span_context([1; 16], [number; 8], 1);
         longpole_sdk::run(|| {
             let outer = enter(1);
@@ -205,7 +232,7 @@ mod linux {
         });
     }
 
-    fn without_a_journal_a_program_goes_on() {
+    fn a_program_goes_on_without_a_journal() {
         let folder = Folder::new("no-journals");
         for vars in [vec![], vec![("LONGPOLE_JOURNAL_DIR", folder.path()), ("OTEL_SDK_DISABLED", "true")]] {
             let output = run_role("many-entries", &vars);
@@ -247,7 +274,7 @@ mod linux {
         assert!(journal.state == 2 && journal.times.len() > 400, "{journal:?}");
     }
 
-    fn record_in_a_frame_of_run() {
+    fn read_the_record_in_and_out_of_run() {
         assert_eq!(read(), None, "a record outside of run");
         let seen = longpole_sdk::run(|| {
             assert_eq!(read().unwrap().traceparent(), None);
@@ -271,7 +298,7 @@ mod linux {
     }
 
     /// A program that waits for signals in its own way must not lose them to a thread it does not know of.
-    fn exporter_takes_no_signals() {
+    fn look_at_the_signals_of_the_exporter() {
         longpole_sdk::run(|| {
             // It begins with the first span, and names itself when it runs.
             info_span!("first").in_scope(|| ());
@@ -292,7 +319,7 @@ mod linux {
     const FORKS: usize = 50;
 
     /// Forks while other threads make spans: each child has a record of its own, makes spans, shuts down, and ends.
-    fn children_of_forks_are_no_exporters() {
+    fn fork_while_threads_make_spans() {
         let done = AtomicBool::new(false);
         longpole_sdk::run(|| {
             std::thread::scope(|scope| {

@@ -2,7 +2,7 @@
 //! and nothing is skipped in silence.
 
 #![forbid(unsafe_code)]
-#![allow(clippy::print_stderr, reason = "rates and skips are for people")]
+#![allow(clippy::print_stderr, reason = "rates, skips and names of tests are for people")]
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -69,6 +69,21 @@ fn attempts(k: usize, n: usize, mut attempt: impl FnMut() -> Result<(), String>)
 pub fn skip(test: &str, why: &str) {
     eprintln!("SKIPPED {test}: {why}");
     append(SKIPPED_TESTS, &format!("{test}: {why}"));
+}
+
+/// Runs the tests of a program that has a `main` of its own: one after the other, in this order, and says their names as libtest does. The
+/// first argument that is no option chooses those that have it in their name.
+///
+/// # Panics
+///
+/// Where a test does.
+pub fn run_named(tests: &[(&str, fn())]) {
+    let chosen = std::env::args().skip(1).find(|argument| !argument.starts_with('-')).unwrap_or_default();
+    for (name, test) in tests.iter().filter(|(name, _)| name.contains(&chosen)) {
+        eprintln!("test {name} ...");
+        test();
+        eprintln!("test {name} ... ok");
+    }
 }
 
 /// Where the tests of a child process, which may be another user's, keep their skips and rates: variables for its environment.
