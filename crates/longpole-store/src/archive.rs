@@ -9,7 +9,7 @@
 //!
 //! Tar because every machine can take it apart, and every Parquet reader can read what comes out; without compression because the
 //! tables are compressed already. Written is the plain form (`ustar`) with everything that tells one machine or hour from
-//! another set to nothing, so that a recording packs to the same bytes everywhere. Read is what any tar writes of such a directory.
+//! another set to nothing, so that a recording gives the same archive everywhere. It reads what any tar writes of such a directory.
 
 use std::collections::HashMap;
 use std::io::{self, Read, Write};
@@ -52,13 +52,13 @@ mod field {
 const MAGIC: &[u8] = b"ustar";
 
 /// Largest file that is read: it is held in memory, and what it expands to beside it. Ten million spans take 1 GiB.
-pub(crate) const PACK_BYTES_MAX: u64 = 4 << 30;
+pub(crate) const ARCHIVE_BYTES_MAX: u64 = 4 << 30;
 
 /// Directory of the tables inside.
 const SEGMENTS: &str = "segments/";
 
-/// Whether a file that begins like this is a packed recording.
-pub fn is_pack(first_bytes: &[u8]) -> bool {
+/// Whether a file that begins like this is the archive of a recording.
+pub fn is_archive(first_bytes: &[u8]) -> bool {
     let Some(header) = first_bytes.get(..BLOCK_BYTES) else { return false };
     header[field::MAGIC].starts_with(MAGIC) && member_name(header) == Some(format_file::FILE_NAME)
 }
@@ -66,7 +66,7 @@ pub fn is_pack(first_bytes: &[u8]) -> bool {
 /// Writes the sealed recording of this directory as one file, and says how many bytes that has. A damaged one is refused before the first
 /// byte is written.
 pub(crate) fn write(directory: &Path, version: u32, out: &mut dyn Write) -> Result<u64, StoreError> {
-    let fail = |source| StoreError::Io { action: "pack", path: directory.to_owned(), source };
+    let fail = |source| StoreError::Io { action: "archive", path: directory.to_owned(), source };
     let segments = layout::segments(directory);
     let tables = recording::verified_tables(&segments, version)?;
     let line = format_file::line_of(version);
@@ -99,15 +99,15 @@ fn write_padded(out: &mut dyn Write, bytes: &[u8]) -> io::Result<()> {
     out.write_all(&[0; BLOCK_BYTES][..padding(bytes.len() as u64)])
 }
 
-/// Reads a packed recording from its beginning, and holds all of it in memory meanwhile. The path is only its name in errors; it is not
+/// Reads an archive from its beginning, and holds all of it in memory meanwhile. The path is only its name in errors; it is not
 /// opened again, because another user may have put something else there.
 pub fn read(path: &Path, input: impl Read) -> Result<Recording, StoreError> {
     Archive::read(path, input)?.recording()
 }
 
-/// What is wrong with a file of more than [`PACK_BYTES_MAX`].
+/// What is wrong with a file of more than [`ARCHIVE_BYTES_MAX`].
 pub(crate) fn too_long() -> String {
-    format!("it has more than {} GiB", PACK_BYTES_MAX >> 30)
+    format!("it has more than {} GiB", ARCHIVE_BYTES_MAX >> 30)
 }
 
 /// An archive in memory.
@@ -123,8 +123,8 @@ impl Archive {
     fn read(path: &Path, input: impl Read) -> Result<Self, StoreError> {
         let corrupt = |reason: String| StoreError::Corrupt { path: path.to_owned(), reason };
         let mut bytes = Vec::new();
-        input.take(PACK_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(StoreError::io("read", path))?;
-        if bytes.len() as u64 > PACK_BYTES_MAX {
+        input.take(ARCHIVE_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(StoreError::io("read", path))?;
+        if bytes.len() as u64 > ARCHIVE_BYTES_MAX {
             return Err(corrupt(too_long()));
         }
         Archive::of_bytes(path, &Bytes::from(bytes))
@@ -231,19 +231,19 @@ mod tests {
     use crate::store::{Store, SummaryRow};
     use crate::testing::{self, Directory};
 
-    /// A sealed recording of one span, and its pack.
-    fn packed(directory: &Directory) -> (Recording, Vec<u8>) {
+    /// A sealed recording of one span, and its archive.
+    fn archived(directory: &Directory) -> (Recording, Vec<u8>) {
         let mut recording = crate::Assembler::new(testing::begun()).finish();
         recording.run.end = Some(Timestamp(5_000));
         recording.spans.push(testing::span(1, 1, 0, 0));
-        packed_of(directory, recording)
+        archived_of(directory, recording)
     }
 
-    fn packed_of(directory: &Directory, recording: Recording) -> (Recording, Vec<u8>) {
+    fn archived_of(directory: &Directory, recording: Recording) -> (Recording, Vec<u8>) {
         let store = Store::open(directory.path().join("store")).unwrap();
         store.create(&recording.run).unwrap().write_segments(&recording, &SummaryRow::of_recording(&recording, None)).unwrap();
         let mut bytes = Vec::new();
-        store.recording(store.resolve("last").unwrap()).unwrap().pack(&mut bytes).unwrap();
+        store.recording(store.resolve("last").unwrap()).unwrap().write_archive(&mut bytes).unwrap();
         (recording, bytes)
     }
 
@@ -252,16 +252,16 @@ mod tests {
     }
 
     #[test]
-    fn a_recording_is_packed_and_read_again() {
-        let (recording, bytes) = packed(&Directory::new());
-        assert!(is_pack(&bytes));
+    fn a_recording_is_archived_and_read_again() {
+        let (recording, bytes) = archived(&Directory::new());
+        assert!(is_archive(&bytes));
         assert_eq!(read(&bytes).unwrap(), recording);
     }
 
     #[test]
-    fn what_tar_takes_apart_and_packs_again_is_read() {
+    fn what_tar_takes_apart_and_puts_together_again_is_read() {
         let directory = Directory::new();
-        let (recording, bytes) = packed(&directory);
+        let (recording, bytes) = archived(&directory);
         let at = |name: &str| directory.path().join(name);
         fs::write(at("r1.lpole"), bytes).unwrap();
         fs::create_dir(at("apart")).unwrap();
@@ -274,7 +274,7 @@ mod tests {
 
     #[test]
     fn a_cut_anywhere_is_an_error_and_no_panic() {
-        let (_, bytes) = packed(&Directory::new());
+        let (_, bytes) = archived(&Directory::new());
         for length in (0..bytes.len() - END_BYTES).step_by(97) {
             let error = read(&bytes[..length]).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Corrupt, "cut at {length}: {error}");
@@ -282,12 +282,12 @@ mod tests {
     }
 
     #[test]
-    fn a_newer_pack_and_a_foreign_tar_are_refused_by_name() {
+    fn a_newer_archive_and_a_foreign_tar_are_refused_by_name() {
         let tar = |name: &str, text: &str| {
             let mut bytes = header(name, text.len() as u64).to_vec();
             bytes.extend(text.as_bytes());
             bytes.resize(bytes.len() + padding(text.len() as u64) + END_BYTES, 0);
-            (is_pack(&bytes), read(&bytes).unwrap_err().kind())
+            (is_archive(&bytes), read(&bytes).unwrap_err().kind())
         };
         assert_eq!(tar("format", "longpole recording 9\n"), (true, ErrorKind::Incompatible));
         assert_eq!(tar("README.md", "hello"), (false, ErrorKind::Corrupt));
@@ -303,7 +303,7 @@ mod tests {
             let kind = LocationKind::Unmapped { address: AbsAddr(1) };
             recording.locations = vec![Location { id: LocationId(0), kind, frames: vec![frame; frames] }];
             recording.stacks = (0..1000).map(|id| Stack { id: StackId(id), locations: vec![LocationId(0); 4] }).collect();
-            let (recording, bytes) = packed_of(&directory, recording);
+            let (recording, bytes) = archived_of(&directory, recording);
             assert!(bytes.len() < 1 << 20);
             match read(&bytes) {
                 Ok(found) => assert!(is_read && found == recording),
@@ -312,7 +312,7 @@ mod tests {
         }
     }
 
-    /// Members of a pack, one behind the other.
+    /// Members of an archive, one behind the other.
     fn tar(members: &[(String, Vec<u8>)]) -> Bytes {
         let mut bytes = Vec::new();
         for (name, member) in members {
@@ -358,12 +358,12 @@ mod tests {
         }
     }
 
-    /// The pack of one span, and those of recordings with something in each table.
-    fn packs(directory: &Directory) -> Vec<Bytes> {
+    /// The archive of one span, and those of recordings with something in each table.
+    fn archives(directory: &Directory) -> Vec<Bytes> {
         let mut runner = TestRunner::deterministic();
-        let mut bytes = vec![packed(directory).1];
+        let mut bytes = vec![archived(directory).1];
         for _ in 0..4 {
-            bytes.push(packed_of(directory, testing::recording().new_tree(&mut runner).unwrap().current()).1);
+            bytes.push(archived_of(directory, testing::recording().new_tree(&mut runner).unwrap().current()).1);
         }
         bytes.into_iter().map(Bytes::from).collect()
     }
@@ -377,11 +377,11 @@ mod tests {
         println!("{result}");
     }
 
-    /// Reads packs that were damaged: what is read all the same must be what was written.
+    /// Reads archives that were damaged: what is read all the same must be what was written.
     fn feed_damaged(times: usize, seed: u64) {
         let (mut random, directory) = (random(seed), Directory::new());
         let wholes: Vec<(Bytes, String)> =
-            packs(&directory).into_iter().map(|bytes| (bytes.clone(), format!("{:?}", read_bytes(bytes).unwrap()))).collect();
+            archives(&directory).into_iter().map(|bytes| (bytes.clone(), format!("{:?}", read_bytes(bytes).unwrap()))).collect();
         let (mut read, mut refused) = (0, 0);
         for number in 0..times {
             let (whole, recording) = &wholes[number % wholes.len()];
@@ -389,7 +389,7 @@ mod tests {
             damage(&mut bytes, &mut random);
             match read_bytes(bytes.into()) {
                 Ok(found) => {
-                    assert_eq!(&format!("{found:?}"), recording, "pack {number} of seed {seed}");
+                    assert_eq!(&format!("{found:?}"), recording, "archive {number} of seed {seed}");
                     read += 1;
                 }
                 Err(error) => {
@@ -403,13 +403,13 @@ mod tests {
     }
 
     #[test]
-    fn damaged_packs_are_refused_or_read_as_they_were_written() {
+    fn damaged_archives_are_refused_or_read_as_they_were_written() {
         feed_damaged(300, 0x9e37_79b9_7f4a_7c15);
     }
 
     #[test]
     #[ignore = "slow: LONGPOLE_FORGED says how many"]
-    fn many_damaged_packs_are_refused_or_read_as_they_were_written() {
+    fn many_damaged_archives_are_refused_or_read_as_they_were_written() {
         feed_damaged(number("LONGPOLE_FORGED", 20_000) as usize, number("LONGPOLE_FORGED_SEED", 7));
     }
 
@@ -428,7 +428,7 @@ mod tests {
             parts.sort();
             parts
         };
-        let wholes: Vec<_> = packs(&directory).into_iter().map(parts).collect();
+        let wholes: Vec<_> = archives(&directory).into_iter().map(parts).collect();
         for time in 0..times {
             let mut forged = wholes[time % wholes.len()].clone();
             let tables: Vec<usize> = (0..forged.len()).filter(|at| forged[*at].0.ends_with(".parquet")).collect();

@@ -6,7 +6,7 @@
 //!       └─ body        what else it says; texts that come again by their numbers
 //! ```
 //!
-//! A span of five attributes takes 288 bytes as a value, and some 85 packed. To take it out again costs half a microsecond, which is
+//! A span of five attributes takes 288 bytes as a value, and some 85 here. To take it out again costs half a microsecond, which is
 //! nothing beside what it costs to read or to write it.
 //!
 //! A body, of a span whose only news is `retries` = 3, where `retries` was the first text that came:
@@ -68,16 +68,16 @@ mod kind {
     pub(super) const KEY_VALUES: u8 = 8;
 }
 
-/// A recording whose spans are packed.
+/// A recording whose spans are compact.
 #[derive(Debug)]
-pub struct PackedRecording {
+pub struct CompactRecording {
     /// All but its spans; it has none.
     pub rest: Recording,
     /// Its spans.
-    pub spans: PackedSpans,
+    pub spans: CompactSpans,
 }
 
-impl PackedRecording {
+impl CompactRecording {
     /// The recording, with its spans.
     pub fn unpack(self) -> Recording {
         Recording { spans: self.spans.iter().collect(), ..self.rest }
@@ -89,7 +89,7 @@ type Shared = (Text, SpanKind, usize, usize, Option<u32>);
 
 /// Spans in little memory.
 #[derive(Debug, Default)]
-pub struct PackedSpans {
+pub struct CompactSpans {
     heads: Vec<SpanHead>,
     /// For each span its body: the chunk, and where in it that begins.
     places: Vec<(u32, u32)>,
@@ -110,7 +110,7 @@ struct Texts {
     long_bytes: usize,
 }
 
-impl PackedSpans {
+impl CompactSpans {
     /// How many there are.
     pub fn len(&self) -> usize {
         self.heads.len()
@@ -164,7 +164,7 @@ impl PackedSpans {
             ..Span::new(head.trace_id, head.span_id, example.name.clone(), range)
         };
         let mut body = Body { bytes: Decoder::new(self.body(index)), texts: &self.texts.list };
-        body.read_into(&mut span).expect("bytes that were packed here");
+        body.read_into(&mut span).expect("bytes that were written here");
         span
     }
 
@@ -454,18 +454,18 @@ mod tests {
     proptest! {
         #[test]
         fn what_is_taken_out_is_what_was_put_in(spans in prop::collection::vec(testing::any_span(), 0..20), again in testing::any_span()) {
-            let mut packed = PackedSpans::default();
-            spans.iter().for_each(|span| packed.push(span));
-            prop_assert_eq!(&packed.iter().collect::<Vec<_>>(), &spans);
+            let mut compact = CompactSpans::default();
+            spans.iter().for_each(|span| compact.push(span));
+            prop_assert_eq!(&compact.iter().collect::<Vec<_>>(), &spans);
             for (index, span) in spans.iter().enumerate() {
-                prop_assert_eq!(packed.has_events(index), !span.events.is_empty());
-                prop_assert_eq!(packed.has_links(index), !span.links.is_empty());
-                prop_assert_eq!(packed.heads()[index].start, span.start);
+                prop_assert_eq!(compact.has_events(index), !span.events.is_empty());
+                prop_assert_eq!(compact.has_links(index), !span.links.is_empty());
+                prop_assert_eq!(compact.heads()[index].start, span.start);
             }
             if !spans.is_empty() {
-                packed.replace(0, &again);
-                prop_assert_eq!(packed.get(0), again);
-                prop_assert_eq!(&packed.iter().skip(1).collect::<Vec<_>>(), &spans[1..]);
+                compact.replace(0, &again);
+                prop_assert_eq!(compact.get(0), again);
+                prop_assert_eq!(&compact.iter().skip(1).collect::<Vec<_>>(), &spans[1..]);
             }
         }
     }
@@ -473,15 +473,15 @@ mod tests {
     #[test]
     fn a_long_text_that_all_spans_have_counts_once() {
         let of = |text: &dyn Fn(usize) -> String| {
-            let mut packed = PackedSpans::default();
+            let mut compact = CompactSpans::default();
             for number in 0..100 {
                 let range = TimeRange { start: Timestamp(1), end: Timestamp(2) };
                 let id = SpanId::new((number as u64 + 1).to_be_bytes()).unwrap();
                 let mut span = Span::new(TraceId::new([1; 16]).unwrap(), id, "chat", range);
                 span.attributes.push("prompt", AttributeValue::Str(text(number).into()));
-                packed.push(&span);
+                compact.push(&span);
             }
-            packed.body_bytes()
+            compact.body_bytes()
         };
         assert!(of(&|_| "p".repeat(65_000)) < 100 * 20);
         // What is too short to be looked for is spelled out.
@@ -490,7 +490,7 @@ mod tests {
 
     #[test]
     fn spans_that_share_name_kind_and_emitter_have_one_example_and_links_set_apart() {
-        let mut packed = PackedSpans::default();
+        let mut compact = CompactSpans::default();
         let first = testing::span(1, 1, 0, 0);
         let emitted = |number: u8| Span {
             name: "step".into(),
@@ -502,9 +502,9 @@ mod tests {
         let link = |to: &Span| SpanLink { trace_id: to.trace_id, span_id: to.span_id, attributes: Attributes::default() };
         spans[3].links = [link(&spans[1])].into_iter().collect();
         spans[5].name = "other".into();
-        spans.iter().for_each(|span| packed.push(span));
-        assert_eq!(packed.examples().len(), 2);
-        let outline = packed.into_outline();
+        spans.iter().for_each(|span| compact.push(span));
+        assert_eq!(compact.examples().len(), 2);
+        let outline = compact.into_outline();
         let examples: Vec<u32> = outline.heads.iter().map(|head| head.example).collect();
         assert_eq!(examples, [0, 3, 0, 2, 0, 1]);
         assert_eq!(outline.examples[2], Span { flags: 0, ..spans[3].clone() });
@@ -516,9 +516,9 @@ mod tests {
         let long = "x".repeat(3 * CHUNK_BYTES);
         let mut span = testing::span(1, 1, 0, 0);
         span.attributes.push(long.as_str(), AttributeValue::Str(long.as_str().into()));
-        let mut packed = PackedSpans::default();
-        [&testing::span(1, 2, 0, 0), &span, &testing::span(1, 3, 0, 0)].into_iter().for_each(|span| packed.push(span));
-        assert_eq!(packed.get(1), span);
-        assert_eq!(packed.get(2), testing::span(1, 3, 0, 0));
+        let mut compact = CompactSpans::default();
+        [&testing::span(1, 2, 0, 0), &span, &testing::span(1, 3, 0, 0)].into_iter().for_each(|span| compact.push(span));
+        assert_eq!(compact.get(1), span);
+        assert_eq!(compact.get(2), testing::span(1, 3, 0, 0));
     }
 }

@@ -19,7 +19,7 @@
 //!
 //! Everything is for the user who made it (0700, 0600). A store that another user owns, or can change, is refused.
 //!
-//! [`pack`] makes one file of a sealed recording, and reads it. [`prune`] says which recordings can go. [`outside`] opens what lies outside of
+//! [`archive`] makes one file of a sealed recording, and reads it. [`prune`] says which recordings can go. [`outside`] opens what lies outside of
 //! a store, where others may have a hand in.
 //!
 //! It does not decode OTLP, look up symbols or tie samples to spans: between [`StoredRecording::replay`] and
@@ -28,7 +28,7 @@
 
 #![forbid(unsafe_code)]
 
-mod archive;
+pub mod archive;
 mod assemble;
 mod compact_spans;
 mod encoding;
@@ -48,9 +48,8 @@ pub mod tables;
 mod testing;
 mod wal;
 
-pub use archive as pack;
 pub use assemble::Assembler;
-pub use compact_spans::{PackedRecording, PackedSpans};
+pub use compact_spans::{CompactRecording, CompactSpans};
 pub use error::StoreError;
 pub use error_kind::ErrorKind;
 pub use files::{outside, users};

@@ -4,7 +4,7 @@
 //! file ─ gzip? ─ wire::file ─ spans ─ credentials taken out ─► Assembler ─► packed spans, whose run is the file
 //!   ├ perf.data ─ wire::perf_data ─ unwound, named ────────────► Recording, whose run is what perf ran
 //!   ├ pprof, folded ─ wire::profile ───────────────────────────► Recording, whose samples have no moment
-//!   └ .lpole ─ store::pack ───────────────────────────────────► Recording, as it was
+//!   └ .lpole ─ store::archive ───────────────────────────────────► Recording, as it was
 //! ```
 //!
 //! A file of spans is read once, from its beginning, and never as a whole. What stands before a fault is kept, and the fault is a loss
@@ -30,7 +30,7 @@ use longpole_analysis::link::samples;
 use longpole_analysis::pulumi::opentracing_bridge;
 use longpole_analysis::report::summary_spans;
 use longpole_model::{Loss, LossKind, Recording};
-use longpole_store::{Assembler, PackedRecording, RecordingName, RecordingWriter, Store, StoreError, pack};
+use longpole_store::{Assembler, CompactRecording, RecordingName, RecordingWriter, Store, StoreError, archive};
 use longpole_wire::file::HEAD_BYTES;
 use longpole_wire::limits::expanded_bytes_max;
 use longpole_wire::profile::ProfileFormat;
@@ -62,7 +62,7 @@ pub struct Contents(Held);
 #[derive(Debug)]
 enum Held {
     Whole(Box<Recording>),
-    Packed(Box<PackedRecording>),
+    Packed(Box<CompactRecording>),
     /// A profile whose samples have no moment, and what its labels say of spans.
     Profile(Box<Recording>, profile::Labels),
 }
@@ -87,7 +87,7 @@ pub fn together(files: Vec<(PathBuf, Contents)>) -> Result<Contents, ImportError
     let mut command = vec!["import".to_owned()];
     command.extend(files.iter().map(|(path, _)| path.to_string_lossy().into_owned()));
     let last = files.last().map(|(path, _)| path.clone()).unwrap_or_default();
-    let (mut traces, mut profile): (Vec<PackedRecording>, _) = (Vec::new(), None);
+    let (mut traces, mut profile): (Vec<CompactRecording>, _) = (Vec::new(), None);
     for (path, contents) in files {
         match contents.0 {
             Held::Packed(packed) => traces.push(*packed),
@@ -125,8 +125,8 @@ pub fn read(path: &Path) -> Result<Contents, ImportError> {
     let file_bytes = file.metadata().map_err(io)?.len();
     let mut file = BufReader::with_capacity(HEAD_BYTES, file);
     let first = file.fill_buf().map_err(io)?;
-    if pack::is_pack(first) {
-        return Ok(Contents::whole(pack::read(path, file)?));
+    if archive::is_archive(first) {
+        return Ok(Contents::whole(archive::read(path, file)?));
     }
     let unreadable = |source| ImportError::Unreadable { path: path.to_owned(), source };
     if is_perf_data(first) {
@@ -203,8 +203,8 @@ pub fn keep(store: &Store, contents: Contents) -> Result<(RecordingName, Report)
 fn keep_as(writer: &RecordingWriter, contents: Contents) -> Result<Report, StoreError> {
     let report = match contents.0 {
         Held::Packed(packed) if summary_spans::is_enough(packed.spans.examples().iter()) => {
-            info_span!("write").in_scope(|| writer.write_packed(&packed))?;
-            let PackedRecording { rest, spans } = *packed;
+            info_span!("write").in_scope(|| writer.write_compact(&packed))?;
+            let CompactRecording { rest, spans } = *packed;
             let _step = info_span!("report", spans = spans.len()).entered();
             Report::of_outline(rest, spans.into_outline())
         }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use longpole_model::sink::SpanRef;
 use longpole_model::{Loss, LossKind, Resource, Scope, Span, SpanHead, SpanSink, Texts, TimeRange, Timestamp};
-use longpole_store::{Assembler, PackedRecording, PackedSpans};
+use longpole_store::{Assembler, CompactRecording, CompactSpans};
 use longpole_wire::pulumi_payload;
 use longpole_wire::redact::Redactor;
 
@@ -102,7 +102,7 @@ impl Intake {
         }
     }
 
-    pub(super) fn finish(mut self) -> PackedRecording {
+    pub(super) fn finish(mut self) -> CompactRecording {
         self.losses.take().into_iter().for_each(|loss| self.assembler.loss(loss));
         if self.redacted > 0 {
             self.assembler.loss(Loss::new(
@@ -112,7 +112,7 @@ impl Intake {
             ));
         }
         let caller = self.assembler.caller();
-        let mut packed = self.assembler.finish_packed();
+        let mut packed = self.assembler.finish_compact();
         let run = &mut packed.rest.run;
         if let Some(TimeRange { start, end }) = range(&packed.spans, self.any_clamped) {
             run.start = start;
@@ -131,7 +131,7 @@ const OF_A_CLOCK_NANOS: i64 = 365 * 86_400_000_000_000;
 
 /// First start to last end. Times that were moved into what can be counted say nothing about when the trace was, nor does a start of 0,
 /// which is what OTLP calls unknown.
-fn range(spans: &PackedSpans, any_clamped: bool) -> Option<TimeRange> {
+fn range(spans: &CompactSpans, any_clamped: bool) -> Option<TimeRange> {
     let first = spans.heads().iter().map(|head| head.start).filter(|start| *start != Timestamp(0)).min();
     let unknown = first.filter(|first| first.unix_nanos() > OF_A_CLOCK_NANOS);
     let start = |head: &SpanHead| unknown.filter(|_| head.start == Timestamp(0)).unwrap_or(head.start);

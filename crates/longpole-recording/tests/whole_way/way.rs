@@ -75,7 +75,7 @@ fn kept(place: &Place) {
     all_views(&report);
     serialised(&view::RecordingsView::new(&store.list().expect("a list")));
     let mut packed = Vec::new();
-    store.recording(name).and_then(|stored| stored.pack(&mut packed)).expect("what was kept can be packed");
+    store.recording(name).and_then(|stored| stored.write_archive(&mut packed)).expect("what was kept can be archived");
     std::fs::remove_dir_all(&place.store).expect("the store was there");
 }
 

@@ -25,7 +25,7 @@ use self::code::Code;
 use self::journals::Journals;
 use self::population::Population;
 use self::rivals::Rivals;
-use crate::compact_spans::{PackedRecording, PackedSpans};
+use crate::compact_spans::{CompactRecording, CompactSpans};
 
 mod clock_steps;
 mod code;
@@ -33,14 +33,14 @@ mod journals;
 mod population;
 mod rivals;
 
-/// A recording under construction. Its spans are packed: there may be a million of them.
+/// A recording under construction. Its spans are compact: there may be a million of them.
 #[derive(Debug)]
 pub struct Assembler {
     run: Run,
     anchors: Vec<ClockAnchor>,
     /// When it was found out that the machine had slept, and for how long.
     sleeps: Vec<(Monotonic, u64)>,
-    spans: PackedSpans,
+    spans: CompactSpans,
     span_index: SpanIndex,
     duplicates: u64,
     rivals: Rivals,
@@ -64,7 +64,7 @@ impl Assembler {
             run,
             anchors: Vec::new(),
             sleeps: Vec::new(),
-            spans: PackedSpans::default(),
+            spans: CompactSpans::default(),
             span_index: SpanIndex::default(),
             duplicates: 0,
             rivals: Rivals::default(),
@@ -111,7 +111,7 @@ impl Assembler {
         (self.spans.len() + self.rivals.len()) as u64
     }
 
-    /// Bytes of what the spans say, as they are packed.
+    /// Bytes of what the spans say, as they stand in memory.
     pub fn span_body_bytes(&self) -> u64 {
         self.spans.body_bytes()
     }
@@ -221,11 +221,11 @@ impl Assembler {
 
     /// The recording: in the order of time, without links and without symbols.
     pub fn finish(self) -> Recording {
-        self.finish_packed().unpack()
+        self.finish_compact().unpack()
     }
 
-    /// The same, with its spans packed as they are.
-    pub fn finish_packed(mut self) -> PackedRecording {
+    /// The same, with its spans as compact as they are.
+    pub fn finish_compact(mut self) -> CompactRecording {
         if self.duplicates > 0 {
             self.loss(Loss::new(LossKind::SpansDuplicate, self.duplicates, "received twice; the one that ends later is kept"));
         }
@@ -269,7 +269,7 @@ impl Assembler {
             mappings: self.code.mappings,
             losses: self.losses,
         };
-        PackedRecording { rest, spans: self.spans }
+        CompactRecording { rest, spans: self.spans }
     }
 }
 

@@ -11,7 +11,7 @@
 use longpole_model::{AttributeValue, Loss, LossKind, Span};
 
 use super::population::Population;
-use crate::compact_spans::PackedSpans;
+use crate::compact_spans::CompactSpans;
 
 /// What is said of those that are not kept.
 const DETAIL: &str = "other spans with the ids of one that is kept, from other processes than its own; the first is kept, but for one that \
@@ -22,7 +22,7 @@ const DETAIL: &str = "other spans with the ids of one that is kept, from other p
 pub(super) struct Rivals {
     /// Who sent each span that is kept; 0 where that is not known.
     senders: Vec<u32>,
-    spans: PackedSpans,
+    spans: CompactSpans,
     /// Of each of them the place that it wants, and who sent it.
     claims: Vec<(usize, u32)>,
 }
@@ -57,7 +57,7 @@ impl Rivals {
     }
 
     /// Gives places to those that have a better claim than who has them, and counts the others.
-    pub(super) fn settle(mut self, kept: &mut PackedSpans, people: &Population) -> Option<Loss> {
+    pub(super) fn settle(mut self, kept: &mut CompactSpans, people: &Population) -> Option<Loss> {
         for (index, (at, sender)) in self.claims.iter().enumerate() {
             let (rival, first) = (self.spans.get(index), kept.get(*at));
             let first_sender = self.senders[*at];

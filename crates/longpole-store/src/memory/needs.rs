@@ -9,7 +9,7 @@
 //! `memory` is what is held at once, and `limit` what the reader's budget has to allow, which counts decompressed pages as well. Its
 //! checksum stands in the list beside those of the tables. Where the file is missing or damaged the tables are read within the usual limits.
 //!
-//! It is believed because it lies in a store that only its user can write to. A packed recording has it, too, and nobody asks it there.
+//! It is believed because it lies in a store that only its user can write to. An archive has it, too, and nobody asks it there.
 
 /// Name of the file.
 pub(crate) const FILE_NAME: &str = "memory";

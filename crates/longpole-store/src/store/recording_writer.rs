@@ -9,7 +9,7 @@ use longpole_model::{Loss, LossKind, Recording, Run};
 use super::catalog::RowState;
 use super::summary_row::SummaryRow;
 use super::{Store, lock_file, seal};
-use crate::compact_spans::PackedRecording;
+use crate::compact_spans::CompactRecording;
 use crate::error::StoreError;
 use crate::files;
 use crate::layout::{LOCK, RESERVE};
@@ -112,10 +112,10 @@ impl RecordingWriter {
         seal::write_partial(&self.directory, recording)
     }
 
-    /// The same for a recording whose spans are packed: they are taken out as they are written.
-    pub fn write_packed(&self, recording: &PackedRecording) -> Result<(), StoreError> {
+    /// The same for a recording whose spans are compact: each is taken out as it is written.
+    pub fn write_compact(&self, recording: &CompactRecording) -> Result<(), StoreError> {
         self.release_reserve();
-        seal::write_partial_packed(&self.directory, recording)
+        seal::write_partial_compact(&self.directory, recording)
     }
 
     /// The second half, which needs the first.

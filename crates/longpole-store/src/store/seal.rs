@@ -14,7 +14,7 @@ use std::path::Path;
 
 use longpole_model::Recording;
 
-use crate::compact_spans::PackedRecording;
+use crate::compact_spans::CompactRecording;
 use crate::error::StoreError;
 use crate::files;
 use crate::layout::{self, PARTIAL};
@@ -31,9 +31,9 @@ pub(crate) fn write_partial(directory: &Path, recording: &Recording) -> Result<(
     write_partial_of(directory, recording, Spans::Whole(&recording.spans))
 }
 
-/// The same, of a recording whose spans are packed.
-pub(crate) fn write_partial_packed(directory: &Path, recording: &PackedRecording) -> Result<(), StoreError> {
-    write_partial_of(directory, &recording.rest, Spans::Packed(&recording.spans))
+/// The same, of a recording whose spans are compact.
+pub(crate) fn write_partial_compact(directory: &Path, recording: &CompactRecording) -> Result<(), StoreError> {
+    write_partial_of(directory, &recording.rest, Spans::Compact(&recording.spans))
 }
 
 fn write_partial_of(directory: &Path, whole: &Recording, spans: Spans<'_>) -> Result<(), StoreError> {

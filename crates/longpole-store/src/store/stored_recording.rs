@@ -139,14 +139,14 @@ impl StoredRecording {
     }
 
     /// Writes it as one file, which [`crate::archive::read`] reads, and says how many bytes that has. Only for a sealed recording.
-    pub fn pack(&self, out: &mut dyn Write) -> Result<u64, StoreError> {
+    pub fn write_archive(&self, out: &mut dyn Write) -> Result<u64, StoreError> {
         archive::write(&self.directory, self.check_sealed()?, out)
     }
 
     /// Why nobody can read a file of so many bytes that is made of this recording, if so: that takes more than its reader gives to a file
     /// that somebody sent. Most that might take too much do not, so what might is read to know.
     pub fn refusal_as_file(&self, file_bytes: u64) -> Result<Option<String>, StoreError> {
-        if file_bytes > archive::PACK_BYTES_MAX {
+        if file_bytes > archive::ARCHIVE_BYTES_MAX {
             return Ok(Some(archive::too_long()));
         }
         let version = self.check_sealed()?;

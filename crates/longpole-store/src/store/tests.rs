@@ -529,12 +529,12 @@ fn read_within(sealed: &StoredRecording, limit: u64) -> Result<Recording, StoreE
 
 /// A run of so many spans with these attributes.
 fn repeating(spans: u64, attributes: impl Fn() -> Attributes) -> Recording {
-    let mut packed = crate::PackedSpans::default();
+    let mut compact = crate::CompactSpans::default();
     for number in 1..=spans {
         let span_id = SpanId::from_slice(&number.to_be_bytes()).unwrap();
-        packed.push(&Span { span_id, attributes: attributes(), ..testing::span(1, 1, 0, 0) });
+        compact.push(&Span { span_id, attributes: attributes(), ..testing::span(1, 1, 0, 0) });
     }
-    Recording { spans: packed.iter().collect(), ..ended() }
+    Recording { spans: compact.iter().collect(), ..ended() }
 }
 
 #[test]
@@ -572,13 +572,13 @@ fn what_was_let_in_is_read_beyond_the_limits_of_a_file_and_a_file_of_it_is_not()
     assert_eq!(sealed.read().unwrap().spans.len(), 1_500);
     assert!(sealed.memory_bytes().unwrap().unwrap() > 50 << 20);
     // The file claims as much, and is a file all the same.
-    let pack = directory.path().join("r1.lpole");
-    let bytes = sealed.pack(&mut File::create(&pack).unwrap()).unwrap();
-    assert_eq!(bytes, fs::metadata(&pack).unwrap().len());
+    let archived = directory.path().join("r1.lpole");
+    let bytes = sealed.write_archive(&mut File::create(&archived).unwrap()).unwrap();
+    assert_eq!(bytes, fs::metadata(&archived).unwrap().len());
     assert!(sealed.refusal_as_file(bytes).unwrap().unwrap().starts_with("its rows take more than"));
     assert_eq!(sealed.refusal_as_file(4 << 20).unwrap(), None);
     assert_eq!(sealed.refusal_as_file((4 << 30) + 1).unwrap().unwrap(), "it has more than 4 GiB");
-    let error = archive::read(&pack, File::open(&pack).unwrap()).unwrap_err();
+    let error = archive::read(&archived, File::open(&archived).unwrap()).unwrap_err();
     assert!(matches!(error, StoreError::Corrupt { .. }) && error.to_string().contains("spans.parquet: its rows take more than"), "{error}");
     // Damage of the figures is no damage of the tables: they are read within the usual limits, which are too little for these.
     let path = sealed.directory.join("segments/memory");
@@ -623,9 +623,9 @@ fn a_recording_whose_figures_are_damaged_is_read_and_says_so() {
         let said = |loss: &longpole_model::Loss| loss.detail.contains("how much memory it takes is not known");
         assert_eq!((whole.losses.iter().filter(|loss| said(loss)).count(), read.losses.iter().filter(|loss| said(loss)).count()), (0, 1));
         // A file of it needs no figures.
-        let pack = directory.path().join("r1.lpole");
-        sealed.pack(&mut File::create(&pack).unwrap()).unwrap();
-        assert_eq!(archive::read(&pack, File::open(&pack).unwrap()).unwrap().spans, whole.spans);
+        let archived = directory.path().join("r1.lpole");
+        sealed.write_archive(&mut File::create(&archived).unwrap()).unwrap();
+        assert_eq!(archive::read(&archived, File::open(&archived).unwrap()).unwrap().spans, whole.spans);
     }
 }
 

@@ -11,7 +11,7 @@ use longpole_model::{Resource, Scope, Span, SpanKind, Status, StatusCode, ThinVe
 use super::attributes::{self, attributes_at, kept_text, passing_attributes_at, weight};
 use super::batch::{Batch, Rows, at, required, span_id_at, text_at, trace_id_at, word};
 use super::{Kind, Table, array, column, optional};
-use crate::compact_spans::PackedSpans;
+use crate::compact_spans::CompactSpans;
 use crate::memory::budget::Budget;
 use crate::memory::emitters::{Emitter, Known};
 use crate::memory::kept_texts::KeptTexts;
@@ -69,14 +69,14 @@ pub(crate) enum Spans<'a> {
     /// They are there.
     Whole(&'a [Span]),
     /// They are taken out when their turn comes.
-    Packed(&'a PackedSpans),
+    Compact(&'a CompactSpans),
 }
 
 impl Spans<'_> {
     pub(crate) fn len(&self) -> usize {
         match self {
             Spans::Whole(spans) => spans.len(),
-            Spans::Packed(spans) => spans.len(),
+            Spans::Compact(spans) => spans.len(),
         }
     }
 }
@@ -91,7 +91,7 @@ impl<'a> SpanRows<'a> {
     pub(crate) fn of(spans: Spans<'a>) -> Self {
         let places = match spans {
             Spans::Whole(spans) => span_order::rows(spans),
-            Spans::Packed(spans) => span_order::rows(spans.heads()),
+            Spans::Compact(spans) => span_order::rows(spans.heads()),
         };
         SpanRows { spans, places }
     }
@@ -104,7 +104,7 @@ impl<'a> SpanRows<'a> {
         let place = self.places[row];
         let span = match self.spans {
             Spans::Whole(spans) => Cow::Borrowed(&spans[place.index as usize]),
-            Spans::Packed(spans) => Cow::Owned(spans.get(place.index as usize)),
+            Spans::Compact(spans) => Cow::Owned(spans.get(place.index as usize)),
         };
         Row { row: row as u32, place, span }
     }
@@ -117,7 +117,7 @@ impl<'a> SpanRows<'a> {
         let index = self.places[row].index as usize;
         match self.spans {
             Spans::Whole(spans) => !spans[index].events.is_empty(),
-            Spans::Packed(spans) => spans.has_events(index),
+            Spans::Compact(spans) => spans.has_events(index),
         }
     }
 
@@ -125,7 +125,7 @@ impl<'a> SpanRows<'a> {
         let index = self.places[row].index as usize;
         match self.spans {
             Spans::Whole(spans) => !spans[index].links.is_empty(),
-            Spans::Packed(spans) => spans.has_links(index),
+            Spans::Compact(spans) => spans.has_links(index),
         }
     }
 }

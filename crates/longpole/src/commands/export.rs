@@ -220,7 +220,7 @@ pub(super) fn write_to(report: &Report, format: export::Format, selection: &Sele
 fn pack(store: &Store, recording: &str, output: Option<&Path>) -> Result<()> {
     let stored = store.recording(resolve(store, recording)?)?;
     // A recording holds what its user's programs did; as a file it is as private as in the store.
-    let bytes = to_output_of(Access::Owner, output, Content::Binary, |out| Ok(stored.pack(out)?))?;
+    let bytes = to_output_of(Access::Owner, output, Content::Binary, |out| Ok(stored.write_archive(out)?))?;
     // A file may take less memory than a recording of the own store.
     if let Some(reason) = stored.refusal_as_file(bytes)? {
         let file = output.map_or_else(|| "the file".to_owned(), |path| path.display().to_string());
