@@ -128,7 +128,7 @@ async fn answer(sources: Vec<Source>, statement: &str, limits: &Limits) -> Resul
         }
     }
     let plan = state.statement_to_plan(statement).await.map_err(|error| error::planning(&error))?;
-    // `statement` has looked at the statement; this looks at the plan, which is what runs.
+    // `statement` has checked the statement; this checks the plan, which is what runs.
     let reads_only = SQLOptions::new().with_allow_ddl(false).with_allow_dml(false).with_allow_statements(false);
     reads_only.verify_plan(&plan).map_err(|error| error::planning(&error))?;
 
@@ -136,7 +136,7 @@ async fn answer(sources: Vec<Source>, statement: &str, limits: &Limits) -> Resul
         let describes = matches!(plan, LogicalPlan::Explain(_) | LogicalPlan::Analyze(_) | LogicalPlan::DescribeTable(_));
         let mut frame = context.execute_logical_plan(plan).await?;
         if !describes {
-            // One more than asked for tells whether there are more.
+            // One more than the limit shows whether there are more.
             frame = frame.limit(0, Some(limits.rows.saturating_add(1)))?;
         }
         let schema = Arc::clone(frame.schema().inner());
@@ -163,7 +163,7 @@ fn is_known(context: &SessionContext, reference: &TableReference) -> bool {
         || context.table_exist(reference.clone()).unwrap_or(false)
 }
 
-/// Names of what can be asked for, views behind tables.
+/// Names of all tables, then of all views.
 fn tables(sources: &[Source]) -> String {
     error::list(all_tables(sources).into_iter().chain(views(sources).map(|view| view.name)).map(str::to_owned))
 }

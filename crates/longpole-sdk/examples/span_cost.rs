@@ -173,7 +173,7 @@ fn busy(name: &str, dispatch: &Dispatch, guard: &Guard, paced: bool) {
         let done = threads.map(|thread| thread.join().unwrap_or_default());
         (done.iter().map(|(nanos, _)| nanos).sum::<u64>(), done.iter().map(|(_, made)| made).sum::<u64>())
     });
-    // What is left is sent; the threads that do it must not have ended when they are looked at.
+    // What is left is sent; the threads that do it must still live when their CPU time is read.
     let until = Instant::now() + Duration::from_secs(5);
     while guard.counts().outstanding > 0 && Instant::now() < until {
         std::thread::sleep(Duration::from_millis(5));

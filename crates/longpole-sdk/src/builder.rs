@@ -94,7 +94,7 @@ impl Builder {
         self
     }
 
-    /// Who sends spans; `LONGPOLE_SPAN_PROCESSOR` says so where the program does not.
+    /// The span processor; `LONGPOLE_SPAN_PROCESSOR` chooses where the program does not.
     pub fn span_processor(mut self, processor: SpanProcessor) -> Self {
         self.program.processor = Some(processor);
         self
@@ -113,7 +113,7 @@ impl Builder {
         self
     }
 
-    /// How long the collector is waited for at the end, [`SHUTDOWN_DEADLINE`] where nothing is said.
+    /// How long the collector is waited for at the end, [`SHUTDOWN_DEADLINE`] by default.
     pub fn shutdown_within(mut self, within: Duration) -> Self {
         self.within = within;
         self

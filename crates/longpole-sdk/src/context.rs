@@ -9,7 +9,7 @@ const TRACEPARENT_LEN: usize = 55;
 /// The W3C trace flag "sampled".
 pub(crate) const SAMPLED: u8 = 1;
 
-/// Which span, of which trace, with which W3C flags. Both ids are non-zero.
+/// The ids of a span and its trace, and W3C's flags. Both ids are non-zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SpanContext {
     pub(crate) trace_id: [u8; 16],

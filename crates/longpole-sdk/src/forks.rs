@@ -14,7 +14,7 @@ pub(crate) fn is_forked_child() -> bool {
     FORKED.load(Relaxed)
 }
 
-/// Notes forks from now on. Who has more to do in a child asks for it after this.
+/// Notes forks from now on. A module with more to do in a child registers it after this.
 pub(crate) fn watch() {
     static WATCHING: Once = Once::new();
     WATCHING.call_once(|| sys::call_in_forked_children(note));

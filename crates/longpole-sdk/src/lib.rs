@@ -24,7 +24,7 @@
 //!
 //! - Spans become OTLP spans with typed attributes, events and links, and are sent as protobuf over HTTP by one plain thread.
 //! - The current span of each thread is published in a [record](#the-context-record) that costs a few nanoseconds to write, so
-//!   that samples of the program can be told apart by span, exactly, also when tasks move between the threads of a runtime.
+//!   that a profiler can split its samples by span, exactly, also when tasks move between the threads of a runtime.
 //! - Trace context travels: [`current_traceparent`] to send, [`SpanExt::set_parent_traceparent`] to receive, and a `TRACEPARENT`
 //!   in the environment becomes the parent of the spans that have none.
 //!
@@ -33,7 +33,7 @@
 //! silence: what is lost is counted ([`SpanCounts`]), told once per outage on stderr, and sent along as the attribute
 //! `longpole.dropped_spans` of the instrumentation scope.
 //!
-//! **It never hangs.** [`run`] and [`shutdown`] wait for a collector no longer than they are told, [`SHUTDOWN_DEADLINE`] in `run`,
+//! **It never hangs.** [`run`] and [`shutdown`] wait for a collector no longer than the caller allows, [`SHUTDOWN_DEADLINE`] in `run`,
 //! from any thread, inside of any runtime.
 //!
 //! **It sends the last spans.** [`run`] sends what is left; [`init`] gives a guard that does; and when the process ends by
@@ -83,8 +83,8 @@
 //! Under `longpole run` each thread also writes down when which span became its current one, into a ring of 320 KiB in memory that
 //! outlives it, so that the profiler knows the exact time of every span, however short, and whose a sample or a wait is where it
 //! cannot see the record. That costs two readings of the clock for a pair of enter and exit. The thread never waits for whoever
-//! reads; entries that are overwritten before they are read are counted by the reader. A journal that cannot be made, or grown, is
-//! told once on stderr and done without.
+//! reads; the reader counts entries that were overwritten before it read them. Where a journal cannot be made, or grown, the SDK says
+//! so once on stderr and goes on without.
 //!
 //! # Forks
 //!

@@ -1,5 +1,5 @@
-//! Locks and deadlines. At the end of a process the owner of a lock may be the thread that asks for it, so there a lock is tried for a
-//! while and not waited for.
+//! Locks and deadlines. At the end of a process the owner of a lock may be the thread that asks for it, so there a lock is tried
+//! until a deadline and not waited for.
 
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
@@ -20,7 +20,7 @@ pub(crate) fn deadline(within: Duration) -> Instant {
     Instant::now() + within.min(Duration::from_secs(86_400))
 }
 
-/// The lock, or `None` where it cannot be had in this time: its owner may be the thread that asks.
+/// The lock, or `None` where its owner, which may be this very thread, keeps it for longer.
 pub(crate) fn lock_within<T: ?Sized>(mutex: &Mutex<T>, within: Duration) -> Option<MutexGuard<'_, T>> {
     let deadline = deadline(within);
     loop {

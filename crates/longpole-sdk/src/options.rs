@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// Who takes spans from the program's threads and sends them.
+/// The part that takes spans from the program's threads and sends them.
 ///
 /// Its names are values of a flag: with `clap`, `#[arg(long, default_value_t)] tracing_span_processor: SpanProcessor` is all.
 ///

@@ -1,14 +1,14 @@
-//! What people are told about a collector that does not answer: once when it begins, once when it is over.
+//! The lines on stderr about a collector that does not answer: one when the outage begins, one when it is over.
 
 use crate::diagnostic::tell;
 use crate::span_counts::SpanCounts;
 
-/// What people were told about the far end.
+/// An outage, and what was reported of it.
 #[derive(Debug, Default)]
 pub(crate) struct Outage {
     /// Why the last attempt failed; `None` while all is well.
     why: Option<String>,
-    /// Lost spans that have been told.
+    /// Lost spans that were reported.
     told_lost: u64,
 }
 

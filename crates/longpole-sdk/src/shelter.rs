@@ -41,7 +41,7 @@ static LIVE_THREADS: AtomicUsize = AtomicUsize::new(0);
 /// Spans of this process that could not be made, or not be closed.
 static REFUSED: AtomicU64 = AtomicU64::new(0);
 
-/// Bits of what is known of a thread. It has a number in the registry's slab of spans.
+/// Bits of a thread's state. It has a number in the registry's slab of spans.
 const NUMBERED: u8 = 1;
 /// It has a stack of entered spans in the registry.
 const STACKED: u8 = 2;
@@ -58,11 +58,11 @@ enum Work {
 }
 
 thread_local! {
-    // Without destructors: they are asked to the very end.
+    // Without destructors: they are read to the very end.
     static THREAD: Cell<u8> = const { Cell::new(0) };
     static WORK: Cell<Work> = const { Cell::new(Work::Outside) };
     static CLOSED_AT: Cell<Option<Instant>> = const { Cell::new(None) };
-    // Threads destroy what they had last first. So each of these is had right after what it watches, and goes right before.
+    // Threads destroy first what they made last. So each of these is made right after what it watches, and goes right before.
     static BEFORE_NUMBER: EndOfThread = const { EndOfThread };
     static BEFORE_STACK: EndOfThread = const { EndOfThread };
     static BEFORE_EXIT: EndOfThread = const { EndOfThread };
@@ -264,7 +264,7 @@ impl<S: Subscriber> Subscriber for Shelter<S> {
 
     #[inline]
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        // On a thread that ends not even the filters may be asked: theirs is thread-local storage, too.
+        // On a thread that ends not even the filters may run: they use thread-local storage, too.
         admits_callsite(metadata) && self.inner.enabled(metadata)
     }
 
@@ -347,7 +347,7 @@ impl<S: Subscriber> Subscriber for Shelter<S> {
         is_closed
     }
 
-    // SAFETY: the pointers are to `self` and to what it owns, each of the type that was asked for, and as good as `self`.
+    // SAFETY: the pointers are to `self` and to what it owns, each of the requested type, and valid as long as `self`.
     unsafe fn downcast_raw(&self, id: TypeId) -> Option<*const ()> {
         if id == TypeId::of::<Self>() {
             return Some(std::ptr::from_ref(self).cast());

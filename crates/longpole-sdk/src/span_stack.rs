@@ -17,12 +17,12 @@ pub(crate) struct Key {
 const INLINE: usize = 8;
 
 #[derive(Debug, Clone, Copy)]
-struct Entry {
+struct Entered {
     key: Key,
     context: ContextWords,
 }
 
-impl Entry {
+impl Entered {
     const NONE: Self = Self { key: Key { layer: 0, span: 0 }, context: ContextWords::NONE };
 }
 
@@ -30,13 +30,13 @@ thread_local! {
     static DEPTH: Cell<usize> = const { Cell::new(0) };
     /// The outermost entries. Without a destructor, so that reaching them is a matter of an address: a pair of enter and exit
     /// takes some nanoseconds, and checks of that kind would be most of it.
-    static ENTRIES: [Cell<Entry>; INLINE] = const { [const { Cell::new(Entry::NONE) }; INLINE] };
+    static ENTRIES: [Cell<Entered>; INLINE] = const { [const { Cell::new(Entered::NONE) }; INLINE] };
     /// Those past them.
-    static DEEPER: RefCell<Vec<Entry>> = const { RefCell::new(Vec::new()) };
+    static DEEPER: RefCell<Vec<Entered>> = const { RefCell::new(Vec::new()) };
     static GUARDS: Cell<u64> = const { Cell::new(0) };
 }
 
-fn get(at: usize) -> Option<Entry> {
+fn get(at: usize) -> Option<Entered> {
     match at.checked_sub(INLINE) {
         None => Some(ENTRIES.with(|entries| entries[at].get())),
         // Fails only while the thread tears its local storage down; there is nobody left to publish for then.
@@ -45,7 +45,7 @@ fn get(at: usize) -> Option<Entry> {
 }
 
 /// Writes an entry: one that is there, or the next one.
-fn set(at: usize, entry: Entry) {
+fn set(at: usize, entry: Entered) {
     match at.checked_sub(INLINE) {
         None => ENTRIES.with(|entries| entries[at].set(entry)),
         Some(at) => {
@@ -70,16 +70,16 @@ pub(crate) fn innermost() -> ContextWords {
 pub(crate) fn push(key: Key, context: ContextWords) {
     let depth = DEPTH.get();
     if depth < INLINE {
-        ENTRIES.with(|entries| entries[depth].set(Entry { key, context }));
+        ENTRIES.with(|entries| entries[depth].set(Entered { key, context }));
     } else {
-        push_deep(depth, Entry { key, context });
+        push_deep(depth, Entered { key, context });
     }
     DEPTH.set(depth + 1);
 }
 
 #[cold]
 #[inline(never)]
-fn push_deep(depth: usize, entry: Entry) {
+fn push_deep(depth: usize, entry: Entered) {
     set(depth, entry);
 }
 
@@ -115,7 +115,7 @@ fn remove_any(key: Key) -> Option<ContextWords> {
 pub(crate) fn replace(key: Key, context: ContextWords) {
     for at in 0..DEPTH.get() {
         if get(at).is_some_and(|entry| entry.key == key) {
-            set(at, Entry { key, context });
+            set(at, Entered { key, context });
         }
     }
 }

@@ -72,7 +72,7 @@ mod linux {
     }
 
     fn on_signal(handler: extern "C" fn(i32)) {
-        // SAFETY: the handler has the signature asked for and lives as long as the program.
+        // SAFETY: the handler has the required signature and lives as long as the program.
         unsafe { libc::signal(libc::SIGUSR1, handler as *const () as libc::sighandler_t) };
     }
 
@@ -143,7 +143,7 @@ mod linux {
                 use_storage();
             }
             "handlers-at-exit" => {
-                // SAFETY: the handler has the signature asked for and lives as long as the program.
+                // SAFETY: the handler has the required signature and lives as long as the program.
                 unsafe { libc::atexit(make_a_span) };
                 let _guard = longpole_sdk::init();
                 // SAFETY: as above.
@@ -255,7 +255,7 @@ mod linux {
 
     const TESTS: [(&str, fn()); 5] = [
         ("however_a_program_ends_its_spans_arrive", however_a_program_ends_its_spans_arrive),
-        ("a_collector_that_is_away_is_told_once_and_not_waited_for", a_collector_that_is_away_is_told_once_and_not_waited_for),
+        ("an_outage_is_reported_once_and_not_waited_for", an_outage_is_reported_once_and_not_waited_for),
         ("what_is_made_while_a_thread_ends_is_sent_or_counted", what_is_made_while_a_thread_ends_is_sent_or_counted),
         ("handlers_and_values_may_make_spans", handlers_and_values_may_make_spans),
         ("more_threads_than_there_are_numbers_are_counted", more_threads_than_there_are_numbers_are_counted),
@@ -285,13 +285,13 @@ mod linux {
         }
         let (names, stderr) = arrived("layer", 0, &[]);
         assert_eq!(names, ["a"], "{stderr}");
-        // Whoever says that this is the end is believed, and what comes later is told.
+        // The program has said that this is the end; later spans are reported.
         let (names, stderr) = arrived("run", 0, &processor);
         assert_eq!(names, ["a"]);
         assert!(stderr.contains("1 of 2 spans were lost") && stderr.contains("1 ended after the shutdown"), "{stderr}");
     }
 
-    fn a_collector_that_is_away_is_told_once_and_not_waited_for() {
+    fn an_outage_is_reported_once_and_not_waited_for() {
         for role in ["return", "guard", "exit"] {
             let endpoint = dead_endpoint();
             let (output, stderr) = run_role(role, &[("OTEL_EXPORTER_OTLP_ENDPOINT", &endpoint)]);

@@ -27,7 +27,7 @@ use crate::layout;
 use crate::memory::needs;
 use crate::segment::{CHECKSUMS_FILE, Tables, recording};
 
-/// A tar is made of blocks of so many bytes.
+/// Bytes of a block of a tar.
 const BLOCK_BYTES: usize = 512;
 
 /// Two empty blocks end a tar.
@@ -76,7 +76,7 @@ pub(crate) fn write(directory: &Path, version: u32, out: &mut dyn Write) -> Resu
     // A recording from before there were checksums stays one: nobody knows that its tables are as they were written.
     let list = segments.join(CHECKSUMS_FILE);
     let list = (version >= CHECKSUMS_SINCE || list.exists()).then_some(list);
-    // It is in the list. Who reads the file does not ask it.
+    // The list names it. A reader of the archive ignores it.
     let figures = recording::figures(&segments, version)?.map(|_| segments.join(needs::FILE_NAME));
     for path in list.into_iter().chain(figures).chain(tables.into_iter().map(|(_, path)| path)) {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -208,7 +208,7 @@ fn octal(bytes: &[u8]) -> Option<u64> {
     u64::from_str_radix(text.trim_matches([' ', '\0']), 8).ok()
 }
 
-/// The name of a member, without the `./` that tar puts before what it was told to find itself.
+/// The name of a member, without the `./` that tar puts before names it has found itself.
 fn member_name(header: &[u8]) -> Option<&str> {
     let name = header[field::NAME].split(|byte| *byte == 0).next()?;
     let name = std::str::from_utf8(name).ok()?;
@@ -347,7 +347,7 @@ mod tests {
         }
     }
 
-    /// Numbers below what is asked for, the same ones for the same seed.
+    /// Numbers below a bound, the same ones for the same seed.
     fn random(seed: u64) -> impl FnMut(usize) -> usize {
         let mut state = seed;
         move |below| {
@@ -417,8 +417,7 @@ mod tests {
         std::env::var(variable).ok().and_then(|it| it.parse().ok()).unwrap_or(otherwise)
     }
 
-    /// Reads recordings of which a table was changed and its checksum made to match: nobody but the readers of the tables is left
-    /// to find that.
+    /// Reads recordings with a changed table and a checksum to match: only the readers of the tables are left to find that.
     fn feed_forged(times: usize, seed: u64) {
         let (mut random, directory) = (random(seed), Directory::new());
         let (mut read, mut refused) = (0, 0);

@@ -33,11 +33,11 @@ use crate::memory::kept_texts::PLACED_BYTES_MIN;
 /// Bytes of bodies that are kept together: no body has to be moved when there are more of them.
 const CHUNK_BYTES: usize = 1 << 20;
 
-/// Texts that get a number. Keys and names are among the first that come; values that never come again may fill it, and those
+/// NumberedTexts that get a number. Keys and names are among the first that come; values that never come again may fill it, and those
 /// behind them are spelled out.
 const NUMBERED_MAX: usize = 1 << 16;
 
-/// Longer texts get no number, but for those that are much longer: messages and statements seldom come again, prompts and environments
+/// Longer texts get no number, unless they are much longer: messages and statements seldom come again, prompts and environments
 /// come with every span.
 const SHORT_BYTES_MAX: usize = 128;
 
@@ -97,13 +97,13 @@ pub struct CompactSpans {
     examples: Vec<Span>,
     /// The examples hold on to their emitters, so no other emitter comes to lie where one of these is.
     example_of: FastMap<Shared, u32>,
-    texts: Texts,
+    texts: NumberedTexts,
     scratch: Vec<u8>,
 }
 
 /// Texts and their numbers.
 #[derive(Debug, Default)]
-struct Texts {
+struct NumberedTexts {
     list: Vec<Text>,
     number_of: FastMap<Text, u32>,
     long: usize,
@@ -163,7 +163,7 @@ impl CompactSpans {
             pid: example.pid,
             ..Span::new(head.trace_id, head.span_id, example.name.clone(), range)
         };
-        let mut body = Body { bytes: Decoder::new(self.body(index)), texts: &self.texts.list };
+        let mut body = BodyReader { bytes: Decoder::new(self.body(index)), texts: &self.texts.list };
         body.read_into(&mut span).expect("bytes that were written here");
         span
     }
@@ -251,7 +251,7 @@ impl CompactSpans {
     }
 }
 
-impl Texts {
+impl NumberedTexts {
     /// The number of a text, where it has one or gets one.
     fn number(&mut self, text: &Text) -> Option<u32> {
         if (SHORT_BYTES_MAX + 1..LONG_BYTES_MIN).contains(&text.len()) {
@@ -275,7 +275,7 @@ impl Texts {
     }
 }
 
-fn put_text(out: &mut Vec<u8>, texts: &mut Texts, text: &Text) {
+fn put_text(out: &mut Vec<u8>, texts: &mut NumberedTexts, text: &Text) {
     match texts.number(text) {
         Some(number) => put_u64(out, u64::from(number) << 1 | 1),
         None => {
@@ -285,7 +285,7 @@ fn put_text(out: &mut Vec<u8>, texts: &mut Texts, text: &Text) {
     }
 }
 
-fn put_span(out: &mut Vec<u8>, texts: &mut Texts, span: &Span) {
+fn put_span(out: &mut Vec<u8>, texts: &mut NumberedTexts, span: &Span) {
     let dropped = [span.dropped_attributes, span.dropped_events, span.dropped_links];
     let is_rare = !span.trace_state.is_empty() || !span.status.message.is_empty() || dropped != [0; 3];
     let bit = |set: bool, bit: u8| if set { bit } else { 0 };
@@ -323,7 +323,7 @@ fn put_span(out: &mut Vec<u8>, texts: &mut Texts, span: &Span) {
     }
 }
 
-fn put_pairs(out: &mut Vec<u8>, texts: &mut Texts, pairs: &[Attribute]) {
+fn put_pairs(out: &mut Vec<u8>, texts: &mut NumberedTexts, pairs: &[Attribute]) {
     put_u64(out, pairs.len() as u64);
     for pair in pairs {
         put_text(out, texts, &pair.key);
@@ -331,7 +331,7 @@ fn put_pairs(out: &mut Vec<u8>, texts: &mut Texts, pairs: &[Attribute]) {
     }
 }
 
-fn put_value(out: &mut Vec<u8>, texts: &mut Texts, value: &AttributeValue) {
+fn put_value(out: &mut Vec<u8>, texts: &mut NumberedTexts, value: &AttributeValue) {
     match value {
         AttributeValue::Empty => out.push(kind::EMPTY),
         AttributeValue::Str(text) => {
@@ -364,12 +364,12 @@ fn put_value(out: &mut Vec<u8>, texts: &mut Texts, value: &AttributeValue) {
 }
 
 /// Reads a body.
-struct Body<'a> {
+struct BodyReader<'a> {
     bytes: Decoder<'a>,
     texts: &'a [Text],
 }
 
-impl Body<'_> {
+impl BodyReader<'_> {
     fn read_into(&mut self, span: &mut Span) -> Decoded<()> {
         let first = self.bytes.u8("what there is")?;
         span.status.code = StatusCode::from_otlp(i32::from(first & 3));

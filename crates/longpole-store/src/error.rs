@@ -110,7 +110,7 @@ pub enum StoreError {
         /// Where it was looked for.
         root: PathBuf,
     },
-    /// `last` was asked for, and there is none.
+    /// There is no recording yet that `last` could name.
     #[error("find the last recording: there is none yet in {}", root.display())]
     Empty {
         /// Where it was looked for.

@@ -22,7 +22,7 @@ const NONE: u32 = u32::MAX;
 
 /// Where a span stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct RowPlace {
     /// Index in the list that was given.
     pub(crate) index: u32,
     /// Row of the parent, where the parent is in the list and before this row.
@@ -37,7 +37,7 @@ pub(crate) struct Place {
 /// order of arrival. A cycle of parents is cut above its earliest span, which becomes a root.
 ///
 /// A list may have up to 2^32 - 1 spans; more could not be numbered.
-pub(crate) fn rows(spans: &[impl InTree]) -> Vec<Place> {
+pub(crate) fn rows(spans: &[impl InTree]) -> Vec<RowPlace> {
     let (in_time, traces) = by_trace_and_time(spans);
     let parents = parents(spans);
     // Children of each span, the latest first: where the list begins, and which one follows.
@@ -125,7 +125,7 @@ fn by_trace_and_time(spans: &[impl InTree]) -> (Vec<u32>, Vec<Range<usize>>) {
 
 /// Walks up from a span below a cycle into the cycle, then once around it.
 fn earliest_of_cycle<K: Ord>(start: u32, parent_of: impl Fn(u32) -> Option<u32>, key: impl Fn(u32) -> K) -> u32 {
-    // Tortoise and hare: they meet inside the cycle, without a set of what was seen.
+    // Tortoise and hare: they meet inside the cycle, without a set of visited spans.
     let up = |index: u32| parent_of(index).unwrap_or(index);
     let (mut slow, mut fast) = (up(start), up(up(start)));
     while slow != fast {
@@ -146,7 +146,7 @@ struct Walk {
     last_child: Vec<u32>,
     earlier_sibling: Vec<u32>,
     placed: Vec<bool>,
-    rows: Vec<Place>,
+    rows: Vec<RowPlace>,
 }
 
 impl Walk {
@@ -158,7 +158,7 @@ impl Walk {
                 continue;
             }
             let row = self.rows.len() as u32;
-            self.rows.push(Place { index, parent_row, descendants: 0, depth });
+            self.rows.push(RowPlace { index, parent_row, descendants: 0, depth });
             // The earliest child is put on top.
             let mut child = self.last_child[index as usize];
             while child != NONE {

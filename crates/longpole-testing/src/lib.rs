@@ -15,7 +15,7 @@ const SKIPPED_TESTS: &str = "LONGPOLE_SKIPPED_TESTS";
 /// Names the file that keeps pass rates: `trial TAB held TAB made TAB share of CPU time that the host took`, a line each.
 const PASS_RATES: &str = "LONGPOLE_PASS_RATES";
 
-/// Where the host of a virtual machine takes more than this share of its CPUs, times within one per cent cannot be had.
+/// While the host of a virtual machine takes more than this share of its CPUs, no test can measure times within one per cent.
 const STOLEN_SHARE_MAX: f64 = 0.005;
 
 /// Waits until no other test of this process holds it.
@@ -24,7 +24,7 @@ const STOLEN_SHARE_MAX: f64 = 0.005;
 #[must_use = "the turn is over when it is dropped"]
 pub fn turn() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
-    // Who failed in its turn has ended it.
+    // A test that failed has ended its turn.
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

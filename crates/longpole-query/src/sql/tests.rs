@@ -360,7 +360,7 @@ fn a_sum_of_whole_numbers_is_right_or_an_error() {
     let stored = Stored::new(&[largest]);
     let max = "9223372036854775807";
     let large = |sum: &str| {
-        format!("run the statement: a sum is {sum}, and a whole number is {max} at the most; add up CAST(… AS DECIMAL(38, 0)) instead")
+        format!("run the statement: a sum is {sum}, and a whole number is {max} at most; add up CAST(… AS DECIMAL(38, 0)) instead")
     };
     let two = format!("(VALUES ({max}), ({max}))");
     let refused = |statement: &str, sum: &str| {
@@ -381,11 +381,11 @@ fn a_sum_of_whole_numbers_is_right_or_an_error() {
     refused(&format!("SELECT sum(DISTINCT column1), count(*) FROM (VALUES ({max}), ({max}), (1), (NULL))"), "9223372036854775808");
     let error = stored.ask(&format!("SELECT sum(-column1 - 1) FROM {two}")).unwrap_err();
     assert!(
-        error.to_string().contains("a sum is -18446744073709551616, and a whole number is -9223372036854775808 at the least"),
+        error.to_string().contains("a sum is -18446744073709551616, and a whole number is -9223372036854775808 at least"),
         "{error}"
     );
     let error = stored.ask("SELECT sum(address) FROM (SELECT address FROM locations UNION ALL SELECT address FROM locations)").unwrap_err();
-    assert!(error.to_string().contains("and a whole number is 18446744073709551615 at the most"), "{error}");
+    assert!(error.to_string().contains("and a whole number is 18446744073709551615 at most"), "{error}");
 
     // The order in which numbers come does not matter.
     let back = format!("(VALUES ({max}), ({max}), (-{max}), (NULL))");
@@ -468,7 +468,7 @@ fn rows_memory_and_time_have_limits() {
 }
 
 #[test]
-fn it_can_be_asked_from_an_async_program() {
+fn an_async_program_can_call_it() {
     let stored = Stored::new(&[shop()]);
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let result = runtime.block_on(async { stored.ask("SELECT count(*) FROM spans") });
@@ -476,7 +476,7 @@ fn it_can_be_asked_from_an_async_program() {
 }
 
 #[test]
-fn a_recording_that_is_not_sealed_or_is_damaged_is_said() {
+fn a_recording_that_is_not_sealed_or_is_damaged_is_an_error() {
     let stored = Stored::new(&[shop()]);
     let writer = stored.store.create(&shop().run).unwrap();
     let error = stored.ask("SELECT 1").unwrap_err();

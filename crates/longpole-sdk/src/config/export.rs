@@ -4,7 +4,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use super::program::Program;
-use super::reader::{Reader, parse_pairs};
+use super::reader::{Variables, parse_pairs};
 use super::resource::Resource;
 use crate::options::{Protocol, SpanProcessor};
 
@@ -36,13 +36,13 @@ pub(crate) struct ExportConfig {
 /// Paths of what TLS needs; none of them need be there.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct TlsFiles {
-    /// Whom to trust, in place of whom the system trusts.
+    /// Certificates to trust instead of the system's.
     pub(crate) certificate: Option<String>,
     pub(crate) client_certificate: Option<String>,
     pub(crate) client_key: Option<String>,
 }
 
-/// Largest queue and batch that can be asked for: enough for any burst, and sums of it cannot overflow.
+/// Largest queue and batch that a program can choose: enough for any burst, and sums of it cannot overflow.
 const MAX_SPANS: usize = 1 << 24;
 
 /// OpenTelemetry's default of 2,048 is a few milliseconds of a busy program; a queue of this length is some 5 MB when full.
@@ -54,7 +54,7 @@ const STANDARD_QUEUE_SPANS: usize = 2_048;
 /// Each request that is on its way has a thread and a connection of its own.
 const MAX_CONCURRENT_EXPORTS: usize = 64;
 
-/// What can be asked for beyond what is always there.
+/// Whether this build has what features add.
 pub(super) const HAS_STANDARD_STACK: bool = cfg!(feature = "opentelemetry");
 pub(super) const HAS_TLS: bool = cfg!(feature = "tls");
 pub(super) const HAS_GRPC_TLS: bool = cfg!(feature = "grpc-tls");
@@ -62,7 +62,7 @@ pub(super) const HAS_GRPC_TLS: bool = cfg!(feature = "grpc-tls");
 /// Our own variable: OpenTelemetry has none for this.
 const PROCESSOR_VARIABLE: &str = "LONGPOLE_SPAN_PROCESSOR";
 
-pub(super) fn read_processor(reader: &mut Reader<'_>, program: &Program) -> SpanProcessor {
+pub(super) fn read_processor(reader: &mut Variables<'_>, program: &Program) -> SpanProcessor {
     let (processor, whence) = match (program.processor, reader.text(PROCESSOR_VARIABLE)) {
         (Some(processor), _) => (processor, processor.to_string()),
         (None, None) => return SpanProcessor::default(),
@@ -82,7 +82,7 @@ pub(super) fn read_processor(reader: &mut Reader<'_>, program: &Program) -> Span
     processor
 }
 
-fn read_protocol(reader: &mut Reader<'_>, program: &Program) -> Protocol {
+fn read_protocol(reader: &mut Variables<'_>, program: &Program) -> Protocol {
     let variables = ["OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"];
     let (whence, protocol) = match (program.protocol, reader.first(&variables)) {
         (Some(protocol), _) => (protocol.to_string(), protocol),
@@ -110,7 +110,7 @@ fn read_protocol(reader: &mut Reader<'_>, program: &Program) -> Protocol {
 }
 
 /// Where requests go, by protocol.
-fn read_url(reader: &mut Reader<'_>, program: &Program, protocol: Protocol) -> Option<String> {
+fn read_url(reader: &mut Variables<'_>, program: &Program, protocol: Protocol) -> Option<String> {
     let variables = ["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"];
     let given = reader.first(&variables).or_else(|| program.endpoint.clone().map(|endpoint| ("endpoint", endpoint)));
     let (variable, endpoint) = given?;
@@ -136,7 +136,7 @@ fn read_url(reader: &mut Reader<'_>, program: &Program, protocol: Protocol) -> O
 }
 
 pub(super) fn read_export(
-    reader: &mut Reader<'_>,
+    reader: &mut Variables<'_>,
     program: &Program,
     processor: SpanProcessor,
     resource: &Resource,
@@ -190,7 +190,7 @@ pub(super) fn read_export(
     })
 }
 
-fn read_headers(reader: &mut Reader<'_>) -> Vec<(String, String)> {
+fn read_headers(reader: &mut Variables<'_>) -> Vec<(String, String)> {
     let names = ["OTEL_EXPORTER_OTLP_TRACES_HEADERS", "OTEL_EXPORTER_OTLP_HEADERS"];
     let Some((variable, text)) = reader.first(&names) else { return Vec::new() };
     let headers = parse_pairs(&text).filter(|pairs| {

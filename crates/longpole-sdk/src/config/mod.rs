@@ -15,7 +15,7 @@ pub(crate) use self::export::ExportConfig;
 pub(crate) use self::export::TlsFiles;
 use self::export::{read_export, read_processor};
 pub(crate) use self::program::Program;
-use self::reader::Reader;
+use self::reader::Variables;
 #[cfg(feature = "opentelemetry")]
 pub(crate) use self::resource::ResourceValue;
 use self::resource::read_resource;
@@ -28,7 +28,7 @@ use self::sampler::read_sampler;
 pub(crate) struct Config {
     /// `OTEL_SDK_DISABLED`: no ids, no record, no export.
     pub(crate) disabled: bool,
-    /// `None`: nobody asked for spans.
+    /// `None`: there is no endpoint.
     pub(crate) export: Option<ExportConfig>,
     #[cfg_attr(not(feature = "opentelemetry"), allow(dead_code, reason = "there is one"))]
     pub(crate) processor: SpanProcessor,
@@ -36,7 +36,7 @@ pub(crate) struct Config {
     /// `TRACEPARENT`: the parent of the spans that have none in this process.
     pub(crate) remote_parent: Option<SpanContext>,
     pub(crate) limits: Limits,
-    /// Whom the spans are of, also where nobody asked for them.
+    /// The resource of the spans, also where there is no endpoint.
     pub(crate) resource: Resource,
     /// What could not be used, for people.
     pub(crate) complaints: Vec<String>,
@@ -55,7 +55,7 @@ pub(crate) struct Limits {
 impl Config {
     /// Reads the variables through `get`.
     pub(crate) fn read(get: &dyn Fn(&str) -> Option<String>, facts: &ProcessFacts, program: &Program) -> Self {
-        let mut reader = Reader { get, complaints: Vec::new() };
+        let mut reader = Variables { get, complaints: Vec::new() };
         let disabled = reader.flag("OTEL_SDK_DISABLED");
         let remote_parent = reader.text("TRACEPARENT").and_then(|text| match SpanContext::from_traceparent(&text) {
             Ok(context) => Some(context),

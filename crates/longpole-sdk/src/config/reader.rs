@@ -4,12 +4,12 @@ use std::str::FromStr;
 use std::time::Duration;
 
 /// Reads variables, and collects what could not be used, for people.
-pub(super) struct Reader<'a> {
+pub(super) struct Variables<'a> {
     pub(super) get: &'a dyn Fn(&str) -> Option<String>,
     pub(super) complaints: Vec<String>,
 }
 
-impl Reader<'_> {
+impl Variables<'_> {
     /// A variable that is set to nothing is not set, as OpenTelemetry has it.
     pub(super) fn text(&self, name: &str) -> Option<String> {
         (self.get)(name).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty())

@@ -1,7 +1,7 @@
 //! Whom the spans are of: OTLP's `Resource`.
 
 use super::program::Program;
-use super::reader::{Reader, parse_pairs};
+use super::reader::{Variables, parse_pairs};
 use crate::encode::{self, Value, attribute};
 
 /// What we know of ourselves, for the resource.
@@ -67,7 +67,7 @@ impl Resource {
 }
 
 /// The later of the sources wins: what we know, what the program says, `OTEL_RESOURCE_ATTRIBUTES`, `OTEL_SERVICE_NAME`.
-pub(super) fn read_resource(reader: &mut Reader<'_>, facts: &ProcessFacts, program: &Program) -> Resource {
+pub(super) fn read_resource(reader: &mut Variables<'_>, facts: &ProcessFacts, program: &Program) -> Resource {
     use ResourceValue::{Int, Text};
     let mut given = match reader.text("OTEL_RESOURCE_ATTRIBUTES") {
         None => Vec::new(),

@@ -1,6 +1,6 @@
 //! Which traces are recorded: OpenTelemetry's `OTEL_TRACES_SAMPLER`.
 
-use super::reader::Reader;
+use super::reader::Variables;
 use crate::context::{SAMPLED, SpanContext};
 
 /// Which traces are recorded.
@@ -41,7 +41,7 @@ impl Sampler {
     }
 }
 
-pub(super) fn read_sampler(reader: &mut Reader<'_>) -> Sampler {
+pub(super) fn read_sampler(reader: &mut Variables<'_>) -> Sampler {
     let Some(name) = reader.text("OTEL_TRACES_SAMPLER") else { return Sampler::DEFAULT };
     let (parent_based, root) = match name.strip_prefix("parentbased_") {
         Some(root) => (true, root),

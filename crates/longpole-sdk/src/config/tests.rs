@@ -102,7 +102,7 @@ fn unusable_values_are_replaced_and_told_once_each() {
 }
 
 #[test]
-fn what_needs_the_standard_stack_is_told_where_it_is_not_built_in() {
+fn settings_that_need_the_standard_stack_are_reported_without_it() {
     let endpoint = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://h:1/otlp");
     let asked = [endpoint, ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc"), ("LONGPOLE_SPAN_PROCESSOR", "batch-span-processor")];
     let config = read_program(&Program::default(), &asked);
@@ -140,7 +140,7 @@ fn the_program_decides_how_to_send_and_the_environment_where_and_as_whom() {
 }
 
 #[test]
-fn tls_is_told_where_it_is_not_built_in() {
+fn https_is_reported_without_tls() {
     let files = "OTEL_EXPORTER_OTLP_CERTIFICATE=ca.pem\nOTEL_EXPORTER_OTLP_CLIENT_KEY=a\nOTEL_EXPORTER_OTLP_TRACES_CLIENT_KEY=b";
     let config = read(&format!("OTEL_EXPORTER_OTLP_ENDPOINT=https://h:1\n{files}"));
     if HAS_TLS {

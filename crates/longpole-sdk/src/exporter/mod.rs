@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use tracing_core::Metadata;
 
-use self::queue::Shared;
+use self::queue::SpanQueue;
 use self::worker::Worker;
 use crate::config::ExportConfig;
 use crate::locks::lock;
@@ -29,7 +29,7 @@ mod worker;
 
 /// The near end: takes spans from the program's threads. Dropping it asks the thread to finish, without waiting.
 pub(crate) struct Exporter {
-    shared: Arc<Shared>,
+    shared: Arc<SpanQueue>,
 }
 
 impl Exporter {
@@ -37,13 +37,13 @@ impl Exporter {
     pub(crate) fn start(config: ExportConfig) -> std::io::Result<Self> {
         // The child of a fork has no such thread; it must know before it takes a lock.
         thread_context::watch_forks();
-        let shared = Arc::new(Shared::new(&config));
+        let shared = Arc::new(SpanQueue::new(&config));
         let theirs = Arc::clone(&shared);
         let builder = own_threads::builder();
         let run = move || Worker::begin(config, theirs).run();
         let handle = sys::with_signals_blocked(|| builder.spawn(run))?;
         let _ = shared.thread.set(handle.thread().clone());
-        let ends: Weak<Shared> = Arc::downgrade(&shared);
+        let ends: Weak<SpanQueue> = Arc::downgrade(&shared);
         at_exit::register(ends);
         Ok(Self { shared })
     }

@@ -101,7 +101,7 @@ impl QueueLevel {
 }
 
 /// What the program's threads and the exporting thread share.
-pub(super) struct Shared {
+pub(super) struct SpanQueue {
     pub(super) shards: [Shard; SHARDS],
     pub(super) queued: QueueLevel,
     max_queue_spans: usize,
@@ -115,7 +115,7 @@ pub(super) struct Shared {
     pub(super) closing: AtomicBool,
     /// An attempt failed after the shutdown began: there is no other.
     pub(super) gave_up: AtomicBool,
-    /// Whoever asked for the shutdown waits no longer.
+    /// The caller of the shutdown waits no longer.
     pub(super) abandoned: AtomicBool,
     /// How many wait for what has ended to be sent, while the program goes on.
     pub(super) flushing: AtomicUsize,
@@ -142,9 +142,9 @@ pub(super) struct End {
     pub(super) reached: bool,
 }
 
-impl Shared {
+impl SpanQueue {
     pub(super) fn new(config: &ExportConfig) -> Self {
-        Shared {
+        SpanQueue {
             shards: Default::default(),
             queued: QueueLevel(AtomicU64::new(0)),
             max_queue_spans: config.max_queue_spans,
@@ -324,7 +324,7 @@ fn shard_of_this_thread() -> usize {
         .unwrap_or(0)
 }
 
-impl Ends for Shared {
+impl Ends for SpanQueue {
     fn end(&self) {
         let counts = self.counts();
         if counts.outstanding > 0 {

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::queue::Shared;
+use super::queue::SpanQueue;
 use crate::config::ExportConfig;
 use crate::locks::lock;
 use crate::transport::{Answer, Transport};
@@ -16,13 +16,13 @@ const MAX_RETRY_DELAY: Duration = Duration::from_secs(5);
 /// One connection to the collector.
 pub(crate) struct Connection {
     config: Arc<ExportConfig>,
-    shared: Arc<Shared>,
+    shared: Arc<SpanQueue>,
     transport: Transport,
 }
 
 impl Connection {
     /// Made on the thread that it is used on.
-    pub(crate) fn new(config: Arc<ExportConfig>, shared: Arc<Shared>) -> Self {
+    pub(crate) fn new(config: Arc<ExportConfig>, shared: Arc<SpanQueue>) -> Self {
         let transport = Transport::new(&config);
         Self { config, shared, transport }
     }

@@ -10,7 +10,7 @@ use std::time::Instant;
 use tracing_core::Metadata;
 use tracing_core::callsite::Identifier;
 
-use super::queue::{MAX_KEPT_BYTES, Shared, SpanBuffer, Waiting};
+use super::queue::{MAX_KEPT_BYTES, SpanBuffer, SpanQueue, Waiting};
 use super::retry::Connection;
 use crate::config::ExportConfig;
 use crate::context::ContextWords;
@@ -31,7 +31,7 @@ const DROPPED_SPANS: &str = "longpole.dropped_spans";
 /// The far end of the exporter: lives on its own thread.
 pub(crate) struct Worker {
     config: Arc<ExportConfig>,
-    shared: Arc<Shared>,
+    shared: Arc<SpanQueue>,
     connections: Connections,
     /// The `Resource` message.
     resource: Vec<u8>,
@@ -39,14 +39,14 @@ pub(crate) struct Worker {
     pending: SpanBuffer,
     sent: usize,
     sent_bytes: usize,
-    /// Empty buffer to put in place of a swept one.
+    /// Empty buffer that replaces a swept one.
     spare: SpanBuffer,
     request: Vec<u8>,
     /// `code.*` and `target` of each place that made a span, encoded.
     places: HashMap<Identifier, Vec<u8>>,
 }
 
-/// Who takes requests to the collector.
+/// The connections that take requests to the collector.
 enum Connections {
     /// This thread, one after the other.
     Own(Box<Connection>),
@@ -56,7 +56,7 @@ enum Connections {
 }
 
 impl Connections {
-    fn new(config: &Arc<ExportConfig>, shared: &Arc<Shared>) -> Self {
+    fn new(config: &Arc<ExportConfig>, shared: &Arc<SpanQueue>) -> Self {
         let own = || Self::Own(Box::new(Connection::new(Arc::clone(config), Arc::clone(shared))));
         if config.max_concurrent_exports <= 1 {
             return own();
@@ -110,7 +110,7 @@ fn begin_own_thread() {
 
 impl Worker {
     /// On the thread that it stays on.
-    pub(crate) fn begin(config: ExportConfig, shared: Arc<Shared>) -> Self {
+    pub(crate) fn begin(config: ExportConfig, shared: Arc<SpanQueue>) -> Self {
         begin_own_thread();
         let config = Arc::new(config);
         Self {

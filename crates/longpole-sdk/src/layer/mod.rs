@@ -152,7 +152,7 @@ impl Layer {
         None
     }
 
-    /// What is needed to end it: a layer cannot be asked once it is part of a subscriber.
+    /// The handle that ends it: a layer is out of reach once it is part of a subscriber.
     pub fn handle(&self) -> Handle {
         Handle(Arc::clone(&self.core))
     }
@@ -244,7 +244,7 @@ where
         let _inside = Inside::begin();
         let Some(span) = ctx.span(id) else { return };
         let Some((already, so_far)) = keeps_fields(&span).then(|| recorded(&span)).flatten() else { return };
-        // The values are the program's code: they are asked before the span is locked, for they may use the span.
+        // The values are the program's code: they run before the span is locked, for they may use the span.
         let mut fields = take_buffer();
         let mut overrides = Overrides::default();
         let mut replaced = Vec::new();

@@ -90,7 +90,7 @@ impl SpanExt for tracing::Span {
     fn add_link(&self, traceparent: &str) -> Result<(), TraceparentError> {
         let to = SpanContext::from_traceparent(traceparent)?;
         let added = with_state(self, |state, layer, _| {
-            // Ids that come as text may come from anywhere: nothing is said about whose they are.
+            // Ids that come as text may come from anywhere: the link does not say whose they are.
             state.add_link(&to, u32::from(to.flags), &layer.limits);
         });
         #[cfg(feature = "opentelemetry")]

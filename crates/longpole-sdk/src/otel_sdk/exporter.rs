@@ -48,7 +48,7 @@ pub(super) fn build_exporter(
     unanswered: &Arc<Mutex<Option<String>>>,
 ) -> Result<OtlpExporter, String> {
     let timeout = export.request_timeout.unwrap_or(NO_LIMIT);
-    // The connection's tasks belong to this runtime, wherever it is asked for.
+    // The connection's tasks belong to this runtime, whichever thread uses it.
     let _entered = station.enter();
     let built = match export.protocol {
         Protocol::Grpc => OtlpExporter::builder()

@@ -22,7 +22,7 @@ pub(super) struct Flow {
     pub(super) failed: AtomicU64,
     pub(super) queue_full: AtomicU64,
     pub(super) late: AtomicU64,
-    /// The end was asked for.
+    /// The shutdown has begun.
     pub(super) closing: AtomicBool,
     /// Somebody waited in vain since the collector last answered: nobody waits for it again.
     pub(super) is_slow: AtomicBool,

@@ -9,8 +9,8 @@
 //! ```
 //!
 //! What hangs elsewhere hangs because a thread waits for a task that only this thread could run. Here the exporter, its
-//! connection and the processor that is a task live on a thread of their own, and the end is asked for on another one, which
-//! nobody joins: whoever waits for it waits until a deadline.
+//! connection and the async processor live on a thread of their own, and another thread, which nobody joins, shuts them down: the
+//! program waits for it until a deadline.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
@@ -33,7 +33,7 @@ use self::bridge::RootedTracer;
 pub(crate) use self::bridge::{add_link, carried_by, context_of, set_global_propagators, set_parent};
 use self::exporter::NO_LIMIT;
 use self::flow::Flow;
-use self::processor::{Counting, Shared, start_processor};
+use self::processor::{Counting, SharedProcessor, start_processor};
 use crate::config::{Config, ExportConfig, ResourceValue};
 use crate::context::SpanContext;
 use crate::diagnostic::tell;
@@ -45,7 +45,7 @@ use crate::{at_exit, forks, otel_context, own_threads, process_context, sys};
 pub(crate) struct OtelSdk {
     provider: SdkTracerProvider,
     remote_parent: Option<SpanContext>,
-    /// `None`: nobody asked for spans.
+    /// `None`: there is no endpoint.
     processor: Option<Arc<Counting>>,
 }
 
@@ -74,7 +74,7 @@ impl OtelSdk {
             match start_processor(export, config.processor, &resource) {
                 Ok(counting) => {
                     let counting = Arc::new(counting);
-                    builder = builder.with_span_processor(Shared(Arc::clone(&counting)));
+                    builder = builder.with_span_processor(SharedProcessor(Arc::clone(&counting)));
                     processor = Some(counting);
                 }
                 Err(why) => tell(&format!("no exporter for {}: {why}; no spans are sent", export.url)),

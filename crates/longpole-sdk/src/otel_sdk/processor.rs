@@ -98,9 +98,9 @@ pub(super) struct Counting {
 
 /// A processor that the provider and its owner have.
 #[derive(Debug)]
-pub(super) struct Shared(pub(super) Arc<Counting>);
+pub(super) struct SharedProcessor(pub(super) Arc<Counting>);
 
-impl SpanProcessor for Shared {
+impl SpanProcessor for SharedProcessor {
     fn on_start(&self, span: &mut Span, context: &Context) {
         self.0.on_start(span, context);
     }

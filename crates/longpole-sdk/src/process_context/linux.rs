@@ -34,13 +34,12 @@ const PROCESS_NAME: &CStr = c"OTEL_CTX";
 /// The mapping of this process; null until there is one. There must not be two.
 static PROCESS_HEADER: AtomicPtr<ProcessHeader> = AtomicPtr::new(ptr::null_mut());
 
-/// Publishes what this process is, an encoded `ProcessContext`, in place of what was published before. What cannot be had leaves
-/// other profilers without it.
+/// Publishes what this process is, an encoded `ProcessContext`, instead of what it published before. Where memory is missing, other profilers do without.
 pub(crate) fn publish(payload: Vec<u8>) {
     /// What the header points to.
     static PAYLOAD: Mutex<Vec<u8>> = Mutex::new(Vec::new());
     watch_forks();
-    // In a forked child somebody may have had it who is not there any more; and who comes second says the same.
+    // In a forked child a thread of the parent may hold the lock for ever; and a second caller publishes the same.
     let (Ok(mut kept), Ok(payload_bytes)) = (PAYLOAD.try_lock(), u32::try_from(payload.len())) else { return };
     let mut header = PROCESS_HEADER.load(Relaxed);
     if header.is_null() {
@@ -61,7 +60,7 @@ pub(crate) fn publish(payload: Vec<u8>) {
     shown.published_at.store(sys::boot_nanos().max(before + 1), Relaxed);
     // The call tells those who watch for it; that the mapping cannot be named is no fault where it has a file's name.
     sys::name_memory(header.cast(), size_of::<ProcessHeader>(), PROCESS_NAME);
-    // What was there before may go: who was reading it sees that the time is another one.
+    // The old payload may go: a reader in the middle of it sees that the time has changed.
     *kept = payload;
 }
 

@@ -1,10 +1,10 @@
-//! Where nobody reads what the SDK publishes, little is asked of the system.
+//! Elsewhere nobody reads what the SDK publishes, and it needs little of the system.
 
 pub(crate) fn has_more_rights_than_its_caller() -> bool {
     false
 }
 
-/// No process is told apart from its copy.
+/// A forked child does not learn that it is one.
 pub(crate) fn call_in_forked_children(_handler: extern "C" fn()) {}
 
 /// What is not flushed by a guard is lost.

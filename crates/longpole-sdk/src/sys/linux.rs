@@ -54,18 +54,18 @@ pub(crate) fn has_more_rights_than_its_caller() -> bool {
     unsafe { libc::getauxval(libc::AT_SECURE) != 0 }
 }
 
-/// Has the C library call this in the child of each fork of this process, after what was asked for before. A child that execs at once
+/// Has the C library call this in the child of each fork of this process, after the handlers before it. A child that execs at once
 /// loses nothing by it. The handler does only what is allowed between fork and exec: system calls, and stores to memory of its own thread
 /// and to atomics. Failure (out of memory) leaves the child without the call.
 pub(crate) fn call_in_forked_children(handler: extern "C" fn()) {
-    // SAFETY: the handler has the signature asked for and lives as long as the program.
+    // SAFETY: the handler has the required signature and lives as long as the program.
     unsafe { libc::pthread_atfork(None, None, Some(handler)) };
 }
 
 /// Has the C library call this when the process ends by `exit` or by returning from `main`. Failure (out of memory) leaves the end without
 /// the call.
 pub(crate) fn call_at_exit(handler: extern "C" fn()) {
-    // SAFETY: the handler has the signature asked for and lives as long as the program.
+    // SAFETY: the handler has the required signature and lives as long as the program.
     unsafe { libc::atexit(handler) };
 }
 

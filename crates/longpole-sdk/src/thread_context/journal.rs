@@ -24,7 +24,7 @@ const JOURNAL_VERSION: u32 = 1;
 /// Entries of a journal: a twelfth of a second at 100,000 a second, in 320 KiB.
 pub(super) const CAPACITY: usize = 8192;
 
-/// Memory of a journal is asked for in steps of this, or of a page where that is more: a thread with few spans takes little.
+/// A journal gets its memory in steps of this, or of a page where that is more: a thread with few spans takes little.
 const STEP_BYTES: usize = 16 << 10;
 
 /// Feature of a journal: spans that are not sent have a mark before them.
@@ -37,7 +37,7 @@ pub(super) const ENDED: u32 = 1;
 /// There was no memory for more; the thread goes on without.
 pub(super) const OUT_OF_MEMORY: u32 = 2;
 
-/// In place of a journal where there is none and none is to be tried.
+/// Stands for a journal where there is none and none is to be tried.
 pub(super) const NO_JOURNAL: *const Journal = ptr::without_provenance(1);
 
 /// A journal file as it lies in memory. Only its own thread writes; other processes read what the fields say, in the order in
@@ -58,12 +58,12 @@ pub(super) struct Journal {
     pub(super) time_namespace: AtomicU64,
     features: AtomicU64,
     reserved: [AtomicU64; 5],
-    pub(super) entries: [Entry; CAPACITY],
+    pub(super) entries: [JournalEntry; CAPACITY],
 }
 
 /// From this moment on this span is current, or none.
 #[repr(C)]
-pub(super) struct Entry {
+pub(super) struct JournalEntry {
     pub(super) number: AtomicU64,
     time: AtomicU64,
     trace_id: [AtomicU64; 2],
@@ -73,7 +73,7 @@ pub(super) struct Entry {
 pub(super) const JOURNAL_BYTES: usize = size_of::<Journal>();
 pub(super) const ENTRIES_AT: usize = offset_of!(Journal, entries);
 
-const _: () = assert!(ENTRIES_AT == 128 && size_of::<Entry>() == 40 && CAPACITY.is_power_of_two());
+const _: () = assert!(ENTRIES_AT == 128 && size_of::<JournalEntry>() == 40 && CAPACITY.is_power_of_two());
 const _: () = assert!(offset_of!(Journal, state) == 36 && offset_of!(Journal, written) == 40 && offset_of!(Journal, time_namespace) == 72);
 
 impl Journal {
@@ -103,7 +103,7 @@ impl Journal {
         self.version.store(JOURNAL_VERSION, Relaxed);
         self.process_id.store(std::process::id(), Relaxed);
         self.thread_id.store(thread_id, Relaxed);
-        self.entry_bytes.store(size_of::<Entry>() as u32, Relaxed);
+        self.entry_bytes.store(size_of::<JournalEntry>() as u32, Relaxed);
         self.capacity.store(CAPACITY as u32, Relaxed);
         self.state.store(OPEN, Relaxed);
         let before = monotonic_nanos();
@@ -143,10 +143,10 @@ pub(super) fn back(journal: *const Journal, from: usize) -> io::Result<usize> {
     // The last page of the mapping is whole.
     let to = (from + STEP_BYTES.max(page)).min(JOURNAL_BYTES.next_multiple_of(page));
     sys::populate(journal.cast_mut().wrapping_byte_add(from).cast(), to - from)?;
-    Ok(((to - ENTRIES_AT) / size_of::<Entry>()).min(CAPACITY))
+    Ok(((to - ENTRIES_AT) / size_of::<JournalEntry>()).min(CAPACITY))
 }
 
-/// Before Linux 5.14 memory cannot be asked for in steps: all of it at once, then.
+/// Linux before 5.14 cannot populate memory in steps: all of it at once, then.
 fn back_whole(file: &File, error: io::Error) -> io::Result<usize> {
     if error.raw_os_error() != Some(libc::EINVAL) {
         return Err(error);
@@ -157,7 +157,7 @@ fn back_whole(file: &File, error: io::Error) -> io::Result<usize> {
 /// Where journals are to be put; `None` where nobody reads them.
 pub(super) fn directory() -> Option<&'static Path> {
     static DIRECTORY: OnceLock<Option<PathBuf>> = OnceLock::new();
-    // In a forked child somebody may have been at it who is not there any more.
+    // In a forked child a thread of the parent may have been initialising it for ever.
     let directory = if is_forked_child() { DIRECTORY.get()? } else { DIRECTORY.get_or_init(read_directory) };
     directory.as_deref()
 }

@@ -10,7 +10,7 @@ use super::record::Record;
 
 // `otel_thread_ctx_v1` of OTEP 4947: thread-local, a pointer to the part of the record in use that other profilers know, null
 // where there is none. Rust has no stable word for a thread-local symbol with a name of its own. Weak, because another SDK in the
-// same program may define it, too. In a program it is found by others only if the linker was told to export it.
+// same program may define it, too. Other profilers find it in a program only if the linker exports it.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 std::arch::global_asm!(
     ".pushsection .tbss.otel_thread_ctx_v1,\"awT\",@nobits",

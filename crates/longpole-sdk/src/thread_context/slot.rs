@@ -9,7 +9,7 @@ use std::ptr;
 use std::sync::Once;
 use std::sync::atomic::Ordering::{Relaxed, Release};
 
-use super::journal::{self, ENDED, ENTRIES_AT, Entry, JOURNAL_BYTES, Journal, NO_JOURNAL, OUT_OF_MEMORY};
+use super::journal::{self, ENDED, ENTRIES_AT, JOURNAL_BYTES, Journal, JournalEntry, NO_JOURNAL, OUT_OF_MEMORY};
 use super::otel_symbol::tell_other_profilers;
 use super::record::{MAGIC_WORDS, Record};
 use crate::context::{ContextWords, forget_seed};
@@ -178,7 +178,7 @@ impl ThreadSlot {
     #[cold]
     #[inline(never)]
     fn back_more(&self) -> bool {
-        let backed = ENTRIES_AT + self.backed.get() * size_of::<Entry>();
+        let backed = ENTRIES_AT + self.backed.get() * size_of::<JournalEntry>();
         match journal::back(self.journal.get(), backed) {
             Ok(backed) => {
                 self.backed.set(backed);

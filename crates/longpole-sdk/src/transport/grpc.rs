@@ -111,7 +111,7 @@ fn causes(error: &dyn std::error::Error) -> String {
     texts.join(": ")
 }
 
-/// Headers as gRPC has them: names in lower case. What is none was told when the headers were read.
+/// Headers as gRPC has them: names in lower case. The configuration has reported those that are not valid.
 pub(crate) fn metadata(headers: &[(String, String)]) -> MetadataMap {
     let mut metadata = MetadataMap::with_capacity(headers.len());
     for (name, value) in headers {

@@ -36,7 +36,7 @@ pub(crate) fn agent(config: &ExportConfig) -> Result<ureq::Agent, String> {
     Ok(client.new_agent())
 }
 
-/// A request each of whose phases takes no longer than this. No total timeout, nor one for the name: ureq would start a thread per
+/// A request with this limit for each of its phases. No total timeout, nor one for the name: ureq would start a thread per
 /// request to enforce it.
 pub(crate) fn post<T>(agent: &ureq::Agent, uri: T, timeout: Option<Duration>) -> ureq::RequestBuilder<ureq::typestate::WithBody>
 where

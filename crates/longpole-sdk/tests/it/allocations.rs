@@ -61,7 +61,7 @@ fn a_span_on_a_warm_thread_allocates_once() {
             span();
             span_with_event();
         }
-        // The buffers of the queue double now and then: of many spans, nearly all must pass.
+        // The buffers of the queue double a few times: nearly all of many spans must pass.
         let of = |work: &dyn Fn(), expected: u64| (0..1_000).filter(|_| allocations(work) == expected).count();
         assert!(of(&span, 1) >= 990);
         assert!(of(&span_with_event, 2) >= 990);

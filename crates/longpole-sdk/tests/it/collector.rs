@@ -17,7 +17,7 @@ use prost::Message;
 #[derive(Clone, Copy)]
 pub(crate) enum Reply {
     Accept,
-    /// Accepts the request but for some of its spans.
+    /// Accepts the request and rejects some of its spans.
     Reject(i64),
     Status(u16),
     /// Reads the request and never answers.

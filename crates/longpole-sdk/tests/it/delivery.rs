@@ -85,7 +85,7 @@ fn a_batch_is_sent_again_when_the_collector_asks_for_it() {
 }
 
 #[test]
-fn requests_go_side_by_side_where_that_is_asked_for() {
+fn requests_go_side_by_side_where_the_environment_says_so() {
     let collector = Collector::start(&[Reply::Stall]);
     let vars = [
         NEVER,

@@ -17,7 +17,7 @@ const SPANS: u64 = 10;
 /// What people are promised: a start and a stop together.
 const PROMISE: Duration = Duration::from_secs(2);
 
-/// Of so many attempts so many keep it: other tests and other people use the machine too. What hangs misses it each time.
+/// How many attempts must keep it, and of how many: other tests and other people use the machine too. What hangs misses it each time.
 const KEPT_OF_ATTEMPTS: (usize, usize) = (2, 4);
 
 /// Cases at a time: they wait, mostly.

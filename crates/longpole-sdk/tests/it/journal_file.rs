@@ -1,4 +1,4 @@
-//! Reads journals the way a profiler does. What is known here of the layout comes from `docs/formats/span-context.md`, not from the SDK.
+//! Reads journals the way a profiler does. The layout here comes from `docs/formats/span-context.md`, not from the SDK.
 
 use std::path::Path;
 

@@ -1,5 +1,5 @@
-//! Reads the context record of the calling thread the way a profiler does: from a copy of the stack, by its magic. What is
-//! known here of the layout comes from `docs/formats/span-context.md`, not from the SDK.
+//! Reads the context record of the calling thread the way a profiler does: from a copy of the stack, by its magic. The
+//! layout here comes from `docs/formats/span-context.md`, not from the SDK.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;

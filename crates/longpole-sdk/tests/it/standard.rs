@@ -143,7 +143,7 @@ fn what_is_not_sampled_is_not_sent() {
 }
 
 #[test]
-fn our_layer_shares_its_context_with_the_api_where_that_is_asked_for() {
+fn our_layer_shares_its_context_with_the_api_where_the_builder_says_so() {
     let collector = Collector::start(&[]);
     let layer = collector.layer(&[]).with_opentelemetry_context(true);
     let handle = layer.handle();

@@ -229,7 +229,7 @@ fn a_span_without_end_stays_within_its_bytes() {
     assert_eq!(events + spans[0].dropped_events_count, 1_000);
 }
 
-/// `tracing` itself passes by what is said while an event is recorded; while a field is recorded, it does not.
+/// `tracing` itself drops spans and events that come while an event is recorded; while a field is recorded, it does not.
 #[test]
 fn a_debug_that_makes_spans_of_its_own_disturbs_nothing() {
     struct Chatty(Span);
@@ -279,7 +279,7 @@ fn tasks_that_interleave_on_one_thread_keep_their_own_trees() {
 }
 
 #[test]
-fn the_resource_the_scope_the_place_and_the_thread_are_told() {
+fn a_request_has_the_resource_the_scope_the_place_and_the_thread() {
     let collector = Collector::start(&[]);
     let layer = collector.layer(&[("OTEL_SERVICE_NAME", "shop"), ("OTEL_EXPORTER_OTLP_HEADERS", "x-key=a%20b")]);
     let handle = layer.handle();

@@ -6,7 +6,7 @@ use longpole_model::{Loss, LossKind, Span};
 
 use super::Assembler;
 
-/// Steps that are told one by one.
+/// Steps that are reported one by one.
 const STEPS_NAMED: usize = 8;
 
 impl Assembler {

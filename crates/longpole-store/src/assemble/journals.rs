@@ -26,7 +26,7 @@ struct Last {
 #[derive(Debug, Default)]
 pub(super) struct Journals {
     stretches: Vec<CurrentSpan>,
-    /// Of each thread.
+    /// By thread.
     last: HashMap<(u32, u32), Last>,
     /// When programs were executed: nothing of what a thread said before holds after.
     execs: HashMap<u32, Vec<Monotonic>>,

@@ -21,17 +21,17 @@ use longpole_model::{
     Loss, LossKind, Observation, ProcessUsage, Recording, Run, Sample, Span, SpanEvent, SpanId, SpanIndex, TraceId, Wait,
 };
 
-use self::code::Code;
 use self::journals::Journals;
 use self::population::Population;
 use self::rivals::Rivals;
+use self::stack_tables::StackTables;
 use crate::compact_spans::{CompactRecording, CompactSpans};
 
 mod clock_steps;
-mod code;
 mod journals;
 mod population;
 mod rivals;
+mod stack_tables;
 
 /// A recording under construction. Its spans are compact: there may be a million of them.
 #[derive(Debug)]
@@ -52,7 +52,7 @@ pub struct Assembler {
     process_usage: Vec<ProcessUsage>,
     waits: Vec<Wait>,
     samples: Vec<Sample>,
-    code: Code,
+    stack_tables: StackTables,
     losses: Vec<Loss>,
 }
 
@@ -74,19 +74,19 @@ impl Assembler {
             process_usage: Vec::new(),
             waits: Vec::new(),
             samples: Vec::new(),
-            code: Code::default(),
+            stack_tables: StackTables::default(),
             losses: Vec::new(),
         }
     }
 
-    /// Takes a span of which it is not known who sent it.
+    /// Takes a span from an unknown sender.
     pub fn span(&mut self, span: Span) {
         self.span_by(None, span);
     }
 
-    /// Takes a span that this process sent. Of two of one process with the same trace and span id the one that ends later stays (the
-    /// first, where they end together), and the other is counted: exporters send again what they did not see acknowledged. No process
-    /// takes the place of another's whole span so; which of those stays, [`rivals`] says.
+    /// Takes a span that this process sent. When one process sends two with the same trace and span id, the one that ends later stays (the
+    /// first, where they end together) and the other is counted: exporters send again what they did not see acknowledged. Between whole
+    /// spans of several processes [`rivals`] decides.
     pub fn span_by(&mut self, sender: Option<u32>, span: Span) {
         match self.span_index.add(self.spans.heads(), span.trace_id, span.span_id) {
             None => {
@@ -165,21 +165,21 @@ impl Assembler {
         match observation {
             Observation::Clock(anchor) => self.anchors.push(anchor),
             Observation::Slept { time, nanos } => self.sleeps.push((time, nanos)),
-            Observation::Mapping(mapping) => self.code.define_mapping(mapping),
-            Observation::Location { id, kind } => self.code.define_location(id, kind),
+            Observation::Mapping(mapping) => self.stack_tables.define_mapping(mapping),
+            Observation::Location { id, kind } => self.stack_tables.define_location(id, kind),
             Observation::Named { id, runtime, address, function, file, line } => {
-                let [function, file] = [function, file].map(|text| self.code.shared(text));
-                self.code.name_location(id, LocationKind::Named { runtime, address }, Frame { function, file, line, reason: None });
+                let [function, file] = [function, file].map(|text| self.stack_tables.shared(text));
+                self.stack_tables.name_location(id, LocationKind::Named { runtime, address }, Frame { function, file, line, reason: None });
             }
-            Observation::Replaced { id, since, by } => self.code.replace_location(id, since, by),
-            Observation::Stack { id, locations } => self.code.define_stack(id, locations),
+            Observation::Replaced { id, since, by } => self.stack_tables.replace_location(id, since, by),
+            Observation::Stack { id, locations } => self.stack_tables.define_stack(id, locations),
             Observation::Sample(sample) => {
-                let stack = self.code.stack(sample.stack);
+                let stack = self.stack_tables.stack(sample.stack);
                 self.samples.push(Sample { stack, ..sample });
             }
             Observation::CpuSlice(slice) => self.cpu_slices.push(slice),
             Observation::Wait(wait) => {
-                let stack = wait.stack.map(|stack| self.code.stack(stack));
+                let stack = wait.stack.map(|stack| self.stack_tables.stack(stack));
                 self.waits.push(Wait { stack, ..wait });
             }
             Observation::ProcessStarted { pid, parent_pid, time } => self.people.process_started(pid, parent_pid, time),
@@ -233,7 +233,7 @@ impl Assembler {
             self.loss(loss);
         }
         self.place_span_events();
-        self.code.replace_in_stacks(&mut self.samples, &mut self.waits);
+        self.stack_tables.replace_in_stacks(&mut self.samples, &mut self.waits);
         let clock = self.undo_steps();
         self.samples.sort_by_key(|sample| sample.time);
         self.cpu_slices.sort_by_key(|slice| slice.start);
@@ -264,9 +264,9 @@ impl Assembler {
             sample_links: Vec::new(),
             waits: self.waits,
             wait_links: Vec::new(),
-            stacks: self.code.stacks,
-            locations: self.code.locations,
-            mappings: self.code.mappings,
+            stacks: self.stack_tables.stacks,
+            locations: self.stack_tables.locations,
+            mappings: self.stack_tables.mappings,
             losses: self.losses,
         };
         CompactRecording { rest, spans: self.spans }

@@ -7,7 +7,7 @@ use longpole_model::process::{CpuSlice, Process, Thread, ThreadTotals};
 use longpole_model::time::{Clock, Monotonic, Timestamp};
 use longpole_model::{Attributes, Exit, Resource, Sample};
 
-/// Ancestors of a process that are looked at.
+/// Longest chain of ancestors that is followed.
 const ANCESTORS_MAX: usize = 1 << 10;
 
 /// The processes and threads of the run, dead and alive.
@@ -167,8 +167,8 @@ impl Population {
         }
     }
 
-    /// Says of processes how they ended. It may be told before their end is, or long after; of those with one pid it is the last that
-    /// had started. How the command ended is known in any case.
+    /// Gives processes their exit status, which may come before their end or long after: to the last process of that pid that had started.
+    /// The command's own status is known in any case.
     pub(super) fn place_statuses(&mut self, exit: Option<Exit>) {
         let mut of_pid: HashMap<u32, Vec<usize>> = HashMap::new();
         for (at, process) in self.processes.iter().enumerate() {
@@ -186,7 +186,7 @@ impl Population {
         }
     }
 
-    /// Says of processes where they take connections. What is told of a pid holds for whichever process with it lives when a span calls.
+    /// Gives processes the addresses where they take connections. An address of a pid holds for every process with that pid.
     pub(super) fn place_listens(&mut self) {
         for (pid, address) in std::mem::take(&mut self.listens) {
             for process in self.processes.iter_mut().filter(|process| process.pid == pid && !process.listens.contains(&address)) {
@@ -195,7 +195,7 @@ impl Population {
         }
     }
 
-    /// Says of processes what they say of themselves, the last of it.
+    /// Gives processes their resources, the last one that each published.
     pub(super) fn place_resources(&mut self) {
         for (pid, time, attributes) in std::mem::take(&mut self.resources) {
             let lived = |process: &&mut Process| process.pid == pid && process.start <= time && process.end.is_none_or(|end| time <= end);
@@ -205,7 +205,7 @@ impl Population {
         }
     }
 
-    /// Says of threads what their interpreter calls them, the first of it.
+    /// Gives threads the ident of their interpreter, the first one that came.
     pub(super) fn place_idents(&mut self) {
         let mut known: HashMap<(u32, u32), u64> = HashMap::new();
         for (pid, tid, ident) in std::mem::take(&mut self.idents) {

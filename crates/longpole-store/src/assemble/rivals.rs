@@ -13,17 +13,17 @@ use longpole_model::{AttributeValue, Loss, LossKind, Span};
 use super::population::Population;
 use crate::compact_spans::CompactSpans;
 
-/// What is said of those that are not kept.
+/// The loss of those that are not kept.
 const DETAIL: &str = "other spans with the ids of one that is kept, from other processes than its own; the first is kept, but for one that \
      its own process or a process above sent";
 
-/// Who sent which span, and those that want the place of another.
+/// The senders of spans, and spans that want the place of another.
 #[derive(Debug, Default)]
 pub(super) struct Rivals {
-    /// Who sent each span that is kept; 0 where that is not known.
+    /// The sender of each span that is kept; 0 where it is unknown.
     senders: Vec<u32>,
     spans: CompactSpans,
-    /// Of each of them the place that it wants, and who sent it.
+    /// The place that each of them wants, and its sender.
     claims: Vec<(usize, u32)>,
 }
 

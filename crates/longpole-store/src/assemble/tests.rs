@@ -4,7 +4,7 @@ use longpole_model::time::Timestamp;
 use longpole_model::{AbsAddr, ContextRecord, Runtime, VirtOffset};
 use proptest::prelude::*;
 
-use super::code::{UNDEFINED_LOCATION, UNDEFINED_MAPPING, UNDEFINED_STACK};
+use super::stack_tables::{UNDEFINED_LOCATION, UNDEFINED_MAPPING, UNDEFINED_STACK};
 use super::*;
 use crate::testing;
 
@@ -176,7 +176,7 @@ fn what_was_sampled_and_never_announced_is_added_at_the_end() {
 }
 
 #[test]
-fn what_is_known_of_the_run_grows() {
+fn knowledge_of_the_run_grows() {
     let cost = RecorderCost { cpu_nanos: 1, rss_bytes_max: 2 };
     let recording = assemble([
         Observation::RunStarted { pid: 10, start: Timestamp(50), mode: CaptureMode::Off },
@@ -190,7 +190,7 @@ fn what_is_known_of_the_run_grows() {
 }
 
 #[test]
-fn how_a_process_ended_is_said_of_the_one_that_had_started_before() {
+fn an_exit_status_belongs_to_the_process_that_had_started_before() {
     let status = |pid, time, exit| Observation::ProcessStatus { pid, time: Monotonic(time), exit };
     let recording = assemble([
         Observation::RunStarted { pid: 10, start: Timestamp(0), mode: CaptureMode::Off },
@@ -356,7 +356,7 @@ fn of_two_spans_with_the_same_ids_the_later_end_stays_and_the_other_is_counted()
     assert_eq!(recording.losses, [Loss::new(LossKind::SpansDuplicate, 3, "received twice; the one that ends later is kept")]);
 }
 
-/// Of these spans with the same ids, each with its sender, the process that it says it is of, its end and its name, which is kept, and how
+/// Which of these spans with the same ids is kept, each given by its sender, the process it claims, its end and its name; and how
 /// many are counted as received twice and as of other processes. 10 started 11, and 11 started 12.
 fn kept_of(sent: &[(u32, u32, i64, &str)]) -> (String, u64, u64) {
     let mut assembler = Assembler::new(testing::begun());
@@ -380,13 +380,13 @@ fn no_process_takes_the_place_of_the_span_of_another() {
     let check = |sent: &[(u32, u32, i64, &str)], kept: &str, again: u64, others: u64| {
         assert_eq!(kept_of(sent), (kept.to_owned(), again, others), "{sent:?}");
     };
-    // A neighbour, by its own number, by that of the victim, and by none; later or earlier, but for who was first.
+    // A neighbour, by its own number, by that of the victim, and by none; later or earlier, except for the first.
     check(&[(11, 11, 5, "own"), (77, 77, 9, "forged")], "own", 0, 1);
     check(&[(11, 11, 5, "own"), (77, 11, 9, "forged")], "own", 0, 1);
     check(&[(11, 11, 5, "own"), (0, 11, 9, "forged"), (0, 0, 9, "forged")], "own", 0, 2);
     check(&[(77, 11, 9, "forged"), (11, 11, 5, "own")], "own", 0, 1);
     check(&[(77, 77, 9, "first"), (11, 11, 5, "second")], "first", 0, 1);
-    // Who is called knows the ids of its caller, and is quicker; a fork ends what its parent had begun.
+    // A callee knows the ids of its caller, and is quicker; a fork ends what its parent had begun.
     check(&[(12, 12, 9, "forged"), (10, 10, 5, "own")], "own", 0, 1);
     check(&[(12, 10, 5, "of the fork"), (10, 10, 9, "own")], "own", 0, 1);
     check(&[(10, 10, 5, "own"), (12, 12, 9, "forged")], "own", 0, 1);

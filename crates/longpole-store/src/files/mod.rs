@@ -18,7 +18,7 @@ pub(crate) const FOLDER_MODE: u32 = 0o700;
 /// Mode of a file.
 pub(crate) const FILE_MODE: u32 = 0o600;
 
-/// A link in place of the file is an error. A named pipe does not hang whoever opens it.
+/// A link instead of the file is an error, and opening a named pipe does not block.
 pub(crate) fn flags() -> i32 {
     (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed()
 }
@@ -67,7 +67,7 @@ pub(crate) struct Entry {
     pub(crate) identity: (u64, u64),
 }
 
-/// Looks at what is there, of a link at the link.
+/// Reads an entry of a folder; for a link, the link's own.
 pub(crate) fn entry(folder: &File, name: &OsStr) -> io::Result<Entry> {
     let found = rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)?;
     Ok(Entry { kind: FileType::from_raw_mode(found.st_mode), uid: found.st_uid, identity: (found.st_dev, found.st_ino) })
@@ -109,7 +109,7 @@ fn open_in(folder: &File, name: &OsStr, flags: OFlags, mode: u32) -> io::Result<
     Ok(rustix::io::retry_on_intr(open)?.into())
 }
 
-/// Gives a file of a folder another name there, in place of what has that.
+/// Renames a file within a folder; it replaces the file of that name.
 pub(crate) fn rename_in(folder: &File, from: &OsStr, to: &OsStr) -> io::Result<()> {
     Ok(rustix::fs::renameat(folder, from, folder, to)?)
 }

@@ -83,7 +83,7 @@ pub fn read(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Links on the way to a file that is written, at the most; Linux itself follows 40.
+/// Maximum number of links on the way to a file that is written; Linux itself follows 40.
 const LINKS_MAX: usize = 40;
 
 /// Why nothing can be written to a path.
@@ -122,14 +122,14 @@ pub fn create(path: &Path, mode: u32) -> Result<File, NotCreated> {
 pub struct Place {
     folder: File,
     name: OsString,
-    kind: Kind,
+    kind: TargetKind,
     /// Whether the path itself is a link.
     linked: bool,
 }
 
-/// What is there.
+/// What a path leads to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum TargetKind {
     /// A plain file, or nothing yet.
     File,
     /// A pipe or a device that may be written to.
@@ -151,7 +151,7 @@ impl Place {
             let is_last = names.is_empty();
             let found = match files::entry(&folder, &name) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound && is_last => {
-                    return Ok(Place { folder, name, kind: Kind::File, linked });
+                    return Ok(Place { folder, name, kind: TargetKind::File, linked });
                 }
                 found => found?,
             };
@@ -166,7 +166,7 @@ impl Place {
                     }
                     if files::is_of_proc(&folder)? {
                         if is_last {
-                            return Ok(Place { folder, name, kind: Kind::Open, linked });
+                            return Ok(Place { folder, name, kind: TargetKind::Open, linked });
                         }
                         folder = files::open_dir_through_link(&folder, &name)?;
                         way.push(name);
@@ -185,10 +185,10 @@ impl Place {
                     way.push(name);
                 }
                 _ if !is_last => return Err(io::Error::from(Errno::NOTDIR).into()),
-                FileType::RegularFile => return Ok(Place { folder, name, kind: Kind::File, linked }),
+                FileType::RegularFile => return Ok(Place { folder, name, kind: TargetKind::File, linked }),
                 _ => {
                     check(&folder, &found, "a pipe or a device", called)?;
-                    return Ok(Place { folder, name, kind: Kind::Special, linked });
+                    return Ok(Place { folder, name, kind: TargetKind::Special, linked });
                 }
             }
         }
@@ -197,21 +197,21 @@ impl Place {
 
     /// Whether the path is the name of a plain file, or of nothing yet.
     pub fn is_plain(&self) -> bool {
-        self.kind == Kind::File && !self.linked
+        self.kind == TargetKind::File && !self.linked
     }
 
     /// Opens it to be written from its beginning.
     pub fn create(&self, mode: u32) -> io::Result<File> {
         match self.kind {
             // What came there since is neither followed nor waited for, and emptied only where it is a file.
-            Kind::File => {
+            TargetKind::File => {
                 let file = files::plain(files::open_or_create_in(&self.folder, &self.name, mode)?)?;
                 file.set_len(0)?;
                 Ok(file)
             }
             // A pipe of our own waits for its reader, as its user wants it.
-            Kind::Special => files::open_to_write_in(&self.folder, &self.name),
-            Kind::Open => files::open_to_write_through_link(&self.folder, &self.name),
+            TargetKind::Special => files::open_to_write_in(&self.folder, &self.name),
+            TargetKind::Open => files::open_to_write_through_link(&self.folder, &self.name),
         }
     }
 
@@ -377,7 +377,7 @@ mod tests {
         ] {
             symlink(target, base.join(link)).unwrap();
         }
-        // One that is followed is the one that is looked at next; the last leads to the folder.
+        // The loop goes on with one that it follows; the last leads to the folder.
         for number in 0..=LINKS_MAX {
             let next = if number == LINKS_MAX { "folder".to_owned() } else { format!("link-{}", number + 1) };
             symlink(next, base.join(format!("link-{number}"))).unwrap();
@@ -445,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn a_replacement_that_is_not_finished_leaves_what_was_there() {
+    fn a_replacement_that_is_not_finished_leaves_the_old_file() {
         let directory = Directory::new();
         let path = directory.path().join("file");
         fs::write(&path, "old").unwrap();

@@ -38,18 +38,18 @@ pub fn home(uid: u32) -> Option<PathBuf> {
     home.is_absolute().then_some(home)
 }
 
-/// Who else than its user and root may write what its group may write.
+/// Users besides its owner and root who may write what a file's group may write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum GroupWriters {
     /// Nobody.
     Nobody,
     /// The group has other members.
     Group,
-    /// Where there is an access control list, the group's bits of the mode say what that can give at the most: it lets others write.
+    /// There is an access control list, whose limit the group's bits of the mode show, and it lets others write.
     AccessList,
 }
 
-/// Who writes by the group's bits, where these let write.
+/// The users who can write through the group's bits, where these allow it.
 pub(crate) fn group_writers(gid: u32, access_list: Option<&[u8]>, user: Owner) -> GroupWriters {
     match access_list {
         None if is_private_group(gid, user) => GroupWriters::Nobody,
@@ -59,8 +59,8 @@ pub(crate) fn group_writers(gid: u32, access_list: Option<&[u8]>, user: Owner) -
     }
 }
 
-/// Whether an access control list lets only this user, root and private groups write. `is_private` is asked of a group, of the file's
-/// own where there is no number.
+/// Whether an access control list lets only this user, root and private groups write. `is_private` decides about a group;
+/// no number stands for the file's own.
 ///
 /// ```text
 /// 02000000  0100 0700 ffffffff  0200 0700 feff0000  0400 0000 ffffffff  1000 0700 ffffffff  2000 0000 ffffffff

@@ -35,17 +35,17 @@ pub(crate) struct Spent {
 }
 
 impl Budget {
-    /// For a file that somebody sent, of so many bytes.
+    /// For a file of `bytes` bytes that somebody sent.
     pub(crate) fn of_file(bytes: u64) -> Self {
         Budget::limited(limit_of_file(bytes))
     }
 
-    /// For a recording of the own store, whose files have so many bytes, and whose writer counted so much.
+    /// For a recording of the own store: the bytes of its files, and what its writer counted.
     pub(crate) fn of_own(bytes: u64, counted: u64) -> Self {
         Budget::limited(limit_of_file(bytes).saturating_mul(OWN_FACTOR).max(counted))
     }
 
-    /// Of so many bytes.
+    /// With this limit in bytes.
     pub(crate) fn limited(limit: u64) -> Self {
         Budget { limit, left: Cell::new(limit), is_spent: Cell::new(false) }
     }
@@ -61,7 +61,7 @@ impl Budget {
         self.limit - self.left.get()
     }
 
-    /// Whether more was asked for than there was.
+    /// Whether a request exceeded the rest.
     pub(crate) fn is_spent(&self) -> bool {
         self.is_spent.get()
     }
@@ -83,7 +83,7 @@ impl Budget {
     }
 }
 
-/// What a file of so many bytes may take that somebody sent.
+/// The limit for a file of this size that somebody sent, in bytes.
 pub(crate) fn limit_of_file(bytes: u64) -> u64 {
     BASE_BYTES.saturating_add(bytes.saturating_mul(PER_BYTE))
 }

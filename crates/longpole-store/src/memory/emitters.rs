@@ -1,7 +1,7 @@
 //! Resources and scopes, each kept once: every row of a span repeats them.
 //!
-//! Spans of services that call each other alternate, so a row is not only compared with the one before it. Who reads and who writes
-//! remember alike, so that what was written is known to be readable.
+//! Spans of services that call each other alternate, so a row is not only compared with the one before it. Reader and writer remember
+//! alike, so whatever was written can be read.
 
 use std::hash::{BuildHasher, Hash, Hasher};
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use longpole_model::fast_hash::FastState;
 use longpole_model::{AttributeValue, Attributes, Resource, Scope};
 
-/// So many are remembered; behind them the oldest is forgotten. A trace seldom goes through more services.
+/// How many are remembered before the oldest is forgotten. A trace seldom goes through more services.
 const KNOWN_MAX: usize = 64;
 
 /// What stands in many rows and is kept once.
@@ -43,20 +43,20 @@ fn hash_attributes(attributes: &Attributes, hasher: &mut impl Hasher) {
 
 /// Those that are remembered.
 #[derive(Debug)]
-pub(crate) struct Known<T> {
+pub(crate) struct Remembered<T> {
     /// With their hashes, in a ring.
     all: Vec<(u64, Arc<T>)>,
     oldest: usize,
     state: FastState,
 }
 
-impl<T> Default for Known<T> {
+impl<T> Default for Remembered<T> {
     fn default() -> Self {
-        Known { all: Vec::new(), oldest: 0, state: FastState::default() }
+        Remembered { all: Vec::new(), oldest: 0, state: FastState::default() }
     }
 }
 
-impl<T: Emitter> Known<T> {
+impl<T: Emitter> Remembered<T> {
     fn hash(&self, value: &T) -> u64 {
         let mut hasher = self.state.build_hasher();
         value.hash_into(&mut hasher);
@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn services_in_turn_are_known_and_the_oldest_is_forgotten() {
-        let mut known = Known::default();
+        let mut known = Remembered::default();
         let all: Vec<_> = (0..=KNOWN_MAX).map(service).collect();
         all[..KNOWN_MAX].iter().for_each(|it| known.remember(it));
         for (number, it) in all[..KNOWN_MAX].iter().enumerate() {
@@ -117,7 +117,7 @@ mod tests {
     fn what_is_unlike_itself_is_never_known() {
         let mut resource = Resource::default();
         resource.attributes.push("load", AttributeValue::Double(f64::NAN));
-        let (mut known, resource) = (Known::default(), Arc::new(resource));
+        let (mut known, resource) = (Remembered::default(), Arc::new(resource));
         known.remember(&resource);
         assert!(!known.holds(&resource) && known.equal(&resource).is_none());
     }

@@ -7,9 +7,9 @@
 //!                                             └ new                            ─► counted once
 //! ```
 //!
-//! A page of Parquet holds a text of its dictionary once, so rows that repeat it mostly refer to the same place. Who reads and who
-//! writes count alike, so that what was written is known to be readable. Short texts come to who reads in another order, and he may have
-//! to make more of them; how many more at most is known (`MADE_TIMES_MAX`).
+//! A page of Parquet holds a text of its dictionary once, so rows that repeat it mostly refer to the same place. Reader and writer
+//! count alike, so whatever was written can be read. Short texts reach the reader in another order, and it may have to make more of them, up to
+//! `MADE_TIMES_MAX` times as many.
 
 use std::collections::HashSet;
 
@@ -36,7 +36,7 @@ const NAMES_MAX: usize = 1 << 12;
 pub(crate) struct KeptTexts {
     short: Texts,
     long: HashSet<Text, FastState>,
-    /// By the address of what was asked for. What lies there may have changed, so it is compared.
+    /// By the address of the text that was passed in. What lies there may have changed, so it is compared.
     at_place: FastMap<usize, Text>,
     long_bytes: u64,
     long_bytes_max: u64,

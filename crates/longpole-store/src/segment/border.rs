@@ -25,7 +25,7 @@ fn install() {
     });
 }
 
-/// From now on no panic of this thread prints anything. For threads of which every panic is caught and returned.
+/// From now on no panic of this thread prints anything. For threads that catch and return every panic.
 pub fn quiet_thread() {
     install();
     IS_QUIET.set(true);

@@ -55,7 +55,7 @@ impl Checksum {
         sum
     }
 
-    /// Of everything that is left to read.
+    /// The checksum of everything that is left to read.
     pub(crate) fn of_rest(mut input: impl Read) -> io::Result<Self> {
         let mut sum = Checksum::default();
         let mut buffer = vec![0; STEP_BYTES];

@@ -193,7 +193,7 @@ impl PageHeader {
             (1, _) => compact.take_number(field, &mut kind),
             (2, _) => compact.take_number(field, &mut size),
             (3, _) => compact.take_number(field, &mut compressed),
-            // Of pages with data, and of dictionaries: both begin with these two.
+            // Pages with data and dictionaries: both begin with these two.
             (5 | 7, kind::STRUCT) => {
                 let mut inner = |compact: &mut Compact<'_>, id: i64, field: u8| match id {
                     1 => compact.take_number(field, &mut values),
@@ -239,7 +239,7 @@ pub(crate) struct Claims {
 /// Bytes of the largest value of Arrow that is not counted elsewhere: a trace id, or where a text lies.
 const VALUE_BYTES: u64 = 16;
 
-/// Checks the footer, of which the reader makes lists.
+/// Checks the footer before the reader makes lists of it.
 pub(crate) fn check_footer(input: &impl ChunkReader) -> Result<(), String> {
     let failed = |error: parquet::errors::ParquetError| error.to_string();
     let length = input.len();
@@ -340,13 +340,13 @@ const READ_BYTES: u64 = 64 << 20;
 /// The same where that would be fewer rows than [`READ_ROWS_MIN`]; one row may take more.
 const READ_BYTES_MAX: u64 = 256 << 20;
 
-/// How many rows to read at a time, where a row or the largest value takes so many bytes.
+/// How many rows to read at a time, by the bytes of a row or of the largest value.
 fn rows_at_a_time(bytes: u64) -> usize {
     let bytes = bytes.max(1);
     (READ_BYTES / bytes).clamp((READ_BYTES_MAX / bytes).clamp(1, READ_ROWS_MIN), READ_ROWS) as usize
 }
 
-/// Counts what reading a table takes, of which this footer was just written, and whose longest text has so many bytes.
+/// Counts what reading a table takes, by its footer, which was just written, and the bytes of its longest text.
 pub(crate) fn of_written(metadata: &ParquetMetaData, text_bytes_max: u64) -> Written {
     let columns = metadata.file_metadata().schema_descr().num_columns();
     let mut pages_bytes: u64 = 0;

@@ -57,7 +57,7 @@ impl<'a> Tables<'a> {
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => return Err(StoreError::io("read", path)(error)),
         };
-        // What is not there has no bytes; who reads it finds out.
+        // A missing table has no bytes; reading it is an error.
         let bytes = |table: &&Table| fs::metadata(segments.join(table.file_name())).map_or(0, |data| data.len());
         let bytes = ALL.iter().map(bytes).sum();
         let checksums = known_checksums(list.as_deref(), version, path)?;
@@ -76,7 +76,7 @@ impl<'a> Tables<'a> {
         Ok(Tables { place, checksums, figures: None, lost_figures: false, budget: Budget::of_file(bytes) })
     }
 
-    /// The same, read with so many bytes of memory.
+    /// The same with this limit of memory, in bytes.
     pub(crate) fn limited(self, limit: u64) -> Self {
         Tables { budget: Budget::limited(limit), ..self }
     }
@@ -187,8 +187,8 @@ impl<'a> Tables<'a> {
                 Err(StoreError::Corrupt { path, reason: format!("`{}` beside it is missing", checksums::FILE_NAME) })
             }
             Ok(opened) => Ok(opened),
-            Err(Refusal::Bad(reason)) => Err(StoreError::Corrupt { path, reason }),
-            Err(Refusal::Newer(found)) => Err(StoreError::Newer { what: "segment", path, found, known: RECORDING_VERSION }),
+            Err(Unreadable::Bad(reason)) => Err(StoreError::Corrupt { path, reason }),
+            Err(Unreadable::Newer(found)) => Err(StoreError::Newer { what: "segment", path, found, known: RECORDING_VERSION }),
         }
     }
 }
@@ -204,27 +204,27 @@ pub(super) struct Opened {
 
 /// Why a table is not opened.
 #[derive(Debug)]
-pub(super) enum Refusal {
+pub(super) enum Unreadable {
     /// It is not what longpole writes.
     Bad(String),
     /// A newer longpole wrote it: this version of it.
     Newer(u32),
 }
 
-impl From<String> for Refusal {
+impl From<String> for Unreadable {
     fn from(reason: String) -> Self {
-        Refusal::Bad(reason)
+        Unreadable::Bad(reason)
     }
 }
 
 impl Opened {
-    pub(super) fn new(input: &impl ChunkReader, table: &'static Table) -> Result<Self, Refusal> {
+    pub(super) fn new(input: &impl ChunkReader, table: &'static Table) -> Result<Self, Unreadable> {
         let failed = |error: ParquetError| error.to_string();
         claims::check_footer(input)?;
         let metadata = ParquetMetaDataReader::new().parse_and_finish(input).map_err(failed)?;
         let version = format_of(metadata.file_metadata()).ok_or_else(|| format!("its footer does not say {SEGMENT_KEY}"))?;
         if version > RECORDING_VERSION {
-            return Err(Refusal::Newer(version));
+            return Err(Unreadable::Newer(version));
         }
         let schema = known_columns(metadata.file_metadata().schema_descr(), table)?;
         let claims = claims::check_pages(input, &metadata)?;
@@ -232,7 +232,10 @@ impl Opened {
     }
 
     /// Readers of all rows, one after the other: a large text makes its row group one of small batches, and no other.
-    pub(super) fn readers(self, bytes: Bytes) -> Result<impl Iterator<Item = Result<ParquetRecordBatchReader, ParquetError>>, ParquetError> {
+    pub(super) fn readers(
+        self,
+        bytes: Bytes,
+    ) -> Result<impl Iterator<Item = Result<ParquetRecordBatchReader, ParquetError>>, ParquetError> {
         let options = ArrowReaderOptions::new().with_schema(self.schema);
         let metadata = ArrowReaderMetadata::try_new(self.metadata, options)?;
         let mut parts: Vec<(usize, Vec<usize>)> = Vec::new();
@@ -286,7 +289,7 @@ fn read_figures(segments: &Path, list: &Checksums) -> Option<Figures> {
     Figures::parse(&bytes)
 }
 
-/// Reads one table, batch by batch. `row_bytes` is what a row takes in the model, but for what is of any length.
+/// Reads one table, batch by batch. `row_bytes` is what a row takes in the model without its texts and lists.
 pub(crate) fn read(
     tables: &Tables<'_>,
     table: &'static Table,

@@ -41,7 +41,7 @@ pub(crate) fn check_consistent(recording: &Recording, spans: usize) -> Result<()
     Ok(())
 }
 
-/// What a row of each table takes in the model, but for what is of any length in it.
+/// Bytes that a row of each table takes in the model, without its texts and lists.
 mod row {
     use super::*;
 
@@ -87,7 +87,7 @@ pub(crate) fn write(directory: &Path, recording: &Recording, spans: Spans<'_>) -
     })?;
     segments
         .write_ranges(&span_links::TABLE, row::SPAN_LINK, link_rows.len(), |range, _| span_links::build(&span_rows, &link_rows[range]))?;
-    // Of their texts none is kept.
+    // None of their texts is kept.
     segments.write_ranges(&samples::TABLE, row::SAMPLE, sample_rows.len(), |range, _| samples::build(&sample_rows[range]))?;
     segments.write(&stacks::TABLE, row::STACK, &recording.stacks, stacks::build)?;
     segments.keep(frames_bytes(recording));
@@ -209,7 +209,7 @@ fn frames_bytes(recording: &Recording) -> u64 {
     frames.saturating_mul(STACK_FRAME_BYTES)
 }
 
-/// What is said of a recording of a version that had none.
+/// The loss of a recording of a version that had none.
 const WITHOUT_CHECKSUMS: &str = "recorded without checksums, by an older longpole: damage that left its tables readable goes unnoticed";
 
 /// The loss of a recording whose figures of memory are missing or damaged.

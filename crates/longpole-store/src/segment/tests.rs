@@ -46,7 +46,7 @@ fn texts_of_20_mb_stand_in_the_figure_and_are_read_with_fewer_rows_beside_them()
     let tables = Tables::of_directory(directory.path(), RECORDING_VERSION).unwrap();
     let bytes = tables.bytes(&losses::TABLE).unwrap().unwrap();
     let opened = tables.inspect(&bytes, &losses::TABLE).unwrap();
-    // So many rows as come to 64 MiB.
+    // As many rows as fit 64 MiB.
     assert!(matches!(opened.claims.rows_at_a_time[..], [1_000..2_000]), "{:?}", opened.claims);
     // Kept, and held while they are read.
     assert!((80 << 20..85 << 20).contains(&tables.figures().unwrap().memory), "{:?}", tables.figures());

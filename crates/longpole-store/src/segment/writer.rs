@@ -89,7 +89,7 @@ impl<'a> Writer<'a> {
         Writer { directory, checksums: Checksums::default(), needs: Needs::default() }
     }
 
-    /// Writes one table, whose texts and lists are copied when they are read. `row_bytes` is what [`read`] is told.
+    /// Writes one table, whose texts and lists are copied when they are read. `row_bytes` is the same that the reader gets.
     pub(crate) fn write<R>(
         &mut self,
         table: &'static Table,
@@ -114,8 +114,8 @@ impl<'a> Writer<'a> {
         self.needs.allow(bytes);
     }
 
-    /// Writes one table of so many rows. The rows are asked for range by range, so that they need not be there all at once. Who builds
-    /// them counts what is of any length in them.
+    /// Writes one table of `rows` rows. `build` makes them range by range, so that they need not all be in memory, and counts their texts
+    /// and lists.
     pub(crate) fn write_ranges(
         &mut self,
         table: &'static Table,
@@ -174,8 +174,7 @@ impl<'a> Writer<'a> {
         self.check_readable().map(|()| self.needs)
     }
 
-    /// Holds what was written against what a reader will allow, which reads of the directory what is asked here. A table whose rows are
-    /// written and cannot be read again would take the log with it.
+    /// Compares what was written with what a reader will allow. Sealing removes the log, so a table that cannot be read again would lose it.
     fn check_readable(&self) -> Result<(), StoreError> {
         let needed = self.needs.figures().limit;
         // What every reader allows is not worth a look.

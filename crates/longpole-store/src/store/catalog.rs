@@ -150,8 +150,8 @@ impl Catalog {
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map_err(fail)?;
         connection.pragma_update(None, "synchronous", "NORMAL").map_err(fail)?;
         connection.pragma_update(None, "wal_autocheckpoint", JOURNAL_PAGES).map_err(fail)?;
-        // Looked at before anything is changed, the journal included: a file of this name can be another program's.
-        let seen = connection.transaction().and_then(|transaction| Seen::of(&transaction)).map_err(fail)?;
+        // Checked before anything changes, the journal included: a file of this name can be another program's.
+        let seen = connection.transaction().and_then(|transaction| FoundDatabase::of(&transaction)).map_err(fail)?;
         match seen.version_of_ours(path)? {
             0..CATALOG_VERSION => create(&mut connection, path)?,
             CATALOG_VERSION => {}
@@ -367,7 +367,7 @@ fn newer(path: &Path, found: u32) -> StoreError {
 }
 
 /// What tells a catalog of ours from another database.
-struct Seen {
+struct FoundDatabase {
     version: u32,
     /// Zero where nobody has set it, as longpole does not.
     application: i32,
@@ -377,10 +377,10 @@ struct Seen {
     stranger: Option<String>,
 }
 
-impl Seen {
+impl FoundDatabase {
     /// In a transaction, so that nobody else makes the tables in between.
     fn of(transaction: &rusqlite::Transaction<'_>) -> rusqlite::Result<Self> {
-        let mut seen = Seen {
+        let mut seen = FoundDatabase {
             version: transaction.pragma_query_value(None, "user_version", |row| row.get(0))?,
             application: transaction.pragma_query_value(None, "application_id", |row| row.get(0))?,
             tables: 0,
@@ -428,7 +428,7 @@ fn create(connection: &mut Connection, path: &Path) -> Result<(), StoreError> {
         switched => switched.map_err(fail)?,
     }
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(fail)?;
-    let found = Seen::of(&transaction).map_err(fail)?.version_of_ours(path)?;
+    let found = FoundDatabase::of(&transaction).map_err(fail)?.version_of_ours(path)?;
     if found > CATALOG_VERSION {
         return Err(newer(path, found));
     }

@@ -6,8 +6,8 @@
 //! seal.lock    locked by who seals       empty
 //! ```
 //!
-//! Nothing is synced while a recording is made: what was acknowledged survives the recorder, and not a power cut. So what can be said of a
-//! log depends on the machine's start.
+//! Nothing is synced while a recording is made: what was acknowledged survives the recorder's death, but not a power cut. So how much of a
+//! log can be missing depends on whether the machine has restarted.
 
 use std::fs::{File, TryLockError};
 use std::io;

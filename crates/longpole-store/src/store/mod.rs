@@ -34,7 +34,7 @@ mod trust;
 /// command, and what file systems and other tools put into a folder that is empty to its user.
 const UNUSED_HAS: [&str; 6] = [RECORDINGS, CACHE, "in-use", "lost+found", ".gitignore", "CACHEDIR.TAG"];
 
-/// Space that a recording keeps for its own end: how the command ended and what is missing can be said of it when the disk is full.
+/// Space that a recording keeps for its own end, in bytes: room in the log for how the command ended and what is missing when the disk is full.
 const RESERVE_BYTES: usize = 64 << 10;
 
 /// A directory of recordings. Clones share the open catalog.

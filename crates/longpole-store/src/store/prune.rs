@@ -12,11 +12,11 @@ use crate::name::RecordingName;
 /// What is kept. A recording goes where any of them says so.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Policy {
-    /// So many of the newest.
+    /// How many of the newest to keep.
     pub keep: Option<usize>,
-    /// What began no longer ago than this.
+    /// Keep what began no longer ago than this.
     pub older_than: Option<Duration>,
-    /// The newest, as many as fit so many bytes.
+    /// Keep as many of the newest as fit this many bytes.
     pub bytes_max: Option<u64>,
 }
 

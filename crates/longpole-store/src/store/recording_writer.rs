@@ -51,7 +51,7 @@ impl RecordingWriter {
 
     /// Gives the space back that was kept for the last words of the log, which follow. For a disk that is full.
     pub fn release_reserve(&self) {
-        // It is gone, or its space is not to be had: the append that follows tells.
+        // It is gone, or its space cannot be freed: the append that follows shows which.
         let _ = fs::remove_file(self.directory.join(RESERVE));
     }
 

@@ -143,8 +143,8 @@ impl StoredRecording {
         archive::write(&self.directory, self.check_sealed()?, out)
     }
 
-    /// Why nobody can read a file of so many bytes that is made of this recording, if so: that takes more than its reader gives to a file
-    /// that somebody sent. Most that might take too much do not, so what might is read to know.
+    /// Why an archive of `file_bytes` bytes of this recording could not be read, if so: it would take more memory than a reader allows for a file
+    /// that somebody sent. Only a recording that might take too much is read to find out.
     pub fn refusal_as_file(&self, file_bytes: u64) -> Result<Option<String>, StoreError> {
         if file_bytes > archive::ARCHIVE_BYTES_MAX {
             return Ok(Some(archive::too_long()));

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! ¹ In a user namespace: an owner whom the namespace does not know, such as the machine's root. One number stands for all of them. Where
-//!   it is ours as well, the number of an entry does not say whose that is, and the kernel is asked in another way.
+//!   it is ours as well, the number of an entry does not say whose it is, and longpole queries the kernel in another way.
 //!
 //! What others can only read, as longpole made it before, is closed to them.
 
@@ -26,11 +26,11 @@ const OTHERS_WRITE: u32 = 0o002;
 const STICKY: u32 = 0o1000;
 const NOT_ITS_USER: u32 = 0o077;
 
-/// Links in a path that is typed, at the most; Linux itself follows 40.
+/// Maximum number of links in a path that a user typed; Linux itself follows 40.
 const LINKS_MAX: usize = 40;
 
 /// The owner and the mode of a thing, and what it is called.
-struct Found<'a> {
+struct Examined<'a> {
     path: &'a Path,
     /// Where it is a folder that is open: what stands at the path can be another one by now.
     folder: Option<&'a File>,
@@ -39,13 +39,13 @@ struct Found<'a> {
     mode: u32,
 }
 
-impl<'a> Found<'a> {
+impl<'a> Examined<'a> {
     fn new(path: &'a Path, data: &Metadata) -> Self {
-        Found { path, folder: None, uid: data.uid(), gid: data.gid(), mode: data.mode() }
+        Examined { path, folder: None, uid: data.uid(), gid: data.gid(), mode: data.mode() }
     }
 
     fn folder(path: &'a Path, folder: &'a File) -> io::Result<Self> {
-        Ok(Found { folder: Some(folder), ..Found::new(path, &folder.metadata()?) })
+        Ok(Examined { folder: Some(folder), ..Examined::new(path, &folder.metadata()?) })
     }
 
     fn refuse(&self, reason: String, remedy: impl Into<String>) -> StoreError {
@@ -86,7 +86,7 @@ impl<'a> Found<'a> {
     }
 }
 
-/// Who may own what.
+/// Owners that longpole trusts.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Trust {
     we: Owner,
@@ -104,7 +104,7 @@ impl Trust {
     }
 
     /// A folder that a store lies below, or a link on the way.
-    fn check_above(&self, found: &Found<'_>) -> Result<(), StoreError> {
+    fn check_above(&self, found: &Examined<'_>) -> Result<(), StoreError> {
         if !self.is_ours(found.uid) && Some(found.uid) != self.outside {
             return Err(found.of_another(self.we));
         }
@@ -127,7 +127,7 @@ impl Trust {
                 };
                 if data.is_symlink() {
                     if !self.is_ours(data.uid()) && Some(data.uid()) != self.outside {
-                        return Err(Found::new(above, &data).of_another(self.we));
+                        return Err(Examined::new(above, &data).of_another(self.we));
                     }
                     let target = fs::read_link(above).map_err(StoreError::io("open", above))?;
                     let rest = way.strip_prefix(above).unwrap_or(Path::new(""));
@@ -136,7 +136,7 @@ impl Trust {
                     break;
                 }
                 if above != way {
-                    self.check_above(&Found::new(above, &data))?;
+                    self.check_above(&Examined::new(above, &data))?;
                 }
             }
             match link {
@@ -176,14 +176,14 @@ impl Trust {
 
     /// Opens the last folder of a way without links, and makes what is missing of it.
     ///
-    /// Step by step, because what was looked at by its path can be another thing by now: in a sticky folder whoever likes can make what is
-    /// not there yet, a link for one. Here each folder is opened from the one above, which was checked, and through no link. Nobody else
+    /// Step by step, because a path that was checked can lead elsewhere by now: in a sticky folder any user can create a missing name, a link for
+    /// one. Here each folder is opened from the one above, which was checked, and through no link. Nobody else
     /// can exchange a folder of ours in one that was checked, so the path stays what it is from then on.
     fn walk(&self, way: &Path, wanted: &Path) -> Result<File, StoreError> {
         let mut path = PathBuf::from("/");
         let mut folder = files::open_dir(&path).map_err(StoreError::io("open", &path))?;
         for part in way.components().filter(|part| matches!(part, Component::Normal(_) | Component::ParentDir)) {
-            let above = Found::folder(&path, &folder).map_err(StoreError::io("open", &path))?;
+            let above = Examined::folder(&path, &folder).map_err(StoreError::io("open", &path))?;
             self.check_above(&above)?;
             path.push(part);
             folder = files::open_or_create_dir(&folder, part.as_os_str()).map_err(StoreError::io("create", wanted))?;
@@ -201,7 +201,7 @@ impl Trust {
                 reason: format!("it is {kind}, which longpole does not follow in a store"),
             });
         }
-        let found = Found::new(path, &data);
+        let found = Examined::new(path, &data);
         let may_be_ours = found.uid == self.we.uid;
         if !(self.is_ours(found.uid) || may_be_ours && files::is_owned(path, &data)) {
             return Err(if may_be_ours { found.of_somebody() } else { found.of_another(self.we) });
@@ -218,7 +218,7 @@ impl Trust {
         }
     }
 
-    /// Closes these to others, in this order: folders with all that is in them. What is not there, is a link or belongs to root is left.
+    /// Closes these to others, in this order: folders with all that is in them. Missing names, links and what belongs to root stay as they are.
     pub(crate) fn close(&self, paths: &[PathBuf]) -> Result<(), StoreError> {
         for path in paths {
             match fs::symlink_metadata(path) {

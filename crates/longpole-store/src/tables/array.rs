@@ -116,7 +116,7 @@ pub(super) fn texts<'a>(lists: impl Iterator<Item = &'a [String]>) -> ArrayRef {
     Arc::new(builder.finish())
 }
 
-/// What the texts and lists of columns take, of which each value is copied when it is read.
+/// Bytes of the texts and lists of columns: reading copies each value.
 pub(crate) fn copied_bytes(columns: &[ArrayRef]) -> u64 {
     columns.iter().map(copied_bytes_of).sum()
 }

@@ -95,7 +95,7 @@ pub(crate) fn passing_bytes(table: &Table, columns: &[ArrayRef]) -> u64 {
     table.columns.iter().zip(columns).map(of_column).max().unwrap_or(0)
 }
 
-/// What attributes take in memory, but for their texts.
+/// Bytes that attributes take in memory without their texts.
 pub(super) fn weight(attributes: &Attributes) -> u64 {
     attributes.iter().map(weight_of).sum()
 }
@@ -164,7 +164,7 @@ pub(super) fn attributes_at(
     Ok(attributes)
 }
 
-/// The same for attributes of which not every row keeps its own: who keeps them counts them, but for their texts.
+/// The same for attributes that rows may share: the caller counts those that it keeps, without their texts.
 pub(super) fn passing_attributes_at(
     budget: &Budget,
     texts: &mut KeptTexts,

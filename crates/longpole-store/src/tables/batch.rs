@@ -67,7 +67,7 @@ impl<'a> Batch<'a> {
         Ok(column)
     }
 
-    /// A column of texts that are shared, or not kept. Who keeps some counts them.
+    /// A column of texts that are shared, or not kept. The caller counts those that it keeps.
     pub(super) fn shared_text(&self, name: &str) -> Rows<&'a StringViewArray> {
         self.column(name, |array| array.as_string_view_opt())
     }

@@ -46,7 +46,7 @@ pub(crate) fn rows<'a>(samples: &'a [Sample], links: &'a [SampleLink], threads: 
     for thread in threads {
         by_id.entry((thread.pid, thread.tid)).or_default().push(thread);
     }
-    // They come by start, but for those of a file that somebody else wrote.
+    // They come by start, except in a file that somebody else wrote.
     by_id.values_mut().for_each(|threads| threads.sort_by_key(|thread| thread.start));
     samples
         .iter()

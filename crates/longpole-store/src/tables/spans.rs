@@ -13,10 +13,10 @@ use super::batch::{Batch, Rows, at, required, span_id_at, text_at, trace_id_at, 
 use super::{Kind, Table, array, column, optional};
 use crate::compact_spans::CompactSpans;
 use crate::memory::budget::Budget;
-use crate::memory::emitters::{Emitter, Known};
+use crate::memory::emitters::{Emitter, Remembered};
 use crate::memory::kept_texts::KeptTexts;
 use crate::memory::needs::Needs;
-use crate::span_order::{self, Place};
+use crate::span_order::{self, RowPlace};
 
 pub(crate) static TABLE: Table = Table::new(
     "spans",
@@ -59,7 +59,7 @@ pub(crate) static TABLE: Table = Table::new(
 pub(crate) struct Row<'a> {
     /// The number of the row.
     pub(crate) row: u32,
-    pub(crate) place: Place,
+    pub(crate) place: RowPlace,
     pub(crate) span: Cow<'a, Span>,
 }
 
@@ -84,7 +84,7 @@ impl Spans<'_> {
 /// The rows of spans.
 pub(crate) struct SpanRows<'a> {
     spans: Spans<'a>,
-    places: Vec<Place>,
+    places: Vec<RowPlace>,
 }
 
 impl<'a> SpanRows<'a> {
@@ -138,7 +138,7 @@ pub(crate) struct Part {
 }
 
 impl Part {
-    /// The parts of these rows, of which each has so many.
+    /// The parts of these rows, by the number of parts of each.
     pub(super) fn of(rows: impl Iterator<Item = (usize, usize)>) -> Vec<Part> {
         let of_row = |(row, count): (usize, usize)| (0..count).map(move |number| Part { span_row: row as u32, number: number as u32 });
         rows.flat_map(of_row).collect()
@@ -218,8 +218,8 @@ fn status_of(word: &str) -> Option<StatusCode> {
 /// Emitters of the rows that are read, each kept once.
 #[derive(Debug, Default)]
 pub(crate) struct Emitters {
-    resources: Known<Resource>,
-    scopes: Known<Scope>,
+    resources: Remembered<Resource>,
+    scopes: Remembered<Scope>,
 }
 
 /// Where the cells of a row lie that say an emitter. Those of another row of its batch that lie there are equal; to see that takes no
@@ -244,13 +244,13 @@ impl<'a> Cells<'a> {
 
 /// The emitters of one batch, by where their cells lie.
 struct OfBatch<'a, 'k, T> {
-    known: &'k mut Known<T>,
+    known: &'k mut Remembered<T>,
     at_cells: FastMap<Cells<'a>, Arc<T>>,
     last: Option<Arc<T>>,
 }
 
 impl<'a, 'k, T: Emitter> OfBatch<'a, 'k, T> {
-    fn new(known: &'k mut Known<T>) -> Self {
+    fn new(known: &'k mut Remembered<T>) -> Self {
         OfBatch { known, at_cells: FastMap::default(), last: None }
     }
 
@@ -291,7 +291,7 @@ impl<'a, 'k, T: Emitter> OfBatch<'a, 'k, T> {
     }
 }
 
-/// Counts what spans take when they are read, with their events and links, but for the rows of these three tables.
+/// Counts what spans take when they are read, with their events and links, without the rows of these three tables.
 #[derive(Debug, Default)]
 pub(crate) struct Counted {
     resources: Written<Resource>,
@@ -301,13 +301,13 @@ pub(crate) struct Counted {
 /// The emitters of the rows that are written.
 #[derive(Debug)]
 struct Written<T> {
-    known: Known<T>,
+    known: Remembered<T>,
     last: Option<Arc<T>>,
 }
 
 impl<T> Default for Written<T> {
     fn default() -> Self {
-        Written { known: Known::default(), last: None }
+        Written { known: Remembered::default(), last: None }
     }
 }
 

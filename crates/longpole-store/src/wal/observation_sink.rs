@@ -6,11 +6,11 @@ use super::error::WalError;
 use super::observation_codec::Encoded;
 use super::writer::WalWriter;
 
-/// Observations are gathered up to so many bytes before they are appended: one system call for about 2,000 samples.
+/// Bytes of observations that are gathered before they are appended: one system call for about 2,000 samples.
 const BATCH_BYTES: usize = 64 << 10;
 
-/// While the disk is full, observations wait up to so many bytes (about a minute of 999 Hz on two CPUs); what comes
-/// then is refused, and the recorder counts it.
+/// Bytes of observations that wait while the disk is full (about a minute of 999 Hz on two CPUs); later ones are refused, and the
+/// recorder counts them.
 pub(super) const WAITING_BYTES_MAX: usize = 4 << 20;
 
 impl WalWriter {
@@ -34,8 +34,8 @@ pub struct WalObservationSink {
     pub(super) waiting: Vec<u8>,
     /// How many observations that is.
     count: u64,
-    /// The next append is tried when so many bytes wait; it moves on where an append failed, so that a full disk is
-    /// not asked again for every observation.
+    /// How many bytes must wait before the next append; it grows where an append failed, so that not every observation tries a full disk
+    /// again.
     append_at: usize,
     /// Why the last append failed, where it did.
     failed: Option<SinkError>,

@@ -46,9 +46,9 @@ pub struct Replay {
     offset: u64,
     /// Length of the file when it was opened.
     length: u64,
-    /// What is said of the run where the log does not say it; gone once the run was said.
+    /// The run, where the log does not describe it; gone once a run was yielded.
     unknown: Option<Box<Run>>,
-    /// Whether that had to be said.
+    /// Whether that was yielded.
     run_is_unknown: bool,
     /// A frame that waits behind the run.
     waiting: Option<Box<Frame>>,
@@ -73,7 +73,7 @@ struct Damage {
 /// What stands where the next frame should.
 enum Next {
     Frame(Box<Frame>),
-    /// So many bytes that are whole and make no sense.
+    /// A whole frame of this many bytes that makes no sense.
     Senseless(u64),
     /// Something that is no frame.
     Broken,
@@ -83,7 +83,7 @@ enum Next {
 }
 
 impl Replay {
-    /// Opens a log. `unknown` is what is said of the run where the log's own description is damaged.
+    /// Opens a log. `unknown` stands for the run where the log's own description is damaged.
     pub(crate) fn open(path: &Path, unknown: &Run, at_end: AtEnd) -> Result<Self, WalError> {
         let file = files::open(path).map_err(|source| WalError::Io { action: "open", path: path.to_owned(), source })?;
         Replay::of_file(file, path, unknown, at_end)
@@ -255,7 +255,7 @@ impl Replay {
         missing
     }
 
-    /// What is said of the run where the log does not say it. Asked for once.
+    /// The run, where the log does not describe it; once.
     fn take_unknown(&mut self) -> Option<Frame> {
         self.unknown.take().map(|run| {
             self.run_is_unknown = true;

@@ -17,7 +17,7 @@ use super::frame::{FRAME_HEADER_BYTES, Header};
 /// Bytes that are read at a time.
 const WINDOW_BYTES: usize = 1 << 20;
 
-/// Bytes that checksums may cost: so many times the log, and some for short logs. Damage of an honest log costs a small part of it.
+/// Bytes that checksums may cost: this many times the log, and some more for short logs. Damage of an honest log costs a small part of it.
 const COST_TIMES: u64 = 4;
 const COST_MIN: u64 = 64 << 20;
 
@@ -43,12 +43,12 @@ impl Search {
         Search { length, allowance, is_spent: false, window: Vec::new(), window_at: 0 }
     }
 
-    /// Whether the allowance is used up, so that what is behind is not looked at.
+    /// Whether the allowance is used up, so that the rest is not searched.
     pub(super) fn is_spent(&self) -> bool {
         self.is_spent
     }
 
-    /// Whether a checksum of so many bytes may be tried.
+    /// Whether a checksum over this many bytes may be tried.
     pub(super) fn may_spend(&mut self, bytes: u64) -> bool {
         self.is_spent |= bytes > self.allowance;
         !self.is_spent

@@ -19,7 +19,7 @@ fn frames(path: &Path) -> Vec<Frame> {
     Replay::open(path, &unknown(), AtEnd::Sealing).unwrap().map(Result::unwrap).collect()
 }
 
-/// What is said where the log does not describe its run.
+/// The run, where the log does not describe it.
 fn unknown() -> Run {
     Run { command: vec!["unknown".into()], ..testing::begun() }
 }
@@ -205,7 +205,7 @@ fn a_log_whose_beginning_is_damaged_is_read_from_its_second_frame() {
 }
 
 #[test]
-fn what_was_killed_says_what_is_known() {
+fn the_log_of_a_killed_recorder_says_what_may_be_missing() {
     let directory = Directory::new();
     let path = directory.path().join("log");
     log_of_every_kind(&path);

@@ -21,8 +21,7 @@ use super::secret::Secret;
 use crate::files;
 use crate::format::WAL_VERSION;
 
-/// What the recorder may still say of a recording that has reached its limit: losses with their reasons, of which there are hundreds at
-/// the most.
+/// Bytes that the recorder may still append to a recording that has reached its limit: losses with their reasons, a few hundred at most.
 const LAST_WORDS_BYTES_MAX: u64 = 1 << 20;
 
 /// When an append is acknowledged.
@@ -37,11 +36,11 @@ pub enum SyncPolicy {
 /// Appends to a log. Clones share the file.
 #[derive(Debug, Clone)]
 pub struct WalWriter {
-    shared: Arc<Shared>,
+    shared: Arc<SharedLog>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct SharedLog {
     path: PathBuf,
     file: File,
     sync: SyncPolicy,
@@ -94,7 +93,7 @@ impl WalWriter {
 
     /// Appends to a file whose last whole frame ends there.
     pub(super) fn of_file(path: &Path, file: File, sync: SyncPolicy, end: u64) -> Self {
-        let shared = Shared {
+        let shared = SharedLog {
             path: path.to_owned(),
             file,
             sync,
@@ -130,7 +129,7 @@ impl WalWriter {
         self.shared.append(kind::RESOURCE_EVENT, &[&codec::encoded(event)])
     }
 
-    /// Appends what was seen beside the recorder.
+    /// Appends one observation that does not come through a sink.
     pub fn append_observation(&self, observation: &Observation) -> Result<(), WalError> {
         self.append_observations(&codec::encoded(observation))
     }
@@ -168,7 +167,7 @@ impl WalWriter {
         self.shared.is_full.load(Ordering::Relaxed).then(|| self.shared.limit.load(Ordering::Relaxed))
     }
 
-    /// What the log holds so far. `unknown` is what is said of the run where the log's own description is damaged.
+    /// What the log holds so far. `unknown` stands for the run where the log's own description is damaged.
     ///
     /// It is read by the descriptor that it was written by, so it is whole also where its file was removed.
     pub(crate) fn replay(&self, unknown: &Run) -> Result<Replay, WalError> {
@@ -203,7 +202,7 @@ impl WalWriter {
     }
 }
 
-impl Shared {
+impl SharedLog {
     fn append(&self, kind: u8, payload: &[&[u8]]) -> Result<(), WalError> {
         let Some(secret) = self.secret.get() else { return self.append_as_it_is(kind, payload) };
         // It is a text, which no two parts share.
@@ -252,7 +251,7 @@ impl Shared {
         if self.sync == SyncPolicy::None {
             return Ok(());
         }
-        // Who holds this lock syncs for all who wait for it: they find their end covered when it is their turn.
+        // The holder of this lock syncs for all threads that wait for it: they find their end covered in their turn.
         let mut synced = lock(&self.synced);
         if *synced < end {
             let covered = lock(&self.tail).end;

@@ -57,7 +57,7 @@ impl Log {
         let mut frames = 0;
         for frame in replay {
             frames += 1;
-            // The run and what is missing are said of an empty file as well.
+            // An empty file, too, yields a run and what is missing.
             assert!(frames <= file.len() + 6, "more frames than bytes");
             match (frame, &mut assembler) {
                 (Ok(Frame::Run(run)), _) => assembler = Some(Assembler::new(run)),

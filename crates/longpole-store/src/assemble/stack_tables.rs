@@ -1,4 +1,4 @@
-//! Where code ran: mappings, locations and stacks, numbered anew in the order in which they are defined.
+//! Mappings, locations and stacks, numbered anew in the order in which they are defined.
 
 use std::collections::{HashMap, HashSet, hash_map::Entry};
 
@@ -6,18 +6,18 @@ use longpole_model::stack::{Frame, Location, LocationId, LocationKind, Mapping, 
 use longpole_model::time::Monotonic;
 use longpole_model::{Sample, Text, Wait};
 
-/// Shown in place of a stack entry whose definition the recorder could not write.
+/// Shown instead of a stack entry whose definition the recorder could not write.
 pub(super) const UNDEFINED_LOCATION: &str = "the recording lacks the definition of this address";
 
-/// Shown in place of a stack whose definition the recorder could not write.
+/// Shown instead of a stack whose definition the recorder could not write.
 pub(super) const UNDEFINED_STACK: &str = "the recording lacks the definition of this stack";
 
-/// Shown in place of an address whose binary the recorder could not write.
+/// Shown instead of an address whose binary the recorder could not write.
 pub(super) const UNDEFINED_MAPPING: &str = "the recording lacks the binary of this address";
 
 /// Mappings, locations and stacks as far as they have come, by the recorder's numbers and by ours.
 #[derive(Debug, Default)]
-pub(super) struct Code {
+pub(super) struct StackTables {
     pub(super) mappings: Vec<Mapping>,
     mapping_numbers: HashMap<u32, u32>,
     pub(super) locations: Vec<Location>,
@@ -32,7 +32,7 @@ pub(super) struct Code {
     undefined_stack: Option<StackId>,
 }
 
-impl Code {
+impl StackTables {
     pub(super) fn define_mapping(&mut self, mapping: Mapping) {
         let number = self.mappings.len() as u32;
         if let Entry::Vacant(entry) = self.mapping_numbers.entry(mapping.id.0) {
@@ -63,7 +63,7 @@ impl Code {
         name
     }
 
-    /// Defines a location with its frame. One that is known as unmapped gets both: its name is told when its process ends.
+    /// Defines a location with its frame. One that is known as unmapped gets both: its name comes when its process ends.
     pub(super) fn name_location(&mut self, id: LocationId, kind: LocationKind, frame: Frame) {
         let at = match self.location_numbers.entry(id.0) {
             Entry::Vacant(entry) => *entry.insert(push_location(&mut self.locations, kind.clone()).0),

@@ -17,6 +17,8 @@ use crate::span_order;
 use crate::testing::{self, Directory};
 use crate::wal::Frame;
 
+mod foreign;
+
 /// A sealed run of one span.
 fn ended() -> Recording {
     let mut recording = crate::Assembler::new(testing::begun()).finish();
@@ -73,7 +75,7 @@ fn a_recording_is_begun_sealed_and_read() {
     assert!(!sealed.directory.join("wal").exists());
 }
 
-/// Who opens the catalog reads its journal first, so each run would pay for those before it.
+/// Opening the catalog reads its journal first, so each run would pay for those before it.
 #[test]
 fn the_journal_of_the_catalog_stays_short() {
     let directory = Directory::new();
@@ -225,7 +227,7 @@ fn names_are_resolved_and_never_given_twice() {
 }
 
 #[test]
-fn a_catalog_that_was_lost_does_not_overwrite_what_is_there() {
+fn a_catalog_that_was_lost_does_not_overwrite_recordings() {
     let directory = Directory::new();
     for name in ["r1", "r9", "notes"] {
         fs::create_dir_all(directory.path().join("recordings").join(name)).unwrap();
@@ -347,7 +349,7 @@ fn what_the_future_wrote_is_refused_by_its_version() {
 }
 
 #[test]
-fn a_root_that_cannot_be_made_or_is_no_catalog_is_said_with_its_path() {
+fn errors_name_a_root_that_cannot_be_made_or_holds_no_catalog() {
     let directory = Directory::new();
     let file = directory.path().join("file");
     fs::write(&file, "").unwrap();
@@ -356,7 +358,7 @@ fn a_root_that_cannot_be_made_or_is_no_catalog_is_said_with_its_path() {
     assert_eq!(error.kind(), ErrorKind::Environment);
 
     let catalog = directory.path().join("catalog.sqlite");
-    fs::write(&catalog, "not a database, and long enough to be looked at: ".repeat(20)).unwrap();
+    fs::write(&catalog, "not a database, and long enough to be read: ".repeat(20)).unwrap();
     let error = Store::open(directory.path()).unwrap_err();
     assert_eq!(error.to_string(), format!("open the catalog {}", catalog.display()));
 }
@@ -527,7 +529,7 @@ fn read_within(sealed: &StoredRecording, limit: u64) -> Result<Recording, StoreE
     recording::read_tables(&Tables::of_directory(&segments, RECORDING_VERSION)?.limited(limit))
 }
 
-/// A run of so many spans with these attributes.
+/// A run of this many spans with these attributes.
 fn repeating(spans: u64, attributes: impl Fn() -> Attributes) -> Recording {
     let mut compact = crate::CompactSpans::default();
     for number in 1..=spans {
@@ -667,142 +669,4 @@ fn a_catalog_of_the_first_version_gets_what_it_lacks() {
     let store = Store::open(directory.path()).unwrap();
     store.tag(RecordingName::new(1), "old").unwrap();
     assert_eq!(last(&store).read().unwrap(), as_read(recording));
-}
-
-/// Path and mode of everything below.
-fn modes(root: &Path) -> Vec<(PathBuf, u32)> {
-    let mut found = Vec::new();
-    let mut folders = vec![root.to_owned()];
-    while let Some(folder) = folders.pop() {
-        found.push((folder.clone(), fs::metadata(&folder).unwrap().mode() & 0o7777));
-        for entry in fs::read_dir(&folder).unwrap().flatten() {
-            let data = entry.metadata().unwrap();
-            if data.is_dir() { folders.push(entry.path()) } else { found.push((entry.path(), data.mode() & 0o7777)) }
-        }
-    }
-    found.sort();
-    found
-}
-
-fn put(path: &Path, mode: u32) {
-    fs::create_dir_all(path.parent().unwrap()).unwrap();
-    fs::write(path, "of its user").unwrap();
-    fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
-}
-
-#[test]
-fn a_folder_with_files_of_others_is_no_store_and_keeps_its_modes() {
-    for name in ["bin/tool", "tool", "recordings/song.ogg", "recordings/7", "cache.txt"] {
-        let directory = Directory::new();
-        put(&directory.path().join(name), 0o755);
-        fs::set_permissions(directory.path(), Permissions::from_mode(0o755)).unwrap();
-        let before = modes(directory.path());
-        let error = Store::open(directory.path()).unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::NotOurs);
-        let first = if name == "bin/tool" { "bin" } else { name };
-        let expected = format!("it is no store of longpole, and has files of others in it, such as {first}; name an empty or a new folder");
-        assert!(error.to_string().contains(&expected), "{error}");
-        assert_eq!(modes(directory.path()), before, "{name}");
-    }
-}
-
-#[test]
-fn a_folder_with_nothing_but_names_of_ours_becomes_a_store() {
-    let directory = Directory::new();
-    fs::create_dir_all(directory.path().join("recordings/r7")).unwrap();
-    put(&directory.path().join(".gitignore"), 0o644);
-    fs::set_permissions(directory.path(), Permissions::from_mode(0o755)).unwrap();
-    let store = Store::open(directory.path()).unwrap();
-    assert!(store.was_open() && !Store::open(directory.path()).unwrap().was_open());
-    assert_eq!(fs::metadata(directory.path().join(".gitignore")).unwrap().mode() & 0o777, 0o644);
-}
-
-#[test]
-fn closing_a_store_leaves_what_others_put_beside_it() {
-    let directory = Directory::new();
-    drop(sealed(directory.path(), &ended()));
-    let root = directory.path();
-    for (name, mode) in [("bin/tool", 0o755), ("recordings/notes/text", 0o644), ("recordings/r1/segments/more", 0o644)] {
-        put(&root.join(name), mode);
-    }
-    for open in [root.to_owned(), root.join("recordings"), root.join("recordings/r1")] {
-        fs::set_permissions(open, Permissions::from_mode(0o755)).unwrap();
-    }
-    fs::set_permissions(root.join("catalog.sqlite"), Permissions::from_mode(0o644)).unwrap();
-    assert!(Store::open(root).unwrap().was_open());
-    for (path, mode) in modes(root) {
-        let is_theirs = path.starts_with(root.join("bin")) || path.starts_with(root.join("recordings/notes"));
-        assert_eq!(mode & 0o077 != 0, is_theirs, "{} {mode:o}", path.display());
-    }
-    assert_eq!(fs::metadata(root.join("bin/tool")).unwrap().mode() & 0o777, 0o755);
-}
-
-#[test]
-fn a_catalog_of_something_else_closes_nothing() {
-    let directory = Directory::new();
-    put(&directory.path().join("catalog.sqlite"), 0o644);
-    fs::write(directory.path().join("catalog.sqlite"), "not a database, and long enough to be looked at: ".repeat(20)).unwrap();
-    put(&directory.path().join("cache/page"), 0o644);
-    fs::set_permissions(directory.path(), Permissions::from_mode(0o755)).unwrap();
-    let is_open = |modes: Vec<(PathBuf, u32)>| modes.into_iter().filter(|(path, _)| !path.ends_with("recordings")).collect::<Vec<_>>();
-    let before = is_open(modes(directory.path()));
-    assert!(Store::open(directory.path()).is_err());
-    assert_eq!(is_open(modes(directory.path())), before);
-}
-
-#[test]
-fn a_database_of_another_program_is_refused_and_not_changed() {
-    let check = |schema: &str, is_refused: bool| {
-        let directory = Directory::new();
-        let catalog = directory.path().join("catalog.sqlite");
-        let connection = rusqlite::Connection::open(&catalog).unwrap();
-        connection.execute_batch(schema).unwrap();
-        drop(connection);
-        let before = fs::read(&catalog).unwrap();
-        match Store::open(directory.path()) {
-            Ok(_) => assert!(!is_refused, "{schema}"),
-            Err(error) => {
-                assert!(is_refused && error.kind() == ErrorKind::NotOurs, "{schema}: {error}");
-                assert!(error.to_string().contains("a database of another program"), "{error}");
-                assert_eq!(fs::read(&catalog).unwrap(), before, "{schema}");
-            }
-        }
-    };
-    check("CREATE TABLE books (title TEXT)", true);
-    check("PRAGMA application_id = 7", true);
-    check("CREATE TABLE books (title TEXT); PRAGMA user_version = 1", true);
-    check("CREATE TABLE books (title TEXT); PRAGMA user_version = 2", true);
-    check("CREATE TABLE recordings (title TEXT)", true);
-    check("VACUUM", false);
-}
-
-#[test]
-fn a_catalog_whose_tables_are_not_what_longpole_makes_is_refused() {
-    let directory = Directory::new();
-    sealed(directory.path(), &ended());
-    let catalog = directory.path().join("catalog.sqlite");
-    let change = |statement: &str| rusqlite::Connection::open(&catalog).unwrap().execute_batch(statement).unwrap();
-    // What SQLite itself puts there.
-    change("ANALYZE; VACUUM");
-    drop(Store::open(directory.path()).unwrap());
-    // In memory 800 MB for each row, in the file nothing.
-    let bomb = "GENERATED ALWAYS AS (hex(zeroblob(400000000)))";
-    for (make, undo, name) in [
-        (format!("ALTER TABLE tags ADD COLUMN note TEXT {bomb}"), "ALTER TABLE tags DROP COLUMN note", "tags"),
-        ("CREATE INDEX by_end ON recordings (hex(state))".to_owned(), "DROP INDEX by_end", "by_end"),
-        ("CREATE TRIGGER gone AFTER INSERT ON tags BEGIN DELETE FROM recordings; END".to_owned(), "DROP TRIGGER gone", "gone"),
-        ("CREATE TABLE more (number REFERENCES recordings (number) ON DELETE CASCADE)".to_owned(), "DROP TABLE more", "more"),
-    ] {
-        change(&make);
-        let error = Store::open(directory.path()).unwrap_err();
-        let expected =
-            format!("{name:?} in it is not as longpole makes it, and could do anything when it is read; name another store: --store DIR");
-        assert!(error.kind() == ErrorKind::NotOurs && error.to_string().ends_with(&expected), "{make}: {error}");
-        change(undo);
-        drop(Store::open(directory.path()).unwrap());
-    }
-    // A row that is too long is an error, and takes no memory.
-    change("PRAGMA ignore_check_constraints = ON; UPDATE recordings SET answer_json = hex(zeroblob(40000000))");
-    let error = Store::open(directory.path()).unwrap().list().unwrap_err();
-    assert!(error.to_string().starts_with("read the catalog "), "{error}");
 }
