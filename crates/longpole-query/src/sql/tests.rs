@@ -380,10 +380,7 @@ fn a_sum_of_whole_numbers_is_right_or_an_error() {
     refused(&format!("SELECT sum(DISTINCT column1) FROM (VALUES ({max}), ({max}), (1), (NULL))"), "9223372036854775808");
     refused(&format!("SELECT sum(DISTINCT column1), count(*) FROM (VALUES ({max}), ({max}), (1), (NULL))"), "9223372036854775808");
     let error = stored.ask(&format!("SELECT sum(-column1 - 1) FROM {two}")).unwrap_err();
-    assert!(
-        error.to_string().contains("a sum is -18446744073709551616, and a whole number is -9223372036854775808 at least"),
-        "{error}"
-    );
+    assert!(error.to_string().contains("a sum is -18446744073709551616, and a whole number is -9223372036854775808 at least"), "{error}");
     let error = stored.ask("SELECT sum(address) FROM (SELECT address FROM locations UNION ALL SELECT address FROM locations)").unwrap_err();
     assert!(error.to_string().contains("and a whole number is 18446744073709551615 at most"), "{error}");
 

@@ -1,4 +1,4 @@
-//! Waits that were looked at, with the span each belongs to.
+//! Sampled waits, with the span each belongs to.
 
 use arrow::array::ArrayRef;
 use longpole_model::{AbsAddr, Clock, Futex, Monotonic, SampleLink, StackId, Wait, WaitKind};
