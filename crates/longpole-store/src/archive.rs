@@ -25,6 +25,7 @@ use crate::format::CHECKSUMS_SINCE;
 use crate::format_file;
 use crate::layout;
 use crate::memory::needs;
+use crate::numbers::usize_of;
 use crate::segment::{CHECKSUMS_FILE, Tables, recording};
 
 /// Bytes of a block of a tar.
@@ -174,7 +175,7 @@ fn members(bytes: &[u8]) -> Result<HashMap<String, Range<usize>>, String> {
 
 /// Empty bytes up to the next block.
 fn padding(length: u64) -> usize {
-    (BLOCK_BYTES - (length % BLOCK_BYTES as u64) as usize) % BLOCK_BYTES
+    (BLOCK_BYTES - usize_of(length % BLOCK_BYTES as u64)) % BLOCK_BYTES
 }
 
 fn header(name: &str, length: u64) -> [u8; BLOCK_BYTES] {

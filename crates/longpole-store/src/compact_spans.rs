@@ -29,6 +29,7 @@ use longpole_model::{
 
 use crate::encoding::{Decoded, Decoder, put_bytes, put_i64, put_u32, put_u64};
 use crate::memory::kept_texts::PLACED_BYTES_MIN;
+use crate::numbers::{u32_of, usize_of};
 
 /// Bytes of bodies that are kept together: no body has to be moved when there are more of them.
 const CHUNK_BYTES: usize = 1 << 20;
@@ -208,7 +209,7 @@ impl CompactSpans {
         let head = &mut self.heads[index];
         let SpanHead { trace_id, span_id, parent_span_id, start, end, .. } = *head;
         let example = Span { trace_id, span_id, parent_span_id, start, end, ..self.examples[head.example as usize].clone() };
-        head.example = self.examples.len() as u32;
+        head.example = u32_of(self.examples.len());
         self.examples.push(example);
         let last = self.examples.len() - 1;
         &mut self.examples[last]
@@ -218,6 +219,7 @@ impl CompactSpans {
         let emitter = (Arc::as_ptr(&span.resource) as usize, Arc::as_ptr(&span.scope) as usize);
         let shared = (span.name.clone(), span.kind, emitter.0, emitter.1, span.pid);
         let example = *self.example_of.entry(shared).or_insert_with(|| {
+            let number = u32_of(self.examples.len());
             self.examples.push(Span {
                 kind: span.kind,
                 resource: Arc::clone(&span.resource),
@@ -225,7 +227,7 @@ impl CompactSpans {
                 pid: span.pid,
                 ..Span::new(TraceId::MAX, SpanId::MAX, span.name.clone(), span.range())
             });
-            self.examples.len() as u32 - 1
+            number
         });
         let &Span { trace_id, span_id, parent_span_id, start, end, .. } = span;
         SpanHead { trace_id, span_id, parent_span_id, start, end, example }
@@ -247,7 +249,7 @@ impl CompactSpans {
         let last = self.chunks.len() - 1;
         let offset = self.chunks[last].len();
         self.chunks[last].extend_from_slice(&self.scratch);
-        (last as u32, offset as u32)
+        (u32_of(last), u32_of(offset))
     }
 }
 
@@ -268,7 +270,7 @@ impl NumberedTexts {
         } else if self.list.len() - self.long == NUMBERED_MAX {
             return None;
         }
-        let number = self.list.len() as u32;
+        let number = u32_of(self.list.len());
         self.number_of.insert(text.clone(), number);
         self.list.push(text.clone());
         Some(number)
@@ -290,7 +292,7 @@ fn put_span(out: &mut Vec<u8>, texts: &mut NumberedTexts, span: &Span) {
     let is_rare = !span.trace_state.is_empty() || !span.status.message.is_empty() || dropped != [0; 3];
     let bit = |set: bool, bit: u8| if set { bit } else { 0 };
     out.push(
-        span.status.code.to_otlp() as u8
+        status_of(span.status.code)
             | bit(!span.events.is_empty(), has::EVENTS)
             | bit(!span.links.is_empty(), has::LINKS)
             | bit(span.flags != 0, has::FLAGS)
@@ -320,6 +322,15 @@ fn put_span(out: &mut Vec<u8>, texts: &mut NumberedTexts, span: &Span) {
             out.extend_from_slice(&link.span_id.bytes());
             put_pairs(out, texts, &link.attributes.0);
         }
+    }
+}
+
+/// OTLP's number of a status.
+fn status_of(code: StatusCode) -> u8 {
+    match code {
+        StatusCode::Unset => 0,
+        StatusCode::Ok => 1,
+        StatusCode::Error => 2,
     }
 }
 
@@ -401,7 +412,7 @@ impl BodyReader<'_> {
 
     fn list<T>(&mut self, mut read: impl FnMut(&mut Self) -> Decoded<T>) -> Decoded<Vec<T>> {
         let count = self.bytes.u64()?;
-        let mut list = Vec::with_capacity(count as usize);
+        let mut list = Vec::with_capacity(usize_of(count));
         for _ in 0..count {
             list.push(read(self)?);
         }

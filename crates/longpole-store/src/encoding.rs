@@ -10,6 +10,8 @@
 
 use longpole_model::{SpanId, Timestamp, TraceId};
 
+use crate::numbers::usize_of;
+
 /// Why bytes could not be decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Malformed {
@@ -24,10 +26,10 @@ pub(crate) type Decoded<T> = Result<T, Malformed>;
 /// Appends a number.
 pub(crate) fn put_u64(out: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
-        out.push(number as u8 | 0x80);
+        out.push((number & 0x7f) as u8 | 0x80);
         number >>= 7;
     }
-    out.push(number as u8);
+    out.push((number & 0x7f) as u8);
 }
 
 /// Appends a number.
@@ -144,7 +146,7 @@ impl<'a> Decoder<'a> {
             return self.malformed("as many elements as the length says");
         }
         // A list of texts takes 24 bytes of memory for one of input; so grow beyond a page only as elements come.
-        let mut list = Vec::with_capacity((count as usize).min(4096 / size_of::<T>().max(1)));
+        let mut list = Vec::with_capacity(usize_of(count).min(4096 / size_of::<T>().max(1)));
         for _ in 0..count {
             list.push(read(self)?);
         }

@@ -27,6 +27,7 @@
 //! [`StoredRecording::table_files`] names. Bytes: `docs/formats/recording.md`; tables: `docs/formats/sql-schema.md`.
 
 #![forbid(unsafe_code)]
+#![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
 
 pub mod archive;
 mod assemble;
@@ -40,6 +41,7 @@ mod format_file;
 mod layout;
 mod memory;
 mod name;
+mod numbers;
 mod segment;
 mod span_order;
 mod store;

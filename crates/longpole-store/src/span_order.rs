@@ -17,6 +17,8 @@ use std::ops::Range;
 
 use longpole_model::{InTree, SpanIndex, Timestamp, TraceId};
 
+use crate::numbers::u32_of;
+
 /// No span.
 const NONE: u32 = u32::MAX;
 
@@ -74,7 +76,7 @@ pub(crate) fn rows(spans: &[impl InTree]) -> Vec<RowPlace> {
 fn parents(spans: &[impl InTree]) -> Vec<u32> {
     let index = SpanIndex::of(spans);
     let parent_of = |place: usize| index.get(spans, spans[place].trace_id(), spans[place].parent_span_id()?);
-    (0..spans.len()).map(|place| parent_of(place).map_or(NONE, |parent| parent as u32)).collect()
+    (0..spans.len()).map(|place| parent_of(place).map_or(NONE, u32_of)).collect()
 }
 
 /// The spans of each trace by their start, and where in that list each trace is. Traces stand by their earliest start.
@@ -92,8 +94,9 @@ fn by_trace_and_time(spans: &[impl InTree]) -> (Vec<u32>, Vec<Range<usize>>) {
         let number = match trace_of.last() {
             Some(&last) if traces[last as usize].id == span.trace_id() => last,
             _ => *numbers.entry(span.trace_id()).or_insert_with(|| {
+                let number = u32_of(traces.len());
                 traces.push(Trace { id: span.trace_id(), start: span.start(), spans: 0 });
-                traces.len() as u32 - 1
+                number
             }),
         };
         let trace = &mut traces[number as usize];
@@ -114,7 +117,7 @@ fn by_trace_and_time(spans: &[impl InTree]) -> (Vec<u32>, Vec<Range<usize>>) {
     }
     let mut in_time = vec![0; spans.len()];
     for (index, &number) in trace_of.iter().enumerate() {
-        in_time[next[number as usize]] = index as u32;
+        in_time[next[number as usize]] = u32_of(index);
         next[number as usize] += 1;
     }
     for range in &ranges {
@@ -157,7 +160,7 @@ impl Walk {
             if std::mem::replace(&mut self.placed[index as usize], true) {
                 continue;
             }
-            let row = self.rows.len() as u32;
+            let row = u32_of(self.rows.len());
             self.rows.push(RowPlace { index, parent_row, descendants: 0, depth });
             // The earliest child is put on top.
             let mut child = self.last_child[index as usize];

@@ -6,6 +6,8 @@ use longpole_model::stack::{Frame, Location, LocationId, LocationKind, Mapping, 
 use longpole_model::time::Monotonic;
 use longpole_model::{Sample, Text, Wait};
 
+use crate::numbers::u32_of;
+
 /// Shown instead of a stack entry whose definition the recorder could not write.
 pub(super) const UNDEFINED_LOCATION: &str = "the recording lacks the definition of this address";
 
@@ -34,7 +36,7 @@ pub(super) struct StackTables {
 
 impl StackTables {
     pub(super) fn define_mapping(&mut self, mapping: Mapping) {
-        let number = self.mappings.len() as u32;
+        let number = u32_of(self.mappings.len());
         if let Entry::Vacant(entry) = self.mapping_numbers.entry(mapping.id.0) {
             entry.insert(number);
             self.mappings.push(Mapping { id: MappingId(number), ..mapping });
@@ -143,13 +145,13 @@ impl StackTables {
 }
 
 fn push_location(locations: &mut Vec<Location>, kind: LocationKind) -> LocationId {
-    let id = LocationId(locations.len() as u32);
+    let id = LocationId(u32_of(locations.len()));
     locations.push(Location { id, kind, frames: Vec::new() });
     id
 }
 
 fn push_stack(stacks: &mut Vec<Stack>, locations: Vec<LocationId>) -> StackId {
-    let id = StackId(stacks.len() as u32);
+    let id = StackId(u32_of(stacks.len()));
     stacks.push(Stack { id, locations });
     id
 }

@@ -15,6 +15,8 @@
 use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData};
 use parquet::file::reader::ChunkReader;
 
+use crate::numbers::usize_of;
+
 /// Structs and lists inside each other. A footer has seven.
 const DEPTH_MAX: usize = 16;
 
@@ -246,13 +248,13 @@ pub(crate) fn check_footer(input: &impl ChunkReader) -> Result<(), String> {
     if length < TAIL_BYTES + MAGIC.len() as u64 {
         return Err("it is too short for a table".into());
     }
-    let tail = input.get_bytes(length - TAIL_BYTES, TAIL_BYTES as usize).map_err(failed)?;
+    let tail = input.get_bytes(length - TAIL_BYTES, usize_of(TAIL_BYTES)).map_err(failed)?;
     let Some((footer, MAGIC)) = tail.split_first_chunk::<4>() else { return Err("it does not end like a table".into()) };
     let footer = u64::from(u32::from_le_bytes(*footer));
     if footer > FOOTER_BYTES_MAX || footer > length - TAIL_BYTES - MAGIC.len() as u64 {
         return Err(format!("its footer claims {footer} bytes"));
     }
-    let bytes = input.get_bytes(length - TAIL_BYTES - footer, footer as usize).map_err(failed)?;
+    let bytes = input.get_bytes(length - TAIL_BYTES - footer, usize_of(footer)).map_err(failed)?;
     match footer_claims(&bytes) {
         // The reader makes room for all columns of each row group before it reads the first. A column takes 60 bytes and more.
         Ok((columns, groups)) if columns <= COLUMNS_MAX && columns.saturating_mul(groups) <= footer => Ok(()),
@@ -343,7 +345,7 @@ const READ_BYTES_MAX: u64 = 256 << 20;
 /// How many rows to read at a time, by the bytes of a row or of the largest value.
 fn rows_at_a_time(bytes: u64) -> usize {
     let bytes = bytes.max(1);
-    (READ_BYTES / bytes).clamp((READ_BYTES_MAX / bytes).clamp(1, READ_ROWS_MIN), READ_ROWS) as usize
+    usize_of((READ_BYTES / bytes).clamp((READ_BYTES_MAX / bytes).clamp(1, READ_ROWS_MIN), READ_ROWS))
 }
 
 /// Counts what reading a table takes, by its footer, which was just written, and the bytes of its longest text.
@@ -418,7 +420,7 @@ fn check_chunk(input: &impl ChunkReader, column: &ColumnChunkMetaData) -> Result
 fn page_header(input: &impl ChunkReader, at: u64, end: u64) -> Result<PageHeader, String> {
     for length in [HEADER_BYTES, HEADER_BYTES_MAX] {
         let length = length.min(end - at);
-        let bytes = input.get_bytes(at, length as usize).map_err(|error| error.to_string())?;
+        let bytes = input.get_bytes(at, usize_of(length)).map_err(|error| error.to_string())?;
         match PageHeader::read(&bytes) {
             Ok(header) => return Ok(header),
             Err(Fault::Cut) => {}

@@ -81,7 +81,7 @@ pub(super) fn bytes<'a>(values: impl Iterator<Item = &'a [u8]>) -> ArrayRef {
 
 /// Ids of `N` bytes.
 fn ids<const N: usize>(values: impl Iterator<Item = Option<[u8; N]>>) -> ArrayRef {
-    let mut builder = FixedSizeBinaryBuilder::with_capacity(values.size_hint().0, N as i32);
+    let mut builder = FixedSizeBinaryBuilder::with_capacity(values.size_hint().0, i32::try_from(N).unwrap_or(i32::MAX));
     for value in values {
         match value {
             // The only error is a value of another length, which the type rules out.

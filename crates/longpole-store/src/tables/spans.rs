@@ -16,6 +16,7 @@ use crate::memory::budget::Budget;
 use crate::memory::emitters::{Emitter, Remembered};
 use crate::memory::kept_texts::KeptTexts;
 use crate::memory::needs::Needs;
+use crate::numbers::u32_of;
 use crate::span_order::{self, RowPlace};
 
 pub(crate) static TABLE: Table = Table::new(
@@ -106,7 +107,7 @@ impl<'a> SpanRows<'a> {
             Spans::Whole(spans) => Cow::Borrowed(&spans[place.index as usize]),
             Spans::Compact(spans) => Cow::Owned(spans.get(place.index as usize)),
         };
-        Row { row: row as u32, place, span }
+        Row { row: u32_of(row), place, span }
     }
 
     pub(crate) fn range(&self, range: Range<usize>) -> Vec<Row<'a>> {
@@ -140,7 +141,7 @@ pub(crate) struct Part {
 impl Part {
     /// The parts of these rows, by the number of parts of each.
     pub(super) fn of(rows: impl Iterator<Item = (usize, usize)>) -> Vec<Part> {
-        let of_row = |(row, count): (usize, usize)| (0..count).map(move |number| Part { span_row: row as u32, number: number as u32 });
+        let of_row = |(row, count): (usize, usize)| (0..count).map(move |number| Part { span_row: u32_of(row), number: u32_of(number) });
         rows.flat_map(of_row).collect()
     }
 }

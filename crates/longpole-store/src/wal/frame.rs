@@ -8,6 +8,7 @@ use longpole_model::{Loss, Observation, ResourceEvent, Run};
 
 use super::observation_codec::{decode, decode_all};
 use crate::encoding::Malformed;
+use crate::numbers::u32_of;
 
 /// First bytes of a log.
 pub(super) const MAGIC: [u8; 8] = *b"LPOLEWAL";
@@ -101,7 +102,7 @@ impl Header {
 
 /// The header of a payload, which comes in parts.
 pub(super) fn frame_header(kind: u8, payload: &[&[u8]]) -> [u8; FRAME_HEADER_BYTES] {
-    let length = payload.iter().map(|part| part.len()).sum::<usize>() as u32;
+    let length = u32_of(payload.iter().map(|part| part.len()).sum());
     let crc = payload.iter().fold(crc32c::crc32c(&[kind]), |crc, part| crc32c::crc32c_append(crc, part));
     let mut header = [0; FRAME_HEADER_BYTES];
     header[..4].copy_from_slice(&length.to_le_bytes());

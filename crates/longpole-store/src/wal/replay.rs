@@ -11,6 +11,7 @@ use super::frame::{FILE_HEADER_BYTES, FRAME_BYTES_MAX, FRAME_HEADER_BYTES, Frame
 use super::search::{Search, read_at};
 use crate::files;
 use crate::format::WAL_VERSION;
+use crate::numbers::usize_of;
 
 /// Whether the machine has started anew since the recorder died.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -195,7 +196,7 @@ impl Replay {
         if !self.search.may_spend(length) {
             return Ok(Next::Broken);
         }
-        let mut payload = vec![0; length as usize];
+        let mut payload = vec![0; usize_of(length)];
         self.reader.read_exact(&mut payload)?;
         self.reader_at += length;
         if crc32c::crc32c_append(crc32c::crc32c(&[kind]), &payload) != crc {

@@ -14,6 +14,8 @@ use std::os::unix::fs::FileExt;
 
 use super::frame::{FRAME_HEADER_BYTES, Header};
 
+use crate::numbers::usize_of;
+
 /// Bytes that are read at a time.
 const WINDOW_BYTES: usize = 1 << 20;
 
@@ -93,7 +95,7 @@ impl Search {
             self.window.truncate(count);
             self.window_at = at;
         }
-        Ok(&self.window[(at - self.window_at) as usize..])
+        Ok(&self.window[usize_of(at - self.window_at)..])
     }
 
     fn is_frame(&mut self, file: &File, at: u64, header: &Header) -> io::Result<bool> {
@@ -123,14 +125,15 @@ impl Search {
     /// The checksum of kind and payload; `None` where the file has become shorter.
     fn checksum(&self, file: &File, begin: u64, header: &Header) -> io::Result<Option<u32>> {
         let first = crc32c::crc32c(&[header.kind]);
-        let in_window = begin.checked_sub(self.window_at).and_then(|from| self.window.get(from as usize..)?.get(..header.length as usize));
+        let in_window =
+            begin.checked_sub(self.window_at).and_then(|from| self.window.get(usize_of(from)..)?.get(..usize_of(header.length)));
         if let Some(payload) = in_window {
             return Ok(Some(crc32c::crc32c_append(first, payload)));
         }
         let (mut crc, mut at, end) = (first, begin, begin + header.length);
-        let mut chunk = vec![0; UNCHAINED_MAX as usize];
+        let mut chunk = vec![0; usize_of(UNCHAINED_MAX)];
         while at < end {
-            let wanted = (end - at).min(UNCHAINED_MAX) as usize;
+            let wanted = usize_of((end - at).min(UNCHAINED_MAX));
             if read_at(file, &mut chunk[..wanted], at)? != wanted {
                 return Ok(None);
             }
