@@ -14,7 +14,7 @@ use crate::{need, web};
 /// Records the example and writes `docs/pictures/terminal.svg` and `docs/pictures/page.png`.
 pub(crate) fn pictures() -> Result<()> {
     web::build()?;
-    run("cargo", &["build", "-p", "longpole", "-p", "deploy-example"])?;
+    run("cargo", &["build", "--no-default-features", "-p", "longpole", "-p", "deploy-example"])?;
     let (longpole, deploy) = (target_dir().join("debug/longpole"), target_dir().join("debug/deploy"));
     let store = target_dir().join("pictures-store");
     if store.exists() {
@@ -22,7 +22,7 @@ pub(crate) fn pictures() -> Result<()> {
     }
     let pictures = root().join("docs/pictures");
     std::fs::create_dir_all(&pictures).context("failed to make docs/pictures")?;
-    // The bare name is what a reader would type; the folder of the build goes on the path.
+    // A reader would type the bare name, so the folder of the build goes on the path.
     let path = format!("{}:{}", target_dir().join("debug").display(), std::env::var("PATH").unwrap_or_default());
     let recorded = Command::new(&longpole)
         .args(["--color", "always", "--store"])
@@ -73,7 +73,7 @@ fn page(longpole: &Path, store: &Path, pictures: &Path) -> Result<()> {
     Ok(())
 }
 
-/// A terminal's text as SVG: bold, faint, cyan and yellow of SGR are kept, everything else is plain.
+/// A terminal's text as SVG: keeps bold, faint, cyan and yellow of SGR, and drops other styles.
 fn terminal_svg(command: &str, text: &str) -> String {
     let (char_width, line_height) = (8.4, 18.0);
     let lines: Vec<&str> = text.lines().collect();

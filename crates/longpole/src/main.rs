@@ -1,6 +1,7 @@
 //! The binary: parse, dispatch, map failure to exit code. What each command does stands in `commands/`.
 
 #![forbid(unsafe_code)]
+#![cfg_attr(not(feature = "sql"), allow(dead_code, reason = "only `sql` reads it"))]
 
 mod args;
 mod commands;
@@ -62,7 +63,10 @@ fn work() -> ExitCode {
         Command::Exec(arguments) => commands::exec::exec(arguments),
         Command::Attach(arguments) => commands::attach::attach(&setting, arguments),
         // Its answer comes from a process of its own, and so does its exit code.
+        #[cfg(feature = "sql")]
         Command::Sql(arguments) => commands::sql::sql(&setting, arguments),
+        #[cfg(not(feature = "sql"))]
+        Command::Sql(_) => commands::sql_left_out::sql(),
         command => {
             own_traces::begin(setting.tracing_level);
             let code = look(&setting, command);

@@ -42,7 +42,7 @@ const ARROWS: &[(&str, &[&str])] = &[
 
 /// A family of third-party crates has one home. Test-only dependencies are free.
 const HOMES: &[(&[&str], &[&str])] = &[
-    (&["arrow", "parquet", "rusqlite"], &["longpole-store"]),
+    (&["arrow-array", "arrow-schema", "arrow-select", "parquet", "rusqlite"], &["longpole-store"]),
     (&["datafusion"], &["longpole-query"]),
     (&["axum", "hyper", "hyper-rustls", "http", "http-body-util", "rust-embed"], &["longpole-server"]),
     // gRPC over TLS needs the one adapter of it.

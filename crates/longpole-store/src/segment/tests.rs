@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use arrow::array::RecordBatch;
+use arrow_array::RecordBatch;
 use bytes::Bytes;
 use longpole_model::{Loss, LossKind};
 use parquet::arrow::ArrowWriter;
@@ -70,5 +70,5 @@ pub(crate) fn reread(table: &'static Table, batch: &RecordBatch) -> RecordBatch 
     let opened = Opened::new(&file, table).unwrap();
     let schema = Arc::clone(&opened.schema);
     let batches: Vec<RecordBatch> = opened.readers(file).unwrap().flat_map(Result::unwrap).map(Result::unwrap).collect();
-    arrow::compute::concat_batches(&schema, &batches).unwrap()
+    arrow_select::concat::concat_batches(&schema, &batches).unwrap()
 }

@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use arrow::array::{
-    Array, ArrayRef, AsArray, BinaryArray, BooleanArray, FixedSizeBinaryBuilder, Int64Array, ListBuilder, MapBuilder, MapFieldNames,
-    StringArray, StringBuilder, UInt32Array, UInt32Builder, UInt64Array,
-};
-use arrow::datatypes::{DataType, Field, FieldRef};
+use arrow_array::builder::{FixedSizeBinaryBuilder, ListBuilder, MapBuilder, MapFieldNames, StringBuilder, UInt32Builder};
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, BinaryArray, BooleanArray, Int64Array, StringArray, UInt32Array, UInt64Array};
+use arrow_schema::{DataType, Field, FieldRef};
 use longpole_model::{SpanId, TraceId};
 
 /// The element of a list, named as the Parquet specification names it.

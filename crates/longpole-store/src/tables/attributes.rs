@@ -18,7 +18,9 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, MapArray, StringBuilder, StringViewArray};
+use arrow_array::builder::StringBuilder;
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, MapArray, StringViewArray};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use longpole_model::{Attribute, AttributeValue, Attributes, Text};
@@ -339,7 +341,7 @@ fn value_from_json(texts: &mut KeptTexts, value: &Value) -> Option<AttributeValu
 
 #[cfg(test)]
 mod tests {
-    use arrow::array::RecordBatch;
+    use arrow_array::RecordBatch;
     use proptest::prelude::*;
 
     use super::*;

@@ -1,10 +1,11 @@
 //! Typed reading of one batch of rows.
 
-use arrow::array::{
-    Array, AsArray, BinaryViewArray, BooleanArray, FixedSizeBinaryArray, GenericByteViewArray, Int64Array, ListArray, MapArray,
-    RecordBatch, StringViewArray, UInt32Array, UInt64Array,
+use arrow_array::cast::AsArray;
+use arrow_array::types::{ByteViewType, Int64Type, UInt32Type, UInt64Type};
+use arrow_array::{
+    Array, BinaryViewArray, BooleanArray, FixedSizeBinaryArray, GenericByteViewArray, Int64Array, ListArray, MapArray, RecordBatch,
+    StringViewArray, UInt32Array, UInt64Array,
 };
-use arrow::datatypes::{ByteViewType, Int64Type, UInt32Type, UInt64Type};
 use longpole_model::{SpanId, TraceId};
 
 use super::Table;

@@ -1,6 +1,6 @@
 //! Readings of both clocks.
 
-use arrow::array::ArrayRef;
+use arrow_array::ArrayRef;
 use longpole_model::{ClockAnchor, Monotonic, Timestamp};
 
 use super::batch::{Batch, Rows};

@@ -1,6 +1,6 @@
 //! When threads were on a CPU.
 
-use arrow::array::ArrayRef;
+use arrow_array::ArrayRef;
 use longpole_model::{Clock, CpuSlice, Monotonic};
 
 use super::batch::{Batch, Rows};

@@ -1,6 +1,6 @@
 //! Which span was current on which thread.
 
-use arrow::array::ArrayRef;
+use arrow_array::ArrayRef;
 use longpole_model::{Clock, CurrentSpan, Monotonic};
 
 use super::batch::{Batch, Rows, span_id_at, trace_id_at};

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use arrow::array::ArrayRef;
+use arrow_array::ArrayRef;
 use longpole_model::{Frame, Location, Text};
 
 use super::batch::{BadRows, Batch, Rows, at};

@@ -1,6 +1,6 @@
 //! The columns that tie a row to a span: the span, how that is known, and what the SDK had published. Samples and waits have them.
 
-use arrow::array::{ArrayRef, FixedSizeBinaryArray, StringViewArray, UInt32Array};
+use arrow_array::{ArrayRef, FixedSizeBinaryArray, StringViewArray, UInt32Array};
 use longpole_model::{ContextRecord, Evidence, SampleLink};
 
 use super::batch::{BadRows, Batch, Rows, at, required, span_id_at, trace_id_at, word};

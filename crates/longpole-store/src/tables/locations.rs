@@ -1,6 +1,6 @@
 //! Locations: the entries of stacks. Their frames are in `frames`.
 
-use arrow::array::ArrayRef;
+use arrow_array::ArrayRef;
 use longpole_model::stack::LocationKind;
 use longpole_model::{AbsAddr, Location, LocationId, MappingId, Runtime, VirtOffset};
 
@@ -90,8 +90,8 @@ pub(crate) fn read(batch: &Batch<'_>, locations: &mut Vec<Location>) -> Rows<()>
 mod tests {
     use std::sync::Arc;
 
-    use arrow::array::RecordBatch;
-    use arrow::datatypes::Schema;
+    use arrow_array::RecordBatch;
+    use arrow_schema::Schema;
 
     use super::*;
     use crate::memory::budget::Budget;

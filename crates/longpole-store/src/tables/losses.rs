@@ -1,6 +1,6 @@
 //! What is missing.
 
-use arrow::array::ArrayRef;
+use arrow_array::ArrayRef;
 use longpole_model::{Loss, LossKind};
 
 use super::batch::{Batch, Rows, text_at, unsigned_at, word};

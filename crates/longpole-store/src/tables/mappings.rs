@@ -1,6 +1,6 @@
 //! Binaries.
 
-use arrow::array::ArrayRef;
+use arrow_array::ArrayRef;
 use longpole_model::{Mapping, MappingId};
 
 use super::batch::{Batch, Rows};

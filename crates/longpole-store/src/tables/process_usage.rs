@@ -1,6 +1,6 @@
 //! What processes had used, over time.
 
-use arrow::array::ArrayRef;
+use arrow_array::ArrayRef;
 use longpole_model::{Clock, IoBytes, Monotonic, ProcessMemory, ProcessUsage};
 
 use super::batch::{Batch, Rows, unsigned_at};

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use arrow::array::{ArrayRef, Int64Array};
+use arrow_array::{ArrayRef, Int64Array};
 use longpole_model::{Clock, Exit, Monotonic, Process, Resource, Timestamp};
 
 use super::attributes::{self, attributes_at};
@@ -139,8 +139,8 @@ pub(crate) fn read(batch: &Batch<'_>, texts: &mut KeptTexts, processes: &mut Vec
 mod tests {
     use std::sync::Arc;
 
-    use arrow::array::RecordBatch;
-    use arrow::datatypes::Schema;
+    use arrow_array::RecordBatch;
+    use arrow_schema::Schema;
     use longpole_model::{Attribute, AttributeValue, Attributes};
 
     use super::*;

@@ -1,6 +1,6 @@
 //! The run.
 
-use arrow::array::{ArrayRef, Int64Array};
+use arrow_array::{ArrayRef, Int64Array};
 use longpole_model::run::RecorderCost;
 use longpole_model::{CaptureMode, Run, RunUsage, Timestamp};
 

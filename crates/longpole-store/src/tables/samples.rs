@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use arrow::array::ArrayRef;
+use arrow_array::ArrayRef;
 use longpole_model::{Clock, Monotonic, Sample, SampleLink, StackId, Thread, Timestamp};
 
 use super::batch::{Batch, Rows, unsigned_at};

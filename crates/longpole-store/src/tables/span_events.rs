@@ -1,6 +1,6 @@
 //! Events of spans.
 
-use arrow::array::ArrayRef;
+use arrow_array::ArrayRef;
 use longpole_model::{Span, SpanEvent, Timestamp};
 
 use super::attributes::{self, attributes_at, kept_text};

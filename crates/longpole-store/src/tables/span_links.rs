@@ -1,6 +1,6 @@
 //! Links from spans to other spans.
 
-use arrow::array::ArrayRef;
+use arrow_array::ArrayRef;
 use longpole_model::{Span, SpanLink};
 
 use super::attributes::{self, attributes_at};

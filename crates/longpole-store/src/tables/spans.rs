@@ -4,7 +4,8 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, AsArray, MapArray, StringViewArray};
+use arrow_array::cast::AsArray;
+use arrow_array::{ArrayRef, MapArray, StringViewArray};
 use longpole_model::fast_hash::FastMap;
 use longpole_model::{Resource, Scope, Span, SpanKind, Status, StatusCode, ThinVec, Timestamp};
 

@@ -1,6 +1,6 @@
 //! Stacks.
 
-use arrow::array::ArrayRef;
+use arrow_array::ArrayRef;
 use longpole_model::{LocationId, Stack, StackId};
 
 use super::batch::{Batch, Rows, numbers_at};

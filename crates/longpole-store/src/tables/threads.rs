@@ -1,6 +1,6 @@
 //! Threads.
 
-use arrow::array::{ArrayRef, Int64Array};
+use arrow_array::{ArrayRef, Int64Array};
 use longpole_model::{Clock, Monotonic, Thread, ThreadTotals};
 
 use super::batch::{Batch, Rows, unsigned_at};

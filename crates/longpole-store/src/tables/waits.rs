@@ -1,6 +1,6 @@
 //! Sampled waits, with the span each belongs to.
 
-use arrow::array::ArrayRef;
+use arrow_array::ArrayRef;
 use longpole_model::{AbsAddr, Clock, Futex, Monotonic, SampleLink, StackId, Wait, WaitKind};
 
 use super::batch::{Batch, Rows, at, text_at, word};

@@ -18,6 +18,9 @@ pub(crate) mod recording;
 pub(crate) mod run;
 pub(crate) mod show;
 pub(crate) mod span;
+#[cfg(feature = "sql")]
 pub(crate) mod sql;
+#[cfg(not(feature = "sql"))]
+pub(crate) mod sql_left_out;
 pub(crate) mod summary;
 pub(crate) mod tree;
