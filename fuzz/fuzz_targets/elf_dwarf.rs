@@ -1,7 +1,3 @@
-//! Binaries and their debug information: every address gets a frame, whatever the file says.
 #![no_main]
 
-#[path = "../../crates/longpole-symbols/tests/it/oracle.rs"]
-mod oracle;
-
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| oracle::elf_dwarf(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| longpole_fuzz_targets::elf_dwarf(bytes));

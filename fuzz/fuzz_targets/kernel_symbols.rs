@@ -1,7 +1,3 @@
-//! The kernel's list of its symbols.
 #![no_main]
 
-#[path = "../../crates/longpole-symbols/tests/it/oracle_kernel.rs"]
-mod oracle;
-
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| oracle::kernel_symbols(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| longpole_fuzz_targets::kernel_symbols(bytes));

@@ -1,7 +1,3 @@
-//! What processes publish of themselves and of their threads, in OpenTelemetry's words.
 #![no_main]
 
-#[path = "../../crates/longpole-capture/tests/otel/oracle.rs"]
-mod oracle;
-
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| oracle::otel_context(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| longpole_fuzz_targets::otel_context(bytes));

@@ -1,8 +1,3 @@
-//! OTLP logs in both encodings: as many as are counted, or none.
 #![no_main]
 
-#[path = "../../crates/longpole-wire/tests/it/doors.rs"]
-#[allow(dead_code, reason = "each target calls its part")]
-mod doors;
-
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| doors::otlp_logs(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| longpole_fuzz_targets::otlp_logs(bytes));

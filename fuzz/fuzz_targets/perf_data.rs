@@ -1,8 +1,3 @@
-//! What `perf record` wrote into a file.
 #![no_main]
 
-#[path = "../../crates/longpole-wire/tests/it/doors.rs"]
-#[allow(dead_code, reason = "each target calls its part")]
-mod doors;
-
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| doors::perf_data(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| longpole_fuzz_targets::perf_data(bytes));

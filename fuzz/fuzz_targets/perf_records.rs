@@ -1,7 +1,3 @@
-//! Records of the kernel's ring.
 #![no_main]
 
-#[path = "../../crates/longpole-capture/tests/records/oracle.rs"]
-mod oracle;
-
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| oracle::perf_records(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| longpole_fuzz_targets::perf_records(bytes));

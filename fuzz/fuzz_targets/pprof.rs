@@ -1,8 +1,3 @@
-//! Profiles that are sums: pprof, folded stacks.
 #![no_main]
 
-#[path = "../../crates/longpole-wire/tests/it/doors.rs"]
-#[allow(dead_code, reason = "each target calls its part")]
-mod doors;
-
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| doors::profile(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| longpole_fuzz_targets::pprof(bytes));

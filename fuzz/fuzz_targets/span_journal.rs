@@ -1,7 +1,3 @@
-//! Journals of spans, which programs write while we read.
 #![no_main]
 
-#[path = "../../crates/longpole-capture/tests/journals/oracle.rs"]
-mod oracle;
-
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| oracle::span_journal(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| longpole_fuzz_targets::span_journal(bytes));

@@ -37,6 +37,18 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("deploy-example", &["longpole-sdk"]),
     ("shop-example", &["longpole-sdk"]),
     ("longpole-bench", &["longpole-model", "longpole-analysis", "longpole-sdk"]),
+    (
+        "longpole-fuzz-targets",
+        &[
+            "longpole-model",
+            "longpole-wire",
+            "longpole-symbols",
+            "longpole-analysis",
+            "longpole-store",
+            "longpole-capture",
+            "longpole-recording",
+        ],
+    ),
     ("xtask", &[]),
 ];
 

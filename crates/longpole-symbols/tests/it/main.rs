@@ -3,11 +3,9 @@
 #![expect(clippy::print_stdout, reason = "a test that cannot run here says so")]
 
 mod binaries;
-mod corpus;
 mod hostile;
 mod oracle;
 mod oracle_jitdump;
-mod oracle_kernel;
 mod oracle_perf_map;
 mod oracle_python;
 mod recordings;

@@ -1,5 +1,4 @@
-//! What must hold for any list of the kernel's symbols. The fuzz target and the tests call this same function; this file is compiled
-//! into both.
+//! What must hold for any list of the kernel's symbols.
 
 use std::io;
 
@@ -17,8 +16,7 @@ fn copy_of(bytes: &[u8]) -> Option<KernelSymbolsCopy<ReadAt<'_>>> {
     KernelSymbolsCopy::open(Box::new(read_at), bytes.len() as u64)
 }
 
-/// A name of any address is a name of the list; a copy has the same, except for functions that it does not keep. Any bytes may be there instead of
-/// a copy.
+/// Every address in the list gets a name of it, and the same name from a copy, except for symbols that a copy leaves out. A copy may hold any bytes.
 pub(crate) fn kernel_symbols(bytes: &[u8]) {
     let symbols = KernelSymbols::parse(bytes);
     let kept = symbols.to_bytes();

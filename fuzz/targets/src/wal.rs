@@ -1,5 +1,4 @@
-//! What must hold for any bytes of a log. The fuzz target and the test call this same function; this file is compiled
-//! into both.
+//! What must hold for any bytes of a log.
 
 use std::path::{Path, PathBuf};
 
@@ -57,7 +56,7 @@ impl Log {
         let mut frames = 0;
         for frame in replay {
             frames += 1;
-            // An empty file, too, yields a run and what is missing.
+            // An empty file still yields the run and its losses.
             assert!(frames <= file.len() + 6, "more frames than bytes");
             match (frame, &mut assembler) {
                 (Ok(Frame::Run(run)), _) => assembler = Some(Assembler::new(run)),

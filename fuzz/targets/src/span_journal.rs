@@ -1,5 +1,4 @@
-//! What must hold for any bytes of a journal, also of one that changes while it is read. The fuzz target and the test call this same
-//! function; this file is compiled into both.
+//! What must hold for any bytes of a journal, also of one that changes while it is read.
 
 use longpole_capture::context::journal::Journal;
 

@@ -1,4 +1,4 @@
-//! What must hold for any bytes that a process publishes of itself. The fuzz target and the test call this; it is compiled into both.
+//! What must hold for any bytes that a process publishes of itself.
 
 use longpole_capture::context::otel::{process, thread};
 

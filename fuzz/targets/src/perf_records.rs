@@ -1,5 +1,4 @@
-//! What must hold for any bytes of a ring. The fuzz target and the test call this same function; this file is compiled
-//! into both.
+//! What must hold for any bytes of a ring.
 
 use longpole_capture::perf::record::{Body, Source, records};
 
