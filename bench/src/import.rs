@@ -1,4 +1,4 @@
-//! How fast files become answers: a million spans of OTLP JSON lines into a recording, an `up.trace` of a deployment to its poles.
+//! The speed of imports: a million spans of OTLP JSON lines into a recording, and an `up.trace` of a deployment to its poles.
 
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
@@ -65,15 +65,15 @@ fn in_folder(subjects: &[Subject], dir: &Path) -> Result<()> {
     print_rows(None, &[("pulumi view-trace up.trace".to_owned(), Box::new(|| served(&[&pulumi, "view-trace", &trace], &env)))])
 }
 
-/// What one execution took.
+/// The cost of one execution.
 struct Taken {
     wall_secs: f64,
     cpu_secs: f64,
-    /// The most memory that it had.
+    /// Its largest resident memory.
     megabytes: f64,
 }
 
-/// What a command is called, and one execution of it.
+/// The name of a command, and a function that executes it once.
 type Row<'a> = (String, Box<dyn Fn() -> Result<Taken> + 'a>);
 
 /// Interleaved rounds of these commands: wall and CPU time, memory and, where the spans are known, spans a second of CPU time, which a busy
@@ -131,7 +131,7 @@ fn served(argv: &[&str], env: &[(&str, &str)]) -> Result<Taken> {
     let wall_secs = start.elapsed().as_secs_f64();
     let megabytes = timing::peak_megabytes(child.id());
     let cpu_secs = timing::cpu_secs_of(child.id());
-    // As Ctrl-C would, so that it takes away what it wrote.
+    // Like Ctrl-C, so that it removes its files.
     Command::new("kill").args(["-INT", &child.id().to_string()]).status().context("failed to interrupt it")?;
     child.wait().context("failed to wait")?;
     Ok(Taken { wall_secs, cpu_secs: cpu_secs?, megabytes: megabytes.context("failed to read its memory")? })

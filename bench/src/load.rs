@@ -7,10 +7,10 @@ use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Context, Result, bail};
 
-/// What stands before the time a load took by itself, in nanoseconds.
+/// Printed before the wall time of a load's own work, in nanoseconds.
 pub(crate) const OWN_NANOS: &str = "own_nanos ";
 
-/// What stands before the time its threads had on a CPU, in nanoseconds.
+/// Printed before the CPU time of its threads, in nanoseconds.
 pub(crate) const OWN_CPU_NANOS: &str = "own_cpu_nanos ";
 
 /// Threads of `burst`, and how long each sleeps after its work.
@@ -21,7 +21,7 @@ const BETWEEN_BURSTS: Duration = Duration::from_millis(30);
 pub(crate) const END_FILE: &str = "LONGPOLE_BENCH_END_FILE";
 
 /// Runs a load: `one N` burns N million steps on one thread, `spin N` on each of two; `switch N` passes a byte to and fro N times;
-/// `burst N` has two hundred threads work for some tenths of a millisecond and sleep, N times. Says at its end how long that took.
+/// `burst N` has two hundred threads work for some tenths of a millisecond and sleep, N times. Prints its own times at the end.
 pub(crate) fn run(kind: &str, amount: u64) -> Result<()> {
     let start = Instant::now();
     match kind {
@@ -44,7 +44,7 @@ pub(crate) fn run(kind: &str, amount: u64) -> Result<()> {
 /// Time on a CPU of the threads that have ended.
 static CPU_NANOS: AtomicU64 = AtomicU64::new(0);
 
-/// Adds what this thread had so far; called once by each, at its end.
+/// Adds this thread's CPU time; each thread calls it once, at its end.
 fn count_cpu() {
     let stat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let nanos = stat.split(' ').next().and_then(|field| field.parse().ok()).unwrap_or(0);
@@ -58,7 +58,7 @@ fn spin(threads: u64, millions: u64) {
     };
     let threads: Vec<_> = (0..threads).map(|seed| std::thread::spawn(move || work(seed))).collect();
     for thread in threads {
-        // A panic of a worker has printed itself; the figure is worthless then, and the process fails with it.
+        // A panic of a worker has printed itself, and makes the figure worthless.
         thread.join().expect("a worker burned to its end");
     }
 }

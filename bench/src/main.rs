@@ -1,8 +1,8 @@
 //! The measured claims, each beside its peers in the same run: `cargo xtask bench [startup|overhead|answer|context|states|flame|import]`.
 //!
 //! Every figure is a median of interleaved rounds, printed as a ratio to the plain program with the interval that holds the
-//! true median with 95 % confidence (order statistics). Peers that are not installed are reported as missing. With `--before PATH`, the longpole
-//! of an earlier commit is measured in the same rounds, instead of the peers.
+//! true median with 95 % confidence (order statistics). It names the peers that are not installed. With `--before PATH` it
+//! measures the longpole of an earlier commit in the same rounds, instead of the peers.
 
 #![allow(clippy::print_stdout, reason = "a program that prints its figures")]
 
@@ -20,7 +20,7 @@ mod timing;
 
 use anyhow::{Context, Result, bail};
 
-/// A longpole that is measured: that of this tree, and one of an earlier commit in the same rounds.
+/// A longpole under measurement: this tree's, or that of an earlier commit.
 #[derive(Debug, Clone)]
 struct Subject {
     name: &'static str,

@@ -1,4 +1,4 @@
-//! What sampling costs the program: wall and CPU time at 999 Hz beside perf and samply, on a CPU-bound program of one thread and of two, on one
+//! The cost of sampling to the program: wall and CPU time at 999 Hz beside perf and samply, on a CPU-bound program of one thread and of two, on one
 //! that switches, and on one of many threads.
 
 use anyhow::{Context, Result};

@@ -33,13 +33,13 @@ pub(crate) fn measure(subjects: &[Subject]) -> Result<()> {
         rows.push(("otel-cli exec".to_owned(), words(&[&otel_cli, "exec", "--service", "bench", "--name", "true", "--", "true"])));
     }
     let endpoint = endpoint()?;
-    let told = [("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint.as_str()), ("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf")]
+    let exporter = [("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint.as_str()), ("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf")]
         .map(|(name, value)| (name.to_owned(), value.to_owned()));
     let mut walls = vec![Vec::with_capacity(ROUNDS); rows.len()];
     for _ in 0..ROUNDS {
         for ((name, argv), wall) in rows.iter().zip(&mut walls) {
-            // Only who sends its span somewhere has anything to do.
-            let env = if name.ends_with("exec") { &told[..] } else { &[] };
+            // Only `exec` sends its span somewhere.
+            let env = if name.ends_with("exec") { &exporter[..] } else { &[] };
             wall.push(timing::once(argv, env)?.wall_secs * 1e3);
         }
     }

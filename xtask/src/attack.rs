@@ -1,4 +1,4 @@
-//! The attacks of `SECURITY.md`, by everybody who could make them or suffer them.
+//! The attacks of `SECURITY.md`, as each kind of user that could make or suffer them.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -24,7 +24,7 @@ impl std::fmt::Display for Surroundings {
     }
 }
 
-/// Runs the attacks whose names contain the given word, or all; fails where one succeeds.
+/// Runs the attacks whose names contain a given word, or all; fails if one succeeds.
 pub(crate) fn attack(args: &[&str]) -> Result<()> {
     let (names, binary) = parse(args)?;
     run("cargo", &["build", "-p", "longpole", "-p", "deploy-example", "-p", "shop-example"])?;
@@ -108,7 +108,7 @@ impl Stage {
 
     /// Whether every attack failed in these surroundings.
     fn run(&self, surroundings: Surroundings, names: &[&str]) -> Result<bool> {
-        // The mask of a process is set by a shell, because nothing safe sets it here.
+        // A shell sets the mask: Rust's standard library cannot.
         let mut shell = vec!["sh".to_owned(), "-c".to_owned(), format!("umask {} && exec \"$0\" \"$@\"", surroundings.umask)];
         shell.push(self.dir.join("attacks").to_string_lossy().into_owned());
         shell.extend(["--include-ignored".to_owned(), "--test-threads=2".to_owned()]);

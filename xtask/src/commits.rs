@@ -1,4 +1,4 @@
-//! The messages of the last commits, held against how we write them. It warns and never fails: what is in the history stays there.
+//! The messages of the last commits against the rules of `STYLE.md`. It warns and never fails: nobody rewrites history for a message.
 
 use std::process::Command;
 
@@ -6,12 +6,12 @@ use anyhow::{Context, Result};
 
 use crate::paths::root;
 
-/// As many as somebody lands at once.
+/// More than anybody lands at once.
 const COMMITS: usize = 40;
 
 const SUBJECT_MAX: usize = 72;
 
-/// A change of fewer lines may go without a body.
+/// A change of fewer lines needs no body.
 const TRIVIAL_LINES: u64 = 10;
 
 /// Prints what is wrong with the messages of the last commits.
@@ -48,13 +48,16 @@ fn wrong(subject: &str, body: &str, lines: u64) -> Vec<String> {
     }
     let room = subject.split_once(": ").map(|(room, _)| room);
     if room.is_none_or(|room| room.is_empty() || room.chars().any(|c| !(c.is_ascii_lowercase() || " ,-".contains(c)))) {
-        wrong.push("begins with no room, as in `wire: times that were moved are counted`".to_owned());
+        wrong.push("does not begin with a room, as in `wire: count times that were moved`".to_owned());
+    }
+    if subject.contains(';') {
+        wrong.push("holds two thoughts; make it two commits".to_owned());
     }
     if subject.ends_with('.') {
         wrong.push("ends with a full stop".to_owned());
     }
     if body.trim().is_empty() && lines >= TRIVIAL_LINES {
-        wrong.push(format!("{lines} lines and no body: what happened before, why it was wrong, how it was checked"));
+        wrong.push(format!("{lines} lines and no body: say what was before, why it was wrong, how you checked"));
     }
     wrong
 }
@@ -65,9 +68,10 @@ mod tests {
 
     #[test]
     fn what_is_wrong_with_a_message() {
-        assert_eq!(wrong("server, capture: nobody is let in", "", 3), Vec::<String>::new());
-        assert_eq!(wrong("wire: keys are seen", "They were not.", 300), Vec::<String>::new());
+        assert_eq!(wrong("server, capture: refuse strangers", "", 3), Vec::<String>::new());
+        assert_eq!(wrong("wire: find keys", "They were lost.", 300), Vec::<String>::new());
         assert_eq!(wrong("Mend it.", "", 10).len(), 3);
+        assert_eq!(wrong("wire: find keys; drop values", "", 1), ["holds two thoughts; make it two commits"]);
         assert_eq!(wrong(&format!("wire: {}", "é".repeat(67)), "", 1), ["73 characters, 72 at most"]);
     }
 

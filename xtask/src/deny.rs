@@ -7,11 +7,11 @@ use crate::command::run_in;
 use crate::need;
 use crate::paths::{root, target_dir};
 
-/// The version that read `deny.toml` last. A newer one may know more licences by other names, and fail where nothing changed.
+/// The version that `deny.toml` is written for. A newer one may name licences differently and fail without a change here.
 const VERSION: &str = "0.20.2";
 
-/// Checks the workspace and the fuzz targets, which have a lock file of their own. What could not be checked goes to `skip`, with the
-/// reason; what is not allowed is an error.
+/// Checks the workspace and the fuzz targets, which have a lock file of their own. A check that cannot run goes to `skip`
+/// with the reason; a violation is an error.
 pub(crate) fn deny(mut skip: impl FnMut(&str, &str) -> anyhow::Result<()>) -> anyhow::Result<()> {
     let program = match program() {
         Ok(program) => program,
@@ -21,7 +21,7 @@ pub(crate) fn deny(mut skip: impl FnMut(&str, &str) -> anyhow::Result<()>) -> an
     for manifest in ["Cargo.toml", "fuzz/Cargo.toml"] {
         run_in(&root(), &program, &["--manifest-path", manifest, "check", "licenses", "bans", "sources"], &[])?;
     }
-    // The database of advisories is a git repository. Where it cannot be reached, nothing is known of it, which is not a failure of ours.
+    // The database of advisories is a git repository. A machine that cannot reach it skips the check: the change is not at fault.
     let fetched = Command::new(&*program).args(["fetch", "db"]).current_dir(root()).output();
     match fetched {
         Ok(out) if out.status.success() => run_in(&root(), &program, &["check", "advisories"], &[]),
@@ -29,7 +29,7 @@ pub(crate) fn deny(mut skip: impl FnMut(&str, &str) -> anyhow::Result<()>) -> an
     }
 }
 
-/// `cargo-deny` of the path or of the target folder, built where it is not there yet.
+/// `cargo-deny` from the path or from the target folder; builds it if both lack it.
 fn program() -> Result<PathBuf, String> {
     if need::answers("cargo-deny") {
         return Ok("cargo-deny".into());
@@ -47,7 +47,7 @@ fn program() -> Result<PathBuf, String> {
     built.map(|()| program).map_err(|error| format!("no cargo-deny, and {error:#}"))
 }
 
-/// Removes what only the build needed. It may stay where it cannot be removed.
+/// Removes the files of the build. A failure leaves them there, which does no harm.
 fn remove(dir: &Path) {
     std::fs::remove_dir_all(dir).ok();
 }

@@ -1,4 +1,4 @@
-//! What a machine must have beyond Rust and Node: found, installed, or reported with the reason.
+//! The tools that tests need beyond Rust and Node: finds each, installs it, or reports why not.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -23,7 +23,7 @@ fn is_root() -> bool {
     Command::new("id").arg("-u").output().is_ok_and(|out| out.stdout.trim_ascii() == b"0")
 }
 
-/// Installs packages of the distribution, where this is Debian's kind and we are root. Says why not otherwise.
+/// Installs packages of a Debian-like distribution, as root; else reports why not.
 fn install(packages: &[&str]) -> Result<(), String> {
     if !answers("apt-get") {
         return Err(format!("install {} by hand: there is no apt-get here", packages.join(", ")));
@@ -77,7 +77,7 @@ pub(crate) fn perf() -> Result<(), String> {
     if answers("perf") { Ok(()) } else { install(&["linux-perf"]) }
 }
 
-/// The stock OpenTelemetry SDK of Python, and two frameworks for web services with their instrumentations, as they come.
+/// The stock OpenTelemetry SDK of Python, and two web frameworks with their instrumentations.
 const PYTHON_PACKAGES: [&str; 9] = [
     "opentelemetry-sdk==1.38.0",
     "opentelemetry-exporter-otlp-proto-http==1.38.0",
@@ -169,7 +169,7 @@ pub(crate) fn go() -> Result<(), String> {
     if there { Ok(()) } else { Err("no Go here".to_owned()) }
 }
 
-/// Copies files of a folder of fixtures to `dir` and makes there what `make` makes, unless they are there as they are now.
+/// Copies files of a folder of fixtures to `dir` and runs `make` there, unless `dir` holds the same files already.
 fn made_from(fixture: &str, files: &[&str], dir: &Path, make: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
     let from = root().join("fixtures").join(fixture);
     let ready = dir.join("longpole-ready");
@@ -178,7 +178,7 @@ fn made_from(fixture: &str, files: &[&str], dir: &Path, make: impl FnOnce(&Path)
     if ready.exists() && files.iter().all(is_the_same) {
         return Ok(());
     }
-    // What was made of other files may be mixed with what is made now; nothing is kept.
+    // Results of other files must not mix with the new ones.
     std::fs::remove_dir_all(dir).ok();
     std::fs::create_dir_all(dir).with_context(|| format!("failed to make {}", dir.display()))?;
     for file in files {

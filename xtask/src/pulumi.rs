@@ -8,7 +8,7 @@ use crate::command::run_in;
 use crate::need;
 use crate::paths::{peers_dir, root};
 
-/// The command, the host, and the version that the linker tells them, without which they name themselves wrongly.
+/// The command and the language host, each with the symbol that the linker sets to its version; without it they report a wrong one.
 const PROGRAMS: [Program; 2] = [
     Program {
         name: "pulumi",
@@ -34,7 +34,7 @@ struct Program {
     version_symbol: &'static str,
 }
 
-/// Builds what is missing. The answer is a folder with `bin`, to stand on a PATH, and `plugins`, to stand in a PULUMI_HOME.
+/// Builds what is missing. Returns a folder with `bin` for a PATH and `plugins` for a PULUMI_HOME.
 pub(crate) fn pulumi() -> Result<PathBuf> {
     need::go().map_err(anyhow::Error::msg)?;
     let dir = peers_dir().join("pulumi");
@@ -42,7 +42,7 @@ pub(crate) fn pulumi() -> Result<PathBuf> {
         install(program, &dir).with_context(|| format!("failed to build {}", program.name))?;
     }
     for (name, module) in PROVIDERS {
-        // Go knows itself whether anything changed.
+        // Go itself rebuilds only after a change.
         let out = dir.join(format!("plugins/resource-{name}-v0.1.0/pulumi-resource-{name}"));
         let (flags, module, out) = (format!("-X main.name={name}"), format!("-modfile={module}"), out.to_string_lossy());
         let source = root().join("fixtures/pulumi/provider");
@@ -66,7 +66,7 @@ fn install(program: &Program, dir: &Path) -> Result<()> {
     std::fs::write(build.join("go.mod"), "module m\n\ngo 1.26\n").context("failed to write go.mod")?;
     run_in(&build, "go", &["get", "-tool", &format!("{package}@{version}")], &[])?;
     let flags = format!("-X {version_symbol}={version}");
-    // One that is cut short has no note, and is built again.
+    // An interrupted build leaves no note, and runs again.
     run_in(&build, "go", &["build", "-trimpath", "-ldflags", &flags, "-o", &installed.to_string_lossy(), package], &[])?;
     std::fs::write(&note, version).with_context(|| format!("failed to write {}", note.display()))
 }

@@ -1,5 +1,5 @@
-//! The files with `unsafe`, run where their mistakes show: under Miri what touches memory only, under AddressSanitizer what calls the
-//! kernel. Both need a nightly toolchain, which the tests of everybody do not ask for.
+//! The files with `unsafe` under tools that show their mistakes: Miri for code that touches memory only, AddressSanitizer for code that calls
+//! the kernel. Both need a nightly toolchain, which `cargo xtask test` does not.
 
 use std::process::Command;
 
@@ -9,12 +9,12 @@ use crate::command::run_in;
 use crate::need;
 use crate::paths::{root, target_dir};
 
-/// What Miri can run of the unsafe files: a package, and the tests by the beginning of their names. Miri knows no perf events, no
+/// The unsafe files that Miri can run: a package, and the beginning of the names of its tests. Miri knows no perf events, no
 /// `process_vm_readv` and no `fork`, so `capture::sys` is left to AddressSanitizer.
 const UNDER_MIRI: [(&str, &str); 2] = [("longpole-capture", "perf::ring"), ("longpole-sdk", "thread_context")];
 
-/// The packages whose tests run under AddressSanitizer, every crate with an unsafe file; and tests that hold the recorder against sizes, times and
-/// stacks of a program which is this test itself, and has others under the sanitizer.
+/// The packages with unsafe files, whose tests run under AddressSanitizer; and the tests to skip there: they compare a recording with the sizes, times
+/// and stacks of this very process, which the sanitizer changes.
 const UNDER_ADDRESS_SANITIZER: [(&str, &[&str]); 2] = [
     (
         "longpole-capture",
@@ -31,7 +31,7 @@ const UNDER_ADDRESS_SANITIZER: [(&str, &[&str]); 2] = [
 
 const TARGET: &str = "x86_64-unknown-linux-gnu";
 
-/// Runs what can run here, and says what cannot.
+/// Runs both tools; reports the one that this machine lacks.
 pub(crate) fn sanitize() -> Result<()> {
     if !has(&["+nightly", "--version"]) {
         bail!("a sanitizer needs a nightly toolchain: `rustup toolchain install nightly --component miri`");
@@ -44,8 +44,8 @@ pub(crate) fn sanitize() -> Result<()> {
             args.push("--");
             args.extend(other_there.iter().flat_map(|test| ["--skip", test]));
         }
-        // The recorder leaves its event descriptors and maps to the end of the process; leaks are not what this looks for. The record of a main thread
-        // stands on its stack, so that has to be where the kernel says.
+        // The recorder leaves its event descriptors and maps to the end of the process, so leaks are no finding. The record of a main thread stands on its
+        // stack, which therefore has to be where the kernel put it.
         run_in(
             &root(),
             "cargo",

@@ -49,7 +49,7 @@ pub(crate) fn test() -> Result<()> {
         }
     }
     let env: Vec<(&str, &str)> = env.iter().map(|(name, value)| (*name, value.as_str())).collect();
-    // Started in the background, by nohup or by a CI that ignores signals, the tests would inherit that; stories send signals.
+    // Under nohup, or a CI that ignores signals, the tests would inherit ignored signals, and stories send them.
     let test = ["--default-signal", "cargo", "test", "--workspace", "--no-fail-fast"];
     match need::default_signals() {
         true => run_in(&root(), "env", &test, &env)?,
@@ -75,7 +75,7 @@ fn skip(list: &Path, what: &str, why: &str) -> Result<()> {
     writeln!(file, "{what}: {why}").context("failed to note a skipped test")
 }
 
-/// The trials that did not hold each time; `longpole-testing` says what stands in the file.
+/// Prints the timing trials that failed at least once; `longpole-testing` documents the file.
 fn report_rates(list: &Path) -> Result<()> {
     let text = std::fs::read_to_string(list).context("failed to read the list of pass rates")?;
     let trials: Vec<Vec<&str>> = text.lines().map(|line| line.split('\t').collect()).collect();

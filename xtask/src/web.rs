@@ -9,7 +9,7 @@ use crate::command::run_in;
 use crate::need;
 use crate::paths::root;
 
-/// What in `web/` the page is not made of, but makes.
+/// The folders in `web/` that a build writes.
 const MADE: [&str; 3] = ["dist", "node_modules", ".tsbuild"];
 
 /// Installs what `web/package-lock.json` names, unless that very file was installed already.
@@ -25,8 +25,7 @@ pub(crate) fn install() -> Result<()> {
     std::fs::write(installed, lock).context("failed to note what was installed")
 }
 
-/// Builds the page, unless nothing of it changed since: what is written anew makes cargo embed it and link the shipped binary again,
-/// which takes minutes.
+/// Builds the page if a file of it changed: with a new `dist`, cargo embeds it and links the shipped binary again, which takes minutes.
 pub(crate) fn build() -> Result<()> {
     install()?;
     let web = root().join("web");
@@ -39,7 +38,7 @@ pub(crate) fn build() -> Result<()> {
     std::fs::write(built, "").context("failed to note when the page was built")
 }
 
-/// When one of the files that the page is made of was last written, or one was added or removed.
+/// The last time that a source file of the page was written, added or removed.
 fn changed(dir: &Path) -> std::io::Result<SystemTime> {
     let mut last = SystemTime::UNIX_EPOCH;
     for entry in std::fs::read_dir(dir)? {
