@@ -25,17 +25,18 @@ use std::process::ExitCode;
 
 const HELP: &str = "cargo xtask TASK
 
-  demo            build longpole and its example, record the example, say what to fix first
-  test            everything: Rust, stories, browser; ends with what was skipped and why
-  check [--quick] what a change must pass: format, lints, tidy, rustdoc, then `test`; warns of messages of commits
-  attack [NAME] [--binary PATH]  the attacks of SECURITY.md, as root and as a plain user, under two umasks, with and without HOME
-  sanitize        the files with unsafe code under AddressSanitizer, and under Miri where it is installed
-  tidy            the house rules: arrows between rooms, unsafe files, paths in comments
+  demo            build longpole and its example, record the example, print what to fix first
+  test            everything a change must pass: format, tidy, lints, rustdoc, dependencies, tests, fuzz targets, stories, browser;
+                  ends with the skipped tests and their reasons
+  check [--quick] `test`, and warnings about commit messages; --quick: only what needs no linking
+  attack [NAME] [--binary PATH]  try the attacks of SECURITY.md, as root and as a plain user, under two umasks, with and without HOME
+  sanitize        run the files with unsafe code under AddressSanitizer and, where installed, Miri
+  tidy            the house rules: arrows, circles, file lengths, names, unsafe files, links, plain English
   web             build the page into web/dist
-  bench [NAME…] [--before LONGPOLE]  the measured claims, beside their peers, or an earlier longpole, in the same run
-  peers [NAME…]   install the real peers that benchmarks compare with and stories run
-  pictures        the two pictures of the README, from a real run
-  dist            the shipped binary, small and fast, with the page inside";
+  bench [NAME…] [--before LONGPOLE]  measure the published figures, beside peers or an earlier longpole in the same run
+  peers [NAME…]   install the peers that benchmarks compare with and stories run
+  pictures        draw the README's two pictures from a real run
+  dist            build the binary for release, with the page inside";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();

@@ -1,4 +1,4 @@
-//! README command two: everything, and at the end what was left out and why.
+//! The README's second command: everything that a change must pass, and at the end the list of skipped tests with reasons.
 
 use std::path::Path;
 
@@ -8,8 +8,10 @@ use crate::command::{run, run_in};
 use crate::paths::{root, target_dir};
 use crate::{commits, deny, need, pulumi, tidy, web};
 
-/// Rust tests and stories, tidy, the page's checks, and the story in a real browser.
+/// Format, house rules, lints, rustdoc, dependencies, the page, Rust tests with the replay of fuzz targets, stories, and the story in a real browser.
+/// Generated files have tests that compare them with their sources.
 pub(crate) fn test() -> Result<()> {
+    without_running()?;
     let skips = target_dir().join("skipped-tests.txt");
     std::fs::create_dir_all(target_dir()).context("failed to make the target folder")?;
     let rates = target_dir().join("pass-rates.tsv");
@@ -17,7 +19,6 @@ pub(crate) fn test() -> Result<()> {
         std::fs::write(list, "").with_context(|| format!("failed to write {}", list.display()))?;
     }
 
-    run("cargo", &["fmt", "--all", "--check"])?;
     web::check()?;
     web::build()?;
     if let Err(why) = need::setpriv() {
@@ -59,14 +60,18 @@ pub(crate) fn test() -> Result<()> {
     report_skips(&skips)
 }
 
-/// What a change must pass. `quick` leaves out what needs linking.
+/// [`test`], and warnings about the messages of commits. `quick` leaves out what has to be linked and run.
 pub(crate) fn check(quick: bool) -> Result<()> {
+    commits::warn()?;
+    if quick { without_running() } else { test() }
+}
+
+/// Format, house rules, lints and rustdoc. Lints and rustdoc share the metadata of dependencies, which costs a cold build some minutes.
+fn without_running() -> Result<()> {
     run("cargo", &["fmt", "--all", "--check"])?;
     tidy::report()?;
-    commits::warn()?;
     run("cargo", &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])?;
-    run_in(&root(), "cargo", &["doc", "--workspace", "--no-deps", "--document-private-items"], &[("RUSTDOCFLAGS", "-D warnings")])?;
-    if quick { Ok(()) } else { test() }
+    run_in(&root(), "cargo", &["doc", "--workspace", "--no-deps", "--document-private-items"], &[("RUSTDOCFLAGS", "-D warnings")])
 }
 
 fn skip(list: &Path, what: &str, why: &str) -> Result<()> {
