@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn after_a_short_step_back_what_is_told_twice_is_not_sure() {
+    fn after_a_short_step_back_a_repeated_time_is_not_sure() {
         let clock = clock(&[(0, 0), (10, 0), (10, -5), (20, -5)]);
         assert_eq!(placed(&clock, 1, 4), "1..4");
         assert_eq!(placed(&clock, 7, 8), "7..8?");

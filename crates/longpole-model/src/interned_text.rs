@@ -28,11 +28,11 @@ const TEXTS_MAX: usize = 1 << 14;
 /// Where more than a part of what is made was made before, twice as many texts are remembered.
 const AGAIN_PART: u64 = 4;
 
-/// How often what is made comes to what the texts take, each once, in whatever order they come: four thirds, of them and of those that are
+/// How often what is made comes to what the texts take, each once, in any order: four thirds, of them and of those that are
 /// made again until that shows, which are as many as are remembered, at most twice of what there are.
 pub const MADE_TIMES_MAX: u64 = 4;
 
-/// Of so many texts one is in the sample: to have it in all costs as much as to make a text.
+/// One text in 64 is in the sample: to sample all of them costs as much as to make a text.
 const SAMPLE_PART: u64 = 64;
 
 /// What a text takes beside its characters: the pointer to them with the counts, what allocations are rounded up by, and a place among the
@@ -96,7 +96,7 @@ impl Texts {
         is_known
     }
 
-    /// What all texts take that were made, but for those that are not remembered because of their length.
+    /// Bytes of all texts that were made, except those too long to be remembered.
     pub fn made_bytes(&self) -> u64 {
         self.made_bytes
     }
@@ -120,7 +120,7 @@ impl Texts {
 struct Sample {
     hashes: HashSet<u64, FastState>,
     made_bytes: u64,
-    /// Of those that had been made before.
+    /// Texts in the sample that had been made before.
     again_bytes: u64,
 }
 
@@ -250,7 +250,7 @@ impl Ord for Text {
 }
 
 impl Hash for Text {
-    // As a `str`, so that sets of texts can be asked for one.
+    // As a `str`, so that a set of texts finds one by its characters.
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.as_str().hash(state);
     }

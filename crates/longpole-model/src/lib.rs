@@ -1,6 +1,6 @@
 //! The nouns of longpole.
 //!
-//! You bring nothing: this crate has no I/O, no clock, no async and, but for the hasher of its maps, no third-party types. It
+//! You bring nothing: this crate has no I/O, no clock, no async and, except the hasher of its maps, no third-party types. It
 //! holds the words that every other room speaks: spans as OpenTelemetry defines them, samples and stacks as pprof and perf
 //! define them, the run that both belong to, and [`Loss`]: what is missing, how much of it and why.
 //!

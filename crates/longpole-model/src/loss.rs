@@ -7,7 +7,7 @@ use std::fmt;
 pub enum LossKind {
     /// Samples the kernel dropped because the ring was full.
     SamplesLost,
-    /// The kernel lowered the sampling rate for a while.
+    /// The kernel lowered the sampling rate, until the load fell again.
     SamplesThrottled,
     /// Stacks that reach deeper than the bytes that were copied.
     StacksTruncated,
@@ -25,9 +25,9 @@ pub enum LossKind {
     JournalGaps,
     /// Journals of threads that could not be read, or not to their end.
     JournalsRefused,
-    /// Waits that were long enough to be looked at and were not.
+    /// Waits that were long enough to be inspected and were not.
     WaitsNotSeen,
-    /// Processes of which not everything that they used may be seen.
+    /// Processes whose usage could be read only in part.
     UsageNotSeen,
     /// Binaries whose symbols could not be read.
     SymbolsUnreadable,
@@ -59,7 +59,7 @@ pub enum LossKind {
     WalTorn,
     /// Places in the write-ahead log that were damaged after they were written; what stands behind them is here.
     WalDamaged,
-    /// What was seen and could not be written, as when the disk is full.
+    /// Observations that could not be written, as when the disk is full.
     NotWritten,
     /// The wall clock was stepped during the run.
     ClockStepped,
@@ -75,9 +75,9 @@ pub enum LossKind {
     ValuesRedacted,
     /// What the format of an export has no place for.
     FormatCannotHold,
-    /// Samples of which a file says how often they were seen and not when.
+    /// Samples of a file that gives their count and not their times.
     SamplesUntimed,
-    /// Samples of which a file does not say how long each stands for; a length was assumed.
+    /// Samples of a file that does not say how long each stands for; a length was assumed.
     WeightsAssumed,
 }
 

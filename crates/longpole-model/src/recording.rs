@@ -33,7 +33,7 @@ pub struct Recording {
     pub samples: Vec<Sample>,
     /// The link of each sample: same length and order as `samples` once sealed, empty before.
     pub sample_links: Vec<SampleLink>,
-    /// Waits that were looked at, by start.
+    /// Waits that the recorder inspected, by start.
     pub waits: Vec<Wait>,
     /// The link of each wait: same length and order as `waits` once sealed, empty before.
     pub wait_links: Vec<SampleLink>,

@@ -1,4 +1,4 @@
-//! Who emitted a span (resource) and which instrumentation made it (scope).
+//! The emitter of a span (resource) and the instrumentation that made it (scope).
 
 use crate::attribute::{AttributeValue, Attributes};
 

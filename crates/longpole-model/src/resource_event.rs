@@ -47,6 +47,6 @@ pub struct ResourceEvent {
     pub dependencies: Vec<String>,
     /// URN of its parent, where it has one.
     pub parent: Option<String>,
-    /// Its provider, a URN with the provider's id behind it, where it is said.
+    /// Its provider, a URN with the provider's id behind it, if the event names one.
     pub provider: Option<String>,
 }

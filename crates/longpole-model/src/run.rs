@@ -25,7 +25,7 @@ pub enum CaptureMode {
     Perf,
     /// Samples that another tool took, whatever it was allowed to see.
     Imported,
-    /// No samples because the user asked for none.
+    /// No samples, because the user switched sampling off.
     Off,
     /// No samples, and why, with the remedy.
     Refused {
@@ -56,7 +56,7 @@ pub struct RecorderCost {
     pub rss_bytes_max: u64,
 }
 
-/// One execution of a command, and what was asked for.
+/// One execution of a command, and its options.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Run {
     /// The command and its arguments.
@@ -81,7 +81,7 @@ pub struct Run {
     pub end: Option<Timestamp>,
     /// How it ended.
     pub exit: Option<Exit>,
-    /// Samples a second that were asked for; 0 without sampling.
+    /// Requested samples a second; 0 without sampling.
     pub rate_hz: u32,
     /// What the recorder was allowed to see.
     pub mode: CaptureMode,

@@ -133,7 +133,7 @@ pub struct SampleLink {
     pub evidence: Evidence,
 }
 
-/// What a profile says by labels of the span that a stack ran in; nothing of it need be said.
+/// What a profile says by labels of the span that a stack ran in; each part may be missing.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct SpanLabel {
     /// Its trace.

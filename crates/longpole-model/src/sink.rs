@@ -276,7 +276,7 @@ pub enum Observation {
         /// What it is.
         kind: LocationKind,
     },
-    /// A location has a name and no binary. It is new, or was told of as unmapped and its name is known only now.
+    /// A location has a name and no binary. It is new, or was unmapped before and has its name only now.
     Named {
         /// Its number.
         id: LocationId,
@@ -297,7 +297,7 @@ pub enum Observation {
         id: LocationId,
         /// From when on.
         since: Monotonic,
-        /// The number of the location that stands for it from then on, which was told of before.
+        /// The number of the location that stands for it from then on, which came before.
         by: LocationId,
     },
     /// A stack was seen for the first time.
@@ -319,7 +319,7 @@ pub enum Observation {
         pid: u32,
         /// Its id.
         tid: u32,
-        /// Whether nothing is missing between what was told before and this.
+        /// Whether nothing is missing between the observation before and this one.
         follows: bool,
         /// In the order of time.
         entries: Vec<JournalEntry>,
@@ -371,7 +371,7 @@ pub enum Observation {
         /// The address.
         address: SocketAddr,
     },
-    /// What a process says of itself to whoever looks (OTEP 4719); a later one of the same process is in place of an earlier one.
+    /// What a process says of itself to whoever looks (OTEP 4719); a later one of the same process replaces an earlier one.
     ProcessResource {
         /// Its id.
         pid: u32,
@@ -409,7 +409,7 @@ pub enum Observation {
         /// When.
         time: Monotonic,
     },
-    /// What the kernel had counted of a thread; a later one of the same thread is in place of an earlier one.
+    /// What the kernel had counted of a thread; a later one of the same thread replaces an earlier one.
     ThreadTotals {
         /// Its process.
         pid: u32,

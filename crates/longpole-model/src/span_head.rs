@@ -12,7 +12,7 @@ use crate::id::{SpanId, TraceId};
 use crate::span::Span;
 use crate::time::Timestamp;
 
-/// Who has a place in a tree, and when it was.
+/// Anything that has a place in a tree, and a time.
 pub trait InTree {
     /// Trace it belongs to.
     fn trace_id(&self) -> TraceId;
@@ -43,7 +43,7 @@ pub struct SpanHead {
     pub example: u32,
 }
 
-/// Spans of which only that is known which their tree is made of.
+/// Spans with only the fields that make their tree.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct SpanOutline {
     /// Ids and times of each.

@@ -46,7 +46,7 @@ impl Default for SpanIndex {
 }
 
 impl SpanIndex {
-    /// An empty index that so many spans fit into.
+    /// An empty index with room for this number of spans.
     pub fn with_capacity(spans: usize) -> Self {
         let slots = (2 * spans).next_power_of_two().max(SLOTS_MIN);
         SpanIndex { slots: vec![EMPTY; slots], known: 0, state: FastState::default() }

@@ -22,7 +22,7 @@ impl Timestamp {
         self.0.saturating_sub(earlier.0)
     }
 
-    /// This moment moved by so many nanoseconds; saturates.
+    /// This moment moved by a number of nanoseconds; saturates.
     #[must_use]
     pub fn plus_nanos(self, nanos: i64) -> Timestamp {
         Timestamp(self.0.saturating_add(nanos))

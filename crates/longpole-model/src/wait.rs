@@ -1,4 +1,4 @@
-//! Where a thread was while it was off the CPU, for waits long enough to be looked at.
+//! Where a thread was while it was off the CPU, for waits long enough to be inspected.
 
 use crate::address::AbsAddr;
 use crate::index::ThreadKey;
@@ -64,7 +64,7 @@ impl WaitKind {
     }
 }
 
-/// A stretch in which a thread was blocked, looked at once while it lasted: times from switch records, exact; kind and stack as
+/// A stretch in which a thread was blocked, inspected once while it lasted: times from switch records, exact; kind and stack as
 /// they were found. Of shorter ones some are seen where the kernel may be looked into; the others are only known as gaps between
 /// [`CpuSlice`](crate::CpuSlice)s.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 //!
 //! `/proc/kallsyms` has a line for each symbol: its address, hexadecimal; its type, as `nm` has it; its name; and the module it belongs
 //! to, if it does. The kernel's own come in the order of their addresses, those of modules behind them, one module after the other.
-//! A symbol has no size: a function reaches up to the next. Who may not know addresses reads zeros.
+//! A symbol has no size: a function reaches up to the next. A reader without the privilege gets zeros.
 //!
 //! ```text
 //! ffffffff81000000 T _text
@@ -21,7 +21,7 @@ const NAME_BYTES_MAX: usize = 1024;
 /// Most functions: a kernel with every driver loaded has some 200,000.
 const FUNCTIONS_MAX: usize = 4 << 20;
 
-/// How far a function may reach: the largest of a kernel have some ten thousand bytes. Beyond lies memory of which the list says nothing.
+/// How far a function may reach: the largest of a kernel have some ten thousand bytes. Beyond lies memory that the list does not cover.
 const FUNCTION_BYTES_MAX: u64 = 1 << 20;
 
 /// The kernel's functions.
@@ -212,7 +212,7 @@ fn line(line: &[u8]) -> Option<(u64, &[u8])> {
     (is_code && !is_mark && !name.is_empty() && name.len() <= NAME_BYTES_MAX).then_some((start, name))
 }
 
-/// Of several names of one place the one to show: `ksys_read` rather than `__ksys_read`.
+/// The name to show where one place has several: `ksys_read` rather than `__ksys_read`.
 fn readability(name: &[u8]) -> impl Ord + use<> {
     let underscores = name.iter().take_while(|byte| **byte == b'_').count();
     // Marks of the linker script have one underscore and stand where a function does: `_stext`.

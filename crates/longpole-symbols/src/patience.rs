@@ -28,7 +28,7 @@ use crate::symbolizer::{self, Resolved, Symbolizer};
 /// How long a thread may stand still within a call of the system until it is left behind: a disk that wakes up takes one second or two.
 pub const SILENCE_MAX: Duration = Duration::from_secs(5);
 
-/// How often a thread is looked at in that time. Time alone would not do: whoever is stopped, or has no CPU, does not look either.
+/// How often a thread is inspected in that time. Time alone would not do: a recorder that is stopped, or has no CPU, does not inspect either.
 const LOOKS: u32 = 10;
 
 /// The part of it that is waited where another file did not answer before.
@@ -37,7 +37,7 @@ const SILENCE_AGAIN_PART: u32 = 10;
 /// What one call reads at most, so that a slow disk is not taken for one that does not answer.
 const READ_BYTES_MAX: usize = 1 << 20;
 
-/// Binaries whose file system may not answer; after so many the others are not tried. Most lie in the same one.
+/// Binaries whose file system may not answer; after this many the others are not tried. Most lie in the same one.
 const HUNG_MAX: usize = 3;
 
 /// A main thread's usual stack.
@@ -120,7 +120,7 @@ impl Patient {
         symbolizer::fill_by(recording, |mapping, addresses| self.resolve(mapping, addresses))
     }
 
-    /// Who found one file that does not answer waits for the next ones a moment only: mostly they lie in the same file system.
+    /// After one file that did not answer, the next ones get a moment only: mostly they lie in the same file system.
     fn silence_max(&self) -> Duration {
         if self.hung == 0 { self.silence_max } else { self.silence_max / SILENCE_AGAIN_PART }
     }
@@ -256,7 +256,7 @@ mod tests {
         }
     }
 
-    /// Opens nothing below `/hung` before it is told to.
+    /// Opens nothing below `/hung` before the test lets it.
     struct Hung(Arc<(Mutex<bool>, Condvar)>);
 
     impl Files for Hung {

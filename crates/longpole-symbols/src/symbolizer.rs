@@ -17,7 +17,7 @@ use crate::load;
 use crate::object::{Binary, Symbol, Table};
 use crate::reason::Reason;
 
-/// Names addresses of binaries. It opens files when it is asked, all that is asked of one binary at once, and keeps none.
+/// Names addresses of binaries. It opens a file only for the addresses of one call, looks all of one binary up together, and keeps none.
 pub struct Symbolizer {
     files: Box<dyn Files>,
 }

@@ -147,7 +147,7 @@ pub enum Problem {
     },
     /// More of something than the limit.
     TooManyOf {
-        /// Of what.
+        /// What there is too much of.
         what: &'static str,
         /// The limit.
         limit: u32,

@@ -16,7 +16,7 @@ const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Au
 /// A year of two digits lies between 1970 and 2069: what is dated here is of today.
 const FIRST_SHORT_YEAR: i64 = 70;
 
-/// Seconds since the Unix epoch, or `None` where the text is no such date. The day of the week is not looked at.
+/// Seconds since the Unix epoch, or `None` where the text is no such date. The day of the week is not checked.
 pub fn parse(text: &str) -> Option<i64> {
     let words: Vec<&str> = text.split([' ', ',', '-']).filter(|word| !word.is_empty()).collect();
     let (day, month, year, time) = match words[..] {

@@ -254,7 +254,7 @@ impl SpanMessage<'_> {
     }
 }
 
-/// A document of these spans, as the API answers, and what it cannot hold: reading it gives the same spans but for that,
+/// A document of these spans, as the API answers, and what it cannot hold: reading it gives the same spans except for that,
 /// trace by trace.
 pub fn encode(spans: &[Span]) -> (Vec<u8>, Vec<Loss>) {
     let mut lost = CannotHold::default();

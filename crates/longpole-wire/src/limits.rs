@@ -49,24 +49,24 @@ pub const EMITTER_BYTES_MAX: usize = 64 << 10;
 /// How many times larger than what was compressed its contents may be: 100.
 ///
 /// Spans as JSON shrink to a thirtieth, folded stacks to a fiftieth, pprof to a fifth; gzip itself goes up to a thousandth, and 1 MB
-/// of it then fills a gigabyte. Who has a file that shrinks more, and trusts it, unpacks it first: a plain file may be as large as it is.
+/// of it then fills a gigabyte. A user with a file that shrinks more, and trusts it, unpacks it first: a plain file may be as large as it is.
 pub const EXPANSION_MAX: u64 = 100;
 
 /// What any compressed file may hold, however small it is: 32 MiB, which takes 800 MB once it is decoded where every span is of 25 bytes.
 pub const EXPANSION_FLOOR_BYTES: u64 = 32 << 20;
 
-/// The largest contents of so many compressed bytes.
+/// The largest contents of this number of compressed bytes.
 pub fn expanded_bytes_max(compressed_bytes: u64) -> u64 {
     compressed_bytes.saturating_mul(EXPANSION_MAX).max(EXPANSION_FLOOR_BYTES)
 }
 
 /// Frames of one stack of a profile; of a deeper one the innermost are kept, and it is counted.
 ///
-/// The kernel keeps 127 unless it is told otherwise, Go 128, the JVM's profilers 2,048, and Python recurses 1,000 deep. A line of
+/// The kernel keeps 127 by default, Go 128, the JVM's profilers 2,048, and Python recurses 1,000 deep. A line of
 /// folded stacks may have half a billion.
 pub const STACK_FRAMES_MAX: usize = 4096;
 
-/// Frames of one location of a profile: a function and the calls that were inlined into it, of which the innermost are kept. Compilers
+/// Frames of one location of a profile: a function and the calls that were inlined into it; the innermost are kept. Compilers
 /// inline some dozen deep.
 pub const LOCATION_FRAMES_MAX: usize = 256;
 
@@ -82,7 +82,7 @@ pub const NAME_BYTES_MAX: usize = 4096;
 /// The same of a type of values and of its unit: `alloc_space` in `bytes`.
 pub const TYPE_NAME_BYTES_MAX: usize = 128;
 
-/// Digits of a build id in hex, of which GNU's have 40: 64 bytes.
+/// Digits of a build id in hex: 64 bytes, where GNU's have 40 digits.
 pub const BUILD_ID_DIGITS_MAX: usize = 128;
 
 /// Stacks with values in one profile: 2 million. The merged profiles of a fleet have some hundred thousand. Each takes some 400 bytes here and

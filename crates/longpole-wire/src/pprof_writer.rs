@@ -58,7 +58,7 @@ pub struct Location {
     pub lines: Vec<(u64, u32)>,
 }
 
-/// What is said about a sample.
+/// A label of a sample.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Label {
     /// What.
@@ -171,7 +171,7 @@ fn put_sample(out: &mut Vec<u8>, sample: &Sample, texts: &mut Texts) {
     for location in &sample.stack {
         put_integer(out, 1, *location);
     }
-    // Zero as well: values are told apart by their order.
+    // Zero as well: values differ by their order only.
     for value in &sample.values {
         put_set_integer(out, 2, value.cast_unsigned());
     }

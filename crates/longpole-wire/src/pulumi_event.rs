@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_a_deletion_is_told_by_its_old_state() {
+    fn the_end_of_a_deletion_is_known_by_its_old_state() {
         let text = r#"{"sequence":9,"resOutputsEvent":{"metadata":{"op":"delete","urn":"u","type":"t",
             "old":{"parent":"p","dependencies":["d","e"]},"new":null}}}"#;
         let event = parse(text).unwrap().unwrap().event;

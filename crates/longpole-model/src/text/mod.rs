@@ -32,7 +32,7 @@
 //! odd characters stand in double quotes. `#` starts a comment line.
 //!
 //! A sample line is one moment, or `x3` moments that follow each other by the weight that `every` names (1 ms where
-//! nothing is said). `[web]` is the context record: the span of that name; `[-]` no span, `[~]` torn; without brackets
+//! there is none). `[web]` is the context record: the span of that name; `[-]` no span, `[~]` torn; without brackets
 //! absent. A wait line has times, a kind, `in` with the system call, `at` with the address of the futex that it is at, `holder` with the
 //! thread that this names, and `?` where no stack is known. The stack is written from the root to the leaf; `a|b` is one location with `b` inlined into `a`; `@file:line`
 //! follows a function's name.

@@ -553,7 +553,7 @@ struct OfThread {
     tid: u32,
 }
 
-/// `pid 7 tid 8` in front of what else is said; the process's first thread where no `tid` is, the run's where no `pid` is.
+/// `pid 7 tid 8` in front of the rest of the line; the process's first thread where no `tid` is, the run's where no `pid` is.
 fn of_thread(words: &[Word]) -> Result<(OfThread, &[Word]), String> {
     let (mut pid, mut tid, mut rest) = (None, None, words);
     loop {

@@ -94,7 +94,7 @@ current 4ms..9ms pid 7 tid 8 -
     let [first, second, none] = [0, 1, 2].map(|i| recording.current_spans[i].span.map(|(_, span)| span));
     assert_eq!((first, second, none), (Some(recording.spans[0].span_id), Some(recording.spans[1].span_id), None));
     assert_eq!((recording.threads.len(), recording.cpu_slices[0].preempted, recording.cpu_slices[1].preempted), (2, true, false));
-    assert_eq!(parse("current 1..2ms -").unwrap().current_spans[0].tid, 1, "the first thread of the run where nothing is said");
+    assert_eq!(parse("current 1..2ms -").unwrap().current_spans[0].tid, 1, "the first thread of the run by default");
 }
 
 #[test]

@@ -252,7 +252,7 @@ impl<'a, 'd> Debug<'a, 'd> {
         let mut tables = self.dwarf.debug_aranges.headers();
         loop {
             self.account.pay(1)?;
-            // A broken table is no loss: its units are asked themselves.
+            // A broken table is no loss: its units say themselves what they cover.
             let Ok(Some(table)) = tables.next() else { break };
             let Some((unit, _)) = self.unit_at(table.debug_info_offset()) else { continue };
             if self.headers[unit].debug_info_offset() != Some(table.debug_info_offset()) {
@@ -299,7 +299,7 @@ impl<'a, 'd> Debug<'a, 'd> {
         Ok(root)
     }
 
-    /// What gimli's own constructor does, but for the line program, whose header is large and is read later, if at all.
+    /// What gimli's own constructor does, except for the line program, whose header is large and is read later, if at all.
     fn read_root(&self, header: gimli::UnitHeader<Slice<'d>>) -> Result<Root<'d>, Stop> {
         let abbreviations = self.abbreviations(&header)?;
         let encoding = header.encoding();
@@ -444,7 +444,7 @@ impl<'a, 'd> Debug<'a, 'd> {
         let mut found = vec![None; addresses.len()];
         self.account.pay(program.header().raw_program_buf().len())?;
         let mut rows = program.rows();
-        // Of the sequence under way: the row before, and the first address that is not behind it.
+        // The row before in the current sequence, and the first address that is not behind it.
         let mut before: Option<(u64, u64, u32)> = None;
         let mut next = 0;
         while let Some((_, row)) = rows.next_row()? {

@@ -1,4 +1,4 @@
-//! What is looked at before gimli looks: two places where a few bytes can make its parser loop for ever, or read the same
+//! Checks before gimli reads: two places where a few bytes can make its parser loop for ever, or read the same
 //! bytes again and again.
 
 use gimli::{DwForm, Reader};

@@ -58,7 +58,7 @@ const V8_LINE_SHIFT: u64 = 64;
 /// Most bytes of the lines of one function: a function of ten thousand statements has one.
 const LINES_BYTES_MAX: u64 = 16 << 20;
 
-/// Most changes of what lies at the addresses asked for, all together: 24 MB.
+/// Most changes of what lies at the requested addresses, all together: 24 MB.
 const STRETCHES_MAX: usize = 1 << 20;
 
 /// What a dump says of some addresses.
@@ -130,7 +130,7 @@ fn settled(mut stretches: Vec<Stretch>, is_timed: bool) -> Vec<Stretch> {
     stretches.sort_by_key(|stretch| stretch.since);
     let mut out: Vec<Stretch> = Vec::with_capacity(stretches.len());
     for stretch in stretches {
-        // Of what came at the same time the last was there.
+        // Among functions of the same time the last one counts.
         while out.last().is_some_and(|last| last.since == stretch.since) {
             out.pop();
         }
@@ -284,7 +284,7 @@ impl Loaded {
     }
 }
 
-/// The lines of a function by ascending addresses; `None` where they contradict it. (Node 20 writes freed memory in place of the names
+/// The lines of a function by ascending addresses; `None` where they contradict it. (Node 20 writes freed memory instead of the names
 /// of files, zero bytes included, and then nobody can tell where the next entry begins.)
 fn lines_of(mut bytes: &[u8], count: u64, code: &Range<u64>, shift: u64) -> Option<Vec<Line>> {
     let mut lines = Vec::new();

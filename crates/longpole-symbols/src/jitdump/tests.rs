@@ -100,7 +100,7 @@ fn lines_are_those_of_the_address() {
     let dump = Dump::new(0)
         .lines(0x1000, &[(0x1008, 8, b"/srv/a.rb"), (0x1010, 9, SAME_FILE), (0x1020, 2, b"/srv/b.rb")])
         .load(1, 0x1000, 0x40, 0, "work")
-        // Of another function than the one that follows.
+        // These belong to another function than the one that follows.
         .lines(0x7000, &[(0x2000, 1, b"c.rb")])
         .load(2, 0x2000, 0x40, 1, "other")
         // What V8 writes: 64 bytes further on, behind what is named by its own line.
@@ -138,7 +138,7 @@ fn without_a_common_clock_the_last_was_always_there() {
 }
 
 #[test]
-fn what_is_broken_is_said_with_its_offset_and_what_stands_before_it_holds() {
+fn a_fault_has_its_offset_and_records_before_it_hold() {
     let whole = Dump::new(0).load(1, 0x1000, 8, 0, "f").record(9, 2, b"of another day");
     let (loaded, length) = (HEADER_BYTES + RECORD_HEADER_BYTES + LOAD_BYTES + 2 + 8, whole.0.len());
     let fault = |bytes: &[u8]| {

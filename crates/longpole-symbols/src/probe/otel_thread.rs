@@ -54,7 +54,7 @@ pub(crate) fn thread_variable<'d>(file: &object::File<'d, &'d ReadCache<impl Rea
     };
     let is_it = |target, addend: i64| match target {
         RelocationTarget::Symbol(index) => index == symbol.index(),
-        // Of the binary itself, by its place in the segment.
+        // In the binary itself, by its place in the segment.
         _ => addend.cast_unsigned() == in_segment,
     };
     let mut words = file.dynamic_relocations()?.filter_map(|(at, relocation)| {

@@ -54,7 +54,7 @@ pub struct Code {
 }
 
 impl Code {
-    /// The line of the instruction that starts so many bytes behind the first one; 0 where it has none.
+    /// The line of the instruction that starts `instruction` bytes behind the first one; 0 where it has none.
     pub fn line(&self, instruction: i64) -> u32 {
         if self.lacks_lines && self.lines.is_empty() {
             // Without its table each instruction would seem to stand where the function begins.
@@ -81,7 +81,7 @@ struct Kept(u64);
 static KEPT: AtomicU64 = AtomicU64::new(0);
 
 impl Kept {
-    /// Takes so many more, if then no more than this are kept.
+    /// Takes `bytes` more, if then no more than `max` are kept.
     fn take(&mut self, bytes: u64, max: u64) -> bool {
         let fits = |kept: u64| kept.checked_add(bytes).filter(|kept| *kept <= max);
         let is_taken = KEPT.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).is_ok();
@@ -116,7 +116,7 @@ impl Codes {
 
     /// The code object of a frame that was read by the last look of this interpreter.
     ///
-    /// With `trust` it is not looked at again where it is known: a frame that was there at the look before has kept its code alive.
+    /// With `trust` a known one is not read again: a frame that was there at the look before has kept its code alive.
     pub fn identify(
         &mut self,
         memory: &dyn Memory,

@@ -7,7 +7,7 @@ use super::trouble::Trouble;
 
 /// Memory of a process that goes on meanwhile.
 pub trait Memory {
-    /// Copies each part that can be had whole to its place in `bytes`, one after the other, and says so in it. Fails where no
+    /// Copies each part that is readable as a whole to its place in `bytes`, one after the other, and says so in it. Fails where no
     /// memory of the process can be read at all, now or later.
     fn copy(&self, parts: &mut [Part], bytes: &mut [u8]) -> Result<(), Trouble>;
 }
@@ -41,7 +41,7 @@ pub(super) struct Copies {
     fetched: usize,
 }
 
-/// Memory is there or not in pages of so many bytes, or of a multiple.
+/// Memory is there or not in pages of 4,096 bytes, or of a multiple.
 const PAGE_BYTES: u64 = 4096;
 
 /// Bytes below an object that are copied with it where others are expected there. Each cache line of them is taken from the CPU that wrote

@@ -7,16 +7,16 @@ use super::trouble::Trouble;
 /// Most interpreters of a process: the main one, and those of servers that keep one for each application.
 const INTERPRETERS_MAX: usize = 64;
 
-/// Most threads that are looked at.
+/// Most threads that are read.
 const THREADS_MAX: usize = 1024;
 
-/// Most frames of a thread: CPython itself stops at a thousand unless it is told otherwise.
+/// Most frames of a thread: CPython itself stops at a thousand by default.
 const FRAMES_MAX: usize = 1024;
 
 /// Most frames, shims and threads of one look: what refers to itself must not keep us busy.
 const STEPS_MAX: u32 = 1 << 16;
 
-/// A thread that ran in the same calls for so many looks is only glanced at: whether its innermost frames are still the same ones.
+/// A thread that ran in the same calls for two looks is only glanced at: whether its innermost frames are still the same ones.
 const LOOKS_UNTIL_STILL: u32 = 2;
 
 /// Frames that a glance sees.
@@ -25,7 +25,7 @@ const GLANCED_AT: usize = 4;
 /// How far below a frame its caller's may lie, if they are on the same stack of frames.
 const FRAME_BYTES_MAX: u64 = 1024;
 
-/// One glance in so many is a whole look all the same: a thread may have come back to where it was by another way.
+/// One glance in eight is a whole look all the same: a thread may have come back to where it was by another way.
 const WHOLE_LOOK_EVERY: u64 = 8;
 
 /// A frame, as it was found.
@@ -83,7 +83,7 @@ pub struct Interpreter {
     interpreters: Vec<u64>,
     threads: Vec<KnownThread>,
     looks: u64,
-    /// Of this look.
+    /// Steps taken in this look.
     steps: u32,
     /// Threads whose frames did not hold together, in all looks.
     torn: u64,
@@ -101,7 +101,7 @@ impl Interpreter {
     pub fn attach(memory: &dyn Memory, runtime: u64, version: Version) -> Result<Interpreter, Trouble> {
         let mut layout = Layout::of(version).ok_or(Trouble::UnknownVersion(version))?;
         let mut copies = Copies::default();
-        if layout.is_told() {
+        if layout.has_table() {
             let table = copies.get(memory, runtime, DEBUG_OFFSETS_BYTES as u64)?;
             layout = layout.told(table).ok_or(Trouble::UnknownLayout(version))?;
         }

@@ -67,13 +67,13 @@ pub(super) enum Entry {
 /// How an instruction is remembered in a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Instruction {
-    /// As its number, an `int`; so many bytes each.
+    /// As its number, an `int`; an instruction takes `bytes` bytes.
     Number { offset: u64, bytes: i64 },
     /// As its address.
     Address { offset: u64 },
 }
 
-/// How lines are told.
+/// How a code object stores its lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LineTable {
     /// `co_lnotab`, to 3.9.
@@ -229,8 +229,8 @@ impl Layout {
         known.into_iter().find(|layout| layout.version == version)
     }
 
-    /// Whether the process tells its layout itself.
-    pub(super) fn is_told(&self) -> bool {
+    /// Whether the process holds a table of its layout.
+    pub(super) fn has_table(&self) -> bool {
         self.version >= PYTHON_3_13.version
     }
 

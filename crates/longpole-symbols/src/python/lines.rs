@@ -35,7 +35,7 @@ fn increments(table: &[u8], first_line: i32, instruction: i64) -> Option<i32> {
 /// What stands for "no line" in 3.10.
 const NO_LINE: i8 = -128;
 
-/// `co_linetable` of 3.10: pairs of bytes, so many bytes of instructions and, with a sign, what to add to the line before them.
+/// `co_linetable` of 3.10: pairs of bytes, the number of bytes of instructions and, with a sign, what to add to the line before them.
 fn ranges(table: &[u8], first_line: i32, instruction: i64) -> Option<i32> {
     let (mut end, mut line) = (0, first_line);
     for pair in table.chunks_exact(2) {

@@ -10,7 +10,7 @@
 //! ```
 //!
 //! It reads while the interpreter writes, so any pointer may lead anywhere, and any number may be any number. Every list has a
-//! limit, every object is asked for its type, and what does not hold together is a [`Trouble`], not a stack. Because it reads
+//! limit, every object must have its type, and what does not hold together is a [`Trouble`], not a stack. Because it reads
 //! what it read last time all at once and only then follows the pointers that changed, a look takes two or three system calls.
 
 mod code;

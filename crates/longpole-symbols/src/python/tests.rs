@@ -92,7 +92,7 @@ impl Image {
         code
     }
 
-    /// A frame at an instruction, so many bytes into its code.
+    /// A frame at an instruction, `offset` bytes into its code.
     fn frame(&mut self, layout: &Layout, code: u64, previous: u64, instruction: u64, begins_call: bool) -> u64 {
         let frame = self.allocate(128);
         self.word(frame + layout.frame_code, code);
@@ -156,7 +156,7 @@ struct Places {
 fn working(version: Version) -> (Image, Places) {
     let layout = Layout::of(version).unwrap();
     let mut image = Image::new();
-    if layout.is_told() {
+    if layout.has_table() {
         image.put(BASE, &told(&layout));
     }
     let interpreter = image.allocate(layout.interpreter_threads.max(layout.interpreter_next) + 8);
@@ -261,7 +261,7 @@ fn a_stack_is_read_as_each_version_lays_it_out() {
 }
 
 #[test]
-fn another_code_object_at_the_same_address_is_told_apart() {
+fn another_code_object_at_the_same_address_is_distinguished() {
     for version in versions() {
         let (mut image, places) = working(version);
         let layout = Layout::of(version).unwrap();
@@ -279,7 +279,7 @@ fn another_code_object_at_the_same_address_is_told_apart() {
 }
 
 #[test]
-fn lines_that_are_left_out_are_said() {
+fn code_reports_lines_that_are_left_out() {
     for version in versions() {
         let layout = Layout::of(version).unwrap();
         let (mut image, _) = working(version);

@@ -22,7 +22,7 @@ pub(super) fn changes() -> u64 {
 /// What lies in an executable mapping.
 #[derive(Debug, Clone)]
 pub enum Code {
-    /// A binary. Without its contents, addresses are told by their offset in the file.
+    /// A binary. Without its contents, addresses are offsets in the file.
     Mapped {
         /// Its number in the recording.
         mapping: MappingId,
@@ -211,7 +211,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn without_its_contents_a_binary_is_told_by_offsets_of_its_file() {
+    fn without_its_contents_a_binary_is_addressed_by_offsets_of_its_file() {
         let mut space = AddressSpace::new();
         space.map(AbsAddr(0x5000)..AbsAddr(0x6000), 0x2000, Code::Mapped { mapping: MappingId(0), binary: None });
         assert_eq!(space.locate(AbsAddr(0x5123)), Place::Code { mapping: MappingId(0), address: VirtOffset(0x2123) });

@@ -18,7 +18,7 @@ const NO_FRAME_POINTER: u64 = 8;
 const FRAME_POINTERS_MAX: usize = 6;
 
 impl StackWalker {
-    /// Walks the stack of a thread that sleeps, of which only instruction and stack pointer are known.
+    /// Walks the stack of a thread that sleeps, from its instruction and stack pointer alone.
     ///
     /// A function with a frame pointer needs its value. It points to where the caller's was saved, below the return address:
     ///

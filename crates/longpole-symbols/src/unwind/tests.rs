@@ -46,7 +46,7 @@ const SP: u64 = 0x7ffc_0000_0000;
 
 #[test]
 #[cfg(target_arch = "x86_64")]
-fn each_way_a_walk_can_end_is_told() {
+fn a_walk_reports_how_it_ended() {
     // A local, another, then saved frame pointer and return address, and so on.
     let linked = |last_fp, last_return| [1, 2, SP + 48, 0x40_2000, 3, 4, last_fp, last_return, 5];
     let walk = |words: &[u64], asked| walk_words(words, asked);

@@ -196,7 +196,7 @@ fn by_frame_pointer(
 
 /// The caller of a piece of code without unwind information that lowers the stack pointer by a word, calls on, and returns. What gives
 /// it away is a return address where it then must be. There are two of the kind: what a binary has in `.init` and `.fini`, and code that
-/// was made at run time and has no frame pointer: CPython has one for each function when it is asked to help perf.
+/// was made at run time and has no frame pointer: CPython has one for each function under `-X perf`.
 #[cfg(target_arch = "x86_64")]
 fn beyond_word(
     space: &AddressSpace,

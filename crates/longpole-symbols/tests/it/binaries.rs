@@ -95,7 +95,7 @@ fn debug_information_that_was_split_off_is_found() {
         assert_eq!((text(&found.frames[0]), found.trouble), (INLINED.map(String::from).to_vec(), None));
     };
     check(by_id().with("/opt/hash", "hash-stripped"), "/opt/hash");
-    // The binary is gone; what is known of it by its build id is not.
+    // The binary is gone; its debug file, found by build id, is not.
     check(by_id(), "/opt/hash");
     check(by_id(), "/opt/hash (deleted)");
     // Another binary is there now.

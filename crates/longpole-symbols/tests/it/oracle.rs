@@ -37,7 +37,7 @@ fn unwind(bytes: &[u8]) {
         let registers = Registers { ip: START + ip, sp: STACK, fp: STACK + 16, lr: START + 8, bx: STACK + ip % 512 };
         walker.walk(&space, &registers, &stack, 4096, &mut frames);
         assert!(!frames.is_empty());
-        // Of a thread that sleeps the code is asked too.
+        // For a thread that sleeps the walk reads code, too.
         let read = |address: u64, into: &mut [u8]| {
             let at = address.checked_sub(START).and_then(|at| usize::try_from(at).ok());
             let found = at.and_then(|at| bytes.get(at..at.checked_add(into.len())?));

@@ -261,7 +261,7 @@ impl Placing {
     }
 
     /// Gives the spans that were held back: from their own start or log to their last child's end, else from first child to
-    /// last child, else nothing long at the start of their parent, else at the end of what is known.
+    /// last child, else nothing long at the start of their parent, else at the last known time.
     fn give_waiting(&mut self, sink: &mut dyn SpanSink) {
         let mut waiting = std::mem::take(&mut self.waiting);
         // Parents come before their children, so that backwards each one's children are known.

@@ -108,7 +108,7 @@ const TYPE_ANNOTATIONS: i64 = 69;
 const TYPE_TREES: i64 = 70;
 const TYPE_TRACES: i64 = 71;
 
-/// Writes a file of these spans, and returns what it cannot hold: reading it gives the same spans but for that.
+/// Writes a file of these spans, and returns what it cannot hold: reading it gives the same spans except for that.
 ///
 /// The second map of the file, which repeats every span once for each of its ancestors, is left out; readers need only the
 /// first.

@@ -105,7 +105,7 @@ impl<R: Read> Stream<R> {
         }
     }
 
-    /// Reads more. The spans before a cut are told by the caller.
+    /// Reads more. The caller reports the spans before a cut.
     fn fill(&mut self) -> Result<(), FileError> {
         self.base += self.end as u64;
         (self.at, self.end) = (0, 0);

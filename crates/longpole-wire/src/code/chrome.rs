@@ -23,7 +23,7 @@ const IDLE: &str = "(idle)";
 /// About what a node of a profile takes beside its names.
 const NODE_BYTES: usize = 100;
 
-/// A gap of so many periods between two samples is one in which the thread did not run.
+/// In a gap of this many periods between two samples the thread did not run.
 const GAP_PERIODS: i64 = 2;
 
 /// Where a track stands in the trace.

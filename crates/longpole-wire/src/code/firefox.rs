@@ -208,7 +208,7 @@ fn slices(code: &Code<'_>) -> Slices {
     slices
 }
 
-/// The slices of a track. Of a number that was used again those of the threads before are not its own.
+/// The slices of a track. Where the kernel used a thread id again, those of the threads before are not its own.
 fn slices_of<'l>(slices: &'l Slices, track: &Track<'_>, is_again: bool) -> &'l [(Monotonic, Monotonic)] {
     let all = slices.get(&(track.pid, track.tid)).map_or(&[][..], |slices| slices);
     let before = track.thread.filter(|_| is_again).map_or(0, |thread| all.partition_point(|(_, end)| *end <= thread.start));

@@ -22,7 +22,7 @@ pub fn encode(code: &Code<'_>, out: &mut dyn Write) -> io::Result<Vec<Loss>> {
     encode_up_to((HELD_FRAMES_MAX, TEXT_BYTES_MAX), code, out)
 }
 
-/// The same with room for so many frames of all stacks, and for so many bytes.
+/// The same with room for `frames_max` frames of all stacks, and for `bytes_max` bytes.
 pub(super) fn encode_up_to((frames_max, bytes_max): (u64, u64), code: &Code<'_>, out: &mut dyn Write) -> io::Result<Vec<Loss>> {
     let (mut frames, mut bytes) = (Room::new(frames_max), Room::new(bytes_max));
     let recording = code.recording;
@@ -109,12 +109,12 @@ impl Names {
         number
     }
 
-    /// The order of two lines as texts, whose first difference is all that is looked at.
+    /// The order of two lines as texts, by their first difference alone.
     fn compare(&self, a: &[u32], b: &[u32]) -> Ordering {
         let same = a.iter().zip(b).take_while(|(a, b)| a == b).count();
         let (Some(first_a), Some(first_b)) = (a.get(same), b.get(same)) else { return a.len().cmp(&b.len()) };
         let (name_a, name_b) = (&self.list[*first_a as usize], &self.list[*first_b as usize]);
-        // Behind the shorter of two names, of which one begins with the other, stands a semicolon, or nothing.
+        // Where one name begins with the other, a semicolon or nothing stands behind the shorter one.
         let ends = |line: &[u32]| (line.len() > same + 1).then_some(b';');
         name_a.bytes().chain(ends(a)).cmp(name_b.bytes().chain(ends(b)))
     }

@@ -65,7 +65,7 @@ pub struct Code<'a> {
     pub samples: Vec<u32>,
     /// Numbers of the waits, ascending.
     pub waits: Vec<u32>,
-    /// Of each wait of the recording, whether nobody's work waits in it: the thread waits for work, or does none of a span.
+    /// For each wait of the recording, whether nobody's work waits in it: the thread waits for work, or does none of a span.
     pub is_idle: Vec<bool>,
     /// What is missing from the recording, for formats with a place for it.
     pub notes: Vec<String>,
@@ -112,7 +112,7 @@ impl<'a> Code<'a> {
         ends.map_or((self.recording.run.start, self.recording.run.start), |(start, end)| (self.time(start), self.time(end)))
     }
 
-    /// The nanoseconds between two samples that were asked for; 0 where nobody knows.
+    /// The requested nanoseconds between two samples; 0 where they are unknown.
     fn period_nanos(&self) -> u64 {
         match self.recording.run.rate_hz {
             0 => self.samples.first().map_or(0, |sample| self.recording.samples[*sample as usize].weight_nanos),

@@ -22,7 +22,7 @@ pub fn encode(code: &Code<'_>) -> (Vec<u8>, Vec<Loss>) {
     encode_up_to(HELD_FRAMES_MAX, code)
 }
 
-/// The same with room for so many entries of all stacks.
+/// The same with room for `frames_max` entries of all stacks.
 pub(super) fn encode_up_to(frames_max: u64, code: &Code<'_>) -> (Vec<u8>, Vec<Loss>) {
     let mut room = Room::new(frames_max);
     let (start, end) = code.ends();

@@ -25,7 +25,7 @@ pub fn encode(code: &Code<'_>, out: &mut dyn Write) -> io::Result<Vec<Loss>> {
     encode_up_to(FRAMES_MAX, code, out)
 }
 
-/// The same with room for so many frames of all stacks.
+/// The same with room for `frames_max` frames of all stacks.
 pub(super) fn encode_up_to(frames_max: u64, code: &Code<'_>, out: &mut dyn Write) -> io::Result<Vec<Loss>> {
     let mut room = Room::new(frames_max);
     let tracks = Tracks::new(code);

@@ -274,7 +274,7 @@ fn a_chrome_trace_has_threads_beside_its_spans() {
     assert_eq!(data["cpuProfile"]["samples"].as_array().unwrap()[9..], [5, 2]);
 }
 
-/// A stack of 4,096 frames with so many samples, all of one moment, and waits of 1 ms.
+/// A stack of 4,096 frames with a number of samples, all of one moment, and waits of 1 ms.
 fn deep(samples: usize, waits: u64) -> Recording {
     let mut recording = text::parse(
         "\

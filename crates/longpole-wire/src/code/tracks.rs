@@ -151,7 +151,7 @@ impl<'a> Known<'a> {
     }
 }
 
-/// Of those with one id, by start, the last that had started; the first where none had.
+/// The last that had started, among those with one id, by start; the first where none had.
 fn last_started(list: &[usize], at: Monotonic, start: impl Fn(usize) -> Monotonic) -> Option<usize> {
     let started = list.partition_point(|place| start(*place) <= at);
     list.get(started.saturating_sub(1)).copied()

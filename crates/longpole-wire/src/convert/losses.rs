@@ -7,7 +7,7 @@ use longpole_model::sink::SpanSink;
 
 use crate::emitter::CUT;
 
-/// What is said of such times, by whatever way they came.
+/// The detail of the loss for times out of range, in any format.
 pub(crate) const TIMES_MOVED: &str = "times before 1970 or after 2262, moved to the nearest that a recording can hold";
 
 /// What of a good document could not be kept.

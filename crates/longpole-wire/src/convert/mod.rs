@@ -1,5 +1,5 @@
-//! What the formats share that are not OTLP: how a span of theirs becomes one of the model, and how one of the model is
-//! said in tags where they have no field for it.
+//! What the formats beside OTLP share: how a span of theirs becomes one of the model, and how one of the model goes into
+//! tags where they have no field for it.
 //!
 //! ```text
 //! in   tags, logs ──► Building ──► Span ──► deliver ──► sink

@@ -38,7 +38,7 @@ pub(super) fn decode(
     }
 }
 
-/// A document that was cut off, closed behind its last whole value that has no more than so many brackets around it; empty
+/// A document that was cut off, closed behind its last whole value that has no more than `levels` brackets around it; empty
 /// where there is none. `None` where nothing is open at the end, so that it was not cut, or where brackets do not match.
 pub(super) fn before_cut(text: &[u8], depth_max: usize) -> Option<Vec<u8>> {
     let mut whole = 0;

@@ -5,7 +5,7 @@
 //! 0a …
 //! ```
 //!
-//! The Collector's file exporter puts four bytes with the length before each `TracesData`; these are told by their first
+//! The Collector's file exporter puts four bytes with the length before each `TracesData`; these are recognised by their first
 //! byte, which is 0, as no key is.
 
 use std::io::{BufReader, Read};
@@ -57,7 +57,7 @@ impl<R: Read> Input<R> {
 pub(super) fn decode(input: impl Read, limits: &Limits, sink: &mut Counting<'_>) -> Result<(), FileError> {
     let mut input = Input { input: BufReader::with_capacity(BUFFER_BYTES, input), offset: 0 };
     let mut message = Vec::new();
-    // End of the `TracesData` under way, where lengths are said.
+    // End of the current `TracesData`, where the file has lengths.
     let mut frame_end = None;
     while let Some(first) = input.byte()? {
         let start = input.offset - 1;

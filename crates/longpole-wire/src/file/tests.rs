@@ -56,7 +56,7 @@ fn a_file_is_known_by_its_first_bytes() {
 }
 
 #[test]
-fn a_file_of_something_else_has_a_guess_and_the_list_of_what_is_known() {
+fn an_unknown_file_has_a_guess_and_the_list_of_known_formats() {
     let error = identify(b"\x1f\x8b\x08", "traces.json.gz").unwrap_err();
     assert_eq!(
         error.to_string(),

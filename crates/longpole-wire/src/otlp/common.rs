@@ -88,7 +88,7 @@ fn push_owned(attributes: &mut Attributes, reader: Reader<'_>) -> Result<(), Dec
     Ok(())
 }
 
-/// Reads a `Resource` into what is known of it; returns the count of attributes the emitter dropped, if it says one.
+/// Reads a `Resource` into the resource; returns the count of attributes the emitter dropped, if it says one.
 pub(super) fn resource(mut reader: Reader<'_>, into: &mut Resource) -> Result<Option<u32>, DecodeError> {
     let mut dropped = None;
     while let Some(field) = reader.next()? {
@@ -101,7 +101,7 @@ pub(super) fn resource(mut reader: Reader<'_>, into: &mut Resource) -> Result<Op
     Ok(dropped)
 }
 
-/// Reads an `InstrumentationScope` into what is known of it; returns the count of attributes the emitter dropped, if it
+/// Reads an `InstrumentationScope` into the scope; returns the count of attributes the emitter dropped, if it
 /// says one.
 pub(super) fn scope(mut reader: Reader<'_>, into: &mut Scope) -> Result<Option<u32>, DecodeError> {
     let mut dropped = None;

@@ -10,19 +10,19 @@ use crate::error::DecodeError;
 use crate::json::{self, Context, Json};
 use crate::limits::Limits;
 
-/// Data points in an `ExportMetricsServiceRequest`. What is inside a data point is not looked at.
+/// Data points in an `ExportMetricsServiceRequest`. The inside of a data point is not read.
 pub fn count_metrics(bytes: &[u8], json: bool) -> Result<u64, DecodeError> {
     let limits = Limits::default();
     if json { Ok(json::parse::<Metrics>(bytes, &limits)?.0) } else { Ok(schema::survey(bytes, &schema::METRICS, &limits)?.counted) }
 }
 
-/// Log records in an `ExportLogsServiceRequest`. What is inside a log record is not looked at.
+/// Log records in an `ExportLogsServiceRequest`. The inside of a log record is not read.
 pub fn count_logs(bytes: &[u8], json: bool) -> Result<u64, DecodeError> {
     let limits = Limits::default();
     if json { Ok(json::parse::<Logs>(bytes, &limits)?.0) } else { Ok(schema::survey(bytes, &schema::LOGS, &limits)?.counted) }
 }
 
-/// Declares a message of which only this is read: how many items are in these of its members.
+/// Declares a message for a reader that only counts the items in some of its members.
 macro_rules! total {
     ($type:ident: $($camel:literal $(| $snake:literal)? => $inner:ty),+) => {
         #[derive(Default)]

@@ -8,7 +8,7 @@ use crate::base64;
 use crate::json_writer::{Members, not_finite, push_debug, write_list};
 
 /// A document that holds these spans in this order. Neighbours that share a resource, or a scope, stand under one. Reading
-/// it gives the same spans, but for times before 1970, which OTLP cannot spell.
+/// it gives the same spans, except times before 1970, which OTLP cannot spell.
 pub fn encode(spans: &[Span]) -> Vec<u8> {
     let mut out = String::new();
     let mut request = Members::begin(&mut out);

@@ -242,7 +242,7 @@ impl Element for RecordMessage<'_> {
     }
 }
 
-/// A severity by its number, or by its name, of which the text beside it says the same.
+/// A severity by its number, or by its name; the text beside it says the same.
 #[derive(Default)]
 pub(crate) struct Severity(i64);
 

@@ -1,5 +1,5 @@
 //! What a receiver answers: the export response of each signal, and `google.rpc.Status` for HTTP errors. And what an
-//! endpoint answers us: what it rejected, and when it wants to be asked again.
+//! endpoint answers us: what it rejected, and when it wants the request again.
 
 use std::time::Duration;
 

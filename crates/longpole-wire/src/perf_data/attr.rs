@@ -53,7 +53,7 @@ pub enum EventKind {
 /// How often there was a sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Period {
-    /// So many times a second of CPU time.
+    /// This many times a second of CPU time.
     Frequency(u64),
     /// Each time so much was counted.
     Count(u64),
@@ -110,7 +110,7 @@ impl Event {
         let (kind, _size) = (fields.u32()?, fields.u32()?);
         let (config, period) = (fields.u64()?, fields.u64()?);
         let (sample, read, flags) = (fields.u64()?, fields.u64()?, fields.u64()?);
-        // Later versions of the struct are longer; what is not there is zero.
+        // Later versions of the struct are longer; what an older one lacks is zero.
         let word = |at: usize| bytes.get(at..at + 8).and_then(|word| word.try_into().ok()).map_or(0, u64::from_le_bytes);
         let clock = (word(88) >> 32) as u32;
         Some(Event {

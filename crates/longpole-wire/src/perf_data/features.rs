@@ -48,7 +48,7 @@ pub struct Features {
     pub cpus: u32,
     /// perf itself with its arguments.
     pub command: Vec<String>,
-    /// Of the binaries that samples lie in.
+    /// Build ids of the binaries that samples lie in.
     pub build_ids: Vec<BuildId>,
     /// One moment by two clocks: nanoseconds since 1970, and by the clock of the records.
     pub clock: Option<(u64, u64)>,

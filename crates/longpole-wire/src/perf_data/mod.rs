@@ -11,7 +11,7 @@
 //! order needs no trust in the marks that perf leaves between its rounds, and stacks that were copied are not all in memory.
 //!
 //! Nothing of a record is interpreted here beyond its fields: which binary an address lies in is up to who has binaries.
-//! Of a file that is cut off, or breaks the rules in the middle, everything before is given and [`PerfData::fault`] says where.
+//! From a file that is cut off, or breaks the rules in the middle, a reader gets everything before, and [`PerfData::fault`] says where.
 
 mod attr;
 mod features;

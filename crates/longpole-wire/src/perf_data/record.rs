@@ -31,15 +31,15 @@ pub(super) mod kind {
 mod misc {
     pub(super) const CPU_MODE: u16 = 7;
     pub(super) const KERNEL: u16 = 1;
-    /// Of `MMAP`: it holds no code.
+    /// In `MMAP`: it holds no code.
     pub(super) const DATA: u16 = 1 << 13;
-    /// Of `COMM`: a program was executed.
+    /// In `COMM`: a program was executed.
     pub(super) const EXEC: u16 = 1 << 13;
-    /// Of `SWITCH`: the thread lost its CPU.
+    /// In `SWITCH`: the thread lost its CPU.
     pub(super) const OUT: u16 = 1 << 13;
-    /// Of `SWITCH`: it could have gone on.
+    /// In `SWITCH`: it could have gone on.
     pub(super) const PREEMPTED: u16 = 1 << 14;
-    /// Of `MMAP2`: there is a build id instead of an inode.
+    /// In `MMAP2`: there is a build id instead of an inode.
     pub(super) const BUILD_ID: u16 = 1 << 14;
 }
 
@@ -136,9 +136,9 @@ pub struct Sample<'a> {
     pub period: Option<u64>,
     /// The stack, as far as the kernel could follow it.
     pub chain: Chain<'a>,
-    /// The calls of user space that led here, where the processor was asked for them instead (`--call-graph lbr`).
+    /// The calls of user space that led here, where the processor kept them (`--call-graph lbr`).
     pub calls: Calls<'a>,
-    /// Registers of user space, where they were asked for and there are any.
+    /// Registers of user space, if the event samples them and the thread had any.
     pub registers: Option<Registers<'a>>,
     /// The bytes above the stack pointer that were really copied.
     pub stack: &'a [u8],
@@ -220,7 +220,7 @@ pub(super) fn header(bytes: &[u8]) -> Option<(u32, u16, u16)> {
     Some((fields.u32()?, fields.u16()?, fields.u16()?))
 }
 
-/// Who, when and where, at the end of a record that is no sample.
+/// Thread, time and CPU, at the end of a record that is no sample.
 #[derive(Default)]
 struct Trailer {
     pid: u32,
@@ -333,7 +333,7 @@ fn sample(event: usize, fields: FieldsOf, misc: u16, body: &[u8]) -> Option<Reco
     if has(format::STACK_USER) {
         let reserved = at.u64()?;
         let copied = at.take(reserved)?;
-        // The kernel reserves what was asked for and says behind it how much it filled; the rest is older.
+        // The kernel reserves the requested bytes and says behind them how much it filled; the rest is older.
         let filled = if reserved > 0 { at.u64()? } else { 0 };
         stack = &copied[..copied.len().min(usize::try_from(filled).unwrap_or(usize::MAX))];
     }

@@ -345,7 +345,7 @@ impl Scanner {
     }
 }
 
-/// Fills the buffer; `false` where there are not so many bytes.
+/// Fills the buffer; `false` where there are fewer bytes.
 fn fill(input: &mut impl Read, buffer: &mut [u8], left: u64) -> Result<bool, FileError> {
     if (buffer.len() as u64) > left {
         return Ok(false);

@@ -91,7 +91,7 @@ fn a_stream_and_compressed_records_are_read_as_well() {
 }
 
 #[test]
-fn samples_of_several_events_are_told_apart() {
+fn samples_of_several_events_are_distinguished() {
     let mut data = open(EVENTS).unwrap();
     let kinds: Vec<EventKind> = data.events.iter().map(|event| event.kind).collect();
     assert_eq!(kinds, [EventKind::CpuTime, EventKind::Other, EventKind::Other]);
@@ -112,7 +112,7 @@ fn stream(attr: &[u64], body: &[u64]) -> Vec<u8> {
 }
 
 #[test]
-fn calls_that_the_processor_kept_are_told_and_other_branches_passed_over() {
+fn calls_that_the_processor_kept_are_read_and_other_branches_passed_over() {
     // No machine of ours has the counters for it: type and size, config, period, sample_type, read_format, flags, …, branch_sample_type.
     let (ip_tid_time, branch_stack, registers) = (0b111, 1 << 11, 1 << 12);
     let attr = |branches: u64| [88 << 32 | 1, 0, 1_000, ip_tid_time | branch_stack | registers, 0, 0, 0, 0, 0, branches, 1];
@@ -178,7 +178,7 @@ fn what_cannot_be_read_is_named() {
     let mut bytes = FRAME_POINTERS.to_vec();
     bytes[16..24].copy_from_slice(&20u64.to_le_bytes());
     assert_eq!(said(&bytes), "a description of an event is too short, at byte 16 of the perf-data file");
-    // A part that would not fit into memory is not asked for.
+    // The reader does not request a part that would not fit into memory.
     let mut bytes = FRAME_POINTERS.to_vec();
     bytes[32..40].copy_from_slice(&u64::MAX.to_le_bytes());
     assert!(said(&bytes).starts_with("too many events"), "{}", said(&bytes));
@@ -209,7 +209,7 @@ fn record(kind: u32, body: &[u8]) -> Vec<u8> {
     [&kind.to_le_bytes()[..], &0u16.to_le_bytes(), &(8 + body.len() as u16).to_le_bytes(), body].concat()
 }
 
-/// A stream of one event and one sample, and so many empty records of a kind in zstd: a block that is one byte or eight again and again
+/// A stream of one event and one sample, and `records` empty records of a kind in zstd: a block that is one byte or eight again and again
 /// would be shorter, and needs more of the format than a test should know.
 fn compressed(kind: u32, records: usize) -> Vec<u8> {
     let empty = record(kind, &[]).repeat(records);
@@ -227,7 +227,7 @@ fn compressed_records_take_from_the_budget_of_who_unpacked_the_file() {
     let open = |document_bytes_max| PerfData::open(Cursor::new(&bytes[..]), &Limits { document_bytes_max, ..Limits::default() }).unwrap();
     let all = open(1 << 20);
     assert_eq!((all.entries.len(), all.fault.is_none()), (50_001, true));
-    // Nothing of what is too much is looked at.
+    // The reader does not read beyond its limit.
     let none = open(300_000);
     assert_eq!((none.entries.len(), none.inflated.len()), (1, 0));
     assert!(none.fault.unwrap().to_string().starts_with("compressed records of more than 100 times their size"));

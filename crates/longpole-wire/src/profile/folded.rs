@@ -15,7 +15,7 @@ use super::{Numbers, Profile, ProfileSample, ValueType, parts, push_location};
 use crate::error::FileError;
 use crate::limits::{NAME_BYTES_MAX, PROFILE_SAMPLES_MAX, STACK_FRAMES_MAX};
 
-/// Lines that are looked at to know the format.
+/// Lines that are read to know the format.
 const LINES_LOOKED_AT: usize = 20;
 
 /// Parts of a sample that are kept where numbers are no whole ones.

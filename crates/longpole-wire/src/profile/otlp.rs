@@ -76,7 +76,7 @@ fn is_profile(item: &[u8]) -> Option<bool> {
 /// A field, of a message that may be cut off.
 struct Part<'a> {
     number: u32,
-    /// What there is of it, where it is of a length that is said.
+    /// The bytes that are there of it, where its length is given.
     content: Option<&'a [u8]>,
 }
 
@@ -148,7 +148,7 @@ fn of_version(error: DecodeError) -> DecodeError {
 struct Out {
     profile: Profile,
     numbers: Numbers,
-    /// Of each type its period, with what that is of.
+    /// The period of each type, with the type that it counts.
     periods: Vec<Option<(ValueType, i64)>>,
     names: Names,
 }
@@ -351,7 +351,7 @@ impl<'a> Said<'a> {
         Ok(())
     }
 
-    /// Names, where they are said for the first time.
+    /// Names, where they come for the first time.
     fn tell(&self, profile: &mut Profile, names: &mut Names, at: Reader<'_>) -> Result<(), DecodeError> {
         let thread = (self.tid > 0).then_some((self.tid, self.thread));
         for (tid, name) in [(0, self.program)].into_iter().chain(thread) {

@@ -124,7 +124,7 @@ pub(super) fn cut(text: &[u8], bytes_max: usize) -> String {
     kept
 }
 
-/// Whether another sample may be kept, of so many values.
+/// Whether another sample may be kept, with this number of values.
 pub(super) fn has_room(profile: &Profile, values: usize, at: Reader<'_>) -> Result<(), DecodeError> {
     let samples = profile.samples.len() + 1;
     if samples > PROFILE_SAMPLES_MAX as usize {
@@ -133,7 +133,7 @@ pub(super) fn has_room(profile: &Profile, values: usize, at: Reader<'_>) -> Resu
     has_values(samples, values, at)
 }
 
-/// Whether so many samples may each have so many values.
+/// Whether a number of samples may each have a number of values.
 pub(super) fn has_values(samples: usize, values: usize, at: Reader<'_>) -> Result<(), DecodeError> {
     if samples.saturating_mul(values) > PROFILE_VALUES_MAX as usize {
         return Err(at.error_at(at.offset(), Problem::TooManyOf { what: "values of samples", limit: PROFILE_VALUES_MAX }));
@@ -224,7 +224,7 @@ impl Place {
         Place { mapped: None, runtime: Runtime::Other, address: 0, frames: Vec::new(), is_cut: false }
     }
 
-    /// Whether there is room for another frame; where there is none, it is told by the stacks that go through here.
+    /// Whether there is room for another frame; where there is none, the stacks that go through here count it.
     pub(super) fn has_room(&mut self) -> bool {
         self.is_cut |= self.frames.len() >= LOCATION_FRAMES_MAX;
         !self.is_cut

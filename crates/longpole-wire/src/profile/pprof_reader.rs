@@ -277,7 +277,7 @@ struct Labels<'a> {
 }
 
 impl Labels<'_> {
-    /// What is said of the innermost span; where nothing is, of the outermost. Without its name.
+    /// The labels of the innermost span; where it has none, of the outermost. Without its name.
     fn span(self) -> SpanLabel {
         let span_ids = [self.spans, self.profile, self.roots].into_iter().find(|ids| !ids.is_empty()).unwrap_or_default();
         SpanLabel { trace_id: self.trace, span_ids, name: None }

@@ -327,7 +327,7 @@ fn profiles_of_otlp_have_their_moments_and_their_spans() {
 }
 
 #[test]
-fn spans_and_profiles_of_otlp_are_told_apart_and_another_version_is_named() {
+fn spans_and_profiles_of_otlp_are_distinguished_and_another_version_is_named() {
     assert_ne!(guess(include_bytes!("../../../../fixtures/otlp/python.pb")), Some(ProfileFormat::Otlp));
     let said = |bytes: &[u8]| decode(bytes, ProfileFormat::Otlp, &Limits::default()).unwrap_err().to_string();
     assert!(
@@ -369,7 +369,7 @@ fn numbers(out: &mut Vec<u8>, field: u32, numbers: &[(u32, u64)]) {
     put_message(out, field, |out| numbers.iter().for_each(|(field, number)| put_integer(out, *field, *number)));
 }
 
-/// A location of so many lines, all of function 1.
+/// A location of a number of lines, all of function 1.
 fn lines(out: &mut Vec<u8>, id: u64, lines: u64) {
     put_message(out, 4, |out| {
         put_integer(out, 1, id);
@@ -450,7 +450,7 @@ fn long_names_are_cut_and_counted() {
 }
 
 #[test]
-fn labels_are_looked_at_without_a_copy_of_each() {
+fn labels_are_read_without_a_copy_of_each() {
     // Half a terabyte, where each label copies its key and its text.
     let label = |out: &mut Vec<u8>, key: u64, text: u64| numbers(out, 3, &[(1, key), (2, text)]);
     let profile = hostile(&[&vec![b'x'; 4 << 20], b"span_name", b"pid", b"7"], |out| {
@@ -469,7 +469,7 @@ fn labels_are_looked_at_without_a_copy_of_each() {
 
 #[test]
 fn a_name_that_all_threads_have_is_counted_for_each() {
-    // Thread ids from 100 on, each of which has the one name.
+    // Thread ids from 100 on, all with one name.
     let file = |name: &[u8], threads: u64| {
         let mut out = Vec::new();
         put_message(&mut out, 2, |out| {

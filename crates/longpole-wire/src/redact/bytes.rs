@@ -31,7 +31,7 @@ pub(super) fn position(bytes: &[u8], at: usize, is_one: impl Fn(u8) -> bool) -> 
     bytes[at..].iter().position(|byte| is_one(*byte)).map_or(bytes.len(), |length| at + length)
 }
 
-/// Whether bytes begin with a word, in whatever case.
+/// Whether bytes begin with a word, in upper or lower case.
 #[inline]
 pub(super) fn starts_with_ignoring_case(bytes: &[u8], word: &str) -> bool {
     // Most differ in their first letter.
@@ -39,7 +39,7 @@ pub(super) fn starts_with_ignoring_case(bytes: &[u8], word: &str) -> bool {
     is_first && bytes.len() >= word.len() && bytes[..word.len()].eq_ignore_ascii_case(word.as_bytes())
 }
 
-/// Whether bytes end with a word, in whatever case.
+/// Whether bytes end with a word, in upper or lower case.
 pub(super) fn ends_with_ignoring_case(bytes: &[u8], word: &[u8]) -> bool {
     bytes.len() >= word.len() && bytes[bytes.len() - word.len()..].eq_ignore_ascii_case(word)
 }

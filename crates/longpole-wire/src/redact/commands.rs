@@ -374,7 +374,7 @@ fn insert(tools: &mut Vec<(usize, usize)>, at: usize, tool: usize) {
     tools.insert(place, (at, tool));
 }
 
-/// What was seen since the last of some programs.
+/// The options seen since the last of some programs.
 #[derive(Clone, Copy, Default)]
 struct Since {
     program: bool,

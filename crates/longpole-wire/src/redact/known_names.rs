@@ -13,7 +13,7 @@ pub(super) const NAMES_MAX: usize = 4096;
 #[derive(Debug, Default)]
 pub(super) struct Names {
     pub(super) known: FastMap<String, Meaning>,
-    /// Of the text that is judged now.
+    /// Steps of the current text.
     pub(super) steps: Steps,
     pub(super) seen: Seen,
 }

@@ -91,7 +91,7 @@ pub(super) const PROSE: &[&str] = &[
 
 /// `"name"` of `{"name": "TOKEN", "value": "…"}`.
 pub(super) fn is_name_of_pair(word: &[u8]) -> bool {
-    // Nearly every name is asked.
+    // Nearly every name comes here.
     let ends: &[&[u8]] = match word.last().map(u8::to_ascii_lowercase) {
         Some(b'e') => &[b"name", b"variable"],
         Some(b'y') => &[b"key", b"property"],
@@ -141,7 +141,7 @@ pub(super) fn is_kind(value: &str) -> bool {
 }
 
 /// Beside the name of a credential, what is none: another name (`["password", "email"]`), or a message.
-pub(super) fn is_told(value: &str) -> bool {
+pub(super) fn names_or_tells(value: &str) -> bool {
     let is_word = |word: &str| word.bytes().all(|byte| byte.is_ascii_alphabetic() || b"-_.:,;!?'".contains(&byte));
     let is_short_number = |word: &str| word.len() <= 3 && word.bytes().all(|byte| byte.is_ascii_digit());
     let mut words = value.split(' ');
@@ -245,7 +245,7 @@ pub(super) fn is_of_key(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"-_+/=.|:~".contains(&byte)
 }
 
-/// Whether this looks like a key: letters and digits of which few come again.
+/// Whether this looks like a key: letters and digits, few of them twice.
 pub(super) fn is_key(value: &str) -> bool {
     let bytes = value.as_bytes();
     let fits = KEY_BYTES.contains(&bytes.len()) && is_mixed(bytes) && bytes.iter().all(|byte| is_of_key(*byte));

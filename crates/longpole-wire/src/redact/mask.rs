@@ -1,8 +1,8 @@
-//! What stands in place of a credential.
+//! The replacement of a credential.
 
 use std::ops::Range;
 
-/// What stands in place of a credential.
+/// What replaces a credential.
 pub const REDACTED: &str = "[redacted]";
 
 /// Whether [`REDACTED`] stands there already, whichever of its brackets were taken for part of the text around.

@@ -17,15 +17,15 @@ pub(super) enum Meaning {
     Tokens,
     /// A password: whatever stands there.
     Password,
-    /// `pass`: a password, but for numbers and for what test runners print.
+    /// `pass`: a password, except for numbers and for what test runners print.
     Pass,
-    /// `PWD`: a password, but for the working directory.
+    /// `PWD`: a password, except for the working directory.
     Pwd,
     /// The header: a scheme and what follows it.
     Authorization,
     /// The header: pairs.
     Cookie,
-    /// The header: pairs, of which some are known to be harmless.
+    /// The header: pairs, some of them harmless.
     SetCookie,
 }
 
@@ -249,7 +249,7 @@ const COUNTED: &[&str] = &["cached", "completion", "input", "max", "min", "outpu
 /// Last words whose value may be a credential, if it looks random.
 const LAST_MAYBE: &[&str] = &["auth", "pat", "webhook", "jsessionid", "phpsessid", "bearer", "assertion", "otp", "apitoken", "hook"];
 
-/// Services of which a random value under `…_KEY` or the bare name is a credential.
+/// Services whose random value under `…_KEY` or the bare name is a credential.
 const SERVICES: &[&str] = &[
     "adafruit",
     "adobe",

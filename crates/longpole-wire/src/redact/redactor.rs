@@ -8,7 +8,7 @@ use longpole_model::sink::{EventRef, LinkRef, SpanRef, ValueRef};
 use longpole_model::{Attribute, AttributeValue, Attributes, Resource, Scope, Span, SpanEvent, SpanLink, Status, Text};
 
 use super::known_names::{NAMES_MAX, Names};
-use super::looks::{is_count, is_key, is_name_of_pair, is_names, is_nothing, is_told, is_value_of_pair, scheme_length};
+use super::looks::{is_count, is_key, is_name_of_pair, is_names, is_nothing, names_or_tells, is_value_of_pair, scheme_length};
 use super::mask::{REDACTED, is_redacted};
 use super::names::{self, Meaning};
 use super::{commands, text};
@@ -16,7 +16,7 @@ use super::{commands, text};
 /// How often a text is judged again after something was taken out of it. What still shows something then is taken out as a whole.
 const ROUNDS_MAX: usize = 4;
 
-/// A text of which nothing can be a credential: a key of three bytes has no value behind it.
+/// A shorter text cannot hold a credential: a key of three bytes has no value behind it.
 const TEXT_BYTES_MIN: usize = 4;
 
 /// Judges names and texts. Keeps what it found out about names.
@@ -257,7 +257,7 @@ impl Redactor {
             let of_name =
                 pair[0].as_str().filter(|name| name.len() <= names::NAME_BYTES_MAX).map_or(Meaning::Plain, |name| self.names.meaning(name));
             // Beside another name it is one of a list of names.
-            let is_value = of_name != Meaning::Plain && !pair[1].as_str().is_some_and(is_told);
+            let is_value = of_name != Meaning::Plain && !pair[1].as_str().is_some_and(names_or_tells);
             meanings.extend([Meaning::Plain, if is_value { of_name } else { Meaning::Plain }]);
         }
         meanings
@@ -428,7 +428,7 @@ fn joined(found: Vec<(usize, Range<usize>)>) -> impl Iterator<Item = (usize, Ran
     of_word.into_iter()
 }
 
-/// The text with [`REDACTED`] in place of this part; `None` where it stands there already.
+/// The text with [`REDACTED`] instead of this part; `None` where it stands there already.
 fn without(text: &str, range: Range<usize>) -> Option<String> {
     (!range.is_empty() && !is_redacted(text, &range)).then(|| format!("{}{REDACTED}{}", &text[..range.start], &text[range.end..]))
 }

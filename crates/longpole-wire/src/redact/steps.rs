@@ -21,14 +21,14 @@ impl Ahead {
     }
 }
 
-/// Steps that a text may take for each of its bytes. A step is a byte that is looked at, other than a few around a mark. Ordinary texts
+/// Steps that a text may take for each of its bytes. A step is a byte that is read, other than a few around a mark. Ordinary texts
 /// take 1 to 17.
 pub(super) const STEPS_A_BYTE: u64 = 100;
 
 /// Steps that any text may take: a short one is cheap whatever it has inside.
 pub(super) const STEPS_MIN: u64 = 8192;
 
-/// What may still be spent on a text. Who sends a text can write it so that each of its bytes asks for all that follow; a span must not
+/// What may still be spent on a text. A sender can write a text so that each of its bytes leads to all that follow; a span must not
 /// hold up those behind it, so such a text is taken out as a whole.
 #[derive(Debug, Default)]
 pub(super) struct Steps {
@@ -46,7 +46,7 @@ impl Steps {
         steps
     }
 
-    /// A text of so many bytes begins.
+    /// A text of this length begins.
     pub(super) fn begin(&mut self, bytes: usize) {
         self.left = STEPS_MIN + STEPS_A_BYTE * bytes as u64;
         #[cfg(test)]

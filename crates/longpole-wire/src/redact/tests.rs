@@ -209,7 +209,7 @@ proptest! {
     }
 }
 
-/// Texts of which each byte asks for what follows, or looks back: what an attacker sent, and what else the code has to look for.
+/// Texts whose every byte leads to what follows, or back: what an attacker sent, and what else the code has to look for.
 const HOSTILE: &[&str] = &[
     "a ",
     "auth=",
@@ -318,7 +318,7 @@ const HOSTILE: &[&str] = &[
     "\\\\",
 ];
 
-/// Brackets in brackets, and a call at the end of them all, which is no token: where these values end is asked anew at each.
+/// Brackets in brackets, and a call at the end of them all, which is no token: the end of these values is searched for anew at each.
 const COSTLY: &str = "token=a[{";
 
 /// Steps that one judgement takes, and whether it came to its end.

@@ -11,7 +11,7 @@ use super::raw::{DEBUG, LOCAL_ADDRESS, LOCAL_PORT, PEER_ADDRESS, PEER_PORT, PEER
 use crate::convert::{self, BEFORE_1970, CannotHold, NAMES, NANOS, UNFINISHED};
 use crate::json_writer::{Members, write_list};
 
-/// A list of these spans, and what it cannot hold: reading it gives the same spans but for that.
+/// A list of these spans, and what it cannot hold: reading it gives the same spans except for that.
 pub fn encode_v2_json(spans: &[Span]) -> (Vec<u8>, Vec<Loss>) {
     let mut lost = CannotHold::default();
     let mut out = String::new();

@@ -17,7 +17,7 @@ pub(super) const LOCAL_PORT: &str = "network.local.port";
 pub(super) const PEER_SERVICE: &str = "peer.service";
 pub(super) const PEER_ADDRESS: &str = "network.peer.address";
 pub(super) const PEER_PORT: &str = "network.peer.port";
-/// Attribute of a span that was sampled because somebody asked for it.
+/// Attribute of a span that was sampled by request (the debug flag).
 pub(super) const DEBUG: &str = "zipkin.debug";
 /// Attribute of a server's half of a span that caller and server share.
 pub(super) const SHARED: &str = "zipkin.shared";
@@ -38,7 +38,7 @@ pub(super) struct Endpoint<'a> {
 pub(super) struct Note<'a> {
     pub(super) micros: i128,
     pub(super) text: Cow<'a, str>,
-    /// Who noted it; v1 only.
+    /// The host that noted it; v1 only.
     pub(super) by: Option<Endpoint<'a>>,
 }
 
@@ -46,7 +46,7 @@ pub(super) struct Note<'a> {
 pub(super) struct Tag<'a> {
     pub(super) key: Cow<'a, str>,
     pub(super) value: AttributeValue,
-    /// Who said it; v1 only.
+    /// The host that recorded it; v1 only.
     pub(super) by: Option<Endpoint<'a>>,
 }
 

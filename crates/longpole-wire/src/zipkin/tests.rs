@@ -146,7 +146,7 @@ fn a_span_in_v2_protobuf() {
 }
 
 #[test]
-fn what_a_request_carries_is_told_by_type_path_and_first_bytes() {
+fn a_request_is_recognised_by_type_path_and_first_bytes() {
     let of = |path, content_type, body: &str| Format::of_request(path, content_type, body.as_bytes());
     let (v1, v2) = ("/api/v1/spans", "/api/v2/spans");
     assert_eq!(of(v1, Some("application/x-thrift"), "\u{c}"), Format::V1Thrift);

@@ -41,7 +41,7 @@ pub(crate) fn appdash_frames(bytes: &[u8]) {
     assert_eq!(is_good, is_good_too);
     if is_good {
         assert_eq!(format!("{:?}", whole.spans), format!("{:?}", pieces.spans));
-        // What is found at the end of a piece is told then: earlier, and the same.
+        // A fault at the end of a piece is reported there: earlier, and the same.
         let counted = |mut losses: Vec<longpole_model::Loss>| {
             losses.sort_by_key(|loss| (loss.kind, loss.detail.clone()));
             losses
@@ -178,7 +178,7 @@ pub(crate) fn otlp_logs(bytes: &[u8]) {
         match otlp::logs::decode(bytes, encoding, &Limits::default(), &mut sink) {
             Ok(counts) => {
                 assert_eq!(counts.of_spans, sink.0);
-                // Of a name that stands twice in JSON, the one reader takes the last and the other all.
+                // Where a name stands twice in JSON, one reader takes the last and the other all.
                 if encoding == Encoding::Protobuf {
                     assert_eq!(otlp::count_logs(bytes, false), Ok(counts.of_spans + counts.others));
                 }
@@ -263,7 +263,7 @@ pub(crate) fn in_order(spans: &[Span]) -> Vec<Span> {
         by_key(&mut span.attributes);
         by_key(&mut std::sync::Arc::make_mut(&mut span.resource).attributes);
         span.events.iter_mut().for_each(|event| by_key(&mut event.attributes));
-        // Of the connection, not of the format.
+        // This belongs to the connection, not to the format.
         span.pid = None;
     }
     spans.sort_by_cached_key(|span| format!("{span:?}"));

@@ -13,7 +13,7 @@ use opentelemetry_proto::tonic::common::v1::{AnyValue, InstrumentationScope, Key
 use opentelemetry_proto::tonic::logs::v1::{LogRecord, ResourceLogs, ScopeLogs};
 use prost::Message;
 
-/// What a sink was told, a line each.
+/// What a sink received, a line each.
 #[derive(Default)]
 struct Told(Vec<String>, Vec<Loss>);
 

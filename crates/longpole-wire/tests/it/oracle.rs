@@ -58,7 +58,7 @@ pub(crate) fn counts(bytes: &[u8]) {
     let _ = otlp::count_metrics(bytes, true);
 }
 
-/// `traceparent`: what is read prints as something that reads the same, and version 00 prints as it was, but for flags
+/// `traceparent`: what is read prints as something that reads the same, and version 00 prints as it was, except for flags
 /// nobody knows.
 pub(crate) fn traceparent(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };

@@ -140,7 +140,7 @@ fn made(pattern: &str, letters: &mut Letters) -> Option<String> {
         // As a person makes one: no key.
         "word" | "word2" => return Some(format!("Zq{}", letters.take(LOWER, 7))),
         "uuid" => return Some([8, 4, 4, 4, 12].map(|count| letters.take(HEX, count)).join("-")),
-        // `user:password` of which the base64 has no digit.
+        // `user:password` whose base64 has no digit.
         "basic" => return Some("dXNlcjpwYXNz".to_owned()),
         _ => {}
     }
@@ -179,7 +179,7 @@ fn in_span(redactor: &mut Redactor, put: impl FnOnce(&mut Span)) -> String {
     let concerned = concerns(redactor, &span);
     let mut spans = [span];
     let taken = redactor.spans(&mut spans);
-    // What is looked at before a request is kept and what is done then agree.
+    // The check before a request is kept and the redaction then agree.
     assert_eq!(concerned, taken > 0, "{spans:?}");
     assert_eq!(redactor.spans(&mut spans), 0, "cleaned once and for all: {spans:?}");
     format!("{:?}", spans[0])

@@ -13,7 +13,7 @@ use prost::Message;
 const PARTIAL: PartialSuccess<'_> = PartialSuccess { rejected: 3, message: "3 spans without ids" };
 
 #[test]
-fn all_accepted_is_said_by_saying_nothing() {
+fn an_empty_answer_accepts_everything() {
     let bytes = encode_response(Signal::Traces, None, Encoding::Protobuf);
     assert_eq!(ExportTraceServiceResponse::decode(&bytes[..]).unwrap().partial_success, None);
     assert_eq!(encode_response(Signal::Traces, None, Encoding::Json), b"{}");

@@ -1,4 +1,4 @@
-//! What of a request stands in no span is said, so that nobody keeps it unjudged beside the spans.
+//! Decoders report what stands in no span of a request, so that nobody keeps it unjudged beside the spans.
 
 use longpole_model::sink::SpanBatch;
 use longpole_wire::{Limits, otlp};
@@ -24,7 +24,7 @@ fn unknown(request: &[u8]) -> bool {
 }
 
 #[test]
-fn a_field_of_protobuf_that_another_overwrites_is_said() {
+fn a_field_of_protobuf_that_another_overwrites_is_reported() {
     let text = |text: &str| field(1, text.as_bytes());
     let pair = |key: &str, value: &[u8]| [field(1, key.as_bytes()), field(2, value)].concat();
     let twice = |number: u8| [field(number, b"hunter2"), field(number, b"a")].concat();
@@ -56,7 +56,7 @@ fn a_field_of_protobuf_that_another_overwrites_is_said() {
 }
 
 #[test]
-fn what_is_left_out_of_json_is_said() {
+fn what_is_left_out_of_json_is_reported() {
     let read = |request: &str| {
         let mut batch = SpanBatch::default();
         let unread = otlp::json::decode_and_say_unread(request.as_bytes(), &Limits::default(), &mut batch).unwrap();

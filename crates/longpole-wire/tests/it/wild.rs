@@ -1,4 +1,4 @@
-//! Bodies that stock SDKs sent; where they are from is told beside them, in fixtures/otlp.
+//! Bodies that stock SDKs sent; fixtures/otlp says where they are from.
 
 use longpole_model::attribute::AttributeValue;
 use longpole_model::sink::SpanBatch;

@@ -33,7 +33,7 @@ impl Scan<'_> {
             let name = column.trim_matches(|c: char| c.is_whitespace() || "\"'`[]\\".contains(c));
             !matches!(names.meaning(name), Meaning::Plain | Meaning::Maybe)
         };
-        // Most statements have parameters in place of texts: nobody has to know their columns.
+        // Most statements have parameters instead of texts: nobody has to know their columns.
         let mut known: Option<Vec<bool>> = None;
         let bytes = self.bytes;
         let (mut at, mut column, mut depth, mut last) = (start, 0, open_brackets, None);

@@ -2,7 +2,7 @@
 
 use super::scan::{Pair, Scan};
 use crate::redact::bytes::{floor, position};
-use crate::redact::looks::{is_name_of_pair, is_nothing, is_told, is_value_of_pair};
+use crate::redact::looks::{is_name_of_pair, is_nothing, names_or_tells, is_value_of_pair};
 use crate::redact::names::Meaning;
 
 /// Bytes before `>` in which its tag is looked for.
@@ -47,6 +47,6 @@ impl Scan<'_> {
         }
         let end = start + self.text[start..].find(['<', ']']).unwrap_or(self.text.len() - start);
         let value = self.text[start..end].trim();
-        if is_nothing(value) || told && is_told(value) { None } else { self.hide(start..end) }
+        if is_nothing(value) || told && names_or_tells(value) { None } else { self.hide(start..end) }
     }
 }

@@ -58,7 +58,7 @@ impl Scan<'_> {
         (start < end).then_some((start..end, quoted))
     }
 
-    /// What a name says, with the word before it (`API key: …`) and the name of which it is the value (`"name": "TOKEN", "value": …`).
+    /// What a name says, with the word before it (`API key: …`) and the name whose value it is (`"name": "TOKEN", "value": …`).
     pub(super) fn meaning_at(&mut self, name: &Range<usize>, behind: usize) -> Meaning {
         let text = self.text;
         let of_name = self.names.meaning(&text[name.clone()]);

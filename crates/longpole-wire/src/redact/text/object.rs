@@ -50,7 +50,7 @@ impl Scan<'_> {
         is_open.then_some((start.at, at))
     }
 
-    /// An object behind the name of a credential: everything in it is one, unless it only tells of which kind the credential is.
+    /// An object behind the name of a credential: everything in it is one, unless it only describes the kind of the credential.
     pub(super) fn object(&mut self, from: usize, open: usize, meaning: Meaning) -> Option<usize> {
         if open < self.harmless_to {
             return None;

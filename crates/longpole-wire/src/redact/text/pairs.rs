@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::name::{NAME_BYTES_MAX, is_header, is_of_name};
 use super::scan::{Operator, Pair, Scan};
 use crate::redact::bytes::ends_with_ignoring_case;
-use crate::redact::looks::{LONG_BYTES_MIN, is_name_of_pair, is_nothing, is_told};
+use crate::redact::looks::{LONG_BYTES_MIN, is_name_of_pair, is_nothing, names_or_tells};
 use crate::redact::mask::is_redacted;
 use crate::redact::names::Meaning;
 use crate::redact::quotes::closing;
@@ -103,7 +103,7 @@ impl Scan<'_> {
         if !is_first && !is_header(&self.text[name.clone()]) || self.bytes[name.clone()].iter().any(u8::is_ascii_digit) {
             return None;
         }
-        // Who sets it means a value, and so does the name of a variable; elsewhere another name may follow.
+        // A call that sets it means a value, and so does the name of a variable; elsewhere another name may follow.
         let is_variable = self.bytes[name.clone()].contains(&b'_') && !self.bytes[name.clone()].iter().any(u8::is_ascii_lowercase);
         let means_value = is_first && (is_variable || sets(before));
         if !means_value && is_quoted_name(self.bytes[at + 1..].trim_ascii_start()) {
@@ -121,7 +121,7 @@ impl Scan<'_> {
         start.quote.filter(|_| !start.in_list)?;
         let end = self.value_end(start);
         let value = &self.text[start.at..end];
-        if (!means_value || value.contains(' ')) && is_told(value) {
+        if (!means_value || value.contains(' ')) && names_or_tells(value) {
             return None;
         }
         self.value_at(meaning, start, Operator::Equals)

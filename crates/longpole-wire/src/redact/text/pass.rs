@@ -181,7 +181,7 @@ impl Scan<'_> {
                 let quoted = matches!(next, Some(b'"' | b'\''));
                 let name = quoted.then(|| self.name_before(at)).flatten()?.0;
                 let called = &self.text[name.clone()];
-                // Who gets a token says by which name.
+                // Code that fetches a token names it.
                 let sets = || {
                     called.rsplit('.').next().is_some_and(|name| ["set", "Set", "with", "With"].iter().any(|verb| name.starts_with(verb)))
                 };

@@ -1,4 +1,4 @@
-//! What is known while a text is read: where the pass is, what it found, which half of a pair it has seen.
+//! The state of a pass over a text: where it is, what it found, which half of a pair it has seen.
 
 use std::ops::Range;
 
@@ -45,7 +45,7 @@ pub(super) struct Scan<'a> {
     pub(super) commands: bool,
     /// A brace or a bracket of what Go prints was seen.
     pub(super) braces: bool,
-    /// Whether the text is SQL, once that was asked.
+    /// Whether the text is SQL, once something needed to know.
     pub(super) is_sql: Option<bool>,
     /// The same of a map of Go's.
     pub(super) is_map: Option<bool>,
@@ -55,7 +55,7 @@ pub(super) struct Scan<'a> {
     pub(super) lone: Option<(Start, Pair)>,
     /// Objects up to here have nothing in them that could be a credential.
     pub(super) harmless_to: usize,
-    /// Values of an INSERT up to here were looked at.
+    /// Values of an INSERT up to here were read.
     pub(super) values_to: usize,
 }
 
@@ -74,7 +74,7 @@ impl Pair {
         Pair { behind, seen_to: behind, open: 0 }
     }
 
-    /// Whether it stands in the same brackets or element as this place. Each byte is looked at once, however often that is asked.
+    /// Whether it stands in the same brackets or element as this place. Each byte is read once, however often this is called.
     pub(super) fn is_beside(&mut self, bytes: &[u8], at: usize) -> bool {
         if at < self.behind || at - self.behind > PAIR_BYTES_MAX {
             return false;
