@@ -60,7 +60,7 @@ const HOMES: &[(&[&str], &[&str])] = &[
     // gRPC over TLS needs the one adapter of it.
     (&["hyper-util", "rustls", "tokio-rustls"], &["longpole-server", "longpole-sdk"]),
     (&["tonic"], &["longpole-server", "longpole-sdk"]),
-    (&["object", "gimli", "addr2line", "framehop", "rustc-demangle", "cpp_demangle"], &["longpole-symbols"]),
+    (&["object", "gimli", "framehop", "rustc-demangle", "cpp_demangle"], &["longpole-symbols"]),
     (&["libc", "perf-event-open-sys2", "linux-perf-event-reader"], &["longpole-capture", "longpole-sdk", "longpole-bench"]),
     (&["rustix"], &["longpole-store"]),
     // Both write OTLP's JSON, which has bytes as base64.
