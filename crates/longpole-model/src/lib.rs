@@ -7,6 +7,7 @@
 //! It refuses to compute. Numbers are made out of these nouns in `longpole-analysis`.
 
 #![forbid(unsafe_code)]
+#![warn(clippy::missing_errors_doc)]
 
 pub mod address;
 pub mod attribute;

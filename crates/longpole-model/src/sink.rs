@@ -460,10 +460,18 @@ pub enum Observation {
 
 /// Takes what the recorder saw. Called from the recorder's own thread; must not block for long, or the ring overflows.
 pub trait ObservationSink: Send {
-    /// Takes one observation. An error means it is lost; the recorder counts it and goes on.
+    /// Takes one observation.
+    ///
+    /// # Errors
+    ///
+    /// The observation is lost; the recorder counts it and goes on.
     fn observe(&mut self, observation: Observation) -> Result<(), SinkError>;
 
-    /// Called when the recorder has nothing more for the moment: a good time to write what is buffered.
+    /// Writes what is buffered: the recorder has nothing more for the moment.
+    ///
+    /// # Errors
+    ///
+    /// Observations that were buffered are lost.
     fn flush(&mut self) -> Result<(), SinkError>;
 }
 

@@ -14,9 +14,17 @@ impl<T: Read + Seek> ReadSeek for T {}
 /// Where binaries and their debug files come from.
 pub trait Files {
     /// Opens the file at an absolute path, or `[vdso]`.
+    ///
+    /// # Errors
+    ///
+    /// Those of the file system; [`io::ErrorKind::NotFound`] where nothing is at the path.
     fn open(&self, path: &Path) -> io::Result<Box<dyn ReadSeek>>;
 
-    /// Opens the binary that was mapped. Whoever still has it open, and so knows better than its path, says it here.
+    /// Opens the binary that was mapped: by its path, unless the implementation still has it open.
+    ///
+    /// # Errors
+    ///
+    /// As those of [`open`](Self::open).
     fn open_mapped(&self, mapping: &Mapping) -> io::Result<Box<dyn ReadSeek>> {
         self.open(Path::new(&mapping.path))
     }

@@ -74,8 +74,9 @@ impl KernelSymbols {
                 continue;
             }
             entries.extend(function.start.to_le_bytes());
-            // The names are no longer than before.
-            entries.extend((names.len() as u32).to_le_bytes());
+            // The names are no longer than before, when their starts had 32 bits.
+            let Ok(name_start) = u32::try_from(names.len()) else { break };
+            entries.extend(name_start.to_le_bytes());
             entries.extend(function.name.1.to_le_bytes());
             entries.extend([0; 2]);
             names.push_str(name);

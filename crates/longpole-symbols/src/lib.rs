@@ -13,6 +13,7 @@
 //! no tree is walked by recursion, and every limit has a name in `limits.rs`.
 
 #![forbid(unsafe_code)]
+#![warn(clippy::cast_possible_truncation, clippy::missing_errors_doc)]
 
 mod demangle;
 mod dwarf;

@@ -42,6 +42,10 @@ const WARNINGS: &str = "jaeger.warnings";
 ///
 /// On an error the sink was not called. A span without valid ids, and a reference that is none, is counted and left out; a
 /// span whose process is not in the document is without resource.
+///
+/// # Errors
+///
+/// The text is no JSON, no document of Jaeger, or exceeds the limits.
 pub fn decode(bytes: &[u8], limits: &Limits, sink: &mut dyn SpanSink) -> Result<(), DecodeError> {
     let Document(traces) = json::parse(bytes, limits)?;
     let mut losses = Losses::default();

@@ -304,7 +304,13 @@ impl<'de> Json<'de> for f64 {
 
 /// A double is a whole number where it has no fraction and every whole number of its size is one.
 fn whole(number: f64) -> Option<i128> {
-    (number.fract() == 0.0 && number.abs() <= 2f64.powi(64)).then_some(number as i128)
+    (number.fract() == 0.0 && number.abs() <= 2f64.powi(64)).then_some(truncated(number))
+}
+
+/// The whole part of a number; the nearest `i128` where it is out of range, 0 where it is none.
+#[expect(clippy::cast_possible_truncation, reason = "what is behind the point is cut, and the cast saturates")]
+fn truncated(number: f64) -> i128 {
+    number as i128
 }
 
 macro_rules! integer {
@@ -455,7 +461,7 @@ impl<'de> Json<'de> for Micros {
     }
 
     fn double<E: serde::de::Error>(number: f64) -> Result<Self, E> {
-        Ok(Micros(number as i128))
+        Ok(Micros(truncated(number)))
     }
 
     fn text<E: serde::de::Error>(text: Cow<'de, str>) -> Result<Self, E> {

@@ -34,6 +34,7 @@
 //! lie. The generated messages of `opentelemetry-proto` are the oracle of the tests, and linked by nothing else.
 
 #![forbid(unsafe_code)]
+#![warn(clippy::cast_possible_truncation, clippy::missing_errors_doc)]
 
 pub mod appdash;
 mod attribute_json;
@@ -50,6 +51,7 @@ mod json;
 mod json_writer;
 mod leb128;
 pub mod limits;
+mod number;
 pub mod otlp;
 pub mod perf_data;
 pub mod pprof_writer;

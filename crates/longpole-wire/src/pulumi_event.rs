@@ -89,6 +89,10 @@ pub fn text_of_message(message: &[u8]) -> Option<&str> {
 }
 
 /// Reads one event. `None` for those that are not about a resource.
+///
+/// # Errors
+///
+/// The text is no JSON, or no event.
 pub fn parse(json: &str) -> Result<Option<Told>, DecodeError> {
     let event: Event<'_> = json::parse(json.as_bytes(), &Limits::default())?;
     let steps = [

@@ -41,6 +41,10 @@ impl std::error::Error for TextError {}
 const REPEAT_MAX: u64 = 1_000_000;
 
 /// The recording that the text spells.
+///
+/// # Errors
+///
+/// The first line that is not in the notation, with its number.
 pub fn parse(text: &str) -> Result<Recording, TextError> {
     let mut reader = Reader::default();
     for (i, raw) in text.lines().enumerate() {

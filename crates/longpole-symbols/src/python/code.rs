@@ -117,6 +117,11 @@ impl Codes {
     /// The code object of a frame that was read by the last look of this interpreter.
     ///
     /// With `trust` a known one is not read again: a frame that was there at the look before has kept its code alive.
+    ///
+    /// # Errors
+    ///
+    /// [`Trouble::Torn`] where the code object changed meanwhile or there is no room for it, [`Trouble::UnknownLayout`] where it is none,
+    /// [`Trouble::Gone`] and [`Trouble::Closed`] where the memory cannot be read.
     pub fn identify(
         &mut self,
         memory: &dyn Memory,
@@ -159,7 +164,7 @@ impl Codes {
             code.lines = Vec::new();
             code.lacks_lines = true;
         }
-        let id = CodeId(self.list.len() as u32);
+        let id = CodeId(u32::try_from(self.list.len()).map_err(|_| Trouble::Torn)?);
         self.list.push(Arc::new(code));
         self.known.insert(frame.code, (fingerprint, id));
         Ok(id)

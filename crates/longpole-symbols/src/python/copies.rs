@@ -7,8 +7,11 @@ use super::trouble::Trouble;
 
 /// Memory of a process that goes on meanwhile.
 pub trait Memory {
-    /// Copies each part that is readable as a whole to its place in `bytes`, one after the other, and says so in it. Fails where no
-    /// memory of the process can be read at all, now or later.
+    /// Copies each part that is readable as a whole to its place in `bytes`, one after the other, and says so in it.
+    ///
+    /// # Errors
+    ///
+    /// [`Trouble::Gone`] or [`Trouble::Closed`] where no memory of the process can be read at all, now or later.
     fn copy(&self, parts: &mut [Part], bytes: &mut [u8]) -> Result<(), Trouble>;
 }
 

@@ -98,6 +98,11 @@ impl std::fmt::Debug for Interpreter {
 
 impl Interpreter {
     /// The interpreter whose `_PyRuntime` lies at this address. It may not have begun yet.
+    ///
+    /// # Errors
+    ///
+    /// [`Trouble::UnknownVersion`], and [`Trouble::UnknownLayout`] where a CPython that holds a table of its layout (3.13) holds none here;
+    /// [`Trouble::Gone`] and [`Trouble::Closed`] where the memory cannot be read.
     pub fn attach(memory: &dyn Memory, runtime: u64, version: Version) -> Result<Interpreter, Trouble> {
         let mut layout = Layout::of(version).ok_or(Trouble::UnknownVersion(version))?;
         let mut copies = Copies::default();
@@ -123,6 +128,10 @@ impl Interpreter {
     }
 
     /// Takes one look: all threads, in no order. A thread whose frames did not hold together is left out.
+    ///
+    /// # Errors
+    ///
+    /// [`Trouble::Gone`] and [`Trouble::Closed`] where the memory cannot be read, [`Trouble::Torn`] where the list of threads changed meanwhile.
     pub fn read(&mut self, memory: &dyn Memory, threads: &mut Vec<ThreadRead>) -> Result<(), Trouble> {
         threads.clear();
         self.looks += 1;

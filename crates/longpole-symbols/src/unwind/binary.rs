@@ -111,6 +111,10 @@ impl Binary {
     }
 
     /// Reads headers, build id and unwind sections; only those ranges of the file are read.
+    ///
+    /// # Errors
+    ///
+    /// The file is no ELF file, or a damaged one, or holds code for another machine.
     pub fn read<R: Read + Seek>(reader: R) -> Result<Binary, BinaryError> {
         let cache = ReadCache::new(reader);
         let file = object::File::parse(&cache).map_err(|e| BinaryError::Malformed(e.to_string().to_lowercase()))?;

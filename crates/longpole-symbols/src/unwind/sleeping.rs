@@ -40,7 +40,7 @@ impl StackWalker {
         frames: &mut Vec<Frame>,
         mut read: impl FnMut(u64, &mut [u8]) -> bool,
     ) -> StackEnd {
-        let asked = stack.len() as u32;
+        let asked = u32::try_from(stack.len()).unwrap_or(u32::MAX);
         let registers = |fp| Registers { ip, sp, fp, ..Registers::default() };
         let mut end = self.walk(space, &registers(NO_FRAME_POINTER), stack, asked, frames);
         let Some(innermost) = frames.last().copied().filter(|_| end != StackEnd::Root) else { return end };

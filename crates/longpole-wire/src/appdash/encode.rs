@@ -112,6 +112,10 @@ const TYPE_TRACES: i64 = 71;
 ///
 /// The second map of the file, which repeats every span once for each of its ancestors, is left out; readers need only the
 /// first.
+///
+/// # Errors
+///
+/// Those of `out`.
 pub fn encode_file(spans: &[Span], out: &mut dyn Write) -> std::io::Result<Vec<Loss>> {
     let mut lost = CannotHold::default();
     out.write_all(&definitions())?;
@@ -162,7 +166,8 @@ fn definitions() -> Vec<u8> {
     };
     let fields = |fields: &'static [(&'static str, i64)]| {
         move |body: &mut Vec<u8>| {
-            body.extend([1, fields.len() as u8]);
+            body.push(1);
+            put_uint(body, fields.len() as u64);
             for (name, id) in fields {
                 body.push(1);
                 put_bytes(body, name.as_bytes());

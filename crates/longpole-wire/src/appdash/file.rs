@@ -24,6 +24,10 @@ use crate::pulumi_payload;
 ///
 /// Spans without times are given last, put where their children or their parent are, and marked `longpole.unfinished`. At
 /// a cut, all spans before it have been given. Values above the limit of a packet are left out, with their length.
+///
+/// # Errors
+///
+/// The input cannot be read, is no file of AppDash, breaks off, or is larger than the limits; with the offset in bytes.
 pub fn decode_file(input: impl Read, limits: &Limits, sink: &mut dyn SpanSink) -> Result<(), FileError> {
     let mut reader = FileReader { stream: Stream::new(input), limits: *limits, left_out: 0 };
     let mut placing = Placing::new(limits, true);

@@ -62,6 +62,10 @@ impl FrameReader {
     }
 
     /// Takes what was received. After an error the connection is of no use: it does not speak AppDash.
+    ///
+    /// # Errors
+    ///
+    /// The first packet is not one of AppDash.
     pub fn push(&mut self, bytes: &[u8], sink: &mut dyn SpanSink) -> Result<(), DecodeError> {
         self.buffer.extend_from_slice(bytes);
         let mut buffer = std::mem::take(&mut self.buffer);
@@ -80,14 +84,12 @@ impl FrameReader {
             self.skipping -= skipped as u64;
             at += skipped;
             let Some((length, prefix)) = uvarint(&bytes[at..])? else { return Ok(at) };
-            if length > self.limits.packet_bytes_max as u64 {
+            let Some(length) = usize::try_from(length).ok().filter(|length| *length <= self.limits.packet_bytes_max) else {
                 lose(sink, "appdash packets larger than the limit");
                 self.skipping = length;
                 at += prefix;
                 continue;
-            }
-            // It is below the limit, which is a usize.
-            let length = length as usize;
+            };
             let Some(frame) = bytes.get(at + prefix..at + prefix + length) else { return Ok(at) };
             match packet(frame, &self.limits) {
                 Ok(packet) => {

@@ -391,13 +391,15 @@ impl<R: Read> Stream<R> {
 
 /// Writes an unsigned integer.
 pub(super) fn put_uint(out: &mut Vec<u8>, value: u64) {
+    let bytes = value.to_be_bytes();
     if value < 0x80 {
-        out.push(value as u8);
+        out.push(bytes[7]);
         return;
     }
-    let bytes = value.to_be_bytes();
-    let zeroes = value.leading_zeros() as usize / 8;
-    out.push(((8 - zeroes) as u8).wrapping_neg());
+    let zeroes = bytes.iter().take_while(|byte| **byte == 0).count();
+    // Minus the number of the bytes that follow.
+    let [lowest, ..] = (zeroes as u64).wrapping_sub(8).to_le_bytes();
+    out.push(lowest);
     out.extend_from_slice(&bytes[zeroes..]);
 }
 

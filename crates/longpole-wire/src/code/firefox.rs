@@ -25,6 +25,7 @@ use super::tracks::{Moment, Track, Tracks};
 use super::{Code, NO_STACK, Tree, frames, lose, wait_frame};
 use crate::attribute_json::write_members;
 use crate::json_writer::{Members, push_display, write_list, write_text};
+use crate::number::row;
 
 /// Version of the processed format.
 const VERSION: u32 = 61;
@@ -78,6 +79,10 @@ const RESOURCE_LIBRARY: u8 = 1;
 const NODES_MAX: usize = 1 << 22;
 
 /// Writes the file; returns what it has no place for.
+///
+/// # Errors
+///
+/// Those of `out`.
 pub fn encode(code: &Code<'_>, out: &mut dyn Write) -> io::Result<Vec<Loss>> {
     let tracks = Tracks::new(code);
     let origin = code.origin();
@@ -454,7 +459,7 @@ impl<'a> Tables<'a> {
         if let Some(number) = self.text_numbers.get(text) {
             return *number;
         }
-        let number = self.texts.len() as u32;
+        let number = row(self.texts.len());
         self.texts.push(text.to_owned());
         self.text_numbers.insert(text.to_owned(), number);
         number
@@ -466,13 +471,13 @@ impl<'a> Tables<'a> {
             Some(number) => *number,
             None => {
                 let path = self.text(file);
+                let number = row(self.sources.len());
                 self.sources.push(path);
-                let number = self.sources.len() as u32 - 1;
                 self.source_numbers.insert(file, number);
                 number
             }
         });
-        let next = self.functions.len() as u32;
+        let next = row(self.functions.len());
         let number = *self.function_numbers.entry((name, lib, source)).or_insert(next);
         if number == next {
             self.functions.push((name, lib, source));
@@ -480,9 +485,10 @@ impl<'a> Tables<'a> {
         number
     }
 
-    fn frame(&mut self, row: FrameRow) -> u32 {
-        self.frames.push(row);
-        self.frames.len() as u32 - 1
+    fn frame(&mut self, frame: FrameRow) -> u32 {
+        let number = row(self.frames.len());
+        self.frames.push(frame);
+        number
     }
 
     /// The frames of a location, outermost first.
@@ -504,17 +510,17 @@ impl<'a> Tables<'a> {
             LocationKind::Named { runtime, .. } => (None, -1, category_of(*runtime)),
             LocationKind::Cut { .. } => (None, -1, OTHER),
         };
-        let row = |function, depth, line| FrameRow { address, inline_depth: depth, category, subcategory: 0, function, line };
+        let row_of = |function, depth, line| FrameRow { address, inline_depth: depth, category, subcategory: 0, function, line };
         if location.frames.is_empty() {
             let name = frames(location)[0].function.clone();
-            return vec![row(self.function(&name, lib, ""), 0, 0)];
+            return vec![row_of(self.function(&name, lib, ""), 0, 0)];
         }
         let outermost_first = (0u32..).zip(location.frames.iter().rev());
-        outermost_first.map(|(depth, frame)| row(self.function(&frame.function, lib, &frame.file), depth, frame.line)).collect()
+        outermost_first.map(|(depth, frame)| row_of(self.function(&frame.function, lib, &frame.file), depth, frame.line)).collect()
     }
 
     fn lib(&mut self, code: &Code<'a>, mapping: MappingId) -> u32 {
-        let next = self.libs.len() as u32;
+        let next = row(self.libs.len());
         let number = *self.lib_numbers.entry(mapping).or_insert(next);
         if number == next {
             let path = code.recording.mappings.get(mapping.0 as usize).map_or("", |mapping| mapping.path.as_str());

@@ -13,11 +13,16 @@ use longpole_model::Loss;
 
 use super::tracks::{Moment, Tracks};
 use super::{Code, Functions, HELD_FRAMES_MAX, Room, lose};
+use crate::number::row;
 
 /// Bytes of the file: 1 GiB. A name stands in the line of each stack that it is in.
 const TEXT_BYTES_MAX: u64 = 1 << 30;
 
 /// Writes the lines, in order of their text; returns what they have no place for.
+///
+/// # Errors
+///
+/// Those of `out`.
 pub fn encode(code: &Code<'_>, out: &mut dyn Write) -> io::Result<Vec<Loss>> {
     encode_up_to((HELD_FRAMES_MAX, TEXT_BYTES_MAX), code, out)
 }
@@ -103,7 +108,7 @@ impl Names {
         if let Some(number) = self.numbers.get(&name) {
             return *number;
         }
-        let number = self.list.len() as u32;
+        let number = row(self.list.len());
         self.list.push(name.clone());
         self.numbers.insert(name, number);
         number

@@ -22,6 +22,8 @@ use longpole_model::{
     Frame, Location, LocationId, Loss, LossKind, Monotonic, Recording, SampleLink, Span, SpanIndex, StackId, Text, Timestamp, Wait,
 };
 
+use crate::number::row;
+
 /// Frames of all stacks in a file that repeats them for each sample: 128 million, half a gigabyte to a gigabyte of it. A recording of a
 /// megabyte may have a million samples of a stack of 4,096 frames.
 const FRAMES_MAX: u64 = 1 << 27;
@@ -77,8 +79,8 @@ impl<'a> Code<'a> {
     pub fn new(recording: &'a Recording) -> Self {
         Code {
             recording,
-            samples: (0..recording.samples.len() as u32).collect(),
-            waits: (0..recording.waits.len() as u32).collect(),
+            samples: (0..row(recording.samples.len())).collect(),
+            waits: (0..row(recording.waits.len())).collect(),
             is_idle: vec![false; recording.waits.len()],
             notes: Vec::new(),
             spans: SpanIndex::of(&recording.spans),
@@ -186,7 +188,7 @@ struct Functions<'a> {
 impl<'a> Functions<'a> {
     /// The number of a function.
     fn number(&mut self, name: Cow<'a, str>, file: &'a str) -> u32 {
-        let next = self.list.len() as u32;
+        let next = row(self.list.len());
         let number = *self.numbers.entry((name.clone(), file)).or_insert(next);
         if number == next {
             self.list.push((name, file));
@@ -236,7 +238,7 @@ impl Tree {
 
     /// The node of an entry below a node.
     fn child(&mut self, at: Option<u32>, entry: u32) -> u32 {
-        let next = self.nodes.len() as u32;
+        let next = row(self.nodes.len());
         let number = *self.numbers.entry((at, entry)).or_insert(next);
         if number == next {
             self.nodes.push((at, entry));

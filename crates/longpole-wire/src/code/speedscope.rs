@@ -21,6 +21,10 @@ const SCHEMA: &str = "https://www.speedscope.app/file-format-schema.json";
 const TEXT_BYTES: usize = 64 << 10;
 
 /// Writes the file; returns what it has no place for.
+///
+/// # Errors
+///
+/// Those of `out`.
 pub fn encode(code: &Code<'_>, out: &mut dyn Write) -> io::Result<Vec<Loss>> {
     encode_up_to(FRAMES_MAX, code, out)
 }

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use longpole_model::{Monotonic, Process, Recording, Thread};
 
 use super::Code;
+use crate::number::row;
 
 /// A sample or a wait, by its number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,12 +85,13 @@ impl<'a> Tracks<'a> {
             .into_iter()
             .enumerate()
             .map(|(number, (track, mut moments))| {
+                let number = row(number);
                 moments.sort_by_key(|(time, _)| *time);
                 let moments: Vec<Moment> = moments.into_iter().map(|(_, moment)| moment).collect();
                 for moment in &moments {
                     match moment {
-                        Moment::Sample(sample) => of_sample[*sample as usize] = number as u32,
-                        Moment::Wait(wait) => of_wait[*wait as usize] = number as u32,
+                        Moment::Sample(sample) => of_sample[*sample as usize] = number,
+                        Moment::Wait(wait) => of_wait[*wait as usize] = number,
                     }
                 }
                 Track { moments, ..track }

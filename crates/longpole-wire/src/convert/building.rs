@@ -180,7 +180,7 @@ impl Building {
     /// Nanoseconds since the Unix epoch as a time. What OTLP cannot spell (before 1970, after 2262) becomes the nearest time
     /// that it can, and the span is marked with what was sent.
     pub(crate) fn time(&mut self, nanos: i128, sent: impl FnOnce() -> String) -> Timestamp {
-        let time = nanos.clamp(0, i128::from(i64::MAX)) as i64;
+        let time = i64::try_from(nanos.max(0)).unwrap_or(i64::MAX);
         if i128::from(time) != nanos {
             self.moved += 1;
             self.attributes.push(TIME_CLAMPED, AttributeValue::Str(sent().into()));
@@ -292,7 +292,7 @@ fn status_of(value: &AttributeValue) -> Option<StatusCode> {
             _ => None,
         },
         // Early exporters wrote the number.
-        AttributeValue::Int(number @ 0..=2) => Some(StatusCode::from_otlp(*number as i32)),
+        AttributeValue::Int(number @ 0..=2) => i32::try_from(*number).ok().map(StatusCode::from_otlp),
         _ => None,
     }
 }

@@ -21,8 +21,8 @@ pub(crate) fn span_id(number: u64) -> Option<SpanId> {
 
 /// The two halves of a trace id.
 pub(crate) fn halves(id: TraceId) -> (u64, u64) {
-    let number = u128::from_be_bytes(id.bytes());
-    ((number >> 64) as u64, number as u64)
+    let [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p] = id.bytes();
+    (u64::from_be_bytes([a, b, c, d, e, f, g, h]), u64::from_be_bytes([i, j, k, l, m, n, o, p]))
 }
 
 /// The number of a span id.

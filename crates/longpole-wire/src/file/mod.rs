@@ -122,6 +122,10 @@ impl fmt::Display for FormatError {
 impl std::error::Error for FormatError {}
 
 /// The format of a file, by its first bytes (some [`HEAD_BYTES`]) and, where these leave a choice, its name.
+///
+/// # Errors
+///
+/// The format is unknown; the error guesses what the file is.
 pub fn identify(first_bytes: &[u8], name: &str) -> Result<FileFormat, FormatError> {
     guess(first_bytes, name).ok_or_else(|| FormatError { what: name.to_owned(), looks_like: looks_like(first_bytes) })
 }
@@ -212,6 +216,10 @@ fn looks_like(bytes: &[u8]) -> Option<&'static str> {
 ///
 /// Where a file is cut off, all whole spans before the cut are given, and the error says where the cut is. In JSON lines a
 /// line that cannot be read is counted and left out. Logs and data points in an OTLP file are counted.
+///
+/// # Errors
+///
+/// The input cannot be read, breaks off, is not in the format, or exceeds the limits; with the offset in bytes.
 pub fn decode(input: impl Read, format: FileFormat, limits: &Limits, sink: &mut dyn SpanSink) -> Result<(), FileError> {
     let mut sink = Counting { sink, spans: 0 };
     match format {

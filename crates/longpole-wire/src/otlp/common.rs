@@ -9,6 +9,7 @@ use longpole_model::resource::{Resource, Scope};
 use longpole_model::sink::ValueRef;
 
 use crate::error::DecodeError;
+use crate::number::uint32;
 use crate::protobuf::{Reader, Value, put_bytes, put_message, put_set_bytes, put_set_fixed64, put_set_integer};
 
 /// A pair as a decoder lends it.
@@ -94,7 +95,7 @@ pub(super) fn resource(mut reader: Reader<'_>, into: &mut Resource) -> Result<Op
     while let Some(field) = reader.next()? {
         match (field.number, field.value) {
             (1, Value::Bytes(inner)) => push_owned(&mut into.attributes, inner)?,
-            (2, Value::Varint(count)) => dropped = Some(count as u32),
+            (2, Value::Varint(count)) => dropped = Some(uint32(count)),
             _ => {}
         }
     }
@@ -110,7 +111,7 @@ pub(super) fn scope(mut reader: Reader<'_>, into: &mut Scope) -> Result<Option<u
             (1, Value::Bytes(name)) => into.name = text(&name).to_owned(),
             (2, Value::Bytes(version)) => into.version = text(&version).to_owned(),
             (3, Value::Bytes(inner)) => push_owned(&mut into.attributes, inner)?,
-            (4, Value::Varint(count)) => dropped = Some(count as u32),
+            (4, Value::Varint(count)) => dropped = Some(uint32(count)),
             _ => {}
         }
     }

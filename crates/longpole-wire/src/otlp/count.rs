@@ -11,12 +11,20 @@ use crate::json::{self, Context, Json};
 use crate::limits::Limits;
 
 /// Data points in an `ExportMetricsServiceRequest`. The inside of a data point is not read.
+///
+/// # Errors
+///
+/// The request is not well formed.
 pub fn count_metrics(bytes: &[u8], json: bool) -> Result<u64, DecodeError> {
     let limits = Limits::default();
     if json { Ok(json::parse::<Metrics>(bytes, &limits)?.0) } else { Ok(schema::survey(bytes, &schema::METRICS, &limits)?.counted) }
 }
 
 /// Log records in an `ExportLogsServiceRequest`. The inside of a log record is not read.
+///
+/// # Errors
+///
+/// The request is not well formed.
 pub fn count_logs(bytes: &[u8], json: bool) -> Result<u64, DecodeError> {
     let limits = Limits::default();
     if json { Ok(json::parse::<Logs>(bytes, &limits)?.0) } else { Ok(schema::survey(bytes, &schema::LOGS, &limits)?.counted) }

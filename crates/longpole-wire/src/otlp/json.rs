@@ -28,11 +28,19 @@ use crate::limits::Limits;
 /// here too; a text that is not UTF-8 is not JSON, though, and refuses the request.
 ///
 /// Beyond the limits, serde_json refuses more than 128 open brackets.
+///
+/// # Errors
+///
+/// The text is no JSON, no request, or exceeds the limits.
 pub fn decode(bytes: &[u8], limits: &Limits, sink: &mut dyn SpanSink) -> Result<(), DecodeError> {
     decode_and_say_unread(bytes, limits, sink).map(|_| ())
 }
 
 /// [`decode`], and what of the request has no place in the model.
+///
+/// # Errors
+///
+/// Those of [`decode`].
 pub fn decode_and_say_unread(bytes: &[u8], limits: &Limits, sink: &mut dyn SpanSink) -> Result<UnreadMembers, DecodeError> {
     let (request, unread): (Request<'_>, UnreadMembers) = parse_and_say_unread(bytes, limits)?;
     let mut losses = Losses::default();

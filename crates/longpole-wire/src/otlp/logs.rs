@@ -24,6 +24,7 @@ use crate::convert::TIMES_MOVED;
 use crate::error::DecodeError;
 use crate::json::{Element, List, message, parse};
 use crate::limits::Limits;
+use crate::number::{int32, uint32};
 use crate::protobuf::{Reader, Value};
 
 /// Attribute of an event that was a log record: its body.
@@ -58,6 +59,10 @@ pub struct LogCounts {
 /// told of.
 ///
 /// On an error the sink was not called: a request is taken whole or not at all.
+///
+/// # Errors
+///
+/// The request is not well formed in its encoding, or exceeds the limits.
 pub fn decode(bytes: &[u8], encoding: Encoding, limits: &Limits, sink: &mut dyn LogSink) -> Result<LogCounts, DecodeError> {
     let mut taking = Taking { sink, counts: LogCounts::default(), dropped: 0, times: 0 };
     match encoding {
@@ -184,11 +189,11 @@ fn record(mut reader: Reader<'_>) -> Result<Record<'_>, DecodeError> {
     while let Some(field) = reader.next()? {
         match (field.number, field.value) {
             (1, Value::Fixed64(nanos)) => record.time = nanos,
-            (2, Value::Varint(number)) => record.severity_number = i64::from(number as i32),
+            (2, Value::Varint(number)) => record.severity_number = i64::from(int32(number)),
             (3, Value::Bytes(bytes)) => record.severity_text = text(&bytes),
             (5, Value::Bytes(inner)) => common::value(inner, &mut record.body)?,
             (6, Value::Bytes(inner)) => record.attributes.push(common::pair(inner)?),
-            (7, Value::Varint(count)) => record.dropped = count as u32,
+            (7, Value::Varint(count)) => record.dropped = uint32(count),
             (9, Value::Bytes(id)) => trace_id = id.bytes(),
             (10, Value::Bytes(id)) => span_id = id.bytes(),
             (11, Value::Fixed64(nanos)) => record.observed = nanos,

@@ -16,6 +16,7 @@ use crate::convert::TIMES_MOVED;
 use crate::emitter::{CUT, fit_resource, fit_scope};
 use crate::error::DecodeError;
 use crate::limits::Limits;
+use crate::number::{int32, uint32};
 use crate::protobuf::{Reader, Value, put_bytes, put_fixed32, put_fixed64, put_integer, put_message};
 
 /// Gives the spans of a request to the sink.
@@ -34,11 +35,19 @@ use crate::protobuf::{Reader, Value, put_bytes, put_fixed32, put_fixed64, put_in
 ///   ([`LossKind::DroppedByEmitter`]); what it dropped from the span itself is in the span.
 ///
 /// Unknown fields are skipped, unknown enum numbers are "unspecified".
+///
+/// # Errors
+///
+/// The bytes are no protobuf, a field has another type than OTLP gives it, or the request exceeds the limits; with the offset in bytes.
 pub fn decode(bytes: &[u8], limits: &Limits, sink: &mut dyn SpanSink) -> Result<(), DecodeError> {
     decode_and_say_unread(bytes, limits, sink).map(|_| ())
 }
 
 /// [`decode`], and what of the request was not read.
+///
+/// # Errors
+///
+/// Those of [`decode`].
 pub fn decode_and_say_unread(bytes: &[u8], limits: &Limits, sink: &mut dyn SpanSink) -> Result<UnreadParts, DecodeError> {
     let survey = schema::survey(bytes, &schema::TRACES, limits)?;
     let mut losses = Losses { texts: survey.bad_texts.len() as u64, ..Losses::default() };
@@ -191,18 +200,18 @@ fn span<'a>(mut reader: Reader<'a>, sink: &mut dyn SpanSink, losses: &mut Losses
             (3, Value::Bytes(state)) => trace_state = text(&state),
             (4, Value::Bytes(id)) => parent_span_id = id.bytes(),
             (5, Value::Bytes(bytes)) => name = text(&bytes),
-            (6, Value::Varint(number)) => kind = number as i32,
+            (6, Value::Varint(number)) => kind = int32(number),
             (7, Value::Fixed64(nanos)) => start = nanos,
             (8, Value::Fixed64(nanos)) => end = nanos,
             (9, Value::Bytes(inner)) => scratch.attributes.push(common::pair(inner)?),
-            (10, Value::Varint(count)) => dropped_attributes = count as u32,
+            (10, Value::Varint(count)) => dropped_attributes = uint32(count),
             (11, Value::Bytes(inner)) => {
                 let attributes = scratch.spare.pop().unwrap_or_default();
                 let (event, dropped) = event(inner, attributes, losses)?;
                 scratch.events.push(event);
                 dropped_inside += u64::from(dropped);
             }
-            (12, Value::Varint(count)) => dropped_events = count as u32,
+            (12, Value::Varint(count)) => dropped_events = uint32(count),
             (13, Value::Bytes(inner)) => {
                 let attributes = scratch.spare.pop().unwrap_or_default();
                 match link(inner, attributes)? {
@@ -213,12 +222,12 @@ fn span<'a>(mut reader: Reader<'a>, sink: &mut dyn SpanSink, losses: &mut Losses
                     (None, _) => links_invalid += 1,
                 }
             }
-            (14, Value::Varint(count)) => dropped_links = count as u32,
+            (14, Value::Varint(count)) => dropped_links = uint32(count),
             (15, Value::Bytes(mut inner)) => {
                 while let Some(field) = inner.next()? {
                     match (field.number, field.value) {
                         (2, Value::Bytes(message)) => status_message = text(&message),
-                        (3, Value::Varint(number)) => status = number as i32,
+                        (3, Value::Varint(number)) => status = int32(number),
                         _ => {}
                     }
                 }
@@ -266,7 +275,7 @@ fn event<'a>(mut reader: Reader<'a>, attributes: Vec<PairRef<'a>>, losses: &mut 
             (1, Value::Fixed64(nanos)) => event.time = losses.time(nanos),
             (2, Value::Bytes(name)) => event.name = text(&name),
             (3, Value::Bytes(inner)) => event.attributes.push(common::pair(inner)?),
-            (4, Value::Varint(count)) => dropped = count as u32,
+            (4, Value::Varint(count)) => dropped = uint32(count),
             _ => {}
         }
     }
@@ -282,7 +291,7 @@ fn link<'a>(mut reader: Reader<'a>, mut attributes: Vec<PairRef<'a>>) -> Result<
             (1, Value::Bytes(id)) => trace_id = id.bytes(),
             (2, Value::Bytes(id)) => span_id = id.bytes(),
             (4, Value::Bytes(inner)) => attributes.push(common::pair(inner)?),
-            (5, Value::Varint(count)) => dropped = count as u32,
+            (5, Value::Varint(count)) => dropped = uint32(count),
             _ => {}
         }
     }

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use super::fields::Fields;
+use crate::number::halves;
 
 /// Size of the first version of the struct.
 pub(super) const ATTR_BYTES_MIN: usize = 64;
@@ -112,7 +113,7 @@ impl Event {
         let (sample, read, flags) = (fields.u64()?, fields.u64()?, fields.u64()?);
         // Later versions of the struct are longer; what an older one lacks is zero.
         let word = |at: usize| bytes.get(at..at + 8).and_then(|word| word.try_into().ok()).map_or(0, u64::from_le_bytes);
-        let clock = (word(88) >> 32) as u32;
+        let (stack_bytes, clock) = halves(word(88));
         Some(Event {
             name: String::new(),
             kind: match (kind, config) {
@@ -125,7 +126,7 @@ impl Event {
             period: if flags & flag::FREQUENCY != 0 { Period::Frequency(period) } else { Period::Count(period) },
             excludes_kernel: flags & flag::EXCLUDE_KERNEL != 0,
             is_monotonic: flags & flag::USE_CLOCKID != 0 && clock == CLOCK_MONOTONIC,
-            stack_bytes: word(88) as u32,
+            stack_bytes,
             samples: 0,
             ids: Vec::new(),
             fields: FieldsOf { sample, read, branches: word(72), registers: word(80), all_identified: flags & flag::SAMPLE_ID_ALL != 0 },

@@ -70,6 +70,10 @@ pub struct PerfData<R> {
 
 impl<R: Read + Seek> PerfData<R> {
     /// Reads everything but the records, and where these are. Compressed records may hold as much as a document.
+    ///
+    /// # Errors
+    ///
+    /// The input cannot be read, is no `perf.data`, or contradicts itself before the first record; with the offset in bytes.
     pub fn open(mut input: R, limits: &Limits) -> Result<Self, FileError> {
         let scan::Scan { events, features, layout, mut entries, inflated, inflated_from, fault } = scan::scan(&mut input, limits)?;
         // Records of one moment stay in their order.
@@ -91,6 +95,10 @@ impl<R: Read + Seek> PerfData<R> {
     }
 
     /// The next record in the order of time. What was true before the recording began has the time 0.
+    ///
+    /// # Errors
+    ///
+    /// The input cannot be read, became shorter, or the record is damaged; with the offset in bytes.
     pub fn next_record(&mut self) -> Result<Option<Record<'_>>, FileError> {
         let Some(entry) = self.entries.get(self.next).copied() else { return Ok(None) };
         self.next += 1;

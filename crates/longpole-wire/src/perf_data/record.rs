@@ -4,6 +4,7 @@ use super::attr::{FieldsOf, Layout, format};
 use super::fields::{Fields, numbers};
 use super::{HEADER_BYTES, broken};
 use crate::error::FileError;
+use crate::number::halves;
 
 /// Kinds of records that are read.
 pub(super) mod kind {
@@ -339,7 +340,8 @@ fn sample(event: usize, fields: FieldsOf, misc: u16, body: &[u8]) -> Option<Reco
     }
     let in_kernel = misc & misc::CPU_MODE == misc::KERNEL;
     let body = Body::Sample(Sample { event, ip: ip.unwrap_or(0), in_kernel, period, chain, calls, registers, stack });
-    Some(Record { pid: who as u32, tid: (who >> 32) as u32, time: 0, cpu: cpu as u32, body })
+    let ((pid, tid), (cpu, _)) = (halves(who), halves(cpu));
+    Some(Record { pid, tid, time: 0, cpu, body })
 }
 
 /// Values of counters, which are no part of a profile.

@@ -177,16 +177,17 @@ impl Scanner {
     /// The events of a file: structs, each with where its ids lie.
     fn attrs<R: Read + Seek>(&mut self, input: &mut R, each_bytes: u64, attrs: Part) -> Result<(), FileError> {
         let ids_bytes = 16;
-        let struct_bytes = each_bytes.checked_sub(ids_bytes).filter(|bytes| *bytes >= ATTR_BYTES_MIN as u64);
-        let struct_bytes = struct_bytes.ok_or_else(|| broken("a description of an event is too short", 16))?;
+        let in_memory = usize::try_from(each_bytes).ok();
+        let sizes = in_memory.and_then(|each| Some((each, each.checked_sub(ids_bytes).filter(|bytes| *bytes >= ATTR_BYTES_MIN)?)));
+        let (in_memory, struct_bytes) = sizes.ok_or_else(|| broken("a description of an event is too short", 16))?;
         if attrs.bytes / each_bytes > EVENTS_MAX {
             return Err(broken("too many events", attrs.offset));
         }
         let bytes = attrs.bytes(input)?;
         // Ids of different events lie behind each other, so that all of them are less than the file.
         let mut ids_left = input.seek(SeekFrom::End(0)).map_err(FileError::Read)?;
-        for each in bytes.chunks_exact(each_bytes as usize) {
-            let (attr, ids) = each.split_at(struct_bytes as usize);
+        for each in bytes.chunks_exact(in_memory) {
+            let (attr, ids) = each.split_at(struct_bytes);
             let event = Event::read(attr).zip(Part::read(&mut Fields(ids)));
             let (mut event, ids) = event.ok_or_else(|| broken("a description of an event is too short", attrs.offset))?;
             ids_left = ids_left.checked_sub(ids.bytes).ok_or_else(|| broken("ids of events are more than the file", ids.offset))?;

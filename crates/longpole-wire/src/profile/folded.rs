@@ -35,6 +35,7 @@ fn parse(line: &[u8]) -> Option<(&[u8], Number)> {
 }
 
 /// A number in parts; `None` where it is too large.
+#[expect(clippy::cast_possible_truncation, reason = "what is less than a part is cut, and the number is below the largest")]
 fn millionths(value: f64) -> Option<i64> {
     let parts = value * PARTS;
     (parts < i64::MAX as f64).then_some(parts as i64)

@@ -21,6 +21,7 @@ use longpole_model::{Frame, LocationId, Mapping, SpanLabel, Stack, StackId};
 
 use crate::error::FileError;
 use crate::limits::{Limits, STACK_FRAMES_MAX};
+use crate::number::row;
 
 /// A format of profiles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -133,7 +134,7 @@ impl Numbers {
             return *number;
         }
         self.inlined = self.inlined.saturating_add(frames.saturating_sub(kept) as u64);
-        let number = profile.stacks.len() as u32;
+        let number = row(profile.stacks.len());
         profile.stacks.push(Stack { id: StackId(number), locations: locations.to_vec() });
         self.stacks.insert(locations.into(), number);
         number
@@ -160,7 +161,7 @@ impl Numbers {
 }
 
 fn push_location(profile: &mut Profile, kind: LocationKind, frames: Vec<Frame>) -> LocationId {
-    let id = LocationId(profile.locations.len() as u32);
+    let id = LocationId(row(profile.locations.len()));
     profile.locations.push(Location { id, kind, frames });
     id
 }
@@ -177,6 +178,10 @@ pub fn guess(first_bytes: &[u8]) -> Option<ProfileFormat> {
 }
 
 /// Reads a profile. It is taken whole or not at all.
+///
+/// # Errors
+///
+/// The input cannot be read, is not in the format, breaks off, or exceeds the limits; with the offset in bytes.
 pub fn decode(input: impl Read, format: ProfileFormat, limits: &Limits) -> Result<Profile, FileError> {
     let mut bytes = Vec::new();
     input.take(limits.document_bytes_max as u64 + 1).read_to_end(&mut bytes).map_err(FileError::Read)?;

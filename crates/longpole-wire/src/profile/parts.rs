@@ -12,6 +12,7 @@ use crate::limits::{
     BUILD_ID_DIGITS_MAX, LOCATION_FRAMES_MAX, NAME_BYTES_MAX, PROFILE_INLINED_MAX, PROFILE_NAME_BYTES_MAX, PROFILE_SAMPLES_MAX,
     PROFILE_VALUES_MAX, STACK_FRAMES_MAX, TYPE_NAME_BYTES_MAX,
 };
+use crate::number::row;
 use crate::protobuf::{Field, Reader, Value};
 
 /// Why a frame has no name.
@@ -185,7 +186,8 @@ pub(super) fn build_id(text: &[u8]) -> Vec<u8> {
     if text.len() > BUILD_ID_DIGITS_MAX {
         return Vec::new();
     }
-    let digits: Option<Vec<u8>> = text.iter().map(|byte| char::from(*byte).to_digit(16).map(|digit| digit as u8)).collect();
+    let digits: Option<Vec<u8>> =
+        text.iter().map(|byte| char::from(*byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok())).collect();
     match digits {
         Some(digits) if digits.len() % 2 == 0 => digits.chunks_exact(2).map(|pair| pair[0] << 4 | pair[1]).collect(),
         _ => Vec::new(),
@@ -196,7 +198,7 @@ pub(super) fn build_id(text: &[u8]) -> Vec<u8> {
 pub(super) fn mapping(profile: &mut Profile, known: &mut Mappings, path: String, build_id: Vec<u8>) -> MappingId {
     let mappings = &mut profile.mappings;
     *known.entry((path, build_id)).or_insert_with_key(|(path, build_id)| {
-        let id = MappingId(mappings.len() as u32);
+        let id = MappingId(row(mappings.len()));
         mappings.push(Mapping { id, path: path.clone(), build_id: build_id.clone() });
         id
     })

@@ -271,12 +271,12 @@ fn unescaped(bytes: &[u8]) -> String {
             b'r' => out.push(b'\r'),
             b'0'..=b'7' => {
                 let (value, length) = digits(8, 3, at - 1);
-                out.push(value as u8);
+                out.push(value.to_le_bytes()[0]);
                 at += length - 1;
             }
             b'x' => {
                 let (value, length) = digits(16, 2, at);
-                out.push(value as u8);
+                out.push(value.to_le_bytes()[0]);
                 at += length;
             }
             b'u' | b'U' => {

@@ -120,5 +120,5 @@ fn number(digits: &[u8], radix: u32) -> Option<u32> {
 pub(super) fn hex(digits: Option<&[u8]>) -> Option<u8> {
     let &[high, low] = digits? else { return None };
     let digit = |byte: u8| char::from(byte).to_digit(16);
-    Some((digit(high)? << 4 | digit(low)?) as u8)
+    u8::try_from(digit(high)? << 4 | digit(low)?).ok()
 }

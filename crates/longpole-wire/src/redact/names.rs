@@ -381,6 +381,14 @@ struct Words {
     count: usize,
 }
 
+const _: () = assert!(NAME_BYTES_MAX <= u16::MAX as usize);
+
+/// A range inside of a name, in half the bytes.
+#[expect(clippy::cast_possible_truncation, reason = "no name is longer than NAME_BYTES_MAX")]
+fn short(range: std::ops::Range<usize>) -> (u16, u16) {
+    (range.start as u16, range.end as u16)
+}
+
 impl Words {
     /// Words from the end backwards: the last one is number 0. Words of digits say nothing, nor do digits at a word's end.
     fn of(name: &[u8]) -> Self {
@@ -404,7 +412,7 @@ impl Words {
             // `base64` and `b64` are words; `password2` is `password`.
             let kept = if matches!(&words.letters[start..end], b"base64" | b"b64") { end } else { end - digits };
             if kept > start {
-                words.ranges[words.count] = (start as u16, kept as u16);
+                words.ranges[words.count] = short(start..kept);
                 words.count += 1;
             }
             end = start;

@@ -152,7 +152,10 @@ const SHAPES: &[Shape] = &[
     Shape("b_", Url, 44, Exact), Shape("scw_", Url, 40, Mixed), Shape("oauth:", Alnum, 30, Exact),
 ];
 
+const _: () = assert!(PREFIXES <= u16::MAX as usize);
+
 /// Shapes by their first byte: those of `byte` are `ORDER[STARTS[byte]..STARTS[byte + 1]]`, in the order of the table.
+#[expect(clippy::cast_possible_truncation, reason = "there are no more shapes than PREFIXES")]
 static ORDER: [u16; PREFIXES] = {
     let mut order = [0; PREFIXES];
     let (mut byte, mut next) = (0, 0);
@@ -219,8 +222,11 @@ pub(super) const fn add_beginning(set: &mut [u64; 1024], shape: usize) {
         return add(set, prefix[0], prefix[1], prefix[2]);
     }
     let mut third = 0;
-    while third < 256 {
-        add(set, prefix[0], prefix[1], third as u8);
+    loop {
+        add(set, prefix[0], prefix[1], third);
+        if third == u8::MAX {
+            return;
+        }
         third += 1;
     }
 }

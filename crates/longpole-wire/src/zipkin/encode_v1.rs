@@ -9,6 +9,10 @@
 use serde_json::{Map, Value, json};
 
 /// A list of spans in v1 JSON, of one in v2 JSON as [`encode_v2_json`](super::encode_v2_json) writes it.
+///
+/// # Errors
+///
+/// The text is no list of spans in v2 JSON.
 pub fn v1_json_of_v2(json: &[u8]) -> Result<Vec<u8>, serde_json::Error> {
     let spans: Vec<Map<String, Value>> = serde_json::from_slice(json)?;
     serde_json::to_vec(&spans.into_iter().map(span).collect::<Vec<_>>())

@@ -105,6 +105,10 @@ fn json_version(body: &[u8], is_v1: bool) -> Format {
 /// - a span without a duration ends where it starts and is marked (`longpole.unfinished`), a time that OTLP cannot spell is
 ///   moved and marked (`longpole.time_clamped`);
 /// - bodies of Pulumi's payload logs are left out, see [`pulumi_payload`](crate::pulumi_payload).
+///
+/// # Errors
+///
+/// The body is not well formed in its format, or exceeds the limits.
 pub fn decode(bytes: &[u8], format: Format, limits: &Limits, sink: &mut dyn SpanSink) -> Result<(), DecodeError> {
     let mut losses = Losses::default();
     let raws = match format {

@@ -2,14 +2,16 @@
 
 use std::borrow::Cow;
 
+use longpole_model::TraceId;
 use longpole_model::attribute::AttributeValue;
 use longpole_model::interned_text::Text;
 use longpole_model::span::SpanKind;
 
 use super::raw::{Endpoint, Note, Raw, Tag, address, known};
-use crate::convert::{Losses, span_id, trace_id};
+use crate::convert::{Losses, span_id};
 use crate::error::{DecodeError, Problem};
 use crate::limits::Limits;
+use crate::number::uint32;
 use crate::protobuf::{Reader, Value};
 
 /// Reads a whole body.
@@ -44,7 +46,7 @@ fn span<'a>(mut reader: Reader<'a>, limits: &Limits, losses: &mut Losses) -> Res
     let mut values = 0;
     while let Some(field) = reader.next()? {
         match (field.number, field.value) {
-            (1, Value::Bytes(bytes)) => raw.trace_id = id(bytes.bytes()).and_then(|id| trace_id((id >> 64) as u64, id as u64)),
+            (1, Value::Bytes(bytes)) => raw.trace_id = id(bytes.bytes()).and_then(|id| TraceId::new(id.to_be_bytes())),
             (2, Value::Bytes(bytes)) => {
                 let parent = id(bytes.bytes());
                 raw.parent = parent.and_then(|id| span_id(u64::try_from(id).ok()?));
@@ -92,7 +94,7 @@ fn endpoint<'a>(reader: Reader<'a>, losses: &mut Losses) -> Result<Endpoint<'a>,
                     endpoint.address = address;
                 }
             }
-            (4, Value::Varint(port)) => endpoint.port = port as u32,
+            (4, Value::Varint(port)) => endpoint.port = uint32(port),
             _ => {}
         }
     }

@@ -2,7 +2,7 @@
 
 use super::scan::{Pair, Scan};
 use crate::redact::bytes::{floor, position};
-use crate::redact::looks::{is_name_of_pair, is_nothing, names_or_tells, is_value_of_pair};
+use crate::redact::looks::{is_name_of_pair, is_nothing, is_value_of_pair, names_or_tells};
 use crate::redact::names::Meaning;
 
 /// Bytes before `>` in which its tag is looked for.

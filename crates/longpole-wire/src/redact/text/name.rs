@@ -17,9 +17,12 @@ pub(super) fn is_of_name(byte: u8) -> bool {
 
 static OF_NAMES: [bool; 256] = {
     let mut of_names = [false; 256];
-    let mut byte = 0;
-    while byte < 256 {
-        of_names[byte] = (byte as u8).is_ascii_alphanumeric() || byte >= 0x80 || matches!(byte as u8, b'_' | b'-' | b'.' | b'$');
+    let mut byte = 0u8;
+    loop {
+        of_names[byte as usize] = byte.is_ascii_alphanumeric() || byte >= 0x80 || matches!(byte, b'_' | b'-' | b'.' | b'$');
+        if byte == u8::MAX {
+            break;
+        }
         byte += 1;
     }
     of_names

@@ -23,11 +23,11 @@ enum Class {
 
 static CLASSES: [Class; 256] = {
     let mut classes = [Class::Other; 256];
-    let mut byte = 0;
-    while byte < 256 {
-        let letter = byte as u8;
-        if letter.is_ascii_alphanumeric() {
-            classes[byte] = Class::Word;
+    // No other bytes are letters or digits.
+    let mut byte = 0u8;
+    while byte.is_ascii() {
+        if byte.is_ascii_alphanumeric() {
+            classes[byte as usize] = Class::Word;
         }
         byte += 1;
     }

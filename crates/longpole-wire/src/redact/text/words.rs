@@ -101,17 +101,17 @@ const LISTS: [(Kind, &[&str]); 4] =
 const KNOWN: usize = SCHEMES_ANYWHERE.len() + SCHEMES_OF_KEYS.len() + ADDRESSES.len() + WORDS.len();
 
 /// All of these by their first letter: those of the letter `n` are `BY_LETTER.0[BY_LETTER.1[n]..BY_LETTER.1[n + 1]]`, in the order of the lists.
-static BY_LETTER: ([(Kind, &str); KNOWN], [u8; 27]) = {
+static BY_LETTER: ([(Kind, &str); KNOWN], [usize; 27]) = {
     let mut words = [(Kind::Other, ""); KNOWN];
     let mut starts = [0; 27];
-    let (mut letter, mut next) = (0, 0);
+    let (mut letter, mut next) = (0u8, 0);
     while letter < 26 {
         let mut list = 0;
         while list < LISTS.len() {
             let (kind, of_kind) = LISTS[list];
             let mut at = 0;
             while at < of_kind.len() {
-                if of_kind[at].as_bytes()[0] == b'a' + letter as u8 {
+                if of_kind[at].as_bytes()[0] == b'a' + letter {
                     words[next] = (kind, of_kind[at]);
                     next += 1;
                 }
@@ -120,7 +120,7 @@ static BY_LETTER: ([(Kind, &str); KNOWN], [u8; 27]) = {
             list += 1;
         }
         letter += 1;
-        starts[letter] = next as u8;
+        starts[letter as usize] = next;
     }
     assert!(next == KNOWN, "each begins with a small letter");
     (words, starts)
@@ -129,6 +129,6 @@ static BY_LETTER: ([(Kind, &str); KNOWN], [u8; 27]) = {
 /// Those that begin with this letter.
 pub(super) fn known_words(first: u8) -> impl Iterator<Item = (Kind, &'static str)> {
     let letter = usize::from(first.to_ascii_lowercase().wrapping_sub(b'a'));
-    let range = if letter < 26 { usize::from(BY_LETTER.1[letter])..usize::from(BY_LETTER.1[letter + 1]) } else { 0..0 };
+    let range = if letter < 26 { BY_LETTER.1[letter]..BY_LETTER.1[letter + 1] } else { 0..0 };
     BY_LETTER.0[range].iter().copied()
 }
