@@ -65,7 +65,7 @@ impl WaitKind {
 }
 
 /// A stretch in which a thread was blocked, inspected once while it lasted: times from switch records, exact; kind and stack as
-/// they were found. Of shorter ones some are seen where the kernel may be looked into; the others are only known as gaps between
+/// they were found. The recorder sees some shorter ones, if it may look into the kernel; the others are only gaps between
 /// [`CpuSlice`](crate::CpuSlice)s.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wait {

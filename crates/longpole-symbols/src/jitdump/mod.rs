@@ -11,8 +11,8 @@
 //!   4 unwinding                                                                          passed over
 //! ```
 //!
-//! Memory is used again, so an address can be in one function now and in another one later. A function whose time of coming is not
-//! known to have been later was there from the beginning. V8 counts the addresses of lines from 64 bytes further on, where they lie in
+//! Memory is used again, so an address can be in one function now and in another one later. A function without a
+//! later time of its own was there from the beginning. V8 counts the addresses of lines from 64 bytes further on, where they lie in
 //! the ELF file that `perf inject` makes of a function.
 
 use std::collections::{HashMap, HashSet};

@@ -40,8 +40,8 @@ pub struct PartialSuccess<'a> {
     pub message: &'a str,
 }
 
-/// `ExportTraceServiceResponse`, or that of another signal. Without a partial success, which is how "all accepted" is to
-/// be said, it is empty.
+/// `ExportTraceServiceResponse`, or that of another signal. Without a partial success, which means "all accepted", it
+/// is empty.
 pub fn encode_response(signal: Signal, partial: Option<PartialSuccess<'_>>, encoding: Encoding) -> Vec<u8> {
     match encoding {
         Encoding::Protobuf => {

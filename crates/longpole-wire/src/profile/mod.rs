@@ -142,8 +142,8 @@ impl Numbers {
 }
 
 impl Numbers {
-    /// How many locations of a stack are kept, and how many frames these have. Behind a location that lacks some nothing is kept: what is
-    /// there are the innermost frames, without a gap.
+    /// How many locations of a stack are kept, and how many frames these have. Nothing behind a location that lacks some is kept: the
+    /// kept frames are the innermost ones, without a gap.
     fn kept(&self, profile: &Profile, locations: &[LocationId]) -> (usize, usize) {
         let mut frames = 0usize;
         for (place, location) in locations.iter().enumerate() {
