@@ -119,7 +119,7 @@ impl KernelSymbols {
 }
 
 /// Bytes of the copy that a lookup reads at a time.
-const PAGE_BYTES: u64 = 4096;
+const PAGE_BYTES: usize = 4096;
 
 /// A copy that [`KernelSymbols::to_bytes`] made, searched where it is: a lookup reads about ten pages of two megabytes, and the next lookup needs
 /// most of them as well.
@@ -172,10 +172,10 @@ impl<R: FnMut(u64, &mut [u8]) -> io::Result<usize>> KernelSymbolsCopy<R> {
         let mut out = Vec::with_capacity(count);
         while offset + (out.len() as u64) < end {
             let at = offset + out.len() as u64;
-            let page = self.page(at / PAGE_BYTES)?;
-            let from = (at % PAGE_BYTES) as usize;
+            let page = self.page(at / PAGE_BYTES as u64)?;
+            let from = usize::try_from(at % PAGE_BYTES as u64).ok()?;
             let rest = page.get(from..).filter(|rest| !rest.is_empty())?;
-            out.extend(&rest[..rest.len().min((end - at) as usize)]);
+            out.extend(&rest[..rest.len().min(count - out.len())]);
         }
         Some(out)
     }
@@ -185,10 +185,10 @@ impl<R: FnMut(u64, &mut [u8]) -> io::Result<usize>> KernelSymbolsCopy<R> {
         match self.pages.entry(number) {
             Entry::Occupied(page) => Some(page.into_mut()),
             Entry::Vacant(place) => {
-                let mut page = vec![0; PAGE_BYTES as usize];
+                let mut page = vec![0; PAGE_BYTES];
                 let mut filled = 0;
                 while let Some(rest) = page.get_mut(filled..).filter(|rest| !rest.is_empty()) {
-                    match (self.read_at)(number * PAGE_BYTES + filled as u64, rest) {
+                    match (self.read_at)(number * PAGE_BYTES as u64 + filled as u64, rest) {
                         Ok(0) => break,
                         Ok(count) => filled += count,
                         Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -289,7 +289,7 @@ ffffffffc0000010 t hook\t[nf_tables]
         for address in [0, 0xffff_ffff_8100_0000, 0xffff_ffff_8100_0077, 0xffff_ffff_8130_0001, 0xffff_ffff_8130_d3ff, u64::MAX] {
             assert_eq!(copy.name(address).as_deref(), symbols.name(address), "{address:x}");
         }
-        assert!(copy.pages.len() < 40, "{} pages of {}", copy.pages.len(), bytes.len() as u64 / PAGE_BYTES);
+        assert!(copy.pages.len() < 40, "{} pages of {}", copy.pages.len(), bytes.len() / PAGE_BYTES);
     }
 
     #[test]
