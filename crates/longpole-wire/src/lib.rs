@@ -34,7 +34,9 @@
 //! lie. The generated messages of `opentelemetry-proto` are the oracle of the tests, and linked by nothing else.
 
 #![forbid(unsafe_code)]
-#![warn(clippy::cast_possible_truncation, clippy::missing_errors_doc)]
+#![warn(clippy::missing_errors_doc)]
+// Tests cast what they chose themselves.
+#![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
 
 pub mod appdash;
 mod attribute_json;
