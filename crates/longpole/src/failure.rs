@@ -7,8 +7,8 @@ use clap::Parser;
 
 use crate::args::{Arguments, Color};
 use crate::env_vars;
-use crate::screen::{self, Screen, say};
 use crate::terminal::Style;
+use crate::terminal::screen::{self, Screen, say};
 
 /// What kind of failure it is: it decides the exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,9 +6,17 @@
 mod args;
 mod commands;
 mod env_vars;
+mod export;
 mod failure;
+mod input;
+mod launch;
+mod next_command;
 mod own_traces;
-mod screen;
+mod page;
+mod render;
+mod session;
+mod setting;
+mod store;
 mod terminal;
 mod units;
 
@@ -17,7 +25,7 @@ use std::process::ExitCode;
 use longpole_capture::launch::{child, signals};
 
 use crate::args::Command;
-use crate::commands::recording::Setting;
+use crate::setting::Setting;
 
 /// Decoding and sealing allocate many small things; the system's allocator is half as fast at that.
 #[global_allocator]
@@ -83,25 +91,25 @@ fn look(setting: &Setting, command: &Command) -> ExitCode {
         Command::Run(_) | Command::Exec(_) | Command::Attach(_) | Command::Sql(_) => Ok(()),
         Command::Open(arguments) => commands::open::open(setting, arguments),
         Command::Show(arguments) => commands::show::show(setting, arguments),
-        Command::Poles(arguments) => commands::show::poles(setting, arguments),
+        Command::Poles(arguments) => commands::poles::poles(setting, arguments),
         Command::Tree(arguments) => commands::tree::tree(setting, arguments),
         Command::Span(arguments) => commands::span::span(setting, arguments),
         Command::Flame(arguments) => commands::flame::flame(setting, arguments),
-        Command::Top(arguments) => commands::code::top(setting, arguments),
-        Command::Frame(arguments) => commands::code::frame(setting, arguments),
+        Command::Top(arguments) => commands::top::top(setting, arguments),
+        Command::Frame(arguments) => commands::frame::frame(setting, arguments),
         Command::Processes(arguments) => commands::processes::processes(setting, arguments),
-        Command::Threads(arguments) => commands::code::threads(setting, arguments),
+        Command::Threads(arguments) => commands::threads::threads(setting, arguments),
         Command::Diff(arguments) => commands::diff::diff(setting, arguments),
         Command::Import(arguments) => commands::import::import(setting, arguments),
         Command::Export(arguments) => commands::export::export(setting, arguments),
-        Command::Convert(arguments) => commands::export::convert(arguments),
-        Command::ViewTrace(arguments) => commands::open::view_trace(arguments),
-        Command::ConvertTrace(arguments) => commands::export::convert_trace(arguments),
-        Command::Tag(arguments) => commands::ls::tag(setting, arguments),
-        Command::Prune(arguments) => commands::ls::prune(setting, arguments),
+        Command::Convert(arguments) => commands::convert::convert(arguments),
+        Command::ViewTrace(arguments) => commands::view_trace::view_trace(arguments),
+        Command::ConvertTrace(arguments) => commands::convert_trace::convert_trace(arguments),
+        Command::Tag(arguments) => commands::tag::tag(setting, arguments),
+        Command::Prune(arguments) => commands::prune::prune(setting, arguments),
         Command::Doctor(arguments) => commands::doctor::doctor(setting, arguments),
         Command::Ls(arguments) => commands::ls::ls(setting, arguments),
-        Command::Rm(arguments) => commands::ls::rm(setting, arguments),
+        Command::Rm(arguments) => commands::rm::rm(setting, arguments),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

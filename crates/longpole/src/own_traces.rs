@@ -14,7 +14,7 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::args::TracingLevel;
-use crate::screen::LogLines;
+use crate::terminal::screen::LogLines;
 
 /// How long the collector is waited for at the end.
 const END_MAX: Duration = Duration::from_secs(2);

@@ -1,55 +1,95 @@
-//! What people write for a time, a size and a pair. One grammar for every command.
+//! Numbers for people: durations, shares, bytes, counts.
 
-use std::time::Duration;
-
-/// `500ms`, `1.5s`, `90m`, `12h`, `30d`.
-pub(crate) fn duration(text: &str) -> Result<Duration, String> {
-    let units = [
-        ("ns", 1e-9),
-        ("us", 1e-6),
-        ("µs", 1e-6),
-        ("ms", 1e-3),
-        ("s", 1.0),
-        ("m", 60.0),
-        ("h", 3_600.0),
-        ("d", 86_400.0),
-        ("w", 604_800.0),
-    ];
-    let secs = number(text, &units).ok_or("a time is a number and its unit: ms, s, m, h, d or w")?;
-    Duration::try_from_secs_f64(secs).map_err(|_| "a time that long cannot be counted".to_owned())
+/// The unit that a whole column is written in, so that its numbers can be compared by eye.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TimeUnit {
+    Days,
+    Hours,
+    Minutes,
+    Seconds,
+    Millis,
+    Micros,
 }
 
-/// `2GB`, `500MiB`, `1024`.
-pub(crate) fn bytes(text: &str) -> Result<u64, String> {
-    let units = [
-        ("", 1.0),
-        ("B", 1.0),
-        ("kB", 1e3),
-        ("KB", 1e3),
-        ("MB", 1e6),
-        ("GB", 1e9),
-        ("TB", 1e12),
-        ("KiB", 1024.0),
-        ("MiB", 1_048_576.0),
-        ("GiB", 1_073_741_824.0),
-        ("TiB", 1_099_511_627_776.0),
-    ];
-    // Beyond 2^53 a double has no odd numbers, and no disk has so many bytes.
-    number(text, &units).map(|bytes| bytes as u64).ok_or_else(|| "a size is a number and its unit: kB, MB, GB, MiB or GiB".to_owned())
+impl TimeUnit {
+    /// The unit in which the largest of a column reads best.
+    pub(crate) fn of(largest_nanos: i64) -> Self {
+        match largest_nanos.unsigned_abs() {
+            360_000_000_000_000.. => TimeUnit::Days,
+            6_000_000_000_000.. => TimeUnit::Hours,
+            60_000_000_000.. => TimeUnit::Minutes,
+            1_000_000_000.. => TimeUnit::Seconds,
+            1_000_000.. => TimeUnit::Millis,
+            _ => TimeUnit::Micros,
+        }
+    }
+
+    /// A duration in this unit: `5d03h`, `2h40m12s`, `4m12.3s`, `2.38s`, `12.3ms`, `7µs`.
+    pub(crate) fn show(self, nanos: i64) -> String {
+        let sign = if nanos < 0 { "-" } else { "" };
+        let nanos = nanos.unsigned_abs();
+        let secs = (nanos / 500_000_000).div_ceil(2);
+        let (days, hours, minutes) = (secs / 86_400, secs / 3_600 % 24, secs / 60 % 60);
+        match self {
+            TimeUnit::Days if days > 0 => format!("{sign}{days}d{hours:02}h"),
+            TimeUnit::Days | TimeUnit::Hours if secs >= 3_600 => format!("{sign}{}h{minutes:02}m{:02}s", secs / 3_600, secs % 60),
+            TimeUnit::Days | TimeUnit::Hours | TimeUnit::Minutes => {
+                let tenths = nanos.saturating_add(50_000_000) / 100_000_000;
+                let (minutes, tenths) = (tenths / 600, tenths % 600);
+                if minutes == 0 {
+                    format!("{sign}{}.{}s", tenths / 10, tenths % 10)
+                } else {
+                    format!("{sign}{minutes}m{:02}.{}s", tenths / 10, tenths % 10)
+                }
+            }
+            TimeUnit::Seconds => format!("{sign}{:.2}s", nanos as f64 / 1e9),
+            TimeUnit::Millis => format!("{sign}{:.1}ms", nanos as f64 / 1e6),
+            TimeUnit::Micros => format!("{sign}{}µs", (nanos + 500) / 1000),
+        }
+    }
 }
 
-/// `key=value`.
-pub(crate) fn pair(text: &str) -> Result<(String, String), String> {
-    let (key, value) = text.split_once('=').filter(|(key, _)| !key.is_empty()).ok_or("a pair is written key=value")?;
-    Ok((key.to_owned(), value.to_owned()))
+/// A duration in the unit it reads best in.
+pub(crate) fn duration(nanos: i64) -> String {
+    TimeUnit::of(nanos).show(nanos)
 }
 
-/// A number that is not negative, times the worth of the unit behind it.
-fn number(text: &str, units: &[(&str, f64)]) -> Option<f64> {
-    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
-    let (number, unit) = text.split_at(digits);
-    let worth = units.iter().find(|(name, _)| *name == unit.trim_start())?.1;
-    Some(number.parse::<f64>().ok()? * worth)
+/// A saving: one number, or its range.
+pub(crate) fn range(unit: TimeUnit, [low, high]: [i64; 2]) -> String {
+    let (low, high) = (unit.show(low), unit.show(high));
+    if low == high { high } else { format!("{low}–{high}") }
+}
+
+/// A count with its thousands set apart: `61 204`.
+pub(crate) fn count(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            out.push(' ');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// `1 span`, `2 spans`.
+pub(crate) fn counted(number: u64, one: &str, many: &str) -> String {
+    format!("{} {}", count(number), if number == 1 { one } else { many })
+}
+
+/// A share of a whole in whole percent; `<1%` where it is there but rounds to nothing.
+pub(crate) fn percent(part: i64, whole: i64) -> String {
+    if whole <= 0 || part <= 0 {
+        return "0%".to_owned();
+    }
+    let share = part as f64 / whole as f64 * 100.0;
+    if share < 0.5 { "<1%".to_owned() } else { format!("{share:.0}%") }
+}
+
+/// Bytes for people.
+pub(crate) fn megabytes(bytes: u64) -> String {
+    format!("{:.1} MB", bytes as f64 / 1e6)
 }
 
 #[cfg(test)]
@@ -57,20 +97,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_and_sizes_have_units() {
-        assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
-        assert_eq!(duration("1.5 s"), Ok(Duration::from_millis(1500)));
-        assert_eq!(duration("30d"), Ok(Duration::from_secs(30 * 86_400)));
-        assert_eq!(bytes("2GB"), Ok(2_000_000_000));
-        assert_eq!(bytes("1KiB"), Ok(1024));
-        assert_eq!(bytes("7"), Ok(7));
-        for text in ["", "5", "-5s", "5 parsecs", "s", "1e99d", "99999999999999999999w"] {
-            assert!(duration(text).is_err(), "{text}");
-        }
-        for text in ["", "-1", "1 parsec", "GB"] {
-            assert!(bytes(text).is_err(), "{text}");
-        }
-        assert_eq!(pair("a=b=c"), Ok(("a".to_owned(), "b=c".to_owned())));
-        assert!(pair("=b").is_err() && pair("a").is_err());
+    fn durations_read_well_in_every_unit() {
+        assert_eq!(duration(252_300_000_000), "4m12.3s");
+        assert_eq!(duration(60_000_000_000), "1m00.0s");
+        assert_eq!(duration(2_384_000_000), "2.38s");
+        assert_eq!(duration(12_340_000), "12.3ms");
+        assert_eq!(duration(-7_400), "-7µs");
+        assert_eq!(TimeUnit::Minutes.show(9_960_000_000), "10.0s");
+        assert_eq!(duration(5_999_940_000_000), "99m59.9s");
+        assert_eq!(duration(9_612_400_000_000), "2h40m12s");
+        assert_eq!(TimeUnit::Hours.show(61_000_000_000), "1m01.0s");
+        assert_eq!(duration(446_400_000_000_000), "5d04h");
+        assert_eq!(duration(i64::MIN), "-106751d23h");
+    }
+
+    #[test]
+    fn counts_and_shares() {
+        assert_eq!(count(61_204), "61 204");
+        assert_eq!(count(7), "7");
+        assert_eq!(percent(1, 1000), "<1%");
+        assert_eq!(percent(91, 100), "91%");
+        assert_eq!(percent(0, 0), "0%");
     }
 }

@@ -4,7 +4,7 @@ use super::source::Source;
 use super::{Finding, House};
 
 /// The one file of the binary that writes to a terminal.
-const SCREEN: &str = "crates/longpole/src/screen.rs";
+const SCREEN: &str = "crates/longpole/src/terminal/screen.rs";
 
 /// What writes to a terminal past it.
 const PAST_THE_SCREEN: [&str; 6] = ["io::stdout", "io::stderr", "print!(", "println!(", "eprint!(", "eprintln!("];

@@ -12,12 +12,12 @@ use longpole_server::redacting::RedactingSink;
 use longpole_server::view;
 use longpole_wire::redact::Redactor;
 
-use super::alarm::Alarm;
-use super::recording::{Setting, print, print_json};
-use super::run::{Moment, identity, new_run, not_whole, own_cost, say};
-use super::summary;
 use crate::args::{AttachArguments, Format};
 use crate::failure::{self, Failure, Kind};
+use crate::render::answer;
+use crate::session::{Alarm, Moment, identity, new_run, not_whole, own_cost};
+use crate::setting::Setting;
+use crate::terminal::screen::{print, print_json, say};
 
 /// Records the process and all that descend from it, until the time is over, the process ends, or Ctrl-C. Where samples are refused,
 /// `/proc` has to do, as for `run`.
@@ -82,7 +82,7 @@ fn record(setting: &Setting, arguments: &AttachArguments) -> Result<()> {
     let view = view::SummaryView::new(name.to_string(), &sealed.report);
     match arguments.format {
         Format::Json => print_json(&view)?,
-        Format::Text => print(&summary::summary(&view, setting.style()))?,
+        Format::Text => print(&answer::answer(&view, setting.style()))?,
     }
     match trouble.or_else(|| not_whole(&writer, sealed)) {
         Some(error) => Err(error),

@@ -8,23 +8,23 @@
 //!
 //! Nothing is recorded and no store is opened: a script may do this thousand times.
 
-use std::ffi::OsString;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use longpole_capture::launch::child::{self, GatedChild};
-use longpole_capture::launch::{otel_environment, signals};
+use longpole_capture::child::{self, GatedChild};
+use longpole_capture::signals;
 use longpole_model::{Attribute, AttributeValue, Attributes, Exit, Resource, Scope, Span, SpanId, SpanKind, Status, StatusCode, TimeRange};
-use longpole_server::forward::{self, ForwardTarget};
-use longpole_server::receive::Signal;
+use longpole_server::forward;
 use longpole_wire::redact::Redactor;
 use longpole_wire::traceparent::{FLAG_SAMPLED, TraceParent};
 
-use super::run::{Moment, forward_targets, in_place, not_started, say};
 use crate::args::{ExecArguments, Kind};
 use crate::env_vars;
+use crate::launch::{in_place, not_started};
+use crate::session::{Moment, identity, spans_target};
+use crate::terminal::screen::say;
 
 /// How long the endpoint is waited for at the end of the command: a script must not hang on a dead collector.
 const SEND_MAX: Duration = Duration::from_secs(2);
@@ -39,7 +39,7 @@ pub(crate) fn exec(arguments: &ExecArguments) -> ExitCode {
         return in_place(&arguments.argv, &environment, &error);
     }
     let mut argv = arguments.argv.clone();
-    let wanted = target(&environment).and_then(|target| match OpenSpan::begin() {
+    let wanted = spans_target(&environment).and_then(|target| match OpenSpan::begin() {
         Ok(span) => Some((target, span)),
         Err(error) => {
             say(format!("longpole: there will be no span: {error:#}"));
@@ -81,31 +81,6 @@ pub(crate) fn exec(arguments: &ExecArguments) -> ExitCode {
     }
 }
 
-/// Where spans go by this environment, if anywhere.
-pub(super) fn target(environment: &[(OsString, OsString)]) -> Option<ForwardTarget> {
-    // The rules of a run's environment find the user's endpoint; what they would put into a run's is not asked here.
-    let injection = otel_environment::environment(&unrecorded(environment));
-    let silenced = injection.notes.iter().any(|note| matches!(note.code, "sdk_disabled" | "exporter_not_otlp" | "sampled_out"));
-    if silenced {
-        return None;
-    }
-    forward_targets(injection.forward.as_ref()).0.into_iter().find(|target| target.signal == Signal::Traces)
-}
-
-/// Asks what an environment says, and not what a run would put into it.
-pub(super) fn unrecorded(environment: &[(OsString, OsString)]) -> otel_environment::Request<'_> {
-    otel_environment::Request {
-        env: environment,
-        argv: &[],
-        endpoint: "http://127.0.0.1:1",
-        appdash: "tcp://127.0.0.1:1",
-        traceparent: "",
-        run_id: "",
-        journals: None,
-        mode: otel_environment::Mode::Auto,
-    }
-}
-
 /// A span under way.
 struct OpenSpan {
     context: TraceParent,
@@ -117,7 +92,7 @@ struct OpenSpan {
 impl OpenSpan {
     fn begin() -> Result<Self> {
         let inherited = std::env::var(env_vars::TRACEPARENT).ok().and_then(|text| text.parse::<TraceParent>().ok());
-        let (mut context, _) = super::run::identity().context("failed to make an id")?;
+        let (mut context, _) = identity().context("failed to make an id")?;
         // A parent that is not recorded has children that are not.
         context.flags = inherited.map_or(FLAG_SAMPLED, |parent| parent.flags);
         let trace_state = inherited.and_then(|_| std::env::var("TRACESTATE").ok()).unwrap_or_default();
@@ -204,20 +179,6 @@ fn kind(kind: Kind) -> SpanKind {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn environment(pairs: &[(&str, &str)]) -> Vec<(OsString, OsString)> {
-        pairs.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect()
-    }
-
-    #[test]
-    fn there_is_a_target_where_the_environment_names_one_and_nothing_silences_it() {
-        let endpoint = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:4318");
-        assert!(target(&environment(&[])).is_none());
-        assert_eq!(target(&environment(&[endpoint])).unwrap().url, "http://127.0.0.1:4318/v1/traces");
-        for silencer in [("OTEL_SDK_DISABLED", "true"), ("OTEL_TRACES_EXPORTER", "none"), ("OTEL_TRACES_SAMPLER", "always_off")] {
-            assert!(target(&environment(&[endpoint, silencer])).is_none(), "{silencer:?}");
-        }
-    }
 
     #[test]
     fn escapes_are_read_and_types_are_kept() {

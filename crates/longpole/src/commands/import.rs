@@ -1,16 +1,17 @@
 //! `import`: files that other tools wrote become recordings.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context, Result};
-use longpole_analysis::Report;
-use longpole_server::import::{self, Contents, ImportError};
+use longpole_server::import::{self, Contents};
 use longpole_server::view;
 
-use super::recording::{Setting, print, print_json};
-use super::summary;
 use crate::args::{Format, ImportArguments};
 use crate::failure::{Failure, Kind};
+use crate::input::import_file::read;
+use crate::render::answer;
+use crate::setting::Setting;
+use crate::terminal::screen::{print, print_json};
 
 /// Keeps every file as a recording of its own, and says what is in it. The first file that cannot be read ends it; those before it
 /// are kept.
@@ -28,7 +29,7 @@ pub(crate) fn import(setting: &Setting, arguments: &ImportArguments) -> Result<(
         }
         let view = view::SummaryView::new(name, &report);
         match arguments.format {
-            Format::Text => print(&summary::summary(&view, setting.style()))?,
+            Format::Text => print(&answer::answer(&view, setting.style()))?,
             Format::Json => answers.push(view),
         }
         // It is not looked at again, and taking a million spans apart takes longer than the system needs to end this.
@@ -42,25 +43,4 @@ fn read_together(files: &[PathBuf]) -> Result<Contents> {
     let read = |path: &PathBuf| Ok((path.clone(), read(path)?));
     let contents = files.iter().map(read).collect::<Result<Vec<_>>>()?;
     import::together(contents).map_err(|error| Failure::new(Kind::Usage, format!("failed to {error}")).into())
-}
-
-/// What a file holds.
-pub(super) fn read(path: &Path) -> Result<Contents> {
-    import::read(path).map_err(|error| {
-        let (kind, hint) = match &error {
-            ImportError::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound => (Kind::NotFound, ""),
-            ImportError::Io { source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied => (Kind::NotPermitted, ""),
-            ImportError::Unknown { .. } => (Kind::Usage, "each of them may be gzipped; also known is .lpole, as it is"),
-            _ => (Kind::Failed, ""),
-        };
-        let causes = std::iter::successors(std::error::Error::source(&error), |cause| cause.source());
-        let cause: String = causes.map(|cause| format!(": {cause}")).collect();
-        let failure = Failure::new(kind, format!("failed to {error}{cause}"));
-        if hint.is_empty() { failure.into() } else { failure.hint(hint).into() }
-    })
-}
-
-/// The report of a file that is looked at without being kept.
-pub(super) fn report(path: &Path) -> Result<Report> {
-    Ok(import::report(read(path)?.recording()))
 }

@@ -1,26 +1,28 @@
 //! One command per file, thin.
 
-mod alarm;
 pub(crate) mod attach;
-pub(crate) mod code;
+pub(crate) mod convert;
+pub(crate) mod convert_trace;
 pub(crate) mod diff;
 pub(crate) mod doctor;
-mod doctor_program;
 pub(crate) mod exec;
 pub(crate) mod export;
 pub(crate) mod flame;
-mod flame_svg;
+pub(crate) mod frame;
 pub(crate) mod import;
 pub(crate) mod ls;
 pub(crate) mod open;
+pub(crate) mod poles;
 pub(crate) mod processes;
-pub(crate) mod recording;
+pub(crate) mod prune;
+pub(crate) mod rm;
 pub(crate) mod run;
 pub(crate) mod show;
 pub(crate) mod span;
 #[cfg(feature = "sql")]
 pub(crate) mod sql;
-#[cfg(not(feature = "sql"))]
-pub(crate) mod sql_left_out;
-pub(crate) mod summary;
+pub(crate) mod tag;
+pub(crate) mod threads;
+pub(crate) mod top;
 pub(crate) mod tree;
+pub(crate) mod view_trace;

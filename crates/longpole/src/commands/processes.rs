@@ -1,23 +1,13 @@
 //! `processes`: each process of a recording with what it used and how it ended.
 
 use anyhow::Result;
-use longpole_analysis::time::usage::bytes_words;
 use longpole_server::view;
 
-use super::recording::{Setting, load, print, print_json};
-use super::summary::exit_words;
 use crate::args::{Format, RecordingArguments};
-use crate::screen::Screen;
-use crate::terminal::{Style, TimeUnit, WIDTH, count, cut, pad, right};
-
-/// Deepest indentation that still leaves room for names.
-const INDENT_MAX: usize = 8;
-
-/// Width of names with their pids.
-const NAME_WIDTH: usize = 30;
-
-/// Figures of a process that was read last so long before its end are lower bounds worth a mark.
-const LATE_NANOS: i64 = 20_000_000;
+use crate::input::load::load;
+use crate::render;
+use crate::setting::Setting;
+use crate::terminal::screen::{print, print_json};
 
 /// Prints the processes.
 pub(crate) fn processes(setting: &Setting, arguments: &RecordingArguments) -> Result<()> {
@@ -25,108 +15,6 @@ pub(crate) fn processes(setting: &Setting, arguments: &RecordingArguments) -> Re
     let view = view::ProcessesView::new(&name, &report);
     match arguments.format {
         Format::Json => print_json(&view),
-        Format::Text => print(&text(&view, setting.style())),
+        Format::Text => print(&render::processes::processes(&view, setting.style())),
     }
-}
-
-fn text(view: &view::ProcessesView, style: Style) -> Screen {
-    if view.processes.is_empty() {
-        return Screen::of(format!("{} has no processes: they come with the profile", view.recording));
-    }
-    let unit = TimeUnit::of(view.processes.iter().map(|process| process.duration_nanos).max().unwrap_or_default());
-    let mut out = Screen::of(style.strong(&format!(
-        "{}  {}  {}  {}  {}  {}  {}  exit",
-        pad("PROCESS", NAME_WIDTH),
-        right("lived", 9),
-        right("CPU", 9),
-        right("peak", 8),
-        right("read", 8),
-        right("written", 8),
-        right("faults", 7),
-    )));
-    let mut marks = Marks::default();
-    // Of each level the process that was shown last.
-    let mut above: Vec<&view::ProcessRowView> = Vec::new();
-    for process in &view.processes {
-        out.line(row(process, unit, &mut marks, style));
-        above.truncate(process.depth as usize);
-        // A fork that executed nothing has those of its parent.
-        let is_copy = above.last().is_some_and(|parent| parent.arguments == process.arguments);
-        above.push(process);
-        let arguments = process.arguments.get(1..).unwrap_or_default().join(" ");
-        if !arguments.is_empty() && !is_copy {
-            let indent = indent(process) + 2;
-            out.line(style.faint(&format!("{}{}", " ".repeat(indent), cut(&arguments, WIDTH.saturating_sub(indent)))));
-        }
-    }
-    let shown = view.processes.iter().filter_map(|process| process.usage.as_ref()?.peak_resident_bytes).max().unwrap_or(0);
-    // A little more is what a process takes at its very end.
-    if let Some(peak) = view.peak_resident_bytes.filter(|peak| *peak > shown.saturating_add(shown / 10)) {
-        out.line(style.faint(&format!("one of them, which was not read then, had {} at its peak", bytes_words(peak))));
-    }
-    if view.processes.iter().all(|process| process.usage.is_none()) {
-        out.line(style.faint("–  not seen: this recording has no readings of what processes use; older ones have none"));
-        return out;
-    }
-    out.append(&marks.explained(style));
-    out
-}
-
-/// What has to be said about figures below the table.
-#[derive(Default)]
-struct Marks {
-    late: bool,
-    unseen: bool,
-    faults: bool,
-}
-
-impl Marks {
-    fn explained(&self, style: Style) -> Screen {
-        let lines = [
-            (self.late, "≥  read last more than 20 ms before its end, so it may be more"),
-            (self.unseen, "–  not seen: it ended before it was read, or it is another user's"),
-            (self.faults, "faults are those that waited for storage"),
-        ];
-        lines.iter().filter(|(said, _)| *said).map(|(_, line)| style.faint(line)).collect()
-    }
-}
-
-fn indent(process: &view::ProcessRowView) -> usize {
-    (process.depth as usize).min(INDENT_MAX) * 2
-}
-
-fn row(process: &view::ProcessRowView, unit: TimeUnit, marks: &mut Marks, style: Style) -> String {
-    let usage = process.usage.as_ref();
-    let late = usage.and_then(|usage| usage.read_before_end_nanos).is_some_and(|nanos| nanos > LATE_NANOS);
-    let mut bytes = |figure: Option<u64>, is_exact: bool| {
-        let late = late && !is_exact;
-        marks.unseen |= figure.is_none();
-        marks.late |= late && figure.is_some();
-        figure.map_or_else(|| "–".to_owned(), |bytes| format!("{}{}", if late { "≥" } else { "" }, bytes_words(bytes)))
-    };
-    let peak = bytes(usage.and_then(|usage| usage.peak_resident_bytes), usage.is_some_and(|usage| usage.peak_from == Some("exit")));
-    let (read, written) =
-        (bytes(usage.and_then(|usage| usage.read_bytes), false), bytes(usage.and_then(|usage| usage.written_bytes), false));
-    let faults = usage.and_then(|usage| usage.major_faults);
-    marks.faults |= faults.is_some();
-    let pid = format!(" {}", process.pid);
-    let indent = indent(process);
-    let name = pad(&format!("{}{}", " ".repeat(indent), process.name), NAME_WIDTH.saturating_sub(pid.len())).trim_end().to_owned();
-    let exit = match (&process.exit, process.outlived) {
-        (Some(exit), _) => exit_words(Some(exit)).trim_start_matches("exit ").to_owned(),
-        (None, true) => "lives on".to_owned(),
-        (None, false) => "not seen".to_owned(),
-    };
-    let cpu = process.cpu_nanos;
-    format!(
-        "{}  {}  {}  {}  {}  {}  {}  {exit}{}",
-        pad(&format!("{name}{pid}"), NAME_WIDTH),
-        right(&unit.show(process.duration_nanos), 9),
-        right(&cpu.map_or_else(|| "–".to_owned(), |cpu| unit.show(i64::try_from(cpu).unwrap_or(i64::MAX))), 9),
-        right(&peak, 8),
-        right(&read, 8),
-        right(&written, 8),
-        right(&faults.map_or_else(|| "–".to_owned(), count), 7),
-        if usage.is_some_and(|usage| usage.grows.is_some()) { style.warning("  grows all the time") } else { String::new() },
-    )
 }

@@ -1,12 +1,13 @@
-//! `show` and `poles`.
+//! `show`: the answer of a recording.
 
 use anyhow::Result;
 use longpole_server::view;
 
-use super::recording::{Setting, load, print, print_json};
-use super::summary;
-use crate::args::{Format, PolesArguments, RecordingArguments};
-use crate::screen::Screen;
+use crate::args::{Format, RecordingArguments};
+use crate::input::load::load;
+use crate::render::answer;
+use crate::setting::Setting;
+use crate::terminal::screen::{print, print_json};
 
 /// The answer of a recording.
 pub(crate) fn show(setting: &Setting, arguments: &RecordingArguments) -> Result<()> {
@@ -14,29 +15,6 @@ pub(crate) fn show(setting: &Setting, arguments: &RecordingArguments) -> Result<
     let view = view::SummaryView::new(&name, &report);
     match arguments.format {
         Format::Json => print_json(&view),
-        Format::Text => print(&summary::summary(&view, setting.style())),
+        Format::Text => print(&answer::answer(&view, setting.style())),
     }
-}
-
-/// All long poles.
-pub(crate) fn poles(setting: &Setting, arguments: &PolesArguments) -> Result<()> {
-    let (name, report) = load(setting, &arguments.recording)?;
-    let mut view = view::PolesView::new(&name, &report);
-    if arguments.limit > 0 && view.poles.len() > arguments.limit {
-        view.truncated.poles += view.poles.len() - arguments.limit;
-        view.poles.truncate(arguments.limit);
-    }
-    if arguments.format == Format::Json {
-        return print_json(&view);
-    }
-    let mut out = Screen::default();
-    if view.poles.is_empty() {
-        out.line("No long poles: nothing of this run has time of its own on the critical path.");
-    } else {
-        summary::pole_table(&mut out, &view.poles, view.poles.len(), setting.style());
-    }
-    if view.truncated.poles > 0 {
-        out.line(format!("     … {} more (--limit 0)", view.truncated.poles));
-    }
-    print(&out)
 }

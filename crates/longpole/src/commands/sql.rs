@@ -18,13 +18,14 @@ use clap::ValueEnum;
 use longpole_query::{Limits, QueryErrorKind, SqlResult, Value};
 use serde_json::json;
 
-use super::recording::{Setting, load_stored, print, print_json, resolve};
-use super::run::say;
 use crate::args::{Format, SqlArguments};
 use crate::failure::{self, Failure, Kind};
+use crate::input::load::{load_stored, resolve};
 use crate::own_traces;
-use crate::screen::Screen;
-use crate::terminal::{self, counted, fit, pad, right};
+use crate::setting::Setting;
+use crate::terminal::screen::{Screen, print, print_json, say};
+use crate::terminal::{self, fit, pad, right};
+use crate::units::counted;
 
 /// Widest cell of a text table; JSON has all.
 const CELL_MAX: usize = 60;

@@ -7,14 +7,14 @@ use longpole_model::sink::SinkError;
 use longpole_model::{Loss, LossKind, Observation, ObservationSink};
 use longpole_store::RecordingWriter;
 
-use super::run::say;
+use crate::terminal::screen::say;
 
 /// Says once that something could not be written. Clones say it together.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Alarm(Arc<AtomicBool>);
+pub(crate) struct Alarm(Arc<AtomicBool>);
 
 impl Alarm {
-    pub(super) fn raise(&self, error: &str) {
+    pub(crate) fn raise(&self, error: &str) {
         if !self.0.swap(true, Ordering::Relaxed) {
             let line = format!("longpole: failed to {error}; the command goes on, and what cannot be written is counted");
             let text = line.clone();
@@ -26,7 +26,7 @@ impl Alarm {
     }
 
     /// What is to be said of observations that did not get into the log. The space for it is there, also on a disk that is full.
-    pub(super) fn unwritten(&self, writer: &RecordingWriter) -> Option<Observation> {
+    pub(crate) fn unwritten(&self, writer: &RecordingWriter) -> Option<Observation> {
         writer.wal().begin_end();
         if !self.0.load(Ordering::Relaxed) {
             return None;
@@ -42,13 +42,13 @@ impl Alarm {
     }
 
     /// A sink that raises it.
-    pub(super) fn before<S: ObservationSink>(&self, inner: S) -> AlarmedSink<S> {
+    pub(crate) fn before<S: ObservationSink>(&self, inner: S) -> AlarmedSink<S> {
         AlarmedSink { inner, alarm: self.clone() }
     }
 }
 
 #[derive(Debug)]
-pub(super) struct AlarmedSink<S> {
+pub(crate) struct AlarmedSink<S> {
     inner: S,
     alarm: Alarm,
 }

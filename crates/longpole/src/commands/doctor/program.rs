@@ -34,16 +34,16 @@ const TEXTS: &[(&[u8], Part)] = &[
 const PIECE_BYTES: usize = 1 << 20;
 
 /// What is found, and what to do about it; `None` where there is nothing to say.
-pub(super) struct Finding {
-    pub(super) text: String,
-    pub(super) remedy: &'static str,
+pub(crate) struct Finding {
+    pub(crate) text: String,
+    pub(crate) remedy: &'static str,
 }
 
 /// As far as a program is read: 4 GiB, which the largest with all their debug information do not have.
 const PROGRAM_BYTES_MAX: u64 = 4 << 30;
 
 /// Looks at a binary; `Ok(None)` where none of this is built in. A pipe or a device, which may never end, is none.
-pub(super) fn look_at(path: &Path) -> io::Result<Option<Finding>> {
+pub(crate) fn look_at(path: &Path) -> io::Result<Option<Finding>> {
     let program = outside::open(path, Links::Followed)?;
     Ok(judge(&parts(program.take(PROGRAM_BYTES_MAX))?))
 }

@@ -2,6 +2,8 @@
 //!
 //! Each line is tried, not guessed, where trying is cheap: a process is attached to, a port is opened, the store is written to.
 
+mod program;
+
 use std::ffi::OsString;
 use std::fs;
 use std::net::{Ipv4Addr, TcpListener};
@@ -16,12 +18,14 @@ use longpole_model::Observation;
 use longpole_store::RecordingState;
 use serde::Serialize;
 
-use super::doctor_program;
-use super::recording::{Setting, list, print, print_json};
 use crate::args::{DoctorArguments, Format};
 use crate::env_vars;
-use crate::screen::Screen;
-use crate::terminal::{Style, counted, duration, pad};
+use crate::input::load::list;
+use crate::session::unrecorded_request;
+use crate::setting::Setting;
+use crate::terminal::screen::{Screen, print, print_json};
+use crate::terminal::{Style, pad};
+use crate::units::{counted, duration, megabytes};
 
 /// Width of the names.
 const NAME_WIDTH: usize = 10;
@@ -244,7 +248,7 @@ fn ports() -> Vec<Check> {
 
 /// What the user's own OpenTelemetry variables do to a run.
 fn otel(environment: &[(OsString, OsString)]) -> Vec<Check> {
-    let injection = otel_environment::environment(&super::exec::unrecorded(environment));
+    let injection = inject::environment(&unrecorded_request(environment));
     // What comes of the parent's context and of Pulumi's own variable is said by the run itself.
     let mut checks: Vec<Check> =
         injection.notes.into_iter().map(|note| warn("otel", note.text, "unset it for the run, or change it")).collect();
@@ -311,7 +315,7 @@ fn program(name: &Path) -> Check {
         Some(bare) if !bare.contains('/') && !name.exists() => find_on_path(bare).unwrap_or_else(|| name.to_owned()),
         _ => name.to_owned(),
     };
-    match doctor_program::look_at(&path) {
+    match program::look_at(&path) {
         Err(error) => warn("program", format!("{} cannot be read: {error}", path.display()), "name an executable file"),
         Ok(None) => ok("program", format!("{}: nothing is built in that is known to hang when the program ends", path.display())),
         Ok(Some(found)) if found.remedy.is_empty() => ok("program", format!("{}: {}", path.display(), found.text)),
@@ -351,11 +355,6 @@ fn store(setting: &Setting) -> Check {
             }
         }
     }
-}
-
-/// Bytes for people.
-pub(super) fn megabytes(bytes: u64) -> String {
-    format!("{:.1} MB", bytes as f64 / 1e6)
 }
 
 #[cfg(test)]

@@ -5,13 +5,16 @@ use std::fmt::Write;
 
 use longpole_server::view::{FlameFrameView, FlameView};
 
-use crate::screen::{is_unsafe, printable};
-use crate::terminal::{TimeUnit, counted};
+use crate::terminal::screen::{is_unsafe, printable};
+use crate::units::{TimeUnit, counted};
 
 /// Width of the picture, its margin, and the height of a row and of what stands above all rows, in pixels.
 const WIDTH_PX: f64 = 1200.0;
+
 const MARGIN_PX: f64 = 10.0;
+
 const ROW_PX: f64 = 17.0;
+
 const HEAD_PX: f64 = 52.0;
 
 /// Narrower boxes cannot be seen.
@@ -22,6 +25,7 @@ const TITLE_CHARACTERS_MAX: usize = 500;
 
 /// What a character takes of the font below, and how many make a text worth writing.
 const CHARACTER_PX: f64 = 6.7;
+
 const CHARACTERS_MIN: usize = 3;
 
 const STYLE: &str = "text{font:11px ui-monospace,'DejaVu Sans Mono',Menlo,Consolas,monospace;fill:#111}\
@@ -29,7 +33,7 @@ const STYLE: &str = "text{font:11px ui-monospace,'DejaVu Sans Mono',Menlo,Consol
     rect{stroke:#fff;stroke-width:.5}g:hover rect{stroke:#000;stroke-width:1}";
 
 /// The picture; boxes below `min_percent` of the whole, or too narrow to be seen, are left out and counted.
-pub(super) fn svg(view: &FlameView, min_percent: Option<f64>) -> String {
+pub(crate) fn svg(view: &FlameView, min_percent: Option<f64>) -> String {
     let nodes = &view.nodes;
     let whole = view.weight_nanos.max(1) as f64;
     let scale = (WIDTH_PX - 2.0 * MARGIN_PX) / whole;

@@ -1,0 +1,57 @@
+//! Commands about the store and the machine: `ls`, `tag`, `rm`, `prune`, `doctor`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+
+use super::{Format, values};
+
+#[derive(Debug, Args)]
+pub(crate) struct ListArguments {
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub(crate) format: Format,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RemoveArguments {
+    /// Recordings: `r7`, `7` or `last`
+    #[arg(required = true)]
+    pub(crate) recordings: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TagArguments {
+    /// Recording: `r7`, `7`, `last` or a tag
+    pub(crate) recording: String,
+    /// The name; where another recording has it, it moves
+    pub(crate) name: String,
+    /// Take the name away instead
+    #[arg(long)]
+    pub(crate) remove: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(group(clap::ArgGroup::new("limit").required(true).multiple(true)))]
+pub(crate) struct PruneArguments {
+    /// Keep so many of the newest
+    #[arg(long, value_name = "N", group = "limit")]
+    pub(crate) keep: Option<usize>,
+    /// Remove what is older: `30d`, `12h`
+    #[arg(long, value_name = "AGE", group = "limit", value_parser = values::duration)]
+    pub(crate) older_than: Option<Duration>,
+    /// Keep the newest that fit: `2GB`, `500MiB`
+    #[arg(long, value_name = "SIZE", group = "limit", value_parser = values::bytes)]
+    pub(crate) max_size: Option<u64>,
+    /// Say what would go, and remove nothing
+    #[arg(short = 'n', long)]
+    pub(crate) dry_run: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DoctorArguments {
+    /// A program to look at as well: whether it has parts that can keep it from ending
+    pub(crate) program: Option<PathBuf>,
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub(crate) format: Format,
+}

@@ -1,0 +1,59 @@
+//! Pulumi's `convert-trace`: a trace file as a profile of wall time, or to a collector.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use longpole_analysis::Report;
+use longpole_analysis::report::FlameTime;
+use longpole_server::export::{self, Selection};
+use longpole_server::forward;
+
+use crate::args::ConvertTraceArguments;
+use crate::export::export_file::{nanos, write_to};
+use crate::failure::{Failure, Kind};
+use crate::input::import_file;
+use crate::next_command::own_name;
+use crate::session::spans_target;
+use crate::terminal::screen::say;
+use crate::units::count;
+
+/// Spans in a request of `convert-trace --otel`: what batch processors send. gRPC servers refuse what is larger than 4 MiB.
+const SPANS_PER_REQUEST: usize = 512;
+
+/// How long the endpoint of `convert-trace --otel` may take for one request.
+const SEND_MAX: Duration = Duration::from_secs(10);
+
+/// Where spans go when nobody says: OpenTelemetry's default for gRPC.
+const ENDPOINT_DEFAULT: (&str, &str) = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://localhost:4317");
+
+/// What Pulumi's log calls are called, in the old tracing and the new.
+const LOG_SPANS: [&str; 2] = ["/pulumirpc.Engine/Log", "pulumirpc.Engine/Log"];
+
+/// A profile of wall time on standard output; with `--otel` spans to the endpoint of the environment.
+pub(crate) fn convert_trace(arguments: &ConvertTraceArguments) -> Result<()> {
+    let mut recording = import_file::read(&arguments.file)?.recording();
+    if arguments.ignore_log_spans {
+        recording.spans.retain(|span| !LOG_SPANS.contains(&span.name.as_str()));
+    }
+    if !arguments.otel {
+        let format = export::Format::PprofOfSpans { granularity_nanos: nanos(arguments.granularity) };
+        return write_to(&Report::new(recording), format, &Selection::of_run(FlameTime::Wall, false), None);
+    }
+    let mut environment: Vec<_> = std::env::vars_os().collect();
+    let target = spans_target(&environment).or_else(|| {
+        environment.push((ENDPOINT_DEFAULT.0.into(), ENDPOINT_DEFAULT.1.into()));
+        spans_target(&environment)
+    });
+    let Some(target) = target else {
+        let failure = Failure::new(
+            Kind::Usage,
+            "the environment keeps spans from being sent: OTEL_SDK_DISABLED, OTEL_TRACES_EXPORTER or the sampler",
+        );
+        return Err(failure.hint(format!("{} doctor says which", own_name())).into());
+    };
+    for spans in recording.spans.chunks(SPANS_PER_REQUEST) {
+        forward::send_once(target.clone(), spans, SEND_MAX).context("failed to send the spans")?;
+    }
+    say(format!("longpole: {} spans sent", count(recording.spans.len() as u64)));
+    Ok(())
+}

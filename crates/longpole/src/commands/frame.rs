@@ -1,0 +1,100 @@
+//! `frame`: one function, and the spans it ran in, or its source.
+
+use anyhow::Result;
+use longpole_analysis::call_tree::Functions;
+use longpole_analysis::own_code::Whose;
+use longpole_analysis::{Handle, Report};
+use longpole_server::view;
+
+use crate::args::{Format, FrameArguments};
+use crate::failure::{Failure, Kind};
+use crate::input::load::load;
+use crate::input::select::{in_order, is_handle};
+use crate::input::source_access::source_access;
+use crate::next_command::own_name;
+use crate::render;
+use crate::render::functions::place;
+use crate::setting::Setting;
+use crate::terminal::fit;
+use crate::terminal::screen::{print, print_json};
+
+/// Functions listed where a name is of several.
+const CANDIDATES_SHOWN: usize = 8;
+
+/// Prints a function and the spans it ran in, or its source.
+pub(crate) fn frame(setting: &Setting, arguments: &FrameArguments) -> Result<()> {
+    let (text, recording) = in_order(&arguments.handle, &arguments.recording);
+    let (name, report) = load(setting, recording)?;
+    let handle = function_of(&name, &report, text)?;
+    let style = setting.style();
+    let none = || no_function(&name, &handle);
+    if arguments.source {
+        // What goes into a file or to another program has no text of this machine's files, unless somebody asks for it.
+        let reads = arguments.format == Format::Text || arguments.source_text;
+        let access = if reads { Some(source_access(setting, recording, &report, &arguments.allow)?) } else { None };
+        let view = view::SourceView::new(&name, &report, &handle, access.as_ref()).ok_or_else(none)?;
+        return match arguments.format {
+            Format::Json => print_json(&view),
+            Format::Text => print(&render::source::source(&view, style)),
+        };
+    }
+    let view = view::FrameView::new(&name, &report, &handle).ok_or_else(none)?;
+    match arguments.format {
+        Format::Json => print_json(&view),
+        Format::Text => print(&render::frame::frame(&view, style)),
+    }
+}
+
+fn no_line(recording: &str, file: &str, line: u32) -> Failure {
+    let hint = format!("`{} frame NAME {recording} --source` shows the lines of a function at which something was", own_name());
+    Failure::new(Kind::NotFound, format!("nothing was seen at line {line} of {file} in {recording}")).hint(hint)
+}
+
+fn no_function(recording: &str, what: &str) -> Failure {
+    let hint = format!("`{} top {recording} --wall` lists functions with their handles", own_name());
+    Failure::new(Kind::NotFound, format!("there is no function {what} in {recording}")).hint(hint)
+}
+
+/// The handle of the function that is meant, by handle, by name, or by file and line.
+fn function_of(recording: &str, report: &Report, text: &str) -> Result<String> {
+    if is_handle(text) {
+        return Ok(text.to_owned());
+    }
+    let at = text.rsplit_once(':').and_then(|(file, line)| Some((file, line.parse().ok()?)));
+    let mut found = match at {
+        Some((file, line)) => report.functions_at(file, line),
+        None => report.functions().named(text),
+    };
+    // What people wrote is what they ask for; of code that was copied to several places, what has a line.
+    let list = &report.functions().list;
+    let ways: [&dyn Fn(usize) -> bool; 2] = [&|index| list[index].whose == Whose::Program, &|index| list[index].line > 0];
+    for is_meant in ways {
+        if found.iter().any(|&index| is_meant(index)) {
+            found.retain(|&index| is_meant(index));
+        }
+    }
+    let words = |&index: &usize| {
+        let function = &report.functions().list[index];
+        format!("{} {}{}", Handle::Function(index), fit(&function.function, 60), place(&function.file, function.line))
+    };
+    let several = |what: &str| {
+        let mut list: Vec<String> = found.iter().take(CANDIDATES_SHOWN).map(words).collect();
+        if found.len() > CANDIDATES_SHOWN {
+            list.push(format!("… {} more", found.len() - CANDIDATES_SHOWN));
+        }
+        let failure = Failure::new(Kind::NotFound, what.to_owned());
+        Err(failure.hint("say which by its handle:").list(list).into())
+    };
+    let is_called = |index: usize| at.is_some() || Functions::is_called(&list[index].function, text);
+    match &found[..] {
+        [] if let Some((file, line)) = at => Err(no_line(recording, file, line).into()),
+        [] if report.recording().samples.is_empty() => {
+            let hint = format!("no samples were taken, so only functions that waited are known: {} top {recording} --off-cpu", own_name());
+            Err(Failure::new(Kind::NotFound, format!("there is no function called “{text}” in {recording}")).hint(hint).into())
+        }
+        [] => Err(no_function(recording, &format!("called “{text}”")).into()),
+        [one] if is_called(*one) || list[*one].whose == Whose::Program => Ok(Handle::Function(*one).to_string()),
+        [_] => several(&format!("no function of {recording} is called “{text}”; one has it in its name")),
+        all => several(&format!("{} functions of {recording} fit “{text}”", all.len())),
+    }
+}

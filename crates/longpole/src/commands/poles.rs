@@ -1,0 +1,33 @@
+//! `poles`: all long poles of a recording.
+
+use anyhow::Result;
+use longpole_server::view;
+
+use crate::args::{Format, PolesArguments};
+use crate::input::load::load;
+use crate::render::poles;
+use crate::setting::Setting;
+use crate::terminal::screen::{Screen, print, print_json};
+
+/// All long poles.
+pub(crate) fn poles(setting: &Setting, arguments: &PolesArguments) -> Result<()> {
+    let (name, report) = load(setting, &arguments.recording)?;
+    let mut view = view::PolesView::new(&name, &report);
+    if arguments.limit > 0 && view.poles.len() > arguments.limit {
+        view.truncated.poles += view.poles.len() - arguments.limit;
+        view.poles.truncate(arguments.limit);
+    }
+    if arguments.format == Format::Json {
+        return print_json(&view);
+    }
+    let mut out = Screen::default();
+    if view.poles.is_empty() {
+        out.line("No long poles: nothing of this run has time of its own on the critical path.");
+    } else {
+        poles::pole_table(&mut out, &view.poles, view.poles.len(), setting.style());
+    }
+    if view.truncated.poles > 0 {
+        out.line(format!("     … {} more (--limit 0)", view.truncated.poles));
+    }
+    print(&out)
+}

@@ -1,0 +1,40 @@
+//! `tag`: gives a recording a name, or takes one away.
+
+use anyhow::Result;
+use longpole_store::{ErrorKind, StoreError};
+
+use crate::args::TagArguments;
+use crate::failure::{Failure, Kind};
+use crate::input::load::{list, resolve};
+use crate::next_command::own_name;
+use crate::setting::Setting;
+use crate::terminal::screen::print_line;
+
+/// Gives a recording a name, or takes one away.
+pub(crate) fn tag(setting: &Setting, arguments: &TagArguments) -> Result<()> {
+    let store = setting.open_store()?;
+    let name = resolve(&store, &arguments.recording)?;
+    let tag = &arguments.name;
+    if arguments.remove {
+        let has = list(&store)?.recordings.iter().any(|recording| recording.name == name && recording.tags.contains(tag));
+        if !has {
+            return Err(Failure::new(Kind::NotFound, format!("{name} has no tag {tag}"))
+                .hint(format!("{} ls shows them", own_name()))
+                .into());
+        }
+        store.untag(tag)?;
+        return print_line(format!("{name} is no longer {tag}"));
+    }
+    let before = store.tag(name, tag).map_err(usage)?;
+    match before.filter(|before| *before != name) {
+        None => print_line(format!("{name} is {tag}")),
+        Some(before) => print_line(format!("{name} is {tag}, which was {before}")),
+    }
+}
+
+fn usage(error: StoreError) -> anyhow::Error {
+    match error.kind() {
+        ErrorKind::Usage => Failure::new(Kind::Usage, format!("failed to {error}")).into(),
+        _ => error.into(),
+    }
+}

@@ -1,0 +1,30 @@
+//! `top`: the functions of a recording with the most time in themselves.
+
+use anyhow::Result;
+use longpole_server::view;
+
+use crate::args::{Format, TopArguments};
+use crate::input::load::load;
+use crate::input::select::{chosen, none_chosen};
+use crate::render;
+use crate::setting::Setting;
+use crate::terminal::screen::{print, print_json};
+
+/// Prints the functions with the most time in themselves.
+pub(crate) fn top(setting: &Setting, arguments: &TopArguments) -> Result<()> {
+    let (chosen, recording) = chosen(&arguments.spans, &arguments.recording);
+    let (name, report) = load(setting, recording)?;
+    let options = view::TopOptions {
+        by_total: arguments.total,
+        limit: arguments.limit,
+        time: arguments.time.time(),
+        all_threads: arguments.time.all_threads,
+        all_functions: arguments.all_functions,
+    };
+    let none = || none_chosen(&name, chosen.unwrap_or(view::Chosen::Handle("")));
+    let view = view::TopView::new(&name, &report, chosen, options).ok_or_else(none)?;
+    match arguments.format {
+        Format::Json => print_json(&view),
+        Format::Text => print(&render::top::top(&view, setting.style())),
+    }
+}

@@ -1,0 +1,161 @@
+//! Spans and code as a file for another tool: its format, what of the code goes into it, and what is not in it.
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::Result;
+use longpole_analysis::Report;
+use longpole_analysis::report::FlameTime;
+use longpole_model::Loss;
+use longpole_server::export::{self, Selection};
+use longpole_store::Store;
+
+use crate::args::{CodeArguments, ExportFormat, OutputArguments, ProfileOf};
+use crate::export::output::{Access, to_output, to_output_of};
+use crate::failure::{Failure, Kind};
+use crate::input::load::resolve;
+use crate::input::select::not_found;
+use crate::terminal::screen::{Content, say};
+use crate::units::count;
+
+/// A file whose name ends so is written compressed.
+const GZIPPED: &str = ".gz";
+
+/// The format that was asked for, or that the name of the output says.
+pub(crate) fn format_of(output: &OutputArguments) -> Result<ExportFormat> {
+    let by_name = || {
+        let name = output.output.as_ref()?.file_name()?.to_string_lossy().into_owned();
+        let endings = [
+            (".lpole", ExportFormat::Lpole),
+            (".pprof", ExportFormat::Pprof),
+            (".pb.gz", ExportFormat::Pprof),
+            (".folded", ExportFormat::Folded),
+            (".firefox.json", ExportFormat::Firefox),
+            (".speedscope.json", ExportFormat::Speedscope),
+            (".zipkin.json", ExportFormat::Zipkin),
+            (".jaeger.json", ExportFormat::Jaeger),
+            (".chrome.json", ExportFormat::Chrome),
+            (".trace", ExportFormat::Appdash),
+            (".pb", ExportFormat::OtlpProtobuf),
+            (".json", ExportFormat::OtlpJson),
+        ];
+        let plain = name.strip_suffix(GZIPPED).unwrap_or(&name);
+        // What is for longpole is compressed as it is.
+        let is_it = |(ending, format): &&(&str, ExportFormat)| {
+            name.ends_with(ending) || (*format != ExportFormat::Lpole && plain.ends_with(ending))
+        };
+        endings.iter().find(is_it).map(|(_, format)| *format)
+    };
+    let unknown =
+        || Failure::new(Kind::Usage, "no format: neither --to nor the name of the output says one").hint("--to otlp-json, or see --help");
+    Ok(output.to.or_else(by_name).ok_or_else(unknown)?)
+}
+
+pub(crate) fn write(name: &str, report: &Report, format: ExportFormat, output: &OutputArguments) -> Result<()> {
+    let granularity_nanos = nanos(output.granularity);
+    let holds_code = matches!(
+        format,
+        ExportFormat::Chrome | ExportFormat::Firefox | ExportFormat::Speedscope | ExportFormat::Pprof | ExportFormat::Folded
+    );
+    let code = &output.code;
+    let selects = code.span.is_some() || code.on_cpu || code.off_cpu || code.wall || code.all_threads;
+    if selects && (!holds_code || output.of == Some(ProfileOf::Spans)) {
+        let failure = Failure::new(Kind::Usage, "this holds no code: --span, --on-cpu, --off-cpu, --wall and --all-threads select some");
+        return Err(failure.hint("--to pprof, firefox, speedscope, folded or chrome").into());
+    }
+    let selection = selection(name, report, code, format)?;
+    let has_code = holds_code && export::has_code(report, &selection);
+    let is_profile = matches!(format, ExportFormat::Pprof | ExportFormat::Folded);
+    let of_spans = match output.of {
+        Some(_) if !is_profile => {
+            return Err(Failure::new(Kind::Usage, "--of is about profiles").hint("--to pprof or folded").into());
+        }
+        Some(of) => of == ProfileOf::Spans,
+        None => !has_code && code.span.is_none(),
+    };
+    if !has_code && (is_profile && !of_spans || format == ExportFormat::Speedscope) {
+        let of = code.span.as_ref().map(|handle| format!(" of {handle}")).unwrap_or_default();
+        let failure = Failure::new(Kind::Failed, format!("there is no code{of} in {name}: no sample, no wait that was looked at"));
+        return Err(failure.hint("--to pprof --of spans has the wall time of spans").into());
+    }
+    if is_profile && of_spans && output.of.is_none() {
+        say(format!("longpole: there is no code in {name}, so the profile is of the wall time of its spans"));
+    }
+    let format_out = match format {
+        ExportFormat::OtlpJson => export::Format::OtlpJson,
+        ExportFormat::OtlpProtobuf => export::Format::OtlpProtobuf,
+        ExportFormat::Zipkin => export::Format::Zipkin,
+        ExportFormat::Jaeger => export::Format::Jaeger,
+        ExportFormat::Appdash => export::Format::AppDash,
+        ExportFormat::Chrome => export::Format::Chrome,
+        ExportFormat::Firefox => export::Format::Firefox,
+        ExportFormat::Speedscope => export::Format::Speedscope,
+        ExportFormat::Pprof if of_spans => export::Format::PprofOfSpans { granularity_nanos },
+        ExportFormat::Folded if of_spans => export::Format::FoldedOfSpans { granularity_nanos },
+        ExportFormat::Pprof => export::Format::Pprof,
+        ExportFormat::Folded => export::Format::Folded,
+        // A whole recording is not made of a report.
+        ExportFormat::Lpole => return Ok(()),
+    };
+    if !holds_code && report.recording().spans.is_empty() && !report.recording().samples.is_empty() {
+        say(format!(
+            "longpole: there is no span in {name}, so the file holds none; its code: --to pprof, firefox, speedscope, folded or chrome"
+        ));
+    }
+    write_to(report, format_out, &selection, output.output.as_deref())
+}
+
+pub(crate) fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// The code that was asked for.
+fn selection(name: &str, report: &Report, code: &CodeArguments, format: ExportFormat) -> Result<Selection> {
+    let time = match (code.on_cpu, code.off_cpu, code.wall) {
+        (true, ..) => FlameTime::OnCpu,
+        (_, true, _) => FlameTime::OffCpu,
+        (_, _, true) => FlameTime::Wall,
+        _ if format == ExportFormat::Folded => FlameTime::OnCpu,
+        _ => FlameTime::Wall,
+    };
+    match &code.span {
+        None => Ok(Selection::of_run(time, code.all_threads)),
+        Some(handle) => Ok(Selection::of_span(report, handle, time).ok_or_else(|| not_found(name, handle))?),
+    }
+}
+
+/// Writes a file, gzipped if its name says so, and says what is not in it.
+pub(crate) fn write_to(report: &Report, format: export::Format, selection: &Selection, output: Option<&Path>) -> Result<()> {
+    use export::Format::{AppDash, Folded, FoldedOfSpans, OtlpProtobuf, Pprof, PprofOfSpans};
+    let is_gzip = matches!(format, Pprof | PprofOfSpans { .. });
+    let gzips = !is_gzip && output.is_some_and(|path| path.to_string_lossy().ends_with(GZIPPED));
+    let content = match format {
+        _ if is_gzip || gzips => Content::Binary,
+        OtlpProtobuf | AppDash => Content::Binary,
+        Folded | FoldedOfSpans { .. } => Content::Text,
+        _ => Content::Json,
+    };
+    let write = if gzips { export::write_gzipped } else { export::write };
+    say_losses(&to_output(output, content, |out| Ok(write(report, format, selection, out)?))?);
+    Ok(())
+}
+
+pub(crate) fn pack(store: &Store, recording: &str, output: Option<&Path>) -> Result<()> {
+    let stored = store.recording(resolve(store, recording)?)?;
+    // A recording holds what its user's programs did; as a file it is as private as in the store.
+    let bytes = to_output_of(Access::Owner, output, Content::Binary, |out| Ok(stored.pack(out)?))?;
+    // A file may take less memory than a recording of the own store.
+    if let Some(reason) = stored.refusal_as_file(bytes)? {
+        let file = output.map_or_else(|| "the file".to_owned(), |path| path.display().to_string());
+        say(format!("longpole: {file} is written, and longpole refuses to open it: {reason}"));
+        say("hint: keep what it was made of, which longpole shows; the tables in the file are Parquet, which other tools read");
+    }
+    Ok(())
+}
+
+/// What is not in the file, on standard error.
+pub(crate) fn say_losses(losses: &[Loss]) {
+    for loss in losses {
+        say(format!("longpole: not in the file: {} × {}", count(loss.count), loss.detail));
+    }
+}

@@ -1,0 +1,30 @@
+//! Files that other tools wrote, as recordings in memory.
+
+use std::path::Path;
+
+use anyhow::Result;
+use longpole_analysis::Report;
+use longpole_server::import::{self, Contents, ImportError};
+
+use crate::failure::{Failure, Kind};
+
+/// What a file holds.
+pub(crate) fn read(path: &Path) -> Result<Contents> {
+    import::read(path).map_err(|error| {
+        let (kind, hint) = match &error {
+            ImportError::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound => (Kind::NotFound, ""),
+            ImportError::Io { source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied => (Kind::NotPermitted, ""),
+            ImportError::Unknown { .. } => (Kind::Usage, "each of them may be gzipped; also known is .lpole, as it is"),
+            _ => (Kind::Failed, ""),
+        };
+        let causes = std::iter::successors(std::error::Error::source(&error), |cause| cause.source());
+        let cause: String = causes.map(|cause| format!(": {cause}")).collect();
+        let failure = Failure::new(kind, format!("failed to {error}{cause}"));
+        if hint.is_empty() { failure.into() } else { failure.hint(hint).into() }
+    })
+}
+
+/// The report of a file that is looked at without being kept.
+pub(crate) fn report(path: &Path) -> Result<Report> {
+    Ok(import::report(read(path)?.recording()))
+}

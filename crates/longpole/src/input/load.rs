@@ -1,0 +1,124 @@
+//! From what was typed to a report: recordings of the store, and files that are read and not kept.
+
+use std::path::Path;
+
+use anyhow::Result;
+use longpole_analysis::Report;
+use longpole_server::seal;
+use longpole_store::{ErrorKind, Listing, RecordingName, Store, StoreError};
+
+use crate::failure::{Failure, Kind};
+use crate::input::import_file;
+use crate::next_command::own_name;
+use crate::setting::Setting;
+use crate::terminal::screen::say;
+
+/// What is in the store. Of rows that make no sense it is said on standard error.
+pub(crate) fn list(store: &Store) -> Result<Listing, StoreError> {
+    let listing = store.list()?;
+    for damaged in &listing.damaged {
+        say(format!("longpole: a row is left out: failed to {damaged}"));
+    }
+    Ok(listing)
+}
+
+/// The name of a recording that exists: `last` and `7` become `r7`.
+pub(crate) fn resolve(store: &Store, text: &str) -> Result<RecordingName> {
+    found(text, store.resolve(text).and_then(|name| store.recording(name).map(|_| name)))
+}
+
+/// The same of one that is to go, which need not be readable.
+pub(crate) fn to_remove(store: &Store, text: &str) -> Result<RecordingName> {
+    let exists = |name| match store.recording(name) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Err(error),
+        _ => Ok(name),
+    };
+    found(text, store.resolve(text).and_then(exists))
+}
+
+fn found(text: &str, found: Result<RecordingName, StoreError>) -> Result<RecordingName> {
+    found.map_err(|error| {
+        let kind = if error.kind() == ErrorKind::NotFound { Kind::NotFound } else { Kind::Failed };
+        let own = own_name();
+        let hint = if text == "last" { format!("make a recording: {own} run -- CMD") } else { format!("{own} ls lists them") };
+        Failure::new(kind, format!("failed to {error}")).hint(hint).into()
+    })
+}
+
+/// The report of a recording, or of a file that is read and not kept; with what to call it in the next command.
+pub(crate) fn load(setting: &Setting, text: &str) -> Result<(String, Report)> {
+    match file_aloud(setting, text) {
+        Some(path) => Ok((text.to_owned(), import_file::report(path)?)),
+        None => load_stored(&setting.open_store()?, text),
+    }
+}
+
+/// Endings of files of other tools, and of packed recordings: who writes one means a file, also where a tag ends so.
+const FILE_ENDINGS: [&str; 14] =
+    ["lpole", "trace", "json", "jsonl", "ndjson", "pb", "pprof", "prof", "data", "folded", "collapsed", "txt", "otlp-profiles", "gz"];
+
+/// The file that a text names where a recording may stand: it has a `/`, or is there. Names of recordings win, and tags where the text does
+/// not end like a file: a folder that holds a file `base` must not decide what `base` is. `./r7` is a file.
+pub(crate) fn file<'a>(setting: &Setting, text: &'a str) -> Option<&'a Path> {
+    named(setting, text).0
+}
+
+/// The same; where the text names a recording as well, it is said which of them was taken, and how the other is named.
+pub(crate) fn file_aloud<'a>(setting: &Setting, text: &'a str) -> Option<&'a Path> {
+    let (path, note) = named(setting, text);
+    note.into_iter().for_each(say);
+    path
+}
+
+fn named<'a>(setting: &Setting, text: &'a str) -> (Option<&'a Path>, Option<String>) {
+    let Some(path) = possible_file(text) else { return (None, None) };
+    let tagged = if text.contains('/') { None } else { tagged(setting, text) };
+    let is_ended = path.extension().and_then(|ending| ending.to_str()).is_some_and(|ending| FILE_ENDINGS.contains(&ending));
+    match tagged {
+        None => (Some(path), None),
+        Some(name) if is_ended => (
+            Some(path),
+            Some(format!("longpole: {text} is taken as the file of that name here; the recording that is tagged so is {name}")),
+        ),
+        Some(name) => (None, Some(format!("longpole: {text} is taken as the tag of {name}; the file of that name here is ./{text}"))),
+    }
+}
+
+/// The recording with this tag. Does not create a store.
+fn tagged(setting: &Invocation, text: &str) -> Option<RecordingName> {
+    setting.has_store().then(|| setting.open_store().ok()?.resolve(text).ok()).flatten()
+}
+
+/// The file that a text names if no tag does.
+pub(crate) fn possible_file(text: &str) -> Option<&Path> {
+    let path = Path::new(text);
+    let is_name = text == "last" || RecordingName::parse(text).is_some();
+    (!is_name && (text.contains('/') || path.is_file())).then_some(path)
+}
+
+/// The report of a recording; one whose recorder was killed is sealed first.
+pub(crate) fn load_stored(store: &Store, text: &str) -> Result<(String, Report)> {
+    let name = resolve(store, text)?;
+    let report = seal::load(store, name, &|| false).map_err(|error| not_read(name, error))?;
+    Ok((name.to_string(), report))
+}
+
+fn not_read(name: RecordingName, error: seal::SealError) -> anyhow::Error {
+    match &error {
+        seal::SealError::Store(damaged @ StoreError::Corrupt { .. }) => {
+            Failure::new(Kind::Failed, format!("failed to read {name}: {damaged}"))
+                .hint(format!("{} rm {name} removes it; its other tables are Parquet files that other tools read", own_name()))
+                .into()
+        }
+        // It is whole, and takes more memory than its reader allows: to remove it would be wrong.
+        seal::SealError::Store(large @ StoreError::TooLarge { .. }) => {
+            Failure::new(Kind::Failed, format!("failed to read {name}: {large}"))
+                .hint(format!(
+                    "{} sql --recording {name} reads its tables one by one; they are Parquet files that other tools read, too",
+                    own_name()
+                ))
+                .into()
+        }
+        _ => anyhow::Error::from(error).context(format!("failed to read {name}")),
+    }
+}

@@ -1,0 +1,59 @@
+//! Which spans are meant: handles, names and traces as they were typed, and what to say where there are none.
+
+use longpole_server::view::Chosen;
+use longpole_store::RecordingName;
+
+use crate::args::SpansArguments;
+use crate::failure::{Failure, Kind};
+use crate::input::load::possible_file;
+use crate::next_command::own_name;
+
+/// A handle or a name and a recording as they were typed, in either order: `p1 r7`, `r7 p1`, `r7 nap`.
+pub(crate) fn in_order<'a>(handle: &'a str, recording: &'a str) -> (&'a str, &'a str) {
+    let is_swapped = !is_handle(handle) && (is_handle(recording) || (is_recording(handle) && !is_recording(recording)));
+    if is_swapped { (recording, handle) } else { (handle, recording) }
+}
+
+/// Whether a text can only mean a recording: no tag, which may be the name of a span as well. Where there is a file of that name, it is
+/// one of the two.
+fn is_recording(text: &str) -> bool {
+    text == "last" || RecordingName::parse(text).is_some() || possible_file(text).is_some()
+}
+
+/// Which spans are meant, if any, and in which recording: `flame p1` means what `flame --span p1` does.
+pub(crate) fn chosen<'a>(spans: &'a SpansArguments, recording: &'a str) -> (Option<Chosen<'a>>, &'a str) {
+    let handle = spans.span.as_deref().map(handle_or_name);
+    let name = spans.name.as_deref().map(Chosen::Name);
+    let trace = spans.trace.as_deref().map(Chosen::Trace);
+    match handle.or(name).or(trace) {
+        None if is_handle(recording) => (Some(Chosen::Handle(recording)), "last"),
+        chosen => (chosen, recording),
+    }
+}
+
+/// Spans by a handle, or by their name.
+pub(crate) fn handle_or_name(text: &str) -> Chosen<'_> {
+    if is_handle(text) { Chosen::Handle(text) } else { Chosen::Name(text) }
+}
+
+/// `s12`, `p1`, `f3`; no recording is called so.
+pub(crate) fn is_handle(text: &str) -> bool {
+    text.parse::<longpole_analysis::Handle>().is_ok()
+}
+
+/// The failure for a handle that names nothing.
+pub(crate) fn not_found(recording: &str, handle: &str) -> Failure {
+    Failure::new(Kind::NotFound, format!("there is no span {handle} in {recording}"))
+        .hint(format!("{own} tree {recording} lists s1, s2, …; {own} poles {recording} lists p1, p2, …", own = own_name()))
+}
+
+/// The failure for spans of which there are none.
+pub(crate) fn none_chosen(recording: &str, chosen: Chosen<'_>) -> Failure {
+    match chosen {
+        Chosen::Handle(handle) => not_found(recording, handle),
+        Chosen::Name(_) | Chosen::Trace(_) => Failure::new(Kind::NotFound, format!("there is no {chosen} in {recording}")).hint(format!(
+            "{own} tree {recording} shows the names; {own} span HANDLE {recording} --format json says the trace of a span",
+            own = own_name()
+        )),
+    }
+}

@@ -1,0 +1,57 @@
+//! The page on loopback, until the process is asked to end.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result};
+use longpole_server::source_file::SourceConsent;
+use longpole_server::{Page, Visitors};
+use longpole_store::RecordingName;
+
+use crate::env_vars;
+use crate::input::temporary_store::TemporaryStore;
+use crate::session::{host, owner_of_client};
+use crate::terminal::screen::{self, Screen, print};
+
+/// Serves the page on a file, which is kept no longer than that takes.
+pub(crate) fn serve_file(path: &Path, port: u16, browser: bool, label: &str, consent: SourceConsent) -> Result<()> {
+    let (store, name) = TemporaryStore::of_file(path)?;
+    serve(store.root(), name, port, browser, label, consent)
+}
+
+/// How the page is reached from a machine with a display.
+fn from_elsewhere(port: u16) -> String {
+    let host = host();
+    let host = if host.is_empty() { "HOST" } else { &host };
+    format!("There is no display here. Elsewhere: ssh -L {port}:127.0.0.1:{port} {host}, and open that address there.")
+}
+
+/// Said where nobody can tell other users' connections from our own.
+const NOT_TOLD: &str =
+    "warning: the kernel does not say whose connections are: every user of this machine who has the key can read the page";
+
+/// Serves the page on this recording until the process is asked to end.
+pub(crate) fn serve(store: &Path, name: RecordingName, port: u16, browser: bool, label: &str, consent: SourceConsent) -> Result<()> {
+    let visitors = Visitors { ask_owner: Some(owner_of_client), also: env_vars::sudo_uid() };
+    let page = Page::start(store, name, port, consent, visitors).with_context(|| format!("failed to listen on 127.0.0.1:{port}"))?;
+    let url = page.url_of(name);
+    // The address is this command's output: it is what a script or a person needs, and it stands before anyone waits for it.
+    let no_display = browser && !env_vars::has_display();
+    // In one piece: who reads the first line may be gone before there is another.
+    let mut said = Screen::of(format!("{label}  {url}"));
+    said.extend(no_display.then(|| from_elsewhere(page.address().port())));
+    said.line("Ctrl-C ends it.");
+    print(&said).context("failed to print the address")?;
+    if !page.tells_users_apart() {
+        screen::say(NOT_TOLD);
+    }
+    // Every user can read the arguments of a process, so a browser gets a key that nobody else can use. Without one it is not started:
+    // the address is printed.
+    if browser
+        && !no_display
+        && let Ok(url) = page.url_once_of(name)
+    {
+        Command::new("xdg-open").arg(url).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().ok();
+    }
+    page.wait().context("failed to wait for the end")
+}

@@ -1,0 +1,287 @@
+//! The answer in the terminal: at most 40 lines of 100 columns, the same on every machine, naming only commands that exist.
+
+use std::fmt::Write as _;
+
+use longpole_server::view;
+
+use super::command::{exit_words, fit_command};
+use super::functions::function_rows;
+use super::next_steps::next_lines;
+use super::poles::{pole_table, poles_shown};
+use super::quality::quality_lines;
+use super::threads::thread_rows;
+use super::waits::waits_section;
+use super::{LABEL_WIDTH, line};
+use crate::next_command::own_name;
+use crate::terminal::screen::Screen;
+use crate::terminal::{self, Style, cut, fit, pad, right};
+use crate::units::{count, counted, duration, percent};
+
+/// The whole answer.
+pub(crate) fn answer(view: &view::SummaryView, style: Style) -> Screen {
+    if let Some(attached) = &view.attached {
+        return answer_of_attached(view, attached, style);
+    }
+    let mut out = Screen::default();
+    line(&mut out, &headline(view, style));
+    // A profile that is sums has no path through time.
+    if !is_profile(view) && (!view.poles.is_empty() || view.spans > 0 || view.samples > 0) {
+        line(&mut out, &path_line(view, style));
+        if let Some(parallel) = parallel_line(view, style) {
+            line(&mut out, &parallel);
+        }
+        if let Some(deployment) = &view.deployment {
+            line(&mut out, &deployment_line(deployment, view.wall_nanos, style));
+        }
+    }
+    for text in usage_lines(&view.usage, style) {
+        line(&mut out, &text);
+    }
+    if !view.functions.is_empty() {
+        function_table(&mut out, view, style);
+    } else if view.poles.is_empty() {
+        line(&mut out, "");
+        line(&mut out, "No long poles: no span and no process of this run has time of its own on the critical path.");
+    } else {
+        line(&mut out, "");
+        let shown = poles_shown(view);
+        pole_table(&mut out, &view.poles, shown, style);
+        let more = view.poles.len() - shown + view.truncated.poles;
+        if more > 0 {
+            line(&mut out, &style.faint(&format!("     … {more} more ({} poles {} --limit 0)", own_name(), view.recording)));
+        }
+        // Without spans the processes are the operations, and what is inside of one only its functions tell.
+        if view.spans == 0
+            && let Some(pole) = view.poles.iter().find(|pole| !pole.few_samples && pole.reason.code != "waits")
+        {
+            hot_functions(pole, style).iter().for_each(|text| line(&mut out, text));
+        }
+    }
+    line(&mut out, "");
+    for text in quality_lines(view, style) {
+        line(&mut out, &text);
+    }
+    out.extend(next_lines(view, style));
+    out
+}
+
+/// Waits and threads in the answer of what was looked at for a while.
+const ATTACHED_SHOWN: usize = 5;
+
+/// The answer of what ran before and after: what it did meanwhile. It did not end, so there is nothing that would have ended earlier,
+/// but for its requests, if it sends spans.
+fn answer_of_attached(view: &view::SummaryView, attached: &view::AttachedView, style: Style) -> Screen {
+    let mut out = Screen::default();
+    let pid = attached.pid.map(|pid| format!(" {pid}")).unwrap_or_default();
+    let facts = [
+        format!("looked at for {}", duration(view.wall_nanos)),
+        counted(view.processes, "process", "processes"),
+        counted(attached.threads_seen, "thread", "threads"),
+        counted(view.spans, "span", "spans"),
+        counted(view.samples, "sample", "samples"),
+    ];
+    let facts = facts.join("  ");
+    let used = "longpole    process  ".len() + view.recording.len() + pid.len() + 2 + terminal::width(&facts);
+    let command = fit_command(&view.command, terminal::WIDTH.saturating_sub(used).max(12));
+    let (longpole, recording) = (style.strong("longpole"), style.handle(&view.recording));
+    line(&mut out, &format!("{longpole}  {recording}  process{pid} {command}  {facts}"));
+    let blocked = attached.blocked_nanos.sum().saturating_add(attached.blocked_unseen_nanos);
+    let all = attached.on_cpu_nanos.saturating_add(attached.ready_nanos).saturating_add(blocked);
+    let mut text = format!("{}      on-CPU {}", style.faint("time"), percent(attached.on_cpu_nanos, all));
+    path_part(&mut text, "runnable", attached.ready_nanos, all);
+    let kinds = attached.blocked_nanos.parts().into_iter().chain([("not seen", attached.blocked_unseen_nanos)]);
+    let kinds: Vec<String> = kinds
+        .filter(|(_, nanos)| *nanos > 0 && nanos.saturating_mul(100) >= all)
+        .map(|(kind, nanos)| format!("{kind} {}", percent(nanos, all)))
+        .collect();
+    if !kinds.is_empty() {
+        let _ = write!(text, "  blocked {} ({})", percent(blocked, all), kinds.join(", "));
+    }
+    line(&mut out, &format!("{text} {}", style.faint("of the time of its threads, added up")));
+    for text in usage_lines(&view.usage, style) {
+        line(&mut out, &text);
+    }
+    if !view.functions.is_empty() {
+        function_table(&mut out, view, style);
+    }
+    if !attached.waits.is_empty() {
+        line(&mut out, "");
+        let shown = &attached.waits[..attached.waits.len().min(ATTACHED_SHOWN)];
+        let mut section = waits_section(shown, style);
+        // The empty line behind it comes with what follows.
+        section.pop();
+        section.iter().for_each(|text| line(&mut out, text));
+    }
+    if !attached.threads.is_empty() {
+        line(&mut out, "");
+        thread_rows(&attached.threads, ATTACHED_SHOWN, view.spans > 0, style).iter().for_each(|text| line(&mut out, text));
+        let more = attached.threads_seen.saturating_sub(ATTACHED_SHOWN as u64);
+        if more > 0 {
+            line(&mut out, &style.faint(&format!("… {} more ({} threads {})", count(more), own_name(), view.recording)));
+        }
+    }
+    if view.spans > 0 && !view.poles.is_empty() {
+        line(&mut out, "");
+        pole_table(&mut out, &view.poles, poles_shown(view), style);
+    }
+    line(&mut out, "");
+    for text in quality_lines(view, style) {
+        line(&mut out, &text);
+    }
+    out.extend(next_lines(view, style));
+    out
+}
+
+/// Whether it came from a file of sums: nobody saw when anything was.
+fn is_profile(view: &view::SummaryView) -> bool {
+    view.mode == "imported" && view.spans == 0
+}
+
+fn headline(view: &view::SummaryView, style: Style) -> String {
+    let mut facts = Vec::new();
+    if !is_profile(view) {
+        facts.push(exit_words(view.exit.as_ref()));
+    }
+    if !is_profile(view) || view.wall_nanos > 0 {
+        facts.push(format!("{} wall", duration(view.wall_nanos)));
+    }
+    if let Some(cpu) = view.cpu_nanos {
+        facts.push(format!("{} CPU", duration(cpu as i64)));
+    }
+    if is_profile(view) {
+        facts.push(format!("{} in samples", duration(view.weight_nanos)));
+    } else {
+        facts.push(counted(view.processes, "process", "processes"));
+        facts.push(counted(view.spans, "span", "spans"));
+    }
+    if view.rate_hz > 0 || view.samples > 0 {
+        facts.push(counted(view.samples, "sample", "samples"));
+    }
+    let facts = facts.join("  ");
+    let room = terminal::WIDTH.saturating_sub("longpole  ".len() + view.recording.len() + 4 + terminal::width(&facts)).max(12);
+    format!("{}  {}  {}  {facts}", style.strong("longpole"), style.handle(&view.recording), fit_command(&view.command, room))
+}
+
+/// Kinds of waits in the header.
+const KINDS_SHOWN: usize = 3;
+
+/// Where the time of the path went, with as many kinds of waits as the line has room for.
+fn path_line(view: &view::SummaryView, style: Style) -> String {
+    let fits = |kinds: &usize| path_text(view, *kinds, Style::plain()).chars().count() <= terminal::WIDTH;
+    path_text(view, (1..=KINDS_SHOWN).rev().find(fits).unwrap_or(0), style)
+}
+
+fn path_text(view: &view::SummaryView, kinds: usize, style: Style) -> String {
+    let wall = view.wall_nanos;
+    let states = &view.states;
+    let mut text = format!("{}      ", style.faint("path"));
+    let sees_cpus = view.rate_hz > 0 || view.samples > 0 || states.exact;
+    let all_blocked = states.blocked_nanos.sum().saturating_add(states.blocked_unseen_nanos);
+    if !sees_cpus && all_blocked == 0 {
+        let _ = write!(text, "no samples, so on-CPU time is not known");
+    } else if view.mode == "imported" {
+        let _ = write!(text, "no samples with a time, so on-CPU time along the path is not known");
+    } else {
+        if sees_cpus {
+            let _ = write!(text, "on-CPU {}", percent(states.on_cpu_nanos, wall));
+        } else {
+            let _ = write!(text, "on-CPU not known");
+        }
+        path_part(&mut text, "runnable", states.runnable_nanos, wall);
+        let blocked: Vec<String> = states
+            .blocked_nanos
+            .parts()
+            .into_iter()
+            .chain([("not seen", states.blocked_unseen_nanos)])
+            .filter(|(_, nanos)| nanos.saturating_mul(100) >= wall && *nanos > 0)
+            .map(|(kind, nanos)| format!("{kind} {}", percent(nanos, wall)))
+            .collect();
+        if !blocked.is_empty() {
+            let _ = write!(text, "  blocked {}", percent(all_blocked, wall));
+        }
+        if !blocked.is_empty() && kinds > 0 {
+            let _ = write!(text, " ({})", blocked[..kinds.min(blocked.len())].join(", "));
+        }
+        path_part(&mut text, "awaiting", states.awaiting_nanos, wall);
+        path_part(&mut text, "remote", states.remote_nanos, wall);
+        let of = if states.exact { "of wall" } else { "of wall, ≈" };
+        let _ = write!(text, "  unaccounted {} {}", percent(states.unaccounted_nanos, wall), style.faint(of));
+    }
+    text
+}
+
+/// One state of the path, where it was a hundredth of it.
+fn path_part(text: &mut String, name: &str, nanos: i64, wall: i64) {
+    if nanos > 0 && nanos.saturating_mul(100) >= wall {
+        let _ = write!(text, "  {name} {}", percent(nanos, wall));
+    }
+}
+
+fn parallel_line(view: &view::SummaryView, style: Style) -> Option<String> {
+    let parallel = &view.parallelism;
+    // One process after the other says nothing of the threads in them.
+    let says_something = parallel.peak > 1 || (parallel.peak > 0 && view.spans > 0);
+    says_something.then(|| {
+        let mut text =
+            format!("{}  {:.1} operations in flight on average, {} at the peak", style.faint("parallel"), parallel.mean, parallel.peak);
+        if parallel.span_nanos > 0 {
+            let most = parallel.work_nanos as f64 / parallel.span_nanos as f64;
+            let _ = write!(text, "; what waits for what would allow {most:.1}");
+        }
+        text
+    })
+}
+
+/// Is it the cloud, or Pulumi itself?
+fn deployment_line(time: &view::DeploymentView, wall: i64, style: Style) -> String {
+    let parts = [
+        ("cloud", time.cloud_wait_nanos),
+        ("providers", time.provider_nanos),
+        ("Pulumi's engine", time.engine_nanos),
+        ("language host", time.language_host_nanos),
+        ("plug-in start", time.plugin_start_nanos),
+        ("state", time.state_backend_nanos),
+        ("compiling", time.compile_nanos),
+        ("idle", time.idle_nanos),
+    ];
+    let words: Vec<String> =
+        parts.iter().filter(|(_, nanos)| *nanos > 0).map(|(name, nanos)| format!("{name} {}", percent(*nanos, wall))).collect();
+    format!("{}    {}", style.faint("pulumi"), words.join("  "))
+}
+
+/// What processes used that is worth a line: one for memory, one for storage.
+fn usage_lines(notable: &[view::NotableView], style: Style) -> Vec<String> {
+    let words = |label: &str, codes: &[&str]| {
+        let told = notable.iter().filter(|it| codes.contains(&it.code));
+        let told = told.map(|it| it.handle.as_ref().map_or_else(|| it.text.clone(), |handle| format!("{} ({handle})", it.text)));
+        let text = told.collect::<Vec<_>>().join("; ");
+        (!text.is_empty()).then(|| format!("{}{}", style.faint(&pad(label, LABEL_WIDTH)), cut(&text, terminal::WIDTH - LABEL_WIDTH)))
+    };
+    [words("memory", &["grows", "peak", "peak_of_some"]), words("storage", &["storage", "faults"])].into_iter().flatten().collect()
+}
+
+/// Functions named of a process.
+const FUNCTIONS_SHOWN: usize = 3;
+
+/// The functions in which a pole is on CPUs most, with their shares of that and its time.
+fn hot_functions(pole: &view::PoleView, style: Style) -> Vec<String> {
+    let mut frames: Vec<&view::TopFrameView> = pole.top_frames.iter().filter(|frame| frame.self_nanos > 0).collect();
+    frames.sort_by_key(|frame| std::cmp::Reverse(frame.self_nanos));
+    let mut label = pad("functions", LABEL_WIDTH);
+    let lines = frames.into_iter().take(FUNCTIONS_SHOWN).map(|frame| {
+        let label = std::mem::replace(&mut label, " ".repeat(LABEL_WIDTH));
+        let share = right(&percent(frame.self_nanos, pole.weight_nanos), 4);
+        let time = units::duration(frame.self_nanos);
+        let what = format!("{} of {} on-CPU in {} ", right(&time, 7), pole.handle, frame.handle);
+        let room = terminal::WIDTH.saturating_sub(LABEL_WIDTH + 5 + terminal::width(&what) + " itself".len());
+        format!("{}{share} {what}{} itself", style.faint(&label), fit(&terminal::function_words(&frame.function, frame.runtime), room))
+    });
+    lines.collect()
+}
+
+/// The functions with most time in themselves, below an empty line.
+fn function_table(out: &mut Screen, view: &view::SummaryView, style: Style) {
+    line(out, "");
+    line(out, &style.strong("HOT FUNCTIONS"));
+    function_rows(&view.functions, view.weight_nanos, style).iter().for_each(|row| line(out, row));
+}

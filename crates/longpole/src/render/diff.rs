@@ -1,0 +1,181 @@
+//! Why one run took longer than another.
+
+use longpole_server::view::diff::{DiffView, DiffedView, OperationDiffView, StateDiffView};
+
+use crate::terminal::screen::Screen;
+use crate::terminal::{self, Style, WIDTH, fit, pad, right};
+use crate::units::{TimeUnit, duration};
+
+/// States of an operation that are said; `--format json` has all that matter.
+const STATES_SHOWN: usize = 2;
+
+/// Characters of a function in them: two fit into a line.
+const FUNCTION_WIDTH: usize = 24;
+
+/// Width of the longest bar on either side of its axis.
+const BAR_WIDTH: usize = 8;
+
+pub(crate) fn diff(view: &DiffView, style: Style) -> Screen {
+    let mut out = Vec::new();
+    let unit = TimeUnit::of(view.a.wall_nanos.max(view.b.wall_nanos));
+    out.push(format!(
+        "{}  {} {} → {} {}  {}",
+        style.strong("longpole diff"),
+        style.handle(&fit(&view.a.recording, 24)),
+        unit.show(view.a.wall_nanos),
+        style.handle(&fit(&view.b.recording, 24)),
+        unit.show(view.b.wall_nanos),
+        style.strong(&format!("{}{}", signed(unit, view.delta_nanos), share(view.delta_nanos, view.a.wall_nanos))),
+    ));
+    for warning in warnings(&view.a, &view.b) {
+        out.push(style.warning(&format!("note: {warning}")));
+    }
+    out.push(String::new());
+    if view.operations.is_empty() {
+        let much = if view.truncated.operations > 0 {
+            "Nothing on the critical paths differs by a thousandth of the run."
+        } else {
+            "Nothing on the critical paths differs."
+        };
+        out.push(much.to_owned());
+    } else {
+        rows(&mut out, view, style);
+    }
+    out.push(String::new());
+    let rest = view.truncated;
+    if rest.operations > 0 {
+        let all = TimeUnit::of(rest.delta_nanos);
+        out.push(style.faint(&format!("… {} more, together {} (--limit 0)", rest.operations, signed(all, rest.delta_nanos))));
+    }
+    out.push(style.faint("Δ is time of the critical path; all of them sum to the difference of the runs"));
+    out.push(style.faint("two runs of one command differ too: record it twice to see by how much"));
+    out.into_iter().collect()
+}
+
+fn rows(out: &mut Vec<String>, view: &DiffView, style: Style) {
+    let largest = view.operations.iter().map(|o| o.delta_nanos.unsigned_abs()).max().unwrap_or(1).max(1);
+    let unit = TimeUnit::of(largest.cast_signed());
+    let path_unit = TimeUnit::of(view.operations.iter().map(|o| o.a.on_path_nanos.max(o.b.on_path_nanos)).max().unwrap_or_default());
+    let cells: Vec<[String; 3]> = view
+        .operations
+        .iter()
+        .map(|o| [signed(unit, o.delta_nanos), path_unit.show(o.a.on_path_nanos), path_unit.show(o.b.on_path_nanos)])
+        .collect();
+    let heads = ["Δ on path", "before", "after"];
+    let width = |column: usize| {
+        let widest = cells.iter().map(|row| terminal::width(&row[column])).max().unwrap_or_default();
+        widest.max(terminal::width(heads[column]))
+    };
+    let widths = [width(0), width(1), width(2)];
+    let fixed = widths.iter().map(|width| width + 2).sum::<usize>() + 2 * BAR_WIDTH + 1 + 2;
+    let name_width = WIDTH.saturating_sub(fixed).max(NAME_WIDTH_MIN);
+    out.push(style.strong(&format!(
+        "{}  {}  {}  {}",
+        pad("OPERATION", name_width),
+        right(heads[0], widths[0]),
+        right(heads[1], widths[1]),
+        right(heads[2], widths[2])
+    )));
+    for (operation, row) in view.operations.iter().zip(&cells) {
+        out.push(format!(
+            "{}  {}  {}  {}  {}",
+            pad(&name(operation), name_width),
+            style.strong(&right(&row[0], widths[0])),
+            right(&row[1], widths[1]),
+            right(&row[2], widths[2]),
+            style.faint(bar(operation.delta_nanos, largest).trim_end())
+        ));
+        if let Some(why) = why(&operation.states) {
+            out.push(style.faint(&format!("  {}", fit(&why, WIDTH - 2))));
+        }
+    }
+}
+
+/// `on-CPU +1.20s in compress_bundle, blocked on the network -0.30s in read`.
+fn why(states: &[StateDiffView]) -> Option<String> {
+    let said = states.iter().take(STATES_SHOWN).map(|state| {
+        let function = state.function.as_ref().map(|function| format!(" in {}", fit(function, FUNCTION_WIDTH))).unwrap_or_default();
+        format!("{} {}{function}", state.text, signed(TimeUnit::of(state.delta_nanos), state.delta_nanos))
+    });
+    (!states.is_empty()).then(|| said.collect::<Vec<_>>().join(", "))
+}
+
+/// `create db ×3 → ×4`, and whether it is new or gone.
+fn name(operation: &OperationDiffView) -> String {
+    let resource = operation.resource.as_ref().map(|resource| format!(" {resource}")).unwrap_or_default();
+    let count = match (operation.a.count, operation.b.count) {
+        (0, n) | (n, 0) if n > 1 => format!(" ×{n}"),
+        (a, b) if a != b && a > 0 && b > 0 => format!(" ×{a} → ×{b}"),
+        (n, _) if n > 1 => format!(" ×{n}"),
+        _ => String::new(),
+    };
+    let fate = match operation.fate {
+        "added" => " [new]",
+        "removed" => " [gone]",
+        _ => "",
+    };
+    format!("{}{resource}{count}{fate}", operation.name)
+}
+
+/// Names keep so much where the numbers are wide.
+const NAME_WIDTH_MIN: usize = 12;
+
+/// `+1.20s`, `-3ms`.
+fn signed(unit: TimeUnit, nanos: i64) -> String {
+    let sign = if nanos > 0 { "+" } else { "" };
+    format!("{sign}{}", unit.show(nanos))
+}
+
+/// ` (−17 %)` of what was before.
+fn share(delta: i64, before: i64) -> String {
+    if before <= 0 { String::new() } else { format!(" ({:+.1}%)", delta as f64 / before as f64 * 100.0) }
+}
+
+/// A bar to the left of its axis for what became shorter, to the right for what became longer.
+fn bar(delta: i64, largest: u64) -> String {
+    let cells = (delta.unsigned_abs() as f64 / largest as f64 * BAR_WIDTH as f64).ceil() as usize;
+    let cells = cells.min(BAR_WIDTH);
+    if delta < 0 {
+        format!("{}{}│{}", " ".repeat(BAR_WIDTH - cells), "█".repeat(cells), " ".repeat(BAR_WIDTH))
+    } else {
+        format!("{}│{}", " ".repeat(BAR_WIDTH), "█".repeat(cells))
+    }
+}
+
+/// What makes two runs poor to compare.
+fn warnings(a: &DiffedView, b: &DiffedView) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if a.command != b.command && a.host == b.host && !a.host.is_empty() {
+        warnings.push(format!("the commands differ: {} and {}", fit(&a.command.join(" "), 36), fit(&b.command.join(" "), 36)));
+    }
+    if a.host != b.host && !a.host.is_empty() && !b.host.is_empty() {
+        warnings.push(format!("the machines differ: {} and {}", fit(&a.host, 36), fit(&b.host, 36)));
+    }
+    if a.rate_hz != b.rate_hz {
+        warnings.push(format!("they were sampled {} and {} times a second", a.rate_hz, b.rate_hz));
+    }
+    if a.wall_nanos == 0 || b.wall_nanos == 0 {
+        let empty = if a.wall_nanos == 0 { &a.recording } else { &b.recording };
+        warnings.push(format!("{} took no time: {}", fit(empty, 36), duration(0)));
+    }
+    warnings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bars_stand_on_their_side_of_the_axis() {
+        assert_eq!(bar(-10, 10), "████████│        ");
+        assert_eq!(bar(1, 10), "        │█");
+        assert_eq!(bar(0, 10), "        │");
+    }
+
+    #[test]
+    fn shares_have_a_sign() {
+        assert_eq!(share(-17, 100), " (-17.0%)");
+        assert_eq!(share(5, 0), "");
+        assert_eq!(signed(TimeUnit::Seconds, 1_200_000_000), "+1.20s");
+    }
+}

@@ -1,0 +1,209 @@
+//! A flame graph as an indented tree of functions.
+
+use longpole_server::view;
+
+use super::functions::NO_SAMPLE;
+use super::next_steps::same_name_line;
+use crate::next_command::own_name;
+use crate::terminal::screen::Screen;
+use crate::terminal::{Style, WIDTH, fit, function_words, right};
+use crate::units::{TimeUnit, count, counted};
+
+/// Deepest indentation that still leaves room for names.
+const INDENT_MAX: usize = 30;
+
+pub(crate) fn flame(view: &view::FlameView, min_percent: f64, style: Style) -> Screen {
+    let nodes = &view.nodes;
+    let off_cpu = view.time == "off_cpu";
+    let samples = match view.time {
+        "off_cpu" => counted(view.samples, "wait", "waits"),
+        "wall" => counted(view.samples, "sample or wait", "samples and waits"),
+        _ => counted(view.samples, "sample", "samples"),
+    };
+    let mut head = format!("{}  {samples}  {}", style.strong(&view.title), style.faint(&view.recording));
+    let links = &view.links;
+    let is_of_spans = view.span.is_some() || view.name.is_some() || view.trace_id.is_some();
+    if is_of_spans && links.inferred > 0 {
+        head.push_str(&format!("  ({} exact, {} inferred)", count(links.record + links.journal + links.label), count(links.inferred)));
+    }
+    if view.few_samples {
+        head.push_str(&style.warning("  fewer than 20: a hint, not a measurement"));
+    }
+    let mut out = Screen::of(head);
+    if let Some(line) = view.same_name.as_ref().map(|all| same_name_line(&view.recording, all)) {
+        out.line(line);
+    }
+    if view.samples == 0 && off_cpu {
+        out.line("No wait of 5 ms or longer was seen in it, idle workers left out.");
+        out.extend(left_out(view, style));
+        if is_of_spans {
+            let all = format!("{} flame {} --off-cpu --all-threads", own_name(), view.recording);
+            out.line(style.faint(&format!("Waits of threads of which nobody knows what they work for: {all}")));
+        }
+        return out;
+    }
+    if view.samples == 0 {
+        out.line(NO_SAMPLE);
+        return out;
+    }
+    let whole = view.weight_nanos.max(1);
+    let unit = TimeUnit::of(whole);
+    let bar_head = " ".repeat(BAR_WIDTH);
+    out.line(style.faint(&format!("{}  {}  {} {bar_head}  function", right("total", 9), right("self", 9), right("share", 6))));
+    let share = |nanos: i64| nanos as f64 / whole as f64 * 100.0;
+    let shown = Shown::new(view, |row| share(nodes.total_nanos[row]) >= min_percent, |row| share(nodes.self_nanos[row]) < min_percent);
+    for line in shown.lines() {
+        let (row, depth) = match line {
+            Line::Row { row, depth } => (row, depth),
+            Line::Folded { frames, depth } => {
+                let indent = " ".repeat(9 + 2 + 9 + 2 + 6 + 1 + BAR_WIDTH + 2 + depth.min(INDENT_MAX));
+                out.line(style.faint(&format!("{indent}⋮ {} in between", counted(frames as u64, "frame", "frames"))));
+                continue;
+            }
+        };
+        let indent = " ".repeat(depth.min(INDENT_MAX));
+        let Ok(frame) = usize::try_from(nodes.frame[row]) else { continue };
+        let frame = &view.frames[frame];
+        let room = WIDTH.saturating_sub(9 + 2 + 9 + 2 + 6 + 1 + BAR_WIDTH + 2 + indent.len() + frame.handle.len() + 1);
+        let own = if nodes.self_nanos[row] > 0 { unit.show(nodes.self_nanos[row]) } else { String::new() };
+        let percent = share(nodes.total_nanos[row]);
+        out.line(format!(
+            "{}  {}  {} {}  {indent}{} {}",
+            right(&unit.show(nodes.total_nanos[row]), 9),
+            right(&own, 9),
+            right(&format!("{percent:.1}%"), 6),
+            bar(percent),
+            style.handle(&frame.handle),
+            fit(&label(frame, nodes.line[row]), room.max(10)),
+        ));
+    }
+    if shown.hidden > 0 {
+        out.line(style.faint(&format!("… {} boxes below {min_percent} % (--min 0)", shown.hidden)));
+    }
+    out.extend(left_out(view, style));
+    if view.cut_samples > 0 {
+        let samples = counted(view.cut_samples, "sample", "samples");
+        out.line(style.faint(&format!("… {samples} without their innermost functions: there are more paths than 2,097,152")));
+    }
+    out
+}
+
+/// What of the whole run's waits is not shown, and how to see it.
+fn left_out(view: &view::FlameView, style: Style) -> Option<String> {
+    let waits = || counted(view.left_out_waits, "wait", "waits");
+    (view.left_out_waits > 0).then(|| style.faint(&format!("… {} of threads that work for no span (--all-threads)", waits())))
+}
+
+/// The name of a function; with its place where names alone say little, as those of scripts do.
+fn label(frame: &view::FlameFrameView, line: u32) -> String {
+    let function = function_words(&frame.function, frame.runtime);
+    let file = frame.file.rsplit('/').next().unwrap_or_default();
+    match (frame.runtime, file, line) {
+        (None, ..) | (_, "", _) => function,
+        (Some(_), file, 0) => format!("{function} ({file})"),
+        (Some(_), file, line) => format!("{function} ({file}:{line})"),
+    }
+}
+
+/// Characters of a full bar.
+const BAR_WIDTH: usize = 8;
+
+/// A share as a bar, in eighths of a character.
+fn bar(percent: f64) -> String {
+    let eighths = ((percent / 100.0 * (BAR_WIDTH * 8) as f64).round().clamp(0.0, (BAR_WIDTH * 8) as f64)) as usize;
+    let part = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"][eighths % 8];
+    let text = "█".repeat(eighths / 8) + part;
+    let missing = BAR_WIDTH - text.chars().count();
+    text + &" ".repeat(missing)
+}
+
+/// Frames in a row that only pass their time on, of which the one that is named stays; fewer are shown as they are.
+const FOLDED_MIN: usize = 3;
+
+/// What of a flame graph is printed, and how deep.
+struct Shown<'a> {
+    nodes: &'a view::FlameColumns,
+    is_visible: Vec<bool>,
+    /// Visible, the only visible child of its parent, with one visible child and hardly any time of its own.
+    passes_on: Vec<bool>,
+    /// How well the frame names what goes on in frames that pass their time on: not at all, as a function of the program, or as one
+    /// of a program that is interpreted, whose interpreter says less.
+    names: Vec<u8>,
+    hidden: usize,
+}
+
+enum Line {
+    Row {
+        row: usize,
+        depth: usize,
+    },
+    /// Frames that only pass their time on.
+    Folded {
+        frames: usize,
+        depth: usize,
+    },
+}
+
+impl<'a> Shown<'a> {
+    fn new(view: &'a view::FlameView, is_visible: impl Fn(usize) -> bool, has_no_own: impl Fn(usize) -> bool) -> Self {
+        let nodes = &view.nodes;
+        let rows = nodes.parent.len();
+        let is_visible: Vec<bool> = (0..rows).map(|row| row > 0 && is_visible(row)).collect();
+        let parent = |row: usize| usize::try_from(nodes.parent[row]).unwrap_or(0);
+        let mut children = vec![0; rows];
+        for row in (1..rows).filter(|row| is_visible[*row]) {
+            children[parent(row)] += 1;
+        }
+        let passes_on =
+            (0..rows).map(|row| is_visible[row] && children[parent(row)] == 1 && children[row] == 1 && has_no_own(row)).collect();
+        let hidden = (1..rows).filter(|row| !is_visible[*row]).count();
+        let name = |row: usize| {
+            let Some(frame) = usize::try_from(nodes.frame[row]).ok().and_then(|frame| view.frames.get(frame)) else { return 0 };
+            match frame.runtime {
+                _ if frame.reason.is_some() || frame.whose != "program" => 0,
+                None => 1,
+                Some(_) => 2,
+            }
+        };
+        let names = (0..rows).map(name).collect();
+        Shown { nodes, is_visible, passes_on, names, hidden }
+    }
+
+    fn lines(&self) -> Vec<Line> {
+        let mut lines = Vec::new();
+        let mut depths = vec![0; self.is_visible.len()];
+        let mut row = 1;
+        while row < self.is_visible.len() {
+            if !self.is_visible[row] {
+                row += 1;
+                continue;
+            }
+            let parent = usize::try_from(self.nodes.parent[row]).unwrap_or(0);
+            let depth = if parent == 0 { 0 } else { depths[parent] + 1 };
+            // Such frames follow each other: the only visible child of one is the next visible row.
+            let chain: Vec<usize> =
+                (row..self.is_visible.len()).filter(|r| self.is_visible[*r]).take_while(|r| self.passes_on[*r]).collect();
+            if chain.len() < FOLDED_MIN {
+                depths[row] = depth;
+                lines.push(Line::Row { row, depth });
+                row += 1;
+                continue;
+            }
+            chain.iter().for_each(|r| depths[*r] = depth);
+            // The innermost of those that name best.
+            let named = (0..chain.len()).max_by_key(|place| self.names[chain[*place]]).filter(|place| self.names[chain[*place]] > 0);
+            let (before, after) = named.map_or((chain.len(), 0), |place| (place, chain.len() - place - 1));
+            if before > 0 {
+                lines.push(Line::Folded { frames: before, depth });
+            }
+            if let Some(place) = named {
+                lines.push(Line::Row { row: chain[place], depth });
+            }
+            if after > 0 {
+                lines.push(Line::Folded { frames: after, depth });
+            }
+            row = chain[chain.len() - 1] + 1;
+        }
+        lines
+    }
+}

@@ -1,0 +1,124 @@
+//! A function, and the spans it ran in.
+
+use longpole_server::view;
+
+use super::waits::waits_section;
+use crate::terminal::screen::Screen;
+use crate::terminal::{Style, fit, function_words, right};
+use crate::units::{TimeUnit, count, counted, duration, percent};
+
+/// Spans listed for a function.
+const SPANS_SHOWN: usize = 20;
+
+/// Lines named for a function.
+const LINES_SHOWN: usize = 3;
+
+pub(crate) fn frame(view: &view::FrameView, style: Style) -> Screen {
+    let unit = TimeUnit::of(view.total_nanos);
+    let mut out = Screen::of(format!(
+        "{}  {}  {}",
+        style.handle(&view.handle),
+        style.strong(&function_words(&view.function, view.runtime)),
+        style.faint(&view.recording)
+    ));
+    if !view.file.is_empty() {
+        out.line(style.faint(&format!("{}{}", view.file, lines_words(view))));
+    }
+    if view.samples == 0 && view.waits > 0 {
+        out.line("no sample of a CPU fell into it: it only waited");
+    } else {
+        out.line(format!(
+            "{} on a CPU in it and what it calls, {} in itself, {}",
+            unit.show(view.total_nanos),
+            unit.show(view.self_nanos),
+            counted(view.samples, "sample", "samples")
+        ));
+    }
+    if view.waits > 0 {
+        let waited = duration(view.waited_nanos);
+        out.line(format!("{waited} blocked in it and what it calls, {}", counted(view.waits, "wait", "waits")));
+    }
+    out.line("");
+    out.extend(waits_section(&view.waited_for, style));
+    if view.spans.is_empty() {
+        out.append(&unlinked(view));
+        return out;
+    }
+    if view.operations.iter().any(|operation| operation.spans > 1) {
+        out.line(style.strong("OPERATIONS IT RAN IN"));
+        let unit = TimeUnit::of(view.operations.iter().map(|it| it.total_nanos).max().unwrap_or_default());
+        out.line(style.faint(&format!(
+            "{}  {}  {}  {}  operation",
+            right("on-CPU", 9),
+            right("share", 5),
+            right("of its CPU", 10),
+            right("spans", 6)
+        )));
+        for operation in view.operations.iter().take(SPANS_SHOWN) {
+            out.line(format!(
+                "{}  {}  {}  {}  {}  {}",
+                right(&unit.show(operation.total_nanos), 9),
+                right(&percent(operation.total_nanos, view.total_nanos), 5),
+                right(&format!("{:.0}%", operation.share * 100.0), 10),
+                right(&count(operation.spans), 6),
+                fit(&operation.name, 40),
+                style.faint(&fit(&operation.service, 20))
+            ));
+        }
+        let more = view.operations.len().saturating_sub(SPANS_SHOWN);
+        if more > 0 {
+            out.line(style.faint(&format!("… {more} more (--format json)")));
+        }
+        out.line("");
+    }
+    out.line(style.strong("SPANS IT RAN IN"));
+    let unit = TimeUnit::of(view.spans.iter().map(|span| span.total_nanos.max(span.waited_nanos)).max().unwrap_or_default());
+    let has_waits = view.waited_nanos > 0;
+    let waited = |text: &str| if has_waits { format!("  {}", right(text, 9)) } else { String::new() };
+    out.line(style.faint(&format!("{}{}  of its CPU  span", right("on-CPU", 9), waited("blocked"))));
+    for span in view.spans.iter().take(SPANS_SHOWN) {
+        out.line(format!(
+            "{}{}  {}  {} {}  {}",
+            right(&unit.show(span.total_nanos), 9),
+            waited(&unit.show(span.waited_nanos)),
+            right(&format!("{:.0}%", span.share * 100.0), 10),
+            style.handle(&span.handle),
+            fit(&span.name, 50),
+            style.faint(&fit(&span.service, 20))
+        ));
+    }
+    out.line(style.faint("of its CPU: the share of the function in what the span itself, without child spans, ran"));
+    let more = view.spans.len().saturating_sub(SPANS_SHOWN) + view.truncated.spans;
+    if more > 0 {
+        out.line(style.faint(&format!("… {more} more (--format json)")));
+    }
+    out.append(&unlinked(view));
+    out
+}
+
+/// `:12 (80%), :14 (20%)`: where it is when it is on a CPU or waits.
+fn lines_words(view: &view::FrameView) -> String {
+    let time = |line: &view::LineView| line.total_nanos.saturating_add(line.waited_nanos);
+    let all = view.total_nanos.saturating_add(view.waited_nanos);
+    let words: Vec<String> =
+        view.lines.iter().take(LINES_SHOWN).map(|line| format!(":{} ({})", line.line, percent(time(line), all))).collect();
+    let more = view.lines.len().saturating_sub(LINES_SHOWN);
+    let more = if more > 0 { format!(" and {more} more lines (--source)") } else { String::new() };
+    words.join(", ") + &more
+}
+
+/// What of a function belongs to no span, or nobody can say to which.
+fn unlinked(view: &view::FrameView) -> Screen {
+    let mut out = Screen::default();
+    if view.unlinked_samples > 0 {
+        let ambiguous = match view.ambiguous_samples {
+            0 => String::new(),
+            some => format!(", of which {} could belong to several", count(some)),
+        };
+        out.line(format!("{} of it belong to no span{ambiguous}", counted(view.unlinked_samples, "sample", "samples")));
+    }
+    if view.unlinked_waited_nanos > 0 {
+        out.line(format!("{} of its blocked time belong to no span", duration(view.unlinked_waited_nanos)));
+    }
+    out
+}

@@ -1,0 +1,67 @@
+//! Functions as rows of tables.
+
+use longpole_model::SumNanos;
+use longpole_server::view;
+
+use crate::terminal::{Style, WIDTH, fit, function_words, right, width};
+use crate::units::{TimeUnit, percent};
+
+/// Of what has no sample.
+pub(crate) const NO_SAMPLE: &str =
+    "No sample of a CPU fell into it: it waited (--off-cpu), it was shorter than the sampling period, or its process was not sampled.";
+
+/// Functions as rows of a table, with its head; shares are of `weight_nanos`.
+pub(crate) fn function_rows(functions: &[view::TopFrameView], weight_nanos: i64, style: Style) -> Vec<String> {
+    let unit = TimeUnit::of(functions.iter().map(|function| function.total_nanos).max().unwrap_or_default());
+    let head = style.faint(&format!("{}  {}  {}  function", right("self", 9), right("share", 5), right("total", 9)));
+    let row = |function: &view::TopFrameView| {
+        let place = place(&function.file, function.line);
+        let room = WIDTH.saturating_sub(30 + function.handle.len() + width(&place)).max(20);
+        format!(
+            "{}  {}  {}  {} {}{}",
+            right(&unit.show(function.self_nanos), 9),
+            right(&percent(function.self_nanos, weight_nanos), 5),
+            right(&unit.show(function.total_nanos), 9),
+            style.handle(&function.handle),
+            fit(&function_words(&function.function, function.runtime), room),
+            style.faint(&place)
+        )
+    };
+    [head].into_iter().chain(functions.iter().map(row)).collect()
+}
+
+pub(crate) fn place(file: &str, line: u32) -> String {
+    if file.is_empty() { String::new() } else { format!("  {}:{line}", file.rsplit('/').next().unwrap_or_default()) }
+}
+
+/// Functions as rows of a table, with its head.
+pub(crate) fn frame_rows(frames: &[view::TopFrameView], style: Style) -> Vec<String> {
+    if frames.is_empty() {
+        return Vec::new();
+    }
+    let unit = TimeUnit::of(frames.iter().map(|f| f.total_nanos).max().unwrap_or_default());
+    let mut out = vec![style.faint(&format!("  {}  {}  function", right("self", 9), right("total", 9)))];
+    for frame in frames {
+        // One that stands twice in a stack is on two lines at once.
+        let are_apart = frame.lines.iter().map(|line| line.total_nanos).sum_nanos::<i64>() <= frame.total_nanos;
+        let lines: Vec<String> = match &frame.lines[..] {
+            // Where one line has nearly all, it says enough.
+            [most, second, ..] if frame.whose == "program" && second.total_nanos.saturating_mul(5) >= most.total_nanos && are_apart => {
+                frame.lines.iter().map(|line| format!("{} ({})", line.line, percent(line.total_nanos, frame.total_nanos))).collect()
+            }
+            _ => vec![frame.line.to_string()],
+        };
+        let file = frame.file.rsplit('/').next().unwrap_or_default();
+        let place = if file.is_empty() { String::new() } else { format!("  {file}:{}", lines.join(", ")) };
+        let room = WIDTH.saturating_sub(26 + frame.handle.len() + width(&place)).max(20);
+        out.push(format!(
+            "  {}  {}  {} {}{}",
+            right(&unit.show(frame.self_nanos), 9),
+            right(&unit.show(frame.total_nanos), 9),
+            style.handle(&frame.handle),
+            fit(&function_words(&frame.function, frame.runtime), room),
+            style.faint(&place)
+        ));
+    }
+    out
+}

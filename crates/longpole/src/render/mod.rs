@@ -1,0 +1,31 @@
+//! Views as text: tables and answers. Nothing here reads a store or prints.
+
+pub(crate) mod answer;
+pub(crate) mod command;
+pub(crate) mod diff;
+pub(crate) mod flame;
+pub(crate) mod flame_svg;
+pub(crate) mod frame;
+pub(crate) mod functions;
+mod next_steps;
+pub(crate) mod poles;
+pub(crate) mod processes;
+mod quality;
+pub(crate) mod recordings;
+pub(crate) mod source;
+pub(crate) mod span;
+pub(crate) mod spans;
+mod states;
+pub(crate) mod threads;
+pub(crate) mod top;
+pub(crate) mod tree;
+mod waits;
+
+use crate::terminal::screen::Screen;
+
+/// Width of the words in front of a line.
+const LABEL_WIDTH: usize = 10;
+
+fn line(out: &mut Screen, text: &str) {
+    out.line(text.trim_end());
+}

@@ -1,0 +1,57 @@
+//! What to type next.
+
+use longpole_server::view;
+
+use super::LABEL_WIDTH;
+use crate::next_command::{own_name, quoted};
+use crate::terminal::{self, Style};
+use crate::units::counted;
+
+pub(crate) fn next_lines(view: &view::SummaryView, style: Style) -> Vec<String> {
+    let (own, recording) = (own_name(), &view.recording);
+    let mut next = Vec::new();
+    if view.attached.is_some() {
+        next.push(format!("{own} top {recording} --wall"));
+        next.push(format!("{own} flame {recording} --wall"));
+        next.push(format!("{own} threads {recording}"));
+    } else if !view.functions.is_empty() {
+        next.push(format!("{own} top {recording}"));
+        next.push(format!("{own} flame {recording}"));
+    } else if let Some(pole) = view.poles.first() {
+        // A process has no attributes and no events: what is to be seen of it is its code.
+        if view.spans == 0 && pole.samples > 0 && pole.reason.code != "waits" {
+            next.push(format!("{own} top {recording} --span {}", pole.handle));
+        } else {
+            next.push(format!("{own} span {} {recording}", pole.handle));
+        }
+        // Where it waits, its samples show what it hardly does.
+        if pole.reason.code == "waits" && pole.states.blocked_nanos.sum() > 0 {
+            next.push(format!("{own} flame {recording} --off-cpu --span {}", pole.handle));
+        } else if pole.samples > 0 {
+            next.push(format!("{own} flame {recording} --span {}", pole.handle));
+        }
+        if !view.usage.is_empty() {
+            next.push(format!("{own} processes {recording}"));
+        }
+    } else if view.samples > 0 {
+        next.push(format!("{own} flame {recording}"));
+    }
+    next.push(format!("{own} open {recording}"));
+    // On one line where they fit, else on a line each.
+    let width = 7 + next.iter().map(|command| terminal::width(command) + 3).sum::<usize>();
+    let next: Vec<String> = next.iter().map(|command| style.handle(command)).collect();
+    let lines = if width <= terminal::WIDTH { vec![next.join("   ")] } else { next };
+    let label = |index: usize| if index == 0 { style.faint("next") + "      " } else { " ".repeat(LABEL_WIDTH) };
+    lines.iter().enumerate().map(|(index, line)| label(index) + line).collect()
+}
+
+/// Where more of the same is to be seen.
+pub(crate) fn same_name_line(recording: &str, all: &view::SameNameView) -> String {
+    format!(
+        "All {} of this name have {}: {} flame {recording} --name {}",
+        counted(all.spans, "span", "spans"),
+        counted(all.samples, "sample", "samples"),
+        own_name(),
+        quoted(&all.name)
+    )
+}

@@ -1,0 +1,164 @@
+//! The table of the long poles.
+
+use std::fmt::Write as _;
+
+use longpole_server::view;
+
+use super::line;
+use crate::terminal::screen::Screen;
+use crate::terminal::{self, Style, end_of, fit, fold, pad, right};
+use crate::units::{TimeUnit, range};
+
+/// Poles in the answer; `longpole poles` has the rest.
+const POLES_SHOWN: usize = 6;
+
+/// A pole matters that is on the path for this part of the run, or would save as much.
+const POLE_PART: i64 = 200;
+
+/// Characters of the name of what limits a saving.
+const LIMIT_WIDTH: usize = 28;
+
+/// Characters of a pole's service.
+const SERVICE_WIDTH: usize = 16;
+
+/// Poles in the answer: those behind the last that matters are only counted.
+pub(crate) fn poles_shown(view: &view::SummaryView) -> usize {
+    let matters = |pole: &view::PoleView| pole.on_path_nanos.max(pole.saves_if_zero_nanos[1]) >= view.wall_nanos / POLE_PART;
+    view.poles.iter().take(POLES_SHOWN).rposition(matters).map_or(1, |last| last + 1).min(view.poles.len())
+}
+
+/// Numbers of a pole: on the path, saved at nothing, at half, and with all poles above it.
+const COLUMNS: usize = 4;
+
+/// The poles as a table, `shown` of them: a line of numbers each, and below it why it takes its time.
+pub(crate) fn pole_table(out: &mut Screen, poles: &[view::PoleView], shown: usize, style: Style) {
+    let poles = &poles[..shown];
+    let unit = |values: &mut dyn Iterator<Item = i64>| TimeUnit::of(values.max().unwrap_or_default());
+    let with_those_before = |p: &view::PoleView| p.saves_with_those_before_nanos.unwrap_or(p.saves_if_zero_nanos);
+    let unit = unit(&mut poles.iter().flat_map(|p| [p.on_path_nanos, with_those_before(p)[1]]));
+    let cells: Vec<[String; COLUMNS]> = poles
+        .iter()
+        .map(|p| {
+            let together = p.saves_with_those_before_nanos.map(|nanos| range(unit, nanos)).unwrap_or_default();
+            [unit.show(p.on_path_nanos), range(unit, p.saves_if_zero_nanos), range(unit, p.saves_if_half_nanos), together]
+        })
+        .collect();
+    let heads = ["on path", "saves(0)", "saves(½)", "+ all above"];
+    let widths: Vec<usize> = (0..COLUMNS)
+        .map(|i| cells.iter().map(|row| terminal::width(&row[i])).chain([terminal::width(heads[i])]).max().unwrap_or_default())
+        .collect();
+    let handle_width = poles.iter().map(|p| p.handle.len()).max().unwrap_or(2);
+    let fixed = handle_width + 3 + widths.iter().map(|w| w + 3).sum::<usize>();
+    // Of whom it is says something where there are several.
+    let says_service = poles.iter().any(|p| p.service != poles[0].service);
+    let name = |p: &view::PoleView| {
+        let service = Some(p.service.as_str()).filter(|service| says_service && !service.is_empty());
+        service.map_or_else(|| pole_name(p), |service| format!("{} · {}", pole_name(p), fit(service, SERVICE_WIDTH)))
+    };
+    let longest = poles.iter().map(|p| terminal::width(&name(p))).max().unwrap_or_default();
+    let name_width = longest.min(terminal::WIDTH.saturating_sub(fixed)).max(NAME_WIDTH_MIN);
+    let mut head = pad("LONG POLES", handle_width + 3 + name_width);
+    heads.iter().zip(&widths).for_each(|(text, width)| head.extend(["   ", &right(text, *width)]));
+    line(out, &style.strong(&head));
+    let indent = handle_width + 3;
+    for (pole, row) in poles.iter().zip(&cells) {
+        let text = format!(
+            "{} {} {}   {}   {}   {}   {}",
+            style.handle(&pad(&pole.handle, handle_width)),
+            evidence_mark(pole),
+            pad(&name(pole), name_width),
+            right(&row[0], widths[0]),
+            style.strong(&right(&row[1], widths[1])),
+            right(&row[2], widths[2]),
+            right(&row[3], widths[3]),
+        );
+        line(out, &text);
+        let about = if !pole.states.exact && STATES_REASONS.contains(&pole.reason.code) { "≈ " } else { "" };
+        let why = match &pole.contains {
+            Some(inner) => format!("contains {inner}; {about}{}", pole.reason.text),
+            None => format!("{about}{}", pole.reason.text),
+        };
+        let limit = pole.limited_by.as_ref();
+        let limit = limit.map(|limit| format!("then {} ({}) ends last", fit(&limit.name, LIMIT_WIDTH), limit.handle));
+        let function = pole.reason.function.as_deref();
+        let mostly_in = pole.reason.mostly_in.as_deref();
+        let names = [mostly_in, function];
+        let room = terminal::WIDTH - indent;
+        let beside = limit.as_ref().map_or(0, |limit| "; ".len() + terminal::width(limit));
+        let why = match pole.blocked_by.as_ref().map(|blocked| format!("{why}; {}", blocked.text)) {
+            Some(with_whom) if terminal::width(&with_whom) <= room => with_whom,
+            _ => why,
+        };
+        let mut below = |text: &str| line(out, &style.faint(&format!("{}{text}", " ".repeat(indent))));
+        let is_said = pole.blocked_by.as_ref().is_none_or(|blocked| why.ends_with(&blocked.text));
+        match limit {
+            // On one line where both fit.
+            Some(limit) if least_width(&why, &names) + beside <= room => {
+                below(&fit(&format!("{}; {limit}", fit_reason(why, &names, room - beside)), room));
+            }
+            limit => {
+                let short = fit_reason(why.clone(), &names, room);
+                // On two lines there is room for whole names.
+                let parts = if terminal::width(&short) <= room { vec![short] } else { fold(&why, room) };
+                parts.iter().for_each(|part| below(part));
+                limit.iter().for_each(|limit| below(limit));
+            }
+        }
+        if let Some(blocked) = pole.blocked_by.as_ref().filter(|_| !is_said) {
+            below(&fit(&blocked.text, room));
+        }
+        // Where it waits for somebody who tells nothing, what is to be fixed is there.
+        if let Some(text) = pole.callee.as_ref().and_then(|callee| callee.text.as_ref()).filter(|_| pole.states.blocked_nanos.network > 0) {
+            below(&fit(&format!("the other side is {text}"), room));
+        }
+    }
+}
+
+/// Reasons that are shares of a time.
+const STATES_REASONS: [&str; 3] = ["on_cpu", "waits", "mixed"];
+
+/// Least of a function's name that is left of it.
+const FUNCTION_WIDTH_MIN: usize = 20;
+
+/// Characters that a reason cannot do without.
+fn least_width(reason: &str, names: &[Option<&str>]) -> usize {
+    let spare = |name: &str| terminal::width(name).saturating_sub(FUNCTION_WIDTH_MIN);
+    terminal::width(reason).saturating_sub(names.iter().flatten().map(|name| spare(name)).sum::<usize>())
+}
+
+/// A reason in so many characters, if it can be. What gives way in a long one is the beginning of the names of its functions, where
+/// their modules stand; of the first name first.
+fn fit_reason(mut reason: String, names: &[Option<&str>], width: usize) -> String {
+    for name in names.iter().flatten() {
+        let beyond = terminal::width(&reason).saturating_sub(width);
+        if beyond > 0 {
+            let left = terminal::width(name).saturating_sub(beyond).max(FUNCTION_WIDTH_MIN);
+            let end = end_of(name, left);
+            // Whole modules or none of them.
+            let whole = end.split_once("::").map(|(_, rest)| format!("…{rest}")).filter(|_| left < terminal::width(name));
+            reason = reason.replacen(name, &whole.unwrap_or(end), 1);
+        }
+    }
+    reason
+}
+
+/// Least width of the names, so that the head of the table fits above them.
+const NAME_WIDTH_MIN: usize = 24;
+
+/// ◆ what it waited for is declared, ◇ inferred from order.
+fn evidence_mark(pole: &view::PoleView) -> &'static str {
+    if pole.evidence == "declared" { "◆" } else { "◇" }
+}
+
+/// `create web-bundle › bundle ×3`: the piece of work, the operation, how often. A name that contains the piece of work says
+/// enough by itself.
+fn pole_name(pole: &view::PoleView) -> String {
+    let mut text = match &pole.context {
+        Some(context) if !pole.name.contains(context.as_str()) => format!("{context} › {}", pole.name),
+        _ => pole.name.clone(),
+    };
+    if pole.count > 1 {
+        let _ = write!(text, " ×{}", pole.count);
+    }
+    text
+}

@@ -1,0 +1,71 @@
+//! What is missing in a recording.
+
+use longpole_server::view;
+
+use crate::next_command::own_name;
+use crate::terminal::{self, Style, fit, fold};
+use crate::units::{count, counted};
+
+/// Lines of the data-quality part; the page and `--format json` have the rest.
+const QUALITY_SHOWN: usize = 6;
+
+pub(crate) fn quality_lines(view: &view::SummaryView, style: Style) -> Vec<String> {
+    let mut texts = quality_texts(&view.quality, view.samples, &view.recording);
+    let ranges = view.poles.iter().any(|p| p.saves_if_zero_nanos[0] != p.saves_if_zero_nanos[1]);
+    if ranges {
+        texts.push("a saving is a range where what an operation waited for is not declared (span links) but inferred".to_owned());
+    }
+    if texts.is_empty() {
+        let text = match (view.rate_hz, view.spans + view.samples + view.processes) {
+            (1.., _) => "nothing lost",
+            (0, 1..) => "nothing lost; no samples were asked for",
+            (0, 0) => {
+                "nothing was recorded: no span came, and no samples were asked for; without --no-profile there are processes, code and waits"
+            }
+        };
+        texts.push(text.to_owned());
+    }
+    labelled(&texts, style)
+}
+
+/// What is missing, below a view of a part of the recording; nothing where nothing is.
+pub(crate) fn missing_lines(quality: &[view::QualityView], samples: u64, recording: &str, style: Style) -> Vec<String> {
+    labelled(&quality_texts(quality, samples, recording), style)
+}
+
+fn quality_texts(quality: &[view::QualityView], samples: u64, recording: &str) -> Vec<String> {
+    let mut texts: Vec<String> = quality.iter().take(QUALITY_SHOWN).map(|q| fit(&quality_words(q, samples), terminal::WIDTH * 4)).collect();
+    let more = quality.len().saturating_sub(QUALITY_SHOWN);
+    if more > 0 {
+        texts.push(format!("{more} more ({} show {recording} --format json)", own_name()));
+    }
+    texts
+}
+
+fn labelled(texts: &[String], style: Style) -> Vec<String> {
+    let label = |index: usize| if index == 0 { style.faint("quality") + "   " } else { " ".repeat(10) };
+    let mut out = Vec::new();
+    for text in texts {
+        for part in fold(text, terminal::WIDTH - 10) {
+            out.push(label(out.len()) + &part);
+        }
+    }
+    out
+}
+
+/// Losses that are counted in samples.
+const OF_SAMPLES: [&str; 3] = ["stacks_truncated", "stacks_unwind_failed", "context_torn"];
+
+fn quality_words(item: &view::QualityView, samples: u64) -> String {
+    let what = item.code.replace('_', " ");
+    if OF_SAMPLES.contains(&item.code.as_str()) {
+        let of = format!("{what}: {} of {}", count(item.count), counted(samples, "sample", "samples"));
+        return if item.detail.is_empty() { of } else { format!("{of}, {}", item.detail) };
+    }
+    match (item.count, item.detail.is_empty()) {
+        (0 | 1, true) => what,
+        (0 | 1, false) => format!("{what}: {}", item.detail),
+        (n, true) => format!("{what} ×{}", count(n)),
+        (n, false) => format!("{what} ×{}: {}", count(n), item.detail),
+    }
+}

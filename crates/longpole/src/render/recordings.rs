@@ -1,0 +1,74 @@
+//! The list of recordings, each with its answer.
+
+use longpole_server::view;
+
+use super::command::fit_command;
+use crate::terminal::screen::Screen;
+use crate::terminal::{Style, WIDTH, cut, pad, right};
+use crate::units::{TimeUnit, count, duration, range};
+
+/// Recordings, newest first.
+pub(crate) fn recordings(view: &view::RecordingsView, style: Style) -> Screen {
+    let head =
+        format!("{:4}  {:11}  {:>8}  {:9}  {:>6}  {:COMMAND_WIDTH$}  first long pole", "", "started", "wall", "end", "spans", "command");
+    let mut out = Screen::of(style.strong(&head));
+    for row in &view.recordings {
+        let answer = match (&row.answer, row.state.as_str()) {
+            (None, "recording") => "still recording".to_owned(),
+            (_, "ended") => format!("not sealed: {}", root_cause(row.not_sealed.as_deref().unwrap_or_default())),
+            (None, "killed") => "recorder killed: see show".to_owned(),
+            (answer, state) => {
+                let killed = if state == "killed" { "recorder killed; " } else { "" };
+                killed.to_owned() + &answer.as_ref().map(answer_words).unwrap_or_default()
+            }
+        };
+        let tags: String = row.tags.iter().map(|tag| format!("[{tag}] ")).collect();
+        let answer = tags + &answer;
+        out.line(format!(
+            "{}  {}  {}  {}  {}  {}  {}",
+            style.handle(&pad(&row.recording, 4)),
+            style.faint(&when(&row.start_unix_nano)),
+            right(&duration(row.wall_nanos), 8),
+            pad(&end_words(row.exit.as_ref()), 9),
+            right(&count(row.spans), 6),
+            pad(&fit_command(&row.command, COMMAND_WIDTH), COMMAND_WIDTH),
+            cut(&answer, ANSWER_WIDTH)
+        ));
+    }
+    out
+}
+
+/// Width of the command in the list.
+const COMMAND_WIDTH: usize = 24;
+
+/// What the other columns and the gaps between them leave.
+const ANSWER_WIDTH: usize = WIDTH - (4 + 11 + 8 + 9 + 6 + COMMAND_WIDTH + 6 * 2);
+
+/// The innermost of the causes that an error lists: the disk is full, whatever was to be written.
+fn root_cause(reason: &str) -> &str {
+    let cause = reason.rsplit(": ").next().unwrap_or_default();
+    cause.split(" (os error").next().unwrap_or_default()
+}
+
+/// `exit 1`, `signal 15`, and nothing where it is not known.
+fn end_words(exit: Option<&view::ExitView>) -> String {
+    match exit {
+        None => String::new(),
+        Some(view::ExitView { signal: Some(signal), .. }) => format!("signal {signal}"),
+        Some(view::ExitView { code, .. }) => format!("exit {}", code.unwrap_or_default()),
+    }
+}
+
+/// The kept answer in a few words.
+fn answer_words(answer: &view::AnswerView) -> String {
+    let saves = range(TimeUnit::of(answer.saves_if_zero_nanos[1]), answer.saves_if_zero_nanos);
+    format!("saves {saves}: {}", answer.context.as_ref().unwrap_or(&answer.name))
+}
+
+/// Local date and time of a Unix time in nanoseconds.
+fn when(unix_nanos: &str) -> String {
+    let nanos: i128 = unix_nanos.parse().unwrap_or_default();
+    jiff::Timestamp::from_nanosecond(nanos)
+        .map(|at| at.to_zoned(jiff::tz::TimeZone::system()).strftime("%m-%d %H:%M").to_string())
+        .unwrap_or_default()
+}

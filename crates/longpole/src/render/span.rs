@@ -1,0 +1,164 @@
+//! One span.
+
+use longpole_analysis::usage::bytes_words;
+use longpole_server::view;
+
+use super::functions::frame_rows;
+use super::next_steps::same_name_line;
+use super::states::state_lines;
+use super::waits::{callee_lines, waits_section};
+use crate::terminal::screen::Screen;
+use crate::terminal::{Style, WIDTH, fit, right};
+use crate::units::{TimeUnit, count, counted, duration, range};
+
+/// Attributes shown as text; `--format json` has all.
+const ATTRIBUTES_SHOWN: usize = 24;
+
+/// What a process used.
+fn usage_lines(usage: &view::UsageView) -> Vec<String> {
+    let ago = |nanos: i64| if nanos > 0 { format!(", {} before its end", duration(nanos)) } else { String::new() };
+    let last = usage.read_before_end_nanos.map(ago).unwrap_or_default();
+    let peak = usage.peak_resident_bytes.map(|peak| match usage.peak_from {
+        Some("exit") => format!("peak of memory        {} (told at its end)", bytes_words(peak)),
+        _ => format!("peak of memory        {} (when it was read last{last})", bytes_words(peak)),
+    });
+    let grows = usage.grows.map(|growth| {
+        let (from, to) = (bytes_words(growth.from_bytes), bytes_words(growth.to_bytes));
+        format!("grows all the time    from {from} to {to}")
+    });
+    let cpu = usage.cpu_nanos.map(|cpu| format!("CPU time              {}", duration(i64::try_from(cpu).unwrap_or(i64::MAX))));
+    let faults = usage
+        .minor_faults
+        .zip(usage.major_faults)
+        .map(|(minor, major)| format!("page faults           {}, {} more waited for storage", count(minor), count(major)));
+    let both = |what: &str, read: Option<u64>, written: Option<u64>| {
+        read.zip(written).map(|(read, written)| format!("{what:21} {} read, {} written", bytes_words(read), bytes_words(written)))
+    };
+    let calls = both("bytes of its calls", usage.read_bytes, usage.written_bytes);
+    let seen = calls.or_else(|| usage.minor_faults.map(|_| "bytes of its calls    may not be seen: another user's process".to_owned()));
+    let storage = both("bytes of storage", usage.storage_read_bytes, usage.storage_written_bytes);
+    [peak, grows, cpu, faults, seen, storage].into_iter().flatten().map(|line| format!("  {line}")).collect()
+}
+
+pub(crate) fn span(view: &view::SpanView, sees_cpus: bool, style: Style) -> Screen {
+    let mut out = Vec::new();
+    out.push(format!(
+        "{}  {}  {}  {}",
+        style.handle(&view.handle),
+        style.strong(&fit(&view.name, 60)),
+        style.faint(&fit(&view.service, 25)),
+        style.faint(&view.recording)
+    ));
+    let mut facts = format!("{} at +{}", duration(view.duration_nanos), duration(view.start_nanos));
+    if let Some(parent) = &view.parent {
+        facts.push_str(&format!(", child of {}{}", parent.handle, if parent.edge == "inferred" { " (inferred)" } else { "" }));
+    }
+    if let Some(process) = &view.process {
+        facts.push_str(&format!(", process {} {}", process.pid, fit(&process.name, 20)));
+    }
+    out.push(facts);
+    if let Some(view::PoleOfSpanView { handle, count, .. }) = &view.pole {
+        let all = counted(*count, "span", "spans");
+        out.push(
+            style.faint(&format!(
+                "{handle} is {all}; this one is longest on the critical path. `flame {handle}` is the code of all of them."
+            )),
+        );
+    }
+    if view.status.code == "error" {
+        out.push(style.warning(&format!("error: {}", fit(&view.status.message, 80))));
+    }
+    out.push(String::new());
+    out.extend(state_lines(view, sees_cpus, style));
+    out.push(String::new());
+    out.extend(waits_section(&view.waits, style));
+    if let Some(callee) = &view.callee {
+        out.push(style.strong("CALLS"));
+        out.extend(callee_lines(callee, style));
+        out.push(String::new());
+    }
+    let savings = &view.savings;
+    let of_pole = view.pole.as_ref().map(|pole| (pole, pole.saves_if_zero_nanos));
+    let unit = TimeUnit::of(of_pole.map_or(savings.saves_if_zero_nanos, |(_, saves)| saves)[1]);
+    out.push(format!(
+        "{} ({})",
+        style.strong("SAVES"),
+        if savings.evidence == "declared" { "what it waited for is declared, if anything" } else { "what it waited for is inferred" }
+    ));
+    if let Some((pole, saves)) = of_pole {
+        out.push(format!(
+            "  all {} of {} together  {}  if they took no time; of this one alone:",
+            pole.count,
+            pole.handle,
+            range(unit, saves)
+        ));
+    }
+    out.push(format!("  if it took no time       {}", range(unit, savings.saves_if_zero_nanos)));
+    out.push(format!("  if it took half          {}", range(unit, savings.saves_if_half_nanos)));
+    out.push(format!("  if only its own time went {}", range(unit, savings.saves_own_nanos)));
+    out.push(format!("  innermost on the critical path for {}", duration(savings.on_path_nanos)));
+    out.push(String::new());
+    let links = &view.samples.links;
+    let is_tied = links.record + links.journal + links.label + links.inferred + links.ambiguous > 0;
+    let ties = if view.span_id.is_none() || (view.samples.own > 0 && !is_tied) {
+        "tied to it by its process".to_owned()
+    } else {
+        let exact = match (links.record + links.journal, links.label) {
+            (exact, 0) => format!("{} exact", count(exact)),
+            (0, label) => format!("{} by label", count(label)),
+            (exact, label) => format!("{} exact, {} by label", count(exact), count(label)),
+        };
+        format!("of its own {exact}, {} inferred, {} ambiguous", count(links.inferred), count(links.ambiguous))
+    };
+    out.push(format!(
+        "{} {} its own, {} with its descendants; {ties}",
+        style.strong("CODE"),
+        counted(view.samples.own, "sample", "samples"),
+        count(view.samples.with_descendants),
+    ));
+    if view.few_samples {
+        out.push(format!("  {}", style.warning("fewer than 20 samples: a hint, not a measurement")));
+    }
+    if let Some(all) = &view.same_name {
+        out.push(format!("  {}", same_name_line(&view.recording, all)));
+    }
+    if !view.top_frames.is_empty() {
+        out.extend(frame_rows(&view.top_frames, style));
+    }
+    if let Some(usage) = view.process.as_ref().and_then(|process| process.usage.as_ref()) {
+        out.push(String::new());
+        out.push(style.strong("ITS PROCESS"));
+        out.extend(usage_lines(usage));
+    }
+    if !view.attributes.is_empty() {
+        out.push(String::new());
+        out.push(style.strong("ATTRIBUTES"));
+        for attribute in view.attributes.iter().take(ATTRIBUTES_SHOWN) {
+            let value = match &attribute.value {
+                serde_json::Value::String(text) => text.clone(),
+                other => other.to_string(),
+            };
+            out.push(format!("  {}  {}", fit(&attribute.key, 40), fit(&value, WIDTH - 44)));
+        }
+        if view.attributes.len() > ATTRIBUTES_SHOWN {
+            out.push(format!("  … {} more (--format json)", view.attributes.len() - ATTRIBUTES_SHOWN));
+        }
+    }
+    if !view.events.is_empty() {
+        out.push(String::new());
+        out.push(style.strong("EVENTS"));
+        let unit = TimeUnit::of(view.events.iter().map(|event| event.time_nanos).max().unwrap_or_default());
+        out.extend(
+            view.events.iter().map(|event| format!("  {}  {}", right(&unit.show(event.time_nanos), 9), fit(&event.name, WIDTH - 13))),
+        );
+    }
+    if !view.links.is_empty() {
+        out.push(String::new());
+        out.push(style.strong("LINKS"));
+        for link in &view.links {
+            let target = link.handle.clone().unwrap_or_else(|| format!("{} {} (not in this recording)", link.trace_id, link.span_id));
+            out.push(format!("  waited for, or linked to, {target}"));
+        }
+    }
+    out.into_iter().collect()
+}

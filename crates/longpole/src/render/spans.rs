@@ -1,0 +1,73 @@
+//! All spans of a name.
+
+use longpole_server::view;
+
+use super::functions::frame_rows;
+use super::states::{how_known, state_rows};
+use super::waits::waits_section;
+use crate::next_command::{own_name, quoted};
+use crate::terminal::screen::Screen;
+use crate::terminal::{Style, fit, right};
+use crate::units::{TimeUnit, count, counted, duration, percent, range};
+
+/// Spans of a name that are listed.
+const SPANS_SHOWN: usize = 10;
+
+pub(crate) fn spans(view: &view::SpansView, style: Style) -> Screen {
+    let services = fit(&view.services.join(", "), 30);
+    let title = style.strong(&format!("{} ×{}", fit(&view.name, 60), count(view.count)));
+    let mut out = vec![format!("{title}  {}  {}", style.faint(&services), style.faint(&view.recording))];
+    let lengths = &view.durations;
+    let unit = TimeUnit::of(lengths.max_nanos);
+    out.push(format!(
+        "{} together; each {} to {}, half of them below {}",
+        duration(lengths.sum_nanos),
+        unit.show(lengths.min_nanos),
+        unit.show(lengths.max_nanos),
+        unit.show(lengths.median_nanos)
+    ));
+    if view.errors > 0 {
+        out.push(style.warning(&format!("{} of them failed", count(view.errors))));
+    }
+    out.push(String::new());
+    out.push(format!("{}  {}", style.strong("STATES"), style.faint(&format!("of all of them, added up; {}", how_known(&view.states)))));
+    let (states, unit) = (&view.states, TimeUnit::of(lengths.sum_nanos));
+    for (i, (name, nanos, meaning)) in state_rows(states).into_iter().enumerate() {
+        if i == 0 || nanos > 0 {
+            let share = right(&percent(nanos, lengths.sum_nanos), 5);
+            out.push(format!("  {name:20} {}  {share}  {}", right(&unit.show(nanos), 9), style.faint(meaning)));
+        }
+    }
+    out.push(String::new());
+    out.extend(waits_section(&view.waits, style));
+    let unit = TimeUnit::of(view.savings.saves_if_zero_nanos[1]);
+    let known = if view.savings.evidence == "declared" { "declared" } else { "inferred" };
+    out.push(format!("{} (what they waited for is {known})", style.strong("SAVES")));
+    out.push(format!("  if all took no time      {}", range(unit, view.savings.saves_if_zero_nanos)));
+    out.push(format!("  if all took half         {}", range(unit, view.savings.saves_if_half_nanos)));
+    out.push(format!("  if only their own time went {}", range(unit, view.savings.saves_own_nanos)));
+    out.push(format!("  innermost on the critical path for {}", duration(view.savings.on_path_nanos)));
+    out.push(String::new());
+    out.push(format!("{} {} their own", style.strong("CODE"), counted(view.samples, "sample", "samples")));
+    out.extend(frame_rows(&view.top_frames, style));
+    out.push(String::new());
+    out.push(style.strong("SPANS"));
+    let unit = TimeUnit::of(lengths.max_nanos);
+    out.push(style.faint(&format!("  {}  {}  span", right("duration", 9), right("at", 9))));
+    for span in view.spans.iter().take(SPANS_SHOWN) {
+        let failed = if span.error { style.warning("  failed") } else { String::new() };
+        // One that was under way before the recording began starts before it.
+        let sign = if span.start_nanos < 0 { "" } else { "+" };
+        let start = format!("{sign}{}", duration(span.start_nanos));
+        let (length, handle) = (right(&unit.show(span.duration_nanos), 9), style.handle(&span.handle));
+        out.push(format!("  {length}  {}  {handle} {}{failed}", right(&start, 9), style.faint(&fit(&span.service, 30))));
+    }
+    let more = view.spans.len().saturating_sub(SPANS_SHOWN) + view.truncated;
+    if more > 0 {
+        out.push(style.faint(&format!("  … {} more, shorter ones (--format json)", count(more as u64))));
+    }
+    let handle = view.spans.first().map_or("", |span| span.handle.as_str());
+    let (own, name) = (own_name(), quoted(&view.name));
+    out.push(style.faint(&format!("one of them: {own} span {handle} {0}; the code of all: {own} flame {0} --name {name}", view.recording)));
+    out.into_iter().collect()
+}

@@ -1,0 +1,62 @@
+//! Spans and processes as an indented tree.
+
+use longpole_server::view;
+
+use crate::terminal::screen::Screen;
+use crate::terminal::{Style, WIDTH, fit, right, width};
+use crate::units::TimeUnit;
+
+/// Deepest indentation that still leaves room for names; deeper rows say their level instead.
+const INDENT_MAX: usize = 20;
+
+pub(crate) fn tree(view: &view::TreeView, depth_max: usize, limit: usize, style: Style) -> Screen {
+    let spans = &view.spans;
+    let unit = TimeUnit::of(view.wall_nanos);
+    let mut out = Screen::default();
+    let numbers = |start: &str, duration: &str, path: &str| format!("{}  {}  {}", right(start, 9), right(duration, 9), right(path, 9));
+    let handle_width = spans.parent.len().to_string().len() + 1;
+    let left = WIDTH - 3 * 9 - 2 * 2 - 2;
+    out.line(style.strong(&format!("{}  {}", crate::terminal::pad("SPAN OR PROCESS", left), numbers("start", "duration", "on path"))));
+    let mut shown = 0;
+    let mut hidden = 0;
+    for row in 0..spans.parent.len() {
+        let depth = spans.depth[row] as usize;
+        if (depth_max > 0 && depth >= depth_max) || (limit > 0 && shown >= limit) {
+            hidden += 1;
+            continue;
+        }
+        shown += 1;
+        let indent = if depth > INDENT_MAX { format!("{}({depth}) ", "  ".repeat(INDENT_MAX)) } else { "  ".repeat(depth) };
+        let service = &view.services[spans.service[row] as usize];
+        let name = &view.names[spans.name[row] as usize];
+        let marks = marks(spans.flags[row]);
+        let handle = format!("{:handle_width$}", format!("s{}", row + 1));
+        let words = format!("{indent}{name}{marks}");
+        let service_room = left.saturating_sub(handle_width + 1 + width(&words) + 2);
+        let named =
+            if service_room >= 4 { format!("{words}  {}", fit(service, service_room)) } else { fit(&words, left - handle_width - 1) };
+        let padding = " ".repeat(left.saturating_sub(handle_width + 1 + width(&named)));
+        let path = if spans.on_path_nanos[row] > 0 { unit.show(spans.on_path_nanos[row]) } else { String::new() };
+        out.line(format!(
+            "{} {named}{padding}  {}",
+            style.handle(&handle),
+            numbers(&unit.show(spans.start_nanos[row]), &unit.show(spans.duration_nanos[row]), &path)
+        ));
+    }
+    if hidden > 0 {
+        out.line(format!("… {hidden} more rows (--limit 0 --depth 0)"));
+    }
+    for note in &view.notes {
+        out.line(style.warning(&format!("note: {} ×{} {}", note.code.replace('_', " "), note.count, note.detail)));
+    }
+    out
+}
+
+/// What is special about a row, in words: see the flags of the tree view.
+fn marks(flags: u32) -> String {
+    let words: Vec<&str> = [(1, "error"), (4, "process"), (8, "orphan"), (16, "times clamped"), (32, "cycle broken")]
+        .into_iter()
+        .filter_map(|(bit, word)| (flags & bit != 0).then_some(word))
+        .collect();
+    if words.is_empty() { String::new() } else { format!(" [{}]", words.join(", ")) }
+}

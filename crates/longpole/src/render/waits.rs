@@ -1,0 +1,130 @@
+//! What was waited for, for whom, and what these did meanwhile.
+
+use longpole_server::view;
+
+use crate::terminal::{Style, WIDTH, fit, function_words, right, width};
+use crate::units::{TimeUnit, counted, duration, percent};
+
+/// Functions of a process that is called, or of a thread that is waited for.
+const OTHERS_FRAMES_SHOWN: usize = 5;
+
+/// Waits that are shorter than this part of the longest are only counted.
+const SHORT_PART: i64 = 1000;
+
+/// What was waited for and for whom, with an empty line behind; nothing where there are no waits.
+pub(crate) fn waits_section(waits: &[view::WaitView], style: Style) -> Vec<String> {
+    if waits.is_empty() {
+        return Vec::new();
+    }
+    let mut out = vec![style.strong("WAITS")];
+    let longest = waits.iter().map(|wait| wait.nanos).max().unwrap_or_default();
+    let unit = TimeUnit::of(longest);
+    let (shown, short): (Vec<_>, Vec<_>) = waits.iter().partition(|wait| wait.nanos >= longest / SHORT_PART);
+    for wait in shown {
+        out.extend(wait_lines(wait, unit));
+        if let Some(blocked) = &wait.blocked_by {
+            out.push(style.faint(&format!("  {:9}  {}", "", fit(&blocked.text, WIDTH - 13))));
+        }
+    }
+    if !short.is_empty() {
+        out.push(style.faint(&format!("  {:9}  … {} more, each less than a thousandth of the longest", "", short.len())));
+    }
+    out.push(String::new());
+    let blockers = blocker_lines(waits, style);
+    if !blockers.is_empty() {
+        out.push(blocker_title(waits, style));
+        out.extend(blockers);
+        out.push(String::new());
+    }
+    out
+}
+
+/// How long, in which call, in which function, and where that stands; below it the lines, where there are several.
+pub(crate) fn wait_lines(wait: &view::WaitView, unit: TimeUnit) -> Vec<String> {
+    let call = wait.syscall.clone().unwrap_or_else(|| wait.kind.replace('_', " "));
+    let name = |file: &str| file.rsplit('/').next().unwrap_or_default().to_owned();
+    let several = wait.places.len() > 1;
+    let place = match (name(&wait.file), wait.line) {
+        _ if several => String::new(),
+        (file, 0) if file.is_empty() => String::new(),
+        (_, 0) => String::new(),
+        (file, line) => format!("  {file}:{line}"),
+    };
+    let threads = if wait.threads > 1 { format!("  ({} threads)", wait.threads) } else { String::new() };
+    let room = (WIDTH - 36).saturating_sub(width(&place) + width(&threads));
+    let whose = wait.function.as_deref().map(|function| format!("  in {}{place}", fit(function, room))).unwrap_or_default();
+    let mut out = vec![format!("  {}  {call:16}{whose}{threads}", right(&unit.show(wait.nanos), 9))];
+    if several {
+        let line = |place: &view::PlaceView| {
+            let (share, at) = (right(&percent(place.nanos, wait.nanos), 4), format!("{}:{}", name(&place.file), place.line));
+            format!("  {}  {:16}  {share} at {}", right(&unit.show(place.nanos), 9), "", fit(&at, WIDTH - 42))
+        };
+        out.extend(wait.places.iter().map(line));
+    }
+    out
+}
+
+/// Who answers a call, and what it did meanwhile where no span of it says so.
+pub(crate) fn callee_lines(callee: &view::CalleeView, style: Style) -> Vec<String> {
+    let Some(first) = callee.processes.first() else {
+        return vec![format!("  {}, where no process of the run was seen to listen", callee.address)];
+    };
+    let more = match callee.processes.len() - 1 {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let spans = if callee.answers { ", which answers with a span" } else { "; no span of it answers, but meanwhile:" };
+    let mut out = vec![format!("  {}, in process {} (pid {}){more}{spans}", callee.address, fit(&first.name, 30), first.pid)];
+    if callee.answers {
+        return out;
+    }
+    out.extend(meanwhile_lines(&callee.waits, (callee.samples, callee.weight_nanos), &callee.top_frames, style));
+    out
+}
+
+/// What somebody else waited for, and ran: samples, and what they stand for.
+fn meanwhile_lines(waits: &[view::WaitView], on_cpu: (u64, i64), frames: &[view::TopFrameView], style: Style) -> Vec<String> {
+    let (samples, weight_nanos) = on_cpu;
+    let unit = TimeUnit::of(waits.iter().map(|wait| wait.nanos).chain([weight_nanos]).max().unwrap_or_default());
+    let mut out: Vec<String> = waits.iter().take(OTHERS_FRAMES_SHOWN).flat_map(|wait| wait_lines(wait, unit)).collect();
+    if samples > 0 {
+        out.push(format!("  {}  {:16}  {}", right(&unit.show(weight_nanos), 9), "on-CPU", counted(samples, "sample", "samples")));
+    }
+    for frame in frames.iter().take(OTHERS_FRAMES_SHOWN).filter(|frame| frame.self_nanos > 0) {
+        let function = fit(&function_words(&frame.function, frame.runtime), WIDTH - 36);
+        out.push(format!("  {}  {:16}  in {} {function}", right(&unit.show(frame.self_nanos), 9), "", style.handle(&frame.handle)));
+    }
+    out
+}
+
+/// The threads that the longest of these waits for others was for, and what each did meanwhile.
+fn blocker_lines(waits: &[view::WaitView], style: Style) -> Vec<String> {
+    let Some((wait, blocked)) = waits.iter().find_map(|wait| Some((wait, wait.blocked_by.as_ref()?))) else { return Vec::new() };
+    let mut out = Vec::new();
+    for thread in &blocked.threads {
+        let name = thread.name.as_ref().map(|name| format!("{} ", fit(name, 30))).unwrap_or_default();
+        let waiting = if wait.threads > 1 { format!(" of {} threads' waits, added up", wait.threads) } else { String::new() };
+        let known = if thread.evidence == "futex" { "the lock itself names it" } else { "inferred from who ran when the wait was over" };
+        let known = if blocked.relation == "ends" && thread.evidence == "futex" { "the thread that is to end" } else { known };
+        let did = meanwhile_lines(&thread.waits, (thread.samples, thread.weight_nanos), &thread.top_frames, style);
+        let meanwhile = if did.is_empty() { "; what it did meanwhile was not seen" } else { "; meanwhile:" };
+        out.push(format!("  thread {name}(tid {}) for {}{waiting}, {known}{meanwhile}", thread.tid, duration(thread.nanos)));
+        out.extend(did);
+    }
+    if let Some(one_of) = blocked.one_of {
+        out.push(format!("  one of {} threads, for {}: nothing says which", one_of.threads, duration(one_of.nanos)));
+    }
+    out
+}
+
+/// What the threads were that it waited for, and in which function it did.
+fn blocker_title(waits: &[view::WaitView], style: Style) -> String {
+    let wait = waits.iter().find(|wait| wait.blocked_by.is_some());
+    let title = match wait.and_then(|wait| wait.blocked_by.as_ref()).map(|blocked| blocked.relation) {
+        Some("holds") => "HELD BY",
+        Some("ends") => "UNTIL THE END OF",
+        _ => "WOKEN BY",
+    };
+    let function = wait.and_then(|wait| wait.function.as_deref()).map(|function| format!("  for {}", fit(function, 60)));
+    format!("{}{}", style.strong(title), style.faint(&function.unwrap_or_default()))
+}

@@ -1,0 +1,389 @@
+//! A recording that is being made: its log, its receiver, its sampler, its journals; and what becomes of what cannot be kept.
+
+mod forwarding;
+mod identity;
+mod log_keeper;
+mod moment;
+mod own_cost;
+mod write_failure;
+
+use std::ffi::OsString;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use longpole_capture::child::{self, RunningChild};
+use longpole_capture::clocks::Clocks;
+use longpole_capture::error::LaunchError;
+use longpole_capture::journals::JournalDirectory;
+use longpole_capture::{inject, sampler, signals, sockets};
+use longpole_model::{
+    AttributeValue, Attributes, CaptureMode, Exit, Loss, LossKind, Observation, ObservationSink, ProcessUsage, Resource, RunUsage, Scope,
+    Span, SpanId, SpanKind, Status, StatusCode, TimeRange, Timestamp,
+};
+use longpole_server::forward::ForwardTarget;
+use longpole_server::receive::{Receiver, ReceiverHandle, ReceiverOptions, Senders, SocketOwner};
+use longpole_server::redacting::RedactingSink;
+use longpole_server::seal::OwnSeal;
+use longpole_store::{RecordingWriter, WalObservationSink};
+use longpole_wire::redact::Redactor;
+use longpole_wire::traceparent::{FLAG_SAMPLED, TraceParent};
+use tracing::info_span;
+
+use self::forwarding::{forward_targets, pulumi_targets, trust_by_environment};
+pub(crate) use self::forwarding::{spans_target, unrecorded_request};
+use self::identity::secret;
+pub(crate) use self::identity::{host, identity, new_run};
+use self::log_keeper::LogKeeper;
+pub(crate) use self::moment::{Moment, now};
+pub(crate) use self::own_cost::own_cost;
+pub(crate) use self::write_failure::Alarm;
+use crate::args::{EnvInject, Redact, RunArguments, SampleClock};
+use crate::env_vars;
+use crate::setting::Setting;
+
+/// How long processes that outlive the command may keep the receiver, and copies to the user's own endpoint may take.
+/// Nothing waits this long unless something is still on its way.
+const DRAIN: Duration = Duration::from_secs(5);
+
+/// Files that the receiver opens before it serves: two listeners, and a runtime that panics where it has none. With room for as many
+/// connections.
+const RECEIVER_DESCRIPTORS: usize = 16;
+
+/// The environment that the command would have without us.
+pub(crate) fn inherited(arguments: &RunArguments) -> Vec<(OsString, OsString)> {
+    let mut environment = env_vars::inherited();
+    for (name, value) in arguments.assignments() {
+        environment.retain(|(known, _)| known != name);
+        environment.push((name.to_owned(), value.to_owned()));
+    }
+    environment
+}
+
+/// Puts the command behind its gate, attaches the recorder, opens the gate.
+pub(crate) fn start(
+    arguments: &RunArguments,
+    environment: &[(OsString, OsString)],
+    recorded: Option<&mut Recorded>,
+) -> Result<(RunningChild, Option<sampler::Recorder>), LaunchError> {
+    let Some(recorded) = recorded else {
+        return Ok((child::prepare(arguments.argv(), environment)?.release()?, None));
+    };
+    let gated = child::prepare_or(arguments.argv(), environment, Some(&inherited(arguments)))?;
+    if let Some(receiver) = recorded.receiver.as_ref().filter(|_| !sampler::is_proc_of_others()) {
+        receiver.note_command(gated.pid());
+    }
+    let (recorder, mode) = recorded.sample(arguments, gated.pid());
+    if recorder.is_none() {
+        recorded.watch_clocks();
+    }
+    let pid = gated.pid();
+    let start = Moment::now();
+    let child = gated.release()?;
+    recorded.started = Some((start, pid));
+    recorded.observe(Observation::RunStarted { pid, start: start.wall, mode });
+    if child.has_spare_environment() {
+        let text = "no span of the command came: its arguments and environment are so long that there is no room for longpole's variables beside them";
+        recorded.lose(LossKind::Environment, text.to_owned());
+    }
+    Ok((child, recorder))
+}
+
+/// A recording that is being made.
+pub(crate) struct Recorded {
+    writer: RecordingWriter,
+    receiver: Option<ReceiverHandle>,
+    /// Where programs put the journals of their spans.
+    journals: Option<JournalDirectory>,
+    traceparent: TraceParent,
+    /// The span of the user's own trace under which the run stands.
+    parent: Option<SpanId>,
+    /// When the command was released, and its pid.
+    started: Option<(Moment, u32)>,
+    /// Where no recorder watches them.
+    clocks: Option<Clocks>,
+    /// What the recorder tells; its own clone of the log's sink goes to the sampler.
+    sink: WalObservationSink,
+    /// Says at once what cannot be written.
+    alarm: Alarm,
+    trouble: Option<anyhow::Error>,
+}
+
+impl Recorded {
+    pub(crate) fn create(setting: &Setting, arguments: &RunArguments) -> Result<Self> {
+        let store = setting.open_store_to_record()?;
+        let (traceparent, parent) = identity()?;
+        let mut command: Vec<String> = arguments.argv().iter().map(|word| word.to_string_lossy().into_owned()).collect();
+        if arguments.redact == Redact::On {
+            Redactor::default().arguments(&mut command);
+        }
+        let run = new_run(command, traceparent, if arguments.no_profile { 0 } else { arguments.rate });
+        let writer = store.create(&run).context("failed to create a recording")?;
+        writer.wal().set_limit(arguments.max_recording_bytes);
+        let sink = writer.wal().observation_sink();
+        Ok(Recorded {
+            writer,
+            receiver: None,
+            journals: None,
+            traceparent,
+            parent,
+            started: None,
+            clocks: None,
+            sink,
+            alarm: Alarm::default(),
+            trouble: None,
+        })
+    }
+
+    /// Opens the receiver and says what the command's environment is.
+    pub(crate) fn environment(&mut self, arguments: &RunArguments) -> Vec<(OsString, OsString)> {
+        let inherited = inherited(arguments);
+        let mut forward: Vec<ForwardTarget> = arguments.otel_traces.iter().chain(&arguments.tracing).cloned().collect();
+        if arguments.env_inject == EnvInject::None {
+            if !forward.is_empty() {
+                self.lose(LossKind::ForwardFailed, "no span is received with --env-inject none, so none is handed on".to_owned());
+            }
+            return inherited;
+        }
+        if !arguments.no_profile {
+            match JournalDirectory::create() {
+                Ok(directory) => self.journals = Some(directory),
+                Err(error) => self.lose(LossKind::JournalsRefused, format!("no directory for journals of spans could be made: {error}")),
+            }
+        }
+        let journals = self.journals.as_ref().map(|directory| directory.path().to_owned());
+        // The port must be known for the environment, and the user's endpoint, which the environment names, for the receiver.
+        // The endpoint does not depend on the port, so it is read first.
+        let traceparent = self.traceparent.to_string();
+        let run_id = match secret() {
+            Ok(run_id) => run_id,
+            Err(error) => {
+                self.lose(LossKind::RequestsRefused, format!("no span was received: {error}"));
+                return inherited;
+            }
+        };
+        // Before the command can say it: whatever door it comes by, the log holds the name.
+        self.writer.wal().hide(&run_id, &self.public_name());
+        let request = |endpoint, appdash| inject::Request {
+            env: &inherited,
+            argv: arguments.argv(),
+            endpoint,
+            appdash,
+            traceparent: &traceparent,
+            run_id: &run_id,
+            journals: journals.as_deref(),
+            mode: inject::Mode::Auto,
+        };
+        let user = inject::environment(&request("http://127.0.0.1:1", "tcp://127.0.0.1:1"));
+        let (pulumis, unknown) = pulumi_targets(&user.pulumi);
+        forward.extend(pulumis);
+        let without_certificate = trust_by_environment(&mut forward);
+        let (own, unreadable) = forward_targets(user.forward.as_ref());
+        forward.extend(own);
+        for text in unreadable.into_iter().chain(without_certificate).chain(unknown) {
+            self.lose(LossKind::ForwardFailed, text);
+        }
+        // Kept from here on: who takes all descriptors by connecting must not take this question as well. The receiver says what is missing.
+        let _ = sockets::prepare();
+        if let Err(error) = has_descriptors(RECEIVER_DESCRIPTORS) {
+            let text = format!("no span was received: a receiver needs {RECEIVER_DESCRIPTORS} open files, and there is no room: {error}");
+            self.lose(LossKind::RequestsRefused, text);
+            return inherited;
+        }
+        // What could have made us wait is done. Threads that are started from now on leave all signals to this one.
+        if let Err(error) = signals::install() {
+            self.lose(LossKind::RequestsRefused, format!("no span was received: {error}"));
+            return inherited;
+        }
+        let keep = Box::new(LogKeeper(self.writer.wal().clone(), self.alarm.clone()));
+        match Receiver::start(
+            ReceiverOptions {
+                forward,
+                keep_credentials: arguments.redact == Redact::Off,
+                senders: Senders::Run { id: run_id.clone(), name: self.public_name() },
+                ask_owner: Some(owner_of_client),
+                ..ReceiverOptions::default()
+            },
+            keep,
+        ) {
+            Ok(receiver) => {
+                let injection = inject::environment(&request(&receiver.endpoint(), &receiver.appdash_endpoint()));
+                self.receiver = Some(receiver);
+                for note in injection.notes {
+                    self.lose(LossKind::Environment, note.text);
+                }
+                injection.env
+            }
+            Err(error) => {
+                self.lose(LossKind::RequestsRefused, format!("no port could be opened on 127.0.0.1, so no span was received: {error}"));
+                inherited
+            }
+        }
+    }
+
+    /// Attaches the sampler to the command, which waits at its gate.
+    fn sample(&mut self, arguments: &RunArguments, pid: u32) -> (Option<sampler::Recorder>, CaptureMode) {
+        if arguments.no_profile {
+            return (None, CaptureMode::Off);
+        }
+        let clock = match arguments.clock {
+            SampleClock::CpuClock => sampler::SampleClock::CpuClock,
+            SampleClock::Cycles => sampler::SampleClock::Cycles,
+        };
+        let remove_perf_maps = !arguments.jit.is_empty();
+        let journals = self.journals.as_ref().map(|directory| directory.path().to_owned());
+        let cache = Some(self.writer.store().cache());
+        let options = sampler::Options { rate_hz: arguments.rate, clock, remove_perf_maps, journals, cache, ..sampler::Options::default() };
+        let sink = || -> Box<dyn ObservationSink> {
+            let sink = self.alarm.before(self.writer.wal().observation_sink());
+            match arguments.redact {
+                Redact::On => Box::new(RedactingSink::new(sink)),
+                Redact::Off => Box::new(sink),
+            }
+        };
+        match sampler::Recorder::start(pid, &options, sink()) {
+            Ok(recorder) => {
+                let mode = recorder.mode();
+                (Some(recorder), mode)
+            }
+            Err(refused) => {
+                let reason = refused.to_words();
+                // What `/proc` tells is better than nothing, and nothing is no trouble for the command.
+                let watching = sampler::Recorder::watch(pid, &options, &refused, sink()).ok();
+                self.lose(LossKind::ProfilingRefused, reason.clone());
+                (watching, CaptureMode::Refused { reason })
+            }
+        }
+    }
+
+    fn watch_clocks(&mut self) {
+        let (clocks, anchor) = Clocks::begin();
+        self.clocks = Some(clocks);
+        self.observe(anchor);
+    }
+
+    fn observe(&mut self, observation: Observation) {
+        if let Err(error) = self.sink.observe(observation).and_then(|()| self.sink.flush()) {
+            self.alarm.raise(&error.0);
+            self.trouble.get_or_insert(anyhow::Error::new(error).context("failed to write the log"));
+        }
+    }
+
+    fn lose(&mut self, kind: LossKind, detail: String) {
+        self.observe(Observation::Loss(Loss::new(kind, 1, detail)));
+    }
+
+    /// The command could not be started: there is nothing to keep.
+    pub(crate) fn discard(self) {
+        if let Some(receiver) = self.receiver {
+            receiver.finish(Duration::ZERO);
+        }
+        // A folder that stays behind is listed as killed; there is nobody to tell more.
+        self.writer.discard().ok();
+    }
+
+    /// What `longpole.run.id` says in what others get: the run's span, in the length of the id.
+    fn public_name(&self) -> String {
+        format!("{:0>32}", self.traceparent.span_id.to_string())
+    }
+
+    /// The run as a span, for those who get copies: theirs stand under it. Its arguments may be secret and are left out.
+    fn root_span(&self, arguments: &RunArguments, (start, pid): (Moment, u32), (exit, end): (&Exit, Timestamp)) -> Span {
+        let start = start.wall;
+        let program = arguments.argv().first().map(Path::new).and_then(|program| program.file_name());
+        let name = program.map_or_else(|| "run".to_owned(), |name| name.to_string_lossy().into_owned());
+        let mut resource = Attributes::default();
+        resource.push("service.name", AttributeValue::Str("longpole".into()));
+        resource.push("process.pid", AttributeValue::Int(i64::from(pid)));
+        resource.push("longpole.run.id", AttributeValue::Str(self.public_name().into()));
+        let scope = Scope { name: "longpole".to_owned(), version: env!("CARGO_PKG_VERSION").to_owned(), ..Scope::default() };
+        let status = match exit {
+            Exit::Code(0) => Status::default(),
+            Exit::Code(code) => Status { code: StatusCode::Error, message: format!("exited with {code}").into() },
+            Exit::Signal(signal) => Status { code: StatusCode::Error, message: format!("killed by signal {signal}").into() },
+        };
+        Span {
+            parent_span_id: self.parent,
+            flags: u32::from(FLAG_SAMPLED),
+            kind: SpanKind::Internal,
+            status,
+            resource: Arc::new(Resource { attributes: resource }),
+            scope: Arc::new(scope),
+            pid: Some(pid),
+            ..Span::new(self.traceparent.trace_id, self.traceparent.span_id, name, TimeRange { start, end })
+        }
+    }
+
+    /// After the command ended: everything in, and sealed.
+    pub(crate) fn end(
+        mut self,
+        arguments: &RunArguments,
+        (exit, ended): (Exit, Instant),
+        (cpu_nanos, usage, last): (Option<u64>, Option<RunUsage>, Option<ProcessUsage>),
+        recorder: Option<sampler::Recorder>,
+    ) -> Result<Ended> {
+        let end = self.started.map_or_else(now, |(start, _)| start.later(ended));
+        if let Some(mut clocks) = self.clocks.take() {
+            clocks.anchor(|observation| self.observe(observation));
+        }
+        // What the sampler lost is in the log; its binaries are still open, also those that were deleted meanwhile.
+        let sampled = info_span!("finish sampling").in_scope(|| recorder.map(sampler::Recorder::finish)).unwrap_or_default();
+        sampled.untold.into_iter().for_each(|loss| self.observe(Observation::Loss(loss)));
+        drop(self.journals.take());
+        if let Some(reason) = sampled.not_kept_reason {
+            self.trouble.get_or_insert(anyhow::anyhow!("failed to write the log: {reason}"));
+        }
+        if let Some(unwritten) = self.alarm.unwritten(&self.writer) {
+            self.sink = self.writer.wal().observation_sink();
+            self.observe(unwritten);
+        }
+        let receiver = self.receiver.take();
+        if let (Some(receiver), Some(started)) = (&receiver, self.started)
+            && receiver.forwards_spans()
+        {
+            receiver.forward_span(&self.root_span(arguments, started, (&exit, end)));
+        }
+        let drained = info_span!("drain").in_scope(|| receiver.map(|receiver| receiver.finish(DRAIN)));
+        for loss in drained.unwrap_or_default() {
+            self.observe(Observation::Loss(loss));
+        }
+        if let Some(cost) = own_cost() {
+            self.observe(Observation::RecorderCost(cost));
+        }
+        let usage = usage.map(Observation::RunUsage).into_iter().chain(last.map(Observation::ProcessUsage));
+        usage.for_each(|observation| self.observe(observation));
+        self.observe(Observation::RunEnded { end, exit, cpu_nanos });
+        let binaries = sampled.binaries.into_iter().map(|binary| (binary.mapping, binary.file)).collect();
+        let sealed = longpole_server::seal::seal_own(&self.writer, binaries, &signals::interrupted)?;
+        Ok(Ended { writer: self.writer, sealed, trouble: self.trouble })
+    }
+}
+
+/// A recording that is over.
+pub(crate) struct Ended {
+    pub(crate) writer: RecordingWriter,
+    pub(crate) sealed: OwnSeal,
+    /// What went wrong while it was made.
+    pub(crate) trouble: Option<anyhow::Error>,
+}
+
+/// Whether so many files can be opened at a time.
+fn has_descriptors(count: usize) -> std::io::Result<()> {
+    let files: std::io::Result<Vec<_>> = (0..count).map(|_| std::fs::File::open("/dev/null")).collect();
+    files.map(drop)
+}
+
+/// Why a recording is not all that was seen: its segments could not be written, or somebody took something of it away.
+pub(crate) fn not_whole(writer: &RecordingWriter, sealed: OwnSeal) -> Option<anyhow::Error> {
+    let is_gone = if writer.has_log() { "its log stays" } else { "its log is gone" };
+    let unwritten = sealed.unwritten.map(|error| anyhow::Error::new(error).context(format!("failed to seal it, and {is_gone}")));
+    unwritten.or_else(|| sealed.damaged.map(anyhow::Error::msg))
+}
+
+/// Asks the kernel whose a connection to the receiver is.
+pub(crate) fn owner_of_client(client: SocketAddr, server: SocketAddr) -> std::io::Result<Option<SocketOwner>> {
+    let owner = sockets::owner_of_client(client, server)?;
+    Ok(owner.map(|(uid, inode)| SocketOwner { uid, inode }))
+}

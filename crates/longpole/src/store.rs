@@ -1,0 +1,31 @@
+//! Opening a store.
+
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use longpole_store::{ErrorKind, Store};
+
+use crate::failure::{Failure, Kind};
+use crate::terminal::screen::say;
+
+pub(crate) fn open_store(root: &Path) -> Result<Store> {
+    let store = Store::open(root).map_err(|error| match error.kind() {
+        ErrorKind::NotOurs => Failure::new(Kind::NotPermitted, format!("failed to open the store {}: {error}", root.display())).into(),
+        _ => anyhow::Error::new(error).context(format!("failed to open the store {}", root.display())),
+    })?;
+    if store.was_open() {
+        say(format!("longpole: other users could read the store {}; now only its owner can", root.display()));
+    }
+    Ok(store)
+}
+
+/// A new folder in the temporary one that only this user can open.
+pub(crate) fn new_folder(prefix: &str) -> Result<PathBuf> {
+    let mut random = [0; 8];
+    getrandom::fill(&mut random).map_err(|error| anyhow::anyhow!("failed to read random bytes: {error}"))?;
+    let path = std::env::temp_dir().join(format!("{prefix}{:016x}", u64::from_ne_bytes(random)));
+    DirBuilder::new().mode(0o700).create(&path).with_context(|| format!("failed to create {}", path.display()))?;
+    Ok(path)
+}

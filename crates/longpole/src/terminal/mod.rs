@@ -1,0 +1,9 @@
+//! What a person reads: the one door to the terminal, colours, text in columns.
+
+pub(crate) mod screen;
+mod style;
+mod text;
+
+pub(crate) use self::screen::{printable, width};
+pub(crate) use self::style::Style;
+pub(crate) use self::text::{WIDTH, cut, end_of, first_line, fit, fold, function_words, pad, right};
