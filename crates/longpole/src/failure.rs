@@ -1,4 +1,5 @@
-//! What can go wrong, as exit codes and words. Only this file and `main` print errors.
+//! What can go wrong, as exit codes and words. A command that fails returns a [`Failure`], and only this file prints it. What a command
+//! notes while it goes on is a line of [`crate::terminal::stderr`].
 
 use std::fmt;
 use std::process::ExitCode;
@@ -9,6 +10,7 @@ use crate::args::{Arguments, Color};
 use crate::env_vars;
 use crate::terminal::Style;
 use crate::terminal::screen::{self, Screen, say};
+use crate::terminal::stderr::{self, note};
 
 /// What kind of failure it is: it decides the exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,10 +74,10 @@ impl std::error::Error for Failure {}
 
 /// Prints what failed, its causes on the same line, and the hint on its own.
 pub(crate) fn report(error: &anyhow::Error) -> u8 {
-    say(format!("longpole: {error:#}"));
+    note(format!("{error:#}"));
     let failure = error.downcast_ref::<Failure>();
     if let Some(hint) = failure.and_then(|f| f.hint.as_ref()) {
-        say(format!("hint: {hint}"));
+        stderr::hint(hint);
     }
     for line in failure.iter().flat_map(|f| &f.list) {
         say(format!("      {line}"));
@@ -100,7 +102,7 @@ pub(crate) fn parse_arguments() -> Result<Arguments, ExitCode> {
     let is_plain = std::env::args_os().zip(&words).all(|(word, shown)| word == shown.as_str());
     let error = if is_plain { Some(error) } else { Arguments::try_parse_from(words).err() };
     let Some(error) = error else {
-        say("longpole: the command line holds characters that are no text");
+        note("the command line holds characters that are no text");
         return Err(ExitCode::from(Kind::Usage.exit_code()));
     };
     let style = if error.use_stderr() { Style::stderr(Color::Auto) } else { Style::stdout(Color::Auto) };
@@ -124,10 +126,10 @@ pub(crate) fn print_panics() {
         let location = panic.location().map(|place| format!(" ({place})")).unwrap_or_default();
         if Vec::<u8>::new().try_reserve_exact(BACKTRACE_BYTES).is_err() {
             // A library that cannot hand on that it got no memory panics.
-            return say(format!("longpole: not enough memory{location}"));
+            return note(format!("not enough memory{location}"));
         }
         let thread = std::thread::current();
-        say(format!("longpole: thread {} {}", thread.name().unwrap_or("without a name"), panic));
+        note(format!("thread {} {}", thread.name().unwrap_or("without a name"), panic));
         if env_vars::wants_backtraces() {
             screen::say_all(&std::backtrace::Backtrace::force_capture().to_string().lines().collect());
         }

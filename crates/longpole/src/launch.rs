@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use longpole_capture::child;
 use longpole_capture::error::LaunchError;
 
-use crate::terminal::screen::say;
+use crate::terminal::stderr::note;
 
 /// What `run` exits with when it could not do its own part.
 pub(crate) const EXIT_OWN_FAILURE: u8 = 125;
@@ -15,7 +15,7 @@ pub(crate) const EXIT_OWN_FAILURE: u8 = 125;
 pub(crate) fn in_place(argv: &[OsString], environment: &[(OsString, OsString)], error: &LaunchError) -> ExitCode {
     let cause = std::error::Error::source(error).map(|cause| format!(": {cause}")).unwrap_or_default();
     let LaunchError::Setup { what, .. } = error else { return not_started(error) };
-    say(format!("longpole: recording is off, the command runs alone: there is no room for {what}{cause}"));
+    note(format!("recording is off, the command runs alone: there is no room for {what}{cause}"));
     not_started(&child::execute_in_place(argv, environment))
 }
 
@@ -23,6 +23,6 @@ pub(crate) fn in_place(argv: &[OsString], environment: &[(OsString, OsString)], 
 pub(crate) fn not_started(error: &LaunchError) -> ExitCode {
     let code = u8::try_from(error.exit_code()).unwrap_or(EXIT_OWN_FAILURE);
     let cause = std::error::Error::source(error).map(|cause| format!(": {cause}")).unwrap_or_default();
-    say(format!("longpole: {error}{cause}"));
+    note(format!("{error}{cause}"));
     ExitCode::from(code)
 }

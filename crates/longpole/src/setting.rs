@@ -12,7 +12,7 @@ use crate::failure::{Failure, Kind};
 use crate::next_command;
 use crate::store::{new_folder, open_store};
 use crate::terminal::Style;
-use crate::terminal::screen::say;
+use crate::terminal::stderr::note;
 
 /// What the global flags say.
 pub(crate) struct Setting {
@@ -64,7 +64,7 @@ impl Setting {
         };
         let root = new_folder(RECORDED_PREFIX).with_context(|| format!("{refused:#}; failed to make a folder instead"))?;
         let store = open_store(&root).with_context(|| format!("{refused:#}"))?;
-        say(format!("longpole: {refused:#}; this recording is kept in {}", root.display()));
+        note(format!("{refused:#}; this recording is kept in {}", root.display()));
         next_command::name_store(root);
         Ok(store)
     }

@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use longpole_store::{ErrorKind, Store};
 
 use crate::failure::{Failure, Kind};
-use crate::terminal::screen::say;
+use crate::terminal::stderr::note;
 
 pub(crate) fn open_store(root: &Path) -> Result<Store> {
     let store = Store::open(root).map_err(|error| match error.kind() {
@@ -16,7 +16,7 @@ pub(crate) fn open_store(root: &Path) -> Result<Store> {
         _ => anyhow::Error::new(error).context(format!("failed to open the store {}", root.display())),
     })?;
     if store.was_open() {
-        say(format!("longpole: other users could read the store {}; now only its owner can", root.display()));
+        note(format!("other users could read the store {}; now only its owner can", root.display()));
     }
     Ok(store)
 }

@@ -17,7 +17,8 @@ use crate::failure::{self, Failure, Kind};
 use crate::render::answer;
 use crate::session::{Alarm, Moment, identity, new_run, not_whole, own_cost};
 use crate::setting::Setting;
-use crate::terminal::screen::{print, print_json, say};
+use crate::terminal::screen::{print, print_json};
+use crate::terminal::stderr::note;
 
 /// Records the process and all that descend from it, until the time is over, the process ends, or Ctrl-C. Where samples are refused,
 /// `/proc` has to do, as for `run`.
@@ -57,10 +58,10 @@ fn record(setting: &Setting, arguments: &AttachArguments) -> Result<()> {
         None => "until Ctrl-C".to_owned(),
     };
     let thread = if pid == asked { String::new() } else { format!(" (of which {asked} is a thread)") };
-    say(format!("longpole: recording process {pid}{thread} and what it starts, {until}"));
+    note(format!("recording process {pid}{thread} and what it starts, {until}"));
     if let Some(refused) = refused {
         let reason = refused.to_words();
-        say(format!("longpole: there will be no samples, only what /proc tells: {reason}"));
+        note(format!("there will be no samples, only what /proc tells: {reason}"));
         observe(Observation::Loss(Loss::new(LossKind::ProfilingRefused, 1, reason)))?;
     }
     target::wait_for_end(pid, arguments.duration.map(Duration::from_secs_f64));

@@ -14,7 +14,7 @@ use crate::failure::{Failure, Kind};
 use crate::input::import_file;
 use crate::next_command::own_name;
 use crate::session::spans_target;
-use crate::terminal::screen::say;
+use crate::terminal::stderr::note;
 use crate::units::count;
 
 /// Spans in a request of `convert-trace --otel`: what batch processors send. gRPC servers refuse what is larger than 4 MiB.
@@ -54,6 +54,6 @@ pub(crate) fn convert_trace(arguments: &ConvertTraceArguments) -> Result<()> {
     for spans in recording.spans.chunks(SPANS_PER_REQUEST) {
         forward::send_once(target.clone(), spans, SEND_MAX).context("failed to send the spans")?;
     }
-    say(format!("longpole: {} spans sent", count(recording.spans.len() as u64)));
+    note(format!("{} spans sent", count(recording.spans.len() as u64)));
     Ok(())
 }

@@ -24,7 +24,7 @@ use crate::args::{ExecArguments, Kind};
 use crate::env_vars;
 use crate::launch::{in_place, not_started};
 use crate::session::{Moment, identity, spans_target};
-use crate::terminal::screen::say;
+use crate::terminal::stderr::note;
 
 /// How long the endpoint is waited for at the end of the command: a script must not hang on a dead collector.
 const SEND_MAX: Duration = Duration::from_secs(2);
@@ -42,7 +42,7 @@ pub(crate) fn exec(arguments: &ExecArguments) -> ExitCode {
     let wanted = spans_target(&environment).and_then(|target| match OpenSpan::begin() {
         Ok(span) => Some((target, span)),
         Err(error) => {
-            say(format!("longpole: there will be no span: {error:#}"));
+            note(format!("there will be no span: {error:#}"));
             None
         }
     });
@@ -60,8 +60,8 @@ pub(crate) fn exec(arguments: &ExecArguments) -> ExitCode {
     let (ended, pid) = match started {
         Ok(mut child) => {
             if child.has_spare_environment() {
-                say(
-                    "longpole: the command does not know of its span: its arguments and environment are so long that there is no room for TRACEPARENT",
+                note(
+                    "the command does not know of its span: its arguments and environment are so long that there is no room for TRACEPARENT",
                 );
             }
             (Ok(child.wait()), Some(child.pid()))
@@ -71,7 +71,7 @@ pub(crate) fn exec(arguments: &ExecArguments) -> ExitCode {
     if let Some((target, span)) = wanted.filter(|(_, span)| span.context.flags & FLAG_SAMPLED != 0) {
         let span = span.end(arguments, ended.as_ref().map_err(ToString::to_string).copied(), pid);
         if let Err(error) = forward::send_once(target, &[span], SEND_MAX) {
-            say(format!("longpole: the span was not sent: {error}"));
+            note(format!("the span was not sent: {error}"));
         }
     }
     match ended {

@@ -36,7 +36,8 @@ use crate::render::answer::answer as answer_text;
 use crate::session::{Ended, Recorded, inherited, not_whole, start};
 use crate::setting::Setting;
 use crate::terminal::Style;
-use crate::terminal::screen::{self, Screen, say};
+use crate::terminal::screen::{self, Screen};
+use crate::terminal::stderr::note;
 
 /// Runs the command and ends as it ended.
 pub(crate) fn run(setting: &Setting, arguments: &RunArguments) -> ExitCode {
@@ -57,7 +58,7 @@ pub(crate) fn run(setting: &Setting, arguments: &RunArguments) -> ExitCode {
     let (mut recorded, mut environment, mut trouble) = match created {
         Ok((recorded, environment)) => (Some(recorded), environment, None),
         Err(error) => {
-            say(format!("longpole: nothing is recorded: {error:#}"));
+            note(format!("nothing is recorded: {error:#}"));
             (None, inherited(arguments), Some(error))
         }
     };
@@ -72,7 +73,7 @@ pub(crate) fn run(setting: &Setting, arguments: &RunArguments) -> ExitCode {
         recorded.discard();
         environment = inherited(arguments);
         let error = started.err().map_or_else(|| anyhow::anyhow!("no process"), anyhow::Error::new);
-        say(format!("longpole: nothing is recorded: {error:#}"));
+        note(format!("nothing is recorded: {error:#}"));
         trouble = Some(error);
         started = start(arguments, &environment, None);
     }
@@ -103,7 +104,7 @@ pub(crate) fn run(setting: &Setting, arguments: &RunArguments) -> ExitCode {
     };
     if let Some(error) = &trouble {
         if is_recorded {
-            say(format!("longpole: the command ran, and its recording is not complete: {error:#}"));
+            note(format!("the command ran, and its recording is not complete: {error:#}"));
         }
         if arguments.strict && exit == Exit::Code(0) {
             return ExitCode::from(EXIT_OWN_FAILURE);

@@ -15,7 +15,8 @@ use crate::export::output::{Access, to_output, to_output_of};
 use crate::failure::{Failure, Kind};
 use crate::input::load::resolve;
 use crate::input::select::not_found;
-use crate::terminal::screen::{Content, say};
+use crate::terminal::screen::Content;
+use crate::terminal::stderr::{hint, note};
 use crate::units::count;
 
 /// A file whose name ends so is written compressed.
@@ -79,7 +80,7 @@ pub(crate) fn write(name: &str, report: &Report, format: ExportFormat, output: &
         return Err(failure.hint("--to pprof --of spans has the wall time of spans").into());
     }
     if is_profile && of_spans && output.of.is_none() {
-        say(format!("longpole: there is no code in {name}, so the profile is of the wall time of its spans"));
+        note(format!("there is no code in {name}, so the profile is of the wall time of its spans"));
     }
     let format_out = match format {
         ExportFormat::OtlpJson => export::Format::OtlpJson,
@@ -98,9 +99,7 @@ pub(crate) fn write(name: &str, report: &Report, format: ExportFormat, output: &
         ExportFormat::Lpole => return Ok(()),
     };
     if !holds_code && report.recording().spans.is_empty() && !report.recording().samples.is_empty() {
-        say(format!(
-            "longpole: there is no span in {name}, so the file holds none; its code: --to pprof, firefox, speedscope, folded or chrome"
-        ));
+        note(format!("there is no span in {name}, so the file holds none; its code: --to pprof, firefox, speedscope, folded or chrome"));
     }
     write_to(report, format_out, &selection, output.output.as_deref())
 }
@@ -147,8 +146,8 @@ pub(crate) fn pack(store: &Store, recording: &str, output: Option<&Path>) -> Res
     // A file may take less memory than a recording of the own store.
     if let Some(reason) = stored.refusal_as_file(bytes)? {
         let file = output.map_or_else(|| "the file".to_owned(), |path| path.display().to_string());
-        say(format!("longpole: {file} is written, and longpole refuses to open it: {reason}"));
-        say("hint: keep what it was made of, which longpole shows; the tables in the file are Parquet, which other tools read");
+        note(format!("{file} is written, and longpole refuses to open it: {reason}"));
+        hint("keep what it was made of, which longpole shows; the tables in the file are Parquet, which other tools read");
     }
     Ok(())
 }
@@ -156,6 +155,6 @@ pub(crate) fn pack(store: &Store, recording: &str, output: Option<&Path>) -> Res
 /// What is not in the file, on standard error.
 pub(crate) fn say_losses(losses: &[Loss]) {
     for loss in losses {
-        say(format!("longpole: not in the file: {} × {}", count(loss.count), loss.detail));
+        note(format!("not in the file: {} × {}", count(loss.count), loss.detail));
     }
 }

@@ -11,13 +11,13 @@ use crate::failure::{Failure, Kind};
 use crate::input::import_file;
 use crate::next_command::own_name;
 use crate::setting::Setting;
-use crate::terminal::screen::say;
+use crate::terminal::stderr::note;
 
 /// What is in the store. Of rows that make no sense it is said on standard error.
 pub(crate) fn list(store: &Store) -> Result<Listing, StoreError> {
     let listing = store.list()?;
     for damaged in &listing.damaged {
-        say(format!("longpole: a row is left out: failed to {damaged}"));
+        note(format!("a row is left out: failed to {damaged}"));
     }
     Ok(listing)
 }
@@ -65,8 +65,8 @@ pub(crate) fn file<'a>(setting: &Setting, text: &'a str) -> Option<&'a Path> {
 
 /// The same; where the text names a recording as well, it is said which of them was taken, and how the other is named.
 pub(crate) fn file_aloud<'a>(setting: &Setting, text: &'a str) -> Option<&'a Path> {
-    let (path, note) = named(setting, text);
-    note.into_iter().for_each(say);
+    let (path, ambiguity) = named(setting, text);
+    ambiguity.into_iter().for_each(note);
     path
 }
 
@@ -76,11 +76,10 @@ fn named<'a>(setting: &Setting, text: &'a str) -> (Option<&'a Path>, Option<Stri
     let is_ended = path.extension().and_then(|ending| ending.to_str()).is_some_and(|ending| FILE_ENDINGS.contains(&ending));
     match tagged {
         None => (Some(path), None),
-        Some(name) if is_ended => (
-            Some(path),
-            Some(format!("longpole: {text} is taken as the file of that name here; the recording that is tagged so is {name}")),
-        ),
-        Some(name) => (None, Some(format!("longpole: {text} is taken as the tag of {name}; the file of that name here is ./{text}"))),
+        Some(name) if is_ended => {
+            (Some(path), Some(format!("{text} is taken as the file of that name here; the recording that is tagged so is {name}")))
+        }
+        Some(name) => (None, Some(format!("{text} is taken as the tag of {name}; the file of that name here is ./{text}"))),
     }
 }
 

@@ -7,7 +7,7 @@ use longpole_model::sink::SinkError;
 use longpole_model::{Loss, LossKind, Observation, ObservationSink};
 use longpole_store::RecordingWriter;
 
-use crate::terminal::screen::say;
+use crate::terminal::stderr::note;
 
 /// Says once that something could not be written. Clones say it together.
 #[derive(Debug, Clone, Default)]
@@ -16,11 +16,11 @@ pub(crate) struct Alarm(Arc<AtomicBool>);
 impl Alarm {
     pub(crate) fn raise(&self, error: &str) {
         if !self.0.swap(true, Ordering::Relaxed) {
-            let line = format!("longpole: failed to {error}; the command goes on, and what cannot be written is counted");
-            let text = line.clone();
-            // Whoever raises it has requests to answer, and standard error may be a pipe that nobody reads.
-            if std::thread::Builder::new().name("longpole-alarm".into()).spawn(move || say(text)).is_err() {
-                say(line);
+            let text = format!("failed to {error}; the command goes on, and what cannot be written is counted");
+            let copy = text.clone();
+            // Whoever reports it has requests to answer, and standard error may be a pipe that nobody reads.
+            if std::thread::Builder::new().name("longpole-note".into()).spawn(move || note(copy)).is_err() {
+                note(text);
             }
         }
     }

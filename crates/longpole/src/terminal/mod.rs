@@ -1,6 +1,7 @@
 //! What a person reads: the one door to the terminal, colours, text in columns.
 
 pub(crate) mod screen;
+pub(crate) mod stderr;
 mod style;
 mod text;
 
