@@ -9,21 +9,22 @@ use super::{Format, values};
 
 #[derive(Debug, Args)]
 pub(crate) struct ImportArguments {
-    /// Traces: OTLP JSON (lines or one document) or protobuf, AppDash (`up.trace`), Zipkin, Jaeger. Profiles: `perf.data`, pprof, OTLP,
-    /// folded stacks: each of them also gzipped. And `.lpole`
+    /// Traces: OTLP (JSON lines, one JSON document, protobuf), AppDash (`up.trace`), Zipkin, Jaeger. Profiles: `perf.data`, pprof, OTLP,
+    /// folded stacks. All of these may be gzipped. Recordings: `.lpole`
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
-    /// One recording of all files: traces, and one profile (pprof) whose labels name their spans
+    /// Import all files as one recording: traces, and one pprof profile whose labels name their spans
     #[arg(long)]
     pub(crate) together: bool,
-    /// Give the recording a name; with several files, the last one has it
+    /// Tag the recording; of several files, the last one gets the tag
     #[arg(long, value_name = "NAME")]
     pub(crate) tag: Option<String>,
+    /// Output format
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,
 }
 
-/// What another tool reads.
+/// Formats that other tools read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ExportFormat {
     /// One OTLP request as JSON
@@ -32,75 +33,75 @@ pub(crate) enum ExportFormat {
     OtlpProtobuf,
     /// Zipkin v2 JSON
     Zipkin,
-    /// What the page of Jaeger loads and saves
+    /// JSON that Jaeger's page loads and saves
     Jaeger,
-    /// AppDash, which `pulumi view-trace` reads
+    /// AppDash, for `pulumi view-trace`
     Appdash,
-    /// Chrome's trace events, which Perfetto reads: spans and code
+    /// Chrome trace events, for Perfetto: spans and code
     Chrome,
-    /// What the Firefox Profiler loads (profiler.firefox.com, profiler-cli): spans and code
+    /// Firefox Profiler (profiler.firefox.com, profiler-cli): spans and code
     Firefox,
-    /// Code for speedscope, thread by thread
+    /// speedscope: code, thread by thread
     Speedscope,
-    /// A profile for `go tool pprof` and others, gzipped: of code, see --of
+    /// Gzipped pprof, for `go tool pprof` and others: code or spans, see --of
     Pprof,
-    /// Folded stacks for flamegraph.pl and inferno: of code, see --of
+    /// Folded stacks, for flamegraph.pl and inferno: code or spans, see --of
     Folded,
-    /// The whole recording in one file, for longpole
+    /// The whole recording as one file, for longpole
     Lpole,
 }
 
-/// Where a file goes, and what it is.
+/// Where a file goes, and its format.
 #[derive(Debug, Args)]
 pub(crate) struct OutputArguments {
-    /// Format; without it, by the name of the output
+    /// Format [default: by the output's name]
     #[arg(long, value_enum, value_name = "FORMAT")]
     pub(crate) to: Option<ExportFormat>,
-    /// The file to write; without it, standard output
+    /// Output file [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
-    /// pprof and folded: of the code that ran, or of the wall time of spans; without it, of code where there is some
+    /// For pprof and folded: profile the code, or the wall time of spans [default: code if there is any]
     #[arg(long, value_enum)]
     pub(crate) of: Option<ProfileOf>,
-    /// Profiles of spans: time between two ticks
+    /// For profiles of spans: sampling interval
     #[arg(short, long, value_name = "TIME", default_value = "500ms", value_parser = values::duration)]
     pub(crate) granularity: Duration,
     #[command(flatten)]
     pub(crate) code: CodeArguments,
 }
 
-/// What a profile is of.
+/// What a profile shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ProfileOf {
     /// Samples and waits
     Code,
-    /// Names of spans, ticking
+    /// Wall time of spans, sampled at an interval
     Spans,
 }
 
-/// Which code goes into a file.
+/// Which code to export.
 #[derive(Debug, Args)]
 pub(crate) struct CodeArguments {
-    /// Code of this span and its descendants only: `s12`, or `p1`
+    /// Only the code of this span and its descendants: `s12`, `p1`
     #[arg(long, value_name = "HANDLE")]
     pub(crate) span: Option<String>,
-    /// Time on a CPU only: what folded has where nothing is said
+    /// Only on-CPU time [default for folded]
     #[arg(long, conflicts_with_all = ["off_cpu", "wall"])]
     pub(crate) on_cpu: bool,
-    /// Blocked time only: where threads waited, for 5 ms and longer and now and then for less
+    /// Only off-CPU time: waits of 5 ms or more, and a sample of shorter ones
     #[arg(long, conflicts_with = "wall")]
     pub(crate) off_cpu: bool,
-    /// Both: what the other formats have where nothing is said
+    /// On-CPU and off-CPU time [default for the other formats]
     #[arg(long)]
     pub(crate) wall: bool,
-    /// Folded: also what threads wait for that work for no span, idle workers among them; the other formats have it, and say so
+    /// For folded: include the waits of threads that work for no span, such as idle workers; other formats always mark and include them
     #[arg(long, conflicts_with = "span")]
     pub(crate) all_threads: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct ExportArguments {
-    /// Recording: `r7`, `7`, `last` or a tag
+    /// Recording (`r7`, `7`, `last` or a tag)
     #[arg(default_value = "last")]
     pub(crate) recording: String,
     #[command(flatten)]
@@ -109,7 +110,7 @@ pub(crate) struct ExportArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct ConvertArguments {
-    /// A trace file
+    /// Trace file
     pub(crate) file: PathBuf,
     #[command(flatten)]
     pub(crate) output: OutputArguments,
@@ -117,24 +118,24 @@ pub(crate) struct ConvertArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct ViewTraceArguments {
-    /// A trace file
+    /// Trace file
     pub(crate) file: String,
-    /// Port of the page on 127.0.0.1; 0 takes a free one
+    /// Port on 127.0.0.1 (0 = any free port)
     #[arg(short = 'P', long, default_value_t = 8008)]
     pub(crate) port: u16,
-    /// Print the URL only
+    /// Print the URL without starting a browser
     #[arg(long)]
     pub(crate) no_browser: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct ConvertTraceArguments {
-    /// A trace file
+    /// Trace file
     pub(crate) file: PathBuf,
-    /// Send the spans to the OTLP endpoint of the environment instead of writing a profile
+    /// Send the spans to your OTLP endpoint instead of writing a profile
     #[arg(long)]
     pub(crate) otel: bool,
-    /// Time between two ticks of the profile
+    /// Sampling interval of the profile
     #[arg(short, long, value_name = "TIME", default_value = "500ms", value_parser = values::duration)]
     pub(crate) granularity: Duration,
     /// Leave out the spans of log calls

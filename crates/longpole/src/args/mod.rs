@@ -19,17 +19,18 @@ pub(crate) use self::look::{
     SpanArguments, SpansArguments, SqlArguments, ThreadsArguments, TopArguments, TreeArguments,
 };
 pub(crate) use self::record::{
-    AttachArguments, EnvInject, ExecArguments, Jit, Kind, Redact, RunArguments, SampleClock, otel_traces_target, tracing_target,
+    AttachArguments, EnvInject, ExecArguments, Jit, Kind, Redact, RunArguments, SampleClock, SummaryTarget, otel_traces_target,
+    tracing_target,
 };
 pub(crate) use self::shelf::{DoctorArguments, ListArguments, PruneArguments, RemoveArguments, TagArguments};
 
 const EXAMPLES: &str = "Examples:
-  longpole run -- cargo build          record a command and say what to fix first
-  longpole run -F 199 -- ./server      fewer samples
-  longpole open last                   see it in the browser
-  longpole span p1                     the first long pole: states, savings, code
-  longpole poles ./up.trace            the same of a file that another tool wrote
-  longpole diff r6 r7                  what changed, and where on the critical path
+  longpole run -- cargo build          record a command and report what to fix first
+  longpole run -F 199 -- ./server      sample at 199 Hz
+  longpole open last                   open the last recording in the browser
+  longpole span p1                     show the first long pole: states, savings, code
+  longpole poles ./up.trace            list the long poles in a file of another tool
+  longpole diff r6 r7                  compare two recordings along their critical paths
   longpole sql 'SELECT name, count(*) FROM spans GROUP BY name'";
 
 /// What do I fix first, and what do I gain? Traces and profiles of any command, joined.
@@ -81,16 +82,16 @@ enum CommandInFront {
 
 #[derive(Debug, Args)]
 pub(crate) struct GlobalArguments {
-    /// Where recordings are kept [default: $XDG_DATA_HOME/longpole]
+    /// Directory of the recordings [default: $XDG_DATA_HOME/longpole]
     #[arg(long, global = true, value_name = "DIR", env = crate::env_vars::STORE)]
     pub(crate) store: Option<PathBuf>,
-    /// Colour in the terminal
+    /// When to use colour
     #[arg(long, global = true, value_enum, default_value_t = Color::Auto)]
     pub(crate) color: Color,
-    /// What longpole itself does: logs on standard error, spans to the endpoint of the environment
+    /// Log what longpole itself does on standard error, and send its own spans to your OTLP endpoint
     #[arg(long, global = true, value_enum, value_name = "LEVEL", env = crate::env_vars::TRACING_LEVEL, hide_short_help = true)]
     pub(crate) tracing_level: Option<TracingLevel>,
-    /// How those spans are sent; both are one plain thread here, and both are taken so that command lines can stay as they are
+    /// Accepted for compatibility and ignored: one background thread sends these spans
     #[arg(long, global = true, value_enum, value_name = "NAME", default_value_t = SpanProcessor::BatchSpanProcessor, hide_short_help = true)]
     pub(crate) tracing_span_processor: SpanProcessor,
 }
@@ -102,7 +103,7 @@ pub(crate) enum Color {
     Never,
 }
 
-/// How much of what longpole itself does is told.
+/// How much longpole logs about itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum TracingLevel {
     Off,
@@ -126,7 +127,7 @@ impl TracingLevel {
     }
 }
 
-/// Names that other programs give to how spans are sent.
+/// Names by which other programs choose their span processor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum SpanProcessor {
     BatchSpanProcessor,
@@ -141,59 +142,59 @@ pub(crate) enum Format {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Run a command, record it, and say what to fix first
+    /// Record a command and report what to fix first
     #[command(visible_alias = "record")]
     Run(RunArguments),
-    /// Look at a process that runs already, and all that it starts, for a while
+    /// Record a running process and everything it starts
     Attach(AttachArguments),
-    /// Show a recording in the browser
+    /// Open a recording in the browser
     #[command(visible_aliases = ["view", "load"])]
     Open(OpenArguments),
-    /// The answer of a recording: its long poles and what each would save
+    /// Show the summary of a recording: its long poles and what each would save
     Show(RecordingArguments),
-    /// All long poles of a recording
+    /// List all long poles of a recording
     Poles(PolesArguments),
-    /// The spans of a recording as a tree
+    /// Show the spans of a recording as a tree
     Tree(TreeArguments),
-    /// One span: its states, its savings, its code
+    /// Show one span: its states, savings and code
     Span(SpanArguments),
-    /// The flame graph of a recording or of one span: text, JSON, folded stacks, a picture
+    /// Show a flame graph of a recording or of some spans: text, JSON, folded stacks or SVG
     Flame(FlameArguments),
-    /// The functions with the most time in themselves
+    /// List the functions with the most self time
     Top(TopArguments),
-    /// One function, and the spans it ran in
+    /// Show one function and the spans it ran in
     Frame(FrameArguments),
-    /// Where the life of each thread went
+    /// Show how each thread spent its time
     Threads(ThreadsArguments),
-    /// Each process: its end, CPU time, peak memory, bytes read and written
+    /// List processes: exit status, CPU time, peak memory, bytes read and written
     #[command(visible_alias = "ps")]
     Processes(RecordingArguments),
-    /// Ask in SQL (read-only)
+    /// Query a recording in SQL (read-only)
     Sql(SqlArguments),
-    /// What changed between two recordings, and where on the critical path
+    /// Compare two recordings along their critical paths
     Diff(DiffArguments),
-    /// Make recordings of files that other tools wrote
+    /// Import traces and profiles of other tools
     Import(ImportArguments),
-    /// Write the spans and the code of a recording as a file for another tool
+    /// Export the spans and code of a recording for another tool
     Export(ExportArguments),
-    /// Write a file of one tool as a file for another
+    /// Convert a file of one tool to the format of another
     Convert(ConvertArguments),
     /// List recordings
     Ls(ListArguments),
-    /// Give a recording a name
+    /// Tag a recording with a name
     Tag(TagArguments),
     /// Remove recordings
     Rm(RemoveArguments),
-    /// Remove old recordings; those with a name stay
+    /// Remove old recordings, except those with a tag
     Prune(PruneArguments),
-    /// Run a command as one span, sent to the endpoint of the environment; no recording
+    /// Run a command as one span and send it to your OTLP endpoint; records nothing
     Exec(ExecArguments),
-    /// Say what on this machine keeps longpole from seeing all there is
+    /// Check what longpole can record on this machine, and how to see more
     Doctor(DoctorArguments),
     /// Show a trace file in the browser, as `pulumi view-trace` does
     #[command(hide = true)]
     ViewTrace(ViewTraceArguments),
-    /// Write a trace file as a profile of wall time, as `pulumi convert-trace` does
+    /// Convert a trace file to a profile of wall time, as `pulumi convert-trace` does
     #[command(hide = true)]
     ConvertTrace(ConvertTraceArguments),
 }

@@ -2,62 +2,64 @@
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
 
+use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use longpole_server::forward::ForwardTarget;
 use longpole_server::forward::target::{self, Folders, TargetError};
 
 use super::{Format, values};
 
-/// Far above what builds and deployments make: what grows beyond it is more often a mistake than wanted, and fills the disk.
+/// Far more than builds and deployments need: what grows beyond it is more often a mistake, and fills the disk.
 const RECORDING_BYTES_MAX: &str = "16GiB";
 
 #[derive(Debug, Args)]
 #[command(override_usage = "longpole run [OPTIONS] [--] [NAME=VALUE]... COMMAND [ARGUMENT]...")]
 pub(crate) struct RunArguments {
-    /// Samples per second per CPU
+    /// Samples per second on each CPU
     #[arg(short = 'F', long, short_alias = 'r', value_name = "HZ", default_value_t = 999, value_parser = clap::value_parser!(u32).range(1..=20_000))]
     pub(crate) rate: u32,
-    /// The clock that samples: the kernel's timer, or the CPU's cycle counter where there is one
+    /// What triggers samples: the kernel's timer, or the CPU's cycle counter if it has one
     #[arg(long, value_enum, default_value_t = SampleClock::CpuClock)]
     pub(crate) clock: SampleClock,
-    /// Record spans only, no samples
+    /// Record spans only, without samples
     #[arg(long)]
     pub(crate) no_profile: bool,
-    /// Where the answer goes: `stderr`, `none`, or a file
-    #[arg(long, value_name = "WHERE", default_value = "stderr")]
-    pub(crate) summary: String,
-    /// Form of the answer
+    /// Where to write the summary: `stderr`, `none` or a file (`./none` is a file)
+    #[arg(long, value_name = "WHERE", default_value = "stderr", value_parser = OsStringValueParser::new().map(SummaryTarget::from))]
+    pub(crate) summary: SummaryTarget,
+    /// Format of the summary
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(crate) summary_format: Format,
-    /// What the command's environment gets: `auto` sets the OpenTelemetry variables, `none` leaves all alone
+    /// Set the OpenTelemetry variables in the command's environment (`auto`), or leave it unchanged (`none`)
     #[arg(long, value_enum, default_value_t = EnvInject::Auto)]
     pub(crate) env_inject: EnvInject,
-    /// Ask these runtimes for the names of the code they compile, by NODE_OPTIONS and JAVA_TOOL_OPTIONS: it costs them some speed, and
-    /// java says on standard error that it was asked. Python needs no asking
+    /// Name the functions that these runtimes compile, through NODE_OPTIONS and JAVA_TOOL_OPTIONS. This slows them down a little, and
+    /// Java prints the options it picked up on standard error. Python needs no option
     #[arg(long, value_enum, value_name = "RUNTIME", value_delimiter = ',')]
     pub(crate) jit: Vec<Jit>,
-    /// Take out what is named or looks like a credential before it is stored (docs/formats/redaction.md)
+    /// Remove what is named or looks like a credential before storing it (docs/formats/redaction.md)
     #[arg(long, value_enum, default_value_t = Redact::On)]
     pub(crate) redact: Redact,
-    /// Hand all spans on as well, as OTLP: `file:PATH` (JSON lines), `grpc://HOST:PORT`, `grpcs://…`, `http://HOST[:PORT][/PATH]`,
-    /// `https://…`; `?name=value` adds a header, OTEL_EXPORTER_OTLP_CERTIFICATE names whom TLS trusts. May be given several times
+    /// Also send all spans as OTLP to `file:PATH` (JSON lines), `grpc://HOST:PORT`, `grpcs://…`, `http://HOST[:PORT][/PATH]` or
+    /// `https://…`. `?name=value` adds a header; OTEL_EXPORTER_OTLP_CERTIFICATE names the certificates that TLS trusts. May be repeated
     #[arg(long, value_name = "URL", value_parser = otel_traces_target)]
     pub(crate) otel_traces: Vec<ForwardTarget>,
-    /// Hand all spans on as well, as Pulumi's old tracing does: `file:PATH` (AppDash), `tcp://HOST:PORT` (AppDash),
-    /// `http://HOST:9411/api/v1/spans` (Zipkin). May be given several times
+    /// Also send all spans in the formats of Pulumi's older tracing: to `file:PATH` (AppDash), `tcp://HOST:PORT` (AppDash) or
+    /// `http://HOST:9411/api/v1/spans` (Zipkin). May be repeated
     #[arg(long, value_name = "URL", value_parser = tracing_target)]
     pub(crate) tracing: Vec<ForwardTarget>,
-    /// What a recording may grow to, `500MiB` or `2GB`: what comes then is counted and not kept, and the command goes on
+    /// Maximum size of the recording: `500MiB`, `2GB`. Beyond it longpole drops and counts data, and the command goes on
     #[arg(long, value_name = "SIZE", default_value = RECORDING_BYTES_MAX, value_parser = values::bytes)]
     pub(crate) max_recording_bytes: u64,
-    /// Exit with 125 where recording failed and the command did not
+    /// Exit with 125 if the recording failed and the command succeeded
     #[arg(long)]
     pub(crate) strict: bool,
-    /// Open the browser on the recording afterwards
+    /// Open the recording in the browser afterwards
     #[arg(long)]
     pub(crate) open: bool,
-    /// The command and its arguments; before it, variables of its environment as NAME=VALUE
+    /// Command and arguments; NAME=VALUE before the command sets variables in its environment
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "CMD")]
     words: Vec<OsString>,
 }
@@ -68,8 +70,7 @@ impl RunArguments {
         &self.words[self.assignments().count()..]
     }
 
-    /// What the command's environment gets besides, as in a shell: `NAME=VALUE` before the command. The last word is the command
-    /// in any case.
+    /// Variables for the command's environment, as in a shell: `NAME=VALUE` before the command. The last word is always the command.
     pub(crate) fn assignments(&self) -> impl Iterator<Item = (&OsStr, &OsStr)> {
         let words = self.words.split_last().map_or(&[][..], |(_, words)| words);
         words.iter().map_while(|word| assignment(word))
@@ -84,7 +85,25 @@ fn assignment(word: &OsStr) -> Option<(&OsStr, &OsStr)> {
     (end > 0 && is_name(&bytes[..end])).then(|| (OsStr::from_bytes(&bytes[..end]), OsStr::from_bytes(&bytes[end + 1..])))
 }
 
-/// A runtime that tells the names of its code if it is asked.
+/// Where the summary of a run goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum SummaryTarget {
+    Stderr,
+    Nowhere,
+    File(PathBuf),
+}
+
+impl From<OsString> for SummaryTarget {
+    fn from(text: OsString) -> Self {
+        match text.to_str() {
+            Some("stderr") => SummaryTarget::Stderr,
+            Some("none") => SummaryTarget::Nowhere,
+            _ => SummaryTarget::File(text.into()),
+        }
+    }
+}
+
+/// A runtime that writes down the names of the code it compiles if an option says so.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Jit {
     Node,
@@ -123,42 +142,43 @@ pub(crate) enum EnvInject {
 
 #[derive(Debug, Args)]
 pub(crate) struct AttachArguments {
-    /// The process
+    /// Process id
     #[arg(short, long, value_name = "PID", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) pid: u32,
-    /// For how long; without it until Ctrl-C, or until the process ends
+    /// How long to record [default: until Ctrl-C, or until the process ends]
     #[arg(short, long, value_name = "SECONDS", value_parser = values::seconds)]
     pub(crate) duration: Option<f64>,
-    /// Samples per second per CPU
+    /// Samples per second on each CPU
     #[arg(short = 'F', long, short_alias = 'r', value_name = "HZ", default_value_t = 999, value_parser = clap::value_parser!(u32).range(1..=20_000))]
     pub(crate) rate: u32,
-    /// What a recording may grow to, `500MiB` or `2GB`: what comes then is counted and not kept
+    /// Maximum size of the recording: `500MiB`, `2GB`. Beyond it longpole drops and counts data
     #[arg(long, value_name = "SIZE", default_value = RECORDING_BYTES_MAX, value_parser = values::bytes)]
     pub(crate) max_recording_bytes: u64,
+    /// Output format
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct ExecArguments {
-    /// Name of the service
+    /// Service name
     #[arg(short, long, value_name = "NAME", env = "OTEL_SERVICE_NAME", default_value = "longpole-exec")]
     pub(crate) service: String,
-    /// Name of the span; without it, the command's
+    /// Span name [default: the command's name]
     #[arg(short, long, value_name = "NAME")]
     pub(crate) name: Option<String>,
-    /// Role of the span
+    /// Span kind
     #[arg(short, long, value_enum, default_value_t = Kind::Client)]
     pub(crate) kind: Kind,
-    /// Attributes of the span
+    /// Span attributes
     #[arg(short, long, value_name = "KEY=VALUE,…", value_delimiter = ',', value_parser = values::pair)]
     pub(crate) attrs: Vec<(String, String)>,
-    /// The command and its arguments; `{{traceparent}}` in them becomes the span's
+    /// Command and arguments; `{{traceparent}}` in an argument becomes the traceparent of the span
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "CMD")]
     pub(crate) argv: Vec<OsString>,
 }
 
-/// Role of a span.
+/// Kind of a span.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Kind {
     Internal,

@@ -9,24 +9,25 @@ use super::{Format, values};
 
 #[derive(Debug, Args)]
 pub(crate) struct ListArguments {
+    /// Output format
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct RemoveArguments {
-    /// Recordings: `r7`, `7` or `last`
+    /// Recordings (`r7`, `7` or `last`)
     #[arg(required = true)]
     pub(crate) recordings: Vec<String>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct TagArguments {
-    /// Recording: `r7`, `7`, `last` or a tag
+    /// Recording (`r7`, `7`, `last` or a tag)
     pub(crate) recording: String,
-    /// The name; where another recording has it, it moves
+    /// Tag; if another recording has it, it moves to this one
     pub(crate) name: String,
-    /// Take the name away instead
+    /// Remove the tag instead
     #[arg(long)]
     pub(crate) remove: bool,
 }
@@ -34,24 +35,25 @@ pub(crate) struct TagArguments {
 #[derive(Debug, Args)]
 #[command(group(clap::ArgGroup::new("limit").required(true).multiple(true)))]
 pub(crate) struct PruneArguments {
-    /// Keep so many of the newest
+    /// Keep the N newest recordings
     #[arg(long, value_name = "N", group = "limit")]
     pub(crate) keep: Option<usize>,
-    /// Remove what is older: `30d`, `12h`
+    /// Remove recordings older than this: `30d`, `12h`
     #[arg(long, value_name = "AGE", group = "limit", value_parser = values::duration)]
     pub(crate) older_than: Option<Duration>,
-    /// Keep the newest that fit: `2GB`, `500MiB`
+    /// Keep the newest recordings that fit into this size: `2GB`, `500MiB`
     #[arg(long, value_name = "SIZE", group = "limit", value_parser = values::bytes)]
     pub(crate) max_size: Option<u64>,
-    /// Say what would go, and remove nothing
+    /// Print what would be removed, and remove nothing
     #[arg(short = 'n', long)]
     pub(crate) dry_run: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct DoctorArguments {
-    /// A program to look at as well: whether it has parts that can keep it from ending
+    /// Program to check as well for OpenTelemetry parts that can keep it from exiting
     pub(crate) program: Option<PathBuf>,
+    /// Output format
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,
 }

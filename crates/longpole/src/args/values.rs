@@ -1,4 +1,4 @@
-//! What people write for a time, a size and a pair. One grammar for every command.
+//! Times, sizes and pairs as people write them: one grammar for all commands.
 
 use std::time::Duration;
 
@@ -15,8 +15,8 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
         ("d", 86_400.0),
         ("w", 604_800.0),
     ];
-    let secs = number(text, &units).ok_or("a time is a number and its unit: ms, s, m, h, d or w")?;
-    Duration::try_from_secs_f64(secs).map_err(|_| "a time that long cannot be counted".to_owned())
+    let secs = number(text, &units).ok_or("expected a number and a unit: ms, s, m, h, d or w")?;
+    Duration::try_from_secs_f64(secs).map_err(|_| "too long".to_owned())
 }
 
 /// `2GB`, `500MiB`, `1024`.
@@ -35,12 +35,12 @@ pub(crate) fn bytes(text: &str) -> Result<u64, String> {
         ("TiB", 1_099_511_627_776.0),
     ];
     // Beyond 2^53 a double has no odd numbers, and no disk has so many bytes.
-    number(text, &units).map(|bytes| bytes as u64).ok_or_else(|| "a size is a number and its unit: kB, MB, GB, MiB or GiB".to_owned())
+    number(text, &units).map(|bytes| bytes as u64).ok_or_else(|| "expected a number and a unit: kB, MB, GB, MiB or GiB".to_owned())
 }
 
 /// `key=value`.
 pub(crate) fn pair(text: &str) -> Result<(String, String), String> {
-    let (key, value) = text.split_once('=').filter(|(key, _)| !key.is_empty()).ok_or("a pair is written key=value")?;
+    let (key, value) = text.split_once('=').filter(|(key, _)| !key.is_empty()).ok_or("expected key=value")?;
     Ok((key.to_owned(), value.to_owned()))
 }
 
@@ -55,7 +55,7 @@ fn number(text: &str, units: &[(&str, f64)]) -> Option<f64> {
 /// A time of a millisecond and longer, a year at most.
 pub(crate) fn seconds(text: &str) -> Result<f64, String> {
     let seconds = text.parse::<f64>().ok().filter(|seconds| (0.001..=31_536_000.0).contains(seconds));
-    seconds.ok_or_else(|| "a number of seconds such as 10 or 0.5".to_owned())
+    seconds.ok_or_else(|| "expected a number of seconds, such as 10 or 0.5".to_owned())
 }
 
 #[cfg(test)]

@@ -13,7 +13,6 @@
 use std::ffi::OsString;
 use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -27,7 +26,7 @@ use longpole_server::view;
 use longpole_store::outside;
 use tracing::info_span;
 
-use crate::args::{Format, Jit, RunArguments, SourceArguments};
+use crate::args::{Format, Jit, RunArguments, SourceArguments, SummaryTarget};
 use crate::input::source_access::source_consent;
 use crate::launch::{EXIT_OWN_FAILURE, in_place, not_started};
 use crate::own_traces;
@@ -152,24 +151,24 @@ fn answer(setting: &Setting, arguments: &RunArguments, ended: Ended) -> Result<(
 }
 
 fn write_summary(setting: &Setting, arguments: &RunArguments, view: &view::SummaryView) -> Result<()> {
-    if arguments.summary == "none" {
-        return Ok(());
-    }
-    let to_stderr = arguments.summary == "stderr";
-    let style = if to_stderr { Style::stderr(setting.color) } else { Style::plain() };
-    let text = match arguments.summary_format {
-        Format::Text if to_stderr => {
+    match (&arguments.summary, arguments.summary_format) {
+        (SummaryTarget::Nowhere, _) => Ok(()),
+        (SummaryTarget::Stderr, Format::Text) => {
             let mut screen = Screen::of("");
-            screen.append(&answer_text(view, style));
+            screen.append(&answer_text(view, Style::stderr(setting.color)));
             screen::say_all(&screen);
-            return Ok(());
+            Ok(())
         }
-        Format::Json if to_stderr => return screen::say_json(view),
-        Format::Text => answer_text(view, style).as_str().to_owned(),
-        Format::Json => screen::json(view)?,
-    };
-    // It names the command and its arguments, so a new file is for its user alone.
-    let file = outside::create(Path::new(&arguments.summary), 0o600);
-    file.and_then(|mut file| Ok(file.write_all(text.as_bytes())?))
-        .with_context(|| format!("failed to write the summary to {}", arguments.summary))
+        (SummaryTarget::Stderr, Format::Json) => screen::say_json(view),
+        (SummaryTarget::File(path), format) => {
+            let text = match format {
+                Format::Text => answer_text(view, Style::plain()).as_str().to_owned(),
+                Format::Json => screen::json(view)?,
+            };
+            // It names the command and its arguments, so a new file is for its user alone.
+            let file = outside::create(path, 0o600);
+            file.and_then(|mut file| Ok(file.write_all(text.as_bytes())?))
+                .with_context(|| format!("failed to write the summary to {}", path.display()))
+        }
+    }
 }
