@@ -102,7 +102,7 @@ pub(crate) fn parse_arguments() -> Result<Arguments, ExitCode> {
     let is_plain = std::env::args_os().zip(&words).all(|(word, shown)| word == shown.as_str());
     let error = if is_plain { Some(error) } else { Arguments::try_parse_from(words).err() };
     let Some(error) = error else {
-        note("the command line holds characters that are no text");
+        note("the command line is not valid text");
         return Err(ExitCode::from(Kind::Usage.exit_code()));
     };
     let style = if error.use_stderr() { Style::stderr(Color::Auto) } else { Style::stdout(Color::Auto) };

@@ -23,12 +23,12 @@ pub(crate) fn serve_file(path: &Path, port: u16, browser: bool, label: &str, con
 fn from_elsewhere(port: u16) -> String {
     let host = host();
     let host = if host.is_empty() { "HOST" } else { &host };
-    format!("There is no display here. Elsewhere: ssh -L {port}:127.0.0.1:{port} {host}, and open that address there.")
+    format!("No display here. On a machine with one, run ssh -L {port}:127.0.0.1:{port} {host} and open the address there.")
 }
 
 /// Said where nobody can tell other users' connections from our own.
 const NOT_TOLD: &str =
-    "warning: the kernel does not say whose connections are: every user of this machine who has the key can read the page";
+    "warning: the kernel does not report who owns a connection, so every user of this machine who has the key can read the page";
 
 /// Serves the page on this recording until the process is asked to end.
 pub(crate) fn serve(store: &Path, name: RecordingName, port: u16, browser: bool, label: &str, consent: SourceConsent) -> Result<()> {

@@ -42,7 +42,7 @@ impl Setting {
 
     /// Where recordings are kept.
     pub(crate) fn store(&self) -> Result<&Path> {
-        let nowhere = || Failure::new(Kind::Usage, "failed to find a place for recordings: neither HOME nor XDG_DATA_HOME is set");
+        let nowhere = || Failure::new(Kind::Usage, "failed to find a directory for recordings: neither HOME nor XDG_DATA_HOME is set");
         Ok(self.store.as_deref().ok_or_else(|| nowhere().hint("name one: --store DIR, or LONGPOLE_STORE=DIR"))?)
     }
 

@@ -54,14 +54,14 @@ fn record(setting: &Setting, arguments: &AttachArguments) -> Result<()> {
     let mut observe = |observation| sink.observe(observation).and_then(|()| sink.flush()).context("failed to write the log");
     observe(Observation::RunStarted { pid, start: start.wall, mode: recorder.mode() })?;
     let until = match arguments.duration {
-        Some(seconds) => format!("for {seconds} s"),
+        Some(seconds) => format!("for {seconds}s"),
         None => "until Ctrl-C".to_owned(),
     };
-    let thread = if pid == asked { String::new() } else { format!(" (of which {asked} is a thread)") };
+    let thread = if pid == asked { String::new() } else { format!(" ({asked} is one of its threads)") };
     note(format!("recording process {pid}{thread} and what it starts, {until}"));
     if let Some(refused) = refused {
         let reason = refused.to_words();
-        note(format!("there will be no samples, only what /proc tells: {reason}"));
+        note(format!("no samples, only what /proc shows: {reason}"));
         observe(Observation::Loss(Loss::new(LossKind::ProfilingRefused, 1, reason)))?;
     }
     target::wait_for_end(pid, arguments.duration.map(Duration::from_secs_f64));
@@ -101,16 +101,16 @@ fn begin(
         Ok(recorder) => return Ok((recorder, None)),
         Err(refused) => refused,
     };
-    target::find(pid).map_err(|absent| no_process(pid, absent))?;
-    if let Some(closed) = target::closed(pid) {
-        let failure = Failure::new(Kind::NotPermitted, format!("failed to look at the process {pid}: {closed}"));
+    attach::find(pid).map_err(|absent| no_process(pid, absent))?;
+    if let Some(closed) = attach::closed(pid) {
+        let failure = Failure::new(Kind::NotPermitted, format!("failed to record process {pid}: {closed}"));
         return Err(failure.hint(closed.remedy().unwrap_or_default()));
     }
     match Recorder::watch_running(pid, options, &refused, sink()) {
         Ok(recorder) => Ok((recorder, Some(refused))),
         Err(error) => {
-            target::find(pid).map_err(|absent| no_process(pid, absent))?;
-            let failure = Failure::new(Kind::Failed, format!("failed to look at the process {pid}: {error}"));
+            attach::find(pid).map_err(|absent| no_process(pid, absent))?;
+            let failure = Failure::new(Kind::Failed, format!("failed to record process {pid}: {error}"));
             Err(match error.remedy() {
                 Some(remedy) => failure.hint(remedy),
                 None => failure,
@@ -121,8 +121,8 @@ fn begin(
 
 fn no_process(pid: u32, absent: Absent) -> Failure {
     match absent {
-        Absent::Unknown => Failure::new(Kind::NotFound, format!("failed to find the process {pid}")).hint("ps ax lists processes"),
-        Absent::Ended => Failure::new(Kind::NotFound, format!("failed to attach to the process {pid}: it has ended"))
-            .hint("its parent has not asked how it ended, so it is still listed; attach to the parent"),
+        Absent::Unknown => Failure::new(Kind::NotFound, format!("there is no process {pid}")).hint("ps ax lists processes"),
+        Absent::Ended => Failure::new(Kind::NotFound, format!("failed to attach to process {pid}: it has ended"))
+            .hint("it is a zombie until its parent reaps it; attach to the parent"),
     }
 }

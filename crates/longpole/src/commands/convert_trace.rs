@@ -47,13 +47,13 @@ pub(crate) fn convert_trace(arguments: &ConvertTraceArguments) -> Result<()> {
     let Some(target) = target else {
         let failure = Failure::new(
             Kind::Usage,
-            "the environment keeps spans from being sent: OTEL_SDK_DISABLED, OTEL_TRACES_EXPORTER or the sampler",
+            "the environment turns sending spans off: OTEL_SDK_DISABLED, OTEL_TRACES_EXPORTER or the sampler",
         );
-        return Err(failure.hint(format!("{} doctor says which", own_name())).into());
+        return Err(failure.hint(format!("{} doctor names the variable", own_name())).into());
     };
     for spans in recording.spans.chunks(SPANS_PER_REQUEST) {
         forward::send_once(target.clone(), spans, SEND_MAX).context("failed to send the spans")?;
     }
-    note(format!("{} spans sent", count(recording.spans.len() as u64)));
+    note(format!("sent {} spans", count(recording.spans.len() as u64)));
     Ok(())
 }

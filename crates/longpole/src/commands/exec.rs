@@ -42,7 +42,7 @@ pub(crate) fn exec(arguments: &ExecArguments) -> ExitCode {
     let wanted = spans_target(&environment).and_then(|target| match OpenSpan::begin() {
         Ok(span) => Some((target, span)),
         Err(error) => {
-            note(format!("there will be no span: {error:#}"));
+            note(format!("no span will be sent: {error:#}"));
             None
         }
     });
@@ -61,7 +61,7 @@ pub(crate) fn exec(arguments: &ExecArguments) -> ExitCode {
         Ok(mut child) => {
             if child.has_spare_environment() {
                 note(
-                    "the command does not know of its span: its arguments and environment are so long that there is no room for TRACEPARENT",
+                    "the command did not get TRACEPARENT: its arguments and environment leave no room for it",
                 );
             }
             (Ok(child.wait()), Some(child.pid()))

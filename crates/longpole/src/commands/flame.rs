@@ -29,7 +29,7 @@ pub(crate) fn flame(setting: &Setting, arguments: &FlameArguments) -> Result<()>
     let output = arguments.output.as_deref();
     let format = arguments.format.unwrap_or_else(|| by_name(output));
     if chosen.is_some() && arguments.time.all_threads {
-        return Err(Failure::new(Kind::Usage, "--all-threads shows the whole run: a span has its own threads only").into());
+        return Err(Failure::new(Kind::Usage, "--all-threads shows the whole run and cannot be combined with a span").into());
     }
     if format == FlameFormat::Folded {
         let selection = match chosen {
@@ -55,7 +55,7 @@ pub(crate) fn flame(setting: &Setting, arguments: &FlameArguments) -> Result<()>
             let of_all = of_nobody.then(|| view::FlameView::of_run(&name, &report, time, true));
             let mut screen = Screen::default();
             if of_all.is_some() {
-                screen.line(style.faint("Of all threads: which of them did the work of the program nobody knows."));
+                screen.line(style.faint("Of all threads: which of them worked for the program is unknown."));
             }
             screen.append(&render::flame::flame(of_all.as_ref().unwrap_or(&view), min, style));
             if output.is_none() {

@@ -46,8 +46,8 @@ pub(crate) fn frame(setting: &Setting, arguments: &FrameArguments) -> Result<()>
 }
 
 fn no_line(recording: &str, file: &str, line: u32) -> Failure {
-    let hint = format!("`{} frame NAME {recording} --source` shows the lines of a function at which something was", own_name());
-    Failure::new(Kind::NotFound, format!("nothing was seen at line {line} of {file} in {recording}")).hint(hint)
+    let hint = format!("`{} frame NAME {recording} --source` shows which lines of a function have samples or waits", own_name());
+    Failure::new(Kind::NotFound, format!("there are no samples or waits at line {line} of {file} in {recording}")).hint(hint)
 }
 
 fn no_function(recording: &str, what: &str) -> Failure {
@@ -83,18 +83,18 @@ fn function_of(recording: &str, report: &Report, text: &str) -> Result<String> {
             list.push(format!("… {} more", found.len() - CANDIDATES_SHOWN));
         }
         let failure = Failure::new(Kind::NotFound, what.to_owned());
-        Err(failure.hint("say which by its handle:").list(list).into())
+        Err(failure.hint("choose one by its handle:").list(list).into())
     };
     let is_called = |index: usize| at.is_some() || Functions::is_called(&list[index].function, text);
     match &found[..] {
         [] if let Some((file, line)) = at => Err(no_line(recording, file, line).into()),
         [] if report.recording().samples.is_empty() => {
-            let hint = format!("no samples were taken, so only functions that waited are known: {} top {recording} --off-cpu", own_name());
+            let hint = format!("there are no samples, so only functions that waited are known: {} top {recording} --off-cpu", own_name());
             Err(Failure::new(Kind::NotFound, format!("there is no function called “{text}” in {recording}")).hint(hint).into())
         }
         [] => Err(no_function(recording, &format!("called “{text}”")).into()),
         [one] if is_called(*one) || list[*one].whose == Whose::Program => Ok(Handle::Function(*one).to_string()),
         [_] => several(&format!("no function of {recording} is called “{text}”; one has it in its name")),
-        all => several(&format!("{} functions of {recording} fit “{text}”", all.len())),
+        all => several(&format!("{} functions of {recording} match “{text}”", all.len())),
     }
 }

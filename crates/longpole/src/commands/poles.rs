@@ -22,7 +22,7 @@ pub(crate) fn poles(setting: &Setting, arguments: &PolesArguments) -> Result<()>
     }
     let mut out = Screen::default();
     if view.poles.is_empty() {
-        out.line("No long poles: nothing of this run has time of its own on the critical path.");
+        out.line("No long poles: no span or process spent time of its own on the critical path.");
     } else {
         poles::pole_table(&mut out, &view.poles, view.poles.len(), setting.style());
     }

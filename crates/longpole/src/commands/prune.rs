@@ -42,5 +42,5 @@ pub(crate) fn prune(setting: &Setting, arguments: &PruneArguments) -> Result<()>
     }
     let left = candidates.len() - gone.len();
     let word = if arguments.dry_run { "would be freed" } else { "freed" };
-    print_line(format!("{} {word}; {left} of {} stay", megabytes(freed), candidates.len()))
+    print_line(format!("{} {word}; {left} of {} remain", megabytes(freed), candidates.len()))
 }

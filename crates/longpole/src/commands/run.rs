@@ -103,7 +103,7 @@ pub(crate) fn run(setting: &Setting, arguments: &RunArguments) -> ExitCode {
     };
     if let Some(error) = &trouble {
         if is_recorded {
-            note(format!("the command ran, and its recording is not complete: {error:#}"));
+            note(format!("the command ran, but its recording is incomplete: {error:#}"));
         }
         if arguments.strict && exit == Exit::Code(0) {
             return ExitCode::from(EXIT_OWN_FAILURE);
@@ -116,7 +116,7 @@ pub(crate) fn run(setting: &Setting, arguments: &RunArguments) -> ExitCode {
 
 /// Keeps a bug of ours, which the panic hook has reported, from becoming the command's.
 fn unharmed<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
-    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| Err(anyhow::anyhow!("a bug of longpole, said above")))
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| Err(anyhow::anyhow!("a bug in longpole, reported above")))
 }
 
 /// The same where it is allowed: with `--strict` nobody would be left to say that there is no recording.

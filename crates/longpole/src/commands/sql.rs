@@ -30,7 +30,7 @@ use crate::units::counted;
 /// Widest cell of a text table; JSON has all.
 const CELL_MAX: usize = 60;
 
-const HINT: &str = "ask for less: a WHERE, a LIMIT or an aggregate; --timeout gives an answer more time";
+const HINT: &str = "narrow the query (WHERE, LIMIT, an aggregate) or raise --timeout";
 
 /// Runs the query and prints its rows.
 pub(crate) fn sql(setting: &Setting, arguments: &SqlArguments) -> ExitCode {
@@ -102,11 +102,11 @@ fn own_program() -> Result<PathBuf> {
 /// What the end of a worker means that gave no answer. The standard library says on standard error what it ends a process for.
 fn end_words(ended: ExitStatus, words: &str) -> String {
     if words.contains("overflowed its stack") {
-        "run the statement: it is deeper than the engine can follow".to_owned()
+        "run the statement: it is nested too deeply for the engine".to_owned()
     } else if words.contains("memory allocation of") {
-        "run the statement: it needs more memory at once than the system gives".to_owned()
+        "run the statement: it needs more memory at once than the system has".to_owned()
     } else {
-        format!("run the statement: its process ended by itself ({ended}), as it does when the system is out of memory")
+        format!("run the statement: its process ended unexpectedly ({ended}), probably out of memory")
     }
 }
 
@@ -217,7 +217,7 @@ fn table(result: &SqlResult) -> Screen {
     for (row, values) in cells.iter().zip(&result.rows) {
         line(row.iter().zip(values).zip(&widths).map(|((text, value), width)| cell(text, value, *width)).collect());
     }
-    let more = if result.truncated { ", and there are more: LIMIT and OFFSET, or aggregates, give the rest" } else { "" };
+    let more = if result.truncated { "; more are left: use LIMIT and OFFSET, or aggregates" } else { "" };
     out.line(format!("{}{more}", counted(result.rows.len() as u64, "row", "rows")));
     out
 }

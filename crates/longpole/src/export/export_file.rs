@@ -48,7 +48,7 @@ pub(crate) fn format_of(output: &OutputArguments) -> Result<ExportFormat> {
         endings.iter().find(is_it).map(|(_, format)| *format)
     };
     let unknown =
-        || Failure::new(Kind::Usage, "no format: neither --to nor the name of the output says one").hint("--to otlp-json, or see --help");
+        || Failure::new(Kind::Usage, "unknown format: neither --to nor the name of the output determines it").hint("--to otlp-json, or see --help");
     Ok(output.to.or_else(by_name).ok_or_else(unknown)?)
 }
 
@@ -61,7 +61,7 @@ pub(crate) fn write(name: &str, report: &Report, format: ExportFormat, output: &
     let code = &output.code;
     let selects = code.span.is_some() || code.on_cpu || code.off_cpu || code.wall || code.all_threads;
     if selects && (!holds_code || output.of == Some(ProfileOf::Spans)) {
-        let failure = Failure::new(Kind::Usage, "this holds no code: --span, --on-cpu, --off-cpu, --wall and --all-threads select some");
+        let failure = Failure::new(Kind::Usage, "--span, --on-cpu, --off-cpu, --wall and --all-threads select code, and this format has none");
         return Err(failure.hint("--to pprof, firefox, speedscope, folded or chrome").into());
     }
     let selection = selection(name, report, code, format)?;
@@ -69,18 +69,18 @@ pub(crate) fn write(name: &str, report: &Report, format: ExportFormat, output: &
     let is_profile = matches!(format, ExportFormat::Pprof | ExportFormat::Folded);
     let of_spans = match output.of {
         Some(_) if !is_profile => {
-            return Err(Failure::new(Kind::Usage, "--of is about profiles").hint("--to pprof or folded").into());
+            return Err(Failure::new(Kind::Usage, "--of is for profiles only").hint("--to pprof or folded").into());
         }
         Some(of) => of == ProfileOf::Spans,
         None => !has_code && code.span.is_none(),
     };
     if !has_code && (is_profile && !of_spans || format == ExportFormat::Speedscope) {
         let of = code.span.as_ref().map(|handle| format!(" of {handle}")).unwrap_or_default();
-        let failure = Failure::new(Kind::Failed, format!("there is no code{of} in {name}: no sample, no wait that was looked at"));
-        return Err(failure.hint("--to pprof --of spans has the wall time of spans").into());
+        let failure = Failure::new(Kind::Failed, format!("there is no code{of} in {name}: no samples and no sampled waits"));
+        return Err(failure.hint("--to pprof --of spans shows the wall time of spans").into());
     }
     if is_profile && of_spans && output.of.is_none() {
-        note(format!("there is no code in {name}, so the profile is of the wall time of its spans"));
+        note(format!("{name} has no code, so the profile shows the wall time of its spans"));
     }
     let format_out = match format {
         ExportFormat::OtlpJson => export::Format::OtlpJson,
@@ -99,7 +99,7 @@ pub(crate) fn write(name: &str, report: &Report, format: ExportFormat, output: &
         ExportFormat::Lpole => return Ok(()),
     };
     if !holds_code && report.recording().spans.is_empty() && !report.recording().samples.is_empty() {
-        note(format!("there is no span in {name}, so the file holds none; its code: --to pprof, firefox, speedscope, folded or chrome"));
+        note(format!("{name} has no spans, so the file has none; for its code: --to pprof, firefox, speedscope, folded or chrome"));
     }
     write_to(report, format_out, &selection, output.output.as_deref())
 }
@@ -146,8 +146,8 @@ pub(crate) fn pack(store: &Store, recording: &str, output: Option<&Path>) -> Res
     // A file may take less memory than a recording of the own store.
     if let Some(reason) = stored.refusal_as_file(bytes)? {
         let file = output.map_or_else(|| "the file".to_owned(), |path| path.display().to_string());
-        note(format!("{file} is written, and longpole refuses to open it: {reason}"));
-        hint("keep what it was made of, which longpole shows; the tables in the file are Parquet, which other tools read");
+        note(format!("wrote {file}, but longpole will refuse to open it: {reason}"));
+        hint("keep the original, which longpole can show; the tables in the file are Parquet, which other tools can read");
     }
     Ok(())
 }

@@ -29,7 +29,7 @@ pub(crate) fn to_output_of<T>(
     content: Content,
     fill: impl FnOnce(&mut dyn Write) -> Result<T>,
 ) -> Result<T> {
-    let refused = || Failure::new(Kind::Usage, "this format is not for a terminal").hint("-o FILE, or > FILE");
+    let refused = || Failure::new(Kind::Usage, "this format is binary, and standard output is a terminal").hint("-o FILE, or > FILE");
     let Some(path) = output else {
         let mut out = BufWriter::new(screen::stdout_for(content).ok_or_else(refused)?);
         let filled = fill(&mut out).and_then(|value| Ok(out.flush().map(|()| value)?));
@@ -62,7 +62,7 @@ fn not_created(path: &Path, error: NotCreated) -> anyhow::Error {
             Failure::new(Kind::NotPermitted, text).hint("-o FILE with another name, or in a folder of your own").into()
         }
         NotCreated::Exchangeable { .. } => {
-            Failure::new(Kind::NotPermitted, text).hint("-o FILE in a folder of your own, or the file that is meant").into()
+            Failure::new(Kind::NotPermitted, text).hint("-o FILE in a folder of your own, or the file itself").into()
         }
         NotCreated::Io(error) => anyhow::Error::new(error).context(format!("failed to write {}", path.display())),
     }

@@ -17,7 +17,7 @@ use crate::terminal::stderr::note;
 pub(crate) fn list(store: &Store) -> Result<Listing, StoreError> {
     let listing = store.list()?;
     for damaged in &listing.damaged {
-        note(format!("a row is left out: failed to {damaged}"));
+        note(format!("skipped a row of the catalog: failed to {damaged}"));
     }
     Ok(listing)
 }
@@ -77,9 +77,9 @@ fn named<'a>(setting: &Setting, text: &'a str) -> (Option<&'a Path>, Option<Stri
     match tagged {
         None => (Some(path), None),
         Some(name) if is_ended => {
-            (Some(path), Some(format!("{text} is taken as the file of that name here; the recording that is tagged so is {name}")))
+            (Some(path), Some(format!("{text} is read as the file here; the recording with that tag is {name}")))
         }
-        Some(name) => (None, Some(format!("{text} is taken as the tag of {name}; the file of that name here is ./{text}"))),
+        Some(name) => (None, Some(format!("{text} is read as the tag of {name}; the file here is ./{text}"))),
     }
 }
 

@@ -52,7 +52,7 @@ pub(crate) fn none_chosen(recording: &str, chosen: Chosen<'_>) -> Failure {
     match chosen {
         Chosen::Handle(handle) => not_found(recording, handle),
         Chosen::Name(_) | Chosen::Trace(_) => Failure::new(Kind::NotFound, format!("there is no {chosen} in {recording}")).hint(format!(
-            "{own} tree {recording} shows the names; {own} span HANDLE {recording} --format json says the trace of a span",
+            "{own} tree {recording} shows the names; {own} span HANDLE {recording} --format json prints the trace of a span",
             own = own_name()
         )),
     }

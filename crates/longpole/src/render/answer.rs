@@ -41,7 +41,7 @@ pub(crate) fn answer(view: &view::SummaryView, style: Style) -> Screen {
         function_table(&mut out, view, style);
     } else if view.poles.is_empty() {
         line(&mut out, "");
-        line(&mut out, "No long poles: no span and no process of this run has time of its own on the critical path.");
+        line(&mut out, "No long poles: no span or process spent time of its own on the critical path.");
     } else {
         line(&mut out, "");
         let shown = poles_shown(view);
@@ -74,7 +74,7 @@ fn answer_of_attached(view: &view::SummaryView, attached: &view::AttachedView, s
     let mut out = Screen::default();
     let pid = attached.pid.map(|pid| format!(" {pid}")).unwrap_or_default();
     let facts = [
-        format!("looked at for {}", duration(view.wall_nanos)),
+        format!("recorded for {}", duration(view.wall_nanos)),
         counted(view.processes, "process", "processes"),
         counted(attached.threads_seen, "thread", "threads"),
         counted(view.spans, "span", "spans"),
@@ -97,7 +97,7 @@ fn answer_of_attached(view: &view::SummaryView, attached: &view::AttachedView, s
     if !kinds.is_empty() {
         let _ = write!(text, "  blocked {} ({})", percent(blocked, all), kinds.join(", "));
     }
-    line(&mut out, &format!("{text} {}", style.faint("of the time of its threads, added up")));
+    line(&mut out, &format!("{text} {}", style.faint("of the summed time of its threads")));
     for text in usage_lines(&view.usage, style) {
         line(&mut out, &text);
     }
@@ -178,14 +178,14 @@ fn path_text(view: &view::SummaryView, kinds: usize, style: Style) -> String {
     let sees_cpus = view.rate_hz > 0 || view.samples > 0 || states.exact;
     let all_blocked = states.blocked_nanos.sum().saturating_add(states.blocked_unseen_nanos);
     if !sees_cpus && all_blocked == 0 {
-        let _ = write!(text, "no samples, so on-CPU time is not known");
+        let _ = write!(text, "no samples, so on-CPU time is unknown");
     } else if view.mode == "imported" {
-        let _ = write!(text, "no samples with a time, so on-CPU time along the path is not known");
+        let _ = write!(text, "the samples have no timestamps, so on-CPU time on the path is unknown");
     } else {
         if sees_cpus {
             let _ = write!(text, "on-CPU {}", percent(states.on_cpu_nanos, wall));
         } else {
-            let _ = write!(text, "on-CPU not known");
+            let _ = write!(text, "on-CPU unknown");
         }
         path_part(&mut text, "runnable", states.runnable_nanos, wall);
         let blocked: Vec<String> = states
@@ -223,10 +223,10 @@ fn parallel_line(view: &view::SummaryView, style: Style) -> Option<String> {
     let says_something = parallel.peak > 1 || (parallel.peak > 0 && view.spans > 0);
     says_something.then(|| {
         let mut text =
-            format!("{}  {:.1} operations in flight on average, {} at the peak", style.faint("parallel"), parallel.mean, parallel.peak);
+            format!("{}  {:.1} operations in flight on average, {} at peak", style.faint("parallel"), parallel.mean, parallel.peak);
         if parallel.span_nanos > 0 {
             let most = parallel.work_nanos as f64 / parallel.span_nanos as f64;
-            let _ = write!(text, "; what waits for what would allow {most:.1}");
+            let _ = write!(text, "; dependencies allow {most:.1}");
         }
         text
     })
@@ -272,9 +272,9 @@ fn hot_functions(pole: &view::PoleView, style: Style) -> Vec<String> {
         let label = std::mem::replace(&mut label, " ".repeat(LABEL_WIDTH));
         let share = right(&percent(frame.self_nanos, pole.weight_nanos), 4);
         let time = units::duration(frame.self_nanos);
-        let what = format!("{} of {} on-CPU in {} ", right(&time, 7), pole.handle, frame.handle);
-        let room = terminal::WIDTH.saturating_sub(LABEL_WIDTH + 5 + terminal::width(&what) + " itself".len());
-        format!("{}{share} {what}{} itself", style.faint(&label), fit(&terminal::function_words(&frame.function, frame.runtime), room))
+        let what = format!("{} on-CPU of {} in {} ", right(&time, 7), pole.handle, frame.handle);
+        let room = terminal::WIDTH.saturating_sub(LABEL_WIDTH + 5 + terminal::width(&what) + " (self)".len());
+        format!("{}{share} {what}{} (self)", style.faint(&label), fit(&terminal::function_words(&frame.function, frame.runtime), room))
     });
     lines.collect()
 }

@@ -33,9 +33,9 @@ pub(crate) fn diff(view: &DiffView, style: Style) -> Screen {
     out.push(String::new());
     if view.operations.is_empty() {
         let much = if view.truncated.operations > 0 {
-            "Nothing on the critical paths differs by a thousandth of the run."
+            "No operation on the critical paths differs by a thousandth of the run or more."
         } else {
-            "Nothing on the critical paths differs."
+            "No operation on the critical paths differs."
         };
         out.push(much.to_owned());
     } else {
@@ -47,8 +47,8 @@ pub(crate) fn diff(view: &DiffView, style: Style) -> Screen {
         let all = TimeUnit::of(rest.delta_nanos);
         out.push(style.faint(&format!("… {} more, together {} (--limit 0)", rest.operations, signed(all, rest.delta_nanos))));
     }
-    out.push(style.faint("Δ is time of the critical path; all of them sum to the difference of the runs"));
-    out.push(style.faint("two runs of one command differ too: record it twice to see by how much"));
+    out.push(style.faint("Δ is time on the critical path; together they are the difference of the runs"));
+    out.push(style.faint("runs of the same command differ, too: record one twice to see by how much"));
     out.into_iter().collect()
 }
 
@@ -152,7 +152,7 @@ fn warnings(a: &DiffedView, b: &DiffedView) -> Vec<String> {
         warnings.push(format!("the machines differ: {} and {}", fit(&a.host, 36), fit(&b.host, 36)));
     }
     if a.rate_hz != b.rate_hz {
-        warnings.push(format!("they were sampled {} and {} times a second", a.rate_hz, b.rate_hz));
+        warnings.push(format!("the sampling rates differ: {} Hz and {} Hz", a.rate_hz, b.rate_hz));
     }
     if a.wall_nanos == 0 || b.wall_nanos == 0 {
         let empty = if a.wall_nanos == 0 { &a.recording } else { &b.recording };

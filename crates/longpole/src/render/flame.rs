@@ -34,11 +34,11 @@ pub(crate) fn flame(view: &view::FlameView, min_percent: f64, style: Style) -> S
         out.line(line);
     }
     if view.samples == 0 && off_cpu {
-        out.line("No wait of 5 ms or longer was seen in it, idle workers left out.");
+        out.line("No waits of 5 ms or longer, not counting idle workers.");
         out.extend(left_out(view, style));
         if is_of_spans {
             let all = format!("{} flame {} --off-cpu --all-threads", own_name(), view.recording);
-            out.line(style.faint(&format!("Waits of threads of which nobody knows what they work for: {all}")));
+            out.line(style.faint(&format!("Waits of threads without a span: {all}")));
         }
         return out;
     }
@@ -78,12 +78,12 @@ pub(crate) fn flame(view: &view::FlameView, min_percent: f64, style: Style) -> S
         ));
     }
     if shown.hidden > 0 {
-        out.line(style.faint(&format!("… {} boxes below {min_percent} % (--min 0)", shown.hidden)));
+        out.line(style.faint(&format!("… {} boxes below {min_percent}% hidden (--min 0)", shown.hidden)));
     }
     out.extend(left_out(view, style));
     if view.cut_samples > 0 {
         let samples = counted(view.cut_samples, "sample", "samples");
-        out.line(style.faint(&format!("… {samples} without their innermost functions: there are more paths than 2,097,152")));
+        out.line(style.faint(&format!("… {samples} cut short at their innermost functions: more than 2,097,152 different paths")));
     }
     out
 }
@@ -91,7 +91,7 @@ pub(crate) fn flame(view: &view::FlameView, min_percent: f64, style: Style) -> S
 /// What of the whole run's waits is not shown, and how to see it.
 fn left_out(view: &view::FlameView, style: Style) -> Option<String> {
     let waits = || counted(view.left_out_waits, "wait", "waits");
-    (view.left_out_waits > 0).then(|| style.faint(&format!("… {} of threads that work for no span (--all-threads)", waits())))
+    (view.left_out_waits > 0).then(|| style.faint(&format!("… {} hidden: threads without a span (--all-threads)", waits())))
 }
 
 /// The name of a function; with its place where names alone say little, as those of scripts do.

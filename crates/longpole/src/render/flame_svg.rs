@@ -56,7 +56,7 @@ pub(crate) fn svg(view: &FlameView, min_percent: Option<f64>) -> String {
         let place = frame.map(|frame| place(frame, nodes.line[row])).unwrap_or_default();
         // The second line is ours.
         let title = format!(
-            "{}\n{} and {percent:.1} % in it and what it calls, {} in itself",
+            "{}\n{} ({percent:.1}%) in total, {} self",
             printable(&format!("{}{place}", beginning(name, TITLE_CHARACTERS_MAX))),
             unit.show(nodes.total_nanos[row]),
             unit.show(nodes.self_nanos[row])
@@ -88,15 +88,15 @@ pub(crate) fn svg(view: &FlameView, min_percent: Option<f64>) -> String {
 fn head(view: &FlameView, unit: TimeUnit) -> String {
     let time = match view.time {
         "off_cpu" => "blocked",
-        "wall" => "on a CPU and blocked",
-        _ => "on a CPU",
+        "wall" => "on-CPU and blocked",
+        _ => "on-CPU",
     };
     format!("{}: {} {time} ({})", view.title, unit.show(view.weight_nanos), view.recording)
 }
 
 fn notes(view: &FlameView, left_out: u64) -> String {
     let of = match view.time {
-        "off_cpu" => counted(view.samples, "wait that was seen", "waits that were seen"),
+        "off_cpu" => counted(view.samples, "wait", "waits"),
         "wall" => counted(view.samples, "sample or wait", "samples and waits"),
         _ => counted(view.samples, "sample", "samples"),
     };
@@ -105,10 +105,10 @@ fn notes(view: &FlameView, left_out: u64) -> String {
         notes.push("fewer than 20: a hint, not a measurement".to_owned());
     }
     if view.left_out_waits > 0 {
-        notes.push(format!("{} of threads that work for no span left out (--all-threads)", counted(view.left_out_waits, "wait", "waits")));
+        notes.push(format!("{} of threads without a span left out (--all-threads)", counted(view.left_out_waits, "wait", "waits")));
     }
     if view.cut_samples > 0 {
-        notes.push(format!("{} without their innermost functions: too many paths", counted(view.cut_samples, "sample", "samples")));
+        notes.push(format!("{} cut short at their innermost functions: too many paths", counted(view.cut_samples, "sample", "samples")));
     }
     if left_out > 0 {
         notes.push(format!("{} left out", counted(left_out, "small box", "small boxes")));
@@ -197,7 +197,7 @@ mod tests {
         // 1180 pixels for 40 ms.
         assert!(picture.contains("x=\"10.0\" y=\"86\" width=\"885.0\""), "{picture}");
         assert!(picture.contains("x=\"895.0\" y=\"86\" width=\"295.0\""), "{picture}");
-        assert!(picture.contains("<title>Vec&lt;&amp;str&gt;::hash\n30.0ms and 75.0 % in it and what it calls, 30.0ms in itself</title>"));
+        assert!(picture.contains("<title>Vec&lt;&amp;str&gt;::hash\n30.0ms (75.0%) in total, 30.0ms self</title>"));
         assert_eq!(picture, svg(&view, None), "two pictures of one graph differ");
         let coarse = svg(&view, Some(50.0));
         assert!(!coarse.contains(">io") && coarse.contains("1 small box left out"), "{coarse}");

@@ -25,10 +25,10 @@ pub(crate) fn frame(view: &view::FrameView, style: Style) -> Screen {
         out.line(style.faint(&format!("{}{}", view.file, lines_words(view))));
     }
     if view.samples == 0 && view.waits > 0 {
-        out.line("no sample of a CPU fell into it: it only waited");
+        out.line("no on-CPU samples: it only waited");
     } else {
         out.line(format!(
-            "{} on a CPU in it and what it calls, {} in itself, {}",
+            "{} on-CPU in total, {} self, {}",
             unit.show(view.total_nanos),
             unit.show(view.self_nanos),
             counted(view.samples, "sample", "samples")
@@ -36,7 +36,7 @@ pub(crate) fn frame(view: &view::FrameView, style: Style) -> Screen {
     }
     if view.waits > 0 {
         let waited = duration(view.waited_nanos);
-        out.line(format!("{waited} blocked in it and what it calls, {}", counted(view.waits, "wait", "waits")));
+        out.line(format!("{waited} blocked in total, {}", counted(view.waits, "wait", "waits")));
     }
     out.line("");
     out.extend(waits_section(&view.waited_for, style));
@@ -87,7 +87,7 @@ pub(crate) fn frame(view: &view::FrameView, style: Style) -> Screen {
             style.faint(&fit(&span.service, 20))
         ));
     }
-    out.line(style.faint("of its CPU: the share of the function in what the span itself, without child spans, ran"));
+    out.line(style.faint("of its CPU: this function's share of the CPU time of the span itself, without child spans"));
     let more = view.spans.len().saturating_sub(SPANS_SHOWN) + view.truncated.spans;
     if more > 0 {
         out.line(style.faint(&format!("… {more} more (--format json)")));
@@ -113,12 +113,12 @@ fn unlinked(view: &view::FrameView) -> Screen {
     if view.unlinked_samples > 0 {
         let ambiguous = match view.ambiguous_samples {
             0 => String::new(),
-            some => format!(", of which {} could belong to several", count(some)),
+            some => format!(", {} of them because several spans are possible", count(some)),
         };
-        out.line(format!("{} of it belong to no span{ambiguous}", counted(view.unlinked_samples, "sample", "samples")));
+        out.line(format!("{} belong to no span{ambiguous}", counted(view.unlinked_samples, "sample", "samples")));
     }
     if view.unlinked_waited_nanos > 0 {
-        out.line(format!("{} of its blocked time belong to no span", duration(view.unlinked_waited_nanos)));
+        out.line(format!("{} of its blocked time belongs to no span", duration(view.unlinked_waited_nanos)));
     }
     out
 }

@@ -8,7 +8,7 @@ use crate::units::{TimeUnit, percent};
 
 /// Of what has no sample.
 pub(crate) const NO_SAMPLE: &str =
-    "No sample of a CPU fell into it: it waited (--off-cpu), it was shorter than the sampling period, or its process was not sampled.";
+    "No on-CPU samples: it waited (--off-cpu), it was shorter than the sampling period, or its process was not sampled.";
 
 /// Functions as rows of a table, with its head; shares are of `weight_nanos`.
 pub(crate) fn function_rows(functions: &[view::TopFrameView], weight_nanos: i64, style: Style) -> Vec<String> {

@@ -19,7 +19,7 @@ const LATE_NANOS: i64 = 20_000_000;
 
 pub(crate) fn processes(view: &view::ProcessesView, style: Style) -> Screen {
     if view.processes.is_empty() {
-        return Screen::of(format!("{} has no processes: they come with the profile", view.recording));
+        return Screen::of(format!("{} has no processes: longpole records them with the profile", view.recording));
     }
     let unit = TimeUnit::of(view.processes.iter().map(|process| process.duration_nanos).max().unwrap_or_default());
     let mut out = Screen::of(style.strong(&format!(
@@ -50,10 +50,10 @@ pub(crate) fn processes(view: &view::ProcessesView, style: Style) -> Screen {
     let shown = view.processes.iter().filter_map(|process| process.usage.as_ref()?.peak_resident_bytes).max().unwrap_or(0);
     // A little more is what a process takes at its very end.
     if let Some(peak) = view.peak_resident_bytes.filter(|peak| *peak > shown.saturating_add(shown / 10)) {
-        out.line(style.faint(&format!("one of them, which was not read then, had {} at its peak", bytes_words(peak))));
+        out.line(style.faint(&format!("one process peaked at {} when longpole did not read it", bytes_words(peak))));
     }
     if view.processes.iter().all(|process| process.usage.is_none()) {
-        out.line(style.faint("–  not seen: this recording has no readings of what processes use; older ones have none"));
+        out.line(style.faint("–  unknown: this recording has no readings of processes, as older ones"));
         return out;
     }
     out.append(&marks.explained(style));
@@ -71,9 +71,9 @@ struct Marks {
 impl Marks {
     fn explained(&self, style: Style) -> Screen {
         let lines = [
-            (self.late, "≥  read last more than 20 ms before its end, so it may be more"),
-            (self.unseen, "–  not seen: it ended before it was read, or it is another user's"),
-            (self.faults, "faults are those that waited for storage"),
+            (self.late, "≥  at least: last read more than 20 ms before its end"),
+            (self.unseen, "–  unknown: it ended before longpole read it, or is another user's"),
+            (self.faults, "faults: page faults that waited for storage"),
         ];
         lines.iter().filter(|(said, _)| *said).map(|(_, line)| style.faint(line)).collect()
     }
@@ -102,8 +102,8 @@ fn row(process: &view::ProcessRowView, unit: TimeUnit, marks: &mut Marks, style:
     let name = pad(&format!("{}{}", " ".repeat(indent), process.name), NAME_WIDTH.saturating_sub(pid.len())).trim_end().to_owned();
     let exit = match (&process.exit, process.outlived) {
         (Some(exit), _) => exit_words(Some(exit)).trim_start_matches("exit ").to_owned(),
-        (None, true) => "lives on".to_owned(),
-        (None, false) => "not seen".to_owned(),
+        (None, true) => "runs on".to_owned(),
+        (None, false) => "unknown".to_owned(),
     };
     let cpu = process.cpu_nanos;
     format!(
@@ -115,6 +115,6 @@ fn row(process: &view::ProcessRowView, unit: TimeUnit, marks: &mut Marks, style:
         right(&read, 8),
         right(&written, 8),
         right(&faults.map_or_else(|| "–".to_owned(), count), 7),
-        if usage.is_some_and(|usage| usage.grows.is_some()) { style.warning("  grows all the time") } else { String::new() },
+        if usage.is_some_and(|usage| usage.grows.is_some()) { style.warning("  keeps growing") } else { String::new() },
     )
 }

@@ -13,15 +13,15 @@ pub(crate) fn quality_lines(view: &view::SummaryView, style: Style) -> Vec<Strin
     let mut texts = quality_texts(&view.quality, view.samples, &view.recording);
     let ranges = view.poles.iter().any(|p| p.saves_if_zero_nanos[0] != p.saves_if_zero_nanos[1]);
     if ranges {
-        texts.push("a saving is a range where what an operation waited for is not declared (span links) but inferred".to_owned());
+        texts.push("savings are ranges where dependencies are inferred, not declared by span links".to_owned());
     }
     if texts.is_empty() {
-        let text = match (view.rate_hz, view.spans + view.samples + view.processes) {
-            (1.., _) => "nothing lost",
-            (0, 1..) => "nothing lost; no samples were asked for",
-            (0, 0) => {
-                "nothing was recorded: no span came, and no samples were asked for; without --no-profile there are processes, code and waits"
-            }
+        let is_off = view.rate_hz == 0 && view.samples == 0;
+        let text = match (is_off, view.spans + view.processes) {
+            (false, _) => "nothing lost",
+            (true, 1..) if view.mode == "imported" => "nothing lost; the file has no samples",
+            (true, 1..) => "nothing lost; profiling is off (--no-profile)",
+            (true, 0) => "nothing recorded: no spans arrived and profiling is off (--no-profile)",
         };
         texts.push(text.to_owned());
     }

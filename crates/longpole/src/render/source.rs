@@ -44,14 +44,14 @@ pub(crate) fn source(view: &view::SourceView, style: Style) -> Screen {
         out.line(row.trim_end());
     }
     if view.truncated > 0 {
-        out.line(style.faint(&format!("… {} more with less time", counted(view.truncated as u64, "line", "lines"))));
+        out.line(style.faint(&format!("… {} with less time hidden", counted(view.truncated as u64, "line", "lines"))));
     }
     let on_lines: i64 = view.lines.iter().map(|line| line.self_nanos).sum_nanos();
     let on_none = view.self_nanos.saturating_sub(on_lines);
     if view.truncated == 0 && on_none.saturating_mul(100) > view.self_nanos {
-        out.line(style.faint(&format!("{}  of its own are on no line that is known", right(&unit.show(on_none), 9))));
+        out.line(style.faint(&format!("{}  self time on unknown lines", right(&unit.show(on_none), 9))));
     }
-    let (what, limit) = if has_waits { ("total and waited", "; of waits below 5 ms few are seen") } else { ("total", "") };
-    out.line(style.faint(&format!("self: time on CPUs on the line itself; {what}: with what it calls from there{limit}")));
+    let (what, limit) = if has_waits { ("total and waited", "; only some waits below 5 ms are sampled") } else { ("total", "") };
+    out.line(style.faint(&format!("self: on-CPU time on the line itself; {what}: including what it calls{limit}")));
     out
 }

@@ -19,24 +19,24 @@ fn usage_lines(usage: &view::UsageView) -> Vec<String> {
     let ago = |nanos: i64| if nanos > 0 { format!(", {} before its end", duration(nanos)) } else { String::new() };
     let last = usage.read_before_end_nanos.map(ago).unwrap_or_default();
     let peak = usage.peak_resident_bytes.map(|peak| match usage.peak_from {
-        Some("exit") => format!("peak of memory        {} (told at its end)", bytes_words(peak)),
-        _ => format!("peak of memory        {} (when it was read last{last})", bytes_words(peak)),
+        Some("exit") => format!("peak memory           {} (at its exit)", bytes_words(peak)),
+        _ => format!("peak memory           {} (at the last reading{last})", bytes_words(peak)),
     });
     let grows = usage.grows.map(|growth| {
         let (from, to) = (bytes_words(growth.from_bytes), bytes_words(growth.to_bytes));
-        format!("grows all the time    from {from} to {to}")
+        format!("memory keeps growing  from {from} to {to}")
     });
     let cpu = usage.cpu_nanos.map(|cpu| format!("CPU time              {}", duration(i64::try_from(cpu).unwrap_or(i64::MAX))));
     let faults = usage
         .minor_faults
         .zip(usage.major_faults)
-        .map(|(minor, major)| format!("page faults           {}, {} more waited for storage", count(minor), count(major)));
+        .map(|(minor, major)| format!("page faults           {} without and {} with a wait for storage", count(minor), count(major)));
     let both = |what: &str, read: Option<u64>, written: Option<u64>| {
         read.zip(written).map(|(read, written)| format!("{what:21} {} read, {} written", bytes_words(read), bytes_words(written)))
     };
-    let calls = both("bytes of its calls", usage.read_bytes, usage.written_bytes);
-    let seen = calls.or_else(|| usage.minor_faults.map(|_| "bytes of its calls    may not be seen: another user's process".to_owned()));
-    let storage = both("bytes of storage", usage.storage_read_bytes, usage.storage_written_bytes);
+    let calls = both("read and write calls", usage.read_bytes, usage.written_bytes);
+    let seen = calls.or_else(|| usage.minor_faults.map(|_| "read and write calls  unknown: another user's process".to_owned()));
+    let storage = both("storage", usage.storage_read_bytes, usage.storage_written_bytes);
     [peak, grows, cpu, faults, seen, storage].into_iter().flatten().map(|line| format!("  {line}")).collect()
 }
 
@@ -61,7 +61,7 @@ pub(crate) fn span(view: &view::SpanView, sees_cpus: bool, style: Style) -> Scre
         let all = counted(*count, "span", "spans");
         out.push(
             style.faint(&format!(
-                "{handle} is {all}; this one is longest on the critical path. `flame {handle}` is the code of all of them."
+                "{handle} groups {all}; this one is on the critical path for longest. `flame {handle}` shows the code of all of them."
             )),
         );
     }
@@ -83,35 +83,35 @@ pub(crate) fn span(view: &view::SpanView, sees_cpus: bool, style: Style) -> Scre
     out.push(format!(
         "{} ({})",
         style.strong("SAVES"),
-        if savings.evidence == "declared" { "what it waited for is declared, if anything" } else { "what it waited for is inferred" }
+        if savings.evidence == "declared" { "its dependencies are declared, if it has any" } else { "its dependencies are inferred" }
     ));
     if let Some((pole, saves)) = of_pole {
         out.push(format!(
-            "  all {} of {} together  {}  if they took no time; of this one alone:",
+            "  all {} spans of {} together: {} if they took no time; this one alone:",
             pole.count,
             pole.handle,
             range(unit, saves)
         ));
     }
-    out.push(format!("  if it took no time       {}", range(unit, savings.saves_if_zero_nanos)));
-    out.push(format!("  if it took half          {}", range(unit, savings.saves_if_half_nanos)));
-    out.push(format!("  if only its own time went {}", range(unit, savings.saves_own_nanos)));
-    out.push(format!("  innermost on the critical path for {}", duration(savings.on_path_nanos)));
+    out.push(format!("  if it took no time         {}", range(unit, savings.saves_if_zero_nanos)));
+    out.push(format!("  if it took half the time   {}", range(unit, savings.saves_if_half_nanos)));
+    out.push(format!("  if it had no own time      {}", range(unit, savings.saves_own_nanos)));
+    out.push(format!("  on the critical path itself, outside of children, for {}", duration(savings.on_path_nanos)));
     out.push(String::new());
     let links = &view.samples.links;
     let is_tied = links.record + links.journal + links.label + links.inferred + links.ambiguous > 0;
     let ties = if view.span_id.is_none() || (view.samples.own > 0 && !is_tied) {
-        "tied to it by its process".to_owned()
+        "linked by process".to_owned()
     } else {
         let exact = match (links.record + links.journal, links.label) {
             (exact, 0) => format!("{} exact", count(exact)),
             (0, label) => format!("{} by label", count(label)),
             (exact, label) => format!("{} exact, {} by label", count(exact), count(label)),
         };
-        format!("of its own {exact}, {} inferred, {} ambiguous", count(links.inferred), count(links.ambiguous))
+        format!("{exact}, {} inferred, {} ambiguous", count(links.inferred), count(links.ambiguous))
     };
     out.push(format!(
-        "{} {} its own, {} with its descendants; {ties}",
+        "{} {} of its own ({ties}), {} with its descendants",
         style.strong("CODE"),
         counted(view.samples.own, "sample", "samples"),
         count(view.samples.with_descendants),
@@ -127,7 +127,7 @@ pub(crate) fn span(view: &view::SpanView, sees_cpus: bool, style: Style) -> Scre
     }
     if let Some(usage) = view.process.as_ref().and_then(|process| process.usage.as_ref()) {
         out.push(String::new());
-        out.push(style.strong("ITS PROCESS"));
+        out.push(style.strong("PROCESS"));
         out.extend(usage_lines(usage));
     }
     if !view.attributes.is_empty() {
@@ -157,7 +157,7 @@ pub(crate) fn span(view: &view::SpanView, sees_cpus: bool, style: Style) -> Scre
         out.push(style.strong("LINKS"));
         for link in &view.links {
             let target = link.handle.clone().unwrap_or_else(|| format!("{} {} (not in this recording)", link.trace_id, link.span_id));
-            out.push(format!("  waited for, or linked to, {target}"));
+            out.push(format!("  linked to {target}"));
         }
     }
     out.into_iter().collect()

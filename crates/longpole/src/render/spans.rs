@@ -20,7 +20,7 @@ pub(crate) fn spans(view: &view::SpansView, style: Style) -> Screen {
     let lengths = &view.durations;
     let unit = TimeUnit::of(lengths.max_nanos);
     out.push(format!(
-        "{} together; each {} to {}, half of them below {}",
+        "{} in total; {} to {} each, median {}",
         duration(lengths.sum_nanos),
         unit.show(lengths.min_nanos),
         unit.show(lengths.max_nanos),
@@ -30,7 +30,7 @@ pub(crate) fn spans(view: &view::SpansView, style: Style) -> Screen {
         out.push(style.warning(&format!("{} of them failed", count(view.errors))));
     }
     out.push(String::new());
-    out.push(format!("{}  {}", style.strong("STATES"), style.faint(&format!("of all of them, added up; {}", how_known(&view.states)))));
+    out.push(format!("{}  {}", style.strong("STATES"), style.faint(&format!("of all spans together; {}", how_known(&view.states)))));
     let (states, unit) = (&view.states, TimeUnit::of(lengths.sum_nanos));
     for (i, (name, nanos, meaning)) in state_rows(states).into_iter().enumerate() {
         if i == 0 || nanos > 0 {
@@ -42,13 +42,13 @@ pub(crate) fn spans(view: &view::SpansView, style: Style) -> Screen {
     out.extend(waits_section(&view.waits, style));
     let unit = TimeUnit::of(view.savings.saves_if_zero_nanos[1]);
     let known = if view.savings.evidence == "declared" { "declared" } else { "inferred" };
-    out.push(format!("{} (what they waited for is {known})", style.strong("SAVES")));
-    out.push(format!("  if all took no time      {}", range(unit, view.savings.saves_if_zero_nanos)));
-    out.push(format!("  if all took half         {}", range(unit, view.savings.saves_if_half_nanos)));
-    out.push(format!("  if only their own time went {}", range(unit, view.savings.saves_own_nanos)));
-    out.push(format!("  innermost on the critical path for {}", duration(view.savings.on_path_nanos)));
+    out.push(format!("{} (their dependencies are {known})", style.strong("SAVES")));
+    out.push(format!("  if all took no time         {}", range(unit, view.savings.saves_if_zero_nanos)));
+    out.push(format!("  if all took half the time   {}", range(unit, view.savings.saves_if_half_nanos)));
+    out.push(format!("  if they had no own time     {}", range(unit, view.savings.saves_own_nanos)));
+    out.push(format!("  on the critical path itself, outside of children, for {}", duration(view.savings.on_path_nanos)));
     out.push(String::new());
-    out.push(format!("{} {} their own", style.strong("CODE"), counted(view.samples, "sample", "samples")));
+    out.push(format!("{} {} of their own", style.strong("CODE"), counted(view.samples, "sample", "samples")));
     out.extend(frame_rows(&view.top_frames, style));
     out.push(String::new());
     out.push(style.strong("SPANS"));
@@ -64,7 +64,7 @@ pub(crate) fn spans(view: &view::SpansView, style: Style) -> Screen {
     }
     let more = view.spans.len().saturating_sub(SPANS_SHOWN) + view.truncated;
     if more > 0 {
-        out.push(style.faint(&format!("  … {} more, shorter ones (--format json)", count(more as u64))));
+        out.push(style.faint(&format!("  … {} more, all shorter (--format json)", count(more as u64))));
     }
     let handle = view.spans.first().map_or("", |span| span.handle.as_str());
     let (own, name) = (own_name(), quoted(&view.name));

@@ -8,12 +8,12 @@ use crate::units::{TimeUnit, percent};
 /// What a kind of wait means.
 fn blocked_on(kind: &str) -> &'static str {
     match kind {
-        "lock" => "on a lock, or until another thread goes on",
+        "lock" => "on a lock or a signal of another thread",
         "join" => "until another thread ends",
         "disk" => "on a file",
         "network" => "on a socket",
-        "sleep" => "for time to pass",
-        "page fault" => "for memory to be brought in",
+        "sleep" => "until a set time",
+        "page fault" => "until memory is loaded",
         "child" => "for a child process",
         "pipe" => "on a pipe",
         _ => "on something else",
@@ -23,26 +23,26 @@ fn blocked_on(kind: &str) -> &'static str {
 /// How the states are known.
 pub(crate) fn how_known(states: &view::StatesView) -> &'static str {
     match (states.evidence, states.exact) {
-        ("journal", true) => "exact: journals of its threads, and switch records",
-        ("inferred", true) => "exact, if its process has no other work: switch records; of several threads those count that do the work",
-        ("samples", _) => "≈ an estimate, from samples and from waits that were looked at",
-        _ => "incomplete: records of a journal or of switches were lost",
+        ("journal", true) => "exact, from span journals and context switches",
+        ("inferred", true) => "exact from context switches, assuming the process does nothing else (worker threads only)",
+        ("samples", _) => "≈ estimated from samples and sampled waits",
+        _ => "incomplete: some journal or context-switch records were lost",
     }
 }
 
 /// What each state is, how long it was, and what it means.
 pub(crate) fn state_rows(states: &view::StatesView) -> Vec<(String, i64, &'static str)> {
-    let missing = if states.evidence == "samples" { "short waits, runnable, or not seen" } else { "no record says what it did" };
+    let missing = if states.evidence == "samples" { "short waits, runnable, or not seen" } else { "no records of what it did" };
     let mut rows = vec![
         ("on-CPU".to_owned(), states.on_cpu_nanos, "running code of its own"),
-        ("runnable".to_owned(), states.runnable_nanos, "ready, and others had the CPUs"),
+        ("runnable".to_owned(), states.runnable_nanos, "ready, but the CPUs were busy"),
         ("in child".to_owned(), states.in_child_nanos, "covered by child spans"),
     ];
     rows.extend(states.blocked_nanos.parts().into_iter().map(|(kind, nanos)| (format!("blocked: {kind}"), nanos, blocked_on(kind))));
     rows.extend([
-        ("blocked: not seen".to_owned(), states.blocked_unseen_nanos, "on what was not looked at: short waits"),
-        ("awaiting".to_owned(), states.awaiting_nanos, "open, and no thread works for it"),
-        ("remote".to_owned(), states.remote_nanos, "the network or another host works for it"),
+        ("blocked: not seen".to_owned(), states.blocked_unseen_nanos, "in waits too short to inspect"),
+        ("awaiting".to_owned(), states.awaiting_nanos, "open, but no thread works on it"),
+        ("remote".to_owned(), states.remote_nanos, "waits for the network or another host"),
         ("unaccounted".to_owned(), states.unaccounted_nanos, missing),
     ]);
     rows
@@ -54,13 +54,13 @@ pub(crate) fn state_lines(view: &view::SpanView, sees_cpus: bool, style: Style) 
     let whole = view.duration_nanos;
     let unit = TimeUnit::of(whole.max(all.cpu_nanos));
     let missing = match own.evidence {
-        _ if !sees_cpus => "on a CPU, runnable, or short waits: nothing tells",
+        _ if !sees_cpus => "on-CPU, runnable or short waits: not recorded",
         "samples" => "short waits, runnable, or not seen",
-        _ => "no record says what it did",
+        _ => "no records of what it did",
     };
     let mut rows = vec![
         ("on-CPU".to_owned(), own.on_cpu_nanos, all.on_cpu_nanos, "running code of its own"),
-        ("runnable".to_owned(), own.runnable_nanos, all.runnable_nanos, "ready, and others had the CPUs"),
+        ("runnable".to_owned(), own.runnable_nanos, all.runnable_nanos, "ready, but the CPUs were busy"),
         ("in child".to_owned(), own.in_child_nanos, all.in_child_nanos, "covered by child spans"),
     ];
     let of_descendants = all.blocked_nanos.parts();
@@ -73,9 +73,9 @@ pub(crate) fn state_lines(view: &view::SpanView, sees_cpus: bool, style: Style) 
         (format!("blocked: {kind}"), nanos, below, blocked_on(kind))
     }));
     rows.extend([
-        ("blocked: not seen".to_owned(), own.blocked_unseen_nanos, all.blocked_unseen_nanos, "on what was not looked at: short waits"),
-        ("awaiting".to_owned(), own.awaiting_nanos, all.awaiting_nanos, "open, and no thread works for it"),
-        ("remote".to_owned(), own.remote_nanos, all.remote_nanos, "the network or another host works for it"),
+        ("blocked: not seen".to_owned(), own.blocked_unseen_nanos, all.blocked_unseen_nanos, "in waits too short to inspect"),
+        ("awaiting".to_owned(), own.awaiting_nanos, all.awaiting_nanos, "open, but no thread works on it"),
+        ("remote".to_owned(), own.remote_nanos, all.remote_nanos, "waits for the network or another host"),
         ("unaccounted".to_owned(), own.unaccounted_nanos, all.unaccounted_nanos, missing),
     ]);
     let cell = |nanos: i64| format!("{}  {}", right(&unit.show(nanos), 9), right(&percent(nanos, whole), 5));
@@ -87,7 +87,7 @@ pub(crate) fn state_lines(view: &view::SpanView, sees_cpus: bool, style: Style) 
     for (i, (name, own, all, meaning)) in rows.into_iter().enumerate() {
         // A state that never was takes no room, but on-CPU is what one looks for.
         if i == 0 && !sees_cpus {
-            out.push(format!("  {name:20} {}  {}", right("not known", 9), style.faint("no samples, and no records of switches")));
+            out.push(format!("  {name:20} {}  {}", right("unknown", 9), style.faint("no samples and no context switches")));
         } else if i == 0 || own > 0 || all > 0 && view.children > 0 {
             out.push(format!("  {name:20} {}  {}", columns(cell(own), cell(all)), style.faint(meaning)));
         }
@@ -101,12 +101,12 @@ pub(crate) fn state_lines(view: &view::SpanView, sees_cpus: bool, style: Style) 
             "  {:20} {}  {}",
             "CPU time",
             columns(cell(own.cpu_nanos), cell(all.cpu_nanos)),
-            style.faint("of all threads together")
+            style.faint("all threads together")
         ));
     }
     if view.children > 0 {
         let known = if all.exact == own.exact { String::new() } else { format!("; {}", how_known(all)) };
-        let meaning = "each moment once: on-CPU if anybody is, else runnable, else blocked";
+        let meaning = "each moment counts once: on-CPU if any of them is, else runnable, else blocked";
         out.push(style.faint(&format!("  with descendants: {meaning}{known}")));
     }
     out

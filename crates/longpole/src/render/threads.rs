@@ -30,7 +30,7 @@ fn waited_for(thread: &view::ThreadView, other: &view::WaitedForView, unit: Time
 
 pub(crate) fn threads(view: &view::ThreadsView, limit: usize, style: Style) -> Screen {
     if view.threads.is_empty() {
-        return Screen::of(format!("{} has no threads: they come with the profile", view.recording));
+        return Screen::of(format!("{} has no threads: longpole records them with the profile", view.recording));
     }
     let mut out: Screen = thread_rows(&view.threads, limit, true, style).into_iter().collect();
     let unit = TimeUnit::of(view.threads.iter().map(|thread| thread.nanos).max().unwrap_or_default());
@@ -48,7 +48,7 @@ pub(crate) fn threads(view: &view::ThreadsView, limit: usize, style: Style) -> S
 pub(crate) fn thread_rows(threads: &[view::ThreadView], limit: usize, names_poles: bool, style: Style) -> Vec<String> {
     let unit = TimeUnit::of(threads.iter().map(|thread| thread.nanos).max().unwrap_or_default());
     let mut out = vec![style.strong(&format!(
-        "{}  {}  {}  {}  {}  blocked for",
+        "{}  {}  {}  {}  {}  blocked on",
         pad("THREAD", 30),
         right("lived", 9),
         right("on-CPU", 9),

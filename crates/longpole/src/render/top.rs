@@ -12,16 +12,16 @@ pub(crate) fn top(view: &view::TopView, style: Style) -> Screen {
     let what = [&view.span, &view.name, &view.trace_id].into_iter().flatten().next();
     let what = what.map_or_else(String::new, |what| format!("{}  ", fit(what, 60)));
     let (counted_words, of) = match view.time {
-        "off_cpu" => (counted(view.samples, "wait", "waits"), "of blocked time"),
-        "wall" => (counted(view.samples, "sample or wait", "samples and waits"), "of time on CPUs and blocked time"),
-        _ => (counted(view.samples, "sample", "samples"), "of time on CPUs"),
+        "off_cpu" => (counted(view.samples, "wait", "waits"), "blocked"),
+        "wall" => (counted(view.samples, "sample or wait", "samples and waits"), "on-CPU and blocked"),
+        _ => (counted(view.samples, "sample", "samples"), "on-CPU"),
     };
     let all = format!("{} {of}, all threads together", duration(view.weight_nanos));
     let mut out = Screen::of(format!("{}{counted_words}  {}  {}", style.handle(&what), style.faint(&all), style.faint(&view.recording)));
     // Times of functions are as whole as the samples that they are of.
     let missing = |out: &mut Screen| out.extend(missing_lines(&view.quality, view.all_samples, &view.recording, style));
     if view.functions.is_empty() {
-        out.line(if view.time == "off_cpu" { "No wait of 5 ms or longer was seen in it, idle workers left out." } else { NO_SAMPLE });
+        out.line(if view.time == "off_cpu" { "No waits of 5 ms or longer, not counting idle workers." } else { NO_SAMPLE });
         out.extend(left_out(view, style));
         missing(&mut out);
         return out;
@@ -32,7 +32,7 @@ pub(crate) fn top(view: &view::TopView, style: Style) -> Screen {
     }
     if view.hidden > 0 {
         let hidden = counted(view.hidden as u64, "function", "functions");
-        out.line(style.faint(&format!("… {hidden} that only start threads, call others or interpret (--all-functions)")));
+        out.line(style.faint(&format!("… {hidden} hidden: runtime entry points and interpreter loops (--all-functions)")));
     }
     out.extend(left_out(view, style));
     missing(&mut out);
@@ -43,7 +43,7 @@ pub(crate) fn top(view: &view::TopView, style: Style) -> Screen {
 fn left_out(view: &view::TopView, style: Style) -> Option<String> {
     (view.left_out_waits > 0).then(|| {
         style.faint(&format!(
-            "… {} of idle workers and of threads that work for no span (--all-threads)",
+            "… {} hidden: idle workers and threads without a span (--all-threads)",
             counted(view.left_out_waits, "wait", "waits")
         ))
     })

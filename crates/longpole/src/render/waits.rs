@@ -27,7 +27,7 @@ pub(crate) fn waits_section(waits: &[view::WaitView], style: Style) -> Vec<Strin
         }
     }
     if !short.is_empty() {
-        out.push(style.faint(&format!("  {:9}  … {} more, each less than a thousandth of the longest", "", short.len())));
+        out.push(style.faint(&format!("  {:9}  … {} more, each shorter than a thousandth of the longest", "", short.len())));
     }
     out.push(String::new());
     let blockers = blocker_lines(waits, style);
@@ -67,13 +67,13 @@ pub(crate) fn wait_lines(wait: &view::WaitView, unit: TimeUnit) -> Vec<String> {
 /// Who answers a call, and what it did meanwhile where no span of it says so.
 pub(crate) fn callee_lines(callee: &view::CalleeView, style: Style) -> Vec<String> {
     let Some(first) = callee.processes.first() else {
-        return vec![format!("  {}, where no process of the run was seen to listen", callee.address)];
+        return vec![format!("  {}: no process of this run listens there", callee.address)];
     };
     let more = match callee.processes.len() - 1 {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
-    let spans = if callee.answers { ", which answers with a span" } else { "; no span of it answers, but meanwhile:" };
+    let spans = if callee.answers { "; it answers with a span" } else { "; it sent no span, but meanwhile:" };
     let mut out = vec![format!("  {}, in process {} (pid {}){more}{spans}", callee.address, fit(&first.name, 30), first.pid)];
     if callee.answers {
         return out;
@@ -103,16 +103,16 @@ fn blocker_lines(waits: &[view::WaitView], style: Style) -> Vec<String> {
     let mut out = Vec::new();
     for thread in &blocked.threads {
         let name = thread.name.as_ref().map(|name| format!("{} ", fit(name, 30))).unwrap_or_default();
-        let waiting = if wait.threads > 1 { format!(" of {} threads' waits, added up", wait.threads) } else { String::new() };
-        let known = if thread.evidence == "futex" { "the lock itself names it" } else { "inferred from who ran when the wait was over" };
-        let known = if blocked.relation == "ends" && thread.evidence == "futex" { "the thread that is to end" } else { known };
+        let waiting = if wait.threads > 1 { format!(" (summed over {} threads)", wait.threads) } else { String::new() };
+        let known = if thread.evidence == "futex" { "named by the lock" } else { "inferred from what ran when the wait ended" };
+        let known = if blocked.relation == "ends" && thread.evidence == "futex" { "the thread to join" } else { known };
         let did = meanwhile_lines(&thread.waits, (thread.samples, thread.weight_nanos), &thread.top_frames, style);
-        let meanwhile = if did.is_empty() { "; what it did meanwhile was not seen" } else { "; meanwhile:" };
+        let meanwhile = if did.is_empty() { "; not seen what it did meanwhile" } else { "; meanwhile:" };
         out.push(format!("  thread {name}(tid {}) for {}{waiting}, {known}{meanwhile}", thread.tid, duration(thread.nanos)));
         out.extend(did);
     }
     if let Some(one_of) = blocked.one_of {
-        out.push(format!("  one of {} threads, for {}: nothing says which", one_of.threads, duration(one_of.nanos)));
+        out.push(format!("  one of {} threads, for {}: not known which", one_of.threads, duration(one_of.nanos)));
     }
     out
 }

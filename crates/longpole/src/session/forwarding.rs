@@ -74,7 +74,7 @@ pub(crate) fn pulumi_targets(user: &inject::PulumiTargets) -> (Vec<ForwardTarget
     for (name, target) in parsed {
         match target {
             Some(Ok(target)) => targets.push(target),
-            Some(Err(error)) => unknown.push(format!("nothing is handed on to where {name} says: {error}")),
+            Some(Err(error)) => unknown.push(format!("forwarding nothing to the target in {name}: {error}")),
             None => {}
         }
     }

@@ -85,7 +85,7 @@ pub(crate) fn start(
     recorded.started = Some((start, pid));
     recorded.observe(Observation::RunStarted { pid, start: start.wall, mode });
     if child.has_spare_environment() {
-        let text = "no span of the command came: its arguments and environment are so long that there is no room for longpole's variables beside them";
+        let text = "no spans: the arguments and the environment of the command leave no room for longpole's variables";
         recorded.lose(LossKind::Environment, text.to_owned());
     }
     Ok((child, recorder))
@@ -143,14 +143,14 @@ impl Recorded {
         let mut forward: Vec<ForwardTarget> = arguments.otel_traces.iter().chain(&arguments.tracing).cloned().collect();
         if arguments.env_inject == EnvInject::None {
             if !forward.is_empty() {
-                self.lose(LossKind::ForwardFailed, "no span is received with --env-inject none, so none is handed on".to_owned());
+                self.lose(LossKind::ForwardFailed, "--env-inject none receives no spans, so none are forwarded".to_owned());
             }
             return inherited;
         }
         if !arguments.no_profile {
             match JournalDirectory::create() {
                 Ok(directory) => self.journals = Some(directory),
-                Err(error) => self.lose(LossKind::JournalsRefused, format!("no directory for journals of spans could be made: {error}")),
+                Err(error) => self.lose(LossKind::JournalsRefused, format!("failed to create a directory for span journals: {error}")),
             }
         }
         let journals = self.journals.as_ref().map(|directory| directory.path().to_owned());
@@ -160,7 +160,7 @@ impl Recorded {
         let run_id = match secret() {
             Ok(run_id) => run_id,
             Err(error) => {
-                self.lose(LossKind::RequestsRefused, format!("no span was received: {error}"));
+                self.lose(LossKind::RequestsRefused, format!("no spans were received: {error}"));
                 return inherited;
             }
         };
@@ -188,13 +188,13 @@ impl Recorded {
         // Kept from here on: who takes all descriptors by connecting must not take this question as well. The receiver says what is missing.
         let _ = sockets::prepare();
         if let Err(error) = has_descriptors(RECEIVER_DESCRIPTORS) {
-            let text = format!("no span was received: a receiver needs {RECEIVER_DESCRIPTORS} open files, and there is no room: {error}");
+            let text = format!("no spans were received: a receiver needs {RECEIVER_DESCRIPTORS} open files, more than the limit allows: {error}");
             self.lose(LossKind::RequestsRefused, text);
             return inherited;
         }
         // What could have made us wait is done. Threads that are started from now on leave all signals to this one.
         if let Err(error) = signals::install() {
-            self.lose(LossKind::RequestsRefused, format!("no span was received: {error}"));
+            self.lose(LossKind::RequestsRefused, format!("no spans were received: {error}"));
             return inherited;
         }
         let keep = Box::new(LogKeeper(self.writer.wal().clone(), self.alarm.clone()));
@@ -217,7 +217,7 @@ impl Recorded {
                 injection.env
             }
             Err(error) => {
-                self.lose(LossKind::RequestsRefused, format!("no port could be opened on 127.0.0.1, so no span was received: {error}"));
+                self.lose(LossKind::RequestsRefused, format!("no port could be opened on 127.0.0.1, so no spans were received: {error}"));
                 inherited
             }
         }

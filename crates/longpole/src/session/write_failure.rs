@@ -16,7 +16,7 @@ pub(crate) struct Alarm(Arc<AtomicBool>);
 impl Alarm {
     pub(crate) fn raise(&self, error: &str) {
         if !self.0.swap(true, Ordering::Relaxed) {
-            let text = format!("failed to {error}; the command goes on, and what cannot be written is counted");
+            let text = format!("failed to {error}; the command goes on, and longpole counts what it cannot write");
             let copy = text.clone();
             // Whoever reports it has requests to answer, and standard error may be a pipe that nobody reads.
             if std::thread::Builder::new().name("longpole-note".into()).spawn(move || note(copy)).is_err() {
@@ -33,10 +33,10 @@ impl Alarm {
         }
         writer.release_reserve();
         let lost = writer.wal().lost();
-        let what = "samples, switches, waits and the like";
+        let what = "samples, context switches, waits and other events";
         let detail = match writer.wal().reached_limit() {
-            Some(limit) => format!("{what}, after the recording had reached its limit of {limit} bytes (--max-recording-bytes)"),
-            None => format!("{what}, while the log could not be written"),
+            Some(limit) => format!("{what} after the recording reached its limit of {limit} bytes (--max-recording-bytes)"),
+            None => format!("{what} while the log could not be written"),
         };
         (lost > 0).then(|| Observation::Loss(Loss::new(LossKind::NotWritten, lost, detail)))
     }

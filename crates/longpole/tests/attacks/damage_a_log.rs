@@ -379,7 +379,7 @@ fn what_is_taken_away_while_it_is_made_is_said_and_is_an_error_where_that_was_as
             assert!(said.contains(reason), "{script}: {said}");
             let line = said.lines().last().unwrap();
             assert!(
-                line.starts_with("longpole: the command ran, and its recording is not complete: ") && line.contains(last),
+                line.starts_with("longpole: the command ran, but its recording is incomplete: ") && line.contains(last),
                 "{script}: {said}"
             );
             seen = Some((sandbox, store));

@@ -427,7 +427,7 @@ fn bytes_that_are_no_text_are_not_sent_to_a_terminal() {
             export.args(["export", "r3", "--to", format]).args(output.map(|path| format!("-o{path}")));
             let seen = String::from_utf8(on_a_terminal(export)).unwrap();
             assert!(
-                seen.ends_with("longpole: this format is not for a terminal\nhint: -o FILE, or > FILE\n"),
+                seen.ends_with("longpole: this format is binary, and standard output is a terminal\nhint: -o FILE, or > FILE\n"),
                 "{format} {output:?}: {seen}"
             );
             assert_eq!(wrong(seen.as_bytes(), &[]), None, "{format} {output:?}");

@@ -85,7 +85,7 @@ fn it_ends_by_ctrl_c_and_by_the_end_of_the_process() {
         attached.stdout.take().unwrap().read_to_string(&mut answer).unwrap();
         assert!(attached.wait().unwrap().success());
         // It did not end: there is nothing that would have ended earlier.
-        assert!(answer.contains("looked at for") && answer.contains("THREAD") && !answer.contains("LONG POLES"), "{answer}");
+        assert!(answer.contains("recorded for") && answer.contains("THREAD") && !answer.contains("LONG POLES"), "{answer}");
     }
 }
 
@@ -200,7 +200,7 @@ fn is_seen(mut attach: Command, view: impl Fn() -> Command, worker: &mut Worker,
         .stderr(Stdio::piped());
     let mut attached = attach.spawn().unwrap();
     let mut said = BufReader::new(attached.stderr.take().unwrap()).lines().map(Result::unwrap);
-    let thread = if pid == asked { String::new() } else { format!(" (of which {asked} is a thread)") };
+    let thread = if pid == asked { String::new() } else { format!(" ({asked} is one of its threads)") };
     assert_eq!(said.next().unwrap(), format!("longpole: recording process {pid}{thread} and what it starts, until Ctrl-C"));
     if is_refused {
         let refusal = said.next().unwrap();
@@ -324,7 +324,7 @@ fn a_process_of_somebody_else_is_refused_with_what_it_takes() {
         }
         let out = attach.output().unwrap();
         let remedy = "run longpole as that user or as root, or with the capabilities CAP_PERFMON and CAP_SYS_PTRACE";
-        let words = format!("longpole: failed to look at the process {own}: it belongs to another user (uid 0)\nhint: {remedy}\n");
+        let words = format!("longpole: failed to record process {own}: it belongs to another user (uid 0)\nhint: {remedy}\n");
         assert_eq!((String::from_utf8_lossy(&out.stderr).as_ref(), out.status.code()), (words.as_str(), Some(4)));
     }
     let listed =
@@ -348,7 +348,7 @@ fn a_process_that_ends_at_once_is_a_short_recording_or_was_not_there() {
         let out = longpole(&store).args(["attach", "-p", &pid]).output().unwrap();
         let said = String::from_utf8_lossy(&out.stderr);
         let (is_recorded, is_gone) = (out.status.success() && said.contains("recording process"), out.status.code() == Some(3));
-        assert!(is_recorded || (is_gone && said.contains(&format!("failed to attach to the process {pid}: it has ended"))), "{said}");
+        assert!(is_recorded || (is_gone && said.contains(&format!("failed to attach to process {pid}: it has ended"))), "{said}");
         // Now it certainly waits to be asked how it ended.
         let out = longpole(&store).args(["attach", "-p", &pid]).output().unwrap();
         assert_eq!(out.status.code(), Some(3));
@@ -361,6 +361,6 @@ fn a_process_that_is_not_there_is_said() {
     let sandbox = Sandbox::new();
     // Larger than the largest number that the kernel gives.
     let out = longpole(&sandbox.path("store")).args(["attach", "-p", "4194305"]).output().unwrap();
-    assert_eq!(String::from_utf8_lossy(&out.stderr), "longpole: failed to find the process 4194305\nhint: ps ax lists processes\n");
+    assert_eq!(String::from_utf8_lossy(&out.stderr), "longpole: there is no process 4194305\nhint: ps ax lists processes\n");
     assert!(!out.status.success());
 }

@@ -50,7 +50,7 @@ impl Drop for Disk {
 }
 
 /// What `run` says at once when the log cannot be written.
-const ALARM: &str = "; the command goes on, and what cannot be written is counted";
+const ALARM: &str = "; the command goes on, and longpole counts what it cannot write";
 
 /// Runs a shell script that waits for lines on its input; what to do when `run` has said that the disk is full, then what it said and how
 /// it ended.
@@ -89,7 +89,7 @@ fn a_disk_that_fills_up_and_stays_full_costs_the_rest_and_not_what_was_written()
     assert_eq!((output.as_str(), code), ("output\n", Some(7)), "{said:?}");
     let last = said.last().unwrap();
     assert!(
-        last.starts_with("longpole: the command ran, and its recording is not complete: ") && last.contains("No space left"),
+        last.starts_with("longpole: the command ran, but its recording is incomplete: ") && last.contains("No space left"),
         "{said:?}"
     );
     // The answer is there all the same, and says what it lacks; so it is when it is asked for again, and when there is space again.

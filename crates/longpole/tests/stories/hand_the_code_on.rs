@@ -347,10 +347,10 @@ fn a_recording_without_code_gives_the_time_of_its_spans_and_says_so() {
     assert!(run.success());
     let out = longpole(&store).args(["export", "--to", "pprof"]).output().unwrap();
     let said = String::from_utf8(out.stderr).unwrap();
-    assert!(said.contains("there is no code in r1, so the profile is of the wall time of its spans"), "{said}");
+    assert!(said.contains("r1 has no code, so the profile shows the wall time of its spans"), "{said}");
     assert_eq!(out.stdout[..2], [0x1f, 0x8b]);
     let out = longpole(&store).args(["export", "--to", "pprof", "--of", "spans"]).output().unwrap();
-    assert!(!String::from_utf8(out.stderr).unwrap().contains("there is no code"), "what was asked for is said");
+    assert!(!String::from_utf8(out.stderr).unwrap().contains("has no code"), "what was asked for is said");
     for words in [&["--to", "pprof", "--of", "code"][..], &["--to", "speedscope"]] {
         let out = longpole(&store).arg("export").args(words).output().unwrap();
         let said = String::from_utf8(out.stderr).unwrap();

@@ -67,7 +67,7 @@ fn a_name_means_the_same_recording_in_every_folder() {
         (serde_json::from_slice::<serde_json::Value>(&out.stdout).unwrap(), said)
     };
     // A folder that came from elsewhere does not decide what a name means.
-    let taken = "longpole: base is taken as the tag of r1; the file of that name here is ./base\n";
+    let taken = "longpole: base is read as the tag of r1; the file here is ./base\n";
     for (arguments, names) in [(["show", "base"].as_slice(), "recording"), (&["top", "base"], "recording"), (&["diff", "base", "r2"], "a")]
     {
         let (answer, said) = ask(arguments);
@@ -77,7 +77,7 @@ fn a_name_means_the_same_recording_in_every_folder() {
     // Who writes out what a file is means the file.
     let (answer, said) = ask(&["show", "base.folded"]);
     assert_eq!(answer["recording"], "base.folded");
-    assert_eq!(said, "longpole: base.folded is taken as the file of that name here; the recording that is tagged so is r1\n");
+    assert_eq!(said, "longpole: base.folded is read as the file here; the recording with that tag is r1\n");
     for file in ["./base", "./base.folded", "other"] {
         let (answer, said) = ask(&["show", file]);
         assert_eq!((answer["recording"].as_str(), said.as_str()), (Some(file), ""));
@@ -126,7 +126,7 @@ fn the_doctor_looks_at_a_program() {
     std::fs::write(&file, "\x7fELF … Shutdown response channel error: …").unwrap();
     let other = look(&file);
     assert_eq!(other["state"], "warn");
-    assert!(other["text"].as_str().unwrap().contains("can wait for ever") && other["remedy"].as_str().unwrap().contains("spawn_blocking"));
+    assert!(other["text"].as_str().unwrap().contains("can hang") && other["remedy"].as_str().unwrap().contains("spawn_blocking"));
     assert_eq!(look(&sandbox.path("nothing"))["state"], "warn");
 }
 

@@ -93,7 +93,7 @@ fn check(view: &Value, name: &str) -> Option<(String, String)> {
 fn sees_kernel(story: &str) -> bool {
     let view = json(longpole(Path::new("/nonexistent/longpole")).args(["doctor", "--format", "json"]));
     let (_, words) = check(&view, "kernel").unwrap_or_default();
-    let sees = words.contains("below those that called them");
+    let sees = words.contains("below the functions that called them");
     if !sees {
         skip(story, &words);
     }

@@ -335,7 +335,7 @@ fn the_states_of_a_span_are_what_the_program_measured() {
     }
     let tree = ask(longpole(&store).args(["tree", "--format", "json"]));
     let text = String::from_utf8(longpole(&store).args(["span", &handles_of(&tree, "awaits")[0]]).output().unwrap().stdout).unwrap();
-    assert!(text.contains("STATES  exact: journals of its threads, and switch records"), "{text}");
+    assert!(text.contains("STATES  exact, from span journals and context switches"), "{text}");
     assert!(text.lines().any(|line| line.trim_start().starts_with("awaiting ")), "{text}");
 }
 

@@ -107,34 +107,34 @@ fn profiling(environment: &[(OsString, OsString)]) -> Vec<Check> {
     let mut checks = Vec::new();
     match attach(recorder::SampleClock::CpuClock) {
         Ok((clock, rate_hz, why_not_kernel)) => {
-            checks.push(ok("profiling", format!("processes can be sampled by {clock}, {rate_hz} times a second{paranoid}")));
+            checks.push(ok("profiling", format!("samples processes with {clock} at {rate_hz} Hz{paranoid}")));
             checks.push(kernel(why_not_kernel.as_ref()));
         }
         Err((reason, remedy)) => {
-            let rest = if recorder::is_proc_of_others() { "spans" } else { "spans, processes, totals of threads and long waits" };
-            checks.push(warn("profiling", format!("no samples: {reason}{paranoid}; {rest} are recorded all the same"), remedy));
+            let rest = if sampler::is_proc_of_others() { "spans" } else { "spans, processes, thread totals and long waits" };
+            checks.push(warn("profiling", format!("no samples: {reason}{paranoid}; {rest} are still recorded"), remedy));
             return checks;
         }
     }
-    match attach(recorder::SampleClock::Cycles) {
-        Ok((recorder::SampleClock::Cycles, ..)) => checks.push(ok("cycles", "there is a cycle counter to sample by: run --clock cycles")),
-        _ => checks.push(ok("cycles", "there is no cycle counter to sample by; the kernel's timer is as good here")),
+    match attach(sampler::SampleClock::Cycles) {
+        Ok((sampler::SampleClock::Cycles, ..)) => checks.push(ok("cycles", "the CPU has a cycle counter to sample with: run --clock cycles")),
+        _ => checks.push(ok("cycles", "the CPU has no cycle counter to sample with; the kernel's timer is as good")),
     }
     checks
 }
 
 /// Whether the kernel's own functions are seen.
-fn kernel(refused: Option<&recorder::Refused>) -> Check {
-    match (refused, recorder::can_name_functions()) {
-        (None, Ok(())) => ok("kernel", "functions of the kernel are sampled, below those that called them"),
+fn kernel(refused: Option<&sampler::Refused>) -> Check {
+    match (refused, sampler::can_name_functions()) {
+        (None, Ok(())) => ok("kernel", "samples include kernel functions, below the functions that called them"),
         (None, Err(why)) => warn(
             "kernel",
-            format!("functions of the kernel are sampled and have no names: {why}"),
+            format!("samples include kernel functions, but not their names: {why}"),
             "sysctl kernel.kptr_restrict=0, with kernel.perf_event_paranoid=1 or the capability CAP_SYSLOG",
         ),
         (Some(why), _) => {
             let remedy = why.remedy().unwrap_or_default();
-            ok("kernel", format!("functions of the kernel are not sampled, only the time in it is known: {why}; to see them: {remedy}"))
+            ok("kernel", format!("samples show the time in the kernel, but not its functions: {why}; to see them: {remedy}"))
         }
     }
 }
@@ -143,11 +143,11 @@ fn kernel(refused: Option<&recorder::Refused>) -> Check {
 fn symbols() -> Check {
     let debug = Path::new("/usr/lib/debug");
     if fs::read_dir(debug).is_ok_and(|mut entries| entries.next().is_some()) {
-        return ok("symbols", "binaries name their functions; debug files of packages are in /usr/lib/debug");
+        return ok("symbols", "binaries name their own functions; /usr/lib/debug names those of packages");
     }
     let text =
-        "binaries name their functions; those of stripped packages show as addresses, for there are no debug files in /usr/lib/debug";
-    warn("symbols", text, "install the debug package of what you look at, such as libc6-dbg")
+        "binaries name their own functions; /usr/lib/debug has no debug files, so functions of stripped packages show as addresses";
+    warn("symbols", text, "install the debug packages of the libraries you need, such as libc6-dbg")
 }
 
 /// The versions of CPython whose functions are seen, by their minor numbers.
@@ -161,12 +161,12 @@ fn python(environment: &[(OsString, OsString)]) -> Option<Check> {
     let is_known = matches!(major_and_minor(version), Some((3, minor)) if PYTHON_MINORS.contains(&minor));
     if !is_known {
         let text = format!("{} is {}: samples show the interpreter, not its functions", path.display(), said(version));
-        return Some(warn("python", text, "CPython 3.8 to 3.13 show theirs"));
+        return Some(warn("python", text, "CPython 3.8 to 3.13 shows its functions"));
     }
     let read =
         child::prepare_trial(environment).map_err(|error| error.to_string()).and_then(|gated| recorder::can_read_memory(gated.pid()));
     Some(match read {
-        Ok(()) => ok("python", format!("{version}: functions are seen as they run, without any flag")),
+        Ok(()) => ok("python", format!("{version}: samples show its functions, without any option")),
         Err(why) => warn(
             "python",
             format!("{version}: samples show the interpreter, not its functions: {why}"),
@@ -178,7 +178,7 @@ fn python(environment: &[(OsString, OsString)]) -> Option<Check> {
 /// What a run can see of JavaScript.
 fn node() -> Option<Check> {
     let version = version_of(&find_on_path("node")?, "--version").unwrap_or_default();
-    Some(ok("node", format!("{}: run --jit node shows functions of JavaScript", said(&version))))
+    Some(ok("node", format!("{}: run --jit node shows JavaScript functions", said(&version))))
 }
 
 /// The first version of Java that writes its names down when it ends.
@@ -190,10 +190,10 @@ fn java() -> Option<Check> {
     let release = path.parent().and_then(Path::parent).and_then(|home| fs::read_to_string(home.join("release")).ok()).unwrap_or_default();
     let version = release.lines().find_map(|line| line.strip_prefix("JAVA_VERSION=")).unwrap_or_default().trim_matches('"');
     let major = version.split('.').next().and_then(|major| major.parse::<u32>().ok());
-    let text = format!("{}: run --jit java shows methods that were compiled", said(version));
+    let text = format!("{}: run --jit java shows compiled methods", said(version));
     Some(match major {
         Some(major) if major < JAVA_MAJOR_MIN => {
-            warn("java", format!("{version}: its methods show as addresses"), "Java 17 tells their names")
+            warn("java", format!("{version}: its methods show as addresses"), "Java 17 and later names them")
         }
         _ => ok("java", text),
     })
@@ -206,18 +206,18 @@ fn version_of(path: &Path, flag: &str) -> Option<String> {
 }
 
 fn said(version: &str) -> &str {
-    if version.is_empty() { "of a version it does not say" } else { version }
+    if version.is_empty() { "of unknown version" } else { version }
 }
 
 /// Whether clocks are cheap to read and agree.
 fn clock() -> Check {
     let anchor = longpole_capture::clock::anchor();
     let source = read("/sys/devices/system/clocksource/clocksource0/current_clocksource").unwrap_or_else(|| "unknown".to_owned());
-    let text = format!("clock source {source}; wall time and monotonic time are read {} apart", duration(anchor.bracket_nanos.into()));
+    let text = format!("clock source {source}; reading both clocks takes {}", duration(anchor.bracket_nanos.into()));
     if anchor.bracket_nanos > CLOCK_BRACKET_NANOS_MAX {
         return warn(
             "clock",
-            format!("{text}: samples and spans fit that much worse"),
+            format!("{text}: samples and spans line up that much less exactly"),
             "a clock source such as tsc or kvm-clock is faster: see /sys/devices/system/clocksource",
         );
     }
@@ -233,16 +233,16 @@ fn ports() -> Vec<Check> {
     if let Err(error) = bind(0) {
         return vec![warn(
             "ports",
-            format!("no port of 127.0.0.1 can be opened: {error}; no span will be received"),
+            format!("failed to open a port on 127.0.0.1: {error}; no spans will be received"),
             "see `ip addr show lo`",
         )];
     }
     let taken: Vec<String> = [4317, 4318].into_iter().filter(|port| bind(*port).is_err()).map(|port: u16| port.to_string()).collect();
     if taken.is_empty() {
-        return vec![ok("ports", "a run opens a free port of 127.0.0.1")];
+        return vec![ok("ports", "a run opens a free port on 127.0.0.1")];
     }
     // It is nobody's fault, and a run is not disturbed; but who wonders where spans go wants to know.
-    let text = format!("a run opens a free port of 127.0.0.1; a collector of yours listens on {}", taken.join(" and "));
+    let text = format!("a run opens a free port on 127.0.0.1; another collector listens on {}", taken.join(" and "));
     vec![ok("ports", text)]
 }
 
@@ -251,32 +251,32 @@ fn otel(environment: &[(OsString, OsString)]) -> Vec<Check> {
     let injection = inject::environment(&unrecorded_request(environment));
     // What comes of the parent's context and of Pulumi's own variable is said by the run itself.
     let mut checks: Vec<Check> =
-        injection.notes.into_iter().map(|note| warn("otel", note.text, "unset it for the run, or change it")).collect();
+        injection.notes.into_iter().map(|note| warn("otel", note.text, "unset or change it for the run")).collect();
     if injection.forward.is_some() {
-        checks.push(ok("otel", "your environment names an exporter endpoint: a run receives everything and hands it on there"));
+        checks.push(ok("otel", "your environment names an exporter endpoint: a run receives everything and forwards it there"));
     }
     if checks.is_empty() {
-        checks.push(ok("otel", "no variable of yours keeps spans away or sends them elsewhere"));
+        checks.push(ok("otel", "no variable in your environment turns spans off or sends them elsewhere"));
     }
     checks
 }
 
 /// What each range of Pulumi's versions can do, newest first: least version, what comes of a run, what to do.
 const PULUMI: &[((u32, u32), &str, &str)] = &[
-    ((3, 229), "a run gets all spans under one root, without any flag", ""),
+    ((3, 229), "a run receives all spans under one root, without any option", ""),
     (
         (3, 226),
-        "a run gets all spans; this version does not continue a trace, so its spans are placed by process and time",
-        "3.229 continues the trace of the run",
+        "a run receives all spans; this version does not continue a trace, so longpole places its spans by process and time",
+        "3.229 and later continue the trace of the run",
     ),
     (
         (3, 208),
-        "a run gets the spans of the old tracing (--tracing) only, which this version sends where the environment says",
-        "3.226 has OpenTelemetry, 3.229 continues the trace of the run",
+        "a run receives only the spans of the older tracing (--tracing), which this version sends to the endpoint in the environment",
+        "3.226 and later have OpenTelemetry, 3.229 and later continue the trace of the run",
     ),
     (
         (0, 0),
-        "this version takes its tracing endpoint from the command line only",
+        "this version reads its tracing endpoint from the command line only",
         "pulumi up --tracing=file:./up.trace, then longpole open ./up.trace; or Pulumi 3.229",
     ),
 ];
@@ -294,10 +294,10 @@ fn pulumi() -> Option<Check> {
         .filter(|said| said.status.success())
         .map(|said| String::from_utf8_lossy(&said.stdout).trim().to_owned());
     let Some(version) = said else {
-        return Some(warn("pulumi", format!("{} does not say its version", path.display()), "run `pulumi version`"));
+        return Some(warn("pulumi", format!("`{} version` fails", path.display()), "run `pulumi version`"));
     };
     let Some(parsed) = major_and_minor(&version) else {
-        return Some(warn("pulumi", format!("{} says its version is {version}, which tells nothing", path.display()), PULUMI[0].1));
+        return Some(warn("pulumi", format!("{} has an unknown version, {version}", path.display()), PULUMI[0].1));
     };
     let (_, text, remedy) = PULUMI.iter().find(|(least, ..)| parsed >= *least)?;
     let text = format!("{version}: {text}");
@@ -316,8 +316,8 @@ fn program(name: &Path) -> Check {
         _ => name.to_owned(),
     };
     match program::look_at(&path) {
-        Err(error) => warn("program", format!("{} cannot be read: {error}", path.display()), "name an executable file"),
-        Ok(None) => ok("program", format!("{}: nothing is built in that is known to hang when the program ends", path.display())),
+        Err(error) => warn("program", format!("{} cannot be read: {error}", path.display()), "pass an executable file"),
+        Ok(None) => ok("program", format!("{}: contains nothing that is known to hang when the program exits", path.display())),
         Ok(Some(found)) if found.remedy.is_empty() => ok("program", format!("{}: {}", path.display(), found.text)),
         Ok(Some(found)) => warn("program", format!("{}: {}", path.display(), found.text), found.remedy),
     }
@@ -331,9 +331,9 @@ fn find_on_path(name: &str) -> Option<PathBuf> {
 fn store(setting: &Setting) -> Check {
     let root = match setting.store() {
         Ok(root) => root,
-        Err(error) => return warn("store", format!("{error:#}"), "name one with --store or LONGPOLE_STORE"),
+        Err(error) => return warn("store", format!("{error:#}"), "set one with --store or LONGPOLE_STORE"),
     };
-    let remedy = "name another with --store or LONGPOLE_STORE";
+    let remedy = "set another with --store or LONGPOLE_STORE";
     let looked = || -> Result<(usize, usize, u64)> {
         let recordings = list(&setting.open_store()?)?.recordings;
         let probe = root.join(format!("doctor-{}", std::process::id()));
@@ -350,7 +350,7 @@ fn store(setting: &Setting) -> Check {
                 0 => ok("store", text),
                 n => {
                     let killed = counted(n as u64, "recorder was", "recorders were");
-                    warn("store", format!("{text}; {killed} killed"), "longpole ls names them; longpole show reads what is there")
+                    warn("store", format!("{text}; {killed} killed"), "longpole ls lists them; longpole show recovers what was recorded")
                 }
             }
         }

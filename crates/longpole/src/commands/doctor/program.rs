@@ -48,22 +48,22 @@ pub(crate) fn look_at(path: &Path) -> io::Result<Option<Finding>> {
     Ok(judge(&parts(program.take(PROGRAM_BYTES_MAX))?))
 }
 
-const REMEDY: &str = "call shutdown() from a thread of its own (spawn_blocking), or let longpole_sdk::builder() set it up";
+const REMEDY: &str = "call shutdown() from a separate thread (spawn_blocking), or set it up with longpole_sdk::builder()";
 
 fn judge(parts: &[Part]) -> Option<Finding> {
     let has = |part| parts.contains(&part);
     let what = match (has(Part::AsyncProcessor), has(Part::ThreadProcessor) && has(Part::Grpc)) {
         (true, _) => {
-            "OpenTelemetry's batch processor for async runtimes is built in: shutdown() of it inside of a runtime can wait for ever"
+            "contains OpenTelemetry's batch processor for async runtimes: its shutdown() can hang when called inside the runtime"
         }
         (false, true) => {
-            "OpenTelemetry's batch processor and gRPC are built in: shutdown() inside of a runtime can wait 5 s and lose the last spans"
+            "contains OpenTelemetry's batch processor and gRPC: shutdown() inside a runtime can block for 5s and lose the last spans"
         }
         (false, false) => return None,
     };
     Some(match has(Part::Sdk) {
         true => Finding {
-            text: format!("{what}; longpole-sdk, which is built in too, keeps it off the runtime where it sets it up"),
+            text: format!("{what}; if longpole-sdk, also in the program, set it up, it runs outside the runtime and does not"),
             remedy: "",
         },
         false => Finding { text: what.to_owned(), remedy: REMEDY },
@@ -136,7 +136,7 @@ mod tests {
     #[test]
     fn only_what_can_hang_is_named() {
         assert!(judge(&[]).is_none() && judge(&[Part::ThreadProcessor]).is_none() && judge(&[Part::Grpc]).is_none());
-        assert!(judge(&[Part::ThreadProcessor, Part::Grpc]).unwrap().text.contains("5 s"));
+        assert!(judge(&[Part::ThreadProcessor, Part::Grpc]).unwrap().text.contains("5s"));
         assert!(judge(&[Part::AsyncProcessor]).unwrap().remedy.contains("spawn_blocking"));
         let with_us = judge(&[Part::AsyncProcessor, Part::Sdk]).unwrap();
         assert!(with_us.text.contains("longpole-sdk") && with_us.remedy.is_empty());
