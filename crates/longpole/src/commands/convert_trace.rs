@@ -45,10 +45,8 @@ pub(crate) fn convert_trace(arguments: &ConvertTraceArguments) -> Result<()> {
         spans_target(&environment)
     });
     let Some(target) = target else {
-        let failure = Failure::new(
-            Kind::Usage,
-            "the environment turns sending spans off: OTEL_SDK_DISABLED, OTEL_TRACES_EXPORTER or the sampler",
-        );
+        let failure =
+            Failure::new(Kind::Usage, "the environment turns sending spans off: OTEL_SDK_DISABLED, OTEL_TRACES_EXPORTER or the sampler");
         return Err(failure.hint(format!("{} doctor names the variable", own_name())).into());
     };
     for spans in recording.spans.chunks(SPANS_PER_REQUEST) {

@@ -60,9 +60,7 @@ pub(crate) fn exec(arguments: &ExecArguments) -> ExitCode {
     let (ended, pid) = match started {
         Ok(mut child) => {
             if child.has_spare_environment() {
-                note(
-                    "the command did not get TRACEPARENT: its arguments and environment leave no room for it",
-                );
+                note("the command did not get TRACEPARENT: its arguments and environment leave no room for it");
             }
             (Ok(child.wait()), Some(child.pid()))
         }

@@ -47,8 +47,10 @@ pub(crate) fn format_of(output: &OutputArguments) -> Result<ExportFormat> {
         };
         endings.iter().find(is_it).map(|(_, format)| *format)
     };
-    let unknown =
-        || Failure::new(Kind::Usage, "unknown format: neither --to nor the name of the output determines it").hint("--to otlp-json, or see --help");
+    let unknown = || {
+        Failure::new(Kind::Usage, "unknown format: neither --to nor the name of the output determines it")
+            .hint("--to otlp-json, or see --help")
+    };
     Ok(output.to.or_else(by_name).ok_or_else(unknown)?)
 }
 
@@ -61,7 +63,8 @@ pub(crate) fn write(name: &str, report: &Report, format: ExportFormat, output: &
     let code = &output.code;
     let selects = code.span.is_some() || code.on_cpu || code.off_cpu || code.wall || code.all_threads;
     if selects && (!holds_code || output.of == Some(ProfileOf::Spans)) {
-        let failure = Failure::new(Kind::Usage, "--span, --on-cpu, --off-cpu, --wall and --all-threads select code, and this format has none");
+        let failure =
+            Failure::new(Kind::Usage, "--span, --on-cpu, --off-cpu, --wall and --all-threads select code, and this format has none");
         return Err(failure.hint("--to pprof, firefox, speedscope, folded or chrome").into());
     }
     let selection = selection(name, report, code, format)?;

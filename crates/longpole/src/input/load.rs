@@ -76,15 +76,13 @@ fn named<'a>(setting: &Setting, text: &'a str) -> (Option<&'a Path>, Option<Stri
     let is_ended = path.extension().and_then(|ending| ending.to_str()).is_some_and(|ending| FILE_ENDINGS.contains(&ending));
     match tagged {
         None => (Some(path), None),
-        Some(name) if is_ended => {
-            (Some(path), Some(format!("{text} is read as the file here; the recording with that tag is {name}")))
-        }
+        Some(name) if is_ended => (Some(path), Some(format!("{text} is read as the file here; the recording with that tag is {name}"))),
         Some(name) => (None, Some(format!("{text} is read as the tag of {name}; the file here is ./{text}"))),
     }
 }
 
 /// The recording with this tag. Does not create a store.
-fn tagged(setting: &Invocation, text: &str) -> Option<RecordingName> {
+fn tagged(setting: &Setting, text: &str) -> Option<RecordingName> {
     setting.has_store().then(|| setting.open_store().ok()?.resolve(text).ok()).flatten()
 }
 

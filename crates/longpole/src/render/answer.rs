@@ -82,7 +82,7 @@ fn answer_of_attached(view: &view::SummaryView, attached: &view::AttachedView, s
     ];
     let facts = facts.join("  ");
     let used = "longpole    process  ".len() + view.recording.len() + pid.len() + 2 + terminal::width(&facts);
-    let command = fit_command(&view.command, terminal::WIDTH.saturating_sub(used).max(12));
+    let command = fit_command(&view.command, style.width().saturating_sub(used).max(12));
     let (longpole, recording) = (style.strong("longpole"), style.handle(&view.recording));
     line(&mut out, &format!("{longpole}  {recording}  process{pid} {command}  {facts}"));
     let blocked = attached.blocked_nanos.sum().saturating_add(attached.blocked_unseen_nanos);
@@ -158,7 +158,7 @@ fn headline(view: &view::SummaryView, style: Style) -> String {
         facts.push(counted(view.samples, "sample", "samples"));
     }
     let facts = facts.join("  ");
-    let room = terminal::WIDTH.saturating_sub("longpole  ".len() + view.recording.len() + 4 + terminal::width(&facts)).max(12);
+    let room = style.width().saturating_sub("longpole  ".len() + view.recording.len() + 4 + terminal::width(&facts)).max(12);
     format!("{}  {}  {}  {facts}", style.strong("longpole"), style.handle(&view.recording), fit_command(&view.command, room))
 }
 
@@ -167,7 +167,7 @@ const KINDS_SHOWN: usize = 3;
 
 /// Where the time of the path went, with as many kinds of waits as the line has room for.
 fn path_line(view: &view::SummaryView, style: Style) -> String {
-    let fits = |kinds: &usize| path_text(view, *kinds, Style::plain()).chars().count() <= terminal::WIDTH;
+    let fits = |kinds: &usize| terminal::width(&path_text(view, *kinds, Style::plain())) <= style.width();
     path_text(view, (1..=KINDS_SHOWN).rev().find(fits).unwrap_or(0), style)
 }
 
@@ -255,7 +255,7 @@ fn usage_lines(notable: &[view::NotableView], style: Style) -> Vec<String> {
         let told = notable.iter().filter(|it| codes.contains(&it.code));
         let told = told.map(|it| it.handle.as_ref().map_or_else(|| it.text.clone(), |handle| format!("{} ({handle})", it.text)));
         let text = told.collect::<Vec<_>>().join("; ");
-        (!text.is_empty()).then(|| format!("{}{}", style.faint(&pad(label, LABEL_WIDTH)), cut(&text, terminal::WIDTH - LABEL_WIDTH)))
+        (!text.is_empty()).then(|| format!("{}{}", style.faint(&pad(label, LABEL_WIDTH)), cut(&text, style.width() - LABEL_WIDTH)))
     };
     [words("memory", &["grows", "peak", "peak_of_some"]), words("storage", &["storage", "faults"])].into_iter().flatten().collect()
 }
@@ -273,7 +273,7 @@ fn hot_functions(pole: &view::PoleView, style: Style) -> Vec<String> {
         let share = right(&percent(frame.self_nanos, pole.weight_nanos), 4);
         let time = units::duration(frame.self_nanos);
         let what = format!("{} on-CPU of {} in {} ", right(&time, 7), pole.handle, frame.handle);
-        let room = terminal::WIDTH.saturating_sub(LABEL_WIDTH + 5 + terminal::width(&what) + " (self)".len());
+        let room = style.width().saturating_sub(LABEL_WIDTH + 5 + terminal::width(&what) + " (self)".len());
         format!("{}{share} {what}{} (self)", style.faint(&label), fit(&terminal::function_words(&frame.function, frame.runtime), room))
     });
     lines.collect()

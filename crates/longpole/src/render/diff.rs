@@ -3,7 +3,7 @@
 use longpole_server::view::diff::{DiffView, DiffedView, OperationDiffView, StateDiffView};
 
 use crate::terminal::screen::Screen;
-use crate::terminal::{self, Style, WIDTH, fit, pad, right};
+use crate::terminal::{self, Style, fit, pad, right};
 use crate::units::{TimeUnit, duration};
 
 /// States of an operation that are said; `--format json` has all that matter.
@@ -68,7 +68,7 @@ fn rows(out: &mut Vec<String>, view: &DiffView, style: Style) {
     };
     let widths = [width(0), width(1), width(2)];
     let fixed = widths.iter().map(|width| width + 2).sum::<usize>() + 2 * BAR_WIDTH + 1 + 2;
-    let name_width = WIDTH.saturating_sub(fixed).max(NAME_WIDTH_MIN);
+    let name_width = style.width().saturating_sub(fixed).max(NAME_WIDTH_MIN);
     out.push(style.strong(&format!(
         "{}  {}  {}  {}",
         pad("OPERATION", name_width),
@@ -86,7 +86,7 @@ fn rows(out: &mut Vec<String>, view: &DiffView, style: Style) {
             style.faint(bar(operation.delta_nanos, largest).trim_end())
         ));
         if let Some(why) = why(&operation.states) {
-            out.push(style.faint(&format!("  {}", fit(&why, WIDTH - 2))));
+            out.push(style.faint(&format!("  {}", fit(&why, style.width() - 2))));
         }
     }
 }

@@ -6,7 +6,7 @@ use super::functions::NO_SAMPLE;
 use super::next_steps::same_name_line;
 use crate::next_command::own_name;
 use crate::terminal::screen::Screen;
-use crate::terminal::{Style, WIDTH, fit, function_words, right};
+use crate::terminal::{Style, fit, function_words, right};
 use crate::units::{TimeUnit, count, counted};
 
 /// Deepest indentation that still leaves room for names.
@@ -64,7 +64,7 @@ pub(crate) fn flame(view: &view::FlameView, min_percent: f64, style: Style) -> S
         let indent = " ".repeat(depth.min(INDENT_MAX));
         let Ok(frame) = usize::try_from(nodes.frame[row]) else { continue };
         let frame = &view.frames[frame];
-        let room = WIDTH.saturating_sub(9 + 2 + 9 + 2 + 6 + 1 + BAR_WIDTH + 2 + indent.len() + frame.handle.len() + 1);
+        let room = style.width().saturating_sub(9 + 2 + 9 + 2 + 6 + 1 + BAR_WIDTH + 2 + indent.len() + frame.handle.len() + 1);
         let own = if nodes.self_nanos[row] > 0 { unit.show(nodes.self_nanos[row]) } else { String::new() };
         let percent = share(nodes.total_nanos[row]);
         out.line(format!(

@@ -3,7 +3,7 @@
 use longpole_model::SumNanos;
 use longpole_server::view;
 
-use crate::terminal::{Style, WIDTH, fit, function_words, right, width};
+use crate::terminal::{Style, fit, function_words, right, width};
 use crate::units::{TimeUnit, percent};
 
 /// Of what has no sample.
@@ -16,7 +16,7 @@ pub(crate) fn function_rows(functions: &[view::TopFrameView], weight_nanos: i64,
     let head = style.faint(&format!("{}  {}  {}  function", right("self", 9), right("share", 5), right("total", 9)));
     let row = |function: &view::TopFrameView| {
         let place = place(&function.file, function.line);
-        let room = WIDTH.saturating_sub(30 + function.handle.len() + width(&place)).max(20);
+        let room = style.width().saturating_sub(30 + function.handle.len() + width(&place)).max(20);
         format!(
             "{}  {}  {}  {} {}{}",
             right(&unit.show(function.self_nanos), 9),
@@ -53,7 +53,7 @@ pub(crate) fn frame_rows(frames: &[view::TopFrameView], style: Style) -> Vec<Str
         };
         let file = frame.file.rsplit('/').next().unwrap_or_default();
         let place = if file.is_empty() { String::new() } else { format!("  {file}:{}", lines.join(", ")) };
-        let room = WIDTH.saturating_sub(26 + frame.handle.len() + width(&place)).max(20);
+        let room = style.width().saturating_sub(26 + frame.handle.len() + width(&place)).max(20);
         out.push(format!(
             "  {}  {}  {} {}{}",
             right(&unit.show(frame.self_nanos), 9),

@@ -40,7 +40,7 @@ pub(crate) fn next_lines(view: &view::SummaryView, style: Style) -> Vec<String> 
     // On one line where they fit, else on a line each.
     let width = 7 + next.iter().map(|command| terminal::width(command) + 3).sum::<usize>();
     let next: Vec<String> = next.iter().map(|command| style.handle(command)).collect();
-    let lines = if width <= terminal::WIDTH { vec![next.join("   ")] } else { next };
+    let lines = if width <= style.width() { vec![next.join("   ")] } else { next };
     let label = |index: usize| if index == 0 { style.faint("next") + "      " } else { " ".repeat(LABEL_WIDTH) };
     lines.iter().enumerate().map(|(index, line)| label(index) + line).collect()
 }

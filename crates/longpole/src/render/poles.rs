@@ -56,7 +56,7 @@ pub(crate) fn pole_table(out: &mut Screen, poles: &[view::PoleView], shown: usiz
         service.map_or_else(|| pole_name(p), |service| format!("{} · {}", pole_name(p), fit(service, SERVICE_WIDTH)))
     };
     let longest = poles.iter().map(|p| terminal::width(&name(p))).max().unwrap_or_default();
-    let name_width = longest.min(terminal::WIDTH.saturating_sub(fixed)).max(NAME_WIDTH_MIN);
+    let name_width = longest.min(style.width().saturating_sub(fixed)).max(NAME_WIDTH_MIN);
     let mut head = pad("LONG POLES", handle_width + 3 + name_width);
     heads.iter().zip(&widths).for_each(|(text, width)| head.extend(["   ", &right(text, *width)]));
     line(out, &style.strong(&head));
@@ -83,7 +83,7 @@ pub(crate) fn pole_table(out: &mut Screen, poles: &[view::PoleView], shown: usiz
         let function = pole.reason.function.as_deref();
         let mostly_in = pole.reason.mostly_in.as_deref();
         let names = [mostly_in, function];
-        let room = terminal::WIDTH - indent;
+        let room = style.width() - indent;
         let beside = limit.as_ref().map_or(0, |limit| "; ".len() + terminal::width(limit));
         let why = match pole.blocked_by.as_ref().map(|blocked| format!("{why}; {}", blocked.text)) {
             Some(with_whom) if terminal::width(&with_whom) <= room => with_whom,

@@ -5,7 +5,7 @@ use longpole_server::view;
 
 use super::command::exit_words;
 use crate::terminal::screen::Screen;
-use crate::terminal::{Style, WIDTH, cut, pad, right};
+use crate::terminal::{Style, cut, pad, right};
 use crate::units::{TimeUnit, count};
 
 /// Deepest indentation that still leaves room for names.
@@ -44,7 +44,7 @@ pub(crate) fn processes(view: &view::ProcessesView, style: Style) -> Screen {
         let arguments = process.arguments.get(1..).unwrap_or_default().join(" ");
         if !arguments.is_empty() && !is_copy {
             let indent = indent(process) + 2;
-            out.line(style.faint(&format!("{}{}", " ".repeat(indent), cut(&arguments, WIDTH.saturating_sub(indent)))));
+            out.line(style.faint(&format!("{}{}", " ".repeat(indent), cut(&arguments, style.width().saturating_sub(indent)))));
         }
     }
     let shown = view.processes.iter().filter_map(|process| process.usage.as_ref()?.peak_resident_bytes).max().unwrap_or(0);

@@ -3,14 +3,14 @@
 use longpole_server::view;
 
 use crate::next_command::own_name;
-use crate::terminal::{self, Style, fit, fold};
+use crate::terminal::{Style, fit, fold};
 use crate::units::{count, counted};
 
 /// Lines of the data-quality part; the page and `--format json` have the rest.
 const QUALITY_SHOWN: usize = 6;
 
 pub(crate) fn quality_lines(view: &view::SummaryView, style: Style) -> Vec<String> {
-    let mut texts = quality_texts(&view.quality, view.samples, &view.recording);
+    let mut texts = quality_texts(&view.quality, view.samples, &view.recording, style);
     let ranges = view.poles.iter().any(|p| p.saves_if_zero_nanos[0] != p.saves_if_zero_nanos[1]);
     if ranges {
         texts.push("savings are ranges where dependencies are inferred, not declared by span links".to_owned());
@@ -30,11 +30,11 @@ pub(crate) fn quality_lines(view: &view::SummaryView, style: Style) -> Vec<Strin
 
 /// What is missing, below a view of a part of the recording; nothing where nothing is.
 pub(crate) fn missing_lines(quality: &[view::QualityView], samples: u64, recording: &str, style: Style) -> Vec<String> {
-    labelled(&quality_texts(quality, samples, recording), style)
+    labelled(&quality_texts(quality, samples, recording, style), style)
 }
 
-fn quality_texts(quality: &[view::QualityView], samples: u64, recording: &str) -> Vec<String> {
-    let mut texts: Vec<String> = quality.iter().take(QUALITY_SHOWN).map(|q| fit(&quality_words(q, samples), terminal::WIDTH * 4)).collect();
+fn quality_texts(quality: &[view::QualityView], samples: u64, recording: &str, style: Style) -> Vec<String> {
+    let mut texts: Vec<String> = quality.iter().take(QUALITY_SHOWN).map(|q| fit(&quality_words(q, samples), style.width() * 4)).collect();
     let more = quality.len().saturating_sub(QUALITY_SHOWN);
     if more > 0 {
         texts.push(format!("{more} more ({} show {recording} --format json)", own_name()));
@@ -46,7 +46,7 @@ fn labelled(texts: &[String], style: Style) -> Vec<String> {
     let label = |index: usize| if index == 0 { style.faint("quality") + "   " } else { " ".repeat(10) };
     let mut out = Vec::new();
     for text in texts {
-        for part in fold(text, terminal::WIDTH - 10) {
+        for part in fold(text, style.width() - 10) {
             out.push(label(out.len()) + &part);
         }
     }

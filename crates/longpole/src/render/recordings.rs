@@ -4,7 +4,7 @@ use longpole_server::view;
 
 use super::command::fit_command;
 use crate::terminal::screen::Screen;
-use crate::terminal::{Style, WIDTH, cut, pad, right};
+use crate::terminal::{Style, cut, pad, right};
 use crate::units::{TimeUnit, count, duration, range};
 
 /// Recordings, newest first.
@@ -32,7 +32,7 @@ pub(crate) fn recordings(view: &view::RecordingsView, style: Style) -> Screen {
             pad(&end_words(row.exit.as_ref()), 9),
             right(&count(row.spans), 6),
             pad(&fit_command(&row.command, COMMAND_WIDTH), COMMAND_WIDTH),
-            cut(&answer, ANSWER_WIDTH)
+            cut(&answer, style.width().saturating_sub(COLUMNS_WIDTH).max(ANSWER_WIDTH_MIN))
         ));
     }
     out
@@ -41,8 +41,11 @@ pub(crate) fn recordings(view: &view::RecordingsView, style: Style) -> Screen {
 /// Width of the command in the list.
 const COMMAND_WIDTH: usize = 24;
 
-/// What the other columns and the gaps between them leave.
-const ANSWER_WIDTH: usize = WIDTH - (4 + 11 + 8 + 9 + 6 + COMMAND_WIDTH + 6 * 2);
+/// Columns of the answer that are always there.
+const ANSWER_WIDTH_MIN: usize = 12;
+
+/// What the other columns and the gaps between them take.
+const COLUMNS_WIDTH: usize = 4 + 11 + 8 + 9 + 6 + COMMAND_WIDTH + 6 * 2;
 
 /// The innermost of the causes that an error lists: the disk is full, whatever was to be written.
 fn root_cause(reason: &str) -> &str {

@@ -4,7 +4,7 @@ use longpole_model::SumNanos;
 use longpole_server::view;
 
 use crate::terminal::screen::Screen;
-use crate::terminal::{Style, WIDTH, cut, fit, right, width};
+use crate::terminal::{Style, cut, fit, right, width};
 use crate::units::{TimeUnit, counted};
 
 /// Prints the source of a function, line by line.
@@ -39,7 +39,7 @@ pub(crate) fn source(view: &view::SourceView, style: Style) -> Screen {
             format!("{}  {}{}", right(&show(line.self_nanos), 9), right(&show(line.total_nanos), 9), waited(show(line.waited_nanos)));
         let text = line.text.as_deref().unwrap_or_default().replace('\t', "    ");
         let number = right(&line.line.to_string(), number_width);
-        let room = WIDTH.saturating_sub(width(&numbers) + number_width + 4).max(20);
+        let room = style.width().saturating_sub(width(&numbers) + number_width + 4).max(20);
         let row = format!("{numbers}  {}  {}", style.faint(&number), cut(&text, room));
         out.line(row.trim_end());
     }

@@ -8,7 +8,7 @@ use super::next_steps::same_name_line;
 use super::states::state_lines;
 use super::waits::{callee_lines, waits_section};
 use crate::terminal::screen::Screen;
-use crate::terminal::{Style, WIDTH, fit, right};
+use crate::terminal::{Style, fit, right};
 use crate::units::{TimeUnit, count, counted, duration, range};
 
 /// Attributes shown as text; `--format json` has all.
@@ -59,11 +59,9 @@ pub(crate) fn span(view: &view::SpanView, sees_cpus: bool, style: Style) -> Scre
     out.push(facts);
     if let Some(view::PoleOfSpanView { handle, count, .. }) = &view.pole {
         let all = counted(*count, "span", "spans");
-        out.push(
-            style.faint(&format!(
-                "{handle} groups {all}; this one is on the critical path for longest. `flame {handle}` shows the code of all of them."
-            )),
-        );
+        out.push(style.faint(&format!(
+            "{handle} groups {all}; this one is on the critical path for longest. `flame {handle}` shows the code of all of them."
+        )));
     }
     if view.status.code == "error" {
         out.push(style.warning(&format!("error: {}", fit(&view.status.message, 80))));
@@ -138,7 +136,7 @@ pub(crate) fn span(view: &view::SpanView, sees_cpus: bool, style: Style) -> Scre
                 serde_json::Value::String(text) => text.clone(),
                 other => other.to_string(),
             };
-            out.push(format!("  {}  {}", fit(&attribute.key, 40), fit(&value, WIDTH - 44)));
+            out.push(format!("  {}  {}", fit(&attribute.key, 40), fit(&value, style.width() - 44)));
         }
         if view.attributes.len() > ATTRIBUTES_SHOWN {
             out.push(format!("  … {} more (--format json)", view.attributes.len() - ATTRIBUTES_SHOWN));
@@ -149,7 +147,9 @@ pub(crate) fn span(view: &view::SpanView, sees_cpus: bool, style: Style) -> Scre
         out.push(style.strong("EVENTS"));
         let unit = TimeUnit::of(view.events.iter().map(|event| event.time_nanos).max().unwrap_or_default());
         out.extend(
-            view.events.iter().map(|event| format!("  {}  {}", right(&unit.show(event.time_nanos), 9), fit(&event.name, WIDTH - 13))),
+            view.events
+                .iter()
+                .map(|event| format!("  {}  {}", right(&unit.show(event.time_nanos), 9), fit(&event.name, style.width() - 13))),
         );
     }
     if !view.links.is_empty() {

@@ -4,7 +4,7 @@ use longpole_model::SumNanos;
 use longpole_server::view;
 
 use crate::terminal::screen::Screen;
-use crate::terminal::{Style, WIDTH, fit, fold, pad, right};
+use crate::terminal::{Style, fit, fold, pad, right};
 use crate::units::{TimeUnit, count, percent};
 
 /// Other threads named for a thread, of those that it waited for.
@@ -86,7 +86,7 @@ pub(crate) fn thread_rows(threads: &[view::ThreadView], limit: usize, names_pole
         let others = thread.waited_for.iter().take(OTHERS_SHOWN).filter(|other| other.nanos.saturating_mul(100) > most);
         let others: Vec<String> = others.map(|other| waited_for(thread, other, unit)).collect();
         if !others.is_empty() {
-            out.extend(fold(&others.join(", "), WIDTH - 2).iter().map(|part| style.faint(&format!("  {part}"))));
+            out.extend(fold(&others.join(", "), style.width() - 2).iter().map(|part| style.faint(&format!("  {part}"))));
         }
     }
     out

@@ -3,7 +3,7 @@
 use longpole_server::view;
 
 use crate::terminal::screen::Screen;
-use crate::terminal::{Style, WIDTH, fit, right, width};
+use crate::terminal::{Style, fit, right, width};
 use crate::units::TimeUnit;
 
 /// Deepest indentation that still leaves room for names; deeper rows say their level instead.
@@ -15,7 +15,7 @@ pub(crate) fn tree(view: &view::TreeView, depth_max: usize, limit: usize, style:
     let mut out = Screen::default();
     let numbers = |start: &str, duration: &str, path: &str| format!("{}  {}  {}", right(start, 9), right(duration, 9), right(path, 9));
     let handle_width = spans.parent.len().to_string().len() + 1;
-    let left = WIDTH - 3 * 9 - 2 * 2 - 2;
+    let left = style.width() - 3 * 9 - 2 * 2 - 2;
     out.line(style.strong(&format!("{}  {}", crate::terminal::pad("SPAN OR PROCESS", left), numbers("start", "duration", "on path"))));
     let mut shown = 0;
     let mut hidden = 0;

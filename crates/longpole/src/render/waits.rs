@@ -2,7 +2,7 @@
 
 use longpole_server::view;
 
-use crate::terminal::{Style, WIDTH, fit, function_words, right, width};
+use crate::terminal::{Style, fit, function_words, right, width};
 use crate::units::{TimeUnit, counted, duration, percent};
 
 /// Functions of a process that is called, or of a thread that is waited for.
@@ -21,9 +21,9 @@ pub(crate) fn waits_section(waits: &[view::WaitView], style: Style) -> Vec<Strin
     let unit = TimeUnit::of(longest);
     let (shown, short): (Vec<_>, Vec<_>) = waits.iter().partition(|wait| wait.nanos >= longest / SHORT_PART);
     for wait in shown {
-        out.extend(wait_lines(wait, unit));
+        out.extend(wait_lines(wait, unit, style));
         if let Some(blocked) = &wait.blocked_by {
-            out.push(style.faint(&format!("  {:9}  {}", "", fit(&blocked.text, WIDTH - 13))));
+            out.push(style.faint(&format!("  {:9}  {}", "", fit(&blocked.text, style.width() - 13))));
         }
     }
     if !short.is_empty() {
@@ -40,7 +40,7 @@ pub(crate) fn waits_section(waits: &[view::WaitView], style: Style) -> Vec<Strin
 }
 
 /// How long, in which call, in which function, and where that stands; below it the lines, where there are several.
-pub(crate) fn wait_lines(wait: &view::WaitView, unit: TimeUnit) -> Vec<String> {
+pub(crate) fn wait_lines(wait: &view::WaitView, unit: TimeUnit, style: Style) -> Vec<String> {
     let call = wait.syscall.clone().unwrap_or_else(|| wait.kind.replace('_', " "));
     let name = |file: &str| file.rsplit('/').next().unwrap_or_default().to_owned();
     let several = wait.places.len() > 1;
@@ -51,13 +51,13 @@ pub(crate) fn wait_lines(wait: &view::WaitView, unit: TimeUnit) -> Vec<String> {
         (file, line) => format!("  {file}:{line}"),
     };
     let threads = if wait.threads > 1 { format!("  ({} threads)", wait.threads) } else { String::new() };
-    let room = (WIDTH - 36).saturating_sub(width(&place) + width(&threads));
+    let room = (style.width() - 36).saturating_sub(width(&place) + width(&threads));
     let whose = wait.function.as_deref().map(|function| format!("  in {}{place}", fit(function, room))).unwrap_or_default();
     let mut out = vec![format!("  {}  {call:16}{whose}{threads}", right(&unit.show(wait.nanos), 9))];
     if several {
         let line = |place: &view::PlaceView| {
             let (share, at) = (right(&percent(place.nanos, wait.nanos), 4), format!("{}:{}", name(&place.file), place.line));
-            format!("  {}  {:16}  {share} at {}", right(&unit.show(place.nanos), 9), "", fit(&at, WIDTH - 42))
+            format!("  {}  {:16}  {share} at {}", right(&unit.show(place.nanos), 9), "", fit(&at, style.width() - 42))
         };
         out.extend(wait.places.iter().map(line));
     }
@@ -86,12 +86,12 @@ pub(crate) fn callee_lines(callee: &view::CalleeView, style: Style) -> Vec<Strin
 fn meanwhile_lines(waits: &[view::WaitView], on_cpu: (u64, i64), frames: &[view::TopFrameView], style: Style) -> Vec<String> {
     let (samples, weight_nanos) = on_cpu;
     let unit = TimeUnit::of(waits.iter().map(|wait| wait.nanos).chain([weight_nanos]).max().unwrap_or_default());
-    let mut out: Vec<String> = waits.iter().take(OTHERS_FRAMES_SHOWN).flat_map(|wait| wait_lines(wait, unit)).collect();
+    let mut out: Vec<String> = waits.iter().take(OTHERS_FRAMES_SHOWN).flat_map(|wait| wait_lines(wait, unit, style)).collect();
     if samples > 0 {
         out.push(format!("  {}  {:16}  {}", right(&unit.show(weight_nanos), 9), "on-CPU", counted(samples, "sample", "samples")));
     }
     for frame in frames.iter().take(OTHERS_FRAMES_SHOWN).filter(|frame| frame.self_nanos > 0) {
-        let function = fit(&function_words(&frame.function, frame.runtime), WIDTH - 36);
+        let function = fit(&function_words(&frame.function, frame.runtime), style.width() - 36);
         out.push(format!("  {}  {:16}  in {} {function}", right(&unit.show(frame.self_nanos), 9), "", style.handle(&frame.handle)));
     }
     out

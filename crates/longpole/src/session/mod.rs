@@ -188,7 +188,8 @@ impl Recorded {
         // Kept from here on: who takes all descriptors by connecting must not take this question as well. The receiver says what is missing.
         let _ = sockets::prepare();
         if let Err(error) = has_descriptors(RECEIVER_DESCRIPTORS) {
-            let text = format!("no spans were received: a receiver needs {RECEIVER_DESCRIPTORS} open files, more than the limit allows: {error}");
+            let text =
+                format!("no spans were received: a receiver needs {RECEIVER_DESCRIPTORS} open files, more than the limit allows: {error}");
             self.lose(LossKind::RequestsRefused, text);
             return inherited;
         }

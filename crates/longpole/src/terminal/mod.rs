@@ -5,6 +5,6 @@ pub(crate) mod stderr;
 mod style;
 mod text;
 
-pub(crate) use self::screen::{printable, width};
+pub(crate) use self::screen::width;
 pub(crate) use self::style::Style;
-pub(crate) use self::text::{WIDTH, cut, end_of, first_line, fit, fold, function_words, pad, right};
+pub(crate) use self::text::{cut, end_of, first_line, fit, fold, function_words, pad, right};

@@ -15,6 +15,7 @@ use std::sync::OnceLock;
 
 use anyhow::{Context, Result};
 use serde_json::ser::{CharEscape, Formatter, PrettyFormatter};
+use unicode_width::UnicodeWidthChar as _;
 
 /// Whether a character does more, or less, than to stand in its place: controls (C0, DEL, C1), separators of lines and paragraphs, and
 /// what Unicode calls default-ignorable (`Default_Ignorable_Code_Point` of DerivedCoreProperties.txt, Unicode 16: zero-width and
@@ -67,15 +68,20 @@ pub(crate) fn printable(text: &str) -> String {
     out
 }
 
-/// Columns of a text as it is shown, one for each character.
+/// Columns of a text as it is shown: two for each wide character (Unicode Annex 11), none for a mark on the character before it.
 pub(crate) fn width(text: &str) -> usize {
-    let shown = |c: char| match c {
+    text.chars().map(columns).sum()
+}
+
+/// Columns of a character as it is shown.
+pub(crate) fn columns(c: char) -> usize {
+    match c {
+        ' '..='~' => 1,
         '\n' | '\t' | '\r' => 2,
-        c if !is_unsafe(c) => 1,
+        c if !is_unsafe(c) => c.width().unwrap_or(1),
         c if u32::from(c) < 0x100 => 4,
         c => 4 + (u32::BITS - u32::from(c).leading_zeros()).div_ceil(4) as usize,
-    };
-    text.chars().map(shown).sum()
+    }
 }
 
 /// How text can look.
@@ -206,6 +212,16 @@ impl<S: AsRef<str>> FromIterator<S> for Screen {
 fn our_mark(text: &str) -> Option<(&str, &str)> {
     // A process that never painted has no marks.
     text.strip_prefix('\x1b')?.strip_prefix(seal()?)?.split_once('m')
+}
+
+/// Columns of the terminal that standard output is; `None` where it is none.
+pub(crate) fn stdout_columns() -> Option<usize> {
+    terminal_size::terminal_size_of(io::stdout()).map(|(terminal_size::Width(columns), _)| columns.into())
+}
+
+/// Columns of the terminal that standard error is; `None` where it is none.
+pub(crate) fn stderr_columns() -> Option<usize> {
+    terminal_size::terminal_size_of(io::stderr()).map(|(terminal_size::Width(columns), _)| columns.into())
 }
 
 /// Whether standard output is a terminal.
@@ -433,7 +449,7 @@ mod tests {
         let text = "a\u{9b}b\u{202e}c\u{200b}\u{feff}\u{e0041}\u{ad}\u{2028}\u{7f}\u{fe0f}é漢";
         let shown = "a\\x9bb\\u{202e}c\\u{200b}\\u{feff}\\u{e0041}\\xad\\u{2028}\\x7f\\u{fe0f}é漢";
         assert_eq!(printable(text), shown);
-        assert_eq!(width(text), shown.chars().count());
+        assert_eq!(width(text), shown.chars().count() + 1, "the last one is wide");
         assert_eq!(width("\n\t\r\0"), 2 + 2 + 2 + 4);
         assert_eq!(printable(shown), shown, "what was escaped is plain text");
     }
@@ -441,7 +457,7 @@ mod tests {
     #[test]
     fn every_character_that_may_be_shown_is_shown_as_it_is() {
         for c in ('\0'..=char::MAX).filter(|c| !is_unsafe(*c)) {
-            assert!(!c.is_control() && width(&c.to_string()) == 1 && printable(&c.to_string()) == c.to_string(), "{c:?}");
+            assert!(!c.is_control() && width(&c.to_string()) <= 2 && printable(&c.to_string()) == c.to_string(), "{c:?}");
         }
         for c in ('\0'..=char::MAX).filter(|c| is_unsafe(*c)) {
             let shown = printable(&c.to_string());

@@ -1,29 +1,44 @@
-//! Text with or without colour.
+//! How text looks where it goes: with or without colour, and how wide.
 
 use crate::args::Color;
 use crate::env_vars;
 use crate::terminal::screen::{self, Look, painted};
 
-/// Text with or without colour.
+/// Columns of a line where nothing says otherwise, as in a file or a pipe, so that output is the same everywhere.
+const WIDTH: usize = 100;
+
+/// Narrower tables say nothing any more; a terminal that is narrower wraps them.
+const WIDTH_MIN: usize = 72;
+
+/// Longer lines are hard to read; a terminal that is wider is not filled.
+const WIDTH_MAX: usize = 140;
+
+/// How text looks.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Style {
     colour: bool,
+    width: usize,
 }
 
 impl Style {
     /// For standard output.
     pub(crate) fn stdout(color: Color) -> Self {
-        Style { colour: wanted(color, screen::stdout_is_terminal()) }
+        Style { colour: wanted(color, screen::stdout_is_terminal()), width: fitting(screen::stdout_columns()) }
     }
 
     /// For standard error.
     pub(crate) fn stderr(color: Color) -> Self {
-        Style { colour: wanted(color, screen::stderr_is_terminal()) }
+        Style { colour: wanted(color, screen::stderr_is_terminal()), width: fitting(screen::stderr_columns()) }
     }
 
-    /// Without colour: files.
+    /// For files: without colour.
     pub(crate) fn plain() -> Self {
-        Style { colour: false }
+        Style { colour: false, width: WIDTH }
+    }
+
+    /// Columns that a line may take.
+    pub(crate) fn width(self) -> usize {
+        self.width
     }
 
     pub(crate) fn has_colour(self) -> bool {
@@ -57,4 +72,9 @@ fn wanted(color: Color, is_terminal: bool) -> bool {
         Color::Never => false,
         Color::Auto => is_terminal && env_vars::colour_wanted(),
     }
+}
+
+/// Columns of a line in a terminal of so many.
+fn fitting(columns: Option<usize>) -> usize {
+    columns.map_or(WIDTH, |columns| columns.clamp(WIDTH_MIN, WIDTH_MAX))
 }

@@ -1,55 +1,76 @@
 //! Text in columns: cut, filled, folded. A width is in columns of the terminal.
 
-use crate::terminal::screen::{self, printable};
-
-/// Widest line of any text view; narrower terminals fold it, wider ones are not filled, so that output is the same everywhere.
-pub(crate) const WIDTH: usize = 100;
+use crate::terminal::screen::{self, columns, printable};
 
 /// A function for people: the kernel's are marked as they are in `perf report`.
 pub(crate) fn function_words(function: &str, runtime: Option<&str>) -> String {
     if runtime == Some("kernel") { format!("[k] {function}") } else { function.to_owned() }
 }
 
-/// Text of at most `width` characters: the middle gives way, because both ends of a name tell it from others.
+/// As much of the beginning of a text as `width` columns hold.
+fn beginning(text: &str, width: usize) -> &str {
+    let mut left = width;
+    let end = text.char_indices().find(|(_, c)| match left.checked_sub(columns(*c)) {
+        Some(rest) => {
+            left = rest;
+            false
+        }
+        None => true,
+    });
+    end.map_or(text, |(end, _)| &text[..end])
+}
+
+/// As much of the end of a text as `width` columns hold. It does not begin with a mark that belongs to the character before it.
+fn ending(text: &str, width: usize) -> &str {
+    let mut left = width;
+    let mut start = text.len();
+    for (at, c) in text.char_indices().rev() {
+        let Some(rest) = left.checked_sub(columns(c)) else { break };
+        left = rest;
+        if columns(c) > 0 {
+            start = at;
+        }
+    }
+    &text[start..]
+}
+
+/// Text of at most `width` columns: the middle gives way, because both ends of a name tell it from others.
 pub(crate) fn fit(text: &str, width: usize) -> String {
     let text = printable(text);
-    let length = text.chars().count();
-    if length <= width {
+    if screen::width(&text) <= width {
         return text;
     }
     if width < 3 {
-        return text.chars().take(width).collect();
+        return beginning(&text, width).to_owned();
     }
     let head = (width - 1) / 2;
-    let tail = width - 1 - head;
-    let start: String = text.chars().take(head).collect();
-    let end: String = text.chars().skip(length - tail).collect();
-    format!("{start}…{end}")
+    format!("{}…{}", beginning(&text, head), ending(&text, width - 1 - head))
 }
 
-/// Text of at most `width` characters: the beginning gives way, because it ends with what counts.
+/// Text of at most `width` columns: the beginning gives way, because it ends with what counts.
 pub(crate) fn end_of(text: &str, width: usize) -> String {
     let text = printable(text);
-    let length = text.chars().count();
-    if length <= width {
-        return text;
+    match screen::width(&text) <= width {
+        true => text,
+        false if width == 0 => String::new(),
+        false => format!("…{}", ending(&text, width - 1)),
     }
-    std::iter::once('…').chain(text.chars().skip(length - width.saturating_sub(1))).take(width).collect()
 }
 
-/// Text of at most `width` characters: the end gives way, because it begins with what counts.
+/// Text of at most `width` columns: the end gives way, because it begins with what counts.
 pub(crate) fn cut(text: &str, width: usize) -> String {
     let text = printable(text);
-    if text.chars().count() <= width || width == 0 {
-        return text.chars().take(width).collect();
+    match screen::width(&text) <= width {
+        true => text,
+        false if width == 0 => String::new(),
+        false => format!("{}…", beginning(&text, width - 1)),
     }
-    text.chars().take(width - 1).collect::<String>() + "…"
 }
 
 /// [`fit`], filled with spaces on the right.
 pub(crate) fn pad(text: &str, width: usize) -> String {
     let text = fit(text, width);
-    let missing = width - text.chars().count().min(width);
+    let missing = width.saturating_sub(screen::width(&text));
     text + &" ".repeat(missing)
 }
 
@@ -69,7 +90,7 @@ pub(crate) fn first_line(text: &str) -> String {
     }
 }
 
-/// Breaks a text at spaces into lines of at most `width` characters.
+/// Breaks a text at spaces into lines of at most `width` columns.
 pub(crate) fn fold(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split(' ') {
@@ -102,5 +123,25 @@ mod tests {
         assert_eq!(first_line("\nimport os\nos.fork()"), "import os …");
         assert_eq!(first_line("one line\n"), "one line");
         assert_eq!(pad("ab", 4), "ab  ");
+    }
+
+    #[test]
+    fn wide_characters_take_two_columns_and_marks_none() {
+        assert_eq!(pad("検索", 6), "検索  ");
+        assert_eq!(fit("商品検索サービス", 9), "商品…ビス");
+        assert_eq!(cut("商品検索", 6), "商品…");
+        assert_eq!(end_of("商品検索", 6), "…検索");
+        assert_eq!(pad("🚀 deploy", 10), "🚀 deploy ");
+        assert_eq!(pad("cafe\u{301}", 5), "cafe\u{301} ");
+        assert_eq!(end_of("abe\u{301}cd", 3), "…cd");
+        assert_eq!(fold("検索 検索 検索", 9), ["検索 検索", "検索"]);
+        for width in 0..20 {
+            for text in ["商品検索サービス", "ab商cd品ef", "e\u{301}e\u{301}e\u{301}e\u{301}"] {
+                for shown in [fit(text, width), cut(text, width), end_of(text, width)] {
+                    assert!(screen::width(&shown) <= width, "{shown} in {width}");
+                }
+                assert_eq!(screen::width(&pad(text, width)), width);
+            }
+        }
     }
 }

@@ -88,10 +88,7 @@ fn a_disk_that_fills_up_and_stays_full_costs_the_rest_and_not_what_was_written()
     let (said, output, code) = run(&disk, FILLS, || {});
     assert_eq!((output.as_str(), code), ("output\n", Some(7)), "{said:?}");
     let last = said.last().unwrap();
-    assert!(
-        last.starts_with("longpole: the command ran, but its recording is incomplete: ") && last.contains("No space left"),
-        "{said:?}"
-    );
+    assert!(last.starts_with("longpole: the command ran, but its recording is incomplete: ") && last.contains("No space left"), "{said:?}");
     // The answer is there all the same, and says what it lacks; so it is when it is asked for again, and when there is space again.
     let summary = summary_of(&said);
     let check = |summary: &Value| {

@@ -117,7 +117,9 @@ fn profiling(environment: &[(OsString, OsString)]) -> Vec<Check> {
         }
     }
     match attach(sampler::SampleClock::Cycles) {
-        Ok((sampler::SampleClock::Cycles, ..)) => checks.push(ok("cycles", "the CPU has a cycle counter to sample with: run --clock cycles")),
+        Ok((sampler::SampleClock::Cycles, ..)) => {
+            checks.push(ok("cycles", "the CPU has a cycle counter to sample with: run --clock cycles"))
+        }
         _ => checks.push(ok("cycles", "the CPU has no cycle counter to sample with; the kernel's timer is as good")),
     }
     checks
@@ -145,8 +147,7 @@ fn symbols() -> Check {
     if fs::read_dir(debug).is_ok_and(|mut entries| entries.next().is_some()) {
         return ok("symbols", "binaries name their own functions; /usr/lib/debug names those of packages");
     }
-    let text =
-        "binaries name their own functions; /usr/lib/debug has no debug files, so functions of stripped packages show as addresses";
+    let text = "binaries name their own functions; /usr/lib/debug has no debug files, so functions of stripped packages show as addresses";
     warn("symbols", text, "install the debug packages of the libraries you need, such as libc6-dbg")
 }
 

@@ -53,9 +53,7 @@ const REMEDY: &str = "call shutdown() from a separate thread (spawn_blocking), o
 fn judge(parts: &[Part]) -> Option<Finding> {
     let has = |part| parts.contains(&part);
     let what = match (has(Part::AsyncProcessor), has(Part::ThreadProcessor) && has(Part::Grpc)) {
-        (true, _) => {
-            "contains OpenTelemetry's batch processor for async runtimes: its shutdown() can hang when called inside the runtime"
-        }
+        (true, _) => "contains OpenTelemetry's batch processor for async runtimes: its shutdown() can hang when called inside the runtime",
         (false, true) => {
             "contains OpenTelemetry's batch processor and gRPC: shutdown() inside a runtime can block for 5s and lose the last spans"
         }
