@@ -34,6 +34,7 @@ pub mod state;
 pub mod text;
 pub mod thin_vec;
 pub mod time;
+pub mod units;
 pub mod usage;
 pub mod wait;
 

@@ -18,7 +18,6 @@ mod session;
 mod setting;
 mod store;
 mod terminal;
-mod units;
 
 use std::process::ExitCode;
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use longpole_analysis::Report;
 use longpole_analysis::report::FlameTime;
+use longpole_model::units::count;
 use longpole_server::export::{self, Selection};
 use longpole_server::forward;
 
@@ -15,7 +16,6 @@ use crate::input::import_file;
 use crate::next_command::own_name;
 use crate::session::spans_target;
 use crate::terminal::stderr::note;
-use crate::units::count;
 
 /// Spans in a request of `convert-trace --otel`: what batch processors send. gRPC servers refuse what is larger than 4 MiB.
 const SPANS_PER_REQUEST: usize = 512;

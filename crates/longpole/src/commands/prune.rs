@@ -2,6 +2,7 @@
 
 use anyhow::Result;
 use longpole_capture::journals;
+use longpole_model::units::bytes;
 use longpole_store::RecordingState;
 use longpole_store::prune::{self, Candidate, Policy};
 
@@ -11,7 +12,6 @@ use crate::input::temporary_store::remove_stale_stores;
 use crate::session::now;
 use crate::setting::Setting;
 use crate::terminal::screen::print_line;
-use crate::units::megabytes;
 
 /// Removes old recordings.
 pub(crate) fn prune(setting: &Setting, arguments: &PruneArguments) -> Result<()> {
@@ -42,5 +42,5 @@ pub(crate) fn prune(setting: &Setting, arguments: &PruneArguments) -> Result<()>
     }
     let left = candidates.len() - gone.len();
     let word = if arguments.dry_run { "would be freed" } else { "freed" };
-    print_line(format!("{} {word}; {left} of {} remain", megabytes(freed), candidates.len()))
+    print_line(format!("{} {word}; {left} of {} remain", bytes(freed), candidates.len()))
 }

@@ -15,6 +15,7 @@ use std::process::{Command, ExitCode, ExitStatus, Stdio};
 
 use anyhow::{Context, Result};
 use clap::ValueEnum;
+use longpole_model::units::counted;
 use longpole_query::{Limits, QueryErrorKind, SqlResult, Value};
 use serde_json::json;
 
@@ -25,7 +26,6 @@ use crate::own_traces;
 use crate::setting::Setting;
 use crate::terminal::screen::{Screen, print, print_json, say};
 use crate::terminal::{self, fit, pad, right};
-use crate::units::counted;
 
 /// Widest cell of a text table; JSON has all.
 const CELL_MAX: usize = 60;

@@ -7,6 +7,7 @@ use anyhow::Result;
 use longpole_analysis::Report;
 use longpole_analysis::report::FlameTime;
 use longpole_model::Loss;
+use longpole_model::units::count;
 use longpole_server::export::{self, Selection};
 use longpole_store::Store;
 
@@ -17,7 +18,6 @@ use crate::input::load::resolve;
 use crate::input::select::not_found;
 use crate::terminal::screen::Content;
 use crate::terminal::stderr::{hint, note};
-use crate::units::count;
 
 /// A file whose name ends so is written compressed.
 const GZIPPED: &str = ".gz";

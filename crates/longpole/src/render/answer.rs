@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use longpole_model::units::{count, counted, duration, percent};
 use longpole_server::view;
 
 use super::command::{exit_words, fit_command};
@@ -15,7 +16,6 @@ use super::{LABEL_WIDTH, line};
 use crate::next_command::own_name;
 use crate::terminal::screen::Screen;
 use crate::terminal::{self, Style, cut, fit, pad, right};
-use crate::units::{count, counted, duration, percent};
 
 /// The whole answer.
 pub(crate) fn answer(view: &view::SummaryView, style: Style) -> Screen {
@@ -271,7 +271,7 @@ fn hot_functions(pole: &view::PoleView, style: Style) -> Vec<String> {
     let lines = frames.into_iter().take(FUNCTIONS_SHOWN).map(|frame| {
         let label = std::mem::replace(&mut label, " ".repeat(LABEL_WIDTH));
         let share = right(&percent(frame.self_nanos, pole.weight_nanos), 4);
-        let time = units::duration(frame.self_nanos);
+        let time = duration(frame.self_nanos);
         let what = format!("{} on-CPU of {} in {} ", right(&time, 7), pole.handle, frame.handle);
         let room = style.width().saturating_sub(LABEL_WIDTH + 5 + terminal::width(&what) + " (self)".len());
         format!("{}{share} {what}{} (self)", style.faint(&label), fit(&terminal::function_words(&frame.function, frame.runtime), room))

@@ -1,10 +1,10 @@
 //! Why one run took longer than another.
 
+use longpole_model::units::{TimeUnit, duration};
 use longpole_server::view::diff::{DiffView, DiffedView, OperationDiffView, StateDiffView};
 
 use crate::terminal::screen::Screen;
 use crate::terminal::{self, Style, fit, pad, right};
-use crate::units::{TimeUnit, duration};
 
 /// States of an operation that are said; `--format json` has all that matter.
 const STATES_SHOWN: usize = 2;

@@ -1,5 +1,6 @@
 //! A flame graph as an indented tree of functions.
 
+use longpole_model::units::{TimeUnit, count, counted};
 use longpole_server::view;
 
 use super::functions::NO_SAMPLE;
@@ -7,7 +8,6 @@ use super::next_steps::same_name_line;
 use crate::next_command::own_name;
 use crate::terminal::screen::Screen;
 use crate::terminal::{Style, fit, function_words, right};
-use crate::units::{TimeUnit, count, counted};
 
 /// Deepest indentation that still leaves room for names.
 const INDENT_MAX: usize = 30;

@@ -3,10 +3,10 @@
 use std::borrow::Cow;
 use std::fmt::Write;
 
+use longpole_model::units::{TimeUnit, counted};
 use longpole_server::view::{FlameFrameView, FlameView};
 
 use crate::terminal::screen::{is_unsafe, printable};
-use crate::units::{TimeUnit, counted};
 
 /// Width of the picture, its margin, and the height of a row and of what stands above all rows, in pixels.
 const WIDTH_PX: f64 = 1200.0;

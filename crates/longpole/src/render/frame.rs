@@ -1,11 +1,11 @@
 //! A function, and the spans it ran in.
 
+use longpole_model::units::{TimeUnit, count, counted, duration, percent};
 use longpole_server::view;
 
 use super::waits::waits_section;
 use crate::terminal::screen::Screen;
 use crate::terminal::{Style, fit, function_words, right};
-use crate::units::{TimeUnit, count, counted, duration, percent};
 
 /// Spans listed for a function.
 const SPANS_SHOWN: usize = 20;

@@ -1,10 +1,10 @@
 //! Functions as rows of tables.
 
 use longpole_model::SumNanos;
+use longpole_model::units::{TimeUnit, percent};
 use longpole_server::view;
 
 use crate::terminal::{Style, fit, function_words, right, width};
-use crate::units::{TimeUnit, percent};
 
 /// Of what has no sample.
 pub(crate) const NO_SAMPLE: &str =

@@ -1,11 +1,11 @@
 //! What to type next.
 
+use longpole_model::units::counted;
 use longpole_server::view;
 
 use super::LABEL_WIDTH;
 use crate::next_command::{own_name, quoted};
 use crate::terminal::{self, Style};
-use crate::units::counted;
 
 pub(crate) fn next_lines(view: &view::SummaryView, style: Style) -> Vec<String> {
     let (own, recording) = (own_name(), &view.recording);

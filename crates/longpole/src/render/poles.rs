@@ -2,12 +2,12 @@
 
 use std::fmt::Write as _;
 
+use longpole_model::units::{TimeUnit, range};
 use longpole_server::view;
 
 use super::line;
 use crate::terminal::screen::Screen;
 use crate::terminal::{self, Style, end_of, fit, fold, pad, right};
-use crate::units::{TimeUnit, range};
 
 /// Poles in the answer; `longpole poles` has the rest.
 const POLES_SHOWN: usize = 6;

@@ -1,12 +1,11 @@
 //! Each process with what it used and how it ended.
 
-use longpole_analysis::usage::bytes_words;
+use longpole_model::units::{self, TimeUnit, count};
 use longpole_server::view;
 
 use super::command::exit_words;
 use crate::terminal::screen::Screen;
 use crate::terminal::{Style, cut, pad, right};
-use crate::units::{TimeUnit, count};
 
 /// Deepest indentation that still leaves room for names.
 const INDENT_MAX: usize = 8;
@@ -50,7 +49,7 @@ pub(crate) fn processes(view: &view::ProcessesView, style: Style) -> Screen {
     let shown = view.processes.iter().filter_map(|process| process.usage.as_ref()?.peak_resident_bytes).max().unwrap_or(0);
     // A little more is what a process takes at its very end.
     if let Some(peak) = view.peak_resident_bytes.filter(|peak| *peak > shown.saturating_add(shown / 10)) {
-        out.line(style.faint(&format!("one process peaked at {} when longpole did not read it", bytes_words(peak))));
+        out.line(style.faint(&format!("one process peaked at {} when longpole did not read it", units::bytes(peak))));
     }
     if view.processes.iter().all(|process| process.usage.is_none()) {
         out.line(style.faint("–  unknown: this recording has no readings of processes, as older ones"));
@@ -90,7 +89,7 @@ fn row(process: &view::ProcessRowView, unit: TimeUnit, marks: &mut Marks, style:
         let late = late && !is_exact;
         marks.unseen |= figure.is_none();
         marks.late |= late && figure.is_some();
-        figure.map_or_else(|| "–".to_owned(), |bytes| format!("{}{}", if late { "≥" } else { "" }, bytes_words(bytes)))
+        figure.map_or_else(|| "–".to_owned(), |bytes| format!("{}{}", if late { "≥" } else { "" }, units::bytes(bytes)))
     };
     let peak = bytes(usage.and_then(|usage| usage.peak_resident_bytes), usage.is_some_and(|usage| usage.peak_from == Some("exit")));
     let (read, written) =

@@ -1,10 +1,10 @@
 //! What is missing in a recording.
 
+use longpole_model::units::{count, counted};
 use longpole_server::view;
 
 use crate::next_command::own_name;
 use crate::terminal::{Style, fit, fold};
-use crate::units::{count, counted};
 
 /// Lines of the data-quality part; the page and `--format json` have the rest.
 const QUALITY_SHOWN: usize = 6;

@@ -1,11 +1,11 @@
 //! The list of recordings, each with its answer.
 
+use longpole_model::units::{TimeUnit, count, duration, range};
 use longpole_server::view;
 
 use super::command::fit_command;
 use crate::terminal::screen::Screen;
 use crate::terminal::{Style, cut, pad, right};
-use crate::units::{TimeUnit, count, duration, range};
 
 /// Recordings, newest first.
 pub(crate) fn recordings(view: &view::RecordingsView, style: Style) -> Screen {

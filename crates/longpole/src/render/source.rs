@@ -1,11 +1,11 @@
 //! The source of a function, line by line.
 
 use longpole_model::SumNanos;
+use longpole_model::units::{TimeUnit, counted};
 use longpole_server::view;
 
 use crate::terminal::screen::Screen;
 use crate::terminal::{Style, cut, fit, right, width};
-use crate::units::{TimeUnit, counted};
 
 /// Prints the source of a function, line by line.
 pub(crate) fn source(view: &view::SourceView, style: Style) -> Screen {

@@ -1,6 +1,6 @@
 //! One span.
 
-use longpole_analysis::usage::bytes_words;
+use longpole_model::units::{self, TimeUnit, count, counted, duration, range};
 use longpole_server::view;
 
 use super::functions::frame_rows;
@@ -9,7 +9,6 @@ use super::states::state_lines;
 use super::waits::{callee_lines, waits_section};
 use crate::terminal::screen::Screen;
 use crate::terminal::{Style, fit, right};
-use crate::units::{TimeUnit, count, counted, duration, range};
 
 /// Attributes shown as text; `--format json` has all.
 const ATTRIBUTES_SHOWN: usize = 24;
@@ -19,11 +18,11 @@ fn usage_lines(usage: &view::UsageView) -> Vec<String> {
     let ago = |nanos: i64| if nanos > 0 { format!(", {} before its end", duration(nanos)) } else { String::new() };
     let last = usage.read_before_end_nanos.map(ago).unwrap_or_default();
     let peak = usage.peak_resident_bytes.map(|peak| match usage.peak_from {
-        Some("exit") => format!("peak memory           {} (at its exit)", bytes_words(peak)),
-        _ => format!("peak memory           {} (at the last reading{last})", bytes_words(peak)),
+        Some("exit") => format!("peak memory           {} (at its exit)", units::bytes(peak)),
+        _ => format!("peak memory           {} (at the last reading{last})", units::bytes(peak)),
     });
     let grows = usage.grows.map(|growth| {
-        let (from, to) = (bytes_words(growth.from_bytes), bytes_words(growth.to_bytes));
+        let (from, to) = (units::bytes(growth.from_bytes), units::bytes(growth.to_bytes));
         format!("memory keeps growing  from {from} to {to}")
     });
     let cpu = usage.cpu_nanos.map(|cpu| format!("CPU time              {}", duration(i64::try_from(cpu).unwrap_or(i64::MAX))));
@@ -32,7 +31,7 @@ fn usage_lines(usage: &view::UsageView) -> Vec<String> {
         .zip(usage.major_faults)
         .map(|(minor, major)| format!("page faults           {} without and {} with a wait for storage", count(minor), count(major)));
     let both = |what: &str, read: Option<u64>, written: Option<u64>| {
-        read.zip(written).map(|(read, written)| format!("{what:21} {} read, {} written", bytes_words(read), bytes_words(written)))
+        read.zip(written).map(|(read, written)| format!("{what:21} {} read, {} written", units::bytes(read), units::bytes(written)))
     };
     let calls = both("read and write calls", usage.read_bytes, usage.written_bytes);
     let seen = calls.or_else(|| usage.minor_faults.map(|_| "read and write calls  unknown: another user's process".to_owned()));

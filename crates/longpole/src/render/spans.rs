@@ -1,5 +1,6 @@
 //! All spans of a name.
 
+use longpole_model::units::{TimeUnit, count, counted, duration, percent, range};
 use longpole_server::view;
 
 use super::functions::frame_rows;
@@ -8,7 +9,6 @@ use super::waits::waits_section;
 use crate::next_command::{own_name, quoted};
 use crate::terminal::screen::Screen;
 use crate::terminal::{Style, fit, right};
-use crate::units::{TimeUnit, count, counted, duration, percent, range};
 
 /// Spans of a name that are listed.
 const SPANS_SHOWN: usize = 10;

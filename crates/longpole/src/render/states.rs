@@ -1,9 +1,9 @@
 //! The states of spans, with what each means.
 
+use longpole_model::units::{TimeUnit, percent};
 use longpole_server::view;
 
 use crate::terminal::{Style, right};
-use crate::units::{TimeUnit, percent};
 
 /// What a kind of wait means.
 fn blocked_on(kind: &str) -> &'static str {

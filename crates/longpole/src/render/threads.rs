@@ -1,11 +1,11 @@
 //! Where the life of each thread went.
 
 use longpole_model::SumNanos;
+use longpole_model::units::{TimeUnit, count, percent};
 use longpole_server::view;
 
 use crate::terminal::screen::Screen;
 use crate::terminal::{Style, fit, fold, pad, right};
-use crate::units::{TimeUnit, count, percent};
 
 /// Other threads named for a thread, of those that it waited for.
 const OTHERS_SHOWN: usize = 3;

@@ -1,12 +1,12 @@
 //! The answer of `top`.
 
+use longpole_model::units::{count, counted, duration};
 use longpole_server::view;
 
 use super::functions::{NO_SAMPLE, function_rows};
 use super::quality::missing_lines;
 use crate::terminal::screen::Screen;
 use crate::terminal::{Style, fit};
-use crate::units::{count, counted, duration};
 
 pub(crate) fn top(view: &view::TopView, style: Style) -> Screen {
     let what = [&view.span, &view.name, &view.trace_id].into_iter().flatten().next();

@@ -1,10 +1,10 @@
 //! Spans and processes as an indented tree.
 
+use longpole_model::units::TimeUnit;
 use longpole_server::view;
 
 use crate::terminal::screen::Screen;
 use crate::terminal::{Style, fit, right, width};
-use crate::units::TimeUnit;
 
 /// Deepest indentation that still leaves room for names; deeper rows say their level instead.
 const INDENT_MAX: usize = 20;

@@ -1,9 +1,9 @@
 //! What was waited for, for whom, and what these did meanwhile.
 
+use longpole_model::units::{TimeUnit, counted, duration, percent};
 use longpole_server::view;
 
 use crate::terminal::{Style, fit, function_words, right, width};
-use crate::units::{TimeUnit, counted, duration, percent};
 
 /// Functions of a process that is called, or of a thread that is waited for.
 const OTHERS_FRAMES_SHOWN: usize = 5;

@@ -15,6 +15,7 @@ use longpole_capture::launch::child;
 use longpole_capture::launch::otel_environment;
 use longpole_capture::recorder::{self, Options, Recorder};
 use longpole_model::Observation;
+use longpole_model::units::{self, counted, duration};
 use longpole_store::RecordingState;
 use serde::Serialize;
 
@@ -25,7 +26,6 @@ use crate::session::unrecorded_request;
 use crate::setting::Setting;
 use crate::terminal::screen::{Screen, print, print_json};
 use crate::terminal::{Style, pad};
-use crate::units::{counted, duration, megabytes};
 
 /// Width of the names.
 const NAME_WIDTH: usize = 10;
@@ -214,7 +214,7 @@ fn said(version: &str) -> &str {
 fn clock() -> Check {
     let anchor = longpole_capture::clock::anchor();
     let source = read("/sys/devices/system/clocksource/clocksource0/current_clocksource").unwrap_or_else(|| "unknown".to_owned());
-    let text = format!("clock source {source}; reading both clocks takes {}", duration(anchor.bracket_nanos.into()));
+    let text = format!("clock source {source}; reading both clocks takes {}", duration(anchor.bracket_nanos));
     if anchor.bracket_nanos > CLOCK_BRACKET_NANOS_MAX {
         return warn(
             "clock",
@@ -346,7 +346,7 @@ fn store(setting: &Setting) -> Check {
     match looked() {
         Err(error) => warn("store", format!("{} cannot be used: {error:#}", root.display()), remedy),
         Ok((recordings, killed, bytes)) => {
-            let text = format!("{}: {}, {}", root.display(), counted(recordings as u64, "recording", "recordings"), megabytes(bytes));
+            let text = format!("{}: {}, {}", root.display(), counted(recordings as u64, "recording", "recordings"), units::bytes(bytes));
             match killed {
                 0 => ok("store", text),
                 n => {

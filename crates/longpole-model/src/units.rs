@@ -1,19 +1,27 @@
-//! Numbers for people: durations, shares, bytes, counts.
+//! Numbers for people: durations, shares, bytes, counts. The one formatter of every text, whichever room writes it.
+//!
+//! A number and its unit are one word: `4m12.3s`, `39%`, `12.4MB`. Digits stand in groups of three: `61 204 samples`.
 
 /// The unit that a whole column is written in, so that its numbers can be compared by eye.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum TimeUnit {
+pub enum TimeUnit {
+    /// `5d03h`
     Days,
+    /// `2h40m12s`
     Hours,
+    /// `4m12.3s`
     Minutes,
+    /// `2.38s`
     Seconds,
+    /// `12.3ms`
     Millis,
+    /// `7µs`
     Micros,
 }
 
 impl TimeUnit {
     /// The unit in which the largest of a column reads best.
-    pub(crate) fn of(largest_nanos: i64) -> Self {
+    pub fn of(largest_nanos: i64) -> Self {
         match largest_nanos.unsigned_abs() {
             360_000_000_000_000.. => TimeUnit::Days,
             6_000_000_000_000.. => TimeUnit::Hours,
@@ -25,7 +33,7 @@ impl TimeUnit {
     }
 
     /// A duration in this unit: `5d03h`, `2h40m12s`, `4m12.3s`, `2.38s`, `12.3ms`, `7µs`.
-    pub(crate) fn show(self, nanos: i64) -> String {
+    pub fn show(self, nanos: i64) -> String {
         let sign = if nanos < 0 { "-" } else { "" };
         let nanos = nanos.unsigned_abs();
         let secs = (nanos / 500_000_000).div_ceil(2);
@@ -49,19 +57,20 @@ impl TimeUnit {
     }
 }
 
-/// A duration in the unit it reads best in.
-pub(crate) fn duration(nanos: i64) -> String {
+/// A duration in nanoseconds, in the unit it reads best in. One that is too long for `i64` is as long as can be.
+pub fn duration(nanos: impl TryInto<i64>) -> String {
+    let nanos = nanos.try_into().unwrap_or(i64::MAX);
     TimeUnit::of(nanos).show(nanos)
 }
 
 /// A saving: one number, or its range.
-pub(crate) fn range(unit: TimeUnit, [low, high]: [i64; 2]) -> String {
+pub fn range(unit: TimeUnit, [low, high]: [i64; 2]) -> String {
     let (low, high) = (unit.show(low), unit.show(high));
     if low == high { high } else { format!("{low}–{high}") }
 }
 
 /// A count with its thousands set apart: `61 204`.
-pub(crate) fn count(number: u64) -> String {
+pub fn count(number: u64) -> String {
     let digits = number.to_string();
     let mut out = String::new();
     for (index, digit) in digits.chars().enumerate() {
@@ -74,12 +83,12 @@ pub(crate) fn count(number: u64) -> String {
 }
 
 /// `1 span`, `2 spans`.
-pub(crate) fn counted(number: u64, one: &str, many: &str) -> String {
+pub fn counted(number: u64, one: &str, many: &str) -> String {
     format!("{} {}", count(number), if number == 1 { one } else { many })
 }
 
 /// A share of a whole in whole percent; `<1%` where it is there but rounds to nothing.
-pub(crate) fn percent(part: i64, whole: i64) -> String {
+pub fn percent(part: i64, whole: i64) -> String {
     if whole <= 0 || part <= 0 {
         return "0%".to_owned();
     }
@@ -87,9 +96,18 @@ pub(crate) fn percent(part: i64, whole: i64) -> String {
     if share < 0.5 { "<1%".to_owned() } else { format!("{share:.0}%") }
 }
 
-/// Bytes for people.
-pub(crate) fn megabytes(bytes: u64) -> String {
-    format!("{:.1} MB", bytes as f64 / 1e6)
+/// A number of bytes in decimal units: `312B`, `4.2kB`, `12.4MB`, `3.1GB`.
+pub fn bytes(bytes: u64) -> String {
+    let (unit, worth) = match bytes {
+        0..1_000 => return format!("{bytes}B"),
+        // From here on it would be rounded to the next unit.
+        1_000..999_500 => ("kB", 1e3),
+        999_500..999_500_000 => ("MB", 1e6),
+        999_500_000..999_500_000_000 => ("GB", 1e9),
+        _ => ("TB", 1e12),
+    };
+    let value = bytes as f64 / worth;
+    if value < 99.95 { format!("{value:.1}{unit}") } else { format!("{value:.0}{unit}") }
 }
 
 #[cfg(test)]
@@ -109,6 +127,7 @@ mod tests {
         assert_eq!(TimeUnit::Hours.show(61_000_000_000), "1m01.0s");
         assert_eq!(duration(446_400_000_000_000), "5d04h");
         assert_eq!(duration(i64::MIN), "-106751d23h");
+        assert_eq!(duration(u64::MAX), duration(i64::MAX));
     }
 
     #[test]
@@ -118,5 +137,12 @@ mod tests {
         assert_eq!(percent(1, 1000), "<1%");
         assert_eq!(percent(91, 100), "91%");
         assert_eq!(percent(0, 0), "0%");
+    }
+
+    #[test]
+    fn bytes_have_three_digits() {
+        let sizes = [0, 999, 1_000, 4_249, 9_999, 87_000, 99_960, 999_499, 999_500, 12_400_000, 3_100_000_000, 1_000_000_000_000];
+        let texts = ["0B", "999B", "1.0kB", "4.2kB", "10.0kB", "87.0kB", "100kB", "999kB", "1.0MB", "12.4MB", "3.1GB", "1.0TB"];
+        assert_eq!(sizes.map(bytes), texts);
     }
 }
