@@ -9,13 +9,13 @@ mod env_vars;
 mod export;
 mod failure;
 mod input;
+mod invocation;
 mod launch;
 mod next_command;
 mod own_traces;
 mod page;
 mod render;
 mod session;
-mod setting;
 mod store;
 mod terminal;
 
@@ -24,7 +24,7 @@ use std::process::ExitCode;
 use longpole_capture::launch::{child, signals};
 
 use crate::args::Command;
-use crate::setting::Setting;
+use crate::invocation::Invocation;
 
 /// Decoding and sealing allocate many small things; the system's allocator is half as fast at that.
 #[global_allocator]
@@ -63,20 +63,17 @@ fn work() -> ExitCode {
         Ok(arguments) => arguments,
         Err(code) => return code,
     };
-    let setting = Setting::new(&arguments);
+    let invocation = Invocation::new(&arguments);
     match &arguments.command {
         // These end as their command ended, so they have exit codes of their own.
-        Command::Run(arguments) => commands::run::run(&setting, arguments),
+        Command::Run(arguments) => commands::run::run(&invocation, arguments),
         Command::Exec(arguments) => commands::exec::exec(arguments),
-        Command::Attach(arguments) => commands::attach::attach(&setting, arguments),
+        Command::Attach(arguments) => commands::attach::attach(&invocation, arguments),
         // Its answer comes from a process of its own, and so does its exit code.
-        #[cfg(feature = "sql")]
-        Command::Sql(arguments) => commands::sql::sql(&setting, arguments),
-        #[cfg(not(feature = "sql"))]
-        Command::Sql(_) => commands::sql_left_out::sql(),
+        Command::Sql(arguments) => commands::sql::sql(&invocation, arguments),
         command => {
-            own_traces::begin(setting.tracing_level);
-            let code = look(&setting, command);
+            own_traces::begin(invocation.tracing_level);
+            let code = look(&invocation, command);
             own_traces::end();
             code
         }
@@ -84,31 +81,31 @@ fn work() -> ExitCode {
 }
 
 /// Everything that looks at recordings and files.
-fn look(setting: &Setting, command: &Command) -> ExitCode {
+fn look(invocation: &Invocation, command: &Command) -> ExitCode {
     let _whole = tracing::info_span!("longpole").entered();
     let done = match command {
         Command::Run(_) | Command::Exec(_) | Command::Attach(_) | Command::Sql(_) => Ok(()),
-        Command::Open(arguments) => commands::open::open(setting, arguments),
-        Command::Show(arguments) => commands::show::show(setting, arguments),
-        Command::Poles(arguments) => commands::poles::poles(setting, arguments),
-        Command::Tree(arguments) => commands::tree::tree(setting, arguments),
-        Command::Span(arguments) => commands::span::span(setting, arguments),
-        Command::Flame(arguments) => commands::flame::flame(setting, arguments),
-        Command::Top(arguments) => commands::top::top(setting, arguments),
-        Command::Frame(arguments) => commands::frame::frame(setting, arguments),
-        Command::Processes(arguments) => commands::processes::processes(setting, arguments),
-        Command::Threads(arguments) => commands::threads::threads(setting, arguments),
-        Command::Diff(arguments) => commands::diff::diff(setting, arguments),
-        Command::Import(arguments) => commands::import::import(setting, arguments),
-        Command::Export(arguments) => commands::export::export(setting, arguments),
+        Command::Open(arguments) => commands::open::open(invocation, arguments),
+        Command::Show(arguments) => commands::show::show(invocation, arguments),
+        Command::Poles(arguments) => commands::poles::poles(invocation, arguments),
+        Command::Tree(arguments) => commands::tree::tree(invocation, arguments),
+        Command::Span(arguments) => commands::span::span(invocation, arguments),
+        Command::Flame(arguments) => commands::flame::flame(invocation, arguments),
+        Command::Top(arguments) => commands::top::top(invocation, arguments),
+        Command::Frame(arguments) => commands::frame::frame(invocation, arguments),
+        Command::Processes(arguments) => commands::processes::processes(invocation, arguments),
+        Command::Threads(arguments) => commands::threads::threads(invocation, arguments),
+        Command::Diff(arguments) => commands::diff::diff(invocation, arguments),
+        Command::Import(arguments) => commands::import::import(invocation, arguments),
+        Command::Export(arguments) => commands::export::export(invocation, arguments),
         Command::Convert(arguments) => commands::convert::convert(arguments),
         Command::ViewTrace(arguments) => commands::view_trace::view_trace(arguments),
         Command::ConvertTrace(arguments) => commands::convert_trace::convert_trace(arguments),
-        Command::Tag(arguments) => commands::tag::tag(setting, arguments),
-        Command::Prune(arguments) => commands::prune::prune(setting, arguments),
-        Command::Doctor(arguments) => commands::doctor::doctor(setting, arguments),
-        Command::Ls(arguments) => commands::ls::ls(setting, arguments),
-        Command::Rm(arguments) => commands::rm::rm(setting, arguments),
+        Command::Tag(arguments) => commands::tag::tag(invocation, arguments),
+        Command::Prune(arguments) => commands::prune::prune(invocation, arguments),
+        Command::Doctor(arguments) => commands::doctor::doctor(invocation, arguments),
+        Command::Ls(arguments) => commands::ls::ls(invocation, arguments),
+        Command::Rm(arguments) => commands::rm::rm(invocation, arguments),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

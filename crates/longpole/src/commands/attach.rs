@@ -14,34 +14,34 @@ use longpole_wire::redact::Redactor;
 
 use crate::args::{AttachArguments, Format};
 use crate::failure::{self, Failure, Kind};
+use crate::invocation::Invocation;
 use crate::render::answer;
-use crate::session::{Alarm, Moment, identity, new_run, not_whole, own_cost};
-use crate::setting::Setting;
+use crate::session::{Moment, WriteFailure, identity, new_run, not_whole, own_cost};
 use crate::terminal::screen::{print, print_json};
 use crate::terminal::stderr::note;
 
 /// Records the process and all that descend from it, until the time is over, the process ends, or Ctrl-C. Where samples are refused,
 /// `/proc` has to do, as for `run`.
-pub(crate) fn attach(setting: &Setting, arguments: &AttachArguments) -> ExitCode {
-    match record(setting, arguments) {
+pub(crate) fn attach(invocation: &Invocation, arguments: &AttachArguments) -> ExitCode {
+    match record(invocation, arguments) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => ExitCode::from(failure::report(&error)),
     }
 }
 
-fn record(setting: &Setting, arguments: &AttachArguments) -> Result<()> {
+fn record(invocation: &Invocation, arguments: &AttachArguments) -> Result<()> {
     let asked = arguments.pid;
     let Running { pid, mut command } = target::find(asked).map_err(|absent| no_process(asked, absent))?;
     Redactor::default().arguments(&mut command);
     signals::install_interrupts().context("failed to catch Ctrl-C")?;
-    let store = setting.open_store_to_record()?;
+    let store = invocation.open_store_to_record()?;
     let (traceparent, _) = identity()?;
     let writer = store.create(&new_run(command, traceparent, arguments.rate)).context("failed to create a recording")?;
     writer.wal().set_limit(arguments.max_recording_bytes);
     let mut sink = writer.wal().observation_sink();
     let options = Options { rate_hz: arguments.rate, cache: Some(store.cache()), ..Options::default() };
-    let alarm = Alarm::default();
-    let begun = begin(pid, &options, || Box::new(alarm.before(RedactingSink::new(writer.wal().observation_sink()))));
+    let write_failure = WriteFailure::default();
+    let begun = begin(pid, &options, || Box::new(write_failure.watch(RedactingSink::new(writer.wal().observation_sink()))));
     let (recorder, refused) = match begun {
         Ok(begun) => begun,
         Err(failure) => {
@@ -69,7 +69,7 @@ fn record(setting: &Setting, arguments: &AttachArguments) -> Result<()> {
     let sampled = recorder.finish();
     sampled.untold.into_iter().try_for_each(|loss| observe(Observation::Loss(loss)))?;
     let trouble = sampled.not_kept_reason.map(|reason| anyhow::anyhow!("failed to write the log: {reason}"));
-    if let Some(unwritten) = alarm.unwritten(&writer) {
+    if let Some(unwritten) = write_failure.unwritten(&writer) {
         observe(unwritten)?;
     }
     if let Some(cost) = own_cost() {
@@ -83,7 +83,7 @@ fn record(setting: &Setting, arguments: &AttachArguments) -> Result<()> {
     let view = view::SummaryView::new(name.to_string(), &sealed.report);
     match arguments.format {
         Format::Json => print_json(&view)?,
-        Format::Text => print(&answer::answer(&view, setting.style()))?,
+        Format::Text => print(&answer::answer(&view, invocation.style()))?,
     }
     match trouble.or_else(|| not_whole(&writer, sealed)) {
         Some(error) => Err(error),

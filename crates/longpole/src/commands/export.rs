@@ -5,11 +5,11 @@ use anyhow::Result;
 use crate::args::{ExportArguments, ExportFormat};
 use crate::export::export_file::{format_of, pack, write};
 use crate::input::load::load_stored;
-use crate::setting::Setting;
+use crate::invocation::Invocation;
 
 /// Writes a recording as a file.
-pub(crate) fn export(setting: &Setting, arguments: &ExportArguments) -> Result<()> {
-    let store = setting.open_store()?;
+pub(crate) fn export(invocation: &Invocation, arguments: &ExportArguments) -> Result<()> {
+    let store = invocation.open_store()?;
     let format = format_of(&arguments.output)?;
     if format == ExportFormat::Lpole {
         // One whose recorder was killed is sealed by looking at it.

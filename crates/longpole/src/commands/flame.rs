@@ -13,8 +13,8 @@ use crate::export::output::to_output;
 use crate::failure::{Failure, Kind};
 use crate::input::load::load;
 use crate::input::select::{chosen, none_chosen};
+use crate::invocation::Invocation;
 use crate::render::{self, flame_svg};
-use crate::setting::Setting;
 use crate::terminal::Style;
 use crate::terminal::screen::{self, Content, Screen, print, print_json};
 
@@ -22,9 +22,9 @@ use crate::terminal::screen::{self, Content, Screen, print, print_json};
 const MIN_PERCENT: f64 = 0.5;
 
 /// Prints the flame graph of the recording, or of a span with its descendants.
-pub(crate) fn flame(setting: &Setting, arguments: &FlameArguments) -> Result<()> {
+pub(crate) fn flame(invocation: &Invocation, arguments: &FlameArguments) -> Result<()> {
     let (chosen, recording) = chosen(&arguments.spans, &arguments.recording);
-    let (name, report) = load(setting, recording)?;
+    let (name, report) = load(invocation, recording)?;
     let time = arguments.time.time();
     let output = arguments.output.as_deref();
     let format = arguments.format.unwrap_or_else(|| by_name(output));
@@ -48,7 +48,7 @@ pub(crate) fn flame(setting: &Setting, arguments: &FlameArguments) -> Result<()>
         (FlameFormat::Json, Some(_)) => screen::json(&view)?,
         (FlameFormat::Svg, _) => flame_svg::svg(&view, arguments.min),
         (_, output) => {
-            let style = if output.is_none() { setting.style() } else { Style::plain() };
+            let style = if output.is_none() { invocation.style() } else { Style::plain() };
             let min = arguments.min.unwrap_or(MIN_PERCENT);
             // Where nobody knows whose a wait is, all of them say more than none.
             let of_nobody = chosen.is_none() && view.time == "off_cpu" && view.samples == 0 && view.left_out_waits > 0;

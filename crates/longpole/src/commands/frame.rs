@@ -11,10 +11,10 @@ use crate::failure::{Failure, Kind};
 use crate::input::load::load;
 use crate::input::select::{in_order, is_handle};
 use crate::input::source_access::source_access;
+use crate::invocation::Invocation;
 use crate::next_command::own_name;
 use crate::render;
 use crate::render::functions::place;
-use crate::setting::Setting;
 use crate::terminal::fit;
 use crate::terminal::screen::{print, print_json};
 
@@ -22,16 +22,16 @@ use crate::terminal::screen::{print, print_json};
 const CANDIDATES_SHOWN: usize = 8;
 
 /// Prints a function and the spans it ran in, or its source.
-pub(crate) fn frame(setting: &Setting, arguments: &FrameArguments) -> Result<()> {
+pub(crate) fn frame(invocation: &Invocation, arguments: &FrameArguments) -> Result<()> {
     let (text, recording) = in_order(&arguments.handle, &arguments.recording);
-    let (name, report) = load(setting, recording)?;
+    let (name, report) = load(invocation, recording)?;
     let handle = function_of(&name, &report, text)?;
-    let style = setting.style();
+    let style = invocation.style();
     let none = || no_function(&name, &handle);
     if arguments.source {
         // What goes into a file or to another program has no text of this machine's files, unless somebody asks for it.
         let reads = arguments.format == Format::Text || arguments.source_text;
-        let access = if reads { Some(source_access(setting, recording, &report, &arguments.allow)?) } else { None };
+        let access = if reads { Some(source_access(invocation, recording, &report, &arguments.allow)?) } else { None };
         let view = view::SourceView::new(&name, &report, &handle, access.as_ref()).ok_or_else(none)?;
         return match arguments.format {
             Format::Json => print_json(&view),

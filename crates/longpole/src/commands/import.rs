@@ -9,14 +9,14 @@ use longpole_server::view;
 use crate::args::{Format, ImportArguments};
 use crate::failure::{Failure, Kind};
 use crate::input::import_file::read;
+use crate::invocation::Invocation;
 use crate::render::answer;
-use crate::setting::Setting;
 use crate::terminal::screen::{print, print_json};
 
 /// Keeps every file as a recording of its own, and says what is in it. The first file that cannot be read ends it; those before it
 /// are kept.
-pub(crate) fn import(setting: &Setting, arguments: &ImportArguments) -> Result<()> {
-    let store = setting.open_store()?;
+pub(crate) fn import(invocation: &Invocation, arguments: &ImportArguments) -> Result<()> {
+    let store = invocation.open_store()?;
     let mut answers = Vec::new();
     let together = if arguments.together { Some(read_together(&arguments.files)?) } else { None };
     let files = if together.is_some() { &arguments.files[..1] } else { &arguments.files[..] };
@@ -29,7 +29,7 @@ pub(crate) fn import(setting: &Setting, arguments: &ImportArguments) -> Result<(
         }
         let view = view::SummaryView::new(name, &report);
         match arguments.format {
-            Format::Text => print(&answer::answer(&view, setting.style()))?,
+            Format::Text => print(&answer::answer(&view, invocation.style()))?,
             Format::Json => answers.push(view),
         }
         // It is not looked at again, and taking a million spans apart takes longer than the system needs to end this.

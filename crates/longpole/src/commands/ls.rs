@@ -5,13 +5,13 @@ use longpole_server::view;
 
 use crate::args::{Format, ListArguments};
 use crate::input::load::list;
+use crate::invocation::Invocation;
 use crate::render;
-use crate::setting::Setting;
 use crate::terminal::screen::{print, print_json, print_line};
 
 /// Lists recordings, newest first, each with its answer.
-pub(crate) fn ls(setting: &Setting, arguments: &ListArguments) -> Result<()> {
-    let store = setting.open_store()?;
+pub(crate) fn ls(invocation: &Invocation, arguments: &ListArguments) -> Result<()> {
+    let store = invocation.open_store()?;
     let view = view::RecordingsView::new(&list(&store)?);
     if arguments.format == Format::Json {
         return print_json(&view);
@@ -19,5 +19,5 @@ pub(crate) fn ls(setting: &Setting, arguments: &ListArguments) -> Result<()> {
     if view.recordings.is_empty() {
         return print_line("No recordings yet. Make one: longpole run -- CMD");
     }
-    print(&render::recordings::recordings(&view, setting.style()))
+    print(&render::recordings::recordings(&view, invocation.style()))
 }

@@ -6,20 +6,20 @@ use longpole_server::seal;
 use crate::args::OpenArguments;
 use crate::input::load::{file_aloud, resolve};
 use crate::input::source_access::source_consent;
+use crate::invocation::Invocation;
 use crate::page::{serve, serve_file};
-use crate::setting::Setting;
 
 /// Serves the page until Ctrl-C.
-pub(crate) fn open(setting: &Setting, arguments: &OpenArguments) -> Result<()> {
+pub(crate) fn open(invocation: &Invocation, arguments: &OpenArguments) -> Result<()> {
     let browser = !arguments.no_browser;
     let consent = source_consent(&arguments.allow)?;
-    if let Some(path) = file_aloud(setting, &arguments.recording) {
+    if let Some(path) = file_aloud(invocation, &arguments.recording) {
         return serve_file(path, arguments.port, browser, &arguments.recording, consent);
     }
-    let store = setting.open_store()?;
+    let store = invocation.open_store()?;
     let name = resolve(&store, &arguments.recording)?;
     // Read it once before the browser asks: a recording that cannot be read is an error here, not on the page.
     seal::load(&store, name, &|| false).with_context(|| format!("failed to read {name}"))?;
     drop(store);
-    serve(setting.store()?, name, arguments.port, browser, &name.to_string(), consent)
+    serve(invocation.store()?, name, arguments.port, browser, &name.to_string(), consent)
 }

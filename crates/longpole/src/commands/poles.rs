@@ -5,13 +5,13 @@ use longpole_server::view;
 
 use crate::args::{Format, PolesArguments};
 use crate::input::load::load;
+use crate::invocation::Invocation;
 use crate::render::poles;
-use crate::setting::Setting;
 use crate::terminal::screen::{Screen, print, print_json};
 
 /// All long poles.
-pub(crate) fn poles(setting: &Setting, arguments: &PolesArguments) -> Result<()> {
-    let (name, report) = load(setting, &arguments.recording)?;
+pub(crate) fn poles(invocation: &Invocation, arguments: &PolesArguments) -> Result<()> {
+    let (name, report) = load(invocation, &arguments.recording)?;
     let mut view = view::PolesView::new(&name, &report);
     if arguments.limit > 0 && view.poles.len() > arguments.limit {
         view.truncated.poles += view.poles.len() - arguments.limit;
@@ -24,7 +24,7 @@ pub(crate) fn poles(setting: &Setting, arguments: &PolesArguments) -> Result<()>
     if view.poles.is_empty() {
         out.line("No long poles: no span or process spent time of its own on the critical path.");
     } else {
-        poles::pole_table(&mut out, &view.poles, view.poles.len(), setting.style());
+        poles::pole_table(&mut out, &view.poles, view.poles.len(), invocation.style());
     }
     if view.truncated.poles > 0 {
         out.line(format!("     … {} more (--limit 0)", view.truncated.poles));

@@ -9,13 +9,13 @@ use longpole_store::prune::{self, Candidate, Policy};
 use crate::args::PruneArguments;
 use crate::input::load::list;
 use crate::input::temporary_store::remove_stale_stores;
+use crate::invocation::Invocation;
 use crate::session::now;
-use crate::setting::Setting;
 use crate::terminal::screen::print_line;
 
 /// Removes old recordings.
-pub(crate) fn prune(setting: &Setting, arguments: &PruneArguments) -> Result<()> {
-    let store = setting.open_store()?;
+pub(crate) fn prune(invocation: &Invocation, arguments: &PruneArguments) -> Result<()> {
+    let store = invocation.open_store()?;
     let candidates: Vec<Candidate> = list(&store)?
         .recordings
         .iter()

@@ -28,18 +28,18 @@ use tracing::info_span;
 
 use crate::args::{Format, Jit, RunArguments, SourceArguments, SummaryTarget};
 use crate::input::source_access::source_consent;
+use crate::invocation::Invocation;
 use crate::launch::{EXIT_OWN_FAILURE, in_place, not_started};
 use crate::own_traces;
 use crate::page;
 use crate::render::answer::answer as answer_text;
-use crate::session::{Ended, Recorded, inherited, not_whole, start};
-use crate::setting::Setting;
+use crate::session::{Ended, Session, inherited, not_whole, start};
 use crate::terminal::Style;
 use crate::terminal::screen::{self, Screen};
 use crate::terminal::stderr::note;
 
 /// Runs the command and ends as it ended.
-pub(crate) fn run(setting: &Setting, arguments: &RunArguments) -> ExitCode {
+pub(crate) fn run(invocation: &Invocation, arguments: &RunArguments) -> ExitCode {
     // First of all: what comes from now on is the command's.
     if let Err(error) = signals::begin() {
         return unrecorded(arguments, &inherited(arguments), &error);
@@ -47,10 +47,10 @@ pub(crate) fn run(setting: &Setting, arguments: &RunArguments) -> ExitCode {
     if arguments.strict {
         signals::be_strict();
     }
-    own_traces::begin(setting.tracing_level);
+    own_traces::begin(invocation.tracing_level);
     let whole = info_span!("run").entered();
     let created = unharmed(|| {
-        let mut recorded = Recorded::create(setting, arguments)?;
+        let mut recorded = Session::create(invocation, arguments)?;
         let environment = recorded.environment(arguments);
         Ok((recorded, environment))
     });
@@ -97,7 +97,7 @@ pub(crate) fn run(setting: &Setting, arguments: &RunArguments) -> ExitCode {
         (Some(recorded), _) => {
             let used = (child.cpu_nanos(), child.usage(), child.last_usage().filter(|_| recorder.is_some()));
             // A bug of ours has been reported by the panic hook; it must not become the command's exit status.
-            unharmed(|| answer(setting, arguments, recorded.end(arguments, (exit, ended), used, recorder)?)).err()
+            unharmed(|| answer(invocation, arguments, recorded.end(arguments, (exit, ended), used, recorder)?)).err()
         }
         (None, trouble) => trouble,
     };
@@ -132,11 +132,11 @@ fn runtimes(arguments: &RunArguments) -> Vec<JitRuntime> {
 }
 
 /// Writes the answer, and shows the page where that was asked for.
-fn answer(setting: &Setting, arguments: &RunArguments, ended: Ended) -> Result<()> {
+fn answer(invocation: &Invocation, arguments: &RunArguments, ended: Ended) -> Result<()> {
     let Ended { writer, sealed, trouble } = ended;
     let name = writer.name();
     let view = view::SummaryView::new(name.to_string(), &sealed.report);
-    write_summary(setting, arguments, &view)?;
+    write_summary(invocation, arguments, &view)?;
     if let Some(error) = trouble.or_else(|| not_whole(&writer, sealed)) {
         return Err(error);
     }
@@ -150,12 +150,12 @@ fn answer(setting: &Setting, arguments: &RunArguments, ended: Ended) -> Result<(
     Ok(())
 }
 
-fn write_summary(setting: &Setting, arguments: &RunArguments, view: &view::SummaryView) -> Result<()> {
+fn write_summary(invocation: &Invocation, arguments: &RunArguments, view: &view::SummaryView) -> Result<()> {
     match (&arguments.summary, arguments.summary_format) {
         (SummaryTarget::Nowhere, _) => Ok(()),
         (SummaryTarget::Stderr, Format::Text) => {
             let mut screen = Screen::of("");
-            screen.append(&answer_text(view, Style::stderr(setting.color)));
+            screen.append(&answer_text(view, Style::stderr(invocation.color)));
             screen::say_all(&screen);
             Ok(())
         }

@@ -8,18 +8,18 @@ use crate::args::{Format, SpanArguments};
 use crate::failure::{Failure, Kind};
 use crate::input::load::load;
 use crate::input::select::{in_order, is_handle, none_chosen, not_found};
+use crate::invocation::Invocation;
 use crate::next_command::{own_name, quoted};
 use crate::render;
-use crate::setting::Setting;
 use crate::terminal::screen::{print, print_json};
 
 /// Prints one span.
-pub(crate) fn span(setting: &Setting, arguments: &SpanArguments) -> Result<()> {
+pub(crate) fn span(invocation: &Invocation, arguments: &SpanArguments) -> Result<()> {
     let (handle, recording) = in_order(&arguments.handle, &arguments.recording);
-    let (name, report) = load(setting, recording)?;
+    let (name, report) = load(invocation, recording)?;
     let handle = match is_handle(handle) {
         true => handle.to_owned(),
-        false => match spans_of_name(setting, arguments, (&name, &report), handle)? {
+        false => match spans_of_name(invocation, arguments, (&name, &report), handle)? {
             Some(handle) => handle,
             None => return Ok(()),
         },
@@ -27,7 +27,7 @@ pub(crate) fn span(setting: &Setting, arguments: &SpanArguments) -> Result<()> {
     let view = view::SpanView::new(&name, &report, &handle).ok_or_else(|| not_found(&name, &handle))?;
     match arguments.format {
         Format::Json => print_json(&view),
-        Format::Text => print(&render::span::span(&view, sees_cpus(&report), setting.style())),
+        Format::Text => print(&render::span::span(&view, sees_cpus(&report), invocation.style())),
     }
 }
 
@@ -38,7 +38,12 @@ fn sees_cpus(report: &Report) -> bool {
 }
 
 /// Prints all spans of a name; the handle of the span where only one is called so.
-fn spans_of_name(setting: &Setting, arguments: &SpanArguments, (recording, report): (&str, &Report), name: &str) -> Result<Option<String>> {
+fn spans_of_name(
+    invocation: &Invocation,
+    arguments: &SpanArguments,
+    (recording, report): (&str, &Report),
+    name: &str,
+) -> Result<Option<String>> {
     let (exact, similar) = report.names_like(name);
     let Some(exact) = exact else {
         let failure = Failure::new(Kind::NotFound, format!("there is no span called “{name}” in {recording}"));
@@ -62,7 +67,7 @@ fn spans_of_name(setting: &Setting, arguments: &SpanArguments, (recording, repor
     let view = view::SpansView::new(recording, report, exact).ok_or_else(|| none_chosen(recording, view::Chosen::Name(exact)))?;
     match arguments.format {
         Format::Json => print_json(&view)?,
-        Format::Text => print(&render::spans::spans(&view, setting.style()))?,
+        Format::Text => print(&render::spans::spans(&view, invocation.style()))?,
     }
     Ok(None)
 }

@@ -22,8 +22,8 @@ use serde_json::json;
 use crate::args::{Format, SqlArguments};
 use crate::failure::{self, Failure, Kind};
 use crate::input::load::{load_stored, resolve};
+use crate::invocation::Invocation;
 use crate::own_traces;
-use crate::setting::Setting;
 use crate::terminal::screen::{Screen, print, print_json, say};
 use crate::terminal::{self, fit, pad, right};
 
@@ -33,22 +33,22 @@ const CELL_MAX: usize = 60;
 const HINT: &str = "narrow the query (WHERE, LIMIT, an aggregate) or raise --timeout";
 
 /// Runs the query and prints its rows.
-pub(crate) fn sql(setting: &Setting, arguments: &SqlArguments) -> ExitCode {
+pub(crate) fn sql(invocation: &Invocation, arguments: &SqlArguments) -> ExitCode {
     let code = |done: Result<ExitCode>| done.unwrap_or_else(|error| ExitCode::from(failure::report(&error)));
     if arguments.is_worker {
         end_with_standard_input();
         silence_panics_of_the_engine();
-        return code(answer(setting, arguments).map(|()| ExitCode::SUCCESS));
+        return code(answer(invocation, arguments).map(|()| ExitCode::SUCCESS));
     }
-    own_traces::begin(setting.tracing_level);
-    let code = tracing::info_span!("longpole").in_scope(|| code(ask(setting, arguments)));
+    own_traces::begin(invocation.tracing_level);
+    let code = tracing::info_span!("longpole").in_scope(|| code(ask(invocation, arguments)));
     own_traces::end();
     code
 }
 
 /// Starts the worker, and ends as it ended.
-fn ask(setting: &Setting, arguments: &SqlArguments) -> Result<ExitCode> {
-    let store = setting.open_store()?;
+fn ask(invocation: &Invocation, arguments: &SqlArguments) -> Result<ExitCode> {
+    let store = invocation.open_store()?;
     let name = resolve(&store, &arguments.recording)?;
     if !matches!(store.recording(name)?.state, longpole_store::RecordingState::Sealed { .. }) {
         // A recording whose recorder was killed has no tables before somebody looked at it.
@@ -57,7 +57,7 @@ fn ask(setting: &Setting, arguments: &SqlArguments) -> Result<ExitCode> {
     let format = arguments.format.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default();
     let mut worker = Command::new(own_program()?)
         .arg("--store")
-        .arg(setting.store()?)
+        .arg(invocation.store()?)
         .args(["sql", "--is-worker", "--format", &format, "--recording", &name.to_string()])
         .args(["--timeout", &format!("{}us", arguments.timeout.as_micros()), "--", &arguments.query])
         // How it ended is all that is told of it.
@@ -131,8 +131,8 @@ fn silence_panics_of_the_engine() {
 }
 
 /// What the worker does.
-fn answer(setting: &Setting, arguments: &SqlArguments) -> Result<()> {
-    let store = setting.open_store()?;
+fn answer(invocation: &Invocation, arguments: &SqlArguments) -> Result<()> {
+    let store = invocation.open_store()?;
     let name = resolve(&store, &arguments.recording)?;
     let limits = Limits { timeout: arguments.timeout, ..Limits::default() };
     let result = longpole_query::sql(&[store.recording(name)?], &arguments.query, &limits).map_err(|error| {

@@ -6,13 +6,13 @@ use longpole_store::{ErrorKind, StoreError};
 use crate::args::TagArguments;
 use crate::failure::{Failure, Kind};
 use crate::input::load::{list, resolve};
+use crate::invocation::Invocation;
 use crate::next_command::own_name;
-use crate::setting::Setting;
 use crate::terminal::screen::print_line;
 
 /// Gives a recording a name, or takes one away.
-pub(crate) fn tag(setting: &Setting, arguments: &TagArguments) -> Result<()> {
-    let store = setting.open_store()?;
+pub(crate) fn tag(invocation: &Invocation, arguments: &TagArguments) -> Result<()> {
+    let store = invocation.open_store()?;
     let name = resolve(&store, &arguments.recording)?;
     let tag = &arguments.name;
     if arguments.remove {

@@ -5,16 +5,16 @@ use longpole_server::view;
 
 use crate::args::{Format, ThreadsArguments};
 use crate::input::load::load;
+use crate::invocation::Invocation;
 use crate::render;
-use crate::setting::Setting;
 use crate::terminal::screen::{print, print_json};
 
 /// Prints where the life of each thread went.
-pub(crate) fn threads(setting: &Setting, arguments: &ThreadsArguments) -> Result<()> {
-    let (name, report) = load(setting, &arguments.recording)?;
+pub(crate) fn threads(invocation: &Invocation, arguments: &ThreadsArguments) -> Result<()> {
+    let (name, report) = load(invocation, &arguments.recording)?;
     let view = view::ThreadsView::new(&name, &report);
     match arguments.format {
         Format::Json => print_json(&view),
-        Format::Text => print(&render::threads::threads(&view, arguments.limit, setting.style())),
+        Format::Text => print(&render::threads::threads(&view, arguments.limit, invocation.style())),
     }
 }

@@ -6,14 +6,14 @@ use longpole_server::view;
 use crate::args::{Format, TopArguments};
 use crate::input::load::load;
 use crate::input::select::{chosen, none_chosen};
+use crate::invocation::Invocation;
 use crate::render;
-use crate::setting::Setting;
 use crate::terminal::screen::{print, print_json};
 
 /// Prints the functions with the most time in themselves.
-pub(crate) fn top(setting: &Setting, arguments: &TopArguments) -> Result<()> {
+pub(crate) fn top(invocation: &Invocation, arguments: &TopArguments) -> Result<()> {
     let (chosen, recording) = chosen(&arguments.spans, &arguments.recording);
-    let (name, report) = load(setting, recording)?;
+    let (name, report) = load(invocation, recording)?;
     let options = view::TopOptions {
         by_total: arguments.total,
         limit: arguments.limit,
@@ -25,6 +25,6 @@ pub(crate) fn top(setting: &Setting, arguments: &TopArguments) -> Result<()> {
     let view = view::TopView::new(&name, &report, chosen, options).ok_or_else(none)?;
     match arguments.format {
         Format::Json => print_json(&view),
-        Format::Text => print(&render::top::top(&view, setting.style())),
+        Format::Text => print(&render::top::top(&view, invocation.style())),
     }
 }

@@ -5,16 +5,16 @@ use longpole_server::view;
 
 use crate::args::{Format, TreeArguments};
 use crate::input::load::load;
+use crate::invocation::Invocation;
 use crate::render;
-use crate::setting::Setting;
 use crate::terminal::screen::{print, print_json};
 
 /// Prints the tree.
-pub(crate) fn tree(setting: &Setting, arguments: &TreeArguments) -> Result<()> {
-    let (name, report) = load(setting, &arguments.recording)?;
+pub(crate) fn tree(invocation: &Invocation, arguments: &TreeArguments) -> Result<()> {
+    let (name, report) = load(invocation, &arguments.recording)?;
     let view = view::TreeView::new(&name, &report);
     match arguments.format {
         Format::Json => print_json(&view),
-        Format::Text => print(&render::tree::tree(&view, arguments.depth, arguments.limit, setting.style())),
+        Format::Text => print(&render::tree::tree(&view, arguments.depth, arguments.limit, invocation.style())),
     }
 }

@@ -9,8 +9,8 @@ use longpole_store::{ErrorKind, Listing, RecordingName, Store, StoreError};
 
 use crate::failure::{Failure, Kind};
 use crate::input::import_file;
+use crate::invocation::Invocation;
 use crate::next_command::own_name;
-use crate::setting::Setting;
 use crate::terminal::stderr::note;
 
 /// What is in the store. Of rows that make no sense it is said on standard error.
@@ -46,10 +46,10 @@ fn found(text: &str, found: Result<RecordingName, StoreError>) -> Result<Recordi
 }
 
 /// The report of a recording, or of a file that is read and not kept; with what to call it in the next command.
-pub(crate) fn load(setting: &Setting, text: &str) -> Result<(String, Report)> {
-    match file_aloud(setting, text) {
+pub(crate) fn load(invocation: &Invocation, text: &str) -> Result<(String, Report)> {
+    match file_aloud(invocation, text) {
         Some(path) => Ok((text.to_owned(), import_file::report(path)?)),
-        None => load_stored(&setting.open_store()?, text),
+        None => load_stored(&invocation.open_store()?, text),
     }
 }
 
@@ -59,20 +59,20 @@ const FILE_ENDINGS: [&str; 14] =
 
 /// The file that a text names where a recording may stand: it has a `/`, or is there. Names of recordings win, and tags where the text does
 /// not end like a file: a folder that holds a file `base` must not decide what `base` is. `./r7` is a file.
-pub(crate) fn file<'a>(setting: &Setting, text: &'a str) -> Option<&'a Path> {
-    named(setting, text).0
+pub(crate) fn file<'a>(invocation: &Invocation, text: &'a str) -> Option<&'a Path> {
+    named(invocation, text).0
 }
 
 /// The same; where the text names a recording as well, it is said which of them was taken, and how the other is named.
-pub(crate) fn file_aloud<'a>(setting: &Setting, text: &'a str) -> Option<&'a Path> {
-    let (path, ambiguity) = named(setting, text);
+pub(crate) fn file_aloud<'a>(invocation: &Invocation, text: &'a str) -> Option<&'a Path> {
+    let (path, ambiguity) = named(invocation, text);
     ambiguity.into_iter().for_each(note);
     path
 }
 
-fn named<'a>(setting: &Setting, text: &'a str) -> (Option<&'a Path>, Option<String>) {
+fn named<'a>(invocation: &Invocation, text: &'a str) -> (Option<&'a Path>, Option<String>) {
     let Some(path) = possible_file(text) else { return (None, None) };
-    let tagged = if text.contains('/') { None } else { tagged(setting, text) };
+    let tagged = if text.contains('/') { None } else { tagged(invocation, text) };
     let is_ended = path.extension().and_then(|ending| ending.to_str()).is_some_and(|ending| FILE_ENDINGS.contains(&ending));
     match tagged {
         None => (Some(path), None),
@@ -82,8 +82,8 @@ fn named<'a>(setting: &Setting, text: &'a str) -> (Option<&'a Path>, Option<Stri
 }
 
 /// The recording with this tag. Does not create a store.
-fn tagged(setting: &Setting, text: &str) -> Option<RecordingName> {
-    setting.has_store().then(|| setting.open_store().ok()?.resolve(text).ok()).flatten()
+fn tagged(invocation: &Invocation, text: &str) -> Option<RecordingName> {
+    invocation.has_store().then(|| invocation.open_store().ok()?.resolve(text).ok()).flatten()
 }
 
 /// The file that a text names if no tag does.

@@ -8,7 +8,7 @@ use crate::args::SourceArguments;
 use crate::env_vars;
 use crate::failure::{Failure, Kind};
 use crate::input::load::{file, resolve};
-use crate::setting::Setting;
+use crate::invocation::Invocation;
 
 /// Which source files the user lets recordings of others have.
 pub(crate) fn source_consent(allow: &SourceArguments) -> Result<SourceConsent> {
@@ -20,11 +20,11 @@ pub(crate) fn source_consent(allow: &SourceArguments) -> Result<SourceConsent> {
 }
 
 /// Which of the files that a recording names may be read.
-pub(crate) fn source_access(setting: &Setting, recording: &str, report: &Report, allow: &SourceArguments) -> Result<SourceAccess> {
-    let origin = match file(setting, recording) {
+pub(crate) fn source_access(invocation: &Invocation, recording: &str, report: &Report, allow: &SourceArguments) -> Result<SourceAccess> {
+    let origin = match file(invocation, recording) {
         Some(_) => Origin::Others,
         None => {
-            let store = setting.open_store()?;
+            let store = invocation.open_store()?;
             Origin::of(&store.recording(resolve(&store, recording)?)?, &report.recording().run)
         }
     };

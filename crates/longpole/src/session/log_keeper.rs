@@ -7,16 +7,16 @@ use longpole_server::receive::{Encoding, Keep, KeepError};
 use longpole_store::{WalError, WalWriter};
 use longpole_wire::otlp;
 
-use super::write_failure::Alarm;
+use super::write_failure::WriteFailure;
 
 /// Keeps request bodies in the log.
-pub(crate) struct LogKeeper(pub(crate) WalWriter, pub(crate) Alarm);
+pub(crate) struct LogKeeper(pub(crate) WalWriter, pub(crate) WriteFailure);
 
 impl LogKeeper {
     fn kept(&self, outcome: Result<(), WalError>) -> Result<(), KeepError> {
         outcome.map_err(|error| {
             let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
-            self.1.raise(&format!("{error}{cause}"));
+            self.1.report(&format!("{error}{cause}"));
             let of_limit = matches!(error, WalError::Full { .. });
             if of_limit { KeepError::ForGood(error.to_string()) } else { KeepError::ForNow(error.to_string()) }
         })

@@ -39,10 +39,10 @@ pub(crate) use self::identity::{host, identity, new_run};
 use self::log_keeper::LogKeeper;
 pub(crate) use self::moment::{Moment, now};
 pub(crate) use self::own_cost::own_cost;
-pub(crate) use self::write_failure::Alarm;
+pub(crate) use self::write_failure::WriteFailure;
 use crate::args::{EnvInject, Redact, RunArguments, SampleClock};
 use crate::env_vars;
-use crate::setting::Setting;
+use crate::invocation::Invocation;
 
 /// How long processes that outlive the command may keep the receiver, and copies to the user's own endpoint may take.
 /// Nothing waits this long unless something is still on its way.
@@ -66,7 +66,7 @@ pub(crate) fn inherited(arguments: &RunArguments) -> Vec<(OsString, OsString)> {
 pub(crate) fn start(
     arguments: &RunArguments,
     environment: &[(OsString, OsString)],
-    recorded: Option<&mut Recorded>,
+    recorded: Option<&mut Session>,
 ) -> Result<(RunningChild, Option<sampler::Recorder>), LaunchError> {
     let Some(recorded) = recorded else {
         return Ok((child::prepare(arguments.argv(), environment)?.release()?, None));
@@ -92,7 +92,7 @@ pub(crate) fn start(
 }
 
 /// A recording that is being made.
-pub(crate) struct Recorded {
+pub(crate) struct Session {
     writer: RecordingWriter,
     receiver: Option<ReceiverHandle>,
     /// Where programs put the journals of their spans.
@@ -107,13 +107,13 @@ pub(crate) struct Recorded {
     /// What the recorder tells; its own clone of the log's sink goes to the sampler.
     sink: WalObservationSink,
     /// Says at once what cannot be written.
-    alarm: Alarm,
+    write_failure: WriteFailure,
     trouble: Option<anyhow::Error>,
 }
 
-impl Recorded {
-    pub(crate) fn create(setting: &Setting, arguments: &RunArguments) -> Result<Self> {
-        let store = setting.open_store_to_record()?;
+impl Session {
+    pub(crate) fn create(invocation: &Invocation, arguments: &RunArguments) -> Result<Self> {
+        let store = invocation.open_store_to_record()?;
         let (traceparent, parent) = identity()?;
         let mut command: Vec<String> = arguments.argv().iter().map(|word| word.to_string_lossy().into_owned()).collect();
         if arguments.redact == Redact::On {
@@ -123,7 +123,7 @@ impl Recorded {
         let writer = store.create(&run).context("failed to create a recording")?;
         writer.wal().set_limit(arguments.max_recording_bytes);
         let sink = writer.wal().observation_sink();
-        Ok(Recorded {
+        Ok(Session {
             writer,
             receiver: None,
             journals: None,
@@ -132,7 +132,7 @@ impl Recorded {
             started: None,
             clocks: None,
             sink,
-            alarm: Alarm::default(),
+            write_failure: WriteFailure::default(),
             trouble: None,
         })
     }
@@ -198,7 +198,7 @@ impl Recorded {
             self.lose(LossKind::RequestsRefused, format!("no spans were received: {error}"));
             return inherited;
         }
-        let keep = Box::new(LogKeeper(self.writer.wal().clone(), self.alarm.clone()));
+        let keep = Box::new(LogKeeper(self.writer.wal().clone(), self.write_failure.clone()));
         match Receiver::start(
             ReceiverOptions {
                 forward,
@@ -238,7 +238,7 @@ impl Recorded {
         let cache = Some(self.writer.store().cache());
         let options = sampler::Options { rate_hz: arguments.rate, clock, remove_perf_maps, journals, cache, ..sampler::Options::default() };
         let sink = || -> Box<dyn ObservationSink> {
-            let sink = self.alarm.before(self.writer.wal().observation_sink());
+            let sink = self.write_failure.watch(self.writer.wal().observation_sink());
             match arguments.redact {
                 Redact::On => Box::new(RedactingSink::new(sink)),
                 Redact::Off => Box::new(sink),
@@ -267,7 +267,7 @@ impl Recorded {
 
     fn observe(&mut self, observation: Observation) {
         if let Err(error) = self.sink.observe(observation).and_then(|()| self.sink.flush()) {
-            self.alarm.raise(&error.0);
+            self.write_failure.report(&error.0);
             self.trouble.get_or_insert(anyhow::Error::new(error).context("failed to write the log"));
         }
     }
@@ -336,7 +336,7 @@ impl Recorded {
         if let Some(reason) = sampled.not_kept_reason {
             self.trouble.get_or_insert(anyhow::anyhow!("failed to write the log: {reason}"));
         }
-        if let Some(unwritten) = self.alarm.unwritten(&self.writer) {
+        if let Some(unwritten) = self.write_failure.unwritten(&self.writer) {
             self.sink = self.writer.wal().observation_sink();
             self.observe(unwritten);
         }

@@ -1,4 +1,4 @@
-//! What cannot be kept is said while the command runs, not when it is over: a full disk can be helped then.
+//! A log that cannot be written is reported while the command runs, not when it is over: there may be time to free the disk.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,12 +9,13 @@ use longpole_store::RecordingWriter;
 
 use crate::terminal::stderr::note;
 
-/// Says once that something could not be written. Clones say it together.
+/// Reports the first failure to write the log. Clones share it.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Alarm(Arc<AtomicBool>);
+pub(crate) struct WriteFailure(Arc<AtomicBool>);
 
-impl Alarm {
-    pub(crate) fn raise(&self, error: &str) {
+impl WriteFailure {
+    /// Reports it, unless one was reported before.
+    pub(crate) fn report(&self, error: &str) {
         if !self.0.swap(true, Ordering::Relaxed) {
             let text = format!("failed to {error}; the command goes on, and longpole counts what it cannot write");
             let copy = text.clone();
@@ -25,7 +26,7 @@ impl Alarm {
         }
     }
 
-    /// What is to be said of observations that did not get into the log. The space for it is there, also on a disk that is full.
+    /// The loss of what did not get into the log. The log has reserved the space for it, for a disk that is full.
     pub(crate) fn unwritten(&self, writer: &RecordingWriter) -> Option<Observation> {
         writer.wal().begin_end();
         if !self.0.load(Ordering::Relaxed) {
@@ -41,24 +42,24 @@ impl Alarm {
         (lost > 0).then(|| Observation::Loss(Loss::new(LossKind::NotWritten, lost, detail)))
     }
 
-    /// A sink that raises it.
-    pub(crate) fn before<S: ObservationSink>(&self, inner: S) -> AlarmedSink<S> {
-        AlarmedSink { inner, alarm: self.clone() }
+    /// A sink whose failures are reported.
+    pub(crate) fn watch<S: ObservationSink>(&self, inner: S) -> WatchedSink<S> {
+        WatchedSink { inner, write_failure: self.clone() }
     }
 }
 
 #[derive(Debug)]
-pub(crate) struct AlarmedSink<S> {
+pub(crate) struct WatchedSink<S> {
     inner: S,
-    alarm: Alarm,
+    write_failure: WriteFailure,
 }
 
-impl<S: ObservationSink> ObservationSink for AlarmedSink<S> {
+impl<S: ObservationSink> ObservationSink for WatchedSink<S> {
     fn observe(&mut self, observation: Observation) -> Result<(), SinkError> {
-        self.inner.observe(observation).inspect_err(|error| self.alarm.raise(&error.0))
+        self.inner.observe(observation).inspect_err(|error| self.write_failure.report(&error.0))
     }
 
     fn flush(&mut self) -> Result<(), SinkError> {
-        self.inner.flush().inspect_err(|error| self.alarm.raise(&error.0))
+        self.inner.flush().inspect_err(|error| self.write_failure.report(&error.0))
     }
 }

@@ -22,8 +22,8 @@ use serde::Serialize;
 use crate::args::{DoctorArguments, Format};
 use crate::env_vars;
 use crate::input::load::list;
+use crate::invocation::Invocation;
 use crate::session::unrecorded_request;
-use crate::setting::Setting;
 use crate::terminal::screen::{Screen, print, print_json};
 use crate::terminal::{Style, pad};
 
@@ -57,7 +57,7 @@ struct DoctorView {
 }
 
 /// Prints what was found. That something is amiss is the answer, not a failure.
-pub(crate) fn doctor(setting: &Setting, arguments: &DoctorArguments) -> Result<()> {
+pub(crate) fn doctor(invocation: &Invocation, arguments: &DoctorArguments) -> Result<()> {
     let environment = env_vars::inherited();
     let mut checks = profiling(&environment);
     checks.push(symbols());
@@ -68,12 +68,12 @@ pub(crate) fn doctor(setting: &Setting, arguments: &DoctorArguments) -> Result<(
     checks.extend(ports());
     checks.extend(otel(&environment));
     checks.extend(pulumi());
-    checks.push(store(setting));
+    checks.push(store(invocation));
     checks.extend(arguments.program.as_deref().map(program));
     let view = DoctorView { schema: "longpole.doctor/1", version: env!("CARGO_PKG_VERSION"), checks };
     match arguments.format {
         Format::Json => print_json(&view),
-        Format::Text => print(&text(&view, setting.style())),
+        Format::Text => print(&text(&view, invocation.style())),
     }
 }
 
@@ -329,14 +329,14 @@ fn find_on_path(name: &str) -> Option<PathBuf> {
 }
 
 /// Whether recordings can be kept, and what is there.
-fn store(setting: &Setting) -> Check {
-    let root = match setting.store() {
+fn store(invocation: &Invocation) -> Check {
+    let root = match invocation.store() {
         Ok(root) => root,
         Err(error) => return warn("store", format!("{error:#}"), "set one with --store or LONGPOLE_STORE"),
     };
     let remedy = "set another with --store or LONGPOLE_STORE";
     let looked = || -> Result<(usize, usize, u64)> {
-        let recordings = list(&setting.open_store()?)?.recordings;
+        let recordings = list(&invocation.open_store()?)?.recordings;
         let probe = root.join(format!("doctor-{}", std::process::id()));
         fs::write(&probe, b"longpole doctor")?;
         fs::remove_file(&probe)?;

@@ -15,7 +15,7 @@ use crate::terminal::Style;
 use crate::terminal::stderr::note;
 
 /// What the global flags say.
-pub(crate) struct Setting {
+pub(crate) struct Invocation {
     /// Where recordings are kept; `None` where nobody says and there is no home.
     store: Option<PathBuf>,
     /// Whether the command line or the environment names it.
@@ -24,7 +24,7 @@ pub(crate) struct Setting {
     pub(crate) tracing_level: Option<TracingLevel>,
 }
 
-impl Setting {
+impl Invocation {
     pub(crate) fn new(arguments: &Arguments) -> Self {
         // What the environment says it says to the next command line, too.
         if let Some(store) =
@@ -32,7 +32,7 @@ impl Setting {
         {
             next_command::name_store(store.clone());
         }
-        Setting {
+        Invocation {
             store: arguments.global.store.clone().or_else(env_vars::default_store),
             is_named: arguments.global.store.is_some(),
             color: arguments.global.color,
