@@ -1,4 +1,4 @@
-//! Every environment variable that longpole itself reads. What the command is given stands in `longpole_capture::launch::otel_environment`.
+//! Every environment variable that longpole itself reads. `longpole_capture` sets those of the command.
 
 use std::ffi::OsString;
 use std::os::unix::fs::MetadataExt;
@@ -10,16 +10,16 @@ use longpole_capture::launch::child;
 /// Where recordings are kept; `--store` wins.
 pub(crate) const STORE: &str = "LONGPOLE_STORE";
 
-/// What longpole itself does is told at this level; `--tracing-level` wins.
+/// How much longpole logs about itself; `--tracing-level` wins.
 pub(crate) const TRACING_LEVEL: &str = "LONGPOLE_TRACING_LEVEL";
 
 /// Any value switches colour off (no-color.org).
 pub(crate) const NO_COLOR: &str = "NO_COLOR";
 
-/// The trace that a run joins, where it is valid (W3C Trace Context).
+/// The trace that a run joins, if it is valid (W3C Trace Context).
 pub(crate) const TRACEPARENT: &str = "TRACEPARENT";
 
-/// The file that this setting of an exporter of spans names: `CERTIFICATE`, `CLIENT_CERTIFICATE`, `CLIENT_KEY`.
+/// The file that a setting of the span exporter names: `CERTIFICATE`, `CLIENT_CERTIFICATE`, `CLIENT_KEY`.
 pub(crate) fn exporter_file(setting: &str) -> Option<PathBuf> {
     let file = |name: String| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     file(format!("OTEL_EXPORTER_OTLP_TRACES_{setting}")).or_else(|| file(format!("OTEL_EXPORTER_OTLP_{setting}")))
@@ -29,13 +29,13 @@ fn directory(name: &str) -> Option<PathBuf> {
     std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute())
 }
 
-/// What paths that people type are relative to: the current directory, and the home that `~` stands for.
+/// Directories to resolve typed paths with: the current one, and the home that `~` stands for.
 pub(crate) fn folders() -> (PathBuf, Option<PathBuf>) {
     (std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/")), directory("HOME"))
 }
 
 /// The store when neither flag nor variable names one: `$XDG_DATA_HOME/longpole`, or `.local/share/longpole` in the home that `HOME` or
-/// `/etc/passwd` names. Never a folder that others can write to.
+/// `/etc/passwd` names. Never a directory that others can write to.
 pub(crate) fn default_store() -> Option<PathBuf> {
     let home = || directory("HOME").or_else(home_of_user);
     directory("XDG_DATA_HOME").or_else(|| Some(home()?.join(".local/share"))).map(|data| data.join("longpole"))
@@ -43,18 +43,18 @@ pub(crate) fn default_store() -> Option<PathBuf> {
 
 fn home_of_user() -> Option<PathBuf> {
     let user = longpole_store::users::Owner::current();
-    // Those without a home have one in the file that is not there, or is another's.
+    // For users without a home `/etc/passwd` names a directory that does not exist or belongs to someone else.
     let is_own = |home: &PathBuf| std::fs::metadata(home).is_ok_and(|data| data.is_dir() && data.uid() == user.uid);
     longpole_store::users::home(user.uid).filter(is_own)
 }
 
-/// Whether a terminal with this environment wants colour at all.
+/// Whether the environment allows colour.
 pub(crate) fn colour_wanted() -> bool {
     let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     !set(NO_COLOR) && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
 }
 
-/// The user who called `sudo`, where that is how longpole was started.
+/// The user who started longpole through `sudo`, if somebody did.
 pub(crate) fn sudo_uid() -> Option<u32> {
     std::env::var("SUDO_UID").ok()?.parse().ok()
 }
@@ -64,16 +64,16 @@ pub(crate) fn has_display() -> bool {
     ["DISPLAY", "WAYLAND_DISPLAY"].iter().any(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty()))
 }
 
-/// Variables that make the standard library, and errors, take backtraces. Such a process hangs instead of ending where it has no memory for one.
+/// Variables that make the standard library and errors take backtraces. Without memory for one, the process hangs instead of exiting.
 const OF_BACKTRACES: [&str; 2] = ["RUST_BACKTRACE", "RUST_LIB_BACKTRACE"];
 
-/// The stack of each thread of ours where it says none. It speaks of the command's, and can be too little for reading a request.
+/// The default stack of Rust threads. It is meant for the command, and may be too small to read a request with.
 const OF_STACKS: &str = "RUST_MIN_STACK";
 
-/// The environment that we were started with, in its order.
+/// The environment that longpole started with, in its order.
 static INHERITED: OnceLock<Vec<(OsString, OsString)>> = OnceLock::new();
 
-/// Takes out of our own environment what is meant for the command. To be called before there is a second thread.
+/// Removes from longpole's own environment what is meant for the command. Call it before starting a thread.
 pub(crate) fn keep_for_the_command() {
     INHERITED.get_or_init(|| {
         let inherited = std::env::vars_os().collect();
@@ -82,12 +82,12 @@ pub(crate) fn keep_for_the_command() {
     });
 }
 
-/// Whether whoever started us wants to see where a panic came from.
+/// Whether the user asked for backtraces.
 pub(crate) fn wants_backtraces() -> bool {
     INHERITED.get().is_some_and(|inherited| inherited.iter().any(|(name, value)| name == OF_BACKTRACES[0] && value != "0"))
 }
 
-/// The environment that we were started with.
+/// The environment that longpole started with.
 pub(crate) fn inherited() -> Vec<(OsString, OsString)> {
     INHERITED.get().cloned().unwrap_or_else(|| std::env::vars_os().collect())
 }

@@ -1,5 +1,5 @@
-//! What can go wrong, as exit codes and words. A command that fails returns a [`Failure`], and only this file prints it. What a command
-//! notes while it goes on is a line of [`crate::terminal::stderr`].
+//! Failures: exit codes, messages and hints. A command that fails returns its error, and this file prints it. A command that goes on
+//! reports problems through [`crate::terminal::stderr`].
 
 use std::fmt;
 use std::process::ExitCode;
@@ -12,16 +12,16 @@ use crate::terminal::Style;
 use crate::terminal::screen::{self, Screen, say};
 use crate::terminal::stderr::{self, note};
 
-/// What kind of failure it is: it decides the exit code.
+/// The kind of a failure, which determines the exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// Something failed that should not have.
     Failed,
-    /// The command line asks for something that does not exist.
+    /// The command line is wrong.
     Usage,
     /// There is no such recording, span or file.
     NotFound,
-    /// The machine refuses.
+    /// The system refused it.
     NotPermitted,
 }
 
@@ -37,7 +37,7 @@ impl Kind {
     }
 }
 
-/// A failure with the next step.
+/// A failure, and what to do next.
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) kind: Kind,
@@ -57,7 +57,7 @@ impl Failure {
         self
     }
 
-    /// What the hint is about, a line each.
+    /// Adds lines below the hint.
     pub(crate) fn list(mut self, list: Vec<String>) -> Self {
         self.list = list;
         self
@@ -72,7 +72,7 @@ impl fmt::Display for Failure {
 
 impl std::error::Error for Failure {}
 
-/// Prints what failed, its causes on the same line, and the hint on its own.
+/// Prints the failure with its causes on one line and the hint on the next. Returns the exit code.
 pub(crate) fn report(error: &anyhow::Error) -> u8 {
     note(format!("{error:#}"));
     let failure = error.downcast_ref::<Failure>();
@@ -91,13 +91,13 @@ pub(crate) fn report(error: &anyhow::Error) -> u8 {
     failure.map_or_else(refused, |f| f.kind).exit_code()
 }
 
-/// What the command line says; what it says wrong, and help, is printed here.
+/// Parses the command line; prints help and usage errors.
 pub(crate) fn parse_arguments() -> Result<Arguments, ExitCode> {
     let error = match Arguments::of_command_line() {
         Ok(arguments) => return Ok(arguments),
         Err(error) => error,
     };
-    // clap repeats words of the command line, such as the name of a file that begins with `--`, among lines and colours of its own.
+    // clap prints words of the command line, such as a file name that begins with `--`, between lines and colours of its own.
     let words: Vec<String> = std::env::args_os().map(|word| screen::printable(&word.to_string_lossy())).collect();
     let is_plain = std::env::args_os().zip(&words).all(|(word, shown)| word == shown.as_str());
     let error = if is_plain { Some(error) } else { Arguments::try_parse_from(words).err() };
@@ -116,16 +116,16 @@ pub(crate) fn parse_arguments() -> Result<Arguments, ExitCode> {
     Err(ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(Kind::Usage.exit_code())))
 }
 
-/// What a backtrace may take. Where it is not to be had, memory is what was missing, and there is no backtrace: the standard library holds a lock while it
-/// makes one, and waits for that lock before it says that there is no memory.
+/// Memory that a backtrace may need. Without it there is no backtrace: the standard library holds a lock while it takes one, and would
+/// wait for the same lock to report that memory is missing.
 const BACKTRACE_BYTES: usize = 256 << 20;
 
-/// Prints a panic, which is a bug of ours, as every other text: its message may hold a name.
+/// Prints a panic, which is a bug in longpole, through the screen: its message may contain a name.
 pub(crate) fn print_panics() {
     std::panic::set_hook(Box::new(|panic| {
         let location = panic.location().map(|place| format!(" ({place})")).unwrap_or_default();
         if Vec::<u8>::new().try_reserve_exact(BACKTRACE_BYTES).is_err() {
-            // A library that cannot hand on that it got no memory panics.
+            // Libraries that cannot return an error panic when they get no memory.
             return note(format!("not enough memory{location}"));
         }
         let thread = std::thread::current();

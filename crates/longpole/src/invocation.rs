@@ -1,4 +1,4 @@
-//! What the global flags and the environment say: the store, colours, logs.
+//! What holds for every command of one invocation: the store, colours, logs.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -14,11 +14,11 @@ use crate::store::{new_folder, open_store};
 use crate::terminal::Style;
 use crate::terminal::stderr::note;
 
-/// What the global flags say.
+/// Global flags and their environment variables.
 pub(crate) struct Invocation {
-    /// Where recordings are kept; `None` where nobody says and there is no home.
+    /// The store; `None` without a flag, a variable and a home.
     store: Option<PathBuf>,
-    /// Whether the command line or the environment names it.
+    /// Whether a flag or a variable named it.
     is_named: bool,
     pub(crate) color: Color,
     pub(crate) tracing_level: Option<TracingLevel>,
@@ -26,7 +26,7 @@ pub(crate) struct Invocation {
 
 impl Invocation {
     pub(crate) fn new(arguments: &Arguments) -> Self {
-        // What the environment says it says to the next command line, too.
+        // The next command inherits the variable, but not the flag.
         if let Some(store) =
             arguments.global.store.as_ref().filter(|store| std::env::var_os(env_vars::STORE).as_deref() != Some(store.as_os_str()))
         {
@@ -40,7 +40,7 @@ impl Invocation {
         }
     }
 
-    /// Where recordings are kept.
+    /// The directory of the store.
     pub(crate) fn store(&self) -> Result<&Path> {
         let nowhere = || Failure::new(Kind::Usage, "failed to find a directory for recordings: neither HOME nor XDG_DATA_HOME is set");
         Ok(self.store.as_deref().ok_or_else(|| nowhere().hint("name one: --store DIR, or LONGPOLE_STORE=DIR"))?)
@@ -55,8 +55,8 @@ impl Invocation {
         open_store(self.store()?)
     }
 
-    /// The store to record to. Where nobody named one and the usual one cannot be had, as in a container whose user has no home, it is a
-    /// new folder that only this user can open, and that is said: what a command does once is worth more than where it is kept.
+    /// The store to record to. If the default one cannot be used, as in a container whose user has no home, it is a new directory that
+    /// only this user can open, and a line says so: losing the recording would be worse.
     pub(crate) fn open_store_to_record(&self) -> Result<Store> {
         let refused = match self.open_store() {
             Err(error) if !self.is_named && is_place_refused(&error) => error,
@@ -74,10 +74,10 @@ impl Invocation {
     }
 }
 
-/// Stores of recordings that had no other place. They stay.
+/// Prefix of the directories of such recordings. longpole never removes them.
 const RECORDED_PREFIX: &str = "longpole-store-";
 
-/// Whether it is the place that cannot be had: there is none, it is another user's, or nothing may be written there.
+/// Whether the directory is the problem: there is none, it belongs to another user, or is read-only.
 fn is_place_refused(error: &anyhow::Error) -> bool {
     let is_refused = |kind: io::ErrorKind| matches!(kind, io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem);
     error.chain().any(|cause| cause.is::<Failure>() || cause.downcast_ref::<io::Error>().is_some_and(|it| is_refused(it.kind())))

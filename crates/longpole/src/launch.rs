@@ -1,4 +1,4 @@
-//! The command where it runs without us, and where it does not start.
+//! Running the command without longpole, and commands that do not start.
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -8,10 +8,10 @@ use longpole_capture::error::LaunchError;
 
 use crate::terminal::stderr::note;
 
-/// What `run` exits with when it could not do its own part.
+/// The exit code of `run` if longpole itself failed.
 pub(crate) const EXIT_OWN_FAILURE: u8 = 125;
 
-/// The command in place of this process: there are no descriptors or processes to stay beside it.
+/// Replaces this process by the command: there are no descriptors or processes left to stay beside it.
 pub(crate) fn in_place(argv: &[OsString], environment: &[(OsString, OsString)], error: &LaunchError) -> ExitCode {
     let cause = std::error::Error::source(error).map(|cause| format!(": {cause}")).unwrap_or_default();
     let LaunchError::Setup { what, .. } = error else { return not_started(error) };
@@ -19,7 +19,7 @@ pub(crate) fn in_place(argv: &[OsString], environment: &[(OsString, OsString)], 
     not_started(&child::execute_in_place(argv, environment))
 }
 
-/// The command could not be started: 127 not found, 126 not executable, 125 everything else.
+/// Reports that the command did not start. Returns 127 if it was not found, 126 if it is not executable, else 125.
 pub(crate) fn not_started(error: &LaunchError) -> ExitCode {
     let code = u8::try_from(error.exit_code()).unwrap_or(EXIT_OWN_FAILURE);
     let cause = std::error::Error::source(error).map(|cause| format!(": {cause}")).unwrap_or_default();

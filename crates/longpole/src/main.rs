@@ -1,4 +1,4 @@
-//! The binary: parse, dispatch, map failure to exit code. What each command does stands in `commands/`.
+//! The binary: parse the command line, dispatch to `commands/`, turn a failure into an exit code.
 
 #![forbid(unsafe_code)]
 #![cfg_attr(not(feature = "sql"), allow(dead_code, reason = "only `sql` reads it"))]
@@ -26,14 +26,14 @@ use longpole_capture::launch::{child, signals};
 use crate::args::Command;
 use crate::invocation::Invocation;
 
-/// Decoding and sealing allocate many small things; the system's allocator is half as fast at that.
+/// Decoding and sealing allocate many small objects, for which the system's allocator is half as fast.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// What Linux gives the main thread where nobody says otherwise.
+/// The default stack of the main thread on Linux.
 const STACK_BYTES: usize = 8 << 20;
 
-/// What a panic of the main thread ends with.
+/// The exit code after a panic.
 const PANICKED: u8 = 101;
 
 fn main() -> ExitCode {
@@ -42,8 +42,8 @@ fn main() -> ExitCode {
     with_enough_stack(work)
 }
 
-/// A limit of stacks (`ulimit -s`) is meant for the command, which inherits it, and can be too little for us. Where it is, we work on
-/// a thread, whose stack is its own; the usual start has no second thread.
+/// A stack limit (`ulimit -s`) is meant for the command, which inherits it, and may be too small for longpole. Then longpole works on a
+/// thread with a stack of its own; otherwise it starts no second thread.
 fn with_enough_stack(work: fn() -> ExitCode) -> ExitCode {
     if child::stack_limit_bytes() >= STACK_BYTES as u64 {
         return work();
@@ -53,7 +53,7 @@ fn with_enough_stack(work: fn() -> ExitCode) -> ExitCode {
             signals::leave_to_other_threads();
             worker.join().unwrap_or(ExitCode::from(PANICKED))
         }
-        // There is no room for one, and the stack may do.
+        // There is no memory for a thread; the small stack may be enough.
         Err(_) => work(),
     }
 }
@@ -65,11 +65,11 @@ fn work() -> ExitCode {
     };
     let invocation = Invocation::new(&arguments);
     match &arguments.command {
-        // These end as their command ended, so they have exit codes of their own.
+        // These exit as their command did.
         Command::Run(arguments) => commands::run::run(&invocation, arguments),
         Command::Exec(arguments) => commands::exec::exec(arguments),
         Command::Attach(arguments) => commands::attach::attach(&invocation, arguments),
-        // Its answer comes from a process of its own, and so does its exit code.
+        // Its worker process determines the exit code.
         Command::Sql(arguments) => commands::sql::sql(&invocation, arguments),
         command => {
             own_traces::begin(invocation.tracing_level);
@@ -80,7 +80,7 @@ fn work() -> ExitCode {
     }
 }
 
-/// Everything that looks at recordings and files.
+/// Commands that read recordings and files.
 fn look(invocation: &Invocation, command: &Command) -> ExitCode {
     let _whole = tracing::info_span!("longpole").entered();
     let done = match command {

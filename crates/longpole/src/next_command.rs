@@ -1,20 +1,20 @@
-//! How the next command line has to be written: what this program is called, and words as a shell takes them.
+//! Writing the next command line: the name of this program, and quoting for the shell.
 
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
 use crate::terminal::screen;
 
-/// The store that the command line names.
+/// The store, if the next command has to name it.
 static NAMED_STORE: OnceLock<PathBuf> = OnceLock::new();
 
-/// From now on commands name this store.
+/// Makes all suggested commands name this store.
 pub(crate) fn name_store(store: PathBuf) {
     let _ = NAMED_STORE.set(store);
 }
 
-/// How the next command line has to call this program: by name where that finds it, else as it was called; with the store, where it is
-/// another one than usual.
+/// This program in a suggested command: its name if `PATH` finds it, else the path it was started with; and `--store` if it is not the
+/// default one.
 pub(crate) fn own_name() -> String {
     let called = std::env::args_os().next().unwrap_or_default();
     let is_path = called.to_string_lossy().contains('/');
@@ -32,7 +32,7 @@ pub(crate) fn own_name() -> String {
     }
 }
 
-/// A word as a shell takes it; where it holds what cannot be shown, as bash and zsh do, so that it can be typed or pasted.
+/// A word quoted for the shell. With characters that cannot be shown it uses `$'…'` of bash and zsh, so that it can be pasted.
 pub(crate) fn quoted(word: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-./:@%+=,".contains(&byte);
     if word.contains(screen::is_unsafe) {

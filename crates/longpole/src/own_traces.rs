@@ -1,10 +1,10 @@
-//! What longpole itself does, as logs on standard error and as spans to the endpoint of the environment.
+//! longpole's own logs on standard error and own spans to the user's OTLP endpoint.
 //!
-//! Off unless somebody asks: `--tracing-level debug`, or a `RUST_LOG` that names longpole (`RUST_LOG=longpole=debug`). A `RUST_LOG`
-//! for the command under `run` is the command's and changes nothing here. Off, a span costs the look at one number.
+//! Off by default. On with `--tracing-level debug` or a `RUST_LOG` that names longpole (`RUST_LOG=longpole=debug`). Other parts of
+//! `RUST_LOG` are for the command under `run` and change nothing here. While off, a span costs one comparison.
 //!
-//! Spans go where `OTEL_EXPORTER_OTLP_ENDPOINT` of *our* environment points, through `longpole-sdk`, as service `longpole`. The
-//! endpoint that a run opens is told to the command only, so nothing of ours comes back to us as if it were the command's.
+//! `longpole-sdk` sends the spans, as service `longpole`, to `OTEL_EXPORTER_OTLP_ENDPOINT` of longpole's own environment. Only the
+//! command learns the endpoint that a run opens, so longpole never receives its own spans.
 
 use std::time::Duration;
 
@@ -16,10 +16,10 @@ use tracing_subscriber::util::SubscriberInitExt;
 use crate::args::TracingLevel;
 use crate::terminal::screen::LogLines;
 
-/// How long the collector is waited for at the end.
+/// Time limit for sending the last spans.
 const END_MAX: Duration = Duration::from_secs(2);
 
-/// Begins, where it is asked for: then there is one more thread.
+/// Starts logging and sending spans if enabled, with one more thread.
 pub(crate) fn begin(level: Option<TracingLevel>) {
     let Some(directives) = directives(level, std::env::var("RUST_LOG").ok().as_deref()) else { return };
     let spans = longpole_sdk::layer_from(|name| match name {
@@ -27,19 +27,19 @@ pub(crate) fn begin(level: Option<TracingLevel>) {
         "OTEL_SERVICE_NAME" => Some("longpole".to_owned()),
         _ => std::env::var(name).ok(),
     });
-    // A step is one line, when it is over, with how long it took.
+    // One line for each step that ends, with its duration.
     let logs = tracing_subscriber::fmt::layer().with_writer(|| LogLines).with_ansi(false).with_span_events(FmtSpan::CLOSE);
     let filter = EnvFilter::builder().parse_lossy(directives);
-    // Nobody else installs one in this program.
+    // Nothing else in this program installs one.
     let _ = tracing_subscriber::registry().with(filter).with(spans).with(logs).try_init();
 }
 
-/// Sends what is left. Nothing may be open any more.
+/// Sends the remaining spans. All spans must have ended.
 pub(crate) fn end() {
     longpole_sdk::shutdown(END_MAX);
 }
 
-/// What of ours is to be seen: the flag wins over the variable, of which only what names longpole counts.
+/// The filter for our own spans and logs. The flag wins over `RUST_LOG`, of which only the parts that name longpole count.
 fn directives(level: Option<TracingLevel>, rust_log: Option<&str>) -> Option<String> {
     match level {
         Some(TracingLevel::Off) => None,

@@ -1,4 +1,4 @@
-//! The page on loopback, until the process is asked to end.
+//! Serving the page on loopback.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -13,31 +13,31 @@ use crate::input::temporary_store::TemporaryStore;
 use crate::session::{host, owner_of_client};
 use crate::terminal::screen::{self, Screen, print};
 
-/// Serves the page on a file, which is kept no longer than that takes.
+/// Serves the page for a file, from a temporary store.
 pub(crate) fn serve_file(path: &Path, port: u16, browser: bool, label: &str, consent: SourceConsent) -> Result<()> {
     let (store, name) = TemporaryStore::of_file(path)?;
     serve(store.root(), name, port, browser, label, consent)
 }
 
-/// How the page is reached from a machine with a display.
+/// How to reach the page from a machine with a display.
 fn from_elsewhere(port: u16) -> String {
     let host = host();
     let host = if host.is_empty() { "HOST" } else { &host };
     format!("No display here. On a machine with one, run ssh -L {port}:127.0.0.1:{port} {host} and open the address there.")
 }
 
-/// Said where nobody can tell other users' connections from our own.
+/// Printed where the kernel does not tell connections of other users from our own.
 const NOT_TOLD: &str =
     "warning: the kernel does not report who owns a connection, so every user of this machine who has the key can read the page";
 
-/// Serves the page on this recording until the process is asked to end.
+/// Serves the page of this recording until Ctrl-C or SIGTERM.
 pub(crate) fn serve(store: &Path, name: RecordingName, port: u16, browser: bool, label: &str, consent: SourceConsent) -> Result<()> {
     let visitors = Visitors { ask_owner: Some(owner_of_client), also: env_vars::sudo_uid() };
     let page = Page::start(store, name, port, consent, visitors).with_context(|| format!("failed to listen on 127.0.0.1:{port}"))?;
     let url = page.url_of(name);
-    // The address is this command's output: it is what a script or a person needs, and it stands before anyone waits for it.
+    // The address is the output of this command, for people and scripts. It is printed before the page waits for requests.
     let no_display = browser && !env_vars::has_display();
-    // In one piece: who reads the first line may be gone before there is another.
+    // In one write: a script may close the pipe after the first line.
     let mut said = Screen::of(format!("{label}  {url}"));
     said.extend(no_display.then(|| from_elsewhere(page.address().port())));
     said.line("Ctrl-C ends it.");
@@ -45,8 +45,8 @@ pub(crate) fn serve(store: &Path, name: RecordingName, port: u16, browser: bool,
     if !page.tells_users_apart() {
         screen::say(NOT_TOLD);
     }
-    // Every user can read the arguments of a process, so a browser gets a key that nobody else can use. Without one it is not started:
-    // the address is printed.
+    // Every user can read the arguments of a process, so the browser gets a key that works once. Without such a key no browser starts;
+    // the address is printed anyway.
     if browser
         && !no_display
         && let Ok(url) = page.url_once_of(name)

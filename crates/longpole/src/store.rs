@@ -21,7 +21,7 @@ pub(crate) fn open_store(root: &Path) -> Result<Store> {
     Ok(store)
 }
 
-/// A new folder in the temporary one that only this user can open.
+/// Creates a directory in the temporary one that only this user can open.
 pub(crate) fn new_folder(prefix: &str) -> Result<PathBuf> {
     let mut random = [0; 8];
     getrandom::fill(&mut random).map_err(|error| anyhow::anyhow!("failed to read random bytes: {error}"))?;

@@ -47,7 +47,7 @@ impl Arguments {
     /// Parses the command line.
     pub(crate) fn of_command_line() -> Result<Self, clap::Error> {
         let may_be_quick = std::env::args_os().any(|word| IN_FRONT.iter().any(|name| word == *name));
-        // Errors and help come from the whole.
+        // The full parser reports errors and prints help.
         let Some(Ok(InFrontOfACommand { global, command })) = may_be_quick.then(InFrontOfACommand::try_parse) else {
             return Arguments::try_parse();
         };

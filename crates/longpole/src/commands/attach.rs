@@ -1,4 +1,4 @@
-//! `attach -p PID`: look at processes that run already, for a while.
+//! `attach -p PID`: records processes that already run.
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -20,8 +20,8 @@ use crate::session::{Moment, WriteFailure, identity, new_run, not_whole, own_cos
 use crate::terminal::screen::{print, print_json};
 use crate::terminal::stderr::note;
 
-/// Records the process and all that descend from it, until the time is over, the process ends, or Ctrl-C. Where samples are refused,
-/// `/proc` has to do, as for `run`.
+/// Records the process and its descendants until the time is up, the process ends, or Ctrl-C. Without samples it reads `/proc`, as `run`
+/// does.
 pub(crate) fn attach(invocation: &Invocation, arguments: &AttachArguments) -> ExitCode {
     match record(invocation, arguments) {
         Ok(()) => ExitCode::SUCCESS,
@@ -45,7 +45,7 @@ fn record(invocation: &Invocation, arguments: &AttachArguments) -> Result<()> {
     let (recorder, refused) = match begun {
         Ok(begun) => begun,
         Err(failure) => {
-            // A folder that stays behind is listed as killed; there is nobody to tell more.
+            // If this fails, the recording is listed as killed, and that is all there is to say.
             writer.discard().ok();
             return Err(failure.into());
         }
@@ -78,7 +78,7 @@ fn record(invocation: &Invocation, arguments: &AttachArguments) -> Result<()> {
     observe(Observation::RunLeft { end })?;
     let name = writer.name();
     let binaries = sampled.binaries.into_iter().map(|binary| (binary.mapping, binary.file)).collect();
-    // Ctrl-C has done its work; a second one ends us at once, and the log stays.
+    // The first Ctrl-C ended the recording; a second one ends longpole at once, and the log stays.
     let sealed = longpole_server::seal::seal_own(&writer, binaries, &|| false)?;
     let view = view::SummaryView::new(name.to_string(), &sealed.report);
     match arguments.format {
@@ -91,7 +91,7 @@ fn record(invocation: &Invocation, arguments: &AttachArguments) -> Result<()> {
     }
 }
 
-/// Samples the process, or, where that is refused, looks at what `/proc` tells of it. Who refused comes with the latter.
+/// Samples the process, or reads `/proc` and returns why it cannot be sampled.
 fn begin(
     pid: u32,
     options: &Options,

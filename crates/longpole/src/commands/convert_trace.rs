@@ -1,4 +1,4 @@
-//! Pulumi's `convert-trace`: a trace file as a profile of wall time, or to a collector.
+//! Pulumi's `convert-trace`: converts a trace file to a profile of wall time, or sends it to a collector.
 
 use std::time::Duration;
 
@@ -17,19 +17,19 @@ use crate::next_command::own_name;
 use crate::session::spans_target;
 use crate::terminal::stderr::note;
 
-/// Spans in a request of `convert-trace --otel`: what batch processors send. gRPC servers refuse what is larger than 4 MiB.
+/// Spans in a request of `convert-trace --otel`, as many as batch processors send. gRPC servers refuse more than 4 MiB.
 const SPANS_PER_REQUEST: usize = 512;
 
-/// How long the endpoint of `convert-trace --otel` may take for one request.
+/// Time limit of a request of `convert-trace --otel`.
 const SEND_MAX: Duration = Duration::from_secs(10);
 
-/// Where spans go when nobody says: OpenTelemetry's default for gRPC.
+/// OpenTelemetry's default endpoint for gRPC.
 const ENDPOINT_DEFAULT: (&str, &str) = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://localhost:4317");
 
-/// What Pulumi's log calls are called, in the old tracing and the new.
+/// Span names of Pulumi's log calls, in the older tracing and the newer one.
 const LOG_SPANS: [&str; 2] = ["/pulumirpc.Engine/Log", "pulumirpc.Engine/Log"];
 
-/// A profile of wall time on standard output; with `--otel` spans to the endpoint of the environment.
+/// Writes a profile of wall time to standard output, or with `--otel` sends the spans to the endpoint in the environment.
 pub(crate) fn convert_trace(arguments: &ConvertTraceArguments) -> Result<()> {
     let mut recording = import_file::read(&arguments.file)?.recording();
     if arguments.ignore_log_spans {

@@ -1,12 +1,12 @@
-//! `exec`: a command as one span, for scripts. What otel-cli's users know: `TRACEPARENT` comes in and goes on, the status is the
-//! command's, and without an endpoint in the environment nothing happens beside the command.
+//! `exec`: runs a command as one span, for scripts, as otel-cli does: it reads and passes on `TRACEPARENT`, exits as the command does, and
+//! without an endpoint in the environment only runs the command.
 //!
 //! ```text
 //! environment ─ endpoint? ─ no ──► the command, in the environment as it is
 //!                  └ yes ─► TRACEPARENT of the span ─► the command ─► span ─► endpoint ─► we end as the command ended
 //! ```
 //!
-//! Nothing is recorded and no store is opened: a script may do this thousand times.
+//! It records nothing and opens no store: a script may call it a thousand times.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -26,13 +26,13 @@ use crate::launch::{in_place, not_started};
 use crate::session::{Moment, identity, spans_target};
 use crate::terminal::stderr::note;
 
-/// How long the endpoint is waited for at the end of the command: a script must not hang on a dead collector.
+/// Time limit for sending the span: a script must not hang on a dead collector.
 const SEND_MAX: Duration = Duration::from_secs(2);
 
-/// What becomes the span's traceparent in the command's arguments, as in otel-cli.
+/// Placeholder for the traceparent of the span in the command's arguments, as in otel-cli.
 const PLACEHOLDER: &str = "{{traceparent}}";
 
-/// Runs the command and ends as it ended.
+/// Runs the command and exits as it did.
 pub(crate) fn exec(arguments: &ExecArguments) -> ExitCode {
     let mut environment = env_vars::inherited();
     if let Err(error) = signals::begin() {
@@ -79,7 +79,7 @@ pub(crate) fn exec(arguments: &ExecArguments) -> ExitCode {
     }
 }
 
-/// A span under way.
+/// A span that has not ended.
 struct OpenSpan {
     context: TraceParent,
     parent: Option<SpanId>,
@@ -91,7 +91,7 @@ impl OpenSpan {
     fn begin() -> Result<Self> {
         let inherited = std::env::var(env_vars::TRACEPARENT).ok().and_then(|text| text.parse::<TraceParent>().ok());
         let (mut context, _) = identity().context("failed to make an id")?;
-        // A parent that is not recorded has children that are not.
+        // Children of an unsampled parent are unsampled.
         context.flags = inherited.map_or(FLAG_SAMPLED, |parent| parent.flags);
         let trace_state = inherited.and_then(|_| std::env::var("TRACESTATE").ok()).unwrap_or_default();
         Ok(OpenSpan { context, parent: inherited.map(|parent| parent.span_id), trace_state, start: Moment::now() })
@@ -136,7 +136,7 @@ impl OpenSpan {
     }
 }
 
-/// The service, and what `OTEL_RESOURCE_ATTRIBUTES` says.
+/// The service, and `OTEL_RESOURCE_ATTRIBUTES`.
 fn resource(arguments: &ExecArguments) -> Resource {
     let said = std::env::var("OTEL_RESOURCE_ATTRIBUTES").unwrap_or_default();
     let mut attributes = Attributes(vec![attribute("service.name", &arguments.service)]);
@@ -148,7 +148,7 @@ fn resource(arguments: &ExecArguments) -> Resource {
     Resource { attributes }
 }
 
-/// A number and a truth value keep their type, as in otel-cli.
+/// Numbers and booleans keep their type, as in otel-cli.
 fn attribute(key: &str, text: &str) -> Attribute {
     let value = match (text.parse(), text.parse(), text.parse()) {
         (Ok(number), _, _) => AttributeValue::Int(number),

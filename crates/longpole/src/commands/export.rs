@@ -1,4 +1,4 @@
-//! `export`: a recording as a file for another tool.
+//! `export`: writes a recording as a file for another tool.
 
 use anyhow::Result;
 
@@ -12,7 +12,7 @@ pub(crate) fn export(invocation: &Invocation, arguments: &ExportArguments) -> Re
     let store = invocation.open_store()?;
     let format = format_of(&arguments.output)?;
     if format == ExportFormat::Lpole {
-        // One whose recorder was killed is sealed by looking at it.
+        // Loading seals a recording whose recorder was killed.
         load_stored(&store, &arguments.recording)?;
         return pack(&store, &arguments.recording, arguments.output.output.as_deref());
     }

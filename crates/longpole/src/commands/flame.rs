@@ -1,4 +1,4 @@
-//! `flame`: a flame graph as an indented tree of functions, as folded stacks, as a picture.
+//! `flame`: a flame graph as an indented tree of functions, folded stacks or a picture.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -21,7 +21,7 @@ use crate::terminal::screen::{self, Content, Screen, print, print_json};
 /// Smallest share of a box in text, in percent.
 const MIN_PERCENT: f64 = 0.5;
 
-/// Prints the flame graph of the recording, or of a span with its descendants.
+/// Prints the flame graph of the recording, or of spans and their descendants.
 pub(crate) fn flame(invocation: &Invocation, arguments: &FlameArguments) -> Result<()> {
     let (chosen, recording) = chosen(&arguments.spans, &arguments.recording);
     let (name, report) = load(invocation, recording)?;
@@ -50,7 +50,7 @@ pub(crate) fn flame(invocation: &Invocation, arguments: &FlameArguments) -> Resu
         (_, output) => {
             let style = if output.is_none() { invocation.style() } else { Style::plain() };
             let min = arguments.min.unwrap_or(MIN_PERCENT);
-            // Where nobody knows whose a wait is, all of them say more than none.
+            // If no wait belongs to a known span, all of them are better than none.
             let of_nobody = chosen.is_none() && view.time == "off_cpu" && view.samples == 0 && view.left_out_waits > 0;
             let of_all = of_nobody.then(|| view::FlameView::of_run(&name, &report, time, true));
             let mut screen = Screen::default();
@@ -70,7 +70,7 @@ pub(crate) fn flame(invocation: &Invocation, arguments: &FlameArguments) -> Resu
     }
 }
 
-/// The format that the name of a file says.
+/// The format by the name of a file.
 fn by_name(output: Option<&Path>) -> FlameFormat {
     match output.and_then(Path::extension).and_then(OsStr::to_str) {
         Some("svg") => FlameFormat::Svg,

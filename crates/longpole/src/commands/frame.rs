@@ -18,7 +18,7 @@ use crate::render::functions::place;
 use crate::terminal::fit;
 use crate::terminal::screen::{print, print_json};
 
-/// Functions listed where a name is of several.
+/// Functions to list if several match.
 const CANDIDATES_SHOWN: usize = 8;
 
 /// Prints a function and the spans it ran in, or its source.
@@ -29,7 +29,7 @@ pub(crate) fn frame(invocation: &Invocation, arguments: &FrameArguments) -> Resu
     let style = invocation.style();
     let none = || no_function(&name, &handle);
     if arguments.source {
-        // What goes into a file or to another program has no text of this machine's files, unless somebody asks for it.
+        // JSON goes to files and other programs, so it holds text of source files only on request.
         let reads = arguments.format == Format::Text || arguments.source_text;
         let access = if reads { Some(source_access(invocation, recording, &report, &arguments.allow)?) } else { None };
         let view = view::SourceView::new(&name, &report, &handle, access.as_ref()).ok_or_else(none)?;
@@ -55,7 +55,7 @@ fn no_function(recording: &str, what: &str) -> Failure {
     Failure::new(Kind::NotFound, format!("there is no function {what} in {recording}")).hint(hint)
 }
 
-/// The handle of the function that is meant, by handle, by name, or by file and line.
+/// The handle of the function that the user named by handle, name, or file and line.
 fn function_of(recording: &str, report: &Report, text: &str) -> Result<String> {
     if is_handle(text) {
         return Ok(text.to_owned());
@@ -65,7 +65,7 @@ fn function_of(recording: &str, report: &Report, text: &str) -> Result<String> {
         Some((file, line)) => report.functions_at(file, line),
         None => report.functions().named(text),
     };
-    // What people wrote is what they ask for; of code that was copied to several places, what has a line.
+    // Prefer the program's own functions; among copies of a function prefer those with a line.
     let list = &report.functions().list;
     let ways: [&dyn Fn(usize) -> bool; 2] = [&|index| list[index].whose == Whose::Program, &|index| list[index].line > 0];
     for is_meant in ways {

@@ -1,4 +1,4 @@
-//! `import`: files that other tools wrote become recordings.
+//! `import`: makes recordings of other tools' files.
 
 use std::path::PathBuf;
 
@@ -13,8 +13,7 @@ use crate::invocation::Invocation;
 use crate::render::answer;
 use crate::terminal::screen::{print, print_json};
 
-/// Keeps every file as a recording of its own, and says what is in it. The first file that cannot be read ends it; those before it
-/// are kept.
+/// Stores each file as a recording and prints its answer. Stops at the first file that it cannot read, and keeps those before it.
 pub(crate) fn import(invocation: &Invocation, arguments: &ImportArguments) -> Result<()> {
     let store = invocation.open_store()?;
     let mut answers = Vec::new();
@@ -32,13 +31,13 @@ pub(crate) fn import(invocation: &Invocation, arguments: &ImportArguments) -> Re
             Format::Text => print(&answer::answer(&view, invocation.style()))?,
             Format::Json => answers.push(view),
         }
-        // It is not looked at again, and taking a million spans apart takes longer than the system needs to end this.
+        // Not needed any more, and dropping a million spans takes longer than letting the process end.
         std::mem::forget(report);
     }
     if arguments.format == Format::Json { print_json(&answers) } else { Ok(()) }
 }
 
-/// What all files hold, as one.
+/// Reads all files as one recording.
 fn read_together(files: &[PathBuf]) -> Result<Contents> {
     let read = |path: &PathBuf| Ok((path.clone(), read(path)?));
     let contents = files.iter().map(read).collect::<Result<Vec<_>>>()?;

@@ -1,4 +1,4 @@
-//! One command per file, thin.
+//! One command a file: it loads what it needs, and prints a view as text or JSON.
 
 pub(crate) mod attach;
 pub(crate) mod convert;

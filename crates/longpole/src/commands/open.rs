@@ -1,4 +1,4 @@
-//! `open`: the page on loopback.
+//! `open`: serves the page on loopback.
 
 use anyhow::{Context, Result};
 use longpole_server::seal;
@@ -18,7 +18,7 @@ pub(crate) fn open(invocation: &Invocation, arguments: &OpenArguments) -> Result
     }
     let store = invocation.open_store()?;
     let name = resolve(&store, &arguments.recording)?;
-    // Read it once before the browser asks: a recording that cannot be read is an error here, not on the page.
+    // Load it once before the browser does: if it cannot be read, the error belongs here, not on the page.
     seal::load(&store, name, &|| false).with_context(|| format!("failed to read {name}"))?;
     drop(store);
     serve(invocation.store()?, name, arguments.port, browser, &name.to_string(), consent)

@@ -1,14 +1,14 @@
 //! `run`: the whole story in one file.
 //!
 //! ```text
-//! signals taken over → recording created → receiver accepts → command waits at its gate → recorder attached → gate opened
+//! take over signals → create the recording → open the receiver → start the command behind its gate → attach the recorder → open the gate
 //!   … the command runs; its spans and samples go to the log …
-//! command reaped → recorder finished → receiver drained → log sealed → answer printed → we end as the command ended
+//! reap the command → finish the recorder → drain the receiver → seal the log → print the answer → exit as the command did
 //! ```
 //!
-//! Two promises hold throughout. The command never notices: its stdin, stdout, environment (but for what `inject` adds),
-//! signals and end are its own. And recording trouble never changes the exit status without `--strict`: whatever cannot be
-//! had (a store, a port, samples) is left out, and said at the end.
+//! Two promises hold throughout. The command does not notice: its stdin, stdout, signals and exit are its own, and so is its environment
+//! except for a few variables. And problems of recording never change the exit status without `--strict`: longpole does without a store,
+//! a port or samples, and says so at the end.
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -38,9 +38,9 @@ use crate::terminal::Style;
 use crate::terminal::screen::{self, Screen};
 use crate::terminal::stderr::note;
 
-/// Runs the command and ends as it ended.
+/// Runs the command and exits as it did.
 pub(crate) fn run(invocation: &Invocation, arguments: &RunArguments) -> ExitCode {
-    // First of all: what comes from now on is the command's.
+    // First of all: signals from now on are for the command.
     if let Err(error) = signals::begin() {
         return unrecorded(arguments, &inherited(arguments), &error);
     }
@@ -68,7 +68,7 @@ pub(crate) fn run(invocation: &Invocation, arguments: &RunArguments) -> ExitCode
     if matches!(&started, Err(error) if error.is_ours())
         && let Some(recorded) = recorded.take()
     {
-        // What the recording has taken may be what the command lacks.
+        // The recording may have used up what the command lacks.
         recorded.discard();
         environment = inherited(arguments);
         let error = started.err().map_or_else(|| anyhow::anyhow!("no process"), anyhow::Error::new);
@@ -96,7 +96,7 @@ pub(crate) fn run(invocation: &Invocation, arguments: &RunArguments) -> ExitCode
     let trouble = match (recorded, trouble) {
         (Some(recorded), _) => {
             let used = (child.cpu_nanos(), child.usage(), child.last_usage().filter(|_| recorder.is_some()));
-            // A bug of ours has been reported by the panic hook; it must not become the command's exit status.
+            // The panic hook has reported a bug in longpole; it must not change the exit status.
             unharmed(|| answer(invocation, arguments, recorded.end(arguments, (exit, ended), used, recorder)?)).err()
         }
         (None, trouble) => trouble,
@@ -114,24 +114,24 @@ pub(crate) fn run(invocation: &Invocation, arguments: &RunArguments) -> ExitCode
     child::exit_like(exit)
 }
 
-/// Keeps a bug of ours, which the panic hook has reported, from becoming the command's.
+/// Turns a panic, which the panic hook has reported, into an error, so that it does not affect the command.
 fn unharmed<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| Err(anyhow::anyhow!("a bug in longpole, reported above")))
 }
 
-/// The same where it is allowed: with `--strict` nobody would be left to say that there is no recording.
+/// The same if allowed: with `--strict` longpole must stay to report that there is no recording.
 fn unrecorded(arguments: &RunArguments, environment: &[(OsString, OsString)], error: &LaunchError) -> ExitCode {
     if error.is_ours() && !arguments.strict { in_place(arguments.argv(), environment, error) } else { not_started(error) }
 }
 
-/// The runtimes to ask for names, each once.
-fn runtimes(arguments: &RunArguments) -> Vec<JitRuntime> {
+/// The runtimes of `--jit`, each once.
+fn runtimes(arguments: &RunArguments) -> Vec<JitNames> {
     let is_asked = |runtime: &Jit| arguments.jit.contains(runtime);
     let all = [(Jit::Node, JitRuntime::Node), (Jit::Java, JitRuntime::Java)];
     all.into_iter().filter(|(runtime, _)| is_asked(runtime)).map(|(_, names)| names).collect()
 }
 
-/// Writes the answer, and shows the page where that was asked for.
+/// Writes the summary, and opens the page if `--open` says so.
 fn answer(invocation: &Invocation, arguments: &RunArguments, ended: Ended) -> Result<()> {
     let Ended { writer, sealed, trouble } = ended;
     let name = writer.name();
@@ -141,7 +141,7 @@ fn answer(invocation: &Invocation, arguments: &RunArguments, ended: Ended) -> Re
         return Err(error);
     }
     if arguments.open {
-        // The recording is the reader's now.
+        // The page opens the store itself.
         let store = writer.store().root().to_owned();
         drop(writer);
         let consent = source_consent(&SourceArguments { allow_source: Vec::new() })?;
@@ -165,7 +165,7 @@ fn write_summary(invocation: &Invocation, arguments: &RunArguments, view: &view:
                 Format::Text => answer_text(view, Style::plain()).as_str().to_owned(),
                 Format::Json => screen::json(view)?,
             };
-            // It names the command and its arguments, so a new file is for its user alone.
+            // It names the command and its arguments, so only the user may read a new file.
             let file = outside::create(path, 0o600);
             file.and_then(|mut file| Ok(file.write_all(text.as_bytes())?))
                 .with_context(|| format!("failed to write the summary to {}", path.display()))

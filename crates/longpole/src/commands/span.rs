@@ -31,13 +31,13 @@ pub(crate) fn span(invocation: &Invocation, arguments: &SpanArguments) -> Result
     }
 }
 
-/// Whether anything tells when a thread was on a CPU.
+/// Whether the recording knows when threads were on a CPU.
 fn sees_cpus(report: &Report) -> bool {
     let recording = report.recording();
     !recording.samples.is_empty() || !recording.cpu_slices.is_empty() || !recording.current_spans.is_empty()
 }
 
-/// Prints all spans of a name; the handle of the span where only one is called so.
+/// Prints all spans of a name. Returns the handle instead if there is only one.
 fn spans_of_name(
     invocation: &Invocation,
     arguments: &SpanArguments,
@@ -79,5 +79,5 @@ fn similar_names(names: &[&str]) -> String {
     format!("names like it: {}{more}", list.join(", "))
 }
 
-/// Names that are told where none is meant exactly.
+/// Similar names to list if none is equal.
 const NAMES_SHOWN: usize = 8;

@@ -1,12 +1,12 @@
-//! `sql`: a read-only question to one recording.
+//! `sql`: runs a read-only query on one recording.
 //!
 //! ```text
-//! longpole sql 'SELECT …' ── starts itself ──► longpole sql --is-worker: asks the engine, prints the rows
-//!        │◄─────────────── how it ended ──────────────┘
+//! longpole sql 'SELECT …' ── starts itself ──► longpole sql --is-worker: runs the query, prints the rows
+//!        │◄─────────────── its exit code ──────────────┘
 //! ```
 //!
-//! A statement may need more memory in one piece than the system gives, or more stack, and then the process that runs it is gone: no
-//! limit inside of it can promise otherwise. So it runs in a process of its own, and this one says what became of it.
+//! A statement may need more memory or stack than the system has, which kills the process that runs it whatever limits it sets itself. So
+//! the query runs in a worker process, and this one reports how the worker ended.
 
 use std::collections::{HashMap, HashSet};
 use std::io::Read;
@@ -46,12 +46,12 @@ pub(crate) fn sql(invocation: &Invocation, arguments: &SqlArguments) -> ExitCode
     code
 }
 
-/// Starts the worker, and ends as it ended.
+/// Runs the worker, and exits as it did.
 fn ask(invocation: &Invocation, arguments: &SqlArguments) -> Result<ExitCode> {
     let store = invocation.open_store()?;
     let name = resolve(&store, &arguments.recording)?;
     if !matches!(store.recording(name)?.state, longpole_store::RecordingState::Sealed { .. }) {
-        // A recording whose recorder was killed has no tables before somebody looked at it.
+        // A recording whose recorder was killed has no tables until it is loaded.
         load_stored(&store, &arguments.recording)?;
     }
     let format = arguments.format.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default();
@@ -60,13 +60,13 @@ fn ask(invocation: &Invocation, arguments: &SqlArguments) -> Result<ExitCode> {
         .arg(invocation.store()?)
         .args(["sql", "--is-worker", "--format", &format, "--recording", &name.to_string()])
         .args(["--timeout", &format!("{}us", arguments.timeout.as_micros()), "--", &arguments.query])
-        // How it ended is all that is told of it.
+        // Its exit is all that is reported.
         .env("RUST_BACKTRACE", "0")
         .stdin(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .context("failed to start a process for the query")?;
-    // It ends when this is closed, as it is when we are killed.
+    // The worker ends when this closes, also if this process is killed.
     let alive = worker.stdin.take();
     let mut words = Vec::new();
     worker.stderr.take().map(|mut stderr| stderr.read_to_end(&mut words)).transpose().context("failed to read from the query's process")?;
@@ -78,7 +78,7 @@ fn ask(invocation: &Invocation, arguments: &SqlArguments) -> Result<ExitCode> {
             words.lines().for_each(say);
             Ok(ExitCode::SUCCESS)
         }
-        // It may have said what was wrong, and run out of memory before it could end.
+        // It may have reported the error, and then run out of memory.
         (code, Some(own)) => {
             own.lines().for_each(say);
             Ok(ExitCode::from(code.unwrap_or(Kind::Failed.exit_code())))
@@ -87,19 +87,19 @@ fn ask(invocation: &Invocation, arguments: &SqlArguments) -> Result<ExitCode> {
     }
 }
 
-/// What the worker itself said. A thread of the engine may have run out of memory just before, and the standard library says so first.
+/// The worker's own message. The standard library may have printed one before, if a thread of the engine ran out of memory.
 fn own_words(words: &str) -> Option<&str> {
     const BEGIN: &str = "longpole: ";
     if words.starts_with(BEGIN) { Some(words) } else { words.find(&format!("\n{BEGIN}")).map(|at| &words[at + 1..]) }
 }
 
-/// This very program, also where its file was replaced meanwhile.
+/// This program, even if its file was replaced meanwhile.
 fn own_program() -> Result<PathBuf> {
     let by_the_kernel = PathBuf::from("/proc/self/exe");
     if by_the_kernel.exists() { Ok(by_the_kernel) } else { std::env::current_exe().context("failed to find the own program") }
 }
 
-/// What the end of a worker means that gave no answer. The standard library says on standard error what it ends a process for.
+/// Why a worker ended without an answer, by what the standard library printed.
 fn end_words(ended: ExitStatus, words: &str) -> String {
     if words.contains("overflowed its stack") {
         "run the statement: it is nested too deeply for the engine".to_owned()
@@ -110,7 +110,7 @@ fn end_words(ended: ExitStatus, words: &str) -> String {
     }
 }
 
-/// Ends this process when whoever started it is gone: nobody waits for the answer.
+/// Ends this process when its parent is gone: nobody waits for the answer.
 fn end_with_standard_input() {
     std::thread::spawn(|| {
         let mut stdin = std::io::stdin().lock();
@@ -120,7 +120,7 @@ fn end_with_standard_input() {
     });
 }
 
-/// A panic of the engine is an error of the statement, and told as one.
+/// Panics of the engine are reported as errors of the statement.
 fn silence_panics_of_the_engine() {
     let usual = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
@@ -130,7 +130,7 @@ fn silence_panics_of_the_engine() {
     }));
 }
 
-/// What the worker does.
+/// Runs the query and prints the rows: the work of the worker.
 fn answer(invocation: &Invocation, arguments: &SqlArguments) -> Result<()> {
     let store = invocation.open_store()?;
     let name = resolve(&store, &arguments.recording)?;
@@ -159,7 +159,7 @@ fn json(result: &SqlResult) -> serde_json::Value {
     json!({ "columns": columns, "rows": rows, "truncated": result.truncated })
 }
 
-/// The names of columns, of which a row of JSON has each once: `SELECT *` of a join has `trace_id`, `trace_id_2`.
+/// Column names without duplicates, as JSON needs: `SELECT *` of a join gives `trace_id`, `trace_id_2`.
 fn distinct<'a>(names: impl Iterator<Item = &'a str> + Clone) -> Vec<String> {
     let mut taken: HashSet<String> = names.clone().map(str::to_owned).collect();
     let mut times: HashMap<&str, u32> = HashMap::new();
@@ -171,7 +171,7 @@ fn distinct<'a>(names: impl Iterator<Item = &'a str> + Clone) -> Vec<String> {
                 return name.to_owned();
             }
             let mut numbered = format!("{name}_{time}");
-            // Another column may be called so.
+            // Another column may have that name.
             while !taken.insert(numbered.clone()) {
                 *time += 1;
                 numbered = format!("{name}_{time}");
@@ -181,14 +181,14 @@ fn distinct<'a>(names: impl Iterator<Item = &'a str> + Clone) -> Vec<String> {
         .collect()
 }
 
-/// Nested no deeper than the types of the tables are.
+/// Nested no deeper than the column types.
 fn json_value(value: &Value) -> serde_json::Value {
     match value {
         Value::Null => serde_json::Value::Null,
         Value::Bool(truth) => json!(truth),
         Value::Int(number) => json!(number),
         Value::UInt(number) => json!(number),
-        // JSON has no number for these, and null is what NULL is.
+        // JSON has no such numbers, and null means NULL.
         Value::Float(number) if number.is_nan() => json!("NaN"),
         Value::Float(f64::INFINITY) => json!("Infinity"),
         Value::Float(f64::NEG_INFINITY) => json!("-Infinity"),

@@ -1,4 +1,4 @@
-//! `tag`: gives a recording a name, or takes one away.
+//! `tag`: adds a tag to a recording, or removes one.
 
 use anyhow::Result;
 use longpole_store::{ErrorKind, StoreError};
@@ -10,7 +10,7 @@ use crate::invocation::Invocation;
 use crate::next_command::own_name;
 use crate::terminal::screen::print_line;
 
-/// Gives a recording a name, or takes one away.
+/// Adds a tag, or removes it.
 pub(crate) fn tag(invocation: &Invocation, arguments: &TagArguments) -> Result<()> {
     let store = invocation.open_store()?;
     let name = resolve(&store, &arguments.recording)?;

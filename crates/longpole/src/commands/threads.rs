@@ -1,4 +1,4 @@
-//! `threads`: where the life of each thread went.
+//! `threads`: how each thread spent its time.
 
 use anyhow::Result;
 use longpole_server::view;
@@ -9,7 +9,7 @@ use crate::invocation::Invocation;
 use crate::render;
 use crate::terminal::screen::{print, print_json};
 
-/// Prints where the life of each thread went.
+/// Prints how each thread spent its time.
 pub(crate) fn threads(invocation: &Invocation, arguments: &ThreadsArguments) -> Result<()> {
     let (name, report) = load(invocation, &arguments.recording)?;
     let view = view::ThreadsView::new(&name, &report);

@@ -1,4 +1,4 @@
-//! `top`: the functions of a recording with the most time in themselves.
+//! `top`: the functions of a recording with the most self time.
 
 use anyhow::Result;
 use longpole_server::view;
@@ -10,7 +10,7 @@ use crate::invocation::Invocation;
 use crate::render;
 use crate::terminal::screen::{print, print_json};
 
-/// Prints the functions with the most time in themselves.
+/// Prints the functions with the most self time.
 pub(crate) fn top(invocation: &Invocation, arguments: &TopArguments) -> Result<()> {
     let (chosen, recording) = chosen(&arguments.spans, &arguments.recording);
     let (name, report) = load(invocation, recording)?;

@@ -1,4 +1,4 @@
-//! Spans and code as a file for another tool: its format, what of the code goes into it, and what is not in it.
+//! Spans and code as a file for another tool: the format, the selected code, and what the file leaves out.
 
 use std::path::Path;
 use std::time::Duration;
@@ -19,10 +19,10 @@ use crate::input::select::not_found;
 use crate::terminal::screen::Content;
 use crate::terminal::stderr::{hint, note};
 
-/// A file whose name ends so is written compressed.
+/// Ending of the names of compressed files.
 const GZIPPED: &str = ".gz";
 
-/// The format that was asked for, or that the name of the output says.
+/// The format by `--to`, or by the name of the output.
 pub(crate) fn format_of(output: &OutputArguments) -> Result<ExportFormat> {
     let by_name = || {
         let name = output.output.as_ref()?.file_name()?.to_string_lossy().into_owned();
@@ -41,7 +41,7 @@ pub(crate) fn format_of(output: &OutputArguments) -> Result<ExportFormat> {
             (".json", ExportFormat::OtlpJson),
         ];
         let plain = name.strip_suffix(GZIPPED).unwrap_or(&name);
-        // What is for longpole is compressed as it is.
+        // `.lpole` is compressed anyway.
         let is_it = |(ending, format): &&(&str, ExportFormat)| {
             name.ends_with(ending) || (*format != ExportFormat::Lpole && plain.ends_with(ending))
         };
@@ -98,7 +98,7 @@ pub(crate) fn write(name: &str, report: &Report, format: ExportFormat, output: &
         ExportFormat::Folded if of_spans => export::Format::FoldedOfSpans { granularity_nanos },
         ExportFormat::Pprof => export::Format::Pprof,
         ExportFormat::Folded => export::Format::Folded,
-        // A whole recording is not made of a report.
+        // A recording is packed from the store, not made from a report.
         ExportFormat::Lpole => return Ok(()),
     };
     if !holds_code && report.recording().spans.is_empty() && !report.recording().samples.is_empty() {
@@ -111,7 +111,7 @@ pub(crate) fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// The code that was asked for.
+/// The selected code.
 fn selection(name: &str, report: &Report, code: &CodeArguments, format: ExportFormat) -> Result<Selection> {
     let time = match (code.on_cpu, code.off_cpu, code.wall) {
         (true, ..) => FlameTime::OnCpu,
@@ -126,7 +126,7 @@ fn selection(name: &str, report: &Report, code: &CodeArguments, format: ExportFo
     }
 }
 
-/// Writes a file, gzipped if its name says so, and says what is not in it.
+/// Writes a file, gzipped if its name says so, and reports what it leaves out.
 pub(crate) fn write_to(report: &Report, format: export::Format, selection: &Selection, output: Option<&Path>) -> Result<()> {
     use export::Format::{AppDash, Folded, FoldedOfSpans, OtlpProtobuf, Pprof, PprofOfSpans};
     let is_gzip = matches!(format, Pprof | PprofOfSpans { .. });
@@ -144,9 +144,9 @@ pub(crate) fn write_to(report: &Report, format: export::Format, selection: &Sele
 
 pub(crate) fn pack(store: &Store, recording: &str, output: Option<&Path>) -> Result<()> {
     let stored = store.recording(resolve(store, recording)?)?;
-    // A recording holds what its user's programs did; as a file it is as private as in the store.
+    // A recording is private: the file is readable for its owner only, as the store is.
     let bytes = to_output_of(Access::Owner, output, Content::Binary, |out| Ok(stored.pack(out)?))?;
-    // A file may take less memory than a recording of the own store.
+    // Files have a lower memory limit than recordings in the store.
     if let Some(reason) = stored.refusal_as_file(bytes)? {
         let file = output.map_or_else(|| "the file".to_owned(), |path| path.display().to_string());
         note(format!("wrote {file}, but longpole will refuse to open it: {reason}"));
@@ -155,7 +155,7 @@ pub(crate) fn pack(store: &Store, recording: &str, output: Option<&Path>) -> Res
     Ok(())
 }
 
-/// What is not in the file, on standard error.
+/// Reports what the file leaves out.
 pub(crate) fn say_losses(losses: &[Loss]) {
     for loss in losses {
         note(format!("not in the file: {} × {}", count(loss.count), loss.detail));

@@ -1,4 +1,4 @@
-//! Where a file goes that a command writes: it takes its name only when it is whole, or it goes to standard output.
+//! Writing an output file, which gets its name only when it is complete, or standard output.
 
 use std::io::{BufWriter, IntoInnerError, Write};
 use std::path::Path;
@@ -9,7 +9,7 @@ use longpole_store::outside::{NotCreated, Place};
 use crate::failure::{Failure, Kind};
 use crate::terminal::screen::{self, Content};
 
-/// Gives `fill` a place to write to: a file that takes its name only when it is whole, or standard output.
+/// Lets `fill` write to a file, which gets its name only when it is complete, or to standard output.
 pub(crate) fn to_output<T>(output: Option<&Path>, content: Content, fill: impl FnOnce(&mut dyn Write) -> Result<T>) -> Result<T> {
     to_output_of(Access::Umask, output, content, fill)
 }
@@ -17,9 +17,9 @@ pub(crate) fn to_output<T>(output: Option<&Path>, content: Content, fill: impl F
 /// Who can read a new file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Access {
-    /// Whoever the umask lets: the file is the user's own output, for another tool.
+    /// As the umask says: the file is for another tool.
     Umask,
-    /// Its user alone.
+    /// Its owner only.
     Owner,
 }
 
@@ -38,8 +38,7 @@ pub(crate) fn to_output_of<T>(
     let fail = || format!("failed to write {}", path.display());
     let mode = if access == Access::Owner { 0o600 } else { 0o666 };
     let place = Place::find(path).map_err(|error| not_created(path, error))?;
-    // A device, a pipe and what a link leads to are written as they are; a file of this name is replaced at once, so that nobody reads half
-    // of it.
+    // Devices, pipes and targets of links are written in place; a plain file is replaced atomically, so that nobody reads half of it.
     if !place.is_plain() {
         let device = place.create(mode).with_context(fail)?;
         let mut out = BufWriter::new(screen::device_for(content, device).ok_or_else(refused)?);
@@ -54,7 +53,7 @@ pub(crate) fn to_output_of<T>(
     written.with_context(fail)
 }
 
-/// Why a link, a pipe or a device was not opened.
+/// The failure to open a link, a pipe or a device.
 fn not_created(path: &Path, error: NotCreated) -> anyhow::Error {
     let text = format!("failed to write {}: {error}", path.display());
     match error {

@@ -1,4 +1,4 @@
-//! Files that other tools wrote, as recordings in memory.
+//! Reading other tools' files.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use longpole_server::import::{self, Contents, ImportError};
 
 use crate::failure::{Failure, Kind};
 
-/// What a file holds.
+/// Reads a file.
 pub(crate) fn read(path: &Path) -> Result<Contents> {
     import::read(path).map_err(|error| {
         let (kind, hint) = match &error {
@@ -24,7 +24,7 @@ pub(crate) fn read(path: &Path) -> Result<Contents> {
     })
 }
 
-/// The report of a file that is looked at without being kept.
+/// Reads a file and makes its report, without storing a recording.
 pub(crate) fn report(path: &Path) -> Result<Report> {
     Ok(import::report(read(path)?.recording()))
 }

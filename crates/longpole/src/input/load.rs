@@ -1,4 +1,4 @@
-//! From what was typed to a report: recordings of the store, and files that are read and not kept.
+//! Finding the recording or file that the user named, and loading its report.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use crate::invocation::Invocation;
 use crate::next_command::own_name;
 use crate::terminal::stderr::note;
 
-/// What is in the store. Of rows that make no sense it is said on standard error.
+/// Lists the store. Reports damaged rows on standard error.
 pub(crate) fn list(store: &Store) -> Result<Listing, StoreError> {
     let listing = store.list()?;
     for damaged in &listing.damaged {
@@ -22,12 +22,12 @@ pub(crate) fn list(store: &Store) -> Result<Listing, StoreError> {
     Ok(listing)
 }
 
-/// The name of a recording that exists: `last` and `7` become `r7`.
+/// The name of an existing recording: `last` and `7` become `r7`.
 pub(crate) fn resolve(store: &Store, text: &str) -> Result<RecordingName> {
     found(text, store.resolve(text).and_then(|name| store.recording(name).map(|_| name)))
 }
 
-/// The same of one that is to go, which need not be readable.
+/// The same for a recording to remove, which need not be readable.
 pub(crate) fn to_remove(store: &Store, text: &str) -> Result<RecordingName> {
     let exists = |name| match store.recording(name) {
         Err(error) if error.kind() == ErrorKind::NotFound => Err(error),
@@ -45,7 +45,7 @@ fn found(text: &str, found: Result<RecordingName, StoreError>) -> Result<Recordi
     })
 }
 
-/// The report of a recording, or of a file that is read and not kept; with what to call it in the next command.
+/// Loads the report of a recording or a file; returns its name for the next command as well.
 pub(crate) fn load(invocation: &Invocation, text: &str) -> Result<(String, Report)> {
     match file_aloud(invocation, text) {
         Some(path) => Ok((text.to_owned(), import_file::report(path)?)),
@@ -53,17 +53,17 @@ pub(crate) fn load(invocation: &Invocation, text: &str) -> Result<(String, Repor
     }
 }
 
-/// Endings of files of other tools, and of packed recordings: who writes one means a file, also where a tag ends so.
+/// File name endings of other tools and of packed recordings. A name with one of them means a file, even if there is such a tag.
 const FILE_ENDINGS: [&str; 14] =
     ["lpole", "trace", "json", "jsonl", "ndjson", "pb", "pprof", "prof", "data", "folded", "collapsed", "txt", "otlp-profiles", "gz"];
 
-/// The file that a text names where a recording may stand: it has a `/`, or is there. Names of recordings win, and tags where the text does
-/// not end like a file: a folder that holds a file `base` must not decide what `base` is. `./r7` is a file.
+/// The file that the user named, if it is one: the text contains a `/`, or such a file exists. Names of recordings win, and so do tags
+/// without a file name ending: a file `base` in the current directory must not hide the tag `base`. `./r7` is a file.
 pub(crate) fn file<'a>(invocation: &Invocation, text: &'a str) -> Option<&'a Path> {
     named(invocation, text).0
 }
 
-/// The same; where the text names a recording as well, it is said which of them was taken, and how the other is named.
+/// The same; if the text names a recording as well, prints which of them was chosen and how to name the other.
 pub(crate) fn file_aloud<'a>(invocation: &Invocation, text: &'a str) -> Option<&'a Path> {
     let (path, ambiguity) = named(invocation, text);
     ambiguity.into_iter().for_each(note);
@@ -86,14 +86,14 @@ fn tagged(invocation: &Invocation, text: &str) -> Option<RecordingName> {
     invocation.has_store().then(|| invocation.open_store().ok()?.resolve(text).ok()).flatten()
 }
 
-/// The file that a text names if no tag does.
+/// The file that a text names, tags aside.
 pub(crate) fn possible_file(text: &str) -> Option<&Path> {
     let path = Path::new(text);
     let is_name = text == "last" || RecordingName::parse(text).is_some();
     (!is_name && (text.contains('/') || path.is_file())).then_some(path)
 }
 
-/// The report of a recording; one whose recorder was killed is sealed first.
+/// Loads the report of a recording. Seals it first if its recorder was killed.
 pub(crate) fn load_stored(store: &Store, text: &str) -> Result<(String, Report)> {
     let name = resolve(store, text)?;
     let report = seal::load(store, name, &|| false).map_err(|error| not_read(name, error))?;
@@ -107,7 +107,7 @@ fn not_read(name: RecordingName, error: seal::SealError) -> anyhow::Error {
                 .hint(format!("{} rm {name} removes it; its other tables are Parquet files that other tools read", own_name()))
                 .into()
         }
-        // It is whole, and takes more memory than its reader allows: to remove it would be wrong.
+        // The recording is intact, but needs more memory than the reader allows: removing it would be wrong.
         seal::SealError::Store(large @ StoreError::TooLarge { .. }) => {
             Failure::new(Kind::Failed, format!("failed to read {name}: {large}"))
                 .hint(format!(

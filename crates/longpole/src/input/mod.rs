@@ -1,4 +1,4 @@
-//! What a command reads: recordings and files by the names that people type.
+//! What a command reads: recordings and files, by the names that people type.
 
 pub(crate) mod import_file;
 pub(crate) mod load;

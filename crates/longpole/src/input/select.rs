@@ -1,4 +1,4 @@
-//! Which spans are meant: handles, names and traces as they were typed, and what to say where there are none.
+//! Finding the spans that the user named by handle, name or trace, and the failures if there are none.
 
 use longpole_server::view::Chosen;
 use longpole_store::RecordingName;
@@ -8,19 +8,18 @@ use crate::failure::{Failure, Kind};
 use crate::input::load::possible_file;
 use crate::next_command::own_name;
 
-/// A handle or a name and a recording as they were typed, in either order: `p1 r7`, `r7 p1`, `r7 nap`.
+/// Handle or name, and recording, typed in either order: `p1 r7`, `r7 p1`, `r7 nap`.
 pub(crate) fn in_order<'a>(handle: &'a str, recording: &'a str) -> (&'a str, &'a str) {
     let is_swapped = !is_handle(handle) && (is_handle(recording) || (is_recording(handle) && !is_recording(recording)));
     if is_swapped { (recording, handle) } else { (handle, recording) }
 }
 
-/// Whether a text can only mean a recording: no tag, which may be the name of a span as well. Where there is a file of that name, it is
-/// one of the two.
+/// Whether a text can only mean a recording or a file. A tag does not count: it may be the name of a span as well.
 fn is_recording(text: &str) -> bool {
     text == "last" || RecordingName::parse(text).is_some() || possible_file(text).is_some()
 }
 
-/// Which spans are meant, if any, and in which recording: `flame p1` means what `flame --span p1` does.
+/// The chosen spans, if any, and the recording. `flame p1` is short for `flame --span p1`.
 pub(crate) fn chosen<'a>(spans: &'a SpansArguments, recording: &'a str) -> (Option<Chosen<'a>>, &'a str) {
     let handle = spans.span.as_deref().map(handle_or_name);
     let name = spans.name.as_deref().map(Chosen::Name);
@@ -31,23 +30,23 @@ pub(crate) fn chosen<'a>(spans: &'a SpansArguments, recording: &'a str) -> (Opti
     }
 }
 
-/// Spans by a handle, or by their name.
+/// Spans by handle, or by name.
 pub(crate) fn handle_or_name(text: &str) -> Chosen<'_> {
     if is_handle(text) { Chosen::Handle(text) } else { Chosen::Name(text) }
 }
 
-/// `s12`, `p1`, `f3`; no recording is called so.
+/// Whether it is a handle: `s12`, `p1`, `f3`. No recording has such a name.
 pub(crate) fn is_handle(text: &str) -> bool {
     text.parse::<longpole_analysis::Handle>().is_ok()
 }
 
-/// The failure for a handle that names nothing.
+/// The failure for a handle that does not exist.
 pub(crate) fn not_found(recording: &str, handle: &str) -> Failure {
     Failure::new(Kind::NotFound, format!("there is no span {handle} in {recording}"))
         .hint(format!("{own} tree {recording} lists s1, s2, …; {own} poles {recording} lists p1, p2, …", own = own_name()))
 }
 
-/// The failure for spans of which there are none.
+/// The failure for spans that do not exist.
 pub(crate) fn none_chosen(recording: &str, chosen: Chosen<'_>) -> Failure {
     match chosen {
         Chosen::Handle(handle) => not_found(recording, handle),

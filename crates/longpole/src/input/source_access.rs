@@ -1,4 +1,4 @@
-//! Which source files may be read.
+//! Which source files longpole may read.
 
 use anyhow::Result;
 use longpole_analysis::Report;
@@ -10,7 +10,7 @@ use crate::failure::{Failure, Kind};
 use crate::input::load::{file, resolve};
 use crate::invocation::Invocation;
 
-/// Which source files the user lets recordings of others have.
+/// Which source files the user allows recordings of others to show.
 pub(crate) fn source_consent(allow: &SourceArguments) -> Result<SourceConsent> {
     let (current, _) = env_vars::folders();
     SourceConsent::new(&current, &allow.allow_source).map_err(|(folder, error)| {
@@ -19,7 +19,7 @@ pub(crate) fn source_consent(allow: &SourceArguments) -> Result<SourceConsent> {
     })
 }
 
-/// Which of the files that a recording names may be read.
+/// Which of the files that a recording names longpole may read.
 pub(crate) fn source_access(invocation: &Invocation, recording: &str, report: &Report, allow: &SourceArguments) -> Result<SourceAccess> {
     let origin = match file(invocation, recording) {
         Some(_) => Origin::Others,

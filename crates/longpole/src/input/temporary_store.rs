@@ -1,4 +1,4 @@
-//! Stores for the time of one command, and what processes that were killed left of them.
+//! Stores that last for one command, and cleaning up after killed processes.
 
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -12,24 +12,24 @@ use longpole_store::{RecordingName, Store};
 use crate::input::import_file;
 use crate::store::{new_folder, open_store};
 
-/// Stores for the time of one command, in the temporary folder.
+/// Prefix of their directories, in the temporary directory.
 const TEMPORARY_PREFIX: &str = "longpole-open-";
 
 /// Held while a temporary store is in use.
 const LOCK: &str = "in-use";
 
-/// A temporary store without a lock is one that is being made, unless it is older than this.
+/// A temporary store without a lock is just being created, unless it is older than this.
 const UNLOCKED_MAX: Duration = Duration::from_secs(60);
 
-/// A store for the time of one command, with one file in it.
+/// A store with one file in it that lasts for one command.
 pub(crate) struct TemporaryStore {
     root: PathBuf,
-    // The kernel lets go of it however this process ends: then the next one removes the store.
+    // The kernel releases it however this process ends; then the next one removes the store.
     _lock: File,
 }
 
 impl TemporaryStore {
-    /// Keeps this file as a recording in a new store.
+    /// Imports a file into a new store.
     pub(crate) fn of_file(path: &Path) -> Result<(Self, RecordingName)> {
         remove_stale_stores();
         let contents = import_file::read(path)?;
@@ -60,20 +60,20 @@ impl TemporaryStore {
 
 impl Drop for TemporaryStore {
     fn drop(&mut self) {
-        // What stays is removed by the next one.
+        // If this fails, the next command removes it.
         fs::remove_dir_all(&self.root).ok();
     }
 }
 
-/// Removes the temporary stores of processes that were killed: they hold copies of files that others may not read.
+/// Removes temporary stores of killed processes: they contain copies of private files.
 pub(crate) fn remove_stale_stores() {
     let own = longpole_store::users::Owner::current();
     for entry in fs::read_dir(std::env::temp_dir()).into_iter().flatten().flatten() {
         let is_named = entry.file_name().to_str().is_some_and(|name| name.starts_with(TEMPORARY_PREFIX));
-        // Of the link itself, where it is one.
+        // Does not follow links.
         let is_own = || entry.metadata().is_ok_and(|data| data.is_dir() && data.uid() == own.uid);
         if is_named && is_own() && is_stale(&entry.path()) {
-            // Somebody else may be at it; what stays is found again.
+            // Another process may be removing it, too; the next command finds what is left.
             fs::remove_dir_all(entry.path()).ok();
         }
     }

@@ -24,7 +24,7 @@ pub(crate) fn answer(view: &view::SummaryView, style: Style) -> Screen {
     }
     let mut out = Screen::default();
     line(&mut out, &headline(view, style));
-    // A profile that is sums has no path through time.
+    // A profile of sums has no critical path.
     if !is_profile(view) && (!view.poles.is_empty() || view.spans > 0 || view.samples > 0) {
         line(&mut out, &path_line(view, style));
         if let Some(parallel) = parallel_line(view, style) {
@@ -50,7 +50,7 @@ pub(crate) fn answer(view: &view::SummaryView, style: Style) -> Screen {
         if more > 0 {
             line(&mut out, &style.faint(&format!("     … {more} more ({} poles {} --limit 0)", own_name(), view.recording)));
         }
-        // Without spans the processes are the operations, and what is inside of one only its functions tell.
+        // Without spans the processes are the operations, and only functions show what happens inside.
         if view.spans == 0
             && let Some(pole) = view.poles.iter().find(|pole| !pole.few_samples && pole.reason.code != "waits")
         {
@@ -65,11 +65,11 @@ pub(crate) fn answer(view: &view::SummaryView, style: Style) -> Screen {
     out
 }
 
-/// Waits and threads in the answer of what was looked at for a while.
+/// Waits and threads in the answer of `attach`.
 const ATTACHED_SHOWN: usize = 5;
 
-/// The answer of what ran before and after: what it did meanwhile. It did not end, so there is nothing that would have ended earlier,
-/// but for its requests, if it sends spans.
+/// The answer of `attach`: what the processes did meanwhile. They did not end, so nothing would have ended earlier, except their
+/// requests if they send spans.
 fn answer_of_attached(view: &view::SummaryView, attached: &view::AttachedView, style: Style) -> Screen {
     let mut out = Screen::default();
     let pid = attached.pid.map(|pid| format!(" {pid}")).unwrap_or_default();
@@ -108,7 +108,7 @@ fn answer_of_attached(view: &view::SummaryView, attached: &view::AttachedView, s
         line(&mut out, "");
         let shown = &attached.waits[..attached.waits.len().min(ATTACHED_SHOWN)];
         let mut section = waits_section(shown, style);
-        // The empty line behind it comes with what follows.
+        // The next section begins with an empty line of its own.
         section.pop();
         section.iter().for_each(|text| line(&mut out, text));
     }
@@ -132,7 +132,7 @@ fn answer_of_attached(view: &view::SummaryView, attached: &view::AttachedView, s
     out
 }
 
-/// Whether it came from a file of sums: nobody saw when anything was.
+/// Whether it is an imported profile of sums, without times.
 fn is_profile(view: &view::SummaryView) -> bool {
     view.mode == "imported" && view.spans == 0
 }
@@ -162,10 +162,10 @@ fn headline(view: &view::SummaryView, style: Style) -> String {
     format!("{}  {}  {}  {facts}", style.strong("longpole"), style.handle(&view.recording), fit_command(&view.command, room))
 }
 
-/// Kinds of waits in the header.
+/// Kinds of waits on the path line.
 const KINDS_SHOWN: usize = 3;
 
-/// Where the time of the path went, with as many kinds of waits as the line has room for.
+/// The states of the critical path, with as many kinds of waits as fit on the line.
 fn path_line(view: &view::SummaryView, style: Style) -> String {
     let fits = |kinds: &usize| terminal::width(&path_text(view, *kinds, Style::plain())) <= style.width();
     path_text(view, (1..=KINDS_SHOWN).rev().find(fits).unwrap_or(0), style)
@@ -210,7 +210,7 @@ fn path_text(view: &view::SummaryView, kinds: usize, style: Style) -> String {
     text
 }
 
-/// One state of the path, where it was a hundredth of it.
+/// Adds a state of the path if it is at least 1% of it.
 fn path_part(text: &mut String, name: &str, nanos: i64, wall: i64) {
     if nanos > 0 && nanos.saturating_mul(100) >= wall {
         let _ = write!(text, "  {name} {}", percent(nanos, wall));
@@ -219,7 +219,7 @@ fn path_part(text: &mut String, name: &str, nanos: i64, wall: i64) {
 
 fn parallel_line(view: &view::SummaryView, style: Style) -> Option<String> {
     let parallel = &view.parallelism;
-    // One process after the other says nothing of the threads in them.
+    // Processes one after the other do not show how parallel the threads in them are.
     let says_something = parallel.peak > 1 || (parallel.peak > 0 && view.spans > 0);
     says_something.then(|| {
         let mut text =
@@ -232,7 +232,7 @@ fn parallel_line(view: &view::SummaryView, style: Style) -> Option<String> {
     })
 }
 
-/// Is it the cloud, or Pulumi itself?
+/// The parts of a deployment: the cloud, or Pulumi itself.
 fn deployment_line(time: &view::DeploymentView, wall: i64, style: Style) -> String {
     let parts = [
         ("cloud", time.cloud_wait_nanos),
@@ -249,7 +249,7 @@ fn deployment_line(time: &view::DeploymentView, wall: i64, style: Style) -> Stri
     format!("{}    {}", style.faint("pulumi"), words.join("  "))
 }
 
-/// What processes used that is worth a line: one for memory, one for storage.
+/// Notable memory and storage use of processes, a line each.
 fn usage_lines(notable: &[view::NotableView], style: Style) -> Vec<String> {
     let words = |label: &str, codes: &[&str]| {
         let told = notable.iter().filter(|it| codes.contains(&it.code));
@@ -260,10 +260,10 @@ fn usage_lines(notable: &[view::NotableView], style: Style) -> Vec<String> {
     [words("memory", &["grows", "peak", "peak_of_some"]), words("storage", &["storage", "faults"])].into_iter().flatten().collect()
 }
 
-/// Functions named of a process.
+/// Functions of a process in the answer.
 const FUNCTIONS_SHOWN: usize = 3;
 
-/// The functions in which a pole is on CPUs most, with their shares of that and its time.
+/// The functions with the most on-CPU time of a pole, with share and time.
 fn hot_functions(pole: &view::PoleView, style: Style) -> Vec<String> {
     let mut frames: Vec<&view::TopFrameView> = pole.top_frames.iter().filter(|frame| frame.self_nanos > 0).collect();
     frames.sort_by_key(|frame| std::cmp::Reverse(frame.self_nanos));
@@ -279,7 +279,7 @@ fn hot_functions(pole: &view::PoleView, style: Style) -> Vec<String> {
     lines.collect()
 }
 
-/// The functions with most time in themselves, below an empty line.
+/// The functions with the most self time, below an empty line.
 fn function_table(out: &mut Screen, view: &view::SummaryView, style: Style) {
     line(out, "");
     line(out, &style.strong("HOT FUNCTIONS"));

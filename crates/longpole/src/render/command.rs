@@ -4,17 +4,17 @@ use longpole_server::view;
 
 use crate::terminal::{self, cut, fit};
 
-/// [`command_words`] of at most so many characters: of a program given as text the beginning says most, of others both ends.
+/// [`command_words`] in at most so many columns. Cuts the end of a program given as text, and the middle of others.
 pub(crate) fn fit_command(command: &[String], width: usize) -> String {
     let words = command_words(command);
     if command.iter().any(|word| word.contains('\n')) { cut(&words, width) } else { fit(&words, width) }
 }
 
-/// The command as it is known by: its program without the folder, and its arguments.
+/// The program without its directory, and its arguments.
 pub(crate) fn command_words(command: &[String]) -> String {
     let Some((program, arguments)) = command.split_first() else { return String::new() };
     let name = program.rsplit('/').find(|part| !part.is_empty()).unwrap_or(program);
-    // A program given as text has many lines; each argument is known by its first.
+    // An argument may be a program of many lines; its first line stands for it.
     let words = arguments.iter().map(|word| terminal::first_line(word));
     std::iter::once(name.to_owned()).chain(words).collect::<Vec<_>>().join(" ")
 }

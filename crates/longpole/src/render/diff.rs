@@ -6,10 +6,10 @@ use longpole_server::view::diff::{DiffView, DiffedView, OperationDiffView, State
 use crate::terminal::screen::Screen;
 use crate::terminal::{self, Style, fit, pad, right};
 
-/// States of an operation that are said; `--format json` has all that matter.
+/// States shown of an operation; `--format json` has all that matter.
 const STATES_SHOWN: usize = 2;
 
-/// Characters of a function in them: two fit into a line.
+/// Columns of a function in them: two fit into a line.
 const FUNCTION_WIDTH: usize = 24;
 
 /// Width of the longest bar on either side of its axis.
@@ -117,7 +117,7 @@ fn name(operation: &OperationDiffView) -> String {
     format!("{}{resource}{count}{fate}", operation.name)
 }
 
-/// Names keep so much where the numbers are wide.
+/// Least columns of names beside wide numbers.
 const NAME_WIDTH_MIN: usize = 12;
 
 /// `+1.20s`, `-3ms`.
@@ -126,12 +126,12 @@ fn signed(unit: TimeUnit, nanos: i64) -> String {
     format!("{sign}{}", unit.show(nanos))
 }
 
-/// ` (−17 %)` of what was before.
+/// ` (-17.0%)` of the time before.
 fn share(delta: i64, before: i64) -> String {
     if before <= 0 { String::new() } else { format!(" ({:+.1}%)", delta as f64 / before as f64 * 100.0) }
 }
 
-/// A bar to the left of its axis for what became shorter, to the right for what became longer.
+/// A bar to the left of its axis for less time, to the right for more.
 fn bar(delta: i64, largest: u64) -> String {
     let cells = (delta.unsigned_abs() as f64 / largest as f64 * BAR_WIDTH as f64).ceil() as usize;
     let cells = cells.min(BAR_WIDTH);
@@ -142,7 +142,7 @@ fn bar(delta: i64, largest: u64) -> String {
     }
 }
 
-/// What makes two runs poor to compare.
+/// Why two runs may not be comparable.
 fn warnings(a: &DiffedView, b: &DiffedView) -> Vec<String> {
     let mut warnings = Vec::new();
     if a.command != b.command && a.host == b.host && !a.host.is_empty() {

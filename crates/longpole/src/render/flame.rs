@@ -88,13 +88,13 @@ pub(crate) fn flame(view: &view::FlameView, min_percent: f64, style: Style) -> S
     out
 }
 
-/// What of the whole run's waits is not shown, and how to see it.
+/// Waits that the graph hides, and how to see them.
 fn left_out(view: &view::FlameView, style: Style) -> Option<String> {
     let waits = || counted(view.left_out_waits, "wait", "waits");
     (view.left_out_waits > 0).then(|| style.faint(&format!("… {} hidden: threads without a span (--all-threads)", waits())))
 }
 
-/// The name of a function; with its place where names alone say little, as those of scripts do.
+/// The name of a function, with file and line for scripts, whose names alone say little.
 fn label(frame: &view::FlameFrameView, line: u32) -> String {
     let function = function_words(&frame.function, frame.runtime);
     let file = frame.file.rsplit('/').next().unwrap_or_default();
@@ -105,7 +105,7 @@ fn label(frame: &view::FlameFrameView, line: u32) -> String {
     }
 }
 
-/// Characters of a full bar.
+/// Columns of a full bar.
 const BAR_WIDTH: usize = 8;
 
 /// A share as a bar, in eighths of a character.
@@ -117,17 +117,17 @@ fn bar(percent: f64) -> String {
     text + &" ".repeat(missing)
 }
 
-/// Frames in a row that only pass their time on, of which the one that is named stays; fewer are shown as they are.
+/// Least number of consecutive frames that only call the next one to fold into one line.
 const FOLDED_MIN: usize = 3;
 
-/// What of a flame graph is printed, and how deep.
+/// The printed rows of a flame graph, and their depth.
 struct Shown<'a> {
     nodes: &'a view::FlameColumns,
     is_visible: Vec<bool>,
-    /// Visible, the only visible child of its parent, with one visible child and hardly any time of its own.
+    /// Rows that only call the next one: visible, an only child with an only child, and hardly any self time.
     passes_on: Vec<bool>,
-    /// How well the frame names what goes on in frames that pass their time on: not at all, as a function of the program, or as one
-    /// of a program that is interpreted, whose interpreter says less.
+    /// How well the frame describes a chain of such rows: 0 not at all, 1 a function of the program, 2 a function of an interpreted program,
+    /// which says more than its interpreter.
     names: Vec<u8>,
     hidden: usize,
 }
@@ -137,7 +137,7 @@ enum Line {
         row: usize,
         depth: usize,
     },
-    /// Frames that only pass their time on.
+    /// Frames that only call the next one.
     Folded {
         frames: usize,
         depth: usize,
@@ -180,7 +180,7 @@ impl<'a> Shown<'a> {
             }
             let parent = usize::try_from(self.nodes.parent[row]).unwrap_or(0);
             let depth = if parent == 0 { 0 } else { depths[parent] + 1 };
-            // Such frames follow each other: the only visible child of one is the next visible row.
+            // Such frames are consecutive: the only visible child of one is the next visible row.
             let chain: Vec<usize> =
                 (row..self.is_visible.len()).filter(|r| self.is_visible[*r]).take_while(|r| self.passes_on[*r]).collect();
             if chain.len() < FOLDED_MIN {
@@ -190,7 +190,7 @@ impl<'a> Shown<'a> {
                 continue;
             }
             chain.iter().for_each(|r| depths[*r] = depth);
-            // The innermost of those that name best.
+            // The innermost of those that describe the chain best.
             let named = (0..chain.len()).max_by_key(|place| self.names[chain[*place]]).filter(|place| self.names[chain[*place]] > 0);
             let (before, after) = named.map_or((chain.len(), 0), |place| (place, chain.len() - place - 1));
             if before > 0 {

@@ -1,4 +1,4 @@
-//! A flame graph as a picture: one SVG that needs nothing beside it. The root is at the top; a box says what it is where the mouse is.
+//! A flame graph as a self-contained SVG. The root is at the top; hovering a box shows its details.
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -8,7 +8,7 @@ use longpole_server::view::{FlameFrameView, FlameView};
 
 use crate::terminal::screen::{is_unsafe, printable};
 
-/// Width of the picture, its margin, and the height of a row and of what stands above all rows, in pixels.
+/// Width of the picture, its margin, the height of a row and of the head, in pixels.
 const WIDTH_PX: f64 = 1200.0;
 
 const MARGIN_PX: f64 = 10.0;
@@ -17,13 +17,13 @@ const ROW_PX: f64 = 17.0;
 
 const HEAD_PX: f64 = 52.0;
 
-/// Narrower boxes cannot be seen.
+/// Narrower boxes are invisible.
 const BOX_MIN_PX: f64 = 0.3;
 
-/// Characters of a name that are told where the mouse is: of a million boxes each may have one of four thousand.
+/// Characters of a name on hover: each of a million boxes may have a name of four thousand.
 const TITLE_CHARACTERS_MAX: usize = 500;
 
-/// What a character takes of the font below, and how many make a text worth writing.
+/// Width of a character in the font below, and the least number of them worth writing.
 const CHARACTER_PX: f64 = 6.7;
 
 const CHARACTERS_MIN: usize = 3;
@@ -32,7 +32,7 @@ const STYLE: &str = "text{font:11px ui-monospace,'DejaVu Sans Mono',Menlo,Consol
     .head{font:bold 15px system-ui,sans-serif}.note{font:12px system-ui,sans-serif;fill:#555}\
     rect{stroke:#fff;stroke-width:.5}g:hover rect{stroke:#000;stroke-width:1}";
 
-/// The picture; boxes below `min_percent` of the whole, or too narrow to be seen, are left out and counted.
+/// The picture. It leaves out and counts boxes below `min_percent` of the whole, or too narrow to see.
 pub(crate) fn svg(view: &FlameView, min_percent: Option<f64>) -> String {
     let nodes = &view.nodes;
     let whole = view.weight_nanos.max(1) as f64;
@@ -54,7 +54,7 @@ pub(crate) fn svg(view: &FlameView, min_percent: Option<f64>) -> String {
         let name = frame.map_or(view.title.as_str(), |frame| frame.function.as_str());
         let percent = nodes.total_nanos[row] as f64 / whole * 100.0;
         let place = frame.map(|frame| place(frame, nodes.line[row])).unwrap_or_default();
-        // The second line is ours.
+        // The line break is ours.
         let title = format!(
             "{}\n{} ({percent:.1}%) in total, {} self",
             printable(&format!("{}{place}", beginning(name, TITLE_CHARACTERS_MAX))),
@@ -116,7 +116,7 @@ fn notes(view: &FlameView, left_out: u64) -> String {
     notes.join(" · ")
 }
 
-/// ` (app.py:12)`, where the file is known.
+/// ` (app.py:12)`, if the file is known.
 fn place(frame: &FlameFrameView, line: u32) -> String {
     match (frame.file.rsplit('/').next().unwrap_or_default(), line) {
         ("", _) => String::new(),
@@ -125,7 +125,7 @@ fn place(frame: &FlameFrameView, line: u32) -> String {
     }
 }
 
-/// As much of a name as fits into a box; `None` where that says nothing.
+/// As much of a name as fits into a box; `None` if that is too little.
 fn shortened(name: &str, width_px: f64) -> Option<String> {
     let room = ((width_px - 6.0) / CHARACTER_PX).max(0.0) as usize;
     if name.chars().nth(room).is_none() {
@@ -134,7 +134,7 @@ fn shortened(name: &str, width_px: f64) -> Option<String> {
     (room >= CHARACTERS_MIN).then(|| beginning(name, room).into_owned())
 }
 
-/// A name of so many characters, the last of which says that it is cut.
+/// At most so many characters of a name, with `…` if it is cut.
 fn beginning(name: &str, characters_max: usize) -> Cow<'_, str> {
     match name.chars().nth(characters_max) {
         Some(_) => name.chars().take(characters_max.saturating_sub(1)).chain(['…']).collect(),
@@ -146,7 +146,7 @@ fn beginning(name: &str, characters_max: usize) -> Cow<'_, str> {
 /// Java, red for the kernel, blue where it is blocked, grey where nothing is known.
 fn color(frame: Option<&FlameFrameView>, is_blocked: bool) -> String {
     let Some(frame) = frame else { return "#d8d8d8".to_owned() };
-    // FNV-1a: no two runs of this program may differ.
+    // FNV-1a: the same in every run.
     let hash = frame.function.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
     let part = |shift: u32, from: u64, to: u64| from + ((hash >> shift) & 0xff) * (to - from) / 0xff;
     let (red, green, blue) = match frame.runtime {
@@ -161,7 +161,7 @@ fn color(frame: Option<&FlameFrameView>, is_blocked: bool) -> String {
     format!("#{red:02x}{green:02x}{blue:02x}")
 }
 
-/// Text for XML, which has no place for control characters: they are escaped as in the terminal.
+/// Text for XML, which allows no control characters: they are escaped as in the terminal.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for character in text.chars() {

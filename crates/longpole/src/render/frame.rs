@@ -10,7 +10,7 @@ use crate::terminal::{Style, fit, function_words, right};
 /// Spans listed for a function.
 const SPANS_SHOWN: usize = 20;
 
-/// Lines named for a function.
+/// Lines listed for a function.
 const LINES_SHOWN: usize = 3;
 
 pub(crate) fn frame(view: &view::FrameView, style: Style) -> Screen {
@@ -96,7 +96,7 @@ pub(crate) fn frame(view: &view::FrameView, style: Style) -> Screen {
     out
 }
 
-/// `:12 (80%), :14 (20%)`: where it is when it is on a CPU or waits.
+/// `:12 (80%), :14 (20%)`: the lines at which it runs or waits.
 fn lines_words(view: &view::FrameView) -> String {
     let time = |line: &view::LineView| line.total_nanos.saturating_add(line.waited_nanos);
     let all = view.total_nanos.saturating_add(view.waited_nanos);
@@ -107,7 +107,7 @@ fn lines_words(view: &view::FrameView) -> String {
     words.join(", ") + &more
 }
 
-/// What of a function belongs to no span, or nobody can say to which.
+/// The time of a function that belongs to no known span.
 fn unlinked(view: &view::FrameView) -> Screen {
     let mut out = Screen::default();
     if view.unlinked_samples > 0 {

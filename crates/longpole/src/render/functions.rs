@@ -6,7 +6,7 @@ use longpole_server::view;
 
 use crate::terminal::{Style, fit, function_words, right, width};
 
-/// Of what has no sample.
+/// Printed if there are no samples.
 pub(crate) const NO_SAMPLE: &str =
     "No on-CPU samples: it waited (--off-cpu), it was shorter than the sampling period, or its process was not sampled.";
 
@@ -42,10 +42,10 @@ pub(crate) fn frame_rows(frames: &[view::TopFrameView], style: Style) -> Vec<Str
     let unit = TimeUnit::of(frames.iter().map(|f| f.total_nanos).max().unwrap_or_default());
     let mut out = vec![style.faint(&format!("  {}  {}  function", right("self", 9), right("total", 9)))];
     for frame in frames {
-        // One that stands twice in a stack is on two lines at once.
+        // A recursive function is on several lines at once.
         let are_apart = frame.lines.iter().map(|line| line.total_nanos).sum_nanos::<i64>() <= frame.total_nanos;
         let lines: Vec<String> = match &frame.lines[..] {
-            // Where one line has nearly all, it says enough.
+            // If one line has nearly all the time, it is enough.
             [most, second, ..] if frame.whose == "program" && second.total_nanos.saturating_mul(5) >= most.total_nanos && are_apart => {
                 frame.lines.iter().map(|line| format!("{} ({})", line.line, percent(line.total_nanos, frame.total_nanos))).collect()
             }

@@ -23,7 +23,7 @@ mod waits;
 
 use crate::terminal::screen::Screen;
 
-/// Width of the words in front of a line.
+/// Width of the label in front of a line.
 const LABEL_WIDTH: usize = 10;
 
 fn line(out: &mut Screen, text: &str) {

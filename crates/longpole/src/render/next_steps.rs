@@ -1,4 +1,4 @@
-//! What to type next.
+//! Commands to try next.
 
 use longpole_model::units::counted;
 use longpole_server::view;
@@ -18,13 +18,13 @@ pub(crate) fn next_lines(view: &view::SummaryView, style: Style) -> Vec<String> 
         next.push(format!("{own} top {recording}"));
         next.push(format!("{own} flame {recording}"));
     } else if let Some(pole) = view.poles.first() {
-        // A process has no attributes and no events: what is to be seen of it is its code.
+        // A process has no attributes and no events; its code is what there is to see.
         if view.spans == 0 && pole.samples > 0 && pole.reason.code != "waits" {
             next.push(format!("{own} top {recording} --span {}", pole.handle));
         } else {
             next.push(format!("{own} span {} {recording}", pole.handle));
         }
-        // Where it waits, its samples show what it hardly does.
+        // If it waits, its samples show little.
         if pole.reason.code == "waits" && pole.states.blocked_nanos.sum() > 0 {
             next.push(format!("{own} flame {recording} --off-cpu --span {}", pole.handle));
         } else if pole.samples > 0 {
@@ -37,7 +37,7 @@ pub(crate) fn next_lines(view: &view::SummaryView, style: Style) -> Vec<String> 
         next.push(format!("{own} flame {recording}"));
     }
     next.push(format!("{own} open {recording}"));
-    // On one line where they fit, else on a line each.
+    // On one line if they fit, else on a line each.
     let width = 7 + next.iter().map(|command| terminal::width(command) + 3).sum::<usize>();
     let next: Vec<String> = next.iter().map(|command| style.handle(command)).collect();
     let lines = if width <= style.width() { vec![next.join("   ")] } else { next };
@@ -45,7 +45,7 @@ pub(crate) fn next_lines(view: &view::SummaryView, style: Style) -> Vec<String> 
     lines.iter().enumerate().map(|(index, line)| label(index) + line).collect()
 }
 
-/// Where more of the same is to be seen.
+/// How to see all spans of the same name.
 pub(crate) fn same_name_line(recording: &str, all: &view::SameNameView) -> String {
     format!(
         "All {} of this name have {}: {} flame {recording} --name {}",

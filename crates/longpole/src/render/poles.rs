@@ -12,25 +12,25 @@ use crate::terminal::{self, Style, end_of, fit, fold, pad, right};
 /// Poles in the answer; `longpole poles` has the rest.
 const POLES_SHOWN: usize = 6;
 
-/// A pole matters that is on the path for this part of the run, or would save as much.
+/// A pole matters if it is on the path for this part of the run, or would save as much.
 const POLE_PART: i64 = 200;
 
-/// Characters of the name of what limits a saving.
+/// Columns of the name of what limits a saving.
 const LIMIT_WIDTH: usize = 28;
 
-/// Characters of a pole's service.
+/// Columns of a pole's service.
 const SERVICE_WIDTH: usize = 16;
 
-/// Poles in the answer: those behind the last that matters are only counted.
+/// Number of poles in the answer: up to the last that matters.
 pub(crate) fn poles_shown(view: &view::SummaryView) -> usize {
     let matters = |pole: &view::PoleView| pole.on_path_nanos.max(pole.saves_if_zero_nanos[1]) >= view.wall_nanos / POLE_PART;
     view.poles.iter().take(POLES_SHOWN).rposition(matters).map_or(1, |last| last + 1).min(view.poles.len())
 }
 
-/// Numbers of a pole: on the path, saved at nothing, at half, and with all poles above it.
+/// Numbers of a pole: on the path, saved if it took no time, if it took half, and together with all poles above it.
 const COLUMNS: usize = 4;
 
-/// The poles as a table, `shown` of them: a line of numbers each, and below it why it takes its time.
+/// The first `shown` poles as a table: a line of numbers each, and the reason below.
 pub(crate) fn pole_table(out: &mut Screen, poles: &[view::PoleView], shown: usize, style: Style) {
     let poles = &poles[..shown];
     let unit = |values: &mut dyn Iterator<Item = i64>| TimeUnit::of(values.max().unwrap_or_default());
@@ -49,7 +49,7 @@ pub(crate) fn pole_table(out: &mut Screen, poles: &[view::PoleView], shown: usiz
         .collect();
     let handle_width = poles.iter().map(|p| p.handle.len()).max().unwrap_or(2);
     let fixed = handle_width + 3 + widths.iter().map(|w| w + 3).sum::<usize>();
-    // Of whom it is says something where there are several.
+    // The service says something only if there are several.
     let says_service = poles.iter().any(|p| p.service != poles[0].service);
     let name = |p: &view::PoleView| {
         let service = Some(p.service.as_str()).filter(|service| says_service && !service.is_empty());
@@ -92,13 +92,13 @@ pub(crate) fn pole_table(out: &mut Screen, poles: &[view::PoleView], shown: usiz
         let mut below = |text: &str| line(out, &style.faint(&format!("{}{text}", " ".repeat(indent))));
         let is_said = pole.blocked_by.as_ref().is_none_or(|blocked| why.ends_with(&blocked.text));
         match limit {
-            // On one line where both fit.
+            // On one line if both fit.
             Some(limit) if least_width(&why, &names) + beside <= room => {
                 below(&fit(&format!("{}; {limit}", fit_reason(why, &names, room - beside)), room));
             }
             limit => {
                 let short = fit_reason(why.clone(), &names, room);
-                // On two lines there is room for whole names.
+                // Two lines have room for whole names.
                 let parts = if terminal::width(&short) <= room { vec![short] } else { fold(&why, room) };
                 parts.iter().for_each(|part| below(part));
                 limit.iter().for_each(|limit| below(limit));
@@ -107,34 +107,34 @@ pub(crate) fn pole_table(out: &mut Screen, poles: &[view::PoleView], shown: usiz
         if let Some(blocked) = pole.blocked_by.as_ref().filter(|_| !is_said) {
             below(&fit(&blocked.text, room));
         }
-        // Where it waits for somebody who tells nothing, what is to be fixed is there.
+        // If it waits for a process without spans, that process is what to fix.
         if let Some(text) = pole.callee.as_ref().and_then(|callee| callee.text.as_ref()).filter(|_| pole.states.blocked_nanos.network > 0) {
             below(&fit(&format!("the other side is {text}"), room));
         }
     }
 }
 
-/// Reasons that are shares of a time.
+/// Reasons with shares of a time.
 const STATES_REASONS: [&str; 3] = ["on_cpu", "waits", "mixed"];
 
-/// Least of a function's name that is left of it.
+/// Least columns of a function's name in a shortened reason.
 const FUNCTION_WIDTH_MIN: usize = 20;
 
-/// Characters that a reason cannot do without.
+/// Least columns that a reason needs.
 fn least_width(reason: &str, names: &[Option<&str>]) -> usize {
     let spare = |name: &str| terminal::width(name).saturating_sub(FUNCTION_WIDTH_MIN);
     terminal::width(reason).saturating_sub(names.iter().flatten().map(|name| spare(name)).sum::<usize>())
 }
 
-/// A reason in so many characters, if it can be. What gives way in a long one is the beginning of the names of its functions, where
-/// their modules stand; of the first name first.
+/// A reason in so many columns, if possible. Shortens the names of its functions at their beginning, where the modules are; the first name
+/// first.
 fn fit_reason(mut reason: String, names: &[Option<&str>], width: usize) -> String {
     for name in names.iter().flatten() {
         let beyond = terminal::width(&reason).saturating_sub(width);
         if beyond > 0 {
             let left = terminal::width(name).saturating_sub(beyond).max(FUNCTION_WIDTH_MIN);
             let end = end_of(name, left);
-            // Whole modules or none of them.
+            // Cut at a module.
             let whole = end.split_once("::").map(|(_, rest)| format!("…{rest}")).filter(|_| left < terminal::width(name));
             reason = reason.replacen(name, &whole.unwrap_or(end), 1);
         }
@@ -142,16 +142,15 @@ fn fit_reason(mut reason: String, names: &[Option<&str>], width: usize) -> Strin
     reason
 }
 
-/// Least width of the names, so that the head of the table fits above them.
+/// Least columns of the names, for the head of the table.
 const NAME_WIDTH_MIN: usize = 24;
 
-/// ◆ what it waited for is declared, ◇ inferred from order.
+/// ◆ its dependencies are declared, ◇ inferred from order.
 fn evidence_mark(pole: &view::PoleView) -> &'static str {
     if pole.evidence == "declared" { "◆" } else { "◇" }
 }
 
-/// `create web-bundle › bundle ×3`: the piece of work, the operation, how often. A name that contains the piece of work says
-/// enough by itself.
+/// `create web-bundle › bundle ×3`: the piece of work, the operation, how often. Omits the piece of work if the name contains it.
 fn pole_name(pole: &view::PoleView) -> String {
     let mut text = match &pole.context {
         Some(context) if !pole.name.contains(context.as_str()) => format!("{context} › {}", pole.name),

@@ -13,7 +13,7 @@ const INDENT_MAX: usize = 8;
 /// Width of names with their pids.
 const NAME_WIDTH: usize = 30;
 
-/// Figures of a process that was read last so long before its end are lower bounds worth a mark.
+/// If the last reading of a process was this long before its end, its figures are marked as lower bounds.
 const LATE_NANOS: i64 = 20_000_000;
 
 pub(crate) fn processes(view: &view::ProcessesView, style: Style) -> Screen {
@@ -32,12 +32,12 @@ pub(crate) fn processes(view: &view::ProcessesView, style: Style) -> Screen {
         right("faults", 7),
     )));
     let mut marks = Marks::default();
-    // Of each level the process that was shown last.
+    // The last process on each level.
     let mut above: Vec<&view::ProcessRowView> = Vec::new();
     for process in &view.processes {
         out.line(row(process, unit, &mut marks, style));
         above.truncate(process.depth as usize);
-        // A fork that executed nothing has those of its parent.
+        // A fork that executed nothing has the arguments of its parent.
         let is_copy = above.last().is_some_and(|parent| parent.arguments == process.arguments);
         above.push(process);
         let arguments = process.arguments.get(1..).unwrap_or_default().join(" ");
@@ -47,7 +47,7 @@ pub(crate) fn processes(view: &view::ProcessesView, style: Style) -> Screen {
         }
     }
     let shown = view.processes.iter().filter_map(|process| process.usage.as_ref()?.peak_resident_bytes).max().unwrap_or(0);
-    // A little more is what a process takes at its very end.
+    // A process may take a little more at its very end.
     if let Some(peak) = view.peak_resident_bytes.filter(|peak| *peak > shown.saturating_add(shown / 10)) {
         out.line(style.faint(&format!("one process peaked at {} when longpole did not read it", units::bytes(peak))));
     }
@@ -59,7 +59,7 @@ pub(crate) fn processes(view: &view::ProcessesView, style: Style) -> Screen {
     out
 }
 
-/// What has to be said about figures below the table.
+/// Marks in the table to explain below it.
 #[derive(Default)]
 struct Marks {
     late: bool,

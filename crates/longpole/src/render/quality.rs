@@ -1,4 +1,4 @@
-//! What is missing in a recording.
+//! What a recording lacks.
 
 use longpole_model::units::{count, counted};
 use longpole_server::view;
@@ -6,7 +6,7 @@ use longpole_server::view;
 use crate::next_command::own_name;
 use crate::terminal::{Style, fit, fold};
 
-/// Lines of the data-quality part; the page and `--format json` have the rest.
+/// Lines on data quality; the page and `--format json` have the rest.
 const QUALITY_SHOWN: usize = 6;
 
 pub(crate) fn quality_lines(view: &view::SummaryView, style: Style) -> Vec<String> {
@@ -28,7 +28,7 @@ pub(crate) fn quality_lines(view: &view::SummaryView, style: Style) -> Vec<Strin
     labelled(&texts, style)
 }
 
-/// What is missing, below a view of a part of the recording; nothing where nothing is.
+/// What is missing, below a view of a part of the recording.
 pub(crate) fn missing_lines(quality: &[view::QualityView], samples: u64, recording: &str, style: Style) -> Vec<String> {
     labelled(&quality_texts(quality, samples, recording, style), style)
 }
@@ -53,7 +53,7 @@ fn labelled(texts: &[String], style: Style) -> Vec<String> {
     out
 }
 
-/// Losses that are counted in samples.
+/// Losses counted in samples.
 const OF_SAMPLES: [&str; 3] = ["stacks_truncated", "stacks_unwind_failed", "context_torn"];
 
 fn quality_words(item: &view::QualityView, samples: u64) -> String {

@@ -47,13 +47,13 @@ const ANSWER_WIDTH_MIN: usize = 12;
 /// What the other columns and the gaps between them take.
 const COLUMNS_WIDTH: usize = 4 + 11 + 8 + 9 + 6 + COMMAND_WIDTH + 6 * 2;
 
-/// The innermost of the causes that an error lists: the disk is full, whatever was to be written.
+/// The innermost cause of an error, such as a full disk.
 fn root_cause(reason: &str) -> &str {
     let cause = reason.rsplit(": ").next().unwrap_or_default();
     cause.split(" (os error").next().unwrap_or_default()
 }
 
-/// `exit 1`, `signal 15`, and nothing where it is not known.
+/// `exit 1`, `signal 15`, or nothing if unknown.
 fn end_words(exit: Option<&view::ExitView>) -> String {
     match exit {
         None => String::new(),
@@ -62,7 +62,7 @@ fn end_words(exit: Option<&view::ExitView>) -> String {
     }
 }
 
-/// The kept answer in a few words.
+/// The stored answer in a few words.
 fn answer_words(answer: &view::AnswerView) -> String {
     let saves = range(TimeUnit::of(answer.saves_if_zero_nanos[1]), answer.saves_if_zero_nanos);
     format!("saves {saves}: {}", answer.context.as_ref().unwrap_or(&answer.name))

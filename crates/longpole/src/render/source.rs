@@ -7,7 +7,7 @@ use longpole_server::view;
 use crate::terminal::screen::Screen;
 use crate::terminal::{Style, cut, fit, right, width};
 
-/// Prints the source of a function, line by line.
+/// The source of a function, line by line.
 pub(crate) fn source(view: &view::SourceView, style: Style) -> Screen {
     let function = fit(&view.function, 70);
     let mut out = Screen::of(format!("{}  {}  {}", style.handle(&view.handle), style.strong(&function), style.faint(&view.recording)));

@@ -13,7 +13,7 @@ use crate::terminal::{Style, fit, right};
 /// Attributes shown as text; `--format json` has all.
 const ATTRIBUTES_SHOWN: usize = 24;
 
-/// What a process used.
+/// Memory, CPU time, faults and bytes of a process.
 fn usage_lines(usage: &view::UsageView) -> Vec<String> {
     let ago = |nanos: i64| if nanos > 0 { format!(", {} before its end", duration(nanos)) } else { String::new() };
     let last = usage.read_before_end_nanos.map(ago).unwrap_or_default();

@@ -10,7 +10,7 @@ use crate::next_command::{own_name, quoted};
 use crate::terminal::screen::Screen;
 use crate::terminal::{Style, fit, right};
 
-/// Spans of a name that are listed.
+/// Spans listed of a name.
 const SPANS_SHOWN: usize = 10;
 
 pub(crate) fn spans(view: &view::SpansView, style: Style) -> Screen {
@@ -56,7 +56,7 @@ pub(crate) fn spans(view: &view::SpansView, style: Style) -> Screen {
     out.push(style.faint(&format!("  {}  {}  span", right("duration", 9), right("at", 9))));
     for span in view.spans.iter().take(SPANS_SHOWN) {
         let failed = if span.error { style.warning("  failed") } else { String::new() };
-        // One that was under way before the recording began starts before it.
+        // A span may start before the recording.
         let sign = if span.start_nanos < 0 { "" } else { "+" };
         let start = format!("{sign}{}", duration(span.start_nanos));
         let (length, handle) = (right(&unit.show(span.duration_nanos), 9), style.handle(&span.handle));

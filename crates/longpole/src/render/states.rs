@@ -1,11 +1,11 @@
-//! The states of spans, with what each means.
+//! The states of spans, and what each means.
 
 use longpole_model::units::{TimeUnit, percent};
 use longpole_server::view;
 
 use crate::terminal::{Style, right};
 
-/// What a kind of wait means.
+/// What a thread waits for, by the kind of wait.
 fn blocked_on(kind: &str) -> &'static str {
     match kind {
         "lock" => "on a lock or a signal of another thread",
@@ -20,7 +20,7 @@ fn blocked_on(kind: &str) -> &'static str {
     }
 }
 
-/// How the states are known.
+/// Where the states come from.
 pub(crate) fn how_known(states: &view::StatesView) -> &'static str {
     match (states.evidence, states.exact) {
         ("journal", true) => "exact, from span journals and context switches",
@@ -30,7 +30,7 @@ pub(crate) fn how_known(states: &view::StatesView) -> &'static str {
     }
 }
 
-/// What each state is, how long it was, and what it means.
+/// Each state: name, time, meaning.
 pub(crate) fn state_rows(states: &view::StatesView) -> Vec<(String, i64, &'static str)> {
     let missing = if states.evidence == "samples" { "short waits, runnable, or not seen" } else { "no records of what it did" };
     let mut rows = vec![
@@ -48,7 +48,7 @@ pub(crate) fn state_rows(states: &view::StatesView) -> Vec<(String, i64, &'stati
     rows
 }
 
-/// The states that occurred: of the span itself, and with its descendants where it has some.
+/// The states that occurred: of the span itself, and with descendants if it has some.
 pub(crate) fn state_lines(view: &view::SpanView, sees_cpus: bool, style: Style) -> Vec<String> {
     let (own, all) = (&view.states, &view.states_with_descendants);
     let whole = view.duration_nanos;
@@ -85,14 +85,14 @@ pub(crate) fn state_lines(view: &view::SpanView, sees_cpus: bool, style: Style) 
         out.push(style.faint(&format!("  {:20} {}  {}", "", right("own", 16), right("with descendants", 16))));
     }
     for (i, (name, own, all, meaning)) in rows.into_iter().enumerate() {
-        // A state that never was takes no room, but on-CPU is what one looks for.
+        // States that did not occur are left out, except on-CPU, which readers look for.
         if i == 0 && !sees_cpus {
             out.push(format!("  {name:20} {}  {}", right("unknown", 9), style.faint("no samples and no context switches")));
         } else if i == 0 || own > 0 || all > 0 && view.children > 0 {
             out.push(format!("  {name:20} {}  {}", columns(cell(own), cell(all)), style.faint(meaning)));
         }
     }
-    // Where one thread at a time had it, it is what on-CPU says.
+    // With one thread at a time it equals on-CPU.
     let differs =
         |states: &view::StatesView| states.cpu_nanos.saturating_sub(states.on_cpu_nanos).saturating_mul(100) > states.on_cpu_nanos;
     if differs(own) || differs(all) {

@@ -1,4 +1,4 @@
-//! Where the life of each thread went.
+//! How each thread spent its time.
 
 use longpole_model::SumNanos;
 use longpole_model::units::{TimeUnit, count, percent};
@@ -7,13 +7,13 @@ use longpole_server::view;
 use crate::terminal::screen::Screen;
 use crate::terminal::{Style, fit, fold, pad, right};
 
-/// Other threads named for a thread, of those that it waited for.
+/// Other threads listed that a thread waited for.
 const OTHERS_SHOWN: usize = 3;
 
-/// Kinds of waits named for a thread.
+/// Kinds of waits listed for a thread.
 const KINDS_SHOWN: usize = 3;
 
-/// `lock held by flush 93.1ms`, in the words of what the other thread was.
+/// `lock held by flush 93.1ms`, by what the other thread did for it.
 fn waited_for(thread: &view::ThreadView, other: &view::WaitedForView, unit: TimeUnit) -> String {
     let who = match &other.name {
         Some(name) => fit(name, 20),
@@ -44,7 +44,7 @@ pub(crate) fn threads(view: &view::ThreadsView, limit: usize, style: Style) -> S
     out
 }
 
-/// The threads that matter most, at most so many (0: all), with a head; with the pole that each works in, where poles are named.
+/// At most so many threads (0: all), most relevant first, below a head; with the pole that each works in if `names_poles`.
 pub(crate) fn thread_rows(threads: &[view::ThreadView], limit: usize, names_poles: bool, style: Style) -> Vec<String> {
     let unit = TimeUnit::of(threads.iter().map(|thread| thread.nanos).max().unwrap_or_default());
     let mut out = vec![style.strong(&format!(
@@ -81,7 +81,7 @@ pub(crate) fn thread_rows(threads: &[view::ThreadView], limit: usize, names_pole
             right(&unit.show(blocked), 9),
             style.faint(&[kinds.join(", "), works].into_iter().filter(|words| !words.is_empty()).collect::<Vec<_>>().join("; "))
         ));
-        // What is a hundredth of the longest of them tells nothing.
+        // Leave out what is less than 1% of the longest.
         let most = thread.waited_for.first().map_or(0, |other| other.nanos);
         let others = thread.waited_for.iter().take(OTHERS_SHOWN).filter(|other| other.nanos.saturating_mul(100) > most);
         let others: Vec<String> = others.map(|other| waited_for(thread, other, unit)).collect();

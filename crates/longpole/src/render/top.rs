@@ -18,7 +18,7 @@ pub(crate) fn top(view: &view::TopView, style: Style) -> Screen {
     };
     let all = format!("{} {of}, all threads together", duration(view.weight_nanos));
     let mut out = Screen::of(format!("{}{counted_words}  {}  {}", style.handle(&what), style.faint(&all), style.faint(&view.recording)));
-    // Times of functions are as whole as the samples that they are of.
+    // Times of functions are as complete as the samples.
     let missing = |out: &mut Screen| out.extend(missing_lines(&view.quality, view.all_samples, &view.recording, style));
     if view.functions.is_empty() {
         out.line(if view.time == "off_cpu" { "No waits of 5 ms or longer, not counting idle workers." } else { NO_SAMPLE });
@@ -39,7 +39,7 @@ pub(crate) fn top(view: &view::TopView, style: Style) -> Screen {
     out
 }
 
-/// What of the whole run's waits is not shown, and how to see it.
+/// Waits that the table hides, and how to see them.
 fn left_out(view: &view::TopView, style: Style) -> Option<String> {
     (view.left_out_waits > 0).then(|| {
         style.faint(&format!(

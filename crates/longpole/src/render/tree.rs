@@ -6,7 +6,7 @@ use longpole_server::view;
 use crate::terminal::screen::Screen;
 use crate::terminal::{Style, fit, right, width};
 
-/// Deepest indentation that still leaves room for names; deeper rows say their level instead.
+/// Deepest indentation that leaves room for names; deeper rows print their level instead.
 const INDENT_MAX: usize = 20;
 
 pub(crate) fn tree(view: &view::TreeView, depth_max: usize, limit: usize, style: Style) -> Screen {
@@ -52,7 +52,7 @@ pub(crate) fn tree(view: &view::TreeView, depth_max: usize, limit: usize, style:
     out
 }
 
-/// What is special about a row, in words: see the flags of the tree view.
+/// The flags of a row in words.
 fn marks(flags: u32) -> String {
     let words: Vec<&str> = [(1, "error"), (4, "process"), (8, "orphan"), (16, "times clamped"), (32, "cycle broken")]
         .into_iter()

@@ -1,17 +1,17 @@
-//! What was waited for, for whom, and what these did meanwhile.
+//! Waits, the threads or processes they were for, and what these did meanwhile.
 
 use longpole_model::units::{TimeUnit, counted, duration, percent};
 use longpole_server::view;
 
 use crate::terminal::{Style, fit, function_words, right, width};
 
-/// Functions of a process that is called, or of a thread that is waited for.
+/// Functions listed of a called process, or of a thread that another waited for.
 const OTHERS_FRAMES_SHOWN: usize = 5;
 
-/// Waits that are shorter than this part of the longest are only counted.
+/// Waits shorter than this part of the longest are only counted.
 const SHORT_PART: i64 = 1000;
 
-/// What was waited for and for whom, with an empty line behind; nothing where there are no waits.
+/// Waits and what they were for, with an empty line at the end; nothing without waits.
 pub(crate) fn waits_section(waits: &[view::WaitView], style: Style) -> Vec<String> {
     if waits.is_empty() {
         return Vec::new();
@@ -39,7 +39,7 @@ pub(crate) fn waits_section(waits: &[view::WaitView], style: Style) -> Vec<Strin
     out
 }
 
-/// How long, in which call, in which function, and where that stands; below it the lines, where there are several.
+/// Time, system call, function and place of a wait; several places are listed below.
 pub(crate) fn wait_lines(wait: &view::WaitView, unit: TimeUnit, style: Style) -> Vec<String> {
     let call = wait.syscall.clone().unwrap_or_else(|| wait.kind.replace('_', " "));
     let name = |file: &str| file.rsplit('/').next().unwrap_or_default().to_owned();
@@ -64,7 +64,7 @@ pub(crate) fn wait_lines(wait: &view::WaitView, unit: TimeUnit, style: Style) ->
     out
 }
 
-/// Who answers a call, and what it did meanwhile where no span of it says so.
+/// The process that answers a call, and what it did meanwhile if it sent no span.
 pub(crate) fn callee_lines(callee: &view::CalleeView, style: Style) -> Vec<String> {
     let Some(first) = callee.processes.first() else {
         return vec![format!("  {}: no process of this run listens there", callee.address)];
@@ -82,7 +82,7 @@ pub(crate) fn callee_lines(callee: &view::CalleeView, style: Style) -> Vec<Strin
     out
 }
 
-/// What somebody else waited for, and ran: samples, and what they stand for.
+/// What another thread or process did: its waits, samples and functions.
 fn meanwhile_lines(waits: &[view::WaitView], on_cpu: (u64, i64), frames: &[view::TopFrameView], style: Style) -> Vec<String> {
     let (samples, weight_nanos) = on_cpu;
     let unit = TimeUnit::of(waits.iter().map(|wait| wait.nanos).chain([weight_nanos]).max().unwrap_or_default());
@@ -97,7 +97,7 @@ fn meanwhile_lines(waits: &[view::WaitView], on_cpu: (u64, i64), frames: &[view:
     out
 }
 
-/// The threads that the longest of these waits for others was for, and what each did meanwhile.
+/// The threads that the longest of these waits was for, and what each did meanwhile.
 fn blocker_lines(waits: &[view::WaitView], style: Style) -> Vec<String> {
     let Some((wait, blocked)) = waits.iter().find_map(|wait| Some((wait, wait.blocked_by.as_ref()?))) else { return Vec::new() };
     let mut out = Vec::new();
@@ -117,7 +117,7 @@ fn blocker_lines(waits: &[view::WaitView], style: Style) -> Vec<String> {
     out
 }
 
-/// What the threads were that it waited for, and in which function it did.
+/// What those threads did for it, and the function that waited.
 fn blocker_title(waits: &[view::WaitView], style: Style) -> String {
     let wait = waits.iter().find(|wait| wait.blocked_by.is_some());
     let title = match wait.and_then(|wait| wait.blocked_by.as_ref()).map(|blocked| blocked.relation) {

@@ -1,4 +1,4 @@
-//! Where copies of the spans go: the user's own endpoints, and what Pulumi was told.
+//! Where copies of the spans go: the user's own endpoints, and those in Pulumi's variables.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -12,10 +12,10 @@ use longpole_store::outside;
 
 use crate::{args, env_vars};
 
-/// Bytes of a file of certificates: what systems trust has some 250 kB.
+/// Largest certificate file. The bundle of all authorities that systems trust has some 250 kB.
 const PEM_BYTES_MAX: u64 = 1 << 20;
 
-/// The user's own endpoints as the forwarder wants them, and what of them could not be read.
+/// The user's own endpoints as forward targets, and errors for files that could not be read.
 pub(crate) fn forward_targets(user: Option<&inject::UserEndpoint>) -> (Vec<ForwardTarget>, Vec<String>) {
     let (mut targets, mut unreadable) = (Vec::new(), Vec::new());
     let Some(user) = user else { return (targets, unreadable) };
@@ -46,13 +46,13 @@ pub(crate) fn forward_targets(user: Option<&inject::UserEndpoint>) -> (Vec<Forwa
 
 fn pem(path: Option<&Path>, unreadable: &mut Vec<String>) -> Option<Vec<u8>> {
     let path = path?;
-    // The environment may name a pipe or a device, which must not keep the command from starting.
+    // The environment may name a pipe or a device, which must not delay the command.
     let read = outside::read(path, PEM_BYTES_MAX);
     read.map_err(|error| unreadable.push(format!("failed to read {}: {error}", path.display()))).ok()
 }
 
-/// A URL has no place for certificates: those of the environment hold for targets that were typed, too. Returns what of them could
-/// not be read.
+/// Gives typed targets the certificates of the environment, because a URL has no place for them. Returns errors for files that could not
+/// be read.
 pub(crate) fn trust_by_environment(targets: &mut [ForwardTarget]) -> Vec<String> {
     let mut unreadable = Vec::new();
     if !targets.iter().any(|target| target.url.starts_with("https:")) {
@@ -64,7 +64,7 @@ pub(crate) fn trust_by_environment(targets: &mut [ForwardTarget]) -> Vec<String>
     unreadable
 }
 
-/// Where Pulumi was told to send its spans, and what of it is no target. Pulumi itself would run without tracing then.
+/// Targets in Pulumi's own variables, and errors for those that are no target. Pulumi would run without tracing then.
 pub(crate) fn pulumi_targets(user: &inject::PulumiTargets) -> (Vec<ForwardTarget>, Vec<String>) {
     let (mut targets, mut unknown) = (Vec::new(), Vec::new());
     let parsed = [
@@ -81,9 +81,9 @@ pub(crate) fn pulumi_targets(user: &inject::PulumiTargets) -> (Vec<ForwardTarget
     (targets, unknown)
 }
 
-/// Where spans go by this environment, if anywhere.
+/// Where this environment sends spans, if anywhere.
 pub(crate) fn spans_target(environment: &[(OsString, OsString)]) -> Option<ForwardTarget> {
-    // The rules of a run's environment find the user's endpoint; what they would put into a run's is not asked here.
+    // The rules for the environment of a run find the user's endpoint; what they would set for a run is not needed here.
     let injection = inject::environment(&unrecorded_request(environment));
     let silenced = injection.notes.iter().any(|note| matches!(note.code, "sdk_disabled" | "exporter_not_otlp" | "sampled_out"));
     if silenced {
@@ -92,7 +92,7 @@ pub(crate) fn spans_target(environment: &[(OsString, OsString)]) -> Option<Forwa
     forward_targets(injection.forward.as_ref()).0.into_iter().find(|target| target.signal == Signal::Traces)
 }
 
-/// Asks what an environment says, and not what a run would put into it.
+/// Reads what an environment says, without a run.
 pub(crate) fn unrecorded_request(environment: &[(OsString, OsString)]) -> inject::Request<'_> {
     inject::Request {
         env: environment,

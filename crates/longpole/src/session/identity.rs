@@ -1,4 +1,4 @@
-//! Who a run is: its ids, and what is known of it before it begins.
+//! The identity of a run: its ids, its machine, and what is known before the command starts.
 
 use anyhow::{Context, Result};
 use longpole_model::{CaptureMode, Run, SpanId, TraceId};
@@ -7,14 +7,14 @@ use longpole_wire::traceparent::{FLAG_SAMPLED, TraceParent};
 use super::moment::now;
 use crate::env_vars;
 
-/// The trace of the run: the user's own where he has one, and an id for the command's own span; and its parent in his trace.
+/// The trace context of the run: in the user's trace if there is one, with a new id for the span of the run; and the parent of that span.
 pub(crate) fn identity() -> Result<(TraceParent, Option<SpanId>)> {
     let random = |bytes: &mut [u8]| getrandom::fill(bytes).map_err(|error| anyhow::anyhow!("failed to read random bytes: {error}"));
     let inherited = std::env::var(env_vars::TRACEPARENT).ok().and_then(|text| text.parse::<TraceParent>().ok());
     let (mut trace, mut span) = ([0; TraceId::BYTES], [0; SpanId::BYTES]);
     random(&mut trace)?;
     random(&mut span)?;
-    // All zero is not an id; one is as good as any.
+    // An id of zeros is invalid.
     trace[0] |= 1;
     span[0] |= 1;
     let fresh = TraceId::new(trace).context("an id of zero bytes")?;
@@ -26,14 +26,14 @@ pub(crate) fn identity() -> Result<(TraceParent, Option<SpanId>)> {
     Ok((own, inherited.map(|parent| parent.span_id)))
 }
 
-/// The run's id: who knows it may send to the run, so it is of no other use, and as long as a key.
+/// The secret id of a run: it authorises processes to send to its receiver, and serves nothing else.
 pub(crate) fn secret() -> Result<String> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).map_err(|error| anyhow::anyhow!("failed to read random bytes: {error}"))?;
     Ok(format!("{:032x}", u128::from_be_bytes(bytes)))
 }
 
-/// A run that begins here and now.
+/// A run that starts now, on this machine.
 pub(crate) fn new_run(command: Vec<String>, traceparent: TraceParent, rate_hz: u32) -> Run {
     Run {
         command,

@@ -1,4 +1,4 @@
-//! What the receiver hands on is kept in the log.
+//! Writing what the receiver accepts to the log.
 
 use std::net::SocketAddr;
 
@@ -9,7 +9,7 @@ use longpole_wire::otlp;
 
 use super::write_failure::WriteFailure;
 
-/// Keeps request bodies in the log.
+/// Writes request bodies to the log, and reports failures.
 pub(crate) struct LogKeeper(pub(crate) WalWriter, pub(crate) WriteFailure);
 
 impl LogKeeper {

@@ -1,4 +1,4 @@
-//! A recording that is being made: its log, its receiver, its sampler, its journals; and what becomes of what cannot be kept.
+//! A recording in progress: its log, receiver, sampler and journals, and what happens when the log cannot be written.
 
 mod forwarding;
 mod identity;
@@ -44,15 +44,14 @@ use crate::args::{EnvInject, Redact, RunArguments, SampleClock};
 use crate::env_vars;
 use crate::invocation::Invocation;
 
-/// How long processes that outlive the command may keep the receiver, and copies to the user's own endpoint may take.
-/// Nothing waits this long unless something is still on its way.
+/// How long the receiver waits for processes that outlive the command, and for copies to the user's own endpoint. It waits only while
+/// something is still on its way.
 const DRAIN: Duration = Duration::from_secs(5);
 
-/// Files that the receiver opens before it serves: two listeners, and a runtime that panics where it has none. With room for as many
-/// connections.
+/// Files that the receiver opens before it serves (two listeners, and a runtime that panics without them), and as many for connections.
 const RECEIVER_DESCRIPTORS: usize = 16;
 
-/// The environment that the command would have without us.
+/// The environment that the command would have without longpole.
 pub(crate) fn inherited(arguments: &RunArguments) -> Vec<(OsString, OsString)> {
     let mut environment = env_vars::inherited();
     for (name, value) in arguments.assignments() {
@@ -62,7 +61,7 @@ pub(crate) fn inherited(arguments: &RunArguments) -> Vec<(OsString, OsString)> {
     environment
 }
 
-/// Puts the command behind its gate, attaches the recorder, opens the gate.
+/// Starts the command behind its gate, attaches the recorder, and opens the gate.
 pub(crate) fn start(
     arguments: &RunArguments,
     environment: &[(OsString, OsString)],
@@ -91,22 +90,22 @@ pub(crate) fn start(
     Ok((child, recorder))
 }
 
-/// A recording that is being made.
+/// A recording in progress.
 pub(crate) struct Session {
     writer: RecordingWriter,
     receiver: Option<ReceiverHandle>,
-    /// Where programs put the journals of their spans.
+    /// The directory where programs write their span journals.
     journals: Option<JournalDirectory>,
     traceparent: TraceParent,
-    /// The span of the user's own trace under which the run stands.
+    /// The parent span of the run, in the user's own trace.
     parent: Option<SpanId>,
     /// When the command was released, and its pid.
     started: Option<(Moment, u32)>,
-    /// Where no recorder watches them.
+    /// Watches the clocks if no recorder does.
     clocks: Option<Clocks>,
-    /// What the recorder tells; its own clone of the log's sink goes to the sampler.
+    /// The sink for our own observations; the sampler has another one of the same log.
     sink: WalObservationSink,
-    /// Says at once what cannot be written.
+    /// Reports at once that the log cannot be written.
     write_failure: WriteFailure,
     trouble: Option<anyhow::Error>,
 }
@@ -137,7 +136,7 @@ impl Session {
         })
     }
 
-    /// Opens the receiver and says what the command's environment is.
+    /// Opens the receiver, and returns the environment for the command.
     pub(crate) fn environment(&mut self, arguments: &RunArguments) -> Vec<(OsString, OsString)> {
         let inherited = inherited(arguments);
         let mut forward: Vec<ForwardTarget> = arguments.otel_traces.iter().chain(&arguments.tracing).cloned().collect();
@@ -154,8 +153,8 @@ impl Session {
             }
         }
         let journals = self.journals.as_ref().map(|directory| directory.path().to_owned());
-        // The port must be known for the environment, and the user's endpoint, which the environment names, for the receiver.
-        // The endpoint does not depend on the port, so it is read first.
+        // The environment needs the port of the receiver, and the receiver needs the user's endpoint from the environment. The endpoint does
+        // not depend on the port, so it comes first.
         let traceparent = self.traceparent.to_string();
         let run_id = match secret() {
             Ok(run_id) => run_id,
@@ -164,7 +163,7 @@ impl Session {
                 return inherited;
             }
         };
-        // Before the command can say it: whatever door it comes by, the log holds the name.
+        // Before the command can send it: whichever way it arrives, the log replaces it by the public name.
         self.writer.wal().hide(&run_id, &self.public_name());
         let request = |endpoint, appdash| inject::Request {
             env: &inherited,
@@ -185,7 +184,7 @@ impl Session {
         for text in unreadable.into_iter().chain(without_certificate).chain(unknown) {
             self.lose(LossKind::ForwardFailed, text);
         }
-        // Kept from here on: who takes all descriptors by connecting must not take this question as well. The receiver says what is missing.
+        // Opened early and kept: a client that uses up all descriptors must not disable this check. The receiver reports if it is missing.
         let _ = sockets::prepare();
         if let Err(error) = has_descriptors(RECEIVER_DESCRIPTORS) {
             let text =
@@ -193,7 +192,7 @@ impl Session {
             self.lose(LossKind::RequestsRefused, text);
             return inherited;
         }
-        // What could have made us wait is done. Threads that are started from now on leave all signals to this one.
+        // Everything that could block is done. Threads started from now on leave all signals to this one.
         if let Err(error) = signals::install() {
             self.lose(LossKind::RequestsRefused, format!("no spans were received: {error}"));
             return inherited;
@@ -251,7 +250,7 @@ impl Session {
             }
             Err(refused) => {
                 let reason = refused.to_words();
-                // What `/proc` tells is better than nothing, and nothing is no trouble for the command.
+                // `/proc` is better than nothing; failing here must not affect the command.
                 let watching = sampler::Recorder::watch(pid, &options, &refused, sink()).ok();
                 self.lose(LossKind::ProfilingRefused, reason.clone());
                 (watching, CaptureMode::Refused { reason })
@@ -276,21 +275,21 @@ impl Session {
         self.observe(Observation::Loss(Loss::new(kind, 1, detail)));
     }
 
-    /// The command could not be started: there is nothing to keep.
+    /// Removes the recording, because the command did not start.
     pub(crate) fn discard(self) {
         if let Some(receiver) = self.receiver {
             receiver.finish(Duration::ZERO);
         }
-        // A folder that stays behind is listed as killed; there is nobody to tell more.
+        // If this fails, the recording is listed as killed, and that is all there is to say.
         self.writer.discard().ok();
     }
 
-    /// What `longpole.run.id` says in what others get: the run's span, in the length of the id.
+    /// The value of `longpole.run.id` in what others receive: the span id of the run, as long as the secret id.
     fn public_name(&self) -> String {
         format!("{:0>32}", self.traceparent.span_id.to_string())
     }
 
-    /// The run as a span, for those who get copies: theirs stand under it. Its arguments may be secret and are left out.
+    /// The span of the run for forward targets, parent of the spans they receive. It leaves out the arguments, which may be secret.
     fn root_span(&self, arguments: &RunArguments, (start, pid): (Moment, u32), (exit, end): (&Exit, Timestamp)) -> Span {
         let start = start.wall;
         let program = arguments.argv().first().map(Path::new).and_then(|program| program.file_name());
@@ -317,7 +316,7 @@ impl Session {
         }
     }
 
-    /// After the command ended: everything in, and sealed.
+    /// After the command exited: collects everything and seals the recording.
     pub(crate) fn end(
         mut self,
         arguments: &RunArguments,
@@ -329,7 +328,7 @@ impl Session {
         if let Some(mut clocks) = self.clocks.take() {
             clocks.anchor(|observation| self.observe(observation));
         }
-        // What the sampler lost is in the log; its binaries are still open, also those that were deleted meanwhile.
+        // The sampler has logged its losses. It keeps its binaries open, even those deleted meanwhile.
         let sampled = info_span!("finish sampling").in_scope(|| recorder.map(sampler::Recorder::finish)).unwrap_or_default();
         sampled.untold.into_iter().for_each(|loss| self.observe(Observation::Loss(loss)));
         drop(self.journals.take());
@@ -362,28 +361,28 @@ impl Session {
     }
 }
 
-/// A recording that is over.
+/// A finished recording.
 pub(crate) struct Ended {
     pub(crate) writer: RecordingWriter,
     pub(crate) sealed: OwnSeal,
-    /// What went wrong while it was made.
+    /// The first failure while recording.
     pub(crate) trouble: Option<anyhow::Error>,
 }
 
-/// Whether so many files can be opened at a time.
+/// Checks that so many files can be open at once.
 fn has_descriptors(count: usize) -> std::io::Result<()> {
     let files: std::io::Result<Vec<_>> = (0..count).map(|_| std::fs::File::open("/dev/null")).collect();
     files.map(drop)
 }
 
-/// Why a recording is not all that was seen: its segments could not be written, or somebody took something of it away.
+/// Why a recording is incomplete: its segments could not be written, or part of it was damaged or removed.
 pub(crate) fn not_whole(writer: &RecordingWriter, sealed: OwnSeal) -> Option<anyhow::Error> {
     let is_gone = if writer.has_log() { "its log stays" } else { "its log is gone" };
     let unwritten = sealed.unwritten.map(|error| anyhow::Error::new(error).context(format!("failed to seal it, and {is_gone}")));
     unwritten.or_else(|| sealed.damaged.map(anyhow::Error::msg))
 }
 
-/// Asks the kernel whose a connection to the receiver is.
+/// Asks the kernel for the owner of a connection.
 pub(crate) fn owner_of_client(client: SocketAddr, server: SocketAddr) -> std::io::Result<Option<SocketOwner>> {
     let owner = sockets::owner_of_client(client, server)?;
     Ok(owner.map(|(uid, inode)| SocketOwner { uid, inode }))

@@ -1,4 +1,4 @@
-//! Now, on the wall clock and on the monotonic one.
+//! The current time, on the wall clock and the monotonic clock.
 
 use std::time::{Instant, SystemTime};
 
@@ -10,8 +10,8 @@ pub(crate) fn now() -> Timestamp {
         .map_or(Timestamp(0), |since| Timestamp(i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)))
 }
 
-/// A moment on both clocks: from there on the time is the wall clock's of then and what the monotonic clock counted since, so that a
-/// duration is one also where somebody sets the wall clock meanwhile.
+/// A moment on both clocks. Later times are its wall time plus what the monotonic clock counted since, so that setting the wall clock
+/// changes no duration.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Moment {
     pub(crate) wall: Timestamp,
@@ -23,7 +23,7 @@ impl Moment {
         Moment { wall: now(), at: Instant::now() }
     }
 
-    /// A later moment.
+    /// The wall time of a later moment.
     pub(crate) fn later(self, at: Instant) -> Timestamp {
         self.wall.plus_nanos(i64::try_from(at.saturating_duration_since(self.at).as_nanos()).unwrap_or(i64::MAX))
     }

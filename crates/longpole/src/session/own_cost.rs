@@ -1,13 +1,13 @@
-//! What longpole itself used.
+//! What longpole itself costs.
 
 use longpole_model::RecorderCost;
 
-/// CPU time and largest memory of this process so far; both are lower bounds by what is still to come (the answer).
+/// CPU time and peak memory of this process so far. Printing the answer comes on top.
 pub(crate) fn own_cost() -> Option<RecorderCost> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     let kilobytes: u64 = peak.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    // Nanoseconds on a CPU of every thread that lives; those of the sampler and the receiver have ended, so the process's total.
+    // CPU time of the whole process: the threads of the sampler and the receiver have ended.
     let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
     let ticks: u64 = stat.rsplit(") ").next()?.split(' ').skip(11).take(2).filter_map(|f| f.parse::<u64>().ok()).sum();
     Some(RecorderCost { cpu_nanos: ticks * 1_000_000_000 / TICKS_PER_SECOND, rss_bytes_max: kilobytes * 1024 })

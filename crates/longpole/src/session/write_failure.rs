@@ -19,7 +19,7 @@ impl WriteFailure {
         if !self.0.swap(true, Ordering::Relaxed) {
             let text = format!("failed to {error}; the command goes on, and longpole counts what it cannot write");
             let copy = text.clone();
-            // Whoever reports it has requests to answer, and standard error may be a pipe that nobody reads.
+            // The caller has requests to answer, and standard error may be a pipe that nobody reads.
             if std::thread::Builder::new().name("longpole-note".into()).spawn(move || note(copy)).is_err() {
                 note(text);
             }

@@ -1,8 +1,8 @@
-//! The one door to the terminal: every byte that this program writes to standard output and standard error goes through here.
+//! The one door to the terminal: everything that this program writes to standard output and standard error goes through here.
 //!
-//! Names come from other programs and from files of strangers. A name with an escape sequence moves the cursor, sets the title or
-//! fills the clipboard; one with a line break forges a line of ours; one with a bidirectional override or a character without width
-//! looks like another name. So none of these characters is sent: each is shown as an escape, `\x1b` or `\u{202e}`.
+//! Names come from other programs and from strangers' files. An escape sequence in a name moves the cursor, sets the title or fills the
+//! clipboard; a line break forges a line of ours; a bidirectional override or a character without width makes it look like another name.
+//! So longpole prints each of these characters as an escape: `\x1b`, `\u{202e}`.
 //!
 //! No caller has to remember this. [`print`] takes a [`Screen`], a screen is made of lines, and a line is escaped when it is added. The
 //! two things that only we may send cannot be forged: a line break is the end of a [`Screen::line`], and a colour is a mark that holds a
@@ -17,7 +17,7 @@ use anyhow::{Context, Result};
 use serde_json::ser::{CharEscape, Formatter, PrettyFormatter};
 use unicode_width::UnicodeWidthChar as _;
 
-/// Whether a character does more, or less, than to stand in its place: controls (C0, DEL, C1), separators of lines and paragraphs, and
+/// Whether a character does more, or less, than fill its place: controls (C0, DEL, C1), separators of lines and paragraphs, and
 /// what Unicode calls default-ignorable (`Default_Ignorable_Code_Point` of DerivedCoreProperties.txt, Unicode 16: zero-width and
 /// bidirectional controls, variation selectors, tags, fillers), with the interlinear annotations.
 pub(crate) fn is_unsafe(c: char) -> bool {
@@ -45,7 +45,7 @@ pub(crate) fn is_unsafe(c: char) -> bool {
         | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// Puts a character into a text as it may be shown.
+/// Appends a character in its safe form.
 fn push_shown(out: &mut String, c: char) {
     match c {
         '\n' => out.push_str("\\n"),
@@ -61,19 +61,19 @@ fn push_shown(out: &mut String, c: char) {
     }
 }
 
-/// A text as it may be shown: nothing in it moves the cursor, breaks the line or cannot be seen.
+/// A text in its safe form: nothing in it moves the cursor, breaks the line or is invisible.
 pub(crate) fn printable(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     text.chars().for_each(|c| push_shown(&mut out, c));
     out
 }
 
-/// Columns of a text as it is shown: two for each wide character (Unicode Annex 11), none for a mark on the character before it.
+/// Columns of a text in its safe form: two for each wide character (Unicode Annex 11), none for a mark on the character before it.
 pub(crate) fn width(text: &str) -> usize {
     text.chars().map(columns).sum()
 }
 
-/// Columns of a character as it is shown.
+/// Columns of a character in its safe form.
 pub(crate) fn columns(c: char) -> usize {
     match c {
         ' '..='~' => 1,
@@ -84,7 +84,7 @@ pub(crate) fn columns(c: char) -> usize {
     }
 }
 
-/// How text can look.
+/// Colours and weights of text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Look {
     Strong,
@@ -94,7 +94,7 @@ pub(crate) enum Look {
 }
 
 impl Look {
-    /// What selects it in a control sequence (ECMA-48, SGR).
+    /// Its parameter in a control sequence (ECMA-48, SGR).
     fn sgr(self) -> &'static str {
         match self {
             Look::Strong => "1",
@@ -105,7 +105,7 @@ impl Look {
     }
 }
 
-/// Tells our marks from what looks like one: a random number of this process. `None` where there is no randomness, and then no colour.
+/// A random number of this process that tells our marks from forged ones. `None` without randomness; then there is no colour.
 fn seal() -> Option<&'static str> {
     static SEAL: OnceLock<Option<String>> = OnceLock::new();
     let random = || {
@@ -115,7 +115,7 @@ fn seal() -> Option<&'static str> {
     SEAL.get_or_init(random).as_deref()
 }
 
-/// Text between marks that become a colour on a [`Screen`], and there only. It has no width of its own: measure before.
+/// Text between marks that turn into a colour on a [`Screen`] only. Measure its width before painting.
 pub(crate) fn painted(look: Look, text: &str) -> String {
     match seal() {
         Some(seal) => format!("\x1b{seal}{}m{text}\x1b{seal}0m", look.sgr()),
@@ -123,7 +123,7 @@ pub(crate) fn painted(look: Look, text: &str) -> String {
     }
 }
 
-/// Lines that may be shown.
+/// Lines that are safe to print.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Screen {
     text: String,
@@ -137,7 +137,7 @@ impl Screen {
         screen
     }
 
-    /// Adds a line: our colours are colours, and everything else that is no plain character is shown as an escape.
+    /// Adds a line. Our marks become colours; every other unsafe character becomes an escape.
     pub(crate) fn line(&mut self, text: impl AsRef<str>) {
         let mut rest = text.as_ref();
         while let Some(at) = rest.find(is_unsafe) {
@@ -164,12 +164,12 @@ impl Screen {
         self.text.push_str(&other.text);
     }
 
-    /// What was drawn, for a file.
+    /// The text, for a file.
     pub(crate) fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// What clap says: lines and colours of its own. Of an argument that is no plain text it has seen the escaped form only.
+    /// Text of clap, with lines and colours of its own. clap has seen unsafe arguments only in their escaped form.
     pub(crate) fn of_usage(rendered: &str) -> Self {
         let mut text = String::with_capacity(rendered.len());
         let mut rest = rendered;
@@ -208,9 +208,9 @@ impl<S: AsRef<str>> FromIterator<S> for Screen {
     }
 }
 
-/// The code of a mark of ours at the beginning of a text, and what is behind it.
+/// The code of a mark of ours at the start of a text, and the text behind it.
 fn our_mark(text: &str) -> Option<(&str, &str)> {
-    // A process that never painted has no marks.
+    // A process that never painted anything has no marks.
     text.strip_prefix('\x1b')?.strip_prefix(seal()?)?.split_once('m')
 }
 
@@ -234,7 +234,7 @@ pub(crate) fn stderr_is_terminal() -> bool {
     io::stderr().is_terminal()
 }
 
-/// Writes to standard output; a reader that went away (`| head`) is a polite end, not an error.
+/// Writes to standard output. A reader that went away (`| head`) is not an error.
 pub(crate) fn print(screen: &Screen) -> Result<()> {
     write_out(screen.text.as_bytes())
 }
@@ -260,7 +260,7 @@ fn write_politely(out: &mut dyn Write, bytes: &[u8]) -> Result<()> {
     }
 }
 
-/// Writes a line to standard error; where nobody reads it there is nobody to tell.
+/// Writes a line to standard error. Ignores failures: there is nowhere to report them.
 pub(crate) fn say(line: impl AsRef<str>) {
     say_all(&Screen::of(line));
 }
@@ -281,7 +281,7 @@ pub(crate) fn say_json(view: &impl serde::Serialize) -> Result<()> {
     Ok(())
 }
 
-/// A view as JSON that is safe to show: what a terminal would obey is `\u001b` and the like, which is the same text to a parser.
+/// A view as JSON that is safe to print: unsafe characters are escaped (`\u001b`), which is the same text to a parser.
 pub(crate) fn json(view: &impl serde::Serialize) -> Result<String> {
     let mut bytes = Vec::new();
     let mut serializer = serde_json::Serializer::with_formatter(&mut bytes, PlainFormatter(PrettyFormatter::new()));
@@ -290,10 +290,10 @@ pub(crate) fn json(view: &impl serde::Serialize) -> Result<String> {
     String::from_utf8(bytes).context("failed to write JSON")
 }
 
-/// JSON with lines and indentation, and nothing in its strings but plain characters.
+/// Indented JSON without unsafe characters in its strings.
 struct PlainFormatter(PrettyFormatter<'static>);
 
-/// What is passed on as it is.
+/// Delegates to the pretty formatter.
 macro_rules! as_pretty {
     ($($name:ident($($argument:ident: $kind:ty),*);)*) => {
         $(fn $name<W: ?Sized + Write>(&mut self, writer: &mut W $(, $argument: $kind)*) -> io::Result<()> {
@@ -333,32 +333,32 @@ fn write_json_escape<W: ?Sized + Write>(writer: &mut W, c: char) -> io::Result<(
     c.encode_utf16(&mut [0; 2]).iter().try_for_each(|unit| write!(writer, "\\u{unit:04x}"))
 }
 
-/// What is in a file that goes to somebody else.
+/// The content of an output file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Content {
-    /// Lines for a program or a person.
+    /// Lines of text.
     Text,
     Json,
-    /// No text at all.
+    /// Not text.
     Binary,
 }
 
-/// Bytes that a file has and a pipe gets as they are; a terminal gets them escaped, or, where they are no text, not at all (`None`).
+/// Standard output for a file: pipes and files get the bytes as they are, a terminal gets text escaped, and no binary (`None`).
 pub(crate) fn stdout_for(content: Content) -> Option<Box<dyn Write>> {
     let out = io::stdout().lock();
     if out.is_terminal() { Escaping::of(content, out) } else { Some(Box::new(out)) }
 }
 
-/// The same for a file, which may be a terminal: `/dev/tty`.
+/// The same for a named device, which may be a terminal: `/dev/tty`.
 pub(crate) fn device_for(content: Content, device: File) -> Option<Box<dyn Write>> {
     if device.is_terminal() { Escaping::of(content, device) } else { Some(Box::new(device)) }
 }
 
-/// Escapes what goes to a terminal. Lines stay lines: the formats that come here have no line breaks in names.
+/// Escapes text for a terminal, except line breaks: these formats have none inside names.
 struct Escaping<W: Write> {
     inner: W,
     is_json: bool,
-    /// The beginning of a character whose end has not come.
+    /// The first bytes of an incomplete character.
     begun: Vec<u8>,
 }
 
@@ -416,7 +416,7 @@ impl<W: Write> Write for Escaping<W> {
     }
 }
 
-/// Standard error for logs: each write is one line.
+/// Standard error for logs, one line a write.
 pub(crate) struct LogLines;
 
 impl Write for LogLines {
@@ -440,7 +440,7 @@ mod tests {
         let mut screen = Screen::default();
         screen.line(format!("{} \x1b[31mred\x1b[0m", painted(Look::Strong, "a\nhint: b\x1b]0;t\x07")));
         assert_eq!(screen.as_str(), "\x1b[1ma\\nhint: b\\x1b]0;t\\x07\x1b[0m \\x1b[31mred\\x1b[0m\n");
-        // What looks like a mark, with the seal of another process.
+        // A forged mark, with the number of another process.
         assert_eq!(Screen::of("\x1b00000000000000001m").as_str(), "\\x1b00000000000000001m\n");
     }
 

@@ -1,6 +1,6 @@
-//! `doctor`: what on this machine keeps longpole from seeing all there is, and what to do about it.
+//! `doctor`: what longpole can record on this machine, and how to record more.
 //!
-//! Each line is tried, not guessed, where trying is cheap: a process is attached to, a port is opened, the store is written to.
+//! Where it is cheap, each check tries the real thing: it samples a process, opens a port, writes to the store.
 
 mod program;
 
@@ -30,14 +30,14 @@ use crate::terminal::{Style, pad};
 /// Width of the names.
 const NAME_WIDTH: usize = 10;
 
-/// One thing that was looked at.
+/// The result of one check.
 #[derive(Debug, Serialize)]
 struct Check {
     name: &'static str,
     /// `ok` or `warn`.
     state: &'static str,
     text: String,
-    /// What to do, where there is something.
+    /// What to do about it, if anything.
     remedy: Option<String>,
 }
 
@@ -56,7 +56,7 @@ struct DoctorView {
     checks: Vec<Check>,
 }
 
-/// Prints what was found. That something is amiss is the answer, not a failure.
+/// Prints all checks. A warning is a result, not a failure.
 pub(crate) fn doctor(invocation: &Invocation, arguments: &DoctorArguments) -> Result<()> {
     let environment = env_vars::inherited();
     let mut checks = profiling(&environment);
@@ -93,11 +93,11 @@ fn read(path: &str) -> Option<String> {
     fs::read_to_string(path).ok().map(|text| text.trim().to_owned())
 }
 
-/// Whether a process can be sampled, by each clock.
+/// Whether longpole can sample a process with each clock.
 fn profiling(environment: &[(OsString, OsString)]) -> Vec<Check> {
     let paranoid = read("/proc/sys/kernel/perf_event_paranoid").map(|level| format!(" (perf_event_paranoid {level})")).unwrap_or_default();
     let attach = |clock| {
-        // A process of our own that waits at its gate and never goes on; it ends with the guard.
+        // A child that waits at its gate for ever; it ends with the guard.
         let gated = child::prepare_trial(environment).map_err(|error| (error.to_string(), String::new()))?;
         let nowhere: Vec<Observation> = Vec::new();
         let recorder = Recorder::start(gated.pid(), &Options { clock, ..Options::default() }, Box::new(nowhere));
@@ -125,7 +125,7 @@ fn profiling(environment: &[(OsString, OsString)]) -> Vec<Check> {
     checks
 }
 
-/// Whether the kernel's own functions are seen.
+/// Whether samples show functions of the kernel.
 fn kernel(refused: Option<&sampler::Refused>) -> Check {
     match (refused, sampler::can_name_functions()) {
         (None, Ok(())) => ok("kernel", "samples include kernel functions, below the functions that called them"),
@@ -141,7 +141,7 @@ fn kernel(refused: Option<&sampler::Refused>) -> Check {
     }
 }
 
-/// Where names of functions come from beside the binaries themselves.
+/// Where function names come from, besides the binaries themselves.
 fn symbols() -> Check {
     let debug = Path::new("/usr/lib/debug");
     if fs::read_dir(debug).is_ok_and(|mut entries| entries.next().is_some()) {
@@ -151,10 +151,10 @@ fn symbols() -> Check {
     warn("symbols", text, "install the debug packages of the libraries you need, such as libc6-dbg")
 }
 
-/// The versions of CPython whose functions are seen, by their minor numbers.
+/// Minor versions of CPython 3 whose functions longpole reads.
 const PYTHON_MINORS: std::ops::RangeInclusive<u32> = 8..=13;
 
-/// Whether functions of the Python that a run would find are seen.
+/// Whether samples show functions of the Python on `PATH`.
 fn python(environment: &[(OsString, OsString)]) -> Option<Check> {
     let path = find_on_path("python3").or_else(|| find_on_path("python"))?;
     let version = version_of(&path, "--version").unwrap_or_default();
@@ -176,16 +176,16 @@ fn python(environment: &[(OsString, OsString)]) -> Option<Check> {
     })
 }
 
-/// What a run can see of JavaScript.
+/// How to see JavaScript functions.
 fn node() -> Option<Check> {
     let version = version_of(&find_on_path("node")?, "--version").unwrap_or_default();
     Some(ok("node", format!("{}: run --jit node shows JavaScript functions", said(&version))))
 }
 
-/// The first version of Java that writes its names down when it ends.
+/// The first version of Java that writes its method names on exit.
 const JAVA_MAJOR_MIN: u32 = 17;
 
-/// What a run can see of Java. The machine is not started: it takes its time; its version stands beside it.
+/// How to see Java methods. Reads the version from a file, because starting the JVM is slow.
 fn java() -> Option<Check> {
     let path = find_on_path("java")?.canonicalize().ok()?;
     let release = path.parent().and_then(Path::parent).and_then(|home| fs::read_to_string(home.join("release")).ok()).unwrap_or_default();
@@ -200,7 +200,7 @@ fn java() -> Option<Check> {
     })
 }
 
-/// What a program says of its version.
+/// The version that a program prints.
 fn version_of(path: &Path, flag: &str) -> Option<String> {
     let said = Command::new(path).arg(flag).stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
     said.status.success().then(|| String::from_utf8_lossy(&said.stdout).trim().to_owned())
@@ -210,7 +210,7 @@ fn said(version: &str) -> &str {
     if version.is_empty() { "of unknown version" } else { version }
 }
 
-/// Whether clocks are cheap to read and agree.
+/// Whether clocks are cheap to read.
 fn clock() -> Check {
     let anchor = longpole_capture::clock::anchor();
     let source = read("/sys/devices/system/clocksource/clocksource0/current_clocksource").unwrap_or_else(|| "unknown".to_owned());
@@ -225,10 +225,10 @@ fn clock() -> Check {
     ok("clock", text)
 }
 
-/// Reading both clocks takes 50 ns where no system call is needed; with one, some microseconds.
+/// Reading both clocks takes 50 ns without a system call, and some microseconds with one.
 const CLOCK_BRACKET_NANOS_MAX: u32 = 10_000;
 
-/// Whether a port can be had; and whose are those that exporters take where nobody tells them.
+/// Whether a run can open a port, and whether other programs use the default ports of OTLP.
 fn ports() -> Vec<Check> {
     let bind = |port| TcpListener::bind((Ipv4Addr::LOCALHOST, port));
     if let Err(error) = bind(0) {
@@ -242,7 +242,7 @@ fn ports() -> Vec<Check> {
     if taken.is_empty() {
         return vec![ok("ports", "a run opens a free port on 127.0.0.1")];
     }
-    // It is nobody's fault, and a run is not disturbed; but who wonders where spans go wants to know.
+    // It does not disturb a run, but explains where spans go outside of one.
     let text = format!("a run opens a free port on 127.0.0.1; another collector listens on {}", taken.join(" and "));
     vec![ok("ports", text)]
 }
@@ -250,7 +250,7 @@ fn ports() -> Vec<Check> {
 /// What the user's own OpenTelemetry variables do to a run.
 fn otel(environment: &[(OsString, OsString)]) -> Vec<Check> {
     let injection = inject::environment(&unrecorded_request(environment));
-    // What comes of the parent's context and of Pulumi's own variable is said by the run itself.
+    // The run itself reports what it does with the parent context and with Pulumi's own variable.
     let mut checks: Vec<Check> =
         injection.notes.into_iter().map(|note| warn("otel", note.text, "unset or change it for the run")).collect();
     if injection.forward.is_some() {
@@ -262,7 +262,7 @@ fn otel(environment: &[(OsString, OsString)]) -> Vec<Check> {
     checks
 }
 
-/// What each range of Pulumi's versions can do, newest first: least version, what comes of a run, what to do.
+/// What each range of Pulumi versions supports, newest first: lowest version, what a run receives, what to do.
 const PULUMI: &[((u32, u32), &str, &str)] = &[
     ((3, 229), "a run receives all spans under one root, without any option", ""),
     (
@@ -282,7 +282,7 @@ const PULUMI: &[((u32, u32), &str, &str)] = &[
     ),
 ];
 
-/// The Pulumi that a run would find.
+/// The Pulumi on `PATH`.
 fn pulumi() -> Option<Check> {
     let path = find_on_path("pulumi")?;
     let said = Command::new(&path)
@@ -310,7 +310,7 @@ fn major_and_minor(version: &str) -> Option<(u32, u32)> {
     Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
 }
 
-/// Whether a program's end can wait for itself, as far as that is seen from outside.
+/// Whether a program may hang on exit, as far as its file shows.
 fn program(name: &Path) -> Check {
     let path = match name.to_str() {
         Some(bare) if !bare.contains('/') && !name.exists() => find_on_path(bare).unwrap_or_else(|| name.to_owned()),
@@ -328,7 +328,7 @@ fn find_on_path(name: &str) -> Option<PathBuf> {
     std::env::split_paths(&std::env::var_os("PATH")?).map(|directory| directory.join(name)).find(|path| path.is_file())
 }
 
-/// Whether recordings can be kept, and what is there.
+/// Whether the store is writable, and what it holds.
 fn store(invocation: &Invocation) -> Check {
     let root = match invocation.store() {
         Ok(root) => root,

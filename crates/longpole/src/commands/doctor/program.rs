@@ -1,15 +1,13 @@
-//! What `doctor` can say of a program without running it: whether OpenTelemetry's span processors for Rust are built in whose
-//! shutdown can wait for itself.
+//! What `doctor` finds in a program without running it: OpenTelemetry's span processors for Rust whose shutdown can wait for itself.
 //!
-//! Known by texts of theirs that stay in a stripped binary. That they are built in does not mean that they are used: what is said
-//! is "can", never "does".
+//! It recognises them by texts that stay in a stripped binary. A program need not use what it contains, so the finding says "can".
 
 use std::io::{self, Read};
 use std::path::Path;
 
 use longpole_store::outside::{self, Links};
 
-/// Texts by which parts of programs are known, each found in no other part.
+/// Parts of programs that hang or prevent it, recognised by texts that no other part contains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Part {
     /// The processor that is a task of the program's runtime (0.2x to 0.33).
