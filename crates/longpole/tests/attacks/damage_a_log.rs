@@ -128,7 +128,7 @@ fn emit() {
 }
 
 #[test]
-fn damage_in_the_middle_costs_the_frame_it_hits_and_is_counted() {
+fn damage_in_the_middle_costs_one_frame_and_is_counted() {
     let sandbox = Sandbox::new();
     let killed = Killed::new(&sandbox);
     let log = killed.log();
@@ -145,7 +145,7 @@ fn damage_in_the_middle_costs_the_frame_it_hits_and_is_counted() {
 }
 
 #[test]
-fn damage_at_the_beginning_leaves_the_rest() {
+fn damage_at_the_start_keeps_the_rest() {
     let sandbox = Sandbox::new();
     let killed = Killed::new(&sandbox);
     // The header of the file, the description of the run, and both.
@@ -187,7 +187,7 @@ fn power_cuts(step: usize) {
 }
 
 #[test]
-fn after_a_power_cut_what_is_left_opens_and_nothing_untrue_is_said() {
+fn after_a_power_cut_the_rest_opens_and_is_true() {
     power_cuts(12_000);
 }
 
@@ -198,7 +198,7 @@ fn after_a_power_cut_at_any_page_what_is_left_opens_and_nothing_untrue_is_said()
 }
 
 #[test]
-fn a_recording_does_not_grow_beyond_its_limit_and_the_command_goes_on() {
+fn a_recording_stops_at_its_limit_and_the_command_goes_on() {
     let sandbox = Sandbox::new();
     let dir = sandbox.path("made");
     std::fs::create_dir_all(&dir).unwrap();
@@ -223,7 +223,7 @@ fn a_recording_does_not_grow_beyond_its_limit_and_the_command_goes_on() {
 }
 
 #[test]
-fn an_alarm_that_nobody_reads_does_not_keep_requests_waiting() {
+fn an_unread_warning_delays_no_requests() {
     let sandbox = Sandbox::new();
     let dir = sandbox.path("made");
     std::fs::create_dir_all(&dir).unwrap();
@@ -251,7 +251,7 @@ fn an_alarm_that_nobody_reads_does_not_keep_requests_waiting() {
 }
 
 #[test]
-fn what_does_not_fit_into_memory_is_refused_with_what_it_needs() {
+fn a_recording_too_large_for_memory_is_refused_with_its_size() {
     let sandbox = Sandbox::new();
     let store = sandbox.path("store");
     assert!(longpole(&store).args(["run", "--summary", "none", "--", "true"]).stdin(Stdio::null()).status().unwrap().success());
@@ -368,7 +368,7 @@ fn recorded(store: &Path, strict: bool, script: &str) -> (Option<i32>, String) {
 }
 
 #[test]
-fn what_is_taken_away_while_it_is_made_is_said_and_is_an_error_where_that_was_asked_for() {
+fn removing_parts_of_a_recording_in_progress_is_reported() {
     let check = |script: &str, reason: &str, last: &str| {
         let mut seen = None;
         for (strict, code) in [(false, 0), (true, 125)] {
@@ -406,7 +406,7 @@ fn what_is_taken_away_while_it_is_made_is_said_and_is_an_error_where_that_was_as
 }
 
 #[test]
-fn what_others_made_of_a_recording_whose_lock_is_gone_does_not_last() {
+fn a_recording_sealed_by_others_too_early_is_sealed_again() {
     let sandbox = Sandbox::new();
     let store = sandbox.path("store");
     // Another longpole takes the recorder for dead, and seals.
@@ -453,7 +453,7 @@ fn emit_prompts() {
 }
 
 #[test]
-fn a_text_that_every_span_repeats_takes_its_memory_once_and_is_read_back() {
+fn a_text_repeated_by_every_span_is_held_once() {
     let sandbox = Sandbox::new();
     let (dir, store) = (sandbox.path("made"), sandbox.path("store"));
     std::fs::create_dir_all(&dir).unwrap();
@@ -481,10 +481,10 @@ fn a_text_that_every_span_repeats_takes_its_memory_once_and_is_read_back() {
 }
 
 #[test]
-fn a_command_of_any_number_of_arguments_takes_a_bounded_part_of_its_recording() {
+fn long_command_lines_take_a_bounded_part_of_a_recording() {
     let sandbox = Sandbox::new();
     let store = sandbox.path("store");
-    if !can_sample("a_command_of_any_number_of_arguments_takes_a_bounded_part_of_its_recording") {
+    if !can_sample("long_command_lines_take_a_bounded_part_of_a_recording") {
         return;
     }
     let mut run = longpole(&store);
@@ -495,7 +495,7 @@ fn a_command_of_any_number_of_arguments_takes_a_bounded_part_of_its_recording() 
 }
 
 #[test]
-fn a_standard_error_that_nobody_reads_does_not_keep_a_recording_from_being_sealed() {
+fn an_unread_standard_error_does_not_delay_sealing() {
     use std::os::fd::AsRawFd;
     use std::os::unix::fs::OpenOptionsExt;
     let sandbox = Sandbox::new();

@@ -57,7 +57,7 @@ fn assert_refused(out: &Output, names: &str) {
 }
 
 #[test]
-fn segment_a_flipped_bit_never_shows_other_numbers() {
+fn segment_a_flipped_bit_never_changes_numbers() {
     flip(40);
 }
 
@@ -100,7 +100,7 @@ fn flip(flips: usize) {
 }
 
 #[test]
-fn segment_a_table_that_is_gone_is_missed_and_the_list_of_recordings_stays() {
+fn segment_a_missing_table_is_reported_and_ls_works() {
     let sandbox = Sandbox::new();
     let store = recorded(&sandbox, "store", 5_000);
     std::fs::remove_file(segments(&store).join("waits.parquet")).unwrap();
@@ -112,7 +112,7 @@ fn segment_a_table_that_is_gone_is_missed_and_the_list_of_recordings_stays() {
 
 /// As it can come in a tar. Whoever opens it to read waits for somebody who writes.
 #[test]
-fn segment_a_named_pipe_in_place_of_a_file_holds_up_no_command() {
+fn segment_a_named_pipe_delays_no_command() {
     let sandbox = Sandbox::new();
     let store = recorded(&sandbox, "store", 5_000);
     for name in ["checksums", "spans.parquet"] {
@@ -133,7 +133,7 @@ fn segment_a_named_pipe_in_place_of_a_file_holds_up_no_command() {
 }
 
 #[test]
-fn segment_a_table_of_another_recording_is_not_taken_for_this_ones() {
+fn segment_a_table_of_another_recording_is_refused() {
     let sandbox = Sandbox::new();
     let (store, other) = (recorded(&sandbox, "store", 5_000), recorded(&sandbox, "other", 9_000));
     std::fs::copy(segments(&other).join("spans.parquet"), segments(&store).join("spans.parquet")).unwrap();
@@ -218,7 +218,7 @@ fn show_in_little_memory(sandbox: &Sandbox, bytes: &[u8]) -> Output {
 }
 
 #[test]
-fn lpole_a_flipped_bit_never_shows_other_numbers() {
+fn lpole_a_flipped_bit_never_changes_numbers() {
     flip_packed(40);
 }
 
@@ -252,7 +252,7 @@ fn flip_packed(flips: usize) {
 }
 
 #[test]
-fn lpole_of_kilobytes_that_repeats_one_text_does_not_take_gigabytes() {
+fn lpole_with_a_repeated_text_needs_no_gigabytes() {
     let sandbox = Sandbox::new();
     let mut members = unpack(&packed(&recorded(&sandbox, "store", 5_000), &sandbox));
     let honest = show_in_little_memory(&sandbox, &pack(members.clone()));
@@ -299,7 +299,7 @@ fn rewritten(table: &[u8], batches: impl Iterator<Item = Vec<ArrayRef>>) -> Vec<
 }
 
 #[test]
-fn lpole_of_the_version_before_checksums_is_read_and_packed_again_as_it_was() {
+fn lpole_without_checksums_is_read_and_packed_unchanged() {
     let sandbox = Sandbox::new();
     let fixture = |name: &str| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/recordings").join(name);
     let (old, store) = (fixture("version-5.lpole"), sandbox.path("store"));
@@ -339,7 +339,7 @@ fn put_back(store: &Path, packed: &Path) {
 }
 
 #[test]
-fn segment_of_the_version_before_checksums_is_damaged_and_no_command_panics() {
+fn segment_without_checksums_that_is_damaged_panics_no_command() {
     let sandbox = Sandbox::new();
     let store = recorded(&sandbox, "store", 5_000);
     put_back(&store, &Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/recordings/version-5.lpole"));

@@ -40,7 +40,7 @@ fn change(store: &Path, statement: &str) {
 }
 
 #[test]
-fn a_row_that_names_another_directory_deletes_nothing_there_and_hides_no_other() {
+fn a_row_that_names_another_directory_deletes_nothing_there() {
     for remove in [&["rm", "r1"][..], &["prune", "--keep", "0"]] {
         let sandbox = Sandbox::new();
         let (store, precious) = (store_of_two(&sandbox), precious(&sandbox));
@@ -56,7 +56,7 @@ fn a_row_that_names_another_directory_deletes_nothing_there_and_hides_no_other()
 }
 
 #[test]
-fn a_row_that_makes_no_sense_is_said_and_can_be_removed() {
+fn a_damaged_row_is_reported_and_can_be_removed() {
     let sandbox = Sandbox::new();
     let store = store_of_two(&sandbox);
     change(&store, "UPDATE recordings SET command_json = 'DROP TABLE recordings; --', answer_json = '{\"a\":' WHERE number = 1");
@@ -107,7 +107,7 @@ fn no_link_below_the_store_is_followed() {
 }
 
 #[test]
-fn a_store_that_everybody_can_write_to_is_refused_and_the_command_runs() {
+fn a_world_writable_store_is_refused_and_the_command_runs() {
     for open in ["", "catalog.sqlite", "recordings"] {
         let sandbox = Sandbox::new();
         let store = store_of_two(&sandbox);
@@ -168,7 +168,7 @@ fn homeless(temporary: &Path) -> Command {
 }
 
 #[test]
-fn what_somebody_put_into_the_temporary_folder_is_no_store() {
+fn directories_of_others_in_the_temporary_one_are_no_stores() {
     let sandbox = Sandbox::new();
     let temporary = sandbox.path("tmp");
     let trap = temporary.join("longpole");
@@ -180,7 +180,7 @@ fn what_somebody_put_into_the_temporary_folder_is_no_store() {
 }
 
 #[test]
-fn where_the_home_is_not_safe_a_command_is_recorded_in_a_folder_of_its_own() {
+fn an_unsafe_home_is_replaced_by_a_new_directory() {
     let sandbox = Sandbox::new();
     let (temporary, home) = (sandbox.path("tmp"), sandbox.path("home"));
     for (folder, mode) in [(&temporary, 0o1777), (&home, 0o777)] {
@@ -198,7 +198,7 @@ fn where_the_home_is_not_safe_a_command_is_recorded_in_a_folder_of_its_own() {
 }
 
 #[test]
-fn a_folder_that_is_no_store_keeps_its_modes_and_its_programs_run() {
+fn a_directory_that_is_no_store_keeps_its_modes() {
     let sandbox = Sandbox::new();
     let project = sandbox.path("project");
     std::fs::create_dir_all(project.join("bin")).unwrap();
@@ -233,7 +233,7 @@ fn a_folder_that_is_no_store_keeps_its_modes_and_its_programs_run() {
 }
 
 #[test]
-fn a_named_pipe_in_place_of_a_lock_holds_up_no_command() {
+fn a_named_pipe_as_lock_file_delays_no_command() {
     let sandbox = Sandbox::new();
     let (temporary, store, file) = (sandbox.path("tmp"), sandbox.path("store"), sandbox.path("a.folded"));
     std::fs::write(&file, "main;work 12\n").unwrap();

@@ -48,7 +48,7 @@ fn joined(part: &str, by: &str, count: usize) -> String {
 }
 
 #[test]
-fn deep_statements_are_refused_before_they_overflow_a_stack() {
+fn deep_statements_are_refused() {
     let sandbox = Sandbox::new();
     let store = store(&sandbox);
     for deep in [
@@ -134,7 +134,7 @@ fn statements_that_never_end_are_ended_in_time() {
 }
 
 #[test]
-fn who_asked_is_gone_and_nobody_computes_the_answer() {
+fn a_query_stops_when_its_caller_is_gone() {
     let sandbox = Sandbox::new();
     let store = store(&sandbox);
     let endless = "SELECT count(*) FROM generate_series(1, 1000000000000)";
@@ -143,7 +143,7 @@ fn who_asked_is_gone_and_nobody_computes_the_answer() {
     let Ok(_) = std::fs::read_to_string(&children) else {
         asking.kill().unwrap();
         asking.wait().unwrap();
-        return skip("who_asked_is_gone_and_nobody_computes_the_answer", "the kernel lists no children");
+        return skip("a_query_stops_when_its_caller_is_gone", "the kernel lists no children");
     };
     let worker = loop {
         let listed = std::fs::read_to_string(&children).unwrap();
@@ -165,7 +165,7 @@ fn who_asked_is_gone_and_nobody_computes_the_answer() {
 }
 
 #[test]
-fn a_statement_reads_the_recording_and_nothing_else() {
+fn a_statement_reads_nothing_but_the_recording() {
     let sandbox = Sandbox::new();
     let store = store(&sandbox);
     let (secret, stolen) = (sandbox.path("secret.csv"), sandbox.path("stolen.csv"));

@@ -130,7 +130,7 @@ fn file(sandbox: &Sandbox, name: &str, bytes: &[u8]) -> String {
 }
 
 #[test]
-fn a_pipe_or_a_device_in_place_of_a_program_holds_up_no_doctor() {
+fn a_pipe_or_device_as_program_does_not_delay_the_doctor() {
     let sandbox = Sandbox::new();
     let pipe = sandbox.path("pipe").display().to_string();
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
@@ -144,7 +144,7 @@ fn a_pipe_or_a_device_in_place_of_a_program_holds_up_no_doctor() {
 
 /// A file can also hold it up for as long as it is, and so can what it asks for its version.
 #[test]
-fn the_doctor_ends_when_it_is_asked_to() {
+fn the_doctor_ends_on_sigterm() {
     let sandbox = Sandbox::new();
     let bin = sandbox.path("bin");
     std::fs::create_dir(&bin).unwrap();
@@ -173,7 +173,7 @@ fn the_doctor_ends_when_it_is_asked_to() {
 /// Who opens a file that another program holds a lease of waits for up to 45 seconds (`/proc/sys/fs/lease-break-time`). Every user may
 /// hold one of each of his files.
 #[test]
-fn a_lease_of_a_file_holds_up_no_reader() {
+fn a_file_lease_delays_no_reader() {
     use std::os::fd::AsRawFd;
 
     let sandbox = Sandbox::new();
@@ -187,7 +187,7 @@ fn a_lease_of_a_file_holds_up_no_reader() {
         libc::fcntl(leased.as_raw_fd(), libc::F_SETLEASE, libc::F_WRLCK)
     };
     if outcome != 0 {
-        return support::skip("a_lease_of_a_file_holds_up_no_reader", "this file system has no leases");
+        return support::skip("a_file_lease_delays_no_reader", "this file system has no leases");
     }
     for command in [["show"], ["import"], ["doctor"]] {
         let begun = Instant::now();
@@ -209,7 +209,7 @@ fn every_command(store: &Path, file: &str, commands: &[&[&str]]) {
 }
 
 #[test]
-fn three_samples_of_all_the_time_there_is_are_summed() {
+fn sums_of_the_longest_samples_saturate() {
     let sandbox = Sandbox::new();
     let folded =
         file(&sandbox, "stacks", b"main;work;hash 9223372036854775807\nmain;work;read 9223372036854775807\nmain 9223372036854775807\n");
@@ -217,7 +217,7 @@ fn three_samples_of_all_the_time_there_is_are_summed() {
 }
 
 #[test]
-fn spans_of_three_centuries_are_summed() {
+fn sums_of_the_longest_spans_saturate() {
     let sandbox = Sandbox::new();
     let span = |id: u32, parent: u32, name: &str, start: u64| {
         format!(
@@ -234,7 +234,7 @@ fn spans_of_three_centuries_are_summed() {
 
 /// Files that made it panic: periods of all the time there is, switches beyond the end of time, sums of them.
 #[test]
-fn what_was_found_before_is_shown_or_refused() {
+fn earlier_findings_are_shown_or_refused() {
     let sandbox = Sandbox::new();
     let store = sandbox.path("store");
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/whole_way");
@@ -397,7 +397,7 @@ fn a_stack_of_fifty_million_frames_keeps_its_innermost() {
 /// A few kilobytes of gzip, in which one thing that is said once is named many times.
 /// As JSON, in the row of the catalog, it would have 72 MB.
 #[test]
-fn a_name_of_12_mb_of_control_characters_is_imported_and_listed() {
+fn twelve_mb_of_control_characters_are_imported_and_listed() {
     let sandbox = Sandbox::new();
     let store = sandbox.path("store");
     let span = [field(1, &[1; 16]), field(2, &[1; 8]), field(5, &vec![1; 12_000_000])];
@@ -412,7 +412,7 @@ fn a_name_of_12_mb_of_control_characters_is_imported_and_listed() {
 }
 
 #[test]
-fn what_is_named_again_and_again_is_not_made_again_and_again() {
+fn repeated_references_are_resolved_once() {
     let sandbox = Sandbox::new();
     let number_of = |text: u64| text + 3;
     let long = "x".repeat(8 << 20);
@@ -447,7 +447,7 @@ fn what_is_named_again_and_again_is_not_made_again_and_again() {
 
 /// A name stands once in a profile, and in each frame of what it is written as.
 #[test]
-fn a_long_name_in_a_deep_stack_is_not_a_gigabyte_in_every_export() {
+fn a_long_name_in_a_deep_stack_exports_in_bounded_size() {
     let sandbox = Sandbox::new();
     let deep = gzip(&sandbox, "deep.gz", |out| {
         pprof(out, &"x".repeat(200_000));
@@ -484,7 +484,7 @@ fn a_gigabyte_of_blanks_in_one_megabyte_is_refused_with_a_way_out() {
 }
 
 #[test]
-fn what_is_no_file_is_refused_at_once() {
+fn inputs_that_are_no_files_are_refused_at_once() {
     let sandbox = Sandbox::new();
     let store = sandbox.path("store");
     let pipe = sandbox.path("pipe");
@@ -536,7 +536,7 @@ impl Drop for Gone {
 
 /// Names of compiled code lie in /tmp, where anybody can put some for a process of another user.
 #[test]
-fn nobody_else_names_the_code_of_an_import() {
+fn imports_read_no_files_that_they_name() {
     let sandbox = Sandbox::new();
     // No kernel gives out such a number.
     let pid = 2_000_000_000 + std::process::id();
@@ -574,7 +574,7 @@ fn nobody_else_names_the_code_of_an_import() {
 
 /// A pipe of the shell has a writer, and is read.
 #[test]
-fn what_a_shell_pipes_is_read() {
+fn a_file_piped_by_a_shell_is_read() {
     let sandbox = Sandbox::new();
     let folded = file(&sandbox, "stacks", b"main;work 3\nmain;rest 2\n");
     let longpole = support::longpole(&sandbox.path("store"));

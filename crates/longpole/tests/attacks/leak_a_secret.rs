@@ -323,7 +323,7 @@ fn assert_none(place: &str, bytes: &[u8]) {
 }
 
 #[test]
-fn no_credential_comes_into_the_store_by_any_door() {
+fn no_credential_is_received_into_the_store() {
     let sandbox = Sandbox::new();
     let store = sandbox.path("store");
     let run = longpole(&store)
@@ -368,7 +368,7 @@ fn no_credential_comes_into_the_store_by_any_door() {
 }
 
 #[test]
-fn no_credential_comes_into_the_store_with_a_file_or_a_command() {
+fn no_credential_is_imported_or_recorded_into_the_store() {
     let sandbox = Sandbox::new();
     let store = sandbox.path("store");
     let file = sandbox.path("trace.json");
@@ -389,7 +389,7 @@ fn no_credential_comes_into_the_store_with_a_file_or_a_command() {
 }
 
 #[test]
-fn no_recording_holds_the_secret_of_its_run() {
+fn no_recording_holds_the_secret_id_of_its_run() {
     let sandbox = Sandbox::new();
     let said = sandbox.path("id");
     // It runs long enough to be looked at. What it is called says nothing of what its arguments are.

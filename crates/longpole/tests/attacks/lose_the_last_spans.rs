@@ -59,7 +59,7 @@ fn recorded(end: &str) -> (u64, u64, String) {
 }
 
 #[test]
-fn spans_that_a_killed_program_had_are_counted() {
+fn lost_spans_of_a_killed_program_are_counted() {
     for end in ["kill", "abort"] {
         let (lost, arrived, answer) = recorded(end);
         assert_eq!((lost, arrived), (6, 0), "{end}: {answer}");
@@ -68,7 +68,7 @@ fn spans_that_a_killed_program_had_are_counted() {
 }
 
 #[test]
-fn a_program_that_ends_without_a_guard_loses_no_span_that_is_over() {
+fn a_program_without_a_guard_loses_no_ended_span() {
     for end in ["exit", "return"] {
         let (lost, arrived, answer) = recorded(end);
         // `exit` leaves the last one open for good.
@@ -78,7 +78,7 @@ fn a_program_that_ends_without_a_guard_loses_no_span_that_is_over() {
 }
 
 #[test]
-fn spans_that_were_not_to_be_sent_are_not_missed() {
+fn unsampled_spans_are_not_counted_as_lost() {
     let (lost, arrived, answer) = recorded("unsampled, kill");
     assert_eq!((lost, arrived), (0, 0), "{answer}");
     let (lost, arrived, answer) = recorded("foreign");
@@ -114,7 +114,7 @@ fn check_command(what: &str, output: &Output) {
 }
 
 #[test]
-fn a_command_starts_with_as_many_descriptors_as_it_needs_itself() {
+fn a_command_starts_with_just_its_own_descriptors() {
     let sandbox = Sandbox::new();
     // From none beside the three standard ones over every step at which something of ours has no more room.
     for files in (4..36).chain([48, 64]) {
@@ -132,7 +132,7 @@ fn a_command_starts_with_as_many_descriptors_as_it_needs_itself() {
 }
 
 #[test]
-fn a_command_starts_where_nothing_may_be_written_or_locked() {
+fn a_command_starts_where_nothing_is_writable_or_lockable() {
     let sandbox = Sandbox::new();
     for limit in ["ulimit -f 0", "ulimit -f 8", "ulimit -l 0", "ulimit -c 0", "ulimit -f 0 && ulimit -n 9"] {
         check_command(limit, &limited(&sandbox.path("store"), limit, &["run"]));
@@ -143,7 +143,7 @@ fn a_command_starts_where_nothing_may_be_written_or_locked() {
 }
 
 #[test]
-fn a_limit_of_stacks_is_the_commands() {
+fn a_stack_limit_applies_to_the_command() {
     let sandbox = Sandbox::new();
     let store = sandbox.path("store");
     for kib in [64, 100, 128, 1024] {
@@ -171,7 +171,7 @@ fn a_limit_of_stacks_is_the_commands() {
 }
 
 #[test]
-fn a_command_line_as_long_as_the_kernel_takes_is_started() {
+fn the_longest_command_line_starts() {
     let sandbox = Sandbox::new();
     let store = sandbox.path("store");
     let store = store.to_str().unwrap();
@@ -203,7 +203,7 @@ fn a_command_line_as_long_as_the_kernel_takes_is_started() {
 
 /// Somewhere between too little for the program itself and enough for all, longpole runs out of memory after the command has ended.
 #[test]
-fn a_command_ends_as_itself_where_there_is_no_memory_for_its_recording() {
+fn a_command_exits_normally_without_memory_for_its_recording() {
     let sandbox = Sandbox::new();
     // What the loader needs for the binary depends on how it was built.
     let least = (50..400).step_by(10).find(|mib| {
@@ -219,7 +219,7 @@ fn a_command_ends_as_itself_where_there_is_no_memory_for_its_recording() {
 }
 
 #[test]
-fn a_command_starts_where_no_other_process_may() {
+fn a_command_starts_where_no_other_process_is_allowed() {
     let sandbox = Sandbox::new();
     let story = "a command starts under a limit of processes";
     let Some(user) = plain_user(&sandbox, story) else { return };
@@ -237,7 +237,7 @@ fn a_command_starts_where_no_other_process_may() {
 }
 
 #[test]
-fn a_program_with_more_rights_than_its_caller_does_not_write_where_that_one_says() {
+fn a_privileged_program_does_not_write_where_its_caller_says() {
     let story = "a set-user-id program with the SDK";
     let sandbox = Sandbox::new();
     let Some(user) = plain_user(&sandbox, story) else { return };
@@ -432,7 +432,7 @@ fn run_silent(attack: &str, mode: &str) -> Option<(Output, Duration, Vec<String>
 const SOON: Duration = Duration::from_secs(30);
 
 #[test]
-fn a_recorder_that_hangs_in_a_file_system_does_not_hold_the_end_of_its_run() {
+fn a_recorder_hanging_in_a_file_system_does_not_delay_the_end() {
     let Some((output, took, lost)) = run_silent("a process context in a file system that does not answer", "context") else { return };
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(5), "{stderr}");
@@ -443,7 +443,7 @@ fn a_recorder_that_hangs_in_a_file_system_does_not_hold_the_end_of_its_run() {
 }
 
 #[test]
-fn a_stack_in_a_file_system_that_does_not_answer_is_not_read() {
+fn a_stack_in_a_hanging_file_system_is_not_read() {
     let Some((output, took, lost)) = run_silent("a stack in a file system that does not answer", "stack") else { return };
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(5), "{stderr}");

@@ -87,7 +87,7 @@ fn in_time(command: &mut Command) -> String {
 }
 
 #[test]
-fn a_recording_of_somebody_else_does_not_show_a_key() {
+fn a_recording_of_another_user_shows_no_private_key() {
     let scene = Scene::set();
     let key = scene.sandbox.path("keys/id_rsa");
     symlink(&key, scene.work.join("src/link.py")).unwrap();
@@ -123,7 +123,7 @@ fn a_recording_of_somebody_else_does_not_show_a_key() {
 }
 
 #[test]
-fn json_holds_no_text_of_a_file_unless_it_is_asked_for() {
+fn json_holds_source_text_only_on_request() {
     let scene = Scene::set();
     let file = scene.work.join("src/app.py");
     for said in scene.source(&file, &["--format", "json"]) {
@@ -145,7 +145,7 @@ fn json_holds_no_text_of_a_file_unless_it_is_asked_for() {
 }
 
 #[test]
-fn what_is_no_file_of_a_disk_is_not_read_and_nothing_hangs() {
+fn only_regular_files_are_read_and_nothing_hangs() {
     let scene = Scene::set();
     let pipe = scene.work.join("src/pipe.py");
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
@@ -171,7 +171,7 @@ fn what_is_no_file_of_a_disk_is_not_read_and_nothing_hangs() {
 const PROGRAM: &str = "import time\n\ndef nap():\n    time.sleep(0.3) # SECRET-OF-THE-KEY\n\nfor _ in range(3):\n    nap()\n";
 
 #[test]
-fn a_recording_is_not_of_this_machine_because_it_says_so() {
+fn a_recording_cannot_claim_to_be_of_this_machine() {
     const ATTACK: &str = "a recording says that it was made here";
     let scene = Scene::set();
     let program = scene.sandbox.path("keys/program.py");
@@ -228,7 +228,7 @@ impl Drop for Page {
 }
 
 #[test]
-fn the_page_reads_what_the_terminal_reads() {
+fn the_page_reads_the_same_files_as_the_terminal() {
     let scene = Scene::set();
     let (key, own) = (scene.sandbox.path("keys/id_rsa"), scene.work.join("src/app.py"));
     for (file, words, state) in [(&key, &[][..], "refused"), (&key, &["--allow-source", "../keys"], "read"), (&own, &[], "read")] {

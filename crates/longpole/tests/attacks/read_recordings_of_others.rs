@@ -46,7 +46,7 @@ fn done(command: &mut Command) -> (String, String) {
 }
 
 #[test]
-fn what_is_recorded_is_for_its_user_alone_while_it_is_made_and_afterwards() {
+fn recordings_are_private_from_the_start() {
     let sandbox = Sandbox::new();
     let store = sandbox.path("store");
     // The command itself lists what of the store is open, its log among it; then an import, a look, and a pack.
@@ -62,7 +62,7 @@ fn what_is_recorded_is_for_its_user_alone_while_it_is_made_and_afterwards() {
 }
 
 #[test]
-fn a_store_that_was_left_open_is_closed_and_that_is_said_once() {
+fn an_open_store_is_closed_and_reported_once() {
     let sandbox = Sandbox::new();
     let store = sandbox.path("store");
     done(longpole(&store).args(["run", "--summary", "none", "--", "true"]));
@@ -76,7 +76,7 @@ fn a_store_that_was_left_open_is_closed_and_that_is_said_once() {
 }
 
 #[test]
-fn a_summary_and_a_copy_of_the_spans_are_for_their_user_alone() {
+fn summaries_and_copies_of_spans_are_private() {
     let sandbox = Sandbox::new();
     let at = |name: &str| sandbox.path(name).display().to_string();
     let (summary, json) = (at("summary"), at("summary.json"));
@@ -102,7 +102,7 @@ fn a_summary_and_a_copy_of_the_spans_are_for_their_user_alone() {
 }
 
 #[test]
-fn a_packed_recording_follows_links_of_its_user_and_goes_to_standard_output() {
+fn packing_follows_own_links_and_writes_to_standard_output() {
     let sandbox = Sandbox::new();
     let store = sandbox.path("store");
     done(longpole(&store).args(["run", "--no-profile", "--summary", "none", "--", "true"]));
@@ -116,8 +116,8 @@ fn a_packed_recording_follows_links_of_its_user_and_goes_to_standard_output() {
 }
 
 #[test]
-fn a_packed_recording_goes_through_nothing_that_another_user_put_there() {
-    let what = "a_packed_recording_goes_through_nothing_that_another_user_put_there";
+fn packing_follows_no_links_of_other_users() {
+    let what = "packing_follows_no_links_of_other_users";
     let sandbox = Sandbox::new();
     if std::fs::metadata("/proc/self").unwrap().uid() != 0 {
         return skip(what, "two users are needed, and this is not root");
@@ -164,8 +164,8 @@ fn a_packed_recording_goes_through_nothing_that_another_user_put_there() {
 
 /// A link of the user's that leads to one of another user's, and a folder on the way that another user exchanged for a link.
 #[test]
-fn what_is_written_goes_through_no_link_of_another_user_on_the_way() {
-    let what = "what_is_written_goes_through_no_link_of_another_user_on_the_way";
+fn output_paths_follow_no_links_of_other_users() {
+    let what = "output_paths_follow_no_links_of_other_users";
     let sandbox = Sandbox::new();
     if !is_root() {
         return skip(what, "two users are needed, and this is not root");
@@ -240,7 +240,7 @@ impl Drop for Serving {
 }
 
 #[test]
-fn the_copy_of_a_private_file_is_private_and_goes_after_a_kill() {
+fn the_copy_of_a_private_file_is_private_and_removed_after_a_kill() {
     let sandbox = Sandbox::new();
     let temporary = sandbox.path("tmp");
     std::fs::create_dir_all(&temporary).unwrap();
@@ -275,8 +275,8 @@ fn the_copy_of_a_private_file_is_private_and_goes_after_a_kill() {
 
 /// In a user namespace all other users have one number, and the machine's root has it as well.
 #[test]
-fn in_a_user_namespace_nothing_is_written_through_links_of_others() {
-    let what = "in_a_user_namespace_nothing_is_written_through_links_of_others";
+fn a_user_namespace_does_not_open_links_of_others() {
+    let what = "a_user_namespace_does_not_open_links_of_others";
     let sandbox = Sandbox::new();
     if !is_root() {
         return skip(what, "two users are needed, and this is not root");

@@ -156,9 +156,9 @@ fn another_user_cannot_send() {
 }
 
 #[test]
-fn another_user_writes_no_word_into_the_recording() {
+fn another_user_cannot_write_into_the_recording() {
     let sandbox = Sandbox::new();
-    let Some(user) = another_user(&sandbox, "another_user_writes_no_word_into_the_recording") else { return };
+    let Some(user) = another_user(&sandbox, "another_user_cannot_write_into_the_recording") else { return };
     let recorded = Recorded::new(&sandbox);
     let words = role("send_spans_of_others::send_words_and_be_gone");
     let mut attacker = user.command(&install_this(&sandbox));
@@ -191,9 +191,9 @@ fn send_words_and_be_gone() {
 }
 
 #[test]
-fn another_user_who_takes_all_descriptors_cannot_send() {
+fn another_user_cannot_send_by_exhausting_descriptors() {
     let sandbox = Sandbox::new();
-    let Some(user) = another_user(&sandbox, "another_user_who_takes_all_descriptors_cannot_send") else { return };
+    let Some(user) = another_user(&sandbox, "another_user_cannot_send_by_exhausting_descriptors") else { return };
     let program = install_this(&sandbox);
     for descriptors in [34, 36, 38] {
         let sandbox = Sandbox::new();
@@ -292,7 +292,7 @@ fn take_all_connections() {
 }
 
 #[test]
-fn who_gets_copies_of_spans_cannot_send_for_the_run() {
+fn a_forward_target_cannot_send_for_the_run() {
     let sandbox = Sandbox::new();
     let (store, copies) = (sandbox.path("store"), sandbox.path("copies.json"));
     let words = role("send_spans_of_others::send_as_sdks_do");
@@ -328,9 +328,9 @@ fn send_as_sdks_do() {
 }
 
 #[test]
-fn a_process_of_the_run_that_became_another_user_can_send() {
+fn a_process_of_the_run_can_send_after_changing_its_user() {
     let sandbox = Sandbox::new();
-    if another_user(&sandbox, "a_process_of_the_run_that_became_another_user_can_send").is_none() {
+    if another_user(&sandbox, "a_process_of_the_run_can_send_after_changing_its_user").is_none() {
         return;
     }
     let program = install_this(&sandbox);
@@ -379,9 +379,9 @@ pub(crate) fn home_of(sandbox: &Sandbox) -> PathBuf {
 }
 
 #[test]
-fn another_user_with_the_number_of_ours_cannot_send() {
+fn the_same_uid_in_another_user_namespace_cannot_send() {
     let sandbox = Sandbox::new();
-    let story = "another_user_with_the_number_of_ours_cannot_send";
+    let story = "the_same_uid_in_another_user_namespace_cannot_send";
     let Some(user) = another_user(&sandbox, story) else { return };
     if !makes_namespaces(&user, story) {
         return;
@@ -444,7 +444,7 @@ parent=$$
 "#;
 
 #[test]
-fn a_pid_is_not_believed_when_its_process_is_dead() {
+fn the_pid_of_a_dead_process_is_not_trusted() {
     if Command::new("bash").arg("--version").output().is_err() {
         skip("a connection that is inherited", "bash is not there");
         return;
@@ -477,7 +477,7 @@ read -r status <&3
 "#;
 
 #[test]
-fn a_pid_of_another_namespace_is_not_taken_for_one_of_ours() {
+fn a_pid_of_another_namespace_is_not_trusted() {
     let works = Command::new("unshare").args(["--pid", "--fork", "true"]).output().is_ok_and(|out| out.status.success());
     if !works {
         skip("spans from another namespace of process ids", "unshare may not make one here");
@@ -510,7 +510,7 @@ fn same_ids(name: &str, pid: u32, seconds: u64) -> String {
 }
 
 #[test]
-fn a_neighbour_cannot_take_the_place_of_a_span() {
+fn a_sender_cannot_replace_the_span_of_another() {
     let sandbox = Sandbox::new();
     let recorded = Recorded::new(&sandbox);
     let us = std::process::id();

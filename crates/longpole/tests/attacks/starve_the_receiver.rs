@@ -133,7 +133,7 @@ fn beginnings() -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn half_requests_on_all_connections_do_not_keep_a_span_out() {
+fn unfinished_requests_on_all_connections_keep_no_span_out() {
     let (spans, quality) = record("starve_the_receiver::begin_and_leave");
     assert_eq!(spans, ["after all"]);
     assert!(lost(&quality, "requests_refused", "stalled") > 0, "what was cut is counted: {quality}");
@@ -300,9 +300,9 @@ fn begin_packets() {
 }
 
 #[test]
-fn connections_of_another_user_do_not_keep_a_process_of_the_run_out() {
+fn connections_of_another_user_keep_no_process_out() {
     let sandbox = Sandbox::new();
-    let story = "connections_of_another_user_do_not_keep_a_process_of_the_run_out";
+    let story = "connections_of_another_user_keep_no_process_out";
     let Some(user) = another_user(&sandbox, story) else { return };
     let (store, program) = (sandbox.path("store"), install_this(&sandbox));
     let folder = sandbox.path("said");

@@ -73,7 +73,7 @@ fn header<'a>(answer: &'a str, name: &str) -> &'a str {
 }
 
 #[test]
-fn the_arguments_of_the_browser_open_the_page_once() {
+fn the_url_of_the_browser_works_once() {
     let sandbox = Sandbox::new();
     let opened = Opened::new(&sandbox);
     let token = opened.printed.split_once("token=").expect("the address of the page").1.split_whitespace().next().unwrap();
@@ -103,9 +103,9 @@ fn the_arguments_of_the_browser_open_the_page_once() {
 }
 
 #[test]
-fn another_user_cannot_use_what_the_browser_was_started_with() {
+fn another_user_cannot_use_the_url_of_the_browser() {
     let sandbox = Sandbox::new();
-    let Some(user) = another_user(&sandbox, "another_user_cannot_use_what_the_browser_was_started_with") else { return };
+    let Some(user) = another_user(&sandbox, "another_user_cannot_use_the_url_of_the_browser") else { return };
     let opened = Opened::new(&sandbox);
     let (address, path) = opened.parts();
     // Faster than the browser.
@@ -135,9 +135,9 @@ fn token(opened: &Opened) -> &str {
 }
 
 #[test]
-fn another_user_cannot_use_the_cookie_that_a_browser_sent_it() {
+fn another_user_cannot_use_a_leaked_cookie() {
     let sandbox = Sandbox::new();
-    let Some(user) = another_user(&sandbox, "another_user_cannot_use_the_cookie_that_a_browser_sent_it") else { return };
+    let Some(user) = another_user(&sandbox, "another_user_cannot_use_a_leaked_cookie") else { return };
     let opened = Opened::new(&sandbox);
     let (address, _) = opened.parts();
     let (port, token) = (address.rsplit(':').next().unwrap(), token(&opened));
@@ -206,7 +206,7 @@ fn another_user_cannot_stop_the_page() {
 }
 
 #[test]
-fn the_key_for_one_use_leads_to_no_other_host() {
+fn the_one_time_key_redirects_to_no_other_host() {
     let sandbox = Sandbox::new();
     let opened = Opened::new(&sandbox);
     let (address, _) = opened.parts();
@@ -222,9 +222,9 @@ fn catches_sigterm(pid: u32) -> bool {
 }
 
 #[test]
-fn where_users_have_the_same_number_the_page_says_so() {
+fn the_page_warns_if_users_cannot_be_told_apart() {
     let sandbox = Sandbox::new();
-    let story = "where_users_have_the_same_number_the_page_says_so";
+    let story = "the_page_warns_if_users_cannot_be_told_apart";
     let Some(user) = another_user(&sandbox, story) else { return };
     if !makes_namespaces(&user, story) {
         return;

@@ -419,7 +419,7 @@ fn no_name_steers_what_reads_a_pipe() {
 }
 
 #[test]
-fn bytes_that_are_no_text_are_not_sent_to_a_terminal() {
+fn binary_output_is_not_sent_to_a_terminal() {
     let scene = Scene::set();
     for format in ["pprof", "otlp-protobuf", "appdash", "lpole"] {
         for output in [None, Some("/dev/stdout")] {
@@ -436,7 +436,7 @@ fn bytes_that_are_no_text_are_not_sent_to_a_terminal() {
 }
 
 #[test]
-fn what_a_person_copies_finds_the_hostile_name_again() {
+fn a_copied_hostile_name_finds_its_span() {
     let scene = Scene::set();
     let asked = longpole(&scene.store).args(["span", &hostile("inner"), "r3"]).output().unwrap();
     let said = String::from_utf8(asked.stdout).unwrap();

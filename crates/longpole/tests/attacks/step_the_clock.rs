@@ -135,34 +135,34 @@ impl Recorded {
 }
 
 #[test]
-fn an_hour_forward_or_back_is_no_time_that_passed() {
+fn setting_the_clock_by_an_hour_counts_as_no_time() {
     for (hour, said) in [(3_600, "the wall clock was set forward by 1h00m00s, "), (-3_600, "the wall clock was set back by 1h00m00s, ")] {
-        let Some(clocks) = Clocks::new("an_hour_forward_or_back_is_no_time_that_passed") else { return };
+        let Some(clocks) = Clocks::new("setting_the_clock_by_an_hour_counts_as_no_time") else { return };
         clocks.record((hour, 0), &[], true).check(said);
     }
 }
 
 #[test]
-fn without_a_profiler_it_is_found_out_all_the_same() {
-    let Some(clocks) = Clocks::new("without_a_profiler_it_is_found_out_all_the_same") else { return };
+fn clock_steps_are_found_without_profiling() {
+    let Some(clocks) = Clocks::new("clock_steps_are_found_without_profiling") else { return };
     clocks.record((3_600, 0), &["--no-profile"], true).check("the wall clock was set forward by 1h00m00s, ");
 }
 
 #[test]
-fn programs_whose_clock_was_not_set_are_left_where_they_are() {
-    let Some(clocks) = Clocks::new("programs_whose_clock_was_not_set_are_left_where_they_are") else { return };
+fn spans_of_machines_without_a_step_do_not_move() {
+    let Some(clocks) = Clocks::new("spans_of_machines_without_a_step_do_not_move") else { return };
     clocks.record((3_600, 0), &[], false).check("the wall clock was set forward by 1h00m00s, ");
 }
 
 #[test]
-fn a_machine_that_slept_is_no_clock_that_was_set() {
-    let Some(clocks) = Clocks::new("a_machine_that_slept_is_no_clock_that_was_set") else { return };
+fn suspend_is_no_clock_step() {
+    let Some(clocks) = Clocks::new("suspend_is_no_clock_step") else { return };
     clocks.record((3_600, 3_600), &[], true).check("the machine slept for 1h00m00s, ");
 }
 
 #[test]
-fn a_span_of_its_own_takes_as_long_as_it_took() {
-    let Some(clocks) = Clocks::new("a_span_of_its_own_takes_as_long_as_it_took") else { return };
+fn the_span_of_exec_ignores_clock_steps() {
+    let Some(clocks) = Clocks::new("the_span_of_exec_ignores_clock_steps") else { return };
     let store = clocks.sandbox.path("store");
     // Only what is in the span has clocks that are set, so its recorder knows nothing of it.
     let moved = clocks.sandbox.path("moved");

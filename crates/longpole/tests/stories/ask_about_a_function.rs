@@ -51,7 +51,7 @@ fn text(store: &Path, arguments: &[&str]) -> String {
 }
 
 #[test]
-fn a_function_is_found_by_its_name_with_its_waits_and_its_source() {
+fn a_function_is_found_by_name_with_waits_and_source() {
     const STORY: &str = "a function is found by its name";
     let Some(python) = pythons().into_iter().next() else { return skip(STORY, "there is no Python from 3.8 to 3.13") };
     if !can_sample(STORY) {
@@ -114,7 +114,7 @@ fn a_function_is_found_by_its_name_with_its_waits_and_its_source() {
 }
 
 #[test]
-fn a_program_that_is_given_as_text_is_one_line_in_every_list() {
+fn a_program_given_as_text_is_one_line_in_lists() {
     let sandbox = Sandbox::new();
     let store = sandbox.path("store");
     let script = "\ntrue a\ttab\ntrue \x1b[31mred\n";
@@ -127,7 +127,7 @@ fn a_program_that_is_given_as_text_is_one_line_in_every_list() {
 }
 
 #[test]
-fn spans_of_a_name_are_answered_together_and_one_alone_as_itself() {
+fn spans_of_a_name_are_shown_together_and_a_single_one_by_itself() {
     let sandbox = Sandbox::new();
     let (store, trace) = (sandbox.path("store"), sandbox.path("naps.json"));
     let span = |id: u32, name: &str, from: u64, to: u64| {

@@ -5,7 +5,7 @@
 use crate::support::{Sandbox, json, longpole, role};
 
 #[test]
-fn a_question_is_answered_and_nothing_else_happens() {
+fn a_query_is_answered_and_changes_nothing() {
     let sandbox = Sandbox::new();
     let store = sandbox.path("store");
     let run = longpole(&store)

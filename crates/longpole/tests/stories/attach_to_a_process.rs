@@ -42,7 +42,7 @@ impl Drop for Service {
 }
 
 #[test]
-fn a_service_shows_its_code_and_its_waits_and_never_notices() {
+fn a_service_shows_code_and_waits_and_notices_nothing() {
     let sandbox = Sandbox::new();
     let store = sandbox.path("store");
     let mut service = Service::start();
@@ -63,7 +63,7 @@ fn a_service_shows_its_code_and_its_waits_and_never_notices() {
 }
 
 #[test]
-fn it_ends_by_ctrl_c_and_by_the_end_of_the_process() {
+fn it_ends_with_ctrl_c_or_with_the_process() {
     let sandbox = Sandbox::new();
     let store = sandbox.path("store");
     for ends_itself in [false, true] {
@@ -248,8 +248,8 @@ fn is_seen(mut attach: Command, view: impl Fn() -> Command, worker: &mut Worker,
 }
 
 #[test]
-fn what_it_starts_meanwhile_is_seen_and_so_is_a_process_that_is_named_by_a_thread() {
-    let story = "what_it_starts_meanwhile_is_seen_and_so_is_a_process_that_is_named_by_a_thread";
+fn new_children_are_recorded_and_a_thread_id_names_its_process() {
+    let story = "new_children_are_recorded_and_a_thread_id_names_its_process";
     let sandbox = Sandbox::new();
     if !can_sample(story) {
         return;
@@ -264,8 +264,8 @@ fn what_it_starts_meanwhile_is_seen_and_so_is_a_process_that_is_named_by_a_threa
 }
 
 #[test]
-fn where_samples_are_refused_there_are_totals_and_waits_of_the_time_in_which_it_looked() {
-    let story = "where_samples_are_refused_there_are_totals_and_waits_of_the_time_in_which_it_looked";
+fn without_samples_attach_records_totals_and_waits() {
+    let story = "without_samples_attach_records_totals_and_waits";
     let sandbox = Sandbox::new();
     let Some(program) = c::compile(&sandbox, story, "worker", PROGRAM) else { return };
     let store = sandbox.path("store");
@@ -279,8 +279,8 @@ fn where_samples_are_refused_there_are_totals_and_waits_of_the_time_in_which_it_
 }
 
 #[test]
-fn a_process_in_a_container_is_seen_from_outside_with_a_program_that_is_only_there() {
-    let story = "a_process_in_a_container_is_seen_from_outside_with_a_program_that_is_only_there";
+fn a_process_in_a_container_is_recorded_from_outside() {
+    let story = "a_process_in_a_container_is_recorded_from_outside";
     let sandbox = Sandbox::new();
     let container = ["--pid", "--fork", "--mount-proc"];
     if !Command::new("unshare").args(container).arg("true").stderr(Stdio::null()).status().is_ok_and(|status| status.success()) {
@@ -308,8 +308,8 @@ fn a_process_in_a_container_is_seen_from_outside_with_a_program_that_is_only_the
 }
 
 #[test]
-fn a_process_of_somebody_else_is_refused_with_what_it_takes() {
-    let story = "a_process_of_somebody_else_is_refused_with_what_it_takes";
+fn a_process_of_another_user_is_refused_with_a_remedy() {
+    let story = "a_process_of_another_user_is_refused_with_a_remedy";
     let sandbox = Sandbox::new();
     let Some(user) = plain_user(&sandbox, story) else { return };
     let own = std::process::id().to_string();
@@ -339,7 +339,7 @@ fn attach_as(user: &PlainUser, store: &Path, pid: &str) -> Command {
 }
 
 #[test]
-fn a_process_that_ends_at_once_is_a_short_recording_or_was_not_there() {
+fn a_process_that_ends_at_once_is_recorded_or_reported_gone() {
     let sandbox = Sandbox::new();
     let store = sandbox.path("store");
     for millis in 0..12 {
@@ -357,7 +357,7 @@ fn a_process_that_ends_at_once_is_a_short_recording_or_was_not_there() {
 }
 
 #[test]
-fn a_process_that_is_not_there_is_said() {
+fn a_missing_process_is_reported() {
     let sandbox = Sandbox::new();
     // Larger than the largest number that the kernel gives.
     let out = longpole(&sandbox.path("store")).args(["attach", "-p", "4194305"]).output().unwrap();

@@ -99,7 +99,7 @@ fn assert_handed_on(stack: &Stack, what: &str, copies: &BTreeSet<Identity>) {
 }
 
 #[test]
-fn spans_of_engine_host_and_providers_are_all_there() {
+fn spans_of_engine_host_and_providers_are_complete() {
     let Some(pulumi) = pulumi() else { return };
     let sandbox = Sandbox::new();
     let stack = Stack::new(&sandbox, "recorded", &pulumi, QUICK_MILLIS);
@@ -108,7 +108,7 @@ fn spans_of_engine_host_and_providers_are_all_there() {
 }
 
 #[test]
-fn in_the_formats_of_the_old_tracing_others_get_the_same_spans() {
+fn targets_in_formats_of_the_older_tracing_get_the_same_spans() {
     let Some(pulumi) = pulumi() else { return };
     let sandbox = Sandbox::new();
     let stack = Stack::new(&sandbox, "tracing", &pulumi, QUICK_MILLIS);
@@ -126,7 +126,7 @@ fn in_the_formats_of_the_old_tracing_others_get_the_same_spans() {
 }
 
 #[test]
-fn in_the_formats_of_opentelemetry_others_get_the_same_spans() {
+fn otlp_targets_get_the_same_spans() {
     let Some(pulumi) = pulumi() else { return };
     let sandbox = Sandbox::new();
     let stack = Stack::new(&sandbox, "otel-traces", &pulumi, QUICK_MILLIS);
@@ -146,7 +146,7 @@ fn in_the_formats_of_opentelemetry_others_get_the_same_spans() {
 }
 
 #[test]
-fn in_the_formats_of_both_others_get_the_same_spans() {
+fn targets_in_all_formats_get_the_same_spans() {
     let Some(pulumi) = pulumi() else { return };
     let sandbox = Sandbox::new();
     let stack = Stack::new(&sandbox, "both", &pulumi, QUICK_MILLIS);
@@ -171,7 +171,7 @@ fn program_with(plain: &str, secret: &str) -> String {
 }
 
 #[test]
-fn a_secret_of_a_deployment_stands_in_no_byte() {
+fn no_byte_holds_a_secret_of_the_deployment() {
     let Some(pulumi) = pulumi() else { return };
     let sandbox = Sandbox::new();
     let stack = Stack::of(&sandbox, "secrets", &pulumi, "small");
@@ -230,7 +230,7 @@ fn a_secret_of_a_deployment_stands_in_no_byte() {
 }
 
 #[test]
-fn what_pulumi_writes_and_sends_by_itself_comes_in_whole() {
+fn files_and_requests_of_pulumi_itself_are_imported_completely() {
     let Some(pulumi) = pulumi() else { return };
     let sandbox = Sandbox::new();
     let stack = Stack::of(&sandbox, "by-itself", &pulumi, "small");
@@ -266,7 +266,7 @@ fn what_pulumi_writes_and_sends_by_itself_comes_in_whole() {
 }
 
 #[test]
-fn plug_ins_that_outlive_a_killed_pulumi_are_named() {
+fn plugins_that_outlive_a_killed_pulumi_are_named() {
     let Some(pulumi) = pulumi() else { return };
     let sandbox = Sandbox::new();
     let stack = Stack::new(&sandbox, "killed", &pulumi, 600_000);

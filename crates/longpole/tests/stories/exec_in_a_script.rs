@@ -18,7 +18,7 @@ fn span_of_run(sandbox: &Sandbox, exec: &[&str], env: &[(&str, &str)]) -> (Optio
 }
 
 #[test]
-fn a_command_is_a_span_and_its_status_is_its_own() {
+fn a_command_is_a_span_and_keeps_its_status() {
     for protocol in ["grpc", "http/protobuf"] {
         let sandbox = Sandbox::new();
         let out = sandbox.path("traceparent");
@@ -41,7 +41,7 @@ fn a_command_is_a_span_and_its_status_is_its_own() {
 }
 
 #[test]
-fn without_an_endpoint_nothing_is_different() {
+fn without_an_endpoint_only_the_command_runs() {
     let sandbox = Sandbox::new();
     let exec = |argv: &[&str]| longpole(&sandbox.path("store")).args(["exec", "-n", "x", "--"]).args(argv).output().unwrap();
     let out = exec(&["sh", "-c", "echo \"[$TRACEPARENT]\"; exit 9"]);
@@ -51,7 +51,7 @@ fn without_an_endpoint_nothing_is_different() {
 }
 
 #[test]
-fn a_dead_endpoint_is_said_and_not_waited_for() {
+fn a_dead_endpoint_is_reported_without_waiting() {
     let sandbox = Sandbox::new();
     let begin = Instant::now();
     let out = longpole(&sandbox.path("store"))
@@ -65,7 +65,7 @@ fn a_dead_endpoint_is_said_and_not_waited_for() {
 }
 
 #[test]
-fn a_parent_that_is_not_recorded_has_no_span() {
+fn an_unsampled_parent_has_no_child_span() {
     let sandbox = Sandbox::new();
     let out = longpole(&sandbox.path("store"))
         .args(["exec", "--", "sh", "-c", "echo $TRACEPARENT"])

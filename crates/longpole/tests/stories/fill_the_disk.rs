@@ -82,9 +82,9 @@ fn summary_of(said: &[String]) -> Value {
 }
 
 #[test]
-fn a_disk_that_fills_up_and_stays_full_costs_the_rest_and_not_what_was_written() {
+fn a_full_disk_costs_only_what_came_later() {
     let sandbox = Sandbox::new();
-    let Some(disk) = Disk::new(&sandbox, "a_disk_that_fills_up_and_stays_full_costs_the_rest_and_not_what_was_written") else { return };
+    let Some(disk) = Disk::new(&sandbox, "a_full_disk_costs_only_what_came_later") else { return };
     let (said, output, code) = run(&disk, FILLS, || {});
     assert_eq!((output.as_str(), code), ("output\n", Some(7)), "{said:?}");
     let last = said.last().unwrap();
@@ -106,9 +106,9 @@ fn a_disk_that_fills_up_and_stays_full_costs_the_rest_and_not_what_was_written()
 }
 
 #[test]
-fn where_there_is_space_again_nothing_is_missing() {
+fn nothing_is_lost_when_space_is_freed_in_time() {
     let sandbox = Sandbox::new();
-    let Some(disk) = Disk::new(&sandbox, "where_there_is_space_again_nothing_is_missing") else { return };
+    let Some(disk) = Disk::new(&sandbox, "nothing_is_lost_when_space_is_freed_in_time") else { return };
     let script = FILLS.replace("echo output", "rm \"$1\"; /bin/true; sleep 0.3; echo output");
     let (said, output, code) = run(&disk, &script, || {});
     assert_eq!((output.as_str(), code), ("output\n", Some(7)), "{said:?}");
@@ -120,9 +120,9 @@ fn where_there_is_space_again_nothing_is_missing() {
 }
 
 #[test]
-fn a_disk_without_space_for_the_segments_keeps_the_log() {
+fn the_log_stays_when_the_segments_do_not_fit() {
     let sandbox = Sandbox::new();
-    let Some(disk) = Disk::new(&sandbox, "a_disk_without_space_for_the_segments_keeps_the_log") else { return };
+    let Some(disk) = Disk::new(&sandbox, "the_log_stays_when_the_segments_do_not_fit") else { return };
     // The log has its share; nobody has space for anything else, as the names of the kernel's functions, which would give it back. When the recording is
     // sealed, 64 KiB are set free; its segments take 80 and more.
     let store = disk.store();
@@ -162,9 +162,9 @@ fn a_disk_without_space_for_the_segments_keeps_the_log() {
 }
 
 #[test]
-fn on_a_disk_that_is_full_already_a_command_runs_and_an_import_says_why_not() {
+fn a_command_runs_on_a_full_disk_and_import_fails_with_the_reason() {
     let sandbox = Sandbox::new();
-    let Some(disk) = Disk::new(&sandbox, "on_a_disk_that_is_full_already_a_command_runs_and_an_import_says_why_not") else { return };
+    let Some(disk) = Disk::new(&sandbox, "a_command_runs_on_a_full_disk_and_import_fails_with_the_reason") else { return };
     let store = disk.store();
     json(longpole(&store).args(["ls", "--format", "json"]));
     disk.fill();

@@ -20,8 +20,8 @@ const NETWORK_SHARE_MIN: f64 = 0.8;
 const ON_PATH_MIN_NANOS: i64 = 864_000_000;
 
 #[test]
-fn the_answer_names_who_waits_for_the_third_party_and_where() {
-    if !can_sample("the_answer_names_who_waits_for_the_third_party_and_where") {
+fn the_answer_names_the_operation_that_waits_for_the_third_party() {
+    if !can_sample("the_answer_names_the_operation_that_waits_for_the_third_party") {
         return;
     }
     let sandbox = Sandbox::new();

@@ -133,7 +133,7 @@ fn flags(flag: &str, targets: &[String]) -> Vec<String> {
 }
 
 #[test]
-fn a_target_that_holds_everything_holds_up_nobody() {
+fn a_target_that_never_answers_delays_nothing() {
     let sandbox = Sandbox::new();
     let silent = [target::silent(), target::silent(), target::silent(), target::silent()];
     let [http, grpc, appdash, zipkin] = silent.each_ref().map(|(address, _)| address.clone());
@@ -153,7 +153,7 @@ fn a_target_that_holds_everything_holds_up_nobody() {
 }
 
 #[test]
-fn dead_unwilling_and_mad_targets_change_nothing_and_are_counted_to_the_span() {
+fn failing_targets_change_nothing_and_every_lost_span_is_counted() {
     let sandbox = Sandbox::new();
     let file = sandbox.path("lines.json");
     let dead = target::dead();
@@ -222,7 +222,7 @@ fn secured(grpc: bool) -> String {
 }
 
 #[test]
-fn tls_is_spoken_with_whom_the_user_trusts_and_with_nobody_else() {
+fn tls_connects_to_trusted_targets_only() {
     let [http, grpc] = [secured(false), secured(true)];
     let typed = flags("--otel-traces", &[format!("https://{http}"), format!("grpcs://{grpc}")]);
     let certificate = format!("{CERTIFICATES}/localhost.cert.pem");
@@ -251,7 +251,7 @@ fn tls_is_spoken_with_whom_the_user_trusts_and_with_nobody_else() {
 }
 
 #[test]
-fn metrics_and_logs_in_json_for_a_grpc_endpoint_arrive_or_are_counted() {
+fn json_metrics_and_logs_reach_a_grpc_endpoint_or_are_counted() {
     let others = |endpoint: &str| {
         let sandbox = Sandbox::new();
         let endpoint = format!("http://{endpoint}");

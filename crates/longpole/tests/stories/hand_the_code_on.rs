@@ -45,8 +45,8 @@ fn top_by_name(store: &Path) -> (String, u64) {
 }
 
 #[test]
-fn the_code_of_a_deployment_opens_in_every_tool() {
-    if !can_sample("the_code_of_a_deployment_opens_in_every_tool") {
+fn exported_code_opens_in_every_tool() {
+    if !can_sample("exported_code_opens_in_every_tool") {
         return;
     }
     let sandbox = Sandbox::new();
@@ -84,7 +84,7 @@ fn sums(raw: &str) -> [u64; 4] {
 
 fn pprof_of_go(sandbox: &Sandbox, store: &Path) {
     if Command::new("go").arg("version").stdout(Stdio::null()).status().is_err() {
-        return skip("the_code_of_a_deployment_opens_in_every_tool", "no Go, so not in `go tool pprof`");
+        return skip("exported_code_opens_in_every_tool", "no Go, so not in `go tool pprof`");
     }
     let profile = sandbox.path("deploy.pb.gz");
     let said = export(store, &profile, &[]);
@@ -158,7 +158,7 @@ print(*own.most_common(1)[0], sep="\n")
 
 fn pprof_of_python(sandbox: &Sandbox, store: &Path) {
     let Some(python) = std::env::var_os("LONGPOLE_PYTHON") else {
-        return skip("the_code_of_a_deployment_opens_in_every_tool", "no Python with protobuf; `cargo xtask test` makes one");
+        return skip("exported_code_opens_in_every_tool", "no Python with protobuf; `cargo xtask test` makes one");
     };
     let profile = sandbox.path("deploy.pprof");
     export(store, &profile, &[]);
@@ -177,7 +177,7 @@ struct Viewer {
 impl Viewer {
     fn open(sandbox: &Sandbox, profile: &Path) -> Option<Viewer> {
         let Some(packages) = std::env::var_os("LONGPOLE_VIEWERS") else {
-            skip("the_code_of_a_deployment_opens_in_every_tool", "no Firefox Profiler; `cargo xtask test` installs it where npm is");
+            skip("exported_code_opens_in_every_tool", "no Firefox Profiler; `cargo xtask test` installs it where npm is");
             return None;
         };
         let script = Path::new(&packages).join("@firefox-devtools/profiler-cli/dist/profiler-cli.js");
@@ -340,7 +340,7 @@ fn a_span_alone(sandbox: &Sandbox, store: &Path) {
 }
 
 #[test]
-fn a_recording_without_code_gives_the_time_of_its_spans_and_says_so() {
+fn a_recording_without_code_exports_span_times_and_says_so() {
     let sandbox = Sandbox::new();
     let store = sandbox.path("store");
     let run = longpole(&store).args(["run", "--no-profile", "--summary", "none", "--", "true"]).status().unwrap();

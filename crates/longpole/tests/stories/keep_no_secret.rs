@@ -316,7 +316,7 @@ fn recorded(store: &Path, flags: &[&str]) -> (Vec<u8>, Vec<u8>) {
 }
 
 #[test]
-fn credentials_and_payloads_stand_in_no_byte() {
+fn no_byte_holds_credentials_or_payloads() {
     let sandbox = Sandbox::new();
     let store = sandbox.path("store");
     let (running, said) = recorded(&store, &[]);
@@ -336,7 +336,7 @@ fn credentials_and_payloads_stand_in_no_byte() {
 }
 
 #[test]
-fn who_wants_credentials_kept_has_them_and_no_payload() {
+fn redact_off_keeps_credentials_but_no_payloads() {
     let sandbox = Sandbox::new();
     let store = sandbox.path("store");
     let (running, _) = recorded(&store, &["--redact", "off", "--summary", "none"]);
@@ -349,7 +349,7 @@ fn who_wants_credentials_kept_has_them_and_no_payload() {
 }
 
 #[test]
-fn files_of_other_tools_are_kept_without_them() {
+fn imported_files_are_stored_without_credentials() {
     let sandbox = Sandbox::new();
     let store = sandbox.path("store");
     let tag = |(key, value): (&str, String)| json!({ "key": key, "type": "string", "value": value });

@@ -18,7 +18,7 @@ fn names(store: &Path) -> Vec<String> {
 }
 
 #[test]
-fn a_name_keeps_a_recording() {
+fn prune_keeps_tagged_recordings() {
     let sandbox = Sandbox::new();
     let store = sandbox.path("store");
     for _ in 0..4 {
@@ -47,7 +47,7 @@ fn a_name_keeps_a_recording() {
 }
 
 #[test]
-fn a_name_means_the_same_recording_in_every_folder() {
+fn a_tag_means_the_same_recording_in_every_directory() {
     let sandbox = Sandbox::new();
     let (store, folder) = (sandbox.path("store"), sandbox.path("repository"));
     for _ in 0..2 {
@@ -111,7 +111,7 @@ fn the_doctor_names_what_keeps_spans_away() {
 }
 
 #[test]
-fn the_doctor_looks_at_a_program() {
+fn the_doctor_checks_a_program() {
     let sandbox = Sandbox::new();
     let look = |program: &std::path::Path| {
         let view = json(longpole(&sandbox.path("store")).arg("doctor").arg(program).args(["--format", "json"]));
@@ -131,7 +131,7 @@ fn the_doctor_looks_at_a_program() {
 }
 
 #[test]
-fn what_longpole_does_is_seen_by_who_asks() {
+fn longpole_logs_and_traces_itself_on_request() {
     let sandbox = Sandbox::new();
     let store = sandbox.path("store");
     let run = |arguments: &[&str], rust_log: &str| {
@@ -163,7 +163,7 @@ fn what_longpole_does_is_seen_by_who_asks() {
 }
 
 #[test]
-fn its_own_spans_never_keep_it_from_ending() {
+fn its_own_spans_never_delay_its_exit() {
     let sandbox = Sandbox::new();
     let store = sandbox.path("store");
     // Embucket's two ways to send, which its command lines name; here both are one thread of longpole's own.

@@ -166,7 +166,7 @@ fn without_samples_there_are_processes_totals_and_waits() {
 
 /// Its last process ends with the command, and is seen to have ended by the look that comes after that.
 #[test]
-fn who_ends_last_is_the_pole() {
+fn the_process_that_ends_last_is_the_pole() {
     let sandbox = Sandbox::new();
     let summary = sandbox.path("summary");
     let mut run = longpole(&sandbox.path("store"));
@@ -180,8 +180,8 @@ fn who_ends_last_is_the_pole() {
 
 /// Neither the samples nor the one call that reads the memory of another process, and nobody privileged.
 #[test]
-fn a_plain_user_behind_a_stricter_filter_loses_nothing_more() {
-    let story = "a_plain_user_behind_a_stricter_filter_loses_nothing_more";
+fn a_stricter_filter_costs_a_plain_user_nothing_more() {
+    let story = "a_stricter_filter_costs_a_plain_user_nothing_more";
     let sandbox = Sandbox::new();
     let Some(user) = plain_user(&sandbox, story) else { return };
     let Some(program) = c::compile(&sandbox, story, "waiter", PROGRAM).map(|program| user.install(&program)) else { return };
@@ -197,7 +197,7 @@ fn a_plain_user_behind_a_stricter_filter_loses_nothing_more() {
 }
 
 #[test]
-fn doctor_says_who_refuses_and_what_to_do_whatever_the_filter_answers() {
+fn the_doctor_names_the_filter_and_the_remedy() {
     for (error, words) in
         [(libc::EPERM, "operation not permitted"), (libc::EACCES, "permission denied"), (libc::ENOSYS, "function not implemented")]
     {
@@ -222,8 +222,8 @@ fn doctor_says_who_refuses_and_what_to_do_whatever_the_filter_answers() {
 
 /// `unshare -pf`, `nsenter -p` and the like: numbers of processes are ours, and `/proc` tells of the strangers who have them elsewhere.
 #[test]
-fn where_proc_tells_of_others_nothing_of_it_is_believed() {
-    let story = "where_proc_tells_of_others_nothing_of_it_is_believed";
+fn a_proc_of_another_pid_namespace_is_ignored() {
+    let story = "a_proc_of_another_pid_namespace_is_ignored";
     let sandbox = Sandbox::new();
     let inside = |command: &Command| {
         let mut out = Command::new("unshare");

@@ -257,8 +257,8 @@ fn c_is_told(span: &Value, stdout: &[u8]) {
 }
 
 #[test]
-fn of_mutexes_of_the_c_library_the_holder_is_named_by_the_lock() {
-    const STORY: &str = "of_mutexes_of_the_c_library_the_holder_is_named_by_the_lock";
+fn a_glibc_mutex_names_its_holder() {
+    const STORY: &str = "a_glibc_mutex_names_its_holder";
     let sandbox = Sandbox::new();
     if !can_sample(STORY) {
         return;
@@ -271,8 +271,8 @@ fn of_mutexes_of_the_c_library_the_holder_is_named_by_the_lock() {
 }
 
 #[test]
-fn a_plain_user_is_told_who_holds_a_lock() {
-    const STORY: &str = "a_plain_user_is_told_who_holds_a_lock";
+fn a_plain_user_sees_who_holds_a_lock() {
+    const STORY: &str = "a_plain_user_sees_who_holds_a_lock";
     let sandbox = Sandbox::new();
     let Some(user) = plain_user(&sandbox, STORY) else { return };
     if !can_sample(STORY) {
@@ -382,8 +382,8 @@ fn perform() {
 }
 
 #[test]
-fn of_locks_of_rust_the_holder_is_inferred() {
-    const STORY: &str = "of_locks_of_rust_the_holder_is_inferred";
+fn the_holder_of_a_rust_lock_is_inferred() {
+    const STORY: &str = "the_holder_of_a_rust_lock_is_inferred";
     if !can_sample(STORY) {
         return;
     }
@@ -438,8 +438,8 @@ fn rust_is_told() -> bool {
 }
 
 #[test]
-fn of_locks_of_python_the_holder_is_inferred_and_a_join_is_a_join() {
-    const STORY: &str = "of_locks_of_python_the_holder_is_inferred_and_a_join_is_a_join";
+fn the_holder_of_a_python_lock_is_inferred_and_joins_are_joins() {
+    const STORY: &str = "the_holder_of_a_python_lock_is_inferred_and_joins_are_joins";
     let python = Path::new("/usr/bin/python3");
     if !can_sample(STORY) || Command::new(python).arg("--version").output().is_err() {
         return skip(STORY, "there is no /usr/bin/python3");

@@ -88,7 +88,7 @@ fn perf_report(file: &Path) -> Vec<(u64, String)> {
 }
 
 #[test]
-fn a_recording_of_perf_has_the_same_top_functions_as_in_its_own_report() {
+fn perf_data_has_the_top_functions_of_perf_report() {
     if !answers("perf", "--version") {
         skip("perf.data beside perf report", "perf is not there");
         return;
@@ -131,7 +131,7 @@ fn a_recording_of_perf_has_the_same_top_functions_as_in_its_own_report() {
 }
 
 #[test]
-fn a_profile_of_go_has_the_figures_of_its_own_tool() {
+fn a_go_profile_has_the_figures_of_go_tool_pprof() {
     let sandbox = Sandbox::new();
     let (store, file) = (sandbox.path("store"), fixture("pprof/go-cpu.pprof"));
     let ours = top(&store, &file);
@@ -171,7 +171,7 @@ fn a_profile_of_go_has_the_figures_of_its_own_tool() {
 }
 
 #[test]
-fn folded_stacks_are_read_and_what_they_do_not_say_is_said() {
+fn folded_stacks_are_imported_and_gaps_reported() {
     let sandbox = Sandbox::new();
     let (store, file) = (sandbox.path("store"), sandbox.path("out.folded"));
     std::fs::write(&file, "# py-spy\nmain;work;hash 12\n\nmain;sort rows 3\n").unwrap();
@@ -191,7 +191,7 @@ fn folded_stacks_are_read_and_what_they_do_not_say_is_said() {
 }
 
 #[test]
-fn a_profile_of_otlp_stands_on_the_timeline_and_names_its_spans() {
+fn an_otlp_profile_has_times_and_spans() {
     let sandbox = Sandbox::new();
     let (store, file) = (sandbox.path("store"), fixture("otlp-profiles/app.otlp-profiles"));
     let ours = top(&store, &file);
@@ -234,7 +234,7 @@ fn a_profile_of_otlp_stands_on_the_timeline_and_names_its_spans() {
 }
 
 #[test]
-fn a_profile_that_cannot_be_read_is_refused_with_the_reason_and_the_place() {
+fn an_unreadable_profile_is_refused_with_reason_and_position() {
     let sandbox = Sandbox::new();
     let store = sandbox.path("store");
     let said = |name: &str, bytes: &[u8]| {

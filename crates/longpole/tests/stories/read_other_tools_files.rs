@@ -54,7 +54,7 @@ fn shape(tree: &Value) -> Vec<String> {
 }
 
 #[test]
-fn a_file_is_read_in_place_and_kept_by_import_alone() {
+fn only_import_stores_a_file() {
     let sandbox = Sandbox::new();
     let store = sandbox.path("store");
     let file = write(&sandbox, "up.json", &deployment(1000));
@@ -74,7 +74,7 @@ fn a_file_is_read_in_place_and_kept_by_import_alone() {
 }
 
 #[test]
-fn each_format_out_and_in_again_is_the_same_tree() {
+fn every_format_exported_and_imported_is_the_same_tree() {
     let sandbox = Sandbox::new();
     let store = sandbox.path("store");
     let file = write(&sandbox, "up.json", &deployment(1000));
@@ -100,7 +100,7 @@ fn each_format_out_and_in_again_is_the_same_tree() {
 }
 
 #[test]
-fn a_recording_goes_out_as_one_file_and_comes_in_whole() {
+fn a_packed_recording_is_imported_completely() {
     let sandbox = Sandbox::new();
     let (store, other) = (sandbox.path("store"), sandbox.path("other"));
     let run = longpole(&store)
@@ -124,7 +124,7 @@ fn a_recording_goes_out_as_one_file_and_comes_in_whole() {
 }
 
 #[test]
-fn bad_files_are_named_and_cut_ones_shown_as_far_as_they_go() {
+fn bad_files_are_named_and_truncated_ones_shown_in_part() {
     let sandbox = Sandbox::new();
     let store = sandbox.path("store");
     let text = deployment(1000);
@@ -150,7 +150,7 @@ fn bad_files_are_named_and_cut_ones_shown_as_far_as_they_go() {
 }
 
 #[test]
-fn what_pulumi_users_type_works() {
+fn commands_of_pulumi_users_work() {
     let sandbox = Sandbox::new();
     let store = sandbox.path("store");
     let (lines, file) = (write(&sandbox, "up.json", &deployment(1000)), sandbox.path("up.trace"));
@@ -188,7 +188,7 @@ fn what_pulumi_users_type_works() {
 }
 
 #[test]
-fn a_difference_is_explained_to_the_last_nanosecond() {
+fn a_difference_is_explained_to_the_nanosecond() {
     let sandbox = Sandbox::new();
     let store = sandbox.path("store");
     let (before, after) = (write(&sandbox, "before.json", &deployment(1000)), write(&sandbox, "after.json", &deployment(400)));
@@ -203,7 +203,7 @@ fn a_difference_is_explained_to_the_last_nanosecond() {
 }
 
 #[test]
-fn what_reading_leaves_out_is_said_by_who_converts() {
+fn convert_reports_what_reading_left_out() {
     let sandbox = Sandbox::new();
     let pair = |at: usize| serde_json::json!({ "key": format!("k{at}"), "value": { "stringValue": "v" } });
     let resource = serde_json::json!({ "attributes": (0..400).map(pair).collect::<Vec<_>>() });

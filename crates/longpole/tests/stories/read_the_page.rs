@@ -152,7 +152,7 @@ fn the_page_answers_only_to_its_own_address() {
 }
 
 #[test]
-fn a_command_goes_by_its_program_and_json_keeps_its_path() {
+fn text_shows_the_program_and_json_its_path() {
     let sandbox = Sandbox::new();
     let store = sandbox.path("store");
     let program = sandbox.path("a-folder-whose-name-is-far-too-long-for-a-line").join("deploy");

@@ -102,7 +102,7 @@ fn otel_services() -> BTreeMap<String, u64> {
 }
 
 #[test]
-fn its_files_come_in_whole() {
+fn pulumis_files_are_imported_completely() {
     let sandbox = Sandbox::new();
     let store = sandbox.path("store");
     let import = |name: &str| json(longpole(&store).args(["import", "--format", "json"]).arg(fixture(name)))[0].clone();
@@ -112,28 +112,28 @@ fn its_files_come_in_whole() {
 }
 
 #[test]
-fn its_posts_to_a_zipkin_come_in_whole() {
+fn pulumis_zipkin_requests_are_received_completely() {
     let (summary, _) = replayed("thrift.bin");
     assert_eq!(messages("thrift.bin").len(), 81 + 1);
     assert_spans(&summary, 81, 1);
 }
 
 #[test]
-fn its_streams_to_an_appdash_come_in_whole() {
+fn pulumis_appdash_streams_are_received_completely() {
     let files: Vec<String> = (0..7).map(|process| format!("appdash-{process}.bin")).collect();
     let (summary, _) = replayed(&files.join(" "));
     assert_spans(&summary, 84, 1);
 }
 
 #[test]
-fn its_requests_of_otlp_come_in_whole() {
+fn pulumis_otlp_requests_are_received_completely() {
     let (summary, services) = replayed("otlp.bin");
     assert_spans(&summary, 159, 0);
     assert_eq!(services, otel_services());
 }
 
 #[test]
-fn its_two_tracers_are_one_tree() {
+fn pulumis_two_tracers_make_one_tree() {
     for captures in ["both-otlp.bin both-appdash.bin", "both-appdash.bin both-otlp.bin"] {
         let (summary, services) = replayed(captures);
         assert_spans(&summary, 159, 1);

@@ -195,7 +195,7 @@ fn the_stock_go_sdk_by_grpc_and_http() {
 }
 
 #[test]
-fn programs_of_every_language_in_one_command_stand_under_one_root() {
+fn programs_in_all_languages_share_one_root() {
     let mut script = String::new();
     let mut words = Vec::new();
     for sdk in [PYTHON_SDK, NODE_SDK, JAVA_SDK, GO_SDK] {
@@ -227,7 +227,7 @@ fn programs_of_every_language_in_one_command_stand_under_one_root() {
 }
 
 #[test]
-fn who_outlives_the_command_is_named() {
+fn a_process_that_outlives_the_command_is_named() {
     let sandbox = Sandbox::new();
     let store = sandbox.path("store");
     // The command ends once it runs; it ends when its input does, which is when this story lets go of it.
@@ -244,7 +244,7 @@ fn who_outlives_the_command_is_named() {
 }
 
 #[test]
-fn a_request_that_cannot_be_read_is_answered_and_counted() {
+fn an_invalid_request_is_answered_and_counted() {
     let sandbox = Sandbox::new();
     let store = sandbox.path("store");
     let run = longpole(&store)

@@ -89,7 +89,7 @@ fn it_dies_of_the_signal_that_the_command_died_of() {
 }
 
 #[test]
-fn a_shell_sees_the_same_and_there_is_one_core_file_at_the_most() {
+fn a_shell_sees_the_same_status_and_at_most_one_core_file() {
     let sandbox = Sandbox::new();
     for way in EVERY_WAY {
         let mut command = way.command(&sandbox, &["sh", "-c", "ulimit -c 1000; kill -SEGV $$"]);
@@ -103,7 +103,7 @@ fn a_shell_sees_the_same_and_there_is_one_core_file_at_the_most() {
 }
 
 #[test]
-fn a_command_that_cannot_start_is_said_with_the_codes_of_env() {
+fn a_command_that_cannot_start_has_the_exit_codes_of_env() {
     let sandbox = Sandbox::new();
     let file = |name: &str, text: &str, mode: u32| {
         let path = sandbox.path(name);
@@ -166,7 +166,7 @@ fn input_and_output_pass_byte_for_byte() {
 }
 
 #[test]
-fn a_reader_that_goes_away_ends_the_command_as_ever() {
+fn a_reader_that_goes_away_ends_the_command_as_usual() {
     let sandbox = Sandbox::new();
     for way in EVERY_WAY {
         let mut child = way.command(&sandbox, &["yes"]).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
@@ -176,7 +176,7 @@ fn a_reader_that_goes_away_ends_the_command_as_ever() {
 }
 
 #[test]
-fn closed_and_extra_descriptors_are_found_as_they_were() {
+fn the_command_inherits_closed_and_extra_descriptors() {
     for closed in [&[][..], &[0], &[1], &[2], &[0, 1], &[0, 1, 2]] {
         let status = the_same(&[&program::me()], |command| {
             program::plays(command, DESCRIPTORS);
@@ -202,7 +202,7 @@ fn closed_and_extra_descriptors_are_found_as_they_were() {
 }
 
 #[test]
-fn masks_limits_and_groups_are_inherited_as_they_were() {
+fn the_command_inherits_masks_limits_and_groups() {
     // `grep` and `cat` ask for themselves; a shell would put the mask to its own liking first.
     let state = ["grep", "-E", "^(Sig(Pnd|Blk|Ign|Cgt)|ShdPnd|Umask|NoNewPrivs|Seccomp|CapEff)", "/proc/self/status"];
     let limits = ["cat", "/proc/self/limits"];
@@ -255,7 +255,7 @@ fn nohup_keeps_its_promise() {
 }
 
 #[test]
-fn the_environment_is_left_alone_where_that_is_asked_for() {
+fn env_inject_none_leaves_the_environment_unchanged() {
     let sandbox = Sandbox::new();
     let run = |arguments: &[&str]| {
         let mut command = if arguments.is_empty() { Command::new("env") } else { longpole(&sandbox.path("store")) };
@@ -277,7 +277,7 @@ fn the_environment_is_left_alone_where_that_is_asked_for() {
 
 /// `run` writes a summary and copies of spans where nobody looks: in a folder that others can write to, they may have put a link there.
 #[test]
-fn what_it_writes_goes_through_nothing_that_another_user_put_there() {
+fn output_never_follows_links_of_other_users() {
     let sandbox = Sandbox::new();
     let shared = sandbox.path("shared");
     std::fs::create_dir(&shared).unwrap();
@@ -328,7 +328,7 @@ fn what_it_writes_goes_through_nothing_that_another_user_put_there() {
 }
 
 #[test]
-fn the_stack_of_the_command_s_threads_is_not_that_of_ours() {
+fn longpole_does_not_change_the_stack_size_of_the_command() {
     for bytes in ["1", "32768"] {
         let alone = the_same(&["sh", "-c", "echo $RUST_MIN_STACK; exit 7"], |command| _ = command.env("RUST_MIN_STACK", bytes));
         assert_eq!((alone.status.code(), &alone.stdout[..]), (Some(7), format!("{bytes}\n").as_bytes()));
@@ -336,7 +336,7 @@ fn the_stack_of_the_command_s_threads_is_not_that_of_ours() {
 }
 
 #[test]
-fn certificates_that_cannot_be_read_do_not_keep_it_from_starting() {
+fn unreadable_certificates_do_not_stop_the_command() {
     let sandbox = Sandbox::new();
     let at = |name: &str| sandbox.path(name).display().to_string();
     assert!(Command::new("mkfifo").arg(at("pipe")).status().unwrap().success());
@@ -359,7 +359,7 @@ fn certificates_that_cannot_be_read_do_not_keep_it_from_starting() {
 
 /// What a run needs before it can start its command may take long: here a catalog that another process holds.
 #[test]
-fn it_can_be_ended_before_the_command_starts() {
+fn it_can_be_stopped_before_the_command_starts() {
     let sandbox = Sandbox::new();
     let store = sandbox.path("store");
     assert!(longpole(&store).args(["run", "--no-profile", "--summary", "none", "--", "true"]).status().unwrap().success());
@@ -444,7 +444,7 @@ impl Drop for Listener {
 }
 
 #[test]
-fn variables_before_the_command_are_set_for_it_as_in_a_shell() {
+fn variables_before_the_command_are_set_as_in_a_shell() {
     let sandbox = Sandbox::new();
     let say = |words: &[&str]| {
         let mut command = longpole(&sandbox.path("store"));
@@ -510,7 +510,7 @@ fn a_signal_sent_to_the_group_reaches_the_command_once() {
 }
 
 #[test]
-fn a_group_signal_of_the_command_itself_does_not_come_back() {
+fn a_group_signal_from_the_command_does_not_come_back() {
     let sandbox = Sandbox::new();
     for way in EVERY_WAY {
         let mut listener = Listener::start(way, &sandbox, |command| {
@@ -573,7 +573,7 @@ fn it_stops_and_continues_with_the_command() {
 }
 
 #[test]
-fn keys_pressed_at_the_terminal_reach_the_command_once() {
+fn keys_at_the_terminal_reach_the_command_once() {
     let sandbox = Sandbox::new();
     let me = program::me();
     for way in EVERY_WAY {
@@ -596,7 +596,7 @@ fn keys_pressed_at_the_terminal_reach_the_command_once() {
 }
 
 #[test]
-fn a_command_that_does_not_handle_ctrl_c_dies_of_it_and_so_do_we() {
+fn ctrl_c_kills_a_command_without_handler_and_longpole() {
     let sandbox = Sandbox::new();
     let me = program::me();
     for way in EVERY_WAY {
@@ -619,7 +619,7 @@ fn a_command_that_does_not_handle_ctrl_c_dies_of_it_and_so_do_we() {
 }
 
 #[test]
-fn ctrl_c_after_the_command_ends_the_answer_and_keeps_what_was_recorded() {
+fn ctrl_c_after_the_command_skips_the_answer_and_keeps_the_recording() {
     let sandbox = Sandbox::new();
     if !Command::new("bash").arg("-c").arg("true").status().is_ok_and(|status| status.success()) {
         return skip("Ctrl-C while the answer is made", "there is no bash, whose /dev/tcp makes the connection that is waited for");
@@ -650,7 +650,7 @@ fn ctrl_c_after_the_command_ends_the_answer_and_keeps_what_was_recorded() {
 }
 
 #[test]
-fn in_the_background_it_stops_when_the_command_wants_to_read() {
+fn in_the_background_it_stops_when_the_command_reads() {
     let sandbox = Sandbox::new();
     for way in EVERY_WAY {
         let mut terminal = Terminal::start(&way.command(&sandbox, &["head", "-n1"]), "", true);
@@ -689,7 +689,7 @@ fn a_terminal_that_goes_away_hangs_up_once() {
 }
 
 #[test]
-fn descendants_that_outlive_the_command_are_not_waited_for() {
+fn it_does_not_wait_for_descendants_of_the_command() {
     let sandbox = Sandbox::new();
     for way in EVERY_WAY {
         // The descendant, in a session of its own, says who it is, and lives until its input ends.
@@ -729,7 +729,7 @@ fn descendants_that_outlive_the_command_are_not_waited_for() {
 }
 
 #[test]
-fn as_pid_1_it_passes_on_what_a_container_runtime_sends_and_reaps_orphans() {
+fn as_pid_1_it_forwards_signals_and_reaps_orphans() {
     let sandbox = Sandbox::new();
     let unshare = |way: Way, argv: &[&str]| {
         let inner = way.command(&sandbox, argv);
@@ -757,7 +757,7 @@ fn as_pid_1_it_passes_on_what_a_container_runtime_sends_and_reaps_orphans() {
 }
 
 #[test]
-fn standard_error_is_a_prefix_and_the_summary_comes_after_the_end() {
+fn the_summary_follows_the_standard_error_of_the_command() {
     let sandbox = Sandbox::new();
     let mut child = Way::Default.command(&sandbox, &["sh", "-c", "echo first >&2; read -r line; echo last >&2"]);
     let mut child = child.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();

@@ -17,7 +17,7 @@ use crate::support::{PlainUser, Sandbox, can_sample, clean, json, longpole, plai
 const SCRIPT: &str = "i=0; while [ $i -lt 400000 ]; do i=$((i+1)); done; sleep 0.05; :";
 
 #[test]
-fn what_runs_below_a_program_that_may_not_be_read_is_seen() {
+fn processes_below_an_unreadable_program_are_recorded() {
     let story = "what runs below a program that may not be read is seen";
     let sandbox = Sandbox::new();
     let Some((user, shell)) = user_of_closed_shell(&sandbox, story) else { return };
@@ -69,7 +69,7 @@ fn user_of_closed_shell(sandbox: &Sandbox, story: &str) -> Option<(PlainUser, Pa
 
 /// A shell of a day that executes sudo while somebody looks has worked as much as it did meanwhile.
 #[test]
-fn what_it_did_before_somebody_looked_is_not_counted() {
+fn time_before_attaching_does_not_count() {
     let story = "what it did before somebody looked is not counted";
     let sandbox = Sandbox::new();
     let Some((user, shell)) = user_of_closed_shell(&sandbox, story) else { return };
@@ -101,7 +101,7 @@ fn what_it_did_before_somebody_looked_is_not_counted() {
 
 /// Hardened and shared machines mount `/proc` so.
 #[test]
-fn what_proc_hides_as_well_has_its_life_and_its_end() {
+fn a_process_hidden_by_proc_has_start_and_end() {
     let story = "what /proc hides as well has its life and its end";
     let sandbox = Sandbox::new();
     let Some((user, shell)) = user_of_closed_shell(&sandbox, story) else { return };
@@ -148,7 +148,7 @@ fn what_proc_hides_as_well_has_its_life_and_its_end() {
 
 /// Go's `syscall.Exec` mostly runs on such a thread. The kernel tells that the first thread has ended, whose place the other one takes.
 #[test]
-fn a_program_that_another_thread_executes_is_sampled_as_ever() {
+fn a_program_executed_by_another_thread_is_sampled() {
     if !can_sample("a program that another thread executes is sampled as ever") {
         return;
     }

@@ -147,8 +147,8 @@ fn is_seen(store: &Path, stdout: &[u8], context: &str) {
 }
 
 #[test]
-fn memory_that_is_used_again_has_the_function_of_its_time() {
-    let story = "memory_that_is_used_again_has_the_function_of_its_time";
+fn reused_code_memory_has_the_function_of_its_time() {
+    let story = "reused_code_memory_has_the_function_of_its_time";
     let sandbox = Sandbox::new();
     let Some(program) = program(&sandbox, story) else { return };
     let store = sandbox.path("store");
@@ -158,8 +158,8 @@ fn memory_that_is_used_again_has_the_function_of_its_time() {
 }
 
 #[test]
-fn the_dump_of_a_process_that_runs_already_is_found() {
-    let story = "the_dump_of_a_process_that_runs_already_is_found";
+fn attach_finds_the_jitdump_of_a_running_process() {
+    let story = "attach_finds_the_jitdump_of_a_running_process";
     let sandbox = Sandbox::new();
     let Some(program) = program(&sandbox, story) else { return };
     let store = sandbox.path("store");
@@ -183,8 +183,8 @@ fn the_dump_of_a_process_that_runs_already_is_found() {
 }
 
 #[test]
-fn a_dump_that_breaks_off_says_where_and_what_stands_before_holds() {
-    let story = "a_dump_that_breaks_off_says_where_and_what_stands_before_holds";
+fn a_truncated_jitdump_is_used_and_reported() {
+    let story = "a_truncated_jitdump_is_used_and_reported";
     let sandbox = Sandbox::new();
     let Some(program) = program(&sandbox, story) else { return };
     let store = sandbox.path("store");
@@ -214,8 +214,8 @@ for (const [name, seconds] of Object.entries(took)) console.log(name, seconds);
 ";
 
 #[test]
-fn node_that_writes_a_jitdump_shows_its_own_functions() {
-    let story = "node_that_writes_a_jitdump_shows_its_own_functions";
+fn node_with_a_jitdump_shows_its_functions() {
+    let story = "node_with_a_jitdump_shows_its_functions";
     if !can_sample(story) {
         return;
     }

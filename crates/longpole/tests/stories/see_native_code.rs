@@ -207,8 +207,8 @@ fn stacks_go_up_to_main(samples: &Samples, took: &BTreeMap<String, f64>, context
 }
 
 #[test]
-fn however_a_program_is_linked_its_functions_have_their_shares() {
-    const STORY: &str = "however_a_program_is_linked_its_functions_have_their_shares";
+fn functions_have_their_shares_however_the_program_is_linked() {
+    const STORY: &str = "functions_have_their_shares_however_the_program_is_linked";
     if !can_sample(STORY) {
         return;
     }
@@ -235,15 +235,15 @@ fn however_a_program_is_linked_its_functions_have_their_shares() {
 }
 
 #[test]
-fn a_library_that_is_loaded_while_it_runs_is_seen() {
-    if !can_sample("a_library_that_is_loaded_while_it_runs_is_seen") {
+fn a_library_loaded_at_run_time_has_functions() {
+    if !can_sample("a_library_loaded_at_run_time_has_functions") {
         return;
     }
     let sandbox = Sandbox::new();
     let library = compiled(&sandbox, "cc", "library.so", LIBRARY, &["-shared", "-fPIC"]);
     let program = compiled(&sandbox, "cc", "loads", PROGRAM, &["-pthread", "-DLOADS", "-rdynamic", "-ldl"]);
     let (Some(library), Some(program)) = (library, program) else {
-        return skip("a_library_that_is_loaded_while_it_runs_is_seen", "there is no cc");
+        return skip("a_library_loaded_at_run_time_has_functions", "there is no cc");
     };
     let store = sandbox.path("store");
     let took = recorded(&store, &program, &["burn", library.to_str().unwrap()]);
@@ -256,13 +256,13 @@ fn a_library_that_is_loaded_while_it_runs_is_seen() {
 }
 
 #[test]
-fn without_symbols_addresses_stand_there_and_say_why() {
-    if !can_sample("without_symbols_addresses_stand_there_and_say_why") {
+fn functions_without_symbols_are_addresses_with_a_reason() {
+    if !can_sample("functions_without_symbols_are_addresses_with_a_reason") {
         return;
     }
     let sandbox = Sandbox::new();
     let Some(program) = compiled(&sandbox, "cc", "bare", PROGRAM, &["-pthread", "-s"]) else {
-        return skip("without_symbols_addresses_stand_there_and_say_why", "there is no cc");
+        return skip("functions_without_symbols_are_addresses_with_a_reason", "there is no cc");
     };
     let store = sandbox.path("store");
     recorded(&store, &program, &["burn"]);
@@ -289,13 +289,13 @@ fn without_symbols_addresses_stand_there_and_say_why() {
 }
 
 #[test]
-fn many_and_short_threads_and_processes_are_all_there() {
-    if !can_sample("many_and_short_threads_and_processes_are_all_there") {
+fn many_short_threads_and_processes_are_all_recorded() {
+    if !can_sample("many_short_threads_and_processes_are_all_recorded") {
         return;
     }
     let sandbox = Sandbox::new();
     let Some(program) = compiled(&sandbox, "cc", "lives", PROGRAM, &["-pthread"]) else {
-        return skip("many_and_short_threads_and_processes_are_all_there", "there is no cc");
+        return skip("many_short_threads_and_processes_are_all_recorded", "there is no cc");
     };
     let main_and = |others: u64| others + 1;
     for (what, threads, others) in
@@ -323,8 +323,8 @@ fn many_and_short_threads_and_processes_are_all_there() {
 }
 
 #[test]
-fn what_has_its_frame_laid_out_by_hand_is_seen_through() {
-    const STORY: &str = "what_has_its_frame_laid_out_by_hand_is_seen_through";
+fn stacks_pass_hand_written_frames() {
+    const STORY: &str = "stacks_pass_hand_written_frames";
     if !can_sample(STORY) {
         return;
     }
@@ -365,13 +365,13 @@ int main(void) { poll_often(); return 0; }
 
 /// Each of them is too short for all to be looked at.
 #[test]
-fn what_is_waited_for_again_and_again_is_named() {
-    if !can_sample("what_is_waited_for_again_and_again_is_named") {
+fn repeated_short_waits_have_a_kind_and_a_function() {
+    if !can_sample("repeated_short_waits_have_a_kind_and_a_function") {
         return;
     }
     let sandbox = Sandbox::new();
     let Some(program) = compiled(&sandbox, "cc", "sleeper", SLEEPER, &[]) else {
-        return skip("what_is_waited_for_again_and_again_is_named", "there is no cc");
+        return skip("repeated_short_waits_have_a_kind_and_a_function", "there is no cc");
     };
     // Where others want the CPUs, sleeps of a millisecond last long enough to be looked at.
     holds(2, 4, "what is waited for again and again is named", || {

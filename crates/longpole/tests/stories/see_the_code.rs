@@ -294,13 +294,13 @@ fn python_is_seen(samples: &Samples, stdout: &[u8], context: &str) -> Result<(),
 }
 
 #[test]
-fn every_python_shows_its_own_functions_mixed_with_native_ones() {
-    if !can_sample("every_python_shows_its_own_functions_mixed_with_native_ones") {
+fn every_python_shows_python_and_native_functions() {
+    if !can_sample("every_python_shows_python_and_native_functions") {
         return;
     }
     let pythons = pythons();
     if pythons.is_empty() {
-        return skip("every_python_shows_its_own_functions_mixed_with_native_ones", "there is no CPython from 3.8 to 3.13");
+        return skip("every_python_shows_python_and_native_functions", "there is no CPython from 3.8 to 3.13");
     }
     for python in pythons {
         // Whoever reads the frames of Python needs a CPU now and then; others may want it.
@@ -316,12 +316,12 @@ fn every_python_shows_its_own_functions_mixed_with_native_ones() {
 }
 
 #[test]
-fn a_plain_user_sees_python_too() {
+fn a_plain_user_sees_python_functions() {
     let sandbox = Sandbox::new();
-    let Some(user) = plain_user(&sandbox, "a_plain_user_sees_python_too") else { return };
+    let Some(user) = plain_user(&sandbox, "a_plain_user_sees_python_functions") else { return };
     let python = Path::new("/usr/bin/python3");
-    if !can_sample("a_plain_user_sees_python_too") || !pythons().contains(&python.to_owned()) {
-        return skip("a_plain_user_sees_python_too", "there is no /usr/bin/python3 from 3.8 to 3.13");
+    if !can_sample("a_plain_user_sees_python_functions") || !pythons().contains(&python.to_owned()) {
+        return skip("a_plain_user_sees_python_functions", "there is no /usr/bin/python3 from 3.8 to 3.13");
     }
     let program = sandbox.path("program.py");
     std::fs::write(&program, PYTHON).unwrap();
@@ -335,8 +335,8 @@ fn a_plain_user_sees_python_too() {
 }
 
 #[test]
-fn the_terminal_shows_where_a_function_of_a_script_stands() {
-    if !can_sample("the_terminal_shows_where_a_function_of_a_script_stands") || pythons().is_empty() {
+fn the_terminal_shows_file_and_line_of_script_functions() {
+    if !can_sample("the_terminal_shows_file_and_line_of_script_functions") || pythons().is_empty() {
         return;
     }
     let sandbox = Sandbox::new();
@@ -370,8 +370,8 @@ for _ in range(15):
 ";
 
 #[test]
-fn a_wait_of_a_script_stands_at_the_line_that_waits() {
-    if !can_sample("a_wait_of_a_script_stands_at_the_line_that_waits") || pythons().is_empty() {
+fn a_wait_has_the_line_of_the_script() {
+    if !can_sample("a_wait_has_the_line_of_the_script") || pythons().is_empty() {
         return;
     }
     for python in pythons() {
@@ -402,10 +402,10 @@ fn a_wait_of_a_script_stands_at_the_line_that_waits() {
 /// CPython makes a trampoline for each function when it is asked to help perf. They have no unwind information and no frame pointer;
 /// stacks go through them all the same, and no function is shown twice.
 #[test]
-fn a_python_that_helps_perf_is_shown_as_any_other() {
+fn python_with_perf_support_looks_the_same() {
     let python = pythons().into_iter().find(|python| minor_of(python).is_some_and(|minor| minor >= 12));
-    let Some(python) = python.filter(|_| can_sample("a_python_that_helps_perf_is_shown_as_any_other")) else {
-        return skip("a_python_that_helps_perf_is_shown_as_any_other", "there is no CPython 3.12 or 3.13");
+    let Some(python) = python.filter(|_| can_sample("python_with_perf_support_looks_the_same")) else {
+        return skip("python_with_perf_support_looks_the_same", "there is no CPython 3.12 or 3.13");
     };
     let sandbox = Sandbox::new();
     let (store, program) = (sandbox.path("store"), sandbox.path("program.py"));
@@ -430,11 +430,11 @@ fn a_python_that_helps_perf_is_shown_as_any_other() {
 
 /// A process that nobody may look into: it shows its interpreter, and why not more.
 #[test]
-fn a_python_that_keeps_itself_closed_says_so() {
+fn an_unreadable_python_is_reported() {
     let sandbox = Sandbox::new();
-    let Some(user) = plain_user(&sandbox, "a_python_that_keeps_itself_closed_says_so") else { return };
+    let Some(user) = plain_user(&sandbox, "an_unreadable_python_is_reported") else { return };
     let python = Path::new("/usr/bin/python3");
-    if !can_sample("a_python_that_keeps_itself_closed_says_so") || !pythons().contains(&python.to_owned()) {
+    if !can_sample("an_unreadable_python_is_reported") || !pythons().contains(&python.to_owned()) {
         return;
     }
     // PR_SET_DUMPABLE is 4. What it runs afterwards nobody has seen before.
@@ -476,12 +476,12 @@ console.log('options', process.env.NODE_OPTIONS);
 "#;
 
 #[test]
-fn node_shows_its_own_functions_if_it_is_asked() {
-    if !can_sample("node_shows_its_own_functions_if_it_is_asked") {
+fn node_shows_its_functions_with_jit() {
+    if !can_sample("node_shows_its_functions_with_jit") {
         return;
     }
     if Command::new("node").arg("--version").stdin(Stdio::null()).output().is_err() {
-        return skip("node_shows_its_own_functions_if_it_is_asked", "there is no node");
+        return skip("node_shows_its_functions_with_jit", "there is no node");
     }
     let sandbox = Sandbox::new();
     let (store, program) = (sandbox.path("store"), sandbox.path("program.js"));
@@ -574,8 +574,8 @@ public class Program {
 "#;
 
 #[test]
-fn java_shows_its_own_methods_if_it_is_asked() {
-    if !can_sample("java_shows_its_own_methods_if_it_is_asked") {
+fn java_shows_its_methods_with_jit() {
+    if !can_sample("java_shows_its_methods_with_jit") {
         return;
     }
     let sandbox = Sandbox::new();
@@ -585,7 +585,7 @@ fn java_shows_its_own_methods_if_it_is_asked() {
     compile.arg("-d").arg(sandbox.path("")).arg(&program).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     clean(&mut compile);
     if !compile.status().is_ok_and(|status| status.success()) {
-        return skip("java_shows_its_own_methods_if_it_is_asked", "there is no javac, or it is of no use");
+        return skip("java_shows_its_methods_with_jit", "there is no javac, or it is of no use");
     }
     let mut run = longpole(&store);
     run.args(["run", "--jit", "node,java", "--", "java", "-cp"]).arg(sandbox.path("")).arg("Program");
@@ -593,7 +593,7 @@ fn java_shows_its_own_methods_if_it_is_asked() {
     assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
     let samples = Samples::of(ask(&store));
     if samples.with(|stack| !of_runtime(stack, "jvm").is_empty()) == 0 {
-        return skip("java_shows_its_own_methods_if_it_is_asked", "this Java writes no names down: it is older than 17");
+        return skip("java_shows_its_methods_with_jit", "this Java writes no names down: it is older than 17");
     }
     the_shares_are_right(&samples, "jvm", &took(&out.stdout), "java");
     nothing_is_left_behind(&store);

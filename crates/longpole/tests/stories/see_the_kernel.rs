@@ -118,8 +118,8 @@ fn count(summary: &Value, code: &str) -> u64 {
 }
 
 #[test]
-fn the_kernel_is_seen_below_the_function_that_called_it() {
-    let story = "the_kernel_is_seen_below_the_function_that_called_it";
+fn kernel_functions_stand_below_their_caller() {
+    let story = "kernel_functions_stand_below_their_caller";
     let sandbox = Sandbox::new();
     let Some(program) = c::compile(&sandbox, story, "reader", PROGRAM).filter(|_| sees_kernel(story)) else { return };
     let store = sandbox.path("store");
@@ -148,8 +148,8 @@ fn the_kernel_is_seen_below_the_function_that_called_it() {
 }
 
 #[test]
-fn a_plain_user_is_told_how_much_was_in_the_kernel_and_why_it_is_not_seen() {
-    let story = "a_plain_user_is_told_how_much_was_in_the_kernel_and_why_it_is_not_seen";
+fn a_plain_user_learns_the_time_in_the_kernel_and_why_it_is_hidden() {
+    let story = "a_plain_user_learns_the_time_in_the_kernel_and_why_it_is_hidden";
     let sandbox = Sandbox::new();
     let Some(user) = plain_user(&sandbox, story) else { return };
     let Some(program) = c::compile(&sandbox, story, "reader", PROGRAM).map(|program| user.install(&program)) else { return };
@@ -176,8 +176,8 @@ fn a_plain_user_is_told_how_much_was_in_the_kernel_and_why_it_is_not_seen() {
 
 /// Root without the capability to read addresses: samples are as before, and names are not to be had.
 #[test]
-fn where_names_of_the_kernel_are_hidden_that_is_said() {
-    let story = "where_names_of_the_kernel_are_hidden_that_is_said";
+fn hidden_kernel_names_are_reported() {
+    let story = "hidden_kernel_names_are_reported";
     let sandbox = Sandbox::new();
     let Some(program) = c::compile(&sandbox, story, "reader", PROGRAM).filter(|_| sees_kernel(story)) else { return };
     let store = sandbox.path("store");
@@ -208,8 +208,8 @@ fn where_names_of_the_kernel_are_hidden_that_is_said() {
 
 /// A binary without symbols whose debug file stands beside it, or where distributions keep it.
 #[test]
-fn a_stripped_program_has_the_names_of_its_debug_file() {
-    let story = "a_stripped_program_has_the_names_of_its_debug_file";
+fn a_stripped_program_has_names_from_its_debug_file() {
+    let story = "a_stripped_program_has_names_from_its_debug_file";
     let sandbox = Sandbox::new();
     let Some(whole) = c::compile(&sandbox, story, "whole", PROGRAM) else { return };
     let (program, debug): (PathBuf, PathBuf) = (sandbox.path("program"), sandbox.path("program.debug"));

@@ -149,7 +149,7 @@ fn check(sandbox: &Sandbox, command: &[&Path]) {
 }
 
 #[test]
-fn a_program_that_follows_the_texts_by_hand_has_its_spans_and_its_name() {
+fn a_program_that_implements_the_oteps_has_spans_and_a_name() {
     let sandbox = Sandbox::new();
     let Some(program) = program(&sandbox, "an SDK by hand") else { return };
     check(&sandbox, &[&program]);
@@ -160,7 +160,7 @@ fn a_program_that_follows_the_texts_by_hand_has_its_spans_and_its_name() {
 }
 
 #[test]
-fn a_library_of_the_program_may_hold_the_variable() {
+fn the_context_variable_may_be_in_a_library() {
     let sandbox = Sandbox::new();
     let flags = ["-fPIC", "-shared", "-mtls-dialect=gnu2"];
     let Some(library) = c::compile_with(&sandbox, "an SDK in a library", "libcontext.so", LIBRARY, &flags) else { return };
@@ -171,7 +171,7 @@ fn a_library_of_the_program_may_hold_the_variable() {
 }
 
 #[test]
-fn a_record_that_no_copy_of_a_stack_holds_is_said_and_not_guessed() {
+fn a_context_record_outside_the_copied_stack_is_reported() {
     let sandbox = Sandbox::new();
     let Some(program) = program(&sandbox, "a record on the heap") else { return };
     let store = sandbox.path("store");
@@ -196,7 +196,7 @@ fn stay_in_a_span() {
 }
 
 #[test]
-fn a_debugger_finds_span_and_resource_of_a_program_with_our_sdk() {
+fn a_debugger_finds_span_and_resource_of_our_sdk() {
     if Command::new("gdb").arg("--version").output().is_err() {
         return skip("our SDK as others see it", "gdb is not there");
     }
@@ -284,7 +284,7 @@ provider.shutdown()
 "#;
 
 #[test]
-fn the_threads_that_python_numbers_itself_are_those_of_the_kernel() {
+fn python_thread_ids_are_those_of_the_kernel() {
     let Some(python) = std::env::var_os("LONGPOLE_PYTHON") else {
         return skip("threads as Python numbers them", "LONGPOLE_PYTHON is not set; cargo xtask test sets it");
     };

@@ -82,7 +82,7 @@ fn file(name: &str) -> String {
 }
 
 #[test]
-fn spans_arrive_at_who_is_trusted() {
+fn spans_arrive_at_a_trusted_collector() {
     let certificate = file("localhost.cert.pem");
     for is_grpc in [false, true] {
         let address = collector(is_grpc, false);
@@ -95,7 +95,7 @@ fn spans_arrive_at_who_is_trusted() {
 }
 
 #[test]
-fn a_collector_that_asks_who_calls_is_told() {
+fn a_collector_gets_the_client_certificate() {
     let (certificate, key) = (file("localhost.cert.pem"), file("localhost.key.pem"));
     let trusted = ("OTEL_EXPORTER_OTLP_CERTIFICATE", &certificate[..]);
     let own = [trusted, ("OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE", &certificate), ("OTEL_EXPORTER_OTLP_CLIENT_KEY", &key)];
@@ -110,7 +110,7 @@ fn a_collector_that_asks_who_calls_is_told() {
 }
 
 #[test]
-fn who_is_not_trusted_gets_nothing_and_that_is_told_once() {
+fn an_untrusted_collector_gets_nothing_and_is_reported_once() {
     for is_grpc in [false, true] {
         let address = collector(is_grpc, false);
         for processor in PROCESSORS {
@@ -123,7 +123,7 @@ fn who_is_not_trusted_gets_nothing_and_that_is_told_once() {
 }
 
 #[test]
-fn a_file_that_cannot_be_used_is_named() {
+fn an_unusable_certificate_file_is_named() {
     let address = collector(false, false);
     let certificate = file("localhost.cert.pem");
     for (variables, reason) in [
@@ -138,7 +138,7 @@ fn a_file_that_cannot_be_used_is_named() {
 }
 
 #[test]
-fn who_never_answers_keeps_nobody() {
+fn a_collector_that_never_answers_delays_nothing() {
     let (address, _comes) = target::silent();
     for is_grpc in [false, true] {
         for processor in PROCESSORS {

@@ -229,7 +229,7 @@ fn alone() -> Command {
 }
 
 #[test]
-fn alone_it_stops_in_time_whatever_the_collector_does() {
+fn a_program_stops_in_time_whatever_its_collector_does() {
     let (live, requests) = live_collector();
     let (silent, _comes) = target::silent();
     let (silent, dead) = (format!("http://{silent}"), format!("http://{}", target::dead()));
@@ -260,7 +260,7 @@ fn alone_it_stops_in_time_whatever_the_collector_does() {
 }
 
 #[test]
-fn under_longpole_every_query_is_in_the_recording() {
+fn every_query_is_in_the_recording() {
     let sandbox = Sandbox::new();
     for processor in SpanProcessor::ALL {
         for protocol in [Protocol::Grpc, Protocol::HttpProtobuf] {
@@ -285,7 +285,7 @@ fn under_longpole_every_query_is_in_the_recording() {
 }
 
 #[test]
-fn code_is_tied_to_its_span_whoever_made_it() {
+fn code_is_linked_to_spans_of_every_sdk() {
     let sandbox = Sandbox::new();
     for processor in SpanProcessor::ALL {
         let store = sandbox.path(processor.name());

@@ -22,7 +22,7 @@ const KILLED_MIN: usize = 90;
 const REQUESTS: u64 = 60;
 
 #[test]
-fn what_was_acknowledged_survives_a_kill_at_any_moment() {
+fn acknowledged_spans_survive_a_kill_at_any_moment() {
     let sandbox = Sandbox::new();
     let killed = (0..MOMENTS).filter(|moment| kill_at(&sandbox, *moment)).count();
     println!("{killed} of {MOMENTS} recorders were killed before they ended");

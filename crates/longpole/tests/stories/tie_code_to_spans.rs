@@ -107,7 +107,7 @@ fn twenty_thousand_samples_are_on_the_right_span() {
 }
 
 #[test]
-fn spans_shorter_than_the_time_between_samples_have_their_exact_time() {
+fn spans_shorter_than_the_sampling_period_have_exact_times() {
     let sandbox = Sandbox::new();
     let store = sandbox.path("store");
     let truth = record(&mut longpole(&store), &example("ground-truth"), &["sync", "300"]);
@@ -134,7 +134,7 @@ fn spans_shorter_than_the_time_between_samples_have_their_exact_time() {
 }
 
 #[test]
-fn what_a_killed_program_had_written_is_there() {
+fn the_journal_of_a_killed_program_is_kept() {
     let sandbox = Sandbox::new();
     let store = sandbox.path("store");
     record(&mut longpole(&store), &example("ground-truth"), &["die"]);
@@ -149,7 +149,7 @@ fn what_a_killed_program_had_written_is_there() {
 }
 
 #[test]
-fn a_recorder_that_was_killed_leaves_nothing_to_the_next() {
+fn a_killed_recorder_leaves_nothing_to_the_next_run() {
     let sandbox = Sandbox::new();
     let store = sandbox.path("store");
     let mut killed = longpole(&store);

@@ -318,7 +318,7 @@ fn judge(span: &Value, figure: &Value) -> Result<(), String> {
 }
 
 #[test]
-fn the_states_of_a_span_are_what_the_program_measured() {
+fn span_states_match_what_the_program_measured() {
     let _turn = turn();
     let sandbox = Sandbox::new();
     let store = sandbox.path("store");

@@ -18,9 +18,9 @@ const TOLERANCE: f64 = 0.3;
 const PIPELINES: [&str; 2] = ["cat text | PACK | wc -c", "PACK text | wc -c; sleep 0.2"];
 
 #[test]
-fn the_part_that_works_is_named_with_what_it_saves() {
+fn the_bottleneck_is_named_with_its_saving() {
     let sandbox = Sandbox::new();
-    check(&sandbox, "the_part_that_works_is_named_with_what_it_saves", longpole);
+    check(&sandbox, "the_bottleneck_is_named_with_its_saving", longpole);
 }
 
 #[test]

@@ -20,7 +20,7 @@ const SAVING_TOLERANCE: f64 = 0.05;
 const PAIRS: usize = 3;
 
 #[test]
-fn the_slow_resource_is_first_and_saves_what_it_says() {
+fn the_slow_resource_is_first_and_saves_as_predicted() {
     let Some(pulumi) = pulumi() else { return };
     let sandbox = Sandbox::new();
     let _turn = turn();

@@ -116,12 +116,12 @@ const ROUNDS: usize = 10;
 const ADDRESS: &str = "http://127.0.0.1:";
 
 #[test]
-fn routes_of_flask_show_their_own_functions() {
+fn flask_routes_show_their_functions() {
     check("flask", FLASK, ["GET /primes", "GET /colours/<int:shade>", "GET /sorted", "GET /hashed"]);
 }
 
 #[test]
-fn overlapping_requests_of_an_async_app_are_called_ambiguous() {
+fn overlapping_async_requests_are_ambiguous() {
     check("fastapi", FASTAPI, ["GET /primes", "GET /colours/{shade}", "GET /sorted", "GET /hashed"]);
 }
 

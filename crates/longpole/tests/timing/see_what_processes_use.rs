@@ -140,7 +140,7 @@ fn ask(longpole: impl Fn() -> Command) -> impl Fn(&[&str]) -> Command {
 }
 
 #[test]
-fn who_grows_is_named_with_what_it_wrote_and_how_all_ended() {
+fn growing_memory_writes_and_exits_are_reported() {
     let _turn = turn();
     let sandbox = Sandbox::new();
     let store = sandbox.path("store");
@@ -171,7 +171,7 @@ fn a_plain_user_sees_the_same() {
 }
 
 #[test]
-fn a_program_without_spans_is_answered_by_its_functions() {
+fn a_program_without_spans_shows_its_functions() {
     let _turn = turn();
     let sandbox = Sandbox::new();
     let store = sandbox.path("store");
@@ -188,7 +188,7 @@ fn a_program_without_spans_is_answered_by_its_functions() {
 }
 
 #[test]
-fn a_helper_that_ran_beside_the_work_is_not_what_to_fix() {
+fn a_background_helper_is_not_a_long_pole() {
     let _turn = turn();
     let story = "a helper that ran beside the work is not what to fix";
     if !can_sample(story) {
@@ -215,7 +215,7 @@ while time.process_time() < 0.5: pass
 ";
 
 #[test]
-fn bytes_that_may_not_be_seen_are_not_zero() {
+fn unknown_byte_counts_are_not_zero() {
     let _turn = turn();
     let story = "bytes that may not be seen are not zero";
     let sandbox = Sandbox::new();
