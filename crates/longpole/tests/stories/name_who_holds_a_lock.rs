@@ -11,6 +11,7 @@ use std::process::{Command, Stdio};
 use std::sync::{Condvar, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
+use longpole_testing::holds;
 use serde_json::Value;
 use tracing::{Span, info_span};
 
@@ -289,7 +290,7 @@ fn a_plain_user_sees_who_holds_a_lock() {
 }
 
 /// Recordings of the Rust program, one of which must name all.
-const ROUNDS: usize = 4;
+const NAMED_OF_ROUNDS: (usize, usize) = (1, 4);
 
 /// Says that the Rust program is to play.
 const PLAYS: &str = "LONGPOLE_STORY_LOCKS";
@@ -387,13 +388,13 @@ fn the_holder_of_a_rust_lock_is_inferred() {
     if !can_sample(STORY) {
         return;
     }
-    // Where another thread of the program ran just then, nobody is named.
-    let named = (0..ROUNDS).any(|_| rust_is_told());
-    assert!(named, "of {ROUNDS} recordings none names all");
+    // If another thread of the program ran at the same moment, no holder is named.
+    let (held, of) = NAMED_OF_ROUNDS;
+    holds(held, of, "the holder of a Rust lock is inferred", rust_holders_are_named);
 }
 
-/// Whether all are named; a wrong one never is.
-fn rust_is_told() -> bool {
+/// Whether all holders are named in a recording. A wrong one fails the test.
+fn rust_holders_are_named() -> Result<(), String> {
     let sandbox = Sandbox::new();
     let store = sandbox.path("store");
     let mut run = longpole(&store);
@@ -425,7 +426,7 @@ fn rust_is_told() -> bool {
         let span = json(longpole(&store).args(["span", &handle, "--format", "json"]));
         let is_unsure = |wait: &Value| wait["blocked_by"]["threads"].as_array().is_none_or(Vec::is_empty);
         if span["waits"].as_array().unwrap().iter().all(is_unsure) {
-            return false;
+            return Err(format!("nobody is named in {}", expected.function));
         }
         check(&span, &measured, &expected);
     }
@@ -434,7 +435,7 @@ fn rust_is_told() -> bool {
     for words in ["waiting for a thread to end", "until thread ender ends: asleep, in", "held by thread napper (inferred): asleep, in"] {
         assert!(said.contains(words), "{words}:\n{said}");
     }
-    true
+    Ok(())
 }
 
 #[test]
