@@ -82,7 +82,7 @@ pub(crate) fn keep_for_the_command() {
     });
 }
 
-/// Whether the user asked for backtraces.
+/// Whether the user wants backtraces.
 pub(crate) fn wants_backtraces() -> bool {
     INHERITED.get().is_some_and(|inherited| inherited.iter().any(|(name, value)| name == OF_BACKTRACES[0] && value != "0"))
 }

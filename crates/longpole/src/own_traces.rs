@@ -39,7 +39,7 @@ pub(crate) fn end() {
     longpole_sdk::shutdown(END_MAX);
 }
 
-/// The filter for our own spans and logs. The flag wins over `RUST_LOG`, of which only the parts that name longpole count.
+/// The filter for our own spans and logs. The flag wins over `RUST_LOG`; only its parts that name longpole count.
 fn directives(level: Option<TracingLevel>, rust_log: Option<&str>) -> Option<String> {
     match level {
         Some(TracingLevel::Off) => None,

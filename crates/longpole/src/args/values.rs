@@ -34,7 +34,7 @@ pub(crate) fn bytes(text: &str) -> Result<u64, String> {
         ("GiB", 1_073_741_824.0),
         ("TiB", 1_099_511_627_776.0),
     ];
-    // Beyond 2^53 a double has no odd numbers, and no disk has so many bytes.
+    // Beyond 2^53 a double has no odd numbers, and disks are smaller.
     number(text, &units).map(|bytes| bytes as u64).ok_or_else(|| "expected a number and a unit: kB, MB, GB, MiB or GiB".to_owned())
 }
 

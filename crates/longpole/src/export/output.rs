@@ -14,7 +14,7 @@ pub(crate) fn to_output<T>(output: Option<&Path>, content: Content, fill: impl F
     to_output_of(Access::Umask, output, content, fill)
 }
 
-/// Who can read a new file.
+/// The readers of a new file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Access {
     /// As the umask says: the file is for another tool.

@@ -34,7 +34,8 @@ impl TemporaryStore {
         remove_stale_stores();
         let contents = import_file::read(path)?;
         let store = TemporaryStore::new()?;
-        let (name, _) = longpole_server::import::keep(&store.open()?, contents).context("failed to keep the file for a while")?;
+        let (name, _) =
+            longpole_server::import::keep(&store.open()?, contents).context("failed to import the file into a temporary store")?;
         Ok((store, name))
     }
 

@@ -4,7 +4,7 @@ use longpole_server::view;
 
 use crate::terminal::{self, cut, fit};
 
-/// [`command_words`] in at most so many columns. Cuts the end of a program given as text, and the middle of others.
+/// [`command_words`] in at most `width` columns. Cuts the end of a program given as text, and the middle of others.
 pub(crate) fn fit_command(command: &[String], width: usize) -> String {
     let words = command_words(command);
     if command.iter().any(|word| word.contains('\n')) { cut(&words, width) } else { fit(&words, width) }

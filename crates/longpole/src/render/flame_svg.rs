@@ -134,7 +134,7 @@ fn shortened(name: &str, width_px: f64) -> Option<String> {
     (room >= CHARACTERS_MIN).then(|| beginning(name, room).into_owned())
 }
 
-/// At most so many characters of a name, with `…` if it is cut.
+/// At most `characters_max` characters of a name, with `…` if it is cut.
 fn beginning(name: &str, characters_max: usize) -> Cow<'_, str> {
     match name.chars().nth(characters_max) {
         Some(_) => name.chars().take(characters_max.saturating_sub(1)).chain(['…']).collect(),

@@ -126,7 +126,7 @@ fn least_width(reason: &str, names: &[Option<&str>]) -> usize {
     terminal::width(reason).saturating_sub(names.iter().flatten().map(|name| spare(name)).sum::<usize>())
 }
 
-/// A reason in so many columns, if possible. Shortens the names of its functions at their beginning, where the modules are; the first name
+/// A reason in `width` columns, if possible. Shortens the names of its functions at their beginning, where the modules are; the first name
 /// first.
 fn fit_reason(mut reason: String, names: &[Option<&str>], width: usize) -> String {
     for name in names.iter().flatten() {

@@ -44,7 +44,7 @@ pub(crate) fn threads(view: &view::ThreadsView, limit: usize, style: Style) -> S
     out
 }
 
-/// At most so many threads (0: all), most relevant first, below a head; with the pole that each works in if `names_poles`.
+/// At most `limit` threads (0: all), most relevant first, below a head; with the pole that each works in if `names_poles`.
 pub(crate) fn thread_rows(threads: &[view::ThreadView], limit: usize, names_poles: bool, style: Style) -> Vec<String> {
     let unit = TimeUnit::of(threads.iter().map(|thread| thread.nanos).max().unwrap_or_default());
     let mut out = vec![style.strong(&format!(

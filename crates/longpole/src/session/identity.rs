@@ -1,4 +1,4 @@
-//! The identity of a run: its ids, its machine, and what is known before the command starts.
+//! The identity of a run: its ids, its machine, and everything else that is fixed before the command starts.
 
 use anyhow::{Context, Result};
 use longpole_model::{CaptureMode, Run, SpanId, TraceId};

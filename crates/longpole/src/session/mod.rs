@@ -369,7 +369,7 @@ pub(crate) struct Ended {
     pub(crate) trouble: Option<anyhow::Error>,
 }
 
-/// Checks that so many files can be open at once.
+/// Checks that `count` files can be open at once.
 fn has_descriptors(count: usize) -> std::io::Result<()> {
     let files: std::io::Result<Vec<_>> = (0..count).map(|_| std::fs::File::open("/dev/null")).collect();
     files.map(drop)

@@ -74,7 +74,7 @@ fn wanted(color: Color, is_terminal: bool) -> bool {
     }
 }
 
-/// Columns of a line in a terminal of so many.
+/// Columns of a line in a terminal with this width.
 fn fitting(columns: Option<usize>) -> usize {
     columns.map_or(WIDTH, |columns| columns.clamp(WIDTH_MIN, WIDTH_MAX))
 }

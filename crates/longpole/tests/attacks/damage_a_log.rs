@@ -1,7 +1,7 @@
 //! Line 12: a log damaged in its middle, cut off by a power failure, or without a bound.
-//! Guarantees: damage costs the frames it hits and no others, and is counted; whatever is left of a log opens, and nothing untrue is said of
-//! it; a recorder that is killed at any moment, also while it seals, loses nothing that it had acknowledged; so does one whose files may
-//! not grow; a recording does not grow beyond its limit, and the command goes on; what is taken away while it is made is said, and with
+//! Guarantees: damage costs the frames it hits and no others, and is counted; the rest of a log opens, and nothing that is
+//! reported of it is untrue; a recorder that is killed at any moment, also while it seals, loses nothing that it had acknowledged; so does one whose files may
+//! not grow; a recording does not grow beyond its limit, and the command goes on; removing parts of it meanwhile is reported, and with
 //! `--strict` it fails; and what a command says a thousand times, or starts, does not make its recording one that nobody can read.
 
 use std::collections::BTreeSet;
@@ -193,7 +193,7 @@ fn after_a_power_cut_the_rest_opens_and_is_true() {
 
 #[test]
 #[ignore = "slow: cargo xtask attack runs it"]
-fn after_a_power_cut_at_any_page_what_is_left_opens_and_nothing_untrue_is_said() {
+fn after_a_power_cut_at_any_page_the_rest_opens_and_is_true() {
     power_cuts(1024);
 }
 
@@ -255,7 +255,7 @@ fn a_recording_too_large_for_memory_is_refused_with_its_size() {
     let sandbox = Sandbox::new();
     let store = sandbox.path("store");
     assert!(longpole(&store).args(["run", "--summary", "none", "--", "true"]).stdin(Stdio::null()).status().unwrap().success());
-    // A row is cheaper to make than so many spans.
+    // A row is cheaper to make than the spans.
     let catalog = rusqlite::Connection::open(store.join("catalog.sqlite")).unwrap();
     catalog.execute("UPDATE recordings SET spans = 12800000000", []).unwrap();
     drop(catalog);
@@ -359,7 +359,7 @@ fn whatever_file_cannot_grow_what_was_acknowledged_is_kept_and_the_command_ends_
     }
 }
 
-/// Records a shell script that does something to the store, its first argument; how it ended, and what was said.
+/// Records a shell script that does something to the store, its first argument. Returns its exit code and the text in the terminal.
 fn recorded(store: &Path, strict: bool, script: &str) -> (Option<i32>, String) {
     let mut run = longpole(store);
     run.args(["run", "--no-profile", "--summary-format", "json"]).args(strict.then_some("--strict"));

@@ -67,14 +67,14 @@ fn segment_of_400_flipped_bits_none_shows_other_numbers() {
     flip(400);
 }
 
-/// Flips so many bits of a recording, one after the other, and looks at it each time.
+/// Flips bits of a recording, one after the other, and shows it each time.
 fn flip(flips: usize) {
     let sandbox = Sandbox::new();
     let store = recorded(&sandbox, "store", 5_000);
     let whole = show(&store);
     assert!(whole.status.success());
     let mut files: Vec<PathBuf> = std::fs::read_dir(segments(&store)).unwrap().map(|entry| entry.unwrap().path()).collect();
-    // Where that is damaged the tables are read, and it is said beside them.
+    // Where that is damaged the tables are read, and the damage is reported beside them.
     files.retain(|path| !path.ends_with("memory"));
     files.sort();
     // Spans have the numbers that are shown, so half of the flips are theirs.
@@ -206,7 +206,7 @@ fn packed(store: &Path, sandbox: &Sandbox) -> Vec<u8> {
     std::fs::read(path).unwrap()
 }
 
-/// Shows a file with little memory to be had.
+/// Shows a file with little memory.
 fn show_in_little_memory(sandbox: &Sandbox, bytes: &[u8]) -> Output {
     let path = sandbox.path("hostile.lpole");
     std::fs::write(&path, bytes).unwrap();
@@ -310,7 +310,7 @@ fn lpole_without_checksums_is_read_and_packed_unchanged() {
         shown
     };
     assert!(longpole(&store).arg("import").arg(fixture("deploy.json")).stdout(Stdio::null()).status().unwrap().success());
-    // But for what nobody can know of it.
+    // Except for what the file cannot hold.
     let mut of_old = shown(&old);
     let notes = of_old["quality"].as_array_mut().unwrap();
     let before = notes.len();
@@ -318,7 +318,7 @@ fn lpole_without_checksums_is_read_and_packed_unchanged() {
     assert_eq!(before - notes.len(), 1);
     assert_eq!(of_old, shown(&fixture("deploy.json")));
 
-    // In the store of somebody who was there before: a recording without a list stays one.
+    // In an older store: a recording without a list stays one.
     put_back(&store, &old);
     let packed = sandbox.path("again.lpole");
     assert!(longpole(&store).args(["export", "r1", "-o"]).arg(&packed).stdout(Stdio::null()).status().unwrap().success());

@@ -95,7 +95,7 @@ impl Outcome {
     }
 }
 
-/// Runs the binary for a while, in a part of the machine's memory.
+/// Runs the binary with limited time and memory.
 fn run(store: &Path, arguments: &[&str]) -> Outcome {
     let mut longpole = support::longpole(store);
     longpole.args(arguments);
@@ -108,7 +108,7 @@ fn run(store: &Path, arguments: &[&str]) -> Outcome {
     limited.stdin(Stdio::null()).stdout(Stdio::null()).stderr(File::create(&err).unwrap());
     #[expect(clippy::zombie_processes, reason = "wait4 waits, and says how much memory it took")]
     let child = limited.spawn().unwrap();
-    // SAFETY: numbers only, of which zero is one.
+    // SAFETY: numbers only, and zero is one.
     let (mut status, mut usage) = (0, unsafe { std::mem::zeroed::<libc::rusage>() });
     // SAFETY: both are ours, and the child is waited for by nobody else.
     let waited = unsafe { libc::wait4(child.id() as i32, &raw mut status, 0, &raw mut usage) };
@@ -158,7 +158,7 @@ fn the_doctor_ends_on_sigterm() {
         support::bounded(&sandbox.path("store")).arg("doctor").env("PATH", path).output().unwrap()
     };
     let version = "echo Python 3.12.0";
-    // The one is asked after trials of a process, the other after one more.
+    // The first runs after trials of a process, the second after one more.
     let ask = "kill -s TERM $PPID";
     for (python, node) in [(format!("{ask}; {version}").as_str(), ":"), (version, ask)] {
         let out = doctor(python, node);
@@ -170,8 +170,8 @@ fn the_doctor_ends_on_sigterm() {
     assert_eq!(doctor(version, "echo v22").status.code(), Some(0));
 }
 
-/// Who opens a file that another program holds a lease of waits for up to 45 seconds (`/proc/sys/fs/lease-break-time`). Every user may
-/// hold one of each of his files.
+/// Opening a file with a lease of another program waits for up to 45 seconds (`/proc/sys/fs/lease-break-time`). Every user may
+/// hold one on each of their own files.
 #[test]
 fn a_file_lease_delays_no_reader() {
     use std::os::fd::AsRawFd;
@@ -181,7 +181,7 @@ fn a_file_lease_delays_no_reader() {
     // <linux/fcntl.h>
     const F_SETSIG: i32 = 10;
     let leased = File::options().write(true).open(&path).unwrap();
-    // SAFETY: numbers only. The kernel tells of whoever wants the file by SIGURG, which nobody minds, in place of SIGIO, which ends us.
+    // SAFETY: numbers only. The kernel tells of whoever wants the file by SIGURG, which is ignored, instead of SIGIO, which ends us.
     let outcome = unsafe {
         libc::fcntl(leased.as_raw_fd(), F_SETSIG, libc::SIGURG);
         libc::fcntl(leased.as_raw_fd(), libc::F_SETLEASE, libc::F_WRLCK)
@@ -394,7 +394,7 @@ fn a_stack_of_fifty_million_frames_keeps_its_innermost() {
     assert!(shown.status.success(), "{}", shown.err);
 }
 
-/// A few kilobytes of gzip, in which one thing that is said once is named many times.
+/// A few kilobytes of gzip, in which one object is referenced many times.
 /// As JSON, in the row of the catalog, it would have 72 MB.
 #[test]
 fn twelve_mb_of_control_characters_are_imported_and_listed() {

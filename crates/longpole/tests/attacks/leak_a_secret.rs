@@ -1,4 +1,4 @@
-//! Line 3: a credential comes through redaction, in whatever place a text can stand.
+//! Line 3: a credential comes through redaction, in any place where text can stand.
 //!
 //! A program sends spans and logs by every door with a credential in each place, starts children with credentials in their arguments, and
 //! waits. Then every byte of the store is read: the log while the command runs, the sealed files, every row of every table, every export.
@@ -392,7 +392,7 @@ fn no_credential_is_imported_or_recorded_into_the_store() {
 fn no_recording_holds_the_secret_id_of_its_run() {
     let sandbox = Sandbox::new();
     let said = sandbox.path("id");
-    // It runs long enough to be looked at. What it is called says nothing of what its arguments are.
+    // It runs long enough for a reading. Its name says nothing about its arguments.
     let program = r#"printf %s "$2" >"$1"; i=0; while [ $i -lt 100000 ]; do i=$((i + 1)); done"#;
     let script = r#"exec sh -c "$1" sh "$2" "$LONGPOLE_RUN_ID""#;
     for redact in ["on", "off"] {

@@ -2,7 +2,7 @@
 //! Guarantees: spans that a program had and never sent are counted, by their ids; those that it was not to send are not; a program that
 //! ends without a guard loses none; where there are no descriptors, no processes, no memory to lock, no files to write, the command starts
 //! all the same, with its input, its output and its end, and `--strict` says so instead; where a file system does not answer, the run ends
-//! soon after its command, with what was seen before.
+//! soon after its command, with everything recorded before.
 
 use std::io::Write;
 use std::path::Path;
@@ -42,7 +42,7 @@ fn program() {
     }
 }
 
-/// Records the program; what is said of spans that never arrived, how many spans did, and what the terminal says.
+/// Records the program. Returns the losses of spans, the number of spans that arrived, and the text in the terminal.
 fn recorded(end: &str) -> (u64, u64, String) {
     let sandbox = Sandbox::new();
     let store = sandbox.path("store");
@@ -126,7 +126,7 @@ fn a_command_starts_with_just_its_own_descriptors() {
     let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(stderr.contains("longpole: recording is off, the command runs alone: "), "{stderr}");
     check_command("exec", &limited(&sandbox.path("store"), "ulimit -n 5", &["exec"]));
-    // Whoever wants the recording or nothing gets nothing, and is told.
+    // With `--strict` a missing recording is an error.
     let output = limited(&sandbox.path("store"), "ulimit -n 5", &["run", "--strict"]);
     assert_eq!((output.status.code(), output.stdout.len()), (Some(125), 0));
 }

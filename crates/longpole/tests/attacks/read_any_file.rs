@@ -38,7 +38,7 @@ impl Scene {
         Scene { sandbox, store, work }
     }
 
-    /// A file of somebody else whose functions are said to stand in this file.
+    /// Another user's file whose functions claim to be in this file.
     fn recording_of(&self, file: &Path) -> PathBuf {
         let file = file.to_str().unwrap();
         let profile = pprof(["", "cpu", "nanoseconds", "main", "work", file, "/bin/app", "thread", "1"]);
@@ -53,7 +53,7 @@ impl Scene {
         command
     }
 
-    /// What `frame --source` says of a file that a recording names, looked at in place and imported, with these words more. It must not
+    /// What `frame --source` says of a file that a recording names, in place and imported, with these extra arguments. It must not
     /// take forever.
     fn source(&self, file: &Path, words: &[&str]) -> Vec<String> {
         let recording = self.recording_of(file);
@@ -113,7 +113,7 @@ fn a_recording_of_another_user_shows_no_private_key() {
             }
         }
     }
-    // What the user allows is read, and what lies before him.
+    // Allowed files and those in the working directory are read.
     let allowed = ["--allow-source", "../keys"];
     assert!(scene.source(&key, &allowed).iter().all(|said| said.contains(SECRET)));
     assert!(scene.source(&scene.work.join("src/app.py"), &[]).iter().all(|said| said.contains(SECRET)));

@@ -1,6 +1,6 @@
 //! Line 1: another user reads what was recorded.
 //! Guarantees: whatever the umask is, only its user can open a recording, a packed one, and the copy that `open FILE` makes; such a copy
-//! does not outlive the next look after a `kill -9`; a store that an older longpole left open is closed, and that is said.
+//! does not outlive the next look after a `kill -9`; a store that an older longpole left open is closed, and a line says so.
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, chown, lchown, symlink};
@@ -94,7 +94,7 @@ fn summaries_and_copies_of_spans_are_private() {
         assert_eq!(data.mode() & 0o7777, 0o600, "{name}");
         assert!(!holds || std::fs::read_to_string(sandbox.path(name)).unwrap().contains("private-argument"), "{name}");
     }
-    // What is there keeps its mode: its user has chosen it.
+    // Existing directories keep the mode that their user chose.
     std::fs::set_permissions(&summary, PermissionsExt::from_mode(0o644)).unwrap();
     done(careless(&sandbox.path("store")).args(["run", "--no-profile", "--summary", &summary, "--", "true", "again"]));
     assert_eq!(std::fs::metadata(&summary).unwrap().mode() & 0o7777, 0o644);
@@ -287,7 +287,7 @@ fn a_user_namespace_does_not_open_links_of_others() {
         command
     };
     if !namespace().arg("true").stderr(Stdio::null()).status().is_ok_and(|status| status.success()) {
-        return skip(what, "no user namespace can be had (unshare)");
+        return skip(what, "unshare cannot make a user namespace");
     }
     let store = sandbox.path("store");
     done(longpole(&store).args(["run", "--no-profile", "--summary", "none", "--", "true"]));

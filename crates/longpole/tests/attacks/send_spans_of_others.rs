@@ -11,7 +11,7 @@ use crate::another_user;
 use crate::starve_the_receiver::{body, lost, span_names};
 use crate::support::{PlainUser, Sandbox, clean, json, longpole, role, skip};
 
-/// The same command, with so many descriptors.
+/// The same command, with a limit of descriptors.
 fn limited(command: &Command, descriptors: u64) -> Command {
     let mut limited = Command::new("sh");
     limited.args(["-c", "ulimit -n $0; exec \"$@\"", &descriptors.to_string()]).arg(command.get_program()).args(command.get_args());
@@ -39,7 +39,7 @@ impl Recorded {
         Recorded::with_descriptors(sandbox, None)
     }
 
-    /// With so many descriptors at most, where it says how many.
+    /// With at most this number of descriptors, if any.
     fn with_descriptors(sandbox: &Sandbox, count: Option<u64>) -> Self {
         let (store, said) = (sandbox.path("store"), sandbox.path("endpoint"));
         let script = "echo $OTEL_EXPORTER_OTLP_ENDPOINT $TRACEPARENT >$0.part; mv $0.part $0; read -r _";
@@ -58,7 +58,7 @@ impl Recorded {
         Recorded { run, store, address: address.to_owned(), traceparent: traceparent.to_owned() }
     }
 
-    /// Ends the command; the names of the spans that came, and what is said to be missing.
+    /// Ends the command; the names of the spans that came, and the reported losses.
     fn end(mut self) -> (Vec<String>, Value) {
         drop(self.run.stdin.take());
         self.run.wait().unwrap();
@@ -164,7 +164,7 @@ fn another_user_cannot_write_into_the_recording() {
     let mut attacker = user.command(&install_this(&sandbox));
     let out = attacker.args(&words[1..]).env("LONGPOLE_STORY_ADDRESS", &recorded.address).output().unwrap();
     assert!(out.status.success(), "{}{}", String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));
-    // What is wrong with a request of the run is said in its own words.
+    // An error in a request of the run has its own message.
     assert_eq!(post(&recorded.address, "/v1/traces", JSON, "{bad"), 400);
     let (_, quality) = recorded.end();
     let text = quality.to_string();

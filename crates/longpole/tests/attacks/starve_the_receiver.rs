@@ -26,7 +26,7 @@ fn is_the_command() -> bool {
     std::env::var_os(ATTACK).is_some()
 }
 
-/// Records this function of this binary as a command, and gives the names of the spans that came, and what is said to be missing.
+/// Records this function of this binary as a command, and returns the names of the spans that arrived, and the reported losses.
 fn record(function: &str) -> (Vec<String>, Value) {
     let sandbox = Sandbox::new();
     let store = sandbox.path("store");
@@ -182,7 +182,7 @@ fn hold_the_memory() {
             stream
         })
         .collect();
-    // Until the memory is full and others need it: then one of those that hold it is told to go.
+    // Until the memory is full and others need it: then one of those that hold it has to go.
     let mut held = held;
     held.iter().for_each(|stream| stream.set_nonblocking(true).unwrap());
     let begun = Instant::now();
@@ -338,7 +338,7 @@ fn connections_of_another_user_keep_no_process_out() {
     assert_eq!(lost(&quality, "requests_refused", "uid 65533"), 0, "{quality}");
 }
 
-/// The command, as another user: exports when it is told to, each time over a new connection.
+/// The command, as another user: exports on request, each time over a new connection.
 #[test]
 fn export_as_another_user() {
     let Some(folder) = std::env::var_os("LONGPOLE_STORY_SAID").map(PathBuf::from) else { return };

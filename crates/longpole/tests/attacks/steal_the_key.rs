@@ -222,9 +222,9 @@ fn catches_sigterm(pid: u32) -> bool {
 }
 
 #[test]
-fn the_page_warns_if_users_cannot_be_told_apart() {
+fn the_page_warns_if_it_cannot_distinguish_users() {
     let sandbox = Sandbox::new();
-    let story = "the_page_warns_if_users_cannot_be_told_apart";
+    let story = "the_page_warns_if_it_cannot_distinguish_users";
     let Some(user) = another_user(&sandbox, story) else { return };
     if !makes_namespaces(&user, story) {
         return;

@@ -130,7 +130,7 @@ fn profile() -> Vec<u8> {
     ])
 }
 
-/// A profile of two functions, of which the first calls the second, on lines 11 and 12 of one file. The texts are: an empty one, the kind
+/// A profile of two functions; the first calls the second, on lines 11 and 12 of one file. The texts are: an empty one, the kind
 /// and the unit of samples, both functions, their file, their binary, and a label with its value.
 pub(crate) fn pprof(texts: [&str; 9]) -> Vec<u8> {
     fn varint(out: &mut Vec<u8>, mut number: u64) {
@@ -389,7 +389,7 @@ fn no_name_of_a_running_command_steers_a_terminal() {
         let mut run = scene.run(arguments, kind);
         run.env("OTEL_EXPORTER_OTLP_ENDPOINT", format!("http://127.0.0.1:1/{}", on_one_line()));
         let seen = on_a_terminal(run);
-        // What the program itself writes is its own: the lines of the test runner, which are plain, but for its colours.
+        // What the program itself writes is its own: the lines of the test runner, which are plain except for its colours.
         assert_eq!(wrong(&seen, &COLOURS), None, "{arguments:?}: {}", String::from_utf8_lossy(&seen).escape_debug());
     }
     let answer = scene.sandbox.path("answer");

@@ -1,6 +1,6 @@
 //! Line 8: the wall clock is set while a command runs.
 //! Guarantees: a run and its spans take as long as they took, by the monotonic clock; spans recorded after the step stand where they were; and the
-//! step is said. A machine that slept is not a clock that was set.
+//! step is reported. Suspend is no clock step.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -94,7 +94,7 @@ struct Recorded {
     wall_nanos: [i64; 3],
     /// Name, start since the start of the run, length.
     spans: Vec<(String, i64, i64)>,
-    /// What is said of the clock.
+    /// The losses that report the clock.
     said: Vec<String>,
 }
 

@@ -1,6 +1,6 @@
 //! Story: somebody knows the names of her own functions and of her operations, and asks about them by name, or by file and line.
 //! Guarantees: a function that only ever waited is found, with the lines at which it waits; its source stands beside the times of its
-//! lines and below its head, and is said to be another one where it was changed since; lists name what people wrote and not what starts
+//! lines and below its head, and is reported as changed if it was; lists name what people wrote and not what starts
 //! it; several spans of a name are answered together; a name that fits several things is answered by what fits; a program that was given
 //! as text does not fill a list.
 

@@ -1,8 +1,8 @@
 //! Story: a service is slow right now, and nobody may restart it.
 //! Guarantees: `attach` finds the process and its children, sees code and waits of both and of what they start meanwhile, in containers
 //! too, and what it saw is a recording like any other; where samples are refused it says so at once, and shows totals and waits of the time
-//! in which it looked; it ends when it is told to, by time, by Ctrl-C, or because the process did; the processes themselves never notice.
-//! A process that is not there, has ended, or belongs to somebody else is said with what to do about it.
+//! in which it looked; it ends by time, by Ctrl-C, or with the process; the processes themselves never notice.
+//! A process that is not there, has ended, or belongs to somebody else is reported with what to do about it.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
@@ -233,7 +233,7 @@ fn is_seen(mut attach: Command, view: impl Fn() -> Command, worker: &mut Worker,
     let threads = json(view().args(["threads", "--format", "json"]))["threads"].as_array().unwrap().clone();
     let main = threads.iter().find(|thread| thread["tid"] == pid).unwrap_or_else(|| panic!("{threads:?}"));
     let on_cpu = main["on_cpu_nanos"].as_f64().unwrap() / 1e9;
-    assert!((on_cpu - burnt).abs() < 0.05 + 0.1 * burnt, "{on_cpu} s on a CPU, by itself {burnt} s since it was looked at: {threads:?}");
+    assert!((on_cpu - burnt).abs() < 0.05 + 0.1 * burnt, "{on_cpu} s on a CPU, by itself {burnt} s since longpole attached: {threads:?}");
     let waits =
         ask("SELECT w.kind, w.duration_nanos / 1e9 AS seconds, k.location_ids FROM waits w LEFT JOIN stacks k ON k.stack_id = w.stack_id");
     let frames = ask("SELECT location_id, function FROM frames");
@@ -284,7 +284,7 @@ fn a_process_in_a_container_is_recorded_from_outside() {
     let sandbox = Sandbox::new();
     let container = ["--pid", "--fork", "--mount-proc"];
     if !Command::new("unshare").args(container).arg("true").stderr(Stdio::null()).status().is_ok_and(|status| status.success()) {
-        return skip(story, "no namespaces of its own can be had (unshare)");
+        return skip(story, "unshare cannot make namespaces");
     }
     let Some(program) = c::compile(&sandbox, story, "worker", PROGRAM) else { return };
     let store = sandbox.path("store");
@@ -315,7 +315,7 @@ fn a_process_of_another_user_is_refused_with_a_remedy() {
     let own = std::process::id().to_string();
     let uid = std::os::unix::fs::MetadataExt::uid(&std::fs::metadata("/proc/self").unwrap());
     if uid != 0 {
-        return skip(story, "there is no process of somebody else to be had");
+        return skip(story, "there is no process of another user");
     }
     for is_filtered in [false, true] {
         let mut attach = attach_as(&user, &sandbox.path("store"), &own);
@@ -349,7 +349,7 @@ fn a_process_that_ends_at_once_is_recorded_or_reported_gone() {
         let said = String::from_utf8_lossy(&out.stderr);
         let (is_recorded, is_gone) = (out.status.success() && said.contains("recording process"), out.status.code() == Some(3));
         assert!(is_recorded || (is_gone && said.contains(&format!("failed to attach to process {pid}: it has ended"))), "{said}");
-        // Now it certainly waits to be asked how it ended.
+        // Now it is certainly a zombie.
         let out = longpole(&store).args(["attach", "-p", &pid]).output().unwrap();
         assert_eq!(out.status.code(), Some(3));
         short.wait().unwrap();

@@ -82,7 +82,7 @@ fn assert_complete(stack: &Stack, pulumi: &Path, answer: &str) {
     assert_eq!((&row["calls"], &row["urns"]), (&(2 * RESOURCES).into(), &RESOURCES.into()));
 }
 
-/// Who gets copies has the spans of the recording, the command's own above them, and no span whose parent he has not.
+/// A forward target has the spans of the recording below the span of the command, and the parent of each.
 #[track_caller]
 fn assert_handed_on(stack: &Stack, what: &str, copies: &BTreeSet<Identity>) {
     let short = |spans: &BTreeSet<Identity>| -> BTreeSet<[String; 4]> {

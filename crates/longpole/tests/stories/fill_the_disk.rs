@@ -1,5 +1,5 @@
 //! Story: the disk is full, from the beginning, in the middle of the run, or when the recording is to be finished.
-//! Guarantees: it is said while the command runs; the command has its output and its exit status; what was written opens, also while the
+//! Guarantees: a line reports it while the command runs; the command has its output and its exit status; what was written opens, also while the
 //! disk is still full; what did not fit is counted; where there is space again nothing is missing; an import that does not fit leaves
 //! nothing behind.
 
@@ -89,7 +89,7 @@ fn a_full_disk_costs_only_what_came_later() {
     assert_eq!((output.as_str(), code), ("output\n", Some(7)), "{said:?}");
     let last = said.last().unwrap();
     assert!(last.starts_with("longpole: the command ran, but its recording is incomplete: ") && last.contains("No space left"), "{said:?}");
-    // The answer is there all the same, and says what it lacks; so it is when it is asked for again, and when there is space again.
+    // The answer is there all the same, and says what it lacks; so it does later, and when there is space again.
     let summary = summary_of(&said);
     let check = |summary: &Value| {
         assert_eq!((&summary["exit"]["code"], &summary["processes"]), (&7.into(), &summary["processes"]), "{summary}");

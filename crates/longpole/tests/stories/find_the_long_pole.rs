@@ -79,7 +79,7 @@ fn check_answer(longpole: &dyn Fn() -> Command, answer: &str) {
     check_links(longpole, name, function);
 }
 
-/// What would end last in place of the provider's work on a resource, as JSON and answer agree.
+/// What would end last instead of the provider's work on a resource, as JSON and answer agree.
 fn limit_of(view: &Value, answer: &str, resource: &str) -> String {
     let poles = view["poles"].as_array().unwrap();
     let is_it = |pole: &&Value| pole["name"].as_str().is_some_and(|name| name.ends_with(&format!("/create {resource}")));

@@ -1,8 +1,8 @@
-//! Story: somebody wants the code of a recording in the tool he knows.
+//! Story: somebody wants the code of a recording in a tool they know.
 //! Guarantees: `go tool pprof`, a Python reader and the Firefox Profiler open what is exported and name the function that longpole names,
 //! with its time to the nanosecond or millisecond that they show; blocked time without that of idle workers is what `flame --off-cpu` has;
 //! samples carry the ids of their spans; the same time stands in folded stacks, in speedscope's file and in the picture; a recording
-//! without code gives the wall time of its spans, and says so; what a file does not hold is said.
+//! without code gives the wall time of its spans, and says so; longpole reports what a file does not hold.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,10 +12,10 @@ use serde_json::Value;
 
 use crate::support::{Sandbox, can_sample, example, json, longpole, skip};
 
-/// How often the viewer of Firefox is asked to start: it gives up on itself after half a second, which a busy machine needs.
+/// How often the viewer of Firefox may start: it gives up on itself after half a second, which a busy machine needs.
 const STARTS_MAX: usize = 20;
 
-/// Exports the last recording, and returns what was said to be missing.
+/// Exports the last recording, and returns the reported losses.
 #[track_caller]
 fn export(store: &Path, path: &Path, words: &[&str]) -> String {
     let out = longpole(store).args(["export", "last", "-o"]).arg(path).args(words).stdin(Stdio::null()).output().unwrap();
@@ -35,7 +35,7 @@ fn top(store: &Path) -> (String, u64) {
     (function["function"].as_str().unwrap().to_owned(), function["self_nanos"].as_u64().unwrap())
 }
 
-/// The same, with all that has its name: Go goes by names, in whatever binary they are.
+/// The same, with all that has its name: Go goes by names, in any binary.
 fn top_by_name(store: &Path) -> (String, u64) {
     let (function, _) = top(store);
     let view = json(longpole(store).args(["top", "--limit", "0", "--format", "json"]));
@@ -217,7 +217,7 @@ fn firefox(sandbox: &Sandbox, store: &Path) {
     assert_eq!(std::fs::read(&profile).unwrap()[..2], [0x1f, 0x8b], "a name that ends in .gz is gzipped");
     let Some(viewer) = Viewer::open(sandbox, &profile) else { return };
     let threads = viewer.asks(&["thread", "list"]);
-    // Each question is a process of its own, so only the provider is asked that has the function by construction.
+    // Each query is a process of its own, so this queries only the provider that has the function by construction.
     let of_provider = |thread: &&Value| thread["processName"].as_str().is_some_and(|name| name.starts_with("provider-comput"));
     let mut own: BTreeMap<String, f64> = BTreeMap::new();
     let mut categories: BTreeMap<String, f64> = BTreeMap::new();
@@ -350,7 +350,7 @@ fn a_recording_without_code_exports_span_times_and_says_so() {
     assert!(said.contains("r1 has no code, so the profile shows the wall time of its spans"), "{said}");
     assert_eq!(out.stdout[..2], [0x1f, 0x8b]);
     let out = longpole(&store).args(["export", "--to", "pprof", "--of", "spans"]).output().unwrap();
-    assert!(!String::from_utf8(out.stderr).unwrap().contains("has no code"), "what was asked for is said");
+    assert!(!String::from_utf8(out.stderr).unwrap().contains("has no code"), "a choice of the user is not commented");
     for words in [&["--to", "pprof", "--of", "code"][..], &["--to", "speedscope"]] {
         let out = longpole(&store).arg("export").args(words).output().unwrap();
         let said = String::from_utf8(out.stderr).unwrap();

@@ -210,7 +210,7 @@ pub(crate) fn all_bytes(dir: &Path) -> Vec<u8> {
     out
 }
 
-/// Rows that are asked for at once.
+/// Rows of one query.
 const PAGE_ROWS: usize = 5_000;
 
 /// Every row of every table of the last recording: files may be compressed.
@@ -372,7 +372,7 @@ fn imported_files_are_stored_without_credentials() {
         let rows = all_rows(&store);
         assert!(contains(&rows, "marker-") && contains(&rows, "[redacted]") && contains(&rows, "[payload left out, "), "{name}");
         assert_none(name, &[imported.stdout, imported.stderr, rows].concat());
-        // In place, too: what is looked at is not kept, and still shown to somebody.
+        // In place, too: a file that is shown is not stored, but somebody sees it.
         let shown = longpole(&store).arg("convert").arg(&file).args(["--to", "otlp-json"]).output().unwrap();
         assert!(shown.status.success(), "{name}");
         assert_none(name, &shown.stdout);

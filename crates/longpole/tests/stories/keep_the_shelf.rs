@@ -74,7 +74,7 @@ fn a_tag_means_the_same_recording_in_every_directory() {
         let name = answer[names].as_str().or_else(|| answer[names]["recording"].as_str());
         assert_eq!((name, said.as_str()), (Some("r1"), taken), "{arguments:?}: {answer}");
     }
-    // Who writes out what a file is means the file.
+    // A name with the ending of a file means the file.
     let (answer, said) = ask(&["show", "base.folded"]);
     assert_eq!(answer["recording"], "base.folded");
     assert_eq!(said, "longpole: base.folded is read as the file here; the recording with that tag is r1\n");
@@ -82,7 +82,7 @@ fn a_tag_means_the_same_recording_in_every_directory() {
         let (answer, said) = ask(&["show", file]);
         assert_eq!((answer["recording"].as_str(), said.as_str()), (Some(file), ""));
     }
-    // Where only files are looked at there is no store, and none is made.
+    // Commands that only read files create no store.
     let none = sandbox.path("none");
     assert!(longpole(&none).current_dir(&folder).args(["show", "other"]).output().unwrap().status.success());
     assert!(!none.exists());
@@ -100,9 +100,12 @@ fn the_doctor_names_what_keeps_spans_away() {
     assert_eq!(of("otel")["state"], "warn");
     assert!(of("otel")["text"].as_str().unwrap().contains("OTEL_TRACES_SAMPLER") && of("otel")["remedy"].is_string());
     assert_eq!(of("store")["state"], "ok");
-    for name in ["profiling", "clock", "ports", "symbols"] {
-        assert!(of(name)["text"].as_str().is_some_and(|text| !text.is_empty()));
+    let facts = [("clock", "clock source "), ("ports", "127.0.0.1"), ("symbols", "/usr/lib/debug")];
+    for (name, fact) in facts {
+        assert!(of(name)["text"].as_str().unwrap().contains(fact), "{name}: {view}");
     }
+    let fact = if of("profiling")["state"] == "ok" { " Hz" } else { "no samples: " };
+    assert!(of("profiling")["text"].as_str().unwrap().contains(fact), "{view}");
     let file = sandbox.path("file");
     std::fs::write(&file, "").unwrap();
     let view = json(longpole(&file).args(["doctor", "--format", "json"]));

@@ -1,6 +1,6 @@
 //! Story: the command runs in a container, whose filter of system calls refuses `perf_event_open`, and maybe more.
 //! Guarantees: the command does not notice. The recording has its processes and threads, what the scheduler counted of each thread, and
-//! the waits that `/proc` can tell, with the functions that waited; why there are no samples and what to do about it is said by the
+//! the waits that `/proc` can tell, with the functions that waited; why there are no samples and what to do about it stands in the
 //! answer and by `doctor`, whatever the filter answers.
 #![expect(unsafe_code, reason = "a filter of system calls, as containers have one")]
 
@@ -119,7 +119,7 @@ fn is_recorded(mut run: Command, view: impl Fn() -> Command, sandbox: &Sandbox, 
     assert!(summary["cpu_nanos"].as_f64().unwrap() / 1e9 > 0.9 * burnt);
 
     let ask = |query: &str| json(view().args(["sql", query, "--format", "json"]))["rows"].as_array().unwrap().clone();
-    // Who ran: the program and its child, both ended.
+    // The program and its child ran, and both ended.
     let processes = ask("SELECT name, end_time_monotonic_nano IS NOT NULL AS ended, arguments FROM processes ORDER BY name");
     let names: Vec<&str> = processes.iter().map(|row| row["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["sleep", "waiter"], "{processes:?}");
@@ -148,7 +148,7 @@ fn is_recorded(mut run: Command, view: impl Fn() -> Command, sandbox: &Sandbox, 
             frames.iter().any(|frame| frame["function"] == function && ids.contains(&frame["location_id"]))
         };
         let seen: f64 = waits.iter().filter(|wait| wait["kind"] == kind).filter(named).map(|wait| wait["seconds"].as_f64().unwrap()).sum();
-        // Who is awake again has to wait for a CPU, and who is made has to wait for a look.
+        // A thread that wakes waits for a CPU, and a new one for the next reading.
         assert!(seen > 0.8 * seconds && seen < seconds + 0.2, "{function}: {seen} s of {seconds} s\n{waits:?}\n{frames:?}");
     }
 }
@@ -232,7 +232,7 @@ fn a_proc_of_another_pid_namespace_is_ignored() {
         out
     };
     if !inside(&Command::new("true")).stderr(Stdio::null()).status().is_ok_and(|status| status.success()) {
-        return skip(story, "no pid namespace can be had (unshare)");
+        return skip(story, "unshare cannot make a pid namespace");
     }
     let store = sandbox.path("store");
     let mut run = longpole(&store);

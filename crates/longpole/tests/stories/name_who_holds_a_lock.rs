@@ -2,7 +2,7 @@
 //! Guarantees: of a mutex of the C library, also a recursive, robust or priority-inheriting one, the thread that holds it is named because
 //! the lock itself names it; of locks of Rust and Python, which do not, it is found by who ran when the lock was given back, and that is
 //! said; what the holder did meanwhile, asleep or on a CPU, is named with its function, for as long as the program itself measured; a join
-//! is a wait for a thread to end; a condition is no lock: it is told who woke the thread. As root and as plain user.
+//! is a wait for a thread to end; a condition is no lock: the thread that woke it is named. As root and as plain user.
 
 use std::collections::BTreeMap;
 use std::hint::black_box;
@@ -241,7 +241,7 @@ fn check(span: &Value, measured: &BTreeMap<String, f64>, expected: &Expected) {
     assert!(text.contains(function), "{text} does not name {function}\n{}", context());
 }
 
-fn c_is_told(span: &Value, stdout: &[u8]) {
+fn c_holder_is_named(span: &Value, stdout: &[u8]) {
     let measured = measured(stdout);
     let lock = |function, thread, did| Expected { function, kind: "lock", relation: "holds", thread: Some(thread), evidence: "futex", did };
     for expected in [
@@ -268,7 +268,7 @@ fn a_glibc_mutex_names_its_holder() {
     let store = sandbox.path("store");
     let out = longpole(&store).args(["run", "--"]).arg(&program).stdin(Stdio::null()).output().unwrap();
     assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
-    c_is_told(&json(longpole(&store).args(["span", "s1", "--format", "json"])), &out.stdout);
+    c_holder_is_named(&json(longpole(&store).args(["span", "s1", "--format", "json"])), &out.stdout);
 }
 
 #[test]
@@ -286,10 +286,10 @@ fn a_plain_user_sees_who_holds_a_lock() {
     let out = run.stdin(Stdio::null()).output().unwrap();
     assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
     let span = json(user.command(&user.longpole()).arg("--store").arg(&store).args(["span", "s1", "--format", "json"]));
-    c_is_told(&span, &out.stdout);
+    c_holder_is_named(&span, &out.stdout);
 }
 
-/// Recordings of the Rust program, one of which must name all.
+/// Recordings of the Rust program that must name all holders, of all that are made.
 const NAMED_OF_ROUNDS: (usize, usize) = (1, 4);
 
 /// Says that the Rust program is to play.

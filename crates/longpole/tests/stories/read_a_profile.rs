@@ -1,7 +1,7 @@
 //! Story: somebody has a profile that another tool took, and wants to know what to fix first.
 //! Guarantees: a file of `perf record` has the same top functions as in `perf report`, however its stacks were taken; a profile of Go has
-//! the figures of `go tool pprof`; folded stacks are read; a profile of OTLP has its moments and the spans that it links; what a profile cannot say is said; a file that is cut off shows what stands
-//! before; what is no profile of time is refused by name; a line that is none is told by its number.
+//! the figures of `go tool pprof`; folded stacks are read; a profile of OTLP has its moments and the spans that it links; the answer says what a profile lacks; a file that is cut off shows what stands
+//! before; what is no profile of time is refused by name; an invalid line is reported by its number.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -156,7 +156,7 @@ fn a_go_profile_has_the_figures_of_go_tool_pprof() {
     } else {
         skip("pprof beside go tool pprof", "Go is not there");
     }
-    // It is sums: no pole, no path, and that is said.
+    // It holds sums: no pole and no path, and the answer says so.
     let shown = json(longpole(&store).arg("show").arg(&file).args(["--format", "json"]));
     assert_eq!((&shown["poles"], &shown["functions"][0]["function"]), (&Value::Array(Vec::new()), &"main.hashBlock".into()));
     assert!(shown["quality"].as_array().unwrap().iter().any(|q| q["code"] == "samples_untimed"), "{shown}");
@@ -261,7 +261,7 @@ fn an_unreadable_profile_is_refused_with_reason_and_position() {
     let swapped = said("big-endian.data", &[&b"2ELIFREP"[..], &[0; 96]].concat());
     assert!(swapped.contains("the other byte order"), "{swapped}");
 
-    // What stands before a cut is shown, and the cut is said; packed as well.
+    // The part before a cut is shown and the cut reported, also in a packed file.
     let whole = std::fs::read(fixture("perf/frame-pointers.data")).unwrap();
     let cut = sandbox.path("cut.data");
     std::fs::write(&cut, &whole[..whole.len() / 2]).unwrap();

@@ -2,7 +2,7 @@
 //! of another pole for which lock it waits and in which function; one who deploys with Pulumi reads there whether it is the cloud, and
 //! which resource.
 //! Guarantees: all of that works in a real browser, without a request to anywhere else and without an error on the console; page and
-//! terminal split a deployment's time in the same words; who has not the address that `open` printed is told nothing.
+//! terminal split a deployment's time in the same words; without the address that `open` printed the page answers nothing.
 
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader};

@@ -84,7 +84,7 @@ fn quality<'a>(summary: &'a Value, code: &str) -> Option<&'a Value> {
     summary["quality"].as_array().unwrap().iter().find(|note| note["code"] == code)
 }
 
-/// How many spans there are, and how many times one of them was said again.
+/// How many spans there are, and how many times one of them was repeated.
 #[track_caller]
 fn assert_spans(summary: &Value, spans: u64, again: u64) {
     let said_again = quality(summary, "spans_duplicate").map_or(0, |note| note["count"].as_u64().unwrap_or(1));

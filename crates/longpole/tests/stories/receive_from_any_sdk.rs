@@ -259,7 +259,7 @@ fn an_invalid_request_is_answered_and_counted() {
     assert_eq!(refused.and_then(|q| q["count"].as_u64()), Some(1), "{view}");
 }
 
-/// The program: one request that is no protobuf, and what it is told.
+/// The program: one request that is no protobuf, and its response.
 #[test]
 fn send_nonsense() {
     if std::env::var_os("LONGPOLE_STORY_NONSENSE").is_none() {

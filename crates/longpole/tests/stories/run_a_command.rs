@@ -67,7 +67,7 @@ fn the_same(argv: &[&str], prepare: impl Fn(&mut Command)) -> std::process::Outp
     alone
 }
 
-/// Code and signal; whether there is a core file is not compared, for there shall be one at the most.
+/// Code and signal; whether there is a core file is not compared, for at most one may exist.
 fn how(status: ExitStatus) -> (Option<i32>, Option<i32>) {
     (status.code(), status.signal())
 }
@@ -317,7 +317,7 @@ fn output_never_follows_links_of_other_users() {
         }
     }
     assert_eq!(std::fs::read_to_string(&precious).unwrap(), "kept");
-    // What is there is written, and so is what a link of ours in a folder of ours leads to.
+    // Existing files are written, and so are targets of our own links in our own directories.
     for path in [&plain, &sandbox.path("own")] {
         if path != &plain {
             symlink(&precious, path).unwrap();
@@ -424,7 +424,7 @@ impl Listener {
         self.child.id() as i32
     }
 
-    /// Everything heard until the end, which is asked for through the process that is known.
+    /// Everything heard until the end, which this requests from the known process.
     fn finish(mut self) -> (Vec<String>, ExitStatus) {
         send(self.known(), libc::SIGUSR2);
         let heard = std::iter::from_fn(|| self.lines.next()).collect();

@@ -1,7 +1,7 @@
 //! Story: a plain user's command runs `sudo make`, or a program that may be run and not read.
 //! Guarantees: the kernel takes sampling off such a program and off all that it starts, and they are in the recording all the same, with the
-//! time that they really lived and worked; the first pole is the one that works; why there are no samples is said. Where `/proc` hides them
-//! (hidepid), they have the life that they had and the code that they ended with, and what is not seen is said.
+//! time that they really lived and worked; the first pole is the one that works; the answer says why there are no samples. Where `/proc` hides them
+//! (hidepid), they have the life that they had and the code that they ended with, and the answer reports the rest as missing.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::PermissionsExt;

@@ -277,7 +277,7 @@ fn functions_without_symbols_are_addresses_with_a_reason() {
     let unnamed: Vec<_> = frames.iter().filter(|frame| frame["function"].as_str().unwrap().starts_with("bare+0x")).collect();
     assert!(!unnamed.is_empty() && unnamed.iter().all(|frame| frame["reason"].as_str().is_some()), "{frames:?}");
 
-    // Functions are told apart all the same: three parts of the time are in one, one part in another.
+    // The functions still differ: three parts of the time are in one, one part in another.
     let mut of_functions: BTreeMap<String, u64> = BTreeMap::new();
     for (stack, count) in samples.stacks() {
         if let Some(leaf) = of_runtime(stack, "").last().filter(|leaf| leaf.binary.ends_with("/bare")) {
@@ -346,7 +346,7 @@ fn stacks_pass_hand_written_frames() {
     assert!(cut <= 1, "{cut} are cut off\n{}", samples.dump());
 }
 
-/// Whether this is what the loader has called in place of a function that it has not bound yet.
+/// Whether this is what the loader has called instead of a function that it has not bound yet.
 fn is_resolver(entry: &Entry) -> bool {
     entry.function.starts_with("_dl_runtime_resolve")
         || Path::new(&entry.binary).file_name().is_some_and(|name| name.to_string_lossy().starts_with("ld-"))
@@ -363,7 +363,7 @@ __attribute__((noinline)) static void poll_often(void) {
 int main(void) { poll_often(); return 0; }
 "#;
 
-/// Each of them is too short for all to be looked at.
+/// Each of them is too short to inspect all.
 #[test]
 fn repeated_short_waits_have_a_kind_and_a_function() {
     if !can_sample("repeated_short_waits_have_a_kind_and_a_function") {
@@ -373,7 +373,7 @@ fn repeated_short_waits_have_a_kind_and_a_function() {
     let Some(program) = compiled(&sandbox, "cc", "sleeper", SLEEPER, &[]) else {
         return skip("repeated_short_waits_have_a_kind_and_a_function", "there is no cc");
     };
-    // Where others want the CPUs, sleeps of a millisecond last long enough to be looked at.
+    // If others want the CPUs, sleeps of a millisecond last long enough to inspect.
     holds(2, 4, "what is waited for again and again is named", || {
         let summary = sandbox.path("summary");
         let mut run = longpole(&sandbox.path("store"));
@@ -385,7 +385,7 @@ fn repeated_short_waits_have_a_kind_and_a_function() {
         let is_named = text.contains("blocked, for short times: ") && text.contains(" looked at were asleep, in poll_often");
         let nanos = |state: &Value| state.as_f64().unwrap();
         let (unseen, asleep) = (&pole["states"]["blocked_unseen_nanos"], &pole["states"]["blocked_nanos"]["sleep"]);
-        // What was not looked at is not guessed.
+        // longpole does not guess the others.
         let is_right = is_named && nanos(unseen) > nanos(asleep) && nanos(asleep) > 0.0;
         if is_right { Ok(()) } else { Err(summary.to_string()) }
     });

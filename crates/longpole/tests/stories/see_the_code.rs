@@ -2,7 +2,7 @@
 //! code they spend it in.
 //! Guarantees: an unmodified CPython from 3.8 on shows its functions in the flame graph without any flag and without privilege, each
 //! with the share of the CPU that the program itself measured, and the native code of a library under the function that called it;
-//! Node and Java do so if they are asked; what could not be seen says why, and nothing is left behind.
+//! Node and Java do so with `--jit`; missing functions have a reason, and nothing is left behind.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -127,7 +127,7 @@ impl Samples {
     pub(crate) fn of(mut sql: impl FnMut(&str) -> Value) -> Samples {
         let text = |row: &[Value], at: usize| row[at].as_str().unwrap_or_default().to_owned();
         let mut entries: BTreeMap<u64, Entry> = BTreeMap::new();
-        // Of functions that were inlined into each other, the one that was called.
+        // The outermost of inlined functions.
         let locations = sql("SELECT l.location_id, l.kind, l.runtime, m.path, f.function, f.file, f.line FROM locations l \
              LEFT JOIN mappings m ON m.mapping_id = l.mapping_id LEFT JOIN frames f ON f.location_id = l.location_id \
              ORDER BY l.location_id, f.inline_depth");
@@ -287,7 +287,7 @@ fn python_is_seen(samples: &Samples, stdout: &[u8], context: &str) -> Result<(),
             }
         }
     }
-    // What was not seen is little: the start of a process, and what a machine without a CPU to spare leaves out.
+    // Little is missing: the start of a process, and what a machine without a CPU to spare leaves out.
     let unseen = samples.with(|stack| stack.iter().any(|entry| entry.kind == "cut" && entry.function.contains("Python functions")));
     require!(unseen * 10 <= samples.count(), "{context}: {unseen} of {} samples are not wholly seen\n{}", samples.count(), samples.dump());
     Ok(())
@@ -303,7 +303,7 @@ fn every_python_shows_python_and_native_functions() {
         return skip("every_python_shows_python_and_native_functions", "there is no CPython from 3.8 to 3.13");
     }
     for python in pythons {
-        // Whoever reads the frames of Python needs a CPU now and then; others may want it.
+        // Reading the frames of Python takes a CPU, which others may want.
         holds(2, 4, &format!("{} shows its own functions", python.display()), || {
             let sandbox = Sandbox::new();
             let (store, program) = (sandbox.path("store"), sandbox.path("program.py"));
@@ -399,7 +399,7 @@ fn a_wait_has_the_line_of_the_script() {
     }
 }
 
-/// CPython makes a trampoline for each function when it is asked to help perf. They have no unwind information and no frame pointer;
+/// CPython makes a trampoline for each function with its support for perf. They have no unwind information and no frame pointer;
 /// stacks go through them all the same, and no function is shown twice.
 #[test]
 fn python_with_perf_support_looks_the_same() {
@@ -414,7 +414,7 @@ fn python_with_perf_support_looks_the_same() {
     run.args(["run", "--"]).arg(&python).args(["-X", "perf"]).arg(&program).arg("6");
     let out = run.stdin(Stdio::null()).output().unwrap();
     assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
-    // It is the user who asked for these.
+    // The user turned these on.
     for row in rows(&ask(&store)("SELECT pid FROM processes")) {
         std::fs::remove_file(format!("/tmp/perf-{}.map", row[0])).ok();
     }
@@ -502,7 +502,7 @@ fn node_shows_its_functions_with_jit() {
     assert!(options.starts_with("--max-old-space-size=500 --perf-basic-prof-only-functions"), "{options}");
     let samples = Samples::of(ask(&store));
     the_shares_are_right(&samples, "node", &took(took_lines.as_bytes()), "node");
-    // node has OpenSSL within itself; what computes the hash stands below the function that asked for it.
+    // node has OpenSSL within itself; what computes the hash stands below the function that calls it.
     let is_hashing = |stack: &[Entry]| stack.last().is_some_and(|leaf| leaf.kind == "code" && leaf.function.contains("sha256_block"));
     let hashing = samples.with(is_hashing);
     let right = samples.with(|stack| is_hashing(stack) && has(stack, "node", "hashIt"));
@@ -513,7 +513,7 @@ fn node_shows_its_functions_with_jit() {
     nothing_is_left_behind(&store);
     assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0, "a file was left in the working directory");
 
-    // Without being asked it is left alone; the answer says what to do.
+    // Without `--jit` it is unchanged; the answer says what to do.
     let out = run(&[]);
     assert!(String::from_utf8_lossy(&out.stdout).ends_with("options --max-old-space-size=500\n"));
     let said = String::from_utf8_lossy(&out.stderr).split_whitespace().collect::<Vec<_>>().join(" ");

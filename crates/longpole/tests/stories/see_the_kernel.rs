@@ -1,7 +1,7 @@
 //! Story: a program is slow and its own functions are not: the kernel works for it. Somebody wants to know what at, and for whom.
 //! Guarantees: who may look into the kernel sees its functions, by name and marked, below the function that called them, with the share of
-//! time that the kernel itself counted; the names are part of the recording. Who may not is told how much time it was, why it is not
-//! seen, and what to change; where names are hidden, that is said too.
+//! time that the kernel itself counted; the names are part of the recording. Other users learn how much time it was, why it is
+//! hidden, and what to change; hidden names are reported, too.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -174,7 +174,7 @@ fn a_plain_user_learns_the_time_in_the_kernel_and_why_it_is_hidden() {
     assert!(state == "ok" && words.contains("CAP_PERFMON") && words.contains("perf_event_paranoid is 2"), "{words}");
 }
 
-/// Root without the capability to read addresses: samples are as before, and names are not to be had.
+/// Root without the capability to read addresses: samples are as before, without names.
 #[test]
 fn hidden_kernel_names_are_reported() {
     let story = "hidden_kernel_names_are_reported";

@@ -1,7 +1,7 @@
 //! Story: somebody's program has an SDK that is not ours, or their profiler is not ours; the two have never heard of each other and follow
 //! OpenTelemetry's texts on sharing context (OTEP 4719 and 4947).
 //! Guarantees: of a program that publishes by these texts, whoever wrote its SDK, samples are on the span that its thread was in, exactly,
-//! and never on a wrong one; its process is called what it calls itself, without a span received; what is out of reach is said; a
+//! and never on a wrong one; its process is called what it calls itself, without a span received; records out of reach are reported; a
 //! debugger that follows the same texts finds the span and the resource of a program with our SDK.
 
 use std::collections::BTreeMap;
@@ -67,7 +67,7 @@ static void publish(void) {
     prctl(0x53564d41, 0, header, sizeof *header, "OTEL_CTX");
 }
 
-/* OTEP 4947: a fixed record, of which `valid` says whether it counts. */
+/* OTEP 4947: a fixed record; `valid` says whether it counts. */
 static void enter(volatile struct record *record, int number) {
     record->valid = 0;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
@@ -108,7 +108,7 @@ const LIBRARY: &str =
 /// The linker makes the variable one that others find.
 const EXPORT: &str = "-Wl,--export-dynamic-symbol=otel_thread_ctx_v1";
 
-/// The program, with the variable in itself; noted where it cannot be had.
+/// The program, with the variable in itself; a skip if it cannot be built.
 fn program(sandbox: &Sandbox, story: &str) -> Option<PathBuf> {
     c::compile_with(sandbox, story, "by-hand", PROGRAM, &[EXPORT])
 }
@@ -143,7 +143,7 @@ fn check(sandbox: &Sandbox, command: &[&Path]) {
     let right = sum(&|function, evidence, span| function != "work_0" && evidence == "record" && span == expected(function));
     let wrong = sum(&|function, evidence, span| evidence == "record" && (function == "work_0" || span != expected(function)));
     assert_eq!(wrong, 0, "called exact, and wrong: {judged:?}");
-    // A program is looked at for the first time some milliseconds after it has begun.
+    // The first reading of a program comes some milliseconds after its start.
     assert!(in_spans > 100 && right as f64 >= 0.9 * in_spans as f64, "{right} of {in_spans} are right: {judged:?}");
     println!("{right} of {in_spans} samples on the right span: {judged:?}");
 }
@@ -179,7 +179,7 @@ fn a_context_record_outside_the_copied_stack_is_reported() {
     assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
     assert!(judged(&store).keys().all(|(_, evidence, _)| evidence == "none"));
     let lost = ask(&store)("SELECT count, detail FROM losses WHERE kind = 'context_not_seen'");
-    let lost = rows(&lost).next().unwrap_or_else(|| panic!("nothing is said to be missing"));
+    let lost = rows(&lost).next().unwrap_or_else(|| panic!("no loss is reported"));
     assert!(lost[0].as_u64().unwrap() > 100 && lost[1].as_str().unwrap().contains("on the heap"), "{lost:?}");
 }
 

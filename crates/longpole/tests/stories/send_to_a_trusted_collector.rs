@@ -1,7 +1,7 @@
 //! Story: somebody's program sends its spans over TLS, to a collector that their own authority vouches for, and that may want to know who
 //! calls.
 //! Guarantees: over HTTP and over gRPC, with our span processor and with the stock one, spans arrive at who is trusted; who is not
-//! trusted gets none, which is told in one line and counted; a file that is not there is named; nothing of it keeps the program from
+//! trusted gets none, which one line reports, and counts; a file that is not there is named; nothing of it keeps the program from
 //! ending.
 
 use std::path::Path;
@@ -60,7 +60,7 @@ fn collector(is_grpc: bool, asks: bool) -> String {
     address.replace("127.0.0.1", "localhost")
 }
 
-/// How many spans arrived and how many did not, and what was told of it.
+/// How many spans arrived and how many did not, and what was reported.
 fn outcome(processor: &str, is_grpc: bool, address: &str, variables: &[(&str, &str)]) -> (usize, usize, String) {
     let arguments = role("send_to_a_trusted_collector::send");
     let mut command = Command::new(&arguments[0]);

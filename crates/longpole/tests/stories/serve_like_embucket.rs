@@ -25,7 +25,7 @@ use crate::support::{Sandbox, clean, json, longpole, role, target};
 /// What is promised of a stop.
 const PROMISE: Duration = Duration::from_secs(2);
 
-/// Of so many attempts so many keep it: other tests use the machine too. What hangs misses it each time.
+/// Attempts that must keep it, of all that are made: other tests use the machine, too. A program that hangs misses it each time.
 const KEPT_OF_ATTEMPTS: (usize, usize) = (2, 4);
 
 const QUERIES: usize = 3;
@@ -91,7 +91,7 @@ async fn submit(session: &SessionContext, sql: &str) -> datafusion::error::Resul
     Ok(batches.iter().map(|batch| batch.num_rows()).sum::<usize>().to_string())
 }
 
-/// Iterations that keep a CPU busy for some hundred milliseconds, of which each request does one of two kinds.
+/// Iterations that keep a CPU busy for some hundred milliseconds; each request does one of two kinds.
 const SPINS: u64 = 60_000_000;
 
 #[derive(serde::Deserialize)]
@@ -130,7 +130,7 @@ fn spin_parsing(seed: u64) -> u64 {
 struct Server {
     child: Child,
     port: String,
-    /// Of the server itself.
+    /// The server's own.
     pid: i32,
     rest: std::thread::JoinHandle<String>,
 }
@@ -141,7 +141,7 @@ impl Server {
         command.env("LONGPOLE_STORY_FLAGS", flags).env_remove("RUST_LOG").envs(vars.iter().copied());
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap());
-        // Who does not read what is written stops who writes.
+        // A reader that does not read stops the writer.
         let mut errors = child.stderr.take().unwrap();
         let rest = std::thread::spawn(move || {
             let mut text = String::new();

@@ -15,7 +15,7 @@ use crate::support::{Sandbox, longpole, role};
 /// Moments at which the recorder is killed.
 const MOMENTS: u64 = 100;
 
-/// Of the recorders so many are killed before they end by themselves; a busy machine may be late with some.
+/// The kills that must hit a recorder before it ends by itself; a busy machine may be late with some.
 const KILLED_MIN: usize = 90;
 
 /// Requests the program sends, most of them after the recorder is gone in most rounds.
@@ -29,7 +29,7 @@ fn acknowledged_spans_survive_a_kill_at_any_moment() {
     assert!(killed >= KILLED_MIN, "only {killed} of {MOMENTS} recorders were killed before they ended");
 }
 
-/// Kills the recorder after so many acknowledgements (spread over the run, the start included), plus a little more work. Says whether it
+/// Kills the recorder after a number of acknowledgements (spread over the run, the start included), plus a little more work. Returns whether it
 /// was still alive.
 fn kill_at(sandbox: &Sandbox, moment: u64) -> bool {
     let dir = sandbox.path(&format!("round-{moment}"));

@@ -50,7 +50,7 @@ fn judged(sql: &mut dyn FnMut(&str) -> Value) -> BTreeMap<(String, bool), u64> {
     judged
 }
 
-/// Holds the samples of the asynchronous program against the truth; so many there must be.
+/// Holds the samples of the asynchronous program against the truth; at least this number.
 fn check_async(longpole: impl Fn() -> Command, samples_min: u64) {
     let mut sql = ask_with(longpole);
     let judged = judged(&mut sql);

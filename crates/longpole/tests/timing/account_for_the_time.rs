@@ -27,14 +27,14 @@ const FIGURES: &str = "LONGPOLE_STORY_FIGURES";
 const SHARE: f64 = 0.01;
 const SLACK_NANOS: f64 = 300e3;
 
-/// Of the CPU time of a thread that writes to the disk, at most so much more goes into interrupts that are dealt with on its CPU.
+/// Interrupts that a CPU handles while a thread writes to the disk take at most this share of the thread's CPU time.
 const INTERRUPTED_SHARE: f64 = 0.5;
 
 /// Each span is played so often in a run. In a virtual machine the host may take a CPU away, during which the clock of the thread stands
 /// still, and nobody in here knows: some rounds are measured wrong.
 const ROUNDS: usize = 3;
 
-/// Of so many rounds of each span so many are as measured.
+/// Rounds of each span that must be as measured, of all that are made.
 const HELD_OF_ROUNDS: (usize, usize) = (2, 9);
 
 /// What a span did, as the program itself measured it, in nanoseconds.
@@ -89,7 +89,7 @@ fn timed(span: Span, body: impl FnOnce(&mut Measured)) -> Measured {
     measured
 }
 
-/// The other process, which is asked over a pipe.
+/// The other process, which gets requests over a pipe.
 struct Server {
     ask: ChildStdin,
     answers: BufReader<ChildStdout>,
@@ -281,7 +281,7 @@ fn parts(states: &Value) -> BTreeMap<String, f64> {
     parts
 }
 
-/// Holds what is said of a span against what the program measured of it.
+/// Compares the view of a span with what the program measured.
 fn judge(span: &Value, figure: &Value) -> Result<(), String> {
     let (states, all) = (&span["states"], &span["states_with_descendants"]);
     let told = format!("{} is {states}, and the program measured {figure}", span["name"]);

@@ -16,7 +16,7 @@ const OTHER_WAY_MILLIS: i64 = 700;
 /// How far a saving may lie from what is then really saved.
 const SAVING_TOLERANCE: f64 = 0.05;
 
-/// Deployments of each kind in one attempt: what else the machine does makes one of Pulumi and its eleven processes a second longer now and then.
+/// Deployments of each kind in one attempt: other work of the machine makes some deployments, with Pulumi and its eleven processes, a second longer.
 const PAIRS: usize = 3;
 
 #[test]

@@ -137,7 +137,7 @@ fn check(framework: &str, app: &str, names: [&str; 4]) {
     if !can_sample(&story) {
         return;
     }
-    // Whoever reads the frames of Python needs a CPU now and then; others may want it.
+    // Reading the frames of Python takes a CPU, which others may want.
     let _turn = turn();
     holds(2, 4, &story, || serve(framework, app, names, &[&instrument, &python]));
 }

@@ -2,7 +2,7 @@
 //! Guarantees: each process is there with its end, its CPU time, its peak of memory and the bytes that it read and wrote itself, within
 //! a few percent of what the program did by construction; one that grows all the time is named in the answer; a run without spans is
 //! answered by its processes and their functions; a process that ran beside the work and that nobody waited for is not what to fix; the
-//! same holds for a plain user; what may not be seen is said, and is not zero.
+//! same holds for a plain user; unknown figures are reported as such, and are not zero.
 
 use std::hint::black_box;
 use std::io::Write;
@@ -21,7 +21,7 @@ const STEP_BYTES: usize = 2_000_000;
 const STEPS: usize = 60;
 const GROWN: f64 = (STEP_BYTES * STEPS) as f64;
 
-/// CPU time of each step: all together more than the two seconds that growth is told from.
+/// CPU time of each step: all together more than the two seconds from which growth counts.
 const STEP_NANOS: u64 = 40_000_000;
 
 /// CPU time that this thread has had.
@@ -92,7 +92,7 @@ fn within(actual: f64, expected: f64, share: f64) -> bool {
     (actual - expected).abs() <= expected * share
 }
 
-/// What is said of `shell_of("…grow")`.
+/// Checks the answer of `shell_of("…grow")`.
 fn check_growth(answer: &str, ask: &dyn Fn(&[&str]) -> Command) {
     let view = json(&mut ask(&["processes", "--format", "json"]));
     let rows = view["processes"].as_array().unwrap();
@@ -203,7 +203,7 @@ fn a_background_helper_is_not_a_long_pole() {
     let view = json(longpole(&store).args(["poles", "--limit", "0", "--format", "json"]));
     let poles = view["poles"].as_array().unwrap();
     let saved: f64 = poles.iter().filter(|pole| pole["name"] == "sleep").map(|pole| pole["saves_if_zero_nanos"][1].as_f64().unwrap()).sum();
-    // Of the two only the one that was waited for: 0.4 s, and neither 0.6 nor 1.0.
+    // Only the one that the program waited for: 0.4 s, and neither 0.6 nor 1.0.
     assert!((0.35e9..0.5e9).contains(&saved), "{saved}: {answer}");
 }
 

@@ -136,7 +136,7 @@ pub(crate) struct PlainUser {
     pub(crate) becomes: bool,
 }
 
-/// Whether these stories are told as root.
+/// Whether these stories run as root.
 pub(crate) fn is_root() -> bool {
     std::fs::metadata("/proc/self").map(|meta| std::os::unix::fs::MetadataExt::uid(&meta) == 0).unwrap()
 }
@@ -190,7 +190,7 @@ impl PlainUser {
         target
     }
 
-    /// A command as this user: uid and gid 65534, no groups, no capability to be had.
+    /// A command as this user: uid and gid 65534, no groups, no capabilities.
     pub(crate) fn command(&self, program: &Path) -> Command {
         let mut command = if self.becomes {
             let mut setpriv = Command::new("setpriv");

@@ -14,7 +14,7 @@ const PROGRAM: &str = "LONGPOLE_STORY_PROGRAM";
 const JOB_PROGRAM: &str = "LONGPOLE_STORY_JOB_PROGRAM";
 /// For [`LISTEN`]: pass the first SIGUSR1 on to the whole group.
 pub(crate) const ECHO: &str = "LONGPOLE_STORY_ECHO";
-/// For [`LISTEN`]: exit with 42 on so many SIGINT.
+/// For [`LISTEN`]: exit with 42 after this number of SIGINT.
 pub(crate) const PATIENCE: &str = "LONGPOLE_STORY_PATIENCE";
 
 /// Prints `ready PID`, then the name of each signal that comes, with the value that came along. Exits with 5 on SIGUSR2.

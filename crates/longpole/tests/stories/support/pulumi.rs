@@ -105,7 +105,7 @@ impl Stack {
         answer
     }
 
-    /// Keeps a file, and returns what is said of it.
+    /// Imports a file, and returns the answer.
     pub(crate) fn imports(&self, file: &Path) -> Value {
         json(longpole(&self.path("store")).args(["import", "--format", "json"]).arg(file))[0].clone()
     }
