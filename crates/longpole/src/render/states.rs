@@ -8,17 +8,20 @@ use crate::terminal::{Style, right};
 /// What a thread waits for, by the kind of wait.
 fn blocked_on(kind: &str) -> &'static str {
     match kind {
-        "lock" => "on a lock or a signal of another thread",
+        "lock" => "on a lock or another thread",
         "join" => "until another thread ends",
-        "disk" => "on a file",
-        "network" => "on a socket",
-        "sleep" => "until a set time",
-        "page fault" => "until memory is loaded",
-        "child" => "for a child process",
+        "disk" => "on the disk",
+        "network" => "on the network",
+        "sleep" => "in a sleep",
+        "page fault" => "on a page fault",
+        "child" => "on a child process",
         "pipe" => "on a pipe",
         _ => "on something else",
     }
 }
+
+/// The name of blocked time of which nobody knows the kind.
+const NOT_SEEN: &str = "blocked: not seen";
 
 /// Where the states come from.
 pub(crate) fn how_known(states: &view::StatesView) -> &'static str {
@@ -30,22 +33,36 @@ pub(crate) fn how_known(states: &view::StatesView) -> &'static str {
     }
 }
 
+/// Why the time of a span is unaccounted.
+fn unaccounted(states: &view::StatesView) -> &'static str {
+    if states.evidence == "samples" { "short waits, runnable, or not sampled" } else { "not recorded" }
+}
+
 /// Each state: name, time, meaning.
 pub(crate) fn state_rows(states: &view::StatesView) -> Vec<(String, i64, &'static str)> {
-    let missing = if states.evidence == "samples" { "short waits, runnable, or not seen" } else { "no records of what it did" };
     let mut rows = vec![
-        ("on-CPU".to_owned(), states.on_cpu_nanos, "running code of its own"),
-        ("runnable".to_owned(), states.runnable_nanos, "ready, but the CPUs were busy"),
-        ("in child".to_owned(), states.in_child_nanos, "covered by child spans"),
+        ("on-CPU".to_owned(), states.on_cpu_nanos, "running its own code"),
+        ("runnable".to_owned(), states.runnable_nanos, "ready to run while others had the CPUs"),
+        ("in child".to_owned(), states.in_child_nanos, "a child span was open"),
     ];
     rows.extend(states.blocked_nanos.parts().into_iter().map(|(kind, nanos)| (format!("blocked: {kind}"), nanos, blocked_on(kind))));
     rows.extend([
-        ("blocked: not seen".to_owned(), states.blocked_unseen_nanos, "in waits too short to inspect"),
-        ("awaiting".to_owned(), states.awaiting_nanos, "open, but no thread works on it"),
-        ("remote".to_owned(), states.remote_nanos, "waits for the network or another host"),
-        ("unaccounted".to_owned(), states.unaccounted_nanos, missing),
+        (NOT_SEEN.to_owned(), states.blocked_unseen_nanos, "in waits that were not sampled, mostly short ones"),
+        ("awaiting".to_owned(), states.awaiting_nanos, "open, but no thread worked for it"),
+        ("remote".to_owned(), states.remote_nanos, "the network or another host worked for it"),
+        ("unaccounted".to_owned(), states.unaccounted_nanos, unaccounted(states)),
     ]);
     rows
+}
+
+/// Each state: name, time of the span itself, time with descendants, meaning.
+fn rows_of_both(own: &view::StatesView, all: &view::StatesView) -> Vec<(String, i64, i64, &'static str)> {
+    let (own, all) = (state_rows(own), state_rows(all));
+    let time = |rows: &[(String, i64, &str)], name: &str| rows.iter().find(|row| row.0 == name).map_or(0, |row| row.1);
+    let only_below = all.iter().filter(|row| own.iter().all(|own| own.0 != row.0));
+    let not_seen = own.iter().position(|row| row.0 == NOT_SEEN).unwrap_or(own.len());
+    let rows = own[..not_seen].iter().chain(only_below).chain(&own[not_seen..]);
+    rows.map(|(name, _, meaning)| (name.clone(), time(&own, name), time(&all, name), *meaning)).collect()
 }
 
 /// The states that occurred: of the span itself, and with descendants if it has some.
@@ -53,38 +70,14 @@ pub(crate) fn state_lines(view: &view::SpanView, sees_cpus: bool, style: Style) 
     let (own, all) = (&view.states, &view.states_with_descendants);
     let whole = view.duration_nanos;
     let unit = TimeUnit::of(whole.max(all.cpu_nanos));
-    let missing = match own.evidence {
-        _ if !sees_cpus => "on-CPU, runnable or short waits: not recorded",
-        "samples" => "short waits, runnable, or not seen",
-        _ => "no records of what it did",
-    };
-    let mut rows = vec![
-        ("on-CPU".to_owned(), own.on_cpu_nanos, all.on_cpu_nanos, "running code of its own"),
-        ("runnable".to_owned(), own.runnable_nanos, all.runnable_nanos, "ready, but the CPUs were busy"),
-        ("in child".to_owned(), own.in_child_nanos, all.in_child_nanos, "covered by child spans"),
-    ];
-    let of_descendants = all.blocked_nanos.parts();
-    let mut kinds = own.blocked_nanos.parts();
-    kinds.extend(
-        of_descendants.iter().filter(|(kind, _)| !own.blocked_nanos.parts().iter().any(|(own, _)| own == kind)).map(|(kind, _)| (*kind, 0)),
-    );
-    rows.extend(kinds.into_iter().map(|(kind, nanos)| {
-        let below = of_descendants.iter().find(|(of, _)| *of == kind).map_or(0, |(_, nanos)| *nanos);
-        (format!("blocked: {kind}"), nanos, below, blocked_on(kind))
-    }));
-    rows.extend([
-        ("blocked: not seen".to_owned(), own.blocked_unseen_nanos, all.blocked_unseen_nanos, "in waits too short to inspect"),
-        ("awaiting".to_owned(), own.awaiting_nanos, all.awaiting_nanos, "open, but no thread works on it"),
-        ("remote".to_owned(), own.remote_nanos, all.remote_nanos, "waits for the network or another host"),
-        ("unaccounted".to_owned(), own.unaccounted_nanos, all.unaccounted_nanos, missing),
-    ]);
     let cell = |nanos: i64| format!("{}  {}", right(&unit.show(nanos), 9), right(&percent(nanos, whole), 5));
     let columns = |own: String, all: String| if view.children > 0 { format!("{own}  {all}") } else { own };
     let mut out = vec![format!("{}  {}", style.strong("STATES"), style.faint(how_known(own)))];
     if view.children > 0 {
         out.push(style.faint(&format!("  {:20} {}  {}", "", right("own", 16), right("with descendants", 16))));
     }
-    for (i, (name, own, all, meaning)) in rows.into_iter().enumerate() {
+    for (i, (name, own, all, meaning)) in rows_of_both(own, all).into_iter().enumerate() {
+        let meaning = if name == "unaccounted" && !sees_cpus { "on-CPU, runnable or short waits: not recorded" } else { meaning };
         // States that did not occur are left out, except on-CPU, which readers look for.
         if i == 0 && !sees_cpus {
             out.push(format!("  {name:20} {}  {}", right("unknown", 9), style.faint("no samples and no context switches")));
