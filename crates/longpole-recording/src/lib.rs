@@ -2,7 +2,6 @@
 //!
 //! You bring a store or a file. This crate turns a log into a sealed recording ([`seal`]), a file of another tool into one
 //! ([`import`]) and a recording into such a file ([`export`]), and gives the numbers of a report their outside form ([`view`]).
-//! [`words`] is the one home of English: it turns facts and figures into the text that the JSON, the terminal and the page show.
 //! This crate opens no socket, prints nothing, and computes no number that `longpole-analysis` does not compute.
 
 #![forbid(unsafe_code)]
@@ -15,4 +14,3 @@ pub mod redact_observations;
 pub mod seal;
 pub mod source_file;
 pub mod view;
-pub mod words;
