@@ -55,7 +55,7 @@ pub(crate) fn flame(invocation: &Invocation, arguments: &FlameArguments) -> Resu
             let of_all = of_nobody.then(|| view::FlameView::of_run(&name, &report, time, true));
             let mut screen = Screen::default();
             if of_all.is_some() {
-                screen.line(style.faint("Of all threads: which of them worked for the program is unknown."));
+                screen.line(style.faint("All threads: it is unknown which of them worked for the program."));
             }
             screen.append(&render::flame::flame(of_all.as_ref().unwrap_or(&view), min, style));
             if output.is_none() {

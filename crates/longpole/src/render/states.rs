@@ -20,7 +20,7 @@ fn blocked_on(kind: &str) -> &'static str {
     }
 }
 
-/// The name of blocked time of which nobody knows the kind.
+/// The name of blocked time of an unknown kind.
 const NOT_SEEN: &str = "blocked: not seen";
 
 /// Where the states come from.

@@ -1,7 +1,7 @@
 //! Line 2: a catalog or a store of somebody else's makes `rm` and `prune` delete what is not a recording.
 //! Guarantees: where a recording lies follows from its number, and no link below the store is followed; a store that another user owns or
-//! can change is refused with what to do about it, and a command that is to be recorded runs all the same; a row that makes no sense is
-//! said and hides no other. A folder that is no store keeps its content and its modes, and what a command leaves in a shared folder does
+//! can change is refused with what to do about it, and a command to record runs anyway; a damaged row is
+//! reported and hides no other. A folder that is no store keeps its content and its modes, and what a command leaves in a shared folder does
 //! not hold up the next.
 
 use std::os::unix::fs::{PermissionsExt, chown, symlink};

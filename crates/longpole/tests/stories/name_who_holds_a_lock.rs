@@ -1,7 +1,7 @@
 //! Story: a thread waits for a lock, and somebody wants to know who had it, and what that one did instead of giving it back.
 //! Guarantees: of a mutex of the C library, also a recursive, robust or priority-inheriting one, the thread that holds it is named because
-//! the lock itself names it; of locks of Rust and Python, which do not, it is found by who ran when the lock was given back, and that is
-//! said; what the holder did meanwhile, asleep or on a CPU, is named with its function, for as long as the program itself measured; a join
+//! the lock itself names it; of locks of Rust and Python, which do not, it is inferred from what ran when the lock was given back, and
+//! marked so; what the holder did meanwhile, asleep or on a CPU, is named with its function, for as long as the program itself measured; a join
 //! is a wait for a thread to end; a condition is no lock: the thread that woke it is named. As root and as plain user.
 
 use std::collections::BTreeMap;
