@@ -3,8 +3,8 @@
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use longpole_capture::child;
-use longpole_capture::error::LaunchError;
+use longpole_capture::launch::child;
+use longpole_capture::launch::error::LaunchError;
 
 use crate::terminal::stderr::note;
 

@@ -101,15 +101,15 @@ fn begin(
         Ok(recorder) => return Ok((recorder, None)),
         Err(refused) => refused,
     };
-    attach::find(pid).map_err(|absent| no_process(pid, absent))?;
-    if let Some(closed) = attach::closed(pid) {
+    target::find(pid).map_err(|absent| no_process(pid, absent))?;
+    if let Some(closed) = target::closed(pid) {
         let failure = Failure::new(Kind::NotPermitted, format!("failed to record process {pid}: {closed}"));
         return Err(failure.hint(closed.remedy().unwrap_or_default()));
     }
     match Recorder::watch_running(pid, options, &refused, sink()) {
         Ok(recorder) => Ok((recorder, Some(refused))),
         Err(error) => {
-            attach::find(pid).map_err(|absent| no_process(pid, absent))?;
+            target::find(pid).map_err(|absent| no_process(pid, absent))?;
             let failure = Failure::new(Kind::Failed, format!("failed to record process {pid}: {error}"));
             Err(match error.remedy() {
                 Some(remedy) => failure.hint(remedy),

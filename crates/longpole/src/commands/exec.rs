@@ -13,8 +13,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use longpole_capture::child::{self, GatedChild};
-use longpole_capture::signals;
+use longpole_capture::launch::child::{self, GatedChild};
+use longpole_capture::launch::signals;
 use longpole_model::{Attribute, AttributeValue, Attributes, Exit, Resource, Scope, Span, SpanId, SpanKind, Status, StatusCode, TimeRange};
 use longpole_server::forward;
 use longpole_wire::redact::Redactor;

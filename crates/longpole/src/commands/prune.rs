@@ -1,7 +1,7 @@
 //! `prune`: removes old recordings.
 
 use anyhow::Result;
-use longpole_capture::journals;
+use longpole_capture::context::journal_dir;
 use longpole_model::units::bytes;
 use longpole_store::RecordingState;
 use longpole_store::prune::{self, Candidate, Policy};
@@ -37,7 +37,7 @@ pub(crate) fn prune(invocation: &Invocation, arguments: &PruneArguments) -> Resu
         print_line(format!("{} {}", if arguments.dry_run { "would remove" } else { "removed" }, candidate.name))?;
     }
     if !arguments.dry_run {
-        journals::remove_stale();
+        journal_dir::remove_stale();
         remove_stale_stores();
     }
     let left = candidates.len() - gone.len();

@@ -17,10 +17,10 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use anyhow::{Context, Result};
-use longpole_capture::child;
-use longpole_capture::error::LaunchError;
-use longpole_capture::jit_names::{self, JitNames};
-use longpole_capture::signals;
+use longpole_capture::launch::child;
+use longpole_capture::launch::error::LaunchError;
+use longpole_capture::launch::runtime_options::{self, JitRuntime};
+use longpole_capture::launch::signals;
 use longpole_model::Exit;
 use longpole_server::view;
 use longpole_store::outside;
@@ -125,7 +125,7 @@ fn unrecorded(arguments: &RunArguments, environment: &[(OsString, OsString)], er
 }
 
 /// The runtimes of `--jit`, each once.
-fn runtimes(arguments: &RunArguments) -> Vec<JitNames> {
+fn runtimes(arguments: &RunArguments) -> Vec<JitRuntime> {
     let is_asked = |runtime: &Jit| arguments.jit.contains(runtime);
     let all = [(Jit::Node, JitRuntime::Node), (Jit::Java, JitRuntime::Java)];
     all.into_iter().filter(|(runtime, _)| is_asked(runtime)).map(|(_, names)| names).collect()

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, Result};
-use longpole_capture::journals;
+use longpole_capture::context::journal_dir;
 use longpole_store::{RecordingName, Store};
 
 use crate::input::import_file;
@@ -81,7 +81,7 @@ pub(crate) fn remove_stale_stores() {
 }
 
 fn is_stale(store: &Path) -> bool {
-    match journals::is_locked(&store.join(LOCK)) {
+    match journal_dir::is_locked(&store.join(LOCK)) {
         Ok(Some(is_locked)) => !is_locked,
         Ok(None) => {
             let made = fs::metadata(store).and_then(|data| data.modified());

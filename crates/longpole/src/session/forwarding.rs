@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use longpole_capture::inject;
+use longpole_capture::launch::otel_environment;
 use longpole_server::forward::{ForwardProtocol, ForwardTarget, ForwardTls};
 use longpole_server::limits::FORWARD_TIMEOUT;
 use longpole_server::receive::Signal;
@@ -16,7 +16,7 @@ use crate::{args, env_vars};
 const PEM_BYTES_MAX: u64 = 1 << 20;
 
 /// The user's own endpoints as forward targets, and errors for files that could not be read.
-pub(crate) fn forward_targets(user: Option<&inject::UserEndpoint>) -> (Vec<ForwardTarget>, Vec<String>) {
+pub(crate) fn forward_targets(user: Option<&otel_environment::UserEndpoint>) -> (Vec<ForwardTarget>, Vec<String>) {
     let (mut targets, mut unreadable) = (Vec::new(), Vec::new());
     let Some(user) = user else { return (targets, unreadable) };
     for (signal, endpoint) in [(Signal::Traces, &user.traces), (Signal::Metrics, &user.metrics), (Signal::Logs, &user.logs)] {
@@ -28,8 +28,10 @@ pub(crate) fn forward_targets(user: Option<&inject::UserEndpoint>) -> (Vec<Forwa
             client_key: pem(&endpoint.client_key),
         };
         let (protocol, url) = match endpoint.protocol {
-            Some(inject::Protocol::Grpc) => (ForwardProtocol::Grpc, &endpoint.grpc_url),
-            Some(inject::Protocol::HttpProtobuf | inject::Protocol::HttpJson) => (ForwardProtocol::Http, &endpoint.http_url),
+            Some(otel_environment::Protocol::Grpc) => (ForwardProtocol::Grpc, &endpoint.grpc_url),
+            Some(otel_environment::Protocol::HttpProtobuf | otel_environment::Protocol::HttpJson) => {
+                (ForwardProtocol::Http, &endpoint.http_url)
+            }
             None => (ForwardProtocol::AsReceived, &endpoint.http_url),
         };
         targets.push(ForwardTarget {
@@ -65,7 +67,7 @@ pub(crate) fn trust_by_environment(targets: &mut [ForwardTarget]) -> Vec<String>
 }
 
 /// Targets in Pulumi's own variables, and errors for those that are no target. Pulumi would run without tracing then.
-pub(crate) fn pulumi_targets(user: &inject::PulumiTargets) -> (Vec<ForwardTarget>, Vec<String>) {
+pub(crate) fn pulumi_targets(user: &otel_environment::PulumiTargets) -> (Vec<ForwardTarget>, Vec<String>) {
     let (mut targets, mut unknown) = (Vec::new(), Vec::new());
     let parsed = [
         ("PULUMI_OPTION_OTEL_TRACES", user.otel_traces.as_deref().map(args::otel_traces_target)),
@@ -84,7 +86,7 @@ pub(crate) fn pulumi_targets(user: &inject::PulumiTargets) -> (Vec<ForwardTarget
 /// Where this environment sends spans, if anywhere.
 pub(crate) fn spans_target(environment: &[(OsString, OsString)]) -> Option<ForwardTarget> {
     // The rules for the environment of a run find the user's endpoint; what they would set for a run is not needed here.
-    let injection = inject::environment(&unrecorded_request(environment));
+    let injection = otel_environment::environment(&unrecorded_request(environment));
     let silenced = injection.notes.iter().any(|note| matches!(note.code, "sdk_disabled" | "exporter_not_otlp" | "sampled_out"));
     if silenced {
         return None;
@@ -93,8 +95,8 @@ pub(crate) fn spans_target(environment: &[(OsString, OsString)]) -> Option<Forwa
 }
 
 /// Reads what an environment says, without a run.
-pub(crate) fn unrecorded_request(environment: &[(OsString, OsString)]) -> inject::Request<'_> {
-    inject::Request {
+pub(crate) fn unrecorded_request(environment: &[(OsString, OsString)]) -> otel_environment::Request<'_> {
+    otel_environment::Request {
         env: environment,
         argv: &[],
         endpoint: "http://127.0.0.1:1",
@@ -102,7 +104,7 @@ pub(crate) fn unrecorded_request(environment: &[(OsString, OsString)]) -> inject
         traceparent: "",
         run_id: "",
         journals: None,
-        mode: inject::Mode::Auto,
+        mode: otel_environment::Mode::Auto,
     }
 }
 

@@ -14,11 +14,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use longpole_capture::child::{self, RunningChild};
-use longpole_capture::clocks::Clocks;
-use longpole_capture::error::LaunchError;
-use longpole_capture::journals::JournalDirectory;
-use longpole_capture::{inject, sampler, signals, sockets};
+use longpole_capture::clock::Clocks;
+use longpole_capture::context::journal_dir::JournalDirectory;
+use longpole_capture::launch::child::{self, RunningChild};
+use longpole_capture::launch::error::LaunchError;
+use longpole_capture::launch::{otel_environment, signals};
+use longpole_capture::{recorder, socket_owner};
 use longpole_model::{
     AttributeValue, Attributes, CaptureMode, Exit, Loss, LossKind, Observation, ObservationSink, ProcessUsage, Resource, RunUsage, Scope,
     Span, SpanId, SpanKind, Status, StatusCode, TimeRange, Timestamp,
@@ -66,12 +67,12 @@ pub(crate) fn start(
     arguments: &RunArguments,
     environment: &[(OsString, OsString)],
     recorded: Option<&mut Session>,
-) -> Result<(RunningChild, Option<sampler::Recorder>), LaunchError> {
+) -> Result<(RunningChild, Option<recorder::Recorder>), LaunchError> {
     let Some(recorded) = recorded else {
         return Ok((child::prepare(arguments.argv(), environment)?.release()?, None));
     };
     let gated = child::prepare_or(arguments.argv(), environment, Some(&inherited(arguments)))?;
-    if let Some(receiver) = recorded.receiver.as_ref().filter(|_| !sampler::is_proc_of_others()) {
+    if let Some(receiver) = recorded.receiver.as_ref().filter(|_| !recorder::is_proc_of_others()) {
         receiver.note_command(gated.pid());
     }
     let (recorder, mode) = recorded.sample(arguments, gated.pid());
@@ -165,7 +166,7 @@ impl Session {
         };
         // Before the command can send it: whichever way it arrives, the log replaces it by the public name.
         self.writer.wal().hide(&run_id, &self.public_name());
-        let request = |endpoint, appdash| inject::Request {
+        let request = |endpoint, appdash| otel_environment::Request {
             env: &inherited,
             argv: arguments.argv(),
             endpoint,
@@ -173,9 +174,9 @@ impl Session {
             traceparent: &traceparent,
             run_id: &run_id,
             journals: journals.as_deref(),
-            mode: inject::Mode::Auto,
+            mode: otel_environment::Mode::Auto,
         };
-        let user = inject::environment(&request("http://127.0.0.1:1", "tcp://127.0.0.1:1"));
+        let user = otel_environment::environment(&request("http://127.0.0.1:1", "tcp://127.0.0.1:1"));
         let (pulumis, unknown) = pulumi_targets(&user.pulumi);
         forward.extend(pulumis);
         let without_certificate = trust_by_environment(&mut forward);
@@ -185,7 +186,7 @@ impl Session {
             self.lose(LossKind::ForwardFailed, text);
         }
         // Opened early and kept: a client that uses up all descriptors must not disable this check. The receiver reports if it is missing.
-        let _ = sockets::prepare();
+        let _ = socket_owner::prepare();
         if let Err(error) = has_descriptors(RECEIVER_DESCRIPTORS) {
             let text =
                 format!("no spans were received: a receiver needs {RECEIVER_DESCRIPTORS} open files, more than the limit allows: {error}");
@@ -209,7 +210,7 @@ impl Session {
             keep,
         ) {
             Ok(receiver) => {
-                let injection = inject::environment(&request(&receiver.endpoint(), &receiver.appdash_endpoint()));
+                let injection = otel_environment::environment(&request(&receiver.endpoint(), &receiver.appdash_endpoint()));
                 self.receiver = Some(receiver);
                 for note in injection.notes {
                     self.lose(LossKind::Environment, note.text);
@@ -224,18 +225,19 @@ impl Session {
     }
 
     /// Attaches the sampler to the command, which waits at its gate.
-    fn sample(&mut self, arguments: &RunArguments, pid: u32) -> (Option<sampler::Recorder>, CaptureMode) {
+    fn sample(&mut self, arguments: &RunArguments, pid: u32) -> (Option<recorder::Recorder>, CaptureMode) {
         if arguments.no_profile {
             return (None, CaptureMode::Off);
         }
         let clock = match arguments.clock {
-            SampleClock::CpuClock => sampler::SampleClock::CpuClock,
-            SampleClock::Cycles => sampler::SampleClock::Cycles,
+            SampleClock::CpuClock => recorder::SampleClock::CpuClock,
+            SampleClock::Cycles => recorder::SampleClock::Cycles,
         };
         let remove_perf_maps = !arguments.jit.is_empty();
         let journals = self.journals.as_ref().map(|directory| directory.path().to_owned());
         let cache = Some(self.writer.store().cache());
-        let options = sampler::Options { rate_hz: arguments.rate, clock, remove_perf_maps, journals, cache, ..sampler::Options::default() };
+        let options =
+            recorder::Options { rate_hz: arguments.rate, clock, remove_perf_maps, journals, cache, ..recorder::Options::default() };
         let sink = || -> Box<dyn ObservationSink> {
             let sink = self.write_failure.watch(self.writer.wal().observation_sink());
             match arguments.redact {
@@ -243,7 +245,7 @@ impl Session {
                 Redact::Off => Box::new(sink),
             }
         };
-        match sampler::Recorder::start(pid, &options, sink()) {
+        match recorder::Recorder::start(pid, &options, sink()) {
             Ok(recorder) => {
                 let mode = recorder.mode();
                 (Some(recorder), mode)
@@ -251,7 +253,7 @@ impl Session {
             Err(refused) => {
                 let reason = refused.to_words();
                 // `/proc` is better than nothing; failing here must not affect the command.
-                let watching = sampler::Recorder::watch(pid, &options, &refused, sink()).ok();
+                let watching = recorder::Recorder::watch(pid, &options, &refused, sink()).ok();
                 self.lose(LossKind::ProfilingRefused, reason.clone());
                 (watching, CaptureMode::Refused { reason })
             }
@@ -322,14 +324,14 @@ impl Session {
         arguments: &RunArguments,
         (exit, ended): (Exit, Instant),
         (cpu_nanos, usage, last): (Option<u64>, Option<RunUsage>, Option<ProcessUsage>),
-        recorder: Option<sampler::Recorder>,
+        recorder: Option<recorder::Recorder>,
     ) -> Result<Ended> {
         let end = self.started.map_or_else(now, |(start, _)| start.later(ended));
         if let Some(mut clocks) = self.clocks.take() {
             clocks.anchor(|observation| self.observe(observation));
         }
         // The sampler has logged its losses. It keeps its binaries open, even those deleted meanwhile.
-        let sampled = info_span!("finish sampling").in_scope(|| recorder.map(sampler::Recorder::finish)).unwrap_or_default();
+        let sampled = info_span!("finish sampling").in_scope(|| recorder.map(recorder::Recorder::finish)).unwrap_or_default();
         sampled.untold.into_iter().for_each(|loss| self.observe(Observation::Loss(loss)));
         drop(self.journals.take());
         if let Some(reason) = sampled.not_kept_reason {
@@ -384,6 +386,6 @@ pub(crate) fn not_whole(writer: &RecordingWriter, sealed: OwnSeal) -> Option<any
 
 /// Asks the kernel for the owner of a connection.
 pub(crate) fn owner_of_client(client: SocketAddr, server: SocketAddr) -> std::io::Result<Option<SocketOwner>> {
-    let owner = sockets::owner_of_client(client, server)?;
+    let owner = socket_owner::owner_of_client(client, server)?;
     Ok(owner.map(|(uid, inode)| SocketOwner { uid, inode }))
 }

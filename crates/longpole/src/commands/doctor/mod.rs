@@ -111,13 +111,13 @@ fn profiling(environment: &[(OsString, OsString)]) -> Vec<Check> {
             checks.push(kernel(why_not_kernel.as_ref()));
         }
         Err((reason, remedy)) => {
-            let rest = if sampler::is_proc_of_others() { "spans" } else { "spans, processes, thread totals and long waits" };
+            let rest = if recorder::is_proc_of_others() { "spans" } else { "spans, processes, thread totals and long waits" };
             checks.push(warn("profiling", format!("no samples: {reason}{paranoid}; {rest} are still recorded"), remedy));
             return checks;
         }
     }
-    match attach(sampler::SampleClock::Cycles) {
-        Ok((sampler::SampleClock::Cycles, ..)) => {
+    match attach(recorder::SampleClock::Cycles) {
+        Ok((recorder::SampleClock::Cycles, ..)) => {
             checks.push(ok("cycles", "the CPU has a cycle counter to sample with: run --clock cycles"))
         }
         _ => checks.push(ok("cycles", "the CPU has no cycle counter to sample with; the kernel's timer is as good")),
@@ -126,8 +126,8 @@ fn profiling(environment: &[(OsString, OsString)]) -> Vec<Check> {
 }
 
 /// Whether samples show functions of the kernel.
-fn kernel(refused: Option<&sampler::Refused>) -> Check {
-    match (refused, sampler::can_name_functions()) {
+fn kernel(refused: Option<&recorder::Refused>) -> Check {
+    match (refused, recorder::can_name_functions()) {
         (None, Ok(())) => ok("kernel", "samples include kernel functions, below the functions that called them"),
         (None, Err(why)) => warn(
             "kernel",
@@ -249,7 +249,7 @@ fn ports() -> Vec<Check> {
 
 /// What the user's own OpenTelemetry variables do to a run.
 fn otel(environment: &[(OsString, OsString)]) -> Vec<Check> {
-    let injection = inject::environment(&unrecorded_request(environment));
+    let injection = otel_environment::environment(&unrecorded_request(environment));
     // The run itself reports what it does with the parent context and with Pulumi's own variable.
     let mut checks: Vec<Check> =
         injection.notes.into_iter().map(|note| warn("otel", note.text, "unset or change it for the run")).collect();
