@@ -1,8 +1,8 @@
 //! `frame`: one function, and the spans it ran in, or its source.
 
 use anyhow::Result;
-use longpole_analysis::call_tree::Functions;
-use longpole_analysis::own_code::Whose;
+use longpole_analysis::code::functions::Functions;
+use longpole_analysis::code::origin::CodeOrigin;
 use longpole_analysis::{Handle, Report};
 use longpole_server::view;
 
@@ -67,7 +67,7 @@ fn function_of(recording: &str, report: &Report, text: &str) -> Result<String> {
     };
     // Prefer the program's own functions; among copies of a function prefer those with a line.
     let list = &report.functions().list;
-    let ways: [&dyn Fn(usize) -> bool; 2] = [&|index| list[index].whose == Whose::Program, &|index| list[index].line > 0];
+    let ways: [&dyn Fn(usize) -> bool; 2] = [&|index| list[index].whose == CodeOrigin::Program, &|index| list[index].line > 0];
     for is_meant in ways {
         if found.iter().any(|&index| is_meant(index)) {
             found.retain(|&index| is_meant(index));
@@ -93,7 +93,7 @@ fn function_of(recording: &str, report: &Report, text: &str) -> Result<String> {
             Err(Failure::new(Kind::NotFound, format!("there is no function called “{text}” in {recording}")).hint(hint).into())
         }
         [] => Err(no_function(recording, &format!("called “{text}”")).into()),
-        [one] if is_called(*one) || list[*one].whose == Whose::Program => Ok(Handle::Function(*one).to_string()),
+        [one] if is_called(*one) || list[*one].whose == CodeOrigin::Program => Ok(Handle::Function(*one).to_string()),
         [_] => several(&format!("no function of {recording} is called “{text}”; one has it in its name")),
         all => several(&format!("{} functions of {recording} match “{text}”", all.len())),
     }
