@@ -145,7 +145,7 @@ pub(crate) fn write_to(report: &Report, format: export::Format, selection: &Sele
 pub(crate) fn pack(store: &Store, recording: &str, output: Option<&Path>) -> Result<()> {
     let stored = store.recording(resolve(store, recording)?)?;
     // A recording is private: the file is readable for its owner only, as the store is.
-    let bytes = to_output_of(Access::Owner, output, Content::Binary, |out| Ok(stored.pack(out)?))?;
+    let bytes = to_output_of(Access::Owner, output, Content::Binary, |out| Ok(stored.write_archive(out)?))?;
     // Files have a lower memory limit than recordings in the store.
     if let Some(reason) = stored.refusal_as_file(bytes)? {
         let file = output.map_or_else(|| "the file".to_owned(), |path| path.display().to_string());
