@@ -70,7 +70,10 @@ fn work() -> ExitCode {
         Command::Exec(arguments) => commands::exec::exec(arguments),
         Command::Attach(arguments) => commands::attach::attach(&invocation, arguments),
         // Its worker process determines the exit code.
+        #[cfg(feature = "sql")]
         Command::Sql(arguments) => commands::sql::sql(&invocation, arguments),
+        #[cfg(not(feature = "sql"))]
+        Command::Sql(_) => commands::sql_left_out::sql(),
         command => {
             own_traces::begin(invocation.tracing_level);
             let code = look(&invocation, command);

@@ -21,6 +21,8 @@ pub(crate) mod show;
 pub(crate) mod span;
 #[cfg(feature = "sql")]
 pub(crate) mod sql;
+#[cfg(not(feature = "sql"))]
+pub(crate) mod sql_left_out;
 pub(crate) mod tag;
 pub(crate) mod threads;
 pub(crate) mod top;
