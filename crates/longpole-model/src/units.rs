@@ -116,16 +116,16 @@ mod tests {
 
     #[test]
     fn durations_read_well_in_every_unit() {
-        assert_eq!(duration(252_300_000_000), "4m12.3s");
-        assert_eq!(duration(60_000_000_000), "1m00.0s");
-        assert_eq!(duration(2_384_000_000), "2.38s");
-        assert_eq!(duration(12_340_000), "12.3ms");
-        assert_eq!(duration(-7_400), "-7µs");
+        assert_eq!(duration(252_300_000_000_i64), "4m12.3s");
+        assert_eq!(duration(60_000_000_000_i64), "1m00.0s");
+        assert_eq!(duration(2_384_000_000_i64), "2.38s");
+        assert_eq!(duration(12_340_000_i64), "12.3ms");
+        assert_eq!(duration(-7_400_i64), "-7µs");
         assert_eq!(TimeUnit::Minutes.show(9_960_000_000), "10.0s");
-        assert_eq!(duration(5_999_940_000_000), "99m59.9s");
-        assert_eq!(duration(9_612_400_000_000), "2h40m12s");
+        assert_eq!(duration(5_999_940_000_000_i64), "99m59.9s");
+        assert_eq!(duration(9_612_400_000_000_i64), "2h40m12s");
         assert_eq!(TimeUnit::Hours.show(61_000_000_000), "1m01.0s");
-        assert_eq!(duration(446_400_000_000_000), "5d04h");
+        assert_eq!(duration(446_400_000_000_000_i64), "5d04h");
         assert_eq!(duration(i64::MIN), "-106751d23h");
         assert_eq!(duration(u64::MAX), duration(i64::MAX));
     }
