@@ -19,8 +19,5 @@ pub mod receive;
 pub mod server;
 mod visitors;
 
-// Until the binary names their new room.
-pub use longpole_recording::redact_observations as redacting;
-pub use longpole_recording::{export, import, seal, source_file, view};
 pub use server::Page;
 pub use visitors::Visitors;

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result};
-use longpole_server::source_file::SourceConsent;
+use longpole_recording::source_file::SourceConsent;
 use longpole_server::{Page, Visitors};
 use longpole_store::RecordingName;
 

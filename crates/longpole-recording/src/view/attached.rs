@@ -10,24 +10,24 @@ use super::waits::WaitView;
 /// Threads and kinds of waits in the answer of what was looked at for a while.
 const ATTACHED_MAX: usize = 10;
 
-/// What processes did that were looked at for a while.
+/// What processes did while longpole was attached to them: the recording began and ended while they ran.
 #[derive(Debug, Clone, Serialize)]
 pub struct AttachedView {
-    /// The process that was asked for.
+    /// The process that the user named.
     pub pid: Option<u32>,
-    /// How many threads were seen.
+    /// How many threads longpole saw.
     pub threads_seen: u64,
-    /// Those that matter most.
+    /// The 10 threads that matter most.
     pub threads: Vec<ThreadView>,
-    /// On CPUs, of all threads together.
+    /// On CPUs, summed over all threads.
     pub on_cpu_nanos: i64,
-    /// They could have run, and others had the CPUs.
+    /// Ready to run while others had the CPUs, summed over all threads.
     pub ready_nanos: i64,
-    /// Blocked, by what for, of all threads together.
+    /// Blocked, by what they waited for, summed over all threads.
     pub blocked_nanos: BlockedView,
-    /// Blocked, and not looked at.
+    /// Blocked on something that longpole did not inspect, summed over all threads.
     pub blocked_unseen_nanos: i64,
-    /// What they waited for, longest first; workers that wait for work are left out where others wait.
+    /// The 10 longest waits. Omits idle workers and, in processes that send spans, threads that work for none.
     pub waits: Vec<WaitView>,
 }
 

@@ -6,28 +6,31 @@ use serde::Serialize;
 use super::functions::{TopFrameView, top_frames, weight};
 use super::waits::WaitView;
 
-/// The other side of a call.
+/// The other side of a call: of a span of kind `client` or `producer` that names the address of its server (`network.peer.*`,
+/// `server.*`, `net.peer.*`, `net.sock.peer.*`, `peer.*`, or a URL). Samples and waits are those of the called processes between start
+/// and end of the call, for whomever they worked; waits for the next call are omitted.
 #[derive(Debug, Clone, Serialize)]
 pub struct CalleeView {
-    /// The address that is called: `127.0.0.1:8080`.
+    /// The called address, such as `127.0.0.1:8080`.
     pub address: String,
-    /// Processes of the run that take connections there: one, and those that it forked to share the work; none where nobody was seen.
+    /// Processes of the run that accepted connections there when the span began: one, and those that it forked to share the work;
+    /// empty where longpole saw none.
     pub processes: Vec<CalleeProcessView>,
-    /// Whether a span of it answers, which then says what it does.
+    /// Whether a child of the span belongs to these processes. That span then says what they did.
     pub answers: bool,
-    /// Samples of these processes while they were called, for whomever.
+    /// Samples of these processes during the call.
     pub samples: u64,
-    /// What they stand for.
+    /// The CPU time that these samples stand for.
     pub weight_nanos: i64,
     /// Functions of these samples.
     pub top_frames: Vec<TopFrameView>,
-    /// What these processes waited for then, longest first.
+    /// What these processes waited for during the call, longest first.
     pub waits: Vec<WaitView>,
-    /// For people, where no span of it answers: who it is, and what it did most.
+    /// For people, where no span answers: who it is, and what it did most.
     pub text: Option<String>,
 }
 
-/// A process that is called.
+/// A process that accepts calls.
 #[derive(Debug, Clone, Serialize)]
 pub struct CalleeProcessView {
     /// Its id.

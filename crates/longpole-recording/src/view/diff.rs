@@ -1,20 +1,21 @@
 //! Two recordings side by side, in their outside form.
 
 use longpole_analysis::Report;
-use longpole_analysis::report::diff::{Diff, OperationDiff, Side, StateDiff};
+use longpole_analysis::report::diff::{Diff, Fate, OperationDiff, Side, StateDiff};
 use longpole_analysis::report::wait_word;
 use longpole_model::{StateKind, SumNanos};
 use serde::Serialize;
 
 use super::shared::unix_nano;
+use super::waits::WaitKindView;
 
 /// Of the longer run; what changed less is left out with what exceeds the limit.
 const SHOWN_PER_MILLE_MIN: u64 = 1;
 
-/// Why one recording took longer than another.
+/// Why one recording took longer than another (CLI only).
 #[derive(Debug, Clone, Serialize)]
 pub struct DiffView {
-    /// `longpole.diff/1`.
+    /// Always `longpole.diff/1`.
     pub schema: &'static str,
     /// The first recording.
     pub a: DiffedView,
@@ -22,82 +23,114 @@ pub struct DiffView {
     pub b: DiffedView,
     /// How much longer the second took; the operations sum to it.
     pub delta_nanos: i64,
-    /// The largest difference first.
+    /// Operations, the largest difference first.
     pub operations: Vec<OperationDiffView>,
-    /// What this list left out.
+    /// What this list omits.
     pub truncated: OperationsTruncated,
 }
 
-/// One of the two.
+/// One of the two recordings.
 #[derive(Debug, Clone, Serialize)]
 pub struct DiffedView {
-    /// `r7`, or the file.
+    /// Name of the recording, such as `r7`, or the file.
     pub recording: String,
     /// The command and its arguments.
     pub command: Vec<String>,
-    /// When it started.
+    /// Start, in nanoseconds since 1970.
     pub start_unix_nano: String,
     /// How long it took.
     pub wall_nanos: i64,
-    /// Machine.
+    /// The machine.
     pub host: String,
-    /// Samples a second.
+    /// Samples per second.
     pub rate_hz: u32,
 }
 
-/// One operation in both.
+/// One operation in both recordings.
 #[derive(Debug, Clone, Serialize)]
 pub struct OperationDiffView {
     /// Service.
     pub service: String,
-    /// Operation, numbers and ids in it replaced by `#`.
+    /// Operation, with `#` for numbers and ids in it.
     pub name: String,
-    /// Type and name of the cloud resource, where it works on one.
+    /// Type and name of the cloud resource that it works on.
     pub resource: Option<String>,
-    /// `added`, `removed` or `kept`.
-    pub fate: &'static str,
+    /// Which of the two runs have it.
+    pub fate: FateView,
     /// How much longer the second run is because of it.
     pub delta_nanos: i64,
-    /// In the first.
+    /// The operation in the first recording.
     pub a: SideView,
-    /// In the second.
+    /// The operation in the second recording.
     pub b: SideView,
-    /// What it did longer or shorter while it was on the path, the largest difference first; what matters little is left out.
+    /// What it did longer or shorter while it was on the path, the largest difference first, without small ones.
     pub states: Vec<StateDiffView>,
+}
+
+/// Which of two runs have an operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FateView {
+    /// Only the second.
+    Added,
+    /// Only the first.
+    Removed,
+    /// Both.
+    Kept,
 }
 
 /// How much longer an operation was in one state.
 #[derive(Debug, Clone, Serialize)]
 pub struct StateDiffView {
-    /// `on_cpu`, `runnable`, `blocked`, `awaiting`, `remote` or `unaccounted`.
-    pub state: &'static str,
-    /// What it was blocked on: `lock`, `disk`, …; `null` where nobody looked, and in other states.
-    pub kind: Option<&'static str>,
+    /// The state.
+    pub state: DiffStateView,
+    /// What it waited for; null where longpole did not inspect it, and in other states.
+    pub kind: Option<WaitKindView>,
     /// The state for people.
     pub text: &'static str,
-    /// In the second more than in the first.
+    /// How much more in the second recording than in the first.
     pub delta_nanos: i64,
     /// The function that holds most of it.
     pub function: Option<String>,
 }
 
-/// An operation in one of the two.
+/// A state of an operation on the critical path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DiffStateView {
+    /// On a CPU.
+    OnCpu,
+    /// Ready to run while others had the CPUs.
+    Runnable,
+    /// Blocked.
+    Blocked,
+    /// A child works for it.
+    InChild,
+    /// Open with no thread working for it.
+    Awaiting,
+    /// The network or another host works for it.
+    Remote,
+    /// No record tells.
+    Unaccounted,
+}
+
+/// An operation in one of the two recordings.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct SideView {
-    /// How many.
+    /// How many spans.
     pub count: u64,
-    /// Their durations together.
+    /// Their durations, summed.
     pub total_nanos: i64,
-    /// Time of the critical path in which one of them was innermost.
+    /// Time of the critical path in which one of them was the innermost.
     pub on_path_nanos: i64,
     /// How much of that was on a CPU.
     pub on_path_cpu_nanos: i64,
 }
 
-/// How many entries a list left out.
+/// What a list of operations omits.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 pub struct OperationsTruncated {
-    /// Operations.
+    /// Omitted operations.
     pub operations: usize,
     /// What they explain together.
     pub delta_nanos: i64,
@@ -147,7 +180,7 @@ impl OperationDiffView {
             service: operation.service.clone(),
             name: operation.name.clone(),
             resource: operation.resource.clone(),
-            fate: operation.fate().as_str(),
+            fate: operation.fate().into(),
             delta_nanos: operation.delta_nanos(),
             a: SideView::new(operation.a),
             b: SideView::new(operation.b),
@@ -159,14 +192,14 @@ impl OperationDiffView {
 impl StateDiffView {
     fn new(diff: &StateDiff) -> Self {
         let (state, kind, text) = match diff.state {
-            StateKind::OnCpu => ("on_cpu", None, "on-CPU"),
-            StateKind::Blocked(kind) => ("blocked", Some(kind.as_str()), wait_word(kind)),
-            StateKind::Runnable => ("runnable", None, "runnable"),
-            StateKind::BlockedUnseen => ("blocked", None, "blocked"),
-            StateKind::InChild => ("in_child", None, "in a child"),
-            StateKind::Awaiting => ("awaiting", None, "awaiting"),
-            StateKind::Remote => ("remote", None, "remote"),
-            StateKind::Unaccounted => ("unaccounted", None, "unaccounted"),
+            StateKind::OnCpu => (DiffStateView::OnCpu, None, "on-CPU"),
+            StateKind::Blocked(kind) => (DiffStateView::Blocked, Some(kind.into()), wait_word(kind)),
+            StateKind::Runnable => (DiffStateView::Runnable, None, "runnable"),
+            StateKind::BlockedUnseen => (DiffStateView::Blocked, None, "blocked"),
+            StateKind::InChild => (DiffStateView::InChild, None, "in a child"),
+            StateKind::Awaiting => (DiffStateView::Awaiting, None, "awaiting"),
+            StateKind::Remote => (DiffStateView::Remote, None, "remote"),
+            StateKind::Unaccounted => (DiffStateView::Unaccounted, None, "unaccounted"),
         };
         StateDiffView { state, kind, text, delta_nanos: diff.delta_nanos, function: diff.function.clone() }
     }
@@ -179,6 +212,16 @@ impl SideView {
             total_nanos: side.total_nanos,
             on_path_nanos: side.on_path_nanos,
             on_path_cpu_nanos: side.on_path_cpu_nanos,
+        }
+    }
+}
+
+impl From<Fate> for FateView {
+    fn from(it: Fate) -> Self {
+        match it {
+            Fate::Added => FateView::Added,
+            Fate::Removed => FateView::Removed,
+            Fate::Kept => FateView::Kept,
         }
     }
 }

@@ -4,40 +4,40 @@ use std::fmt::Display;
 
 use longpole_analysis::report::{Flame, FlameTime};
 use longpole_analysis::{Handle, Report};
-use longpole_model::Runtime;
 use serde::Serialize;
 
+use super::functions::{RuntimeView, WhoseView};
 use super::select::{Chosen, SameNameView, roots_of, same_name};
 use super::shared::{LinksView, nanos};
 
-/// A flame graph.
+/// A flame graph of the whole run, or of spans with their descendants.
 #[derive(Debug, Clone, Serialize)]
 pub struct FlameView {
-    /// `r7`.
+    /// Name of the recording, such as `r7`.
     pub recording: String,
-    /// Handle of the span; null for the whole run, and where spans are meant by name or trace.
+    /// Handle of the span, or of a pole of several spans; null for the whole run, and for spans chosen by name or trace.
     pub span: Option<String>,
-    /// Name of the spans, where they were asked for by it.
+    /// The requested name of spans.
     pub name: Option<String>,
-    /// Id of the trace, where it was asked for.
+    /// Id of the requested trace.
     pub trace_id: Option<String>,
-    /// What it is of, for people.
+    /// What it shows, for people.
     pub title: String,
-    /// Which time it shows: `on_cpu`, `off_cpu` (blocked, as far as it was looked at), `wall` (both).
-    pub time: &'static str,
-    /// Samples in it, and waits.
+    /// Which time it shows.
+    pub time: FlameTimeView,
+    /// Its samples and waits.
     pub samples: u64,
-    /// Waits of threads that work for no span, idle workers among them, which the whole run's leaves out.
+    /// Waits of threads that work for no span, idle workers among them, which the graph of the whole run omits.
     pub left_out_waits: u64,
-    /// Samples and waits whose innermost functions are left out: more paths than 2,097,152 are not told apart.
+    /// Samples and waits whose innermost functions are omitted: a graph has at most 2,097,152 paths.
     pub cut_samples: u64,
-    /// What they stand for.
+    /// The time that its samples and waits stand for.
     pub weight_nanos: i64,
-    /// Whether that is too few to measure with.
+    /// Whether these samples are too few for reliable shares.
     pub few_samples: bool,
-    /// Of a span with too few samples: all of its name, where they have more.
+    /// For a span with too few samples: all spans of its name, if they have more.
     pub same_name: Option<SameNameView>,
-    /// How they are tied.
+    /// Its samples, without waits, by how they were linked.
     pub links: LinksView,
     /// Functions that the nodes name.
     pub frames: Vec<FlameFrameView>,
@@ -45,33 +45,46 @@ pub struct FlameView {
     pub nodes: FlameColumns,
 }
 
+/// Which time a view shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FlameTimeView {
+    /// On a CPU, by samples.
+    OnCpu,
+    /// Blocked: waits whose stack is known, which are those of 5 ms or longer and a sample of shorter ones, of threads that work for a
+    /// span or process. Omits idle workers; `threads=all`, for the whole run, adds the waits of all other threads.
+    OffCpu,
+    /// Both.
+    Wall,
+}
+
 /// A function of a flame graph.
 #[derive(Debug, Clone, Serialize)]
 pub struct FlameFrameView {
-    /// `f12`.
+    /// Handle, such as `f12`.
     pub handle: String,
     /// Name for people.
     pub function: String,
-    /// Source file, empty where unknown.
+    /// Source file; empty where unknown.
     pub file: String,
-    /// Source line, 0 where unknown.
+    /// Source line; 0 where unknown.
     pub line: u32,
-    /// Why it has no name, where it has none.
+    /// For people: why it has no name.
     pub reason: Option<String>,
-    /// What runs it, where no binary of the process holds it: `python`, `node`, `jvm`, `other`, `kernel`.
-    pub runtime: Option<&'static str>,
-    /// Whose code it is: `program`, `library`, `language`, `interpreter`, `system`, `kernel`.
-    pub whose: &'static str,
+    /// What runs the function; null for code of a binary of the process.
+    pub runtime: Option<RuntimeView>,
+    /// Whose code it is.
+    pub whose: WhoseView,
 }
 
-/// Boxes of a flame graph in pre-order; node 0 is the root.
+/// Boxes of a flame graph in pre-order, children by total, largest first; node 0 is the root.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct FlameColumns {
-    /// Node of the parent, -1 for the root.
+    /// Node of the parent; -1 for the root.
     pub parent: Vec<i64>,
-    /// Level, 0 for the root.
+    /// Level; 0 for the root.
     pub depth: Vec<u32>,
-    /// Index into the frames, -1 for the root.
+    /// Index into the frames; -1 for the root.
     pub frame: Vec<i64>,
     /// Where the box starts.
     pub offset_nanos: Vec<i64>,
@@ -79,7 +92,7 @@ pub struct FlameColumns {
     pub total_nanos: Vec<i64>,
     /// Time in the function itself.
     pub self_nanos: Vec<i64>,
-    /// The line of it with the most time here, 0 where unknown.
+    /// The line of the function with the most time here; 0 where unknown.
     pub line: Vec<u32>,
 }
 
@@ -134,7 +147,7 @@ impl FlameView {
             name: None,
             trace_id: None,
             title,
-            time: flame.time.as_str(),
+            time: flame.time.into(),
             samples: tree.samples,
             left_out_waits: flame.left_out_waits,
             cut_samples: tree.cut,
@@ -157,8 +170,18 @@ impl FlameFrameView {
             file: function.file.clone(),
             line: function.line,
             reason: function.reason.clone(),
-            runtime: function.runtime.map(Runtime::as_str),
-            whose: function.whose.as_str(),
+            runtime: function.runtime.map(RuntimeView::from),
+            whose: function.whose.into(),
+        }
+    }
+}
+
+impl From<FlameTime> for FlameTimeView {
+    fn from(it: FlameTime) -> Self {
+        match it {
+            FlameTime::OnCpu => FlameTimeView::OnCpu,
+            FlameTime::OffCpu => FlameTimeView::OffCpu,
+            FlameTime::Wall => FlameTimeView::Wall,
         }
     }
 }

@@ -3,10 +3,9 @@
 use std::fmt::Display;
 
 use longpole_analysis::{Handle, Report};
-use longpole_model::Runtime;
 use serde::Serialize;
 
-use super::functions::LineView;
+use super::functions::{LineView, RuntimeView, WhoseView};
 use super::shared::{SpansTruncated, nanos, node_handle};
 use super::waits::WaitView;
 
@@ -25,43 +24,43 @@ const FRAME_OPERATIONS_MAX: usize = 100;
 /// A function, and the spans it ran in.
 #[derive(Debug, Clone, Serialize)]
 pub struct FrameView {
-    /// `r7`.
+    /// Name of the recording, such as `r7`.
     pub recording: String,
-    /// `f12`.
+    /// Handle, such as `f12`.
     pub handle: String,
     /// Name for people.
     pub function: String,
-    /// Source file, empty where unknown.
+    /// Source file; empty where unknown.
     pub file: String,
-    /// What runs it, where no binary of the process holds it: `python`, `node`, `jvm`, `other`, `kernel`.
-    pub runtime: Option<&'static str>,
-    /// Whose code it is: `program`, `library`, `language`, `interpreter`, `system`, `kernel`.
-    pub whose: &'static str,
+    /// What runs the function; null for code of a binary of the process.
+    pub runtime: Option<RuntimeView>,
+    /// Whose code it is.
+    pub whose: WhoseView,
     /// Samples that contain it.
     pub samples: u64,
-    /// Time in it and what it called.
+    /// Time in it and in what it called.
     pub total_nanos: i64,
     /// Time in the function itself.
     pub self_nanos: i64,
     /// Waits that contain it.
     pub waits: u64,
-    /// How long they were, of all threads together.
+    /// Length of these waits, summed over all threads.
     pub waited_nanos: i64,
     /// What it waited for, longest first: in which function of the program, itself or one that it calls, and where.
     pub waited_for: Vec<WaitView>,
-    /// Its lines, those with the most time first, at most 20; all are in its source.
+    /// Its lines with the most time, at most 20; its source has all.
     pub lines: Vec<LineView>,
-    /// Spans whose own samples or waits contain it, largest first.
+    /// Spans whose own samples or waits contain it, largest first, at most 500.
     pub spans: Vec<FrameSpanView>,
-    /// The operations of these spans, and of those that the list left out, largest first.
+    /// The operations of all these spans, including those that `spans` omits, largest first, at most 100.
     pub operations: Vec<FrameOperationView>,
     /// Samples that contain it and belong to no span.
     pub unlinked_samples: u64,
-    /// Those among them that could belong to several spans.
+    /// How many of these could belong to several spans.
     pub ambiguous_samples: u64,
-    /// Waits that contain it and belong to no span.
+    /// Length of the waits that contain it and belong to no span.
     pub unlinked_waited_nanos: i64,
-    /// What the list of spans left out.
+    /// How many spans `spans` omits.
     pub truncated: SpansTruncated,
 }
 
@@ -72,22 +71,22 @@ pub struct FrameOperationView {
     pub service: String,
     /// Operation.
     pub name: String,
-    /// Spans of it that contain the function.
+    /// Its spans that contain the function.
     pub spans: u64,
     /// Their own samples that contain it.
     pub samples: u64,
-    /// What they stand for.
+    /// The time that these samples stand for.
     pub total_nanos: i64,
-    /// Their own waits that contain it.
+    /// Length of their own waits that contain it.
     pub waited_nanos: i64,
-    /// Share of the own samples of all spans of the operation.
+    /// Share of the own samples of all spans of the operation, 0 to 1.
     pub share: f64,
 }
 
 /// A span that a function ran in.
 #[derive(Debug, Clone, Serialize)]
 pub struct FrameSpanView {
-    /// `s12`.
+    /// Handle, such as `s12`.
     pub handle: String,
     /// Service.
     pub service: String,
@@ -95,11 +94,11 @@ pub struct FrameSpanView {
     pub name: String,
     /// Its own samples that contain the function.
     pub samples: u64,
-    /// What they stand for.
+    /// The time that these samples stand for.
     pub total_nanos: i64,
-    /// Their own waits that contain it.
+    /// Length of its own waits that contain the function.
     pub waited_nanos: i64,
-    /// Share of the span's own samples.
+    /// Share of the span's own samples, 0 to 1.
     pub share: f64,
 }
 
@@ -114,8 +113,8 @@ impl FrameView {
             handle: Handle::Function(index).to_string(),
             function: function.function.clone(),
             file: function.file.clone(),
-            runtime: function.runtime.map(Runtime::as_str),
-            whose: function.whose.as_str(),
+            runtime: function.runtime.map(RuntimeView::from),
+            whose: function.whose.into(),
             samples: function.weight.samples,
             total_nanos: nanos(function.weight.total_nanos),
             self_nanos: nanos(function.weight.self_nanos),

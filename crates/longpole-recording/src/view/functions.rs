@@ -1,6 +1,7 @@
 //! Functions with their lines and their share of samples.
 
 use longpole_analysis::code::functions::{FunctionWeight, LineWeight};
+use longpole_analysis::code::origin::CodeOrigin;
 use longpole_analysis::{Handle, Report};
 use longpole_model::{Runtime, SumNanos};
 use serde::Serialize;
@@ -13,41 +14,76 @@ pub(super) const POLE_FRAMES_MAX: usize = 5;
 /// Lines named for a function in a list.
 const LINES_NAMED_MAX: usize = 3;
 
-/// A function with its share of some samples.
+/// A function with its share of some samples. Lists of these omit functions that only start the program or a thread and call it, and
+/// the loops of interpreters.
 #[derive(Debug, Clone, Serialize)]
 pub struct TopFrameView {
-    /// `f12`.
+    /// Handle, such as `f12`.
     pub handle: String,
     /// Name for people.
     pub function: String,
-    /// Source file, empty where unknown.
+    /// Source file; empty where unknown.
     pub file: String,
-    /// Source line, 0 where unknown.
+    /// Source line with the most time in what the list describes; 0 where unknown.
     pub line: u32,
-    /// What runs it, where no binary of the process holds it: `python`, `node`, `jvm`, `other`, `kernel`.
-    pub runtime: Option<&'static str>,
-    /// Whose code it is: `program`, `library`, `language`, `interpreter`, `system`, `kernel`.
-    pub whose: &'static str,
+    /// What runs the function; null for code of a binary of the process.
+    pub runtime: Option<RuntimeView>,
+    /// Whose code it is.
+    pub whose: WhoseView,
     /// Time in the function itself.
     pub self_nanos: i64,
-    /// Time in it and what it called.
+    /// Time in it and in what it called.
     pub total_nanos: i64,
     /// Samples that contain it.
     pub samples: u64,
-    /// The lines of it with the most time here, at most three.
+    /// Its lines with the most time in what the list describes, at most three.
     pub lines: Vec<LineView>,
 }
 
-/// What lies on a line of a function.
+/// What runs a function that no binary of the process holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RuntimeView {
+    /// CPython.
+    Python,
+    /// Node.js, or another program around V8.
+    Node,
+    /// A Java virtual machine.
+    Jvm,
+    /// Another program that compiles code while it runs.
+    Other,
+    /// The kernel, below the functions that called it.
+    Kernel,
+}
+
+/// Whose code a function is, as far as its name, its source file and its binary tell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WhoseView {
+    /// The program's own, and code about which nothing is known.
+    Program,
+    /// A library's.
+    Library,
+    /// The language's standard library and runtime.
+    Language,
+    /// An interpreter's.
+    Interpreter,
+    /// The system's: the C library, the linker.
+    System,
+    /// The kernel's.
+    Kernel,
+}
+
+/// Time on one line of a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct LineView {
     /// The line.
     pub line: u32,
-    /// Time on CPUs there, and in what it called from there.
+    /// Time on CPUs there and in what it called from there.
     pub total_nanos: i64,
-    /// Time on CPUs there itself.
+    /// Time on CPUs on the line itself.
     pub self_nanos: i64,
-    /// Waits there, and in what it called from there.
+    /// Waits there and in what it called from there.
     pub waited_nanos: i64,
 }
 
@@ -76,8 +112,8 @@ pub(super) fn top_frames(report: &Report, functions: &[FunctionWeight], samples:
                 function: function.function.clone(),
                 file: function.file.clone(),
                 line: lines.first().map_or(function.line, |most| most.line),
-                runtime: function.runtime.map(Runtime::as_str),
-                whose: function.whose.as_str(),
+                runtime: function.runtime.map(RuntimeView::from),
+                whose: function.whose.into(),
                 self_nanos: nanos(weighed.weight.self_nanos),
                 total_nanos: nanos(weighed.weight.total_nanos),
                 samples: weighed.weight.samples,
@@ -90,4 +126,29 @@ pub(super) fn top_frames(report: &Report, functions: &[FunctionWeight], samples:
 /// What samples stand for.
 pub(super) fn weight(report: &Report, samples: &[u32]) -> i64 {
     nanos(samples.iter().map(|&sample| report.recording().samples[sample as usize].weight_nanos).sum_nanos())
+}
+
+impl From<Runtime> for RuntimeView {
+    fn from(it: Runtime) -> Self {
+        match it {
+            Runtime::Python => RuntimeView::Python,
+            Runtime::Node => RuntimeView::Node,
+            Runtime::Jvm => RuntimeView::Jvm,
+            Runtime::Other => RuntimeView::Other,
+            Runtime::Kernel => RuntimeView::Kernel,
+        }
+    }
+}
+
+impl From<CodeOrigin> for WhoseView {
+    fn from(it: CodeOrigin) -> Self {
+        match it {
+            CodeOrigin::Program => WhoseView::Program,
+            CodeOrigin::Library => WhoseView::Library,
+            CodeOrigin::Language => WhoseView::Language,
+            CodeOrigin::Interpreter => WhoseView::Interpreter,
+            CodeOrigin::System => WhoseView::System,
+            CodeOrigin::Kernel => WhoseView::Kernel,
+        }
+    }
 }

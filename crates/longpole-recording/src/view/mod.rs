@@ -31,25 +31,26 @@ mod waits;
 
 pub use attached::AttachedView;
 pub use callee::{CalleeProcessView, CalleeView};
-pub use flame::{FlameColumns, FlameFrameView, FlameView};
+pub use flame::{FlameColumns, FlameFrameView, FlameTimeView, FlameView};
 pub use frame::{FrameOperationView, FrameSpanView, FrameView};
-pub use functions::{LineView, TopFrameView};
-pub use poles::{LimitView, PoleView, PolesTruncated, PolesView, ReasonView};
+pub use functions::{LineView, RuntimeView, TopFrameView, WhoseView};
+pub use poles::{LimitView, PoleView, PolesTruncated, PolesView, ReasonCodeView, ReasonView};
 pub use processes::{ProcessRowView, ProcessesView};
 pub use pulumi::DeploymentView;
-pub use recording::{AnswerView, RecordingView, RecordingsView};
+pub use recording::{AnswerView, RecordingStateView, RecordingView, RecordingsView};
 pub(crate) use select::roots_of;
 pub use select::{Chosen, SameNameView};
-pub use shared::{ExitView, LinksView, QualityView, RangeNanos, SpansTruncated};
-pub use source::{SourceLineView, SourceView};
+pub use shared::{EvidenceView, ExitView, LinksView, QualityView, RangeNanos, SpansTruncated};
+pub use source::{SourceLineView, SourceStateView, SourceView};
 pub use span::{
-    AttributeView, EventView, ParentView, PoleOfSpanView, ProcessView, SavingsView, SpanLinkView, SpanSamplesView, SpanView, StatusView,
+    AttributeView, EventView, ParentView, PoleOfSpanView, ProcessView, SavingsView, SpanKindView, SpanLinkView, SpanSamplesView, SpanView,
+    StatusCodeView, StatusView,
 };
 pub use spans::{DurationsView, SpanOfNameView, SpansView};
-pub use states::{BlockedView, StatesView};
-pub use summary::{ParallelismView, RecorderView, SummaryView};
+pub use states::{BlockedView, StateEvidenceView, StatesView};
+pub use summary::{CaptureModeView, ParallelismView, RecorderView, SummaryView};
 pub use threads::{ThreadView, ThreadsView, WaitedForView};
 pub use top::{TopOptions, TopView};
 pub use tree::{PathColumns, TreeColumns, TreeView};
-pub use usage::{GrowthView, NotableView, ReadingColumns, UsageView};
-pub use waits::{BlockedByView, BlockerView, OneOfView, PlaceView, WaitView};
+pub use usage::{GrowthView, NotableCodeView, NotableView, PeakFromView, ReadingColumns, UsageView};
+pub use waits::{BlockedByView, BlockerEvidenceView, BlockerView, OneOfView, PlaceView, RelationView, WaitKindView, WaitView};

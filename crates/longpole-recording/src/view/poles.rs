@@ -4,6 +4,7 @@ use std::fmt::Display;
 
 use longpole_analysis::pulumi::urn::title_of_urn;
 use longpole_analysis::report::FEW_SAMPLES;
+use longpole_analysis::report::reason::ReasonCode;
 use longpole_analysis::schedule::poles::Pole;
 use longpole_analysis::{Handle, Report};
 use serde::Serialize;
@@ -11,7 +12,7 @@ use serde::Serialize;
 use super::callee::CalleeView;
 use super::functions::{POLE_FRAMES_MAX, TopFrameView, top_frames, weight};
 use super::select::by_time_on_path;
-use super::shared::{RangeNanos, SpansTruncated, node_handle, range};
+use super::shared::{EvidenceView, RangeNanos, SpansTruncated, node_handle, range};
 use super::states::StatesView;
 use super::waits::BlockedByView;
 
@@ -21,83 +22,85 @@ const SUMMED_POLES_MAX: usize = 16;
 /// Handles listed for a pole: a group of a loop may have hundred thousand spans.
 const POLE_SPANS_MAX: usize = 100;
 
-/// All poles.
+/// All long poles of a recording.
 #[derive(Debug, Clone, Serialize)]
 pub struct PolesView {
-    /// `r7`.
+    /// Name of the recording, such as `r7`.
     pub recording: String,
     /// How long the run took.
     pub wall_nanos: i64,
-    /// Ranked by what their own time saves.
+    /// Ranked by `saves_own_nanos`.
     pub poles: Vec<PoleView>,
-    /// What this list left out.
+    /// How many poles this list omits.
     pub truncated: PolesTruncated,
 }
 
-/// How many entries a list left out.
+/// How many poles a list omits.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 pub struct PolesTruncated {
-    /// Poles.
+    /// Omitted poles.
     pub poles: usize,
 }
 
-/// A long pole.
+/// A long pole: a group of spans on the critical path. `saves_*` say how much earlier the whole run would end. Savings do not add up
+/// where poles run beside each other or contain each other.
 #[derive(Debug, Clone, Serialize)]
 pub struct PoleView {
-    /// `p1`.
+    /// Handle, such as `p1`.
     pub handle: String,
     /// Service.
     pub service: String,
     /// Operation.
     pub name: String,
-    /// The piece of work it is part of.
+    /// The piece of work that it belongs to, such as `create web-bundle`.
     pub context: Option<String>,
     /// Spans in the group.
     pub count: u64,
-    /// Their handles, longest on the path first.
+    /// Their handles, most time on the path first, at most 100.
     pub spans: Vec<String>,
-    /// What the list of spans left out.
+    /// How many handles `spans` omits.
     pub truncated: SpansTruncated,
-    /// Time of the critical path in which one of them was innermost.
+    /// Time of the critical path in which one of these spans was the innermost.
     pub on_path_nanos: i64,
-    /// What the run would end earlier if they and their descendants took no time.
+    /// Saving if these spans and their descendants took no time.
     pub saves_if_zero_nanos: RangeNanos,
-    /// The same at half their time.
+    /// Saving if they took half their time.
     pub saves_if_half_nanos: RangeNanos,
-    /// The same if only their own time were zero.
+    /// Saving if only their own time, outside their children, were zero.
     pub saves_own_nanos: RangeNanos,
-    /// What the run would end earlier if this pole and all before it took no time; of the first 16.
+    /// Saving if this pole and all before it took no time; null beyond the first 16.
     pub saves_with_those_before_nanos: Option<RangeNanos>,
-    /// `declared` or `inferred`.
-    pub evidence: &'static str,
+    /// Whether spans declare what they waited for.
+    pub evidence: EvidenceView,
     /// States of their own time on the path.
     pub states: StatesView,
     /// Why it takes its time.
     pub reason: ReasonView,
     /// Who answers its spans, where they call one address.
     pub callee: Option<CalleeView>,
-    /// Which threads it waited for, where that is most of what it was blocked for.
+    /// Which threads the waits of the reason were for.
     pub blocked_by: Option<BlockedByView>,
-    /// Handle of the pole inside it that explains most of what it saves.
+    /// Handle of the pole inside it that explains most of its saving.
     pub contains: Option<String>,
-    /// What would end last in its place if it took no time: why it saves less than it takes.
+    /// The span that would end last in its place: why the pole saves less than it takes. Null where it saves all, or where the ends of
+    /// the range disagree.
     pub limited_by: Option<LimitView>,
     /// URN of the cloud resource that it works on.
     pub resource: Option<String>,
-    /// Functions of their own samples.
+    /// Functions of its own samples while it was on the path, at most 5.
     pub top_frames: Vec<TopFrameView>,
-    /// Their own samples.
+    /// These samples.
     pub samples: u64,
-    /// What those stand for, of all threads.
+    /// The CPU time that these samples stand for, over all threads.
     pub weight_nanos: i64,
-    /// Whether they are too few to measure with.
+    /// Whether these samples are too few for reliable shares.
     pub few_samples: bool,
 }
 
 /// A span that limits what a pole saves.
 #[derive(Debug, Clone, Serialize)]
 pub struct LimitView {
-    /// `s9`.
+    /// Handle, such as `s9`.
     pub handle: String,
     /// The resource that it works on, or its operation.
     pub name: String,
@@ -108,14 +111,30 @@ pub struct LimitView {
 /// Why a pole takes its time.
 #[derive(Debug, Clone, Serialize)]
 pub struct ReasonView {
-    /// `on_cpu`, `waits`, `mixed`, `few_samples` or `no_samples`.
-    pub code: &'static str,
-    /// For people.
+    /// The kind of the reason.
+    pub code: ReasonCodeView,
+    /// The reason for people.
     pub text: String,
-    /// The function that the text names.
+    /// The function that the text names: of the program's own code where there is some.
     pub function: Option<String>,
-    /// The function of a library that the text says most of it is in.
+    /// The library function that holds most of that, if the text names one.
     pub mostly_in: Option<String>,
+}
+
+/// The kind of a reason.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ReasonCodeView {
+    /// It computes.
+    OnCpu,
+    /// It is hardly on a CPU: blocked, awaiting, remote, runnable or unaccounted.
+    Waits,
+    /// Some of both.
+    Mixed,
+    /// Its own time is too short for the sampling rate.
+    FewSamples,
+    /// The recording has no samples.
+    NoSamples,
 }
 
 impl PolesView {
@@ -162,9 +181,9 @@ impl PoleView {
             saves_if_half_nanos: range(pole.savings.if_half),
             saves_own_nanos: range(pole.savings.own),
             saves_with_those_before_nanos: together,
-            evidence: pole.savings.evidence.as_str(),
+            evidence: pole.savings.evidence.into(),
             states: report.states_on_path(&pole.nodes).into(),
-            reason: ReasonView { code: reason.code.as_str(), text: reason.text, function: reason.function, mostly_in: reason.mostly_in },
+            reason: ReasonView { code: reason.code.into(), text: reason.text, function: reason.function, mostly_in: reason.mostly_in },
             callee: CalleeView::new(report, &pole.nodes, POLE_FRAMES_MAX),
             blocked_by: report.pole_wait(pole).and_then(|sum| BlockedByView::new(report, &sum, POLE_FRAMES_MAX)),
             contains: pole.contains.map(|inner| Handle::Pole(inner).to_string()),
@@ -178,6 +197,18 @@ impl PoleView {
             samples: samples.len() as u64,
             weight_nanos: weight(report, &samples),
             few_samples: (samples.len() as u64) < FEW_SAMPLES,
+        }
+    }
+}
+
+impl From<ReasonCode> for ReasonCodeView {
+    fn from(it: ReasonCode) -> Self {
+        match it {
+            ReasonCode::OnCpu => ReasonCodeView::OnCpu,
+            ReasonCode::Waits => ReasonCodeView::Waits,
+            ReasonCode::Mixed => ReasonCodeView::Mixed,
+            ReasonCode::FewSamples => ReasonCodeView::FewSamples,
+            ReasonCode::NoSamples => ReasonCodeView::NoSamples,
         }
     }
 }

@@ -12,15 +12,16 @@ use super::usage::{UsageView, offset};
 /// The processes of a recording.
 #[derive(Debug, Clone, Serialize)]
 pub struct ProcessesView {
-    /// `r7`.
+    /// Name of the recording, such as `r7`.
     pub recording: String,
-    /// The most memory that one of the processes had that were waited for, as `wait4` told at the end; null where nobody waited.
+    /// The largest peak of resident memory of the command and of all processes that it waited for, as `wait4` reported; null where
+    /// nobody waited.
     pub peak_resident_bytes: Option<u64>,
-    /// Page faults of all that were waited for.
+    /// Page faults of all these processes that needed no storage.
     pub minor_faults: Option<u64>,
-    /// Those of them that waited for storage.
+    /// Page faults of all these processes that waited for storage.
     pub major_faults: Option<u64>,
-    /// The processes as a tree, in pre-order.
+    /// The processes as a tree, in pre-order, children by start.
     pub processes: Vec<ProcessRowView>,
 }
 
@@ -33,25 +34,25 @@ pub struct ProcessRowView {
     pub pid: u32,
     /// Its parent's id.
     pub parent_pid: Option<u32>,
-    /// Level, 0 for the command.
+    /// Level; 0 for the command.
     pub depth: u32,
     /// Its name.
     pub name: String,
-    /// Path of the executable, empty where unknown.
+    /// Path of the executable; empty where unknown.
     pub executable: String,
     /// Its arguments.
     pub arguments: Vec<String>,
     /// Start; null where the recorder read no clock.
     pub start_nanos: Option<i64>,
-    /// How long it lived; to the end of the recording, where it outlived that.
+    /// How long it lived; to the end of the recording, if it outlived that.
     pub duration_nanos: i64,
     /// Whether it outlived the recording.
     pub outlived: bool,
-    /// How it ended; null where nobody could see it.
+    /// How it ended; null where nobody saw it.
     pub exit: Option<ExitView>,
     /// User and system time of all its threads.
     pub cpu_nanos: Option<u64>,
-    /// What it used; null where it was not read.
+    /// What it used; null where longpole never read it.
     pub usage: Option<UsageView>,
 }
 

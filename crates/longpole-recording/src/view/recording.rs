@@ -1,36 +1,36 @@
 //! One recording in a list, and its answer in one line.
 
 use longpole_analysis::Report;
-use longpole_store::{Listing, StoredRecording};
+use longpole_store::{Listing, RecordingState, StoredRecording};
 use serde::{Deserialize, Serialize};
 
 use super::shared::{ExitView, RangeNanos, nanos, range, unix_nano};
 
-/// Recordings, newest first.
+/// The recordings of a store, newest first.
 #[derive(Debug, Clone, Serialize)]
 pub struct RecordingsView {
-    /// The list.
+    /// The recordings.
     pub recordings: Vec<RecordingView>,
-    /// What is wrong with rows of the catalog that are no recordings, each in words.
+    /// For people: what is wrong with rows of the catalog that are not recordings.
     pub damaged: Vec<String>,
 }
 
 /// One recording in a list.
 #[derive(Debug, Clone, Serialize)]
 pub struct RecordingView {
-    /// `r7`.
+    /// Name of the recording, such as `r7`.
     pub recording: String,
     /// The command and its arguments.
     pub command: Vec<String>,
-    /// When it started.
+    /// Start, in nanoseconds since 1970.
     pub start_unix_nano: String,
-    /// How long it ran; 0 while that is not known.
+    /// How long it ran; 0 while unknown.
     pub wall_nanos: i64,
-    /// How it ended.
+    /// How the command ended; null where nobody saw it.
     pub exit: Option<ExitView>,
-    /// `sealed`, `recording`, `killed`, or `ended`: its recorder ended and could not seal it.
-    pub state: String,
-    /// Why it could not.
+    /// What became of it.
+    pub state: RecordingStateView,
+    /// Why its recorder could not seal it; only with state `ended`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_sealed: Option<String>,
     /// Spans received.
@@ -43,16 +43,30 @@ pub struct RecordingView {
     pub tags: Vec<String>,
 }
 
-/// The first long pole in one line; kept in the catalog.
+/// What became of a recording.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RecordingStateView {
+    /// It is complete.
+    Sealed,
+    /// Its recorder is still running.
+    Recording,
+    /// Its recorder died first.
+    Killed,
+    /// Its recorder ended and could not seal it, as on a full disk. `show` seals it.
+    Ended,
+}
+
+/// The first long pole in one line, as the catalog keeps it. Names are cut after 512 bytes (`…`).
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct AnswerView {
     /// Service of the pole.
     pub service: String,
     /// Its operation.
     pub name: String,
-    /// The piece of work it is part of.
+    /// The piece of work that it belongs to.
     pub context: Option<String>,
-    /// What the run would end earlier without it.
+    /// How much earlier the run would end without it.
     pub saves_if_zero_nanos: RangeNanos,
     /// The function with most of its own samples.
     pub function: Option<String>,
@@ -78,7 +92,7 @@ impl RecordingView {
             start_unix_nano: unix_nano(summary.start),
             wall_nanos: nanos(summary.wall_nanos.unwrap_or_default()),
             exit: summary.exit.map(ExitView::new),
-            state: stored.state.as_str().to_owned(),
+            state: stored.state.into(),
             not_sealed: stored.why_ended(),
             spans: summary.spans,
             samples: summary.samples,
@@ -112,5 +126,16 @@ fn in_a_line(name: &str) -> String {
     match name.len() {
         ..=NAME_IN_A_LINE_BYTES_MAX => name.to_owned(),
         _ => format!("{}…", &name[..name.floor_char_boundary(NAME_IN_A_LINE_BYTES_MAX)]),
+    }
+}
+
+impl From<RecordingState> for RecordingStateView {
+    fn from(state: RecordingState) -> Self {
+        match state {
+            RecordingState::Recording => RecordingStateView::Recording,
+            RecordingState::Ended => RecordingStateView::Ended,
+            RecordingState::Killed | RecordingState::Sealed { recorder_killed: true } => RecordingStateView::Killed,
+            RecordingState::Sealed { recorder_killed: false } => RecordingStateView::Sealed,
+        }
     }
 }

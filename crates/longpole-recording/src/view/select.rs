@@ -95,12 +95,12 @@ pub(super) fn node_of(report: &Report, handle: &str) -> Option<usize> {
     }
 }
 
-/// All spans of one name, with what is below them.
+/// All spans of one name, with their descendants.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SameNameView {
     /// The name.
     pub name: String,
-    /// How many there are.
+    /// How many spans.
     pub spans: u64,
     /// Their samples.
     pub samples: u64,

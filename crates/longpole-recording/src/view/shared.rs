@@ -3,14 +3,14 @@
 use longpole_analysis::Handle;
 use longpole_analysis::note::Note;
 use longpole_analysis::report::LinkCounts;
-use longpole_analysis::schedule::saving::Saving;
+use longpole_analysis::schedule::saving::{Saving, ScheduleEvidence};
 use longpole_model::{Exit, Timestamp};
 use serde::Serialize;
 
-/// `[low, high]`, in nanoseconds.
+/// A range of nanoseconds, `[low, high]`. Both ends are equal where the recording declares what a span waited for.
 pub type RangeNanos = [i64; 2];
 
-/// How a command ended; one of the two is set.
+/// How a command or process ended; one of the two is set.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct ExitView {
     /// Exit code.
@@ -28,16 +28,16 @@ impl ExitView {
     }
 }
 
-/// Samples by how they were tied to their span.
+/// Numbers of samples by how they were linked to their span.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 pub struct LinksView {
-    /// Named by the context record.
+    /// The context record of the thread names the span.
     pub record: u64,
-    /// Named by the journal of the thread.
+    /// The journal of the thread names the span.
     pub journal: u64,
-    /// Named by the profile that was read.
+    /// A label of the imported profile names the span.
     pub label: u64,
-    /// The one span that fits process, thread and time.
+    /// Only this span fits process, thread and time.
     pub inferred: u64,
     /// Several spans fit.
     pub ambiguous: u64,
@@ -52,14 +52,14 @@ impl From<LinkCounts> for LinksView {
     }
 }
 
-/// Something missing or peculiar.
+/// Something missing or unusual, with its count and its cause.
 #[derive(Debug, Clone, Serialize)]
 pub struct QualityView {
-    /// Stable code.
+    /// Stable code of the kind.
     pub code: String,
     /// How many.
     pub count: u64,
-    /// Why, and what to do.
+    /// For people: why, and what to do.
     pub detail: String,
 }
 
@@ -69,11 +69,21 @@ impl QualityView {
     }
 }
 
-/// How many entries a list left out.
+/// How many spans a list omits.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 pub struct SpansTruncated {
-    /// Spans.
+    /// Omitted spans.
     pub spans: usize,
+}
+
+/// How far the evidence for an order between spans goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EvidenceView {
+    /// The spans themselves say so: by their parent, or by span links.
+    Declared,
+    /// longpole inferred it from times.
+    Inferred,
 }
 
 pub(super) fn node_handle(node: usize) -> String {
@@ -91,4 +101,13 @@ pub(super) fn unix_nano(at: Timestamp) -> String {
 /// Sums of time fit 63 bits for 292 years.
 pub(super) fn nanos(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
+}
+
+impl From<ScheduleEvidence> for EvidenceView {
+    fn from(it: ScheduleEvidence) -> Self {
+        match it {
+            ScheduleEvidence::Declared => EvidenceView::Declared,
+            ScheduleEvidence::Inferred => EvidenceView::Inferred,
+        }
+    }
 }

@@ -22,34 +22,59 @@ const CONTEXT_LINES: u32 = 2;
 /// Characters of a line: generated code has very long ones.
 const LINE_CHARS_MAX: usize = 400;
 
-/// The source of a function.
+/// The source of a function: its lines with time (the 60 with the most), and two lines before and after each, by number.
+///
+/// longpole reads, from a recording that this store's recorder made on this machine, any file that it names. From any other recording
+/// (a file, an import, another machine) it reads files below the working directory of `frame` or `open`, but no hidden ones (a part of
+/// the path below it begins with a dot) and none with a second hard link, and files below a folder that `--allow-source DIR` names. It
+/// resolves links and `..` first. In every case it reads only regular files of at most 16 MiB, in at most 3 s, and nothing below
+/// `/proc`, `/sys` and `/dev`. The store notes beside an imported recording that it was imported (`recordings/r7/imported`), not in
+/// it: no file can claim that it was made here.
 #[derive(Debug, Clone, Serialize)]
 pub struct SourceView {
-    /// `r7`.
+    /// Name of the recording, such as `r7`.
     pub recording: String,
-    /// `f12`.
+    /// Handle, such as `f12`.
     pub handle: String,
     /// Name for people.
     pub function: String,
-    /// Source file as the program names it, empty where it names none.
+    /// Source file as the program names it; empty where it names none. The text of a program given as text (`python3 -c`) comes from
+    /// its arguments.
     pub file: String,
-    /// Where it was found.
+    /// Where longpole found it.
     pub path: Option<String>,
-    /// `read`; `changed` (read, and changed since: its lines may be others); `missing` (it is not on this machine); `refused` (it
-    /// may not be read); `left_out` (nobody asked for its text); `unknown` (the program does not say its lines).
-    pub state: &'static str,
-    /// Why it is not simply read, for people.
+    /// Whether longpole read the text.
+    pub state: SourceStateView,
+    /// For people: why the text is missing, or may differ from what ran.
     pub detail: Option<String>,
     /// Time on CPUs in the function and in what it calls.
     pub total_nanos: i64,
     /// Time in the function itself.
     pub self_nanos: i64,
-    /// Waits in it and in what it calls, of all threads together.
+    /// Waits in it and in what it calls, summed over all threads.
     pub waited_nanos: i64,
     /// Lines with time and those around them, by number.
     pub lines: Vec<SourceLineView>,
-    /// Lines with time that are left out: those with the least.
+    /// How many lines with time the list omits: those with the least.
     pub truncated: usize,
+}
+
+/// Whether longpole read the text of a source.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SourceStateView {
+    /// Read.
+    Read,
+    /// Read, but the file changed after the recording began or after the program was built: times may belong to other lines.
+    Changed,
+    /// The file is not on this machine.
+    Missing,
+    /// longpole refuses to read it.
+    Refused,
+    /// The caller did not request the text (`frame --source --format json` without `--source-text`): lines have numbers only.
+    LeftOut,
+    /// The program does not name its lines.
+    Unknown,
 }
 
 /// A line of a source.
@@ -57,26 +82,26 @@ pub struct SourceView {
 pub struct SourceLineView {
     /// Its number, from 1.
     pub line: u32,
-    /// Its text; null where the file is not there, or ends before it.
+    /// Its text; null where the file is missing, or ends before it.
     pub text: Option<String>,
-    /// Time on CPUs there, and in what is called from there.
+    /// Time on CPUs there and in what it calls from there.
     pub total_nanos: i64,
-    /// Time on CPUs there itself.
+    /// Time on CPUs on the line itself.
     pub self_nanos: i64,
-    /// Waits there, and in what is called from there.
+    /// Waits there and in what it calls from there.
     pub waited_nanos: i64,
 }
 
 /// What was found of a source.
 struct Found {
     path: Option<PathBuf>,
-    state: &'static str,
+    state: SourceStateView,
     detail: Option<String>,
     lines: Vec<String>,
 }
 
 impl Found {
-    fn nothing(state: &'static str, detail: String) -> Found {
+    fn nothing(state: SourceStateView, detail: String) -> Found {
         Found { path: None, state, detail: Some(detail), lines: Vec::new() }
     }
 }
@@ -89,7 +114,7 @@ impl SourceView {
         let function = report.functions().list.get(index)?;
         let found = match access {
             Some(access) => find(report, index, access),
-            None => Found::nothing("left_out", "the text of its lines was not asked for".to_owned()),
+            None => Found::nothing(SourceStateView::LeftOut, "the text of its lines was not asked for".to_owned()),
         };
         let mut hot = report.lines_of(index);
         let waited = report.nodes_with(index).waited_nanos;
@@ -169,22 +194,25 @@ fn find(report: &Report, index: usize, access: &SourceAccess) -> Found {
     if file.is_empty() {
         let why = "the program does not say which lines its code is of: build it with debug information (`-g`; for Rust, \
                    `debug = \"line-tables-only\"` in its profile)";
-        return Found::nothing("unknown", function.reason.clone().map_or_else(|| why.to_owned(), |reason| format!("{reason}; {why}")));
+        return Found::nothing(
+            SourceStateView::Unknown,
+            function.reason.clone().map_or_else(|| why.to_owned(), |reason| format!("{reason}; {why}")),
+        );
     }
     if file == "<string>" {
         let texts = program_texts(report);
         return match &texts[..] {
             [text] => Found {
                 path: None,
-                state: "read",
+                state: SourceStateView::Read,
                 detail: Some("the text that stood behind `-c`".to_owned()),
                 lines: text.lines().map(str::to_owned).collect(),
             },
-            _ => Found::nothing("missing", "the program was given as text, and which is not known".to_owned()),
+            _ => Found::nothing(SourceStateView::Missing, "the program was given as text, and which is not known".to_owned()),
         };
     }
     if file.starts_with('<') || file.starts_with("node:") {
-        return Found::nothing("missing", format!("`{file}` is part of the interpreter, and no file"));
+        return Found::nothing(SourceStateView::Missing, format!("`{file}` is part of the interpreter, and no file"));
     }
     let path = Path::new(file);
     let folder = Path::new(&recording.run.working_directory);
@@ -192,8 +220,8 @@ fn find(report: &Report, index: usize, access: &SourceAccess) -> Found {
     let binary = binary_of(report, index).map(PathBuf::from);
     let source = match source_file::read(candidates, binary, access) {
         Ok(source) => source,
-        Err(Unread::Missing(why)) => return Found::nothing("missing", missing_words(report, file, &why)),
-        Err(Unread::Refused(why)) => return Found::nothing("refused", why),
+        Err(Unread::Missing(why)) => return Found::nothing(SourceStateView::Missing, missing_words(report, file, &why)),
+        Err(Unread::Refused(why)) => return Found::nothing(SourceStateView::Refused, why),
     };
     let recorded = UNIX_EPOCH + Duration::from_nanos(u64::try_from(recording.run.start.unix_nanos()).unwrap_or(0));
     let detail = match source.changed {
@@ -203,7 +231,12 @@ fn find(report: &Report, index: usize, access: &SourceAccess) -> Found {
         }
         _ => None,
     };
-    Found { path: Some(source.path), state: if detail.is_some() { "changed" } else { "read" }, detail, lines: source.lines }
+    Found {
+        path: Some(source.path),
+        state: if detail.is_some() { SourceStateView::Changed } else { SourceStateView::Read },
+        detail,
+        lines: source.lines,
+    }
 }
 
 fn missing_words(report: &Report, file: &str, why: &str) -> String {

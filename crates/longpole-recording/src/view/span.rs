@@ -6,14 +6,14 @@ use longpole_analysis::report::FEW_SAMPLES;
 use longpole_analysis::schedule::poles::Savings;
 use longpole_analysis::tree::forest::{Edge, NodeSource};
 use longpole_analysis::{Handle, Report};
-use longpole_model::{AttributeValue, Attributes, Process, Resource, SpanEvent, SpanLink, StatusCode, Timestamp};
+use longpole_model::{AttributeValue, Attributes, Process, Resource, SpanEvent, SpanKind, SpanLink, StatusCode, Timestamp};
 use serde::Serialize;
 use serde_json::Value;
 
 use super::callee::CalleeView;
 use super::functions::{TopFrameView, top_frames};
 use super::select::{SameNameView, node_of, same_name};
-use super::shared::{ExitView, LinksView, RangeNanos, node_handle, range};
+use super::shared::{EvidenceView, ExitView, LinksView, RangeNanos, node_handle, range};
 use super::states::StatesView;
 use super::usage::UsageView;
 use super::waits::WaitView;
@@ -27,18 +27,19 @@ pub(super) const SPAN_WAITS_MAX: usize = 20;
 /// Whole numbers beyond it do not fit a double, which is what most readers of JSON make of a number.
 const EXACT_IN_DOUBLE: u64 = 1 << 53;
 
-/// One span.
+/// One span, or a process that stands as one. A span made from a process has null ids (except `s1`, whose ids the command got in
+/// `TRACEPARENT`), kind `internal`, and attributes such as `process.executable.path`.
 #[derive(Debug, Clone, Serialize)]
 pub struct SpanView {
-    /// `r7`.
+    /// Name of the recording, such as `r7`.
     pub recording: String,
-    /// `s12`.
+    /// Handle, such as `s12`.
     pub handle: String,
-    /// The pole that was asked for, where it has more spans than this one, the longest of them on the critical path.
+    /// The requested pole, if it has several spans; this one has the most time on the critical path.
     pub pole: Option<PoleOfSpanView>,
-    /// Null for a span made from a process.
+    /// Id of its trace; null for a process.
     pub trace_id: Option<String>,
-    /// Null for a span made from a process.
+    /// Its id; null for a process.
     pub span_id: Option<String>,
     /// Its parent.
     pub parent: Option<ParentView>,
@@ -47,40 +48,40 @@ pub struct SpanView {
     /// Operation.
     pub name: String,
     /// Role.
-    pub kind: &'static str,
+    pub kind: SpanKindView,
     /// Outcome.
     pub status: StatusView,
     /// Start.
     pub start_nanos: i64,
     /// Length.
     pub duration_nanos: i64,
-    /// Process that emitted it.
+    /// The process that emitted it.
     pub process: Option<ProcessView>,
     /// Attributes.
     pub attributes: Vec<AttributeView>,
-    /// Attributes of the resource.
+    /// Attributes of its resource.
     pub resource: Vec<AttributeView>,
     /// Events.
     pub events: Vec<EventView>,
-    /// Links.
+    /// Links to other spans.
     pub links: Vec<SpanLinkView>,
     /// Where its time went.
     pub states: StatesView,
-    /// Where it went by what the span and its descendants did.
+    /// What the span or one of its descendants did at each moment of the span. `in_child_nanos` is 0; `cpu_nanos` is that of all of them.
     pub states_with_descendants: StatesView,
-    /// What it waited for, longest first; waits below 5 ms are not looked at.
+    /// What it waited for, longest first; longpole does not inspect waits below 5 ms.
     pub waits: Vec<WaitView>,
-    /// Who answers it, where it calls an address.
+    /// Who answers it, if it calls an address.
     pub callee: Option<CalleeView>,
-    /// How its samples are tied.
+    /// Its samples.
     pub samples: SpanSamplesView,
-    /// Whether its samples are too few to measure with.
+    /// Whether its samples are too few for reliable shares.
     pub few_samples: bool,
-    /// Where they are: all spans of its name, where they have more.
+    /// Where its samples are too few: all spans of its name, if they have more. `flame --name` shows those.
     pub same_name: Option<SameNameView>,
     /// What it saves.
     pub savings: SavingsView,
-    /// Functions of its own samples.
+    /// Functions of its own samples, at most 20.
     pub top_frames: Vec<TopFrameView>,
     /// Number of children.
     pub children: u64,
@@ -89,33 +90,63 @@ pub struct SpanView {
 /// A pole of several spans.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PoleOfSpanView {
-    /// `p3`.
+    /// Handle, such as `p3`.
     pub handle: String,
     /// How many spans it has.
     pub count: u64,
-    /// What the run would end earlier if all of them, with their descendants, took no time.
+    /// Saving if all of them, with their descendants, took no time.
     pub saves_if_zero_nanos: RangeNanos,
 }
 
 /// The parent of a span.
 #[derive(Debug, Clone, Serialize)]
 pub struct ParentView {
-    /// `s3`.
+    /// Handle, such as `s3`.
     pub handle: String,
-    /// `declared` or `inferred`.
-    pub edge: &'static str,
+    /// Whether the span names its parent.
+    pub edge: EvidenceView,
+}
+
+/// Role of a span, as OpenTelemetry names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SpanKindView {
+    /// The emitter did not say.
+    Unspecified,
+    /// Inside one process.
+    Internal,
+    /// It answers a call.
+    Server,
+    /// It calls.
+    Client,
+    /// It sends a message.
+    Producer,
+    /// It receives a message.
+    Consumer,
 }
 
 /// Outcome of a span.
 #[derive(Debug, Clone, Serialize)]
 pub struct StatusView {
-    /// `unset`, `ok` or `error`.
-    pub code: &'static str,
+    /// The outcome.
+    pub code: StatusCodeView,
     /// For people.
     pub message: String,
 }
 
-/// A process.
+/// Outcome of a span, as OpenTelemetry names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StatusCodeView {
+    /// The emitter did not say.
+    Unset,
+    /// It succeeded.
+    Ok,
+    /// It failed.
+    Error,
+}
+
+/// The process of a span.
 #[derive(Debug, Clone, Serialize)]
 pub struct ProcessView {
     /// Its id.
@@ -124,9 +155,9 @@ pub struct ProcessView {
     pub name: String,
     /// Its arguments.
     pub arguments: Vec<String>,
-    /// How it ended; null where nobody could see it.
+    /// How it ended; null where nobody saw it.
     pub exit: Option<ExitView>,
-    /// What it used; null where it was not read.
+    /// What it used; null where longpole never read it.
     pub usage: Option<UsageView>,
 }
 
@@ -135,7 +166,8 @@ pub struct ProcessView {
 pub struct AttributeView {
     /// Key.
     pub key: String,
-    /// A JSON string, number, boolean, list or object.
+    /// A JSON string, number, boolean, list, object or null. Whole numbers beyond 2^53 and doubles that JSON lacks are strings; bytes are
+    /// hex.
     pub value: serde_json::Value,
 }
 
@@ -144,20 +176,20 @@ pub struct AttributeView {
 pub struct EventView {
     /// When.
     pub time_nanos: i64,
-    /// What.
+    /// Its name.
     pub name: String,
-    /// More.
+    /// Its attributes.
     pub attributes: Vec<AttributeView>,
 }
 
-/// A link of a span.
+/// A link to another span.
 #[derive(Debug, Clone, Serialize)]
 pub struct SpanLinkView {
     /// Trace of the other span.
     pub trace_id: String,
-    /// The other span.
+    /// Id of the other span.
     pub span_id: String,
-    /// Its handle, where it is in the recording.
+    /// Handle of the other span, if the recording has it.
     pub handle: Option<String>,
 }
 
@@ -168,22 +200,22 @@ pub struct SpanSamplesView {
     pub own: u64,
     /// With those of its descendants.
     pub with_descendants: u64,
-    /// Its own, by how they were tied.
+    /// Its own, by how they were linked.
     pub links: LinksView,
 }
 
-/// What a span saves.
+/// What spans save: how much earlier the whole run would end.
 #[derive(Debug, Clone, Serialize)]
 pub struct SavingsView {
-    /// If it and its descendants took no time.
+    /// If they and their descendants took no time.
     pub saves_if_zero_nanos: RangeNanos,
-    /// If they took half.
+    /// If they took half their time.
     pub saves_if_half_nanos: RangeNanos,
-    /// If only its own time were zero.
+    /// If only their own time, outside their children, were zero.
     pub saves_own_nanos: RangeNanos,
-    /// `declared` or `inferred`.
-    pub evidence: &'static str,
-    /// Time of the critical path in which it was innermost.
+    /// Whether spans declare what they waited for.
+    pub evidence: EvidenceView,
+    /// Time of the critical path in which one of them was the innermost.
     pub on_path_nanos: i64,
 }
 
@@ -223,13 +255,13 @@ impl SpanView {
             span_id: ids.map(|(_, span)| span.to_string()),
             parent: node.parent().map(|parent| ParentView {
                 handle: node_handle(parent),
-                edge: if node.edge == Edge::Declared { "declared" } else { "inferred" },
+                edge: if node.edge == Edge::Declared { EvidenceView::Declared } else { EvidenceView::Inferred },
             }),
             service: report.service(index).to_owned(),
             name: report.name(index).to_owned(),
-            kind: span.map_or("internal", |span| span.kind.as_str()),
-            status: span.map_or(StatusView { code: StatusCode::Unset.as_str(), message: String::new() }, |span| StatusView {
-                code: span.status.code.as_str(),
+            kind: span.map_or(SpanKindView::Internal, |span| span.kind.into()),
+            status: span.map_or(StatusView { code: StatusCodeView::Unset, message: String::new() }, |span| StatusView {
+                code: span.status.code.into(),
                 message: span.status.message.to_string(),
             }),
             start_nanos: node.range.start.nanos_since(report.origin()),
@@ -301,7 +333,7 @@ impl SavingsView {
             saves_if_zero_nanos: range(savings.if_zero),
             saves_if_half_nanos: range(savings.if_half),
             saves_own_nanos: range(savings.own),
-            evidence: savings.evidence.as_str(),
+            evidence: savings.evidence.into(),
             on_path_nanos,
         }
     }
@@ -325,5 +357,28 @@ fn json(value: &AttributeValue) -> Value {
         AttributeValue::Bytes(bytes) => Value::from(bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>()),
         AttributeValue::Array(values) => Value::Array(values.iter().map(json).collect()),
         AttributeValue::KeyValues(pairs) => Value::Object(pairs.iter().map(|pair| (pair.key.to_string(), json(&pair.value))).collect()),
+    }
+}
+
+impl From<SpanKind> for SpanKindView {
+    fn from(it: SpanKind) -> Self {
+        match it {
+            SpanKind::Unspecified => SpanKindView::Unspecified,
+            SpanKind::Internal => SpanKindView::Internal,
+            SpanKind::Server => SpanKindView::Server,
+            SpanKind::Client => SpanKindView::Client,
+            SpanKind::Producer => SpanKindView::Producer,
+            SpanKind::Consumer => SpanKindView::Consumer,
+        }
+    }
+}
+
+impl From<StatusCode> for StatusCodeView {
+    fn from(it: StatusCode) -> Self {
+        match it {
+            StatusCode::Unset => StatusCodeView::Unset,
+            StatusCode::Ok => StatusCodeView::Ok,
+            StatusCode::Error => StatusCodeView::Error,
+        }
     }
 }

@@ -17,22 +17,22 @@ use super::waits::WaitView;
 /// Spans listed, longest first: a loop may have hundred thousand.
 const SPANS_MAX: usize = 500;
 
-/// All spans of one name.
+/// All spans of one name, together.
 #[derive(Debug, Clone, Serialize)]
 pub struct SpansView {
-    /// `r7`.
+    /// Name of the recording, such as `r7`.
     pub recording: String,
-    /// The name.
+    /// The name of the spans.
     pub name: String,
     /// Their services.
     pub services: Vec<String>,
     /// How many there are.
     pub count: u64,
-    /// Those among them that failed.
+    /// How many of them failed.
     pub errors: u64,
     /// How long they are.
     pub durations: DurationsView,
-    /// Where their time went, added up.
+    /// Where their time went, summed over all of them.
     pub states: StatesView,
     /// What they waited for, longest first.
     pub waits: Vec<WaitView>,
@@ -42,29 +42,29 @@ pub struct SpansView {
     pub samples: u64,
     /// Functions of these samples.
     pub top_frames: Vec<TopFrameView>,
-    /// The spans, longest first.
+    /// The spans, longest first, at most 500.
     pub spans: Vec<SpanOfNameView>,
-    /// How many the list left out.
+    /// How many spans the list omits.
     pub truncated: usize,
 }
 
 /// How long spans are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct DurationsView {
-    /// Added up.
+    /// The sum.
     pub sum_nanos: i64,
     /// The shortest.
     pub min_nanos: i64,
-    /// Half of them are shorter.
+    /// The median: half of them are shorter.
     pub median_nanos: i64,
     /// The longest.
     pub max_nanos: i64,
 }
 
-/// One of them.
+/// One span of a name.
 #[derive(Debug, Clone, Serialize)]
 pub struct SpanOfNameView {
-    /// `s12`.
+    /// Handle, such as `s12`.
     pub handle: String,
     /// Service.
     pub service: String,
@@ -72,7 +72,7 @@ pub struct SpanOfNameView {
     pub start_nanos: i64,
     /// Length.
     pub duration_nanos: i64,
-    /// Time of the critical path in which it was innermost.
+    /// Time of the critical path in which it was the innermost.
     pub on_path_nanos: i64,
     /// Whether it failed.
     pub error: bool,

@@ -1,34 +1,49 @@
 //! Where time went, and what blocked it.
 
-use longpole_analysis::time::states::States;
+use longpole_analysis::time::states::{StateEvidence, States};
 use longpole_model::{StateKind, SumNanos, WaitKind};
 use serde::Serialize;
 
-/// Where time went; the parts, all but `cpu_nanos`, sum to the duration of what they describe.
-#[derive(Debug, Clone, Copy, Default, Serialize)]
+use super::waits::WaitKindView;
+
+/// Where time went. All parts but `cpu_nanos` sum to the duration of what they describe, to the nanosecond.
+#[derive(Debug, Clone, Copy, Serialize)]
 pub struct StatesView {
-    /// Running code of its own.
+    /// Running its own code.
     pub on_cpu_nanos: i64,
-    /// Ready to, and without a CPU because others had it.
+    /// Ready to run while others had the CPUs.
     pub runnable_nanos: i64,
     /// Covered by children.
     pub in_child_nanos: i64,
-    /// Blocked, by what for.
+    /// Blocked, by what it waited for.
     pub blocked_nanos: BlockedView,
-    /// Blocked, and nobody looked what for.
+    /// Blocked on something that longpole did not inspect: mostly waits shorter than 5 ms.
     pub blocked_unseen_nanos: i64,
-    /// Open, and no thread worked for it: an asynchronous span between two polls.
+    /// Open with no thread working for it and no child: an asynchronous span between two polls.
     pub awaiting_nanos: i64,
-    /// The same of the calling side: the network or another host worked for it.
+    /// The same for a span of kind `client` or `producer`: the network or another host works for it. In estimates, the rest of such a
+    /// span.
     pub remote_nanos: i64,
-    /// None of these is known.
+    /// No record tells.
     pub unaccounted_nanos: i64,
-    /// On CPUs, of all its threads together; no part of the sum.
+    /// On CPUs, summed over all its threads. May exceed the duration; not part of the sum.
     pub cpu_nanos: i64,
-    /// Whether these are the figures, and not an estimate of them.
+    /// False for estimates, and where the recording lost records of a journal or of switches.
     pub exact: bool,
-    /// `journal`, `inferred` or `samples`.
-    pub evidence: &'static str,
+    /// Where the figures come from; for several sources, the weakest.
+    pub evidence: StateEvidenceView,
+}
+
+/// Where the figures of states come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StateEvidenceView {
+    /// The journals of its threads and their switch records.
+    Journal,
+    /// Switch records of a process with one thread, which can only have worked for this span.
+    Inferred,
+    /// Samples: an estimate.
+    Samples,
 }
 
 impl From<States> for StatesView {
@@ -44,12 +59,12 @@ impl From<States> for StatesView {
             unaccounted_nanos: states.of(StateKind::Unaccounted).0,
             cpu_nanos: states.cpu.0,
             exact: states.is_exact(),
-            evidence: states.evidence.as_str(),
+            evidence: states.evidence.into(),
         }
     }
 }
 
-/// Blocked time by what was waited for.
+/// Blocked time by what it waited for, in nanoseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct BlockedView {
     /// A lock, or another thread to go on.
@@ -62,30 +77,30 @@ pub struct BlockedView {
     pub network: i64,
     /// Time to pass.
     pub sleep: i64,
-    /// Memory to be brought in.
+    /// Memory to be loaded.
     pub page_fault: i64,
     /// A child process to end.
     pub child: i64,
     /// A pipe.
     pub pipe: i64,
-    /// None of these, or not known.
+    /// Something else, or unknown.
     pub other: i64,
 }
 
 impl BlockedView {
     /// What for and how long, longest first; what did not occur is left out.
-    pub fn parts(&self) -> Vec<(&'static str, i64)> {
+    pub fn parts(&self) -> Vec<(WaitKindView, i64)> {
         let BlockedView { lock, join, disk, network, sleep, page_fault, child, pipe, other } = *self;
         let mut parts = vec![
-            ("lock", lock),
-            ("join", join),
-            ("disk", disk),
-            ("network", network),
-            ("sleep", sleep),
-            ("page fault", page_fault),
-            ("child", child),
-            ("pipe", pipe),
-            ("other", other),
+            (WaitKindView::Lock, lock),
+            (WaitKindView::Join, join),
+            (WaitKindView::Disk, disk),
+            (WaitKindView::Network, network),
+            (WaitKindView::Sleep, sleep),
+            (WaitKindView::PageFault, page_fault),
+            (WaitKindView::Child, child),
+            (WaitKindView::Pipe, pipe),
+            (WaitKindView::Other, other),
         ];
         parts.retain(|(_, nanos)| *nanos > 0);
         parts.sort_by_key(|(_, nanos)| std::cmp::Reverse(*nanos));
@@ -125,6 +140,16 @@ impl BlockedView {
             child: of(WaitKind::Child),
             pipe: of(WaitKind::Pipe),
             other: of(WaitKind::Other),
+        }
+    }
+}
+
+impl From<StateEvidence> for StateEvidenceView {
+    fn from(it: StateEvidence) -> Self {
+        match it {
+            StateEvidence::Journal => StateEvidenceView::Journal,
+            StateEvidence::Inferred => StateEvidenceView::Inferred,
+            StateEvidence::Samples => StateEvidenceView::Samples,
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt::Display;
 
 use longpole_analysis::Report;
-use longpole_model::RecorderCost;
+use longpole_model::{CaptureMode, RecorderCost};
 use serde::Serialize;
 
 use super::attached::AttachedView;
@@ -23,25 +23,25 @@ const SUMMARY_FRAMES_MAX: usize = 10;
 /// The answer of a recording.
 #[derive(Debug, Clone, Serialize)]
 pub struct SummaryView {
-    /// `longpole.summary/1`.
+    /// Always `longpole.summary/1`.
     pub schema: &'static str,
-    /// `r7`.
+    /// Name of the recording, such as `r7`.
     pub recording: String,
     /// The command and its arguments.
     pub command: Vec<String>,
-    /// How it ended; null where nobody saw it.
+    /// How the command ended; null where nobody saw it.
     pub exit: Option<ExitView>,
-    /// When it started.
+    /// Start, in nanoseconds since 1970.
     pub start_unix_nano: String,
     /// How long it ran.
     pub wall_nanos: i64,
-    /// CPU time of the command and what it waited for.
+    /// CPU time of the command and of all processes that it waited for.
     pub cpu_nanos: Option<u64>,
-    /// Machine.
+    /// The machine.
     pub host: String,
-    /// `user`, `off` or `refused`.
-    pub mode: String,
-    /// Samples a second that were asked for; 0 without sampling.
+    /// How samples were taken.
+    pub mode: CaptureModeView,
+    /// Requested samples per second; 0 without sampling.
     pub rate_hz: u32,
     /// Processes seen.
     pub processes: u64,
@@ -51,43 +51,59 @@ pub struct SummaryView {
     pub spans: u64,
     /// Samples taken.
     pub samples: u64,
-    /// All samples by how they were tied.
+    /// All samples by how they were linked.
     pub links: LinksView,
-    /// States of the critical path; they sum to the wall time.
+    /// States of the critical path; they sum to `wall_nanos`.
     pub states: StatesView,
     /// How much ran at once.
     pub parallelism: ParallelismView,
-    /// For a deployment by Pulumi: is it the cloud, or Pulumi itself?
+    /// For a deployment by Pulumi: whether the cloud or Pulumi itself takes the time.
     pub deployment: Option<DeploymentView>,
-    /// What processes used that is worth a line: memory, storage.
+    /// Notable uses of memory and storage.
     pub usage: Vec<NotableView>,
-    /// The first poles.
+    /// The first 10 poles.
     pub poles: Vec<PoleView>,
-    /// Where the run itself is all there is to fix, or processes were looked at that ran already: functions by time in themselves,
-    /// else none.
+    /// The 10 functions with the most time in themselves, where the run itself is the only pole (a profile of another tool) or where
+    /// longpole attached to running processes; else empty.
     pub functions: Vec<TopFrameView>,
-    /// What all samples stand for.
+    /// The CPU time that all samples stand for.
     pub weight_nanos: i64,
-    /// Where processes were looked at that ran already: what they did meanwhile.
+    /// Where longpole attached to running processes: what they did during the recording.
     pub attached: Option<AttachedView>,
     /// What is missing.
     pub quality: Vec<QualityView>,
     /// What recording cost.
     pub recorder: Option<RecorderView>,
-    /// What this list left out.
+    /// How many poles this list omits.
     pub truncated: PolesTruncated,
+}
+
+/// How samples were taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CaptureModeView {
+    /// In user mode only: the kernel's own code is not visible.
+    User,
+    /// In user mode and in the kernel.
+    Perf,
+    /// By another tool, whose file was imported.
+    Imported,
+    /// Not at all: sampling was off.
+    Off,
+    /// Not at all: the system refused.
+    Refused,
 }
 
 /// How much ran at once.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct ParallelismView {
-    /// Operations in flight on average over the run.
+    /// Operations in flight, averaged over the run.
     pub mean: f64,
-    /// At the peak.
+    /// Operations in flight at the peak.
     pub peak: u64,
-    /// Own time of all operations together.
+    /// Own time of all operations, summed.
     pub work_nanos: i64,
-    /// How long the run would have been if everything that could run at once had.
+    /// How long the run would take if everything that can run at once did.
     pub span_nanos: i64,
 }
 
@@ -96,7 +112,7 @@ pub struct ParallelismView {
 pub struct RecorderView {
     /// CPU time of the recorder.
     pub cpu_nanos: u64,
-    /// Its largest resident memory.
+    /// Peak of its resident memory.
     pub rss_bytes_max: u64,
 }
 
@@ -120,7 +136,7 @@ impl SummaryView {
             wall_nanos: report.wall_nanos(),
             cpu_nanos: run.cpu_nanos,
             host: run.host.clone(),
-            mode: run.mode.as_str().to_owned(),
+            mode: (&run.mode).into(),
             rate_hz: run.rate_hz,
             processes: report.recording().processes.len() as u64,
             traces: report.trace_count() as u64,
@@ -150,5 +166,17 @@ impl SummaryView {
 impl RecorderView {
     fn new(cost: RecorderCost) -> Self {
         RecorderView { cpu_nanos: cost.cpu_nanos, rss_bytes_max: cost.rss_bytes_max }
+    }
+}
+
+impl From<&CaptureMode> for CaptureModeView {
+    fn from(mode: &CaptureMode) -> Self {
+        match mode {
+            CaptureMode::User { .. } => CaptureModeView::User,
+            CaptureMode::Perf => CaptureModeView::Perf,
+            CaptureMode::Imported => CaptureModeView::Imported,
+            CaptureMode::Off => CaptureModeView::Off,
+            CaptureMode::Refused { .. } => CaptureModeView::Refused,
+        }
     }
 }

@@ -335,29 +335,29 @@ fn a_source_stands_line_by_line_and_says_whether_it_is_the_one_that_ran() {
     let report = Report::new(text::parse(&text).unwrap());
     let handle = |name: &str| longpole_analysis::Handle::Function(report.functions().named(name)[0]).to_string();
     let missing = source(&handle("nap"));
-    assert_eq!((missing.state, missing.detail.as_deref()), ("missing", Some("there is no such file on this machine")));
+    assert_eq!((missing.state, missing.detail.as_deref()), (SourceStateView::Missing, Some("there is no such file on this machine")));
     assert_eq!(missing.lines.iter().map(|line| (line.line, line.waited_nanos / MS)).collect::<Vec<_>>(), [(3, 30), (9, 8)]);
     std::fs::write(&file, "1\n2\n3\n4\n5\n6\n").unwrap();
     // The recording is of 2023.
     let changed = source(&handle("nap"));
-    assert_eq!((changed.state, changed.path.as_deref()), ("changed", file.to_str()));
+    assert_eq!((changed.state, changed.path.as_deref()), (SourceStateView::Changed, file.to_str()));
     let lines: Vec<_> = changed.lines.iter().map(|line| (line.line, line.text.as_deref().unwrap_or("-"))).collect();
     assert_eq!(lines, [(1, "1"), (2, "2"), (3, "3"), (4, "4"), (5, "5"), (9, "-")]);
     let before = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_600_000_000);
     std::fs::File::options().write(true).open(&file).unwrap().set_modified(before).unwrap();
-    assert_eq!((source(&handle("nap")).state, source(&handle("nap")).detail), ("read", None));
+    assert_eq!((source(&handle("nap")).state, source(&handle("nap")).detail), (SourceStateView::Read, None));
     let numbers = SourceView::new("r7", &report, &handle("nap"), None).unwrap();
-    assert_eq!((numbers.state, numbers.path, numbers.lines.len()), ("left_out", None, 2));
+    assert_eq!((numbers.state, numbers.path, numbers.lines.len()), (SourceStateView::LeftOut, None, 2));
     assert!(numbers.lines.iter().all(|line| line.text.is_none()));
     let others = SourceAccess { origin: Origin::Others, consent: SourceConsent::default() };
     let refused = SourceView::new("r7", &report, &handle("nap"), Some(&others)).unwrap();
-    assert!(refused.state == "refused" && refused.detail.unwrap().contains("--allow-source DIR"));
+    assert!(refused.state == SourceStateView::Refused && refused.detail.unwrap().contains("--allow-source DIR"));
     assert_eq!(refused.lines.len(), 2);
-    assert_eq!(source(&handle("main")).state, "unknown");
+    assert_eq!(source(&handle("main")).state, SourceStateView::Unknown);
     // What is no file is not opened.
     std::fs::remove_file(&file).unwrap();
     std::fs::create_dir(&file).unwrap();
-    assert_eq!(source(&handle("nap")).state, "missing");
+    assert_eq!(source(&handle("nap")).state, SourceStateView::Missing);
     std::fs::remove_dir(&file).unwrap();
 }
 

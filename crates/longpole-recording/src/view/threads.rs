@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use super::shared::nanos;
 use super::states::BlockedView;
+use super::waits::{BlockerEvidenceView, RelationView};
 
 /// Threads that are named for each thread, of those that it waited for.
 const THREAD_BLOCKERS_MAX: usize = 5;
@@ -18,9 +19,9 @@ const THREAD_BLOCKERS_MAX: usize = 5;
 /// The threads of a recording.
 #[derive(Debug, Clone, Serialize)]
 pub struct ThreadsView {
-    /// `r7`.
+    /// Name of the recording, such as `r7`.
     pub recording: String,
-    /// Threads, those with the most time on a CPU first.
+    /// Threads, those with the most time on CPUs first.
     pub threads: Vec<ThreadView>,
 }
 
@@ -29,35 +30,36 @@ pub struct ThreadsView {
 pub struct ThreadView {
     /// Process.
     pub pid: u32,
-    /// What the process is called.
+    /// Name of the process.
     pub process: String,
     /// Thread.
     pub tid: u32,
-    /// What the thread is called.
+    /// Name of the thread.
     pub name: String,
-    /// The outermost function of the program's own in it, where it is not the main thread.
+    /// The outermost function of the program in it; null for main threads.
     pub entry: Option<String>,
     /// How long it lived.
     pub nanos: i64,
     /// On a CPU.
     pub on_cpu_nanos: i64,
-    /// It could have run, and others had the CPUs.
+    /// Ready to run while others had the CPUs.
     pub ready_nanos: i64,
-    /// Blocked, by what for.
+    /// Blocked, by what it waited for.
     pub blocked_nanos: BlockedView,
-    /// Blocked, and not looked at: shorter than 5 ms each, or lost.
+    /// Blocked on something that longpole did not inspect: waits shorter than 5 ms, and lost ones.
     pub blocked_unseen_nanos: i64,
-    /// Threads of its process that it waited for, longest first, at most five.
+    /// Threads of its process that it waited for, longest first, at most five. Idle workers wait for nobody.
     pub waited_for: Vec<WaitedForView>,
     /// Samples.
     pub samples: u64,
-    /// Its place in the order in which threads matter: those that work in poles, run, wait for locks, wait long.
+    /// Its place in the order in which threads matter, which a cut list keeps the first of: in turns those with the most time in poles,
+    /// on CPUs, waiting for locks, and with the longest waits.
     pub rank: usize,
-    /// Handle of the pole that it has most time in.
+    /// Handle of the pole in which it spends most time.
     pub pole: Option<String>,
-    /// How much of the critical path it has in poles.
+    /// Its time of the critical path in poles.
     pub in_poles_nanos: i64,
-    /// Its longest wait, those of workers that wait for work left out.
+    /// Its longest wait, without those of workers that wait for work.
     pub longest_wait_nanos: i64,
 }
 
@@ -66,12 +68,12 @@ pub struct ThreadView {
 pub struct WaitedForView {
     /// The thread.
     pub tid: u32,
-    /// What it is called, where it has a name of its own; else the function that it begins with.
+    /// Its own name, else the function that it begins with.
     pub name: Option<String>,
-    /// `holds` (the lock), `ends` (was to), `wakes` (no lock was held).
-    pub relation: &'static str,
-    /// `futex` or `inferred`.
-    pub evidence: &'static str,
+    /// What it did for the one that waited.
+    pub relation: RelationView,
+    /// How longpole knows the thread.
+    pub evidence: BlockerEvidenceView,
     /// For how long.
     pub nanos: i64,
 }
@@ -126,8 +128,8 @@ impl WaitedForView {
         WaitedForView {
             tid: other.tid,
             name: other.name.map(str::to_owned),
-            relation: other.relation.as_str(),
-            evidence: other.evidence.as_str(),
+            relation: other.relation.into(),
+            evidence: other.evidence.into(),
             nanos: nanos(other.nanos),
         }
     }

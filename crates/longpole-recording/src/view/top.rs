@@ -7,54 +7,56 @@ use longpole_analysis::code::functions::Frames;
 use longpole_analysis::report::FlameTime;
 use serde::Serialize;
 
+use super::flame::FlameTimeView;
 use super::functions::{TopFrameView, top_frames};
 use super::select::{Chosen, roots_of};
 use super::shared::{QualityView, nanos};
 
-/// The functions of a recording, or of a span with its descendants.
+/// The functions of a recording, or of spans with their descendants (CLI only). A wait counts for the function of the program that waits,
+/// not for the call that it waits in.
 #[derive(Debug, Clone, Serialize)]
 pub struct TopView {
-    /// `r7`.
+    /// Name of the recording, such as `r7`.
     pub recording: String,
-    /// Handle of the span; null for the whole run, and where spans are meant by name or trace.
+    /// Handle of the span; null for the whole run, and for spans chosen by name or trace.
     pub span: Option<String>,
-    /// Name of the spans, where they were asked for by it.
+    /// The requested name of spans.
     pub name: Option<String>,
-    /// Id of the trace, where it was asked for.
+    /// Id of the requested trace.
     pub trace_id: Option<String>,
-    /// Which time it shows: `on_cpu`, `off_cpu` (blocked, as far as it was looked at), `wall` (both).
-    pub time: &'static str,
-    /// Samples, and waits.
+    /// Which time it shows.
+    pub time: FlameTimeView,
+    /// Samples and waits.
     pub samples: u64,
-    /// Waits of idle workers, and of threads that work for no span in processes that send some: the whole run's leaves them out.
+    /// Waits of idle workers, and of threads that work for no span in processes that send some, which the list of the whole run omits.
     pub left_out_waits: u64,
-    /// What they stand for.
+    /// The time that these samples and waits stand for.
     pub weight_nanos: i64,
-    /// Functions, by time in themselves, or in them and what they call.
+    /// Functions, by the time in themselves, or in them and in what they call.
     pub functions: Vec<TopFrameView>,
-    /// How many the limit left out.
+    /// How many functions the limit omits.
     pub truncated: usize,
-    /// Functions that only start the program or a thread and call it, or interpret: left out unless they are asked for.
+    /// How many functions are hidden because they only start the program or a thread and call it, or interpret.
     pub hidden: usize,
-    /// What is missing of the recording.
+    /// What is missing from the recording.
     pub quality: Vec<QualityView>,
-    /// Samples of the whole recording, of which `quality` counts some.
+    /// Samples of the whole recording, some of which `quality` counts.
     #[serde(skip)]
     pub all_samples: u64,
 }
 
-/// What a list of functions is of.
+/// What a list of functions shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TopOptions {
-    /// By the time in them and what they call, in place of that in themselves.
+    /// Sort by total time instead of self time.
     pub by_total: bool,
-    /// How many at the most; 0 for all.
+    /// Maximum number of functions; 0 for all.
     pub limit: usize,
     /// Which time.
     pub time: FlameTime,
-    /// Of the whole run: also the waits of threads that work for no span.
+    /// For the whole run: include the waits of threads that work for no span.
     pub all_threads: bool,
-    /// Also functions that only start the program or a thread and call it, or interpret.
+    /// Include functions that only start the program or a thread and call it, or interpret.
     pub all_functions: bool,
 }
 
@@ -91,7 +93,7 @@ impl TopView {
             span: roots.as_ref().and_then(|roots| roots.handle).map(|handle| handle.to_string()),
             name: roots.as_ref().and_then(|roots| roots.name.clone()),
             trace_id: roots.as_ref().and_then(|roots| roots.trace_id.clone()),
-            time: options.time.as_str(),
+            time: options.time.into(),
             samples: (samples.len() + seen) as u64,
             left_out_waits: (all - seen) as u64,
             weight_nanos: nanos(of_samples.chain(of_waits).fold(0, u64::saturating_add)),

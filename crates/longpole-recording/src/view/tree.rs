@@ -19,35 +19,35 @@ mod flag {
     pub(super) const CYCLE_BROKEN: u32 = 32;
 }
 
-/// The tree in columns, rows in pre-order.
+/// The tree of spans and processes, in columns.
 #[derive(Debug, Clone, Serialize)]
 pub struct TreeView {
-    /// `r7`.
+    /// Name of the recording, such as `r7`.
     pub recording: String,
-    /// Start of the run.
+    /// Start of the run, in nanoseconds since 1970.
     pub origin_unix_nano: String,
     /// How long the run took.
     pub wall_nanos: i64,
-    /// Dictionary of services.
+    /// The services, by index.
     pub services: Vec<String>,
-    /// Dictionary of operations.
+    /// The operations, by index.
     pub names: Vec<String>,
     /// The rows.
     pub spans: TreeColumns,
     /// The critical path, from start to end.
     pub critical_path: PathColumns,
-    /// What is peculiar about the tree.
+    /// What is unusual about the tree.
     pub notes: Vec<QualityView>,
 }
 
-/// Columns of a tree; row `i` has handle `s{i+1}`.
+/// Columns of a tree in pre-order; row `i` has the handle `s{i+1}`.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct TreeColumns {
-    /// Row of the parent, -1 for the root.
+    /// Row of the parent; -1 for the root.
     pub parent: Vec<i64>,
-    /// Level, 0 for the root.
+    /// Level; 0 for the root.
     pub depth: Vec<u32>,
-    /// Number of descendants.
+    /// Number of descendants: the rows that follow.
     pub subtree: Vec<u64>,
     /// Start.
     pub start_nanos: Vec<i64>,
@@ -57,15 +57,16 @@ pub struct TreeColumns {
     pub service: Vec<u32>,
     /// Index into the names.
     pub name: Vec<u32>,
-    /// Bits, see the page of the format.
+    /// Bits: 1 error, 2 parent inferred, 4 made from a process, 8 orphan (its parent is not in the recording), 16 its times were
+    /// clamped, 32 longpole broke a cycle here.
     pub flags: Vec<u32>,
-    /// Time of the critical path in which it was innermost.
+    /// Time of the critical path in which the row was the innermost.
     pub on_path_nanos: Vec<i64>,
-    /// Own samples.
+    /// Samples of the row itself.
     pub samples: Vec<u64>,
 }
 
-/// The critical path in columns.
+/// The critical path in columns, by time.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct PathColumns {
     /// Row of the tree.

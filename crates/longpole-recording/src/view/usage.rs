@@ -1,72 +1,99 @@
 //! What processes used: CPU, memory, storage.
 
 use longpole_analysis::Report;
-use longpole_analysis::time::usage::{UsageFinding, bytes_words};
+use longpole_analysis::time::usage::{PeakFrom, UsageFinding, bytes_words};
 use longpole_model::{IoBytes, Monotonic};
 use serde::Serialize;
 
 use super::shared::{nanos, node_handle};
 
-/// What a process used.
+/// What a process used; each number is null where longpole did not see it. Bytes are those of the process itself: what the kernel counts
+/// for it, less the counts of its children at their last reading, because the kernel adds these when it waits for them.
 #[derive(Debug, Clone, Serialize)]
 pub struct UsageView {
-    /// User and system time of all its threads, when it was read last.
+    /// User and system time of all its threads, at the last reading.
     pub cpu_nanos: Option<u64>,
-    /// The most it had in RAM.
+    /// Peak of its resident memory.
     pub peak_resident_bytes: Option<u64>,
-    /// `exit` (told at its end, exact) or `reading` (what it took after it was read last is not in it).
-    pub peak_from: Option<&'static str>,
-    /// Page faults that were served from memory.
+    /// Where the peak comes from.
+    pub peak_from: Option<PeakFromView>,
+    /// Page faults that needed no storage.
     pub minor_faults: Option<u64>,
     /// Page faults that waited for storage.
     pub major_faults: Option<u64>,
-    /// Bytes of its calls that read; null where they may not be seen.
+    /// Bytes that its calls read: files in memory, pipes and terminals included; sockets only where it reads them like files.
     pub read_bytes: Option<u64>,
-    /// Bytes of its calls that write.
+    /// Bytes that its calls wrote, counted alike.
     pub written_bytes: Option<u64>,
     /// Bytes fetched from storage.
     pub storage_read_bytes: Option<u64>,
-    /// Bytes to be brought to storage.
+    /// Bytes to be written to storage.
     pub storage_written_bytes: Option<u64>,
-    /// How long before its end it was read last: what it did then is not in the figures. Null where it was never read.
+    /// How long before its end the last reading was: the figures omit what it used after that. 0 if it outlived the recording.
     pub read_before_end_nanos: Option<i64>,
-    /// Set where its memory grew all the time.
+    /// Set if its memory grew steadily: it lived for 2 s or longer, and each eighth of its life added at least a quarter of an even share.
     pub grows: Option<GrowthView>,
     /// Its memory over time.
     pub readings: ReadingColumns,
 }
 
+/// Where a peak of memory comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PeakFromView {
+    /// The kernel reported it at the end of the process: exact.
+    Exit,
+    /// The last reading: it omits what the process took after that.
+    Reading,
+}
+
 /// Steady growth of memory.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct GrowthView {
-    /// After the first eighth of its life.
+    /// Resident bytes after the first eighth of its life.
     pub from_bytes: u64,
-    /// At its last reading.
+    /// Resident bytes at its last reading.
     pub to_bytes: u64,
 }
 
-/// Readings of one process, by time.
+/// Readings of one process, by time. Memory stays as a reading says until the next one.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct ReadingColumns {
     /// When.
     pub time_nanos: Vec<i64>,
-    /// In RAM; it stays so until the next.
+    /// Resident bytes.
     pub resident_bytes: Vec<u64>,
 }
 
-/// Something about what a process used that is worth a line.
+/// A notable use of memory or storage.
 #[derive(Debug, Clone, Serialize)]
 pub struct NotableView {
-    /// `grows`, `peak`, `peak_of_some`, `storage` or `faults`.
-    pub code: &'static str,
+    /// The kind of use.
+    pub code: NotableCodeView,
     /// Handle of the span that stands for the process; null where none does.
     pub handle: Option<String>,
-    /// What the process is called; null where it is not known which it was.
+    /// Name of the process; null where it is unknown which process it was.
     pub process: Option<String>,
     /// Bytes, or page faults.
     pub amount: u64,
-    /// For people.
+    /// The same for people.
     pub text: String,
+}
+
+/// The kind of a notable use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NotableCodeView {
+    /// Its memory grows steadily.
+    Grows,
+    /// Its memory has a high peak.
+    Peak,
+    /// A process that longpole did not read then has a high peak.
+    PeakOfSome,
+    /// It reads from or writes to storage.
+    Storage,
+    /// It waits for its memory to come from storage.
+    Faults,
 }
 
 /// A moment as an offset from the start of the run.
@@ -95,7 +122,7 @@ impl UsageView {
         Some(UsageView {
             cpu_nanos: last.map(|last| last.cpu_nanos),
             peak_resident_bytes: figure.peak_resident_bytes.map(|(bytes, _)| bytes),
-            peak_from: figure.peak_resident_bytes.map(|(_, from)| from.as_str()),
+            peak_from: figure.peak_resident_bytes.map(|(_, from)| from.into()),
             minor_faults: last.map(|last| last.minor_faults),
             major_faults: last.map(|last| last.major_faults),
             read_bytes: io(|io| io.read),
@@ -125,14 +152,19 @@ impl NotableView {
         let (code, process, amount, text) = match notable {
             UsageFinding::Grows(process, growth) => {
                 let (from, to) = (bytes_words(growth.from_bytes), bytes_words(growth.to_bytes));
-                ("grows", Some(process), growth.to_bytes, format!("{} grows all the time, from {from} to {to}", name(process)))
+                (
+                    NotableCodeView::Grows,
+                    Some(process),
+                    growth.to_bytes,
+                    format!("{} grows all the time, from {from} to {to}", name(process)),
+                )
             }
             UsageFinding::Peak(process, bytes) => {
-                ("peak", Some(process), bytes, format!("{} peaks at {}", name(process), bytes_words(bytes)))
+                (NotableCodeView::Peak, Some(process), bytes, format!("{} peaks at {}", name(process), bytes_words(bytes)))
             }
             UsageFinding::PeakOfSome(bytes) => {
                 let text = format!("a process peaks at {}, and it was not read then", bytes_words(bytes));
-                ("peak_of_some", None, bytes, text)
+                (NotableCodeView::PeakOfSome, None, bytes, text)
             }
             UsageFinding::Storage(process, io) => {
                 let (read, written) = (io.storage_read, io.storage_written);
@@ -143,11 +175,14 @@ impl NotableView {
                     (Some(fetched), None) => fetched,
                     (None, _) => format!("brings {} to storage", bytes_words(written)),
                 };
-                ("storage", Some(process), read.max(written), format!("{} {done}", name(process)))
+                (NotableCodeView::Storage, Some(process), read.max(written), format!("{} {done}", name(process)))
             }
-            UsageFinding::Faults(process, faults) => {
-                ("faults", Some(process), faults, format!("{} waits {faults} times for its memory to come from storage", name(process)))
-            }
+            UsageFinding::Faults(process, faults) => (
+                NotableCodeView::Faults,
+                Some(process),
+                faults,
+                format!("{} waits {faults} times for its memory to come from storage", name(process)),
+            ),
         };
         NotableView {
             code,
@@ -155,6 +190,15 @@ impl NotableView {
             process: process.map(|process| name(process).to_owned()),
             amount,
             text,
+        }
+    }
+}
+
+impl From<PeakFrom> for PeakFromView {
+    fn from(it: PeakFrom) -> Self {
+        match it {
+            PeakFrom::Exit => PeakFromView::Exit,
+            PeakFrom::Reading => PeakFromView::Reading,
         }
     }
 }

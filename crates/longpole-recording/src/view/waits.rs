@@ -2,6 +2,8 @@
 
 use longpole_analysis::Report;
 use longpole_analysis::report::{BlockedBy, Blocker, WaitSum};
+use longpole_analysis::time::blockers::{BlockerEvidence, Relation};
+use longpole_model::WaitKind;
 use serde::Serialize;
 
 use super::functions::{POLE_FRAMES_MAX, TopFrameView, top_frames, weight};
@@ -9,27 +11,51 @@ use super::functions::{POLE_FRAMES_MAX, TopFrameView, top_frames, weight};
 /// Lines listed for the waits of one kind in one function.
 const PLACES_MAX: usize = 10;
 
-/// Waits of one kind in one function.
+/// Waits of one kind in one function of the program.
 #[derive(Debug, Clone, Serialize)]
 pub struct WaitView {
-    /// `lock`, `join`, `disk`, `network`, `sleep`, `page_fault`, `child`, `pipe`, `other`.
-    pub kind: &'static str,
-    /// System call; null where it was in none, or in one without a name here.
+    /// What the waits were for.
+    pub kind: WaitKindView,
+    /// System call; null where the thread was in none, or in one that longpole cannot name.
     pub syscall: Option<String>,
-    /// The function of the program that waits; null where its stack is not known.
+    /// The function of the program that waits; null where its stack is unknown.
     pub function: Option<String>,
     /// Its source file; empty where unknown.
     pub file: String,
-    /// The line there at which it waits longest, 0 where unknown.
+    /// The line with the longest waits; 0 where unknown.
     pub line: u32,
-    /// How long, children left out; where several threads of a callee waited at the same time, that time once.
+    /// How long, without children. Of a callee: where several of its threads waited at the same time, that time counts once.
     pub nanos: i64,
     /// Threads that waited.
     pub threads: u64,
-    /// All lines at which it waits, longest first.
+    /// Its lines with waits, longest first, at most 10.
     pub places: Vec<PlaceView>,
-    /// Which threads they were for, where they were for any, and something is known of them.
+    /// Which threads the waits were for; null where they were for none, or where nothing is known about them.
     pub blocked_by: Option<BlockedByView>,
+}
+
+/// What a thread waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WaitKindView {
+    /// A lock, or another thread to go on: a condition, a queue.
+    Lock,
+    /// Another thread of its process to end.
+    Join,
+    /// A file: reading, writing, syncing.
+    Disk,
+    /// A socket, of the network or of this machine.
+    Network,
+    /// Time to pass.
+    Sleep,
+    /// Memory to be loaded.
+    PageFault,
+    /// A child process to end.
+    Child,
+    /// A pipe.
+    Pipe,
+    /// Something else, or unknown.
+    Other,
 }
 
 /// A line with waits.
@@ -43,25 +69,37 @@ pub struct PlaceView {
     pub nanos: i64,
 }
 
-/// Threads that others waited for.
+/// Threads that waits of kind `lock` and `join` were for.
 #[derive(Debug, Clone, Serialize)]
 pub struct BlockedByView {
-    /// `holds` (the lock), `ends` (was to), `wakes` (no lock was held).
-    pub relation: &'static str,
-    /// Those that are known, longest first, at most five.
+    /// What the other thread did for the one that waited.
+    pub relation: RelationView,
+    /// The threads that are known, longest first, at most five.
     pub threads: Vec<BlockerView>,
-    /// Time for which it was one of several.
+    /// Time for which it was one of several threads.
     pub one_of: Option<OneOfView>,
-    /// For people.
+    /// The same for people.
     pub text: String,
 }
 
-/// It is not known which of several threads it was.
+/// What another thread did for the one that waited.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RelationView {
+    /// It holds the lock.
+    Holds,
+    /// It ends: `pthread_join` and the like.
+    Ends,
+    /// It wakes the waiting thread at a futex that nobody ever held: a condition, a queue.
+    Wakes,
+}
+
+/// Waits for one of several threads; nothing says for which.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct OneOfView {
-    /// How many there were, at most.
+    /// How many threads, at most.
     pub threads: u32,
-    /// For how long of the waits.
+    /// How much of the waits.
     pub nanos: i64,
 }
 
@@ -72,22 +110,32 @@ pub struct BlockerView {
     pub pid: u32,
     /// The thread.
     pub tid: u32,
-    /// What it is called, where it has a name of its own.
+    /// Its name; null where it has none of its own.
     pub name: Option<String>,
-    /// `futex` (it names the thread) or `inferred` (no other one ran when the wait was over).
-    pub evidence: &'static str,
-    /// For how long of the waits.
+    /// How longpole knows the thread.
+    pub evidence: BlockerEvidenceView,
+    /// How much of the waits were for it.
     pub nanos: i64,
     /// Its samples in that time.
     pub samples: u64,
-    /// What they stand for.
+    /// The CPU time that these samples stand for.
     pub weight_nanos: i64,
     /// Functions of these samples.
     pub top_frames: Vec<TopFrameView>,
-    /// What it waited for then, longest first.
+    /// What it waited for itself in that time, longest first; their `blocked_by` is null.
     pub waits: Vec<WaitView>,
-    /// For people.
+    /// The same for people.
     pub text: String,
+}
+
+/// How longpole knows which thread others waited for. The rule: `docs/decisions/0013-who-holds-a-lock.md`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BlockerEvidenceView {
+    /// The lock itself names the thread.
+    Futex,
+    /// It is the only thread of the process that it can have been, by the times at which threads were on CPUs.
+    Inferred,
 }
 
 impl WaitView {
@@ -96,7 +144,7 @@ impl WaitView {
         let wait = sum.wait;
         let places = sum.places.iter().map(|place| PlaceView { file: place.file.to_owned(), line: place.line, nanos: place.nanos });
         WaitView {
-            kind: wait.kind.as_str(),
+            kind: wait.kind.into(),
             syscall: (!wait.syscall.is_empty()).then(|| wait.syscall.clone()),
             function: report.waiting_function(wait).map(str::to_owned),
             file: sum.places.first().map_or_else(String::new, |place| place.file.to_owned()),
@@ -129,7 +177,7 @@ impl BlockedByView {
                 pid,
                 tid,
                 name: name.map(str::to_owned),
-                evidence: evidence.as_str(),
+                evidence: evidence.into(),
                 nanos,
                 samples: samples.len() as u64,
                 weight_nanos: weight(report, &samples),
@@ -139,10 +187,62 @@ impl BlockedByView {
             }
         };
         Some(BlockedByView {
-            relation: sum.relation?.as_str(),
+            relation: sum.relation?.into(),
             threads: list.into_iter().map(thread).collect(),
             one_of: one_of.map(|(nanos, threads)| OneOfView { threads, nanos }),
             text,
         })
+    }
+}
+
+impl WaitKindView {
+    /// The kind in words: `page fault`.
+    pub fn words(self) -> &'static str {
+        match self {
+            WaitKindView::Lock => "lock",
+            WaitKindView::Join => "join",
+            WaitKindView::Disk => "disk",
+            WaitKindView::Network => "network",
+            WaitKindView::Sleep => "sleep",
+            WaitKindView::PageFault => "page fault",
+            WaitKindView::Child => "child",
+            WaitKindView::Pipe => "pipe",
+            WaitKindView::Other => "other",
+        }
+    }
+}
+
+impl From<WaitKind> for WaitKindView {
+    fn from(it: WaitKind) -> Self {
+        match it {
+            WaitKind::Lock => WaitKindView::Lock,
+            WaitKind::Join => WaitKindView::Join,
+            WaitKind::Disk => WaitKindView::Disk,
+            WaitKind::Network => WaitKindView::Network,
+            WaitKind::Sleep => WaitKindView::Sleep,
+            WaitKind::PageFault => WaitKindView::PageFault,
+            WaitKind::Child => WaitKindView::Child,
+            WaitKind::Pipe => WaitKindView::Pipe,
+            WaitKind::Other => WaitKindView::Other,
+        }
+    }
+}
+
+impl From<Relation> for RelationView {
+    fn from(it: Relation) -> Self {
+        match it {
+            Relation::Holds => RelationView::Holds,
+            Relation::Ends => RelationView::Ends,
+            Relation::Wakes => RelationView::Wakes,
+        }
+    }
+}
+
+impl From<BlockerEvidence> for BlockerEvidenceView {
+    fn from(it: BlockerEvidence) -> Self {
+        match it {
+            BlockerEvidence::Futex => BlockerEvidenceView::Futex,
+            BlockerEvidence::Inferred => BlockerEvidenceView::Inferred,
+        }
     }
 }

@@ -8,8 +8,8 @@ use longpole_capture::launch::signals;
 use longpole_capture::procfs::target::{self, Absent, Running};
 use longpole_capture::recorder::{Options, Recorder, Refused};
 use longpole_model::{Loss, LossKind, Observation, ObservationSink};
-use longpole_server::redacting::RedactingSink;
-use longpole_server::view;
+use longpole_recording::redact_observations::RedactingSink;
+use longpole_recording::view;
 use longpole_wire::redact::Redactor;
 
 use crate::args::{AttachArguments, Format};
@@ -79,7 +79,7 @@ fn record(invocation: &Invocation, arguments: &AttachArguments) -> Result<()> {
     let name = writer.name();
     let binaries = sampled.binaries.into_iter().map(|binary| (binary.mapping, binary.file)).collect();
     // The first Ctrl-C ended the recording; a second one ends longpole at once, and the log stays.
-    let sealed = longpole_server::seal::seal_own(&writer, binaries, &|| false)?;
+    let sealed = longpole_recording::seal::seal_own(&writer, binaries, &|| false)?;
     let view = view::SummaryView::new(name.to_string(), &sealed.report);
     match arguments.format {
         Format::Json => print_json(&view)?,

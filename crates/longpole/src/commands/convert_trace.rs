@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use longpole_analysis::Report;
 use longpole_analysis::report::FlameTime;
 use longpole_model::units::count;
-use longpole_server::export::{self, Selection};
+use longpole_recording::export::{self, Selection};
 use longpole_server::forward;
 
 use crate::args::ConvertTraceArguments;

@@ -1,7 +1,7 @@
 //! `diff`: why one run took longer than another.
 
 use anyhow::Result;
-use longpole_server::view::diff::DiffView;
+use longpole_recording::view::diff::DiffView;
 
 use crate::args::{DiffArguments, Format};
 use crate::input::load::load;

@@ -4,8 +4,8 @@ use std::ffi::OsStr;
 use std::path::Path;
 
 use anyhow::Result;
-use longpole_server::export::{self, Selection};
-use longpole_server::view;
+use longpole_recording::export::{self, Selection};
+use longpole_recording::view;
 
 use crate::args::{FlameArguments, FlameFormat};
 use crate::export::export_file::write_to;
@@ -51,7 +51,7 @@ pub(crate) fn flame(invocation: &Invocation, arguments: &FlameArguments) -> Resu
             let style = if output.is_none() { invocation.style() } else { Style::plain() };
             let min = arguments.min.unwrap_or(MIN_PERCENT);
             // If no wait belongs to a known span, all of them are better than none.
-            let of_nobody = chosen.is_none() && view.time == "off_cpu" && view.samples == 0 && view.left_out_waits > 0;
+            let of_nobody = chosen.is_none() && view.time == view::FlameTimeView::OffCpu && view.samples == 0 && view.left_out_waits > 0;
             let of_all = of_nobody.then(|| view::FlameView::of_run(&name, &report, time, true));
             let mut screen = Screen::default();
             if of_all.is_some() {

@@ -4,7 +4,7 @@ use anyhow::Result;
 use longpole_analysis::code::functions::Functions;
 use longpole_analysis::code::origin::CodeOrigin;
 use longpole_analysis::{Handle, Report};
-use longpole_server::view;
+use longpole_recording::view;
 
 use crate::args::{Format, FrameArguments};
 use crate::failure::{Failure, Kind};

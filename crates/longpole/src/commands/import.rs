@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
-use longpole_server::import::{self, Contents};
-use longpole_server::view;
+use longpole_recording::import::{self, Contents};
+use longpole_recording::view;
 
 use crate::args::{Format, ImportArguments};
 use crate::failure::{Failure, Kind};

@@ -1,7 +1,7 @@
 //! `ls`: the recordings of the store.
 
 use anyhow::Result;
-use longpole_server::view;
+use longpole_recording::view;
 
 use crate::args::{Format, ListArguments};
 use crate::input::load::list;

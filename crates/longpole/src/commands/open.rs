@@ -1,7 +1,7 @@
 //! `open`: serves the page on loopback.
 
 use anyhow::{Context, Result};
-use longpole_server::seal;
+use longpole_recording::seal;
 
 use crate::args::OpenArguments;
 use crate::input::load::{file_aloud, resolve};

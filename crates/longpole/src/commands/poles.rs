@@ -1,7 +1,7 @@
 //! `poles`: all long poles of a recording.
 
 use anyhow::Result;
-use longpole_server::view;
+use longpole_recording::view;
 
 use crate::args::{Format, PolesArguments};
 use crate::input::load::load;

@@ -1,7 +1,7 @@
 //! `processes`: each process of a recording with what it used and how it ended.
 
 use anyhow::Result;
-use longpole_server::view;
+use longpole_recording::view;
 
 use crate::args::{Format, RecordingArguments};
 use crate::input::load::load;

@@ -22,7 +22,7 @@ use longpole_capture::launch::error::LaunchError;
 use longpole_capture::launch::runtime_options::{self, JitRuntime};
 use longpole_capture::launch::signals;
 use longpole_model::Exit;
-use longpole_server::view;
+use longpole_recording::view;
 use longpole_store::outside;
 use tracing::info_span;
 

@@ -1,7 +1,7 @@
 //! `show`: the answer of a recording.
 
 use anyhow::Result;
-use longpole_server::view;
+use longpole_recording::view;
 
 use crate::args::{Format, RecordingArguments};
 use crate::input::load::load;

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use longpole_analysis::{Handle, Report};
-use longpole_server::view;
+use longpole_recording::view;
 
 use crate::args::{Format, SpanArguments};
 use crate::failure::{Failure, Kind};

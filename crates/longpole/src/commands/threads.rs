@@ -1,7 +1,7 @@
 //! `threads`: how each thread spent its time.
 
 use anyhow::Result;
-use longpole_server::view;
+use longpole_recording::view;
 
 use crate::args::{Format, ThreadsArguments};
 use crate::input::load::load;

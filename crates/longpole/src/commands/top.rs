@@ -1,7 +1,7 @@
 //! `top`: the functions of a recording with the most self time.
 
 use anyhow::Result;
-use longpole_server::view;
+use longpole_recording::view;
 
 use crate::args::{Format, TopArguments};
 use crate::input::load::load;

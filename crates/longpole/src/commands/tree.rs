@@ -1,7 +1,7 @@
 //! `tree`: the spans of a recording, indented.
 
 use anyhow::Result;
-use longpole_server::view;
+use longpole_recording::view;
 
 use crate::args::{Format, TreeArguments};
 use crate::input::load::load;

@@ -8,7 +8,7 @@ use longpole_analysis::Report;
 use longpole_analysis::report::FlameTime;
 use longpole_model::Loss;
 use longpole_model::units::count;
-use longpole_server::export::{self, Selection};
+use longpole_recording::export::{self, Selection};
 use longpole_store::Store;
 
 use crate::args::{CodeArguments, ExportFormat, OutputArguments, ProfileOf};

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use longpole_analysis::Report;
-use longpole_server::import::{self, Contents, ImportError};
+use longpole_recording::import::{self, Contents, ImportError};
 
 use crate::failure::{Failure, Kind};
 

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use longpole_analysis::Report;
-use longpole_server::seal;
+use longpole_recording::seal;
 use longpole_store::{ErrorKind, Listing, RecordingName, Store, StoreError};
 
 use crate::failure::{Failure, Kind};

@@ -1,6 +1,6 @@
 //! Finding the spans that the user named by handle, name or trace, and the failures if there are none.
 
-use longpole_server::view::Chosen;
+use longpole_recording::view::Chosen;
 use longpole_store::RecordingName;
 
 use crate::args::SpansArguments;

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use longpole_analysis::Report;
-use longpole_server::source_file::{Origin, SourceAccess, SourceConsent};
+use longpole_recording::source_file::{Origin, SourceAccess, SourceConsent};
 
 use crate::args::SourceArguments;
 use crate::env_vars;

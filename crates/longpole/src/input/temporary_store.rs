@@ -35,7 +35,7 @@ impl TemporaryStore {
         let contents = import_file::read(path)?;
         let store = TemporaryStore::new()?;
         let (name, _) =
-            longpole_server::import::keep(&store.open()?, contents).context("failed to import the file into a temporary store")?;
+            longpole_recording::import::keep(&store.open()?, contents).context("failed to import the file into a temporary store")?;
         Ok((store, name))
     }
 

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use longpole_model::units::{count, counted, duration, percent};
-use longpole_server::view;
+use longpole_recording::view;
 
 use super::command::{exit_words, fit_command};
 use super::functions::function_rows;
@@ -52,7 +52,7 @@ pub(crate) fn answer(view: &view::SummaryView, style: Style) -> Screen {
         }
         // Without spans the processes are the operations, and only functions show what happens inside.
         if view.spans == 0
-            && let Some(pole) = view.poles.iter().find(|pole| !pole.few_samples && pole.reason.code != "waits")
+            && let Some(pole) = view.poles.iter().find(|pole| !pole.few_samples && pole.reason.code != view::ReasonCodeView::Waits)
         {
             hot_functions(pole, style).iter().for_each(|text| line(&mut out, text));
         }
@@ -89,7 +89,12 @@ fn answer_of_attached(view: &view::SummaryView, attached: &view::AttachedView, s
     let all = attached.on_cpu_nanos.saturating_add(attached.ready_nanos).saturating_add(blocked);
     let mut text = format!("{}      on-CPU {}", style.faint("time"), percent(attached.on_cpu_nanos, all));
     path_part(&mut text, "runnable", attached.ready_nanos, all);
-    let kinds = attached.blocked_nanos.parts().into_iter().chain([("not seen", attached.blocked_unseen_nanos)]);
+    let kinds = attached
+        .blocked_nanos
+        .parts()
+        .into_iter()
+        .map(|(kind, nanos)| (kind.words(), nanos))
+        .chain([("not seen", attached.blocked_unseen_nanos)]);
     let kinds: Vec<String> = kinds
         .filter(|(_, nanos)| *nanos > 0 && nanos.saturating_mul(100) >= all)
         .map(|(kind, nanos)| format!("{kind} {}", percent(nanos, all)))
@@ -134,7 +139,7 @@ fn answer_of_attached(view: &view::SummaryView, attached: &view::AttachedView, s
 
 /// Whether it is an imported profile of sums, without times.
 fn is_profile(view: &view::SummaryView) -> bool {
-    view.mode == "imported" && view.spans == 0
+    view.mode == view::CaptureModeView::Imported && view.spans == 0
 }
 
 fn headline(view: &view::SummaryView, style: Style) -> String {
@@ -179,7 +184,7 @@ fn path_text(view: &view::SummaryView, kinds: usize, style: Style) -> String {
     let all_blocked = states.blocked_nanos.sum().saturating_add(states.blocked_unseen_nanos);
     if !sees_cpus && all_blocked == 0 {
         let _ = write!(text, "no samples, so on-CPU time is unknown");
-    } else if view.mode == "imported" {
+    } else if view.mode == view::CaptureModeView::Imported {
         let _ = write!(text, "the samples have no timestamps, so on-CPU time on the path is unknown");
     } else {
         if sees_cpus {
@@ -192,6 +197,7 @@ fn path_text(view: &view::SummaryView, kinds: usize, style: Style) -> String {
             .blocked_nanos
             .parts()
             .into_iter()
+            .map(|(kind, nanos)| (kind.words(), nanos))
             .chain([("not seen", states.blocked_unseen_nanos)])
             .filter(|(_, nanos)| nanos.saturating_mul(100) >= wall && *nanos > 0)
             .map(|(kind, nanos)| format!("{kind} {}", percent(nanos, wall)))
@@ -251,13 +257,17 @@ fn deployment_line(time: &view::DeploymentView, wall: i64, style: Style) -> Stri
 
 /// Notable memory and storage use of processes, a line each.
 fn usage_lines(notable: &[view::NotableView], style: Style) -> Vec<String> {
-    let words = |label: &str, codes: &[&str]| {
+    use view::NotableCodeView as Code;
+    let words = |label: &str, codes: &[Code]| {
         let told = notable.iter().filter(|it| codes.contains(&it.code));
         let told = told.map(|it| it.handle.as_ref().map_or_else(|| it.text.clone(), |handle| format!("{} ({handle})", it.text)));
         let text = told.collect::<Vec<_>>().join("; ");
         (!text.is_empty()).then(|| format!("{}{}", style.faint(&pad(label, LABEL_WIDTH)), cut(&text, style.width() - LABEL_WIDTH)))
     };
-    [words("memory", &["grows", "peak", "peak_of_some"]), words("storage", &["storage", "faults"])].into_iter().flatten().collect()
+    [words("memory", &[Code::Grows, Code::Peak, Code::PeakOfSome]), words("storage", &[Code::Storage, Code::Faults])]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 /// Functions of a process in the answer.

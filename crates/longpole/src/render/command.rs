@@ -1,6 +1,6 @@
 //! A command and how it ended, in a few words.
 
-use longpole_server::view;
+use longpole_recording::view;
 
 use crate::terminal::{self, cut, fit};
 

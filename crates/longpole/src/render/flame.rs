@@ -1,7 +1,7 @@
 //! A flame graph as an indented tree of functions.
 
 use longpole_model::units::{TimeUnit, count, counted};
-use longpole_server::view;
+use longpole_recording::view;
 
 use super::functions::NO_SAMPLE;
 use super::next_steps::same_name_line;
@@ -14,11 +14,11 @@ const INDENT_MAX: usize = 30;
 
 pub(crate) fn flame(view: &view::FlameView, min_percent: f64, style: Style) -> Screen {
     let nodes = &view.nodes;
-    let off_cpu = view.time == "off_cpu";
+    let off_cpu = view.time == view::FlameTimeView::OffCpu;
     let samples = match view.time {
-        "off_cpu" => counted(view.samples, "wait", "waits"),
-        "wall" => counted(view.samples, "sample or wait", "samples and waits"),
-        _ => counted(view.samples, "sample", "samples"),
+        view::FlameTimeView::OffCpu => counted(view.samples, "wait", "waits"),
+        view::FlameTimeView::Wall => counted(view.samples, "sample or wait", "samples and waits"),
+        view::FlameTimeView::OnCpu => counted(view.samples, "sample", "samples"),
     };
     let mut head = format!("{}  {samples}  {}", style.strong(&view.title), style.faint(&view.recording));
     let links = &view.links;
@@ -160,7 +160,7 @@ impl<'a> Shown<'a> {
         let name = |row: usize| {
             let Some(frame) = usize::try_from(nodes.frame[row]).ok().and_then(|frame| view.frames.get(frame)) else { return 0 };
             match frame.runtime {
-                _ if frame.reason.is_some() || frame.whose != "program" => 0,
+                _ if frame.reason.is_some() || frame.whose != view::WhoseView::Program => 0,
                 None => 1,
                 Some(_) => 2,
             }

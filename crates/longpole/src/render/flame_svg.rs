@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fmt::Write;
 
 use longpole_model::units::{TimeUnit, counted};
-use longpole_server::view::{FlameFrameView, FlameView};
+use longpole_recording::view::{FlameFrameView, FlameTimeView, FlameView, RuntimeView};
 
 use crate::terminal::screen::{is_unsafe, printable};
 
@@ -61,7 +61,7 @@ pub(crate) fn svg(view: &FlameView, min_percent: Option<f64>) -> String {
             unit.show(nodes.total_nanos[row]),
             unit.show(nodes.self_nanos[row])
         );
-        let color = color(frame, view.time == "off_cpu");
+        let color = color(frame, view.time == FlameTimeView::OffCpu);
         let _ = write!(
             boxes,
             "<g><title>{}</title><rect x=\"{x:.1}\" y=\"{y}\" width=\"{width:.1}\" height=\"{}\" rx=\"1.5\" fill=\"{color}\"/>",
@@ -87,18 +87,18 @@ pub(crate) fn svg(view: &FlameView, min_percent: Option<f64>) -> String {
 
 fn head(view: &FlameView, unit: TimeUnit) -> String {
     let time = match view.time {
-        "off_cpu" => "blocked",
-        "wall" => "on-CPU and blocked",
-        _ => "on-CPU",
+        FlameTimeView::OffCpu => "blocked",
+        FlameTimeView::Wall => "on-CPU and blocked",
+        FlameTimeView::OnCpu => "on-CPU",
     };
     format!("{}: {} {time} ({})", view.title, unit.show(view.weight_nanos), view.recording)
 }
 
 fn notes(view: &FlameView, left_out: u64) -> String {
     let of = match view.time {
-        "off_cpu" => counted(view.samples, "wait", "waits"),
-        "wall" => counted(view.samples, "sample or wait", "samples and waits"),
-        _ => counted(view.samples, "sample", "samples"),
+        FlameTimeView::OffCpu => counted(view.samples, "wait", "waits"),
+        FlameTimeView::Wall => counted(view.samples, "sample or wait", "samples and waits"),
+        FlameTimeView::OnCpu => counted(view.samples, "sample", "samples"),
     };
     let mut notes = vec![of];
     if view.few_samples {
@@ -150,10 +150,10 @@ fn color(frame: Option<&FlameFrameView>, is_blocked: bool) -> String {
     let hash = frame.function.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
     let part = |shift: u32, from: u64, to: u64| from + ((hash >> shift) & 0xff) * (to - from) / 0xff;
     let (red, green, blue) = match frame.runtime {
-        Some("python") => (part(8, 150, 190), part(16, 200, 235), part(24, 120, 165)),
-        Some("kernel") => (part(8, 205, 235), part(16, 110, 150), part(24, 110, 150)),
-        Some("node") => (part(8, 120, 165), part(16, 205, 235), part(24, 205, 240)),
-        Some(_) => (part(8, 200, 230), part(16, 165, 205), part(24, 220, 245)),
+        Some(RuntimeView::Python) => (part(8, 150, 190), part(16, 200, 235), part(24, 120, 165)),
+        Some(RuntimeView::Kernel) => (part(8, 205, 235), part(16, 110, 150), part(24, 110, 150)),
+        Some(RuntimeView::Node) => (part(8, 120, 165), part(16, 205, 235), part(24, 205, 240)),
+        Some(RuntimeView::Jvm | RuntimeView::Other) => (part(8, 200, 230), part(16, 165, 205), part(24, 220, 245)),
         None if frame.function.starts_with('[') || frame.reason.is_some() => (part(8, 200, 220), part(8, 200, 220), part(8, 200, 220)),
         None if is_blocked => (part(8, 135, 185), part(16, 175, 215), part(24, 225, 250)),
         None => (part(8, 235, 253), part(16, 140, 215), part(24, 70, 120)),

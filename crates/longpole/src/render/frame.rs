@@ -1,7 +1,7 @@
 //! A function, and the spans it ran in.
 
 use longpole_model::units::{TimeUnit, count, counted, duration, percent};
-use longpole_server::view;
+use longpole_recording::view;
 
 use super::waits::waits_section;
 use crate::terminal::screen::Screen;

@@ -2,7 +2,7 @@
 
 use longpole_model::SumNanos;
 use longpole_model::units::{TimeUnit, percent};
-use longpole_server::view;
+use longpole_recording::view;
 
 use crate::terminal::{Style, fit, function_words, right, width};
 
@@ -46,7 +46,9 @@ pub(crate) fn frame_rows(frames: &[view::TopFrameView], style: Style) -> Vec<Str
         let are_apart = frame.lines.iter().map(|line| line.total_nanos).sum_nanos::<i64>() <= frame.total_nanos;
         let lines: Vec<String> = match &frame.lines[..] {
             // If one line has nearly all the time, it is enough.
-            [most, second, ..] if frame.whose == "program" && second.total_nanos.saturating_mul(5) >= most.total_nanos && are_apart => {
+            [most, second, ..]
+                if frame.whose == view::WhoseView::Program && second.total_nanos.saturating_mul(5) >= most.total_nanos && are_apart =>
+            {
                 frame.lines.iter().map(|line| format!("{} ({})", line.line, percent(line.total_nanos, frame.total_nanos))).collect()
             }
             _ => vec![frame.line.to_string()],

@@ -1,7 +1,7 @@
 //! Commands to try next.
 
 use longpole_model::units::counted;
-use longpole_server::view;
+use longpole_recording::view;
 
 use super::LABEL_WIDTH;
 use crate::next_command::{own_name, quoted};
@@ -19,13 +19,13 @@ pub(crate) fn next_lines(view: &view::SummaryView, style: Style) -> Vec<String> 
         next.push(format!("{own} flame {recording}"));
     } else if let Some(pole) = view.poles.first() {
         // A process has no attributes and no events; its code is what there is to see.
-        if view.spans == 0 && pole.samples > 0 && pole.reason.code != "waits" {
+        if view.spans == 0 && pole.samples > 0 && pole.reason.code != view::ReasonCodeView::Waits {
             next.push(format!("{own} top {recording} --span {}", pole.handle));
         } else {
             next.push(format!("{own} span {} {recording}", pole.handle));
         }
         // If it waits, its samples show little.
-        if pole.reason.code == "waits" && pole.states.blocked_nanos.sum() > 0 {
+        if pole.reason.code == view::ReasonCodeView::Waits && pole.states.blocked_nanos.sum() > 0 {
             next.push(format!("{own} flame {recording} --off-cpu --span {}", pole.handle));
         } else if pole.samples > 0 {
             next.push(format!("{own} flame {recording} --span {}", pole.handle));

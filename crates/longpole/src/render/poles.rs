@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use longpole_model::units::{TimeUnit, range};
-use longpole_server::view;
+use longpole_recording::view;
 
 use super::line;
 use crate::terminal::screen::Screen;
@@ -115,7 +115,7 @@ pub(crate) fn pole_table(out: &mut Screen, poles: &[view::PoleView], shown: usiz
 }
 
 /// Reasons with shares of a time.
-const STATES_REASONS: [&str; 3] = ["on_cpu", "waits", "mixed"];
+const STATES_REASONS: [view::ReasonCodeView; 3] = [view::ReasonCodeView::OnCpu, view::ReasonCodeView::Waits, view::ReasonCodeView::Mixed];
 
 /// Least columns of a function's name in a shortened reason.
 const FUNCTION_WIDTH_MIN: usize = 20;
@@ -147,7 +147,7 @@ const NAME_WIDTH_MIN: usize = 24;
 
 /// ◆ its dependencies are declared, ◇ inferred from order.
 fn evidence_mark(pole: &view::PoleView) -> &'static str {
-    if pole.evidence == "declared" { "◆" } else { "◇" }
+    if pole.evidence == view::EvidenceView::Declared { "◆" } else { "◇" }
 }
 
 /// `create web-bundle › bundle ×3`: the piece of work, the operation, how often. Omits the piece of work if the name contains it.

@@ -1,7 +1,7 @@
 //! Each process with what it used and how it ended.
 
 use longpole_model::units::{self, TimeUnit, count};
-use longpole_server::view;
+use longpole_recording::view;
 
 use super::command::exit_words;
 use crate::terminal::screen::Screen;
@@ -91,7 +91,10 @@ fn row(process: &view::ProcessRowView, unit: TimeUnit, marks: &mut Marks, style:
         marks.late |= late && figure.is_some();
         figure.map_or_else(|| "–".to_owned(), |bytes| format!("{}{}", if late { "≥" } else { "" }, units::bytes(bytes)))
     };
-    let peak = bytes(usage.and_then(|usage| usage.peak_resident_bytes), usage.is_some_and(|usage| usage.peak_from == Some("exit")));
+    let peak = bytes(
+        usage.and_then(|usage| usage.peak_resident_bytes),
+        usage.is_some_and(|usage| usage.peak_from == Some(view::PeakFromView::Exit)),
+    );
     let (read, written) =
         (bytes(usage.and_then(|usage| usage.read_bytes), false), bytes(usage.and_then(|usage| usage.written_bytes), false));
     let faults = usage.and_then(|usage| usage.major_faults);

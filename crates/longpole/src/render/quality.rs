@@ -1,7 +1,7 @@
 //! What a recording lacks.
 
 use longpole_model::units::{count, counted};
-use longpole_server::view;
+use longpole_recording::view;
 
 use crate::next_command::own_name;
 use crate::terminal::{Style, fit, fold};
@@ -19,7 +19,7 @@ pub(crate) fn quality_lines(view: &view::SummaryView, style: Style) -> Vec<Strin
         let is_off = view.rate_hz == 0 && view.samples == 0;
         let text = match (is_off, view.spans + view.processes) {
             (false, _) => "nothing lost",
-            (true, 1..) if view.mode == "imported" => "nothing lost; the file has no samples",
+            (true, 1..) if view.mode == view::CaptureModeView::Imported => "nothing lost; the file has no samples",
             (true, 1..) => "nothing lost; profiling is off (--no-profile)",
             (true, 0) => "nothing recorded: no spans arrived and profiling is off (--no-profile)",
         };

@@ -1,7 +1,7 @@
 //! The list of recordings, each with its answer.
 
 use longpole_model::units::{TimeUnit, count, duration, range};
-use longpole_server::view;
+use longpole_recording::view;
 
 use super::command::fit_command;
 use crate::terminal::screen::Screen;
@@ -13,12 +13,12 @@ pub(crate) fn recordings(view: &view::RecordingsView, style: Style) -> Screen {
         format!("{:4}  {:11}  {:>8}  {:9}  {:>6}  {:COMMAND_WIDTH$}  first long pole", "", "started", "wall", "end", "spans", "command");
     let mut out = Screen::of(style.strong(&head));
     for row in &view.recordings {
-        let answer = match (&row.answer, row.state.as_str()) {
-            (None, "recording") => "still recording".to_owned(),
-            (_, "ended") => format!("not sealed: {}", root_cause(row.not_sealed.as_deref().unwrap_or_default())),
-            (None, "killed") => "recorder killed: see show".to_owned(),
+        let answer = match (&row.answer, row.state) {
+            (None, view::RecordingStateView::Recording) => "still recording".to_owned(),
+            (_, view::RecordingStateView::Ended) => format!("not sealed: {}", root_cause(row.not_sealed.as_deref().unwrap_or_default())),
+            (None, view::RecordingStateView::Killed) => "recorder killed: see show".to_owned(),
             (answer, state) => {
-                let killed = if state == "killed" { "recorder killed; " } else { "" };
+                let killed = if state == view::RecordingStateView::Killed { "recorder killed; " } else { "" };
                 killed.to_owned() + &answer.as_ref().map(answer_words).unwrap_or_default()
             }
         };

@@ -2,7 +2,7 @@
 
 use longpole_model::SumNanos;
 use longpole_model::units::{TimeUnit, counted};
-use longpole_server::view;
+use longpole_recording::view;
 
 use crate::terminal::screen::Screen;
 use crate::terminal::{Style, cut, fit, right, width};
@@ -16,7 +16,7 @@ pub(crate) fn source(view: &view::SourceView, style: Style) -> Screen {
         out.line(style.faint(path));
     }
     if let Some(detail) = &view.detail {
-        let is_wrong = view.state != "read";
+        let is_wrong = view.state != view::SourceStateView::Read;
         out.line(if is_wrong { style.warning(detail) } else { style.faint(detail) });
     }
     if view.lines.is_empty() {

@@ -1,7 +1,7 @@
 //! One span.
 
 use longpole_model::units::{self, TimeUnit, count, counted, duration, range};
-use longpole_server::view;
+use longpole_recording::view;
 
 use super::functions::frame_rows;
 use super::next_steps::same_name_line;
@@ -18,7 +18,7 @@ fn usage_lines(usage: &view::UsageView) -> Vec<String> {
     let ago = |nanos: i64| if nanos > 0 { format!(", {} before its end", duration(nanos)) } else { String::new() };
     let last = usage.read_before_end_nanos.map(ago).unwrap_or_default();
     let peak = usage.peak_resident_bytes.map(|peak| match usage.peak_from {
-        Some("exit") => format!("peak memory           {} (at its exit)", units::bytes(peak)),
+        Some(view::PeakFromView::Exit) => format!("peak memory           {} (at its exit)", units::bytes(peak)),
         _ => format!("peak memory           {} (at the last reading{last})", units::bytes(peak)),
     });
     let grows = usage.grows.map(|growth| {
@@ -50,7 +50,11 @@ pub(crate) fn span(view: &view::SpanView, sees_cpus: bool, style: Style) -> Scre
     ));
     let mut facts = format!("{} at +{}", duration(view.duration_nanos), duration(view.start_nanos));
     if let Some(parent) = &view.parent {
-        facts.push_str(&format!(", child of {}{}", parent.handle, if parent.edge == "inferred" { " (inferred)" } else { "" }));
+        facts.push_str(&format!(
+            ", child of {}{}",
+            parent.handle,
+            if parent.edge == view::EvidenceView::Inferred { " (inferred)" } else { "" }
+        ));
     }
     if let Some(process) = &view.process {
         facts.push_str(&format!(", process {} {}", process.pid, fit(&process.name, 20)));
@@ -62,7 +66,7 @@ pub(crate) fn span(view: &view::SpanView, sees_cpus: bool, style: Style) -> Scre
             "{handle} groups {all}; this one is on the critical path for longest. `flame {handle}` shows the code of all of them."
         )));
     }
-    if view.status.code == "error" {
+    if view.status.code == view::StatusCodeView::Error {
         out.push(style.warning(&format!("error: {}", fit(&view.status.message, 80))));
     }
     out.push(String::new());
@@ -80,7 +84,11 @@ pub(crate) fn span(view: &view::SpanView, sees_cpus: bool, style: Style) -> Scre
     out.push(format!(
         "{} ({})",
         style.strong("SAVES"),
-        if savings.evidence == "declared" { "its dependencies are declared, if it has any" } else { "its dependencies are inferred" }
+        if savings.evidence == view::EvidenceView::Declared {
+            "its dependencies are declared, if it has any"
+        } else {
+            "its dependencies are inferred"
+        }
     ));
     if let Some((pole, saves)) = of_pole {
         out.push(format!(

@@ -1,7 +1,7 @@
 //! All spans of a name.
 
 use longpole_model::units::{TimeUnit, count, counted, duration, percent, range};
-use longpole_server::view;
+use longpole_recording::view;
 
 use super::functions::frame_rows;
 use super::states::{how_known, state_rows};
@@ -41,7 +41,10 @@ pub(crate) fn spans(view: &view::SpansView, style: Style) -> Screen {
     out.push(String::new());
     out.extend(waits_section(&view.waits, style));
     let unit = TimeUnit::of(view.savings.saves_if_zero_nanos[1]);
-    let known = if view.savings.evidence == "declared" { "declared" } else { "inferred" };
+    let known = match view.savings.evidence {
+        view::EvidenceView::Declared => "declared",
+        view::EvidenceView::Inferred => "inferred",
+    };
     out.push(format!("{} (their dependencies are {known})", style.strong("SAVES")));
     out.push(format!("  if all took no time         {}", range(unit, view.savings.saves_if_zero_nanos)));
     out.push(format!("  if all took half the time   {}", range(unit, view.savings.saves_if_half_nanos)));

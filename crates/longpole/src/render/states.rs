@@ -1,22 +1,22 @@
 //! The states of spans, and what each means.
 
 use longpole_model::units::{TimeUnit, percent};
-use longpole_server::view;
+use longpole_recording::view;
 
 use crate::terminal::{Style, right};
 
 /// What a thread waits for, by the kind of wait.
-fn blocked_on(kind: &str) -> &'static str {
+fn blocked_on(kind: view::WaitKindView) -> &'static str {
     match kind {
-        "lock" => "on a lock or another thread",
-        "join" => "until another thread ends",
-        "disk" => "on the disk",
-        "network" => "on the network",
-        "sleep" => "in a sleep",
-        "page fault" => "on a page fault",
-        "child" => "on a child process",
-        "pipe" => "on a pipe",
-        _ => "on something else",
+        view::WaitKindView::Lock => "on a lock or another thread",
+        view::WaitKindView::Join => "until another thread ends",
+        view::WaitKindView::Disk => "on the disk",
+        view::WaitKindView::Network => "on the network",
+        view::WaitKindView::Sleep => "in a sleep",
+        view::WaitKindView::PageFault => "on a page fault",
+        view::WaitKindView::Child => "on a child process",
+        view::WaitKindView::Pipe => "on a pipe",
+        view::WaitKindView::Other => "on something else",
     }
 }
 
@@ -26,16 +26,18 @@ const NOT_SEEN: &str = "blocked: not seen";
 /// Where the states come from.
 pub(crate) fn how_known(states: &view::StatesView) -> &'static str {
     match (states.evidence, states.exact) {
-        ("journal", true) => "exact, from span journals and context switches",
-        ("inferred", true) => "exact from context switches, assuming the process does nothing else (worker threads only)",
-        ("samples", _) => "≈ estimated from samples and sampled waits",
+        (view::StateEvidenceView::Journal, true) => "exact, from span journals and context switches",
+        (view::StateEvidenceView::Inferred, true) => {
+            "exact from context switches, assuming the process does nothing else (worker threads only)"
+        }
+        (view::StateEvidenceView::Samples, _) => "≈ estimated from samples and sampled waits",
         _ => "incomplete: some journal or context-switch records were lost",
     }
 }
 
 /// Why the time of a span is unaccounted.
 fn unaccounted(states: &view::StatesView) -> &'static str {
-    if states.evidence == "samples" { "short waits, runnable, or not sampled" } else { "not recorded" }
+    if states.evidence == view::StateEvidenceView::Samples { "short waits, runnable, or not sampled" } else { "not recorded" }
 }
 
 /// Each state: name, time, meaning.
@@ -45,7 +47,9 @@ pub(crate) fn state_rows(states: &view::StatesView) -> Vec<(String, i64, &'stati
         ("runnable".to_owned(), states.runnable_nanos, "ready to run while others had the CPUs"),
         ("in child".to_owned(), states.in_child_nanos, "a child span was open"),
     ];
-    rows.extend(states.blocked_nanos.parts().into_iter().map(|(kind, nanos)| (format!("blocked: {kind}"), nanos, blocked_on(kind))));
+    rows.extend(
+        states.blocked_nanos.parts().into_iter().map(|(kind, nanos)| (format!("blocked: {}", kind.words()), nanos, blocked_on(kind))),
+    );
     rows.extend([
         (NOT_SEEN.to_owned(), states.blocked_unseen_nanos, "in waits that were not sampled, mostly short ones"),
         ("awaiting".to_owned(), states.awaiting_nanos, "open, but no thread worked for it"),

@@ -2,7 +2,7 @@
 
 use longpole_model::SumNanos;
 use longpole_model::units::{TimeUnit, count, percent};
-use longpole_server::view;
+use longpole_recording::view;
 
 use crate::terminal::screen::Screen;
 use crate::terminal::{Style, fit, fold, pad, right};
@@ -20,11 +20,12 @@ fn waited_for(thread: &view::ThreadView, other: &view::WaitedForView, unit: Time
         None if other.tid == thread.pid => "the main thread".to_owned(),
         None => format!("thread {}", other.tid),
     };
-    let nanos = format!("{}{}", unit.show(other.nanos), if other.evidence == "inferred" { " (inferred)" } else { "" });
+    let nanos =
+        format!("{}{}", unit.show(other.nanos), if other.evidence == view::BlockerEvidenceView::Inferred { " (inferred)" } else { "" });
     match other.relation {
-        "holds" => format!("lock held by {who} {nanos}"),
-        "ends" => format!("until {who} ended {nanos}"),
-        _ => format!("until woken by {who} {nanos}"),
+        view::RelationView::Holds => format!("lock held by {who} {nanos}"),
+        view::RelationView::Ends => format!("until {who} ended {nanos}"),
+        view::RelationView::Wakes => format!("until woken by {who} {nanos}"),
     }
 }
 
@@ -64,7 +65,11 @@ pub(crate) fn thread_rows(threads: &[view::ThreadView], limit: usize, names_pole
         let blocked = thread.blocked_nanos.sum().saturating_add(thread.blocked_unseen_nanos);
         let parts = thread.blocked_nanos.parts();
         let others: i64 = parts.iter().skip(KINDS_SHOWN).map(|(_, nanos)| nanos).sum_nanos();
-        let shown = parts.into_iter().take(KINDS_SHOWN).chain([("others", others), ("not seen", thread.blocked_unseen_nanos)]);
+        let shown = parts
+            .into_iter()
+            .take(KINDS_SHOWN)
+            .map(|(kind, nanos)| (kind.words(), nanos))
+            .chain([("others", others), ("not seen", thread.blocked_unseen_nanos)]);
         let kinds: Vec<String> = shown
             .filter(|(_, nanos)| *nanos >= blocked / 100 && *nanos > 0)
             .map(|(kind, nanos)| format!("{kind} {}", percent(nanos, blocked)))

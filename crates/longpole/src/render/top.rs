@@ -1,7 +1,7 @@
 //! The answer of `top`.
 
 use longpole_model::units::{count, counted, duration};
-use longpole_server::view;
+use longpole_recording::view;
 
 use super::functions::{NO_SAMPLE, function_rows};
 use super::quality::missing_lines;
@@ -12,16 +12,20 @@ pub(crate) fn top(view: &view::TopView, style: Style) -> Screen {
     let what = [&view.span, &view.name, &view.trace_id].into_iter().flatten().next();
     let what = what.map_or_else(String::new, |what| format!("{}  ", fit(what, 60)));
     let (counted_words, of) = match view.time {
-        "off_cpu" => (counted(view.samples, "wait", "waits"), "blocked"),
-        "wall" => (counted(view.samples, "sample or wait", "samples and waits"), "on-CPU and blocked"),
-        _ => (counted(view.samples, "sample", "samples"), "on-CPU"),
+        view::FlameTimeView::OffCpu => (counted(view.samples, "wait", "waits"), "blocked"),
+        view::FlameTimeView::Wall => (counted(view.samples, "sample or wait", "samples and waits"), "on-CPU and blocked"),
+        view::FlameTimeView::OnCpu => (counted(view.samples, "sample", "samples"), "on-CPU"),
     };
     let all = format!("{} {of}, all threads together", duration(view.weight_nanos));
     let mut out = Screen::of(format!("{}{counted_words}  {}  {}", style.handle(&what), style.faint(&all), style.faint(&view.recording)));
     // Times of functions are as complete as the samples.
     let missing = |out: &mut Screen| out.extend(missing_lines(&view.quality, view.all_samples, &view.recording, style));
     if view.functions.is_empty() {
-        out.line(if view.time == "off_cpu" { "No waits of 5 ms or longer, not counting idle workers." } else { NO_SAMPLE });
+        out.line(if view.time == view::FlameTimeView::OffCpu {
+            "No waits of 5 ms or longer, not counting idle workers."
+        } else {
+            NO_SAMPLE
+        });
         out.extend(left_out(view, style));
         missing(&mut out);
         return out;

@@ -1,7 +1,7 @@
 //! Spans and processes as an indented tree.
 
 use longpole_model::units::TimeUnit;
-use longpole_server::view;
+use longpole_recording::view;
 
 use crate::terminal::screen::Screen;
 use crate::terminal::{Style, fit, right, width};

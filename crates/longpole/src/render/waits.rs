@@ -1,7 +1,7 @@
 //! Waits, the threads or processes they were for, and what these did meanwhile.
 
 use longpole_model::units::{TimeUnit, counted, duration, percent};
-use longpole_server::view;
+use longpole_recording::view;
 
 use crate::terminal::{Style, fit, function_words, right, width};
 
@@ -41,7 +41,7 @@ pub(crate) fn waits_section(waits: &[view::WaitView], style: Style) -> Vec<Strin
 
 /// Time, system call, function and place of a wait; several places are listed below.
 pub(crate) fn wait_lines(wait: &view::WaitView, unit: TimeUnit, style: Style) -> Vec<String> {
-    let call = wait.syscall.clone().unwrap_or_else(|| wait.kind.replace('_', " "));
+    let call = wait.syscall.clone().unwrap_or_else(|| wait.kind.words().to_owned());
     let name = |file: &str| file.rsplit('/').next().unwrap_or_default().to_owned();
     let several = wait.places.len() > 1;
     let place = match (name(&wait.file), wait.line) {
@@ -104,8 +104,16 @@ fn blocker_lines(waits: &[view::WaitView], style: Style) -> Vec<String> {
     for thread in &blocked.threads {
         let name = thread.name.as_ref().map(|name| format!("{} ", fit(name, 30))).unwrap_or_default();
         let waiting = if wait.threads > 1 { format!(" (summed over {} threads)", wait.threads) } else { String::new() };
-        let known = if thread.evidence == "futex" { "named by the lock" } else { "inferred from what ran when the wait ended" };
-        let known = if blocked.relation == "ends" && thread.evidence == "futex" { "the thread to join" } else { known };
+        let known = if thread.evidence == view::BlockerEvidenceView::Futex {
+            "named by the lock"
+        } else {
+            "inferred from what ran when the wait ended"
+        };
+        let known = if blocked.relation == view::RelationView::Ends && thread.evidence == view::BlockerEvidenceView::Futex {
+            "the thread to join"
+        } else {
+            known
+        };
         let did = meanwhile_lines(&thread.waits, (thread.samples, thread.weight_nanos), &thread.top_frames, style);
         let meanwhile = if did.is_empty() { "; not seen what it did meanwhile" } else { "; meanwhile:" };
         out.push(format!("  thread {name}(tid {}) for {}{waiting}, {known}{meanwhile}", thread.tid, duration(thread.nanos)));
@@ -121,9 +129,9 @@ fn blocker_lines(waits: &[view::WaitView], style: Style) -> Vec<String> {
 fn blocker_title(waits: &[view::WaitView], style: Style) -> String {
     let wait = waits.iter().find(|wait| wait.blocked_by.is_some());
     let title = match wait.and_then(|wait| wait.blocked_by.as_ref()).map(|blocked| blocked.relation) {
-        Some("holds") => "HELD BY",
-        Some("ends") => "UNTIL THE END OF",
-        _ => "WOKEN BY",
+        Some(view::RelationView::Holds) => "HELD BY",
+        Some(view::RelationView::Ends) => "UNTIL THE END OF",
+        Some(view::RelationView::Wakes) | None => "WOKEN BY",
     };
     let function = wait.and_then(|wait| wait.function.as_deref()).map(|function| format!("  for {}", fit(function, 60)));
     format!("{}{}", style.strong(title), style.faint(&function.unwrap_or_default()))

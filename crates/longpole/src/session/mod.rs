@@ -24,10 +24,10 @@ use longpole_model::{
     AttributeValue, Attributes, CaptureMode, Exit, Loss, LossKind, Observation, ObservationSink, ProcessUsage, Resource, RunUsage, Scope,
     Span, SpanId, SpanKind, Status, StatusCode, TimeRange, Timestamp,
 };
+use longpole_recording::redact_observations::RedactingSink;
+use longpole_recording::seal::OwnSeal;
 use longpole_server::forward::ForwardTarget;
 use longpole_server::receive::{Receiver, ReceiverHandle, ReceiverOptions, Senders, SocketOwner};
-use longpole_server::redacting::RedactingSink;
-use longpole_server::seal::OwnSeal;
 use longpole_store::{RecordingWriter, WalObservationSink};
 use longpole_wire::redact::Redactor;
 use longpole_wire::traceparent::{FLAG_SAMPLED, TraceParent};
@@ -358,7 +358,7 @@ impl Session {
         usage.for_each(|observation| self.observe(observation));
         self.observe(Observation::RunEnded { end, exit, cpu_nanos });
         let binaries = sampled.binaries.into_iter().map(|binary| (binary.mapping, binary.file)).collect();
-        let sealed = longpole_server::seal::seal_own(&self.writer, binaries, &signals::interrupted)?;
+        let sealed = longpole_recording::seal::seal_own(&self.writer, binaries, &signals::interrupted)?;
         Ok(Ended { writer: self.writer, sealed, trouble: self.trouble })
     }
 }

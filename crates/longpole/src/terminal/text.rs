@@ -1,10 +1,12 @@
 //! Text in columns: cut, filled, folded. A width is in columns of the terminal.
 
+use longpole_recording::view::RuntimeView;
+
 use crate::terminal::screen::{self, columns, printable};
 
 /// A function for people: the kernel's are marked as they are in `perf report`.
-pub(crate) fn function_words(function: &str, runtime: Option<&str>) -> String {
-    if runtime == Some("kernel") { format!("[k] {function}") } else { function.to_owned() }
+pub(crate) fn function_words(function: &str, runtime: Option<RuntimeView>) -> String {
+    if runtime == Some(RuntimeView::Kernel) { format!("[k] {function}") } else { function.to_owned() }
 }
 
 /// As much of the beginning of a text as `width` columns hold.

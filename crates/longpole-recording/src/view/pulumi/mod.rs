@@ -3,24 +3,24 @@
 use longpole_analysis::pulumi::deployment::DeploymentTime;
 use serde::Serialize;
 
-/// Where the time of a deployment by Pulumi went, along the critical path; the parts sum to the run.
+/// Where the time of a deployment by Pulumi went, along the critical path; the parts sum to `wall_nanos` of the run.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct DeploymentView {
     /// A provider waited for the cloud.
     pub cloud_wait_nanos: i64,
-    /// A provider's own code.
+    /// A provider ran its own code.
     pub provider_nanos: i64,
     /// Pulumi's engine.
     pub engine_nanos: i64,
     /// The language host and the program.
     pub language_host_nanos: i64,
-    /// Plug-ins were found, installed, started and configured.
+    /// Finding, installing, starting and configuring plug-ins.
     pub plugin_start_nanos: i64,
-    /// The state was read or written.
+    /// Reading and writing the state.
     pub state_backend_nanos: i64,
-    /// The program was compiled.
+    /// Compiling the program.
     pub compile_nanos: i64,
-    /// Nothing of the deployment was there.
+    /// Nothing of the deployment was running.
     pub idle_nanos: i64,
 }
 
