@@ -1,18 +1,9 @@
 /** The only file that speaks to the network, and only to the origin that served the page. */
-import {
-  DecodeError,
-  decodeFlame,
-  decodeFrame,
-  decodePoles,
-  decodeRecordings,
-  decodeRefusal,
-  decodeSource,
-  decodeSpan,
-  decodeSummary,
-  decodeTree,
-} from './decode';
+import { decodeFlame, decodeTree } from './checks';
+import { DecodeError, decodeRefusal } from './cursor';
+import { decodeFrame, decodePoles, decodeRecordings, decodeSource, decodeSpan, decodeSummary } from './decode.gen';
 import { ApiError, type FailureKind } from './error';
-import type { Flame, FlameTime, Frame, Poles, Recordings, Source, Span, Summary, Tree } from './types';
+import type { Flame, FlameTime, Frame, Poles, Recordings, Source, Span, Summary, Tree } from './types.gen';
 
 /**
  * Takes the token out of the address, so that it is in no bookmark and no screenshot. The cookie that the server set with this page speaks for us

@@ -1,18 +1,10 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { allRecordings, deployRecording } from '../testing/recordings.mjs';
-import {
-  DecodeError,
-  decodeFlame,
-  decodeFrame,
-  decodePoles,
-  decodeRecordings,
-  decodeRefusal,
-  decodeSpan,
-  decodeSummary,
-  decodeTree,
-} from './decode';
-import { FLAME_TIMES } from './types';
+import { decodeFlame, decodeTree } from './checks';
+import { DecodeError, decodeRefusal } from './cursor';
+import { decodeFrame, decodePoles, decodeRecordings, decodeSpan, decodeSummary } from './decode.gen';
+import { EVERY_FLAME_TIME } from './types.gen';
 
 const GOLDEN = new URL('../testing/golden/', import.meta.url);
 const DECODERS: Readonly<Record<string, (document: unknown) => unknown>> = {
@@ -41,9 +33,9 @@ describe('made-up recordings', () => {
       decodeSummary(documents.summary());
       decodePoles(documents.poles());
       const tree = decodeTree(documents.tree());
-      expect(tree.count).toBe(documents.rows);
+      expect(tree.spans.parent).toHaveLength(documents.rows);
       expect(decodeFlame(documents.flame(null)).samples).toBeLessThanOrEqual(documents.recording.samples);
-      for (const time of FLAME_TIMES) expect(decodeFlame(documents.flame(null, time)).time).toBe(time);
+      for (const time of EVERY_FLAME_TIME) expect(decodeFlame(documents.flame(null, time)).time).toBe(time);
       decodeSpan(documents.span('s1'));
     });
   }

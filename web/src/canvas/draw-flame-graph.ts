@@ -71,14 +71,14 @@ function hatch(c: CanvasRenderingContext2D, x: number, y: number, width: number,
 export function drawFlameGraph(c: CanvasRenderingContext2D, scene: FlameScene, view: FlameView, size: SurfaceSize, palette: Palette): void {
   const { graph, zoomed, selectedFrame } = scene;
   const { flame } = graph;
-  const zoomLevel = at(flame.depth, zoomed);
-  const whole = at(flame.total, 0);
+  const zoomLevel = at(flame.nodes.depth, zoomed);
+  const whole = at(flame.nodes.totalNanos, 0);
   c.textBaseline = 'middle';
   visitBoxes(graph, view, size.width, size.height, BOX_WIDTH_MIN, (node, x, y, width) => {
-    const frame = at(flame.frame, node);
+    const frame = at(flame.nodes.frame, node);
     const isSelected = frame >= 0 && frame === selectedFrame;
     const look = frame >= 0 ? lookOf(graph, frame) : null;
-    const isCaller = at(flame.depth, node) < zoomLevel;
+    const isCaller = at(flame.nodes.depth, node) < zoomLevel;
     const hue = look?.hue ?? null;
     c.globalAlpha = isCaller ? 0.55 : 1;
     c.fillStyle = isSelected ? palette.accent : hue === null ? palette.neutralTint : (palette.tints[hue] ?? palette.neutralTint);
@@ -96,7 +96,7 @@ export function drawFlameGraph(c: CanvasRenderingContext2D, scene: FlameScene, v
     const middle = y + LEVEL_HEIGHT / 2;
     let room = width - 9;
     c.font = `${FONT_SIZE - 1}px ${palette.sans}`;
-    const share = formatShare(ratio(at(flame.total, node), whole));
+    const share = formatShare(ratio(at(flame.nodes.totalNanos, node), whole));
     const shareWidth = widthOf(c, share);
     if (room > shareWidth + 90) {
       c.globalAlpha = 0.75;
@@ -123,9 +123,9 @@ export function drawFlamePointer(
   const { flame } = scene.graph;
   const scale = size.width / (view.endNanos - view.startNanos);
   const outline = (node: NodeIndex, colour: string, lineWidth: number): void => {
-    const left = Math.max(0, (at(flame.offset, node) - view.startNanos) * scale);
-    const right = Math.min(size.width, (at(flame.offset, node) + at(flame.total, node) - view.startNanos) * scale);
-    const y = at(flame.depth, node) * LEVEL_HEIGHT - view.top;
+    const left = Math.max(0, (at(flame.nodes.offsetNanos, node) - view.startNanos) * scale);
+    const right = Math.min(size.width, (at(flame.nodes.offsetNanos, node) + at(flame.nodes.totalNanos, node) - view.startNanos) * scale);
+    const y = at(flame.nodes.depth, node) * LEVEL_HEIGHT - view.top;
     c.strokeStyle = colour;
     c.lineWidth = lineWidth;
     c.strokeRect(left + 0.5, y + 0.5, Math.max(1, right - left - 2), LEVEL_HEIGHT - 2);

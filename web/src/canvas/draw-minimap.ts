@@ -1,6 +1,6 @@
 /** Draws the whole recording in a strip: operations in flight, the critical path, and the visible part. */
 
-import type { CriticalPathColumns } from '../api/types';
+import type { PathColumns } from '../api/types.gen';
 import { at } from '../base/column';
 import { ratio } from '../base/math';
 import type { TimeRange } from '../logic/waterfall';
@@ -9,7 +9,7 @@ import type { Palette } from './palette';
 export interface MinimapScene {
   /** Operations in flight, one value per pixel of the strip. */
   readonly inFlight: Float64Array;
-  readonly path: CriticalPathColumns;
+  readonly path: PathColumns;
   readonly full: TimeRange;
 }
 
@@ -40,8 +40,8 @@ export function drawMinimap(
   c.fillStyle = palette.path;
   let drawn = Number.NEGATIVE_INFINITY;
   for (let piece = 0; piece < path.span.length; piece++) {
-    const from = Math.max(drawn, left + (at(path.start, piece) - full.start) * scale);
-    const to = left + (at(path.end, piece) - full.start) * scale;
+    const from = Math.max(drawn, left + (at(path.startNanos, piece) - full.start) * scale);
+    const to = left + (at(path.endNanos, piece) - full.start) * scale;
     if (to - from < 0.5) continue;
     c.fillRect(from, bars + 2, to - from, PATH_HEIGHT);
     drawn = to;

@@ -1,5 +1,6 @@
 /** Draws the rows of a trace. It visits only visible rows, and within a row draws pieces narrower than a pixel once. */
-import { type Pole, SPAN_FLAG, type Tree } from '../api/types';
+import { SPAN_FLAG } from '../api/checks';
+import type { Pole, Tree } from '../api/types.gen';
 import type { RowIndex, SpanIndex } from '../base/brand';
 import { at } from '../base/column';
 import { isWorthwhile } from '../logic/answer';
@@ -135,14 +136,14 @@ function drawErrorMark(c: Context, x: number, middle: number, palette: Palette):
 
 /** Lines from a parent down to its children; dashed if the parent is inferred. */
 function drawBranch(c: Context, tree: Tree, span: SpanIndex, y: number, nameWidth: number, palette: Palette): void {
-  const depth = at(tree.depth, span);
+  const depth = at(tree.spans.depth, span);
   if (depth === 0) return;
   const x = indentOf(depth - 1, nameWidth) + 4.5;
   const end = indentOf(depth, nameWidth) - 2;
   if (end - x < 4) return;
   c.strokeStyle = palette.border;
   c.lineWidth = 1;
-  if ((at(tree.flags, span) & SPAN_FLAG.parentInferred) !== 0) {
+  if ((at(tree.spans.flags, span) & SPAN_FLAG.parentInferred) !== 0) {
     c.strokeStyle = palette.muted;
     c.setLineDash([2, 2]);
   }
@@ -154,11 +155,11 @@ function drawBranch(c: Context, tree: Tree, span: SpanIndex, y: number, nameWidt
   c.setLineDash([]);
   // The lines of ancestors that have more children below.
   c.strokeStyle = palette.border;
-  for (let above = at(tree.parent, span), child = span as number; above >= 0; child = above, above = at(tree.parent, above)) {
-    const last = child + at(tree.subtree, child) === above + at(tree.subtree, above);
-    const lineX = indentOf(at(tree.depth, above), nameWidth) + 4.5;
+  for (let above = at(tree.spans.parent, span), child = span as number; above >= 0; child = above, above = at(tree.spans.parent, above)) {
+    const last = child + at(tree.spans.subtree, child) === above + at(tree.spans.subtree, above);
+    const lineX = indentOf(at(tree.spans.depth, above), nameWidth) + 4.5;
     // All levels beyond the last indented one share one line, which belongs to none of them.
-    if (last || lineX >= indentOf(at(tree.depth, above) + 1, nameWidth)) continue;
+    if (last || lineX >= indentOf(at(tree.spans.depth, above) + 1, nameWidth)) continue;
     c.beginPath();
     c.moveTo(lineX, y);
     c.lineTo(lineX, y + ROW_HEIGHT);
@@ -178,10 +179,10 @@ function tagsOf(flags: number): readonly string[] {
 
 function drawName(c: Context, scene: WaterfallScene, span: SpanIndex, y: number, box: WaterfallBox, palette: Palette): void {
   const { tree } = scene;
-  const flags = at(tree.flags, span);
+  const flags = at(tree.spans.flags, span);
   const middle = y + ROW_HEIGHT / 2;
   drawBranch(c, tree, span, y, box.nameWidth, palette);
-  const mark = indentOf(at(tree.depth, span), box.nameWidth);
+  const mark = indentOf(at(tree.spans.depth, span), box.nameWidth);
   let right = box.nameWidth - 8;
   const pole = scene.poleOf.get(span);
   const share = scene.shareOf.get(span);
@@ -191,20 +192,20 @@ function drawName(c: Context, scene: WaterfallScene, span: SpanIndex, y: number,
   }
   if (share !== undefined && right - mark > SHARE_ROOM_MIN)
     right = drawPill(c, right, middle, formatShare(share), palette.accentText, palette.accent, palette);
-  const folded = at(tree.subtree, span) > 0 && isFolded(scene.fold, span);
+  const folded = at(tree.spans.subtree, span) > 0 && isFolded(scene.fold, span);
   if (folded) {
     const hidden = markedBelow(tree, scene.marked, span);
     if (hidden > 0) right = drawPill(c, right, middle, `${hidden} inside`, palette.accent, null, palette);
-    right = drawPill(c, right, middle, `+${at(tree.subtree, span)}`, palette.muted, null, palette);
+    right = drawPill(c, right, middle, `+${at(tree.spans.subtree, span)}`, palette.muted, null, palette);
   }
   // In a narrow column the name comes first; tooltip and treegrid have the tags, too.
   for (const tag of tagsOf(flags)) {
     if (right - mark > NAME_ROOM_MIN) right = drawPill(c, right, middle, tag, palette.muted, null, palette);
   }
-  if (at(tree.subtree, span) > 0) drawFoldMark(c, mark, middle, folded, palette);
+  if (at(tree.spans.subtree, span) > 0) drawFoldMark(c, mark, middle, folded, palette);
   let left = mark + INDENT;
   const isProcess = (flags & SPAN_FLAG.process) !== 0;
-  c.fillStyle = isProcess ? palette.neutral : hueOfService(palette, at(tree.service, span));
+  c.fillStyle = isProcess ? palette.neutral : hueOfService(palette, at(tree.spans.service, span));
   c.beginPath();
   c.roundRect(left, middle - 5, 3, 10, 1.5);
   c.fill();
@@ -213,15 +214,16 @@ function drawName(c: Context, scene: WaterfallScene, span: SpanIndex, y: number,
     drawErrorMark(c, left, middle, palette);
     left += 16;
   }
-  const onPath = at(tree.onPath, span) > 0;
+  const onPath = at(tree.spans.onPathNanos, span) > 0;
   c.font = `${onPath ? '600 ' : ''}${FONT_SIZE}px ${isProcess ? palette.mono : palette.sans}`;
   c.fillStyle = palette.text;
-  const name = fit(c, tree.names[at(tree.name, span)] ?? '', right - left);
+  const name = fit(c, tree.names[at(tree.spans.name, span)] ?? '', right - left);
   c.fillText(name, left, middle + 0.5);
   // The service name appears where it changes; its coloured mark continues below.
-  const above = at(tree.parent, span);
-  const service = tree.services[at(tree.service, span)] ?? '';
-  if ((above >= 0 && at(tree.service, above) === at(tree.service, span)) || service === tree.names[at(tree.name, span)]) return;
+  const above = at(tree.spans.parent, span);
+  const service = tree.services[at(tree.spans.service, span)] ?? '';
+  if ((above >= 0 && at(tree.spans.service, above) === at(tree.spans.service, span)) || service === tree.names[at(tree.spans.name, span)])
+    return;
   left += widthOf(c, name) + 7;
   c.font = `${SMALL_SIZE}px ${palette.sans}`;
   c.fillStyle = palette.muted;
@@ -255,8 +257,8 @@ function drawBar(
   palette: Palette,
 ): Bar | null {
   const { tree } = scene;
-  const start = at(tree.start, span);
-  const end = start + at(tree.duration, span);
+  const start = at(tree.spans.startNanos, span);
+  const end = start + at(tree.spans.durationNanos, span);
   const left = xOf(box, view.range, start);
   const right = Math.max(xOf(box, view.range, end), left + BAR_WIDTH_MIN);
   const middle = y + ROW_HEIGHT / 2 - 1;
@@ -264,8 +266,8 @@ function drawBar(
     drawElsewhere(c, left >= box.width, middle, box, palette);
     return null;
   }
-  const isProcess = (at(tree.flags, span) & SPAN_FLAG.process) !== 0;
-  const service = at(tree.service, span);
+  const isProcess = (at(tree.spans.flags, span) & SPAN_FLAG.process) !== 0;
+  const service = at(tree.spans.service, span);
   const strong = isProcess ? palette.neutral : hueOfService(palette, service);
   const from = Math.max(box.nameWidth, left);
   const to = Math.min(box.width, right);
@@ -273,7 +275,7 @@ function drawBar(
   c.fillStyle = isProcess ? palette.surface : tintOfService(palette, service);
   c.fillRect(from, top, to - from, BAR_HEIGHT);
   c.fillStyle = strong;
-  if (at(tree.subtree, span) === 0) {
+  if (at(tree.spans.subtree, span) === 0) {
     if (!isProcess) c.fillRect(from, top, to - from, BAR_HEIGHT);
   } else {
     const width = Math.ceil(box.width - box.nameWidth);
@@ -319,12 +321,12 @@ function drawElsewhere(c: Context, isRight: boolean, middle: number, box: Waterf
 function drawBarLabel(c: Context, scene: WaterfallScene, { span, from, to, middle }: Bar, box: WaterfallBox, palette: Palette): void {
   const { tree } = scene;
   c.font = `${SMALL_SIZE}px ${palette.sans}`;
-  const duration = formatDuration(at(tree.duration, span));
+  const duration = formatDuration(at(tree.spans.durationNanos, span));
   const pole = scene.poleOf.get(span);
   const saves =
-    pole === undefined || !isWorthwhile(pole.savesIfZero, tree.wallNanos)
+    pole === undefined || !isWorthwhile(pole.savesIfZeroNanos, tree.wallNanos)
       ? ''
-      : `${pole.evidence === 'declared' ? '◆' : '◇'} saves ${formatRange(pole.savesIfZero)}${pole.count > 1 ? ` with ${counted(pole.count - 1, 'other')}` : ''}`;
+      : `${pole.evidence === 'declared' ? '◆' : '◇'} saves ${formatRange(pole.savesIfZeroNanos)}${pole.count > 1 ? ` with ${counted(pole.count - 1, 'other')}` : ''}`;
   const durationWidth = widthOf(c, duration);
   const savesWidth = saves === '' ? 0 : widthOf(c, saves) + 8;
   const width = durationWidth + savesWidth;
@@ -385,7 +387,7 @@ function drawPath(
   palette: Palette,
 ): void {
   const { tree, path, rows, fold } = scene;
-  const folded = at(tree.subtree, span) > 0 && isFolded(fold, span);
+  const folded = at(tree.spans.subtree, span) > 0 && isFolded(fold, span);
   const [first, last] = piecesOf(path, tree, span, folded);
   if (first === last) return;
   const width = Math.ceil(box.width - box.nameWidth);

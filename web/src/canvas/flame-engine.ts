@@ -1,5 +1,5 @@
 /** The engine of a flame graph, without a framework: it keeps the visible part, and draws. */
-import type { Flame } from '../api/types';
+import type { Flame } from '../api/types.gen';
 import type { NodeIndex } from '../base/brand';
 import { at } from '../base/column';
 import { clamp } from '../base/math';
@@ -77,7 +77,7 @@ export function createFlameEngine(flame: Flame): FlameEngine {
   const scene = () => ({ graph, zoomed, selectedFrame });
   const setTop = (top: number): void => view.set({ ...view.get(), top: clamp(top, 0, topMax) });
   const show = (node: NodeIndex): void => {
-    const y = at(flame.depth, node) * LEVEL_HEIGHT;
+    const y = at(flame.nodes.depth, node) * LEVEL_HEIGHT;
     setTop(clamp(view.get().top, y + LEVEL_HEIGHT - height, y));
   };
 
@@ -96,7 +96,7 @@ export function createFlameEngine(flame: Flame): FlameEngine {
       stop();
       zoomed = node;
       const from = view.get();
-      const level = at(flame.depth, node);
+      const level = at(flame.nodes.depth, node);
       const highest = Math.max(0, level - CALLERS_SHOWN) * LEVEL_HEIGHT;
       const to = viewOfNode(flame, node, clamp(level === 0 ? from.top : Math.max(from.top, highest), 0, topMax));
       const between = (a: number, b: number, t: number) => a + (b - a) * t;

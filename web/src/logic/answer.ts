@@ -1,5 +1,5 @@
 /** The answer of a recording: what to fix first, what it saves, and which code is behind it. */
-import type { Answer, NanosRange, Pole, Poles, TopFrame } from '../api/types';
+import type { Answer, NanosRange, Pole, Poles, TopFrame } from '../api/types.gen';
 import type { Nanos } from '../base/brand';
 import { ratio } from '../base/math';
 import { formatDuration } from './format';
@@ -23,7 +23,7 @@ export function poleInWords(pole: Pole): string {
 /** Why a pole is long, and what limits its saving: `contains p4; waits, 0 % on-CPU; then create bucket (s9) ends last`. */
 export function whyInWords(pole: Pole): string {
   const { contains, reason, limitedBy, blockedBy } = pole;
-  const whom = blockedBy === null ? '' : `; ${blockedBy}`;
+  const whom = blockedBy === null ? '' : `; ${blockedBy.text}`;
   const limit = limitedBy === null ? '' : `; then ${limitedBy.name} (${limitedBy.handle}) ends last`;
   return `${contains === null ? '' : `contains ${contains}; `}${reason.text}${whom}${limit}`;
 }
@@ -80,5 +80,5 @@ export function reasonPieces(pole: Pole): ReasonPieces {
 
 /** Whether a recording has an answer worth a line of its own. */
 export function hasAnswer(answer: Answer | null, wallNanos: Nanos): answer is Answer {
-  return answer !== null && isWorthwhile(answer.savesIfZero, wallNanos);
+  return answer !== null && isWorthwhile(answer.savesIfZeroNanos, wallNanos);
 }

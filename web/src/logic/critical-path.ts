@@ -1,6 +1,6 @@
 /** The critical path, ordered so that the pieces of a span, or of a folded subtree, are one slice. */
 
-import type { Tree } from '../api/types';
+import type { Tree } from '../api/types.gen';
 import type { SpanIndex } from '../base/brand';
 import { at, lowerBound } from '../base/column';
 
@@ -32,8 +32,8 @@ export function criticalPathOf(tree: Tree): CriticalPath {
   for (let slot = 0; slot < count; slot++) {
     const piece = at(order, slot);
     path.span[slot] = at(source.span, piece);
-    path.start[slot] = at(source.start, piece);
-    path.end[slot] = at(source.end, piece);
+    path.start[slot] = at(source.startNanos, piece);
+    path.end[slot] = at(source.endNanos, piece);
     path.next[slot] = piece + 1 < count ? at(source.span, piece + 1) : -1;
   }
   return path;
@@ -41,7 +41,7 @@ export function criticalPathOf(tree: Tree): CriticalPath {
 
 /** The pieces of a span, with its descendants if it is folded: first index, and index after the last. */
 export function piecesOf(path: CriticalPath, tree: Tree, span: SpanIndex, withDescendants: boolean): readonly [number, number] {
-  const last = withDescendants ? span + at(tree.subtree, span) : span;
+  const last = withDescendants ? span + at(tree.spans.subtree, span) : span;
   const from = lowerBound(path.span, span);
   return [from, lowerBound(path.span, last + 1, from)];
 }

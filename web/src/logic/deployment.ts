@@ -1,5 +1,5 @@
 /** Where the time of a deployment went (cloud, providers, Pulumi itself), in the words of the terminal. */
-import type { Deployment } from '../api/types';
+import type { Deployment } from '../api/types.gen';
 import type { Nanos } from '../base/brand';
 import { ratio } from '../base/math';
 

@@ -113,8 +113,8 @@ describe('a graph of many narrow boxes', () => {
   });
 
   it('is hit exactly', () => {
-    for (let node = 2; node < wide.count; node += 97) {
-      const middle = ((at(wide.offset, node) + at(wide.total, node) / 2) / wide.weightNanos) * 500;
+    for (let node = 2; node < wide.nodes.parent.length; node += 97) {
+      const middle = ((at(wide.nodes.offsetNanos, node) + at(wide.nodes.totalNanos, node) / 2) / wide.weightNanos) * 500;
       expect(hitFlame(levels, view, 500, middle, 2 * LEVEL_HEIGHT)).toBe(node);
     }
   });

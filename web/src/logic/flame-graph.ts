@@ -1,5 +1,5 @@
 /** Geometry of a flame graph drawn downwards (an icicle), and facts derived from it. */
-import type { Flame } from '../api/types';
+import type { Flame } from '../api/types.gen';
 import type { FrameIndex, NodeIndex } from '../base/brand';
 import { at, lowerBound, upperBound } from '../base/column';
 import { ratio } from '../base/math';
@@ -24,21 +24,21 @@ export interface FlameLevels {
 /** Lists the nodes by level. Pre-order keeps each level in order, so one counting pass is enough. */
 export function levelsOf(flame: Flame): FlameLevels {
   let levels = 0;
-  for (let node = 0; node < flame.count; node++) levels = Math.max(levels, at(flame.depth, node) + 1);
+  for (let node = 0; node < flame.nodes.parent.length; node++) levels = Math.max(levels, at(flame.nodes.depth, node) + 1);
   const firstOf = new Uint32Array(levels + 1);
-  for (let node = 0; node < flame.count; node++) {
-    const level = at(flame.depth, node);
+  for (let node = 0; node < flame.nodes.parent.length; node++) {
+    const level = at(flame.nodes.depth, node);
     firstOf[level + 1] = at(firstOf, level + 1) + 1;
   }
   for (let level = 0; level < levels; level++) firstOf[level + 1] = at(firstOf, level + 1) + at(firstOf, level);
   const next = firstOf.slice();
-  const nodes = new Uint32Array(flame.count);
-  const offsets = new Float64Array(flame.count);
-  for (let node = 0; node < flame.count; node++) {
-    const level = at(flame.depth, node);
+  const nodes = new Uint32Array(flame.nodes.parent.length);
+  const offsets = new Float64Array(flame.nodes.parent.length);
+  for (let node = 0; node < flame.nodes.parent.length; node++) {
+    const level = at(flame.nodes.depth, node);
     const slot = at(next, level);
     nodes[slot] = node;
-    offsets[slot] = at(flame.offset, node);
+    offsets[slot] = at(flame.nodes.offsetNanos, node);
     next[level] = slot + 1;
   }
   return { flame, levels, nodes, firstOf, offsets };
@@ -54,8 +54,8 @@ export interface FlameView {
 
 /** The view in which a node fills the width. */
 export function viewOfNode(flame: Flame, node: NodeIndex, top: number): FlameView {
-  const start = flame.count > 0 ? at(flame.offset, node) : 0;
-  const total = flame.count > 0 ? at(flame.total, node) : 0;
+  const start = flame.nodes.parent.length > 0 ? at(flame.nodes.offsetNanos, node) : 0;
+  const total = flame.nodes.parent.length > 0 ? at(flame.nodes.totalNanos, node) : 0;
   return { startNanos: start, endNanos: start + Math.max(total, 1), top };
 }
 
@@ -94,7 +94,7 @@ export function visitBoxes(
       const start = at(offsets, slot);
       if (start >= view.endNanos) break;
       const left = (start - view.startNanos) * scale;
-      const right = (start + at(flame.total, node) - view.startNanos) * scale;
+      const right = (start + at(flame.nodes.totalNanos, node) - view.startNanos) * scale;
       if (right - left < widthMin) {
         if (right > 0) visit(node as NodeIndex, left, y, right - left);
         slot = lowerBound(offsets, start + widthMin / scale, slot + 1, to);
@@ -133,7 +133,7 @@ export function hitFlame(graph: FlameLevels, view: FlameView, width: number, x: 
   const slot = upperBound(graph.offsets, time, from, at(graph.firstOf, level + 1)) - 1;
   if (slot < from) return null;
   const node = at(graph.nodes, slot);
-  return time < at(graph.offsets, slot) + at(graph.flame.total, node) ? (node as NodeIndex) : null;
+  return time < at(graph.offsets, slot) + at(graph.flame.nodes.totalNanos, node) ? (node as NodeIndex) : null;
 }
 
 export type FlameStep = 'up' | 'down' | 'left' | 'right';
@@ -141,12 +141,12 @@ export type FlameStep = 'up' | 'down' | 'left' | 'right';
 /** The neighbour of a node: its caller, its largest callee, or the box beside it on the same level; the node itself if there is none. */
 export function neighbour(graph: FlameLevels, node: NodeIndex, step: FlameStep): NodeIndex {
   const { flame } = graph;
-  if (step === 'up') return Math.max(0, at(flame.parent, node)) as NodeIndex;
+  if (step === 'up') return Math.max(0, at(flame.nodes.parent, node)) as NodeIndex;
   if (step === 'down') {
     const child = node + 1;
-    return child < flame.count && at(flame.parent, child) === node ? (child as NodeIndex) : node;
+    return child < flame.nodes.parent.length && at(flame.nodes.parent, child) === node ? (child as NodeIndex) : node;
   }
-  const level = at(flame.depth, node);
+  const level = at(flame.nodes.depth, node);
   const from = at(graph.firstOf, level);
   const to = at(graph.firstOf, level + 1);
   const slot = lowerBound(graph.nodes, node, from, to) + (step === 'right' ? 1 : -1);
@@ -166,17 +166,17 @@ export function frameTotals(flame: Flame): FrameTotals {
   // The number of open ancestors with this function, and the open nodes by level.
   const open = new Uint32Array(flame.frames.length);
   const stack: number[] = [];
-  for (let node = 0; node < flame.count; node++) {
-    const level = at(flame.depth, node);
+  for (let node = 0; node < flame.nodes.parent.length; node++) {
+    const level = at(flame.nodes.depth, node);
     while (stack.length > level) {
-      const left = at(flame.frame, stack.pop() ?? 0);
+      const left = at(flame.nodes.frame, stack.pop() ?? 0);
       if (left >= 0) open[left] = at(open, left) - 1;
     }
     stack.push(node);
-    const frame = at(flame.frame, node);
+    const frame = at(flame.nodes.frame, node);
     if (frame < 0) continue;
-    self[frame] = at(self, frame) + at(flame.self, node);
-    if (at(open, frame) === 0) total[frame] = at(total, frame) + at(flame.total, node);
+    self[frame] = at(self, frame) + at(flame.nodes.selfNanos, node);
+    if (at(open, frame) === 0) total[frame] = at(total, frame) + at(flame.nodes.totalNanos, node);
     open[frame] = at(open, frame) + 1;
   }
   return { self, total };
@@ -231,18 +231,18 @@ export function originShares(flame: Flame, cratesMax = 6): readonly OriginShare[
 
 /** The function of a node; for the root, the title of the graph. */
 export function titleOfNode(flame: Flame, node: NodeIndex): string {
-  return flame.frames[at(flame.frame, node)]?.function ?? flame.title;
+  return flame.frames[at(flame.nodes.frame, node)]?.function ?? flame.title;
 }
 
 /** A box in words: `hash_block, 93 %, 2.10 s total, 1.90 s self, 2,098 samples`. */
 export function nodeInWords(flame: Flame, node: NodeIndex): string {
-  const total = at(flame.total, node);
+  const total = at(flame.nodes.totalNanos, node);
   const samples = samplesOf(flame, total);
   return [
     titleOfNode(flame, node),
     formatShare(ratio(total, flame.weightNanos)),
     `${formatDuration(total)} total`,
-    `${formatDuration(at(flame.self, node))} self`,
+    `${formatDuration(at(flame.nodes.selfNanos, node))} self`,
     ...(samples === null ? [] : [counted(samples, 'sample')]),
   ].join(', ');
 }
@@ -250,8 +250,12 @@ export function nodeInWords(flame: Flame, node: NodeIndex): string {
 /** The widest box of a function; `null` if it has none. */
 export function widestNodeOf(flame: Flame, frame: number): NodeIndex | null {
   let widest: number | null = null;
-  for (let node = 0; node < flame.count; node++) {
-    if (frame >= 0 && at(flame.frame, node) === frame && (widest === null || at(flame.total, node) > at(flame.total, widest)))
+  for (let node = 0; node < flame.nodes.parent.length; node++) {
+    if (
+      frame >= 0 &&
+      at(flame.nodes.frame, node) === frame &&
+      (widest === null || at(flame.nodes.totalNanos, node) > at(flame.nodes.totalNanos, widest))
+    )
       widest = node;
   }
   return widest as NodeIndex | null;
@@ -260,16 +264,21 @@ export function widestNodeOf(flame: Flame, frame: number): NodeIndex | null {
 /** The number of levels that nine tenths of the stacks share: the trunk before the branches. */
 export function trunkLevels(flame: Flame): number {
   let node = 0;
-  while (node + 1 < flame.count && at(flame.parent, node + 1) === node && at(flame.total, node + 1) >= 0.9 * at(flame.total, 0)) node += 1;
-  return flame.count > 0 ? at(flame.depth, node) + 1 : 0;
+  while (
+    node + 1 < flame.nodes.parent.length &&
+    at(flame.nodes.parent, node + 1) === node &&
+    at(flame.nodes.totalNanos, node + 1) >= 0.9 * at(flame.nodes.totalNanos, 0)
+  )
+    node += 1;
+  return flame.nodes.parent.length > 0 ? at(flame.nodes.depth, node) + 1 : 0;
 }
 
 /** The number of levels to show without scrolling: down to the last with a box of a fiftieth of the whole. Thin towers need scrolling. */
 export function levelsWorthShowing(graph: FlameLevels): number {
   const { flame } = graph;
   let deepest = 0;
-  for (let node = 0; node < flame.count; node++) {
-    if (at(flame.total, node) * 50 >= at(flame.total, 0)) deepest = Math.max(deepest, at(flame.depth, node));
+  for (let node = 0; node < flame.nodes.parent.length; node++) {
+    if (at(flame.nodes.totalNanos, node) * 50 >= at(flame.nodes.totalNanos, 0)) deepest = Math.max(deepest, at(flame.nodes.depth, node));
   }
   return deepest + 1;
 }

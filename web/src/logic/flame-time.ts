@@ -1,5 +1,5 @@
 /** Words for the time that a flame graph shows. */
-import type { Flame, FlameTime } from '../api/types';
+import type { Flame, FlameTime } from '../api/types.gen';
 import { counted } from './format';
 import { linkedSamples, linksInWords } from './quality';
 

@@ -1,6 +1,6 @@
 /** Numbers for people: each with its unit and three significant digits. */
 
-import type { Exit, NanosRange } from '../api/types';
+import type { Exit, NanosRange } from '../api/types.gen';
 import type { Nanos } from '../base/brand';
 
 const MICRO = 1e3;

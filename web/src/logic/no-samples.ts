@@ -1,6 +1,6 @@
 /** Why there are no samples to show, and what to do. */
 
-import type { FlameTime, QualityNote, Span, Summary } from '../api/types';
+import type { FlameTime, Quality, Span, Summary } from '../api/types.gen';
 import type { Nanos } from '../base/brand';
 import { formatDuration } from './format';
 import { blockedNanos } from './states';
@@ -20,7 +20,7 @@ export function isImport(summary: Summary): boolean {
   return summary.command[0] === 'import' && summary.processes === 0;
 }
 
-function ofRun(summary: Summary, notes: readonly QualityNote[]): NoSamples | null {
+function ofRun(summary: Summary, notes: readonly Quality[]): NoSamples | null {
   if (isImport(summary)) {
     return {
       title: 'The file holds no samples',
@@ -55,7 +55,7 @@ function noWaits(of: string, blocked: Nanos): NoSamples {
 }
 
 /** Why the whole run has no samples, or no waits if `time` is off-CPU. */
-export function whyRunHasNoSamples(summary: Summary, notes: readonly QualityNote[], time: FlameTime): NoSamples {
+export function whyRunHasNoSamples(summary: Summary, notes: readonly Quality[], time: FlameTime): NoSamples {
   const run = ofRun(summary, notes);
   if (run === null && time === 'off_cpu') return noWaits(formatDuration(summary.wallNanos), blockedNanos(summary.states));
   return (
@@ -67,7 +67,7 @@ export function whyRunHasNoSamples(summary: Summary, notes: readonly QualityNote
 }
 
 /** Why a span has no samples, or no waits if `time` is off-CPU. */
-export function whySpanHasNoSamples(span: Span, summary: Summary, notes: readonly QualityNote[], time: FlameTime): NoSamples {
+export function whySpanHasNoSamples(span: Span, summary: Summary, notes: readonly Quality[], time: FlameTime): NoSamples {
   const run = ofRun(summary, notes);
   if (run !== null) return run;
   const blocked = blockedNanos(span.states);

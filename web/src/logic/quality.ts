@@ -1,5 +1,5 @@
 /** Words for what is missing or uncertain in a recording. */
-import type { QualityNote, SampleLinks, Summary } from '../api/types';
+import type { Links, Quality, Summary } from '../api/types.gen';
 import { counted, formatCount } from './format';
 
 const TITLES: Readonly<Record<string, string>> = {
@@ -51,12 +51,12 @@ const TITLES: Readonly<Record<string, string>> = {
 };
 
 /** The title of a note; an unknown code becomes words. */
-export function titleOf(note: QualityNote): string {
+export function titleOf(note: Quality): string {
   return TITLES[note.code] ?? note.code.replaceAll('_', ' ');
 }
 
 /** All notes of a recording, each once: those of the summary, then those that only the tree has. */
-export function allNotes(summary: Summary, treeNotes: readonly QualityNote[]): readonly QualityNote[] {
+export function allNotes(summary: Summary, treeNotes: readonly Quality[]): readonly Quality[] {
   const known = new Set(summary.quality.map((note) => note.code));
   return [...summary.quality, ...treeNotes.filter((note) => !known.has(note.code))];
 }
@@ -64,17 +64,17 @@ export function allNotes(summary: Summary, treeNotes: readonly QualityNote[]): r
 const GRAVE: ReadonlySet<string> = new Set(['recorder_killed', 'profiling_refused', 'wal_torn', 'wal_damaged', 'not_written']);
 
 /** Notes that affect every number of the page; the page shows them without a click. */
-export function graveNotes(notes: readonly QualityNote[]): readonly QualityNote[] {
+export function graveNotes(notes: readonly Quality[]): readonly Quality[] {
   return notes.filter((note) => GRAVE.has(note.code));
 }
 
 /** Number of samples in `links`. */
-export function linkedSamples(links: SampleLinks): number {
+export function linkedSamples(links: Links): number {
   return links.record + links.journal + links.label + links.inferred + links.ambiguous + links.none;
 }
 
 /** How samples link to spans: `2,104 samples: 2,100 by the span’s own record, 4 inferred from process, thread and time`. */
-export function linksInWords(links: SampleLinks): string {
+export function linksInWords(links: Links): string {
   const total = linkedSamples(links);
   if (total === 0) return 'no samples';
   const parts: string[] = [];

@@ -1,6 +1,7 @@
 /** The spans in the list of rows: a pre-order walk that skips folded spans. */
 
-import { SPAN_FLAG, type Tree } from '../api/types';
+import { SPAN_FLAG } from '../api/checks';
+import type { Tree } from '../api/types.gen';
 import type { RowIndex, SpanIndex } from '../base/brand';
 import { at, lowerBound, upperBound } from '../base/column';
 
@@ -29,7 +30,7 @@ export function toggled(fold: Fold, span: SpanIndex): Fold {
 export function revealed(fold: Fold, tree: Tree, span: SpanIndex): Fold {
   const except = new Set(fold.except);
   let changed = false;
-  for (let above = at(tree.parent, span); above >= 0; above = at(tree.parent, above)) {
+  for (let above = at(tree.spans.parent, span); above >= 0; above = at(tree.spans.parent, above)) {
     if (!isFolded(fold, above as SpanIndex)) continue;
     if (!except.delete(above)) except.add(above);
     changed = true;
@@ -39,11 +40,11 @@ export function revealed(fold: Fold, tree: Tree, span: SpanIndex): Fold {
 
 /** The spans of the rows, from top to bottom. They ascend, because rows are in pre-order. */
 export function visibleSpans(tree: Tree, fold: Fold): Uint32Array {
-  const rows = new Uint32Array(tree.count);
+  const rows = new Uint32Array(tree.spans.parent.length);
   let length = 0;
-  for (let span = 0; span < tree.count; ) {
+  for (let span = 0; span < tree.spans.parent.length; ) {
     rows[length++] = span;
-    const below = at(tree.subtree, span);
+    const below = at(tree.spans.subtree, span);
     span += below > 0 && isFolded(fold, span as SpanIndex) ? below + 1 : 1;
   }
   return rows.slice(0, length);
@@ -52,7 +53,7 @@ export function visibleSpans(tree: Tree, fold: Fold): Uint32Array {
 /** The number of rows that are processes. */
 export function countProcesses(tree: Tree): number {
   let count = 0;
-  for (const flags of tree.flags) if ((flags & SPAN_FLAG.process) !== 0) count += 1;
+  for (const flags of tree.spans.flags) if ((flags & SPAN_FLAG.process) !== 0) count += 1;
   return count;
 }
 
@@ -63,7 +64,7 @@ export function rowOf(rows: Uint32Array, span: SpanIndex): RowIndex {
 
 /** The number of `marked` spans (ascending) hidden below this folded span. */
 export function markedBelow(tree: Tree, marked: Uint32Array, span: SpanIndex): number {
-  const end = span + at(tree.subtree, span) + 1;
+  const end = span + at(tree.spans.subtree, span) + 1;
   return lowerBound(marked, end) - upperBound(marked, span);
 }
 

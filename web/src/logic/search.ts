@@ -1,5 +1,5 @@
 /** The filter of the list of recordings. */
-import type { Recording } from '../api/types';
+import type { Recording } from '../api/types.gen';
 import { formatCommand } from './format';
 
 /** The recordings in whose handle, command or answer every word of the query occurs. */

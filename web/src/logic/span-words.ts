@@ -1,5 +1,6 @@
 /** A row of the trace in words, for people who do not see the marks on the canvas. */
-import { type Pole, SPAN_FLAG, type Tree } from '../api/types';
+import { SPAN_FLAG } from '../api/checks';
+import type { Pole, Tree } from '../api/types.gen';
 import type { SpanIndex } from '../base/brand';
 import { at } from '../base/column';
 import { contextOf } from './answer';
@@ -7,17 +8,17 @@ import { counted, formatDuration, formatShare } from './format';
 
 /** The name of a span. */
 export function nameOfSpan(tree: Tree, span: SpanIndex): string {
-  return tree.names[at(tree.name, span)] ?? '';
+  return tree.names[at(tree.spans.name, span)] ?? '';
 }
 
 /** The service of a span. */
 export function serviceOfSpan(tree: Tree, span: SpanIndex): string {
-  return tree.services[at(tree.service, span)] ?? '';
+  return tree.services[at(tree.spans.service, span)] ?? '';
 }
 
 /** The unusual facts about a span. */
 export function remarksOf(tree: Tree, span: SpanIndex): readonly string[] {
-  const flags = at(tree.flags, span);
+  const flags = at(tree.spans.flags, span);
   const remarks: string[] = [];
   if ((flags & SPAN_FLAG.error) !== 0) remarks.push('failed');
   if ((flags & SPAN_FLAG.process) !== 0) remarks.push('a process, not a span');
@@ -36,12 +37,12 @@ export function poleOfSpanInWords(pole: Pole): string {
 
 /** The whole row: `pack bundle, provider-build, 2.37 s, on the critical path for 2.37 s, long pole p1`. */
 export function rowInWords(tree: Tree, span: SpanIndex, pole: Pole | undefined, share: number | undefined): string {
-  const onPath = at(tree.onPath, span);
-  const below = at(tree.subtree, span);
+  const onPath = at(tree.spans.onPathNanos, span);
+  const below = at(tree.spans.subtree, span);
   return [
     nameOfSpan(tree, span),
     serviceOfSpan(tree, span),
-    formatDuration(at(tree.duration, span)),
+    formatDuration(at(tree.spans.durationNanos, span)),
     ...(onPath > 0 ? [`on the critical path for ${formatDuration(onPath)}`] : []),
     ...(pole === undefined ? [] : [poleOfSpanInWords(pole)]),
     ...(share === undefined ? [] : [`${formatShare(share)} of its samples are in the selected function`]),

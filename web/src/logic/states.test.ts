@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { decodeSpan } from '../api/decode';
+import { decodeSpan } from '../api/decode.gen';
 import { deployRecording } from '../testing/recordings.mjs';
 import { wholeNanos } from './states';
 

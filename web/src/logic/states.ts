@@ -1,6 +1,6 @@
 /** The states of a span or run as parts of a bar. */
 
-import { type States, WAIT_KINDS, type WaitKind } from '../api/types';
+import { type Blocked, EVERY_WAIT_KIND, type States, type WaitKind } from '../api/types.gen';
 import type { Nanos } from '../base/brand';
 import { ratio } from '../base/math';
 
@@ -43,6 +43,18 @@ const BLOCKED_ON: Readonly<Record<WaitKind, string>> = {
   other: 'on something else',
 };
 
+const KEY_OF_WAIT: Readonly<Record<WaitKind, keyof Blocked>> = {
+  lock: 'lock',
+  join: 'join',
+  disk: 'disk',
+  network: 'network',
+  sleep: 'sleep',
+  page_fault: 'pageFault',
+  child: 'child',
+  pipe: 'pipe',
+  other: 'other',
+};
+
 /** `page fault`. */
 export function labelOfWait(kind: WaitKind): string {
   return kind.replaceAll('_', ' ');
@@ -55,7 +67,7 @@ export function blockedOn(kind: WaitKind): string {
 
 /** The sum of all blocked time. */
 export function blockedNanos(states: States): Nanos {
-  return WAIT_KINDS.reduce((sum, kind) => sum + states.blockedNanos[kind], states.blockedUnseenNanos as number) as Nanos;
+  return EVERY_WAIT_KIND.reduce((sum, kind) => sum + states.blockedNanos[KEY_OF_WAIT[kind]], states.blockedUnseenNanos as number) as Nanos;
 }
 
 /** The sum of all states. */
@@ -85,7 +97,9 @@ export function stateParts(states: States): StateParts {
     nanos,
     share: ratio(nanos, whole),
   });
-  const seen = WAIT_KINDS.map((kind) => part(kind, labelOfWait(kind), `blocked ${BLOCKED_ON[kind]}`, states.blockedNanos[kind]));
+  const seen = EVERY_WAIT_KIND.map((kind) =>
+    part(kind, labelOfWait(kind), `blocked ${BLOCKED_ON[kind]}`, states.blockedNanos[KEY_OF_WAIT[kind]]),
+  );
   const kinds = [
     ...seen,
     part('unseen', 'not seen', 'blocked in waits that were not sampled: mostly short ones', states.blockedUnseenNanos),

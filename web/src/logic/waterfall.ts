@@ -1,6 +1,6 @@
 /** Geometry of the trace's rows: time to pixels and back, rows to pixels and back. Sizes in CSS pixels. */
 
-import type { Tree } from '../api/types';
+import type { Tree } from '../api/types.gen';
 import type { Nanos, Pixels, RowIndex, SpanIndex } from '../base/brand';
 import { at } from '../base/column';
 import { clamp } from '../base/math';
@@ -40,9 +40,9 @@ export interface WaterfallBox {
 export function fullRange(tree: Tree): TimeRange {
   let start = 0;
   let end: number = tree.wallNanos;
-  for (let span = 0; span < tree.count; span++) {
-    start = Math.min(start, at(tree.start, span));
-    end = Math.max(end, at(tree.start, span) + at(tree.duration, span));
+  for (let span = 0; span < tree.spans.parent.length; span++) {
+    start = Math.min(start, at(tree.spans.startNanos, span));
+    end = Math.max(end, at(tree.spans.startNanos, span) + at(tree.spans.durationNanos, span));
   }
   return { start: start as Nanos, end: Math.max(end, start + SPAN_NANOS_MIN) as Nanos };
 }
@@ -70,8 +70,8 @@ export function panned(range: TimeRange, full: TimeRange, fraction: number): Tim
 
 /** The range that shows a span with a margin. */
 export function rangeOfSpan(tree: Tree, span: SpanIndex, full: TimeRange): TimeRange {
-  const start = at(tree.start, span);
-  const duration = at(tree.duration, span);
+  const start = at(tree.spans.startNanos, span);
+  const duration = at(tree.spans.durationNanos, span);
   const air = Math.max(duration * 0.06, SPAN_NANOS_MIN / 2);
   return clampRange({ start: (start - air) as Nanos, end: (start + duration + air) as Nanos }, full);
 }
@@ -138,8 +138,8 @@ export function hitWaterfall(tree: Tree, rows: Uint32Array, view: WaterfallView,
   const span = at(rows, row) as SpanIndex;
   const found = { row: row as RowIndex, span };
   if (x >= box.nameWidth) return { zone: 'timeline', ...found };
-  const mark = indentOf(at(tree.depth, span), box.nameWidth);
-  const onMark = at(tree.subtree, span) > 0 && x >= mark - 4 && x < mark + INDENT + 4;
+  const mark = indentOf(at(tree.spans.depth, span), box.nameWidth);
+  const onMark = at(tree.spans.subtree, span) > 0 && x >= mark - 4 && x < mark + INDENT + 4;
   return { zone: onMark ? 'fold' : 'name', ...found };
 }
 
@@ -166,11 +166,11 @@ export function childCoverage(tree: Tree, span: SpanIndex, range: TimeRange, cov
   coverage.fill(0);
   const width = coverage.length - 1;
   const scale = width / (range.end - range.start);
-  const end = span + at(tree.subtree, span) + 1;
-  for (let child = span + 1; child < end; child += at(tree.subtree, child) + 1) {
-    const start = at(tree.start, child);
+  const end = span + at(tree.spans.subtree, span) + 1;
+  for (let child = span + 1; child < end; child += at(tree.spans.subtree, child) + 1) {
+    const start = at(tree.spans.startNanos, child);
     const left = (start - range.start) * scale;
-    const right = (start + at(tree.duration, child) - range.start) * scale;
+    const right = (start + at(tree.spans.durationNanos, child) - range.start) * scale;
     if (right <= 0 || left >= width) continue;
     const from = Math.max(0, Math.round(left));
     const to = Math.min(width, Math.round(right));
@@ -189,10 +189,10 @@ export function operationsInFlight(tree: Tree, range: TimeRange, width: number):
   const slope = new Float64Array(width + 1);
   const part = new Float64Array(width + 1);
   const scale = width / (range.end - range.start);
-  for (let span = 0; span < tree.count; span++) {
-    if (at(tree.subtree, span) > 0) continue;
-    const left = clamp((at(tree.start, span) - range.start) * scale, 0, width);
-    const right = clamp((at(tree.start, span) + at(tree.duration, span) - range.start) * scale, 0, width);
+  for (let span = 0; span < tree.spans.parent.length; span++) {
+    if (at(tree.spans.subtree, span) > 0) continue;
+    const left = clamp((at(tree.spans.startNanos, span) - range.start) * scale, 0, width);
+    const right = clamp((at(tree.spans.startNanos, span) + at(tree.spans.durationNanos, span) - range.start) * scale, 0, width);
     const from = Math.floor(left);
     const to = Math.floor(right);
     if (from === to) {

@@ -1,6 +1,7 @@
 /** The sentences of the page. */
 import { describe, expect, it } from 'vitest';
-import { decodeFlame, decodePoles, decodeRecordings, decodeSpan, decodeSummary, decodeTree } from '../api/decode';
+import { decodeFlame, decodeTree } from '../api/checks';
+import { decodePoles, decodeRecordings, decodeSpan, decodeSummary } from '../api/decode.gen';
 import type { Nanos, SpanIndex } from '../base/brand';
 import { allRecordings, deployRecording } from '../testing/recordings.mjs';
 import {
@@ -125,10 +126,10 @@ describe('why there are no samples', () => {
     expect(whyRunHasNoSamples(summary, summary.quality, 'on_cpu').text).toContain('sysctl kernel.perf_event_paranoid=2');
   });
   it('imported: the file only has spans, and on-CPU time is unknown', () => {
-    const imported = { ...summaryOf(deploy), command: ['import', 'up.json'], processes: 0, mode: 'off', rateHz: 0 };
+    const imported = { ...summaryOf(deploy), command: ['import', 'up.json'], processes: 0, mode: 'off' as const, rateHz: 0 };
     expect(whyRunHasNoSamples(imported, [], 'off_cpu').title).toBe('The file holds no samples');
     expect(whyRunHasNoSamples({ ...imported, processes: 1 }, [], 'on_cpu').title).toBe('Profiling was off');
-    expect([imported, { ...imported, mode: 'refused' }, summaryOf(deploy)].map(wasSampled)).toEqual([false, false, true]);
+    expect([imported, { ...imported, mode: 'refused' as const }, summaryOf(deploy)].map(wasSampled)).toEqual([false, false, true]);
   });
   it('switched off, too short, waiting, or lost', () => {
     if (single === undefined) throw new Error('no such recording');
@@ -175,7 +176,7 @@ describe('data quality', () => {
 });
 
 describe('the parts of a time', () => {
-  const nothing = { lock: 0, join: 0, disk: 0, network: 0, sleep: 0, page_fault: 0, child: 0, pipe: 0, other: 0 };
+  const nothing = { lock: 0, join: 0, disk: 0, network: 0, sleep: 0, pageFault: 0, child: 0, pipe: 0, other: 0 };
   const states = (onCpu: number, inChild: number, blocked: Partial<typeof nothing>, unaccounted: number) => ({
     onCpuNanos: onCpu as Nanos,
     inChildNanos: inChild as Nanos,
@@ -190,7 +191,7 @@ describe('the parts of a time', () => {
     evidence: 'samples' as const,
   });
   it('are shares of their sum, with the longest kind of wait first', () => {
-    const { onCpu, inChild, blocked, unaccounted } = stateParts(states(30, 20, { disk: 10, page_fault: 25 }, 15));
+    const { onCpu, inChild, blocked, unaccounted } = stateParts(states(30, 20, { disk: 10, pageFault: 25 }, 15));
     expect([onCpu, inChild, ...blocked.kinds, unaccounted].map(({ label, share }) => `${label} ${share}`)).toEqual([
       'on-CPU 0.3',
       'in child 0.2',

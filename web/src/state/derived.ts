@@ -1,6 +1,6 @@
 /** Values computed from loaded documents and the URL, cached until their inputs change. */
 import { useMemo } from 'react';
-import type { Frame, Pole, Poles, Tree } from '../api/types';
+import type { Frame, Pole, Poles, Tree } from '../api/types.gen';
 import { type CriticalPath, criticalPathOf } from '../logic/critical-path';
 import { spanOfHandle } from '../logic/handles';
 import { countProcesses, type Fold, visibleSpans } from '../logic/rows';
@@ -39,13 +39,13 @@ export function useSpanMarks(tree: Tree, poles: Poles | undefined, frame: Frame 
     const poleOf = new Map<number, Pole>();
     for (const pole of poles?.poles ?? []) {
       for (const handle of pole.spans) {
-        const span = spanOfHandle(handle, tree.count);
+        const span = spanOfHandle(handle, tree.spans.parent.length);
         if (span !== null && !poleOf.has(span)) poleOf.set(span, pole);
       }
     }
     const shareOf = new Map<number, number>();
     for (const entry of frame?.spans ?? []) {
-      const span = spanOfHandle(entry.handle, tree.count);
+      const span = spanOfHandle(entry.handle, tree.spans.parent.length);
       if (span !== null) shareOf.set(span, entry.share);
     }
     return { spans: Uint32Array.from(shareOf.keys()).sort(), poleOf, shareOf };

@@ -2,7 +2,7 @@
 import { QueryClient, queryOptions } from '@tanstack/react-query';
 import { api } from '../api/client';
 import { ApiError } from '../api/error';
-import type { FlameTime } from '../api/types';
+import type { FlameTime } from '../api/types.gen';
 
 // A sealed recording never changes, so loaded data stays valid while the page is open.
 const SEALED = { staleTime: Number.POSITIVE_INFINITY, refetchOnWindowFocus: false } as const;

@@ -1,7 +1,7 @@
 /** The selection of a recording, which is its URL, and the ways to change it. Each change is a step of the browser's history, except zooming and folding. */
 import { getRouteApi } from '@tanstack/react-router';
 import { useMemo } from 'react';
-import type { FlameTime, Pole } from '../api/types';
+import type { FlameTime, Pole } from '../api/types.gen';
 import type { Fold } from '../logic/rows';
 import type { TimeRange } from '../logic/waterfall';
 import { changed, printFold, printRange, type RecordingSearch, selectingSpan, showingTime } from './url';

@@ -1,5 +1,5 @@
 /** The URL is the state of the page: checked when read, printed when written. */
-import type { FlameTime } from '../api/types';
+import type { FlameTime } from '../api/types.gen';
 import type { Nanos } from '../base/brand';
 import { isHandle } from '../logic/handles';
 import { type Fold, NOTHING_FOLDED } from '../logic/rows';

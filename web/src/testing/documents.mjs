@@ -56,6 +56,7 @@ export function recordingDocuments(description) {
       state: description.state ?? 'sealed',
       spans: rows.filter((row) => !(row.flags & FLAG.process)).length,
       samples: sampleTotal,
+      tags: [],
       answer:
         first === undefined
           ? null
@@ -84,10 +85,13 @@ export function recordingDocuments(description) {
       samples: sampleTotal,
       links,
       states: pathStates(path, rows, wall),
-      parallelism: description.parallelism ?? { mean: 1, peak: 1, work_nanos: wall, span_nanos: wall },
+      parallelism: { mean: 1, peak: 1, work_nanos: wall, span_nanos: wall, ...description.parallelism },
       deployment: deploymentOf(description, wall),
       usage: description.usage ?? [],
       poles: poles.slice(0, 3),
+      functions: [],
+      weight_nanos: sampleTotal * PERIOD_NANOS,
+      attached: null,
       quality: [...quality, ...(description.notes ?? [])],
       recorder: { cpu_nanos: 41_000_000, rss_bytes_max: 32_900_000 },
       truncated: { poles: Math.max(0, poles.length - 3) },
@@ -233,9 +237,12 @@ function topFrames(rows, from, to, frames, limit = 8) {
         function: name,
         file,
         line,
+        runtime: null,
+        whose: 'program',
         self_nanos: self * PERIOD_NANOS,
         total_nanos: total * PERIOD_NANOS,
         samples: total,
+        lines: [],
       };
     });
 }
@@ -385,12 +392,16 @@ function polesOf(rows, path, frames, description) {
         saves_own_nanos: sum('saves_own_nanos'),
         evidence: savings.every((saving) => saving.evidence === 'declared') ? 'declared' : 'inferred',
         states,
-        reason: { function: null, ...reason },
+        saves_with_those_before_nanos: null,
+        reason: { function: null, mostly_in: null, ...reason },
+        callee: null,
+        blocked_by: null,
         contains: null,
         limited_by: indices.length === 1 ? limitOf(rows, row) : null,
         resource: row.urn,
         top_frames: top,
         samples,
+        weight_nanos: samples * PERIOD_NANOS,
         few_samples: samples < FEW_SAMPLES,
       };
     })
@@ -478,6 +489,7 @@ function spanDocument(rows, index, path, frames, base) {
   return {
     ...base,
     handle: `s${index + 1}`,
+    pole: null,
     trace_id: isProcess ? null : hex(1, 32),
     span_id: isProcess ? null : hex(index + 20, 16),
     parent: row.parent < 0 ? null : { handle: `s${row.parent + 1}`, edge: row.flags & FLAG.inferred ? 'inferred' : 'declared' },
@@ -487,7 +499,7 @@ function spanDocument(rows, index, path, frames, base) {
     status: row.flags & FLAG.error ? { code: 'error', message: row.message ?? 'failed' } : { code: 'unset', message: '' },
     start_nanos: row.start,
     duration_nanos: row.duration,
-    process: row.process ?? null,
+    process: row.process === undefined ? null : { exit: null, usage: null, ...row.process },
     attributes: row.attributes ?? [],
     resource: [
       { key: 'service.name', value: row.service },
@@ -499,9 +511,22 @@ function spanDocument(rows, index, path, frames, base) {
       return { trace_id: hex(1, 32), span_id: hex(target + 20, 16), handle: target < 0 ? null : `s${target + 1}` };
     }),
     states: statesOf(rows, index),
-    waits: row.waits.map(({ kind, syscall, function: name, nanos }) => ({ kind, syscall, function: name, nanos, places: [] })),
+    states_with_descendants: statesOf(rows, index),
+    waits: row.waits.map(({ kind, syscall, function: name, nanos }) => ({
+      kind,
+      syscall,
+      function: name,
+      file: '',
+      line: 0,
+      nanos,
+      threads: 1,
+      places: [],
+      blocked_by: null,
+    })),
+    callee: null,
     samples: { own: row.samples, with_descendants: withDescendants, links: linksOf(rows, index, index + 1) },
     few_samples: row.samples < FEW_SAMPLES,
+    same_name: null,
     savings: { ...savings, on_path_nanos },
     top_frames: topFrames(rows, index, index + 1, frames),
     children: row.childRows.length,
@@ -538,7 +563,7 @@ function flameOf(rows, links, frames, title, time) {
       numberOf.set(node.name, list.length);
       const { handle, file, line } = frames.get(node.name);
       const unnamed = /\+0x/.test(node.name) ? 'no symbols in the binary' : null;
-      list.push({ handle, function: node.name, file, line, reason: unnamed });
+      list.push({ handle, function: node.name, file, line, reason: unnamed, runtime: null, whose: 'program' });
     }
     nodes.parent.push(parent);
     nodes.depth.push(depth);
@@ -557,11 +582,16 @@ function flameOf(rows, links, frames, title, time) {
     stack.push(...pending.reverse());
   }
   return {
+    name: null,
+    trace_id: null,
     title,
     time,
     samples,
+    left_out_waits: 0,
+    cut_samples: 0,
     weight_nanos: root.total,
     few_samples: time !== 'off_cpu' && samples < FEW_SAMPLES,
+    same_name: null,
     links: time === 'off_cpu' ? { record: 0, journal: 0, label: 0, inferred: 0, ambiguous: 0, none: 0 } : links,
     frames: list,
     nodes,
@@ -593,11 +623,18 @@ function frameDocument(rows, frames, handle, base) {
     handle,
     function: found.function,
     file: found.file,
+    runtime: null,
+    whose: 'program',
     samples: found.total,
     total_nanos: found.total * PERIOD_NANOS,
     self_nanos: found.self * PERIOD_NANOS,
     waits: 0,
     waited_nanos: 0,
+    waited_for: [],
+    lines: [],
+    operations: [],
+    ambiguous_samples: 0,
+    unlinked_waited_nanos: 0,
     spans: spans.slice(0, 100),
     unlinked_samples: 0,
     truncated: { spans: Math.max(0, spans.length - 100) },

@@ -3,8 +3,8 @@
  *
  *     main;work;hash 70
  */
-import { decodeFlame } from '../api/decode';
-import type { Flame } from '../api/types';
+import { decodeFlame } from '../api/checks';
+import type { Flame } from '../api/types.gen';
 
 interface Node {
   self: number;
@@ -62,13 +62,26 @@ export function flameOf(text: string): Flame {
   return decodeFlame({
     recording: 'r1',
     span: null,
+    name: null,
+    trace_id: null,
     title: 'all',
     time: 'on_cpu',
     samples: root.total,
+    left_out_waits: 0,
+    cut_samples: 0,
     weight_nanos: root.total * 1e6,
     few_samples: root.total < 20,
+    same_name: null,
     links: { record: root.total, journal: 0, label: 0, inferred: 0, ambiguous: 0, none: 0 },
-    frames: frames.map((name, index) => ({ handle: `f${index + 1}`, function: name, file: '', line: 0, reason: null, runtime: null })),
+    frames: frames.map((name, index) => ({
+      handle: `f${index + 1}`,
+      function: name,
+      file: '',
+      line: 0,
+      reason: null,
+      runtime: null,
+      whose: 'program',
+    })),
     nodes,
   });
 }

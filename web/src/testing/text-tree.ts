@@ -4,8 +4,8 @@
  *     deploy     0..100  engine
  *       build   10..60   builder
  */
-import { decodeTree } from '../api/decode';
-import type { Tree } from '../api/types';
+import { decodeTree } from '../api/checks';
+import type { Tree } from '../api/types.gen';
 
 /** The tree of the text; `path` lists the critical path as `name from..to`, in milliseconds. */
 export function treeOf(text: string, path: readonly string[] = []): Tree {

@@ -1,7 +1,7 @@
 //! Why one run took longer than another.
 
 use longpole_model::units::{TimeUnit, duration};
-use longpole_recording::view::diff::{DiffView, DiffedView, OperationDiffView, StateDiffView};
+use longpole_recording::view::diff::{DiffView, DiffedView, FateView, OperationDiffView, StateDiffView};
 
 use crate::terminal::screen::Screen;
 use crate::terminal::{self, Style, fit, pad, right};
@@ -110,8 +110,8 @@ fn name(operation: &OperationDiffView) -> String {
         _ => String::new(),
     };
     let fate = match operation.fate {
-        view::diff::FateView::Added => " [new]",
-        view::diff::FateView::Removed => " [gone]",
+        FateView::Added => " [new]",
+        FateView::Removed => " [gone]",
         _ => "",
     };
     format!("{}{resource}{count}{fate}", operation.name)

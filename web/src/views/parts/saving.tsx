@@ -1,4 +1,4 @@
-import type { Evidence, NanosRange } from '../../api/types';
+import type { Evidence, NanosRange } from '../../api/types.gen';
 import { formatRange } from '../../logic/format';
 import css from './parts.module.css';
 

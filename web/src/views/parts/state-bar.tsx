@@ -1,4 +1,4 @@
-import type { States } from '../../api/types';
+import type { States } from '../../api/types.gen';
 import { counted, formatDuration, formatShare } from '../../logic/format';
 import { howKnown, type StatePart, type StateParts, stateParts } from '../../logic/states';
 import css from './parts.module.css';

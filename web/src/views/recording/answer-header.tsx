@@ -1,4 +1,4 @@
-import type { Deployment, Pole, Poles, QualityNote, Summary } from '../../api/types';
+import type { Deployment, Pole, Poles, Quality, Summary } from '../../api/types.gen';
 import { contextOf, isOneNumber, isWorthwhile, wallAfter } from '../../logic/answer';
 import { deploymentParts } from '../../logic/deployment';
 import { counted, formatDuration, formatExit, formatRange, formatRangeInWords, formatShare } from '../../logic/format';
@@ -18,11 +18,11 @@ function Sentence({ pole, wallNanos }: { readonly pole: Pole | undefined; readon
   if (pole === undefined) {
     return <h1 className={css.sentence}>No long pole: this recording has no spans on a critical path.</h1>;
   }
-  if (!isWorthwhile(pole.savesIfZero, wallNanos)) {
+  if (!isWorthwhile(pole.savesIfZeroNanos, wallNanos)) {
     return <h1 className={css.sentence}>No single operation would make this run shorter: parallel work takes as long.</h1>;
   }
   const context = contextOf(pole);
-  const saved = pole.savesIfZero;
+  const saved = pole.savesIfZeroNanos;
   return (
     <h1 className={css.sentence}>
       <strong>
@@ -46,7 +46,7 @@ function Reason({ pole, poles, actions }: { readonly pole: Pole; readonly poles:
       Why: <Why pole={pole} poles={poles} actions={actions} />.{' '}
       {pole.evidence === 'declared'
         ? '◆ Its dependencies are declared.'
-        : `◇ Its dependencies are inferred from the order of events${isOneNumber(pole.savesIfZero) ? '' : ', so the saving is a range'}.`}
+        : `◇ Its dependencies are inferred from the order of events${isOneNumber(pole.savesIfZeroNanos) ? '' : ', so the saving is a range'}.`}
     </p>
   );
 }
@@ -129,11 +129,11 @@ export function AnswerHeader({
 }: {
   readonly summary: Summary;
   readonly poles: Poles | undefined;
-  readonly notes: readonly QualityNote[];
+  readonly notes: readonly Quality[];
   readonly actions: SelectionActions;
 }) {
   const pole = poles?.poles[0];
-  const worthwhile = poles !== undefined && pole !== undefined && isWorthwhile(pole.savesIfZero, summary.wallNanos);
+  const worthwhile = poles !== undefined && pole !== undefined && isWorthwhile(pole.savesIfZeroNanos, summary.wallNanos);
   return (
     <section className={css.answer} aria-label="Answer">
       <div>

@@ -1,5 +1,5 @@
 import { type KeyboardEvent, type MouseEvent, type PointerEvent, useEffect, useMemo, useRef, useState } from 'react';
-import type { Flame } from '../../api/types';
+import type { Flame } from '../../api/types.gen';
 import type { NodeIndex } from '../../base/brand';
 import { at } from '../../base/column';
 import { ratio } from '../../base/math';
@@ -34,14 +34,14 @@ const SCROLL_WIDTH = 12;
 const STEPS: Readonly<Record<string, FlameStep>> = { ArrowUp: 'up', ArrowDown: 'down', ArrowLeft: 'left', ArrowRight: 'right' };
 
 function NodeCard({ flame, node }: { readonly flame: Flame; readonly node: NodeIndex }) {
-  const frame = flame.frames[at(flame.frame, node)];
-  const total = at(flame.total, node);
-  const self = at(flame.self, node);
+  const frame = flame.frames[at(flame.nodes.frame, node)];
+  const total = at(flame.nodes.totalNanos, node);
+  const self = at(flame.nodes.selfNanos, node);
   const samples = samplesOf(flame, total);
   return (
     <>
       <strong>{titleOfNode(flame, node)}</strong>
-      {frame !== undefined && frame.file !== '' && <p>{formatPlace(frame.file, at(flame.line, node))}</p>}
+      {frame !== undefined && frame.file !== '' && <p>{formatPlace(frame.file, at(flame.nodes.line, node))}</p>}
       {frame?.reason !== null && frame?.reason !== undefined && <p>no function name: {frame.reason}</p>}
       <dl>
         <dt>total</dt>
@@ -85,7 +85,7 @@ function BoxesMirror({
             data-node={box.node}
             tabIndex={box.node === tabStop ? 0 : -1}
             aria-label={nodeInWords(flame, box.node)}
-            aria-pressed={selectedFrame >= 0 && at(flame.frame, box.node) === selectedFrame}
+            aria-pressed={selectedFrame >= 0 && at(flame.nodes.frame, box.node) === selectedFrame}
             onFocus={() => focus(box.node)}
             onBlur={() => focus(null)}
             // The container handles mouse clicks; this click comes from the keyboard or a screen reader.
@@ -135,7 +135,7 @@ export function FlameGraph({
   const pointerCanvas = useRef<HTMLCanvasElement>(null);
   const engine = useMemo(() => createFlameEngine(flame), [flame]);
   const { graph, pointer, topMax } = engine;
-  const zoomed = (zoomedNode < flame.count ? zoomedNode : 0) as NodeIndex;
+  const zoomed = (zoomedNode < flame.nodes.parent.length ? zoomedNode : 0) as NodeIndex;
   const selectedFrame = useMemo(() => flame.frames.findIndex((frame) => frame.handle === selectedHandle), [flame, selectedHandle]);
   const [tabNode, setTabNode] = useState<NodeIndex>(0 as NodeIndex);
   const hover = useMemo(createHover, []);
@@ -164,7 +164,7 @@ export function FlameGraph({
   }, [engine, topMax, hover]);
 
   const selectNode = (node: NodeIndex): void => {
-    const handle = flame.frames[at(flame.frame, node)]?.handle ?? null;
+    const handle = flame.frames[at(flame.nodes.frame, node)]?.handle ?? null;
     onSelect(handle === selectedHandle ? null : handle);
   };
   const nodeAt = (event: { readonly clientX: number; readonly clientY: number }): NodeIndex | null => {
@@ -187,7 +187,7 @@ export function FlameGraph({
   };
   const onDoubleClick = (event: MouseEvent): void => {
     const node = nodeAt(event);
-    if (node !== null) onZoom(node === zoomed ? Math.max(0, at(flame.parent, node)) : node);
+    if (node !== null) onZoom(node === zoomed ? Math.max(0, at(flame.nodes.parent, node)) : node);
   };
 
   const focusNode = (node: NodeIndex): void => {
@@ -201,7 +201,7 @@ export function FlameGraph({
     const step = STEPS[event.key];
     if (step !== undefined) focusNode(neighbour(graph, focused, step));
     else if (event.key === 'Enter' && event.shiftKey) onZoom(focused);
-    else if (event.key === 'Backspace') onZoom(Math.max(0, at(flame.parent, zoomed)));
+    else if (event.key === 'Backspace') onZoom(Math.max(0, at(flame.nodes.parent, zoomed)));
     else return;
     event.preventDefault();
   };

@@ -44,7 +44,7 @@ export function FrameCard({
       <p>
         {data.spans.length === 0
           ? 'No span has a sample or wait with this function.'
-          : `Ran or waited in ${counted(data.spans.length + data.spansTruncated, 'span')}; the share is of the span’s own samples:`}
+          : `Ran or waited in ${counted(data.spans.length + data.truncated.spans, 'span')}; the share is of the span’s own samples:`}
       </p>
       <ul className={css.frameSpans} aria-label="Spans with the function">
         {data.spans.map((span) => (
@@ -70,9 +70,9 @@ export function FrameCard({
           </li>
         ))}
       </ul>
-      {(data.spansTruncated > 0 || data.unlinkedSamples > 0) && (
+      {(data.truncated.spans > 0 || data.unlinkedSamples > 0) && (
         <p>
-          {data.spansTruncated > 0 && `${counted(data.spansTruncated, 'more span')} not listed. `}
+          {data.truncated.spans > 0 && `${counted(data.truncated.spans, 'more span')} not listed. `}
           {data.unlinkedSamples > 0 && `${counted(data.unlinkedSamples, 'sample')} of this function link to no span.`}
         </p>
       )}

@@ -1,5 +1,5 @@
 import { useEffect, useRef } from 'react';
-import type { Pole, Poles } from '../../api/types';
+import type { Pole, Poles } from '../../api/types.gen';
 import { ratio } from '../../base/math';
 import { contextOf, nameOfResource, poleInWords, whyInWords } from '../../logic/answer';
 import { counted, formatDuration, formatRange } from '../../logic/format';
@@ -47,21 +47,21 @@ function PoleRow({
       <td className={css.number}>{formatDuration(pole.onPathNanos)}</td>
       <td>
         <Saving
-          range={pole.savesIfZero}
+          range={pole.savesIfZeroNanos}
           evidence={pole.evidence}
-          shares={{ low: ratio(pole.savesIfZero.low, wallNanos), high: ratio(pole.savesIfZero.high, wallNanos) }}
+          shares={{ low: ratio(pole.savesIfZeroNanos.low, wallNanos), high: ratio(pole.savesIfZeroNanos.high, wallNanos) }}
         />
-        {pole.savesWithThoseBefore !== null && pole !== poles.poles[0] && (
+        {pole.savesWithThoseBeforeNanos !== null && pole !== poles.poles[0] && (
           <small title="saving if this pole and all above it took no time; savings of parallel operations do not simply add up">
-            + above {formatRange(pole.savesWithThoseBefore)}
+            + above {formatRange(pole.savesWithThoseBeforeNanos)}
           </small>
         )}
       </td>
       <td className={css.cellHalf}>
-        <EvidenceMark evidence={pole.evidence} /> {formatRange(pole.savesIfHalf)}
-        {pole.savesOwn.high < pole.savesIfZero.high && (
+        <EvidenceMark evidence={pole.evidence} /> {formatRange(pole.savesIfHalfNanos)}
+        {pole.savesOwnNanos.high < pole.savesIfZeroNanos.high && (
           <small title="saving if only its own time, outside its children, were zero; the list is in this order">
-            own {formatRange(pole.savesOwn)}
+            own {formatRange(pole.savesOwnNanos)}
           </small>
         )}
       </td>
@@ -134,9 +134,9 @@ export function PolesTable({
           </table>
         )}
         {poles.poles.length === 0 && <p className={css.more}>No span lies on the critical path of this run.</p>}
-        {poles.polesTruncated > 0 && (
+        {poles.truncated.poles > 0 && (
           <p className={css.more}>
-            {counted(poles.polesTruncated, 'smaller pole')} not shown: <code>longpole poles {poles.recording}</code>
+            {counted(poles.truncated.poles, 'smaller pole')} not shown: <code>longpole poles {poles.recording}</code>
           </p>
         )}
       </div>

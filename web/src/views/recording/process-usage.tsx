@@ -1,4 +1,4 @@
-import type { ProcessUsage, Span } from '../../api/types';
+import type { Span, Usage } from '../../api/types.gen';
 import { formatBytes, formatCount, formatDuration } from '../../logic/format';
 import { memoryChart } from '../../logic/memory-chart';
 import css from './recording.module.css';
@@ -7,7 +7,7 @@ import css from './recording.module.css';
 const WIDTH = 1000;
 const HEIGHT = 100;
 
-function MemoryChart({ usage, span }: { readonly usage: ProcessUsage; readonly span: Span }) {
+function MemoryChart({ usage, span }: { readonly usage: Usage; readonly span: Span }) {
   const chart = memoryChart(usage.readings, span.startNanos, (span.startNanos + span.durationNanos) as typeof span.startNanos);
   if (chart === null) return null;
   const { area, start, end, topBytes } = chart;
@@ -42,14 +42,14 @@ function readAndWritten(read: number | null, written: number | null): string | n
   return read === null || written === null ? null : `${formatBytes(read)} read, ${formatBytes(written)} written`;
 }
 
-function peakWords({ peakResidentBytes, peakFrom, readBeforeEndNanos }: ProcessUsage): string | null {
+function peakWords({ peakResidentBytes, peakFrom, readBeforeEndNanos }: Usage): string | null {
   if (peakResidentBytes === null) return null;
   const last = readBeforeEndNanos === null || readBeforeEndNanos <= 0 ? '' : `, ${formatDuration(readBeforeEndNanos)} before its end`;
   return `${formatBytes(peakResidentBytes)}, ${peakFrom === 'exit' ? 'reported at exit' : `at the last reading${last}`}`;
 }
 
 /** The usage of a span's process, with a chart of its memory. */
-export function ProcessUsageFacts({ usage, span }: { readonly usage: ProcessUsage; readonly span: Span }) {
+export function ProcessUsageFacts({ usage, span }: { readonly usage: Usage; readonly span: Span }) {
   const { minorFaults, majorFaults, grows } = usage;
   const facts: readonly (readonly [string, string | null])[] = [
     ['peak memory', peakWords(usage)],

@@ -1,5 +1,5 @@
 import { Popover } from '@base-ui/react/popover';
-import type { QualityNote, Summary } from '../../api/types';
+import type { Quality, Summary } from '../../api/types.gen';
 import { counted, formatBytes, formatCount, formatDuration } from '../../logic/format';
 import { linksInWords, titleOf } from '../../logic/quality';
 import { CheckIcon, WarnIcon } from '../parts/icons';
@@ -7,7 +7,7 @@ import parts from '../parts/parts.module.css';
 import css from './recording.module.css';
 
 /** What is missing or uncertain in this recording, each with its cause. */
-export function QualityPopover({ summary, notes }: { readonly summary: Summary; readonly notes: readonly QualityNote[] }) {
+export function QualityPopover({ summary, notes }: { readonly summary: Summary; readonly notes: readonly Quality[] }) {
   const good = notes.length === 0;
   return (
     <Popover.Root>

@@ -1,6 +1,6 @@
 import { useQuery } from '@tanstack/react-query';
 import { type CSSProperties, type KeyboardEvent, type PointerEvent, useEffect, useMemo } from 'react';
-import type { Frame, Poles, Summary, Tree } from '../../api/types';
+import type { Frame, Poles, Summary, Tree } from '../../api/types.gen';
 import { clamp } from '../../base/math';
 import { selectedPole } from '../../logic/answer';
 import { counted, formatCommand, formatDuration, shortCommand } from '../../logic/format';
@@ -49,7 +49,7 @@ function TraceRows({
       rows={rows}
       fold={fold}
       marks={marks}
-      selected={search.span === undefined ? null : spanOfHandle(search.span, tree.count)}
+      selected={search.span === undefined ? null : spanOfHandle(search.span, tree.spans.parent.length)}
       selectedPole={search.pole ?? null}
       urlRange={urlRange}
       actions={actions}
@@ -100,12 +100,12 @@ function Announcement({
   const { span } = selection.search;
   const words: string[] = [];
   if (span !== undefined && tree !== undefined) {
-    const index = spanOfHandle(span, tree.count);
+    const index = spanOfHandle(span, tree.spans.parent.length);
     if (index !== null) {
-      words.push(`Selected ${tree.names[tree.name[index] ?? 0]}, ${formatDuration(tree.duration[index] ?? 0)}.`);
+      words.push(`Selected ${tree.names[tree.spans.name[index] ?? 0]}, ${formatDuration(tree.spans.durationNanos[index] ?? 0)}.`);
     }
   }
-  if (frame !== undefined) words.push(`Function ${frame.function} ran in ${counted(frame.spans.length + frame.spansTruncated, 'span')}.`);
+  if (frame !== undefined) words.push(`Function ${frame.function} ran in ${counted(frame.spans.length + frame.truncated.spans, 'span')}.`);
   return (
     <p className={parts.visuallyHidden} aria-live="polite">
       {words.join(' ')}

@@ -46,9 +46,9 @@ const MirrorRow = memo(function MirrorRow({
       data-span={spanHandle(span)}
       tabIndex={isTabStop ? 0 : -1}
       aria-rowindex={row + 1}
-      aria-level={at(tree.depth, span) + 1}
+      aria-level={at(tree.spans.depth, span) + 1}
       aria-selected={span === scene.selected}
-      {...(at(tree.subtree, span) > 0 ? { 'aria-expanded': !isFolded(scene.fold, span) } : {})}
+      {...(at(tree.spans.subtree, span) > 0 ? { 'aria-expanded': !isFolded(scene.fold, span) } : {})}
       onFocus={() => onFocus(span)}
       onBlur={() => onFocus(null)}
       // The container handles mouse clicks by their position; this click comes from a screen reader.

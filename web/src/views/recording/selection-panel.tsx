@@ -2,7 +2,7 @@ import { Toggle } from '@base-ui/react/toggle';
 import { ToggleGroup } from '@base-ui/react/toggle-group';
 import { useQuery } from '@tanstack/react-query';
 import { useMemo } from 'react';
-import type { Flame, FlameTime, Pole, Poles, QualityNote, Span, Summary } from '../../api/types';
+import type { Flame, FlameTime, Pole, Poles, Quality, Span, Summary } from '../../api/types.gen';
 import { at } from '../../base/column';
 import { ratio } from '../../base/math';
 import { contextOf, isOneNumber } from '../../logic/answer';
@@ -156,17 +156,17 @@ function Savings({ span, pole }: { readonly span: Span; readonly pole: Pole | nu
       <dl className={css.stats}>
         <div>
           <dt>Saves if 0</dt>
-          <dd className={savings.ifZero.high > 0 ? css.main : css.nothing}>
-            {savings.ifZero.high > 0 && <EvidenceMark evidence={savings.evidence} />} {formatRange(savings.ifZero)}
+          <dd className={savings.savesIfZeroNanos.high > 0 ? css.main : css.nothing}>
+            {savings.savesIfZeroNanos.high > 0 && <EvidenceMark evidence={savings.evidence} />} {formatRange(savings.savesIfZeroNanos)}
           </dd>
         </div>
         <div>
           <dt>Saves if ½</dt>
-          <dd>{formatRange(savings.ifHalf)}</dd>
+          <dd>{formatRange(savings.savesIfHalfNanos)}</dd>
         </div>
         <div>
           <dt>Own time alone</dt>
-          <dd>{formatRange(savings.own)}</dd>
+          <dd>{formatRange(savings.savesOwnNanos)}</dd>
         </div>
         <div>
           <dt>On path</dt>
@@ -174,14 +174,14 @@ function Savings({ span, pole }: { readonly span: Span; readonly pole: Pole | nu
         </div>
       </dl>
       <p className={css.remark}>
-        {savings.ifZero.high === 0
+        {savings.savesIfZeroNanos.high === 0
           ? 'A faster operation would not end this run sooner: parallel work takes as long.'
           : savings.evidence === 'declared'
             ? '◆ Dependencies are declared, so the saving is one number.'
-            : `◇ Dependencies are inferred from the order of events${isOneNumber(savings.ifZero) ? '' : ', so the saving is a range'}.`}
+            : `◇ Dependencies are inferred from the order of events${isOneNumber(savings.savesIfZeroNanos) ? '' : ', so the saving is a range'}.`}
         {pole !== null &&
           pole.count > 1 &&
-          ` All ${counted(pole.count, 'span')} of ${pole.handle} together save ${formatRange(pole.savesIfZero)}.`}
+          ` All ${counted(pole.count, 'span')} of ${pole.handle} together save ${formatRange(pole.savesIfZeroNanos)}.`}
       </p>
     </section>
   );
@@ -253,7 +253,7 @@ function SpanPanel({
   readonly pole: Pole | null;
   readonly poles: Poles | undefined;
   readonly summary: Summary;
-  readonly notes: readonly QualityNote[];
+  readonly notes: readonly Quality[];
 }) {
   const { recording, actions } = selection;
   const { data: span, error, refetch } = useQuery(spanQuery(recording, handle));
@@ -336,7 +336,7 @@ function RunPanel({
 }: {
   readonly selection: Selection;
   readonly summary: Summary;
-  readonly notes: readonly QualityNote[];
+  readonly notes: readonly Quality[];
 }) {
   return (
     <>
@@ -369,7 +369,7 @@ export function SelectionPanel({
   readonly pole: Pole | null;
   readonly poles: Poles | undefined;
   readonly summary: Summary;
-  readonly notes: readonly QualityNote[];
+  readonly notes: readonly Quality[];
 }) {
   const handle = selection.search.span ?? null;
   return handle === null ? (

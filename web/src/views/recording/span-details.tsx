@@ -1,5 +1,5 @@
 import { type ReactNode, useState } from 'react';
-import type { Attribute, Span } from '../../api/types';
+import type { Attribute, Span } from '../../api/types.gen';
 import { counted, formatCommand, formatDuration, formatExit, formatValue } from '../../logic/format';
 import type { SelectionActions } from '../../state/selection';
 import { ProcessUsageFacts } from './process-usage';

@@ -1,4 +1,4 @@
-import type { Span } from '../../api/types';
+import type { Span } from '../../api/types.gen';
 import { formatDuration, formatShare } from '../../logic/format';
 import { blockedOn, labelOfWait } from '../../logic/states';
 import { Name } from '../parts/name';
@@ -47,7 +47,7 @@ export function Waits({ waits }: { readonly waits: Span['waits'] }) {
                     {places.length > 1 && ` (${formatShare(there / nanos)})`}
                   </small>
                 ))}
-                {blockedBy !== null && <div className={css.muted}>{blockedBy}</div>}
+                {blockedBy !== null && <div className={css.muted}>{blockedBy.text}</div>}
               </td>
             </tr>
           ))}

@@ -1,6 +1,6 @@
 /** What the mouse does on the rows: point, click, drag, wheel. */
 import { type MouseEvent, type PointerEvent, type RefObject, useEffect, useRef } from 'react';
-import type { Pole, Tree } from '../../api/types';
+import type { Pole, Tree } from '../../api/types.gen';
 import type { SpanIndex } from '../../base/brand';
 import { at } from '../../base/column';
 import { clamp } from '../../base/math';
@@ -17,8 +17,8 @@ const CLICK_PIXELS = 4;
 const WHEEL_ZOOM = 1.0018;
 
 function SpanCard({ tree, span, pole }: { readonly tree: Tree; readonly span: SpanIndex; readonly pole: Pole | undefined }) {
-  const onPath = at(tree.onPath, span);
-  const samples = at(tree.samples, span);
+  const onPath = at(tree.spans.onPathNanos, span);
+  const samples = at(tree.spans.samples, span);
   return (
     <>
       <strong>{nameOfSpan(tree, span)}</strong>
@@ -28,9 +28,9 @@ function SpanCard({ tree, span, pole }: { readonly tree: Tree; readonly span: Sp
       </p>
       <dl>
         <dt>duration</dt>
-        <dd>{formatDuration(at(tree.duration, span))}</dd>
+        <dd>{formatDuration(at(tree.spans.durationNanos, span))}</dd>
         <dt>starts</dt>
-        <dd>{formatDuration(at(tree.start, span))} into the run</dd>
+        <dd>{formatDuration(at(tree.spans.startNanos, span))} into the run</dd>
         <dt>on path</dt>
         <dd>{onPath > 0 ? formatDuration(onPath) : 'not on the critical path'}</dd>
         <dt>samples</dt>

@@ -72,8 +72,8 @@ export function useRowKeys(
     const { tree, rows, fold } = engine.scene();
     const row = rowOf(rows, focused);
     const page = rowsThatFit(engine.box.get()) - 1;
-    const parent = at(tree.parent, focused);
-    const isParent = at(tree.subtree, focused) > 0;
+    const parent = at(tree.spans.parent, focused);
+    const isParent = at(tree.spans.subtree, focused) > 0;
     const folded = isParent && isFolded(fold, focused);
     const moves: Readonly<Record<string, () => void>> = {
       ArrowDown: () => focusRow(row + 1),

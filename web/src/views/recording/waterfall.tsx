@@ -127,9 +127,9 @@ export function Waterfall({
       <div className={css.bar}>
         <h2>Trace</h2>
         <p>
-          {counted(tree.count - prepared.processes, 'span')}
+          {counted(tree.spans.parent.length - prepared.processes, 'span')}
           {prepared.processes > 0 && ` and ${counted(prepared.processes, 'process row')}`} of {counted(tree.services.length, 'service')}
-          {rows.length < tree.count && `, ${counted(rows.length, 'row')} visible`}
+          {rows.length < tree.spans.parent.length && `, ${counted(rows.length, 'row')} visible`}
         </p>
         <span className={css.spread} />
         <IconButton label="Fold all" shortcut="[" onClick={() => actions.setFold(ALL_FOLDED)}>

@@ -1,4 +1,4 @@
-import type { Pole, Poles } from '../../api/types';
+import type { Pole, Poles } from '../../api/types.gen';
 import { containedPole, poleInWords, reasonPieces } from '../../logic/answer';
 import { counted, formatPlace } from '../../logic/format';
 import { shortName } from '../../logic/function-name';
@@ -74,7 +74,7 @@ export function Why({ pole, poles, actions }: { readonly pole: Pole; readonly po
       )}
       {after}
       {pole.fewSamples && pole.samples > 0 && ` (only ${counted(pole.samples, 'sample')})`}
-      {pole.blockedBy !== null && `; ${pole.blockedBy}`}
+      {pole.blockedBy !== null && `; ${pole.blockedBy.text}`}
       {pole.limitedBy !== null && <Limit limit={pole.limitedBy} actions={actions} />}
     </>
   );

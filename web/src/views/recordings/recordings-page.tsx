@@ -1,7 +1,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import { useEffect, useRef } from 'react';
-import type { Exit, NanosRange, Recording } from '../../api/types';
+import type { Exit, NanosRange, Recording } from '../../api/types.gen';
 import type { Nanos } from '../../base/brand';
 import { ratio } from '../../base/math';
 import { contextOf, hasAnswer } from '../../logic/answer';
@@ -41,7 +41,7 @@ function AnswerLine({ recording }: { readonly recording: Recording }) {
   return (
     <p className={css.answer}>
       <strong>{answer.name}</strong>
-      {context !== null && ` in ${context}`} · <em>saves {formatRange(answer.savesIfZero)}</em>
+      {context !== null && ` in ${context}`} · <em>saves {formatRange(answer.savesIfZeroNanos)}</em>
       {answer.function !== null && (
         <>
           {' '}
@@ -92,7 +92,7 @@ function Row({ recording, nowMillis }: { readonly recording: Recording; readonly
       <td className={css.number}>
         {formatDuration(recording.wallNanos)}
         {hasAnswer(recording.answer, recording.wallNanos) && (
-          <SavedPart saved={recording.answer.savesIfZero} wallNanos={recording.wallNanos} />
+          <SavedPart saved={recording.answer.savesIfZeroNanos} wallNanos={recording.wallNanos} />
         )}
       </td>
       <td>
