@@ -3,6 +3,7 @@
 //! Whoever finds something doubtful counts it and calls the function here; no other file of the lower floors holds a sentence.
 //! A function whose count can be 0 returns `None` then.
 
+use longpole_model::units::duration;
 use longpole_model::{Loss, LossKind};
 
 /// Names of processes that outlived the run, at most: a line or two of the answer.
@@ -115,10 +116,11 @@ pub(crate) fn clock_skew(count: usize) -> Option<Note> {
 
 /// Spans that were moved, and the clocks they were moved with: name, and by how many nanoseconds; the largest shift first.
 pub(crate) fn clock_shifted(spans: u64, clocks: &[(String, i64)]) -> Option<Note> {
-    let named: Vec<String> = clocks.iter().map(|(name, shift)| format!("{name} by {:+.1} ms", *shift as f64 / 1e6)).collect();
+    let named: Vec<String> =
+        clocks.iter().map(|(name, shift)| format!("{name} by {}{}", if *shift > 0 { "+" } else { "" }, duration(*shift))).collect();
     let (list, more) = few(&named, CLOCKS_NAMED);
     let more = if more { ", …" } else { "" };
-    let detail = format!("spans moved so that calls lie inside their callers, for clocks disagree: {list}{more}");
+    let detail = format!("clocks disagree; spans moved so that calls lie inside their callers: {list}{more}");
     (spans > 0).then_some(Note { code: "clock_shifted", count: spans, detail })
 }
 
@@ -137,22 +139,22 @@ pub(crate) fn limited_slots(pools: &[(usize, &str)]) -> Option<Note> {
     let named: Vec<String> = pools.iter().take(POOLS_NAMED + 1).map(|(limit, host)| format!("{limit} in {host}")).collect();
     let (list, more) = few(&named, POOLS_NAMED);
     let more = if more { ", …" } else { "" };
-    let detail = format!("never more at once than {list}{more}: taken for slots, which makes savings there ranges");
+    let detail = format!("at most {list}{more} ever ran at once, which counts as a limit of concurrency; savings there are ranges");
     counted("limited_slots", pools.len(), &detail)
 }
 
 /// The recorder had no samples and polled `/proc` instead.
 pub(crate) fn watched() -> Note {
-    let detail = "processes, threads and waits are known by looks at /proc, 5 ms apart or more: what was shorter is missing";
+    let detail = "longpole polled /proc every 5ms or more instead of sampling; shorter processes, threads and waits are missing";
     Note { code: "watched", count: 1, detail: detail.to_owned() }
 }
 
 /// Nanoseconds in the kernel without a sample, of those on a CPU, and why the kernel could not be sampled.
 pub(crate) fn kernel_time(unsampled: u64, on_cpu: u64, why: &str) -> Note {
     let mut detail = format!(
-        "{} of {} on a CPU was in the kernel, which is not sampled: no code of it is shown, and where states are estimated (≈) it is in `unaccounted`",
-        seconds(unsampled),
-        seconds(on_cpu)
+        "{} of {} on-CPU time was in the kernel, which could not be sampled: its code is missing, and estimated states (≈) count it as unaccounted",
+        duration(unsampled),
+        duration(on_cpu)
     );
     if !why.is_empty() {
         detail.push_str(&format!(": {why}"));
@@ -163,14 +165,10 @@ pub(crate) fn kernel_time(unsampled: u64, on_cpu: u64, why: &str) -> Note {
 /// Nanoseconds in which threads were runnable and had no CPU.
 pub(crate) fn cpu_busy(ready: u64) -> Note {
     let detail = format!(
-        "threads were runnable for {} and had no CPU, because others had it: where states are estimated (≈) that is in `unaccounted`, and what a pole saves may be less",
-        seconds(ready)
+        "others had the CPUs: threads waited {} to run. Estimated states (≈) count this as unaccounted, and poles may save less",
+        duration(ready)
     );
     Note { code: "cpu_busy", count: 1, detail }
-}
-
-fn seconds(nanos: u64) -> String {
-    format!("{:.2} s", nanos as f64 / 1e9)
 }
 
 #[cfg(test)]
@@ -184,7 +182,7 @@ mod tests {
         assert!(detail(&clocks).ends_with(": host1 by -1.5 ms, host2 by -3.0 ms, host3 by -4.5 ms, …"));
         assert!(detail(&clocks[..3]).ends_with("host3 by -4.5 ms"));
         let pools = [(2, "a"), (3, "b"), (4, "c"), (5, "d")];
-        assert!(limited_slots(&pools).unwrap().detail.starts_with("never more at once than 2 in a, 3 in b, 4 in c, …: taken"));
+        assert!(limited_slots(&pools).unwrap().detail.starts_with("at most 2 in a, 3 in b, 4 in c, … ever ran at once"));
         let processes: Vec<(&str, u32)> = (1..=8).map(|pid| ("sh", pid)).collect();
         assert!(outlived_run(&processes).unwrap().detail.ends_with("sh (pid 6) and 2 more"));
     }

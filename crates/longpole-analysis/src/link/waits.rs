@@ -429,7 +429,7 @@ wait 1..499ms pid 1 tid 1 lock m;update
         let report = crate::Report::new(recording);
         let pole = report.poles().first().unwrap();
         let reason = report.reason(pole);
-        assert!(reason.text.contains("100 %"), "{}", reason.text);
+        assert!(reason.text.contains("100%"), "{}", reason.text);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! Plain inputs in, lower-case fragments out. The caller has decided on the facts; this file only words them.
 
 use longpole_model::WaitKind;
+use longpole_model::units::duration;
 
 use crate::time::blockers::Relation;
 use crate::time::wait_groups::WaitSum;
@@ -38,15 +39,6 @@ pub(crate) enum ThreadName<'a> {
     Number(u32),
 }
 
-/// A time: `1.26s`, `12.3ms`, `7µs`.
-fn time(nanos: i64) -> String {
-    match nanos {
-        1_000_000_000.. => format!("{:.2}s", nanos as f64 / 1e9),
-        1_000_000.. => format!("{:.1}ms", nanos as f64 / 1e6),
-        _ => format!("{}µs", nanos / 1000),
-    }
-}
-
 /// A function without the types that it was made for: `write<core::hash::sip::Sip13Rounds>` is `write`.
 pub(crate) fn without_types(function: &str) -> &str {
     match function.find('<') {
@@ -63,28 +55,28 @@ fn named(function: &str, mostly_in: Option<&str>) -> String {
 
 /// `most of it (402.4ms) in index_words (mostly in hash_one)`.
 fn most_of_it(hot: Hot<'_>) -> String {
-    format!("most of it ({}) in {}", time(hot.nanos), named(hot.function, hot.mostly_in))
+    format!("most of it ({}) in {}", duration(hot.nanos), named(hot.function, hot.mostly_in))
 }
 
 fn in_function(function: Option<&str>) -> String {
     function.map(|function| format!(", in {function}")).unwrap_or_default()
 }
 
-/// `95 % on-CPU and 12 % runnable`.
+/// `95% on-CPU and 12% runnable`.
 fn on_cpu(percent: i64, runnable: Option<i64>) -> String {
-    let lacking = runnable.map(|percent| format!(" and {percent} % runnable")).unwrap_or_default();
-    format!("{percent} % on-CPU{lacking}")
+    let lacking = runnable.map(|percent| format!(" and {percent}% runnable")).unwrap_or_default();
+    format!("{percent}% on-CPU{lacking}")
 }
 
 /// A pole without samples on the path; `waits` is what it waited for all the same.
 pub(crate) fn no_samples(are_untimed: bool, waits: Option<&str>) -> String {
-    let missing = if are_untimed { "no samples with a time" } else { "no samples" };
-    waits.map_or_else(|| missing.to_owned(), |words| format!("{words}; of the rest {missing}"))
+    let missing = if are_untimed { "samples without times" } else { "no samples" };
+    waits.map_or_else(|| missing.to_owned(), |words| format!("{words}; {missing} for the rest"))
 }
 
 /// A pole with too few samples, because its own time is short.
 pub(crate) fn too_short(has_hardly_any_own_time: bool) -> &'static str {
-    if has_hardly_any_own_time { "hardly more than what it calls" } else { "too short for the sampling rate" }
+    if has_hardly_any_own_time { "hardly any time of its own" } else { "too short for the sampling rate" }
 }
 
 /// A pole that computes, with too few samples.
@@ -114,7 +106,7 @@ pub(crate) fn hardly_computes(rest: &str, busy_percent: i64, after: Option<&str>
 
 /// Shares of the own time of a pole that is mostly what it calls.
 pub(crate) fn of_own_time(own_nanos: i64, text: &str) -> String {
-    format!("of its own {}: {text}", time(own_nanos))
+    format!("of its own {}: {text}", duration(own_nanos))
 }
 
 /// A pole of several nodes, one after the other.
@@ -128,21 +120,21 @@ pub(crate) fn off_cpu(percent: i64, state: OffCpu) -> String {
         OffCpu::Unaccounted => "unaccounted",
         OffCpu::Awaiting => "awaiting",
         OffCpu::Remote => "remote",
-        OffCpu::BlockedUnseen => "blocked, on what was not looked at",
+        OffCpu::BlockedUnseen => "blocked in waits that were not sampled",
         OffCpu::Blocked => "blocked",
-        OffCpu::Runnable => "runnable, others had the CPUs",
+        OffCpu::Runnable => "runnable while others had the CPUs",
     };
-    format!("{percent} % {word}")
+    format!("{percent}% {word}")
 }
 
 /// A share of time in a wait, and the function that waits.
 pub(crate) fn wait(percent: i64, word: &str, function: Option<&str>) -> String {
-    format!("{percent} % {word}{}", in_function(function))
+    format!("{percent}% {word}{}", in_function(function))
 }
 
 /// A share of time in short waits: how many of all sampled ones were of one kind.
 pub(crate) fn short_waits(percent: i64, of_kind: usize, all: usize, word: &str, function: Option<&str>) -> String {
-    format!("{percent} % blocked, for short times: {of_kind} of {all} waits looked at were {word}{}", in_function(function))
+    format!("{percent}% blocked in waits under 5ms: {of_kind} of {all} sampled were {word}{}", in_function(function))
 }
 
 /// One of several threads was waited for.
@@ -213,7 +205,7 @@ pub fn wait_word(kind: WaitKind) -> &'static str {
         WaitKind::Disk => "blocked on the disk",
         WaitKind::Network => "blocked on the network",
         WaitKind::Sleep => "asleep",
-        WaitKind::PageFault => "blocked on memory that is brought in",
+        WaitKind::PageFault => "blocked on a page fault",
         WaitKind::Child => "waiting for a child process",
         WaitKind::Pipe => "blocked on a pipe",
         WaitKind::Other => "blocked",
@@ -223,11 +215,6 @@ pub fn wait_word(kind: WaitKind) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn times_have_three_figures_and_a_unit() {
-        assert_eq!([1_264_000_000, 12_340_000, 7_900, -5].map(time), ["1.26s", "12.3ms", "7µs", "0µs"]);
-    }
 
     #[test]
     fn a_function_is_named_without_its_types() {

@@ -308,15 +308,15 @@ mod tests {
             (reason.code.as_str(), reason.text)
         };
         let busy = "run x 0..100ms\n  build 0..100ms svc pid 1\nsample 0ms x95 pid 1 [build] main;build;hash\n";
-        assert_eq!(reason(busy), ("on_cpu", "95 % on-CPU, most of it (95.0ms) in hash".to_owned()));
+        assert_eq!(reason(busy), ("on_cpu", "95% on-CPU, most of it (95.0ms) in hash".to_owned()));
         let waits = "run x 0..100ms\n  build 0..100ms svc pid 1\nsample 0ms x4 pid 1 [build] main\n";
-        assert_eq!(reason(waits), ("waits", "96 % unaccounted, 4 % on-CPU".to_owned()));
+        assert_eq!(reason(waits), ("waits", "96% unaccounted, 4% on-CPU".to_owned()));
         let mixed = "run x 0..100ms\n  build 0..100ms svc pid 1\nsample 0ms x40 pid 1 [build] main;hash\n";
-        assert_eq!(reason(mixed), ("mixed", "40 % on-CPU, most of it (40.0ms) in hash; 60 % unaccounted".to_owned()));
+        assert_eq!(reason(mixed), ("mixed", "40% on-CPU, most of it (40.0ms) in hash; 60% unaccounted".to_owned()));
         assert_eq!(reason("run x 0..100ms\n  build 0..100ms\n").0, "no_samples");
         assert_eq!(reason("run x 0..9ms\n  build 0..9ms svc pid 1\nsample 1ms pid 1 [build] main\n").0, "few_samples");
         let loops = "run x 0..100ms\n  post 0..50ms svc pid 1\n  post 50..100ms svc pid 1\nsample 0ms pid 1 main\n";
-        assert_eq!(reason(loops), ("waits", "2 in sequence; 99 % unaccounted, 1 % on-CPU".to_owned()));
+        assert_eq!(reason(loops), ("waits", "2 in sequence; 99% unaccounted, 1% on-CPU".to_owned()));
     }
 
     #[test]
@@ -327,12 +327,12 @@ mod tests {
         };
         let text = "run x 0..100ms\n  build 0..100ms svc pid 1\nsample 0ms x95 pid 1 [build] main;index_words;std::hash_one;std::write\n";
         let found = reason(text);
-        assert_eq!(found.text, "95 % on-CPU, most of it (95.0ms) in index_words (mostly in std::write)");
+        assert_eq!(found.text, "95% on-CPU, most of it (95.0ms) in index_words (mostly in std::write)");
         assert_eq!((found.function.as_deref(), found.mostly_in.as_deref()), (Some("index_words"), Some("std::write")));
         let spread = "run x 0..100ms\n  build 0..100ms svc pid 1\nsample 0ms x40 pid 1 [build] tokio::run;a\nsample 40ms x40 pid 1 [build] tokio::run;b\nsample 80ms x15 pid 1 [build] tokio::run;c\n";
-        assert_eq!(reason(spread).text, "95 % on-CPU, spread over many functions");
+        assert_eq!(reason(spread).text, "95% on-CPU, spread over many functions");
         let nothing_own = "run x 0..100ms\n  build 0..100ms svc pid 1\nsample 0ms x95 pid 1 [build] std::rt;std::write\n";
-        assert_eq!(reason(nothing_own).text, "95 % on-CPU, most of it (95.0ms) in std::write");
+        assert_eq!(reason(nothing_own).text, "95% on-CPU, most of it (95.0ms) in std::write");
     }
 
     #[test]
@@ -340,6 +340,6 @@ mod tests {
         let report =
             report("run x 0..100ms\n  outer 0..100ms svc pid 1\n    inner 0..60ms svc pid 1\nsample 62ms x30 pid 1 [outer] main;hash\n");
         let pole = report.poles().iter().find(|pole| pole.name == "outer").unwrap();
-        assert_eq!(report.reason(pole).text, "of its own 40.0ms: 75 % on-CPU, most of it (30.0ms) in hash");
+        assert_eq!(report.reason(pole).text, "of its own 40.0ms: 75% on-CPU, most of it (30.0ms) in hash");
     }
 }

@@ -200,7 +200,7 @@ sample 82ms x3 pid 2 tid 2 main;answer
         let waits: Vec<_> = callee.waits.iter().map(|sum| (sum.wait.kind, sum.nanos / 1_000_000)).collect();
         assert_eq!(waits, [(WaitKind::Sleep, 67)]);
         let pole = report.poles().iter().find(|pole| pole.name == "validate").unwrap();
-        assert_eq!(report.reason(pole).text, "99 % blocked on the network, in recv");
+        assert_eq!(report.reason(pole).text, "99% blocked on the network, in recv");
         assert_eq!(report.callee_words(&report.callee(&pole.nodes).unwrap()).unwrap(), "in process bank (pid 2): asleep, in look_up");
     }
 

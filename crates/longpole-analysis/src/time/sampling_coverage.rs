@@ -99,7 +99,7 @@ mod tests {
         recording.run.mode = CaptureMode::Perf;
         let notes = time.notes(&recording, 100_000_000);
         assert_eq!(notes.iter().map(|note| note.code).collect::<Vec<_>>(), ["cpu_busy"]);
-        assert!(notes[0].detail.contains("0.09 s"));
+        assert!(notes[0].detail.contains("90.0ms"));
         recording.run.mode = CaptureMode::Off;
         assert!(time.notes(&recording, 100_000_000).is_empty());
     }

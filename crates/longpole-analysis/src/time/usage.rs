@@ -235,20 +235,6 @@ pub fn findings(recording: &Recording, figures: &[ProcessFigures]) -> Vec<UsageF
     findings
 }
 
-/// A number of bytes for people, in decimal units: `312 B`, `4.2 kB`, `87 MB`, `3.1 GB`.
-pub fn bytes_words(bytes: u64) -> String {
-    let (unit, worth) = match bytes {
-        0..1_000 => return format!("{bytes} B"),
-        // From here on it would be rounded to the next unit.
-        1_000..999_500 => ("kB", 1e3),
-        999_500..999_500_000 => ("MB", 1e6),
-        999_500_000..999_500_000_000 => ("GB", 1e9),
-        _ => ("TB", 1e12),
-    };
-    let value = bytes as f64 / worth;
-    if value < 9.95 { format!("{value:.1} {unit}") } else { format!("{value:.0} {unit}") }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -352,12 +338,5 @@ mod tests {
         let two = figures(&recording);
         assert_eq!(two[0].peak_resident_bytes, Some((4 * MB, PeakFrom::Reading)));
         assert_eq!(findings(&recording, &two), [UsageFinding::PeakOfSome(700 * MB), UsageFinding::Storage(0, io)]);
-    }
-
-    #[test]
-    fn sizes_read_well() {
-        let sizes = [0, 999, 1_000, 4_249, 9_960, 87_400, 999_499, 999_500, 3_140_000_000, 999_500_000_000];
-        let words = ["0 B", "999 B", "1.0 kB", "4.2 kB", "10 kB", "87 kB", "999 kB", "1.0 MB", "3.1 GB", "1.0 TB"];
-        assert_eq!(sizes.map(bytes_words), words);
     }
 }

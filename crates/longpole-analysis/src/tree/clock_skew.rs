@@ -226,7 +226,7 @@ run x  0..100ms
                 "call 20..40",
                 "serve 25..35",
                 "work 26..34",
-                "clock_shifted 2: spans moved so that calls lie inside their callers, for clocks disagree: bank by +14.0 ms",
+                "clock_shifted 2: clocks disagree; spans moved so that calls lie inside their callers: bank by +14.0ms",
             ],
         );
     }
@@ -242,7 +242,7 @@ run x  0..100ms
             &[
                 "call 20..40",
                 "serve 20..40",
-                "clock_shifted 1: spans moved so that calls lie inside their callers, for clocks disagree: bank by -10.0 ms",
+                "clock_shifted 1: clocks disagree; spans moved so that calls lie inside their callers: bank by -10.0ms",
             ],
         );
     }

@@ -24,7 +24,7 @@ mod weights;
 use std::io::PipeWriter;
 use std::sync::Arc;
 
-use longpole_model::{CaptureMode, Loss, LossKind, Observation, ObservationSink};
+use longpole_model::{CaptureMode, Loss, LossKind, Observation, ObservationSink, units};
 use longpole_symbols::patience::Waited;
 
 use self::drain::{Handover, drain};
@@ -294,9 +294,9 @@ impl Recorder {
 /// The loss of the last part of a recording, in which a hanging recorder wrote nothing.
 fn hung(missing_nanos: u64) -> Loss {
     let detail = format!(
-        "the recorder hangs in a call of the system, as on a file system that does not answer: samples, waits and processes of the last {:.1} s \
-         are missing",
-        missing_nanos as f64 / 1e9
+        "the recorder hangs in a system call, as on a file system that does not answer: samples, waits and processes of the last {} are \
+         missing",
+        units::duration(missing_nanos)
     );
     Loss::new(LossKind::SamplesLost, 1, detail)
 }

@@ -1,8 +1,8 @@
 //! What processes used: CPU, memory, storage.
 
 use longpole_analysis::Report;
-use longpole_analysis::time::usage::{PeakFrom, UsageFinding, bytes_words};
-use longpole_model::{IoBytes, Monotonic};
+use longpole_analysis::time::usage::{PeakFrom, UsageFinding};
+use longpole_model::{IoBytes, Monotonic, units};
 use serde::Serialize;
 
 use super::shared::{nanos, node_handle};
@@ -151,29 +151,29 @@ impl NotableView {
         let name = |process: usize| forest.program(model, process);
         let (code, process, amount, text) = match notable {
             UsageFinding::Grows(process, growth) => {
-                let (from, to) = (bytes_words(growth.from_bytes), bytes_words(growth.to_bytes));
+                let (from, to) = (units::bytes(growth.from_bytes), units::bytes(growth.to_bytes));
                 (
                     NotableCodeView::Grows,
                     Some(process),
                     growth.to_bytes,
-                    format!("{} grows all the time, from {from} to {to}", name(process)),
+                    format!("{} keeps growing, from {from} to {to}", name(process)),
                 )
             }
             UsageFinding::Peak(process, bytes) => {
-                (NotableCodeView::Peak, Some(process), bytes, format!("{} peaks at {}", name(process), bytes_words(bytes)))
+                (NotableCodeView::Peak, Some(process), bytes, format!("{} peaks at {}", name(process), units::bytes(bytes)))
             }
             UsageFinding::PeakOfSome(bytes) => {
-                let text = format!("a process peaks at {}, and it was not read then", bytes_words(bytes));
+                let text = format!("a process peaks at {} between two readings", units::bytes(bytes));
                 (NotableCodeView::PeakOfSome, None, bytes, text)
             }
             UsageFinding::Storage(process, io) => {
                 let (read, written) = (io.storage_read, io.storage_written);
-                let fetched = (read > written / 10).then(|| format!("fetches {} from storage", bytes_words(read)));
-                let brought = (written > read / 10).then(|| format!("brings {} to it", bytes_words(written)));
+                let fetched = (read > written / 10).then(|| format!("reads {} from storage", units::bytes(read)));
+                let brought = (written > read / 10).then(|| format!("writes {} to it", units::bytes(written)));
                 let done = match (fetched, brought) {
                     (Some(fetched), Some(brought)) => format!("{fetched} and {brought}"),
                     (Some(fetched), None) => fetched,
-                    (None, _) => format!("brings {} to storage", bytes_words(written)),
+                    (None, _) => format!("writes {} to storage", units::bytes(written)),
                 };
                 (NotableCodeView::Storage, Some(process), read.max(written), format!("{} {done}", name(process)))
             }
@@ -181,7 +181,7 @@ impl NotableView {
                 NotableCodeView::Faults,
                 Some(process),
                 faults,
-                format!("{} waits {faults} times for its memory to come from storage", name(process)),
+                format!("{} waits {faults} times for page faults from storage", name(process)),
             ),
         };
         NotableView {
@@ -264,7 +264,7 @@ mod tests {
         let report = make();
         let texts: Vec<String> =
             SummaryView::new("r7", &report).usage.into_iter().map(|it| format!("{} {}", it.handle.unwrap(), it.text)).collect();
-        assert_eq!(texts, ["s3 cc1 peaks at 900 MB", "s3 cc1 fetches 3.0 GB from storage"]);
+        assert_eq!(texts, ["s3 cc1 peaks at 900MB", "s3 cc1 reads 3.0GB from storage"]);
         let process = SpanView::new("r7", &report, "s3").unwrap().process.unwrap();
         assert_eq!((process.usage.unwrap().peak_resident_bytes, process.exit.unwrap().signal), (Some(900_000_005), Some(9)));
     }

@@ -2,6 +2,7 @@
 
 use longpole_model::clock_steps::{ClockStep, Eras, is_step};
 use longpole_model::time::Clock;
+use longpole_model::units::duration;
 use longpole_model::{Loss, LossKind, Span};
 
 use super::Assembler;
@@ -28,7 +29,7 @@ impl Assembler {
         let clock = clock.without_steps();
         for step in steps.iter().take(STEPS_NAMED) {
             let at = clock.to_unix(step.after).map_or(0, |at| at.nanos_since(self.run.start).max(0));
-            for detail in self.words(step, &time_words(at)) {
+            for detail in self.words(step, &duration(at)) {
                 self.loss(Loss::new(LossKind::ClockStepped, 1, detail));
             }
         }
@@ -79,11 +80,11 @@ impl Assembler {
         let set = step.nanos.saturating_sub(slept);
         let mut words = Vec::new();
         if slept > 0 {
-            words.push(format!("the machine slept for {}, {at} after the start; no duration here counts it", time_words(slept)));
+            words.push(format!("the machine slept for {}, {at} after the start; no duration here counts it", duration(slept)));
         }
         if is_step(set) {
             let direction = if set < 0 { "back" } else { "forward" };
-            let by = time_words(set.saturating_abs());
+            let by = duration(set.saturating_abs());
             words.push(format!("the wall clock was set {direction} by {by}, {at} after the start; times read off it later are corrected"));
         }
         words
@@ -98,16 +99,5 @@ fn move_events(span: &mut Span, eras: &Eras) {
         let inside = |by: &i64| (placed.start..=placed.end).contains(&event.time.plus_nanos(*by));
         let by = [by_start, by_end].into_iter().find(inside).unwrap_or(by_start);
         event.time = event.time.plus_nanos(by);
-    }
-}
-
-/// `1h00m02s`, `2.1 s`, `350 ms`: as exact as it matters here.
-fn time_words(nanos: i64) -> String {
-    let seconds = nanos as f64 / 1e9;
-    match nanos.saturating_add(500_000_000) / 1_000_000_000 {
-        whole @ 3_600.. => format!("{}h{:02}m{:02}s", whole / 3_600, whole / 60 % 60, whole % 60),
-        whole @ 60.. => format!("{}m{:02}s", whole / 60, whole % 60),
-        _ if seconds >= 1.0 => format!("{seconds:.1} s"),
-        _ => format!("{} ms", nanos / 1_000_000),
     }
 }

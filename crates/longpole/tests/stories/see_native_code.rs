@@ -382,7 +382,7 @@ fn repeated_short_waits_have_a_kind_and_a_function() {
         let summary: Value = serde_json::from_slice(&std::fs::read(&summary).unwrap()).unwrap();
         let pole = &summary["poles"][0];
         let text = pole["reason"]["text"].as_str().unwrap();
-        let is_named = text.contains("blocked, for short times: ") && text.contains(" were asleep, in poll_often");
+        let is_named = text.contains("blocked in waits under 5ms: ") && text.contains(" sampled were asleep, in poll_often");
         let nanos = |state: &Value| state.as_f64().unwrap();
         let (unseen, asleep) = (&pole["states"]["blocked_unseen_nanos"], &pole["states"]["blocked_nanos"]["sleep"]);
         // longpole does not guess the others.

@@ -78,6 +78,12 @@ fn text(command: &mut Command) -> String {
     String::from_utf8_lossy(&out.stdout).into_owned()
 }
 
+/// `1.16s` or `980.0ms`, in seconds.
+fn seconds(duration: &str) -> f64 {
+    let number = |digits: &str| digits.parse::<f64>().unwrap();
+    duration.strip_suffix("ms").map_or_else(|| number(duration.trim_end_matches('s')), |millis| number(millis) / 1_000.0)
+}
+
 /// What the program said the kernel counted for it, in seconds.
 fn counted(stdout: &[u8]) -> f64 {
     String::from_utf8_lossy(stdout).split_whitespace().next().unwrap().parse().unwrap()
@@ -164,7 +170,7 @@ fn a_plain_user_learns_the_time_in_the_kernel_and_why_it_is_hidden() {
     assert_eq!(summary["mode"], "user");
     let why = quality(&summary, "kernel_time").unwrap();
     assert!(why.contains("kernel.perf_event_paranoid is 2") && why.contains("sysctl kernel.perf_event_paranoid=1"), "{why}");
-    let words: f64 = why.split_whitespace().next().unwrap().parse().unwrap();
+    let words = seconds(why.split_whitespace().next().unwrap());
     let counted = counted(&stdout);
     assert!((words - counted).abs() < 0.15 * counted + 0.03, "the kernel counted {counted} s: {why}");
     let ask = |query: &str| json(user.command(&user.longpole()).arg("--store").arg(&store).args(["sql", query, "--format", "json"]));

@@ -105,7 +105,10 @@ fn limited_slots_are_recognised_said_and_widen_the_range() {
         text.push_str(&format!("  j{i} {}..{}ms\n", i * 10, i * 10 + 10));
     }
     let c = case(&text);
-    assert_eq!(c.replay.notes()[0].detail, "never more at once than 2 in x: taken for slots, which makes savings there ranges");
+    assert_eq!(
+        c.replay.notes()[0].detail,
+        "at most 2 in x ever ran at once, which counts as a limit of concurrency; savings there are ranges"
+    );
     assert_eq!(c.saves(&["a"]), "0-30 0-10 0-30", "a free slot takes half of the jobs");
     assert_eq!(c.limit(&["a"]), "nothing", "slots do, and no job alone");
 }

@@ -146,7 +146,7 @@ sample 86ms x4 pid 1 tid 8 [-] main;sync
         .unwrap(),
     );
     let pole = report.poles().iter().find(|pole| pole.name == "web").unwrap();
-    assert_eq!(report.reason(pole).text, "89 % blocked on a lock, in update");
+    assert_eq!(report.reason(pole).text, "89% blocked on a lock, in update");
     let sum = report.pole_wait(pole).unwrap();
     let blocked = report.blocked_by(&sum);
     assert_eq!(report.blocked_by_words(&sum, &blocked).unwrap(), "held by thread flush: blocked on the disk, in write_all");

@@ -337,23 +337,23 @@ current 0..1ms pid 7 tick
 current 1..99ms pid 7 -
 current 99..100ms pid 7 tick
 ";
-    assert_eq!(reason(sleeps), "waits: 98 % awaiting, 2 % on-CPU");
-    assert_eq!(reason(&sleeps.replace("pid 7\ncpu 0", "pid 7 kind client\ncpu 0")), "waits: 98 % remote, 2 % on-CPU");
+    assert_eq!(reason(sleeps), "waits: 98% awaiting, 2% on-CPU");
+    assert_eq!(reason(&sleeps.replace("pid 7\ncpu 0", "pid 7 kind client\ncpu 0")), "waits: 98% remote, 2% on-CPU");
     let shares = "\
 run x 0..100ms
 thread x 0..100ms pid 1 tid 1
 cpu 0..30ms pid 1 preempted
 cpu 95..100ms pid 1
 ";
-    assert_eq!(reason(shares), "on_cpu: 35 % on-CPU and 65 % runnable, too few samples to say where");
+    assert_eq!(reason(shares), "on_cpu: 35% on-CPU and 65% runnable, too few samples to say where");
     let starved = shares.replace("0..30ms pid 1 preempted", "0..3ms pid 1 preempted");
-    assert_eq!(reason(&starved), "waits: 92 % runnable, others had the CPUs, 8 % on-CPU");
-    assert_eq!(reason(&shares.replace("0..30ms pid 1 preempted", "0..90ms pid 1")), "on_cpu: 95 % on-CPU, too few samples to say where");
+    assert_eq!(reason(&starved), "waits: 92% runnable while others had the CPUs, 8% on-CPU");
+    assert_eq!(reason(&shares.replace("0..30ms pid 1 preempted", "0..90ms pid 1")), "on_cpu: 95% on-CPU, too few samples to say where");
     let blocked = shares.replace(" preempted", "");
-    assert_eq!(reason(&blocked), "mixed: 35 % on-CPU; 65 % blocked, on what was not looked at");
+    assert_eq!(reason(&blocked), "mixed: 35% on-CPU; 65% blocked in waits that were not sampled");
     let two = blocked + "wait 31..32ms pid 1 disk main;save\nwait 41..42ms pid 1 disk main;save\n";
-    assert_eq!(reason(&two), "mixed: 35 % on-CPU; 63 % blocked, on what was not looked at", "two say nothing of the others");
+    assert_eq!(reason(&two), "mixed: 35% on-CPU; 63% blocked in waits that were not sampled", "two say nothing of the others");
     let four = two + "wait 51..52ms pid 1 disk main;save\nwait 61..62ms pid 1 sleep main;rest\n";
-    let told = "mixed: 35 % on-CPU; 61 % blocked, for short times: 3 of 4 waits looked at were blocked on the disk, in save";
+    let told = "mixed: 35% on-CPU; 61% blocked in waits under 5ms: 3 of 4 sampled were blocked on the disk, in save";
     assert_eq!(reason(&four), told);
 }
