@@ -6,6 +6,9 @@ mod record;
 mod shelf;
 mod values;
 
+#[cfg(test)]
+mod tests;
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};

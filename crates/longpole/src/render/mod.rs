@@ -21,6 +21,9 @@ pub(crate) mod top;
 pub(crate) mod tree;
 mod waits;
 
+#[cfg(test)]
+mod tests;
+
 use crate::terminal::screen::Screen;
 
 /// Width of the label in front of a line.

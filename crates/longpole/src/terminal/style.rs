@@ -36,6 +36,12 @@ impl Style {
         Style { colour: false, width: WIDTH }
     }
 
+    /// For a terminal of so many columns, without colour.
+    #[cfg(test)]
+    pub(crate) fn of_width(columns: usize) -> Self {
+        Style { colour: false, width: fitting(Some(columns)) }
+    }
+
     /// Columns that a line may take.
     pub(crate) fn width(self) -> usize {
         self.width

@@ -232,5 +232,5 @@ fn unknown_byte_counts_are_not_zero() {
     assert!(usage["peak_resident_bytes"].as_u64().is_some_and(|bytes| bytes > 1_000_000), "{view}");
     let text = user.with_store(&store).arg("processes").output().unwrap().stdout;
     let text = String::from_utf8(text).unwrap();
-    assert!(text.contains("–  not seen") || text.contains("≥  read last"), "the mark is explained: {text}");
+    assert!(text.contains("–  unknown: ") || text.contains("≥  at least: "), "the mark is explained: {text}");
 }
