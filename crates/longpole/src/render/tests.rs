@@ -4,7 +4,7 @@ use insta::assert_snapshot;
 use longpole_analysis::Report;
 use longpole_analysis::report::FlameTime;
 use longpole_model::text;
-use longpole_server::view;
+use longpole_recording::view;
 
 use crate::next_command::own_name;
 use crate::terminal::Style;
