@@ -35,10 +35,10 @@ wait 700..1080ms pid 3 tid 4 disk in fsync [-] start_thread;flush_all@src/flush.
 const WIDE: &str = "
 run 0..900ms
   \"検索サービスの初期化\" 10..850ms \"商品検索\" pid 2
-    \"🚀 deploy\" 20..400ms \"商品検索\"
+    \"🚀 deploy\" 20..400ms \"商品検索\" @rocket
     \"cafe\u{301} menu\" 410..840ms \"café\"
 process worker 1..890ms pid 2 under 1
-sample 20ms x380 every 1ms pid 2 tid 2 [\"🚀 deploy\"] main;起動
+sample 20ms x380 every 1ms pid 2 tid 2 [rocket] main;起動
 ";
 
 /// A build without spans.
