@@ -179,8 +179,8 @@ mod tests {
     fn a_list_of_names_stops_after_a_few() {
         let clocks: Vec<(String, i64)> = (1..=4).map(|n| (format!("host{n}"), -n * 1_500_000)).collect();
         let detail = |clocks: &[(String, i64)]| clock_shifted(2, clocks).unwrap().detail;
-        assert!(detail(&clocks).ends_with(": host1 by -1.5 ms, host2 by -3.0 ms, host3 by -4.5 ms, …"));
-        assert!(detail(&clocks[..3]).ends_with("host3 by -4.5 ms"));
+        assert!(detail(&clocks).ends_with(": host1 by -1.5ms, host2 by -3.0ms, host3 by -4.5ms, …"));
+        assert!(detail(&clocks[..3]).ends_with("host3 by -4.5ms"));
         let pools = [(2, "a"), (3, "b"), (4, "c"), (5, "d")];
         assert!(limited_slots(&pools).unwrap().detail.starts_with("at most 2 in a, 3 in b, 4 in c, … ever ran at once"));
         let processes: Vec<(&str, u32)> = (1..=8).map(|pid| ("sh", pid)).collect();

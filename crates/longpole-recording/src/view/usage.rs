@@ -152,12 +152,7 @@ impl NotableView {
         let (code, process, amount, text) = match notable {
             UsageFinding::Grows(process, growth) => {
                 let (from, to) = (units::bytes(growth.from_bytes), units::bytes(growth.to_bytes));
-                (
-                    NotableCodeView::Grows,
-                    Some(process),
-                    growth.to_bytes,
-                    format!("{} keeps growing, from {from} to {to}", name(process)),
-                )
+                (NotableCodeView::Grows, Some(process), growth.to_bytes, format!("{} keeps growing, from {from} to {to}", name(process)))
             }
             UsageFinding::Peak(process, bytes) => {
                 (NotableCodeView::Peak, Some(process), bytes, format!("{} peaks at {}", name(process), units::bytes(bytes)))
