@@ -122,7 +122,7 @@ pub fn write(report: &Report, format: Format, selection: &Selection, out: &mut d
     Ok(losses)
 }
 
-/// [`write`], gzipped.
+/// [`write()`], gzipped.
 pub fn write_gzipped(report: &Report, format: Format, selection: &Selection, out: &mut dyn Write) -> io::Result<Vec<Loss>> {
     gzip(out, |out| write(report, format, selection, out))
 }

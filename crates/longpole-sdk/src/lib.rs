@@ -43,7 +43,7 @@
 //!
 //! # Choose
 //!
-//! [`builder`] chooses the level, logs with trace ids, the resource, the protocol, and who sends: [`SpanProcessor`]. With the feature
+//! [`builder()`] chooses the level, logs with trace ids, the resource, the protocol, and who sends: [`SpanProcessor`]. With the feature
 //! `opentelemetry` that can be OpenTelemetry's own stack, set up so that it does not hang either, and spans can go over gRPC.
 //!
 //! # With a subscriber of your own

@@ -1,5 +1,5 @@
 //! The saving of fixing each pole, by construction: each resource starts when the last of its dependencies exists, and takes
-//! the time in [`timing`](crate::timing).
+//! the time in [`timing`].
 
 use std::collections::HashMap;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The tree builder, wired to the rules of the tools it knows ([`PlacementRules`](crate::tree::placement::PlacementRules)).
+//! The tree builder, wired to the rules of the tools it knows ([`PlacementRules`]).
 
 use longpole_model::{Recording, SpanHead};
 

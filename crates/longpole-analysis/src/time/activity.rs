@@ -7,7 +7,7 @@
 //! ```
 //!
 //! All add up to the duration, to the nanosecond. What each word means, and how the time is found where it is known which threads
-//! worked for the span, [`timelines`](super::timelines) says: there it is exact, and no sample is needed.
+//! worked for the span, [`timelines`] says: there it is exact, and no sample is needed.
 //!
 //! Where that is not known (no journal, several threads or overlapping spans, no switch records) it is an estimate:
 //!

@@ -14,7 +14,7 @@ use crate::wait::Futex;
 use crate::{SpanId, TraceId};
 
 /// The recording in the notation. What the notation has no words for (most values of attributes, events, totals of threads, losses) is left out;
-/// what it has words for is read back by [`super::parse`] as it was, as long as spans stand in the order of their tree.
+/// what it has words for is read back by [`super::parse()`] as it was, as long as spans stand in the order of their tree.
 pub fn print(recording: &Recording) -> String {
     let mut out = String::new();
     let run = &recording.run;

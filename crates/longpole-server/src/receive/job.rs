@@ -69,7 +69,7 @@ pub(super) enum Verdict {
     },
     /// It cannot be understood.
     Undecodable(String),
-    /// It is larger than [`INFLATED_BYTES_MAX`] after decompression.
+    /// It is larger than [`INFLATED_BYTES_MAX`](crate::limits::INFLATED_BYTES_MAX) after decompression.
     TooLarge(String),
     /// It is good and could not be kept: the client should try again.
     NotKept(String),

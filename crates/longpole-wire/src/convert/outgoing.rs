@@ -76,7 +76,7 @@ pub(crate) fn link_tags(span: &Span, lost: &mut CannotHold) -> Vec<(Cow<'static,
 /// Attributes of the resource other than the name of the service as tags, for formats without them.
 ///
 /// These say them with every span, where OTLP says them once: 64 KiB beside 20,000 spans would be a gigabyte and a half. So after
-/// [`LONG_RESOURCES_BYTES_MAX`] of long ones each span has [`RESOURCE_BYTES`] of its own.
+/// `LONG_RESOURCES_BYTES_MAX` of long ones each span has [`RESOURCE_BYTES`] of its own.
 pub(crate) fn resource_tags(span: &Span, lost: &mut CannotHold) -> Vec<(Cow<'static, str>, String)> {
     let (_, others) = service_and_others(&span.resource);
     let tag = |attribute: &Attribute, lost: &mut CannotHold| {

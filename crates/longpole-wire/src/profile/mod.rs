@@ -109,7 +109,7 @@ pub struct Profile {
     pub names: BTreeMap<(u32, u32), String>,
     /// What was counted.
     pub samples: Vec<ProfileSample>,
-    /// Stacks that had more frames than [`STACK_FRAMES_MAX`](crate::limits::STACK_FRAMES_MAX), whose outermost are not here.
+    /// Stacks that had more frames than [`STACK_FRAMES_MAX`], whose outermost are not here.
     pub stacks_cut: u64,
 }
 

@@ -4,7 +4,7 @@
 //! clipboard; a line break forges a line of ours; a bidirectional override or a character without width makes it look like another name.
 //! So longpole prints each of these characters as an escape: `\x1b`, `\u{202e}`.
 //!
-//! No caller has to remember this. [`print`] takes a [`Screen`], a screen is made of lines, and a line is escaped when it is added. The
+//! No caller has to remember this. [`print()`] takes a [`Screen`], a screen is made of lines, and a line is escaped when it is added. The
 //! two things that only we may send cannot be forged: a line break is the end of a [`Screen::line`], and a colour is a mark that holds a
 //! random number of this process ([`painted`]), which a name cannot know. `cargo xtask tidy` keeps other files away from the streams.
 

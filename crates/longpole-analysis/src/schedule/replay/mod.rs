@@ -27,10 +27,10 @@
 //!
 //! - *Chance.* If even the last sibling ended much longer before than is usual, its order may be chance: a timer, a request
 //!   from outside. The low end then keeps the start where it is, relative to the parent. Usual is up to
-//!   [`CHANCE_GAP_FACTOR`] times the median gap between the starts of this parent's children and the last end before them,
-//!   and always up to [`CHANCE_GAP_NANOS`].
+//!   `CHANCE_GAP_FACTOR` times the median gap between the starts of this parent's children and the last end before them,
+//!   and always up to `CHANCE_GAP_NANOS`.
 //! - *Serial.* No chance is assumed where children follow each other without a single overlap and fill so much of their
-//!   parent that as many pieces thrown there blindly would overlap (probability of none below [`SERIAL_CHANCE`]). That is
+//!   parent that as many pieces thrown there blindly would overlap (probability of none below `SERIAL_CHANCE`). That is
 //!   the script with long steps of its own between its children.
 //! - *Slots.* Where the number in flight has a ceiling, the replay is repeated with slots, see `slots`; the range spans both
 //!   readings, and a note says so. That holds for declared children too: their links do not tell of slots.

@@ -37,7 +37,7 @@ mod logs;
 const NOT_FOUND: &str =
     "whose spans some are could not be told: the processes of this machine have too many open files to look through all";
 
-/// Serves the queue until every [`Intake`] is dropped.
+/// Serves the queue until every [`Intake`](super::job::Intake) is dropped.
 pub(super) fn keep_all(
     queue: Receiver<Handed>,
     keep: Box<dyn Keep>,
