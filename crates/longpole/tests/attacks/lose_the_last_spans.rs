@@ -124,7 +124,7 @@ fn a_command_starts_with_just_its_own_descriptors() {
     }
     let output = limited(&sandbox.path("store"), "ulimit -n 5", &["run"]);
     let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(stderr.contains("longpole: recording is off, the command runs alone: "), "{stderr}");
+    assert!(stderr.contains("longpole: recording is off, and the command runs alone: "), "{stderr}");
     check_command("exec", &limited(&sandbox.path("store"), "ulimit -n 5", &["exec"]));
     // With `--strict` a missing recording is an error.
     let output = limited(&sandbox.path("store"), "ulimit -n 5", &["run", "--strict"]);
@@ -196,7 +196,7 @@ fn the_longest_command_line_starts() {
         let ran = command("--store", store, most - spared).output().unwrap();
         assert_eq!((ran.status.code(), String::from_utf8_lossy(&ran.stdout).as_ref()), (Some(7), expected), "{spared}: {ran:?}");
         let shown = json(longpole(Path::new(store)).args(["show", "--format", "json"]));
-        let is_said = shown["quality"].to_string().contains("no span of the command came: its arguments and environment are so long");
+        let is_said = shown["quality"].to_string().contains("no spans: the arguments and the environment of the command leave no room");
         assert_eq!(is_said, spared < 5_000, "{spared}: {}", shown["quality"]);
     }
 }
@@ -437,7 +437,7 @@ fn a_recorder_hanging_in_a_file_system_does_not_delay_the_end() {
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(5), "{stderr}");
     assert!(took < SOON, "{took:?}: {stderr}");
-    assert!(stderr.contains("samples lost: the recorder hangs in a call of the system"), "{stderr}");
+    assert!(stderr.contains("samples lost: the recorder hangs in a system call"), "{stderr}");
     let why = "as on a file system that does not answer: samples, waits and processes of the last ";
     assert!(lost.len() == 1 && lost[0].contains(why), "{lost:?}");
 }

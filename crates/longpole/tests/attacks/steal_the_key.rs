@@ -252,7 +252,7 @@ fn the_page_warns_if_it_cannot_distinguish_users() {
         assert!(Command::new("kill").arg(process.id().to_string()).status().unwrap().success());
         let out = process.wait_with_output().unwrap();
         let said = String::from_utf8_lossy(&out.stderr);
-        assert_eq!(said.contains("the kernel does not say whose connections are"), warns, "{said}");
+        assert_eq!(said.contains("the kernel does not report who owns a connection"), warns, "{said}");
     }
 
     // A store of somebody else who has our number there: what stands in it decides what is opened and removed.
