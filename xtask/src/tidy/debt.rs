@@ -12,7 +12,7 @@ pub(super) const LENGTHS: Debt = &[("longpole-server", 1)];
 pub(super) const TYPE_NAMES: Debt = &[("crates", 16)];
 
 pub(super) const ENGLISH: Debt = &[
-    ("docs", 9),
+    ("docs", 3),
     ("longpole", 1),
     ("longpole-analysis", 26),
     ("longpole-capture", 9),
