@@ -141,13 +141,7 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     use super::*;
-
-    fn base(name: &str) -> PathBuf {
-        let path = std::env::temp_dir().join(format!("longpole-capture-{name}-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&path);
-        fs::create_dir(&path).unwrap();
-        path
-    }
+    use crate::context::testing::base;
 
     #[test]
     fn only_directories_of_killed_recorders_are_removed() {

@@ -385,6 +385,7 @@ mod tests {
 
     use super::*;
     use crate::context::journal_dir::JournalDirectory;
+    use crate::context::testing::base;
 
     /// The file of a thread that has entered as many spans, made at that moment, as the format has it.
     fn file(tid: u32, made_at: u64, state: u32, spans: u64) -> Vec<u8> {
@@ -414,13 +415,6 @@ mod tests {
             other => panic!("{other:?}"),
         };
         out.iter().map(shown).collect()
-    }
-
-    fn base(name: &str) -> PathBuf {
-        let path = std::env::temp_dir().join(format!("longpole-capture-{name}-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&path);
-        fs::create_dir(&path).unwrap();
-        path
     }
 
     #[test]

@@ -5,3 +5,17 @@ pub mod journal_dir;
 pub(crate) mod journal_reader;
 pub mod otel;
 pub mod record;
+
+#[cfg(test)]
+mod testing {
+    use std::fs;
+    use std::path::PathBuf;
+
+    /// An empty folder of this test.
+    pub(super) fn base(name: &str) -> PathBuf {
+        let path = std::env::temp_dir().join(format!("longpole-capture-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir(&path).unwrap();
+        path
+    }
+}
