@@ -1,7 +1,6 @@
 //! The binary: parse the command line, dispatch to `commands/`, turn a failure into an exit code.
 
 #![forbid(unsafe_code)]
-#![cfg_attr(not(feature = "sql"), allow(dead_code, reason = "only `sql` reads it"))]
 
 mod args;
 mod commands;
