@@ -14,9 +14,9 @@ pub(super) const TYPE_NAMES: Debt = &[("crates", 16)];
 pub(super) const ENGLISH: Debt = &[
     ("docs", 3),
     ("longpole", 1),
-    ("longpole-analysis", 26),
+    ("longpole-analysis", 23),
     ("longpole-capture", 9),
-    ("longpole-recording", 44),
+    ("longpole-recording", 42),
     ("longpole-server", 130),
     ("longpole-store", 2),
     ("longpole-symbols", 2),

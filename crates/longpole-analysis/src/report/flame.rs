@@ -65,7 +65,7 @@ impl Report {
     }
 
     /// The flame graph of these nodes and everything below them; without nodes, of the whole run. Nodes do not stand below each
-    /// other. Waits are those that were looked at and tell something; workers that wait for work are left out.
+    /// other. Waits count where the recorder sampled their stack; workers that wait for work are left out.
     pub fn flame(&self, roots: Option<&[usize]>, time: FlameTime) -> Flame {
         let samples = if time == FlameTime::OffCpu { Vec::new() } else { self.samples_below(roots) };
         let waits = if time == FlameTime::OnCpu { Vec::new() } else { self.waits_below(roots) };

@@ -7,7 +7,7 @@ use super::states::BlockedView;
 use super::threads::{ThreadView, thread_views};
 use super::waits::WaitView;
 
-/// Threads and kinds of waits in the answer of what was looked at for a while.
+/// Threads, and kinds of waits, that the answer of `attach` lists at most.
 const ATTACHED_MAX: usize = 10;
 
 /// What processes did while longpole was attached to them: the recording began and ended while they ran.

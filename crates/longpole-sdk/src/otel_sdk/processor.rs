@@ -118,7 +118,7 @@ impl SpanProcessor for SharedProcessor {
     }
 }
 
-/// How long between two attempts to tell a processor its end while its queue has no place for the message.
+/// Pause before a processor is shut down again when its queue had no room for the message.
 const END_RETRY: Duration = Duration::from_millis(20);
 
 impl SpanProcessor for Counting {

@@ -9,17 +9,17 @@
 //!
 //! Whose a thread is, its journal says ([`CurrentSpan`](longpole_model::CurrentSpan)). Without one it can be inferred of a process
 //! with one thread: the thread works for the span that is open there and has no open child there, and where there is none for the
-//! process itself. Where several could be meant nothing is said, and those spans are estimated from samples ([`crate::time::states`]). Of a
+//! process itself. Where several spans are candidates, the thread counts for none, and they are estimated from samples ([`crate::time::states`]). Of a
 //! process of several threads without any span all are for the process: when one of them is on a CPU, or could be, is exact; what it waits
 //! for while none is, [`crate::link::process_idle`] says, by a rule.
 //!
 //! What a node does at a moment is the first of these that is true:
 //!
-//! 1. *on-CPU*: a thread of its is on a CPU, also while an interrupt is dealt with there, or, in a virtual machine, the host takes
+//! 1. *on-CPU*: one of its threads is on a CPU, also while an interrupt is dealt with there, or, in a virtual machine, the host takes
 //!    the CPU away: its own clock (`CLOCK_THREAD_CPUTIME_ID`) may stand still then;
-//! 2. *runnable*: a thread of its had to leave its CPU and is not back, or is new and has not run;
+//! 2. *runnable*: one of its threads had to leave its CPU and is not back, or is new and has not run;
 //! 3. *in child*: a child of its is open, in any process: a thread of its that is blocked then, is so until the child is over;
-//! 4. *blocked*: a thread of its is; for what, of those waits that were looked at. It is blocked until it is on a CPU again: that
+//! 4. *blocked*: one of its threads is; the kind is known of waits that the recorder sampled. It is blocked until it is on a CPU again: that
 //!    it could have run for the last part of that time the records do not say;
 //! 5. *remote*: it calls (kind `client` or `producer`), and no thread here works for it: the network or another host does;
 //! 6. *awaiting*: no thread works for it: an asynchronous span between two polls;
