@@ -25,7 +25,7 @@ use std::path::PathBuf;
 use longpole_model::{Exit, ProcessUsage, RunUsage};
 
 use crate::launch::error::LaunchError;
-use crate::launch::signals::{self, Reach, Round, Situation};
+use crate::launch::signals::{self, Round, Situation};
 use crate::procfs::usage;
 use crate::sys::command::{self, ExecReport, ExecStatus, Gated, Image};
 use crate::sys::inherited;
@@ -354,9 +354,7 @@ impl RunningChild {
     fn end(&mut self, exit: Exit, cpu_nanos: u64, usage: Option<RunUsage>) {
         self.ended = Some((exit, cpu_nanos, usage));
         let situation = self.situation(false);
-        signals::command_has_ended(exit, |event, round| {
-            signals::is_for_command(event, &situation, |event| round.reach(event) == Reach::Group)
-        });
+        signals::command_has_ended(exit, |event, round| signals::is_for_command(event, &situation, |event| round.went_to_group(event)));
     }
 
     fn situation(&self, early: bool) -> Situation {
@@ -367,18 +365,16 @@ impl RunningChild {
         if [libc::SIGCONT, libc::SIGTSTP].contains(&event.signal) {
             self.look();
         }
-        let just_stopped = self.just_stopped.is_some();
-        let mut is_for_command = signals::is_for_command(event, &self.situation(early), |event| match round.reach(event) {
-            Reach::Group => true,
-            Reach::Alone => false,
-            // It must not continue a command that has stopped since.
-            Reach::Unknown => just_stopped,
+        let mut went_to_group = false;
+        let mut is_for_command = signals::is_for_command(event, &self.situation(early), |event| {
+            went_to_group = round.went_to_group(event);
+            went_to_group
         });
         if self.stopped {
             match event.signal {
-                // The kernel continues a group in one sweep, youngest members first: if this had reached the command, it would run by now. So
-                // we continue a command that is still stopped.
-                libc::SIGCONT => is_for_command = true,
+                // We alone were continued, by the kernel or the command: so we continue the command. A SIGCONT for the group has continued it, and
+                // where it looks stopped all the same it is stopping again.
+                libc::SIGCONT => is_for_command |= !went_to_group,
                 // We alone were continued, and all were stopped again before we noticed.
                 libc::SIGTSTP => self.just_stopped = Some(event.signal),
                 _ => {}

@@ -205,17 +205,6 @@ pub(crate) struct Round {
     group_was_stopped: bool,
 }
 
-/// Where a signal went.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Reach {
-    /// To our process group.
-    Group,
-    /// To us alone.
-    Alone,
-    /// A SIGCONT that can have left no trace.
-    Unknown,
-}
-
 impl Round {
     /// Everything that came so far.
     ///
@@ -235,7 +224,8 @@ impl Round {
             return round;
         }
         round.ask_witness();
-        // A stop before this moment would have taken a SIGCONT out of our own queue.
+        // A stop before this moment takes a SIGCONT out of our own queue, once it has reached us as it has reached the witness.
+        job_control::finish_group_signals();
         round.group_was_stopped = false;
         while !pending.is_empty() {
             let Some(event) = signal::take(pending) else { break };
@@ -257,13 +247,14 @@ impl Round {
         }
     }
 
-    /// Where a signal from a process went. Each signal of the witness matches one of ours.
-    pub(crate) fn reach(&mut self, event: &Event) -> Reach {
+    /// Whether a signal from a process went to our group. Each signal of the witness matches one of ours. A SIGCONT that a later stop of the group
+    /// can have removed from the queue of the witness counts, too: it must not continue what is stopping since.
+    pub(crate) fn went_to_group(&mut self, event: &Event) -> bool {
         if let Some(at) = self.group.iter().position(|known| *known == (event.signal, event.sender)) {
             self.group.swap_remove(at);
-            return Reach::Group;
+            return true;
         }
-        if event.signal == libc::SIGCONT && self.group_was_stopped { Reach::Unknown } else { Reach::Alone }
+        event.signal == libc::SIGCONT && self.group_was_stopped
     }
 
     /// Signals that the witness got and we have not seen yet. The others were one signal here and two there.

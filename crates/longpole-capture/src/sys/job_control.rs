@@ -19,6 +19,15 @@ pub(crate) fn leads_session() -> bool {
     unsafe { libc::getsid(0) == libc::getpid() }
 }
 
+/// Returns once every signal to a process group that the kernel has begun to send has reached all its members.
+///
+/// The kernel sends such a signal member by member and reads the list of processes meanwhile; setpgid(2) waits until nobody reads it. The call
+/// itself asks for the group that we have, and changes nothing.
+pub(crate) fn finish_group_signals() {
+    // SAFETY: always safe; a session leader gets an error, after the wait.
+    unsafe { libc::setpgid(0, libc::getpgrp()) };
+}
+
 /// Stops this process by `signal`, as the child was stopped; returns when it is continued. Returns at once if the child runs already, or if the
 /// kernel does not let us stop: in an orphaned process group, and as PID 1.
 pub(crate) fn stop_like(child: Pid, signal: i32) {
@@ -28,6 +37,8 @@ pub(crate) fn stop_like(child: Pid, signal: i32) {
         }
         return;
     }
+    // The signal that stopped the child may be on its way to us, and would stop us a second time after somebody has continued us.
+    finish_group_signals();
     // A SIGCONT may reach the whole group between the check of the child and our own stop, and then nobody would continue us. So the stop is made
     // pending first: the kernel drops it when a SIGCONT comes; an earlier SIGCONT shows in the child.
     let one = SignalSet::of([signal]);

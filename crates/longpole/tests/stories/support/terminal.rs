@@ -29,6 +29,7 @@ impl Lines {
     }
 
     /// The next line; `None` at the end.
+    #[track_caller]
     pub(crate) fn next(&mut self) -> Option<String> {
         loop {
             if let Some(end) = self.buffer.iter().position(|byte| *byte == b'\n') {
