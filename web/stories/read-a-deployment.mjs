@@ -21,7 +21,7 @@ const PARTS = {
   idle_nanos: 'idle',
 };
 
-/** Checks the header's split: `70 % cloud`, to the percent, without parts that took no time. */
+/** Checks the header's split: `70% cloud`, to the percent, without parts that took no time. */
 function partsOf(deployment, wall) {
   return Object.entries(PARTS)
     .filter(([key]) => deployment[key] > 0)
@@ -37,10 +37,10 @@ async function readSplit(page, summary) {
   const parts = partsOf(deployment, wall);
   expect(items.length === parts.length, `of ${parts.length} parts the head shows ${items.join(', ')}`);
   for (const [index, { label, percent }] of parts.entries()) {
-    const [, sign, number, said] = /^([<>]?)([\d.]+)\u00a0% (.+)$/.exec(items[index]) ?? [];
+    const [, sign, number, said] = /^(<?)(\d+)% (.+)$/.exec(items[index]) ?? [];
     const close =
       sign === '' ? Math.abs(Number(number) - percent) <= 0.5 : sign === '<' ? percent < Number(number) : percent > Number(number);
-    expect(said === label && close, `${percent} % ${label} is shown as "${items[index]}"`);
+    expect(said === label && close, `${percent}% ${label} is shown as "${items[index]}"`);
   }
   return parts.map(({ label }) => label);
 }

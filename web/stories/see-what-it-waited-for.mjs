@@ -14,14 +14,14 @@ import { answerOf, expect, openList, settled, tell, until, walkEverywhere } from
 const plain = (text) => text.replaceAll('\u00a0', ' ').replaceAll(/\s+/g, ' ').trim();
 const sum = (numbers) => numbers.reduce((total, number) => total + number, 0);
 
-/** Whether `20 %` or `<0.1 %` is right for this share. */
+/** Whether `20%` or `<1%` is right for this share. */
 function isShare(said, share) {
-  const [, sign, number] = /^([<>]?)([\d.]+) %$/.exec(said) ?? [];
+  const [, sign, number] = /^(<?)(\d+)%$/.exec(said) ?? [];
   const percent = share * 100;
   return sign === '' ? Math.abs(Number(number) - percent) <= 0.5 : sign === '<' ? percent < Number(number) : percent > Number(number);
 }
 
-/** Compares the split on the page, `on-CPU 1.03 s 36 %` and `blocked 21 % ( lock 596 ms 21 % )`, with the API's numbers. */
+/** Compares the split on the page, `on-CPU 1.03s 36%` and `blocked 21% ( lock 596.0ms 21% )`, with the API's numbers. */
 async function readStates(place, states, what) {
   const { blocked_nanos, blocked_unseen_nanos } = states;
   const blocked = sum(Object.values(blocked_nanos)) + blocked_unseen_nanos;
@@ -32,8 +32,8 @@ async function readStates(place, states, what) {
   const share = (label, nanos) => {
     // States of length zero take no room.
     if (nanos === 0 && label !== 'on-CPU') return expect(!text.includes(label), `${what}: nothing was ${label}, and it says "${text}"`);
-    const said = new RegExp(`${label}(?: [\\d.ms]+ (?:ns|µs|ms|s))? ([<>]?[\\d.]+ %)`).exec(text)?.[1] ?? '';
-    expect(isShare(said, nanos / whole), `${what}: of ${((nanos / whole) * 100).toFixed(1)} % ${label} it says "${text}"`);
+    const said = new RegExp(`${label}(?: [\\d.dhm]+(?:ns|µs|ms|s|h))? (<?\\d+%)`).exec(text)?.[1] ?? '';
+    expect(isShare(said, nanos / whole), `${what}: of ${((nanos / whole) * 100).toFixed(1)}% ${label} it says "${text}"`);
   };
   for (const [name, nanos] of others) share(name === 'on_cpu' ? 'on-CPU' : name.replace('_', ' '), nanos);
   share('blocked', blocked);
@@ -74,7 +74,7 @@ async function walk(page, url, shoot) {
   expect((await waits.locator('tbody tr').count()) === span.waits.length, `of ${span.waits.length} waits some are not listed`);
   const longest = waits.locator('tbody tr').first();
   const said = plain(await longest.innerText());
-  expect(/^[\d.]+ (ms|s) lock /.test(said) && said.includes(first.syscall), `the longest wait is shown as "${said}"`);
+  expect(/^[\d.m]+(ms|s) lock /.test(said) && said.includes(first.syscall), `the longest wait is shown as "${said}"`);
   const waiting = longest.locator('td').last();
   expect((await waiting.getAttribute('title')) === first.function, `nothing says that ${first.function} waits`);
 

@@ -17,6 +17,8 @@ pub enum TimeUnit {
     Millis,
     /// `7µs`
     Micros,
+    /// `340ns`
+    Nanos,
 }
 
 impl TimeUnit {
@@ -28,11 +30,12 @@ impl TimeUnit {
             60_000_000_000.. => TimeUnit::Minutes,
             1_000_000_000.. => TimeUnit::Seconds,
             1_000_000.. => TimeUnit::Millis,
-            _ => TimeUnit::Micros,
+            0 | 1_000.. => TimeUnit::Micros,
+            _ => TimeUnit::Nanos,
         }
     }
 
-    /// A duration in this unit: `5d03h`, `2h40m12s`, `4m12.3s`, `2.38s`, `12.3ms`, `7µs`.
+    /// A duration in this unit: `5d03h`, `2h40m12s`, `4m12.3s`, `2.38s`, `12.3ms`, `7µs`, `340ns`.
     pub fn show(self, nanos: i64) -> String {
         let sign = if nanos < 0 { "-" } else { "" };
         let nanos = nanos.unsigned_abs();
@@ -50,9 +53,16 @@ impl TimeUnit {
                     format!("{sign}{minutes}m{:02}.{}s", tenths / 10, tenths % 10)
                 }
             }
-            TimeUnit::Seconds => format!("{sign}{:.2}s", nanos as f64 / 1e9),
-            TimeUnit::Millis => format!("{sign}{:.1}ms", nanos as f64 / 1e6),
-            TimeUnit::Micros => format!("{sign}{}µs", (nanos + 500) / 1000),
+            TimeUnit::Seconds => {
+                let hundredths = (nanos + 5_000_000) / 10_000_000;
+                format!("{sign}{}.{:02}s", hundredths / 100, hundredths % 100)
+            }
+            TimeUnit::Millis => {
+                let tenths = (nanos + 50_000) / 100_000;
+                format!("{sign}{}.{}ms", tenths / 10, tenths % 10)
+            }
+            TimeUnit::Micros => format!("{sign}{}µs", (nanos + 500) / 1_000),
+            TimeUnit::Nanos => format!("{sign}{nanos}ns"),
         }
     }
 }
@@ -92,8 +102,9 @@ pub fn percent(part: i64, whole: i64) -> String {
     if whole <= 0 || part <= 0 {
         return "0%".to_owned();
     }
-    let share = part as f64 / whole as f64 * 100.0;
-    if share < 0.5 { "<1%".to_owned() } else { format!("{share:.0}%") }
+    let (part, whole) = (i128::from(part), i128::from(whole));
+    let share = (part * 200 + whole) / (whole * 2);
+    if share == 0 { "<1%".to_owned() } else { format!("{share}%") }
 }
 
 /// A number of bytes in decimal units: `312B`, `4.2kB`, `12.4MB`, `3.1GB`.
@@ -101,13 +112,17 @@ pub fn bytes(bytes: u64) -> String {
     let (unit, worth) = match bytes {
         0..1_000 => return format!("{bytes}B"),
         // From here on it would be rounded to the next unit.
-        1_000..999_500 => ("kB", 1e3),
-        999_500..999_500_000 => ("MB", 1e6),
-        999_500_000..999_500_000_000 => ("GB", 1e9),
-        _ => ("TB", 1e12),
+        1_000..999_500 => ("kB", 1_000),
+        999_500..999_500_000 => ("MB", 1_000_000),
+        999_500_000..999_500_000_000 => ("GB", 1_000_000_000),
+        _ => ("TB", 1_000_000_000_000),
     };
-    let value = bytes as f64 / worth;
-    if value < 99.95 { format!("{value:.1}{unit}") } else { format!("{value:.0}{unit}") }
+    let tenths = bytes.saturating_add(worth / 20) / (worth / 10);
+    if tenths < 1_000 {
+        format!("{}.{}{unit}", tenths / 10, tenths % 10)
+    } else {
+        format!("{}{unit}", bytes.saturating_add(worth / 2) / worth)
+    }
 }
 
 #[cfg(test)]
@@ -121,6 +136,9 @@ mod tests {
         assert_eq!(duration(2_384_000_000_i64), "2.38s");
         assert_eq!(duration(12_340_000_i64), "12.3ms");
         assert_eq!(duration(-7_400_i64), "-7µs");
+        assert_eq!(duration(340_i64), "340ns");
+        assert_eq!(duration(0_i64), "0µs");
+        assert_eq!(duration(2_125_000_000_i64), "2.13s");
         assert_eq!(TimeUnit::Minutes.show(9_960_000_000), "10.0s");
         assert_eq!(duration(5_999_940_000_000_i64), "99m59.9s");
         assert_eq!(duration(9_612_400_000_000_i64), "2h40m12s");

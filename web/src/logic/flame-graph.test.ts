@@ -157,7 +157,7 @@ describe('what can be read off', () => {
   });
 
   it('a box in words', () => {
-    expect(nodeInWords(flame, nodeOf('hash')).replaceAll('\u00a0', ' ')).toBe('hash, 80 %, 80.0 ms total, 70.0 ms self, 80 samples');
+    expect(nodeInWords(flame, nodeOf('hash')).replaceAll('\u00a0', ' ')).toBe('hash, 80%, 80.0ms total, 70.0ms self, 80 samples');
   });
 
   it('where the stacks part', () => {

@@ -1,4 +1,8 @@
-/** Numbers for people: each with its unit and three significant digits. */
+/**
+ * Numbers for people, as `longpole_model::units` writes them in the terminal: `units.gen.json` holds what it writes, and the tests compare.
+ *
+ * A number and its unit are one word: `4m12.3s`, `39%`, `12.4MB`. Digits stand in groups of three: `61 204 samples`.
+ */
 
 import type { Exit, NanosRange } from '../api/types.gen';
 import type { Nanos } from '../base/brand';
@@ -7,84 +11,95 @@ const MICRO = 1e3;
 const MILLI = 1e6;
 const SECOND = 1e9;
 const MINUTE = 60 * SECOND;
-const HOUR = 60 * MINUTE;
-/** The non-breaking space between a number and its unit. */
+/** The non-breaking space between groups of digits, and between a count and its noun. */
 const GAP = '\u00a0';
 
-function threeDigits(value: number): string {
-  if (value >= 99.95) return value.toFixed(0);
-  return value >= 9.995 ? value.toFixed(1) : value.toFixed(2);
+/** The unit that numbers to compare are written in. */
+type TimeUnit = 'days' | 'hours' | 'minutes' | 'seconds' | 'millis' | 'micros' | 'nanos';
+
+/** The unit in which the largest of a column reads best. */
+function timeUnitOf(largestNanos: number): TimeUnit {
+  const nanos = Math.abs(largestNanos);
+  if (nanos >= 100 * 60 * MINUTE) return 'days';
+  if (nanos >= 100 * MINUTE) return 'hours';
+  if (nanos >= MINUTE) return 'minutes';
+  if (nanos >= SECOND) return 'seconds';
+  if (nanos >= MILLI) return 'millis';
+  return nanos === 0 || nanos >= MICRO ? 'micros' : 'nanos';
 }
 
-/** `340 ns`, `12.3 µs`, `184 ms`, `2.41 s`, `1m51.4s`, `2h05m`. */
-export function formatDuration(nanos: number): string {
-  if (nanos < 0) return `−${formatDuration(-nanos)}`;
-  if (nanos === 0) return `0${GAP}s`;
-  if (nanos < MICRO) return `${Math.round(nanos)}${GAP}ns`;
-  // Each limit lies where rounding would print 1000 of the smaller unit.
-  if (nanos < 999.5 * MICRO) return `${threeDigits(nanos / MICRO)}${GAP}µs`;
-  if (nanos < 999.5 * MILLI) return `${threeDigits(nanos / MILLI)}${GAP}ms`;
-  if (nanos < 59.95 * SECOND) return `${threeDigits(nanos / SECOND)}${GAP}s`;
-  if (nanos < HOUR - 0.05 * SECOND) {
-    const tenths = Math.round(nanos / (SECOND / 10));
-    return `${Math.floor(tenths / 600)}m${((tenths % 600) / 10).toFixed(1).padStart(4, '0')}s`;
+const two = (number: number) => String(number).padStart(2, '0');
+
+/** `number / worth` with some decimals, halves rounded up. */
+function decimal(number: number, worth: number, decimals: number): string {
+  const scale = 10 ** decimals;
+  const parts = Math.floor((number + worth / scale / 2) / (worth / scale));
+  return decimals === 0 ? String(parts) : `${Math.floor(parts / scale)}.${String(parts % scale).padStart(decimals, '0')}`;
+}
+
+function showIn(unit: TimeUnit, signed: number): string {
+  const sign = signed < 0 ? '-' : '';
+  const nanos = Math.abs(Math.round(signed));
+  const seconds = Math.floor((nanos + SECOND / 2) / SECOND);
+  const days = Math.floor(seconds / 86_400);
+  if (unit === 'days' && days > 0) return `${sign}${days}d${two(Math.floor(seconds / 3600) % 24)}h`;
+  if ((unit === 'days' || unit === 'hours') && seconds >= 3600) {
+    return `${sign}${Math.floor(seconds / 3600)}h${two(Math.floor(seconds / 60) % 60)}m${two(seconds % 60)}s`;
   }
-  const minutes = Math.round(nanos / MINUTE);
-  return `${Math.floor(minutes / 60)}h${String(minutes % 60).padStart(2, '0')}m`;
+  if (unit === 'days' || unit === 'hours' || unit === 'minutes') {
+    const tenths = Math.floor((nanos + SECOND / 20) / (SECOND / 10));
+    const rest = tenths % 600;
+    if (tenths < 600) return `${sign}${Math.floor(rest / 10)}.${rest % 10}s`;
+    return `${sign}${Math.floor(tenths / 600)}m${two(Math.floor(rest / 10))}.${rest % 10}s`;
+  }
+  if (unit === 'seconds') return `${sign}${decimal(nanos, SECOND, 2)}s`;
+  if (unit === 'millis') return `${sign}${decimal(nanos, MILLI, 1)}ms`;
+  return unit === 'micros' ? `${sign}${decimal(nanos, MICRO, 0)}µs` : `${sign}${nanos}ns`;
 }
 
-function unitOf(text: string): string | null {
-  const parts = text.split(GAP);
-  return parts.length === 2 ? (parts[1] ?? null) : null;
+/** A duration in the unit that it reads best in: `340ns`, `7µs`, `12.3ms`, `2.38s`, `4m12.3s`, `2h40m12s`, `5d03h`. */
+export function formatDuration(nanos: number): string {
+  return showIn(timeUnitOf(Math.round(nanos)), nanos);
 }
 
-/** A range: one number if its ends print the same, else `0.80–2.41 s`. */
+/** The ends of a range in the unit of the high one. */
+function ends(range: NanosRange): readonly [string, string] {
+  const unit = timeUnitOf(range.high);
+  return [showIn(unit, range.low), showIn(unit, range.high)];
+}
+
+/** A range: one number if its ends print the same, else `0.80s–2.41s`. */
 export function formatRange(range: NanosRange): string {
-  const low = formatDuration(range.low);
-  const high = formatDuration(range.high);
-  if (low === high) return high;
-  const unit = unitOf(high);
-  if (range.low === 0) return `0–${high}`;
-  return unit !== null && unit === unitOf(low) ? `${low.split(GAP)[0]}–${high}` : `${low}–${high}`;
+  const [low, high] = ends(range);
+  return low === high ? high : `${low}–${high}`;
 }
 
-/** A range as words inside a sentence: `2.41 s`, `0.80 to 2.41 s`, `up to 2.41 s`. */
+/** A range as words inside a sentence: `2.41s`, `0.80s to 2.41s`, `up to 2.41s`. */
 export function formatRangeInWords(range: NanosRange): string {
-  const low = formatDuration(range.low);
-  const high = formatDuration(range.high);
+  const [low, high] = ends(range);
   if (low === high) return high;
-  if (range.low === 0) return `up to ${high}`;
-  const unit = unitOf(high);
-  return unit !== null && unit === unitOf(low) ? `${low.split(GAP)[0]} to ${high}` : `${low} to ${high}`;
+  return range.low === 0 ? `up to ${high}` : `${low} to ${high}`;
 }
 
-/** A share between 0 and 1: `40 %`, `3.2 %`, `<0.1 %`. Never rounds to 0 % or 100 %, except for exactly 0 or 1. */
+/** A share between 0 and 1 in whole percent: `40%`; `<1%` where it is there but rounds to nothing. */
 export function formatShare(share: number): string {
-  const percent = share * 100;
-  if (percent <= 0) return `0${GAP}%`;
-  if (percent < 0.1) return `<0.1${GAP}%`;
-  if (percent < 9.95) return `${percent.toFixed(1).replace(/\.0$/, '')}${GAP}%`;
-  if (percent > 99.5 && percent < 100) return `>99${GAP}%`;
-  return `${percent.toFixed(0)}${GAP}%`;
+  if (!(share > 0)) return '0%';
+  return share < 0.005 ? '<1%' : `${Math.floor(share * 100 + 0.5)}%`;
 }
 
-/** `61,204`. */
+/** `61 204`. */
 export function formatCount(count: number): string {
   return Math.round(count)
     .toString()
-    .replace(/\B(?=(\d{3})+$)/g, ',');
+    .replace(/\B(?=(\d{3})+$)/g, GAP);
 }
 
-/** `840 B`, `31.4 MB`: decimal units, as in the terminal. */
+/** A number of bytes in decimal units: `840B`, `31.4MB`. */
 export function formatBytes(bytes: number): string {
-  const units = ['B', 'kB', 'MB', 'GB', 'TB'];
-  let value = bytes;
-  let unit = 0;
-  while (value >= 999.5 && unit < units.length - 1) {
-    value /= 1000;
-    unit += 1;
-  }
-  return `${unit === 0 ? value : threeDigits(value)}${GAP}${units[unit]}`;
+  if (bytes < 1000) return `${bytes}B`;
+  const [unit, worth]: [string, number] =
+    bytes < 999_500 ? ['kB', 1e3] : bytes < 999_500_000 ? ['MB', 1e6] : bytes < 999_500_000_000 ? ['GB', 1e9] : ['TB', 1e12];
+  return `${decimal(bytes, worth, bytes < 99.95 * worth ? 1 : 0)}${unit}`;
 }
 
 /** `1 span`, `41 spans`. */
@@ -215,5 +230,5 @@ export function formatTick(nanos: number, step: Nanos): string {
   const largest = Math.abs(nanos);
   const [unit, name] = largest >= SECOND ? [SECOND, 's'] : largest >= MILLI ? [MILLI, 'ms'] : largest >= MICRO ? [MICRO, 'µs'] : [1, 'ns'];
   const decimals = Math.max(0, Math.ceil(-Math.log10(step / unit) - 1e-9));
-  return `${(nanos / unit).toFixed(Math.min(decimals, 9))}${GAP}${name}`;
+  return `${(nanos / unit).toFixed(Math.min(decimals, 9))}${name}`;
 }

@@ -149,9 +149,9 @@ describe('why there are no samples', () => {
     const summary = summaryOf(deploy);
     const why = (handle: string, time: 'on_cpu' | 'off_cpu') => whySpanHasNoSamples(decodeSpan(deploy.span(handle)), summary, [], time);
     expect(plain(why('s38', 'on_cpu').text)).toBe(
-      'It was blocked for 83.0 ms of 92.0 ms, so no code ran. Switch the graph to blocked to see where.',
+      'It was blocked for 83.0ms of 92.0ms, so no code ran. Switch the graph to blocked to see where.',
     );
-    expect(plain(why('s24', 'off_cpu').text)).toBe('It was blocked for 1.02 s of 1.07 s, but the stacks of those waits are not known.');
+    expect(plain(why('s24', 'off_cpu').text)).toBe('It was blocked for 1.02s of 1.07s, but the stacks of those waits are not known.');
     expect(plain(why('s12', 'off_cpu').text)).toBe('No thread waited here for 5 ms or longer. Threads that wait for work do not count.');
     if (single === undefined) throw new Error('no such recording');
     expect(whyRunHasNoSamples(summaryOf(single), [], 'off_cpu').title).toBe('No waits were sampled');
@@ -169,7 +169,7 @@ describe('data quality', () => {
   });
   it('says how samples link to spans', () => {
     expect(plain(linksInWords({ record: 2100, journal: 30, label: 0, inferred: 4, ambiguous: 0, none: 1 }))).toBe(
-      '2,135 samples: 2,100 by the span’s own record, 30 by their thread’s journal, 4 inferred from process, thread and time, 1 in no span',
+      '2 135 samples: 2 100 by the span’s own record, 30 by their thread’s journal, 4 inferred from process, thread and time, 1 in no span',
     );
     expect(linksInWords({ record: 0, journal: 0, label: 0, inferred: 0, ambiguous: 0, none: 0 })).toBe('no samples');
   });
@@ -234,9 +234,9 @@ it('a flame graph names its samples and waits', () => {
     const flame = decodeFlame(deploy.flame('s2', time));
     return [numberInWords(flame), madeOfInWords(flame)].map(plain);
   };
-  expect(words('on_cpu')).toEqual(['2,874 samples', '2,874 samples: 2,874 by the span’s own record']);
+  expect(words('on_cpu')).toEqual(['2 874 samples', '2 874 samples: 2 874 by the span’s own record']);
   expect(words('off_cpu')).toEqual(['2 waits', '2 sampled waits']);
-  expect(words('wall')).toEqual(['2,876 samples and waits', '2,874 samples: 2,874 by the span’s own record; 2 sampled waits']);
+  expect(words('wall')).toEqual(['2 876 samples and waits', '2 874 samples: 2 874 by the span’s own record; 2 sampled waits']);
 });
 
 it('recordings are found by command, answer and handle', () => {
@@ -253,9 +253,9 @@ it('a row has words for all of its marks', () => {
   const tree = decodeTree(deploy.tree());
   const pole = decodePoles(deploy.poles()).poles[0];
   expect(plain(rowInWords(tree, 11 as SpanIndex, pole, 0.88))).toBe(
-    'pack bundle, provider-build, 2.37 s, on the critical path for 2.37 s, long pole p1 in create web-bundle, 88 % of its samples are in the selected function',
+    'pack bundle, provider-build, 2.37s, on the critical path for 2.37s, long pole p1 in create web-bundle, 88% of its samples are in the selected function',
   );
   expect(plain(rowInWords(tree, 10 as SpanIndex, undefined, undefined))).toBe(
-    'provider-build, provider-build, 5.51 s, a process, not a span, parent inferred',
+    'provider-build, provider-build, 5.52s, a process, not a span, parent inferred',
   );
 });

@@ -1,5 +1,6 @@
 //! The contract of the views stands in one place: the structs of `src/view` and their doc comments. This test generates from them the
-//! page `docs/formats/http-api.md`, between its two marks, and the types and the decoder of the page in `web/src/api`.
+//! page `docs/formats/http-api.md`, between its two marks, and the types and the decoder of the page in `web/src/api`. What the terminal writes
+//! of numbers goes to `web/src/logic/units.gen.json`, with which the page compares what it writes itself.
 //!
 //! It fails where one of these is stale, and writes them with:
 //!
@@ -8,6 +9,7 @@
 //! ```
 
 mod markdown;
+mod numbers;
 mod typescript;
 mod views;
 
@@ -66,4 +68,9 @@ fn the_types_of_the_page_are_those_of_the_views() {
     let views = Views::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src/view"));
     check("web/src/api/types.gen.ts", &typescript::types(&views, &SERVED));
     check("web/src/api/decode.gen.ts", &typescript::decoders(&views, &SERVED));
+}
+
+#[test]
+fn the_page_knows_how_the_terminal_writes_numbers() {
+    check("web/src/logic/units.gen.json", &numbers::examples());
 }
