@@ -46,6 +46,13 @@ export async function openPage(browser, origin, { width = 1440, height = 900, sc
   return { page, faults, close: () => context.close() };
 }
 
+/** Whether `20%` or `<1%` is right for this share of a whole. */
+export function isShare(said, share) {
+  const [, sign, number] = /^(<?)(\d+)%$/.exec(said) ?? [];
+  const percent = share * 100;
+  return sign === '<' ? percent < Number(number) : Math.abs(Number(number) - percent) <= 0.5;
+}
+
 /** Ends a story with the message if the condition fails. */
 export function expect(condition, message) {
   if (!condition) throw new Error(message);

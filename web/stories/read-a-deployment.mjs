@@ -8,7 +8,7 @@
  *   node stories/read-a-deployment.mjs 'http://127.0.0.1:PORT/?token=…' OUTDIR
  */
 import { fileURLToPath } from 'node:url';
-import { answerOf, expect, settled, shortCommand, tell, until, walkEverywhere } from './browser.mjs';
+import { answerOf, expect, isShare, settled, shortCommand, tell, until, walkEverywhere } from './browser.mjs';
 
 const PARTS = {
   cloud_wait_nanos: 'cloud',
@@ -25,7 +25,7 @@ const PARTS = {
 function partsOf(deployment, wall) {
   return Object.entries(PARTS)
     .filter(([key]) => deployment[key] > 0)
-    .map(([key, label]) => ({ label, percent: (deployment[key] / wall) * 100 }));
+    .map(([key, label]) => ({ label, share: deployment[key] / wall }));
 }
 
 async function readSplit(page, summary) {
@@ -36,11 +36,9 @@ async function readSplit(page, summary) {
   expect(lead === 'pulumi', `the split begins with "${lead}"`);
   const parts = partsOf(deployment, wall);
   expect(items.length === parts.length, `of ${parts.length} parts the head shows ${items.join(', ')}`);
-  for (const [index, { label, percent }] of parts.entries()) {
-    const [, sign, number, said] = /^(<?)(\d+)% (.+)$/.exec(items[index]) ?? [];
-    const close =
-      sign === '' ? Math.abs(Number(number) - percent) <= 0.5 : sign === '<' ? percent < Number(number) : percent > Number(number);
-    expect(said === label && close, `${percent}% ${label} is shown as "${items[index]}"`);
+  for (const [index, { label, share }] of parts.entries()) {
+    const [, said, name] = /^(\S+) (.+)$/.exec(items[index]) ?? [];
+    expect(name === label && isShare(said, share), `${share * 100}% ${label} is shown as "${items[index]}"`);
   }
   return parts.map(({ label }) => label);
 }
