@@ -20,7 +20,7 @@ export function poleInWords(pole: Pole): string {
   return `${pole.name}${pole.count > 1 ? ` ×${pole.count}` : ''}${context === null ? '' : ` in ${context}`}`;
 }
 
-/** Why a pole is long, and what limits its saving: `contains p4; waits, 0 % on-CPU; then create bucket (s9) ends last`. */
+/** Why a pole is long, and what limits its saving: `contains p4; waits, 0% on-CPU; then create bucket (s9) ends last`. */
 export function whyInWords(pole: Pole): string {
   const { contains, reason, limitedBy, blockedBy } = pole;
   const whom = blockedBy === null ? '' : `; ${blockedBy.text}`;

@@ -35,7 +35,7 @@ export function poleOfSpanInWords(pole: Pole): string {
   return `long pole ${pole.handle}${context === null ? '' : ` in ${context}`}`;
 }
 
-/** The whole row: `pack bundle, provider-build, 2.37 s, on the critical path for 2.37 s, long pole p1`. */
+/** The whole row: `pack bundle, provider-build, 2.37s, on the critical path for 2.37s, long pole p1`. */
 export function rowInWords(tree: Tree, span: SpanIndex, pole: Pole | undefined, share: number | undefined): string {
   const onPath = at(tree.spans.onPathNanos, span);
   const below = at(tree.spans.subtree, span);

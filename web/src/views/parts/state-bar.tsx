@@ -3,7 +3,7 @@ import { counted, formatDuration, formatShare } from '../../logic/format';
 import { howKnown, type StatePart, type StateParts, stateParts } from '../../logic/states';
 import css from './parts.module.css';
 
-/** `lock 596 ms (99 %): blocked on a lock or another thread`. */
+/** `lock 596.0ms (99%): blocked on a lock or another thread`. */
 function inWords({ label, explanation, nanos, share }: StatePart): string {
   return `${label} ${formatDuration(nanos)} (${formatShare(share)}): ${explanation}`;
 }
@@ -29,7 +29,7 @@ function Labels({ parts }: { readonly parts: readonly StatePart[] }) {
     ));
 }
 
-/** `blocked 21 % (lock 596 ms 20 %, disk 31 ms 1 %, 2 more)`. */
+/** `blocked 21% (lock 596.0ms 20%, disk 31.0ms 1%, 2 more)`. */
 function Blocked({ blocked, kindsMax }: { readonly blocked: StateParts['blocked']; readonly kindsMax: number }) {
   const shown = blocked.kinds.slice(0, kindsMax);
   const rest = blocked.kinds.slice(kindsMax);
