@@ -57,7 +57,7 @@ const SECS: f64 = 1e9;
 /// How a task runs its children.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Way {
-    /// Each as soon as what it depends on is done, at most so many at once, first come first served.
+    /// Each as soon as its dependencies are done, at most `slots` at once, first come first served.
     Graph { slots: Option<usize> },
     /// One launch after the other, each after a piece of work of the parent; nobody waits for anybody.
     Fan,

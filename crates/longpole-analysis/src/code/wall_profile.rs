@@ -8,9 +8,9 @@
 //! delete                    ├──────────┤
 //! ```
 //!
-//! One stack a tick, the deepest node that is open, so the ticks of a run add up to its wall time whatever ran side by side. Of
-//! several as deep the one that began last stands for all. The cost does not depend on the number of ticks: between two moments
-//! where something begins or ends nothing changes.
+//! Each tick has one stack, that of the deepest open node, so the ticks of a run add up to its wall time whatever ran side by side.
+//! If several nodes are as deep, the one that began last stands for all. The cost does not depend on the number of ticks: nothing
+//! changes between two moments at which something begins or ends.
 
 use std::collections::BinaryHeap;
 

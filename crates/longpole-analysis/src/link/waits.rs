@@ -292,8 +292,8 @@ impl NodeWaits {
     }
 }
 
-/// What processes rested for of which several threads do the work, each with the node that it says something about: the only span that is
-/// open there, if the thread is one of these, or the process.
+/// The idle times of processes with several worker threads, and what each waited for. Each names its node: the only span that is open
+/// in the process, else the process itself.
 fn process_idles(recording: &Recording, forest: &Forest, idle: &[bool]) -> Vec<(usize, NodeWait)> {
     let is_whole = !recording.losses.iter().any(|loss| loss.kind == LossKind::SamplesLost && loss.count > 0);
     let has_times = !recording.cpu_slices.is_empty() || recording.threads.iter().any(|thread| thread.totals.is_some());

@@ -12,8 +12,8 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::ops::RangeInclusive;
 
-/// Intervals of the right side that are looked at on either side of an end. More than so many that end in the same few
-/// milliseconds are left to their starts.
+/// Intervals of the right side that are compared before and after an end. If more than these end within the same few milliseconds,
+/// their starts pair them.
 const NEAREST_ENDS: usize = 8;
 
 /// When something was, as one observer saw it.

@@ -18,7 +18,7 @@ impl Forest {
         build::build(recording, spans, emitters, pulumi.as_ref().map(|it| it as &dyn PlacementRules))
     }
 
-    /// The forest of spans of which only `heads` are there; `recording.spans` are their examples. Spans of Pulumi have no outline
+    /// The forest of spans that have only `heads`; `recording.spans` are their examples. Spans of Pulumi have no outline
     /// ([`summary_spans::is_enough`](crate::report::summary_spans::is_enough)).
     pub(crate) fn of_outline(recording: &Recording, heads: &[SpanHead]) -> Forest {
         let spans = SpanList::Outline { heads, examples: &recording.spans };

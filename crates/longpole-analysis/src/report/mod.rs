@@ -89,9 +89,9 @@ impl Report {
         Report::of_forest(recording, forest)
     }
 
-    /// The report of spans of which only the outline is there, which is enough for an answer ([`outline::is_enough`](crate::report::summary_spans::is_enough)): all
-    /// numbers are the same. What it says of a single span is what its example says. `recording` holds everything else, and no
-    /// samples, for they would name spans that are not there.
+    /// The report of a recording from the outline of its spans, which is enough for an answer
+    /// ([`outline::is_enough`](crate::report::summary_spans::is_enough)): all numbers are the same. Its example stands for each single
+    /// span. `recording` holds everything else, but no samples, because they would name spans that the outline omits.
     pub fn of_outline(recording: Recording, outline: SpanOutline) -> Report {
         let recording = Recording { spans: outline.examples, ..recording };
         let traces = outline.heads.iter().map(|head| head.trace_id).collect::<HashSet<_, FastState>>().len();

@@ -10,11 +10,11 @@
 //!   command      ├──────────────────┤
 //! ```
 //!
-//! Whoever has something below it is taken to wait for that, and the last to end would be on the critical path. Of a process the switch
-//! records tell: where no thread of the parent was blocked when the child ended, for something that the end of a child can bring about, the
-//! parent did not wait for it. Of a process whose main thread waits for the end of another thread, that one alone counts: for it the process
-//! waits. It also waits for the thread alone where it does so after the child has ended, if the thread was there before the child and
-//! nothing that the main thread did meanwhile let it go on. Where nothing of this is known the child is waited for, as everywhere.
+//! By default a parent waits for its children, and the last one to end is on the critical path. The switch records of a process show
+//! when it did not wait: no thread of the parent was blocked, at the end of the child, on anything that the end of a child can release.
+//! If the main thread waits for the end of another thread, only that thread counts, because the process waits for it. That also holds
+//! if the wait begins after the child has ended, the thread is older than the child, and nothing that the main thread did in between
+//! let the thread go on. Without such records the default holds.
 
 use std::collections::HashMap;
 

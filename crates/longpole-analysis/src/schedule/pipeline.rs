@@ -6,13 +6,13 @@
 //! md5sum   ├·····▓····▓·····▓····▓·····▓┤
 //! ```
 //!
-//! A shell starts all parts of a pipeline at once and in their order, and no part's end alone was waited for. Who reads from a pipe waits for
-//! the part before it, who writes for the one behind it; if that one is blocked the same way at that moment, for the next one. So each
-//! moment of a part that is blocked on a pipe is time of the part that runs then ([`Pipelines::stalls`]): were that one faster, it would have
-//! been shorter. A part that read from a pipe when the one before it ended waited for that end ([`Pipelines::ends`]).
+//! A shell starts all parts of a pipeline at once and in order, and waits for the end of all of them. A reader of a pipe waits for the
+//! part before it, a writer for the part after it, and if that part is blocked the same way at that moment, for the next one. So each
+//! moment in which a part is blocked on a pipe belongs to the part that runs then ([`Pipelines::stalls`]): a faster one would have
+//! shortened it. A part that read from a pipe when the part before it ended waited for that end ([`Pipelines::ends`]).
 //!
-//! Where no wait for a pipe was seen, the end of a process that hardly ran is taken to wait for the end of the sibling that was started
-//! together with it, ran, and ended before it. That is a guess, so the saving is a range with both readings.
+//! Without a recorded wait for a pipe, a process that hardly ran is assumed to wait for the end of the sibling that started together
+//! with it, ran, and ended before it. That is a guess, so the saving is a range that covers both cases.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 

@@ -1,9 +1,9 @@
 //! Long poles: groups of nodes on the critical path, ranked by what fixing them saves.
 //!
 //! A group holds the nodes of one service and name that belong to the same *piece of work*: "Create of the database" and
-//! "Create of the bundle" are two poles, but 48 calls of `postEngineEventBatch` in sequence are one. The piece of work is
-//! told by the *context*: among the ancestors of a node, the one that stands below the parent with the most differently
-//! named children, at least [`CONTEXT_SIBLINGS`]; the nearest where several have as many.
+//! "Create of the bundle" are two poles, but 48 calls of `postEngineEventBatch` in sequence are one. The *context* identifies the
+//! piece of work: it is the ancestor of a node whose parent has the most differently named children, at least [`CONTEXT_SIBLINGS`];
+//! if several have as many, the nearest.
 //!
 //! ```text
 //! up

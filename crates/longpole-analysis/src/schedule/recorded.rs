@@ -139,7 +139,7 @@ pub(crate) struct Schedule {
     pub(crate) ended_before: Vec<u32>,
     /// How many others that started under the same host had not ended when the node started.
     pub(crate) in_flight: Vec<u32>,
-    /// As `ended_before`, but for the last moment at which nothing was in flight under the host. Empty where nobody declares.
+    /// As `ended_before`, at the last moment at which nothing was in flight under the host. Empty if no span declares dependencies.
     quiet_before: Vec<u32>,
     pub(crate) cover: Cover,
 }

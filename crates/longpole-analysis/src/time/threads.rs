@@ -1,12 +1,12 @@
 //! Where each thread's life went: on a CPU, ready and without one, blocked and what for.
 //!
 //! ```text
-//! thread   ├==on CPU==|..blocked: network..|==|::ready::|===|..blocked, not looked at..|==┤
+//! thread   ├==on CPU==|..blocked: network..|==|::ready::|===|..blocked, not sampled....|==┤
 //! known by  switch      a wait               switch, preempted    shorter than 5 ms
 //! ```
 //!
-//! On-CPU, ready and blocked are exact, from switch records; where there are none, the scheduler's own totals tell the first two. What a thread was blocked for is known of those waits that were looked
-//! at ([`Wait`](longpole_model::Wait)); of the rest only how long they were.
+//! On-CPU, ready and blocked are exact, from switch records; without these, the scheduler's own totals give the first two. A sampled
+//! wait ([`Wait`](longpole_model::Wait)) says what the thread was blocked for; other waits have only a length.
 
 use std::collections::HashMap;
 

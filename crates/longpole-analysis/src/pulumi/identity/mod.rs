@@ -86,9 +86,9 @@ fn operations(events: &[ResourceEvent]) -> Vec<Operation<'_>> {
     out
 }
 
-/// Gives the spans of a recording the identity of the resources they work on: what one half of a call says, the other half gets;
-/// for calls of which neither half says anything, the engine's events tell. What a span says itself is not changed. Says how many
-/// operations found no span.
+/// Gives the spans of a recording the identity of the resources they work on. If one half of a call names its resource, the other half
+/// gets it too; if neither does, the engine's events name it. Attributes that a span already has stay as they are. Returns a note with
+/// the number of operations that matched no span.
 pub fn identify(recording: &mut Recording, events: &[ResourceEvent]) -> Vec<Note> {
     let call_of: Vec<Option<Call>> = recording.spans.iter().map(|s| Call::of(&s.name)).collect();
     if call_of.iter().all(Option::is_none) && events.is_empty() {

@@ -72,8 +72,8 @@ fn operation(span: &Span) -> (&str, SpanKind) {
     (span.name.strip_prefix('/').unwrap_or(&span.name), kind)
 }
 
-/// Who may have made two spans of one call: the same service, or Pulumi, whose legacy spans often do not say who they are. Two
-/// services of other makers that call `GET` at one moment are two.
+/// The maker of a span. Two spans can belong to one call only if they have the same maker: one service, or Pulumi, whose legacy spans
+/// often have no service name. Two other services that call `GET` at one moment made two calls.
 fn maker(span: &Span) -> &str {
     let service = span.service_name();
     let nameless = is_legacy(span) && span.resource.attributes.get_str("service.name").is_none_or(str::is_empty);
@@ -84,11 +84,11 @@ fn interval(span: &Span) -> Interval {
     Interval { start: span.start.unix_nanos(), end: (span.end > span.start).then_some(span.end.unix_nanos()) }
 }
 
-/// Folds legacy spans into the OpenTelemetry spans of the same operations, and moves the others into their trace. Sample links
-/// that were made before are dropped where anything was folded; [`crate::Report`] makes them again.
+/// Folds legacy spans into the OpenTelemetry spans of the same operations, and moves the others into their trace. If it folds
+/// anything, it drops the sample links that the recording has; [`crate::Report`] makes them again.
 ///
-/// To do it again changes nothing: what was left alone once might find a partner among what was not there to choose from, so a
-/// recording with traces of a join is left as it is.
+/// A second call changes nothing. It could pair a span that the first one left alone, because the first one's pairs are no longer
+/// candidates, so a recording that shows signs of a join stays as it is.
 pub fn join(recording: &mut Recording) {
     let legacy: Vec<usize> = (0..recording.spans.len()).filter(|&i| is_legacy(&recording.spans[i])).collect();
     let is_joined = |span: &Span| [LEGACY_SPAN_ID, LEGACY_TRACE_ID].iter().any(|key| span.attributes.get(key).is_some());

@@ -56,7 +56,7 @@ impl Replay {
     fn waited_for(&self, part: &Part, step: &Step, bound: Bound, times: &Times, work: &IdVec<Slot, Work>) -> Option<Waited<Slot>> {
         let (slot, worker) = (step.slot, step.worker);
         let since = times.start[worker];
-        // The latest of all that had ended there, or else the start of whose work it is.
+        // The latest of all that had ended there, else the start of the worker.
         let latest = || match step.last.there().filter(|&last| times.latest[last] >= since) {
             Some(last) => Waited::End(part.latest_ended(last, times, work)),
             None => Waited::Start(worker),

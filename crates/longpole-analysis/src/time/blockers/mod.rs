@@ -8,12 +8,12 @@
 //! held by        8 until here: the futex named it, or nobody else ran when 9 was woken; then 9
 //! ```
 //!
-//! Some futexes name a thread ([`Futex`](longpole_model::Futex)); that is so for the part of the wait in which it was looked at. For
-//! the rest, and where none is named, it is inferred: who unlocks wakes the next one, so at the end of the wait the holder was on a CPU.
-//! The threads of the process count that were on one in the [`WAKE`] before; where that is one thread, it is the one.
-//! Where there are more, and one of them had got the same lock last, that one is. Else the answer is their number.
+//! Some futexes name a thread ([`Futex`](longpole_model::Futex)); the name holds for the part of the wait in which the recorder read
+//! it. For the rest, and for other futexes, longpole infers the thread: a thread that unlocks wakes the next one, so the holder was on a
+//! CPU at the end of the wait. The candidates are the threads of the process that were on a CPU in the [`WAKE`] before. A single
+//! candidate is the holder; among several, the one that took the same lock last. Otherwise the answer is the number of candidates.
 //!
-//! A futex that nobody ever held is no lock: a condition, a queue, a semaphore. Then the one that counts is who woke the thread.
+//! A futex that no thread ever held is no lock but a condition, a queue or a semaphore. Then the thread that woke the waiting one counts.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::OnceLock;
@@ -30,8 +30,7 @@ const WAKE: Nanos = Nanos(10_000_000);
 /// A thread that waits at the same futex again so soon did not get the lock.
 const RETRY_NANOS: u64 = 100_000;
 
-/// So long a wait has lasted when it is looked at, if it lasts so long: what its futex says, it said then. Of shorter waits some are looked at
-/// earlier, and their futexes are not asked.
+/// The age of a wait when the recorder reads its futex. The recorder samples some shorter waits earlier, without their futex.
 pub(crate) const PROBE_NANOS: u64 = 5_000_000;
 
 /// How many parts of a wait are kept apart: the longest ones. Where thousands of threads wait for one lock, each of them sees thousands of
@@ -139,9 +138,9 @@ struct Takers {
 struct Taker {
     end: Monotonic,
     tid: u32,
-    /// The wait at the end of which it got it.
+    /// Its wait for the lock, which ended when it got it.
     wait: u32,
-    /// The last one before it that is another thread; where there is none, the first of its own.
+    /// The last one before it that is another thread; if there is none, the first of its own.
     other: u32,
 }
 

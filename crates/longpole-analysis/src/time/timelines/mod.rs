@@ -7,11 +7,11 @@
 //! handle                       on-CPU   blocked  in child   runnable, on-CPU
 //! ```
 //!
-//! Whose a thread is, its journal says ([`CurrentSpan`](longpole_model::CurrentSpan)). Without one it can be inferred of a process
-//! with one thread: the thread works for the span that is open there and has no open child there, and where there is none for the
-//! process itself. Where several spans are candidates, the thread counts for none, and they are estimated from samples ([`crate::time::states`]). Of a
-//! process of several threads without any span all are for the process: when one of them is on a CPU, or could be, is exact; what it waits
-//! for while none is, [`crate::link::process_idle`] says, by a rule.
+//! A thread's journal says which span it works for ([`CurrentSpan`](longpole_model::CurrentSpan)). Without a journal, the thread of a
+//! process with one thread works for the span that is open there and has no open child there, or else for the process itself. If several
+//! spans are candidates, the thread counts for none, and samples give an estimate ([`crate::time::states`]). In a process with several
+//! threads and no span, all threads work for the process: the times at which one of them is on a CPU, or could be, are exact, and a rule
+//! ([`crate::link::process_idle`]) gives what the process waits for at other times.
 //!
 //! What a node does at a moment is the first of these that is true:
 //!
