@@ -101,10 +101,10 @@ const NEEDS_PERFMON: &str = "as root, or with the capabilities CAP_PERFMON and C
 impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Refused::NotRequested => f.write_str("nobody asked for it"),
+            Refused::NotRequested => f.write_str("no option requested it"),
             Refused::NoProcess { pid } => write!(f, "there is no process {pid}"),
             Refused::Ended => f.write_str("it ended before it could be sampled"),
-            Refused::OtherPidNamespace => f.write_str("/proc is that of another pid namespace, so what it tells is about other processes"),
+            Refused::OtherPidNamespace => f.write_str("/proc belongs to another pid namespace, so it describes other processes"),
             Refused::OtherUser { uid } => write!(f, "it belongs to another user (uid {uid})"),
             Refused::Undumpable => {
                 f.write_str("it keeps itself closed to other processes of its user (set-user-id, capabilities, or PR_SET_DUMPABLE)")
@@ -129,7 +129,7 @@ impl fmt::Display for Refused {
             }
             Refused::NoClock { clock, errno } => write!(f, "this kernel cannot sample by {clock} ({})", os_words(*errno)),
             Refused::OldKernel { errno } => {
-                write!(f, "this kernel does not know what longpole asks of it ({}); it needs Linux 4.3 or newer", os_words(*errno))
+                write!(f, "this kernel does not support the events that longpole needs ({}): Linux 4.3 or newer does", os_words(*errno))
             }
             Refused::Failed { errno } => write!(f, "perf_event_open failed: {}", os_words(*errno)),
             Refused::LockedMemory => {
@@ -200,7 +200,7 @@ mod tests {
         let closed = Refused::Paranoid { level: 2, what: Sampled::Kernel };
         let words = "kernel.perf_event_paranoid is 2; sysctl kernel.perf_event_paranoid=1, or the capability CAP_PERFMON";
         assert_eq!(closed.to_words(), words);
-        assert_eq!(Refused::NotRequested.to_words(), "nobody asked for it");
+        assert_eq!(Refused::NotRequested.to_words(), "no option requested it");
         let foreign = "it belongs to another user (uid 7); run longpole as that user or as root, or with the capabilities CAP_PERFMON and CAP_SYS_PTRACE";
         assert_eq!(Refused::OtherUser { uid: 7 }.to_words(), foreign);
     }

@@ -38,7 +38,7 @@ impl Read for Metered {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let wanted = buffer.len() as u64;
         if wanted > self.left_bytes {
-            return Err(io::Error::other("more is asked of the file than its size accounts for"));
+            return Err(io::Error::other("the file's headers lead to more bytes than its size accounts for"));
         }
         let read = self.file.read(buffer)?;
         self.left_bytes -= read as u64;

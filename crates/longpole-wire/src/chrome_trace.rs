@@ -85,7 +85,7 @@ pub fn encode(code: &Code<'_>) -> (Vec<u8>, Vec<Loss>) {
     other.end();
     out.push('}');
     let mut losses = if code.is_empty() { Vec::new() } else { code.losses() };
-    code::lose(&mut losses, threads.threads_without, "threads without a sample or a wait that was looked at");
+    code::lose(&mut losses, threads.threads_without, "threads without a sample or a sampled wait");
     let links = code.samples.iter().filter_map(|sample| code.recording.sample_links.get(*sample as usize));
     let links = links.filter(|link| link.span.is_some()).count() as u64;
     writer.lose(&mut losses);

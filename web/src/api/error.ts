@@ -10,7 +10,7 @@ export class ApiError extends Error {
     /** Stable word, for people to copy into a report. */
     readonly code: string,
     message: string,
-    /** What was asked for. */
+    /** The requested path. */
     readonly path: string,
     options?: ErrorOptions,
   ) {

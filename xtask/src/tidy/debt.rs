@@ -11,15 +11,4 @@ pub(super) const LENGTHS: Debt = &[("longpole-server", 1)];
 
 pub(super) const TYPE_NAMES: Debt = &[("crates", 16)];
 
-pub(super) const ENGLISH: Debt = &[
-    ("docs", 3),
-    ("longpole", 1),
-    ("longpole-analysis", 23),
-    ("longpole-capture", 9),
-    ("longpole-recording", 42),
-    ("longpole-server", 130),
-    ("longpole-store", 2),
-    ("longpole-symbols", 2),
-    ("longpole-wire", 4),
-    ("web", 4),
-];
+pub(super) const ENGLISH: Debt = &[("docs", 2), ("longpole-recording", 42), ("longpole-server", 130), ("web", 3)];

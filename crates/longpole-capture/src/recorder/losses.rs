@@ -20,40 +20,40 @@ pub(super) struct Losses {
 }
 
 impl Losses {
-    pub(super) fn told(self) -> Vec<Loss> {
+    pub(super) fn into_list(self) -> Vec<Loss> {
         let mut losses = Vec::new();
-        let mut tell = |kind, count, detail: &str| {
+        let mut add = |kind, count, detail: &str| {
             if count > 0 {
                 Loss::new(kind, count, detail).merge_into(&mut losses);
             }
         };
-        tell(
+        add(
             LossKind::SamplesLost,
             self.lost,
             "records the kernel dropped because its buffer was full: samples, or switches between threads",
         );
-        tell(LossKind::SamplesLost, self.undecodable, "records that could not be decoded");
-        tell(LossKind::SamplesThrottled, self.throttled, "the kernel held sampling back (kernel.perf_cpu_time_max_percent)");
-        tell(LossKind::ContextTorn, self.torn, "");
-        tell(
+        add(LossKind::SamplesLost, self.undecodable, "records that could not be decoded");
+        add(LossKind::SamplesThrottled, self.throttled, "the kernel held sampling back (kernel.perf_cpu_time_max_percent)");
+        add(LossKind::ContextTorn, self.torn, "");
+        add(
             LossKind::ContextNotSeen,
             self.out_of_reach,
             "samples of threads whose record (OTEP 4947) no copy of the stack holds: of a main thread, on the heap, or below a deep stack",
         );
-        tell(
+        add(
             LossKind::WaitsNotSeen,
             self.waits_skipped,
-            "5 to 20 ms long, over before the recorder looked, or more at once than may be looked at",
+            "5 to 20 ms long, over before the recorder could sample them, or more at once than it may sample",
         );
-        tell(
+        add(
             LossKind::WaitsNotSeen,
             self.long_waits_skipped,
-            "longer than 20 ms, while the recorder was busy, or more at once than may be looked at",
+            "longer than 20 ms, while the recorder was busy, or more at once than it may sample",
         );
-        tell(
+        add(
             LossKind::WaitsNotSeen,
             self.waits_refused,
-            "threads that may not be looked at: another user's, or closed by kernel.yama.ptrace_scope or by the program itself",
+            "threads that longpole may not inspect: another user's, or closed by kernel.yama.ptrace_scope or by the program itself",
         );
         for (cut, count) in self.cut {
             let kind = match cut {
@@ -61,7 +61,7 @@ impl Losses {
                 Truncation::KernelDeep => LossKind::StacksTruncated,
                 _ => LossKind::StacksUnwindFailed,
             };
-            tell(kind, count, &cut.to_string());
+            add(kind, count, &cut.to_string());
         }
         losses
     }

@@ -296,7 +296,7 @@ impl Processor {
         self.losses.long_waits_skipped = std::mem::take(&mut self.waits.skipped_long);
         self.losses.waits_refused = std::mem::take(&mut self.waits.refused);
         for loss in std::mem::take(&mut self.losses)
-            .told()
+            .into_list()
             .into_iter()
             .chain(self.stack_builder.pythons.losses())
             .chain(self.stack_builder.jit.losses())

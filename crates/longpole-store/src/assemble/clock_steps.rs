@@ -35,7 +35,7 @@ impl Assembler {
         }
         if steps.len() > STEPS_NAMED {
             let more = (steps.len() - STEPS_NAMED) as u64;
-            self.loss(Loss::new(LossKind::ClockStepped, more, "the wall clock was set more often than can be told one by one"));
+            self.loss(Loss::new(LossKind::ClockStepped, more, "more steps of the wall clock than the recording lists one by one"));
         }
         if eras.is_one() {
             let detail = "the wall clock was set so often that spans are where it showed them";

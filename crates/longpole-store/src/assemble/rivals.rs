@@ -1,11 +1,11 @@
 //! Spans of several processes with the same trace and span id.
 //!
-//! Ids stand in `TRACEPARENT` and in every request to another service, so whoever is called can send a span of its caller's ids. Which
-//! is whose own, the receiver saw: it knows who sent what, whatever a resource says.
+//! Ids stand in `TRACEPARENT` and in every request to another service, so a called service can send a span with its caller's ids. The
+//! receiver knows which process sent each span, whatever its resource says.
 //!
 //! ```text
-//! sent by 10, which says it is 10    its own
-//! sent by 12, which says it is 10    of somebody who hands on for 10, or says that it does; a fork says so, too
+//! sent by 10, whose resource says 10    its own
+//! sent by 12, whose resource says 10    12 forwards spans of 10, or claims to; so does a fork
 //! ```
 
 use longpole_model::{AttributeValue, Loss, LossKind, Span};
@@ -13,9 +13,9 @@ use longpole_model::{AttributeValue, Loss, LossKind, Span};
 use super::population::Population;
 use crate::compact_spans::CompactSpans;
 
-/// The loss of those that are not kept.
-const DETAIL: &str = "other spans with the ids of one that is kept, from other processes than its own; the first is kept, but for one that \
-     its own process or a process above sent";
+/// The loss of the spans that lose their ids to another one.
+const DETAIL: &str = "spans of other processes with the ids of a kept span: the first one stays, unless the span's own process or \
+     a process above it sent another";
 
 /// The senders of spans, and spans that want the place of another.
 #[derive(Debug, Default)]

@@ -9,13 +9,13 @@ use super::layout::Version;
 pub enum Trouble {
     /// The process is gone.
     Gone,
-    /// Its memory may not be read.
+    /// longpole may not read its memory.
     Closed,
-    /// A version whose objects are laid out in a way that is not known here.
+    /// A version whose object layout longpole does not have.
     UnknownVersion(Version),
-    /// The objects are not laid out as they are in this version: a build with other options.
+    /// The objects do not have the layout of this version: a build with other options.
     UnknownLayout(Version),
-    /// What was read does not hold together: the interpreter changed it meanwhile.
+    /// The values do not fit together: the interpreter changed them during the read.
     Torn,
 }
 
@@ -23,9 +23,9 @@ impl fmt::Display for Trouble {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Trouble::Gone => f.write_str("the process had ended"),
-            Trouble::Closed => f.write_str("the memory of the interpreter may not be read: another user's, or closed by kernel.yama.ptrace_scope, a container, or the program itself"),
-            Trouble::UnknownVersion(version) => write!(f, "CPython {version} is not known to this longpole"),
-            Trouble::UnknownLayout(version) => write!(f, "this CPython {version} was built with options that are not known"),
+            Trouble::Closed => f.write_str("longpole may not read the interpreter's memory: another user's, or closed by kernel.yama.ptrace_scope, a container, or the program itself"),
+            Trouble::UnknownVersion(version) => write!(f, "this longpole does not support CPython {version}"),
+            Trouble::UnknownLayout(version) => write!(f, "longpole does not support the options that this CPython {version} was built with"),
             Trouble::Torn => f.write_str("the interpreter changed its frames while they were read"),
         }
     }

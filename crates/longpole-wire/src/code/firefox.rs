@@ -107,7 +107,7 @@ pub fn encode(code: &Code<'_>, out: &mut dyn Write) -> io::Result<Vec<Loss>> {
     out.write_all(text.as_bytes())?;
 
     let mut losses = code.losses();
-    lose(&mut losses, tracks.threads_without, "threads without a sample or a wait that was looked at");
+    lose(&mut losses, tracks.threads_without, "threads without a sample or a sampled wait");
     lose(&mut losses, tables.stacks_left_out, "stacks behind the first 4,194,304 nodes of their tree");
     let links =
         code.samples.iter().filter_map(|sample| code.recording.sample_links.get(*sample as usize)).filter(|link| link.span.is_some());

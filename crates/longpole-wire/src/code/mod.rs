@@ -143,7 +143,7 @@ impl<'a> Code<'a> {
     pub(crate) fn losses(&self) -> Vec<Loss> {
         let slices = self.recording.cpu_slices.len() as u64;
         let mut losses = Vec::new();
-        lose(&mut losses, slices, "switches of threads, of which each state of a thread is made: only .lpole holds them");
+        lose(&mut losses, slices, "thread switches, from which longpole computes the state of each thread: only .lpole holds them");
         losses
     }
 }

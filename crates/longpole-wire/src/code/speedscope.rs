@@ -64,7 +64,7 @@ pub(super) fn encode_up_to(frames_max: u64, code: &Code<'_>, out: &mut dyn Write
     out.write_all(text.as_bytes())?;
 
     let mut losses = code.losses();
-    lose(&mut losses, tracks.threads_without, "threads without a sample or a wait that was looked at");
+    lose(&mut losses, tracks.threads_without, "threads without a sample or a sampled wait");
     lose(&mut losses, code.recording.spans.len() as u64, "spans, and which samples and waits are whose: speedscope has stacks alone");
     lose(&mut losses, tracks.list.len() as u64, "gaps in the life of a thread: speedscope lays its stacks one behind the other");
     let lines = code.recording.locations.iter().filter(|location| location.frames.iter().any(|frame| frame.line > 0)).count();

@@ -36,7 +36,7 @@ impl Style {
         Style { colour: false, width: WIDTH }
     }
 
-    /// For a terminal of so many columns, without colour.
+    /// For a terminal of `columns` columns, without colour.
     #[cfg(test)]
     pub(crate) fn of_width(columns: usize) -> Self {
         Style { colour: false, width: fitting(Some(columns)) }

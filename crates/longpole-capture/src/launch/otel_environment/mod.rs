@@ -195,7 +195,8 @@ fn set_trace_context(env: &mut Environment, traceparent: &str, notes: &mut Vec<N
         Some(user) if trace_id(&user) == trace_id(traceparent) => {
             let flags = user.split('-').nth(3).and_then(|flags| u8::from_str_radix(flags, 16).ok());
             if flags.is_some_and(|flags| flags & 1 == 0) {
-                let text = "TRACEPARENT says that its trace is not sampled; the command was told that it is, so that there are spans";
+                let text =
+                    "TRACEPARENT marks its trace as not sampled; longpole gives the command one marked as sampled, to receive its spans";
                 notes.push(note("trace_was_not_sampled", text));
             }
         }

@@ -48,7 +48,7 @@ pub(super) fn set_pulumi(env: &mut Environment, argv: &[OsString], authority: &s
         env.set(name, ours);
     }
     if is_typed("--event-log") || env.get("PULUMI_OPTION_EVENT_LOG").is_some() {
-        let text = "pulumi writes its events somewhere else, as it was told: its spans do not say which resource they are about";
+        let text = "--event-log or PULUMI_OPTION_EVENT_LOG sends pulumi's events elsewhere: its spans do not name their resources";
         notes.push(note("pulumi_events_elsewhere", text));
     } else {
         env.set("PULUMI_OPTION_EVENT_LOG", format!("tcp://{authority}"));
