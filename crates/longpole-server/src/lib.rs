@@ -8,13 +8,13 @@
 
 mod api;
 mod assets;
+mod auth;
 pub mod forward;
-mod guard;
 pub mod limits;
 mod listeners;
 mod otlp_request;
+mod page_connections;
 mod peer;
-mod places;
 pub mod receive;
 pub mod server;
 mod visitors;

@@ -49,46 +49,46 @@ pub const STALL_IN_NEED_MAX: Duration = Duration::from_millis(if cfg!(test) { 50
 pub const BODY_WAIT_MAX: Duration = Duration::from_millis(if cfg!(test) { 1_500 } else { 4_000 });
 
 /// Refused connections of other users that get an answer at the same time.
-pub const STRANGERS_MAX: usize = 16;
+pub const REFUSALS_ANSWERED_MAX: usize = 16;
 
 /// The same of one user, so that it does not take all.
-pub const STRANGERS_TOLD_MAX: usize = 4;
+pub const REFUSALS_ANSWERED_PER_USER_MAX: usize = 4;
 
 /// Connections of one other user at the same time of which it is found out whether they are of the run. It takes milliseconds, and one is
 /// looked for after the other anyway.
-pub const STRANGERS_JUDGED_MAX: usize = 2;
+pub const OTHER_USER_CHECKS_MAX: usize = 2;
 
 /// Connections of one other user that wait for that. A parallel build as another user may have dozens of compilers; they hold a descriptor
 /// each, as does each of a hostile user's: fewer where there are few.
-pub const STRANGERS_WAITING_MAX: usize = 32;
+pub const OTHER_USER_WAITING_MAX: usize = 32;
 
 /// Other users, not known to be of the run, whose connections are looked into or wait for it at the same time. Together they hold fewer
 /// descriptors than the run has.
-pub const STRANGE_USERS_MAX: usize = 8;
+pub const OTHER_USERS_MAX: usize = 8;
 
 /// Users of the run that are remembered. A command becomes one or two.
 pub const RUN_USERS_MAX: usize = 16;
 
 /// Other users whom the recording names where it refuses their connections, a reason each.
-pub const STRANGE_USERS_NAMED_MAX: usize = 4;
+pub const OTHER_USERS_NAMED_MAX: usize = 4;
 
 /// How long a place to be looked into rests after a connection was refused: at most 20 looks through
 /// `/proc` in a second for each user, however fast it connects.
-pub const STRANGER_PAUSE: Duration = Duration::from_millis(100);
+pub const OTHER_USER_PAUSE: Duration = Duration::from_millis(100);
 
 /// Connections at the same time whose client closed them before anybody could ask whose they are, which may be anybody's. What they hold
 /// is whole in our buffers, so each takes only as long as it takes to look at it.
-pub const GONE_MAX: usize = if cfg!(test) { 2 } else { 8 };
+pub const CLOSED_MAX: usize = if cfg!(test) { 2 } else { 8 };
 
 /// Such connections that wait for a place: as many as the backlog of a port holds, which short processes may fill while a busy machine lets
 /// us wait. To look at so many at the end of a run takes 2 s at worst.
-pub const GONE_WAITING_MAX: usize = if cfg!(test) { 8 } else { 128 };
+pub const CLOSED_WAITING_MAX: usize = if cfg!(test) { 8 } else { 128 };
 
 /// Bytes of a request of such a client, as sent and after decompression. A last batch has 512 spans by default, of a kilobyte each.
-pub const GONE_BODY_BYTES_MAX: usize = 4 << 20;
+pub const CLOSED_BODY_BYTES_MAX: usize = 4 << 20;
 
 /// How long a connection that is refused may take to read why.
-pub const STRANGER_TIME_MAX: Duration = Duration::from_secs(1);
+pub const REFUSAL_TIME_MAX: Duration = Duration::from_secs(1);
 
 /// How long after the end of the command a connection may be made of which nobody knows yet whether it is of the run: what was made before
 /// is accepted by then. Who connects later did not belong to the command, and a flood must not hold up the end of `run`.
@@ -167,7 +167,7 @@ pub const PEER_SEARCH_LINKS_MAX: usize = 2 * PEER_LINKS_MAX;
 
 /// So many times as long as a search took that was in vain at these limits, processes of others are not looked through again: they could be
 /// an attacker's, who makes each request wait.
-pub const STRANGERS_PAUSE: u32 = 20;
+pub const UNRELATED_PAUSE_FACTOR: u32 = 20;
 
 /// Processes that one connection may say its spans are of and that are remembered, and those of one request that are looked at. An exporter
 /// names one, a collector some dozens.

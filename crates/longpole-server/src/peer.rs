@@ -22,7 +22,9 @@ use std::time::Instant;
 use longpole_model::proc_stat::ProcStat;
 use longpole_store::users::Owner;
 
-use crate::limits::{ANCESTORS_MAX, ENVIRONMENT_BYTES_MAX, PEER_LINKS_MAX, PEER_SEARCH_LINKS_MAX, PEER_TABLE_BYTES_MAX, STRANGERS_PAUSE};
+use crate::limits::{
+    ANCESTORS_MAX, ENVIRONMENT_BYTES_MAX, PEER_LINKS_MAX, PEER_SEARCH_LINKS_MAX, PEER_TABLE_BYTES_MAX, UNRELATED_PAUSE_FACTOR,
+};
 
 /// Whose a socket is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -128,7 +130,7 @@ pub(crate) struct HolderFinder {
 struct HolderState {
     recent_pids: Vec<u32>,
     /// When processes that are neither of the run nor of the socket's user are looked through again.
-    strangers_again_at: Option<Instant>,
+    unrelated_again_at: Option<Instant>,
     has_given_up: bool,
 }
 
@@ -142,23 +144,23 @@ impl HolderFinder {
     /// has no `/proc`. Several may be looked for at the same time: a search that takes long must not hold up others.
     pub(crate) fn find(&self, owner: SocketOwner) -> Option<Peer> {
         let began = Instant::now();
-        let (recent, with_strangers) = {
+        let (recent, with_unrelated) = {
             let state = self.state();
-            (state.recent_pids.clone(), state.strangers_again_at.is_none_or(|at| at <= began))
+            (state.recent_pids.clone(), state.unrelated_again_at.is_none_or(|at| at <= began))
         };
         let wanted = socket_name(owner.inode);
         let mut search = Search::new(|pid, links_left: &mut usize| holds(pid, &wanted, links_left));
         let (mut is_kin, is_of_user) = (self.command.kin(), |pid| belongs_to(pid, owner.uid));
         // Those that were found for others are not asked: these may be anybody's, with as many descriptors as they like.
         let found = recent.into_iter().find(|pid| (is_kin(*pid) || is_of_user(*pid)) && search.holds(*pid));
-        let found = found.or_else(|| search.first(&all_pids()?, &mut is_kin, is_of_user, with_strangers));
+        let found = found.or_else(|| search.first(&all_pids()?, &mut is_kin, is_of_user, with_unrelated));
         let Some(mut pid) = found else {
             if search.was_cut {
                 let mut state = self.state();
                 state.has_given_up = true;
-                if with_strangers {
+                if with_unrelated {
                     let now = Instant::now();
-                    state.strangers_again_at = now.checked_add(STRANGERS_PAUSE * (now - began));
+                    state.unrelated_again_at = now.checked_add(UNRELATED_PAUSE_FACTOR * (now - began));
                 }
             }
             return None;
@@ -208,7 +210,7 @@ impl<L: FnMut(u32, &mut usize) -> bool> Search<L> {
         pids: &[u32],
         mut is_kin: impl FnMut(u32) -> bool,
         is_of_user: impl Fn(u32) -> bool,
-        with_strangers: bool,
+        with_unrelated: bool,
     ) -> Option<u32> {
         let mut others = Vec::new();
         for pid in pids {
@@ -218,14 +220,14 @@ impl<L: FnMut(u32, &mut usize) -> bool> Search<L> {
                 return Some(*pid);
             }
         }
-        let (of_user, strangers): (Vec<u32>, Vec<u32>) = others.into_iter().partition(|pid| is_of_user(*pid));
+        let (of_user, unrelated): (Vec<u32>, Vec<u32>) = others.into_iter().partition(|pid| is_of_user(*pid));
         if let Some(pid) = of_user.into_iter().find(|pid| self.holds(*pid)) {
             return Some(pid);
         }
-        if with_strangers {
-            return strangers.into_iter().find(|pid| self.holds(*pid));
+        if with_unrelated {
+            return unrelated.into_iter().find(|pid| self.holds(*pid));
         }
-        self.was_cut |= !strangers.is_empty();
+        self.was_cut |= !unrelated.is_empty();
         None
     }
 }
@@ -536,7 +538,7 @@ mod tests {
 
     /// Looks for the holder among processes, youngest first: number, user, of the run, descriptors, whether the last of them is the one. Gives
     /// the one that is found, whether something was not looked at, and how many descriptors were.
-    fn search(processes: &[(u32, u32, bool, usize, bool)], uid: u32, with_strangers: bool) -> (Option<u32>, bool, usize) {
+    fn search(processes: &[(u32, u32, bool, usize, bool)], uid: u32, with_unrelated: bool) -> (Option<u32>, bool, usize) {
         let of = |pid: u32| processes.iter().find(|process| process.0 == pid).unwrap();
         let mut looked = 0;
         let mut search = Search::new(|pid, links_left: &mut usize| {
@@ -547,7 +549,7 @@ mod tests {
             holds && seen == links
         });
         let pids: Vec<u32> = processes.iter().map(|process| process.0).collect();
-        let found = search.first(&pids, |pid| of(pid).2, |pid| of(pid).1 == uid, with_strangers);
+        let found = search.first(&pids, |pid| of(pid).2, |pid| of(pid).1 == uid, with_unrelated);
         let was_cut = search.was_cut;
         (found, was_cut, looked)
     }
@@ -580,13 +582,13 @@ mod tests {
         let owner = finder.owner(peer, ours.local_addr().unwrap(), Instant::now()).unwrap().unwrap();
         let of_another = SocketOwner { uid: 4_000_000_000, ..owner };
         assert!(finder.holder(of_another).is_some() && !finder.has_given_up(), "it was looked for everywhere");
-        finder.holders.state().strangers_again_at = Instant::now().checked_add(std::time::Duration::from_secs(1000));
+        finder.holders.state().unrelated_again_at = Instant::now().checked_add(std::time::Duration::from_secs(1000));
         assert!(finder.holder(of_another).is_none() && finder.has_given_up() && !finder.has_given_up());
         assert!(finder.holder(owner).is_some_and(|peer| peer.pid == std::process::id()) && !finder.has_given_up());
         // A run's own processes are found whoever they are.
         let finder = HolderFinder::default();
         finder.command.note(std::process::id());
-        finder.state().strangers_again_at = Instant::now().checked_add(std::time::Duration::from_secs(1000));
+        finder.state().unrelated_again_at = Instant::now().checked_add(std::time::Duration::from_secs(1000));
         assert!(finder.find(of_another).is_some_and(|peer| peer.pid == std::process::id()) && !finder.state().has_given_up);
         drop(client);
     }

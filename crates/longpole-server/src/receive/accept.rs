@@ -12,10 +12,10 @@ use tokio::sync::oneshot;
 use tokio::task::yield_now;
 use tokio::time::timeout_at;
 
-use super::callers;
 use super::connection::Speech;
 use super::connections::{Accepted, Connections};
-use super::door::Door;
+use super::refusal;
+use super::request_context::RequestContext;
 use crate::limits::{DRAIN_STALL_MAX, DRAIN_UNKNOWN_MAX, GOODBYE_MAX};
 use crate::peer;
 
@@ -46,8 +46,8 @@ struct Acceptor {
 }
 
 /// Serves the ports until `finished` gives the deadline, then drains them. Gives the deadline back.
-pub(super) async fn serve(listeners: Listeners, door: Arc<Door>, finished: oneshot::Receiver<Instant>) -> Instant {
-    let acceptor = Acceptor { listeners, connections: Arc::new(Connections::new(door)) };
+pub(super) async fn serve(listeners: Listeners, context: Arc<RequestContext>, finished: oneshot::Receiver<Instant>) -> Instant {
+    let acceptor = Acceptor { listeners, connections: Arc::new(Connections::new(context)) };
     let deadline = {
         let mut accepting = pin!(acceptor.accept_all());
         // A receiver that was dropped instead of finished closes at once.
@@ -126,9 +126,9 @@ impl Acceptor {
             // The pauses and yields make this a loop that the deadline must end.
             if waited.is_err() || tokio::time::Instant::now() >= deadline {
                 let detail = "requests that were still being sent when the drain deadline had passed";
-                self.connections.door.book.add(LossKind::DrainTimedOut, self.connections.inside() as u64, detail);
+                self.connections.context.book.add(LossKind::DrainTimedOut, self.connections.inside() as u64, detail);
                 let undecided = self.connections.shared.undecided() as u64;
-                self.connections.door.book.add(LossKind::RequestsRefused, undecided, callers::NOT_JUDGED);
+                self.connections.context.book.add(LossKind::RequestsRefused, undecided, refusal::UNCHECKED);
                 return;
             }
         }
@@ -155,7 +155,7 @@ impl Acceptor {
         let survivors: Vec<_> = self.connections.open.lock().values().cloned().collect();
         let idle = survivors.iter().filter(|connection| connection.is_idle()).count() as u64;
         let detail = "connections of processes that outlived the command: what they send later is not here";
-        self.connections.door.book.add(LossKind::DrainTimedOut, idle, detail);
+        self.connections.context.book.add(LossKind::DrainTimedOut, idle, detail);
         for connection in &survivors {
             connection.hang_up.notify_one();
         }

@@ -17,8 +17,8 @@ use tokio::time::{Instant, sleep_until};
 
 use super::connection::Connection;
 use super::credentials::take_credentials;
-use super::door::Door;
 use super::job::{Content, Job};
+use super::request_context::RequestContext;
 use crate::limits::{APPDASH_READ_BYTES, CONVERTED_SPANS_MAX, HEAD_TIME_MAX};
 use crate::otlp_request::Compression;
 
@@ -26,12 +26,12 @@ use crate::otlp_request::Compression;
 ///
 /// Between packets it may be idle for as long as it likes: the client writes when something happens. A packet that has begun must come
 /// to its end in [`HEAD_TIME_MAX`]; and before its first packet the connection is as far as inside of one, for clients connect to write.
-pub(super) async fn serve(stream: TcpStream, door: &Door, connection: &Arc<Connection>) {
+pub(super) async fn serve(stream: TcpStream, context: &RequestContext, connection: &Arc<Connection>) {
     // Found while the process is surely there: its first span may be its last act.
-    door.intake.hand(Job::new(Content::Hello, connection));
-    let mut reader = FrameReader::new(&door.limits);
+    context.intake.hand(Job::new(Content::Hello, connection));
+    let mut reader = FrameReader::new(&context.limits);
     let mut batch = SpanBatch::default();
-    let mut redactor = door.redactor();
+    let mut redactor = context.redactor();
     let mut buffer = vec![0; APPDASH_READ_BYTES];
     let (mut packets, mut inside_since) = (0, None);
     loop {
@@ -41,14 +41,14 @@ pub(super) async fn serve(stream: TcpStream, door: &Door, connection: &Arc<Conne
             Ok(0) => break,
             Ok(length) => {
                 let pushed = reader.push(&buffer[..length], &mut batch);
-                give(&mut batch, redactor.as_mut(), door, connection);
+                give(&mut batch, redactor.as_mut(), context, connection);
                 if reader.packets() != packets {
                     (packets, inside_since) = (reader.packets(), None);
                 }
                 if let Err(error) = pushed {
                     // Where one packet ends and the next begins is not known any more. The client connects again with the next
                     // packet, which begins with its beginning.
-                    door.refused(&format!("appdash packet: {error}"));
+                    context.refused(&format!("appdash packet: {error}"));
                     break;
                 }
                 // One that writes without a pause must not keep others from being read.
@@ -80,24 +80,24 @@ pub(super) async fn serve(stream: TcpStream, door: &Door, connection: &Arc<Conne
         }
     }
     reader.finish(&mut batch);
-    give(&mut batch, redactor.as_mut(), door, connection);
+    give(&mut batch, redactor.as_mut(), context, connection);
 }
 
 /// Hands what was decoded to the keeper, without waiting for it.
-fn give(batch: &mut SpanBatch, redactor: Option<&mut Redactor>, door: &Door, connection: &Arc<Connection>) {
-    take_credentials(batch, redactor, &door.book);
+fn give(batch: &mut SpanBatch, redactor: Option<&mut Redactor>, context: &RequestContext, connection: &Arc<Connection>) {
+    take_credentials(batch, redactor, &context.book);
     for loss in batch.losses.drain(..) {
-        door.book.add(loss.kind, loss.count, loss.detail);
+        context.book.add(loss.kind, loss.count, loss.detail);
     }
     for spans in batch.spans.chunks(CONVERTED_SPANS_MAX) {
         let (body, count) = (otlp::encode_trace(spans), spans.len() as u64);
-        let Some(memory) = door.memory_of(body.len()) else {
-            door.book.add(LossKind::RequestsRefused, count, "appdash spans that came faster than they could be kept");
+        let Some(memory) = context.memory_of(body.len()) else {
+            context.book.add(LossKind::RequestsRefused, count, "appdash spans that came faster than they could be kept");
             continue;
         };
         let job = Job::new(Content::Converted { spans: count }, connection).with(Compression::Identity, body.into(), memory);
-        if door.intake.hand(job).is_none() {
-            door.book.add(LossKind::RequestsRefused, count, "appdash spans that came when the recording was already ended");
+        if context.intake.hand(job).is_none() {
+            context.book.add(LossKind::RequestsRefused, count, "appdash spans that came when the recording was already ended");
         }
     }
     batch.spans.clear();

@@ -10,7 +10,7 @@ use std::time::Instant;
 use tokio::sync::Notify;
 
 use super::senders::Sender;
-use crate::limits::{BODY_BYTES_MAX, CLAIMS_MAX, GONE_BODY_BYTES_MAX, INFLATED_BYTES_MAX, PEER_LINKS_MAX};
+use crate::limits::{BODY_BYTES_MAX, CLAIMS_MAX, CLOSED_BODY_BYTES_MAX, INFLATED_BYTES_MAX, PEER_LINKS_MAX};
 use crate::peer::{self, Peer, PeerFinder, SocketOwner};
 
 /// What is spoken at a port.
@@ -160,12 +160,12 @@ impl Connection {
 
     /// Bytes of a body that it may send.
     pub(super) fn body_bytes_max(&self) -> usize {
-        if self.sender.is_gone { GONE_BODY_BYTES_MAX } else { BODY_BYTES_MAX }
+        if self.sender.is_gone { CLOSED_BODY_BYTES_MAX } else { BODY_BYTES_MAX }
     }
 
     /// Bytes of its bodies after decompression.
     pub(super) fn inflated_bytes_max(&self) -> usize {
-        if self.sender.is_gone { GONE_BODY_BYTES_MAX } else { INFLATED_BYTES_MAX }
+        if self.sender.is_gone { CLOSED_BODY_BYTES_MAX } else { INFLATED_BYTES_MAX }
     }
 
     /// Whether only what its spans say themselves can speak for it.

@@ -19,25 +19,25 @@ use tokio::time::timeout;
 
 use super::answer::AnswerBody;
 use super::connection::{Connection, Shared, Speech, Undecided};
-use super::door::Door;
 use super::job::UNPROVEN;
+use super::other_users::{OtherUsers, User};
+use super::request_context::RequestContext;
 use super::senders::{Known, Sender};
-use super::strangers::{Strangers, User};
-use super::{appdash, callers, routes};
+use super::{appdash, refusal, routes};
 use crate::limits::{
-    APPDASH_CONNECTIONS_MAX, CONNECTIONS_MAX, GONE_MAX, GONE_WAITING_MAX, HEAD_TIME_MAX, STALL_IN_NEED_MAX, STRANGER_PAUSE,
-    STRANGER_TIME_MAX, UNUSED_MAX,
+    APPDASH_CONNECTIONS_MAX, CLOSED_MAX, CLOSED_WAITING_MAX, CONNECTIONS_MAX, HEAD_TIME_MAX, OTHER_USER_PAUSE, REFUSAL_TIME_MAX,
+    STALL_IN_NEED_MAX, UNUSED_MAX,
 };
 use crate::peer::{self, SocketOwner};
 
 /// Where connections are served.
 pub(super) struct Connections {
-    pub(super) door: Arc<Door>,
+    pub(super) context: Arc<RequestContext>,
     pub(super) http: auto::Builder<TokioExecutor>,
     pub(super) shared: Arc<Shared>,
     pub(super) open: Open,
     pub(super) next: AtomicU64,
-    pub(super) strangers: Strangers,
+    pub(super) other_users: OtherUsers,
     /// Places of clients that are gone.
     pub(super) gone: Arc<Semaphore>,
 }
@@ -63,10 +63,10 @@ pub(super) struct Accepted {
 
 impl Connections {
     /// No connection yet.
-    pub(super) fn new(door: Arc<Door>) -> Self {
-        let (strangers, gone) = (Strangers::new(), Arc::new(Semaphore::new(GONE_MAX)));
+    pub(super) fn new(context: Arc<RequestContext>) -> Self {
+        let (other_users, gone) = (OtherUsers::new(), Arc::new(Semaphore::new(CLOSED_MAX)));
         let (shared, open) = (Arc::default(), Open::default());
-        Connections { door, http: routes::http(), shared, open, next: AtomicU64::new(0), strangers, gone }
+        Connections { context, http: routes::http(), shared, open, next: AtomicU64::new(0), other_users, gone }
     }
 
     /// Connections that are inside a request.
@@ -80,11 +80,11 @@ impl Connections {
 
     /// Serves a connection whose client may send, and sees to it that of others it is found out.
     pub(super) fn receive(self: &Arc<Self>, accepted: Accepted) {
-        let known = self.door.judge.at_once(accepted.peer, accepted.ours);
+        let known = self.context.judge.at_once(accepted.peer, accepted.ours);
         let is_known = matches!(known, Known::Sender(sender) if !sender.is_gone);
         if !is_known && self.shared.takes_known_only() {
             // As if it had not come: the drain waits for whatever happens.
-            self.door.refused(callers::TOO_LATE);
+            self.context.refused(refusal::TOO_LATE);
             return;
         }
         self.shared.happened();
@@ -93,24 +93,24 @@ impl Connections {
             Known::Sender(sender) => self.serve(accepted, sender, None),
             Known::Foreign(owner) => self.look_into(accepted, owner),
             Known::Slow { never } => {
-                let (hall, looking) = (Arc::clone(self), Undecided::looking(&self.shared));
+                let (connections, looking) = (Arc::clone(self), Undecided::looking(&self.shared));
                 tokio::spawn(async move {
-                    let door = Arc::clone(&hall.door);
+                    let context = Arc::clone(&connections.context);
                     let (peer, ours, since) = (accepted.peer, accepted.ours, accepted.since);
-                    let known = tokio::task::spawn_blocking(move || door.judge.by_table(peer, ours, since)).await;
+                    let known = tokio::task::spawn_blocking(move || context.judge.by_table(peer, ours, since)).await;
                     match known {
-                        Ok(Ok(Known::Sender(sender))) if sender.is_gone => hall.serve_gone(accepted, sender),
-                        Ok(Ok(Known::Sender(sender))) => hall.serve(accepted, sender, None),
-                        Ok(Ok(Known::Foreign(owner))) => hall.look_into(accepted, owner),
+                        Ok(Ok(Known::Sender(sender))) if sender.is_gone => connections.serve_gone(accepted, sender),
+                        Ok(Ok(Known::Sender(sender))) => connections.serve(accepted, sender, None),
+                        Ok(Ok(Known::Foreign(owner))) => connections.look_into(accepted, owner),
                         // Only a system that can tell of nobody lets everybody in: descriptors can be had from us by connecting.
                         Ok(Err(error)) if never && peer::says_never(&error) => {
-                            hall.door.book.add_once(LossKind::Environment, NOT_SAID);
-                            hall.serve(accepted, Sender { owner: None, is_gone: false }, None);
+                            connections.context.book.add_once(LossKind::Environment, NOT_SAID);
+                            connections.serve(accepted, Sender { owner: None, is_gone: false }, None);
                         }
                         Ok(Ok(Known::Slow { .. }) | Err(_)) | Err(_) => {
                             drop(looking);
-                            hall.door.refused(callers::NOT_TOLD);
-                            hall.turn_away(accepted, None, callers::not_told).await;
+                            connections.context.refused(refusal::OWNER_UNKNOWN);
+                            connections.turn_away(accepted, None, refusal::owner_unknown).await;
                             return;
                         }
                     }
@@ -123,52 +123,56 @@ impl Connections {
     /// Finds out whether a connection of another user is of the run: of so many of each user at a time. Other users must not take the places
     /// of the run, nor those in which it is found out who is of the run.
     fn look_into(self: &Arc<Self>, accepted: Accepted, owner: SocketOwner) {
-        let hall = Arc::clone(self);
-        let stranger = match self.strangers.queue(owner.uid) {
-            Ok(stranger) => stranger,
+        let connections = Arc::clone(self);
+        let queued_user = match self.other_users.queue(owner.uid) {
+            Ok(queued_user) => queued_user,
             Err(user) => {
-                self.door.refused(callers::NOT_JUDGED);
-                tokio::spawn(async move { hall.turn_away(accepted, user.as_deref(), callers::not_judged).await });
+                self.context.refused(refusal::UNCHECKED);
+                tokio::spawn(async move { connections.turn_away(accepted, user.as_deref(), refusal::unchecked).await });
                 return;
             }
         };
         let queued = Undecided::queued(&self.shared);
         tokio::spawn(async move {
-            let place = stranger.place().await;
-            let looking = Undecided::looking(&hall.shared);
+            let place = queued_user.place().await;
+            let looking = Undecided::looking(&connections.shared);
             drop(queued);
-            let door = Arc::clone(&hall.door);
-            let of_the_run = tokio::task::spawn_blocking(move || door.judge.is_of_the_run(owner)).await.unwrap_or(false);
-            let is_one = !hall.door.judge.stands_for_many(owner.uid);
+            let context = Arc::clone(&connections.context);
+            let of_the_run = tokio::task::spawn_blocking(move || context.judge.is_of_the_run(owner)).await.unwrap_or(false);
+            let is_one = !connections.context.judge.stands_for_many(owner.uid);
             if of_the_run {
                 if is_one {
-                    hall.strangers.note_of_the_run(&stranger.0);
+                    connections.other_users.note_of_the_run(&queued_user.0);
                 }
-                hall.serve(accepted, Sender { owner: Some(owner), is_gone: false }, None);
+                connections.serve(accepted, Sender { owner: Some(owner), is_gone: false }, None);
                 drop((looking, place));
                 return;
             }
             drop(looking);
-            hall.door.refused(&if is_one { hall.strangers.refusal(owner.uid) } else { callers::OF_MANY.to_owned() });
+            connections.context.refused(&if is_one {
+                connections.other_users.refusal(owner.uid)
+            } else {
+                refusal::UNMAPPED_USERS.to_owned()
+            });
             let pause = async {
                 // The queue of a user of the run must not wait for its other processes, nor the end of the run for anybody's.
-                if !stranger.0.is_of_the_run() && !hall.shared.draining() {
-                    tokio::time::sleep(STRANGER_PAUSE).await;
+                if !queued_user.0.is_of_the_run() && !connections.shared.draining() {
+                    tokio::time::sleep(OTHER_USER_PAUSE).await;
                 }
                 drop(place);
             };
-            tokio::join!(pause, hall.turn_away(accepted, Some(&stranger.0), callers::turned_away));
+            tokio::join!(pause, connections.turn_away(accepted, Some(&queued_user.0), refusal::other_user));
         });
     }
 
     /// Answers its requests with this for a moment, if it speaks HTTP and there is a place for it; then closes the connection.
     async fn turn_away(&self, accepted: Accepted, user: Option<&User>, answer: fn(&Request<Incoming>) -> Response<AnswerBody>) {
         if accepted.speech == Speech::Http
-            && let Some(_place) = self.strangers.place_to_be_told(user)
+            && let Some(_place) = self.other_users.place_to_be_told(user)
         {
             let service = service_fn(|request| std::future::ready(Ok::<_, Infallible>(answer(&request))));
             // Whether it reads the answer is its own affair.
-            let _ = timeout(STRANGER_TIME_MAX, self.http.serve_connection(TokioIo::new(accepted.stream), service)).await;
+            let _ = timeout(REFUSAL_TIME_MAX, self.http.serve_connection(TokioIo::new(accepted.stream), service)).await;
         }
     }
 
@@ -177,22 +181,22 @@ impl Connections {
     fn serve_gone(self: &Arc<Self>, accepted: Accepted, sender: Sender) {
         // Of its spans none can say whose they are.
         if accepted.speech == Speech::AppDash {
-            self.door.refused(UNPROVEN);
+            self.context.refused(UNPROVEN);
             return;
         }
         if let Ok(place) = Arc::clone(&self.gone).try_acquire_owned() {
             self.serve(accepted, sender, Some(place));
             return;
         }
-        if self.shared.waiting.load(Ordering::Relaxed) >= GONE_WAITING_MAX {
-            self.door.refused(UNPROVEN);
+        if self.shared.waiting.load(Ordering::Relaxed) >= CLOSED_WAITING_MAX {
+            self.context.refused(UNPROVEN);
             return;
         }
-        let (hall, waiting) = (Arc::clone(self), Undecided::waiting(&self.shared));
+        let (connections, waiting) = (Arc::clone(self), Undecided::waiting(&self.shared));
         tokio::spawn(async move {
             // It is never closed.
-            if let Ok(place) = Arc::clone(&hall.gone).acquire_owned().await {
-                hall.serve(accepted, sender, Some(place));
+            if let Ok(place) = Arc::clone(&connections.gone).acquire_owned().await {
+                connections.serve(accepted, sender, Some(place));
             }
             drop(waiting);
         });
@@ -203,7 +207,7 @@ impl Connections {
         let Accepted { stream, peer, ours, speech, .. } = accepted;
         let appdash = || self.open.lock().values().filter(|connection| connection.speech == Speech::AppDash).count();
         if speech == Speech::AppDash && appdash() >= APPDASH_CONNECTIONS_MAX && !self.cut_stalled(Some(Speech::AppDash)) {
-            self.door.refused(&format!("more than {APPDASH_CONNECTIONS_MAX} appdash connections at the same time"));
+            self.context.refused(&format!("more than {APPDASH_CONNECTIONS_MAX} appdash connections at the same time"));
             return;
         }
         // Answers are small and waited for. Where the option cannot be set they are only later.
@@ -211,22 +215,22 @@ impl Connections {
         let connection = Arc::new(Connection::new(speech, [peer, ours], sender, Arc::clone(&self.shared)));
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         self.open.lock().insert(number, Arc::clone(&connection));
-        let hall = Arc::clone(self);
+        let connections = Arc::clone(self);
         tokio::spawn(async move {
             match speech {
-                Speech::Http => routes::serve(&hall.http, stream, &hall.door, &connection).await,
-                Speech::AppDash => appdash::serve(stream, &hall.door, &connection).await,
+                Speech::Http => routes::serve(&connections.http, stream, &connections.context, &connection).await,
+                Speech::AppDash => appdash::serve(stream, &connections.context, &connection).await,
             }
             if connection.too_slow.load(Ordering::Relaxed) {
                 let what = if speech == Speech::Http { "requests whose head" } else { "appdash packets that" };
-                hall.door.refused_of(
+                connections.context.refused_of(
                     &connection,
                     &format!("{what} did not come to an end in {} s; the connection was cut", HEAD_TIME_MAX.as_secs()),
                 );
             }
-            hall.open.lock().remove(&number);
+            connections.open.lock().remove(&number);
             drop(place);
-            hall.shared.happened();
+            connections.shared.happened();
         });
     }
 
@@ -260,7 +264,7 @@ impl Connections {
         connection.cut.notify_one();
         let stall = STALL_IN_NEED_MAX.as_secs_f32();
         let reason = format!("requests that stalled for {stall} s while others needed their connections; they were cut");
-        self.door.refused_of(&connection, &reason);
+        self.context.refused_of(&connection, &reason);
         true
     }
 }

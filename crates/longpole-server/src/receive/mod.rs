@@ -25,8 +25,8 @@ use tokio::sync::{Semaphore, oneshot};
 
 use self::accept::Listeners;
 use self::body::Bodies;
-use self::door::Door;
 use self::job::Intake;
+use self::request_context::RequestContext;
 use self::senders::Judge;
 use crate::forward::{ForwardTarget, Forwarder};
 use crate::limits::{EVENT_STREAMS_MAX, GOODBYE_MAX};
@@ -37,21 +37,21 @@ mod accept;
 mod answer;
 mod appdash;
 mod body;
-mod callers;
 mod connection;
 mod connections;
 mod credentials;
-mod door;
 mod heads;
 mod job;
 mod keep;
 mod keeper;
+mod other_users;
 mod otlp_grpc;
 mod otlp_http;
 mod pulumi;
+mod refusal;
+mod request_context;
 mod routes;
 mod senders;
-mod strangers;
 #[cfg(test)]
 mod tests;
 mod watched_io;
@@ -113,7 +113,7 @@ impl Receiver {
         })?;
 
         let (finish, finished) = oneshot::channel();
-        let door = Door {
+        let context = RequestContext {
             intake: Intake::new(jobs),
             bodies: Bodies::new(),
             judge,
@@ -125,7 +125,7 @@ impl Receiver {
         let thread = thread::Builder::new().name("longpole-receive".to_owned()).spawn({
             let forwarder = Arc::clone(&forwarder);
             move || {
-                runtime.block_on(serve([listener, appdash_listener], door, &forwarder, finished, keeper_ended));
+                runtime.block_on(serve([listener, appdash_listener], context, &forwarder, finished, keeper_ended));
                 // Tasks that did not end by the deadline are dropped, not waited for.
                 runtime.shutdown_background();
             }
@@ -200,22 +200,22 @@ impl ReceiverHandle {
 
 async fn serve(
     listeners: [TcpListener; 2],
-    door: Door,
+    context: RequestContext,
     forwarder: &Forwarder,
     finished: oneshot::Receiver<Instant>,
     keeper_ended: oneshot::Receiver<()>,
 ) {
-    let book = Arc::clone(&door.book);
-    let door = Arc::new(door);
+    let book = Arc::clone(&context.book);
+    let context = Arc::new(context);
     let [http, appdash] = listeners.map(tokio::net::TcpListener::from_std);
     let deadline = match (http, appdash) {
-        (Ok(http), Ok(appdash)) => accept::serve(Listeners { http, appdash }, Arc::clone(&door), finished).await,
+        (Ok(http), Ok(appdash)) => accept::serve(Listeners { http, appdash }, Arc::clone(&context), finished).await,
         (Err(error), _) | (_, Err(error)) => {
             book.add(LossKind::RequestsRefused, 1, format!("cannot serve the port: {error}"));
             return;
         }
     };
-    door.intake.close();
+    context.intake.close();
     // The keeper ends when its queue is empty, which takes it a moment even then. A disk that hangs must not hang us.
     let patience = deadline.saturating_duration_since(Instant::now()).max(GOODBYE_MAX);
     // Not on a thread of its own: where there is none for it, the runtime panics.

@@ -13,7 +13,7 @@
 //! | `RESOURCE_EXHAUSTED` | too large, as sent or after decompression | no, as there is no `RetryInfo` |
 //! | `UNIMPLEMENTED` | unknown service, method or compression | no |
 //! | `INTERNAL` | not one whole gRPC message | no |
-//! | `PERMISSION_DENIED` | of somebody who may not send: another user, a web page ([`callers`](super::callers), [`senders`](super::senders)) | no |
+//! | `PERMISSION_DENIED` | of somebody who may not send: another user, a web page ([`refusal`](super::refusal), [`senders`](super::senders)) | no |
 //! | `DEADLINE_EXCEEDED` | the message came to a halt, or nearly | yes |
 //! | `UNAVAILABLE` | could not be kept | yes |
 
@@ -31,8 +31,8 @@ use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use super::answer::AnswerBody;
 use super::body::{self, BodyError};
 use super::connection::Connection;
-use super::door::Door;
 use super::job::{Content, Verdict};
+use super::request_context::RequestContext;
 use crate::otlp_request::grpc::{GRPC, GRPC_ENCODING, GRPC_MESSAGE, GRPC_STATUS, PREFIX_BYTES, code, frame, path_of};
 use crate::otlp_request::{CameBy, Compression, Encoding, Signal};
 
@@ -56,10 +56,10 @@ impl Refusal {
 }
 
 /// Answers one request.
-pub(super) async fn answer(door: &Door, connection: &Arc<Connection>, request: Request<Incoming>) -> Response<AnswerBody> {
+pub(super) async fn answer(context: &RequestContext, connection: &Arc<Connection>, request: Request<Incoming>) -> Response<AnswerBody> {
     match not_a_call(&request) {
         Some(answer) => answer,
-        None => respond(take(door, connection, request).await),
+        None => respond(take(context, connection, request).await),
     }
 }
 
@@ -106,10 +106,10 @@ fn bare(status: StatusCode, headers: HeaderMap) -> Response<AnswerBody> {
     response
 }
 
-async fn take(door: &Door, connection: &Arc<Connection>, request: Request<Incoming>) -> Result<Vec<u8>, Refusal> {
-    let (signal, compression) = inspect(&request).inspect_err(|refusal| door.refused_of(connection, &refusal.message))?;
-    let charged = body::read(request.into_body(), &door.bodies, connection).await.map_err(|error| {
-        door.refused_of(connection, &error.message());
+async fn take(context: &RequestContext, connection: &Arc<Connection>, request: Request<Incoming>) -> Result<Vec<u8>, Refusal> {
+    let (signal, compression) = inspect(&request).inspect_err(|refusal| context.refused_of(connection, &refusal.message))?;
+    let charged = body::read(request.into_body(), &context.bodies, connection).await.map_err(|error| {
+        context.refused_of(connection, &error.message());
         let code = match error {
             BodyError::TooLarge(_) => code::RESOURCE_EXHAUSTED,
             BodyError::Busy | BodyError::Cut => code::UNAVAILABLE,
@@ -118,18 +118,18 @@ async fn take(door: &Door, connection: &Arc<Connection>, request: Request<Incomi
         };
         Refusal::new(code, error.message())
     })?;
-    let (compressed, body) = unframe(&charged.bytes).inspect_err(|refusal| door.refused_of(connection, &refusal.message))?;
+    let (compressed, body) = unframe(&charged.bytes).inspect_err(|refusal| context.refused_of(connection, &refusal.message))?;
     let compression = match (compressed, compression) {
         (false, _) => Compression::Identity,
         (true, Compression::Identity) => {
             let message = "gRPC message is compressed and grpc-encoding does not say how";
-            door.refused_of(connection, message);
+            context.refused_of(connection, message);
             return Err(Refusal::new(code::INTERNAL, message));
         }
         (true, compression) => compression,
     };
     let content = Content::Otlp { signal, encoding: Encoding::Protobuf, came_by: CameBy::Grpc };
-    match door.take(content, compression, body, connection).await {
+    match context.take(content, compression, body, connection).await {
         Verdict::Kept { rejected: 0, .. } => Ok(encode_response(signal, None, Encoding::Protobuf)),
         Verdict::Kept { rejected, message } => {
             Ok(encode_response(signal, Some(PartialSuccess { rejected, message: &message }), Encoding::Protobuf))

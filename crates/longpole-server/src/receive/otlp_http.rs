@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | 200 | kept; `partial_success` where spans were rejected, or log records of spans could not be kept | no |
 //! | 400 | undecodable, with the reason | no |
-//! | 403 | of somebody who may not send: another user, a web page ([`callers`](super::callers), [`senders`](super::senders)) | no |
+//! | 403 | of somebody who may not send: another user, a web page ([`refusal`](super::refusal), [`senders`](super::senders)) | no |
 //! | 404 405 415 | unknown path, not POST, unknown content type or encoding | no |
 //! | 408 | the body came to a halt, or nearly | no |
 //! | 413 | too large, as sent or after decompression | no |
@@ -24,8 +24,8 @@ use longpole_wire::otlp::{PartialSuccess, encode_response, encode_status};
 use super::answer::AnswerBody;
 use super::body::{self, BodyError};
 use super::connection::Connection;
-use super::door::Door;
 use super::job::{Content, Verdict};
+use super::request_context::RequestContext;
 use super::zipkin;
 use crate::otlp_request::grpc::code;
 use crate::otlp_request::{CameBy, Compression, Encoding, Signal};
@@ -57,9 +57,9 @@ impl Refusal {
 }
 
 /// Answers one request.
-pub(super) async fn answer(door: &Door, connection: &Arc<Connection>, request: Request<Incoming>) -> Response<AnswerBody> {
+pub(super) async fn answer(context: &RequestContext, connection: &Arc<Connection>, request: Request<Incoming>) -> Response<AnswerBody> {
     let encoding = encoding_of(request.headers());
-    match take(door, connection, request, encoding).await {
+    match take(context, connection, request, encoding).await {
         Ok(body) => respond(StatusCode::OK, encoding.unwrap_or(Encoding::Json), body, None),
         // Where the request has no encoding that we know, people can read JSON.
         Err(refusal) => {
@@ -76,15 +76,15 @@ pub(super) fn refuse(request: &Request<Incoming>, status: StatusCode, code: i32,
 }
 
 async fn take(
-    door: &Door,
+    context: &RequestContext,
     connection: &Arc<Connection>,
     request: Request<Incoming>,
     encoding: Option<Encoding>,
 ) -> Result<Vec<u8>, Refusal> {
     let (signal, encoding, compression) =
-        inspect(&request, encoding).inspect_err(|refusal| door.refused_of(connection, &refusal.message))?;
-    let charged = body::read(request.into_body(), &door.bodies, connection).await.map_err(|error| {
-        door.refused_of(connection, &error.message());
+        inspect(&request, encoding).inspect_err(|refusal| context.refused_of(connection, &refusal.message))?;
+    let charged = body::read(request.into_body(), &context.bodies, connection).await.map_err(|error| {
+        context.refused_of(connection, &error.message());
         match error {
             BodyError::TooLarge(_) => Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, code::RESOURCE_EXHAUSTED, error.message()),
             BodyError::Busy | BodyError::Cut => Refusal::unavailable(error.message()),
@@ -93,7 +93,7 @@ async fn take(
         }
     })?;
     let content = Content::Otlp { signal, encoding, came_by: CameBy::Http };
-    match door.take(content, compression, charged.bytes.clone(), connection).await {
+    match context.take(content, compression, charged.bytes.clone(), connection).await {
         Verdict::Kept { rejected: 0, .. } => Ok(encode_response(signal, None, encoding)),
         Verdict::Kept { rejected, message } => Ok(encode_response(signal, Some(PartialSuccess { rejected, message: &message }), encoding)),
         Verdict::Undecodable(reason) => Err(Refusal::new(StatusCode::BAD_REQUEST, code::INVALID_ARGUMENT, reason)),

@@ -14,11 +14,11 @@ use tokio::net::TcpStream;
 
 use super::answer::AnswerBody;
 use super::connection::{Connection, InFlight};
-use super::door::Door;
 use super::job::UNPROVEN;
 use super::pulumi::event_stream as pulumi_events;
+use super::request_context::RequestContext;
 use super::watched_io::WatchedIo;
-use super::{callers, otlp_grpc, otlp_http, zipkin};
+use super::{otlp_grpc, otlp_http, refusal, zipkin};
 use crate::limits::{GOODBYE_MAX, HEAD_BYTES_MAX, STREAMS_PER_CONNECTION_MAX};
 use crate::otlp_request::{Signal, grpc};
 
@@ -32,9 +32,14 @@ pub(super) fn http() -> auto::Builder<TokioExecutor> {
 }
 
 /// Serves one connection until its client ends it, or it is asked to end.
-pub(super) async fn serve(http: &auto::Builder<TokioExecutor>, stream: TcpStream, door: &Arc<Door>, connection: &Arc<Connection>) {
+pub(super) async fn serve(
+    http: &auto::Builder<TokioExecutor>,
+    stream: TcpStream,
+    context: &Arc<RequestContext>,
+    connection: &Arc<Connection>,
+) {
     let io = TokioIo::new(WatchedIo::new(stream, Arc::clone(connection)));
-    let service = service_fn(|request| answer(Arc::clone(door), Arc::clone(connection), request));
+    let service = service_fn(|request| answer(Arc::clone(context), Arc::clone(connection), request));
     let mut served = pin!(http.serve_connection(io, service));
     // How a connection ends says nothing that its requests did not say.
     tokio::select! {
@@ -57,31 +62,35 @@ pub(super) async fn serve(http: &auto::Builder<TokioExecutor>, stream: TcpStream
 }
 
 /// Sends a request to the door that it is for: by content type, then by path.
-async fn answer(door: Arc<Door>, connection: Arc<Connection>, request: Request<Incoming>) -> Result<Response<AnswerBody>, Infallible> {
+async fn answer(
+    context: Arc<RequestContext>,
+    connection: Arc<Connection>,
+    request: Request<Incoming>,
+) -> Result<Response<AnswerBody>, Infallible> {
     connection.requests.fetch_add(1, Ordering::Relaxed);
     connection.note_inside(None);
     let is_grpc = otlp_grpc::is_grpc(&request);
-    let objection = callers::objection(&request);
+    let objection = refusal::objection(&request);
     // Before anything of a body is read: only spans of OpenTelemetry can say by themselves whose they are.
     let can_prove = || objection.is_none() && ["/v1/traces", grpc::path_of(Signal::Traces)].contains(&request.uri().path());
     if connection.sender_is_gone() && !can_prove() {
-        door.refused(UNPROVEN);
-        return Ok(callers::refuse(&request, UNPROVEN));
+        context.refused(UNPROVEN);
+        return Ok(refusal::refuse(&request, UNPROVEN));
     }
     if let Some(objection) = objection {
-        door.refused(objection.kind);
-        return Ok(callers::refuse(&request, &objection.reason));
+        context.refused(objection.kind);
+        return Ok(refusal::refuse(&request, &objection.reason));
     }
     if is_grpc && pulumi_events::is_for(&request) {
         // Open for as long as the engine works, so it is not in flight: it waits for its peer, as an idle connection does.
-        return Ok(pulumi_events::answer(&door, &connection, request).await);
+        return Ok(pulumi_events::answer(&context, &connection, request).await);
     }
     let _in_flight = InFlight::of(&connection);
     Ok(if is_grpc {
-        otlp_grpc::answer(&door, &connection, request).await
+        otlp_grpc::answer(&context, &connection, request).await
     } else if zipkin::is_for(&request) {
-        zipkin::answer(&door, &connection, request).await
+        zipkin::answer(&context, &connection, request).await
     } else {
-        otlp_http::answer(&door, &connection, request).await
+        otlp_http::answer(&context, &connection, request).await
     })
 }

@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | 202, empty | kept | no |
 //! | 400, text | undecodable, with the reason | no |
-//! | 403, JSON | of somebody who may not send: another user, a web page ([`callers`](super::callers), [`senders`](super::senders)) | no |
+//! | 403, JSON | of somebody who may not send: another user, a web page ([`refusal`](super::refusal), [`senders`](super::senders)) | no |
 //! | 408, text | the body came to a halt, or nearly | no |
 //! | 413, text | too large, as sent or after decompression | no |
 //! | 415, text | unknown content type or encoding | no |
@@ -24,8 +24,8 @@ use hyper::body::Incoming;
 use super::answer::AnswerBody;
 use super::body::{self, BodyError};
 use super::connection::Connection;
-use super::door::Door;
 use super::job::{Content, Verdict};
+use super::request_context::RequestContext;
 use crate::otlp_request::Compression;
 
 /// Where Zipkin's clients post to.
@@ -41,8 +41,8 @@ pub(super) fn is_for(request: &Request<Incoming>) -> bool {
 }
 
 /// Answers one request.
-pub(super) async fn answer(door: &Door, connection: &Arc<Connection>, request: Request<Incoming>) -> Response<AnswerBody> {
-    let (status, text) = match take(door, connection, request).await {
+pub(super) async fn answer(context: &RequestContext, connection: &Arc<Connection>, request: Request<Incoming>) -> Response<AnswerBody> {
+    let (status, text) = match take(context, connection, request).await {
         Ok(()) => (StatusCode::ACCEPTED, String::new()),
         Err(refused) => refused,
     };
@@ -59,24 +59,24 @@ pub(super) async fn answer(door: &Door, connection: &Arc<Connection>, request: R
     response
 }
 
-async fn take(door: &Door, connection: &Arc<Connection>, request: Request<Incoming>) -> Result<(), (StatusCode, String)> {
+async fn take(context: &RequestContext, connection: &Arc<Connection>, request: Request<Incoming>) -> Result<(), (StatusCode, String)> {
     let header = |name| request.headers().get(name).map(|value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned());
     let found = header(CONTENT_ENCODING).unwrap_or_default();
     let Some(compression) = Compression::from_header(&found) else {
         let message = format!("content encoding {found}: expected gzip, deflate or identity");
-        door.refused(&message);
+        context.refused(&message);
         return Err((StatusCode::UNSUPPORTED_MEDIA_TYPE, message));
     };
     let content_type = header(CONTENT_TYPE);
     let media_type = content_type.as_deref().map(|text| text.split(';').next().unwrap_or_default().trim());
     if let Some(media_type) = media_type.filter(|found| !CONTENT_TYPES.iter().any(|known| found.eq_ignore_ascii_case(known))) {
         let message = format!("content type {media_type}: expected {}", CONTENT_TYPES.join(", "));
-        door.refused(&message);
+        context.refused(&message);
         return Err((StatusCode::UNSUPPORTED_MEDIA_TYPE, message));
     }
     let content = Content::Zipkin { path: request.uri().path().to_owned(), content_type };
-    let charged = body::read(request.into_body(), &door.bodies, connection).await.map_err(|error| {
-        door.refused(&error.message());
+    let charged = body::read(request.into_body(), &context.bodies, connection).await.map_err(|error| {
+        context.refused(&error.message());
         let status = match error {
             BodyError::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
             BodyError::Busy | BodyError::Cut => StatusCode::SERVICE_UNAVAILABLE,
@@ -85,7 +85,7 @@ async fn take(door: &Door, connection: &Arc<Connection>, request: Request<Incomi
         };
         (status, error.message())
     })?;
-    match door.take(content, compression, charged.bytes.clone(), connection).await {
+    match context.take(content, compression, charged.bytes.clone(), connection).await {
         // The format has no word for a part of a request; what was rejected is counted.
         Verdict::Kept { .. } => Ok(()),
         Verdict::Undecodable(reason) => Err((StatusCode::BAD_REQUEST, reason)),

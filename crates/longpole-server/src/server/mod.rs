@@ -17,9 +17,9 @@ use tokio::task::JoinHandle;
 
 use crate::api::{self, ApiError, Shelf};
 use crate::assets;
-use crate::guard::{self, Guard};
+use crate::auth::{self, PageAuth};
 use crate::limits::PAGE_CLOSE_MAX;
-use crate::places;
+use crate::page_connections;
 use crate::visitors::{Judge, Visitors};
 use longpole_recording::source_file::SourceConsent;
 
@@ -27,7 +27,7 @@ use longpole_recording::source_file::SourceConsent;
 #[derive(Debug)]
 pub struct Page {
     address: SocketAddr,
-    guard: Arc<Guard>,
+    auth: Arc<PageAuth>,
     url: String,
     tells_users_apart: bool,
     closing: watch::Sender<bool>,
@@ -50,17 +50,17 @@ impl Page {
             let _inside = runtime.enter();
             TcpListener::from_std(listener)?
         };
-        let guard = Arc::new(Guard::new(address).map_err(no_random_bytes)?);
-        let url = format!("http://{address}/?token={}", guard.token());
+        let auth = Arc::new(PageAuth::new(address).map_err(no_random_bytes)?);
+        let url = format!("http://{address}/?token={}", auth.token());
         let shelf = Arc::new(Shelf::new(store, consent));
-        let router = router(Arc::clone(&shelf), Arc::clone(&guard));
+        let router = router(Arc::clone(&shelf), Arc::clone(&auth));
         let (closing, closed) = watch::channel(false);
-        let served = runtime.spawn(places::serve(listener, judge, router, closed));
+        let served = runtime.spawn(page_connections::serve(listener, judge, router, closed));
         runtime.spawn(async move {
             // Whoever asks for it is told what is wrong with it.
             let _ = shelf.report(&recording.to_string()).await;
         });
-        Ok(Page { address, guard, url, tells_users_apart, closing, served, runtime })
+        Ok(Page { address, auth, url, tells_users_apart, closing, served, runtime })
     }
 
     /// Address of the list of recordings, with the token that opens it.
@@ -75,7 +75,7 @@ impl Page {
 
     /// Address of one recording for the browser that is started next, as this user: it holds once, for a minute.
     pub fn url_once_of(&self, recording: RecordingName) -> io::Result<String> {
-        Ok(format!("http://{}/r/{recording}?once={}", self.address, self.guard.new_once().map_err(no_random_bytes)?))
+        Ok(format!("http://{}/r/{recording}?once={}", self.address, self.auth.new_once().map_err(no_random_bytes)?))
     }
 
     /// Where it listens.
@@ -128,8 +128,8 @@ async fn asked_to_end() -> io::Result<()> {
     tokio::signal::ctrl_c().await
 }
 
-fn router(shelf: Arc<Shelf>, guard: Arc<Guard>) -> Router {
-    api::routes(shelf).fallback(other).layer(middleware::from_fn_with_state(guard, guard::check))
+fn router(shelf: Arc<Shelf>, auth: Arc<PageAuth>) -> Router {
+    api::routes(shelf).fallback(other).layer(middleware::from_fn_with_state(auth, auth::check))
 }
 
 /// What is no address of the API is a file of the page.

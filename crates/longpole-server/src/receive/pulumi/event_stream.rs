@@ -24,9 +24,9 @@ use tokio::time::{Instant, sleep_until};
 use super::super::answer::AnswerBody;
 use super::super::body::BodyError;
 use super::super::connection::{Connection, Keeping, OpenStream};
-use super::super::door::Door;
 use super::super::job::{Content, Job};
 use super::super::otlp_grpc::{self, Refusal};
+use super::super::request_context::RequestContext;
 use crate::limits::{BODY_PROGRESS_BYTES, BODY_STALL_MAX, EVENT_BYTES_MAX};
 use crate::otlp_request::Compression;
 use crate::otlp_request::grpc::PREFIX_BYTES;
@@ -40,22 +40,26 @@ pub(in crate::receive) fn is_for(request: &Request<Incoming>) -> bool {
 }
 
 /// Reads a stream to its end and answers it.
-pub(in crate::receive) async fn answer(door: &Door, connection: &Arc<Connection>, request: Request<Incoming>) -> Response<AnswerBody> {
+pub(in crate::receive) async fn answer(
+    context: &RequestContext,
+    connection: &Arc<Connection>,
+    request: Request<Incoming>,
+) -> Response<AnswerBody> {
     match otlp_grpc::not_a_call(&request) {
         Some(answer) => answer,
         // `google.protobuf.Empty`.
-        None => otlp_grpc::respond(take(door, connection, request).await.map(|()| Vec::new())),
+        None => otlp_grpc::respond(take(context, connection, request).await.map(|()| Vec::new())),
     }
 }
 
-async fn take(door: &Door, connection: &Arc<Connection>, request: Request<Incoming>) -> Result<(), Refusal> {
+async fn take(context: &RequestContext, connection: &Arc<Connection>, request: Request<Incoming>) -> Result<(), Refusal> {
     let refuse = |code, message: &str| {
-        door.refused(message);
+        context.refused(message);
         Refusal::new(code, message)
     };
-    otlp_grpc::check_message_type(request.headers()).inspect_err(|refusal| door.refused(&refusal.message))?;
+    otlp_grpc::check_message_type(request.headers()).inspect_err(|refusal| context.refused(&refusal.message))?;
     let compression = otlp_grpc::compression_of(request.headers())?;
-    let Ok(_place) = door.event_streams.try_acquire() else {
+    let Ok(_place) = context.event_streams.try_acquire() else {
         return Err(refuse(code::RESOURCE_EXHAUSTED, "too many pulumi event streams at the same time"));
     };
     let _open = OpenStream::of(connection);
@@ -88,17 +92,17 @@ async fn take(door: &Door, connection: &Arc<Connection>, request: Request<Incomi
                 Message::Whole { compressed, bytes } => (compressed, bytes),
                 Message::TooLarge => {
                     let detail = format!("pulumi engine events larger than {} MiB", EVENT_BYTES_MAX >> 20);
-                    door.book.add(LossKind::RequestsRefused, 1, detail);
+                    context.book.add(LossKind::RequestsRefused, 1, detail);
                     continue;
                 }
                 Message::Broken => return Err(refuse(code::INTERNAL, "not a stream of grpc messages; the rest of it is missing")),
             };
-            let Some(memory) = door.memory_of(message.len()) else {
-                door.book.add(LossKind::RequestsRefused, 1, "pulumi engine events that came faster than they could be kept");
+            let Some(memory) = context.memory_of(message.len()) else {
+                context.book.add(LossKind::RequestsRefused, 1, "pulumi engine events that came faster than they could be kept");
                 continue;
             };
             let compression = if compressed { compression } else { Compression::Identity };
-            last = door.intake.hand(Job::new(Content::PulumiEvent { received: now() }, connection).with(compression, message, memory));
+            last = context.intake.hand(Job::new(Content::PulumiEvent { received: now() }, connection).with(compression, message, memory));
             if last.is_none() {
                 return Err(refuse(code::UNAVAILABLE, "the recorder is ending"));
             }

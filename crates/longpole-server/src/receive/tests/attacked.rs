@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::*;
-use crate::limits::{GONE_BODY_BYTES_MAX, GONE_MAX, GONE_WAITING_MAX, HEAD_TIME_MAX};
+use crate::limits::{CLOSED_BODY_BYTES_MAX, CLOSED_MAX, CLOSED_WAITING_MAX, HEAD_TIME_MAX};
 
 const HEAD: &str = "POST /v1/traces HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-protobuf\r\n";
 
@@ -175,7 +175,7 @@ fn a_user_who_floods_keeps_no_other_from_being_looked_into() {
     drop(held);
     let losses = receiver.finish(SOON);
     assert_eq!(refused(&losses, "connections of another user (uid 4000000001) that is not of the run"), 8, "{losses:?}");
-    let (judged, others) = (refused(&losses, "(uid 4000000000) that is not of the run"), refused(&losses, callers::NOT_JUDGED));
+    let (judged, others) = (refused(&losses, "(uid 4000000000) that is not of the run"), refused(&losses, refusal::UNCHECKED));
     assert!(judged > 0 && others > 50 && judged + others <= 100, "{losses:?}");
 }
 
@@ -244,11 +244,11 @@ fn what_who_is_gone_sends_beside_proven_spans_is_not_kept() {
     beside.resource_spans.extend(request_of(&[], filler()).resource_spans);
     assert_eq!(send("", &beside.encode_to_vec()), 403);
     // More than a last batch, as sent and as inflated.
-    let large = request_of(&["large"], [run(), vec![attribute("x", Value::StringValue("y".repeat(GONE_BODY_BYTES_MAX)))]].concat());
+    let large = request_of(&["large"], [run(), vec![attribute("x", Value::StringValue("y".repeat(CLOSED_BODY_BYTES_MAX)))]].concat());
     let large = large.encode_to_vec();
     assert_eq!(send("Content-Encoding: gzip\r\n", &gzip(&large)), 413);
     // Nothing more of it is read.
-    let head = format!("{HEAD}Content-Length: {}\r\n\r\n", GONE_BODY_BYTES_MAX + 1);
+    let head = format!("{HEAD}Content-Length: {}\r\n\r\n", CLOSED_BODY_BYTES_MAX + 1);
     assert_eq!(read_answer(&mut stalled(receiver.port(), head.as_bytes())).status, 413);
     assert_eq!(memory.kept(), []);
     let mut appdash = TcpStream::connect(receiver.appdash_endpoint().strip_prefix("tcp://").unwrap()).unwrap();
@@ -266,20 +266,20 @@ fn clients_that_are_gone_have_places_of_their_own() {
         Ok((!gone).then_some(SocketOwner { uid: 0, inode: 1 }))
     });
     let half = HEAD.as_bytes();
-    let held: Vec<_> = (0..GONE_MAX + GONE_WAITING_MAX).map(|_| stalled(receiver.port(), half)).collect();
+    let held: Vec<_> = (0..CLOSED_MAX + CLOSED_WAITING_MAX).map(|_| stalled(receiver.port(), half)).collect();
     for _ in 0..CONNECTIONS_MAX {
         let mut over = stalled(receiver.port(), b"");
         assert_eq!(over.read(&mut [0]).unwrap_or(0), 0, "closed at once");
     }
     are_gone(false);
     let body = spans(&["own"]).encode_to_vec();
-    let own: Vec<_> = (0..CONNECTIONS_MAX - GONE_MAX).map(|_| stalled(receiver.port(), half)).collect();
+    let own: Vec<_> = (0..CONNECTIONS_MAX - CLOSED_MAX).map(|_| stalled(receiver.port(), half)).collect();
     for mut stream in own {
         write!(stream, "Content-Length: {}\r\n\r\n", body.len()).unwrap();
         stream.write_all(&body).unwrap();
         assert_eq!(read_answer(&mut stream).status, 200);
     }
-    assert_eq!(memory.kept().len(), CONNECTIONS_MAX - GONE_MAX);
+    assert_eq!(memory.kept().len(), CONNECTIONS_MAX - CLOSED_MAX);
     drop(held);
     let losses = receiver.finish(SOON);
     assert_eq!(refused(&losses, "closed their connection before it was known who they are"), CONNECTIONS_MAX as u64, "{losses:?}");

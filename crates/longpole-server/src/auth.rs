@@ -49,15 +49,15 @@ const OTHERS: &str =
     "this page is served to the user who runs `longpole open`, and to root: run `longpole open` as the user of the browser";
 
 /// The secret of one page, and the name of its cookie.
-pub(crate) struct Guard {
+pub(crate) struct PageAuth {
     token: String,
     cookie: String,
     once: Mutex<Option<Once>>,
 }
 
-impl std::fmt::Debug for Guard {
+impl std::fmt::Debug for PageAuth {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Guard").field("cookie", &self.cookie).finish_non_exhaustive()
+        f.debug_struct("PageAuth").field("cookie", &self.cookie).finish_non_exhaustive()
     }
 }
 
@@ -78,10 +78,10 @@ fn secret() -> Result<String, getrandom::Error> {
     }))
 }
 
-impl Guard {
+impl PageAuth {
     /// A new secret for the page at this address. Cookies do not tell ports apart, so the port is in the name.
     pub(crate) fn new(address: SocketAddr) -> Result<Self, getrandom::Error> {
-        Ok(Guard { token: secret()?, cookie: format!("longpole_{}", address.port()), once: Mutex::default() })
+        Ok(PageAuth { token: secret()?, cookie: format!("longpole_{}", address.port()), once: Mutex::default() })
     }
 
     /// A new key for one use. Earlier ones hold no more.
@@ -136,12 +136,12 @@ struct Exchange {
 }
 
 impl Exchange {
-    fn of(guard: &Guard, request: &Request) -> Option<Self> {
+    fn of(auth: &PageAuth, request: &Request) -> Option<Self> {
         if request.method() != Method::GET {
             return None;
         }
         let key = values(request.uri().query()?, "once=").next()?.to_owned();
-        Some(Exchange { key, path: in_this_origin(request.uri().path()), has_cookie: guard.in_cookies(request.headers()) })
+        Some(Exchange { key, path: in_this_origin(request.uri().path()), has_cookie: auth.in_cookies(request.headers()) })
     }
 }
 
@@ -151,18 +151,18 @@ fn in_this_origin(path: &str) -> String {
 }
 
 /// Exchanges a key for the cookie, and leads to the address without it: it stays in no history.
-fn exchange(guard: &Guard, visitor: Visitor, Exchange { key, path, has_cookie }: Exchange) -> Response {
+fn exchange(auth: &PageAuth, visitor: Visitor, Exchange { key, path, has_cookie }: Exchange) -> Response {
     // Who is gone cannot use it, and must not use it up.
     let is_gone = visitor == Visitor::Gone;
     if is_gone && !has_cookie {
         return ApiError::new(StatusCode::FORBIDDEN, "forbidden_user", OTHERS).into_response();
     }
-    let is_redeemed = !is_gone && guard.redeem(&key);
+    let is_redeemed = !is_gone && auth.redeem(&key);
     if !is_redeemed && !has_cookie {
         return assets::html(StatusCode::UNAUTHORIZED, NO_MORE);
     }
     let mut response = StatusCode::SEE_OTHER.into_response();
-    if let (Some(cookie), Ok(path)) = (guard.set_cookie(), HeaderValue::from_str(&path)) {
+    if let (Some(cookie), Ok(path)) = (auth.set_cookie(), HeaderValue::from_str(&path)) {
         response.headers_mut().insert(SET_COOKIE, cookie);
         response.headers_mut().insert(LOCATION, path);
     }
@@ -177,15 +177,15 @@ pub(crate) fn turned_away() -> Response {
 }
 
 /// Lets a request in or not, and puts the same headers on every answer.
-pub(crate) async fn check(State(guard): State<Arc<Guard>>, request: Request, next: Next) -> Response {
-    let by_query = request.uri().query().is_some_and(|query| guard.in_query(query));
-    let once = Exchange::of(&guard, &request);
+pub(crate) async fn check(State(auth): State<Arc<PageAuth>>, request: Request, next: Next) -> Response {
+    let by_query = request.uri().query().is_some_and(|query| auth.in_query(query));
+    let once = Exchange::of(&auth, &request);
     let visitor = request.extensions().get().copied().unwrap_or(Visitor::Gone);
     let mut response = if !names_loopback(request.headers()) {
         ApiError::new(StatusCode::FORBIDDEN, "forbidden_host", "this page answers only to 127.0.0.1, localhost and [::1]").into_response()
     } else if let Some(once) = once {
-        exchange(&guard, visitor, once)
-    } else if by_query || guard.in_cookies(request.headers()) {
+        exchange(&auth, visitor, once)
+    } else if by_query || auth.in_cookies(request.headers()) {
         next.run(request).await
     } else if !request.uri().path().starts_with("/api/") && wants_html(request.headers()) {
         assets::html(StatusCode::UNAUTHORIZED, NO_TOKEN)
@@ -193,7 +193,7 @@ pub(crate) async fn check(State(guard): State<Arc<Guard>>, request: Request, nex
         ApiError::new(StatusCode::UNAUTHORIZED, "unauthorized", "use the address that `longpole open` printed: it carries a token")
             .into_response()
     };
-    if by_query && let Some(cookie) = guard.set_cookie() {
+    if by_query && let Some(cookie) = auth.set_cookie() {
         response.headers_mut().insert(SET_COOKIE, cookie);
     }
     with_policy(response)

@@ -11,13 +11,13 @@ use hyper::body::Incoming;
 use super::answer::AnswerBody;
 use super::otlp_grpc;
 use super::otlp_http;
-use crate::guard::is_loopback;
+use crate::auth::is_loopback;
 use crate::otlp_request::grpc::code;
 
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 /// Said to a process of another user.
-const STRANGER: &str = "this receiver takes spans of one run only, and this process belongs to another user and not to the run";
+const OTHER_USER: &str = "this receiver takes spans of one run only, and this process belongs to another user and not to the run";
 
 /// Why a request is not taken, whatever is in it.
 #[derive(Debug, PartialEq, Eq)]
@@ -74,24 +74,25 @@ pub(super) fn refuse(request: &Request<Incoming>, reason: &str) -> Response<Answ
 }
 
 /// The answer where it cannot be told who asks, for now.
-pub(super) fn not_told(request: &Request<Incoming>) -> Response<AnswerBody> {
-    try_again(request, NOT_TOLD)
+pub(super) fn owner_unknown(request: &Request<Incoming>) -> Response<AnswerBody> {
+    try_again(request, OWNER_UNKNOWN)
 }
 
 /// Said where it cannot be told who asks.
-pub(super) const NOT_TOLD: &str =
+pub(super) const OWNER_UNKNOWN: &str =
     "connections of which the kernel did not say whose they are, for lack of descriptors or memory; the client was told to try again";
 
 /// Said where a number does not tell whose connections are.
-pub(super) const OF_MANY: &str = "connections of users whom this user namespace does not tell apart, of processes that are not of the run";
+pub(super) const UNMAPPED_USERS: &str =
+    "connections of users whom this user namespace does not tell apart, of processes that are not of the run";
 
 /// The answer to a process of another user that was not looked into.
-pub(super) fn not_judged(request: &Request<Incoming>) -> Response<AnswerBody> {
-    try_again(request, NOT_JUDGED)
+pub(super) fn unchecked(request: &Request<Incoming>) -> Response<AnswerBody> {
+    try_again(request, UNCHECKED)
 }
 
 /// Said of processes of other users that were not looked into.
-pub(super) const NOT_JUDGED: &str =
+pub(super) const UNCHECKED: &str =
     "connections of other users that came faster than it could be found out which of them are of the run; clients may try again";
 
 /// Said of connections that were made too late for anybody to find out.
@@ -108,8 +109,8 @@ fn try_again(request: &Request<Incoming>, why: &str) -> Response<AnswerBody> {
 }
 
 /// The answer to a process of another user.
-pub(super) fn turned_away(request: &Request<Incoming>) -> Response<AnswerBody> {
-    refuse(request, STRANGER)
+pub(super) fn other_user(request: &Request<Incoming>) -> Response<AnswerBody> {
+    refuse(request, OTHER_USER)
 }
 
 #[cfg(test)]

@@ -16,14 +16,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::limits::{
-    RUN_USERS_MAX, STRANGE_USERS_MAX, STRANGE_USERS_NAMED_MAX, STRANGERS_JUDGED_MAX, STRANGERS_MAX, STRANGERS_TOLD_MAX,
-    STRANGERS_WAITING_MAX,
+    OTHER_USER_CHECKS_MAX, OTHER_USER_WAITING_MAX, OTHER_USERS_MAX, OTHER_USERS_NAMED_MAX, REFUSALS_ANSWERED_MAX,
+    REFUSALS_ANSWERED_PER_USER_MAX, RUN_USERS_MAX,
 };
-use crate::places::files_max;
+use crate::page_connections::files_max;
 
 /// The places of all other users.
 #[derive(Debug)]
-pub(super) struct Strangers {
+pub(super) struct OtherUsers {
     users: Mutex<HashMap<u32, Arc<User>>>,
     /// Users that the recording names where their connections are refused.
     named: Mutex<Vec<u32>>,
@@ -46,11 +46,11 @@ pub(super) struct User {
 #[derive(Debug)]
 pub(super) struct Queued(pub(super) Arc<User>);
 
-impl Strangers {
+impl OtherUsers {
     pub(super) fn new() -> Self {
         let limits = std::fs::read_to_string("/proc/self/limits").unwrap_or_default();
-        let told = Semaphore::new(STRANGERS_MAX);
-        Strangers { users: Mutex::default(), named: Mutex::default(), told, waiting_max: waiting_max(&limits) }
+        let told = Semaphore::new(REFUSALS_ANSWERED_MAX);
+        OtherUsers { users: Mutex::default(), named: Mutex::default(), told, waiting_max: waiting_max(&limits) }
     }
 
     /// Lets a connection of this user wait to be looked into. An error where too many of its own do, or where there are too many users.
@@ -59,13 +59,13 @@ impl Strangers {
         if !users.contains_key(&uid) {
             // Who has no connection left is forgotten, unless it is of the run.
             users.retain(|_, user| user.is_of_the_run() || Arc::strong_count(user) > 1);
-            if users.values().filter(|user| !user.is_of_the_run()).count() >= STRANGE_USERS_MAX {
+            if users.values().filter(|user| !user.is_of_the_run()).count() >= OTHER_USERS_MAX {
                 return Err(None);
             }
         }
         let user = users.entry(uid).or_insert_with(|| Arc::new(User::new()));
         let is_queued = user.waiting.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |waiting| {
-            (waiting < STRANGERS_JUDGED_MAX + self.waiting_max).then_some(waiting + 1)
+            (waiting < OTHER_USER_CHECKS_MAX + self.waiting_max).then_some(waiting + 1)
         });
         if is_queued.is_ok() { Ok(Queued(Arc::clone(user))) } else { Err(Some(Arc::clone(user))) }
     }
@@ -82,7 +82,7 @@ impl Strangers {
     /// must not crowd out what else is missing.
     pub(super) fn refusal(&self, uid: u32) -> String {
         let mut named = self.named.lock().unwrap_or_else(PoisonError::into_inner);
-        if !named.contains(&uid) && named.len() < STRANGE_USERS_NAMED_MAX {
+        if !named.contains(&uid) && named.len() < OTHER_USERS_NAMED_MAX {
             named.push(uid);
         }
         if named.contains(&uid) {
@@ -105,15 +105,15 @@ impl Strangers {
 /// How many connections of one user may wait where these are the limits of this process: each has a descriptor, of which the run must not
 /// run out.
 fn waiting_max(limits: &str) -> usize {
-    files_max(limits).map_or(STRANGERS_WAITING_MAX, |files| (files / 32).clamp(1, STRANGERS_WAITING_MAX))
+    files_max(limits).map_or(OTHER_USER_WAITING_MAX, |files| (files / 32).clamp(1, OTHER_USER_WAITING_MAX))
 }
 
 impl User {
     fn new() -> Self {
         User {
-            judged: Semaphore::new(STRANGERS_JUDGED_MAX),
+            judged: Semaphore::new(OTHER_USER_CHECKS_MAX),
             waiting: AtomicUsize::new(0),
-            told: Semaphore::new(STRANGERS_TOLD_MAX),
+            told: Semaphore::new(REFUSALS_ANSWERED_PER_USER_MAX),
             of_the_run: AtomicBool::new(false),
         }
     }
@@ -144,7 +144,7 @@ mod tests {
 
     #[test]
     fn where_few_files_may_be_open_few_connections_wait() {
-        for (files, expected) in [("34", 1), ("256", 8), ("1024", STRANGERS_WAITING_MAX), ("unlimited", STRANGERS_WAITING_MAX)] {
+        for (files, expected) in [("34", 1), ("256", 8), ("1024", OTHER_USER_WAITING_MAX), ("unlimited", OTHER_USER_WAITING_MAX)] {
             assert_eq!(
                 waiting_max(&format!("Max processes 9 9\nMax open files            {files}    4096    files\n")),
                 expected,
@@ -155,25 +155,25 @@ mod tests {
 
     #[test]
     fn many_users_take_no_place_of_one_of_the_run() {
-        let strangers = Strangers::new();
-        let run = strangers.queue(1).unwrap();
-        strangers.note_of_the_run(&run.0);
+        let other_users = OtherUsers::new();
+        let run = other_users.queue(1).unwrap();
+        other_users.note_of_the_run(&run.0);
         drop(run);
-        let held: Vec<_> = (0..10_000).filter_map(|i| strangers.queue(2 + i % 1000).ok()).collect();
-        assert!(held.len() >= STRANGE_USERS_MAX && held.len() <= STRANGE_USERS_MAX * (STRANGERS_JUDGED_MAX + STRANGERS_WAITING_MAX));
-        assert!(strangers.queue(2000).is_err());
-        let run: Vec<_> = (0..strangers.waiting_max).map_while(|_| strangers.queue(1).ok()).collect();
-        assert_eq!(run.len(), strangers.waiting_max);
+        let held: Vec<_> = (0..10_000).filter_map(|i| other_users.queue(2 + i % 1000).ok()).collect();
+        assert!(held.len() >= OTHER_USERS_MAX && held.len() <= OTHER_USERS_MAX * (OTHER_USER_CHECKS_MAX + OTHER_USER_WAITING_MAX));
+        assert!(other_users.queue(2000).is_err());
+        let run: Vec<_> = (0..other_users.waiting_max).map_while(|_| other_users.queue(1).ok()).collect();
+        assert_eq!(run.len(), other_users.waiting_max);
         drop(held);
-        assert!(strangers.queue(2000).is_ok());
-        assert_eq!(strangers.users.lock().unwrap().len(), 2, "who has no connection is forgotten");
+        assert!(other_users.queue(2000).is_ok());
+        assert_eq!(other_users.users.lock().unwrap().len(), 2, "who has no connection is forgotten");
     }
 
     #[test]
     fn few_users_are_named() {
-        let strangers = Strangers::new();
-        let said: std::collections::HashSet<String> = (0..1000).map(|uid| strangers.refusal(uid)).collect();
-        assert_eq!(said.len(), STRANGE_USERS_NAMED_MAX + 1);
-        assert_eq!(strangers.refusal(0), "connections of another user (uid 0) that is not of the run");
+        let other_users = OtherUsers::new();
+        let said: std::collections::HashSet<String> = (0..1000).map(|uid| other_users.refusal(uid)).collect();
+        assert_eq!(said.len(), OTHER_USERS_NAMED_MAX + 1);
+        assert_eq!(other_users.refusal(0), "connections of another user (uid 0) that is not of the run");
     }
 }

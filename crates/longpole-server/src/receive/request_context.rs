@@ -17,7 +17,7 @@ use crate::otlp_request::Compression;
 
 /// What every request needs.
 #[derive(Debug)]
-pub(crate) struct Door {
+pub(crate) struct RequestContext {
     pub(super) intake: Intake,
     pub(super) bodies: Bodies,
     pub(super) judge: Judge,
@@ -28,7 +28,7 @@ pub(crate) struct Door {
     pub(super) book: Arc<LossBook>,
 }
 
-impl Door {
+impl RequestContext {
     /// Takes credentials out of spans, unless they are to be kept.
     pub(super) fn redactor(&self) -> Option<Redactor> {
         (!self.keep_credentials).then(Redactor::default)

@@ -31,9 +31,10 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::timeout;
 
-use crate::guard;
+use crate::auth;
 use crate::limits::{
-    HEAD_BYTES_MAX, PAGE_CONNECTIONS_MAX, PAGE_HEAD_MAX, PAGE_JUDGED_MAX, STRANGER_TIME_MAX, STRANGERS_MAX, STREAMS_PER_CONNECTION_MAX,
+    HEAD_BYTES_MAX, PAGE_CONNECTIONS_MAX, PAGE_HEAD_MAX, PAGE_JUDGED_MAX, REFUSAL_TIME_MAX, REFUSALS_ANSWERED_MAX,
+    STREAMS_PER_CONNECTION_MAX,
 };
 use crate::visitors::{Judge, Visitor, Whose};
 
@@ -48,29 +49,29 @@ const ROOM_PAUSE: Duration = Duration::from_millis(100);
 
 /// One connection.
 #[derive(Debug)]
-struct Visit {
+struct PageConnection {
     /// The number of the event at which it read or wrote last.
     active_at: AtomicU64,
     /// Requests whose answer is being made.
     in_flight: AtomicUsize,
     /// Ends it at once.
     cut: Notify,
-    places: Arc<Places>,
+    open: Arc<OpenConnections>,
 }
 
-impl Visit {
+impl PageConnection {
     fn note_active(&self) {
-        self.active_at.store(self.places.events.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
+        self.active_at.store(self.open.events.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
     }
 }
 
 /// Counts a request as in flight for as long as it lives.
-struct InFlight(Arc<Visit>);
+struct InFlight(Arc<PageConnection>);
 
 impl InFlight {
-    fn of(visit: &Arc<Visit>) -> Self {
-        visit.in_flight.fetch_add(1, Ordering::Relaxed);
-        InFlight(Arc::clone(visit))
+    fn of(connection: &Arc<PageConnection>) -> Self {
+        connection.in_flight.fetch_add(1, Ordering::Relaxed);
+        InFlight(Arc::clone(connection))
     }
 }
 
@@ -78,14 +79,14 @@ impl Drop for InFlight {
     fn drop(&mut self) {
         self.0.note_active();
         self.0.in_flight.fetch_sub(1, Ordering::Relaxed);
-        self.0.places.room.notify_one();
+        self.0.open.room.notify_one();
     }
 }
 
 /// The connections that are open.
 #[derive(Debug, Default)]
-struct Places {
-    open: Mutex<HashMap<u64, Arc<Visit>>>,
+struct OpenConnections {
+    open: Mutex<HashMap<u64, Arc<PageConnection>>>,
     next: AtomicU64,
     /// Counts what connections do, which is their time.
     events: AtomicU64,
@@ -93,18 +94,19 @@ struct Places {
     room: Notify,
 }
 
-impl Places {
-    fn lock(&self) -> MutexGuard<'_, HashMap<u64, Arc<Visit>>> {
+impl OpenConnections {
+    fn lock(&self) -> MutexGuard<'_, HashMap<u64, Arc<PageConnection>>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn take(self: &Arc<Self>) -> (u64, Arc<Visit>) {
+    fn take(self: &Arc<Self>) -> (u64, Arc<PageConnection>) {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
-        let visit = Visit { active_at: AtomicU64::new(0), in_flight: AtomicUsize::new(0), cut: Notify::new(), places: Arc::clone(self) };
-        visit.note_active();
-        let visit = Arc::new(visit);
-        self.lock().insert(number, Arc::clone(&visit));
-        (number, visit)
+        let connection =
+            PageConnection { active_at: AtomicU64::new(0), in_flight: AtomicUsize::new(0), cut: Notify::new(), open: Arc::clone(self) };
+        connection.note_active();
+        let connection = Arc::new(connection);
+        self.lock().insert(number, Arc::clone(&connection));
+        (number, connection)
     }
 
     fn give_back(&self, number: u64) {
@@ -115,18 +117,18 @@ impl Places {
     /// Ends the connection that rests longest. Who does not read its answer rests as well.
     fn make_room(&self) {
         let mut open = self.lock();
-        let rests = |(number, visit): (&u64, &Arc<Visit>)| {
-            (visit.in_flight.load(Ordering::Relaxed) == 0).then(|| (visit.active_at.load(Ordering::Relaxed), *number))
+        let rests = |(number, connection): (&u64, &Arc<PageConnection>)| {
+            (connection.in_flight.load(Ordering::Relaxed) == 0).then(|| (connection.active_at.load(Ordering::Relaxed), *number))
         };
-        if let Some(visit) = open.iter().filter_map(rests).min().and_then(|(_, number)| open.remove(&number)) {
-            visit.cut.notify_one();
+        if let Some(connection) = open.iter().filter_map(rests).min().and_then(|(_, number)| open.remove(&number)) {
+            connection.cut.notify_one();
         }
     }
 }
 
 /// How many connections there may be where these are the limits of this process: answers need files as well, so a quarter of what may be
 /// open where that is little.
-fn places_max(limits: &str) -> usize {
+fn connections_max(limits: &str) -> usize {
     files_max(limits).map_or(PAGE_CONNECTIONS_MAX, |files| (files / 4).clamp(1, PAGE_CONNECTIONS_MAX))
 }
 
@@ -136,13 +138,13 @@ pub(crate) fn files_max(limits: &str) -> Option<usize> {
 }
 
 /// Where connections are served.
-struct Hall {
+struct PageServer {
     http: auto::Builder<TokioExecutor>,
     router: TowerToHyperService<Router>,
     judge: Judge,
-    places: Arc<Places>,
-    places_max: usize,
-    strangers: Arc<Semaphore>,
+    open: Arc<OpenConnections>,
+    connections_max: usize,
+    refused: Arc<Semaphore>,
     judged: Arc<Semaphore>,
     closing: watch::Receiver<bool>,
 }
@@ -160,34 +162,34 @@ pub(crate) async fn serve(listener: TcpListener, judge: Judge, router: Router, m
     let mut http = auto::Builder::new(TokioExecutor::new());
     http.http1().timer(TokioTimer::new()).header_read_timeout(PAGE_HEAD_MAX).max_buf_size(HEAD_BYTES_MAX);
     http.http2().max_concurrent_streams(STREAMS_PER_CONNECTION_MAX).max_header_list_size(HEAD_BYTES_MAX as u32);
-    let hall = Arc::new(Hall {
+    let server = Arc::new(PageServer {
         http,
         router: TowerToHyperService::new(router),
         judge,
-        places: Arc::default(),
-        places_max: places_max(&std::fs::read_to_string("/proc/self/limits").unwrap_or_default()),
-        strangers: Arc::new(Semaphore::new(STRANGERS_MAX)),
+        open: Arc::default(),
+        connections_max: connections_max(&std::fs::read_to_string("/proc/self/limits").unwrap_or_default()),
+        refused: Arc::new(Semaphore::new(REFUSALS_ANSWERED_MAX)),
         judged: Arc::new(Semaphore::new(PAGE_JUDGED_MAX)),
         closing: closing.clone(),
     });
     tokio::select! {
         // A page that was dropped closes as well.
         _ = closing.wait_for(|closing| *closing) => {}
-        never = hall.accept_all(&listener) => match never {},
+        never = server.accept_all(&listener) => match never {},
     }
     drop(listener);
-    while !hall.places.lock().is_empty() {
-        hall.places.room.notified().await;
+    while !server.open.lock().is_empty() {
+        server.open.room.notified().await;
     }
 }
 
-impl Hall {
+impl PageServer {
     async fn accept_all(self: &Arc<Self>, listener: &TcpListener) -> Infallible {
         loop {
-            while self.places.lock().len() >= self.places_max {
-                self.places.make_room();
-                if self.places.lock().len() >= self.places_max {
-                    let _ = timeout(ROOM_PAUSE, self.places.room.notified()).await;
+            while self.open.lock().len() >= self.connections_max {
+                self.open.make_room();
+                if self.open.lock().len() >= self.connections_max {
+                    let _ = timeout(ROOM_PAUSE, self.open.room.notified()).await;
                 }
             }
             match listener.accept().await {
@@ -197,7 +199,7 @@ impl Hall {
                 }
                 // The connection is gone already, or there is no descriptor left for it. It waits in the backlog.
                 Err(_) => {
-                    self.places.make_room();
+                    self.open.make_room();
                     tokio::time::sleep(PAUSE).await;
                 }
             }
@@ -210,12 +212,12 @@ impl Hall {
         if self.judge.is_slow() {
             // Several at a time: one reading of the table serves all that came before it.
             let Ok(judged) = Arc::clone(&self.judged).acquire_owned().await else { return };
-            let hall = Arc::clone(self);
+            let server = Arc::clone(self);
             tokio::spawn(async move {
-                let asking = Arc::clone(&hall);
+                let asking = Arc::clone(&server);
                 let whose = tokio::task::spawn_blocking(move || asking.judge.whose(peer, ours, since)).await;
                 if let Ok(Ok(whose)) = whose {
-                    hall.admit(accepted, whose);
+                    server.admit(accepted, whose);
                 }
                 drop(judged);
             });
@@ -226,7 +228,7 @@ impl Hall {
                 Ok(whose) => return self.admit(accepted, whose),
                 // Our own idle connections may be what the descriptors went to. Never served unasked: others may have used them up.
                 Err(_) => {
-                    self.places.make_room();
+                    self.open.make_room();
                     tokio::time::sleep(PAUSE).await;
                 }
             }
@@ -238,7 +240,7 @@ impl Hall {
             Whose::Served(visitor) => self.serve(accepted.stream, visitor),
             // Other users take no places: a few learn why, for a moment.
             Whose::Others => {
-                if let Ok(place) = Arc::clone(&self.strangers).try_acquire_owned() {
+                if let Ok(place) = Arc::clone(&self.refused).try_acquire_owned() {
                     self.turn_away(accepted.stream, place);
                 }
             }
@@ -246,43 +248,43 @@ impl Hall {
     }
 
     fn turn_away(self: &Arc<Self>, stream: TcpStream, place: OwnedSemaphorePermit) {
-        let hall = Arc::clone(self);
+        let server = Arc::clone(self);
         tokio::spawn(async move {
-            let service = service_fn(|_| std::future::ready(Ok::<_, Infallible>(guard::turned_away())));
+            let service = service_fn(|_| std::future::ready(Ok::<_, Infallible>(auth::turned_away())));
             // Whether it reads the answer is its own affair.
-            let _ = timeout(STRANGER_TIME_MAX, hall.http.serve_connection(TokioIo::new(stream), service)).await;
+            let _ = timeout(REFUSAL_TIME_MAX, server.http.serve_connection(TokioIo::new(stream), service)).await;
             drop(place);
         });
     }
 
     fn serve(self: &Arc<Self>, stream: TcpStream, visitor: Visitor) {
-        let hall = Arc::clone(self);
-        let (number, visit) = self.places.take();
+        let server = Arc::clone(self);
+        let (number, connection) = self.open.take();
         tokio::spawn(async move {
             let service = service_fn(|mut request: Request<Incoming>| {
                 request.extensions_mut().insert(visitor);
-                let in_flight = InFlight::of(&visit);
-                let answer = hall.router.call(request);
+                let in_flight = InFlight::of(&connection);
+                let answer = server.router.call(request);
                 async move {
                     let answer = answer.await;
                     drop(in_flight);
                     answer
                 }
             });
-            let io = TokioIo::new(WatchedStream { stream, visit: Arc::clone(&visit), is_blocked: false, wants_read: false });
-            let mut served = pin!(hall.http.serve_connection(io, service));
-            let mut closing = hall.closing.clone();
+            let io = TokioIo::new(WatchedStream { stream, connection: Arc::clone(&connection), is_blocked: false, wants_read: false });
+            let mut served = pin!(server.http.serve_connection(io, service));
+            let mut closing = server.closing.clone();
             // How a connection ends says nothing that its requests did not say.
             let closes = tokio::select! {
                 _ = served.as_mut() => false,
-                () = visit.cut.notified() => false,
+                () = connection.cut.notified() => false,
                 _ = async { closing.wait_for(|closing| *closing).await.is_ok() } => true,
             };
             if closes {
                 served.as_mut().graceful_shutdown();
                 let _ = served.as_mut().await;
             }
-            hall.places.give_back(number);
+            server.open.give_back(number);
         });
     }
 }
@@ -291,7 +293,7 @@ impl Hall {
 /// whether or not the last answer was read, and would collect heads of answers without end.
 struct WatchedStream {
     stream: TcpStream,
-    visit: Arc<Visit>,
+    connection: Arc<PageConnection>,
     /// The kernel takes no more bytes of answers.
     is_blocked: bool,
     /// A read was put off until it does.
@@ -302,7 +304,7 @@ impl WatchedStream {
     fn note_write(&mut self, polled: Poll<io::Result<usize>>, context: &Context<'_>) -> Poll<io::Result<usize>> {
         self.is_blocked = polled.is_pending();
         if !self.is_blocked {
-            self.visit.note_active();
+            self.connection.note_active();
             if std::mem::take(&mut self.wants_read) {
                 context.waker().wake_by_ref();
             }
@@ -319,7 +321,7 @@ impl AsyncRead for WatchedStream {
         }
         let polled = Pin::new(&mut self.stream).poll_read(context, buffer);
         if polled.is_ready() {
-            self.visit.note_active();
+            self.connection.note_active();
         }
         polled
     }
@@ -359,12 +361,12 @@ mod tests {
             let limits = format!(
                 "Limit                     Soft Limit           Hard Limit           Units\nMax open files            {soft} 1048576              files\n"
             );
-            assert_eq!(places_max(&limits), expected, "{soft}");
+            assert_eq!(connections_max(&limits), expected, "{soft}");
         };
         check("1048576", PAGE_CONNECTIONS_MAX);
         check("unlimited", PAGE_CONNECTIONS_MAX);
         check("32", 8);
         check("0", 1);
-        assert_eq!(places_max(""), PAGE_CONNECTIONS_MAX);
+        assert_eq!(connections_max(""), PAGE_CONNECTIONS_MAX);
     }
 }
