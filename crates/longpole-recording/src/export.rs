@@ -1,7 +1,7 @@
 //! A recording as a file for another tool.
 //!
-//! Every format but the recording's own holds less than there is: spans, or code, or parts of both. What a format has no place for is
-//! counted and returned, never left out in silence.
+//! Only the recording's own format holds everything; the others hold spans, or code, or parts of both. [`write()`] counts and returns
+//! what the format has no place for.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -56,7 +56,7 @@ pub enum Format {
 /// Which code goes into the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Selection {
-    /// Only that of these nodes and what is below them.
+    /// Only the code of these nodes and of their descendants.
     nodes: Option<Vec<usize>>,
     time: FlameTime,
     /// Folded stacks: also the waits of threads that work for no span.
@@ -64,24 +64,19 @@ pub struct Selection {
 }
 
 impl Selection {
-    /// That of the whole run. Folded stacks cannot tell waits apart, so that those of threads that work for no span are left out, as in
-    /// a flame graph, unless all threads are asked for.
+    /// The code of the whole run. Folded stacks do not mark waits, so they omit the waits of threads that work for no span, as a flame
+    /// graph does, unless `all_threads` is set.
     pub fn of_run(time: FlameTime, all_threads: bool) -> Self {
         Selection { nodes: None, time, all_threads }
     }
 
-    /// That of a span and its descendants, for a pole of all its spans. `None` where the handle names neither.
-    pub fn of_span(report: &Report, handle: &str, time: FlameTime) -> Option<Self> {
-        Self::of_spans(report, view::Chosen::Handle(handle), time)
-    }
-
-    /// That of these spans and their descendants; `None` where there are none.
+    /// The code of these spans and their descendants; `None` if there are none.
     pub fn of_spans(report: &Report, chosen: view::Chosen<'_>, time: FlameTime) -> Option<Self> {
         view::roots_of(report, chosen).map(|roots| Selection { nodes: Some(roots.nodes), time, all_threads: false })
     }
 }
 
-/// Whether a recording holds code: samples, or waits that were looked at.
+/// Whether a recording holds code: samples, or sampled waits.
 pub fn has_code(report: &Report, selection: &Selection) -> bool {
     !code_of(report, selection, Idle::Kept).is_empty()
 }
@@ -133,12 +128,12 @@ impl Format {
     }
 }
 
-/// What happens to waits in which nobody's work waits.
+/// What becomes of waits that hold up no span.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Idle {
-    /// They are there and say so.
+    /// The file has them, marked as idle.
     Kept,
-    /// They are not there, as in a flame graph.
+    /// The file omits them, as a flame graph does.
     LeftOut,
 }
 

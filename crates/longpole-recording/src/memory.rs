@@ -15,10 +15,10 @@ pub(crate) fn needed_bytes(spans: u64, samples: u64) -> u64 {
     spans.saturating_mul(SPAN_BYTES).saturating_add(samples.saturating_mul(SAMPLE_BYTES))
 }
 
-/// Bytes that a span says as it is packed, beyond which it has long texts of its own: a statement, a payload.
+/// Packed bytes of a span without long texts. Whatever it takes beyond these are texts of its own: a statement, a payload.
 const PACKED_SPAN_BYTES: u64 = 300;
 
-/// What a log becomes whose spans are packed to so many bytes, beside what these take: the long texts are there once more then.
+/// Bytes that a log takes in memory beside its packed spans, which take `packed_bytes`: their long texts are there a second time.
 pub(crate) fn needed_by_log(spans: u64, samples: u64, packed_bytes: u64) -> u64 {
     needed_bytes(spans, samples).saturating_add(packed_bytes.saturating_sub(spans.saturating_mul(PACKED_SPAN_BYTES)))
 }

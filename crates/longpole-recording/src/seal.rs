@@ -133,10 +133,11 @@ pub fn load(store: &Store, name: RecordingName, interrupted: &dyn Fn() -> bool) 
 /// What takes no more than this is read without asking.
 const NEVER_TOO_LARGE_BYTES: u64 = 256 << 20;
 
-/// Bytes of requests after which it is asked again whether there is memory for what they become.
+/// Bytes of requests after which sealing checks again that there is memory for the recording.
 const CHECKED_EACH_BYTES: u64 = 64 << 20;
-/// Refuses a sealed recording that would take more memory than there is. Who sealed it may have counted what its rows take: few spans
-/// can have much to say.
+
+/// Refuses a sealed recording that would take more memory than there is. If the catalog has the size of its rows, that size counts,
+/// because a few spans can have long texts.
 fn check_sealed_fits(stored: &StoredRecording) -> Result<(), SealError> {
     let SummaryRow { spans, samples, .. } = stored.summary;
     let needed = needed_bytes(spans, samples).max(stored.memory_bytes()?.unwrap_or_default());
@@ -160,7 +161,7 @@ fn check_fits(
     }
 }
 
-/// What is known of spans that never arrived.
+/// Why a recording has spans that never arrived.
 const NEVER_ARRIVED: &str = "known from their threads' records; their program was killed, aborted or still had them open, forked a child that sends \
      none, or could not send them";
 
@@ -330,7 +331,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_does_not_fit_is_said_with_the_memory_and_the_way_that_still_works() {
+    fn the_error_for_too_large_a_recording_names_the_memory_and_another_way() {
         let check = |needed, free| check_fits(RecordingName::new(1), [12_000, 0], needed, || free, true);
         assert!(check(NEVER_TOO_LARGE_BYTES, Some(0)).is_ok());
         assert!(check(2 << 30, Some(2 << 30)).is_ok() && check(2 << 30, None).is_ok());

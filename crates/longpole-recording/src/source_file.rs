@@ -43,7 +43,7 @@ const OF_THE_KERNEL: [&str; 3] = ["/proc", "/sys", "/dev"];
 /// Says in the folder of a recording that it came from a file. It is no part of a packed recording, so no file can bring it or lack it.
 const FOREIGN_MARK: &str = "imported";
 
-/// Who made a recording.
+/// The maker of a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
     /// This store's own recorder, on this machine.
@@ -53,7 +53,7 @@ pub enum Origin {
 }
 
 impl Origin {
-    /// Of a recording of the store. What the recording itself says can only make it one of others.
+    /// The origin of a recording of the store. The recording's own content can only make it one of others.
     pub fn of(stored: &StoredRecording, run: &Run) -> Self {
         let is_unmarked = matches!(
             fs::symlink_metadata(stored.directory.join(FOREIGN_MARK)),
@@ -106,7 +106,7 @@ pub struct SourceAccess {
 /// Why a file is allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Allowed {
-    /// The user said so, or the recording is his own.
+    /// The user said so, or recorded it.
     Said,
     /// It lies below the working directory.
     Assumed,
@@ -141,9 +141,9 @@ fn not_below(real: &Path, why: &str) -> String {
 pub(crate) struct SourceFile {
     pub(crate) path: PathBuf,
     pub(crate) lines: Vec<String>,
-    /// When it was changed last, where the system says it.
+    /// When it was changed last, if the file system says so.
     pub(crate) changed: Option<SystemTime>,
-    /// When the binary was changed that was asked about.
+    /// When the function's binary was changed last.
     pub(crate) binary_changed: Option<SystemTime>,
 }
 

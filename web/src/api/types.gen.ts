@@ -275,7 +275,7 @@ export interface Pole {
   readonly states: States;
   /** Why it takes its time. */
   readonly reason: Reason;
-  /** Who answers its spans, where they call one address. */
+  /** The process that answers its spans, if they call one address. */
   readonly callee: Callee | null;
   /** Which threads the waits of the reason were for. */
   readonly blockedBy: BlockedBy | null;
@@ -405,7 +405,7 @@ export interface Wait {
   readonly file: string;
   /** The line with the longest waits; 0 where unknown. */
   readonly line: number;
-  /** How long, without children. Of a callee: where several of its threads waited at the same time, that time counts once. */
+  /** How long, without children. In the waits of a callee, time in which several of its threads waited counts once. */
   readonly nanos: Nanos;
   /** Threads that waited. */
   readonly threads: number;
@@ -693,7 +693,7 @@ export interface Span {
   readonly statesWithDescendants: States;
   /** What it waited for, longest first; longpole does not inspect waits below 5 ms. */
   readonly waits: readonly Wait[];
-  /** Who answers it, if it calls an address. */
+  /** The process that answers it, if it calls an address. */
   readonly callee: Callee | null;
   /** Its samples. */
   readonly samples: SpanSamples;

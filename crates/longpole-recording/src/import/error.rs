@@ -25,7 +25,7 @@ pub enum ImportError {
     Unknown {
         /// The file.
         path: PathBuf,
-        /// What it seems to be, and what is known.
+        /// The format that it seems to have, and the formats that longpole reads.
         source: FormatError,
     },
     /// Nothing of it could be read.

@@ -10,8 +10,8 @@
 //! A file of spans is read once, from its beginning, and never as a whole. What stands before a fault is kept, and the fault is a loss
 //! of the recording: a trace that was cut when its writer died is still most of the trace.
 //!
-//! What is kept is written first and judged then, so that a million spans and all that is known about them are not in memory at
-//! once. Of spans that come packed no more than an outline is ever unpacked, unless they are Pulumi's:
+//! The import writes the spans first and analyses them afterwards, so that a million spans and their analysis are not in memory at once.
+//! It unpacks only an outline of packed spans, unless they are Pulumi's:
 //!
 //! ```text
 //! packed spans ────────┬► segments

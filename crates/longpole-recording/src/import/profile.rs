@@ -19,10 +19,11 @@ use longpole_wire::redact::Redactor;
 
 use super::unseen::{ASSUMED_WEIGHT_NANOS, unseen_run};
 
-/// Up to so many samples stand for themselves. Of a profile with more (a file may count a billion) each stack is one, with all its time.
+/// Samples of a profile that the import keeps one by one. In a profile with more (a file may count a billion), each stack becomes one
+/// sample with all its time.
 const SAMPLES_MAX: u64 = 1 << 20;
 
-/// Types of values that are asked for first: time on a CPU, then on the clock.
+/// Types of values that the import prefers: time on a CPU, then on the clock.
 const TIMES: [&str; 2] = ["cpu", "wall"];
 
 /// Times for which a thread was not on a CPU.

@@ -81,7 +81,7 @@ fn the_one_parent_that_is_not_in_the_file_is_the_run() {
 }
 
 #[test]
-fn what_stands_before_a_cut_is_kept_and_the_cut_is_said() {
+fn a_cut_file_is_read_up_to_the_cut_which_is_a_loss() {
     let whole = line(1, 0, 0, 9, "") + &line(2, 1, 1, 3, "");
     let file = Given::new("x.jsonl", &whole.as_bytes()[..whole.len() - 30]);
     let recording = file.read().unwrap();

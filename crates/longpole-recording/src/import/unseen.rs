@@ -4,7 +4,7 @@ use longpole_model::{CaptureMode, Recording, Run, SpanId, Timestamp, TraceId};
 use longpole_store::Assembler;
 use longpole_wire::FileError;
 
-/// What a sample stands for of which the file does not say it: shares are right then, and times are not.
+/// The weight of a sample if the file does not give one: shares are right then, and times are not.
 pub(super) const ASSUMED_WEIGHT_NANOS: u64 = 1_000_000;
 
 /// A run that has ended, and nobody saw how: what a file stands for.

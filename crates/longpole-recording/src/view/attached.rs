@@ -32,7 +32,7 @@ pub struct AttachedView {
 }
 
 impl AttachedView {
-    /// Of a recording that began and ended while its processes ran.
+    /// The view of a recording that began and ended while its processes ran; `None` for others.
     pub(super) fn new(report: &Report) -> Option<Self> {
         if !report.is_attached() {
             return None;

@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::shared::unix_nano;
 use super::waits::WaitKindView;
 
-/// Of the longer run; what changed less is left out with what exceeds the limit.
+/// Share of the longer run. `diff` omits smaller changes, as it does those beyond the limit.
 const SHOWN_PER_MILLE_MIN: u64 = 1;
 
 /// Why one recording took longer than another (CLI only).

@@ -104,12 +104,7 @@ impl FlameView {
         Self::of_flame(recording, report, &flame, None, title.to_owned())
     }
 
-    /// A span and its descendants; for a pole all its spans. `None` where the handle names neither.
-    pub fn of_span(recording: impl Display, report: &Report, handle: &str, time: FlameTime) -> Option<Self> {
-        Self::of_spans(recording, report, Chosen::Handle(handle), time)
-    }
-
-    /// These spans and their descendants; `None` where there are none.
+    /// These spans and their descendants; `None` if there are none.
     pub fn of_spans(recording: impl Display, report: &Report, chosen: Chosen<'_>, time: FlameTime) -> Option<Self> {
         let roots = roots_of(report, chosen)?;
         let flame = report.flame(Some(&roots.nodes), time);

@@ -16,7 +16,7 @@ use super::shared::{EvidenceView, RangeNanos, SpansTruncated, node_handle, range
 use super::states::StatesView;
 use super::waits::BlockedByView;
 
-/// Poles of which it is said what they save with all before them: each takes a replay of the run.
+/// Poles with a saving together with all poles before them: each takes a replay of the run.
 const SUMMED_POLES_MAX: usize = 16;
 
 /// Handles listed for a pole: a group of a loop may have hundred thousand spans.
@@ -76,7 +76,7 @@ pub struct PoleView {
     pub states: StatesView,
     /// Why it takes its time.
     pub reason: ReasonView,
-    /// Who answers its spans, where they call one address.
+    /// The process that answers its spans, if they call one address.
     pub callee: Option<CalleeView>,
     /// Which threads the waits of the reason were for.
     pub blocked_by: Option<BlockedByView>,

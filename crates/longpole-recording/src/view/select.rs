@@ -80,7 +80,7 @@ fn trace_of(report: &Report, id: &str) -> Option<TraceId> {
     if let [trace] = traces[..] { Some(trace) } else { None }
 }
 
-/// The nodes of a pole, most time on the path first; what a handle `p1` means where one span is asked for is the first.
+/// The nodes of a pole, most time on the path first. The first is the span that a handle such as `p1` stands for.
 pub(super) fn by_time_on_path(report: &Report, pole: &Pole) -> Vec<usize> {
     let mut nodes = pole.nodes.clone();
     nodes.sort_by_key(|node| std::cmp::Reverse(report.critical_path().on_path_nanos[*node]));

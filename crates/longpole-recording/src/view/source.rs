@@ -114,7 +114,7 @@ impl SourceView {
         let function = report.functions().list.get(index)?;
         let found = match access {
             Some(access) => find(report, index, access),
-            None => Found::nothing(SourceStateView::LeftOut, "the text of its lines was not asked for".to_owned()),
+            None => Found::nothing(SourceStateView::LeftOut, "the request leaves out the text of its lines".to_owned()),
         };
         let mut hot = report.lines_of(index);
         let waited = report.nodes_with(index).waited_nanos;

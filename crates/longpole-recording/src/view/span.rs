@@ -71,7 +71,7 @@ pub struct SpanView {
     pub states_with_descendants: StatesView,
     /// What it waited for, longest first; longpole does not inspect waits below 5 ms.
     pub waits: Vec<WaitView>,
-    /// Who answers it, if it calls an address.
+    /// The process that answers it, if it calls an address.
     pub callee: Option<CalleeView>,
     /// Its samples.
     pub samples: SpanSamplesView,
@@ -302,7 +302,7 @@ impl ProcessView {
     }
 }
 
-/// What is known of a process beside its name and arguments, in OpenTelemetry's words.
+/// The attributes of a process beside its name and arguments, in OpenTelemetry's words.
 fn process_attributes(process: &Process) -> Vec<AttributeView> {
     let executable = (!process.executable.is_empty()).then(|| Value::from(process.executable.as_str()));
     [("process.executable.path", executable), ("process.parent_pid", process.parent_pid.map(Value::from))]

@@ -225,7 +225,7 @@ fn a_pole_names_what_limits_its_saving_and_the_pole_of_that() {
 fn a_flame_graph_stands_in_columns() {
     let frame = |handle: &str, function: &str, file: &str, line: u32| json!({ "handle": handle, "function": function, "file": file, "line": line, "reason": null, "runtime": null, "whose": "program" });
     assert_eq!(
-        json_of(FlameView::of_span("r7", &deploy(), "s2", FlameTime::OnCpu)),
+        json_of(FlameView::of_spans("r7", &deploy(), Chosen::Handle("s2"), FlameTime::OnCpu)),
         json!({
             "recording": "r7", "time": "on_cpu", "span": "s2", "name": null, "trace_id": null, "same_name": null, "title": "deploy", "samples": 32, "left_out_waits": 0,
             "cut_samples": 0, "weight_nanos": 32 * MS, "few_samples": false,
@@ -244,11 +244,11 @@ fn a_flame_graph_stands_in_columns() {
     let run = json_of(FlameView::of_run("r7", &deploy(), FlameTime::OnCpu, false));
     assert_eq!((&run["span"], &run["samples"], &run["links"]["none"]), (&Value::Null, &json!(33), &json!(1)));
     assert_eq!(
-        FlameView::of_span("r7", &deploy(), "p1", FlameTime::OnCpu).unwrap().span.as_deref(),
+        FlameView::of_spans("r7", &deploy(), Chosen::Handle("p1"), FlameTime::OnCpu).unwrap().span.as_deref(),
         Some("s4"),
         "a pole of one span is that span"
     );
-    assert!(FlameView::of_span("r7", &deploy(), "f1", FlameTime::OnCpu).is_none());
+    assert!(FlameView::of_spans("r7", &deploy(), Chosen::Handle("f1"), FlameTime::OnCpu).is_none());
 }
 
 #[test]
@@ -263,7 +263,7 @@ sample 12ms x3 every 1ms  pid 2 tid 2  [inner] main
 sample 60ms x2 every 1ms  pid 2 tid 2  [second] main
 ";
     let report = Report::new(text::parse(text).unwrap());
-    let flame = FlameView::of_span("r7", &report, "p1", FlameTime::OnCpu).unwrap();
+    let flame = FlameView::of_spans("r7", &report, Chosen::Handle("p1"), FlameTime::OnCpu).unwrap();
     assert_eq!((flame.span.as_deref(), flame.title.as_str(), flame.samples), (Some("p1"), "batch ×3", 9));
     let pole = &PolesView::new("r7", &report).poles[0];
     assert_eq!((pole.count, pole.spans.clone()), (3, vec!["s4".to_owned(), "s2".to_owned(), "s3".to_owned()]));
@@ -362,7 +362,7 @@ fn a_source_stands_line_by_line_and_says_whether_it_is_the_one_that_ran() {
 }
 
 #[test]
-fn what_was_looked_at_for_a_while_says_what_it_did() {
+fn an_attached_recording_names_its_process_and_sums_its_waits() {
     let mut recording = text::parse(NAPS).unwrap();
     recording.run.exit = None;
     let of_others = SummaryView::new("r6", &Report::new(recording.clone()));

@@ -40,7 +40,7 @@ pub struct TopView {
     pub hidden: usize,
     /// What is missing from the recording.
     pub quality: Vec<QualityView>,
-    /// Samples of the whole recording, some of which `quality` counts.
+    /// Samples of the whole recording, including those that `quality` counts.
     #[serde(skip)]
     pub all_samples: u64,
 }

@@ -129,7 +129,7 @@ impl UsageView {
             written_bytes: io(|io| io.written),
             storage_read_bytes: io(|io| io.storage_read),
             storage_written_bytes: io(|io| io.storage_written),
-            // Of the reading that the bytes are from, where that is an older one.
+            // The bytes may come from an older reading.
             read_before_end_nanos: figure
                 .last_with_io(model)
                 .or(last)

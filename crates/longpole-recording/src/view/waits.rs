@@ -24,7 +24,7 @@ pub struct WaitView {
     pub file: String,
     /// The line with the longest waits; 0 where unknown.
     pub line: u32,
-    /// How long, without children. Of a callee: where several of its threads waited at the same time, that time counts once.
+    /// How long, without children. In the waits of a callee, time in which several of its threads waited counts once.
     pub nanos: i64,
     /// Threads that waited.
     pub threads: u64,
@@ -163,7 +163,7 @@ impl WaitView {
 }
 
 impl BlockedByView {
-    /// Whom these waits were for; at most so many functions and waits of each.
+    /// The threads that these waits were for, with at most `most` functions and waits of each.
     pub(super) fn new(report: &Report, sum: &WaitSum<'_>, most: usize) -> Option<Self> {
         let blocked = report.blocked_by(sum);
         let text = report.blocked_by_words(sum, &blocked)?;

@@ -280,7 +280,7 @@ fn objects(bytes: &[u8]) -> Vec<(usize, usize)> {
     found
 }
 
-/// A message of protobuf, as far as it can be told from its bytes.
+/// A message of protobuf, as far as its bytes show it.
 #[derive(Clone)]
 struct Field {
     number: u64,

@@ -14,7 +14,7 @@ use longpole_recording::view::{self, Chosen, TopOptions};
 use longpole_recording::{import, seal};
 use longpole_store::Store;
 
-/// Handles of each kind that are asked for: a mutated file has few, and the first ones have most.
+/// Handles of each kind that the test queries: a mutated file has few, and the first ones have most.
 const HANDLES_MAX: usize = 8;
 
 /// What writes files that are read again.
@@ -128,7 +128,7 @@ fn all_views(report: &Report) {
     for handle in handles {
         serialised(&view::SpanView::new("r1", report, &handle));
         for time in times {
-            serialised(&view::FlameView::of_span("r1", report, &handle, time));
+            serialised(&view::FlameView::of_spans("r1", report, view::Chosen::Handle(&handle), time));
             let options = TopOptions { time, ..TopOptions::default() };
             serialised(&view::TopView::new("r1", report, Some(Chosen::Handle(&handle)), options));
         }
@@ -136,7 +136,7 @@ fn all_views(report: &Report) {
     for node in 0..nodes {
         let name = report.name(node).to_owned();
         serialised(&view::SpansView::new("r1", report, &name));
-        serialised(&view::FlameView::of_spans("r1", report, Chosen::Name(&name), FlameTime::Wall));
+        serialised(&view::FlameView::of_spans("r1", report, view::Chosen::Name(&name), FlameTime::Wall));
     }
     for function in 0..report.functions().list.len().min(HANDLES_MAX) {
         let handle = format!("f{function}");

@@ -9,6 +9,7 @@ use longpole_analysis::report::FlameTime;
 use longpole_model::Loss;
 use longpole_model::units::count;
 use longpole_recording::export::{self, Selection};
+use longpole_recording::view::Chosen;
 use longpole_store::Store;
 
 use crate::args::{CodeArguments, ExportFormat, OutputArguments, ProfileOf};
@@ -122,7 +123,7 @@ fn selection(name: &str, report: &Report, code: &CodeArguments, format: ExportFo
     };
     match &code.span {
         None => Ok(Selection::of_run(time, code.all_threads)),
-        Some(handle) => Ok(Selection::of_span(report, handle, time).ok_or_else(|| not_found(name, handle))?),
+        Some(handle) => Ok(Selection::of_spans(report, Chosen::Handle(handle), time).ok_or_else(|| not_found(name, handle))?),
     }
 }
 

@@ -6,8 +6,8 @@
 //!                  └ samples: call chain, or registers + stack ─┘   unwound here, where stacks were copied
 //! ```
 //!
-//! Binaries are those of this machine, where they are the ones that ran: by build id, or, where that is not known, by inode. perf
-//! keeps copies of its own of them, which are looked at first.
+//! The import reads a binary of this machine if it is the one that ran: the build id must match, or the inode if there is no build id.
+//! It reads perf's own copies first.
 
 use std::collections::{HashMap, HashSet};
 use std::io::{Read, Seek};
@@ -57,7 +57,7 @@ const NAMELESS_IN_KERNEL: &str = "[kernel]";
 /// Most bytes of the name of a process or thread.
 const NAME_BYTES_MAX: usize = 256;
 
-/// Most mappings with code of one program: Linux allows it so many of all kinds, unless it is told to allow more.
+/// Most mappings with code of one program: the default of `vm.max_map_count`, which counts mappings of all kinds.
 const MAPS_MAX: u32 = 65_530;
 
 /// Most mappings that are copied, because a process forked and then mapped something of its own: some 500 MB. A copy is made of all
@@ -137,7 +137,7 @@ struct Process {
     exec: Option<(u64, String)>,
 }
 
-/// Code of the kernel: where, and of which module.
+/// Where code of the kernel is, and its module.
 struct KernelCode {
     start: u64,
     end: u64,
@@ -262,8 +262,8 @@ impl Import {
         self.processes.entry(pid).or_default()
     }
 
-    /// Tells of a process, unless it is told of already.
-    fn tell(&mut self, pid: u32, time: u64) {
+    /// Reports the start of a process, once.
+    fn report_start(&mut self, pid: u32, time: u64) {
         let begin = Monotonic(time);
         let process = self.processes.entry(pid).or_default();
         if std::mem::replace(&mut process.is_told, true) {
@@ -281,9 +281,9 @@ impl Import {
         }
     }
 
-    /// When a process began that was told of by its first sign of life: it was there before.
-    fn tell_found(&mut self, pid: u32) {
-        self.tell(pid, self.first_time);
+    /// Reports the start of a process that an event names: it ran before the first event of the file.
+    fn report_earlier_start(&mut self, pid: u32) {
+        self.report_start(pid, self.first_time);
     }
 
     fn map(&mut self, pid: u32, map: &Map<'_>) {
@@ -342,7 +342,7 @@ impl Import {
                 self.root = Some(pid);
                 self.assembler.observe(Observation::RunStarted { pid, start: Timestamp(0), mode: self.mode.clone() });
             }
-            self.tell_found(pid);
+            self.report_earlier_start(pid);
             let process = self.process(pid);
             process.space = Rc::default();
             process.maps = 0;
@@ -369,14 +369,14 @@ impl Import {
             let child = Process { space, parent: Some(parent_pid), name, maps, living: HashSet::from([tid]), ..Process::default() };
             self.processes.insert(pid, child);
             if time > 0 {
-                self.tell_found(parent_pid);
-                self.tell(pid, time);
+                self.report_earlier_start(parent_pid);
+                self.report_start(pid, time);
             }
             return;
         }
         self.process(pid).living.insert(tid);
         if time > 0 && pid != tid {
-            self.tell_found(pid);
+            self.report_earlier_start(pid);
             self.assembler.observe(Observation::ThreadStarted { pid, tid, time: Monotonic(time) });
         }
     }
@@ -403,7 +403,7 @@ impl Import {
     fn switch_out(&mut self, tid: u32, time: u64, preempted: bool) {
         // Number 0 is the kernel's own thread that runs when nothing else does.
         if let Some((pid, since)) = self.on_cpu.remove(&tid).filter(|(pid, _)| *pid > 0) {
-            self.tell_found(pid);
+            self.report_earlier_start(pid);
             let slice = CpuSlice { pid, tid, start: Monotonic(since), end: Monotonic(time.max(since)), preempted };
             self.assembler.observe(Observation::CpuSlice(slice));
         }
@@ -418,7 +418,7 @@ impl Import {
         }
         self.samples += 1;
         self.tell_exec(record.pid, "");
-        self.tell_found(record.pid);
+        self.report_earlier_start(record.pid);
         let mut spots = std::mem::take(&mut self.spots);
         spots.clear();
         self.walk(record.pid, sample, &mut spots);
@@ -558,34 +558,34 @@ impl Import {
     }
 
     fn tell_losses(&mut self) {
-        let mut tell = |kind, count: u64, detail: String| {
+        let mut add = |kind, count: u64, detail: String| {
             if count > 0 {
                 self.assembler.loss(Loss::new(kind, count, detail));
             }
         };
-        tell(
+        add(
             LossKind::SamplesLost,
             self.lost,
             "records that perf did not get from the kernel in time (perf record -m takes larger buffers)".to_owned(),
         );
-        tell(
+        add(
             LossKind::SymbolsUnreadable,
             self.unmapped,
             format!("mappings of programs with more than {MAPS_MAX}, or of too many forks; code there has no name"),
         );
-        tell(LossKind::SamplesThrottled, self.throttled, "the kernel held sampling back (kernel.perf_cpu_time_max_percent)".to_owned());
+        add(LossKind::SamplesThrottled, self.throttled, "the kernel held sampling back (kernel.perf_cpu_time_max_percent)".to_owned());
         for (cut, count) in &self.cuts {
             let truncated = matches!(cut, Cut::Walk(end) if end.is_truncated());
             let kind = if truncated { LossKind::StacksTruncated } else { LossKind::StacksUnwindFailed };
-            tell(kind, *count, cut.to_string());
+            add(kind, *count, cut.to_string());
         }
         for (event, count) in self.events.iter().zip(&self.others) {
-            tell(LossKind::OtherSignals, *count, format!("samples of {}; those of one event are shown", name_of(event)));
+            add(LossKind::OtherSignals, *count, format!("samples of {}; those of one event are shown", name_of(event)));
         }
         let assumed = self.events.iter().zip(&self.is_shown).find(|(event, shown)| **shown && weight_of(event).is_none());
         if let Some((event, _)) = assumed {
             let detail = format!("samples stand for {} and not for time; each counts as 1 ms here", name_of(event));
-            tell(LossKind::WeightsAssumed, self.samples, detail);
+            add(LossKind::WeightsAssumed, self.samples, detail);
         }
     }
 
