@@ -11,7 +11,7 @@ use rust_embed::RustEmbed;
 #[allow_missing = true]
 struct Dist;
 
-/// Shown where the page was not built, so that a plain `cargo build` needs no Node.
+/// The page of a build without the page, so that a plain `cargo build` needs no Node.
 const NOT_BUILT: &str = "<!doctype html><html lang=en><meta charset=utf-8><title>longpole</title>\
 <h1>The page is not built</h1><p>This longpole was built without its page. Build it, then start again:<pre>cargo xtask web</pre>\
 <p>The same answers are in the terminal: <code>longpole show last</code>\n";
@@ -56,7 +56,7 @@ fn file(name: &str, request: &HeaderMap) -> Option<Response> {
     };
     let packed =
         PACKED.iter().filter(|(coding, _)| accepts(coding)).find_map(|(coding, end)| Some((Dist::get(&format!("{name}{end}"))?, *coding)));
-    // What is asked for must be there by itself: `x.js.br` alone is no answer to `x.js`.
+    // The plain file must exist: `x.js.br` alone is no answer to `x.js`.
     let plain = Dist::get(name)?;
     let (found, coding) = packed.map_or((plain, None), |(found, coding)| (found, Some(coding)));
     let mut response = Response::new(Body::from(found.data.into_owned()));

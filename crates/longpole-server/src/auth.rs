@@ -1,14 +1,13 @@
-//! Who may ask: somebody who has the token, on an address of this machine.
+//! Access to the page: a client needs the token, and must use an address of this machine.
 //!
 //! The page listens on loopback, which every user and every web page of this machine can reach. Hence four walls:
 //!
-//! - the user: connections of others are refused before anything is read ([`visitors`](crate::visitors)), for cookies do not tell ports
-//!   apart, and a browser sends the one of this page to every server on 127.0.0.1;
-//! - the token, 128 random bits in the URL that `open` printed, later in a cookie: against other pages, and against other users where the
-//!   kernel does not tell whose connections are;
-//!   a browser is started with another key in place of it, because everybody can read the arguments of a process: that one holds once, for
-//!   [`ONCE_MAX`], and is exchanged for the cookie;
-//! - the `Host` header must name loopback: against names of others that resolve to 127.0.0.1 (DNS rebinding);
+//! - the user: the page refuses connections of other users before it reads anything ([`visitors`](crate::visitors)), because cookies do
+//!   not tell ports apart, and a browser sends the cookie of this page to every server on 127.0.0.1;
+//! - the token, 128 random bits in the URL that `open` printed, later in a cookie: against other pages, and against other users if the
+//!   kernel does not say which user a connection belongs to. Everybody can read the arguments of a process, so a browser starts with a
+//!   different key, which works once, for [`ONCE_MAX`], and which the page exchanges for the cookie;
+//! - the `Host` header must name loopback: against other names that resolve to 127.0.0.1 (DNS rebinding);
 //! - no CORS header, and a content security policy without foreign origins: against leaks into and out of the page.
 
 use std::fmt::Write;
@@ -34,19 +33,18 @@ use crate::visitors::Visitor;
 const POLICY: &str = "default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none'; form-action 'none'; \
                       frame-ancestors 'none'";
 
-/// Said to a person who opened the page without its token.
+/// The answer to a person who opens the page without its token.
 const NO_TOKEN: &str = "<!doctype html><html lang=en><meta charset=utf-8><title>longpole</title>\
 <h1>This address is not complete</h1><p>Open the whole address that <code>longpole open</code> printed: it ends in \
 <code>?token=</code> and 32 digits. It holds as long as that command runs.\n";
 
-/// Said to a person whose browser came too late, or second.
+/// The answer to a person whose browser came too late, or second.
 const NO_MORE: &str = "<!doctype html><html lang=en><meta charset=utf-8><title>longpole</title>\
 <h1>This address holds once</h1><p>It was used already, or is older than a minute. Open the address that \
 <code>longpole open</code> printed. If nobody but you can have used this one, nothing is wrong.\n";
 
-/// Said to a process of another user, and of one that is gone.
-const OTHERS: &str =
-    "this page is served to the user who runs `longpole open`, and to root: run `longpole open` as the user of the browser";
+/// The answer to a process of another user, and to one whose connection has closed.
+const OTHERS: &str = "only the user who runs `longpole open`, and root, may use this page: run `longpole open` as the user of the browser";
 
 /// The secret of one page, and the name of its cookie.
 pub(crate) struct PageAuth {
@@ -84,7 +82,7 @@ impl PageAuth {
         Ok(PageAuth { token: secret()?, cookie: format!("longpole_{}", address.port()), once: Mutex::default() })
     }
 
-    /// A new key for one use. Earlier ones hold no more.
+    /// A new key for one use. It replaces earlier ones.
     pub(crate) fn new_once(&self) -> Result<String, getrandom::Error> {
         let key = secret()?;
         *self.once() = Some(Once { key: key.clone(), until: Instant::now() + ONCE_MAX });
@@ -119,7 +117,7 @@ impl PageAuth {
     }
 }
 
-/// Compares without telling by its time where the first difference is.
+/// Compares in constant time, which hides where the first difference is.
 fn same(given: &str, secret: &str) -> bool {
     given.len() == secret.len() && given.bytes().zip(secret.bytes()).fold(0, |difference, (a, b)| difference | (a ^ b)) == 0
 }
@@ -128,7 +126,7 @@ fn values<'a>(query: &'a str, name: &'a str) -> impl Iterator<Item = &'a str> {
     query.split('&').filter_map(move |pair| pair.strip_prefix(name))
 }
 
-/// What of a request is needed to exchange its key.
+/// The parts of a request that the exchange of its key needs.
 struct Exchange {
     key: String,
     path: String,
@@ -150,9 +148,9 @@ fn in_this_origin(path: &str) -> String {
     format!("/{}", path.trim_start_matches(['/', '\\']))
 }
 
-/// Exchanges a key for the cookie, and leads to the address without it: it stays in no history.
+/// Exchanges a key for the cookie, and redirects to the address without the key, so that no history keeps it.
 fn exchange(auth: &PageAuth, visitor: Visitor, Exchange { key, path, has_cookie }: Exchange) -> Response {
-    // Who is gone cannot use it, and must not use it up.
+    // A client that has closed its connection cannot use the key, and must not use it up.
     let is_gone = visitor == Visitor::Gone;
     if is_gone && !has_cookie {
         return ApiError::new(StatusCode::FORBIDDEN, "forbidden_user", OTHERS).into_response();
@@ -169,8 +167,8 @@ fn exchange(auth: &PageAuth, visitor: Visitor, Exchange { key, path, has_cookie 
     response
 }
 
-/// The answer to a process of another user, whatever it asks and whatever key it has.
-pub(crate) fn turned_away() -> Response {
+/// The answer to every request of another user, whatever key it has.
+pub(crate) fn other_user() -> Response {
     let mut response = ApiError::new(StatusCode::FORBIDDEN, "forbidden_user", OTHERS).into_response();
     response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     with_policy(response)
@@ -199,7 +197,7 @@ pub(crate) async fn check(State(auth): State<Arc<PageAuth>>, request: Request, n
     with_policy(response)
 }
 
-/// Puts what every answer says to browsers on an answer.
+/// Adds the headers that every answer has for browsers.
 fn with_policy(mut response: Response) -> Response {
     let headers = response.headers_mut();
     headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
@@ -221,7 +219,7 @@ fn names_loopback(headers: &HeaderMap) -> bool {
     host.to_str().ok().and_then(|host| host.parse::<Authority>().ok()).is_some_and(|host| is_loopback(&host))
 }
 
-/// Whether this is a name of this machine that nobody else can give an address to.
+/// Whether this is a name of this machine that only this machine resolves.
 pub(crate) fn is_loopback(authority: &Authority) -> bool {
     let host = authority.host();
     !authority.as_str().contains('@') && (matches!(host, "127.0.0.1" | "[::1]") || host.eq_ignore_ascii_case("localhost"))

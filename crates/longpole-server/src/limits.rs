@@ -9,9 +9,9 @@ pub const BODY_BYTES_MAX: usize = 64 << 20;
 /// Bytes of a request body after decompression: OTLP's recommendation. Inflating stops at the first byte beyond it.
 pub const INFLATED_BYTES_MAX: usize = 64 << 20;
 
-/// Bytes of all bodies that are being read or wait to be kept. A request beyond it is told to come again. Without it, 500
-/// processes that export at once could make the recorder hold 32 GiB; with it, beside one inflated body, it is flat. The unit
-/// tests have a little more than one body takes, so that they get beyond it.
+/// Bytes of all bodies that are being read or wait to be written. A request beyond it gets the answer to try again. Without it, 500
+/// processes that export at once could make the recorder hold 32 GiB; with it, beside one inflated body, memory stays flat. The unit
+/// tests have a little more than one body takes, so that they exceed it.
 pub const BODIES_IN_MEMORY_BYTES_MAX: usize = if cfg!(test) { 80 << 20 } else { 256 << 20 };
 
 /// Bytes of a refused body that are read and thrown away before the answer. Most clients write their whole body before they
@@ -36,62 +36,61 @@ pub const HEAD_TIME_MAX: Duration = Duration::from_secs(if cfg!(test) { 4 } else
 /// Bytes of a body that count as progress.
 pub const BODY_PROGRESS_BYTES: usize = 64 << 10;
 
-/// How long a body may take for its next [`BODY_PROGRESS_BYTES`] or its end: what comes slower than 6.5 KB/s is not sent by a program
-/// that works.
+/// How long a body may take for its next [`BODY_PROGRESS_BYTES`] or its end. A working program sends faster than 6.5 KB/s.
 pub const BODY_STALL_MAX: Duration = Duration::from_secs(if cfg!(test) { 4 } else { 10 });
 
 /// How long a request that makes no progress may keep its place or its memory while others wait for either. Ten times what a busy
 /// machine lets a process wait for a CPU.
 pub const STALL_IN_NEED_MAX: Duration = Duration::from_millis(if cfg!(test) { 500 } else { 2_000 });
 
-/// How long a body waits for memory before its client is told to come again: longer than those that hold it may stall, shorter than
-/// the 10 s after which exporters give up.
+/// How long a body waits for memory before its client gets the answer to try again: longer than the bodies that hold the memory may
+/// stall, shorter than the 10 s after which exporters give up.
 pub const BODY_WAIT_MAX: Duration = Duration::from_millis(if cfg!(test) { 1_500 } else { 4_000 });
 
-/// Refused connections of other users that get an answer at the same time.
+/// Refused connections of all other users that get an answer at the same time.
 pub const REFUSALS_ANSWERED_MAX: usize = 16;
 
-/// The same of one user, so that it does not take all.
+/// The same for one user, so that it does not take all of them.
 pub const REFUSALS_ANSWERED_PER_USER_MAX: usize = 4;
 
-/// Connections of one other user at the same time of which it is found out whether they are of the run. It takes milliseconds, and one is
-/// looked for after the other anyway.
+/// Connections of one other user that the receiver checks at the same time: whether they belong to the run. A check takes milliseconds,
+/// and the search through `/proc` takes one after the other anyway.
 pub const OTHER_USER_CHECKS_MAX: usize = 2;
 
-/// Connections of one other user that wait for that. A parallel build as another user may have dozens of compilers; they hold a descriptor
-/// each, as does each of a hostile user's: fewer where there are few.
+/// Connections of one other user that wait for that check. A parallel build as another user may have dozens of compilers. Each waiting
+/// connection holds a descriptor, a hostile user's too, so the limit is lower if few descriptors are available.
 pub const OTHER_USER_WAITING_MAX: usize = 32;
 
-/// Other users, not known to be of the run, whose connections are looked into or wait for it at the same time. Together they hold fewer
-/// descriptors than the run has.
+/// Other users, without a process that is known to belong to the run, whose connections are being checked or wait for it at the same
+/// time. Together they hold fewer descriptors than the run has.
 pub const OTHER_USERS_MAX: usize = 8;
 
-/// Users of the run that are remembered. A command becomes one or two.
+/// Users that the receiver remembers as users of the run. A command becomes one or two others.
 pub const RUN_USERS_MAX: usize = 16;
 
-/// Other users whom the recording names where it refuses their connections, a reason each.
+/// Other users that the recording names when it counts their refused connections, one reason each.
 pub const OTHER_USERS_NAMED_MAX: usize = 4;
 
-/// How long a place to be looked into rests after a connection was refused: at most 20 looks through
-/// `/proc` in a second for each user, however fast it connects.
+/// Pause of a place for checks after a refused connection: at most 20 searches through `/proc` per second for each user, however fast
+/// it connects.
 pub const OTHER_USER_PAUSE: Duration = Duration::from_millis(100);
 
-/// Connections at the same time whose client closed them before anybody could ask whose they are, which may be anybody's. What they hold
-/// is whole in our buffers, so each takes only as long as it takes to look at it.
+/// Connections at the same time whose client closed them before the receiver could read their owner: any user can make those. All their
+/// bytes are in our buffers, so each takes only as long as it takes to decode them.
 pub const CLOSED_MAX: usize = if cfg!(test) { 2 } else { 8 };
 
-/// Such connections that wait for a place: as many as the backlog of a port holds, which short processes may fill while a busy machine lets
-/// us wait. To look at so many at the end of a run takes 2 s at worst.
+/// Such connections that wait for a place: as many as the backlog of a port holds, which short processes can fill while a busy machine
+/// makes the receiver wait. To decode them all at the end of a run takes 2 s at worst.
 pub const CLOSED_WAITING_MAX: usize = if cfg!(test) { 8 } else { 128 };
 
 /// Bytes of a request of such a client, as sent and after decompression. A last batch has 512 spans by default, of a kilobyte each.
 pub const CLOSED_BODY_BYTES_MAX: usize = 4 << 20;
 
-/// How long a connection that is refused may take to read why.
+/// How long a refused connection may take to read the answer.
 pub const REFUSAL_TIME_MAX: Duration = Duration::from_secs(1);
 
-/// How long after the end of the command a connection may be made of which nobody knows yet whether it is of the run: what was made before
-/// is accepted by then. Who connects later did not belong to the command, and a flood must not hold up the end of `run`.
+/// How long after the end of the command the receiver accepts connections that it has to check: older ones are accepted by then. A
+/// process that connects later did not belong to the command, and a flood of connections must not hold up the end of `run`.
 pub const DRAIN_UNKNOWN_MAX: Duration = Duration::from_millis(250);
 
 /// How long the drain waits for the next byte of a request that a process which outlives the command has begun.
@@ -104,7 +103,7 @@ pub const UNUSED_MAX: Duration = Duration::from_secs(5);
 /// and no connection is closed to make room for another, for none of them can be made again without loss.
 pub const APPDASH_CONNECTIONS_MAX: usize = if cfg!(test) { 8 } else { 128 };
 
-/// Bytes of an AppDash connection that are taken up in one turn: 1 ms of decoding.
+/// Bytes that the receiver reads from an AppDash connection in one turn: 1 ms of decoding.
 pub const APPDASH_READ_BYTES: usize = 64 << 10;
 
 /// Spans of another format that are put into one request of ours. A model span takes a few hundred bytes, so that a body of
@@ -134,7 +133,7 @@ pub const FORWARD_TIMEOUT: Duration = Duration::from_secs(10);
 /// 100 MB, and repeat each span many times.
 pub const FORWARD_HELD_BYTES_MAX: usize = 128 << 20;
 
-/// How long a target that nobody can reach is tried on after the command ended. Whoever waits at the terminal waits for it.
+/// How long longpole tries an unreachable target after the end of the command. The user at the terminal waits for it.
 pub const FORWARD_LAST_TRIES_MAX: Duration = Duration::from_secs(1);
 
 /// First pause before a request is handed on again; it doubles.
@@ -159,31 +158,31 @@ pub const TWINS_WAITING_MAX: usize = if cfg!(test) { 1024 } else { 16 << 10 };
 /// Ids that are remembered to say which span of the other tracer is whose parent: 40 bytes each.
 pub const TWIN_IDS_MAX: usize = 1 << 20;
 
-/// Entries of one `/proc/PID/fd` looked at to find the process behind a connection. One costs 1.5 to 5 µs.
+/// Entries of one `/proc/PID/fd` that a search for the process behind a connection reads. One costs 1.5 to 5 µs.
 pub const PEER_LINKS_MAX: usize = 20_000;
 
-/// Entries of all of them: 60 to 200 ms at the most.
+/// Entries of all processes that one search reads: at most 60 to 200 ms.
 pub const PEER_SEARCH_LINKS_MAX: usize = 2 * PEER_LINKS_MAX;
 
-/// So many times as long as a search took that was in vain at these limits, processes of others are not looked through again: they could be
-/// an attacker's, who makes each request wait.
+/// After a search that ran into these limits, the next ones omit unrelated processes for this many times as long as the search took: the
+/// processes could be an attacker's, who makes each request wait.
 pub const UNRELATED_PAUSE_FACTOR: u32 = 20;
 
-/// Processes that one connection may say its spans are of and that are remembered, and those of one request that are looked at. An exporter
-/// names one, a collector some dozens.
+/// Processes that the receiver remembers of those that one connection names as senders of its spans, and those that it checks of one
+/// request. An exporter names one, a collector some dozens.
 pub const CLAIMS_MAX: usize = 64;
 
-/// Bytes of a process's environment that are read: what execve(2) takes at the most, 6 MiB of variables and arguments, and some more.
+/// Bytes that the receiver reads of a process's environment: execve(2) takes at most 6 MiB of variables and arguments.
 pub const ENVIRONMENT_BYTES_MAX: u64 = 8 << 20;
 
-/// Ancestors of a process that are asked whether they are this one.
+/// Ancestors of a process that a search for one of them visits.
 pub const ANCESTORS_MAX: usize = 256;
 
-/// Entries of `/proc/*/fd` looked at to find who listens at an address. All holders of a socket are wanted, so all processes are asked:
-/// 150 ms at the most, once for each address.
+/// Entries of `/proc/*/fd` that a search for the listeners at an address reads. It needs all processes that hold the socket, so it visits
+/// every process: at most 150 ms, once for each address.
 pub const LISTENER_LINKS_MAX: usize = 100_000;
 
-/// Addresses whose listeners are looked for. A deployment or a shop of services calls dozens.
+/// Addresses whose listeners the receiver searches for. A deployment or a shop of services calls dozens.
 pub const LISTENERS_MAX: usize = 1_024;
 
 /// Addresses that the spans of one request may name.
@@ -209,7 +208,7 @@ pub const PAGE_CONNECTIONS_MAX: usize = if cfg!(test) { 16 } else { 256 };
 /// the browser makes another when it needs one.
 pub const PAGE_HEAD_MAX: Duration = Duration::from_secs(if cfg!(test) { 2 } else { 30 });
 
-/// Connections to the page whose user is looked up in the tables of `/proc` at the same time.
+/// Connections to the page whose user the page reads from the tables of `/proc` at the same time.
 pub const PAGE_JUDGED_MAX: usize = 64;
 
 /// Connections of others that are closed while the page makes one to itself: a full backlog.

@@ -1,8 +1,8 @@
 //! Which process takes connections at an address that a span calls.
 //!
-//! A client's span says where it connected to. Who listens there is asked of `/proc` when the span comes, which is some hundred
-//! milliseconds after the call and mostly before the end of the server: the row of the socket names its inode, and the process that holds
-//! a descriptor of it listens. Nothing is read where no span calls an address of this machine.
+//! A client's span names the address that it connected to. When the span arrives, some hundred milliseconds after the call and mostly
+//! before the end of the server, the receiver reads from `/proc` which process listens there: the row of the socket names its inode, and
+//! the process that holds a descriptor of it listens. It reads nothing unless a span calls an address of this machine.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -15,22 +15,22 @@ use crate::peer::{all_pids, holds, parent_of, parse_address, table_text};
 /// State of a socket that takes connections.
 const LISTEN: &str = "0A";
 
-/// After how long an address is looked for again whose listener was found: another process may have it now.
+/// Pause before the next search for an address with a known listener: another process may have it now.
 const FOUND_AGAIN: Duration = Duration::from_secs(10);
 
-/// After how long one is looked for again at which nobody listened.
+/// Pause before the next search for an address without a listener.
 const MISSING_AGAIN: Duration = Duration::from_secs(1);
 
 /// Finds listeners, each once.
 #[derive(Debug, Default)]
 pub(crate) struct ListenerFinder {
-    /// Addresses that were looked for, when, and who listened.
+    /// Addresses of earlier searches, with the time of the search and the processes that listened.
     known: HashMap<SocketAddr, (Instant, Vec<u32>)>,
 }
 
 impl ListenerFinder {
-    /// The processes that listen at these addresses, as far as they were not found before.
-    pub(crate) fn look(&mut self, called: &[SocketAddr], now: Instant) -> Vec<(u32, SocketAddr)> {
+    /// The processes that listen at these addresses and that no earlier search found.
+    pub(crate) fn search(&mut self, called: &[SocketAddr], now: Instant) -> Vec<(u32, SocketAddr)> {
         let is_due = |address: &&SocketAddr| match self.known.get(*address) {
             None => self.known.len() < LISTENERS_MAX,
             Some((at, pids)) => now.saturating_duration_since(*at) >= if pids.is_empty() { MISSING_AGAIN } else { FOUND_AGAIN },
@@ -42,7 +42,7 @@ impl ListenerFinder {
         let rows: Vec<Row> = ["/proc/net/tcp", "/proc/net/tcp6"].into_iter().filter_map(table_text).flat_map(|text| rows(&text)).collect();
         let mut new = Vec::new();
         for address in due {
-            let pids = inodes(&rows, address).into_iter().flat_map(holders).collect::<Vec<u32>>();
+            let pids = inodes(&rows, address).into_iter().flat_map(listening_processes).collect::<Vec<u32>>();
             let (at, known) = self.known.entry(address).or_insert((now, Vec::new()));
             *at = now;
             for pid in pids {
@@ -75,8 +75,8 @@ fn rows(table: &str) -> Vec<Row> {
     table.lines().skip(1).filter_map(row).collect()
 }
 
-/// The listening sockets that a connection to this address comes to: those of the very address, else those of all addresses of this
-/// machine. What is called `localhost` may be the one of IPv6.
+/// The listening sockets that a connection to this address reaches: those of the very address, else those that listen at all addresses
+/// of this machine. `localhost` may mean the address of IPv6.
 fn inodes(rows: &[Row], called: SocketAddr) -> Vec<u64> {
     let of = |ip: IpAddr| -> Vec<u64> {
         let listens = |row: &&Row| row.inode != 0 && row.local == (ip, called.port());
@@ -95,20 +95,20 @@ fn inodes(rows: &[Row], called: SocketAddr) -> Vec<u64> {
     found
 }
 
-/// The eldest process that holds this socket, and those that hold it and run the same program: it forked them to share the work. A
-/// program that was started with the descriptor open by mistake does not listen.
-fn holders(inode: u64) -> Vec<u32> {
+/// The oldest process that holds this socket, and its forks, which hold it too and run the same program. A program that merely
+/// inherited the descriptor does not listen.
+fn listening_processes(inode: u64) -> Vec<u32> {
     let wanted = format!("socket:[{inode}]");
     let mut links_left = LISTENER_LINKS_MAX;
     let mut all = all_pids().unwrap_or_default();
     all.retain(|pid| holds(*pid, &wanted, &mut links_left));
-    let Some(mut eldest) = all.first().copied() else { return Vec::new() };
-    while let Some(parent) = parent_of(eldest).filter(|parent| all.contains(parent)) {
-        eldest = parent;
+    let Some(mut oldest) = all.first().copied() else { return Vec::new() };
+    while let Some(parent) = parent_of(oldest).filter(|parent| all.contains(parent)) {
+        oldest = parent;
     }
     let program = |pid: u32| std::fs::read_link(PathBuf::from(format!("/proc/{pid}/exe"))).ok();
-    let same = program(eldest);
-    all.retain(|pid| *pid == eldest || (same.is_some() && program(*pid) == same));
+    let same = program(oldest);
+    all.retain(|pid| *pid == oldest || (same.is_some() && program(*pid) == same));
     all
 }
 
@@ -150,10 +150,10 @@ garbage
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let (address, now) = (listener.local_addr().unwrap(), Instant::now());
         let mut finder = ListenerFinder::default();
-        let found = finder.look(&[address], now);
+        let found = finder.search(&[address], now);
         assert!(found.contains(&(std::process::id(), address)), "{found:?}");
-        assert_eq!(finder.look(&[address], now + FOUND_AGAIN), []);
+        assert_eq!(finder.search(&[address], now + FOUND_AGAIN), []);
         drop(listener);
-        assert_eq!(ListenerFinder::default().look(&[address], now), []);
+        assert_eq!(ListenerFinder::default().search(&[address], now), []);
     }
 }

@@ -1,13 +1,13 @@
-//! The connections of the page: so many at the same time, none of other users, and the one that rests longest goes first.
+//! The connections of the page: a limited number, none of other users; the one that is idle longest makes room for a new one.
 //!
 //! ```text
-//! accept ─► whose? ─┬─ our user, root ──► a place ──► HTTP ──► guard ──► API
+//! accept ─► whose? ─┬─ our user, root ──► a place ──► HTTP ──► auth ──► API
 //!                   ├─ another user ────► 403, a few at a time, 1 s each; the rest is closed
 //!                   └─ an error ────────► closed
 //! ```
 //!
-//! A browser is never kept out by connections that do nothing: when places run out, the one goes that read and wrote nothing for longest
-//! and has no request under way. Browsers keep connections open in case they need them again, and make new ones without a word.
+//! Connections that do nothing never keep a browser out: when places run out, the page closes the connection without a request under way
+//! that read and wrote nothing for longest. Browsers keep connections open in case they need them again, and silently make new ones.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -44,7 +44,7 @@ const PAUSE: Duration = Duration::from_millis(10);
 /// How often longpole asks the kernel again whose a connection is, after something ran out.
 const ASKED_AGAIN_MAX: usize = 10;
 
-/// Pause before places are looked through again for one that can be had.
+/// Pause before the next search for a connection that can make room.
 const ROOM_PAUSE: Duration = Duration::from_millis(100);
 
 /// One connection.
@@ -90,7 +90,7 @@ struct OpenConnections {
     next: AtomicU64,
     /// Counts what connections do, which is their time.
     events: AtomicU64,
-    /// Wakes who waits for a place, or for all of them.
+    /// Wakes the task that waits for a place, or for the end of all connections.
     room: Notify,
 }
 
@@ -114,30 +114,30 @@ impl OpenConnections {
         self.room.notify_one();
     }
 
-    /// Ends the connection that rests longest. Who does not read its answer rests as well.
+    /// Ends the connection that is idle longest. A client that does not read its answer counts as idle.
     fn make_room(&self) {
         let mut open = self.lock();
-        let rests = |(number, connection): (&u64, &Arc<PageConnection>)| {
+        let idle = |(number, connection): (&u64, &Arc<PageConnection>)| {
             (connection.in_flight.load(Ordering::Relaxed) == 0).then(|| (connection.active_at.load(Ordering::Relaxed), *number))
         };
-        if let Some(connection) = open.iter().filter_map(rests).min().and_then(|(_, number)| open.remove(&number)) {
+        if let Some(connection) = open.iter().filter_map(idle).min().and_then(|(_, number)| open.remove(&number)) {
             connection.cut.notify_one();
         }
     }
 }
 
-/// How many connections there may be where these are the limits of this process: answers need files as well, so a quarter of what may be
-/// open where that is little.
+/// The most connections at the same time under these limits of the process (`/proc/self/limits`). Answers need files too, so connections
+/// take at most a quarter of the open files.
 fn connections_max(limits: &str) -> usize {
     files_max(limits).map_or(PAGE_CONNECTIONS_MAX, |files| (files / 4).clamp(1, PAGE_CONNECTIONS_MAX))
 }
 
-/// How many files may be open, where these are the limits of this process (`/proc/self/limits`).
+/// How many files may be open under these limits of the process (`/proc/self/limits`).
 pub(crate) fn files_max(limits: &str) -> Option<usize> {
     limits.lines().find_map(|line| line.strip_prefix("Max open files")?.split_ascii_whitespace().next()?.parse().ok())
 }
 
-/// Where connections are served.
+/// Serves connections to the page.
 struct PageServer {
     http: auto::Builder<TokioExecutor>,
     router: TowerToHyperService<Router>,
@@ -206,7 +206,7 @@ impl PageServer {
         }
     }
 
-    /// Finds out whose a connection is, and serves or refuses it.
+    /// Reads the owner of a connection, and serves or refuses it.
     async fn receive(self: &Arc<Self>, accepted: Accepted) {
         let Accepted { peer, ours, since, .. } = accepted;
         if self.judge.is_slow() {
@@ -226,7 +226,8 @@ impl PageServer {
         for _ in 0..ASKED_AGAIN_MAX {
             match self.judge.whose(peer, ours, since) {
                 Ok(whose) => return self.admit(accepted, whose),
-                // Our own idle connections may be what the descriptors went to. Never served unasked: others may have used them up.
+                // Our own idle connections may hold the descriptors. Without an answer the page serves nothing: another user may have
+                // used them up.
                 Err(_) => {
                     self.open.make_room();
                     tokio::time::sleep(PAUSE).await;
@@ -250,8 +251,8 @@ impl PageServer {
     fn turn_away(self: &Arc<Self>, stream: TcpStream, place: OwnedSemaphorePermit) {
         let server = Arc::clone(self);
         tokio::spawn(async move {
-            let service = service_fn(|_| std::future::ready(Ok::<_, Infallible>(auth::turned_away())));
-            // Whether it reads the answer is its own affair.
+            let service = service_fn(|_| std::future::ready(Ok::<_, Infallible>(auth::other_user())));
+            // The client may or may not read the answer.
             let _ = timeout(REFUSAL_TIME_MAX, server.http.serve_connection(TokioIo::new(stream), service)).await;
             drop(place);
         });

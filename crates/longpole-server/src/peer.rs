@@ -35,8 +35,8 @@ pub struct SocketOwner {
     pub inode: u64,
 }
 
-/// Asks the kernel whose the client's end of a connection is, by the addresses of client and server. `None` where the client has closed
-/// it; an error where the kernel does not say.
+/// Reads from the kernel which user and inode the client's end of a connection has, by the addresses of client and server. `None` if the
+/// client has closed it; an error if the kernel does not say.
 pub type AskOwner = fn(SocketAddr, SocketAddr) -> io::Result<Option<SocketOwner>>;
 
 /// A process, and not another one that has its number later.
@@ -57,7 +57,7 @@ impl Peer {
     }
 }
 
-/// Processes that are asked first: most connections are made by one that made one before.
+/// Processes that a search visits first: most connections come from a process that made one before.
 const RECENT_PIDS_MAX: usize = 8;
 
 /// Finds peers, and remembers what helps to find the next one.
@@ -95,7 +95,7 @@ impl PeerFinder {
                     }
                     // A machine without IPv6 has only one.
                     Err(error) if says_never(&error) => {}
-                    // Half of what is there would make another user's connection that of somebody who is gone.
+                    // With half of the tables, another user's connection would pass for one that its client has closed.
                     Err(error) => return Err(error),
                 }
             }
@@ -118,8 +118,8 @@ impl PeerFinder {
     }
 }
 
-/// Finds the process that holds a socket by looking through descriptors: first those of processes of the run, then those of the socket's
-/// user, then all others'. Whoever starts processes with many descriptors would else use up what may be looked at.
+/// Finds the process that holds a socket by a search through descriptors: first of the processes of the run, then of the socket's user,
+/// then of unrelated processes. Otherwise processes with many descriptors, which any user can start, would use up the limits.
 #[derive(Debug, Default)]
 pub(crate) struct HolderFinder {
     command: CommandProcess,
@@ -129,7 +129,7 @@ pub(crate) struct HolderFinder {
 #[derive(Debug, Default)]
 struct HolderState {
     recent_pids: Vec<u32>,
-    /// When processes that are neither of the run nor of the socket's user are looked through again.
+    /// When searches include again the processes that belong neither to the run nor to the socket's user.
     unrelated_again_at: Option<Instant>,
     has_given_up: bool,
 }
@@ -140,8 +140,8 @@ impl HolderFinder {
         HolderFinder { command, ..HolderFinder::default() }
     }
 
-    /// The process that holds this socket; `None` where it is gone, may not be looked at, or was not found within the limits, or where the system
-    /// has no `/proc`. Several may be looked for at the same time: a search that takes long must not hold up others.
+    /// The process that holds this socket; `None` if it has ended, if longpole may not inspect it or does not find it within the limits,
+    /// or if the system has no `/proc`. Several searches may run at the same time: a long one must not hold up others.
     pub(crate) fn find(&self, owner: SocketOwner) -> Option<Peer> {
         let began = Instant::now();
         let (recent, with_unrelated) = {
@@ -151,7 +151,7 @@ impl HolderFinder {
         let wanted = socket_name(owner.inode);
         let mut search = Search::new(|pid, links_left: &mut usize| holds(pid, &wanted, links_left));
         let (mut is_kin, is_of_user) = (self.command.kin(), |pid| belongs_to(pid, owner.uid));
-        // Those that were found for others are not asked: these may be anybody's, with as many descriptors as they like.
+        // Not the holders of other users' sockets: they can have as many descriptors as they like.
         let found = recent.into_iter().find(|pid| (is_kin(*pid) || is_of_user(*pid)) && search.holds(*pid));
         let found = found.or_else(|| search.first(&all_pids()?, &mut is_kin, is_of_user, with_unrelated));
         let Some(mut pid) = found else {
@@ -165,7 +165,7 @@ impl HolderFinder {
             }
             return None;
         };
-        // A fork inherits the descriptor, so of a holder and its ancestors that hold it too, the eldest is the one that connected.
+        // A fork inherits the descriptor, so the oldest ancestor that holds it too is the one that connected.
         while let Some(parent) = parent_of(pid).filter(|parent| search.holds(*parent)) {
             pid = parent;
         }
@@ -183,28 +183,28 @@ impl HolderFinder {
 
 /// One search for a descriptor, with its limits: for each process, and for all.
 struct Search<L> {
-    /// Whether a process has the descriptor; takes what it looks at off the number.
-    look: L,
+    /// Whether a process has the descriptor; subtracts the descriptors that it reads from the number.
+    inspect: L,
     links_left: usize,
-    /// Something was not looked at.
+    /// The search omitted descriptors.
     was_cut: bool,
 }
 
 impl<L: FnMut(u32, &mut usize) -> bool> Search<L> {
-    fn new(look: L) -> Self {
-        Search { look, links_left: PEER_SEARCH_LINKS_MAX, was_cut: false }
+    fn new(inspect: L) -> Self {
+        Search { inspect, links_left: PEER_SEARCH_LINKS_MAX, was_cut: false }
     }
 
     fn holds(&mut self, pid: u32) -> bool {
         let allowed = self.links_left.min(PEER_LINKS_MAX);
         let mut left = allowed;
-        let holds = allowed > 0 && (self.look)(pid, &mut left);
+        let holds = allowed > 0 && (self.inspect)(pid, &mut left);
         self.links_left -= allowed - left;
         self.was_cut |= !holds && left == 0;
         holds
     }
 
-    /// The first that holds it. Youngest first within each group: who just connected was most likely just started.
+    /// The first that holds it. Youngest first within each group: the process that just connected most likely just started.
     fn first(
         &mut self,
         pids: &[u32],
@@ -236,7 +236,7 @@ impl<L: FnMut(u32, &mut usize) -> bool> Search<L> {
 fn belongs_to(pid: u32, uid: u32) -> bool {
     match fs::metadata(format!("/proc/{pid}")).map(|metadata| metadata.uid()) {
         Ok(found) if found == uid => true,
-        // Also of a process that became another user and has not executed a program since.
+        // A process that became another user has root's files here until it executes a program.
         Ok(0) => uid_of(pid) == Some(uid),
         Ok(_) | Err(_) => false,
     }
@@ -250,12 +250,12 @@ fn uid_of(pid: u32) -> Option<u32> {
 
 /// The command of a run, once it is started: a process is of the run if it is the command or descends from it.
 ///
-/// To descend from us is not enough. As PID 1 of a container, or as a child subreaper, we are given the orphans of everybody there.
+/// A descendant of longpole is not enough: as PID 1 of a container, or as a child subreaper, longpole inherits all orphans there.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct CommandProcess(Arc<OnceLock<Peer>>);
 
 impl CommandProcess {
-    /// Notes that it is started. One that has ended already has nobody who descends from it.
+    /// Notes that it is started. A command that has already ended has no descendants.
     pub(crate) fn note(&self, pid: u32) {
         if let Some(peer) = Peer::of(pid) {
             // There is one command.
@@ -274,8 +274,8 @@ impl CommandProcess {
         all_pids().unwrap_or_default().into_iter().any(|pid| uid_of(pid) == Some(uid) && is_kin(pid))
     }
 
-    /// Says of many processes whether they are of the command, and asks for each parent once. Nobody is before it is started, and after it
-    /// has ended, when its number may be another's.
+    /// Says of many processes whether they belong to the command, and reads each parent once. None does before the command starts, nor
+    /// after it has ended, when another process may have its number.
     fn kin(&self) -> impl FnMut(u32) -> bool {
         let command = self.0.get().copied();
         let mut known: HashMap<u32, bool> = command.map(|command| (command.pid, true)).into_iter().collect();
@@ -315,8 +315,8 @@ pub(crate) fn is_called(pid: u32, number: u32) -> bool {
 
 /// Whether a process, or one that it descends from, has this variable in the environment that it was started with, where we may see it.
 ///
-/// Asks only processes of root and of our user. What another user's process shows as its environment is memory of its choice (`PR_SET_MM`,
-/// prctl(2)): without an end, or of a file system that never delivers it, and who reads that cannot even be killed.
+/// Reads only processes of root and of our user. Another user's process can choose the memory that it shows as its environment
+/// (`PR_SET_MM`, prctl(2)): memory without an end, or of a file system that never delivers it, so that the reader cannot even be killed.
 pub(crate) fn inherits_variable(pid: u32, name: &str, value: &str) -> bool {
     let own = Owner::current();
     let is_trusted = |pid: u32| uid_of(pid).is_some_and(|uid| own.relies_on(uid));
@@ -533,11 +533,11 @@ mod tests {
         drop(client);
         assert_eq!(finder.owner(peer, ours, Instant::now()).unwrap(), None);
         assert_eq!(finder.holder(owner), None);
-        assert!(!finder.has_given_up(), "it was looked for everywhere");
+        assert!(!finder.has_given_up(), "the search was complete");
     }
 
-    /// Looks for the holder among processes, youngest first: number, user, of the run, descriptors, whether the last of them is the one. Gives
-    /// the one that is found, whether something was not looked at, and how many descriptors were.
+    /// Searches for the holder among processes, youngest first: number, user, of the run, descriptors, whether the last of them is the
+    /// one. Returns the holder, whether the search omitted descriptors, and how many it read.
     fn search(processes: &[(u32, u32, bool, usize, bool)], uid: u32, with_unrelated: bool) -> (Option<u32>, bool, usize) {
         let of = |pid: u32| processes.iter().find(|process| process.0 == pid).unwrap();
         let mut looked = 0;
@@ -558,18 +558,18 @@ mod tests {
     fn young_processes_of_others_with_many_descriptors_do_not_hide_who_sends() {
         let hogs = [(99, 65_534, false, 19_895, false), (98, 65_534, false, 19_895, false), (97, 65_534, false, 19_895, false)];
         let among = |client| [&hogs[..], &[client]].concat();
-        // Of the run, also as another user; of the user of the socket; neither of both, behind too much.
+        // A process of the run, also as another user; one of the socket's user; one that is neither, behind too many descriptors.
         assert_eq!(search(&among((9, 0, true, 10, true)), 0, true), (Some(9), false, 10));
         assert_eq!(search(&among((9, 33, true, 10, true)), 65_534, true), (Some(9), false, 10));
         assert_eq!(search(&among((9, 0, false, 10, true)), 0, true), (Some(9), false, 10));
         assert_eq!(search(&among((9, 33, false, 10, true)), 0, true), (None, true, PEER_SEARCH_LINKS_MAX));
-        // For a while after that nobody else's are looked at.
+        // Until the pause is over, a search omits unrelated processes.
         assert_eq!(search(&among((9, 0, false, 10, true)), 0, false), (Some(9), false, 10));
         assert_eq!(search(&among((9, 33, false, 10, true)), 0, false), (None, true, 0));
-        // One process with more than is looked at does not hide the next.
+        // One process with more descriptors than the limit does not hide the next.
         let large = (12, 0, true, 1_000_000, false);
         assert_eq!(search(&[large, (9, 0, true, 10, true)], 0, true), (Some(9), true, PEER_LINKS_MAX + 10));
-        // Who is gone is not there, and all was looked at.
+        // The holder has ended: the search is complete and finds none.
         assert_eq!(search(&[(12, 0, true, 10, false), (11, 1, false, 10, false)], 0, true), (None, false, 20));
     }
 
@@ -581,7 +581,7 @@ mod tests {
         let mut finder = PeerFinder::default();
         let owner = finder.owner(peer, ours.local_addr().unwrap(), Instant::now()).unwrap().unwrap();
         let of_another = SocketOwner { uid: 4_000_000_000, ..owner };
-        assert!(finder.holder(of_another).is_some() && !finder.has_given_up(), "it was looked for everywhere");
+        assert!(finder.holder(of_another).is_some() && !finder.has_given_up(), "the search was complete");
         finder.holders.state().unrelated_again_at = Instant::now().checked_add(std::time::Duration::from_secs(1000));
         assert!(finder.holder(of_another).is_none() && finder.has_given_up() && !finder.has_given_up());
         assert!(finder.holder(owner).is_some_and(|peer| peer.pid == std::process::id()) && !finder.has_given_up());
@@ -596,7 +596,7 @@ mod tests {
     #[test]
     fn a_variable_is_found_in_the_environment_of_a_parent_and_never_in_memory_of_another_user() {
         use std::os::unix::process::CommandExt;
-        // The number of whoever became another user: itself, and below a parent that has the variable where it has none.
+        // The number of a process that became another user: with the variable itself, and below a parent that has it.
         let number_of = |script: &str, uid: u32| {
             let mut command = std::process::Command::new("sh");
             command.args(["-c", script]).env("LONGPOLE_RUN_ID", "of this run").stdin(std::process::Stdio::piped());

@@ -1,16 +1,16 @@
-//! Whose connections the page serves: those of the user who opened it, and of root.
+//! The users whose connections the page serves: the user who opened it, and root.
 //!
-//! The key alone does not say who has it. Browsers send the cookie to every port of 127.0.0.1, so also to the server of another user. So
-//! the kernel is asked once for each connection, when it is accepted:
+//! The key alone is not enough. Browsers send the cookie to every port of 127.0.0.1, and so also to another user's server. So the page
+//! reads from the kernel, once for each connection it accepts, which user the client's socket belongs to:
 //!
-//! | the client's socket is of | |
+//! | owner of the client's socket | |
 //! |---|---|
 //! | our user, or root (ssh forwards a port as either), or the user who called `sudo` | served |
 //! | another user | refused with 403, whatever key it has |
-//! | nobody whom this kernel knows: it was closed, or is on another system (Windows around WSL) | served with the key, but not with the one for one use |
-//! | not to be told (no socket tables: gVisor; our number stands for everybody whom a user namespace does not know) | served with the key; `open` says so |
+//! | none that this kernel knows: the socket was closed, or is on another system (Windows around WSL) | served with the key, but not with the one for one use |
+//! | unknown (no socket tables: gVisor; our number stands for all users that a user namespace does not map) | served with the key; `open` says so |
 //!
-//! What the kernel can tell is found out once, before anybody else may connect. So an error later is no reason to believe anybody: another
+//! The page finds out what the kernel can say once, before anybody else can connect. A later error does not open the page, because another
 //! user may have caused it.
 
 use std::io;
@@ -23,24 +23,24 @@ use longpole_store::users::{Owner, unmapped_uid};
 use crate::limits::PROBE_CONNECTIONS_MAX;
 use crate::peer::{AskOwner, PeerFinder};
 
-/// From whom the page takes connections, beside our user and root.
+/// Whose connections the page serves beside those of our user and root.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Visitors {
-    /// Asks the kernel whose a connection is; without it the tables of `/proc` are read, which takes milliseconds.
+    /// Reads the owner of a connection from the kernel; without it the page reads the tables of `/proc`, which takes milliseconds.
     pub ask_owner: Option<AskOwner>,
-    /// A user who is served as well: who called `sudo longpole open` has the browser.
+    /// A further user that the page serves: the one who called `sudo longpole open` has the browser.
     pub also: Option<u32>,
 }
 
-/// Who is at the other end of a connection that is served.
+/// The client of a connection that the page serves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Visitor {
     /// Our user, or root.
     Ours,
     /// This kernel has no such socket. A client that has closed it reads no answer.
     Gone,
-    /// The kernel tells nobody's.
-    Untold,
+    /// The kernel does not say which user it is.
+    Unknown,
 }
 
 /// Whose a connection is.
@@ -50,7 +50,7 @@ pub(crate) enum Whose {
     Others,
 }
 
-/// How the kernel tells whose a connection is.
+/// How the kernel names the owner of a connection.
 enum Way {
     AtOnce(AskOwner),
     ByTable(Mutex<PeerFinder>),
@@ -67,12 +67,12 @@ pub(crate) struct Judge {
 }
 
 impl Judge {
-    /// Finds out what this kernel tells, by a connection of our own to a port that nobody knows yet.
+    /// Finds out what this kernel says, by a connection of our own to a port that nobody knows yet.
     pub(crate) fn new(visitors: Visitors, listener: &TcpListener) -> io::Result<Self> {
         let ours = listener.local_addr()?;
         let client = TcpStream::connect(ours)?;
         let peer = client.local_addr()?;
-        // Somebody may have been faster. What is not ours proves nothing, and is closed.
+        // Another client may have been faster. Its connection proves nothing, and is closed.
         let accepted = (0..PROBE_CONNECTIONS_MAX).find_map(|_| match listener.accept() {
             Ok((accepted, from)) if from == peer => Some(Ok(accepted)),
             Ok(_) => None,
@@ -85,12 +85,12 @@ impl Judge {
         Ok(judge)
     }
 
-    /// Whether other users can be told from our own.
+    /// Whether the kernel distinguishes other users from our own.
     pub(crate) fn tells_users_apart(&self) -> bool {
         self.tells_users() && self.unmapped_uid.is_none_or(|uid| !self.is_ours(uid))
     }
 
-    /// Whether the kernel tells the number of users.
+    /// Whether the kernel gives the number of a user.
     fn tells_users(&self) -> bool {
         !matches!(self.way, Way::Nowhere)
     }
@@ -104,14 +104,14 @@ impl Judge {
         matches!(self.way, Way::ByTable(_))
     }
 
-    /// Whose the connection is that was accepted at `since`. After an error nobody knows, and it must not be served.
+    /// The owner of the connection that was accepted at `since`. After an error it is unknown, and the page must not serve the connection.
     pub(crate) fn whose(&self, peer: SocketAddr, ours: SocketAddr, since: Instant) -> io::Result<Whose> {
         if !self.tells_users() {
-            return Ok(Whose::Served(Visitor::Untold));
+            return Ok(Whose::Served(Visitor::Unknown));
         }
         let owner = match &self.way {
             Way::AtOnce(ask) => ask(peer, ours)?,
-            // The table is read as far as a limit. Another user could be beyond it, so that who is not in it is not known to be gone.
+            // The table is read up to a limit. Another user could be beyond it, so a missing row does not mean that the client is gone.
             Way::ByTable(finder) => {
                 let owner = finder.lock().unwrap_or_else(PoisonError::into_inner).owner(peer, ours, since)?;
                 Some(owner.ok_or(io::ErrorKind::NotFound)?)
@@ -121,14 +121,14 @@ impl Judge {
         Ok(match owner.map(|owner| owner.uid) {
             None => Whose::Served(Visitor::Gone),
             // Ours, or anybody's.
-            Some(uid) if self.is_ours(uid) && Some(uid) == self.unmapped_uid => Whose::Served(Visitor::Untold),
+            Some(uid) if self.is_ours(uid) && Some(uid) == self.unmapped_uid => Whose::Served(Visitor::Unknown),
             Some(uid) if self.is_ours(uid) => Whose::Served(Visitor::Ours),
             Some(_) => Whose::Others,
         })
     }
 }
 
-/// How the kernel tells whose this connection of our own is. An error where it could tell, but something ran out.
+/// How the kernel names the owner of this connection of our own. An error if it could, but something ran out.
 fn way(ask: Option<AskOwner>, peer: SocketAddr, ours: SocketAddr) -> io::Result<Way> {
     if let Some(ask) = ask {
         match ask(peer, ours) {
@@ -159,7 +159,7 @@ mod tests {
         Ok(Some(SocketOwner { uid, inode: 7 }))
     }
 
-    /// What is made of the connection of port 1, by a kernel that answers this for it and tells everybody else that they are us.
+    /// The verdict on the connection of port 1, if the kernel answers this for it, and our own user for all others.
     fn whose(ask: AskOwner, also: Option<u32>) -> io::Result<Whose> {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let judge = Judge::new(Visitors { ask_owner: Some(ask), also }, &listener).unwrap();
@@ -180,7 +180,7 @@ mod tests {
         assert_eq!(whose(|peer, _| if is_first(peer) { owner(0) } else { Ok(None) }, None).unwrap(), Whose::Served(Visitor::Gone));
         let error = whose(|peer, _| if is_first(peer) { owner(0) } else { Err(io::Error::from_raw_os_error(24)) }, None);
         assert_eq!(error.unwrap_err().raw_os_error(), Some(24));
-        // Where the page begins without a descriptor left, nothing is learnt of the kernel.
+        // Without a descriptor left, the page learns nothing from the kernel and does not start.
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let ask_owner: Option<AskOwner> = Some(|_, _| Err(io::Error::from_raw_os_error(24)));
         assert!(Judge::new(Visitors { ask_owner, also: None }, &listener).is_err());
@@ -198,8 +198,8 @@ mod tests {
         for (own, also) in [(65_534, None), (1000, Some(65_534))] {
             (judge.own.uid, judge.also, judge.unmapped_uid) = (own, also, Some(65_534));
             assert!(!judge.tells_users_apart(), "open warns");
-            assert_eq!(whose(&judge, 65_534), Whose::Served(Visitor::Untold));
-            assert_eq!(whose(&judge, 1001), Whose::Others, "whom the namespace knows is told apart");
+            assert_eq!(whose(&judge, 65_534), Whose::Served(Visitor::Unknown));
+            assert_eq!(whose(&judge, 1001), Whose::Others, "the namespace maps this user");
             // In the initial namespace `nobody` is a user as others are.
             judge.unmapped_uid = None;
             assert!(judge.tells_users_apart());
@@ -211,10 +211,10 @@ mod tests {
     }
 
     #[test]
-    fn a_kernel_that_cannot_be_asked_has_tables() {
+    fn the_tables_serve_if_the_kernel_answers_no_query() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let ask_owner: Option<AskOwner> = Some(|_, _| Err(io::ErrorKind::Unsupported.into()));
-        // Who is faster than our own connection is not taken for it.
+        // A client that is faster than our own connection does not pass for it.
         let faster = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let judge = Judge::new(Visitors { ask_owner, also: None }, &listener).unwrap();
         assert!(judge.tells_users_apart() && judge.is_slow());

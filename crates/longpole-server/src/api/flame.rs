@@ -21,7 +21,7 @@ pub(super) struct Parameters {
 }
 
 impl Parameters {
-    /// What they say of which spans are meant.
+    /// The selections of spans that the query makes; it may make one at most.
     fn chosen(&self) -> Vec<Chosen<'_>> {
         let handle = self.span.as_deref().map(Chosen::Handle);
         let name = self.name.as_deref().map(Chosen::Name);
@@ -35,16 +35,16 @@ pub(super) async fn get(State(shelf): State<Arc<Shelf>>, Path(recording): Path<S
     let time = match parameters.time.as_deref() {
         None => FlameTime::default(),
         Some(word) => FlameTime::from_word(word)
-            .ok_or_else(|| bad(format!("`{word}` is no time of a flame graph; there are: on_cpu, off_cpu, wall")))?,
+            .ok_or_else(|| bad(format!("`{word}` is not a time of a flame graph: use on_cpu, off_cpu or wall")))?,
     };
     let chosen = parameters.chosen().len();
     if chosen > 1 {
-        return Err(bad("one of `span`, `name` and `trace` says which spans are meant".to_owned()));
+        return Err(bad("give only one of `span`, `name` and `trace`".to_owned()));
     }
     let all_threads = match parameters.threads.as_deref() {
         None => false,
         Some("all") if chosen == 0 => true,
-        Some(_) => return Err(bad("`threads` may be `all`, of the whole run".to_owned())),
+        Some(_) => return Err(bad("`threads` can only be `all`, and only for the whole run".to_owned())),
     };
     let view = move |name, report: &_| match parameters.chosen().first() {
         None => json(&FlameView::of_run(name, report, time, all_threads)),

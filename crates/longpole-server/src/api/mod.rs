@@ -53,7 +53,7 @@ pub(crate) fn routes(shelf: Arc<Shelf>) -> Router {
         .with_state(shelf)
 }
 
-/// What axum refuses by itself (a path that is no UTF-8, a parameter that stands twice) gets the shape of all errors.
+/// Gives axum's own refusals (a path that is not UTF-8, a parameter that appears twice) the shape of all errors.
 async fn in_our_shape(response: Response) -> Response {
     let is_json = response.headers().get(CONTENT_TYPE).is_some_and(|value| value == "application/json");
     if is_json || !response.status().is_client_error() {
@@ -150,15 +150,15 @@ fn json(view: &impl Serialize) -> Answer {
     Ok(respond(StatusCode::OK, body))
 }
 
-/// The store and the reports that were asked for last. A sealed recording never changes, so its report can be kept; whether
-/// the recording is still there is asked each time.
+/// The store and the reports of the last requests. A sealed recording never changes, so its report stays valid; each request checks
+/// that the recording still exists.
 pub(crate) struct Shelf {
     root: PathBuf,
     consent: SourceConsent,
     reports: Mutex<VecDeque<Shelved>>,
 }
 
-/// Which report this is. The number alone does not tell: where a store was removed and made again, it counts from 1 again.
+/// Which report this is. The number alone is not enough: a store that was removed and made again counts from 1 again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Label {
     name: RecordingName,
@@ -172,7 +172,7 @@ impl Label {
     }
 }
 
-/// A report that is there or being made; whoever comes meanwhile waits for the same one.
+/// A report that is ready, or in the making; requests that arrive meanwhile wait for the same one.
 type Shelved = (Label, Arc<OnceCell<Arc<Report>>>);
 
 impl Shelf {
@@ -224,14 +224,14 @@ impl Shelf {
         off_the_reactor(move || view(name, &report)).await
     }
 
-    /// Asks the store.
-    async fn store(self: &Arc<Self>, ask: impl FnOnce(&Store) -> Answer + Send + 'static) -> Answer {
+    /// Answers a query to the store.
+    async fn store(self: &Arc<Self>, query: impl FnOnce(&Store) -> Answer + Send + 'static) -> Answer {
         let shelf = Arc::clone(self);
-        off_the_reactor(move || ask(&Store::open(&shelf.root)?)).await
+        off_the_reactor(move || query(&Store::open(&shelf.root)?)).await
     }
 }
 
-/// Runs what reads files or computes on a thread that may be busy with it.
+/// Runs work that reads files or computes on a thread that may block.
 async fn off_the_reactor<T: Send + 'static>(work: impl FnOnce() -> Result<T, ApiError> + Send + 'static) -> Result<T, ApiError> {
     tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| {
         let message = "longpole has a bug: it could not make this answer; `longpole show` may say more";

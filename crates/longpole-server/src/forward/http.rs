@@ -361,10 +361,10 @@ fn grpc_outcome(outcome: &HeaderMap, body: &[u8]) -> Attempt {
     let message = text(&GRPC_MESSAGE).map(|message| percent_decode_str(&message).decode_utf8_lossy().into_owned()).unwrap_or_default();
     let reason = format!("grpc status {code} {message}").trim_end().to_owned();
     let delay = text(&GRPC_DETAILS).and_then(|details| decode_retry_delay(&details));
-    // A delay of zero says that there shall be one and not how long: then it is ours.
+    // A delay of zero requests a retry but names no time: then our own delay applies.
     let again = |reason| Attempt::Again { after: delay.filter(|delay| !delay.is_zero()), reason, why: Why::Busy };
     match code {
-        // We asked for no compression, so the message is what follows its prefix.
+        // The request accepts no compression, so the message follows its prefix as it is.
         OK => Attempt::Delivered(body.get(grpc::PREFIX_BYTES..).and_then(|message| decode_response(message, Encoding::Protobuf))),
         RESOURCE_EXHAUSTED if delay.is_some() => again(reason),
         code if RETRYABLE.contains(&code) => again(reason),
@@ -375,7 +375,7 @@ fn grpc_outcome(outcome: &HeaderMap, body: &[u8]) -> Attempt {
 const GRPC_DETAILS: HeaderName = HeaderName::from_static("grpc-status-details-bin");
 
 /// `Retry-After`, in seconds or as a date. A date is compared with the endpoint's own `Date`, so that its clock need not be ours.
-/// A delay of zero, or one that is over, says that there shall be one and not how long: then it is ours.
+/// A delay of zero, or one that is over, requests a retry but names no time: then our own delay applies.
 pub(super) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     let text = |name| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
     let wanted = text(RETRY_AFTER)?;
@@ -394,7 +394,7 @@ fn has_type(headers: &HeaderMap, expected: &[u8]) -> bool {
     headers.get(CONTENT_TYPE).is_some_and(|value| value.as_bytes().starts_with(expected))
 }
 
-/// The path of a signal on an endpoint of which only host and port are known.
+/// The path of a signal on an endpoint that the user gave without a path.
 fn http_path_of(signal: Signal) -> &'static str {
     match signal {
         Signal::Traces => "/v1/traces",

@@ -205,9 +205,9 @@ fn address<'a>(rest: &'a str, expected: &'static str) -> Result<Address<'a>, Tar
     let rest = rest.split('#').next().unwrap_or_default();
     let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
     let (authority, path) = rest.find('/').map_or((rest, "/"), |slash| rest.split_at(slash));
-    // Whoever parses it later parses this, so what is wrong is said now.
+    // The client parses the same text later, so this is the place to report an error.
     let uri: Uri = format!("http://{authority}{path}").parse().map_err(|_| wrong())?;
-    // A port above 65535 is part of the authority and no port: whoever connects would take another.
+    // A port above 65535 is part of the authority and not a port: the client would connect to another.
     let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
     let says_port = host.rsplit_once(':').is_some_and(|(_, port)| !port.is_empty() && !port.ends_with(']'));
     if uri.host().is_none_or(str::is_empty) || (says_port && uri.port_u16().is_none()) {

@@ -357,11 +357,11 @@ async fn a_grpc_endpoint_gets_what_came_over_grpc_and_over_http() {
     got.dedup();
     let key = "hunter2".to_owned();
     assert_eq!(got, [("over grpc, compressed".to_owned(), key.clone()), ("over http".to_owned(), key)]);
-    assert_eq!(collector.got.lock().unwrap().len(), 3, "one was asked to come again");
+    assert_eq!(collector.got.lock().unwrap().len(), 3, "the collector requested one retry");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_grpc_endpoint_that_is_full_is_asked_again_only_if_it_says_when() {
+async fn a_full_grpc_endpoint_gets_a_retry_only_if_it_says_when() {
     let retry_info = {
         // google.rpc.Status { code: 8, details: [Any { "type.googleapis.com/google.rpc.RetryInfo", RetryInfo {} }] }
         let name = b"type.googleapis.com/google.rpc.RetryInfo";
@@ -422,7 +422,7 @@ fn what_an_endpoint_rejects_of_a_request_is_counted() {
 
 #[test]
 fn a_success_that_is_somebody_elses_delivers_nothing() {
-    // A page to log in at; a server of gRPC that is asked by HTTP, as tonic answers.
+    // A login page; a gRPC server that gets HTTP, as tonic answers.
     for (answer, reason) in [
         ("200 OK\r\nContent-Type: text/html; charset=utf-8", "answered with a web page (http status 200), so it is no collector"),
         ("200 OK\r\nContent-Type: application/grpc\r\ngrpc-status: 12", "speaks gRPC, and they went there by HTTP"),
@@ -437,7 +437,7 @@ fn a_success_that_is_somebody_elses_delivers_nothing() {
 }
 
 #[test]
-fn when_to_come_again_is_said_in_seconds_or_as_a_date_of_the_endpoints_clock() {
+fn retry_after_is_in_seconds_or_a_date_of_the_endpoints_clock() {
     let now = std::time::UNIX_EPOCH + Duration::from_secs(784_111_777);
     let check = |headers: &[(&'static str, &str)], seconds: Option<u64>| {
         let mut map = ::http::HeaderMap::new();
@@ -457,7 +457,7 @@ fn when_to_come_again_is_said_in_seconds_or_as_a_date_of_the_endpoints_clock() {
 }
 
 #[test]
-fn an_endpoint_that_wants_to_be_asked_after_the_end_is_given_up_at_once() {
+fn forwarding_gives_up_at_once_if_the_endpoint_wants_a_retry_after_the_end() {
     // The date is that of the endpoint's clock, which is years off ours: ten minutes later.
     for (answer, reason) in [
         ("503 Service Unavailable\r\nRetry-After: 30", "{url} did not take them before longpole ended: http status 503"),
@@ -547,7 +547,7 @@ async fn json_goes_to_a_grpc_endpoint_in_protobuf() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_grpc_endpoint_that_says_when_is_asked_again_then() {
+async fn a_grpc_endpoint_that_says_when_gets_a_retry_then() {
     let later = {
         // RetryInfo { retry_delay: 0.3 s } in an Any in a Status.
         let name = b"type.googleapis.com/google.rpc.RetryInfo";

@@ -48,12 +48,12 @@ pub(crate) enum InflateError {
     Broken(String),
 }
 
-/// Inflates up to [`INFLATED_BYTES_MAX`]: a body that would become more is stopped there, whatever it would have become.
+/// Inflates up to [`INFLATED_BYTES_MAX`], and stops there if the body would become larger.
 pub(crate) fn inflate(bytes: &[u8], compression: Compression) -> Result<Cow<'_, [u8]>, InflateError> {
     inflate_up_to(bytes, compression, INFLATED_BYTES_MAX)
 }
 
-/// Inflates up to so many bytes.
+/// Inflates up to `bytes_max` bytes.
 pub(crate) fn inflate_up_to(bytes: &[u8], compression: Compression, bytes_max: usize) -> Result<Cow<'_, [u8]>, InflateError> {
     let mut out = Vec::new();
     let limit = bytes_max as u64 + 1;

@@ -25,10 +25,10 @@ const QUIET_TURNS: usize = 3;
 /// Pause after the operating system refused a connection (no descriptors left) and none of ours could be closed.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
 
-/// Pause before connections are looked through again for one that can be closed.
+/// Pause before the next search for a connection that can make room.
 const ROOM_PAUSE: Duration = Duration::from_millis(100);
 
-/// Pause before the kernel is asked again whether it delivered everything.
+/// Pause before the next query whether the kernel has delivered everything.
 const ON_ITS_WAY_PAUSE: Duration = Duration::from_millis(1);
 
 /// The ports.

@@ -1,7 +1,7 @@
 //! AppDash over TCP: packets in one direction, no answer.
 //!
 //! The client writes inside the traced program, under a lock, and waits for the kernel to take it. So this reads as fast as it
-//! can whatever happens behind it: what there is no memory for is counted and gone. Spans are decoded here, because only the
+//! can whatever happens behind it, and counts spans as lost that there is no memory for. Spans are decoded here, because only the
 //! decoder knows where a packet ends, and go to the keeper as requests of ours.
 
 use std::io;
@@ -22,12 +22,12 @@ use super::request_context::RequestContext;
 use crate::limits::{APPDASH_READ_BYTES, CONVERTED_SPANS_MAX, HEAD_TIME_MAX};
 use crate::otlp_request::Compression;
 
-/// Reads one connection to its end, or until it is asked to end. Spans that are not complete then are kept as unfinished.
+/// Reads one connection to its end, or until the receiver hangs up. Spans that are not complete then are kept as unfinished.
 ///
-/// Between packets it may be idle for as long as it likes: the client writes when something happens. A packet that has begun must come
-/// to its end in [`HEAD_TIME_MAX`]; and before its first packet the connection is as far as inside of one, for clients connect to write.
+/// Between packets it may be idle without a limit: the client writes when something happens. A packet that has begun must end within
+/// [`HEAD_TIME_MAX`]. Before its first packet the connection counts as inside one, because clients connect to write.
 pub(super) async fn serve(stream: TcpStream, context: &RequestContext, connection: &Arc<Connection>) {
-    // Found while the process is surely there: its first span may be its last act.
+    // The keeper finds the process while it surely lives: its first span may be its last act.
     context.intake.hand(Job::new(Content::Hello, connection));
     let mut reader = FrameReader::new(&context.limits);
     let mut batch = SpanBatch::default();
@@ -46,8 +46,7 @@ pub(super) async fn serve(stream: TcpStream, context: &RequestContext, connectio
                     (packets, inside_since) = (reader.packets(), None);
                 }
                 if let Err(error) = pushed {
-                    // Where one packet ends and the next begins is not known any more. The client connects again with the next
-                    // packet, which begins with its beginning.
+                    // The border to the next packet is lost. The client connects again with its next packet.
                     context.refused(&format!("appdash packet: {error}"));
                     break;
                 }
@@ -83,7 +82,7 @@ pub(super) async fn serve(stream: TcpStream, context: &RequestContext, connectio
     give(&mut batch, redactor.as_mut(), context, connection);
 }
 
-/// Hands what was decoded to the keeper, without waiting for it.
+/// Hands the decoded spans to the keeper, without waiting for it.
 fn give(batch: &mut SpanBatch, redactor: Option<&mut Redactor>, context: &RequestContext, connection: &Arc<Connection>) {
     take_credentials(batch, redactor, &context.book);
     for loss in batch.losses.drain(..) {

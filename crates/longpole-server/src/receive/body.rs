@@ -1,7 +1,7 @@
 //! Reading a request's body: bounded in size and time, and charged to the memory that all bodies share.
 //!
-//! Memory is taken as bytes arrive, so a body that stalls holds what it sent so far. Where others need that, who made no progress for
-//! [`STALL_IN_NEED_MAX`] is cut, longest stalled first; where nobody needs it, after [`BODY_STALL_MAX`].
+//! Memory is taken as bytes arrive, so a stalled body holds memory for what it has sent. If others need that memory, bodies without
+//! progress for [`STALL_IN_NEED_MAX`] are cut, longest stalled first; otherwise after [`BODY_STALL_MAX`].
 
 use std::collections::HashMap;
 use std::pin::pin;
@@ -50,7 +50,7 @@ impl Bodies {
         self.reading.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Room for so many bytes, where there is some at once.
+    /// Room for this number of bytes, if there is some at once.
     pub(super) fn room_now(&self, bytes: usize) -> Option<OwnedSemaphorePermit> {
         let permits = u32::try_from(bytes.div_ceil(PERMIT_BYTES)).ok()?;
         let room = Arc::clone(&self.memory).try_acquire_many_owned(permits).ok();
@@ -60,7 +60,7 @@ impl Bodies {
         room
     }
 
-    /// Cuts those that made no progress for longest, until so many permits come free.
+    /// Cuts the bodies that have stalled longest, until `wanted` permits come free.
     fn cut_stalled(&self, wanted: usize) {
         let mut reading = self.lock();
         let now = Instant::now();
@@ -90,9 +90,9 @@ pub(super) struct Charged {
 /// Why a body was not read.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum BodyError {
-    /// More than so many bytes.
+    /// More than this number of bytes.
     TooLarge(usize),
-    /// The bodies of all requests together are too much at the moment.
+    /// All bodies together take too much memory at the moment.
     Busy,
     /// It stalled while others needed the memory it held.
     Cut,
@@ -120,12 +120,12 @@ impl BodyError {
     }
 }
 
-/// Reads a body to its end. One that is refused is read on and thrown away, up to [`REFUSED_BODY_BYTES_MAX`].
+/// Reads a body to its end. It reads a refused one on, up to [`REFUSED_BODY_BYTES_MAX`], and drops it.
 pub(super) async fn read(mut body: Incoming, bodies: &Bodies, connection: &Connection) -> Result<Charged, BodyError> {
     let declared = body.size_hint().lower();
     let bytes_max = connection.body_bytes_max();
     if declared > bytes_max as u64 {
-        // Who is gone reads no answer.
+        // A client that has closed its connection reads no answer.
         if !connection.sender_is_gone() {
             discard(body, declared).await;
         }
@@ -138,7 +138,7 @@ pub(super) async fn read(mut body: Incoming, bodies: &Bodies, connection: &Conne
     let mut progress = Instant::now();
     loop {
         let frame = tokio::select! {
-            // Most bodies are there whole when they are asked for, and then no timer is made.
+            // Most bodies are complete at the first poll, which then makes no timer.
             biased;
             frame = body.frame() => frame,
             () = charge.cut.notified() => return Err(BodyError::Cut),

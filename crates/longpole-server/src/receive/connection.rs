@@ -1,4 +1,4 @@
-//! One connection: who is at its other end, and what is under way on it.
+//! One connection: the process at its other end, and what is under way on it.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -20,16 +20,16 @@ pub(super) enum Speech {
     AppDash,
 }
 
-/// What a number of a process means that a resource says.
+/// What the `process.pid` of a resource means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Claim {
     /// The process at the other end.
     Own,
-    /// Another process of our namespace: the sender hands on for it, or cannot be seen.
-    Said,
+    /// Another process of our namespace: the sender forwards its spans, or is hidden from us.
+    SameNamespace,
     /// This process, which has that number in a namespace of its own.
-    Means(u32),
-    /// A process of another namespace; which, nobody knows.
+    OwnNamespace(u32),
+    /// An unknown process of another namespace.
     Unknown,
 }
 
@@ -103,23 +103,23 @@ impl Connection {
         }
     }
 
-    /// The process at the other end, which may be found by reading through `/proc`. One that has ended is not believed to be there: whoever
-    /// holds the socket now is looked for.
+    /// The process at the other end, which may take a search through `/proc`. If the process has ended, it searches for the one that
+    /// holds the socket now.
     pub(super) fn peer_pid(&self, finder: &mut PeerFinder) -> Option<u32> {
         let mut known = self.peer_process.lock().unwrap_or_else(PoisonError::into_inner);
         if known.is_none_or(|peer| peer.is_some_and(|peer| !peer.lives())) {
             let by_table = || finder.owner(self.peer, self.ours, self.since.into_std()).ok()?;
-            // Once the client has closed its end, its address may be that of somebody else's next connection.
+            // Once the client has closed its end, another process may connect from the same address.
             let owner = if self.sender.is_gone { None } else { self.sender.owner.or_else(by_table) };
             *known = Some(owner.and_then(|owner| finder.holder(owner)));
         }
         (*known)?.map(|peer| peer.pid)
     }
 
-    /// What to make of `process.pid` in a resource. It is a number in the sender's namespace of process ids, which need not be ours: in a
-    /// container of the command, the first process calls itself 1.
+    /// What the `process.pid` of a resource means. It is a number in the sender's pid namespace, which need not be ours: in a container
+    /// of the command, the first process has pid 1.
     pub(super) fn claim(&self, number: u32, finder: &mut PeerFinder) -> Claim {
-        let Some(SocketOwner { inode, .. }) = self.sender.owner else { return Claim::Said };
+        let Some(SocketOwner { inode, .. }) = self.sender.owner else { return Claim::SameNamespace };
         let known = self.claims.lock().unwrap_or_else(PoisonError::into_inner).get(&number).copied();
         if let Some(claim) = known {
             return claim;
@@ -131,12 +131,12 @@ impl Connection {
             match self.peer_pid(finder) {
                 Some(peer) if peer::counts_otherwise(peer) => {
                     if peer::is_called(peer, number) {
-                        Claim::Means(peer)
+                        Claim::OwnNamespace(peer)
                     } else {
                         Claim::Unknown
                     }
                 }
-                Some(_) | None => Claim::Said,
+                Some(_) | None => Claim::SameNamespace,
             }
         };
         let mut claims = self.claims.lock().unwrap_or_else(PoisonError::into_inner);
@@ -146,8 +146,8 @@ impl Connection {
         claim
     }
 
-    /// The process at the other end, where it is known what it says of whose spans it sends: a span is its own process's word or another's.
-    /// Of a number that nobody can place here it is not said, because it would be taken for that.
+    /// The process at the other end, if its resources' `process.pid` leave no doubt which spans are its own. `None` if one of them is
+    /// unknown here, because the sender would pass for that process.
     pub(super) fn sender_of(&self, claims: &[(u32, Claim)], finder: &mut PeerFinder) -> Option<u32> {
         self.sender.owner?;
         match claims {
@@ -168,7 +168,7 @@ impl Connection {
         if self.sender.is_gone { CLOSED_BODY_BYTES_MAX } else { INFLATED_BYTES_MAX }
     }
 
-    /// Whether only what its spans say themselves can speak for it.
+    /// Whether its client closed it early, so that only its spans themselves can prove that they belong to the run.
     pub(super) fn sender_is_gone(&self) -> bool {
         self.sender.is_gone
     }
@@ -302,7 +302,7 @@ impl Drop for Keeping<'_> {
     }
 }
 
-/// What connections tell the listener.
+/// What connections share with the listener.
 #[derive(Debug, Default)]
 pub(super) struct Shared {
     /// Counts everything that happens: connections made and ended, bytes read, requests answered.
@@ -311,11 +311,11 @@ pub(super) struct Shared {
     pub(super) changed: Notify,
     /// Wakes an acceptor that waits for a connection to become idle or to end.
     pub(super) room: Notify,
-    /// Connections of which it is being found out whether they may send.
+    /// Connections that are being checked: whether they may send.
     pub(super) looking: AtomicUsize,
-    /// Connections of other users that wait for that. They take none of the places of others.
+    /// Connections of other users that wait for a check. They take no place of others.
     pub(super) queued: AtomicUsize,
-    /// Connections of clients that are gone and for which there is no place yet. They take none of those of others.
+    /// Connections that their clients have closed and that wait for a place. They take no place of others.
     pub(super) waiting: AtomicUsize,
     /// Set when the command has ended: when only connections of our own user, which live, are still taken.
     pub(super) known_only_from: OnceLock<Instant>,

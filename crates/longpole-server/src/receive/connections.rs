@@ -1,4 +1,4 @@
-//! All connections: who gets a place, who is turned away, and who makes room.
+//! All connections: which ones get a place, which are refused, and which make room.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -38,7 +38,7 @@ pub(super) struct Connections {
     pub(super) open: Open,
     pub(super) next: AtomicU64,
     pub(super) other_users: OtherUsers,
-    /// Places of clients that are gone.
+    /// Places for connections that their clients have closed.
     pub(super) gone: Arc<Semaphore>,
 }
 
@@ -78,12 +78,12 @@ impl Connections {
         self.open.lock().len() + self.shared.looking.load(Ordering::Relaxed) >= CONNECTIONS_MAX
     }
 
-    /// Serves a connection whose client may send, and sees to it that of others it is found out.
+    /// Serves a connection whose client may send, and starts a check for others.
     pub(super) fn receive(self: &Arc<Self>, accepted: Accepted) {
         let known = self.context.judge.at_once(accepted.peer, accepted.ours);
         let is_known = matches!(known, Known::Sender(sender) if !sender.is_gone);
         if !is_known && self.shared.takes_known_only() {
-            // As if it had not come: the drain waits for whatever happens.
+            // Not counted as an event, because the drain waits while events happen.
             self.context.refused(refusal::TOO_LATE);
             return;
         }
@@ -91,7 +91,7 @@ impl Connections {
         match known {
             Known::Sender(sender) if sender.is_gone => self.serve_gone(accepted, sender),
             Known::Sender(sender) => self.serve(accepted, sender, None),
-            Known::Foreign(owner) => self.look_into(accepted, owner),
+            Known::Foreign(owner) => self.check(accepted, owner),
             Known::Slow { never } => {
                 let (connections, looking) = (Arc::clone(self), Undecided::looking(&self.shared));
                 tokio::spawn(async move {
@@ -101,16 +101,16 @@ impl Connections {
                     match known {
                         Ok(Ok(Known::Sender(sender))) if sender.is_gone => connections.serve_gone(accepted, sender),
                         Ok(Ok(Known::Sender(sender))) => connections.serve(accepted, sender, None),
-                        Ok(Ok(Known::Foreign(owner))) => connections.look_into(accepted, owner),
-                        // Only a system that can tell of nobody lets everybody in: descriptors can be had from us by connecting.
+                        Ok(Ok(Known::Foreign(owner))) => connections.check(accepted, owner),
+                        // Only a system that names no owners at all lets everybody in: any client can use up our descriptors.
                         Ok(Err(error)) if never && peer::says_never(&error) => {
-                            connections.context.book.add_once(LossKind::Environment, NOT_SAID);
+                            connections.context.book.add_once(LossKind::Environment, OWNERS_UNKNOWN);
                             connections.serve(accepted, Sender { owner: None, is_gone: false }, None);
                         }
                         Ok(Ok(Known::Slow { .. }) | Err(_)) | Err(_) => {
                             drop(looking);
                             connections.context.refused(refusal::OWNER_UNKNOWN);
-                            connections.turn_away(accepted, None, refusal::owner_unknown).await;
+                            connections.refuse(accepted, None, refusal::owner_unknown).await;
                             return;
                         }
                     }
@@ -120,15 +120,15 @@ impl Connections {
         }
     }
 
-    /// Finds out whether a connection of another user is of the run: of so many of each user at a time. Other users must not take the places
-    /// of the run, nor those in which it is found out who is of the run.
-    fn look_into(self: &Arc<Self>, accepted: Accepted, owner: SocketOwner) {
+    /// Checks whether a connection of another user belongs to the run, a few of each user at a time. Other users must not take the places
+    /// of the run, nor its places for checks.
+    fn check(self: &Arc<Self>, accepted: Accepted, owner: SocketOwner) {
         let connections = Arc::clone(self);
         let queued_user = match self.other_users.queue(owner.uid) {
             Ok(queued_user) => queued_user,
             Err(user) => {
                 self.context.refused(refusal::UNCHECKED);
-                tokio::spawn(async move { connections.turn_away(accepted, user.as_deref(), refusal::unchecked).await });
+                tokio::spawn(async move { connections.refuse(accepted, user.as_deref(), refusal::unchecked).await });
                 return;
             }
         };
@@ -155,31 +155,32 @@ impl Connections {
                 refusal::UNMAPPED_USERS.to_owned()
             });
             let pause = async {
-                // The queue of a user of the run must not wait for its other processes, nor the end of the run for anybody's.
+                // The queue of a user of the run must not wait for its other processes, nor the end of the run for any process.
                 if !queued_user.0.is_of_the_run() && !connections.shared.draining() {
                     tokio::time::sleep(OTHER_USER_PAUSE).await;
                 }
                 drop(place);
             };
-            tokio::join!(pause, connections.turn_away(accepted, Some(&queued_user.0), refusal::other_user));
+            tokio::join!(pause, connections.refuse(accepted, Some(&queued_user.0), refusal::other_user));
         });
     }
 
-    /// Answers its requests with this for a moment, if it speaks HTTP and there is a place for it; then closes the connection.
-    async fn turn_away(&self, accepted: Accepted, user: Option<&User>, answer: fn(&Request<Incoming>) -> Response<AnswerBody>) {
+    /// Answers its requests with this refusal, if it speaks HTTP and there is a place for it; closes the connection after
+    /// [`REFUSAL_TIME_MAX`] at the latest.
+    async fn refuse(&self, accepted: Accepted, user: Option<&User>, answer: fn(&Request<Incoming>) -> Response<AnswerBody>) {
         if accepted.speech == Speech::Http
-            && let Some(_place) = self.other_users.place_to_be_told(user)
+            && let Some(_place) = self.other_users.place_for_answer(user)
         {
             let service = service_fn(|request| std::future::ready(Ok::<_, Infallible>(answer(&request))));
-            // Whether it reads the answer is its own affair.
+            // The client may or may not read the answer.
             let _ = timeout(REFUSAL_TIME_MAX, self.http.serve_connection(TokioIo::new(accepted.stream), service)).await;
         }
     }
 
-    /// Serves a connection whose client closed it before it was known whose it is, when there is a place: anybody can leave any number of
-    /// them, so few are looked at at a time, and so many may wait.
+    /// Serves a connection that its client closed before the receiver read its owner, when there is a place. Any user can leave any number
+    /// of them, so the receiver reads [`CLOSED_MAX`] at a time, and [`CLOSED_WAITING_MAX`] may wait.
     fn serve_gone(self: &Arc<Self>, accepted: Accepted, sender: Sender) {
-        // Of its spans none can say whose they are.
+        // AppDash spans have no resource that could name the run.
         if accepted.speech == Speech::AppDash {
             self.context.refused(UNPROVEN);
             return;
@@ -210,7 +211,7 @@ impl Connections {
             self.context.refused(&format!("more than {APPDASH_CONNECTIONS_MAX} appdash connections at the same time"));
             return;
         }
-        // Answers are small and waited for. Where the option cannot be set they are only later.
+        // Answers are small, and clients wait for them. Without the option they are only later.
         let _ = stream.set_nodelay(true);
         let connection = Arc::new(Connection::new(speech, [peer, ours], sender, Arc::clone(&self.shared)));
         let number = self.next.fetch_add(1, Ordering::Relaxed);
@@ -234,8 +235,8 @@ impl Connections {
         });
     }
 
-    /// Makes room: by closing who was answered and is idle, the longest idle first, or by cutting who stalls. A connection that was not used
-    /// yet is about to be: it is closed only when it was long enough about to.
+    /// Makes room: closes the answered connection that is idle longest, or cuts one that stalls. An unused connection is about to be used,
+    /// so it closes only after [`UNUSED_MAX`].
     pub(super) fn make_room(&self) {
         let answered_at = |connection: &Arc<Connection>| connection.answered_at.load(Ordering::Relaxed);
         let is_spare = |connection: &&Arc<Connection>| {
@@ -251,8 +252,8 @@ impl Connections {
         }
     }
 
-    /// Cuts the connection that stalls for longest inside something that it does not finish, and says whether there was one. What it began
-    /// is lost, and counted.
+    /// Cuts the connection that has stalled longest inside a request or packet, and returns whether there was one. The receiver counts the
+    /// request or packet as lost.
     fn cut_stalled(&self, speech: Option<Speech>) -> bool {
         let mut open = self.open.lock();
         let stalls = |(number, connection): (&u64, &Arc<Connection>)| {
@@ -269,5 +270,5 @@ impl Connections {
     }
 }
 
-/// Said where nobody can tell other users' connections from our own.
-const NOT_SAID: &str = "the kernel does not say whose connections are: any user of this machine could have sent spans";
+/// The loss if the kernel does not distinguish other users' connections from our own.
+const OWNERS_UNKNOWN: &str = "the kernel does not name the owners of connections: any user of this machine could have sent spans";

@@ -1,14 +1,14 @@
-//! Whether the bytes of a connection stop inside something that must be whole before anybody can act on it: the head of a request of
-//! HTTP/1, the preface of HTTP/2, one of its frames, or a block of headers that takes several.
+//! Whether the bytes of a connection stop inside a part that must be complete before it has an effect: the head of a request of HTTP/1,
+//! the preface of HTTP/2, one of its frames, or a block of headers in several frames.
 //!
 //! ```text
 //! HTTP/1   POST /v1/traces HTTP/1.1 ⏎ Host: …        no request began since the last one was answered
 //! HTTP/2   00 00 2a 01 00 00 00 00 01 …42 bytes…     HEADERS without END_HEADERS (flags 00): CONTINUATION must follow
 //! ```
 //!
-//! A connection that waits between requests, or streams of HTTP/2 that wait for data, are not inside anything.
+//! A connection that waits between requests is not inside a part, nor are streams of HTTP/2 that wait for data.
 
-/// What a client of HTTP/2 says first.
+/// The first bytes of an HTTP/2 client.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// Length (3 bytes), kind, flags, stream (4 bytes).
@@ -24,14 +24,14 @@ pub(super) enum Heads {
     /// Nothing came.
     #[default]
     Nothing,
-    /// The beginning of the preface of HTTP/2: so many bytes.
+    /// This number of bytes of the preface of HTTP/2.
     Preface(usize),
     Http1,
     Http2(Frames),
 }
 
 impl Heads {
-    /// Takes what was read. Of HTTP/2 it says whether something came to its end on the way; of HTTP/1 only its machine knows.
+    /// Takes the bytes of a read. Returns whether a part of HTTP/2 ended in them; only hyper knows that of HTTP/1.
     pub(super) fn push(&mut self, bytes: &[u8]) -> bool {
         if bytes.is_empty() {
             return false;
@@ -60,7 +60,7 @@ impl Heads {
         }
     }
 
-    /// Whether it is inside something, where the bytes alone tell it.
+    /// Whether it is inside a part, if the bytes alone show it.
     pub(super) fn is_inside(&self) -> Option<bool> {
         match self {
             Heads::Nothing => Some(false),
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn of_http_1_the_bytes_do_not_tell() {
+    fn the_bytes_of_http_1_do_not_show_it() {
         let mut heads = Heads::default();
         assert_eq!(heads.is_inside(), Some(false));
         assert!(!heads.push(b"P"));

@@ -1,4 +1,4 @@
-//! A request on its way to the keeper, and what became of it.
+//! A request on its way to the keeper, and its outcome.
 
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -22,12 +22,12 @@ pub(super) enum Content {
     Converted { spans: u64 },
     /// One message of the engine's event stream, and when it came.
     PulumiEvent { received: Timestamp },
-    /// Nothing yet: a connection of which more will come.
+    /// No spans yet: a connection that will send some.
     Hello,
 }
 
 impl Content {
-    /// Whether it says of what resource its spans are.
+    /// Whether its spans have resources.
     pub(super) fn has_resources(&self) -> bool {
         matches!(self, Content::Otlp { signal: Signal::Traces, .. })
     }
@@ -40,7 +40,7 @@ pub(super) struct Job {
     pub(super) compression: Compression,
     pub(super) body: Bytes,
     pub(super) connection: Arc<Connection>,
-    /// What the body takes of the memory that all bodies share, where nobody else holds it.
+    /// The body's share of the memory that all bodies share, unless the reader of the body holds it.
     pub(super) _memory: Option<OwnedSemaphorePermit>,
 }
 
@@ -60,7 +60,7 @@ impl Job {
 /// What became of a request.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// It is kept, but for these spans, which no retry would save.
+    /// It is kept, except for these spans, which no retry would save.
     Kept {
         /// How many were rejected.
         rejected: u64,
@@ -75,7 +75,7 @@ pub(super) enum Verdict {
     NotKept(String),
     /// It is good and will never be kept: the client should drop it.
     NeverKept(String),
-    /// Its client is gone, and nothing in it says that it is of the run.
+    /// Its client has closed the connection, and its spans do not name the run.
     Unproven(String),
 }
 
@@ -98,10 +98,10 @@ impl Verdict {
     }
 }
 
-/// Of whom requests are not kept whose client is gone.
-pub(super) const UNPROVEN: &str = "requests of processes that closed their connection before it was known who they are";
+/// The loss of requests without proof that they belong to the run.
+pub(super) const UNPROVEN: &str = "requests of processes that closed their connection before longpole could identify them";
 
-/// A request and where its outcome is waited for.
+/// A request and the way back for its outcome.
 pub(super) type Handed = (Job, oneshot::Sender<Verdict>);
 
 /// The way to the keeper.
@@ -117,7 +117,7 @@ impl Intake {
         Intake { jobs: Mutex::new(Some(jobs)) }
     }
 
-    /// Lets the keeper end when it has done what waits; whoever comes later is told to try again.
+    /// Lets the keeper end after the requests in its queue; later requests get the answer to try again.
     pub(super) fn close(&self) {
         self.sender().take();
     }
@@ -126,7 +126,7 @@ impl Intake {
         self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Hands over one request and waits for what became of it.
+    /// Hands over one request and waits for its outcome.
     pub(super) async fn take(&self, job: Job) -> Verdict {
         let gone = || Verdict::NotKept("the recorder is ending".to_owned());
         match self.hand(job) {
@@ -135,7 +135,7 @@ impl Intake {
         }
     }
 
-    /// Hands over one request; what became of it comes by the channel. `None` where nothing is taken any more.
+    /// Hands over one request, whose outcome comes by the channel. `None` after [`Intake::close`].
     pub(super) fn hand(&self, job: Job) -> Option<oneshot::Receiver<Verdict>> {
         let (reply, verdict) = oneshot::channel();
         self.sender().as_ref()?.send((job, reply)).ok()?;

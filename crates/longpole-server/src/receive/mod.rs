@@ -1,5 +1,5 @@
 //! The doors for spans: one loopback port that speaks OTLP over gRPC and HTTP, Zipkin, and the Pulumi engine's event stream,
-//! told apart by content type and path; and one for AppDash, which is not HTTP.
+//! distinguished by content type and path; and one for AppDash, which is not HTTP.
 //!
 //! ```text
 //!            receiver thread (tokio, one thread, I/O only)                     keeper thread (may block)
@@ -10,7 +10,7 @@
 //!                              answer ◄────────────── verdict ◄────┴───────────────────────────────────────────┘
 //! ```
 //!
-//! The keeper is a thread of its own so that a slow disk, a large body or a look through `/proc` delays answers and never
+//! The keeper is a thread of its own so that a slow disk, a large body or a search through `/proc` delays answers and never
 //! the accepting of connections. It works in the order of arrival.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -69,11 +69,11 @@ pub struct ReceiverOptions {
     pub forward: Vec<ForwardTarget>,
     /// Limits of the decoders; of one AppDash packet, above all.
     pub limits: Limits,
-    /// Keep credentials as they came. What goes to targets as it was received is never changed.
+    /// Keep credentials as they came. Requests that go to targets as they were received never change.
     pub keep_credentials: bool,
-    /// From whom spans are taken.
+    /// The processes that may send spans.
     pub senders: Senders,
-    /// Asks the kernel whose a connection is; without it the tables of `/proc` are read, which takes milliseconds.
+    /// Reads the owner of a connection from the kernel; without it the receiver reads the tables of `/proc`, which takes milliseconds.
     pub ask_owner: Option<AskOwner>,
 }
 
@@ -147,8 +147,8 @@ pub struct ReceiverHandle {
 }
 
 impl ReceiverHandle {
-    /// Names the process that is the command of the run, before it runs: spans of other users are taken from it and from its descendants.
-    /// `/proc` must count processes as we do.
+    /// Names the process that is the command of the run, before it runs: the receiver accepts spans of other users from it and its
+    /// descendants. `/proc` must number processes as this process does.
     pub fn note_command(&self, pid: u32) {
         self.command.note(pid);
     }
@@ -173,21 +173,21 @@ impl ReceiverHandle {
         format!("tcp://{}", self.address)
     }
 
-    /// Whether somebody gets copies of spans.
+    /// Whether a target gets copies of spans.
     pub fn forwards_spans(&self) -> bool {
         self.forwarder.wants(Signal::Traces)
     }
 
-    /// Hands a span of our own to whoever gets copies: the run's root, under which theirs stand. It is not kept.
+    /// Forwards a span of our own to the targets: the run's root, the parent of the others. The log does not get it.
     pub fn forward_span(&self, span: &Span) {
         self.forwarder.send(&Parcel::converted(otlp::encode_trace(std::slice::from_ref(span)).into(), 1));
     }
 
-    /// Ends the reception after the command ended, and says what is missing.
+    /// Ends the reception after the command has ended, and returns what is missing.
     ///
-    /// What processes that are gone have sent is read to its end and kept: it lies in the buffers of the kernel. A process
-    /// that outlives the command holds this up only while it is inside a request and goes on sending. Then copies that wait
-    /// for the user's own endpoint get the rest of the `deadline`, which holds for everything together.
+    /// The receiver reads and keeps everything that ended processes have sent: it lies in the buffers of the kernel. A process
+    /// that outlives the command delays this only while it is inside a request and goes on sending. Then copies that wait
+    /// for the user's own endpoint get the rest of the `deadline`, which covers all of it.
     pub fn finish(self, deadline: Duration) -> Vec<Loss> {
         // An error means that the thread is gone, and then the join says why.
         let _ = self.finish.send(Instant::now() + deadline);

@@ -1,13 +1,13 @@
-//! Places for connections of other users. Which of them are of the run is found by reading through `/proc`, so this is done for a few at
-//! a time; and none of them may keep those of the run from being looked into.
+//! Connections of other users. The receiver searches `/proc` to check which of them belong to the run, a few at a time; no user may keep
+//! those of the run from a check.
 //!
-//! | a user | |
+//! | user | |
 //! |---|---|
-//! | has a few places to be looked into, which no other user takes | the others of its connections wait, and beyond that get 503 |
-//! | whose connection was refused | gives that place back a moment later, so that it does not keep us busy |
-//! | of the run | has its places as long as the run; of others there are some at a time |
+//! | every user | has [`OTHER_USER_CHECKS_MAX`] places for checks of its own. Its other connections wait, and beyond the limit get 503 |
+//! | with a refused connection | gives that place back after [`OTHER_USER_PAUSE`](crate::limits::OTHER_USER_PAUSE), so that it does not keep the receiver busy |
+//! | of the run | keeps its places as long as the run; only [`OTHER_USERS_MAX`] others have places at a time |
 //!
-//! The answer to a refused connection is not part of that: who does not read it holds a place of another kind.
+//! The answer to a refused connection takes another kind of place: a client that does not read it holds up no check.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -25,10 +25,10 @@ use crate::page_connections::files_max;
 #[derive(Debug)]
 pub(super) struct OtherUsers {
     users: Mutex<HashMap<u32, Arc<User>>>,
-    /// Users that the recording names where their connections are refused.
+    /// Users that the recording names with their refused connections.
     named: Mutex<Vec<u32>>,
-    /// Refused connections that still get an answer.
-    told: Semaphore,
+    /// Places for refused connections that get an answer.
+    answered: Semaphore,
     /// Connections of one user that may wait.
     waiting_max: usize,
 }
@@ -36,9 +36,9 @@ pub(super) struct OtherUsers {
 /// The places of one user.
 #[derive(Debug)]
 pub(super) struct User {
-    judged: Semaphore,
+    checked: Semaphore,
     waiting: AtomicUsize,
-    told: Semaphore,
+    answered: Semaphore,
     of_the_run: AtomicBool,
 }
 
@@ -49,15 +49,15 @@ pub(super) struct Queued(pub(super) Arc<User>);
 impl OtherUsers {
     pub(super) fn new() -> Self {
         let limits = std::fs::read_to_string("/proc/self/limits").unwrap_or_default();
-        let told = Semaphore::new(REFUSALS_ANSWERED_MAX);
-        OtherUsers { users: Mutex::default(), named: Mutex::default(), told, waiting_max: waiting_max(&limits) }
+        let answered = Semaphore::new(REFUSALS_ANSWERED_MAX);
+        OtherUsers { users: Mutex::default(), named: Mutex::default(), answered, waiting_max: waiting_max(&limits) }
     }
 
-    /// Lets a connection of this user wait to be looked into. An error where too many of its own do, or where there are too many users.
+    /// Lets a connection of this user wait for a check. An error if too many of the user's own do, or if there are too many users.
     pub(super) fn queue(&self, uid: u32) -> Result<Queued, Option<Arc<User>>> {
         let mut users = self.users.lock().unwrap_or_else(PoisonError::into_inner);
         if !users.contains_key(&uid) {
-            // Who has no connection left is forgotten, unless it is of the run.
+            // Users of the run stay, others only with a connection.
             users.retain(|_, user| user.is_of_the_run() || Arc::strong_count(user) > 1);
             if users.values().filter(|user| !user.is_of_the_run()).count() >= OTHER_USERS_MAX {
                 return Err(None);
@@ -70,7 +70,7 @@ impl OtherUsers {
         if is_queued.is_ok() { Ok(Queued(Arc::clone(user))) } else { Err(Some(Arc::clone(user))) }
     }
 
-    /// Notes that a process of this user is of the run.
+    /// Notes that a process of this user belongs to the run.
     pub(super) fn note_of_the_run(&self, user: &User) {
         let users = self.users.lock().unwrap_or_else(PoisonError::into_inner);
         if users.values().filter(|user| user.is_of_the_run()).count() < RUN_USERS_MAX {
@@ -78,8 +78,8 @@ impl OtherUsers {
         }
     }
 
-    /// What the recording says of a connection of this user that is not of the run. Somebody may have thousands of users (`subuid`), which
-    /// must not crowd out what else is missing.
+    /// The loss of a connection of this user that does not belong to the run. One person may have thousands of users (`subuid`), which
+    /// must not crowd out other losses.
     pub(super) fn refusal(&self, uid: u32) -> String {
         let mut named = self.named.lock().unwrap_or_else(PoisonError::into_inner);
         if !named.contains(&uid) && named.len() < OTHER_USERS_NAMED_MAX {
@@ -92,18 +92,18 @@ impl OtherUsers {
         }
     }
 
-    /// A place to be answered at, where there is one: of all, and of this user's own.
-    pub(super) fn place_to_be_told<'a>(&'a self, user: Option<&'a User>) -> Option<(SemaphorePermit<'a>, Option<SemaphorePermit<'a>>)> {
+    /// A place for an answer, if there is one: one of all, and one of this user's own.
+    pub(super) fn place_for_answer<'a>(&'a self, user: Option<&'a User>) -> Option<(SemaphorePermit<'a>, Option<SemaphorePermit<'a>>)> {
         let own = match user {
-            Some(user) => Some(user.told.try_acquire().ok()?),
+            Some(user) => Some(user.answered.try_acquire().ok()?),
             None => None,
         };
-        Some((self.told.try_acquire().ok()?, own))
+        Some((self.answered.try_acquire().ok()?, own))
     }
 }
 
-/// How many connections of one user may wait where these are the limits of this process: each has a descriptor, of which the run must not
-/// run out.
+/// How many connections of one user may wait under these limits of the process (`/proc/self/limits`): each holds a descriptor, and the run
+/// needs descriptors too.
 fn waiting_max(limits: &str) -> usize {
     files_max(limits).map_or(OTHER_USER_WAITING_MAX, |files| (files / 32).clamp(1, OTHER_USER_WAITING_MAX))
 }
@@ -111,14 +111,14 @@ fn waiting_max(limits: &str) -> usize {
 impl User {
     fn new() -> Self {
         User {
-            judged: Semaphore::new(OTHER_USER_CHECKS_MAX),
+            checked: Semaphore::new(OTHER_USER_CHECKS_MAX),
             waiting: AtomicUsize::new(0),
-            told: Semaphore::new(REFUSALS_ANSWERED_PER_USER_MAX),
+            answered: Semaphore::new(REFUSALS_ANSWERED_PER_USER_MAX),
             of_the_run: AtomicBool::new(false),
         }
     }
 
-    /// Whether one of its processes was found to be of the run.
+    /// Whether one of its processes belongs to the run.
     pub(super) fn is_of_the_run(&self) -> bool {
         self.of_the_run.load(Ordering::Relaxed)
     }
@@ -128,7 +128,7 @@ impl Queued {
     /// Waits for a place.
     pub(super) async fn place(&self) -> Option<SemaphorePermit<'_>> {
         // It is never closed.
-        self.0.judged.acquire().await.ok()
+        self.0.checked.acquire().await.ok()
     }
 }
 

@@ -1,7 +1,7 @@
-//! What a request says about who sends it, before anything else of it is read: no browser, and nobody who means another host.
+//! Requests that the receiver refuses before it reads their bodies, and the answers to them.
 //!
-//! A web page of any site can send to loopback: it says so by `Origin` and `Sec-Fetch-Site`, which no page can leave out or change. A page
-//! whose name was made to resolve to 127.0.0.1 (DNS rebinding) says that name in `Host`. Exporters send neither.
+//! A web page of any site can send to loopback. Its requests have `Origin` or `Sec-Fetch-Site`, which no page can omit or change. A page
+//! whose name resolves to 127.0.0.1 (DNS rebinding) has that name in `Host`. Exporters send neither.
 
 use http::header::{HOST, HeaderName, HeaderValue, ORIGIN, RETRY_AFTER};
 use http::uri::Authority;
@@ -16,25 +16,25 @@ use crate::otlp_request::grpc::code;
 
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
-/// Said to a process of another user.
-const OTHER_USER: &str = "this receiver takes spans of one run only, and this process belongs to another user and not to the run";
+/// The answer to a process of another user.
+const OTHER_USER: &str = "this receiver accepts spans of one run only, and this process belongs to another user and not to the run";
 
-/// Why a request is not taken, whatever is in it.
+/// Why the receiver refuses a request, whatever its body.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Objection {
     /// The reason in the answer to its client.
     pub(super) reason: String,
-    /// What the recording says: none of the words of who sent it, which are a web page's.
+    /// The reason in the recording, without any text of the sender, which is a web page.
     pub(super) kind: &'static str,
 }
 
-/// Said in the recording of requests for a name that was made to resolve to 127.0.0.1.
+/// The loss of requests for another name that resolves to 127.0.0.1.
 const OTHER_HOST: &str = "requests for another host than 127.0.0.1, localhost or [::1]";
 
-/// Said in the recording of requests of web pages.
-const WEB_PAGE: &str = "requests of web pages, from which spans are not taken";
+/// The loss of requests of web pages.
+const WEB_PAGE: &str = "requests of web pages, which may not send spans";
 
-/// Why this request is not taken, whatever is in it.
+/// Why the receiver refuses this request, whatever its body.
 pub(super) fn objection(request: &Request<Incoming>) -> Option<Objection> {
     objection_to(request.uri(), request.headers())
 }
@@ -49,23 +49,23 @@ fn objection_to(uri: &Uri, headers: &HeaderMap) -> Option<Objection> {
         return Some(Objection { reason, kind: OTHER_HOST });
     }
     if let Some(origin) = headers.get(ORIGIN) {
-        let reason = format!("origin {}: spans are not taken from web pages", shown(origin.as_bytes()));
+        let reason = format!("origin {}: web pages may not send spans", shown(origin.as_bytes()));
         return Some(Objection { reason, kind: WEB_PAGE });
     }
     let site = headers.get(SEC_FETCH_SITE).filter(|site| site.as_bytes() != b"none")?;
-    let reason = format!("sec-fetch-site {}: spans are not taken from web pages", shown(site.as_bytes()));
+    let reason = format!("sec-fetch-site {}: web pages may not send spans", shown(site.as_bytes()));
     Some(Objection { reason, kind: WEB_PAGE })
 }
 
-/// The beginning of what a header says, without anything that is not text.
+/// The beginning of a header's value, text only.
 fn shown(value: &[u8]) -> String {
     String::from_utf8_lossy(&value[..value.len().min(SHOWN_BYTES_MAX)]).chars().filter(|c| !c.is_control()).collect()
 }
 
-/// Bytes of a header that are shown where it is refused. Names of hosts have up to 253.
+/// Bytes of a header that a refusal quotes. Names of hosts have up to 253.
 const SHOWN_BYTES_MAX: usize = 256;
 
-/// The answer to a request that is not taken whatever is in it.
+/// The answer to a refused request.
 pub(super) fn refuse(request: &Request<Incoming>, reason: &str) -> Response<AnswerBody> {
     if otlp_grpc::is_grpc(request) {
         return otlp_grpc::respond(Err(otlp_grpc::Refusal::new(code::PERMISSION_DENIED, reason)));
@@ -73,31 +73,30 @@ pub(super) fn refuse(request: &Request<Incoming>, reason: &str) -> Response<Answ
     otlp_http::refuse(request, StatusCode::FORBIDDEN, code::PERMISSION_DENIED, reason)
 }
 
-/// The answer where it cannot be told who asks, for now.
+/// The answer while the kernel does not name the owner of a connection.
 pub(super) fn owner_unknown(request: &Request<Incoming>) -> Response<AnswerBody> {
     try_again(request, OWNER_UNKNOWN)
 }
 
-/// Said where it cannot be told who asks.
+/// The loss of connections whose owner the kernel did not name.
 pub(super) const OWNER_UNKNOWN: &str =
-    "connections of which the kernel did not say whose they are, for lack of descriptors or memory; the client was told to try again";
+    "connections whose owner the kernel could not name, for lack of descriptors or memory; the client may try again";
 
-/// Said where a number does not tell whose connections are.
+/// The loss of connections whose user number stands for several users.
 pub(super) const UNMAPPED_USERS: &str =
-    "connections of users whom this user namespace does not tell apart, of processes that are not of the run";
+    "connections of users that this user namespace does not distinguish, from processes that do not belong to the run";
 
-/// The answer to a process of another user that was not looked into.
+/// The answer to a process of another user whose connection was not checked.
 pub(super) fn unchecked(request: &Request<Incoming>) -> Response<AnswerBody> {
     try_again(request, UNCHECKED)
 }
 
-/// Said of processes of other users that were not looked into.
+/// The loss of connections of other users that were not checked.
 pub(super) const UNCHECKED: &str =
-    "connections of other users that came faster than it could be found out which of them are of the run; clients may try again";
+    "connections of other users that came faster than longpole could check whether they belong to the run; clients may try again";
 
-/// Said of connections that were made too late for anybody to find out.
-pub(super) const TOO_LATE: &str =
-    "connections that were made after the command had ended, by processes that are not known to be of the run";
+/// The loss of connections that came too late for a check.
+pub(super) const TOO_LATE: &str = "connections that unknown processes made after the command had ended";
 
 fn try_again(request: &Request<Incoming>, why: &str) -> Response<AnswerBody> {
     if otlp_grpc::is_grpc(request) {

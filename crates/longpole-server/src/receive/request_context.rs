@@ -1,4 +1,4 @@
-//! What the task of every request needs: the way to the keeper, memory for bodies, places, and the counters of losses.
+//! The context of every request: the way to the keeper, memory for bodies, places, and the counters of losses.
 
 use std::sync::Arc;
 
@@ -34,26 +34,26 @@ impl RequestContext {
         (!self.keep_credentials).then(Redactor::default)
     }
 
-    /// Has a request kept, and counts what is refused. Every protocol that answers comes through here.
+    /// Hands a request to the keeper, and counts it if it is refused. Every protocol that answers comes through here.
     pub(super) async fn take(&self, content: Content, compression: Compression, body: Bytes, connection: &Arc<Connection>) -> Verdict {
         let _keeping = Keeping::of(connection);
         let verdict = self.intake.take(Job { content, compression, body, connection: Arc::clone(connection), _memory: None }).await;
         match &verdict {
             Verdict::Kept { .. } => {}
             Verdict::Undecodable(reason) | Verdict::TooLarge(reason) | Verdict::Unproven(reason) => self.refused_of(connection, reason),
-            Verdict::NotKept(reason) => self.refused(&format!("{reason}; the client was told to try again")),
+            Verdict::NotKept(reason) => self.refused(&format!("{reason}; the client may try again")),
             Verdict::NeverKept(reason) => self.refused(reason),
         }
         verdict
     }
 
-    /// Room for so many bytes in the memory that all bodies share, where there is some.
+    /// Room for this number of bytes in the memory that all bodies share, if there is some.
     pub(super) fn memory_of(&self, bytes: usize) -> Option<OwnedSemaphorePermit> {
         self.bodies.room_now(bytes)
     }
 
-    /// Counts a request of this connection as refused. Of who is gone nothing is known, so nothing that it sent stands in the recording, not
-    /// even in the words of an error: whatever is wrong with it, it is one of those.
+    /// Counts a request of this connection as refused. If the client has closed its connection, its user is unknown, so the recording
+    /// keeps nothing that it sent, not even in the text of an error: it counts as unproven, whatever is wrong with it.
     pub(super) fn refused_of(&self, connection: &Connection, reason: &str) {
         self.refused(if connection.sender_is_gone() { UNPROVEN } else { reason });
     }

@@ -1,4 +1,4 @@
-//! HTTP on one connection: each request goes to the door that it is for.
+//! HTTP on one connection: each request goes to the handler of its protocol.
 
 use std::convert::Infallible;
 use std::pin::pin;
@@ -22,16 +22,16 @@ use super::{otlp_grpc, otlp_http, refusal, zipkin};
 use crate::limits::{GOODBYE_MAX, HEAD_BYTES_MAX, STREAMS_PER_CONNECTION_MAX};
 use crate::otlp_request::{Signal, grpc};
 
-/// HTTP/1.1 and HTTP/2, as they are served here.
+/// HTTP/1.1 and HTTP/2, as the receiver serves them.
 pub(super) fn http() -> auto::Builder<TokioExecutor> {
     let mut http = auto::Builder::new(TokioExecutor::new());
-    // A client that has said all it wants to say may still wait for the answer.
+    // A client that has closed its sending half may still wait for the answer.
     http.http1().max_buf_size(HEAD_BYTES_MAX).half_close(true);
     http.http2().max_concurrent_streams(STREAMS_PER_CONNECTION_MAX).max_header_list_size(HEAD_BYTES_MAX as u32);
     http
 }
 
-/// Serves one connection until its client ends it, or it is asked to end.
+/// Serves one connection until its client ends it, or the receiver hangs up.
 pub(super) async fn serve(
     http: &auto::Builder<TokioExecutor>,
     stream: TcpStream,
@@ -54,14 +54,14 @@ pub(super) async fn serve(
             () = connection.cut.notified() => return,
             () = tokio::time::sleep(GOODBYE_MAX) => {}
         }
-        // It was asked politely, and nothing of it is under way.
+        // It had time to close, and no request of it is under way.
         if connection.is_over() {
             return;
         }
     }
 }
 
-/// Sends a request to the door that it is for: by content type, then by path.
+/// Sends a request to the handler of its protocol: by content type, then by path.
 async fn answer(
     context: Arc<RequestContext>,
     connection: Arc<Connection>,
@@ -71,7 +71,7 @@ async fn answer(
     connection.note_inside(None);
     let is_grpc = otlp_grpc::is_grpc(&request);
     let objection = refusal::objection(&request);
-    // Before anything of a body is read: only spans of OpenTelemetry can say by themselves whose they are.
+    // Before any byte of a body is read: only spans of OpenTelemetry can prove by themselves that they belong to the run.
     let can_prove = || objection.is_none() && ["/v1/traces", grpc::path_of(Signal::Traces)].contains(&request.uri().path());
     if connection.sender_is_gone() && !can_prove() {
         context.refused(UNPROVEN);

@@ -1,18 +1,18 @@
-//! Who may send: processes of the user who records, of root, and of the run.
+//! The senders of spans: processes of the user who records, of root, and of the run.
 //!
-//! The ports are on loopback, which every user of the machine can reach, and what comes in is in the answer. Whose a connection is, the
-//! kernel tells by its socket:
+//! The ports are on loopback, which every user of the machine can reach, and all spans count in the answer. The kernel names the owner of
+//! a connection's socket:
 //!
-//! | the client's socket is of | |
+//! | owner of the client's socket | |
 //! |---|---|
-//! | the user who records, or root | taken: who is either could as well look into our memory |
-//! | another user, its process is the command or descends from it, or has the run id in its environment | taken: the command became that user (`sudo -u`, `setpriv`) |
-//! | another user, its process not to be seen (only root may), but the command has a process of that user | taken |
-//! | our user, where that is the number which a user namespace shows for everybody it does not know | taken only if its process is of the command or has our run id |
+//! | the user who records, or root | accepted: either could read our memory as well |
+//! | another user, and its process is the command or descends from it, or has the run id in its environment | accepted: the command became that user (`sudo -u`, `setpriv`) |
+//! | another user, and its process is hidden from us (only root sees it), but the command has a process of that user | accepted |
+//! | our user, if its number is the one that a user namespace shows for all users it does not map | accepted only if its process belongs to the command or has our run id |
 //! | any other user | refused with 403 or `PERMISSION_DENIED`, and counted |
-//! | nobody any more: it was closed before we came to look | only spans whose resource has the run's own `longpole.run.id` |
-//! | not to be told on this machine (no socket tables: gVisor) | taken, and the recording says so |
-//! | not to be told now (no descriptors left) | told to try again, and counted |
+//! | none any more: the client closed the socket before the receiver could read its owner | accepted only for spans whose resource has the run's own `longpole.run.id` |
+//! | unknown on this machine (no socket tables: gVisor) | accepted, and the recording says so |
+//! | unknown now (no descriptors left) | answered with 503 or `UNAVAILABLE`, and counted |
 
 use std::io;
 use std::net::SocketAddr;
@@ -24,17 +24,18 @@ use longpole_store::users::{Owner, unmapped_uid};
 
 use crate::peer::{self, AskOwner, CommandProcess, HolderFinder, PeerFinder, SocketOwner};
 
-/// From whom spans are taken.
+/// The processes that may send spans.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Senders {
-    /// From every process of this machine.
+    /// Every process of this machine.
     #[default]
     Anybody,
-    /// From processes of this user, of root, and of the run with this id.
+    /// Processes of this user, of root, and of the run with this id.
     Run {
-        /// `longpole.run.id` of the run's resources, `LONGPOLE_RUN_ID` of its environment. A secret: who knows it is of the run.
+        /// `longpole.run.id` of the run's resources, `LONGPOLE_RUN_ID` of its environment. A secret: a process that has it belongs to the
+        /// run.
         id: String,
-        /// Stands for the id in what is kept and handed on.
+        /// Stands for the id in the log and in forwarded requests.
         name: String,
     },
 }
@@ -45,23 +46,23 @@ const RUN_ID: &str = "longpole.run.id";
 /// Its variable.
 const RUN_ID_VARIABLE: &str = "LONGPOLE_RUN_ID";
 
-/// Whose a connection is, as far as spans may be taken from it.
+/// The owner of a connection that may send spans.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Sender {
-    /// The client's socket, where it was found.
+    /// The client's socket, if the kernel named its owner.
     pub(super) owner: Option<SocketOwner>,
-    /// The client closed it before it was found: only what its spans say themselves can speak for it.
+    /// The client closed it before the receiver read its owner: only its spans themselves can prove that they belong to the run.
     pub(super) is_gone: bool,
 }
 
-/// What is known of a connection when it is accepted.
+/// The first verdict on a connection, when the receiver accepts it.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Known {
-    /// It is taken.
+    /// It may send.
     Sender(Sender),
-    /// It is of another user, which has to be looked into.
+    /// It belongs to another user, and the receiver has to check whether its process belongs to the run.
     Foreign(SocketOwner),
-    /// The kernel could not be asked in a quick way: never, or not now.
+    /// The kernel does not answer the quick query: never, or not now.
     Slow { never: bool },
 }
 
@@ -71,13 +72,14 @@ pub(super) struct Judge {
     senders: Senders,
     ask: Option<AskOwner>,
     own: Owner,
-    /// The number of everybody whom this user namespace does not know.
+    /// The number that stands for all users that this user namespace does not map.
     unmapped_uid: Option<u32>,
-    /// Whose processes are of the run.
+    /// The command, whose descendants belong to the run.
     command: CommandProcess,
-    /// For where the kernel cannot be asked in a quick way.
+    /// Reads the tables if the kernel does not answer the quick query.
     finder: Arc<Mutex<PeerFinder>>,
-    /// Of connections that are judged: what other users bring about in it does not touch how the run's own are looked for.
+    /// Finds the processes of connections that need a check. Apart from the finder of the run's own, so that other users cannot slow
+    /// that one down.
     holders: HolderFinder,
 }
 
@@ -87,7 +89,7 @@ impl Judge {
         Judge { senders, ask, own: Owner::current(), unmapped_uid: unmapped_uid(), command, finder: Arc::default(), holders }
     }
 
-    /// The run whose id must stand in the spans of who is gone.
+    /// The run whose id the spans of closed connections must have.
     pub(super) fn run_id(&self) -> Option<&str> {
         match &self.senders {
             Senders::Anybody => None,
@@ -95,7 +97,7 @@ impl Judge {
         }
     }
 
-    /// The same, to be found and hidden.
+    /// The same, to find and hide it.
     pub(super) fn secret(&self) -> Option<Secret> {
         match &self.senders {
             Senders::Anybody => None,
@@ -103,7 +105,7 @@ impl Judge {
         }
     }
 
-    /// What can be told without delay.
+    /// The verdict that takes no time.
     pub(super) fn at_once(&self, peer: SocketAddr, ours: SocketAddr) -> Known {
         match self.ask.map(|ask| ask(peer, ours)) {
             Some(Ok(owner)) => self.known(owner),
@@ -127,30 +129,30 @@ impl Judge {
         uid == 0 || uid == self.own.uid && !self.stands_for_many(uid)
     }
 
-    /// Whether this number is that of everybody whom our user namespace does not know.
+    /// Whether this number stands for all users that our user namespace does not map.
     pub(super) fn stands_for_many(&self, uid: u32) -> bool {
         Some(uid) == self.unmapped_uid
     }
 
-    /// What the tables of `/proc` tell, which takes milliseconds; an error where there are none.
+    /// The verdict by the tables of `/proc`, which takes milliseconds; an error if there are none.
     pub(super) fn by_table(&self, peer: SocketAddr, ours: SocketAddr, since: Instant) -> io::Result<Known> {
         let owner = self.finder.lock().unwrap_or_else(PoisonError::into_inner).owner(peer, ours, since)?;
         Ok(self.known(owner))
     }
 
-    /// Whether a connection of another user is of the run. Reads through `/proc`.
+    /// Whether a connection of another user belongs to the run. Searches through `/proc`.
     pub(super) fn is_of_the_run(&self, owner: SocketOwner) -> bool {
         let Senders::Run { id, .. } = &self.senders else { return true };
         match self.holders.find(owner) {
             Some(peer) => self.command.has(peer.pid) || peer::inherits_variable(peer.pid, RUN_ID_VARIABLE, id),
-            // A number that stands for many users says nothing. Processes of the run that have it can be seen: they are of our user, or
-            // were started by a root whom this namespace knows.
+            // A number that stands for many users proves nothing. Processes of the run that have it are visible: they belong to our
+            // user, or a root that this namespace maps started them.
             None => !self.stands_for_many(owner.uid) && self.command.has_user(owner.uid),
         }
     }
 }
 
-/// Whether a resource is of the run with this id, by its own word.
+/// Whether a resource names the run with this id.
 pub(super) fn says_run(resource: &longpole_model::Resource, id: &str) -> bool {
     resource.attributes.get_str(RUN_ID) == Some(id)
 }
@@ -172,7 +174,7 @@ mod tests {
         assert_eq!(judge.known(owner(65_534)), Known::Foreign(SocketOwner { uid: 65_534, inode: u64::MAX }));
         assert!(!judge.is_of_the_run(SocketOwner { uid: 65_534, inode: u64::MAX }), "nobody has this socket");
         assert_eq!(judge.known(owner(0)), ours(0));
-        // In the initial namespace `nobody` is a user as others are, and so is everybody whom a namespace knows.
+        // In the initial namespace `nobody` is a user like others, and so is every user that a namespace maps.
         judge.unmapped_uid = None;
         assert_eq!(judge.known(owner(65_534)), ours(65_534));
         (judge.own.uid, judge.unmapped_uid) = (1000, Some(65_534));

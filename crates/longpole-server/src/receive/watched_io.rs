@@ -1,13 +1,13 @@
-//! A socket that tells its connection whether everything that arrived was read, and holds back the end of the stream.
+//! A socket that reports to its connection whether everything that arrived was read, and holds back the end of the stream.
 //!
 //! A process that exits right after it wrote a request leaves the request and the end of its stream in our buffers at the
 //! same time. HTTP machines take the end as "nobody wants the answer" and drop what they have not begun (h2 drops even whole
 //! requests that it has read), but a request of spans is wanted for itself. So the end is shown only when everything before
 //! it was taken: after a few turns, in which requests are handed out and bodies read, and never while one is being kept.
-//! For the same reason nobody learns that an answer could not be written: reading ends soon enough, and says the same.
+//! For the same reason a failed write is no error here: reading ends soon enough, with the same result.
 //!
-//! It also ends a connection that stays inside the head of a request, or inside a frame, for longer than [`HEAD_TIME_MAX`]: of a request
-//! whose head is not whole nobody else knows. Bodies have limits of their own.
+//! It also ends a connection that stays inside the head of a request, or inside a frame, for longer than [`HEAD_TIME_MAX`], because hyper
+//! does not report a request whose head is not complete. Bodies have limits of their own.
 
 use std::future::Future;
 use std::io;
@@ -35,7 +35,7 @@ pub(super) struct WatchedIo {
     turns_since_end: u32,
     nobody_listens: bool,
     heads: Heads,
-    /// Requests that had begun when this was looked at last.
+    /// Requests that had begun at the last read.
     requests: u64,
     /// When the head or frame began that is not whole yet.
     inside_since: Option<Instant>,
@@ -49,7 +49,7 @@ impl WatchedIo {
         WatchedIo { stream, connection, turns_since_end: 0, nobody_listens: false, heads, requests, inside_since: None, timer: None }
     }
 
-    /// Notes what was read, maybe nothing.
+    /// Notes the bytes of a read, maybe none.
     fn watch_heads(&mut self, bytes: &[u8]) {
         let ended = self.heads.push(bytes);
         let requests = self.connection.requests();
@@ -57,7 +57,7 @@ impl WatchedIo {
             self.inside_since = None;
         }
         self.requests = requests;
-        // Of HTTP/1, bytes that come while no request is under way begin one.
+        // In HTTP/1, bytes that come while no request is under way begin one.
         let inside = self.heads.is_inside().unwrap_or_else(|| {
             let is_between = !self.connection.has_requests();
             is_between && (self.inside_since.is_some() || !bytes.is_empty())
@@ -68,12 +68,12 @@ impl WatchedIo {
             self.inside_since = Some(Instant::now());
         }
         if bytes.is_empty() {
-            // All that came was taken up, so what is inside now stays inside until more comes.
+            // All that arrived was read, so the connection stays inside this part until more arrives.
             self.connection.note_inside(self.inside_since);
         }
     }
 
-    /// Whether it is inside a head or frame for too long; if not, the task is woken when it will be.
+    /// Whether it has been inside a head or frame for too long; if not, a timer wakes the task when it will be.
     fn is_too_slow(&mut self, context: &mut Context<'_>) -> bool {
         let Some(since) = self.inside_since else {
             self.timer = None;
@@ -87,7 +87,7 @@ impl WatchedIo {
         timer.as_mut().poll(context).is_ready()
     }
 
-    /// What a write came to, with errors taken for success.
+    /// The result of a write, with success for an error.
     fn or_swallowed<T>(&mut self, polled: Poll<io::Result<T>>, success: T) -> Poll<io::Result<T>> {
         polled.map(|result| {
             self.nobody_listens |= result.is_err();

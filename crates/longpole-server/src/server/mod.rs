@@ -36,8 +36,8 @@ pub struct Page {
 }
 
 impl Page {
-    /// Serves the store in this directory on 127.0.0.1; port 0 takes a free one. The report of `recording`, the one that
-    /// will be asked for first, is made meanwhile. Source files of recordings of others are read as far as `consent` goes.
+    /// Serves the store in this directory on 127.0.0.1; port 0 takes a free one. Meanwhile it makes the report of `recording`, which the
+    /// first request will need. It reads source files of other users' recordings as far as `consent` goes.
     pub fn start(store: &Path, recording: RecordingName, port: u16, consent: SourceConsent, visitors: Visitors) -> io::Result<Page> {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
         let listener = runtime.block_on(TcpListener::bind((Ipv4Addr::LOCALHOST, port)))?.into_std()?;
@@ -57,7 +57,7 @@ impl Page {
         let (closing, closed) = watch::channel(false);
         let served = runtime.spawn(page_connections::serve(listener, judge, router, closed));
         runtime.spawn(async move {
-            // Whoever asks for it is told what is wrong with it.
+            // A request for it reports the error.
             let _ = shelf.report(&recording.to_string()).await;
         });
         Ok(Page { address, auth, url, tells_users_apart, closing, served, runtime })
@@ -73,7 +73,7 @@ impl Page {
         self.url.replacen("/?", &format!("/r/{recording}?"), 1)
     }
 
-    /// Address of one recording for the browser that is started next, as this user: it holds once, for a minute.
+    /// Address of one recording for the browser that starts next, as this user: it works once, within a minute.
     pub fn url_once_of(&self, recording: RecordingName) -> io::Result<String> {
         Ok(format!("http://{}/r/{recording}?once={}", self.address, self.auth.new_once().map_err(no_random_bytes)?))
     }
@@ -83,22 +83,22 @@ impl Page {
         self.address
     }
 
-    /// Whether the kernel tells whose connections are. Where it does not, everybody who has the key is served.
+    /// Whether the kernel distinguishes the users of connections. If it does not, the page serves every client that has the key.
     pub fn tells_users_apart(&self) -> bool {
         self.tells_users_apart
     }
 
-    /// Serves until the process is asked to end (SIGINT, SIGTERM, SIGHUP; Ctrl-C elsewhere than on Unix), then closes. From
-    /// now on these signals do not end the process by themselves.
+    /// Serves until a signal to end arrives (SIGINT, SIGTERM, SIGHUP; Ctrl-C on systems other than Unix), then closes. From now on these
+    /// signals do not end the process by themselves.
     pub fn wait(self) -> io::Result<()> {
-        self.runtime.block_on(asked_to_end())?;
+        self.runtime.block_on(end_signal())?;
         self.close()
     }
 
-    /// Closes: answers that are being made are finished, if that does not take long.
+    /// Closes the page after the answers that are being made, within [`PAGE_CLOSE_MAX`].
     pub fn close(self) -> io::Result<()> {
         self.closing.send_replace(true);
-        // Cut off at the limit, or ended by a panic that its own client was told of.
+        // It ended, or ran into the limit, or into a panic, which its own client got as an error.
         let _ = self.runtime.block_on(async { tokio::time::timeout(PAGE_CLOSE_MAX, self.served).await });
         self.runtime.shutdown_background();
         Ok(())
@@ -110,7 +110,7 @@ fn no_random_bytes(error: getrandom::Error) -> io::Error {
 }
 
 #[cfg(unix)]
-async fn asked_to_end() -> io::Result<()> {
+async fn end_signal() -> io::Result<()> {
     use tokio::signal::unix::{SignalKind, signal};
 
     let (mut interrupt, mut terminate, mut hang_up) =
@@ -124,7 +124,7 @@ async fn asked_to_end() -> io::Result<()> {
 }
 
 #[cfg(not(unix))]
-async fn asked_to_end() -> io::Result<()> {
+async fn end_signal() -> io::Result<()> {
     tokio::signal::ctrl_c().await
 }
 
@@ -132,7 +132,7 @@ fn router(shelf: Arc<Shelf>, auth: Arc<PageAuth>) -> Router {
     api::routes(shelf).fallback(other).layer(middleware::from_fn_with_state(auth, auth::check))
 }
 
-/// What is no address of the API is a file of the page.
+/// Any other address is a file of the page.
 async fn other(request: Request) -> Response {
     let path = request.uri().path();
     if path == "/api" || path.starts_with("/api/") {

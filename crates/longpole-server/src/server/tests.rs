@@ -161,7 +161,7 @@ fn who_has_the_token_and_the_right_host_gets_in() {
 }
 
 #[test]
-fn every_view_is_served_and_what_is_not_there_says_so() {
+fn every_view_is_served_and_missing_ones_are_errors() {
     let directory = Directory::new();
     let store = Store::open(&directory.0).unwrap();
     let name = write(&store);
@@ -334,7 +334,7 @@ fn a_redirect_stays_on_this_page() {
 
 #[test]
 fn no_key_helps_another_user() {
-    // Its own first connection tells the page that this kernel can be asked.
+    // The page's own first connection proves that this kernel names owners.
     fn ask(_: std::net::SocketAddr, _: std::net::SocketAddr) -> io::Result<Option<SocketOwner>> {
         static ASKED: AtomicU32 = AtomicU32::new(0);
         let uid = if ASKED.fetch_add(1, Ordering::Relaxed) == 0 { 0 } else { 4_000_000_000 };
@@ -357,7 +357,7 @@ fn connections_that_do_nothing_keep_nobody_out() {
     let connect = || TcpStream::connect(page.address()).unwrap();
     let idle: Vec<TcpStream> = (0..10 * PAGE_CONNECTIONS_MAX).map(|_| connect()).collect();
     assert_eq!(get(&page, "/api/recordings").status, 200);
-    // Heads that grow by a byte now and then, and answers that nobody reads.
+    // Heads that never end, and answers that nobody reads.
     let begin = |what: &[u8]| {
         let mut stream = connect();
         stream.write_all(what).unwrap();
@@ -393,17 +393,17 @@ fn a_head_that_never_ends_is_cut() {
 fn answers_that_nobody_reads_are_not_made() {
     let (_directory, page) = page_of(all_ours());
     let cookie = format!("longpole_{}={}", page.address().port(), token(&page));
-    // Answers without a body, of which hyper would put one head behind the other.
+    // Answers without a body: hyper would buffer one head after the other.
     let requests = format!("GET /r/r1?once=x HTTP/1.1\r\nHost: localhost\r\nCookie: {cookie}\r\n\r\n").repeat(1_000);
     let mut stream = TcpStream::connect(page.address()).unwrap();
     stream.set_write_timeout(Some(std::time::Duration::from_millis(200))).unwrap();
     let mut sent = 0;
-    // The kernel holds some MiB in each direction, and then nothing is taken.
+    // The kernel holds some MiB in each direction, and then the page reads no more.
     while stream.write(requests.as_bytes()).is_ok_and(|count| count > 0) {
         sent += requests.len();
         assert!(sent < 256 << 20, "everything is taken");
     }
-    // Who begins to read gets them.
+    // A client that begins to read gets them.
     let mut answers = vec![0; 8 << 20];
     stream.read_exact(&mut answers).unwrap();
     assert_eq!(get(&page, "/api/recordings").status, 200);

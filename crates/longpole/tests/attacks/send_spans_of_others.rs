@@ -152,7 +152,7 @@ fn another_user_cannot_send() {
     let (meanwhile, others): (Vec<_>, Vec<_>) = spans.into_iter().partition(|name| name.starts_with("meanwhile"));
     assert_eq!((meanwhile.len(), others), (30, vec!["of the same user".to_owned()]));
     assert!(lost(&quality, "requests_refused", "uid 65534") > 0, "{quality}");
-    assert!(lost(&quality, "requests_refused", "before it was known who they are") > 0, "{quality}");
+    assert!(lost(&quality, "requests_refused", "before longpole could identify them") > 0, "{quality}");
 }
 
 #[test]
@@ -169,7 +169,7 @@ fn another_user_cannot_write_into_the_recording() {
     let (_, quality) = recorded.end();
     let text = quality.to_string();
     assert!(!text.contains("evil") && !text.contains("body broken off") && text.contains("key must be a string"), "{quality}");
-    assert!(lost(&quality, "requests_refused", "before it was known who they are") > 0, "{quality}");
+    assert!(lost(&quality, "requests_refused", "before longpole could identify them") > 0, "{quality}");
 }
 
 /// The other user's program: requests that are wrong in many words, closed before anybody can ask whose the connection is.

@@ -1,4 +1,4 @@
-//! Looks at a request without keeping anything of it.
+//! Checks a request before anything of it is kept.
 
 use std::net::SocketAddr;
 
@@ -13,13 +13,13 @@ use super::super::senders::says_run;
 use crate::limits::{CALLED_PER_REQUEST_MAX, CLAIMS_MAX};
 use crate::otlp_request::Encoding;
 
-/// Looks at a request without keeping anything of it.
+/// Checks a request before anything of it is kept.
 #[derive(Debug, Default)]
 pub(super) struct Check<'a> {
     pub(super) redactor: Option<&'a mut Redactor>,
     /// It has payloads of Pulumi.
     pub(super) payloads: bool,
-    /// Something of it is to be taken out before it is kept.
+    /// It has credentials, which must not be kept.
     pub(super) credentials: bool,
     /// It has spans that may come again by Pulumi's other tracer.
     pub(super) twins: bool,
@@ -29,7 +29,7 @@ pub(super) struct Check<'a> {
     pub(super) resource_without_pid: bool,
     /// Such spans came.
     pub(super) pid_missing: bool,
-    /// The run that resources must name, where nothing else speaks for them.
+    /// The run that resources must name, if the connection proves nothing.
     pub(super) run_id: Option<&'a str>,
     /// The resource of the spans that follow does not.
     pub(super) is_of_another: bool,
@@ -42,26 +42,26 @@ pub(super) struct Check<'a> {
 }
 
 impl Check<'_> {
-    /// Decodes all of it. What nobody reads is kept with the rest where the request is kept as it came, so it is looked at, too.
+    /// Decodes all of it. A request that is kept as it came includes parts that the decoder does not read, so it inspects those, too.
     pub(super) fn request(&mut self, bytes: &[u8], encoding: Encoding, limits: &Limits) -> Result<(), DecodeError> {
         match encoding {
             Encoding::Protobuf => {
                 let unread = otlp::trace::decode_and_say_unread(bytes, limits, self)?;
-                self.look(|redactor| unread.unknown || unread.texts.into_iter().any(|range| redactor.concerns_bytes(&bytes[range])));
+                self.inspect(|redactor| unread.unknown || unread.texts.into_iter().any(|range| redactor.concerns_bytes(&bytes[range])));
             }
             Encoding::Json => {
                 let unread = otlp::json::decode_and_say_unread(bytes, limits, self)?;
-                // Where such members stand is not known: the whole is a text then. What was left out was judged by nobody.
-                self.look(|redactor| unread.left_out || unread.unknown && redactor.concerns_bytes(bytes));
+                // The positions of such members are unknown, so this searches the whole text. Nothing judged the omitted parts.
+                self.inspect(|redactor| unread.left_out || unread.unknown && redactor.concerns_bytes(bytes));
             }
         }
         // Whatever the decoder left out, cut or replaced was not judged. What the emitter dropped never came.
         let left_out = self.losses.iter().any(|loss| loss.kind != LossKind::DroppedByEmitter);
-        self.look(|_| left_out);
+        self.inspect(|_| left_out);
         Ok(())
     }
 
-    fn look(&mut self, concerns: impl FnOnce(&mut Redactor) -> bool) {
+    fn inspect(&mut self, concerns: impl FnOnce(&mut Redactor) -> bool) {
         if let Some(redactor) = self.redactor.as_deref_mut().filter(|_| !self.credentials) {
             self.credentials = concerns(redactor);
         }
@@ -74,19 +74,19 @@ impl SpanSink for Check<'_> {
         self.resource_without_pid = pid.is_none();
         self.claims.extend(pid.filter(|pid| self.claims.len() < CLAIMS_MAX && !self.claims.contains(pid)));
         self.is_of_another = self.run_id.is_some_and(|id| !says_run(&resource, id));
-        // Also without spans: what nobody vouches for is not kept beside what somebody does.
+        // Also without spans: an unproven resource must not be kept beside a proven one.
         self.unproven |= self.is_of_another;
         self.twins |= span_dedup::concern(&resource);
-        self.look(|redactor| redactor.concerns_resource(&resource));
+        self.inspect(|redactor| redactor.concerns_resource(&resource));
     }
 
     fn scope(&mut self, scope: Scope) {
-        self.look(|redactor| redactor.concerns_scope(&scope));
+        self.inspect(|redactor| redactor.concerns_scope(&scope));
     }
 
     fn span(&mut self, span: SpanRef<'_>) {
         self.payloads = self.payloads || pulumi_payload::is_in(&span);
-        self.look(|redactor| redactor.concerns_span(&span));
+        self.inspect(|redactor| redactor.concerns_span(&span));
         self.spans += 1;
         self.pid_missing |= self.resource_without_pid;
         self.unproven |= self.is_of_another;

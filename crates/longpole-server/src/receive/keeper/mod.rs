@@ -1,5 +1,5 @@
-//! The keeper: inflates a body, checks that it decodes, finds out who sent it, keeps it, and hands a copy on. What is not OTLP
-//! becomes OTLP here, so that the log has one format. One thread, in order.
+//! The keeper: inflates a body, checks that it decodes, finds its sender, writes it to the log, and forwards a copy. Other formats
+//! become OTLP here, so that the log has one format. One thread, in order.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
@@ -33,9 +33,9 @@ mod check;
 mod convert;
 mod logs;
 
-/// Detail of spans whose process stands behind too much.
+/// The loss of spans whose process a search did not find within its limits.
 const NOT_FOUND: &str =
-    "whose spans some are could not be told: the processes of this machine have too many open files to look through all";
+    "some spans have no process: the processes of this machine have more open files than longpole searches for the sender";
 
 /// Serves the queue until every [`Intake`](super::job::Intake) is dropped.
 pub(super) fn keep_all(
@@ -50,7 +50,8 @@ pub(super) fn keep_all(
     let twins = forwarder.wants(Signal::Traces).then(Twins::default);
     let listeners = ListenerFinder::default();
     let mut keeper = Keeper { keep, finder, listeners, redactor, limits, run, book, forwarder, twins };
-    // Of clients that are gone: anybody's, and nobody waits for the answer. How many there can be, their places say.
+    // Requests of closed connections come last: any user can send them, and no client waits for the answer. Their places limit their
+    // number.
     let mut later: VecDeque<Handed> = VecDeque::new();
     loop {
         let next = if later.is_empty() { queue.recv().ok() } else { queue.try_recv().ok() };
@@ -65,7 +66,7 @@ pub(super) fn keep_all(
                 None => break,
             },
         };
-        // The client may have hung up meanwhile, or never wanted to know; what was kept stays kept.
+        // The client may have hung up, or never waited for an answer; the log keeps the request anyway.
         let _ = reply.send(keeper.serve(&job));
     }
     let left = keeper.twins.take().map(Twins::finish).unwrap_or_default();
@@ -79,11 +80,11 @@ struct Keeper<'a> {
     /// `None` where credentials are kept.
     redactor: Option<Redactor>,
     limits: Limits,
-    /// The id that says of the spans of who is gone that they are of the run; `None` where everybody may send.
+    /// The id that spans of closed connections must have; `None` if everybody may send.
     run: Option<(String, Secret)>,
     book: &'a LossBook,
     forwarder: &'a Forwarder,
-    /// Where somebody gets copies.
+    /// `None` if no target gets spans.
     twins: Option<Twins>,
 }
 
@@ -99,7 +100,7 @@ impl Keeper<'_> {
     fn keep_content(&mut self, job: &Job) -> Verdict {
         let is_unproven = job.connection.sender_is_gone();
         match &job.content {
-            // Only spans of OpenTelemetry can say by themselves whose they are.
+            // Only spans of OpenTelemetry can prove by themselves that they belong to the run.
             content if is_unproven && !content.has_resources() => self.refuse_unproven(job),
             Content::Otlp { signal: Signal::Traces, encoding, came_by } => self.keep_traces(job, *encoding, *came_by),
             Content::Otlp { signal, encoding, came_by } => self.take_other(job, *signal, *encoding, *came_by),
@@ -113,7 +114,7 @@ impl Keeper<'_> {
         }
     }
 
-    /// Refuses what nobody vouches for. Where no answer is waited for it is counted here.
+    /// Refuses a request without proof. It counts those whose client waits for no answer.
     fn refuse_unproven(&self, job: &Job) -> Verdict {
         let verdict = Verdict::unproven();
         let count = match &job.content {
@@ -133,7 +134,7 @@ impl Keeper<'_> {
             Err(verdict) => return verdict,
         };
         let run_id = self.run.as_ref().filter(|_| job.connection.sender_is_gone());
-        // Most of what anybody sends is known here, before it is decoded.
+        // Most requests of other users fail here, before they are decoded.
         if run_id.is_some_and(|(_, secret)| !secret.is_in(&bytes)) {
             return Verdict::unproven();
         }
@@ -151,11 +152,10 @@ impl Keeper<'_> {
         let was_hidden = self.hide(&mut bytes);
         let connection = &job.connection;
         let claims: Vec<(u32, Claim)> = claims.into_iter().map(|pid| (pid, connection.claim(pid, &mut self.finder))).collect();
-        // Looking up the peer reads through /proc, so it is done only where a span would have no process without it, or where a span says
-        // that it is another's.
+        // The search for the peer reads /proc, so it runs only if a span would have no process without it, or names another process.
         let peer_pid = if pid_missing { connection.peer_pid(&mut self.finder) } else { connection.sender_of(&claims, &mut self.finder) };
         let claims: HashMap<u32, Claim> =
-            claims.into_iter().filter(|(_, claim)| matches!(claim, Claim::Means(_) | Claim::Unknown)).collect();
+            claims.into_iter().filter(|(_, claim)| matches!(claim, Claim::OwnNamespace(_) | Claim::Unknown)).collect();
         let clean = (payloads || credentials || !claims.is_empty()).then(|| self.clean(&bytes, encoding, payloads, &claims));
         let kept = match &clean {
             Some(Clean { kept, .. }) => self.keep.traces(kept, Encoding::Protobuf, peer_pid),
@@ -202,7 +202,7 @@ impl Keeper<'_> {
 
     /// Keeps who listens at addresses that spans call.
     fn keep_listeners(&mut self, called: &[SocketAddr]) {
-        for (pid, address) in self.listeners.look(called, Instant::now()) {
+        for (pid, address) in self.listeners.search(called, Instant::now()) {
             if let Err(error) = self.keep.listens(pid, address) {
                 self.book.add(LossKind::RequestsRefused, 1, format!("who listens at an address that a span calls: {error}"));
             }
@@ -272,13 +272,13 @@ impl Keeper<'_> {
     }
 
     fn keep_event(&mut self, job: &Job, received: Timestamp) -> Verdict {
-        let kept = inflated(job).map_err(|_| "not to be decompressed".to_owned()).and_then(|bytes| {
+        let kept = inflated(job).map_err(|_| "cannot decompress it".to_owned()).and_then(|bytes| {
             let text = pulumi_event::text_of_message(&bytes).ok_or("not a message with an event")?;
-            let told = pulumi_event::parse(text).map_err(|error| error.to_string())?;
+            let parsed = pulumi_event::parse(text).map_err(|error| error.to_string())?;
             // Events of other kinds say nothing about a resource.
-            let Some(told) = told else { return Ok(()) };
+            let Some(parsed) = parsed else { return Ok(()) };
             // The engine's own time has whole seconds.
-            self.keep.resource_event(ResourceEvent { time: received, ..told.event }).map_err(|error| error.to_string())
+            self.keep.resource_event(ResourceEvent { time: received, ..parsed.event }).map_err(|error| error.to_string())
         });
         if let Err(reason) = kept {
             self.book.add(LossKind::RequestsRefused, 1, format!("pulumi engine events that could not be kept: {reason}"));
@@ -286,9 +286,9 @@ impl Keeper<'_> {
         Verdict::whole()
     }
 
-    /// Metrics and profiles are not kept, log records only where they name a span. A child is not told of what nobody keeps: it is
-    /// counted, and what cannot be counted counts as one. It is told of records of spans that could not be kept. Its own endpoint, where it
-    /// has one, gets all of them unchanged.
+    /// Takes metrics, profiles and log records. The log gets only log records that name a span. The answer to the client is a success
+    /// for the others, which are counted (one if they cannot be counted); it reports records of spans that could not be kept. The user's
+    /// own endpoint, if any, gets all of them unchanged.
     fn take_other(&mut self, job: &Job, signal: Signal, encoding: Encoding, came_by: CameBy) -> Verdict {
         let mut bytes = inflated(job).ok();
         let was_hidden = bytes.as_mut().is_some_and(|bytes| self.hide(bytes));
@@ -334,7 +334,7 @@ impl Keeper<'_> {
         verdict
     }
 
-    /// How many records there are, and what of those of spans could not be kept; `None` where they cannot be read.
+    /// The number of records, and those of spans that could not be kept; `None` if they cannot be decoded.
     fn keep_logs(&mut self, bytes: &[u8], encoding: Encoding) -> Option<(u64, Option<Unkept>)> {
         let (keep, redactor, book) = (self.keep.as_mut(), self.redactor.as_mut(), self.book);
         let mut events = Events { keep, redactor, book, kept: 0, unkept: None };
@@ -345,14 +345,14 @@ impl Keeper<'_> {
         Some((counts.of_spans + counts.others, unkept))
     }
 
-    /// What a client is told of records that could not be kept. All of them it may send again, a part of them not.
-    fn verdict_of(&self, Unkept { records, error, is_all }: Unkept, is_handed_on: bool) -> Verdict {
-        if is_all && !is_handed_on && matches!(error, KeepError::ForNow(_)) {
+    /// The answer for records that could not be kept. The client may send them again if none of the request was kept.
+    fn verdict_of(&self, Unkept { records, error, is_all }: Unkept, is_forwarded: bool) -> Verdict {
+        if is_all && !is_forwarded && matches!(error, KeepError::ForNow(_)) {
             return Verdict::not_kept(&error);
         }
         let message = format!("log records that could not be kept: {error}");
         self.book.add(LossKind::OtherSignals, records, &message);
-        if is_all && !is_handed_on { Verdict::not_kept(&error) } else { Verdict::Kept { rejected: records, message } }
+        if is_all && !is_forwarded { Verdict::not_kept(&error) } else { Verdict::Kept { rejected: records, message } }
     }
 }
 
@@ -381,10 +381,10 @@ fn decode(bytes: &[u8], encoding: Encoding, limits: &Limits, sink: &mut dyn Span
     }
 }
 
-/// Gives processes the numbers that they have here. What they call themselves stays, as OpenTelemetry names it: `process.vpid`.
+/// Gives processes the pids that they have here. Their own numbers become `process.vpid`, OpenTelemetry's name for them.
 fn translate(spans: &mut [Span], claims: &HashMap<u32, Claim>) {
     let mut translated: HashMap<*const Resource, Arc<Resource>> = HashMap::new();
-    // The old ones live as long as their addresses are asked for.
+    // Keeps the old resources alive, because their addresses are the keys of the map.
     let mut old = Vec::new();
     for span in spans {
         let Some(claim) = span.resource.process_pid().and_then(|pid| claims.get(&pid)) else { continue };
@@ -394,7 +394,7 @@ fn translate(spans: &mut [Span], claims: &HashMap<u32, Claim>) {
             for attribute in resource.attributes.0.iter_mut().filter(|attribute| attribute.key == "process.pid") {
                 attribute.key = "process.vpid".into();
             }
-            if let Claim::Means(pid) = claim {
+            if let Claim::OwnNamespace(pid) = claim {
                 resource.attributes.push("process.pid", AttributeValue::Int(i64::from(*pid)));
             }
             Arc::new(resource)

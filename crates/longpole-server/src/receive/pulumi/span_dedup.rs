@@ -1,8 +1,8 @@
-//! Pulumi's two tracers, made one for whoever gets copies.
+//! Merges the spans of Pulumi's two tracers for the targets that get copies.
 //!
-//! A run switches both tracers of Pulumi on, because only the old one knows what a call is about. Each call of the command then comes
-//! twice, and what its plug-ins send by Pulumi's own bridge names the old span as its parent. The recording folds the two when it
-//! is sealed; a collector that got them as they came would show every call twice, and orphans below.
+//! A run switches on both tracers of Pulumi, because only the old one names the resource of a call. Each call of the command then comes
+//! twice, and the spans of its plug-ins, which come through Pulumi's own bridge, name the old span as their parent. Sealing folds the two
+//! in the recording; a collector that got them as they came would show every call twice, and orphans below.
 //!
 //! ```text
 //! old tracer   /call 77 ─ waits ─┐
@@ -10,8 +10,8 @@
 //! OTLP         serve, parent 77 ─── waits for 77 ──► serve, parent 0a11
 //! ```
 //!
-//! Which two spans are one is [`opentracing_bridge::join`]'s to say, here as at the seal. Nothing else waits: what is neither an old span nor
-//! below one is handed on when it comes. What still waits at the end of the run, or beyond a limit, is handed on by itself.
+//! [`opentracing_bridge::join`] decides which two spans are one, here as in sealing. Only old spans and spans below one wait; others are
+//! forwarded when they come. Spans that still wait at the end of the run, or beyond a limit, are forwarded without a twin.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -31,18 +31,18 @@ const COMMAND: &str = "pulumi-cli";
 /// Services that Pulumi's bridge makes up for what its plug-ins send by the old tracer.
 const BRIDGED: [&str; 3] = ["pulumi-resource-provider", "pulumi-language-host", "opentracing-plugin"];
 
-/// Whether spans of this emitter have to come by here.
+/// Whether spans of this emitter have to pass through [`Twins`].
 pub(in crate::receive) fn concern(resource: &Resource) -> bool {
     let service = resource.attributes.get_str("service.name").unwrap_or_default();
     service.starts_with(PULUMI) || BRIDGED.contains(&service)
 }
 
-/// What was seen of a run, as far as it may be asked for again.
+/// The spans and ids of a run that later spans may refer to.
 #[derive(Debug, Default)]
 pub(in crate::receive) struct Twins {
-    /// Old spans whose twin did not come yet.
+    /// Old spans whose twin has not come yet.
     waiting: VecDeque<Span>,
-    /// Spans of the command that were handed on without a twin, in short: the old span may come a moment later.
+    /// Short forms of the command's spans that were forwarded without a twin: the old span may come a moment later.
     alone: VecDeque<Span>,
     /// The spans that old ones are.
     twins: HashMap<SpanId, (TraceId, SpanId)>,
@@ -114,8 +114,8 @@ impl Twins {
         out
     }
 
-    /// Finds twins of what waits among these spans and those that were alone, and adds to these what the old tracer knows. Says
-    /// whether there were any.
+    /// Finds twins of the waiting spans among these and those that were alone, and adds the old tracer's attributes to them. Returns
+    /// whether it found any.
     fn pair(&mut self, spans: Vec<Span>) -> (Vec<Span>, bool) {
         let (mut out, mut found) = (spans, HashSet::new());
         if !self.waiting.is_empty() {
@@ -123,7 +123,7 @@ impl Twins {
             let mut recording = import::unseen(Vec::new());
             recording.spans = self.alone.drain(..).chain(out.drain(..)).chain(self.waiting.iter().cloned()).collect();
             opentracing_bridge::join(&mut recording);
-            // Of OpenTelemetry's spans none goes, so they stand as they stood.
+            // The join removes no OpenTelemetry span, so they keep their order.
             for (at, span) in recording.spans.into_iter().filter(|span| !opentracing_bridge::is_legacy(span)).enumerate() {
                 let twin = self.note(&span);
                 found.extend(twin);
@@ -234,8 +234,8 @@ mod tests {
         came.into_iter().map(|(_, came)| came).collect()
     }
 
-    /// All that is handed on, of what comes in this order.
-    fn handed_on(came: impl IntoIterator<Item = Came>) -> Vec<Span> {
+    /// All spans that are forwarded if these come in this order.
+    fn forwarded(came: impl IntoIterator<Item = Came>) -> Vec<Span> {
         let mut twins = Twins::default();
         let mut out = Vec::new();
         for came in came {
@@ -248,7 +248,7 @@ mod tests {
         out
     }
 
-    /// Every call once, every parent there but for the one span that called all this.
+    /// Every call comes once, with its parent, except for the one span that called them all.
     #[track_caller]
     fn check(spans: &[Span], count: usize) {
         let ids: HashSet<_> = spans.iter().map(|span| (span.trace_id, span.span_id)).collect();
@@ -259,9 +259,9 @@ mod tests {
     }
 
     #[test]
-    fn a_collector_gets_every_call_once_and_nothing_below_an_old_span_in_whatever_order_they_come() {
+    fn a_collector_gets_every_call_once_and_nothing_below_an_old_span_in_any_order() {
         for (capture, count, calls) in [(SMALL, 159, 46), (DEPLOYMENT, 619, 223)] {
-            let spans = handed_on(as_it_came(capture));
+            let spans = forwarded(as_it_came(capture));
             check(&spans, count);
             let known: Vec<&Span> = spans.iter().filter(|span| old_id(span).is_some()).collect();
             assert_eq!(known.len(), calls, "each call knows what the old tracer knew of it");
@@ -272,7 +272,7 @@ mod tests {
             for old_first in [true, false] {
                 let (first, second): (Vec<Came>, Vec<Came>) =
                     as_it_came(capture).into_iter().partition(|came| matches!(came, Came::Old(_)) == old_first);
-                check(&handed_on(first.into_iter().chain(second)), count);
+                check(&forwarded(first.into_iter().chain(second)), count);
             }
         }
     }
@@ -288,9 +288,9 @@ mod tests {
         }
         // An older Pulumi; two of its spans are finished twice.
         let finished: HashSet<_> = old.iter().map(|span| (span.trace_id, span.span_id)).collect();
-        assert_eq!(handed_on([Came::Old(old)]).len(), finished.len());
+        assert_eq!(forwarded([Came::Old(old)]).len(), finished.len());
 
-        // One whose old tracer was told to send somewhere else: nobody waits for it but those below its spans, to the end.
+        // A Pulumi whose old tracer sends elsewhere: only the spans below its spans wait, to the end.
         let mut twins = Twins::default();
         let bridged = new.iter().filter(|span| is_bridged(span)).count();
         assert_eq!(twins.new_spans(new.clone()).unwrap().len(), new.len() - bridged);
@@ -326,14 +326,14 @@ mod tests {
             Span { span_id: SpanId::new(number.to_be_bytes()).unwrap(), start, end, ..span.clone() }
         };
         new[0].start = old[0].start;
-        // Of the second call only the new tracer's span is here when the first one's old span looks for a partner.
+        // Only the new tracer's span of the second call is here when the first call's old span searches for its twin.
         let came = [
             Came::Old(vec![at(&old[0], 1, [0, 60])]),
             Came::New(vec![at(&new[0], 4, [21, 40])]),
             Came::Old(vec![at(&old[0], 2, [20, 41])]),
             Came::New(vec![at(&new[0], 3, [1, 59])]),
         ];
-        let ids: Vec<SpanId> = handed_on(came).iter().map(|span| span.span_id).collect();
+        let ids: Vec<SpanId> = forwarded(came).iter().map(|span| span.span_id).collect();
         assert_eq!(ids, [4, 3_u64].map(|number| SpanId::new(number.to_be_bytes()).unwrap()));
     }
 }

@@ -80,13 +80,13 @@ fn what_does_not_go_on_is_cut_also_when_nobody_needs_its_place() {
 }
 
 #[test]
-fn who_may_not_send_is_told_so_in_its_protocol() {
+fn a_refused_client_gets_the_answer_in_its_protocol() {
     let (receiver, memory) = start();
     let body = spans(&["a"]).encode_to_vec();
     let answer = post(receiver.port(), "/v1/traces", &format!("{PROTOBUF}Origin: https://evil.example\r\n"), &body);
     let (code, message) = answer.rpc_status();
     assert_eq!((answer.status, code), (403, 7));
-    assert_eq!(message, "origin https://evil.example: spans are not taken from web pages");
+    assert_eq!(message, "origin https://evil.example: web pages may not send spans");
     assert_eq!(memory.kept(), []);
     // What the recording says is in no words of a page.
     for i in 0..40 {
@@ -152,7 +152,7 @@ fn another_user_is_refused_and_our_own_is_not() {
     let losses = receiver.finish(SOON);
     assert_eq!(losses, [Loss::new(LossKind::RequestsRefused, 3, "connections of another user (uid 4000000000) that is not of the run")]);
 
-    // Where the kernel cannot be asked in a quick way, the tables tell the same.
+    // If the kernel does not answer the quick query, the tables give the same result.
     let (receiver, memory) = start_run(|_, _| Err(std::io::ErrorKind::Unsupported.into()));
     assert_eq!(post(receiver.port(), "/v1/traces", PROTOBUF, &body).status, 200);
     assert_eq!(memory.kept().len(), 1);
@@ -160,7 +160,7 @@ fn another_user_is_refused_and_our_own_is_not() {
 }
 
 #[test]
-fn a_user_who_floods_keeps_no_other_from_being_looked_into() {
+fn a_user_who_floods_keeps_no_other_from_a_check() {
     static UID: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(4_000_000_000);
     let (receiver, memory) = start_run(|_, _| Ok(Some(SocketOwner { uid: UID.load(Ordering::SeqCst), inode: 1 })));
     let mut held: Vec<_> = (0..100).map(|_| stalled(receiver.port(), b"")).collect();
@@ -169,7 +169,7 @@ fn a_user_who_floods_keeps_no_other_from_being_looked_into() {
     UID.store(4_000_000_001, Ordering::SeqCst);
     let body = spans(&["a"]).encode_to_vec();
     for _ in 0..8 {
-        assert_eq!(post(receiver.port(), "/v1/traces", PROTOBUF, &body).status, 403, "it was looked into");
+        assert_eq!(post(receiver.port(), "/v1/traces", PROTOBUF, &body).status, 403, "the receiver checked it");
     }
     assert_eq!(memory.kept(), []);
     drop(held);
@@ -181,7 +181,7 @@ fn a_user_who_floods_keeps_no_other_from_being_looked_into() {
 
 #[test]
 fn connections_of_others_do_not_hold_up_the_end() {
-    // Of another user that lives, and of one that is gone.
+    // Connections of another user's living process, and closed ones.
     let asks: [AskOwner; 2] = [|_, _| Ok(Some(SocketOwner { uid: 4_000_000_000, inode: 1 })), |_, _| Ok(None)];
     for ask in asks {
         let (receiver, memory) = start_run(ask);
@@ -226,7 +226,7 @@ fn spans_of_who_is_gone_are_taken_if_they_name_the_run() {
     let pids: Vec<_> = memory.kept().into_iter().map(|(_, _, pid)| pid).collect();
     assert_eq!(pids, [None]);
     let losses = receiver.finish(SOON);
-    assert_eq!(refused(&losses, "closed their connection before it was known who they are"), 5, "{losses:?}");
+    assert_eq!(refused(&losses, "closed their connection before longpole could identify them"), 5, "{losses:?}");
 }
 
 #[test]
@@ -254,7 +254,7 @@ fn what_who_is_gone_sends_beside_proven_spans_is_not_kept() {
     let mut appdash = TcpStream::connect(receiver.appdash_endpoint().strip_prefix("tcp://").unwrap()).unwrap();
     assert_eq!(appdash.read(&mut [0]).unwrap_or(0), 0, "closed at once");
     let losses = receiver.finish(SOON);
-    assert_eq!(refused(&losses, "closed their connection before it was known who they are"), 8, "{losses:?}");
+    assert_eq!(refused(&losses, "closed their connection before longpole could identify them"), 8, "{losses:?}");
 }
 
 #[test]
@@ -282,7 +282,7 @@ fn clients_that_are_gone_have_places_of_their_own() {
     assert_eq!(memory.kept().len(), CONNECTIONS_MAX - CLOSED_MAX);
     drop(held);
     let losses = receiver.finish(SOON);
-    assert_eq!(refused(&losses, "closed their connection before it was known who they are"), CONNECTIONS_MAX as u64, "{losses:?}");
+    assert_eq!(refused(&losses, "closed their connection before longpole could identify them"), CONNECTIONS_MAX as u64, "{losses:?}");
     assert_eq!(refused(&losses, "others needed their connections"), 0, "nobody's place was needed: {losses:?}");
 }
 

@@ -388,7 +388,7 @@ fn what_cannot_be_kept_is_not_acknowledged() {
     assert_eq!(memory.kept().len(), 1);
     let losses = receiver.finish(SOON);
     assert_eq!(count_of(&losses, LossKind::RequestsRefused), 1);
-    assert!(losses[0].detail.ends_with("the client was told to try again"), "{losses:?}");
+    assert!(losses[0].detail.ends_with("the client may try again"), "{losses:?}");
 }
 
 #[test]
@@ -463,7 +463,7 @@ fn a_log_record_that_names_a_span_is_an_event_of_it() {
 }
 
 #[test]
-fn who_sends_log_records_is_told_which_are_not_kept() {
+fn the_answer_to_log_records_counts_those_that_are_not_kept() {
     let (receiver, memory) = start();
     let mut request = logs(3);
     for record in &mut request.resource_logs[0].scope_logs[0].log_records {
@@ -724,7 +724,7 @@ fn a_disk_that_hangs_does_not_hang_the_end() {
         let body = spans(&["a"]).encode_to_vec();
         write!(stream, "POST /v1/traces HTTP/1.1\r\nHost: localhost\r\n{PROTOBUF}Content-Length: {}\r\n\r\n", body.len()).unwrap();
         stream.write_all(&body).unwrap();
-        // No success was said: the connection just ends.
+        // No answer comes: the connection just ends.
         let mut answer = Vec::new();
         let _ = stream.read_to_end(&mut answer);
         answer
