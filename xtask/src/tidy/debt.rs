@@ -11,4 +11,4 @@ pub(super) const LENGTHS: Debt = &[("longpole-server", 1)];
 
 pub(super) const TYPE_NAMES: Debt = &[("crates", 16)];
 
-pub(super) const ENGLISH: Debt = &[("docs", 2), ("longpole-recording", 42), ("longpole-server", 130), ("web", 3)];
+pub(super) const ENGLISH: Debt = &[];
