@@ -4,7 +4,7 @@
 //! each knows those above it in this list, and none below:
 //!
 //! ```text
-//! note, intervals, percent   what a reader must know, in words; unions of intervals; shares
+//! note, intervals   what a reader must know, in words; unions of intervals
 //! tree       spans and processes → one forest; clocks that disagree
 //! pulumi     everything that knows Pulumi; the tree asks it through `tree::placement`
 //! code       frames → functions → call tree; the origin of code
@@ -40,7 +40,6 @@ pub mod code;
 mod intervals;
 pub mod link;
 pub mod note;
-mod percent;
 pub mod pulumi;
 pub mod report;
 pub mod schedule;

@@ -97,14 +97,21 @@ pub fn counted(number: u64, one: &str, many: &str) -> String {
     format!("{} {}", count(number), if number == 1 { one } else { many })
 }
 
-/// A share of a whole in whole percent; `<1%` where it is there but rounds to nothing.
-pub fn percent(part: i64, whole: i64) -> String {
+/// A share of a whole in whole percent, rounded half up; 0 of nothing.
+pub fn whole_percent(part: i64, whole: i64) -> i64 {
     if whole <= 0 || part <= 0 {
-        return "0%".to_owned();
+        return 0;
     }
     let (part, whole) = (i128::from(part), i128::from(whole));
-    let share = (part * 200 + whole) / (whole * 2);
-    if share == 0 { "<1%".to_owned() } else { format!("{share}%") }
+    i64::try_from((part * 200 + whole) / (whole * 2)).unwrap_or(i64::MAX)
+}
+
+/// [`whole_percent`] in words; `<1%` where it is there but rounds to nothing.
+pub fn percent(part: i64, whole: i64) -> String {
+    match whole_percent(part, whole) {
+        0 if part > 0 && whole > 0 => "<1%".to_owned(),
+        share => format!("{share}%"),
+    }
 }
 
 /// A number of bytes in decimal units: `312B`, `4.2kB`, `12.4MB`, `3.1GB`.
@@ -155,6 +162,10 @@ mod tests {
         assert_eq!(percent(1, 1000), "<1%");
         assert_eq!(percent(91, 100), "91%");
         assert_eq!(percent(0, 0), "0%");
+        assert_eq!(
+            [(1, 200), (1, 201), (7, 0), (-7, 9), (i64::MAX, 1)].map(|(part, whole)| whole_percent(part, whole)),
+            [1, 0, 0, 0, i64::MAX]
+        );
     }
 
     #[test]

@@ -3,10 +3,10 @@
 use std::cmp::Reverse;
 
 use longpole_model::resource_event::PAYLOAD_LOGS;
+use longpole_model::units::whole_percent;
 use longpole_model::{Nanos, StateKind, SumNanos, Wait, WaitKind};
 
 use crate::code::named::Named;
-use crate::percent;
 use crate::report::explain::{self, Hot, OffCpu, ThreadName};
 use crate::report::{FEW_SAMPLES, Report};
 use crate::schedule::poles::Pole;
@@ -80,20 +80,20 @@ impl Report {
         let own = states.own().0;
         let few = (samples.len() as u64) < FEW_SAMPLES;
         let expected = i128::from(own) * i128::from(self.recording.run.rate_hz) / 1_000_000_000;
-        let busy = percent::of(states.of(StateKind::OnCpu).0, own);
-        let runnable = Some(percent::of(states.of(StateKind::Runnable).0, own)).filter(|percent| *percent >= RUNNABLE_PERCENT);
+        let busy = whole_percent(states.of(StateKind::OnCpu).0, own);
+        let runnable = Some(whole_percent(states.of(StateKind::Runnable).0, own)).filter(|percent| *percent >= RUNNABLE_PERCENT);
         let hot = || self.named(&samples).map(|named| self.hot(named, &samples));
         let (mut function, mut mostly_in) = (None, None);
         // A profile of sums does not say which of them was on the path.
         let are_untimed = self.sample_offsets.first().is_some_and(|at| *at == Nanos::MIN);
         // A program that was sampled and had none has no CPU time to speak of; what it waited for was seen all the same.
-        let waited = percent::of(states.blocked_seen().0, own) > WAITING_PERCENT;
+        let waited = whole_percent(states.blocked_seen().0, own) > WAITING_PERCENT;
         let was_sampled = self.recording.run.rate_hz > 0 || !self.recording.samples.is_empty();
         let is_told = waited && (was_sampled || told_wait(&states).is_some());
         let has_no_samples = are_untimed || (self.recording.samples.is_empty() && !is_told);
         // What it waits for beside its work may be the better thing to mend.
         let beside = |told: Option<(WaitKind, i64)>| {
-            let counts = told.filter(|(_, nanos)| percent::of(*nanos, own) >= BESIDE_PERCENT);
+            let counts = told.filter(|(_, nanos)| whole_percent(*nanos, own) >= BESIDE_PERCENT);
             counts.map(|wait| self.wait_words(pole, wait, own))
         };
         let (code, mut text) = if has_no_samples && !states.is_exact() {
@@ -164,7 +164,7 @@ impl Report {
             (states.of(StateKind::Runnable).0, OffCpu::Runnable),
         ];
         let (nanos, state) = parts.into_iter().max_by_key(|(nanos, _)| *nanos).unwrap_or((0, OffCpu::Unaccounted));
-        let percent = percent::of(nanos, own);
+        let percent = whole_percent(nanos, own);
         let short = if nanos == states.of(StateKind::BlockedUnseen).0 { self.short_waits(pole) } else { None };
         match short {
             Some(ShortWaits { of_kind, all, word, function }) => (explain::short_waits(percent, of_kind, all, word, function), function),
@@ -189,7 +189,7 @@ impl Report {
         let sum = self.waits_on_path(&pole.nodes).into_iter().find(|sum| sum.wait.kind == kind);
         let function = sum.as_ref().and_then(|sum| self.waiting_function(sum.wait));
         let word = sum.map_or_else(|| explain::wait_word(kind), |sum| sum.word());
-        (explain::wait(percent::of(nanos, own), word, function), function)
+        (explain::wait(whole_percent(nanos, own), word, function), function)
     }
 
     /// Whether a pole is mostly what it calls: then its own time is a small part of it.
@@ -279,7 +279,7 @@ struct ShortWaits<'a> {
 
 /// Whether it is on a CPU for most of its time, or could be: whatever lacks a CPU has something to compute.
 pub(super) fn computes(states: &States) -> bool {
-    let share = |state| percent::of(states.of(state).0, states.own().0);
+    let share = |state| whole_percent(states.of(state).0, states.own().0);
     let (busy, runnable) = (share(StateKind::OnCpu), share(StateKind::Runnable));
     busy >= BUSY_PERCENT || (busy > WAITING_PERCENT && busy + runnable >= BUSY_PERCENT)
 }

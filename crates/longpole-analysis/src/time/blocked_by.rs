@@ -3,10 +3,10 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
+use longpole_model::units::whole_percent;
 use longpole_model::{AddNanos, Monotonic, Nanos, ThreadKey, Timestamp, Wait};
 
 use crate::intervals;
-use crate::percent;
 use crate::time::blockers::{BlockedOn, BlockerEvidence, Relation, Sources};
 use crate::time::thread_names::ThreadNames;
 use crate::time::timelines::Timelines;
@@ -113,7 +113,7 @@ impl<'a> WaitedForThreads<'a> {
         }
         let total = |stretches: &[(Nanos, Nanos)]| stretches.iter().map(|(from, to)| *to - *from).sum::<Nanos>().0;
         let mut found: Vec<_> = found.into_iter().map(|(thread, (evidence, at))| (total(&at), thread, evidence, at)).collect();
-        found.retain(|(nanos, ..)| percent::of(*nanos, sum.nanos) > 0);
+        found.retain(|(nanos, ..)| whole_percent(*nanos, sum.nanos) > 0);
         found.sort_by_key(|(nanos, thread, ..)| (Reverse(*nanos), *thread));
         let blocker = |(nanos, thread, evidence, stretches): (i64, ThreadKey, _, _)| {
             let (samples, waits) = self.of_thread_in(thread, &intervals::union(stretches));
