@@ -4,14 +4,15 @@
 //! each knows those above it in this list, and none below:
 //!
 //! ```text
-//! note, intervals   what a reader must know, in words; unions of intervals
+//! note, intervals   what a reader must know; unions of intervals
 //! tree       spans and processes → one forest; clocks that disagree
 //! pulumi     everything that knows Pulumi; the tree asks it through `tree::placement`
 //! code       frames → functions → call tree; the origin of code
 //! link       samples and waits → spans, by record, journal or inference
 //! schedule   what waited for what: critical path, replay, poles
 //! time       where time went: states, threads, blockers, callees, usage
-//! report     one recording and its answers; reasons and their words; two recordings side by side
+//! report     one recording and its answers: reasons, flame graphs; two recordings side by side
+//! words      the home of English: facts → sentences
 //! ```
 //!
 //! How they follow from each other:
@@ -45,5 +46,6 @@ pub mod report;
 pub mod schedule;
 pub mod time;
 pub mod tree;
+pub mod words;
 
 pub use report::{Handle, Report};

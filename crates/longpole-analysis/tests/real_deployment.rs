@@ -71,7 +71,7 @@ fn name_of(urn: &str) -> &str {
 #[test]
 fn three_channels_become_one_tree_whose_calls_know_their_resources() {
     let report = report();
-    let codes: Vec<&str> = report.quality().iter().map(|note| note.code).collect();
+    let codes: Vec<&str> = report.quality().iter().map(|note| note.code()).collect();
     assert!(!codes.contains(&"orphans"), "{:?}", report.quality());
     // Those of the preview do nothing, and are over at once.
     let made = |service: &str| -> Vec<&str> {

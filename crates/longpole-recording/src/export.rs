@@ -9,9 +9,10 @@ use std::io::{self, Write};
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use longpole_analysis::Report;
 use longpole_analysis::code::wall_profile::{Ticks, wall_profile};
+use longpole_analysis::note::Note;
 use longpole_analysis::report::FlameTime;
+use longpole_analysis::{Report, words};
 use longpole_model::{Loss, LossKind, Span};
 use longpole_wire::code::{self, Code};
 use longpole_wire::{appdash, chrome_trace, jaeger, otlp, pprof_writer, zipkin};
@@ -155,8 +156,8 @@ fn code_of<'r>(report: &'r Report, selection: &Selection, idle: Idle) -> Code<'r
         }
         FlameTime::OffCpu | FlameTime::Wall => {}
     }
-    let note = |note: longpole_analysis::note::Note| format!("{} × {}: {}", note.count, note.code, note.detail);
-    code.notes = report.quality().into_iter().map(note).collect();
+    let note = |note: &Note| format!("{} × {}: {}", note.count(), note.code(), words::note(note));
+    code.notes = report.quality().iter().map(note).collect();
     code
 }
 

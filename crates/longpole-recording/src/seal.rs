@@ -14,10 +14,10 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 use std::sync::Arc;
 
-use longpole_analysis::Report;
 use longpole_analysis::link::journal::CrossCheck;
 use longpole_analysis::link::{never_arrived, samples, waits};
 use longpole_analysis::pulumi::{identity, opentracing_bridge, plugins};
+use longpole_analysis::{Report, words};
 use longpole_model::{Loss, LossKind, Mapping, MappingId, Span, SpanBatch};
 use longpole_store::{
     Assembler, Frame, RecordingName, RecordingState, RecordingWriter, Replay, Store, StoreError, StoredRecording, SummaryRow,
@@ -243,8 +243,8 @@ fn assemble(
     }
     // Which spans there are, and what they are about, is settled before samples are tied to them.
     opentracing_bridge::join(&mut recording);
-    for note in identity::identify(&mut recording, &resource_events) {
-        Loss::new(LossKind::ResourcesUnmatched, note.count, note.detail).merge_into(&mut recording.losses);
+    if let Some(note) = identity::identify(&mut recording, &resource_events) {
+        Loss::new(LossKind::ResourcesUnmatched, note.count(), words::note(&note)).merge_into(&mut recording.losses);
     }
     plugins::place(&mut recording);
     recording.sample_links = samples::link(&recording);

@@ -15,7 +15,6 @@ use longpole_model::{Frame, Location, Recording, Runtime, StackId, Text};
 use crate::code::origin::{self, CodeOrigin};
 use crate::code::paths::{PATHS_MAX, Paths};
 use crate::code::stack_frames::{StackFrames, per_stack};
-use crate::note;
 
 /// A function of the recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -114,6 +113,9 @@ impl Shape {
     }
 }
 
+/// Why a frame has no name if nobody looked.
+const NO_SYMBOLS: &str = "symbols were not looked up";
+
 /// What people see of a location whose symbols were not looked up.
 fn unnamed(recording: &Recording, location: &Location) -> Frame {
     let function = match &location.kind {
@@ -125,7 +127,7 @@ fn unnamed(recording: &Recording, location: &Location) -> Frame {
         LocationKind::Named { runtime, address: None } => format!("[{}]", runtime.as_str()),
         LocationKind::Cut { reason } => format!("[{reason}]"),
     };
-    Frame { function: function.into(), file: Text::new(), line: 0, reason: Some(note::NO_SYMBOLS.to_owned()) }
+    Frame { function: function.into(), file: Text::new(), line: 0, reason: Some(NO_SYMBOLS.to_owned()) }
 }
 
 /// Nanoseconds in samples, then in waits.

@@ -336,6 +336,8 @@ fn process_idles(recording: &Recording, forest: &Forest, idle: &[bool]) -> Vec<(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::names::NamedWait;
+    use crate::report::reason::{Cause, OffCpu, WaitShare};
     use longpole_model::{CurrentSpan, StateKind, text};
 
     #[test]
@@ -428,8 +430,8 @@ wait 1..499ms pid 1 tid 1 lock m;update
         recording.run.rate_hz = 999;
         let report = crate::Report::new(recording);
         let pole = report.poles().first().unwrap();
-        let reason = report.reason(pole);
-        assert!(reason.text.contains("100%"), "{}", reason.text);
+        let wait = NamedWait { kind: WaitKind::Sleep, relation: None, function: Some("write_all") };
+        assert_eq!(report.reason(pole).cause, Cause::Waits(OffCpu::Wait(WaitShare { percent: 100, wait })));
     }
 
     #[test]

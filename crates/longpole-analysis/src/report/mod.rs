@@ -3,13 +3,14 @@
 //! The command line and the server print the same numbers because both ask here. Nodes, poles and functions are indices;
 //! [`Handle`] spells them for people: `s1` is node 0, `p1` the first pole, `f1` the function with the largest total.
 
+pub mod blocker_summary;
 pub mod code;
 pub mod diff;
-pub mod explain;
 pub mod flame;
 mod forest;
 pub mod function_nodes;
 pub mod handle;
+pub mod names;
 mod on_path;
 pub mod reason;
 mod samples;
@@ -23,14 +24,13 @@ use std::sync::OnceLock;
 use longpole_model::fast_hash::FastState;
 use longpole_model::{AddNanos, Nanos, Recording, SpanOutline, ThreadKey, Timestamp};
 
-pub use self::explain::wait_word;
 pub use self::flame::{FEW_SAMPLES, Flame, FlameTime};
 pub use self::handle::{Handle, HandleError};
 use crate::code::functions::Functions;
 pub use crate::link::samples::LinkCounts;
 use crate::link::samples::{self as sample_links, SampleNodes};
 use crate::link::waits::{self as wait_links, NodeWaits};
-use crate::note::{self, Note};
+use crate::note::Note;
 use crate::pulumi::deployment::DeploymentTime;
 use crate::pulumi::opentracing_bridge;
 use crate::pulumi::urn::urn_of;
@@ -274,7 +274,7 @@ impl Report {
 
     /// Everything that is missing or doubtful: what of the machine bears upon all times, losses of the recording, then notes.
     pub fn quality(&self) -> Vec<Note> {
-        let losses = self.recording.losses.iter().map(note::loss);
+        let losses = self.recording.losses.iter().map(|loss| Note::Loss(loss.clone()));
         let unseen = ThreadTime::of(&self.recording).notes(&self.recording, self.wall_nanos());
         unseen.into_iter().chain(losses).chain(self.notes().cloned()).collect()
     }

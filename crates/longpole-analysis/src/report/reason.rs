@@ -1,18 +1,16 @@
-//! Why a pole is long: the facts, by its states, samples and waits. [`explain`] has the words.
+//! Why a pole is long: the facts, by its states, samples and waits. [`words::reason`](crate::words::reason()) says them.
 
 use std::cmp::Reverse;
 
 use longpole_model::resource_event::PAYLOAD_LOGS;
 use longpole_model::units::whole_percent;
-use longpole_model::{Nanos, StateKind, SumNanos, Wait, WaitKind};
+use longpole_model::{Nanos, StateKind, SumNanos, WaitKind};
 
 use crate::code::named::Named;
-use crate::report::explain::{self, Hot, OffCpu, ThreadName};
+use crate::report::names::{FunctionNames, NamedWait};
 use crate::report::{FEW_SAMPLES, Report};
 use crate::schedule::poles::Pole;
-use crate::time::blocked_by::{BlockedBy, Blocker};
-use crate::time::blockers::{BlockerEvidence, PROBE_NANOS};
-use crate::time::callees::Callee;
+use crate::time::blockers::PROBE_NANOS;
 use crate::time::states::States;
 use crate::time::wait_groups::{WaitPart, WaitSum};
 
@@ -59,137 +57,285 @@ impl ReasonCode {
     }
 }
 
-/// Why a pole is long, in a few words.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Reason {
-    /// The code.
-    pub code: ReasonCode,
-    /// Lower-case fragment for people.
-    pub text: String,
-    /// The function that the text names.
-    pub function: Option<String>,
-    /// The function of a library that the text says most of it is in.
-    pub mostly_in: Option<String>,
+impl ReasonCode {
+    /// Whether the reason gives shares of a time.
+    pub fn has_shares(self) -> bool {
+        matches!(self, ReasonCode::OnCpu | ReasonCode::Waits | ReasonCode::Mixed)
+    }
+}
+
+/// Why a pole is long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reason<'a> {
+    /// Nodes of the pole, if there are several and none overlaps another.
+    pub in_sequence: Option<usize>,
+    /// The pole's own time in nanoseconds, if it is mostly what it calls: shares are of this time and not of the whole.
+    pub of_own_nanos: Option<i64>,
+    /// What it does in its own time.
+    pub cause: Cause<'a>,
+}
+
+/// What a pole does in its own time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cause<'a> {
+    /// It has no samples on the path.
+    NoSamples {
+        /// Whether the recording has samples, but without times.
+        are_untimed: bool,
+        /// What it waited for all the same.
+        wait: Option<WaitShare<'a>>,
+    },
+    /// It has too few samples, because it is mostly what it calls.
+    HardlyAnyOwnTime,
+    /// It has too few samples, because it is short.
+    TooShort,
+    /// It computes and has too few samples to say where.
+    ComputesSomewhere(OnCpuShare),
+    /// It computes.
+    Computes {
+        /// How much.
+        share: OnCpuShare,
+        /// Where; `None` if its samples are spread over many functions.
+        hot: Option<HotFunction<'a>>,
+        /// What it waits for beside.
+        wait: Option<WaitShare<'a>>,
+    },
+    /// It computes for a part of its time and does something else in the other.
+    ComputesAndWaits {
+        /// Share of its time on a CPU.
+        percent: i64,
+        /// Where; `None` if its samples are too few or spread.
+        hot: Option<HotFunction<'a>>,
+        /// The other part.
+        rest: OffCpu<'a>,
+    },
+    /// It hardly computes and waits in a known function.
+    Waits(OffCpu<'a>),
+    /// It hardly computes; which function waits is unknown.
+    HardlyComputes {
+        /// What it does instead.
+        rest: OffCpu<'a>,
+        /// Share of its time on a CPU.
+        percent: i64,
+        /// The event of its span after which it waited.
+        after_event: Option<&'a str>,
+    },
+}
+
+/// Shares of a time in whole percent: on a CPU, and ready to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OnCpuShare {
+    /// On a CPU.
+    pub percent: i64,
+    /// Runnable without a CPU, if it is worth saying.
+    pub runnable_percent: Option<i64>,
+}
+
+/// The function that holds most of some samples.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HotFunction<'a> {
+    /// CPU time in nanoseconds that the samples in it stand for.
+    pub nanos: i64,
+    /// Its name.
+    pub names: FunctionNames<'a>,
+}
+
+/// A share of a time in a wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WaitShare<'a> {
+    /// In whole percent.
+    pub percent: i64,
+    /// The wait.
+    pub wait: NamedWait<'a>,
+}
+
+/// What a pole did in most of the time in which it was on no CPU. Shares are of its own time, in whole percent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OffCpu<'a> {
+    /// It waited.
+    Wait(WaitShare<'a>),
+    /// It waited in short waits. longpole sampled few of them.
+    ShortWaits {
+        /// Share of all its short waits.
+        percent: i64,
+        /// Sampled waits of the most frequent kind.
+        of_kind: usize,
+        /// All sampled waits.
+        all: usize,
+        /// One of the most frequent kind.
+        wait: NamedWait<'a>,
+    },
+    /// It was in a state without a known wait.
+    State {
+        /// Share of the state.
+        percent: i64,
+        /// The state.
+        state: OffCpuState,
+    },
+}
+
+/// A state on no CPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OffCpuState {
+    /// Nobody knows.
+    Unaccounted,
+    /// Its task was awaited.
+    Awaiting,
+    /// Another machine or process worked for it.
+    Remote,
+    /// Blocked in waits that were not sampled.
+    BlockedUnseen,
+    /// Blocked.
+    Blocked,
+    /// Runnable while others had the CPUs.
+    Runnable,
+}
+
+impl<'a> Reason<'a> {
+    /// The kind of the reason.
+    pub fn code(&self) -> ReasonCode {
+        match self.cause {
+            Cause::NoSamples { .. } => ReasonCode::NoSamples,
+            Cause::HardlyAnyOwnTime | Cause::TooShort => ReasonCode::FewSamples,
+            Cause::ComputesSomewhere(_) | Cause::Computes { .. } => ReasonCode::OnCpu,
+            Cause::ComputesAndWaits { .. } => ReasonCode::Mixed,
+            Cause::Waits(_) | Cause::HardlyComputes { .. } => ReasonCode::Waits,
+        }
+    }
+
+    /// The function to look at: where it waits, else where it computes.
+    pub fn function(&self) -> Option<&'a str> {
+        match self.cause {
+            Cause::NoSamples { wait, .. } => wait.and_then(|share| share.wait.function),
+            Cause::Computes { hot, .. } => hot.map(|hot| hot.names.function),
+            Cause::ComputesAndWaits { hot, rest, .. } => rest.waiting_function().or(hot.map(|hot| hot.names.function)),
+            Cause::Waits(rest) | Cause::HardlyComputes { rest, .. } => rest.waiting_function(),
+            Cause::HardlyAnyOwnTime | Cause::TooShort | Cause::ComputesSomewhere(_) => None,
+        }
+    }
+
+    /// The function of a library that [`Reason::function`] is mostly in.
+    pub fn mostly_in(&self) -> Option<&'a str> {
+        match self.cause {
+            Cause::Computes { hot, .. } => hot?.names.mostly_in,
+            Cause::ComputesAndWaits { hot, rest, .. } if rest.waiting_function().is_none() => hot?.names.mostly_in,
+            _ => None,
+        }
+    }
+}
+
+impl<'a> OffCpu<'a> {
+    fn waiting_function(self) -> Option<&'a str> {
+        match self {
+            OffCpu::Wait(WaitShare { wait, .. }) | OffCpu::ShortWaits { wait, .. } => wait.function,
+            OffCpu::State { .. } => None,
+        }
+    }
 }
 
 impl Report {
-    /// Why a pole is long, in the words of its states, and whether its spans follow each other.
-    pub fn reason(&self, pole: &Pole) -> Reason {
+    /// Why a pole is long, by its states, samples and waits, and whether its spans follow each other.
+    pub fn reason(&self, pole: &Pole) -> Reason<'_> {
+        let own = self.states_on_path(&pole.nodes).own().0;
+        let reason = Reason { in_sequence: None, of_own_nanos: None, cause: self.cause(pole) };
+        Reason {
+            in_sequence: self.in_sequence(&pole.nodes).then_some(pole.nodes.len()),
+            // These are shares of what it does between the operations that it calls, and not of it as a whole.
+            of_own_nanos: (reason.code().has_shares() && self.wraps(pole, own)).then_some(own),
+            ..reason
+        }
+    }
+
+    fn cause(&self, pole: &Pole) -> Cause<'_> {
         let samples = self.samples_on_path(&pole.nodes);
         let states = self.states_on_path(&pole.nodes);
         let own = states.own().0;
         let few = (samples.len() as u64) < FEW_SAMPLES;
         let expected = i128::from(own) * i128::from(self.recording.run.rate_hz) / 1_000_000_000;
-        let busy = whole_percent(states.of(StateKind::OnCpu).0, own);
-        let runnable = Some(whole_percent(states.of(StateKind::Runnable).0, own)).filter(|percent| *percent >= RUNNABLE_PERCENT);
+        let percent = whole_percent(states.of(StateKind::OnCpu).0, own);
+        let runnable = whole_percent(states.of(StateKind::Runnable).0, own);
+        let share = OnCpuShare { percent, runnable_percent: Some(runnable).filter(|percent| *percent >= RUNNABLE_PERCENT) };
         let hot = || self.named(&samples).map(|named| self.hot(named, &samples));
-        let (mut function, mut mostly_in) = (None, None);
         // A profile of sums does not say which of them was on the path.
         let are_untimed = self.sample_offsets.first().is_some_and(|at| *at == Nanos::MIN);
         // A program that was sampled and had none has no CPU time to speak of; what it waited for was seen all the same.
         let waited = whole_percent(states.blocked_seen().0, own) > WAITING_PERCENT;
         let was_sampled = self.recording.run.rate_hz > 0 || !self.recording.samples.is_empty();
-        let is_told = waited && (was_sampled || told_wait(&states).is_some());
-        let has_no_samples = are_untimed || (self.recording.samples.is_empty() && !is_told);
+        let has_wait = waited && (was_sampled || longest_seen_wait(&states).is_some());
+        let has_no_samples = are_untimed || (self.recording.samples.is_empty() && !has_wait);
         // What it waits for beside its work may be the better thing to mend.
-        let beside = |told: Option<(WaitKind, i64)>| {
-            let counts = told.filter(|(_, nanos)| whole_percent(*nanos, own) >= BESIDE_PERCENT);
-            counts.map(|wait| self.wait_words(pole, wait, own))
+        let beside = |wait: Option<(WaitKind, i64)>| {
+            let counts = wait.filter(|(_, nanos)| whole_percent(*nanos, own) >= BESIDE_PERCENT);
+            counts.map(|wait| self.wait_share(pole, wait, own))
         };
-        let (code, mut text) = if has_no_samples && !states.is_exact() {
-            let beside = beside(states.longest_wait().map(|(kind, time)| (kind, time.0)));
-            function = beside.as_ref().and_then(|(_, function)| *function);
-            (ReasonCode::NoSamples, explain::no_samples(are_untimed, beside.as_ref().map(|(words, _)| words.as_str())))
-        } else if few && was_sampled && !states.is_exact() && expected < i128::from(FEW_SAMPLES) {
-            (ReasonCode::FewSamples, explain::too_short(self.has_hardly_any_own_time(pole)).to_owned())
-        } else if computes(&states) && few {
-            (ReasonCode::OnCpu, explain::computes_somewhere(busy, runnable))
-        } else if computes(&states) {
-            let hot = hot();
-            (function, mostly_in) = (hot.map(|hot| hot.function), hot.and_then(|hot| hot.mostly_in));
-            let beside = beside(told_wait(&states));
-            (ReasonCode::OnCpu, explain::computes(busy, runnable, hot, beside.as_ref().map(|(words, _)| words.as_str())))
+        if has_no_samples && !states.is_exact() {
+            return Cause::NoSamples { are_untimed, wait: beside(states.longest_wait().map(|(kind, time)| (kind, time.0))) };
+        }
+        if few && was_sampled && !states.is_exact() && expected < i128::from(FEW_SAMPLES) {
+            return if self.has_hardly_any_own_time(pole) { Cause::HardlyAnyOwnTime } else { Cause::TooShort };
+        }
+        if computes(&states) {
+            return match few {
+                true => Cause::ComputesSomewhere(share),
+                false => Cause::Computes { share, hot: hot(), wait: beside(longest_seen_wait(&states)) },
+            };
+        }
+        let rest = self.off_cpu(pole, &states);
+        if percent > WAITING_PERCENT {
+            Cause::ComputesAndWaits { percent, hot: if few { None } else { hot() }, rest }
+        } else if rest.waiting_function().is_some() {
+            Cause::Waits(rest)
         } else {
-            let (rest, waiting) = self.off_cpu_words(pole, &states);
-            function = waiting;
-            if busy > WAITING_PERCENT {
-                let hot = if few { None } else { hot() };
-                function = waiting.or(hot.map(|hot| hot.function));
-                mostly_in = hot.filter(|_| waiting.is_none()).and_then(|hot| hot.mostly_in);
-                (ReasonCode::Mixed, explain::computes_and(busy, hot, &rest))
-            } else if waiting.is_some() {
-                (ReasonCode::Waits, rest)
-            } else {
-                (ReasonCode::Waits, explain::hardly_computes(&rest, busy, self.event_before_wait(pole)))
-            }
-        };
-        // These are shares of what it does between the operations that it calls, and not of it as a whole.
-        if self.wraps(pole, own) && matches!(code, ReasonCode::OnCpu | ReasonCode::Waits | ReasonCode::Mixed) {
-            text = explain::of_own_time(own, &text);
+            Cause::HardlyComputes { rest, percent, after_event: self.event_before_wait(pole) }
         }
-        if self.in_sequence(&pole.nodes) {
-            text = explain::in_sequence(pole.nodes.len(), &text);
-        }
-        Reason { code, text, function: function.map(str::to_owned), mostly_in: mostly_in.map(str::to_owned) }
     }
 
     /// A function that is named for samples, with the CPU time of those that have it in their stack.
-    fn hot(&self, named: Named, samples: &[u32]) -> Hot<'_> {
+    fn hot(&self, named: Named, samples: &[u32]) -> HotFunction<'_> {
         let holds = self.functions.stacks_with(&self.recording, named.function);
         let samples = samples.iter().map(|&sample| &self.recording.samples[sample as usize]);
         let nanos: u64 =
             samples.filter(|sample| holds.get(sample.stack.0 as usize) == Some(&true)).map(|sample| sample.weight_nanos).sum_nanos();
-        let (function, mostly_in) = self.names_of(named);
-        Hot { nanos: i64::try_from(nanos).unwrap_or(i64::MAX), function, mostly_in }
+        HotFunction { nanos: i64::try_from(nanos).unwrap_or(i64::MAX), names: self.names_of(named) }
     }
 
-    fn names_of(&self, named: Named) -> (&str, Option<&str>) {
-        let name = |function: usize| self.functions.list[function].function.as_str();
-        (name(named.function), named.mostly_in.map(name).map(explain::without_types))
-    }
-
-    /// What a pole did in most of the time in which it did not run, and the function that is named in it.
-    fn off_cpu_words(&self, pole: &Pole, states: &States) -> (String, Option<&str>) {
+    /// What a pole did in most of the time in which it did not run.
+    fn off_cpu(&self, pole: &Pole, states: &States) -> OffCpu<'_> {
         let own = states.own().0;
-        let seen = states.blocked_seen().0;
-        if let Some(wait) = told_wait(states) {
-            return self.wait_words(pole, wait, own);
+        if let Some(wait) = longest_seen_wait(states) {
+            return OffCpu::Wait(self.wait_share(pole, wait, own));
         }
         let parts = [
-            (states.of(StateKind::Unaccounted).0, OffCpu::Unaccounted),
-            (states.of(StateKind::Awaiting).0, OffCpu::Awaiting),
-            (states.of(StateKind::Remote).0, OffCpu::Remote),
-            (states.of(StateKind::BlockedUnseen).0, OffCpu::BlockedUnseen),
-            (seen, OffCpu::Blocked),
-            (states.of(StateKind::Runnable).0, OffCpu::Runnable),
+            (states.of(StateKind::Unaccounted).0, OffCpuState::Unaccounted),
+            (states.of(StateKind::Awaiting).0, OffCpuState::Awaiting),
+            (states.of(StateKind::Remote).0, OffCpuState::Remote),
+            (states.of(StateKind::BlockedUnseen).0, OffCpuState::BlockedUnseen),
+            (states.blocked_seen().0, OffCpuState::Blocked),
+            (states.of(StateKind::Runnable).0, OffCpuState::Runnable),
         ];
-        let (nanos, state) = parts.into_iter().max_by_key(|(nanos, _)| *nanos).unwrap_or((0, OffCpu::Unaccounted));
+        let (nanos, state) = parts.into_iter().max_by_key(|(nanos, _)| *nanos).unwrap_or((0, OffCpuState::Unaccounted));
         let percent = whole_percent(nanos, own);
-        let short = if nanos == states.of(StateKind::BlockedUnseen).0 { self.short_waits(pole) } else { None };
-        match short {
-            Some(ShortWaits { of_kind, all, word, function }) => (explain::short_waits(percent, of_kind, all, word, function), function),
-            None => (explain::off_cpu(percent, state), None),
-        }
+        let short = if nanos == states.of(StateKind::BlockedUnseen).0 { self.short_waits(pole, percent) } else { None };
+        short.unwrap_or(OffCpu::State { percent, state })
     }
 
     /// What most of those short waits of a pole were for that were probed, which are few of all.
-    fn short_waits(&self, pole: &Pole) -> Option<ShortWaits<'_>> {
+    fn short_waits(&self, pole: &Pole, percent: i64) -> Option<OffCpu<'_>> {
         let sums = self.waits_on_path(&pole.nodes);
         let is_short = |part: &&WaitPart| self.recording.waits[part.wait as usize].nanos() < PROBE_NANOS;
         let count = |sum: &WaitSum<'_>| sum.parts.iter().filter(is_short).count();
         let all: usize = sums.iter().map(count).sum();
         let most = sums.iter().max_by_key(|sum| count(sum))?;
         let of_kind = count(most);
-        let tells = of_kind >= SHORT_WAITS_MIN && of_kind * 2 > all;
-        tells.then(|| ShortWaits { of_kind, all, word: most.word(), function: self.waiting_function(most.wait) })
+        let are_enough = of_kind >= SHORT_WAITS_MIN && of_kind * 2 > all;
+        are_enough.then(|| OffCpu::ShortWaits { percent, of_kind, all, wait: self.named_wait(most.wait, most.relation) })
     }
 
-    /// What a pole waited for, so long of its own time, and the function that waited.
-    fn wait_words(&self, pole: &Pole, (kind, nanos): (WaitKind, i64), own: i64) -> (String, Option<&str>) {
+    /// What a pole waited for, so long of its own time.
+    fn wait_share(&self, pole: &Pole, (kind, nanos): (WaitKind, i64), own: i64) -> WaitShare<'_> {
         let sum = self.waits_on_path(&pole.nodes).into_iter().find(|sum| sum.wait.kind == kind);
-        let function = sum.as_ref().and_then(|sum| self.waiting_function(sum.wait));
-        let word = sum.map_or_else(|| explain::wait_word(kind), |sum| sum.word());
-        (explain::wait(whole_percent(nanos, own), word, function), function)
+        let unknown = NamedWait { kind, relation: None, function: None };
+        WaitShare { percent: whole_percent(nanos, own), wait: sum.map_or(unknown, |sum| self.named_wait(sum.wait, sum.relation)) }
     }
 
     /// Whether a pole is mostly what it calls: then its own time is a small part of it.
@@ -226,55 +372,6 @@ impl Report {
         ranges.sort_by_key(|r| r.start);
         ranges.len() > 1 && ranges.windows(2).all(|pair| pair[0].end <= pair[1].start)
     }
-
-    /// Whom these waits were for, in words; `None` where nothing is known.
-    pub fn blocked_by_words(&self, sum: &WaitSum<'_>, blocked: &BlockedBy<'_>) -> Option<String> {
-        let relation = sum.relation?;
-        let Some(first) = blocked.list.first().filter(|first| blocked.one_of.is_none_or(|(nanos, _)| nanos <= first.nanos)) else {
-            let (_, threads) = blocked.one_of.filter(|(nanos, _)| *nanos > 0)?;
-            return Some(explain::one_of(relation, threads));
-        };
-        Some(explain::and_more(self.blocker_words(sum.wait, first), blocked.list.len() - 1))
-    }
-
-    /// A thread that was waited for: `held by thread flush: asleep, in write_all`.
-    pub fn blocker_words(&self, wait: &Wait, blocker: &Blocker<'_>) -> String {
-        let name = match blocker.name {
-            _ if blocker.tid == wait.tid => ThreadName::Itself,
-            Some(name) => ThreadName::Named(name),
-            None if blocker.tid == wait.pid => ThreadName::Main,
-            None => ThreadName::Number(blocker.tid),
-        };
-        let is_inferred = blocker.evidence == BlockerEvidence::Inferred;
-        explain::blocker(blocker.relation, name, is_inferred, self.activity_words(&blocker.samples, &blocker.waits).as_deref())
-    }
-
-    /// The process that answers, and what it does, where no span says so: `in process bank (pid 12): asleep, in look_up`.
-    pub fn callee_words(&self, callee: &Callee<'_>) -> Option<String> {
-        let &process = callee.processes.first().filter(|_| !callee.answers)?;
-        let (name, pid) = (self.forest.program(&self.recording, process), self.recording.processes[process].pid);
-        Some(explain::callee(name, pid, self.activity_words(&callee.samples, &callee.waits).as_deref()))
-    }
-
-    /// What somebody did most: `asleep, in look_up`. `None` where nothing was seen of it.
-    fn activity_words(&self, samples: &[u32], waits: &[WaitSum<'_>]) -> Option<String> {
-        let on_cpu: u64 = samples.iter().map(|&sample| self.recording.samples[sample as usize].weight_nanos).sum_nanos();
-        match waits.first() {
-            Some(sum) if u64::try_from(sum.nanos).unwrap_or(0) > on_cpu => {
-                Some(explain::waited(sum.word(), self.waiting_function(sum.wait)))
-            }
-            _ if on_cpu == 0 => None,
-            _ => Some(explain::computed(self.named(samples).map(|named| self.names_of(named)))),
-        }
-    }
-}
-
-/// What most short waits of a pole were for.
-struct ShortWaits<'a> {
-    of_kind: usize,
-    all: usize,
-    word: &'static str,
-    function: Option<&'a str>,
 }
 
 /// Whether it is on a CPU for most of its time, or could be: whatever lacks a CPU has something to compute.
@@ -285,7 +382,7 @@ pub(super) fn computes(states: &States) -> bool {
 }
 
 /// The kind of wait it was blocked in longest, and how long, where waits were sampled in most of the time in which it was on no CPU.
-pub(super) fn told_wait(states: &States) -> Option<(WaitKind, i64)> {
+pub(super) fn longest_seen_wait(states: &States) -> Option<(WaitKind, i64)> {
     let is_most = states.blocked_seen() * 2 >= states.own() - states.of(StateKind::OnCpu);
     states.longest_wait().filter(|_| is_most).map(|(kind, time)| (kind, time.0))
 }
@@ -294,45 +391,63 @@ pub(super) fn told_wait(states: &States) -> Option<(WaitKind, i64)> {
 mod tests {
     use longpole_model::text;
 
-    use crate::Report;
+    use super::*;
 
     fn report(text: &str) -> Report {
         Report::new(text::parse(text).unwrap())
     }
 
+    const fn on_cpu(percent: i64) -> OnCpuShare {
+        OnCpuShare { percent, runnable_percent: None }
+    }
+
+    fn hot<'a>(millis: i64, function: &'a str, mostly_in: Option<&'a str>) -> HotFunction<'a> {
+        HotFunction { nanos: millis * 1_000_000, names: FunctionNames { function, mostly_in } }
+    }
+
+    const fn unaccounted(percent: i64) -> OffCpu<'static> {
+        OffCpu::State { percent, state: OffCpuState::Unaccounted }
+    }
+
     #[test]
     fn the_reason_of_a_pole_is_what_its_samples_tell() {
-        let reason = |text: &str| {
+        let check = |text: &str, code: &str, cause: Cause<'_>| {
             let report = report(text);
             let reason = report.reason(&report.poles()[0]);
-            (reason.code.as_str(), reason.text)
+            assert_eq!((reason.code().as_str(), reason.cause, reason.of_own_nanos), (code, cause, None), "{text}");
         };
         let busy = "run x 0..100ms\n  build 0..100ms svc pid 1\nsample 0ms x95 pid 1 [build] main;build;hash\n";
-        assert_eq!(reason(busy), ("on_cpu", "95% on-CPU, most of it (95.0ms) in hash".to_owned()));
+        check(busy, "on_cpu", Cause::Computes { share: on_cpu(95), hot: Some(hot(95, "hash", None)), wait: None });
         let waits = "run x 0..100ms\n  build 0..100ms svc pid 1\nsample 0ms x4 pid 1 [build] main\n";
-        assert_eq!(reason(waits), ("waits", "96% unaccounted, 4% on-CPU".to_owned()));
+        check(waits, "waits", Cause::HardlyComputes { rest: unaccounted(96), percent: 4, after_event: None });
         let mixed = "run x 0..100ms\n  build 0..100ms svc pid 1\nsample 0ms x40 pid 1 [build] main;hash\n";
-        assert_eq!(reason(mixed), ("mixed", "40% on-CPU, most of it (40.0ms) in hash; 60% unaccounted".to_owned()));
-        assert_eq!(reason("run x 0..100ms\n  build 0..100ms\n").0, "no_samples");
-        assert_eq!(reason("run x 0..9ms\n  build 0..9ms svc pid 1\nsample 1ms pid 1 [build] main\n").0, "few_samples");
-        let loops = "run x 0..100ms\n  post 0..50ms svc pid 1\n  post 50..100ms svc pid 1\nsample 0ms pid 1 main\n";
-        assert_eq!(reason(loops), ("waits", "2 in sequence; 99% unaccounted, 1% on-CPU".to_owned()));
+        check(mixed, "mixed", Cause::ComputesAndWaits { percent: 40, hot: Some(hot(40, "hash", None)), rest: unaccounted(60) });
+        check("run x 0..100ms\n  build 0..100ms\n", "no_samples", Cause::NoSamples { are_untimed: false, wait: None });
+        check("run x 0..9ms\n  build 0..9ms svc pid 1\nsample 1ms pid 1 [build] main\n", "few_samples", Cause::TooShort);
+    }
+
+    #[test]
+    fn spans_that_follow_each_other_are_counted() {
+        let report = report("run x 0..100ms\n  post 0..50ms svc pid 1\n  post 50..100ms svc pid 1\nsample 0ms pid 1 main\n");
+        let cause = Cause::HardlyComputes { rest: unaccounted(99), percent: 1, after_event: None };
+        assert_eq!(report.reason(&report.poles()[0]), Reason { in_sequence: Some(2), of_own_nanos: None, cause });
     }
 
     #[test]
     fn a_reason_names_the_programs_own_function_and_the_library_it_calls() {
-        let reason = |text: &str| {
+        let check = |text: &str, expected: Option<HotFunction<'_>>| {
             let report = report(text);
-            report.reason(&report.poles()[0])
+            let reason = report.reason(&report.poles()[0]);
+            assert_eq!(reason.cause, Cause::Computes { share: on_cpu(95), hot: expected, wait: None });
+            let names = expected.map(|hot| hot.names);
+            assert_eq!((reason.function(), reason.mostly_in()), (names.map(|it| it.function), names.and_then(|it| it.mostly_in)));
         };
         let text = "run x 0..100ms\n  build 0..100ms svc pid 1\nsample 0ms x95 pid 1 [build] main;index_words;std::hash_one;std::write\n";
-        let found = reason(text);
-        assert_eq!(found.text, "95% on-CPU, most of it (95.0ms) in index_words (mostly in std::write)");
-        assert_eq!((found.function.as_deref(), found.mostly_in.as_deref()), (Some("index_words"), Some("std::write")));
+        check(text, Some(hot(95, "index_words", Some("std::write"))));
         let spread = "run x 0..100ms\n  build 0..100ms svc pid 1\nsample 0ms x40 pid 1 [build] tokio::run;a\nsample 40ms x40 pid 1 [build] tokio::run;b\nsample 80ms x15 pid 1 [build] tokio::run;c\n";
-        assert_eq!(reason(spread).text, "95% on-CPU, spread over many functions");
+        check(spread, None);
         let nothing_own = "run x 0..100ms\n  build 0..100ms svc pid 1\nsample 0ms x95 pid 1 [build] std::rt;std::write\n";
-        assert_eq!(reason(nothing_own).text, "95% on-CPU, most of it (95.0ms) in std::write");
+        check(nothing_own, Some(hot(95, "std::write", None)));
     }
 
     #[test]
@@ -340,6 +455,7 @@ mod tests {
         let report =
             report("run x 0..100ms\n  outer 0..100ms svc pid 1\n    inner 0..60ms svc pid 1\nsample 62ms x30 pid 1 [outer] main;hash\n");
         let pole = report.poles().iter().find(|pole| pole.name == "outer").unwrap();
-        assert_eq!(report.reason(pole).text, "of its own 40.0ms: 75% on-CPU, most of it (30.0ms) in hash");
+        let cause = Cause::Computes { share: on_cpu(75), hot: Some(hot(30, "hash", None)), wait: None };
+        assert_eq!(report.reason(pole), Reason { in_sequence: None, of_own_nanos: Some(40_000_000), cause });
     }
 }

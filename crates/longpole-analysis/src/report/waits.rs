@@ -122,7 +122,7 @@ impl Report {
         if reason::computes(&states) {
             return None;
         }
-        let (kind, _) = reason::told_wait(&states)?;
+        let (kind, _) = reason::longest_seen_wait(&states)?;
         self.waits_on_path(&pole.nodes).into_iter().find(|sum| sum.wait.kind == kind)
     }
 
@@ -171,6 +171,8 @@ mod tests {
     use longpole_model::{WaitKind, text};
 
     use crate::Report;
+    use crate::report::blocker_summary::{CalleeSummary, MainActivity};
+    use crate::report::names::NamedWait;
 
     fn report(text: &str) -> Report {
         Report::new(text::parse(text).unwrap())
@@ -200,8 +202,9 @@ sample 82ms x3 pid 2 tid 2 main;answer
         let waits: Vec<_> = callee.waits.iter().map(|sum| (sum.wait.kind, sum.nanos / 1_000_000)).collect();
         assert_eq!(waits, [(WaitKind::Sleep, 67)]);
         let pole = report.poles().iter().find(|pole| pole.name == "validate").unwrap();
-        assert_eq!(report.reason(pole).text, "99% blocked on the network, in recv");
-        assert_eq!(report.callee_words(&report.callee(&pole.nodes).unwrap()).unwrap(), "in process bank (pid 2): asleep, in look_up");
+        let look_up = NamedWait { kind: WaitKind::Sleep, relation: None, function: Some("look_up") };
+        let summary = CalleeSummary { program: "bank", pid: 2, activity: Some(MainActivity::Waited(look_up)) };
+        assert_eq!(report.callee_summary(&report.callee(&pole.nodes).unwrap()), Some(summary));
     }
 
     #[test]

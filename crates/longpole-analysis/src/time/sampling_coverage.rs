@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use longpole_model::{AddNanos, CaptureMode, Monotonic, Recording, SumNanos, ThreadKey};
 
-use crate::note::{self, Note};
+use crate::note::Note;
 
 /// Below this share of the time on a CPU, and of the run, there is nothing worth saying: samples have their error too.
 const WORTH_SAYING_PERCENT: u64 = 10;
@@ -52,7 +52,7 @@ impl ThreadTime {
             CaptureMode::Imported | CaptureMode::Off => return notes,
             CaptureMode::Refused { .. } => {
                 if !recording.processes.is_empty() {
-                    notes.push(note::watched());
+                    notes.push(Note::Watched);
                 }
                 return notes;
             }
@@ -61,10 +61,10 @@ impl ThreadTime {
             && is_worth_saying(self.unsampled_nanos, self.on_cpu_nanos)
             && !recording.samples.is_empty()
         {
-            notes.push(note::kernel_time(self.unsampled_nanos, self.on_cpu_nanos, why));
+            notes.push(Note::KernelTime { unsampled: self.unsampled_nanos, on_cpu: self.on_cpu_nanos, why: why.clone() });
         }
         if is_worth_saying(self.ready_nanos, wall_nanos.unsigned_abs()) {
-            notes.push(note::cpu_busy(self.ready_nanos));
+            notes.push(Note::CpuBusy(self.ready_nanos));
         }
         notes
     }
@@ -98,8 +98,7 @@ mod tests {
         let time = ThreadTime { on_cpu_nanos: 50_000_000, unsampled_nanos: 0, ready_nanos: 90_000_000 };
         recording.run.mode = CaptureMode::Perf;
         let notes = time.notes(&recording, 100_000_000);
-        assert_eq!(notes.iter().map(|note| note.code).collect::<Vec<_>>(), ["cpu_busy"]);
-        assert!(notes[0].detail.contains("90.0ms"));
+        assert_eq!(notes, [Note::CpuBusy(90_000_000)]);
         recording.run.mode = CaptureMode::Off;
         assert!(time.notes(&recording, 100_000_000).is_empty());
     }

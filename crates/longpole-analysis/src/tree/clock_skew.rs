@@ -15,42 +15,24 @@ use std::collections::{BTreeMap, BinaryHeap, HashSet};
 
 use longpole_model::{Recording, Span, SpanHead, SpanKind, TimeRange};
 
-use crate::note::{self, Note};
+use crate::note::{ClockName, ClockShift, Note};
 use crate::tree::emitters::Emitters;
 use crate::tree::span_list::SpanList;
 
 /// A child that starts earlier than its parent by more is a sign of clocks that disagree; less is rounding of emitters.
 pub(crate) const SKEW_NANOS: i64 = 1_000_000;
 
-/// A clock. Ordered, so that nothing depends on the order of arrival.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-enum ClockName {
-    Recorder,
-    Host(String),
-    Emitter { service: String, instance: String, pid: Option<u32> },
-}
-
-impl ClockName {
-    fn of(recording: &Recording, span: &Span, local: &HashSet<u32>) -> ClockName {
-        let said = |key| span.resource.attributes.get_str(key).unwrap_or_default();
-        let host = said("host.name");
-        if !host.is_empty() && host != recording.run.host {
-            ClockName::Host(host.to_owned())
-        } else if !host.is_empty() || span.pid.is_some_and(|pid| local.contains(&pid)) {
-            ClockName::Recorder
-        } else {
-            let (service, instance) = (span.service_name().to_owned(), said("service.instance.id").to_owned());
-            ClockName::Emitter { service, instance, pid: span.pid }
-        }
-    }
-
-    fn words(&self) -> String {
-        match self {
-            ClockName::Recorder => note::THIS_MACHINE.to_owned(),
-            ClockName::Host(host) => host.clone(),
-            ClockName::Emitter { service, pid: Some(pid), .. } => note::named_process(service, *pid),
-            ClockName::Emitter { service, .. } => service.clone(),
-        }
+/// The clock of a span.
+fn clock_of(recording: &Recording, span: &Span, local: &HashSet<u32>) -> ClockName {
+    let said = |key| span.resource.attributes.get_str(key).unwrap_or_default();
+    let host = said("host.name");
+    if !host.is_empty() && host != recording.run.host {
+        ClockName::Host(host.to_owned())
+    } else if !host.is_empty() || span.pid.is_some_and(|pid| local.contains(&pid)) {
+        ClockName::Recorder
+    } else {
+        let (service, instance) = (span.service_name().to_owned(), said("service.instance.id").to_owned());
+        ClockName::Emitter { service, instance, pid: span.pid }
     }
 }
 
@@ -117,15 +99,15 @@ impl Shifts {
         let moved = of_span.iter().filter(|s| **s != 0).count() as u64;
         let mut clocks: Vec<usize> = (0..names.len()).filter(|&c| shift[c] != 0).collect();
         clocks.sort_by_key(|&c| (Reverse(shift[c].unsigned_abs()), c));
-        let clocks: Vec<(String, i64)> = clocks.into_iter().map(|c| (names[c].words(), shift[c])).collect();
-        Shifts { of_span, note: note::clock_shifted(moved, &clocks) }
+        let clocks = clocks.into_iter().map(|c| ClockShift { clock: names[c].clone(), nanos: shift[c] }).collect();
+        Shifts { of_span, note: (moved > 0).then_some(Note::ClockShifted { spans: moved, clocks }) }
     }
 }
 
 /// The clock of each span, and the clocks.
 fn clocks(recording: &Recording, spans: SpanList<'_>, emitters: &Emitters) -> (Vec<u32>, Vec<ClockName>) {
     let local: HashSet<u32> = recording.processes.iter().map(|p| p.pid).collect();
-    let of_emitter: Vec<ClockName> = emitters.examples(spans).map(|span| ClockName::of(recording, span, &local)).collect();
+    let of_emitter: Vec<ClockName> = emitters.examples(spans).map(|span| clock_of(recording, span, &local)).collect();
     let mut names = of_emitter.clone();
     names.sort();
     names.dedup();
@@ -195,6 +177,7 @@ fn spread(between: &BTreeMap<(usize, usize), Between>, trusted: &[usize]) -> Vec
 #[cfg(test)]
 mod tests {
     use crate::tree::forest::Forest;
+    use crate::words;
     use longpole_model::text;
 
     /// Each node as `name from..to` in milliseconds, then notes.
@@ -209,7 +192,7 @@ mod tests {
             .skip(1)
             .map(|(i, n)| format!("{} {}..{}", forest.name(&recording, i), millis(n.range.start), millis(n.range.end)))
             .collect();
-        drawn.extend(forest.notes.iter().map(|n| format!("{} {}: {}", n.code, n.count, n.detail)));
+        drawn.extend(forest.notes.iter().map(|n| format!("{} {}: {}", n.code(), n.count(), words::note(n))));
         assert_eq!(drawn, expected);
     }
 

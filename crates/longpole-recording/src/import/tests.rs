@@ -67,7 +67,7 @@ fn a_span_without_a_start_does_not_make_the_run_begin_in_1970() {
     );
     let report = report(recording);
     assert_eq!(report.wall_nanos(), 12_000_000);
-    assert!(report.forest().notes.iter().any(|note| (note.code, note.count) == ("times_outside_run", 1)));
+    assert!(report.forest().notes.iter().any(|note| (note.code(), note.count()) == ("times_outside_run", 1)));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The other side of a call.
 
-use longpole_analysis::Report;
+use longpole_analysis::{Report, words};
 use serde::Serialize;
 
 use super::functions::{TopFrameView, top_frames, weight};
@@ -57,7 +57,7 @@ impl CalleeView {
             weight_nanos: weight(report, &callee.samples),
             top_frames: top_frames(report, &functions, &callee.samples, &[]),
             waits: callee.waits.iter().take(most).map(|sum| WaitView::new(report, sum)).collect(),
-            text: report.callee_words(&callee),
+            text: report.callee_summary(&callee).map(|summary| words::callee(&summary).to_string()),
         })
     }
 }

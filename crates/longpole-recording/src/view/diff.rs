@@ -2,7 +2,7 @@
 
 use longpole_analysis::Report;
 use longpole_analysis::report::diff::{Diff, Fate, OperationDiff, Side, StateDiff};
-use longpole_analysis::report::wait_word;
+use longpole_analysis::words;
 use longpole_model::{StateKind, SumNanos};
 use serde::Serialize;
 
@@ -193,7 +193,7 @@ impl StateDiffView {
     fn new(diff: &StateDiff) -> Self {
         let (state, kind, text) = match diff.state {
             StateKind::OnCpu => (DiffStateView::OnCpu, None, "on-CPU"),
-            StateKind::Blocked(kind) => (DiffStateView::Blocked, Some(kind.into()), wait_word(kind)),
+            StateKind::Blocked(kind) => (DiffStateView::Blocked, Some(kind.into()), words::wait_kind(kind)),
             StateKind::Runnable => (DiffStateView::Runnable, None, "runnable"),
             StateKind::BlockedUnseen => (DiffStateView::Blocked, None, "blocked"),
             StateKind::InChild => (DiffStateView::InChild, None, "in a child"),

@@ -4,9 +4,9 @@ use std::fmt::Display;
 
 use longpole_analysis::pulumi::urn::title_of_urn;
 use longpole_analysis::report::FEW_SAMPLES;
-use longpole_analysis::report::reason::ReasonCode;
+use longpole_analysis::report::reason::{Reason, ReasonCode};
 use longpole_analysis::schedule::poles::Pole;
-use longpole_analysis::{Handle, Report};
+use longpole_analysis::{Handle, Report, words};
 use serde::Serialize;
 
 use super::callee::CalleeView;
@@ -165,7 +165,6 @@ pub(super) fn pole_views(report: &Report, limit: usize) -> Vec<PoleView> {
 impl PoleView {
     fn new(report: &Report, index: usize, pole: &Pole, together: Option<RangeNanos>) -> Self {
         let samples = report.samples_on_path(&pole.nodes);
-        let reason = report.reason(pole);
         let mut functions = report.top_functions(&samples);
         functions.truncate(POLE_FRAMES_MAX);
         PoleView {
@@ -183,7 +182,7 @@ impl PoleView {
             saves_with_those_before_nanos: together,
             evidence: pole.savings.evidence.into(),
             states: report.states_on_path(&pole.nodes).into(),
-            reason: ReasonView { code: reason.code.into(), text: reason.text, function: reason.function, mostly_in: reason.mostly_in },
+            reason: ReasonView::new(&report.reason(pole)),
             callee: CalleeView::new(report, &pole.nodes, POLE_FRAMES_MAX),
             blocked_by: report.pole_wait(pole).and_then(|sum| BlockedByView::new(report, &sum, POLE_FRAMES_MAX)),
             contains: pole.contains.map(|inner| Handle::Pole(inner).to_string()),
@@ -197,6 +196,17 @@ impl PoleView {
             samples: samples.len() as u64,
             weight_nanos: weight(report, &samples),
             few_samples: (samples.len() as u64) < FEW_SAMPLES,
+        }
+    }
+}
+
+impl ReasonView {
+    fn new(reason: &Reason<'_>) -> Self {
+        ReasonView {
+            code: reason.code().into(),
+            text: words::reason(reason).to_string(),
+            function: reason.function().map(str::to_owned),
+            mostly_in: reason.mostly_in().map(str::to_owned),
         }
     }
 }

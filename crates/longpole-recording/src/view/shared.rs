@@ -1,9 +1,9 @@
 //! What several views share: units, handles, and small shapes.
 
-use longpole_analysis::Handle;
 use longpole_analysis::note::Note;
 use longpole_analysis::report::LinkCounts;
 use longpole_analysis::schedule::saving::{Saving, ScheduleEvidence};
+use longpole_analysis::{Handle, words};
 use longpole_model::{Exit, Timestamp};
 use serde::Serialize;
 
@@ -65,7 +65,7 @@ pub struct QualityView {
 
 impl QualityView {
     pub(super) fn new(note: &Note) -> Self {
-        QualityView { code: note.code.to_owned(), count: note.count, detail: note.detail.clone() }
+        QualityView { code: note.code().to_owned(), count: note.count(), detail: words::note(note) }
     }
 }
 

@@ -1,8 +1,8 @@
 //! What work waited for, and which threads it waited for.
 
-use longpole_analysis::Report;
 use longpole_analysis::report::{BlockedBy, Blocker, WaitSum};
 use longpole_analysis::time::blockers::{BlockerEvidence, Relation};
+use longpole_analysis::{Report, words};
 use longpole_model::WaitKind;
 use serde::Serialize;
 
@@ -166,10 +166,10 @@ impl BlockedByView {
     /// The threads that these waits were for, with at most `most` functions and waits of each.
     pub(super) fn new(report: &Report, sum: &WaitSum<'_>, most: usize) -> Option<Self> {
         let blocked = report.blocked_by(sum);
-        let text = report.blocked_by_words(sum, &blocked)?;
+        let text = words::blocked_by(&report.blocked_by_summary(sum, &blocked)?).to_string();
         let BlockedBy { list, one_of } = blocked;
         let thread = |blocker| {
-            let text = report.blocker_words(sum.wait, &blocker);
+            let text = words::blocker(&report.blocker_summary(sum.wait, &blocker)).to_string();
             let Blocker { pid, tid, name, evidence, nanos, samples, waits, .. } = blocker;
             let mut functions = report.top_functions(&samples);
             functions.truncate(most);

@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, HashMap};
 use longpole_model::resource_event::{DEPENDENCIES, PARENT, PROVIDER, TYPE, URN};
 use longpole_model::{AttributeValue, Recording, ResourceEvent, ResourceStep, Span, SpanId, TraceId};
 
-use crate::note::{self, Note};
+use crate::note::Note;
 use crate::pulumi::call::Call;
 use crate::pulumi::opentracing_bridge;
 use crate::pulumi::span_pairing::{self, Interval, Window};
@@ -89,10 +89,10 @@ fn operations(events: &[ResourceEvent]) -> Vec<Operation<'_>> {
 /// Gives the spans of a recording the identity of the resources they work on. If one half of a call names its resource, the other half
 /// gets it too; if neither does, the engine's events name it. Attributes that a span already has stay as they are. Returns a note with
 /// the number of operations that matched no span.
-pub fn identify(recording: &mut Recording, events: &[ResourceEvent]) -> Vec<Note> {
+pub fn identify(recording: &mut Recording, events: &[ResourceEvent]) -> Option<Note> {
     let call_of: Vec<Option<Call>> = recording.spans.iter().map(|s| Call::of(&s.name)).collect();
     if call_of.iter().all(Option::is_none) && events.is_empty() {
-        return Vec::new();
+        return None;
     }
     let outer = outer_halves(recording, &call_of);
     share_identity(&mut recording.spans, &outer);
@@ -103,7 +103,7 @@ pub fn identify(recording: &mut Recording, events: &[ResourceEvent]) -> Vec<Note
         write_identity(&mut recording.spans[i], event);
     }
     share_identity(&mut recording.spans, &outer);
-    note::resources_unmatched(left).into_iter().collect()
+    Note::counted(left, Note::ResourcesUnmatched)
 }
 
 /// For each span the outer half of its call, where it has one: client and server of one call are one inside the other.

@@ -55,10 +55,10 @@ fn events() -> Vec<ResourceEvent> {
     ]
 }
 
-fn identified(text: &str, events: &[ResourceEvent]) -> (Recording, Vec<Note>) {
+fn identified(text: &str, events: &[ResourceEvent]) -> (Recording, Option<Note>) {
     let mut recording = text::parse(text).unwrap();
-    let notes = identify(&mut recording, events);
-    (recording, notes)
+    let unmatched = identify(&mut recording, events);
+    (recording, unmatched)
 }
 
 fn title(span: &Span) -> String {
@@ -67,12 +67,12 @@ fn title(span: &Span) -> String {
 
 #[test]
 fn events_give_calls_and_registrations_their_resources_by_time() {
-    let (recording, notes) = identified(UP, &events());
+    let (recording, unmatched) = identified(UP, &events());
     let found: Vec<String> = recording.spans.iter().map(title).collect();
     let [db, web, dns] = [DB, WEB, DNS].map(title_of_urn);
     let expected = ["", "", "", &db, &db, &web, &web, &dns, &dns, &db, &db, &web, &web, &dns, &dns];
     assert_eq!(found, expected);
-    assert_eq!(notes, []);
+    assert_eq!(unmatched, None);
     let needs: Vec<&str> = needs_of(&recording.spans[7]).collect();
     assert_eq!(needs, [DB, WEB, PROVIDER_OF_ALL]);
 }
@@ -81,9 +81,9 @@ fn events_give_calls_and_registrations_their_resources_by_time() {
 fn what_a_span_knows_of_itself_is_not_changed_and_what_has_no_span_is_counted() {
     use ResourceStep::{Failed, Pre};
     let input = "run x 0..100ms\n  pulumirpc.ResourceProvider/Create 20..60ms pulumi-cli kind client pulumi.resource.urn=mine\n";
-    let (recording, notes) = identified(input, &[event(15.0, Pre, "create", DB, &[]), event(61.0, Failed, "create", DB, &[])]);
+    let (recording, unmatched) = identified(input, &[event(15.0, Pre, "create", DB, &[]), event(61.0, Failed, "create", DB, &[])]);
     assert_eq!(urn_of(&recording.spans[0]), Some("mine"));
-    assert_eq!((notes[0].code, notes[0].count), ("resources_unmatched", 1));
+    assert_eq!(unmatched, Some(Note::ResourcesUnmatched(1)));
     // The type decides between calls of one moment.
     let input = "\
 run x 0..100ms
@@ -158,7 +158,7 @@ fn what_has_no_provider_takes_no_call_away() {
         event(15.0, ResourceStep::Pre, "create", DB, &[]),
         event(31.0, ResourceStep::Outputs, "create", DB, &[]),
     ];
-    assert_eq!(identify(&mut recording, &events), []);
+    assert_eq!(identify(&mut recording, &events), None);
     assert_eq!(recording.spans.iter().filter_map(urn_of).collect::<Vec<_>>(), [DB]);
 }
 

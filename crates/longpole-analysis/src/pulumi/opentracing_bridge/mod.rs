@@ -20,10 +20,9 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::Hash;
 
 use longpole_model::{
-    AttributeValue, Recording, Span, SpanEvent, SpanId, SpanKind, SpanLink, StatusCode, Text, ThinVec, Timestamp, TraceId,
+    AttributeValue, Loss, LossKind, Recording, Span, SpanEvent, SpanId, SpanKind, SpanLink, StatusCode, Text, ThinVec, Timestamp, TraceId,
 };
 
-use crate::note;
 use crate::pulumi::span_pairing::{self, Interval, Window};
 use crate::tree::placement::SpanAliases;
 
@@ -54,6 +53,9 @@ const COVER_SLACK_NANOS: i64 = 10_000_000;
 
 /// Open spans of commands that may cover a root. More at once is no Pulumi.
 const OPEN_COMMANDS_MAX: usize = 64;
+
+/// Detail of the loss of spans that a legacy tracer sent twice.
+const FINISHED_TWICE: &str = "finished twice; the later end is kept";
 
 /// Whether the span was made by OpenTracing.
 pub fn is_legacy(span: &Span) -> bool {
@@ -151,7 +153,7 @@ fn merge_double_finishes(recording: &mut Recording, legacy: &[usize], gone: &mut
         }
     }
     if merged > 0 {
-        note::finished_twice(merged).merge_into(&mut recording.losses);
+        Loss::new(LossKind::SpansDuplicate, merged, FINISHED_TWICE).merge_into(&mut recording.losses);
     }
 }
 

@@ -1,5 +1,5 @@
 use super::*;
-use crate::Report;
+use crate::{Report, words};
 use longpole_model::text;
 
 /// The joined forest as people would draw it, with what the spans learned; then notes and losses.
@@ -15,7 +15,7 @@ fn drawn(recording: Recording) -> String {
         out.push_str(&format!("{}{} ..{end}{}{orphan}\n", "  ".repeat(node.depth as usize), report.name(i), said.concat()));
     }
     for note in report.quality() {
-        out.push_str(&format!("{} {}: {}\n", note.code, note.count, note.detail));
+        out.push_str(&format!("{} {}: {}\n", note.code(), note.count(), words::note(&note)));
     }
     out
 }

@@ -2,7 +2,7 @@
 
 use longpole_model::{Nanos, Recording};
 
-use crate::note::{self, Note};
+use crate::note::{FirstOf, Note, SlotLimit};
 use crate::schedule::concurrency_limit::{self, LimitedJobs};
 use crate::schedule::recorded::{NONE, Schedule, StartedUnder};
 use crate::tree::forest::Forest;
@@ -72,8 +72,9 @@ pub(super) fn infer(s: &Schedule, recording: &Recording, forest: &Forest) -> Inf
         ordered[s.parent[node] as usize] = true;
     }
     let pools = concurrency_limit::find(recording, forest, s, &started_under, &limit);
-    let limits: Vec<(usize, &str)> = pools.iter().map(|p| (p.slots, forest.name(recording, p.host))).collect();
-    let notes = note::limited_slots(&limits).into_iter().collect();
+    let limit = |pool: &LimitedJobs| SlotLimit { slots: pool.slots, host: forest.name(recording, pool.host).to_owned() };
+    let limits: FirstOf<SlotLimit> = pools.iter().map(limit).collect();
+    let notes = if limits.all > 0 { vec![Note::LimitedSlots(limits)] } else { Vec::new() };
     Inferred { chance, ordered, pools, notes }
 }
 

@@ -2,6 +2,7 @@ use longpole_model::text;
 use proptest::prelude::*;
 
 use super::*;
+use crate::note::SlotLimit;
 
 struct Case {
     recording: Recording,
@@ -105,10 +106,8 @@ fn limited_slots_are_recognised_said_and_widen_the_range() {
         text.push_str(&format!("  j{i} {}..{}ms\n", i * 10, i * 10 + 10));
     }
     let c = case(&text);
-    assert_eq!(
-        c.replay.notes()[0].detail,
-        "at most 2 in x ever ran at once, which counts as a limit of concurrency; savings there are ranges"
-    );
+    let limit = SlotLimit { slots: 2, host: "x".to_owned() };
+    assert_eq!(c.replay.notes(), [Note::LimitedSlots([limit].into_iter().collect())]);
     assert_eq!(c.saves(&["a"]), "0-30 0-10 0-30", "a free slot takes half of the jobs");
     assert_eq!(c.limit(&["a"]), "nothing", "slots do, and no job alone");
 }

@@ -5,7 +5,7 @@ use longpole_model::text;
 use proptest::prelude::*;
 
 use super::*;
-use crate::Report;
+use crate::{Report, words};
 
 /// The thread that each wait of thread 7 was for, in words.
 #[track_caller]
@@ -146,10 +146,11 @@ sample 86ms x4 pid 1 tid 8 [-] main;sync
         .unwrap(),
     );
     let pole = report.poles().iter().find(|pole| pole.name == "web").unwrap();
-    assert_eq!(report.reason(pole).text, "89% blocked on a lock, in update");
+    assert_eq!(words::reason(&report.reason(pole)).to_string(), "89% blocked on a lock, in update");
     let sum = report.pole_wait(pole).unwrap();
     let blocked = report.blocked_by(&sum);
-    assert_eq!(report.blocked_by_words(&sum, &blocked).unwrap(), "held by thread flush: blocked on the disk, in write_all");
+    let summary = report.blocked_by_summary(&sum, &blocked).unwrap();
+    assert_eq!(words::blocked_by(&summary).to_string(), "held by thread flush: blocked on the disk, in write_all");
     let [flush] = &blocked.list[..] else { panic!("{blocked:?}") };
     assert_eq!((flush.tid, flush.nanos, flush.samples.len()), (8, 80_000_000, 4));
     assert_eq!(flush.waits.iter().map(|sum| sum.nanos).collect::<Vec<_>>(), [60_000_000]);

@@ -1,7 +1,7 @@
 use longpole_model::{Loss, LossKind, StateKind, text};
 
-use crate::Report;
 use crate::time::states::States;
+use crate::{Report, words};
 
 fn report(text: &str) -> Report {
     Report::new(text::parse(text).unwrap())
@@ -326,7 +326,7 @@ fn a_pole_says_what_it_does_in_the_words_of_its_states() {
     let reason = |text: &str| {
         let report = report(text);
         let reason = report.reason(&report.poles()[0]);
-        format!("{}: {}", reason.code.as_str(), reason.text)
+        format!("{}: {}", reason.code().as_str(), words::reason(&reason))
     };
     let sleeps = "\
 run x 0..100ms

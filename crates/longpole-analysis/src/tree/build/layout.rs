@@ -8,7 +8,7 @@ use longpole_model::fast_hash::FastMap;
 
 use super::Builder;
 use super::parents::ParentRef;
-use crate::note;
+use crate::note::Note;
 use crate::tree::clock_skew::SKEW_NANOS;
 use crate::tree::forest::{Edge, Forest, NONE, Node};
 use crate::tree::placement::SpanAliases;
@@ -63,7 +63,7 @@ impl Builder<'_> {
             }
         }
         let count = broken.iter().filter(|b| **b).count();
-        self.notes.extend(note::cycles(count));
+        self.notes.extend(Note::counted(count, Note::Cycles));
         broken
     }
 
@@ -154,13 +154,13 @@ impl Builder<'_> {
         }
 
         let clamped = nodes.iter().filter(|n| n.clamped).count();
-        self.notes.extend(note::ends_clamped(clamped));
+        self.notes.extend(Note::counted(clamped, Note::EndsClamped));
         let skewed = nodes.iter().filter(|n| {
             let early = n.parent().map_or(0, |p| nodes[p].range.start.nanos_since(n.range.start));
             n.edge == Edge::Declared && n.parent() != Some(0) && early > SKEW_NANOS
         });
         let skewed = skewed.count();
-        self.notes.extend(note::clock_skew(skewed));
+        self.notes.extend(Note::counted(skewed, Note::ClockSkew));
 
         let mut span_of_alias = FastMap::default();
         for &(id, span) in &aliases.ids {
@@ -186,8 +186,8 @@ impl Builder<'_> {
             node_of_span = nodes;
         }
         // Notes of one code say one thing; the earliest word order is kept.
-        self.notes.sort_by_key(|n| Reverse(n.count));
-        self.notes.sort_by_key(|n| n.code);
+        self.notes.sort_by_key(|note| Reverse(note.count()));
+        self.notes.sort_by_key(Note::code);
         Forest {
             nodes,
             notes: self.notes,

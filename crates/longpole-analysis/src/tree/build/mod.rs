@@ -33,7 +33,7 @@ use longpole_model::{Recording, SpanHead, TimeRange, Timestamp};
 
 use self::parents::{ParentClaim, ParentRef};
 use self::processes::Processes;
-use crate::note::{self, Note};
+use crate::note::Note;
 use crate::tree::clock_skew::Shifts;
 use crate::tree::emitters::Emitters;
 use crate::tree::forest::{Edge, Forest};
@@ -108,7 +108,7 @@ fn run_range(recording: &Recording, spans: SpanList<'_>, notes: &mut Vec<Note>) 
         [spans, processes, samples, slices].into_iter().flatten().max().unwrap_or(start)
     };
     if recording.run.end.is_none() {
-        notes.push(note::unfinished_run());
+        notes.push(Note::UnfinishedRun);
     }
     TimeRange { start, end: recording.run.end.unwrap_or_else(seen).max(start) }
 }
@@ -134,7 +134,7 @@ fn correct_clocks(
         range
     };
     let ranges = spans.heads().enumerate().map(&mut corrected).collect();
-    notes.extend(note::times_outside_run(outside));
+    notes.extend(Note::counted(outside, Note::TimesOutsideRun));
     ranges
 }
 

@@ -3,7 +3,7 @@
 use longpole_model::{Recording, SpanHead};
 
 use super::Builder;
-use crate::note::{self, Note};
+use crate::note::Note;
 use crate::tree::forest::Edge;
 use crate::tree::placement::{PlacementRules, SpanAliases};
 use crate::tree::span_list::SpanList;
@@ -52,7 +52,7 @@ pub(super) fn read(
 ) -> Vec<ParentClaim> {
     let run = &recording.run;
     let index = spans.index();
-    notes.extend(note::duplicate_ids(spans.len() - index.len()));
+    notes.extend(Note::counted(spans.len() - index.len(), Note::DuplicateIds));
     let mut by_alias = 0;
     let covered = |i: usize, orphan: bool| match aliases.hosts.get(&i) {
         Some(&by) => ParentClaim::Covered { by: by as u32, orphan },
@@ -75,8 +75,10 @@ pub(super) fn read(
         }
     };
     let claims: Vec<ParentClaim> = spans.heads().enumerate().map(&mut read).collect();
-    notes.extend(note::legacy_joined(aliases.pairs, by_alias));
-    notes.extend(note::orphans(claims.iter().filter(|claim| claim.is_orphan()).count()));
+    if aliases.pairs + by_alias > 0 {
+        notes.push(Note::LegacyJoined { pairs: aliases.pairs, by_legacy_id: by_alias });
+    }
+    notes.extend(Note::counted(claims.iter().filter(|claim| claim.is_orphan()).count(), Note::Orphans));
     claims
 }
 

@@ -7,7 +7,7 @@ use longpole_model::{Process, Recording, SumNanos, TimeRange, Timestamp};
 use super::Builder;
 use super::parents::{ParentClaim, ParentRef};
 use crate::intervals;
-use crate::note::{self, Note};
+use crate::note::{FirstOf, Note, ProcessName};
 use crate::tree::forest::{process_at, process_name, root_process};
 use crate::tree::placement::{PlacementRules, ProcessPlace};
 use crate::tree::span_list::SpanList;
@@ -60,10 +60,12 @@ impl<'a> Processes<'a> {
             Some(TimeRange { start, end: end.max(start) })
         };
         let ranges: Vec<Option<TimeRange>> = recording.processes.iter().map(range).collect();
-        notes.extend(note::processes_untimed(ranges.iter().filter(|range| range.is_none()).count()));
+        notes.extend(Note::counted(ranges.iter().filter(|range| range.is_none()).count(), Note::ProcessesUntimed));
         if recording.run.end.is_some() {
             let outlived = recording.processes.iter().filter(|process| process.end.is_none());
-            notes.extend(note::outlived_run(&outlived.map(|process| (process_name(process), process.pid)).collect::<Vec<_>>()));
+            let name = |process: &Process| ProcessName { program: process_name(process).to_owned(), pid: process.pid };
+            let outlived: FirstOf<ProcessName> = outlived.map(name).collect();
+            notes.extend((outlived.all > 0).then_some(Note::OutlivedRun(outlived)));
         }
         let mut of_pid: HashMap<u32, Vec<usize>> = HashMap::new();
         for (i, process) in recording.processes.iter().enumerate() {
@@ -156,7 +158,7 @@ impl<'a> Processes<'a> {
             let is_node = !role.spans || role.root || (role.orphan && !role.called) || is_root;
             self.takes_part[p] = !self.folded[p] && !self.served[p] && !answers && is_node;
         }
-        notes.extend(note::forks_folded(folded));
+        notes.extend(Note::counted(folded, Note::ForksFolded));
     }
 
     fn place_of(&self, process: usize) -> ProcessPlace<'a> {

@@ -1,4 +1,5 @@
 use super::*;
+use crate::note::ProcessName;
 use longpole_model::text;
 use proptest::prelude::*;
 
@@ -17,7 +18,7 @@ fn drawn(recording: &Recording) -> String {
         out.push_str(&format!("{}{edge}{}{marks}\n", "  ".repeat(node.depth as usize), forest.name(recording, i)));
     }
     for note in &forest.notes {
-        out.push_str(&format!("{} {}\n", note.code, note.count));
+        out.push_str(&format!("{} {}\n", note.code(), note.count()));
     }
     out
 }
@@ -171,7 +172,7 @@ fn a_span_far_away_from_its_run_begins_and_ends_with_it() {
     let mut ranges: Vec<_> = (1..forest.nodes.len()).map(|node| (forest.name(&recording, node), range(node))).collect();
     ranges.sort_unstable();
     assert_eq!(ranges, [("a", (0, 20)), ("b", (0, 0)), ("c", (50, 100)), ("d", (-43_200_000, 80))]);
-    assert_eq!(forest.notes.iter().map(|note| (note.code, note.count)).collect::<Vec<_>>()[0], ("times_outside_run", 3));
+    assert_eq!(forest.notes.iter().map(|note| (note.code(), note.count())).collect::<Vec<_>>()[0], ("times_outside_run", 3));
 }
 
 proptest! {
@@ -210,7 +211,7 @@ fn a_killed_run_ends_with_the_latest_thing_seen() {
     let recording = text::parse("run x 0..\n  a 1..30ms\nprocess p 2ms.. pid 2 under 1\nsample 70ms pid 2 m\n").unwrap();
     let forest = Forest::build(&recording);
     assert_eq!(forest.run_range().nanos(), 70_000_000);
-    assert_eq!(forest.notes[0].code, "unfinished");
+    assert_eq!(forest.notes[0], Note::UnfinishedRun);
     assert_eq!(forest.nodes[2].range.nanos(), 68_000_000, "what outlived the recording ends with it");
 }
 
@@ -218,12 +219,12 @@ fn a_killed_run_ends_with_the_latest_thing_seen() {
 fn processes_that_outlived_the_run_are_named() {
     let recording = text::parse("run x 0..50ms\nprocess agent 2ms.. pid 2 under 1\nprocess done 3..4ms pid 3 under 1\n").unwrap();
     let notes = Forest::build(&recording).notes;
-    let note = notes.iter().find(|note| note.code == "unfinished").unwrap();
-    assert_eq!((note.count, note.detail.as_str()), (1, "processes that outlived the run; it ends theirs here: agent (pid 2)"));
+    let agent = ProcessName { program: "agent".to_owned(), pid: 2 };
+    assert!(notes.contains(&Note::OutlivedRun([agent].into_iter().collect())), "{notes:?}");
     let many: String = (2..12).map(|pid| format!("process p{pid} 2ms.. pid {pid} under 1\n")).collect();
     let notes = Forest::build(&text::parse(&format!("run x 0..50ms\n{many}")).unwrap()).notes;
-    let note = notes.iter().find(|note| note.code == "unfinished").unwrap();
-    assert!(note.count == 10 && note.detail.ends_with("p7 (pid 7) and 4 more"), "{note:?}");
+    let outlived = (2..12).map(|pid| ProcessName { program: format!("p{pid}"), pid }).collect();
+    assert!(notes.contains(&Note::OutlivedRun(outlived)), "{notes:?}");
 }
 
 #[test]

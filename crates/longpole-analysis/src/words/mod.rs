@@ -1,0 +1,23 @@
+//! The one home of English: facts in, sentences out.
+//!
+//! ```text
+//! Reason, BlockedBySummary, CalleeSummary …  ─► Words ─┬► the whole sentence       JSON `text`
+//!                                                      ├► cut to a width           the terminal
+//!                                                      └► pieces                   links on the page
+//! Note                                       ─► String
+//! ```
+//!
+//! Sentences are lower-case fragments without a full stop. Nobody edits or splits one: whoever needs a part of it, or a shorter one, asks
+//! the [`Words`].
+
+mod blocker;
+mod note;
+mod phrase;
+mod reason;
+mod wait;
+
+pub use self::blocker::{blocked_by, blocker, callee};
+pub use self::note::note;
+pub use self::phrase::{Columns, Piece, Words};
+pub use self::reason::reason;
+pub use self::wait::wait_kind;

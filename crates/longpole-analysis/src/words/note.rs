@@ -1,0 +1,168 @@
+//! What a reader of the numbers must know, in words.
+
+use longpole_model::units::duration;
+
+use crate::note::{ClockName, ClockShift, FirstOf, Note, ProcessName};
+
+/// Clocks that a note names, at most.
+const CLOCKS_NAMED: usize = 3;
+
+/// Pools that a note names, at most.
+const POOLS_NAMED: usize = 3;
+
+/// What is missing or doubtful, and why. The count stands elsewhere: `orphans ×3: …`.
+pub fn note(fact: &Note) -> String {
+    let words = match fact {
+        Note::Loss(loss) => loss.detail.as_str(),
+        Note::UnfinishedRun => "the end of the run is not known; the latest thing seen stands for it",
+        Note::OutlivedRun(processes) => {
+            return format!("processes that outlived the run; it ends theirs here: {}", processes_named(processes));
+        }
+        Note::ProcessesUntimed(_) => "processes without a reading of the clock are not in the tree",
+        Note::DuplicateIds(_) => "spans whose id another span has too; children hang under the first",
+        Note::LegacyJoined { by_legacy_id, .. } => {
+            return format!("operations that two tracers saw are one; {by_legacy_id} spans found their parent by its legacy id");
+        }
+        Note::Orphans(_) => "spans whose parent is not in the recording; they hang under their process, or the run",
+        Note::TimesOutsideRun(_) => {
+            "spans that say times more than a day away from the run, as one without a start does: they begin and end with it here"
+        }
+        Note::ForksFolded(_) => "forks that ran no program of their own (subshells, short helpers) count as their parent",
+        Note::Cycles(_) => "spans that were their own ancestors; the cycle is cut at its earliest span",
+        Note::EndsClamped(_) => "spans that end before they start; their end was moved to the start",
+        Note::ClockSkew(_) => "spans that start before their parent does: two clocks disagree, or a parent is wrong",
+        Note::ClockShifted { clocks, .. } => {
+            return format!(
+                "clocks disagree; spans moved so that calls lie inside their callers: {}",
+                listed(clocks, CLOCKS_NAMED, clock_shift)
+            );
+        }
+        Note::ResourcesUnmatched(_) => "operations of Pulumi's engine whose call was not found among the spans",
+        Note::LimitedSlots(limits) => {
+            let limits = listed(limits, POOLS_NAMED, |limit| format!("{} in {}", limit.slots, limit.host));
+            return format!("at most {limits} ever ran at once, which counts as a limit of concurrency; savings there are ranges");
+        }
+        Note::Watched => "longpole polled /proc every 5ms or more instead of sampling; shorter processes, threads and waits are missing",
+        Note::KernelTime { unsampled, on_cpu, why } => return kernel_time(*unsampled, *on_cpu, why),
+        Note::CpuBusy(nanos) => {
+            return format!(
+                "others had the CPUs: threads waited {} to run. Estimated states (≈) count this as unaccounted, and poles may save less",
+                duration(*nanos)
+            );
+        }
+    };
+    words.to_owned()
+}
+
+fn kernel_time(unsampled: u64, on_cpu: u64, why: &str) -> String {
+    let cause = if why.is_empty() { String::new() } else { format!(": {why}") };
+    format!(
+        "{} of {} on-CPU time was in the kernel, which could not be sampled: its code is missing, and estimated states (≈) count it as unaccounted{cause}",
+        duration(unsampled),
+        duration(on_cpu)
+    )
+}
+
+/// `agent (pid 2), sh (pid 3) and 4 more`.
+fn processes_named(processes: &FirstOf<ProcessName>) -> String {
+    let named: Vec<String> = processes.first.iter().map(|process| process_name(&process.program, process.pid)).collect();
+    let more = processes.all - named.len();
+    let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+    format!("{}{more}", named.join(", "))
+}
+
+/// A program and its process: `bank (pid 12)`.
+fn process_name(program: &str, pid: u32) -> String {
+    format!("{program} (pid {pid})")
+}
+
+/// `db-1 by +1.5ms`.
+fn clock_shift(shift: &ClockShift) -> String {
+    let clock = match &shift.clock {
+        ClockName::Recorder => "this machine".to_owned(),
+        ClockName::Host(host) => host.clone(),
+        ClockName::Emitter { service, pid: Some(pid), .. } => process_name(service, *pid),
+        ClockName::Emitter { service, .. } => service.clone(),
+    };
+    let sign = if shift.nanos > 0 { "+" } else { "" };
+    format!("{clock} by {sign}{}", duration(shift.nanos))
+}
+
+/// The first `most` items, and a mark where there are more.
+fn listed<T>(items: &FirstOf<T>, most: usize, words: impl Fn(&T) -> String) -> String {
+    let named: Vec<String> = items.first.iter().take(most).map(words).collect();
+    let more = if items.all > most { ", …" } else { "" };
+    format!("{}{more}", named.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use longpole_model::{Loss, LossKind};
+
+    use super::*;
+    use crate::note::SlotLimit;
+
+    #[test]
+    fn each_note_has_its_sentence() {
+        let process = |pid| ProcessName { program: "sh".to_owned(), pid };
+        let shift = |clock, nanos| ClockShift { clock, nanos };
+        let emitter = |pid| ClockName::Emitter { service: "pay".to_owned(), instance: String::new(), pid };
+        let clocks = [
+            shift(ClockName::Host("db-1".to_owned()), 9_000_000),
+            shift(emitter(Some(7)), -4_500_000),
+            shift(emitter(None), 1_500_000),
+            shift(ClockName::Recorder, 1),
+        ];
+        let limit = |slots| SlotLimit { slots, host: "build".to_owned() };
+        let kernel = |why: &str| Note::KernelTime { unsampled: 2_000_000, on_cpu: 8_000_000, why: why.to_owned() };
+        let notes = [
+            Note::Loss(Loss::new(LossKind::SpansDuplicate, 3, "finished twice")),
+            Note::UnfinishedRun,
+            Note::OutlivedRun((1..=8).map(process).collect()),
+            Note::OutlivedRun((1..=2).map(process).collect()),
+            Note::ProcessesUntimed(1),
+            Note::DuplicateIds(1),
+            Note::LegacyJoined { pairs: 1, by_legacy_id: 4 },
+            Note::Orphans(1),
+            Note::TimesOutsideRun(1),
+            Note::ForksFolded(1),
+            Note::Cycles(1),
+            Note::EndsClamped(1),
+            Note::ClockSkew(1),
+            Note::ClockShifted { spans: 2, clocks: clocks.iter().cloned().collect() },
+            Note::ClockShifted { spans: 2, clocks: clocks[3..].iter().cloned().collect() },
+            Note::ResourcesUnmatched(1),
+            Note::LimitedSlots((2..6).map(limit).collect()),
+            Note::LimitedSlots((2..3).map(limit).collect()),
+            Note::Watched,
+            kernel(""),
+            kernel("perf_event_paranoid is 2"),
+            Note::CpuBusy(1_940_000_000),
+        ];
+        let said = [
+            "finished twice",
+            "the end of the run is not known; the latest thing seen stands for it",
+            "processes that outlived the run; it ends theirs here: sh (pid 1), sh (pid 2), sh (pid 3), sh (pid 4), sh (pid 5), sh (pid 6) and 2 more",
+            "processes that outlived the run; it ends theirs here: sh (pid 1), sh (pid 2)",
+            "processes without a reading of the clock are not in the tree",
+            "spans whose id another span has too; children hang under the first",
+            "operations that two tracers saw are one; 4 spans found their parent by its legacy id",
+            "spans whose parent is not in the recording; they hang under their process, or the run",
+            "spans that say times more than a day away from the run, as one without a start does: they begin and end with it here",
+            "forks that ran no program of their own (subshells, short helpers) count as their parent",
+            "spans that were their own ancestors; the cycle is cut at its earliest span",
+            "spans that end before they start; their end was moved to the start",
+            "spans that start before their parent does: two clocks disagree, or a parent is wrong",
+            "clocks disagree; spans moved so that calls lie inside their callers: db-1 by +9.0ms, pay (pid 7) by -4.5ms, pay by +1.5ms, …",
+            "clocks disagree; spans moved so that calls lie inside their callers: this machine by +1ns",
+            "operations of Pulumi's engine whose call was not found among the spans",
+            "at most 2 in build, 3 in build, 4 in build, … ever ran at once, which counts as a limit of concurrency; savings there are ranges",
+            "at most 2 in build ever ran at once, which counts as a limit of concurrency; savings there are ranges",
+            "longpole polled /proc every 5ms or more instead of sampling; shorter processes, threads and waits are missing",
+            "2.0ms of 8.0ms on-CPU time was in the kernel, which could not be sampled: its code is missing, and estimated states (≈) count it as unaccounted",
+            "2.0ms of 8.0ms on-CPU time was in the kernel, which could not be sampled: its code is missing, and estimated states (≈) count it as unaccounted: perf_event_paranoid is 2",
+            "others had the CPUs: threads waited 1.94s to run. Estimated states (≈) count this as unaccounted, and poles may save less",
+        ];
+        assert_eq!(notes.each_ref().map(note), said);
+    }
+}

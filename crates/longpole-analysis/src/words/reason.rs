@@ -1,0 +1,209 @@
+//! Why a pole is long, in words.
+
+use longpole_model::units::duration;
+
+use crate::report::names::FunctionNames;
+use crate::report::reason::{Cause, HotFunction, OffCpu, OffCpuState, OnCpuShare, Reason, WaitShare};
+use crate::words::phrase::Words;
+use crate::words::wait::wait;
+
+/// Why a pole is long: `2 in sequence; 95% on-CPU, most of it (402.4ms) in index_words (mostly in hash_one)`.
+pub fn reason(fact: &Reason<'_>) -> Words {
+    let mut words = Words::default();
+    if let Some(nodes) = fact.in_sequence {
+        words = words.text(format!("{nodes} in sequence; "));
+    }
+    if let Some(nanos) = fact.of_own_nanos {
+        words = words.text(format!("of its own {}: ", duration(nanos)));
+    }
+    words.words(cause(&fact.cause))
+}
+
+fn cause(cause: &Cause<'_>) -> Words {
+    match *cause {
+        Cause::NoSamples { are_untimed, wait } => {
+            let missing = if are_untimed { "samples without times" } else { "no samples" };
+            match wait {
+                None => Words::plain(missing),
+                Some(wait) => share_of_wait(wait).text(format!("; {missing} for the rest")),
+            }
+        }
+        Cause::HardlyAnyOwnTime => Words::plain("hardly any time of its own"),
+        Cause::TooShort => Words::plain("too short for the sampling rate"),
+        Cause::ComputesSomewhere(share) => on_cpu(share).text(", too few samples to say where"),
+        Cause::Computes { share, hot, wait } => {
+            let place = match hot {
+                Some(hot) => most_of_it(hot),
+                None => Words::plain("spread over many functions"),
+            };
+            let words = on_cpu(share).text(", ").words(place);
+            match wait {
+                Some(wait) => words.text("; ").words(share_of_wait(wait)),
+                None => words,
+            }
+        }
+        Cause::ComputesAndWaits { percent, hot, rest } => {
+            let words = on_cpu(OnCpuShare { percent, runnable_percent: None });
+            let words = match hot {
+                Some(hot) => words.text(", ").words(most_of_it(hot)),
+                None => words,
+            };
+            words.text("; ").words(off_cpu(rest))
+        }
+        Cause::Waits(rest) => off_cpu(rest),
+        Cause::HardlyComputes { rest, percent, after_event } => {
+            let mut words = off_cpu(rest);
+            if percent > 0 {
+                words = words.text(", ").words(on_cpu(OnCpuShare { percent, runnable_percent: None }));
+            }
+            match after_event {
+                Some(event) => words.text(format!(", after “{event}”")),
+                None => words,
+            }
+        }
+    }
+}
+
+/// `95% on-CPU and 12% runnable`.
+fn on_cpu(share: OnCpuShare) -> Words {
+    let words = Words::plain(format!("{}% on-CPU", share.percent));
+    match share.runnable_percent {
+        Some(percent) => words.text(format!(" and {percent}% runnable")),
+        None => words,
+    }
+}
+
+/// `most of it (402.4ms) in index_words (mostly in hash_one)`.
+fn most_of_it(hot: HotFunction<'_>) -> Words {
+    Words::plain(format!("most of it ({}) in ", duration(hot.nanos))).words(function_names(hot.names))
+}
+
+/// `index_words (mostly in hash_one)`.
+pub(super) fn function_names(names: FunctionNames<'_>) -> Words {
+    let words = Words::default().function(names.function);
+    match names.mostly_in {
+        Some(library) => words.text(" (mostly in ").function(library).text(")"),
+        None => words,
+    }
+}
+
+fn off_cpu(rest: OffCpu<'_>) -> Words {
+    match rest {
+        OffCpu::Wait(share) => share_of_wait(share),
+        OffCpu::ShortWaits { percent, of_kind, all, wait: kind } => {
+            Words::plain(format!("{percent}% blocked in waits under 5ms: {of_kind} of {all} sampled were ")).words(wait(kind))
+        }
+        OffCpu::State { percent, state } => {
+            let word = match state {
+                OffCpuState::Unaccounted => "unaccounted",
+                OffCpuState::Awaiting => "awaiting",
+                OffCpuState::Remote => "remote",
+                OffCpuState::BlockedUnseen => "blocked in waits that were not sampled",
+                OffCpuState::Blocked => "blocked",
+                OffCpuState::Runnable => "runnable while others had the CPUs",
+            };
+            Words::plain(format!("{percent}% {word}"))
+        }
+    }
+}
+
+/// `99% blocked on the network, in recv`.
+fn share_of_wait(share: WaitShare<'_>) -> Words {
+    Words::plain(format!("{}% ", share.percent)).words(wait(share.wait))
+}
+
+#[cfg(test)]
+mod tests {
+    use longpole_model::WaitKind;
+
+    use super::*;
+    use crate::report::names::NamedWait;
+    use crate::time::blockers::Relation;
+    use crate::words::phrase::tests::NARROW;
+
+    const INDEX: HotFunction<'static> = HotFunction {
+        nanos: 402_400_000,
+        names: FunctionNames { function: "shop::search::index::index_words", mostly_in: Some("core::hash::hash_one") },
+    };
+
+    const FLUSH: NamedWait<'static> = NamedWait { kind: WaitKind::Disk, relation: None, function: Some("shop::store::journal::flush") };
+
+    fn share(percent: i64) -> OnCpuShare {
+        OnCpuShare { percent, runnable_percent: None }
+    }
+
+    /// The whole sentence, and the one for 50 columns.
+    fn check(cause: Cause<'_>, whole: &str, cut: &str) {
+        let words = reason(&Reason { in_sequence: None, of_own_nanos: None, cause });
+        assert_eq!((words.to_string().as_str(), words.fit(50, NARROW).as_str()), (whole, cut));
+    }
+
+    #[test]
+    fn each_cause_has_its_sentence() {
+        let wait = Some(WaitShare { percent: 20, wait: FLUSH });
+        check(Cause::NoSamples { are_untimed: false, wait: None }, "no samples", "no samples");
+        check(
+            Cause::NoSamples { are_untimed: true, wait },
+            "20% blocked on the disk, in shop::store::journal::flush; samples without times for the rest",
+            "20% blocked on the disk, in …journal::flush; samples without times for the rest",
+        );
+        check(Cause::HardlyAnyOwnTime, "hardly any time of its own", "hardly any time of its own");
+        check(Cause::TooShort, "too short for the sampling rate", "too short for the sampling rate");
+        let somewhere = "47% on-CPU and 30% runnable, too few samples to say where";
+        check(Cause::ComputesSomewhere(OnCpuShare { percent: 47, runnable_percent: Some(30) }), somewhere, somewhere);
+        check(
+            Cause::Computes { share: share(95), hot: Some(INDEX), wait: None },
+            "95% on-CPU, most of it (402.4ms) in shop::search::index::index_words (mostly in core::hash::hash_one)",
+            "95% on-CPU, most of it (402.4ms) in …index_words (mostly in core::hash::hash_one)",
+        );
+        check(
+            Cause::Computes { share: share(75), hot: None, wait },
+            "75% on-CPU, spread over many functions; 20% blocked on the disk, in shop::store::journal::flush",
+            "75% on-CPU, spread over many functions; 20% blocked on the disk, in …journal::flush",
+        );
+        check(
+            Cause::ComputesAndWaits { percent: 40, hot: Some(INDEX), rest: OffCpu::Wait(WaitShare { percent: 60, wait: FLUSH }) },
+            "40% on-CPU, most of it (402.4ms) in shop::search::index::index_words (mostly in core::hash::hash_one); 60% blocked on the disk, in shop::store::journal::flush",
+            "40% on-CPU, most of it (402.4ms) in …index_words (mostly in core::hash::hash_one); 60% blocked on the disk, in …journal::flush",
+        );
+        check(
+            Cause::Waits(OffCpu::ShortWaits { percent: 61, of_kind: 3, all: 4, wait: FLUSH }),
+            "61% blocked in waits under 5ms: 3 of 4 sampled were blocked on the disk, in shop::store::journal::flush",
+            "61% blocked in waits under 5ms: 3 of 4 sampled were blocked on the disk, in …journal::flush",
+        );
+    }
+
+    #[test]
+    fn each_state_on_no_cpu_has_its_word() {
+        let words = |state| off_cpu(OffCpu::State { percent: 9, state }).to_string();
+        use OffCpuState::{Awaiting, Blocked, BlockedUnseen, Remote, Runnable, Unaccounted};
+        assert_eq!(
+            [Unaccounted, Awaiting, Remote, BlockedUnseen, Blocked, Runnable].map(words),
+            [
+                "9% unaccounted",
+                "9% awaiting",
+                "9% remote",
+                "9% blocked in waits that were not sampled",
+                "9% blocked",
+                "9% runnable while others had the CPUs",
+            ]
+        );
+        let rest = OffCpu::State { percent: 92, state: Remote };
+        let hardly = |percent, after_event| cause(&Cause::HardlyComputes { rest, percent, after_event }).to_string();
+        assert_eq!(hardly(0, None), "92% remote");
+        assert_eq!(hardly(3, Some("got the lock")), "92% remote, 3% on-CPU, after “got the lock”");
+    }
+
+    #[test]
+    fn a_thread_that_was_woken_waited_for_another_one() {
+        let wait = NamedWait { kind: WaitKind::Lock, relation: Some(Relation::Wakes), function: None };
+        assert_eq!(share_of_wait(WaitShare { percent: 98, wait }).to_string(), "98% waiting for another thread");
+    }
+
+    #[test]
+    fn shares_of_its_own_time_and_a_sequence_stand_in_front() {
+        let cause = Cause::ComputesSomewhere(share(75));
+        let fact = Reason { in_sequence: Some(12), of_own_nanos: Some(40_000_000), cause };
+        assert_eq!(reason(&fact).to_string(), "12 in sequence; of its own 40.0ms: 75% on-CPU, too few samples to say where");
+    }
+}
