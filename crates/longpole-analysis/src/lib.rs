@@ -4,7 +4,7 @@
 //! each knows those above it in this list, and none below:
 //!
 //! ```text
-//! note, intervals   what a reader must know; unions of intervals
+//! note, intervals, lists   what a reader must know; unions of intervals; a list for each id
 //! tree       spans and processes → one forest; clocks that disagree
 //! pulumi     everything that knows Pulumi; the tree asks it through `tree::placement`
 //! code       frames → functions → call tree; the origin of code
@@ -40,6 +40,7 @@
 pub mod code;
 mod intervals;
 pub mod link;
+mod lists;
 pub mod note;
 pub mod pulumi;
 pub mod report;

@@ -204,7 +204,7 @@ proptest! {
         prop_assert_eq!(counts.record + counts.inferred + counts.ambiguous + counts.none, report.recording().samples.len() as u64);
         let weight: u64 = report.recording().samples.iter().map(|s| s.weight_nanos).sum();
         check_tree(&report.flame(None, FlameTime::OnCpu).tree, weight, report.recording().samples.len() as u64);
-        for (f, function) in report.functions().list.iter().enumerate() {
+        for (f, function) in report.functions().list.enumerated() {
             prop_assert!(function.weight.self_nanos <= function.weight.total_nanos && function.weight.total_nanos <= weight);
             let nodes = report.nodes_with(f);
             prop_assert_eq!(nodes.nodes.iter().map(|n| n.samples).sum::<u64>() + nodes.unlinked_samples, function.weight.samples);

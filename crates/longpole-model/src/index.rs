@@ -1,12 +1,13 @@
 //! Numbers that stand for things: places in lists, processes, threads.
 //!
 //! ```text
-//! NodeId(3)      the fourth node of a forest       FunctionId(3)  the fourth function of a recording
-//! SampleId(3)    recording.samples[3]              WaitId(3)      recording.waits[3]
+//! NodeId(3)      forest.nodes[3]           FunctionId(3)  functions.list[3]      PoleId(3)  poles[3]
+//! SampleId(3)    recording.samples[3]      WaitId(3)      recording.waits[3]
+//! SpanRow(3)     recording.spans[3]        ProcessRow(3)  recording.processes[3]
 //! ```
 //!
 //! A place in one list is no place in another, so each list has an id of its own and an [`IdVec`] takes no other. An id says nothing
-//! outside the recording, or the forest, that it came from.
+//! outside the recording, or the forest, that it came from. Rooms declare ids of their own lists by [`ids!`](crate::ids).
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -18,38 +19,63 @@ pub trait Id: Copy + Eq + Ord {
     fn at(place: usize) -> Self;
     /// The place.
     fn place(self) -> usize;
+
+    /// The ids from this one to the one before `end`, in order.
+    fn until(self, end: Self) -> impl DoubleEndedIterator<Item = Self> + ExactSizeIterator + Clone {
+        (self.place()..end.place()).map(Self::at)
+    }
 }
 
+/// Declares ids: `ids! { /// A row. pub struct RowId; }`. An `Option` of one takes no more memory than the id.
+#[macro_export]
 macro_rules! ids {
-    ($($(#[$doc:meta])* $name:ident;)*) => {$(
+    ($($(#[$doc:meta])* $vis:vis struct $name:ident;)*) => {$(
         $(#[$doc])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-        pub struct $name(pub u32);
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        // The place and 1, so that 0 is left for `None`.
+        $vis struct $name(::std::num::NonZeroU32);
 
-        impl Id for $name {
+        impl $crate::Id for $name {
+            #[inline]
             fn at(place: usize) -> Self {
-                debug_assert!(u32::try_from(place).is_ok(), "a list of more than 2^32 things");
-                $name(place as u32)
+                debug_assert!(place < u32::MAX as usize, "a list of more than 2^32 things");
+                $name(::std::num::NonZeroU32::MIN.saturating_add(u32::try_from(place).unwrap_or(u32::MAX)))
             }
 
+            #[inline]
             fn place(self) -> usize {
-                self.0 as usize
+                self.0.get() as usize - 1
+            }
+        }
+
+        impl ::std::fmt::Debug for $name {
+            fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+                write!(f, "{}({})", stringify!($name), $crate::Id::place(*self))
             }
         }
     )*};
 }
 
 ids! {
-    /// A node of a forest, in tree order; 0 is the run.
-    NodeId;
+    /// A node of a forest, in tree order; [`NodeId::RUN`] is the first.
+    pub struct NodeId;
     /// A sample, by its place in `recording.samples`.
-    SampleId;
+    pub struct SampleId;
     /// A wait, by its place in `recording.waits`.
-    WaitId;
+    pub struct WaitId;
     /// A function, by its rank in total weight.
-    FunctionId;
+    pub struct FunctionId;
     /// A long pole, by its rank.
-    PoleId;
+    pub struct PoleId;
+    /// A span, by its place in `recording.spans`. Its [`SpanId`](crate::SpanId) comes from who made it.
+    pub struct SpanRow;
+    /// A process, by its place in `recording.processes`. Its [`Pid`] may be another one's later.
+    pub struct ProcessRow;
+}
+
+impl NodeId {
+    /// The run.
+    pub const RUN: NodeId = NodeId(std::num::NonZeroU32::MIN);
 }
 
 /// A process, by the kernel's number.
@@ -130,10 +156,16 @@ impl<I: Id, T> IdVec<I, T> {
         self.list.is_empty()
     }
 
+    /// The id that the next value gets.
+    pub fn next_id(&self) -> I {
+        I::at(self.list.len())
+    }
+
     /// Appends a value and returns its id.
     pub fn push(&mut self, value: T) -> I {
+        let id = self.next_id();
         self.list.push(value);
-        I::at(self.list.len() - 1)
+        id
     }
 
     /// The value of an id, `None` behind the end.
@@ -141,8 +173,13 @@ impl<I: Id, T> IdVec<I, T> {
         self.list.get(id.place())
     }
 
+    /// The value of an id, `None` behind the end.
+    pub fn get_mut(&mut self, id: I) -> Option<&mut T> {
+        self.list.get_mut(id.place())
+    }
+
     /// All ids, in order.
-    pub fn ids(&self) -> impl DoubleEndedIterator<Item = I> + ExactSizeIterator + use<I, T> {
+    pub fn ids(&self) -> impl DoubleEndedIterator<Item = I> + ExactSizeIterator + Clone + use<I, T> {
         (0..self.list.len()).map(I::at)
     }
 
@@ -151,9 +188,24 @@ impl<I: Id, T> IdVec<I, T> {
         self.list.iter()
     }
 
+    /// The values, in order.
+    pub fn iter_mut(&mut self) -> std::slice::IterMut<'_, T> {
+        self.list.iter_mut()
+    }
+
     /// The values with their ids, in order.
-    pub fn enumerated(&self) -> impl Iterator<Item = (I, &T)> {
+    pub fn enumerated(&self) -> impl DoubleEndedIterator<Item = (I, &T)> + ExactSizeIterator + Clone {
         self.list.iter().enumerate().map(|(place, value)| (I::at(place), value))
+    }
+
+    /// How many of the values, which are in order, come before the first that is not so.
+    pub fn partition_point(&self, is_so: impl FnMut(&T) -> bool) -> usize {
+        self.list.partition_point(is_so)
+    }
+
+    /// The values from one id to the one before another.
+    pub fn between(&self, from: I, end: I) -> &[T] {
+        &self.list[from.place()..end.place()]
     }
 }
 
@@ -189,6 +241,24 @@ impl<I: Id, T> IndexMut<I> for IdVec<I, T> {
     }
 }
 
+impl<I, T> IntoIterator for IdVec<I, T> {
+    type Item = T;
+    type IntoIter = std::vec::IntoIter<T>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.list.into_iter()
+    }
+}
+
+impl<'a, I, T> IntoIterator for &'a IdVec<I, T> {
+    type Item = &'a T;
+    type IntoIter = std::slice::Iter<'a, T>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.list.iter()
+    }
+}
+
 impl<I, T: fmt::Debug> fmt::Debug for IdVec<I, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.list.fmt(f)
@@ -203,10 +273,11 @@ mod tests {
     fn a_list_is_indexed_by_the_ids_it_gave() {
         let mut names: IdVec<NodeId, &str> = IdVec::default();
         let (run, build) = (names.push("run"), names.push("build"));
-        assert_eq!((run, build, names[build]), (NodeId(0), NodeId(1), "build"));
+        assert_eq!((run, build, names[build]), (NodeId::RUN, NodeId::at(1), "build"));
         names[run] = "make";
-        assert_eq!(names.enumerated().collect::<Vec<_>>(), [(NodeId(0), &"make"), (NodeId(1), &"build")]);
-        assert_eq!((names.get(NodeId(2)), names.ids().next_back(), names.len()), (None, Some(NodeId(1)), 2));
+        assert_eq!(names.enumerated().collect::<Vec<_>>(), [(run, &"make"), (build, &"build")]);
+        assert_eq!((names.get(NodeId::at(2)), names.ids().next_back(), names.len()), (None, Some(build), 2));
+        assert_eq!((format!("{build:?}"), size_of::<Option<NodeId>>()), ("NodeId(1)".to_owned(), 4));
     }
 
     #[test]

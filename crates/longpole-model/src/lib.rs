@@ -42,7 +42,7 @@ pub use address::{AbsAddr, CodeAddress, VirtOffset};
 pub use attribute::{Attribute, AttributeValue, Attributes};
 pub use clock_steps::{ClockStep, Eras, Placed};
 pub use id::{SpanId, TraceId};
-pub use index::{FunctionId, Id, IdVec, NodeId, Pid, PoleId, SampleId, ThreadKey, Tid, WaitId};
+pub use index::{FunctionId, Id, IdVec, NodeId, Pid, PoleId, ProcessRow, SampleId, SpanRow, ThreadKey, Tid, WaitId};
 pub use interned_text::{MADE_TIMES_MAX, Text, Texts};
 pub use loss::{Loss, LossKind};
 pub use nanos::{AddNanos, Nanos, SumNanos};

@@ -1,11 +1,14 @@
 //! Everything kept about one run, in memory: what segments hold, what `analysis` works on.
 
+use std::ops::Index;
+
+use crate::index::{Id, ProcessRow, SampleId, SpanRow, WaitId};
 use crate::loss::Loss;
 use crate::process::{CpuSlice, Process, Thread};
 use crate::run::Run;
 use crate::sample::{CurrentSpan, Sample, SampleLink};
 use crate::span::Span;
-use crate::stack::{Location, Mapping, Stack};
+use crate::stack::{Location, LocationId, Mapping, MappingId, Stack, StackId};
 use crate::time::Clock;
 use crate::usage::ProcessUsage;
 use crate::wait::Wait;
@@ -45,4 +48,72 @@ pub struct Recording {
     pub mappings: Vec<Mapping>,
     /// What is missing.
     pub losses: Vec<Loss>,
+}
+
+impl Recording {
+    /// A stack by its number, `None` where the recording has none: a file may name one that it does not hold.
+    pub fn stack(&self, id: StackId) -> Option<&Stack> {
+        self.stacks.get(id.place())
+    }
+
+    /// A location by its number, `None` where the recording has none.
+    pub fn location(&self, id: LocationId) -> Option<&Location> {
+        self.locations.get(id.place())
+    }
+
+    /// A binary by its number, `None` where the recording has none.
+    pub fn mapping(&self, id: MappingId) -> Option<&Mapping> {
+        self.mappings.get(id.place())
+    }
+
+    /// The link of a sample, `None` before the recording is sealed.
+    pub fn sample_link(&self, id: SampleId) -> Option<&SampleLink> {
+        self.sample_links.get(id.place())
+    }
+
+    /// The link of a wait, `None` before the recording is sealed.
+    pub fn wait_link(&self, id: WaitId) -> Option<&SampleLink> {
+        self.wait_links.get(id.place())
+    }
+
+    /// All samples, in order.
+    pub fn sample_ids(&self) -> impl DoubleEndedIterator<Item = SampleId> + ExactSizeIterator + Clone + use<> {
+        (0..self.samples.len()).map(SampleId::at)
+    }
+
+    /// All waits, in order.
+    pub fn wait_ids(&self) -> impl DoubleEndedIterator<Item = WaitId> + ExactSizeIterator + Clone + use<> {
+        (0..self.waits.len()).map(WaitId::at)
+    }
+
+    /// All spans, in order.
+    pub fn span_rows(&self) -> impl DoubleEndedIterator<Item = SpanRow> + ExactSizeIterator + Clone + use<> {
+        (0..self.spans.len()).map(SpanRow::at)
+    }
+
+    /// All processes, in order.
+    pub fn process_rows(&self) -> impl DoubleEndedIterator<Item = ProcessRow> + ExactSizeIterator + Clone + use<> {
+        (0..self.processes.len()).map(ProcessRow::at)
+    }
+}
+
+/// `recording.samples[sample]`: an id indexes the table that it is a place of, and no other.
+macro_rules! indexed_by {
+    ($($id:ident: $row:ident;)*) => {$(
+        impl Index<$id> for Vec<$row> {
+            type Output = $row;
+
+            #[inline]
+            fn index(&self, id: $id) -> &$row {
+                &self[id.place()]
+            }
+        }
+    )*};
+}
+
+indexed_by! {
+    SampleId: Sample;
+    WaitId: Wait;
+    SpanRow: Span;
+    ProcessRow: Process;
 }

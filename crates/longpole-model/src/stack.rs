@@ -7,6 +7,7 @@
 //! ```
 
 use crate::address::{AbsAddr, VirtOffset};
+use crate::index::Id;
 use crate::interned_text::Text;
 
 /// Number of a mapping within its recording.
@@ -20,6 +21,25 @@ pub struct LocationId(pub u32);
 /// Number of a stack within its recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct StackId(pub u32);
+
+macro_rules! numbers {
+    ($($name:ident)*) => {$(
+        impl Id for $name {
+            #[inline]
+            fn at(place: usize) -> Self {
+                debug_assert!(u32::try_from(place).is_ok(), "a table of more than 2^32 rows");
+                $name(u32::try_from(place).unwrap_or(u32::MAX))
+            }
+
+            #[inline]
+            fn place(self) -> usize {
+                self.0 as usize
+            }
+        }
+    )*};
+}
+
+numbers! { MappingId LocationId StackId }
 
 /// A binary as it was mapped: one per file and build id, shared by the processes of the run.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -141,9 +141,9 @@ enum Idle {
 fn code_of<'r>(report: &'r Report, selection: &Selection, idle: Idle) -> Code<'r> {
     let mut code = Code::new(report.recording());
     let nodes = selection.nodes.as_deref();
-    code.is_idle.fill(true);
+    code.is_idle.iter_mut().for_each(|is_idle| *is_idle = true);
     for wait in report.waits_below(None) {
-        code.is_idle[wait as usize] = false;
+        code.is_idle[wait] = false;
     }
     match selection.time {
         FlameTime::OffCpu => code.samples.clear(),

@@ -86,7 +86,7 @@ pub fn encode(code: &Code<'_>) -> (Vec<u8>, Vec<Loss>) {
     out.push('}');
     let mut losses = if code.is_empty() { Vec::new() } else { code.losses() };
     code::lose(&mut losses, threads.threads_without, "threads without a sample or a sampled wait");
-    let links = code.samples.iter().filter_map(|sample| code.recording.sample_links.get(*sample as usize));
+    let links = code.samples.iter().filter_map(|sample| code.recording.sample_link(*sample));
     let links = links.filter(|link| link.span.is_some()).count() as u64;
     writer.lose(&mut losses);
     code::lose(&mut losses, links, "links of samples to spans: they have their process and time in common");

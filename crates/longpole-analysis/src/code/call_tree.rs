@@ -2,10 +2,12 @@
 
 use std::cmp::Reverse;
 
-use longpole_model::{Recording, Runtime, StackId};
+use longpole_model::{FunctionId, Id, IdVec, Recording, Runtime, StackId};
 
 use crate::code::functions::Functions;
+use crate::code::paths::{PathId, RowId, SpotId};
 use crate::code::stack_frames::per_stack;
+use crate::lists::Lists;
 
 /// The calls in a selection of samples: columns in pre-order. Row 0 is the root and stands for all samples.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -15,7 +17,7 @@ pub struct CallTree {
     /// Levels below the root.
     pub depth: Vec<u32>,
     /// Index in [`Functions::list`]; `None` for the root.
-    pub function: Vec<Option<usize>>,
+    pub function: Vec<Option<FunctionId>>,
     /// The line with the most weight among those that the function was at here, 0 where unknown.
     pub line: Vec<u32>,
     /// Where the box starts: the parent's, plus what its elder siblings weigh.
@@ -42,72 +44,62 @@ impl CallTree {
         let paths = functions.paths(recording);
         let rows = paths.parent_row.len();
         let add = |sum: &mut u64, nanos: u64| *sum = sum.saturating_add(nanos);
-        let mut on_path = vec![0u64; paths.parent.len()];
-        let mut is_there = vec![false; rows];
-        let mut own = vec![0u64; rows];
+        let mut on_path: IdVec<PathId, u64> = IdVec::filled(0, paths.parent.len());
+        let mut is_there: IdVec<RowId, bool> = IdVec::filled(false, rows);
+        let mut own: IdVec<RowId, u64> = IdVec::filled(0, rows);
         let (mut count, mut cut) = (0, 0);
         for (stack, nanos, samples) in per_stack(recording, samples) {
-            let path = paths.of_stack.get(stack.0 as usize).map_or(0, |path| *path as usize);
-            let row = paths.row_of_spot[paths.spot[path] as usize] as usize;
+            let path = paths.of_stack.get(stack).copied().unwrap_or(PathId::at(0));
+            let row = paths.row_of_spot[paths.spot[path]];
             add(&mut on_path[path], nanos);
             add(&mut own[row], nanos);
             is_there[row] = true;
             count += samples;
-            cut += if paths.is_cut.get(stack.0 as usize) == Some(&true) { samples } else { 0 };
+            cut += if paths.is_cut.get(stack) == Some(&true) { samples } else { 0 };
         }
         // Children stand behind their parents.
-        let mut on_spot = vec![0u64; paths.row_of_spot.len()];
-        for path in (0..on_path.len()).rev() {
+        let mut on_spot: IdVec<SpotId, u64> = IdVec::filled(0, paths.row_of_spot.len());
+        for path in on_path.ids().rev() {
             let nanos = on_path[path];
-            add(&mut on_spot[paths.spot[path] as usize], nanos);
-            if path > 0 {
-                add(&mut on_path[paths.parent[path] as usize], nanos);
+            add(&mut on_spot[paths.spot[path]], nanos);
+            if let Some(parent) = paths.parent[path] {
+                add(&mut on_path[parent], nanos);
             }
         }
-        let mut total = vec![0u64; rows];
-        let mut best = vec![(0, Reverse(0)); rows];
-        for (spot, &nanos) in on_spot.iter().enumerate() {
-            let (row, line) = (paths.row_of_spot[spot] as usize, paths.line_of_spot[spot]);
+        let mut total: IdVec<RowId, u64> = IdVec::filled(0, rows);
+        let mut best: IdVec<RowId, (u64, Reverse<u32>)> = IdVec::filled((0, Reverse(0)), rows);
+        for (spot, &nanos) in on_spot.enumerated() {
+            let (row, line) = (paths.row_of_spot[spot], paths.line_of_spot[spot]);
             add(&mut total[row], nanos);
             if line > 0 && nanos > 0 {
                 best[row] = best[row].max((nanos, Reverse(line)));
             }
         }
-        for row in (1..rows).rev() {
-            is_there[paths.parent_row[row] as usize] |= is_there[row];
+        for (row, parent) in paths.parent_row.enumerated().rev() {
+            if let Some(parent) = *parent {
+                is_there[parent] |= is_there[row];
+            }
         }
         // The children of each row that are in the selection, by weight; then rows in pre-order.
-        let (parent, function) = (&paths.parent_row, &paths.function_of_row);
-        let mut base = vec![0usize; rows + 1];
-        (1..rows).filter(|row| is_there[*row]).for_each(|row| base[parent[row] as usize + 1] += 1);
-        for row in 0..rows {
-            base[row + 1] += base[row];
-        }
-        let mut order = vec![0usize; base[rows]];
-        let mut next = base.clone();
-        for row in (1..rows).filter(|row| is_there[*row]) {
-            let place = &mut next[parent[row] as usize];
-            order[*place] = row;
-            *place += 1;
-        }
-        for row in 0..rows {
-            order[base[row]..base[row + 1]].sort_unstable_by_key(|&child| (Reverse(total[child]), function[child]));
+        let there = paths.parent_row.enumerated().filter(|(row, _)| is_there[*row]);
+        let mut children = Lists::group(rows, there.filter_map(|(row, parent)| Some(((*parent)?, row))));
+        for row in total.ids() {
+            children.get_mut(row).sort_unstable_by_key(|&child| (Reverse(total[child]), paths.function_of_row[child]));
         }
         let mut tree = CallTree { samples: count, cut, ..CallTree::default() };
-        let mut stack = vec![(0usize, None, 0u32, 0u64)];
+        let mut stack = vec![(RowId::at(0), None, 0u32, 0u64)];
         while let Some((row, above, depth, offset)) = stack.pop() {
             let here = tree.parent.len();
             tree.parent.push(above);
             tree.depth.push(depth);
-            tree.function.push((row != 0).then_some(function[row] as usize));
+            tree.function.push(paths.function_of_row[row]);
             tree.line.push(best[row].1.0);
             tree.offset_nanos.push(offset);
             tree.total_nanos.push(total[row]);
             tree.self_nanos.push(own[row]);
-            let children = &order[base[row]..base[row + 1]];
             let mut after = offset;
             let first = stack.len();
-            for &child in children {
+            for &child in children.get(row) {
                 stack.push((child, Some(here), depth + 1, after));
                 after = after.saturating_add(total[child]);
             }
@@ -125,7 +117,7 @@ impl CallTree {
     /// The function to name when one has to be named: from the root down along the heaviest callee as long as that holds at
     /// least half of all samples. It is one of the program: what it has the kernel do is its own doing, and what does nothing but
     /// ask the kernel (`read`) says less than its caller. `None` where even the first level is split.
-    pub fn hot_function(&self, functions: &Functions) -> Option<usize> {
+    pub fn hot_function(&self, functions: &Functions) -> Option<FunctionId> {
         let all = *self.total_nanos.first()?;
         let mut hot = None;
         // In pre-order the heaviest child of a row is the row after it.

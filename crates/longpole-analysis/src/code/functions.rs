@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 
 use longpole_model::fast_hash::FastMap;
 use longpole_model::stack::LocationKind;
-use longpole_model::{Frame, Location, Recording, Runtime, StackId, Text};
+use longpole_model::{Frame, FunctionId, Id, IdVec, Location, LocationId, Recording, Runtime, StackId, Text};
 
 use crate::code::origin::{self, CodeOrigin};
 use crate::code::paths::{PATHS_MAX, Paths};
@@ -59,8 +59,8 @@ pub struct Weight {
 /// A function within a selection of samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FunctionWeight {
-    /// Index in [`Functions::list`].
-    pub function: usize,
+    /// The function.
+    pub function: FunctionId,
     /// Its weight there.
     pub weight: Weight,
 }
@@ -82,10 +82,10 @@ pub struct LineWeight {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Functions {
     /// By total weight, largest first; then by name.
-    pub list: Vec<Function>,
+    pub list: IdVec<FunctionId, Function>,
     frames: StackFrames,
     paths: OnceLock<Paths>,
-    shapes: OnceLock<Vec<Shape>>,
+    shapes: OnceLock<IdVec<StackId, Shape>>,
 }
 
 /// What of a stack tells something.
@@ -98,7 +98,7 @@ struct Shape {
 }
 
 impl Shape {
-    fn new(functions: &[Function], stack: &[(usize, u32)]) -> Shape {
+    fn new(functions: &IdVec<FunctionId, Function>, stack: &[(FunctionId, u32)]) -> Shape {
         let whose = |place: usize| functions[stack[place].0].whose;
         let is_own = |place: &usize| whose(*place) == CodeOrigin::Program;
         let outermost = |wanted: CodeOrigin| (0..stack.len()).rev().find(|&place| whose(place) == wanted);
@@ -109,7 +109,9 @@ impl Shape {
         let known = || own().find(|&place| !functions[stack[place].0].file.is_empty());
         let innermost = interpreted.or_else(known).or_else(|| own().next());
         let last = outermost(CodeOrigin::Program).or_else(|| outermost(CodeOrigin::Library));
-        Shape { telling: last.map_or(stack.len(), |last| last + 1) as u32, own: innermost.map(|place| place as u32) }
+        // A stack is no longer than 2^32 frames: of a longer one, what is outermost tells nothing.
+        let depth = |frames: usize| u32::try_from(frames).unwrap_or(u32::MAX);
+        Shape { telling: depth(last.map_or(stack.len(), |last| last + 1)), own: innermost.map(depth) }
     }
 }
 
@@ -120,7 +122,7 @@ const NO_SYMBOLS: &str = "symbols were not looked up";
 fn unnamed(recording: &Recording, location: &Location) -> Frame {
     let function = match &location.kind {
         LocationKind::Code { mapping, address } => {
-            let path = recording.mappings.get(mapping.0 as usize).map_or("?", |m| m.path.as_str());
+            let path = recording.mapping(*mapping).map_or("?", |m| m.path.as_str());
             format!("{}+{address}", path.rsplit('/').next().unwrap_or(path))
         }
         LocationKind::Unmapped { address } | LocationKind::Named { address: Some(address), .. } => address.to_string(),
@@ -136,9 +138,9 @@ type SamplesAndWaits = (u64, u64);
 impl Functions {
     /// The functions of this recording.
     pub fn new(recording: &Recording) -> Functions {
-        let mut names: HashMap<(Text, Text), u32> = HashMap::new();
-        let mut list: Vec<Function> = Vec::new();
-        let mut of_location: Vec<Vec<(u32, u32)>> = Vec::with_capacity(recording.locations.len());
+        let mut names: HashMap<(Text, Text), FunctionId> = HashMap::new();
+        let mut list: IdVec<FunctionId, Function> = IdVec::default();
+        let mut of_location = Vec::with_capacity(recording.locations.len());
         for location in &recording.locations {
             let runtime = match location.kind {
                 LocationKind::Named { runtime, .. } => Some(runtime),
@@ -148,7 +150,7 @@ impl Functions {
             let frames = unnamed.as_slice().iter().chain(&location.frames);
             let mut ids = Vec::new();
             for frame in frames {
-                let next = list.len() as u32;
+                let next = list.next_id();
                 let id = *names.entry((frame.function.clone(), frame.file.clone())).or_insert(next);
                 if id == next {
                     list.push(Function {
@@ -165,7 +167,8 @@ impl Functions {
             }
             of_location.push(ids);
         }
-        let mut functions = Functions { list, frames: StackFrames { of_location }, paths: OnceLock::new(), shapes: OnceLock::new() };
+        let mut functions =
+            Functions { list, frames: StackFrames { of_location: of_location.into() }, paths: OnceLock::new(), shapes: OnceLock::new() };
         let stacks = per_stack(recording, recording.samples.iter().map(|s| (s.stack, s.weight_nanos)));
         let weights = functions.weigh_stacks(recording, &stacks, Frames::All);
         for (function, weight) in functions.list.iter_mut().zip(weights) {
@@ -179,14 +182,14 @@ impl Functions {
 
     /// The line of a function is the one with the most weight, the first of equals. Waits weigh less than any sample.
     fn choose_lines(&mut self, recording: &Recording, samples: &[(StackId, u64, u64)], waits: &[(StackId, u64, u64)]) {
-        let mut weights: HashMap<(u32, u32), (u64, u64)> = HashMap::new();
-        let mut at_location = vec![(0u64, 0u64); self.frames.of_location.len()];
+        let mut weights: HashMap<(FunctionId, u32), (u64, u64)> = HashMap::new();
+        let mut at_location: IdVec<LocationId, (u64, u64)> = IdVec::filled((0, 0), self.frames.of_location.len());
         let sampled = samples.iter().map(|&(stack, nanos, _)| (stack, (nanos, 0)));
         let waited = waits.iter().map(|&(stack, nanos, _)| (stack, (0, nanos)));
         let add = |sum: &mut (u64, u64), more: (u64, u64)| *sum = (sum.0.saturating_add(more.0), sum.1.saturating_add(more.1));
         for (stack, weight) in sampled.chain(waited) {
-            for location in recording.stacks.get(stack.0 as usize).map_or(&[][..], |s| &s.locations) {
-                if let Some(sum) = at_location.get_mut(location.0 as usize) {
+            for &location in recording.stack(stack).map_or(&[][..], |s| &s.locations) {
+                if let Some(sum) = at_location.get_mut(location) {
                     add(sum, weight);
                 }
             }
@@ -196,9 +199,9 @@ impl Functions {
                 add(weights.entry((id, line)).or_default(), weight);
             }
         }
-        let mut best: Vec<Option<(SamplesAndWaits, Reverse<u32>)>> = vec![None; self.list.len()];
+        let mut best: IdVec<FunctionId, Option<(SamplesAndWaits, Reverse<u32>)>> = IdVec::filled(None, self.list.len());
         for ((id, line), weight) in weights {
-            let slot = &mut best[id as usize];
+            let slot = &mut best[id];
             *slot = (*slot).max(Some((weight, Reverse(line))));
         }
         for (function, best) in self.list.iter_mut().zip(best) {
@@ -207,34 +210,38 @@ impl Functions {
     }
 
     fn rank(&mut self) {
-        let mut order: Vec<usize> = (0..self.list.len()).collect();
+        let mut order: Vec<FunctionId> = self.list.ids().collect();
         order.sort_by(|&a, &b| {
-            let key = |i: usize| {
+            let key = |i: FunctionId| {
                 let f = &self.list[i];
                 (Reverse(f.weight.total_nanos), &f.function, &f.file)
             };
             key(a).cmp(&key(b))
         });
-        let mut rank = vec![0u32; order.len()];
-        for (place, &i) in order.iter().enumerate() {
-            rank[i] = place as u32;
+        let mut rank = self.list.ids().collect::<IdVec<FunctionId, FunctionId>>();
+        for (place, &function) in order.iter().enumerate() {
+            rank[function] = FunctionId::at(place);
         }
-        for ids in &mut self.frames.of_location {
-            for (id, _) in ids {
-                *id = rank[*id as usize];
+        for frames in self.frames.of_location.iter_mut() {
+            for (function, _) in frames {
+                *function = rank[*function];
             }
         }
-        let mut list: Vec<Option<Function>> = std::mem::take(&mut self.list).into_iter().map(Some).collect();
-        self.list = order.into_iter().filter_map(|i| list[i].take()).collect();
+        let mut list: IdVec<FunctionId, Option<Function>> = std::mem::take(&mut self.list).into_iter().map(Some).collect();
+        self.list = order.into_iter().filter_map(|function| list[function].take()).collect();
     }
 
     /// Functions of a stack, innermost first.
-    pub fn of_stack<'a>(&'a self, recording: &'a Recording, stack: StackId) -> impl DoubleEndedIterator<Item = usize> + 'a {
+    pub fn of_stack<'a>(&'a self, recording: &'a Recording, stack: StackId) -> impl DoubleEndedIterator<Item = FunctionId> + 'a {
         self.lines_of_stack(recording, stack).map(|(function, _)| function)
     }
 
     /// Functions of a stack, innermost first, each with the line that it was at, 0 where unknown.
-    pub fn lines_of_stack<'a>(&'a self, recording: &'a Recording, stack: StackId) -> impl DoubleEndedIterator<Item = (usize, u32)> + 'a {
+    pub fn lines_of_stack<'a>(
+        &'a self,
+        recording: &'a Recording,
+        stack: StackId,
+    ) -> impl DoubleEndedIterator<Item = (FunctionId, u32)> + 'a {
         self.frames.of_stack(recording, stack)
     }
 
@@ -249,10 +256,10 @@ impl Functions {
         self.paths.set(Paths::new(recording, &self.frames, paths_max)).unwrap();
     }
 
-    fn shapes(&self, recording: &Recording) -> &[Shape] {
+    fn shapes(&self, recording: &Recording) -> &IdVec<StackId, Shape> {
         self.shapes.get_or_init(|| {
             let of = |stack: &longpole_model::Stack| {
-                let frames: Vec<(usize, u32)> = self.lines_of_stack(recording, stack.id).collect();
+                let frames: Vec<(FunctionId, u32)> = self.lines_of_stack(recording, stack.id).collect();
                 Shape::new(&self.list, &frames)
             };
             recording.stacks.iter().map(of).collect()
@@ -260,26 +267,26 @@ impl Functions {
     }
 
     /// The innermost function of the program's own code in a stack, with its line; `None` where there is none.
-    pub fn own_of_stack(&self, recording: &Recording, stack: StackId) -> Option<(usize, u32)> {
-        let own = self.shapes(recording).get(stack.0 as usize)?.own?;
+    pub fn own_of_stack(&self, recording: &Recording, stack: StackId) -> Option<(FunctionId, u32)> {
+        let own = self.shapes(recording).get(stack)?.own?;
         self.lines_of_stack(recording, stack).nth(own as usize)
     }
 
     /// The function that waits in a stack, with its line: the program's own, or else the innermost that is not the system's.
-    pub fn waiting_in_stack(&self, recording: &Recording, stack: StackId) -> Option<(usize, u32)> {
-        let is_system = |function: usize| matches!(self.list[function].whose, CodeOrigin::System | CodeOrigin::Kernel);
+    pub fn waiting_in_stack(&self, recording: &Recording, stack: StackId) -> Option<(FunctionId, u32)> {
+        let is_system = |function: FunctionId| matches!(self.list[function].whose, CodeOrigin::System | CodeOrigin::Kernel);
         let other = || self.lines_of_stack(recording, stack).find(|(function, _)| !is_system(*function));
         self.own_of_stack(recording, stack).or_else(other)
     }
 
-    fn weigh_stacks(&self, recording: &Recording, stacks: &[(StackId, u64, u64)], frames: Frames) -> Vec<Weight> {
-        let mut weights = vec![Weight::default(); self.list.len()];
+    fn weigh_stacks(&self, recording: &Recording, stacks: &[(StackId, u64, u64)], frames: Frames) -> IdVec<FunctionId, Weight> {
+        let mut weights = IdVec::filled(Weight::default(), self.list.len());
         // The last stack each function was seen in: a recursive one counts once per stack.
-        let mut seen = vec![usize::MAX; self.list.len()];
+        let mut seen = IdVec::filled(usize::MAX, self.list.len());
         for (i, &(stack, nanos, count)) in stacks.iter().enumerate() {
             let telling = match frames {
                 Frames::All => usize::MAX,
-                Frames::Telling => self.shapes(recording).get(stack.0 as usize).map_or(0, |shape| shape.telling as usize),
+                Frames::Telling => self.shapes(recording).get(stack).map_or(0, |shape| shape.telling as usize),
             };
             for (depth, f) in self.of_stack(recording, stack).enumerate().take(telling) {
                 if depth == 0 {
@@ -299,16 +306,12 @@ impl Functions {
 
     /// The functions that occur in these frames of these samples, by self weight, then by total.
     pub fn weigh(&self, recording: &Recording, samples: impl Iterator<Item = (StackId, u64)>, frames: Frames) -> Vec<FunctionWeight> {
-        Self::listed(self.weigh_stacks(recording, &per_stack(recording, samples), frames))
+        Self::listed(&self.weigh_stacks(recording, &per_stack(recording, samples), frames))
     }
 
-    fn listed(weights: Vec<Weight>) -> Vec<FunctionWeight> {
-        let mut out: Vec<FunctionWeight> = weights
-            .into_iter()
-            .enumerate()
-            .filter(|(_, w)| w.samples > 0)
-            .map(|(function, weight)| FunctionWeight { function, weight })
-            .collect();
+    fn listed(weights: &IdVec<FunctionId, Weight>) -> Vec<FunctionWeight> {
+        let seen = weights.enumerated().filter(|(_, weight)| weight.samples > 0);
+        let mut out: Vec<FunctionWeight> = seen.map(|(function, &weight)| FunctionWeight { function, weight }).collect();
         out.sort_by_key(|f| (Reverse(f.weight.self_nanos), Reverse(f.weight.total_nanos), f.function));
         out
     }
@@ -333,7 +336,7 @@ impl Functions {
                 weights[function].self_nanos = weights[function].self_nanos.saturating_add(nanos);
             }
         }
-        Self::listed(weights)
+        Self::listed(&weights)
     }
 
     /// What lies on the lines of these functions, most first; lines that are not known are left out. A line counts once per stack,
@@ -341,22 +344,19 @@ impl Functions {
     pub fn weigh_lines(
         &self,
         recording: &Recording,
-        functions: &[usize],
+        functions: &[FunctionId],
         samples: impl Iterator<Item = (StackId, u64)>,
         waits: impl Iterator<Item = (StackId, u64)>,
     ) -> Vec<Vec<LineWeight>> {
-        let mut slot = vec![usize::MAX; self.list.len()];
-        functions.iter().enumerate().for_each(|(i, &function)| slot[function] = i);
+        let mut slot: IdVec<FunctionId, Option<usize>> = IdVec::filled(None, self.list.len());
+        functions.iter().enumerate().for_each(|(i, &function)| slot[function] = Some(i));
         let mut sums: Vec<FastMap<u32, LineWeight>> = vec![FastMap::default(); functions.len()];
         let mut seen: FastMap<(usize, u32), usize> = FastMap::default();
         let sampled = per_stack(recording, samples).into_iter().map(|it| (it, false));
         let waited = per_stack(recording, waits).into_iter().map(|it| (it, true));
         for (number, ((stack, nanos, _), is_wait)) in sampled.chain(waited).enumerate() {
             for (depth, (function, line)) in self.lines_of_stack(recording, stack).enumerate() {
-                let place = slot[function];
-                if place == usize::MAX || line == 0 {
-                    continue;
-                }
+                let Some(place) = slot[function].filter(|_| line > 0) else { continue };
                 let sum = sums[place].entry(line).or_insert(LineWeight { line, ..LineWeight::default() });
                 if depth == 0 && !is_wait {
                     sum.self_nanos = sum.self_nanos.saturating_add(nanos);
@@ -378,8 +378,8 @@ impl Functions {
 
     /// The functions of this name; where there are none, those whose name ends with it behind a `::`, a `.` or a `/`; else those that
     /// have it in their name. By total weight.
-    pub fn named(&self, name: &str) -> Vec<usize> {
-        let find = |is: &dyn Fn(&str) -> bool| -> Vec<usize> { (0..self.list.len()).filter(|&i| is(&self.list[i].function)).collect() };
+    pub fn named(&self, name: &str) -> Vec<FunctionId> {
+        let find = |is: &dyn Fn(&str) -> bool| self.list.ids().filter(|&i| is(&self.list[i].function)).collect::<Vec<FunctionId>>();
         let called = |function: &str| Functions::is_called(function, name);
         let ways: [&dyn Fn(&str) -> bool; 3] = [&|function| function == name, &called, &|function| function.contains(name)];
         ways.into_iter().map(find).find(|found| !found.is_empty()).unwrap_or_default()
@@ -391,7 +391,7 @@ impl Functions {
     }
 
     /// For each stack of the recording whether the function occurs in it.
-    pub fn stacks_with(&self, recording: &Recording, function: usize) -> Vec<bool> {
+    pub fn stacks_with(&self, recording: &Recording, function: FunctionId) -> IdVec<StackId, bool> {
         recording.stacks.iter().map(|s| self.of_stack(recording, s.id).any(|f| f == function)).collect()
     }
 }
@@ -411,7 +411,7 @@ mod tests {
         let functions = Functions::new(&recording);
         let visit = functions.list.iter().find(|f| f.function == "visit").unwrap();
         assert_eq!(visit.weight, Weight { total_nanos: 5_000_000, self_nanos: 5_000_000, samples: 5 });
-        assert_eq!(functions.list[0].function, "main", "equal totals are ordered by name");
+        assert_eq!(functions.list[FunctionId::at(0)].function, "main", "equal totals are ordered by name");
     }
 
     #[test]

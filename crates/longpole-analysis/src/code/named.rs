@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use longpole_model::fast_hash::FastMap;
-use longpole_model::{Recording, StackId};
+use longpole_model::{FunctionId, Recording, StackId};
 
 use crate::code::call_tree::CallTree;
 use crate::code::functions::Functions;
@@ -13,9 +13,9 @@ use crate::code::origin::CodeOrigin;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Named {
     /// One of the program's own code, where there is one.
-    pub function: usize,
+    pub function: FunctionId,
     /// The function of a library, or of the language, that is called there and holds most of it.
-    pub mostly_in: Option<usize>,
+    pub mostly_in: Option<FunctionId>,
 }
 
 /// The function to name for samples with these stacks: the one that holds half of them ([`CallTree::hot_function`]) where it is the
@@ -30,7 +30,7 @@ pub(crate) fn named<I: Iterator<Item = (StackId, u64)>>(
         return Some(Named { function: hot, mostly_in: None });
     }
     // For each function of the program: the time in it, and the part of that in the hot one as well.
-    let mut sums: FastMap<usize, (u64, u64)> = FastMap::default();
+    let mut sums: FastMap<FunctionId, (u64, u64)> = FastMap::default();
     let (mut all, mut in_own) = (0u64, 0u64);
     for (stack, nanos) in stacks() {
         all = all.saturating_add(nanos);
@@ -43,8 +43,8 @@ pub(crate) fn named<I: Iterator<Item = (StackId, u64)>>(
             sum.1 = sum.1.saturating_add(nanos);
         }
     }
-    let (own, (nanos, in_hot)) = sums.into_iter().max_by_key(|(own, (nanos, _))| (*nanos, Reverse(*own))).unwrap_or_default();
-    if nanos > 0 && nanos.saturating_mul(2) >= all {
+    let most = sums.into_iter().max_by_key(|(own, (nanos, _))| (*nanos, Reverse(*own)));
+    if let Some((own, (nanos, in_hot))) = most.filter(|(_, (nanos, _))| *nanos > 0 && nanos.saturating_mul(2) >= all) {
         return Some(Named { function: own, mostly_in: hot.filter(|_| in_hot.saturating_mul(2) >= nanos) });
     }
     hot.filter(|_| in_own.saturating_mul(2) < all).map(|function| Named { function, mostly_in: None })

@@ -267,7 +267,7 @@ pub(crate) fn whose(recording: &Recording, location: &Location, function: &str, 
         LocationKind::Named { runtime: Runtime::Kernel, .. } => return CodeOrigin::Kernel,
         // The unwinder stopped there.
         LocationKind::Cut { .. } => return CodeOrigin::System,
-        LocationKind::Code { mapping, .. } => recording.mappings.get(mapping.0 as usize).map_or("", |mapping| mapping.path.as_str()),
+        LocationKind::Code { mapping, .. } => recording.mapping(*mapping).map_or("", |mapping| mapping.path.as_str()),
         LocationKind::Unmapped { .. } | LocationKind::Named { .. } => "",
     };
     let of = if matches!(location.kind, LocationKind::Named { .. }) { Of::Scripts } else { Of::Binaries };

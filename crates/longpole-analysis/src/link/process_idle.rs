@@ -18,7 +18,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use longpole_model::{AddNanos, ContextRecord, CpuSlice, Monotonic, Recording, SumNanos, Thread, Wait};
+use longpole_model::{AddNanos, ContextRecord, CpuSlice, IdVec, Monotonic, Recording, SumNanos, Thread, Wait, WaitId};
 
 use crate::intervals;
 use crate::link::wait_order::blocked_rank;
@@ -32,22 +32,22 @@ pub(crate) struct ProcessIdle {
     pub(crate) from: Monotonic,
     pub(crate) to: Monotonic,
     /// Its place in `recording.waits`.
-    pub(crate) wait: u32,
+    pub(crate) wait: WaitId,
     /// The thread is one of those that do the work.
     pub(crate) works: bool,
 }
 
 /// The rests of these processes, by time. `idle` says which waits are for work.
-pub(crate) fn intervals(recording: &Recording, pids: &HashSet<u32>, idle: &[bool]) -> Vec<ProcessIdle> {
+pub(crate) fn intervals(recording: &Recording, pids: &HashSet<u32>, idle: &IdVec<WaitId, bool>) -> Vec<ProcessIdle> {
     let mut slices: HashMap<u32, Vec<&CpuSlice>> = HashMap::new();
     for slice in recording.cpu_slices.iter().filter(|slice| pids.contains(&slice.pid)) {
         slices.entry(slice.pid).or_default().push(slice);
     }
-    let mut waits: HashMap<u32, Vec<u32>> = HashMap::new();
-    for (i, wait) in recording.waits.iter().enumerate() {
+    let mut waits: HashMap<u32, Vec<WaitId>> = HashMap::new();
+    for (i, wait) in recording.wait_ids().zip(&recording.waits) {
         let is_published = matches!(wait.context, ContextRecord::Span { .. } | ContextRecord::NoSpan);
         if pids.contains(&wait.pid) && !idle[i] && !is_published {
-            waits.entry(wait.pid).or_default().push(i as u32);
+            waits.entry(wait.pid).or_default().push(i);
         }
     }
     let mut out = Vec::new();
@@ -100,12 +100,12 @@ fn busy(slices: &[&CpuSlice]) -> Vec<(Monotonic, Monotonic)> {
 }
 
 /// When one of these threads was alive and not in one of these waits, which stand by start.
-fn but_in_waits<'a>(recording: &Recording, threads: impl Iterator<Item = &'a Thread>, waits: &[u32]) -> Vec<(Monotonic, Monotonic)> {
+fn but_in_waits<'a>(recording: &Recording, threads: impl Iterator<Item = &'a Thread>, waits: &[WaitId]) -> Vec<(Monotonic, Monotonic)> {
     let mut busy = Vec::new();
     for thread in threads {
         let end = thread.end.unwrap_or(Monotonic(u64::MAX));
         let mut from = thread.start;
-        let own = waits.iter().map(|wait| &recording.waits[*wait as usize]).filter(|wait| wait.tid == thread.tid);
+        let own = waits.iter().map(|wait| &recording.waits[*wait]).filter(|wait| wait.tid == thread.tid);
         for wait in own.filter(|wait| wait.start >= thread.start && wait.start <= end) {
             busy.push((from, wait.start.max(from)));
             from = from.max(wait.end);
@@ -116,10 +116,16 @@ fn but_in_waits<'a>(recording: &Recording, threads: impl Iterator<Item = &'a Thr
 }
 
 /// Between two times in which it is busy, what it waits for does not change.
-fn of_process(recording: &Recording, busy: &[(Monotonic, Monotonic)], waits: &[u32], workers: &HashSet<u32>, out: &mut Vec<ProcessIdle>) {
-    let of = |wait: u32| -> &Wait { &recording.waits[wait as usize] };
-    let key = |wait: u32| (!workers.contains(&of(wait).tid), blocked_rank(of(wait).kind), wait);
-    let mut by_end: Vec<u32> = waits.to_vec();
+fn of_process(
+    recording: &Recording,
+    busy: &[(Monotonic, Monotonic)],
+    waits: &[WaitId],
+    workers: &HashSet<u32>,
+    out: &mut Vec<ProcessIdle>,
+) {
+    let of = |wait: WaitId| -> &Wait { &recording.waits[wait] };
+    let key = |wait: WaitId| (!workers.contains(&of(wait).tid), blocked_rank(of(wait).kind), wait);
+    let mut by_end: Vec<WaitId> = waits.to_vec();
     by_end.sort_by_key(|wait| of(*wait).end);
     let (mut starts, mut ends) = (waits.iter().copied().peekable(), by_end.into_iter().peekable());
     let mut open = BTreeSet::new();
@@ -151,7 +157,7 @@ mod tests {
         let idle = crate::link::waits::idle(&recording);
         let millis = |at: Monotonic| at.nanos_since(text::ORIGIN_MONOTONIC) / 1_000_000;
         let words = |interval: &ProcessIdle| {
-            let kind = recording.waits[interval.wait as usize].kind.as_str();
+            let kind = recording.waits[interval.wait].kind.as_str();
             format!("{}..{} {kind}{}", millis(interval.from), millis(interval.to), if interval.works { "" } else { "*" })
         };
         let found: Vec<String> = intervals(&recording, &HashSet::from([1]), &idle).iter().map(words).collect();

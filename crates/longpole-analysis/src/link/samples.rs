@@ -19,10 +19,14 @@
 
 use std::collections::HashMap;
 
-use longpole_model::{ContextRecord, Evidence, Monotonic, Recording, SampleLink, Span, SpanId, ThreadKey, Timestamp, TraceId};
+use longpole_model::{
+    ContextRecord, Evidence, Id, IdVec, Monotonic, NodeId, Recording, Sample, SampleId, SampleLink, Span, SpanId, ThreadKey, Timestamp,
+    TraceId,
+};
 
 use crate::link::journal::Journals;
 use crate::link::span_threads::{Group, SpanThreads};
+use crate::lists::Lists;
 use crate::tree::forest::Forest;
 
 /// Something that was seen of a thread at a moment.
@@ -230,57 +234,39 @@ fn infer<'a>(family: &Family<'_>, can_be_there: &[bool], moments: impl Iterator<
 }
 
 /// Which node each sample belongs to, both ways.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct SampleNodes {
-    node_of: Vec<u32>,
-    base: Vec<u32>,
-    list: Vec<u32>,
+    node_of: IdVec<SampleId, Option<NodeId>>,
+    of_node: Lists<NodeId, SampleId>,
 }
-
-const NO_NODE: u32 = u32::MAX;
 
 impl SampleNodes {
     /// The node of this sample; `None` where it is ambiguous, or its span is not in the recording, or nothing was open and
     /// its process is no node.
-    pub fn node(&self, sample: usize) -> Option<usize> {
-        self.node_of.get(sample).filter(|n| **n != NO_NODE).map(|&n| n as usize)
+    pub fn node(&self, sample: SampleId) -> Option<usize> {
+        self.node_of.get(sample).copied().flatten().map(Id::place)
     }
 
-    /// The samples of this node itself, by time: indices into `recording.samples`.
-    pub fn of(&self, node: usize) -> &[u32] {
-        &self.list[self.base[node] as usize..self.base[node + 1] as usize]
+    /// The samples of this node itself, by time.
+    pub fn of(&self, node: usize) -> &[SampleId] {
+        self.of_node.get(NodeId::at(node))
     }
 }
 
 /// Gives the samples to the nodes: by the recording's links, and where nothing was open to the node of their process.
 pub fn samples_of_nodes(recording: &Recording, forest: &Forest) -> SampleNodes {
-    let mut node_of = vec![NO_NODE; recording.samples.len()];
-    let mut base = vec![0u32; forest.len() + 1];
-    for ((sample, link), slot) in recording.samples.iter().zip(&recording.sample_links).zip(&mut node_of) {
-        let node = match (link.span, link.evidence) {
-            (Some((trace, span)), _) => forest.node_of_id(recording, trace, span),
-            (None, Evidence::None) => {
-                let at = recording.clock.to_unix(sample.time);
-                at.and_then(|at| forest.process_at(sample.pid, at)).and_then(|p| forest.node_of_process(p))
-            }
-            (None, _) => None,
-        };
-        if let Some(node) = node {
-            *slot = node as u32;
-            base[node + 1] += 1;
+    let node = |(sample, link): (&Sample, &SampleLink)| match (link.span, link.evidence) {
+        (Some((trace, span)), _) => forest.node_of_id(recording, trace, span),
+        (None, Evidence::None) => {
+            let at = recording.clock.to_unix(sample.time)?;
+            forest.node_of_process(forest.process_at(sample.pid, at)?)
         }
-    }
-    for i in 0..forest.len() {
-        base[i + 1] += base[i];
-    }
-    let mut fill = base.clone();
-    let mut list = vec![0u32; base[forest.len()] as usize];
-    for (sample, &node) in node_of.iter().enumerate().filter(|(_, n)| **n != NO_NODE) {
-        let at = &mut fill[node as usize];
-        list[*at as usize] = sample as u32;
-        *at += 1;
-    }
-    SampleNodes { node_of, base, list }
+        (None, _) => None,
+    };
+    let node_of: IdVec<SampleId, Option<NodeId>> =
+        recording.samples.iter().zip(&recording.sample_links).map(|it| node(it).map(NodeId::at)).collect();
+    let of_node = Lists::group(forest.len(), node_of.enumerated().filter_map(|(sample, node)| Some(((*node)?, sample))));
+    SampleNodes { node_of, of_node }
 }
 
 #[cfg(test)]
@@ -384,8 +370,9 @@ sample 18ms pid 7 tid 9 m
         let forest = Forest::build(&recording);
         recording.sample_links = link(&recording);
         let nodes = samples_of_nodes(&recording, &forest);
-        let names: Vec<Option<&str>> = (0..4).map(|i| nodes.node(i).map(|n| forest.name(&recording, n))).collect();
+        let names: Vec<Option<&str>> =
+            recording.sample_ids().map(|sample| nodes.node(sample).map(|n| forest.name(&recording, n))).collect();
         assert_eq!(names, [Some("step"), Some("make"), Some("cc"), None]);
-        assert_eq!(nodes.of(0), [1]);
+        assert_eq!(nodes.of(0), [SampleId::at(1)]);
     }
 }

@@ -14,8 +14,8 @@ use std::collections::{HashMap, HashSet};
 
 use longpole_model::stack::LocationKind;
 use longpole_model::{
-    AddNanos, ContextRecord, Evidence, Frame, Location, LossKind, Nanos, Recording, Runtime, SampleLink, StackId, SumNanos, ThreadKey,
-    Wait, WaitKind,
+    AddNanos, ContextRecord, Evidence, Frame, Id, IdVec, Location, LossKind, Nanos, Recording, Runtime, SampleLink, StackId, SumNanos,
+    ThreadKey, Wait, WaitId, WaitKind,
 };
 
 use crate::code::origin::{self, CodeOrigin};
@@ -143,7 +143,7 @@ pub fn name_joins(recording: &mut Recording) {
 }
 
 /// Which waits say something about a span or process, in the order of the waits; `idle` says which are those of workers.
-fn telling(recording: &Recording, idle: &[bool]) -> Vec<bool> {
+fn telling(recording: &Recording, idle: &IdVec<WaitId, bool>) -> IdVec<WaitId, bool> {
     let workers = workers(recording);
     let mut journals = Journals::of(recording);
     let tells = |(wait, &idle): (&Wait, &bool)| match wait.context {
@@ -158,11 +158,11 @@ fn telling(recording: &Recording, idle: &[bool]) -> Vec<bool> {
 }
 
 /// Which waits are those of workers that wait for work, in the order of the waits.
-pub(crate) fn idle(recording: &Recording) -> Vec<bool> {
-    let idle: Vec<bool> = (0..recording.stacks.len()).map(|stack| is_idle(recording, StackId(stack as u32))).collect();
+pub(crate) fn idle(recording: &Recording) -> IdVec<WaitId, bool> {
+    let idle: IdVec<StackId, bool> = (0..recording.stacks.len()).map(|stack| is_idle(recording, StackId::at(stack))).collect();
     let of = |wait: &Wait| {
         // A thread that waits for others to end has work that they do.
-        wait.kind != WaitKind::Join && wait.stack.is_some_and(|stack| idle.get(stack.0 as usize).copied().unwrap_or(false))
+        wait.kind != WaitKind::Join && wait.stack.is_some_and(|stack| idle.get(stack).copied().unwrap_or(false))
     };
     recording.waits.iter().map(of).collect()
 }
@@ -199,8 +199,8 @@ fn is_idle(recording: &Recording, stack: StackId) -> bool {
 
 /// The locations of a stack, innermost first.
 fn locations(recording: &Recording, stack: StackId) -> impl Iterator<Item = &Location> {
-    let locations = recording.stacks.get(stack.0 as usize).map_or(&[][..], |stack| &stack.locations);
-    locations.iter().filter_map(|id| recording.locations.get(id.0 as usize))
+    let locations = recording.stack(stack).map_or(&[][..], |stack| &stack.locations);
+    locations.iter().filter_map(|&id| recording.location(id))
 }
 
 /// The frames of a stack, innermost first.
@@ -213,7 +213,7 @@ pub fn link(recording: &Recording) -> Vec<SampleLink> {
     let idle = idle(recording);
     let telling = telling(recording, &idle);
     let threads = SpanThreads::of(recording);
-    let asked = recording.waits.iter().enumerate().map(|(i, wait)| {
+    let asked = recording.wait_ids().zip(&recording.waits).map(|(i, wait)| {
         // In a pool that a span can be on, all threads but one wait for work.
         let tells = telling[i] || (!idle[i] && threads.is_alone(wait.thread()));
         let context = if tells { wait.context } else { ContextRecord::NoSpan };
@@ -228,7 +228,7 @@ pub(crate) struct NodeWait {
     pub(crate) from: Nanos,
     pub(crate) to: Nanos,
     /// Its place in `recording.waits`.
-    pub(crate) wait: u32,
+    pub(crate) wait: WaitId,
     /// It is the part of a wait in which the whole process rested, which only then says something about the node.
     pub(crate) is_process_idle: bool,
 }
@@ -238,8 +238,8 @@ pub(crate) struct NodeWait {
 pub(crate) struct NodeWaits {
     of_node: HashMap<usize, Vec<NodeWait>>,
     /// The waits that belong to it as a whole, as threads spent them.
-    whole: HashMap<usize, Vec<u32>>,
-    idle: Vec<bool>,
+    whole: HashMap<usize, Vec<WaitId>>,
+    idle: IdVec<WaitId, bool>,
 }
 
 impl NodeWaits {
@@ -251,8 +251,8 @@ impl NodeWaits {
         let origin = forest.run_range().start;
         let with_spans: HashSet<u32> = recording.spans.iter().filter_map(|span| span.pid).collect();
         let mut of_node: HashMap<usize, Vec<NodeWait>> = HashMap::new();
-        let mut whole: HashMap<usize, Vec<u32>> = HashMap::new();
-        for (i, (wait, link)) in recording.waits.iter().zip(&recording.wait_links).enumerate() {
+        let mut whole: HashMap<usize, Vec<WaitId>> = HashMap::new();
+        for (i, (wait, link)) in recording.wait_ids().zip(recording.waits.iter().zip(&recording.wait_links)) {
             let (Some(start), Some(end)) = (recording.clock.to_unix(wait.start), recording.clock.to_unix(wait.end)) else { continue };
             let process = || forest.process_at(wait.pid, start).and_then(|p| forest.node_of_process(p));
             let node = match (link.span, link.evidence) {
@@ -262,11 +262,11 @@ impl NodeWaits {
             };
             let is_of_process = !idle[i] && !is_accept(wait) && !with_spans.contains(&wait.pid);
             if let Some(node) = node.or_else(|| if is_of_process { process() } else { None }) {
-                whole.entry(node).or_default().push(i as u32);
+                whole.entry(node).or_default().push(i);
             }
             if let Some(node) = node {
                 let (from, to) = (Nanos(start.nanos_since(origin)), Nanos(end.nanos_since(origin)));
-                of_node.entry(node).or_default().push(NodeWait { from, to, wait: i as u32, is_process_idle: false });
+                of_node.entry(node).or_default().push(NodeWait { from, to, wait: i, is_process_idle: false });
             }
         }
         for (node, wait) in process_idles(recording, forest, &idle) {
@@ -282,19 +282,19 @@ impl NodeWaits {
     }
 
     /// Those that belong to a node as a whole, by their place in `recording.waits`.
-    pub(crate) fn whole_of_node(&self, node: usize) -> &[u32] {
+    pub(crate) fn whole_of_node(&self, node: usize) -> &[WaitId] {
         self.whole.get(&node).map_or(&[], |waits| waits)
     }
 
     /// Which waits are those of workers for work, in the order of the waits.
-    pub(crate) fn idle(&self) -> &[bool] {
+    pub(crate) fn idle(&self) -> &IdVec<WaitId, bool> {
         &self.idle
     }
 }
 
 /// The idle times of processes with several worker threads, and what each waited for. Each names its node: the only span that is open
 /// in the process, else the process itself.
-fn process_idles(recording: &Recording, forest: &Forest, idle: &[bool]) -> Vec<(usize, NodeWait)> {
+fn process_idles(recording: &Recording, forest: &Forest, idle: &IdVec<WaitId, bool>) -> Vec<(usize, NodeWait)> {
     let is_whole = !recording.losses.iter().any(|loss| loss.kind == LossKind::SamplesLost && loss.count > 0);
     let has_times = !recording.cpu_slices.is_empty() || recording.threads.iter().any(|thread| thread.totals.is_some());
     if !is_whole || !has_times {
@@ -305,7 +305,7 @@ fn process_idles(recording: &Recording, forest: &Forest, idle: &[bool]) -> Vec<(
     let pids = recording.waits.iter().map(|wait| wait.pid);
     let pids: HashSet<u32> = pids.filter(|pid| !one_works.contains(pid) && !journaled.contains(pid)).collect();
     let intervals = process_idle::intervals(recording, &pids, idle);
-    let of = |wait: u32| &recording.waits[wait as usize];
+    let of = |wait: WaitId| &recording.waits[wait];
     let asked = intervals.iter().map(|interval| samples::ThreadMoment {
         thread: of(interval.wait).thread(),
         time: interval.from,
@@ -410,7 +410,7 @@ wait 10..90ms pid 2 tid 4 lock m;get
         let millis = [times[0], times[1], times[2], states.cpu.0];
         assert_eq!((millis.map(|nanos| nanos / 1_000_000), states.sum().0), ([21, 78, 1, 21], 100_000_000));
         // What is only partly a span's is in no flame graph; what threads of a process without spans wait for is the process's.
-        let whose = |wait: &u32| report.recording().waits[*wait as usize].pid;
+        let whose = |wait: &WaitId| report.recording().waits[*wait].pid;
         assert_eq!(report.waits_below(None).iter().map(whose).collect::<Vec<_>>(), [2, 2]);
         assert_eq!(report.waits_below(Some(&[build])).len(), 2);
     }
@@ -450,6 +450,6 @@ wait 1..499ms pid 1 tid 1 lock m;update
         recording.current_spans = vec![stretch(0, 0, web), stretch(1, 1, None)];
         let words: Vec<&str> = link(&recording).iter().map(|link| link.evidence.as_str()).collect();
         assert_eq!(words, ["journal", "none", "none"]);
-        assert_eq!(telling(&recording, &idle(&recording)), [true, false, false]);
+        assert_eq!(telling(&recording, &idle(&recording)), vec![true, false, false].into());
     }
 }

@@ -8,7 +8,7 @@
 //! Each stretch of the path belongs to what its span, or the nearest span above it that tells, does. Together the parts are the
 //! wall time of the run.
 
-use longpole_model::{AddNanos, Nanos, Recording, SumNanos};
+use longpole_model::{AddNanos, IdVec, Nanos, Recording, SampleId, SumNanos};
 
 use crate::pulumi::call::Call;
 use crate::pulumi::programs::{is_build_tool, is_provider};
@@ -160,7 +160,7 @@ pub(crate) struct ProviderCpu {
 }
 
 impl ProviderCpu {
-    pub(crate) fn new(recording: &Recording, forest: &Forest, offsets: &[Nanos]) -> ProviderCpu {
+    pub(crate) fn new(recording: &Recording, forest: &Forest, offsets: &IdVec<SampleId, Nanos>) -> ProviderCpu {
         let mut samples: Vec<(i64, i64)> = recording
             .samples
             .iter()

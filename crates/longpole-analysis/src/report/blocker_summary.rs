@@ -1,6 +1,6 @@
 //! The threads that others waited for and the processes that answer calls, each with its main activity.
 
-use longpole_model::{SumNanos, Wait};
+use longpole_model::{SampleId, SumNanos, Wait};
 
 use crate::report::Report;
 use crate::report::names::{FunctionNames, NamedWait};
@@ -99,8 +99,8 @@ impl Report {
         Some(CalleeSummary { program, pid, activity: self.main_activity(&callee.samples, &callee.waits) })
     }
 
-    fn main_activity(&self, samples: &[u32], waits: &[WaitSum<'_>]) -> Option<MainActivity<'_>> {
-        let on_cpu: u64 = samples.iter().map(|&sample| self.recording.samples[sample as usize].weight_nanos).sum_nanos();
+    fn main_activity(&self, samples: &[SampleId], waits: &[WaitSum<'_>]) -> Option<MainActivity<'_>> {
+        let on_cpu: u64 = samples.iter().map(|&sample| self.recording.samples[sample].weight_nanos).sum_nanos();
         match waits.first() {
             Some(sum) if u64::try_from(sum.nanos).unwrap_or(0) > on_cpu => {
                 Some(MainActivity::Waited(self.named_wait(sum.wait, sum.relation)))

@@ -1,6 +1,6 @@
 //! What ran in samples and waits: functions, lines, and the function to name.
 
-use longpole_model::StackId;
+use longpole_model::{FunctionId, SampleId, StackId, WaitId};
 
 use crate::code::functions::{Frames, FunctionWeight, LineWeight};
 use crate::code::named::{self, Named};
@@ -8,27 +8,27 @@ use crate::report::Report;
 
 impl Report {
     /// All samples of the recording.
-    pub fn all_samples(&self) -> impl Iterator<Item = u32> + use<> {
-        0..self.recording.samples.len() as u32
+    pub fn all_samples(&self) -> impl Iterator<Item = SampleId> + use<> {
+        self.recording.sample_ids()
     }
 
     /// All waits of the recording.
-    pub fn all_waits(&self) -> impl Iterator<Item = u32> + use<> {
-        0..self.recording.waits.len() as u32
+    pub fn all_waits(&self) -> impl Iterator<Item = WaitId> + use<> {
+        self.recording.wait_ids()
     }
 
-    pub(super) fn stacks<'a>(&'a self, samples: impl Iterator<Item = u32> + 'a) -> impl Iterator<Item = (StackId, u64)> + 'a {
-        samples.map(|s| &self.recording.samples[s as usize]).map(|s| (s.stack, s.weight_nanos))
+    pub(super) fn stacks<'a>(&'a self, samples: impl Iterator<Item = SampleId> + 'a) -> impl Iterator<Item = (StackId, u64)> + 'a {
+        samples.map(|s| &self.recording.samples[s]).map(|s| (s.stack, s.weight_nanos))
     }
 
     /// The stacks of these waits, as far as they are known, each with how long it was.
-    pub(super) fn stacks_of_waits(&self, waits: impl Iterator<Item = u32>) -> Vec<(StackId, u64)> {
-        waits.map(|wait| &self.recording.waits[wait as usize]).filter_map(|wait| Some((wait.stack?, wait.nanos()))).collect()
+    pub(super) fn stacks_of_waits(&self, waits: impl Iterator<Item = WaitId>) -> Vec<(StackId, u64)> {
+        waits.map(|wait| &self.recording.waits[wait]).filter_map(|wait| Some((wait.stack?, wait.nanos()))).collect()
     }
 
     /// The functions of these samples: first the one to name (see [`Report::named`]), then by self weight. Those that only start and
     /// call what is in the samples are left out.
-    pub fn top_functions(&self, samples: &[u32]) -> Vec<FunctionWeight> {
+    pub fn top_functions(&self, samples: &[SampleId]) -> Vec<FunctionWeight> {
         let mut functions = self.functions.weigh(&self.recording, self.stacks(samples.iter().copied()), Frames::Telling);
         if let Some(named) = self.named(samples)
             && let Some(place) = functions.iter().position(|f| f.function == named.function)
@@ -40,7 +40,7 @@ impl Report {
 
     /// The functions of these samples and waits, by self weight, then by total. A wait is in itself in the function of the program that
     /// waits, not in the call of a library or of the system that it waits by.
-    pub fn weigh(&self, samples: &[u32], waits: &[u32], frames: Frames) -> Vec<FunctionWeight> {
+    pub fn weigh(&self, samples: &[SampleId], waits: &[WaitId], frames: Frames) -> Vec<FunctionWeight> {
         let waits = self.stacks_of_waits(waits.iter().copied());
         self.functions.weigh_all(&self.recording, self.stacks(samples.iter().copied()), waits.into_iter(), frames)
     }
@@ -51,29 +51,30 @@ impl Report {
     }
 
     /// What lies on the lines of these functions in these samples and waits, most first.
-    pub fn lines(&self, functions: &[usize], samples: &[u32], waits: &[u32]) -> Vec<Vec<LineWeight>> {
+    pub fn lines(&self, functions: &[FunctionId], samples: &[SampleId], waits: &[WaitId]) -> Vec<Vec<LineWeight>> {
         let waits = self.stacks_of_waits(waits.iter().copied());
         self.functions.weigh_lines(&self.recording, functions, self.stacks(samples.iter().copied()), waits.into_iter())
     }
 
     /// What lies on the lines of a function in the whole recording, most first.
-    pub fn lines_of(&self, function: usize) -> Vec<LineWeight> {
-        let (samples, waits): (Vec<u32>, Vec<u32>) = (self.all_samples().collect(), self.all_waits().collect());
+    pub fn lines_of(&self, function: FunctionId) -> Vec<LineWeight> {
+        let (samples, waits): (Vec<SampleId>, Vec<WaitId>) = (self.all_samples().collect(), self.all_waits().collect());
         self.lines(&[function], &samples, &waits).pop().unwrap_or_default()
     }
 
     /// The functions that were seen at this line of a file, which may be named without its folders; by total weight.
-    pub fn functions_at(&self, file: &str, line: u32) -> Vec<usize> {
+    pub fn functions_at(&self, file: &str, line: u32) -> Vec<FunctionId> {
         let is_file = |path: &str| path.strip_suffix(file).is_some_and(|folder| folder.is_empty() || folder.ends_with('/'));
-        let in_file = (0..self.functions.list.len()).filter(|&i| is_file(&self.functions.list[i].file)).collect::<Vec<usize>>();
-        let (samples, waits): (Vec<u32>, Vec<u32>) = (self.all_samples().collect(), self.all_waits().collect());
+        let of_file = |&function: &FunctionId| is_file(&self.functions.list[function].file);
+        let in_file: Vec<FunctionId> = self.functions.list.ids().filter(of_file).collect();
+        let (samples, waits): (Vec<SampleId>, Vec<WaitId>) = (self.all_samples().collect(), self.all_waits().collect());
         let lines = self.lines(&in_file, &samples, &waits);
         let has_line = |lines: &Vec<LineWeight>| lines.iter().any(|it| it.line == line);
         in_file.into_iter().zip(lines).filter(|(_, lines)| has_line(lines)).map(|(function, _)| function).collect()
     }
 
     /// The function to name for these samples.
-    pub fn named(&self, samples: &[u32]) -> Option<Named> {
+    pub fn named(&self, samples: &[SampleId]) -> Option<Named> {
         named::named(&self.recording, &self.functions, || self.stacks(samples.iter().copied()))
     }
 }

@@ -3,7 +3,7 @@
 use crate::code::call_tree::CallTree;
 use crate::link::samples::LinkCounts;
 use crate::report::Report;
-use longpole_model::StackId;
+use longpole_model::{SampleId, StackId};
 
 /// Below this number of samples a flame graph says that they are few.
 pub const FEW_SAMPLES: u64 = 20;
@@ -60,8 +60,8 @@ impl Report {
     /// The flame graph of the whole run, with the waits of all threads, whatever they wait for.
     pub fn flame_of_all_threads(&self, time: FlameTime) -> Flame {
         let samples = if time == FlameTime::OffCpu { Vec::new() } else { self.all_samples().collect() };
-        let waits = if time == FlameTime::OnCpu { 0 } else { self.recording.waits.len() as u32 };
-        self.flame_with(&samples, self.stacks_of_waits(0..waits), time)
+        let waits = if time == FlameTime::OnCpu { Vec::new() } else { self.stacks_of_waits(self.all_waits()) };
+        self.flame_with(&samples, waits, time)
     }
 
     /// The flame graph of these nodes and everything below them; without nodes, of the whole run. Nodes do not stand below each
@@ -79,7 +79,7 @@ impl Report {
         Flame { left_out_waits, ..self.flame_with(&samples, waits, time) }
     }
 
-    fn flame_with(&self, samples: &[u32], waits: Vec<(StackId, u64)>, time: FlameTime) -> Flame {
+    fn flame_with(&self, samples: &[SampleId], waits: Vec<(StackId, u64)>, time: FlameTime) -> Flame {
         Flame {
             tree: CallTree::new(&self.recording, &self.functions, self.stacks(samples.iter().copied()).chain(waits)),
             links: self.link_counts(samples.iter().copied()),

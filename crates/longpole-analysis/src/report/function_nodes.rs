@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
-use longpole_model::Evidence;
+use longpole_model::{Evidence, FunctionId, Id};
 
 use crate::report::Report;
 use crate::report::waits::is_on;
@@ -61,13 +61,13 @@ pub struct FunctionInOperation {
 
 impl Report {
     /// Where a function ran.
-    pub fn nodes_with(&self, function: usize) -> FunctionNodes {
+    pub fn nodes_with(&self, function: FunctionId) -> FunctionNodes {
         let holds = self.functions.stacks_with(&self.recording, function);
         let mut sums: HashMap<usize, FunctionInNode> = HashMap::new();
         let none = |node: usize| FunctionInNode { node, samples: 0, total_nanos: 0, waited_nanos: 0, share: 0.0 };
         let mut out = FunctionNodes::default();
-        for (i, sample) in self.recording.samples.iter().enumerate() {
-            if !holds.get(sample.stack.0 as usize).copied().unwrap_or(false) {
+        for (i, sample) in self.recording.sample_ids().zip(&self.recording.samples) {
+            if !holds.get(sample.stack).copied().unwrap_or(false) {
                 continue;
             }
             match self.samples.node(i) {
@@ -78,18 +78,18 @@ impl Report {
                 }
                 None => {
                     out.unlinked_samples += 1;
-                    let is_ambiguous = matches!(self.recording.sample_links[i].evidence, Evidence::Ambiguous { .. });
+                    let is_ambiguous = matches!(self.recording.sample_links[i.place()].evidence, Evidence::Ambiguous { .. });
                     out.ambiguous_samples += u64::from(is_ambiguous);
                 }
             }
         }
-        for wait in self.waits_on(&holds).map(|wait| &self.recording.waits[wait as usize]) {
+        for wait in self.waits_on(&holds).map(|wait| &self.recording.waits[wait]) {
             out.waits += 1;
             out.waited_nanos = out.waited_nanos.saturating_add(wait.nanos());
         }
         out.unlinked_waited_nanos = out.waited_nanos;
         for node in 0..self.forest.len() {
-            let waits = self.waits.whole_of_node(node).iter().map(|&wait| &self.recording.waits[wait as usize]);
+            let waits = self.waits.whole_of_node(node).iter().map(|&wait| &self.recording.waits[wait]);
             for wait in waits.filter(|wait| is_on(&holds, wait)) {
                 let sum = sums.entry(node).or_insert_with(|| none(node));
                 sum.waited_nanos = sum.waited_nanos.saturating_add(wait.nanos());
@@ -135,7 +135,7 @@ impl Report {
 
 #[cfg(test)]
 mod tests {
-    use longpole_model::text;
+    use longpole_model::{SampleId, text};
 
     use crate::Report;
     use crate::report::FlameTime;
@@ -157,7 +157,7 @@ sample 14ms x2 pid 1 main
 sample 21ms x2 pid 1 main
 ",
         );
-        let hash = report.functions().list.iter().position(|f| f.function == "hash").unwrap();
+        let hash = report.functions().named("hash")[0];
         let found: Vec<_> = report.nodes_with(hash).operations.iter().map(|it| (it.nodes, it.samples, it.share)).collect();
         assert_eq!(found, [(2, 6, 0.6)]);
     }
@@ -180,18 +180,18 @@ sample 99.5ms   pid 9 [~] other
         let a = report.flame(Some(&[1]), FlameTime::OnCpu);
         assert_eq!((a.tree.samples, a.links.record, a.few_samples()), (24, 24, false));
         let functions = &report.functions().list;
-        let names = |samples: &[u32]| -> Vec<&str> {
+        let names = |samples: &[SampleId]| -> Vec<&str> {
             report.top_functions(samples).iter().map(|f| functions[f.function].function.as_str()).collect()
         };
         assert_eq!(names(report.own_samples(2)), ["hash", "main"]);
         assert_eq!(names(report.own_samples(3)), ["hash", "io", "main"]);
-        let hash = functions.iter().position(|f| f.function == "hash").unwrap();
+        let hash = report.functions().named("hash")[0];
         let spans = report.nodes_with(hash);
         let found: Vec<(&str, u64, f64)> = spans.nodes.iter().map(|n| (report.name(n.node), n.samples, n.share)).collect();
         assert_eq!(found, [("b", 20, 1.0), ("c", 10, 0.5)]);
         let found: Vec<(&str, u64, f64)> = spans.operations.iter().map(|it| (report.name(it.example), it.nodes, it.share)).collect();
         assert_eq!(found, [("b", 1, 1.0), ("c", 1, 0.5)]);
-        let other = functions.iter().position(|f| f.function == "other").unwrap();
+        let other = report.functions().named("other")[0];
         assert_eq!(report.nodes_with(other).unlinked_samples, 1);
         assert_eq!(report.link_counts(report.all_samples()).none, 1);
     }

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use longpole_model::{FunctionId, Id};
+
 /// What people call a node, a pole or a function; stable inside a sealed recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Handle {
@@ -11,7 +13,7 @@ pub enum Handle {
     /// `p1` is pole 0.
     Pole(usize),
     /// `f1` is function 0.
-    Function(usize),
+    Function(FunctionId),
 }
 
 impl fmt::Display for Handle {
@@ -19,10 +21,13 @@ impl fmt::Display for Handle {
         match self {
             Handle::Node(i) => write!(f, "s{}", i + 1),
             Handle::Pole(i) => write!(f, "p{}", i + 1),
-            Handle::Function(i) => write!(f, "f{}", i + 1),
+            Handle::Function(id) => write!(f, "f{}", id.place() + 1),
         }
     }
 }
+
+/// The last place that an id can have.
+const LAST: usize = u32::MAX as usize - 1;
 
 /// The text is no handle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,11 +50,15 @@ impl FromStr for Handle {
         if digits.starts_with('0') || !digits.bytes().all(|b| b.is_ascii_digit()) {
             return Err(HandleError);
         }
+        // No list is so long that the last id is in it, so a number that is too large names nothing.
+        fn id<I: Id>(index: usize) -> I {
+            I::at(index.min(LAST))
+        }
         let index = digits.parse::<usize>().map_err(|_| HandleError)? - 1;
         match kind {
             's' => Ok(Handle::Node(index)),
             'p' => Ok(Handle::Pole(index)),
-            'f' => Ok(Handle::Function(index)),
+            'f' => Ok(Handle::Function(id(index))),
             _ => Err(HandleError),
         }
     }
@@ -61,7 +70,7 @@ mod tests {
 
     #[test]
     fn handles_are_spelled_from_one() {
-        for handle in [Handle::Node(0), Handle::Pole(11), Handle::Function(2)] {
+        for handle in [Handle::Node(0), Handle::Pole(11), Handle::Function(FunctionId::at(2))] {
             assert_eq!(handle.to_string().parse(), Ok(handle));
         }
         assert_eq!("s1".parse(), Ok(Handle::Node(0)));

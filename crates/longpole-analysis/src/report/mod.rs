@@ -22,7 +22,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::OnceLock;
 
 use longpole_model::fast_hash::FastState;
-use longpole_model::{AddNanos, Nanos, Recording, SpanOutline, ThreadKey, Timestamp};
+use longpole_model::{AddNanos, IdVec, Nanos, Recording, SampleId, SpanOutline, ThreadKey, Timestamp};
 
 pub use self::flame::{FEW_SAMPLES, Flame, FlameTime};
 pub use self::handle::{Handle, HandleError};
@@ -63,7 +63,7 @@ pub struct Report {
     path: CriticalPath,
     poles: Poles,
     samples: SampleNodes,
-    sample_offsets: Vec<Nanos>,
+    sample_offsets: IdVec<SampleId, Nanos>,
     waits: NodeWaits,
     timelines: Timelines,
     functions: Functions,
@@ -345,11 +345,11 @@ impl Report {
         for (pole, about) in self.poles().iter().enumerate().take(threads::POLES_MAX) {
             for stretch in self.stretches_on_path(&about.nodes) {
                 for &sample in activity.samples_in(stretch) {
-                    let sample = &self.recording.samples[sample as usize];
+                    let sample = &self.recording.samples[sample];
                     in_pole.entry((sample.thread(), pole)).or_default().add_nanos(sample.weight_nanos);
                 }
                 for part in activity.waits_in(stretch) {
-                    let wait = &self.recording.waits[part.wait as usize];
+                    let wait = &self.recording.waits[part.wait];
                     in_pole.entry((wait.thread(), pole)).or_default().add_nanos((part.to - part.from).magnitude());
                 }
             }

@@ -1,6 +1,6 @@
 //! Names in the facts of an answer: of functions, and of waits.
 
-use longpole_model::{Wait, WaitKind};
+use longpole_model::{FunctionId, Wait, WaitKind};
 
 use crate::code::named::Named;
 use crate::report::Report;
@@ -28,7 +28,7 @@ pub struct NamedWait<'a> {
 
 impl Report {
     pub(super) fn names_of(&self, named: Named) -> FunctionNames<'_> {
-        let name = |function: usize| self.functions.list[function].function.as_str();
+        let name = |function: FunctionId| self.functions.list[function].function.as_str();
         FunctionNames { function: name(named.function), mostly_in: named.mostly_in.map(name).map(without_types) }
     }
 

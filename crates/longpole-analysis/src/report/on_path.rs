@@ -1,6 +1,6 @@
 //! What nodes did while they were on the critical path.
 
-use longpole_model::{Nanos, StateKind};
+use longpole_model::{Nanos, SampleId, StateKind};
 
 use crate::pulumi::deployment::{self, DeploymentTime, ProviderCpu};
 use crate::report::Report;
@@ -14,7 +14,7 @@ impl Report {
     }
 
     /// These nodes' own samples while they were on the path: indices into `recording.samples`.
-    pub fn samples_on_path(&self, nodes: &[usize]) -> Vec<u32> {
+    pub fn samples_on_path(&self, nodes: &[usize]) -> Vec<SampleId> {
         if self.recording.samples.is_empty() {
             return Vec::new();
         }

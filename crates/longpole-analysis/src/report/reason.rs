@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use longpole_model::resource_event::PAYLOAD_LOGS;
 use longpole_model::units::whole_percent;
-use longpole_model::{Nanos, StateKind, SumNanos, WaitKind};
+use longpole_model::{Id, Nanos, SampleId, StateKind, SumNanos, WaitKind};
 
 use crate::code::named::Named;
 use crate::report::names::{FunctionNames, NamedWait};
@@ -257,7 +257,7 @@ impl Report {
         let share = OnCpuShare { percent, runnable_percent: Some(runnable).filter(|percent| *percent >= RUNNABLE_PERCENT) };
         let hot = || self.named(&samples).map(|named| self.hot(named, &samples));
         // A profile of sums does not say which of them was on the path.
-        let are_untimed = self.sample_offsets.first().is_some_and(|at| *at == Nanos::MIN);
+        let are_untimed = self.sample_offsets.get(SampleId::at(0)).is_some_and(|at| *at == Nanos::MIN);
         // A program that was sampled and had none has no CPU time to speak of; what it waited for was seen all the same.
         let waited = whole_percent(states.blocked_seen().0, own) > WAITING_PERCENT;
         let was_sampled = self.recording.run.rate_hz > 0 || !self.recording.samples.is_empty();
@@ -291,11 +291,10 @@ impl Report {
     }
 
     /// A function that is named for samples, with the CPU time of those that have it in their stack.
-    fn hot(&self, named: Named, samples: &[u32]) -> HotFunction<'_> {
+    fn hot(&self, named: Named, samples: &[SampleId]) -> HotFunction<'_> {
         let holds = self.functions.stacks_with(&self.recording, named.function);
-        let samples = samples.iter().map(|&sample| &self.recording.samples[sample as usize]);
-        let nanos: u64 =
-            samples.filter(|sample| holds.get(sample.stack.0 as usize) == Some(&true)).map(|sample| sample.weight_nanos).sum_nanos();
+        let samples = samples.iter().map(|&sample| &self.recording.samples[sample]);
+        let nanos: u64 = samples.filter(|sample| holds.get(sample.stack) == Some(&true)).map(|sample| sample.weight_nanos).sum_nanos();
         HotFunction { nanos: i64::try_from(nanos).unwrap_or(i64::MAX), names: self.names_of(named) }
     }
 
@@ -322,7 +321,7 @@ impl Report {
     /// What most of those short waits of a pole were for that were probed, which are few of all.
     fn short_waits(&self, pole: &Pole, percent: i64) -> Option<OffCpu<'_>> {
         let sums = self.waits_on_path(&pole.nodes);
-        let is_short = |part: &&WaitPart| self.recording.waits[part.wait as usize].nanos() < PROBE_NANOS;
+        let is_short = |part: &&WaitPart| self.recording.waits[part.wait].nanos() < PROBE_NANOS;
         let count = |sum: &WaitSum<'_>| sum.parts.iter().filter(is_short).count();
         let all: usize = sums.iter().map(count).sum();
         let most = sums.iter().max_by_key(|sum| count(sum))?;

@@ -1,45 +1,45 @@
 //! Samples and waits of nodes.
 
-use longpole_model::SampleLink;
+use longpole_model::{Id, SampleId, SampleLink, WaitId};
 
 use crate::link::samples::LinkCounts;
 use crate::report::Report;
 
 impl Report {
     /// Samples of the node itself.
-    pub fn own_samples(&self, node: usize) -> &[u32] {
+    pub fn own_samples(&self, node: usize) -> &[SampleId] {
         self.samples.of(node)
     }
 
     /// Samples of the node and of everything below it.
-    pub fn subtree_samples(&self, node: usize) -> impl Iterator<Item = u32> + '_ {
+    pub fn subtree_samples(&self, node: usize) -> impl Iterator<Item = SampleId> + '_ {
         (node..self.forest.nodes[node].subtree_end()).flat_map(|n| self.samples.of(n).iter().copied())
     }
 
     /// Samples of these nodes and of everything below them, ascending; without nodes, all of the recording.
-    pub fn samples_below(&self, roots: Option<&[usize]>) -> Vec<u32> {
+    pub fn samples_below(&self, roots: Option<&[usize]>) -> Vec<SampleId> {
         let Some(roots) = roots else { return self.all_samples().collect() };
-        let mut samples: Vec<u32> = roots.iter().flat_map(|&root| self.subtree_samples(root)).collect();
+        let mut samples: Vec<SampleId> = roots.iter().flat_map(|&root| self.subtree_samples(root)).collect();
         samples.sort_unstable();
         samples
     }
 
     /// Waits of these nodes and of everything below them, ascending; without nodes, of the whole run. A process that sends no spans has those
     /// of all its threads. Workers that wait for work, and threads without a known node, wait for no node.
-    pub fn waits_below(&self, roots: Option<&[usize]>) -> Vec<u32> {
+    pub fn waits_below(&self, roots: Option<&[usize]>) -> Vec<WaitId> {
         let nodes = roots.unwrap_or(&[0]).iter().flat_map(|&root| root..self.forest.nodes[root].subtree_end());
-        let mut waits: Vec<u32> = nodes.flat_map(|node| self.waits.whole_of_node(node)).copied().collect();
+        let mut waits: Vec<WaitId> = nodes.flat_map(|node| self.waits.whole_of_node(node)).copied().collect();
         waits.sort_unstable();
         waits
     }
 
     /// The link of a sample.
-    pub fn sample_link(&self, sample: u32) -> SampleLink {
-        self.recording.sample_links[sample as usize]
+    pub fn sample_link(&self, sample: SampleId) -> SampleLink {
+        self.recording.sample_links[sample.place()]
     }
 
     /// How these samples are tied to their spans.
-    pub fn link_counts(&self, samples: impl Iterator<Item = u32>) -> LinkCounts {
+    pub fn link_counts(&self, samples: impl Iterator<Item = SampleId>) -> LinkCounts {
         LinkCounts::of(samples.map(|sample| self.sample_link(sample)))
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
 
-use longpole_model::{Monotonic, Nanos, ThreadKey, Wait};
+use longpole_model::{FunctionId, IdVec, Monotonic, Nanos, StackId, ThreadKey, Wait, WaitId};
 
 use crate::intervals;
 use crate::link::waits::NodeWait;
@@ -70,20 +70,20 @@ impl Report {
     }
 
     /// The waits in which a function occurs, longest first.
-    pub fn waits_with(&self, function: usize) -> Vec<WaitSum<'_>> {
+    pub fn waits_with(&self, function: FunctionId) -> Vec<WaitSum<'_>> {
         self.whole_waits(self.waits_on(&self.functions.stacks_with(&self.recording, function)))
     }
 
     /// The waits whose stack is one of these.
-    pub(super) fn waits_on(&self, stacks: &[bool]) -> impl Iterator<Item = u32> {
-        self.all_waits().filter(|&wait| is_on(stacks, &self.recording.waits[wait as usize]))
+    pub(super) fn waits_on(&self, stacks: &IdVec<StackId, bool>) -> impl Iterator<Item = WaitId> {
+        self.all_waits().filter(|&wait| is_on(stacks, &self.recording.waits[wait]))
     }
 
     /// These waits from start to end, longest first, as time of threads.
-    pub fn whole_waits(&self, waits: impl Iterator<Item = u32>) -> Vec<WaitSum<'_>> {
-        let whole = |wait: u32| {
-            let nanos = Nanos::from_u64(self.recording.waits[wait as usize].nanos());
-            let from = self.offset(self.recording.waits[wait as usize].start).unwrap_or_default();
+    pub fn whole_waits(&self, waits: impl Iterator<Item = WaitId>) -> Vec<WaitSum<'_>> {
+        let whole = |wait: WaitId| {
+            let nanos = Nanos::from_u64(self.recording.waits[wait].nanos());
+            let from = self.offset(self.recording.waits[wait].start).unwrap_or_default();
             WaitPart { wait, from, to: from + nanos, nanos }
         };
         self.wait_groups().sums(waits.map(whole), |parts| parts.iter().map(|part| part.nanos).sum())
@@ -147,7 +147,7 @@ impl Report {
         let pids: HashSet<u32> = processes.iter().map(|&it| self.recording.processes[it].pid).collect();
         let servers = self.servers.get_or_init(|| Servers::of(&self.recording, self.origin(), self.waits.idle()));
         let (samples, waits) = servers.meanwhile(&pids, &stretches);
-        let part = |(wait, from, to): (u32, Nanos, Nanos)| WaitPart { wait, from, to, nanos: to - from };
+        let part = |(wait, from, to): (WaitId, Nanos, Nanos)| WaitPart { wait, from, to, nanos: to - from };
         // Several threads may wait at the same time, and a call does not become longer by that.
         let at_once = |parts: &[WaitPart]| {
             intervals::union(parts.iter().map(|part| (part.from, part.to)).collect()).iter().map(|(from, to)| *to - *from).sum()
@@ -162,8 +162,8 @@ impl Report {
 }
 
 /// Whether the stack of a wait is one of these, of all stacks.
-pub(super) fn is_on(stacks: &[bool], wait: &Wait) -> bool {
-    wait.stack.is_some_and(|stack| stacks.get(stack.0 as usize).copied().unwrap_or(false))
+pub(super) fn is_on(stacks: &IdVec<StackId, bool>, wait: &Wait) -> bool {
+    wait.stack.is_some_and(|stack| stacks.get(stack).copied().unwrap_or(false))
 }
 
 #[cfg(test)]

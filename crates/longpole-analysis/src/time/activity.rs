@@ -23,7 +23,7 @@
 //! With its descendants a span is, at each moment, what one of them is, the first of: on-CPU, runnable, blocked, remote, awaiting;
 //! else unaccounted. Nothing is in child then, and it adds up to the same duration.
 
-use longpole_model::{Nanos, Recording, SpanKind, StateKind, WaitKind};
+use longpole_model::{IdVec, Nanos, Recording, SampleId, SpanKind, StateKind, WaitKind};
 
 use crate::intervals;
 use crate::link::samples::SampleNodes;
@@ -52,7 +52,7 @@ pub(crate) struct Activity<'a> {
     pub(crate) schedule: &'a Schedule,
     pub(crate) samples: &'a SampleNodes,
     /// When each sample was, from the start of the run.
-    pub(crate) sample_offsets: &'a [Nanos],
+    pub(crate) sample_offsets: &'a IdVec<SampleId, Nanos>,
     pub(crate) waits: &'a NodeWaits,
     pub(crate) timelines: &'a Timelines,
 }
@@ -79,7 +79,7 @@ impl Estimate {
         let length = (stretch.to - stretch.from).or_zero();
         let in_child = (covered_until(stretch.to) - before).clamp(Nanos::ZERO, length);
         for &sample in activity.samples_in(stretch) {
-            let at = activity.sample_offsets[sample as usize];
+            let at = activity.sample_offsets[sample];
             let weight = activity.weight(sample);
             self.states.cpu += weight;
             if cover.contains(stretch.node, at) {
@@ -123,15 +123,15 @@ impl Estimate {
 
 impl Activity<'_> {
     /// The samples of a node in a stretch of it.
-    pub(crate) fn samples_in(&self, stretch: Stretch) -> &[u32] {
+    pub(crate) fn samples_in(&self, stretch: Stretch) -> &[SampleId] {
         let own = self.samples.of(stretch.node);
-        let first = own.partition_point(|&s| self.sample_offsets[s as usize] < stretch.from);
-        let end = own.partition_point(|&s| self.sample_offsets[s as usize] < stretch.to);
+        let first = own.partition_point(|&s| self.sample_offsets[s] < stretch.from);
+        let end = own.partition_point(|&s| self.sample_offsets[s] < stretch.to);
         own.get(first..end).unwrap_or_default()
     }
 
-    fn weight(&self, sample: u32) -> Nanos {
-        Nanos::from_u64(self.recording.samples[sample as usize].weight_nanos)
+    fn weight(&self, sample: SampleId) -> Nanos {
+        Nanos::from_u64(self.recording.samples[sample].weight_nanos)
     }
 
     /// Whether what the node waits for is done elsewhere: it is the calling side.
@@ -221,7 +221,7 @@ impl Activity<'_> {
             let stretch = Stretch { node: below, from, to };
             let samples = self.samples_in(stretch);
             for &sample in samples {
-                let (at, weight) = (self.sample_offsets[sample as usize], self.weight(sample));
+                let (at, weight) = (self.sample_offsets[sample], self.weight(sample));
                 states.cpu += weight;
                 push(at, (at + weight).min(to), StateKind::OnCpu);
             }
@@ -252,7 +252,7 @@ impl Activity<'_> {
 
     /// What of a wait no child covers.
     fn blocked_pieces(&self, node: usize, wait: NodeWait) -> impl Iterator<Item = Piece> {
-        let state = StateKind::Blocked(self.recording.waits[wait.wait as usize].kind);
+        let state = StateKind::Blocked(self.recording.waits[wait.wait].kind);
         self.schedule.cover.gaps(node, wait.from, wait.to).map(move |(from, to)| Piece { from, to, state })
     }
 
@@ -264,7 +264,7 @@ impl Activity<'_> {
 
     fn add_blocked(&self, stretch: Stretch, states: &mut States) {
         for wait in self.waits_in(stretch) {
-            let kind = self.recording.waits[wait.wait as usize].kind;
+            let kind = self.recording.waits[wait.wait].kind;
             states.add(StateKind::Blocked(kind), self.own_of_wait(stretch.node, &wait).or_zero());
         }
     }

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use longpole_model::units::whole_percent;
-use longpole_model::{AddNanos, Monotonic, Nanos, ThreadKey, Timestamp, Wait};
+use longpole_model::{AddNanos, Id, IdVec, Monotonic, Nanos, SampleId, ThreadKey, Timestamp, Wait, WaitId};
 
 use crate::intervals;
 use crate::time::blockers::{BlockedOn, BlockerEvidence, Relation, Sources};
@@ -28,7 +28,7 @@ pub struct Blocker<'a> {
     /// For how long of the waits.
     pub nanos: i64,
     /// Its samples in that time.
-    pub samples: Vec<u32>,
+    pub samples: Vec<SampleId>,
     /// What it waited for then, longest first.
     pub waits: Vec<WaitSum<'a>>,
 }
@@ -71,7 +71,7 @@ pub(crate) struct WaitedForThreads<'a> {
     /// The start of the run, which offsets count from.
     pub(crate) origin: Timestamp,
     /// When each sample was, in nanoseconds from there.
-    pub(crate) sample_offsets: &'a [Nanos],
+    pub(crate) sample_offsets: &'a IdVec<SampleId, Nanos>,
     pub(crate) names: ThreadNames<'a>,
 }
 
@@ -93,7 +93,7 @@ impl<'a> WaitedForThreads<'a> {
         type Stretches = Vec<(Nanos, Nanos)>;
         let mut found: HashMap<ThreadKey, (BlockerEvidence, Stretches)> = HashMap::new();
         for part in &sum.parts {
-            let wait = &self.groups.recording.waits[part.wait as usize];
+            let wait = &self.groups.recording.waits[part.wait];
             for held in self.groups.blockers.parts(&sources, wait) {
                 let (Some(from), Some(to)) = (self.offset(held.from), self.offset(held.to)) else { continue };
                 let Some((from, to)) = intervals::clip((from, to), (part.from, part.to)) else { continue };
@@ -125,20 +125,21 @@ impl<'a> WaitedForThreads<'a> {
     }
 
     /// What a thread ran and waited for in these stretches of time, which stand in order and do not overlap.
-    fn of_thread_in(&self, thread: ThreadKey, stretches: &[(Nanos, Nanos)]) -> (Vec<u32>, Vec<WaitSum<'a>>) {
+    fn of_thread_in(&self, thread: ThreadKey, stretches: &[(Nanos, Nanos)]) -> (Vec<SampleId>, Vec<WaitSum<'a>>) {
         let mut samples = Vec::new();
         for &(from, to) in stretches {
-            let (first, end) = (self.sample_offsets.partition_point(|at| *at < from), self.sample_offsets.partition_point(|at| *at < to));
-            let is_its = |sample: &u32| self.groups.recording.samples[*sample as usize].thread() == thread;
-            samples.extend((first as u32..end as u32).filter(is_its));
+            let place = |at: Nanos| SampleId::at(self.sample_offsets.partition_point(|sample| *sample < at));
+            let is_its = |sample: &SampleId| self.groups.recording.samples[*sample].thread() == thread;
+            samples.extend(place(from).until(place(to)).filter(is_its));
         }
         let mut waits = Vec::new();
-        for (i, wait) in self.groups.recording.waits.iter().enumerate().filter(|(_, wait)| wait.thread() == thread) {
+        let recording = self.groups.recording;
+        for (id, wait) in recording.wait_ids().zip(&recording.waits).filter(|(_, wait)| wait.thread() == thread) {
             let (Some(start), Some(end)) = (self.offset(wait.start), self.offset(wait.end)) else { continue };
             let first = stretches.partition_point(|(_, to)| *to <= start);
             for &(from, to) in stretches[first..].iter().take_while(|(from, _)| *from < end) {
                 let (from, to) = (from.max(start), to.min(end));
-                waits.push(WaitPart { wait: i as u32, from, to, nanos: to - from });
+                waits.push(WaitPart { wait: id, from, to, nanos: to - from });
             }
         }
         (samples, self.groups.sums(waits.into_iter(), |parts| parts.iter().map(|part| part.nanos).sum()))
@@ -146,7 +147,7 @@ impl<'a> WaitedForThreads<'a> {
 
     /// Whom each thread waited for, by process and thread, longest first; of the [`TOLD_WAITS_MAX`] longest waits. Workers that wait for
     /// work wait for nobody.
-    pub(crate) fn threads_waited_for(&self, idle: &[bool]) -> HashMap<ThreadKey, Vec<WaitedFor<'a>>> {
+    pub(crate) fn threads_waited_for(&self, idle: &IdVec<WaitId, bool>) -> HashMap<ThreadKey, Vec<WaitedFor<'a>>> {
         let waits = self.groups.recording.waits.iter().zip(idle).filter(|(_, idle)| !**idle).map(|(wait, _)| wait);
         let waits = waits.filter_map(|wait| Some((wait, self.groups.blockers.relation(wait)?)));
         let mut waits: Vec<(&Wait, Relation)> = waits.collect();

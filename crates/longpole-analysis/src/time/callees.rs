@@ -11,7 +11,7 @@
 use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-use longpole_model::{AttributeValue, Monotonic, Nanos, Recording, Span, SpanKind, Timestamp};
+use longpole_model::{AttributeValue, IdVec, Monotonic, Nanos, Recording, SampleId, Span, SpanKind, Timestamp, WaitId};
 
 use crate::link::waits::is_accept;
 use crate::time::wait_groups::WaitSum;
@@ -148,7 +148,7 @@ pub struct Callee<'a> {
     /// Whether a span of it answers: then that says what it does.
     pub answers: bool,
     /// Samples of these processes while they were called, for whomever.
-    pub samples: Vec<u32>,
+    pub samples: Vec<SampleId>,
     /// What they waited for then, longest first.
     pub waits: Vec<WaitSum<'a>>,
 }
@@ -157,28 +157,28 @@ pub struct Callee<'a> {
 /// recording.
 #[derive(Debug, Default)]
 pub(crate) struct Servers {
-    samples: HashMap<u32, Vec<(Nanos, u32)>>,
-    waits: HashMap<u32, Vec<(Nanos, Nanos, u32)>>,
+    samples: HashMap<u32, Vec<(Nanos, SampleId)>>,
+    waits: HashMap<u32, Vec<(Nanos, Nanos, WaitId)>>,
 }
 
 impl Servers {
     /// `idle` says which waits are those of workers for work.
-    pub(crate) fn of(recording: &Recording, origin: Timestamp, idle: &[bool]) -> Servers {
+    pub(crate) fn of(recording: &Recording, origin: Timestamp, idle: &IdVec<WaitId, bool>) -> Servers {
         let pids: HashSet<u32> = recording.processes.iter().filter(|it| !it.listens.is_empty()).map(|it| it.pid).collect();
         let mut out = Servers::default();
         if pids.is_empty() {
             return out;
         }
         let offset = |at: Monotonic| recording.clock.to_unix(at).map(|at| Nanos(at.nanos_since(origin)));
-        for (i, sample) in recording.samples.iter().enumerate().filter(|(_, sample)| pids.contains(&sample.pid)) {
+        for (id, sample) in recording.sample_ids().zip(&recording.samples).filter(|(_, sample)| pids.contains(&sample.pid)) {
             if let Some(at) = offset(sample.time) {
-                out.samples.entry(sample.pid).or_default().push((at, i as u32));
+                out.samples.entry(sample.pid).or_default().push((at, id));
             }
         }
-        for (i, wait) in recording.waits.iter().enumerate() {
-            let is_work = pids.contains(&wait.pid) && !idle[i] && !is_accept(wait);
+        for (id, wait) in recording.wait_ids().zip(&recording.waits) {
+            let is_work = pids.contains(&wait.pid) && !idle[id] && !is_accept(wait);
             if let (true, Some(from), Some(to)) = (is_work, offset(wait.start), offset(wait.end)) {
-                out.waits.entry(wait.pid).or_default().push((from, to, i as u32));
+                out.waits.entry(wait.pid).or_default().push((from, to, id));
             }
         }
         out.samples.values_mut().for_each(|list| list.sort_unstable());
@@ -188,7 +188,7 @@ impl Servers {
 
     /// What these processes did in these stretches of time, which stand in order and do not overlap: samples, and waits that began in one
     /// of them, each with its start and its end there. What a thread waited for before it was called is not for the call.
-    pub(crate) fn meanwhile(&self, pids: &HashSet<u32>, stretches: &[(Nanos, Nanos)]) -> (Vec<u32>, Vec<(u32, Nanos, Nanos)>) {
+    pub(crate) fn meanwhile(&self, pids: &HashSet<u32>, stretches: &[(Nanos, Nanos)]) -> (Vec<SampleId>, Vec<(WaitId, Nanos, Nanos)>) {
         let (mut samples, mut waits) = (Vec::new(), Vec::new());
         for pid in pids {
             let (of_samples, of_waits) = (self.samples.get(pid).map_or(&[][..], |it| it), self.waits.get(pid).map_or(&[][..], |it| it));

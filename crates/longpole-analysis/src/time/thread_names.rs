@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::OnceLock;
 
-use longpole_model::{Recording, ThreadKey};
+use longpole_model::{FunctionId, Recording, ThreadKey};
 
 use crate::code::functions::Functions;
 use crate::code::origin::CodeOrigin;
@@ -13,11 +13,11 @@ use crate::code::origin::CodeOrigin;
 const ENTRY_SAMPLES_MAX: usize = 1 << 20;
 
 /// By process and thread, the function that the thread begins with.
-pub(crate) type ThreadEntries = HashMap<ThreadKey, usize>;
+pub(crate) type ThreadEntries = HashMap<ThreadKey, FunctionId>;
 
 /// The outermost function of the program's own of each thread that is not the main one: what was given to be run in it.
 fn entries(recording: &Recording, functions: &Functions) -> ThreadEntries {
-    let mut entries: HashMap<ThreadKey, usize> = HashMap::new();
+    let mut entries = ThreadEntries::new();
     let waits = recording.waits.iter().filter_map(|wait| Some((wait.thread(), wait.stack?)));
     let samples = recording.samples.iter().take(ENTRY_SAMPLES_MAX).map(|sample| (sample.thread(), sample.stack));
     for (thread, stack) in waits.chain(samples).filter(|(thread, _)| !thread.is_main()) {

@@ -10,7 +10,7 @@
 
 use std::collections::HashMap;
 
-use longpole_model::{AddNanos, Monotonic, Recording, SumNanos, ThreadKey, WaitKind};
+use longpole_model::{AddNanos, IdVec, Monotonic, Recording, SumNanos, ThreadKey, WaitId, WaitKind};
 
 /// Poles whose threads are looked for.
 pub const POLES_MAX: usize = 16;
@@ -68,7 +68,7 @@ struct InPoles {
 /// longest waits, so that none of these crowds out the others. `idle` says which waits are those of workers.
 pub(crate) fn importance(
     recording: &Recording,
-    idle: &[bool],
+    idle: &IdVec<WaitId, bool>,
     lives: &[ThreadLife],
     in_pole: &HashMap<(ThreadKey, usize), u64>,
 ) -> Vec<Importance> {

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 
 use longpole_model::fast_hash::FastMap;
-use longpole_model::{Nanos, Recording, ThreadKey, Wait, WaitKind};
+use longpole_model::{FunctionId, Nanos, Recording, ThreadKey, Wait, WaitId, WaitKind};
 
 use crate::code::functions::Functions;
 use crate::time::blockers::{Blockers, Relation};
@@ -39,8 +39,7 @@ pub struct WaitPlace<'a> {
 /// A stretch of a wait, in nanoseconds from the start of the run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct WaitPart {
-    /// Its place in `recording.waits`.
-    pub(crate) wait: u32,
+    pub(crate) wait: WaitId,
     pub(crate) from: Nanos,
     pub(crate) to: Nanos,
     /// How much of it counts.
@@ -58,10 +57,10 @@ pub(crate) struct WaitGroups<'a> {
 impl<'a> WaitGroups<'a> {
     /// Waits of one kind in one call of one function are one; `length` says how long several are together.
     pub(crate) fn sums(&self, waits: impl Iterator<Item = WaitPart>, length: impl Fn(&[WaitPart]) -> Nanos) -> Vec<WaitSum<'a>> {
-        type Group<'g> = (WaitKind, &'g str, Option<Relation>, Option<usize>);
+        type Group<'g> = (WaitKind, &'g str, Option<Relation>, Option<FunctionId>);
         let mut groups: HashMap<Group<'_>, Vec<WaitPart>> = HashMap::new();
         for part in waits {
-            let wait = &self.recording.waits[part.wait as usize];
+            let wait = &self.recording.waits[part.wait];
             let relation = self.blockers.relation(wait);
             groups
                 .entry((wait.kind, wait.syscall.as_str(), relation, self.waiting(wait).map(|(function, _)| function)))
@@ -69,7 +68,7 @@ impl<'a> WaitGroups<'a> {
                 .push(part);
         }
         let sum = |parts: Vec<WaitPart>| {
-            let wait = |part: &WaitPart| &self.recording.waits[part.wait as usize];
+            let wait = |part: &WaitPart| &self.recording.waits[part.wait];
             let mut lines: FastMap<(&str, u32), Vec<WaitPart>> = FastMap::default();
             for part in &parts {
                 if let Some(place) = self.waiting_place(wait(part)) {
@@ -83,13 +82,13 @@ impl<'a> WaitGroups<'a> {
             let relation = self.blockers.relation(wait(&parts[0]));
             WaitSum { wait: wait(&parts[0]), nanos: length(&parts).0, threads: threads.len(), places, relation, parts }
         };
-        let mut list: Vec<(u32, WaitSum<'a>)> = groups.into_values().map(|parts| (parts[0].wait, sum(parts))).collect();
+        let mut list: Vec<(WaitId, WaitSum<'a>)> = groups.into_values().map(|parts| (parts[0].wait, sum(parts))).collect();
         list.sort_by_key(|(first, sum)| (Reverse(sum.nanos), *first));
         list.into_iter().map(|(_, sum)| sum).collect()
     }
 
     /// The function of the program that waits, and its line, 0 where unknown.
-    fn waiting(&self, wait: &Wait) -> Option<(usize, u32)> {
+    fn waiting(&self, wait: &Wait) -> Option<(FunctionId, u32)> {
         self.functions.waiting_in_stack(self.recording, wait.stack?)
     }
 

@@ -1,5 +1,6 @@
 //! A flame graph.
 
+use longpole_model::{FunctionId, IdVec};
 use std::fmt::Display;
 
 use longpole_analysis::report::{Flame, FlameTime};
@@ -119,7 +120,7 @@ impl FlameView {
     fn of_flame(recording: impl Display, report: &Report, flame: &Flame, span: Option<String>, title: String) -> Self {
         let tree = &flame.tree;
         let mut frames = Vec::new();
-        let mut places = vec![-1i64; report.functions().list.len()];
+        let mut places: IdVec<FunctionId, i64> = IdVec::filled(-1, report.functions().list.len());
         let mut nodes = FlameColumns::default();
         for row in 0..tree.len() {
             nodes.parent.push(tree.parent[row].map_or(-1, |parent| parent as i64));
@@ -157,10 +158,10 @@ impl FlameView {
 }
 
 impl FlameFrameView {
-    fn new(report: &Report, index: usize) -> Self {
-        let function = &report.functions().list[index];
+    fn new(report: &Report, id: FunctionId) -> Self {
+        let function = &report.functions().list[id];
         FlameFrameView {
-            handle: Handle::Function(index).to_string(),
+            handle: Handle::Function(id).to_string(),
             function: function.function.clone(),
             file: function.file.clone(),
             line: function.line,

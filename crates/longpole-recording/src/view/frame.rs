@@ -105,12 +105,12 @@ pub struct FrameSpanView {
 impl FrameView {
     /// The function of this handle, `f12`, and where it ran; `None` where there is none.
     pub fn new(recording: impl Display, report: &Report, handle: &str) -> Option<Self> {
-        let Handle::Function(index) = handle.parse().ok()? else { return None };
-        let function = report.functions().list.get(index)?;
-        let ran_in = report.nodes_with(index);
+        let Handle::Function(id) = handle.parse().ok()? else { return None };
+        let function = report.functions().list.get(id)?;
+        let ran_in = report.nodes_with(id);
         Some(FrameView {
             recording: recording.to_string(),
-            handle: Handle::Function(index).to_string(),
+            handle: Handle::Function(id).to_string(),
             function: function.function.clone(),
             file: function.file.clone(),
             runtime: function.runtime.map(RuntimeView::from),
@@ -120,8 +120,8 @@ impl FrameView {
             self_nanos: nanos(function.weight.self_nanos),
             waits: ran_in.waits,
             waited_nanos: nanos(ran_in.waited_nanos),
-            waited_for: report.waits_with(index).iter().take(FRAME_WAITS_MAX).map(|sum| WaitView::with_blockers(report, sum)).collect(),
-            lines: report.lines_of(index).iter().take(FRAME_LINES_MAX).map(LineView::new).collect(),
+            waited_for: report.waits_with(id).iter().take(FRAME_WAITS_MAX).map(|sum| WaitView::with_blockers(report, sum)).collect(),
+            lines: report.lines_of(id).iter().take(FRAME_LINES_MAX).map(LineView::new).collect(),
             spans: ran_in
                 .nodes
                 .iter()

@@ -3,7 +3,7 @@
 use longpole_analysis::code::functions::{FunctionWeight, LineWeight};
 use longpole_analysis::code::origin::CodeOrigin;
 use longpole_analysis::{Handle, Report};
-use longpole_model::{Runtime, SumNanos};
+use longpole_model::{FunctionId, Runtime, SampleId, SumNanos, WaitId};
 use serde::Serialize;
 
 use super::shared::nanos;
@@ -99,9 +99,9 @@ impl LineView {
 }
 
 /// Functions, with their lines in these samples and waits.
-pub(super) fn top_frames(report: &Report, functions: &[FunctionWeight], samples: &[u32], waits: &[u32]) -> Vec<TopFrameView> {
-    let places: Vec<usize> = functions.iter().map(|weighed| weighed.function).collect();
-    let lines = report.lines(&places, samples, waits);
+pub(super) fn top_frames(report: &Report, functions: &[FunctionWeight], samples: &[SampleId], waits: &[WaitId]) -> Vec<TopFrameView> {
+    let ids: Vec<FunctionId> = functions.iter().map(|weighed| weighed.function).collect();
+    let lines = report.lines(&ids, samples, waits);
     functions
         .iter()
         .zip(lines)
@@ -124,8 +124,8 @@ pub(super) fn top_frames(report: &Report, functions: &[FunctionWeight], samples:
 }
 
 /// What samples stand for.
-pub(super) fn weight(report: &Report, samples: &[u32]) -> i64 {
-    nanos(samples.iter().map(|&sample| report.recording().samples[sample as usize].weight_nanos).sum_nanos())
+pub(super) fn weight(report: &Report, samples: &[SampleId]) -> i64 {
+    nanos(samples.iter().map(|&sample| report.recording().samples[sample].weight_nanos).sum_nanos())
 }
 
 impl From<Runtime> for RuntimeView {

@@ -12,6 +12,7 @@ use serde::Serialize;
 
 use super::shared::nanos;
 use crate::source_file::{self, SourceAccess, Unread};
+use longpole_model::FunctionId;
 
 /// Lines with time that are shown, those with the most first: what has less is in the sum only.
 const HOT_LINES_MAX: usize = 60;
@@ -110,14 +111,14 @@ impl SourceView {
     /// The source of the function of this handle; `None` where there is none. Reads the file, as far as it may be read; without access
     /// there are numbers only.
     pub fn new(recording: impl Display, report: &Report, handle: &str, access: Option<&SourceAccess>) -> Option<Self> {
-        let Handle::Function(index) = handle.parse().ok()? else { return None };
-        let function = report.functions().list.get(index)?;
+        let Handle::Function(id) = handle.parse().ok()? else { return None };
+        let function = report.functions().list.get(id)?;
         let found = match access {
-            Some(access) => find(report, index, access),
+            Some(access) => find(report, id, access),
             None => Found::nothing(SourceStateView::LeftOut, "the request leaves out the text of its lines".to_owned()),
         };
-        let mut hot = report.lines_of(index);
-        let waited = report.nodes_with(index).waited_nanos;
+        let mut hot = report.lines_of(id);
+        let waited = report.nodes_with(id).waited_nanos;
         let truncated = hot.len().saturating_sub(HOT_LINES_MAX);
         hot.truncate(HOT_LINES_MAX);
         Some(SourceView {
@@ -188,8 +189,8 @@ fn around(hot: &[LineWeight], function: &str, text: &[String]) -> Vec<SourceLine
     lines.into_values().filter(|it| it.line > 0).map(view).collect()
 }
 
-fn find(report: &Report, index: usize, access: &SourceAccess) -> Found {
-    let (recording, function) = (report.recording(), &report.functions().list[index]);
+fn find(report: &Report, id: FunctionId, access: &SourceAccess) -> Found {
+    let (recording, function) = (report.recording(), &report.functions().list[id]);
     let file = function.file.as_str();
     if file.is_empty() {
         let why = "the program does not say which lines its code is of: build it with debug information (`-g`; for Rust, \
@@ -217,7 +218,7 @@ fn find(report: &Report, index: usize, access: &SourceAccess) -> Found {
     let path = Path::new(file);
     let folder = Path::new(&recording.run.working_directory);
     let candidates = if path.is_absolute() { vec![path.to_owned()] } else { vec![folder.join(path), path.to_owned()] };
-    let binary = binary_of(report, index).map(PathBuf::from);
+    let binary = binary_of(report, id).map(PathBuf::from);
     let source = match source_file::read(candidates, binary, access) {
         Ok(source) => source,
         Err(Unread::Missing(why)) => return Found::nothing(SourceStateView::Missing, missing_words(report, file, &why)),
@@ -265,13 +266,13 @@ fn program_texts(report: &Report) -> Vec<String> {
 }
 
 /// The binary that a function is in.
-fn binary_of(report: &Report, index: usize) -> Option<String> {
+fn binary_of(report: &Report, id: FunctionId) -> Option<String> {
     let recording = report.recording();
-    let (function, list) = (&report.functions().list[index], &recording.locations);
+    let (function, list) = (&report.functions().list[id], &recording.locations);
     let is_of = |frame: &longpole_model::Frame| frame.function == function.function && frame.file == function.file;
     let location = list.iter().find(|location| location.frames.iter().any(is_of))?;
     let LocationKind::Code { mapping, .. } = &location.kind else { return None };
-    recording.mappings.get(mapping.0 as usize).map(|mapping| mapping.path.clone())
+    recording.mapping(*mapping).map(|mapping| mapping.path.clone())
 }
 
 #[cfg(test)]

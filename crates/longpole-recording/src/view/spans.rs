@@ -5,7 +5,7 @@ use std::fmt::Display;
 
 use longpole_analysis::Report;
 use longpole_analysis::tree::forest::NodeSource;
-use longpole_model::StatusCode;
+use longpole_model::{SampleId, StatusCode};
 use serde::Serialize;
 
 use super::functions::{TopFrameView, top_frames};
@@ -89,8 +89,8 @@ impl SpansView {
         lengths.sort_unstable();
         let (&min_nanos, &max_nanos) = lengths.first().zip(lengths.last())?;
         let on_path = |node: usize| report.critical_path().on_path_nanos[node];
-        let samples: Vec<u32> = {
-            let mut samples: Vec<u32> = nodes.iter().flat_map(|&node| report.own_samples(node).iter().copied()).collect();
+        let samples: Vec<SampleId> = {
+            let mut samples: Vec<SampleId> = nodes.iter().flat_map(|&node| report.own_samples(node).iter().copied()).collect();
             samples.sort_unstable();
             samples
         };

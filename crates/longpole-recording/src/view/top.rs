@@ -1,5 +1,6 @@
 //! The functions of a recording or of spans, as a list.
 
+use longpole_model::WaitId;
 use std::fmt::Display;
 
 use longpole_analysis::Report;
@@ -74,7 +75,7 @@ impl TopView {
             (_, true) => report.all_waits().collect(),
             (_, false) => report.waits_below(nodes),
         };
-        let is_seen = |wait: &u32| report.recording().waits[*wait as usize].stack.is_some();
+        let is_seen = |wait: &WaitId| report.recording().waits[*wait].stack.is_some();
         let seen = waits.iter().filter(|wait| is_seen(wait)).count();
         let all = if nodes.is_none() && options.time != FlameTime::OnCpu { report.all_waits().filter(is_seen).count() } else { seen };
         let every = report.weigh(&samples, &waits, Frames::All);
@@ -86,8 +87,8 @@ impl TopView {
         });
         let truncated = if options.limit == 0 { 0 } else { functions.len().saturating_sub(options.limit) };
         functions.truncate(functions.len() - truncated);
-        let of_samples = samples.iter().map(|&sample| report.recording().samples[sample as usize].weight_nanos);
-        let of_waits = waits.iter().filter(|wait| is_seen(wait)).map(|&wait| report.recording().waits[wait as usize].nanos());
+        let of_samples = samples.iter().map(|&sample| report.recording().samples[sample].weight_nanos);
+        let of_waits = waits.iter().filter(|wait| is_seen(wait)).map(|&wait| report.recording().waits[wait].nanos());
         Some(TopView {
             recording: recording.to_string(),
             span: roots.as_ref().and_then(|roots| roots.handle).map(|handle| handle.to_string()),

@@ -98,7 +98,7 @@ fn write_waits<'a>(out: &mut String, code: &Code<'a>, track: &Track<'a>, place: 
     let mut functions = Functions::default();
     for moment in &track.moments {
         let Moment::Wait(number) = moment else { continue };
-        let wait = &code.recording.waits[*number as usize];
+        let wait = &code.recording.waits[*number];
         let name =
             if wait.syscall.is_empty() { wait.kind.as_str().to_owned() } else { format!("{}: {}", wait.kind.as_str(), wait.syscall) };
         out.push(',');
@@ -108,10 +108,10 @@ fn write_waits<'a>(out: &mut String, code: &Code<'a>, track: &Track<'a>, place: 
         micros(event.member("ts"), start.nanos_since(origin));
         micros(event.member("dur"), code.time(wait.end).nanos_since(start));
         let mut args = Members::begin(event.member("args"));
-        if code.is_idle.get(*number as usize) == Some(&true) {
+        if code.is_idle.get(*number) == Some(&true) {
             args.raw("idle", true);
         }
-        if let Some((_, span)) = code.span_of(code.recording.wait_links.get(*number as usize)) {
+        if let Some((_, span)) = code.span_of(code.recording.wait_link(*number)) {
             args.text("span_id", &span.span_id.to_string());
         }
         if names.bytes_left > 0 {
@@ -151,7 +151,7 @@ fn write_profile<'a>(
     let mut runs_until = None;
     for moment in &track.moments {
         let Moment::Sample(number) = moment else { continue };
-        let sample = &code.recording.samples[*number as usize];
+        let sample = &code.recording.samples[*number];
         let node = match of_stack.get(&sample.stack) {
             Some(node) => *node,
             None if names.bytes_left == 0 => {

@@ -109,8 +109,7 @@ pub fn encode(code: &Code<'_>, out: &mut dyn Write) -> io::Result<Vec<Loss>> {
     let mut losses = code.losses();
     lose(&mut losses, tracks.threads_without, "threads without a sample or a sampled wait");
     lose(&mut losses, tables.stacks_left_out, "stacks behind the first 4,194,304 nodes of their tree");
-    let links =
-        code.samples.iter().filter_map(|sample| code.recording.sample_links.get(*sample as usize)).filter(|link| link.span.is_some());
+    let links = code.samples.iter().filter_map(|sample| code.recording.sample_link(*sample)).filter(|link| link.span.is_some());
     lose(&mut losses, links.count() as u64, "links of samples to spans: a marker and a sample have their thread and time in common");
     Ok(losses)
 }
@@ -283,13 +282,13 @@ fn entries<'a>(code: &Code<'a>, thread: &Thread<'_, 'a>, tables: &mut Tables<'a>
     for moment in thread.track.map_or(&[][..], |track| &track.moments) {
         match moment {
             Moment::Sample(number) => {
-                let sample = &recording.samples[*number as usize];
+                let sample = &recording.samples[*number];
                 let stack = tables.stack(code, sample.stack);
                 entries.push(Entry { time: sample.time, stack, weight_nanos: sample.weight_nanos, on_cpu_nanos: sample.weight_nanos });
             }
             Moment::Wait(number) => {
-                let wait = &recording.waits[*number as usize];
-                let stack = tables.wait(code, wait, code.is_idle.get(*number as usize).copied().unwrap_or(false));
+                let wait = &recording.waits[*number];
+                let stack = tables.wait(code, wait, code.is_idle.get(*number).copied().unwrap_or(false));
                 entries.push(Entry { time: wait.start, stack, weight_nanos: wait.nanos(), on_cpu_nanos: 0 });
                 entries.push(Entry { time: wait.end, stack, weight_nanos: 0, on_cpu_nanos: 0 });
             }

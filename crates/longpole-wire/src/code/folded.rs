@@ -38,11 +38,11 @@ pub(super) fn encode_up_to((frames_max, bytes_max): (u64, u64), code: &Code<'_>,
         for moment in &track.moments {
             let (stack, nanos) = match moment {
                 Moment::Sample(number) => {
-                    let sample = &recording.samples[*number as usize];
+                    let sample = &recording.samples[*number];
                     (Some(sample.stack), sample.weight_nanos)
                 }
                 Moment::Wait(number) => {
-                    let wait = &recording.waits[*number as usize];
+                    let wait = &recording.waits[*number];
                     (wait.stack, wait.nanos())
                 }
             };

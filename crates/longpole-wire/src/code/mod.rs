@@ -19,7 +19,8 @@ use std::collections::HashMap;
 
 use longpole_model::stack::LocationKind;
 use longpole_model::{
-    Frame, Location, LocationId, Loss, LossKind, Monotonic, Recording, SampleLink, Span, SpanIndex, StackId, Text, Timestamp, Wait,
+    Frame, IdVec, Location, LocationId, Loss, LossKind, Monotonic, Recording, SampleId, SampleLink, Span, SpanIndex, StackId, Text,
+    Timestamp, Wait, WaitId,
 };
 
 use crate::number::row;
@@ -63,12 +64,12 @@ const NO_STACK: &str = "[stack not seen]";
 pub struct Code<'a> {
     /// The recording.
     pub recording: &'a Recording,
-    /// Numbers of the samples, ascending.
-    pub samples: Vec<u32>,
-    /// Numbers of the waits, ascending.
-    pub waits: Vec<u32>,
+    /// The samples, ascending.
+    pub samples: Vec<SampleId>,
+    /// The waits, ascending.
+    pub waits: Vec<WaitId>,
     /// For each wait of the recording, whether nobody's work waits in it: the thread waits for work, or does none of a span.
-    pub is_idle: Vec<bool>,
+    pub is_idle: IdVec<WaitId, bool>,
     /// What is missing from the recording, for formats with a place for it.
     pub notes: Vec<String>,
     spans: SpanIndex,
@@ -79,9 +80,9 @@ impl<'a> Code<'a> {
     pub fn new(recording: &'a Recording) -> Self {
         Code {
             recording,
-            samples: (0..row(recording.samples.len())).collect(),
-            waits: (0..row(recording.waits.len())).collect(),
-            is_idle: vec![false; recording.waits.len()],
+            samples: recording.sample_ids().collect(),
+            waits: recording.wait_ids().collect(),
+            is_idle: IdVec::filled(false, recording.waits.len()),
             notes: Vec::new(),
             spans: SpanIndex::of(&recording.spans),
         }
@@ -101,15 +102,15 @@ impl<'a> Code<'a> {
     pub(crate) fn origin(&self) -> Timestamp {
         let recording = self.recording;
         let spans = recording.spans.iter().map(|span| span.start);
-        let samples = self.samples.first().map(|sample| self.time(recording.samples[*sample as usize].time));
-        let waits = self.waits.iter().map(|wait| self.time(recording.waits[*wait as usize].start)).min();
+        let samples = self.samples.first().map(|sample| self.time(recording.samples[*sample].time));
+        let waits = self.waits.iter().map(|wait| self.time(recording.waits[*wait].start)).min();
         spans.chain(samples).chain(waits).min().unwrap_or(recording.run.start)
     }
 
     /// The first and last moment of samples and waits.
     fn ends(&self) -> (Timestamp, Timestamp) {
-        let samples = self.samples.iter().map(|sample| &self.recording.samples[*sample as usize]).map(|sample| (sample.time, sample.time));
-        let waits = self.waits.iter().map(|wait| &self.recording.waits[*wait as usize]).map(|wait| (wait.start, wait.end));
+        let samples = self.samples.iter().map(|sample| &self.recording.samples[*sample]).map(|sample| (sample.time, sample.time));
+        let waits = self.waits.iter().map(|wait| &self.recording.waits[*wait]).map(|wait| (wait.start, wait.end));
         let ends = samples.chain(waits).reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
         ends.map_or((self.recording.run.start, self.recording.run.start), |(start, end)| (self.time(start), self.time(end)))
     }
@@ -117,7 +118,7 @@ impl<'a> Code<'a> {
     /// The requested nanoseconds between two samples; 0 where they are unknown.
     fn period_nanos(&self) -> u64 {
         match self.recording.run.rate_hz {
-            0 => self.samples.first().map_or(0, |sample| self.recording.samples[*sample as usize].weight_nanos),
+            0 => self.samples.first().map_or(0, |sample| self.recording.samples[*sample].weight_nanos),
             rate => 1_000_000_000 / u64::from(rate),
         }
     }

@@ -96,15 +96,15 @@ fn rows<'a>(code: &Code<'a>, tracks: &Tracks<'a>) -> Vec<(Key<'a>, [i64; 4])> {
         (code.span_of(link).map(|(place, _)| place), evidence)
     };
     for &number in &code.samples {
-        let sample = &recording.samples[number as usize];
-        let (span, evidence) = whose(recording.sample_links.get(number as usize));
+        let sample = &recording.samples[number];
+        let (span, evidence) = whose(recording.sample_link(number));
         let key = Key { stack: Some(sample.stack), track: tracks.of(Moment::Sample(number)), span, evidence, wait: None };
         add(key, [1, nanos(sample.weight_nanos), 0, 0]);
     }
     for &number in &code.waits {
-        let wait = &recording.waits[number as usize];
-        let (span, evidence) = whose(recording.wait_links.get(number as usize));
-        let is_idle = code.is_idle.get(number as usize).copied().unwrap_or(false);
+        let wait = &recording.waits[number];
+        let (span, evidence) = whose(recording.wait_link(number));
+        let is_idle = code.is_idle.get(number).copied().unwrap_or(false);
         let about = WaitKey { kind: wait.kind, syscall: &wait.syscall, is_idle };
         let key = Key { stack: wait.stack, track: tracks.of(Moment::Wait(number)), span, evidence, wait: Some(about) };
         add(key, [0, 0, 1, nanos(wait.nanos())]);
@@ -162,8 +162,8 @@ impl Places {
         let recording = code.recording;
         let mut knows: HashMap<MappingId, [bool; 4]> = HashMap::new();
         let mut is_used = vec![false; recording.stacks.len()];
-        let samples = code.samples.iter().map(|sample| recording.samples[*sample as usize].stack);
-        let waits = code.waits.iter().filter_map(|wait| recording.waits[*wait as usize].stack);
+        let samples = code.samples.iter().map(|sample| recording.samples[*sample].stack);
+        let waits = code.waits.iter().filter_map(|wait| recording.waits[*wait].stack);
         for stack in samples.chain(waits) {
             if let Some(used) = is_used.get_mut(stack.0 as usize) {
                 *used = true;

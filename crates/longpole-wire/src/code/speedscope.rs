@@ -96,7 +96,7 @@ fn rows<'a>(code: &Code<'a>, track: &Track<'a>, functions: &mut Functions<'a>, r
     for moment in &track.moments {
         match moment {
             Moment::Sample(number) => {
-                let sample = &recording.samples[*number as usize];
+                let sample = &recording.samples[*number];
                 let (own, weight) = (Some((sample.time, sample.stack)), sample.weight_nanos);
                 match rows.last_mut().filter(|_| own == before) {
                     // Nothing comes between two samples of one moment. In a file without times that is each with the next.
@@ -109,7 +109,7 @@ fn rows<'a>(code: &Code<'a>, track: &Track<'a>, functions: &mut Functions<'a>, r
                 }
             }
             Moment::Wait(number) => {
-                let wait = &recording.waits[*number as usize];
+                let wait = &recording.waits[*number];
                 let frames = match wait.stack {
                     Some(stack) => functions.of_stack(code, stack).len(),
                     None => 1,

@@ -99,7 +99,7 @@ fn samples_of(profile: &[u8]) -> Vec<String> {
 fn pprof_holds_stacks_sums_and_whose_they_are() {
     let recording = recording();
     let mut code = Code::new(&recording);
-    code.is_idle = vec![false, true];
+    code.is_idle = vec![false, true].into();
     code.notes = vec!["3 × samples_lost".to_owned()];
     let (profile, losses) = pprof::encode(&code);
     let mapping = &recording.mappings[0].path;
@@ -154,7 +154,7 @@ fn firefox_stack(profile: &Json, stack: &Json) -> String {
 fn firefox_has_threads_with_samples_waits_and_spans() {
     let recording = recording();
     let mut code = Code::new(&recording);
-    code.is_idle = vec![false, true];
+    code.is_idle = vec![false, true].into();
     let profile = firefox_of(&code);
     for table in ["stackTable", "frameTable", "funcTable", "resourceTable", "sources"] {
         let columns = profile["shared"][table].as_object().unwrap();

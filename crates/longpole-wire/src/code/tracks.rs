@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use longpole_model::{Monotonic, Process, Recording, Thread};
+use longpole_model::{IdVec, Monotonic, Process, Recording, SampleId, Thread, WaitId};
 
 use super::Code;
 use crate::number::row;
@@ -10,8 +10,8 @@ use crate::number::row;
 /// A sample or a wait, by its number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Moment {
-    Sample(u32),
-    Wait(u32),
+    Sample(SampleId),
+    Wait(WaitId),
 }
 
 /// A thread with something to show.
@@ -48,8 +48,8 @@ impl Track<'_> {
 pub(crate) struct Tracks<'a> {
     pub(crate) list: Vec<Track<'a>>,
     /// For each sample and wait of the recording the number of its track; of those that do not go out any number.
-    of_sample: Vec<u32>,
-    of_wait: Vec<u32>,
+    of_sample: IdVec<SampleId, u32>,
+    of_wait: IdVec<WaitId, u32>,
     /// Threads of the recording without a sample or wait among these.
     pub(crate) threads_without: u64,
 }
@@ -61,11 +61,11 @@ impl<'a> Tracks<'a> {
         let mut numbers = HashMap::new();
         let mut list: Vec<(Track<'a>, Vec<(Monotonic, Moment)>)> = Vec::new();
         let samples = code.samples.iter().map(|number| {
-            let sample = &recording.samples[*number as usize];
+            let sample = &recording.samples[*number];
             (sample.pid, sample.tid, sample.time, Moment::Sample(*number))
         });
         let waits = code.waits.iter().map(|number| {
-            let wait = &recording.waits[*number as usize];
+            let wait = &recording.waits[*number];
             (wait.pid, wait.tid, wait.start, Moment::Wait(*number))
         });
         for (pid, tid, time, moment) in samples.chain(waits) {
@@ -80,7 +80,7 @@ impl<'a> Tracks<'a> {
         }
         let start = |track: &Track<'_>| track.process.map(|process| process.start);
         list.sort_by_key(|(track, _)| (start(track), track.pid, !track.is_main(), track.thread.map(|thread| thread.start), track.tid));
-        let (mut of_sample, mut of_wait) = (vec![0; recording.samples.len()], vec![0; recording.waits.len()]);
+        let (mut of_sample, mut of_wait) = (IdVec::filled(0, recording.samples.len()), IdVec::filled(0, recording.waits.len()));
         let list: Vec<Track<'a>> = list
             .into_iter()
             .enumerate()
@@ -90,8 +90,8 @@ impl<'a> Tracks<'a> {
                 let moments: Vec<Moment> = moments.into_iter().map(|(_, moment)| moment).collect();
                 for moment in &moments {
                     match moment {
-                        Moment::Sample(sample) => of_sample[*sample as usize] = number,
-                        Moment::Wait(wait) => of_wait[*wait as usize] = number,
+                        Moment::Sample(sample) => of_sample[*sample] = number,
+                        Moment::Wait(wait) => of_wait[*wait] = number,
                     }
                 }
                 Track { moments, ..track }
@@ -105,8 +105,8 @@ impl<'a> Tracks<'a> {
     /// The number of the track of a moment among those that go out.
     pub(crate) fn of(&self, moment: Moment) -> usize {
         match moment {
-            Moment::Sample(sample) => self.of_sample[sample as usize] as usize,
-            Moment::Wait(wait) => self.of_wait[wait as usize] as usize,
+            Moment::Sample(sample) => self.of_sample[sample] as usize,
+            Moment::Wait(wait) => self.of_wait[wait] as usize,
         }
     }
 

@@ -17,6 +17,7 @@ use crate::render;
 use crate::render::functions::place;
 use crate::terminal::fit;
 use crate::terminal::screen::{print, print_json};
+use longpole_model::FunctionId;
 
 /// Functions to list if several match.
 const CANDIDATES_SHOWN: usize = 8;
@@ -67,15 +68,15 @@ fn function_of(recording: &str, report: &Report, text: &str) -> Result<String> {
     };
     // Prefer the program's own functions; among copies of a function prefer those with a line.
     let list = &report.functions().list;
-    let ways: [&dyn Fn(usize) -> bool; 2] = [&|index| list[index].whose == CodeOrigin::Program, &|index| list[index].line > 0];
+    let ways: [&dyn Fn(FunctionId) -> bool; 2] = [&|id| list[id].whose == CodeOrigin::Program, &|id| list[id].line > 0];
     for is_meant in ways {
-        if found.iter().any(|&index| is_meant(index)) {
-            found.retain(|&index| is_meant(index));
+        if found.iter().any(|&id| is_meant(id)) {
+            found.retain(|&id| is_meant(id));
         }
     }
-    let words = |&index: &usize| {
-        let function = &report.functions().list[index];
-        format!("{} {}{}", Handle::Function(index), fit(&function.function, 60), place(&function.file, function.line))
+    let words = |&id: &FunctionId| {
+        let function = &report.functions().list[id];
+        format!("{} {}{}", Handle::Function(id), fit(&function.function, 60), place(&function.file, function.line))
     };
     let several = |what: &str| {
         let mut list: Vec<String> = found.iter().take(CANDIDATES_SHOWN).map(words).collect();
@@ -85,7 +86,7 @@ fn function_of(recording: &str, report: &Report, text: &str) -> Result<String> {
         let failure = Failure::new(Kind::NotFound, what.to_owned());
         Err(failure.hint("choose one by its handle:").list(list).into())
     };
-    let is_called = |index: usize| at.is_some() || Functions::is_called(&list[index].function, text);
+    let is_called = |id: FunctionId| at.is_some() || Functions::is_called(&list[id].function, text);
     match &found[..] {
         [] if let Some((file, line)) = at => Err(no_line(recording, file, line).into()),
         [] if report.recording().samples.is_empty() => {

@@ -18,7 +18,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::OnceLock;
 
-use longpole_model::{Monotonic, Nanos, Recording, ThreadKey, Timestamp, Wait, WaitKind};
+use longpole_model::{Monotonic, Nanos, Recording, StackId, ThreadKey, Timestamp, Wait, WaitId, WaitKind};
 
 use crate::link::waits::{self, How};
 use crate::time::timelines::Timelines;
@@ -113,13 +113,13 @@ fn futex_key(wait: &Wait) -> Option<FutexKey> {
 #[derive(Debug, Default)]
 pub(crate) struct Blockers {
     /// Waits at each futex, by end.
-    at: HashMap<FutexKey, Vec<u32>>,
+    at: HashMap<FutexKey, Vec<WaitId>>,
     /// Those of each thread, by start.
-    of_thread: HashMap<(FutexKey, u32), Vec<u32>>,
+    of_thread: HashMap<(FutexKey, u32), Vec<WaitId>>,
     /// Futexes that named a holder once: they are locks.
     named: HashSet<FutexKey>,
     /// What the stacks of those waits say.
-    how: HashMap<u32, How>,
+    how: HashMap<StackId, How>,
     /// Ends of threads, by process, and there by time.
     ends: HashMap<u32, Vec<(Monotonic, u32)>>,
     /// The threads that got each lock, filled in for the first query.
@@ -139,13 +139,13 @@ struct Taker {
     end: Monotonic,
     tid: u32,
     /// Its wait for the lock, which ended when it got it.
-    wait: u32,
+    wait: WaitId,
     /// The last one before it that is another thread; if there is none, the first of its own.
     other: u32,
 }
 
 impl Takers {
-    fn new(waits: impl Iterator<Item = (u32, u32, Monotonic)>) -> Takers {
+    fn new(waits: impl Iterator<Item = (WaitId, u32, Monotonic)>) -> Takers {
         let mut list: Vec<Taker> = Vec::new();
         for (wait, tid, end) in waits {
             let own = list.len() as u32;
@@ -219,22 +219,22 @@ impl Sources<'_> {
 impl Blockers {
     pub(crate) fn of(recording: &Recording) -> Blockers {
         let mut out = Blockers::default();
-        for (i, wait) in recording.waits.iter().enumerate() {
+        for (id, wait) in recording.wait_ids().zip(&recording.waits) {
             let Some(futex) = futex_key(wait) else { continue };
-            out.at.entry(futex).or_default().push(i as u32);
+            out.at.entry(futex).or_default().push(id);
             out.takers.entry(futex).or_default();
-            out.of_thread.entry((futex, wait.tid)).or_default().push(i as u32);
+            out.of_thread.entry((futex, wait.tid)).or_default().push(id);
             if wait.kind == WaitKind::Lock && wait.futex.is_some_and(|futex| futex.holder.is_some()) {
                 out.named.insert(futex);
             }
             if let Some(stack) = wait.stack
-                && !out.how.contains_key(&stack.0)
+                && !out.how.contains_key(&stack)
                 && let Some(how) = waits::how(recording, stack)
             {
-                out.how.insert(stack.0, how);
+                out.how.insert(stack, how);
             }
         }
-        out.at.values_mut().for_each(|waits| waits.sort_by_key(|&wait| (recording.waits[wait as usize].end, wait)));
+        out.at.values_mut().for_each(|waits| waits.sort_by_key(|&wait| (recording.waits[wait].end, wait)));
         for thread in &recording.threads {
             if let Some(end) = thread.end {
                 out.ends.entry(thread.pid).or_default().push((end, thread.tid));
@@ -250,7 +250,7 @@ impl Blockers {
             WaitKind::Join => Some(Relation::Ends),
             WaitKind::Lock => {
                 let futex = futex_key(wait)?;
-                let how = wait.stack.and_then(|stack| self.how.get(&stack.0));
+                let how = wait.stack.and_then(|stack| self.how.get(&stack));
                 let is_lock = self.named.contains(&futex) || how == Some(&How::Lock);
                 Some(if is_lock { Relation::Holds } else { Relation::Wakes })
             }
@@ -286,7 +286,7 @@ impl Blockers {
     fn holders(&self, sources: &Sources<'_>, wait: &Wait) -> Vec<BlockedPart> {
         let Some(futex) = futex_key(wait) else { return Vec::new() };
         let takers = self.takers[&futex].get_or_init(|| {
-            let got_it = self.at[&futex].iter().map(|&i| (i, &sources.recording.waits[i as usize]));
+            let got_it = self.at[&futex].iter().map(|&i| (i, &sources.recording.waits[i]));
             Takers::new(got_it.filter(|(_, it)| self.got_it(sources.recording, futex, it)).map(|(i, it)| (i, it.tid, it.end)))
         });
         // A wait of a broken file may end before it begins.
@@ -304,7 +304,7 @@ impl Blockers {
         for over in others().map(Some).chain([None]) {
             let (to, tid) = over.map_or((wait.end, wait.tid), |i| (takers.list[i].end, takers.list[i].tid));
             if from < to && is_searched(to.0 - from.0) {
-                let waited = over.map_or(wait, |i| &sources.recording.waits[takers.list[i].wait as usize]);
+                let waited = over.map_or(wait, |i| &sources.recording.waits[takers.list[i].wait]);
                 let ran = || over.map_or_else(|| sources.ran(wait), |i| *takers.ran[i].get_or_init(|| sources.ran(waited)));
                 let who = self.holder(sources, futex, (from, to), (wait, waited), (taker, is_first), ran);
                 parts.push(BlockedPart { from, to, who });
@@ -322,7 +322,7 @@ impl Blockers {
     /// Whether the wait ended because the lock was got.
     fn got_it(&self, recording: &Recording, futex: FutexKey, wait: &Wait) -> bool {
         let own = &self.of_thread[&(futex, wait.tid)];
-        let of = |i: &u32| &recording.waits[*i as usize];
+        let of = |i: &WaitId| &recording.waits[*i];
         let next = own.get(own.partition_point(|i| of(i).start < wait.end));
         next.is_none_or(|next| of(next).start.nanos_since(wait.end) >= RETRY_NANOS)
     }
@@ -330,7 +330,7 @@ impl Blockers {
     /// Whether a thread waited there itself for some of this time.
     fn waits_there(&self, recording: &Recording, futex: FutexKey, tid: u32, (from, to): (Monotonic, Monotonic)) -> bool {
         let Some(own) = self.of_thread.get(&(futex, tid)) else { return false };
-        let of = |i: &u32| &recording.waits[*i as usize];
+        let of = |i: &WaitId| &recording.waits[*i];
         let before = own.partition_point(|i| of(i).start < to);
         before.checked_sub(1).is_some_and(|last| of(&own[last]).end > from)
     }

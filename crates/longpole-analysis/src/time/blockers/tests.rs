@@ -206,7 +206,7 @@ fn too_many_parts_leave_the_longest() {
 /// What [`Blockers::holders`] finds if it asks anew each time.
 fn asked_anew(blockers: &Blockers, sources: &Sources<'_>, wait: &Wait) -> Vec<BlockedPart> {
     let futex = futex_key(wait).unwrap();
-    let all = blockers.at[&futex].iter().map(|&i| &sources.recording.waits[i as usize]);
+    let all = blockers.at[&futex].iter().map(|&i| &sources.recording.waits[i]);
     let takers: Vec<&Wait> = all.filter(|it| it.tid != wait.tid && blockers.got_it(sources.recording, futex, it)).collect();
     let mut taker = takers.iter().rfind(|it| it.end <= wait.start).map(|it| it.tid);
     let (mut from, mut is_first, mut parts) = (wait.start, true, Vec::new());

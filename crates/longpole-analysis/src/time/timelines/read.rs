@@ -2,16 +2,21 @@
 
 use std::collections::HashSet;
 
-use longpole_model::{CpuSlice, CurrentSpan, Monotonic, Nanos, Recording, Thread, ThreadKey, Wait};
+use longpole_model::{CpuSlice, CurrentSpan, Id, Monotonic, Nanos, Recording, Thread, ThreadKey, Wait, ids};
 
 use super::sweep::Sweep;
 use super::{JOURNAL_TAIL_NANOS, JournalGap, NONE, Slice, Source, SpanOnThread, ThreadRow, ThreadWait, Timelines};
 use crate::schedule::recorded;
 use crate::tree::forest::Forest;
 
+ids! {
+    /// A place in one of the recording's tables of rows of threads.
+    struct Place;
+}
+
 /// Rows by thread, and there in their own order: `(thread, row)`.
-fn by_thread(rows: impl ExactSizeIterator<Item = ThreadKey>) -> Vec<(ThreadKey, u32)> {
-    let mut order: Vec<(ThreadKey, u32)> = rows.enumerate().map(|(i, thread)| (thread, i as u32)).collect();
+fn by_thread(rows: impl ExactSizeIterator<Item = ThreadKey>) -> Vec<(ThreadKey, Place)> {
+    let mut order: Vec<(ThreadKey, Place)> = rows.enumerate().map(|(i, thread)| (thread, Place::at(i))).collect();
     order.sort_unstable();
     order
 }
@@ -33,7 +38,7 @@ impl Timelines {
             // The wall clock may have been stepped back.
             let mut at = Nanos::MIN;
             for &(_, i) in group {
-                let slice = &recording.cpu_slices[i as usize];
+                let slice = &recording.cpu_slices[i.place()];
                 let from = offset(slice.start).max(at);
                 at = offset(slice.end).max(from);
                 self.slices.push(Slice { from, to: at, preempted: slice.preempted });
@@ -42,13 +47,13 @@ impl Timelines {
             let start = waits.partition_point(|(of, _)| *of < thread);
             let mut at = Nanos::MIN;
             for &(_, i) in waits[start..].iter().take_while(|(of, _)| *of == thread) {
-                let wait = &recording.waits[i as usize];
+                let wait = &recording.waits[i.place()];
                 let from = offset(wait.start).max(at);
                 at = offset(wait.end).max(from);
                 self.waits.push(ThreadWait { from, to: at, kind: wait.kind });
             }
             let start = threads.partition_point(|(of, _)| *of < thread);
-            let mut lives = threads[start..].iter().take_while(|(of, _)| *of == thread).map(|&(_, i)| &recording.threads[i as usize]);
+            let mut lives = threads[start..].iter().take_while(|(of, _)| *of == thread).map(|&(_, i)| &recording.threads[i.place()]);
             let life = lives.next();
             let end = lives.last().or(life).and_then(|life| life.end);
             self.rows.push(ThreadRow {
@@ -80,7 +85,7 @@ impl Timelines {
                 pids.push(pid);
             }
             let row = self.row(group[0].0);
-            let first = &recording.current_spans[group[0].1 as usize];
+            let first = &recording.current_spans[group[0].1.place()];
             let mut before = first.start;
             if overwritten {
                 self.gaps.push(JournalGap { pid, from: Nanos::MIN, to: offset(before) });
@@ -88,7 +93,7 @@ impl Timelines {
             let mut at = Nanos::MIN;
             let mut last = None;
             for &(_, i) in group {
-                let current = &recording.current_spans[i as usize];
+                let current = &recording.current_spans[i.place()];
                 let from = offset(current.start).max(at);
                 if before < current.start {
                     self.gaps.push(JournalGap { pid, from: offset(before).min(from), to: from });
