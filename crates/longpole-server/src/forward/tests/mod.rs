@@ -1,5 +1,5 @@
-//! Copies for the user's own targets: real collectors (another receiver, tonic's server), files, and ones that are dead, deaf,
-//! stalled, unwilling or out of their mind.
+//! Copies for the user's own targets: working ones (another receiver, tonic's server, files), and targets that are dead, deaf, stalled,
+//! refuse, or answer nonsense.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -8,16 +8,16 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use longpole_model::{Loss, LossKind, ResourceEvent, SpanEvent, SpanId, TraceId};
-use opentelemetry_proto::tonic::collector::trace::v1::trace_service_client::TraceServiceClient;
-use opentelemetry_proto::tonic::collector::trace::v1::trace_service_server::{TraceService, TraceServiceServer};
-use opentelemetry_proto::tonic::collector::trace::v1::{ExportTraceServiceRequest, ExportTraceServiceResponse};
+use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_proto::tonic::trace::v1::{ResourceSpans, ScopeSpans, Span};
 use prost::Message;
-use tonic::codec::CompressionEncoding;
 
 use super::*;
 use crate::otlp_request::{Encoding, Signal};
 use crate::receive::{Keep, KeepError, Receiver, ReceiverHandle, ReceiverOptions};
+
+mod files;
+mod grpc;
 
 const SOON: Duration = Duration::from_secs(60);
 
@@ -121,6 +121,27 @@ fn http_collector(answers: &'static [&'static str]) -> (String, mpsc::Receiver<(
 fn failed(losses: &[Loss]) -> Vec<(u64, String)> {
     assert!(losses.iter().all(|loss| loss.kind == LossKind::ForwardFailed), "{losses:?}");
     losses.iter().map(|loss| (loss.count, loss.detail.clone())).collect()
+}
+
+/// A directory of this test alone, removed at its end.
+struct Scratch(std::path::PathBuf);
+
+impl Scratch {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("longpole-forward-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        Scratch(path)
+    }
+
+    fn file(&self, name: &str) -> String {
+        self.0.join(name).to_str().unwrap().to_owned()
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
 }
 
 #[test]
@@ -258,8 +279,8 @@ fn an_endpoint_that_makes_no_sense_says_why_and_disturbs_nobody() {
     }
 }
 
-const CERTIFICATE: &[u8] = include_bytes!("testdata/localhost.cert.pem");
-const KEY: &[u8] = include_bytes!("testdata/localhost.key.pem");
+const CERTIFICATE: &[u8] = include_bytes!("../testdata/localhost.cert.pem");
+const KEY: &[u8] = include_bytes!("../testdata/localhost.key.pem");
 
 #[test]
 fn an_https_endpoint_is_trusted_by_the_certificate_that_the_user_named_and_not_without_it() {
@@ -296,96 +317,6 @@ fn an_https_endpoint_is_trusted_by_the_certificate_that_the_user_named_and_not_w
     let losses = failed(&receiver.finish(Duration::from_millis(500)));
     let [(1, reason)] = &losses[..] else { panic!("{losses:?}") };
     assert!(reason.contains("invalid peer certificate: UnknownIssuer"), "{reason}");
-}
-
-/// A gRPC collector made by tonic that gives these answers, one after the other, and remembers what it got.
-#[derive(Clone, Default)]
-struct GrpcCollector {
-    answers: Arc<Mutex<Vec<tonic::Status>>>,
-    got: Arc<Mutex<Vec<(ExportTraceServiceRequest, String)>>>,
-}
-
-#[tonic::async_trait]
-impl TraceService for GrpcCollector {
-    async fn export(
-        &self,
-        request: tonic::Request<ExportTraceServiceRequest>,
-    ) -> Result<tonic::Response<ExportTraceServiceResponse>, tonic::Status> {
-        let key = request.metadata().get("x-api-key").map(|key| key.to_str().unwrap().to_owned()).unwrap_or_default();
-        self.got.lock().unwrap().push((request.into_inner(), key));
-        match self.answers.lock().unwrap().pop() {
-            Some(status) => Err(status),
-            None => Ok(tonic::Response::new(ExportTraceServiceResponse::default())),
-        }
-    }
-}
-
-async fn serve_grpc(collector: GrpcCollector) -> String {
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("http://{}", listener.local_addr().unwrap());
-    let service = TraceServiceServer::new(collector).accept_compressed(CompressionEncoding::Gzip);
-    let router = tonic::service::Routes::new(service).prepare().into_axum_router();
-    tokio::spawn(async move { axum::serve(listener, router).await });
-    url
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_grpc_endpoint_gets_what_came_over_grpc_and_over_http() {
-    let collector = GrpcCollector::default();
-    let busy = tonic::Status::unavailable("busy");
-    *collector.answers.lock().unwrap() = vec![busy];
-    let url = serve_grpc(collector.clone()).await;
-    let receiver = receiver_that_forwards(target(&url, ForwardProtocol::Grpc));
-    let mut client = TraceServiceClient::connect(receiver.endpoint()).await.unwrap().send_compressed(CompressionEncoding::Gzip);
-    client.export(spans("over grpc, compressed")).await.unwrap();
-    let port = receiver.port();
-    let losses = tokio::task::spawn_blocking(move || {
-        assert_eq!(post(port, PROTOBUF, &spans("over http").encode_to_vec()), 200);
-        receiver.finish(SOON)
-    });
-    drop(client);
-    let losses = losses.await.unwrap();
-    assert!(losses.iter().all(|loss| loss.kind != LossKind::ForwardFailed), "{losses:?}");
-    let mut got: Vec<_> = collector
-        .got
-        .lock()
-        .unwrap()
-        .iter()
-        .map(|(request, key)| (request.resource_spans[0].scope_spans[0].spans[0].name.clone(), key.clone()))
-        .collect();
-    got.sort();
-    got.dedup();
-    let key = "hunter2".to_owned();
-    assert_eq!(got, [("over grpc, compressed".to_owned(), key.clone()), ("over http".to_owned(), key)]);
-    assert_eq!(collector.got.lock().unwrap().len(), 3, "the collector requested one retry");
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_full_grpc_endpoint_gets_a_retry_only_if_it_says_when() {
-    let retry_info = {
-        // google.rpc.Status { code: 8, details: [Any { "type.googleapis.com/google.rpc.RetryInfo", RetryInfo {} }] }
-        let name = b"type.googleapis.com/google.rpc.RetryInfo";
-        let mut details = vec![0x08, 8, 0x1a, name.len() as u8 + 2, 0x0a, name.len() as u8];
-        details.extend(name);
-        tonic::Status::with_details(tonic::Code::ResourceExhausted, "later", details.into())
-    };
-    for (answer, attempts, losses) in [
-        (retry_info, 2, vec![]),
-        (tonic::Status::resource_exhausted("never"), 1, vec!["grpc status 8 never"]),
-        (tonic::Status::unauthenticated("who are you?"), 1, vec!["grpc status 16 who are you?"]),
-    ] {
-        let collector = GrpcCollector::default();
-        *collector.answers.lock().unwrap() = vec![answer];
-        let url = serve_grpc(collector.clone()).await;
-        let receiver = receiver_that_forwards(target(&url, ForwardProtocol::Grpc));
-        let found = tokio::task::spawn_blocking(move || {
-            assert_eq!(post(receiver.port(), PROTOBUF, &spans("a").encode_to_vec()), 200);
-            failed(&receiver.finish(SOON))
-        });
-        let expected: Vec<_> = losses.into_iter().map(|reason| (1, format!("{url}: {reason}"))).collect();
-        assert_eq!(found.await.unwrap(), expected);
-        assert_eq!(collector.got.lock().unwrap().len(), attempts);
-    }
 }
 
 /// Spans of these names in one request.
@@ -477,37 +408,6 @@ fn forwarding_gives_up_at_once_if_the_endpoint_wants_a_retry_after_the_end() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn json_of_another_signal_for_a_grpc_endpoint_goes_by_http_and_is_counted_where_that_is_not_spoken() {
-    let url = serve_grpc(GrpcCollector::default()).await;
-    let logs = ForwardTarget { signal: Signal::Logs, ..target(&url, ForwardProtocol::Grpc) };
-    let receiver = receiver_that_forwards(logs);
-    let port = receiver.port();
-    let body = br#"{"resourceLogs":[{"scopeLogs":[{"logRecords":[{"body":{"stringValue":"a"}},{"body":{"stringValue":"b"}}]}]}]}"#;
-    let losses = tokio::task::spawn_blocking(move || {
-        assert_eq!(post_to(port, "/v1/logs", "Content-Type: application/json\r\n", body), 200);
-        receiver.finish(SOON).into_iter().filter(|loss| loss.kind == LossKind::ForwardFailed).collect::<Vec<_>>()
-    });
-    let losses = losses.await.unwrap();
-    assert_eq!(failed(&losses), [(2, format!("{url}: speaks gRPC, and they went there by HTTP"))]);
-
-    // One that speaks both, as longpole does.
-    let (both, received) = http_collector(&["200 OK"]);
-    let logs = ForwardTarget { signal: Signal::Logs, ..target(both.trim_end_matches("/v1/traces"), ForwardProtocol::Grpc) };
-    let receiver = receiver_that_forwards(logs);
-    let port = receiver.port();
-    let (head, losses) = tokio::task::spawn_blocking(move || {
-        assert_eq!(post_to(port, "/v1/logs", "Content-Type: application/json\r\n", body), 200);
-        let (head, got) = received.recv_timeout(SOON).unwrap();
-        assert_eq!(got, body);
-        (head, receiver.finish(SOON))
-    })
-    .await
-    .unwrap();
-    assert!(head.starts_with("post /v1/logs http/1.1"), "{head}");
-    assert!(losses.iter().all(|loss| loss.kind != LossKind::ForwardFailed), "{losses:?}");
-}
-
 #[test]
 fn without_a_protocol_a_request_goes_on_as_it_came() {
     let (url, received) = http_collector(&["200 OK"]);
@@ -516,135 +416,6 @@ fn without_a_protocol_a_request_goes_on_as_it_came() {
     let (head, _) = received.recv_timeout(SOON).unwrap();
     assert!(head.starts_with("post /v1/traces http/1.1"), "{head}");
     assert_eq!(receiver.finish(SOON), []);
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn without_a_protocol_what_came_over_grpc_goes_on_over_grpc() {
-    let collector = GrpcCollector::default();
-    let url = serve_grpc(collector.clone()).await + "/v1/traces";
-    let receiver = receiver_that_forwards(target(&url, ForwardProtocol::AsReceived));
-    let mut client = TraceServiceClient::connect(receiver.endpoint()).await.unwrap();
-    client.export(spans("over grpc")).await.unwrap();
-    drop(client);
-    let losses = tokio::task::spawn_blocking(move || receiver.finish(SOON)).await.unwrap();
-    assert!(losses.iter().all(|loss| loss.kind != LossKind::ForwardFailed), "{losses:?}");
-    let got: Vec<_> = collector.got.lock().unwrap().iter().map(|(request, _)| request.clone()).collect();
-    assert_eq!(names_of(&got), ["over grpc"]);
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn json_goes_to_a_grpc_endpoint_in_protobuf() {
-    let collector = GrpcCollector::default();
-    let url = serve_grpc(collector.clone()).await;
-    let receiver = receiver_that_forwards(target(&url, ForwardProtocol::Grpc));
-    let losses = tokio::task::spawn_blocking(move || {
-        assert_eq!(post(receiver.port(), "Content-Type: application/json\r\n", &serde_json::to_vec(&spans("in json")).unwrap()), 200);
-        receiver.finish(SOON)
-    });
-    assert_eq!(losses.await.unwrap(), []);
-    let got: Vec<_> = collector.got.lock().unwrap().iter().map(|(request, _)| request.clone()).collect();
-    assert_eq!(names_of(&got), ["in json"]);
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_grpc_endpoint_that_says_when_gets_a_retry_then() {
-    let later = {
-        // RetryInfo { retry_delay: 0.3 s } in an Any in a Status.
-        let name = b"type.googleapis.com/google.rpc.RetryInfo";
-        let delay = [0x12, 8, 0x0a, 6, 0x10, 0x80, 0xc6, 0x86, 0x8f, 0x01];
-        let mut details = vec![0x08, 8, 0x1a, (2 + name.len() + delay.len()) as u8, 0x0a, name.len() as u8];
-        details.extend(name);
-        details.extend(delay);
-        tonic::Status::with_details(tonic::Code::ResourceExhausted, "later", details.into())
-    };
-    let collector = GrpcCollector::default();
-    *collector.answers.lock().unwrap() = vec![later];
-    let url = serve_grpc(collector.clone()).await;
-    let receiver = receiver_that_forwards(target(&url, ForwardProtocol::Grpc));
-    let (losses, took) = tokio::task::spawn_blocking(move || {
-        assert_eq!(post(receiver.port(), PROTOBUF, &spans("a").encode_to_vec()), 200);
-        let begun = Instant::now();
-        (receiver.finish(SOON), begun.elapsed())
-    })
-    .await
-    .unwrap();
-    assert_eq!(losses, []);
-    assert!(took > Duration::from_millis(250), "{took:?}");
-}
-
-/// A directory of this test alone, removed at its end.
-struct Scratch(std::path::PathBuf);
-
-impl Scratch {
-    fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("longpole-forward-{name}-{}", std::process::id()));
-        std::fs::create_dir_all(&path).unwrap();
-        Scratch(path)
-    }
-
-    fn file(&self, name: &str) -> String {
-        self.0.join(name).to_str().unwrap().to_owned()
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
-#[test]
-fn a_file_gets_one_line_of_json_for_each_request_and_nothing_of_an_earlier_run() {
-    let scratch = Scratch::new("lines");
-    let path = scratch.file("traces.json");
-    std::fs::write(&path, "of an earlier run\n").unwrap();
-    let receiver = receiver_that_forwards(ForwardTarget::traces(ForwardProtocol::OtlpFile, &path));
-    assert_eq!(post(receiver.port(), PROTOBUF, &request_of(&["a", "b"]).encode_to_vec()), 200);
-    let pretty = serde_json::to_vec_pretty(&spans("c")).unwrap();
-    assert_eq!(post(receiver.port(), "Content-Type: application/json\r\n", &pretty), 200);
-    assert_eq!(receiver.finish(SOON), []);
-    let text = std::fs::read_to_string(&path).unwrap();
-    assert!(text.ends_with('\n'));
-    let requests: Vec<ExportTraceServiceRequest> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    assert_eq!((requests.len(), names_of(&requests)), (2, vec!["a".to_owned(), "b".to_owned(), "c".to_owned()]));
-}
-
-#[test]
-fn a_file_that_cannot_be_written_says_why() {
-    let scratch = Scratch::new("unwritable");
-    let nowhere = scratch.file("no/such/folder");
-    for (protocol, path, expected) in [
-        (ForwardProtocol::OtlpFile, nowhere.as_str(), "failed to create it: No such file or directory"),
-        (ForwardProtocol::AppDashFile, nowhere.as_str(), "failed to create it: No such file or directory"),
-        (ForwardProtocol::OtlpFile, "/dev/full", "failed to write: No space left on device"),
-        (ForwardProtocol::AppDashFile, "/dev/full", "failed to write: No space left on device"),
-    ] {
-        let receiver = receiver_that_forwards(ForwardTarget::traces(protocol, path));
-        assert_eq!(post(receiver.port(), PROTOBUF, &request_of(&["a", "b"]).encode_to_vec()), 200);
-        let losses = failed(&receiver.finish(SOON));
-        let [(2, reason)] = &losses[..] else { panic!("{path}: {losses:?}") };
-        assert!(reason.starts_with(&format!("{path}: {expected}")), "{reason}");
-    }
-}
-
-#[test]
-fn an_appdash_file_holds_all_spans_at_the_end() {
-    let scratch = Scratch::new("appdash");
-    let path = scratch.file("up.trace");
-    let receiver = receiver_that_forwards(ForwardTarget::traces(ForwardProtocol::AppDashFile, &path));
-    for name in ["a", "b"] {
-        let mut request = request_of(&[name]);
-        request.resource_spans[0].scope_spans[0].spans[0].span_id = vec![name.as_bytes()[0]; 8];
-        assert_eq!(post(receiver.port(), PROTOBUF, &request.encode_to_vec()), 200);
-    }
-    let losses = receiver.finish(SOON);
-    assert!(losses.iter().all(|loss| loss.kind != LossKind::ForwardFailed), "{losses:?}");
-    let mut batch = longpole_model::SpanBatch::default();
-    let file = std::fs::File::open(&path).unwrap();
-    longpole_wire::appdash::decode_file(file, &longpole_wire::Limits::default(), &mut batch).unwrap();
-    let mut names: Vec<_> = batch.spans.iter().map(|span| span.name.as_str()).collect();
-    names.sort_unstable();
-    assert_eq!(names, ["a", "b"]);
 }
 
 #[test]
