@@ -21,7 +21,7 @@ const BRACKET_NANOS_MAX: u32 = 200_000;
 
 /// One reading of the clocks.
 #[derive(Debug, Clone, Copy)]
-struct Reading {
+struct ClockReading {
     anchor: ClockAnchor,
     /// How long the machine has slept since boot, in nanoseconds; `None` if there is no CLOCK_BOOTTIME.
     slept_nanos: Option<u64>,
@@ -30,19 +30,19 @@ struct Reading {
 /// Reads the clocks and finds steps of the wall clock.
 #[derive(Debug)]
 pub struct Clocks {
-    last: Reading,
+    last: ClockReading,
 }
 
 impl Clocks {
     /// Reads the clocks for the first time, and returns that reading.
     pub fn begin() -> (Clocks, Observation) {
-        let last = Reading::narrowest();
+        let last = ClockReading::narrowest();
         (Clocks { last }, Observation::Clock(last.anchor))
     }
 
     /// Reads the clocks, and reports both sides of a step if the wall clock was set since the last reading.
     pub fn look(&mut self, report: impl FnMut(Observation)) {
-        let now = Reading::take();
+        let now = ClockReading::take();
         if now.anchor.bracket_nanos > BRACKET_NANOS_MAX {
             return;
         }
@@ -55,7 +55,7 @@ impl Clocks {
 
     /// Reads the clocks and reports them in any case.
     pub fn anchor(&mut self, mut report: impl FnMut(Observation)) -> ClockAnchor {
-        let now = Reading::narrowest();
+        let now = ClockReading::narrowest();
         if is_step(now.anchor.offset_nanos().saturating_sub(self.last.anchor.offset_nanos())) {
             report(Observation::Clock(self.last.anchor));
             let slept = now.slept_nanos.zip(self.last.slept_nanos).map_or(0, |(now, before)| now.saturating_sub(before));
@@ -71,17 +71,17 @@ impl Clocks {
 
 /// Reads both clocks as close together as possible.
 pub fn anchor() -> ClockAnchor {
-    Reading::narrowest().anchor
+    ClockReading::narrowest().anchor
 }
 
-impl Reading {
-    fn take() -> Reading {
+impl ClockReading {
+    fn take() -> ClockReading {
         let before = monotonic_nanos();
         let unix = realtime_nanos();
         let boot = boottime_nanos();
         let after = monotonic_nanos();
         let width = after.saturating_sub(before);
-        Reading {
+        ClockReading {
             anchor: ClockAnchor {
                 monotonic: Monotonic(before + width / 2),
                 unix: Timestamp::from_unix_nanos(unix),
@@ -91,10 +91,10 @@ impl Reading {
         }
     }
 
-    fn narrowest() -> Reading {
-        let first = Reading::take();
+    fn narrowest() -> ClockReading {
+        let first = ClockReading::take();
         (1..BRACKETS)
-            .map(|_| Reading::take())
+            .map(|_| ClockReading::take())
             .fold(first, |best, reading| if reading.anchor.bracket_nanos < best.anchor.bracket_nanos { reading } else { best })
     }
 }

@@ -19,7 +19,7 @@ pub(crate) enum Symlinks {
 
 /// A regular file, found without opening it: opening a device can have effects, such as arming a watchdog.
 #[derive(Debug)]
-pub(crate) struct Found {
+pub(crate) struct UnopenedFile {
     place: File,
     pub(crate) metadata: Metadata,
 }
@@ -29,7 +29,7 @@ pub(crate) struct Found {
 /// # Errors
 ///
 /// If nothing is there, or the path may not be searched.
-pub(crate) fn find(path: &Path, links: Symlinks) -> io::Result<Option<Found>> {
+pub(crate) fn find(path: &Path, links: Symlinks) -> io::Result<Option<UnopenedFile>> {
     let look = |path: &Path| OpenOptions::new().read(true).custom_flags(libc::O_PATH).open(path);
     let place = match (links, path.parent(), path.file_name()) {
         (Symlinks::Refused, Some(folder), Some(name)) => find_in(&look(folder)?, name)?,
@@ -38,10 +38,10 @@ pub(crate) fn find(path: &Path, links: Symlinks) -> io::Result<Option<Found>> {
     let Some(place) = place else { return Ok(None) };
     let metadata = place.metadata()?;
     let is_plain = metadata.is_file() && !is_of_the_kernel(&place);
-    Ok(is_plain.then_some(Found { place, metadata }))
+    Ok(is_plain.then_some(UnopenedFile { place, metadata }))
 }
 
-impl Found {
+impl UnopenedFile {
     /// Opens this file for reading, whatever is at its path by now. Does not wait for the holder of a lease (fcntl(2), F_SETLEASE).
     ///
     /// # Errors
@@ -59,7 +59,7 @@ impl Found {
 ///
 /// # Errors
 ///
-/// Those of [`find`] and [`Found::open`].
+/// Those of [`find`] and [`UnopenedFile::open`].
 pub(crate) fn open(path: &Path, links: Symlinks) -> io::Result<Option<(File, Metadata)>> {
     find(path, links)?.map(|found| found.open()).transpose()
 }

@@ -63,13 +63,13 @@ impl Text {
 pub struct Texts {
     known: HashSet<Text, FastState>,
     known_max: usize,
-    sample: Sample,
+    sample: HashSample,
     made_bytes: u64,
 }
 
 impl Default for Texts {
     fn default() -> Self {
-        Texts { known: HashSet::default(), known_max: TEXTS_MAX, sample: Sample::default(), made_bytes: 0 }
+        Texts { known: HashSet::default(), known_max: TEXTS_MAX, sample: HashSample::default(), made_bytes: 0 }
     }
 }
 
@@ -117,14 +117,14 @@ impl Texts {
 
 /// Some of the texts that were made, by their hashes, which nobody can choose.
 #[derive(Debug, Default)]
-struct Sample {
+struct HashSample {
     hashes: HashSet<u64, FastState>,
     made_bytes: u64,
     /// Texts in the sample that had been made before.
     again_bytes: u64,
 }
 
-impl Sample {
+impl HashSample {
     fn add(&mut self, hash: u64, bytes: u64) {
         if (hash >> 32).is_multiple_of(SAMPLE_PART) {
             self.made_bytes += bytes;

@@ -39,7 +39,8 @@ impl ListenerFinder {
         if due.is_empty() {
             return Vec::new();
         }
-        let rows: Vec<Row> = ["/proc/net/tcp", "/proc/net/tcp6"].into_iter().filter_map(table_text).flat_map(|text| rows(&text)).collect();
+        let rows: Vec<SocketRow> =
+            ["/proc/net/tcp", "/proc/net/tcp6"].into_iter().filter_map(table_text).flat_map(|text| rows(&text)).collect();
         let mut new = Vec::new();
         for address in due {
             let pids = inodes(&rows, address).into_iter().flat_map(listening_processes).collect::<Vec<u32>>();
@@ -58,28 +59,28 @@ impl ListenerFinder {
 
 /// A socket: where it is, whether it listens, its inode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Row {
+struct SocketRow {
     local: (IpAddr, u16),
     /// 0 where it does not listen.
     inode: u64,
 }
 
-fn rows(table: &str) -> Vec<Row> {
+fn rows(table: &str) -> Vec<SocketRow> {
     let row = |line: &str| {
         let mut fields = line.split_ascii_whitespace().skip(1);
         let local = parse_address(fields.next()?)?;
         let state = fields.nth(1)?;
         let inode = fields.nth(5)?.parse().ok()?;
-        Some(Row { local, inode: if state == LISTEN { inode } else { 0 } })
+        Some(SocketRow { local, inode: if state == LISTEN { inode } else { 0 } })
     };
     table.lines().skip(1).filter_map(row).collect()
 }
 
 /// The listening sockets that a connection to this address reaches: those of the very address, else those that listen at all addresses
 /// of this machine. `localhost` may mean the address of IPv6.
-fn inodes(rows: &[Row], called: SocketAddr) -> Vec<u64> {
+fn inodes(rows: &[SocketRow], called: SocketAddr) -> Vec<u64> {
     let of = |ip: IpAddr| -> Vec<u64> {
-        let listens = |row: &&Row| row.inode != 0 && row.local == (ip, called.port());
+        let listens = |row: &&SocketRow| row.inode != 0 && row.local == (ip, called.port());
         rows.iter().filter(listens).map(|row| row.inode).collect()
     };
     let ip = called.ip().to_canonical();
@@ -131,7 +132,7 @@ mod tests {
    1: 00000000000000000000000000000000:1F93 00000000000000000000000000000000:0000 0A 00000000:00000000 00:00000000 00000000 0 0 60002 1
 garbage
 ";
-        let all: Vec<Row> = [tcp, tcp6].into_iter().flat_map(rows).collect();
+        let all: Vec<SocketRow> = [tcp, tcp6].into_iter().flat_map(rows).collect();
         let check = |called: &str, expected: &[u64]| assert_eq!(inodes(&all, called.parse().unwrap()), expected, "{called}");
         check("127.0.0.1:8080", &[50001]);
         check("127.0.0.2:8080", &[50002]);

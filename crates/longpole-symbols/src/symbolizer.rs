@@ -11,7 +11,7 @@ use longpole_model::recording::Recording;
 use longpole_model::stack::{Frame, LocationKind, Mapping};
 
 use crate::demangle::demangle;
-use crate::dwarf::{self, Found, Line, Slice};
+use crate::dwarf::{self, Line, LinesOfAddresses, Slice};
 use crate::files::Files;
 use crate::load;
 use crate::object::{Binary, Symbol, Table};
@@ -81,7 +81,7 @@ impl Symbolizer {
             Err(reason) => (None, Some(reason)),
         };
 
-        let mut found = Found { lines: vec![Vec::new(); addresses.len()], trouble: None };
+        let mut found = LinesOfAddresses { lines: vec![Vec::new(); addresses.len()], trouble: None };
         if let Some(binary) = [main.as_ref(), debug.as_ref()].into_iter().flatten().find(|binary| binary.has_dwarf()) {
             let code_start = main.as_ref().unwrap_or(binary).code_start();
             let debug_path = if debug.is_some() { load::debug_path(build_id) } else { None };
@@ -157,10 +157,10 @@ pub(crate) fn fill_by(recording: &mut Recording, mut resolve: impl FnMut(&Mappin
     losses
 }
 
-fn look_up_dwarf(binary: &Binary<'_>, supplement: Option<&Binary<'_>>, code_start: u64, addresses: &[u64]) -> Found {
+fn look_up_dwarf(binary: &Binary<'_>, supplement: Option<&Binary<'_>>, code_start: u64, addresses: &[u64]) -> LinesOfAddresses {
     let (main, supplement) = match (sections(binary), supplement.map(sections).transpose()) {
         (Ok(main), Ok(supplement)) => (main, supplement),
-        _ => return Found { lines: vec![Vec::new(); addresses.len()], trouble: Some(Reason::MalformedDwarf) },
+        _ => return LinesOfAddresses { lines: vec![Vec::new(); addresses.len()], trouble: Some(Reason::MalformedDwarf) },
     };
     let dwarf = main.borrow_with_sup(supplement.as_ref(), |section| Slice::new(section, binary.endian()));
     dwarf::look_up(&dwarf, code_start, addresses)

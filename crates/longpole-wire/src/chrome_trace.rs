@@ -18,7 +18,7 @@ use longpole_model::span::{Span, StatusCode};
 use longpole_model::time::Timestamp;
 
 use crate::attribute_json::write_members;
-use crate::code::chrome::{self, Place, micros};
+use crate::code::chrome::{self, TrackPlace, micros};
 use crate::code::{self, Code, tracks as threads};
 use crate::json_writer::{Members, write_text};
 
@@ -76,7 +76,7 @@ pub fn encode(code: &Code<'_>) -> (Vec<u8>, Vec<Loss>) {
     let mut writer = chrome::Writer::new(code, origin);
     for (thread, process) in threads.list.iter().zip(process_of_thread) {
         separate(&mut out);
-        let place = Place { pid: process + 1, tid: lanes_max + thread.tid as usize };
+        let place = TrackPlace { pid: process + 1, tid: lanes_max + thread.tid as usize };
         writer.track(&mut out, thread, place);
     }
     out.push_str("],\"displayTimeUnit\":\"ns\",\"otherData\":");

@@ -33,7 +33,7 @@ pub struct Profile {
     functions: Vec<(String, String)>,
     function_numbers: HashMap<(String, String), u64>,
     locations: Vec<Location>,
-    samples: Vec<Sample>,
+    samples: Vec<PprofSample>,
 }
 
 /// A binary.
@@ -77,7 +77,7 @@ pub enum LabelValue {
 }
 
 #[derive(Debug)]
-struct Sample {
+struct PprofSample {
     /// Numbers of locations, leaf first.
     stack: Vec<u64>,
     values: Vec<i64>,
@@ -114,7 +114,7 @@ impl Profile {
 
     /// Adds a sample: numbers of locations, leaf first, and a value for each of the types.
     pub fn sample(&mut self, stack: Vec<u64>, values: Vec<i64>, labels: Vec<Label>) {
-        self.samples.push(Sample { stack, values, labels });
+        self.samples.push(PprofSample { stack, values, labels });
     }
 
     /// Its bytes, not compressed.
@@ -167,7 +167,7 @@ fn put_type(out: &mut Vec<u8>, name: u64, unit: u64) {
     put_integer(out, 2, unit);
 }
 
-fn put_sample(out: &mut Vec<u8>, sample: &Sample, texts: &mut Texts) {
+fn put_sample(out: &mut Vec<u8>, sample: &PprofSample, texts: &mut Texts) {
     for location in &sample.stack {
         put_integer(out, 1, *location);
     }

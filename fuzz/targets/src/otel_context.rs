@@ -11,10 +11,10 @@ pub(crate) fn otel_context(bytes: &[u8]) {
             found.map(|found| into.copy_from_slice(found)).is_some()
         })
     };
-    if let Ok(process::Reading::New { published_at, context }) = read(0) {
+    if let Ok(process::HeaderReading::New { published_at, context }) = read(0) {
         assert!(published_at != 0 && bytes.len() > 32);
         assert!(context.resource.iter().all(|pair| format!("{:?}", pair.value) != "Empty"));
-        assert_eq!(read(published_at), Ok(process::Reading::Same));
+        assert_eq!(read(published_at), Ok(process::HeaderReading::Same));
     }
     let mut pointer = None;
     let found = thread::find(bytes, 0x1000, 7, -64, &mut pointer);

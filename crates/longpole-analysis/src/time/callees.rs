@@ -18,7 +18,7 @@ use crate::time::wait_groups::WaitSum;
 
 /// What a key says of the address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Part {
+enum AddressPart {
     /// A host, maybe with a port behind a colon.
     Host,
     Port,
@@ -26,22 +26,22 @@ enum Part {
 }
 
 /// Keys by how near they are to the socket itself, nearest first: what OpenTelemetry says now, what it said before, what others say.
-const KEYS: [(&str, usize, Part); 15] = [
-    ("network.peer.address", 0, Part::Host),
-    ("network.peer.port", 0, Part::Port),
-    ("net.sock.peer.addr", 1, Part::Host),
-    ("net.sock.peer.port", 1, Part::Port),
-    ("server.address", 2, Part::Host),
-    ("server.port", 2, Part::Port),
-    ("net.peer.ip", 3, Part::Host),
-    ("net.peer.name", 4, Part::Host),
-    ("net.peer.port", 3, Part::Port),
-    ("net.peer.port", 4, Part::Port),
-    ("peer.ipv4", 5, Part::Host),
-    ("peer.port", 5, Part::Port),
-    ("peer.address", 6, Part::Host),
-    ("url.full", 7, Part::Url),
-    ("http.url", 8, Part::Url),
+const KEYS: [(&str, usize, AddressPart); 15] = [
+    ("network.peer.address", 0, AddressPart::Host),
+    ("network.peer.port", 0, AddressPart::Port),
+    ("net.sock.peer.addr", 1, AddressPart::Host),
+    ("net.sock.peer.port", 1, AddressPart::Port),
+    ("server.address", 2, AddressPart::Host),
+    ("server.port", 2, AddressPart::Port),
+    ("net.peer.ip", 3, AddressPart::Host),
+    ("net.peer.name", 4, AddressPart::Host),
+    ("net.peer.port", 3, AddressPart::Port),
+    ("net.peer.port", 4, AddressPart::Port),
+    ("peer.ipv4", 5, AddressPart::Host),
+    ("peer.port", 5, AddressPart::Port),
+    ("peer.address", 6, AddressPart::Host),
+    ("url.full", 7, AddressPart::Url),
+    ("http.url", 8, AddressPart::Url),
 ];
 
 const RANKS: usize = 9;
@@ -62,12 +62,12 @@ impl<'a> Called<'a> {
         }
         for (_, rank, part) in KEYS.iter().filter(|(known, ..)| *known == key) {
             match part {
-                Part::Host => self.hosts[*rank] = text,
-                Part::Port => {
+                AddressPart::Host => self.hosts[*rank] = text,
+                AddressPart::Port => {
                     let number = number.or_else(|| text?.parse().ok());
                     self.ports[*rank] = number.and_then(|number| u16::try_from(number).ok());
                 }
-                Part::Url => self.hosts[*rank] = text.and_then(authority),
+                AddressPart::Url => self.hosts[*rank] = text.and_then(authority),
             }
         }
     }

@@ -59,7 +59,7 @@ const STRANGERS_MAX: usize = 64;
 
 /// A journal that is open.
 #[derive(Debug)]
-struct Open {
+struct OpenJournal {
     file: File,
     /// `None` while its header is not written.
     journal: Option<Journal>,
@@ -72,7 +72,7 @@ struct Open {
     next_alive: u64,
 }
 
-impl Open {
+impl OpenJournal {
     fn thread(&self) -> Option<(u32, u32)> {
         self.journal.as_ref().map(|journal| (journal.header().pid, journal.header().tid))
     }
@@ -100,7 +100,7 @@ pub(crate) struct Journals {
     uid: u32,
     pid_namespace: u64,
     time_namespace: u64,
-    open: Vec<Open>,
+    open: Vec<OpenJournal>,
     next_listing: u64,
     /// The modification time of the directory, if it was listed completely since.
     listed: Option<SystemTime>,
@@ -230,13 +230,13 @@ impl Journals {
             };
             has_new = true;
             let next_alive = now + ALIVE_NANOS;
-            self.open.push(Open { file, journal: None, shift: 0, is_told: false, next_look: 0, pause: LOOK_NANOS, next_alive });
+            self.open.push(OpenJournal { file, journal: None, shift: 0, is_told: false, next_look: 0, pause: LOOK_NANOS, next_alive });
         }
         has_new
     }
 
     /// Reads the header; whether it may be a journal.
-    fn open_journal(&mut self, it: &mut Open, now: u64) -> bool {
+    fn open_journal(&mut self, it: &mut OpenJournal, now: u64) -> bool {
         let file = &it.file;
         let opened = Journal::open(&mut |offset, into: &mut [u8]| file.read_at(into, offset));
         let opened = opened.and_then(|journal| match journal {
@@ -268,7 +268,7 @@ impl Journals {
     }
 
     /// Reads the new entries of a journal; if `is_last`, to its end.
-    fn look_at(&mut self, it: &mut Open, now: u64, is_last: bool, out: &mut Vec<Observation>) -> Fate {
+    fn look_at(&mut self, it: &mut OpenJournal, now: u64, is_last: bool, out: &mut Vec<Observation>) -> Fate {
         let was_alive = is_last || now < it.next_alive || it.journal.as_ref().is_none_or(|journal| lives(journal.header()));
         // A thread that is gone has written all its entries.
         let is_last = is_last || !was_alive;
@@ -290,8 +290,8 @@ impl Journals {
     }
 
     /// Reads new entries and reports them; whether there were some.
-    fn read(&mut self, it: &mut Open, is_last: bool, out: &mut Vec<Observation>) -> Result<bool, Over> {
-        let Open { file, journal, shift, is_told, .. } = it;
+    fn read(&mut self, it: &mut OpenJournal, is_last: bool, out: &mut Vec<Observation>) -> Result<bool, Over> {
+        let OpenJournal { file, journal, shift, is_told, .. } = it;
         let Some(journal) = journal else { return Ok(false) };
         if self.allowance == 0 && !is_last {
             // Over the limit: later. Entries that are overwritten until then are counted.

@@ -90,7 +90,7 @@ struct Dump {
 
 /// A process between two execs.
 #[derive(Debug, Default)]
-struct Program {
+struct JitProgram {
     id: ProgramId,
     /// Its runtime, by the binaries it maps.
     runtime: Option<Runtime>,
@@ -102,7 +102,7 @@ struct Program {
 #[derive(Debug)]
 struct Over {
     pid: u32,
-    program: Program,
+    program: JitProgram,
     /// Addresses of its code without a binary, ascending.
     addresses: Vec<u64>,
     /// The name of each of them in its map.
@@ -111,7 +111,7 @@ struct Over {
 
 /// The programs of a recording.
 pub(crate) struct Jit {
-    programs: NumberMap<u32, Program>,
+    programs: NumberMap<u32, JitProgram>,
     next: u32,
     /// By pid. Kept after the process has ended, until that record has its turn.
     homes: NumberMap<u32, Home>,
@@ -197,12 +197,12 @@ impl Jit {
         self.program_mut(pid).runtime = Some(runtime);
     }
 
-    fn program_mut(&mut self, pid: u32) -> &mut Program {
+    fn program_mut(&mut self, pid: u32) -> &mut JitProgram {
         let next = &mut self.next;
         self.programs.entry(pid).or_insert_with(|| {
             let id = ProgramId(*next);
             *next += 1;
-            Program { id, ..Program::default() }
+            JitProgram { id, ..JitProgram::default() }
         })
     }
 

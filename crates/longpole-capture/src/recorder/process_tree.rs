@@ -25,7 +25,7 @@ use crate::sink::ObservationWriter;
 const ENDED_MAX: usize = 4_096;
 
 /// A thread that lives.
-pub(crate) struct Thread {
+pub(crate) struct LivingThread {
     pid: u32,
     name: Arc<str>,
     on_cpu_since: Option<u64>,
@@ -37,9 +37,9 @@ pub(crate) struct Thread {
     id_inside: Option<u32>,
 }
 
-impl Thread {
-    fn new(pid: u32, name: Arc<str>) -> Thread {
-        Thread { pid, name, on_cpu_since: None, record_hint: None, thread_pointer: None, id_inside: None }
+impl LivingThread {
+    fn new(pid: u32, name: Arc<str>) -> LivingThread {
+        LivingThread { pid, name, on_cpu_since: None, record_hint: None, thread_pointer: None, id_inside: None }
     }
 
     /// The id of this thread in its own pid namespace; in ours it is `tid`.
@@ -59,7 +59,7 @@ pub(crate) struct ProcessTree {
     root: u32,
     root_started: bool,
     processes: NumberMap<u32, Process>,
-    threads: NumberMap<u32, Thread>,
+    threads: NumberMap<u32, LivingThread>,
     ended: HashSet<u32>,
     ended_order: VecDeque<u32>,
     executions: Executions,
@@ -84,7 +84,7 @@ impl ProcessTree {
             slices: 0,
         };
         tree.processes.insert(root, Process { space: Arc::default(), threads: HashSet::from([root]) });
-        tree.threads.insert(root, Thread::new(root, "".into()));
+        tree.threads.insert(root, LivingThread::new(root, "".into()));
         tree
     }
 
@@ -99,7 +99,7 @@ impl ProcessTree {
             if let Some(process) = self.processes.get_mut(&pid) {
                 process.threads.insert(thread.tid);
             }
-            self.threads.insert(thread.tid, Thread::new(pid, Arc::clone(&name)));
+            self.threads.insert(thread.tid, LivingThread::new(pid, Arc::clone(&name)));
             out.give(Observation::ThreadStarted { pid, tid: thread.tid, time: at });
             out.give(Observation::ThreadNamed { pid, tid: thread.tid, name: name.to_string() });
         }
@@ -129,7 +129,7 @@ impl ProcessTree {
     /// A thread that was seen running at `time`; `None` if its process has ended.
     ///
     /// Makes up for a lost fork record.
-    pub(crate) fn thread(&mut self, pid: u32, tid: u32, time: u64, out: &mut ObservationWriter) -> Option<&mut Thread> {
+    pub(crate) fn thread(&mut self, pid: u32, tid: u32, time: u64, out: &mut ObservationWriter) -> Option<&mut LivingThread> {
         if !self.threads.contains_key(&tid) {
             if pid == 0 || tid == 0 || self.ended.contains(&pid) {
                 return None;
@@ -159,7 +159,7 @@ impl ProcessTree {
             self.processes.insert(pid, Process { space, threads: HashSet::from([tid]) });
             out.give(Observation::ProcessStarted { pid, parent_pid: Some(parent_pid), time: at });
         }
-        self.threads.insert(tid, Thread::new(pid, Arc::clone(&name)));
+        self.threads.insert(tid, LivingThread::new(pid, Arc::clone(&name)));
         out.give(Observation::ThreadStarted { pid, tid, time: at });
         if !name.is_empty() {
             out.give(Observation::ThreadNamed { pid, tid, name: name.to_string() });
@@ -195,7 +195,7 @@ impl ProcessTree {
             }
             process.threads = HashSet::from([pid]);
         }
-        let thread = self.threads.entry(pid).or_insert(Thread::new(pid, "".into()));
+        let thread = self.threads.entry(pid).or_insert(LivingThread::new(pid, "".into()));
         thread.name = Arc::clone(&name);
         thread.record_hint = None;
         thread.on_cpu_since = thread.on_cpu_since.or(running_since);
@@ -260,7 +260,7 @@ impl ProcessTree {
         }
     }
 
-    fn slice(&mut self, thread: &Thread, tid: u32, end: u64, preempted: bool, out: &mut ObservationWriter) {
+    fn slice(&mut self, thread: &LivingThread, tid: u32, end: u64, preempted: bool, out: &mut ObservationWriter) {
         if let Some(since) = thread.on_cpu_since {
             self.slices += 1;
             give_slice(thread.pid, tid, since, end, preempted, out);
@@ -269,7 +269,7 @@ impl ProcessTree {
 
     /// The recording ends: open slices end here.
     pub(crate) fn finish(&mut self, time: u64, out: &mut ObservationWriter) {
-        let threads: HashMap<u32, Thread> = std::mem::take(&mut self.threads).into_iter().collect();
+        let threads: HashMap<u32, LivingThread> = std::mem::take(&mut self.threads).into_iter().collect();
         for (tid, thread) in threads {
             self.slice(&thread, tid, time, true, out);
         }

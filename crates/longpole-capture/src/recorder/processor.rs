@@ -17,7 +17,7 @@ use super::weights::Weigher;
 use crate::clock::Clocks;
 use crate::context;
 use crate::context::otel::Published;
-use crate::context::otel::thread::{self as otel_thread, Found};
+use crate::context::otel::thread::{self as otel_thread, ContextInStack};
 use crate::frames::jit::Jit;
 use crate::frames::kallsyms::Kallsyms;
 use crate::frames::kernel::Kernel;
@@ -492,7 +492,7 @@ impl Processor {
             return;
         }
         let found = self.context((pid, tid, time), sample);
-        if found == Found::OutOfReach {
+        if found == ContextInStack::OutOfReach {
             *self.out_of_reach.entry(tid).or_default() += 1;
         }
         let context = found.or_absent();
@@ -510,10 +510,10 @@ impl Processor {
     }
 
     /// The span context that the thread had published, from the copied stack: of our SDK, else of another one.
-    fn context(&mut self, (pid, tid, time): (u32, u32, u64), sample: &SampleRecord<'_>) -> Found {
+    fn context(&mut self, (pid, tid, time): (u32, u32, u64), sample: &SampleRecord<'_>) -> ContextInStack {
         let may_publish = self.tree.space(pid).is_none_or(|space| space.may_publish_context());
         let thread = self.tree.thread(pid, tid, time, &mut self.out);
-        let (Some(thread), Some(registers)) = (thread, sample.registers) else { return Found::Context(ContextRecord::Absent) };
+        let (Some(thread), Some(registers)) = (thread, sample.registers) else { return ContextInStack::Context(ContextRecord::Absent) };
         let own = if may_publish {
             context::record::find(sample.stack, registers.sp, tid, &mut thread.record_hint)
         } else {
@@ -523,12 +523,12 @@ impl Processor {
     }
 
     /// The context of our SDK; if there is none, that of another one.
-    fn or_of_another(&mut self, (pid, tid, time): (u32, u32, u64), own: ContextRecord, stack: &[u8], sp: u64) -> Found {
+    fn or_of_another(&mut self, (pid, tid, time): (u32, u32, u64), own: ContextRecord, stack: &[u8], sp: u64) -> ContextInStack {
         let offset = self.published.thread_offset(pid, time).filter(|_| own == ContextRecord::Absent);
-        let Some(offset) = offset else { return Found::Context(own) };
+        let Some(offset) = offset else { return ContextInStack::Context(own) };
         match self.tree.thread(pid, tid, time, &mut self.out) {
             Some(thread) => otel_thread::find(stack, sp, thread.id_inside(tid), offset, &mut thread.thread_pointer),
-            None => Found::Context(own),
+            None => ContextInStack::Context(own),
         }
     }
 

@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-use longpole_symbols::python::{Memory, Part, Trouble};
+use longpole_symbols::python::{Memory, MemoryPart, Trouble};
 
 use crate::sys::limits::page_bytes;
 
@@ -21,7 +21,7 @@ pub(crate) struct ProcessMemory {
 }
 
 impl Memory for ProcessMemory {
-    fn copy(&self, parts: &mut [Part], bytes: &mut [u8]) -> Result<(), Trouble> {
+    fn copy(&self, parts: &mut [MemoryPart], bytes: &mut [u8]) -> Result<(), Trouble> {
         let mut next = 0;
         while next < parts.len() {
             let end = parts.len().min(next + PARTS_OF_CALL_MAX);
@@ -52,7 +52,7 @@ pub(crate) fn read_memory(pid: u32, address: u64, into: &mut [u8]) -> io::Result
         let Some(start) = address.checked_add(at as u64) else { break };
         // A part ends with its page: what lies above a stack may not be there.
         let length = usize::try_from(page - start % page).unwrap_or(into.len()).min(into.len() - at);
-        parts.push(Part { address: start, place: at..at + length, is_there: false });
+        parts.push(MemoryPart { address: start, place: at..at + length, is_there: false });
         at += length;
     }
     let mut copied = 0;
@@ -106,7 +106,7 @@ pub(crate) fn read_stack(pid: u32, sp: u64, into: &mut [u8], known: &mut StackPa
     for (number, entry) in entries.as_chunks::<PAGE_ENTRY_BYTES>().0.iter().enumerate() {
         if u64::from_ne_bytes(*entry) & PAGE_IS_THERE != 0 {
             let place = (number * page).saturating_sub(inside)..((number + 1) * page - inside).min(into.len());
-            parts.push(Part { address: sp.saturating_add(place.start as u64), place, is_there: false });
+            parts.push(MemoryPart { address: sp.saturating_add(place.start as u64), place, is_there: false });
         }
     }
     let has_no_hole = parts.last().is_none_or(|part| part.place.end == (parts.len() * page - inside).min(into.len()));
@@ -124,7 +124,7 @@ pub(crate) fn read_stack(pid: u32, sp: u64, into: &mut [u8], known: &mut StackPa
 }
 
 /// Copies parts in their order, up to the first that cannot be read as a whole, and returns how many.
-fn read_parts(pid: u32, parts: &[Part], bytes: &mut [u8]) -> io::Result<usize> {
+fn read_parts(pid: u32, parts: &[MemoryPart], bytes: &mut [u8]) -> io::Result<usize> {
     let pid = libc::pid_t::try_from(pid).map_err(|_| io::Error::from_raw_os_error(libc::ESRCH))?;
     let mut local = Vec::with_capacity(parts.len());
     let mut remote = Vec::with_capacity(parts.len());
@@ -166,9 +166,9 @@ fn read_parts(pid: u32, parts: &[Part], bytes: &mut [u8]) -> io::Result<usize> {
 }
 
 /// What [`read_parts`] does, through `/proc/PID/mem`: a system call for each part.
-fn read_parts_of_file(pid: libc::pid_t, parts: &[Part], bytes: &mut [u8]) -> io::Result<usize> {
+fn read_parts_of_file(pid: libc::pid_t, parts: &[MemoryPart], bytes: &mut [u8]) -> io::Result<usize> {
     let memory = File::open(format!("/proc/{pid}/mem"))?;
-    let is_read = |part: &&Part| {
+    let is_read = |part: &&MemoryPart| {
         let Some(here) = bytes.get_mut(part.place.clone()) else { return false };
         memory.read_at(here, part.address).is_ok_and(|read| read == here.len())
     };
@@ -183,7 +183,7 @@ fn read_parts_of_file(pid: libc::pid_t, parts: &[Part], bytes: &mut [u8]) -> io:
 pub fn can_read_memory(pid: u32) -> Result<(), String> {
     // The child is a copy of this process, so it has the same bytes at the same address.
     static WORD: [u8; 8] = *b"longpole";
-    let mut part = [Part { address: WORD.as_ptr().addr() as u64, place: 0..8, is_there: false }];
+    let mut part = [MemoryPart { address: WORD.as_ptr().addr() as u64, place: 0..8, is_there: false }];
     let mut bytes = [0; 8];
     match (ProcessMemory { pid }).copy(&mut part, &mut bytes) {
         Ok(()) if bytes == WORD => Ok(()),
@@ -197,8 +197,11 @@ mod tests {
     use super::*;
 
     fn copy(pid: u32, addresses: &[u64]) -> (Result<(), Trouble>, Vec<bool>, Vec<u8>) {
-        let mut parts: Vec<Part> =
-            addresses.iter().enumerate().map(|(i, address)| Part { address: *address, place: i * 4..i * 4 + 4, is_there: false }).collect();
+        let mut parts: Vec<MemoryPart> = addresses
+            .iter()
+            .enumerate()
+            .map(|(i, address)| MemoryPart { address: *address, place: i * 4..i * 4 + 4, is_there: false })
+            .collect();
         let mut bytes = vec![0; addresses.len() * 4];
         let outcome = ProcessMemory { pid }.copy(&mut parts, &mut bytes);
         (outcome, parts.iter().map(|part| part.is_there).collect(), bytes)
@@ -221,7 +224,7 @@ mod tests {
     fn the_mem_file_yields_the_same_bytes() {
         let bytes = *b"abcdefgh";
         let own = libc::pid_t::try_from(std::process::id()).unwrap();
-        let part = |address: u64, place| Part { address, place, is_there: false };
+        let part = |address: u64, place| MemoryPart { address, place, is_there: false };
         let there = bytes.as_ptr() as u64;
         let mut copy = [0; 12];
         let parts = [part(there, 0..4), part(there + 4, 4..8), part(8, 8..12)];

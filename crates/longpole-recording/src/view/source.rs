@@ -94,16 +94,16 @@ pub struct SourceLineView {
 }
 
 /// What was found of a source.
-struct Found {
+struct SourceText {
     path: Option<PathBuf>,
     state: SourceStateView,
     detail: Option<String>,
     lines: Vec<String>,
 }
 
-impl Found {
-    fn nothing(state: SourceStateView, detail: String) -> Found {
-        Found { path: None, state, detail: Some(detail), lines: Vec::new() }
+impl SourceText {
+    fn nothing(state: SourceStateView, detail: String) -> SourceText {
+        SourceText { path: None, state, detail: Some(detail), lines: Vec::new() }
     }
 }
 
@@ -115,7 +115,7 @@ impl SourceView {
         let function = report.functions().list.get(id)?;
         let found = match access {
             Some(access) => find(report, id, access),
-            None => Found::nothing(SourceStateView::LeftOut, "the request leaves out the text of its lines".to_owned()),
+            None => SourceText::nothing(SourceStateView::LeftOut, "the request leaves out the text of its lines".to_owned()),
         };
         let mut hot = report.lines_of(id);
         let waited = report.nodes_with(id).waited_nanos;
@@ -189,13 +189,13 @@ fn around(hot: &[LineWeight], function: &str, text: &[String]) -> Vec<SourceLine
     lines.into_values().filter(|it| it.line > 0).map(view).collect()
 }
 
-fn find(report: &Report, id: FunctionId, access: &SourceAccess) -> Found {
+fn find(report: &Report, id: FunctionId, access: &SourceAccess) -> SourceText {
     let (recording, function) = (report.recording(), &report.functions().list[id]);
     let file = function.file.as_str();
     if file.is_empty() {
         let why = "the program does not say which lines its code is of: build it with debug information (`-g`; for Rust, \
                    `debug = \"line-tables-only\"` in its profile)";
-        return Found::nothing(
+        return SourceText::nothing(
             SourceStateView::Unknown,
             function.reason.clone().map_or_else(|| why.to_owned(), |reason| format!("{reason}; {why}")),
         );
@@ -203,17 +203,17 @@ fn find(report: &Report, id: FunctionId, access: &SourceAccess) -> Found {
     if file == "<string>" {
         let texts = program_texts(report);
         return match &texts[..] {
-            [text] => Found {
+            [text] => SourceText {
                 path: None,
                 state: SourceStateView::Read,
                 detail: Some("the text that stood behind `-c`".to_owned()),
                 lines: text.lines().map(str::to_owned).collect(),
             },
-            _ => Found::nothing(SourceStateView::Missing, "the program was given as text, and which is not known".to_owned()),
+            _ => SourceText::nothing(SourceStateView::Missing, "the program was given as text, and which is not known".to_owned()),
         };
     }
     if file.starts_with('<') || file.starts_with("node:") {
-        return Found::nothing(SourceStateView::Missing, format!("`{file}` is part of the interpreter, and no file"));
+        return SourceText::nothing(SourceStateView::Missing, format!("`{file}` is part of the interpreter, and no file"));
     }
     let path = Path::new(file);
     let folder = Path::new(&recording.run.working_directory);
@@ -221,8 +221,8 @@ fn find(report: &Report, id: FunctionId, access: &SourceAccess) -> Found {
     let binary = binary_of(report, id).map(PathBuf::from);
     let source = match source_file::read(candidates, binary, access) {
         Ok(source) => source,
-        Err(Unread::Missing(why)) => return Found::nothing(SourceStateView::Missing, missing_words(report, file, &why)),
-        Err(Unread::Refused(why)) => return Found::nothing(SourceStateView::Refused, why),
+        Err(Unread::Missing(why)) => return SourceText::nothing(SourceStateView::Missing, missing_words(report, file, &why)),
+        Err(Unread::Refused(why)) => return SourceText::nothing(SourceStateView::Refused, why),
     };
     let recorded = UNIX_EPOCH + Duration::from_nanos(u64::try_from(recording.run.start.unix_nanos()).unwrap_or(0));
     let detail = match source.changed {
@@ -232,7 +232,7 @@ fn find(report: &Report, id: FunctionId, access: &SourceAccess) -> Found {
         }
         _ => None,
     };
-    Found {
+    SourceText {
         path: Some(source.path),
         state: if detail.is_some() { SourceStateView::Changed } else { SourceStateView::Read },
         detail,

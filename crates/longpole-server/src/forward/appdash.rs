@@ -23,7 +23,7 @@ const IN_DOUBT: &str = "the connection broke, so it is not known whether they ar
 
 /// Serves the queue until it is closed and empty.
 pub(super) async fn run(mut queue: Requests, target: &ForwardTarget, account: &Arc<Account>) {
-    let mut line = Line { target, account, stream: None, written: 0 };
+    let mut line = TargetConnection { target, account, stream: None, written: 0 };
     while let Some(waiting) = queue.recv().await {
         let parcel = waiting.parcel.clone();
         let delivered = match convert::beside(move || convert::appdash_frames(&parcel)).await {
@@ -38,7 +38,7 @@ pub(super) async fn run(mut queue: Requests, target: &ForwardTarget, account: &A
     line.end().await;
 }
 
-struct Line<'a> {
+struct TargetConnection<'a> {
     target: &'a ForwardTarget,
     account: &'a Account,
     stream: Option<TcpStream>,
@@ -46,7 +46,7 @@ struct Line<'a> {
     written: u64,
 }
 
-impl Line<'_> {
+impl TargetConnection<'_> {
     /// Writes frames that begin a packet and end one, all of them or none that is not counted.
     async fn write(&mut self, frames: &[u8]) -> Result<(), String> {
         let give_up = Instant::now() + FORWARD_TRY_MAX;

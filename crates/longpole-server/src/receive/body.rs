@@ -27,13 +27,13 @@ const PERMIT_BYTES: usize = 4 << 10;
 pub(super) struct Bodies {
     /// Permits of [`PERMIT_BYTES`] each.
     memory: Arc<Semaphore>,
-    reading: Mutex<HashMap<u64, Reading>>,
+    reading: Mutex<HashMap<u64, BodyInMemory>>,
     next: AtomicU64,
 }
 
 /// A body that is being read and holds memory.
 #[derive(Debug)]
-struct Reading {
+struct BodyInMemory {
     /// When it made progress last; `None` while it waits for memory, which is not its client's fault.
     progress: Option<Instant>,
     held_permits: usize,
@@ -46,7 +46,7 @@ impl Bodies {
         Bodies { memory, reading: Mutex::default(), next: AtomicU64::new(0) }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<u64, Reading>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<u64, BodyInMemory>> {
         self.reading.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -64,7 +64,7 @@ impl Bodies {
     fn cut_stalled(&self, wanted: usize) {
         let mut reading = self.lock();
         let now = Instant::now();
-        let stalled = |reading: &Reading| reading.progress.filter(|at| now.saturating_duration_since(*at) > STALL_IN_NEED_MAX);
+        let stalled = |reading: &BodyInMemory| reading.progress.filter(|at| now.saturating_duration_since(*at) > STALL_IN_NEED_MAX);
         let mut holders: Vec<(Instant, u64)> = reading.iter().filter_map(|(id, reading)| Some((stalled(reading)?, *id))).collect();
         holders.sort_unstable();
         let mut free = 0;
@@ -219,7 +219,7 @@ impl<'a> Charge<'a> {
             None => {
                 let id = self.bodies.next.fetch_add(1, Ordering::Relaxed);
                 self.id = Some(id);
-                reading.insert(id, Reading { progress: Some(Instant::now()), held_permits, cut: Arc::clone(&self.cut) });
+                reading.insert(id, BodyInMemory { progress: Some(Instant::now()), held_permits, cut: Arc::clone(&self.cut) });
             }
         }
         Ok(waited)

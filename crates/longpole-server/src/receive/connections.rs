@@ -35,7 +35,7 @@ pub(super) struct Connections {
     pub(super) context: Arc<RequestContext>,
     pub(super) http: auto::Builder<TokioExecutor>,
     pub(super) shared: Arc<Shared>,
-    pub(super) open: Open,
+    pub(super) open: OpenConnections,
     pub(super) next: AtomicU64,
     pub(super) other_users: OtherUsers,
     /// Places for connections that their clients have closed.
@@ -44,9 +44,9 @@ pub(super) struct Connections {
 
 /// The connections that are open.
 #[derive(Debug, Default)]
-pub(super) struct Open(Mutex<HashMap<u64, Arc<Connection>>>);
+pub(super) struct OpenConnections(Mutex<HashMap<u64, Arc<Connection>>>);
 
-impl Open {
+impl OpenConnections {
     pub(super) fn lock(&self) -> MutexGuard<'_, HashMap<u64, Arc<Connection>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -65,7 +65,7 @@ impl Connections {
     /// No connection yet.
     pub(super) fn new(context: Arc<RequestContext>) -> Self {
         let (other_users, gone) = (OtherUsers::new(), Arc::new(Semaphore::new(CLOSED_MAX)));
-        let (shared, open) = (Arc::default(), Open::default());
+        let (shared, open) = (Arc::default(), OpenConnections::default());
         Connections { context, http: routes::http(), shared, open, next: AtomicU64::new(0), other_users, gone }
     }
 

@@ -28,7 +28,7 @@ use crate::tables::{ALL, Table};
 
 /// Where the tables of a recording lie.
 #[derive(Debug, Clone, Copy)]
-enum Place<'a> {
+enum TableSource<'a> {
     /// Each in a file of its own.
     Directory(&'a Path),
     /// Each in memory, by the name of its file; `path` is what they came in.
@@ -38,7 +38,7 @@ enum Place<'a> {
 /// The tables of a recording that is read.
 #[derive(Debug)]
 pub(crate) struct Tables<'a> {
-    place: Place<'a>,
+    place: TableSource<'a>,
     /// `None` for a recording of a version that had none.
     checksums: Option<Checksums>,
     /// What they take, as their writer counted it. That of a file that somebody sent is not asked.
@@ -65,14 +65,14 @@ impl<'a> Tables<'a> {
         let figures = has_figures.and_then(|list| read_figures(segments, list));
         let lost_figures = has_figures.is_some() && figures.is_none();
         let budget = Budget::of_own(bytes, figures.map_or(0, |figures| figures.limit));
-        Ok(Tables { place: Place::Directory(segments), checksums, figures, lost_figures, budget })
+        Ok(Tables { place: TableSource::Directory(segments), checksums, figures, lost_figures, budget })
     }
 
     /// Those of a file of `bytes` bytes at `path` that somebody sent, by the names of theirs, of a recording of this version.
     pub(crate) fn of_memory(path: &'a Path, bytes: u64, files: &'a HashMap<String, Bytes>, version: u32) -> Result<Self, StoreError> {
         let list = files.get(checksums::FILE_NAME).map(Bytes::as_ref);
         let checksums = known_checksums(list, version, path.join(checksums::FILE_NAME))?;
-        let place = Place::Memory { path, files };
+        let place = TableSource::Memory { path, files };
         Ok(Tables { place, checksums, figures: None, lost_figures: false, budget: Budget::of_file(bytes) })
     }
 
@@ -115,8 +115,8 @@ impl<'a> Tables<'a> {
     /// What to call the place of a table.
     pub(crate) fn path(&self, table: &Table) -> PathBuf {
         match self.place {
-            Place::Directory(directory) => directory.join(table.file_name()),
-            Place::Memory { path, .. } => path.join(table.file_name()),
+            TableSource::Directory(directory) => directory.join(table.file_name()),
+            TableSource::Memory { path, .. } => path.join(table.file_name()),
         }
     }
 
@@ -124,12 +124,12 @@ impl<'a> Tables<'a> {
     pub(super) fn bytes(&self, table: &'static Table) -> Result<Option<Bytes>, StoreError> {
         let path = self.path(table);
         let found = match self.place {
-            Place::Directory(_) => match files::read(&path) {
+            TableSource::Directory(_) => match files::read(&path) {
                 Ok(bytes) => Some(Bytes::from(bytes)),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => None,
                 Err(source) => return Err(StoreError::Segment { action: "read", table: table.name, path, source: Box::new(source) }),
             },
-            Place::Memory { files, .. } => files.get(&table.file_name()).cloned(),
+            TableSource::Memory { files, .. } => files.get(&table.file_name()).cloned(),
         };
         let Some(bytes) = found else { return self.lacks(table) };
         self.check(table, Checksum::of(&bytes))?;
@@ -174,8 +174,8 @@ impl<'a> Tables<'a> {
     fn unread(&self, table: &Table, reason: String) -> StoreError {
         let path = self.path(table);
         match self.place {
-            Place::Directory(_) if self.budget.is_spent() => StoreError::TooLarge { path, reason },
-            Place::Directory(_) | Place::Memory { .. } => StoreError::Corrupt { path, reason },
+            TableSource::Directory(_) if self.budget.is_spent() => StoreError::TooLarge { path, reason },
+            TableSource::Directory(_) | TableSource::Memory { .. } => StoreError::Corrupt { path, reason },
         }
     }
 

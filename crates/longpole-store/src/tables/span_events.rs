@@ -5,7 +5,7 @@ use longpole_model::{Span, SpanEvent, Timestamp};
 
 use super::attributes::{self, attributes_at, kept_text};
 use super::batch::{BadRows, Batch, Rows};
-use super::spans::{Owners, Part, SpanRows};
+use super::spans::{Owners, SpanPart, SpanRows};
 use super::{Kind, Table, array, column, optional};
 use crate::memory::kept_texts::KeptTexts;
 
@@ -25,12 +25,12 @@ pub(crate) static TABLE: Table = Table::new(
 );
 
 /// The events of these spans.
-pub(crate) fn parts(spans: &SpanRows<'_>) -> Vec<Part> {
+pub(crate) fn parts(spans: &SpanRows<'_>) -> Vec<SpanPart> {
     let with = (0..spans.len()).filter(|&row| spans.has_events(row));
-    Part::of(with.map(|row| (row, spans.get(row).span.events.len())))
+    SpanPart::of(with.map(|row| (row, spans.get(row).span.events.len())))
 }
 
-pub(crate) fn build(spans: &SpanRows<'_>, parts: &[Part]) -> Vec<ArrayRef> {
+pub(crate) fn build(spans: &SpanRows<'_>, parts: &[SpanPart]) -> Vec<ArrayRef> {
     let owners = Owners::of(parts, spans);
     let events = || parts.iter().zip(owners.iter()).map(|(part, span)| &span.events[part.number as usize]);
     let (attributes, attributes_json) = attributes::columns(events().map(|event| &event.attributes));

@@ -6,7 +6,7 @@ use longpole_model::{Span, SpanLink};
 use super::attributes::{self, attributes_at};
 use super::batch::{Batch, Rows, required, span_id_at, trace_id_at};
 use super::span_events::span_at;
-use super::spans::{Owners, Part, SpanRows};
+use super::spans::{Owners, SpanPart, SpanRows};
 use super::{Kind, Table, array, column, optional};
 use crate::memory::kept_texts::KeptTexts;
 
@@ -26,12 +26,12 @@ pub(crate) static TABLE: Table = Table::new(
 );
 
 /// The links of these spans.
-pub(crate) fn parts(spans: &SpanRows<'_>) -> Vec<Part> {
+pub(crate) fn parts(spans: &SpanRows<'_>) -> Vec<SpanPart> {
     let with = (0..spans.len()).filter(|&row| spans.has_links(row));
-    Part::of(with.map(|row| (row, spans.get(row).span.links.len())))
+    SpanPart::of(with.map(|row| (row, spans.get(row).span.links.len())))
 }
 
-pub(crate) fn build(spans: &SpanRows<'_>, parts: &[Part]) -> Vec<ArrayRef> {
+pub(crate) fn build(spans: &SpanRows<'_>, parts: &[SpanPart]) -> Vec<ArrayRef> {
     let owners = Owners::of(parts, spans);
     let links = || parts.iter().zip(owners.iter()).map(|(part, span)| &span.links[part.number as usize]);
     let (attributes, attributes_json) = attributes::columns(links().map(|link| &link.attributes));

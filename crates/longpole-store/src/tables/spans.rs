@@ -134,15 +134,16 @@ impl<'a> SpanRows<'a> {
 
 /// One of several that belong to the span of a row: an event, a link.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Part {
+pub(crate) struct SpanPart {
     pub(super) span_row: u32,
     pub(super) number: u32,
 }
 
-impl Part {
+impl SpanPart {
     /// The parts of these rows, by the number of parts of each.
-    pub(super) fn of(rows: impl Iterator<Item = (usize, usize)>) -> Vec<Part> {
-        let of_row = |(row, count): (usize, usize)| (0..count).map(move |number| Part { span_row: u32_of(row), number: u32_of(number) });
+    pub(super) fn of(rows: impl Iterator<Item = (usize, usize)>) -> Vec<SpanPart> {
+        let of_row =
+            |(row, count): (usize, usize)| (0..count).map(move |number| SpanPart { span_row: u32_of(row), number: u32_of(number) });
         rows.flat_map(of_row).collect()
     }
 }
@@ -154,7 +155,7 @@ pub(super) struct Owners<'a> {
 }
 
 impl<'a> Owners<'a> {
-    pub(super) fn of(parts: &[Part], spans: &SpanRows<'a>) -> Self {
+    pub(super) fn of(parts: &[SpanPart], spans: &SpanRows<'a>) -> Self {
         let mut owners = Owners { rows: Vec::new(), of_part: Vec::with_capacity(parts.len()) };
         for part in parts {
             if owners.rows.last().is_none_or(|row| row.row != part.span_row) {

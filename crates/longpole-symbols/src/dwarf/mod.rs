@@ -55,7 +55,7 @@ pub(crate) struct Name {
 }
 
 /// What was found.
-pub(crate) struct Found {
+pub(crate) struct LinesOfAddresses {
     /// For each address its lines, innermost first; none where DWARF does not know the address.
     pub(crate) lines: Vec<Vec<Line>>,
     /// What was wrong on the way, if anything.
@@ -89,7 +89,7 @@ impl Account {
 
 /// Looks up addresses, which are sorted and different. Nothing below `code_start` is code: the linker moves there what
 /// it discards, and leaves its description behind.
-pub(crate) fn look_up(dwarf: &gimli::Dwarf<Slice<'_>>, code_start: u64, addresses: &[u64]) -> Found {
+pub(crate) fn look_up(dwarf: &gimli::Dwarf<Slice<'_>>, code_start: u64, addresses: &[u64]) -> LinesOfAddresses {
     let bytes = [
         dwarf.debug_info.reader().len(),
         dwarf.debug_line.reader().len(),
@@ -101,7 +101,7 @@ pub(crate) fn look_up(dwarf: &gimli::Dwarf<Slice<'_>>, code_start: u64, addresse
     ];
     let steps = bytes.iter().map(|bytes| *bytes as u64 * WORK_PER_BYTE).sum::<u64>() + addresses.len() as u64 * WORK_PER_ADDRESS;
     let account = Account(Cell::new(steps));
-    let mut found = Found { lines: vec![Vec::new(); addresses.len()], trouble: None };
+    let mut found = LinesOfAddresses { lines: vec![Vec::new(); addresses.len()], trouble: None };
     match fill(dwarf, &account, code_start, addresses, &mut found) {
         Ok(()) => {}
         Err(Stop::Malformed) => found.trouble = Some(Reason::MalformedDwarf),
@@ -110,7 +110,13 @@ pub(crate) fn look_up(dwarf: &gimli::Dwarf<Slice<'_>>, code_start: u64, addresse
     found
 }
 
-fn fill(dwarf: &gimli::Dwarf<Slice<'_>>, account: &Account, code_start: u64, addresses: &[u64], found: &mut Found) -> Result<(), Stop> {
+fn fill(
+    dwarf: &gimli::Dwarf<Slice<'_>>,
+    account: &Account,
+    code_start: u64,
+    addresses: &[u64],
+    found: &mut LinesOfAddresses,
+) -> Result<(), Stop> {
     let (debug, broken) = Debug::new(dwarf, account)?;
     if broken {
         found.trouble = Some(Reason::MalformedDwarf);
@@ -235,7 +241,7 @@ impl<'a, 'd> Debug<'a, 'd> {
     }
 
     /// Which units hold which addresses: by `.debug_aranges` where a unit is in it, else by its first entry.
-    fn claims(&self, code_start: u64, addresses: &[u64], found: &mut Found) -> Result<Vec<Claim>, Stop> {
+    fn claims(&self, code_start: u64, addresses: &[u64], found: &mut LinesOfAddresses) -> Result<Vec<Claim>, Stop> {
         let mut claims = Vec::new();
         let mut claimed = vec![0; addresses.len()];
         let mut listed = vec![false; self.headers.len()];

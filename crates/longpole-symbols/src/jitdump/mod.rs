@@ -107,7 +107,7 @@ impl fmt::Display for Fault {
 /// `now` is the time by CLOCK_MONOTONIC; `None` where that of the samples is another one. Where the dump's own times are of
 /// another clock, it is not known when anything came, and what came last was always there.
 pub fn read(input: impl Read + Seek, addresses: &[u64], now: Option<u64>) -> JitDump {
-    let mut reading = Reading { addresses, code: vec![Vec::new(); addresses.len()], ..Reading::default() };
+    let mut reading = CodeReader { addresses, code: vec![Vec::new(); addresses.len()], ..CodeReader::default() };
     let outcome = Input::open(input).and_then(|mut input| {
         let (bytes, flags) = input.header()?;
         reading.has_own_clock = flags & FLAG_ARCH_TIME != 0;
@@ -145,7 +145,7 @@ fn settled(mut stretches: Vec<Stretch>, is_timed: bool) -> Vec<Stretch> {
 }
 
 #[derive(Default)]
-struct Reading<'a> {
+struct CodeReader<'a> {
     addresses: &'a [u64],
     code: Vec<Vec<Stretch>>,
     stretches: usize,
@@ -173,8 +173,8 @@ struct Line {
     file: Arc<str>,
 }
 
-impl Reading<'_> {
-    fn find_moved(&mut self, record: &Record, input: &mut Input<impl Read + Seek>) -> Result<(), Fault> {
+impl CodeReader<'_> {
+    fn find_moved(&mut self, record: &JitRecord, input: &mut Input<impl Read + Seek>) -> Result<(), Fault> {
         if record.kind == kind::MOVE {
             let body = input.body::<MOVE_BYTES>(record)?;
             if !self.within(u64_at(&body, 24), u64_at(&body, 32)).is_empty() {
@@ -184,7 +184,7 @@ impl Reading<'_> {
         Ok(())
     }
 
-    fn take(&mut self, record: &Record, input: &mut Input<impl Read + Seek>) -> Result<(), Fault> {
+    fn take(&mut self, record: &JitRecord, input: &mut Input<impl Read + Seek>) -> Result<(), Fault> {
         self.last_time = self.last_time.max(record.time);
         match record.kind {
             kind::LOAD => self.load(record, input),
@@ -218,7 +218,7 @@ impl Reading<'_> {
         }
     }
 
-    fn load(&mut self, record: &Record, input: &mut Input<impl Read + Seek>) -> Result<(), Fault> {
+    fn load(&mut self, record: &JitRecord, input: &mut Input<impl Read + Seek>) -> Result<(), Fault> {
         let lines = self.lines.take();
         let body = input.body::<LOAD_BYTES>(record)?;
         let (start, bytes, index) = (u64_at(&body, 16), u64_at(&body, 24), u64_at(&body, 32));
@@ -251,7 +251,7 @@ impl Reading<'_> {
         place(start)..place(end)
     }
 
-    fn put(&mut self, record: &Record, places: Range<usize>, code: impl Fn(u64) -> Option<Described>) -> Result<(), Fault> {
+    fn put(&mut self, record: &JitRecord, places: Range<usize>, code: impl Fn(u64) -> Option<Described>) -> Result<(), Fault> {
         let mut known: Option<Arc<Described>> = None;
         for place in places {
             self.stretches += 1;
@@ -312,7 +312,7 @@ fn file_name(bytes: &[u8]) -> &str {
     name.map(|name| name.strip_prefix("file://").unwrap_or(name)).unwrap_or_default()
 }
 
-struct Record {
+struct JitRecord {
     kind: u32,
     time: u64,
     start: u64,
@@ -358,7 +358,7 @@ impl<R: Read + Seek> Input<R> {
     }
 
     /// Goes through the records from there on.
-    fn records(&mut self, from: u64, mut take: impl FnMut(&Record, &mut Self) -> Result<(), Fault>) -> Result<(), Fault> {
+    fn records(&mut self, from: u64, mut take: impl FnMut(&JitRecord, &mut Self) -> Result<(), Fault>) -> Result<(), Fault> {
         self.go_to(from)?;
         while self.at < self.length {
             let (start, left) = (self.at, self.length - self.at);
@@ -376,7 +376,7 @@ impl<R: Read + Seek> Input<R> {
             if bytes > left {
                 return breaks_off(format!("a record has {bytes} bytes where {left} are left"));
             }
-            let record = Record { kind: u32_at(&header, 0), time: u64_at(&header, 8), start, end: start + bytes };
+            let record = JitRecord { kind: u32_at(&header, 0), time: u64_at(&header, 8), start, end: start + bytes };
             if record.kind == kind::CLOSE {
                 return Ok(());
             }
@@ -387,7 +387,7 @@ impl<R: Read + Seek> Input<R> {
     }
 
     /// What stands at the beginning of every record of its kind.
-    fn body<const BYTES: usize>(&mut self, record: &Record) -> Result<[u8; BYTES], Fault> {
+    fn body<const BYTES: usize>(&mut self, record: &JitRecord) -> Result<[u8; BYTES], Fault> {
         let mut body = [0; BYTES];
         if record.end - self.at < BYTES as u64 {
             let problem = format!("a record of kind {} has {} bytes, which is too few", record.kind, record.end - record.start);
@@ -398,7 +398,7 @@ impl<R: Read + Seek> Input<R> {
     }
 
     /// The next bytes of a record, which are there.
-    fn bytes(&mut self, count: u64, record: &Record) -> Result<Vec<u8>, Fault> {
+    fn bytes(&mut self, count: u64, record: &JitRecord) -> Result<Vec<u8>, Fault> {
         let mut bytes = vec![0; usize::try_from(count).unwrap_or(0)];
         self.fill(&mut bytes, record.start)?;
         Ok(bytes)

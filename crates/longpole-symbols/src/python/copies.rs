@@ -12,12 +12,12 @@ pub trait Memory {
     /// # Errors
     ///
     /// [`Trouble::Gone`] or [`Trouble::Closed`] where no memory of the process can be read at all, now or later.
-    fn copy(&self, parts: &mut [Part], bytes: &mut [u8]) -> Result<(), Trouble>;
+    fn copy(&self, parts: &mut [MemoryPart], bytes: &mut [u8]) -> Result<(), Trouble>;
 }
 
 /// A part of another process's memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Part {
+pub struct MemoryPart {
     /// Where it lies there.
     pub address: u64,
     /// Where it is to lie here.
@@ -35,7 +35,7 @@ pub(super) const PART_BYTES_MAX: usize = 1 << 20;
 /// What was copied in one look.
 #[derive(Debug, Default)]
 pub(super) struct Copies {
-    parts: Vec<Part>,
+    parts: Vec<MemoryPart>,
     bytes: Vec<u8>,
     by_address: HashMap<u64, usize>,
     /// Parts that hold several objects.
@@ -80,7 +80,7 @@ impl Copies {
         let place = self.bytes.len()..self.bytes.len() + bytes;
         self.bytes.resize(place.end, 0);
         let number = self.parts.len();
-        self.parts.push(Part { address, place, is_there: false });
+        self.parts.push(MemoryPart { address, place, is_there: false });
         Some(number)
     }
 

@@ -21,7 +21,7 @@ mod lines;
 mod trouble;
 
 pub use code::{Code, CodeId, Codes};
-pub use copies::{Memory, Part};
+pub use copies::{Memory, MemoryPart};
 pub use interpreter::{FrameRead, Interpreter, ThreadRead};
 pub use layout::Version;
 pub use trouble::Trouble;

@@ -132,7 +132,7 @@ impl Image {
 }
 
 impl Memory for Image {
-    fn copy(&self, parts: &mut [Part], bytes: &mut [u8]) -> Result<(), Trouble> {
+    fn copy(&self, parts: &mut [MemoryPart], bytes: &mut [u8]) -> Result<(), Trouble> {
         for part in parts {
             let at = part.address.checked_sub(BASE).map(|at| at as usize);
             let there = at.and_then(|at| self.bytes.get(at..at.checked_add(part.place.len())?));

@@ -125,15 +125,15 @@ impl<R: Read> FileReader<R> {
         sink: &mut dyn SpanSink,
     ) -> Result<(), FileError> {
         /// A tree that is open: its last field, and trees left in its `Sub`.
-        struct Open {
+        struct OpenTree {
             field: i64,
             subs: u64,
         }
-        let mut open = vec![Open { field: -1, subs: 0 }];
+        let mut open = vec![OpenTree { field: -1, subs: 0 }];
         while let Some(top) = open.last_mut() {
             if top.subs > 0 {
                 top.subs -= 1;
-                open.push(Open { field: -1, subs: 0 });
+                open.push(OpenTree { field: -1, subs: 0 });
                 continue;
             }
             let Some(field) = self.stream.next_field(top.field)? else {

@@ -321,7 +321,7 @@ impl<R: Read> Stream<R> {
 
     /// Skips a value of this type.
     pub(super) fn skip(&mut self, id: i64) -> Result<(), FileError> {
-        enum Open {
+        enum OpenValue {
             /// Type, and number of the field before.
             Struct(i64, i64),
             /// Values left, and their types in turn: those of a map alternate.
@@ -339,11 +339,11 @@ impl<R: Read> Stream<R> {
                         self.raw(length, None)?;
                     }
                     _ => match self.types.get(&id) {
-                        Some(Type::Struct(_)) => open.push(Open::Struct(id, -1)),
-                        Some(&Type::List(element)) => open.push(Open::Values(self.uint()?, [element; 2])),
+                        Some(Type::Struct(_)) => open.push(OpenValue::Struct(id, -1)),
+                        Some(&Type::List(element)) => open.push(OpenValue::Values(self.uint()?, [element; 2])),
                         Some(&Type::Map(key, value)) => {
                             let pairs = self.uint()?;
-                            open.push(Open::Values(pairs.saturating_mul(2), [value, key]));
+                            open.push(OpenValue::Values(pairs.saturating_mul(2), [value, key]));
                         }
                         Some(Type::Opaque) => {
                             let length = self.uint()?;
@@ -358,7 +358,7 @@ impl<R: Read> Stream<R> {
             }
             match open.last_mut() {
                 None => return Ok(()),
-                Some(Open::Struct(of, number)) => {
+                Some(OpenValue::Struct(of, number)) => {
                     let (of, before) = (*of, *number);
                     match self.next_field(before)? {
                         None => drop(open.pop()),
@@ -368,8 +368,8 @@ impl<R: Read> Stream<R> {
                         }
                     }
                 }
-                Some(Open::Values(0, _)) => drop(open.pop()),
-                Some(Open::Values(left, kinds)) => {
+                Some(OpenValue::Values(0, _)) => drop(open.pop()),
+                Some(OpenValue::Values(left, kinds)) => {
                     // An even number is left before a key.
                     next = Some(kinds[usize::from(*left % 2 == 0)]);
                     *left -= 1;

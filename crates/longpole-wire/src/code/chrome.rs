@@ -28,12 +28,12 @@ const GAP_PERIODS: i64 = 2;
 
 /// Where a track stands in the trace.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Place {
+pub(crate) struct TrackPlace {
     pub(crate) pid: usize,
     pub(crate) tid: usize,
 }
 
-impl Place {
+impl TrackPlace {
     /// An event of this kind.
     fn event<'o>(self, out: &'o mut String, phase: &str, name: &str) -> Members<'o> {
         let mut event = Members::begin(out);
@@ -51,17 +51,17 @@ pub(crate) struct Writer<'c, 'a> {
     origin: Timestamp,
     /// Nodes of the profiles so far: the Firefox Profiler wants their numbers to differ in all of a trace, and readers take 0 for none.
     nodes: u64,
-    names: Names,
+    names: NameBudget,
 }
 
 /// What there is place for: names stand at each node of a profile, and in the stack of each wait.
-struct Names {
+struct NameBudget {
     bytes_left: u64,
     samples_left_out: u64,
     stacks_left_out: u64,
 }
 
-impl Names {
+impl NameBudget {
     fn take(&mut self, bytes: usize) {
         self.bytes_left = self.bytes_left.saturating_sub(bytes as u64);
     }
@@ -73,7 +73,7 @@ impl<'c, 'a> Writer<'c, 'a> {
     }
 
     pub(super) fn with_room_for(bytes_left: u64, code: &'c Code<'a>, origin: Timestamp) -> Self {
-        Writer { code, origin, nodes: 0, names: Names { bytes_left, samples_left_out: 0, stacks_left_out: 0 } }
+        Writer { code, origin, nodes: 0, names: NameBudget { bytes_left, samples_left_out: 0, stacks_left_out: 0 } }
     }
 
     /// What there was no place for.
@@ -83,7 +83,7 @@ impl<'c, 'a> Writer<'c, 'a> {
     }
 
     /// The events of a track, as JSON objects with commas between them.
-    pub(crate) fn track(&mut self, out: &mut String, track: &Track<'a>, place: Place) {
+    pub(crate) fn track(&mut self, out: &mut String, track: &Track<'a>, place: TrackPlace) {
         let mut event = place.event(out, "M", "thread_name");
         let mut args = Members::begin(event.member("args"));
         args.text("name", &format!("{} ({})", track.thread_name(), track.tid));
@@ -94,7 +94,7 @@ impl<'c, 'a> Writer<'c, 'a> {
     }
 }
 
-fn write_waits<'a>(out: &mut String, code: &Code<'a>, track: &Track<'a>, place: Place, origin: Timestamp, names: &mut Names) {
+fn write_waits<'a>(out: &mut String, code: &Code<'a>, track: &Track<'a>, place: TrackPlace, origin: Timestamp, names: &mut NameBudget) {
     let mut functions = Functions::default();
     for moment in &track.moments {
         let Moment::Wait(number) = moment else { continue };
@@ -136,9 +136,9 @@ fn write_profile<'a>(
     out: &mut String,
     code: &Code<'a>,
     track: &Track<'a>,
-    (place, nodes_before): (Place, u64),
+    (place, nodes_before): (TrackPlace, u64),
     origin: Timestamp,
-    names: &mut Names,
+    names: &mut NameBudget,
 ) -> u64 {
     let mut functions = Functions::default();
     let mut tree = Tree::default();

@@ -86,7 +86,7 @@ const NODES_MAX: usize = 1 << 22;
 pub fn encode(code: &Code<'_>, out: &mut dyn Write) -> io::Result<Vec<Loss>> {
     let tracks = Tracks::new(code);
     let origin = code.origin();
-    let mut tables = Tables::default();
+    let mut tables = SharedTables::default();
     let mut text = String::from("{\"meta\":");
     meta(&mut text, code, origin);
     text.push_str(",\"pages\":[],\"counters\":[],\"threads\":[");
@@ -189,7 +189,7 @@ fn nullable(out: &mut String, number: Option<u32>) {
 }
 
 /// A thread of the file: a track, or the spans of a process whose code was not seen.
-struct Thread<'l, 'a> {
+struct FirefoxThread<'l, 'a> {
     pid: String,
     tid: u32,
     process_name: &'l str,
@@ -219,7 +219,7 @@ fn slices_of<'l>(slices: &'l Slices, track: &Track<'_>, is_again: bool) -> &'l [
     &all[before..]
 }
 
-fn threads<'l, 'a>(code: &Code<'a>, tracks: &'l Tracks<'a>, slices: &'l Slices) -> Vec<Thread<'l, 'a>>
+fn threads<'l, 'a>(code: &Code<'a>, tracks: &'l Tracks<'a>, slices: &'l Slices) -> Vec<FirefoxThread<'l, 'a>>
 where
     'a: 'l,
 {
@@ -228,11 +228,11 @@ where
     let mut list = Vec::new();
     for (track, pid) in tracks.list.iter().zip(tracks.process_ids()) {
         // Tracks of a process stand together, its main thread first. Where the kernel used its id again, spans are the last one's.
-        let is_first = list.last().is_none_or(|last: &Thread<'l, 'a>| last.pid != pid);
+        let is_first = list.last().is_none_or(|last: &FirefoxThread<'l, 'a>| last.pid != pid);
         if is_first {
             of_pid.insert(track.pid, list.len());
         }
-        list.push(Thread {
+        list.push(FirefoxThread {
             pid,
             tid: track.tid,
             process_name: track.process_name(),
@@ -250,7 +250,7 @@ where
             let next = list.len();
             let number = *of_service.entry((span.service_name(), span.pid)).or_insert(next);
             if number == next {
-                list.push(Thread {
+                list.push(FirefoxThread {
                     pid: span.pid.map_or_else(|| format!("service-{next}"), |pid| pid.to_string()),
                     tid: span.pid.unwrap_or(0),
                     process_name: span.service_name(),
@@ -269,14 +269,14 @@ where
 }
 
 /// A sample of the file.
-struct Entry {
+struct SampleRow {
     time: Monotonic,
     stack: Option<u32>,
     weight_nanos: u64,
     on_cpu_nanos: u64,
 }
 
-fn entries<'a>(code: &Code<'a>, thread: &Thread<'_, 'a>, tables: &mut Tables<'a>) -> Vec<Entry> {
+fn entries<'a>(code: &Code<'a>, thread: &FirefoxThread<'_, 'a>, tables: &mut SharedTables<'a>) -> Vec<SampleRow> {
     let recording = code.recording;
     let mut entries = Vec::new();
     for moment in thread.track.map_or(&[][..], |track| &track.moments) {
@@ -284,13 +284,13 @@ fn entries<'a>(code: &Code<'a>, thread: &Thread<'_, 'a>, tables: &mut Tables<'a>
             Moment::Sample(number) => {
                 let sample = &recording.samples[*number];
                 let stack = tables.stack(code, sample.stack);
-                entries.push(Entry { time: sample.time, stack, weight_nanos: sample.weight_nanos, on_cpu_nanos: sample.weight_nanos });
+                entries.push(SampleRow { time: sample.time, stack, weight_nanos: sample.weight_nanos, on_cpu_nanos: sample.weight_nanos });
             }
             Moment::Wait(number) => {
                 let wait = &recording.waits[*number];
                 let stack = tables.wait(code, wait, code.is_idle.get(*number).copied().unwrap_or(false));
-                entries.push(Entry { time: wait.start, stack, weight_nanos: wait.nanos(), on_cpu_nanos: 0 });
-                entries.push(Entry { time: wait.end, stack, weight_nanos: 0, on_cpu_nanos: 0 });
+                entries.push(SampleRow { time: wait.start, stack, weight_nanos: wait.nanos(), on_cpu_nanos: 0 });
+                entries.push(SampleRow { time: wait.end, stack, weight_nanos: 0, on_cpu_nanos: 0 });
             }
         }
     }
@@ -311,7 +311,7 @@ fn entries<'a>(code: &Code<'a>, thread: &Thread<'_, 'a>, tables: &mut Tables<'a>
     entries
 }
 
-fn write_thread<'a>(out: &mut String, code: &Code<'a>, thread: &Thread<'_, 'a>, origin: Timestamp, tables: &mut Tables<'a>) {
+fn write_thread<'a>(out: &mut String, code: &Code<'a>, thread: &FirefoxThread<'_, 'a>, origin: Timestamp, tables: &mut SharedTables<'a>) {
     let entries = entries(code, thread, tables);
     let since = |at: Timestamp| at.nanos_since(origin);
     let known = |at: Option<Monotonic>| at.map(|at| since(code.time(at)));
@@ -347,7 +347,7 @@ fn write_thread<'a>(out: &mut String, code: &Code<'a>, thread: &Thread<'_, 'a>, 
     object.end();
 }
 
-fn write_markers<'a>(out: &mut String, spans: &[&'a Span], origin: Timestamp, tables: &mut Tables<'a>) {
+fn write_markers<'a>(out: &mut String, spans: &[&'a Span], origin: Timestamp, tables: &mut SharedTables<'a>) {
     let events = || spans.iter().flat_map(|span| span.events.iter().map(move |event| (span, event)));
     let names = spans.iter().map(|span| &span.name).chain(events().map(|(_, event)| &event.name));
     let names: Vec<u32> = names.map(|name| tables.text(name)).collect();
@@ -430,7 +430,7 @@ struct FrameRow {
 
 /// The tables that all threads share.
 #[derive(Default)]
-struct Tables<'a> {
+struct SharedTables<'a> {
     texts: Vec<String>,
     text_numbers: HashMap<String, u32>,
     libs: Vec<MappingId>,
@@ -453,7 +453,7 @@ struct Tables<'a> {
     stacks_left_out: u64,
 }
 
-impl<'a> Tables<'a> {
+impl<'a> SharedTables<'a> {
     fn text(&mut self, text: &str) -> u32 {
         if let Some(number) = self.text_numbers.get(text) {
             return *number;

@@ -54,7 +54,7 @@ pub(super) fn encode_up_to((frames_max, bytes_max): (u64, u64), code: &Code<'_>,
             *sum = sum.saturating_add(nanos);
         }
     }
-    let (mut functions, mut names) = (Functions::default(), Names::default());
+    let (mut functions, mut names) = (Functions::default(), NameTable::default());
     // By the numbers of names: a name of 4 KB may stand in each of a million lines, and in one line as often as its stack is deep.
     let mut lines: HashMap<Vec<u32>, u64> = HashMap::new();
     let mut of_function: Vec<u32> = Vec::new();
@@ -97,12 +97,12 @@ pub(super) fn encode_up_to((frames_max, bytes_max): (u64, u64), code: &Code<'_>,
 
 /// Names as they are written, each once.
 #[derive(Default)]
-struct Names {
+struct NameTable {
     list: Vec<String>,
     numbers: HashMap<String, u32>,
 }
 
-impl Names {
+impl NameTable {
     fn number(&mut self, name: &str) -> u32 {
         let name = escaped(name);
         if let Some(number) = self.numbers.get(&name) {

@@ -81,7 +81,7 @@ fn busiest(tracks: &Tracks<'_>) -> usize {
 }
 
 /// A stack that stands for some time.
-struct Row {
+struct StackRow {
     /// `None` where it was not seen.
     stack: Option<StackId>,
     /// What is waited for, as a function.
@@ -89,9 +89,9 @@ struct Row {
     weight: u64,
 }
 
-fn rows<'a>(code: &Code<'a>, track: &Track<'a>, functions: &mut Functions<'a>, room: &mut Room) -> Vec<Row> {
+fn rows<'a>(code: &Code<'a>, track: &Track<'a>, functions: &mut Functions<'a>, room: &mut Room) -> Vec<StackRow> {
     let recording = code.recording;
-    let mut rows: Vec<Row> = Vec::new();
+    let mut rows: Vec<StackRow> = Vec::new();
     let mut before = None;
     for moment in &track.moments {
         match moment {
@@ -102,7 +102,7 @@ fn rows<'a>(code: &Code<'a>, track: &Track<'a>, functions: &mut Functions<'a>, r
                     // Nothing comes between two samples of one moment. In a file without times that is each with the next.
                     Some(row) => row.weight = row.weight.saturating_add(weight),
                     None if room.take(functions.of_stack(code, sample.stack).len()) => {
-                        rows.push(Row { stack: Some(sample.stack), wait: None, weight });
+                        rows.push(StackRow { stack: Some(sample.stack), wait: None, weight });
                         before = own;
                     }
                     None => before = None,
@@ -116,7 +116,7 @@ fn rows<'a>(code: &Code<'a>, track: &Track<'a>, functions: &mut Functions<'a>, r
                 };
                 if room.take(frames + 1) {
                     let label = functions.number(wait_frame(wait).into(), "");
-                    rows.push(Row { stack: wait.stack, wait: Some(label), weight: wait.nanos() });
+                    rows.push(StackRow { stack: wait.stack, wait: Some(label), weight: wait.nanos() });
                 }
                 before = None;
             }
@@ -129,7 +129,7 @@ fn profile<'a>(
     text: &mut String,
     code: &Code<'a>,
     track: &Track<'a>,
-    rows: &[Row],
+    rows: &[StackRow],
     functions: &mut Functions<'a>,
     out: &mut dyn Write,
 ) -> io::Result<()> {

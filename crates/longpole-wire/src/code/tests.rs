@@ -357,7 +357,7 @@ fn what_stands_behind_the_room_of_a_file_is_counted() {
     let mut writer = chrome::Writer::with_room_for(1, &code, code.origin());
     for track in &super::tracks::Tracks::new(&code).list {
         out.push(',');
-        writer.track(&mut out, track, chrome::Place { pid: 1, tid: 1 });
+        writer.track(&mut out, track, chrome::TrackPlace { pid: 1, tid: 1 });
     }
     let events: Json = serde_json::from_str(&(out + "]")).unwrap();
     let waits: Vec<&Json> = events.as_array().unwrap().iter().filter(|event| event["cat"] == "wait").collect();

@@ -57,7 +57,7 @@ pub(super) fn before_cut(text: &[u8], depth_max: usize) -> Option<Vec<u8>> {
 }
 
 /// What is open at the end of a text.
-struct Open {
+struct Unclosed {
     /// The brackets that would close it, outermost first.
     brackets: Vec<u8>,
     in_text: bool,
@@ -65,7 +65,7 @@ struct Open {
 
 /// Walks over brackets and texts; calls the function behind each closing bracket with its place and the depth around it.
 /// `None` where one closes what is not open.
-fn walk(text: &[u8], mut closed: impl FnMut(usize, usize)) -> Option<Open> {
+fn walk(text: &[u8], mut closed: impl FnMut(usize, usize)) -> Option<Unclosed> {
     let mut brackets = Vec::new();
     let mut in_text = false;
     let mut is_escaped = false;
@@ -92,5 +92,5 @@ fn walk(text: &[u8], mut closed: impl FnMut(usize, usize)) -> Option<Open> {
             _ => {}
         }
     }
-    Some(Open { brackets, in_text })
+    Some(Unclosed { brackets, in_text })
 }

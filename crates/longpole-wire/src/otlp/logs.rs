@@ -97,7 +97,7 @@ struct Taking<'s> {
 
 /// A record, of whichever encoding.
 #[derive(Default)]
-struct Record<'a> {
+struct LogRecord<'a> {
     ids: Option<(TraceId, SpanId)>,
     time: u64,
     observed: u64,
@@ -110,7 +110,7 @@ struct Record<'a> {
 }
 
 impl Taking<'_> {
-    fn record(&mut self, mut record: Record<'_>) {
+    fn record(&mut self, mut record: LogRecord<'_>) {
         let Some((trace_id, span_id)) = record.ids else {
             self.counts.others += 1;
             return;
@@ -183,8 +183,8 @@ fn scope_logs(of_scope: Reader<'_>, taking: &mut Taking<'_>) -> Result<(), Decod
     Ok(())
 }
 
-fn record(mut reader: Reader<'_>) -> Result<Record<'_>, DecodeError> {
-    let mut record = Record::default();
+fn record(mut reader: Reader<'_>) -> Result<LogRecord<'_>, DecodeError> {
+    let mut record = LogRecord::default();
     let (mut trace_id, mut span_id): (&[u8], &[u8]) = (&[], &[]);
     while let Some(field) = reader.next()? {
         match (field.number, field.value) {
@@ -276,7 +276,7 @@ fn json(request: &Request<'_>, taking: &mut Taking<'_>) {
             taking.sink.scope(Scope { name: scope.name.to_string(), version: scope.version.to_string(), attributes });
             taking.counts.others += of_scope.log_records.left_out;
             for record in &of_scope.log_records.kept {
-                taking.record(Record {
+                taking.record(LogRecord {
                     ids: record.trace_id.valid().zip(record.span_id.valid()),
                     time: record.time_unix_nano,
                     observed: record.observed_time_unix_nano,

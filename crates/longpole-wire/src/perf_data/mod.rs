@@ -28,7 +28,7 @@ pub use record::{Body, Chain, Map, Record, Registers, Sample};
 use crate::error::FileError;
 use crate::limits::Limits;
 use attr::Layout;
-use scan::{Entry, Place};
+use scan::{Entry, RecordPlace};
 
 /// First bytes of a file that this machine's kind of processor wrote.
 pub const MAGIC: &[u8; 8] = b"PERFILE2";
@@ -103,7 +103,7 @@ impl<R: Read + Seek> PerfData<R> {
         let Some(entry) = self.entries.get(self.next).copied() else { return Ok(None) };
         self.next += 1;
         let (bytes, offset) = match entry.place {
-            Place::File(offset) => {
+            RecordPlace::File(offset) => {
                 self.input.seek(SeekFrom::Start(offset)).map_err(FileError::Read)?;
                 self.buffer.resize(usize::from(entry.size), 0);
                 match self.input.read_exact(&mut self.buffer) {
@@ -112,7 +112,7 @@ impl<R: Read + Seek> PerfData<R> {
                 }
                 (&self.buffer[..], offset)
             }
-            Place::Inflated(at) => {
+            RecordPlace::Inflated(at) => {
                 let end = at.saturating_add(usize::from(entry.size));
                 (self.inflated.get(at..end).unwrap_or_default(), self.inflated_from)
             }

@@ -38,7 +38,7 @@ const COMPRESSED_2: u32 = 83;
 
 /// Where the bytes of a record are.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Place {
+pub(super) enum RecordPlace {
     File(u64),
     /// Among those that were compressed.
     Inflated(usize),
@@ -48,7 +48,7 @@ pub(super) enum Place {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Entry {
     pub(super) time: u64,
-    pub(super) place: Place,
+    pub(super) place: RecordPlace,
     pub(super) size: u16,
 }
 
@@ -67,14 +67,14 @@ pub(super) struct Scan {
 
 /// Where a part of the file lies.
 #[derive(Debug, Clone, Copy)]
-struct Part {
+struct FileRange {
     offset: u64,
     bytes: u64,
 }
 
-impl Part {
-    fn read(fields: &mut Fields<'_>) -> Option<Part> {
-        Some(Part { offset: fields.u64()?, bytes: fields.u64()? })
+impl FileRange {
+    fn read(fields: &mut Fields<'_>) -> Option<FileRange> {
+        Some(FileRange { offset: fields.u64()?, bytes: fields.u64()? })
     }
 
     /// The bytes of a small part.
@@ -96,7 +96,7 @@ impl Part {
 /// Reads a file, or what `perf record -o -` wrote into one.
 pub(super) fn scan<R: Read + Seek>(input: &mut R, limits: &Limits) -> Result<Scan, FileError> {
     let length = input.seek(SeekFrom::End(0)).map_err(FileError::Read)?;
-    let head = Part { offset: 0, bytes: length.min(FILE_HEADER_BYTES) }.bytes(input)?;
+    let head = FileRange { offset: 0, bytes: length.min(FILE_HEADER_BYTES) }.bytes(input)?;
     if head.starts_with(MAGIC_SWAPPED) {
         return Err(broken("written on a machine of the other byte order", 0));
     }
@@ -107,7 +107,9 @@ pub(super) fn scan<R: Read + Seek>(input: &mut R, limits: &Limits) -> Result<Sca
     let mut fields = Fields(&head[MAGIC.len()..]);
     let mut scanner = Scanner { scan: Scan::default(), compressed: Vec::new(), compressed_at: None, last_time: 0 };
     match fields.u64().ok_or_else(cut)? {
-        PIPE_HEADER_BYTES => scanner.records(input, Part { offset: PIPE_HEADER_BYTES, bytes: length.saturating_sub(PIPE_HEADER_BYTES) })?,
+        PIPE_HEADER_BYTES => {
+            scanner.records(input, FileRange { offset: PIPE_HEADER_BYTES, bytes: length.saturating_sub(PIPE_HEADER_BYTES) })?
+        }
         _ => scanner.file(input, fields, length)?,
     }
     scanner.inflate(limits);
@@ -131,8 +133,8 @@ impl Scanner {
     fn file<R: Read + Seek>(&mut self, input: &mut R, mut fields: Fields<'_>, length: u64) -> Result<(), FileError> {
         let mut header = || {
             let attr_bytes = fields.u64()?;
-            let (attrs, data) = (Part::read(&mut fields)?, Part::read(&mut fields)?);
-            let _event_types = Part::read(&mut fields)?;
+            let (attrs, data) = (FileRange::read(&mut fields)?, FileRange::read(&mut fields)?);
+            let _event_types = FileRange::read(&mut fields)?;
             Some((attr_bytes, attrs, data, numbers(fields.take(32)?).collect::<Vec<u64>>()))
         };
         let (attr_bytes, attrs, data, feature_bits) = header().ok_or_else(|| broken("the file is cut off", length))?;
@@ -141,7 +143,7 @@ impl Scanner {
         let end = data.offset.saturating_add(data.bytes);
         if data.bytes == 0 {
             // perf writes the size when it ends, and the features with it.
-            self.records(input, Part { bytes: length.saturating_sub(data.offset), ..data })?;
+            self.records(input, FileRange { bytes: length.saturating_sub(data.offset), ..data })?;
             self.scan.fault.get_or_insert_with(|| broken("perf was killed before it had written all", length));
             return Ok(());
         }
@@ -151,8 +153,8 @@ impl Scanner {
                 .zip(&feature_bits)
                 .flat_map(|(word, bits)| (0..64).filter(move |bit| bits >> bit & 1 != 0).map(move |bit| word * 64 + bit));
             for (place, feature) in (0u64..).zip(wanted) {
-                let entry = Part { offset: table.saturating_add(place * 16), bytes: 16 };
-                let read = entry.bytes(input).and_then(|bytes| match Part::read(&mut Fields(&bytes)) {
+                let entry = FileRange { offset: table.saturating_add(place * 16), bytes: 16 };
+                let read = entry.bytes(input).and_then(|bytes| match FileRange::read(&mut Fields(&bytes)) {
                     Some(part) if Features::is_read(feature) => part.bytes(input),
                     _ => Ok(Vec::new()),
                 });
@@ -167,7 +169,7 @@ impl Scanner {
                 }
             }
         }
-        self.records(input, Part { bytes: data.bytes.min(length.saturating_sub(data.offset)), ..data })?;
+        self.records(input, FileRange { bytes: data.bytes.min(length.saturating_sub(data.offset)), ..data })?;
         if end > length {
             self.scan.fault.get_or_insert_with(|| broken("the file is cut off", length));
         }
@@ -175,7 +177,7 @@ impl Scanner {
     }
 
     /// The events of a file: structs, each with where its ids lie.
-    fn attrs<R: Read + Seek>(&mut self, input: &mut R, each_bytes: u64, attrs: Part) -> Result<(), FileError> {
+    fn attrs<R: Read + Seek>(&mut self, input: &mut R, each_bytes: u64, attrs: FileRange) -> Result<(), FileError> {
         let ids_bytes = 16;
         let in_memory = usize::try_from(each_bytes).ok();
         let sizes = in_memory.and_then(|each| Some((each, each.checked_sub(ids_bytes).filter(|bytes| *bytes >= ATTR_BYTES_MIN)?)));
@@ -188,7 +190,7 @@ impl Scanner {
         let mut ids_left = input.seek(SeekFrom::End(0)).map_err(FileError::Read)?;
         for each in bytes.chunks_exact(in_memory) {
             let (attr, ids) = each.split_at(struct_bytes);
-            let event = Event::read(attr).zip(Part::read(&mut Fields(ids)));
+            let event = Event::read(attr).zip(FileRange::read(&mut Fields(ids)));
             let (mut event, ids) = event.ok_or_else(|| broken("a description of an event is too short", attrs.offset))?;
             ids_left = ids_left.checked_sub(ids.bytes).ok_or_else(|| broken("ids of events are more than the file", ids.offset))?;
             event.ids = numbers(&ids.bytes(input)?).collect();
@@ -198,7 +200,7 @@ impl Scanner {
     }
 
     /// Notes all records of a part. One that cannot be right ends them, and is kept as the fault.
-    fn records<R: Read + Seek>(&mut self, input: &mut R, part: Part) -> Result<(), FileError> {
+    fn records<R: Read + Seek>(&mut self, input: &mut R, part: FileRange) -> Result<(), FileError> {
         input.seek(SeekFrom::Start(part.offset)).map_err(FileError::Read)?;
         let mut input = BufReader::with_capacity(BUFFER_BYTES, input);
         let end = part.offset.saturating_add(part.bytes);
@@ -218,7 +220,7 @@ impl Scanner {
             if !fill(&mut input, &mut bytes[HEADER_BYTES..], left - HEADER_BYTES as u64)? {
                 return self.faulty("the file is cut off", end);
             }
-            let behind = match self.record(&bytes, Place::File(at), at) {
+            let behind = match self.record(&bytes, RecordPlace::File(at), at) {
                 Ok(behind) => behind,
                 Err(problem) => return self.faulty(problem, at),
             };
@@ -239,7 +241,7 @@ impl Scanner {
     }
 
     /// Notes one record; says how many bytes stand behind it that its size does not count.
-    fn record(&mut self, bytes: &[u8], place: Place, offset: u64) -> Result<u64, &'static str> {
+    fn record(&mut self, bytes: &[u8], place: RecordPlace, offset: u64) -> Result<u64, &'static str> {
         let Some((kind, misc, size)) = record::header(bytes) else { return Ok(0) };
         let body = &bytes[HEADER_BYTES..];
         let mut fields = Fields(body);
@@ -336,7 +338,7 @@ impl Scanner {
                 self.scan.fault.get_or_insert(broken("more compressed records than bytes of them", offset));
                 break;
             }
-            if let Err(problem) = self.record(record, Place::Inflated(at), offset) {
+            if let Err(problem) = self.record(record, RecordPlace::Inflated(at), offset) {
                 self.scan.fault.get_or_insert(broken(problem, offset));
                 break;
             }

@@ -16,7 +16,7 @@ use longpole_model::stack::Runtime;
 use longpole_model::time::Timestamp;
 use longpole_model::{Frame, LocationId, SpanId, SpanLabel, TraceId};
 
-use super::parts::{self, Function, MappedAt, Mappings, Names, Place, each, frames, list, message, number, two_numbers};
+use super::parts::{self, Function, LocationParts, MappedAt, Mappings, NameBudget, each, frames, list, message, number, two_numbers};
 use super::{Numbers, Profile, ProfileSample, ValueType};
 use crate::error::{DecodeError, Problem};
 use crate::limits::PROFILE_TYPES_MAX;
@@ -43,11 +43,11 @@ fn is_message(first_bytes: &[u8]) -> bool {
     for part in Parts(first_bytes) {
         match part {
             // A dictionary: tables, and nothing else.
-            Part { number: 2, content: Some(tables) } => {
+            CutField { number: 2, content: Some(tables) } => {
                 let mut parts = Parts(tables).peekable();
                 return parts.peek().is_some() && parts.all(|part| part.number <= TABLES && part.content.is_some());
             }
-            Part { number: 1, content: Some(resource) } => {
+            CutField { number: 1, content: Some(resource) } => {
                 for scope in Parts(resource).filter(|part| part.number == 2) {
                     for item in Parts(scope.content.unwrap_or_default()).filter(|part| part.number == 2) {
                         if let Some(is_profile) = item.content.and_then(is_profile) {
@@ -66,15 +66,15 @@ fn is_message(first_bytes: &[u8]) -> bool {
 /// Whether this is a profile and no span; `None` where it does not show.
 fn is_profile(item: &[u8]) -> Option<bool> {
     Parts(item).find_map(|part| match part {
-        Part { number: 1, content: Some(content) } => Some(content.len() <= VALUE_TYPE_BYTES_MAX),
+        CutField { number: 1, content: Some(content) } => Some(content.len() <= VALUE_TYPE_BYTES_MAX),
         // Times of a profile, where a span has its state.
-        Part { number: 3, content } => Some(content.is_none()),
+        CutField { number: 3, content } => Some(content.is_none()),
         _ => None,
     })
 }
 
 /// A field, of a message that may be cut off.
-struct Part<'a> {
+struct CutField<'a> {
     number: u32,
     /// The bytes that are there of it, where its length is given.
     content: Option<&'a [u8]>,
@@ -84,9 +84,9 @@ struct Part<'a> {
 struct Parts<'a>(&'a [u8]);
 
 impl<'a> Iterator for Parts<'a> {
-    type Item = Part<'a>;
+    type Item = CutField<'a>;
 
-    fn next(&mut self) -> Option<Part<'a>> {
+    fn next(&mut self) -> Option<CutField<'a>> {
         let mut reader = Reader::new(self.0);
         let key = reader.next_packed().ok()??;
         let number = u32::try_from(key >> 3).ok()?;
@@ -94,19 +94,19 @@ impl<'a> Iterator for Parts<'a> {
             let mut whole = Reader::new(self.0);
             let field = whole.next().ok()??;
             self.0 = whole.bytes();
-            return Some(Part { number: field.number, content: None });
+            return Some(CutField { number: field.number, content: None });
         }
         let length = usize::try_from(reader.next_packed().ok()??).ok()?;
         let rest = reader.bytes();
         let content = &rest[..length.min(rest.len())];
         self.0 = rest.get(length..).unwrap_or_default();
-        Some(Part { number, content: Some(content) })
+        Some(CutField { number, content: Some(content) })
     }
 }
 
 /// Reads all messages of a file.
 pub(super) fn decode(bytes: &[u8]) -> Result<Profile, DecodeError> {
-    let mut out = Out { profile: Profile::default(), numbers: Numbers::default(), periods: Vec::new(), names: Names::default() };
+    let mut out = Out { profile: Profile::default(), numbers: Numbers::default(), periods: Vec::new(), names: NameBudget::default() };
     if is_message(bytes) || bytes.first() != Some(&0) {
         out.message(Reader::new(bytes).named("ProfilesData")).map_err(of_version)?;
     } else {
@@ -150,11 +150,11 @@ struct Out {
     numbers: Numbers,
     /// The period of each type, with the type that it counts.
     periods: Vec<Option<(ValueType, i64)>>,
-    names: Names,
+    names: NameBudget,
 }
 
 /// The dictionary of a message. Locations get their numbers in the order in which they are used.
-struct Tables<'a> {
+struct Dictionary<'a> {
     texts: Vec<&'a [u8]>,
     functions: Vec<Function>,
     mappings: Vec<Reader<'a>>,
@@ -186,8 +186,8 @@ impl Out {
             Ok(())
         })?;
         let mut tables = match dictionary {
-            Some(dictionary) => Tables::read(dictionary)?,
-            None => Tables::empty(),
+            Some(dictionary) => Dictionary::read(dictionary)?,
+            None => Dictionary::empty(),
         };
         each(whole, |reader, it| match it.number {
             1 => self.resource(message(reader, it, "ResourceProfiles")?, &mut tables),
@@ -195,7 +195,7 @@ impl Out {
         })
     }
 
-    fn resource<'a>(&mut self, at: Reader<'a>, tables: &mut Tables<'a>) -> Result<(), DecodeError> {
+    fn resource<'a>(&mut self, at: Reader<'a>, tables: &mut Dictionary<'a>) -> Result<(), DecodeError> {
         let mut said = Said::default();
         each(at, |reader, it| match it.number {
             1 => each(message(reader, it, "Resource")?, |reader, it| {
@@ -215,7 +215,7 @@ impl Out {
         })
     }
 
-    fn profile<'a>(&mut self, at: Reader<'a>, mut said: Said<'a>, tables: &mut Tables<'a>) -> Result<(), DecodeError> {
+    fn profile<'a>(&mut self, at: Reader<'a>, mut said: Said<'a>, tables: &mut Dictionary<'a>) -> Result<(), DecodeError> {
         let (mut kind, mut period_type, mut period, mut start, mut duration) = (ValueType::default(), ValueType::default(), 0, 0, 0);
         each(at, |reader, it| {
             match it.number {
@@ -270,7 +270,7 @@ impl Out {
         })
     }
 
-    fn sample<'a>(&mut self, at: Reader<'a>, place: usize, of_profile: &Said<'a>, tables: &mut Tables<'a>) -> Result<(), DecodeError> {
+    fn sample<'a>(&mut self, at: Reader<'a>, place: usize, of_profile: &Said<'a>, tables: &mut Dictionary<'a>) -> Result<(), DecodeError> {
         let (mut stack, mut link, mut attributes, mut values, mut times) = (0, 0, Vec::new(), Vec::new(), Vec::new());
         each(at, |reader, it| {
             match it.number {
@@ -304,7 +304,7 @@ impl Out {
         Ok(())
     }
 
-    fn stack(&mut self, index: u64, at: Reader<'_>, tables: &mut Tables<'_>) -> Result<u32, DecodeError> {
+    fn stack(&mut self, index: u64, at: Reader<'_>, tables: &mut Dictionary<'_>) -> Result<u32, DecodeError> {
         if let Some(known) = tables.known_stacks.get(&index) {
             return Ok(*known);
         }
@@ -344,7 +344,7 @@ impl<'a> Said<'a> {
         }
     }
 
-    fn take_all(&mut self, attributes: &[u64], tables: &Tables<'a>, at: Reader<'_>) -> Result<(), DecodeError> {
+    fn take_all(&mut self, attributes: &[u64], tables: &Dictionary<'a>, at: Reader<'_>) -> Result<(), DecodeError> {
         for index in attributes {
             self.take(entry(&tables.attributes, "attribute_table", *index, at)?);
         }
@@ -352,7 +352,7 @@ impl<'a> Said<'a> {
     }
 
     /// Names, where they come for the first time.
-    fn tell(&self, profile: &mut Profile, names: &mut Names, at: Reader<'_>) -> Result<(), DecodeError> {
+    fn tell(&self, profile: &mut Profile, names: &mut NameBudget, at: Reader<'_>) -> Result<(), DecodeError> {
         let thread = (self.tid > 0).then_some((self.tid, self.thread));
         for (tid, name) in [(0, self.program)].into_iter().chain(thread) {
             if self.pid > 0
@@ -380,10 +380,10 @@ fn entry<'t, T>(table: &'t [T], name: &'static str, index: u64, at: Reader<'_>) 
     found.ok_or_else(|| at.error_at(at.offset(), Problem::NoSuch { table: name, index }))
 }
 
-impl<'a> Tables<'a> {
+impl<'a> Dictionary<'a> {
     /// What a message without a dictionary refers to: nothing.
-    fn empty() -> Tables<'a> {
-        Tables {
+    fn empty() -> Dictionary<'a> {
+        Dictionary {
             texts: vec![b""],
             functions: vec![Function::default()],
             mappings: vec![Reader::new(b"")],
@@ -398,8 +398,8 @@ impl<'a> Tables<'a> {
         }
     }
 
-    fn read(dictionary: Reader<'a>) -> Result<Tables<'a>, DecodeError> {
-        let mut tables = Tables {
+    fn read(dictionary: Reader<'a>) -> Result<Dictionary<'a>, DecodeError> {
+        let mut tables = Dictionary {
             texts: Vec::new(),
             functions: Vec::new(),
             mappings: Vec::new(),
@@ -447,7 +447,7 @@ impl<'a> Tables<'a> {
         match firsts.iter().find(|(_, is_nothing)| !is_nothing) {
             Some((table, _)) => Err(dictionary.error_at(dictionary.offset(), Problem::OtherLayout { table })),
             None => {
-                let Tables { texts, mappings, locations, links, stacks, functions, attributes, .. } = self;
+                let Dictionary { texts, mappings, locations, links, stacks, functions, attributes, .. } = self;
                 texts.is_empty().then(|| texts.push(b""));
                 for table in [mappings, locations, links, stacks] {
                     table.is_empty().then(|| table.push(Reader::new(b"")));
@@ -463,7 +463,7 @@ impl<'a> Tables<'a> {
         entry(&self.texts, "string_table", index, at).copied()
     }
 
-    fn value_type(&self, at: Reader<'_>, names: &mut Names) -> Result<ValueType, DecodeError> {
+    fn value_type(&self, at: Reader<'_>, names: &mut NameBudget) -> Result<ValueType, DecodeError> {
         let (name, unit) = two_numbers(at)?;
         names.value_type(self.bytes(name, at)?, self.bytes(unit, at)?, at)
     }
@@ -570,7 +570,7 @@ impl<'a> Tables<'a> {
             return Ok(*known);
         }
         let found = *entry(&self.locations, "location_table", index, at)?;
-        let (mut mapping, mut place, mut attributes) = (0, Place::new(), Vec::new());
+        let (mut mapping, mut place, mut attributes) = (0, LocationParts::new(), Vec::new());
         each(found, |reader, it| {
             match it.number {
                 1 => mapping = number(reader, it)?,
@@ -599,7 +599,7 @@ impl<'a> Tables<'a> {
         Ok(location)
     }
 
-    fn frame(&self, at: Reader<'_>, names: &mut Names) -> Result<Frame, DecodeError> {
+    fn frame(&self, at: Reader<'_>, names: &mut NameBudget) -> Result<Frame, DecodeError> {
         let (function, line) = two_numbers(at)?;
         let known = *entry(&self.functions, "function_table", function, at)?;
         let mut text = |index| names.text(self.bytes(index, at)?, at);

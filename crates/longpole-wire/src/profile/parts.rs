@@ -84,11 +84,11 @@ pub(super) fn two_numbers(at: Reader<'_>) -> Result<(u64, u64), DecodeError> {
 
 /// What names may still take: see [`PROFILE_NAME_BYTES_MAX`]. There is one for all messages of a file.
 #[derive(Debug, Default)]
-pub(super) struct Names {
+pub(super) struct NameBudget {
     bytes: u64,
 }
 
-impl Names {
+impl NameBudget {
     /// A name to keep.
     pub(super) fn text(&mut self, name: &[u8], at: Reader<'_>) -> Result<String, DecodeError> {
         self.take(name.len(), at)?;
@@ -211,7 +211,7 @@ pub(super) fn frame(name: String, file: String, line: u64) -> Frame {
 }
 
 /// What a location is made of.
-pub(super) struct Place {
+pub(super) struct LocationParts {
     pub(super) mapped: Option<MappedAt>,
     pub(super) runtime: Runtime,
     pub(super) address: u64,
@@ -221,9 +221,9 @@ pub(super) struct Place {
     pub(super) is_cut: bool,
 }
 
-impl Place {
-    pub(super) fn new() -> Place {
-        Place { mapped: None, runtime: Runtime::Other, address: 0, frames: Vec::new(), is_cut: false }
+impl LocationParts {
+    pub(super) fn new() -> LocationParts {
+        LocationParts { mapped: None, runtime: Runtime::Other, address: 0, frames: Vec::new(), is_cut: false }
     }
 
     /// Whether there is room for another frame; where there is none, the stacks that go through here count it.
@@ -237,11 +237,11 @@ impl Place {
 pub(super) fn location(
     profile: &mut Profile,
     numbers: &mut Numbers,
-    names: &mut Names,
-    place: Place,
+    names: &mut NameBudget,
+    place: LocationParts,
     at: Reader<'_>,
 ) -> Result<LocationId, DecodeError> {
-    let Place { mapped, runtime, address, mut frames, is_cut } = place;
+    let LocationParts { mapped, runtime, address, mut frames, is_cut } = place;
     let kind = match mapped {
         // Where in the binary it is, as far as the profile says: by its offset in the file.
         Some(mapped) if address > 0 => LocationKind::Code {

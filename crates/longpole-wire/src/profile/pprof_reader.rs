@@ -13,7 +13,7 @@ use std::collections::HashMap;
 use longpole_model::time::Timestamp;
 use longpole_model::{Frame, LocationId, SpanId, SpanLabel, TraceId};
 
-use super::parts::{self, Function, MappedAt, Mappings, Names, Place, each, frames, list, message, number, two_numbers};
+use super::parts::{self, Function, LocationParts, MappedAt, Mappings, NameBudget, each, frames, list, message, number, two_numbers};
 use super::{Numbers, Profile, ProfileSample, ValueType};
 use crate::error::{DecodeError, Problem};
 use crate::limits::{PROFILE_TYPES_MAX, TYPE_NAME_BYTES_MAX};
@@ -62,7 +62,7 @@ struct Tables<'a> {
     mappings: HashMap<u64, MappedAt>,
     locations: HashMap<u64, LocationId>,
     binaries: Mappings,
-    names: Names,
+    names: NameBudget,
 }
 
 pub(super) fn decode(bytes: &[u8]) -> Result<Profile, DecodeError> {
@@ -171,7 +171,7 @@ impl<'a> Tables<'a> {
     }
 
     fn location(&mut self, at: Reader<'a>, profile: &mut Profile, numbers: &mut Numbers) -> Result<(), DecodeError> {
-        let (mut id, mut mapping, mut place) = (0, 0, Place::new());
+        let (mut id, mut mapping, mut place) = (0, 0, LocationParts::new());
         each(at, |reader, it| {
             match it.number {
                 1 => id = number(reader, it)?,

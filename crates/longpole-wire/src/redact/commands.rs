@@ -132,11 +132,11 @@ fn program(word: &str) -> &str {
 
 /// A word that may name a program: as it stands, and without its path.
 #[derive(Clone, Copy)]
-struct Program<'a>(&'a str, &'a str);
+struct ProgramWord<'a>(&'a str, &'a str);
 
-impl<'a> Program<'a> {
+impl<'a> ProgramWord<'a> {
     fn of(word: &'a str) -> Self {
-        Program(word, if word.len() > 4 || word.contains('/') { program(word) } else { word })
+        ProgramWord(word, if word.len() > 4 || word.contains('/') { program(word) } else { word })
     }
 
     fn is_of(self, programs: &[&str]) -> bool {
@@ -253,8 +253,8 @@ pub(super) fn credentials(words: &[&str], in_text: bool, names: &mut Names) -> V
                 None => (option, None),
             };
             match past.option(word) {
-                Some(Place::Next(takes)) => after = Some(takes),
-                Some(Place::Here(start, takes)) => found.extend(value(word, start, takes).map(|range| (at, range))),
+                Some(ValuePlace::Next(takes)) => after = Some(takes),
+                Some(ValuePlace::Here(start, takes)) => found.extend(value(word, start, takes).map(|range| (at, range))),
                 None if name.contains(' ') => {}
                 None => match (names.meaning(name.trim_start_matches('-')), equals) {
                     (Meaning::Plain | Meaning::Maybe, _) => {}
@@ -265,7 +265,7 @@ pub(super) fn credentials(words: &[&str], in_text: bool, names: &mut Names) -> V
             continue;
         }
         if word.starts_with('/')
-            && let Some(Place::Here(start, takes)) = past.option(word)
+            && let Some(ValuePlace::Here(start, takes)) = past.option(word)
         {
             found.extend(value(word, start, takes).map(|range| (at, range)));
             continue;
@@ -328,7 +328,7 @@ struct Past {
 impl Past {
     /// Goes past this word, whatever it is.
     fn pass(&mut self, at: usize, word: &str) {
-        let program = Program::of(word);
+        let program = ProgramWord::of(word);
         for ((programs, behind, _), since) in POSITIONS.iter().zip(&mut self.positions) {
             since.pass(word, program.is_of(programs), behind);
         }
@@ -347,7 +347,7 @@ impl Past {
 
     /// Notes that this word may be the program that runs.
     fn run(&mut self, at: usize, word: &str) {
-        let program = Program::of(word);
+        let program = ProgramWord::of(word);
         for (tool, Tool(programs, needed, _)) in TOOLS.iter().enumerate() {
             if program.is_of(programs) {
                 insert(if needed.is_empty() { &mut self.tools } else { &mut self.waiting }, at, tool);
@@ -356,7 +356,7 @@ impl Past {
     }
 
     /// How the last program that knows this option takes it.
-    fn option(&self, word: &str) -> Option<Place> {
+    fn option(&self, word: &str) -> Option<ValuePlace> {
         let options = self.tools.iter().rev().flat_map(|(_, tool)| TOOLS[*tool].2);
         let takes = |takes: Takes| match takes {
             BehindColonOrBearer if self.bearer => Value,
@@ -442,35 +442,35 @@ impl Htpasswd {
 }
 
 /// Where the value of an option stands.
-enum Place {
+enum ValuePlace {
     Next(Takes),
     /// From this byte of the word on.
     Here(usize, Takes),
 }
 
 /// Whether this word is that option.
-fn taken(word: &str, option: &str, takes: Takes) -> Option<Place> {
+fn taken(word: &str, option: &str, takes: Takes) -> Option<ValuePlace> {
     if word == option {
-        return (takes != Attached).then_some(Place::Next(if takes == Next { Value } else { takes }));
+        return (takes != Attached).then_some(ValuePlace::Next(if takes == Next { Value } else { takes }));
     }
     if option.ends_with(':') {
-        return word.strip_prefix(option).map(|_| Place::Here(option.len(), takes));
+        return word.strip_prefix(option).map(|_| ValuePlace::Here(option.len(), takes));
     }
     if option.starts_with("--") || option.len() > 3 {
-        return word.strip_prefix(option).filter(|rest| rest.starts_with('=')).map(|_| Place::Here(option.len() + 1, takes));
+        return word.strip_prefix(option).filter(|rest| rest.starts_with('=')).map(|_| ValuePlace::Here(option.len() + 1, takes));
     }
     if takes == Next || word.starts_with("--") {
         return None;
     }
     if word.starts_with(option) {
-        return Some(Place::Here(option.len(), takes));
+        return Some(ValuePlace::Here(option.len(), takes));
     }
     // `curl -sSu ann:hunter2`.
     let combined = option.len() == 2
         && takes == BehindColon
         && word.ends_with(&option[1..])
         && word.bytes().skip(1).all(|byte| byte.is_ascii_alphabetic());
-    combined.then_some(Place::Next(takes))
+    combined.then_some(ValuePlace::Next(takes))
 }
 
 /// The credential in the value of an option, which begins at this byte of the word.

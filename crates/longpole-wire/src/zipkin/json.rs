@@ -44,7 +44,7 @@ message!(SpanMessage<'de>, Owner, {
     id: HexId = "id",
     parent_id: HexId = "parentId" | "parent_id",
     name: Cow<'de, str> = "name",
-    kind: Kind<'de> = "kind",
+    kind: NamedKind<'de> = "kind",
     timestamp: Micros = "timestamp",
     duration: Option<Micros> = "duration",
     local_endpoint: Option<EndpointMessage<'de>> = "localEndpoint" | "local_endpoint",
@@ -77,19 +77,19 @@ impl Element for TagMessage<'_> {}
 
 /// A kind by its name, and the name where nobody knows it.
 #[derive(Default)]
-pub(crate) struct Kind<'de>(SpanKind, Option<Cow<'de, str>>);
+pub(crate) struct NamedKind<'de>(SpanKind, Option<Cow<'de, str>>);
 
-impl<'de> Json<'de> for Kind<'de> {
+impl<'de> Json<'de> for NamedKind<'de> {
     const EXPECTED: &'static str = "a span kind";
 
     fn text<E: serde::de::Error>(text: Cow<'de, str>) -> Result<Self, E> {
         Ok(match &*text {
-            "" => Kind::default(),
-            "CLIENT" => Kind(SpanKind::Client, None),
-            "SERVER" => Kind(SpanKind::Server, None),
-            "PRODUCER" => Kind(SpanKind::Producer, None),
-            "CONSUMER" => Kind(SpanKind::Consumer, None),
-            _ => Kind(SpanKind::Unspecified, Some(text)),
+            "" => NamedKind::default(),
+            "CLIENT" => NamedKind(SpanKind::Client, None),
+            "SERVER" => NamedKind(SpanKind::Server, None),
+            "PRODUCER" => NamedKind(SpanKind::Producer, None),
+            "CONSUMER" => NamedKind(SpanKind::Consumer, None),
+            _ => NamedKind(SpanKind::Unspecified, Some(text)),
         })
     }
 }
@@ -122,7 +122,7 @@ impl<'de> EndpointMessage<'de> {
 impl<'de> SpanMessage<'de> {
     fn into_raw(self) -> Raw<'de> {
         let mut tags: Vec<_> = self.tags.0.into_iter().map(|(key, value)| Tag { key, value, by: None }).collect();
-        if let Kind(_, Some(unknown)) = self.kind {
+        if let NamedKind(_, Some(unknown)) = self.kind {
             tags.push(Tag { key: Cow::Borrowed("span.kind"), value: AttributeValue::Str(unknown.into()), by: None });
         }
         tags.extend(self.binary_annotations.kept.into_iter().map(|tag| Tag {

@@ -225,12 +225,12 @@ impl<'a> Input<'a, '_> {
 
     /// Skips a value of this type. What is open around it is kept in a list, not in the call stack.
     fn skip(&mut self, kind: u8) -> Result<(), DecodeError> {
-        enum Open {
+        enum OpenValue {
             Struct,
             /// Values left, and their types in turn: those of a map alternate.
             Values(u64, [u8; 2]),
         }
-        let mut open: Vec<Open> = Vec::new();
+        let mut open: Vec<OpenValue> = Vec::new();
         let mut next = Some(kind);
         loop {
             if let Some(kind) = next.take() {
@@ -240,14 +240,14 @@ impl<'a> Input<'a, '_> {
                     I32 => drop(self.take(4)?),
                     DOUBLE | I64 => drop(self.take(8)?),
                     STRING => drop(self.string()?),
-                    STRUCT => open.push(Open::Struct),
+                    STRUCT => open.push(OpenValue::Struct),
                     MAP => {
                         let (key, value) = (self.byte()?, self.byte()?);
-                        open.push(Open::Values(u64::from(self.count()?) * 2, [value, key]));
+                        open.push(OpenValue::Values(u64::from(self.count()?) * 2, [value, key]));
                     }
                     SET | LIST => {
                         let kind = self.byte()?;
-                        open.push(Open::Values(u64::from(self.count()?), [kind, kind]));
+                        open.push(OpenValue::Values(u64::from(self.count()?), [kind, kind]));
                     }
                     _ => return Err(self.error("unknown type of a field")),
                 }
@@ -257,12 +257,12 @@ impl<'a> Input<'a, '_> {
             }
             match open.last_mut() {
                 None => return Ok(()),
-                Some(Open::Struct) => match self.field()? {
+                Some(OpenValue::Struct) => match self.field()? {
                     Some((kind, _)) => next = Some(kind),
                     None => drop(open.pop()),
                 },
-                Some(Open::Values(0, _)) => drop(open.pop()),
-                Some(Open::Values(left, kinds)) => {
+                Some(OpenValue::Values(0, _)) => drop(open.pop()),
+                Some(OpenValue::Values(left, kinds)) => {
                     // An even number is left before a key.
                     next = Some(kinds[usize::from(*left % 2 == 0)]);
                     *left -= 1;

@@ -54,8 +54,8 @@ pub(crate) fn flame(view: &view::FlameView, min_percent: f64, style: Style) -> S
     let shown = Shown::new(view, |row| share(nodes.total_nanos[row]) >= min_percent, |row| share(nodes.self_nanos[row]) < min_percent);
     for line in shown.lines() {
         let (row, depth) = match line {
-            Line::Row { row, depth } => (row, depth),
-            Line::Folded { frames, depth } => {
+            FlameLine::Row { row, depth } => (row, depth),
+            FlameLine::Folded { frames, depth } => {
                 let indent = " ".repeat(9 + 2 + 9 + 2 + 6 + 1 + BAR_WIDTH + 2 + depth.min(INDENT_MAX));
                 out.line(style.faint(&format!("{indent}⋮ {} in between", counted(frames as u64, "frame", "frames"))));
                 continue;
@@ -132,7 +132,7 @@ struct Shown<'a> {
     hidden: usize,
 }
 
-enum Line {
+enum FlameLine {
     Row {
         row: usize,
         depth: usize,
@@ -169,7 +169,7 @@ impl<'a> Shown<'a> {
         Shown { nodes, is_visible, passes_on, names, hidden }
     }
 
-    fn lines(&self) -> Vec<Line> {
+    fn lines(&self) -> Vec<FlameLine> {
         let mut lines = Vec::new();
         let mut depths = vec![0; self.is_visible.len()];
         let mut row = 1;
@@ -185,7 +185,7 @@ impl<'a> Shown<'a> {
                 (row..self.is_visible.len()).filter(|r| self.is_visible[*r]).take_while(|r| self.passes_on[*r]).collect();
             if chain.len() < FOLDED_MIN {
                 depths[row] = depth;
-                lines.push(Line::Row { row, depth });
+                lines.push(FlameLine::Row { row, depth });
                 row += 1;
                 continue;
             }
@@ -194,13 +194,13 @@ impl<'a> Shown<'a> {
             let named = (0..chain.len()).max_by_key(|place| self.names[chain[*place]]).filter(|place| self.names[chain[*place]] > 0);
             let (before, after) = named.map_or((chain.len(), 0), |place| (place, chain.len() - place - 1));
             if before > 0 {
-                lines.push(Line::Folded { frames: before, depth });
+                lines.push(FlameLine::Folded { frames: before, depth });
             }
             if let Some(place) = named {
-                lines.push(Line::Row { row: chain[place], depth });
+                lines.push(FlameLine::Row { row: chain[place], depth });
             }
             if after > 0 {
-                lines.push(Line::Folded { frames: after, depth });
+                lines.push(FlameLine::Folded { frames: after, depth });
             }
             row = chain[chain.len() - 1] + 1;
         }

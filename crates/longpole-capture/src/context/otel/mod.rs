@@ -18,7 +18,7 @@ use std::os::unix::fs::MetadataExt;
 use longpole_model::{Loss, LossKind, Monotonic, Observation};
 use longpole_symbols::unwind::{Code, ThreadVariable};
 
-use self::process::{Reading, Unreadable};
+use self::process::{HeaderReading, Unreadable};
 use crate::number_map::NumberMap;
 use crate::perf::record::{Body, MapRecord, Record};
 use crate::sink::ObservationWriter;
@@ -38,7 +38,7 @@ const LOOKS_AT_ONCE: usize = 16;
 
 /// A program in a process.
 #[derive(Debug, Default)]
-struct Program {
+struct ContextProgram {
     /// Its exec, or the fork of its process.
     since: u64,
     due: u64,
@@ -66,7 +66,7 @@ enum Variable {
 /// All programs of a recording.
 #[derive(Debug, Default)]
 pub(crate) struct Published {
-    programs: NumberMap<u32, Program>,
+    programs: NumberMap<u32, ContextProgram>,
     dues: BTreeSet<(u64, u32)>,
     unreadable: Vec<Unreadable>,
     dropped: u64,
@@ -98,7 +98,7 @@ impl Published {
             return;
         }
         self.forget(pid);
-        self.programs.insert(pid, Program { since: time, variable, ..Program::default() });
+        self.programs.insert(pid, ContextProgram { since: time, variable, ..ContextProgram::default() });
         self.expect(pid, time + if variable.is_some() { FIRST_LOOK_SOON_NANOS } else { FIRST_LOOK_NANOS });
     }
 
@@ -191,7 +191,7 @@ impl Published {
     }
 }
 
-impl Program {
+impl ContextProgram {
     /// Reads the context; passes on the attributes of the process if they are new, and returns how many could not be read.
     fn look(&mut self, pid: u32, mut resource: impl FnMut(longpole_model::Attributes)) -> Result<u64, Unreadable> {
         if self.header.is_none() {
@@ -201,13 +201,13 @@ impl Program {
         let mut dropped = 0;
         match process::read(header, self.published_at, |address, into| read_memory(pid, address, into).is_ok_and(|read| read == into.len()))
         {
-            Ok(Reading::Same) => {}
-            Ok(Reading::Changing) => return Ok(0),
-            Ok(Reading::Gone) => {
+            Ok(HeaderReading::Same) => {}
+            Ok(HeaderReading::Changing) => return Ok(0),
+            Ok(HeaderReading::Gone) => {
                 self.header = None;
                 return Ok(0);
             }
-            Ok(Reading::New { published_at, context }) => {
+            Ok(HeaderReading::New { published_at, context }) => {
                 self.published_at = published_at;
                 self.has_threads = context.has_threads();
                 dropped = context.dropped;

@@ -81,7 +81,7 @@ impl fmt::Display for Unreadable {
 
 /// The result of reading a header.
 #[derive(Debug, PartialEq)]
-pub enum Reading {
+pub enum HeaderReading {
     /// It has not changed.
     Same,
     /// It is being changed.
@@ -131,18 +131,18 @@ fn header_of(line: &[u8]) -> Option<u64> {
 /// # Errors
 ///
 /// Why the context cannot be read.
-pub fn read(header: u64, known: u64, mut copy: impl FnMut(u64, &mut [u8]) -> bool) -> Result<Reading, Unreadable> {
+pub fn read(header: u64, known: u64, mut copy: impl FnMut(u64, &mut [u8]) -> bool) -> Result<HeaderReading, Unreadable> {
     let mut bytes = [0; HEADER_BYTES];
     if !copy(header, &mut bytes) || bytes[..8] != SIGNATURE {
-        return Ok(Reading::Gone);
+        return Ok(HeaderReading::Gone);
     }
     let word = |at: usize| u32::from_ne_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
     let long = |at: usize| u64::from_ne_bytes(*bytes[at..].first_chunk().unwrap_or(&[0; 8]));
     let (version, size, published_at) = (word(8), word(12), long(16));
     match published_at {
         // An unfinished header must not be judged.
-        0 => return Ok(Reading::Changing),
-        at if at == known => return Ok(Reading::Same),
+        0 => return Ok(HeaderReading::Changing),
+        at if at == known => return Ok(HeaderReading::Same),
         _ if version != VERSION => return Err(Unreadable::Version(version)),
         _ if !(1..=MESSAGE_BYTES_MAX).contains(&size) => return Err(Unreadable::Size(size)),
         _ => {}
@@ -152,12 +152,12 @@ pub fn read(header: u64, known: u64, mut copy: impl FnMut(u64, &mut [u8]) -> boo
     // The program goes on, so the message is whole only if the time is still the same.
     let mut after = [0; 8];
     if !copy(header.wrapping_add(16), &mut after) || u64::from_ne_bytes(after) != published_at {
-        return Ok(Reading::Changing);
+        return Ok(HeaderReading::Changing);
     }
     if !is_there {
         return Err(Unreadable::Message);
     }
-    decode(&message).map(|context| Reading::New { published_at, context }).ok_or(Unreadable::Message)
+    decode(&message).map(|context| HeaderReading::New { published_at, context }).ok_or(Unreadable::Message)
 }
 
 /// Reads a `ProcessContext` message: `resource` is field 1, more attributes are field 2.
@@ -165,16 +165,16 @@ fn decode(message: &[u8]) -> Option<ProcessContext> {
     let mut context = ProcessContext::default();
     for field in Fields(message) {
         match field? {
-            (1, Value::Bytes(resource)) => {
+            (1, FieldValue::Bytes(resource)) => {
                 for field in Fields(resource) {
-                    let (1, Value::Bytes(pair)) = field? else { continue };
+                    let (1, FieldValue::Bytes(pair)) = field? else { continue };
                     match pair_of(pair)? {
                         (_, AttributeValue::Empty) => context.dropped += 1,
                         (key, value) => context.resource.push(key, value),
                     }
                 }
             }
-            (2, Value::Bytes(pair)) => {
+            (2, FieldValue::Bytes(pair)) => {
                 if let ("threadlocal.schema_version", AttributeValue::Str(schema)) = pair_of(pair)? {
                     context.thread_schema = Some(schema.to_string());
                 }
@@ -190,14 +190,14 @@ fn pair_of(pair: &[u8]) -> Option<(&str, AttributeValue)> {
     let (mut key, mut value) = ("", AttributeValue::Empty);
     for field in Fields(pair) {
         match field? {
-            (1, Value::Bytes(text)) => key = std::str::from_utf8(text).ok()?,
-            (2, Value::Bytes(any)) => {
+            (1, FieldValue::Bytes(text)) => key = std::str::from_utf8(text).ok()?,
+            (2, FieldValue::Bytes(any)) => {
                 for field in Fields(any) {
                     value = match field? {
-                        (1, Value::Bytes(text)) => AttributeValue::Str(std::str::from_utf8(text).ok()?.into()),
-                        (2, Value::Number(truth)) => AttributeValue::Bool(truth != 0),
-                        (3, Value::Number(number)) => AttributeValue::Int(number.cast_signed()),
-                        (4, Value::Fixed(bits)) => AttributeValue::Double(f64::from_bits(bits)),
+                        (1, FieldValue::Bytes(text)) => AttributeValue::Str(std::str::from_utf8(text).ok()?.into()),
+                        (2, FieldValue::Number(truth)) => AttributeValue::Bool(truth != 0),
+                        (3, FieldValue::Number(number)) => AttributeValue::Int(number.cast_signed()),
+                        (4, FieldValue::Fixed(bits)) => AttributeValue::Double(f64::from_bits(bits)),
                         _ => AttributeValue::Empty,
                     };
                 }
@@ -209,7 +209,7 @@ fn pair_of(pair: &[u8]) -> Option<(&str, AttributeValue)> {
 }
 
 /// The content of a field of protobuf.
-enum Value<'a> {
+enum FieldValue<'a> {
     Number(u64),
     Fixed(u64),
     Bytes(&'a [u8]),
@@ -219,7 +219,7 @@ enum Value<'a> {
 struct Fields<'a>(&'a [u8]);
 
 impl<'a> Iterator for Fields<'a> {
-    type Item = Option<(u64, Value<'a>)>;
+    type Item = Option<(u64, FieldValue<'a>)>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.0.is_empty() {
@@ -234,16 +234,16 @@ impl<'a> Iterator for Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    fn field(&mut self) -> Option<(u64, Value<'a>)> {
+    fn field(&mut self) -> Option<(u64, FieldValue<'a>)> {
         let key = self.varint()?;
         let value = match key & 7 {
-            0 => Value::Number(self.varint()?),
-            1 => Value::Fixed(u64::from_le_bytes(*self.take(8)?.first_chunk()?)),
+            0 => FieldValue::Number(self.varint()?),
+            1 => FieldValue::Fixed(u64::from_le_bytes(*self.take(8)?.first_chunk()?)),
             2 => {
                 let bytes = usize::try_from(self.varint()?).ok()?;
-                Value::Bytes(self.take(bytes)?)
+                FieldValue::Bytes(self.take(bytes)?)
             }
-            5 => Value::Fixed(u64::from(u32::from_le_bytes(*self.take(4)?.first_chunk()?))),
+            5 => FieldValue::Fixed(u64::from(u32::from_le_bytes(*self.take(4)?.first_chunk()?))),
             _ => return None,
         };
         Some((key >> 3, value))
@@ -289,7 +289,7 @@ mod tests {
     }
 
     /// Reads a process with this header at 0x1000 and this message at 0x2000.
-    fn read_from(header: &[u8], message: &[u8], known: u64) -> Result<Reading, Unreadable> {
+    fn read_from(header: &[u8], message: &[u8], known: u64) -> Result<HeaderReading, Unreadable> {
         read(0x1000, known, |address, into| {
             let from =
                 if address >= 0x2000 { message.get((address - 0x2000) as usize..) } else { header.get((address - 0x1000) as usize..) };
@@ -301,25 +301,27 @@ mod tests {
     #[test]
     fn what_a_process_says_of_itself_is_read() {
         let message = message();
-        let Ok(Reading::New { published_at: 5, context }) = read_from(&header(2, message.len() as u32, 5), &message, 0) else { panic!() };
+        let Ok(HeaderReading::New { published_at: 5, context }) = read_from(&header(2, message.len() as u32, 5), &message, 0) else {
+            panic!()
+        };
         assert_eq!(context.resource.get_str("service.name"), Some("shop"));
         assert_eq!(context.resource.get("process.pid"), Some(&AttributeValue::Int(7)));
         assert_eq!((context.dropped, context.has_threads()), (1, true));
-        assert_eq!(read_from(&header(2, message.len() as u32, 5), &message, 5), Ok(Reading::Same));
+        assert_eq!(read_from(&header(2, message.len() as u32, 5), &message, 5), Ok(HeaderReading::Same));
     }
 
     #[test]
     fn what_cannot_be_understood_says_why() {
         let message = message();
         let size = message.len() as u32;
-        assert_eq!(read_from(&header(2, size, 0), &message, 0), Ok(Reading::Changing));
+        assert_eq!(read_from(&header(2, size, 0), &message, 0), Ok(HeaderReading::Changing));
         assert_eq!(read_from(&header(3, size, 5), &message, 0), Err(Unreadable::Version(3)));
         assert_eq!(read_from(&header(2, 0, 5), &message, 0), Err(Unreadable::Size(0)));
         assert_eq!(read_from(&header(2, u32::MAX, 5), &message, 0), Err(Unreadable::Size(u32::MAX)));
         assert_eq!(read_from(&header(2, size, 5), &message[..9], 0), Err(Unreadable::Message), "not all of it is there");
         assert_eq!(read_from(&header(2, size - 1, 5), &message, 0), Err(Unreadable::Message), "cut off");
-        assert_eq!(read_from(&[0; 32], &message, 0), Ok(Reading::Gone));
-        assert_eq!(read_from(&[], &message, 0), Ok(Reading::Gone));
+        assert_eq!(read_from(&[0; 32], &message, 0), Ok(HeaderReading::Gone));
+        assert_eq!(read_from(&[], &message, 0), Ok(HeaderReading::Gone));
         let go = ProcessContext { thread_schema: Some("go_pprof_labels_v1".to_owned()), ..ProcessContext::default() };
         assert!(!go.has_threads());
     }

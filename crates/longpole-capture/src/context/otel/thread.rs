@@ -28,34 +28,34 @@ const TID_AT: [u64; 2] = [720, 48];
 
 /// What a copied stack says of the span that is current.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Found {
+pub enum ContextInStack {
     /// Something.
     Context(ContextRecord),
     /// The copy does not hold what would say it.
     OutOfReach,
 }
 
-impl Found {
+impl ContextInStack {
     /// The context; absent if it is out of reach.
     pub(crate) fn or_absent(self) -> ContextRecord {
         match self {
-            Found::Context(context) => context,
-            Found::OutOfReach => ContextRecord::Absent,
+            ContextInStack::Context(context) => context,
+            ContextInStack::OutOfReach => ContextRecord::Absent,
         }
     }
 }
 
 /// Follows the variable of thread `tid`, an id as the thread itself knows it, in the bytes copied from `sp` upwards. `hint` is the
 /// thread's own: its thread pointer, once it was found.
-pub fn find(dump: &[u8], sp: u64, tid: u32, offset: i64, hint: &mut Option<u64>) -> Found {
+pub fn find(dump: &[u8], sp: u64, tid: u32, offset: i64, hint: &mut Option<u64>) -> ContextInStack {
     if !hint.is_some_and(|pointer| is_thread_pointer(dump, sp, pointer, tid)) {
         *hint = find_thread_pointer(dump, sp, tid);
     }
-    let Some(pointer) = *hint else { return Found::OutOfReach };
+    let Some(pointer) = *hint else { return ContextInStack::OutOfReach };
     match word(dump, sp, pointer.wrapping_add_signed(offset)) {
-        None => Found::OutOfReach,
-        Some(0) => Found::Context(ContextRecord::NoSpan),
-        Some(record) => at(dump, sp, record).map_or(Found::OutOfReach, |record| Found::Context(read(record))),
+        None => ContextInStack::OutOfReach,
+        Some(0) => ContextInStack::Context(ContextRecord::NoSpan),
+        Some(record) => at(dump, sp, record).map_or(ContextInStack::OutOfReach, |record| ContextInStack::Context(read(record))),
     }
 }
 
@@ -131,7 +131,7 @@ mod tests {
         [&ids[..], &0x00f0_67aa_0ba9_02b7_u64.to_be_bytes(), &[valid, 1, 0, 0]].concat()
     }
 
-    fn found(dump: &[u8]) -> Found {
+    fn found(dump: &[u8]) -> ContextInStack {
         find(dump, SP, 4711, OFFSET, &mut None)
     }
 
@@ -144,25 +144,25 @@ mod tests {
         };
         let dump = stack(&record(1), here);
         let mut hint = None;
-        assert_eq!(find(&dump, SP, 4711, OFFSET, &mut hint), Found::Context(span));
+        assert_eq!(find(&dump, SP, 4711, OFFSET, &mut hint), ContextInStack::Context(span));
         assert_eq!(hint, Some(SP + THREAD as u64));
         assert_eq!(
             find(&dump[16..], SP + 16, 4711, OFFSET, &mut hint),
-            Found::Context(span),
+            ContextInStack::Context(span),
             "the stack pointer moved, the thread did not"
         );
-        assert_eq!(found(&stack(&record(0), here)), Found::Context(ContextRecord::Absent), "detached, or being written");
-        assert_eq!(found(&stack(&[&[0; 24][..], &[1, 0, 0, 0]].concat(), here)), Found::Context(ContextRecord::NoSpan));
-        assert_eq!(found(&stack(&record(1), 0)), Found::Context(ContextRecord::NoSpan));
+        assert_eq!(found(&stack(&record(0), here)), ContextInStack::Context(ContextRecord::Absent), "detached, or being written");
+        assert_eq!(found(&stack(&[&[0; 24][..], &[1, 0, 0, 0]].concat(), here)), ContextInStack::Context(ContextRecord::NoSpan));
+        assert_eq!(found(&stack(&record(1), 0)), ContextInStack::Context(ContextRecord::NoSpan));
     }
 
     #[test]
     fn what_the_copy_does_not_hold_is_out_of_reach() {
         let here = SP + RECORD as u64;
-        assert_eq!(found(&stack(&record(1), 0x5555_0000)), Found::OutOfReach, "on the heap");
-        assert_eq!(found(&stack(&record(1), here)[..THREAD]), Found::OutOfReach, "too deep");
-        assert_eq!(find(&stack(&record(1), here), SP, 4712, OFFSET, &mut None), Found::OutOfReach, "of other threads only");
-        assert_eq!(find(&stack(&record(1), here), SP, 4711, i64::MIN, &mut None), Found::OutOfReach);
+        assert_eq!(found(&stack(&record(1), 0x5555_0000)), ContextInStack::OutOfReach, "on the heap");
+        assert_eq!(found(&stack(&record(1), here)[..THREAD]), ContextInStack::OutOfReach, "too deep");
+        assert_eq!(find(&stack(&record(1), here), SP, 4712, OFFSET, &mut None), ContextInStack::OutOfReach, "of other threads only");
+        assert_eq!(find(&stack(&record(1), here), SP, 4711, i64::MIN, &mut None), ContextInStack::OutOfReach);
     }
 
     #[test]
@@ -170,9 +170,9 @@ mod tests {
         let mut dump = stack(&record(1), SP + RECORD as u64);
         let [glibc, musl] = TID_AT.map(|at| THREAD + at as usize);
         dump[glibc] ^= 1;
-        assert_eq!(found(&dump), Found::OutOfReach);
+        assert_eq!(found(&dump), ContextInStack::OutOfReach);
         dump[musl..musl + 4].copy_from_slice(&4711u32.to_ne_bytes());
-        assert!(matches!(found(&dump), Found::Context(ContextRecord::Span { .. })));
+        assert!(matches!(found(&dump), ContextInStack::Context(ContextRecord::Span { .. })));
     }
 
     #[test]

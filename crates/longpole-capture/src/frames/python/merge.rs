@@ -112,7 +112,7 @@ pub(super) fn calls(native: &NativeStack<'_>, places: &Places, is_eval: impl Fn(
 /// A callee-saved register is where the first callee that used it saved it: so the frames of callees come first, from the nearest on, then the
 /// registers. Only then come words of the call's own part of the stack, which may be older; the result shows whether it came to that.
 fn candidates(native: &NativeStack<'_>, places: &Places, call: usize, inner: Option<usize>) -> (Vec<(PlaceId, i64)>, bool) {
-    let mut found = Found { places, candidates: Vec::new() };
+    let mut found = Candidates { places, candidates: Vec::new() };
     for place in (inner.unwrap_or(0)..call).rev() {
         saved_words(native, place).filter_map(|address| native.word(address)).for_each(|word| found.ask(word));
     }
@@ -129,12 +129,12 @@ fn candidates(native: &NativeStack<'_>, places: &Places, call: usize, inner: Opt
 }
 
 /// Words that are in the code of some function, one for each function.
-struct Found<'a> {
+struct Candidates<'a> {
     places: &'a Places,
     candidates: Vec<(PlaceId, i64)>,
 }
 
-impl Found<'_> {
+impl Candidates<'_> {
     fn ask(&mut self, word: u64) {
         if let Some((place, instruction)) = self.places.find(word)
             && self.candidates.len() < CANDIDATES_MAX

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::fs;
 
-use longpole_symbols::python::{Memory, Part, ThreadRead};
+use longpole_symbols::python::{Memory, MemoryPart, ThreadRead};
 
 use crate::procfs::namespace::inner_id;
 
@@ -69,7 +69,7 @@ impl Threads {
 
     fn id_of_record(&mut self, memory: &dyn Memory, pid: u32, record: u64) -> Option<u32> {
         let mut bytes = vec![0; RECORD_BYTES];
-        let mut part = [Part { address: record, place: 0..RECORD_BYTES, is_there: false }];
+        let mut part = [MemoryPart { address: record, place: 0..RECORD_BYTES, is_there: false }];
         memory.copy(&mut part, &mut bytes).ok()?;
         if !part[0].is_there {
             return None;

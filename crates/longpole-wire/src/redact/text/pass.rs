@@ -6,7 +6,7 @@ use super::header::is_of_scheme;
 use super::name::is_header;
 use super::scan::{Operator, Scan};
 use super::url::ends_path;
-use super::words::{Kind, OF_SHAPES, OF_WORDS, known_words};
+use super::words::{OF_SHAPES, OF_WORDS, WordKind, known_words};
 use crate::redact::bytes::{colour_length, position, starts_with_ignoring_case};
 use crate::redact::escapes::ENTITY_BYTES_MAX;
 use crate::redact::looks::is_mixed;
@@ -86,16 +86,16 @@ impl Scan<'_> {
         let (kind, word) = known_words(a).find(|(kind, word)| {
             // A scheme is a word of its own; the others may go on.
             starts_with_ignoring_case(bytes, word)
-                && (!matches!(kind, Kind::Scheme) || !bytes.get(word.len()).is_some_and(|byte| is_of_scheme(*byte)))
+                && (!matches!(kind, WordKind::Scheme) || !bytes.get(word.len()).is_some_and(|byte| is_of_scheme(*byte)))
         })?;
         match kind {
-            Kind::Scheme => return self.behind_scheme(at, word),
-            Kind::Address => {
+            WordKind::Scheme => return self.behind_scheme(at, word),
+            WordKind::Address => {
                 let start = at + word.len();
                 let path = &bytes[word.len()..];
                 return self.hide(start..start + path.iter().position(|byte| ends_path(*byte)).unwrap_or(path.len()));
             }
-            Kind::Other => {}
+            WordKind::Other => {}
         }
         match &word {
             &"identified" => self.identified_by(at + "identified".len()),

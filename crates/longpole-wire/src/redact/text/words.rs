@@ -87,7 +87,7 @@ pub(super) static OF_WORDS: [u64; 1024] = {
 
 /// What is looked for at a word.
 #[derive(Clone, Copy)]
-pub(super) enum Kind {
+pub(super) enum WordKind {
     /// What follows it is a credential.
     Scheme,
     /// What follows it is a path, and the credential.
@@ -95,14 +95,14 @@ pub(super) enum Kind {
     Other,
 }
 
-const LISTS: [(Kind, &[&str]); 4] =
-    [(Kind::Scheme, SCHEMES_ANYWHERE), (Kind::Scheme, SCHEMES_OF_KEYS), (Kind::Address, ADDRESSES), (Kind::Other, WORDS)];
+const LISTS: [(WordKind, &[&str]); 4] =
+    [(WordKind::Scheme, SCHEMES_ANYWHERE), (WordKind::Scheme, SCHEMES_OF_KEYS), (WordKind::Address, ADDRESSES), (WordKind::Other, WORDS)];
 
 const KNOWN: usize = SCHEMES_ANYWHERE.len() + SCHEMES_OF_KEYS.len() + ADDRESSES.len() + WORDS.len();
 
 /// All of these by their first letter: those of the letter `n` are `BY_LETTER.0[BY_LETTER.1[n]..BY_LETTER.1[n + 1]]`, in the order of the lists.
-static BY_LETTER: ([(Kind, &str); KNOWN], [usize; 27]) = {
-    let mut words = [(Kind::Other, ""); KNOWN];
+static BY_LETTER: ([(WordKind, &str); KNOWN], [usize; 27]) = {
+    let mut words = [(WordKind::Other, ""); KNOWN];
     let mut starts = [0; 27];
     let (mut letter, mut next) = (0u8, 0);
     while letter < 26 {
@@ -127,7 +127,7 @@ static BY_LETTER: ([(Kind, &str); KNOWN], [usize; 27]) = {
 };
 
 /// Those that begin with this letter.
-pub(super) fn known_words(first: u8) -> impl Iterator<Item = (Kind, &'static str)> {
+pub(super) fn known_words(first: u8) -> impl Iterator<Item = (WordKind, &'static str)> {
     let letter = usize::from(first.to_ascii_lowercase().wrapping_sub(b'a'));
     let range = if letter < 26 { BY_LETTER.1[letter]..BY_LETTER.1[letter + 1] } else { 0..0 };
     BY_LETTER.0[range].iter().copied()

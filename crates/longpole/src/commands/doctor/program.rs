@@ -9,7 +9,7 @@ use longpole_store::outside::{self, Links};
 
 /// Parts of programs that hang or prevent it, recognised by texts that no other part contains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Part {
+enum SdkPart {
     /// The processor that is a task of the program's runtime (0.2x to 0.33).
     AsyncProcessor,
     /// The processor with a thread of its own.
@@ -20,12 +20,12 @@ enum Part {
     Sdk,
 }
 
-const TEXTS: &[(&[u8], Part)] = &[
-    (b"Shutdown response channel error", Part::AsyncProcessor),
-    (b"span_processor_with_async_runtime", Part::AsyncProcessor),
-    (b"OpenTelemetry.Traces.BatchProcessor", Part::ThreadProcessor),
-    (b"TonicTracesClient", Part::Grpc),
-    (b"no thread to end the span processor with", Part::Sdk),
+const TEXTS: &[(&[u8], SdkPart)] = &[
+    (b"Shutdown response channel error", SdkPart::AsyncProcessor),
+    (b"span_processor_with_async_runtime", SdkPart::AsyncProcessor),
+    (b"OpenTelemetry.Traces.BatchProcessor", SdkPart::ThreadProcessor),
+    (b"TonicTracesClient", SdkPart::Grpc),
+    (b"no thread to end the span processor with", SdkPart::Sdk),
 ];
 
 /// Read at a time.
@@ -48,16 +48,16 @@ pub(crate) fn look_at(path: &Path) -> io::Result<Option<Finding>> {
 
 const REMEDY: &str = "call shutdown() from a separate thread (spawn_blocking), or set it up with longpole_sdk::builder()";
 
-fn judge(parts: &[Part]) -> Option<Finding> {
+fn judge(parts: &[SdkPart]) -> Option<Finding> {
     let has = |part| parts.contains(&part);
-    let what = match (has(Part::AsyncProcessor), has(Part::ThreadProcessor) && has(Part::Grpc)) {
+    let what = match (has(SdkPart::AsyncProcessor), has(SdkPart::ThreadProcessor) && has(SdkPart::Grpc)) {
         (true, _) => "contains OpenTelemetry's batch processor for async runtimes: its shutdown() can hang when called inside the runtime",
         (false, true) => {
             "contains OpenTelemetry's batch processor and gRPC: shutdown() inside a runtime can block for 5s and lose the last spans"
         }
         (false, false) => return None,
     };
-    Some(match has(Part::Sdk) {
+    Some(match has(SdkPart::Sdk) {
         true => Finding {
             text: format!("{what}; if longpole-sdk, also in the program, set it up, it runs outside the runtime and does not"),
             remedy: "",
@@ -67,7 +67,7 @@ fn judge(parts: &[Part]) -> Option<Finding> {
 }
 
 /// Which of the parts a file holds, read in pieces that overlap by the longest text.
-fn parts(mut file: impl Read) -> io::Result<Vec<Part>> {
+fn parts(mut file: impl Read) -> io::Result<Vec<SdkPart>> {
     let overlap = TEXTS.iter().map(|(text, _)| text.len()).max().unwrap_or(1) - 1;
     let mut found = Vec::new();
     let mut piece = vec![0; overlap + PIECE_BYTES];
@@ -124,17 +124,17 @@ mod tests {
         file.extend(b"TonicTracesClient.Export");
         file.extend([0; 200]);
         file.extend(b"Shutdown response channel error: ");
-        assert_eq!(parts(Slowly(&file)).unwrap(), [Part::Grpc, Part::AsyncProcessor]);
+        assert_eq!(parts(Slowly(&file)).unwrap(), [SdkPart::Grpc, SdkPart::AsyncProcessor]);
         assert_eq!(parts(&file[..]).unwrap().len(), 2);
         assert_eq!(parts(&b""[..]).unwrap(), []);
     }
 
     #[test]
     fn only_what_can_hang_is_named() {
-        assert!(judge(&[]).is_none() && judge(&[Part::ThreadProcessor]).is_none() && judge(&[Part::Grpc]).is_none());
-        assert!(judge(&[Part::ThreadProcessor, Part::Grpc]).unwrap().text.contains("5s"));
-        assert!(judge(&[Part::AsyncProcessor]).unwrap().remedy.contains("spawn_blocking"));
-        let with_us = judge(&[Part::AsyncProcessor, Part::Sdk]).unwrap();
+        assert!(judge(&[]).is_none() && judge(&[SdkPart::ThreadProcessor]).is_none() && judge(&[SdkPart::Grpc]).is_none());
+        assert!(judge(&[SdkPart::ThreadProcessor, SdkPart::Grpc]).unwrap().text.contains("5s"));
+        assert!(judge(&[SdkPart::AsyncProcessor]).unwrap().remedy.contains("spawn_blocking"));
+        let with_us = judge(&[SdkPart::AsyncProcessor, SdkPart::Sdk]).unwrap();
         assert!(with_us.text.contains("longpole-sdk") && with_us.remedy.is_empty());
     }
 }
