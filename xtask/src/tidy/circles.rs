@@ -12,8 +12,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::House;
 use super::source::Source;
-use super::{Finding, House};
 
 /// The path of a module in its crate, as `["report", "select"]`.
 type ModulePath = Vec<String>;
@@ -35,13 +35,13 @@ struct Module {
 type Arrows = BTreeMap<String, BTreeMap<String, String>>;
 
 /// One finding for each set of files and folders that all reach each other.
-pub(super) fn circles(house: &House) -> Vec<Finding> {
+pub(super) fn circles(house: &House) -> Vec<String> {
     let mut found = Vec::new();
     for krate in house.crates() {
         let modules = modules(house, &krate);
         for (folder, arrows) in arrows(&modules) {
             for circle in circles_of(&arrows) {
-                found.push(Finding { room: House::room(&krate).to_owned(), text: describe(&krate, &folder, &circle, &arrows) });
+                found.push(describe(&krate, &folder, &circle, &arrows));
             }
         }
     }
@@ -316,7 +316,7 @@ mod tests {
 
     fn found(files: &[(&str, &str)]) -> Vec<String> {
         let files = files.iter().map(|(path, text)| File::new(format!("crates/c/src/{path}"), (*text).to_owned())).collect();
-        circles(&House { root: std::path::PathBuf::new(), files }).into_iter().map(|finding| finding.text).collect()
+        circles(&House { root: std::path::PathBuf::new(), files })
     }
 
     #[test]

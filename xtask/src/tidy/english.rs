@@ -1,7 +1,7 @@
 //! Plain English in pages, comments, messages and names of functions: what a search can find of the idioms that `STYLE.md` rules out.
 
 use super::source::Source;
-use super::{File, Finding, House};
+use super::{File, House};
 
 /// Words in a row, lower case, with alternatives between bars, and what to write instead. `^` is the beginning of a
 /// sentence, which the next word shows by its capital.
@@ -33,7 +33,7 @@ const ALLOWED: &[&str] = &["^ of course"];
 const PATTERNS_FILE: &str = "xtask/src/tidy/english.rs";
 
 /// Pages, comments, strings, and names of functions that hold one of the patterns.
-pub(super) fn english(house: &House) -> Vec<Finding> {
+pub(super) fn english(house: &House) -> Vec<String> {
     let mut found = Vec::new();
     for file in house.files.iter().filter(|file| file.path != PATTERNS_FILE) {
         for Prose { line, text } in prose(file) {

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use super::{Finding, House};
+use super::House;
 
 /// What each task builds, as arguments of cargo: a third-party crate that two of them build with other features is built twice, and so are all
 /// crates above it. The tests come first, for they build the most.
@@ -18,7 +18,7 @@ const BUILDS: [(&str, &[&str]); 3] = [
 /// The feature sets of each package; two where a build script or a macro needs it as well.
 type Built = BTreeMap<String, BTreeSet<String>>;
 
-pub(super) fn features(house: &House) -> Result<Vec<Finding>> {
+pub(super) fn features(house: &House) -> Result<Vec<String>> {
     let tests = built(house, BUILDS[0].1)?;
     let mut found = Vec::new();
     for (name, what) in &BUILDS[1..] {
@@ -27,8 +27,7 @@ pub(super) fn features(house: &House) -> Result<Vec<Finding>> {
             let is_ours = package.contains(" (/");
             let of_tests = tests.get(&package);
             if !is_ours && of_tests.is_none_or(|of_tests| !sets.is_subset(of_tests)) {
-                let text = format!("Cargo.toml: the {name} builds {package} with {sets:?}, the tests with {of_tests:?}: pin its features");
-                found.push(Finding { room: "Cargo.toml".to_owned(), text });
+                found.push(format!("Cargo.toml: the {name} builds {package} with {sets:?}, the tests with {of_tests:?}: pin its features"));
             }
         }
     }

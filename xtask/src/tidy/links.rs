@@ -1,12 +1,12 @@
 //! Comments and pages point to files that exist.
 
 use super::source::Source;
-use super::{File, Finding, House};
+use super::{File, House};
 
 /// A word of a comment that begins with one of these is a path.
 const FOLDERS: [&str; 7] = ["docs/", "crates/", "examples/", "fixtures/", "xtask/", "fuzz/", "bench/"];
 
-pub(super) fn links(house: &House) -> Vec<Finding> {
+pub(super) fn links(house: &House) -> Vec<String> {
     let mut found = Vec::new();
     for file in &house.files {
         if file.path.ends_with(".rs") {
@@ -19,7 +19,7 @@ pub(super) fn links(house: &House) -> Vec<Finding> {
     found
 }
 
-fn comments(house: &House, file: &File, found: &mut Vec<Finding>) {
+fn comments(house: &House, file: &File, found: &mut Vec<String>) {
     for (first, comment) in Source::new(&file.text).comments {
         for (index, line) in comment.lines().enumerate() {
             for word in line.split(|c: char| c.is_whitespace() || "`()[],;\"'".contains(c)) {
@@ -35,7 +35,7 @@ fn comments(house: &House, file: &File, found: &mut Vec<Finding>) {
 }
 
 /// The relative links of a page.
-fn page(house: &House, file: &File, found: &mut Vec<Finding>) {
+fn page(house: &House, file: &File, found: &mut Vec<String>) {
     let here = house.root.join(&file.path);
     let dir = here.parent().unwrap_or(&house.root);
     for (index, line) in file.text.lines().enumerate() {

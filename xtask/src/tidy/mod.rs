@@ -2,7 +2,6 @@
 
 mod circles;
 mod crate_arrows;
-mod debt;
 mod english;
 mod features;
 mod file_names;
@@ -15,7 +14,7 @@ mod type_names;
 mod unsafe_files;
 mod waits;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
@@ -25,33 +24,24 @@ use crate::paths::root;
 /// A house rule.
 struct Rule {
     name: &'static str,
-    check: fn(&House) -> Result<Vec<Finding>>,
-    debt: debt::Debt,
+    check: fn(&House) -> Result<Vec<String>>,
 }
 
 const RULES: &[Rule] = &[
-    Rule { name: "crate arrows", check: crate_arrows::crate_arrows, debt: &[] },
-    Rule { name: "features", check: features::features, debt: &[] },
-    Rule { name: "file names", check: |house| Ok(file_names::file_names(house)), debt: &[] },
-    Rule { name: "unsafe files", check: |house| Ok(unsafe_files::unsafe_files(house)), debt: &[] },
-    Rule { name: "waits", check: |house| Ok(waits::waits(house)), debt: &[] },
-    Rule { name: "screen", check: |house| Ok(screen::screen(house)), debt: &[] },
-    Rule { name: "registries", check: |house| Ok(registries::registries(house)), debt: &[] },
-    Rule { name: "links", check: |house| Ok(links::links(house)), debt: &[] },
-    Rule { name: "circles", check: |house| Ok(circles::circles(house)), debt: debt::CIRCLES },
-    Rule { name: "module convention", check: |house| Ok(modules::conventions(house)), debt: debt::CONVENTIONS },
-    Rule { name: "file length", check: |house| Ok(modules::lengths(house)), debt: debt::LENGTHS },
-    Rule { name: "type names", check: |house| Ok(type_names::type_names(house)), debt: debt::TYPE_NAMES },
-    Rule { name: "plain English", check: |house| Ok(english::english(house)), debt: debt::ENGLISH },
+    Rule { name: "crate arrows", check: crate_arrows::crate_arrows },
+    Rule { name: "features", check: features::features },
+    Rule { name: "file names", check: |house| Ok(file_names::file_names(house)) },
+    Rule { name: "unsafe files", check: |house| Ok(unsafe_files::unsafe_files(house)) },
+    Rule { name: "waits", check: |house| Ok(waits::waits(house)) },
+    Rule { name: "screen", check: |house| Ok(screen::screen(house)) },
+    Rule { name: "registries", check: |house| Ok(registries::registries(house)) },
+    Rule { name: "links", check: |house| Ok(links::links(house)) },
+    Rule { name: "circles", check: |house| Ok(circles::circles(house)) },
+    Rule { name: "module convention", check: |house| Ok(modules::conventions(house)) },
+    Rule { name: "file length", check: |house| Ok(modules::lengths(house)) },
+    Rule { name: "type names", check: |house| Ok(type_names::type_names(house)) },
+    Rule { name: "plain English", check: |house| Ok(english::english(house)) },
 ];
-
-/// What breaks a rule.
-struct Finding {
-    /// A crate, a folder at the root, or a page of the root.
-    room: String,
-    /// Where, and what is wrong.
-    text: String,
-}
 
 /// A file that the rules read.
 struct File {
@@ -65,13 +55,9 @@ impl File {
         File { path, text }
     }
 
-    /// The crate of a file in `crates` or `examples`, else the folder at the root, or the file itself.
-    fn room(&self) -> &str {
-        House::room(&self.path)
-    }
-
-    fn finding(&self, line: usize, wrong: &str) -> Finding {
-        Finding { room: self.room().to_owned(), text: format!("{}:{line}: {wrong}", self.path) }
+    /// What breaks a rule, and where.
+    fn finding(&self, line: usize, wrong: &str) -> String {
+        format!("{}:{line}: {wrong}", self.path)
     }
 }
 
@@ -107,68 +93,29 @@ impl House {
         let sources = self.files.iter().filter_map(|file| file.path.split_once("/src/"));
         sources.map(|(krate, _)| krate.to_owned()).filter(|krate| krate != "web").collect()
     }
-
-    fn room(path: &str) -> &str {
-        let mut parts = path.split('/');
-        match (parts.next(), parts.next()) {
-            (Some("crates" | "examples"), Some(krate)) => krate,
-            (Some(folder), _) => folder,
-            (None, _) => path,
-        }
-    }
 }
 
-/// Prints what breaks a rule and how much is owed; fails where something breaks one.
+/// Prints what breaks a rule; fails if something does.
 pub(crate) fn report() -> Result<()> {
-    let judged = judge(&House::read(root()))?;
-    for owed in &judged.owed {
-        eprintln!("tidy: {owed}");
-    }
-    for line in &judged.broken {
+    let broken = broken(&House::read(root()))?;
+    for line in &broken {
         eprintln!("tidy: {line}");
     }
-    if judged.broken.is_empty() {
+    if broken.is_empty() {
         eprintln!("tidy: the house is in order");
         Ok(())
     } else {
-        bail!("{} house rules are broken", judged.broken.len())
+        bail!("{} places break a house rule", broken.len())
     }
 }
 
-/// What the rules find.
-#[derive(Default)]
-struct Judged {
-    /// One line a finding that no debt covers.
-    broken: Vec<String>,
-    /// One line a rule with debts.
-    owed: Vec<String>,
-}
-
-fn judge(house: &House) -> Result<Judged> {
-    let mut judged = Judged::default();
+/// One line for each place that breaks a rule.
+fn broken(house: &House) -> Result<Vec<String>> {
+    let mut broken = Vec::new();
     for rule in RULES {
-        let mut rooms: BTreeMap<String, Vec<String>> = BTreeMap::new();
-        for Finding { room, text } in (rule.check)(house)? {
-            rooms.entry(room).or_default().push(text);
-        }
-        let mut owed = Vec::new();
-        for (room, found) in rooms {
-            let allowed = rule.debt.iter().find(|(name, _)| *name == room).map_or(0, |(_, count)| *count);
-            if found.len() > allowed {
-                judged.broken.push(format!("{}: {} in {room}, {allowed} allowed:", rule.name, found.len()));
-                judged.broken.extend(found);
-            } else {
-                let lower = if found.len() < allowed { format!(" (lower the {allowed} in xtask/src/tidy/debt.rs)") } else { String::new() };
-                owed.push((found.len(), format!("{room} {}{lower}", found.len())));
-            }
-        }
-        if !owed.is_empty() {
-            let sum: usize = owed.iter().map(|(count, _)| count).sum();
-            let rooms: Vec<String> = owed.into_iter().map(|(_, room)| room).collect();
-            judged.owed.push(format!("{}: {sum} owed: {}", rule.name, rooms.join(", ")));
-        }
+        broken.extend((rule.check)(house)?.into_iter().map(|found| format!("{}: {found}", rule.name)));
     }
-    Ok(judged)
+    Ok(broken)
 }
 
 fn list(dir: &Path, files: &mut Vec<PathBuf>) {
@@ -193,7 +140,7 @@ mod tests {
 
     #[test]
     fn the_house_rules_hold() {
-        let broken = judge(&House::read(root())).unwrap().broken;
+        let broken = broken(&House::read(root())).unwrap();
         assert!(broken.is_empty(), "broken house rules:\n{}", broken.join("\n"));
     }
 }

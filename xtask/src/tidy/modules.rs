@@ -1,6 +1,6 @@
 //! One module convention, and files that a reader can hold.
 
-use super::{Finding, House};
+use super::House;
 
 /// A file of more lines holds more than one thing, as a rule.
 const LINES_MAX: usize = 800;
@@ -9,7 +9,7 @@ const LINES_MAX: usize = 800;
 const LONG_FILES: &[(&str, &str)] = &[];
 
 /// A module with children is `foo/mod.rs`: no `foo.rs` beside a folder `foo`.
-pub(super) fn conventions(house: &House) -> Vec<Finding> {
+pub(super) fn conventions(house: &House) -> Vec<String> {
     let mut found = Vec::new();
     for file in house.rust() {
         let folder = file.path.strip_suffix(".rs").map(|module| format!("{module}/"));
@@ -21,7 +21,7 @@ pub(super) fn conventions(house: &House) -> Vec<Finding> {
 }
 
 /// No source file of Rust above 800 lines, unless it is listed.
-pub(super) fn lengths(house: &House) -> Vec<Finding> {
+pub(super) fn lengths(house: &House) -> Vec<String> {
     let mut found = Vec::new();
     for file in house.rust() {
         let lines = file.text.lines().count();

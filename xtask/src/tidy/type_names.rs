@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use super::House;
 use super::source::Source;
-use super::{Finding, House};
 
 /// As many types of all crates may share a name.
 const DEFINITIONS_MAX: usize = 3;
@@ -12,20 +12,18 @@ const DEFINITIONS_MAX: usize = 3;
 const SHARED: &[(&str, &str)] = &[];
 
 /// Types that share their name with more than two others, outside of tests and examples.
-pub(super) fn type_names(house: &House) -> Vec<Finding> {
-    let mut defined: BTreeMap<String, Vec<(&str, String)>> = BTreeMap::new();
+pub(super) fn type_names(house: &House) -> Vec<String> {
+    let mut defined: BTreeMap<String, Vec<String>> = BTreeMap::new();
     let is_ours = |path: &str| path.starts_with("crates/") && path.contains("/src/") && !path.ends_with("/tests.rs");
     for file in house.rust().filter(|file| is_ours(&file.path)) {
         let source = Source::new(&file.text).without_tests();
         for (number, name) in names(&source.code) {
-            defined.entry(name).or_default().push((file.room(), format!("{}:{number}", file.path)));
+            defined.entry(name).or_default().push(format!("{}:{number}", file.path));
         }
     }
     defined.retain(|name, places| places.len() > DEFINITIONS_MAX && !SHARED.iter().any(|(shared, _reason)| shared == name));
-    let findings = defined.into_iter().map(|(name, places)| {
-        let places: Vec<String> = places.into_iter().map(|(_, place)| place).collect();
-        Finding { room: "crates".to_owned(), text: format!("`{name}` is the name of {} types: {}", places.len(), places.join(", ")) }
-    });
+    let findings =
+        defined.into_iter().map(|(name, places)| format!("`{name}` is the name of {} types: {}", places.len(), places.join(", ")));
     findings.collect()
 }
 

@@ -1,7 +1,7 @@
 //! Code and tests wait for a condition, not for a time.
 
+use super::House;
 use super::source::Source;
-use super::{Finding, House};
 
 /// Files that pace themselves on purpose, each says why beside the call; and the programs with scripted waits.
 const MAY_SLEEP: &[&str] = &[
@@ -13,7 +13,7 @@ const MAY_SLEEP: &[&str] = &[
     "crates/longpole/tests/stories/name_who_holds_a_lock.rs",
 ];
 
-pub(super) fn waits(house: &House) -> Vec<Finding> {
+pub(super) fn waits(house: &House) -> Vec<String> {
     let mut found = Vec::new();
     let files = house.rust().filter(|file| file.path.starts_with("crates/") && !file.path.contains("/examples/"));
     for file in files.filter(|file| !MAY_SLEEP.contains(&file.path.as_str())) {
