@@ -4,7 +4,7 @@
 //! Reason, BlockedBySummary, CalleeSummary …  ─► Words ─┬► the whole sentence       JSON `text`
 //!                                                      ├► cut to a width           the terminal
 //!                                                      └► pieces                   links on the page
-//! Note                                       ─► String
+//! Note, StateKind, UsageFinding               ─► String
 //! ```
 //!
 //! Sentences are lower-case fragments without a full stop. Nobody edits or splits one: whoever needs a part of it, or a shorter one, asks
@@ -14,10 +14,13 @@ mod blocker;
 mod note;
 mod phrase;
 mod reason;
+mod state;
+mod usage;
 mod wait;
 
 pub use self::blocker::{blocked_by, blocker, callee};
 pub use self::note::note;
-pub use self::phrase::{Columns, Piece, Words};
+pub use self::phrase::{Measure, Piece, Words};
 pub use self::reason::reason;
-pub use self::wait::wait_kind;
+pub use self::state::state;
+pub use self::usage::usage;

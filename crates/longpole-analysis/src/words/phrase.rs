@@ -28,7 +28,7 @@ impl Piece {
 
 /// How wide a text is where it is shown, and how a name is cut there.
 #[derive(Debug, Clone, Copy)]
-pub struct Columns {
+pub struct Measure {
     /// The columns of a text.
     pub width: fn(&str) -> usize,
     /// The end of a text in at most this number of columns, with a mark if the beginning is missing.
@@ -38,7 +38,7 @@ pub struct Columns {
 /// Least columns of a function's name in a shortened sentence.
 const NAME_WIDTH_MIN: usize = 20;
 
-impl Columns {
+impl Measure {
     fn least_width(self, piece: &Piece) -> usize {
         let width = (self.width)(piece.as_str());
         if piece.is_name() { width.min(NAME_WIDTH_MIN) } else { width }
@@ -101,27 +101,27 @@ impl Words {
         &self.pieces
     }
 
-    /// Columns of the whole sentence.
-    pub fn width(&self, columns: Columns) -> usize {
-        self.pieces.iter().map(|piece| (columns.width)(piece.as_str())).sum()
+    /// Measure of the whole sentence.
+    pub fn width(&self, measure: Measure) -> usize {
+        self.pieces.iter().map(|piece| (measure.width)(piece.as_str())).sum()
     }
 
-    /// Columns of the sentence with the shortest names.
-    pub fn least_width(&self, columns: Columns) -> usize {
-        self.pieces.iter().map(|piece| columns.least_width(piece)).sum()
+    /// Measure of the sentence with the shortest names.
+    pub fn least_width(&self, measure: Measure) -> usize {
+        self.pieces.iter().map(|piece| measure.least_width(piece)).sum()
     }
 
     /// The sentence in `width` columns, if possible. Shortens names at their beginning, where the modules are; the last name first, because
     /// the first one says most.
-    pub fn fit(&self, width: usize, columns: Columns) -> String {
-        let mut beyond = self.width(columns).saturating_sub(width);
+    pub fn fit(&self, width: usize, measure: Measure) -> String {
+        let mut beyond = self.width(measure).saturating_sub(width);
         let mut parts: Vec<String> = self.pieces.iter().map(|piece| piece.as_str().to_owned()).collect();
         for (piece, part) in self.pieces.iter().zip(&mut parts).rev().filter(|(piece, _)| piece.is_name()) {
-            let whole = (columns.width)(part);
+            let whole = (measure.width)(part);
             let left = whole.saturating_sub(beyond).max(NAME_WIDTH_MIN);
             if left < whole {
-                *part = columns.end_of_name(piece.as_str(), left);
-                beyond = beyond.saturating_sub(whole.saturating_sub((columns.width)(part)));
+                *part = measure.end_of_name(piece.as_str(), left);
+                beyond = beyond.saturating_sub(whole.saturating_sub((measure.width)(part)));
             }
         }
         parts.concat()
@@ -144,8 +144,8 @@ impl Display for Words {
 pub(super) mod tests {
     use super::*;
 
-    /// Columns of a terminal with narrow characters only.
-    pub(in crate::words) const NARROW: Columns = Columns {
+    /// Measure of a terminal with narrow characters only.
+    pub(in crate::words) const NARROW: Measure = Measure {
         width: |text| text.chars().count(),
         end_of: |text, width| {
             let all = text.chars().count();

@@ -7,7 +7,7 @@ use crate::time::blockers::Relation;
 use crate::words::phrase::Words;
 
 /// A kind of wait: `blocked on the disk`.
-pub fn wait_kind(kind: WaitKind) -> &'static str {
+pub(super) fn wait_kind(kind: WaitKind) -> &'static str {
     match kind {
         WaitKind::Lock => "blocked on a lock",
         WaitKind::Join => "waiting for a thread to end",

@@ -191,16 +191,17 @@ impl OperationDiffView {
 
 impl StateDiffView {
     fn new(diff: &StateDiff) -> Self {
-        let (state, kind, text) = match diff.state {
-            StateKind::OnCpu => (DiffStateView::OnCpu, None, "on-CPU"),
-            StateKind::Blocked(kind) => (DiffStateView::Blocked, Some(kind.into()), words::wait_kind(kind)),
-            StateKind::Runnable => (DiffStateView::Runnable, None, "runnable"),
-            StateKind::BlockedUnseen => (DiffStateView::Blocked, None, "blocked"),
-            StateKind::InChild => (DiffStateView::InChild, None, "in a child"),
-            StateKind::Awaiting => (DiffStateView::Awaiting, None, "awaiting"),
-            StateKind::Remote => (DiffStateView::Remote, None, "remote"),
-            StateKind::Unaccounted => (DiffStateView::Unaccounted, None, "unaccounted"),
+        let (state, kind) = match diff.state {
+            StateKind::OnCpu => (DiffStateView::OnCpu, None),
+            StateKind::Blocked(kind) => (DiffStateView::Blocked, Some(kind.into())),
+            StateKind::Runnable => (DiffStateView::Runnable, None),
+            StateKind::BlockedUnseen => (DiffStateView::Blocked, None),
+            StateKind::InChild => (DiffStateView::InChild, None),
+            StateKind::Awaiting => (DiffStateView::Awaiting, None),
+            StateKind::Remote => (DiffStateView::Remote, None),
+            StateKind::Unaccounted => (DiffStateView::Unaccounted, None),
         };
+        let text = words::state(diff.state);
         StateDiffView { state, kind, text, delta_nanos: diff.delta_nanos, function: diff.function.clone() }
     }
 }

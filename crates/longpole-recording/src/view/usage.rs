@@ -1,8 +1,8 @@
 //! What processes used: CPU, memory, storage.
 
-use longpole_analysis::Report;
 use longpole_analysis::time::usage::{PeakFrom, UsageFinding};
-use longpole_model::{IoBytes, Monotonic, units};
+use longpole_analysis::{Report, words};
+use longpole_model::{IoBytes, Monotonic};
 use serde::Serialize;
 
 use super::shared::{nanos, node_handle};
@@ -148,43 +148,20 @@ impl NotableView {
 
     fn new(report: &Report, notable: UsageFinding) -> Self {
         let (model, forest) = (report.recording(), report.forest());
-        let name = |process: usize| forest.program(model, process);
-        let (code, process, amount, text) = match notable {
-            UsageFinding::Grows(process, growth) => {
-                let (from, to) = (units::bytes(growth.from_bytes), units::bytes(growth.to_bytes));
-                (NotableCodeView::Grows, Some(process), growth.to_bytes, format!("{} keeps growing, from {from} to {to}", name(process)))
-            }
-            UsageFinding::Peak(process, bytes) => {
-                (NotableCodeView::Peak, Some(process), bytes, format!("{} peaks at {}", name(process), units::bytes(bytes)))
-            }
-            UsageFinding::PeakOfSome(bytes) => {
-                let text = format!("a process peaks at {} between two readings", units::bytes(bytes));
-                (NotableCodeView::PeakOfSome, None, bytes, text)
-            }
-            UsageFinding::Storage(process, io) => {
-                let (read, written) = (io.storage_read, io.storage_written);
-                let fetched = (read > written / 10).then(|| format!("reads {} from storage", units::bytes(read)));
-                let brought = (written > read / 10).then(|| format!("writes {} to it", units::bytes(written)));
-                let done = match (fetched, brought) {
-                    (Some(fetched), Some(brought)) => format!("{fetched} and {brought}"),
-                    (Some(fetched), None) => fetched,
-                    (None, _) => format!("writes {} to storage", units::bytes(written)),
-                };
-                (NotableCodeView::Storage, Some(process), read.max(written), format!("{} {done}", name(process)))
-            }
-            UsageFinding::Faults(process, faults) => (
-                NotableCodeView::Faults,
-                Some(process),
-                faults,
-                format!("{} waits {faults} times for page faults from storage", name(process)),
-            ),
+        let (code, process, amount) = match notable {
+            UsageFinding::Grows(process, growth) => (NotableCodeView::Grows, Some(process), growth.to_bytes),
+            UsageFinding::Peak(process, bytes) => (NotableCodeView::Peak, Some(process), bytes),
+            UsageFinding::PeakOfSome(bytes) => (NotableCodeView::PeakOfSome, None, bytes),
+            UsageFinding::Storage(process, io) => (NotableCodeView::Storage, Some(process), io.storage_read.max(io.storage_written)),
+            UsageFinding::Faults(process, faults) => (NotableCodeView::Faults, Some(process), faults),
         };
+        let program = process.map(|process| forest.program(model, process));
         NotableView {
             code,
             handle: process.and_then(|process| forest.node_of_process(process)).map(node_handle),
-            process: process.map(|process| name(process).to_owned()),
+            process: program.map(str::to_owned),
             amount,
-            text,
+            text: words::usage(&notable, program),
         }
     }
 }
