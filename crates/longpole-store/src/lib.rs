@@ -58,5 +58,5 @@ pub use files::{outside, users};
 pub use name::RecordingName;
 pub use segment::quiet_thread;
 pub use store::prune;
-pub use store::{DirectoryIdentity, Listing, RecordingState, RecordingWriter, Store, StoredRecording, SummaryRow};
+pub use store::{DirectoryIdentity, EndReason, Listing, RecordingState, RecordingWriter, Store, StoredRecording, SummaryRow};
 pub use wal::{Frame, Replay, Secret, SyncPolicy, WalError, WalObservationSink, WalWriter};

@@ -100,6 +100,7 @@ function recording(cursor: Cursor): Recording {
     notSealed: cursor.field('not_sealed').orNull((c) => c.string()),
     spans: cursor.field('spans').count(),
     samples: cursor.field('samples').count(),
+    notSealedCause: cursor.field('not_sealed_cause').orNull((c) => c.string()),
     answer: cursor.field('answer').orNull(answer),
     tags: cursor.field('tags').list((c) => c.string()),
   };

@@ -29,6 +29,8 @@ export interface Recording {
   readonly state: RecordingState;
   /** Why its recorder could not seal it; only with state `ended`. */
   readonly notSealed: string | null;
+  /** The innermost cause of `not_sealed`, such as a full disk; not kept by an older longpole. */
+  readonly notSealedCause: string | null;
   /** Spans received. */
   readonly spans: number;
   /** Samples taken. */

@@ -33,6 +33,9 @@ pub struct RecordingView {
     /// Why its recorder could not seal it; only with state `ended`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_sealed: Option<String>,
+    /// The innermost cause of `not_sealed`, such as a full disk; not kept by an older longpole.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub not_sealed_cause: Option<String>,
     /// Spans received.
     pub spans: u64,
     /// Samples taken.
@@ -86,6 +89,7 @@ impl RecordingView {
     /// What the catalog knows of a recording.
     pub fn new(stored: &StoredRecording) -> Self {
         let summary = &stored.summary;
+        let (not_sealed, not_sealed_cause) = stored.why_ended().map(|reason| (reason.text, reason.cause)).unzip();
         RecordingView {
             recording: stored.name.to_string(),
             command: summary.command.clone(),
@@ -93,7 +97,8 @@ impl RecordingView {
             wall_nanos: nanos(summary.wall_nanos.unwrap_or_default()),
             exit: summary.exit.map(ExitView::new),
             state: stored.state.into(),
-            not_sealed: stored.why_ended(),
+            not_sealed,
+            not_sealed_cause: not_sealed_cause.flatten(),
             spans: summary.spans,
             samples: summary.samples,
             // An answer of a longpole whose words we do not know is no answer; the recording can still be opened.

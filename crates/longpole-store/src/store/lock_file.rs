@@ -2,13 +2,15 @@
 //!
 //! ```text
 //! lock         locked by the recorder    boot 5c3f…          the machine's start that it ran in
-//!                                        ended disk full     only where it could not seal: why not
+//!                                        ended write: full   only if it could not seal: why not
+//!                                        cause full          and the innermost error of that
 //! seal.lock    locked by who seals       empty
 //! ```
 //!
 //! Nothing is synced while a recording is made: what was acknowledged survives the recorder's death, but not a power cut. So how much of a
 //! log can be missing depends on whether the machine has restarted.
 
+use std::error::Error;
 use std::fs::{File, TryLockError};
 use std::io;
 use std::path::Path;
@@ -45,20 +47,50 @@ pub(crate) fn since(lock: &Path) -> Since {
 /// What the line begins with in which a recorder says that it ended, and why it could not seal.
 const ENDED: &str = "ended ";
 
-/// The longest of its reasons.
-const REASON_BYTES_MAX: usize = 500;
+/// What the line after it begins with, which has the innermost error.
+const CAUSE: &str = "cause ";
 
-/// The line. It stands in the lock file, which has a block already: that of a disk that is full takes it, too.
-pub(crate) fn ended_line(reason: &str) -> String {
-    let mut reason: String = reason.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-    reason.truncate(reason.floor_char_boundary(REASON_BYTES_MAX));
-    format!("{ENDED}{reason}\n")
+/// The longest text of such a line.
+const LINE_BYTES_MAX: usize = 500;
+
+/// Why a recorder ended without sealing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EndReason {
+    /// The error and its causes: `write segments: No space left on device`.
+    pub text: String,
+    /// The innermost cause; `None` if the recorder is of an older version.
+    pub cause: Option<String>,
+}
+
+impl EndReason {
+    pub(crate) fn of(error: &dyn Error) -> EndReason {
+        let mut texts = vec![error.to_string()];
+        let mut cause = error.source();
+        while let Some(error) = cause {
+            texts.push(error.to_string());
+            cause = error.source();
+        }
+        EndReason { text: texts.join(": "), cause: texts.pop() }
+    }
+
+    /// Its lines. They stand in the lock file, which has a block already: that of a disk that is full takes them, too.
+    pub(crate) fn lines(&self) -> String {
+        let cause = self.cause.as_deref().map(|cause| line_of(CAUSE, cause));
+        format!("{}{}", line_of(ENDED, &self.text), cause.unwrap_or_default())
+    }
+}
+
+fn line_of(prefix: &str, text: &str) -> String {
+    let mut text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    text.truncate(text.floor_char_boundary(LINE_BYTES_MAX));
+    format!("{prefix}{text}\n")
 }
 
 /// Why the recorder could not seal, where it said so.
-pub(crate) fn why_ended(lock: &Path) -> Option<String> {
+pub(crate) fn why_ended(lock: &Path) -> Option<EndReason> {
     let text = files::read_to_string(lock).ok()?;
-    text.lines().find_map(|line| line.strip_prefix(ENDED)).map(str::to_owned)
+    let line = |prefix| text.lines().find_map(|line| line.strip_prefix(prefix)).map(str::to_owned);
+    Some(EndReason { text: line(ENDED)?, cause: line(CAUSE) })
 }
 
 /// Whether the recorder holds its lock. Asking takes a shared lock for a moment, so that two who ask do not take each

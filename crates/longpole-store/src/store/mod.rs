@@ -9,6 +9,7 @@ use std::sync::Arc;
 use longpole_model::Run;
 
 use self::catalog::{Catalog, CatalogRow, RowState};
+pub use self::lock_file::EndReason;
 pub use self::recording_writer::RecordingWriter;
 pub use self::stored_recording::{DirectoryIdentity, RecordingState, StoredRecording};
 pub use self::summary_row::SummaryRow;

@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 use longpole_model::{Loss, LossKind, Recording, Run};
 
 use super::catalog::RowState;
+use super::lock_file::EndReason;
 use super::summary_row::SummaryRow;
-use super::{Store, lock_file, seal};
+use super::{Store, seal};
 use crate::compact_spans::CompactRecording;
 use crate::error::StoreError;
 use crate::files;
@@ -89,13 +90,7 @@ impl RecordingWriter {
 
     /// Says that the recorder ends and could not seal, so that nobody takes it for killed. There is nobody to tell where that fails.
     pub fn note_ended(&self, error: &dyn std::error::Error) {
-        let mut reason = error.to_string();
-        let mut cause = error.source();
-        while let Some(error) = cause {
-            reason.push_str(&format!(": {error}"));
-            cause = error.source();
-        }
-        let _ = (&self.lock).write_all(lock_file::ended_line(&reason).as_bytes());
+        let _ = (&self.lock).write_all(EndReason::of(error).lines().as_bytes());
     }
 
     /// Seals: writes the segments, tells the catalog, removes the log. Nothing can be appended afterwards.

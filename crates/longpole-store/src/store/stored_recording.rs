@@ -9,6 +9,7 @@ use std::time::SystemTime;
 use longpole_model::Recording;
 
 use super::catalog::RowState;
+use super::lock_file::EndReason;
 use super::summary_row::SummaryRow;
 use super::{Store, lock_file, seal};
 use crate::archive;
@@ -97,7 +98,7 @@ impl StoredRecording {
     }
 
     /// Why its recorder, which ended, could not seal it.
-    pub fn why_ended(&self) -> Option<String> {
+    pub fn why_ended(&self) -> Option<EndReason> {
         lock_file::why_ended(&self.directory.join(LOCK)).filter(|_| self.state == RecordingState::Ended)
     }
 

@@ -15,7 +15,10 @@ pub(crate) fn recordings(view: &view::RecordingsView, style: Style) -> Screen {
     for row in &view.recordings {
         let answer = match (&row.answer, row.state) {
             (None, view::RecordingStateView::Recording) => "still recording".to_owned(),
-            (_, view::RecordingStateView::Ended) => format!("not sealed: {}", root_cause(row.not_sealed.as_deref().unwrap_or_default())),
+            (_, view::RecordingStateView::Ended) => {
+                let cause = row.not_sealed_cause.as_ref().or(row.not_sealed.as_ref());
+                format!("not sealed: {}", cause.map_or("", String::as_str))
+            }
             (None, view::RecordingStateView::Killed) => "recorder killed: see show".to_owned(),
             (answer, state) => {
                 let killed = if state == view::RecordingStateView::Killed { "recorder killed; " } else { "" };
@@ -46,12 +49,6 @@ const ANSWER_WIDTH_MIN: usize = 12;
 
 /// What the other columns and the gaps between them take.
 const COLUMNS_WIDTH: usize = 4 + 11 + 8 + 9 + 6 + COMMAND_WIDTH + 6 * 2;
-
-/// The innermost cause of an error, such as a full disk.
-fn root_cause(reason: &str) -> &str {
-    let cause = reason.rsplit(": ").next().unwrap_or_default();
-    cause.split(" (os error").next().unwrap_or_default()
-}
 
 /// `exit 1`, `signal 15`, or nothing if unknown.
 fn end_words(exit: Option<&view::ExitView>) -> String {

@@ -126,13 +126,17 @@ fn a_recorder_that_could_not_seal_is_not_taken_for_killed() {
     drop(writer);
     let ended_early = last(&store);
     assert_eq!((ended_early.state, ended_early.state.as_str()), (RecordingState::Ended, "ended"));
-    assert_eq!(ended_early.why_ended().unwrap(), "write segments: the disk is full");
+    let reason = ended_early.why_ended().unwrap();
+    assert_eq!((reason.text.as_str(), reason.cause.as_deref()), ("write segments: the disk is full", Some("the disk is full")));
     assert!(ended_early.replay().unwrap().all(|frame| !matches!(frame.unwrap(), Frame::Loss(_))));
     // What a power cut took it cannot have said.
     let lock = ended_early.directory.join("lock");
     let text = fs::read_to_string(&lock).unwrap();
     fs::write(&lock, text.replacen("boot ", "boot 0", 1)).unwrap();
     assert!(matches!(last(&store).replay().unwrap().last().unwrap().unwrap(), Frame::Loss(Loss { kind: LossKind::RecorderKilled, .. })));
+    // Older recorders wrote no cause.
+    fs::write(&lock, text.lines().filter(|line| !line.starts_with("cause ")).map(|line| format!("{line}\n")).collect::<String>()).unwrap();
+    assert_eq!(last(&store).why_ended().unwrap().cause, None);
     fs::write(&lock, text).unwrap();
     let recording = ended();
     ended_early.write_segments(&recording, &summary(&recording)).unwrap();
