@@ -166,7 +166,8 @@ impl Endpoint {
             Ok(Some(Rejected { count, message })) => {
                 let rejected = count.min(parcel.items);
                 self.account.delivered(parcel.items - rejected);
-                self.account.undelivered(rejected, format!("rejected them: {message}").trim_end_matches(": "));
+                let reason = if message.is_empty() { "rejected them".to_owned() } else { format!("rejected them: {message}") };
+                self.account.undelivered(rejected, &reason);
             }
             Err(Undelivered::Because(reason)) => self.account.undelivered(parcel.items, &reason),
             Err(Undelivered::OutOfTime) => {}
