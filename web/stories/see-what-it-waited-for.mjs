@@ -62,7 +62,8 @@ async function walk(page, url, shoot) {
   expect(first.kind === 'lock' && first.function !== null, `the longest wait of ${pole.handle} is ${JSON.stringify(first)}`);
   expect(pole.reason.function === first.function, `${pole.handle} waits in ${first.function}, but ${JSON.stringify(pole.reason)}`);
   const named = about.locator(`button[title="${first.function}"]`);
-  const reason = pole.reason.text.replace(first.function, await named.innerText());
+  const shown = await named.innerText();
+  const reason = pole.reason.pieces.map(({ text }) => (text === first.function ? shown : text)).join('');
   expect(plain(await about.innerText()).includes(reason), `the panel says of ${pole.handle}: "${await about.innerText()}"`);
   expect((await waits.locator('tbody tr').count()) === span.waits.length, `of ${span.waits.length} waits some are not listed`);
   const longest = waits.locator('tbody tr').first();

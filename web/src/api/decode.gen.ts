@@ -8,6 +8,7 @@ import {
   EVERY_FLAME_TIME,
   EVERY_NOTABLE_CODE,
   EVERY_PEAK_FROM,
+  EVERY_PIECE_KIND,
   EVERY_REASON_CODE,
   EVERY_RECORDING_STATE,
   EVERY_RELATION,
@@ -45,6 +46,7 @@ import {
   type Parallelism,
   type Parent,
   type PathColumns,
+  type Piece,
   type Place,
   type Pole,
   type PoleOfSpan,
@@ -98,9 +100,9 @@ function recording(cursor: Cursor): Recording {
     exit: cursor.field('exit').orNull(exit),
     state: cursor.field('state').oneOf(EVERY_RECORDING_STATE),
     notSealed: cursor.field('not_sealed').orNull((c) => c.string()),
+    notSealedCause: cursor.field('not_sealed_cause').orNull((c) => c.string()),
     spans: cursor.field('spans').count(),
     samples: cursor.field('samples').count(),
-    notSealedCause: cursor.field('not_sealed_cause').orNull((c) => c.string()),
     answer: cursor.field('answer').orNull(answer),
     tags: cursor.field('tags').list((c) => c.string()),
   };
@@ -266,8 +268,16 @@ function reason(cursor: Cursor): Reason {
   return {
     code: cursor.field('code').oneOf(EVERY_REASON_CODE),
     text: cursor.field('text').string(),
+    pieces: cursor.field('pieces').list(piece),
     function: cursor.field('function').orNull((c) => c.string()),
     mostlyIn: cursor.field('mostly_in').orNull((c) => c.string()),
+  };
+}
+
+function piece(cursor: Cursor): Piece {
+  return {
+    kind: cursor.field('kind').oneOf(EVERY_PIECE_KIND),
+    text: cursor.field('text').string(),
   };
 }
 

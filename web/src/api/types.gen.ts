@@ -313,6 +313,8 @@ export interface Reason {
   readonly code: ReasonCode;
   /** The reason for people. */
   readonly text: string;
+  /** The same text in pieces: names of functions and the words between them. */
+  readonly pieces: readonly Piece[];
   /** The function that the text names: of the program's own code where there is some. */
   readonly function: string | null;
   /** The library function that holds most of that, if the text names one. */
@@ -322,6 +324,18 @@ export interface Reason {
 /** The kind of a reason. */
 export const EVERY_REASON_CODE = ['on_cpu', 'waits', 'mixed', 'few_samples', 'no_samples'] as const;
 export type ReasonCode = (typeof EVERY_REASON_CODE)[number];
+
+/** A piece of a text. */
+export interface Piece {
+  /** What it is. */
+  readonly kind: PieceKind;
+  /** What stands in the text. */
+  readonly text: string;
+}
+
+/** What a piece of a text is. */
+export const EVERY_PIECE_KIND = ['text', 'function', 'waiting_function'] as const;
+export type PieceKind = (typeof EVERY_PIECE_KIND)[number];
 
 /** The other side of a call: of a span of kind `client` or `producer` that names the address of its server (`network.peer.*`, `server.*`, `net.peer.*`, `net.sock.peer.*`, `peer.*`, or a URL). Samples and waits are those of the called processes between start and end of the call, for whomever they worked; waits for the next call are omitted. */
 export interface Callee {

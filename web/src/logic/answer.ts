@@ -1,5 +1,5 @@
 /** The answer of a recording: what to fix first, what it saves, and which code is behind it. */
-import type { Answer, NanosRange, Pole, Poles, TopFrame } from '../api/types.gen';
+import type { Answer, NanosRange, Piece, Pole, Poles, TopFrame } from '../api/types.gen';
 import type { Nanos } from '../base/brand';
 import { ratio } from '../base/math';
 import { formatDuration } from './format';
@@ -57,25 +57,9 @@ export function wallAfter(range: NanosRange, wallNanos: Nanos): NanosRange {
   };
 }
 
-/** Why a pole is long, split around the function that the text names. */
-export interface ReasonPieces {
-  readonly before: string;
-  readonly function: {
-    readonly name: string;
-    /** The function among those of the pole's samples; `null` if samples show it waiting, not running. */
-    readonly frame: TopFrame | null;
-  } | null;
-  readonly after: string;
-}
-
-/** Splits the sentence around the function that it names. */
-export function reasonPieces(pole: Pole): ReasonPieces {
-  const { text, function: name } = pole.reason;
-  const place = name === null ? -1 : text.indexOf(name);
-  if (name === null || place < 0) return { before: text, function: null, after: '' };
-  // A function can both run and wait; for a pole that waits, only the waiting matters.
-  const frame = pole.reason.code === 'waits' ? null : (pole.topFrames.find((top) => top.function === name) ?? null);
-  return { before: text.slice(0, place), function: { name, frame }, after: text.slice(place + name.length) };
+/** The function of a piece of a pole's reason among those of the pole's samples; `null` if it is not among the most important ones. */
+export function frameOfPiece(pole: Pole, piece: Piece): TopFrame | null {
+  return piece.kind === 'function' ? (pole.topFrames.find((top) => top.function === piece.text) ?? null) : null;
 }
 
 /** Whether a recording has an answer worth a line of its own. */

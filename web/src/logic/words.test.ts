@@ -7,12 +7,12 @@ import { allRecordings, deployRecording } from '../testing/recordings.mjs';
 import {
   containedPole,
   contextOf,
+  frameOfPiece,
   hasAnswer,
   isOneNumber,
   isWorthwhile,
   nameOfResource,
   poleInWords,
-  reasonPieces,
   selectedPole,
   wallAfter,
   whyInWords,
@@ -40,20 +40,23 @@ describe('the answer', () => {
     expect(wallAfter({ low: 1e9 as Nanos, high: 2e9 as Nanos }, 6e9 as Nanos)).toEqual({ low: 4e9, high: 5e9 });
     expect(wallAfter({ low: 7e9 as Nanos, high: 7e9 as Nanos }, 6e9 as Nanos)).toEqual({ low: 0, high: 0 });
   });
-  it('splits its reason around the function', () => {
-    const [first, second] = poles;
-    if (first === undefined || second === undefined) throw new Error('no poles');
-    const { before, function: named, after } = reasonPieces(first);
+  it('links the functions of its reason to their samples', () => {
+    const framesOf = (pole: (typeof poles)[number] | undefined) => {
+      if (pole === undefined) throw new Error('no such pole');
+      return pole.reason.pieces.map((piece) => [piece.kind, piece.text, frameOfPiece(pole, piece)?.function ?? null]);
+    };
     const hot = 'provider_build::bundle::hash_block';
-    expect([before, named?.name, named?.frame?.function, after]).toEqual(['91 % on-CPU, most of it in ', hot, hot, '']);
-    expect(reasonPieces(second)).toEqual({ before: '100 % unaccounted, 0 % on-CPU', function: null, after: '' });
-    const waiting = poles.find(({ reason }) => / on a lock/.test(reason.text));
-    if (waiting === undefined) throw new Error('no pole is blocked on a lock');
-    expect(reasonPieces(waiting)).toEqual({
-      before: '77 % blocked on a lock, in ',
-      function: { name: 'deploy_engine::state::StateFile::record', frame: null },
-      after: '',
-    });
+    expect(framesOf(poles[0])).toEqual([
+      ['text', '91 % on-CPU, most of it in ', null],
+      ['function', hot, hot],
+    ]);
+    expect(framesOf(poles[1])).toEqual([['text', '100 % unaccounted, 0 % on-CPU', null]]);
+    expect(
+      framesOf(poles.find(({ blockedBy, reason }) => blockedBy === null && reason.code === 'waits' && reason.function !== null)),
+    ).toEqual([
+      ['text', '77 % blocked on a lock, in ', null],
+      ['waiting_function', 'deploy_engine::state::StateFile::record', null],
+    ]);
   });
   it('names the operation that would end last', () => {
     const [first] = poles;

@@ -367,18 +367,22 @@ function polesOf(rows, path, frames, description) {
       const locked = onPath > 0 ? states.blocked_nanos.lock / onPath : 0;
       const whole = indices.reduce((total, index) => total + rows[index].duration, 0);
       const onlyCalls = samples === 0 && onPath < whole / 10 && indices.some((index) => rows[index].childRows.length > 0);
+      const plain = (text) => ({ kind: 'text', text });
       const reason =
         description.mode === 'off' || description.mode === 'refused'
-          ? { code: 'no_samples', text: 'no samples' }
+          ? { code: 'no_samples', pieces: [plain('no samples')] }
           : onlyCalls
-            ? { code: 'few_samples', text: 'hardly more than what it calls' }
+            ? { code: 'few_samples', pieces: [plain('hardly more than what it calls')] }
             : share > 0.6 && top[0] !== undefined
-              ? { code: 'on_cpu', text: `${percent} on-CPU, most of it in ${top[0].function}`, function: top[0].function }
+              ? { code: 'on_cpu', pieces: [plain(`${percent} on-CPU, most of it in `), { kind: 'function', text: top[0].function }] }
               : share > 0.2
-                ? { code: 'mixed', text: `${percent} on-CPU; ${100 - Math.round(share * 100)} % unaccounted` }
+                ? { code: 'mixed', pieces: [plain(`${percent} on-CPU; ${100 - Math.round(share * 100)} % unaccounted`)] }
                 : locked > 0.6
-                  ? { code: 'waits', text: `${Math.round(locked * 100)} % blocked on a lock, in ${waiting}`, function: waiting }
-                  : { code: 'waits', text: `${100 - Math.round(share * 100)} % unaccounted, ${percent} on-CPU` };
+                  ? {
+                      code: 'waits',
+                      pieces: [plain(`${Math.round(locked * 100)} % blocked on a lock, in `), { kind: 'waiting_function', text: waiting }],
+                    }
+                  : { code: 'waits', pieces: [plain(`${100 - Math.round(share * 100)} % unaccounted, ${percent} on-CPU`)] };
       return {
         service: row.service,
         name: row.name,
@@ -393,7 +397,12 @@ function polesOf(rows, path, frames, description) {
         evidence: savings.every((saving) => saving.evidence === 'declared') ? 'declared' : 'inferred',
         states,
         saves_with_those_before_nanos: null,
-        reason: { function: null, mostly_in: null, ...reason },
+        reason: {
+          ...reason,
+          text: reason.pieces.map(({ text }) => text).join(''),
+          function: reason.pieces.find(({ kind }) => kind !== 'text')?.text ?? null,
+          mostly_in: null,
+        },
         callee: null,
         blocked_by: null,
         contains: null,

@@ -6,7 +6,8 @@ use longpole_analysis::pulumi::urn::title_of_urn;
 use longpole_analysis::report::FEW_SAMPLES;
 use longpole_analysis::report::reason::{Reason, ReasonCode};
 use longpole_analysis::schedule::poles::Pole;
-use longpole_analysis::{Handle, Report, words};
+use longpole_analysis::words::{self, Piece, Words};
+use longpole_analysis::{Handle, Report};
 use serde::Serialize;
 
 use super::callee::CalleeView;
@@ -115,10 +116,33 @@ pub struct ReasonView {
     pub code: ReasonCodeView,
     /// The reason for people.
     pub text: String,
+    /// The same text in pieces: names of functions and the words between them.
+    pub pieces: Vec<PieceView>,
     /// The function that the text names: of the program's own code where there is some.
     pub function: Option<String>,
     /// The library function that holds most of that, if the text names one.
     pub mostly_in: Option<String>,
+}
+
+/// A piece of a text.
+#[derive(Debug, Clone, Serialize)]
+pub struct PieceView {
+    /// What it is.
+    pub kind: PieceKindView,
+    /// What stands in the text.
+    pub text: String,
+}
+
+/// What a piece of a text is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PieceKindView {
+    /// Plain words.
+    Text,
+    /// The name of a function that was on a CPU.
+    Function,
+    /// The name of a function that waited.
+    WaitingFunction,
 }
 
 /// The kind of a reason.
@@ -202,11 +226,45 @@ impl PoleView {
 
 impl ReasonView {
     fn new(reason: &Reason<'_>) -> Self {
+        let words = words::reason(reason);
         ReasonView {
             code: reason.code().into(),
-            text: words::reason(reason).to_string(),
+            text: words.to_string(),
+            pieces: words.pieces().iter().map(PieceView::new).collect(),
             function: reason.function().map(str::to_owned),
             mostly_in: reason.mostly_in().map(str::to_owned),
+        }
+    }
+
+    /// The text, to be cut to a width.
+    pub fn words(&self) -> Words {
+        self.pieces.iter().map(PieceView::piece).collect()
+    }
+}
+
+impl ReasonCodeView {
+    /// Whether the reason gives shares of a time.
+    pub fn has_shares(self) -> bool {
+        matches!(self, ReasonCodeView::OnCpu | ReasonCodeView::Waits | ReasonCodeView::Mixed)
+    }
+}
+
+impl PieceView {
+    fn new(piece: &Piece) -> Self {
+        let kind = match piece {
+            Piece::Text(_) => PieceKindView::Text,
+            Piece::Function(_) => PieceKindView::Function,
+            Piece::WaitingFunction(_) => PieceKindView::WaitingFunction,
+        };
+        PieceView { kind, text: piece.as_str().to_owned() }
+    }
+
+    fn piece(&self) -> Piece {
+        let text = self.text.clone();
+        match self.kind {
+            PieceKindView::Text => Piece::Text(text),
+            PieceKindView::Function => Piece::Function(text),
+            PieceKindView::WaitingFunction => Piece::WaitingFunction(text),
         }
     }
 }

@@ -81,7 +81,10 @@ fn poles_say_what_they_save_and_why_they_are_long() {
             "on_path_nanos": 55 * MS, "saves_if_zero_nanos": [55 * MS, 55 * MS], "saves_if_half_nanos": [27_500_000, 27_500_000],
             "saves_own_nanos": [55 * MS, 55 * MS], "saves_with_those_before_nanos": [55 * MS, 55 * MS], "evidence": "declared",
             "states": estimated(2, 53),
-            "reason": { "code": "waits", "text": "96% unaccounted, 4% on-CPU", "function": null, "mostly_in": null },
+            "reason": {
+                "code": "waits", "text": "96% unaccounted, 4% on-CPU", "function": null, "mostly_in": null,
+                "pieces": [{ "kind": "text", "text": "96% unaccounted, 4% on-CPU" }],
+            },
             "callee": null, "blocked_by": null, "contains": null, "limited_by": null, "resource": null,
             "top_frames": [function("f5", "connect", "src/db.rs", 3, 2, 2 * MS), function("f1", "main", "", 0, 2, 0)],
             "samples": 2, "weight_nanos": 2 * MS, "few_samples": true,
@@ -90,7 +93,10 @@ fn poles_say_what_they_save_and_why_they_are_long() {
     let second = &poles["poles"][1];
     assert_eq!(
         second["reason"],
-        json!({ "code": "on_cpu", "text": "75% on-CPU, most of it (30.0ms) in block", "function": "block", "mostly_in": null })
+        json!({
+            "code": "on_cpu", "text": "75% on-CPU, most of it (30.0ms) in block", "function": "block", "mostly_in": null,
+            "pieces": [{ "kind": "text", "text": "75% on-CPU, most of it (30.0ms) in " }, { "kind": "function", "text": "block" }],
+        })
     );
     assert_eq!(second["top_frames"][0], function("f2", "block", "src/hash.rs", 7, 30, 30 * MS));
     assert_eq!(poles["poles"][2]["reason"]["code"], "few_samples");

@@ -2,12 +2,13 @@
 
 use std::fmt::Write as _;
 
+use longpole_analysis::words::Words;
 use longpole_model::units::{TimeUnit, range};
 use longpole_recording::view;
 
 use super::line;
 use crate::terminal::screen::Screen;
-use crate::terminal::{self, Style, end_of, fit, fold, pad, right};
+use crate::terminal::{self, MEASURE, Style, fit, fold, pad, right};
 
 /// Poles in the answer; `longpole poles` has the rest.
 const POLES_SHOWN: usize = 6;
@@ -73,39 +74,32 @@ pub(crate) fn pole_table(out: &mut Screen, poles: &[view::PoleView], shown: usiz
             right(&row[3], widths[3]),
         );
         line(out, &text);
-        let about = if !pole.states.exact && STATES_REASONS.contains(&pole.reason.code) { "≈ " } else { "" };
-        let why = match &pole.contains {
-            Some(inner) => format!("contains {inner}; {about}{}", pole.reason.text),
-            None => format!("{about}{}", pole.reason.text),
-        };
         let limit = pole.limited_by.as_ref();
         let limit = limit.map(|limit| format!("then {} ({}) ends last", fit(&limit.name, LIMIT_WIDTH), limit.handle));
-        let function = pole.reason.function.as_deref();
-        let mostly_in = pole.reason.mostly_in.as_deref();
-        let names = [mostly_in, function];
         let room = style.width() - indent;
         let beside = limit.as_ref().map_or(0, |limit| "; ".len() + terminal::width(limit));
-        let why = match pole.blocked_by.as_ref().map(|blocked| format!("{why}; {}", blocked.text)) {
-            Some(with_whom) if terminal::width(&with_whom) <= room => with_whom,
-            _ => why,
+        // The blocker stands behind the reason if both fit, else on its own line.
+        let blocked = pole.blocked_by.as_ref().map(|blocked| blocked.text.as_str());
+        let (why, blocked) = match blocked.map(|text| why(pole).text(format!("; {text}"))) {
+            Some(with_blocked) if with_blocked.width(MEASURE) <= room => (with_blocked, None),
+            _ => (why(pole), blocked),
         };
         let mut below = |text: &str| line(out, &style.faint(&format!("{}{text}", " ".repeat(indent))));
-        let is_said = pole.blocked_by.as_ref().is_none_or(|blocked| why.ends_with(&blocked.text));
         match limit {
             // On one line if both fit.
-            Some(limit) if least_width(&why, &names) + beside <= room => {
-                below(&fit(&format!("{}; {limit}", fit_reason(why, &names, room - beside)), room));
+            Some(limit) if why.least_width(MEASURE) + beside <= room => {
+                below(&fit(&format!("{}; {limit}", why.fit(room - beside, MEASURE)), room));
             }
             limit => {
-                let short = fit_reason(why.clone(), &names, room);
+                let short = why.fit(room, MEASURE);
                 // Two lines have room for whole names.
-                let parts = if terminal::width(&short) <= room { vec![short] } else { fold(&why, room) };
+                let parts = if terminal::width(&short) <= room { vec![short] } else { fold(&why.to_string(), room) };
                 parts.iter().for_each(|part| below(part));
                 limit.iter().for_each(|limit| below(limit));
             }
         }
-        if let Some(blocked) = pole.blocked_by.as_ref().filter(|_| !is_said) {
-            below(&fit(&blocked.text, room));
+        if let Some(text) = blocked {
+            below(&fit(text, room));
         }
         // If it waits for a process without spans, that process is what to fix.
         if let Some(text) = pole.callee.as_ref().and_then(|callee| callee.text.as_ref()).filter(|_| pole.states.blocked_nanos.network > 0) {
@@ -114,32 +108,16 @@ pub(crate) fn pole_table(out: &mut Screen, poles: &[view::PoleView], shown: usiz
     }
 }
 
-/// Reasons with shares of a time.
-const STATES_REASONS: [view::ReasonCodeView; 3] = [view::ReasonCodeView::OnCpu, view::ReasonCodeView::Waits, view::ReasonCodeView::Mixed];
-
-/// Least columns of a function's name in a shortened reason.
-const FUNCTION_WIDTH_MIN: usize = 20;
-
-/// Least columns that a reason needs.
-fn least_width(reason: &str, names: &[Option<&str>]) -> usize {
-    let spare = |name: &str| terminal::width(name).saturating_sub(FUNCTION_WIDTH_MIN);
-    terminal::width(reason).saturating_sub(names.iter().flatten().map(|name| spare(name)).sum::<usize>())
-}
-
-/// A reason in `width` columns, if possible. Shortens the names of its functions at their beginning, where the modules are; the first name
-/// first.
-fn fit_reason(mut reason: String, names: &[Option<&str>], width: usize) -> String {
-    for name in names.iter().flatten() {
-        let beyond = terminal::width(&reason).saturating_sub(width);
-        if beyond > 0 {
-            let left = terminal::width(name).saturating_sub(beyond).max(FUNCTION_WIDTH_MIN);
-            let end = end_of(name, left);
-            // Cut at a module.
-            let whole = end.split_once("::").map(|(_, rest)| format!("…{rest}")).filter(|_| left < terminal::width(name));
-            reason = reason.replacen(name, &whole.unwrap_or(end), 1);
-        }
+/// Why a pole is long: `contains p4; ≈ 95% on-CPU, most of it (1.11s) in compress_bundle`.
+fn why(pole: &view::PoleView) -> Words {
+    let mut words = Words::default();
+    if let Some(inner) = &pole.contains {
+        words = words.text(format!("contains {inner}; "));
     }
-    reason
+    if !pole.states.exact && pole.reason.code.has_shares() {
+        words = words.text("≈ ");
+    }
+    words.words(pole.reason.words())
 }
 
 /// Least columns of the names, for the head of the table.

@@ -1,8 +1,12 @@
 //! Text in columns: cut, filled, folded. A width is in columns of the terminal.
 
+use longpole_analysis::words::Measure;
 use longpole_recording::view::RuntimeView;
 
 use crate::terminal::screen::{self, columns, printable};
+
+/// How words are measured and names are cut on the terminal.
+pub(crate) const MEASURE: Measure = Measure { width: screen::width, end_of };
 
 /// A function for people: the kernel's are marked as they are in `perf report`.
 pub(crate) fn function_words(function: &str, runtime: Option<RuntimeView>) -> String {
@@ -50,7 +54,7 @@ pub(crate) fn fit(text: &str, width: usize) -> String {
 }
 
 /// Text of at most `width` columns: the beginning gives way, because it ends with what counts.
-pub(crate) fn end_of(text: &str, width: usize) -> String {
+fn end_of(text: &str, width: usize) -> String {
     let text = printable(text);
     match screen::width(&text) <= width {
         true => text,

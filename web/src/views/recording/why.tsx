@@ -1,5 +1,5 @@
-import type { Pole, Poles } from '../../api/types.gen';
-import { containedPole, poleInWords, reasonPieces } from '../../logic/answer';
+import type { Piece, Pole, Poles } from '../../api/types.gen';
+import { containedPole, frameOfPiece, poleInWords } from '../../logic/answer';
 import { counted, formatPlace } from '../../logic/format';
 import { shortName } from '../../logic/function-name';
 import type { SelectionActions } from '../../state/selection';
@@ -26,12 +26,32 @@ function Limit({ limit, actions }: { readonly limit: NonNullable<Pole['limitedBy
   );
 }
 
+/** A piece of the reason. A function of the samples, and one that waits, is a link to its time. */
+function ReasonPiece({ piece, pole, actions }: { readonly piece: Piece; readonly pole: Pole; readonly actions: SelectionActions }) {
+  if (piece.kind === 'text') return piece.text;
+  const frame = frameOfPiece(pole, piece);
+  if (piece.kind === 'function' && frame === null) return <span title={piece.text}>{shortName(piece.text)}</span>;
+  return (
+    <button
+      type="button"
+      className={css.codeLink}
+      title={frame === null ? piece.text : `${piece.text}\n${formatPlace(frame.file, frame.line)}`}
+      onClick={(event) => {
+        event.stopPropagation();
+        if (frame === null) actions.selectWaits(pole);
+        else actions.selectPole(pole, 0, frame.handle);
+      }}
+    >
+      {shortName(piece.text)}
+    </button>
+  );
+}
+
 /**
- * Why a pole is long: the pole it contains, its samples and waits, and what limits its saving. The pole, the function and the span in the text are
- * links.
+ * Why a pole is long: the pole it contains, its samples and waits, and what limits its saving. The pole, the functions and the span in the text
+ * are links.
  */
 export function Why({ pole, poles, actions }: { readonly pole: Pole; readonly poles: Poles; readonly actions: SelectionActions }) {
-  const { before, function: named, after } = reasonPieces(pole);
   const inner = containedPole(pole, poles);
   return (
     <>
@@ -57,22 +77,10 @@ export function Why({ pole, poles, actions }: { readonly pole: Pole; readonly po
           ;{' '}
         </>
       )}
-      {before}
-      {named !== null && (
-        <button
-          type="button"
-          className={css.codeLink}
-          title={named.frame === null ? named.name : `${named.name}\n${formatPlace(named.frame.file, named.frame.line)}`}
-          onClick={(event) => {
-            event.stopPropagation();
-            if (named.frame === null) actions.selectWaits(pole);
-            else actions.selectPole(pole, 0, named.frame.handle);
-          }}
-        >
-          {shortName(named.name)}
-        </button>
-      )}
-      {after}
+      {pole.reason.pieces.map((piece, index) => (
+        // biome-ignore lint/suspicious/noArrayIndexKey: a function may occur twice, and the list never changes
+        <ReasonPiece key={index} piece={piece} pole={pole} actions={actions} />
+      ))}
       {pole.fewSamples && pole.samples > 0 && ` (only ${counted(pole.samples, 'sample')})`}
       {pole.blockedBy !== null && `; ${pole.blockedBy.text}`}
       {pole.limitedBy !== null && <Limit limit={pole.limitedBy} actions={actions} />}
