@@ -372,7 +372,7 @@ fn kept_of(sent: &[(u32, u32, i64, &str)]) -> (String, u64, u64) {
     let recording = assembler.finish();
     let count = |word: &str| recording.losses.iter().filter(|loss| loss.detail.contains(word)).map(|loss| loss.count).sum();
     assert_eq!(recording.spans.len(), 1);
-    (recording.spans[0].name.to_string(), count("received twice"), count("from other processes"))
+    (recording.spans[0].name.to_string(), count("received twice"), count("of other processes"))
 }
 
 #[test]
