@@ -12,7 +12,8 @@ use std::time::Duration;
 use longpole_model::{Exit, Timestamp};
 use rusqlite::config::DbConfig;
 use rusqlite::limits::Limit;
-use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Row, TransactionBehavior, params};
+use rusqlite::types::Value;
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Row, TransactionBehavior, params, params_from_iter};
 
 use super::summary_row::SummaryRow;
 use crate::error::StoreError;
@@ -231,25 +232,9 @@ impl Catalog {
 
     /// Says that the recording is sealed, and how it went.
     pub(crate) fn seal(&self, name: RecordingName, state: RowState, summary: &SummaryRow) -> Result<(), StoreError> {
-        let (code, signal) = exit_columns(summary.exit);
-        let changed = self.transaction("change", |transaction| {
-            Ok(transaction.execute(
-                "UPDATE recordings SET state = ?2, command_json = ?3, start_time_unix_nano = ?4, wall_nanos = ?5, exit_code = ?6,
-                    exit_signal = ?7, spans = ?8, samples = ?9, answer_json = ?10 WHERE number = ?1",
-                params![
-                    name.number(),
-                    state.as_str(),
-                    serde_json::Value::from(summary.command.clone()).to_string(),
-                    summary.start.unix_nanos(),
-                    summary.wall_nanos.map(u64::cast_signed),
-                    code,
-                    signal,
-                    summary.spans.cast_signed(),
-                    summary.samples.cast_signed(),
-                    summary.answer_json,
-                ],
-            )?)
-        })?;
+        let sql = format!("UPDATE recordings SET (state, {SUMMARY_COLUMNS}) = (?, ?, ?, ?, ?, ?, ?, ?, ?) WHERE number = ?");
+        let values = [Value::from(state.as_str().to_owned())].into_iter().chain(summary_values(summary)).chain([name.number().into()]);
+        let changed = self.transaction("change", |transaction| Ok(transaction.execute(&sql, params_from_iter(values))?))?;
         match changed {
             0 => Err(StoreError::NotFound { name, root: self.root() }),
             _ => Ok(()),
@@ -463,32 +448,32 @@ fn next_number(connection: &Connection) -> rusqlite::Result<u32> {
     }
 }
 
-fn exit_columns(exit: Option<Exit>) -> (Option<i32>, Option<i32>) {
-    match exit {
+/// The columns that a [`SummaryRow`] fills, in the order of [`summary_values`].
+const SUMMARY_COLUMNS: &str = "command_json, start_time_unix_nano, wall_nanos, exit_code, exit_signal, spans, samples, answer_json";
+
+fn summary_values(summary: &SummaryRow) -> [Value; 8] {
+    let (code, signal) = match summary.exit {
         Some(Exit::Code(code)) => (Some(code), None),
         Some(Exit::Signal(signal)) => (None, Some(signal)),
         None => (None, None),
-    }
+    };
+    [
+        serde_json::Value::from(summary.command.clone()).to_string().into(),
+        summary.start.unix_nanos().into(),
+        summary.wall_nanos.map(u64::cast_signed).into(),
+        code.into(),
+        signal.into(),
+        summary.spans.cast_signed().into(),
+        summary.samples.cast_signed().into(),
+        summary.answer_json.clone().into(),
+    ]
 }
 
 fn insert(connection: &Connection, name: RecordingName, directory: &Path, summary: &SummaryRow) -> rusqlite::Result<()> {
-    let (code, signal) = exit_columns(summary.exit);
-    connection.execute(
-        "INSERT INTO recordings (number, state, directory, command_json, start_time_unix_nano, wall_nanos, exit_code, exit_signal,
-            spans, samples, answer_json) VALUES (?1, 'recording', ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
-        params![
-            name.number(),
-            directory.to_string_lossy(),
-            serde_json::Value::from(summary.command.clone()).to_string(),
-            summary.start.unix_nanos(),
-            summary.wall_nanos.map(u64::cast_signed),
-            code,
-            signal,
-            summary.spans.cast_signed(),
-            summary.samples.cast_signed(),
-            summary.answer_json,
-        ],
-    )?;
+    let sql =
+        format!("INSERT INTO recordings (number, state, directory, {SUMMARY_COLUMNS}) VALUES (?, 'recording', ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+    let row = [Value::from(name.number()), Value::from(directory.to_string_lossy().into_owned())];
+    connection.execute(&sql, params_from_iter(row.into_iter().chain(summary_values(summary))))?;
     Ok(())
 }
 
