@@ -9,10 +9,10 @@
 use std::ops::Range;
 
 use super::known_names::Names;
-use super::looks::{is_nothing, is_password, scheme_length};
 use super::mask::is_redacted;
 use super::names::Meaning;
 use super::quotes::{closing, shell_end};
+use super::value_forms::{is_nothing, is_password, scheme_length};
 
 /// How an option takes its credential.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,7 +5,7 @@
 //! any text ── name=value, user:password@ in a URL, Bearer …, known shapes of keys ──► that part becomes [redacted]
 //! ```
 //!
-//! [`places`] says what is judged where; `names`, `looks`, `shapes`, `text` and `commands` how. It works on names and shapes, so it can
+//! [`places`] says what is judged where; `names`, `value_forms`, `shapes`, `text` and `commands` how. It works on names and shapes, so it can
 //! miss a secret that has neither, and it can take out a harmless value that looks like one. Numbers and truth values stay: `token.count`
 //! is no token.
 
@@ -13,7 +13,6 @@ mod bytes;
 mod commands;
 mod escapes;
 mod known_names;
-mod looks;
 mod mask;
 mod names;
 pub mod places;
@@ -23,6 +22,7 @@ mod seen;
 mod shapes;
 mod steps;
 mod text;
+mod value_forms;
 
 pub use mask::REDACTED;
 pub use redactor::Redactor;

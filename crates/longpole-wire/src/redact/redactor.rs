@@ -8,9 +8,9 @@ use longpole_model::sink::{EventRef, LinkRef, SpanRef, ValueRef};
 use longpole_model::{Attribute, AttributeValue, Attributes, Resource, Scope, Span, SpanEvent, SpanLink, Status, Text};
 
 use super::known_names::{NAMES_MAX, Names};
-use super::looks::{is_count, is_key, is_name_of_pair, is_names, is_nothing, is_value_of_pair, names_or_tells, scheme_length};
 use super::mask::{REDACTED, is_redacted};
 use super::names::{self, Meaning};
+use super::value_forms::{is_count, is_key, is_name_of_pair, is_names, is_nothing, is_value_of_pair, names_or_tells, scheme_length};
 use super::{commands, text};
 
 /// How often a text is judged again after something was taken out of it. What still shows something then is taken out as a whole.

@@ -1,4 +1,4 @@
-//! What a value looks like: a key, a password, a count, a message, nothing.
+//! The forms of values: a key, a password, a count, a message, nothing.
 
 use super::bytes::ends_with_ignoring_case;
 use super::mask::REDACTED;

@@ -5,9 +5,9 @@ use std::ops::Range;
 use super::scan::Scan;
 use crate::redact::bytes::{ends_with_ignoring_case, floor, position, starts_with_ignoring_case};
 use crate::redact::known_names::Names;
-use crate::redact::looks::{is_nothing, is_parameter, is_password};
 use crate::redact::names::Meaning;
 use crate::redact::quotes::closing;
+use crate::redact::value_forms::{is_nothing, is_parameter, is_password};
 
 /// What stands before `AUTH` in `MIGRATE host port key database timeout AUTH`.
 const MIGRATE_BYTES_MAX: usize = 96;

@@ -3,8 +3,8 @@
 use super::name::{NAME_BYTES_MAX, is_of_name};
 use super::scan::{Scan, Start};
 use super::words::SCHEMES_OF_KEYS;
-use crate::redact::looks::{LONG_BYTES_MIN, is_key, is_nothing, is_random, is_user_and_password, scheme_length};
 use crate::redact::names::Meaning;
+use crate::redact::value_forms::{LONG_BYTES_MIN, is_key, is_nothing, is_random, is_user_and_password, scheme_length};
 
 /// Attributes of a cookie, which are no secret.
 const OF_COOKIES: &[&str] =

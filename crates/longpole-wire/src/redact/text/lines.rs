@@ -5,9 +5,9 @@ use std::ops::Range;
 use super::name::{NAME_BYTES_MAX, is_of_name};
 use super::scan::{Operator, Scan, Start};
 use crate::redact::bytes::position;
-use crate::redact::looks::is_nothing;
 use crate::redact::mask::is_redacted;
 use crate::redact::names::Meaning;
+use crate::redact::value_forms::is_nothing;
 
 /// Lines below a name that are read as its parts.
 const LINES_MAX: usize = 64;

@@ -2,8 +2,8 @@
 
 use super::scan::{Pair, Scan};
 use crate::redact::bytes::{floor, position};
-use crate::redact::looks::{is_name_of_pair, is_nothing, is_value_of_pair, names_or_tells};
 use crate::redact::names::Meaning;
+use crate::redact::value_forms::{is_name_of_pair, is_nothing, is_value_of_pair, names_or_tells};
 
 /// Bytes before `>` in which its tag is looked for.
 const TAG_BYTES_MAX: usize = 256;

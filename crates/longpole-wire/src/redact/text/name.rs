@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use super::scan::Scan;
 use crate::redact::bytes::{colour_before, ends_with_ignoring_case};
-use crate::redact::looks::is_value_of_pair;
 use crate::redact::names::Meaning;
+use crate::redact::value_forms::is_value_of_pair;
 
 /// Bytes before a mark in which its name is looked for.
 pub(super) const NAME_BYTES_MAX: usize = 256;

@@ -5,9 +5,9 @@ use std::ops::Range;
 use super::name::{NAME_BYTES_MAX, is_of_name};
 use super::scan::{Scan, Start};
 use crate::redact::bytes::position;
-use crate::redact::looks::{is_kind, is_names};
 use crate::redact::names::Meaning;
 use crate::redact::quotes::closing;
+use crate::redact::value_forms::{is_kind, is_names};
 
 /// What stands before the bracket of a map or a list that Go prints: `map[a:b]`, `map[string]interface {}{"a":"b"}`, `[]string{"a"}`.
 pub(super) fn go_type_length(rest: &[u8]) -> Option<usize> {

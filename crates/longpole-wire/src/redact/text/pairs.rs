@@ -5,10 +5,10 @@ use std::ops::Range;
 use super::name::{NAME_BYTES_MAX, is_header, is_of_name};
 use super::scan::{Operator, Pair, Scan};
 use crate::redact::bytes::ends_with_ignoring_case;
-use crate::redact::looks::{LONG_BYTES_MIN, is_name_of_pair, is_nothing, names_or_tells};
 use crate::redact::mask::is_redacted;
 use crate::redact::names::Meaning;
 use crate::redact::quotes::closing;
+use crate::redact::value_forms::{LONG_BYTES_MIN, is_name_of_pair, is_nothing, names_or_tells};
 
 /// `"Content-Type"`: what may be a name beside another one, at one look.
 fn is_quoted_name(rest: &[u8]) -> bool {

@@ -9,9 +9,9 @@ use super::url::ends_path;
 use super::words::{OF_SHAPES, OF_WORDS, WordKind, known_words};
 use crate::redact::bytes::{colour_length, position, starts_with_ignoring_case};
 use crate::redact::escapes::ENTITY_BYTES_MAX;
-use crate::redact::looks::is_mixed;
 use crate::redact::names::Meaning;
 use crate::redact::shapes;
+use crate::redact::value_forms::is_mixed;
 
 /// What a byte means.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -3,8 +3,8 @@
 use super::name::NAME_BYTES_MAX;
 use super::scan::Scan;
 use crate::redact::bytes::{floor, position};
-use crate::redact::looks::{LONG_BYTES_MIN, is_key, is_nothing};
 use crate::redact::shapes;
+use crate::redact::value_forms::{LONG_BYTES_MIN, is_key, is_nothing};
 
 /// Bytes behind `scheme://user:` in which the `@` is looked for when the password has a slash.
 const PASSWORD_BYTES_MAX: usize = 1024;

@@ -7,11 +7,13 @@ use super::name::{NAME_BYTES_MAX, is_of_name};
 use super::object::go_type_length;
 use super::scan::{Operator, Scan, Start};
 use crate::redact::bytes::{colour_length, position};
-use crate::redact::looks::{KEY_BYTES, is_column, is_count, is_key, is_mixed, is_names, is_nothing, is_of_key, is_parameter, is_prose};
 use crate::redact::mask::REDACTED;
 use crate::redact::names::Meaning;
 use crate::redact::quotes::{closing, joined_end, shell_end, which_quote};
 use crate::redact::steps::Ahead;
+use crate::redact::value_forms::{
+    KEY_BYTES, is_column, is_count, is_key, is_mixed, is_names, is_nothing, is_of_key, is_parameter, is_prose,
+};
 
 /// A value in quotes that has lines is no longer: twice a key of 4096 bits.
 const QUOTED_BYTES_MAX: usize = 8192;
