@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use longpole_analysis::link::journal::CrossCheck;
 use longpole_analysis::link::{never_arrived, samples, waits};
-use longpole_analysis::pulumi::{identity, opentracing_bridge, plugins};
+use longpole_analysis::pulumi::{identity, opentracing_bridge, span_process};
 use longpole_analysis::{Report, words};
 use longpole_model::{Loss, LossKind, Mapping, MappingId, Span, SpanBatch};
 use longpole_store::{
@@ -246,7 +246,7 @@ fn assemble(
     if let Some(note) = identity::identify(&mut recording, &resource_events) {
         Loss::new(LossKind::ResourcesUnmatched, note.count(), words::note(&note)).merge_into(&mut recording.losses);
     }
-    plugins::place(&mut recording);
+    span_process::place(&mut recording);
     recording.sample_links = samples::link(&recording);
     waits::name_joins(&mut recording);
     recording.wait_links = waits::link(&recording);

@@ -11,7 +11,7 @@
 use longpole_model::{AddNanos, IdVec, Nanos, Recording, SampleId, SumNanos};
 
 use crate::pulumi::call::Call;
-use crate::pulumi::programs::{is_build_tool, is_provider};
+use crate::pulumi::program_kind::{is_build_tool, is_provider};
 use crate::tree::forest::{Forest, NodeSource};
 
 /// Where the time of a deployment went, in nanoseconds of the critical path. The parts sum to the wall time of the run.

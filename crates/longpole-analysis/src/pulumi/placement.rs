@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use longpole_model::{Recording, Span, Timestamp};
 
 use crate::pulumi::call::{Call, RUN_PROGRAM, RUN_PROGRAM_CALL};
-use crate::pulumi::programs::{is_build_tool, is_language_host, is_plugin};
+use crate::pulumi::program_kind::{is_build_tool, is_language_host, is_plugin};
 use crate::pulumi::{opentracing_bridge, urn::urn_of};
 use crate::tree::placement::{Adoption, PlacedSpans, PlacementRules, ProcessPlace, SpanAliases};
 

@@ -1,4 +1,4 @@
-//! Which processes are Pulumi's, and which build what it runs.
+//! The kind of a program in a deployment: a plug-in of Pulumi, a provider, a language host, a build tool.
 
 use longpole_model::Process;
 

@@ -1,7 +1,7 @@
-//! Which process emitted the spans that Pulumi's command handed on.
+//! Which process emitted the spans that Pulumi's command forwarded.
 //!
-//! Plug-ins of Pulumi, and the program they run, send their spans to the command, and it sends all to us: by their connection they
-//! seem to be the command's own. Their service, the type of the resource they work on, and the span that started them tell better:
+//! Plug-ins of Pulumi, and the program they run, send their spans to the command, which forwards all of them: by their connection they
+//! seem to be the command's own. Their service, the type of their resource, and the span that started them identify the process:
 //!
 //! ```text
 //! service pulumi-language-yaml                                    process pulumi-language-yaml
@@ -19,7 +19,7 @@ use longpole_model::resource_event::TYPE;
 use longpole_model::{Process, Recording, Span, SpanId, Timestamp, TraceId};
 
 use crate::pulumi::opentracing_bridge::PULUMI_CLI;
-use crate::pulumi::programs::is_plugin;
+use crate::pulumi::program_kind::is_plugin;
 
 /// The engine's span around the start of a plug-in; its attribute `bin` is the path of the program.
 const NEW_PLUGIN: &str = "newPlugin";
