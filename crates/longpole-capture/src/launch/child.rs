@@ -26,6 +26,7 @@ use longpole_model::{Exit, ProcessUsage, RunUsage};
 
 use crate::launch::error::LaunchError;
 use crate::launch::signals::{self, Round, Situation};
+use crate::launch::witness;
 use crate::procfs::usage;
 use crate::sys::command::{self, ExecReport, ExecStatus, Gated, Image};
 use crate::sys::inherited;
@@ -129,7 +130,7 @@ pub fn execute_in_place(argv: &[OsString], env: &[(OsString, OsString)]) -> Laun
     match image(argv, env, None) {
         Err(error) => error,
         Ok((mut image, program, candidates)) => {
-            signals::dismiss_witness();
+            witness::dismiss();
             failure(&program, &candidates, command::execute_here(&mut image))
         }
     }
@@ -314,7 +315,7 @@ impl RunningChild {
                 continue;
             }
             if self.adopts_orphans {
-                let own: Vec<Pid> = [Some(self.pid), signals::witness_pid()].into_iter().flatten().collect();
+                let own: Vec<Pid> = [Some(self.pid), witness::pid()].into_iter().flatten().collect();
                 wait::reap_orphans(&own);
             }
             if events.wait(status.map(|status| status.0.as_fd())) {

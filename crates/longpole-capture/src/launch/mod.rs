@@ -5,3 +5,4 @@ pub mod error;
 pub mod otel_environment;
 pub mod runtime_options;
 pub mod signals;
+mod witness;

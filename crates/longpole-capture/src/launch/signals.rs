@@ -33,11 +33,12 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use longpole_model::Exit;
 
 use crate::launch::error::LaunchError;
+use crate::launch::witness;
 use crate::sys::handler::{self, Events};
 use crate::sys::inherited;
 use crate::sys::job_control;
 use crate::sys::signal::{self, Event, Pid, SignalSet};
-use crate::sys::witness::{self, Witness};
+use crate::sys::witness::SENDER_KERNEL;
 
 /// The signals to catch, besides the real-time signals.
 const CAUGHT: [i32; 23] = [
@@ -76,7 +77,6 @@ const GIVEN_BACK: [i32; 2] = [libc::SIGTSTP, libc::SIGCONT];
 const STOPS: [i32; 3] = [libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU];
 
 static EVENTS: OnceLock<Events> = OnceLock::new();
-static WITNESS: Mutex<Option<Witness>> = Mutex::new(None);
 /// Which signals are taken over.
 static INSTALLED: Mutex<Installed> = Mutex::new(Installed::None);
 
@@ -138,8 +138,7 @@ fn take_over(wanted: Installed) -> Result<(), LaunchError> {
         }
         handler::install_handlers(caught().without(interrupts), held_back().without(interrupts), interrupts).map_err(failed)?;
         handler::ignore_file_size_signal();
-        // Without a witness there is less evidence, but the command can run.
-        *WITNESS.lock().unwrap_or_else(PoisonError::into_inner) = Witness::start().ok();
+        witness::start();
         *installed = Installed::ButInterrupts;
     }
     if wanted == Installed::All {
@@ -178,19 +177,9 @@ pub(crate) fn events() -> Option<&'static Events> {
     EVENTS.get()
 }
 
-/// The pid of the witness.
-pub(crate) fn witness_pid() -> Option<Pid> {
-    WITNESS.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(Witness::pid)
-}
-
 /// From now on a recording that is incomplete because we abort is a failure.
 pub fn be_strict() {
     handler::be_strict();
-}
-
-/// Ends the witness: this process is about to become another program.
-pub(crate) fn dismiss_witness() {
-    *WITNESS.lock().unwrap_or_else(PoisonError::into_inner) = None;
 }
 
 /// Signals that came, and what the witness reports of them.
@@ -237,14 +226,9 @@ impl Round {
     }
 
     fn ask_witness(&mut self) {
-        let mut witness = WITNESS.lock().unwrap_or_else(PoisonError::into_inner);
-        match witness.as_ref().and_then(Witness::ask) {
-            Some(signals) => {
-                self.group_was_stopped |= signals.iter().any(|(signal, _)| STOPS.contains(signal));
-                self.group.extend(signals.into_iter().filter(|(_, sender)| *sender != witness::SENDER_KERNEL));
-            }
-            None => *witness = None,
-        }
+        let Some(signals) = witness::ask() else { return };
+        self.group_was_stopped |= signals.iter().any(|(signal, _)| STOPS.contains(signal));
+        self.group.extend(signals.into_iter().filter(|(_, sender)| *sender != SENDER_KERNEL));
     }
 
     /// Whether a signal from a process went to our group. Each signal of the witness matches one of ours. A SIGCONT that a later stop of the group
@@ -276,7 +260,7 @@ pub(crate) fn command_has_ended(exit: Exit, is_for_command: impl Fn(&Event, &mut
             handler::set_interrupted();
         }
     }
-    *WITNESS.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    witness::dismiss();
     signal::unblock(held_back());
     *INSTALLED.lock().unwrap_or_else(PoisonError::into_inner) = Installed::None;
 }

@@ -17,9 +17,9 @@ use longpole_model::{Loss, LossKind};
 
 use super::attributes::{SWITCH_RING_PAGES, Wanted, sampler_attribute, stack_bytes_within, switcher_attribute, tracker_attribute};
 use super::cpus::online_cpus;
+use super::open_error::{refused_event, refused_kernel, refused_ring};
 use super::options::{Options, SampleClock};
 use super::record::Source;
-use super::refusal::{refused_event, refused_kernel, refused_ring};
 use super::ring::Ring;
 use super::settings::read_number;
 use crate::refusal::Refused;

@@ -3,9 +3,9 @@
 pub(crate) mod attributes;
 mod cpus;
 pub(crate) mod event;
+mod open_error;
 pub mod options;
 pub mod record;
-mod refusal;
 pub(crate) mod ring;
 pub(crate) mod settings;
 pub(crate) mod stack_dump_size;
