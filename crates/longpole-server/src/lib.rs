@@ -12,6 +12,7 @@ mod auth;
 pub mod forward;
 pub mod limits;
 mod listeners;
+mod open_files;
 mod otlp_request;
 mod page_connections;
 mod peer;

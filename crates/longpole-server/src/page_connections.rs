@@ -36,6 +36,7 @@ use crate::limits::{
     HEAD_BYTES_MAX, PAGE_CONNECTIONS_MAX, PAGE_HEAD_MAX, PAGE_JUDGED_MAX, REFUSAL_TIME_MAX, REFUSALS_ANSWERED_MAX,
     STREAMS_PER_CONNECTION_MAX,
 };
+use crate::open_files;
 use crate::visitors::{Judge, Visitor, Whose};
 
 /// Pause after something ran out (descriptors, above all), in which a connection that must end gives its own back.
@@ -129,12 +130,7 @@ impl OpenConnections {
 /// The most connections at the same time under these limits of the process (`/proc/self/limits`). Answers need files too, so connections
 /// take at most a quarter of the open files.
 fn connections_max(limits: &str) -> usize {
-    files_max(limits).map_or(PAGE_CONNECTIONS_MAX, |files| (files / 4).clamp(1, PAGE_CONNECTIONS_MAX))
-}
-
-/// How many files may be open under these limits of the process (`/proc/self/limits`).
-pub(crate) fn files_max(limits: &str) -> Option<usize> {
-    limits.lines().find_map(|line| line.strip_prefix("Max open files")?.split_ascii_whitespace().next()?.parse().ok())
+    open_files::max(limits).map_or(PAGE_CONNECTIONS_MAX, |files| (files / 4).clamp(1, PAGE_CONNECTIONS_MAX))
 }
 
 /// Serves connections to the page.

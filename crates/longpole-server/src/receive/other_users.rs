@@ -19,7 +19,7 @@ use crate::limits::{
     OTHER_USER_CHECKS_MAX, OTHER_USER_WAITING_MAX, OTHER_USERS_MAX, OTHER_USERS_NAMED_MAX, REFUSALS_ANSWERED_MAX,
     REFUSALS_ANSWERED_PER_USER_MAX, RUN_USERS_MAX,
 };
-use crate::page_connections::files_max;
+use crate::open_files;
 
 /// The places of all other users.
 #[derive(Debug)]
@@ -105,7 +105,7 @@ impl OtherUsers {
 /// How many connections of one user may wait under these limits of the process (`/proc/self/limits`): each holds a descriptor, and the run
 /// needs descriptors too.
 fn waiting_max(limits: &str) -> usize {
-    files_max(limits).map_or(OTHER_USER_WAITING_MAX, |files| (files / 32).clamp(1, OTHER_USER_WAITING_MAX))
+    open_files::max(limits).map_or(OTHER_USER_WAITING_MAX, |files| (files / 32).clamp(1, OTHER_USER_WAITING_MAX))
 }
 
 impl User {
