@@ -14,6 +14,7 @@
 //! day be sent to other machines. No type of the engine leaves this crate.
 
 #![forbid(unsafe_code)]
+#![warn(clippy::missing_errors_doc)]
 
 mod checked_sum;
 mod depth;

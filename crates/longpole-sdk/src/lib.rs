@@ -97,6 +97,7 @@
 //! it stands in the source is encoded once per place; the thread's name once per thread; ids come from a generator per thread.
 
 #![deny(unsafe_code)]
+#![warn(clippy::missing_errors_doc)]
 
 mod at_exit;
 mod builder;

@@ -102,6 +102,11 @@ fn write_padded(out: &mut dyn Write, bytes: &[u8]) -> io::Result<()> {
 
 /// Reads an archive from its beginning, and holds all of it in memory meanwhile. The path is only its name in errors; it is not
 /// opened again, because another user may have put something else there.
+///
+/// # Errors
+///
+/// [`StoreError::Corrupt`] if it is no archive or is damaged, [`StoreError::TooLarge`] if it needs more memory than a reader allows,
+/// [`StoreError::Newer`] for a later format, [`StoreError::Io`] if the input fails.
 pub fn read(path: &Path, input: impl Read) -> Result<Recording, StoreError> {
     Archive::read(path, input)?.recording()
 }

@@ -28,6 +28,7 @@
 
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
+#![warn(clippy::missing_errors_doc)]
 
 pub mod archive;
 mod assemble;

@@ -34,6 +34,11 @@ pub struct SqlResult {
 ///
 /// It blocks until the answer is there, and may be called from anywhere; in an async program, from a thread for blocking
 /// work.
+///
+/// # Errors
+///
+/// If the statement is wrong or does not only read ([`QueryErrorKind::Usage`](crate::QueryErrorKind::Usage)), if it exceeds the limits
+/// ([`QueryErrorKind::Limit`](crate::QueryErrorKind::Limit)), or if a recording cannot be read ([`QueryErrorKind::Failed`](crate::QueryErrorKind::Failed)).
 pub fn sql(recordings: &[StoredRecording], statement: &str, limits: &Limits) -> Result<SqlResult, QueryError> {
     if statement.len() > STATEMENT_BYTES_MAX {
         return Err(QueryError::TooLong { bytes: statement.len(), bytes_max: STATEMENT_BYTES_MAX });

@@ -23,11 +23,19 @@ pub trait SpanExt {
 
     /// Makes the span a child of a span of another process. Fails where the text is no `traceparent`, and where the span has
     /// children by now.
+    ///
+    /// # Errors
+    ///
+    /// [`TraceparentError::Malformed`] if the text is no `traceparent`, [`TraceparentError::TooLate`] if the span has children already.
     fn set_parent_traceparent(&self, traceparent: &str) -> Result<(), TraceparentError>;
 
     /// Makes the span a child of the span that a request came from, by its headers, which `get` returns the values of by their
     /// names in lower case: `traceparent`, `tracestate` and `baggage`. The latter two go on to whatever this span and its
     /// descendants call ([`SpanExt::inject`]); `tracestate` is sent along with the span. Without a `traceparent` nothing happens.
+    ///
+    /// # Errors
+    ///
+    /// [`TraceparentError::Malformed`] if the header is no `traceparent`, [`TraceparentError::TooLate`] if the span has children already.
     fn set_parent_from(&self, get: impl Fn(&str) -> Option<String>) -> Result<(), TraceparentError>;
 
     /// Gives the headers that a request made for this span carries to `set`: name and value, in the form of W3C.
@@ -35,6 +43,10 @@ pub trait SpanExt {
 
     /// Links the span to another span, of this process or of another, open or ended. To longpole, a link to a span that ended
     /// before says: this one waited for it.
+    ///
+    /// # Errors
+    ///
+    /// [`TraceparentError::Malformed`] if the text is no `traceparent`.
     fn add_link(&self, traceparent: &str) -> Result<(), TraceparentError>;
 }
 

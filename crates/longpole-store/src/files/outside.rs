@@ -56,6 +56,10 @@ fn is_of_the_kernel(file: &File) -> bool {
 
 /// Opens a plain file to be read. All else is an error: neither the writer of a pipe nor a program that holds a lease of the file is waited
 /// for, and no device is opened, which can do something, such as wind a tape, even where somebody exchanges them while this looks.
+///
+/// # Errors
+///
+/// If nothing is there, if it is no plain file, or if the user may not read it.
 pub fn open(path: &Path, links: Links) -> io::Result<File> {
     // What stands there is found without opening it, and then this very file is opened.
     let no_link = if links == Links::Refused { OFlags::NOFOLLOW } else { OFlags::empty() };
@@ -74,6 +78,10 @@ pub fn open(path: &Path, links: Links) -> io::Result<File> {
 }
 
 /// The bytes of a plain file, through links. One that is larger than this is an error.
+///
+/// # Errors
+///
+/// As [`open`], and if it is larger than `bytes_max`.
 pub fn read(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     open(path, Links::Followed)?.take(bytes_max + 1).read_to_end(&mut bytes)?;
@@ -113,6 +121,11 @@ pub enum NotCreated {
 }
 
 /// Opens a file to be written from its beginning; makes it, with this mode, where it is not there. A file that is there keeps its mode.
+///
+/// # Errors
+///
+/// [`NotCreated::OfAnother`] or [`NotCreated::Exchangeable`] if another user decides where the path leads, [`NotCreated::Io`] if the system
+/// refuses the file.
 pub fn create(path: &Path, mode: u32) -> Result<File, NotCreated> {
     Ok(Place::find(path)?.create(mode)?)
 }
@@ -140,6 +153,11 @@ enum TargetKind {
 
 impl Place {
     /// Goes the way of a path, step by step.
+    ///
+    /// # Errors
+    ///
+    /// [`NotCreated::OfAnother`] or [`NotCreated::Exchangeable`] if another user decides where the path leads, [`NotCreated::Io`] if the
+    /// system refuses a step.
     pub fn find(path: &Path) -> Result<Place, NotCreated> {
         let mut folder = files::open_dir(Path::new(if path.is_absolute() { "/" } else { "." }))?;
         // What the folder is called, for errors.
@@ -201,6 +219,10 @@ impl Place {
     }
 
     /// Opens it to be written from its beginning.
+    ///
+    /// # Errors
+    ///
+    /// If the system refuses the file, or if something else stands there now.
     pub fn create(&self, mode: u32) -> io::Result<File> {
         match self.kind {
             // What came there since is neither followed nor waited for, and emptied only where it is a file.
@@ -216,6 +238,10 @@ impl Place {
     }
 
     /// A new file that takes the place of this one once it is whole.
+    ///
+    /// # Errors
+    ///
+    /// If the system refuses a new file in the folder.
     pub fn replace(self, mode: u32) -> io::Result<Replacement> {
         let mut partial = self.name.clone();
         partial.push(format!(".{}.partial", std::process::id()));
@@ -244,6 +270,10 @@ pub struct Replacement {
 
 impl Replacement {
     /// Puts it in the place of the other one.
+    ///
+    /// # Errors
+    ///
+    /// If the data cannot reach the disk, or the system refuses the rename.
     pub fn finish(self) -> io::Result<()> {
         let Place { folder, name, .. } = &self.place;
         files::rename_in(folder, &self.partial, name)?;

@@ -59,6 +59,11 @@ pub struct Listing {
 impl Store {
     /// Opens the store in this directory; makes it if it is not there. Refuses one that another user owns or can change, and a directory
     /// that is no store and holds something else; closes one that others can read.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::NotOurs`] if another user owns or can change it, or if the directory holds something else; [`StoreError::Newer`] for
+    /// a later format; [`StoreError::Io`] or [`StoreError::Catalog`] if the system or SQLite refuses it.
     pub fn open(root: impl Into<PathBuf>) -> Result<Self, StoreError> {
         let trust = Trust::new();
         let mut was_there = false;
@@ -95,6 +100,10 @@ impl Store {
     }
 
     /// Begins a recording. It is seen by others from now on, and taken for dead when the writer is dropped unsealed.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Io`], [`StoreError::Catalog`] or [`StoreError::Wal`] if the system refuses the directory, the row or the log.
     pub fn create(&self, run: &Run) -> Result<RecordingWriter, StoreError> {
         let (name, directory, lock, wal) =
             self.catalog.create(&SummaryRow::of_run(run), || self.largest_directory(), |name| self.prepare(name, run))?;
@@ -147,6 +156,10 @@ impl Store {
     }
 
     /// Every recording, the newest first. One that cannot be read does not hide the others.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Catalog`] if the catalog cannot be read.
     pub fn list(&self) -> Result<Listing, StoreError> {
         let mut listing = Listing::default();
         for row in self.catalog.rows()? {
@@ -164,6 +177,11 @@ impl Store {
     }
 
     /// The name that `r7`, `7`, `last` or a tag means. Whether `r7` is there, [`Store::recording`] says.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Name`] if the text is neither a name nor a tag, [`StoreError::Empty`] if there is no last recording,
+    /// [`StoreError::Catalog`] if the catalog cannot be read.
     pub fn resolve(&self, text: &str) -> Result<RecordingName, StoreError> {
         if text == "last" {
             return self.catalog.last()?.ok_or_else(|| StoreError::Empty { root: self.root.clone() });
@@ -175,6 +193,11 @@ impl Store {
     }
 
     /// Gives a recording a name of the user's own, and says which recording had it before.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Tag`] if the text cannot be a tag, [`StoreError::NotFound`] if there is no such recording, [`StoreError::Catalog`] if
+    /// the catalog cannot be changed.
     pub fn tag(&self, name: RecordingName, tag: &str) -> Result<Option<RecordingName>, StoreError> {
         if !tag::is_tag(tag) {
             return Err(StoreError::Tag { text: tag.to_owned() });
@@ -184,11 +207,19 @@ impl Store {
     }
 
     /// Takes a tag away, and says what it named.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Catalog`] if the catalog cannot be changed.
     pub fn untag(&self, tag: &str) -> Result<Option<RecordingName>, StoreError> {
         self.catalog.untag(tag)
     }
 
     /// A recording.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::NotFound`] if there is none, [`StoreError::Corrupt`] or [`StoreError::Catalog`] if its row cannot be read.
     pub fn recording(&self, name: RecordingName) -> Result<StoredRecording, StoreError> {
         let row = self.catalog.row(name)?.ok_or_else(|| self.not_found(name))?;
         let stored = self.stored(row)?;
@@ -202,6 +233,11 @@ impl Store {
 
     /// Removes a recording with all its files. Refuses one that is being recorded; one that is being sealed is waited for. Where its files
     /// lie follows from its number alone, so a row that is damaged goes as well.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::NotFound`] if there is none, [`StoreError::Living`] if it is being recorded, [`StoreError::Io`] or
+    /// [`StoreError::Catalog`] if its files or its row cannot be removed.
     pub fn remove(&self, name: RecordingName) -> Result<(), StoreError> {
         if !self.catalog.has(name)? {
             return Err(self.not_found(name));

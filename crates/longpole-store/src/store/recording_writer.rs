@@ -57,6 +57,10 @@ impl RecordingWriter {
     }
 
     /// What the log holds so far.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Wal`] if the log cannot be read.
     pub fn replay(&self) -> Result<Replay, StoreError> {
         Ok(self.wal.replay(&self.run)?)
     }
@@ -96,24 +100,42 @@ impl RecordingWriter {
     /// Seals: writes the segments, tells the catalog, removes the log. Nothing can be appended afterwards.
     ///
     /// After an error the log is still there, and the recording can be sealed later by whoever opens it.
+    ///
+    /// # Errors
+    ///
+    /// As [`write`](Self::write) and [`seal`](Self::seal).
     pub fn write_segments(&self, recording: &Recording, summary: &SummaryRow) -> Result<(), StoreError> {
         self.write(recording)?;
         self.seal(summary)
     }
 
     /// The first half of sealing: writes the segments, where nobody looks yet. From then on the recording is not needed here.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Io`] or [`StoreError::Segment`] if a file cannot be written, [`StoreError::Inconsistent`] if the values contradict
+    /// each other.
     pub fn write(&self, recording: &Recording) -> Result<(), StoreError> {
         self.release_reserve();
         seal::write_partial(&self.directory, recording)
     }
 
     /// The same for a recording whose spans are compact: each is taken out as it is written.
+    ///
+    /// # Errors
+    ///
+    /// As [`write`](Self::write).
     pub fn write_compact(&self, recording: &CompactRecording) -> Result<(), StoreError> {
         self.release_reserve();
         seal::write_partial_compact(&self.directory, recording)
     }
 
     /// The second half, which needs the first.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Io`] if the segments cannot get their place, [`StoreError::Catalog`] if the row cannot be changed,
+    /// [`StoreError::Taken`] or [`StoreError::NotFound`] if the catalog or its row was removed meanwhile.
     pub fn seal(&self, summary: &SummaryRow) -> Result<(), StoreError> {
         // In a file that nobody finds any more it would be sealed, and lost.
         self.store.catalog.check_is_there()?;
@@ -123,6 +145,10 @@ impl RecordingWriter {
     }
 
     /// Takes it back, as if it had never begun; its number is not given again. For a command that could not be started.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Io`] or [`StoreError::Catalog`] if its files or its row cannot be removed.
     pub fn discard(self) -> Result<(), StoreError> {
         seal::remove_directory(&self.directory)?;
         self.store.catalog.remove(self.name)?;

@@ -76,12 +76,21 @@ pub struct DirectoryIdentity {
 
 impl StoredRecording {
     /// Which directory its files are in.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Io`] if the directory cannot be read.
     pub fn directory_identity(&self) -> Result<DirectoryIdentity, StoreError> {
         let data = fs::symlink_metadata(&self.directory).map_err(StoreError::io("examine", &self.directory))?;
         Ok(DirectoryIdentity { device: data.dev(), inode: data.ino(), made: data.created().ok() })
     }
 
     /// The frames of its log, in the order they were appended. For a recorder that died, a loss that says so comes last.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Newer`] or [`StoreError::Corrupt`] if longpole does not know the format of the log, [`StoreError::Wal`] if the log
+    /// cannot be read.
     pub fn replay(&self) -> Result<Replay, StoreError> {
         format_file::check_of_log(&self.directory)?;
         let at_end = match self.state {
@@ -103,6 +112,11 @@ impl StoredRecording {
     }
 
     /// Seals the recording of a recorder that died. Where another process has done so meanwhile, that one's segments stay.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Living`] if it is being recorded, [`StoreError::Io`], [`StoreError::Segment`] or [`StoreError::Catalog`] if a file or
+    /// the row cannot be written.
     pub fn write_segments(&self, recording: &Recording, summary: &SummaryRow) -> Result<(), StoreError> {
         let living = || StoreError::Living { action: "seal", name: self.name };
         if self.state == RecordingState::Recording {
@@ -124,28 +138,49 @@ impl StoredRecording {
     }
 
     /// Everything it holds; spans come traces by start and in tree pre-order. Only for a sealed recording.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::NotSealed`] if it is not sealed, [`StoreError::Corrupt`] if a table is damaged, [`StoreError::Segment`] or
+    /// [`StoreError::Io`] if it cannot be read.
     pub fn read(&self) -> Result<Recording, StoreError> {
         recording::read(&layout::segments(&self.directory), self.check_sealed()?)
     }
 
     /// What its rows take in memory when they are read, as its writer counted it; `None` where it did not. Only for a sealed recording.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::NotSealed`] if it is not sealed, [`StoreError::Corrupt`] or [`StoreError::Io`] if its count cannot be read.
     pub fn memory_bytes(&self) -> Result<Option<u64>, StoreError> {
         Ok(recording::figures(&layout::segments(&self.directory), self.check_sealed()?)?.map(|figures| figures.memory))
     }
 
     /// Name and file of every table, each of them checked, for a query engine. Only for a sealed recording.
+    ///
+    /// # Errors
+    ///
+    /// As [`read`](Self::read).
     pub fn table_files(&self) -> Result<Vec<(&'static str, PathBuf)>, StoreError> {
         let tables = recording::verified_tables(&layout::segments(&self.directory), self.check_sealed()?)?;
         Ok(tables.into_iter().map(|(table, path)| (table.name, path)).collect())
     }
 
     /// Writes it as one file, which [`crate::archive::read`] reads, and says how many bytes that has. Only for a sealed recording.
+    ///
+    /// # Errors
+    ///
+    /// As [`read`](Self::read), and [`StoreError::Io`] if `out` cannot be written.
     pub fn write_archive(&self, out: &mut dyn Write) -> Result<u64, StoreError> {
         archive::write(&self.directory, self.check_sealed()?, out)
     }
 
     /// Why an archive of `file_bytes` bytes of this recording could not be read, if so: it would take more memory than a reader allows for a file
     /// that somebody sent. Only a recording that might take too much is read to find out.
+    ///
+    /// # Errors
+    ///
+    /// As [`read`](Self::read).
     pub fn refusal_as_file(&self, file_bytes: u64) -> Result<Option<String>, StoreError> {
         if file_bytes > archive::ARCHIVE_BYTES_MAX {
             return Ok(Some(archive::too_long()));

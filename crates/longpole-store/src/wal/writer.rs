@@ -76,6 +76,10 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl WalWriter {
     /// Creates the log of a run; the file must not exist.
+    ///
+    /// # Errors
+    ///
+    /// [`WalError::Io`] if the system refuses the file, or if it exists.
     pub fn create(path: &Path, run: &Run, sync: SyncPolicy) -> Result<Self, WalError> {
         let fail = |source| WalError::Io { action: "create", path: path.to_owned(), source };
         let file = files::create_log(path).map_err(fail)?;
@@ -109,32 +113,57 @@ impl WalWriter {
     }
 
     /// Appends the protobuf body of an OTLP trace request, as received. The pid is the peer's, where it is known.
+    ///
+    /// # Errors
+    ///
+    /// As [`append_observation`](Self::append_observation).
     pub fn append_otlp_protobuf(&self, peer_pid: Option<u32>, body: &[u8]) -> Result<(), WalError> {
         self.shared.append(kind::OTLP_PROTOBUF, &[&peer_pid.unwrap_or(0).to_le_bytes(), body])
     }
 
     /// Appends the JSON body of an OTLP trace request, as received. The pid is the peer's, where it is known.
+    ///
+    /// # Errors
+    ///
+    /// As [`append_observation`](Self::append_observation).
     pub fn append_otlp_json(&self, peer_pid: Option<u32>, body: &[u8]) -> Result<(), WalError> {
         self.shared.append(kind::OTLP_JSON, &[&peer_pid.unwrap_or(0).to_le_bytes(), body])
     }
 
     /// Appends events of spans that come by themselves: an OTLP trace request in protobuf whose spans only say which span each
     /// belongs to, by trace and span id.
+    ///
+    /// # Errors
+    ///
+    /// As [`append_observation`](Self::append_observation).
     pub fn append_span_events(&self, body: &[u8]) -> Result<(), WalError> {
         self.shared.append(kind::SPAN_EVENTS, &[body])
     }
 
     /// Appends what Pulumi's engine says about a resource.
+    ///
+    /// # Errors
+    ///
+    /// As [`append_observation`](Self::append_observation).
     pub fn append_resource_event(&self, event: &ResourceEvent) -> Result<(), WalError> {
         self.shared.append(kind::RESOURCE_EVENT, &[&codec::encoded(event)])
     }
 
     /// Appends one observation that does not come through a sink.
+    ///
+    /// # Errors
+    ///
+    /// [`WalError::Io`] if the write fails, [`WalError::Broken`] after a failure that could not be undone, [`WalError::TooLarge`] beyond
+    /// the size of a frame, [`WalError::Closed`] once its content is being sealed.
     pub fn append_observation(&self, observation: &Observation) -> Result<(), WalError> {
         self.append_observations(&codec::encoded(observation))
     }
 
     /// Appends a loss.
+    ///
+    /// # Errors
+    ///
+    /// As [`append_observation`](Self::append_observation).
     pub fn append_loss(&self, loss: &Loss) -> Result<(), WalError> {
         self.shared.append(kind::LOSS, &[&codec::encoded(loss)])
     }
