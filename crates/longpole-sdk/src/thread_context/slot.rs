@@ -303,6 +303,7 @@ mod tests {
 
     #[test]
     #[cfg(target_endian = "little")]
+    #[cfg_attr(miri, ignore = "Miri maps no files")]
     fn the_journal_is_the_worked_example_of_the_format_byte_for_byte() {
         let path = std::env::temp_dir().join(format!("longpole-journal-example-{}", std::process::id()));
         let (mapped, backed) = journal::map(&path).unwrap();
@@ -325,6 +326,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "Miri maps no files")]
     fn a_full_journal_goes_on_at_its_beginning() {
         let path = std::env::temp_dir().join(format!("longpole-journal-full-{}", std::process::id()));
         let (journal, mut backed) = journal::map(&path).unwrap();
@@ -346,6 +348,7 @@ mod tests {
 
     #[test]
     #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+    #[cfg_attr(miri, ignore = "the first use calls pthread_atfork and runs assembly")]
     fn other_profilers_are_shown_the_record_that_is_in_use() {
         let shown = || {
             // SAFETY: the variable is this thread's own.
@@ -362,6 +365,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "the first use calls pthread_atfork and runs assembly")]
     fn a_record_in_use_carries_the_id_of_its_thread() {
         publish(ContextWords::NONE);
         assert_eq!(thread_id(), Some(gettid()));
