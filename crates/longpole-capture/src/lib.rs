@@ -19,7 +19,6 @@ pub mod context;
 mod cpu_budget;
 mod frames;
 pub mod launch;
-mod number_map;
 pub mod perf;
 pub mod procfs;
 pub mod recorder;

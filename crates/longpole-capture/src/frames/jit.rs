@@ -30,12 +30,12 @@ use longpole_symbols::perf_map::{self, Described};
 
 use crate::frames::maps::open_mapped;
 use crate::frames::stacks::{Name, ProgramId, Stacks};
-use crate::number_map::NumberMap;
 use crate::perf::record::MapRecord;
 use crate::procfs::stat::runs;
 use crate::regular_file::{self, Symlinks};
 use crate::sink::ObservationWriter;
 use crate::sys::clock::monotonic_nanos;
+use longpole_model::fast_hash::FastMap;
 
 /// Most bytes read of a map: a large program writes some tens of megabytes.
 const MAP_BYTES_MAX: u64 = 256 << 20;
@@ -111,13 +111,13 @@ struct Over {
 
 /// The programs of a recording.
 pub(crate) struct Jit {
-    programs: NumberMap<u32, JitProgram>,
+    programs: FastMap<u32, JitProgram>,
     next: u32,
     /// By pid. Kept after the process has ended, until that record has its turn.
-    homes: NumberMap<u32, Home>,
+    homes: FastMap<u32, Home>,
     directories: usize,
     /// By pid, with the time of the mapping. A forked process has the dumps of its parent.
-    dumps: NumberMap<u32, Vec<(u64, Arc<Dump>)>>,
+    dumps: FastMap<u32, Vec<(u64, Arc<Dump>)>>,
     /// Programs that have ended, whose dump another process still has.
     shared: Vec<(Arc<Dump>, Vec<Over>)>,
     /// Bytes of maps and dumps that may still be read.
@@ -127,7 +127,7 @@ pub(crate) struct Jit {
     /// Whether to remove maps, because this recording caused them.
     remove: bool,
     /// Samples with code without a name, by runtime, not yet reported.
-    nameless: NumberMap<u32, u64>,
+    nameless: FastMap<u32, u64>,
 }
 
 impl Jit {
@@ -135,16 +135,16 @@ impl Jit {
     pub(crate) fn new(remove: bool) -> Jit {
         // Program 0 stands for unknown processes.
         Jit {
-            programs: NumberMap::default(),
+            programs: FastMap::default(),
             next: 1,
-            homes: NumberMap::default(),
+            homes: FastMap::default(),
             directories: 0,
-            dumps: NumberMap::default(),
+            dumps: FastMap::default(),
             shared: Vec::new(),
             bytes_left: READ_BYTES_MAX,
             faults: Vec::new(),
             remove,
-            nameless: NumberMap::default(),
+            nameless: FastMap::default(),
         }
     }
 

@@ -11,9 +11,9 @@ use longpole_symbols::kernel::KernelSymbols;
 
 use crate::frames::kallsyms::{Copy, Kallsyms, LIST};
 use crate::frames::stacks::{FrameLocation, Name, ProgramId, Stacks, Truncation};
-use crate::number_map::NumberMap;
 use crate::perf::record::KernelChain;
 use crate::sink::ObservationWriter;
+use longpole_model::fast_hash::FastMap;
 
 /// The name of a function whose name is unknown.
 const NAMELESS: &str = "[kernel]";
@@ -50,14 +50,14 @@ pub(crate) struct Kernel {
     list: Kallsyms,
     /// Most entries of a chain that the kernel reports.
     depth_max: usize,
-    known: NumberMap<u64, FrameLocation>,
+    known: FastMap<u64, FrameLocation>,
     /// Samples in the kernel without names, not yet reported.
     nameless: u64,
 }
 
 impl Kernel {
     pub(crate) fn new(depth_max: usize, list: Kallsyms) -> Kernel {
-        Kernel { names: Names::Unread, list, depth_max, known: NumberMap::default(), nameless: 0 }
+        Kernel { names: Names::Unread, list, depth_max, known: FastMap::default(), nameless: 0 }
     }
 
     /// Finds out whether names are hidden, from the first line of the list, which is cheap.

@@ -18,8 +18,8 @@ use longpole_model::stack::LocationKind;
 use longpole_model::{AbsAddr, LocationId, MappingId, Monotonic, Observation, Runtime, StackId, VirtOffset};
 use longpole_symbols::unwind::StackEnd;
 
-use crate::number_map::NumberMap;
 use crate::sink::ObservationWriter;
+use longpole_model::fast_hash::FastMap;
 
 /// Most nodes of the tree: 34 MB.
 const NODES_MAX: usize = 1 << 20;
@@ -137,15 +137,15 @@ struct Node {
 /// The tables.
 #[derive(Default)]
 pub(crate) struct Stacks {
-    locations: NumberMap<FrameLocation, LocationId>,
+    locations: FastMap<FrameLocation, LocationId>,
     next_location: u32,
     /// By parent node and location.
-    nodes: NumberMap<(u32, u32), Node>,
+    nodes: FastMap<(u32, u32), Node>,
     next_stack: u32,
     names: HashMap<Arc<Name>, NameId>,
     name_list: Vec<Arc<Name>>,
     /// Locations of code without a binary, by program: they may get names when the program ends.
-    unmapped: NumberMap<u32, Vec<(AbsAddr, LocationId)>>,
+    unmapped: FastMap<u32, Vec<(AbsAddr, LocationId)>>,
 }
 
 impl Stacks {

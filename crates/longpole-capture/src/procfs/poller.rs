@@ -18,11 +18,11 @@ use std::fs;
 use longpole_model::proc_stat::TICK_NANOS;
 use longpole_model::{Loss, LossKind, ThreadTotals};
 
-use crate::number_map::NumberMap;
 use crate::procfs::process_snapshot::ProcessSnapshot;
 use crate::procfs::stat::Stat;
 use crate::procfs::visibility::Visibility;
 use crate::sys::clock::{boottime_nanos, monotonic_nanos};
+use longpole_model::fast_hash::FastMap;
 
 /// Shortest time between two polls.
 pub(crate) const PAUSE_NANOS: u64 = 5_000_000;
@@ -64,7 +64,7 @@ struct KnownProcess {
     /// Where its code and its stack begin: another exec puts them elsewhere.
     program: (u64, u64),
     name: String,
-    threads: NumberMap<u32, KnownThread>,
+    threads: FastMap<u32, KnownThread>,
     /// When the kernel stopped reporting it, if it did.
     unsampled_since: Option<u64>,
     /// Whether it is counted as hidden by `/proc`.
@@ -73,7 +73,7 @@ struct KnownProcess {
 
 impl KnownProcess {
     fn new(visibility: Visibility, program: (u64, u64), name: String) -> Self {
-        KnownProcess { visibility, program, name, threads: NumberMap::default(), unsampled_since: None, is_hidden_counted: false }
+        KnownProcess { visibility, program, name, threads: FastMap::default(), unsampled_since: None, is_hidden_counted: false }
     }
 }
 
@@ -105,7 +105,7 @@ struct Schedule {
 pub(crate) struct Poller {
     /// The process that waits at its gate at first; 0 if there is none.
     root: u32,
-    known: NumberMap<u32, KnownProcess>,
+    known: FastMap<u32, KnownProcess>,
     /// Processes hidden by `/proc` and not yet reported.
     hidden: u64,
 }
@@ -113,7 +113,7 @@ pub(crate) struct Poller {
 impl Poller {
     /// Polls process `root`, which waits to exec, and its descendants.
     pub(crate) fn new(root: u32) -> Poller {
-        let mut known = NumberMap::default();
+        let mut known = FastMap::default();
         if let Some(stat) = Stat::of_process(root) {
             // Until its exec it is a copy of this process.
             known.insert(root, KnownProcess::new(Visibility::Shown { start: stat.start }, stat.program, stat.name));
@@ -123,7 +123,7 @@ impl Poller {
 
     /// Polls a tree that runs already, and its descendants.
     pub(crate) fn of_running(tree: &[ProcessSnapshot]) -> Poller {
-        let mut known = NumberMap::default();
+        let mut known = FastMap::default();
         for process in tree {
             let Some(stat) = Stat::of_process(process.pid) else { continue };
             let thread = |tid: u32, name: &String| {

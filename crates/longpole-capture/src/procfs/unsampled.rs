@@ -9,17 +9,17 @@
 use longpole_model::{Loss, LossKind, ThreadTotals};
 
 use crate::cpu_budget::CpuBudget;
-use crate::number_map::NumberMap;
 use crate::procfs::poller::{self, Change, Poller};
 use crate::sys::clock::thread_cpu_nanos;
+use longpole_model::fast_hash::FastMap;
 
 /// The trees of such processes.
 pub(crate) struct Unsampled {
     poller: Poller,
     /// Recent execs: the time of the last one, by process.
-    execs: NumberMap<u32, u64>,
+    execs: FastMap<u32, u64>,
     /// Totals of first threads from before the recording began, by process.
-    before: NumberMap<u32, ThreadTotals>,
+    before: FastMap<u32, ThreadTotals>,
     budget: CpuBudget,
     next_look: u64,
     last_look: u64,
@@ -32,8 +32,8 @@ impl Unsampled {
         let budget = CpuBudget::new(poller::POLL_PART, poller::POLL_NANOS_AT_ONCE);
         Unsampled {
             poller: Poller::default(),
-            execs: NumberMap::default(),
-            before: NumberMap::default(),
+            execs: FastMap::default(),
+            before: FastMap::default(),
             budget,
             next_look: u64::MAX,
             last_look: 0,

@@ -19,13 +19,13 @@ use std::io::{self, Read};
 use longpole_model::{Exit, IoBytes, Loss, LossKind, Monotonic, Observation, ProcessMemory, ProcessUsage};
 
 use crate::cpu_budget::CpuBudget;
-use crate::number_map::NumberMap;
 use crate::procfs::process_snapshot;
 use crate::procfs::stat::Stat;
 use crate::sink::ObservationWriter;
 use crate::sys::clock::{monotonic_nanos, process_cpu_nanos, thread_cpu_nanos};
 use crate::sys::limits::open_files_limit;
 use crate::sys::pidfd::{exit_of, open_process};
+use longpole_model::fast_hash::FastMap;
 
 const MILLI: u64 = 1_000_000;
 
@@ -74,7 +74,7 @@ struct EndedProcess {
 
 /// All processes that are read.
 pub(crate) struct ProcessUsages {
-    living: NumberMap<u32, LiveProcess>,
+    living: FastMap<u32, LiveProcess>,
     dues: BTreeSet<(u64, u32)>,
     ended: Vec<EndedProcess>,
     handles: usize,
@@ -87,7 +87,7 @@ pub(crate) struct ProcessUsages {
 impl ProcessUsages {
     pub(crate) fn new() -> ProcessUsages {
         ProcessUsages {
-            living: NumberMap::default(),
+            living: FastMap::default(),
             dues: BTreeSet::new(),
             ended: Vec::new(),
             handles: 0,

@@ -3,7 +3,7 @@
 use longpole_model::{Loss, LossKind};
 
 use crate::frames::stacks::Truncation;
-use crate::number_map::NumberMap;
+use longpole_model::fast_hash::FastMap;
 
 /// Losses not yet reported, by kind and reason.
 #[derive(Default)]
@@ -16,7 +16,7 @@ pub(super) struct Losses {
     pub(super) waits_skipped: u64,
     pub(super) long_waits_skipped: u64,
     pub(super) waits_refused: u64,
-    pub(super) cut: NumberMap<Truncation, u64>,
+    pub(super) cut: FastMap<Truncation, u64>,
 }
 
 impl Losses {

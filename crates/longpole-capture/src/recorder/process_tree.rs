@@ -15,11 +15,11 @@ use longpole_model::{CpuSlice, Monotonic, Observation};
 use longpole_symbols::unwind::AddressSpace;
 
 use super::executions::Executions;
-use crate::number_map::NumberMap;
 use crate::procfs::namespace::id_inside;
 use crate::procfs::process_snapshot::ProcessSnapshot;
 use crate::procfs::stat::Stat;
 use crate::sink::ObservationWriter;
+use longpole_model::fast_hash::FastMap;
 
 /// Most ended processes to remember, so that a late record of one does not start it again.
 const ENDED_MAX: usize = 4_096;
@@ -58,8 +58,8 @@ struct Process {
 pub(crate) struct ProcessTree {
     root: u32,
     root_started: bool,
-    processes: NumberMap<u32, Process>,
-    threads: NumberMap<u32, LivingThread>,
+    processes: FastMap<u32, Process>,
+    threads: FastMap<u32, LivingThread>,
     ended: HashSet<u32>,
     ended_order: VecDeque<u32>,
     executions: Executions,
@@ -75,8 +75,8 @@ impl ProcessTree {
         let mut tree = ProcessTree {
             root,
             root_started: false,
-            processes: NumberMap::default(),
-            threads: NumberMap::default(),
+            processes: FastMap::default(),
+            threads: FastMap::default(),
             ended: HashSet::new(),
             ended_order: VecDeque::new(),
             executions: Executions::new(),

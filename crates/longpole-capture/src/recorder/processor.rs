@@ -23,7 +23,6 @@ use crate::frames::kallsyms::Kallsyms;
 use crate::frames::kernel::Kernel;
 use crate::frames::maps::Binaries;
 use crate::frames::stacks::Truncation;
-use crate::number_map::NumberMap;
 use crate::perf::options::{Options, SampleClock};
 use crate::perf::record::{Body, MapRecord, Record, SampleRecord, Source, records};
 use crate::perf::settings::chain_depth_max;
@@ -36,6 +35,7 @@ use crate::sys::clock::{monotonic_nanos, thread_cpu_nanos};
 use crate::sys::thread::block_signals_of_this_thread;
 use crate::waits::blocked_thread::BlockedThread;
 use crate::waits::off_cpu::Waits;
+use longpole_model::fast_hash::FastMap;
 
 /// How often to read the clocks and report losses.
 const ANCHOR_NANOS: u64 = 1_000_000_000;
@@ -59,11 +59,11 @@ pub(super) struct Processor {
     pub(super) stats: Stats,
     pub(super) losses: Losses,
     /// Context records read in the middle of a write, by thread, not yet reported.
-    pub(super) torn: NumberMap<u32, u64>,
+    pub(super) torn: FastMap<u32, u64>,
     /// Samples whose OTEP 4947 record was out of reach, by thread, not yet reported.
-    pub(super) out_of_reach: NumberMap<u32, u64>,
+    pub(super) out_of_reach: FastMap<u32, u64>,
     /// Threads that keep a journal, which makes up for such a record.
-    pub(super) journaled: NumberMap<u32, ()>,
+    pub(super) journaled: FastMap<u32, ()>,
     pub(super) waits: Waits,
     pub(super) short_waits: ShortWaits,
     pub(super) usages: ProcessUsages,
@@ -81,7 +81,7 @@ pub(super) struct Processor {
     pub(super) next_flush: u64,
     pub(super) kernel_names_due: u64,
     /// When the mappings of each polled process were first and last read since its exec.
-    pub(super) mapped_at: NumberMap<u32, (u64, u64)>,
+    pub(super) mapped_at: FastMap<u32, (u64, u64)>,
 }
 
 impl Processor {
@@ -97,9 +97,9 @@ impl Processor {
             published: Published::default(),
             stats: Stats::default(),
             losses: Losses::default(),
-            torn: NumberMap::default(),
-            out_of_reach: NumberMap::default(),
-            journaled: NumberMap::default(),
+            torn: FastMap::default(),
+            out_of_reach: FastMap::default(),
+            journaled: FastMap::default(),
             waits: Waits::new(),
             short_waits: ShortWaits::default(),
             usages: ProcessUsages::new(),
@@ -113,7 +113,7 @@ impl Processor {
             next_anchor: 0,
             next_flush: 0,
             kernel_names_due: monotonic_nanos() + KERNEL_NAMES_NANOS,
-            mapped_at: NumberMap::default(),
+            mapped_at: FastMap::default(),
         }
     }
 
@@ -284,7 +284,7 @@ impl Processor {
             self.stack_builder.kernel.name(&mut self.stack_builder.stacks, &mut self.out);
             self.stats.waits += self.short_waits.report(&mut self.stack_builder.kernel, &mut self.out);
         }
-        let of_others = |counts: NumberMap<u32, u64>| -> u64 {
+        let of_others = |counts: FastMap<u32, u64>| -> u64 {
             counts.into_iter().filter(|(tid, _)| !self.journaled.contains_key(tid)).map(|(_, count)| count).sum()
         };
         self.losses.torn = of_others(std::mem::take(&mut self.torn));

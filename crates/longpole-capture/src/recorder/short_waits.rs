@@ -12,8 +12,8 @@
 use longpole_model::{ContextRecord, Monotonic, Observation, StackId, Wait, WaitKind};
 
 use crate::frames::kernel::Kernel;
-use crate::number_map::NumberMap;
 use crate::sink::ObservationWriter;
+use longpole_model::fast_hash::FastMap;
 
 /// Most waits that are kept until names are read: 3 MB. Beyond it names are read at once.
 const HELD_MAX: usize = 10_000;
@@ -34,7 +34,7 @@ pub(crate) struct OffCpuSample {
 #[derive(Debug, Default)]
 pub(crate) struct ShortWaits {
     /// The last sample of each thread.
-    falling: NumberMap<u32, OffCpuSample>,
+    falling: FastMap<u32, OffCpuSample>,
     /// Waits that are over, not yet reported, with the call chain of each.
     held: Vec<(Wait, Vec<u64>)>,
 }

@@ -9,9 +9,9 @@ use super::blocked_call::Denied;
 use super::blocked_thread::BlockedThread;
 use super::probe::{Probed, probe};
 use crate::cpu_budget::CpuBudget;
-use crate::number_map::NumberMap;
 use crate::sys::clock::{monotonic_nanos, thread_cpu_nanos};
 use crate::sys::remote_memory::StackPages;
+use longpole_model::fast_hash::FastMap;
 
 /// Shorter waits are not probed, except for a thread that waits for a disk, or that has many short waits.
 pub(crate) const THRESHOLD_NANOS: u64 = 5_000_000;
@@ -96,9 +96,9 @@ struct ProbedWait {
 /// Blocked threads, and the waits that were probed.
 #[derive(Debug)]
 pub(crate) struct Waits {
-    switches: NumberMap<u32, Switch>,
+    switches: FastMap<u32, Switch>,
     /// By thread, oldest first: a thread may block again before the record of its waking has had its turn.
-    probed: NumberMap<u32, VecDeque<ProbedWait>>,
+    probed: FastMap<u32, VecDeque<ProbedWait>>,
     /// Stacks held.
     held: usize,
     /// Threads whose stack is held and not yet unwound.
@@ -119,8 +119,8 @@ pub(crate) struct Waits {
 impl Waits {
     pub(crate) fn new() -> Waits {
         Waits {
-            switches: NumberMap::default(),
-            probed: NumberMap::default(),
+            switches: FastMap::default(),
+            probed: FastMap::default(),
             held: 0,
             unwalked: Vec::new(),
             due: BinaryHeap::new(),

@@ -19,10 +19,10 @@ use longpole_model::{Loss, LossKind, Monotonic, Observation};
 use longpole_symbols::unwind::{Code, ThreadVariable};
 
 use self::process::{HeaderReading, Unreadable};
-use crate::number_map::NumberMap;
 use crate::perf::record::{Body, MapRecord, Record};
 use crate::sink::ObservationWriter;
 use crate::sys::remote_memory::read_memory;
+use longpole_model::fast_hash::FastMap;
 
 /// The age of a program at which its mappings are first listed: most programs of a build have ended by then.
 const FIRST_LOOK_NANOS: u64 = 50_000_000;
@@ -66,7 +66,7 @@ enum Variable {
 /// All programs of a recording.
 #[derive(Debug, Default)]
 pub(crate) struct Published {
-    programs: NumberMap<u32, ContextProgram>,
+    programs: FastMap<u32, ContextProgram>,
     dues: BTreeSet<(u64, u32)>,
     unreadable: Vec<Unreadable>,
     dropped: u64,

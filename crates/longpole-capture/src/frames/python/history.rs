@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use longpole_symbols::python::{Code, CodeId, FrameRead, Trouble};
 
-use crate::number_map::NumberMap;
+use longpole_model::fast_hash::FastMap;
 
 /// Most readings to keep of a thread: 8 seconds of 500 a second, more than the recorder may lag behind.
 const READINGS_MAX: usize = 4096;
@@ -217,7 +217,7 @@ pub(super) struct Seen {
     pub(super) calls_are_frames: bool,
     pub(super) codes: Vec<Arc<Code>>,
     pub(super) places: Places,
-    pub(super) threads: NumberMap<u32, Readings>,
+    pub(super) threads: FastMap<u32, Readings>,
     /// Why it cannot be read, if it cannot.
     pub(super) trouble: Option<Trouble>,
 }
@@ -232,7 +232,7 @@ impl Seen {
             calls_are_frames: false,
             codes: Vec::new(),
             places: Places::default(),
-            threads: NumberMap::default(),
+            threads: FastMap::default(),
             trouble: None,
         }
     }

@@ -28,9 +28,9 @@ pub(crate) use self::merge::NativeStack;
 use self::merge::{Call, Merged};
 use self::reader::{Order, Shared};
 use crate::frames::stacks::{FrameLocation, MissingFunctions, Name, Stacks, Truncation};
-use crate::number_map::NumberMap;
 use crate::perf::record::{Body, MapRecord, Record};
 use crate::worker::Worker;
+use longpole_model::fast_hash::FastMap;
 
 /// For how long to keep readings of a time that has been processed.
 const READINGS_KEPT_NANOS: u64 = 2_000_000_000;
@@ -62,11 +62,11 @@ pub(crate) struct Pythons {
     /// Whether it was abandoned.
     is_hung: bool,
     /// Processes with an interpreter, among the records that have arrived.
-    homes: NumberMap<u32, Home>,
+    homes: FastMap<u32, Home>,
     /// The last exec of each process.
-    execs: NumberMap<u32, u64>,
+    execs: FastMap<u32, u64>,
     /// The evaluating function, by mapping.
-    eval: NumberMap<u32, Vec<Range<u64>>>,
+    eval: FastMap<u32, Vec<Range<u64>>>,
     /// Names by interpreter, code and line.
     names: HashMap<(u32, CodeId, u32), FrameLocation>,
     /// Samples of interpreted code with unknown functions, by reason.
@@ -85,9 +85,9 @@ impl Pythons {
             shared: Arc::default(),
             thread: None,
             is_hung: false,
-            homes: NumberMap::default(),
-            execs: NumberMap::default(),
-            eval: NumberMap::default(),
+            homes: FastMap::default(),
+            execs: FastMap::default(),
+            eval: FastMap::default(),
             names: HashMap::new(),
             not_seen: HashMap::new(),
         }
@@ -356,7 +356,7 @@ fn before(next: i64) -> i64 {
     next - 2
 }
 
-fn is_eval(eval: &NumberMap<u32, Vec<Range<u64>>>, frame: &Frame) -> bool {
+fn is_eval(eval: &FastMap<u32, Vec<Range<u64>>>, frame: &Frame) -> bool {
     match frame.place {
         Place::Code { mapping, address } => {
             eval.get(&mapping.0).is_some_and(|ranges| ranges.iter().any(|range| range.contains(&address.0)))
