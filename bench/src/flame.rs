@@ -9,7 +9,8 @@ use longpole_analysis::link::samples;
 use longpole_analysis::report::FlameTime;
 use longpole_model::stack::{LocationKind, Runtime};
 use longpole_model::{
-    ContextRecord, Frame, Location, LocationId, Monotonic, Recording, Sample, Span, SpanId, Stack, StackId, TimeRange, TraceId, text,
+    ContextRecord, Frame, Location, LocationId, Monotonic, NodeId, Recording, Sample, Span, SpanId, Stack, StackId, TimeRange, TraceId,
+    text,
 };
 
 use crate::timing::own_peak_megabytes;
@@ -92,15 +93,15 @@ pub(crate) fn measure() -> Result<()> {
     let start = Instant::now();
     let report = Report::new(recording);
     timed("the answer", start)?;
-    let flame = |name: &str, roots: Option<&[usize]>| -> Result<()> {
+    let flame = |name: &str, roots: Option<&[NodeId]>| -> Result<()> {
         let start = Instant::now();
         let flame = black_box(report.flame(roots, FlameTime::OnCpu));
         timed(&format!("{name}, {} boxes", flame.tree.len()), start)
     };
     flame("first flame graph", None)?;
     flame("flame graph of all", None)?;
-    let nodes = report.forest().len();
-    flame("of one span", Some(&[nodes / 2]))?;
-    flame("of every other span", Some(&(1..nodes).step_by(2).collect::<Vec<_>>()))?;
-    flame("of the spans of one name", Some(&(1..nodes).step_by(NAMES as usize).collect::<Vec<_>>()))
+    let nodes: Vec<NodeId> = report.forest().ids().collect();
+    flame("of one span", Some(&[nodes[nodes.len() / 2]]))?;
+    flame("of every other span", Some(&nodes[1..].iter().copied().step_by(2).collect::<Vec<_>>()))?;
+    flame("of the spans of one name", Some(&nodes[1..].iter().copied().step_by(NAMES as usize).collect::<Vec<_>>()))
 }

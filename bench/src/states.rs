@@ -6,8 +6,8 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 use longpole_analysis::Report;
 use longpole_model::{
-    CpuSlice, CurrentSpan, Monotonic, Process, Recording, Span, SpanId, ThinVec, Thread, TimeRange, Timestamp, TraceId, Wait, WaitKind,
-    text,
+    CpuSlice, CurrentSpan, Monotonic, NodeId, Process, Recording, Span, SpanId, ThinVec, Thread, TimeRange, Timestamp, TraceId, Wait,
+    WaitKind, text,
 };
 
 use crate::timing::own_peak_megabytes;
@@ -114,12 +114,12 @@ pub(crate) fn measure() -> Result<()> {
     timed("the answer with them", start)?;
     let start = Instant::now();
     let mut exact = 0u64;
-    for node in 0..report.forest().len() {
+    for node in report.forest().ids() {
         exact += u64::from(black_box(report.node_states(node)).is_exact());
     }
     timed("states of every span", start)?;
     let start = Instant::now();
-    black_box(report.node_states_with_descendants(0));
+    black_box(report.node_states_with_descendants(NodeId::RUN));
     timed("states of the run with all below it", start)?;
     println!("  {exact} spans are exact");
     Ok(())

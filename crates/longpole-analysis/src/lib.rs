@@ -4,7 +4,7 @@
 //! each knows those above it in this list, and none below:
 //!
 //! ```text
-//! note, intervals, lists   what a reader must know; unions of intervals; a list for each id
+//! note, intervals, leaves, lists   what a reader must know; unions of intervals; sets and lists of ids
 //! tree       spans and processes → one forest; clocks that disagree
 //! pulumi     everything that knows Pulumi; the tree asks it through `tree::placement`
 //! code       frames → functions → call tree; the origin of code
@@ -36,9 +36,11 @@
 //! [`Note`](note::Note).
 
 #![forbid(unsafe_code)]
+#![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
 
 pub mod code;
 mod intervals;
+mod leaves;
 pub mod link;
 mod lists;
 pub mod note;

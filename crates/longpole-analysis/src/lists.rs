@@ -15,7 +15,19 @@ pub(crate) struct Lists<I, T> {
     values: Vec<T>,
 }
 
+impl<I, T> Default for Lists<I, T> {
+    fn default() -> Self {
+        Lists { base: vec![0].into(), values: Vec::new() }
+    }
+}
+
 impl<I: Id, T: Copy> Lists<I, T> {
+    /// Appends the list of the next id.
+    pub(crate) fn push(&mut self, values: impl Iterator<Item = T>) {
+        self.values.extend(values);
+        self.base.push(u32::try_from(self.values.len()).unwrap_or(u32::MAX));
+    }
+
     /// The lists of the ids before `count`: counted in a first pass over the pairs, filled in a second one.
     pub(crate) fn group(count: usize, pairs: impl Iterator<Item = (I, T)> + Clone) -> Lists<I, T> {
         let mut base: IdVec<I, u32> = IdVec::filled(0, count + 1);
@@ -46,6 +58,11 @@ impl<I: Id, T: Copy> Lists<I, T> {
     /// The list of an id.
     pub(crate) fn get(&self, id: I) -> &[T] {
         &self.values[self.range(id)]
+    }
+
+    /// All lists, in the order of their ids.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (I, &[T])> {
+        I::at(0).until(I::at(self.base.len() - 1)).map(|id| (id, self.get(id)))
     }
 
     /// The list of an id.

@@ -3,7 +3,7 @@
 use longpole_analysis::Report;
 use longpole_analysis::time::states::{StateEvidence, States};
 use longpole_analysis::tree::forest::NodeSource;
-use longpole_model::{CpuSlice, Nanos, Recording, SpanKind, StateKind, WaitKind, text};
+use longpole_model::{CpuSlice, IdVec, Nanos, NodeId, Recording, SpanKind, StateKind, WaitKind, text};
 use proptest::prelude::*;
 
 /// One span: its parent among those before it (0: the run), where it starts and ends in it in percent, which process emitted it,
@@ -96,22 +96,22 @@ struct Slowly<'a> {
 }
 
 impl Slowly<'_> {
-    fn range(&self, node: usize) -> (i64, i64) {
-        let range = self.report.forest().nodes[node].range;
+    fn range(&self, node: NodeId) -> (i64, i64) {
+        let range = self.report.forest()[node].range;
         (range.start.nanos_since(text::ORIGIN), range.end.nanos_since(text::ORIGIN))
     }
 
-    fn is_open(&self, node: usize, at: i64) -> bool {
+    fn is_open(&self, node: NodeId, at: i64) -> bool {
         let (start, end) = self.range(node);
         start <= at && at < end
     }
 
-    fn pid(&self, node: usize) -> Option<u32> {
+    fn pid(&self, node: NodeId) -> Option<u32> {
         self.report.forest().span(self.recording, node).and_then(|span| span.pid)
     }
 
     /// Whether a child that `counts` is open.
-    fn has_open_child(&self, node: usize, at: i64, counts: impl Fn(usize) -> bool) -> bool {
+    fn has_open_child(&self, node: NodeId, at: i64, counts: impl Fn(NodeId) -> bool) -> bool {
         self.report.forest().children(node).any(|child| counts(child) && self.is_open(child, at))
     }
 
@@ -147,9 +147,9 @@ impl Slowly<'_> {
     }
 
     /// The spans of process 1 that could have its thread.
-    fn leaves(&self, at: i64) -> Vec<usize> {
-        let of_one = |node: usize| self.pid(node) == Some(1);
-        let open = (1..self.report.forest().len()).filter(|&node| of_one(node) && self.is_open(node, at));
+    fn leaves(&self, at: i64) -> Vec<NodeId> {
+        let of_one = |node: NodeId| self.pid(node) == Some(1);
+        let open = self.report.forest().ids().skip(1).filter(|&node| of_one(node) && self.is_open(node, at));
         open.filter(|&node| !self.has_open_child(node, at, of_one)).collect()
     }
 
@@ -157,7 +157,7 @@ impl Slowly<'_> {
         self.recording.cpu_slices.iter().any(|slice| (slice.pid, slice.tid) == (pid, tid))
     }
 
-    fn stretches(&self, node: usize) -> impl Iterator<Item = (u32, u64, u64)> {
+    fn stretches(&self, node: NodeId) -> impl Iterator<Item = (u32, u64, u64)> {
         let span = self.report.forest().span(self.recording, node);
         let id = span.map(|span| (span.trace_id, span.span_id));
         let of_node = self.recording.current_spans.iter().filter(move |current| id.is_some() && current.span == id);
@@ -165,11 +165,11 @@ impl Slowly<'_> {
     }
 
     /// How it is known; `None` where it is an estimate.
-    fn evidence(&self, node: usize) -> Option<StateEvidence> {
+    fn evidence(&self, node: NodeId) -> Option<StateEvidence> {
         if self.stretches(node).next().is_some() {
             return self.stretches(node).all(|(tid, ..)| self.switched(7, tid)).then_some(StateEvidence::Journal);
         }
-        let is_root = self.report.forest().nodes[node].source() == NodeSource::Root;
+        let is_root = self.report.forest()[node].source == NodeSource::Root;
         let has_the_thread = is_root || self.pid(node) == Some(1);
         let beside = |at: i64| self.leaves(at).len() > 1 && self.leaves(at).contains(&node);
         (has_the_thread && self.switched(1, 1) && !(0..RUN).any(beside)).then_some(StateEvidence::Inferred)
@@ -185,7 +185,7 @@ impl Slowly<'_> {
         })
     }
 
-    fn state(&self, node: usize, evidence: StateEvidence, at: i64) -> StateKind {
+    fn state(&self, node: NodeId, evidence: StateEvidence, at: i64) -> StateKind {
         let now = Self::monotonic(at);
         let threads: Vec<StateKind> = match evidence {
             StateEvidence::Journal => {
@@ -194,7 +194,7 @@ impl Slowly<'_> {
             }
             _ => {
                 let leaves = self.leaves(at);
-                let has_it = leaves == [node] || (leaves.is_empty() && node == 0);
+                let has_it = leaves == [node] || (leaves.is_empty() && node == NodeId::RUN);
                 has_it.then(|| self.thread(1, 1, at)).into_iter().collect()
             }
         };
@@ -231,8 +231,8 @@ proptest! {
         let report = Report::new(recording);
         let slowly = Slowly { report: &report, recording: report.recording() };
         let forest = report.forest();
-        let evidence: Vec<Option<StateEvidence>> = (0..forest.len()).map(|node| slowly.evidence(node)).collect();
-        for node in 0..forest.len() {
+        let evidence: IdVec<NodeId, Option<StateEvidence>> = forest.ids().map(|node| slowly.evidence(node)).collect();
+        for node in forest.ids() {
             let (start, end) = slowly.range(node);
             let (own, all) = (report.node_states(node), report.node_states_with_descendants(node));
             prop_assert_eq!((own.sum().0, all.sum().0, all.of(StateKind::InChild).0), (end - start, end - start, 0));
@@ -241,11 +241,11 @@ proptest! {
             let expected = Slowly::states((start..end).map(|at| slowly.state(node, known, at)));
             prop_assert_eq!(parts(&own), expected, "{} of {}", report.name(node), text::print(report.recording()));
             prop_assert!(!own.is_exact() || own.evidence != StateEvidence::Journal || !(start..end).any(|at| slowly.in_hole(at)));
-            if evidence[node..forest.nodes[node].subtree_end()].iter().any(Option::is_none) {
+            if forest.subtree(node).any(|below| evidence[below].is_none()) {
                 continue;
             }
             let merged = (start..end).map(|at| {
-                let below = (node..forest.nodes[node].subtree_end()).filter(|&below| slowly.is_open(below, at));
+                let below = forest.subtree(node).filter(|&below| slowly.is_open(below, at));
                 let candidates = below.map(|below| slowly.state(below, evidence[below].unwrap_or_default(), at));
                 first(candidates.filter(|state| *state != StateKind::InChild)).unwrap_or(StateKind::Unaccounted)
             });

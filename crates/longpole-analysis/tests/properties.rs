@@ -11,7 +11,8 @@ use longpole_analysis::schedule::saving::{Change, Saving};
 use longpole_analysis::tree::forest::{Forest, Node, NodeSource};
 use longpole_analysis::{Report, words};
 use longpole_model::{
-    Attributes, ContextRecord, Evidence, Nanos, Recording, SampleLink, Span, SpanHead, SpanId, SpanOutline, ThinVec, TraceId, text,
+    Attributes, ContextRecord, Evidence, Id, Nanos, NodeId, PoleId, Recording, SampleLink, Span, SpanHead, SpanId, SpanOutline, SpanRow,
+    ThinVec, TraceId, text,
 };
 use proptest::prelude::*;
 
@@ -76,18 +77,19 @@ fn any_recording() -> impl Strategy<Value = Recording> {
 /// The parent of each span and process, by identity, so that forests of reordered recordings can be compared.
 fn shape(recording: &Recording) -> Vec<String> {
     let forest = Forest::build(recording);
-    let identity = |node: usize| match forest.nodes[node].source() {
+    let identity = |node: NodeId| match forest[node].source {
         NodeSource::Root => "run".to_owned(),
         NodeSource::Span(i) => format!("span {}", recording.spans[i].span_id),
         NodeSource::Process(i) => format!("process {}", recording.processes[i].name),
     };
-    (0..forest.len())
+    forest
+        .ids()
         .map(|i| {
-            let node = &forest.nodes[i];
+            let node = &forest[i];
             format!(
                 "{} {} {:?} {} {:?} {} {} {}",
                 identity(i),
-                node.parent().map(identity).unwrap_or_default(),
+                node.parent.map(identity).unwrap_or_default(),
                 node.edge,
                 node.depth,
                 node.range,
@@ -158,14 +160,14 @@ proptest! {
         let (forest, wall) = (report.forest(), report.wall_nanos());
 
         // The forest is a tree in pre-order that holds every span once.
-        prop_assert_eq!(forest.nodes[0].subtree_end(), forest.len());
-        for (i, node) in forest.nodes.iter().enumerate().skip(1) {
-            let parent = node.parent().unwrap();
-            prop_assert!(parent < i && node.subtree_end() <= forest.nodes[parent].subtree_end() && forest.children(parent).any(|child| child == i));
+        prop_assert_eq!(forest.subtree(NodeId::RUN).len(), forest.len());
+        for (i, node) in forest.nodes.enumerated().skip(1) {
+            let parent = node.parent.unwrap();
+            prop_assert!(parent < i && node.subtree_end <= forest[parent].subtree_end && forest.children(parent).any(|child| child == i));
         }
-        let mut spans: Vec<usize> = forest.nodes.iter().filter_map(|n| match n.source() { NodeSource::Span(s) => Some(s), _ => None }).collect();
+        let mut spans: Vec<SpanRow> = forest.nodes.iter().filter_map(|n| match n.source { NodeSource::Span(s) => Some(s), _ => None }).collect();
         spans.sort_unstable();
-        prop_assert_eq!(spans, (0..report.recording().spans.len()).collect::<Vec<_>>());
+        prop_assert_eq!(spans, report.recording().span_rows().collect::<Vec<_>>());
 
         // The path is contiguous and is the run.
         let segments = &report.critical_path().segments;
@@ -176,28 +178,28 @@ proptest! {
             at = segment.range.end;
         }
         prop_assert_eq!(at, forest.run_range().end);
-        prop_assert_eq!(report.critical_path().on_path_nanos.iter().sum::<i64>(), wall);
+        prop_assert_eq!(report.critical_path().on_path.iter().sum::<Nanos>().0, wall);
 
         // States sum to what they describe.
         prop_assert_eq!(report.path_states().sum().0, wall);
-        for node in 0..forest.len() {
+        for node in forest.ids() {
             let states = report.node_states(node);
-            prop_assert_eq!(states.sum().0, forest.nodes[node].range.nanos());
+            prop_assert_eq!(states.sum().0, forest[node].range.nanos());
             prop_assert!(states.parts.iter().all(|(_, time)| *time >= Nanos::ZERO));
         }
         for pole in report.poles() {
-            prop_assert_eq!(report.states_on_path(&pole.nodes).sum().0, pole.on_path_nanos);
+            prop_assert_eq!(report.states_on_path(&pole.nodes).sum(), pole.on_path);
         }
 
         // A replay that changes nothing is the recording; one that does saves something between nothing and all.
         for change in [Change::Zero, Change::Half, Change::OwnZero] {
             prop_assert_eq!(report.saves(&[], change), Saving::default());
-            for node in 0..forest.len() {
+            for node in forest.ids() {
                 let saving = report.saves(&[node], change);
-                prop_assert!(0 <= saving.low_nanos && saving.low_nanos <= saving.high_nanos && saving.high_nanos <= wall);
+                prop_assert!(Nanos::ZERO <= saving.low && saving.low <= saving.high && saving.high <= Nanos(wall));
             }
         }
-        prop_assert_eq!(report.saves(&[0], Change::Zero).high_nanos, wall.max(0));
+        prop_assert_eq!(report.saves(&[NodeId::RUN], Change::Zero).high, Nanos(wall).or_zero());
 
         // Samples: every one is counted once, functions and trees add up.
         let counts = report.link_counts(report.all_samples());
@@ -211,20 +213,20 @@ proptest! {
             prop_assert!(nodes.nodes.iter().all(|n| n.share > 0.0 && n.share <= 1.0));
         }
         prop_assert!(report.parallelism().mean >= 0.0 && report.parallelism().mean <= f64::from(report.parallelism().peak) + 1e-9);
-        for (i, pole) in report.poles().iter().enumerate() {
+        for (i, pole) in report.poles().enumerated() {
             prop_assert!(!words::reason(&report.reason(pole)).to_string().is_empty());
-            prop_assert!(pole.contains.is_none_or(|inner| inner != i && inner < report.poles().len()));
+            prop_assert!(pole.contains.is_none_or(|inner| inner != i && report.poles().get(inner).is_some()));
         }
 
         // Figures.
-        let own: i64 = (1..forest.len()).map(|n| report.own_nanos(n)).sum();
+        let own: i64 = forest.ids().skip(1).map(|n| report.own_nanos(n)).sum();
         prop_assert_eq!(report.work().work_nanos, own);
         prop_assert!((0..=wall).contains(&report.work().span_nanos));
         let mut serial: Vec<_> = report.serial_stretches().iter().map(|s| s.range).collect();
         prop_assert!(serial.windows(2).all(|pair| pair[0].nanos() >= pair[1].nanos()), "longest first");
         serial.sort_by_key(|r| r.start);
         prop_assert!(serial.windows(2).all(|pair| pair[0].end <= pair[1].start), "beside each other");
-        prop_assert!(report.path_cpu_nanos().iter().zip(&report.critical_path().on_path_nanos).all(|(cpu, path)| cpu <= path));
+        prop_assert!(report.path_cpu().iter().zip(&report.critical_path().on_path).all(|(cpu, path)| cpu <= path));
     }
 
     #[test]
@@ -232,7 +234,7 @@ proptest! {
         let same = Diff::new(&Report::new(a.clone()), &Report::new(a.clone()));
         prop_assert_eq!(same.changed().count(), 0);
         let diff = Diff::new(&Report::new(a), &Report::new(b));
-        prop_assert_eq!(diff.operations.iter().map(|o| o.delta_nanos()).sum::<i64>(), diff.delta_nanos());
+        prop_assert_eq!(diff.operations.iter().map(|o| o.delta()).sum::<Nanos>(), diff.delta());
     }
 
     #[test]
@@ -258,7 +260,7 @@ proptest! {
         prop_assert_eq!(&joined, &once, "joined twice");
         let (one, two) = (Report::new(recording), Report::new(joined));
         prop_assert_eq!(one.poles(), two.poles());
-        prop_assert_eq!(one.critical_path().on_path_nanos.iter().sum::<i64>(), one.wall_nanos());
+        prop_assert_eq!(one.critical_path().on_path.iter().sum::<Nanos>().0, one.wall_nanos());
         if let Some(time) = one.deployment_time() {
             prop_assert_eq!(time.sum(), one.wall_nanos());
         }
@@ -296,7 +298,7 @@ proptest! {
         let outline = Report::of_outline(Recording { spans: Vec::new(), ..without_samples.clone() }, outline);
         let whole = Report::new(without_samples);
         let drawn = |report: &Report| {
-            let node = |node: &Node| (node.range, node.parent(), node.subtree_end(), node.edge, node.orphan, node.cycle_broken, node.clamped);
+            let node = |node: &Node| (node.range, node.parent, node.subtree_end, node.edge, node.orphan, node.cycle_broken, node.clamped);
             report.forest().nodes.iter().map(node).collect::<Vec<_>>()
         };
         prop_assert_eq!(drawn(&whole), drawn(&outline));
@@ -307,7 +309,7 @@ proptest! {
         prop_assert_eq!(whole.work(), outline.work());
         prop_assert_eq!(whole.quality(), outline.quality());
         prop_assert_eq!((whole.span_count(), whole.trace_count()), (outline.span_count(), outline.trace_count()));
-        for node in 0..whole.forest().len() {
+        for node in whole.forest().ids() {
             prop_assert_eq!(whole.savings(node), outline.savings(node));
         }
     }
@@ -352,7 +354,7 @@ fn outlined(spans: &[Span]) -> SpanOutline {
             outline.examples.push(Span { trace_id, span_id, ..bare(span) });
         }
         let &Span { trace_id, span_id, parent_span_id, start, end, .. } = span;
-        outline.heads.push(SpanHead { trace_id, span_id, parent_span_id, start, end, example: example as u32 });
+        outline.heads.push(SpanHead { trace_id, span_id, parent_span_id, start, end, example: SpanRow::at(example) });
     }
     outline
 }
@@ -377,26 +379,26 @@ fn many(count: usize, span: impl Fn(usize) -> (usize, i64, i64)) -> Recording {
 #[test]
 fn a_chain_of_ten_thousand_is_nothing_special() {
     let report = Report::new(many(10_000, |i| (i - 1, i as i64, 1_000_000_000 - i as i64)));
-    assert_eq!(report.forest().nodes[10_000].depth, 10_000);
+    assert_eq!(report.forest()[NodeId::at(10_000)].depth, 10_000);
     assert_eq!(report.critical_path().segments.len(), 20_001);
-    assert_eq!(report.poles()[0].nodes.len(), 10_000);
-    let leaf = report.saves(&[10_000], Change::Zero);
-    assert_eq!(leaf, Saving { low_nanos: 999_980_000, high_nanos: 999_980_000 });
+    assert_eq!(report.poles()[PoleId::at(0)].nodes.len(), 10_000);
+    let leaf = report.saves(&[NodeId::at(10_000)], Change::Zero);
+    assert_eq!(leaf, Saving { low: Nanos(999_980_000), high: Nanos(999_980_000) });
 }
 
 #[test]
 fn ten_thousand_that_each_outlive_their_parent_are_nothing_special() {
     let report = Report::new(many(10_000, |i| (i - 1, i as i64, 1_000_000 + 10 * i as i64)));
-    assert_eq!(report.critical_path().on_path_nanos.iter().sum::<i64>(), 1_000_000_000);
+    assert_eq!(report.critical_path().on_path.iter().sum::<Nanos>().0, 1_000_000_000);
     let skewed = Report::new(many(10_000, |i| (i - 1, 1_000_000 - 10 * i as i64, 2_000_000)));
-    assert_eq!(skewed.critical_path().on_path_nanos.iter().sum::<i64>(), 1_000_000_000);
+    assert_eq!(skewed.critical_path().on_path.iter().sum::<Nanos>().0, 1_000_000_000);
 }
 
 #[test]
 fn a_hundred_thousand_children_are_nothing_special() {
     let serial = Report::new(many(100_000, |i| (0, 10_000 * (i as i64 - 1), 10_000 * (i as i64 - 1) + 9_000)));
-    assert_eq!(serial.poles()[0].nodes.len(), 100_000);
-    assert_eq!(serial.poles()[0].savings.if_zero, Saving { low_nanos: 900_000_000, high_nanos: 900_000_000 });
+    assert_eq!(serial.poles()[PoleId::at(0)].nodes.len(), 100_000);
+    assert_eq!(serial.poles()[PoleId::at(0)].savings.if_zero, Saving { low: Nanos(900_000_000), high: Nanos(900_000_000) });
     let parallel = Report::new(many(100_000, |i| (0, i as i64, 900_000_000 + i as i64)));
     assert_eq!(parallel.parallelism().peak, 100_000);
 }
@@ -425,9 +427,9 @@ fn the_beginning_and_the_end_of_time_are_nothing_special() {
             recording.run.end = None;
         }
         let report = Report::new(recording);
-        assert_eq!(report.critical_path().on_path_nanos.iter().sum::<i64>(), report.wall_nanos());
+        assert_eq!(report.critical_path().on_path.iter().sum::<Nanos>().0, report.wall_nanos());
         for pole in report.poles() {
-            assert!(pole.savings.own.high_nanos <= report.wall_nanos());
+            assert!(pole.savings.own.high <= Nanos(report.wall_nanos()));
             assert!(report.states_on_path(&pole.nodes).sum() >= Nanos::ZERO);
         }
     }

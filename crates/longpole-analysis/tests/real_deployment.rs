@@ -4,7 +4,7 @@
 
 use longpole_analysis::Report;
 use longpole_analysis::pulumi::{identity, urn};
-use longpole_model::{Recording, ResourceEvent, SpanBatch, SpanId, Timestamp, TraceId, text};
+use longpole_model::{Id, PoleId, Recording, ResourceEvent, SpanBatch, SpanId, Timestamp, TraceId, text};
 use longpole_wire::{Limits, appdash, otlp, pulumi_event};
 
 /// What the slow resource saves by construction: see fixtures/pulumi/deployment/Pulumi.yaml.
@@ -110,11 +110,11 @@ fn the_slow_resource_is_first_and_saves_what_it_should() {
         .poles()
         .iter()
         .take(6)
-        .map(|p| format!("{} {:?} {} ms {:?}\n", p.name, p.context, p.on_path_nanos / 1_000_000, p.savings))
+        .map(|p| format!("{} {:?} {} ms {:?}\n", p.name, p.context, p.on_path.0 / 1_000_000, p.savings))
         .collect();
-    let pole = &report.poles()[0];
+    let pole = &report.poles()[PoleId::at(0)];
     assert!(pole.context.as_deref().is_some_and(|context| context.ends_with("database")), "{table}");
     let saves = pole.savings.if_zero;
     let truth = (SAVED_MILLIS - TOLERANCE_MILLIS) * 1_000_000..=(SAVED_MILLIS + TOLERANCE_MILLIS) * 1_000_000;
-    assert!(truth.contains(&saves.high_nanos), "{table}");
+    assert!(truth.contains(&saves.high.0), "{table}");
 }

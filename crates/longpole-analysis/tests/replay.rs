@@ -17,7 +17,7 @@ use longpole_analysis::schedule::replay::Replay;
 use longpole_analysis::schedule::saving::{Change, Saving};
 use longpole_analysis::tree::forest::Forest;
 use longpole_model::text;
-use longpole_model::{Recording, Span, SpanLink};
+use longpole_model::{Id, Nanos, NodeId, PoleId, Recording, Span, SpanLink};
 
 /// SplitMix64: seeded, so that every failure can be run again.
 struct Dice(u64);
@@ -517,7 +517,7 @@ fn truth(tasks: &[Task], wall: u64, scale: &[Scale]) -> i64 {
     wall as i64 - Run::simulate(tasks, scale).wall() as i64
 }
 
-fn task_of_node(recording: &Recording, forest: &Forest, node: usize) -> usize {
+fn task_of_node(recording: &Recording, forest: &Forest, node: NodeId) -> usize {
     forest.span(recording, node).map_or(0, |s| u64::from_be_bytes(s.span_id.bytes()) as usize)
 }
 
@@ -554,17 +554,17 @@ fn with_links_the_replay_predicts_what_the_simulation_does() {
         let forest = Forest::build(&recording);
         let replay = Replay::new(&recording, &forest);
         let path = CriticalPath::new(&recording, &forest);
-        let node_of: HashMap<usize, usize> = (0..forest.len()).map(|n| (task_of_node(&recording, &forest, n), n)).collect();
+        let node_of: HashMap<usize, NodeId> = forest.ids().map(|n| (task_of_node(&recording, &forest, n), n)).collect();
         let mut ask = |chosen: &[usize], change: Change, scale: &[Scale]| {
-            let nodes: Vec<usize> = chosen.iter().map(|t| node_of[t]).collect();
+            let nodes: Vec<NodeId> = chosen.iter().map(|t| node_of[t]).collect();
             let expected = truth(&tasks, times.wall(), scale);
-            let point = Saving { low_nanos: expected, high_nanos: expected };
+            let point = Saving { low: Nanos(expected), high: Nanos(expected) };
             assert_eq!(replay.saves(&nodes, change), point, "seed {seed}: {change:?} of {chosen:?}");
             asked += 1;
         };
         // The heaviest tasks of the path, some others, and several at once.
         let mut order: Vec<usize> = (1..tasks.len()).collect();
-        order.sort_by_key(|t| Reverse(path.on_path_nanos[node_of[t]]));
+        order.sort_by_key(|t| Reverse(path.on_path[node_of[t]]));
         let mut chosen: Vec<Vec<usize>> = order.iter().take(4).map(|&t| vec![t]).collect();
         chosen.extend((0..3).map(|_| vec![order[world.dice.below(order.len())]]));
         chosen.push(order.iter().take(3).copied().collect());
@@ -602,19 +602,19 @@ fn without_what_limits_a_saving_the_simulation_ends_earlier_still() {
         let replay = Replay::new(&recording, &forest);
         let path = CriticalPath::new(&recording, &forest);
         for pole in Poles::new(&recording, &forest, &path, &replay).poles {
-            let below: HashSet<usize> = pole.nodes.iter().flat_map(|&n| n..forest.nodes[n].subtree_end()).collect();
-            let on_path: i64 = below.iter().map(|&n| path.on_path_nanos[n]).sum();
+            let below: HashSet<NodeId> = pole.nodes.iter().flat_map(|&n| forest.subtree(n)).collect();
+            let on_path = below.iter().map(|&n| path.on_path[n]).sum::<Nanos>().0;
             let mut chosen: Vec<usize> = pole.nodes.iter().map(|&n| task_of_node(&recording, &forest, n)).collect();
             let alone = truth(&tasks, times.wall(), &scaled(&tasks, &chosen, Scale::Nothing));
             let Some(limit) = pole.limited_by else {
                 *(if alone == on_path { &mut whole_saved } else { &mut unnamed }) += 1;
                 continue;
             };
-            assert!(alone < on_path, "seed {seed}: {} saves all of its time, so {limit} limits nothing", pole.name);
-            assert!(!below.contains(&limit) && path.on_path_nanos[limit] == 0, "seed {seed}: {limit} did not stand beside the path");
+            assert!(alone < on_path, "seed {seed}: {} saves all of its time, so {limit:?} limits nothing", pole.name);
+            assert!(!below.contains(&limit) && path.on_path[limit] == Nanos::ZERO, "seed {seed}: {limit:?} did not stand beside the path");
             chosen.push(task_of_node(&recording, &forest, limit));
             let both = truth(&tasks, times.wall(), &scaled(&tasks, &chosen, Scale::Nothing));
-            assert!(both > alone, "seed {seed}: {limit} does not limit what {} saves", pole.name);
+            assert!(both > alone, "seed {seed}: {limit:?} does not limit what {} saves", pole.name);
             named += 1;
         }
     }
@@ -634,11 +634,11 @@ struct Score {
 impl Score {
     fn count(&mut self, saving: Saving, truth: i64, wall: u64) {
         match truth {
-            t if t < saving.low_nanos => self.below += 1,
-            t if t > saving.high_nanos => self.above += 1,
+            t if t < saving.low.0 => self.below += 1,
+            t if t > saving.high.0 => self.above += 1,
             _ => self.held += 1,
         }
-        self.widths.push((saving.high_nanos - saving.low_nanos) as f64 / wall as f64);
+        self.widths.push((saving.high - saving.low).0 as f64 / wall as f64);
     }
 
     fn all(&self) -> u32 {
@@ -695,7 +695,7 @@ fn score(links: bool, dynamic: bool) -> Vec<(String, Score)> {
                 if truth * 100 > times.wall() as i64 {
                     groups.push("all that save over 1 %".to_owned());
                 }
-                if pole == &poles.poles[0] {
+                if pole == &poles.poles[PoleId::at(0)] {
                     groups.push("first pole".to_owned());
                 }
                 for group in groups {

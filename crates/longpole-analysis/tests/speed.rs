@@ -9,7 +9,7 @@ use longpole_analysis::Report;
 use longpole_analysis::schedule::replay::Replay;
 use longpole_analysis::schedule::saving::Change;
 use longpole_analysis::tree::forest::Forest;
-use longpole_model::{AttributeValue, Attributes, Recording, Span, text};
+use longpole_model::{AttributeValue, Attributes, Id, NodeId, Recording, Span, text};
 
 const SPANS: usize = 1_000_000;
 
@@ -66,7 +66,7 @@ fn a_million_spans() {
         let path = replay.critical_path(&forest);
         let path_done = cpu();
         for change in [Change::Zero, Change::Half, Change::OwnZero] {
-            replay.saves(&[1], change);
+            replay.saves(&[NodeId::at(1)], change);
         }
         let saving_done = cpu();
         println!(

@@ -20,6 +20,11 @@ pub trait Id: Copy + Eq + Ord {
     /// The place.
     fn place(self) -> usize;
 
+    /// The id after this one.
+    fn next(self) -> Self {
+        Self::at(self.place() + 1)
+    }
+
     /// The ids from this one to the one before `end`, in order.
     fn until(self, end: Self) -> impl DoubleEndedIterator<Item = Self> + ExactSizeIterator + Clone {
         (self.place()..end.place()).map(Self::at)
@@ -57,7 +62,7 @@ macro_rules! ids {
 }
 
 ids! {
-    /// A node of a forest, in tree order; [`NodeId::RUN`] is the first.
+    /// A node of a forest, by its place in tree order; the run comes first, and the nodes below a node follow it.
     pub struct NodeId;
     /// A sample, by its place in `recording.samples`.
     pub struct SampleId;
@@ -138,6 +143,11 @@ impl<I, T: Clone> Clone for IdVec<I, T> {
 }
 
 impl<I: Id, T> IdVec<I, T> {
+    /// No value, and room for as many as `count`.
+    pub fn with_capacity(count: usize) -> Self {
+        IdVec::from(Vec::with_capacity(count))
+    }
+
     /// As many values as `count`, all the same.
     pub fn filled(value: T, count: usize) -> Self
     where
@@ -154,6 +164,11 @@ impl<I: Id, T> IdVec<I, T> {
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
+    }
+
+    /// Leaves out all values from this id on.
+    pub fn truncate(&mut self, id: I) {
+        self.list.truncate(id.place());
     }
 
     /// The id that the next value gets.
@@ -186,6 +201,11 @@ impl<I: Id, T> IdVec<I, T> {
     /// The values, in order.
     pub fn iter(&self) -> std::slice::Iter<'_, T> {
         self.list.iter()
+    }
+
+    /// The values, in order.
+    pub fn as_slice(&self) -> &[T] {
+        &self.list
     }
 
     /// The values, in order.

@@ -1,6 +1,6 @@
 //! Everything kept about one run, in memory: what segments hold, what `analysis` works on.
 
-use std::ops::Index;
+use std::ops::{Index, IndexMut};
 
 use crate::index::{Id, ProcessRow, SampleId, SpanRow, WaitId};
 use crate::loss::Loss;
@@ -100,12 +100,35 @@ impl Recording {
 /// `recording.samples[sample]`: an id indexes the table that it is a place of, and no other.
 macro_rules! indexed_by {
     ($($id:ident: $row:ident;)*) => {$(
+        impl Index<$id> for [$row] {
+            type Output = $row;
+
+            #[inline]
+            fn index(&self, id: $id) -> &$row {
+                &self[id.place()]
+            }
+        }
+
+        impl IndexMut<$id> for [$row] {
+            #[inline]
+            fn index_mut(&mut self, id: $id) -> &mut $row {
+                &mut self[id.place()]
+            }
+        }
+
         impl Index<$id> for Vec<$row> {
             type Output = $row;
 
             #[inline]
             fn index(&self, id: $id) -> &$row {
                 &self[id.place()]
+            }
+        }
+
+        impl IndexMut<$id> for Vec<$row> {
+            #[inline]
+            fn index_mut(&mut self, id: $id) -> &mut $row {
+                &mut self[id.place()]
             }
         }
     )*};

@@ -9,6 +9,7 @@
 //! A million spans have a few hundred names and emitters; their ids and times alone differ.
 
 use crate::id::{SpanId, TraceId};
+use crate::index::SpanRow;
 use crate::span::Span;
 use crate::time::Timestamp;
 
@@ -39,8 +40,8 @@ pub struct SpanHead {
     pub start: Timestamp,
     /// End by the emitter's clock.
     pub end: Timestamp,
-    /// Place of its example, in a list that stands beside the heads.
-    pub example: u32,
+    /// Its example, in a list that stands beside the heads.
+    pub example: SpanRow,
 }
 
 /// Spans with only the fields that make their tree.

@@ -13,7 +13,7 @@ use longpole_analysis::code::wall_profile::{Ticks, wall_profile};
 use longpole_analysis::note::Note;
 use longpole_analysis::report::FlameTime;
 use longpole_analysis::{Report, words};
-use longpole_model::{Loss, LossKind, Span};
+use longpole_model::{IdVec, Loss, LossKind, NodeId, Span};
 use longpole_wire::code::{self, Code};
 use longpole_wire::{appdash, chrome_trace, jaeger, otlp, pprof_writer, zipkin};
 
@@ -58,7 +58,7 @@ pub enum Format {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Selection {
     /// Only the code of these nodes and of their descendants.
-    nodes: Option<Vec<usize>>,
+    nodes: Option<Vec<NodeId>>,
     time: FlameTime,
     /// Folded stacks: also the waits of threads that work for no span.
     all_threads: bool,
@@ -196,7 +196,7 @@ fn wall_losses(report: &Report, granularity_nanos: u64, left_out: u64) -> Vec<Lo
 }
 
 /// The name of a frame: what was done and, where it is known, to what.
-fn frame(report: &Report, node: usize) -> String {
+fn frame(report: &Report, node: NodeId) -> String {
     let name = report.name(node);
     let span = report.forest().span(report.recording(), node);
     let decorator = span.and_then(|span| DECORATORS.iter().find_map(|key| span.attributes.get_str(key)));
@@ -210,10 +210,10 @@ fn frame(report: &Report, node: usize) -> String {
 const DECORATORS: [&str; 2] = ["pulumi-decorator", "pulumi.resource.type"];
 
 /// A node with its ancestors, the root first.
-fn stack(report: &Report, node: usize) -> Vec<usize> {
+fn stack(report: &Report, node: NodeId) -> Vec<NodeId> {
     let mut nodes = vec![node];
     let mut at = node;
-    while let Some(parent) = report.forest().nodes[at].parent() {
+    while let Some(parent) = report.forest()[at].parent {
         nodes.push(parent);
         at = parent;
     }
@@ -230,7 +230,7 @@ const WALL_NAME_BYTES_MAX: usize = 1 << 30;
 
 /// The stacks that are written, and how many ticks are not: all behind the last stack that there is room for. What takes a stack says how
 /// many bytes it came to.
-fn wall_stacks(report: &Report, granularity_nanos: u64, mut take: impl FnMut(Vec<usize>, u64) -> io::Result<usize>) -> io::Result<u64> {
+fn wall_stacks(report: &Report, granularity_nanos: u64, mut take: impl FnMut(Vec<NodeId>, u64) -> io::Result<usize>) -> io::Result<u64> {
     let (mut frames, mut bytes, mut left_out) = (0usize, 0usize, 0u64);
     for Ticks { node, count } in wall_profile(report.forest(), granularity_nanos) {
         if frames > WALL_FRAMES_MAX || bytes > WALL_NAME_BYTES_MAX {
@@ -248,7 +248,7 @@ fn wall_stacks(report: &Report, granularity_nanos: u64, mut take: impl FnMut(Vec
 fn folded_of_spans(report: &Report, granularity_nanos: u64, out: &mut dyn Write) -> io::Result<u64> {
     let mut line = String::new();
     // Each once: a node stands in the stacks of all nodes below it.
-    let mut names: Vec<Option<String>> = vec![None; report.forest().nodes.len()];
+    let mut names: IdVec<NodeId, Option<String>> = IdVec::filled(None, report.forest().len());
     wall_stacks(report, granularity_nanos, |stack, count| {
         line.clear();
         for (index, node) in stack.into_iter().enumerate() {
@@ -269,10 +269,10 @@ fn pprof_of_spans(report: &Report, granularity_nanos: u64, out: &mut dyn Write) 
     profile.period = ("time", "nanoseconds", granularity_nanos.cast_signed());
     profile.start = report.origin();
     profile.duration_nanos = report.wall_nanos();
-    let (mut locations, mut of_node) = (HashMap::new(), vec![None; report.forest().nodes.len()]);
+    let (mut locations, mut of_node) = (HashMap::new(), IdVec::<NodeId, Option<u64>>::filled(None, report.forest().len()));
     let left_out = wall_stacks(report, granularity_nanos, |stack, count| {
         // A node stands in the stacks of all nodes below it, and its name may be long.
-        let mut location_of = |node: usize| {
+        let mut location_of = |node: NodeId| {
             *of_node[node].get_or_insert_with(|| {
                 let lines = vec![(profile.function(&frame(report, node), ""), 0)];
                 *locations.entry(lines[0].0).or_insert_with(|| profile.location(pprof_writer::Location { lines, ..Default::default() }))

@@ -23,8 +23,8 @@ use std::sync::Arc;
 
 use longpole_model::fast_hash::FastMap;
 use longpole_model::{
-    Attribute, AttributeValue, Attributes, Recording, Span, SpanEvent, SpanHead, SpanId, SpanKind, SpanLink, SpanOutline, StatusCode, Text,
-    TimeRange, TraceId,
+    Attribute, AttributeValue, Attributes, Id, Recording, Span, SpanEvent, SpanHead, SpanId, SpanKind, SpanLink, SpanOutline, SpanRow,
+    StatusCode, Text, TimeRange, TraceId,
 };
 
 use crate::encoding::{Decoded, Decoder, put_bytes, put_i64, put_u32, put_u64};
@@ -97,7 +97,7 @@ pub struct CompactSpans {
     chunks: Vec<Vec<u8>>,
     examples: Vec<Span>,
     /// The examples hold on to their emitters, so no other emitter comes to lie where one of these is.
-    example_of: FastMap<Shared, u32>,
+    example_of: FastMap<Shared, SpanRow>,
     texts: NumberedTexts,
     scratch: Vec<u8>,
 }
@@ -154,7 +154,7 @@ impl CompactSpans {
     /// A span as it was.
     pub fn get(&self, index: usize) -> Span {
         let head = &self.heads[index];
-        let example = &self.examples[head.example as usize];
+        let example = &self.examples[head.example];
         let range = TimeRange { start: head.start, end: head.end };
         let mut span = Span {
             parent_span_id: head.parent_span_id,
@@ -208,8 +208,8 @@ impl CompactSpans {
     fn set_apart(&mut self, index: usize) -> &mut Span {
         let head = &mut self.heads[index];
         let SpanHead { trace_id, span_id, parent_span_id, start, end, .. } = *head;
-        let example = Span { trace_id, span_id, parent_span_id, start, end, ..self.examples[head.example as usize].clone() };
-        head.example = u32_of(self.examples.len());
+        let example = Span { trace_id, span_id, parent_span_id, start, end, ..self.examples[head.example].clone() };
+        head.example = SpanRow::at(self.examples.len());
         self.examples.push(example);
         let last = self.examples.len() - 1;
         &mut self.examples[last]
@@ -219,7 +219,7 @@ impl CompactSpans {
         let emitter = (Arc::as_ptr(&span.resource) as usize, Arc::as_ptr(&span.scope) as usize);
         let shared = (span.name.clone(), span.kind, emitter.0, emitter.1, span.pid);
         let example = *self.example_of.entry(shared).or_insert_with(|| {
-            let number = u32_of(self.examples.len());
+            let row = SpanRow::at(self.examples.len());
             self.examples.push(Span {
                 kind: span.kind,
                 resource: Arc::clone(&span.resource),
@@ -227,7 +227,7 @@ impl CompactSpans {
                 pid: span.pid,
                 ..Span::new(TraceId::MAX, SpanId::MAX, span.name.clone(), span.range())
             });
-            number
+            row
         });
         let &Span { trace_id, span_id, parent_span_id, start, end, .. } = span;
         SpanHead { trace_id, span_id, parent_span_id, start, end, example }
@@ -516,7 +516,7 @@ mod tests {
         spans.iter().for_each(|span| compact.push(span));
         assert_eq!(compact.examples().len(), 2);
         let outline = compact.into_outline();
-        let examples: Vec<u32> = outline.heads.iter().map(|head| head.example).collect();
+        let examples: Vec<usize> = outline.heads.iter().map(|head| head.example.place()).collect();
         assert_eq!(examples, [0, 3, 0, 2, 0, 1]);
         assert_eq!(outline.examples[2], Span { flags: 0, ..spans[3].clone() });
         assert_eq!(outline.examples[3], Span { flags: 0, ..spans[1].clone() });

@@ -14,7 +14,7 @@
 
 use std::collections::BinaryHeap;
 
-use longpole_model::{AddNanos, TimeRange};
+use longpole_model::{AddNanos, IdVec, NodeId, TimeRange};
 
 use crate::tree::forest::Forest;
 
@@ -22,7 +22,7 @@ use crate::tree::forest::Forest;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ticks {
     /// The node; its stack is it with its ancestors.
-    pub node: usize,
+    pub node: NodeId,
     /// How many.
     pub count: u64,
 }
@@ -32,22 +32,22 @@ pub fn wall_profile(forest: &Forest, granularity_nanos: u64) -> Vec<Ticks> {
     let run = forest.run_range();
     let ticks_before = |at: i64| at.max(0).cast_unsigned().div_ceil(granularity_nanos.max(1));
     // Only what is inside of the run: a late span would make the whole longer than it was.
-    let range = |node: usize| {
-        let TimeRange { start, end } = forest.nodes[node].range;
+    let range = |node: NodeId| {
+        let TimeRange { start, end } = forest[node].range;
         (start.nanos_since(run.start).max(0), end.nanos_since(run.start).min(run.nanos()))
     };
-    let mut starts: Vec<(i64, usize)> = (0..forest.len()).map(|node| (range(node).0, node)).collect();
+    let mut starts: Vec<(i64, NodeId)> = forest.ids().map(|node| (range(node).0, node)).collect();
     starts.sort_unstable();
-    let mut moments: Vec<i64> = (0..forest.len()).flat_map(|node| <[i64; 2]>::from(range(node))).collect();
+    let mut moments: Vec<i64> = forest.ids().flat_map(|node| <[i64; 2]>::from(range(node))).collect();
     moments.sort_unstable();
     moments.dedup();
 
-    let mut counts = vec![0; forest.len()];
+    let mut counts: IdVec<NodeId, u64> = IdVec::filled(0, forest.len());
     let mut open = BinaryHeap::new();
     let mut starts = starts.into_iter().peekable();
     for (from, to) in moments.iter().zip(moments.iter().skip(1)) {
         while let Some((start, node)) = starts.next_if(|(start, _)| start <= from) {
-            open.push((forest.nodes[node].depth, start, node));
+            open.push((forest[node].depth, start, node));
         }
         // What has ended is taken away when it would stand on top; before, it is in nobody's way.
         while open.peek().is_some_and(|&(_, _, node)| range(node).1 <= *from) {
@@ -57,7 +57,7 @@ pub fn wall_profile(forest: &Forest, granularity_nanos: u64) -> Vec<Ticks> {
             counts[node].add_nanos(ticks_before(*to) - ticks_before(*from));
         }
     }
-    counts.into_iter().enumerate().filter(|(_, count)| *count > 0).map(|(node, count)| Ticks { node, count }).collect()
+    counts.enumerated().filter(|(_, count)| **count > 0).map(|(node, &count)| Ticks { node, count }).collect()
 }
 
 #[cfg(test)]

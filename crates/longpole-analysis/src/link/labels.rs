@@ -41,7 +41,10 @@ impl<'a> LabelledSpans<'a> {
         match candidates[..] {
             [] => SampleLink { span: None, evidence: Evidence::None },
             [span] => SampleLink { span: Some(span), evidence: Evidence::Label },
-            _ => SampleLink { span: None, evidence: Evidence::Ambiguous { candidates: candidates.len() as u32 } },
+            _ => {
+                let candidates = u32::try_from(candidates.len()).unwrap_or(u32::MAX);
+                SampleLink { span: None, evidence: Evidence::Ambiguous { candidates } }
+            }
         }
     }
 }

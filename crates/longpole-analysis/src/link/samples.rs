@@ -20,14 +20,16 @@
 use std::collections::HashMap;
 
 use longpole_model::{
-    ContextRecord, Evidence, Id, IdVec, Monotonic, NodeId, Recording, Sample, SampleId, SampleLink, Span, SpanId, ThreadKey, Timestamp,
-    TraceId,
+    ContextRecord, Evidence, IdVec, Monotonic, NodeId, Recording, Sample, SampleId, SampleLink, Span, SpanId, SpanRow, ThreadKey,
+    Timestamp, TraceId,
 };
 
+use crate::leaves::Leaves;
 use crate::link::journal::Journals;
-use crate::link::span_threads::{Group, SpanThreads};
+use crate::link::span_threads::{Group, Member, SpanThreads};
 use crate::lists::Lists;
 use crate::tree::forest::Forest;
+use crate::tree::span_list::rows;
 
 /// Something that was seen of a thread at a moment.
 pub(crate) struct ThreadMoment {
@@ -104,10 +106,10 @@ pub(crate) fn link_all(
             },
         }
     }
-    let mut spans_of: HashMap<u32, Vec<usize>> = HashMap::new();
-    for (i, span) in recording.spans.iter().enumerate() {
+    let mut spans_of: HashMap<u32, Vec<SpanRow>> = HashMap::new();
+    for (row, span) in rows(&recording.spans) {
         if let Some(pid) = span.pid.filter(|pid| asking.contains_key(pid)) {
-            spans_of.entry(pid).or_default().push(i);
+            spans_of.entry(pid).or_default().push(row);
         }
     }
     for (pid, mut samples) in asking {
@@ -141,22 +143,22 @@ struct Moment {
 
 /// The spans of a process, and who called whom there.
 struct Family<'a> {
-    spans: Vec<&'a Span>,
-    parent: Vec<Option<usize>>,
+    spans: IdVec<Member, &'a Span>,
+    parent: IdVec<Member, Option<Member>>,
 }
 
 impl<'a> Family<'a> {
-    fn of(recording: &'a Recording, spans: &[usize]) -> Family<'a> {
-        let spans: Vec<&Span> = spans.iter().map(|&i| &recording.spans[i]).collect();
-        let places: HashMap<(TraceId, SpanId), usize> =
-            spans.iter().enumerate().rev().map(|(i, span)| ((span.trace_id, span.span_id), i)).collect();
-        let parent = |(i, span): (usize, &&Span)| places.get(&(span.trace_id, span.parent_span_id?)).copied().filter(|&p| p != i);
-        let parent = spans.iter().enumerate().map(parent).collect();
+    fn of(recording: &'a Recording, spans: &[SpanRow]) -> Family<'a> {
+        let spans: IdVec<Member, &Span> = spans.iter().map(|&row| &recording.spans[row]).collect();
+        let known: HashMap<(TraceId, SpanId), Member> =
+            spans.enumerated().rev().map(|(i, span)| ((span.trace_id, span.span_id), i)).collect();
+        let parent = |(i, span): (Member, &&Span)| known.get(&(span.trace_id, span.parent_span_id?)).copied().filter(|&p| p != i);
+        let parent = spans.enumerated().map(parent).collect();
         Family { spans, parent }
     }
 
     /// The nearest span above that can be on the thread too.
-    fn parent_there(&self, span: usize, can_be_there: &[bool]) -> Option<usize> {
+    fn parent_there(&self, span: Member, can_be_there: &IdVec<Member, bool>) -> Option<Member> {
         let above = std::iter::successors(self.parent[span], |&above| self.parent[above]);
         above.take(ABOVE_MAX).find(|&above| can_be_there[above] && above != span)
     }
@@ -165,42 +167,23 @@ impl<'a> Family<'a> {
 /// Spans above a span that are compared with its thread; ids may form a cycle.
 const ABOVE_MAX: usize = 64;
 
-/// Spans that are open and have no open child in the process: how many, and the sum of their indices, which is the
-/// index itself where there is one.
-#[derive(Default)]
-struct Leaves {
-    count: u32,
-    sum: u64,
-}
-
-impl Leaves {
-    fn add(&mut self, span: usize) {
-        self.count += 1;
-        self.sum += span as u64;
-    }
-
-    fn remove(&mut self, span: usize) {
-        self.count -= 1;
-        self.sum -= span as u64;
-    }
-}
-
 /// One sweep over the spans that can be on some threads of a process, and over the queries about those threads.
-fn infer<'a>(family: &Family<'_>, can_be_there: &[bool], moments: impl Iterator<Item = &'a Moment>, links: &mut [SampleLink]) {
+fn infer<'a>(family: &Family<'_>, can_be_there: &IdVec<Member, bool>, moments: impl Iterator<Item = &'a Moment>, links: &mut [SampleLink]) {
     let spans = &family.spans;
-    let parent: Vec<Option<usize>> =
-        (0..spans.len()).map(|i| can_be_there[i].then(|| family.parent_there(i, can_be_there)).flatten()).collect();
+    let parent: IdVec<Member, Option<Member>> =
+        spans.ids().map(|i| can_be_there[i].then(|| family.parent_there(i, can_be_there)).flatten()).collect();
     // At one moment ends come before starts, and both before samples: spans are half open.
-    let mut events: Vec<(Timestamp, bool, usize)> = Vec::with_capacity(2 * spans.len());
-    for (i, span) in spans.iter().enumerate() {
+    let mut events: Vec<(Timestamp, bool, Member)> = Vec::with_capacity(2 * spans.len());
+    for (i, span) in spans.enumerated() {
         if can_be_there[i] && span.start < span.end {
             events.push((span.start, true, i));
             events.push((span.end, false, i));
         }
     }
     events.sort_unstable();
-    let mut open = vec![false; spans.len()];
-    let mut open_children = vec![0u32; spans.len()];
+    let mut open: IdVec<Member, bool> = IdVec::filled(false, spans.len());
+    let mut open_children: IdVec<Member, u32> = IdVec::filled(0, spans.len());
+    // Spans that are open and have no open child in the process.
     let mut leaves = Leaves::default();
     let mut next = 0;
     for &Moment { at, asked, .. } in moments {
@@ -224,11 +207,11 @@ fn infer<'a>(family: &Family<'_>, can_be_there: &[bool], moments: impl Iterator<
                 }
             }
         }
-        let id = |span: usize| (spans[span].trace_id, spans[span].span_id);
-        links[asked] = match leaves.count {
-            0 => SampleLink { span: None, evidence: Evidence::None },
-            1 => SampleLink { span: Some(id(leaves.sum as usize)), evidence: Evidence::Inferred },
-            candidates => SampleLink { span: None, evidence: Evidence::Ambiguous { candidates } },
+        let id = |span: Member| (spans[span].trace_id, spans[span].span_id);
+        links[asked] = match (leaves.count, leaves.only()) {
+            (_, Some(only)) => SampleLink { span: Some(id(only)), evidence: Evidence::Inferred },
+            (0, None) => SampleLink { span: None, evidence: Evidence::None },
+            (candidates, None) => SampleLink { span: None, evidence: Evidence::Ambiguous { candidates } },
         };
     }
 }
@@ -243,13 +226,13 @@ pub struct SampleNodes {
 impl SampleNodes {
     /// The node of this sample; `None` where it is ambiguous, or its span is not in the recording, or nothing was open and
     /// its process is no node.
-    pub fn node(&self, sample: SampleId) -> Option<usize> {
-        self.node_of.get(sample).copied().flatten().map(Id::place)
+    pub fn node(&self, sample: SampleId) -> Option<NodeId> {
+        self.node_of.get(sample).copied().flatten()
     }
 
     /// The samples of this node itself, by time.
-    pub fn of(&self, node: usize) -> &[SampleId] {
-        self.of_node.get(NodeId::at(node))
+    pub fn of(&self, node: NodeId) -> &[SampleId] {
+        self.of_node.get(node)
     }
 }
 
@@ -263,8 +246,7 @@ pub fn samples_of_nodes(recording: &Recording, forest: &Forest) -> SampleNodes {
         }
         (None, _) => None,
     };
-    let node_of: IdVec<SampleId, Option<NodeId>> =
-        recording.samples.iter().zip(&recording.sample_links).map(|it| node(it).map(NodeId::at)).collect();
+    let node_of: IdVec<SampleId, Option<NodeId>> = recording.samples.iter().zip(&recording.sample_links).map(node).collect();
     let of_node = Lists::group(forest.len(), node_of.enumerated().filter_map(|(sample, node)| Some(((*node)?, sample))));
     SampleNodes { node_of, of_node }
 }
@@ -272,7 +254,7 @@ pub fn samples_of_nodes(recording: &Recording, forest: &Forest) -> SampleNodes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use longpole_model::{CurrentSpan, Thread, text};
+    use longpole_model::{CurrentSpan, Id, Thread, text};
 
     fn check(text: &str, expected: &[&str]) {
         assert_eq!(words(&text::parse(text).unwrap()), expected);
@@ -373,6 +355,6 @@ sample 18ms pid 7 tid 9 m
         let names: Vec<Option<&str>> =
             recording.sample_ids().map(|sample| nodes.node(sample).map(|n| forest.name(&recording, n))).collect();
         assert_eq!(names, [Some("step"), Some("make"), Some("cc"), None]);
-        assert_eq!(nodes.of(0), [SampleId::at(1)]);
+        assert_eq!(nodes.of(NodeId::RUN), [SampleId::at(1)]);
     }
 }

@@ -18,7 +18,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use longpole_model::{AttributeValue, Recording, Span, Thread, ThreadKey};
+use longpole_model::{AttributeValue, IdVec, Recording, Span, SpanRow, Thread, ThreadKey, ids};
 
 /// Bytes that the kernel keeps of a thread's name.
 const COMM_BYTES: usize = 15;
@@ -42,24 +42,29 @@ struct ThreadClaim<'a> {
 /// Threads of a process that the same spans can be on.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Group {
-    /// By place in the list of spans of the query.
-    pub(crate) can_be_there: Vec<bool>,
+    /// For each span of the query.
+    pub(crate) can_be_there: IdVec<Member, bool>,
     /// Its threads; `None` for all that no span names.
     pub(crate) tids: Option<HashSet<u32>>,
+}
+
+ids! {
+    /// Threads that a span can be on.
+    struct SetId;
+    /// A span of a process, by its place in a query.
+    pub(crate) struct Member;
 }
 
 /// The threads of each span.
 #[derive(Debug, Default)]
 pub(crate) struct SpanThreads {
-    /// For each span its place in `sets`; [`ANY`] where it can be on any thread.
-    of_span: Vec<u32>,
+    /// The set of each span; `None` where it can be on any thread.
+    of_span: IdVec<SpanRow, Option<SetId>>,
     /// Threads, ascending.
-    sets: Vec<Vec<u32>>,
+    sets: IdVec<SetId, Vec<u32>>,
     /// Threads that are the only ones a span can be on.
     alone: HashSet<ThreadKey>,
 }
-
-const ANY: u32 = u32::MAX;
 
 impl SpanThreads {
     pub(crate) fn of(recording: &Recording) -> SpanThreads {
@@ -71,28 +76,27 @@ impl SpanThreads {
         if threads.is_empty() {
             return out;
         }
-        let mut places: HashMap<ThreadClaim<'_>, u32> = HashMap::new();
-        out.of_span.reserve(recording.spans.len());
+        let mut known: HashMap<ThreadClaim<'_>, Option<SetId>> = HashMap::new();
+        out.of_span = IdVec::with_capacity(recording.spans.len());
         for span in &recording.spans {
             let threads_of = |pid| Some((pid, threads.get(&pid)?));
             let Some((pid, threads)) = span.pid.and_then(threads_of) else {
-                out.of_span.push(ANY);
+                out.of_span.push(None);
                 continue;
             };
             let id = span.attributes.get("thread.id").and_then(AttributeValue::as_int);
             let name = span.attributes.get_str("thread.name");
             let claim = ThreadClaim { resource: Arc::as_ptr(&span.resource) as usize, pid, id, name };
-            let place = *places.entry(claim).or_insert_with(|| match translate(span, (pid, id, name), threads) {
+            let set = *known.entry(claim).or_insert_with(|| match translate(span, (pid, id, name), threads) {
                 Some(set) if !set.is_empty() => {
                     if let [tid] = set[..] {
                         out.alone.insert(ThreadKey::new(pid, tid));
                     }
-                    out.sets.push(set);
-                    out.sets.len() as u32 - 1
+                    Some(out.sets.push(set))
                 }
-                _ => ANY,
+                _ => None,
             });
-            out.of_span.push(place);
+            out.of_span.push(set);
         }
         out
     }
@@ -102,19 +106,18 @@ impl SpanThreads {
         self.alone.contains(&thread)
     }
 
-    /// The threads of a process in groups, by the spans that can be on them. `spans` are all of the process: places in
-    /// `recording.spans`.
-    pub(crate) fn groups(&self, spans: &[usize]) -> Vec<Group> {
-        let set_of = |span: usize| self.of_span.get(span).copied().unwrap_or(ANY);
-        let everything = || vec![Group { can_be_there: vec![true; spans.len()], tids: None }];
-        let used: HashSet<u32> = spans.iter().map(|&span| set_of(span)).filter(|set| *set != ANY).collect();
-        let mut sets_of: HashMap<u32, Vec<u32>> = HashMap::new();
+    /// The threads of a process in groups, by the spans that can be on them. `spans` are all of the process.
+    pub(crate) fn groups(&self, spans: &[SpanRow]) -> Vec<Group> {
+        let set_of = |span: SpanRow| self.of_span.get(span).copied().flatten();
+        let everything = || vec![Group { can_be_there: IdVec::filled(true, spans.len()), tids: None }];
+        let used: HashSet<SetId> = spans.iter().filter_map(|&span| set_of(span)).collect();
+        let mut sets_of: HashMap<u32, Vec<SetId>> = HashMap::new();
         for &set in &used {
-            for &tid in &self.sets[set as usize] {
+            for &tid in &self.sets[set] {
                 sets_of.entry(tid).or_default().push(set);
             }
         }
-        let mut tids_of: HashMap<Vec<u32>, HashSet<u32>> = HashMap::new();
+        let mut tids_of: HashMap<Vec<SetId>, HashSet<u32>> = HashMap::new();
         for (tid, mut sets) in sets_of {
             sets.sort_unstable();
             tids_of.entry(sets).or_default().insert(tid);
@@ -122,8 +125,8 @@ impl SpanThreads {
         if tids_of.is_empty() || tids_of.len().saturating_mul(spans.len()) > CANDIDATES_MAX {
             return everything();
         }
-        let group = |sets: &[u32], tids| {
-            let can_be_there = spans.iter().map(|&span| set_of(span)).map(|set| set == ANY || sets.contains(&set)).collect();
+        let group = |sets: &[SetId], tids| {
+            let can_be_there = spans.iter().map(|&span| set_of(span).is_none_or(|set| sets.contains(&set))).collect();
             Group { can_be_there, tids }
         };
         let mut groups: Vec<Group> = tids_of.into_iter().map(|(sets, tids)| group(&sets, Some(tids))).collect();
@@ -200,7 +203,7 @@ fn is_cut_of(name: &str, comm: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use longpole_model::{Monotonic, Resource, Thread, text};
+    use longpole_model::{Id, Monotonic, Resource, Thread, text};
 
     /// Threads 7 (the first), 8 and 9 of process 7, by their names.
     fn threads(names: [&str; 3]) -> Vec<Thread> {
@@ -227,7 +230,7 @@ mod tests {
         resource.attributes.push("telemetry.sdk.name", AttributeValue::Str(sdk.into()));
         recording.spans[0].resource = Arc::new(resource);
         let found = SpanThreads::of(&recording);
-        let set = Some(found.of_span[0]).filter(|set| *set != ANY).map(|set| found.sets[set as usize].as_slice());
+        let set = found.of_span[SpanRow::at(0)].map(|set| found.sets[set].as_slice());
         assert_eq!(set, expected, "{language} {names:?} {said}");
     }
 
@@ -271,11 +274,12 @@ mod tests {
         let found = SpanThreads::of(&recording);
         let tids = |tids: &[u32]| Some(tids.iter().copied().collect::<HashSet<u32>>());
         let expected = [
-            Group { can_be_there: vec![true, true, true], tids: tids(&[8]) },
-            Group { can_be_there: vec![false, false, true], tids: None },
+            Group { can_be_there: vec![true, true, true].into(), tids: tids(&[8]) },
+            Group { can_be_there: vec![false, false, true].into(), tids: None },
         ];
-        assert_eq!(found.groups(&[0, 1, 2]), expected);
-        assert_eq!(found.groups(&[2]), [Group { can_be_there: vec![true], tids: None }]);
+        let rows = [0, 1, 2].map(SpanRow::at);
+        assert_eq!(found.groups(&rows), expected);
+        assert_eq!(found.groups(&rows[2..]), [Group { can_be_there: vec![true].into(), tids: None }]);
         assert!(found.is_alone(ThreadKey::new(7, 8)) && !found.is_alone(ThreadKey::new(7, 7)));
     }
 }

@@ -14,8 +14,8 @@ use std::collections::{HashMap, HashSet};
 
 use longpole_model::stack::LocationKind;
 use longpole_model::{
-    AddNanos, ContextRecord, Evidence, Frame, Id, IdVec, Location, LossKind, Nanos, Recording, Runtime, SampleLink, StackId, SumNanos,
-    ThreadKey, Wait, WaitId, WaitKind,
+    AddNanos, ContextRecord, Evidence, Frame, Id, IdVec, Location, LossKind, Nanos, NodeId, Recording, Runtime, SampleLink, StackId,
+    SumNanos, ThreadKey, Wait, WaitId, WaitKind,
 };
 
 use crate::code::origin::{self, CodeOrigin};
@@ -227,7 +227,6 @@ pub fn link(recording: &Recording) -> Vec<SampleLink> {
 pub(crate) struct NodeWait {
     pub(crate) from: Nanos,
     pub(crate) to: Nanos,
-    /// Its place in `recording.waits`.
     pub(crate) wait: WaitId,
     /// It is the part of a wait in which the whole process rested, which only then says something about the node.
     pub(crate) is_process_idle: bool,
@@ -236,9 +235,9 @@ pub(crate) struct NodeWait {
 /// The waits of each node, by start.
 #[derive(Debug, Default)]
 pub(crate) struct NodeWaits {
-    of_node: HashMap<usize, Vec<NodeWait>>,
+    of_node: HashMap<NodeId, Vec<NodeWait>>,
     /// The waits that belong to it as a whole, as threads spent them.
-    whole: HashMap<usize, Vec<WaitId>>,
+    whole: HashMap<NodeId, Vec<WaitId>>,
     idle: IdVec<WaitId, bool>,
 }
 
@@ -250,8 +249,8 @@ impl NodeWaits {
         let telling = telling(recording, &idle);
         let origin = forest.run_range().start;
         let with_spans: HashSet<u32> = recording.spans.iter().filter_map(|span| span.pid).collect();
-        let mut of_node: HashMap<usize, Vec<NodeWait>> = HashMap::new();
-        let mut whole: HashMap<usize, Vec<WaitId>> = HashMap::new();
+        let mut of_node: HashMap<NodeId, Vec<NodeWait>> = HashMap::new();
+        let mut whole: HashMap<NodeId, Vec<WaitId>> = HashMap::new();
         for (i, (wait, link)) in recording.wait_ids().zip(recording.waits.iter().zip(&recording.wait_links)) {
             let (Some(start), Some(end)) = (recording.clock.to_unix(wait.start), recording.clock.to_unix(wait.end)) else { continue };
             let process = || forest.process_at(wait.pid, start).and_then(|p| forest.node_of_process(p));
@@ -277,12 +276,12 @@ impl NodeWaits {
     }
 
     /// Those of a node; of a process that rested also the parts of waits.
-    pub(crate) fn of_node(&self, node: usize) -> &[NodeWait] {
+    pub(crate) fn of_node(&self, node: NodeId) -> &[NodeWait] {
         self.of_node.get(&node).map_or(&[], |waits| waits)
     }
 
     /// Those that belong to a node as a whole, by their place in `recording.waits`.
-    pub(crate) fn whole_of_node(&self, node: usize) -> &[WaitId] {
+    pub(crate) fn whole_of_node(&self, node: NodeId) -> &[WaitId] {
         self.whole.get(&node).map_or(&[], |waits| waits)
     }
 
@@ -294,7 +293,7 @@ impl NodeWaits {
 
 /// The idle times of processes with several worker threads, and what each waited for. Each names its node: the only span that is open
 /// in the process, else the process itself.
-fn process_idles(recording: &Recording, forest: &Forest, idle: &IdVec<WaitId, bool>) -> Vec<(usize, NodeWait)> {
+fn process_idles(recording: &Recording, forest: &Forest, idle: &IdVec<WaitId, bool>) -> Vec<(NodeId, NodeWait)> {
     let is_whole = !recording.losses.iter().any(|loss| loss.kind == LossKind::SamplesLost && loss.count > 0);
     let has_times = !recording.cpu_slices.is_empty() || recording.threads.iter().any(|thread| thread.totals.is_some());
     if !is_whole || !has_times {
@@ -392,12 +391,12 @@ wait 10..90ms pid 2 tid 4 lock m;get
 ";
         let report = crate::Report::new(text::parse(text).unwrap());
         let of = |name: &str| {
-            let node = (0..report.forest().len()).find(|&node| report.name(node) == name).unwrap();
+            let node = report.forest().ids().find(|&node| report.name(node) == name).unwrap();
             let millis = |sum: &crate::report::WaitSum<'_>| format!("{} {}", sum.wait.kind.as_str(), sum.nanos / 1_000_000);
             report.node_waits(node).iter().map(millis).collect::<Vec<_>>()
         };
         assert_eq!((of("call"), of("web"), of("build")), (vec!["disk 40".into(), "lock 5".into()], vec![], vec!["network 80".to_owned()]));
-        let build = (0..report.forest().len()).find(|&node| report.name(node) == "build").unwrap();
+        let build = report.forest().ids().find(|&node| report.name(node) == "build").unwrap();
         let states = report.node_states(build);
         let times = [StateKind::OnCpu, StateKind::Blocked(WaitKind::Network), StateKind::Unaccounted].map(|state| states.of(state).0);
         let millis = [times[0], times[1], times[2], states.cpu.0];
@@ -429,7 +428,7 @@ wait 1..499ms pid 1 tid 1 lock m;update
         let mut recording = text::parse(text).unwrap();
         recording.run.rate_hz = 999;
         let report = crate::Report::new(recording);
-        let pole = report.poles().first().unwrap();
+        let pole = report.poles().iter().next().unwrap();
         let wait = NamedWait { kind: WaitKind::Sleep, relation: None, function: Some("write_all") };
         assert_eq!(report.reason(pole).cause, Cause::Waits(OffCpu::Wait(WaitShare { percent: 100, wait })));
     }

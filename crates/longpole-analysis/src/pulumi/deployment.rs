@@ -8,7 +8,7 @@
 //! Each stretch of the path belongs to what its span, or the nearest span above it that tells, does. Together the parts are the
 //! wall time of the run.
 
-use longpole_model::{AddNanos, IdVec, Nanos, Recording, SampleId, SumNanos};
+use longpole_model::{AddNanos, IdVec, Nanos, NodeId, Recording, SampleId, SumNanos};
 
 use crate::pulumi::call::Call;
 use crate::pulumi::program_kind::{is_build_tool, is_provider};
@@ -118,15 +118,15 @@ fn part_of_span(service: &str, name: &str) -> Option<Part> {
 }
 
 /// What each node does: itself, or the nearest above it that tells. `None` where the recording is no deployment.
-pub(crate) fn parts(recording: &Recording, forest: &Forest) -> Option<Vec<Part>> {
+pub(crate) fn parts(recording: &Recording, forest: &Forest) -> Option<IdVec<NodeId, Part>> {
     if !forest.has_placement_rules() {
         return None;
     }
-    let mut out = vec![Part::Idle; forest.len()];
+    let mut out: IdVec<NodeId, Part> = IdVec::filled(Part::Idle, forest.len());
     let mut found = false;
-    for node in 1..forest.len() {
-        let above = forest.nodes[node].parent().map_or(Part::Idle, |p| out[p]);
-        let own = match forest.nodes[node].source() {
+    for node in forest.ids().skip(1) {
+        let above = forest[node].parent.map_or(Part::Idle, |p| out[p]);
+        let own = match forest[node].source {
             NodeSource::Root => None,
             NodeSource::Span(i) => {
                 // A bucket's span inside a provider's call is the provider's.

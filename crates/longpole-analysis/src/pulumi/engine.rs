@@ -13,7 +13,7 @@
 //! No link says so, but the engine's way of working does: one thing after the other, on behalf of the plan. Measured on Pulumi
 //! 3.259 (`fixtures/pulumi`): each state write follows the end of a step by 0.1 to 2 ms.
 
-use longpole_model::{Nanos, Recording};
+use longpole_model::{IdVec, Nanos, NodeId, Recording};
 
 use crate::pulumi::call::is_measurement;
 use crate::pulumi::opentracing_bridge::PULUMI_CLI;
@@ -23,26 +23,31 @@ use crate::tree::forest::Forest;
 const PLAN: &str = "pulumi-plan";
 
 /// What siblings of a plan waited for, by the one who waited: the last that ended inside the plan, and the last sibling that ended.
-pub(crate) fn waits(recording: &Recording, forest: &Forest, start: &[Nanos], end: &[Nanos]) -> Vec<(usize, usize)> {
+pub(crate) fn waits(
+    recording: &Recording,
+    forest: &Forest,
+    start: &IdVec<NodeId, Nanos>,
+    end: &IdVec<NodeId, Nanos>,
+) -> Vec<(NodeId, NodeId)> {
     let mut out = Vec::new();
     if !forest.has_placement_rules() {
         return out;
     }
-    let is_plan = |node: usize| forest.name(recording, node) == PLAN && forest.service(recording, node) == PULUMI_CLI;
-    let mut commands: Vec<usize> = (1..forest.len()).filter(|&node| is_plan(node)).filter_map(|node| forest.nodes[node].parent()).collect();
+    let is_plan = |node: NodeId| forest.name(recording, node) == PLAN && forest.service(recording, node) == PULUMI_CLI;
+    let mut commands: Vec<NodeId> = forest.ids().skip(1).filter(|&node| is_plan(node)).filter_map(|node| forest[node].parent).collect();
     commands.dedup();
     commands.sort_unstable();
     commands.dedup();
     for command in commands {
-        let works = |&node: &usize| !forest.span(recording, node).is_none_or(is_measurement);
-        let children: Vec<usize> = forest.children(command).filter(works).collect();
-        let mut siblings: Vec<usize> = children.clone();
-        let mut inside: Vec<usize> =
-            children.iter().filter(|&&node| is_plan(node)).flat_map(|&plan| plan + 1..forest.nodes[plan].subtree_end()).collect();
+        let works = |&node: &NodeId| !forest.span(recording, node).is_none_or(is_measurement);
+        let children: Vec<NodeId> = forest.children(command).filter(works).collect();
+        let mut siblings: Vec<NodeId> = children.clone();
+        let mut inside: Vec<NodeId> =
+            children.iter().filter(|&&node| is_plan(node)).flat_map(|&plan| forest.subtree(plan).skip(1)).collect();
         for list in [&mut siblings, &mut inside] {
             list.sort_by_key(|&node| end[node]);
         }
-        let last = |list: &[usize], node: usize| {
+        let last = |list: &[NodeId], node: NodeId| {
             let ended = list.partition_point(|&other| end[other] <= start[node]);
             // What takes no time ended when it started.
             list[..ended].iter().rev().copied().find(|&other| other != node)

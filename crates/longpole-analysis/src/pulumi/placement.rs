@@ -9,12 +9,13 @@
 
 use std::collections::HashMap;
 
-use longpole_model::{Recording, Span, Timestamp};
+use longpole_model::{Recording, Span, SpanRow, Timestamp};
 
 use crate::pulumi::call::{Call, RUN_PROGRAM, RUN_PROGRAM_CALL};
 use crate::pulumi::program_kind::{is_build_tool, is_language_host, is_plugin};
 use crate::pulumi::{opentracing_bridge, urn::urn_of};
 use crate::tree::placement::{Adoption, PlacedSpans, PlacementRules, ProcessPlace, SpanAliases};
+use crate::tree::span_list::rows;
 
 /// How far a call looks up for the registration that it may stand under already.
 const ABOVE_MAX: usize = 256;
@@ -59,25 +60,24 @@ impl PlacementRules for PulumiPlacement {
 /// Puts the calls of providers under the registration of the same resource that covers them. The engine makes them in its own
 /// name, so their parent ids say no more than "inside the deployment"; but the registration is over when they are.
 fn calls(placed: &PlacedSpans<'_>) -> Vec<Adoption> {
-    let PlacedSpans { spans, ranges, parent } = *placed;
-    let working: Vec<(usize, &str, Call)> =
-        spans.iter().enumerate().filter_map(|(i, s)| Some((i, urn_of(s)?, Call::of(&s.name)?))).collect();
-    let mut registrations: HashMap<&str, Vec<(Timestamp, usize)>> = HashMap::new();
+    let PlacedSpans { spans, range, parent } = *placed;
+    let working: Vec<(SpanRow, &str, Call)> = rows(spans).filter_map(|(i, s)| Some((i, urn_of(s)?, Call::of(&s.name)?))).collect();
+    let mut registrations: HashMap<&str, Vec<(Timestamp, SpanRow)>> = HashMap::new();
     for &(i, urn, _) in working.iter().filter(|w| w.2.waits_for_work()) {
-        registrations.entry(urn).or_default().push((ranges[i].start, i));
+        registrations.entry(urn).or_default().push((range(i).start, i));
     }
     for list in registrations.values_mut() {
         list.sort_by_key(|&(start, i)| (start, spans[i].trace_id, spans[i].span_id, i));
     }
-    let stands_inside = |i: usize, urn: &str| {
+    let stands_inside = |i: SpanRow, urn: &str| {
         let above = std::iter::successors(parent(i), |&above| parent(above));
         above.take(ABOVE_MAX).any(|above| urn_of(&spans[above]) == Some(urn))
     };
     let mut adoptions = Vec::new();
     for (i, urn, _) in working.into_iter().filter(|w| !w.2.waits_for_work()) {
         let Some(list) = registrations.get(urn) else { continue };
-        let before = &list[..list.partition_point(|&(start, _)| start <= ranges[i].start)];
-        let covering = before.iter().rev().take(REGISTRATIONS_MAX).find(|&&(_, r)| ranges[i].end <= ranges[r].end);
+        let before = &list[..list.partition_point(|&(start, _)| start <= range(i).start)];
+        let covering = before.iter().rev().take(REGISTRATIONS_MAX).find(|&&(_, r)| range(i).end <= range(r).end);
         if let Some(&(_, registration)) = covering
             && !stands_inside(i, urn)
         {
@@ -89,15 +89,12 @@ fn calls(placed: &PlacedSpans<'_>) -> Vec<Adoption> {
 
 /// Puts the call that runs the program under the span that says so: Pulumi gives both the same parent.
 fn program_runs(placed: &PlacedSpans<'_>) -> Vec<Adoption> {
-    let PlacedSpans { spans, ranges, parent } = *placed;
-    let named = |name: &'static str| {
-        let spans = spans.iter().enumerate();
-        spans.filter(move |(_, span)| span.name == name).filter_map(move |(i, _)| Some((parent(i)?, i)))
-    };
-    let programs: HashMap<usize, usize> = named(RUN_PROGRAM).collect();
-    let adopted = |(parent, call): (usize, usize)| {
+    let PlacedSpans { spans, range, parent } = *placed;
+    let named = |name: &'static str| rows(spans).filter(move |(_, span)| span.name == name).filter_map(move |(i, _)| Some((parent(i)?, i)));
+    let programs: HashMap<SpanRow, SpanRow> = named(RUN_PROGRAM).collect();
+    let adopted = |(parent, call): (SpanRow, SpanRow)| {
         let program = *programs.get(&parent)?;
-        let (outer, inner) = (ranges[program], ranges[call]);
+        let (outer, inner) = (range(program), range(call));
         (outer.start <= inner.start && inner.end <= outer.end).then_some(Adoption { span: call, parent: program })
     };
     named(RUN_PROGRAM_CALL).filter_map(adopted).collect()

@@ -3,25 +3,30 @@
 use std::collections::HashMap;
 
 use longpole_model::resource_event::DEPENDENCIES;
-use longpole_model::{Nanos, Recording};
+use longpole_model::{IdVec, Nanos, NodeId, Recording, ids};
 
 use crate::pulumi::urn::{needs_of, urn_of};
 use crate::tree::forest::Forest;
+
+ids! {
+    /// A cloud resource.
+    struct ResourceId;
+}
 
 /// Which nodes of a forest work on which resources.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Resources {
     /// For each resource the outermost nodes that work on it, by end.
-    units: Vec<Vec<(Nanos, usize)>>,
+    units: IdVec<ResourceId, Vec<(Nanos, NodeId)>>,
     /// For each resource those it needs.
-    needs: Vec<Vec<usize>>,
+    needs: IdVec<ResourceId, Vec<ResourceId>>,
     /// The outermost nodes and their resource.
-    of_node: HashMap<usize, usize>,
+    of_node: HashMap<NodeId, ResourceId>,
 }
 
 impl Resources {
     /// Reads the attributes of the forest's spans. `end` holds the end of each node.
-    pub(crate) fn of(recording: &Recording, forest: &Forest, end: &[Nanos]) -> Resources {
+    pub(crate) fn of(recording: &Recording, forest: &Forest, end: &IdVec<NodeId, Nanos>) -> Resources {
         let mut out = Resources::default();
         if !forest.has_placement_rules() {
             return out;
@@ -31,18 +36,17 @@ impl Resources {
         if !recording.spans.iter().any(|span| span.attributes.get(DEPENDENCIES).is_some()) {
             return out;
         }
-        let mut number: HashMap<&str, usize> = HashMap::new();
-        let mut needs: Vec<Vec<&str>> = Vec::new();
+        let mut known: HashMap<&str, ResourceId> = HashMap::new();
+        let mut needs: IdVec<ResourceId, Vec<&str>> = IdVec::default();
         // The resource of each node, where it or the nearest node above it that works on one says so.
-        let mut inside: Vec<Option<usize>> = vec![None; forest.len()];
-        for node in 0..forest.len() {
-            let above = forest.nodes[node].parent().and_then(|p| inside[p]);
+        let mut inside: IdVec<NodeId, Option<ResourceId>> = IdVec::filled(None, forest.len());
+        for node in forest.ids() {
+            let above = forest[node].parent.and_then(|p| inside[p]);
             inside[node] = above;
             let Some((span, urn)) = forest.span(recording, node).and_then(|s| Some((s, urn_of(s)?))) else { continue };
-            let resource = *number.entry(urn).or_insert_with(|| {
-                needs.push(Vec::new());
+            let resource = *known.entry(urn).or_insert_with(|| {
                 out.units.push(Vec::new());
-                needs.len() - 1
+                needs.push(Vec::new())
             });
             inside[node] = Some(resource);
             needs[resource].extend(needs_of(span));
@@ -51,16 +55,15 @@ impl Resources {
                 out.of_node.insert(node, resource);
             }
         }
-        for unit in &mut out.units {
+        for unit in out.units.iter_mut() {
             unit.sort_unstable();
         }
         // A provider is named by its URN with an id behind it.
-        let find = |urn: &&str| number.get(urn).or_else(|| number.get(urn.rsplit_once("::")?.0)).copied();
+        let find = |urn: &&str| known.get(urn).or_else(|| known.get(urn.rsplit_once("::")?.0)).copied();
         out.needs = needs
-            .iter()
-            .enumerate()
+            .enumerated()
             .map(|(resource, urns)| {
-                let mut list: Vec<usize> = urns.iter().filter_map(find).filter(|&r| r != resource).collect();
+                let mut list: Vec<ResourceId> = urns.iter().filter_map(find).filter(|&r| r != resource).collect();
                 list.sort_unstable();
                 list.dedup();
                 list
@@ -70,19 +73,19 @@ impl Resources {
     }
 
     /// The nodes that may have waited for a resource.
-    pub(crate) fn nodes(&self) -> impl Iterator<Item = usize> + '_ {
+    pub(crate) fn nodes(&self) -> impl Iterator<Item = NodeId> + '_ {
         self.of_node.keys().copied()
     }
 
     /// What a node that starts then waited for: of each resource it needs the last work that had ended, and where there is any,
     /// of its own too.
-    pub(crate) fn waited_for(&self, node: usize, start: Nanos) -> Vec<usize> {
+    pub(crate) fn waited_for(&self, node: NodeId, start: Nanos) -> Vec<NodeId> {
         let Some(&resource) = self.of_node.get(&node) else { return Vec::new() };
-        let last = |&r: &usize| {
+        let last = |&r: &ResourceId| {
             let ended = self.units[r].partition_point(|&(end, _)| end <= start);
             ended.checked_sub(1).map(|last| self.units[r][last].1).filter(|&x| x != node)
         };
-        let mut out: Vec<usize> = self.needs[resource].iter().filter_map(last).collect();
+        let mut out: Vec<NodeId> = self.needs[resource].iter().filter_map(last).collect();
         if !out.is_empty() {
             out.extend(last(&resource));
         }

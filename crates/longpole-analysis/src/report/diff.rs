@@ -15,10 +15,11 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use longpole_model::{AddNanos, StateKind, WaitKind};
+use longpole_model::{IdVec, Nanos, NodeId, StateKind, WaitKind};
 
 use crate::pulumi::urn::title_of_urn;
 use crate::report::{FEW_SAMPLES, Report};
+use crate::tree::labels::{NameId, ServiceId};
 
 /// Operations whose states are compared: those with the largest difference.
 pub const EXPLAINED_MAX: usize = 100;
@@ -38,11 +39,11 @@ pub struct Side {
     /// How many there were.
     pub count: u64,
     /// Their durations together.
-    pub total_nanos: i64,
+    pub total: Nanos,
     /// Time of the critical path in which one of them was the innermost.
-    pub on_path_nanos: i64,
+    pub on_path: Nanos,
     /// How much of that a thread of theirs was on a CPU.
-    pub on_path_cpu_nanos: i64,
+    pub on_path_cpu: Nanos,
 }
 
 /// What became of an operation.
@@ -73,7 +74,7 @@ pub struct StateDiff {
     /// The state.
     pub state: StateKind,
     /// In the second run more than in the first.
-    pub delta_nanos: i64,
+    pub delta: Nanos,
     /// The function that holds most of it, in the run that has more of it.
     pub function: Option<String>,
 }
@@ -98,8 +99,8 @@ pub struct OperationDiff {
 
 impl OperationDiff {
     /// How much longer the second run is because of it.
-    pub fn delta_nanos(&self) -> i64 {
-        self.b.on_path_nanos.saturating_sub(self.a.on_path_nanos)
+    pub fn delta(&self) -> Nanos {
+        self.b.on_path - self.a.on_path
     }
 
     /// What became of it.
@@ -116,9 +117,9 @@ impl OperationDiff {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diff {
     /// How long the first run took.
-    pub a_wall_nanos: i64,
+    pub a_wall: Nanos,
     /// How long the second run took.
-    pub b_wall_nanos: i64,
+    pub b_wall: Nanos,
     /// All operations of both: the largest difference first, then by how long they are, then by name.
     pub operations: Vec<OperationDiff>,
 }
@@ -132,31 +133,31 @@ impl Diff {
                 sides.entry(key).or_default()[which] = group;
             }
         }
-        let mut operations: Vec<(OperationDiff, [Vec<usize>; 2])> = sides
+        let mut operations: Vec<(OperationDiff, [Vec<NodeId>; 2])> = sides
             .into_iter()
             .map(|((service, name, resource), [a, b])| {
                 (OperationDiff { service, name, resource, a: a.side, b: b.side, states: Vec::new() }, [a.nodes, b.nodes])
             })
             .collect();
-        operations.sort_by_key(|(o, _)| (Reverse(o.delta_nanos().unsigned_abs()), Reverse(o.a.total_nanos.max(o.b.total_nanos))));
+        operations.sort_by_key(|(o, _)| (Reverse(o.delta().magnitude()), Reverse(o.a.total.max(o.b.total))));
         // Without samples a run computes as long, and its states do not show it.
         if ![a, b].iter().any(|report| report.recording().samples.is_empty()) {
-            for (operation, [in_a, in_b]) in operations.iter_mut().take(EXPLAINED_MAX).filter(|(o, _)| o.delta_nanos() != 0) {
-                operation.states = state_diffs((a, in_a), (b, in_b), operation.delta_nanos());
+            for (operation, [in_a, in_b]) in operations.iter_mut().take(EXPLAINED_MAX).filter(|(o, _)| o.delta() != Nanos::ZERO) {
+                operation.states = state_diffs((a, in_a), (b, in_b), operation.delta());
             }
         }
         let operations = operations.into_iter().map(|(operation, _)| operation).collect();
-        Diff { a_wall_nanos: a.wall_nanos(), b_wall_nanos: b.wall_nanos(), operations }
+        Diff { a_wall: Nanos(a.wall_nanos()), b_wall: Nanos(b.wall_nanos()), operations }
     }
 
     /// How much longer the second run took. The differences of the operations sum to it.
-    pub fn delta_nanos(&self) -> i64 {
-        self.b_wall_nanos.saturating_sub(self.a_wall_nanos)
+    pub fn delta(&self) -> Nanos {
+        self.b_wall - self.a_wall
     }
 
     /// Operations whose time on the path differs.
     pub fn changed(&self) -> impl Iterator<Item = &OperationDiff> {
-        self.operations.iter().filter(|o| o.delta_nanos() != 0)
+        self.operations.iter().filter(|o| o.delta() != Nanos::ZERO)
     }
 }
 
@@ -167,29 +168,29 @@ type Key = (String, String, Option<String>);
 #[derive(Default)]
 struct Group {
     side: Side,
-    nodes: Vec<usize>,
+    nodes: Vec<NodeId>,
 }
 
 fn operations(report: &Report) -> BTreeMap<Key, Group> {
     // Labels and resources repeat: each name is normalised once.
     let labels = report.labels();
-    let names: Vec<String> = labels.names.iter().map(|name| normalised(name)).collect();
-    let mut groups: BTreeMap<(usize, usize, Option<&str>), Vec<usize>> = BTreeMap::new();
-    for node in 0..report.forest().len() {
-        groups.entry((labels.service[node] as usize, labels.name[node] as usize, report.resource(node))).or_default().push(node);
+    let names: IdVec<NameId, String> = labels.names.iter().map(|name| normalised(name)).collect();
+    let mut groups: BTreeMap<(ServiceId, NameId, Option<&str>), Vec<NodeId>> = BTreeMap::new();
+    for node in report.forest().ids() {
+        groups.entry((labels.service[node], labels.name[node], report.resource(node))).or_default().push(node);
     }
     let mut out: BTreeMap<Key, Group> = BTreeMap::new();
-    let cpu = report.path_cpu_nanos();
+    let cpu = report.path_cpu();
     for ((service, name, urn), nodes) in groups {
         // The commands of two runs are one operation, whatever they are called.
-        let name = if nodes[0] == 0 { "run".to_owned() } else { names[name].clone() };
+        let name = if nodes[0] == NodeId::RUN { "run".to_owned() } else { names[name].clone() };
         let key = (labels.services[service].clone(), name, urn.map(title_of_urn));
         let Group { side, nodes: all } = out.entry(key).or_default();
         side.count += nodes.len() as u64;
         for &node in &nodes {
-            side.total_nanos = side.total_nanos.saturating_add(report.forest().nodes[node].range.nanos());
-            side.on_path_nanos.add_nanos(report.critical_path().on_path_nanos[node]);
-            side.on_path_cpu_nanos = side.on_path_cpu_nanos.saturating_add(cpu[node]);
+            side.total += Nanos(report.forest()[node].range.nanos());
+            side.on_path += report.critical_path().on_path[node];
+            side.on_path_cpu += cpu[node];
         }
         all.extend(nodes);
     }
@@ -198,16 +199,16 @@ fn operations(report: &Report) -> BTreeMap<Key, Group> {
 
 /// What these nodes did longer or shorter while they were on the path, which makes up this difference. A difference of a few samples
 /// is none.
-fn state_diffs(a: (&Report, &[usize]), b: (&Report, &[usize]), delta_nanos: i64) -> Vec<StateDiff> {
+fn state_diffs(a: (&Report, &[NodeId]), b: (&Report, &[NodeId]), difference: Nanos) -> Vec<StateDiff> {
     let [before, after] = [a, b].map(|(report, nodes)| report.states_on_path(nodes));
     let exact = before.is_exact() && after.is_exact();
     let rate_hz = a.0.recording().run.rate_hz.min(b.0.recording().run.rate_hz).max(1);
-    let few_nanos = (FEW_SAMPLES * 1_000_000_000 / u64::from(rate_hz)).cast_signed();
-    let matters = |state: StateKind, delta: i64| {
-        let is_measured = exact || matches!(state, StateKind::Blocked(_)) || delta.abs() >= few_nanos;
+    let few = Nanos::from_u64(FEW_SAMPLES * 1_000_000_000 / u64::from(rate_hz));
+    let matters = |state: StateKind, delta: Nanos| {
+        let is_measured = exact || matches!(state, StateKind::Blocked(_)) || delta.magnitude() >= few.magnitude();
         is_measured
-            && delta != 0
-            && u128::from(delta.unsigned_abs()) * 100 >= u128::from(delta_nanos.unsigned_abs()) * u128::from(CHANGE_PERCENT_MIN)
+            && delta != Nanos::ZERO
+            && u128::from(delta.magnitude()) * 100 >= u128::from(difference.magnitude()) * u128::from(CHANGE_PERCENT_MIN)
     };
     let blocked = WaitKind::ALL.into_iter().map(StateKind::Blocked);
     let others =
@@ -215,19 +216,19 @@ fn state_diffs(a: (&Report, &[usize]), b: (&Report, &[usize]), delta_nanos: i64)
     let mut out: Vec<StateDiff> = others
         .into_iter()
         .chain(blocked)
-        .map(|state| (state, (after.of(state) - before.of(state)).0))
+        .map(|state| (state, after.of(state) - before.of(state)))
         .filter(|(state, delta)| matters(*state, *delta))
-        .map(|(state, delta_nanos)| {
-            let (report, nodes) = if delta_nanos > 0 { b } else { a };
-            StateDiff { state, delta_nanos, function: function_in(report, nodes, state) }
+        .map(|(state, delta)| {
+            let (report, nodes) = if delta > Nanos::ZERO { b } else { a };
+            StateDiff { state, delta, function: function_in(report, nodes, state) }
         })
         .collect();
-    out.sort_by_key(|state| Reverse(state.delta_nanos.unsigned_abs()));
+    out.sort_by_key(|state| Reverse(state.delta.magnitude()));
     out
 }
 
 /// The function in which these nodes are in the state most of the time, where one stands out.
-fn function_in(report: &Report, nodes: &[usize], state: StateKind) -> Option<String> {
+fn function_in(report: &Report, nodes: &[NodeId], state: StateKind) -> Option<String> {
     match state {
         StateKind::OnCpu => {
             let named = report.named(&report.samples_on_path(nodes))?;
@@ -296,11 +297,11 @@ mod tests {
             .changed()
             .map(|o| {
                 let resource = o.resource.as_ref().map(|r| format!(" {r}")).unwrap_or_default();
-                format!("{}{resource} {:+} {}", o.name, o.delta_nanos() / 1_000_000, o.fate().as_str())
+                format!("{}{resource} {:+} {}", o.name, o.delta().0 / 1_000_000, o.fate().as_str())
             })
             .collect();
         assert_eq!(drawn, expected);
-        assert_eq!(diff.operations.iter().map(OperationDiff::delta_nanos).sum::<i64>(), diff.delta_nanos());
+        assert_eq!(diff.operations.iter().map(OperationDiff::delta).sum::<Nanos>(), diff.delta());
     }
 
     #[test]
@@ -337,7 +338,7 @@ mod tests {
         };
         let said = |a: usize, b: usize| {
             let diff = Diff::new(&report(&run(a)), &report(&run(b)));
-            let of = |s: &StateDiff| (s.state, s.delta_nanos / 1_000_000, s.function.clone());
+            let of = |s: &StateDiff| (s.state, s.delta.0 / 1_000_000, s.function.clone());
             diff.operations[0].states.iter().map(of).collect::<Vec<_>>()
         };
         let hash = Some("hash".to_owned());

@@ -3,7 +3,7 @@
 use crate::code::call_tree::CallTree;
 use crate::link::samples::LinkCounts;
 use crate::report::Report;
-use longpole_model::{SampleId, StackId};
+use longpole_model::{NodeId, SampleId, StackId};
 
 /// Below this number of samples a flame graph says that they are few.
 pub const FEW_SAMPLES: u64 = 20;
@@ -66,7 +66,7 @@ impl Report {
 
     /// The flame graph of these nodes and everything below them; without nodes, of the whole run. Nodes do not stand below each
     /// other. Waits count where the recorder sampled their stack; workers that wait for work are left out.
-    pub fn flame(&self, roots: Option<&[usize]>, time: FlameTime) -> Flame {
+    pub fn flame(&self, roots: Option<&[NodeId]>, time: FlameTime) -> Flame {
         let samples = if time == FlameTime::OffCpu { Vec::new() } else { self.samples_below(roots) };
         let waits = if time == FlameTime::OnCpu { Vec::new() } else { self.waits_below(roots) };
         let waits = self.stacks_of_waits(waits.into_iter());

@@ -3,16 +3,17 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
-use longpole_model::{Evidence, FunctionId, Id};
+use longpole_model::{Evidence, FunctionId, Id, NodeId};
 
 use crate::report::Report;
 use crate::report::waits::is_on;
+use crate::tree::labels::{NameId, ServiceId};
 
 /// A node whose own samples or waits contain a function.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct FunctionInNode {
     /// The node.
-    pub node: usize,
+    pub node: NodeId,
     /// Its own samples with the function.
     pub samples: u64,
     /// Their weight.
@@ -46,7 +47,7 @@ pub struct FunctionNodes {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct FunctionInOperation {
     /// One of them.
-    pub example: usize,
+    pub example: NodeId,
     /// How many there are.
     pub nodes: u64,
     /// Their own samples with the function.
@@ -63,8 +64,8 @@ impl Report {
     /// Where a function ran.
     pub fn nodes_with(&self, function: FunctionId) -> FunctionNodes {
         let holds = self.functions.stacks_with(&self.recording, function);
-        let mut sums: HashMap<usize, FunctionInNode> = HashMap::new();
-        let none = |node: usize| FunctionInNode { node, samples: 0, total_nanos: 0, waited_nanos: 0, share: 0.0 };
+        let mut sums: HashMap<NodeId, FunctionInNode> = HashMap::new();
+        let none = |node: NodeId| FunctionInNode { node, samples: 0, total_nanos: 0, waited_nanos: 0, share: 0.0 };
         let mut out = FunctionNodes::default();
         for (i, sample) in self.recording.sample_ids().zip(&self.recording.samples) {
             if !holds.get(sample.stack).copied().unwrap_or(false) {
@@ -88,7 +89,7 @@ impl Report {
             out.waited_nanos = out.waited_nanos.saturating_add(wait.nanos());
         }
         out.unlinked_waited_nanos = out.waited_nanos;
-        for node in 0..self.forest.len() {
+        for node in self.forest.ids() {
             let waits = self.waits.whole_of_node(node).iter().map(|&wait| &self.recording.waits[wait]);
             for wait in waits.filter(|wait| is_on(&holds, wait)) {
                 let sum = sums.entry(node).or_insert_with(|| none(node));
@@ -107,8 +108,8 @@ impl Report {
     /// The same by operation.
     fn operations_of(&self, nodes: &[FunctionInNode]) -> Vec<FunctionInOperation> {
         let labels = self.labels();
-        let operation = |node: usize| (labels.service[node], labels.name[node]);
-        let mut sums: HashMap<(u32, u32), FunctionInOperation> = HashMap::new();
+        let operation = |node: NodeId| (labels.service[node], labels.name[node]);
+        let mut sums: HashMap<(ServiceId, NameId), FunctionInOperation> = HashMap::new();
         for part in nodes {
             let none = FunctionInOperation { example: part.node, nodes: 0, samples: 0, total_nanos: 0, waited_nanos: 0, share: 0.0 };
             let sum = sums.entry(operation(part.node)).or_insert(none);
@@ -117,8 +118,8 @@ impl Report {
             sum.total_nanos = sum.total_nanos.saturating_add(part.total_nanos);
             sum.waited_nanos = sum.waited_nanos.saturating_add(part.waited_nanos);
         }
-        let mut own: HashMap<(u32, u32), usize> = sums.keys().map(|operation| (*operation, 0)).collect();
-        for node in 0..self.forest.len() {
+        let mut own: HashMap<(ServiceId, NameId), usize> = sums.keys().map(|operation| (*operation, 0)).collect();
+        for node in self.forest.ids() {
             if let Some(own) = own.get_mut(&operation(node)) {
                 *own += self.samples.of(node).len();
             }
@@ -135,7 +136,7 @@ impl Report {
 
 #[cfg(test)]
 mod tests {
-    use longpole_model::{SampleId, text};
+    use longpole_model::{Id, NodeId, SampleId, text};
 
     use crate::Report;
     use crate::report::FlameTime;
@@ -177,14 +178,14 @@ sample 80ms x10 pid 1 [c] main;io
 sample 99.5ms   pid 9 [~] other
 ",
         );
-        let a = report.flame(Some(&[1]), FlameTime::OnCpu);
+        let a = report.flame(Some(&[NodeId::at(1)]), FlameTime::OnCpu);
         assert_eq!((a.tree.samples, a.links.record, a.few_samples()), (24, 24, false));
         let functions = &report.functions().list;
         let names = |samples: &[SampleId]| -> Vec<&str> {
             report.top_functions(samples).iter().map(|f| functions[f.function].function.as_str()).collect()
         };
-        assert_eq!(names(report.own_samples(2)), ["hash", "main"]);
-        assert_eq!(names(report.own_samples(3)), ["hash", "io", "main"]);
+        assert_eq!(names(report.own_samples(NodeId::at(2))), ["hash", "main"]);
+        assert_eq!(names(report.own_samples(NodeId::at(3))), ["hash", "io", "main"]);
         let hash = report.functions().named("hash")[0];
         let spans = report.nodes_with(hash);
         let found: Vec<(&str, u64, f64)> = spans.nodes.iter().map(|n| (report.name(n.node), n.samples, n.share)).collect();

@@ -3,24 +3,24 @@
 use std::fmt;
 use std::str::FromStr;
 
-use longpole_model::{FunctionId, Id};
+use longpole_model::{FunctionId, Id, NodeId, PoleId};
 
 /// What people call a node, a pole or a function; stable inside a sealed recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Handle {
-    /// `s1` is node 0.
-    Node(usize),
-    /// `p1` is pole 0.
-    Pole(usize),
-    /// `f1` is function 0.
+    /// `s1` is the run.
+    Node(NodeId),
+    /// `p1` is the first pole.
+    Pole(PoleId),
+    /// `f1` is the first function.
     Function(FunctionId),
 }
 
 impl fmt::Display for Handle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Handle::Node(i) => write!(f, "s{}", i + 1),
-            Handle::Pole(i) => write!(f, "p{}", i + 1),
+            Handle::Node(id) => write!(f, "s{}", id.place() + 1),
+            Handle::Pole(id) => write!(f, "p{}", id.place() + 1),
             Handle::Function(id) => write!(f, "f{}", id.place() + 1),
         }
     }
@@ -56,8 +56,8 @@ impl FromStr for Handle {
         }
         let index = digits.parse::<usize>().map_err(|_| HandleError)? - 1;
         match kind {
-            's' => Ok(Handle::Node(index)),
-            'p' => Ok(Handle::Pole(index)),
+            's' => Ok(Handle::Node(id(index))),
+            'p' => Ok(Handle::Pole(id(index))),
             'f' => Ok(Handle::Function(id(index))),
             _ => Err(HandleError),
         }
@@ -70,10 +70,10 @@ mod tests {
 
     #[test]
     fn handles_are_spelled_from_one() {
-        for handle in [Handle::Node(0), Handle::Pole(11), Handle::Function(FunctionId::at(2))] {
+        for handle in [Handle::Node(NodeId::RUN), Handle::Pole(PoleId::at(11)), Handle::Function(FunctionId::at(2))] {
             assert_eq!(handle.to_string().parse(), Ok(handle));
         }
-        assert_eq!("s1".parse(), Ok(Handle::Node(0)));
+        assert_eq!("s1".parse(), Ok(Handle::Node(NodeId::RUN)));
         for wrong in ["", "s", "s0", "s01", "x1", "s-1", "s+1", "1", "s99999999999999999999", "ß1"] {
             assert_eq!(wrong.parse::<Handle>(), Err(HandleError), "{wrong}");
         }

@@ -22,7 +22,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::OnceLock;
 
 use longpole_model::fast_hash::FastState;
-use longpole_model::{AddNanos, IdVec, Nanos, Recording, SampleId, SpanOutline, ThreadKey, Timestamp};
+use longpole_model::{AddNanos, IdVec, Nanos, NodeId, PoleId, ProcessRow, Recording, SampleId, SpanOutline, ThreadKey, Timestamp};
 
 pub use self::flame::{FEW_SAMPLES, Flame, FlameTime};
 pub use self::handle::{Handle, HandleError};
@@ -68,7 +68,7 @@ pub struct Report {
     timelines: Timelines,
     functions: Functions,
     labels: OnceLock<Labels>,
-    figures: OnceLock<Vec<ProcessFigures>>,
+    figures: OnceLock<IdVec<ProcessRow, ProcessFigures>>,
     servers: OnceLock<Servers>,
     blockers: OnceLock<Blockers>,
     /// The function that each thread begins with, by process and thread.
@@ -166,7 +166,7 @@ impl Report {
     }
 
     /// The long poles, ranked.
-    pub fn poles(&self) -> &[Pole] {
+    pub fn poles(&self) -> &IdVec<PoleId, Pole> {
         &self.poles.poles
     }
 
@@ -186,7 +186,7 @@ impl Report {
     }
 
     /// What each process used, in the order of `recording.processes`.
-    pub fn figures(&self) -> &[ProcessFigures] {
+    pub fn figures(&self) -> &IdVec<ProcessRow, ProcessFigures> {
         self.figures.get_or_init(|| usage::figures(&self.recording))
     }
 
@@ -223,9 +223,9 @@ impl Report {
     /// How much work there was, and how much of it could have run at once.
     pub fn work(&self) -> WorkFigures {
         let schedule = self.replay.schedule();
-        let work: Nanos = (1..schedule.len()).map(|node| schedule.own_total(node)).sum();
+        let work: Nanos = schedule.nodes().skip(1).map(|node| schedule.own_total(node)).sum();
         let wall_nanos = self.wall_nanos();
-        WorkFigures { work_nanos: work.0, span_nanos: wall_nanos.saturating_sub(self.path.on_path_nanos[0]), wall_nanos }
+        WorkFigures { work_nanos: work.0, span_nanos: wall_nanos.saturating_sub(self.path.on_path[NodeId::RUN].0), wall_nanos }
     }
 
     /// Ceilings of work in flight that the schedule shows.
@@ -239,12 +239,12 @@ impl Report {
     }
 
     /// URN of the cloud resource that a node says it works on.
-    pub fn resource(&self, node: usize) -> Option<&str> {
+    pub fn resource(&self, node: NodeId) -> Option<&str> {
         self.forest.span(&self.recording, node).and_then(urn_of)
     }
 
     /// Time of a node that no child of it covers. Its whole time is the length of its range.
-    pub fn own_nanos(&self, node: usize) -> i64 {
+    pub fn own_nanos(&self, node: NodeId) -> i64 {
         self.replay.schedule().own_total(node).0
     }
 
@@ -280,27 +280,27 @@ impl Report {
     }
 
     /// What the node is called.
-    pub fn name(&self, node: usize) -> &str {
+    pub fn name(&self, node: NodeId) -> &str {
         self.forest.name(&self.recording, node)
     }
 
     /// The node's service.
-    pub fn service(&self, node: usize) -> &str {
+    pub fn service(&self, node: NodeId) -> &str {
         self.forest.service(&self.recording, node)
     }
 
     /// Whether the node was made from a process, the run included.
-    pub fn is_process(&self, node: usize) -> bool {
-        !matches!(self.forest.nodes[node].source(), NodeSource::Span(_))
+    pub fn is_process(&self, node: NodeId) -> bool {
+        !matches!(self.forest[node].source, NodeSource::Span(_))
     }
 
     /// What the run saves if this node alone is fixed.
-    pub fn savings(&self, node: usize) -> Savings {
+    pub fn savings(&self, node: NodeId) -> Savings {
         self.savings_of(&[node])
     }
 
     /// What the run saves if these nodes are fixed, all at once.
-    pub fn savings_of(&self, nodes: &[usize]) -> Savings {
+    pub fn savings_of(&self, nodes: &[NodeId]) -> Savings {
         Savings::of(&self.replay, nodes)
     }
 
@@ -318,31 +318,31 @@ impl Report {
     }
 
     /// One of the three savings.
-    pub fn saves(&self, nodes: &[usize], change: Change) -> Saving {
+    pub fn saves(&self, nodes: &[NodeId], change: Change) -> Saving {
         self.replay.saves(nodes, change)
     }
 
     /// Where the time of a node went; sums to its duration.
-    pub fn node_states(&self, node: usize) -> States {
+    pub fn node_states(&self, node: NodeId) -> States {
         self.activity().of_node(node)
     }
 
     /// Where the time of these nodes went, added up.
-    pub fn states_of_nodes(&self, nodes: &[usize]) -> States {
+    pub fn states_of_nodes(&self, nodes: &[NodeId]) -> States {
         let schedule = self.replay.schedule();
         self.activity().states(nodes.iter().map(|&node| Stretch { node, from: schedule.start[node], to: schedule.end[node] }))
     }
 
     /// Where the time of a node went, by what it and its descendants did; sums to its duration.
-    pub fn node_states_with_descendants(&self, node: usize) -> States {
+    pub fn node_states_with_descendants(&self, node: NodeId) -> States {
         self.activity().with_descendants(node)
     }
 
     /// What makes each of these threads matter.
     pub fn importance_of_threads(&self, lives: &[ThreadLife]) -> Vec<Importance> {
-        let mut in_pole: HashMap<(ThreadKey, usize), u64> = HashMap::new();
+        let mut in_pole: HashMap<(ThreadKey, PoleId), u64> = HashMap::new();
         let activity = self.activity();
-        for (pole, about) in self.poles().iter().enumerate().take(threads::POLES_MAX) {
+        for (pole, about) in self.poles().enumerated().take(threads::POLES_MAX) {
             for stretch in self.stretches_on_path(&about.nodes) {
                 for &sample in activity.samples_in(stretch) {
                     let sample = &self.recording.samples[sample];

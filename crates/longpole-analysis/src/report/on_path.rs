@@ -1,6 +1,6 @@
 //! What nodes did while they were on the critical path.
 
-use longpole_model::{Nanos, SampleId, StateKind};
+use longpole_model::{IdVec, Nanos, NodeId, SampleId, StateKind};
 
 use crate::pulumi::deployment::{self, DeploymentTime, ProviderCpu};
 use crate::report::Report;
@@ -9,12 +9,12 @@ use crate::time::states::States;
 
 impl Report {
     /// Where the time went that these nodes have on the path; sums to it.
-    pub fn states_on_path(&self, nodes: &[usize]) -> States {
+    pub fn states_on_path(&self, nodes: &[NodeId]) -> States {
         self.activity().states(self.stretches_on_path(nodes).into_iter())
     }
 
     /// These nodes' own samples while they were on the path: indices into `recording.samples`.
-    pub fn samples_on_path(&self, nodes: &[usize]) -> Vec<SampleId> {
+    pub fn samples_on_path(&self, nodes: &[NodeId]) -> Vec<SampleId> {
         if self.recording.samples.is_empty() {
             return Vec::new();
         }
@@ -23,8 +23,8 @@ impl Report {
     }
 
     /// For each node how much of its time on the critical path a thread of it was on a CPU.
-    pub fn path_cpu_nanos(&self) -> Vec<i64> {
-        let mut out = vec![0; self.forest.len()];
+    pub fn path_cpu(&self) -> IdVec<NodeId, Nanos> {
+        let mut out = IdVec::filled(Nanos::ZERO, self.forest.len());
         if self.recording.samples.is_empty() && self.recording.cpu_slices.is_empty() {
             return out;
         }
@@ -33,7 +33,7 @@ impl Report {
         // Stable: the stretches of a node stay in order of time.
         by_node.sort_by_key(|s| s.node);
         for same in by_node.chunk_by(|a, b| a.node == b.node) {
-            out[same[0].node] = activity.states(same.iter().copied()).of(StateKind::OnCpu).0;
+            out[same[0].node] = activity.states(same.iter().copied()).of(StateKind::OnCpu);
         }
         out
     }
@@ -45,7 +45,7 @@ impl Report {
         Some(deployment::add_up(stretches))
     }
 
-    pub(super) fn path_stretches(&self, wanted: impl Fn(usize) -> bool) -> impl Iterator<Item = Stretch> {
+    pub(super) fn path_stretches(&self, wanted: impl Fn(NodeId) -> bool) -> impl Iterator<Item = Stretch> {
         let origin = self.origin();
         self.path.segments.iter().filter(move |s| wanted(s.node)).map(move |s| Stretch {
             node: s.node,
@@ -54,8 +54,8 @@ impl Report {
         })
     }
 
-    pub(super) fn stretches_on_path(&self, nodes: &[usize]) -> Vec<Stretch> {
-        let mut is_of = vec![false; self.forest.len()];
+    pub(super) fn stretches_on_path(&self, nodes: &[NodeId]) -> Vec<Stretch> {
+        let mut is_of: IdVec<NodeId, bool> = IdVec::filled(false, self.forest.len());
         nodes.iter().for_each(|&node| is_of[node] = true);
         self.path_stretches(|node| is_of[node]).collect()
     }

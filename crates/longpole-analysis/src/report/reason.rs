@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use longpole_model::resource_event::PAYLOAD_LOGS;
 use longpole_model::units::whole_percent;
-use longpole_model::{Id, Nanos, SampleId, StateKind, SumNanos, WaitKind};
+use longpole_model::{Id, Nanos, NodeId, SampleId, StateKind, SumNanos, WaitKind};
 
 use crate::code::named::Named;
 use crate::report::names::{FunctionNames, NamedWait};
@@ -339,25 +339,25 @@ impl Report {
 
     /// Whether a pole is mostly what it calls: then its own time is a small part of it.
     fn wraps(&self, pole: &Pole, own: i64) -> bool {
-        self.has_children(pole) && own < self.whole_nanos(pole) / 2
+        self.has_children(pole) && Nanos(own) < self.whole(pole) / 2
     }
 
     /// Whether the time of a pole on the path is a small part of it, because it calls something.
     fn has_hardly_any_own_time(&self, pole: &Pole) -> bool {
-        self.has_children(pole) && pole.on_path_nanos < self.whole_nanos(pole) / 10
+        self.has_children(pole) && pole.on_path < self.whole(pole) / 10
     }
 
-    fn whole_nanos(&self, pole: &Pole) -> i64 {
-        pole.nodes.iter().map(|&n| self.forest.nodes[n].range.nanos()).sum_nanos()
+    fn whole(&self, pole: &Pole) -> Nanos {
+        pole.nodes.iter().map(|&n| Nanos(self.forest[n].range.nanos())).sum()
     }
 
     fn has_children(&self, pole: &Pole) -> bool {
-        pole.nodes.iter().any(|&n| self.forest.nodes[n].subtree_end() > n + 1)
+        pole.nodes.iter().any(|&n| self.forest[n].subtree_end > n.next())
     }
 
     /// The event after which a pole waited longest, where that was most of its longest span.
     fn event_before_wait(&self, pole: &Pole) -> Option<&str> {
-        let longest = pole.nodes.iter().copied().max_by_key(|&n| (self.path.on_path_nanos[n], Reverse(n)))?;
+        let longest = pole.nodes.iter().copied().max_by_key(|&n| (self.path.on_path[n], Reverse(n)))?;
         let span = self.forest.span(&self.recording, longest)?;
         let ends = span.events.iter().skip(1).map(|event| event.time).chain([span.end]);
         let waits = span.events.iter().zip(ends).map(|(event, end)| (end.nanos_since(event.time), event.name.as_str()));
@@ -366,8 +366,8 @@ impl Report {
     }
 
     /// Whether there are several of them and none overlaps another.
-    fn in_sequence(&self, nodes: &[usize]) -> bool {
-        let mut ranges: Vec<_> = nodes.iter().map(|&n| self.forest.nodes[n].range).collect();
+    fn in_sequence(&self, nodes: &[NodeId]) -> bool {
+        let mut ranges: Vec<_> = nodes.iter().map(|&n| self.forest[n].range).collect();
         ranges.sort_by_key(|r| r.start);
         ranges.len() > 1 && ranges.windows(2).all(|pair| pair[0].end <= pair[1].start)
     }
@@ -412,7 +412,7 @@ mod tests {
     fn the_reason_of_a_pole_is_what_its_samples_tell() {
         let check = |text: &str, code: &str, cause: Cause<'_>| {
             let report = report(text);
-            let reason = report.reason(&report.poles()[0]);
+            let reason = report.reason(report.poles().iter().next().unwrap());
             assert_eq!((reason.code().as_str(), reason.cause, reason.of_own_nanos), (code, cause, None), "{text}");
         };
         let busy = "run x 0..100ms\n  build 0..100ms svc pid 1\nsample 0ms x95 pid 1 [build] main;build;hash\n";
@@ -429,14 +429,14 @@ mod tests {
     fn spans_that_follow_each_other_are_counted() {
         let report = report("run x 0..100ms\n  post 0..50ms svc pid 1\n  post 50..100ms svc pid 1\nsample 0ms pid 1 main\n");
         let cause = Cause::HardlyComputes { rest: unaccounted(99), percent: 1, after_event: None };
-        assert_eq!(report.reason(&report.poles()[0]), Reason { in_sequence: Some(2), of_own_nanos: None, cause });
+        assert_eq!(report.reason(report.poles().iter().next().unwrap()), Reason { in_sequence: Some(2), of_own_nanos: None, cause });
     }
 
     #[test]
     fn a_reason_names_the_programs_own_function_and_the_library_it_calls() {
         let check = |text: &str, expected: Option<HotFunction<'_>>| {
             let report = report(text);
-            let reason = report.reason(&report.poles()[0]);
+            let reason = report.reason(report.poles().iter().next().unwrap());
             assert_eq!(reason.cause, Cause::Computes { share: on_cpu(95), hot: expected, wait: None });
             let names = expected.map(|hot| hot.names);
             assert_eq!((reason.function(), reason.mostly_in()), (names.map(|it| it.function), names.and_then(|it| it.mostly_in)));

@@ -1,23 +1,23 @@
 //! Samples and waits of nodes.
 
-use longpole_model::{Id, SampleId, SampleLink, WaitId};
+use longpole_model::{Id, NodeId, SampleId, SampleLink, WaitId};
 
 use crate::link::samples::LinkCounts;
 use crate::report::Report;
 
 impl Report {
     /// Samples of the node itself.
-    pub fn own_samples(&self, node: usize) -> &[SampleId] {
+    pub fn own_samples(&self, node: NodeId) -> &[SampleId] {
         self.samples.of(node)
     }
 
     /// Samples of the node and of everything below it.
-    pub fn subtree_samples(&self, node: usize) -> impl Iterator<Item = SampleId> + '_ {
-        (node..self.forest.nodes[node].subtree_end()).flat_map(|n| self.samples.of(n).iter().copied())
+    pub fn subtree_samples(&self, node: NodeId) -> impl Iterator<Item = SampleId> + '_ {
+        self.forest.subtree(node).flat_map(|n| self.samples.of(n).iter().copied())
     }
 
     /// Samples of these nodes and of everything below them, ascending; without nodes, all of the recording.
-    pub fn samples_below(&self, roots: Option<&[usize]>) -> Vec<SampleId> {
+    pub fn samples_below(&self, roots: Option<&[NodeId]>) -> Vec<SampleId> {
         let Some(roots) = roots else { return self.all_samples().collect() };
         let mut samples: Vec<SampleId> = roots.iter().flat_map(|&root| self.subtree_samples(root)).collect();
         samples.sort_unstable();
@@ -26,8 +26,8 @@ impl Report {
 
     /// Waits of these nodes and of everything below them, ascending; without nodes, of the whole run. A process that sends no spans has those
     /// of all its threads. Workers that wait for work, and threads without a known node, wait for no node.
-    pub fn waits_below(&self, roots: Option<&[usize]>) -> Vec<WaitId> {
-        let nodes = roots.unwrap_or(&[0]).iter().flat_map(|&root| root..self.forest.nodes[root].subtree_end());
+    pub fn waits_below(&self, roots: Option<&[NodeId]>) -> Vec<WaitId> {
+        let nodes = roots.unwrap_or(&[NodeId::RUN]).iter().flat_map(|&root| self.forest.subtree(root));
         let mut waits: Vec<WaitId> = nodes.flat_map(|node| self.waits.whole_of_node(node)).copied().collect();
         waits.sort_unstable();
         waits

@@ -1,24 +1,25 @@
 //! Choosing nodes: by handle, by name, by trace.
 
-use longpole_model::TraceId;
+use longpole_model::{Id, NodeId, TraceId};
 
 use crate::report::{Handle, Report};
+use crate::tree::labels::NameId;
 
 impl Report {
     /// The node that a handle names: itself, or the first of the pole.
-    pub fn node_of(&self, handle: Handle) -> Option<usize> {
+    pub fn node_of(&self, handle: Handle) -> Option<NodeId> {
         match handle {
-            Handle::Node(node) => (node < self.forest.len()).then_some(node),
+            Handle::Node(node) => self.forest.nodes.get(node).map(|_| node),
             Handle::Pole(pole) => self.poles().get(pole).and_then(|p| p.nodes.first()).copied(),
             Handle::Function(_) => None,
         }
     }
 
     /// The nodes of this name.
-    pub fn nodes_of_name(&self, name: &str) -> Vec<usize> {
+    pub fn nodes_of_name(&self, name: &str) -> Vec<NodeId> {
         let labels = self.labels();
-        let Some(wanted) = labels.names.iter().position(|known| known == name) else { return Vec::new() };
-        (0..self.forest.len()).filter(|&node| labels.name[node] as usize == wanted).collect()
+        let Some(wanted) = labels.names.iter().position(|known| known == name).map(NameId::at) else { return Vec::new() };
+        self.forest.ids().filter(|&node| labels.name[node] == wanted).collect()
     }
 
     /// The name that this text means: itself, or the only one that has it in it, whatever the case; and where neither is there, those
@@ -34,30 +35,30 @@ impl Report {
     }
 
     /// The spans of this trace, as nodes.
-    pub fn nodes_of_trace(&self, trace: TraceId) -> Vec<usize> {
-        let is_of = |&node: &usize| self.forest.span(&self.recording, node).is_some_and(|span| span.trace_id == trace);
-        (0..self.forest.len()).filter(is_of).collect()
+    pub fn nodes_of_trace(&self, trace: TraceId) -> Vec<NodeId> {
+        let is_of = |&node: &NodeId| self.forest.span(&self.recording, node).is_some_and(|span| span.trace_id == trace);
+        self.forest.ids().filter(is_of).collect()
     }
 
     /// Those of these nodes, which stand in tree order, that are not below another of them.
-    pub fn outermost(&self, mut nodes: Vec<usize>) -> Vec<usize> {
-        let mut covered = 0;
-        nodes.retain(|&node| (node >= covered).then(|| covered = self.forest.nodes[node].subtree_end()).is_some());
+    pub fn outermost(&self, mut nodes: Vec<NodeId>) -> Vec<NodeId> {
+        let mut covered = NodeId::RUN;
+        nodes.retain(|&node| (node >= covered).then(|| covered = self.forest[node].subtree_end).is_some());
         nodes
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use longpole_model::text;
+    use longpole_model::{NodeId, text};
 
     use crate::Report;
 
     #[test]
     fn spans_are_found_by_name_and_by_trace_and_none_counts_twice() {
         let report = Report::new(text::parse("a 0..50ms svc\n  b 1..9ms svc\n    a 2..5ms svc\ntrace 2\na 60..70ms svc\n").unwrap());
-        let starts = |nodes: Vec<usize>| -> Vec<i64> {
-            nodes.iter().map(|&node| report.forest().nodes[node].range.start.nanos_since(report.origin()) / 1_000_000).collect()
+        let starts = |nodes: Vec<NodeId>| -> Vec<i64> {
+            nodes.iter().map(|&node| report.forest()[node].range.start.nanos_since(report.origin()) / 1_000_000).collect()
         };
         assert_eq!(starts(report.nodes_of_name("a")), [0, 2, 60]);
         assert_eq!(starts(report.outermost(report.nodes_of_name("a"))), [0, 60]);

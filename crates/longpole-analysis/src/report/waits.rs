@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
 
-use longpole_model::{FunctionId, IdVec, Monotonic, Nanos, StackId, ThreadKey, Wait, WaitId};
+use longpole_model::{FunctionId, IdVec, Monotonic, Nanos, NodeId, ProcessRow, StackId, ThreadKey, Wait, WaitId};
 
 use crate::intervals;
 use crate::link::waits::NodeWait;
@@ -41,24 +41,24 @@ impl Report {
     }
 
     /// The waits of these nodes while they were on the path, longest first, each with how long it was in the way.
-    pub fn waits_on_path(&self, nodes: &[usize]) -> Vec<WaitSum<'_>> {
+    pub fn waits_on_path(&self, nodes: &[NodeId]) -> Vec<WaitSum<'_>> {
         self.waits_of(self.stretches_on_path(nodes).into_iter())
     }
 
     /// The waits of a node itself, longest first, each with how much of it no child covers.
-    pub fn node_waits(&self, node: usize) -> Vec<WaitSum<'_>> {
+    pub fn node_waits(&self, node: NodeId) -> Vec<WaitSum<'_>> {
         self.waits_of_nodes(&[node])
     }
 
     /// The same of several nodes.
-    pub fn waits_of_nodes(&self, nodes: &[usize]) -> Vec<WaitSum<'_>> {
+    pub fn waits_of_nodes(&self, nodes: &[NodeId]) -> Vec<WaitSum<'_>> {
         let schedule = self.replay.schedule();
         self.waits_of(nodes.iter().map(|&node| Stretch { node, from: schedule.start[node], to: schedule.end[node] }))
     }
 
     fn waits_of(&self, stretches: impl Iterator<Item = Stretch>) -> Vec<WaitSum<'_>> {
         let activity = self.activity();
-        let part = |node: usize, it: NodeWait| WaitPart {
+        let part = |node: NodeId, it: NodeWait| WaitPart {
             wait: it.wait,
             from: it.from,
             to: it.to,
@@ -127,8 +127,8 @@ impl Report {
     }
 
     /// The processes that answer the calls of these nodes; `None` where they name no address, or different ones.
-    pub fn callee(&self, nodes: &[usize]) -> Option<Callee<'_>> {
-        let mut found: Option<(SocketAddr, Vec<usize>)> = None;
+    pub fn callee(&self, nodes: &[NodeId]) -> Option<Callee<'_>> {
+        let mut found: Option<(SocketAddr, Vec<ProcessRow>)> = None;
         for &node in nodes {
             let (address, processes) = callees::processes_of(&self.recording, self.forest.span(&self.recording, node)?)?;
             match &mut found {
@@ -140,7 +140,7 @@ impl Report {
         let (address, mut processes) = found?;
         processes.sort_unstable();
         processes.dedup();
-        let is_its = |node: usize| self.forest.process_number(&self.recording, node).is_some_and(|it| processes.contains(&it));
+        let is_its = |node: NodeId| self.forest.process_row(&self.recording, node).is_some_and(|it| processes.contains(&it));
         let answers = nodes.iter().any(|&node| self.forest.children(node).any(is_its));
         let schedule = self.replay.schedule();
         let stretches = intervals::union(nodes.iter().map(|&node| (schedule.start[node], schedule.end[node])).collect());
@@ -168,7 +168,7 @@ pub(super) fn is_on(stacks: &IdVec<StackId, bool>, wait: &Wait) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use longpole_model::{WaitKind, text};
+    use longpole_model::{Id, NodeId, ProcessRow, WaitKind, text};
 
     use crate::Report;
     use crate::report::blocker_summary::{CalleeSummary, MainActivity};
@@ -194,10 +194,13 @@ sample 82ms x3 pid 2 tid 2 main;answer
 ",
         );
         // The bank is called, and its life is no work of its own.
-        let names: Vec<&str> = (0..report.forest().len()).map(|node| report.name(node)).collect();
+        let names: Vec<&str> = report.forest().ids().map(|node| report.name(node)).collect();
         assert_eq!(names, ["x", "idle", "validate"]);
-        let callee = report.callee(&[2]).unwrap();
-        assert_eq!((callee.address.to_string().as_str(), &callee.processes[..], callee.answers), ("127.0.0.1:80", &[1][..], false));
+        let callee = report.callee(&[NodeId::at(2)]).unwrap();
+        assert_eq!(
+            (callee.address.to_string().as_str(), &callee.processes[..], callee.answers),
+            ("127.0.0.1:80", &[ProcessRow::at(1)][..], false)
+        );
         assert_eq!(callee.samples.len(), 3);
         let waits: Vec<_> = callee.waits.iter().map(|sum| (sum.wait.kind, sum.nanos / 1_000_000)).collect();
         assert_eq!(waits, [(WaitKind::Sleep, 67)]);
@@ -220,7 +223,7 @@ wait 12..80ms pid 2 tid 2 sleep main;look_up
 wait 20..88ms pid 2 tid 3 sleep main;look_up
 ",
         );
-        let call = (0..report.forest().len()).find(|&node| report.name(node) == "call").unwrap();
+        let call = report.forest().ids().find(|&node| report.name(node) == "call").unwrap();
         let waits = report.node_waits(call);
         let places: Vec<_> = waits[0].places.iter().map(|place| (place.line, place.nanos / 1_000_000)).collect();
         assert_eq!((waits.len(), waits[0].nanos / 1_000_000, places), (1, 30, vec![(3, 20), (9, 10)]));

@@ -18,7 +18,7 @@
 
 use std::collections::HashMap;
 
-use longpole_model::{CpuSlice, Monotonic, Recording, Wait, WaitKind};
+use longpole_model::{CpuSlice, Monotonic, NodeId, Recording, Wait, WaitKind};
 
 use crate::tree::forest::{Forest, NodeSource};
 
@@ -42,19 +42,21 @@ const JOINS_MAX: usize = 16;
 const GAPS_MAX: usize = 64;
 
 /// The nodes of processes whose parent, a process too, did not wait for their end.
-pub(crate) fn background(recording: &Recording, forest: &Forest) -> Vec<usize> {
+pub(crate) fn background(recording: &Recording, forest: &Forest) -> Vec<NodeId> {
     if recording.cpu_slices.is_empty() {
         return Vec::new();
     }
-    let parent_of = |node: usize| {
-        let parent = forest.nodes[node].parent()?;
-        let is_process = !matches!(forest.nodes[parent].source(), NodeSource::Span(_));
+    let parent_of = |node: NodeId| {
+        let parent = forest[node].parent?;
+        let is_process = !matches!(forest[parent].source, NodeSource::Span(_));
         forest.process(recording, parent).filter(|_| is_process)
     };
-    let children: Vec<(usize, Child, u32)> = (1..forest.len())
+    let children: Vec<(NodeId, Child, u32)> = forest
+        .ids()
+        .skip(1)
         .filter_map(|node| {
-            let NodeSource::Process(number) = forest.nodes[node].source() else { return None };
-            let child = &recording.processes[number];
+            let NodeSource::Process(row) = forest[node].source else { return None };
+            let child = &recording.processes[row];
             let end = child.end?;
             Some((node, Child { start: child.start, end }, parent_of(node)?.pid))
         })
@@ -249,17 +251,17 @@ impl ThreadRows<'_> {
 #[cfg(test)]
 mod tests {
     use crate::Report;
-    use longpole_model::text;
+    use longpole_model::{Nanos, text};
 
     /// Poles as `name on-path low-high`, in milliseconds.
     #[track_caller]
     fn check(rows: &str, expected: &[&str]) {
         const RUN: &str = "run work 0..2000ms\nprocess helper 100..1000ms pid 2 under 1\n";
         let report = Report::new(text::parse(&format!("{RUN}{rows}")).unwrap());
-        let millis = |nanos: i64| nanos / 1_000_000;
+        let millis = |nanos: Nanos| nanos.0 / 1_000_000;
         let poles = report.poles().iter().map(|pole| {
             let zero = pole.savings.if_zero;
-            format!("{} {} {}-{}", pole.name, millis(pole.on_path_nanos), millis(zero.low_nanos), millis(zero.high_nanos))
+            format!("{} {} {}-{}", pole.name, millis(pole.on_path), millis(zero.low), millis(zero.high))
         });
         assert_eq!(poles.collect::<Vec<String>>(), expected);
     }

@@ -16,9 +16,10 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
-use longpole_model::{Nanos, Recording};
+use longpole_model::{IdVec, Nanos, NodeId, Recording};
 
-use crate::schedule::recorded::{Schedule, StartedUnder};
+use crate::lists::Lists;
+use crate::schedule::recorded::Schedule;
 use crate::tree::forest::Forest;
 
 /// Jobs beyond the first round that a parent must have before their order says anything about slots.
@@ -37,7 +38,7 @@ const WAIT_NANOS: Nanos = Nanos(1_000_000);
 #[derive(Debug)]
 pub(crate) struct LimitedJobs {
     /// Whose start opens the pool.
-    pub(crate) host: usize,
+    pub(crate) host: NodeId,
     /// How many run at once.
     pub(crate) slots: usize,
     /// Whether the jobs declare what else they waited for.
@@ -47,7 +48,7 @@ pub(crate) struct LimitedJobs {
 
 #[derive(Debug, Clone, Copy)]
 struct Job {
-    node: usize,
+    node: NodeId,
     /// Between the moment it could start and its start.
     gap: Nanos,
     /// Own time of its host in that gap.
@@ -61,8 +62,8 @@ pub(crate) fn find(
     recording: &Recording,
     forest: &Forest,
     s: &Schedule,
-    started_under: &StartedUnder,
-    limit: &[Nanos],
+    started_under: &Lists<NodeId, NodeId>,
+    limit: &IdVec<NodeId, Nanos>,
 ) -> Vec<LimitedJobs> {
     let mut pools = Vec::new();
     for (host, children) in started_under.iter() {
@@ -77,31 +78,31 @@ pub(crate) fn find(
 }
 
 /// Gives the jobs, in order of their start, to this number of slots, and returns for each when its slot became free.
-fn slot_free(s: &Schedule, jobs: &[u32], slots: usize) -> Vec<Option<Nanos>> {
+fn slot_free(s: &Schedule, jobs: &[NodeId], slots: usize) -> Vec<Option<Nanos>> {
     let mut free: BinaryHeap<Reverse<Nanos>> = BinaryHeap::new();
     let mut out = Vec::with_capacity(jobs.len());
     for &job in jobs {
         out.push(if free.len() == slots { free.pop().map(|Reverse(at)| at) } else { None });
-        free.push(Reverse(s.end[job as usize]));
+        free.push(Reverse(s.end[job]));
     }
     out
 }
 
-fn peak(s: &Schedule, jobs: &[u32]) -> usize {
+fn peak(s: &Schedule, jobs: &[NodeId]) -> usize {
     let mut open: BinaryHeap<Reverse<Nanos>> = BinaryHeap::new();
     let mut peak = 0;
     for &job in jobs {
-        while open.peek().is_some_and(|Reverse(end)| *end <= s.start[job as usize]) {
+        while open.peek().is_some_and(|Reverse(end)| *end <= s.start[job]) {
             open.pop();
         }
-        open.push(Reverse(s.end[job as usize]));
+        open.push(Reverse(s.end[job]));
         peak = peak.max(open.len());
     }
     peak
 }
 
 /// Jobs without declared dependencies: nearly every late start follows the end that made room for it.
-fn find_inferred(s: &Schedule, host: usize, jobs: &[u32], limit: Nanos) -> Option<LimitedJobs> {
+fn find_inferred(s: &Schedule, host: NodeId, jobs: &[NodeId], limit: Nanos) -> Option<LimitedJobs> {
     if jobs.len() < LATE_MIN + 2 {
         return None;
     }
@@ -114,11 +115,10 @@ fn find_inferred(s: &Schedule, host: usize, jobs: &[u32], limit: Nanos) -> Optio
     let list: Vec<Job> = jobs
         .iter()
         .zip(&free)
-        .map(|(&job, &free)| {
-            let node = job as usize;
+        .map(|(&node, &free)| {
             let free = free.unwrap_or(s.start[host]);
             let gap = s.start[node] - free;
-            Job { node, gap, own: s.own_between(s.host[node] as usize, free, s.start[node]), handed: (Nanos::ZERO..=limit).contains(&gap) }
+            Job { node, gap, own: s.own_between(s.host[node], free, s.start[node]), handed: (Nanos::ZERO..=limit).contains(&gap) }
         })
         .collect();
     let explained = list.iter().zip(&free).filter(|(job, free)| free.is_some() && job.handed).count();
@@ -131,28 +131,27 @@ fn find_workers(
     recording: &Recording,
     forest: &Forest,
     s: &Schedule,
-    host: usize,
-    children: &[u32],
-    started_under: &StartedUnder,
-    limit: &[Nanos],
+    host: NodeId,
+    children: &[NodeId],
+    started_under: &Lists<NodeId, NodeId>,
+    limit: &IdVec<NodeId, Nanos>,
 ) -> Vec<LimitedJobs> {
-    let mut by_name: HashMap<(&str, &str), Vec<usize>> = HashMap::new();
-    for &c in children {
-        let worker = c as usize;
-        let jobs = started_under.of_host(worker);
+    let mut by_name: HashMap<(&str, &str), Vec<NodeId>> = HashMap::new();
+    for &worker in children {
+        let jobs = started_under.get(worker);
         let length = s.end[worker] - s.start[worker];
         let busy = (length - s.own_total(worker)) / WORKER_BUSY_PERCENT >= length / 100;
-        if busy && !jobs.is_empty() && !s.declares[worker] && jobs.iter().all(|&j| s.in_flight[j as usize] == 0) {
+        if busy && !jobs.is_empty() && !s.declares[worker] && jobs.iter().all(|&j| s.in_flight[j] == 0) {
             by_name.entry((forest.service(recording, worker), forest.name(recording, worker))).or_default().push(worker);
         }
     }
-    let mut groups: Vec<Vec<usize>> = by_name.into_values().collect();
+    let mut groups: Vec<Vec<NodeId>> = by_name.into_values().collect();
     groups.sort();
     groups
         .into_iter()
         .filter_map(|workers| {
-            let mut jobs: Vec<u32> = workers.iter().flat_map(|&w| started_under.of_host(w).iter().copied()).collect();
-            jobs.sort_by_key(|&j| (s.start[j as usize], j));
+            let mut jobs: Vec<NodeId> = workers.iter().flat_map(|&w| started_under.get(w).iter().copied()).collect();
+            jobs.sort_by_key(|&j| (s.start[j], j));
             let slots = workers.len();
             if slots < 2 || jobs.len() < slots + LATE_MIN.max(slots) || peak(s, &jobs) != slots {
                 return None;
@@ -164,29 +163,28 @@ fn find_workers(
 }
 
 /// Nodes whose ends a declared node waited for: those of its links, or the last of the phase before.
-fn waits_for(s: &Schedule, node: usize) -> impl Iterator<Item = usize> {
+fn waits_for(s: &Schedule, node: NodeId) -> impl Iterator<Item = NodeId> {
     let phase = if s.links(node).is_empty() { s.phase_before(node) } else { None };
-    s.links(node).iter().map(|&x| x as usize).chain(phase.map(|entry| s.ended[entry] as usize))
+    s.links(node).iter().copied().chain(phase)
 }
 
 /// Jobs that declare what they depend on, where some were ready long before they started: those follow an end that
 /// made room.
-fn find_declared(s: &Schedule, host: usize, jobs: &[u32]) -> Option<LimitedJobs> {
+fn find_declared(s: &Schedule, host: NodeId, jobs: &[NodeId]) -> Option<LimitedJobs> {
     let slots = peak(s, jobs);
     if slots < 2 || jobs.len() < slots + LATE_MIN {
         return None;
     }
-    let ready = |node: usize| waits_for(s, node).map(|x| s.end[x]).fold(s.start[s.anchor[node] as usize], Nanos::max);
+    let ready = |node: NodeId| waits_for(s, node).map(|x| s.end[x]).fold(s.start[s.anchor[node]], Nanos::max);
     // First come, first served: slots are taken in order of being ready.
-    let mut order: Vec<u32> = jobs.to_vec();
-    order.sort_by_key(|&j| (ready(j as usize), s.start[j as usize], j));
+    let mut order: Vec<NodeId> = jobs.to_vec();
+    order.sort_by_key(|&j| (ready(j), s.start[j], j));
     let free = slot_free(s, &order, slots);
     let (mut waiting, mut explained) = (0, 0);
     let list: Vec<Job> = order
         .iter()
         .zip(free)
-        .map(|(&j, free)| {
-            let node = j as usize;
+        .map(|(&node, free)| {
             let since = free.map_or(ready(node), |free| free.max(ready(node)));
             let (waited, gap) = (s.start[node] - ready(node), s.start[node] - since);
             let handed = gap >= Nanos::ZERO;
@@ -195,7 +193,7 @@ fn find_declared(s: &Schedule, host: usize, jobs: &[u32]) -> Option<LimitedJobs>
                 explained += usize::from(handed && gap <= waited / 4);
             }
             let (gap, since) = if handed { (gap, since) } else { (waited, ready(node)) };
-            Job { node, gap, own: s.own_between(s.host[node] as usize, since, s.start[node]), handed }
+            Job { node, gap, own: s.own_between(s.host[node], since, s.start[node]), handed }
         })
         .collect();
     (waiting >= LATE_MIN && explained * 100 >= waiting * EXPLAINED_PERCENT).then_some(LimitedJobs {
@@ -209,20 +207,20 @@ fn find_declared(s: &Schedule, host: usize, jobs: &[u32]) -> Option<LimitedJobs>
 /// What a replay knows when a pool opens, of jobs, of those that they waited for, and of the nodes above them.
 pub(crate) struct Opening<'a> {
     /// New start of a node that has started, and of all others as of the replay before.
-    pub(crate) start: &'a dyn Fn(usize) -> Nanos,
+    pub(crate) start: &'a dyn Fn(NodeId) -> Nanos,
     /// New end, as of the replay before.
-    pub(crate) end: &'a dyn Fn(usize) -> Nanos,
+    pub(crate) end: &'a dyn Fn(NodeId) -> Nanos,
     /// New duration, as of the replay before.
-    pub(crate) duration: &'a dyn Fn(usize) -> Nanos,
+    pub(crate) duration: &'a dyn Fn(NodeId) -> Nanos,
     /// How long a stretch of a node's own work takes now: node, nanoseconds, how many of them are its own time.
-    pub(crate) work: &'a dyn Fn(usize, Nanos, Nanos) -> Nanos,
+    pub(crate) work: &'a dyn Fn(NodeId, Nanos, Nanos) -> Nanos,
 }
 
 /// A ceiling of work in flight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ceiling {
     /// Under whom.
-    pub node: usize,
+    pub node: NodeId,
     /// How many run at once.
     pub slots: usize,
     /// How many jobs share them.
@@ -233,7 +231,7 @@ pub struct Ceiling {
 
 impl LimitedJobs {
     /// Nodes that share the slots.
-    pub(crate) fn jobs(&self) -> impl Iterator<Item = usize> {
+    pub(crate) fn jobs(&self) -> impl Iterator<Item = NodeId> {
         self.jobs.iter().map(|job| job.node)
     }
 
@@ -244,18 +242,18 @@ impl LimitedJobs {
     }
 
     /// New starts of the jobs that slots explain, given their new durations.
-    pub(crate) fn schedule(&self, s: &Schedule, now: &Opening<'_>, starts: &mut dyn FnMut(usize, Nanos)) {
+    pub(crate) fn schedule(&self, s: &Schedule, now: &Opening<'_>, starts: &mut dyn FnMut(NodeId, Nanos)) {
         if self.declared { self.schedule_declared(s, now, starts) } else { self.schedule_in_order(s, now, starts) }
     }
 
     /// Nothing is known of the jobs but their order: the next one takes the next free slot.
-    fn schedule_in_order(&self, s: &Schedule, now: &Opening<'_>, starts: &mut dyn FnMut(usize, Nanos)) {
+    fn schedule_in_order(&self, s: &Schedule, now: &Opening<'_>, starts: &mut dyn FnMut(NodeId, Nanos)) {
         let mut free: BinaryHeap<Reverse<Nanos>> = BinaryHeap::new();
         for job in &self.jobs {
             let slot = if free.len() == self.slots { free.pop().map(|Reverse(at)| at) } else { None };
             let start = match slot {
                 Some(at) if job.handed => {
-                    let start = at + (now.work)(s.host[job.node] as usize, job.gap, job.own);
+                    let start = at + (now.work)(s.host[job.node], job.gap, job.own);
                     starts(job.node, start);
                     start
                 }
@@ -266,13 +264,13 @@ impl LimitedJobs {
     }
 
     /// The job that is ready first takes the slot that is free first.
-    fn schedule_declared(&self, s: &Schedule, now: &Opening<'_>, starts: &mut dyn FnMut(usize, Nanos)) {
-        let index: HashMap<usize, usize> = self.jobs.iter().enumerate().map(|(i, job)| (job.node, i)).collect();
+    fn schedule_declared(&self, s: &Schedule, now: &Opening<'_>, starts: &mut dyn FnMut(NodeId, Nanos)) {
+        let index: HashMap<NodeId, usize> = self.jobs.iter().enumerate().map(|(i, job)| (job.node, i)).collect();
         let mut followers: Vec<Vec<usize>> = vec![Vec::new(); self.jobs.len()];
         let mut missing = vec![0usize; self.jobs.len()];
         let mut ready_at = vec![Nanos::ZERO; self.jobs.len()];
         for (i, job) in self.jobs.iter().enumerate() {
-            ready_at[i] = (now.start)(s.anchor[job.node] as usize);
+            ready_at[i] = (now.start)(s.anchor[job.node]);
             for x in waits_for(s, job.node) {
                 match index.get(&x) {
                     Some(&before) => {
@@ -291,7 +289,7 @@ impl LimitedJobs {
             let job = &self.jobs[i];
             let slot = if free.len() == self.slots { free.pop().map_or(at, |Reverse(free)| free) } else { at };
             let since = if job.handed { at.max(slot) } else { at };
-            let start = since + (now.work)(s.anchor[job.node] as usize, job.gap, job.own);
+            let start = since + (now.work)(s.anchor[job.node], job.gap, job.own);
             starts(job.node, start);
             let end = start + (now.duration)(job.node);
             free.push(Reverse(end));

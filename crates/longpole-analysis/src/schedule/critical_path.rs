@@ -15,7 +15,7 @@
 //! What started a span is declared by its links, or else taken from order inside the same parent. The time between the
 //! last thing waited for and what it let start is the parent's own.
 
-use longpole_model::{AddNanos, Nanos, Recording, TimeRange};
+use longpole_model::{IdVec, Nanos, NodeId, Recording, TimeRange};
 
 use crate::schedule::recorded::{Schedule, Waited};
 use crate::tree::forest::Forest;
@@ -24,7 +24,7 @@ use crate::tree::forest::Forest;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Segment {
     /// The node.
-    pub node: usize,
+    pub node: NodeId,
     /// When.
     pub range: TimeRange,
 }
@@ -34,8 +34,8 @@ pub struct Segment {
 pub struct CriticalPath {
     /// Stretches by time; each starts where the one before ends, and together they are the run. Neighbours differ.
     pub segments: Vec<Segment>,
-    /// For each node, nanoseconds of the path in which it was the innermost.
-    pub on_path_nanos: Vec<i64>,
+    /// For each node, time of the path in which it was the innermost.
+    pub on_path: IdVec<NodeId, Nanos>,
 }
 
 impl CriticalPath {
@@ -46,17 +46,17 @@ impl CriticalPath {
 
     pub(crate) fn of(schedule: &Schedule, forest: &Forest) -> CriticalPath {
         let run = forest.run_range();
-        let mut path = CriticalPath { segments: Vec::new(), on_path_nanos: vec![0; forest.len()] };
+        let mut path = CriticalPath { segments: Vec::new(), on_path: IdVec::filled(Nanos::ZERO, forest.len()) };
         let mut until = Nanos(run.nanos());
-        let mut at = Waited::End(0);
+        let mut at = Waited::End(NodeId::RUN);
         loop {
             // The owner is whose work lies between the event and what it waited for.
             let (before, owner) = match at {
-                Waited::Start(0) => break,
+                Waited::Start(NodeId::RUN) => break,
                 Waited::Start(node) => {
                     let before = schedule.start_waited_for(node);
                     let owner = if schedule.links(node).is_empty() { schedule.host[node] } else { schedule.anchor[node] };
-                    (before, owner as usize)
+                    (before, owner)
                 }
                 Waited::End(node) => (schedule.end_waited_for(node), node),
             };
@@ -69,17 +69,17 @@ impl CriticalPath {
             at = before;
         }
         // Before the run itself nothing can have happened; spans of a skewed clock may say so.
-        path.push(forest, 0, Nanos::ZERO, until);
+        path.push(forest, NodeId::RUN, Nanos::ZERO, until);
         path.segments.reverse();
         path
     }
 
     /// Segments come last first.
-    fn push(&mut self, forest: &Forest, node: usize, from: Nanos, to: Nanos) {
+    fn push(&mut self, forest: &Forest, node: NodeId, from: Nanos, to: Nanos) {
         if from >= to {
             return;
         }
-        self.on_path_nanos[node].add_nanos((to - from).0);
+        self.on_path[node] += to - from;
         let origin = forest.run_range().start;
         let range = TimeRange { start: origin.plus_nanos(from.0), end: origin.plus_nanos(to.0) };
         match self.segments.last_mut() {
@@ -90,27 +90,28 @@ impl CriticalPath {
 }
 
 /// Time of the recorded path before each node of the tree: sums over subtrees are then one subtraction.
-pub(crate) struct OnPath(Vec<Nanos>);
+pub(crate) struct OnPath(IdVec<NodeId, Nanos>);
 
 impl OnPath {
     pub(crate) fn new(path: &CriticalPath) -> OnPath {
-        let before = path.on_path_nanos.iter().scan(Nanos::ZERO, |sum, nanos| {
-            *sum += Nanos(*nanos);
+        let before = path.on_path.iter().scan(Nanos::ZERO, |sum, nanos| {
+            *sum += *nanos;
             Some(*sum)
         });
         OnPath(std::iter::once(Nanos::ZERO).chain(before).collect())
     }
 
-    pub(crate) fn between(&self, from: usize, to: usize) -> Nanos {
+    /// From a node to the one before another.
+    pub(crate) fn between(&self, from: NodeId, to: NodeId) -> Nanos {
         self.0[to] - self.0[from]
     }
 
     /// In these nodes, which stand in tree order, and all below them.
-    pub(crate) fn in_subtrees(&self, s: &Schedule, nodes: &[usize]) -> Nanos {
-        let mut covered = 0;
+    pub(crate) fn in_subtrees(&self, s: &Schedule, nodes: &[NodeId]) -> Nanos {
+        let mut covered = NodeId::RUN;
         let mut sum = Nanos::ZERO;
         for &node in nodes {
-            let end = s.subtree_end[node] as usize;
+            let end = s.subtree_end[node];
             if node >= covered {
                 sum += self.between(node, end);
                 covered = end;
@@ -137,7 +138,7 @@ mod tests {
             .map(|s| format!("{} {}..{}", forest.name(&recording, s.node), millis(s.range.start), millis(s.range.end)))
             .collect();
         assert_eq!(drawn, expected);
-        assert_eq!(path.on_path_nanos.iter().sum::<i64>(), forest.run_range().nanos());
+        assert_eq!(path.on_path.iter().sum::<Nanos>().0, forest.run_range().nanos());
     }
 
     #[test]

@@ -16,7 +16,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use longpole_model::{AddNanos, CpuSlice, Monotonic, Nanos, Recording, SumNanos, Wait, WaitKind};
+use longpole_model::{AddNanos, CpuSlice, Id, IdVec, Monotonic, Nanos, NodeId, ProcessRow, Recording, SumNanos, Wait, WaitKind};
 
 use crate::tree::forest::{Forest, NodeSource};
 
@@ -42,11 +42,14 @@ const PERIODS_MIN: i64 = 20;
 /// Siblings that ended before a process, and that it may have waited for.
 const ASKED_MAX: usize = 16;
 
+/// A moment of each node.
+type Times = IdVec<NodeId, Nanos>;
+
 /// An end that waited for another node's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct EndWait {
-    pub(crate) waiting: usize,
-    pub(crate) busy: usize,
+    pub(crate) waiting: NodeId,
+    pub(crate) busy: NodeId,
     /// Whether it may as well have waited for nothing.
     pub(crate) by_chance: bool,
 }
@@ -56,7 +59,7 @@ pub(crate) struct EndWait {
 pub(crate) struct Pipelines {
     pub(crate) ends: Vec<EndWait>,
     /// For nodes that were blocked on a pipe: for which nodes, and how long.
-    pub(crate) stalls: BTreeMap<usize, Vec<(usize, Nanos)>>,
+    pub(crate) stalls: BTreeMap<NodeId, Vec<(NodeId, Nanos)>>,
 }
 
 /// What is blocked on a pipe waits for the part before it, or for the one behind it.
@@ -68,7 +71,7 @@ enum Side {
 
 /// A part of what may be a pipeline.
 struct Part {
-    node: usize,
+    node: NodeId,
     /// Stretches in which it was blocked on a pipe, by time.
     stalls: Vec<Stall>,
     /// Whether most of its sampled waits were for something else.
@@ -83,15 +86,15 @@ struct Stall {
 }
 
 impl Pipelines {
-    pub(crate) fn new(recording: &Recording, forest: &Forest, start: &[Nanos], end: &[Nanos]) -> Pipelines {
+    pub(crate) fn new(recording: &Recording, forest: &Forest, start: &Times, end: &Times) -> Pipelines {
         let mut found = Pipelines::default();
         if recording.samples.is_empty() && recording.cpu_slices.is_empty() {
             return found;
         }
-        let lone = |&n: &usize| matches!(forest.nodes[n].source(), NodeSource::Process(_)) && forest.nodes[n].subtree_end() == n + 1;
-        let mut families: Vec<(usize, Vec<usize>)> = Vec::new();
-        for parent in (0..forest.len()).filter(|&i| forest.nodes[i].subtree_end() > i + 2) {
-            let mut lone: Vec<usize> = forest.children(parent).filter(lone).collect();
+        let lone = |&n: &NodeId| matches!(forest[n].source, NodeSource::Process(_)) && forest[n].subtree_end == n.next();
+        let mut families: Vec<(NodeId, Vec<NodeId>)> = Vec::new();
+        for parent in forest.ids().filter(|&i| forest[i].subtree_end > i.next().next()) {
+            let mut lone: Vec<NodeId> = forest.children(parent).filter(lone).collect();
             if lone.len() > 1 {
                 lone.sort_by_key(|&n| (start[n], n));
                 families.push((parent, lone));
@@ -100,9 +103,9 @@ impl Pipelines {
         if families.is_empty() {
             return found;
         }
-        let at_once = |&a: &usize, &b: &usize| start[b] - start[a] <= STARTED_TOGETHER_NANOS && start[b] < end[a];
+        let at_once = |&a: &NodeId, &b: &NodeId| start[b] - start[a] <= STARTED_TOGETHER_NANOS && start[b] < end[a];
         let groups = families.iter().flat_map(|(_, lone)| lone.chunk_by(at_once));
-        let groups: Vec<&[usize]> = groups.filter(|group| (2..=PARTS_MAX).contains(&group.len())).collect();
+        let groups: Vec<&[NodeId]> = groups.filter(|group| (2..=PARTS_MAX).contains(&group.len())).collect();
         let rows = Rows::of(recording, forest, &groups);
         let mut wait_for_others = HashSet::new();
         for group in groups {
@@ -115,7 +118,7 @@ impl Pipelines {
     }
 
     /// Adds what the parts of one pipeline tell of each other.
-    fn add(&mut self, parts: &[Part], start: &[Nanos], end: &[Nanos]) {
+    fn add(&mut self, parts: &[Part], start: &Times, end: &Times) {
         let mut moments: Vec<Nanos> = parts.iter().flat_map(|part| &part.stalls).flat_map(|stall| [stall.from, stall.to]).collect();
         if moments.is_empty() {
             return;
@@ -123,7 +126,7 @@ impl Pipelines {
         moments.extend(parts.iter().flat_map(|part| [start[part.node], end[part.node]]));
         moments.sort_unstable();
         moments.dedup();
-        let mut sums: BTreeMap<(usize, usize), Nanos> = BTreeMap::new();
+        let mut sums: BTreeMap<(NodeId, NodeId), Nanos> = BTreeMap::new();
         let mut next = vec![0; parts.len()];
         let mut sides = vec![None; parts.len()];
         for pair in moments.windows(2) {
@@ -146,7 +149,7 @@ impl Pipelines {
                 }
             }
         }
-        let stalled = |waiting: usize, busy: usize| sums.get(&(waiting, busy)).copied().unwrap_or_default();
+        let stalled = |waiting: NodeId, busy: NodeId| sums.get(&(waiting, busy)).copied().unwrap_or_default();
         for pair in parts.windows(2) {
             let (busy, waiting) = (pair[0].node, pair[1].node);
             let (since, until) = (end[busy] - CLOSED_BEFORE_NANOS, end[busy] + RELEASED_WITHIN_NANOS);
@@ -168,18 +171,18 @@ impl Pipelines {
         &mut self,
         recording: &Recording,
         forest: &Forest,
-        (start, end): (&[Nanos], &[Nanos]),
-        (families, wait_for_others): (Vec<(usize, Vec<usize>)>, &HashSet<usize>),
+        (start, end): (&Times, &Times),
+        (families, wait_for_others): (Vec<(NodeId, Vec<NodeId>)>, &HashSet<NodeId>),
     ) {
         let cpu = cpu_of_processes(recording);
-        let cpu_of = |n: usize| match forest.nodes[n].source() {
+        let cpu_of = |n: NodeId| match forest[n].source {
             NodeSource::Process(p) => cpu[p],
             _ => Nanos::ZERO,
         };
         let shortest = Nanos(1_000_000_000 / i64::from(recording.run.rate_hz.max(1)) * PERIODS_MIN);
         for (parent, mut lone) in families {
             lone.sort_by_key(|&n| (end[n], n));
-            let siblings: Vec<usize> = forest.children(parent).collect();
+            let siblings: Vec<NodeId> = forest.children(parent).collect();
             for (place, &waiting) in lone.iter().enumerate() {
                 let life = end[waiting] - start[waiting];
                 let is_known = self.stalls.contains_key(&waiting) || wait_for_others.contains(&waiting);
@@ -223,7 +226,7 @@ struct Rows<'a> {
 }
 
 impl<'a> Rows<'a> {
-    fn of(recording: &'a Recording, forest: &Forest, groups: &[&[usize]]) -> Rows<'a> {
+    fn of(recording: &'a Recording, forest: &Forest, groups: &[&[NodeId]]) -> Rows<'a> {
         let nodes = groups.iter().flat_map(|group| group.iter());
         let pids: HashSet<u32> = nodes.filter_map(|&node| Some(forest.process(recording, node)?.pid)).collect();
         let mut rows = Rows { slices: HashMap::new(), waits: HashMap::new() };
@@ -246,7 +249,7 @@ impl<'a> Rows<'a> {
         rows
     }
 
-    fn part(&self, recording: &Recording, forest: &Forest, node: usize) -> Part {
+    fn part(&self, recording: &Recording, forest: &Forest, node: NodeId) -> Part {
         let mut part = Part { node, stalls: Vec::new(), waits_for_others: false };
         let Some(process) = forest.process(recording, node) else { return part };
         let lived = process.start..=process.end.unwrap_or(Monotonic(u64::MAX));
@@ -299,10 +302,10 @@ fn gaps<'a>(slices: impl Iterator<Item = &'a &'a CpuSlice>) -> impl Iterator<Ite
 }
 
 /// CPU time of each process: from switch records, which are exact, or else from samples.
-fn cpu_of_processes(recording: &Recording) -> Vec<Nanos> {
+fn cpu_of_processes(recording: &Recording) -> IdVec<ProcessRow, Nanos> {
     let processes = &recording.processes;
-    let mut of_pid: HashMap<u32, Vec<usize>> = HashMap::new();
-    for (i, process) in processes.iter().enumerate() {
+    let mut of_pid: HashMap<u32, Vec<ProcessRow>> = HashMap::new();
+    for (i, process) in recording.process_rows().zip(processes) {
         of_pid.entry(process.pid).or_default().push(i);
     }
     for list in of_pid.values_mut() {
@@ -312,7 +315,8 @@ fn cpu_of_processes(recording: &Recording) -> Vec<Nanos> {
         let list = of_pid.get(&pid)?;
         list.partition_point(|&i| processes[i].start <= at).checked_sub(1).map(|last| list[last])
     };
-    let (mut exact, mut sampled) = (vec![0u64; processes.len()], vec![0u64; processes.len()]);
+    let none = || IdVec::<ProcessRow, u64>::filled(0, processes.len());
+    let (mut exact, mut sampled) = (none(), none());
     for slice in &recording.cpu_slices {
         if let Some(p) = process_at(slice.pid, slice.start) {
             exact[p].add_nanos(slice.end.nanos_since(slice.start));
@@ -330,18 +334,18 @@ fn cpu_of_processes(recording: &Recording) -> Vec<Nanos> {
 #[cfg(test)]
 mod tests {
     use crate::Report;
-    use longpole_model::text;
+    use longpole_model::{Nanos, text};
 
     /// Poles as `name on-path low-high`, in milliseconds.
     fn check(input: &str, expected: &[&str]) {
         let report = Report::new(text::parse(input).unwrap());
-        let millis = |nanos: i64| nanos / 1_000_000;
+        let millis = |nanos: Nanos| nanos.0 / 1_000_000;
         let drawn: Vec<String> = report
             .poles()
             .iter()
             .map(|p| {
                 let zero = p.savings.if_zero;
-                format!("{} {} {}-{}", p.name, millis(p.on_path_nanos), millis(zero.low_nanos), millis(zero.high_nanos))
+                format!("{} {} {}-{}", p.name, millis(p.on_path), millis(zero.low), millis(zero.high))
             })
             .collect();
         assert_eq!(drawn, expected);

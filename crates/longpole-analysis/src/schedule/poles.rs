@@ -26,15 +26,14 @@ use std::cmp::Reverse;
 use std::collections::HashSet;
 use std::ops::Range;
 
-use longpole_model::{AddNanos, CaptureMode, Recording};
+use longpole_model::fast_hash::{FastMap, FastState};
+use longpole_model::{CaptureMode, IdVec, Nanos, NodeId, PoleId, Recording, ids};
 
 use crate::pulumi::urn::{title_of_urn, urn_of};
 use crate::schedule::critical_path::{CriticalPath, OnPath};
-use crate::schedule::recorded::NONE;
 use crate::schedule::replay::Replay;
 use crate::schedule::saving::{Saving, ScheduleEvidence};
 use crate::tree::forest::Forest;
-use longpole_model::fast_hash::{FastMap, FastState};
 
 /// Differently named children that make each of them a piece of work.
 pub const CONTEXT_SIBLINGS: usize = 3;
@@ -48,6 +47,11 @@ pub const CANDIDATES_MIN: usize = 8;
 /// Groups times nodes, beyond [`CANDIDATES_MIN`] groups: with up to 18 walks for each group (three changes, two ends of the
 /// range, and slots) at some 20 ns for each node, this is about three seconds.
 const REPLAYED_NODES_MAX: usize = 4_000_000;
+
+ids! {
+    /// A group of nodes that may be a pole.
+    struct GroupId;
+}
 
 /// What all replays of one group say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,12 +68,12 @@ pub struct Savings {
 
 impl Savings {
     /// Replays the three changes of these nodes.
-    pub fn of(replay: &Replay, nodes: &[usize]) -> Savings {
+    pub fn of(replay: &Replay, nodes: &[NodeId]) -> Savings {
         Savings::new(replay, nodes, replay.saves_all(nodes))
     }
 
-    fn new(replay: &Replay, nodes: &[usize], [if_zero, if_half, own]: [Saving; 3]) -> Savings {
-        let points = [if_zero, if_half, own].iter().all(|s| s.low_nanos == s.high_nanos);
+    fn new(replay: &Replay, nodes: &[NodeId], [if_zero, if_half, own]: [Saving; 3]) -> Savings {
+        let points = [if_zero, if_half, own].iter().all(|s| s.low == s.high);
         let declared = points && nodes.iter().all(|&n| replay.evidence(n) == ScheduleEvidence::Declared);
         Savings { if_zero, if_half, own, evidence: if declared { ScheduleEvidence::Declared } else { ScheduleEvidence::Inferred } }
     }
@@ -79,7 +83,7 @@ impl Savings {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pole {
     /// The nodes, in tree order; also those of the group that are not on the path.
-    pub nodes: Vec<usize>,
+    pub nodes: Vec<NodeId>,
     /// Their service.
     pub service: String,
     /// Their name.
@@ -89,33 +93,33 @@ pub struct Pole {
     /// URN of that resource.
     pub resource: Option<String>,
     /// Time of the critical path in which one of them was the innermost.
-    pub on_path_nanos: i64,
+    pub on_path: Nanos,
     /// What the run saves.
     pub savings: Savings,
-    /// Place of the pole inside this one that saves the most: what this one saves "if it took no time" is, to that part, the
+    /// The pole inside this one that saves the most: what this one saves "if it took no time" is, to that part, the
     /// other's. `None` where none lies inside.
-    pub contains: Option<usize>,
+    pub contains: Option<PoleId>,
     /// The node that what comes after this pole would have to wait for if the pole took no time: why it saves less than it takes.
     /// `None` where it does not, and where that is uncertain.
-    pub limited_by: Option<usize>,
+    pub limited_by: Option<NodeId>,
 }
 
 /// The poles of a recording.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Poles {
     /// Ranked: by what their own time saves (middle of the range), then by time on the path.
-    pub poles: Vec<Pole>,
+    pub poles: IdVec<PoleId, Pole>,
     /// Groups on the path that were not replayed, because they have too little time there.
     pub truncated: usize,
 }
 
-/// For each node the ancestor that tells which piece of work it belongs to; `NONE` where none does.
-fn contexts(recording: &Recording, forest: &Forest) -> Vec<u32> {
+/// For each node the ancestor that tells which piece of work it belongs to; `None` where none does.
+fn contexts(recording: &Recording, forest: &Forest) -> IdVec<NodeId, Option<NodeId>> {
     // The best so far for what stands below a node: names of siblings, and the ancestor.
-    let mut below: Vec<(u32, u32)> = vec![(0, NONE); forest.len()];
-    let mut out = vec![NONE; forest.len()];
+    let mut below: IdVec<NodeId, (u32, Option<NodeId>)> = IdVec::filled((0, None), forest.len());
+    let mut out = IdVec::filled(None, forest.len());
     let mut names: HashSet<&str, FastState> = HashSet::default();
-    for parent in 0..forest.len() {
+    for parent in forest.ids() {
         let children = forest.children(parent);
         names.clear();
         if children.clone().nth(CONTEXT_SIBLINGS - 1).is_some() {
@@ -124,33 +128,34 @@ fn contexts(recording: &Recording, forest: &Forest) -> Vec<u32> {
                 names.insert(forest.name(recording, c));
             });
         }
+        let distinct = u32::try_from(names.len()).unwrap_or(u32::MAX);
         for child in children {
             out[child] = below[parent].1;
-            let tells = names.len() >= CONTEXT_SIBLINGS && names.len() >= below[parent].0 as usize;
-            below[child] = if tells { (names.len() as u32, child as u32) } else { below[parent] };
+            let tells = names.len() >= CONTEXT_SIBLINGS && distinct >= below[parent].0;
+            below[child] = if tells { (distinct, Some(child)) } else { below[parent] };
         }
     }
     out
 }
 
 /// For each node the resource that it, or the nearest node above it that works on one, works on; no list where none works on any.
-fn urns<'a>(recording: &'a Recording, forest: &Forest) -> Vec<Option<&'a str>> {
+fn urns<'a>(recording: &'a Recording, forest: &Forest) -> IdVec<NodeId, Option<&'a str>> {
     if !forest.has_placement_rules() {
-        return Vec::new();
+        return IdVec::default();
     }
-    let mut out = vec![None; forest.len()];
-    for node in 1..forest.len() {
+    let mut out: IdVec<NodeId, Option<&str>> = IdVec::filled(None, forest.len());
+    for node in forest.ids().skip(1) {
         let own = forest.span(recording, node).and_then(urn_of);
-        out[node] = own.or(forest.nodes[node].parent().and_then(|p| out[p]));
+        out[node] = own.or(forest[node].parent.and_then(|p| out[p]));
     }
     out
 }
 
 /// The ranges of nodes that these nodes and all below them are.
-fn subtrees(forest: &Forest, nodes: &[usize]) -> Vec<Range<usize>> {
-    let mut out: Vec<Range<usize>> = Vec::new();
+fn subtrees(forest: &Forest, nodes: &[NodeId]) -> Vec<Range<NodeId>> {
+    let mut out: Vec<Range<NodeId>> = Vec::new();
     for &n in nodes {
-        let end = forest.nodes[n].subtree_end();
+        let end = forest[n].subtree_end;
         match out.last_mut() {
             Some(last) if n < last.end => {}
             Some(last) if n == last.end => last.end = end,
@@ -161,19 +166,19 @@ fn subtrees(forest: &Forest, nodes: &[usize]) -> Vec<Range<usize>> {
 }
 
 /// Says for each pole which of the others lies inside it and saves the most.
-fn find_contained(forest: &Forest, poles: &mut [Pole]) {
-    let ranges: Vec<Vec<Range<usize>>> = poles.iter().map(|p| subtrees(forest, &p.nodes)).collect();
-    let inside = |inner: usize, outer: usize| {
+fn find_contained(forest: &Forest, poles: &mut IdVec<PoleId, Pole>) {
+    let ranges: IdVec<PoleId, Vec<Range<NodeId>>> = poles.iter().map(|p| subtrees(forest, &p.nodes)).collect();
+    let inside = |inner: PoleId, outer: PoleId| {
         let ranges_of = &ranges[outer];
         ranges[inner].iter().all(|r| {
             let before = ranges_of.partition_point(|o| o.start <= r.start);
             before.checked_sub(1).is_some_and(|i| r.end <= ranges_of[i].end)
         })
     };
-    let zero = |p: &Pole| p.savings.if_zero.low_nanos.saturating_add(p.savings.if_zero.high_nanos);
-    for outer in 0..poles.len() {
-        let inner = (0..poles.len()).filter(|&inner| inner != outer && inside(inner, outer) && !inside(outer, inner));
-        poles[outer].contains = inner.filter(|&i| zero(&poles[i]) > 0).max_by_key(|&i| (zero(&poles[i]), Reverse(i)));
+    let zero = |p: &Pole| p.savings.if_zero.low + p.savings.if_zero.high;
+    for outer in poles.ids() {
+        let inner = poles.ids().filter(|&inner| inner != outer && inside(inner, outer) && !inside(outer, inner));
+        poles[outer].contains = inner.filter(|&i| zero(&poles[i]) > Nanos::ZERO).max_by_key(|&i| (zero(&poles[i]), Reverse(i)));
     }
 }
 
@@ -186,49 +191,47 @@ impl Poles {
         }
         let contexts = contexts(recording, forest);
         let urns = urns(recording, forest);
-        let key = |n: usize| {
+        let key = |n: NodeId| {
             let urn = urns.get(n).copied().flatten();
-            let told = (contexts[n] != NONE).then(|| forest.name(recording, contexts[n] as usize));
+            let told = contexts[n].map(|context| forest.name(recording, context));
             let context = urn.or(told);
             (forest.service(recording, n), forest.name(recording, n), context, urn.is_some())
         };
-        let run_counts = forest.len() == 1 || path.on_path_nanos[0] > forest.run_range().nanos() / 2;
-        let first = usize::from(!run_counts);
+        let run_counts = forest.len() == 1 || path.on_path[NodeId::RUN] > Nanos(forest.run_range().nanos()) / 2;
+        let counted = || forest.ids().skip(usize::from(!run_counts));
         // For each group its time on the path and its first node, and for each node its group.
-        let mut groups: Vec<(i64, usize)> = Vec::new();
-        let mut numbers = FastMap::default();
-        for n in (first..forest.len()).filter(|&n| path.on_path_nanos[n] > 0) {
-            let number = *numbers.entry(key(n)).or_insert(groups.len());
-            if number == groups.len() {
-                groups.push((0, forest.len()));
-            }
-            groups[number].0.add_nanos(path.on_path_nanos[n]);
+        let mut groups: IdVec<GroupId, (Nanos, NodeId)> = IdVec::default();
+        let mut known = FastMap::default();
+        for n in counted().filter(|&n| path.on_path[n] > Nanos::ZERO) {
+            let group = *known.entry(key(n)).or_insert_with(|| groups.push((Nanos::ZERO, n)));
+            groups[group].0 += path.on_path[n];
         }
-        let mut group_of = vec![NONE; forest.len()];
-        for (n, group) in group_of.iter_mut().enumerate().skip(first) {
-            if let Some(&number) = numbers.get(&key(n)) {
-                *group = number as u32;
-                groups[number].1 = groups[number].1.min(n);
+        let mut group_of: IdVec<NodeId, Option<GroupId>> = IdVec::filled(None, forest.len());
+        for n in counted() {
+            if let Some(&group) = known.get(&key(n)) {
+                group_of[n] = Some(group);
+                groups[group].1 = groups[group].1.min(n);
             }
         }
-        drop(numbers);
-        let mut ranked: Vec<usize> = (0..groups.len()).collect();
-        ranked.sort_by_key(|&number| (Reverse(groups[number].0), groups[number].1));
+        drop(known);
+        let mut ranked: Vec<GroupId> = groups.ids().collect();
+        ranked.sort_by_key(|&group| (Reverse(groups[group].0), groups[group].1));
         let candidates = (REPLAYED_NODES_MAX / forest.len()).clamp(CANDIDATES_MIN, CANDIDATES_MAX);
         let truncated = ranked.len().saturating_sub(candidates);
         ranked.truncate(candidates);
-        let mut nodes: FastMap<u32, Vec<usize>> = ranked.iter().map(|&number| (number as u32, Vec::new())).collect();
-        for (n, group) in group_of.into_iter().enumerate() {
-            if let Some(nodes) = nodes.get_mut(&group) {
+        let mut nodes: FastMap<GroupId, Vec<NodeId>> = ranked.iter().map(|&group| (group, Vec::new())).collect();
+        for (n, group) in group_of.enumerated() {
+            if let Some(nodes) = group.and_then(|group| nodes.get_mut(&group)) {
                 nodes.push(n);
             }
         }
-        let candidates = ranked.into_iter().filter_map(|number| Some((groups[number], nodes.remove(&(number as u32))?)));
-        let on_path = OnPath::new(path);
+        drop(group_of);
+        let candidates = ranked.into_iter().filter_map(|group| Some((groups[group], nodes.remove(&group)?)));
+        let paths = OnPath::new(path);
         let mut poles: Vec<Pole> = candidates
-            .map(|((on_path_nanos, first), nodes)| {
+            .map(|((on_path, first), nodes)| {
                 let (service, name, context, is_urn) = key(first);
-                let (savings, limited_by) = replay.saves_all_and_limit(&nodes, &on_path);
+                let (savings, limited_by) = replay.saves_all_and_limit(&nodes, &paths);
                 Pole {
                     savings: Savings::new(replay, &nodes, savings),
                     nodes,
@@ -236,14 +239,15 @@ impl Poles {
                     name: name.to_owned(),
                     context: context.map(|c| if is_urn { title_of_urn(c) } else { c.to_owned() }),
                     resource: context.filter(|_| is_urn).map(str::to_owned),
-                    on_path_nanos,
+                    on_path,
                     contains: None,
                     limited_by,
                 }
             })
             .collect();
-        let own = |p: &Pole| p.savings.own.low_nanos.saturating_add(p.savings.own.high_nanos);
-        poles.sort_by_key(|p| (Reverse(own(p)), Reverse(p.on_path_nanos), p.nodes[0]));
+        let own = |p: &Pole| p.savings.own.low + p.savings.own.high;
+        poles.sort_by_key(|p| (Reverse(own(p)), Reverse(p.on_path), p.nodes[0]));
+        let mut poles: IdVec<PoleId, Pole> = poles.into();
         find_contained(forest, &mut poles);
         Poles { poles, truncated }
     }
@@ -252,7 +256,7 @@ impl Poles {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use longpole_model::text;
+    use longpole_model::{Id, text};
 
     /// Each pole as `name @context ×count on-path own-saving evidence`, in milliseconds.
     fn check(input: &str, expected: &[&str]) {
@@ -260,7 +264,7 @@ mod tests {
         let forest = Forest::build(&recording);
         let path = CriticalPath::new(&recording, &forest);
         let poles = Poles::new(&recording, &forest, &path, &Replay::new(&recording, &forest));
-        let millis = |nanos: i64| nanos / 1_000_000;
+        let millis = |nanos: Nanos| nanos.0 / 1_000_000;
         let drawn: Vec<String> = poles
             .poles
             .iter()
@@ -268,12 +272,7 @@ mod tests {
                 let context = p.context.as_ref().map(|c| format!(" @{c}")).unwrap_or_default();
                 let own = p.savings.own;
                 let (name, count, evidence) = (&p.name, p.nodes.len(), p.savings.evidence.as_str());
-                format!(
-                    "{name}{context} ×{count} {} {}-{} {evidence}",
-                    millis(p.on_path_nanos),
-                    millis(own.low_nanos),
-                    millis(own.high_nanos)
-                )
+                format!("{name}{context} ×{count} {} {}-{} {evidence}", millis(p.on_path), millis(own.low), millis(own.high))
             })
             .collect();
         assert_eq!(drawn, expected);
@@ -306,9 +305,9 @@ run up  0..100ms
     fn a_pole_says_which_other_one_explains_it() {
         let contained = |input: &str| -> Vec<String> {
             let report = crate::Report::new(text::parse(input).unwrap());
-            let name = |i: usize| format!("p{} {}", i + 1, report.poles()[i].name);
-            let line = |(i, p): (usize, &Pole)| format!("{} contains {}", name(i), p.contains.map_or("nothing".to_owned(), name));
-            report.poles().iter().enumerate().map(line).collect()
+            let name = |i: PoleId| format!("p{} {}", i.place() + 1, report.poles()[i].name);
+            let line = |(i, p): (PoleId, &Pole)| format!("{} contains {}", name(i), p.contains.map_or("nothing".to_owned(), name));
+            report.poles().enumerated().map(line).collect()
         };
         assert_eq!(
             contained(

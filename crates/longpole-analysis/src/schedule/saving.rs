@@ -1,5 +1,7 @@
 //! What a change saves, and how that is known.
 
+use longpole_model::Nanos;
+
 /// What is done to the work of a pole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Change {
@@ -15,9 +17,9 @@ pub enum Change {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Saving {
     /// At least.
-    pub low_nanos: i64,
+    pub low: Nanos,
     /// At most.
-    pub high_nanos: i64,
+    pub high: Nanos,
 }
 
 /// Where the knowledge of what a node waited for comes from.

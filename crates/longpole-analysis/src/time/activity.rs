@@ -23,7 +23,7 @@
 //! With its descendants a span is, at each moment, what one of them is, the first of: on-CPU, runnable, blocked, remote, awaiting;
 //! else unaccounted. Nothing is in child then, and it adds up to the same duration.
 
-use longpole_model::{IdVec, Nanos, Recording, SampleId, SpanKind, StateKind, WaitKind};
+use longpole_model::{IdVec, Nanos, NodeId, Recording, SampleId, SpanKind, StateKind, WaitKind};
 
 use crate::intervals;
 use crate::link::samples::SampleNodes;
@@ -40,7 +40,7 @@ const BIN_PERIODS: i64 = 20;
 /// A stretch of a node, in nanoseconds from the start of the run.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Stretch {
-    pub(crate) node: usize,
+    pub(crate) node: NodeId,
     pub(crate) from: Nanos,
     pub(crate) to: Nanos,
 }
@@ -113,7 +113,8 @@ impl Estimate {
         if blocked > room {
             for kind in WaitKind::ALL {
                 let part = &mut states.parts[StateKind::Blocked(kind)];
-                *part = Nanos((i128::from(part.0) * i128::from(room.0) / i128::from(blocked.0)) as i64);
+                let scaled = i128::from(part.0) * i128::from(room.0) / i128::from(blocked.0);
+                *part = Nanos(i64::try_from(scaled).unwrap_or(i64::MAX));
             }
         }
         states.parts[StateKind::Unaccounted] = own - on_cpu - states.blocked();
@@ -135,7 +136,7 @@ impl Activity<'_> {
     }
 
     /// Whether what the node waits for is done elsewhere: it is the calling side.
-    fn calls(&self, node: usize) -> bool {
+    fn calls(&self, node: NodeId) -> bool {
         let kind = self.forest.span(self.recording, node).map(|span| span.kind);
         matches!(kind, Some(SpanKind::Client | SpanKind::Producer))
     }
@@ -181,7 +182,7 @@ impl Activity<'_> {
     }
 
     /// Notes how it is known what the node did.
-    fn judge(&self, node: usize, has_gap: bool, states: &mut States) {
+    fn judge(&self, node: NodeId, has_gap: bool, states: &mut States) {
         let source = self.timelines.source(node);
         states.weaken(match source {
             Source::Journal => StateEvidence::Journal,
@@ -192,7 +193,7 @@ impl Activity<'_> {
     }
 
     /// The states of a node with its descendants, from its start to its end. CPU time is that of all of them, also past its end.
-    pub(crate) fn with_descendants(&self, node: usize) -> States {
+    pub(crate) fn with_descendants(&self, node: NodeId) -> States {
         let (start, end) = (self.schedule.start[node], self.schedule.end[node]);
         let mut states = States::default();
         let mut pieces = Vec::new();
@@ -201,7 +202,7 @@ impl Activity<'_> {
                 pieces.push(Piece { from, to, state });
             }
         };
-        for below in node..self.forest.nodes[node].subtree_end() {
+        for below in self.forest.subtree(node) {
             let (from, to) = (self.schedule.start[below], self.schedule.end[below]);
             if from >= to && below > node {
                 continue;
@@ -251,13 +252,13 @@ impl Activity<'_> {
     }
 
     /// What of a wait no child covers.
-    fn blocked_pieces(&self, node: usize, wait: NodeWait) -> impl Iterator<Item = Piece> {
+    fn blocked_pieces(&self, node: NodeId, wait: NodeWait) -> impl Iterator<Item = Piece> {
         let state = StateKind::Blocked(self.recording.waits[wait.wait].kind);
         self.schedule.cover.gaps(node, wait.from, wait.to).map(move |(from, to)| Piece { from, to, state })
     }
 
     /// How much of a wait no child covers.
-    pub(crate) fn own_of_wait(&self, node: usize, wait: &NodeWait) -> Nanos {
+    pub(crate) fn own_of_wait(&self, node: NodeId, wait: &NodeWait) -> Nanos {
         let cover = &self.schedule.cover;
         (wait.to - wait.from) - (cover.covered_before(node, wait.to) - cover.covered_before(node, wait.from))
     }
@@ -270,7 +271,7 @@ impl Activity<'_> {
     }
 
     /// The states of a node from its start to its end.
-    pub(crate) fn of_node(&self, node: usize) -> States {
+    pub(crate) fn of_node(&self, node: NodeId) -> States {
         let (from, to) = (self.schedule.start[node], self.schedule.end[node]);
         self.states(std::iter::once(Stretch { node, from, to }))
     }
@@ -280,14 +281,14 @@ impl Activity<'_> {
 mod tests {
     use super::*;
     use crate::Report;
-    use longpole_model::text;
+    use longpole_model::{Id, text};
 
     fn millis(states: States) -> [i64; 3] {
         [StateKind::OnCpu, StateKind::InChild, StateKind::Unaccounted].map(|state| states.of(state).0 / 1_000_000)
     }
 
-    fn node(report: &Report, name: &str) -> usize {
-        (0..report.forest().len()).find(|&i| report.name(i) == name).unwrap()
+    fn node(report: &Report, name: &str) -> NodeId {
+        report.forest().ids().find(|&i| report.name(i) == name).unwrap()
     }
 
     #[test]
@@ -307,7 +308,7 @@ mod tests {
     fn threads_that_run_at_the_same_time_do_not_make_a_span_longer_nor_hide_that_it_waits() {
         let two = "sample 0ms x40 pid 1 tid 1 [work] m\nsample 0ms x40 pid 1 tid 2 [work] m\n";
         let report = Report::new(text::parse(&format!("run x 0..100ms\n  work 0..100ms svc pid 1\n{two}")).unwrap());
-        assert_eq!(millis(report.node_states(1)), [40, 0, 60]);
+        assert_eq!(millis(report.node_states(NodeId::RUN.next())), [40, 0, 60]);
     }
 
     #[test]
@@ -323,13 +324,13 @@ mod tests {
         // Samples stand between spans in the text; the notation wants spans together.
         let (samples, spans): (Vec<&str>, Vec<&str>) = text.lines().partition(|line| line.starts_with("sample"));
         let report = Report::new(text::parse(&format!("{}\n{}", spans.join("\n"), samples.join("\n"))).unwrap());
-        assert_eq!(millis(report.node_states(1)), [20, 80, 0]);
+        assert_eq!(millis(report.node_states(NodeId::RUN.next())), [20, 80, 0]);
     }
 
     #[test]
     fn own_time_stands_beside_the_whole() {
         let report = Report::new(text::parse("run x 0..100ms\n  a 10..90ms\n    b 20..50ms\n    c 40..60ms\n").unwrap());
-        let own: Vec<i64> = (0..4).map(|n| report.own_nanos(n) / 1_000_000).collect();
+        let own: Vec<i64> = report.forest().ids().map(|n| report.own_nanos(n) / 1_000_000).collect();
         assert_eq!(own, [20, 40, 30, 20]);
     }
 }

@@ -11,7 +11,7 @@
 use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-use longpole_model::{AttributeValue, IdVec, Monotonic, Nanos, Recording, SampleId, Span, SpanKind, Timestamp, WaitId};
+use longpole_model::{AttributeValue, IdVec, Monotonic, Nanos, ProcessRow, Recording, SampleId, Span, SpanKind, Timestamp, WaitId};
 
 use crate::link::waits::is_accept;
 use crate::time::wait_groups::WaitSum;
@@ -123,16 +123,16 @@ pub fn address_of(span: &Span) -> Option<SocketAddr> {
 
 /// The processes that took connections, while the span began, at the address that it calls: one, and those that it forked to share the
 /// work. By start.
-pub fn processes_of(recording: &Recording, span: &Span) -> Option<(SocketAddr, Vec<usize>)> {
+pub fn processes_of(recording: &Recording, span: &Span) -> Option<(SocketAddr, Vec<ProcessRow>)> {
     let address = address_of(span)?;
-    let lives = |at: usize| {
+    let lives = |at: ProcessRow| {
         let process = &recording.processes[at];
         let start = recording.clock.to_unix(process.start);
         let end = process.end.and_then(|end| recording.clock.to_unix(end));
         start.is_some_and(|start| start <= span.start) && end.is_none_or(|end| span.start <= end)
     };
-    let listens = |at: &usize| recording.processes[*at].listens.contains(&address) && lives(*at);
-    let mut processes: Vec<usize> = (0..recording.processes.len()).filter(listens).collect();
+    let listens = |at: &ProcessRow| recording.processes[*at].listens.contains(&address) && lives(*at);
+    let mut processes: Vec<ProcessRow> = recording.process_rows().filter(listens).collect();
     processes.sort_by_key(|&at| (recording.processes[at].start, at));
     Some((address, processes))
 }
@@ -144,7 +144,7 @@ pub struct Callee<'a> {
     pub address: SocketAddr,
     /// Processes that take connections there, in `recording.processes`; several where one forked others to share the work. None where
     /// nobody was seen.
-    pub processes: Vec<usize>,
+    pub processes: Vec<ProcessRow>,
     /// Whether a span of it answers: then that says what it does.
     pub answers: bool,
     /// Samples of these processes while they were called, for whomever.

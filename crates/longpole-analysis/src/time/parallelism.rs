@@ -2,8 +2,9 @@
 
 use std::cmp::Reverse;
 
-use longpole_model::{AddNanos, SumNanos, TimeRange};
+use longpole_model::{AddNanos, IdVec, NodeId, SumNanos, TimeRange};
 
+use crate::leaves::Leaves;
 use crate::tree::forest::Forest;
 
 /// Serial stretches that are listed.
@@ -47,7 +48,7 @@ pub struct SerialStretch {
     /// When.
     pub range: TimeRange,
     /// What ran in most of it; the run where nothing else did.
-    pub node: usize,
+    pub node: NodeId,
     /// How long that was.
     pub node_nanos: i64,
     /// Operations that ran in it, one after the other.
@@ -68,48 +69,32 @@ pub(crate) struct InFlight {
 struct OpenStretch {
     since: i64,
     /// The pieces of it so far: only the node with the most time counts, so the sums are kept.
-    sums: Vec<(usize, i64)>,
-}
-
-/// The operations that are in flight: how many, and the sum of their indices, which is the index itself where there is one.
-#[derive(Default)]
-struct Leaves {
-    count: u32,
-    sum: u64,
-}
-
-impl Leaves {
-    fn change(&mut self, node: usize, there: bool) {
-        if there {
-            (self.count, self.sum) = (self.count + 1, self.sum + node as u64);
-        } else {
-            (self.count, self.sum) = (self.count - 1, self.sum - node as u64);
-        }
-    }
+    sums: Vec<(NodeId, i64)>,
 }
 
 /// One sweep over starts and ends.
 pub(crate) fn in_flight(forest: &Forest) -> InFlight {
     let run = forest.run_range();
     // Ends before starts: what follows at once does not overlap.
-    let mut events: Vec<(i64, bool, u32)> = Vec::with_capacity(2 * forest.len());
-    for (i, node) in forest.nodes.iter().enumerate().skip(1) {
+    let mut events: Vec<(i64, bool, NodeId)> = Vec::with_capacity(2 * forest.len());
+    for (id, node) in forest.nodes.enumerated().skip(1) {
         let (start, end) = (node.range.start.max(run.start), node.range.end.min(run.end));
         // What lies too far away to be counted has no length, and an end before its start would be taken for another's.
         let (start, end) = (start.nanos_since(run.start), end.nanos_since(run.start));
         if start < end {
-            events.push((start, true, i as u32));
-            events.push((end, false, i as u32));
+            events.push((start, true, id));
+            events.push((end, false, id));
         }
     }
     events.sort_unstable();
-    let mut open = vec![false; forest.len()];
-    let mut open_children = vec![0u32; forest.len()];
+    let mut open: IdVec<NodeId, bool> = IdVec::filled(false, forest.len());
+    let mut open_children: IdVec<NodeId, u32> = IdVec::filled(0, forest.len());
+    // The operations that are in flight.
     let mut leaves = Leaves::default();
     let (mut peak, mut area, mut since) = (0u32, 0i128, 0i64);
     let mut stretch: Option<OpenStretch> = None;
     let mut serial = Vec::new();
-    let mut piece = |from: i64, to: i64, leaves: &Leaves| {
+    let mut piece = |from: i64, to: i64, leaves: &Leaves<NodeId>| {
         peak = peak.max(leaves.count);
         area += i128::from(to.saturating_sub(from)) * i128::from(leaves.count.max(1));
         if leaves.count > 1 {
@@ -118,7 +103,7 @@ pub(crate) fn in_flight(forest: &Forest) -> InFlight {
             }
             return;
         }
-        let node = if leaves.count == 1 { leaves.sum as usize } else { 0 };
+        let node = leaves.only().unwrap_or(NodeId::RUN);
         let open = stretch.get_or_insert_with(|| OpenStretch { since: from, sums: Vec::new() });
         match open.sums.last_mut() {
             Some((last, nanos)) if *last == node => nanos.add_nanos(to.saturating_sub(from)),
@@ -126,21 +111,20 @@ pub(crate) fn in_flight(forest: &Forest) -> InFlight {
         }
     };
     for (at, starts, i) in events {
-        let i = i as usize;
         if at > since {
             piece(since, at, &leaves);
             since = at;
         }
         open[i] = starts;
-        let parent = forest.nodes[i].parent().filter(|&p| p != 0);
+        let parent = forest[i].parent.filter(|&p| p != NodeId::RUN);
         if open_children[i] == 0 {
-            leaves.change(i, starts);
+            if starts { leaves.add(i) } else { leaves.remove(i) }
         }
         if let Some(p) = parent {
             let had = open_children[p] > 0;
             open_children[p] = if starts { open_children[p] + 1 } else { open_children[p] - 1 };
             if open[p] && had != (open_children[p] > 0) {
-                leaves.change(p, had);
+                if had { leaves.add(p) } else { leaves.remove(p) }
             }
         }
     }
@@ -163,10 +147,10 @@ impl OpenStretch {
     fn close(mut self, run: TimeRange, until: i64, in_flight_after: u32) -> SerialStretch {
         self.sums.sort_unstable();
         let mut operations = 0;
-        let (mut node, mut node_nanos) = (0, 0);
+        let (mut node, mut node_nanos) = (NodeId::RUN, 0);
         for same in self.sums.chunk_by(|a, b| a.0 == b.0) {
             let nanos = same.iter().map(|s| s.1).sum_nanos();
-            operations += u32::from(same[0].0 != 0);
+            operations += u32::from(same[0].0 != NodeId::RUN);
             if nanos > node_nanos {
                 (node, node_nanos) = (same[0].0, nanos);
             }

@@ -10,7 +10,7 @@
 
 use std::collections::HashMap;
 
-use longpole_model::{AddNanos, IdVec, Monotonic, Recording, SumNanos, ThreadKey, WaitId, WaitKind};
+use longpole_model::{AddNanos, IdVec, Monotonic, PoleId, Recording, SumNanos, ThreadKey, WaitId, WaitKind};
 
 /// Poles whose threads are looked for.
 pub const POLES_MAX: usize = 16;
@@ -46,8 +46,8 @@ impl ThreadLife {
 pub struct Importance {
     /// Its place in the order in which threads matter: a list that is cut keeps the first.
     pub rank: usize,
-    /// The pole that it has most time in, by its place among the poles.
-    pub pole: Option<usize>,
+    /// The pole that it has most time in.
+    pub pole: Option<PoleId>,
     /// How much of the critical path it has in all poles.
     pub in_poles_nanos: u64,
     /// Its waits for locks, those of workers that wait for work left out.
@@ -61,7 +61,7 @@ pub struct Importance {
 struct InPoles {
     nanos: u64,
     /// The most that it has in one of them, and which that is.
-    most: Option<(u64, std::cmp::Reverse<usize>)>,
+    most: Option<(u64, std::cmp::Reverse<PoleId>)>,
 }
 
 /// What makes each of these threads matter. They are taken in turns by how much they work in poles, run, wait for locks, and by their
@@ -70,7 +70,7 @@ pub(crate) fn importance(
     recording: &Recording,
     idle: &IdVec<WaitId, bool>,
     lives: &[ThreadLife],
-    in_pole: &HashMap<(ThreadKey, usize), u64>,
+    in_pole: &HashMap<(ThreadKey, PoleId), u64>,
 ) -> Vec<Importance> {
     let mut locks: HashMap<ThreadKey, u64> = HashMap::new();
     let mut longest: HashMap<ThreadKey, u64> = HashMap::new();

@@ -7,7 +7,7 @@
 
 use std::collections::HashMap;
 
-use longpole_model::{AddNanos, IoBytes, Monotonic, ProcessUsage, Recording};
+use longpole_model::{AddNanos, IdVec, IoBytes, Monotonic, ProcessRow, ProcessUsage, Recording};
 
 /// A process that did not live so long is not said to grow: each one grows while it begins.
 const GROWTH_LIFE_MIN_NANOS: u64 = 2_000_000_000;
@@ -62,7 +62,7 @@ pub struct Growth {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ProcessFigures {
     /// The process that forked it, in `recording.processes`.
-    pub parent: Option<usize>,
+    pub parent: Option<ProcessRow>,
     /// Its readings, by time: indices into `recording.process_usage`.
     pub readings: Vec<usize>,
     /// The most it had in RAM.
@@ -89,27 +89,27 @@ impl ProcessFigures {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UsageFinding {
     /// It grew all the time.
-    Grows(usize, Growth),
+    Grows(ProcessRow, Growth),
     /// It had much memory.
-    Peak(usize, u64),
+    Peak(ProcessRow, u64),
     /// One of the run's processes had much memory, and it was seen only by who waited for it.
     PeakOfSome(u64),
     /// It fetched from storage, or brought to it, much.
-    Storage(usize, IoBytes),
+    Storage(ProcessRow, IoBytes),
     /// It waited for memory to come from storage, so often.
-    Faults(usize, u64),
+    Faults(ProcessRow, u64),
 }
 
 /// The processes of a recording by pid, to find one by the time.
 struct ByPid<'a> {
     recording: &'a Recording,
-    of_pid: HashMap<u32, Vec<usize>>,
+    of_pid: HashMap<u32, Vec<ProcessRow>>,
 }
 
 impl<'a> ByPid<'a> {
     fn new(recording: &'a Recording) -> Self {
-        let mut of_pid: HashMap<u32, Vec<usize>> = HashMap::new();
-        for (i, process) in recording.processes.iter().enumerate() {
+        let mut of_pid: HashMap<u32, Vec<ProcessRow>> = HashMap::new();
+        for (i, process) in recording.process_rows().zip(&recording.processes) {
             of_pid.entry(process.pid).or_default().push(i);
         }
         for list in of_pid.values_mut() {
@@ -119,7 +119,7 @@ impl<'a> ByPid<'a> {
     }
 
     /// The last process with this pid that had started.
-    fn at(&self, pid: u32, time: Monotonic) -> Option<usize> {
+    fn at(&self, pid: u32, time: Monotonic) -> Option<ProcessRow> {
         let list = self.of_pid.get(&pid)?;
         // A file of others may give one pid to a hundred thousand.
         let started = list.partition_point(|&i| self.recording.processes[i].start <= time);
@@ -128,10 +128,10 @@ impl<'a> ByPid<'a> {
 }
 
 /// The figures of each process of a recording.
-pub fn figures(recording: &Recording) -> Vec<ProcessFigures> {
-    let mut figures = vec![ProcessFigures::default(); recording.processes.len()];
+pub fn figures(recording: &Recording) -> IdVec<ProcessRow, ProcessFigures> {
+    let mut figures: IdVec<ProcessRow, ProcessFigures> = IdVec::filled(ProcessFigures::default(), recording.processes.len());
     let by_pid = ByPid::new(recording);
-    for (process, figure) in recording.processes.iter().zip(&mut figures) {
+    for (process, figure) in recording.processes.iter().zip(figures.iter_mut()) {
         figure.parent = process.parent_pid.and_then(|parent| by_pid.at(parent, process.start));
     }
     for (i, usage) in recording.process_usage.iter().enumerate() {
@@ -140,7 +140,7 @@ pub fn figures(recording: &Recording) -> Vec<ProcessFigures> {
         }
     }
     // What the kernel adds to a parent: all that a child had, its own children included.
-    let mut of_children = vec![IoBytes::default(); figures.len()];
+    let mut of_children: IdVec<ProcessRow, IoBytes> = IdVec::filled(IoBytes::default(), figures.len());
     for (process, figure) in recording.processes.iter().zip(&figures) {
         let Some(end) = process.end else { continue };
         let Some(parent) = figure.parent else { continue };
@@ -156,7 +156,8 @@ pub fn figures(recording: &Recording) -> Vec<ProcessFigures> {
         figure.io = figure.last_with_io(recording).and_then(|last| last.io).map(|io| io.saturating_sub(children));
         figure.growth = growth(&readings().filter_map(|usage| Some((usage.time, usage.memory?.resident_bytes))).collect::<Vec<_>>());
     }
-    if let ([only], Some(peak)) = (&mut figures[..], recording.run.usage.and_then(|usage| usage.peak_resident_bytes)) {
+    let only = if figures.len() == 1 { figures.iter_mut().next() } else { None };
+    if let (Some(only), Some(peak)) = (only, recording.run.usage.and_then(|usage| usage.peak_resident_bytes)) {
         let read = only.peak_resident_bytes.map_or(0, |(peak, _)| peak);
         only.peak_resident_bytes = Some((peak.max(read), PeakFrom::Exit));
     }
@@ -174,8 +175,10 @@ fn growth(memory: &[(Monotonic, u64)]) -> Option<Growth> {
     let until_most = memory[most].0.nanos_since(first.0);
     let gives_back = until_most >= life / GROWTH_PARTS * GROWTH_PARTS_UNTIL_MOST;
     let (memory, life) = if gives_back { (&memory[..=most], until_most) } else { (memory, life) };
-    let ends = (1..=GROWTH_PARTS)
-        .map(|part| Monotonic(first.0.0.saturating_add((u128::from(life) * u128::from(part) / u128::from(GROWTH_PARTS)) as u64)));
+    let ends = (1..=GROWTH_PARTS).map(|part| {
+        let since_first = u128::from(life) * u128::from(part) / u128::from(GROWTH_PARTS);
+        Monotonic(first.0.0.saturating_add(u64::try_from(since_first).unwrap_or(u64::MAX)))
+    });
     // Memory stays as it is while a process is not read, because then it did not run.
     let levels: Vec<u64> =
         ends.filter_map(|end| memory[..memory.partition_point(|(time, _)| *time <= end)].last().map(|it| it.1)).collect();
@@ -187,19 +190,19 @@ fn growth(memory: &[(Monotonic, u64)]) -> Option<Growth> {
 
 /// User and system time of each process: what its threads had of CPUs, exact; where that was not recorded, what was counted of them, or its
 /// last reading.
-pub fn cpu_nanos(recording: &Recording, figures: &[ProcessFigures]) -> Vec<Option<u64>> {
+pub fn cpu_nanos(recording: &Recording, figures: &IdVec<ProcessRow, ProcessFigures>) -> IdVec<ProcessRow, Option<u64>> {
     if recording.cpu_slices.is_empty() {
         return figures.iter().map(|figure| figure.last(recording).map(|last| last.cpu_nanos)).collect();
     }
     let by_pid = ByPid::new(recording);
-    let mut sums = vec![Some(0u64); figures.len()];
+    let mut sums: IdVec<ProcessRow, Option<u64>> = IdVec::filled(Some(0), figures.len());
     for slice in &recording.cpu_slices {
         if let Some(sum) = by_pid.at(slice.pid, slice.start).and_then(|process| sums[process].as_mut()) {
             sum.add_nanos(slice.end.nanos_since(slice.start));
         }
     }
     // Threads that the kernel took out of the recording have slices of their beginning only.
-    let mut totals = vec![0u64; figures.len()];
+    let mut totals: IdVec<ProcessRow, u64> = IdVec::filled(0, figures.len());
     for thread in &recording.threads {
         if let Some(process) = by_pid.at(thread.pid, thread.start) {
             totals[process].add_nanos(thread.totals.map_or(0, |totals| totals.on_cpu_nanos));
@@ -209,8 +212,8 @@ pub fn cpu_nanos(recording: &Recording, figures: &[ProcessFigures]) -> Vec<Optio
 }
 
 /// What is worth a line, at most one of each kind.
-pub fn findings(recording: &Recording, figures: &[ProcessFigures]) -> Vec<UsageFinding> {
-    let all = || figures.iter().enumerate();
+pub fn findings(recording: &Recording, figures: &IdVec<ProcessRow, ProcessFigures>) -> Vec<UsageFinding> {
+    let all = || figures.enumerated();
     let grows =
         all().filter_map(|(i, it)| Some((i, it.growth?))).max_by_key(|(_, growth)| growth.to_bytes.saturating_sub(growth.from_bytes));
     let peak = all().filter_map(|(i, it)| Some((i, it.peak_resident_bytes?.0))).max_by_key(|(_, bytes)| *bytes);
@@ -238,7 +241,7 @@ pub fn findings(recording: &Recording, figures: &[ProcessFigures]) -> Vec<UsageF
 #[cfg(test)]
 mod tests {
     use super::*;
-    use longpole_model::{Process, ProcessMemory, RunUsage, text};
+    use longpole_model::{Id, Process, ProcessMemory, RunUsage, text};
 
     const MB: u64 = 1_000_000;
 
@@ -302,7 +305,8 @@ mod tests {
             .collect();
         // What is read of cp when it has ended has no bytes for a plain user: those before count.
         recording.process_usage.insert(2, ProcessUsage { io: None, memory: None, ..usage(3, 31, 0, 0) });
-        assert_eq!(super::figures(&recording)[2].io, figures[2].io);
+        let cp = ProcessRow::at(2);
+        assert_eq!(super::figures(&recording)[cp].io, figures[cp].io);
         // The second dd has not ended when sh is read last, so sh has nothing of it.
         assert_eq!(own, [("sh", 2, 4, 3), ("dd", 13, 10, 1), ("cp", 7, 6, 1), ("dd", 100, 12, 1)]);
         assert_eq!(findings(&recording, &figures), []);
@@ -318,9 +322,9 @@ mod tests {
         let child = |i: u64| Process { start: Monotonic(first.start.0 + i), parent_pid: Some(7), ..first.clone() };
         recording.processes.extend((0..count).map(child));
         let began = std::time::Instant::now();
-        let parents: Vec<Option<usize>> = figures(&recording)[before..].iter().map(|it| it.parent).collect();
+        let figures = figures(&recording);
         // Each is found by its own pid at its own start.
-        assert!(parents.iter().zip(before..).all(|(parent, own)| *parent == Some(own)));
+        assert!(figures.enumerated().skip(before).all(|(own, it)| it.parent == Some(own)));
         assert!(began.elapsed().as_secs() < 10, "{:?}", began.elapsed());
     }
 
@@ -329,14 +333,14 @@ mod tests {
         let mut recording = text::parse("run x 0..100ms pid 1\n").unwrap();
         recording.process_usage = vec![usage(1, 5, 3, 600)];
         recording.run.usage = Some(RunUsage { peak_resident_bytes: Some(700 * MB), minor_faults: 0, major_faults: 0 });
-        let one = figures(&recording);
-        assert_eq!(one[0].peak_resident_bytes, Some((700 * MB, PeakFrom::Exit)));
-        let io = one[0].io.unwrap();
-        assert_eq!(findings(&recording, &one), [UsageFinding::Peak(0, 700 * MB), UsageFinding::Storage(0, io)]);
+        let (one, first) = (figures(&recording), ProcessRow::at(0));
+        assert_eq!(one[first].peak_resident_bytes, Some((700 * MB, PeakFrom::Exit)));
+        let io = one[first].io.unwrap();
+        assert_eq!(findings(&recording, &one), [UsageFinding::Peak(first, 700 * MB), UsageFinding::Storage(first, io)]);
         recording.processes.push(recording.processes[0].clone());
         recording.processes[1].pid = 2;
         let two = figures(&recording);
-        assert_eq!(two[0].peak_resident_bytes, Some((4 * MB, PeakFrom::Reading)));
-        assert_eq!(findings(&recording, &two), [UsageFinding::PeakOfSome(700 * MB), UsageFinding::Storage(0, io)]);
+        assert_eq!(two[first].peak_resident_bytes, Some((4 * MB, PeakFrom::Reading)));
+        assert_eq!(findings(&recording, &two), [UsageFinding::PeakOfSome(700 * MB), UsageFinding::Storage(first, io)]);
     }
 }

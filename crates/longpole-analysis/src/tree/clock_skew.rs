@@ -13,14 +13,22 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashSet};
 
-use longpole_model::{Recording, Span, SpanHead, SpanKind, TimeRange};
+use longpole_model::{Id, IdVec, Recording, Span, SpanHead, SpanKind, TimeRange, ids};
 
 use crate::note::{ClockName, ClockShift, Note};
-use crate::tree::emitters::Emitters;
-use crate::tree::span_list::SpanList;
+use crate::tree::emitters::{EmitterId, Emitters};
+use crate::tree::span_list::{ListedSpan, SpanList};
 
 /// A child that starts earlier than its parent by more is a sign of clocks that disagree; less is rounding of emitters.
 pub(crate) const SKEW_NANOS: i64 = 1_000_000;
+
+ids! {
+    /// A clock, by its place among the names of all.
+    struct ClockId;
+}
+
+/// The clock of each span.
+type Clocks = IdVec<ListedSpan, ClockId>;
 
 /// The clock of a span.
 fn clock_of(recording: &Recording, span: &Span, local: &HashSet<u32>) -> ClockName {
@@ -67,17 +75,22 @@ impl Between {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Shifts {
     /// Empty where nothing is moved.
-    of_span: Vec<i64>,
+    of_span: IdVec<ListedSpan, i64>,
     pub(crate) note: Option<Note>,
 }
 
 impl Shifts {
-    pub(crate) fn of(&self, span: usize) -> i64 {
+    pub(crate) fn of(&self, span: ListedSpan) -> i64 {
         self.of_span.get(span).copied().unwrap_or_default()
     }
 
     /// Finds the shifts. `parent` holds the span that each span names as its parent.
-    pub(crate) fn find(recording: &Recording, spans: SpanList<'_>, emitters: &Emitters, parent: &dyn Fn(usize) -> Option<usize>) -> Shifts {
+    pub(crate) fn find(
+        recording: &Recording,
+        spans: SpanList<'_>,
+        emitters: &Emitters,
+        parent: &dyn Fn(ListedSpan) -> Option<ListedSpan>,
+    ) -> Shifts {
         let (clock, names) = clocks(recording, spans, emitters);
         if names.len() < 2 {
             return Shifts::default();
@@ -87,17 +100,17 @@ impl Shifts {
             return Shifts::default();
         }
         // Right is the recorder, then whoever began.
-        let mut began = vec![i64::MAX; names.len()];
-        for (i, span) in spans.heads().enumerate().filter(|(i, _)| parent(*i).is_none()) {
-            let clock = clock[i] as usize;
-            began[clock] = began[clock].min(span.start.unix_nanos());
+        let mut began: IdVec<ClockId, i64> = IdVec::filled(i64::MAX, names.len());
+        for span in spans.ids().filter(|&span| parent(span).is_none()) {
+            let began = &mut began[clock[span]];
+            *began = (*began).min(spans.head(span).start.unix_nanos());
         }
-        let mut trusted: Vec<usize> = (0..names.len()).collect();
+        let mut trusted: Vec<ClockId> = names.ids().collect();
         trusted.sort_by_key(|&c| (names[c] != ClockName::Recorder, began[c], c));
         let shift = spread(&between, &trusted);
-        let of_span: Vec<i64> = clock.iter().map(|&c| shift[c as usize]).collect();
+        let of_span: IdVec<ListedSpan, i64> = clock.iter().map(|&c| shift[c]).collect();
         let moved = of_span.iter().filter(|s| **s != 0).count() as u64;
-        let mut clocks: Vec<usize> = (0..names.len()).filter(|&c| shift[c] != 0).collect();
+        let mut clocks: Vec<ClockId> = names.ids().filter(|&c| shift[c] != 0).collect();
         clocks.sort_by_key(|&c| (Reverse(shift[c].unsigned_abs()), c));
         let clocks = clocks.into_iter().map(|c| ClockShift { clock: names[c].clone(), nanos: shift[c] }).collect();
         Shifts { of_span, note: (moved > 0).then_some(Note::ClockShifted { spans: moved, clocks }) }
@@ -105,23 +118,28 @@ impl Shifts {
 }
 
 /// The clock of each span, and the clocks.
-fn clocks(recording: &Recording, spans: SpanList<'_>, emitters: &Emitters) -> (Vec<u32>, Vec<ClockName>) {
+fn clocks(recording: &Recording, spans: SpanList<'_>, emitters: &Emitters) -> (Clocks, IdVec<ClockId, ClockName>) {
     let local: HashSet<u32> = recording.processes.iter().map(|p| p.pid).collect();
     let of_emitter: Vec<ClockName> = emitters.examples(spans).map(|span| clock_of(recording, span, &local)).collect();
     let mut names = of_emitter.clone();
     names.sort();
     names.dedup();
     // Every name is among them.
-    let number: Vec<u32> = of_emitter.iter().map(|name| names.binary_search(name).unwrap_or_default() as u32).collect();
-    (emitters.of_span.iter().map(|&e| number[e as usize]).collect(), names)
+    let clock = |name: &ClockName| ClockId::at(names.binary_search(name).unwrap_or_default());
+    let of_emitter: IdVec<EmitterId, ClockId> = of_emitter.iter().map(clock).collect();
+    (emitters.of_span.iter().map(|&emitter| of_emitter[emitter]).collect(), names.into())
 }
 
-/// What the calls say, for each two clocks, the smaller number first.
-fn calls_between(spans: SpanList<'_>, clock: &[u32], parent: &dyn Fn(usize) -> Option<usize>) -> BTreeMap<(usize, usize), Between> {
-    let mut out: BTreeMap<(usize, usize), Between> = BTreeMap::new();
-    for (i, child) in spans.heads().enumerate() {
+/// What the calls say, for each two clocks, the smaller id first.
+fn calls_between(
+    spans: SpanList<'_>,
+    clock: &Clocks,
+    parent: &dyn Fn(ListedSpan) -> Option<ListedSpan>,
+) -> BTreeMap<(ClockId, ClockId), Between> {
+    let mut out: BTreeMap<(ClockId, ClockId), Between> = BTreeMap::new();
+    for i in spans.ids() {
         let Some(p) = parent(i).filter(|&p| clock[p] != clock[i]) else { continue };
-        let caller = spans.head(p);
+        let (child, caller) = (spans.head(i), spans.head(p));
         let (kind, caller_kind) = (spans.example(i).kind, spans.example(p).kind);
         let length = |head: SpanHead| TimeRange { start: head.start, end: head.end }.nanos();
         let low = caller.start.nanos_since(child.start);
@@ -132,7 +150,7 @@ fn calls_between(spans: SpanList<'_>, clock: &[u32], parent: &dyn Fn(usize) -> O
         let odd = low > SKEW_NANOS || (is_call && waited_for && until < -SKEW_NANOS);
         // The latest a child may be moved to is its caller's end, but only a client is known to have waited so long.
         let high = if is_call && waited_for { until } else { i64::MAX };
-        let (own, callers) = (clock[i] as usize, clock[p] as usize);
+        let (own, callers) = (clock[i], clock[p]);
         let (key, low, high) = if callers < own {
             ((callers, own), low, high)
         } else {
@@ -149,16 +167,16 @@ fn calls_between(spans: SpanList<'_>, clock: &[u32], parent: &dyn Fn(usize) -> O
 
 /// The shift of each clock: from the most trusted of each group of clocks that call each other, over the edges with the most
 /// calls.
-fn spread(between: &BTreeMap<(usize, usize), Between>, trusted: &[usize]) -> Vec<i64> {
+fn spread(between: &BTreeMap<(ClockId, ClockId), Between>, trusted: &[ClockId]) -> IdVec<ClockId, i64> {
     let count = trusted.len();
-    let mut edges: Vec<Vec<(u32, usize, i64)>> = vec![Vec::new(); count];
+    let mut edges: IdVec<ClockId, Vec<(u32, ClockId, i64)>> = IdVec::filled(Vec::new(), count);
     for (&(a, b), between) in between {
         let shift = between.shift();
         edges[a].push((between.calls, b, shift));
         edges[b].push((between.calls, a, shift.saturating_neg()));
     }
-    let mut shift = vec![0i64; count];
-    let mut done = vec![false; count];
+    let mut shift: IdVec<ClockId, i64> = IdVec::filled(0, count);
+    let mut done: IdVec<ClockId, bool> = IdVec::filled(false, count);
     for &first in trusted {
         let mut heap = BinaryHeap::from([(u32::MAX, Reverse(first), 0i64)]);
         while let Some((_, Reverse(c), moved)) = heap.pop() {
@@ -187,8 +205,7 @@ mod tests {
         let millis = |at: longpole_model::Timestamp| at.nanos_since(text::ORIGIN) as f64 / 1e6;
         let mut drawn: Vec<String> = forest
             .nodes
-            .iter()
-            .enumerate()
+            .enumerated()
             .skip(1)
             .map(|(i, n)| format!("{} {}..{}", forest.name(&recording, i), millis(n.range.start), millis(n.range.end)))
             .collect();

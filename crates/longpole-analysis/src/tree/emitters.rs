@@ -3,34 +3,35 @@
 
 use std::sync::Arc;
 
-use longpole_model::Span;
+use longpole_model::{IdVec, Span, ids};
 
-use crate::tree::span_list::SpanList;
+use crate::tree::span_list::{ListedSpan, SpanList};
 use longpole_model::fast_hash::FastMap;
+
+ids! {
+    /// An emitter.
+    pub(crate) struct EmitterId;
+}
 
 /// The emitters of a recording.
 #[derive(Debug, Default)]
 pub(crate) struct Emitters {
-    /// For each span the number of its emitter.
-    pub(crate) of_span: Vec<u32>,
+    /// The emitter of each span.
+    pub(crate) of_span: IdVec<ListedSpan, EmitterId>,
     /// The first span of each emitter.
-    first: Vec<usize>,
+    first: IdVec<EmitterId, ListedSpan>,
 }
 
 impl Emitters {
     pub(crate) fn of(spans: SpanList<'_>) -> Emitters {
-        let mut out = Emitters { of_span: Vec::with_capacity(spans.len()), first: Vec::new() };
-        let mut number = FastMap::default();
-        for i in 0..spans.len() {
-            let span = spans.example(i);
+        let (mut of_span, mut first) = (IdVec::with_capacity(spans.len()), IdVec::default());
+        let mut known = FastMap::default();
+        for id in spans.ids() {
+            let span = spans.example(id);
             let emitter = (Arc::as_ptr(&span.resource) as usize, Arc::as_ptr(&span.scope) as usize, span.pid);
-            let n = *number.entry(emitter).or_insert_with(|| {
-                out.first.push(i);
-                out.first.len() as u32 - 1
-            });
-            out.of_span.push(n);
+            of_span.push(*known.entry(emitter).or_insert_with(|| first.push(id)));
         }
-        out
+        Emitters { of_span, first }
     }
 
     /// A span of each emitter.

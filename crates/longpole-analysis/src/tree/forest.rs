@@ -1,17 +1,15 @@
 //! One forest of spans and processes, rooted in the run: what stands where, and how that is known.
 //!
-//! Nodes stand in tree pre-order, so the subtree of node `i` is a range. [`build`](super::build) makes it.
+//! Nodes stand in tree pre-order, so a node and all below it are a range. [`build`](super::build) makes it.
 
 use std::collections::HashMap;
+use std::ops::Index;
 use std::sync::OnceLock;
 
 use longpole_model::fast_hash::FastMap;
-use longpole_model::{Process, Recording, Span, SpanId, SpanIndex, TimeRange, Timestamp, TraceId};
+use longpole_model::{Id, IdVec, NodeId, Process, ProcessRow, Recording, Span, SpanId, SpanIndex, SpanRow, TimeRange, Timestamp, TraceId};
 
 use crate::note::Note;
-
-/// "No node".
-pub(super) const NONE: u32 = u32::MAX;
 
 /// Spans may stick out of the life of their process by this much: two clocks are involved.
 const PROCESS_SLACK_NANOS: i64 = 10_000_000;
@@ -21,10 +19,10 @@ const PROCESS_SLACK_NANOS: i64 = 10_000_000;
 pub enum NodeSource {
     /// The run: the command's own process.
     Root,
-    /// `recording.spans[i]`; of an outline its example.
-    Span(usize),
-    /// `recording.processes[i]`.
-    Process(usize),
+    /// A span; of an outline its example.
+    Span(SpanRow),
+    /// A process.
+    Process(ProcessRow),
 }
 
 /// How a node's parent is known.
@@ -38,19 +36,19 @@ pub enum Edge {
     Inferred,
 }
 
-/// One piece of work in the forest. There may be a million, so its numbers are those of 32 bits.
+/// One piece of work in the forest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Node {
     /// When, in wall time, by the corrected clock. Not cut to the parent: a child may outlive it.
     pub range: TimeRange,
-    /// The number of its span or process.
-    pub(super) source: u32,
-    /// [`NONE`] for node 0.
-    pub(super) parent: u32,
-    pub(super) subtree_end: u32,
+    /// What it was made from.
+    pub source: NodeSource,
+    /// Its parent; `None` for the run only.
+    pub parent: Option<NodeId>,
+    /// One past its last descendant, see [`Forest::subtree`].
+    pub subtree_end: NodeId,
     /// Levels below node 0.
     pub depth: u32,
-    pub(super) is_process: bool,
     /// How the parent is known.
     pub edge: Edge,
     /// Its parent id names no span of the recording.
@@ -61,44 +59,31 @@ pub struct Node {
     pub clamped: bool,
 }
 
-impl Node {
-    /// What it was made from.
-    pub fn source(&self) -> NodeSource {
-        match self.source as usize {
-            _ if self.parent == NONE => NodeSource::Root,
-            process if self.is_process => NodeSource::Process(process),
-            span => NodeSource::Span(span),
-        }
-    }
-
-    /// Its parent; `None` for node 0 only.
-    pub fn parent(&self) -> Option<usize> {
-        (self.parent != NONE).then_some(self.parent as usize)
-    }
-
-    /// One past its last descendant: the subtree of `i` is `i..subtree_end`.
-    pub fn subtree_end(&self) -> usize {
-        self.subtree_end as usize
-    }
-}
-
 /// All work of a run, in tree pre-order.
 #[derive(Debug, Clone)]
 pub struct Forest {
-    /// The nodes; node 0 is the run.
-    pub nodes: Vec<Node>,
+    /// The nodes; the first is the run.
+    pub nodes: IdVec<NodeId, Node>,
     /// What a reader must know about them.
     pub notes: Vec<Note>,
     pub(super) run_id: (TraceId, SpanId),
     /// Made again for the first who asks: few do, and it is large.
     pub(super) span_index: OnceLock<SpanIndex>,
     /// Spans by their ids with another tracer ([`SpanAliases`](super::placement::SpanAliases)), where no other span has them.
-    pub(super) span_of_alias: FastMap<(TraceId, SpanId), u32>,
+    pub(super) span_of_alias: FastMap<(TraceId, SpanId), SpanRow>,
     pub(super) has_placement_rules: bool,
-    pub(super) node_of_span: Vec<u32>,
-    pub(super) node_of_process: Vec<Option<usize>>,
-    pub(super) processes_of_pid: HashMap<u32, Vec<usize>>,
-    pub(super) process_ranges: Vec<Option<TimeRange>>,
+    pub(super) node_of_span: IdVec<SpanRow, NodeId>,
+    pub(super) node_of_process: IdVec<ProcessRow, Option<NodeId>>,
+    pub(super) processes_of_pid: HashMap<u32, Vec<ProcessRow>>,
+    pub(super) process_ranges: IdVec<ProcessRow, Option<TimeRange>>,
+}
+
+impl Index<NodeId> for Forest {
+    type Output = Node;
+
+    fn index(&self, node: NodeId) -> &Node {
+        &self.nodes[node]
+    }
 }
 
 impl Forest {
@@ -108,20 +93,30 @@ impl Forest {
         self.nodes.len()
     }
 
-    /// When the run was: the range of node 0.
-    pub fn run_range(&self) -> TimeRange {
-        self.nodes[0].range
+    /// All nodes, in tree order.
+    pub fn ids(&self) -> impl DoubleEndedIterator<Item = NodeId> + ExactSizeIterator + Clone + use<> {
+        self.nodes.ids()
     }
 
-    /// The node of this span; the run's own id is node 0.
-    pub fn node_of_id(&self, recording: &Recording, trace: TraceId, span: SpanId) -> Option<usize> {
+    /// The node and all below it.
+    pub fn subtree(&self, node: NodeId) -> impl DoubleEndedIterator<Item = NodeId> + ExactSizeIterator + Clone + use<> {
+        node.until(self[node].subtree_end)
+    }
+
+    /// When the run was.
+    pub fn run_range(&self) -> TimeRange {
+        self[NodeId::RUN].range
+    }
+
+    /// The node of this span; the run's own id is the run.
+    pub fn node_of_id(&self, recording: &Recording, trace: TraceId, span: SpanId) -> Option<NodeId> {
         if (trace, span) == self.run_id {
-            return Some(0);
+            return Some(NodeId::RUN);
         }
         let spans = &recording.spans;
         let index = self.span_index.get_or_init(|| SpanIndex::of(spans));
-        let by_alias = || self.span_of_alias.get(&(trace, span)).map(|&i| i as usize);
-        self.node_of_span(index.get(spans, trace, span).or_else(by_alias)?)
+        let by_alias = || self.span_of_alias.get(&(trace, span)).copied();
+        self.node_of_span(index.get(spans, trace, span).map(SpanRow::at).or_else(by_alias)?)
     }
 
     /// Whether the rules of a tool took part ([`PlacementRules`](super::placement::PlacementRules)); without them no span is that tool's.
@@ -129,45 +124,45 @@ impl Forest {
         self.has_placement_rules
     }
 
-    /// The node of `recording.spans[i]`.
-    pub fn node_of_span(&self, span: usize) -> Option<usize> {
-        self.node_of_span.get(span).map(|&node| node as usize)
+    /// The node of a span.
+    pub fn node_of_span(&self, span: SpanRow) -> Option<NodeId> {
+        self.node_of_span.get(span).copied()
     }
 
-    /// The node that stands for `recording.processes[i]`: its own; for a folded fork that of the program it belongs to.
-    pub fn node_of_process(&self, process: usize) -> Option<usize> {
+    /// The node that stands for a process: its own; for a folded fork that of the program it belongs to.
+    pub fn node_of_process(&self, process: ProcessRow) -> Option<NodeId> {
         self.node_of_process.get(process).copied().flatten()
     }
 
     /// The process that had this pid at this time.
-    pub fn process_at(&self, pid: u32, at: Timestamp) -> Option<usize> {
+    pub fn process_at(&self, pid: u32, at: Timestamp) -> Option<ProcessRow> {
         process_at(self.processes_of_pid.get(&pid)?, &self.process_ranges, at)
     }
 
     /// Children, by start.
-    pub fn children(&self, node: usize) -> impl Iterator<Item = usize> + Clone {
-        let end = self.nodes[node].subtree_end();
-        let next = move |&child: &usize| Some(self.nodes[child].subtree_end()).filter(|&next| next < end);
-        std::iter::successors(Some(node + 1).filter(|&first| first < end), next)
+    pub fn children(&self, node: NodeId) -> impl Iterator<Item = NodeId> + Clone {
+        let end = self[node].subtree_end;
+        let next = move |&child: &NodeId| Some(self[child].subtree_end).filter(|&next| next < end);
+        std::iter::successors(Some(node.next()).filter(|&first| first < end), next)
     }
 
     /// What the node is called: the span's name, the process's, or the command's.
-    pub fn name<'a>(&self, recording: &'a Recording, node: usize) -> &'a str {
-        match self.nodes[node].source() {
+    pub fn name<'a>(&self, recording: &'a Recording, node: NodeId) -> &'a str {
+        match self[node].source {
             NodeSource::Root => command_name(recording),
             NodeSource::Span(i) => &recording.spans[i].name,
             NodeSource::Process(i) => process_name(&recording.processes[i]),
         }
     }
 
-    /// What `recording.processes[i]` is called.
-    pub fn program<'a>(&self, recording: &'a Recording, process: usize) -> &'a str {
+    /// What a process is called.
+    pub fn program<'a>(&self, recording: &'a Recording, process: ProcessRow) -> &'a str {
         process_name(&recording.processes[process])
     }
 
     /// `service.name` of a span, or of a process that says it; `process` and `run` for what is no span and says nothing.
-    pub fn service<'a>(&self, recording: &'a Recording, node: usize) -> &'a str {
-        match self.nodes[node].source() {
+    pub fn service<'a>(&self, recording: &'a Recording, node: NodeId) -> &'a str {
+        match self[node].source {
             NodeSource::Root => "run",
             NodeSource::Span(i) => recording.spans[i].service_name(),
             NodeSource::Process(i) => recording.processes[i].resource.attributes.get_str("service.name").unwrap_or("process"),
@@ -175,21 +170,21 @@ impl Forest {
     }
 
     /// The span of the node, where it is one.
-    pub fn span<'a>(&self, recording: &'a Recording, node: usize) -> Option<&'a Span> {
-        match self.nodes[node].source() {
+    pub fn span<'a>(&self, recording: &'a Recording, node: NodeId) -> Option<&'a Span> {
+        match self[node].source {
             NodeSource::Span(i) => Some(&recording.spans[i]),
             _ => None,
         }
     }
 
     /// The process of the node: its own, or the one that emitted the span.
-    pub fn process<'a>(&self, recording: &'a Recording, node: usize) -> Option<&'a Process> {
-        recording.processes.get(self.process_number(recording, node)?)
+    pub fn process<'a>(&self, recording: &'a Recording, node: NodeId) -> Option<&'a Process> {
+        Some(&recording.processes[self.process_row(recording, node)?])
     }
 
-    /// The place of that process in `recording.processes`.
-    pub fn process_number(&self, recording: &Recording, node: usize) -> Option<usize> {
-        match self.nodes[node].source() {
+    /// The same by its row.
+    pub fn process_row(&self, recording: &Recording, node: NodeId) -> Option<ProcessRow> {
+        match self[node].source {
             NodeSource::Root => root_process(recording),
             NodeSource::Process(i) => Some(i),
             NodeSource::Span(i) => self.process_at(recording.spans[i].pid?, recording.spans[i].start),
@@ -215,18 +210,18 @@ pub(super) fn process_name(process: &Process) -> &str {
     }
 }
 
-/// Index of the command's own process.
-pub(super) fn root_process(recording: &Recording) -> Option<usize> {
+/// The command's own process.
+pub(super) fn root_process(recording: &Recording) -> Option<ProcessRow> {
     let pid = recording.run.root_pid?;
-    recording.processes.iter().position(|p| p.pid == pid && p.parent_pid.is_none())
+    recording.processes.iter().position(|p| p.pid == pid && p.parent_pid.is_none()).map(ProcessRow::at)
 }
 
 /// The process among `candidates`, sorted by start, that lived at this moment, give or take [`PROCESS_SLACK_NANOS`].
-pub(super) fn process_at(candidates: &[usize], ranges: &[Option<TimeRange>], at: Timestamp) -> Option<usize> {
+pub(super) fn process_at(candidates: &[ProcessRow], ranges: &IdVec<ProcessRow, Option<TimeRange>>, at: Timestamp) -> Option<ProcessRow> {
     // Candidates stand by start; the last that had started is meant, if it had not ended long before.
     let started = candidates.partition_point(|&i| ranges[i].is_some_and(|r| r.start.nanos_since(at) <= PROCESS_SLACK_NANOS));
-    let holds = |i: &usize| ranges[*i].is_some_and(|r| at.nanos_since(r.end) <= PROCESS_SLACK_NANOS);
-    let inside = |i: &usize| ranges[*i].is_some_and(|r| r.start <= at && at <= r.end);
+    let holds = |i: &ProcessRow| ranges[*i].is_some_and(|r| at.nanos_since(r.end) <= PROCESS_SLACK_NANOS);
+    let inside = |i: &ProcessRow| ranges[*i].is_some_and(|r| r.start <= at && at <= r.end);
     let before = &candidates[..started];
     before.iter().rev().take(2).find(|i| inside(i)).or_else(|| before.last().filter(|i| holds(i))).copied()
 }

@@ -6,17 +6,17 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use longpole_model::{Process, Span, SpanId, TimeRange, TraceId};
+use longpole_model::{Process, Span, SpanId, SpanRow, TimeRange, TraceId};
 
-/// The ids that spans have with another tracer, and where that tracer's spans hang. Indices are those of `recording.spans`.
+/// The ids that spans have with another tracer, and where that tracer's spans hang.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SpanAliases {
     /// Spans by that id; ids that several spans had are left out.
-    pub by_id: HashMap<SpanId, usize>,
+    pub by_id: HashMap<SpanId, SpanRow>,
     /// The same with the trace of that tracer, where it was recorded; the first of several counts.
-    pub ids: Vec<((TraceId, SpanId), usize)>,
+    pub ids: Vec<((TraceId, SpanId), SpanRow)>,
     /// For spans of that tracer without a known parent: the span that covers them in the same process.
-    pub hosts: BTreeMap<usize, usize>,
+    pub hosts: BTreeMap<SpanRow, SpanRow>,
     /// Operations that both tracers saw, and that are one span now.
     pub pairs: u64,
 }
@@ -37,18 +37,18 @@ pub(crate) struct PlacedSpans<'a> {
     /// `recording.spans`.
     pub(crate) spans: &'a [Span],
     /// When each was, by the corrected clock.
-    pub(crate) ranges: &'a [TimeRange],
+    pub(crate) range: &'a dyn Fn(SpanRow) -> TimeRange,
     /// The span that each names as its parent.
-    pub(crate) parent: &'a dyn Fn(usize) -> Option<usize>,
+    pub(crate) parent: &'a dyn Fn(SpanRow) -> Option<SpanRow>,
 }
 
 /// A span that belongs under another one than its parent id says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Adoption {
     /// The span.
-    pub(crate) span: usize,
+    pub(crate) span: SpanRow,
     /// Its parent.
-    pub(crate) parent: usize,
+    pub(crate) parent: SpanRow,
 }
 
 /// A tool's conventions. A build calls each method once, or once for each process.

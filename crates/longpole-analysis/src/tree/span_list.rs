@@ -1,8 +1,30 @@
 //! The spans that a forest is made of: all that is known of them, or an outline.
 
-use longpole_model::{Span, SpanHead, SpanId, SpanIndex, TraceId};
+use longpole_model::{Id, Span, SpanHead, SpanId, SpanIndex, SpanRow, TraceId, ids};
 
-/// Spans by their number.
+ids! {
+    /// A span of a list: of whole spans its row, of an outline the place of its head.
+    pub(crate) struct ListedSpan;
+}
+
+impl ListedSpan {
+    /// A span of the whole list.
+    pub(crate) fn of_row(row: SpanRow) -> ListedSpan {
+        ListedSpan::at(row.place())
+    }
+
+    /// Its row, where the list is the whole one.
+    pub(crate) fn row(self) -> SpanRow {
+        SpanRow::at(self.place())
+    }
+}
+
+/// The spans of a whole list with their rows.
+pub(crate) fn rows(spans: &[Span]) -> impl DoubleEndedIterator<Item = (SpanRow, &Span)> + ExactSizeIterator {
+    spans.iter().enumerate().map(|(place, span)| (SpanRow::at(place), span))
+}
+
+/// The spans of a forest.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum SpanList<'a> {
     /// `recording.spans`.
@@ -19,28 +41,33 @@ impl<'a> SpanList<'a> {
         }
     }
 
-    /// Ids and times of a span, and the place of its example in `recording.spans`: of a whole one, its own.
+    /// All of them, in order.
+    pub(crate) fn ids(self) -> impl DoubleEndedIterator<Item = ListedSpan> + ExactSizeIterator {
+        (0..self.len()).map(ListedSpan::at)
+    }
+
+    /// Ids and times of a span, and its example: of a whole one, itself.
     #[inline]
-    pub(crate) fn head(self, span: usize) -> SpanHead {
+    pub(crate) fn head(self, span: ListedSpan) -> SpanHead {
         match self {
             SpanList::Whole(spans) => {
-                let &Span { trace_id, span_id, parent_span_id, start, end, .. } = &spans[span];
-                SpanHead { trace_id, span_id, parent_span_id, start, end, example: span as u32 }
+                let &Span { trace_id, span_id, parent_span_id, start, end, .. } = &spans[span.place()];
+                SpanHead { trace_id, span_id, parent_span_id, start, end, example: span.row() }
             }
-            SpanList::Outline { heads, .. } => heads[span],
+            SpanList::Outline { heads, .. } => heads[span.place()],
         }
     }
 
     pub(crate) fn heads(self) -> impl Iterator<Item = SpanHead> {
-        (0..self.len()).map(move |span| self.head(span))
+        self.ids().map(move |span| self.head(span))
     }
 
     /// A span of the same name, kind and emitter.
     #[inline]
-    pub(crate) fn example(self, span: usize) -> &'a Span {
+    pub(crate) fn example(self, span: ListedSpan) -> &'a Span {
         match self {
-            SpanList::Whole(spans) => &spans[span],
-            SpanList::Outline { heads, examples } => &examples[heads[span].example as usize],
+            SpanList::Whole(spans) => &spans[span.place()],
+            SpanList::Outline { heads, examples } => &examples[heads[span.place()].example.place()],
         }
     }
 
@@ -52,10 +79,11 @@ impl<'a> SpanList<'a> {
     }
 
     /// The span with these ids.
-    pub(crate) fn find(self, index: &SpanIndex, trace: TraceId, span: SpanId) -> Option<usize> {
-        match self {
+    pub(crate) fn find(self, index: &SpanIndex, trace: TraceId, span: SpanId) -> Option<ListedSpan> {
+        let place = match self {
             SpanList::Whole(spans) => index.get(spans, trace, span),
             SpanList::Outline { heads, .. } => index.get(heads, trace, span),
-        }
+        };
+        place.map(ListedSpan::at)
     }
 }

@@ -33,18 +33,20 @@ fn storage(io: IoBytes) -> String {
 mod tests {
     use super::*;
     use crate::time::usage::Growth;
+    use longpole_model::{Id, ProcessRow};
 
     #[test]
     fn each_finding_has_its_sentence() {
+        let process = ProcessRow::at(1);
         let io = |storage_read, storage_written| IoBytes { read: 0, written: 0, storage_read, storage_written };
         let findings = [
-            UsageFinding::Grows(1, Growth { from_bytes: 10_000_000, to_bytes: 900_000_000 }),
-            UsageFinding::Peak(1, 900_000_000),
+            UsageFinding::Grows(process, Growth { from_bytes: 10_000_000, to_bytes: 900_000_000 }),
+            UsageFinding::Peak(process, 900_000_000),
             UsageFinding::PeakOfSome(900_000_000),
-            UsageFinding::Storage(1, io(3_000_000_000, 20_000_000)),
-            UsageFinding::Storage(1, io(30_000_000, 20_000_000)),
-            UsageFinding::Storage(1, io(1_000_000, 20_000_000)),
-            UsageFinding::Faults(1, 2_000),
+            UsageFinding::Storage(process, io(3_000_000_000, 20_000_000)),
+            UsageFinding::Storage(process, io(30_000_000, 20_000_000)),
+            UsageFinding::Storage(process, io(1_000_000, 20_000_000)),
+            UsageFinding::Faults(process, 2_000),
         ];
         let said = [
             "cc1 keeps growing, from 10.0MB to 900MB",

@@ -3,7 +3,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use longpole_model::{Resource, Span, SpanId, Timestamp};
+use longpole_model::{NodeId, Resource, Span, SpanId, Timestamp};
 use longpole_wire::FileError;
 
 use super::spans::SHARED_MAX;
@@ -189,7 +189,7 @@ fn samples_of_a_profile_without_times_belong_to_no_moment() {
     assert_eq!((recording.samples.len(), recording.clock.anchors().len(), recording.run.mode.as_str()), (4, 0, "imported"));
     assert!(recording.samples.iter().all(|sample| sample.weight_nanos == ASSUMED_WEIGHT_NANOS));
     let report = report(recording);
-    assert!(report.poles().is_empty() && report.own_samples(0).is_empty());
+    assert!(report.poles().is_empty() && report.own_samples(NodeId::RUN).is_empty());
     // More samples than anybody can hold are one for each stack, with all their time.
     let recording = Given::new("y.folded", b"main;work 3000000000\nmain 1000\n").read().unwrap();
     let weights: Vec<u64> = recording.samples.iter().map(|sample| sample.weight_nanos).collect();

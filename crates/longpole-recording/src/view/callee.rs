@@ -1,6 +1,7 @@
 //! The other side of a call.
 
 use longpole_analysis::{Report, words};
+use longpole_model::NodeId;
 use serde::Serialize;
 
 use super::functions::{TopFrameView, top_frames, weight};
@@ -40,7 +41,7 @@ pub struct CalleeProcessView {
 }
 
 impl CalleeView {
-    pub(super) fn new(report: &Report, nodes: &[usize], most: usize) -> Option<Self> {
+    pub(super) fn new(report: &Report, nodes: &[NodeId], most: usize) -> Option<Self> {
         let callee = report.callee(nodes)?;
         let processes = &report.recording().processes;
         let mut functions = report.top_functions(&callee.samples);

@@ -142,7 +142,7 @@ impl DiffView {
     pub fn new((a_name, a): (&str, &Report), (b_name, b): (&str, &Report), limit: usize) -> Self {
         let diff = Diff::new(a, b);
         let mut operations: Vec<OperationDiffView> = diff.changed().map(OperationDiffView::new).collect();
-        let longer = diff.a_wall_nanos.max(diff.b_wall_nanos).unsigned_abs();
+        let longer = diff.a_wall.0.max(diff.b_wall.0).unsigned_abs();
         let matter = operations
             .partition_point(|o| u128::from(o.delta_nanos.unsigned_abs()) * 1000 >= u128::from(longer) * u128::from(SHOWN_PER_MILLE_MIN));
         let left_out = if limit == 0 { Vec::new() } else { operations.split_off(limit.min(matter)) };
@@ -150,7 +150,7 @@ impl DiffView {
             schema: "longpole.diff/1",
             a: DiffedView::new(a_name, a),
             b: DiffedView::new(b_name, b),
-            delta_nanos: diff.delta_nanos(),
+            delta_nanos: diff.delta().0,
             operations,
             truncated: OperationsTruncated {
                 operations: left_out.len(),
@@ -181,7 +181,7 @@ impl OperationDiffView {
             name: operation.name.clone(),
             resource: operation.resource.clone(),
             fate: operation.fate().into(),
-            delta_nanos: operation.delta_nanos(),
+            delta_nanos: operation.delta().0,
             a: SideView::new(operation.a),
             b: SideView::new(operation.b),
             states: operation.states.iter().map(StateDiffView::new).collect(),
@@ -202,18 +202,13 @@ impl StateDiffView {
             StateKind::Unaccounted => (DiffStateView::Unaccounted, None),
         };
         let text = words::state(diff.state);
-        StateDiffView { state, kind, text, delta_nanos: diff.delta_nanos, function: diff.function.clone() }
+        StateDiffView { state, kind, text, delta_nanos: diff.delta.0, function: diff.function.clone() }
     }
 }
 
 impl SideView {
     fn new(side: Side) -> Self {
-        SideView {
-            count: side.count,
-            total_nanos: side.total_nanos,
-            on_path_nanos: side.on_path_nanos,
-            on_path_cpu_nanos: side.on_path_cpu_nanos,
-        }
+        SideView { count: side.count, total_nanos: side.total.0, on_path_nanos: side.on_path.0, on_path_cpu_nanos: side.on_path_cpu.0 }
     }
 }
 

@@ -1,5 +1,6 @@
 //! Long poles.
 
+use longpole_model::PoleId;
 use std::fmt::Display;
 
 use longpole_analysis::pulumi::urn::title_of_urn;
@@ -176,30 +177,23 @@ impl PolesView {
 pub(super) fn pole_views(report: &Report, limit: usize) -> Vec<PoleView> {
     let together = report.saves_with_those_before(limit.min(SUMMED_POLES_MAX));
     let together = together.into_iter().map(|saving| Some(range(saving))).chain(std::iter::repeat(None));
-    report
-        .poles()
-        .iter()
-        .enumerate()
-        .take(limit)
-        .zip(together)
-        .map(|((index, pole), together)| PoleView::new(report, index, pole, together))
-        .collect()
+    report.poles().enumerated().take(limit).zip(together).map(|((id, pole), together)| PoleView::new(report, id, pole, together)).collect()
 }
 
 impl PoleView {
-    fn new(report: &Report, index: usize, pole: &Pole, together: Option<RangeNanos>) -> Self {
+    fn new(report: &Report, id: PoleId, pole: &Pole, together: Option<RangeNanos>) -> Self {
         let samples = report.samples_on_path(&pole.nodes);
         let mut functions = report.top_functions(&samples);
         functions.truncate(POLE_FRAMES_MAX);
         PoleView {
-            handle: Handle::Pole(index).to_string(),
+            handle: Handle::Pole(id).to_string(),
             service: pole.service.clone(),
             name: pole.name.clone(),
             context: pole.context.clone(),
             count: pole.nodes.len() as u64,
             spans: by_time_on_path(report, pole).into_iter().take(POLE_SPANS_MAX).map(node_handle).collect(),
             truncated: SpansTruncated { spans: pole.nodes.len().saturating_sub(POLE_SPANS_MAX) },
-            on_path_nanos: pole.on_path_nanos,
+            on_path_nanos: pole.on_path.0,
             saves_if_zero_nanos: range(pole.savings.if_zero),
             saves_if_half_nanos: range(pole.savings.if_half),
             saves_own_nanos: range(pole.savings.own),
@@ -213,7 +207,11 @@ impl PoleView {
             limited_by: pole.limited_by.map(|node| LimitView {
                 handle: node_handle(node),
                 name: report.resource(node).map_or_else(|| report.name(node).to_owned(), title_of_urn),
-                pole: report.poles().iter().position(|p| p.nodes.binary_search(&node).is_ok()).map(|p| Handle::Pole(p).to_string()),
+                pole: report
+                    .poles()
+                    .enumerated()
+                    .find(|(_, p)| p.nodes.binary_search(&node).is_ok())
+                    .map(|(p, _)| Handle::Pole(p).to_string()),
             }),
             resource: pole.resource.clone(),
             top_frames: top_frames(report, &functions, &samples, &[]),

@@ -1,5 +1,6 @@
 //! The processes of a recording.
 
+use longpole_model::{IdVec, ProcessRow};
 use std::fmt::Display;
 
 use longpole_analysis::Report;
@@ -74,10 +75,10 @@ impl ProcessesView {
 }
 
 /// The processes with their levels, each behind its parent, children by start.
-fn pre_order(figures: &[ProcessFigures]) -> Vec<(usize, u32)> {
-    let mut children: Vec<Vec<usize>> = vec![Vec::new(); figures.len()];
-    let mut open: Vec<(usize, u32)> = Vec::new();
-    for (process, figure) in figures.iter().enumerate() {
+fn pre_order(figures: &IdVec<ProcessRow, ProcessFigures>) -> Vec<(ProcessRow, u32)> {
+    let mut children: IdVec<ProcessRow, Vec<ProcessRow>> = IdVec::filled(Vec::new(), figures.len());
+    let mut open: Vec<(ProcessRow, u32)> = Vec::new();
+    for (process, figure) in figures.enumerated() {
         match figure.parent {
             // A parent begins before; what says otherwise is no tree.
             Some(parent) if parent < process => children[parent].push(process),
@@ -94,17 +95,17 @@ fn pre_order(figures: &[ProcessFigures]) -> Vec<(usize, u32)> {
 }
 
 impl ProcessRowView {
-    fn new(report: &Report, index: usize, depth: u32, cpu_nanos: Option<u64>) -> Self {
+    fn new(report: &Report, row: ProcessRow, depth: u32, cpu_nanos: Option<u64>) -> Self {
         let (model, forest) = (report.recording(), report.forest());
-        let process = &model.processes[index];
+        let process = &model.processes[row];
         let start_nanos = offset(report, process.start);
         let end_nanos = process.end.and_then(|end| offset(report, end)).unwrap_or(report.wall_nanos());
         ProcessRowView {
-            handle: forest.node_of_process(index).map(node_handle),
+            handle: forest.node_of_process(row).map(node_handle),
             pid: process.pid,
             parent_pid: process.parent_pid,
             depth,
-            name: forest.program(model, index).to_owned(),
+            name: forest.program(model, row).to_owned(),
             executable: process.executable.clone(),
             arguments: process.arguments.clone(),
             start_nanos,
@@ -112,7 +113,7 @@ impl ProcessRowView {
             outlived: process.end.is_none(),
             exit: process.exit.map(ExitView::new),
             cpu_nanos,
-            usage: UsageView::new(report, index),
+            usage: UsageView::new(report, row),
         }
     }
 }

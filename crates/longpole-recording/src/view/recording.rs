@@ -112,7 +112,7 @@ impl AnswerView {
     /// The first pole of a recording, where it has one.
     pub fn new(report: &Report) -> Option<Self> {
         // What did not end would not have ended earlier.
-        let pole = report.poles().first().filter(|_| !report.is_attached() || report.span_count() > 0)?;
+        let pole = report.poles().iter().next().filter(|_| !report.is_attached() || report.span_count() > 0)?;
         let functions = &report.functions().list;
         Some(AnswerView {
             service: in_a_line(&pole.service),

@@ -4,7 +4,7 @@ use std::fmt::Display;
 
 use longpole_analysis::schedule::poles::Pole;
 use longpole_analysis::{Handle, Report};
-use longpole_model::TraceId;
+use longpole_model::{NodeId, TraceId};
 use serde::Serialize;
 
 /// Which spans a view is of.
@@ -30,7 +30,7 @@ impl Display for Chosen<'_> {
 
 /// Spans, none below another.
 pub(crate) struct Roots {
-    pub(crate) nodes: Vec<usize>,
+    pub(crate) nodes: Vec<NodeId>,
     /// What to call them by, where they are a span or a pole.
     pub(super) handle: Option<Handle>,
     pub(super) name: Option<String>,
@@ -41,7 +41,7 @@ pub(crate) struct Roots {
 
 /// The spans that are meant; `None` where there are none.
 pub(crate) fn roots_of(report: &Report, chosen: Chosen<'_>) -> Option<Roots> {
-    let counted = |nodes: &[usize], what: &str| if let [_] = nodes { what.to_owned() } else { format!("{what} ×{}", nodes.len()) };
+    let counted = |nodes: &[NodeId], what: &str| if let [_] = nodes { what.to_owned() } else { format!("{what} ×{}", nodes.len()) };
     let none = Roots { nodes: Vec::new(), handle: None, name: None, trace_id: None, title: String::new() };
     let roots = match chosen {
         Chosen::Handle(handle) => match handle.parse().ok()? {
@@ -49,9 +49,9 @@ pub(crate) fn roots_of(report: &Report, chosen: Chosen<'_>) -> Option<Roots> {
                 let handle = Some(Handle::Node(node));
                 Roots { nodes: vec![report.node_of(Handle::Node(node))?], handle, title: report.name(node).to_owned(), ..none }
             }
-            Handle::Pole(index) => {
-                let pole = report.poles().get(index)?;
-                let handle = Some(if let [node] = pole.nodes[..] { Handle::Node(node) } else { Handle::Pole(index) });
+            Handle::Pole(id) => {
+                let pole = report.poles().get(id)?;
+                let handle = Some(if let [node] = pole.nodes[..] { Handle::Node(node) } else { Handle::Pole(id) });
                 Roots { nodes: pole.nodes.clone(), handle, title: counted(&pole.nodes, &pole.name), ..none }
             }
             Handle::Function(_) => return None,
@@ -81,14 +81,14 @@ fn trace_of(report: &Report, id: &str) -> Option<TraceId> {
 }
 
 /// The nodes of a pole, most time on the path first. The first is the span that a handle such as `p1` stands for.
-pub(super) fn by_time_on_path(report: &Report, pole: &Pole) -> Vec<usize> {
+pub(super) fn by_time_on_path(report: &Report, pole: &Pole) -> Vec<NodeId> {
     let mut nodes = pole.nodes.clone();
-    nodes.sort_by_key(|node| std::cmp::Reverse(report.critical_path().on_path_nanos[*node]));
+    nodes.sort_by_key(|node| std::cmp::Reverse(report.critical_path().on_path[*node]));
     nodes
 }
 
 /// The node that a handle `s12` or `p1` names.
-pub(super) fn node_of(report: &Report, handle: &str) -> Option<usize> {
+pub(super) fn node_of(report: &Report, handle: &str) -> Option<NodeId> {
     match handle.parse().ok()? {
         Handle::Pole(pole) => by_time_on_path(report, report.poles().get(pole)?).first().copied(),
         handle => report.node_of(handle),
@@ -107,7 +107,7 @@ pub struct SameNameView {
 }
 
 /// What all spans of this one's name have, where they are more and have more samples.
-pub(super) fn same_name(report: &Report, node: usize, samples: u64) -> Option<SameNameView> {
+pub(super) fn same_name(report: &Report, node: NodeId, samples: u64) -> Option<SameNameView> {
     let name = report.name(node);
     let nodes = report.nodes_of_name(name);
     let spans = nodes.len() as u64;

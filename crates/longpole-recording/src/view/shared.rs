@@ -4,7 +4,7 @@ use longpole_analysis::note::Note;
 use longpole_analysis::report::LinkCounts;
 use longpole_analysis::schedule::saving::{Saving, ScheduleEvidence};
 use longpole_analysis::{Handle, words};
-use longpole_model::{Exit, Timestamp};
+use longpole_model::{Exit, NodeId, Timestamp};
 use serde::Serialize;
 
 /// A range of nanoseconds, `[low, high]`. Both ends are equal where the recording declares what a span waited for.
@@ -86,12 +86,12 @@ pub enum EvidenceView {
     Inferred,
 }
 
-pub(super) fn node_handle(node: usize) -> String {
+pub(super) fn node_handle(node: NodeId) -> String {
     Handle::Node(node).to_string()
 }
 
 pub(super) fn range(saving: Saving) -> RangeNanos {
-    [saving.low_nanos, saving.high_nanos]
+    [saving.low.0, saving.high.0]
 }
 
 pub(super) fn unix_nano(at: Timestamp) -> String {

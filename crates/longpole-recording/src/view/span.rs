@@ -6,7 +6,9 @@ use longpole_analysis::report::FEW_SAMPLES;
 use longpole_analysis::schedule::poles::Savings;
 use longpole_analysis::tree::forest::{Edge, NodeSource};
 use longpole_analysis::{Handle, Report};
-use longpole_model::{AttributeValue, Attributes, Process, Resource, SpanEvent, SpanKind, SpanLink, StatusCode, Timestamp};
+use longpole_model::{
+    AttributeValue, Attributes, Nanos, Process, ProcessRow, Resource, SpanEvent, SpanKind, SpanLink, StatusCode, Timestamp,
+};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -222,30 +224,30 @@ pub struct SavingsView {
 impl SpanView {
     /// The span of this handle, `s12` or `p1`; `None` where there is none.
     pub fn new(recording: impl Display, report: &Report, handle: &str) -> Option<Self> {
-        let index = node_of(report, handle)?;
+        let id = node_of(report, handle)?;
         let pole = match handle.parse().ok()? {
             Handle::Pole(pole) => report.poles().get(pole),
             _ => None,
         };
         let (forest, run) = (report.forest(), &report.recording().run);
-        let node = forest.nodes[index];
-        let span = forest.span(report.recording(), index);
-        let process = forest.process(report.recording(), index);
-        let ids = match node.source() {
+        let node = &forest[id];
+        let span = forest.span(report.recording(), id);
+        let process = forest.process(report.recording(), id);
+        let ids = match node.source {
             NodeSource::Root => Some((run.trace_id, run.root_span_id)),
             NodeSource::Span(_) => span.map(|span| (span.trace_id, span.span_id)),
             NodeSource::Process(_) => None,
         };
-        let own = report.own_samples(index);
+        let own = report.own_samples(id);
         let few_samples = (own.len() as u64) < FEW_SAMPLES;
-        let with_descendants = report.subtree_samples(index).count() as u64;
+        let with_descendants = report.subtree_samples(id).count() as u64;
         let mut functions = report.top_functions(own);
         functions.truncate(SPAN_FRAMES_MAX);
         let nothing = Resource::default();
         let resource = span.map(|span| &*span.resource).or(process.map(|process| &process.resource)).unwrap_or(&nothing);
         Some(SpanView {
             recording: recording.to_string(),
-            handle: node_handle(index),
+            handle: node_handle(id),
             pole: pole.filter(|pole| pole.nodes.len() > 1).map(|pole| PoleOfSpanView {
                 handle: handle.to_owned(),
                 count: pole.nodes.len() as u64,
@@ -253,12 +255,12 @@ impl SpanView {
             }),
             trace_id: ids.map(|(trace, _)| trace.to_string()),
             span_id: ids.map(|(_, span)| span.to_string()),
-            parent: node.parent().map(|parent| ParentView {
+            parent: node.parent.map(|parent| ParentView {
                 handle: node_handle(parent),
                 edge: if node.edge == Edge::Declared { EvidenceView::Declared } else { EvidenceView::Inferred },
             }),
-            service: report.service(index).to_owned(),
-            name: report.name(index).to_owned(),
+            service: report.service(id).to_owned(),
+            name: report.name(id).to_owned(),
             kind: span.map_or(SpanKindView::Internal, |span| span.kind.into()),
             status: span.map_or(StatusView { code: StatusCodeView::Unset, message: String::new() }, |span| StatusView {
                 code: span.status.code.into(),
@@ -266,7 +268,7 @@ impl SpanView {
             }),
             start_nanos: node.range.start.nanos_since(report.origin()),
             duration_nanos: node.range.nanos(),
-            process: forest.process_number(report.recording(), index).map(|number| ProcessView::new(report, number)),
+            process: forest.process_row(report.recording(), id).map(|row| ProcessView::new(report, row)),
             attributes: match (span, process) {
                 (Some(span), _) => attributes(&span.attributes),
                 (None, Some(process)) => process_attributes(process),
@@ -275,29 +277,29 @@ impl SpanView {
             resource: attributes(&resource.attributes),
             events: span.map(|span| span.events.iter().map(|e| EventView::new(e, report.origin())).collect()).unwrap_or_default(),
             links: span.map(|span| span.links.iter().map(|l| SpanLinkView::new(l, report)).collect()).unwrap_or_default(),
-            states: report.node_states(index).into(),
-            states_with_descendants: report.node_states_with_descendants(index).into(),
-            waits: report.node_waits(index).into_iter().take(SPAN_WAITS_MAX).map(|sum| WaitView::with_blockers(report, &sum)).collect(),
-            callee: CalleeView::new(report, &[index], SPAN_FRAMES_MAX),
+            states: report.node_states(id).into(),
+            states_with_descendants: report.node_states_with_descendants(id).into(),
+            waits: report.node_waits(id).into_iter().take(SPAN_WAITS_MAX).map(|sum| WaitView::with_blockers(report, &sum)).collect(),
+            callee: CalleeView::new(report, &[id], SPAN_FRAMES_MAX),
             samples: SpanSamplesView { own: own.len() as u64, with_descendants, links: report.link_counts(own.iter().copied()).into() },
             few_samples,
-            same_name: if few_samples { same_name(report, index, with_descendants) } else { None },
-            savings: SavingsView::new(&report.savings(index), report.critical_path().on_path_nanos[index]),
+            same_name: if few_samples { same_name(report, id, with_descendants) } else { None },
+            savings: SavingsView::new(&report.savings(id), report.critical_path().on_path[id]),
             top_frames: top_frames(report, &functions, own, &[]),
-            children: forest.children(index).count() as u64,
+            children: forest.children(id).count() as u64,
         })
     }
 }
 
 impl ProcessView {
-    fn new(report: &Report, number: usize) -> Self {
-        let process = &report.recording().processes[number];
+    fn new(report: &Report, row: ProcessRow) -> Self {
+        let process = &report.recording().processes[row];
         ProcessView {
             pid: process.pid,
             name: process.name.clone(),
             arguments: process.arguments.clone(),
             exit: process.exit.map(ExitView::new),
-            usage: UsageView::new(report, number),
+            usage: UsageView::new(report, row),
         }
     }
 }
@@ -328,13 +330,13 @@ impl SpanLinkView {
 }
 
 impl SavingsView {
-    pub(super) fn new(savings: &Savings, on_path_nanos: i64) -> Self {
+    pub(super) fn new(savings: &Savings, on_path: Nanos) -> Self {
         SavingsView {
             saves_if_zero_nanos: range(savings.if_zero),
             saves_if_half_nanos: range(savings.if_half),
             saves_own_nanos: range(savings.own),
             evidence: savings.evidence.into(),
-            on_path_nanos,
+            on_path_nanos: on_path.0,
         }
     }
 }

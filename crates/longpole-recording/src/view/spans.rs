@@ -5,7 +5,7 @@ use std::fmt::Display;
 
 use longpole_analysis::Report;
 use longpole_analysis::tree::forest::NodeSource;
-use longpole_model::{SampleId, StatusCode};
+use longpole_model::{NodeId, SampleId, StatusCode};
 use serde::Serialize;
 
 use super::functions::{TopFrameView, top_frames};
@@ -83,12 +83,12 @@ impl SpansView {
     pub fn new(recording: impl Display, report: &Report, name: &str) -> Option<Self> {
         let mut nodes = report.nodes_of_name(name);
         let forest = report.forest();
-        let duration = |node: usize| forest.nodes[node].range.nanos();
-        let failed = |node: usize| matches!(forest.nodes[node].source(), NodeSource::Span(span) if report.recording().spans[span].status.code == StatusCode::Error);
+        let duration = |node: NodeId| forest[node].range.nanos();
+        let failed = |node: NodeId| matches!(forest[node].source, NodeSource::Span(span) if report.recording().spans[span].status.code == StatusCode::Error);
         let mut lengths: Vec<i64> = nodes.iter().map(|&node| duration(node)).collect();
         lengths.sort_unstable();
         let (&min_nanos, &max_nanos) = lengths.first().zip(lengths.last())?;
-        let on_path = |node: usize| report.critical_path().on_path_nanos[node];
+        let on_path = |node: NodeId| report.critical_path().on_path[node];
         let samples: Vec<SampleId> = {
             let mut samples: Vec<SampleId> = nodes.iter().flat_map(|&node| report.own_samples(node).iter().copied()).collect();
             samples.sort_unstable();
@@ -99,7 +99,7 @@ impl SpansView {
         let mut services: Vec<String> = nodes.iter().map(|&node| report.service(node).to_owned()).collect();
         services.sort_unstable();
         services.dedup();
-        let savings = SavingsView::new(&report.savings_of(&nodes), nodes.iter().map(|&node| on_path(node)).fold(0, i64::saturating_add));
+        let savings = SavingsView::new(&report.savings_of(&nodes), nodes.iter().map(|&node| on_path(node)).sum());
         let (states, waits) = (report.states_of_nodes(&nodes).into(), report.waits_of_nodes(&nodes));
         nodes.sort_by_key(|&node| (Reverse(duration(node)), node));
         Some(SpansView {
@@ -126,9 +126,9 @@ impl SpansView {
                 .map(|&node| SpanOfNameView {
                     handle: node_handle(node),
                     service: report.service(node).to_owned(),
-                    start_nanos: forest.nodes[node].range.start.nanos_since(report.origin()),
+                    start_nanos: forest[node].range.start.nanos_since(report.origin()),
                     duration_nanos: duration(node),
-                    on_path_nanos: on_path(node),
+                    on_path_nanos: on_path(node).0,
                     error: failed(node),
                 })
                 .collect(),

@@ -88,8 +88,8 @@ impl ThreadsView {
 pub(super) fn thread_views(report: &Report) -> Vec<ThreadView> {
     let model = report.recording();
     let mut programs: HashMap<u32, &str> = HashMap::new();
-    for (i, process) in model.processes.iter().enumerate() {
-        programs.insert(process.pid, report.forest().program(model, i));
+    for (row, process) in model.process_rows().zip(&model.processes) {
+        programs.insert(process.pid, report.forest().program(model, row));
     }
     let lives = threads::lives(model);
     let importance = report.importance_of_threads(&lives);

@@ -4,7 +4,7 @@ use std::fmt::Display;
 
 use longpole_analysis::Report;
 use longpole_analysis::tree::forest::{Edge, NodeSource};
-use longpole_model::StatusCode;
+use longpole_model::{Id, NodeId, StatusCode};
 use serde::Serialize;
 
 use super::shared::{QualityView, unix_nano};
@@ -85,8 +85,8 @@ impl TreeView {
             recording: recording.to_string(),
             origin_unix_nano: unix_nano(report.origin()),
             wall_nanos: report.wall_nanos(),
-            services: labels.services.clone(),
-            names: labels.names.clone(),
+            services: labels.services.as_slice().to_vec(),
+            names: labels.names.as_slice().to_vec(),
             spans: TreeColumns::new(report),
             critical_path: PathColumns::new(report),
             notes: report.notes().map(QualityView::new).collect(),
@@ -98,29 +98,34 @@ impl TreeColumns {
     fn new(report: &Report) -> Self {
         let (forest, labels, origin) = (report.forest(), report.labels(), report.origin());
         let mut columns = TreeColumns::default();
-        for (index, node) in forest.nodes.iter().enumerate() {
-            columns.parent.push(node.parent().map_or(-1, |parent| parent as i64));
+        for (id, node) in forest.nodes.enumerated() {
+            columns.parent.push(node.parent.map_or(-1, |parent| parent.place() as i64));
             columns.depth.push(node.depth);
-            columns.subtree.push((node.subtree_end() - index - 1) as u64);
+            columns.subtree.push(id.next().until(node.subtree_end).len() as u64);
             columns.start_nanos.push(node.range.start.nanos_since(origin));
             columns.duration_nanos.push(node.range.nanos());
-            columns.service.push(labels.service[index]);
-            columns.name.push(labels.name[index]);
-            columns.flags.push(flags(report, index));
-            columns.on_path_nanos.push(report.critical_path().on_path_nanos[index]);
-            columns.samples.push(report.own_samples(index).len() as u64);
+            columns.service.push(number(labels.service[id]));
+            columns.name.push(number(labels.name[id]));
+            columns.flags.push(flags(report, id));
+            columns.on_path_nanos.push(report.critical_path().on_path[id].0);
+            columns.samples.push(report.own_samples(id).len() as u64);
         }
         columns
     }
 }
 
-fn flags(report: &Report, index: usize) -> u32 {
-    let node = report.forest().nodes[index];
-    let failed = matches!(node.source(), NodeSource::Span(span) if report.recording().spans[span].status.code == StatusCode::Error);
+/// The place of an entry in its list.
+fn number(id: impl Id) -> u32 {
+    u32::try_from(id.place()).unwrap_or(u32::MAX)
+}
+
+fn flags(report: &Report, id: NodeId) -> u32 {
+    let node = &report.forest()[id];
+    let failed = matches!(node.source, NodeSource::Span(span) if report.recording().spans[span].status.code == StatusCode::Error);
     [
         (failed, flag::ERROR),
         (node.edge == Edge::Inferred, flag::PARENT_INFERRED),
-        (report.is_process(index), flag::PROCESS),
+        (report.is_process(id), flag::PROCESS),
         (node.orphan, flag::ORPHAN),
         (node.clamped, flag::CLAMPED),
         (node.cycle_broken, flag::CYCLE_BROKEN),
@@ -135,7 +140,7 @@ impl PathColumns {
         let origin = report.origin();
         let mut columns = PathColumns::default();
         for segment in &report.critical_path().segments {
-            columns.span.push(segment.node as u64);
+            columns.span.push(segment.node.place() as u64);
             columns.start_nanos.push(segment.range.start.nanos_since(origin));
             columns.end_nanos.push(segment.range.end.nanos_since(origin));
         }

@@ -2,7 +2,7 @@
 
 use longpole_analysis::time::usage::{PeakFrom, UsageFinding};
 use longpole_analysis::{Report, words};
-use longpole_model::{IoBytes, Monotonic};
+use longpole_model::{IoBytes, Monotonic, ProcessRow};
 use serde::Serialize;
 
 use super::shared::{nanos, node_handle};
@@ -102,11 +102,11 @@ pub(super) fn offset(report: &Report, time: Monotonic) -> Option<i64> {
 }
 
 impl UsageView {
-    /// What `recording.processes[index]` used; `None` where nothing of it is known.
-    pub(super) fn new(report: &Report, index: usize) -> Option<Self> {
+    /// What a process used; `None` where nothing of it is known.
+    pub(super) fn new(report: &Report, row: ProcessRow) -> Option<Self> {
         let model = report.recording();
-        let figure = report.figures().get(index)?;
-        let process = model.processes.get(index)?;
+        let figure = report.figures().get(row)?;
+        let process = &model.processes[row];
         let last = figure.last(model);
         if last.is_none() && figure.peak_resident_bytes.is_none() {
             return None;

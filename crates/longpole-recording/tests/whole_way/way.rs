@@ -122,7 +122,7 @@ fn all_views(report: &Report) {
             serialised(&view::TopView::new("r1", report, None, options));
         }
     }
-    let nodes = report.forest().nodes.len().min(HANDLES_MAX);
+    let nodes = report.forest().len().min(HANDLES_MAX);
     let poles = report.poles().len().min(HANDLES_MAX);
     let handles = (0..nodes).map(|node| format!("s{node}")).chain((1..=poles).map(|pole| format!("p{pole}")));
     for handle in handles {
@@ -133,7 +133,7 @@ fn all_views(report: &Report) {
             serialised(&view::TopView::new("r1", report, Some(Chosen::Handle(&handle)), options));
         }
     }
-    for node in 0..nodes {
+    for node in report.forest().ids().take(nodes) {
         let name = report.name(node).to_owned();
         serialised(&view::SpansView::new("r1", report, &name));
         serialised(&view::FlameView::of_spans("r1", report, view::Chosen::Name(&name), FlameTime::Wall));

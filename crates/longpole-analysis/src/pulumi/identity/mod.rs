@@ -16,13 +16,14 @@
 use std::collections::{BTreeMap, HashMap};
 
 use longpole_model::resource_event::{DEPENDENCIES, PARENT, PROVIDER, TYPE, URN};
-use longpole_model::{AttributeValue, Recording, ResourceEvent, ResourceStep, Span, SpanId, TraceId};
+use longpole_model::{AttributeValue, IdVec, Recording, ResourceEvent, ResourceStep, Span, SpanId, SpanRow, TraceId};
 
 use crate::note::Note;
 use crate::pulumi::call::Call;
 use crate::pulumi::opentracing_bridge;
 use crate::pulumi::span_pairing::{self, Interval, Window};
 use crate::pulumi::urn::urn_of;
+use crate::tree::span_list::rows;
 
 /// Attributes that say which resource a span works on.
 const IDENTITY: [&str; 5] = [URN, TYPE, DEPENDENCIES, PARENT, PROVIDER];
@@ -90,7 +91,7 @@ fn operations(events: &[ResourceEvent]) -> Vec<Operation<'_>> {
 /// gets it too; if neither does, the engine's events name it. Attributes that a span already has stay as they are. Returns a note with
 /// the number of operations that matched no span.
 pub fn identify(recording: &mut Recording, events: &[ResourceEvent]) -> Option<Note> {
-    let call_of: Vec<Option<Call>> = recording.spans.iter().map(|s| Call::of(&s.name)).collect();
+    let call_of: IdVec<SpanRow, Option<Call>> = recording.spans.iter().map(|s| Call::of(&s.name)).collect();
     if call_of.iter().all(Option::is_none) && events.is_empty() {
         return None;
     }
@@ -107,27 +108,27 @@ pub fn identify(recording: &mut Recording, events: &[ResourceEvent]) -> Option<N
 }
 
 /// For each span the outer half of its call, where it has one: client and server of one call are one inside the other.
-fn outer_halves(recording: &Recording, call_of: &[Option<Call>]) -> Vec<Option<usize>> {
+fn outer_halves(recording: &Recording, call_of: &IdVec<SpanRow, Option<Call>>) -> IdVec<SpanRow, Option<SpanRow>> {
     let spans = &recording.spans;
-    let index: HashMap<(TraceId, SpanId), usize> = spans.iter().enumerate().rev().map(|(i, s)| ((s.trace_id, s.span_id), i)).collect();
+    let index: HashMap<(TraceId, SpanId), SpanRow> = rows(spans).rev().map(|(i, s)| ((s.trace_id, s.span_id), i)).collect();
     // A provider without OpenTelemetry names its caller by the id that this had in legacy tracing.
     let by_legacy_id = opentracing_bridge::aliases(recording).by_id;
-    let outer = |i: usize| {
+    let outer = |i: SpanRow| {
         let call = call_of[i]?;
         let parent = spans[i].parent_span_id?;
         let parent = index.get(&(spans[i].trace_id, parent)).or_else(|| by_legacy_id.get(&parent)).copied()?;
         (parent != i && call_of[parent] == Some(call)).then_some(parent)
     };
-    (0..spans.len()).map(outer).collect()
+    recording.span_rows().map(outer).collect()
 }
 
 /// Both halves of a call work on the same resource: whichever says so says it for the other.
-fn share_identity(spans: &mut [Span], outer: &[Option<usize>]) {
+fn share_identity(spans: &mut [Span], outer: &IdVec<SpanRow, Option<SpanRow>>) {
     let says = |span: &Span| span.attributes.get(URN).is_some();
     // Halves of halves: a call that is forwarded has more than two.
     for _ in 0..SAME_CALL_MAX {
         let mut shared = false;
-        for (inner, outer) in outer.iter().enumerate().filter_map(|(i, outer)| Some((i, (*outer)?))) {
+        for (inner, outer) in outer.enumerated().filter_map(|(i, outer)| Some((i, (*outer)?))) {
             let (from, to) = match (says(&spans[inner]), says(&spans[outer])) {
                 (true, false) => (inner, outer),
                 (false, true) => (outer, inner),
@@ -150,16 +151,21 @@ fn share_identity(spans: &mut [Span], outer: &[Option<usize>]) {
 
 /// What the events tell of spans.
 struct Matches<'a> {
-    of_span: Vec<(usize, &'a ResourceEvent)>,
+    of_span: Vec<(SpanRow, &'a ResourceEvent)>,
     /// How many operations of providers no span was found for.
     unmatched: usize,
 }
 
 /// Finds by time the outer half of the call that each operation made, where no call says by itself that it is this one.
-fn by_events<'a>(spans: &[Span], call_of: &[Option<Call>], outer: &[Option<usize>], operations: &[Operation<'a>]) -> Matches<'a> {
-    let mut told: HashMap<(Call, &str), Vec<usize>> = HashMap::new();
-    let mut candidates: BTreeMap<(Call, Option<&str>), Vec<usize>> = BTreeMap::new();
-    for (i, span) in spans.iter().enumerate().filter(|&(i, _)| outer[i].is_none()) {
+fn by_events<'a>(
+    spans: &[Span],
+    call_of: &IdVec<SpanRow, Option<Call>>,
+    outer: &IdVec<SpanRow, Option<SpanRow>>,
+    operations: &[Operation<'a>],
+) -> Matches<'a> {
+    let mut told: HashMap<(Call, &str), Vec<SpanRow>> = HashMap::new();
+    let mut candidates: BTreeMap<(Call, Option<&str>), Vec<SpanRow>> = BTreeMap::new();
+    for (i, span) in rows(spans).filter(|&(i, _)| outer[i].is_none()) {
         let Some(call) = call_of[i] else { continue };
         if let Some(urn) = urn_of(span) {
             told.entry((call, urn)).or_default().push(i);
@@ -168,7 +174,7 @@ fn by_events<'a>(spans: &[Span], call_of: &[Option<Call>], outer: &[Option<usize
             candidates.entry((call, resource_type)).or_default().push(i);
         }
     }
-    let mut found: HashMap<usize, &ResourceEvent> = HashMap::new();
+    let mut found: HashMap<SpanRow, &ResourceEvent> = HashMap::new();
     let mut unmatched = 0;
     for (is_registration, window) in [
         (false, Window { start: CALL_AFTER_PRE_NANOS, end: CALL_END_AFTER_OUTPUTS_NANOS, by_start: true }),
@@ -180,7 +186,7 @@ fn by_events<'a>(spans: &[Span], call_of: &[Option<Call>], outer: &[Option<usize
             // Stacks, components and providers themselves have none.
             let provider = provider.filter(|_| operation.event.provider.is_some());
             let Some(call) = (if is_registration { registration } else { provider }) else { continue };
-            let is_told = |&i: &usize| {
+            let is_told = |&i: &SpanRow| {
                 let starts = spans[i].start.unix_nanos().saturating_sub(operation.start);
                 let ends = operation.end.map(|end| spans[i].end.unix_nanos().saturating_sub(end));
                 window.start.contains(&starts) && ends.is_none_or(|ends| window.end.contains(&ends))
@@ -202,7 +208,7 @@ fn by_events<'a>(spans: &[Span], call_of: &[Option<Call>], outer: &[Option<usize
             unmatched += if is_registration { 0 } else { rest.len() };
         }
     }
-    let mut of_span: Vec<(usize, &ResourceEvent)> = found.into_iter().collect();
+    let mut of_span: Vec<(SpanRow, &ResourceEvent)> = found.into_iter().collect();
     of_span.sort_by_key(|(i, _)| *i);
     Matches { of_span, unmatched }
 }
@@ -212,11 +218,11 @@ fn match_spans<'a>(
     operations: &[Operation<'a>],
     mut wanted: Vec<usize>,
     spans: &[Span],
-    candidates: &[usize],
+    candidates: &[SpanRow],
     window: &Window,
-    found: &mut HashMap<usize, &'a ResourceEvent>,
+    found: &mut HashMap<SpanRow, &'a ResourceEvent>,
 ) -> Vec<usize> {
-    let mut free: Vec<usize> = candidates.iter().copied().filter(|i| !found.contains_key(i)).collect();
+    let mut free: Vec<SpanRow> = candidates.iter().copied().filter(|i| !found.contains_key(i)).collect();
     free.sort_by_key(|&i| (spans[i].start, spans[i].trace_id, spans[i].span_id));
     let left: Vec<Interval> = wanted.iter().map(|&o| operations[o].interval()).collect();
     let right: Vec<Interval> =

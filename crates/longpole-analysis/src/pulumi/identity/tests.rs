@@ -3,7 +3,7 @@ use crate::Report;
 use crate::pulumi::urn::{needs_of, title_of_urn, type_of_urn};
 use crate::schedule::saving::{Change, ScheduleEvidence};
 use crate::tree::forest::Forest;
-use longpole_model::{Timestamp, text};
+use longpole_model::{Id, Nanos, NodeId, PoleId, Timestamp, text};
 
 fn event(millis: f64, step: ResourceStep, op: &str, urn: &str, dependencies: &[&str]) -> ResourceEvent {
     ResourceEvent {
@@ -99,27 +99,27 @@ fn a_deployment_is_replayed_by_what_its_resources_need() {
     let (recording, _) = identified(UP, &events());
     let report = Report::new(recording);
     let create = |urn: &str| {
-        let create = |n: &usize| {
+        let create = |n: &NodeId| {
             let span = report.forest().span(report.recording(), *n);
             span.is_some_and(|s| s.name.ends_with("Create") && s.service_name() == "aws" && urn_of(s) == Some(urn))
         };
-        (0..report.forest().len()).find(create).unwrap()
+        report.forest().ids().find(create).unwrap()
     };
     let saves = |urn: &str, change| {
         let saving = report.saves(&[create(urn)], change);
-        assert_eq!(saving.low_nanos, saving.high_nanos, "{urn}");
-        saving.low_nanos as f64 / 1e6
+        assert_eq!(saving.low, saving.high, "{urn}");
+        saving.low.0 as f64 / 1e6
     };
     // The bucket is there after 235 ms, whatever the database takes: then it is what the name waits for.
     assert_eq!(saves(DB, Change::Zero), 270.0);
     assert_eq!(saves(DB, Change::Half), 234.0);
     assert_eq!(saves(WEB, Change::Zero), 0.0);
     assert_eq!(saves(DNS, Change::Zero), 443.0);
-    let first = &report.poles()[0];
+    let first = &report.poles()[PoleId::at(0)];
     assert_eq!((first.name.as_str(), first.nodes.len()), ("pulumirpc.ResourceProvider/Create", 1));
     assert_eq!(first.context.as_deref(), Some("aws:route53:Record dns"));
     assert_eq!(first.savings.evidence, ScheduleEvidence::Declared);
-    assert_eq!(report.poles()[1].context.as_deref(), Some("aws:rds:Instance db"));
+    assert_eq!(report.poles()[PoleId::at(1)].context.as_deref(), Some("aws:rds:Instance db"));
 }
 
 #[test]
@@ -140,7 +140,7 @@ process pulumi-resource-aws  6..98ms  pid 7 under 1
     .unwrap();
     let forest = Forest::build(&recording);
     let drawn: Vec<String> =
-        forest.nodes.iter().enumerate().map(|(i, n)| format!("{}{}", "  ".repeat(n.depth as usize), forest.name(&recording, i))).collect();
+        forest.nodes.enumerated().map(|(i, n)| format!("{}{}", "  ".repeat(n.depth as usize), forest.name(&recording, i))).collect();
     let expected = ["pulumi", "  pulumi", "    pulumirpc.LanguageRuntime/Run", "      go", "        compile", "      docker"];
     assert_eq!(drawn, expected);
 }
@@ -173,8 +173,8 @@ run pulumi up  0..100ms
       pulumirpc.LanguageRuntime/Run  3..89ms  pulumi-cli
 ";
     let report = Report::new(text::parse(input).unwrap());
-    let named = |name: &str| (0..report.forest().len()).find(|&n| report.name(n) == name).unwrap();
-    assert_eq!(report.forest().nodes[named("pulumirpc.LanguageRuntime/Run")].parent(), Some(named("run-program")));
-    assert_eq!(report.critical_path().on_path_nanos[named("time-to-first-print")], 0);
-    assert_eq!(report.critical_path().on_path_nanos[named("pulumirpc.LanguageRuntime/Run")], 86_000_000);
+    let named = |name: &str| report.forest().ids().find(|&n| report.name(n) == name).unwrap();
+    assert_eq!(report.forest()[named("pulumirpc.LanguageRuntime/Run")].parent, Some(named("run-program")));
+    assert_eq!(report.critical_path().on_path[named("time-to-first-print")], Nanos::ZERO);
+    assert_eq!(report.critical_path().on_path[named("pulumirpc.LanguageRuntime/Run")], Nanos(86_000_000));
 }

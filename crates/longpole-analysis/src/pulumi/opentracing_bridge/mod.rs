@@ -20,11 +20,13 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::Hash;
 
 use longpole_model::{
-    AttributeValue, Loss, LossKind, Recording, Span, SpanEvent, SpanId, SpanKind, SpanLink, StatusCode, Text, ThinVec, Timestamp, TraceId,
+    AttributeValue, IdVec, Loss, LossKind, Recording, Span, SpanEvent, SpanId, SpanKind, SpanLink, SpanRow, StatusCode, Text, ThinVec,
+    Timestamp, TraceId,
 };
 
 use crate::pulumi::span_pairing::{self, Interval, Window};
 use crate::tree::placement::SpanAliases;
+use crate::tree::span_list::rows;
 
 /// Names of the scopes that our decoders give to legacy spans.
 pub const LEGACY_SCOPES: [&str; 2] = ["appdash", "zipkin"];
@@ -92,20 +94,20 @@ fn interval(span: &Span) -> Interval {
 /// A second call changes nothing. It could pair a span that the first one left alone, because the first one's pairs are no longer
 /// candidates, so a recording that shows signs of a join stays as it is.
 pub fn join(recording: &mut Recording) {
-    let legacy: Vec<usize> = (0..recording.spans.len()).filter(|&i| is_legacy(&recording.spans[i])).collect();
+    let legacy: Vec<SpanRow> = recording.span_rows().filter(|&i| is_legacy(&recording.spans[i])).collect();
     let is_joined = |span: &Span| [LEGACY_SPAN_ID, LEGACY_TRACE_ID].iter().any(|key| span.attributes.get(key).is_some());
     if legacy.is_empty() || recording.spans.iter().any(is_joined) {
         return;
     }
-    let mut gone = vec![false; recording.spans.len()];
+    let mut gone: IdVec<SpanRow, bool> = IdVec::filled(false, recording.spans.len());
     merge_double_finishes(recording, &legacy, &mut gone);
-    let legacy: Vec<usize> = legacy.into_iter().filter(|&i| !gone[i]).collect();
+    let legacy: Vec<SpanRow> = legacy.into_iter().filter(|&i| !gone[i]).collect();
     let roots = roots(&recording.spans, &legacy);
     let hosts = hosts(&recording.spans, &roots);
 
     let mut pairs = pairs(&recording.spans, &legacy);
-    let mut taken: HashSet<usize> = pairs.iter().map(|p| p.1).collect();
-    let paired: HashSet<usize> = pairs.iter().map(|p| p.0).collect();
+    let mut taken: HashSet<SpanRow> = pairs.iter().map(|p| p.1).collect();
+    let paired: HashSet<SpanRow> = pairs.iter().map(|p| p.0).collect();
     // The command's own span starts with its process, its legacy twin when tracing was set up: too late to be paired by time.
     for (&root, &host) in hosts.iter().filter(|(root, _)| !paired.contains(root)) {
         let (root_span, host_span) = (&recording.spans[root], &recording.spans[host]);
@@ -120,20 +122,17 @@ pub fn join(recording: &mut Recording) {
         gone[from] = true;
     }
     move_home(&mut recording.spans, &legacy, &gone, &homes);
-    let mut place = 0;
-    recording.spans.retain(|_| {
-        place += 1;
-        !gone[place - 1]
-    });
-    if place > recording.spans.len() {
+    let mut is_gone = gone.iter();
+    recording.spans.retain(|_| !is_gone.next().copied().unwrap_or(false));
+    if gone.len() > recording.spans.len() {
         recording.sample_links.clear();
         recording.wait_links.clear();
     }
 }
 
 /// Pulumi finishes some spans twice, 40 to 60 µs apart. Zipkin's client and server halves of one call share an id; those are two.
-fn merge_double_finishes(recording: &mut Recording, legacy: &[usize], gone: &mut [bool]) {
-    let mut first: HashMap<(TraceId, SpanId, SpanKind, String), usize> = HashMap::new();
+fn merge_double_finishes(recording: &mut Recording, legacy: &[SpanRow], gone: &mut IdVec<SpanRow, bool>) {
+    let mut first: HashMap<(TraceId, SpanId, SpanKind, String), SpanRow> = HashMap::new();
     let mut merged = 0;
     for &i in legacy {
         let span = &recording.spans[i];
@@ -158,17 +157,17 @@ fn merge_double_finishes(recording: &mut Recording, legacy: &[usize], gone: &mut
 }
 
 /// Each legacy span and the OpenTelemetry span of the same operation.
-fn pairs(spans: &[Span], legacy: &[usize]) -> Vec<(usize, usize)> {
-    type Sides = (Vec<usize>, Vec<usize>);
+fn pairs(spans: &[Span], legacy: &[SpanRow]) -> Vec<(SpanRow, SpanRow)> {
+    type Sides = (Vec<SpanRow>, Vec<SpanRow>);
     let mut groups: BTreeMap<(&str, &str, i32), Sides> = BTreeMap::new();
-    let key = |i: usize| {
+    let key = |i: SpanRow| {
         let (name, kind) = operation(&spans[i]);
         (maker(&spans[i]), name, kind.to_otlp())
     };
     for &i in legacy {
         groups.entry(key(i)).or_default().0.push(i);
     }
-    for (i, span) in spans.iter().enumerate().filter(|(_, span)| !is_legacy(span)) {
+    for (i, span) in rows(spans).filter(|(_, span)| !is_legacy(span)) {
         if let Some(group) = groups.get_mut(&key(i))
             && span.attributes.get(LEGACY_SPAN_ID).is_none()
         {
@@ -183,7 +182,7 @@ fn pairs(spans: &[Span], legacy: &[usize]) -> Vec<(usize, usize)> {
         }
         // What is left when each was given to the closest may have been given away crosswise: then one of them sticks out.
         for window in [window(kind, ROUNDED_NANOS), window(kind, APART_NANOS)] {
-            let list = |side: &[usize]| -> Vec<Interval> { side.iter().map(|&i| interval(&spans[i])).collect() };
+            let list = |side: &[SpanRow]| -> Vec<Interval> { side.iter().map(|&i| interval(&spans[i])).collect() };
             let pairs = span_pairing::pair(&list(&left), &list(&right), &window);
             out.extend(pairs.iter().map(|&(l, r)| (left[l], right[r])));
             let (lefts, rights): (HashSet<usize>, HashSet<usize>) = pairs.into_iter().unzip();
@@ -207,14 +206,14 @@ fn window(kind: i32, by: i64) -> Window {
 }
 
 /// Legacy spans that no other legacy span is the parent of.
-fn roots(spans: &[Span], legacy: &[usize]) -> Vec<usize> {
+fn roots(spans: &[Span], legacy: &[SpanRow]) -> Vec<SpanRow> {
     let ids: HashSet<(TraceId, SpanId)> = legacy.iter().map(|&i| (spans[i].trace_id, spans[i].span_id)).collect();
     let known = |span: &Span| span.parent_span_id.is_some_and(|p| p != span.span_id && ids.contains(&(span.trace_id, p)));
     legacy.iter().copied().filter(|&i| !known(&spans[i])).collect()
 }
 
 /// For each of these spans the command's own span that covers it in the same process: the one that started last.
-fn hosts(spans: &[Span], roots: &[usize]) -> BTreeMap<usize, usize> {
+fn hosts(spans: &[Span], roots: &[SpanRow]) -> BTreeMap<SpanRow, SpanRow> {
     let ids: HashSet<(TraceId, SpanId)> =
         spans.iter().filter(|s| s.service_name() == PULUMI_CLI && !is_legacy(s)).map(|s| (s.trace_id, s.span_id)).collect();
     let top = |span: &Span| {
@@ -224,8 +223,8 @@ fn hosts(spans: &[Span], roots: &[usize]) -> BTreeMap<usize, usize> {
             && !span.parent_span_id.is_some_and(|p| ids.contains(&(span.trace_id, p)))
     };
     // At one moment spans open first, then roots ask, then spans close.
-    let mut events: Vec<(Timestamp, u8, usize)> = Vec::new();
-    for (i, span) in spans.iter().enumerate().filter(|(_, span)| top(span)) {
+    let mut events: Vec<(Timestamp, u8, SpanRow)> = Vec::new();
+    for (i, span) in rows(spans).filter(|(_, span)| top(span)) {
         events.push((span.start.plus_nanos(-COVER_SLACK_NANOS), 0, i));
         events.push((span.end.max(span.start).plus_nanos(COVER_SLACK_NANOS), 2, i));
     }
@@ -234,7 +233,7 @@ fn hosts(spans: &[Span], roots: &[usize]) -> BTreeMap<usize, usize> {
     }
     events.extend(roots.iter().filter(|&&i| maker(&spans[i]) == PULUMI).map(|&i| (spans[i].start, 1, i)));
     events.sort_by_key(|&(at, kind, i)| (at, kind, spans[i].trace_id, spans[i].span_id));
-    let mut open: BTreeMap<(Timestamp, SpanId), usize> = BTreeMap::new();
+    let mut open: BTreeMap<(Timestamp, SpanId), SpanRow> = BTreeMap::new();
     let mut out = BTreeMap::new();
     for (_, kind, i) in events {
         let span = &spans[i];
@@ -260,7 +259,7 @@ fn hosts(spans: &[Span], roots: &[usize]) -> BTreeMap<usize, usize> {
 }
 
 /// For each legacy trace the trace that its first span with a partner or a host leads to.
-fn homes(spans: &[Span], pairs: &[(usize, usize)], hosts: &BTreeMap<usize, usize>) -> HashMap<TraceId, TraceId> {
+fn homes(spans: &[Span], pairs: &[(SpanRow, SpanRow)], hosts: &BTreeMap<SpanRow, SpanRow>) -> HashMap<TraceId, TraceId> {
     let mut first: HashMap<TraceId, (Timestamp, SpanId, TraceId)> = HashMap::new();
     for (from, into) in pairs.iter().copied().chain(hosts.iter().map(|(&root, &host)| (root, host))) {
         let lead = (spans[from].start, spans[from].span_id, spans[into].trace_id);
@@ -273,7 +272,7 @@ fn homes(spans: &[Span], pairs: &[(usize, usize)], hosts: &BTreeMap<usize, usize
 const ALIKE_MAX: usize = 64;
 
 /// Adds to one span what only the other one knows.
-fn add_what_lacks(spans: &mut [Span], from: usize, into: usize) {
+fn add_what_lacks(spans: &mut [Span], from: SpanRow, into: SpanRow) {
     let Span { attributes, events, links, status, .. } = spans[from].clone();
     let into = &mut spans[into];
     let mut known: HashSet<Text> = into.attributes.0.iter().map(|attribute| attribute.key.clone()).collect();
@@ -300,7 +299,7 @@ fn add_others<T: PartialEq, K: Eq + Hash>(into: &mut ThinVec<T>, from: ThinVec<T
     }
 }
 
-fn fold(spans: &mut [Span], from: usize, into: usize) {
+fn fold(spans: &mut [Span], from: SpanRow, into: SpanRow) {
     let (trace, id) = (spans[from].trace_id, spans[from].span_id);
     add_what_lacks(spans, from, into);
     let attributes = &mut spans[into].attributes;
@@ -309,9 +308,8 @@ fn fold(spans: &mut [Span], from: usize, into: usize) {
 }
 
 /// Spans without a partner go to the trace of the others, with their ids, where those are free there.
-fn move_home(spans: &mut [Span], legacy: &[usize], gone: &[bool], homes: &HashMap<TraceId, TraceId>) {
-    let mut ids: HashSet<(TraceId, SpanId)> =
-        spans.iter().enumerate().filter(|(i, _)| !gone[*i]).map(|(_, s)| (s.trace_id, s.span_id)).collect();
+fn move_home(spans: &mut [Span], legacy: &[SpanRow], gone: &IdVec<SpanRow, bool>, homes: &HashMap<TraceId, TraceId>) {
+    let mut ids: HashSet<(TraceId, SpanId)> = rows(spans).filter(|(i, _)| !gone[*i]).map(|(_, s)| (s.trace_id, s.span_id)).collect();
     for &i in legacy.iter().filter(|&&i| !gone[i]) {
         let span = &mut spans[i];
         let Some(&home) = homes.get(&span.trace_id).filter(|home| **home != span.trace_id) else { continue };
@@ -328,7 +326,7 @@ pub(crate) fn aliases(recording: &Recording) -> SpanAliases {
     let mut out = SpanAliases::default();
     let mut ambiguous = HashSet::new();
     let mut legacy = Vec::new();
-    for (i, span) in recording.spans.iter().enumerate() {
+    for (i, span) in rows(&recording.spans) {
         let parsed = |key| span.attributes.get_str(key);
         let folded: Option<SpanId> = parsed(LEGACY_SPAN_ID).and_then(|id| id.parse().ok());
         if is_legacy(span) {
@@ -346,11 +344,11 @@ pub(crate) fn aliases(recording: &Recording) -> SpanAliases {
         }
     }
     out.by_id.retain(|id, _| !ambiguous.contains(id));
-    let placed = |i: &usize| {
+    let placed = |i: &SpanRow| {
         let span = &recording.spans[*i];
         span.parent_span_id.is_some_and(|p| p != span.span_id && out.by_id.contains_key(&p))
     };
-    let roots: Vec<usize> = roots(&recording.spans, &legacy).into_iter().filter(|i| !placed(i)).collect();
+    let roots: Vec<SpanRow> = roots(&recording.spans, &legacy).into_iter().filter(|i| !placed(i)).collect();
     out.hosts = hosts(&recording.spans, &roots);
     out
 }

@@ -1,12 +1,12 @@
 use super::*;
 use crate::{Report, words};
-use longpole_model::text;
+use longpole_model::{Id, NodeId, text};
 
 /// The joined forest as people would draw it, with what the spans learned; then notes and losses.
 fn drawn(recording: Recording) -> String {
     let report = Report::new(recording);
     let mut out = String::new();
-    for (i, node) in report.forest().nodes.iter().enumerate() {
+    for (i, node) in report.forest().nodes.enumerated() {
         let span = report.forest().span(report.recording(), i);
         let said = span.map(|s| s.attributes.iter().filter(|a| !a.key.starts_with("longpole.")));
         let said: Vec<String> = said.into_iter().flatten().map(|a| format!(" {}={}", a.key, a.value.as_str().unwrap_or("?"))).collect();
@@ -178,7 +178,7 @@ sample 50ms x20 pid 1 main
     let mut linked = recording.clone();
     linked.sample_links = crate::link::samples::link(&recording);
     let report = Report::new(linked);
-    assert_eq!(report.own_samples(1).len(), 20);
+    assert_eq!(report.own_samples(NodeId::RUN.next()).len(), 20);
     assert_eq!(report.link_counts(report.all_samples()).inferred, 20);
 }
 

@@ -1,10 +1,10 @@
 //! What a start may have waited for, where no link says so: by order, by chance, or by a ceiling of work in flight.
 
-use longpole_model::{Nanos, Recording};
+use longpole_model::{IdVec, Nanos, NodeId, Recording};
 
 use crate::note::{FirstOf, Note, SlotLimit};
 use crate::schedule::concurrency_limit::{self, LimitedJobs};
-use crate::schedule::recorded::{NONE, Schedule, StartedUnder};
+use crate::schedule::recorded::{Schedule, started_under};
 use crate::tree::forest::Forest;
 
 /// Gaps up to this are never so long that order may be chance.
@@ -19,9 +19,9 @@ const SERIAL_CHANCE: f64 = 0.05;
 /// What order says about a schedule.
 pub(super) struct Inferred {
     /// For each node whether the order of its start may be chance.
-    pub(super) chance: Vec<bool>,
+    pub(super) chance: IdVec<NodeId, bool>,
     /// For each node whether order told what some child of it waited for.
-    pub(super) ordered: Vec<bool>,
+    pub(super) ordered: IdVec<NodeId, bool>,
     /// Jobs that share slots.
     pub(super) pools: Vec<LimitedJobs>,
     /// What a reader must know of them.
@@ -29,47 +29,40 @@ pub(super) struct Inferred {
 }
 
 /// The median gap between the starts under a host and the last end before them (before the first end: the host's start).
-fn usual_gap(s: &Schedule, host: usize, children: &[u32]) -> Nanos {
-    let gap = |&c: &u32| {
-        let c = c as usize;
-        match s.ended_before(c).next_back() {
-            Some(last) => s.start[c] - s.end[s.ended[last] as usize],
-            None => s.start[c] - s.start[host],
-        }
-    };
+fn usual_gap(s: &Schedule, host: NodeId, children: &[NodeId]) -> Nanos {
+    let gap = |&c: &NodeId| s.start[c] - s.last_ended_before(c).map_or(s.start[host], |last| s.end[last]);
     let mut gaps: Vec<Nanos> = children.iter().map(gap).collect();
     let middle = gaps.len() / 2;
     *gaps.select_nth_unstable(middle).1
 }
 
 /// Whether children stand one after the other, and too densely for that to be chance.
-fn is_serial(s: &Schedule, host: usize, children: &[u32]) -> bool {
+fn is_serial(s: &Schedule, host: NodeId, children: &[NodeId]) -> bool {
     let length = (s.end[host] - s.start[host]).max(Nanos(1));
     let free = s.own_total(host).0 as f64 / length.0 as f64;
-    // Exponents beyond this make no difference, and fit.
-    let pieces = children.len().min(1000) as i32;
-    free.powi(pieces) < SERIAL_CHANCE && children.iter().all(|&c| s.in_flight[c as usize] == 0)
+    // Exponents beyond this make no difference.
+    let pieces = i32::try_from(children.len()).unwrap_or(i32::MAX).min(1000);
+    free.powi(pieces) < SERIAL_CHANCE && children.iter().all(|&c| s.in_flight[c] == 0)
 }
 
 /// Finds for every start what it may have waited for.
 pub(super) fn infer(s: &Schedule, recording: &Recording, forest: &Forest) -> Inferred {
-    let (mut chance, mut ordered) = (vec![false; s.len()], vec![false; s.len()]);
-    let started_under = StartedUnder::of(s);
-    let mut limit = vec![CHANCE_GAP_NANOS; s.len()];
+    let (mut chance, mut ordered) = (IdVec::filled(false, s.len()), IdVec::filled(false, s.len()));
+    let started_under = started_under(s);
+    let mut limit: IdVec<NodeId, Nanos> = IdVec::filled(CHANCE_GAP_NANOS, s.len());
     for (host, children) in started_under.iter().filter(|(_, c)| !c.is_empty()) {
         limit[host] = CHANCE_GAP_NANOS.max(usual_gap(s, host, children) * CHANCE_GAP_FACTOR);
         let serial = is_serial(s, host, children);
         for &c in children {
-            let c = c as usize;
-            let last = if s.is_declared(c) { s.phase_before(c) } else { s.ended_before(c).next_back() };
+            let last = if s.is_declared(c) { s.phase_before(c) } else { s.last_ended_before(c) };
             let Some(last) = last else { continue };
             ordered[host] = true;
-            chance[c] = !serial && s.start[c] - s.end[s.ended[last] as usize] > limit[host];
+            chance[c] = !serial && s.start[c] - s.end[last] > limit[host];
         }
     }
     // The order of their starts says which process is at the other end of a pipe.
-    for &node in s.stalls.keys() {
-        ordered[s.parent[node] as usize] = true;
+    for parent in s.stalls.keys().filter_map(|&node| s.parent[node]) {
+        ordered[parent] = true;
     }
     let pools = concurrency_limit::find(recording, forest, s, &started_under, &limit);
     let limit = |pool: &LimitedJobs| SlotLimit { slots: pool.slots, host: forest.name(recording, pool.host).to_owned() };
@@ -79,11 +72,10 @@ pub(super) fn infer(s: &Schedule, recording: &Recording, forest: &Forest) -> Inf
 }
 
 /// For each node whether what it waited for is inferred. Once for all: a chain of spans may be as deep as there are spans.
-pub(super) fn is_inferred(s: &Schedule, ordered: &[bool]) -> Vec<bool> {
-    let mut inferred = vec![false; s.len()];
-    for node in 0..s.len() {
-        if s.parent[node] != NONE {
-            let parent = s.parent[node] as usize;
+pub(super) fn is_inferred(s: &Schedule, ordered: &IdVec<NodeId, bool>) -> IdVec<NodeId, bool> {
+    let mut inferred: IdVec<NodeId, bool> = IdVec::filled(false, s.len());
+    for node in s.nodes() {
+        if let Some(parent) = s.parent[node] {
             inferred[node] = !s.declares[parent] && (ordered[parent] || inferred[parent]);
         }
     }

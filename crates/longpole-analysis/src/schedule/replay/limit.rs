@@ -1,6 +1,6 @@
 //! What limits a saving: the replayed schedule, walked backwards from its end.
 
-use longpole_model::{IdVec, Nanos};
+use longpole_model::{IdVec, Nanos, NodeId};
 
 use super::Replay;
 use super::plan::{Part, Slot, Step, Times, Waits};
@@ -16,7 +16,7 @@ impl Part {
     fn latest_ended(&self, last: Slot, times: &Times, work: &IdVec<Slot, Work>) -> Slot {
         let at = times.latest[last];
         let before = |&slot: &Slot| {
-            let before = self.steps[self.step_of_event(Waited::End(slot))].before.there();
+            let before = self.steps[self.step_of_event(Waited::End(slot))].before;
             before.filter(|&before| times.latest[before] == at)
         };
         let mut equals = std::iter::successors(Some(last), before).filter(|&slot| times.end[slot] == at);
@@ -29,15 +29,15 @@ impl Part {
 impl Replay {
     /// Walks a replayed schedule from the end of the run backwards, to the first end of something that is not part of the change,
     /// takes time, and has none of the recorded path in it: a node.
-    pub(super) fn limit_in(&self, part: &Part, bound: Bound, times: &Times, work: &IdVec<Slot, Work>, on_path: &OnPath) -> Option<usize> {
+    pub(super) fn limit_in(&self, part: &Part, bound: Bound, times: &Times, work: &IdVec<Slot, Work>, on_path: &OnPath) -> Option<NodeId> {
         let s = &self.schedule;
         let mut at = Waited::End(Slot::RUN);
         let mut step = part.step_of_event(at);
         loop {
             if let Waited::End(slot) = at {
-                let node = part.nodes[slot] as usize;
+                let node = part.nodes[slot];
                 let takes_time = times.end[slot] > times.start[slot];
-                if work[slot] == Work::Keep && takes_time && on_path.between(node, s.subtree_end[node] as usize) == Nanos::ZERO {
+                if work[slot] == Work::Keep && takes_time && on_path.between(node, s.subtree_end[node]) == Nanos::ZERO {
                     return Some(node);
                 }
             }
@@ -57,13 +57,13 @@ impl Replay {
         let (slot, worker) = (step.slot, step.worker);
         let since = times.start[worker];
         // The latest of all that had ended there, else the start of the worker.
-        let latest = || match step.last.there().filter(|&last| times.latest[last] >= since) {
+        let latest = || match step.last.filter(|&last| times.latest[last] >= since) {
             Some(last) => Waited::End(part.latest_ended(last, times, work)),
             None => Waited::Start(worker),
         };
         Some(match step.waits {
             Waits::End => {
-                let last = step.last.there().map_or(since, |last| since.max(times.latest[last]));
+                let last = step.last.map_or(since, |last| since.max(times.latest[last]));
                 let by_itself = step.lasts_alone(bound) && times.end[slot] > (last + work[worker].apply(step.gap, step.own));
                 if by_itself { Waited::Start(slot) } else { latest() }
             }
@@ -73,11 +73,10 @@ impl Replay {
             Waits::Phase => latest(),
             Waits::Sibling | Waits::SiblingByChance if bound == Bound::Low => latest(),
             Waits::Sibling | Waits::SiblingByChance => {
-                let last = step.last;
-                if times.end[last] >= since { Waited::End(last) } else { Waited::Start(worker) }
+                step.last.filter(|&last| times.end[last] >= since).map_or(Waited::Start(worker), Waited::End)
             }
             Waits::Links => {
-                let links = self.schedule.links(part.nodes[slot] as usize).iter().map(|&x| part.slot(x as usize));
+                let links = self.schedule.links(part.nodes[slot]).iter().map(|&x| part.slot(x));
                 let last = links.max_by_key(|&x| (times.end[x], work[x] == Work::Keep)).filter(|&x| times.end[x] >= since);
                 last.map_or(Waited::Start(worker), Waited::End)
             }

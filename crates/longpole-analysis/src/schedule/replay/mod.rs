@@ -78,15 +78,15 @@ mod walk;
 
 use std::collections::HashMap;
 
-use longpole_model::{Id, IdVec, Nanos, Recording};
+use longpole_model::{Id, IdVec, Nanos, NodeId, Recording};
 
 use self::infer::Inferred;
-use self::plan::{Part, Slot, Times};
+use self::plan::{Part, Slot, StepId, Times};
 use self::walk::{Bound, Work};
 use crate::note::Note;
 use crate::schedule::concurrency_limit::{Ceiling, LimitedJobs};
 use crate::schedule::critical_path::{CriticalPath, OnPath};
-use crate::schedule::recorded::Schedule;
+use crate::schedule::recorded::{Schedule, Waited};
 use crate::schedule::saving::{Change, Saving, ScheduleEvidence};
 use crate::tree::forest::Forest;
 
@@ -98,15 +98,15 @@ const POOL_ROUNDS: usize = 2;
 pub struct Replay {
     schedule: Schedule,
     /// Whether the order of a start may be chance.
-    chance: Vec<bool>,
+    chance: IdVec<NodeId, bool>,
     /// Whether the node and all below it move as one piece where nothing in it is changed.
-    rigid: Vec<bool>,
+    rigid: IdVec<NodeId, bool>,
     /// Jobs that share slots.
     pools: Vec<LimitedJobs>,
     /// See [`Replay::evidence`].
-    is_inferred: Vec<bool>,
+    is_inferred: IdVec<NodeId, bool>,
     /// Pools by the node whose start opens them.
-    pools_of: HashMap<usize, Vec<usize>>,
+    pools_of: HashMap<NodeId, Vec<usize>>,
     notes: Vec<Note>,
 }
 
@@ -126,7 +126,7 @@ impl Replay {
     pub fn new(recording: &Recording, forest: &Forest) -> Replay {
         let schedule = Schedule::new(recording, forest);
         let Inferred { chance, ordered, pools, notes } = infer::infer(&schedule, recording, forest);
-        let mut pools_of: HashMap<usize, Vec<usize>> = HashMap::new();
+        let mut pools_of: HashMap<NodeId, Vec<usize>> = HashMap::new();
         for (i, pool) in pools.iter().enumerate() {
             pools_of.entry(pool.host).or_default().push(i);
         }
@@ -155,21 +155,21 @@ impl Replay {
     }
 
     /// The part that changes of these nodes, and of all below them, can reach, with its recorded times.
-    fn part(&self, nodes: &[usize]) -> Part {
+    fn part(&self, nodes: &[NodeId]) -> Part {
         let mut part = self.plan(nodes);
         let mut times = Times::zero(part.nodes.len());
-        self.walk(&part, &IdVec::filled(Work::Keep, part.nodes.len()), Bound::Low, 0, &mut times, None);
+        self.walk(&part, &IdVec::filled(Work::Keep, part.nodes.len()), Bound::Low, StepId::at(0), &mut times, None);
         part.recorded = times;
         part
     }
 
     /// How much earlier the run ends if this is done to these nodes.
-    pub fn saves(&self, nodes: &[usize], change: Change) -> Saving {
+    pub fn saves(&self, nodes: &[NodeId], change: Change) -> Saving {
         self.saves_in(&self.part(nodes), &mut Times::default(), nodes, change, &mut |_| ())
     }
 
     /// The three changes, in the order of [`Change`].
-    pub(crate) fn saves_all(&self, nodes: &[usize]) -> [Saving; 3] {
+    pub(crate) fn saves_all(&self, nodes: &[NodeId]) -> [Saving; 3] {
         let part = self.part(nodes);
         // One buffer for all replays: to fetch fresh memory costs as much as to walk it.
         let mut times = Times::default();
@@ -179,7 +179,7 @@ impl Replay {
     /// Beside the savings of [`Replay::saves_all`], what limits the first of them: if these nodes and all below them took no time.
     /// `None` where they save all the time that the path spends in them, where the two ends of the range have two answers, and
     /// where limited slots have a say.
-    pub(crate) fn saves_all_and_limit(&self, nodes: &[usize], on_path: &OnPath) -> ([Saving; 3], Option<usize>) {
+    pub(crate) fn saves_all_and_limit(&self, nodes: &[NodeId], on_path: &OnPath) -> ([Saving; 3], Option<NodeId>) {
         let part = self.part(nodes);
         let mut times = Times::default();
         let mut limits = Vec::new();
@@ -191,27 +191,27 @@ impl Replay {
         });
         let [if_half, own] = [Change::Half, Change::OwnZero].map(|change| self.saves_in(&part, &mut times, nodes, change, &mut |_| ()));
         let limit = limits.first().copied().flatten().filter(|first| limits.iter().all(|limit| *limit == Some(*first)));
-        ([if_zero, if_half, own], limit.filter(|_| Nanos(if_zero.high_nanos) < on_path.in_subtrees(&self.schedule, nodes)))
+        ([if_zero, if_half, own], limit.filter(|_| if_zero.high < on_path.in_subtrees(&self.schedule, nodes)))
     }
 
     /// `look` is shown each end of the range as it is without slots, and told where those move the end.
-    fn saves_in(&self, part: &Part, times: &mut Times, nodes: &[usize], change: Change, look: &mut dyn FnMut(Replayed<'_>)) -> Saving {
+    fn saves_in(&self, part: &Part, times: &mut Times, nodes: &[NodeId], change: Change, look: &mut dyn FnMut(Replayed<'_>)) -> Saving {
         let work = self.work(part, nodes, change);
-        let start_of = |node: usize| part.step_of[2 * part.slot(node).place()];
+        let start_of = |node: NodeId| part.step_of_event(Waited::Start(part.slot(node)));
         // Nothing changes before the first of them starts.
         let Some(from) = nodes.iter().map(|&n| start_of(n)).min() else { return Saving::default() };
         let pools_from = self.pools.iter().map(|p| start_of(p.host)).min().unwrap_or(from).min(from);
         let (mut earliest, mut latest) = (Nanos::MAX, Nanos::MIN);
         for bound in [Bound::Low, Bound::High] {
             times.clone_from(&part.recorded);
-            self.walk(part, &work, bound, from as usize, times, None);
+            self.walk(part, &work, bound, from, times, None);
             (earliest, latest) = (earliest.min(times.end[Slot::RUN]), latest.max(times.end[Slot::RUN]));
             look(Replayed::Schedule { bound, times, work: &work });
             if !self.pools.is_empty() {
                 let without_slots = times.end[Slot::RUN];
                 for _ in 0..POOL_ROUNDS {
                     let duration: IdVec<Slot, Nanos> = times.end.iter().zip(times.start.iter()).map(|(end, start)| *end - *start).collect();
-                    self.walk(part, &work, bound, pools_from as usize, times, Some(&duration));
+                    self.walk(part, &work, bound, pools_from, times, Some(&duration));
                 }
                 (earliest, latest) = (earliest.min(times.end[Slot::RUN]), latest.max(times.end[Slot::RUN]));
                 if times.end[Slot::RUN] != without_slots {
@@ -219,13 +219,13 @@ impl Replay {
                 }
             }
         }
-        let end = self.schedule.end[0];
-        Saving { low_nanos: (end - latest).or_zero().0, high_nanos: (end - earliest).or_zero().0 }
+        let end = self.schedule.end[NodeId::RUN];
+        Saving { low: (end - latest).or_zero(), high: (end - earliest).or_zero() }
     }
 
     /// Whether what this node waited for is declared: by the nearest parent above it whose children waited for each other at
     /// all. Where none did, there is nothing to infer.
-    pub fn evidence(&self, node: usize) -> ScheduleEvidence {
+    pub fn evidence(&self, node: NodeId) -> ScheduleEvidence {
         if self.is_inferred[node] { ScheduleEvidence::Inferred } else { ScheduleEvidence::Declared }
     }
 }

@@ -1,34 +1,33 @@
 //! The part of a schedule that a change can reach, laid out for one walk: steps, their times, and the pieces that move as one.
 
-use longpole_model::{Id, IdVec, Nanos};
+use std::num::NonZeroU32;
+
+use longpole_model::{Id, IdVec, Nanos, NodeId, ids};
 
 use super::Replay;
 use crate::schedule::concurrency_limit::LimitedJobs;
-use crate::schedule::recorded::{NONE, Schedule, Waited};
+use crate::schedule::recorded::{Event, Schedule, Waited};
 
-/// A node that is there, by its place in a part; places stand in tree order.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Slot(u32);
+ids! {
+    /// A node that is there, by its place in a part; places stand in tree order.
+    pub(super) struct Slot;
+    /// An event of a part, by its place in the order of events.
+    pub(super) struct StepId;
+    /// The start or the end of a slot.
+    struct SlotEvent;
+}
 
 impl Slot {
     /// The run.
-    pub(super) const RUN: Slot = Slot(0);
-    /// A node that is not there, or no node.
-    const NONE: Slot = Slot(NONE);
-
-    /// The slot, unless it is none.
-    pub(super) fn there(self) -> Option<Slot> {
-        Some(self).filter(|slot| *slot != Slot::NONE)
-    }
+    pub(super) const RUN: Slot = Slot(NonZeroU32::MIN);
 }
 
-impl Id for Slot {
-    fn at(place: usize) -> Slot {
-        Slot(place as u32)
-    }
-
-    fn place(self) -> usize {
-        self.0 as usize
+impl SlotEvent {
+    fn of(event: Waited<Slot>) -> SlotEvent {
+        match event {
+            Waited::Start(slot) => SlotEvent::at(2 * slot.place()),
+            Waited::End(slot) => SlotEvent::at(2 * slot.place() + 1),
+        }
     }
 }
 
@@ -86,10 +85,10 @@ pub(super) struct Step {
     pub(super) slot: Slot,
     /// Whose work lies between what is waited for and the event: the host, the anchor, or the node itself.
     pub(super) worker: Slot,
-    /// Whose end is waited for, with all that ended before it under the same host; none without one.
-    pub(super) last: Slot,
-    /// Which one ended before this end under the same host; none for the first, and for starts.
-    pub(super) before: Slot,
+    /// Whose end is waited for, with all that ended before it under the same host.
+    pub(super) last: Option<Slot>,
+    /// Which one ended before this end under the same host; `None` for the first, and for starts.
+    pub(super) before: Option<Slot>,
     /// That work.
     pub(super) gap: Nanos,
     /// How much of it is the worker's own time.
@@ -118,27 +117,30 @@ pub(super) struct Step {
 /// recorded. Each node that is there has a slot, in tree order.
 pub(super) struct Part {
     /// The node of each slot.
-    pub(super) nodes: IdVec<Slot, u32>,
-    /// The slot of each node of the schedule; none for what is left out.
-    pub(super) slots: Vec<Slot>,
+    pub(super) nodes: IdVec<Slot, NodeId>,
+    /// The slot of each node of the schedule; `None` for what is left out.
+    slots: IdVec<NodeId, Option<Slot>>,
     /// The events, in their recorded order.
-    pub(super) steps: Vec<Step>,
-    /// Where in `steps` each event stands: `2 * slot`, its end `+ 1`.
-    pub(super) step_of: Vec<u32>,
+    pub(super) steps: IdVec<StepId, Step>,
+    /// Where in `steps` each event stands.
+    step_of: IdVec<SlotEvent, StepId>,
     /// The times of the recording itself, which every replay begins with.
     pub(super) recorded: Times,
 }
 
 impl Part {
-    pub(super) fn step_of_event(&self, event: Waited<Slot>) -> usize {
-        let event = match event {
-            Waited::Start(slot) => 2 * slot.place(),
-            Waited::End(slot) => 2 * slot.place() + 1,
-        };
-        self.step_of[event] as usize
+    pub(super) fn step_of_event(&self, event: Waited<Slot>) -> StepId {
+        self.step_of[SlotEvent::of(event)]
     }
 
-    pub(super) fn slot(&self, node: usize) -> Slot {
+    /// The slot of a node that is there. All are that what is changed can reach.
+    pub(super) fn slot(&self, node: NodeId) -> Slot {
+        debug_assert!(self.slots[node].is_some(), "{node:?} is left out");
+        self.slots[node].unwrap_or(Slot::RUN)
+    }
+
+    /// The slot of a node, `None` for one that is left out.
+    pub(super) fn slot_if_there(&self, node: NodeId) -> Option<Slot> {
         self.slots[node]
     }
 }
@@ -146,32 +148,47 @@ impl Part {
 /// Nodes that are tied to others, so that no piece may hold one without the other.
 struct Ties {
     /// The first and the last node in tree order that each node is tied to.
-    low: Vec<u32>,
-    high: Vec<u32>,
+    reach: IdVec<NodeId, Option<Reach>>,
     /// Nodes that no piece may hold at all.
-    loose: Vec<bool>,
+    loose: IdVec<NodeId, bool>,
+}
+
+/// The first and the last of some nodes in tree order.
+#[derive(Debug, Clone, Copy)]
+struct Reach {
+    low: NodeId,
+    high: NodeId,
+}
+
+impl Reach {
+    /// Those of both.
+    fn join(to: &mut Option<Reach>, other: Option<Reach>) {
+        *to = match (*to, other) {
+            (Some(a), Some(b)) => Some(Reach { low: a.low.min(b.low), high: a.high.max(b.high) }),
+            (a, b) => a.or(b),
+        };
+    }
 }
 
 impl Ties {
     fn of(s: &Schedule, pools: &[LimitedJobs]) -> Ties {
-        let mut ties = Ties { low: vec![NONE; s.len()], high: vec![0; s.len()], loose: vec![false; s.len()] };
-        for node in 1..s.len() {
-            ties.tie(node, s.host[node] as usize);
-            ties.tie(node, s.anchor[node] as usize);
-            if s.end_host[node] != NONE {
-                let host = s.end_host[node] as usize;
+        let mut ties = Ties { reach: IdVec::filled(None, s.len()), loose: IdVec::filled(false, s.len()) };
+        for node in s.nodes().skip(1) {
+            ties.tie(node, s.host[node]);
+            ties.tie(node, s.anchor[node]);
+            if let Some(host) = s.end_host[node] {
                 ties.tie(node, host);
                 // The end of a part of a pipeline waits for what is not below it.
-                ties.loose[host] |= node < host || node >= s.subtree_end[host] as usize;
+                ties.loose[host] |= node < host || node >= s.subtree_end[host];
             }
             for &other in s.links(node) {
-                ties.tie(node, other as usize);
-                ties.tie(other as usize, node);
+                ties.tie(node, other);
+                ties.tie(other, node);
             }
         }
-        for host in 0..s.len() {
+        for host in s.nodes() {
             // Where ends were not in order, whoever waits for the last of them waits for an earlier one.
-            ties.loose[host] |= !s.ended_under(host).is_sorted_by_key(|&node| s.end[node as usize]);
+            ties.loose[host] |= !s.ended_under(host).is_sorted_by_key(|&node| s.end[node]);
         }
         for pool in pools {
             // Slots are given out in rounds, and what was in flight in the round before counts.
@@ -181,21 +198,21 @@ impl Ties {
         ties
     }
 
-    fn tie(&mut self, node: usize, other: usize) {
-        self.low[node] = self.low[node].min(other as u32);
-        self.high[node] = self.high[node].max(other as u32);
+    fn tie(&mut self, node: NodeId, other: NodeId) {
+        Reach::join(&mut self.reach[node], Some(Reach { low: other, high: other }));
     }
 
     /// Which nodes are one piece with all below them: only their own start and end are tied to anything outside.
-    fn rigid(mut self, s: &Schedule) -> Vec<bool> {
-        let mut rigid = vec![false; s.len()];
+    fn rigid(mut self, s: &Schedule) -> IdVec<NodeId, bool> {
+        let mut rigid = IdVec::filled(false, s.len());
         // What is tied to the nodes below each node; they stand behind it.
-        let (mut low, mut high) = (vec![NONE; s.len()], vec![0; s.len()]);
-        for node in (1..s.len()).rev() {
-            rigid[node] = !self.loose[node] && low[node] >= node as u32 && high[node] < s.subtree_end[node];
-            let parent = s.parent[node] as usize;
-            low[parent] = low[parent].min(low[node]).min(self.low[node]);
-            high[parent] = high[parent].max(high[node]).max(self.high[node]);
+        let mut below: IdVec<NodeId, Option<Reach>> = IdVec::filled(None, s.len());
+        for node in s.nodes().rev() {
+            let Some(parent) = s.parent[node] else { continue };
+            rigid[node] = !self.loose[node] && below[node].is_none_or(|reach| reach.low >= node && reach.high < s.subtree_end[node]);
+            let reach = below[node];
+            Reach::join(&mut below[parent], reach);
+            Reach::join(&mut below[parent], self.reach[node]);
             self.loose[parent] |= self.loose[node];
         }
         rigid
@@ -203,83 +220,84 @@ impl Ties {
 }
 
 /// Which nodes are one piece with all below them.
-pub(super) fn rigid(s: &Schedule, pools: &[LimitedJobs]) -> Vec<bool> {
+pub(super) fn rigid(s: &Schedule, pools: &[LimitedJobs]) -> IdVec<NodeId, bool> {
     Ties::of(s, pools).rigid(s)
 }
 
 impl Replay {
     /// The part that changes of these nodes, and of all below them, can reach; without its recorded times.
-    pub(super) fn plan(&self, nodes: &[usize]) -> Part {
+    pub(super) fn plan(&self, nodes: &[NodeId]) -> Part {
         let s = &self.schedule;
         let mut changed = nodes.to_vec();
         changed.sort_unstable();
         let mut changed = changed.into_iter().peekable();
         let mut part = Part {
             nodes: IdVec::default(),
-            slots: vec![Slot::NONE; s.len()],
-            steps: Vec::new(),
-            step_of: Vec::new(),
+            slots: IdVec::filled(None, s.len()),
+            steps: IdVec::default(),
+            step_of: IdVec::default(),
             recorded: Times::default(),
         };
-        let mut node = 0;
+        let mut node = NodeId::RUN;
         // All before this is below something that is changed.
-        let mut changed_to = 0;
-        while node < s.len() {
-            part.slots[node] = part.nodes.push(node as u32);
-            let end = s.subtree_end[node] as usize;
+        let mut changed_to = NodeId::RUN;
+        while node < s.start.next_id() {
+            part.slots[node] = Some(part.nodes.push(node));
+            let end = s.subtree_end[node];
             while changed.next_if_eq(&node).is_some() {
                 changed_to = changed_to.max(end);
             }
             let is_piece = self.rigid[node] && node >= changed_to && changed.peek().is_none_or(|&next| next >= end);
-            node = if is_piece { end } else { node + 1 };
+            node = if is_piece { end } else { node.next() };
         }
         // A piece is known by the nodes missing behind it.
-        let is_piece = |node: usize| s.subtree_end[node] as usize > node + 1 && part.slots[node + 1] == Slot::NONE;
-        let events = s.order.iter().filter(|&&event| part.slots[event as usize / 2] != Slot::NONE);
+        let is_piece = |node: NodeId| s.subtree_end[node] > node.next() && part.slots[node.next()].is_none();
         // In one piece: of a part with a million nodes, growing would take as much memory again.
-        part.steps = Vec::with_capacity(2 * part.nodes.len());
-        for &event in events {
-            part.steps.push(self.step(event, &part.slots, is_piece(event as usize / 2)));
+        let mut steps = IdVec::with_capacity(2 * part.nodes.len());
+        for &event in &s.order {
+            if let Some(slot) = part.slots[event.node()] {
+                steps.push(self.step(event, slot, &part.slots, is_piece(event.node())));
+            }
         }
-        part.step_of = vec![0; 2 * part.nodes.len()];
-        for (i, step) in part.steps.iter().enumerate() {
-            part.step_of[2 * step.slot.place() + usize::from(step.waits == Waits::End)] = i as u32;
+        part.step_of = IdVec::filled(StepId::at(0), 2 * part.nodes.len());
+        for (id, step) in steps.enumerated() {
+            let is_end = step.waits == Waits::End;
+            part.step_of[SlotEvent::of(if is_end { Waited::End(step.slot) } else { Waited::Start(step.slot) })] = id;
         }
+        part.steps = steps;
         part
     }
 
     /// What a replay must know of an event; for the end of a piece, how long it takes.
-    fn step(&self, event: u32, slots: &[Slot], is_piece: bool) -> Step {
+    fn step(&self, event: Event, slot: Slot, slots: &IdVec<NodeId, Option<Slot>>, is_piece: bool) -> Step {
         let s = &self.schedule;
-        let node = event as usize / 2;
-        let slot = slots[node];
-        let entry = |i: usize| s.ended[i] as usize;
+        let node = event.node();
         let mut step = Step {
             waits: Waits::Host,
             slot,
             worker: Slot::RUN,
-            last: Slot::NONE,
-            before: Slot::NONE,
+            last: None,
+            before: None,
             gap: Nanos::ZERO,
             own: Nanos::ZERO,
             opens_pool: false,
             by_chance: false,
             stalls: false,
         };
-        if event % 2 == 1 {
+        let there = |node: NodeId| slots[node].unwrap_or(Slot::RUN);
+        if event.is_end() {
             step.waits = Waits::End;
             step.worker = slot;
             step.by_chance = s.end_by_chance[node];
             step.stalls = s.stalls.contains_key(&node);
-            let position = s.position[node];
-            if position != NONE && position as usize > s.ended_base(s.end_host[node] as usize) {
-                step.before = slots[entry(position as usize - 1)];
+            if let (Some(position), Some(host)) = (s.position[node], s.end_host[node]) {
+                step.before = s.ended.between(s.ended_base(host), position).last().and_then(|&before| slots[before]);
             }
             let (mut since, mut own) = (s.start[node], Nanos::ZERO);
             if let Some(&last) = s.ended_under(node).last().filter(|_| !is_piece) {
-                step.last = slots[last as usize];
-                if s.end[last as usize] > since {
-                    (since, own) = (s.end[last as usize], s.own_at_end(last as usize));
+                step.last = slots[last];
+                if s.end[last] > since {
+                    (since, own) = (s.end[last], s.own_at_end(last));
                 }
             }
             (step.gap, step.own) = (s.end[node] - since, s.own_total(node) - own);
@@ -287,18 +305,18 @@ impl Replay {
         }
         step.opens_pool = !self.rigid[node] && self.pools_of.contains_key(&node);
         if !s.links(node).is_empty() {
-            let anchor = s.anchor[node] as usize;
-            let since = s.links(node).iter().map(|&x| s.end[x as usize]).fold(s.start[anchor], Nanos::max);
+            let anchor = s.anchor[node];
+            let since = s.links(node).iter().map(|&x| s.end[x]).fold(s.start[anchor], Nanos::max);
             step.waits = Waits::Links;
-            step.worker = slots[anchor];
+            step.worker = there(anchor);
             step.gap = s.start[node] - since;
             step.own = s.own_between(anchor, since, s.start[node]);
-        } else if node != 0 {
-            let host = s.host[node] as usize;
-            step.worker = slots[host];
+        } else if node != NodeId::RUN {
+            let host = s.host[node];
+            step.worker = there(host);
             (step.gap, step.own) = (s.start[node] - s.start[host], s.own_at_start(node));
-            let last = if s.is_declared(node) { s.phase_before(node) } else { s.ended_before(node).next_back() };
-            if let Some(last) = last.map(entry) {
+            let last = if s.is_declared(node) { s.phase_before(node) } else { s.last_ended_before(node) };
+            if let Some(last) = last {
                 step.waits = match (self.chance[node], s.is_declared(node)) {
                     (true, _) => Waits::SiblingByChance,
                     (false, true) => Waits::Phase,

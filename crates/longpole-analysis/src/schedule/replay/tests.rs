@@ -3,6 +3,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::note::SlotLimit;
+use longpole_model::{Nanos, NodeId};
 
 struct Case {
     recording: Recording,
@@ -18,13 +19,13 @@ fn case(input: &str) -> Case {
 }
 
 impl Case {
-    fn node(&self, name: &str) -> usize {
-        (0..self.forest.len()).find(|&i| self.forest.name(&self.recording, i) == name).unwrap()
+    fn node(&self, name: &str) -> NodeId {
+        self.forest.ids().find(|&i| self.forest.name(&self.recording, i) == name).unwrap()
     }
 
     /// What limits the saving of these nodes.
     fn limit(&self, names: &[&str]) -> &str {
-        let nodes: Vec<usize> = names.iter().map(|n| self.node(n)).collect();
+        let nodes: Vec<NodeId> = names.iter().map(|n| self.node(n)).collect();
         let path = self.replay.critical_path(&self.forest);
         let (savings, limit) = self.replay.saves_all_and_limit(&nodes, &OnPath::new(&path));
         assert_eq!(savings, self.replay.saves_all(&nodes));
@@ -33,15 +34,11 @@ impl Case {
 
     /// `zero half own` in milliseconds, a range as `low-high`.
     fn saves(&self, names: &[&str]) -> String {
-        let nodes: Vec<usize> = names.iter().map(|n| self.node(n)).collect();
+        let nodes: Vec<NodeId> = names.iter().map(|n| self.node(n)).collect();
         let one = |change| {
             let s = self.replay.saves(&nodes, change);
-            let millis = |nanos: i64| nanos as f64 / 1e6;
-            if s.low_nanos == s.high_nanos {
-                format!("{}", millis(s.low_nanos))
-            } else {
-                format!("{}-{}", millis(s.low_nanos), millis(s.high_nanos))
-            }
+            let millis = |nanos: Nanos| nanos.0 as f64 / 1e6;
+            if s.low == s.high { format!("{}", millis(s.low)) } else { format!("{}-{}", millis(s.low), millis(s.high)) }
         };
         [Change::Zero, Change::Half, Change::OwnZero].map(one).join(" ")
     }
@@ -216,8 +213,8 @@ proptest! {
         let forest = Forest::build(&recording);
         let in_pieces = Replay::new(&recording, &forest);
         let mut whole = Replay::new(&recording, &forest);
-        whole.rigid.fill(false);
-        let nodes: Vec<usize> = chosen.iter().map(|node| node.index(forest.len())).collect();
+        whole.rigid.iter_mut().for_each(|rigid| *rigid = false);
+        let nodes: Vec<NodeId> = chosen.iter().map(|node| NodeId::at(node.index(forest.len()))).collect();
         let answer = |replay: &Replay| replay.saves_all_and_limit(&nodes, &OnPath::new(&replay.critical_path(&forest)));
         prop_assert_eq!(answer(&in_pieces), answer(&whole));
     }

@@ -1,9 +1,9 @@
 //! One walk over the steps of a part: new times out of changed work.
 
-use longpole_model::{Id, IdVec, Nanos};
+use longpole_model::{Id, IdVec, Nanos, NodeId};
 
 use super::Replay;
-use super::plan::{Part, Slot, Step, Times, Waits};
+use super::plan::{Part, Slot, Step, StepId, Times, Waits};
 use crate::schedule::concurrency_limit::Opening;
 use crate::schedule::saving::Change;
 
@@ -46,7 +46,7 @@ impl Step {
 
 impl Replay {
     /// What is done to the work of each slot.
-    pub(super) fn work(&self, part: &Part, nodes: &[usize], change: Change) -> IdVec<Slot, Work> {
+    pub(super) fn work(&self, part: &Part, nodes: &[NodeId], change: Change) -> IdVec<Slot, Work> {
         let mut work = IdVec::filled(Work::Keep, part.nodes.len());
         if change == Change::OwnZero {
             for &n in nodes {
@@ -58,21 +58,21 @@ impl Replay {
         // All below a changed node are there, behind it.
         let mut changed: Vec<Slot> = nodes.iter().map(|&n| part.slot(n)).collect();
         changed.sort_unstable();
-        let mut done = 0;
+        let mut done = Slot::RUN;
         for first in changed {
-            let node = part.nodes[first] as usize;
-            let end = first.place() + (self.schedule.subtree_end[node] as usize - node);
-            (first.place().max(done)..end).for_each(|place| work[Slot::at(place)] = to);
+            let node = part.nodes[first];
+            let end = Slot::at(first.place() + node.until(self.schedule.subtree_end[node]).len());
+            first.max(done).until(end).for_each(|slot| work[slot] = to);
             done = done.max(end);
         }
         work
     }
 
     /// How much less a node is blocked on pipes, because whom it waits for takes less time.
-    fn stalls_less(&self, part: &Part, work: &IdVec<Slot, Work>, node: usize) -> Nanos {
-        let less = |(busy, nanos): &(usize, Nanos)| {
+    fn stalls_less(&self, part: &Part, work: &IdVec<Slot, Work>, node: NodeId) -> Nanos {
+        let less = |(busy, nanos): &(NodeId, Nanos)| {
             let now = |slot: Slot| work[slot].apply(*nanos, *nanos);
-            part.slot(*busy).there().map_or(Nanos::ZERO, |slot| *nanos - now(slot))
+            part.slot_if_there(*busy).map_or(Nanos::ZERO, |slot| *nanos - now(slot))
         };
         self.schedule.stalls.get(&node).map_or(Nanos::ZERO, |stalls| stalls.iter().map(less).sum())
     }
@@ -84,54 +84,54 @@ impl Replay {
         part: &Part,
         work: &IdVec<Slot, Work>,
         bound: Bound,
-        from: usize,
+        from: StepId,
         times: &mut Times,
         durations: Option<&IdVec<Slot, Nanos>>,
     ) {
         let s = &self.schedule;
         // New starts of jobs whose pool is open.
         let mut forced = IdVec::filled(Nanos::MIN, if durations.is_some() { part.nodes.len() } else { 0 });
-        for step in &part.steps[from..] {
+        for step in part.steps.between(from, part.steps.next_id()) {
             let Step { slot, worker, .. } = *step;
             let done = || work[worker].apply(step.gap, step.own);
             let since = times.start[worker];
             let at = match step.waits {
                 Waits::End => {
-                    let last = step.last.there().map_or(since, |last| since.max(times.latest[last]));
+                    let last = step.last.map_or(since, |last| since.max(times.latest[last]));
                     let mut at = last + done();
                     if step.lasts_alone(bound) {
-                        let node = part.nodes[slot] as usize;
+                        let node = part.nodes[slot];
                         let recorded = s.end[node] - s.start[node] - self.stalls_less(part, work, node);
                         let alone = since + work[worker].apply(recorded, s.own_total(node));
-                        at = if step.last.there().is_some() { at.max(alone) } else { alone };
+                        at = if step.last.is_some() { at.max(alone) } else { alone };
                     }
                     times.end[slot] = at;
-                    times.latest[slot] = step.before.there().map_or(at, |before| at.max(times.latest[before]));
+                    times.latest[slot] = step.before.map_or(at, |before| at.max(times.latest[before]));
                     continue;
                 }
                 Waits::Host => since + done(),
                 Waits::SiblingByChance if bound == Bound::Low => {
-                    let (node, host) = (part.nodes[slot] as usize, part.nodes[worker] as usize);
+                    let (node, host) = (part.nodes[slot], part.nodes[worker]);
                     since + work[worker].apply(s.start[node] - s.start[host], s.own_at_start(node))
                 }
-                Waits::Phase => since.max(times.latest[step.last]) + done(),
+                Waits::Phase => step.last.map_or(since, |last| since.max(times.latest[last])) + done(),
                 Waits::Sibling | Waits::SiblingByChance => {
-                    let last = step.last;
-                    since.max(if bound == Bound::Low { times.latest[last] } else { times.end[last] }) + done()
+                    let ends = if bound == Bound::Low { &times.latest } else { &times.end };
+                    step.last.map_or(since, |last| since.max(ends[last])) + done()
                 }
                 Waits::Links => {
-                    let ends = s.links(part.nodes[slot] as usize).iter().map(|&x| times.end[part.slot(x as usize)]);
+                    let ends = s.links(part.nodes[slot]).iter().map(|&x| times.end[part.slot(x)]);
                     ends.fold(since, Nanos::max) + done()
                 }
             };
             times.start[slot] = at;
             let Some(duration) = durations else { continue };
             if forced[slot] != Nanos::MIN {
-                let anchor = part.slot(s.anchor[part.nodes[slot] as usize] as usize);
+                let anchor = part.slot(s.anchor[part.nodes[slot]]);
                 times.start[slot] = forced[slot].max(times.start[anchor]);
             }
             if step.opens_pool {
-                for &pool in &self.pools_of[&(part.nodes[slot] as usize)] {
+                for &pool in &self.pools_of[&part.nodes[slot]] {
                     let now = Opening {
                         start: &|node| times.start[part.slot(node)],
                         end: &|node| times.end[part.slot(node)],

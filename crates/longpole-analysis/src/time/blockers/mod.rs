@@ -18,7 +18,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::OnceLock;
 
-use longpole_model::{Monotonic, Nanos, Recording, StackId, ThreadKey, Timestamp, Wait, WaitId, WaitKind};
+use longpole_model::{Id, IdVec, Monotonic, Nanos, Recording, StackId, ThreadKey, Timestamp, Wait, WaitId, WaitKind, ids};
 
 use crate::link::waits::{self, How};
 use crate::time::timelines::Timelines;
@@ -126,12 +126,17 @@ pub(crate) struct Blockers {
     takers: HashMap<FutexKey, OnceLock<Takers>>,
 }
 
+ids! {
+    /// A thread that got a lock, by its place in time.
+    struct TakerId;
+}
+
 /// The threads that got a lock that they had waited for, by time.
 #[derive(Debug, Default)]
 struct Takers {
-    list: Vec<Taker>,
+    list: IdVec<TakerId, Taker>,
     /// The threads that ran when each of them got it, after the first query: all that waited meanwhile share it.
-    ran: Vec<OnceLock<Option<Ran>>>,
+    ran: IdVec<TakerId, OnceLock<Option<Ran>>>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -141,18 +146,17 @@ struct Taker {
     /// Its wait for the lock, which ended when it got it.
     wait: WaitId,
     /// The last one before it that is another thread; if there is none, the first of its own.
-    other: u32,
+    other: TakerId,
 }
 
 impl Takers {
     fn new(waits: impl Iterator<Item = (WaitId, u32, Monotonic)>) -> Takers {
-        let mut list: Vec<Taker> = Vec::new();
+        let mut list: IdVec<TakerId, Taker> = IdVec::default();
         for (wait, tid, end) in waits {
-            let own = list.len() as u32;
-            let other = match list.last() {
-                None => own,
-                Some(last) if last.tid != tid => own - 1,
-                Some(last) => last.other,
+            let other = match list.enumerated().next_back() {
+                None => list.next_id(),
+                Some((id, last)) if last.tid != tid => id,
+                Some((_, last)) => last.other,
             };
             list.push(Taker { end, tid, wait, other });
         }
@@ -160,10 +164,15 @@ impl Takers {
         Takers { list, ran }
     }
 
-    /// The last among the first `first` takers that is not this thread.
-    fn last_but(&self, first: usize, tid: u32) -> Option<u32> {
-        let last = &self.list[first.checked_sub(1)?];
-        [last, &self.list[last.other as usize]].into_iter().map(|taker| taker.tid).find(|other| *other != tid)
+    /// The taker before this one.
+    fn before(&self, id: TakerId) -> Option<&Taker> {
+        self.list.between(TakerId::at(0), id).last()
+    }
+
+    /// The last taker before this one that is not this thread.
+    fn last_but(&self, before: TakerId, tid: u32) -> Option<u32> {
+        let last = self.before(before)?;
+        [last, &self.list[last.other]].into_iter().map(|taker| taker.tid).find(|other| *other != tid)
     }
 }
 
@@ -204,7 +213,7 @@ impl Sources<'_> {
         let wakers = self.wakers(over)?;
         let at = Nanos(self.recording.clock.to_unix(over.end)?.nanos_since(self.origin));
         let first = [wakers.first(), wakers.get(1)].map(|tid| tid.copied().unwrap_or_default());
-        Some(Ran { threads: wakers.len() as u32, first, at, but: over.tid })
+        Some(Ran { threads: number(wakers.len()), first, at, but: over.tid })
     }
 
     /// Whether a thread is one of those that ran when the wait of another one was over.
@@ -290,15 +299,15 @@ impl Blockers {
             Takers::new(got_it.filter(|(_, it)| self.got_it(sources.recording, futex, it)).map(|(i, it)| (i, it.tid, it.end)))
         });
         // A wait of a broken file may end before it begins.
-        let first = takers.list.partition_point(|taker| taker.end <= wait.start);
-        let end = takers.list.partition_point(|taker| taker.end < wait.end).max(first);
-        let near = end.saturating_sub(TAKERS_MAX).max(first);
-        let others = || (near..end).filter(|&i| takers.list[i].tid != wait.tid);
-        let mut is_searched = is_searched((near..end).len(), wait, || others().map(|i| takers.list[i].end));
-        let mut parts: Vec<BlockedPart> = Vec::with_capacity((end - first).min(PARTS_MAX) + 1);
+        let first = TakerId::at(takers.list.partition_point(|taker| taker.end <= wait.start));
+        let end = TakerId::at(takers.list.partition_point(|taker| taker.end < wait.end)).max(first);
+        let near = TakerId::at(end.place().saturating_sub(TAKERS_MAX)).max(first);
+        let others = || near.until(end).filter(|&i| takers.list[i].tid != wait.tid);
+        let mut is_searched = is_searched(near.until(end).len(), wait, || others().map(|i| takers.list[i].end));
+        let mut parts: Vec<BlockedPart> = Vec::with_capacity(first.until(end).len().min(PARTS_MAX) + 1);
         let (mut from, mut taker, mut is_first) = (wait.start, takers.last_but(near, wait.tid), true);
-        if first < near {
-            (from, is_first) = (takers.list[near - 1].end, false);
+        if let Some(before) = takers.before(near).filter(|_| first < near) {
+            (from, is_first) = (before.end, false);
             parts.push(BlockedPart { from: wait.start, to: from, who: BlockedOn::Nobody });
         }
         for over in others().map(Some).chain([None]) {
@@ -397,11 +406,16 @@ fn is_searched<Ends: Iterator<Item = Monotonic>>(most: usize, wait: &Wait, ends:
     }
 }
 
+/// A number of threads.
+fn number(threads: usize) -> u32 {
+    u32::try_from(threads).unwrap_or(u32::MAX)
+}
+
 fn one_of(threads: Vec<u32>) -> BlockedOn {
     match threads[..] {
         [] => BlockedOn::Nobody,
         [tid] => BlockedOn::Thread { tid, evidence: BlockerEvidence::Inferred },
-        _ => BlockedOn::OneOf(threads.len() as u32),
+        _ => BlockedOn::OneOf(number(threads.len())),
     }
 }
 

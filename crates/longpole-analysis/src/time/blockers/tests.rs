@@ -6,6 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::{Report, words};
+use longpole_model::NodeId;
 
 /// The thread that each wait of thread 7 was for, in words.
 #[track_caller]
@@ -120,7 +121,7 @@ fn nothing_is_inferred_where_records_are_missing() {
     let mut recording = text::parse(&text).unwrap();
     recording.losses = vec![longpole_model::Loss::new(longpole_model::LossKind::SamplesLost, 1, "")];
     let report = Report::new(recording);
-    let sums = report.node_waits(0);
+    let sums = report.node_waits(NodeId::RUN);
     let found: Vec<_> = sums.iter().map(|sum| report.blocked_by(sum).list.len()).collect();
     assert!(found.iter().all(|list| *list == 0), "{found:?}");
 }

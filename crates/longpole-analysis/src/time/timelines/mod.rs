@@ -38,16 +38,19 @@ mod sweep;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use longpole_model::{LossKind, Monotonic, Nanos, Recording, StateKind, ThreadKey, WaitKind};
+use longpole_model::{Id, IdVec, LossKind, Monotonic, Nanos, NodeId, Recording, StateKind, ThreadKey, WaitKind, ids};
 
 use self::pieces::gives_way_to_children;
 pub(crate) use self::pieces::{Piece, flatten};
 use self::running::Running;
+use crate::lists::Lists;
 use crate::schedule::recorded::{self, Cover};
 use crate::tree::forest::Forest;
 
-/// "No node", "no thread".
-const NONE: u32 = u32::MAX;
+ids! {
+    /// A thread, by its row.
+    struct RowId;
+}
 
 /// A thread that ends still runs for a little after its journal did. One that runs for longer than this after it has lost it.
 const JOURNAL_TAIL_NANOS: Nanos = Nanos(10_000_000);
@@ -84,8 +87,8 @@ struct ThreadRow {
 /// A stretch in which a thread worked for a node.
 #[derive(Debug, Clone, Copy)]
 struct SpanOnThread {
-    node: u32,
-    row: u32,
+    node: NodeId,
+    row: RowId,
     from: Nanos,
     to: Nanos,
     /// The latest end among the node's stretches up to this one.
@@ -117,14 +120,12 @@ pub(crate) enum Source {
 #[derive(Debug)]
 pub(crate) struct Timelines {
     /// By process and thread.
-    rows: Vec<ThreadRow>,
+    rows: IdVec<RowId, ThreadRow>,
     slices: Vec<Slice>,
     waits: Vec<ThreadWait>,
-    sources: Vec<Source>,
-    /// For each node its first place in `held`, and one more.
-    base: Vec<u32>,
-    /// By node, and there by start.
-    held: Vec<SpanOnThread>,
+    sources: IdVec<NodeId, Source>,
+    /// The stretches of each node, by start.
+    held: Lists<NodeId, SpanOnThread>,
     gaps: Vec<JournalGap>,
     /// When each process ran, by pid, filled in when somebody asks.
     running: Mutex<HashMap<u32, Arc<Running>>>,
@@ -149,12 +150,11 @@ impl Timelines {
     pub(crate) fn new(recording: &Recording, forest: &Forest) -> Timelines {
         let lost = |kind: LossKind| recording.losses.iter().any(|loss| loss.kind == kind && loss.count > 0);
         let mut timelines = Timelines {
-            rows: Vec::new(),
+            rows: IdVec::default(),
             slices: Vec::new(),
             waits: Vec::new(),
-            sources: Vec::new(),
-            base: Vec::new(),
-            held: Vec::new(),
+            sources: IdVec::default(),
+            held: Lists::default(),
             gaps: Vec::new(),
             running: Mutex::default(),
             switches_whole: !lost(LossKind::SamplesLost),
@@ -165,34 +165,32 @@ impl Timelines {
         }
         let origin = forest.run_range().start;
         let offset = |at: Monotonic| recording.clock.to_unix(at).map_or(Nanos::ZERO, |at| recorded::offset(at, origin));
-        timelines.sources = vec![Source::Nothing; forest.len()];
+        timelines.sources = IdVec::filled(Source::Nothing, forest.len());
         timelines.add_threads(recording, &offset);
-        let journaled = timelines.add_journals(recording, forest, lost(LossKind::JournalGaps), &offset);
-        timelines.infer(recording, forest, &journaled, &offset);
-        timelines.held.sort_unstable_by_key(|held| (held.node, held.from, held.row));
-        timelines.base = vec![0; forest.len() + 1];
-        let mut latest = Nanos::MIN;
-        for (i, held) in timelines.held.iter_mut().enumerate() {
-            let count = &mut timelines.base[held.node as usize + 1];
-            latest = if *count == 0 { held.to } else { latest.max(held.to) };
-            held.latest = latest;
-            *count = i as u32 + 1;
+        let mut held = Vec::new();
+        let journaled = timelines.add_journals(recording, forest, lost(LossKind::JournalGaps), &offset, &mut held);
+        timelines.infer(recording, forest, &journaled, &offset, &mut held);
+        held.sort_unstable_by_key(|held| (held.node, held.from, held.row));
+        for of_node in held.chunk_by_mut(|a, b| a.node == b.node) {
+            let mut latest = Nanos::MIN;
+            for held in of_node {
+                latest = latest.max(held.to);
+                held.latest = latest;
+            }
         }
-        for node in 0..forest.len() {
-            timelines.base[node + 1] = timelines.base[node + 1].max(timelines.base[node]);
-        }
+        timelines.held = Lists::group(forest.len(), held.iter().map(|held| (held.node, *held)));
         timelines
     }
 
-    /// The number of a thread's row.
-    fn row(&self, thread: ThreadKey) -> Option<u32> {
-        self.rows.binary_search_by_key(&thread, |row| row.thread).ok().map(|i| i as u32)
+    /// The row of a thread.
+    fn row(&self, thread: ThreadKey) -> Option<RowId> {
+        self.rows.as_slice().binary_search_by_key(&thread, |row| row.thread).ok().map(RowId::at)
     }
 
     /// The rows of a process, by thread.
-    fn rows_of(&self, pid: u32) -> impl Iterator<Item = &ThreadRow> {
+    fn rows_of(&self, pid: u32) -> impl Iterator<Item = (RowId, &ThreadRow)> {
         let first = self.rows.partition_point(|row| row.thread.pid.0 < pid);
-        self.rows[first..].iter().take_while(move |row| row.thread.pid.0 == pid)
+        self.rows.enumerated().skip(first).take_while(move |(_, row)| row.thread.pid.0 == pid)
     }
 
     /// The threads of a process that were on a CPU in this time, by number; `None` where records of it are missing.
@@ -202,7 +200,7 @@ impl Timelines {
         }
         let running = {
             let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
-            let slices_of = |row: &ThreadRow| {
+            let slices_of = |(_, row): (RowId, &ThreadRow)| {
                 let tid = row.thread.tid.0;
                 self.slices[row.slices.clone()].iter().map(move |slice| (slice.from.0, slice.to.0, tid))
             };
@@ -214,13 +212,13 @@ impl Timelines {
     /// Whether this thread was among them: its slices stand in order and do not overlap.
     pub(crate) fn was_on_cpu_in(&self, thread: ThreadKey, from: Nanos, to: Nanos) -> bool {
         let Some(row) = self.row(thread) else { return false };
-        let slices = &self.slices[self.rows[row as usize].slices.clone()];
+        let slices = &self.slices[self.rows[row].slices.clone()];
         slices.get(slices.partition_point(|slice| slice.to <= from)).is_some_and(|slice| slice.from < to)
     }
 
     /// Whether a thread got a CPU at this moment.
     pub(crate) fn is_switched_in(&self, thread: ThreadKey, at: Nanos) -> bool {
-        let slices = self.row(thread).map(|row| &self.slices[self.rows[row as usize].slices.clone()]);
+        let slices = self.row(thread).map(|row| &self.slices[self.rows[row].slices.clone()]);
         slices.is_some_and(|slices| slices.binary_search_by_key(&at, |slice| slice.from).is_ok())
     }
 
@@ -230,21 +228,21 @@ impl Timelines {
     }
 
     /// How it is known what the node did.
-    pub(crate) fn source(&self, node: usize) -> Source {
+    pub(crate) fn source(&self, node: NodeId) -> Source {
         self.sources.get(node).copied().unwrap_or(Source::Nothing)
     }
 
-    fn on_threads(&self, node: usize) -> &[SpanOnThread] {
-        &self.held[self.base[node] as usize..self.base[node + 1] as usize]
+    fn on_threads(&self, node: NodeId) -> &[SpanOnThread] {
+        self.held.get(node)
     }
 
     /// What a node with a known source did between two moments of it. `calls` says whether it is a client's or a producer's.
-    pub(crate) fn own_pieces(&self, node: usize, (from, to): (Nanos, Nanos), cover: &Cover, calls: bool) -> OwnPieces {
+    pub(crate) fn own_pieces(&self, node: NodeId, (from, to): (Nanos, Nanos), cover: &Cover, calls: bool) -> OwnPieces {
         let all = self.on_threads(node);
         let first = all.partition_point(|held| held.latest <= from);
         let mut pieces = Vec::new();
         for held in all[first..].iter().take_while(|held| held.from < to) {
-            self.thread_pieces(&self.rows[held.row as usize], held.from.max(from), held.to.min(to), &mut pieces);
+            self.thread_pieces(&self.rows[held.row], held.from.max(from), held.to.min(to), &mut pieces);
         }
         let cpu = pieces.iter().filter(|piece| piece.state == StateKind::OnCpu).map(Piece::length).sum();
         if self.source(node) == Source::AllThreads {
@@ -252,7 +250,7 @@ impl Timelines {
         }
         let threads = flatten(pieces);
         let mut own = OwnPieces { pieces: Vec::with_capacity(threads.len() + 1), cpu, has_gap: false };
-        let pid = all.first().map(|held| self.rows[held.row as usize].thread.pid.0);
+        let pid = all.first().map(|held| self.rows[held.row].thread.pid.0);
         let rest = match self.source(node) {
             Source::Journal if calls => StateKind::Remote,
             Source::Journal => StateKind::Awaiting,
@@ -276,7 +274,7 @@ impl Timelines {
     /// What a node did while no thread worked for it.
     fn without_thread(
         &self,
-        node: usize,
+        node: NodeId,
         (from, to): (Nanos, Nanos),
         cover: &Cover,
         pid: Option<u32>,

@@ -2,21 +2,21 @@
 
 use std::collections::HashSet;
 
-use longpole_model::{CpuSlice, CurrentSpan, Id, Monotonic, Nanos, Recording, Thread, ThreadKey, Wait, ids};
+use longpole_model::{CpuSlice, CurrentSpan, Id, IdVec, Monotonic, Nanos, NodeId, ProcessRow, Recording, Thread, ThreadKey, Wait, ids};
 
 use super::sweep::Sweep;
-use super::{JOURNAL_TAIL_NANOS, JournalGap, NONE, Slice, Source, SpanOnThread, ThreadRow, ThreadWait, Timelines};
+use super::{JOURNAL_TAIL_NANOS, JournalGap, RowId, Slice, Source, SpanOnThread, ThreadRow, ThreadWait, Timelines};
 use crate::schedule::recorded;
 use crate::tree::forest::Forest;
 
 ids! {
     /// A place in one of the recording's tables of rows of threads.
-    struct Place;
+    struct TableRow;
 }
 
 /// Rows by thread, and there in their own order: `(thread, row)`.
-fn by_thread(rows: impl ExactSizeIterator<Item = ThreadKey>) -> Vec<(ThreadKey, Place)> {
-    let mut order: Vec<(ThreadKey, Place)> = rows.enumerate().map(|(i, thread)| (thread, Place::at(i))).collect();
+fn by_thread(rows: impl ExactSizeIterator<Item = ThreadKey>) -> Vec<(ThreadKey, TableRow)> {
+    let mut order: Vec<(ThreadKey, TableRow)> = rows.enumerate().map(|(i, thread)| (thread, TableRow::at(i))).collect();
     order.sort_unstable();
     order
 }
@@ -74,11 +74,12 @@ impl Timelines {
         forest: &Forest,
         overwritten: bool,
         offset: &impl Fn(Monotonic) -> Nanos,
+        held: &mut Vec<SpanOnThread>,
     ) -> Vec<u32> {
         let order = by_thread(recording.current_spans.iter().map(CurrentSpan::thread));
         let mut pids = Vec::new();
         let mut unseen = Vec::new();
-        self.held.reserve_exact(order.len());
+        held.reserve_exact(order.len());
         for group in order.chunk_by(|a, b| a.0 == b.0) {
             let pid = group[0].0.pid.0;
             if pids.last() != Some(&pid) {
@@ -110,11 +111,11 @@ impl Timelines {
                 let Some(node) = node else { continue };
                 self.sources[node] = Source::Journal;
                 match row {
-                    Some(row) => self.held.push(SpanOnThread { node: node as u32, row, from, to: at, latest: at }),
+                    Some(row) => held.push(SpanOnThread { node, row, from, to: at, latest: at }),
                     None => unseen.push(node),
                 }
             }
-            let ran_until = row.and_then(|row| self.slices[self.rows[row as usize].slices.clone()].last()).map(|slice| slice.to);
+            let ran_until = row.and_then(|row| self.slices[self.rows[row].slices.clone()].last()).map(|slice| slice.to);
             if let Some(until) = ran_until.filter(|until| *until - at > JOURNAL_TAIL_NANOS) {
                 self.gaps.push(JournalGap { pid, from: at, to: until });
             }
@@ -127,54 +128,61 @@ impl Timelines {
     }
 
     /// Gives the only thread of a process to the span that it can only have worked for.
-    pub(super) fn infer(&mut self, recording: &Recording, forest: &Forest, journaled: &[u32], offset: &impl Fn(Monotonic) -> Nanos) {
+    pub(super) fn infer(
+        &mut self,
+        recording: &Recording,
+        forest: &Forest,
+        journaled: &[u32],
+        offset: &impl Fn(Monotonic) -> Nanos,
+        held: &mut Vec<SpanOnThread>,
+    ) {
         let only = self.only_threads(recording, forest, journaled);
-        let mut nodes_of: Vec<(u32, u32)> = Vec::new();
+        let mut nodes_of: Vec<(ProcessRow, NodeId)> = Vec::new();
         let mut sweep = Sweep::new(forest.len());
-        for node in 0..forest.len() {
+        for node in forest.ids() {
             let Some(pid) = forest.span(recording, node).and_then(|span| span.pid) else { continue };
-            let process = forest.process_at(pid, forest.nodes[node].range.start).filter(|&process| only[process] != NONE);
+            let process = forest.process_at(pid, forest[node].range.start).filter(|&process| only[process].is_some());
             if let Some(process) = process {
-                sweep.process[node] = process as u32;
-                nodes_of.push((process as u32, node as u32));
+                sweep.process[node] = Some(process);
+                nodes_of.push((process, node));
             }
         }
         nodes_of.sort_unstable();
         let origin = forest.run_range().start;
         let mut refused = Vec::new();
         let with_spans: HashSet<u32> = recording.spans.iter().filter_map(|span| span.pid).collect();
-        for (process, &row) in only.iter().enumerate() {
+        for (process, &row) in only.enumerated() {
             let own = forest.node_of_process(process);
             let about = &recording.processes[process];
             let life = (offset(about.start), about.end.map_or(Nanos::MAX, offset));
-            if row == NONE {
+            let Some(row) = row else {
                 let is_plain = !with_spans.contains(&about.pid) && journaled.binary_search(&about.pid).is_err();
                 match own.filter(|_| is_plain && self.rows_of(about.pid).next().is_some()) {
-                    Some(own) => self.hold_all(own, about.pid, life),
+                    Some(own) => self.hold_all(own, about.pid, life, held),
                     None => refused.extend(own),
                 }
                 continue;
-            }
+            };
             if let Some(own) = own {
                 self.sources[own] = Source::OneThread;
             }
-            let first = nodes_of.partition_point(|(of, _)| (*of as usize) < process);
-            let nodes = nodes_of[first..].iter().take_while(|(of, _)| *of as usize == process).map(|(_, node)| *node as usize);
-            let range = |node: usize| {
-                let range = forest.nodes[node].range;
+            let first = nodes_of.partition_point(|(of, _)| *of < process);
+            let nodes = nodes_of[first..].iter().take_while(|(of, _)| *of == process).map(|(_, node)| *node);
+            let range = |node: NodeId| {
+                let range = forest[node].range;
                 (recorded::offset(range.start, origin), recorded::offset(range.end, origin))
             };
-            let parent = |node: usize| forest.nodes[node].parent();
+            let parent = |node: NodeId| forest[node].parent;
             let ambiguous = sweep.run(nodes.clone().map(|node| (node, range(node))), parent, life, |node, from, to| {
                 if let Some(node) = node.or(own) {
-                    self.held.push(SpanOnThread { node: node as u32, row, from, to, latest: to });
+                    held.push(SpanOnThread { node, row, from, to, latest: to });
                 }
             });
             for node in nodes {
                 self.sources[node] = Source::OneThread;
             }
             for node in ambiguous {
-                self.sources[node as usize] = Source::Nothing;
+                self.sources[node] = Source::Nothing;
             }
         }
         for node in refused {
@@ -183,17 +191,14 @@ impl Timelines {
     }
 
     /// Gives all threads of a process to its own node.
-    fn hold_all(&mut self, node: usize, pid: u32, (from, to): (Nanos, Nanos)) {
-        let first = self.rows.partition_point(|row| row.thread.pid.0 < pid);
-        let count = self.rows_of(pid).count();
-        let held = |row| SpanOnThread { node: node as u32, row: row as u32, from, to, latest: to };
-        self.held.extend((first..first + count).map(held));
+    fn hold_all(&mut self, node: NodeId, pid: u32, (from, to): (Nanos, Nanos), held: &mut Vec<SpanOnThread>) {
+        held.extend(self.rows_of(pid).map(|(row, _)| SpanOnThread { node, row, from, to, latest: to }));
         self.sources[node] = Source::AllThreads;
     }
 
-    /// For each process the row of its only thread; [`NONE`] where it has more, keeps a journal, or was not seen to switch.
-    fn only_threads(&self, recording: &Recording, forest: &Forest, journaled: &[u32]) -> Vec<u32> {
-        let mut threads = vec![(0u32, ThreadKey::new(0, 0)); recording.processes.len()];
+    /// The row of the only thread of each process; `None` where it has more, keeps a journal, or was not seen to switch.
+    fn only_threads(&self, recording: &Recording, forest: &Forest, journaled: &[u32]) -> IdVec<ProcessRow, Option<RowId>> {
+        let mut threads: IdVec<ProcessRow, (u32, ThreadKey)> = IdVec::filled((0, ThreadKey::new(0, 0)), recording.processes.len());
         for thread in &recording.threads {
             let Some(at) = recording.clock.to_unix(thread.start) else { continue };
             if let Some(process) = forest.process_at(thread.pid, at) {
@@ -202,7 +207,7 @@ impl Timelines {
         }
         let row = |(process, (count, thread)): (&longpole_model::Process, (u32, ThreadKey))| {
             let known = count == 1 && journaled.binary_search(&process.pid).is_err();
-            known.then(|| self.row(thread)).flatten().unwrap_or(NONE)
+            known.then(|| self.row(thread)).flatten()
         };
         recording.processes.iter().zip(threads).map(row).collect()
     }

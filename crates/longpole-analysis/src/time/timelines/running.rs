@@ -36,7 +36,11 @@ impl Running {
         let mut threads = Vec::new();
         for (level, slices) in self.by_length.iter().enumerate().rev() {
             // What began earlier than that is over. What is longer than a sum can hold may have begun at any time.
-            let earliest = 1_i64.checked_shl(level as u32).filter(|longest| *longest > 0).map(|longest| from.saturating_sub(longest));
+            let earliest = u32::try_from(level)
+                .ok()
+                .and_then(|level| 1_i64.checked_shl(level))
+                .filter(|longest| *longest > 0)
+                .map(|longest| from.saturating_sub(longest));
             let first = earliest.map_or(0, |earliest| slices.partition_point(|slice| slice.0 <= earliest));
             let behind = first + slices[first..].partition_point(|slice| slice.0 < to);
             // Those that began last are the least over.

@@ -1,4 +1,4 @@
-use longpole_model::{Loss, LossKind, StateKind, text};
+use longpole_model::{Id, Loss, LossKind, NodeId, PoleId, StateKind, text};
 
 use crate::time::states::States;
 use crate::{Report, words};
@@ -7,8 +7,8 @@ fn report(text: &str) -> Report {
     Report::new(text::parse(text).unwrap())
 }
 
-fn node(report: &Report, name: &str) -> usize {
-    (0..report.forest().len()).find(|&i| report.name(i) == name).unwrap()
+fn node(report: &Report, name: &str) -> NodeId {
+    report.forest().ids().find(|&i| report.name(i) == name).unwrap()
 }
 
 /// What there was, in milliseconds, and how it is known.
@@ -34,7 +34,7 @@ fn check(text: &str, expected: &[(&str, &str)]) {
         let node = node(&report, name);
         let states = report.node_states(node);
         assert_eq!(in_words(&states), *expected, "{name}");
-        assert_eq!(states.sum().0, report.forest().nodes[node].range.nanos(), "{name}");
+        assert_eq!(states.sum().0, report.forest()[node].range.nanos(), "{name}");
     }
 }
 
@@ -42,7 +42,7 @@ fn check_with_descendants(text: &str, name: &str, expected: &str) {
     let report = report(text);
     let states = report.node_states_with_descendants(node(&report, name));
     assert_eq!(in_words(&states), expected);
-    assert_eq!(states.sum().0, report.forest().nodes[node(&report, name)].range.nanos());
+    assert_eq!(states.sum().0, report.forest()[node(&report, name)].range.nanos());
 }
 
 #[test]
@@ -325,7 +325,7 @@ fn nothing_is_called_exact_where_records_were_lost() {
 fn a_pole_says_what_it_does_in_the_words_of_its_states() {
     let reason = |text: &str| {
         let report = report(text);
-        let reason = report.reason(&report.poles()[0]);
+        let reason = report.reason(&report.poles()[PoleId::at(0)]);
         format!("{}: {}", reason.code().as_str(), words::reason(&reason))
     };
     let sleeps = "\

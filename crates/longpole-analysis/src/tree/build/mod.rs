@@ -29,7 +29,7 @@ mod layout;
 mod parents;
 mod processes;
 
-use longpole_model::{Recording, SpanHead, TimeRange, Timestamp};
+use longpole_model::{Id, IdVec, ProcessRow, Recording, SpanRow, TimeRange, Timestamp, ids};
 
 use self::parents::{ParentClaim, ParentRef};
 use self::processes::Processes;
@@ -38,12 +38,40 @@ use crate::tree::clock_skew::Shifts;
 use crate::tree::emitters::Emitters;
 use crate::tree::forest::{Edge, Forest};
 use crate::tree::placement::{PlacedSpans, PlacementRules, SpanAliases};
-use crate::tree::span_list::SpanList;
+use crate::tree::span_list::{ListedSpan, SpanList};
 
 /// So far from its run no span was: a day. Clocks of machines that disagree are corrected before; who starts a run finds what began before.
 const OUTSIDE_NANOS: i64 = 86_400_000_000_000;
 
-/// The tree while it is built. An *entity* is a span or a process: spans first, then processes, each by its number.
+ids! {
+    /// A span or a process: spans come first, in the order of their list, then processes.
+    struct Entity;
+}
+
+/// What an entity is made from.
+enum MadeFrom {
+    Span(ListedSpan),
+    Process(ProcessRow),
+}
+
+impl Entity {
+    fn of_span(span: ListedSpan) -> Entity {
+        Entity::at(span.place())
+    }
+
+    fn of_process(process: ProcessRow, spans: SpanList<'_>) -> Entity {
+        Entity::at(spans.len() + process.place())
+    }
+
+    fn made_from(self, spans: SpanList<'_>) -> MadeFrom {
+        match self.place().checked_sub(spans.len()) {
+            None => MadeFrom::Span(ListedSpan::at(self.place())),
+            Some(process) => MadeFrom::Process(ProcessRow::at(process)),
+        }
+    }
+}
+
+/// The tree while it is built.
 struct Builder<'a> {
     recording: &'a Recording,
     spans: SpanList<'a>,
@@ -51,11 +79,11 @@ struct Builder<'a> {
     notes: Vec<Note>,
     processes: Processes<'a>,
     /// The process that emitted each span; empty where there are no processes.
-    process_of_span: Vec<Option<u32>>,
+    process_of_span: IdVec<ListedSpan, Option<ProcessRow>>,
     /// What each span's parent id says.
-    claims: Vec<ParentClaim>,
+    claims: IdVec<ListedSpan, ParentClaim>,
     /// When each span was, by the corrected clock.
-    span_ranges: Vec<TimeRange>,
+    span_ranges: IdVec<ListedSpan, TimeRange>,
 }
 
 /// The forest of these spans and of the recording's processes. `emitters` are those of the spans; `rules` are those of the tool that
@@ -73,24 +101,26 @@ pub(crate) fn build(recording: &Recording, spans: SpanList<'_>, emitters: Emitte
     let mut builder = Builder { recording, spans, run, notes, processes, process_of_span, claims, span_ranges };
     let inner = builder.place_processes();
 
-    let count = spans.len();
-    let entities = count + recording.processes.len();
-    let mut place = vec![ParentRef::Run; entities];
-    let mut edge = vec![Edge::Inferred; entities];
-    for i in 0..count {
-        (place[i], edge[i]) = builder.place_span(i);
+    let entities = spans.len() + recording.processes.len();
+    let mut place: IdVec<Entity, ParentRef> = IdVec::filled(ParentRef::Run, entities);
+    let mut edge: IdVec<Entity, Edge> = IdVec::filled(Edge::Inferred, entities);
+    for span in spans.ids() {
+        let entity = Entity::of_span(span);
+        (place[entity], edge[entity]) = builder.place_span(span);
     }
     if let (Some(rules), SpanList::Whole(spans)) = (rules, spans) {
-        let parent = |i: usize| builder.claims[i].span();
-        for it in rules.adoptions(&PlacedSpans { spans, ranges: &builder.span_ranges, parent: &parent }) {
-            place[it.span] = ParentRef::Entity(it.parent as u32);
-            edge[it.span] = Edge::Inferred;
+        let parent = |span: SpanRow| builder.claims[ListedSpan::of_row(span)].span().map(ListedSpan::row);
+        let range = |span: SpanRow| builder.span_ranges[ListedSpan::of_row(span)];
+        for it in rules.adoptions(&PlacedSpans { spans, range: &range, parent: &parent }) {
+            let [span, parent] = [it.span, it.parent].map(|row| Entity::of_span(ListedSpan::of_row(row)));
+            (place[span], edge[span]) = (ParentRef::Entity(parent), Edge::Inferred);
         }
     }
-    place[count..].copy_from_slice(&inner);
-    let mut present = vec![true; entities];
-    for p in 0..recording.processes.len() {
-        present[count + p] = builder.processes.is_inner_node(p);
+    let mut present: IdVec<Entity, bool> = IdVec::filled(true, entities);
+    for (process, &inside) in inner.enumerated() {
+        let entity = Entity::of_process(process, spans);
+        place[entity] = inside;
+        present[entity] = builder.processes.is_inner_node(process);
     }
     let cycle_broken = builder.break_cycles(&mut place, &mut edge, &present);
     builder.lay_out(&place, &edge, &present, &cycle_broken, aliases, rules.is_some())
@@ -119,21 +149,21 @@ fn correct_clocks(
     spans: SpanList<'_>,
     emitters: Emitters,
     run: TimeRange,
-    claims: &[ParentClaim],
+    claims: &IdVec<ListedSpan, ParentClaim>,
     notes: &mut Vec<Note>,
-) -> Vec<TimeRange> {
-    let mut shifts = Shifts::find(recording, spans, &emitters, &|i| claims[i].span());
+) -> IdVec<ListedSpan, TimeRange> {
+    let mut shifts = Shifts::find(recording, spans, &emitters, &|span| claims[span].span());
     notes.extend(shifts.note.take());
     let mut outside = 0;
-    let mut corrected = |(i, span): (usize, SpanHead)| {
-        let shift = shifts.of(i);
+    let mut corrected = |id: ListedSpan| {
+        let (shift, span) = (shifts.of(id), spans.head(id));
         let start = span.start.plus_nanos(shift);
         let recorded = TimeRange { start, end: span.end.plus_nanos(shift).max(start) };
         let range = near(run, recorded);
         outside += usize::from(range != recorded);
         range
     };
-    let ranges = spans.heads().enumerate().map(&mut corrected).collect();
+    let ranges = spans.ids().map(&mut corrected).collect();
     notes.extend(Note::counted(outside, Note::TimesOutsideRun));
     ranges
 }
@@ -160,15 +190,15 @@ fn near(run: TimeRange, recorded: TimeRange) -> TimeRange {
 
 impl Builder<'_> {
     /// The process that emitted a span.
-    fn process_of(&self, span: usize) -> Option<usize> {
-        self.process_of_span.get(span).copied().flatten().map(|process| process as usize)
+    fn process_of(&self, span: ListedSpan) -> Option<ProcessRow> {
+        self.process_of_span.get(span).copied().flatten()
     }
 
     /// When a span or a process started.
-    fn start(&self, entity: usize) -> Timestamp {
-        match self.span_ranges.get(entity) {
-            Some(range) => range.start,
-            None => self.processes.ranges[entity - self.span_ranges.len()].map_or(self.run.start, |range| range.start),
+    fn start(&self, entity: Entity) -> Timestamp {
+        match entity.made_from(self.spans) {
+            MadeFrom::Span(span) => self.span_ranges[span].start,
+            MadeFrom::Process(process) => self.processes.ranges[process].map_or(self.run.start, |range| range.start),
         }
     }
 }

@@ -1,19 +1,18 @@
 //! What the parent id of each span says, and where the span hangs then.
 
-use longpole_model::{Recording, SpanHead};
+use longpole_model::{IdVec, ProcessRow, Recording, SpanHead};
 
-use super::Builder;
+use super::{Builder, Entity};
 use crate::note::Note;
 use crate::tree::forest::Edge;
 use crate::tree::placement::{PlacementRules, SpanAliases};
-use crate::tree::span_list::SpanList;
+use crate::tree::span_list::{ListedSpan, SpanList};
 
 /// Where something hangs, before nodes have numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ParentRef {
     Run,
-    /// A span or a process, by its number as an entity.
-    Entity(u32),
+    Entity(Entity),
 }
 
 /// What a span's parent id says.
@@ -21,10 +20,10 @@ pub(super) enum ParentRef {
 pub(super) enum ParentClaim {
     Nothing,
     Run,
-    Span(u32),
+    Span(ListedSpan),
     /// A span of another tracer without a known parent, and the span that covers it.
     Covered {
-        by: u32,
+        by: ListedSpan,
         orphan: bool,
     },
     Unknown,
@@ -32,8 +31,8 @@ pub(super) enum ParentClaim {
 
 impl ParentClaim {
     /// The span that it names.
-    pub(super) fn span(self) -> Option<usize> {
-        if let ParentClaim::Span(parent) = self { Some(parent as usize) } else { None }
+    pub(super) fn span(self) -> Option<ListedSpan> {
+        if let ParentClaim::Span(parent) = self { Some(parent) } else { None }
     }
 
     /// Whether it names a span that the recording does not hold.
@@ -49,32 +48,36 @@ pub(super) fn read(
     aliases: &SpanAliases,
     rules: Option<&dyn PlacementRules>,
     notes: &mut Vec<Note>,
-) -> Vec<ParentClaim> {
+) -> IdVec<ListedSpan, ParentClaim> {
     let run = &recording.run;
     let index = spans.index();
     notes.extend(Note::counted(spans.len() - index.len(), Note::DuplicateIds));
     let mut by_alias = 0;
-    let covered = |i: usize, orphan: bool| match aliases.hosts.get(&i) {
-        Some(&by) => ParentClaim::Covered { by: by as u32, orphan },
+    // Only whole spans have aliases.
+    let covered = |span: ListedSpan, orphan: bool| match aliases.hosts.get(&span.row()) {
+        Some(&by) => ParentClaim::Covered { by: ListedSpan::of_row(by), orphan },
         None if orphan => ParentClaim::Unknown,
         None => ParentClaim::Nothing,
     };
-    let is_of_other_tracer = |i: usize| rules.is_some_and(|rules| rules.is_of_other_tracer(spans.example(i)));
-    let mut read = |(i, span): (usize, SpanHead)| match span.parent_span_id {
-        None => covered(i, false),
-        Some(parent) if span.trace_id == run.trace_id && parent == run.root_span_id => ParentClaim::Run,
-        Some(parent) => {
-            if let Some(j) = spans.find(&index, span.trace_id, parent) {
-                ParentClaim::Span(j as u32)
-            } else if let Some(&j) = aliases.by_id.get(&parent).filter(|&&j| j != i) {
-                by_alias += u64::from(!is_of_other_tracer(i));
-                ParentClaim::Span(j as u32)
-            } else {
-                covered(i, true)
+    let is_of_other_tracer = |id: ListedSpan| rules.is_some_and(|rules| rules.is_of_other_tracer(spans.example(id)));
+    let mut read = |id: ListedSpan| {
+        let SpanHead { trace_id, parent_span_id, .. } = spans.head(id);
+        match parent_span_id {
+            None => covered(id, false),
+            Some(parent) if trace_id == run.trace_id && parent == run.root_span_id => ParentClaim::Run,
+            Some(parent) => {
+                if let Some(parent) = spans.find(&index, trace_id, parent) {
+                    ParentClaim::Span(parent)
+                } else if let Some(&parent) = aliases.by_id.get(&parent).filter(|&&parent| parent != id.row()) {
+                    by_alias += u64::from(!is_of_other_tracer(id));
+                    ParentClaim::Span(ListedSpan::of_row(parent))
+                } else {
+                    covered(id, true)
+                }
             }
         }
     };
-    let claims: Vec<ParentClaim> = spans.heads().enumerate().map(&mut read).collect();
+    let claims: IdVec<ListedSpan, ParentClaim> = spans.ids().map(&mut read).collect();
     if aliases.pairs + by_alias > 0 {
         notes.push(Note::LegacyJoined { pairs: aliases.pairs, by_legacy_id: by_alias });
     }
@@ -84,12 +87,12 @@ pub(super) fn read(
 
 impl Builder<'_> {
     /// Where a span hangs by its claim and its process.
-    pub(super) fn place_span(&self, span: usize) -> (ParentRef, Edge) {
+    pub(super) fn place_span(&self, span: ListedSpan) -> (ParentRef, Edge) {
         let own = self.process_of(span);
-        let node_of = |process: usize| self.processes.node_ref(process, self.spans.len());
+        let node_of = |process: ProcessRow| self.processes.node_ref(process, self.spans);
         match self.claims[span] {
-            ParentClaim::Span(parent) => (ParentRef::Entity(parent), Edge::Declared),
-            ParentClaim::Covered { by, .. } => (ParentRef::Entity(by), Edge::Inferred),
+            ParentClaim::Span(parent) => (ParentRef::Entity(Entity::of_span(parent)), Edge::Declared),
+            ParentClaim::Covered { by, .. } => (ParentRef::Entity(Entity::of_span(by)), Edge::Inferred),
             ParentClaim::Nothing | ParentClaim::Unknown => (own.and_then(node_of).unwrap_or(ParentRef::Run), Edge::Inferred),
             ParentClaim::Run => {
                 // Every process of the run inherits the run's `TRACEPARENT`, so this says no more than "inside the run".

@@ -1,13 +1,14 @@
 use super::*;
 use crate::note::ProcessName;
 use longpole_model::text;
+use longpole_model::{Id, NodeId, SpanRow};
 use proptest::prelude::*;
 
 /// The forest as people would draw it: `~` an inferred edge, then marks.
 fn drawn(recording: &Recording) -> String {
     let forest = Forest::build(recording);
     let mut out = String::new();
-    for (i, node) in forest.nodes.iter().enumerate() {
+    for (i, node) in forest.nodes.enumerated() {
         let mut marks = String::new();
         for (mark, word) in [(node.orphan, " orphan"), (node.cycle_broken, " cycle"), (node.clamped, " clamped")] {
             if mark {
@@ -168,8 +169,8 @@ fn a_span_far_away_from_its_run_begins_and_ends_with_it() {
     recording.spans[3].start = run.plus_nanos(-day / 2);
     let forest = Forest::build(&recording);
     let millis = |at: Timestamp| at.nanos_since(run) / 1_000_000;
-    let range = |node: usize| (millis(forest.nodes[node].range.start), millis(forest.nodes[node].range.end));
-    let mut ranges: Vec<_> = (1..forest.nodes.len()).map(|node| (forest.name(&recording, node), range(node))).collect();
+    let range = |node: NodeId| (millis(forest[node].range.start), millis(forest[node].range.end));
+    let mut ranges: Vec<_> = forest.ids().skip(1).map(|node| (forest.name(&recording, node), range(node))).collect();
     ranges.sort_unstable();
     assert_eq!(ranges, [("a", (0, 20)), ("b", (0, 0)), ("c", (50, 100)), ("d", (-43_200_000, 80))]);
     assert_eq!(forest.notes.iter().map(|note| (note.code(), note.count())).collect::<Vec<_>>()[0], ("times_outside_run", 3));
@@ -212,7 +213,7 @@ fn a_killed_run_ends_with_the_latest_thing_seen() {
     let forest = Forest::build(&recording);
     assert_eq!(forest.run_range().nanos(), 70_000_000);
     assert_eq!(forest.notes[0], Note::UnfinishedRun);
-    assert_eq!(forest.nodes[2].range.nanos(), 68_000_000, "what outlived the recording ends with it");
+    assert_eq!(forest[NodeId::at(2)].range.nanos(), 68_000_000, "what outlived the recording ends with it");
 }
 
 #[test]
@@ -239,8 +240,8 @@ fn a_pid_that_was_used_again_is_another_process() {
 fn ids_find_their_nodes() {
     let recording = text::parse("run x 0..9ms\n  a 1..2ms\n").unwrap();
     let forest = Forest::build(&recording);
-    assert_eq!(forest.node_of_id(&recording, recording.run.trace_id, recording.run.root_span_id), Some(0));
-    assert_eq!(forest.node_of_id(&recording, recording.spans[0].trace_id, recording.spans[0].span_id), Some(1));
-    assert_eq!(forest.node_of_span(0), Some(1));
-    assert_eq!((forest.service(&recording, 0), forest.children(0).collect()), ("run", vec![1usize]));
+    assert_eq!(forest.node_of_id(&recording, recording.run.trace_id, recording.run.root_span_id), Some(NodeId::RUN));
+    assert_eq!(forest.node_of_id(&recording, recording.spans[0].trace_id, recording.spans[0].span_id), Some(NodeId::at(1)));
+    assert_eq!(forest.node_of_span(SpanRow::at(0)), Some(NodeId::at(1)));
+    assert_eq!((forest.service(&recording, NodeId::RUN), forest.children(NodeId::RUN).collect()), ("run", vec![NodeId::at(1)]));
 }
