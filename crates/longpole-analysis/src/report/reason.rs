@@ -7,6 +7,7 @@ use longpole_model::units::whole_percent;
 use longpole_model::{Id, Nanos, NodeId, SampleId, StateKind, SumNanos, WaitKind};
 
 use crate::code::named::Named;
+use crate::report::handle::Handle;
 use crate::report::names::{FunctionNames, NamedWait};
 use crate::report::{FEW_SAMPLES, Report};
 use crate::schedule::poles::Pole;
@@ -16,6 +17,9 @@ use crate::time::wait_groups::{WaitPart, WaitSum};
 
 /// Fewer short waits than this say nothing of the others.
 const SHORT_WAITS_MIN: usize = 3;
+
+/// From this number of nodes on the reason of a pole names the one that is most of it.
+const MANY: usize = 3;
 
 /// From this share of its own time a pole is called busy.
 const BUSY_PERCENT: i64 = 60;
@@ -69,10 +73,21 @@ impl ReasonCode {
 pub struct Reason<'a> {
     /// Nodes of the pole, if there are several and none overlaps another.
     pub in_sequence: Option<usize>,
+    /// The node of the pole that is most of it, if there are several others.
+    pub longest: Option<Longest>,
     /// The pole's own time in nanoseconds, if it is mostly what it calls: shares are of this time and not of the whole.
     pub of_own_nanos: Option<i64>,
     /// What it does in its own time.
     pub cause: Cause<'a>,
+}
+
+/// A node that holds most of a pole's time on the path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Longest {
+    /// The node.
+    pub handle: Handle,
+    /// Its time on the path.
+    pub nanos: Nanos,
 }
 
 /// What a pole does in its own time.
@@ -237,9 +252,10 @@ impl Report {
     /// Why a pole is long, by its states, samples and waits, and whether its spans follow each other.
     pub fn reason(&self, pole: &Pole) -> Reason<'_> {
         let own = self.states_on_path(&pole.nodes).own().0;
-        let reason = Reason { in_sequence: None, of_own_nanos: None, cause: self.cause(pole) };
+        let reason = Reason { in_sequence: None, longest: None, of_own_nanos: None, cause: self.cause(pole) };
         Reason {
             in_sequence: self.in_sequence(&pole.nodes).then_some(pole.nodes.len()),
+            longest: self.longest(pole),
             // These are shares of what it does between the operations that it calls, and not of it as a whole.
             of_own_nanos: (reason.code().has_shares() && self.wraps(pole, own)).then_some(own),
             ..reason
@@ -365,6 +381,14 @@ impl Report {
         (wait > span.end.nanos_since(span.start) / 2).then_some(event)
     }
 
+    /// The node that is more than half of a pole of many.
+    fn longest(&self, pole: &Pole) -> Option<Longest> {
+        let node = pole.nodes.iter().copied().max_by_key(|&node| (self.path.on_path[node], Reverse(node)))?;
+        let nanos = self.path.on_path[node];
+        let tells = pole.nodes.len() >= MANY && nanos > pole.on_path / 2;
+        tells.then_some(Longest { handle: Handle::Node(node), nanos })
+    }
+
     /// Whether there are several of them and none overlaps another.
     fn in_sequence(&self, nodes: &[NodeId]) -> bool {
         let mut ranges: Vec<_> = nodes.iter().map(|&n| self.forest[n].range).collect();
@@ -429,7 +453,10 @@ mod tests {
     fn spans_that_follow_each_other_are_counted() {
         let report = report("run x 0..100ms\n  post 0..50ms svc pid 1\n  post 50..100ms svc pid 1\nsample 0ms pid 1 main\n");
         let cause = Cause::HardlyComputes { rest: unaccounted(99), percent: 1, after_event: None };
-        assert_eq!(report.reason(report.poles().iter().next().unwrap()), Reason { in_sequence: Some(2), of_own_nanos: None, cause });
+        assert_eq!(
+            report.reason(report.poles().iter().next().unwrap()),
+            Reason { in_sequence: Some(2), longest: None, of_own_nanos: None, cause }
+        );
     }
 
     #[test]
@@ -455,6 +482,6 @@ mod tests {
             report("run x 0..100ms\n  outer 0..100ms svc pid 1\n    inner 0..60ms svc pid 1\nsample 62ms x30 pid 1 [outer] main;hash\n");
         let pole = report.poles().iter().find(|pole| pole.name == "outer").unwrap();
         let cause = Cause::Computes { share: on_cpu(75), hot: Some(hot(30, "hash", None)), wait: None };
-        assert_eq!(report.reason(pole), Reason { in_sequence: None, of_own_nanos: Some(40_000_000), cause });
+        assert_eq!(report.reason(pole), Reason { in_sequence: None, longest: None, of_own_nanos: Some(40_000_000), cause });
     }
 }

@@ -3,15 +3,18 @@
 use longpole_model::units::duration;
 
 use crate::report::names::FunctionNames;
-use crate::report::reason::{Cause, HotFunction, OffCpu, OffCpuState, OnCpuShare, Reason, WaitShare};
+use crate::report::reason::{Cause, HotFunction, Longest, OffCpu, OffCpuState, OnCpuShare, Reason, WaitShare};
 use crate::words::phrase::Words;
 use crate::words::wait::wait;
 
 /// Why a pole is long: `2 in sequence; 95% on-CPU, most of it (402.4ms) in index_words (mostly in hash_one)`.
 pub fn reason(fact: &Reason<'_>) -> Words {
     let mut words = Words::default();
-    if let Some(nodes) = fact.in_sequence {
-        words = words.text(format!("{nodes} in sequence; "));
+    let in_sequence = fact.in_sequence.map(|nodes| format!("{nodes} in sequence"));
+    let longest = fact.longest.map(|Longest { handle, nanos }| format!("{handle} alone is {} of it", duration(nanos.0)));
+    let nodes: Vec<String> = in_sequence.into_iter().chain(longest).collect();
+    if !nodes.is_empty() {
+        words = words.text(format!("{}; ", nodes.join(", ")));
     }
     if let Some(nanos) = fact.of_own_nanos {
         words = words.text(format!("of its own {}: ", duration(nanos)));
@@ -114,9 +117,10 @@ fn share_of_wait(share: WaitShare<'_>) -> Words {
 
 #[cfg(test)]
 mod tests {
-    use longpole_model::WaitKind;
+    use longpole_model::{Id, Nanos, NodeId, WaitKind};
 
     use super::*;
+    use crate::report::handle::Handle;
     use crate::report::names::NamedWait;
     use crate::time::blockers::Relation;
     use crate::words::phrase::tests::NARROW;
@@ -134,7 +138,7 @@ mod tests {
 
     /// The whole sentence, and the one for 50 columns.
     fn check(cause: Cause<'_>, whole: &str, cut: &str) {
-        let words = reason(&Reason { in_sequence: None, of_own_nanos: None, cause });
+        let words = reason(&Reason { in_sequence: None, longest: None, of_own_nanos: None, cause });
         assert_eq!((words.to_string().as_str(), words.fit(50, NARROW).as_str()), (whole, cut));
     }
 
@@ -203,7 +207,11 @@ mod tests {
     #[test]
     fn shares_of_its_own_time_and_a_sequence_stand_in_front() {
         let cause = Cause::ComputesSomewhere(share(75));
-        let fact = Reason { in_sequence: Some(12), of_own_nanos: Some(40_000_000), cause };
+        let fact = Reason { in_sequence: Some(12), longest: None, of_own_nanos: Some(40_000_000), cause };
         assert_eq!(reason(&fact).to_string(), "12 in sequence; of its own 40.0ms: 75% on-CPU, too few samples to say where");
+        let longest = Some(Longest { handle: Handle::Node(NodeId::at(240)), nanos: Nanos(1_510_000_000) });
+        let said = |in_sequence| reason(&Reason { in_sequence, longest, of_own_nanos: None, cause: Cause::TooShort }).to_string();
+        assert_eq!(said(None), "s241 alone is 1.51s of it; too short for the sampling rate");
+        assert_eq!(said(Some(21)), "21 in sequence, s241 alone is 1.51s of it; too short for the sampling rate");
     }
 }
