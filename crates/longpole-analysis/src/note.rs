@@ -24,6 +24,8 @@ pub enum Note {
     },
     /// Spans whose parent the recording does not hold.
     Orphans(u64),
+    /// Roots that hang under the span of another trace.
+    RootsNested(u64),
     /// Spans with times a day or more away from the run.
     TimesOutsideRun(u64),
     /// Forks that ran no program of their own.
@@ -75,6 +77,7 @@ impl Note {
             Note::DuplicateIds(_) => "duplicate_ids",
             Note::LegacyJoined { .. } => "legacy_joined",
             Note::Orphans(_) => "orphans",
+            Note::RootsNested(_) => "roots_nested",
             Note::TimesOutsideRun(_) => "times_outside_run",
             Note::ForksFolded(_) => "forks_folded",
             Note::Cycles(_) => "cycles",
@@ -101,6 +104,7 @@ impl Note {
             Note::ProcessesUntimed(count)
             | Note::DuplicateIds(count)
             | Note::Orphans(count)
+            | Note::RootsNested(count)
             | Note::TimesOutsideRun(count)
             | Note::ForksFolded(count)
             | Note::Cycles(count)

@@ -64,6 +64,11 @@ impl Call {
         matches!(self, Call::Register | Call::ReadResource)
     }
 
+    /// Whether a registration ends with it.
+    pub(super) fn is_awaited(self) -> bool {
+        matches!(self, Call::Create | Call::Read | Call::Update)
+    }
+
     /// The calls that an operation of the engine makes: of a provider, and the registration around it.
     pub(super) fn of_operation(op: &str) -> (Option<Call>, Option<Call>) {
         match op {

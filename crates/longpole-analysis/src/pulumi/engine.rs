@@ -7,7 +7,7 @@
 //!   pulumi-plan  ├─────────────────────────────────────────┤
 //!     …/Create      ├───────────┤    …/Create   ├────────┤
 //!   blob.NewWriter               ├─┤                      ├─┤             each waits for the Create before it,
-//!   …/Cancel                                                 ├─┤          and for the one of its own kind before it
+//!   …/Cancel                                                 ├─┤          and for the sibling before it, if that ended later
 //! ```
 //!
 //! No link says so, but the engine's way of working does: one thing after the other, on behalf of the plan. Measured on Pulumi
@@ -53,10 +53,11 @@ pub(crate) fn waits(
             list[..ended].iter().rev().copied().find(|&other| other != node)
         };
         for &node in &children {
-            out.extend(last(&siblings, node).map(|other| (node, other)));
-            if !is_plan(node) {
-                out.extend(last(&inside, node).map(|other| (node, other)));
-            }
+            let inside = last(&inside, node).filter(|_| !is_plan(node));
+            // A sibling that was over before the step ended was not in the way.
+            let in_the_way = |other: &NodeId| inside.is_none_or(|step| end[*other] >= end[step]);
+            let sibling = last(&siblings, node).filter(in_the_way);
+            out.extend(inside.into_iter().chain(sibling).map(|other| (node, other)));
         }
     }
     out

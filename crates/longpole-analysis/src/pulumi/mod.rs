@@ -3,6 +3,7 @@
 //! The tree asks it through one door, [`PlacementRules`](crate::tree::placement::PlacementRules).
 
 pub(crate) mod call;
+mod call_halves;
 pub mod deployment;
 pub(crate) mod engine;
 pub mod identity;

@@ -7,12 +7,17 @@
 //!   LanguageRuntime/Run    ├──────────────┤          has the same parent as run-program; is what it says
 //! ```
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ops::RangeInclusive;
 
-use longpole_model::{Recording, Span, SpanRow, Timestamp};
+use longpole_model::resource_event::TYPE;
+use longpole_model::{IdVec, Recording, Span, SpanRow, Timestamp};
 
 use crate::pulumi::call::{Call, RUN_PROGRAM, RUN_PROGRAM_CALL};
+use crate::pulumi::call_halves;
+use crate::pulumi::identity::DECORATOR;
 use crate::pulumi::program_kind::{is_build_tool, is_language_host, is_plugin};
+use crate::pulumi::span_pairing::{self, Interval, Window};
 use crate::pulumi::{opentracing_bridge, urn::urn_of};
 use crate::tree::placement::{Adoption, PlacedSpans, PlacementRules, ProcessPlace, SpanAliases};
 use crate::tree::span_list::rows;
@@ -22,6 +27,15 @@ const ABOVE_MAX: usize = 256;
 
 /// Registrations of one resource that are compared with a call: client and server, in preview and update, and some.
 const REGISTRATIONS_MAX: usize = 16;
+
+/// A registration begins before the call that it waits for, and may have waited ten minutes for its turn.
+const REGISTRATION_AFTER_CALL_NANOS: RangeInclusive<i64> = -600_000_000_000..=2_000_000;
+
+/// It ends with the call or a little later; measured: 1.8 to 8 ms, more on a busy machine.
+const REGISTRATION_END_AFTER_CALL_NANOS: RangeInclusive<i64> = -2_000_000..=250_000_000;
+
+/// A registration begins before its inputs are checked; at most so long that its provider had to be started for that.
+const REGISTRATION_AFTER_CHECK_NANOS: RangeInclusive<i64> = -5_000_000_000..=0;
 
 /// The rules for one recording.
 #[derive(Debug)]
@@ -51,7 +65,12 @@ impl PlacementRules for PulumiPlacement {
     }
 
     fn adoptions(&self, spans: &PlacedSpans<'_>) -> Vec<Adoption> {
+        let call_of: IdVec<SpanRow, Option<Call>> = spans.spans.iter().map(|span| Call::of(&span.name)).collect();
+        let outer = call_halves::outer_halves(spans.spans, &call_of, spans.range, spans.parent);
         let mut adoptions = calls(spans);
+        adoptions.extend(calls_by_time(spans, &call_of, &outer, &adoptions));
+        let servers = outer.enumerated().filter_map(|(span, client)| Some(Adoption { span, parent: (*client)? }));
+        adoptions.extend(servers.filter(|it| (spans.parent)(it.span) != Some(it.parent)));
         adoptions.extend(program_runs(spans));
         adoptions
     }
@@ -87,6 +106,111 @@ fn calls(placed: &PlacedSpans<'_>) -> Vec<Adoption> {
     adoptions
 }
 
+/// Puts calls of providers under the registration that makes them, where not both sides name a resource.
+///
+/// The engine answers a registration as soon as its provider has answered the engine, and not before; it checks the inputs first:
+///
+/// ```text
+/// RegisterResource  ├──────────────────────────┤
+///   Check             ├─┤                           begins 0.3 to 2 ms later
+///   Create                 ├──────────────────┤     ends 0.2 to 10 ms earlier
+/// ```
+///
+/// The type of the resource, which OpenTracing spans carry without payloads too, keeps those of other types apart.
+fn calls_by_time(
+    placed: &PlacedSpans<'_>,
+    call_of: &IdVec<SpanRow, Option<Call>>,
+    outer: &IdVec<SpanRow, Option<SpanRow>>,
+    adopted: &[Adoption],
+) -> Vec<Adoption> {
+    let PlacedSpans { spans, range, parent } = *placed;
+    let inner_half: HashMap<SpanRow, SpanRow> = outer.enumerated().filter_map(|(i, outer)| Some(((*outer)?, i))).collect();
+    let taken: HashSet<SpanRow> = adopted.iter().flat_map(|it| [it.span, it.parent]).collect();
+    let waits = |i: SpanRow| call_of[i].is_some_and(Call::waits_for_work);
+    let stands_inside = |i: SpanRow| std::iter::successors(parent(i), |&above| parent(above)).take(ABOVE_MAX).any(waits);
+    let type_of = |i: SpanRow| {
+        let halves = [Some(i), outer[i], inner_half.get(&i).copied()];
+        let typed = |half: SpanRow| [TYPE, DECORATOR].into_iter().find_map(|key| spans[half].attributes.get_str(key));
+        halves.into_iter().flatten().find_map(typed)
+    };
+    let (mut awaited, mut before) = (Typed::new(), [Call::Check, Call::Diff].map(|call| (call, Typed::new())));
+    let (mut all, mut free) = (Typed::new(), Typed::new());
+    for (i, call) in call_of.enumerated() {
+        let Some(call) = *call else { continue };
+        if call.waits_for_work() {
+            // The engine's half is the one that waits for the provider.
+            if !inner_half.contains_key(&i) {
+                all.entry(type_of(i)).or_default().push(i);
+                (!taken.contains(&i)).then(|| free.entry(type_of(i)).or_default().push(i));
+            }
+        } else if outer[i].is_none() && !taken.contains(&i) && !stands_inside(i) {
+            if call.is_awaited() {
+                awaited.entry(type_of(i)).or_default().push(i);
+            } else if let Some((_, list)) = before.iter_mut().find(|(kind, _)| *kind == call) {
+                list.entry(type_of(i)).or_default().push(i);
+            }
+        }
+    }
+    let interval = |i: SpanRow| Interval { start: range(i).start.unix_nanos(), end: Some(range(i).end.unix_nanos()) };
+    let mut adoptions = match_types(placed, awaited, free, &|calls, registrations| {
+        let window = Window { start: REGISTRATION_AFTER_CALL_NANOS, end: REGISTRATION_END_AFTER_CALL_NANOS, by_start: false };
+        let [left, right] = [calls, registrations].map(|list| list.iter().map(|&i| interval(i)).collect::<Vec<_>>());
+        span_pairing::pair(&left, &right, &window)
+    });
+    for (_, calls) in before {
+        adoptions.extend(match_types(placed, calls, all.clone(), &|calls, registrations| {
+            let window = Window { start: REGISTRATION_AFTER_CHECK_NANOS, end: 0..=0, by_start: true };
+            // What they end with says nothing.
+            let start = |&i: &SpanRow| Interval { end: None, ..interval(i) };
+            let [left, right] = [calls, registrations].map(|list| list.iter().map(start).collect::<Vec<_>>());
+            let mut pairs = span_pairing::pair(&left, &right, &window);
+            pairs.retain(|&(c, r)| range(calls[c]).end <= range(registrations[r]).end);
+            pairs
+        }));
+    }
+    adoptions
+}
+
+/// Spans by the type of their resource, where one says it.
+type Typed<'a> = BTreeMap<Option<&'a str>, Vec<SpanRow>>;
+
+/// Pairs of a call and a registration, by their places in two lists.
+type Pairing<'a> = &'a dyn Fn(&[SpanRow], &[SpanRow]) -> Vec<(usize, usize)>;
+
+/// Puts calls under registrations: of their own type; where one side does not know its type, of any. Where both do, they meet in their own.
+fn match_types<'a>(placed: &PlacedSpans<'_>, mut calls: Typed<'a>, mut registrations: Typed<'a>, pair: Pairing<'_>) -> Vec<Adoption> {
+    let mut adoptions = Vec::new();
+    let mut match_up = |calls: &mut Vec<SpanRow>, registrations: &mut Vec<SpanRow>| {
+        for list in [&mut *calls, &mut *registrations] {
+            list.sort_by_key(|&i| {
+                let span = &placed.spans[i];
+                ((placed.range)(i).start, span.trace_id, span.span_id)
+            });
+        }
+        let mut paired = HashSet::new();
+        for (c, r) in pair(calls, registrations) {
+            adoptions.push(Adoption { span: calls[c], parent: registrations[r] });
+            paired.extend([calls[c], registrations[r]]);
+        }
+        for list in [calls, registrations] {
+            list.retain(|i| !paired.contains(i));
+        }
+    };
+    for (resource_type, calls) in &mut calls {
+        if let (Some(_), Some(registrations)) = (resource_type, registrations.get_mut(resource_type)) {
+            match_up(calls, registrations);
+        }
+    }
+    let mut untyped = registrations.remove(&None).unwrap_or_default();
+    let mut typed: Vec<SpanRow> = registrations.into_values().flatten().collect();
+    let unknown: HashSet<SpanRow> = calls.remove(&None).unwrap_or_default().into_iter().collect();
+    let mut rest: Vec<SpanRow> = calls.into_values().flatten().chain(unknown.iter().copied()).collect();
+    match_up(&mut rest, &mut untyped);
+    rest.retain(|call| unknown.contains(call));
+    match_up(&mut rest, &mut typed);
+    adoptions
+}
+
 /// Puts the call that runs the program under the span that says so: Pulumi gives both the same parent.
 fn program_runs(placed: &PlacedSpans<'_>) -> Vec<Adoption> {
     let PlacedSpans { spans, range, parent } = *placed;
@@ -98,4 +222,66 @@ fn program_runs(placed: &PlacedSpans<'_>) -> Vec<Adoption> {
         (outer.start <= inner.start && inner.end <= outer.end).then_some(Adoption { span: call, parent: program })
     };
     named(RUN_PROGRAM_CALL).filter_map(adopted).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use longpole_model::text;
+
+    use crate::Report;
+
+    /// The tree below the plan: names of calls, without their services, and their starts in milliseconds.
+    fn drawn(calls: &str) -> String {
+        let text = format!("run pulumi up  0..1000ms\n  pulumi  1..999ms  pulumi-cli\n    pulumi-plan  2..990ms  pulumi-cli{calls}");
+        let report = Report::new(text::parse(&text).unwrap());
+        let mut out = String::new();
+        for i in report.forest().ids().skip(3) {
+            let node = &report.forest()[i];
+            let start = node.range.start.nanos_since(text::ORIGIN) / 1_000_000;
+            let name = report.name(i).rsplit('/').next().unwrap_or_default();
+            out.push_str(&format!("{}{name} {start}\n", "  ".repeat(node.depth as usize - 3)));
+        }
+        out
+    }
+
+    #[test]
+    fn calls_that_name_no_resource_hang_under_the_registration_that_ends_with_them() {
+        let calls = "
+      pulumirpc.ResourceMonitor/RegisterResource  10..205ms  pulumi-language-yaml  kind client
+        pulumirpc.ResourceMonitor/RegisterResource  11..204ms  pulumi-cli  kind server
+      pulumirpc.ResourceMonitor/RegisterResource  10..305ms  pulumi-language-yaml  kind client
+        pulumirpc.ResourceMonitor/RegisterResource  12..304ms  pulumi-cli  kind server
+      pulumirpc.ResourceProvider/Check  11.5..15ms  pulumi-cli  kind client
+      pulumirpc.ResourceProvider/Check  12.6..16ms  pulumi-cli  kind client
+      pulumirpc.ResourceProvider/Create  20..302ms  pulumi-cli  kind client
+        pulumirpc.ResourceProvider/Create  21..301ms  modern  kind server
+      pulumirpc.ResourceProvider/Create  22..202ms  pulumi-cli  kind client
+      pulumirpc.ResourceProvider/Read  400..500ms  pulumi-cli  kind client
+";
+        let tree = "\
+RegisterResource 10
+  RegisterResource 11
+    Check 11
+    Create 22
+RegisterResource 10
+  RegisterResource 12
+    Check 12
+    Create 20
+      Create 21
+Read 400
+";
+        assert_eq!(drawn(calls), tree);
+    }
+
+    #[test]
+    fn a_server_that_lost_its_caller_hangs_under_the_client_around_it() {
+        let calls = "
+      pulumirpc.ResourceProvider/Create  20..60ms  pulumi-cli  kind client
+      pulumirpc.ResourceProvider/Create  20..80ms  pulumi-cli  kind client
+      /pulumirpc.ResourceProvider/Create  21..79ms  pulumi-resource-provider  span.kind=server
+      /pulumirpc.ResourceProvider/Create  21.5..59ms  pulumi-resource-provider  span.kind=server
+      /pulumirpc.ResourceProvider/Create  90..95ms  pulumi-resource-provider  span.kind=server
+";
+        assert_eq!(drawn(calls), "Create 20\n  Create 21\nCreate 20\n  Create 21\nCreate 90\n");
+    }
 }

@@ -6,10 +6,11 @@
 //! ```
 //!
 //! Each interval is used once, the closest pairs first. Those that start and end together are sure; only what is left is paired
-//! by starts alone, for an observer may have missed the end.
+//! by starts alone, for an observer may have missed the end. Where only ends tell, several that end together may be confused;
+//! then pairs are exchanged until as many as possible have a partner.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, VecDeque};
 use std::ops::RangeInclusive;
 
 /// Intervals of the right side that are compared before and after an end. If more than these end within the same few milliseconds,
@@ -35,14 +36,19 @@ pub(crate) struct Window {
 
 /// The pairs, by the left side.
 pub(crate) fn pair(left: &[Interval], right: &[Interval], window: &Window) -> Vec<(usize, usize)> {
-    let (mut left_used, mut right_used) = (vec![false; left.len()], vec![false; right.len()]);
-    let mut pairs = Vec::new();
-    for (_, l, r) in ending_together(left, right, window) {
-        if !left_used[l] && !right_used[r] {
-            (left_used[l], right_used[r]) = (true, true);
-            pairs.push((l, r));
+    let (mut left_of, mut right_of) = (vec![None; right.len()], vec![None; left.len()]);
+    let candidates = ending_together(left, right, window);
+    for &(_, l, r) in &candidates {
+        if right_of[l].is_none() && left_of[r].is_none() {
+            (right_of[l], left_of[r]) = (Some(r), Some(l));
         }
     }
+    if !window.by_start {
+        exchange(&candidates, &mut right_of, &mut left_of);
+    }
+    let mut pairs: Vec<(usize, usize)> = right_of.iter().enumerate().filter_map(|(l, r)| Some((l, (*r)?))).collect();
+    let left_used: Vec<bool> = right_of.iter().map(Option::is_some).collect();
+    let right_used: Vec<bool> = left_of.iter().map(Option::is_some).collect();
     if window.by_start {
         let (first, last) = (*window.start.start(), *window.start.end());
         // Close is what is close to no difference: where the right one comes first, it is the right one's turn to choose.
@@ -56,6 +62,47 @@ pub(crate) fn pair(left: &[Interval], right: &[Interval], window: &Window) -> Ve
     }
     pairs.sort_unstable();
     pairs
+}
+
+/// Gives partners to those without one, where others have another candidate to turn to. The other pairs stay as they are.
+fn exchange(candidates: &[(u64, usize, usize)], right_of: &mut [Option<usize>], left_of: &mut [Option<usize>]) {
+    let mut fits: Vec<Vec<usize>> = vec![Vec::new(); right_of.len()];
+    candidates.iter().for_each(|&(_, l, r)| fits[l].push(r));
+    // The left one from which each right one was reached, in the search from this left one.
+    let mut reached: Vec<Option<(usize, usize)>> = vec![None; left_of.len()];
+    for lone in 0..right_of.len() {
+        if right_of[lone].is_some() {
+            continue;
+        }
+        let mut queue = VecDeque::from([lone]);
+        let free = loop {
+            let Some(l) = queue.pop_front() else { break None };
+            let mut free = None;
+            for &r in &fits[l] {
+                if reached[r].is_some_and(|(search, _)| search == lone) {
+                    continue;
+                }
+                reached[r] = Some((lone, l));
+                match left_of[r] {
+                    Some(holder) => queue.push_back(holder),
+                    None => free = free.or(Some(r)),
+                }
+            }
+            if free.is_some() {
+                break free;
+            }
+        };
+        // Back to where the search began, each takes the one that it reached.
+        let mut taken = free;
+        while let Some(r) = taken {
+            let Some((_, l)) = reached[r] else { break };
+            taken = right_of[l].replace(r);
+            left_of[r] = Some(l);
+            if l == lone {
+                break;
+            }
+        }
+    }
 }
 
 /// Candidates whose start and end fit, closest first.
@@ -145,6 +192,16 @@ mod tests {
         check(&[(0, 0), (1, 0)], &[(2, 0), (3, 0)], &[(0, 1), (1, 0)]);
         check(&[(5, 0)], &[(3, 0)], &[]);
         check(&[(5, 0)], &[(4, 0)], &[(0, 0)]);
+    }
+
+    #[test]
+    fn where_only_ends_tell_pairs_are_exchanged_until_all_have_a_partner() {
+        let seen = |list: &[(i64, i64)]| -> Vec<Interval> { list.iter().map(|&(start, end)| Interval { start, end: Some(end) }).collect() };
+        let window = Window { start: -100..=0, end: 0..=10, by_start: false };
+        // The first of the right is closest to both; the second left one has no other.
+        assert_eq!(pair(&seen(&[(50, 90), (20, 89)]), &seen(&[(15, 91), (40, 95)]), &window), [(0, 1), (1, 0)]);
+        // One without any stays without, and takes none away.
+        assert_eq!(pair(&seen(&[(50, 90), (10, 89)]), &seen(&[(15, 91)]), &window), [(0, 0)]);
     }
 
     #[test]

@@ -24,6 +24,7 @@ pub fn note(fact: &Note) -> String {
             return format!("operations that two tracers saw are one; {by_legacy_id} spans found their parent by its legacy id");
         }
         Note::Orphans(_) => "spans whose parent is not in the recording; they hang under their process, or the run",
+        Note::RootsNested(_) => "traces that lie inside one operation of another trace; they hang under it",
         Note::TimesOutsideRun(_) => {
             "spans that say times more than a day away from the run, as one without a start does: they begin and end with it here"
         }
@@ -124,6 +125,7 @@ mod tests {
             Note::DuplicateIds(1),
             Note::LegacyJoined { pairs: 1, by_legacy_id: 4 },
             Note::Orphans(1),
+            Note::RootsNested(1),
             Note::TimesOutsideRun(1),
             Note::ForksFolded(1),
             Note::Cycles(1),
@@ -148,6 +150,7 @@ mod tests {
             "spans whose id another span has too; children hang under the first",
             "operations that two tracers saw are one; 4 spans found their parent by its legacy id",
             "spans whose parent is not in the recording; they hang under their process, or the run",
+            "traces that lie inside one operation of another trace; they hang under it",
             "spans that say times more than a day away from the run, as one without a start does: they begin and end with it here",
             "forks that ran no program of their own (subshells, short helpers) count as their parent",
             "spans that were their own ancestors; the cycle is cut at its earliest span",

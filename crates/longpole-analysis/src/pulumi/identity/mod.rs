@@ -16,10 +16,11 @@
 use std::collections::{BTreeMap, HashMap};
 
 use longpole_model::resource_event::{DEPENDENCIES, PARENT, PROVIDER, TYPE, URN};
-use longpole_model::{AttributeValue, IdVec, Recording, ResourceEvent, ResourceStep, Span, SpanId, SpanRow, TraceId};
+use longpole_model::{AttributeValue, IdVec, Recording, ResourceEvent, ResourceStep, Span, SpanId, SpanRow, TimeRange, TraceId};
 
 use crate::note::Note;
 use crate::pulumi::call::Call;
+use crate::pulumi::call_halves;
 use crate::pulumi::opentracing_bridge;
 use crate::pulumi::span_pairing::{self, Interval, Window};
 use crate::pulumi::urn::urn_of;
@@ -29,7 +30,7 @@ use crate::tree::span_list::rows;
 const IDENTITY: [&str; 5] = [URN, TYPE, DEPENDENCIES, PARENT, PROVIDER];
 
 /// Attribute of legacy spans, also without payloads: the type of the resource, or the function that is called.
-const DECORATOR: &str = "pulumi-decorator";
+pub(super) const DECORATOR: &str = "pulumi-decorator";
 
 /// A call of a provider begins so much later than the engine's word that it will. The engine's own clock has whole seconds, so
 /// events are dated by their arrival: on a busy machine a call may even seem to begin first.
@@ -107,19 +108,18 @@ pub fn identify(recording: &mut Recording, events: &[ResourceEvent]) -> Option<N
     Note::counted(left, Note::ResourcesUnmatched)
 }
 
-/// For each span the outer half of its call, where it has one: client and server of one call are one inside the other.
+/// For each span the outer half of its call, where it has one.
 fn outer_halves(recording: &Recording, call_of: &IdVec<SpanRow, Option<Call>>) -> IdVec<SpanRow, Option<SpanRow>> {
     let spans = &recording.spans;
     let index: HashMap<(TraceId, SpanId), SpanRow> = rows(spans).rev().map(|(i, s)| ((s.trace_id, s.span_id), i)).collect();
     // A provider without OpenTelemetry names its caller by the id that this had in legacy tracing.
     let by_legacy_id = opentracing_bridge::aliases(recording).by_id;
-    let outer = |i: SpanRow| {
-        let call = call_of[i]?;
+    let parent = |i: SpanRow| {
         let parent = spans[i].parent_span_id?;
-        let parent = index.get(&(spans[i].trace_id, parent)).or_else(|| by_legacy_id.get(&parent)).copied()?;
-        (parent != i && call_of[parent] == Some(call)).then_some(parent)
+        index.get(&(spans[i].trace_id, parent)).or_else(|| by_legacy_id.get(&parent)).copied()
     };
-    recording.span_rows().map(outer).collect()
+    let range = |i: SpanRow| TimeRange { start: spans[i].start, end: spans[i].end };
+    call_halves::outer_halves(spans, call_of, &range, &parent)
 }
 
 /// Both halves of a call work on the same resource: whichever says so says it for the other.

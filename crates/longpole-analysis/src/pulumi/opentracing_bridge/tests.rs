@@ -95,10 +95,11 @@ get  21..29ms  id 8  kind server  scope zipkin
         "\
 pulumi ..100000
   pulumi-plan ..90050
-  get ..30000
-  get ..29000
+    get ..30000
+    get ..29000
 spans_duplicate 1: finished twice; the later end is kept
 duplicate_ids 1: spans whose id another span has too; children hang under the first
+roots_nested 2: traces that lie inside one operation of another trace; they hang under it
 ",
     );
 }

@@ -26,6 +26,7 @@
 //!   over at once without a sample: both are still their parent's program, and its time is the parent's.
 
 mod layout;
+mod nested_roots;
 mod parents;
 mod processes;
 
@@ -116,6 +117,8 @@ pub(crate) fn build(recording: &Recording, spans: SpanList<'_>, emitters: Emitte
             (place[span], edge[span]) = (ParentRef::Entity(parent), Edge::Inferred);
         }
     }
+    let nested = builder.nest_roots(&mut place, &mut edge);
+    builder.notes.extend(Note::counted(nested, Note::RootsNested));
     let mut present: IdVec<Entity, bool> = IdVec::filled(true, entities);
     for (process, &inside) in inner.enumerated() {
         let entity = Entity::of_process(process, spans);

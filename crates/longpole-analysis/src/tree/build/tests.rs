@@ -245,3 +245,45 @@ fn ids_find_their_nodes() {
     assert_eq!(forest.node_of_span(SpanRow::at(0)), Some(NodeId::at(1)));
     assert_eq!((forest.service(&recording, NodeId::RUN), forest.children(NodeId::RUN).collect()), ("run", vec![NodeId::at(1)]));
 }
+
+#[test]
+fn a_trace_inside_one_operation_of_another_hangs_under_it() {
+    let two = "run x 0..10s\ncli 0..10s cli\ntrace 2\nplan 1..9.9s engine\n  create 2..9s engine\n";
+    check(two, "x\n  ~cli\n    ~plan\n      create\nroots_nested 1\n");
+    let report = crate::Report::new(text::parse(two).unwrap());
+    let first = report.poles().iter().next().unwrap();
+    assert_eq!((first.name.as_str(), first.savings.if_zero.high.0), ("create", 7_000_000_000));
+}
+
+#[test]
+fn a_trace_that_two_operations_cover_hangs_above_both() {
+    check(
+        "run x 0..10s\ncli 0..10s cli\n  a 1..9s cli\n  b 1..9s cli\ntrace 2\nload 2..3s tool\n",
+        "x\n  ~cli\n    a\n    b\n    ~load\nroots_nested 1\n",
+    );
+}
+
+#[test]
+fn operations_that_cross_anywhere_run_beside_each_other() {
+    check("run x 0..9s\na 0..4s\ntrace 2\nb 1..3s\ntrace 3\na 5..7s\ntrace 4\nb 6..8s\n", "x\n  ~a\n  ~b\n  ~a\n  ~b\n");
+}
+
+#[test]
+fn a_request_hangs_under_a_command_and_never_under_another_request() {
+    let requests = "run x 0..9s\nload 0..9s\ntrace 2\nGET 1..8s shop kind server\ntrace 3\nPOST 2..3s shop kind server\n";
+    check(requests, "x\n  ~load\n    ~GET\n    ~POST\nroots_nested 2\n");
+    check(&requests.replace("load 0..9s\ntrace 2\n", ""), "x\n  ~GET\n  ~POST\n");
+}
+
+#[test]
+fn an_operation_never_hangs_inside_one_of_its_own_name() {
+    check("run x 0..9s\nvisit 0..9s\ntrace 2\nvisit 1..8s\n", "x\n  ~visit\n  ~visit\n");
+}
+
+#[test]
+fn a_trace_whose_process_is_known_hangs_where_the_process_does() {
+    check(
+        "run x 0..9s\nprocess tool 1..8s pid 2 under 1\ncli 0..9s cli pid 1\ntrace 2\nload 2..3s tool pid 2\n",
+        "x\n  ~cli\n    ~tool\n      ~load\n",
+    );
+}
