@@ -81,7 +81,7 @@ impl Contents {
     }
 }
 
-/// Traces and one profile whose labels name their spans, as one recording.
+/// Traces of one run as one recording, with a profile whose labels name their spans where there is one.
 pub fn together(files: Vec<(PathBuf, Contents)>) -> Result<Contents, ImportError> {
     let not = |path: PathBuf, why| ImportError::NotTogether { path, why };
     let mut command = vec!["import".to_owned()];
@@ -96,10 +96,12 @@ pub fn together(files: Vec<(PathBuf, Contents)>) -> Result<Contents, ImportError
             Held::Whole(_) => return Err(not(path, "only traces and a profile of pprof or folded stacks go together")),
         }
     }
-    let Some((mut recording, labels)) = profile else { return Err(not(last, "there is no profile among the files")) };
     let starts = traces.iter().map(|trace| trace.rest.run.start);
     let Some(start) = starts.min() else { return Err(not(last, "there is no trace among the files")) };
-    let run = &mut recording.run;
+    let mut run = match &profile {
+        Some((recording, _)) => recording.run.clone(),
+        None => traces[0].rest.run.clone(),
+    };
     (run.command, run.start, run.end) = (command, start, traces.iter().filter_map(|trace| trace.rest.run.end).max());
     // One file of all these spans would have each of them once.
     let mut assembler = Assembler::new(run.clone());
@@ -111,6 +113,12 @@ pub fn together(files: Vec<(PathBuf, Contents)>) -> Result<Contents, ImportError
         (run.trace_id, run.root_span_id) = caller;
     }
     let merged = assembler.finish();
+    let Some((mut recording, labels)) = profile else {
+        let mut recording = Recording { run, ..merged };
+        recording.spans.sort_by_key(|span| span.start);
+        return Ok(Contents::whole(recording));
+    };
+    recording.run = run;
     merged.losses.into_iter().for_each(|loss| loss.merge_into(&mut recording.losses));
     recording.spans.extend(merged.spans);
     recording.spans.sort_by_key(|span| span.start);

@@ -309,4 +309,6 @@ fn a_span_that_stands_in_two_files_is_one_span() {
     assert!(losses(&found).iter().any(|loss| loss.starts_with("spans_duplicate ×1: ")), "{:?}", losses(&found));
     let twice = joined(&[&one, &one, &profile]);
     assert_eq!((twice.spans.len(), twice.run.end), (2, Some(Timestamp(20_000_000))));
+    let without_profile = joined(&[&one, &other]);
+    assert_eq!((&without_profile.spans, without_profile.run.end), (&found.spans, found.run.end));
 }

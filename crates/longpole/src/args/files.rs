@@ -13,7 +13,7 @@ pub(crate) struct ImportArguments {
     /// folded stacks. All of these may be gzipped. Recordings: `.lpole`
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
-    /// Import all files as one recording: traces, and one pprof profile whose labels name their spans
+    /// Import all files as one recording: traces of one run, such as both of Pulumi's, and a pprof profile whose labels name their spans
     #[arg(long)]
     pub(crate) together: bool,
     /// Tag the recording; of several files, the last one gets the tag
