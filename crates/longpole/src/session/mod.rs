@@ -5,6 +5,7 @@ mod identity;
 mod log_keeper;
 mod moment;
 mod own_cost;
+mod trace_files;
 mod write_failure;
 
 use std::ffi::OsString;
@@ -18,6 +19,7 @@ use longpole_capture::clock::Clocks;
 use longpole_capture::context::journal_dir::JournalDirectory;
 use longpole_capture::launch::child::{self, RunningChild};
 use longpole_capture::launch::error::LaunchError;
+use longpole_capture::launch::otel_environment::TraceFile;
 use longpole_capture::launch::{otel_environment, signals};
 use longpole_capture::{recorder, socket_owner};
 use longpole_model::{
@@ -95,6 +97,8 @@ pub(crate) fn start(
 pub(crate) struct Session {
     writer: RecordingWriter,
     receiver: Option<ReceiverHandle>,
+    /// Files that flags of the command name, to be read when it ended.
+    trace_files: Vec<TraceFile>,
     /// The directory where programs write their span journals.
     journals: Option<JournalDirectory>,
     traceparent: TraceParent,
@@ -126,6 +130,7 @@ impl Session {
         Ok(Session {
             writer,
             receiver: None,
+            trace_files: Vec::new(),
             journals: None,
             traceparent,
             parent,
@@ -212,6 +217,7 @@ impl Session {
             Ok(receiver) => {
                 let injection = otel_environment::environment(&request(&receiver.endpoint(), &receiver.appdash_endpoint()));
                 self.receiver = Some(receiver);
+                self.trace_files = injection.pulumi.files;
                 for note in injection.notes {
                     self.lose(LossKind::Environment, note.text);
                 }
@@ -351,6 +357,7 @@ impl Session {
         for loss in drained.unwrap_or_default() {
             self.observe(Observation::Loss(loss));
         }
+        self.read_trace_files();
         if let Some(cost) = own_cost() {
             self.observe(Observation::RecorderCost(cost));
         }

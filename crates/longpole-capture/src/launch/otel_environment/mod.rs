@@ -18,7 +18,7 @@
 //! | `TRACEPARENT` | the run's root span, in the user's own trace if there is one; always sampled |
 //! | `TRACESTATE` | kept with a valid `TRACEPARENT` of the user, else removed: it belongs to a trace that is not continued |
 //! | `BAGGAGE` | kept |
-//! | `PULUMI_OPTION_OTEL_TRACES`, `PULUMI_OPTION_TRACING` | ours: Pulumi (3.208 and later) does not read the general variables. The user's go into [`PulumiTargets`] where the command is `pulumi` itself, else they are kept, with a note |
+//! | `PULUMI_OPTION_OTEL_TRACES`, `PULUMI_OPTION_TRACING` | ours: Pulumi (3.208 and later) does not read the general variables. The user's go into [`PulumiTargets`] where the command is `pulumi` itself, else they are kept, with a note. Flags of the command win over them: a file that one names is read when the command ended |
 //! | `PULUMI_TRACING_NO_PAYLOADS` | kept. Where unset Pulumi sends payloads, and only they say which resource waits for which; what else they hold is dropped on decoding |
 //! | `PULUMI_OPTION_EVENT_LOG` | ours where unset, with `PULUMI_DEBUG_COMMANDS`, without which it does not exist |
 //! | `LONGPOLE_RUN_ID` | the run's id, for programs that want to know that they are recorded. A secret: whoever knows it may send to the run |
@@ -41,8 +41,8 @@ use std::path::Path;
 
 pub use self::note::Note;
 use self::note::note;
-pub use self::pulumi::PulumiTargets;
 use self::pulumi::set_pulumi;
+pub use self::pulumi::{PulumiTargets, TraceFile};
 use self::user_endpoint::take_user_endpoint;
 pub use self::user_endpoint::{Compression, Protocol, SignalEndpoint, UserEndpoint};
 use self::variables::Environment;

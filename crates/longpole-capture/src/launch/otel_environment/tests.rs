@@ -116,16 +116,28 @@ fn pulumis_own_settings_are_kept_or_forwarded() {
     let set = "PULUMI_OPTION_OTEL_TRACES=file:///t.json PULUMI_OPTION_TRACING=file:up.trace";
     let injection = inject_into("/usr/bin/pulumi up --yes", set, Mode::Auto);
     check_injection(&injection, set, ours, &[]);
-    let targets = PulumiTargets { otel_traces: Some("file:///t.json".into()), tracing: Some("file:up.trace".into()) };
+    let targets = PulumiTargets { otel_traces: Some("file:///t.json".into()), tracing: Some("file:up.trace".into()), files: Vec::new() };
     assert_eq!(injection.pulumi, targets);
     check(set, set, &["pulumi_elsewhere", "pulumi_elsewhere"]);
     assert_eq!(inject(set, Mode::Auto).pulumi, PulumiTargets::default());
 
-    // Typed by the user: a flag wins over the environment.
-    for typed in ["pulumi up --otel-traces file://t", "pulumi --otel-traces=file://t up"] {
-        let injection = inject_into(typed, "", Mode::Auto);
-        check_injection(&injection, "", "PULUMI_OPTION_OTEL_TRACES=- PULUMI_OPTION_TRACING=tcp://127.0.0.1:41235", &["pulumi_elsewhere"]);
+    // Typed by the user: a flag wins over the environment. What goes to a file is read there.
+    let unset = "PULUMI_OPTION_OTEL_TRACES=- PULUMI_OPTION_TRACING=tcp://127.0.0.1:41235";
+    let typed = |words: &str, notes: &[&str]| {
+        let injection = inject_into(words, "HOME=/home/me", Mode::Auto);
+        check_injection(&injection, "HOME=/home/me", unset, notes);
+        injection.pulumi.files.into_iter().map(|file| (file.flag, file.path.display().to_string())).collect::<Vec<_>>()
+    };
+    let traces = |path: &str| vec![("--otel-traces", path.to_owned())];
+    assert_eq!(typed("pulumi up --otel-traces file:///t.json", &[]), traces("/t.json"));
+    assert_eq!(typed("pulumi --otel-traces=file://~/t.json up", &[]), traces("/home/me/t.json"));
+    assert_eq!(typed("pulumi --otel-traces=file://x/t.json up --otel-traces file:a/b.json", &[]), traces("a/b.json"));
+    for elsewhere in ["pulumi up --otel-traces grpc://h:1", "pulumi --otel-traces=file://t up", "pulumi up --otel-traces"] {
+        assert_eq!(typed(elsewhere, &["pulumi_elsewhere"]), []);
     }
+    let both = inject_into("pulumi up --tracing=file:./up.trace --otel-traces=file:///t.json", "", Mode::Auto);
+    check_injection(&both, "", "PULUMI_OPTION_OTEL_TRACES=- PULUMI_OPTION_TRACING=-", &[]);
+    assert_eq!(both.pulumi.files.len(), 2);
     check_injection(&inject_into("make --tracing=x", "", Mode::Auto), "", ours, &[]);
 
     check("PULUMI_TRACING_NO_PAYLOADS=true", "PULUMI_TRACING_NO_PAYLOADS=true", &[]);
