@@ -25,7 +25,7 @@ fn the_slow_resource_is_first_and_saves_as_predicted() {
     let sandbox = Sandbox::new();
     let _turn = turn();
     let mut round = 0;
-    holds(1, 3, "the slow resource saves what it says", || {
+    holds(2, 3, "the slow resource saves what it says", || {
         let (mut said, mut slow, mut fast) = (Vec::new(), Vec::new(), Vec::new());
         let mut answer = String::new();
         for _ in 0..PAIRS {
