@@ -59,7 +59,7 @@ async function readPole(page, poles, place) {
   expect(said.startsWith(`${pole.handle}${context}: ${inner}`), `the panel says of ${pole.handle}: "${said}"`);
   if (pole.resource === null) return;
   expect(said.includes(pole.resource), `the panel does not say the URN of ${pole.handle}: "${said}"`);
-  const small = row.locator('small');
+  const small = row.locator('small').first();
   const shown = await small.textContent();
   expect(shown.replaceAll('\u00a0', ' ').startsWith(`in ${pole.context} · `), `the row of ${pole.handle} is about "${shown}"`);
   expect((await small.getAttribute('title')) === pole.resource, `the row of ${pole.handle} does not tell its URN`);

@@ -452,7 +452,7 @@ secret()
     let out = run.arg("--store").arg(&store).args(["run", "--"]).arg(python).args(["-c", program]).stdin(Stdio::null()).output().unwrap();
     assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
     let said = String::from_utf8_lossy(&out.stderr).split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(said.contains("functions not seen") && said.contains("the memory of the interpreter may not be read"), "{said}");
+    assert!(said.contains("functions not seen") && said.contains("longpole may not read the interpreter's memory"), "{said}");
     let ask = |query: &str| json(user.command(&user.longpole()).arg("--store").arg(&store).args(["sql", query, "--format", "json"]));
     let samples = Samples::of(ask);
     let told = samples.with(|stack| stack.iter().any(|entry| entry.kind == "cut" && entry.function.contains("could not be read")));
@@ -517,7 +517,7 @@ fn node_shows_its_functions_with_jit() {
     let out = run(&[]);
     assert!(String::from_utf8_lossy(&out.stdout).ends_with("options --max-old-space-size=500\n"));
     let said = String::from_utf8_lossy(&out.stderr).split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(said.contains("longpole run --jit node"), "{said}");
+    assert!(said.contains("pass --jit node to longpole run"), "{said}");
 }
 
 /// No process of the last recording has left a map of names behind.
