@@ -21,10 +21,13 @@ mod grpc;
 
 const SOON: Duration = Duration::from_secs(60);
 
-struct Discard;
+/// Keeps the bodies of traces.
+#[derive(Clone, Default)]
+struct Memory(Arc<Mutex<Vec<Vec<u8>>>>);
 
-impl Keep for Discard {
-    fn traces(&mut self, _: &[u8], _: Encoding, _: Option<u32>) -> Result<(), KeepError> {
+impl Keep for Memory {
+    fn traces(&mut self, bytes: &[u8], _: Encoding, _: Option<u32>) -> Result<(), KeepError> {
+        self.0.lock().unwrap().push(bytes.to_vec());
         Ok(())
     }
 
@@ -57,7 +60,7 @@ fn receiver_that_forwards(target: ForwardTarget) -> ReceiverHandle {
 }
 
 fn receiver_that_forwards_to(forward: Vec<ForwardTarget>) -> ReceiverHandle {
-    Receiver::start(ReceiverOptions { forward, ..ReceiverOptions::default() }, Box::new(Discard)).unwrap()
+    Receiver::start(ReceiverOptions { forward, ..ReceiverOptions::default() }, Box::new(Memory::default())).unwrap()
 }
 
 fn spans(name: &str) -> ExportTraceServiceRequest {
@@ -582,23 +585,6 @@ fn spans_of_another_format_and_our_own_are_handed_on_too() {
 #[test]
 fn one_run_inside_another_hands_its_spans_on_to_it() {
     for protocol in [ForwardProtocol::Http, ForwardProtocol::Grpc] {
-        #[derive(Clone, Default)]
-        struct Memory(Arc<Mutex<Vec<Vec<u8>>>>);
-        impl Keep for Memory {
-            fn traces(&mut self, bytes: &[u8], _: Encoding, _: Option<u32>) -> Result<(), KeepError> {
-                self.0.lock().unwrap().push(bytes.to_vec());
-                Ok(())
-            }
-            fn resource_event(&mut self, _: ResourceEvent) -> Result<(), KeepError> {
-                Ok(())
-            }
-            fn listens(&mut self, _: u32, _: SocketAddr) -> Result<(), KeepError> {
-                Ok(())
-            }
-            fn log_event(&mut self, _: TraceId, _: SpanId, _: SpanEvent) -> Result<(), KeepError> {
-                Ok(())
-            }
-        }
         let memory = Memory::default();
         let outer = Receiver::start(ReceiverOptions::default(), Box::new(memory.clone())).unwrap();
         let url = match protocol {
