@@ -65,14 +65,12 @@ fn by_time(
         }
     }
     let window = Window { start: SERVER_AFTER_CLIENT_NANOS, end: SERVER_END_AFTER_CLIENT_NANOS, by_start: true };
-    let interval = |&i: &SpanRow| Interval { start: range(i).start.unix_nanos(), end: Some(range(i).end.unix_nanos()) };
     let mut pairs = Vec::new();
     for [clients, servers] in lone.values_mut() {
         for list in [&mut *clients, &mut *servers] {
             list.sort_by_key(|&i| (range(i).start, spans[i].trace_id, spans[i].span_id));
         }
-        let left: Vec<Interval> = clients.iter().map(interval).collect();
-        let right: Vec<Interval> = servers.iter().map(interval).collect();
+        let [left, right] = [&*clients, &*servers].map(|list| list.iter().map(|&i| Interval::from(range(i))).collect::<Vec<_>>());
         pairs.extend(span_pairing::pair(&left, &right, &window).into_iter().map(|(c, s)| (servers[s], clients[c])));
     }
     pairs

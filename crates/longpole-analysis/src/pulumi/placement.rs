@@ -67,7 +67,7 @@ impl PlacementRules for PulumiPlacement {
     fn adoptions(&self, spans: &PlacedSpans<'_>) -> Vec<Adoption> {
         let call_of: IdVec<SpanRow, Option<Call>> = spans.spans.iter().map(|span| Call::of(&span.name)).collect();
         let outer = call_halves::outer_halves(spans.spans, &call_of, spans.range, spans.parent);
-        let mut adoptions = calls(spans);
+        let mut adoptions = calls(spans, &call_of);
         adoptions.extend(calls_by_time(spans, &call_of, &outer, &adoptions));
         let servers = outer.enumerated().filter_map(|(span, client)| Some(Adoption { span, parent: (*client)? }));
         adoptions.extend(servers.filter(|it| (spans.parent)(it.span) != Some(it.parent)));
@@ -78,9 +78,9 @@ impl PlacementRules for PulumiPlacement {
 
 /// Puts the calls of providers under the registration of the same resource that covers them. The engine makes them in its own
 /// name, so their parent ids say no more than "inside the deployment"; but the registration is over when they are.
-fn calls(placed: &PlacedSpans<'_>) -> Vec<Adoption> {
+fn calls(placed: &PlacedSpans<'_>, call_of: &IdVec<SpanRow, Option<Call>>) -> Vec<Adoption> {
     let PlacedSpans { spans, range, parent } = *placed;
-    let working: Vec<(SpanRow, &str, Call)> = rows(spans).filter_map(|(i, s)| Some((i, urn_of(s)?, Call::of(&s.name)?))).collect();
+    let working: Vec<(SpanRow, &str, Call)> = rows(spans).filter_map(|(i, s)| Some((i, urn_of(s)?, call_of[i]?))).collect();
     let mut registrations: HashMap<&str, Vec<(Timestamp, SpanRow)>> = HashMap::new();
     for &(i, urn, _) in working.iter().filter(|w| w.2.waits_for_work()) {
         registrations.entry(urn).or_default().push((range(i).start, i));
@@ -151,17 +151,16 @@ fn calls_by_time(
             }
         }
     }
-    let interval = |i: SpanRow| Interval { start: range(i).start.unix_nanos(), end: Some(range(i).end.unix_nanos()) };
     let mut adoptions = match_types(placed, awaited, free, &|calls, registrations| {
         let window = Window { start: REGISTRATION_AFTER_CALL_NANOS, end: REGISTRATION_END_AFTER_CALL_NANOS, by_start: false };
-        let [left, right] = [calls, registrations].map(|list| list.iter().map(|&i| interval(i)).collect::<Vec<_>>());
+        let [left, right] = [calls, registrations].map(|list| list.iter().map(|&i| Interval::from(range(i))).collect::<Vec<_>>());
         span_pairing::pair(&left, &right, &window)
     });
     for (_, calls) in before {
         adoptions.extend(match_types(placed, calls, all.clone(), &|calls, registrations| {
             let window = Window { start: REGISTRATION_AFTER_CHECK_NANOS, end: 0..=0, by_start: true };
             // What they end with says nothing.
-            let start = |&i: &SpanRow| Interval { end: None, ..interval(i) };
+            let start = |&i: &SpanRow| Interval { end: None, ..range(i).into() };
             let [left, right] = [calls, registrations].map(|list| list.iter().map(start).collect::<Vec<_>>());
             let mut pairs = span_pairing::pair(&left, &right, &window);
             pairs.retain(|&(c, r)| range(calls[c]).end <= range(registrations[r]).end);

@@ -13,6 +13,8 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::ops::RangeInclusive;
 
+use longpole_model::TimeRange;
+
 /// Intervals of the right side that are compared before and after an end. If more than these end within the same few milliseconds,
 /// their starts pair them.
 const NEAREST_ENDS: usize = 8;
@@ -23,6 +25,12 @@ pub(crate) struct Interval {
     pub(crate) start: i64,
     /// `None` where the observer does not know it.
     pub(crate) end: Option<i64>,
+}
+
+impl From<TimeRange> for Interval {
+    fn from(range: TimeRange) -> Interval {
+        Interval { start: range.start.unix_nanos(), end: Some(range.end.unix_nanos()) }
+    }
 }
 
 /// How far apart the two sides may be: right minus left, in nanoseconds.
@@ -68,21 +76,24 @@ pub(crate) fn pair(left: &[Interval], right: &[Interval], window: &Window) -> Ve
 fn exchange(candidates: &[(u64, usize, usize)], right_of: &mut [Option<usize>], left_of: &mut [Option<usize>]) {
     let mut fits: Vec<Vec<usize>> = vec![Vec::new(); right_of.len()];
     candidates.iter().for_each(|&(_, l, r)| fits[l].push(r));
-    // The left one from which each right one was reached, in the search from this left one.
-    let mut reached: Vec<Option<(usize, usize)>> = vec![None; left_of.len()];
+    // The left one from which each right one was reached. What a search in vain reached leads nowhere for the others either, so all
+    // of those together cost one pass.
+    let mut reached: Vec<Option<usize>> = vec![None; left_of.len()];
     for lone in 0..right_of.len() {
         if right_of[lone].is_some() {
             continue;
         }
         let mut queue = VecDeque::from([lone]);
+        let mut searched = Vec::new();
         let free = loop {
             let Some(l) = queue.pop_front() else { break None };
             let mut free = None;
             for &r in &fits[l] {
-                if reached[r].is_some_and(|(search, _)| search == lone) {
+                if reached[r].is_some() {
                     continue;
                 }
-                reached[r] = Some((lone, l));
+                reached[r] = Some(l);
+                searched.push(r);
                 match left_of[r] {
                     Some(holder) => queue.push_back(holder),
                     None => free = free.or(Some(r)),
@@ -94,13 +105,12 @@ fn exchange(candidates: &[(u64, usize, usize)], right_of: &mut [Option<usize>], 
         };
         // Back to where the search began, each takes the one that it reached.
         let mut taken = free;
-        while let Some(r) = taken {
-            let Some((_, l)) = reached[r] else { break };
+        while let Some((r, l)) = taken.and_then(|r| Some((r, reached[r]?))) {
             taken = right_of[l].replace(r);
             left_of[r] = Some(l);
-            if l == lone {
-                break;
-            }
+        }
+        if free.is_some() {
+            searched.into_iter().for_each(|r| reached[r] = None);
         }
     }
 }

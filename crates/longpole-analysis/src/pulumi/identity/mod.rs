@@ -118,8 +118,12 @@ fn outer_halves(recording: &Recording, call_of: &IdVec<SpanRow, Option<Call>>) -
         let parent = spans[i].parent_span_id?;
         index.get(&(spans[i].trace_id, parent)).or_else(|| by_legacy_id.get(&parent)).copied()
     };
-    let range = |i: SpanRow| TimeRange { start: spans[i].start, end: spans[i].end };
+    let range = |i: SpanRow| range_of(&spans[i]);
     call_halves::outer_halves(spans, call_of, &range, &parent)
+}
+
+fn range_of(span: &Span) -> TimeRange {
+    TimeRange { start: span.start, end: span.end }
 }
 
 /// Both halves of a call work on the same resource: whichever says so says it for the other.
@@ -225,8 +229,7 @@ fn match_spans<'a>(
     let mut free: Vec<SpanRow> = candidates.iter().copied().filter(|i| !found.contains_key(i)).collect();
     free.sort_by_key(|&i| (spans[i].start, spans[i].trace_id, spans[i].span_id));
     let left: Vec<Interval> = wanted.iter().map(|&o| operations[o].interval()).collect();
-    let right: Vec<Interval> =
-        free.iter().map(|&i| Interval { start: spans[i].start.unix_nanos(), end: Some(spans[i].end.unix_nanos()) }).collect();
+    let right: Vec<Interval> = free.iter().map(|&i| range_of(&spans[i]).into()).collect();
     let mut matched = vec![false; wanted.len()];
     for (o, s) in span_pairing::pair(&left, &right, window) {
         matched[o] = true;
