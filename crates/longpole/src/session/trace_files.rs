@@ -5,10 +5,10 @@ use std::time::SystemTime;
 use anyhow::{Context, Result, bail};
 use longpole_capture::launch::otel_environment::TraceFile;
 use longpole_model::{LossKind, units};
-use longpole_recording::import;
 use longpole_wire::otlp;
 
 use super::Session;
+use crate::input::import_file;
 use crate::terminal::stderr::note;
 
 /// Spans in one frame of the log.
@@ -35,7 +35,7 @@ impl Session {
         if self.started.is_some_and(before) {
             bail!("the command did not write {shown}");
         }
-        let contents = import::read(&file.path).map_err(|error| anyhow::Error::new(error).context("failed to read them"))?;
+        let contents = import_file::read(&file.path)?;
         let recording = contents.recording();
         for spans in recording.spans.chunks(SPANS_PER_FRAME) {
             self.writer.wal().append_otlp_protobuf(None, &otlp::encode_trace(spans)).context("failed to write the log")?;
