@@ -408,7 +408,7 @@ fn the_same_uid_in_another_user_namespace_cannot_send() {
     let answer = json(user.with_store(&store).args(["sql", "SELECT name FROM spans", "--format", "json"]));
     assert_eq!(answer["rows"].as_array().unwrap().iter().map(|row| &row["name"]).collect::<Vec<_>>(), ["of the run"]);
     let quality = json(user.with_store(&store).args(["show", "--format", "json"]))["quality"].clone();
-    assert_eq!(lost(&quality, "requests_refused", "does not tell apart"), 2, "{quality}");
+    assert_eq!(lost(&quality, "requests_refused", "does not distinguish"), 2, "{quality}");
 }
 
 /// The command: sends, says where to, and waits.
@@ -527,11 +527,7 @@ fn a_sender_cannot_replace_the_span_of_another() {
     forge();
     let (spans, quality) = recorded.end();
     assert_eq!(spans, ["own"], "{quality}");
-    assert_eq!(
-        (lost(&quality, "spans_duplicate", "from other processes"), lost(&quality, "spans_duplicate", "twice")),
-        (2, 1),
-        "{quality}"
-    );
+    assert_eq!((lost(&quality, "spans_duplicate", "of other processes"), lost(&quality, "spans_duplicate", "twice")), (2, 1), "{quality}");
 }
 
 /// A process of the same user: sends what it knows the ids of, in the victim's name, once at once and once with a later end.
