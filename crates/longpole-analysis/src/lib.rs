@@ -9,6 +9,7 @@
 //! pulumi     everything that knows Pulumi; the tree asks it through `tree::placement`
 //! code       frames → functions → call tree; the origin of code
 //! link       samples and waits → spans, by record, journal or inference
+//! derive     what is inferred once, before a recording is written
 //! schedule   what waited for what: critical path, replay, poles
 //! time       where time went: states, threads, blockers, callees, usage
 //! report     one recording and its answers: reasons, flame graphs; two recordings side by side
@@ -39,6 +40,7 @@
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
 
 pub mod code;
+mod derive;
 mod intervals;
 mod leaves;
 pub mod link;
@@ -51,4 +53,5 @@ pub mod time;
 pub mod tree;
 pub mod words;
 
+pub use derive::derive;
 pub use report::{Handle, Report};

@@ -15,9 +15,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use longpole_analysis::link::journal::CrossCheck;
-use longpole_analysis::link::{never_arrived, samples, waits};
-use longpole_analysis::pulumi::{identity, opentracing_bridge, span_process};
-use longpole_analysis::{Report, words};
+use longpole_analysis::link::never_arrived;
+use longpole_analysis::{Report, derive, words};
 use longpole_model::{Loss, LossKind, Mapping, MappingId, Span, SpanBatch};
 use longpole_store::{
     Assembler, Frame, RecordingName, RecordingState, RecordingWriter, Replay, Store, StoreError, StoredRecording, SummaryRow,
@@ -116,7 +115,7 @@ pub fn load(store: &Store, name: RecordingName, interrupted: &dyn Fn() -> bool) 
         RecordingState::Sealed { .. } => {
             check_sealed_fits(&stored)?;
             let recording = info_span!("read").in_scope(|| stored.read())?;
-            Ok(info_span!("report").in_scope(|| Report::new(recording)))
+            Ok(info_span!("report").in_scope(|| Report::of_derived(recording)))
         }
         RecordingState::Recording => Err(SealError::Living { name }),
         RecordingState::Killed | RecordingState::Ended => {
@@ -241,15 +240,9 @@ fn assemble(
     if never_arrived > 0 {
         Loss::new(LossKind::SpansNeverArrived, never_arrived, NEVER_ARRIVED).merge_into(&mut recording.losses);
     }
-    // Which spans there are, and what they are about, is settled before samples are tied to them.
-    opentracing_bridge::join(&mut recording);
-    if let Some(note) = identity::identify(&mut recording, &resource_events) {
+    if let Some(note) = derive(&mut recording, &resource_events) {
         Loss::new(LossKind::ResourcesUnmatched, note.count(), words::note(&note)).merge_into(&mut recording.losses);
     }
-    span_process::place(&mut recording);
-    recording.sample_links = samples::link(&recording);
-    waits::name_joins(&mut recording);
-    recording.wait_links = waits::link(&recording);
     let check = CrossCheck::of(&recording);
     if check.disagree > 0 {
         let detail = format!("the record and the journal of their thread name different spans, of {} samples that have both", check.both);
@@ -257,7 +250,7 @@ fn assemble(
     }
     // Logs of older versions, and what is decoded from this one, quote as well.
     loss_counters::make_storable(&mut recording.losses);
-    Ok(Report::new(recording))
+    Ok(Report::of_derived(recording))
 }
 
 /// The spans of one kept body, its losses counted. It was checked before it was acknowledged, so an error here is a bug of ours:

@@ -27,12 +27,12 @@ use longpole_model::{AddNanos, IdVec, Nanos, NodeId, PoleId, ProcessRow, Recordi
 pub use self::flame::{FEW_SAMPLES, Flame, FlameTime};
 pub use self::handle::{Handle, HandleError};
 use crate::code::functions::Functions;
+use crate::derive;
 pub use crate::link::samples::LinkCounts;
 use crate::link::samples::{self as sample_links, SampleNodes};
-use crate::link::waits::{self as wait_links, NodeWaits};
+use crate::link::waits::NodeWaits;
 use crate::note::Note;
 use crate::pulumi::deployment::DeploymentTime;
-use crate::pulumi::opentracing_bridge;
 use crate::pulumi::urn::urn_of;
 use crate::schedule::concurrency_limit::Ceiling;
 use crate::schedule::critical_path::CriticalPath;
@@ -81,10 +81,15 @@ pub struct Report {
 }
 
 impl Report {
-    /// Computes everything that every view needs. Legacy spans are joined first, see [`opentracing_bridge::join`]. Sample links that the
-    /// recording brings are kept; where it brings none they are made.
+    /// The report of a recording as it came: derives first what is inferred of it, see [`derive`].
     pub fn new(mut recording: Recording) -> Report {
-        opentracing_bridge::join(&mut recording);
+        derive(&mut recording, &[]);
+        Report::of_derived(recording)
+    }
+
+    /// The report of a recording whose spans are folded and whose samples and waits are linked ([`derive`]), as a store holds it. Computes
+    /// everything that every view needs.
+    pub fn of_derived(recording: Recording) -> Report {
         let forest = Forest::build(&recording);
         Report::of_forest(recording, forest)
     }
@@ -101,19 +106,12 @@ impl Report {
         Report { outlined, ..Report::of_forest(recording, forest) }
     }
 
-    fn of_forest(mut recording: Recording, forest: Forest) -> Report {
-        wait_links::name_joins(&mut recording);
+    fn of_forest(recording: Recording, forest: Forest) -> Report {
         // First, because it needs memory of its own.
         let in_flight = parallelism::in_flight(&forest);
         let replay = Replay::new(&recording, &forest);
         let path = CriticalPath::of(replay.schedule(), &forest);
         let poles = Poles::new(&recording, &forest, &path, &replay);
-        if recording.sample_links.len() != recording.samples.len() {
-            recording.sample_links = sample_links::link(&recording);
-        }
-        if recording.wait_links.len() != recording.waits.len() {
-            recording.wait_links = wait_links::link(&recording);
-        }
         let samples = sample_links::samples_of_nodes(&recording, &forest);
         let waits = NodeWaits::of(&recording, &forest);
         let timelines = Timelines::new(&recording, &forest);

@@ -25,10 +25,8 @@ use std::path::{Path, PathBuf};
 
 use disk_file::{Unpacked, is_perf_data, open, whole, written};
 use flate2::bufread::MultiGzDecoder;
-use longpole_analysis::Report;
-use longpole_analysis::link::samples;
-use longpole_analysis::pulumi::opentracing_bridge;
 use longpole_analysis::report::summary_spans;
+use longpole_analysis::{Report, derive};
 use longpole_model::{Loss, LossKind, Recording};
 use longpole_store::{Assembler, CompactRecording, RecordingName, RecordingWriter, Store, StoreError, archive};
 use longpole_wire::file::HEAD_BYTES;
@@ -218,14 +216,12 @@ fn keep_as(writer: &RecordingWriter, contents: Contents) -> Result<Report, Store
         }
         _ => {
             let mut recording = contents.recording();
-            opentracing_bridge::join(&mut recording);
-            if recording.sample_links.len() != recording.samples.len() {
-                recording.sample_links = samples::link(&recording);
-            }
+            derive(&mut recording, &[]);
             info_span!("write").in_scope(|| writer.write(&recording))?;
             // A million spans and all that is known about them at once would take twice the memory.
             summary_spans::reduce(&mut recording);
-            report(recording)
+            let _step = info_span!("report", spans = recording.spans.len()).entered();
+            Report::of_derived(recording)
         }
     };
     writer.seal(&summary_row(&report))?;
