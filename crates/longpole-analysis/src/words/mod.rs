@@ -11,16 +11,20 @@
 //! the [`Words`].
 
 mod blocker;
+mod loss;
 mod note;
 mod phrase;
+mod pole;
 mod reason;
 mod state;
 mod usage;
 mod wait;
 
 pub use self::blocker::{blocked_by, blocker, callee};
+pub use self::loss::loss;
 pub use self::note::note;
 pub use self::phrase::{Measure, Piece, Words};
+pub use self::pole::{limit, other_side, pole};
 pub use self::reason::reason;
 pub use self::state::state;
 pub use self::usage::usage;

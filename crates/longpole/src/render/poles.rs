@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use longpole_analysis::words::Words;
+use longpole_analysis::words::{self, Words};
 use longpole_model::units::{TimeUnit, range};
 use longpole_recording::view;
 
@@ -75,7 +75,7 @@ pub(crate) fn pole_table(out: &mut Screen, poles: &[view::PoleView], shown: usiz
         );
         line(out, &text);
         let limit = pole.limited_by.as_ref();
-        let limit = limit.map(|limit| format!("then {} ({}) ends last", fit(&limit.name, LIMIT_WIDTH), limit.handle));
+        let limit = limit.map(|limit| words::limit(&fit(&limit.name, LIMIT_WIDTH), &limit.handle));
         let room = style.width() - indent;
         let beside = limit.as_ref().map_or(0, |limit| "; ".len() + terminal::width(limit));
         // The blocker stands behind the reason if both fit, else on its own line.
@@ -103,21 +103,15 @@ pub(crate) fn pole_table(out: &mut Screen, poles: &[view::PoleView], shown: usiz
         }
         // If it waits for a process without spans, that process is what to fix.
         if let Some(text) = pole.callee.as_ref().and_then(|callee| callee.text.as_ref()).filter(|_| pole.states.blocked_nanos.network > 0) {
-            below(&fit(&format!("the other side is {text}"), room));
+            below(&fit(&words::other_side(text), room));
         }
     }
 }
 
 /// Why a pole is long: `contains p4; ≈ 95% on-CPU, most of it (1.11s) in compress_bundle`.
 fn why(pole: &view::PoleView) -> Words {
-    let mut words = Words::default();
-    if let Some(inner) = &pole.contains {
-        words = words.text(format!("contains {inner}; "));
-    }
-    if !pole.states.exact && pole.reason.code.has_shares() {
-        words = words.text("≈ ");
-    }
-    words.words(pole.reason.words())
+    let is_estimate = !pole.states.exact && pole.reason.code.has_shares();
+    words::pole(pole.contains.as_deref(), is_estimate, pole.reason.words())
 }
 
 /// Least columns of the names, for the head of the table.

@@ -1,6 +1,6 @@
 //! What a recording lacks.
 
-use longpole_model::units::{count, counted};
+use longpole_analysis::words;
 use longpole_recording::view;
 
 use crate::next_command::own_name;
@@ -34,7 +34,7 @@ pub(crate) fn missing_lines(quality: &[view::QualityView], samples: u64, recordi
 }
 
 fn quality_texts(quality: &[view::QualityView], samples: u64, recording: &str, style: Style) -> Vec<String> {
-    let mut texts: Vec<String> = quality.iter().take(QUALITY_SHOWN).map(|q| fit(&quality_words(q, samples), style.width() * 4)).collect();
+    let mut texts: Vec<String> = quality.iter().take(QUALITY_SHOWN).map(|q| fit(&words::loss(&q.code, q.count, &q.detail, samples), style.width() * 4)).collect();
     let more = quality.len().saturating_sub(QUALITY_SHOWN);
     if more > 0 {
         texts.push(format!("{more} more ({} show {recording} --format json)", own_name()));
@@ -51,21 +51,4 @@ fn labelled(texts: &[String], style: Style) -> Vec<String> {
         }
     }
     out
-}
-
-/// Losses counted in samples.
-const OF_SAMPLES: [&str; 3] = ["stacks_truncated", "stacks_unwind_failed", "context_torn"];
-
-fn quality_words(item: &view::QualityView, samples: u64) -> String {
-    let what = item.code.replace('_', " ");
-    if OF_SAMPLES.contains(&item.code.as_str()) {
-        let of = format!("{what}: {} of {}", count(item.count), counted(samples, "sample", "samples"));
-        return if item.detail.is_empty() { of } else { format!("{of}, {}", item.detail) };
-    }
-    match (item.count, item.detail.is_empty()) {
-        (0 | 1, true) => what,
-        (0 | 1, false) => format!("{what}: {}", item.detail),
-        (n, true) => format!("{what} ×{}", count(n)),
-        (n, false) => format!("{what} ×{}: {}", count(n), item.detail),
-    }
 }

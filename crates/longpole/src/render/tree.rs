@@ -1,5 +1,6 @@
 //! Spans and processes as an indented tree.
 
+use longpole_analysis::words;
 use longpole_model::units::TimeUnit;
 use longpole_recording::view;
 
@@ -31,10 +32,10 @@ pub(crate) fn tree(view: &view::TreeView, depth_max: usize, limit: usize, style:
         let name = &view.names[spans.name[row] as usize];
         let marks = marks(spans.flags[row]);
         let handle = format!("{:handle_width$}", format!("s{}", row + 1));
-        let words = format!("{indent}{name}{marks}");
-        let service_room = left.saturating_sub(handle_width + 1 + width(&words) + 2);
+        let text = format!("{indent}{name}{marks}");
+        let service_room = left.saturating_sub(handle_width + 1 + width(&text) + 2);
         let named =
-            if service_room >= 4 { format!("{words}  {}", fit(service, service_room)) } else { fit(&words, left - handle_width - 1) };
+            if service_room >= 4 { format!("{text}  {}", fit(service, service_room)) } else { fit(&text, left - handle_width - 1) };
         let padding = " ".repeat(left.saturating_sub(handle_width + 1 + width(&named)));
         let path = if spans.on_path_nanos[row] > 0 { unit.show(spans.on_path_nanos[row]) } else { String::new() };
         out.line(format!(
@@ -47,7 +48,7 @@ pub(crate) fn tree(view: &view::TreeView, depth_max: usize, limit: usize, style:
         out.line(format!("… {hidden} more rows (--limit 0 --depth 0)"));
     }
     for note in &view.notes {
-        out.line(style.warning(&format!("note: {} ×{} {}", note.code.replace('_', " "), note.count, note.detail)));
+        out.line(style.warning(&format!("note: {}", words::loss(&note.code, note.count, &note.detail, 0))));
     }
     out
 }

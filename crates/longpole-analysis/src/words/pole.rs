@@ -1,0 +1,32 @@
+//! What stands below a pole, in words.
+
+use crate::words::phrase::Words;
+
+/// What a pole contains, then its reason: `contains p4; ≈ 95% on-CPU, most of it (1.11s) in compress_bundle`.
+pub fn pole(contains: Option<&str>, is_estimate: bool, reason: Words) -> Words {
+    let words = contains.map_or_else(Words::default, |handle| Words::plain(format!("contains {handle}; ")));
+    words.text(if is_estimate { "≈ " } else { "" }).words(reason)
+}
+
+/// What ends last if a pole takes no time: `then create bucket (s9) ends last`.
+pub fn limit(name: &str, handle: &str) -> String {
+    format!("then {name} ({handle}) ends last")
+}
+
+/// The process that a pole without a child waits for: `the other side is in process bank (pid 12): asleep, in look_up`. `callee` is what
+/// [`callee`](crate::words::callee) says of it.
+pub fn other_side(callee: &str) -> String {
+    format!("the other side is {callee}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_pole_contains_stands_before_its_reason() {
+        let reason = || Words::plain("95% on-CPU");
+        assert_eq!(pole(None, false, reason()).to_string(), "95% on-CPU");
+        assert_eq!(pole(Some("p4"), true, reason()).to_string(), "contains p4; ≈ 95% on-CPU");
+    }
+}
