@@ -8,6 +8,7 @@ mod attack;
 mod bench;
 mod command;
 mod commits;
+mod compare;
 mod demo;
 mod deny;
 mod dist;
@@ -34,6 +35,7 @@ const HELP: &str = "cargo xtask TASK
   tidy            the house rules: arrows, circles, file lengths, names, unsafe files, links, plain English
   web             build the page into web/dist
   bench [NAME…] [--before LONGPOLE]  measure the published figures, beside peers or an earlier longpole in the same run
+  compare BEFORE AFTER [FOLDER…]  ask two builds of longpole for every fixture, and every recording in the folders, and list the answers that differ
   peers [NAME…]   install the peers that benchmarks compare with and stories run
   pictures        draw the README's two pictures from a real run
   dist            build the binary for release, with the page inside";
@@ -50,6 +52,7 @@ fn main() -> ExitCode {
         ["tidy"] => tidy::report(),
         ["web"] => web::build(),
         ["bench", names @ ..] => bench::bench(names),
+        ["compare", before, after, folders @ ..] => compare::compare(before, after, folders),
         ["peers", names @ ..] => peers::peers(names),
         ["pictures"] => pictures::pictures(),
         ["dist"] => dist::dist(),

@@ -38,8 +38,18 @@ impl Sandbox {
 }
 
 impl Drop for Sandbox {
+    /// Removes the folder, or moves it to where `LONGPOLE_KEEP_STORES` says, for `cargo xtask compare`.
     fn drop(&mut self) {
-        std::fs::remove_dir_all(&self.dir).ok();
+        let kept = std::env::var_os("LONGPOLE_KEEP_STORES").map(PathBuf::from);
+        let is_kept = kept.is_some_and(|folder| {
+            let story = std::thread::current().name().unwrap_or_default().replace("::", ".");
+            let number = self.dir.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+            // Another file system refuses the move; `cargo xtask compare` needs no more than most stores.
+            std::fs::create_dir_all(&folder).and_then(|()| std::fs::rename(&self.dir, folder.join(format!("{story}.{number}")))).is_ok()
+        });
+        if !is_kept {
+            std::fs::remove_dir_all(&self.dir).ok();
+        }
     }
 }
 
