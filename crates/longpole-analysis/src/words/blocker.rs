@@ -10,7 +10,7 @@ use crate::words::wait::wait;
 pub fn blocked_by(fact: &BlockedBySummary<'_>) -> Words {
     match *fact {
         BlockedBySummary::OneOf(relation, threads) => Words::plain(match relation {
-            Relation::Holds => format!("held by one of {threads} threads that ran when it was given back"),
+            Relation::Holds => format!("held by one of {threads} threads that ran when the lock was released"),
             Relation::Ends => format!("{threads} threads ended then"),
             Relation::Wakes => format!("woken by one of {threads} threads that ran then"),
         }),
@@ -96,7 +96,11 @@ mod tests {
         let relations = [Relation::Holds, Relation::Ends, Relation::Wakes];
         assert_eq!(
             relations.map(|relation| words(BlockedBySummary::OneOf(relation, 3))),
-            ["held by one of 3 threads that ran when it was given back", "3 threads ended then", "woken by one of 3 threads that ran then"]
+            [
+                "held by one of 3 threads that ran when the lock was released",
+                "3 threads ended then",
+                "woken by one of 3 threads that ran then"
+            ]
         );
         let first = |others| BlockedBySummary::Thread { blocker: held_by(ThreadName::Main), others };
         assert_eq!([words(first(0)), words(first(2))], ["held by the main thread", "held by the main thread; and 2 more"]);

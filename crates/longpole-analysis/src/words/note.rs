@@ -14,9 +14,9 @@ const POOLS_NAMED: usize = 3;
 pub fn note(fact: &Note) -> String {
     let words = match fact {
         Note::Loss(loss) => loss.detail.as_str(),
-        Note::UnfinishedRun => "the end of the run is not known; the latest thing seen stands for it",
+        Note::UnfinishedRun => "the end of the run is unknown; the latest recorded time stands for it",
         Note::OutlivedRun(processes) => {
-            return format!("processes that outlived the run; it ends theirs here: {}", processes_named(processes));
+            return format!("processes that outlived the run; here they end with it: {}", processes_named(processes));
         }
         Note::ProcessesUntimed(_) => "processes without a reading of the clock are not in the tree",
         Note::DuplicateIds(_) => "spans whose id another span has too; children hang under the first",
@@ -26,7 +26,8 @@ pub fn note(fact: &Note) -> String {
         Note::Orphans(_) => "spans whose parent is not in the recording; they hang under their process, or the run",
         Note::RootsNested(_) => "traces that lie inside one operation of another trace; they hang under it",
         Note::TimesOutsideRun(_) => {
-            "spans that say times more than a day away from the run, as one without a start does: they begin and end with it here"
+            "spans with times more than a day outside the run, such as spans without a start time; longpole moved those times to the start \
+             or end of the run"
         }
         Note::ForksFolded(_) => "forks that ran no program of their own (subshells, short helpers) count as their parent",
         Note::Cycles(_) => "spans that were their own ancestors; the cycle is cut at its earliest span",
@@ -38,7 +39,7 @@ pub fn note(fact: &Note) -> String {
                 listed(clocks, CLOCKS_NAMED, clock_shift)
             );
         }
-        Note::ResourcesUnmatched(_) => "operations of Pulumi's engine whose call was not found among the spans",
+        Note::ResourcesUnmatched(_) => "operations of Pulumi's engine without a call among the spans",
         Note::LimitedSlots(limits) => {
             let limits = listed(limits, POOLS_NAMED, |limit| format!("{} in {}", limit.slots, limit.host));
             return format!("at most {limits} ever ran at once, which counts as a limit of concurrency; savings there are ranges");
@@ -143,22 +144,24 @@ mod tests {
         ];
         let said = [
             "finished twice",
-            "the end of the run is not known; the latest thing seen stands for it",
-            "processes that outlived the run; it ends theirs here: sh (pid 1), sh (pid 2), sh (pid 3), sh (pid 4), sh (pid 5), sh (pid 6) and 2 more",
-            "processes that outlived the run; it ends theirs here: sh (pid 1), sh (pid 2)",
+            "the end of the run is unknown; the latest recorded time stands for it",
+            "processes that outlived the run; here they end with it: sh (pid 1), sh (pid 2), sh (pid 3), sh (pid 4), sh (pid 5), sh (pid \
+             6) and 2 more",
+            "processes that outlived the run; here they end with it: sh (pid 1), sh (pid 2)",
             "processes without a reading of the clock are not in the tree",
             "spans whose id another span has too; children hang under the first",
             "operations that two tracers saw are one; 4 spans found their parent by its legacy id",
             "spans whose parent is not in the recording; they hang under their process, or the run",
             "traces that lie inside one operation of another trace; they hang under it",
-            "spans that say times more than a day away from the run, as one without a start does: they begin and end with it here",
+            "spans with times more than a day outside the run, such as spans without a start time; longpole moved those times to the start \
+             or end of the run",
             "forks that ran no program of their own (subshells, short helpers) count as their parent",
             "spans that were their own ancestors; the cycle is cut at its earliest span",
             "spans that end before they start; their end was moved to the start",
             "spans that start before their parent does: two clocks disagree, or a parent is wrong",
             "clocks disagree; spans moved so that calls lie inside their callers: db-1 by +9.0ms, pay (pid 7) by -4.5ms, pay by +1.5ms, …",
             "clocks disagree; spans moved so that calls lie inside their callers: this machine by +1ns",
-            "operations of Pulumi's engine whose call was not found among the spans",
+            "operations of Pulumi's engine without a call among the spans",
             "at most 2 in build, 3 in build, 4 in build, … ever ran at once, which counts as a limit of concurrency; savings there are ranges",
             "at most 2 in build ever ran at once, which counts as a limit of concurrency; savings there are ranges",
             "longpole polled /proc every 5ms or more instead of sampling; shorter processes, threads and waits are missing",

@@ -17,7 +17,7 @@ pub fn reason(fact: &Reason<'_>) -> Words {
         words = words.text(format!("{}; ", nodes.join(", ")));
     }
     if let Some(nanos) = fact.of_own_nanos {
-        words = words.text(format!("of its own {}: ", duration(nanos)));
+        words = words.text(format!("own time {}: ", duration(nanos)));
     }
     words.words(cause(&fact.cause))
 }
@@ -208,7 +208,7 @@ mod tests {
     fn shares_of_its_own_time_and_a_sequence_stand_in_front() {
         let cause = Cause::ComputesSomewhere(share(75));
         let fact = Reason { in_sequence: Some(12), longest: None, of_own_nanos: Some(40_000_000), cause };
-        assert_eq!(reason(&fact).to_string(), "12 in sequence; of its own 40.0ms: 75% on-CPU, too few samples to say where");
+        assert_eq!(reason(&fact).to_string(), "12 in sequence; own time 40.0ms: 75% on-CPU, too few samples to say where");
         let longest = Some(Longest { handle: Handle::Node(NodeId::at(240)), nanos: Nanos(1_510_000_000) });
         let said = |in_sequence| reason(&Reason { in_sequence, longest, of_own_nanos: None, cause: Cause::TooShort }).to_string();
         assert_eq!(said(None), "s241 alone is 1.51s of it; too short for the sampling rate");
