@@ -107,17 +107,17 @@ impl fmt::Display for Refused {
             Refused::OtherPidNamespace => f.write_str("/proc belongs to another pid namespace, so it describes other processes"),
             Refused::OtherUser { uid } => write!(f, "it belongs to another user (uid {uid})"),
             Refused::Undumpable => {
-                f.write_str("it keeps itself closed to other processes of its user (set-user-id, capabilities, or PR_SET_DUMPABLE)")
+                f.write_str("it forbids inspection by other processes of its user (set-user-id, capabilities, or PR_SET_DUMPABLE)")
             }
             Refused::OtherUsersProcess { errno } => {
                 let said = os_words(*errno);
-                write!(f, "the kernel forbids to sample this process ({said}), as it does for a process of another user")
+                write!(f, "the kernel forbids sampling this process ({said}), as for another user's process")
             }
             Refused::Paranoid { level, what: Sampled::Programs } => {
-                write!(f, "kernel.perf_event_paranoid is {level}, which forbids sampling to users")
+                write!(f, "kernel.perf_event_paranoid is {level}, which forbids sampling by unprivileged users")
             }
             Refused::Paranoid { level, what: Sampled::Kernel } => write!(f, "kernel.perf_event_paranoid is {level}"),
-            Refused::KernelDenied { errno } => write!(f, "the kernel does not let itself be sampled ({})", os_words(*errno)),
+            Refused::KernelDenied { errno } => write!(f, "the kernel forbids sampling of kernel code ({})", os_words(*errno)),
             Refused::Blocked { errno, by_filter: true } => {
                 write!(f, "perf_event_open is blocked by a seccomp filter ({})", os_words(*errno))
             }
@@ -155,7 +155,7 @@ impl Refused {
             Refused::OtherPidNamespace => "mount its own: unshare --mount-proc".to_owned(),
             Refused::OtherUser { .. } => format!("run longpole as that user or {NEEDS_PERFMON}"),
             Refused::Undumpable => format!("run longpole {NEEDS_PERFMON}"),
-            Refused::OtherUsersProcess { .. } => "run longpole as the user that it runs as".to_owned(),
+            Refused::OtherUsersProcess { .. } => "run longpole as the user of that process".to_owned(),
             Refused::Paranoid { what: Sampled::Programs, .. } => "sysctl kernel.perf_event_paranoid=2".to_owned(),
             Refused::Paranoid { what: Sampled::Kernel, .. } => {
                 "sysctl kernel.perf_event_paranoid=1, or the capability CAP_PERFMON".to_owned()

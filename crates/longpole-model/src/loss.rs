@@ -67,11 +67,11 @@ pub enum LossKind {
     DrainTimedOut,
     /// Something in the user's environment keeps spans away, cuts them short or sends them elsewhere as well.
     Environment,
-    /// Operations of Pulumi's engine whose call was not found among the spans.
+    /// Operations of Pulumi's engine without a call among the spans.
     ResourcesUnmatched,
     /// A file that ends in the middle, or breaks the rules of its format; what stands before is here.
     FileCut,
-    /// Values that are named or look like credentials and were replaced before they were stored.
+    /// Values with the name or the shape of a credential, which longpole replaced before it stored them.
     ValuesRedacted,
     /// What the format of an export has no place for.
     FormatCannotHold,

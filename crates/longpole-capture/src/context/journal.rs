@@ -81,12 +81,12 @@ impl Refusal {
     /// The words for people.
     pub fn as_str(self) -> &'static str {
         match self {
-            Refusal::Stranger => "something in the directory of journals that is not a file of this user",
-            Refusal::Unknown => "journals of spans in a form that is not known: is the program's longpole-sdk newer?",
-            Refusal::OtherPidNamespace => "journals of spans from another pid namespace, whose numbers of threads mean others here",
-            Refusal::Garbled => "journals of spans that hold what cannot be so",
-            Refusal::Unreadable => "journals of spans that the system would not let us read",
-            Refusal::OutOfMemory => "journals of spans that ended before their thread, because there was no room for more in /dev/shm",
+            Refusal::Stranger => "entries of the journal directory that are not regular files of this user",
+            Refusal::Unknown => "span journals in an unknown format: the program's longpole-sdk may be newer",
+            Refusal::OtherPidNamespace => "span journals from another pid namespace, where thread ids name other threads",
+            Refusal::Garbled => "span journals with invalid contents",
+            Refusal::Unreadable => "span journals that the system does not let longpole read",
+            Refusal::OutOfMemory => "span journals that ended before their thread, because /dev/shm had no room for more",
         }
     }
 }

@@ -343,9 +343,9 @@ impl Journals {
     fn tell_losses(&mut self, out: &mut Vec<Observation>) {
         if self.lost > 0 {
             let detail = if self.taken < ENTRIES_MAX {
-                "spans were entered and left faster than the recorder reads their journals"
+                "threads entered and left spans faster than the recorder reads their journals"
             } else {
-                "more than one recording keeps of them"
+                "more entries than a recording keeps"
             };
             out.push(Observation::Loss(Loss::new(LossKind::JournalGaps, std::mem::take(&mut self.lost), detail)));
         }

@@ -170,7 +170,7 @@ impl Jit {
         }
         let open: usize = self.dumps.values().map(Vec::len).sum();
         if open >= DUMPS_MAX {
-            let detail = "files of names of compiled code (jit-PID.dump): more than are kept open at a time";
+            let detail = "symbol files of JIT-compiled code (jit-PID.dump): more than longpole keeps open at a time";
             return Loss::new(LossKind::SymbolsUnreadable, 1, detail).merge_into(&mut self.faults);
         }
         match open_mapped(pid, map) {
@@ -263,7 +263,7 @@ impl Jit {
         let bytes = file.metadata().map_or(0, |metadata| metadata.len());
         let left = self.bytes_left.checked_sub(bytes);
         if left.is_none() {
-            let detail = format!("files of names of compiled code: more than {} GiB", READ_BYTES_MAX >> 30);
+            let detail = format!("symbol files of JIT-compiled code: more than {} GiB", READ_BYTES_MAX >> 30);
             Loss::new(LossKind::SymbolsUnreadable, 1, detail).merge_into(&mut self.faults);
         }
         self.bytes_left = left.unwrap_or(self.bytes_left);
@@ -516,6 +516,6 @@ mod tests {
         jit.finish(&mut stacks, &mut out);
         assert!(!seen.lock().unwrap().iter().any(|observed| matches!(observed, Observation::Named { .. })));
         let losses = jit.losses();
-        assert_eq!(losses, [Loss::new(LossKind::SymbolsUnreadable, 1, "files of names of compiled code: more than 4 GiB")]);
+        assert_eq!(losses, [Loss::new(LossKind::SymbolsUnreadable, 1, "symbol files of JIT-compiled code: more than 4 GiB")]);
     }
 }

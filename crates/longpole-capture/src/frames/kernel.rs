@@ -226,7 +226,7 @@ pub fn can_name_functions() -> Result<(), &'static str> {
     let mut kernel = Kernel::new(usize::MAX, Kallsyms::default());
     kernel.probe();
     match kernel.names {
-        Names::Hidden(Hidden::Zeros) => Err("kernel.kptr_restrict hides them from who has not CAP_SYSLOG"),
+        Names::Hidden(Hidden::Zeros) => Err("kernel.kptr_restrict hides them from users without CAP_SYSLOG"),
         Names::Hidden(Hidden::NoList) => Err("there is no /proc/kallsyms"),
         Names::Unread | Names::Copied(_) | Names::Read(_) => Ok(()),
     }

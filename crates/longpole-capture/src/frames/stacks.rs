@@ -65,12 +65,14 @@ pub(crate) enum MissingFunctions {
 impl fmt::Display for MissingFunctions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            MissingFunctions::NotNear => "Python functions: the interpreter was not read near enough in time",
-            MissingFunctions::Callers => "Python functions that called this one: the interpreter was not read near enough in time",
-            MissingFunctions::NoThread => "Python functions: the interpreter does not know this thread",
+            MissingFunctions::NotNear => "Python functions: no reading of the interpreter was close enough in time to the sample",
+            MissingFunctions::Callers => {
+                "Python callers of this function: no reading of the interpreter was close enough in time to the sample"
+            }
+            MissingFunctions::NoThread => "Python functions: the interpreter lists no such thread",
             MissingFunctions::Unreadable => "Python functions: the interpreter could not be read",
-            MissingFunctions::TooDeep => "Python functions that called these: there are more than are read",
-            MissingFunctions::TooManyNames => "a function: more names than are kept",
+            MissingFunctions::TooDeep => "Python callers of these functions: the stack has more frames than longpole reads",
+            MissingFunctions::TooManyNames => "a function name beyond the number of names that longpole keeps",
         })
     }
 }
@@ -80,7 +82,7 @@ impl fmt::Display for Truncation {
         match self {
             Truncation::Walk(end) => end.fmt(f),
             Truncation::NoRegisters => f.write_str("the sample has no registers of user space"),
-            Truncation::Code32 => f.write_str("stacks of 32-bit code are not unwound"),
+            Truncation::Code32 => f.write_str("longpole does not unwind stacks of 32-bit code"),
             Truncation::KernelDeep => f.write_str("more functions of the kernel than kernel.perf_event_max_stack"),
             Truncation::MissingFunctions(reason) => reason.fmt(f),
         }

@@ -17,7 +17,7 @@ pub enum LaunchError {
         source: io::Error,
     },
     /// The file is there; the interpreter that its first line or its ELF header names is not.
-    #[error("interpreter not found of {}", path.display())]
+    #[error("interpreter of {} not found", path.display())]
     InterpreterNotFound {
         /// The file.
         path: PathBuf,

@@ -94,6 +94,6 @@ mod tests {
         assert_eq!(blocked.to_string(), "perf_event_open is blocked (operation not permitted), as by the seccomp filter of a container");
         assert!(blocked.remedy().unwrap().contains("seccomp"));
         let kernel = explain_kernel(libc::EACCES, Some(1));
-        assert_eq!(kernel.to_string(), "the kernel does not let itself be sampled (permission denied)");
+        assert_eq!(kernel.to_string(), "the kernel forbids sampling of kernel code (permission denied)");
     }
 }

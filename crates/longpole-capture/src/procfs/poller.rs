@@ -269,8 +269,9 @@ impl Poller {
     /// Processes hidden by `/proc` and not yet reported.
     pub(crate) fn losses(&mut self) -> Option<Loss> {
         let count = std::mem::take(&mut self.hidden);
-        let detail = "programs that run as another user (sudo, set-user-id) or that may be run and not read: the kernel takes sampling off them, \
-                      and /proc hides them (hidepid), so neither their work nor what they start is seen; as root, longpole samples them";
+        let detail = "programs that run as another user (sudo, set-user-id) or whose file the user cannot read: the kernel stops sampling \
+                      them and /proc hides them (hidepid), so the recording lacks their work and everything they start; as root, longpole \
+                      samples them";
         (count > 0).then(|| Loss::new(LossKind::ProfilingRefused, count, detail))
     }
 

@@ -115,8 +115,8 @@ impl Unsampled {
     /// What could not be sampled and is not yet reported.
     pub(crate) fn losses(&mut self) -> impl Iterator<Item = Loss> {
         let count = std::mem::take(&mut self.untold);
-        let detail = "programs that run as another user (sudo, set-user-id) or that may be run and not read: the kernel takes sampling off them \
-                      and off all that they start, which are watched by /proc alone; as root, longpole samples them";
+        let detail = "programs that run as another user (sudo, set-user-id) or whose file the user cannot read: the kernel stops sampling \
+                      them and everything they start, so longpole only polls them in /proc; as root, longpole samples them";
         let shown = (count > 0).then(|| Loss::new(LossKind::ProfilingRefused, count, detail));
         shown.into_iter().chain(self.poller.losses())
     }

@@ -177,7 +177,7 @@ impl ProcessUsages {
     /// What could not be read and is not yet reported.
     pub(crate) fn losses(&mut self) -> Option<Loss> {
         let count = std::mem::take(&mut self.io_refused);
-        let detail = "processes whose read and written bytes may not be seen: another user's, or closed by the program itself";
+        let detail = "processes whose read and written bytes longpole may not read: another user's, or protected by the program itself";
         (count > 0).then(|| Loss::new(LossKind::UsageNotSeen, count, detail))
     }
 

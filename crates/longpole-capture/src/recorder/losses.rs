@@ -33,12 +33,12 @@ impl Losses {
             "records the kernel dropped because its buffer was full: samples, or switches between threads",
         );
         add(LossKind::SamplesLost, self.undecodable, "records that could not be decoded");
-        add(LossKind::SamplesThrottled, self.throttled, "the kernel held sampling back (kernel.perf_cpu_time_max_percent)");
+        add(LossKind::SamplesThrottled, self.throttled, "the kernel throttled sampling (kernel.perf_cpu_time_max_percent)");
         add(LossKind::ContextTorn, self.torn, "");
         add(
             LossKind::ContextNotSeen,
             self.out_of_reach,
-            "samples of threads whose record (OTEP 4947) no copy of the stack holds: of a main thread, on the heap, or below a deep stack",
+            "samples whose context record (OTEP 4947) lies outside the copied stack: of a main thread, on the heap, or below a deep stack",
         );
         add(
             LossKind::WaitsNotSeen,
@@ -53,7 +53,7 @@ impl Losses {
         add(
             LossKind::WaitsNotSeen,
             self.waits_refused,
-            "threads that longpole may not inspect: another user's, or closed by kernel.yama.ptrace_scope or by the program itself",
+            "threads that longpole may not inspect: another user's, or protected by kernel.yama.ptrace_scope or by the program itself",
         );
         for (cut, count) in self.cut {
             let kind = match cut {

@@ -274,7 +274,7 @@ impl Recorder {
             Waited::Done(stats) => stats,
             Waited::Failed => Stats {
                 not_kept: 1,
-                not_kept_reason: Some("the recorder's thread failed: a bug of longpole".to_owned()),
+                not_kept_reason: Some("the recorder's thread failed: a bug in longpole".to_owned()),
                 ..Stats::default()
             },
             Waited::Hung => Stats { untold: vec![hung(ended.saturating_sub(liveness.written_at()))], ..Stats::default() },
@@ -282,7 +282,7 @@ impl Recorder {
         match drained {
             Some(Waited::Done(cpu_nanos)) => stats.recorder_cpu_nanos += cpu_nanos,
             Some(Waited::Hung) if stats.untold.is_empty() => {
-                let detail = "the thread that empties the kernel's buffers hangs in a call of the system: what came last is missing";
+                let detail = "the thread that empties the kernel's buffers hangs in a system call: the last records are missing";
                 stats.untold.push(Loss::new(LossKind::SamplesLost, 1, detail));
             }
             Some(Waited::Hung | Waited::Failed) | None => {}

@@ -33,11 +33,12 @@ static IS_ABANDONED: AtomicBool = AtomicBool::new(false);
 
 /// Reports an abort of ours while there is a command.
 const ABORTING: &CStr =
-    c"longpole: the command runs on alone, and its recording is not complete: longpole ran out of memory, or has a bug, said above\n";
+    c"longpole: the command continues without longpole, and its recording is incomplete: longpole ran out of memory or has a bug, reported \
+      above\n";
 
 /// Reports an abort of ours after the command has ended.
 const ABORTED: &CStr =
-    c"longpole: the command ran, and its recording is not complete: longpole ran out of memory, or has a bug, said above\n";
+    c"longpole: the command ran, and its recording is incomplete: longpole ran out of memory or has a bug, reported above\n";
 
 /// Whether an incomplete recording is a failure.
 static IS_STRICT: AtomicBool = AtomicBool::new(false);

@@ -71,8 +71,8 @@ pub enum Unreadable {
 impl fmt::Display for Unreadable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Unreadable::Version(version) => write!(f, "version {version} is not known here, only version {VERSION} is"),
-            Unreadable::Size(bytes) => write!(f, "a message of {bytes} bytes; 1 to {MESSAGE_BYTES_MAX} are read"),
+            Unreadable::Version(version) => write!(f, "unknown version {version}; longpole reads version {VERSION}"),
+            Unreadable::Size(bytes) => write!(f, "a message of {bytes} bytes; longpole reads 1 to {MESSAGE_BYTES_MAX}"),
             Unreadable::Message => f.write_str("the message is not readable"),
             Unreadable::Storage => f.write_str("its threads have otel_thread_ctx_v1 in storage that a library gets at run time"),
         }

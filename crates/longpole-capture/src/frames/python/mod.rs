@@ -310,12 +310,12 @@ impl Pythons {
             losses.push(Loss::new(
                 LossKind::SymbolsUnreadable,
                 lineless,
-                "lines of Python functions: their tables are larger than is kept",
+                "lines of Python functions: their tables are larger than longpole keeps",
             ));
         }
         if std::mem::take(&mut self.is_hung) {
-            let detail =
-                "Python functions: an interpreter's memory lies in a file system that does not answer, and no other one was read then";
+            let detail = "Python functions: an interpreter's memory lies in a file system that does not answer, so longpole read no other \
+                 interpreter";
             losses.push(Loss::new(LossKind::FunctionsNotSeen, 1, detail));
         }
         losses
@@ -373,7 +373,7 @@ mod tests {
     fn functions_without_lines_are_counted_once() {
         let mut pythons = Pythons::new();
         pythons.shared.lock().lineless = 2;
-        let detail = "lines of Python functions: their tables are larger than is kept";
+        let detail = "lines of Python functions: their tables are larger than longpole keeps";
         assert_eq!(pythons.losses(), [Loss::new(LossKind::SymbolsUnreadable, 2, detail)]);
         assert_eq!(pythons.losses(), []);
     }

@@ -183,7 +183,7 @@ fn wake_sampler(env: &mut Environment, forwarded: bool, notes: &mut Vec<Note>) {
     }
     env.set(NAME, "parentbased_always_on");
     env.remove("OTEL_TRACES_SAMPLER_ARG");
-    let text = format!("{NAME}={sampler} would keep every span away: the command got parentbased_always_on in its place");
+    let text = format!("{NAME}={sampler} drops every span: longpole set parentbased_always_on for the command instead");
     notes.push(note("sampler_replaced", text));
 }
 

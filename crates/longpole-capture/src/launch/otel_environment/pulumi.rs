@@ -43,15 +43,16 @@ pub(super) fn set_pulumi(env: &mut Environment, argv: &[OsString], authority: &s
                 targets.files.push(TraceFile { flag, path });
                 continue;
             }
-            let text =
-                format!("{flag} of pulumi wins over its environment: those spans go there, not here; give it to longpole run instead");
+            let text = format!(
+                "pulumi's {flag} overrides its environment, so those spans do not reach longpole; pass {flag} to longpole run instead"
+            );
             notes.push(note("pulumi_elsewhere", text));
             continue;
         }
         match env.text(name) {
             // What another program that starts pulumi would have sent there is not what this command sends.
             Some(_) if !is_pulumi => {
-                notes.push(note("pulumi_elsewhere", format!("{name} is set: a pulumi command sends its spans there, not here")));
+                notes.push(note("pulumi_elsewhere", format!("{name} is set: a pulumi command sends its spans there, not to longpole")));
                 continue;
             }
             user => *target = user,

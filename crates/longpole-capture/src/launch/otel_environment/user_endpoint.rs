@@ -100,7 +100,7 @@ pub(super) fn take_user_endpoint(env: &mut Environment, endpoint: &str, notes: &
     };
     let general = env.text(&general_name);
     if general.as_deref().is_some_and(|general| Url::parse(general, insecure(env, "")).is_none()) {
-        let text = format!("{general_name} is not an address of http or https: it was left as it is, so spans go there and not here");
+        let text = format!("{general_name} is not an http or https URL: longpole left it unchanged, so spans do not reach longpole");
         notes.push(note("endpoint_unknown", text));
         return None;
     }
@@ -115,7 +115,7 @@ pub(super) fn take_user_endpoint(env: &mut Environment, endpoint: &str, notes: &
             (None, None) => continue,
         };
         let Some(url) = url else {
-            let text = format!("{own_name} is not an address of http or https: it was left as it is, so {name} go there and not here");
+            let text = format!("{own_name} is not an http or https URL: longpole left it unchanged, so {name} do not reach longpole");
             notes.push(note("endpoint_unknown", text));
             continue;
         };
@@ -143,7 +143,8 @@ pub(super) fn take_user_endpoint(env: &mut Environment, endpoint: &str, notes: &
     if hosts.is_empty() {
         return None;
     }
-    notes.push(note("forwarded", format!("what the command sends goes on to {}, as the environment asks", hosts.join(" and "))));
+    let hosts = hosts.join(" and ");
+    notes.push(note("forwarded", format!("longpole forwards the command's telemetry to {hosts}, as the environment configures")));
     Some(user)
 }
 
@@ -155,7 +156,7 @@ fn signal_endpoint(env: &Environment, signal: &str, url: &Url, notes: &mut Vec<N
     };
     let (headers, broken) = parse_headers(setting("HEADERS").as_deref().unwrap_or_default());
     if broken > 0 {
-        let text = format!("{broken} entries of {PREFIX}HEADERS are not `name=value` and are not handed on");
+        let text = format!("{broken} entries of {PREFIX}HEADERS are not `name=value`, so longpole does not forward them");
         if !notes.iter().any(|known| known.text == text) {
             notes.push(note("headers_unreadable", text));
         }
