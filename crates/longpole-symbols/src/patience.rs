@@ -127,7 +127,7 @@ impl Patient {
 
     fn resolve(&mut self, mapping: &Mapping, addresses: &[VirtOffset]) -> Resolved {
         if self.hung >= HUNG_MAX {
-            return without_names(mapping, addresses, "its file system may not answer, as others did not");
+            return without_names(mapping, addresses, "skipped, because the file system of earlier binaries did not answer");
         }
         let worker = self.worker.take().map_or_else(|| Worker::start(&self.files), Ok);
         // Without a thread there is nobody else to do it.
@@ -142,7 +142,7 @@ impl Patient {
                 self.worker = Some(worker);
                 resolved
             }
-            Waited::Failed => without_names(mapping, addresses, "a bug of longpole"),
+            Waited::Failed => without_names(mapping, addresses, "a bug in longpole"),
             Waited::Hung => {
                 self.hung += 1;
                 without_names(mapping, addresses, "its file system does not answer")
@@ -283,7 +283,7 @@ mod tests {
         let silent = "file unreadable: its file system does not answer";
         assert_eq!(["/lib/a.so", "/hung/b", "/lib/c.so"].map(&mut told), ["file missing", silent, "file missing"]);
         assert_eq!(["/hung/d", "/hung/e"].map(&mut told), [silent; 2]);
-        assert_eq!(told("/lib/f.so"), "file unreadable: its file system may not answer, as others did not");
+        assert_eq!(told("/lib/f.so"), "file unreadable: skipped, because the file system of earlier binaries did not answer");
         *answers.0.lock().unwrap() = true;
         answers.1.notify_all();
     }

@@ -256,7 +256,7 @@ impl CodeReader<'_> {
         for place in places {
             self.stretches += 1;
             if self.stretches > STRETCHES_MAX {
-                return Err(Fault::new(record.start, "the addresses that ran are used again more often than is kept".to_owned()));
+                return Err(Fault::new(record.start, "JIT code reused the sampled addresses more often than longpole tracks".to_owned()));
             }
             let code = code(self.addresses[place]).map(|code| match &known {
                 // Neighbours are mostly of one line.
@@ -346,10 +346,10 @@ impl<R: Read + Seek> Input<R> {
             return fault(0, "it was written on a machine with another order of bytes".to_owned());
         }
         if magic != MAGIC {
-            return fault(0, "expected the mark of a jitdump".to_owned());
+            return fault(0, "expected the magic number of a jitdump".to_owned());
         }
         if version != VERSION {
-            return fault(4, format!("it has version {version}, and known is {VERSION}"));
+            return fault(4, format!("it has version {version}; longpole reads version {VERSION}"));
         }
         if (bytes as usize) < HEADER_BYTES || u64::from(bytes) > self.length {
             return fault(8, format!("its header has {bytes} bytes of {}", self.length));
@@ -365,7 +365,7 @@ impl<R: Read + Seek> Input<R> {
             let fault = |problem| Err(Fault::new(start, problem));
             let breaks_off = |problem| Err(Fault { is_end: true, ..Fault::new(start, problem) });
             if left < RECORD_HEADER_BYTES as u64 {
-                return breaks_off(format!("the last {left} bytes are no whole record"));
+                return breaks_off(format!("the last {left} bytes are not a whole record"));
             }
             let mut header = [0; RECORD_HEADER_BYTES];
             self.fill(&mut header, start)?;

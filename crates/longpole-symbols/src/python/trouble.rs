@@ -23,9 +23,14 @@ impl fmt::Display for Trouble {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Trouble::Gone => f.write_str("the process had ended"),
-            Trouble::Closed => f.write_str("longpole may not read the interpreter's memory: another user's, or closed by kernel.yama.ptrace_scope, a container, or the program itself"),
+            Trouble::Closed => f.write_str(
+                "longpole may not read the interpreter's memory: another user's, or protected by kernel.yama.ptrace_scope, a container, \
+                 or the program itself",
+            ),
             Trouble::UnknownVersion(version) => write!(f, "this longpole does not support CPython {version}"),
-            Trouble::UnknownLayout(version) => write!(f, "longpole does not support the options that this CPython {version} was built with"),
+            Trouble::UnknownLayout(version) => {
+                write!(f, "longpole does not support the options that this CPython {version} was built with")
+            }
             Trouble::Torn => f.write_str("the interpreter changed its frames while they were read"),
         }
     }

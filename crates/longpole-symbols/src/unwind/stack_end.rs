@@ -49,8 +49,12 @@ impl fmt::Display for StackEnd {
             }
             StackEnd::Deeper { copied_bytes } => write!(f, "stack is deeper than the {copied_bytes} bytes that were copied"),
             StackEnd::NotResident => f.write_str("part of the stack could not be copied"),
-            StackEnd::Astray => f.write_str("the next frame is not here: on another stack, or no unwind information and no frame pointer"),
-            StackEnd::NotCode => f.write_str("the return address is not in code: no unwind information and no frame pointer"),
+            StackEnd::Astray => {
+                f.write_str("no caller found: it is on another stack, or this code has neither unwind information nor a frame pointer")
+            }
+            StackEnd::NotCode => {
+                f.write_str("the return address is not in code: the function has neither unwind information nor a frame pointer")
+            }
             StackEnd::OtherStack => f.write_str("the signal handler runs on a stack of its own"),
             StackEnd::TooMany => write!(f, "more than {FRAMES_MAX} frames"),
             StackEnd::BadInformation => f.write_str("the unwind information leads nowhere"),
