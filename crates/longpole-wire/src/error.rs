@@ -42,7 +42,7 @@ pub enum FileError {
     #[error("failed to read the file")]
     Read(#[source] std::io::Error),
     /// The file ends in the middle of something: it was cut, or is still being written.
-    #[error("the file is cut off at byte {offset}: the {spans} spans before the cut are here, what followed is missing")]
+    #[error("the file is cut off at byte {offset}: longpole read the {spans} spans before the cut; the rest is missing")]
     Truncated {
         /// How many bytes the file has.
         offset: u64,

@@ -262,7 +262,7 @@ pub(crate) fn name<'de, A: MapAccess<'de>>(object: &mut A, context: Context<'_>)
 }
 
 impl<'de> Json<'de> for Cow<'de, str> {
-    const EXPECTED: &'static str = "a text";
+    const EXPECTED: &'static str = "a string";
 
     fn text<E: serde::de::Error>(text: Cow<'de, str>) -> Result<Self, E> {
         Ok(text)

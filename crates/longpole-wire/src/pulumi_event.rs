@@ -55,7 +55,7 @@ message!(State<'de>, Container, {
 pub(crate) struct Texts<'de>(Vec<Cow<'de, str>>);
 
 impl<'de> Json<'de> for Texts<'de> {
-    const EXPECTED: &'static str = "a list of texts";
+    const EXPECTED: &'static str = "a list of strings";
 
     fn list<A: SeqAccess<'de>>(mut list: A, context: Context<'_>) -> Result<Self, A::Error> {
         let mut texts = Vec::new();

@@ -36,7 +36,7 @@ pub(super) const SCHEMA_TIMESPAN: &str = "_schema:Timespan";
 const SCHEMA_NATIVE_TIMESPAN: &str = "_schema:timespan";
 const SCHEMA_NATIVE_MSG: &str = "_schema:msg";
 
-/// Whether a key of this name means something else than a tag.
+/// Whether a key of this name means something other than a tag.
 pub(super) fn is_spoken_for(key: &str) -> bool {
     matches!(key, NAME | MSG | TIME | START | END | SERVER_NAME) || is_marker(key)
 }

@@ -68,7 +68,7 @@ struct Layout {
 impl<R: Read> FileReader<R> {
     fn read(&mut self, give: &mut impl FnMut(Annotated, &mut dyn SpanSink), sink: &mut dyn SpanSink) -> Result<(), FileError> {
         let top = self.stream.value()?;
-        let not_ours = "a gob file of something else than traces";
+        let not_ours = "a gob file of something other than traces";
         let (wanted, traces) = self.stream.field(top, "Trace").ok_or_else(|| self.stream.broken(not_ours))?;
         let tree = match self.stream.type_of(traces) {
             Some(&Type::Map(UINT, tree)) => tree,

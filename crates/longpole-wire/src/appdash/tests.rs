@@ -107,13 +107,13 @@ fn a_file_that_is_cut_off_gives_all_before_the_cut_and_says_where() {
     }
     assert_eq!(most, 5);
     let error = file(&FILE[..1000]).1.unwrap_err();
-    assert_eq!(error.to_string(), "the file is cut off at byte 1000: the 2 spans before the cut are here, what followed is missing");
+    assert_eq!(error.to_string(), "the file is cut off at byte 1000: longpole read the 2 spans before the cut; the rest is missing");
 }
 
 #[test]
 fn a_file_of_something_else_is_refused() {
     for (bytes, problem) in [
-        (&b"\x03\x04\x00\x07"[..], "a gob file of something else than traces"),
+        (&b"\x03\x04\x00\x07"[..], "a gob file of something other than traces"),
         (b"GIF89a, and more than seventy-one bytes that follow it, so that nothing is cut off", "an unknown kind of type"),
         (&[0x80; 20], "an integer longer than 64 bits"),
     ] {

@@ -78,8 +78,8 @@ impl<'c, 'a> Writer<'c, 'a> {
 
     /// What there was no place for.
     pub(crate) fn lose(&self, losses: &mut Vec<Loss>) {
-        lose(losses, self.names.samples_left_out, "samples of stacks behind the first 256 MiB of names");
-        lose(losses, self.names.stacks_left_out, "stacks of waits behind the first 256 MiB of names");
+        lose(losses, self.names.samples_left_out, "samples of stacks after the first 256 MiB of names");
+        lose(losses, self.names.stacks_left_out, "stacks of waits after the first 256 MiB of names");
     }
 
     /// The events of a track, as JSON objects with commas between them.

@@ -108,7 +108,7 @@ pub fn encode(code: &Code<'_>, out: &mut dyn Write) -> io::Result<Vec<Loss>> {
 
     let mut losses = code.losses();
     lose(&mut losses, tracks.threads_without, "threads without a sample or a sampled wait");
-    lose(&mut losses, tables.stacks_left_out, "stacks behind the first 4,194,304 nodes of their tree");
+    lose(&mut losses, tables.stacks_left_out, "stacks after the first 4 194 304 nodes of their tree");
     let links = code.samples.iter().filter_map(|sample| code.recording.sample_link(*sample)).filter(|link| link.span.is_some());
     lose(&mut losses, links.count() as u64, "links of samples to spans: a marker and a sample have their thread and time in common");
     Ok(losses)

@@ -88,8 +88,8 @@ pub(super) fn encode_up_to((frames_max, bytes_max): (u64, u64), code: &Code<'_>,
         writeln!(out, "{text} {nanos}")?;
     }
     let mut losses = code.losses();
-    lose(&mut losses, without_stack, "waits whose stack was not seen");
-    lose(&mut losses, frames.left_out + bytes.left_out, "stacks behind the first 67,108,864 frames, or behind 1 GiB of names");
+    lose(&mut losses, without_stack, "waits whose stack longpole did not record");
+    lose(&mut losses, frames.left_out + bytes.left_out, "stacks after the first 67 108 864 frames, or after 1 GiB of names");
     let all = (code.samples.len() + code.waits.len()) as u64 - without_stack;
     lose(&mut losses, all, "times, threads, spans and lines of samples and waits: folded stacks hold names and sums");
     Ok(losses)

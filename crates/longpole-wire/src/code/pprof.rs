@@ -48,7 +48,7 @@ pub(super) fn encode_up_to(frames_max: u64, code: &Code<'_>) -> (Vec<u8>, Vec<Lo
     let mut losses = code.losses();
     lose(&mut losses, (code.samples.len() + code.waits.len()) as u64, "times of samples and waits: a profile holds sums");
     let spans = code.recording.spans.len() as u64;
-    lose(&mut losses, room.left_out, "samples of the profile behind the first 67,108,864 entries of stacks");
+    lose(&mut losses, room.left_out, "samples of the profile after the first 67 108 864 entries of stacks");
     lose(&mut losses, spans, "times, attributes and events of spans: a profile of code holds ids and names of those that ran in it");
     (profile.encode(), losses)
 }

@@ -65,10 +65,14 @@ pub(super) fn encode_up_to(frames_max: u64, code: &Code<'_>, out: &mut dyn Write
 
     let mut losses = code.losses();
     lose(&mut losses, tracks.threads_without, "threads without a sample or a sampled wait");
-    lose(&mut losses, code.recording.spans.len() as u64, "spans, and which samples and waits are whose: speedscope has stacks alone");
-    lose(&mut losses, tracks.list.len() as u64, "gaps in the life of a thread: speedscope lays its stacks one behind the other");
+    lose(
+        &mut losses,
+        code.recording.spans.len() as u64,
+        "spans, and the links of samples and waits to spans: speedscope holds only stacks",
+    );
+    lose(&mut losses, tracks.list.len() as u64, "gaps in a thread's timeline: speedscope places stacks back to back");
     let lines = code.recording.locations.iter().filter(|location| location.frames.iter().any(|frame| frame.line > 0)).count();
-    lose(&mut losses, room.left_out, "samples and waits behind the first 134,217,728 frames: each repeats the frames of its stack");
+    lose(&mut losses, room.left_out, "samples and waits after the first 134 217 728 frames: each repeats the frames of its stack");
     lose(&mut losses, lines as u64, "lines and addresses inside of functions: speedscope has a function's name and file");
     Ok(losses)
 }

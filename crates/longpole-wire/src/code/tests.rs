@@ -303,7 +303,7 @@ fn many_samples_of_one_deep_stack_cost_no_more_than_their_number() {
     let profile = &serde_json::from_slice::<Json>(&out).unwrap()["profiles"][0];
     assert_eq!(profile["samples"].as_array().unwrap().len(), 1 + 2_000, "samples of one moment are one");
     assert_eq!((&profile["weights"][0], &profile["endValue"]), (&300_000_000_000u64.into(), &302_000_000_000u64.into()));
-    assert!(!losses.iter().any(|loss| loss.detail.contains("behind the first")), "{losses:?}");
+    assert!(!losses.iter().any(|loss| loss.detail.contains("after the first")), "{losses:?}");
     assert!(chrome_trace::encode(&code).0.len() < 100_000_000);
     let mut out = Vec::new();
     firefox::encode(&code, &mut out).unwrap();
@@ -337,7 +337,7 @@ fn what_stands_behind_the_room_of_a_file_is_counted() {
     let recording = deep(10, 10);
     let code = Code::new(&recording);
     let left_out = |losses: &[longpole_model::Loss]| -> Vec<u64> {
-        losses.iter().filter(|loss| loss.detail.contains("behind the first")).map(|loss| loss.count).collect()
+        losses.iter().filter(|loss| loss.detail.contains("after the first")).map(|loss| loss.count).collect()
     };
     let mut out = Vec::new();
     // The samples, and three waits with what they wait for.

@@ -1,4 +1,4 @@
-//! Tags that mean something else than an attribute.
+//! Tags that mean something other than an attribute.
 
 use longpole_model::attribute::AttributeValue;
 use longpole_model::resource_event;
@@ -44,7 +44,7 @@ pub(super) const SERVICE_NAME: &str = "service.name";
 /// Name of a log's field that names the event.
 pub(super) const EVENT: &str = "event";
 
-/// Whether a tag of this name means something else than an attribute.
+/// Whether a tag of this name means something other than an attribute.
 pub(crate) fn is_spoken_for(key: &str) -> bool {
     const KEYS: [&str; 11] = [
         KIND,

@@ -25,7 +25,7 @@ impl Losses {
         let losses = [
             (LossKind::SpansInvalid, self.spans, "spans without a valid trace or span id"),
             (LossKind::ReferencesInvalid, self.references, "parents or links that are not a valid trace and span id"),
-            (LossKind::TextReplaced, self.texts, "texts that are not utf-8"),
+            (LossKind::TextReplaced, self.texts, "strings that are not UTF-8"),
             (LossKind::AttributesCut, self.cut, CUT),
             (LossKind::FormatCannotHold, self.times, TIMES_MOVED),
         ];
@@ -68,7 +68,7 @@ impl CannotHold {
 const LONG_RESOURCES_BYTES_MAX: usize = 64 << 20;
 
 /// Why a value comes back as another type.
-pub(crate) const TYPES: &str = "types of values that are not texts";
+pub(crate) const TYPES: &str = "types of values that are not strings";
 
 /// Why an attribute comes back as something else.
 pub(crate) const NAMES: &str = "attributes whose name means something else in this format";

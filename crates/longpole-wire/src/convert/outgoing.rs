@@ -108,7 +108,7 @@ pub(crate) fn resource_tags(span: &Span, lost: &mut CannotHold) -> Vec<(Cow<'sta
 const RESOURCE_BYTES: usize = 4 << 10;
 
 /// Why a span comes back with a part of its resource.
-const LONG_RESOURCES: &str = "spans whose resource is longer than 4 KiB, behind 64 MiB of them: the format repeats it with each span";
+const LONG_RESOURCES: &str = "spans whose resource is longer than 4 KiB, after 64 MiB of them: the format repeats it with each span";
 
 /// The name of the service, which has a place of its own in every format, and the other attributes of a resource. Where a
 /// resource has several names, only the first one counts, so that their order comes back.

@@ -61,7 +61,7 @@ pub(super) fn decode(input: impl Read, limits: &Limits, sink: &mut Counting<'_>)
         // Nothing in it could be read: this is something else.
         Some((_, offset, error)) if good == 0 && result.is_ok() => Err(FileError::Document { error, offset }),
         Some((number, _, error)) => {
-            let detail = format!("lines of the file that are no otlp json; the first is line {number}: {error}");
+            let detail = format!("lines of the file that are not OTLP JSON; the first is line {number}: {error}");
             sink.loss(Loss::new(LossKind::RequestsRefused, refused.count, detail));
             result
         }

@@ -71,7 +71,7 @@ pub(super) fn decode(input: impl Read, limits: &Limits, sink: &mut Counting<'_>)
             continue;
         }
         if first != KEY_RESOURCE_SPANS {
-            return Err(FileError::Broken { problem: "something else than spans", format: FORMAT, offset: start });
+            return Err(FileError::Broken { problem: "something other than spans", format: FORMAT, offset: start });
         }
         message.clear();
         message.push(first);

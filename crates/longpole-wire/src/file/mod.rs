@@ -105,11 +105,11 @@ pub struct FormatError {
 
 impl fmt::Display for FormatError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} is of no format that can be read", self.what)?;
+        write!(f, "{}: unknown format", self.what)?;
         if let Some(looks_like) = self.looks_like {
             write!(f, "; it looks like {looks_like}")?;
         }
-        f.write_str("; known are ")?;
+        f.write_str("; known formats: ")?;
         for (index, format) in FileFormat::ALL.into_iter().enumerate() {
             write!(f, "{}{format}", if index > 0 { ", " } else { "" })?;
         }
@@ -196,17 +196,17 @@ fn looks_like(bytes: &[u8]) -> Option<&'static str> {
     let has = |text: &[u8]| bytes[..bytes.len().min(4096)].windows(text.len()).any(|window| window == text);
     Some(match () {
         () if bytes.is_empty() => "an empty file",
-        () if starts(&[0x1f, 0x8b]) => "gzip (unpack it first), or a pprof profile",
-        () if starts(&[0x28, 0xb5, 0x2f, 0xfd]) => "zstd (unpack it first)",
+        () if starts(&[0x1f, 0x8b]) => "gzip (decompress it first), or a pprof profile",
+        () if starts(&[0x28, 0xb5, 0x2f, 0xfd]) => "zstd (decompress it first)",
         () if starts(b"PK\x03\x04") => "a zip archive",
         () if starts(b"PAR1") => "Parquet",
         () if starts(b"\x7fELF") => "a program",
         () if starts(b"SQLite format 3") => "an SQLite database",
-        () if has(b"\"resourceProfiles\"") => "OTLP profiles in JSON, which are read in protobuf only",
-        () if has(b"\"traceEvents\"") => "a Chrome trace, which is written only",
+        () if has(b"\"resourceProfiles\"") => "OTLP profiles in JSON; longpole reads only those in protobuf",
+        () if has(b"\"traceEvents\"") => "a Chrome trace, which longpole only writes",
         () if has(b"speedscope.app") => "a speedscope profile",
         () if has(b"<html") || has(b"<!DOCTYPE") || has(b"<!doctype") => "a web page",
-        () if matches!(bytes.trim_ascii_start().first(), Some(b'{' | b'[')) => "JSON, but not that of spans",
+        () if matches!(bytes.trim_ascii_start().first(), Some(b'{' | b'[')) => "JSON without spans",
         () if std::str::from_utf8(&bytes[..bytes.len().min(256)]).is_ok() => "plain text",
         () => return None,
     })

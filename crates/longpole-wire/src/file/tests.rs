@@ -60,15 +60,14 @@ fn an_unknown_file_has_a_guess_and_the_list_of_known_formats() {
     let error = identify(b"\x1f\x8b\x08", "traces.json.gz").unwrap_err();
     assert_eq!(
         error.to_string(),
-        "traces.json.gz is of no format that can be read; it looks like gzip (unpack it first), or a pprof profile; \
-         known are otlp-json-lines, otlp-json, otlp-protobuf, appdash, zipkin-v1-json, zipkin-v2-json, jaeger-json, perf-data, \
-         pprof, otlp-profiles, folded"
+        "traces.json.gz: unknown format; it looks like gzip (decompress it first), or a pprof profile; known formats: otlp-json-lines, \
+         otlp-json, otlp-protobuf, appdash, zipkin-v1-json, zipkin-v2-json, jaeger-json, perf-data, pprof, otlp-profiles, folded"
     );
     assert_eq!(identify(b"", "x").unwrap_err().looks_like, Some("an empty file"));
-    assert_eq!(identify(b"{\"traceEvents\":[]}", "x").unwrap_err().looks_like, Some("a Chrome trace, which is written only"));
-    assert_eq!(identify(b"{\"name\":1}", "x").unwrap_err().looks_like, Some("JSON, but not that of spans"));
+    assert_eq!(identify(b"{\"traceEvents\":[]}", "x").unwrap_err().looks_like, Some("a Chrome trace, which longpole only writes"));
+    assert_eq!(identify(b"{\"name\":1}", "x").unwrap_err().looks_like, Some("JSON without spans"));
     assert_eq!(identify(b"\xff\xfe\x00", "x").unwrap_err().looks_like, None);
-    assert!("otlp".parse::<FileFormat>().unwrap_err().to_string().starts_with("`otlp` is of no format"));
+    assert!("otlp".parse::<FileFormat>().unwrap_err().to_string().starts_with("`otlp`: unknown format"));
 }
 
 #[test]
@@ -123,7 +122,7 @@ fn lines_that_cannot_be_read_are_counted_and_other_signals_too() {
             (
                 LossKind::RequestsRefused,
                 2,
-                "lines of the file that are no otlp json; the first is line 3: expected ident, at line 1 column 2"
+                "lines of the file that are not OTLP JSON; the first is line 3: expected ident, at line 1 column 2"
             )
         ]
     );
@@ -149,5 +148,5 @@ fn a_document_that_is_wrong_says_what_and_where() {
     let text = result.unwrap_err().to_string();
     assert_eq!(text, "invalid type: integer `7`, expected an id in hex, at line 1 column 13, in the document at byte 0 of the file");
     let (_, result) = read(b"\x12\x00", FileFormat::OtlpProtobuf);
-    assert_eq!(result.unwrap_err().to_string(), "something else than spans, at byte 0 of the otlp-protobuf file");
+    assert_eq!(result.unwrap_err().to_string(), "something other than spans, at byte 0 of the otlp-protobuf file");
 }

@@ -74,7 +74,7 @@ pub fn decode(bytes: &[u8], encoding: Encoding, limits: &Limits, sink: &mut dyn 
             } else {
                 protobuf(Reader::new(&schema::repaired(bytes, &survey.bad_texts)), &mut taking)?;
                 let count = survey.bad_texts.len() as u64;
-                taking.sink.loss(Loss::new(LossKind::TextReplaced, count, "texts that are not utf-8"));
+                taking.sink.loss(Loss::new(LossKind::TextReplaced, count, "strings that are not UTF-8"));
             }
         }
     }

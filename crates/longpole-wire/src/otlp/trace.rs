@@ -83,7 +83,7 @@ impl Losses {
         let losses = [
             (LossKind::SpansInvalid, self.spans, "spans without a valid trace or span id"),
             (LossKind::ReferencesInvalid, self.references, "parents or links that are not a valid trace and span id"),
-            (LossKind::TextReplaced, self.texts, "texts that are not utf-8"),
+            (LossKind::TextReplaced, self.texts, "strings that are not UTF-8"),
             (LossKind::AttributesCut, self.cut, CUT),
             (LossKind::FormatCannotHold, self.times, TIMES_MOVED),
             (LossKind::DroppedByEmitter, self.dropped, "attributes of resources, scopes, events or links over the emitter's limits"),

@@ -144,7 +144,7 @@ impl Scanner {
         if data.bytes == 0 {
             // perf writes the size when it ends, and the features with it.
             self.records(input, FileRange { bytes: length.saturating_sub(data.offset), ..data })?;
-            self.scan.fault.get_or_insert_with(|| broken("perf was killed before it had written all", length));
+            self.scan.fault.get_or_insert_with(|| broken("perf was killed before it had written everything", length));
             return Ok(());
         }
         if end <= length {
@@ -317,7 +317,7 @@ impl Scanner {
         match ruzstd::decoding::StreamingDecoder::new(compressed.chain(last_block)) {
             Err(_) => fault("compressed records that are not zstd"),
             Ok(decoder) => match decoder.take(bytes_max).read_to_end(&mut inflated) {
-                Err(_) => fault("compressed records that cannot be unpacked"),
+                Err(_) => fault("compressed records that cannot be decompressed"),
                 // Nobody compresses records so well: what there is so far is none.
                 Ok(bytes) if bytes as u64 >= bytes_max => {
                     fault("compressed records of more than 100 times their size");

@@ -35,7 +35,7 @@ fn folded_stacks_are_lines_with_a_number_at_their_end() {
     assert_eq!(error.to_string(), "a number that is too large to count in millionths, in line 1 at byte 0 of the file");
     assert!(folded("a 1\nb 99999999999999999999\n").is_err());
     let error = folded("a 1\n\nb;c\n").unwrap_err();
-    assert_eq!(error.to_string(), "no stack with a number behind it, in line 3 at byte 5 of the file");
+    assert_eq!(error.to_string(), "expected a stack and then a number, in line 3 at byte 5 of the file");
     assert!(folded("a -1\n").is_err() && folded(" 12\n").is_err() && folded("a 1e9\n").is_err());
 }
 

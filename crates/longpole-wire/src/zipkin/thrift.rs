@@ -124,7 +124,7 @@ impl<'a> Input<'a, '_> {
         let kind = self.byte()?;
         let count = self.count()?;
         if kind != STRUCT && count > 0 {
-            return Err(self.error("a list of something else than structs"));
+            return Err(self.error("a list of something other than structs"));
         }
         Ok(count)
     }

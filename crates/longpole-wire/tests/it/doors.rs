@@ -115,7 +115,7 @@ pub(crate) fn profile(bytes: &[u8]) {
 pub(crate) fn any_file(bytes: &[u8]) {
     match file::identify(bytes, "file") {
         Ok(format) => file_as(bytes, format),
-        Err(error) => assert!(error.to_string().contains("known are")),
+        Err(error) => assert!(error.to_string().contains("known formats")),
     }
 }
 

@@ -124,7 +124,7 @@ fn what_is_refused_says_what_and_where() {
     check("{\"resourceSpans\":\n  7}", "invalid type: integer `7`, expected a list, at line 2 column 3");
     check(
         r#"{"resource_spans":[{"scope_spans":[{"spans":[{"name":3}]}]}]}"#,
-        "invalid type: integer `3`, expected a text, at line 1 column 54",
+        "invalid type: integer `3`, expected a string, at line 1 column 54",
     );
     // What it quoted may be a credential.
     check(r#"{"resourceSpans":"password=\"x\", expected y"}"#, "invalid type: string \"…\", expected a list, at line 1 column 45");
