@@ -170,7 +170,7 @@ ends with an error. It runs in its own process, so even a stack overflow only en
 - A `sum` of integers is right, or an error if it exceeds 64 bits: `sum(CAST(weight_nanos AS DECIMAL(38, 0)))` has more room. `avg`
   is a floating-point number. `+`, `-` and `*` of integers wrap, and so does a `sum` of decimals above 38 digits, which no sum of 64-bit
   numbers reaches.
-- `--format json` writes a row as an object. If two columns have one name, as in `SELECT *` of a join, the second is `name_2`. NaN and infinities are texts.
+- `--format json` writes a row as an object. If two columns have one name, as in `SELECT *` of a join, the second is `name_2`. NaN and infinities are strings.
 - Attributes are maps of text to text: `attributes['http.route']`, a number with `CAST(attributes['retries'] AS BIGINT)`. The
   columns that end in `_json` keep the types.
 - With several recordings every table has a first column `recording` (`r7`), and numbers such as `span_row` or `stack_id` count

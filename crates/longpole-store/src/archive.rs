@@ -158,7 +158,7 @@ fn members(bytes: &[u8]) -> Result<HashMap<String, Range<usize>>, String> {
             return Ok(members);
         }
         if !header[field::MAGIC].starts_with(MAGIC) || octal(&header[field::CHECKSUM]) != Some(checksum(header)) {
-            return Err(format!("there is no member of a tar at byte {at}"));
+            return Err(format!("there is no tar member at byte {at}"));
         }
         let begin = at + BLOCK_BYTES;
         let length = octal(&header[field::SIZE]).and_then(|length| usize::try_from(length).ok());

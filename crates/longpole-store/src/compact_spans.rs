@@ -449,7 +449,7 @@ impl BodyReader<'_> {
         if number & 1 == 1 {
             return Ok(self.texts[(number >> 1) as usize].clone());
         }
-        let bytes = self.bytes.take((number >> 1) as usize, "a text")?;
+        let bytes = self.bytes.take((number >> 1) as usize, "a string")?;
         Ok(std::str::from_utf8(bytes).unwrap_or_default().into())
     }
 }

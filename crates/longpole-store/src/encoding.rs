@@ -134,7 +134,7 @@ impl<'a> Decoder<'a> {
         let start = self.offset;
         match std::str::from_utf8(self.bytes()?) {
             Ok(text) => Ok(text.to_owned()),
-            Err(_) => Err(Malformed { offset: start, expected: "a text in UTF-8" }),
+            Err(_) => Err(Malformed { offset: start, expected: "a string in UTF-8" }),
         }
     }
 

@@ -97,7 +97,9 @@ pub enum StoreError {
         text: String,
     },
     /// A text cannot be a tag.
-    #[error("use the tag `{text}`: a tag is one word of at most 64 bytes, not like r7, 7, p1 or last, of letters, digits and - _ . + @ :")]
+    #[error(
+        "use the tag `{text}`: a tag has at most 64 bytes of letters, digits and - _ . + @ :, and must not look like r7, 7, p1 or last"
+    )]
     Tag {
         /// The text.
         text: String,

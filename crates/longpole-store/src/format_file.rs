@@ -54,6 +54,6 @@ pub(crate) fn check_line(line: &[u8], path: &Path) -> Result<u32, StoreError> {
     match version {
         Some(found) if found <= RECORDING_VERSION => Ok(found),
         Some(found) => Err(StoreError::Newer { what: "recording", path: path.to_owned(), found, known: RECORDING_VERSION }),
-        None => Err(StoreError::Corrupt { path: path.to_owned(), reason: "it does not say the version of the recording".into() }),
+        None => Err(StoreError::Corrupt { path: path.to_owned(), reason: "it does not state the version of the recording".into() }),
     }
 }

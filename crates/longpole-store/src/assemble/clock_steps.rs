@@ -38,11 +38,11 @@ impl Assembler {
             self.loss(Loss::new(LossKind::ClockStepped, more, "more steps of the wall clock than the recording lists one by one"));
         }
         if eras.is_one() {
-            let detail = "the wall clock was set so often that spans are where it showed them";
+            let detail = "the wall clock was set too often to correct span times; spans keep the times that they reported";
             self.loss(Loss::new(LossKind::ClockStepped, 1, detail));
         }
         if unsure > 0 {
-            let detail = "spans with times that the wall clock showed twice, before it was set and after: they may lie elsewhere";
+            let detail = "spans whose times are ambiguous because the wall clock was set back: they may be placed wrongly";
             self.loss(Loss::new(LossKind::ClockStepped, unsure, detail));
         }
         clock
@@ -85,7 +85,9 @@ impl Assembler {
         if is_step(set) {
             let direction = if set < 0 { "back" } else { "forward" };
             let by = duration(set.saturating_abs());
-            words.push(format!("the wall clock was set {direction} by {by}, {at} after the start; times read off it later are corrected"));
+            words.push(format!(
+                "the wall clock was set {direction} by {by}, {at} after the start; longpole corrects times read from it later"
+            ));
         }
         words
     }

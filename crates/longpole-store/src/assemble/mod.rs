@@ -151,7 +151,7 @@ impl Assembler {
             self.spans.replace(row, &span);
         }
         if strays > 0 {
-            self.loss(Loss::new(LossKind::OtherSignals, strays, "log records of spans that never came"));
+            self.loss(Loss::new(LossKind::OtherSignals, strays, "log records of spans that never arrived"));
         }
     }
 

@@ -14,8 +14,8 @@ use super::population::Population;
 use crate::compact_spans::CompactSpans;
 
 /// The loss of the spans that lose their ids to another one.
-const DETAIL: &str = "spans of other processes with the ids of a kept span: the first one stays, unless the span's own process or \
-     a process above it sent another";
+const DETAIL: &str = "spans that another process sent with the ids of a kept span; longpole keeps the first, unless the span's own process \
+                      or one of its ancestors sent another";
 
 /// The senders of spans, and spans that want the place of another.
 #[derive(Debug, Default)]

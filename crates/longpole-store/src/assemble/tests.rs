@@ -372,7 +372,7 @@ fn kept_of(sent: &[(u32, u32, i64, &str)]) -> (String, u64, u64) {
     let recording = assembler.finish();
     let count = |word: &str| recording.losses.iter().filter(|loss| loss.detail.contains(word)).map(|loss| loss.count).sum();
     assert_eq!(recording.spans.len(), 1);
-    (recording.spans[0].name.to_string(), count("received twice"), count("of other processes"))
+    (recording.spans[0].name.to_string(), count("received twice"), count("another process sent"))
 }
 
 #[test]
@@ -423,7 +423,7 @@ fn what_was_read_after_the_wall_clock_was_set_is_moved_back_and_said() {
     let recording = assembler.finish();
     assert_eq!((recording.spans[0].start, recording.spans[0].end), (Timestamp(13 * SECOND), Timestamp(13 * SECOND + 10)));
     assert_eq!(recording.clock.to_unix(Monotonic(20_000_000_000)), Some(Timestamp(20 * SECOND)));
-    let words = "the wall clock was set forward by 60m00.0s, 2.00s after the start; times read off it later are corrected";
+    let words = "the wall clock was set forward by 60m00.0s, 2.00s after the start; longpole corrects times read from it later";
     assert_eq!(recording.losses, [Loss::new(LossKind::ClockStepped, 1, words)]);
 
     let slept = Observation::Slept { time: Monotonic(12_000_000_000), nanos: 3_600_000_000_000 };

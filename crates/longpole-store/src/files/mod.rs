@@ -225,7 +225,7 @@ pub(crate) fn plain(file: File) -> io::Result<File> {
 
 /// Said of all else.
 pub(crate) fn not_plain() -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, "it is not a plain file")
+    io::Error::new(io::ErrorKind::InvalidData, "it is not a regular file")
 }
 
 /// Removes what is at this path, if anything is: a folder with all that is in it, of a link the link.

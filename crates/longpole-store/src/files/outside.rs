@@ -69,7 +69,7 @@ pub fn open(path: &Path, links: Links) -> io::Result<File> {
         return Err(files::not_plain());
     }
     if is_of_the_kernel(&found) {
-        return Err(io::Error::other("it is no file of a disk"));
+        return Err(io::Error::other("it is a file that the kernel generates, as in /proc"));
     }
     open(Path::new(&format!("/proc/self/fd/{}", found.as_raw_fd())), OFlags::NONBLOCK).map_err(|error| match error.kind() {
         io::ErrorKind::WouldBlock => io::Error::new(error.kind(), "another program holds a lease of it"),
@@ -108,7 +108,7 @@ pub enum NotCreated {
         uid: u32,
     },
     /// Something that leads elsewhere can be made to lead elsewhere again.
-    #[error("{it} is {what} in a folder where other users can exchange it")]
+    #[error("{it} is {what} in a directory where other users can replace it")]
     Exchangeable {
         /// `it`, or the path of a link on the way.
         it: String,
@@ -282,7 +282,7 @@ impl Replacement {
         if there.identity != (own.dev(), own.ino()) {
             // Whoever wrote to this name the next time would write through it.
             files::remove_in(folder, name).ok();
-            return Err(io::Error::other("somebody exchanged it while it was written"));
+            return Err(io::Error::other("it was replaced while longpole wrote it"));
         }
         Ok(())
     }
@@ -365,13 +365,16 @@ mod tests {
         assert_eq!(read(&at("link to file"), 4).unwrap(), b"text");
         assert_eq!(read(&at("file"), 3).unwrap_err().to_string(), "it is larger than 3 bytes");
         assert!(open(&at("file"), Links::Refused).is_ok());
-        assert_eq!(open(&at("link to file"), Links::Refused).unwrap_err().to_string(), "it is not a plain file");
+        assert_eq!(open(&at("link to file"), Links::Refused).unwrap_err().to_string(), "it is not a regular file");
         for links in [Links::Followed, Links::Refused] {
-            assert_eq!(open(Path::new("/proc/version"), links).unwrap_err().to_string(), "it is no file of a disk");
+            assert_eq!(
+                open(Path::new("/proc/version"), links).unwrap_err().to_string(),
+                "it is a file that the kernel generates, as in /proc"
+            );
         }
         for path in [at("pipe"), at("link to pipe"), directory.path().to_owned(), "/dev/zero".into()] {
             for links in [Links::Followed, Links::Refused] {
-                assert_eq!(open(&path, links).unwrap_err().to_string(), "it is not a plain file", "{}", path.display());
+                assert_eq!(open(&path, links).unwrap_err().to_string(), "it is not a regular file", "{}", path.display());
             }
         }
         // Where it was exchanged after the look.
@@ -413,7 +416,7 @@ mod tests {
             symlink(next, base.join(format!("link-{number}"))).unwrap();
         }
         let at = |path: &str| base.join(path).display().to_string();
-        let exchangeable = |link: &str| format!("{link} is a link in a folder where other users can exchange it");
+        let exchangeable = |link: &str| format!("{link} is a link in a directory where other users can replace it");
         for (path, expected) in [
             ("x", Ok("x")),
             ("folder/file", Ok("folder/file")),
@@ -436,7 +439,7 @@ mod tests {
             ("open/link/x", Err(exchangeable(&at("open/link")))),
             ("to-open/x", Err(exchangeable(&at("open/link")))),
             ("to-folder/../open/link/x", Err(exchangeable(&at("folder/../open/link")))),
-            ("open/pipe", Err("it is a pipe or a device in a folder where other users can exchange it".to_owned())),
+            ("open/pipe", Err("it is a pipe or a device in a directory where other users can replace it".to_owned())),
             ("link-0/x", Err(io::Error::from(Errno::LOOP).to_string())),
             ("loop", Err(io::Error::from(Errno::LOOP).to_string())),
             ("folder", Err(io::Error::from(Errno::ISDIR).to_string())),
@@ -510,7 +513,7 @@ mod tests {
         fs::set_permissions(directory.path(), PermissionsExt::from_mode(0o777)).unwrap();
         for (name, what) in [("link", "a link"), ("pipe", "a pipe or a device")] {
             let refused = write(name).unwrap_err().to_string();
-            assert_eq!(refused, format!("it is {what} in a folder where other users can exchange it"));
+            assert_eq!(refused, format!("it is {what} in a directory where other users can replace it"));
         }
         // The same by an access control list.
         if give_rights(directory.path(), 65_534, 5) {

@@ -222,7 +222,7 @@ impl Opened {
         let failed = |error: ParquetError| error.to_string();
         claims::check_footer(input)?;
         let metadata = ParquetMetaDataReader::new().parse_and_finish(input).map_err(failed)?;
-        let version = format_of(metadata.file_metadata()).ok_or_else(|| format!("its footer does not say {SEGMENT_KEY}"))?;
+        let version = format_of(metadata.file_metadata()).ok_or_else(|| format!("its footer does not state {SEGMENT_KEY}"))?;
         if version > RECORDING_VERSION {
             return Err(Unreadable::Newer(version));
         }

@@ -213,7 +213,7 @@ fn frames_bytes(recording: &Recording) -> u64 {
 const WITHOUT_CHECKSUMS: &str = "recorded without checksums, by an older longpole: damage that left its tables readable goes unnoticed";
 
 /// The loss of a recording whose figures of memory are missing or damaged.
-const WITHOUT_FIGURES: &str = "how much memory it takes is not known: `segments/memory` is missing or damaged; its tables are whole";
+const WITHOUT_FIGURES: &str = "its need for memory is unknown: `segments/memory` is missing or damaged; its tables are intact";
 
 /// Later rooms index by these numbers; a damaged file must not make them panic.
 fn check_references(tables: &Tables<'_>, recording: &Recording) -> Result<(), StoreError> {

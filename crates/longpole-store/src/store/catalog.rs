@@ -395,8 +395,8 @@ impl FoundDatabase {
         let is_ours = is_newer || self.application == 0 && (self.version > 0) == self.has_recordings;
         let has_others = self.version == 0 && self.tables > 0;
         let reason = match &self.stranger {
-            _ if !is_ours || has_others => "it is a database of another program, and no catalog of longpole".to_owned(),
-            Some(name) if !is_newer => format!("{name:?} in it is not as longpole makes it, and could do anything when it is read"),
+            _ if !is_ours || has_others => "it is the database of another program, not a catalog of longpole".to_owned(),
+            Some(name) if !is_newer => format!("its {name:?} differs from what longpole creates, and reading it could have any effect"),
             _ => return Ok(self.version),
         };
         Err(StoreError::NotOurs { path: path.to_owned(), reason, remedy: "name another store: --store DIR".to_owned() })

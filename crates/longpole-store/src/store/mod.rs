@@ -290,8 +290,8 @@ fn check_unused(root: &Path) -> Result<(), StoreError> {
         None => Ok(()),
         Some(other) => Err(StoreError::NotOurs {
             path: root.to_owned(),
-            reason: format!("it is no store of longpole, and has files of others in it, such as {}", other.display()),
-            remedy: "name an empty or a new folder: --store DIR".to_owned(),
+            reason: format!("it is not a longpole store and holds other files, such as {}", other.display()),
+            remedy: "name an empty or a new directory: --store DIR".to_owned(),
         }),
     }
 }

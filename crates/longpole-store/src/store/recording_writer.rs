@@ -70,15 +70,17 @@ impl RecordingWriter {
         let mut taken = Vec::new();
         if !self.wal.is_there() {
             let detail = format!(
-                "the log {} was removed while longpole wrote it; what longpole had kept open of it is here",
+                "the log {} was removed while longpole wrote it; longpole recovered it from its open file",
                 self.wal.path().display()
             );
             taken.push(Loss::new(LossKind::WalDamaged, 1, detail));
         }
         let lock = self.directory.join(LOCK);
         if !files::is_at(&self.lock, &lock) {
-            let detail =
-                format!("the lock {} was removed while longpole held it; others may have taken the recorder for dead", lock.display());
+            let detail = format!(
+                "the lock {} was removed while longpole held it; another longpole may have treated the recorder as dead",
+                lock.display()
+            );
             taken.push(Loss::new(LossKind::WalDamaged, 1, detail));
         }
         if let Err(error) = self.store.catalog.check_is_there() {

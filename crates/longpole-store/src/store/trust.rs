@@ -61,7 +61,9 @@ impl<'a> Examined<'a> {
 
     /// Its owner has our number, and is not us: the number stands for everybody whom our user namespace does not know.
     fn of_somebody(&self) -> StoreError {
-        let reason = format!("it belongs to a user whom this user namespace does not know, and shows as uid {} as we do", self.uid);
+        let uid = self.uid;
+        let reason =
+            format!("it belongs to a user who is not mapped in this user namespace and appears as uid {uid}, as longpole's own user does");
         self.refuse(reason, "run longpole as its user, or name another store: --store DIR")
     }
 
@@ -161,7 +163,7 @@ impl Trust {
         let root = fs::canonicalize(&way).map_err(StoreError::io("open", &typed))?;
         let named = fs::symlink_metadata(&root).map_err(StoreError::io("open", &root))?;
         if (named.dev(), named.ino()) != (opened.dev(), opened.ino()) {
-            return Err(StoreError::io("open", root)(io::Error::other("it was exchanged while it was opened")));
+            return Err(StoreError::io("open", root)(io::Error::other("it was replaced while longpole opened it")));
         }
         let was_open = self.check_entry(&root)?;
         check(&root)?;
@@ -195,7 +197,7 @@ impl Trust {
     pub(crate) fn check_entry(&self, path: &Path) -> Result<bool, StoreError> {
         let data = fs::symlink_metadata(path).map_err(StoreError::io("open", path))?;
         if !data.is_dir() && !data.is_file() {
-            let kind = if data.is_symlink() { "a symbolic link" } else { "neither a file nor a folder" };
+            let kind = if data.is_symlink() { "a symbolic link" } else { "neither a file nor a directory" };
             return Err(StoreError::Corrupt {
                 path: path.to_owned(),
                 reason: format!("it is {kind}, which longpole does not follow in a store"),

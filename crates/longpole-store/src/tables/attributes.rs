@@ -184,7 +184,11 @@ pub(super) fn passing_attributes_at(
     let pairs = maps.value(row);
     budget.holds((pairs.len() * size_of::<Attribute>()) as u64)?;
     let text_column = |index: usize| {
-        pairs.columns().get(index).and_then(|column| column.as_string_view_opt()).ok_or_else(|| BadRows("attributes hold no texts".into()))
+        pairs
+            .columns()
+            .get(index)
+            .and_then(|column| column.as_string_view_opt())
+            .ok_or_else(|| BadRows("attributes hold no strings".into()))
     };
     let (keys, values) = (text_column(0)?, text_column(1)?);
     let pair = |pair| Attribute { key: texts.text(keys.value(pair)), value: AttributeValue::Str(texts.text(values.value(pair))) };

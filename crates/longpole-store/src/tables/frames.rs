@@ -65,7 +65,7 @@ pub(crate) fn read(batch: &Batch<'_>, locations: &mut [Location]) -> Rows<()> {
     for row in batch.rows() {
         let id = location_id.value(row);
         let location =
-            locations.get_mut(id as usize).ok_or_else(|| BadRows(format!("location_id holds {id}, which is no row of locations")))?;
+            locations.get_mut(id as usize).ok_or_else(|| BadRows(format!("location_id holds {id}, which is not a row of locations")))?;
         location.frames.push(Frame {
             function: shared(function.value(row)),
             file: at(file, row, |row| shared(file.value(row))).unwrap_or_default(),

@@ -129,7 +129,7 @@ pub(crate) enum Kind {
     SpanId,
     /// Bytes.
     Bytes,
-    /// Attributes as texts.
+    /// Attributes as strings.
     TextMap,
     /// A list of numbers.
     Numbers,

@@ -35,9 +35,9 @@ pub(crate) static TABLE: Table = Table::new(
         optional(
             "resource_attributes",
             Kind::TextMap,
-            "The resource that it published (OTEP 4719), as texts: `resource_attributes['service.name']`; empty if it did not.",
+            "The resource that it published (OTEP 4719), as strings: `resource_attributes['service.name']`; empty if it did not.",
         ),
-        optional("resource_attributes_json", Kind::Text, "The same with their types, as OTLP's JSON; NULL if all are texts."),
+        optional("resource_attributes_json", Kind::Text, "The same with their types, as OTLP's JSON; NULL if all are strings."),
     ],
     || TABLE.arrow_schema(),
 );
@@ -109,7 +109,7 @@ pub(crate) fn read(batch: &Batch<'_>, texts: &mut KeptTexts, processes: &mut Vec
     let (code, signal) = (batch.added("exit_code", Batch::int)?, batch.added("exit_signal", Batch::int)?);
     let listens = batch.added("listens", Batch::list)?;
     let (maps, typed) = (batch.added("resource_attributes", Batch::map)?, batch.added("resource_attributes_json", Batch::shared_text)?);
-    let address = |text: &String| text.parse().map_err(|_| BadRows(format!("{text} is no address")));
+    let address = |text: &String| text.parse().map_err(|_| BadRows(format!("{text} is not an address")));
     for row in batch.rows() {
         let status = |column: Option<&Int64Array>| column.and_then(|column| at(column, row, |row| column.value(row)));
         processes.push(Process {

@@ -18,8 +18,8 @@ pub(crate) static TABLE: Table = Table::new(
         column("span_id", Kind::SpanId, "Its span."),
         column("time_unix_nano", Kind::Nanos, "Time, by the emitter's clock."),
         column("name", Kind::Text, "Name of the event."),
-        column("attributes", Kind::TextMap, "Attributes as texts."),
-        optional("attributes_json", Kind::Text, "The same with their types, as OTLP's JSON; NULL if all are texts."),
+        column("attributes", Kind::TextMap, "Attributes as strings."),
+        optional("attributes_json", Kind::Text, "The same with their types, as OTLP's JSON; NULL if all are strings."),
     ],
     || TABLE.arrow_schema(),
 );
@@ -47,7 +47,7 @@ pub(crate) fn build(spans: &SpanRows<'_>, parts: &[SpanPart]) -> Vec<ArrayRef> {
 
 /// The span of a row number.
 pub(super) fn span_at(spans: &mut [Span], row: i64) -> Rows<&mut Span> {
-    let missing = || BadRows(format!("span_row holds {row}, which is no row of spans"));
+    let missing = || BadRows(format!("span_row holds {row}, which is not a row of spans"));
     usize::try_from(row).ok().and_then(|row| spans.get_mut(row)).ok_or_else(missing)
 }
 

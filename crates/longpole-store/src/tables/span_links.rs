@@ -19,8 +19,8 @@ pub(crate) static TABLE: Table = Table::new(
         column("span_id", Kind::SpanId, "Its span."),
         column("linked_trace_id", Kind::TraceId, "Trace of the other span."),
         column("linked_span_id", Kind::SpanId, "The other span."),
-        column("attributes", Kind::TextMap, "Attributes as texts."),
-        optional("attributes_json", Kind::Text, "The same with their types, as OTLP's JSON; NULL if all are texts."),
+        column("attributes", Kind::TextMap, "Attributes as strings."),
+        optional("attributes_json", Kind::Text, "The same with their types, as OTLP's JSON; NULL if all are strings."),
     ],
     || TABLE.arrow_schema(),
 );

@@ -21,7 +21,7 @@ pub enum WalError {
         source: io::Error,
     },
     /// An earlier append failed half-way and could not be undone; nothing more can be appended.
-    #[error("append to the write-ahead log {}: it ends in a broken frame since an earlier error", path.display())]
+    #[error("append to the write-ahead log {}: an earlier error left a broken frame at its end", path.display())]
     Broken {
         /// The log.
         path: PathBuf,

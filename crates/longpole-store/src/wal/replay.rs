@@ -222,13 +222,14 @@ impl Replay {
             let is_whole = self.damage.places == 0 && self.torn.is_none() && !self.run_is_unknown;
             let detail = match since {
                 Since::SameBoot if is_whole => {
-                    "longpole ended before it could seal the recording; every span that it had acknowledged is here; what it refused or dropped is not counted"
+                    "longpole ended before it could seal the recording; the recording contains every acknowledged span, but does not count \
+                     refused or dropped ones"
                 }
                 Since::OtherBoot => {
-                    "longpole or the machine stopped before the recording was sealed, and nothing was synced; what had reached the disk \
-                     is here, and the last of what was acknowledged may be missing"
+                    "longpole or the machine stopped before the recording was sealed; it contains what had reached the disk, and the last \
+                     acknowledged data may be missing"
                 }
-                _ => "longpole ended before it could seal the recording; what can be read of its log is here",
+                _ => "longpole ended before it could seal the recording; the recording contains what could be read of its log",
             };
             missing.push(Loss::new(LossKind::RecorderKilled, 1, detail));
         }
@@ -238,19 +239,20 @@ impl Replay {
         }
         let Damage { places, bytes, first } = self.damage;
         if places > 0 {
-            let detail = format!("{bytes} bytes of the log, the first of them at offset {first}, are damaged; what stands behind is here");
+            let detail =
+                format!("{bytes} bytes of the log are damaged, the first at offset {first}; longpole recovered the data after them");
             missing.push(Loss::new(LossKind::WalDamaged, places, detail));
         }
         if self.search.is_spent() {
-            let detail = "the log is so damaged that the search for what stands behind was given up";
+            let detail = "the log is so damaged that longpole stopped searching it for more frames";
             missing.push(Loss::new(LossKind::WalDamaged, 1, detail));
         }
         if self.run_is_unknown {
-            let detail = "the log does not say what was run, where and when; the command and its start are those of the catalog";
+            let detail = "the log has no description of the run; its command and start come from the catalog";
             missing.push(Loss::new(LossKind::WalDamaged, 1, detail));
         }
         if self.taken > 0 {
-            let detail = format!("{} bytes of the log were taken away while longpole wrote it; what stood in them is lost", self.taken);
+            let detail = format!("the log lost {} bytes while longpole wrote it; their content is missing", self.taken);
             missing.push(Loss::new(LossKind::WalDamaged, 1, detail));
         }
         missing

@@ -25,12 +25,12 @@ fn unknown() -> Run {
 }
 
 fn not_described() -> Frame {
-    let detail = "the log does not say what was run, where and when; the command and its start are those of the catalog";
+    let detail = "the log has no description of the run; its command and start come from the catalog";
     Frame::Loss(Loss::new(LossKind::WalDamaged, 1, detail))
 }
 
 fn damaged(places: u64, offset: u64, bytes: u64) -> Frame {
-    let detail = format!("{bytes} bytes of the log, the first of them at offset {offset}, are damaged; what stands behind is here");
+    let detail = format!("{bytes} bytes of the log are damaged, the first at offset {offset}; longpole recovered the data after them");
     Frame::Loss(Loss::new(LossKind::WalDamaged, places, detail))
 }
 
@@ -216,12 +216,12 @@ fn the_log_of_a_killed_recorder_says_what_may_be_missing() {
         let Frame::Loss(Loss { kind: LossKind::RecorderKilled, detail, .. }) = last else { panic!("{last:?}") };
         detail
     };
-    let all = "every span that it had acknowledged is here; what it refused or dropped is not counted";
+    let all = "the recording contains every acknowledged span, but does not count refused or dropped ones";
     assert!(said(&whole, Since::SameBoot).contains(all));
     for since in [Since::SameBoot, Since::OtherBoot, Since::Unknown] {
         assert!(!said(&whole[..whole.len() - 1], since).contains(all), "{since:?}");
     }
-    assert!(said(&whole, Since::OtherBoot).contains("the last of what was acknowledged may be missing"));
+    assert!(said(&whole, Since::OtherBoot).contains("the last acknowledged data may be missing"));
     assert!(!said(&whole, Since::Unknown).contains(all));
 }
 

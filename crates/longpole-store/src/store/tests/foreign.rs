@@ -33,7 +33,7 @@ fn a_folder_with_files_of_others_is_no_store_and_keeps_its_modes() {
         let error = Store::open(directory.path()).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::NotOurs);
         let first = if name == "bin/tool" { "bin" } else { name };
-        let expected = format!("it is no store of longpole, and has files of others in it, such as {first}; name an empty or a new folder");
+        let expected = format!("it is not a longpole store and holds other files, such as {first}; name an empty or a new directory");
         assert!(error.to_string().contains(&expected), "{error}");
         assert_eq!(modes(directory.path()), before, "{name}");
     }
@@ -128,8 +128,9 @@ fn a_catalog_whose_tables_are_not_what_longpole_makes_is_refused() {
     ] {
         change(&make);
         let error = Store::open(directory.path()).unwrap_err();
-        let expected =
-            format!("{name:?} in it is not as longpole makes it, and could do anything when it is read; name another store: --store DIR");
+        let expected = format!(
+            "its {name:?} differs from what longpole creates, and reading it could have any effect; name another store: --store DIR"
+        );
         assert!(error.kind() == ErrorKind::NotOurs && error.to_string().ends_with(&expected), "{make}: {error}");
         change(undo);
         drop(Store::open(directory.path()).unwrap());

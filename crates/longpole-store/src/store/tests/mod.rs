@@ -158,7 +158,7 @@ fn what_is_taken_away_from_a_recorder_is_known_when_it_seals() {
     let log = writer.directory().join("wal/000001.wal");
     let whole = fs::metadata(&log).unwrap().len();
     File::options().write(true).open(&log).unwrap().set_len(whole - 3).unwrap();
-    assert_eq!(missing(&writer)[0], "3 bytes of the log were taken away while longpole wrote it; what stood in them is lost");
+    assert_eq!(missing(&writer)[0], "the log lost 3 bytes while longpole wrote it; their content is missing");
     assert!(writer.has_log());
     fs::remove_file(&log).unwrap();
     fs::rename(writer.directory().join("lock"), writer.directory().join("gone")).unwrap();
@@ -626,7 +626,7 @@ fn a_recording_whose_figures_are_damaged_is_read_and_says_so() {
         let read = sealed.read().unwrap();
         assert_eq!(read.spans, whole.spans);
         assert_eq!(sealed.memory_bytes().unwrap(), None);
-        let said = |loss: &longpole_model::Loss| loss.detail.contains("how much memory it takes is not known");
+        let said = |loss: &longpole_model::Loss| loss.detail.contains("its need for memory is unknown");
         assert_eq!((whole.losses.iter().filter(|loss| said(loss)).count(), read.losses.iter().filter(|loss| said(loss)).count()), (0, 1));
         // A file of it needs no figures.
         let archived = directory.path().join("r1.lpole");
