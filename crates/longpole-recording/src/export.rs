@@ -190,7 +190,7 @@ fn wall_losses(report: &Report, granularity_nanos: u64, left_out: u64) -> Vec<Lo
     lose(
         &mut losses,
         left_out,
-        "ticks behind the first 67,108,864 frames, or 1 GiB of folded names: spans nest too deeply to write the stack of each",
+        "ticks after the first 67 108 864 frames, or 1 GiB of folded names: spans nest too deeply to write every stack",
     );
     losses
 }

@@ -28,7 +28,7 @@ impl<S: ObservationSink> ObservationSink for RedactingSink<S> {
                 (taken, "in command lines; run --redact off keeps them")
             }
             Observation::ProcessResource { pid: _, time: _, attributes } => {
-                (self.redactor.attributes(attributes), "in what processes say of themselves; run --redact off keeps them")
+                (self.redactor.attributes(attributes), "in the resource attributes of processes; run --redact off keeps them")
             }
             Observation::ThreadNamed { pid: _, tid: _, name } => {
                 (self.redactor.string(name), "in the names of threads; run --redact off keeps them")

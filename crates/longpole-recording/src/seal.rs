@@ -39,7 +39,7 @@ pub enum SealError {
     #[error(transparent)]
     Wal(#[from] longpole_store::WalError),
     /// The user asked to stop; what was recorded stays in the log.
-    #[error("interrupted; what was recorded stays, and `longpole show {name}` goes on from there")]
+    #[error("interrupted; the recorded data stays, and `longpole show {name}` continues from there")]
     Interrupted {
         /// The recording.
         name: RecordingName,
@@ -52,8 +52,9 @@ pub enum SealError {
     },
     /// It does not fit into memory.
     #[error(
-        "{name} has {spans} spans and {samples} samples, which take about {} of memory to be reported on, and {} are free; where more is, it \
-         can be read{}", gibibytes(*needed), gibibytes(*free), if *is_sealed { "; `longpole sql` does not read it whole" } else { "" }
+        "{name} has {spans} spans and {samples} samples; a report needs about {} of memory, and {} are free: open it on a machine with \
+         more memory{}", gibibytes(*needed), gibibytes(*free),
+        if *is_sealed { ", or query it with `longpole sql`, which does not load it whole" } else { "" }
     )]
     TooLarge {
         /// The recording.
@@ -161,8 +162,8 @@ fn check_fits(
 }
 
 /// Why a recording has spans that never arrived.
-const NEVER_ARRIVED: &str = "known from their threads' records; their program was killed, aborted or still had them open, forked a child that sends \
-     none, or could not send them";
+const NEVER_ARRIVED: &str = "known from context records of threads; the program was killed or aborted, still had the spans open, could not \
+                             send them, or forked a child that does not export";
 
 /// Everything in the log, joined, and what else is missing.
 fn assemble(
@@ -258,7 +259,7 @@ fn assemble(
 fn decoded(assembler: &mut Assembler, peer_pid: Option<u32>, decode: impl FnOnce(&mut SpanBatch) -> Result<(), DecodeError>) -> Vec<Span> {
     let mut batch = SpanBatch::from_peer(peer_pid);
     if let Err(error) = decode(&mut batch) {
-        let detail = format!("acknowledged and then not readable: {error}");
+        let detail = format!("acknowledged, but not readable later: {error}");
         assembler.loss(Loss::new(LossKind::RequestsRefused, 1, detail));
         return Vec::new();
     }
@@ -330,8 +331,8 @@ mod tests {
         assert!(check(2 << 30, Some(2 << 30)).is_ok() && check(2 << 30, None).is_ok());
         assert_eq!(
             check(2 << 30, Some(1 << 30)).unwrap_err().to_string(),
-            "r1 has 12000 spans and 0 samples, which take about 2.0 GiB of memory to be reported on, and 1.0 GiB are free; where more is, it \
-             can be read; `longpole sql` does not read it whole"
+            "r1 has 12000 spans and 0 samples; a report needs about 2.0 GiB of memory, and 1.0 GiB are free: open it on a machine with \
+             more memory, or query it with `longpole sql`, which does not load it whole"
         );
     }
 }

@@ -116,7 +116,7 @@ impl SourceAccess {
     /// Judges a path without links.
     fn judge(&self, real: &Path) -> Result<Allowed, String> {
         if OF_THE_KERNEL.iter().any(|root| real.starts_with(root)) {
-            return Err(format!("it names {}, which is no file of a disk and is not read", real.display()));
+            return Err(format!("the recording names {}, which the kernel generates; longpole does not read it", real.display()));
         }
         if self.origin == Origin::Own || self.consent.folders.iter().any(|folder| real.starts_with(folder)) {
             return Ok(Allowed::Said);
@@ -125,15 +125,17 @@ impl SourceAccess {
         let is_hidden = |part: Component<'_>| part.as_os_str().as_encoded_bytes().starts_with(b".");
         match below {
             Some(below) if !below.components().any(is_hidden) => Ok(Allowed::Assumed),
-            Some(_) => Err(not_below(real, "hidden files are not read for it")),
-            None => Err(not_below(real, "only files below the working directory are read for it")),
+            Some(_) => Err(not_below(real, "longpole reads no hidden files")),
+            None => Err(not_below(real, "longpole reads only files below the working directory")),
         }
     }
 }
 
 fn not_below(real: &Path, why: &str) -> String {
     let path = real.display();
-    format!("it names {path}; it was not recorded here, so {why}; --allow-source DIR of frame and open allows those below DIR")
+    format!(
+        "the recording names {path} and was made elsewhere, so {why}; `frame` and `open` also read files below DIR with --allow-source DIR"
+    )
 }
 
 /// A source file that was found.
@@ -163,7 +165,7 @@ pub(crate) fn read(candidates: Vec<PathBuf>, binary: Option<PathBuf>, access: &S
     let said = candidates.first().map(|path| path.display().to_string()).unwrap_or_default();
     if READS.fetch_add(1, Ordering::Relaxed) >= READS_MAX {
         READS.fetch_sub(1, Ordering::Relaxed);
-        return Err(Unread::Refused(format!("{said} is not read: {READS_MAX} other files are still being read")));
+        return Err(Unread::Refused(format!("{said} is not read: longpole is still reading {READS_MAX} other files")));
     }
     let (done, result) = mpsc::channel();
     let work = move || {
@@ -210,20 +212,20 @@ fn read_one(path: &Path, access: &SourceAccess) -> Result<Option<SourceFile>, Un
     match real.metadata().map_err(failed)? {
         about if about.is_file() => {}
         about if about.is_dir() => return Ok(None),
-        _ => return Err(refused("it is no regular file")),
+        _ => return Err(refused("it is not a regular file")),
     }
     let file = outside::open(&real, Links::Refused).map_err(failed)?;
     let about = file.metadata().map_err(failed)?;
     // What was opened is what was judged, unless somebody exchanged a folder of the path meanwhile.
     if fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).is_ok_and(|opened| opened != real) {
-        return Err(refused("it was exchanged while it was opened"));
+        return Err(refused("it was replaced while longpole opened it"));
     }
     let is_of_kernel = |root: &&str| fs::metadata(root).is_ok_and(|root| root.dev() == about.dev());
     if OF_THE_KERNEL[..2].iter().any(is_of_kernel) {
-        return Err(refused("it is no file of a disk"));
+        return Err(refused("the kernel generates it"));
     }
     if allowed == Allowed::Assumed && about.nlink() > 1 {
-        return Err(Unread::Refused(not_below(&real, "files that have a second name (a hard link) are not read for it")));
+        return Err(Unread::Refused(not_below(&real, "longpole reads no files with a second name (a hard link)")));
     }
     if about.len() > SOURCE_BYTES_MAX {
         return Err(refused(&format!("it is larger than {} MiB", SOURCE_BYTES_MAX >> 20)));
@@ -294,7 +296,7 @@ mod tests {
         symlink(place.path("beside/key"), place.path("work/src/link.rs")).unwrap();
         symlink(place.path("beside"), place.path("work/linked")).unwrap();
         for name in ["beside/key", "work/../beside/key", "work/src/link.rs", "work/linked/key"] {
-            assert!(refusal(place.read(name, &others)).contains("beside/key; it was not recorded here"), "{name}");
+            assert!(refusal(place.read(name, &others)).contains("beside/key and was made elsewhere"), "{name}");
             assert_eq!(place.read(name, &place.access(Origin::Others, &["beside"])), Ok(2), "{name}");
             assert_eq!(place.read(name, &place.access(Origin::Own, &[])), Ok(2), "{name}");
         }
@@ -312,7 +314,7 @@ mod tests {
         symlink("/proc/kmsg", place.path("work/kmsg")).unwrap();
         for name in ["/proc/kmsg", "/proc/self/environ", "/dev/zero", "/sys/kernel/notes", "work/kmsg"] {
             if Path::new(name).exists() || name == "work/kmsg" {
-                assert!(refusal(place.read(name, &own)).contains("no file of a disk"), "{name}");
+                assert!(refusal(place.read(name, &own)).contains("the kernel generates"), "{name}");
             }
         }
         assert_eq!(place.read("work/src", &own), Err(Unread::Missing(String::new())), "a folder is no file");

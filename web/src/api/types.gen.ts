@@ -559,7 +559,7 @@ export interface Thread {
   readonly pole: string | null;
   /** Its time of the critical path in poles. */
   readonly inPolesNanos: Nanos;
-  /** Its longest wait, without those of workers that wait for work. */
+  /** Its longest wait, without those of idle workers. */
   readonly longestWaitNanos: Nanos;
 }
 

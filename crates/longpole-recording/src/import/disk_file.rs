@@ -54,7 +54,8 @@ impl<R: Read> Read for Unpacked<R> {
                 Ok(read)
             }
             None => Err(io::Error::other(format!(
-                "its {} bytes of gzip unpack to more than {}, the most for a file of that size; if you trust it, unpack it with gunzip first",
+                "its {} bytes of gzip expand to more than {} bytes, the limit for a file of that size; if you trust the file, decompress \
+                 it with gunzip first",
                 self.packed_bytes,
                 expanded_bytes_max(self.packed_bytes),
             ))),

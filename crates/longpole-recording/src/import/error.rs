@@ -36,7 +36,7 @@ pub enum ImportError {
         /// Why not, and where.
         source: FileError,
     },
-    /// It is a profile of something else than time.
+    /// It is a profile of something other than time.
     #[error("show {}", path.display())]
     NoTime {
         /// The file.

@@ -90,8 +90,8 @@ pub fn together(files: Vec<(PathBuf, Contents)>) -> Result<Contents, ImportError
         match contents.0 {
             Held::Packed(packed) => traces.push(*packed),
             Held::Profile(recording, labels) if profile.is_none() => profile = Some((recording, labels)),
-            Held::Profile(..) => return Err(not(path, "one profile is tied to spans, and this is another one")),
-            Held::Whole(_) => return Err(not(path, "only traces and a profile of pprof or folded stacks go together")),
+            Held::Profile(..) => return Err(not(path, "--together takes at most one profile, and this is a second one")),
+            Held::Whole(_) => return Err(not(path, "--together takes traces and one pprof or folded-stack profile")),
         }
     }
     let starts = traces.iter().map(|trace| trace.rest.run.start);

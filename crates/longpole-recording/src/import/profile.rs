@@ -38,7 +38,7 @@ pub struct NoTime {
 impl std::fmt::Display for NoTime {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let types: Vec<String> = self.types.iter().map(ValueType::to_string).collect();
-        write!(f, "it counts {}; only profiles of time, or of samples, are read", types.join(", "))
+        write!(f, "it counts {}; longpole reads only profiles of time or of samples", types.join(", "))
     }
 }
 
@@ -166,7 +166,7 @@ pub(super) fn recording(path: &Path, profile: Profile, written: Timestamp) -> Re
         let mut redactor = Redactor::default();
         let redacted = names.map(|name| redactor.string(name)).sum::<u64>();
         if redacted > 0 {
-            let detail = "in names of processes and threads; named or looking like credentials: docs/formats/redaction.md";
+            let detail = "in names of processes and threads; with the name or the shape of a credential: docs/formats/redaction.md";
             recording.losses.push(Loss::new(LossKind::ValuesRedacted, redacted, detail));
         }
     }
@@ -196,37 +196,32 @@ pub(super) fn recording(path: &Path, profile: Profile, written: Timestamp) -> Re
     (recording.stacks, recording.locations, recording.mappings) = (profile.stacks, profile.locations, profile.mappings);
     let mut losses = Vec::new();
     if profile.stacks_cut > 0 {
-        let detail = format!("stacks of more than {STACK_FRAMES_MAX} frames: the innermost of them are here");
+        let detail = format!("stacks of more than {STACK_FRAMES_MAX} frames: longpole keeps the innermost");
         losses.push(Loss::new(LossKind::StacksTruncated, profile.stacks_cut, detail));
     }
     if !is_timed {
         losses.push(Loss::new(
             LossKind::SamplesUntimed,
             all,
-            "the file says how often each stack was seen and not when: they stand on no timeline, and belong to no span but those that labels name",
+            "the file counts stacks without timestamps: its samples appear on no timeline, and link only to spans that profile labels name",
         ));
     }
     if weights.is_assumed {
-        losses.push(Loss::new(
-            LossKind::WeightsAssumed,
-            all,
-            "the file does not say how long a sample stands for; each counts as 1 ms here",
-        ));
+        losses.push(Loss::new(LossKind::WeightsAssumed, all, "the file does not give the duration of a sample; each counts as 1 ms"));
     }
     if !is_each {
         let detail = format!("more samples than {SAMPLES_MAX}: each stack is shown as one sample with all its time");
         losses.push(Loss::new(LossKind::SamplesUntimed, profile.samples.len() as u64, detail));
     }
     if negative > 0 {
-        let detail =
-            "samples of less than nothing, as a difference of two profiles has them: each counts as 0 here, and all sums are too large";
+        let detail = "samples with negative values, as in a difference of two profiles: each counts as 0, so all sums are too large";
         losses.push(Loss::new(LossKind::OtherSignals, negative, detail));
     }
     let shown = &profile.types[weights.value];
     let others = (0..profile.types.len()).filter(|place| *place != weights.value && Some(*place) != weights.count);
     let others: Vec<String> = others.map(|place| profile.types[place].to_string()).collect();
     if !others.is_empty() {
-        let detail = format!("shown is {shown}; not kept are {}", others.join(", "));
+        let detail = format!("longpole shows {shown} and drops {}", others.join(", "));
         let left_out = profile.samples.len() - shown_samples;
         losses.push(Loss::new(LossKind::OtherSignals, if left_out > 0 { left_out } else { profile.samples.len() } as u64, detail));
     }

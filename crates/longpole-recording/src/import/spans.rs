@@ -108,7 +108,7 @@ impl Intake {
             self.assembler.loss(Loss::new(
                 LossKind::ValuesRedacted,
                 self.redacted,
-                "named or looking like credentials: docs/formats/redaction.md",
+                "with the name or the shape of a credential: docs/formats/redaction.md",
             ));
         }
         let caller = self.assembler.caller();

@@ -193,8 +193,8 @@ fn find(report: &Report, id: FunctionId, access: &SourceAccess) -> SourceText {
     let (recording, function) = (report.recording(), &report.functions().list[id]);
     let file = function.file.as_str();
     if file.is_empty() {
-        let why = "the program does not say which lines its code is of: build it with debug information (`-g`; for Rust, \
-                   `debug = \"line-tables-only\"` in its profile)";
+        let why = "the program has no line tables: build it with debug information (`-g`; for Rust, `debug = \"line-tables-only\"` in its \
+                   profile)";
         return SourceText::nothing(
             SourceStateView::Unknown,
             function.reason.clone().map_or_else(|| why.to_owned(), |reason| format!("{reason}; {why}")),
@@ -206,14 +206,17 @@ fn find(report: &Report, id: FunctionId, access: &SourceAccess) -> SourceText {
             [text] => SourceText {
                 path: None,
                 state: SourceStateView::Read,
-                detail: Some("the text that stood behind `-c`".to_owned()),
+                detail: Some("the program text after `-c`".to_owned()),
                 lines: text.lines().map(str::to_owned).collect(),
             },
-            _ => SourceText::nothing(SourceStateView::Missing, "the program was given as text, and which is not known".to_owned()),
+            _ => SourceText::nothing(
+                SourceStateView::Missing,
+                "the code came from a `-c` argument, and the recording does not show which one".to_owned(),
+            ),
         };
     }
     if file.starts_with('<') || file.starts_with("node:") {
-        return SourceText::nothing(SourceStateView::Missing, format!("`{file}` is part of the interpreter, and no file"));
+        return SourceText::nothing(SourceStateView::Missing, format!("`{file}` is part of the interpreter, not a file"));
     }
     let path = Path::new(file);
     let folder = Path::new(&recording.run.working_directory);
@@ -226,9 +229,9 @@ fn find(report: &Report, id: FunctionId, access: &SourceAccess) -> SourceText {
     };
     let recorded = UNIX_EPOCH + Duration::from_nanos(u64::try_from(recording.run.start.unix_nanos()).unwrap_or(0));
     let detail = match source.changed {
-        Some(changed) if changed > recorded => Some("it was changed since the recording: times may stand on other lines".to_owned()),
+        Some(changed) if changed > recorded => Some("it changed after the recording: times may appear on the wrong lines".to_owned()),
         Some(changed) if source.binary_changed.is_some_and(|built| changed > built) => {
-            Some("it was changed after the program was built: times may stand on other lines".to_owned())
+            Some("it changed after the program was built: times may appear on the wrong lines".to_owned())
         }
         _ => None,
     };
@@ -243,7 +246,7 @@ fn find(report: &Report, id: FunctionId, access: &SourceAccess) -> SourceText {
 fn missing_words(report: &Report, file: &str, why: &str) -> String {
     let host = report.recording().run.host.as_str();
     if file.starts_with("/rustc/") {
-        "it is of Rust's standard library, whose source was where that was built".to_owned()
+        "it belongs to Rust's standard library, whose source is on the machine that built it".to_owned()
     } else if !why.is_empty() {
         format!("it could not be read: {why}")
     } else if host.is_empty() {

@@ -59,7 +59,7 @@ pub struct ThreadView {
     pub pole: Option<String>,
     /// Its time of the critical path in poles.
     pub in_poles_nanos: i64,
-    /// Its longest wait, without those of workers that wait for work.
+    /// Its longest wait, without those of idle workers.
     pub longest_wait_nanos: i64,
 }
 

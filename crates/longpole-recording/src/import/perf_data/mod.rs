@@ -115,8 +115,10 @@ impl std::fmt::Display for Cut {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Cut::Walk(end) => end.fmt(f),
-            Cut::Code32 => f.write_str("stacks of 32-bit code are not unwound"),
-            Cut::OtherMachine => f.write_str("recorded on another kind of machine; stacks are unwound on one like it"),
+            Cut::Code32 => f.write_str("longpole does not unwind stacks of 32-bit code"),
+            Cut::OtherMachine => {
+                f.write_str("recorded on another CPU architecture; import the file on that architecture to unwind its stacks")
+            }
         }
     }
 }
@@ -541,8 +543,8 @@ impl Import {
         }
         redacted += recording.threads.iter_mut().map(|thread| redactor.string(&mut thread.name)).sum::<u64>();
         if redacted > 0 {
-            let detail =
-                "in command lines and names of processes and threads; named or looking like credentials: docs/formats/redaction.md";
+            let detail = "in command lines and names of processes and threads; with the name or the shape of a credential: \
+                 docs/formats/redaction.md";
             Loss::new(LossKind::ValuesRedacted, redacted, detail).merge_into(&mut recording.losses);
         }
         let at = |time| recording.clock.to_unix(Monotonic(time)).unwrap_or_default();
@@ -566,25 +568,25 @@ impl Import {
         add(
             LossKind::SamplesLost,
             self.lost,
-            "records that perf did not get from the kernel in time (perf record -m takes larger buffers)".to_owned(),
+            "records that the kernel dropped because perf read its buffers too slowly (perf record -m enlarges them)".to_owned(),
         );
         add(
             LossKind::SymbolsUnreadable,
             self.unmapped,
-            format!("mappings of programs with more than {MAPS_MAX}, or of too many forks; code there has no name"),
+            format!("mappings beyond the limit of {MAPS_MAX} per program, or of too many forks; code in them has no names"),
         );
-        add(LossKind::SamplesThrottled, self.throttled, "the kernel held sampling back (kernel.perf_cpu_time_max_percent)".to_owned());
+        add(LossKind::SamplesThrottled, self.throttled, "the kernel throttled sampling (kernel.perf_cpu_time_max_percent)".to_owned());
         for (cut, count) in &self.cuts {
             let truncated = matches!(cut, Cut::Walk(end) if end.is_truncated());
             let kind = if truncated { LossKind::StacksTruncated } else { LossKind::StacksUnwindFailed };
             add(kind, *count, cut.to_string());
         }
         for (event, count) in self.events.iter().zip(&self.others) {
-            add(LossKind::OtherSignals, *count, format!("samples of {}; those of one event are shown", name_of(event)));
+            add(LossKind::OtherSignals, *count, format!("samples of {}; longpole shows those of one event", name_of(event)));
         }
         let assumed = self.events.iter().zip(&self.is_shown).find(|(event, shown)| **shown && weight_of(event).is_none());
         if let Some((event, _)) = assumed {
-            let detail = format!("samples stand for {} and not for time; each counts as 1 ms here", name_of(event));
+            let detail = format!("samples count {}, not time; each counts as 1 ms", name_of(event));
             add(LossKind::WeightsAssumed, self.samples, detail);
         }
     }
@@ -608,7 +610,8 @@ impl Import {
             self.assembler.observe(Observation::Named { id: *id, runtime, address, function, file: String::new(), line: 0 });
         }
         if symbols.is_none() {
-            let detail = "functions of the kernel have no names: it is not the one that runs here, or hides them (kernel.kptr_restrict)";
+            let detail = "kernel functions without names: the file comes from another kernel, or this kernel hides its symbols \
+                          (kernel.kptr_restrict)";
             self.assembler.loss(Loss::new(LossKind::FunctionsNotSeen, addresses.len() as u64, detail));
         }
     }
@@ -654,8 +657,8 @@ impl Import {
             }
         }
         if refused > 0 {
-            let detail = "files of names of compiled code (/tmp/perf-PID.map) that belong to another user than who imports and root, or are \
-                          no plain files: anybody can put one there, so they are not read";
+            let detail = "symbol files of JIT-compiled code (/tmp/perf-PID.map) that are not regular files, or belong neither to the \
+                          importing user nor to root: any user can create one, so longpole ignores them";
             self.assembler.loss(Loss::new(LossKind::SymbolsUnreadable, refused, detail));
         }
     }
