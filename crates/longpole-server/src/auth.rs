@@ -34,14 +34,14 @@ const POLICY: &str = "default-src 'self'; img-src 'self' data:; object-src 'none
                       frame-ancestors 'none'";
 
 /// The answer to a person who opens the page without its token.
-const NO_TOKEN: &str = "<!doctype html><html lang=en><meta charset=utf-8><title>longpole</title>\
-<h1>This address is not complete</h1><p>Open the whole address that <code>longpole open</code> printed: it ends in \
-<code>?token=</code> and 32 digits. It holds as long as that command runs.\n";
+const NO_TOKEN: &str = "<!doctype html><html lang=en><meta charset=utf-8><title>longpole</title><h1>This address is incomplete</h1><p>Open \
+the whole address that <code>longpole open</code> printed: it ends in <code>?token=</code> and 32 digits. It is valid while that command \
+runs.\n";
 
 /// The answer to a person whose browser came too late, or second.
-const NO_MORE: &str = "<!doctype html><html lang=en><meta charset=utf-8><title>longpole</title>\
-<h1>This address holds once</h1><p>It was used already, or is older than a minute. Open the address that \
-<code>longpole open</code> printed. If nobody but you can have used this one, nothing is wrong.\n";
+const NO_MORE: &str = "<!doctype html><html lang=en><meta charset=utf-8><title>longpole</title><h1>This address works once</h1><p>It was \
+used already, or is older than a minute. Open the address that <code>longpole open</code> printed. If nobody but you can have used this \
+one, nothing is wrong.\n";
 
 /// The answer to a process of another user, and to one whose connection has closed.
 const OTHERS: &str = "only the user who runs `longpole open`, and root, may use this page: run `longpole open` as the user of the browser";
@@ -188,7 +188,7 @@ pub(crate) async fn check(State(auth): State<Arc<PageAuth>>, request: Request, n
     } else if !request.uri().path().starts_with("/api/") && wants_html(request.headers()) {
         assets::html(StatusCode::UNAUTHORIZED, NO_TOKEN)
     } else {
-        ApiError::new(StatusCode::UNAUTHORIZED, "unauthorized", "use the address that `longpole open` printed: it carries a token")
+        ApiError::new(StatusCode::UNAUTHORIZED, "unauthorized", "use the address that `longpole open` printed: it contains the token")
             .into_response()
     };
     if by_query && let Some(cookie) = auth.set_cookie() {

@@ -47,7 +47,7 @@ pub(crate) fn routes(shelf: Arc<Shelf>) -> Router {
         .route("/api/recordings/{rec}/processes", get(processes::get))
         .route("/api/recordings/{rec}/threads", get(threads::get))
         .method_not_allowed_fallback(|| async {
-            ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", "this address is only read: use GET")
+            ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", "this address is read-only: use GET")
         })
         .layer(middleware::map_response(in_our_shape))
         .with_state(shelf)
@@ -234,7 +234,7 @@ impl Shelf {
 /// Runs work that reads files or computes on a thread that may block.
 async fn off_the_reactor<T: Send + 'static>(work: impl FnOnce() -> Result<T, ApiError> + Send + 'static) -> Result<T, ApiError> {
     tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| {
-        let message = "longpole has a bug: it could not make this answer; `longpole show` may say more";
+        let message = "longpole has a bug: it failed to answer this request; `longpole show` may report more";
         Err(ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "bug", message))
     })
 }

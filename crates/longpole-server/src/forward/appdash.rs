@@ -19,7 +19,7 @@ use super::{convert, http};
 use crate::limits::{FORWARD_BACKOFF_MAX, FORWARD_BACKOFF_MIN, FORWARD_TRY_MAX};
 
 /// Why everything written to a connection that ended early is counted.
-const IN_DOUBT: &str = "the connection broke, so it is not known whether they arrived";
+const IN_DOUBT: &str = "the connection broke, so they may not have arrived";
 
 /// Serves the queue until it is closed and empty.
 pub(super) async fn run(mut queue: Requests, target: &ForwardTarget, account: &Arc<Account>) {
@@ -56,7 +56,7 @@ impl TargetConnection<'_> {
             let reason = match timeout(self.target.timeout, self.try_write(frames)).await {
                 Ok(Ok(())) => return Ok(()),
                 Ok(Err(error)) => error.to_string(),
-                Err(_) => format!("it took nothing within {} ms", self.target.timeout.as_millis()),
+                Err(_) => format!("it accepted nothing within {} ms", self.target.timeout.as_millis()),
             };
             // Frames may have been written in part: only a new connection begins with a frame.
             self.hang_up();

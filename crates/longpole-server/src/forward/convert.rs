@@ -55,5 +55,5 @@ pub(super) fn appdash_frames(parcel: &Parcel) -> Result<Vec<u8>, String> {
 
 /// Runs a conversion beside the receiver's thread.
 pub(super) async fn beside<T: Send + 'static>(convert: impl FnOnce() -> Result<T, String> + Send + 'static) -> Result<T, String> {
-    tokio::task::spawn_blocking(convert).await.unwrap_or_else(|_| Err("it could not be converted, by a bug of longpole".to_owned()))
+    tokio::task::spawn_blocking(convert).await.unwrap_or_else(|_| Err("it could not be converted, because of a bug in longpole".to_owned()))
 }

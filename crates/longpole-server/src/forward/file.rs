@@ -67,7 +67,7 @@ impl Lines {
 
     fn append(&mut self, line: &[u8]) -> Result<(), String> {
         if self.broken {
-            return Err("it ends in a part of a line since an earlier error".to_owned());
+            return Err("an earlier error left part of a line at its end".to_owned());
         }
         if let Err(error) = self.file.write_all(line) {
             // A line that was written in part must go before the next one can follow. The file's position goes with it.

@@ -190,7 +190,7 @@ impl Endpoint {
                 Attempt::Delivered(rejected) => return Ok(rejected),
                 Attempt::Refused(reason) => return Err(reason.into()),
                 Attempt::Again { reason, why: Why::Busy, .. } if prepared.is_guess => {
-                    return Err(format!("speaks gRPC, in which JSON has no form, and by HTTP: {reason}").into());
+                    return Err(format!("speaks gRPC, which cannot carry JSON; over HTTP: {reason}").into());
                 }
                 Attempt::Again { after, reason, why } => (after, reason, why),
             };
@@ -201,7 +201,8 @@ impl Endpoint {
                 return Err(if why == Why::Vague { self.account.trouble().unwrap_or(reason) } else { reason }.into());
             }
             if until > give_up {
-                return Err(format!("{reason}, and no sign that it will be better within {} s", FORWARD_TRY_MAX.as_secs()).into());
+                let limit = FORWARD_TRY_MAX.as_secs();
+                return Err(format!("{reason}; gave up, because the next attempt would come more than {limit} s after the first").into());
             }
             self.account.note(&reason, why == Why::Vague);
             pause = (pause * 2).min(FORWARD_BACKOFF_MAX);
@@ -333,11 +334,11 @@ impl Endpoint {
             }
             status if !status.is_success() => Attempt::Refused(format!("http status {}", status.as_u16())),
             status if has_type(&head.headers, b"text/html") => {
-                Attempt::Refused(format!("answered with a web page (http status {}), so it is no collector", status.as_u16()))
+                Attempt::Refused(format!("answered with a web page (http status {}), so it is not a collector", status.as_u16()))
             }
             // Servers of gRPC refuse what is none with a status that HTTP takes for a success.
             _ if !grpc && (has_type(&head.headers, b"application/grpc") || head.headers.contains_key(GRPC_STATUS)) => {
-                Attempt::Refused("speaks gRPC, and they went there by HTTP".to_owned())
+                Attempt::Refused("speaks gRPC, but longpole sent them over HTTP".to_owned())
             }
             _ if self.target.protocol == ForwardProtocol::Zipkin => Attempt::Delivered(None),
             _ if !grpc => {

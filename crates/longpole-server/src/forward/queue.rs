@@ -68,7 +68,8 @@ impl TargetQueue {
         // A body larger than the whole queue has nowhere to wait.
         let room = u32::try_from(parcel.body.len()).ok().and_then(|bytes| Arc::clone(&self.room).try_acquire_many_owned(bytes).ok());
         let Some(room) = room else {
-            let reason = format!("takes less than the command sends: the queue of {} MiB is full", FORWARD_QUEUE_BYTES_MAX >> 20);
+            let limit = FORWARD_QUEUE_BYTES_MAX >> 20;
+            let reason = format!("accepts data more slowly than the command sends it: the queue of {limit} MiB is full");
             self.account.undelivered(items, &reason);
             return;
         };

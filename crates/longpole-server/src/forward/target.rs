@@ -104,7 +104,7 @@ impl fmt::Debug for ForwardTls {
 /// Why a text is no target; it completes "--otel-traces URL: …".
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TargetError {
-    /// Nothing before a colon, or something else than what the flag takes.
+    /// Nothing before a colon, or something other than what the flag takes.
     #[error("unknown scheme {scheme:?}: expected {expected}")]
     Scheme {
         /// What stands before the colon.
@@ -224,13 +224,13 @@ fn path(rest: &str, folders: Folders<'_>, example: &'static str) -> Result<Strin
     let rest = rest.strip_prefix("localhost/").map_or(rest.to_owned(), |path| format!("/{path}"));
     let decoded = percent_decode_str(&rest).decode_utf8_lossy().into_owned();
     let path: PathBuf = match decoded.strip_prefix("~/") {
-        Some(below_home) => folders.home.ok_or_else(|| wrong("the home directory is not known"))?.join(below_home),
+        Some(below_home) => folders.home.ok_or_else(|| wrong("the home directory is unknown"))?.join(below_home),
         None => folders.current.join(&decoded),
     };
     if decoded.is_empty() || decoded.ends_with('/') || path.file_name().is_none() {
-        return Err(wrong("no name of a file"));
+        return Err(wrong("the file name is missing"));
     }
-    path.into_os_string().into_string().map_err(|_| wrong("the path is no text"))
+    path.into_os_string().into_string().map_err(|_| wrong("the path is not valid UTF-8"))
 }
 
 #[cfg(test)]
@@ -295,9 +295,9 @@ mod tests {
         check(otel_traces("http://a b", folders()), "not a url: expected grpc://host:4317 or http://host:4318");
         check(otel_traces("http://c:99999", folders()), "not a url: expected grpc://host:4317 or http://host:4318");
         check(tracing("https://[::1]:65536/api", folders()), "not a url: expected http://host:9411/api/v1/spans");
-        check(otel_traces("file:", folders()), "no name of a file: expected a path such as file:./traces.json");
-        check(otel_traces("file:///", folders()), "no name of a file: expected a path such as file:./traces.json");
-        check(otel_traces("file://~/t", folders()), "the home directory is not known: expected a path such as file:./traces.json");
+        check(otel_traces("file:", folders()), "the file name is missing: expected a path such as file:./traces.json");
+        check(otel_traces("file:///", folders()), "the file name is missing: expected a path such as file:./traces.json");
+        check(otel_traces("file://~/t", folders()), "the home directory is unknown: expected a path such as file:./traces.json");
         check(tracing("tcp://host", folders()), "not a url: expected tcp://host:port");
         check(tracing("grpc://c:1", folders()), "unknown scheme \"grpc\": expected file:, tcp://, http:// or https://");
     }

@@ -154,7 +154,7 @@ impl Acceptor {
         drop(self.listeners);
         let survivors: Vec<_> = self.connections.open.lock().values().cloned().collect();
         let idle = survivors.iter().filter(|connection| connection.is_idle()).count() as u64;
-        let detail = "connections of processes that outlived the command: what they send later is not here";
+        let detail = "connections of processes that outlived the command: the recording lacks what they send later";
         self.connections.context.book.add(LossKind::DrainTimedOut, idle, detail);
         for connection in &survivors {
             connection.hang_up.notify_one();

@@ -91,12 +91,12 @@ fn give(batch: &mut SpanBatch, redactor: Option<&mut Redactor>, context: &Reques
     for spans in batch.spans.chunks(CONVERTED_SPANS_MAX) {
         let (body, count) = (otlp::encode_trace(spans), spans.len() as u64);
         let Some(memory) = context.memory_of(body.len()) else {
-            context.book.add(LossKind::RequestsRefused, count, "appdash spans that came faster than they could be kept");
+            context.book.add(LossKind::RequestsRefused, count, "appdash spans that arrived faster than longpole could store them");
             continue;
         };
         let job = Job::new(Content::Converted { spans: count }, connection).with(Compression::Identity, body.into(), memory);
         if context.intake.hand(job).is_none() {
-            context.book.add(LossKind::RequestsRefused, count, "appdash spans that came when the recording was already ended");
+            context.book.add(LossKind::RequestsRefused, count, "appdash spans that arrived after the recording had ended");
         }
     }
     batch.spans.clear();

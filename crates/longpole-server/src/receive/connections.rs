@@ -226,7 +226,7 @@ impl Connections {
                 let what = if speech == Speech::Http { "requests whose head" } else { "appdash packets that" };
                 connections.context.refused_of(
                     &connection,
-                    &format!("{what} did not come to an end in {} s; the connection was cut", HEAD_TIME_MAX.as_secs()),
+                    &format!("{what} did not finish within {} s; longpole closed the connection", HEAD_TIME_MAX.as_secs()),
                 );
             }
             connections.open.lock().remove(&number);

@@ -12,4 +12,4 @@ pub(super) fn take_credentials(batch: &mut SpanBatch, redactor: Option<&mut Reda
 }
 
 /// Which values are taken out.
-pub(super) const CREDENTIALS: &str = "named or looking like credentials; run --redact off keeps them";
+pub(super) const CREDENTIALS: &str = "with the name or the shape of a credential; run --redact off keeps them";

@@ -192,7 +192,7 @@ impl ReceiverHandle {
         // An error means that the thread is gone, and then the join says why.
         let _ = self.finish.send(Instant::now() + deadline);
         if self.thread.join().is_err() {
-            self.book.add(LossKind::RequestsRefused, 1, "the receiver stopped by a bug of longpole");
+            self.book.add(LossKind::RequestsRefused, 1, "the receiver stopped because of a bug in longpole");
         }
         self.book.take()
     }

@@ -86,9 +86,9 @@ impl OtherUsers {
             named.push(uid);
         }
         if named.contains(&uid) {
-            format!("connections of another user (uid {uid}) that is not of the run")
+            format!("connections of another user (uid {uid}), from processes that do not belong to the run")
         } else {
-            "connections of further users that are not of the run".to_owned()
+            "connections of more users, from processes that do not belong to the run".to_owned()
         }
     }
 
@@ -174,6 +174,6 @@ mod tests {
         let other_users = OtherUsers::new();
         let said: std::collections::HashSet<String> = (0..1000).map(|uid| other_users.refusal(uid)).collect();
         assert_eq!(said.len(), OTHER_USERS_NAMED_MAX + 1);
-        assert_eq!(other_users.refusal(0), "connections of another user (uid 0) that is not of the run");
+        assert_eq!(other_users.refusal(0), "connections of another user (uid 0), from processes that do not belong to the run");
     }
 }

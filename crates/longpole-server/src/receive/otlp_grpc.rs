@@ -122,7 +122,7 @@ async fn take(context: &RequestContext, connection: &Arc<Connection>, request: R
     let compression = match (compressed, compression) {
         (false, _) => Compression::Identity,
         (true, Compression::Identity) => {
-            let message = "gRPC message is compressed and grpc-encoding does not say how";
+            let message = "gRPC message is compressed, but has no grpc-encoding";
             context.refused_of(connection, message);
             return Err(Refusal::new(code::INTERNAL, message));
         }

@@ -17,7 +17,7 @@ use crate::otlp_request::grpc::code;
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 /// The answer to a process of another user.
-const OTHER_USER: &str = "this receiver accepts spans of one run only, and this process belongs to another user and not to the run";
+const OTHER_USER: &str = "this receiver accepts spans of one run only, and this process belongs to another user, not to the run";
 
 /// Why the receiver refuses a request, whatever its body.
 #[derive(Debug, PartialEq, Eq)]
@@ -93,7 +93,7 @@ pub(super) fn unchecked(request: &Request<Incoming>) -> Response<AnswerBody> {
 
 /// The loss of connections of other users that were not checked.
 pub(super) const UNCHECKED: &str =
-    "connections of other users that came faster than longpole could check whether they belong to the run; clients may try again";
+    "connections of other users that arrived faster than longpole could check whether they belong to the run; clients may try again";
 
 /// The loss of connections that came too late for a check.
 pub(super) const TOO_LATE: &str = "connections that unknown processes made after the command had ended";

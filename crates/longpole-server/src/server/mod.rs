@@ -83,7 +83,7 @@ impl Page {
         self.address
     }
 
-    /// Whether the kernel distinguishes the users of connections. If it does not, the page serves every client that has the key.
+    /// Whether the kernel distinguishes the users of connections. If it does not, the page serves every client that has the token.
     pub fn tells_users_apart(&self) -> bool {
         self.tells_users_apart
     }
@@ -139,7 +139,7 @@ async fn other(request: Request) -> Response {
         return ApiError::not_found(format!("no such address: {path}")).into_response();
     }
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
-        return ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", "this address is only read: use GET").into_response();
+        return ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", "this address is read-only: use GET").into_response();
     }
     assets::answer(path, request.headers())
 }

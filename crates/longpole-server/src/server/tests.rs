@@ -283,7 +283,7 @@ fn sealing_that_is_interrupted_can_be_begun_again() {
     let store = Store::open(&directory.0).unwrap();
     let name = log(&store).name();
     let error = longpole_recording::seal::load(&store, name, &|| true).unwrap_err();
-    assert_eq!(error.to_string(), "interrupted; what was recorded stays, and `longpole show r1` goes on from there");
+    assert_eq!(error.to_string(), "interrupted; the recorded data stays, and `longpole show r1` continues from there");
     assert_eq!(longpole_recording::seal::load(&store, name, &|| false).unwrap().recording().spans.len(), 2);
 }
 

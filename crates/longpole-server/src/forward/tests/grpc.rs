@@ -109,7 +109,7 @@ async fn json_of_another_signal_for_a_grpc_endpoint_goes_by_http_and_is_counted_
         receiver.finish(SOON).into_iter().filter(|loss| loss.kind == LossKind::ForwardFailed).collect::<Vec<_>>()
     });
     let losses = losses.await.unwrap();
-    assert_eq!(failed(&losses), [(2, format!("{url}: speaks gRPC, and they went there by HTTP"))]);
+    assert_eq!(failed(&losses), [(2, format!("{url}: speaks gRPC, but longpole sent them over HTTP"))]);
 
     // One that speaks both, as longpole does.
     let (both, received) = http_collector(&["200 OK"]);

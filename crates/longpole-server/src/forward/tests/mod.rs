@@ -260,7 +260,7 @@ fn what_does_not_fit_into_the_queue_is_counted() {
     let mut losses = failed(&receiver.finish(Duration::from_millis(50)));
     losses.sort();
     assert_eq!(losses[0], (1, format!("{url} did not take them before longpole ended")));
-    assert_eq!(losses[1], (2, format!("{url}: takes less than the command sends: the queue of 32 MiB is full")));
+    assert_eq!(losses[1], (2, format!("{url}: accepts data more slowly than the command sends it: the queue of 32 MiB is full")));
 }
 
 #[test]
@@ -358,8 +358,8 @@ fn what_an_endpoint_rejects_of_a_request_is_counted() {
 fn a_success_that_is_somebody_elses_delivers_nothing() {
     // A login page; a gRPC server that gets HTTP, as tonic answers.
     for (answer, reason) in [
-        ("200 OK\r\nContent-Type: text/html; charset=utf-8", "answered with a web page (http status 200), so it is no collector"),
-        ("200 OK\r\nContent-Type: application/grpc\r\ngrpc-status: 12", "speaks gRPC, and they went there by HTTP"),
+        ("200 OK\r\nContent-Type: text/html; charset=utf-8", "answered with a web page (http status 200), so it is not a collector"),
+        ("200 OK\r\nContent-Type: application/grpc\r\ngrpc-status: 12", "speaks gRPC, but longpole sent them over HTTP"),
     ] {
         let answers: &'static [&'static str] = Box::leak(Box::new([answer]));
         let (url, received) = http_collector(answers);
@@ -397,7 +397,7 @@ fn forwarding_gives_up_at_once_if_the_endpoint_wants_a_retry_after_the_end() {
         ("503 Service Unavailable\r\nRetry-After: 30", "{url} did not take them before longpole ended: http status 503"),
         (
             "503 Service Unavailable\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\nRetry-After: Sun, 06 Nov 1994 08:59:37 GMT",
-            "{url}: http status 503, and no sign that it will be better within 60 s",
+            "{url}: http status 503; gave up, because the next attempt would come more than 60 s after the first",
         ),
     ] {
         let answers: &'static [&'static str] = Box::leak(Box::new([answer]));

@@ -50,4 +50,4 @@ impl LogSink for Events<'_> {
 }
 
 /// Why a log record is not kept.
-pub(super) const NO_SPAN: &str = "log records that name no span, which are not kept";
+pub(super) const NO_SPAN: &str = "log records without a span, which longpole does not keep";

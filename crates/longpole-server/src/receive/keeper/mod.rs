@@ -204,7 +204,8 @@ impl Keeper<'_> {
     fn keep_listeners(&mut self, called: &[SocketAddr]) {
         for (pid, address) in self.listeners.search(called, Instant::now()) {
             if let Err(error) = self.keep.listens(pid, address) {
-                self.book.add(LossKind::RequestsRefused, 1, format!("who listens at an address that a span calls: {error}"));
+                let detail = format!("failed to log the process that listens at an address that a span calls: {error}");
+                self.book.add(LossKind::RequestsRefused, 1, detail);
             }
         }
     }
@@ -265,7 +266,7 @@ impl Keeper<'_> {
             }
             Err(error) => {
                 // Nobody waits for an answer, so nobody sends them again.
-                self.book.add(LossKind::RequestsRefused, spans, format!("appdash spans that could not be kept: {error}"));
+                self.book.add(LossKind::RequestsRefused, spans, format!("appdash spans that longpole could not store: {error}"));
                 Verdict::not_kept(&error)
             }
         }
@@ -281,7 +282,7 @@ impl Keeper<'_> {
             self.keep.resource_event(ResourceEvent { time: received, ..parsed.event }).map_err(|error| error.to_string())
         });
         if let Err(reason) = kept {
-            self.book.add(LossKind::RequestsRefused, 1, format!("pulumi engine events that could not be kept: {reason}"));
+            self.book.add(LossKind::RequestsRefused, 1, format!("pulumi engine events that longpole could not store: {reason}"));
         }
         Verdict::whole()
     }
@@ -301,7 +302,7 @@ impl Keeper<'_> {
             Signal::Traces => 0,
             Signal::Metrics => {
                 let points = bytes.and_then(|bytes| otlp::count_metrics(&bytes, json).ok()).unwrap_or(1);
-                self.book.add(LossKind::OtherSignals, points, "data points of metrics, which are not kept");
+                self.book.add(LossKind::OtherSignals, points, "data points of metrics, which longpole does not keep");
                 points
             }
             // Requests, because what is in one cannot be counted without reading all of it.
@@ -309,7 +310,7 @@ impl Keeper<'_> {
                 self.book.add(
                     LossKind::OtherSignals,
                     1,
-                    "requests of profiles, which are not kept; `longpole import` reads a file of them",
+                    "requests of profiles, which longpole does not keep; `longpole import` reads a file of them",
                 );
                 1
             }
@@ -326,7 +327,7 @@ impl Keeper<'_> {
             },
         };
         if wanted && !can_be_seen && self.run.is_some() {
-            self.book.add(LossKind::ForwardFailed, items, "in requests that cannot be decompressed, and may say the secret id of the run");
+            self.book.add(LossKind::ForwardFailed, items, "in requests that longpole cannot decompress and check for the run's secret id");
             return verdict;
         }
         let (compression, body) = (job.compression, body.unwrap_or_else(|| job.body.clone()));
@@ -350,7 +351,7 @@ impl Keeper<'_> {
         if is_all && !is_forwarded && matches!(error, KeepError::ForNow(_)) {
             return Verdict::not_kept(&error);
         }
-        let message = format!("log records that could not be kept: {error}");
+        let message = format!("log records that longpole could not store: {error}");
         self.book.add(LossKind::OtherSignals, records, &message);
         if is_all && !is_forwarded { Verdict::not_kept(&error) } else { Verdict::Kept { rejected: records, message } }
     }

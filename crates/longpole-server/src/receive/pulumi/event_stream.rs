@@ -98,7 +98,7 @@ async fn take(context: &RequestContext, connection: &Arc<Connection>, request: R
                 Message::Broken => return Err(refuse(code::INTERNAL, "not a stream of grpc messages; the rest of it is missing")),
             };
             let Some(memory) = context.memory_of(message.len()) else {
-                context.book.add(LossKind::RequestsRefused, 1, "pulumi engine events that came faster than they could be kept");
+                context.book.add(LossKind::RequestsRefused, 1, "pulumi engine events that arrived faster than longpole could store them");
                 continue;
             };
             let compression = if compressed { compression } else { Compression::Identity };

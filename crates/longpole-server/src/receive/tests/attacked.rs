@@ -150,7 +150,14 @@ fn another_user_is_refused_and_our_own_is_not() {
     assert_eq!(appdash.read(&mut [0]).unwrap_or(0), 0, "closed");
     assert_eq!(memory.kept(), []);
     let losses = receiver.finish(SOON);
-    assert_eq!(losses, [Loss::new(LossKind::RequestsRefused, 3, "connections of another user (uid 4000000000) that is not of the run")]);
+    assert_eq!(
+        losses,
+        [Loss::new(
+            LossKind::RequestsRefused,
+            3,
+            "connections of another user (uid 4000000000), from processes that do not belong to the run"
+        )]
+    );
 
     // If the kernel does not answer the quick query, the tables give the same result.
     let (receiver, memory) = start_run(|_, _| Err(std::io::ErrorKind::Unsupported.into()));
@@ -174,8 +181,12 @@ fn a_user_who_floods_keeps_no_other_from_a_check() {
     assert_eq!(memory.kept(), []);
     drop(held);
     let losses = receiver.finish(SOON);
-    assert_eq!(refused(&losses, "connections of another user (uid 4000000001) that is not of the run"), 8, "{losses:?}");
-    let (judged, others) = (refused(&losses, "(uid 4000000000) that is not of the run"), refused(&losses, refusal::UNCHECKED));
+    assert_eq!(
+        refused(&losses, "connections of another user (uid 4000000001), from processes that do not belong to the run"),
+        8,
+        "{losses:?}"
+    );
+    let (judged, others) = (refused(&losses, "(uid 4000000000), from processes that do not"), refused(&losses, refusal::UNCHECKED));
     assert!(judged > 0 && others > 50 && judged + others <= 100, "{losses:?}");
 }
 

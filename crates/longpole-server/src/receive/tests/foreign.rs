@@ -197,7 +197,10 @@ fn an_appdash_client_is_never_held_up_by_a_disk_that_hangs() {
     memory.set(|state| state.held = false);
     let losses = receiver.finish(SOON);
     let lost = count_of(&losses, LossKind::RequestsRefused);
-    assert!(lost > 0 && losses.iter().all(|loss| loss.detail == "appdash spans that came faster than they could be kept"), "{losses:?}");
+    assert!(
+        lost > 0 && losses.iter().all(|loss| loss.detail == "appdash spans that arrived faster than longpole could store them"),
+        "{losses:?}"
+    );
     assert_eq!(kept_spans(&memory).len() as u64 + lost, rounds as u64, "each is kept or counted");
 }
 

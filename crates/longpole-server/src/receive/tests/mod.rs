@@ -430,9 +430,13 @@ fn metrics_logs_and_profiles_are_accepted_counted_and_never_an_error() {
     assert_eq!(
         losses,
         [
-            Loss::new(LossKind::OtherSignals, 3, "data points of metrics, which are not kept"),
-            Loss::new(LossKind::OtherSignals, 3, "log records that name no span, which are not kept"),
-            Loss::new(LossKind::OtherSignals, 1, "requests of profiles, which are not kept; `longpole import` reads a file of them"),
+            Loss::new(LossKind::OtherSignals, 3, "data points of metrics, which longpole does not keep"),
+            Loss::new(LossKind::OtherSignals, 3, "log records without a span, which longpole does not keep"),
+            Loss::new(
+                LossKind::OtherSignals,
+                1,
+                "requests of profiles, which longpole does not keep; `longpole import` reads a file of them"
+            ),
         ]
     );
 }
@@ -451,7 +455,7 @@ fn a_log_record_that_names_a_span_is_an_event_of_it() {
     let json = serde_json::to_vec(&request).unwrap();
     assert_eq!(post(receiver.port(), "/v1/logs", &format!("{JSON}Content-Encoding: gzip\r\n"), &gzip(&json)).status, 200);
     let losses = receiver.finish(SOON);
-    assert_eq!(losses, [Loss::new(LossKind::OtherSignals, 4, "log records that name no span, which are not kept")]);
+    assert_eq!(losses, [Loss::new(LossKind::OtherSignals, 4, "log records without a span, which longpole does not keep")]);
     let events = std::mem::take(&mut memory.0.0.lock().unwrap().log_events);
     assert_eq!(events.len(), 2);
     for (trace_id, span_id, event) in events {
@@ -476,10 +480,10 @@ fn the_answer_to_log_records_counts_those_that_are_not_kept() {
     let answer = send();
     let partial = ExportLogsServiceResponse::decode(&answer.body[..]).unwrap().partial_success.unwrap();
     assert_eq!((answer.status, partial.rejected_log_records), (200, 1));
-    assert_eq!(partial.error_message, "log records that could not be kept: the recording has reached its limit");
+    assert_eq!(partial.error_message, "log records that longpole could not store: the recording has reached its limit");
     assert_eq!(send().status, 507);
     let losses = receiver.finish(SOON);
-    let lost = "log records that could not be kept: the recording has reached its limit";
+    let lost = "log records that longpole could not store: the recording has reached its limit";
     assert!(losses.contains(&Loss::new(LossKind::OtherSignals, 4, lost)), "{losses:?}");
     assert_eq!(count_of(&losses, LossKind::RequestsRefused), 2, "{losses:?}");
 }
@@ -536,7 +540,7 @@ async fn a_bad_grpc_request_gets_the_status_that_says_so() {
     check(traces, &[("grpc-encoding", "zstd")], framed(&good, true), 12, "grpc encoding zstd: expected gzip").await;
     check(traces, &[], framed(&good[1..], false), 3, " message at byte ").await;
     check(traces, &[("grpc-encoding", "gzip")], framed(&good, true), 3, "cannot decompress the body").await;
-    check(traces, &[], framed(&good, true), 13, "grpc-encoding does not say how").await;
+    check(traces, &[], framed(&good, true), 13, "has no grpc-encoding").await;
     check(traces, &[], vec![0, 0, 0], 13, "body of 3 bytes is shorter than the prefix").await;
     check(traces, &[], framed(&good, false)[..9].to_vec(), 13, "in a body that holds 4 bytes of it").await;
     check(traces, &[], [framed(b"", false), framed(b"", false)].concat(), 13, "gRPC message of 0 bytes in a body that holds 5").await;
@@ -708,7 +712,11 @@ fn a_process_that_outlives_the_command_does_not_hold_up_the_end() {
         losses,
         [
             Loss::new(LossKind::DrainTimedOut, 1, "requests that were still being sent when the drain deadline had passed"),
-            Loss::new(LossKind::DrainTimedOut, 1, "connections of processes that outlived the command: what they send later is not here"),
+            Loss::new(
+                LossKind::DrainTimedOut,
+                1,
+                "connections of processes that outlived the command: the recording lacks what they send later"
+            ),
         ]
     );
     assert!(TcpStream::connect(("127.0.0.1", port)).is_err(), "the port is closed");
