@@ -142,9 +142,8 @@ impl AggregateUDFImpl for CheckedSum {
 
 fn too_large(sum: i128, kind: &DataType) -> DataFusionError {
     let max = if *kind == DataType::UInt64 { u64::MAX.into() } else { i128::from(i64::MAX) };
-    let (bound, most) = if sum < 0 { (-max - 1, "least") } else { (max, "most") };
-    let sum = format!("a sum is {sum}, and a whole number is {bound} at {most}");
-    DataFusionError::Execution(format!("{sum}; add up CAST(… AS DECIMAL(38, 0)) instead"))
+    let bound = if sum < 0 { -max - 1 } else { max };
+    DataFusionError::Execution(format!("a sum is {sum}, beyond the 64-bit limit of {bound}; add up CAST(… AS DECIMAL(38, 0)) instead"))
 }
 
 fn internal(what: &str, kind: &DataType) -> DataFusionError {

@@ -23,7 +23,7 @@ pub enum QueryError {
         count: usize,
     },
     /// A name that is no table.
-    #[error("find the table `{table}`; there are: {tables}")]
+    #[error("find the table `{table}`; tables: {tables}")]
     Table {
         /// The name.
         table: String,
@@ -31,7 +31,7 @@ pub enum QueryError {
         tables: String,
     },
     /// A name that is no column.
-    #[error("find the column `{column}`; there are: {columns}")]
+    #[error("find the column `{column}`; columns: {columns}")]
     Column {
         /// The name.
         column: String,
@@ -45,7 +45,7 @@ pub enum QueryError {
         message: String,
     },
     /// The statement is longer than any person writes.
-    #[error("run a statement of {bytes} bytes: {bytes_max} at most")]
+    #[error("run a statement of {bytes} bytes: the limit is {bytes_max}")]
     TooLong {
         /// Its length.
         bytes: usize,
@@ -53,7 +53,7 @@ pub enum QueryError {
         bytes_max: usize,
     },
     /// The statement is nested, or chained, deeper than the engine can follow.
-    #[error("run a statement that is {depth} operators, brackets or queries deep: {depth_max} at most")]
+    #[error("run the statement: it nests or chains {depth} operators, brackets or queries, and the limit is {depth_max}")]
     TooDeep {
         /// Its depth.
         depth: usize,

@@ -360,7 +360,7 @@ fn a_sum_of_whole_numbers_is_right_or_an_error() {
     let stored = Stored::new(&[largest]);
     let max = "9223372036854775807";
     let large = |sum: &str| {
-        format!("run the statement: a sum is {sum}, and a whole number is {max} at most; add up CAST(… AS DECIMAL(38, 0)) instead")
+        format!("run the statement: a sum is {sum}, beyond the 64-bit limit of {max}; add up CAST(… AS DECIMAL(38, 0)) instead")
     };
     let two = format!("(VALUES ({max}), ({max}))");
     let refused = |statement: &str, sum: &str| {
@@ -380,9 +380,9 @@ fn a_sum_of_whole_numbers_is_right_or_an_error() {
     refused(&format!("SELECT sum(DISTINCT column1) FROM (VALUES ({max}), ({max}), (1), (NULL))"), "9223372036854775808");
     refused(&format!("SELECT sum(DISTINCT column1), count(*) FROM (VALUES ({max}), ({max}), (1), (NULL))"), "9223372036854775808");
     let error = stored.ask(&format!("SELECT sum(-column1 - 1) FROM {two}")).unwrap_err();
-    assert!(error.to_string().contains("a sum is -18446744073709551616, and a whole number is -9223372036854775808 at least"), "{error}");
+    assert!(error.to_string().contains("a sum is -18446744073709551616, beyond the 64-bit limit of -9223372036854775808"), "{error}");
     let error = stored.ask("SELECT sum(address) FROM (SELECT address FROM locations UNION ALL SELECT address FROM locations)").unwrap_err();
-    assert!(error.to_string().contains("and a whole number is 18446744073709551615 at most"), "{error}");
+    assert!(error.to_string().contains("beyond the 64-bit limit of 18446744073709551615"), "{error}");
 
     // The order in which numbers come does not matter.
     let back = format!("(VALUES ({max}), ({max}), (-{max}), (NULL))");
