@@ -134,7 +134,7 @@ mod linux {
         let told = stderr(&output);
         let lines: Vec<&str> = told.lines().collect();
         assert_eq!(lines.len(), 2, "{told}");
-        assert_eq!(lines[0], "longpole-sdk: OTEL_BSP_SCHEDULE_DELAY=soon is not usable, the default 5000 is used");
+        assert_eq!(lines[0], "longpole-sdk: OTEL_BSP_SCHEDULE_DELAY=soon is not usable; using the default 5000");
         assert!(lines[1].starts_with(&format!("longpole-sdk: 1 of 1 spans were lost on the way to {endpoint}/v1/traces: ")), "{told}");
     }
 

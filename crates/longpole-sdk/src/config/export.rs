@@ -69,14 +69,14 @@ pub(super) fn read_processor(reader: &mut Variables<'_>, program: &Program) -> S
         (None, Some(name)) => match name.parse() {
             Ok(processor) => (processor, format!("{PROCESSOR_VARIABLE}={name}")),
             Err(error) => {
-                reader.complaints.push(format!("{PROCESSOR_VARIABLE}={name}: {error}, longpole is used"));
+                reader.complaints.push(format!("{PROCESSOR_VARIABLE}={name}: {error}; using longpole"));
                 return SpanProcessor::default();
             }
         },
     };
     if processor != SpanProcessor::Longpole && !HAS_STANDARD_STACK {
         let feature = "the feature `opentelemetry` of longpole-sdk";
-        reader.complaints.push(format!("{whence}: this program is built without {feature}, longpole is used"));
+        reader.complaints.push(format!("{whence}: this program is built without {feature}; using longpole"));
         return SpanProcessor::Longpole;
     }
     processor
@@ -90,7 +90,7 @@ fn read_protocol(reader: &mut Variables<'_>, program: &Program) -> Protocol {
         (None, Some((name, value))) => match value.parse() {
             Ok(protocol) => (format!("{name}={value}"), protocol),
             Err(_) => {
-                reader.complaints.push(format!("{name}={value} is not spoken here, http/protobuf is used"));
+                reader.complaints.push(format!("{name}={value} is not supported; using http/protobuf"));
                 return Protocol::HttpProtobuf;
             }
         },
@@ -98,11 +98,11 @@ fn read_protocol(reader: &mut Variables<'_>, program: &Program) -> Protocol {
     match protocol {
         Protocol::Grpc if !HAS_STANDARD_STACK => {
             let feature = "the feature `opentelemetry` of longpole-sdk";
-            reader.complaints.push(format!("{whence}: this program is built without {feature}, http/protobuf is used"));
+            reader.complaints.push(format!("{whence}: this program is built without {feature}; using http/protobuf"));
             Protocol::HttpProtobuf
         }
         Protocol::HttpJson => {
-            reader.complaints.push(format!("{whence} is not spoken here, http/protobuf is used, which the same port takes"));
+            reader.complaints.push(format!("{whence} is not supported; using http/protobuf, which the same port accepts"));
             Protocol::HttpProtobuf
         }
         spoken => spoken,
@@ -123,7 +123,7 @@ fn read_url(reader: &mut Variables<'_>, program: &Program, protocol: Protocol) -
         _ => Some(format!("{endpoint} is not an http:// or https:// address")),
     };
     if let Some(why) = refused {
-        reader.complaints.push(format!("{variable}: {why}, no spans are sent"));
+        reader.complaints.push(format!("{variable}: {why}; sending no spans"));
         return None;
     }
     let uri = uri?;
@@ -144,7 +144,7 @@ pub(super) fn read_export(
     let exporters = reader.text("OTEL_TRACES_EXPORTER").unwrap_or("otlp".into());
     if !exporters.split(',').any(|name| name.trim() == "otlp") {
         if exporters != "none" {
-            reader.complaints.push(format!("OTEL_TRACES_EXPORTER={exporters} is not known here (otlp, none), no spans are sent"));
+            reader.complaints.push(format!("OTEL_TRACES_EXPORTER={exporters} is not supported (otlp, none); sending no spans"));
         }
         return None;
     }
@@ -152,7 +152,7 @@ pub(super) fn read_export(
     let url = read_url(reader, program, protocol)?;
     let compression = reader.first(&["OTEL_EXPORTER_OTLP_TRACES_COMPRESSION", "OTEL_EXPORTER_OTLP_COMPRESSION"]);
     if let Some((name, value)) = compression.filter(|(_, value)| value != "none") {
-        reader.complaints.push(format!("{name}={value} is not done here, requests are sent as they are"));
+        reader.complaints.push(format!("{name}={value} is not supported; sending requests uncompressed"));
     }
     let default_queue_spans = match processor {
         SpanProcessor::Longpole => DEFAULT_QUEUE_SPANS,
@@ -198,7 +198,7 @@ fn read_headers(reader: &mut Variables<'_>) -> Vec<(String, String)> {
     });
     headers.unwrap_or_else(|| {
         // Headers hold credentials: the text itself is not told.
-        reader.complaints.push(format!("{variable} is not a list of key=value pairs, it is ignored"));
+        reader.complaints.push(format!("{variable} is not a list of key=value pairs; ignoring it"));
         Vec::new()
     })
 }

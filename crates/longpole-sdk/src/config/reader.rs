@@ -25,7 +25,7 @@ impl Variables<'_> {
         match value.parse() {
             Ok(number) if is_valid(&number) => number,
             _ => {
-                self.complaints.push(format!("{name}={value} is not usable, the default {} is used", default.to_string()));
+                self.complaints.push(format!("{name}={value} is not usable; using the default {}", default.to_string()));
                 default
             }
         }
@@ -43,7 +43,7 @@ impl Variables<'_> {
             Some(value) if value.eq_ignore_ascii_case("true") => true,
             Some(value) if value.eq_ignore_ascii_case("false") => false,
             Some(value) => {
-                self.complaints.push(format!("{name}={value} is neither true nor false, false is used"));
+                self.complaints.push(format!("{name}={value} is neither true nor false; using false"));
                 false
             }
         }

@@ -72,7 +72,7 @@ pub(super) fn read_resource(reader: &mut Variables<'_>, facts: &ProcessFacts, pr
     let mut given = match reader.text("OTEL_RESOURCE_ATTRIBUTES") {
         None => Vec::new(),
         Some(text) => parse_pairs(&text).unwrap_or_else(|| {
-            reader.complaints.push(format!("OTEL_RESOURCE_ATTRIBUTES={text} is not a list of key=value pairs, it is ignored"));
+            reader.complaints.push(format!("OTEL_RESOURCE_ATTRIBUTES={text} is not a list of key=value pairs; ignoring it"));
             Vec::new()
         }),
     };

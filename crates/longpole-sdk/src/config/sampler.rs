@@ -55,7 +55,7 @@ pub(super) fn read_sampler(reader: &mut Variables<'_>) -> Sampler {
             (ratio * ALL_TRACES as f64) as u64
         }
         _ => {
-            reader.complaints.push(format!("OTEL_TRACES_SAMPLER={name} is not known here, parentbased_always_on is used"));
+            reader.complaints.push(format!("OTEL_TRACES_SAMPLER={name} is not supported; using parentbased_always_on"));
             return Sampler::DEFAULT;
         }
     };

@@ -114,7 +114,7 @@ impl Layer {
         let exporter = config.export.and_then(|export| match Exporter::start(export) {
             Ok(exporter) => Some(exporter),
             Err(error) => {
-                tell(&format!("no thread to send spans with: {error}; no spans are sent"));
+                tell(&format!("no thread to send spans with: {error}; sending no spans"));
                 None
             }
         });

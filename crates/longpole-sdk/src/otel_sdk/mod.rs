@@ -77,7 +77,7 @@ impl OtelSdk {
                     builder = builder.with_span_processor(SharedProcessor(Arc::clone(&counting)));
                     processor = Some(counting);
                 }
-                Err(why) => tell(&format!("no exporter for {}: {why}; no spans are sent", export.url)),
+                Err(why) => tell(&format!("no exporter for {}: {why}; sending no spans", export.url)),
             }
             builder = builder.with_resource(resource);
         }

@@ -176,7 +176,7 @@ fn read_directory() -> Option<PathBuf> {
 pub(super) fn tell_none(why: &str) {
     static TOLD: AtomicBool = AtomicBool::new(false);
     if !TOLD.swap(true, Relaxed) && !is_forked_child() {
-        tell(&format!("a thread has no journal of its spans: {why}; a profiler sees fewer of them exactly"));
+        tell(&format!("a thread has no span journal: {why}; a profiler links fewer of its samples exactly"));
     }
 }
 

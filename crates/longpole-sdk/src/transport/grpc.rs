@@ -83,7 +83,7 @@ pub(crate) fn channel(config: &ExportConfig, timeout: Option<Duration>) -> Resul
     #[cfg(feature = "grpc-tls")]
     if let Some(files) = &config.tls {
         let dial = super::tls::Dial::new(files, TLS_PORT)?;
-        let origin: tonic::transport::Uri = config.url.parse().map_err(|error| format!("{} is no address: {error}", config.url))?;
+        let origin: tonic::transport::Uri = config.url.parse().map_err(|error| format!("{} is not an address: {error}", config.url))?;
         let authority = origin.authority().map(ToString::to_string).unwrap_or_default();
         let port = if origin.port().is_none() { format!(":{TLS_PORT}") } else { String::new() };
         // To tonic it is a plain one: whether tonic was built with TLS of its own is another crate's choice, and it would take over.

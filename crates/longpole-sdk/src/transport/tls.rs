@@ -52,7 +52,7 @@ fn roots(files: &TlsFiles) -> Result<RootCertStore, String> {
         return Ok(roots);
     }
     let bundle = SYSTEM_BUNDLES.into_iter().find(|path| Path::new(path).is_file());
-    let bundle = bundle.ok_or("no certificates of the system were found; OTEL_EXPORTER_OTLP_CERTIFICATE names a file of some")?;
+    let bundle = bundle.ok_or("found no system certificates; name a certificate file in OTEL_EXPORTER_OTLP_CERTIFICATE")?;
     // Bundles hold a few certificates that are too old; they are passed over.
     let found = CertificateDer::pem_file_iter(bundle).map_err(|error| format!("cannot read {bundle}: {error}"))?;
     roots.add_parsable_certificates(found.flatten());
@@ -72,7 +72,7 @@ fn bare(host: &str) -> &str {
 
 /// The name that the certificate of a host must be for.
 fn name_of(host: &str) -> Result<ServerName<'static>, String> {
-    ServerName::try_from(bare(host).to_owned()).map_err(|_| format!("{host} is no name that a certificate can have"))
+    ServerName::try_from(bare(host).to_owned()).map_err(|_| format!("{host} is not a name that a certificate can have"))
 }
 
 /// A client of HTTP that speaks TLS where an address begins with `https`.
