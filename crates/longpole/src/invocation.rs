@@ -62,7 +62,7 @@ impl Invocation {
             Err(error) if !self.is_named && is_place_refused(&error) => error,
             opened => return opened,
         };
-        let root = new_folder(RECORDED_PREFIX).with_context(|| format!("{refused:#}; failed to make a folder instead"))?;
+        let root = new_folder(RECORDED_PREFIX).with_context(|| format!("{refused:#}; failed to create a directory instead"))?;
         let store = open_store(&root).with_context(|| format!("{refused:#}"))?;
         note(format!("{refused:#}; this recording is kept in {}", root.display()));
         next_command::name_store(root);

@@ -15,7 +15,7 @@ pub(crate) const EXIT_OWN_FAILURE: u8 = 125;
 pub(crate) fn in_place(argv: &[OsString], environment: &[(OsString, OsString)], error: &LaunchError) -> ExitCode {
     let cause = std::error::Error::source(error).map(|cause| format!(": {cause}")).unwrap_or_default();
     let LaunchError::Setup { what, .. } = error else { return not_started(error) };
-    note(format!("recording is off, and the command runs alone: no room for {what}{cause}"));
+    note(format!("recording is off, and the command runs without longpole: cannot set up {what}{cause}"));
     not_started(&child::execute_in_place(argv, environment))
 }
 

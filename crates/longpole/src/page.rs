@@ -28,7 +28,7 @@ fn from_elsewhere(port: u16) -> String {
 
 /// Printed where the kernel does not tell connections of other users from our own.
 const NOT_TOLD: &str =
-    "warning: the kernel does not report who owns a connection, so every user of this machine who has the key can read the page";
+    "warning: the kernel does not report who owns a connection, so every user of this machine who has the token can read the page";
 
 /// Serves the page of this recording until Ctrl-C or SIGTERM.
 pub(crate) fn serve(store: &Path, name: RecordingName, port: u16, browser: bool, label: &str, consent: SourceConsent) -> Result<()> {

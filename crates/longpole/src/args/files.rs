@@ -13,10 +13,11 @@ pub(crate) struct ImportArguments {
     /// folded stacks. All of these may be gzipped. Recordings: `.lpole`
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
-    /// Import all files as one recording: traces of one run, such as both of Pulumi's, and a pprof profile whose labels name their spans
+    /// Import all files as one recording: the traces of one run, such as Pulumi's two, and at most one pprof or folded-stack profile
+    /// whose labels name their spans
     #[arg(long)]
     pub(crate) together: bool,
-    /// Tag the recording; of several files, the last one gets the tag
+    /// Tag the recording; if there are several files, the last one gets the tag
     #[arg(long, value_name = "NAME")]
     pub(crate) tag: Option<String>,
     /// Output format

@@ -91,7 +91,7 @@ pub(crate) struct GlobalArguments {
     /// When to use colour
     #[arg(long, global = true, value_enum, default_value_t = Color::Auto)]
     pub(crate) color: Color,
-    /// Log what longpole itself does on standard error, and send its own spans to your OTLP endpoint
+    /// Log longpole's own work to standard error, and send its own spans to your OTLP endpoint
     #[arg(long, global = true, value_enum, value_name = "LEVEL", env = crate::env_vars::TRACING_LEVEL, hide_short_help = true)]
     pub(crate) tracing_level: Option<TracingLevel>,
     /// Accepted for compatibility and ignored: one background thread sends these spans
@@ -190,7 +190,7 @@ pub(crate) enum Command {
     Rm(RemoveArguments),
     /// Remove old recordings, except those with a tag
     Prune(PruneArguments),
-    /// Run a command as one span and send it to your OTLP endpoint; records nothing
+    /// Run a command as one span and send the span to your OTLP endpoint; record nothing
     Exec(ExecArguments),
     /// Check what longpole can record on this machine, and how to see more
     Doctor(DoctorArguments),

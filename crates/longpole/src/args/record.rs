@@ -39,7 +39,7 @@ pub(crate) struct RunArguments {
     /// Java prints the options it picked up on standard error. Python needs no option
     #[arg(long, value_enum, value_name = "RUNTIME", value_delimiter = ',')]
     pub(crate) jit: Vec<Jit>,
-    /// Remove what is named or looks like a credential before storing it (docs/formats/redaction.md)
+    /// Remove values with the name or the shape of a credential before storing them (docs/formats/redaction.md)
     #[arg(long, value_enum, default_value_t = Redact::On)]
     pub(crate) redact: Redact,
     /// Also send all spans as OTLP to `file:PATH` (JSON lines), `grpc://HOST:PORT`, `grpcs://…`, `http://HOST[:PORT][/PATH]` or

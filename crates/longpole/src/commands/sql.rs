@@ -96,7 +96,7 @@ fn own_words(words: &str) -> Option<&str> {
 /// This program, even if its file was replaced meanwhile.
 fn own_program() -> Result<PathBuf> {
     let by_the_kernel = PathBuf::from("/proc/self/exe");
-    if by_the_kernel.exists() { Ok(by_the_kernel) } else { std::env::current_exe().context("failed to find the own program") }
+    if by_the_kernel.exists() { Ok(by_the_kernel) } else { std::env::current_exe().context("failed to find longpole's own executable") }
 }
 
 /// Why a worker ended without an answer, by what the standard library printed.

@@ -23,12 +23,12 @@ pub(crate) fn tag(invocation: &Invocation, arguments: &TagArguments) -> Result<(
                 .into());
         }
         store.untag(tag)?;
-        return print_line(format!("{name} is no longer {tag}"));
+        return print_line(format!("removed the tag {tag} from {name}"));
     }
     let before = store.tag(name, tag).map_err(usage)?;
     match before.filter(|before| *before != name) {
-        None => print_line(format!("{name} is {tag}")),
-        Some(before) => print_line(format!("{name} is {tag}, which was {before}")),
+        None => print_line(format!("tagged {name} as {tag}")),
+        Some(before) => print_line(format!("moved the tag {tag} from {before} to {name}")),
     }
 }
 

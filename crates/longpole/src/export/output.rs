@@ -58,10 +58,10 @@ fn not_created(path: &Path, error: NotCreated) -> anyhow::Error {
     let text = format!("failed to write {}: {error}", path.display());
     match error {
         NotCreated::OfAnother { .. } => {
-            Failure::new(Kind::NotPermitted, text).hint("-o FILE with another name, or in a folder of your own").into()
+            Failure::new(Kind::NotPermitted, text).hint("-o FILE with another name, or in a directory of your own").into()
         }
         NotCreated::Exchangeable { .. } => {
-            Failure::new(Kind::NotPermitted, text).hint("-o FILE in a folder of your own, or the file itself").into()
+            Failure::new(Kind::NotPermitted, text).hint("-o FILE in a directory of your own, or the file itself").into()
         }
         NotCreated::Io(error) => anyhow::Error::new(error).context(format!("failed to write {}", path.display())),
     }
@@ -90,7 +90,7 @@ mod tests {
             Ok(out.write_all(b"{}")?)
         });
         let error = format!("{:#}", written.unwrap_err());
-        assert!(error.ends_with("somebody exchanged it while it was written"), "{error}");
+        assert!(error.ends_with("it was replaced while longpole wrote it"), "{error}");
         assert!(path.symlink_metadata().is_err());
         to_output(Some(&path), Content::Json, |out| Ok(out.write_all(b"{}")?)).unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "{}");

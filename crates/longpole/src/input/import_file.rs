@@ -14,7 +14,9 @@ pub(crate) fn read(path: &Path) -> Result<Contents> {
         let (kind, hint) = match &error {
             ImportError::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound => (Kind::NotFound, ""),
             ImportError::Io { source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied => (Kind::NotPermitted, ""),
-            ImportError::Unknown { .. } => (Kind::Usage, "each of them may be gzipped; also known is .lpole, as it is"),
+            ImportError::Unknown { .. } => {
+                (Kind::Usage, "any of them may be gzipped; longpole also reads .lpole files, which must not be gzipped")
+            }
             _ => (Kind::Failed, ""),
         };
         let causes = std::iter::successors(std::error::Error::source(&error), |cause| cause.source());

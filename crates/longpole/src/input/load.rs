@@ -76,8 +76,10 @@ fn named<'a>(invocation: &Invocation, text: &'a str) -> (Option<&'a Path>, Optio
     let is_ended = path.extension().and_then(|ending| ending.to_str()).is_some_and(|ending| FILE_ENDINGS.contains(&ending));
     match tagged {
         None => (Some(path), None),
-        Some(name) if is_ended => (Some(path), Some(format!("{text} is read as the file here; the recording with that tag is {name}"))),
-        Some(name) => (None, Some(format!("{text} is read as the tag of {name}; the file here is ./{text}"))),
+        Some(name) if is_ended => (Some(path), Some(format!("{text} is both a file and the tag of {name}; longpole reads the file"))),
+        Some(name) => {
+            (None, Some(format!("{text} is both a file and the tag of {name}; longpole reads the recording; the file is ./{text}")))
+        }
     }
 }
 

@@ -22,7 +22,7 @@ pub(crate) fn command_words(command: &[String]) -> String {
 /// `exit 0`, `killed by signal 9`, `still running`.
 pub(crate) fn exit_words(exit: Option<&view::ExitView>) -> String {
     match exit {
-        None => "no exit seen".to_owned(),
+        None => "exit unknown".to_owned(),
         Some(view::ExitView { signal: Some(signal), .. }) => format!("killed by signal {signal}"),
         Some(view::ExitView { code, .. }) => format!("exit {}", code.unwrap_or_default()),
     }

@@ -47,7 +47,7 @@ pub(crate) fn diff(view: &DiffView, style: Style) -> Screen {
         let all = TimeUnit::of(rest.delta_nanos);
         out.push(style.faint(&format!("… {} more, together {} (--limit 0)", rest.operations, signed(all, rest.delta_nanos))));
     }
-    out.push(style.faint("Δ is time on the critical path; together they are the difference of the runs"));
+    out.push(style.faint("Δ is the change in time on the critical path; all Δ add up to the difference between the runs"));
     out.push(style.faint("runs of the same command differ, too: record one twice to see by how much"));
     out.into_iter().collect()
 }

@@ -83,7 +83,7 @@ pub(crate) fn flame(view: &view::FlameView, min_percent: f64, style: Style) -> S
     out.extend(left_out(view, style));
     if view.cut_samples > 0 {
         let samples = counted(view.cut_samples, "sample", "samples");
-        out.line(style.faint(&format!("… {samples} cut short at their innermost functions: more than 2,097,152 different paths")));
+        out.line(style.faint(&format!("… {samples} cut short at their innermost functions: more than 2 097 152 different paths")));
     }
     out
 }

@@ -52,7 +52,7 @@ pub(crate) fn processes(view: &view::ProcessesView, style: Style) -> Screen {
         out.line(style.faint(&format!("one process peaked at {} when longpole did not read it", units::bytes(peak))));
     }
     if view.processes.iter().all(|process| process.usage.is_none()) {
-        out.line(style.faint("–  unknown: this recording has no readings of processes, as older ones"));
+        out.line(style.faint("–  unknown: the recording has no process readings, because an older longpole made it or it was imported"));
         return out;
     }
     out.append(&marks.explained(style));

@@ -34,7 +34,8 @@ pub(crate) fn missing_lines(quality: &[view::QualityView], samples: u64, recordi
 }
 
 fn quality_texts(quality: &[view::QualityView], samples: u64, recording: &str, style: Style) -> Vec<String> {
-    let mut texts: Vec<String> = quality.iter().take(QUALITY_SHOWN).map(|q| fit(&words::loss(&q.code, q.count, &q.detail, samples), style.width() * 4)).collect();
+    let mut texts: Vec<String> =
+        quality.iter().take(QUALITY_SHOWN).map(|q| fit(&words::loss(&q.code, q.count, &q.detail, samples), style.width() * 4)).collect();
     let more = quality.len().saturating_sub(QUALITY_SHOWN);
     if more > 0 {
         texts.push(format!("{more} more ({} show {recording} --format json)", own_name()));

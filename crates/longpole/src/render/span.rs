@@ -100,7 +100,7 @@ pub(crate) fn span(view: &view::SpanView, sees_cpus: bool, style: Style) -> Scre
     }
     out.push(format!("  if it took no time         {}", range(unit, savings.saves_if_zero_nanos)));
     out.push(format!("  if it took half the time   {}", range(unit, savings.saves_if_half_nanos)));
-    out.push(format!("  if it had no own time      {}", range(unit, savings.saves_own_nanos)));
+    out.push(format!("  if its own time were zero  {}", range(unit, savings.saves_own_nanos)));
     out.push(format!("  on the critical path itself, outside of children, for {}", duration(savings.on_path_nanos)));
     out.push(String::new());
     let links = &view.samples.links;

@@ -34,8 +34,7 @@ pub(crate) fn tree(view: &view::TreeView, depth_max: usize, limit: usize, style:
         let handle = format!("{:handle_width$}", format!("s{}", row + 1));
         let text = format!("{indent}{name}{marks}");
         let service_room = left.saturating_sub(handle_width + 1 + width(&text) + 2);
-        let named =
-            if service_room >= 4 { format!("{text}  {}", fit(service, service_room)) } else { fit(&text, left - handle_width - 1) };
+        let named = if service_room >= 4 { format!("{text}  {}", fit(service, service_room)) } else { fit(&text, left - handle_width - 1) };
         let padding = " ".repeat(left.saturating_sub(handle_width + 1 + width(&named)));
         let path = if spans.on_path_nanos[row] > 0 { unit.show(spans.on_path_nanos[row]) } else { String::new() };
         out.line(format!(

@@ -115,12 +115,12 @@ fn blocker_lines(waits: &[view::WaitView], style: Style) -> Vec<String> {
             known
         };
         let did = meanwhile_lines(&thread.waits, (thread.samples, thread.weight_nanos), &thread.top_frames, style);
-        let meanwhile = if did.is_empty() { "; not seen what it did meanwhile" } else { "; meanwhile:" };
+        let meanwhile = if did.is_empty() { "; longpole did not record what it did meanwhile" } else { "; meanwhile:" };
         out.push(format!("  thread {name}(tid {}) for {}{waiting}, {known}{meanwhile}", thread.tid, duration(thread.nanos)));
         out.extend(did);
     }
     if let Some(one_of) = blocked.one_of {
-        out.push(format!("  one of {} threads, for {}: not known which", one_of.threads, duration(one_of.nanos)));
+        out.push(format!("  one of {} threads, for {}; which one is unknown", one_of.threads, duration(one_of.nanos)));
     }
     out
 }

@@ -161,8 +161,8 @@ fn python(environment: &[(OsString, OsString)]) -> Option<Check> {
     let version = version.trim_start_matches("Python ");
     let is_known = matches!(major_and_minor(version), Some((3, minor)) if PYTHON_MINORS.contains(&minor));
     if !is_known {
-        let text = format!("{} is {}: samples show the interpreter, not its functions", path.display(), said(version));
-        return Some(warn("python", text, "CPython 3.8 to 3.13 shows its functions"));
+        let text = format!("{} ({}): samples show the interpreter, not its functions", path.display(), said(version));
+        return Some(warn("python", text, "to see its functions, use CPython 3.8 to 3.13"));
     }
     let read =
         child::prepare_trial(environment).map_err(|error| error.to_string()).and_then(|gated| recorder::can_read_memory(gated.pid()));
@@ -194,7 +194,7 @@ fn java() -> Option<Check> {
     let text = format!("{}: run --jit java shows compiled methods", said(version));
     Some(match major {
         Some(major) if major < JAVA_MAJOR_MIN => {
-            warn("java", format!("{version}: its methods show as addresses"), "Java 17 and later names them")
+            warn("java", format!("{version}: its methods show as addresses"), "to see their names, use Java 17 or later")
         }
         _ => ok("java", text),
     })
@@ -207,7 +207,7 @@ fn version_of(path: &Path, flag: &str) -> Option<String> {
 }
 
 fn said(version: &str) -> &str {
-    if version.is_empty() { "of unknown version" } else { version }
+    if version.is_empty() { "unknown version" } else { version }
 }
 
 /// Whether clocks are cheap to read.
@@ -219,7 +219,7 @@ fn clock() -> Check {
         return warn(
             "clock",
             format!("{text}: samples and spans line up that much less exactly"),
-            "a clock source such as tsc or kvm-clock is faster: see /sys/devices/system/clocksource",
+            "choose a faster clock source, such as tsc or kvm-clock: see /sys/devices/system/clocksource",
         );
     }
     ok("clock", text)
@@ -268,12 +268,12 @@ const PULUMI: &[((u32, u32), &str, &str)] = &[
     (
         (3, 226),
         "a run receives all spans; this version does not continue a trace, so longpole places its spans by process and time",
-        "3.229 and later continue the trace of the run",
+        "to continue the trace of the run, use Pulumi 3.229 or later",
     ),
     (
         (3, 208),
         "a run receives only the spans of the older tracing (--tracing), which this version sends to the endpoint in the environment",
-        "3.226 and later have OpenTelemetry, 3.229 and later continue the trace of the run",
+        "to receive all spans, use Pulumi 3.226 or later; from 3.229 on, it continues the trace of the run",
     ),
     (
         (0, 0),
@@ -298,7 +298,11 @@ fn pulumi() -> Option<Check> {
         return Some(warn("pulumi", format!("`{} version` fails", path.display()), "run `pulumi version`"));
     };
     let Some(parsed) = major_and_minor(&version) else {
-        return Some(warn("pulumi", format!("{} has an unknown version, {version}", path.display()), PULUMI[0].1));
+        return Some(warn(
+            "pulumi",
+            format!("{} has an unknown version, {version}", path.display()),
+            "to receive all spans, use Pulumi 3.229 or later",
+        ));
     };
     let (_, text, remedy) = PULUMI.iter().find(|(least, ..)| parsed >= *least)?;
     let text = format!("{version}: {text}");
@@ -318,7 +322,7 @@ fn program(name: &Path) -> Check {
     };
     match program::look_at(&path) {
         Err(error) => warn("program", format!("{} cannot be read: {error}", path.display()), "pass an executable file"),
-        Ok(None) => ok("program", format!("{}: contains nothing that is known to hang when the program exits", path.display())),
+        Ok(None) => ok("program", format!("{}: contains nothing known to hang when the program exits", path.display())),
         Ok(Some(found)) if found.remedy.is_empty() => ok("program", format!("{}: {}", path.display(), found.text)),
         Ok(Some(found)) => warn("program", format!("{}: {}", path.display(), found.text), found.remedy),
     }

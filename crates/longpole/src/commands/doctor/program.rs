@@ -59,7 +59,10 @@ fn judge(parts: &[SdkPart]) -> Option<Finding> {
     };
     Some(match has(SdkPart::Sdk) {
         true => Finding {
-            text: format!("{what}; if longpole-sdk, also in the program, set it up, it runs outside the runtime and does not"),
+            text: format!(
+                "{what}; the program also contains longpole-sdk: a processor that longpole-sdk set up runs outside the runtime \
+                           and is not affected"
+            ),
             remedy: "",
         },
         false => Finding { text: what.to_owned(), remedy: REMEDY },
