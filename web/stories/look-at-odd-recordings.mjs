@@ -68,7 +68,7 @@ export async function lookAtOddRecordings(server, directory = null) {
     await look('missing', '/r/r99', { expected: [/404/] }, (page) => says(page, 'no recording r99'));
     await look('no-page', '/nowhere', {}, (page) => says(page, 'Page not found'));
     await look('unauthorized', '/r/r7', { withoutToken: true, expected: [/401/] }, (page) =>
-      says(page, 'This page needs the key from your terminal'),
+      says(page, 'This page needs the token from your terminal'),
     );
     await look('many', '/r/r5', {}, async (page) => {
       const rows = page.getByRole('treegrid').getByRole('row');

@@ -12,7 +12,7 @@ export const FLAME_TIME_WORDS: readonly { readonly time: FlameTime; readonly lab
   {
     time: 'off_cpu',
     label: 'blocked',
-    explanation: `where threads waited: all waits of ${WAIT_LEAST} or more and a sample of shorter ones, without threads that wait for work`,
+    explanation: `where threads waited: all waits of ${WAIT_LEAST} or more and a sample of shorter ones, without idle workers`,
   },
   { time: 'wall', label: 'both', explanation: 'where code ran and where threads waited' },
 ];

@@ -50,7 +50,7 @@ function noWaits(of: string, blocked: Nanos): NoSamples {
     text:
       blocked > 0
         ? `It was blocked for ${formatDuration(blocked)} of ${of}, but the stacks of those waits are not known.`
-        : `No thread waited here for 5\u00a0ms or longer. Threads that wait for work do not count.`,
+        : `No thread waited here for 5\u00a0ms or longer. Idle workers do not count.`,
   };
 }
 

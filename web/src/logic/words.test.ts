@@ -155,7 +155,7 @@ describe('why there are no samples', () => {
       'It was blocked for 83.0ms of 92.0ms, so no code ran. Switch the graph to blocked to see where.',
     );
     expect(plain(why('s24', 'off_cpu').text)).toBe('It was blocked for 1.02s of 1.07s, but the stacks of those waits are not known.');
-    expect(plain(why('s12', 'off_cpu').text)).toBe('No thread waited here for 5 ms or longer. Threads that wait for work do not count.');
+    expect(plain(why('s12', 'off_cpu').text)).toBe('No thread waited here for 5 ms or longer. Idle workers do not count.');
     if (single === undefined) throw new Error('no such recording');
     expect(whyRunHasNoSamples(summaryOf(single), [], 'off_cpu').title).toBe('No waits were sampled');
   });

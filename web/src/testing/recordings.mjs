@@ -422,7 +422,7 @@ const pulumi = {
   wall: 5230,
   parallelism: { mean: 2.1, peak: 4, work_nanos: 9_000_000_000, span_nanos: 4_300_000_000 },
   deployment: { cloud_wait: 4110, provider: 120, engine: 402, language_host: 318, plugin_start: 246, state_backend: 3 },
-  quality: [{ code: 'resources_unmatched', count: 2, detail: 'operations of Pulumi’s engine whose call was not found among the spans' }],
+  quality: [{ code: 'resources_unmatched', count: 2, detail: 'operations of Pulumi’s engine without a call among the spans' }],
   roots: [
     span(
       'pulumi',

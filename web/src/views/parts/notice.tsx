@@ -56,7 +56,7 @@ function explain(error: unknown): {
   switch (error.kind) {
     case 'unauthorized':
       return {
-        title: 'This page needs the key from your terminal',
+        title: 'This page needs the token from your terminal',
         text: 'Open the URL that longpole open printed: its token keeps out other users of this machine. For a new URL, run',
         command: 'longpole open',
         code,

@@ -19,7 +19,7 @@ function Sentence({ pole, wallNanos }: { readonly pole: Pole | undefined; readon
     return <h1 className={css.sentence}>No long pole: this recording has no spans on a critical path.</h1>;
   }
   if (!isWorthwhile(pole.savesIfZeroNanos, wallNanos)) {
-    return <h1 className={css.sentence}>No single operation would make this run shorter: parallel work takes as long.</h1>;
+    return <h1 className={css.sentence}>No single faster operation would shorten this run: parallel work takes as long.</h1>;
   }
   const context = contextOf(pole);
   const saved = pole.savesIfZeroNanos;

@@ -36,7 +36,7 @@ function AnswerLine({ recording }: { readonly recording: Recording }) {
   if (notSealed !== null) return <p className={css.answer}>longpole could not seal this recording: {notSealed}. Open it to try again.</p>;
   if (answer === null && recording.state === 'killed') return <p className={css.answer}>open it to see what longpole kept</p>;
   if (answer === null) return <p className={css.answer}>no answer: no spans on a critical path</p>;
-  if (!hasAnswer(answer, wallNanos)) return <p className={css.answer}>no single operation would make this run shorter</p>;
+  if (!hasAnswer(answer, wallNanos)) return <p className={css.answer}>no single faster operation would shorten this run</p>;
   const context = contextOf(answer);
   return (
     <p className={css.answer}>
