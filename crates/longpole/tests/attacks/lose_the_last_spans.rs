@@ -63,7 +63,7 @@ fn lost_spans_of_a_killed_program_are_counted() {
     for end in ["kill", "abort"] {
         let (lost, arrived, answer) = recorded(end);
         assert_eq!((lost, arrived), (6, 0), "{end}: {answer}");
-        assert!(answer.contains("spans never arrived ×6: known from their threads' records"), "{answer}");
+        assert!(answer.contains("spans never arrived ×6: known from context records of threads"), "{answer}");
     }
 }
 
@@ -124,7 +124,7 @@ fn a_command_starts_with_just_its_own_descriptors() {
     }
     let output = limited(&sandbox.path("store"), "ulimit -n 5", &["run"]);
     let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(stderr.contains("longpole: recording is off, and the command runs alone: "), "{stderr}");
+    assert!(stderr.contains("longpole: recording is off, and the command runs without longpole: "), "{stderr}");
     check_command("exec", &limited(&sandbox.path("store"), "ulimit -n 5", &["exec"]));
     // With `--strict` a missing recording is an error.
     let output = limited(&sandbox.path("store"), "ulimit -n 5", &["run", "--strict"]);

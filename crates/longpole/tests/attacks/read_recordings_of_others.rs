@@ -152,7 +152,7 @@ fn packing_follows_no_links_of_other_users() {
     for format in ["lpole", "otlp-json"] {
         let out = longpole(&store).args(["export", "last", "--to", format, "-o"]).arg(&link).output().unwrap();
         let said = String::from_utf8_lossy(&out.stderr);
-        assert!(out.status.code() == Some(4) && said.contains("in a folder where other users can exchange it"), "{said}");
+        assert!(out.status.code() == Some(4) && said.contains("in a directory where other users can replace it"), "{said}");
     }
     assert_eq!(theirs.metadata().unwrap().len(), 0);
     assert!(pipe.symlink_metadata().unwrap().file_type().is_fifo());

@@ -527,7 +527,11 @@ fn a_sender_cannot_replace_the_span_of_another() {
     forge();
     let (spans, quality) = recorded.end();
     assert_eq!(spans, ["own"], "{quality}");
-    assert_eq!((lost(&quality, "spans_duplicate", "of other processes"), lost(&quality, "spans_duplicate", "twice")), (2, 1), "{quality}");
+    assert_eq!(
+        (lost(&quality, "spans_duplicate", "another process sent"), lost(&quality, "spans_duplicate", "twice")),
+        (2, 1),
+        "{quality}"
+    );
 }
 
 /// A process of the same user: sends what it knows the ids of, in the victim's name, once at once and once with a later end.

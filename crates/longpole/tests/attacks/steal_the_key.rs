@@ -262,5 +262,5 @@ fn the_page_warns_if_it_cannot_distinguish_users() {
     assert!(Command::new("chmod").args(["-R", "go+rX"]).arg(&theirs).status().unwrap().success());
     let out = inside(&theirs).args(["show", "last"]).output().unwrap();
     let said = String::from_utf8_lossy(&out.stderr);
-    assert!(!out.status.success() && said.contains("a user whom this user namespace does not know"), "{said}");
+    assert!(!out.status.success() && said.contains("a user who is not mapped in this user namespace"), "{said}");
 }

@@ -104,7 +104,7 @@ fn a_function_is_found_by_name_with_waits_and_source() {
     let written = text(&store, &["frame", "burn", "--source"]);
     assert!(written.contains("x = (x * 31 + 7) % 1000003"), "{written}");
     std::fs::write(&file, "something else\n").unwrap();
-    assert!(text(&store, &["frame", "nap", "--source"]).contains("changed since the recording"));
+    assert!(text(&store, &["frame", "nap", "--source"]).contains("changed after the recording"));
     std::fs::remove_file(&file).unwrap();
     assert!(text(&store, &["frame", "nap", "--source"]).contains("there is no such file on this machine"));
 

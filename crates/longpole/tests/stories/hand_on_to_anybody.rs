@@ -186,8 +186,8 @@ fn failing_targets_change_nothing_and_every_lost_span_is_counted() {
     for (target, reason) in [
         (&dead, "Connection refused"),
         (&bad_request, "http status 400"),
-        (&later, "http status 503, and no sign that it will be better"),
-        (&dated, "http status 503, and no sign that it will be better"),
+        (&later, "http status 503; gave up"),
+        (&dated, "http status 503; gave up"),
         (&page, "answered with a web page"),
         (&garbage, "invalid HTTP"),
         (&unavailable, "grpc status 14"),
@@ -260,7 +260,7 @@ fn json_metrics_and_logs_reach_a_grpc_endpoint_or_are_counted() {
     };
     // One that speaks gRPC only. The run's own span it takes.
     let grpc = target::grpc(0);
-    assert_undelivered(&others(&grpc), &grpc, POINTS + RECORDS, "speaks gRPC, in which JSON has no form");
+    assert_undelivered(&others(&grpc), &grpc, POINTS + RECORDS, "speaks gRPC, which cannot carry JSON");
 
     // One that speaks both.
     let sandbox = Sandbox::new();

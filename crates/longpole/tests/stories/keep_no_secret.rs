@@ -1,5 +1,5 @@
 //! Story: a command, its traces and its deployment carry credentials, and the recording is mailed to somebody.
-//! Guarantees: what is named or looks like a credential, and every body of Pulumi's payloads, stands in no byte that longpole writes:
+//! Guarantees: a value with the name or the shape of a credential, and every body of Pulumi's payloads, stands in no byte that longpole writes:
 //! not in the log while the command runs, not in the sealed recording, the catalog, a table, an export or on the screen, whichever door
 //! it came through; with `--redact off` credentials are kept, and the payloads not even then.
 

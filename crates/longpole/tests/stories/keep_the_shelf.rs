@@ -67,7 +67,7 @@ fn a_tag_means_the_same_recording_in_every_directory() {
         (serde_json::from_slice::<serde_json::Value>(&out.stdout).unwrap(), said)
     };
     // A folder that came from elsewhere does not decide what a name means.
-    let taken = "longpole: base is read as the tag of r1; the file here is ./base\n";
+    let taken = "longpole: base is both a file and the tag of r1; longpole reads the recording; the file is ./base\n";
     for (arguments, names) in [(["show", "base"].as_slice(), "recording"), (&["top", "base"], "recording"), (&["diff", "base", "r2"], "a")]
     {
         let (answer, said) = ask(arguments);
@@ -77,7 +77,7 @@ fn a_tag_means_the_same_recording_in_every_directory() {
     // A name with the ending of a file means the file.
     let (answer, said) = ask(&["show", "base.folded"]);
     assert_eq!(answer["recording"], "base.folded");
-    assert_eq!(said, "longpole: base.folded is read as the file here; the recording with that tag is r1\n");
+    assert_eq!(said, "longpole: base.folded is both a file and the tag of r1; longpole reads the file\n");
     for file in ["./base", "./base.folded", "other"] {
         let (answer, said) = ask(&["show", file]);
         assert_eq!((answer["recording"].as_str(), said.as_str()), (Some(file), ""));

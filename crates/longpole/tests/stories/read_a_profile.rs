@@ -246,7 +246,7 @@ fn an_unreadable_profile_is_refused_with_reason_and_position() {
     };
     let lines: String = (10..40).map(|i| format!("main;f{i} 1\n")).collect();
     let broken = said("x.folded", format!("{lines}no number\n").as_bytes());
-    assert!(broken.contains("no stack with a number behind it, in line 31 at byte 330"), "{broken}");
+    assert!(broken.contains("expected a stack and then a number, in line 31 at byte 330"), "{broken}");
     let go = std::fs::read(fixture("pprof/go-cpu.pb")).unwrap();
     let cut = said("cut.pb", &go[..go.len() - 10]);
     assert!(cut.contains("bytes end inside a field") && cut.contains("at byte"), "{cut}");
@@ -257,7 +257,7 @@ fn an_unreadable_profile_is_refused_with_reason_and_position() {
         heap.extend(text.as_bytes());
     }
     let heap = said("heap.pb", &heap);
-    assert!(heap.contains("it counts alloc_space/bytes; only profiles of time"), "{heap}");
+    assert!(heap.contains("it counts alloc_space/bytes; longpole reads only profiles of time"), "{heap}");
     let swapped = said("big-endian.data", &[&b"2ELIFREP"[..], &[0; 96]].concat());
     assert!(swapped.contains("the other byte order"), "{swapped}");
 

@@ -297,7 +297,7 @@ fn output_never_follows_links_of_other_users() {
             said
         })
     };
-    let mut expected = vec!["in a folder where other users can exchange it"];
+    let mut expected = vec!["in a directory where other users can replace it"];
     if is_root() {
         expected.insert(0, "of another user (uid 65534)");
         for path in [&link, &pipe] {

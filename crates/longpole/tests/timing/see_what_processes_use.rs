@@ -224,7 +224,10 @@ fn unknown_byte_counts_are_not_zero() {
     let store = sandbox.path("store");
     let run = user.with_store(&store).args(["run", "--", python, "-c", CLOSED]).stdin(Stdio::null()).output().unwrap();
     let answer = String::from_utf8(run.stderr).unwrap();
-    assert!(run.status.success() && answer.contains("usage not seen: processes whose read and written bytes may not be seen"), "{answer}");
+    assert!(
+        run.status.success() && answer.contains("usage not seen: processes whose read and written bytes longpole may not read"),
+        "{answer}"
+    );
     let view = json(user.with_store(&store).args(["processes", "--format", "json"]));
     let usage = &view["processes"][0]["usage"];
     // The recorder could read it until it closed itself, if it was fast enough. A count from before comes with its age, never as the whole.
