@@ -252,7 +252,7 @@ fn several_recordings_have_a_column_that_tells_them_apart() {
     stored.check("SELECT recording, count(span_row) FROM span_samples GROUP BY 1 ORDER BY 1", &["r1 | 2", "r2 | 2"]);
     stored.check("SELECT count(*) FROM r2.spans", &["1"]);
     stored.check("SELECT name FROM spans WHERE recording = 'r2' AND span_id = X'000000000000ab03'", &["verify"]);
-    stored.refused("SELECT recording FROM r2.losses", "find the column `recording`; there are: kind, count, detail");
+    stored.refused("SELECT recording FROM r2.losses", "find the column `recording`; columns: kind, count, detail");
 }
 
 #[test]
@@ -336,12 +336,12 @@ fn whatever_changes_or_reads_something_else_is_refused() {
 #[test]
 fn a_mistake_is_answered_with_what_there_is() {
     let stored = Stored::new(&[shop()]);
-    stored.refused("SELECT knd FROM losses", "find the column `knd`; there are: kind, count, detail");
-    stored.refused("SELECT l.knd FROM losses l", "find the column `l.knd`; there are: kind, count, detail");
+    stored.refused("SELECT knd FROM losses", "find the column `knd`; columns: kind, count, detail");
+    stored.refused("SELECT l.knd FROM losses l", "find the column `l.knd`; columns: kind, count, detail");
     let tables = "runs, spans, span_events, span_links, samples, stacks, locations, frames, mappings, processes, process_usage, threads, \
         cpu_slices, current_spans, waits, losses, clock_anchors, span_samples, journal_samples";
-    stored.refused("SELECT * FROM span", &format!("find the table `span`; there are: {tables}"));
-    stored.refused("SELECT * FROM r9.spans", &format!("find the table `r9.spans`; there are: {tables}"));
+    stored.refused("SELECT * FROM span", &format!("find the table `span`; tables: {tables}"));
+    stored.refused("SELECT * FROM r9.spans", &format!("find the table `r9.spans`; tables: {tables}"));
     let error = stored.ask("SELEC 1").unwrap_err();
     assert!(error.to_string().starts_with("understand the statement: sql parser error: "), "{error}");
     let error = stored.ask("SELECT nosuch(name) FROM spans").unwrap_err();

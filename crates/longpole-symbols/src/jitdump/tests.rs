@@ -177,7 +177,7 @@ fn what_would_take_too_much_memory_is_left_out_and_said() {
         dump = dump.record(kind::LOAD, time, &body);
     }
     let read = read(Cursor::new(&dump.0), &addresses, Some(u64::MAX));
-    assert!(read.fault.unwrap().problem.contains("more often than is kept"));
+    assert!(read.fault.unwrap().problem.contains("more often than longpole tracks"));
     assert_eq!(read.code[0].len(), STRETCHES_MAX >> 12);
 }
 

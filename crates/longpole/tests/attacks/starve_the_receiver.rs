@@ -198,7 +198,7 @@ fn hold_the_memory() {
 fn who_sends_a_byte_a_second_is_cut_and_who_is_idle_is_not() {
     let (spans, quality) = record("starve_the_receiver::trickle");
     assert_eq!(spans, ["after a rest", "before a rest"]);
-    assert!(lost(&quality, "requests_refused", "did not come to an end in 10 s") > 0, "{quality}");
+    assert!(lost(&quality, "requests_refused", "did not finish within 10 s") > 0, "{quality}");
     assert!(lost(&quality, "requests_refused", "body too slow") > 0, "{quality}");
 }
 

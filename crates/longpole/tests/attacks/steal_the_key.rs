@@ -91,7 +91,7 @@ fn the_url_of_the_browser_works_once() {
     assert_eq!(status(&get(address, path, &format!("Cookie: {cookie}\r\n"))), "303");
     let second = get(address, path, "");
     assert_eq!(status(&second), "401", "{second}");
-    assert!(second.contains("holds once") && !second.contains("set-cookie"), "{second}");
+    assert!(second.contains("works once") && !second.contains("set-cookie"), "{second}");
     // What was printed holds as long as the page.
     assert_eq!(status(&get(address, &format!("/r/r1?token={token}"), "")), "200");
     // Nothing of the keys is kept anywhere.

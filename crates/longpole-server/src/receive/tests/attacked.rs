@@ -76,7 +76,7 @@ fn what_does_not_go_on_is_cut_also_when_nobody_needs_its_place() {
     assert_eq!(raw(&mut idle, &format!("POST /v1/traces HTTP/1.1\r\n{PROTOBUF}"), b"").status, 200, "who is idle stays");
     drop(idle);
     let losses = receiver.finish(SOON);
-    assert_eq!((refused(&losses, "requests whose head did not come to an end"), refused(&losses, "body too slow")), (4, 1), "{losses:?}");
+    assert_eq!((refused(&losses, "requests whose head did not finish"), refused(&losses, "body too slow")), (4, 1), "{losses:?}");
 }
 
 #[test]

@@ -96,7 +96,7 @@ fn a_database_of_another_program_is_refused_and_not_changed() {
             Ok(_) => assert!(!is_refused, "{schema}"),
             Err(error) => {
                 assert!(is_refused && error.kind() == ErrorKind::NotOurs, "{schema}: {error}");
-                assert!(error.to_string().contains("a database of another program"), "{error}");
+                assert!(error.to_string().contains("the database of another program"), "{error}");
                 assert_eq!(fs::read(&catalog).unwrap(), before, "{schema}");
             }
         }
