@@ -273,6 +273,21 @@ Read 400
     }
 
     #[test]
+    fn what_a_provider_starts_hangs_under_the_call_that_it_serves() {
+        let calls = "
+      pulumirpc.ResourceProvider/Create  20..500ms  pulumi-cli  kind client
+        pulumirpc.ResourceProvider/Create  21..499ms  command  kind server  pid 5
+      pulumirpc.ResourceProvider/Create  22..900ms  pulumi-cli  kind client
+        pulumirpc.ResourceProvider/Create  23..899ms  command  kind server  pid 5
+process pulumi-resource-command  3..950ms  pid 5 under 1
+process sh  30..490ms  pid 6 under 5
+process helm  31..890ms  pid 7 under 5
+";
+        let tree = "Create 20\n  Create 21\n    sh 30\nCreate 22\n  Create 23\n    helm 31\n";
+        assert_eq!(drawn(calls), tree);
+    }
+
+    #[test]
     fn a_server_that_lost_its_caller_hangs_under_the_client_around_it() {
         let calls = "
       pulumirpc.ResourceProvider/Create  20..60ms  pulumi-cli  kind client

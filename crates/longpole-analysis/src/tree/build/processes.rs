@@ -16,6 +16,15 @@ use crate::tree::span_list::{ListedSpan, SpanList};
 /// A fork without exec, samples or children that lived shorter is folded into its parent.
 const SHORT_FORK_NANOS: i64 = 1_000_000;
 
+/// Processes that serve calls, one started by the other, whose spans are searched for the one that started a process.
+const SERVED_MAX: usize = 8;
+
+/// A process fills a span that is longer than its life by at most this part of it.
+const FILLED_PART: i64 = 4;
+
+/// Open spans beside each other in which a process is searched for at most.
+const FILLED_OF_MAX: usize = 64;
+
 /// Levels of spans descended to find where a process belongs; deeper it is placed at that level.
 const DESCENT_MAX: usize = 256;
 
@@ -182,6 +191,14 @@ impl<'a> Processes<'a> {
         above
     }
 
+    /// The programs in whose spans this process may have been started, the nearest first: what served calls on its way up, then the
+    /// one that its life belongs to.
+    fn starters(&self, process: ProcessRow) -> Vec<ProcessRow> {
+        let above = self.program_above(process);
+        let up = std::iter::successors(self.parent[process], |&p| self.parent[p]).take_while(|&p| Some(p) != above);
+        up.filter(|&p| self.served[p]).take(SERVED_MAX).chain(above).collect()
+    }
+
     /// What stands for a process that is a node.
     pub(super) fn node_ref(&self, process: ProcessRow, spans: SpanList<'_>) -> Option<ParentRef> {
         if Some(process) == self.root {
@@ -206,22 +223,23 @@ enum SweepEvent {
 }
 
 impl Builder<'_> {
-    /// Where each process that takes part hangs: under the one innermost span of the parent's program that covers its
+    /// Where each process that takes part hangs: under the one innermost span of the nearest program above that covers its
     /// life, else under the parent's node, else under the run.
     ///
     /// A sweep over each program that has such children keeps, for every open span, the set of its open children by end.
-    /// A process descends from the program's outermost spans: as long as exactly one open span of the level lasts at
-    /// least as long as the process, it is inside that one.
+    /// A process descends from the program's outermost spans: as long as one open span of the level lasts at least as long as the
+    /// process, it is inside that one; of several it is inside the one that it fills, if it fills no other one.
     pub(super) fn place_processes(&self) -> IdVec<ProcessRow, ParentRef> {
         let mut places = IdVec::filled(ParentRef::Run, self.recording.processes.len());
+        let mut starters = HashMap::new();
         let mut wanting: HashMap<ProcessRow, Vec<ProcessRow>> = HashMap::new();
-        for p in self.recording.process_rows() {
-            if self.processes.is_inner_node(p)
-                && let Some(above) = self.processes.program_above(p)
-            {
+        for p in self.recording.process_rows().filter(|&p| self.processes.is_inner_node(p)) {
+            if let Some(above) = self.processes.program_above(p) {
                 places[p] = self.processes.node_ref(above, self.spans).unwrap_or(ParentRef::Run);
-                wanting.entry(above).or_default().push(p);
             }
+            let programs = self.processes.starters(p);
+            programs.iter().for_each(|&program| wanting.entry(program).or_default().push(p));
+            starters.insert(p, programs);
         }
         let mut spans_of: HashMap<ProcessRow, Vec<ListedSpan>> = HashMap::new();
         for span in self.spans.ids() {
@@ -229,18 +247,27 @@ impl Builder<'_> {
                 spans_of.entry(p).or_default().push(span);
             }
         }
+        let mut found: HashMap<(ProcessRow, ProcessRow), ListedSpan> = HashMap::new();
         for (program, spans) in spans_of {
-            self.sweep_program(program, &spans, &wanting[&program], &mut places);
+            self.sweep_program(program, &spans, &wanting[&program], &mut |process, span| {
+                found.insert((process, program), span);
+            });
+        }
+        for (process, programs) in starters {
+            if let Some(&span) = programs.iter().find_map(|&program| found.get(&(process, program))) {
+                places[process] = ParentRef::Entity(Entity::of_span(span));
+            }
         }
         places
     }
 
+    /// Finds the span of a program that covers each of these processes.
     fn sweep_program(
         &self,
         program: ProcessRow,
         spans: &[ListedSpan],
         processes: &[ProcessRow],
-        places: &mut IdVec<ProcessRow, ParentRef>,
+        found: &mut dyn FnMut(ProcessRow, ListedSpan),
     ) {
         let mut events: Vec<(Timestamp, SweepEvent)> = Vec::with_capacity(2 * spans.len() + processes.len());
         for &s in spans {
@@ -267,14 +294,11 @@ impl Builder<'_> {
                     let mut level = None;
                     for _ in 0..DESCENT_MAX {
                         let Some(spans) = open.get(&level) else { break };
-                        let mut longest = spans.iter().rev().take_while(|(end, _)| *end >= range.end);
-                        match (longest.next(), longest.next()) {
-                            (Some(&(_, only)), None) => level = Some(only),
-                            _ => break,
-                        }
+                        let Some(inside) = self.only_cover(spans, range) else { break };
+                        level = Some(inside);
                     }
                     if let Some(span) = level {
-                        places[process] = ParentRef::Entity(Entity::of_span(span));
+                        found(process, span);
                     }
                 }
                 SweepEvent::Closes(span) => {
@@ -288,5 +312,20 @@ impl Builder<'_> {
                 }
             }
         }
+    }
+
+    /// Of these open spans, by end, the one that a process of this life is in: the only one that lasts long enough, or the only one that
+    /// little more than the process fits into.
+    fn only_cover(&self, open: &BTreeSet<(Timestamp, ListedSpan)>, life: TimeRange) -> Option<ListedSpan> {
+        let mut covers = open.iter().rev().take_while(|(end, _)| *end >= life.end).map(|&(_, span)| span);
+        let first = covers.next()?;
+        let Some(second) = covers.next() else { return Some(first) };
+        let is_filled = |span: &ListedSpan| {
+            let span = self.spans.head(*span);
+            span.end.nanos_since(span.start).saturating_sub(life.nanos()) <= life.nanos() / FILLED_PART
+        };
+        let covers: Vec<ListedSpan> = [first, second].into_iter().chain(covers).take(FILLED_OF_MAX + 1).collect();
+        let mut filled = covers.iter().copied().filter(is_filled);
+        filled.next().filter(|_| covers.len() <= FILLED_OF_MAX && filled.next().is_none())
     }
 }

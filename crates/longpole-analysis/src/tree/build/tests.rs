@@ -83,6 +83,16 @@ process late  95..100ms pid 7 under 1
 }
 
 #[test]
+fn of_several_spans_a_process_hangs_under_the_only_one_that_it_fills() {
+    let beside = |right: &str| {
+        format!("run tool 0..100ms\n  left 50..90ms tool pid 1\n  right {right} tool pid 1\nprocess sh 51..69ms pid 5 under 1\n")
+    };
+    check(&beside("50.5..70ms"), "tool\n  left\n  right\n    ~sh\n");
+    check(&beside("50.5..80ms"), "tool\n  left\n  right\n  ~sh\n");
+    check(&beside("50.5..70ms").replace("50..90ms", "50..70ms"), "tool\n  left\n  right\n  ~sh\n");
+}
+
+#[test]
 fn helpers_of_a_server_hang_under_its_request_or_the_run() {
     check(
         "\
