@@ -9,6 +9,10 @@
 //!   different key, which works once, for [`ONCE_MAX`], and which the page exchanges for the cookie;
 //! - the `Host` header must name loopback: against other names that resolve to 127.0.0.1 (DNS rebinding);
 //! - no CORS header, and a content security policy without foreign origins: against leaks into and out of the page.
+//!
+//! A page of one file at a port that the user chose ([`Access::OwnUser`]) has no token: its address is known before it starts, as that of
+//! Pulumi's `view-trace`. The kernel has to say that a connection is ours, and a browser that no other web page sent the request; where it
+//! does not, the token is needed here, too.
 
 use std::fmt::Write;
 use std::net::SocketAddr;
@@ -19,7 +23,7 @@ use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use http::header::{
-    ACCEPT, CONNECTION, CONTENT_SECURITY_POLICY, COOKIE, HOST, HeaderName, HeaderValue, LOCATION, REFERRER_POLICY, SET_COOKIE,
+    ACCEPT, CONNECTION, CONTENT_SECURITY_POLICY, COOKIE, HOST, HeaderName, HeaderValue, LOCATION, ORIGIN, REFERRER_POLICY, SET_COOKIE,
     X_CONTENT_TYPE_OPTIONS,
 };
 use http::uri::Authority;
@@ -46,8 +50,18 @@ one, nothing is wrong.\n";
 /// The answer to a process of another user, and to one whose connection has closed.
 const OTHERS: &str = "only the user who runs `longpole open`, and root, may use this page: run `longpole open` as the user of the browser";
 
+/// What a client of our user needs to use the page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// The token.
+    Token,
+    /// Nothing, where the kernel says whose connection it is. For a page that serves one file, which its user asked for.
+    OwnUser,
+}
+
 /// The secret of one page, and the name of its cookie.
 pub(crate) struct PageAuth {
+    access: Access,
     token: String,
     cookie: String,
     once: Mutex<Option<Once>>,
@@ -78,8 +92,8 @@ fn secret() -> Result<String, getrandom::Error> {
 
 impl PageAuth {
     /// A new secret for the page at this address. Cookies do not tell ports apart, so the port is in the name.
-    pub(crate) fn new(address: SocketAddr) -> Result<Self, getrandom::Error> {
-        Ok(PageAuth { token: secret()?, cookie: format!("longpole_{}", address.port()), once: Mutex::default() })
+    pub(crate) fn new(address: SocketAddr, access: Access) -> Result<Self, getrandom::Error> {
+        Ok(PageAuth { access, token: secret()?, cookie: format!("longpole_{}", address.port()), once: Mutex::default() })
     }
 
     /// A new key for one use. It replaces earlier ones.
@@ -100,6 +114,11 @@ impl PageAuth {
 
     fn set_cookie(&self) -> Option<HeaderValue> {
         HeaderValue::from_str(&format!("{}={}; HttpOnly; SameSite=Strict; Path=/", self.cookie, self.token)).ok()
+    }
+
+    /// Whether this client may come without the token.
+    fn needs_no_token(&self, visitor: Visitor, headers: &HeaderMap) -> bool {
+        self.access == Access::OwnUser && visitor == Visitor::Ours && is_own_request(headers)
     }
 
     pub(crate) fn token(&self) -> &str {
@@ -183,7 +202,7 @@ pub(crate) async fn check(State(auth): State<Arc<PageAuth>>, request: Request, n
         ApiError::new(StatusCode::FORBIDDEN, "forbidden_host", "this page answers only to 127.0.0.1, localhost and [::1]").into_response()
     } else if let Some(once) = once {
         exchange(&auth, visitor, once)
-    } else if by_query || auth.in_cookies(request.headers()) {
+    } else if by_query || auth.in_cookies(request.headers()) || auth.needs_no_token(visitor, request.headers()) {
         next.run(request).await
     } else if !request.uri().path().starts_with("/api/") && wants_html(request.headers()) {
         assets::html(StatusCode::UNAUTHORIZED, NO_TOKEN)
@@ -206,6 +225,17 @@ fn with_policy(mut response: Response) -> Response {
     headers.insert(HeaderName::from_static("cross-origin-resource-policy"), HeaderValue::from_static("same-origin"));
     headers.insert(HeaderName::from_static("cross-origin-opener-policy"), HeaderValue::from_static("same-origin"));
     response
+}
+
+/// Whether no other web page made the request, as far as the browser says: it is a person's, one of this page's, or no browser's at all.
+fn is_own_request(headers: &HeaderMap) -> bool {
+    let mut sites = headers.get_all("sec-fetch-site").into_iter().peekable();
+    let is_fetched = sites.peek().is_some();
+    if !is_fetched {
+        // Browsers without these headers name the page that asks.
+        return !headers.contains_key(ORIGIN);
+    }
+    sites.all(|site| matches!(site.as_bytes(), b"same-origin" | b"none"))
 }
 
 fn wants_html(headers: &HeaderMap) -> bool {

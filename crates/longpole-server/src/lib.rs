@@ -20,5 +20,6 @@ pub mod receive;
 pub mod server;
 mod visitors;
 
+pub use auth::Access;
 pub use server::Page;
 pub use visitors::Visitors;

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result};
 use longpole_recording::source_file::SourceConsent;
-use longpole_server::{Page, Visitors};
+use longpole_server::{Access, Page, Visitors};
 use longpole_store::RecordingName;
 
 use crate::env_vars;
@@ -13,10 +13,22 @@ use crate::input::temporary_store::TemporaryStore;
 use crate::session::{host, owner_of_client};
 use crate::terminal::screen::{self, Screen, print};
 
+/// How a page is served.
+pub(crate) struct Serving<'a> {
+    /// On 127.0.0.1; 0 for any free one.
+    pub(crate) port: u16,
+    pub(crate) access: Access,
+    /// Whether to start a browser.
+    pub(crate) browser: bool,
+    /// What stands before the address.
+    pub(crate) label: &'a str,
+    pub(crate) consent: SourceConsent,
+}
+
 /// Serves the page for a file, from a temporary store.
-pub(crate) fn serve_file(path: &Path, port: u16, browser: bool, label: &str, consent: SourceConsent) -> Result<()> {
+pub(crate) fn serve_file(path: &Path, serving: Serving<'_>) -> Result<()> {
     let (store, name) = TemporaryStore::of_file(path)?;
-    serve(store.root(), name, port, browser, label, consent)
+    serve(store.root(), name, serving)
 }
 
 /// How to reach the page from a machine with a display.
@@ -31,10 +43,12 @@ const NOT_TOLD: &str =
     "warning: the kernel does not report who owns a connection, so every user of this machine who has the token can read the page";
 
 /// Serves the page of this recording until Ctrl-C or SIGTERM.
-pub(crate) fn serve(store: &Path, name: RecordingName, port: u16, browser: bool, label: &str, consent: SourceConsent) -> Result<()> {
+pub(crate) fn serve(store: &Path, name: RecordingName, Serving { port, access, browser, label, consent }: Serving<'_>) -> Result<()> {
     let visitors = Visitors { ask_owner: Some(owner_of_client), also: env_vars::sudo_uid() };
-    let page = Page::start(store, name, port, consent, visitors).with_context(|| format!("failed to listen on 127.0.0.1:{port}"))?;
-    let url = page.url_of(name);
+    let page = Page::start(store, name, port, access, consent, visitors);
+    let page = page.with_context(|| format!("failed to listen on 127.0.0.1:{port}"))?;
+    let needs_token = access == Access::Token || !page.tells_users_apart();
+    let url = if needs_token { page.url_of(name) } else { page.plain_url() };
     // The address is the output of this command, for people and scripts. It is printed before the page waits for requests.
     let no_display = browser && !env_vars::has_display();
     // In one write: a script may close the pipe after the first line.
@@ -49,7 +63,7 @@ pub(crate) fn serve(store: &Path, name: RecordingName, port: u16, browser: bool,
     // the address is printed anyway.
     if browser
         && !no_display
-        && let Ok(url) = page.url_once_of(name)
+        && let Some(url) = if needs_token { page.url_once_of(name).ok() } else { Some(url) }
     {
         Command::new("xdg-open").arg(url).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().ok();
     }

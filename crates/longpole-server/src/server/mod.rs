@@ -6,8 +6,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use axum::extract::Request;
-use axum::response::{IntoResponse, Response};
-use axum::{Router, middleware};
+use axum::response::{IntoResponse, Redirect, Response};
+use axum::{Router, middleware, routing};
 use http::{Method, StatusCode};
 use longpole_store::RecordingName;
 use tokio::net::TcpListener;
@@ -17,7 +17,7 @@ use tokio::task::JoinHandle;
 
 use crate::api::{self, ApiError, Shelf};
 use crate::assets;
-use crate::auth::{self, PageAuth};
+use crate::auth::{self, Access, PageAuth};
 use crate::limits::PAGE_CLOSE_MAX;
 use crate::page_connections;
 use crate::visitors::{Judge, Visitors};
@@ -38,7 +38,16 @@ pub struct Page {
 impl Page {
     /// Serves the store in this directory on 127.0.0.1; port 0 takes a free one. Meanwhile it makes the report of `recording`, which the
     /// first request will need. It reads source files of other users' recordings as far as `consent` goes.
-    pub fn start(store: &Path, recording: RecordingName, port: u16, consent: SourceConsent, visitors: Visitors) -> io::Result<Page> {
+    ///
+    /// [`Access::OwnUser`] is for a store that holds nothing but the recording: then its page is at `/`, too.
+    pub fn start(
+        store: &Path,
+        recording: RecordingName,
+        port: u16,
+        access: Access,
+        consent: SourceConsent,
+        visitors: Visitors,
+    ) -> io::Result<Page> {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
         let listener = runtime.block_on(TcpListener::bind((Ipv4Addr::LOCALHOST, port)))?.into_std()?;
         listener.set_nonblocking(false)?;
@@ -50,10 +59,11 @@ impl Page {
             let _inside = runtime.enter();
             TcpListener::from_std(listener)?
         };
-        let auth = Arc::new(PageAuth::new(address).map_err(no_random_bytes)?);
+        let auth = Arc::new(PageAuth::new(address, access).map_err(no_random_bytes)?);
         let url = format!("http://{address}/?token={}", auth.token());
         let shelf = Arc::new(Shelf::new(store, consent));
-        let router = router(Arc::clone(&shelf), Arc::clone(&auth));
+        let home = (access == Access::OwnUser).then_some(recording);
+        let router = router(Arc::clone(&shelf), home, Arc::clone(&auth));
         let (closing, closed) = watch::channel(false);
         let served = runtime.spawn(page_connections::serve(listener, judge, router, closed));
         runtime.spawn(async move {
@@ -61,6 +71,11 @@ impl Page {
             let _ = shelf.report(&recording.to_string()).await;
         });
         Ok(Page { address, auth, url, tells_users_apart, closing, served, runtime })
+    }
+
+    /// Address that our user types where no token is needed ([`Access::OwnUser`]).
+    pub fn plain_url(&self) -> String {
+        format!("http://localhost:{}", self.address.port())
     }
 
     /// Address of the list of recordings, with the token that opens it.
@@ -128,8 +143,13 @@ async fn end_signal() -> io::Result<()> {
     tokio::signal::ctrl_c().await
 }
 
-fn router(shelf: Arc<Shelf>, auth: Arc<PageAuth>) -> Router {
-    api::routes(shelf).fallback(other).layer(middleware::from_fn_with_state(auth, auth::check))
+/// `home` is the recording that `/` leads to.
+fn router(shelf: Arc<Shelf>, home: Option<RecordingName>, auth: Arc<PageAuth>) -> Router {
+    let mut routes = api::routes(shelf);
+    if let Some(home) = home {
+        routes = routes.route("/", routing::get(move || async move { Redirect::to(&format!("/r/{home}")) }));
+    }
+    routes.fallback(other).layer(middleware::from_fn_with_state(auth, auth::check))
 }
 
 /// Any other address is a file of the page.

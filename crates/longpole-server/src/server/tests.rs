@@ -111,7 +111,7 @@ fn get(page: &Page, path: &str) -> Answer {
 fn who_has_the_token_and_the_right_host_gets_in() {
     let directory = Directory::new();
     let name = write(&Store::open(&directory.0).unwrap());
-    let page = Page::start(&directory.0, name, 0, SourceConsent::default(), Visitors::default()).unwrap();
+    let page = Page::start(&directory.0, name, 0, Access::Token, SourceConsent::default(), Visitors::default()).unwrap();
     let (port, token) = (page.address().port(), token(&page).to_owned());
     assert_eq!(token.len(), 32);
     assert_eq!(page.url(), format!("http://127.0.0.1:{port}/?token={token}"));
@@ -165,7 +165,7 @@ fn every_view_is_served_and_missing_ones_are_errors() {
     let directory = Directory::new();
     let store = Store::open(&directory.0).unwrap();
     let name = write(&store);
-    let page = Page::start(&directory.0, name, 0, SourceConsent::default(), Visitors::default()).unwrap();
+    let page = Page::start(&directory.0, name, 0, Access::Token, SourceConsent::default(), Visitors::default()).unwrap();
     let view = |path: &str| {
         let answer = get(&page, path);
         assert_eq!(answer.status, 200, "{path}");
@@ -222,7 +222,7 @@ fn every_view_is_served_and_missing_ones_are_errors() {
 fn a_store_that_was_made_again_shows_its_own_recordings() {
     let directory = Directory::new();
     let name = write(&Store::open(&directory.0).unwrap());
-    let page = Page::start(&directory.0, name, 0, SourceConsent::default(), Visitors::default()).unwrap();
+    let page = Page::start(&directory.0, name, 0, Access::Token, SourceConsent::default(), Visitors::default()).unwrap();
     assert_eq!(get(&page, "/api/recordings/r1").json()["spans"], 2);
     // Some file systems give the numbers of the inodes again.
     std::fs::remove_dir_all(&directory.0).unwrap();
@@ -241,7 +241,7 @@ fn a_recording_is_refused_while_it_is_made_and_completed_when_its_recorder_died(
     let directory = Directory::new();
     let store = Store::open(&directory.0).unwrap();
     let writer = log(&store);
-    let page = Page::start(&directory.0, writer.name(), 0, SourceConsent::default(), Visitors::default()).unwrap();
+    let page = Page::start(&directory.0, writer.name(), 0, Access::Token, SourceConsent::default(), Visitors::default()).unwrap();
     assert_eq!(get(&page, "/api/recordings").json()["recordings"][0]["state"], "recording");
     let living = get(&page, "/api/recordings/r1");
     assert_eq!((living.status, living.code().as_str()), (409, "still_recording"));
@@ -291,9 +291,11 @@ fn sealing_that_is_interrupted_can_be_begun_again() {
 fn a_port_that_is_taken_is_an_error() {
     let directory = Directory::new();
     let name = write(&Store::open(&directory.0).unwrap());
-    let page = Page::start(&directory.0, name, 0, SourceConsent::default(), Visitors::default()).unwrap();
+    let page = Page::start(&directory.0, name, 0, Access::Token, SourceConsent::default(), Visitors::default()).unwrap();
     assert_eq!(
-        Page::start(&directory.0, name, page.address().port(), SourceConsent::default(), Visitors::default()).unwrap_err().kind(),
+        Page::start(&directory.0, name, page.address().port(), Access::Token, SourceConsent::default(), Visitors::default())
+            .unwrap_err()
+            .kind(),
         io::ErrorKind::AddrInUse
     );
 }
@@ -302,7 +304,7 @@ fn a_port_that_is_taken_is_an_error() {
 fn page_of(visitors: Visitors) -> (Directory, Page) {
     let directory = Directory::new();
     let name = write(&Store::open(&directory.0).unwrap());
-    let page = Page::start(&directory.0, name, 0, SourceConsent::default(), visitors).unwrap();
+    let page = Page::start(&directory.0, name, 0, Access::Token, SourceConsent::default(), visitors).unwrap();
     (directory, page)
 }
 
@@ -329,6 +331,45 @@ fn a_redirect_stays_on_this_page() {
         let found = leads_to(path);
         assert!(found.as_deref() == Some(expected) || (found.is_none() && path.starts_with('\\')), "{path} {found:?}");
     }
+    page.close().unwrap();
+}
+
+#[test]
+fn a_page_of_one_file_needs_no_token_from_its_user() {
+    let directory = Directory::new();
+    let name = write(&Store::open(&directory.0).unwrap());
+    let page = Page::start(&directory.0, name, 0, Access::OwnUser, SourceConsent::default(), all_ours()).unwrap();
+    let port = page.address().port();
+    assert_eq!(page.plain_url(), format!("http://localhost:{port}"));
+    let ask = |path: &str, headers: &str| ask(&page, &format!("GET {path} HTTP/1.1\r\nHost: localhost:{port}{headers}"));
+    let home = ask("/", "\r\nAccept: text/html\r\nSec-Fetch-Site: none");
+    assert_eq!((home.status, home.header("location")), (303, Some("/r/r1")));
+    let status = |headers: &str| ask("/api/recordings/r1/poles", headers).status;
+    assert_eq!(["", "\r\nSec-Fetch-Site: none", "\r\nSec-Fetch-Site: same-origin"].map(status), [200; 3]);
+    // Other web pages of the same browser, also those of another port, get nothing.
+    let by_others = [
+        "\r\nSec-Fetch-Site: cross-site",
+        "\r\nSec-Fetch-Site: same-site",
+        "\r\nSec-Fetch-Site: none\r\nSec-Fetch-Site: cross-site",
+        "\r\nOrigin: http://evil.example",
+    ];
+    assert_eq!(by_others.map(status), [401; 4]);
+    assert_eq!(super::tests::ask(&page, "GET / HTTP/1.1\r\nHost: evil.example").status, 403);
+    page.close().unwrap();
+}
+
+#[test]
+fn a_client_that_the_kernel_does_not_know_needs_the_token_of_every_page() {
+    fn ask_owner(_: std::net::SocketAddr, _: std::net::SocketAddr) -> io::Result<Option<SocketOwner>> {
+        static ASKED: AtomicU32 = AtomicU32::new(0);
+        Ok((ASKED.fetch_add(1, Ordering::Relaxed) == 0).then_some(SocketOwner { uid: 0, inode: 7 }))
+    }
+    let directory = Directory::new();
+    let name = write(&Store::open(&directory.0).unwrap());
+    let visitors = Visitors { ask_owner: Some(ask_owner), also: None };
+    let page = Page::start(&directory.0, name, 0, Access::OwnUser, SourceConsent::default(), visitors).unwrap();
+    assert_eq!(ask(&page, "GET /api/recordings HTTP/1.1\r\nHost: localhost").status, 401);
+    assert_eq!(get(&page, "/api/recordings").status, 200);
     page.close().unwrap();
 }
 

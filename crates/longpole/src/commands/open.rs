@@ -2,24 +2,26 @@
 
 use anyhow::{Context, Result};
 use longpole_recording::seal;
+use longpole_server::Access;
 
 use crate::args::OpenArguments;
 use crate::input::load::{file_aloud, resolve};
 use crate::input::source_access::source_consent;
 use crate::invocation::Invocation;
-use crate::page::{serve, serve_file};
+use crate::page::{Serving, serve, serve_file};
 
 /// Serves the page until Ctrl-C.
 pub(crate) fn open(invocation: &Invocation, arguments: &OpenArguments) -> Result<()> {
     let browser = !arguments.no_browser;
     let consent = source_consent(&arguments.allow)?;
     if let Some(path) = file_aloud(invocation, &arguments.recording) {
-        return serve_file(path, arguments.port, browser, &arguments.recording, consent);
+        return serve_file(path, Serving { port: arguments.port, access: Access::Token, browser, label: &arguments.recording, consent });
     }
     let store = invocation.open_store()?;
     let name = resolve(&store, &arguments.recording)?;
     // Load it once before the browser does: if it cannot be read, the error belongs here, not on the page.
     seal::load(&store, name, &|| false).with_context(|| format!("failed to read {name}"))?;
     drop(store);
-    serve(invocation.store()?, name, arguments.port, browser, &name.to_string(), consent)
+    let label = name.to_string();
+    serve(invocation.store()?, name, Serving { port: arguments.port, access: Access::Token, browser, label: &label, consent })
 }

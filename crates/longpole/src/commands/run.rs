@@ -23,6 +23,7 @@ use longpole_capture::launch::runtime_options::{self, JitRuntime};
 use longpole_capture::launch::signals;
 use longpole_model::Exit;
 use longpole_recording::view;
+use longpole_server::Access;
 use longpole_store::outside;
 use tracing::info_span;
 
@@ -31,7 +32,7 @@ use crate::input::source_access::source_consent;
 use crate::invocation::Invocation;
 use crate::launch::{EXIT_OWN_FAILURE, in_place, not_started};
 use crate::own_traces;
-use crate::page;
+use crate::page::{self, Serving};
 use crate::render::answer::answer as answer_text;
 use crate::session::{Ended, Session, inherited, not_whole, start};
 use crate::terminal::Style;
@@ -145,7 +146,8 @@ fn answer(invocation: &Invocation, arguments: &RunArguments, ended: Ended) -> Re
         let store = writer.store().root().to_owned();
         drop(writer);
         let consent = source_consent(&SourceArguments { allow_source: Vec::new() })?;
-        page::serve(&store, name, 0, true, &name.to_string(), consent)?;
+        let label = name.to_string();
+        page::serve(&store, name, Serving { port: 0, access: Access::Token, browser: true, label: &label, consent })?;
     }
     Ok(())
 }

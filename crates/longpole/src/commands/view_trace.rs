@@ -3,13 +3,17 @@
 use std::path::Path;
 
 use anyhow::Result;
+use longpole_server::Access;
 
 use crate::args::{SourceArguments, ViewTraceArguments};
 use crate::input::source_access::source_consent;
-use crate::page::serve_file;
+use crate::page::{Serving, serve_file};
 
-/// Shows a trace file in the browser.
+/// Shows a trace file in the browser. Pulumi's users type its address, which they know before it starts: it needs no token, unless
+/// longpole chose the port.
 pub(crate) fn view_trace(arguments: &ViewTraceArguments) -> Result<()> {
     let consent = source_consent(&SourceArguments { allow_source: Vec::new() })?;
-    serve_file(Path::new(&arguments.file), arguments.port, !arguments.no_browser, "Displaying trace at", consent)
+    let (port, browser) = (arguments.port, !arguments.no_browser);
+    let access = if port == 0 { Access::Token } else { Access::OwnUser };
+    serve_file(Path::new(&arguments.file), Serving { port, access, browser, label: "Displaying trace at", consent })
 }

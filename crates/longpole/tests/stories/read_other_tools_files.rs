@@ -4,13 +4,13 @@
 //! type works; two files are compared, and the difference is explained to the last nanosecond.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
+use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Child, Stdio};
 
 use serde_json::Value;
 
-use crate::support::{Sandbox, json, longpole, role};
+use crate::support::{Sandbox, json, longpole, role, skip};
 
 /// A deployment in OTLP JSON lines: `up` with one resource after the other, each a span with a child, `db` of the given length.
 fn deployment(db_millis: u64) -> String {
@@ -176,6 +176,21 @@ fn commands_of_pulumi_users_work() {
     viewer.kill().unwrap();
     viewer.wait().unwrap();
 
+    // At a port that was chosen, the address is the one that Pulumi prints.
+    let (mut viewer, address, first) = view_trace_at_a_free_port(&store, &file);
+    if !first.contains("token=") {
+        assert_eq!(first.trim_end(), format!("Displaying trace at  http://{address}"));
+        let mut stream = TcpStream::connect(&address).unwrap();
+        write!(stream, "GET / HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        assert!(answer.starts_with("HTTP/1.1 303") && answer.contains("location: /r/r1\r\n"), "{answer}");
+    } else {
+        skip("view-trace without a token", "the kernel does not name the owner of a connection");
+    }
+    viewer.kill().unwrap();
+    viewer.wait().unwrap();
+
     // Into another longpole's recording, as into any collector.
     let outer = sandbox.path("outer");
     let status = longpole(&outer)
@@ -185,6 +200,21 @@ fn commands_of_pulumi_users_work() {
         .unwrap();
     assert!(status.success());
     assert_eq!(json(longpole(&outer).args(["show", "--format", "json"]))["spans"], 4);
+}
+
+/// `view-trace` at a port of our choice, which somebody else may take first; its address, and its first line.
+fn view_trace_at_a_free_port(store: &Path, file: &Path) -> (Child, String, String) {
+    loop {
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let mut viewer = longpole(store);
+        let viewer = viewer.arg("view-trace").arg(file).args(["--port", &port.to_string(), "--no-browser"]).stdout(Stdio::piped());
+        let mut viewer = viewer.spawn().unwrap();
+        let mut first = String::new();
+        if BufReader::new(viewer.stdout.take().unwrap()).read_line(&mut first).unwrap() > 0 {
+            return (viewer, format!("localhost:{port}"), first);
+        }
+        viewer.wait().unwrap();
+    }
 }
 
 #[test]
