@@ -70,6 +70,15 @@ impl ForwardTarget {
             tls: ForwardTls::default(),
         }
     }
+
+    /// Scheme, host and port, for people: `http://collector:4318`. User, path and query are left out, for they may hold credentials.
+    /// Empty for a file.
+    pub fn origin(&self) -> String {
+        let Ok(uri) = self.url.parse::<Uri>() else { return String::new() };
+        let (Some(scheme), Some(authority)) = (uri.scheme_str(), uri.authority()) else { return String::new() };
+        let port = authority.port().map(|port| format!(":{port}")).unwrap_or_default();
+        format!("{scheme}://{}{port}", authority.host())
+    }
 }
 
 /// What the user said about certificates; all PEM.
@@ -239,6 +248,15 @@ mod tests {
 
     fn folders() -> Folders<'static> {
         Folders { current: Path::new("/work"), home: None }
+    }
+
+    #[test]
+    fn an_origin_has_no_credentials() {
+        let origin = |url: &str| ForwardTarget::traces(ForwardProtocol::Http, url).origin();
+        assert_eq!(origin("https://me:secret@c.example:4318/v1/traces?key=secret"), "https://c.example:4318");
+        assert_eq!(origin("http://[::1]:4317"), "http://[::1]:4317");
+        assert_eq!(origin("http://localhost/key/v1/traces"), "http://localhost");
+        assert_eq!(origin("/tmp/traces.json"), "");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use longpole_analysis::Report;
 use longpole_analysis::report::FlameTime;
-use longpole_model::units::count;
+use longpole_model::units::counted;
 use longpole_recording::export::{self, Selection};
 use longpole_server::forward;
 
@@ -49,9 +49,10 @@ pub(crate) fn convert_trace(arguments: &ConvertTraceArguments) -> Result<()> {
             Failure::new(Kind::Usage, "the environment turns sending spans off: OTEL_SDK_DISABLED, OTEL_TRACES_EXPORTER or the sampler");
         return Err(failure.hint(format!("{} doctor names the variable", own_name())).into());
     };
+    let origin = target.origin();
     for spans in recording.spans.chunks(SPANS_PER_REQUEST) {
-        forward::send_once(target.clone(), spans, SEND_MAX).context("failed to send the spans")?;
+        forward::send_once(target.clone(), spans, SEND_MAX).with_context(|| format!("failed to send the spans to {origin}"))?;
     }
-    note(format!("sent {} spans", count(recording.spans.len() as u64)));
+    note(format!("sent {} to {origin}", counted(recording.spans.len() as u64, "span", "spans")));
     Ok(())
 }
