@@ -78,6 +78,18 @@ fn events_give_calls_and_registrations_their_resources_by_time() {
 }
 
 #[test]
+fn events_that_arrive_late_still_name_their_calls() {
+    // On a busy machine the engine's word comes after the call has begun, or has long ended, and ever later.
+    let late = |(event, by): (ResourceEvent, i64)| ResourceEvent { time: event.time.plus_nanos(by * 1_000_000), ..event };
+    let events: Vec<ResourceEvent> = events().into_iter().zip((120..).step_by(100)).map(late).collect();
+    let (recording, unmatched) = identified(UP, &events);
+    assert_eq!(unmatched, None);
+    let calls = recording.spans.iter().filter(|span| span.name.ends_with("Create")).map(title).collect::<Vec<_>>();
+    let [db, web, dns] = [DB, WEB, DNS].map(title_of_urn);
+    assert_eq!(calls, [&db, &db, &web, &web, &dns, &dns].map(String::clone));
+}
+
+#[test]
 fn what_a_span_knows_of_itself_is_not_changed_and_what_has_no_span_is_counted() {
     use ResourceStep::{Failed, Pre};
     let input = "run x 0..100ms\n  pulumirpc.ResourceProvider/Create 20..60ms pulumi-cli kind client pulumi.resource.urn=mine\n";
