@@ -137,8 +137,9 @@ GET  20..30ms  bank  id 71  kind client  scope zipkin
         "\
 make ..100000
   pulumi ..99000
+    GET ..30000
   GET ..30000
-  GET ..30000
+roots_nested 1: traces that lie inside one operation of another trace; they hang under it
 ",
     );
 }

@@ -17,7 +17,7 @@
 //!   If any two of a pair of names cross like that, the names are independent, also where others happen to lie inside.
 //! - *Requests stay apart.* A server's or a consumer's span answers somebody else. It hangs under a command, and never under another
 //!   request.
-//! - *No operation inside itself.* A root never hangs below another root of its own name.
+//! - *No operation inside itself.* A root never hangs below an outermost span of its own name.
 //!
 //! Only spans whose process is not known are placed like this; the tree of processes says more than time does.
 
@@ -34,15 +34,15 @@ use crate::tree::span_list::ListedSpan;
 /// Levels of spans descended to find where a root belongs.
 const DESCENT_MAX: usize = 256;
 
-/// Roots that are compared with one that starts while they are open: beyond, who crosses whom is known.
+/// Spans that are compared with one that starts while they are open: beyond, who crosses whom is known.
 const CROSSING_MAX: usize = 64;
 
 /// Two clocks, or the moment in which an operation ends what it called: who ends so much later still lies inside.
 const SLACK_NANOS: i64 = 1_000_000;
 
 ids! {
-    /// A service and a name of its spans.
-    struct RootOperation;
+    /// A service and a name of its outermost spans.
+    struct Operation;
 }
 
 /// Open spans of each level by end; `None` is the level of the outermost spans.
@@ -56,13 +56,15 @@ impl Builder<'_> {
                 && matches!(self.claims[span], ParentClaim::Nothing | ParentClaim::Unknown)
                 && self.process_of(span).is_none()
         };
-        let roots: Vec<ListedSpan> = self.spans.ids().filter(|&span| is_root(span, place)).collect();
+        // Roots, and spans whose parent is the run itself.
+        let outermost: Vec<ListedSpan> = self.spans.ids().filter(|&span| place[Entity::of_span(span)] == ParentRef::Run).collect();
         // Requests alone, as in the traces of a service, have no command to hang under.
-        if roots.len() < 2 || roots.iter().all(|&root| self.is_request(root)) {
+        let has_roots = outermost.iter().any(|&span| is_root(span, place));
+        if !has_roots || outermost.len() < 2 || outermost.iter().all(|&span| self.is_request(span)) {
             return 0;
         }
-        let operations = self.operations(&roots);
-        let crossing = self.crossing(&roots, &operations);
+        let operations = self.operations(&outermost);
+        let crossing = self.crossing(&outermost, &operations);
 
         let mut starts: Vec<ListedSpan> = self.spans.ids().collect();
         starts.sort_by_key(|&i| self.opening_key(i));
@@ -94,8 +96,8 @@ impl Builder<'_> {
         &self,
         root: ListedSpan,
         open: &Open,
-        operations: &HashMap<ListedSpan, RootOperation>,
-        crossing: &HashSet<(RootOperation, RootOperation)>,
+        operations: &HashMap<ListedSpan, Operation>,
+        crossing: &HashSet<(Operation, Operation)>,
     ) -> Option<ListedSpan> {
         let range = self.span_ranges[root];
         let (own, is_request) = (operations[&root], self.is_request(root));
@@ -105,7 +107,7 @@ impl Builder<'_> {
             let mut covers =
                 open.get(&found.map(Entity::of_span)).into_iter().flat_map(|level| level.iter().rev().take_while(|(end, _)| *end >= until));
             let (Some(&(_, only)), None) = (covers.next(), covers.next()) else { break };
-            let independent = |&other: &RootOperation| other == own || crossing.contains(&(own.min(other), own.max(other)));
+            let independent = |&other: &Operation| other == own || crossing.contains(&(own.min(other), own.max(other)));
             if operations.get(&only).is_some_and(independent) || (is_request && self.is_request(only)) {
                 break;
             }
@@ -114,29 +116,29 @@ impl Builder<'_> {
         found
     }
 
-    /// The operation of each root.
-    fn operations(&self, roots: &[ListedSpan]) -> HashMap<ListedSpan, RootOperation> {
-        let mut numbers: HashMap<(&str, &str), RootOperation> = HashMap::new();
-        let mut number = |root: ListedSpan| {
-            let example = self.spans.example(root);
-            let next = RootOperation::at(numbers.len());
+    /// The operation of each outermost span.
+    fn operations(&self, outermost: &[ListedSpan]) -> HashMap<ListedSpan, Operation> {
+        let mut numbers: HashMap<(&str, &str), Operation> = HashMap::new();
+        let mut number = |span: ListedSpan| {
+            let example = self.spans.example(span);
+            let next = Operation::at(numbers.len());
             *numbers.entry((example.service_name(), &example.name)).or_insert(next)
         };
-        roots.iter().map(|&root| (root, number(root))).collect()
+        outermost.iter().map(|&span| (span, number(span))).collect()
     }
 
     /// Pairs of operations, the smaller number first: one began inside the other and ended outside of it.
-    fn crossing(&self, roots: &[ListedSpan], operations: &HashMap<ListedSpan, RootOperation>) -> HashSet<(RootOperation, RootOperation)> {
-        let mut by_start = roots.to_vec();
+    fn crossing(&self, outermost: &[ListedSpan], operations: &HashMap<ListedSpan, Operation>) -> HashSet<(Operation, Operation)> {
+        let mut by_start = outermost.to_vec();
         by_start.sort_by_key(|&i| self.opening_key(i));
         let mut open: BTreeSet<(Timestamp, ListedSpan)> = BTreeSet::new();
         let mut crossing = HashSet::new();
-        for root in by_start {
-            let range = self.span_ranges[root];
+        for span in by_start {
+            let range = self.span_ranges[span];
             while open.first().is_some_and(|&(end, _)| end <= range.start.plus_nanos(SLACK_NANOS)) {
                 open.pop_first();
             }
-            let own = operations[&root];
+            let own = operations[&span];
             for &(end, other) in open.iter().take(CROSSING_MAX) {
                 if end.plus_nanos(SLACK_NANOS) >= range.end {
                     break;
@@ -144,7 +146,7 @@ impl Builder<'_> {
                 let other = operations[&other];
                 crossing.insert((own.min(other), own.max(other)));
             }
-            open.insert((range.end, root));
+            open.insert((range.end, span));
         }
         crossing
     }

@@ -1,29 +1,18 @@
-//! Story: a simulated deployment, whose answer is known because it can be run again with a piece of its work removed.
-//! Guarantees: with links the replay predicts exactly what the simulation does; without links its range holds the truth
-//! for at least nine poles of ten.
-//!
-//! The simulation is a discrete-event simulation that shares no code with the product: it knows tasks, work, dependencies
-//! and slots, and emits nothing but spans and links.
-
-#![allow(clippy::print_stdout, reason = "the figures of the ranges are what this test is read for")]
+//! A discrete-event simulation that shares no code with the product: it knows tasks, work, dependencies and slots, and emits nothing but
+//! spans and links.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap, HashSet, VecDeque};
+use std::collections::{BinaryHeap, HashMap, VecDeque};
 use std::sync::Arc;
 
-use longpole_analysis::schedule::critical_path::CriticalPath;
-use longpole_analysis::schedule::poles::Poles;
-use longpole_analysis::schedule::replay::Replay;
-use longpole_analysis::schedule::saving::{Change, Saving};
 use longpole_analysis::tree::forest::Forest;
-use longpole_model::text;
-use longpole_model::{Id, Nanos, NodeId, PoleId, Recording, Span, SpanLink};
+use longpole_model::{NodeId, Recording, Span, SpanLink, text};
 
 /// SplitMix64: seeded, so that every failure can be run again.
-struct Dice(u64);
+pub(crate) struct Dice(pub(crate) u64);
 
 impl Dice {
-    fn next(&mut self) -> u64 {
+    pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -31,32 +20,32 @@ impl Dice {
         z ^ (z >> 31)
     }
 
-    fn below(&mut self, n: usize) -> usize {
+    pub(crate) fn below(&mut self, n: usize) -> usize {
         (self.next() % n as u64) as usize
     }
 
-    fn between(&mut self, low: usize, high: usize) -> usize {
+    pub(crate) fn between(&mut self, low: usize, high: usize) -> usize {
         low + self.below(high - low + 1)
     }
 
-    fn chance(&mut self, percent: usize) -> bool {
+    pub(crate) fn chance(&mut self, percent: usize) -> bool {
         self.below(100) < percent
     }
 
     /// Evenly spread over orders of magnitude, as durations of real operations are; even, so that half of it is whole.
-    fn time(&mut self, low: f64, high: f64) -> u64 {
+    pub(crate) fn time(&mut self, low: f64, high: f64) -> u64 {
         let unit = (self.next() >> 11) as f64 / (1u64 << 53) as f64;
         ((low.ln() + unit * (high.ln() - low.ln())).exp() as u64) & !1
     }
 }
 
-const MICROS: f64 = 1e3;
-const MILLIS: f64 = 1e6;
-const SECS: f64 = 1e9;
+pub(crate) const MICROS: f64 = 1e3;
+pub(crate) const MILLIS: f64 = 1e6;
+pub(crate) const SECS: f64 = 1e9;
 
 /// How a task runs its children.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Way {
+pub(crate) enum Way {
     /// Each as soon as its dependencies are done, at most `slots` at once, first come first served.
     Graph { slots: Option<usize> },
     /// One launch after the other, each after a piece of work of the parent; nobody waits for anybody.
@@ -64,36 +53,36 @@ enum Way {
 }
 
 #[derive(Debug, Clone)]
-struct Task {
-    name: String,
-    service: &'static str,
-    parent: usize,
-    children: Vec<usize>,
-    way: Way,
+pub(crate) struct Task {
+    pub(crate) name: String,
+    pub(crate) service: &'static str,
+    pub(crate) parent: usize,
+    pub(crate) children: Vec<usize>,
+    pub(crate) way: Way,
     /// Work of the parent just before this starts.
-    gap: u64,
+    pub(crate) gap: u64,
     /// Work after the last child; of a task without children: all its work.
-    tail: u64,
+    pub(crate) tail: u64,
     /// Tasks that must be over before it starts.
-    deps: Vec<usize>,
+    pub(crate) deps: Vec<usize>,
     /// Work of its own that runs beside its children: the main thread that computes while its workers do.
-    beside: u64,
+    pub(crate) beside: u64,
     /// Its parent does not wait for it.
-    detached: bool,
+    pub(crate) detached: bool,
     /// With slots: whether each slot is a span of its own, a worker, and its jobs stand below it.
-    workers: bool,
+    pub(crate) workers: bool,
 }
 
 /// What is done to the work of a task in a run of the simulation.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Scale {
+pub(crate) enum Scale {
     Whole,
     Half,
     Nothing,
 }
 
 impl Scale {
-    fn of(self, work: u64) -> u64 {
+    pub(crate) fn of(self, work: u64) -> u64 {
         match self {
             Scale::Whole => work,
             Scale::Half => work / 2,
@@ -103,7 +92,7 @@ impl Scale {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Event {
+pub(crate) enum Event {
     End(usize),
     /// The work beside the children is done.
     Beside(usize),
@@ -111,19 +100,19 @@ enum Event {
 }
 
 /// When every task was, and on which slot.
-struct Times {
-    start: Vec<u64>,
-    end: Vec<u64>,
-    slot: Vec<Option<usize>>,
+pub(crate) struct Times {
+    pub(crate) start: Vec<u64>,
+    pub(crate) end: Vec<u64>,
+    pub(crate) slot: Vec<Option<usize>>,
 }
 
 impl Times {
-    fn wall(&self) -> u64 {
+    pub(crate) fn wall(&self) -> u64 {
         self.end[0]
     }
 }
 
-struct Run<'a> {
+pub(crate) struct Run<'a> {
     tasks: &'a [Task],
     scale: &'a [Scale],
     now: u64,
@@ -141,7 +130,7 @@ struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    fn simulate(tasks: &'a [Task], scale: &'a [Scale]) -> Times {
+    pub(crate) fn simulate(tasks: &'a [Task], scale: &'a [Scale]) -> Times {
         let mut followers = vec![Vec::new(); tasks.len()];
         for (i, task) in tasks.iter().enumerate() {
             for &d in &task.deps {
@@ -176,12 +165,12 @@ impl<'a> Run<'a> {
         Times { start: all(run.started), end: all(run.ended), slot: run.slot }
     }
 
-    fn after(&mut self, work: u64, event: Event) {
+    pub(crate) fn after(&mut self, work: u64, event: Event) {
         self.count += 1;
         self.events.push(Reverse((self.now + work, self.count, event)));
     }
 
-    fn start(&mut self, task: usize) {
+    pub(crate) fn start(&mut self, task: usize) {
         self.started[task] = Some(self.now);
         let this = &self.tasks[task];
         self.after(self.scale[task].of(this.beside), Event::Beside(task));
@@ -205,7 +194,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn launch_if_ready(&mut self, task: usize) {
+    pub(crate) fn launch_if_ready(&mut self, task: usize) {
         let parent = self.tasks[task].parent;
         if self.missing_deps[task] > 0 || self.started[parent].is_none() {
             return;
@@ -219,7 +208,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn fill_slots(&mut self, parent: usize) {
+    pub(crate) fn fill_slots(&mut self, parent: usize) {
         let Way::Graph { slots: Some(slots) } = self.tasks[parent].way else { return };
         let free = self.free_slots.entry(parent).or_insert_with(|| (0..slots).map(Reverse).collect());
         let queue = self.queues.entry(parent).or_default();
@@ -235,7 +224,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn end(&mut self, task: usize) {
+    pub(crate) fn end(&mut self, task: usize) {
         self.ended[task] = Some(self.now);
         let parent = self.tasks[task].parent;
         for follower in self.followers[task].clone() {
@@ -256,7 +245,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn one_less(&mut self, task: usize) {
+    pub(crate) fn one_less(&mut self, task: usize) {
         self.awaited[task] -= 1;
         if self.awaited[task] == 0 {
             self.after(self.scale[task].of(self.tasks[task].tail), Event::End(task));
@@ -266,7 +255,7 @@ impl<'a> Run<'a> {
 
 /// The shapes of real runs.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Shape {
+pub(crate) enum Shape {
     /// Resources with dependencies under one parent, as a deployment engine runs them.
     Resources,
     /// One step after the other, with work of the script between them.
@@ -281,19 +270,19 @@ enum Shape {
     LimitedResources,
 }
 
-struct World {
-    dice: Dice,
-    tasks: Vec<Task>,
+pub(crate) struct World {
+    pub(crate) dice: Dice,
+    pub(crate) tasks: Vec<Task>,
     /// Whether shapes may occur whose slots go to whoever comes first.
-    dynamic: bool,
+    pub(crate) dynamic: bool,
     /// Range of the engine's overhead.
-    overhead: (f64, f64),
+    pub(crate) overhead: (f64, f64),
 }
 
-const SERVICES: [&str; 4] = ["engine", "aws", "docker", "database"];
+pub(crate) const SERVICES: [&str; 4] = ["engine", "aws", "docker", "database"];
 
 impl World {
-    fn task(&mut self, parent: usize, name: String) -> usize {
+    pub(crate) fn task(&mut self, parent: usize, name: String) -> usize {
         let service = if name.starts_with("step") { self.tasks[parent].service } else { SERVICES[self.dice.below(4)] };
         let gap = self.dice.time(self.overhead.0, self.overhead.1);
         let tail = self.dice.time(5.0 * MILLIS, 5.0 * SECS);
@@ -317,7 +306,7 @@ impl World {
         index
     }
 
-    fn grow(&mut self, task: usize, depth: usize) {
+    pub(crate) fn grow(&mut self, task: usize, depth: usize) {
         let shapes: &[Shape] = if self.dynamic {
             &[Shape::Resources, Shape::Script, Shape::Script, Shape::FanOut, Shape::Lanes, Shape::Pool, Shape::LimitedResources]
         } else {
@@ -410,7 +399,7 @@ impl World {
 
     /// A dependency across parents: a later piece of the top level waits, somewhere inside, for something inside an
     /// earlier one. Top-level dependencies run from later to earlier too, so nothing waits in a circle.
-    fn cross(&mut self) {
+    pub(crate) fn cross(&mut self) {
         let top = self.tasks[0].children.clone();
         if top.len() < 2 || matches!(self.tasks[0].way, Way::Graph { slots: Some(_) }) {
             return;
@@ -426,7 +415,7 @@ impl World {
         }
     }
 
-    fn inside(&mut self, mut task: usize) -> usize {
+    pub(crate) fn inside(&mut self, mut task: usize) -> usize {
         while !self.tasks[task].children.is_empty() && self.dice.chance(60) {
             let children = &self.tasks[task].children;
             task = children[(self.dice.0 as usize) % children.len()];
@@ -435,7 +424,7 @@ impl World {
         task
     }
 
-    fn new(seed: u64, dynamic: bool) -> World {
+    pub(crate) fn new(seed: u64, dynamic: bool) -> World {
         let mut dice = Dice(seed);
         let overhead = [(20.0 * MICROS, 2.0 * MILLIS), (20.0 * MICROS, 2.0 * MILLIS), (500.0 * MICROS, 40.0 * MILLIS)][dice.below(3)];
         let mut world = World { dice, tasks: Vec::new(), dynamic, overhead };
@@ -449,7 +438,7 @@ impl World {
 }
 
 /// The spans a tracer would have sent; the run itself is no span.
-fn record(tasks: &[Task], times: &Times, links: bool) -> Recording {
+pub(crate) fn record(tasks: &[Task], times: &Times, links: bool) -> Recording {
     let mut recording = text::parse(&format!("run deploy 0..{}ns", times.wall())).expect("the notation");
     let template = text::parse("x 0..1ns").expect("the notation").spans.remove(0);
     let mut resources = HashMap::new();
@@ -496,12 +485,12 @@ fn record(tasks: &[Task], times: &Times, links: bool) -> Recording {
     recording
 }
 
-fn whole(tasks: &[Task]) -> Vec<Scale> {
+pub(crate) fn whole(tasks: &[Task]) -> Vec<Scale> {
     vec![Scale::Whole; tasks.len()]
 }
 
 /// These tasks and all below them.
-fn scaled(tasks: &[Task], chosen: &[usize], scale: Scale) -> Vec<Scale> {
+pub(crate) fn scaled(tasks: &[Task], chosen: &[usize], scale: Scale) -> Vec<Scale> {
     let mut out = whole(tasks);
     for i in 0..tasks.len() {
         // Children come after their parents.
@@ -513,17 +502,17 @@ fn scaled(tasks: &[Task], chosen: &[usize], scale: Scale) -> Vec<Scale> {
 }
 
 /// What the run saves in truth.
-fn truth(tasks: &[Task], wall: u64, scale: &[Scale]) -> i64 {
+pub(crate) fn truth(tasks: &[Task], wall: u64, scale: &[Scale]) -> i64 {
     wall as i64 - Run::simulate(tasks, scale).wall() as i64
 }
 
-fn task_of_node(recording: &Recording, forest: &Forest, node: NodeId) -> usize {
+pub(crate) fn task_of_node(recording: &Recording, forest: &Forest, node: NodeId) -> usize {
     forest.span(recording, node).map_or(0, |s| u64::from_be_bytes(s.span_id.bytes()) as usize)
 }
 
 /// Whether links say all there is to say. Under a parent without any, no child starts after another ended. Under others, a
 /// child without links does not start after a moment of rest: it would be taken for a phase of its own.
-fn says_all(tasks: &[Task], times: &Times) -> bool {
+pub(crate) fn says_all(tasks: &[Task], times: &Times) -> bool {
     tasks.iter().all(|t| {
         let declared = t.children.iter().any(|&c| !tasks[c].deps.is_empty());
         let first_end = t.children.iter().map(|&c| times.end[c]).min().unwrap_or(u64::MAX);
@@ -536,198 +525,4 @@ fn says_all(tasks: &[Task], times: &Times) -> bool {
             if declared { !rested || !tasks[c].deps.is_empty() } else { times.start[c] < first_end }
         })
     })
-}
-
-#[test]
-fn with_links_the_replay_predicts_what_the_simulation_does() {
-    let (mut graphs, mut asked, mut seed) = (0, 0, 0u64);
-    while graphs < 1000 {
-        seed += 1;
-        let mut world = World::new(seed, false);
-        let times = Run::simulate(&world.tasks, &whole(&world.tasks));
-        if !says_all(&world.tasks, &times) {
-            continue;
-        }
-        graphs += 1;
-        let tasks = std::mem::take(&mut world.tasks);
-        let recording = record(&tasks, &times, true);
-        let forest = Forest::build(&recording);
-        let replay = Replay::new(&recording, &forest);
-        let path = CriticalPath::new(&recording, &forest);
-        let node_of: HashMap<usize, NodeId> = forest.ids().map(|n| (task_of_node(&recording, &forest, n), n)).collect();
-        let mut ask = |chosen: &[usize], change: Change, scale: &[Scale]| {
-            let nodes: Vec<NodeId> = chosen.iter().map(|t| node_of[t]).collect();
-            let expected = truth(&tasks, times.wall(), scale);
-            let point = Saving { low: Nanos(expected), high: Nanos(expected) };
-            assert_eq!(replay.saves(&nodes, change), point, "seed {seed}: {change:?} of {chosen:?}");
-            asked += 1;
-        };
-        // The heaviest tasks of the path, some others, and several at once.
-        let mut order: Vec<usize> = (1..tasks.len()).collect();
-        order.sort_by_key(|t| Reverse(path.on_path[node_of[t]]));
-        let mut chosen: Vec<Vec<usize>> = order.iter().take(4).map(|&t| vec![t]).collect();
-        chosen.extend((0..3).map(|_| vec![order[world.dice.below(order.len())]]));
-        chosen.push(order.iter().take(3).copied().collect());
-        chosen.push((0..4).map(|_| order[world.dice.below(order.len())]).collect());
-        let name = &tasks[order[0]].name;
-        chosen.push((1..tasks.len()).filter(|&t| &tasks[t].name == name).collect());
-        for set in &chosen {
-            ask(set, Change::Zero, &scaled(&tasks, set, Scale::Nothing));
-            ask(set, Change::Half, &scaled(&tasks, set, Scale::Half));
-        }
-        // Own time alone, where the simulation has a word for it: tasks that work only while no child runs.
-        for &t in order.iter().take(6) {
-            let chain = tasks[t].children.windows(2).all(|pair| tasks[pair[1]].deps == [pair[0]]);
-            if chain && tasks[t].way != Way::Fan {
-                let mut scale = whole(&tasks);
-                scale[t] = Scale::Nothing;
-                ask(&[t], Change::OwnZero, &scale);
-            }
-        }
-    }
-    println!("{graphs} graphs of {seed} that say all there is to say, {asked} predictions, all equal");
-}
-
-#[test]
-fn without_what_limits_a_saving_the_simulation_ends_earlier_still() {
-    let (mut named, mut unnamed, mut whole_saved) = (0, 0, 0);
-    for seed in 1..=1000 {
-        let tasks = World::new(seed, false).tasks;
-        let times = Run::simulate(&tasks, &whole(&tasks));
-        if !says_all(&tasks, &times) {
-            continue;
-        }
-        let recording = record(&tasks, &times, true);
-        let forest = Forest::build(&recording);
-        let replay = Replay::new(&recording, &forest);
-        let path = CriticalPath::new(&recording, &forest);
-        for pole in Poles::new(&recording, &forest, &path, &replay).poles {
-            let below: HashSet<NodeId> = pole.nodes.iter().flat_map(|&n| forest.subtree(n)).collect();
-            let on_path = below.iter().map(|&n| path.on_path[n]).sum::<Nanos>().0;
-            let mut chosen: Vec<usize> = pole.nodes.iter().map(|&n| task_of_node(&recording, &forest, n)).collect();
-            let alone = truth(&tasks, times.wall(), &scaled(&tasks, &chosen, Scale::Nothing));
-            let Some(limit) = pole.limited_by else {
-                *(if alone == on_path { &mut whole_saved } else { &mut unnamed }) += 1;
-                continue;
-            };
-            assert!(alone < on_path, "seed {seed}: {} saves all of its time, so {limit:?} limits nothing", pole.name);
-            assert!(!below.contains(&limit) && path.on_path[limit] == Nanos::ZERO, "seed {seed}: {limit:?} did not stand beside the path");
-            chosen.push(task_of_node(&recording, &forest, limit));
-            let both = truth(&tasks, times.wall(), &scaled(&tasks, &chosen, Scale::Nothing));
-            assert!(both > alone, "seed {seed}: {limit:?} does not limit what {} saves", pole.name);
-            named += 1;
-        }
-    }
-    println!("{named} limits, all of them true; {unnamed} savings limited by what has no name, {whole_saved} by nothing");
-    assert!(named > 1000 && unnamed * 20 <= named, "{unnamed} limits without a name, {named} with one");
-}
-
-/// How often the range held the truth, and how wide it was.
-#[derive(Default)]
-struct Score {
-    held: u32,
-    below: u32,
-    above: u32,
-    widths: Vec<f64>,
-}
-
-impl Score {
-    fn count(&mut self, saving: Saving, truth: i64, wall: u64) {
-        match truth {
-            t if t < saving.low.0 => self.below += 1,
-            t if t > saving.high.0 => self.above += 1,
-            _ => self.held += 1,
-        }
-        self.widths.push((saving.high - saving.low).0 as f64 / wall as f64);
-    }
-
-    fn all(&self) -> u32 {
-        self.held + self.below + self.above
-    }
-
-    fn coverage(&self) -> f64 {
-        f64::from(self.held) / f64::from(self.all())
-    }
-
-    fn print(&mut self, title: &str) {
-        self.widths.sort_by(f64::total_cmp);
-        let n = self.widths.len();
-        println!(
-            "{title:28} {:5} poles  held {:5.1} %  (truth below {:3}, above {:3})  width median {:5.2} %  mean {:5.2} %  p90 {:6.2} % of wall",
-            self.all(),
-            100.0 * self.coverage(),
-            self.below,
-            self.above,
-            100.0 * self.widths[n / 2],
-            100.0 * self.widths.iter().sum::<f64>() / n as f64,
-            100.0 * self.widths[n * 9 / 10],
-        );
-    }
-}
-
-/// The ranges of the first poles of 1,000 graphs against the simulation, by the shape of the whole.
-fn score(links: bool, dynamic: bool) -> Vec<(String, Score)> {
-    let mut scores: std::collections::BTreeMap<String, Score> = std::collections::BTreeMap::new();
-    for seed in 1..=1000 {
-        let world = World::new(seed, dynamic);
-        let tasks = &world.tasks;
-        let times = Run::simulate(tasks, &whole(tasks));
-        let recording = record(tasks, &times, links);
-        let forest = Forest::build(&recording);
-        let replay = Replay::new(&recording, &forest);
-        let path = CriticalPath::new(&recording, &forest);
-        let poles = Poles::new(&recording, &forest, &path, &replay);
-        let real = |p: &&longpole_analysis::schedule::poles::Pole| p.name != "worker" && p.name != "deploy";
-        for pole in poles.poles.iter().filter(real).take(5) {
-            let chosen: Vec<usize> = pole.nodes.iter().map(|&n| task_of_node(&recording, &forest, n)).collect();
-            let first = tasks[0].children[0];
-            let shape = match tasks[0].way {
-                Way::Fan => "fan-out",
-                Way::Graph { slots: Some(_) } if tasks[0].workers => "workers",
-                Way::Graph { slots: Some(_) } => "slots",
-                Way::Graph { slots: None } if tasks[first].name.starts_with("step") => "script",
-                Way::Graph { slots: None } if tasks[first].name.starts_with("test") => "lanes",
-                Way::Graph { slots: None } => "resources",
-            };
-            for (scale, saving) in [(Scale::Nothing, pole.savings.if_zero), (Scale::Half, pole.savings.if_half)] {
-                let truth = truth(tasks, times.wall(), &scaled(tasks, &chosen, scale));
-                let mut groups = vec!["all".to_owned(), format!("all, {scale:?}"), format!("top level {shape}")];
-                if truth * 100 > times.wall() as i64 {
-                    groups.push("all that save over 1 %".to_owned());
-                }
-                if pole == &poles.poles[PoleId::at(0)] {
-                    groups.push("first pole".to_owned());
-                }
-                for group in groups {
-                    scores.entry(group).or_default().count(saving, truth, times.wall());
-                }
-            }
-        }
-    }
-    scores.into_iter().collect()
-}
-
-fn at_least_nine_of_ten(mut scores: Vec<(String, Score)>) {
-    for (title, score) in &mut scores {
-        score.print(title);
-    }
-    assert!(scores[0].1.coverage() >= 0.9, "the range holds the truth for at least nine of ten");
-}
-
-#[test]
-fn without_links_the_range_holds_the_truth() {
-    println!("the kinds of graphs of the prediction test, links removed");
-    at_least_nine_of_ten(score(false, false));
-}
-
-#[test]
-fn without_links_the_range_holds_the_truth_even_with_habits_that_break_the_rules() {
-    println!("and with pools, workers, work beside children, children nobody waits for; links removed");
-    at_least_nine_of_ten(score(false, true));
-}
-
-#[test]
-fn with_links_and_slots_that_nobody_declares_the_range_holds_the_truth() {
-    println!("the same, links kept: they tell of dependencies, not of slots");
-    at_least_nine_of_ten(score(true, true));
 }
