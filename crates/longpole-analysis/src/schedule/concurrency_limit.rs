@@ -34,6 +34,9 @@ const WORKER_BUSY_PERCENT: i64 = 80;
 /// A job that was ready this long before it started did not just start slowly: it waited for something.
 const WAIT_NANOS: Nanos = Nanos(1_000_000);
 
+/// The same, as a part of the longest wait of all: a worker may take a while to fetch its first job.
+const WAIT_PART: i64 = 16;
+
 /// Jobs that share slots.
 #[derive(Debug)]
 pub(crate) struct LimitedJobs {
@@ -180,6 +183,8 @@ fn find_declared(s: &Schedule, host: NodeId, jobs: &[NodeId]) -> Option<LimitedJ
     let mut order: Vec<NodeId> = jobs.to_vec();
     order.sort_by_key(|&j| (ready(j), s.start[j], j));
     let free = slot_free(s, &order, slots);
+    let longest = order.iter().map(|&node| s.start[node] - ready(node)).max().unwrap_or(Nanos::ZERO);
+    let slow_start = WAIT_NANOS.max(longest / WAIT_PART);
     let (mut waiting, mut explained) = (0, 0);
     let list: Vec<Job> = order
         .iter()
@@ -188,7 +193,7 @@ fn find_declared(s: &Schedule, host: NodeId, jobs: &[NodeId]) -> Option<LimitedJ
             let since = free.map_or(ready(node), |free| free.max(ready(node)));
             let (waited, gap) = (s.start[node] - ready(node), s.start[node] - since);
             let handed = gap >= Nanos::ZERO;
-            if waited > WAIT_NANOS {
+            if waited > slow_start {
                 waiting += 1;
                 explained += usize::from(handed && gap <= waited / 4);
             }
