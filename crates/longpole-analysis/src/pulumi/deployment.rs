@@ -198,7 +198,7 @@ mod tests {
     fn check(input: &str, expected: &str) {
         let report = Report::new(text::parse(input).unwrap());
         let time = report.deployment_time().unwrap();
-        assert_eq!(time.sum(), report.wall_nanos());
+        assert_eq!(time.sum(), report.wall().0);
         let drawn: Vec<String> =
             time.parts().iter().filter(|p| p.1 != 0).map(|(word, nanos)| format!("{word} {}", nanos / 1_000_000)).collect();
         assert_eq!(drawn.join(", "), expected);

@@ -201,8 +201,8 @@ impl Report {
     }
 
     /// How long the run was.
-    pub fn wall_nanos(&self) -> i64 {
-        self.forest.run_range().nanos()
+    pub fn wall(&self) -> Nanos {
+        Nanos(self.forest.run_range().nanos())
     }
 
     /// Where the time of the critical path went; sums to the run.
@@ -224,7 +224,7 @@ impl Report {
     pub fn work(&self) -> WorkFigures {
         let schedule = self.replay.schedule();
         let work: Nanos = schedule.nodes().skip(1).map(|node| schedule.own_total(node)).sum();
-        let wall_nanos = self.wall_nanos();
+        let wall_nanos = self.wall().0;
         WorkFigures { work_nanos: work.0, span_nanos: wall_nanos.saturating_sub(self.path.on_path[NodeId::RUN].0), wall_nanos }
     }
 
@@ -244,8 +244,8 @@ impl Report {
     }
 
     /// Time of a node that no child of it covers. Its whole time is the length of its range.
-    pub fn own_nanos(&self, node: NodeId) -> i64 {
-        self.replay.schedule().own_total(node).0
+    pub fn own_time(&self, node: NodeId) -> Nanos {
+        self.replay.schedule().own_total(node)
     }
 
     /// Number of spans.
@@ -275,7 +275,7 @@ impl Report {
     /// Everything that is missing or doubtful: what of the machine bears upon all times, losses of the recording, then notes.
     pub fn quality(&self) -> Vec<Note> {
         let losses = self.recording.losses.iter().map(|loss| Note::Loss(loss.clone()));
-        let unseen = ThreadTime::of(&self.recording).notes(&self.recording, self.wall_nanos());
+        let unseen = ThreadTime::of(&self.recording).notes(&self.recording, self.wall());
         unseen.into_iter().chain(losses).chain(self.notes().cloned()).collect()
     }
 

@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use longpole_model::{AddNanos, CaptureMode, Monotonic, Recording, SumNanos, ThreadKey};
+use longpole_model::{AddNanos, CaptureMode, Monotonic, Nanos, Recording, SumNanos, ThreadKey};
 
 use crate::note::Note;
 
@@ -44,7 +44,7 @@ impl ThreadTime {
     }
 
     /// What a reader must know of it; nothing where there are no samples to misread.
-    pub fn notes(&self, recording: &Recording, wall_nanos: i64) -> Vec<Note> {
+    pub fn notes(&self, recording: &Recording, wall: Nanos) -> Vec<Note> {
         let mut notes = Vec::new();
         let why_not_kernel = match &recording.run.mode {
             CaptureMode::User { why_not_kernel } => Some(why_not_kernel),
@@ -63,7 +63,7 @@ impl ThreadTime {
         {
             notes.push(Note::KernelTime { unsampled: self.unsampled_nanos, on_cpu: self.on_cpu_nanos, why: why.clone() });
         }
-        if is_worth_saying(self.ready_nanos, wall_nanos.unsigned_abs()) {
+        if is_worth_saying(self.ready_nanos, wall.magnitude()) {
             notes.push(Note::CpuBusy(self.ready_nanos));
         }
         notes
@@ -97,9 +97,9 @@ mod tests {
         let mut recording = text::parse("run x 0..100ms\n").unwrap();
         let time = ThreadTime { on_cpu_nanos: 50_000_000, unsampled_nanos: 0, ready_nanos: 90_000_000 };
         recording.run.mode = CaptureMode::Perf;
-        let notes = time.notes(&recording, 100_000_000);
+        let notes = time.notes(&recording, Nanos(100_000_000));
         assert_eq!(notes, [Note::CpuBusy(90_000_000)]);
         recording.run.mode = CaptureMode::Off;
-        assert!(time.notes(&recording, 100_000_000).is_empty());
+        assert!(time.notes(&recording, Nanos(100_000_000)).is_empty());
     }
 }

@@ -133,7 +133,7 @@ impl SummaryView {
             command: run.command.clone(),
             exit: run.exit.map(ExitView::new),
             start_unix_nano: unix_nano(report.origin()),
-            wall_nanos: report.wall_nanos(),
+            wall_nanos: report.wall().0,
             cpu_nanos: run.cpu_nanos,
             host: run.host.clone(),
             mode: (&run.mode).into(),
