@@ -220,8 +220,8 @@ proptest! {
 
         // Figures.
         let own: Nanos = forest.ids().skip(1).map(|n| report.own_time(n)).sum();
-        prop_assert_eq!(report.work().work_nanos, own.0);
-        prop_assert!((0..=wall.0).contains(&report.work().span_nanos));
+        prop_assert_eq!(report.work().work, own);
+        prop_assert!((Nanos::ZERO..=wall).contains(&report.work().span));
         let mut serial: Vec<_> = report.serial_stretches().iter().map(|s| s.range).collect();
         prop_assert!(serial.windows(2).all(|pair| pair[0].nanos() >= pair[1].nanos()), "longest first");
         serial.sort_by_key(|r| r.start);

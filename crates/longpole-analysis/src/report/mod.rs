@@ -223,9 +223,9 @@ impl Report {
     /// How much work there was, and how much of it could have run at once.
     pub fn work(&self) -> WorkFigures {
         let schedule = self.replay.schedule();
-        let work: Nanos = schedule.nodes().skip(1).map(|node| schedule.own_total(node)).sum();
-        let wall_nanos = self.wall().0;
-        WorkFigures { work_nanos: work.0, span_nanos: wall_nanos.saturating_sub(self.path.on_path[NodeId::RUN].0), wall_nanos }
+        let work = schedule.nodes().skip(1).map(|node| schedule.own_total(node)).sum();
+        let wall = self.wall();
+        WorkFigures { work, span: wall - self.path.on_path[NodeId::RUN], wall }
     }
 
     /// Ceilings of work in flight that the schedule shows.

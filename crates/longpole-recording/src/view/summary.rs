@@ -147,8 +147,8 @@ impl SummaryView {
             parallelism: ParallelismView {
                 mean: parallelism.mean,
                 peak: u64::from(parallelism.peak),
-                work_nanos: work.work_nanos,
-                span_nanos: work.span_nanos,
+                work_nanos: work.work.0,
+                span_nanos: work.span.0,
             },
             deployment: report.deployment_time().map(DeploymentView::new),
             usage: NotableView::all(report),
