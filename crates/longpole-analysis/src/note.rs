@@ -1,6 +1,6 @@
 //! What a reader of the numbers must know: facts, without words. [`words::note`](crate::words::note) says them.
 
-use longpole_model::Loss;
+use longpole_model::{Loss, Nanos};
 
 /// Something about the forest, the replay or the recording that a reader must know.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -144,13 +144,13 @@ pub struct ProcessName {
     pub pid: u32,
 }
 
-/// A clock, and by how many nanoseconds its spans were moved.
+/// A clock, and by how much its spans were moved.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClockShift {
     /// The clock.
     pub clock: ClockName,
     /// Later if positive.
-    pub nanos: i64,
+    pub nanos: Nanos,
 }
 
 /// A clock. Ordered, so that nothing depends on the order of arrival.

@@ -1,5 +1,6 @@
 //! What a reader of the numbers must know, in words.
 
+use longpole_model::Nanos;
 use longpole_model::units::duration;
 
 use crate::note::{ClockName, ClockShift, FirstOf, Note, ProcessName};
@@ -85,8 +86,8 @@ fn clock_shift(shift: &ClockShift) -> String {
         ClockName::Emitter { service, pid: Some(pid), .. } => process_name(service, *pid),
         ClockName::Emitter { service, .. } => service.clone(),
     };
-    let sign = if shift.nanos > 0 { "+" } else { "" };
-    format!("{clock} by {sign}{}", duration(shift.nanos))
+    let sign = if shift.nanos > Nanos::ZERO { "+" } else { "" };
+    format!("{clock} by {sign}{}", duration(shift.nanos.0))
 }
 
 /// The first `most` items, and a mark where there are more.
@@ -106,7 +107,7 @@ mod tests {
     #[test]
     fn each_note_has_its_sentence() {
         let process = |pid| ProcessName { program: "sh".to_owned(), pid };
-        let shift = |clock, nanos| ClockShift { clock, nanos };
+        let shift = |clock, nanos| ClockShift { clock, nanos: Nanos(nanos) };
         let emitter = |pid| ClockName::Emitter { service: "pay".to_owned(), instance: String::new(), pid };
         let clocks = [
             shift(ClockName::Host("db-1".to_owned()), 9_000_000),
