@@ -1,6 +1,6 @@
 //! What a reader of the numbers must know: facts, without words. [`words::note`](crate::words::note) says them.
 
-use longpole_model::{Loss, Nanos};
+use longpole_model::{Loss, Nanos, UnsignedNanos};
 
 /// Something about the forest, the replay or the recording that a reader must know.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,15 +51,15 @@ pub enum Note {
     Watched,
     /// Much of the time on a CPU was in the kernel, which could not be sampled.
     KernelTime {
-        /// Nanoseconds in the kernel.
-        unsampled: u64,
-        /// Nanoseconds on a CPU.
-        on_cpu: u64,
+        /// Time in the kernel.
+        unsampled: UnsignedNanos,
+        /// Time on a CPU.
+        on_cpu: UnsignedNanos,
         /// Why the kernel could not be sampled; empty if unknown.
         why: String,
     },
-    /// Threads were runnable and had no CPU; the sum of these times in nanoseconds.
-    CpuBusy(u64),
+    /// Threads were runnable and had no CPU; the sum of these times.
+    CpuBusy(UnsignedNanos),
 }
 
 impl Note {

@@ -22,7 +22,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::OnceLock;
 
 use longpole_model::fast_hash::FastState;
-use longpole_model::{AddNanos, IdVec, Nanos, NodeId, PoleId, ProcessRow, Recording, SampleId, SpanOutline, ThreadKey, Timestamp};
+use longpole_model::{IdVec, Nanos, NodeId, PoleId, ProcessRow, Recording, SampleId, SpanOutline, ThreadKey, Timestamp, UnsignedNanos};
 
 pub use self::flame::{FEW_SAMPLES, Flame, FlameTime};
 pub use self::handle::{Handle, HandleError};
@@ -340,17 +340,17 @@ impl Report {
 
     /// What makes each of these threads matter.
     pub fn importance_of_threads(&self, lives: &[ThreadLife]) -> Vec<Importance> {
-        let mut in_pole: HashMap<(ThreadKey, PoleId), u64> = HashMap::new();
+        let mut in_pole: HashMap<(ThreadKey, PoleId), UnsignedNanos> = HashMap::new();
         let activity = self.activity();
         for (pole, about) in self.poles().enumerated().take(threads::POLES_MAX) {
             for stretch in self.stretches_on_path(&about.nodes) {
                 for &sample in activity.samples_in(stretch) {
                     let sample = &self.recording.samples[sample];
-                    in_pole.entry((sample.thread(), pole)).or_default().add_nanos(sample.weight_nanos);
+                    *in_pole.entry((sample.thread(), pole)).or_default() += UnsignedNanos(sample.weight_nanos);
                 }
                 for part in activity.waits_in(stretch) {
                     let wait = &self.recording.waits[part.wait];
-                    in_pole.entry((wait.thread(), pole)).or_default().add_nanos((part.to - part.from).magnitude());
+                    *in_pole.entry((wait.thread(), pole)).or_default() += UnsignedNanos((part.to - part.from).magnitude());
                 }
             }
         }

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use longpole_model::units::whole_percent;
-use longpole_model::{AddNanos, Id, IdVec, Monotonic, Nanos, SampleId, ThreadKey, Timestamp, Wait, WaitId};
+use longpole_model::{Id, IdVec, Monotonic, Nanos, SampleId, ThreadKey, Timestamp, UnsignedNanos, Wait, WaitId};
 
 use crate::intervals;
 use crate::time::blockers::{BlockedOn, BlockerEvidence, Relation, Sources};
@@ -54,7 +54,7 @@ pub struct WaitedFor<'a> {
     /// How that is known; of several waits the weakest.
     pub evidence: BlockerEvidence,
     /// For how long.
-    pub nanos: u64,
+    pub nanos: UnsignedNanos,
 }
 
 /// Waits whose blocker is searched for the list of all threads: a tenth of a second's work.
@@ -154,12 +154,12 @@ impl<'a> WaitedForThreads<'a> {
         waits.sort_by_key(|(wait, _)| (Reverse(wait.nanos()), wait.start, wait.tid));
         waits.truncate(TOLD_WAITS_MAX);
         let sources = self.sources();
-        let mut sums: HashMap<(ThreadKey, u32, Relation), (u64, BlockerEvidence)> = HashMap::new();
+        let mut sums: HashMap<(ThreadKey, u32, Relation), (UnsignedNanos, BlockerEvidence)> = HashMap::new();
         for (wait, relation) in waits {
             for part in self.groups.blockers.parts(&sources, wait) {
                 if let BlockedOn::Thread { tid, evidence } = part.who {
-                    let (nanos, weakest) = sums.entry((wait.thread(), tid, relation)).or_insert((0, evidence));
-                    nanos.add_nanos(part.to.nanos_since(part.from));
+                    let (nanos, weakest) = sums.entry((wait.thread(), tid, relation)).or_insert((UnsignedNanos::ZERO, evidence));
+                    *nanos += UnsignedNanos(part.to.nanos_since(part.from));
                     *weakest = (*weakest).max(evidence);
                 }
             }
