@@ -207,7 +207,7 @@ proptest! {
         let weight: u64 = report.recording().samples.iter().map(|s| s.weight_nanos).sum();
         check_tree(&report.flame(None, FlameTime::OnCpu).tree, weight, report.recording().samples.len() as u64);
         for (f, function) in report.functions().list.enumerated() {
-            prop_assert!(function.weight.self_nanos <= function.weight.total_nanos && function.weight.total_nanos <= weight);
+            prop_assert!(function.weight.self_time <= function.weight.total && function.weight.total.0 <= weight);
             let nodes = report.nodes_with(f);
             prop_assert_eq!(nodes.nodes.iter().map(|n| n.samples).sum::<u64>() + nodes.unlinked_samples, function.weight.samples);
             prop_assert!(nodes.nodes.iter().all(|n| n.share > 0.0 && n.share <= 1.0));
