@@ -1,6 +1,6 @@
 //! What a reader of the numbers must know: facts, without words. [`words::note`](crate::words::note) says them.
 
-use longpole_model::Loss;
+use longpole_model::{Loss, Nanos, UnsignedNanos};
 
 /// Something about the forest, the replay or the recording that a reader must know.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,15 +51,15 @@ pub enum Note {
     Watched,
     /// Much of the time on a CPU was in the kernel, which could not be sampled.
     KernelTime {
-        /// Nanoseconds in the kernel.
-        unsampled: u64,
-        /// Nanoseconds on a CPU.
-        on_cpu: u64,
+        /// Time in the kernel.
+        unsampled: UnsignedNanos,
+        /// Time on a CPU.
+        on_cpu: UnsignedNanos,
         /// Why the kernel could not be sampled; empty if unknown.
         why: String,
     },
-    /// Threads were runnable and had no CPU; the sum of these times in nanoseconds.
-    CpuBusy(u64),
+    /// Threads were runnable and had no CPU; the sum of these times.
+    CpuBusy(UnsignedNanos),
 }
 
 impl Note {
@@ -144,13 +144,13 @@ pub struct ProcessName {
     pub pid: u32,
 }
 
-/// A clock, and by how many nanoseconds its spans were moved.
+/// A clock, and by how much its spans were moved.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClockShift {
     /// The clock.
     pub clock: ClockName,
     /// Later if positive.
-    pub nanos: i64,
+    pub nanos: Nanos,
 }
 
 /// A clock. Ordered, so that nothing depends on the order of arrival.

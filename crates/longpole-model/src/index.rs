@@ -21,11 +21,13 @@ pub trait Id: Copy + Eq + Ord {
     fn place(self) -> usize;
 
     /// The id after this one.
+    #[inline]
     fn next(self) -> Self {
         Self::at(self.place() + 1)
     }
 
     /// The ids from this one to the one before `end`, in order.
+    #[inline]
     fn until(self, end: Self) -> impl DoubleEndedIterator<Item = Self> + ExactSizeIterator + Clone {
         (self.place()..end.place()).map(Self::at)
     }
@@ -44,7 +46,9 @@ macro_rules! ids {
             #[inline]
             fn at(place: usize) -> Self {
                 debug_assert!(place < u32::MAX as usize, "a list of more than 2^32 things");
-                $name(::std::num::NonZeroU32::MIN.saturating_add(u32::try_from(place).unwrap_or(u32::MAX)))
+                // One compare: below the last place, adding 1 cannot overflow.
+                let place = place.min(u32::MAX as usize - 1) as u32;
+                $name(::std::num::NonZeroU32::MIN.saturating_add(place))
             }
 
             #[inline]
@@ -157,11 +161,13 @@ impl<I: Id, T> IdVec<I, T> {
     }
 
     /// Number of values.
+    #[inline]
     pub fn len(&self) -> usize {
         self.list.len()
     }
 
     /// Whether there is none.
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
@@ -172,11 +178,13 @@ impl<I: Id, T> IdVec<I, T> {
     }
 
     /// The id that the next value gets.
+    #[inline]
     pub fn next_id(&self) -> I {
         I::at(self.list.len())
     }
 
     /// Appends a value and returns its id.
+    #[inline]
     pub fn push(&mut self, value: T) -> I {
         let id = self.next_id();
         self.list.push(value);
@@ -184,36 +192,43 @@ impl<I: Id, T> IdVec<I, T> {
     }
 
     /// The value of an id, `None` behind the end.
+    #[inline]
     pub fn get(&self, id: I) -> Option<&T> {
         self.list.get(id.place())
     }
 
     /// The value of an id, `None` behind the end.
+    #[inline]
     pub fn get_mut(&mut self, id: I) -> Option<&mut T> {
         self.list.get_mut(id.place())
     }
 
     /// All ids, in order.
+    #[inline]
     pub fn ids(&self) -> impl DoubleEndedIterator<Item = I> + ExactSizeIterator + Clone + use<I, T> {
         (0..self.list.len()).map(I::at)
     }
 
     /// The values, in order.
+    #[inline]
     pub fn iter(&self) -> std::slice::Iter<'_, T> {
         self.list.iter()
     }
 
     /// The values, in order.
+    #[inline]
     pub fn as_slice(&self) -> &[T] {
         &self.list
     }
 
     /// The values, in order.
+    #[inline]
     pub fn iter_mut(&mut self) -> std::slice::IterMut<'_, T> {
         self.list.iter_mut()
     }
 
     /// The values with their ids, in order.
+    #[inline]
     pub fn enumerated(&self) -> impl DoubleEndedIterator<Item = (I, &T)> + ExactSizeIterator + Clone {
         self.list.iter().enumerate().map(|(place, value)| (I::at(place), value))
     }
@@ -224,6 +239,7 @@ impl<I: Id, T> IdVec<I, T> {
     }
 
     /// The values from one id to the one before another.
+    #[inline]
     pub fn between(&self, from: I, end: I) -> &[T] {
         &self.list[from.place()..end.place()]
     }
@@ -250,12 +266,14 @@ impl<I, T> FromIterator<T> for IdVec<I, T> {
 impl<I: Id, T> Index<I> for IdVec<I, T> {
     type Output = T;
 
+    #[inline]
     fn index(&self, id: I) -> &T {
         &self.list[id.place()]
     }
 }
 
 impl<I: Id, T> IndexMut<I> for IdVec<I, T> {
+    #[inline]
     fn index_mut(&mut self, id: I) -> &mut T {
         &mut self.list[id.place()]
     }
@@ -298,6 +316,12 @@ mod tests {
         assert_eq!(names.enumerated().collect::<Vec<_>>(), [(run, &"make"), (build, &"build")]);
         assert_eq!((names.get(NodeId::at(2)), names.ids().next_back(), names.len()), (None, Some(build), 2));
         assert_eq!((format!("{build:?}"), size_of::<Option<NodeId>>()), ("NodeId(1)".to_owned(), 4));
+    }
+
+    #[test]
+    fn the_last_place_has_an_id() {
+        let last = u32::MAX as usize - 1;
+        assert_eq!((NodeId::at(last).place(), NodeId::at(last - 1).next().place()), (last, last));
     }
 
     #[test]

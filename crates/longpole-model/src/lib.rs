@@ -45,7 +45,7 @@ pub use id::{SpanId, TraceId};
 pub use index::{FunctionId, Id, IdVec, NodeId, Pid, PoleId, ProcessRow, SampleId, SpanRow, ThreadKey, Tid, WaitId};
 pub use interned_text::{MADE_TIMES_MAX, Text, Texts};
 pub use loss::{Loss, LossKind};
-pub use nanos::{AddNanos, Nanos, SumNanos};
+pub use nanos::{AddNanos, Nanos, SumNanos, UnsignedNanos};
 pub use process::{CpuSlice, Process, Thread, ThreadTotals};
 pub use recording::Recording;
 pub use resource::{Resource, Scope};

@@ -2,8 +2,9 @@
 //!
 //! Times come from files and from processes of others, and each of them may be the largest there is: a span of 292 years, a sample
 //! that stands for 584. Two of them overflow a sum of 64 bits, which panics where overflow is checked and is a wrong number
-//! where it is not. A sum that stops at the end of what can be counted is neither. So times are [`Nanos`]; bare numbers of
-//! nanoseconds, as records and rows hold them, are summed by [`AddNanos`] and [`SumNanos`] and by nothing else.
+//! where it is not. A sum that stops at the end of what can be counted is neither. So times are [`Nanos`], and [`UnsignedNanos`] where
+//! they are counted without a sign; bare numbers of nanoseconds, as records and rows hold them, are summed by [`AddNanos`] and
+//! [`SumNanos`] and by nothing else.
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -114,6 +115,69 @@ impl<'a> Sum<&'a Nanos> for Nanos {
     }
 }
 
+/// A length of time in nanoseconds as weights of samples and differences of [`Monotonic`](crate::Monotonic) count it, without a sign;
+/// 584 years at most. Arithmetic stops at the largest, and at 0.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub struct UnsignedNanos(pub u64);
+
+impl UnsignedNanos {
+    /// No time.
+    pub const ZERO: UnsignedNanos = UnsignedNanos(0);
+    /// The longest time.
+    pub const MAX: UnsignedNanos = UnsignedNanos(u64::MAX);
+}
+
+impl fmt::Debug for UnsignedNanos {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}ns", self.0)
+    }
+}
+
+impl Add for UnsignedNanos {
+    type Output = UnsignedNanos;
+
+    #[inline]
+    fn add(self, other: UnsignedNanos) -> UnsignedNanos {
+        UnsignedNanos(self.0.saturating_add(other.0))
+    }
+}
+
+/// 0 where the other one is longer.
+impl Sub for UnsignedNanos {
+    type Output = UnsignedNanos;
+
+    #[inline]
+    fn sub(self, other: UnsignedNanos) -> UnsignedNanos {
+        UnsignedNanos(self.0.saturating_sub(other.0))
+    }
+}
+
+impl AddAssign for UnsignedNanos {
+    #[inline]
+    fn add_assign(&mut self, other: UnsignedNanos) {
+        *self = *self + other;
+    }
+}
+
+impl SubAssign for UnsignedNanos {
+    #[inline]
+    fn sub_assign(&mut self, other: UnsignedNanos) {
+        *self = *self - other;
+    }
+}
+
+impl Sum for UnsignedNanos {
+    fn sum<Times: Iterator<Item = UnsignedNanos>>(times: Times) -> UnsignedNanos {
+        times.fold(UnsignedNanos::ZERO, Add::add)
+    }
+}
+
+impl<'a> Sum<&'a UnsignedNanos> for UnsignedNanos {
+    fn sum<Times: Iterator<Item = &'a UnsignedNanos>>(times: Times) -> UnsignedNanos {
+        times.copied().sum()
+    }
+}
+
 /// A bare number of nanoseconds, with a sign or without.
 pub trait AddNanos: Copy + Default {
     /// Adds to it; stops at the largest number, and at the smallest.
@@ -167,5 +231,14 @@ mod tests {
         assert_eq!([Nanos::MAX, Nanos::MAX, Nanos::MIN].iter().sum::<Nanos>(), Nanos(-1));
         assert_eq!([Nanos(7) / 2, Nanos(-7) / 2, Nanos(7) / 0, Nanos::MIN / -1], [Nanos(3), Nanos(-3), Nanos(7), Nanos::MAX]);
         assert_eq!((Nanos::from_u64(u64::MAX), Nanos(-4).to_u64(), Nanos(-4).or_zero()), (Nanos::MAX, 0, Nanos::ZERO));
+    }
+
+    #[test]
+    fn times_without_a_sign_stop_at_nothing_and_at_the_largest() {
+        let (none, one, two, max) = (UnsignedNanos::ZERO, UnsignedNanos(1), UnsignedNanos(2), UnsignedNanos::MAX);
+        assert_eq!([max + one, [max, max].iter().sum()], [max; 2]);
+        assert_eq!([one - two, none - max, two - one, [one, one].into_iter().sum::<UnsignedNanos>() - two], [none, none, one, none]);
+        // Beyond 292 years they still differ.
+        assert!(UnsignedNanos(1 << 63) < max);
     }
 }

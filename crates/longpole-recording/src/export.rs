@@ -268,7 +268,7 @@ fn pprof_of_spans(report: &Report, granularity_nanos: u64, out: &mut dyn Write) 
     profile.sample_types = vec![("samples", "count"), ("time", "nanoseconds")];
     profile.period = ("time", "nanoseconds", granularity_nanos.cast_signed());
     profile.start = report.origin();
-    profile.duration_nanos = report.wall_nanos();
+    profile.duration_nanos = report.wall().0;
     let (mut locations, mut of_node) = (HashMap::new(), IdVec::<NodeId, Option<u64>>::filled(None, report.forest().len()));
     let left_out = wall_stacks(report, granularity_nanos, |stack, count| {
         // A node stands in the stacks of all nodes below it, and its name may be long.

@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 
 use longpole_model::fast_hash::FastMap;
 use longpole_model::stack::LocationKind;
-use longpole_model::{Frame, FunctionId, Id, IdVec, Location, LocationId, Recording, Runtime, StackId, Text};
+use longpole_model::{Frame, FunctionId, Id, IdVec, Location, LocationId, Recording, Runtime, StackId, Text, UnsignedNanos};
 
 use crate::code::origin::{self, CodeOrigin};
 use crate::code::paths::{PATHS_MAX, Paths};
@@ -48,10 +48,10 @@ pub enum Frames {
 /// What samples add up to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Weight {
-    /// Nanoseconds of samples in which it occurs.
-    pub total_nanos: u64,
-    /// Nanoseconds of samples in which it was innermost.
-    pub self_nanos: u64,
+    /// Time of samples in which it occurs.
+    pub total: UnsignedNanos,
+    /// Time of samples in which it was innermost.
+    pub self_time: UnsignedNanos,
     /// Number of samples in which it occurs.
     pub samples: u64,
 }
@@ -70,12 +70,12 @@ pub struct FunctionWeight {
 pub struct LineWeight {
     /// The line; 0 where unknown.
     pub line: u32,
-    /// Nanoseconds of samples that stood there, and in what it called from there.
-    pub total_nanos: u64,
-    /// Nanoseconds of samples that stood there themselves.
-    pub self_nanos: u64,
-    /// Nanoseconds of waits there, and in what it called from there.
-    pub waited_nanos: u64,
+    /// Time of samples that stood there, and in what it called from there.
+    pub total: UnsignedNanos,
+    /// Time of samples that stood there themselves.
+    pub self_time: UnsignedNanos,
+    /// Time of waits there, and in what it called from there.
+    pub waited: UnsignedNanos,
 }
 
 /// All functions of a recording, and which of them each stack consists of.
@@ -132,8 +132,8 @@ fn unnamed(recording: &Recording, location: &Location) -> Frame {
     Frame { function: function.into(), file: Text::new(), line: 0, reason: Some(NO_SYMBOLS.to_owned()) }
 }
 
-/// Nanoseconds in samples, then in waits.
-type SamplesAndWaits = (u64, u64);
+/// Time in samples, then in waits.
+type SamplesAndWaits = (UnsignedNanos, UnsignedNanos);
 
 impl Functions {
     /// The functions of this recording.
@@ -182,11 +182,12 @@ impl Functions {
 
     /// The line of a function is the one with the most weight, the first of equals. Waits weigh less than any sample.
     fn choose_lines(&mut self, recording: &Recording, samples: &[(StackId, u64, u64)], waits: &[(StackId, u64, u64)]) {
-        let mut weights: HashMap<(FunctionId, u32), (u64, u64)> = HashMap::new();
-        let mut at_location: IdVec<LocationId, (u64, u64)> = IdVec::filled((0, 0), self.frames.of_location.len());
-        let sampled = samples.iter().map(|&(stack, nanos, _)| (stack, (nanos, 0)));
-        let waited = waits.iter().map(|&(stack, nanos, _)| (stack, (0, nanos)));
-        let add = |sum: &mut (u64, u64), more: (u64, u64)| *sum = (sum.0.saturating_add(more.0), sum.1.saturating_add(more.1));
+        let none = SamplesAndWaits::default();
+        let mut weights: HashMap<(FunctionId, u32), SamplesAndWaits> = HashMap::new();
+        let mut at_location: IdVec<LocationId, SamplesAndWaits> = IdVec::filled(none, self.frames.of_location.len());
+        let sampled = samples.iter().map(|&(stack, nanos, _)| (stack, (UnsignedNanos(nanos), none.1)));
+        let waited = waits.iter().map(|&(stack, nanos, _)| (stack, (none.0, UnsignedNanos(nanos))));
+        let add = |sum: &mut SamplesAndWaits, more: SamplesAndWaits| *sum = (sum.0 + more.0, sum.1 + more.1);
         for (stack, weight) in sampled.chain(waited) {
             for &location in recording.stack(stack).map_or(&[][..], |s| &s.locations) {
                 if let Some(sum) = at_location.get_mut(location) {
@@ -214,7 +215,7 @@ impl Functions {
         order.sort_by(|&a, &b| {
             let key = |i: FunctionId| {
                 let f = &self.list[i];
-                (Reverse(f.weight.total_nanos), &f.function, &f.file)
+                (Reverse(f.weight.total), &f.function, &f.file)
             };
             key(a).cmp(&key(b))
         });
@@ -290,13 +291,13 @@ impl Functions {
             };
             for (depth, f) in self.of_stack(recording, stack).enumerate().take(telling) {
                 if depth == 0 {
-                    weights[f].self_nanos = weights[f].self_nanos.saturating_add(nanos);
+                    weights[f].self_time += UnsignedNanos(nanos);
                 } else if frames == Frames::Telling && self.list[f].whose == CodeOrigin::Interpreter {
                     continue;
                 }
                 if seen[f] != i {
                     seen[f] = i;
-                    weights[f].total_nanos = weights[f].total_nanos.saturating_add(nanos);
+                    weights[f].total += UnsignedNanos(nanos);
                     weights[f].samples += count;
                 }
             }
@@ -312,7 +313,7 @@ impl Functions {
     fn listed(weights: &IdVec<FunctionId, Weight>) -> Vec<FunctionWeight> {
         let seen = weights.enumerated().filter(|(_, weight)| weight.samples > 0);
         let mut out: Vec<FunctionWeight> = seen.map(|(function, &weight)| FunctionWeight { function, weight }).collect();
-        out.sort_by_key(|f| (Reverse(f.weight.self_nanos), Reverse(f.weight.total_nanos), f.function));
+        out.sort_by_key(|f| (Reverse(f.weight.self_time), Reverse(f.weight.total), f.function));
         out
     }
 
@@ -328,12 +329,12 @@ impl Functions {
         let mut weights = self.weigh_stacks(recording, &per_stack(recording, samples), frames);
         let waits = per_stack(recording, waits);
         for (sum, waited) in weights.iter_mut().zip(self.weigh_stacks(recording, &waits, frames)) {
-            sum.total_nanos = sum.total_nanos.saturating_add(waited.total_nanos);
+            sum.total += waited.total;
             sum.samples += waited.samples;
         }
         for &(stack, nanos, _) in &waits {
             if let Some((function, _)) = self.waiting_in_stack(recording, stack) {
-                weights[function].self_nanos = weights[function].self_nanos.saturating_add(nanos);
+                weights[function].self_time += UnsignedNanos(nanos);
             }
         }
         Self::listed(&weights)
@@ -359,18 +360,18 @@ impl Functions {
                 let Some(place) = slot[function].filter(|_| line > 0) else { continue };
                 let sum = sums[place].entry(line).or_insert(LineWeight { line, ..LineWeight::default() });
                 if depth == 0 && !is_wait {
-                    sum.self_nanos = sum.self_nanos.saturating_add(nanos);
+                    sum.self_time += UnsignedNanos(nanos);
                 }
                 // The last stack that the line was seen in.
                 if seen.insert((place, line), number) != Some(number) {
-                    let total = if is_wait { &mut sum.waited_nanos } else { &mut sum.total_nanos };
-                    *total = total.saturating_add(nanos);
+                    let total = if is_wait { &mut sum.waited } else { &mut sum.total };
+                    *total += UnsignedNanos(nanos);
                 }
             }
         }
         let list = |sums: FastMap<u32, LineWeight>| {
             let mut lines: Vec<LineWeight> = sums.into_values().collect();
-            lines.sort_by_key(|it| (Reverse(it.total_nanos.saturating_add(it.waited_nanos)), it.line));
+            lines.sort_by_key(|it| (Reverse(it.total + it.waited), it.line));
             lines
         };
         sums.into_iter().map(list).collect()
@@ -410,7 +411,7 @@ mod tests {
         let recording = text::parse("sample 0ms x4 main;visit;visit;visit\nsample 4ms x1 main;visit\n").unwrap();
         let functions = Functions::new(&recording);
         let visit = functions.list.iter().find(|f| f.function == "visit").unwrap();
-        assert_eq!(visit.weight, Weight { total_nanos: 5_000_000, self_nanos: 5_000_000, samples: 5 });
+        assert_eq!(visit.weight, Weight { total: UnsignedNanos(5_000_000), self_time: UnsignedNanos(5_000_000), samples: 5 });
         assert_eq!(functions.list[FunctionId::at(0)].function, "main", "equal totals are ordered by name");
     }
 
@@ -421,7 +422,7 @@ mod tests {
         let functions = Functions::new(&recording);
         let names = |frames: Frames| -> Vec<(&str, u64)> {
             let list = functions.weigh(&recording, all(&recording), frames).into_iter();
-            list.map(|it| (functions.list[it.function].function.as_str(), it.weight.total_nanos / 1_000_000)).collect()
+            list.map(|it| (functions.list[it.function].function.as_str(), it.weight.total.0 / 1_000_000)).collect()
         };
         let whole = [("less", 4), ("std::rt::lang_start", 6), ("_PyEval_EvalFrameDefault", 4), ("main", 4), ("std::sort", 4)];
         assert_eq!(names(Frames::All), whole);
@@ -450,8 +451,7 @@ mod tests {
         let main = functions.named("main");
         let waits = recording.waits.iter().map(|wait| (wait.stack.unwrap(), wait.nanos()));
         let lines = functions.weigh_lines(&recording, &main, all(&recording), waits);
-        let millis: Vec<_> =
-            lines[0].iter().map(|it| (it.line, it.total_nanos / 1_000_000, it.self_nanos, it.waited_nanos / 1_000_000)).collect();
+        let millis: Vec<_> = lines[0].iter().map(|it| (it.line, it.total.0 / 1_000_000, it.self_time.0, it.waited.0 / 1_000_000)).collect();
         assert_eq!(millis, [(4, 2, 0, 10), (3, 3, 0, 0)]);
         assert_eq!(functions.named("nap").len(), 1);
     }
@@ -477,6 +477,6 @@ mod tests {
         let lines = functions.weigh_lines(&recording, &functions.named("main"), all(&recording), std::iter::empty());
         assert!(begin.elapsed() < std::time::Duration::from_secs(5), "{:?}", begin.elapsed());
         assert_eq!(lines[0].len(), 300_000);
-        assert!(lines[0].iter().all(|line| line.total_nanos <= 4_000_000));
+        assert!(lines[0].iter().all(|line| line.total <= UnsignedNanos(4_000_000)));
     }
 }

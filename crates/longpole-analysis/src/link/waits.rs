@@ -392,7 +392,7 @@ wait 10..90ms pid 2 tid 4 lock m;get
         let report = crate::Report::new(text::parse(text).unwrap());
         let of = |name: &str| {
             let node = report.forest().ids().find(|&node| report.name(node) == name).unwrap();
-            let millis = |sum: &crate::report::WaitSum<'_>| format!("{} {}", sum.wait.kind.as_str(), sum.nanos / 1_000_000);
+            let millis = |sum: &crate::report::WaitSum<'_>| format!("{} {}", sum.wait.kind.as_str(), sum.nanos.0 / 1_000_000);
             report.node_waits(node).iter().map(millis).collect::<Vec<_>>()
         };
         assert_eq!((of("call"), of("web"), of("build")), (vec!["disk 40".into(), "lock 5".into()], vec![], vec!["network 80".to_owned()]));

@@ -8,63 +8,63 @@
 //! Each stretch of the path belongs to what its span, or the nearest span above it that tells, does. Together the parts are the
 //! wall time of the run.
 
-use longpole_model::{AddNanos, IdVec, Nanos, NodeId, Recording, SampleId, SumNanos};
+use longpole_model::{IdVec, Nanos, NodeId, Recording, SampleId};
 
 use crate::pulumi::call::Call;
 use crate::pulumi::program_kind::{is_build_tool, is_provider};
 use crate::tree::forest::{Forest, NodeSource};
 
-/// Where the time of a deployment went, in nanoseconds of the critical path. The parts sum to the wall time of the run.
+/// Where the time of a deployment went, along the critical path. The parts sum to the wall time of the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct DeploymentTime {
     /// A provider was creating, reading, changing or removing something, or fetching data, and ran no code of its own.
-    pub cloud_wait_nanos: i64,
+    pub cloud_wait: Nanos,
     /// A provider's own code: on a CPU in one of those calls, or looking at inputs.
-    pub provider_nanos: i64,
+    pub provider: Nanos,
     /// Pulumi's engine.
-    pub engine_nanos: i64,
+    pub engine: Nanos,
     /// The language host and the program.
-    pub language_host_nanos: i64,
+    pub language_host: Nanos,
     /// Plug-ins were found, installed, started and configured.
-    pub plugin_start_nanos: i64,
+    pub plugin_start: Nanos,
     /// The state was read or written.
-    pub state_backend_nanos: i64,
+    pub state_backend: Nanos,
     /// The program was compiled, or what it needs was fetched.
-    pub compile_nanos: i64,
+    pub compile: Nanos,
     /// Nothing of the deployment was there.
-    pub idle_nanos: i64,
+    pub idle: Nanos,
 }
 
 impl DeploymentTime {
     /// All of it.
-    pub fn sum(&self) -> i64 {
-        self.parts().iter().map(|(_, nanos)| nanos).sum_nanos()
+    pub fn sum(&self) -> Nanos {
+        self.parts().iter().map(|(_, time)| time).sum()
     }
 
     /// The parts and their words, in the order in which people ask for them.
-    pub fn parts(&self) -> [(&'static str, i64); 8] {
+    pub fn parts(&self) -> [(&'static str, Nanos); 8] {
         [
-            ("cloud_wait", self.cloud_wait_nanos),
-            ("provider", self.provider_nanos),
-            ("engine", self.engine_nanos),
-            ("language_host", self.language_host_nanos),
-            ("plugin_start", self.plugin_start_nanos),
-            ("state_backend", self.state_backend_nanos),
-            ("compile", self.compile_nanos),
-            ("idle", self.idle_nanos),
+            ("cloud_wait", self.cloud_wait),
+            ("provider", self.provider),
+            ("engine", self.engine),
+            ("language_host", self.language_host),
+            ("plugin_start", self.plugin_start),
+            ("state_backend", self.state_backend),
+            ("compile", self.compile),
+            ("idle", self.idle),
         ]
     }
 
-    fn part(&mut self, part: Part) -> &mut i64 {
+    fn part(&mut self, part: Part) -> &mut Nanos {
         match part {
-            Part::Cloud => &mut self.cloud_wait_nanos,
-            Part::Provider => &mut self.provider_nanos,
-            Part::Engine => &mut self.engine_nanos,
-            Part::LanguageHost => &mut self.language_host_nanos,
-            Part::PluginStart => &mut self.plugin_start_nanos,
-            Part::StateBackend => &mut self.state_backend_nanos,
-            Part::Compile => &mut self.compile_nanos,
-            Part::Idle => &mut self.idle_nanos,
+            Part::Cloud => &mut self.cloud_wait,
+            Part::Provider => &mut self.provider,
+            Part::Engine => &mut self.engine,
+            Part::LanguageHost => &mut self.language_host,
+            Part::PluginStart => &mut self.plugin_start,
+            Part::StateBackend => &mut self.state_backend,
+            Part::Compile => &mut self.compile,
+            Part::Idle => &mut self.idle,
         }
     }
 }
@@ -143,25 +143,25 @@ pub(crate) fn parts(recording: &Recording, forest: &Forest) -> Option<IdVec<Node
 }
 
 /// Adds up stretches of the path: the part each belongs to, how long it is, and how much of it a provider ran.
-pub(crate) fn add_up(stretches: impl Iterator<Item = (Part, i64, i64)>) -> DeploymentTime {
+pub(crate) fn add_up(stretches: impl Iterator<Item = (Part, Nanos, Nanos)>) -> DeploymentTime {
     let mut out = DeploymentTime::default();
-    for (part, nanos, ran) in stretches {
-        let ran = if part == Part::Cloud { ran.clamp(0, nanos) } else { 0 };
-        out.part(Part::Provider).add_nanos(ran);
-        out.part(part).add_nanos(nanos.saturating_sub(ran));
+    for (part, length, ran) in stretches {
+        let ran = if part == Part::Cloud { ran.clamp(Nanos::ZERO, length) } else { Nanos::ZERO };
+        *out.part(Part::Provider) += ran;
+        *out.part(part) += length - ran;
     }
     out
 }
 
 /// Samples of the programs that serve a provider's calls, as offsets from the start of the run: sums of their weights before.
 pub(crate) struct ProviderCpu {
-    at: Vec<i64>,
-    before: Vec<i64>,
+    at: Vec<Nanos>,
+    before: Vec<Nanos>,
 }
 
 impl ProviderCpu {
     pub(crate) fn new(recording: &Recording, forest: &Forest, offsets: &IdVec<SampleId, Nanos>) -> ProviderCpu {
-        let mut samples: Vec<(i64, i64)> = recording
+        let mut samples: Vec<(Nanos, Nanos)> = recording
             .samples
             .iter()
             .zip(offsets)
@@ -169,13 +169,13 @@ impl ProviderCpu {
                 let when = forest.run_range().start.plus_nanos(at.0);
                 forest.process_at(s.pid, when).is_some_and(|p| is_provider(forest.program(recording, p)))
             })
-            .map(|(s, at)| (at.0, Nanos::from_u64(s.weight_nanos).0))
+            .map(|(s, at)| (*at, Nanos::from_u64(s.weight_nanos)))
             .collect();
         samples.sort_unstable();
-        let mut out = ProviderCpu { at: Vec::with_capacity(samples.len()), before: vec![0] };
-        let mut sum = 0i64;
+        let mut out = ProviderCpu { at: Vec::with_capacity(samples.len()), before: vec![Nanos::ZERO] };
+        let mut sum = Nanos::ZERO;
         for (at, weight) in samples {
-            sum = sum.saturating_add(weight);
+            sum += weight;
             out.at.push(at);
             out.before.push(sum);
         }
@@ -183,24 +183,24 @@ impl ProviderCpu {
     }
 
     /// CPU time of providers between two moments.
-    pub(crate) fn between(&self, from: i64, to: i64) -> i64 {
-        let place = |t: i64| self.at.partition_point(|&at| at < t);
-        self.before[place(to)].saturating_sub(self.before[place(from).min(place(to))])
+    pub(crate) fn between(&self, from: Nanos, to: Nanos) -> Nanos {
+        let place = |t: Nanos| self.at.partition_point(|&at| at < t);
+        self.before[place(to)] - self.before[place(from).min(place(to))]
     }
 }
 
 #[cfg(test)]
 mod tests {
     use crate::Report;
-    use longpole_model::text;
+    use longpole_model::{Nanos, text};
 
     /// The parts in milliseconds, those of nothing left out.
     fn check(input: &str, expected: &str) {
         let report = Report::new(text::parse(input).unwrap());
         let time = report.deployment_time().unwrap();
-        assert_eq!(time.sum(), report.wall_nanos());
+        assert_eq!(time.sum(), report.wall());
         let drawn: Vec<String> =
-            time.parts().iter().filter(|p| p.1 != 0).map(|(word, nanos)| format!("{word} {}", nanos / 1_000_000)).collect();
+            time.parts().iter().filter(|p| p.1 != Nanos::ZERO).map(|(word, time)| format!("{word} {}", time.0 / 1_000_000)).collect();
         assert_eq!(drawn.join(", "), expected);
     }
 

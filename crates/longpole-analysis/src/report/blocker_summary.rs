@@ -1,6 +1,6 @@
 //! The threads that others waited for and the processes that answer calls, each with its main activity.
 
-use longpole_model::{SampleId, SumNanos, Wait};
+use longpole_model::{Nanos, SampleId, Wait};
 
 use crate::report::Report;
 use crate::report::names::{FunctionNames, NamedWait};
@@ -74,7 +74,7 @@ impl Report {
     pub fn blocked_by_summary<'a>(&'a self, sum: &WaitSum<'_>, blocked: &BlockedBy<'a>) -> Option<BlockedBySummary<'a>> {
         let relation = sum.relation?;
         let Some(first) = blocked.list.first().filter(|first| blocked.one_of.is_none_or(|(nanos, _)| nanos <= first.nanos)) else {
-            let (_, threads) = blocked.one_of.filter(|(nanos, _)| *nanos > 0)?;
+            let (_, threads) = blocked.one_of.filter(|(nanos, _)| *nanos > Nanos::ZERO)?;
             return Some(BlockedBySummary::OneOf(relation, threads));
         };
         Some(BlockedBySummary::Thread { blocker: self.blocker_summary(sum.wait, first), others: blocked.list.len() - 1 })
@@ -100,12 +100,10 @@ impl Report {
     }
 
     fn main_activity(&self, samples: &[SampleId], waits: &[WaitSum<'_>]) -> Option<MainActivity<'_>> {
-        let on_cpu: u64 = samples.iter().map(|&sample| self.recording.samples[sample].weight_nanos).sum_nanos();
+        let on_cpu: Nanos = samples.iter().map(|&sample| Nanos::from_u64(self.recording.samples[sample].weight_nanos)).sum();
         match waits.first() {
-            Some(sum) if u64::try_from(sum.nanos).unwrap_or(0) > on_cpu => {
-                Some(MainActivity::Waited(self.named_wait(sum.wait, sum.relation)))
-            }
-            _ if on_cpu == 0 => None,
+            Some(sum) if sum.nanos > on_cpu => Some(MainActivity::Waited(self.named_wait(sum.wait, sum.relation))),
+            _ if on_cpu == Nanos::ZERO => None,
             _ => Some(MainActivity::Computed(self.named(samples).map(|named| self.names_of(named)))),
         }
     }

@@ -147,7 +147,7 @@ impl Diff {
             }
         }
         let operations = operations.into_iter().map(|(operation, _)| operation).collect();
-        Diff { a_wall: Nanos(a.wall_nanos()), b_wall: Nanos(b.wall_nanos()), operations }
+        Diff { a_wall: a.wall(), b_wall: b.wall(), operations }
     }
 
     /// How much longer the second run took. The differences of the operations sum to it.

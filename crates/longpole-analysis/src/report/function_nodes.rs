@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
-use longpole_model::{Evidence, FunctionId, Id, NodeId};
+use longpole_model::{Evidence, FunctionId, Id, NodeId, UnsignedNanos};
 
 use crate::report::Report;
 use crate::report::waits::is_on;
@@ -17,9 +17,9 @@ pub struct FunctionInNode {
     /// Its own samples with the function.
     pub samples: u64,
     /// Their weight.
-    pub total_nanos: u64,
+    pub total: UnsignedNanos,
     /// Its own waits with the function.
-    pub waited_nanos: u64,
+    pub waited: UnsignedNanos,
     /// The samples' share of the node's own samples.
     pub share: f64,
 }
@@ -38,9 +38,9 @@ pub struct FunctionNodes {
     /// Waits with the function, whomever they belong to.
     pub waits: u64,
     /// How long they were.
-    pub waited_nanos: u64,
+    pub waited: UnsignedNanos,
     /// Those of them that belong to no node.
-    pub unlinked_waited_nanos: u64,
+    pub unlinked_waited: UnsignedNanos,
 }
 
 /// Nodes of one service and name whose own samples contain a function.
@@ -53,9 +53,9 @@ pub struct FunctionInOperation {
     /// Their own samples with the function.
     pub samples: u64,
     /// Their weight.
-    pub total_nanos: u64,
+    pub total: UnsignedNanos,
     /// Their own waits with the function.
-    pub waited_nanos: u64,
+    pub waited: UnsignedNanos,
     /// The samples' share of the own samples of all nodes of the operation.
     pub share: f64,
 }
@@ -65,7 +65,8 @@ impl Report {
     pub fn nodes_with(&self, function: FunctionId) -> FunctionNodes {
         let holds = self.functions.stacks_with(&self.recording, function);
         let mut sums: HashMap<NodeId, FunctionInNode> = HashMap::new();
-        let none = |node: NodeId| FunctionInNode { node, samples: 0, total_nanos: 0, waited_nanos: 0, share: 0.0 };
+        let zero = UnsignedNanos::ZERO;
+        let none = |node: NodeId| FunctionInNode { node, samples: 0, total: zero, waited: zero, share: 0.0 };
         let mut out = FunctionNodes::default();
         for (i, sample) in self.recording.sample_ids().zip(&self.recording.samples) {
             if !holds.get(sample.stack).copied().unwrap_or(false) {
@@ -75,7 +76,7 @@ impl Report {
                 Some(node) => {
                     let sum = sums.entry(node).or_insert_with(|| none(node));
                     sum.samples += 1;
-                    sum.total_nanos = sum.total_nanos.saturating_add(sample.weight_nanos);
+                    sum.total += UnsignedNanos(sample.weight_nanos);
                 }
                 None => {
                     out.unlinked_samples += 1;
@@ -86,21 +87,21 @@ impl Report {
         }
         for wait in self.waits_on(&holds).map(|wait| &self.recording.waits[wait]) {
             out.waits += 1;
-            out.waited_nanos = out.waited_nanos.saturating_add(wait.nanos());
+            out.waited += UnsignedNanos(wait.nanos());
         }
-        out.unlinked_waited_nanos = out.waited_nanos;
+        out.unlinked_waited = out.waited;
         for node in self.forest.ids() {
             let waits = self.waits.whole_of_node(node).iter().map(|&wait| &self.recording.waits[wait]);
             for wait in waits.filter(|wait| is_on(&holds, wait)) {
                 let sum = sums.entry(node).or_insert_with(|| none(node));
-                sum.waited_nanos = sum.waited_nanos.saturating_add(wait.nanos());
-                out.unlinked_waited_nanos = out.unlinked_waited_nanos.saturating_sub(wait.nanos());
+                sum.waited += UnsignedNanos(wait.nanos());
+                out.unlinked_waited -= UnsignedNanos(wait.nanos());
             }
         }
         let share =
             |sum: FunctionInNode| FunctionInNode { share: sum.samples as f64 / self.samples.of(sum.node).len().max(1) as f64, ..sum };
         out.nodes = sums.into_values().map(share).collect();
-        out.nodes.sort_by_key(|n| (Reverse(n.total_nanos.saturating_add(n.waited_nanos)), n.node));
+        out.nodes.sort_by_key(|n| (Reverse(n.total + n.waited), n.node));
         out.operations = self.operations_of(&out.nodes);
         out
     }
@@ -111,12 +112,13 @@ impl Report {
         let operation = |node: NodeId| (labels.service[node], labels.name[node]);
         let mut sums: HashMap<(ServiceId, NameId), FunctionInOperation> = HashMap::new();
         for part in nodes {
-            let none = FunctionInOperation { example: part.node, nodes: 0, samples: 0, total_nanos: 0, waited_nanos: 0, share: 0.0 };
+            let zero = UnsignedNanos::ZERO;
+            let none = FunctionInOperation { example: part.node, nodes: 0, samples: 0, total: zero, waited: zero, share: 0.0 };
             let sum = sums.entry(operation(part.node)).or_insert(none);
             sum.nodes += 1;
             sum.samples += part.samples;
-            sum.total_nanos = sum.total_nanos.saturating_add(part.total_nanos);
-            sum.waited_nanos = sum.waited_nanos.saturating_add(part.waited_nanos);
+            sum.total += part.total;
+            sum.waited += part.waited;
         }
         let mut own: HashMap<(ServiceId, NameId), usize> = sums.keys().map(|operation| (*operation, 0)).collect();
         for node in self.forest.ids() {
@@ -129,7 +131,7 @@ impl Report {
             ..sum
         };
         let mut list: Vec<FunctionInOperation> = sums.into_iter().map(share).collect();
-        list.sort_by_key(|it| (Reverse(it.total_nanos.saturating_add(it.waited_nanos)), it.example));
+        list.sort_by_key(|it| (Reverse(it.total + it.waited), it.example));
         list
     }
 }

@@ -22,7 +22,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::OnceLock;
 
 use longpole_model::fast_hash::FastState;
-use longpole_model::{AddNanos, IdVec, Nanos, NodeId, PoleId, ProcessRow, Recording, SampleId, SpanOutline, ThreadKey, Timestamp};
+use longpole_model::{IdVec, Nanos, NodeId, PoleId, ProcessRow, Recording, SampleId, SpanOutline, ThreadKey, Timestamp, UnsignedNanos};
 
 pub use self::flame::{FEW_SAMPLES, Flame, FlameTime};
 pub use self::handle::{Handle, HandleError};
@@ -199,8 +199,8 @@ impl Report {
     }
 
     /// How long the run was.
-    pub fn wall_nanos(&self) -> i64 {
-        self.forest.run_range().nanos()
+    pub fn wall(&self) -> Nanos {
+        Nanos(self.forest.run_range().nanos())
     }
 
     /// Where the time of the critical path went; sums to the run.
@@ -221,9 +221,9 @@ impl Report {
     /// How much work there was, and how much of it could have run at once.
     pub fn work(&self) -> WorkFigures {
         let schedule = self.replay.schedule();
-        let work: Nanos = schedule.nodes().skip(1).map(|node| schedule.own_total(node)).sum();
-        let wall_nanos = self.wall_nanos();
-        WorkFigures { work_nanos: work.0, span_nanos: wall_nanos.saturating_sub(self.path.on_path[NodeId::RUN].0), wall_nanos }
+        let work = schedule.nodes().skip(1).map(|node| schedule.own_total(node)).sum();
+        let wall = self.wall();
+        WorkFigures { work, span: wall - self.path.on_path[NodeId::RUN], wall }
     }
 
     /// Ceilings of work in flight that the schedule shows.
@@ -242,8 +242,8 @@ impl Report {
     }
 
     /// Time of a node that no child of it covers. Its whole time is the length of its range.
-    pub fn own_nanos(&self, node: NodeId) -> i64 {
-        self.replay.schedule().own_total(node).0
+    pub fn own_time(&self, node: NodeId) -> Nanos {
+        self.replay.schedule().own_total(node)
     }
 
     /// Number of spans.
@@ -273,7 +273,7 @@ impl Report {
     /// Everything that is missing or doubtful: what of the machine bears upon all times, losses of the recording, then notes.
     pub fn quality(&self) -> Vec<Note> {
         let losses = self.recording.losses.iter().map(|loss| Note::Loss(loss.clone()));
-        let unseen = ThreadTime::of(&self.recording).notes(&self.recording, self.wall_nanos());
+        let unseen = ThreadTime::of(&self.recording).notes(&self.recording, self.wall());
         unseen.into_iter().chain(losses).chain(self.notes().cloned()).collect()
     }
 
@@ -338,17 +338,17 @@ impl Report {
 
     /// What makes each of these threads matter.
     pub fn importance_of_threads(&self, lives: &[ThreadLife]) -> Vec<Importance> {
-        let mut in_pole: HashMap<(ThreadKey, PoleId), u64> = HashMap::new();
+        let mut in_pole: HashMap<(ThreadKey, PoleId), UnsignedNanos> = HashMap::new();
         let activity = self.activity();
         for (pole, about) in self.poles().enumerated().take(threads::POLES_MAX) {
             for stretch in self.stretches_on_path(&about.nodes) {
                 for &sample in activity.samples_in(stretch) {
                     let sample = &self.recording.samples[sample];
-                    in_pole.entry((sample.thread(), pole)).or_default().add_nanos(sample.weight_nanos);
+                    *in_pole.entry((sample.thread(), pole)).or_default() += UnsignedNanos(sample.weight_nanos);
                 }
                 for part in activity.waits_in(stretch) {
                     let wait = &self.recording.waits[part.wait];
-                    in_pole.entry((wait.thread(), pole)).or_default().add_nanos((part.to - part.from).magnitude());
+                    *in_pole.entry((wait.thread(), pole)).or_default() += UnsignedNanos((part.to - part.from).magnitude());
                 }
             }
         }

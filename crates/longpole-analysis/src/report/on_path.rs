@@ -41,7 +41,7 @@ impl Report {
     pub(super) fn split_deployment(&self) -> Option<DeploymentTime> {
         let parts = deployment::parts(&self.recording, &self.forest)?;
         let cpu = ProviderCpu::new(&self.recording, &self.forest, &self.sample_offsets);
-        let stretches = self.path_stretches(|_| true).map(|s| (parts[s.node], (s.to - s.from).0, cpu.between(s.from.0, s.to.0)));
+        let stretches = self.path_stretches(|_| true).map(|s| (parts[s.node], s.to - s.from, cpu.between(s.from, s.to)));
         Some(deployment::add_up(stretches))
     }
 

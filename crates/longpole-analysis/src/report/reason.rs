@@ -75,8 +75,8 @@ pub struct Reason<'a> {
     pub in_sequence: Option<usize>,
     /// The node of the pole that is most of it, if there are several others.
     pub longest: Option<Longest>,
-    /// The pole's own time in nanoseconds, if it is mostly what it calls: shares are of this time and not of the whole.
-    pub of_own_nanos: Option<i64>,
+    /// The pole's own time, if it is mostly what it calls: shares are of this time and not of the whole.
+    pub of_own: Option<Nanos>,
     /// What it does in its own time.
     pub cause: Cause<'a>,
 }
@@ -149,8 +149,8 @@ pub struct OnCpuShare {
 /// The function that holds most of some samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HotFunction<'a> {
-    /// CPU time in nanoseconds that the samples in it stand for.
-    pub nanos: i64,
+    /// CPU time that the samples in it stand for.
+    pub nanos: Nanos,
     /// Its name.
     pub names: FunctionNames<'a>,
 }
@@ -251,13 +251,13 @@ impl<'a> OffCpu<'a> {
 impl Report {
     /// Why a pole is long, by its states, samples and waits, and whether its spans follow each other.
     pub fn reason(&self, pole: &Pole) -> Reason<'_> {
-        let own = self.states_on_path(&pole.nodes).own().0;
-        let reason = Reason { in_sequence: None, longest: None, of_own_nanos: None, cause: self.cause(pole) };
+        let own = self.states_on_path(&pole.nodes).own();
+        let reason = Reason { in_sequence: None, longest: None, of_own: None, cause: self.cause(pole) };
         Reason {
             in_sequence: self.in_sequence(&pole.nodes).then_some(pole.nodes.len()),
             longest: self.longest(pole),
             // These are shares of what it does between the operations that it calls, and not of it as a whole.
-            of_own_nanos: (reason.code().has_shares() && self.wraps(pole, own)).then_some(own),
+            of_own: (reason.code().has_shares() && self.wraps(pole, own)).then_some(own),
             ..reason
         }
     }
@@ -265,27 +265,27 @@ impl Report {
     fn cause(&self, pole: &Pole) -> Cause<'_> {
         let samples = self.samples_on_path(&pole.nodes);
         let states = self.states_on_path(&pole.nodes);
-        let own = states.own().0;
+        let own = states.own();
         let few = (samples.len() as u64) < FEW_SAMPLES;
-        let expected = i128::from(own) * i128::from(self.recording.run.rate_hz) / 1_000_000_000;
-        let percent = whole_percent(states.of(StateKind::OnCpu).0, own);
-        let runnable = whole_percent(states.of(StateKind::Runnable).0, own);
+        let expected = i128::from(own.0) * i128::from(self.recording.run.rate_hz) / 1_000_000_000;
+        let percent = whole_percent(states.of(StateKind::OnCpu).0, own.0);
+        let runnable = whole_percent(states.of(StateKind::Runnable).0, own.0);
         let share = OnCpuShare { percent, runnable_percent: Some(runnable).filter(|percent| *percent >= RUNNABLE_PERCENT) };
         let hot = || self.named(&samples).map(|named| self.hot(named, &samples));
         // A profile of sums does not say which of them was on the path.
         let are_untimed = self.sample_offsets.get(SampleId::at(0)).is_some_and(|at| *at == Nanos::MIN);
         // A program that was sampled and had none has no CPU time to speak of; what it waited for was seen all the same.
-        let waited = whole_percent(states.blocked_seen().0, own) > WAITING_PERCENT;
+        let waited = whole_percent(states.blocked_seen().0, own.0) > WAITING_PERCENT;
         let was_sampled = self.recording.run.rate_hz > 0 || !self.recording.samples.is_empty();
         let has_wait = waited && (was_sampled || longest_seen_wait(&states).is_some());
         let has_no_samples = are_untimed || (self.recording.samples.is_empty() && !has_wait);
         // What it waits for beside its work may be the better thing to mend.
-        let beside = |wait: Option<(WaitKind, i64)>| {
-            let counts = wait.filter(|(_, nanos)| whole_percent(*nanos, own) >= BESIDE_PERCENT);
+        let beside = |wait: Option<(WaitKind, Nanos)>| {
+            let counts = wait.filter(|(_, nanos)| whole_percent(nanos.0, own.0) >= BESIDE_PERCENT);
             counts.map(|wait| self.wait_share(pole, wait, own))
         };
         if has_no_samples && !states.is_exact() {
-            return Cause::NoSamples { are_untimed, wait: beside(states.longest_wait().map(|(kind, time)| (kind, time.0))) };
+            return Cause::NoSamples { are_untimed, wait: beside(states.longest_wait()) };
         }
         if few && was_sampled && !states.is_exact() && expected < i128::from(FEW_SAMPLES) {
             return if self.has_hardly_any_own_time(pole) { Cause::HardlyAnyOwnTime } else { Cause::TooShort };
@@ -311,26 +311,26 @@ impl Report {
         let holds = self.functions.stacks_with(&self.recording, named.function);
         let samples = samples.iter().map(|&sample| &self.recording.samples[sample]);
         let nanos: u64 = samples.filter(|sample| holds.get(sample.stack) == Some(&true)).map(|sample| sample.weight_nanos).sum_nanos();
-        HotFunction { nanos: i64::try_from(nanos).unwrap_or(i64::MAX), names: self.names_of(named) }
+        HotFunction { nanos: Nanos::from_u64(nanos), names: self.names_of(named) }
     }
 
     /// What a pole did in most of the time in which it did not run.
     fn off_cpu(&self, pole: &Pole, states: &States) -> OffCpu<'_> {
-        let own = states.own().0;
+        let own = states.own();
         if let Some(wait) = longest_seen_wait(states) {
             return OffCpu::Wait(self.wait_share(pole, wait, own));
         }
         let parts = [
-            (states.of(StateKind::Unaccounted).0, OffCpuState::Unaccounted),
-            (states.of(StateKind::Awaiting).0, OffCpuState::Awaiting),
-            (states.of(StateKind::Remote).0, OffCpuState::Remote),
-            (states.of(StateKind::BlockedUnseen).0, OffCpuState::BlockedUnseen),
-            (states.blocked_seen().0, OffCpuState::Blocked),
-            (states.of(StateKind::Runnable).0, OffCpuState::Runnable),
+            (states.of(StateKind::Unaccounted), OffCpuState::Unaccounted),
+            (states.of(StateKind::Awaiting), OffCpuState::Awaiting),
+            (states.of(StateKind::Remote), OffCpuState::Remote),
+            (states.of(StateKind::BlockedUnseen), OffCpuState::BlockedUnseen),
+            (states.blocked_seen(), OffCpuState::Blocked),
+            (states.of(StateKind::Runnable), OffCpuState::Runnable),
         ];
-        let (nanos, state) = parts.into_iter().max_by_key(|(nanos, _)| *nanos).unwrap_or((0, OffCpuState::Unaccounted));
-        let percent = whole_percent(nanos, own);
-        let short = if nanos == states.of(StateKind::BlockedUnseen).0 { self.short_waits(pole, percent) } else { None };
+        let (nanos, state) = parts.into_iter().max_by_key(|(nanos, _)| *nanos).unwrap_or((Nanos::ZERO, OffCpuState::Unaccounted));
+        let percent = whole_percent(nanos.0, own.0);
+        let short = if nanos == states.of(StateKind::BlockedUnseen) { self.short_waits(pole, percent) } else { None };
         short.unwrap_or(OffCpu::State { percent, state })
     }
 
@@ -347,15 +347,15 @@ impl Report {
     }
 
     /// What a pole waited for, so long of its own time.
-    fn wait_share(&self, pole: &Pole, (kind, nanos): (WaitKind, i64), own: i64) -> WaitShare<'_> {
+    fn wait_share(&self, pole: &Pole, (kind, nanos): (WaitKind, Nanos), own: Nanos) -> WaitShare<'_> {
         let sum = self.waits_on_path(&pole.nodes).into_iter().find(|sum| sum.wait.kind == kind);
         let unknown = NamedWait { kind, relation: None, function: None };
-        WaitShare { percent: whole_percent(nanos, own), wait: sum.map_or(unknown, |sum| self.named_wait(sum.wait, sum.relation)) }
+        WaitShare { percent: whole_percent(nanos.0, own.0), wait: sum.map_or(unknown, |sum| self.named_wait(sum.wait, sum.relation)) }
     }
 
     /// Whether a pole is mostly what it calls: then its own time is a small part of it.
-    fn wraps(&self, pole: &Pole, own: i64) -> bool {
-        self.has_children(pole) && Nanos(own) < self.whole(pole) / 2
+    fn wraps(&self, pole: &Pole, own: Nanos) -> bool {
+        self.has_children(pole) && own < self.whole(pole) / 2
     }
 
     /// Whether the time of a pole on the path is a small part of it, because it calls something.
@@ -405,9 +405,9 @@ pub(super) fn computes(states: &States) -> bool {
 }
 
 /// The kind of wait it was blocked in longest, and how long, where waits were sampled in most of the time in which it was on no CPU.
-pub(super) fn longest_seen_wait(states: &States) -> Option<(WaitKind, i64)> {
+pub(super) fn longest_seen_wait(states: &States) -> Option<(WaitKind, Nanos)> {
     let is_most = states.blocked_seen() * 2 >= states.own() - states.of(StateKind::OnCpu);
-    states.longest_wait().filter(|_| is_most).map(|(kind, time)| (kind, time.0))
+    states.longest_wait().filter(|_| is_most)
 }
 
 #[cfg(test)]
@@ -425,7 +425,7 @@ mod tests {
     }
 
     fn hot<'a>(millis: i64, function: &'a str, mostly_in: Option<&'a str>) -> HotFunction<'a> {
-        HotFunction { nanos: millis * 1_000_000, names: FunctionNames { function, mostly_in } }
+        HotFunction { nanos: Nanos(millis * 1_000_000), names: FunctionNames { function, mostly_in } }
     }
 
     const fn unaccounted(percent: i64) -> OffCpu<'static> {
@@ -437,7 +437,7 @@ mod tests {
         let check = |text: &str, code: &str, cause: Cause<'_>| {
             let report = report(text);
             let reason = report.reason(report.poles().iter().next().unwrap());
-            assert_eq!((reason.code().as_str(), reason.cause, reason.of_own_nanos), (code, cause, None), "{text}");
+            assert_eq!((reason.code().as_str(), reason.cause, reason.of_own), (code, cause, None), "{text}");
         };
         let busy = "run x 0..100ms\n  build 0..100ms svc pid 1\nsample 0ms x95 pid 1 [build] main;build;hash\n";
         check(busy, "on_cpu", Cause::Computes { share: on_cpu(95), hot: Some(hot(95, "hash", None)), wait: None });
@@ -455,7 +455,7 @@ mod tests {
         let cause = Cause::HardlyComputes { rest: unaccounted(99), percent: 1, after_event: None };
         assert_eq!(
             report.reason(report.poles().iter().next().unwrap()),
-            Reason { in_sequence: Some(2), longest: None, of_own_nanos: None, cause }
+            Reason { in_sequence: Some(2), longest: None, of_own: None, cause }
         );
     }
 
@@ -482,6 +482,6 @@ mod tests {
             report("run x 0..100ms\n  outer 0..100ms svc pid 1\n    inner 0..60ms svc pid 1\nsample 62ms x30 pid 1 [outer] main;hash\n");
         let pole = report.poles().iter().find(|pole| pole.name == "outer").unwrap();
         let cause = Cause::Computes { share: on_cpu(75), hot: Some(hot(30, "hash", None)), wait: None };
-        assert_eq!(report.reason(pole), Reason { in_sequence: None, longest: None, of_own_nanos: Some(40_000_000), cause });
+        assert_eq!(report.reason(pole), Reason { in_sequence: None, longest: None, of_own: Some(Nanos(40_000_000)), cause });
     }
 }

@@ -202,7 +202,7 @@ sample 82ms x3 pid 2 tid 2 main;answer
             ("127.0.0.1:80", &[ProcessRow::at(1)][..], false)
         );
         assert_eq!(callee.samples.len(), 3);
-        let waits: Vec<_> = callee.waits.iter().map(|sum| (sum.wait.kind, sum.nanos / 1_000_000)).collect();
+        let waits: Vec<_> = callee.waits.iter().map(|sum| (sum.wait.kind, sum.nanos.0 / 1_000_000)).collect();
         assert_eq!(waits, [(WaitKind::Sleep, 67)]);
         let pole = report.poles().iter().find(|pole| pole.name == "validate").unwrap();
         let look_up = NamedWait { kind: WaitKind::Sleep, relation: None, function: Some("look_up") };
@@ -225,10 +225,10 @@ wait 20..88ms pid 2 tid 3 sleep main;look_up
         );
         let call = report.forest().ids().find(|&node| report.name(node) == "call").unwrap();
         let waits = report.node_waits(call);
-        let places: Vec<_> = waits[0].places.iter().map(|place| (place.line, place.nanos / 1_000_000)).collect();
-        assert_eq!((waits.len(), waits[0].nanos / 1_000_000, places), (1, 30, vec![(3, 20), (9, 10)]));
+        let places: Vec<_> = waits[0].places.iter().map(|place| (place.line, place.nanos.0 / 1_000_000)).collect();
+        assert_eq!((waits.len(), waits[0].nanos.0 / 1_000_000, places), (1, 30, vec![(3, 20), (9, 10)]));
         let callee = report.callee(&[call]).unwrap();
-        let waits: Vec<_> = callee.waits.iter().map(|sum| (sum.nanos / 1_000_000, sum.threads)).collect();
+        let waits: Vec<_> = callee.waits.iter().map(|sum| (sum.nanos.0 / 1_000_000, sum.threads)).collect();
         assert_eq!(waits, [(76, 2)]);
     }
 }

@@ -330,7 +330,7 @@ mod tests {
     #[test]
     fn own_time_stands_beside_the_whole() {
         let report = Report::new(text::parse("run x 0..100ms\n  a 10..90ms\n    b 20..50ms\n    c 40..60ms\n").unwrap());
-        let own: Vec<i64> = report.forest().ids().map(|n| report.own_nanos(n) / 1_000_000).collect();
+        let own: Vec<i64> = report.forest().ids().map(|n| report.own_time(n).0 / 1_000_000).collect();
         assert_eq!(own, [20, 40, 30, 20]);
     }
 }

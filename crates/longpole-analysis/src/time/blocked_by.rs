@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use longpole_model::units::whole_percent;
-use longpole_model::{AddNanos, Id, IdVec, Monotonic, Nanos, SampleId, ThreadKey, Timestamp, Wait, WaitId};
+use longpole_model::{Id, IdVec, Monotonic, Nanos, SampleId, ThreadKey, Timestamp, UnsignedNanos, Wait, WaitId};
 
 use crate::intervals;
 use crate::time::blockers::{BlockedOn, BlockerEvidence, Relation, Sources};
@@ -26,7 +26,7 @@ pub struct Blocker<'a> {
     /// How that is known; of several waits the weakest.
     pub evidence: BlockerEvidence,
     /// For how long of the waits.
-    pub nanos: i64,
+    pub nanos: Nanos,
     /// Its samples in that time.
     pub samples: Vec<SampleId>,
     /// What it waited for then, longest first.
@@ -39,7 +39,7 @@ pub struct BlockedBy<'a> {
     /// Those that are known, of a hundredth of the waits or more, longest first, at most [`BLOCKERS_MAX`].
     pub list: Vec<Blocker<'a>>,
     /// For how long it was one of several, and how many these were at most.
-    pub one_of: Option<(i64, u32)>,
+    pub one_of: Option<(Nanos, u32)>,
 }
 
 /// A thread that another one waited for.
@@ -54,7 +54,7 @@ pub struct WaitedFor<'a> {
     /// How that is known; of several waits the weakest.
     pub evidence: BlockerEvidence,
     /// For how long.
-    pub nanos: u64,
+    pub nanos: UnsignedNanos,
 }
 
 /// Waits whose blocker is searched for the list of all threads: a tenth of a second's work.
@@ -105,17 +105,17 @@ impl<'a> WaitedForThreads<'a> {
                     }
                     BlockedOn::OneOf(threads) => {
                         let (nanos, most) = out.one_of.unwrap_or_default();
-                        out.one_of = Some(((Nanos(nanos) + (to - from)).0, most.max(threads)));
+                        out.one_of = Some((nanos + (to - from), most.max(threads)));
                     }
                     BlockedOn::Nobody => {}
                 }
             }
         }
-        let total = |stretches: &[(Nanos, Nanos)]| stretches.iter().map(|(from, to)| *to - *from).sum::<Nanos>().0;
+        let total = |stretches: &[(Nanos, Nanos)]| stretches.iter().map(|(from, to)| *to - *from).sum::<Nanos>();
         let mut found: Vec<_> = found.into_iter().map(|(thread, (evidence, at))| (total(&at), thread, evidence, at)).collect();
-        found.retain(|(nanos, ..)| whole_percent(*nanos, sum.nanos) > 0);
+        found.retain(|(nanos, ..)| whole_percent(nanos.0, sum.nanos.0) > 0);
         found.sort_by_key(|(nanos, thread, ..)| (Reverse(*nanos), *thread));
-        let blocker = |(nanos, thread, evidence, stretches): (i64, ThreadKey, _, _)| {
+        let blocker = |(nanos, thread, evidence, stretches): (Nanos, ThreadKey, _, _)| {
             let (samples, waits) = self.of_thread_in(thread, &intervals::union(stretches));
             let name = self.names.of(thread);
             Blocker { pid: thread.pid.0, tid: thread.tid.0, name, relation, evidence, nanos, samples, waits }
@@ -154,12 +154,12 @@ impl<'a> WaitedForThreads<'a> {
         waits.sort_by_key(|(wait, _)| (Reverse(wait.nanos()), wait.start, wait.tid));
         waits.truncate(TOLD_WAITS_MAX);
         let sources = self.sources();
-        let mut sums: HashMap<(ThreadKey, u32, Relation), (u64, BlockerEvidence)> = HashMap::new();
+        let mut sums: HashMap<(ThreadKey, u32, Relation), (UnsignedNanos, BlockerEvidence)> = HashMap::new();
         for (wait, relation) in waits {
             for part in self.groups.blockers.parts(&sources, wait) {
                 if let BlockedOn::Thread { tid, evidence } = part.who {
-                    let (nanos, weakest) = sums.entry((wait.thread(), tid, relation)).or_insert((0, evidence));
-                    nanos.add_nanos(part.to.nanos_since(part.from));
+                    let (nanos, weakest) = sums.entry((wait.thread(), tid, relation)).or_insert((UnsignedNanos::ZERO, evidence));
+                    *nanos += UnsignedNanos(part.to.nanos_since(part.from));
                     *weakest = (*weakest).max(evidence);
                 }
             }

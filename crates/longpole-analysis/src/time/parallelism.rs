@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use longpole_model::{AddNanos, IdVec, NodeId, SumNanos, TimeRange};
+use longpole_model::{IdVec, Nanos, NodeId, TimeRange};
 
 use crate::leaves::Leaves;
 use crate::tree::forest::Forest;
@@ -23,22 +23,22 @@ pub struct Parallelism {
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct WorkFigures {
     /// All own time together, the run's left out: how long it would take one after the other.
-    pub work_nanos: i64,
+    pub work: Nanos,
     /// Time of the critical path without the run's own: how long it would take if all that can run at once did.
-    pub span_nanos: i64,
+    pub span: Nanos,
     /// How long it took.
-    pub wall_nanos: i64,
+    pub wall: Nanos,
 }
 
 impl WorkFigures {
     /// Operations that were worked on at once, on average: work over wall.
     pub fn utilisation(&self) -> f64 {
-        if self.wall_nanos > 0 { self.work_nanos as f64 / self.wall_nanos as f64 } else { 0.0 }
+        if self.wall > Nanos::ZERO { self.work.0 as f64 / self.wall.0 as f64 } else { 0.0 }
     }
 
     /// How many could have been: work over span. `None` without any work.
     pub fn utilisation_max(&self) -> Option<f64> {
-        (self.span_nanos > 0).then(|| self.work_nanos as f64 / self.span_nanos as f64)
+        (self.span > Nanos::ZERO).then(|| self.work.0 as f64 / self.span.0 as f64)
     }
 }
 
@@ -50,7 +50,7 @@ pub struct SerialStretch {
     /// What ran in most of it; the run where nothing else did.
     pub node: NodeId,
     /// How long that was.
-    pub node_nanos: i64,
+    pub node_time: Nanos,
     /// Operations that ran in it, one after the other.
     pub operations: u32,
     /// Operations in flight right after it: what it held up, and what ran on.
@@ -67,20 +67,20 @@ pub(crate) struct InFlight {
 
 /// A serial stretch that is not over.
 struct OpenStretch {
-    since: i64,
+    since: Nanos,
     /// The pieces of it so far: only the node with the most time counts, so the sums are kept.
-    sums: Vec<(NodeId, i64)>,
+    sums: Vec<(NodeId, Nanos)>,
 }
 
 /// One sweep over starts and ends.
 pub(crate) fn in_flight(forest: &Forest) -> InFlight {
     let run = forest.run_range();
     // Ends before starts: what follows at once does not overlap.
-    let mut events: Vec<(i64, bool, NodeId)> = Vec::with_capacity(2 * forest.len());
+    let mut events: Vec<(Nanos, bool, NodeId)> = Vec::with_capacity(2 * forest.len());
     for (id, node) in forest.nodes.enumerated().skip(1) {
         let (start, end) = (node.range.start.max(run.start), node.range.end.min(run.end));
         // What lies too far away to be counted has no length, and an end before its start would be taken for another's.
-        let (start, end) = (start.nanos_since(run.start), end.nanos_since(run.start));
+        let (start, end) = (Nanos(start.nanos_since(run.start)), Nanos(end.nanos_since(run.start)));
         if start < end {
             events.push((start, true, id));
             events.push((end, false, id));
@@ -91,12 +91,12 @@ pub(crate) fn in_flight(forest: &Forest) -> InFlight {
     let mut open_children: IdVec<NodeId, u32> = IdVec::filled(0, forest.len());
     // The operations that are in flight.
     let mut leaves = Leaves::default();
-    let (mut peak, mut area, mut since) = (0u32, 0i128, 0i64);
+    let (mut peak, mut area, mut since) = (0u32, 0i128, Nanos::ZERO);
     let mut stretch: Option<OpenStretch> = None;
     let mut serial = Vec::new();
-    let mut piece = |from: i64, to: i64, leaves: &Leaves<NodeId>| {
+    let mut piece = |from: Nanos, to: Nanos, leaves: &Leaves<NodeId>| {
         peak = peak.max(leaves.count);
-        area += i128::from(to.saturating_sub(from)) * i128::from(leaves.count.max(1));
+        area += i128::from((to - from).0) * i128::from(leaves.count.max(1));
         if leaves.count > 1 {
             if let Some(over) = stretch.take() {
                 serial.push(over.close(run, from, leaves.count));
@@ -106,8 +106,8 @@ pub(crate) fn in_flight(forest: &Forest) -> InFlight {
         let node = leaves.only().unwrap_or(NodeId::RUN);
         let open = stretch.get_or_insert_with(|| OpenStretch { since: from, sums: Vec::new() });
         match open.sums.last_mut() {
-            Some((last, nanos)) if *last == node => nanos.add_nanos(to.saturating_sub(from)),
-            _ => open.sums.push((node, to.saturating_sub(from))),
+            Some((last, nanos)) if *last == node => *nanos += to - from,
+            _ => open.sums.push((node, to - from)),
         }
     };
     for (at, starts, i) in events {
@@ -128,35 +128,38 @@ pub(crate) fn in_flight(forest: &Forest) -> InFlight {
             }
         }
     }
-    if run.nanos() > since {
-        piece(since, run.nanos(), &leaves);
+    let wall = Nanos(run.nanos());
+    if wall > since {
+        piece(since, wall, &leaves);
     }
     if let Some(over) = stretch.take() {
-        serial.push(over.close(run, run.nanos(), 0));
+        serial.push(over.close(run, wall, 0));
     }
-    let wall = run.nanos();
     serial.sort_by_key(|s: &SerialStretch| (Reverse(s.range.nanos()), s.range.start));
     serial.truncate(SERIAL_MAX);
     InFlight {
-        parallelism: Parallelism { mean: if wall > 0 { area as f64 / wall as f64 } else { 0.0 }, peak: peak.max(u32::from(wall > 0)) },
+        parallelism: Parallelism {
+            mean: if wall > Nanos::ZERO { area as f64 / wall.0 as f64 } else { 0.0 },
+            peak: peak.max(u32::from(wall > Nanos::ZERO)),
+        },
         serial,
     }
 }
 
 impl OpenStretch {
-    fn close(mut self, run: TimeRange, until: i64, in_flight_after: u32) -> SerialStretch {
+    fn close(mut self, run: TimeRange, until: Nanos, in_flight_after: u32) -> SerialStretch {
         self.sums.sort_unstable();
         let mut operations = 0;
-        let (mut node, mut node_nanos) = (NodeId::RUN, 0);
+        let (mut node, mut node_time) = (NodeId::RUN, Nanos::ZERO);
         for same in self.sums.chunk_by(|a, b| a.0 == b.0) {
-            let nanos = same.iter().map(|s| s.1).sum_nanos();
+            let time: Nanos = same.iter().map(|s| s.1).sum();
             operations += u32::from(same[0].0 != NodeId::RUN);
-            if nanos > node_nanos {
-                (node, node_nanos) = (same[0].0, nanos);
+            if time > node_time {
+                (node, node_time) = (same[0].0, time);
             }
         }
-        let range = TimeRange { start: run.start.plus_nanos(self.since), end: run.start.plus_nanos(until) };
-        SerialStretch { range, node, node_nanos, operations, in_flight_after }
+        let range = TimeRange { start: run.start.plus_nanos(self.since.0), end: run.start.plus_nanos(until.0) };
+        SerialStretch { range, node, node_time, operations, in_flight_after }
     }
 }
 
@@ -178,7 +181,13 @@ mod tests {
             .iter()
             .map(|s| {
                 let (from, to) = (millis(s.range.start), millis(s.range.end));
-                format!("{from}..{to} {} {} of {}, then {}", report.name(s.node), s.node_nanos / 1_000_000, s.operations, s.in_flight_after)
+                format!(
+                    "{from}..{to} {} {} of {}, then {}",
+                    report.name(s.node),
+                    s.node_time.0 / 1_000_000,
+                    s.operations,
+                    s.in_flight_after
+                )
             })
             .collect();
         assert_eq!(drawn, ["0..42 read 20 of 3, then 2", "60..100 stop 20 of 2, then 0"]);
@@ -188,7 +197,7 @@ mod tests {
     fn work_is_own_time_and_the_span_is_what_no_crowd_makes_shorter() {
         let of = |text: &str| {
             let figures = Report::new(text::parse(text).unwrap()).work();
-            let millis = [figures.work_nanos, figures.span_nanos, figures.wall_nanos].map(|nanos| nanos / 1_000_000);
+            let millis = [figures.work, figures.span, figures.wall].map(|time| time.0 / 1_000_000);
             (millis, figures.utilisation(), figures.utilisation_max())
         };
         let two = "run x 0..100ms\n  deploy 0..80ms\n    a 10..70ms\n    b 10..50ms\n";

@@ -6,22 +6,22 @@
 
 use std::collections::HashMap;
 
-use longpole_model::{AddNanos, CaptureMode, Monotonic, Recording, SumNanos, ThreadKey};
+use longpole_model::{CaptureMode, Monotonic, Nanos, Recording, ThreadKey, UnsignedNanos};
 
 use crate::note::Note;
 
 /// Below this share of the time on a CPU, and of the run, there is nothing worth saying: samples have their error too.
 const WORTH_SAYING_PERCENT: u64 = 10;
 
-/// Time of all threads together, in nanoseconds.
+/// Time of all threads together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ThreadTime {
     /// On a CPU.
-    pub on_cpu_nanos: u64,
+    pub on_cpu: UnsignedNanos,
     /// On a CPU, and without a sample that stands for it: in the kernel, unless samples were lost.
-    pub unsampled_nanos: u64,
+    pub unsampled: UnsignedNanos,
     /// Ready, and without a CPU because others had it.
-    pub ready_nanos: u64,
+    pub ready: UnsignedNanos,
 }
 
 impl ThreadTime {
@@ -30,21 +30,21 @@ impl ThreadTime {
         let mut time = ThreadTime::default();
         let mut had_to_leave: HashMap<ThreadKey, Monotonic> = HashMap::new();
         for slice in &recording.cpu_slices {
-            time.on_cpu_nanos.add_nanos(slice.end.0.saturating_sub(slice.start.0));
+            time.on_cpu += UnsignedNanos(slice.end.nanos_since(slice.start));
             if let Some(left) = had_to_leave.remove(&slice.thread()) {
-                time.ready_nanos.add_nanos(slice.start.0.saturating_sub(left.0));
+                time.ready += UnsignedNanos(slice.start.nanos_since(left));
             }
             if slice.preempted {
                 had_to_leave.insert(slice.thread(), slice.end);
             }
         }
-        let sampled: u64 = recording.samples.iter().map(|sample| sample.weight_nanos).sum_nanos();
-        time.unsampled_nanos = time.on_cpu_nanos.saturating_sub(sampled);
+        let sampled = recording.samples.iter().map(|sample| UnsignedNanos(sample.weight_nanos)).sum();
+        time.unsampled = time.on_cpu - sampled;
         time
     }
 
     /// What a reader must know of it; nothing where there are no samples to misread.
-    pub fn notes(&self, recording: &Recording, wall_nanos: i64) -> Vec<Note> {
+    pub fn notes(&self, recording: &Recording, wall: Nanos) -> Vec<Note> {
         let mut notes = Vec::new();
         let why_not_kernel = match &recording.run.mode {
             CaptureMode::User { why_not_kernel } => Some(why_not_kernel),
@@ -58,20 +58,20 @@ impl ThreadTime {
             }
         };
         if let Some(why) = why_not_kernel
-            && is_worth_saying(self.unsampled_nanos, self.on_cpu_nanos)
+            && is_worth_saying(self.unsampled, self.on_cpu)
             && !recording.samples.is_empty()
         {
-            notes.push(Note::KernelTime { unsampled: self.unsampled_nanos, on_cpu: self.on_cpu_nanos, why: why.clone() });
+            notes.push(Note::KernelTime { unsampled: self.unsampled, on_cpu: self.on_cpu, why: why.clone() });
         }
-        if is_worth_saying(self.ready_nanos, wall_nanos.unsigned_abs()) {
-            notes.push(Note::CpuBusy(self.ready_nanos));
+        if is_worth_saying(self.ready, UnsignedNanos(wall.magnitude())) {
+            notes.push(Note::CpuBusy(self.ready));
         }
         notes
     }
 }
 
-fn is_worth_saying(part: u64, whole: u64) -> bool {
-    u128::from(part) * 100 > u128::from(whole) * u128::from(WORTH_SAYING_PERCENT)
+fn is_worth_saying(part: UnsignedNanos, whole: UnsignedNanos) -> bool {
+    u128::from(part.0) * 100 > u128::from(whole.0) * u128::from(WORTH_SAYING_PERCENT)
 }
 
 #[cfg(test)]
@@ -89,17 +89,18 @@ mod tests {
         let mut recording = text::parse("run x 0..100ms\n").unwrap();
         recording.cpu_slices = vec![slice(1, 0, 10, true), slice(2, 5, 20, false), slice(1, 25, 30, false), slice(1, 50, 60, true)];
         let time = ThreadTime::of(&recording);
-        assert_eq!(time, ThreadTime { on_cpu_nanos: 40, unsampled_nanos: 40, ready_nanos: 15 });
+        assert_eq!(time, ThreadTime { on_cpu: UnsignedNanos(40), unsampled: UnsignedNanos(40), ready: UnsignedNanos(15) });
     }
 
     #[test]
     fn only_a_run_with_samples_has_notes() {
         let mut recording = text::parse("run x 0..100ms\n").unwrap();
-        let time = ThreadTime { on_cpu_nanos: 50_000_000, unsampled_nanos: 0, ready_nanos: 90_000_000 };
+        let (on_cpu, ready) = (UnsignedNanos(50_000_000), UnsignedNanos(90_000_000));
+        let time = ThreadTime { on_cpu, unsampled: UnsignedNanos::ZERO, ready };
         recording.run.mode = CaptureMode::Perf;
-        let notes = time.notes(&recording, 100_000_000);
-        assert_eq!(notes, [Note::CpuBusy(90_000_000)]);
+        let notes = time.notes(&recording, Nanos(100_000_000));
+        assert_eq!(notes, [Note::CpuBusy(ready)]);
         recording.run.mode = CaptureMode::Off;
-        assert!(time.notes(&recording, 100_000_000).is_empty());
+        assert!(time.notes(&recording, Nanos(100_000_000)).is_empty());
     }
 }

@@ -10,7 +10,7 @@
 
 use std::collections::HashMap;
 
-use longpole_model::{AddNanos, IdVec, Monotonic, PoleId, Recording, SumNanos, ThreadKey, WaitId, WaitKind};
+use longpole_model::{IdVec, Monotonic, PoleId, Recording, ThreadKey, UnsignedNanos, Wait, WaitId, WaitKind};
 
 /// Poles whose threads are looked for.
 pub const POLES_MAX: usize = 16;
@@ -21,23 +21,23 @@ pub struct ThreadLife {
     /// Its place in `recording.threads`.
     pub thread: usize,
     /// From its first to its last moment.
-    pub nanos: u64,
+    pub nanos: UnsignedNanos,
     /// On a CPU.
-    pub on_cpu_nanos: u64,
+    pub on_cpu: UnsignedNanos,
     /// It could have run, and others had the CPUs.
-    pub ready_nanos: u64,
+    pub ready: UnsignedNanos,
     /// In sampled waits: by kind, in the order of [`WaitKind::ALL`].
-    pub blocked_nanos: [u64; WaitKind::ALL.len()],
+    pub blocked_seen: [UnsignedNanos; WaitKind::ALL.len()],
     /// Blocked, in waits that were not sampled.
-    pub unseen_nanos: u64,
+    pub unseen: UnsignedNanos,
     /// Samples.
     pub samples: u64,
 }
 
 impl ThreadLife {
     /// Blocked, whatever for.
-    pub fn blocked(&self) -> u64 {
-        self.blocked_nanos.iter().sum_nanos::<u64>().saturating_add(self.unseen_nanos)
+    pub fn blocked(&self) -> UnsignedNanos {
+        self.blocked_seen.iter().sum::<UnsignedNanos>() + self.unseen
     }
 }
 
@@ -49,19 +49,19 @@ pub struct Importance {
     /// The pole that it has most time in.
     pub pole: Option<PoleId>,
     /// How much of the critical path it has in all poles.
-    pub in_poles_nanos: u64,
+    pub in_poles: UnsignedNanos,
     /// Its waits for locks, those of workers that wait for work left out.
-    pub lock_nanos: u64,
+    pub locks: UnsignedNanos,
     /// Its longest wait, with the same left out.
-    pub longest_wait_nanos: u64,
+    pub longest_wait: UnsignedNanos,
 }
 
 /// What a thread has in poles.
 #[derive(Debug, Clone, Copy, Default)]
 struct InPoles {
-    nanos: u64,
+    nanos: UnsignedNanos,
     /// The most that it has in one of them, and which that is.
-    most: Option<(u64, std::cmp::Reverse<PoleId>)>,
+    most: Option<(UnsignedNanos, std::cmp::Reverse<PoleId>)>,
 }
 
 /// What makes each of these threads matter. They are taken in turns by how much they work in poles, run, wait for locks, and by their
@@ -70,45 +70,45 @@ pub(crate) fn importance(
     recording: &Recording,
     idle: &IdVec<WaitId, bool>,
     lives: &[ThreadLife],
-    in_pole: &HashMap<(ThreadKey, PoleId), u64>,
+    in_pole: &HashMap<(ThreadKey, PoleId), UnsignedNanos>,
 ) -> Vec<Importance> {
-    let mut locks: HashMap<ThreadKey, u64> = HashMap::new();
-    let mut longest: HashMap<ThreadKey, u64> = HashMap::new();
+    let mut locks: HashMap<ThreadKey, UnsignedNanos> = HashMap::new();
+    let mut longest: HashMap<ThreadKey, UnsignedNanos> = HashMap::new();
     for (wait, &idle) in recording.waits.iter().zip(idle) {
         if idle {
             continue;
         }
         let thread = wait.thread();
         let most = longest.entry(thread).or_default();
-        *most = wait.nanos().max(*most);
+        *most = length(wait).max(*most);
         if wait.kind == WaitKind::Lock {
-            locks.entry(thread).or_default().add_nanos(wait.nanos());
+            *locks.entry(thread).or_default() += length(wait);
         }
     }
     let mut poles: HashMap<ThreadKey, InPoles> = HashMap::new();
     for (&(thread, pole), &nanos) in in_pole {
         let sum = poles.entry(thread).or_default();
-        sum.nanos.add_nanos(nanos);
+        sum.nanos += nanos;
         // The first pole among equals.
         sum.most = sum.most.max(Some((nanos, std::cmp::Reverse(pole))));
     }
     let about = |life: &ThreadLife| {
         let key = recording.threads[life.thread].thread();
         let in_poles = poles.get(&key).copied().unwrap_or_default();
-        let of = |sums: &HashMap<ThreadKey, u64>| sums.get(&key).copied().unwrap_or(0);
+        let of = |sums: &HashMap<ThreadKey, UnsignedNanos>| sums.get(&key).copied().unwrap_or_default();
         Importance {
             rank: 0,
             pole: in_poles.most.map(|(_, pole)| pole.0),
-            in_poles_nanos: in_poles.nanos,
-            lock_nanos: of(&locks),
-            longest_wait_nanos: of(&longest),
+            in_poles: in_poles.nanos,
+            locks: of(&locks),
+            longest_wait: of(&longest),
         }
     };
     let mut all: Vec<Importance> = lives.iter().map(about).collect();
-    let ways: [fn(&Importance, &ThreadLife) -> u64; 4] =
-        [|about, _| about.in_poles_nanos, |_, life| life.on_cpu_nanos, |about, _| about.lock_nanos, |about, _| about.longest_wait_nanos];
-    let ordered = |way: fn(&Importance, &ThreadLife) -> u64| {
-        let mut order: Vec<usize> = (0..lives.len()).filter(|&i| way(&all[i], &lives[i]) > 0).collect();
+    let ways: [fn(&Importance, &ThreadLife) -> UnsignedNanos; 4] =
+        [|about, _| about.in_poles, |_, life| life.on_cpu, |about, _| about.locks, |about, _| about.longest_wait];
+    let ordered = |way: fn(&Importance, &ThreadLife) -> UnsignedNanos| {
+        let mut order: Vec<usize> = (0..lives.len()).filter(|&i| way(&all[i], &lives[i]) > UnsignedNanos::ZERO).collect();
         order.sort_by_key(|&i| (std::cmp::Reverse(way(&all[i], &lives[i])), i));
         order
     };
@@ -148,45 +148,42 @@ pub fn lives(recording: &Recording) -> Vec<ThreadLife> {
         .enumerate()
         .map(|(thread, about)| ThreadLife {
             thread,
-            nanos: about.end.or(last_seen).unwrap_or(about.start).nanos_since(about.start),
-            on_cpu_nanos: 0,
-            ready_nanos: 0,
-            blocked_nanos: [0; WaitKind::ALL.len()],
-            unseen_nanos: 0,
+            nanos: between(about.start, about.end.or(last_seen).unwrap_or(about.start)),
+            on_cpu: UnsignedNanos::ZERO,
+            ready: UnsignedNanos::ZERO,
+            blocked_seen: [UnsignedNanos::ZERO; WaitKind::ALL.len()],
+            unseen: UnsignedNanos::ZERO,
             samples: 0,
         })
         .collect();
     let mut left: HashMap<usize, (Monotonic, bool)> = HashMap::new();
     for slice in &recording.cpu_slices {
         let Some(i) = thread_at(slice.thread(), slice.start) else { continue };
-        lives[i].on_cpu_nanos.add_nanos(slice.end.nanos_since(slice.start));
+        lives[i].on_cpu += between(slice.start, slice.end);
         if let Some((since, preempted)) = left.insert(i, (slice.end, slice.preempted)) {
-            let gap = slice.start.nanos_since(since);
-            if preempted { lives[i].ready_nanos.add_nanos(gap) } else { lives[i].unseen_nanos.add_nanos(gap) }
+            let gap = between(since, slice.start);
+            if preempted { lives[i].ready += gap } else { lives[i].unseen += gap }
         }
     }
     for (i, (since, preempted)) in left {
         let end = recording.threads[i].end.or(last_seen).unwrap_or(since);
         if !preempted {
-            lives[i].unseen_nanos.add_nanos(end.nanos_since(since));
+            lives[i].unseen += between(since, end);
         }
     }
     for wait in &recording.waits {
         let Some(i) = thread_at(wait.thread(), wait.start) else { continue };
-        lives[i].blocked_nanos[wait.kind as usize].add_nanos(wait.nanos());
-        lives[i].unseen_nanos = lives[i].unseen_nanos.saturating_sub(wait.nanos());
+        lives[i].blocked_seen[wait.kind as usize] += length(wait);
+        lives[i].unseen -= length(wait);
     }
     for life in &mut lives {
         if let Some(totals) = recording.threads[life.thread].totals
-            && life.on_cpu_nanos <= totals.on_cpu_nanos
+            && life.on_cpu <= UnsignedNanos(totals.on_cpu_nanos)
         {
-            life.on_cpu_nanos = totals.on_cpu_nanos;
-            life.ready_nanos = totals.ready_nanos;
-            let known = life
-                .blocked_nanos
-                .iter()
-                .fold(totals.on_cpu_nanos.saturating_add(totals.ready_nanos), |sum, nanos| sum.saturating_add(*nanos));
-            life.unseen_nanos = life.nanos.saturating_sub(known);
+            life.on_cpu = UnsignedNanos(totals.on_cpu_nanos);
+            life.ready = UnsignedNanos(totals.ready_nanos);
+            let known = life.on_cpu + life.ready + life.blocked_seen.iter().sum();
+            life.unseen = life.nanos - known;
         }
     }
     for sample in &recording.samples {
@@ -194,8 +191,16 @@ pub fn lives(recording: &Recording) -> Vec<ThreadLife> {
             lives[i].samples += 1;
         }
     }
-    lives.sort_by_key(|life| (std::cmp::Reverse((life.on_cpu_nanos, life.samples)), life.thread));
+    lives.sort_by_key(|life| (std::cmp::Reverse((life.on_cpu, life.samples)), life.thread));
     lives
+}
+
+fn length(wait: &Wait) -> UnsignedNanos {
+    UnsignedNanos(wait.nanos())
+}
+
+fn between(start: Monotonic, end: Monotonic) -> UnsignedNanos {
+    UnsignedNanos(end.nanos_since(start))
 }
 
 #[cfg(test)]
@@ -235,13 +240,13 @@ mod tests {
         recording.cpu_slices = vec![slice(0, 20, false), slice(40, 50, true), slice(55, 60, false), slice(63, 100, true)];
         let lives = lives(&recording);
         let main = &lives[0];
-        let millis = [main.on_cpu_nanos, main.ready_nanos, main.blocked_nanos[WaitKind::Network as usize], main.unseen_nanos, main.nanos];
-        assert_eq!(millis.map(|nanos| nanos / 1_000_000), [72, 5, 20, 3, 100]);
-        assert_eq!((lives[1].thread, lives[1].on_cpu_nanos, lives[1].nanos / 1_000_000), (1, 0, 100));
+        let millis = [main.on_cpu, main.ready, main.blocked_seen[WaitKind::Network as usize], main.unseen, main.nanos];
+        assert_eq!(millis.map(|time| time.0 / 1_000_000), [72, 5, 20, 3, 100]);
+        assert_eq!((lives[1].thread, lives[1].on_cpu, lives[1].nanos.0 / 1_000_000), (1, UnsignedNanos::ZERO, 100));
         recording.cpu_slices.clear();
         recording.threads[0].totals = Some(ThreadTotals { on_cpu_nanos: 30_000_000, ready_nanos: 7_000_000 });
         let main = &super::lives(&recording)[0];
-        let millis = [main.on_cpu_nanos, main.ready_nanos, main.blocked_nanos[WaitKind::Network as usize], main.unseen_nanos, main.nanos];
-        assert_eq!(millis.map(|nanos| nanos / 1_000_000), [30, 7, 20, 43, 100]);
+        let millis = [main.on_cpu, main.ready, main.blocked_seen[WaitKind::Network as usize], main.unseen, main.nanos];
+        assert_eq!(millis.map(|time| time.0 / 1_000_000), [30, 7, 20, 43, 100]);
     }
 }

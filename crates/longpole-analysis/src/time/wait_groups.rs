@@ -15,7 +15,7 @@ pub struct WaitSum<'a> {
     /// One of them.
     pub wait: &'a Wait,
     /// How long they were; where threads waited at the same time, that time once.
-    pub nanos: i64,
+    pub nanos: Nanos,
     /// Threads that waited.
     pub threads: usize,
     /// Lines of the function where they were, longest first.
@@ -33,7 +33,7 @@ pub struct WaitPlace<'a> {
     /// The line in it.
     pub line: u32,
     /// How long they were.
-    pub nanos: i64,
+    pub nanos: Nanos,
 }
 
 /// A stretch of a wait, in nanoseconds from the start of the run.
@@ -76,11 +76,11 @@ impl<'a> WaitGroups<'a> {
                 }
             }
             let mut places: Vec<WaitPlace<'a>> =
-                lines.into_iter().map(|((file, line), parts)| WaitPlace { file, line, nanos: length(&parts).0 }).collect();
+                lines.into_iter().map(|((file, line), parts)| WaitPlace { file, line, nanos: length(&parts) }).collect();
             places.sort_by_key(|place| (Reverse(place.nanos), place.line));
             let threads: HashSet<ThreadKey> = parts.iter().map(wait).map(Wait::thread).collect();
             let relation = self.blockers.relation(wait(&parts[0]));
-            WaitSum { wait: wait(&parts[0]), nanos: length(&parts).0, threads: threads.len(), places, relation, parts }
+            WaitSum { wait: wait(&parts[0]), nanos: length(&parts), threads: threads.len(), places, relation, parts }
         };
         let mut list: Vec<(WaitId, WaitSum<'a>)> = groups.into_values().map(|parts| (parts[0].wait, sum(parts))).collect();
         list.sort_by_key(|(first, sum)| (Reverse(sum.nanos), *first));

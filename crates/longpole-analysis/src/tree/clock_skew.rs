@@ -13,7 +13,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashSet};
 
-use longpole_model::{Id, IdVec, Recording, Span, SpanHead, SpanKind, TimeRange, ids};
+use longpole_model::{Id, IdVec, Nanos, Recording, Span, SpanHead, SpanKind, TimeRange, ids};
 
 use crate::note::{ClockName, ClockShift, Note};
 use crate::tree::emitters::{EmitterId, Emitters};
@@ -112,7 +112,7 @@ impl Shifts {
         let moved = of_span.iter().filter(|s| **s != 0).count() as u64;
         let mut clocks: Vec<ClockId> = names.ids().filter(|&c| shift[c] != 0).collect();
         clocks.sort_by_key(|&c| (Reverse(shift[c].unsigned_abs()), c));
-        let clocks = clocks.into_iter().map(|c| ClockShift { clock: names[c].clone(), nanos: shift[c] }).collect();
+        let clocks = clocks.into_iter().map(|c| ClockShift { clock: names[c].clone(), nanos: Nanos(shift[c]) }).collect();
         Shifts { of_span, note: (moved > 0).then_some(Note::ClockShifted { spans: moved, clocks }) }
     }
 }

@@ -1,6 +1,7 @@
 //! What a reader of the numbers must know, in words.
 
 use longpole_model::units::duration;
+use longpole_model::{Nanos, UnsignedNanos};
 
 use crate::note::{ClockName, ClockShift, FirstOf, Note, ProcessName};
 
@@ -49,19 +50,19 @@ pub fn note(fact: &Note) -> String {
         Note::CpuBusy(nanos) => {
             return format!(
                 "others had the CPUs: threads waited {} to run. Estimated states (≈) count this as unaccounted, and poles may save less",
-                duration(*nanos)
+                duration(nanos.0)
             );
         }
     };
     words.to_owned()
 }
 
-fn kernel_time(unsampled: u64, on_cpu: u64, why: &str) -> String {
+fn kernel_time(unsampled: UnsignedNanos, on_cpu: UnsignedNanos, why: &str) -> String {
     let cause = if why.is_empty() { String::new() } else { format!(": {why}") };
     format!(
         "{} of {} on-CPU time was in the kernel, which could not be sampled: its code is missing, and estimated states (≈) count it as unaccounted{cause}",
-        duration(unsampled),
-        duration(on_cpu)
+        duration(unsampled.0),
+        duration(on_cpu.0)
     )
 }
 
@@ -86,8 +87,8 @@ fn clock_shift(shift: &ClockShift) -> String {
         ClockName::Emitter { service, pid: Some(pid), .. } => process_name(service, *pid),
         ClockName::Emitter { service, .. } => service.clone(),
     };
-    let sign = if shift.nanos > 0 { "+" } else { "" };
-    format!("{clock} by {sign}{}", duration(shift.nanos))
+    let sign = if shift.nanos > Nanos::ZERO { "+" } else { "" };
+    format!("{clock} by {sign}{}", duration(shift.nanos.0))
 }
 
 /// The first `most` items, and a mark where there are more.
@@ -107,7 +108,7 @@ mod tests {
     #[test]
     fn each_note_has_its_sentence() {
         let process = |pid| ProcessName { program: "sh".to_owned(), pid };
-        let shift = |clock, nanos| ClockShift { clock, nanos };
+        let shift = |clock, nanos| ClockShift { clock, nanos: Nanos(nanos) };
         let emitter = |pid| ClockName::Emitter { service: "pay".to_owned(), instance: String::new(), pid };
         let clocks = [
             shift(ClockName::Host("db-1".to_owned()), 9_000_000),
@@ -116,7 +117,8 @@ mod tests {
             shift(ClockName::Recorder, 1),
         ];
         let limit = |slots| SlotLimit { slots, host: "build".to_owned() };
-        let kernel = |why: &str| Note::KernelTime { unsampled: 2_000_000, on_cpu: 8_000_000, why: why.to_owned() };
+        let (unsampled, on_cpu) = (UnsignedNanos(2_000_000), UnsignedNanos(8_000_000));
+        let kernel = |why: &str| Note::KernelTime { unsampled, on_cpu, why: why.to_owned() };
         let notes = [
             Note::Loss(Loss::new(LossKind::SpansDuplicate, 3, "finished twice")),
             Note::UnfinishedRun,
@@ -140,7 +142,7 @@ mod tests {
             Note::Watched,
             kernel(""),
             kernel("perf_event_paranoid is 2"),
-            Note::CpuBusy(1_940_000_000),
+            Note::CpuBusy(UnsignedNanos(1_940_000_000)),
         ];
         let said = [
             "finished twice",

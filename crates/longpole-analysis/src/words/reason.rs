@@ -16,8 +16,8 @@ pub fn reason(fact: &Reason<'_>) -> Words {
     if !nodes.is_empty() {
         words = words.text(format!("{}; ", nodes.join(", ")));
     }
-    if let Some(nanos) = fact.of_own_nanos {
-        words = words.text(format!("own time {}: ", duration(nanos)));
+    if let Some(time) = fact.of_own {
+        words = words.text(format!("own time {}: ", duration(time.0)));
     }
     words.words(cause(&fact.cause))
 }
@@ -78,7 +78,7 @@ fn on_cpu(share: OnCpuShare) -> Words {
 
 /// `most of it (402.4ms) in index_words (mostly in hash_one)`.
 fn most_of_it(hot: HotFunction<'_>) -> Words {
-    Words::plain(format!("most of it ({}) in ", duration(hot.nanos))).words(function_names(hot.names))
+    Words::plain(format!("most of it ({}) in ", duration(hot.nanos.0))).words(function_names(hot.names))
 }
 
 /// `index_words (mostly in hash_one)`.
@@ -126,7 +126,7 @@ mod tests {
     use crate::words::phrase::tests::NARROW;
 
     const INDEX: HotFunction<'static> = HotFunction {
-        nanos: 402_400_000,
+        nanos: Nanos(402_400_000),
         names: FunctionNames { function: "shop::search::index::index_words", mostly_in: Some("core::hash::hash_one") },
     };
 
@@ -138,7 +138,7 @@ mod tests {
 
     /// The whole sentence, and the one for 50 columns.
     fn check(cause: Cause<'_>, whole: &str, cut: &str) {
-        let words = reason(&Reason { in_sequence: None, longest: None, of_own_nanos: None, cause });
+        let words = reason(&Reason { in_sequence: None, longest: None, of_own: None, cause });
         assert_eq!((words.to_string().as_str(), words.fit(50, NARROW).as_str()), (whole, cut));
     }
 
@@ -207,10 +207,10 @@ mod tests {
     #[test]
     fn shares_of_its_own_time_and_a_sequence_stand_in_front() {
         let cause = Cause::ComputesSomewhere(share(75));
-        let fact = Reason { in_sequence: Some(12), longest: None, of_own_nanos: Some(40_000_000), cause };
+        let fact = Reason { in_sequence: Some(12), longest: None, of_own: Some(Nanos(40_000_000)), cause };
         assert_eq!(reason(&fact).to_string(), "12 in sequence; own time 40.0ms: 75% on-CPU, too few samples to say where");
         let longest = Some(Longest { handle: Handle::Node(NodeId::at(240)), nanos: Nanos(1_510_000_000) });
-        let said = |in_sequence| reason(&Reason { in_sequence, longest, of_own_nanos: None, cause: Cause::TooShort }).to_string();
+        let said = |in_sequence| reason(&Reason { in_sequence, longest, of_own: None, cause: Cause::TooShort }).to_string();
         assert_eq!(said(None), "s241 alone is 1.51s of it; too short for the sampling rate");
         assert_eq!(said(Some(21)), "21 in sequence, s241 alone is 1.51s of it; too short for the sampling rate");
     }

@@ -3,7 +3,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use longpole_model::{NodeId, Resource, Span, SpanId, Timestamp};
+use longpole_model::{Nanos, NodeId, Resource, Span, SpanId, Timestamp};
 use longpole_wire::FileError;
 
 use super::spans::SHARED_MAX;
@@ -53,7 +53,7 @@ fn a_file_is_a_run_from_its_first_start_to_its_last_end() {
     assert_eq!(recording.run.command, ["import", &file.0.to_string_lossy()]);
     assert_eq!((recording.run.exit, recording.processes.len(), recording.losses.len()), (None, 0, 0));
     assert!(Arc::ptr_eq(&recording.spans[0].resource, &recording.spans[1].resource), "the resource is there twice");
-    assert_eq!(report(recording).wall_nanos(), 15_000_000);
+    assert_eq!(report(recording).wall(), Nanos(15_000_000));
 }
 
 #[test]
@@ -66,7 +66,7 @@ fn a_span_without_a_start_does_not_make_the_run_begin_in_1970() {
         (1_767_225_600_000_000_000, 1_767_225_600_012_000_000)
     );
     let report = report(recording);
-    assert_eq!(report.wall_nanos(), 12_000_000);
+    assert_eq!(report.wall(), Nanos(12_000_000));
     assert!(report.forest().notes.iter().any(|note| (note.code(), note.count()) == ("times_outside_run", 1)));
 }
 
@@ -121,7 +121,7 @@ fn what_is_no_trace_is_named() {
 fn times_beyond_what_can_be_counted_do_not_make_the_run_long() {
     let clamped = r#"{"key":"longpole.time_clamped","value":{"boolValue":true}}"#;
     let file = Given::new("x.json", (line(1, 0, 0, 9_000_000_000_000, clamped) + &line(2, 1, 1, 3, "")).as_bytes());
-    assert_eq!(report(file.read().unwrap()).wall_nanos(), 2_000_000);
+    assert_eq!(report(file.read().unwrap()).wall(), Nanos(2_000_000));
 }
 
 #[test]
@@ -169,7 +169,7 @@ fn a_recording_of_perf_is_a_run_of_its_command() {
     assert!(recording.mappings.iter().any(|mapping| mapping.path == "/tmp/fix/burn" && mapping.build_id.len() == 20));
     // Every sample has the leaf that the kernel saw, whatever can be unwound here.
     assert!(recording.samples.iter().all(|sample| !recording.stacks[sample.stack.0 as usize].locations.is_empty()));
-    assert!(report(recording).wall_nanos() > 0);
+    assert!(report(recording).wall() > Nanos::ZERO);
 }
 
 #[test]

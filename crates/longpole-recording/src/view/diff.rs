@@ -167,7 +167,7 @@ impl DiffedView {
             recording: name.to_owned(),
             command: run.command.clone(),
             start_unix_nano: unix_nano(report.origin()),
-            wall_nanos: report.wall_nanos(),
+            wall_nanos: report.wall().0,
             host: run.host.clone(),
             rate_hz: run.rate_hz,
         }

@@ -116,10 +116,10 @@ impl FrameView {
             runtime: function.runtime.map(RuntimeView::from),
             whose: function.whose.into(),
             samples: function.weight.samples,
-            total_nanos: nanos(function.weight.total_nanos),
-            self_nanos: nanos(function.weight.self_nanos),
+            total_nanos: nanos(function.weight.total.0),
+            self_nanos: nanos(function.weight.self_time.0),
             waits: ran_in.waits,
-            waited_nanos: nanos(ran_in.waited_nanos),
+            waited_nanos: nanos(ran_in.waited.0),
             waited_for: report.waits_with(id).iter().take(FRAME_WAITS_MAX).map(|sum| WaitView::with_blockers(report, sum)).collect(),
             lines: report.lines_of(id).iter().take(FRAME_LINES_MAX).map(LineView::new).collect(),
             spans: ran_in
@@ -131,8 +131,8 @@ impl FrameView {
                     service: report.service(part.node).to_owned(),
                     name: report.name(part.node).to_owned(),
                     samples: part.samples,
-                    total_nanos: nanos(part.total_nanos),
-                    waited_nanos: nanos(part.waited_nanos),
+                    total_nanos: nanos(part.total.0),
+                    waited_nanos: nanos(part.waited.0),
                     share: part.share,
                 })
                 .collect(),
@@ -145,14 +145,14 @@ impl FrameView {
                     name: report.name(part.example).to_owned(),
                     spans: part.nodes,
                     samples: part.samples,
-                    total_nanos: nanos(part.total_nanos),
-                    waited_nanos: nanos(part.waited_nanos),
+                    total_nanos: nanos(part.total.0),
+                    waited_nanos: nanos(part.waited.0),
                     share: part.share,
                 })
                 .collect(),
             unlinked_samples: ran_in.unlinked_samples,
             ambiguous_samples: ran_in.ambiguous_samples,
-            unlinked_waited_nanos: nanos(ran_in.unlinked_waited_nanos),
+            unlinked_waited_nanos: nanos(ran_in.unlinked_waited.0),
             truncated: SpansTruncated { spans: ran_in.nodes.len().saturating_sub(FRAME_SPANS_MAX) },
         })
     }

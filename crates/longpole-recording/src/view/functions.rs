@@ -91,9 +91,9 @@ impl LineView {
     pub(super) fn new(weight: &LineWeight) -> Self {
         LineView {
             line: weight.line,
-            total_nanos: nanos(weight.total_nanos),
-            self_nanos: nanos(weight.self_nanos),
-            waited_nanos: nanos(weight.waited_nanos),
+            total_nanos: nanos(weight.total.0),
+            self_nanos: nanos(weight.self_time.0),
+            waited_nanos: nanos(weight.waited.0),
         }
     }
 }
@@ -114,8 +114,8 @@ pub(super) fn top_frames(report: &Report, functions: &[FunctionWeight], samples:
                 line: lines.first().map_or(function.line, |most| most.line),
                 runtime: function.runtime.map(RuntimeView::from),
                 whose: function.whose.into(),
-                self_nanos: nanos(weighed.weight.self_nanos),
-                total_nanos: nanos(weighed.weight.total_nanos),
+                self_nanos: nanos(weighed.weight.self_time.0),
+                total_nanos: nanos(weighed.weight.total.0),
                 samples: weighed.weight.samples,
                 lines: lines.iter().take(LINES_NAMED_MAX).map(LineView::new).collect(),
             }

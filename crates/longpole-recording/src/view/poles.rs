@@ -167,7 +167,7 @@ impl PolesView {
     pub fn new(recording: impl Display, report: &Report) -> Self {
         PolesView {
             recording: recording.to_string(),
-            wall_nanos: report.wall_nanos(),
+            wall_nanos: report.wall().0,
             poles: pole_views(report, usize::MAX),
             truncated: PolesTruncated { poles: report.poles_truncated() },
         }

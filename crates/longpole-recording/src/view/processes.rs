@@ -99,7 +99,7 @@ impl ProcessRowView {
         let (model, forest) = (report.recording(), report.forest());
         let process = &model.processes[row];
         let start_nanos = offset(report, process.start);
-        let end_nanos = process.end.and_then(|end| offset(report, end)).unwrap_or(report.wall_nanos());
+        let end_nanos = process.end.and_then(|end| offset(report, end)).unwrap_or(report.wall().0);
         ProcessRowView {
             handle: forest.node_of_process(row).map(node_handle),
             pid: process.pid,

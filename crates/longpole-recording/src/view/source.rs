@@ -118,7 +118,7 @@ impl SourceView {
             None => SourceText::nothing(SourceStateView::LeftOut, "the request leaves out the text of its lines".to_owned()),
         };
         let mut hot = report.lines_of(id);
-        let waited = report.nodes_with(id).waited_nanos;
+        let waited = report.nodes_with(id).waited;
         let truncated = hot.len().saturating_sub(HOT_LINES_MAX);
         hot.truncate(HOT_LINES_MAX);
         Some(SourceView {
@@ -129,9 +129,9 @@ impl SourceView {
             path: found.path.map(|path| path.display().to_string()),
             state: found.state,
             detail: found.detail,
-            total_nanos: nanos(function.weight.total_nanos),
-            self_nanos: nanos(function.weight.self_nanos),
-            waited_nanos: nanos(waited),
+            total_nanos: nanos(function.weight.total.0),
+            self_nanos: nanos(function.weight.self_time.0),
+            waited_nanos: nanos(waited.0),
             lines: around(&hot, &function.function, &found.lines),
             truncated,
         })
@@ -182,9 +182,9 @@ fn around(hot: &[LineWeight], function: &str, text: &[String]) -> Vec<SourceLine
     let view = |it: LineWeight| SourceLineView {
         line: it.line,
         text: text.get(it.line as usize - 1).map(|text| text.chars().take(LINE_CHARS_MAX).collect()),
-        total_nanos: nanos(it.total_nanos),
-        self_nanos: nanos(it.self_nanos),
-        waited_nanos: nanos(it.waited_nanos),
+        total_nanos: nanos(it.total.0),
+        self_nanos: nanos(it.self_time.0),
+        waited_nanos: nanos(it.waited.0),
     };
     lines.into_values().filter(|it| it.line > 0).map(view).collect()
 }

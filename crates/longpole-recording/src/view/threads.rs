@@ -100,24 +100,24 @@ pub(super) fn thread_views(report: &Report) -> Vec<ThreadView> {
     };
     let view = |(life, about): (&ThreadLife, Importance)| {
         let thread = &model.threads[life.thread];
-        let of = |kind: WaitKind| nanos(life.blocked_nanos[kind as usize]);
+        let of = |kind: WaitKind| nanos(life.blocked_seen[kind as usize].0);
         ThreadView {
             pid: thread.pid,
             process: programs.get(&thread.pid).map_or_else(String::new, |name| (*name).to_owned()),
             tid: thread.tid,
             name: thread.name.clone(),
             entry: report.entry_function(thread.thread()).map(str::to_owned),
-            nanos: nanos(life.nanos),
-            on_cpu_nanos: nanos(life.on_cpu_nanos),
-            ready_nanos: nanos(life.ready_nanos),
+            nanos: nanos(life.nanos.0),
+            on_cpu_nanos: nanos(life.on_cpu.0),
+            ready_nanos: nanos(life.ready.0),
             blocked_nanos: BlockedView::new(of),
-            blocked_unseen_nanos: nanos(life.unseen_nanos),
+            blocked_unseen_nanos: nanos(life.unseen.0),
             waited_for: waited_for(thread.thread()),
             samples: life.samples,
             rank: about.rank,
             pole: about.pole.map(|pole| Handle::Pole(pole).to_string()),
-            in_poles_nanos: nanos(about.in_poles_nanos),
-            longest_wait_nanos: nanos(about.longest_wait_nanos),
+            in_poles_nanos: nanos(about.in_poles.0),
+            longest_wait_nanos: nanos(about.longest_wait.0),
         }
     };
     lives.iter().zip(importance).map(view).collect()
@@ -130,7 +130,7 @@ impl WaitedForView {
             name: other.name.map(str::to_owned),
             relation: other.relation.into(),
             evidence: other.evidence.into(),
-            nanos: nanos(other.nanos),
+            nanos: nanos(other.nanos.0),
         }
     }
 }

@@ -82,7 +82,7 @@ impl TopView {
         let mut functions = if options.all_functions { every.clone() } else { report.weigh(&samples, &waits, Frames::Telling) };
         let hidden = every.len() - functions.len();
         functions.sort_by_key(|f| {
-            let (own, total) = (f.weight.self_nanos, f.weight.total_nanos);
+            let (own, total) = (f.weight.self_time, f.weight.total);
             std::cmp::Reverse(if options.by_total { (total, own) } else { (own, total) })
         });
         let truncated = if options.limit == 0 { 0 } else { functions.len().saturating_sub(options.limit) };

@@ -84,7 +84,7 @@ impl TreeView {
         TreeView {
             recording: recording.to_string(),
             origin_unix_nano: unix_nano(report.origin()),
-            wall_nanos: report.wall_nanos(),
+            wall_nanos: report.wall().0,
             services: labels.services.as_slice().to_vec(),
             names: labels.names.as_slice().to_vec(),
             spans: TreeColumns::new(report),

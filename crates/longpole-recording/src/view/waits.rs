@@ -142,14 +142,14 @@ impl WaitView {
     /// These waits, without whom they were for.
     pub(super) fn new(report: &Report, sum: &WaitSum<'_>) -> Self {
         let wait = sum.wait;
-        let places = sum.places.iter().map(|place| PlaceView { file: place.file.to_owned(), line: place.line, nanos: place.nanos });
+        let places = sum.places.iter().map(|place| PlaceView { file: place.file.to_owned(), line: place.line, nanos: place.nanos.0 });
         WaitView {
             kind: wait.kind.into(),
             syscall: (!wait.syscall.is_empty()).then(|| wait.syscall.clone()),
             function: report.waiting_function(wait).map(str::to_owned),
             file: sum.places.first().map_or_else(String::new, |place| place.file.to_owned()),
             line: sum.places.first().map_or(0, |place| place.line),
-            nanos: sum.nanos,
+            nanos: sum.nanos.0,
             threads: sum.threads as u64,
             places: places.take(PLACES_MAX).collect(),
             blocked_by: None,
@@ -178,7 +178,7 @@ impl BlockedByView {
                 tid,
                 name: name.map(str::to_owned),
                 evidence: evidence.into(),
-                nanos,
+                nanos: nanos.0,
                 samples: samples.len() as u64,
                 weight_nanos: weight(report, &samples),
                 top_frames: top_frames(report, &functions, &samples, &[]),
@@ -189,7 +189,7 @@ impl BlockedByView {
         Some(BlockedByView {
             relation: sum.relation?.into(),
             threads: list.into_iter().map(thread).collect(),
-            one_of: one_of.map(|(nanos, threads)| OneOfView { threads, nanos }),
+            one_of: one_of.map(|(nanos, threads)| OneOfView { threads, nanos: nanos.0 }),
             text,
         })
     }

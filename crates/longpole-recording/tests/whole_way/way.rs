@@ -80,7 +80,7 @@ fn kept(place: &Place) {
 }
 
 fn exports(report: &Report, place: &Place) {
-    let granularity_nanos = (report.wall_nanos().unsigned_abs() / 50).max(1);
+    let granularity_nanos = (report.wall().magnitude() / 50).max(1);
     let of_spans = [Format::PprofOfSpans { granularity_nanos }, Format::FoldedOfSpans { granularity_nanos }];
     let others = [Format::Chrome, Format::Firefox, Format::Speedscope];
     for format in READ_AGAIN.into_iter().chain(of_spans).chain(others) {

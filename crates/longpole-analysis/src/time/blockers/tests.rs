@@ -153,8 +153,8 @@ sample 86ms x4 pid 1 tid 8 [-] main;sync
     let summary = report.blocked_by_summary(&sum, &blocked).unwrap();
     assert_eq!(words::blocked_by(&summary).to_string(), "held by thread flush: blocked on the disk, in write_all");
     let [flush] = &blocked.list[..] else { panic!("{blocked:?}") };
-    assert_eq!((flush.tid, flush.nanos, flush.samples.len()), (8, 80_000_000, 4));
-    assert_eq!(flush.waits.iter().map(|sum| sum.nanos).collect::<Vec<_>>(), [60_000_000]);
+    assert_eq!((flush.tid, flush.nanos, flush.samples.len()), (8, Nanos(80_000_000), 4));
+    assert_eq!(flush.waits.iter().map(|sum| sum.nanos).collect::<Vec<_>>(), [Nanos(60_000_000)]);
 }
 
 /// The parts of each wait.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use longpole_model::{IdVec, Process, ProcessRow, Recording, SumNanos, TimeRange, Timestamp};
+use longpole_model::{IdVec, Nanos, Process, ProcessRow, Recording, TimeRange, Timestamp};
 
 use super::parents::{ParentClaim, ParentRef};
 use super::{Builder, Entity};
@@ -152,7 +152,7 @@ impl<'a> Processes<'a> {
             let is_root = Some(p) == self.root;
             if !is_root && !process.execed && !role.spans && self.parent[p].is_some() {
                 let idle = range.nanos() < SHORT_FORK_NANOS && !sampled.contains(&process.pid);
-                let waits = self.covered_nanos(children.get(p), range) >= range.nanos() / 2;
+                let waits = self.covered(children.get(p), range) >= Nanos(range.nanos()) / 2;
                 self.folded[p] = if children.get(p).is_empty() { idle } else { waits };
                 folded += usize::from(self.folded[p]);
             }
@@ -175,11 +175,11 @@ impl<'a> Processes<'a> {
         }
     }
 
-    /// Nanoseconds of `range` in which at least one of the processes lived.
-    fn covered_nanos(&self, processes: &[ProcessRow], range: TimeRange) -> i64 {
+    /// How much of `range` at least one of the processes lived.
+    fn covered(&self, processes: &[ProcessRow], range: TimeRange) -> Nanos {
         let lives = processes.iter().filter_map(|&p| self.ranges[p]).map(|life| (life.start, life.end)).collect();
         let covered = intervals::union(lives).into_iter().filter_map(|life| intervals::clip(life, (range.start, range.end)));
-        covered.map(|(from, to)| to.nanos_since(from)).sum_nanos()
+        covered.map(|(from, to)| Nanos(to.nanos_since(from))).sum()
     }
 
     /// The process that this one's life belongs to: its parent, folded forks and what is served skipped.

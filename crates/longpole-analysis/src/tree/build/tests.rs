@@ -1,7 +1,7 @@
 use super::*;
 use crate::note::ProcessName;
 use longpole_model::text;
-use longpole_model::{Id, NodeId, SpanRow};
+use longpole_model::{Id, Nanos, NodeId, SpanRow};
 use proptest::prelude::*;
 
 /// The forest as people would draw it: `~` an inferred edge, then marks.
@@ -205,7 +205,7 @@ proptest! {
         prop_assert!(forest.nodes.iter().all(|node| is_near(node.range.start) && is_near(node.range.end)));
         // No panic, and nothing negative.
         let report = crate::Report::new(recording);
-        prop_assert!(report.wall_nanos() >= 0);
+        prop_assert!(report.wall() >= Nanos::ZERO);
     }
 }
 

@@ -27,14 +27,14 @@ pub struct DeploymentView {
 impl DeploymentView {
     pub(super) fn new(time: DeploymentTime) -> Self {
         DeploymentView {
-            cloud_wait_nanos: time.cloud_wait_nanos,
-            provider_nanos: time.provider_nanos,
-            engine_nanos: time.engine_nanos,
-            language_host_nanos: time.language_host_nanos,
-            plugin_start_nanos: time.plugin_start_nanos,
-            state_backend_nanos: time.state_backend_nanos,
-            compile_nanos: time.compile_nanos,
-            idle_nanos: time.idle_nanos,
+            cloud_wait_nanos: time.cloud_wait.0,
+            provider_nanos: time.provider.0,
+            engine_nanos: time.engine.0,
+            language_host_nanos: time.language_host.0,
+            plugin_start_nanos: time.plugin_start.0,
+            state_backend_nanos: time.state_backend.0,
+            compile_nanos: time.compile.0,
+            idle_nanos: time.idle.0,
         }
     }
 }
