@@ -1,4 +1,4 @@
-//! Profiles: how often, or how long, each stack was seen; when, only OpenTelemetry's say.
+//! Profiles in: how often, or how long, each stack was seen; when, only OpenTelemetry's say.
 //!
 //! ```text
 //! bytes ─ identify ─► ProfileFormat ─ decode ─► Profile { stacks, and for each its values of every type }

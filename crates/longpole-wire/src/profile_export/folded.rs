@@ -12,7 +12,7 @@ use std::io::{self, Write};
 use longpole_model::Loss;
 
 use super::tracks::{Moment, Tracks};
-use super::{Code, Functions, HELD_FRAMES_MAX, Room, lose};
+use super::{Functions, HELD_FRAMES_MAX, ProfileExport, Room, lose};
 use crate::number::row;
 
 /// Bytes of the file: 1 GiB. A name stands in the line of each stack that it is in.
@@ -23,15 +23,15 @@ const TEXT_BYTES_MAX: u64 = 1 << 30;
 /// # Errors
 ///
 /// Those of `out`.
-pub fn encode(code: &Code<'_>, out: &mut dyn Write) -> io::Result<Vec<Loss>> {
-    encode_up_to((HELD_FRAMES_MAX, TEXT_BYTES_MAX), code, out)
+pub fn encode(export: &ProfileExport<'_>, out: &mut dyn Write) -> io::Result<Vec<Loss>> {
+    encode_up_to((HELD_FRAMES_MAX, TEXT_BYTES_MAX), export, out)
 }
 
 /// The same with room for `frames_max` frames of all stacks, and for `bytes_max` bytes.
-pub(super) fn encode_up_to((frames_max, bytes_max): (u64, u64), code: &Code<'_>, out: &mut dyn Write) -> io::Result<Vec<Loss>> {
+pub(super) fn encode_up_to((frames_max, bytes_max): (u64, u64), export: &ProfileExport<'_>, out: &mut dyn Write) -> io::Result<Vec<Loss>> {
     let (mut frames, mut bytes) = (Room::new(frames_max), Room::new(bytes_max));
-    let recording = code.recording;
-    let tracks = Tracks::new(code);
+    let recording = export.recording;
+    let tracks = Tracks::new(export);
     let mut without_stack = 0;
     let mut sums: HashMap<_, u64> = HashMap::new();
     for track in &tracks.list {
@@ -62,7 +62,7 @@ pub(super) fn encode_up_to((frames_max, bytes_max): (u64, u64), code: &Code<'_>,
     sums.sort_unstable();
     for ((process, stack), nanos) in sums {
         let mut line = vec![names.number(process)];
-        let stack = functions.of_stack(code, stack).to_vec();
+        let stack = functions.of_stack(export, stack).to_vec();
         if !frames.take(stack.len() + 1) {
             continue;
         }
@@ -87,10 +87,10 @@ pub(super) fn encode_up_to((frames_max, bytes_max): (u64, u64), code: &Code<'_>,
         }
         writeln!(out, "{text} {nanos}")?;
     }
-    let mut losses = code.losses();
+    let mut losses = export.losses();
     lose(&mut losses, without_stack, "waits whose stack was not seen");
     lose(&mut losses, frames.left_out + bytes.left_out, "stacks behind the first 67,108,864 frames, or behind 1 GiB of names");
-    let all = (code.samples.len() + code.waits.len()) as u64 - without_stack;
+    let all = (export.samples.len() + export.waits.len()) as u64 - without_stack;
     lose(&mut losses, all, "times, threads, spans and lines of samples and waits: folded stacks hold names and sums");
     Ok(losses)
 }

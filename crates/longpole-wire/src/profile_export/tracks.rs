@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use longpole_model::{IdVec, Monotonic, Process, Recording, SampleId, Thread, WaitId};
 
-use super::Code;
+use super::ProfileExport;
 use crate::number::row;
 
 /// A sample or a wait, by its number.
@@ -55,16 +55,16 @@ pub(crate) struct Tracks<'a> {
 }
 
 impl<'a> Tracks<'a> {
-    pub(crate) fn new(code: &Code<'a>) -> Self {
-        let recording = code.recording;
+    pub(crate) fn new(export: &ProfileExport<'a>) -> Self {
+        let recording = export.recording;
         let known = Known::of(recording);
         let mut numbers = HashMap::new();
         let mut list: Vec<(Track<'a>, Vec<(Monotonic, Moment)>)> = Vec::new();
-        let samples = code.samples.iter().map(|number| {
+        let samples = export.samples.iter().map(|number| {
             let sample = &recording.samples[*number];
             (sample.pid, sample.tid, sample.time, Moment::Sample(*number))
         });
-        let waits = code.waits.iter().map(|number| {
+        let waits = export.waits.iter().map(|number| {
             let wait = &recording.waits[*number];
             (wait.pid, wait.tid, wait.start, Moment::Wait(*number))
         });

@@ -10,54 +10,54 @@ use std::collections::HashMap;
 use longpole_model::stack::LocationKind;
 use longpole_model::{Evidence, Location, LocationId, Loss, MappingId, Runtime, SampleLink, StackId, WaitKind};
 
+use super::pprof_builder::{self, Label, LabelValue, PprofBuilder};
 use super::tracks::{Moment, Track, Tracks};
-use super::{Code, HELD_FRAMES_MAX, NO_STACK, Room, frames, lose};
-use crate::pprof_writer::{self, Label, LabelValue, Profile};
+use super::{HELD_FRAMES_MAX, NO_STACK, ProfileExport, Room, frames, lose};
 
 /// Always all four, so that profiles can be added and subtracted.
 const SAMPLE_TYPES: [(&str, &str); 4] = [("samples", "count"), ("cpu", "nanoseconds"), ("waits", "count"), ("off_cpu", "nanoseconds")];
 
 /// The profile, and what it has no place for.
-pub fn encode(code: &Code<'_>) -> (Vec<u8>, Vec<Loss>) {
-    encode_up_to(HELD_FRAMES_MAX, code)
+pub fn encode(export: &ProfileExport<'_>) -> (Vec<u8>, Vec<Loss>) {
+    encode_up_to(HELD_FRAMES_MAX, export)
 }
 
 /// The same with room for `frames_max` entries of all stacks.
-pub(super) fn encode_up_to(frames_max: u64, code: &Code<'_>) -> (Vec<u8>, Vec<Loss>) {
+pub(super) fn encode_up_to(frames_max: u64, export: &ProfileExport<'_>) -> (Vec<u8>, Vec<Loss>) {
     let mut room = Room::new(frames_max);
-    let (start, end) = code.ends();
-    let mut profile = Profile::default();
+    let (start, end) = export.ends();
+    let mut profile = PprofBuilder::default();
     profile.sample_types = SAMPLE_TYPES.to_vec();
-    profile.sample_type_default = if code.samples.is_empty() { SAMPLE_TYPES[3].0 } else { SAMPLE_TYPES[1].0 };
-    profile.period = (SAMPLE_TYPES[1].0, SAMPLE_TYPES[1].1, i64::try_from(code.period_nanos()).unwrap_or(i64::MAX));
+    profile.sample_type_default = if export.samples.is_empty() { SAMPLE_TYPES[3].0 } else { SAMPLE_TYPES[1].0 };
+    profile.period = (SAMPLE_TYPES[1].0, SAMPLE_TYPES[1].1, i64::try_from(export.period_nanos()).unwrap_or(i64::MAX));
     profile.start = start;
     profile.duration_nanos = end.nanos_since(start);
-    profile.comments = comments(code);
-    let tracks = Tracks::new(code);
-    let mut places = Places::of(code, &mut profile);
-    for (key, values) in rows(code, &tracks) {
-        if !room.take(key.stack.map_or(1, |stack| code.entries(stack).len())) {
+    profile.comments = comments(export);
+    let tracks = Tracks::new(export);
+    let mut places = Places::of(export, &mut profile);
+    for (key, values) in rows(export, &tracks) {
+        if !room.take(key.stack.map_or(1, |stack| export.entries(stack).len())) {
             continue;
         }
         let stack = match key.stack {
-            Some(stack) => code.stack(stack).map(|location| places.location(&mut profile, location)).collect(),
+            Some(stack) => export.stack(stack).map(|location| places.location(&mut profile, location)).collect(),
             None => vec![places.no_stack(&mut profile)],
         };
-        profile.sample(stack, values.to_vec(), labels(code, &tracks.list[key.track], &key));
+        profile.sample(stack, values.to_vec(), labels(export, &tracks.list[key.track], &key));
     }
-    let mut losses = code.losses();
-    lose(&mut losses, (code.samples.len() + code.waits.len()) as u64, "times of samples and waits: a profile holds sums");
-    let spans = code.recording.spans.len() as u64;
+    let mut losses = export.losses();
+    lose(&mut losses, (export.samples.len() + export.waits.len()) as u64, "times of samples and waits: a profile holds sums");
+    let spans = export.recording.spans.len() as u64;
     lose(&mut losses, room.left_out, "samples of the profile behind the first 67,108,864 entries of stacks");
     lose(&mut losses, spans, "times, attributes and events of spans: a profile of code holds ids and names of those that ran in it");
     (profile.encode(), losses)
 }
 
-fn comments(code: &Code<'_>) -> Vec<String> {
-    let run = &code.recording.run;
+fn comments(export: &ProfileExport<'_>) -> Vec<String> {
+    let run = &export.recording.run;
     let command = (!run.command.is_empty()).then(|| run.command.join(" "));
     let host = (!run.host.is_empty()).then(|| format!("recorded by longpole {} on {}", run.version, run.host));
-    command.into_iter().chain(host).chain(code.notes.iter().map(|note| format!("missing: {note}"))).collect()
+    command.into_iter().chain(host).chain(export.notes.iter().map(|note| format!("missing: {note}"))).collect()
 }
 
 /// What samples have in common that are one in the profile.
@@ -80,8 +80,8 @@ struct WaitKey<'a> {
 }
 
 /// The samples of the profile, in the order in which each is first met, with the values of the four types.
-fn rows<'a>(code: &Code<'a>, tracks: &Tracks<'a>) -> Vec<(Key<'a>, [i64; 4])> {
-    let recording = code.recording;
+fn rows<'a>(export: &ProfileExport<'a>, tracks: &Tracks<'a>) -> Vec<(Key<'a>, [i64; 4])> {
+    let recording = export.recording;
     let mut numbers: HashMap<Key<'a>, usize> = HashMap::new();
     let mut rows: Vec<(Key<'a>, [i64; 4])> = Vec::new();
     let mut add = |key: Key<'a>, values: [i64; 4]| {
@@ -93,18 +93,18 @@ fn rows<'a>(code: &Code<'a>, tracks: &Tracks<'a>) -> Vec<(Key<'a>, [i64; 4])> {
     };
     let whose = |link: Option<&SampleLink>| {
         let evidence = link.map_or(Evidence::None, |link| link.evidence);
-        (code.span_of(link).map(|(place, _)| place), evidence)
+        (export.span_of(link).map(|(place, _)| place), evidence)
     };
-    for &number in &code.samples {
+    for &number in &export.samples {
         let sample = &recording.samples[number];
         let (span, evidence) = whose(recording.sample_link(number));
         let key = Key { stack: Some(sample.stack), track: tracks.of(Moment::Sample(number)), span, evidence, wait: None };
         add(key, [1, nanos(sample.weight_nanos), 0, 0]);
     }
-    for &number in &code.waits {
+    for &number in &export.waits {
         let wait = &recording.waits[number];
         let (span, evidence) = whose(recording.wait_link(number));
-        let is_idle = code.is_idle.get(number).copied().unwrap_or(false);
+        let is_idle = export.is_idle.get(number).copied().unwrap_or(false);
         let about = WaitKey { kind: wait.kind, syscall: &wait.syscall, is_idle };
         let key = Key { stack: wait.stack, track: tracks.of(Moment::Wait(number)), span, evidence, wait: Some(about) };
         add(key, [0, 0, 1, nanos(wait.nanos())]);
@@ -116,7 +116,7 @@ fn nanos(nanos: u64) -> i64 {
     i64::try_from(nanos).unwrap_or(i64::MAX)
 }
 
-fn labels(code: &Code<'_>, track: &Track<'_>, key: &Key<'_>) -> Vec<Label> {
+fn labels(export: &ProfileExport<'_>, track: &Track<'_>, key: &Key<'_>) -> Vec<Label> {
     let mut labels = Vec::new();
     let mut text = |key: &'static str, value: String| {
         if !value.is_empty() {
@@ -125,7 +125,7 @@ fn labels(code: &Code<'_>, track: &Track<'_>, key: &Key<'_>) -> Vec<Label> {
     };
     text("process", track.process.map(|process| process.name.clone()).unwrap_or_default());
     text("thread", track.thread.map(|thread| thread.name.clone()).unwrap_or_default());
-    if let Some(span) = key.span.map(|place| &code.recording.spans[place]) {
+    if let Some(span) = key.span.map(|place| &export.recording.spans[place]) {
         text("trace_id", span.trace_id.to_string());
         text("span_id", span.span_id.to_string());
         text("span_name", span.name.to_string());
@@ -158,19 +158,19 @@ struct Places {
 
 impl Places {
     /// With every binary that a stack stands in; readers take the first for the program, so that of the command stands first.
-    fn of(code: &Code<'_>, profile: &mut Profile) -> Self {
-        let recording = code.recording;
+    fn of(export: &ProfileExport<'_>, profile: &mut PprofBuilder) -> Self {
+        let recording = export.recording;
         let mut knows: HashMap<MappingId, [bool; 4]> = HashMap::new();
         let mut is_used = vec![false; recording.stacks.len()];
-        let samples = code.samples.iter().map(|sample| recording.samples[*sample].stack);
-        let waits = code.waits.iter().filter_map(|wait| recording.waits[*wait].stack);
+        let samples = export.samples.iter().map(|sample| recording.samples[*sample].stack);
+        let waits = export.waits.iter().filter_map(|wait| recording.waits[*wait].stack);
         for stack in samples.chain(waits) {
             if let Some(used) = is_used.get_mut(stack.0 as usize) {
                 *used = true;
             }
         }
         for stack in recording.stacks.iter().filter(|stack| is_used.get(stack.id.0 as usize) == Some(&true)) {
-            for location in code.stack(stack.id) {
+            for location in export.stack(stack.id) {
                 if let LocationKind::Code { mapping, .. } = location.kind {
                     let frames = &location.frames;
                     let known = knows.entry(mapping).or_default();
@@ -188,13 +188,13 @@ impl Places {
         let mut places = Places::default();
         for (mapping, knows) in used {
             let build_id = mapping.build_id.iter().map(|byte| format!("{byte:02x}")).collect();
-            let number = profile.mapping(pprof_writer::Mapping { path: mapping.path.clone(), build_id, knows });
+            let number = profile.mapping(pprof_builder::Mapping { path: mapping.path.clone(), build_id, knows });
             places.mappings.insert(mapping.id, number);
         }
         places
     }
 
-    fn location(&mut self, profile: &mut Profile, location: &Location) -> u64 {
+    fn location(&mut self, profile: &mut PprofBuilder, location: &Location) -> u64 {
         if let Some(number) = self.locations.get(&location.id) {
             return *number;
         }
@@ -203,21 +203,21 @@ impl Places {
             LocationKind::Unmapped { address } => (0, address.0),
             LocationKind::Named { runtime, address } => {
                 let path = format!("[{}]", runtime.as_str());
-                let new = || profile.mapping(pprof_writer::Mapping { path, build_id: String::new(), knows: [true, true, true, false] });
+                let new = || profile.mapping(pprof_builder::Mapping { path, build_id: String::new(), knows: [true, true, true, false] });
                 (*self.runtimes.entry(*runtime).or_insert_with(new), address.map_or(0, |address| address.0))
             }
             LocationKind::Cut { .. } => (0, 0),
         };
         let lines = frames(location).iter().map(|frame| (profile.function(&frame.function, &frame.file), frame.line)).collect();
-        let number = profile.location(pprof_writer::Location { mapping, address, lines });
+        let number = profile.location(pprof_builder::Location { mapping, address, lines });
         self.locations.insert(location.id, number);
         number
     }
 
-    fn no_stack(&mut self, profile: &mut Profile) -> u64 {
+    fn no_stack(&mut self, profile: &mut PprofBuilder) -> u64 {
         *self.no_stack.get_or_insert_with(|| {
             let lines = vec![(profile.function(NO_STACK, ""), 0)];
-            profile.location(pprof_writer::Location { lines, ..Default::default() })
+            profile.location(pprof_builder::Location { lines, ..Default::default() })
         })
     }
 }

@@ -13,7 +13,7 @@ use longpole_model::time::Timestamp;
 use longpole_model::{Loss, StackId};
 
 use super::tracks::{Moment, Track};
-use super::{Code, Functions, NAME_BYTES_MAX, Tree, lose};
+use super::{Functions, NAME_BYTES_MAX, ProfileExport, Tree, lose};
 use crate::json_writer::{Members, push_display, write_list, write_text};
 
 /// What a profile of V8 calls what stands above everything, and the time in which nothing ran.
@@ -47,7 +47,7 @@ impl TrackPlace {
 
 /// Writes tracks into a trace.
 pub(crate) struct Writer<'c, 'a> {
-    code: &'c Code<'a>,
+    export: &'c ProfileExport<'a>,
     origin: Timestamp,
     /// Nodes of the profiles so far: the Firefox Profiler wants their numbers to differ in all of a trace, and readers take 0 for none.
     nodes: u64,
@@ -68,12 +68,12 @@ impl NameBudget {
 }
 
 impl<'c, 'a> Writer<'c, 'a> {
-    pub(crate) fn new(code: &'c Code<'a>, origin: Timestamp) -> Self {
-        Writer::with_room_for(NAME_BYTES_MAX, code, origin)
+    pub(crate) fn new(export: &'c ProfileExport<'a>, origin: Timestamp) -> Self {
+        Writer::with_room_for(NAME_BYTES_MAX, export, origin)
     }
 
-    pub(super) fn with_room_for(bytes_left: u64, code: &'c Code<'a>, origin: Timestamp) -> Self {
-        Writer { code, origin, nodes: 0, names: NameBudget { bytes_left, samples_left_out: 0, stacks_left_out: 0 } }
+    pub(super) fn with_room_for(bytes_left: u64, export: &'c ProfileExport<'a>, origin: Timestamp) -> Self {
+        Writer { export, origin, nodes: 0, names: NameBudget { bytes_left, samples_left_out: 0, stacks_left_out: 0 } }
     }
 
     /// What there was no place for.
@@ -89,34 +89,41 @@ impl<'c, 'a> Writer<'c, 'a> {
         args.text("name", &format!("{} ({})", track.thread_name(), track.tid));
         args.end();
         event.end();
-        write_waits(out, self.code, track, place, self.origin, &mut self.names);
-        self.nodes += write_profile(out, self.code, track, (place, self.nodes), self.origin, &mut self.names);
+        write_waits(out, self.export, track, place, self.origin, &mut self.names);
+        self.nodes += write_profile(out, self.export, track, (place, self.nodes), self.origin, &mut self.names);
     }
 }
 
-fn write_waits<'a>(out: &mut String, code: &Code<'a>, track: &Track<'a>, place: TrackPlace, origin: Timestamp, names: &mut NameBudget) {
+fn write_waits<'a>(
+    out: &mut String,
+    export: &ProfileExport<'a>,
+    track: &Track<'a>,
+    place: TrackPlace,
+    origin: Timestamp,
+    names: &mut NameBudget,
+) {
     let mut functions = Functions::default();
     for moment in &track.moments {
         let Moment::Wait(number) = moment else { continue };
-        let wait = &code.recording.waits[*number];
+        let wait = &export.recording.waits[*number];
         let name =
             if wait.syscall.is_empty() { wait.kind.as_str().to_owned() } else { format!("{}: {}", wait.kind.as_str(), wait.syscall) };
         out.push(',');
         let mut event = place.event(out, "X", &name);
         event.text("cat", "wait");
-        let start = code.time(wait.start);
+        let start = export.time(wait.start);
         micros(event.member("ts"), start.nanos_since(origin));
-        micros(event.member("dur"), code.time(wait.end).nanos_since(start));
+        micros(event.member("dur"), export.time(wait.end).nanos_since(start));
         let mut args = Members::begin(event.member("args"));
-        if code.is_idle.get(*number) == Some(&true) {
+        if export.is_idle.get(*number) == Some(&true) {
             args.raw("idle", true);
         }
-        if let Some((_, span)) = code.span_of(code.recording.wait_link(*number)) {
+        if let Some((_, span)) = export.span_of(export.recording.wait_link(*number)) {
             args.text("span_id", &span.span_id.to_string());
         }
         if names.bytes_left > 0 {
             if let Some(stack) = wait.stack {
-                functions.of_stack(code, stack);
+                functions.of_stack(export, stack);
             }
             let stack = wait.stack.and_then(|stack| functions.of_stack.get(&stack)).map_or(&[][..], |stack| stack);
             let text = args.member("stack");
@@ -134,7 +141,7 @@ fn write_waits<'a>(out: &mut String, code: &Code<'a>, track: &Track<'a>, place: 
 /// Writes the samples of a track, and returns how many nodes there are.
 fn write_profile<'a>(
     out: &mut String,
-    code: &Code<'a>,
+    export: &ProfileExport<'a>,
     track: &Track<'a>,
     (place, nodes_before): (TrackPlace, u64),
     origin: Timestamp,
@@ -151,7 +158,7 @@ fn write_profile<'a>(
     let mut runs_until = None;
     for moment in &track.moments {
         let Moment::Sample(number) = moment else { continue };
-        let sample = &code.recording.samples[*number];
+        let sample = &export.recording.samples[*number];
         let node = match of_stack.get(&sample.stack) {
             Some(node) => *node,
             None if names.bytes_left == 0 => {
@@ -160,7 +167,7 @@ fn write_profile<'a>(
             }
             None => {
                 let begin = tree.nodes.len();
-                let node = tree.node(std::iter::once(root).chain(functions.of_stack(code, sample.stack).iter().copied()));
+                let node = tree.node(std::iter::once(root).chain(functions.of_stack(export, sample.stack).iter().copied()));
                 let bytes =
                     |function: u32| NODE_BYTES + functions.list[function as usize].0.len() + functions.list[function as usize].1.len();
                 names.take(tree.nodes[begin..].iter().map(|(_, function)| bytes(*function)).sum());
@@ -168,7 +175,7 @@ fn write_profile<'a>(
                 node
             }
         };
-        let at = code.time(sample.time).nanos_since(origin) / 1000;
+        let at = export.time(sample.time).nanos_since(origin) / 1000;
         let period = i64::try_from(sample.weight_nanos / 1000).unwrap_or(i64::MAX).max(1);
         if let Some((until, gap)) = runs_until
             && at > gap

@@ -6,7 +6,7 @@ use longpole_model::stack::{LocationKind, Runtime};
 use longpole_model::{CpuSlice, Evidence, Monotonic, Recording, SampleLink, Thread, text};
 use serde_json::Value as Json;
 
-use super::{Code, chrome, firefox, folded, pprof, speedscope};
+use super::{ProfileExport, chrome_profile, firefox, folded, pprof, speedscope};
 use crate::chrome_trace;
 use crate::protobuf::{Reader, Value};
 
@@ -98,10 +98,10 @@ fn samples_of(profile: &[u8]) -> Vec<String> {
 #[test]
 fn pprof_holds_stacks_sums_and_whose_they_are() {
     let recording = recording();
-    let mut code = Code::new(&recording);
-    code.is_idle = vec![false, true].into();
-    code.notes = vec!["3 × samples_lost".to_owned()];
-    let (profile, losses) = pprof::encode(&code);
+    let mut export = ProfileExport::new(&recording);
+    export.is_idle = vec![false, true].into();
+    export.notes = vec!["3 × samples_lost".to_owned()];
+    let (profile, losses) = pprof::encode(&export);
     let mapping = &recording.mappings[0].path;
     let span = &recording.spans[0];
     let ids = format!("trace_id={} span_id={} span_name=build service_name=svc span_evidence=record", span.trace_id, span.span_id);
@@ -125,9 +125,9 @@ fn pprof_holds_stacks_sums_and_whose_they_are() {
     assert_eq!(losses.iter().map(|loss| loss.count).collect::<Vec<_>>(), [1, 13, 1]);
 }
 
-fn firefox_of(code: &Code<'_>) -> Json {
+fn firefox_of(export: &ProfileExport<'_>) -> Json {
     let mut out = Vec::new();
-    firefox::encode(code, &mut out).unwrap();
+    firefox::encode(export, &mut out).unwrap();
     serde_json::from_slice(&out).unwrap()
 }
 
@@ -153,9 +153,9 @@ fn firefox_stack(profile: &Json, stack: &Json) -> String {
 #[test]
 fn firefox_has_threads_with_samples_waits_and_spans() {
     let recording = recording();
-    let mut code = Code::new(&recording);
-    code.is_idle = vec![false, true].into();
-    let profile = firefox_of(&code);
+    let mut export = ProfileExport::new(&recording);
+    export.is_idle = vec![false, true].into();
+    let profile = firefox_of(&export);
     for table in ["stackTable", "frameTable", "funcTable", "resourceTable", "sources"] {
         let columns = profile["shared"][table].as_object().unwrap();
         let length = columns["length"].as_u64().unwrap() as usize;
@@ -202,7 +202,7 @@ fn a_process_id_that_was_used_twice_is_two_processes() {
         "run x 0..9ms\nprocess a 0..3ms pid 7 under 1\nprocess b 5..8ms pid 7 under 1\nsample 1ms pid 7 main\nsample 6ms pid 7 main\n",
     )
     .unwrap();
-    let profile = firefox_of(&Code::new(&recording));
+    let profile = firefox_of(&ProfileExport::new(&recording));
     let about: Vec<String> =
         profile["threads"].as_array().unwrap().iter().map(|it| format!("{} {}", it["pid"], it["processName"])).collect();
     assert_eq!(about, [r#""7" "a""#, r#""7.2" "b""#]);
@@ -212,7 +212,7 @@ fn a_process_id_that_was_used_twice_is_two_processes() {
 fn speedscope_has_a_profile_for_each_thread() {
     let recording = recording();
     let mut out = Vec::new();
-    let losses = speedscope::encode(&Code::new(&recording), &mut out).unwrap();
+    let losses = speedscope::encode(&ProfileExport::new(&recording), &mut out).unwrap();
     let file: Json = serde_json::from_slice(&out).unwrap();
     let frames = file["shared"]["frames"].as_array().unwrap();
     let profiles: Vec<String> = file["profiles"]
@@ -242,7 +242,7 @@ fn folded_stacks_begin_with_their_process() {
     let mut recording = recording();
     recording.processes[0].name = "x;y".to_owned();
     let mut out = Vec::new();
-    let losses = folded::encode(&Code::new(&recording), &mut out).unwrap();
+    let losses = folded::encode(&ProfileExport::new(&recording), &mut out).unwrap();
     let text = String::from_utf8(out).unwrap();
     assert_eq!(text, "py;script 1000000\nx:y;main;compress;hash 10000000\nx:y;main;lock_it 20000000\n");
     assert_eq!(losses.iter().map(|loss| loss.count).collect::<Vec<_>>(), [1, 1, 12]);
@@ -251,7 +251,7 @@ fn folded_stacks_begin_with_their_process() {
 #[test]
 fn a_chrome_trace_has_threads_beside_its_spans() {
     let recording = recording();
-    let (bytes, _) = chrome_trace::encode(&Code::new(&recording));
+    let (bytes, _) = chrome_trace::encode(&ProfileExport::new(&recording));
     let file: Json = serde_json::from_slice(&bytes).unwrap();
     let events = file["traceEvents"].as_array().unwrap();
     let named = |name: &str| events.iter().filter(|event| event["name"] == name).collect::<Vec<_>>();
@@ -297,18 +297,18 @@ wait 2..3ms pid 1 tid 1 lock a;b
 #[test]
 fn many_samples_of_one_deep_stack_cost_no_more_than_their_number() {
     let recording = deep(300_000, 2_000);
-    let code = Code::new(&recording);
+    let export = ProfileExport::new(&recording);
     let mut out = Vec::new();
-    let losses = speedscope::encode(&code, &mut out).unwrap();
+    let losses = speedscope::encode(&export, &mut out).unwrap();
     let profile = &serde_json::from_slice::<Json>(&out).unwrap()["profiles"][0];
     assert_eq!(profile["samples"].as_array().unwrap().len(), 1 + 2_000, "samples of one moment are one");
     assert_eq!((&profile["weights"][0], &profile["endValue"]), (&300_000_000_000u64.into(), &302_000_000_000u64.into()));
     assert!(!losses.iter().any(|loss| loss.detail.contains("behind the first")), "{losses:?}");
-    assert!(chrome_trace::encode(&code).0.len() < 100_000_000);
+    assert!(chrome_trace::encode(&export).0.len() < 100_000_000);
     let mut out = Vec::new();
-    firefox::encode(&code, &mut out).unwrap();
+    firefox::encode(&export, &mut out).unwrap();
     assert!(out.len() < 50_000_000);
-    assert_eq!(samples_of(&pprof::encode(&code).0).len(), 2);
+    assert_eq!(samples_of(&pprof::encode(&export).0).len(), 2);
 }
 
 /// A file of others may say so. For each sample all processes and threads of its ids were looked through.
@@ -324,40 +324,40 @@ fn many_processes_and_threads_of_one_id_are_each_a_lane() {
     recording.samples = (0..count).map(|number| longpole_model::Sample { time: start(number), ..sample }).collect();
     recording.sample_links.clear();
     let began = std::time::Instant::now();
-    let code = Code::new(&recording);
-    let tracks = super::tracks::Tracks::new(&code);
+    let export = ProfileExport::new(&recording);
+    let tracks = super::tracks::Tracks::new(&export);
     let ids = tracks.process_ids();
     assert_eq!((ids.len() as u64, ids[0].as_str(), ids.last().unwrap().as_str()), (count, "7", "7.100000"));
-    assert!(chrome_trace::encode(&code).0.len() > 1_000_000);
+    assert!(chrome_trace::encode(&export).0.len() > 1_000_000);
     assert!(began.elapsed().as_secs() < 10, "{:?}", began.elapsed());
 }
 
 #[test]
 fn what_stands_behind_the_room_of_a_file_is_counted() {
     let recording = deep(10, 10);
-    let code = Code::new(&recording);
+    let export = ProfileExport::new(&recording);
     let left_out = |losses: &[longpole_model::Loss]| -> Vec<u64> {
         losses.iter().filter(|loss| loss.detail.contains("behind the first")).map(|loss| loss.count).collect()
     };
     let mut out = Vec::new();
     // The samples, and three waits with what they wait for.
-    let losses = speedscope::encode_up_to(4096 + 3 * 4097, &code, &mut out).unwrap();
+    let losses = speedscope::encode_up_to(4096 + 3 * 4097, &export, &mut out).unwrap();
     assert_eq!(left_out(&losses), [7]);
     let profile = &serde_json::from_slice::<Json>(&out).unwrap()["profiles"][0];
     assert_eq!((profile["samples"].as_array().unwrap().len(), &profile["endValue"]), (4, &13_000_000.into()));
-    let (profile, losses) = pprof::encode_up_to(4096, &code);
+    let (profile, losses) = pprof::encode_up_to(4096, &export);
     assert_eq!((samples_of(&profile).len(), left_out(&losses)), (1, vec![1]));
     for (room, lines, expected) in [((4096, 1 << 20), 0, 1), ((5000, 100), 0, 1), ((5000, 1 << 20), 1, 0)] {
         let mut out = Vec::new();
-        let losses = folded::encode_up_to(room, &code, &mut out).unwrap();
+        let losses = folded::encode_up_to(room, &export, &mut out).unwrap();
         assert_eq!((String::from_utf8(out).unwrap().lines().count(), left_out(&losses).iter().sum()), (lines, expected), "{room:?}");
     }
     // Names of the first wait, and nothing more.
     let mut out = String::from("[0");
-    let mut writer = chrome::Writer::with_room_for(1, &code, code.origin());
-    for track in &super::tracks::Tracks::new(&code).list {
+    let mut writer = chrome_profile::Writer::with_room_for(1, &export, export.origin());
+    for track in &super::tracks::Tracks::new(&export).list {
         out.push(',');
-        writer.track(&mut out, track, chrome::TrackPlace { pid: 1, tid: 1 });
+        writer.track(&mut out, track, chrome_profile::TrackPlace { pid: 1, tid: 1 });
     }
     let events: Json = serde_json::from_str(&(out + "]")).unwrap();
     let waits: Vec<&Json> = events.as_array().unwrap().iter().filter(|event| event["cat"] == "wait").collect();
@@ -373,19 +373,19 @@ fn an_address_without_a_name_goes_out_as_its_address() {
     for location in &mut recording.locations {
         location.frames.clear();
     }
-    let code = Code::new(&recording);
-    let (profile, _) = pprof::encode(&code);
+    let export = ProfileExport::new(&recording);
+    let (profile, _) = pprof::encode(&export);
     assert!(samples_of(&profile)[0].contains(":0x"), "{:?}", samples_of(&profile));
-    let profile = firefox_of(&code);
+    let profile = firefox_of(&export);
     assert!(firefox_stack(&profile, &profile["threads"][0]["samples"]["stack"][0]).starts_with("0x"));
 }
 
 #[test]
 fn an_empty_recording_is_a_whole_file() {
     let recording = text::parse("run x 0..9ms\n").unwrap();
-    let code = Code::new(&recording);
-    assert_eq!(samples_of(&pprof::encode(&code).0), [""; 0]);
-    assert_eq!(firefox_of(&code)["threads"], serde_json::json!([]));
+    let export = ProfileExport::new(&recording);
+    assert_eq!(samples_of(&pprof::encode(&export).0), [""; 0]);
+    assert_eq!(firefox_of(&export)["threads"], serde_json::json!([]));
 }
 
 #[test]
@@ -404,7 +404,7 @@ fn folded_stacks_stand_in_the_order_of_their_texts_and_names_that_look_alike_are
         frame.function = frame.function.replace(',', ";").replace('~', "").into();
     }
     let mut out = Vec::new();
-    folded::encode(&Code::new(&recording), &mut out).unwrap();
+    folded::encode(&ProfileExport::new(&recording), &mut out).unwrap();
     let out = String::from_utf8(out).unwrap();
     let stacks: Vec<&str> = out.lines().map(|line| line.rsplit_once(' ').unwrap().0).collect();
     assert!(stacks.len() > names.len() && stacks.iter().any(|stack| stack.contains("a:b")), "{out}");

@@ -1,4 +1,4 @@
-//! Profiles out: pprof's `profile.proto`.
+//! Builds pprof's `profile.proto`.
 //!
 //! ```text
 //! string_table  "", "samples", "count", "main", …      every text once; index 0 is the empty one
@@ -16,7 +16,7 @@ use crate::protobuf::{put_integer, put_message, put_set_bytes, put_set_integer};
 
 /// A profile under construction.
 #[derive(Debug, Default)]
-pub struct Profile {
+pub struct PprofBuilder {
     /// Type and unit of each value of a sample.
     pub sample_types: Vec<(&'static str, &'static str)>,
     /// The type to show first; the last one where it is empty.
@@ -87,7 +87,7 @@ struct PprofSample {
 /// An address range that spans all addresses: readers take them as already adjusted to the file.
 const WHOLE_RANGE: u64 = u64::MAX;
 
-impl Profile {
+impl PprofBuilder {
     /// The number of a new mapping.
     pub fn mapping(&mut self, mapping: Mapping) -> u64 {
         self.mappings.push(mapping);
@@ -239,7 +239,8 @@ mod tests {
 
     #[test]
     fn the_bytes_of_a_small_profile() {
-        let mut profile = Profile { sample_types: vec![("samples", "count")], period: ("time", "nanoseconds", 5), ..Profile::default() };
+        let mut profile =
+            PprofBuilder { sample_types: vec![("samples", "count")], period: ("time", "nanoseconds", 5), ..PprofBuilder::default() };
         (profile.start, profile.duration_nanos) = (Timestamp(1), 2);
         let main = profile.function("main", "");
         let work = profile.function("work", "");

@@ -1,14 +1,15 @@
-//! Code out: what of a recording goes into the file of a profiler, and in what order. The formats: `docs/formats/profiles.md`.
+//! Profiles out: what of a recording goes into the file of a profiler, and in what order. The formats: `docs/formats/profiles.md`.
 //!
 //! ```text
 //! process deploy (12)   thread main (12)   ▪▪▪▪ ──lock── ▪▪▪ ──sleep────── ▪      a track: samples and waits, by time
 //!                       thread gz-1 (14)        ▪▪▪▪▪▪▪▪▪
 //! ```
 
-pub mod chrome;
+pub mod chrome_profile;
 pub mod firefox;
 pub mod folded;
 pub mod pprof;
+pub mod pprof_builder;
 pub mod speedscope;
 #[cfg(test)]
 mod tests;
@@ -59,9 +60,9 @@ impl Room {
 /// Stands in a stack that was not seen.
 const NO_STACK: &str = "[stack not seen]";
 
-/// What goes into the file: samples and waits of a recording.
+/// An export: the samples and waits of a recording that go into the file.
 #[derive(Debug, Clone)]
-pub struct Code<'a> {
+pub struct ProfileExport<'a> {
     /// The recording.
     pub recording: &'a Recording,
     /// The samples, ascending.
@@ -75,10 +76,10 @@ pub struct Code<'a> {
     spans: SpanIndex,
 }
 
-impl<'a> Code<'a> {
+impl<'a> ProfileExport<'a> {
     /// All samples and waits of a recording, no wait idle.
     pub fn new(recording: &'a Recording) -> Self {
-        Code {
+        ProfileExport {
             recording,
             samples: recording.sample_ids().collect(),
             waits: recording.wait_ids().collect(),
@@ -210,10 +211,10 @@ impl<'a> Functions<'a> {
     }
 
     /// The functions of a stack, root first. They are put together once: a million samples may have one deep stack.
-    fn of_stack(&mut self, code: &Code<'a>, stack: StackId) -> &[u32] {
+    fn of_stack(&mut self, export: &ProfileExport<'a>, stack: StackId) -> &[u32] {
         if !self.of_stack.contains_key(&stack) {
             let mut numbers = Vec::new();
-            for location in code.stack(stack) {
+            for location in export.stack(stack) {
                 numbers.extend_from_slice(self.of_location(location));
             }
             numbers.reverse();

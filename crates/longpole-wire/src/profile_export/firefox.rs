@@ -22,7 +22,7 @@ use longpole_model::{
 };
 
 use super::tracks::{Moment, Track, Tracks};
-use super::{Code, NO_STACK, Tree, frames, lose, wait_frame};
+use super::{NO_STACK, ProfileExport, Tree, frames, lose, wait_frame};
 use crate::attribute_json::write_members;
 use crate::json_writer::{Members, push_display, write_list, write_text};
 use crate::number::row;
@@ -83,41 +83,41 @@ const NODES_MAX: usize = 1 << 22;
 /// # Errors
 ///
 /// Those of `out`.
-pub fn encode(code: &Code<'_>, out: &mut dyn Write) -> io::Result<Vec<Loss>> {
-    let tracks = Tracks::new(code);
-    let origin = code.origin();
+pub fn encode(export: &ProfileExport<'_>, out: &mut dyn Write) -> io::Result<Vec<Loss>> {
+    let tracks = Tracks::new(export);
+    let origin = export.origin();
     let mut tables = SharedTables::default();
     let mut text = String::from("{\"meta\":");
-    meta(&mut text, code, origin);
+    meta(&mut text, export, origin);
     text.push_str(",\"pages\":[],\"counters\":[],\"threads\":[");
-    let slices = slices(code);
-    for (number, thread) in threads(code, &tracks, &slices).iter().enumerate() {
+    let slices = slices(export);
+    for (number, thread) in threads(export, &tracks, &slices).iter().enumerate() {
         if number > 0 {
             text.push(',');
         }
-        write_thread(&mut text, code, thread, origin, &mut tables);
+        write_thread(&mut text, export, thread, origin, &mut tables);
         out.write_all(text.as_bytes())?;
         text.clear();
     }
     text.push_str("],\"libs\":");
-    tables.write_libs(&mut text, code);
+    tables.write_libs(&mut text, export);
     text.push_str(",\"shared\":");
     tables.write(&mut text);
     text.push('}');
     out.write_all(text.as_bytes())?;
 
-    let mut losses = code.losses();
+    let mut losses = export.losses();
     lose(&mut losses, tracks.threads_without, "threads without a sample or a sampled wait");
     lose(&mut losses, tables.stacks_left_out, "stacks behind the first 4,194,304 nodes of their tree");
-    let links = code.samples.iter().filter_map(|sample| code.recording.sample_link(*sample)).filter(|link| link.span.is_some());
+    let links = export.samples.iter().filter_map(|sample| export.recording.sample_link(*sample)).filter(|link| link.span.is_some());
     lose(&mut losses, links.count() as u64, "links of samples to spans: a marker and a sample have their thread and time in common");
     Ok(losses)
 }
 
-fn meta(out: &mut String, code: &Code<'_>, origin: Timestamp) {
-    let run = &code.recording.run;
+fn meta(out: &mut String, export: &ProfileExport<'_>, origin: Timestamp) {
+    let run = &export.recording.run;
     let mut meta = Members::begin(out);
-    millis(meta.member("interval"), i64::try_from(code.period_nanos()).unwrap_or(0).max(1));
+    millis(meta.member("interval"), i64::try_from(export.period_nanos()).unwrap_or(0).max(1));
     millis(meta.member("startTime"), origin.unix_nanos());
     meta.raw("processType", 0);
     meta.raw("stackwalk", 1);
@@ -158,11 +158,11 @@ fn meta(out: &mut String, code: &Code<'_>, origin: Timestamp) {
         });
         schema.end();
     });
-    let sections = usize::from(!code.notes.is_empty());
+    let sections = usize::from(!export.notes.is_empty());
     meta.list("extra", std::iter::repeat_n((), sections), |out, ()| {
         let mut section = Members::begin(out);
         section.text("label", "Missing");
-        section.list("entries", &code.notes, |out, note| {
+        section.list("entries", &export.notes, |out, note| {
             let mut entry = Members::begin(out);
             entry.text("label", "Loss");
             entry.text("format", "string");
@@ -204,9 +204,9 @@ struct FirefoxThread<'l, 'a> {
 /// When threads were on a CPU, by pid and tid.
 type Slices = HashMap<(u32, u32), Vec<(Monotonic, Monotonic)>>;
 
-fn slices(code: &Code<'_>) -> Slices {
+fn slices(export: &ProfileExport<'_>) -> Slices {
     let mut slices = Slices::new();
-    for slice in &code.recording.cpu_slices {
+    for slice in &export.recording.cpu_slices {
         slices.entry((slice.pid, slice.tid)).or_default().push((slice.start, slice.end));
     }
     slices
@@ -219,7 +219,7 @@ fn slices_of<'l>(slices: &'l Slices, track: &Track<'_>, is_again: bool) -> &'l [
     &all[before..]
 }
 
-fn threads<'l, 'a>(code: &Code<'a>, tracks: &'l Tracks<'a>, slices: &'l Slices) -> Vec<FirefoxThread<'l, 'a>>
+fn threads<'l, 'a>(export: &ProfileExport<'a>, tracks: &'l Tracks<'a>, slices: &'l Slices) -> Vec<FirefoxThread<'l, 'a>>
 where
     'a: 'l,
 {
@@ -244,7 +244,7 @@ where
         });
     }
     let mut of_service: HashMap<(&str, Option<u32>), usize> = HashMap::new();
-    for span in &code.recording.spans {
+    for span in &export.recording.spans {
         let known = span.pid.and_then(|pid| of_pid.get(&pid)).copied();
         let number = known.unwrap_or_else(|| {
             let next = list.len();
@@ -276,19 +276,19 @@ struct SampleRow {
     on_cpu_nanos: u64,
 }
 
-fn entries<'a>(code: &Code<'a>, thread: &FirefoxThread<'_, 'a>, tables: &mut SharedTables<'a>) -> Vec<SampleRow> {
-    let recording = code.recording;
+fn entries<'a>(export: &ProfileExport<'a>, thread: &FirefoxThread<'_, 'a>, tables: &mut SharedTables<'a>) -> Vec<SampleRow> {
+    let recording = export.recording;
     let mut entries = Vec::new();
     for moment in thread.track.map_or(&[][..], |track| &track.moments) {
         match moment {
             Moment::Sample(number) => {
                 let sample = &recording.samples[*number];
-                let stack = tables.stack(code, sample.stack);
+                let stack = tables.stack(export, sample.stack);
                 entries.push(SampleRow { time: sample.time, stack, weight_nanos: sample.weight_nanos, on_cpu_nanos: sample.weight_nanos });
             }
             Moment::Wait(number) => {
                 let wait = &recording.waits[*number];
-                let stack = tables.wait(code, wait, code.is_idle.get(*number).copied().unwrap_or(false));
+                let stack = tables.wait(export, wait, export.is_idle.get(*number).copied().unwrap_or(false));
                 entries.push(SampleRow { time: wait.start, stack, weight_nanos: wait.nanos(), on_cpu_nanos: 0 });
                 entries.push(SampleRow { time: wait.end, stack, weight_nanos: 0, on_cpu_nanos: 0 });
             }
@@ -311,10 +311,16 @@ fn entries<'a>(code: &Code<'a>, thread: &FirefoxThread<'_, 'a>, tables: &mut Sha
     entries
 }
 
-fn write_thread<'a>(out: &mut String, code: &Code<'a>, thread: &FirefoxThread<'_, 'a>, origin: Timestamp, tables: &mut SharedTables<'a>) {
-    let entries = entries(code, thread, tables);
+fn write_thread<'a>(
+    out: &mut String,
+    export: &ProfileExport<'a>,
+    thread: &FirefoxThread<'_, 'a>,
+    origin: Timestamp,
+    tables: &mut SharedTables<'a>,
+) {
+    let entries = entries(export, thread, tables);
     let since = |at: Timestamp| at.nanos_since(origin);
-    let known = |at: Option<Monotonic>| at.map(|at| since(code.time(at)));
+    let known = |at: Option<Monotonic>| at.map(|at| since(export.time(at)));
     let process = thread.track.and_then(|track| track.process);
     let about = thread.track.and_then(|track| track.thread);
     let mut object = Members::begin(out);
@@ -338,7 +344,7 @@ fn write_thread<'a>(out: &mut String, code: &Code<'a>, thread: &FirefoxThread<'_
     let mut samples = Members::begin(object.member("samples"));
     samples.raw("length", entries.len());
     samples.list("stack", &entries, |out, entry| nullable(out, entry.stack));
-    samples.list("time", &entries, |out, entry| millis(out, since(code.time(entry.time))));
+    samples.list("time", &entries, |out, entry| millis(out, since(export.time(entry.time))));
     samples.list("weight", &entries, |out, entry| millis(out, i64::try_from(entry.weight_nanos).unwrap_or(i64::MAX)));
     samples.text("weightType", "tracing-ms");
     samples.list("threadCPUDelta", &entries, |out, entry| push_display(out, entry.on_cpu_nanos));
@@ -491,19 +497,19 @@ impl<'a> SharedTables<'a> {
     }
 
     /// The frames of a location, outermost first.
-    fn location(&mut self, code: &Code<'a>, location: &'a Location) -> &[u32] {
+    fn location(&mut self, export: &ProfileExport<'a>, location: &'a Location) -> &[u32] {
         if !self.of_location.contains_key(&location.id) {
-            let rows = self.rows(code, location);
+            let rows = self.rows(export, location);
             let numbers = rows.into_iter().map(|row| self.frame(row)).collect();
             self.of_location.insert(location.id, numbers);
         }
         &self.of_location[&location.id]
     }
 
-    fn rows(&mut self, code: &Code<'a>, location: &'a Location) -> Vec<FrameRow> {
+    fn rows(&mut self, export: &ProfileExport<'a>, location: &'a Location) -> Vec<FrameRow> {
         let (lib, address, category) = match &location.kind {
             LocationKind::Code { mapping, address } => {
-                (Some(self.lib(code, *mapping)), i64::from(i32::try_from(address.0).unwrap_or(-1)), USER)
+                (Some(self.lib(export, *mapping)), i64::from(i32::try_from(address.0).unwrap_or(-1)), USER)
             }
             LocationKind::Unmapped { .. } => (None, -1, USER),
             LocationKind::Named { runtime, .. } => (None, -1, category_of(*runtime)),
@@ -518,11 +524,11 @@ impl<'a> SharedTables<'a> {
         outermost_first.map(|(depth, frame)| row_of(self.function(&frame.function, lib, &frame.file), depth, frame.line)).collect()
     }
 
-    fn lib(&mut self, code: &Code<'a>, mapping: MappingId) -> u32 {
+    fn lib(&mut self, export: &ProfileExport<'a>, mapping: MappingId) -> u32 {
         let next = row(self.libs.len());
         let number = *self.lib_numbers.entry(mapping).or_insert(next);
         if number == next {
-            let path = code.recording.mappings.get(mapping.0 as usize).map_or("", |mapping| mapping.path.as_str());
+            let path = export.recording.mappings.get(mapping.0 as usize).map_or("", |mapping| mapping.path.as_str());
             let name = self.text(path.rsplit('/').next().unwrap_or(path));
             self.lib_names.push(name);
             self.libs.push(mapping);
@@ -541,20 +547,20 @@ impl<'a> SharedTables<'a> {
         number
     }
 
-    fn frames_of(&mut self, code: &Code<'a>, stack: StackId) -> Vec<u32> {
+    fn frames_of(&mut self, export: &ProfileExport<'a>, stack: StackId) -> Vec<u32> {
         let mut numbers = Vec::new();
-        for location in code.stack(stack).rev() {
-            numbers.extend_from_slice(self.location(code, location));
+        for location in export.stack(stack).rev() {
+            numbers.extend_from_slice(self.location(export, location));
         }
         numbers
     }
 
-    fn stack(&mut self, code: &Code<'a>, stack: StackId) -> Option<u32> {
+    fn stack(&mut self, export: &ProfileExport<'a>, stack: StackId) -> Option<u32> {
         if let Some(node) = self.of_stack.get(&stack) {
             return *node;
         }
         let node = if self.tree.nodes.len() < NODES_MAX {
-            let frames = self.frames_of(code, stack);
+            let frames = self.frames_of(export, stack);
             self.tree.node(frames)
         } else {
             self.stacks_left_out += 1;
@@ -564,10 +570,10 @@ impl<'a> SharedTables<'a> {
         node
     }
 
-    fn wait(&mut self, code: &Code<'a>, wait: &Wait, is_idle: bool) -> Option<u32> {
+    fn wait(&mut self, export: &ProfileExport<'a>, wait: &Wait, is_idle: bool) -> Option<u32> {
         let (category, subcategory) = if is_idle { (IDLE, 0) } else { (BLOCKED, wait.kind as usize + 1) };
         let at = match wait.stack {
-            Some(stack) => self.stack(code, stack),
+            Some(stack) => self.stack(export, stack),
             None => {
                 let unseen = self.label(NO_STACK, OTHER, 0);
                 Some(self.tree.child(None, unseen))
@@ -577,8 +583,8 @@ impl<'a> SharedTables<'a> {
         Some(self.tree.child(at, label))
     }
 
-    fn write_libs(&self, out: &mut String, code: &Code<'_>) {
-        let mappings = self.libs.iter().map(|mapping| code.recording.mappings.get(mapping.0 as usize));
+    fn write_libs(&self, out: &mut String, export: &ProfileExport<'_>) {
+        let mappings = self.libs.iter().map(|mapping| export.recording.mappings.get(mapping.0 as usize));
         write_list(out, mappings, |out, mapping| {
             let (path, build_id) = mapping.map_or(("", &[][..]), |mapping| (mapping.path.as_str(), &mapping.build_id));
             let name = path.rsplit('/').next().unwrap_or(path);

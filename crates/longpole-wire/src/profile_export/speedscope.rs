@@ -11,7 +11,7 @@ use std::io::{self, Write};
 use longpole_model::{Loss, StackId};
 
 use super::tracks::{Moment, Track, Tracks};
-use super::{Code, FRAMES_MAX, Functions, NO_STACK, Room, lose, wait_frame};
+use super::{FRAMES_MAX, Functions, NO_STACK, ProfileExport, Room, lose, wait_frame};
 use crate::json_writer::{Members, push_display};
 
 /// Where the format is described; readers know files by it.
@@ -25,15 +25,15 @@ const TEXT_BYTES: usize = 64 << 10;
 /// # Errors
 ///
 /// Those of `out`.
-pub fn encode(code: &Code<'_>, out: &mut dyn Write) -> io::Result<Vec<Loss>> {
-    encode_up_to(FRAMES_MAX, code, out)
+pub fn encode(export: &ProfileExport<'_>, out: &mut dyn Write) -> io::Result<Vec<Loss>> {
+    encode_up_to(FRAMES_MAX, export, out)
 }
 
 /// The same with room for `frames_max` frames of all stacks.
-pub(super) fn encode_up_to(frames_max: u64, code: &Code<'_>, out: &mut dyn Write) -> io::Result<Vec<Loss>> {
+pub(super) fn encode_up_to(frames_max: u64, export: &ProfileExport<'_>, out: &mut dyn Write) -> io::Result<Vec<Loss>> {
     let mut room = Room::new(frames_max);
-    let tracks = Tracks::new(code);
-    let run = &code.recording.run;
+    let tracks = Tracks::new(export);
+    let run = &export.recording.run;
     let mut functions = Functions::default();
     let mut text = String::new();
     let mut document = Members::begin(&mut text);
@@ -46,8 +46,8 @@ pub(super) fn encode_up_to(frames_max: u64, code: &Code<'_>, out: &mut dyn Write
         if number > 0 {
             text.push(',');
         }
-        let rows = rows(code, track, &mut functions, &mut room);
-        profile(&mut text, code, track, &rows, &mut functions, out)?;
+        let rows = rows(export, track, &mut functions, &mut room);
+        profile(&mut text, export, track, &rows, &mut functions, out)?;
     }
     text.push_str("],\"shared\":");
     let mut shared = Members::begin(&mut text);
@@ -63,11 +63,11 @@ pub(super) fn encode_up_to(frames_max: u64, code: &Code<'_>, out: &mut dyn Write
     text.push('}');
     out.write_all(text.as_bytes())?;
 
-    let mut losses = code.losses();
+    let mut losses = export.losses();
     lose(&mut losses, tracks.threads_without, "threads without a sample or a sampled wait");
-    lose(&mut losses, code.recording.spans.len() as u64, "spans, and which samples and waits are whose: speedscope has stacks alone");
+    lose(&mut losses, export.recording.spans.len() as u64, "spans, and which samples and waits are whose: speedscope has stacks alone");
     lose(&mut losses, tracks.list.len() as u64, "gaps in the life of a thread: speedscope lays its stacks one behind the other");
-    let lines = code.recording.locations.iter().filter(|location| location.frames.iter().any(|frame| frame.line > 0)).count();
+    let lines = export.recording.locations.iter().filter(|location| location.frames.iter().any(|frame| frame.line > 0)).count();
     lose(&mut losses, room.left_out, "samples and waits behind the first 134,217,728 frames: each repeats the frames of its stack");
     lose(&mut losses, lines as u64, "lines and addresses inside of functions: speedscope has a function's name and file");
     Ok(losses)
@@ -89,8 +89,8 @@ struct StackRow {
     weight: u64,
 }
 
-fn rows<'a>(code: &Code<'a>, track: &Track<'a>, functions: &mut Functions<'a>, room: &mut Room) -> Vec<StackRow> {
-    let recording = code.recording;
+fn rows<'a>(export: &ProfileExport<'a>, track: &Track<'a>, functions: &mut Functions<'a>, room: &mut Room) -> Vec<StackRow> {
+    let recording = export.recording;
     let mut rows: Vec<StackRow> = Vec::new();
     let mut before = None;
     for moment in &track.moments {
@@ -101,7 +101,7 @@ fn rows<'a>(code: &Code<'a>, track: &Track<'a>, functions: &mut Functions<'a>, r
                 match rows.last_mut().filter(|_| own == before) {
                     // Nothing comes between two samples of one moment. In a file without times that is each with the next.
                     Some(row) => row.weight = row.weight.saturating_add(weight),
-                    None if room.take(functions.of_stack(code, sample.stack).len()) => {
+                    None if room.take(functions.of_stack(export, sample.stack).len()) => {
                         rows.push(StackRow { stack: Some(sample.stack), wait: None, weight });
                         before = own;
                     }
@@ -111,7 +111,7 @@ fn rows<'a>(code: &Code<'a>, track: &Track<'a>, functions: &mut Functions<'a>, r
             Moment::Wait(number) => {
                 let wait = &recording.waits[*number];
                 let frames = match wait.stack {
-                    Some(stack) => functions.of_stack(code, stack).len(),
+                    Some(stack) => functions.of_stack(export, stack).len(),
                     None => 1,
                 };
                 if room.take(frames + 1) {
@@ -127,7 +127,7 @@ fn rows<'a>(code: &Code<'a>, track: &Track<'a>, functions: &mut Functions<'a>, r
 
 fn profile<'a>(
     text: &mut String,
-    code: &Code<'a>,
+    export: &ProfileExport<'a>,
     track: &Track<'a>,
     rows: &[StackRow],
     functions: &mut Functions<'a>,
@@ -144,7 +144,7 @@ fn profile<'a>(
     for (number, row) in rows.iter().enumerate() {
         samples.push(if number == 0 { '[' } else { ',' });
         let stack = match row.stack {
-            Some(stack) => functions.of_stack(code, stack),
+            Some(stack) => functions.of_stack(export, stack),
             None => no_stack.as_ref().map_or(&[][..], |stack| stack),
         };
         samples.push('[');
