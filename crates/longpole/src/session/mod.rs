@@ -16,11 +16,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use longpole_capture::clock::Clocks;
-use longpole_capture::context::journal_dir::JournalDirectory;
 use longpole_capture::launch::child::{self, RunningChild};
 use longpole_capture::launch::error::LaunchError;
 use longpole_capture::launch::otel_environment::TraceFile;
 use longpole_capture::launch::{otel_environment, signals};
+use longpole_capture::span_context::journal_dir::JournalDirectory;
 use longpole_capture::{recorder, socket_owner};
 use longpole_model::{
     AttributeValue, Attributes, CaptureMode, Exit, Loss, LossKind, Observation, ObservationSink, ProcessUsage, Resource, RunUsage, Scope,

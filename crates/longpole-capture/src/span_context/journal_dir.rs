@@ -141,7 +141,7 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     use super::*;
-    use crate::context::testing::base;
+    use crate::span_context::testing::base;
 
     #[test]
     fn only_directories_of_killed_recorders_are_removed() {

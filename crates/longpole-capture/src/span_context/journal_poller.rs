@@ -1,4 +1,4 @@
-//! Reads the journals of all threads of a recording: finds them, and schedules when to read each.
+//! Polls the journals of all threads of a recording: finds them, and schedules when to read each.
 //!
 //! A file is removed once it is open, so the directory holds only new journals, and the memory of a journal is freed when its thread and we
 //! have closed it.
@@ -27,10 +27,10 @@ const LISTING_NANOS: u64 = 20_000_000;
 const SETTLED: Duration = Duration::from_millis(100);
 
 /// Pause before a journal that had new entries is read again: it is full after 10 ms at 800,000 entries a second.
-const LOOK_NANOS: u64 = 10_000_000;
+const POLL_NANOS: u64 = 10_000_000;
 
 /// Longest pause for one that had none: it is full after that at 200,000 entries a second.
-const LOOK_NANOS_MAX: u64 = 40_000_000;
+const POLL_NANOS_MAX: u64 = 40_000_000;
 
 /// How often to check that the thread of a journal without new entries still lives.
 const ALIVE_NANOS: u64 = 1_000_000_000;
@@ -67,7 +67,7 @@ struct OpenJournal {
     shift: u64,
     /// Whether some of its entries were reported, which the next ones follow.
     is_told: bool,
-    next_look: u64,
+    next_poll: u64,
     pause: u64,
     next_alive: u64,
 }
@@ -91,7 +91,7 @@ enum Fate {
 
 /// The journals of a recording.
 #[derive(Debug)]
-pub(crate) struct Journals {
+pub(crate) struct JournalPoller {
     /// Its path by descriptor: the command may put anything at its own path.
     directory: PathBuf,
     // Keeps the descriptor of that path open.
@@ -116,14 +116,14 @@ pub(crate) struct Journals {
     bytes: Vec<u8>,
 }
 
-impl Journals {
+impl JournalPoller {
     /// Reads the journals of this directory.
-    pub(crate) fn new(directory: PathBuf) -> Journals {
+    pub(crate) fn new(directory: PathBuf) -> JournalPoller {
         let flags = libc::O_DIRECTORY | libc::O_NOFOLLOW;
         let open = OpenOptions::new().read(true).custom_flags(flags).open(&directory).ok();
         // If it cannot be opened, there is nothing to list.
         let directory = open.as_ref().map_or(PathBuf::new(), |open| PathBuf::from(format!("/proc/self/fd/{}", open.as_raw_fd())));
-        Journals {
+        JournalPoller {
             _open: open,
             uid: fs::metadata(&directory).map_or(u32::MAX, |meta| meta.uid()),
             pid_namespace: namespace("pid"),
@@ -144,11 +144,11 @@ impl Journals {
 
     /// The longest pause between two readings, in milliseconds; `None` if there is no journal.
     pub(crate) fn patience_millis(&self) -> Option<i32> {
-        (!self.open.is_empty()).then_some((LOOK_NANOS_MAX / 1_000_000) as i32)
+        (!self.open.is_empty()).then_some((POLL_NANOS_MAX / 1_000_000) as i32)
     }
 
     /// Reads the journals that are due and reports new entries. The last time it reads all of them.
-    pub(crate) fn look(&mut self, is_last: bool, out: &mut Vec<Observation>) {
+    pub(crate) fn poll(&mut self, is_last: bool, out: &mut Vec<Observation>) {
         let now = monotonic_nanos();
         let earned = u128::from(now.saturating_sub(self.allowed_at)) * u128::from(ENTRIES_PER_SECOND) / 1_000_000_000;
         if earned > 0 {
@@ -156,7 +156,7 @@ impl Journals {
             self.allowed_at = now;
         }
         let mut has_new = now >= self.next_listing && self.has_changed(now) && self.list(now);
-        self.look_at_open(now, is_last, has_new, out);
+        self.poll_open(now, is_last, has_new, out);
         // Journals that were read for the last time are closed, so there are descriptors for the rest.
         has_new = is_last;
         for _ in 0..LAST_LISTINGS_MAX {
@@ -164,12 +164,12 @@ impl Journals {
                 break;
             }
             has_new = self.list(now);
-            self.look_at_open(now, true, has_new, out);
+            self.poll_open(now, true, has_new, out);
         }
         self.tell_losses(out);
     }
 
-    fn look_at_open(&mut self, now: u64, is_last: bool, has_new: bool, out: &mut Vec<Observation>) {
+    fn poll_open(&mut self, now: u64, is_last: bool, has_new: bool, out: &mut Vec<Observation>) {
         let mut open = std::mem::take(&mut self.open);
         let mut newest: HashMap<(u32, u32), u64> = HashMap::new();
         if has_new || open.iter().any(|it| it.journal.is_none()) {
@@ -181,7 +181,7 @@ impl Journals {
         open.retain_mut(|it| {
             let is_replaced = it.thread().is_some_and(|thread| newest.get(&thread).is_some_and(|newest| Some(*newest) != it.made_at()));
             let is_last = is_last || is_replaced;
-            (!is_last && now < it.next_look) || self.look_at(it, now, is_last, out) == Fate::Stays
+            (!is_last && now < it.next_poll) || self.poll_one(it, now, is_last, out) == Fate::Stays
         });
         self.open = open;
     }
@@ -230,7 +230,7 @@ impl Journals {
             };
             has_new = true;
             let next_alive = now + ALIVE_NANOS;
-            self.open.push(OpenJournal { file, journal: None, shift: 0, is_told: false, next_look: 0, pause: LOOK_NANOS, next_alive });
+            self.open.push(OpenJournal { file, journal: None, shift: 0, is_told: false, next_poll: 0, pause: POLL_NANOS, next_alive });
         }
         has_new
     }
@@ -268,14 +268,14 @@ impl Journals {
     }
 
     /// Reads the new entries of a journal; if `is_last`, to its end.
-    fn look_at(&mut self, it: &mut OpenJournal, now: u64, is_last: bool, out: &mut Vec<Observation>) -> Fate {
+    fn poll_one(&mut self, it: &mut OpenJournal, now: u64, is_last: bool, out: &mut Vec<Observation>) -> Fate {
         let was_alive = is_last || now < it.next_alive || it.journal.as_ref().is_none_or(|journal| lives(journal.header()));
         // A thread that is gone has written all its entries.
         let is_last = is_last || !was_alive;
         match self.read(it, is_last, out) {
             Ok(has_news) => {
-                it.pause = if has_news { LOOK_NANOS } else { (it.pause * 2).min(LOOK_NANOS_MAX) };
-                it.next_look = now + it.pause;
+                it.pause = if has_news { POLL_NANOS } else { (it.pause * 2).min(POLL_NANOS_MAX) };
+                it.next_poll = now + it.pause;
                 if has_news || now >= it.next_alive {
                     it.next_alive = now + ALIVE_NANOS;
                 }
@@ -384,8 +384,8 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     use super::*;
-    use crate::context::journal_dir::JournalDirectory;
-    use crate::context::testing::base;
+    use crate::span_context::journal_dir::JournalDirectory;
+    use crate::span_context::testing::base;
 
     /// The file of a thread that has entered as many spans, made at that moment, as the format has it.
     fn file(tid: u32, made_at: u64, state: u32, spans: u64) -> Vec<u8> {
@@ -401,11 +401,11 @@ mod tests {
     }
 
     /// What is reported: for each journal its thread, `+` if it follows, its first and its last time; and each loss.
-    fn told(journals: &mut Journals, is_last: bool) -> Vec<String> {
+    fn told(journals: &mut JournalPoller, is_last: bool) -> Vec<String> {
         let mut out = Vec::new();
         journals.next_listing = 0;
-        journals.open.iter_mut().for_each(|it| it.next_look = 0);
-        journals.look(is_last, &mut out);
+        journals.open.iter_mut().for_each(|it| it.next_poll = 0);
+        journals.poll(is_last, &mut out);
         let shown = |observation: &Observation| match observation {
             Observation::Journal { tid, follows, entries, .. } => {
                 let time = |entry: Option<&longpole_model::JournalEntry>| entry.map_or(0, |entry| entry.time.0);
@@ -422,7 +422,7 @@ mod tests {
         let base = base("journals");
         let directory = JournalDirectory::create_in(&base).unwrap();
         let put = |name: &str, bytes: &[u8]| fs::write(directory.path().join(name), bytes).unwrap();
-        let mut journals = Journals::new(directory.path().to_owned());
+        let mut journals = JournalPoller::new(directory.path().to_owned());
         assert_eq!(told(&mut journals, false), [""; 0]);
         put("a", &file(1, 100, 0, 2));
         put("b", &file(9, 200, 1, 3));
@@ -457,7 +457,7 @@ mod tests {
         wild[40..48].fill(0xff);
         fs::write(directory.path().join("wild"), wild).unwrap();
         fs::write(directory.path().join("empty"), b"").unwrap();
-        let mut journals = Journals::new(directory.path().to_owned());
+        let mut journals = JournalPoller::new(directory.path().to_owned());
         let mut said = told(&mut journals, false);
         said.sort();
         let line = |refusal: Refusal, count: u64| format!("journals_refused {count} {}", refusal.as_str());

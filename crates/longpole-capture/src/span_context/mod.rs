@@ -1,10 +1,10 @@
 //! The span context that SDKs publish: records in thread-local storage, journals in shared memory.
 
+pub mod context_record;
 pub mod journal;
 pub mod journal_dir;
-pub(crate) mod journal_reader;
+pub(crate) mod journal_poller;
 pub mod otel;
-pub mod record;
 
 #[cfg(test)]
 mod testing {
