@@ -14,7 +14,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 use std::sync::Arc;
 
-use longpole_analysis::link::journal::CrossCheck;
+use longpole_analysis::link::current_spans::CrossCheck;
 use longpole_analysis::link::{never_arrived, samples, waits};
 use longpole_analysis::pulumi::{identity, opentracing_bridge, span_process};
 use longpole_analysis::{Report, words};

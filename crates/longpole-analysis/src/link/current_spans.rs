@@ -10,7 +10,7 @@ const SLACK_NANOS: u64 = 1_000;
 
 /// The stretches of each thread. Asked in the order of time, which is how samples and waits come, each is passed once.
 #[derive(Debug)]
-pub(crate) struct Journals<'a> {
+pub(crate) struct CurrentSpans<'a> {
     stretches: &'a [CurrentSpan],
     of_thread: HashMap<ThreadKey, Thread>,
 }
@@ -23,14 +23,14 @@ struct Thread {
     next: usize,
 }
 
-impl<'a> Journals<'a> {
-    pub(crate) fn of(recording: &'a Recording) -> Journals<'a> {
+impl<'a> CurrentSpans<'a> {
+    pub(crate) fn of(recording: &'a Recording) -> CurrentSpans<'a> {
         let stretches = recording.current_spans.as_slice();
         let mut of_thread: HashMap<ThreadKey, Thread> = HashMap::new();
         for (place, stretch) in (0..).zip(stretches) {
             of_thread.entry(stretch.thread()).or_default().places.push(place);
         }
-        Journals { stretches, of_thread }
+        CurrentSpans { stretches, of_thread }
     }
 
     /// What was current: the outer `None` where the thread's journal does not say, the inner one where it says that nothing was.
@@ -96,8 +96,8 @@ impl CrossCheck {
         if recording.current_spans.is_empty() {
             return check;
         }
-        let mut journals = Journals::of(recording);
-        for agrees in recording.samples.iter().filter_map(|sample| journals.agrees(sample)) {
+        let mut current_spans = CurrentSpans::of(recording);
+        for agrees in recording.samples.iter().filter_map(|sample| current_spans.agrees(sample)) {
             check.both += 1;
             check.disagree += u64::from(!agrees);
         }
@@ -128,8 +128,8 @@ mod tests {
             stretch(1, 20, 25, None),
             stretch(1, 40, 50, Some(span(3))),
         ];
-        let mut journals = Journals::of(&recording);
-        let mut at = |tid, time| journals.at(ThreadKey::new(1, tid), Monotonic(time));
+        let mut current_spans = CurrentSpans::of(&recording);
+        let mut at = |tid, time| current_spans.at(ThreadKey::new(1, tid), Monotonic(time));
         assert_eq!([at(1, 9), at(1, 10), at(1, 19), at(1, 20)], [None, Some(Some(span(1))), Some(Some(span(1))), Some(None)]);
         assert_eq!([at(1, 25), at(1, 39), at(1, 40), at(1, 50)], [None, None, Some(Some(span(3))), None], "a gap, and the end");
         assert_eq!([at(2, 12), at(3, 12)], [Some(Some(span(2))), None]);
