@@ -21,14 +21,14 @@ use longpole_model::{
     Loss, LossKind, Observation, ProcessUsage, Recording, Run, Sample, Span, SpanEvent, SpanId, SpanIndex, TraceId, Wait,
 };
 
-use self::journals::Journals;
+use self::current_spans::CurrentSpansBuilder;
 use self::population::Population;
 use self::rivals::Rivals;
 use self::stack_tables::StackTables;
 use crate::compact_spans::{CompactRecording, CompactSpans};
 
 mod clock_steps;
-mod journals;
+mod current_spans;
 mod population;
 mod rivals;
 mod stack_tables;
@@ -48,7 +48,7 @@ pub struct Assembler {
     span_events: Vec<(TraceId, SpanId, SpanEvent)>,
     people: Population,
     cpu_slices: Vec<CpuSlice>,
-    journals: Journals,
+    current_spans: CurrentSpansBuilder,
     process_usage: Vec<ProcessUsage>,
     waits: Vec<Wait>,
     samples: Vec<Sample>,
@@ -70,7 +70,7 @@ impl Assembler {
             rivals: Rivals::default(),
             span_events: Vec::new(),
             cpu_slices: Vec::new(),
-            journals: Journals::default(),
+            current_spans: CurrentSpansBuilder::default(),
             process_usage: Vec::new(),
             waits: Vec::new(),
             samples: Vec::new(),
@@ -183,9 +183,9 @@ impl Assembler {
                 self.waits.push(Wait { stack, ..wait });
             }
             Observation::ProcessStarted { pid, parent_pid, time } => self.people.process_started(pid, parent_pid, time),
-            Observation::Journal { pid, tid, follows, entries, until } => self.journals.read((pid, tid), follows, entries, until),
+            Observation::Journal { pid, tid, follows, entries, until } => self.current_spans.read((pid, tid), follows, entries, until),
             Observation::ProcessExec { pid, time, name, executable, arguments } => {
-                self.journals.exec(pid, time);
+                self.current_spans.exec(pid, time);
                 self.people.process_exec(pid, time, name, executable, arguments);
             }
             Observation::ProcessExited { pid, time } => self.people.process_exited(pid, time),
@@ -250,7 +250,7 @@ impl Assembler {
         let Population { mut processes, mut threads, .. } = self.people;
         processes.sort_by_key(|process| process.start);
         threads.sort_by_key(|thread| thread.start);
-        let current_spans = self.journals.finish(&threads);
+        let current_spans = self.current_spans.finish(&threads);
         let rest = Recording {
             run: self.run,
             clock,

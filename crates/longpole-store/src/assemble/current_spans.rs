@@ -22,9 +22,9 @@ struct Last {
     until: Monotonic,
 }
 
-/// The journals of a recording, as far as they have come.
+/// The current spans of a recording, as far as its journals have come.
 #[derive(Debug, Default)]
-pub(super) struct Journals {
+pub(super) struct CurrentSpansBuilder {
     stretches: Vec<CurrentSpan>,
     /// By thread.
     last: HashMap<(u32, u32), Last>,
@@ -32,7 +32,7 @@ pub(super) struct Journals {
     execs: HashMap<u32, Vec<Monotonic>>,
 }
 
-impl Journals {
+impl CurrentSpansBuilder {
     /// Takes what was read of a journal.
     pub(super) fn read(&mut self, (pid, tid): (u32, u32), follows: bool, entries: Vec<JournalEntry>, until: Monotonic) {
         let mut last = self.last.remove(&(pid, tid));
@@ -95,17 +95,17 @@ mod tests {
     use super::*;
 
     /// Entries such as `5a` (span a from 5 on) and `7-` (none from 7 on), read at a time.
-    fn read(journals: &mut Journals, tid: u32, follows: bool, entries: &str, until: u64) {
+    fn read(builder: &mut CurrentSpansBuilder, tid: u32, follows: bool, entries: &str, until: u64) {
         let entry = |word: &str| {
             let (time, name) = word.split_at(word.len() - 1);
             let byte = name.as_bytes()[0];
             let span = (name != "-").then(|| TraceId::new([1; 16]).zip(SpanId::new([byte; 8])).unwrap());
             JournalEntry { time: Monotonic(time.parse().unwrap()), span, is_sent: span.is_some() }
         };
-        journals.read((1, tid), follows, entries.split_whitespace().map(entry).collect(), Monotonic(until));
+        builder.read((1, tid), follows, entries.split_whitespace().map(entry).collect(), Monotonic(until));
     }
 
-    fn check(journals: Journals, threads: &[(u32, Option<u64>)], expected: &str) {
+    fn check(builder: CurrentSpansBuilder, threads: &[(u32, Option<u64>)], expected: &str) {
         let thread = |&(tid, end): &(u32, Option<u64>)| Thread {
             pid: 1,
             tid,
@@ -120,43 +120,43 @@ mod tests {
             let name = it.span.map_or('-', |(_, span_id)| char::from(span_id.bytes()[0]));
             format!("{}:{}..{}{name}", it.tid, it.start.0, it.end.0)
         };
-        let found: Vec<String> = journals.finish(&threads).into_iter().map(shown).collect();
+        let found: Vec<String> = builder.finish(&threads).into_iter().map(shown).collect();
         assert_eq!(found.join(" "), expected);
     }
 
     #[test]
     fn entries_become_stretches_without_a_gap() {
-        let mut journals = Journals::default();
-        read(&mut journals, 7, false, "5a 9- 12b", 20);
-        read(&mut journals, 8, false, "6c", 20);
-        read(&mut journals, 7, true, "", 30);
-        read(&mut journals, 7, true, "35b 40-", 45);
-        read(&mut journals, 8, true, "", 45);
-        check(journals, &[(7, None), (8, Some(33))], "7:5..9a 8:6..33c 7:9..12- 7:12..40b 7:40..45-");
+        let mut builder = CurrentSpansBuilder::default();
+        read(&mut builder, 7, false, "5a 9- 12b", 20);
+        read(&mut builder, 8, false, "6c", 20);
+        read(&mut builder, 7, true, "", 30);
+        read(&mut builder, 7, true, "35b 40-", 45);
+        read(&mut builder, 8, true, "", 45);
+        check(builder, &[(7, None), (8, Some(33))], "7:5..9a 8:6..33c 7:9..12- 7:12..40b 7:40..45-");
     }
 
     #[test]
     fn nothing_is_known_of_a_gap() {
-        let mut journals = Journals::default();
-        read(&mut journals, 7, false, "5a", 10);
-        read(&mut journals, 7, false, "30b", 40);
-        check(journals, &[(7, None)], "7:5..10a 7:30..40b");
+        let mut builder = CurrentSpansBuilder::default();
+        read(&mut builder, 7, false, "5a", 10);
+        read(&mut builder, 7, false, "30b", 40);
+        check(builder, &[(7, None)], "7:5..10a 7:30..40b");
     }
 
     #[test]
     fn a_program_and_a_thread_that_end_end_what_they_said() {
-        let mut journals = Journals::default();
-        read(&mut journals, 1, false, "5a", 50);
-        journals.exec(1, Monotonic(3));
-        journals.exec(1, Monotonic(20));
-        read(&mut journals, 1, false, "60b 70-", 100);
-        check(journals, &[(1, Some(90))], "1:5..20a 1:60..70b 1:70..90-");
+        let mut builder = CurrentSpansBuilder::default();
+        read(&mut builder, 1, false, "5a", 50);
+        builder.exec(1, Monotonic(3));
+        builder.exec(1, Monotonic(20));
+        read(&mut builder, 1, false, "60b 70-", 100);
+        check(builder, &[(1, Some(90))], "1:5..20a 1:60..70b 1:70..90-");
     }
 
     #[test]
     fn times_out_of_order_make_no_stretch() {
-        let mut journals = Journals::default();
-        read(&mut journals, 7, false, "9a 5b 7-", 6);
-        check(journals, &[], "7:5..7b");
+        let mut builder = CurrentSpansBuilder::default();
+        read(&mut builder, 7, false, "9a 5b 7-", 6);
+        check(builder, &[], "7:5..7b");
     }
 }
