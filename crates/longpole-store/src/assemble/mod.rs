@@ -22,15 +22,15 @@ use longpole_model::{
 };
 
 use self::current_spans::CurrentSpansBuilder;
+use self::duplicate_spans::DuplicateSpans;
 use self::population::Population;
-use self::rivals::Rivals;
 use self::stack_tables::StackTables;
 use crate::compact_spans::{CompactRecording, CompactSpans};
 
 mod clock_steps;
 mod current_spans;
+mod duplicate_spans;
 mod population;
-mod rivals;
 mod stack_tables;
 
 /// A recording under construction. Its spans are compact: there may be a million of them.
@@ -43,7 +43,7 @@ pub struct Assembler {
     spans: CompactSpans,
     span_index: SpanIndex,
     duplicates: u64,
-    rivals: Rivals,
+    duplicate_spans: DuplicateSpans,
     /// Events that came without their spans.
     span_events: Vec<(TraceId, SpanId, SpanEvent)>,
     people: Population,
@@ -67,7 +67,7 @@ impl Assembler {
             spans: CompactSpans::default(),
             span_index: SpanIndex::default(),
             duplicates: 0,
-            rivals: Rivals::default(),
+            duplicate_spans: DuplicateSpans::default(),
             span_events: Vec::new(),
             cpu_slices: Vec::new(),
             current_spans: CurrentSpansBuilder::default(),
@@ -86,19 +86,19 @@ impl Assembler {
 
     /// Takes a span that this process sent. When one process sends two with the same trace and span id, the one that ends later stays (the
     /// first, where they end together) and the other is counted: exporters send again what they did not see acknowledged. Between whole
-    /// spans of several processes [`rivals`] decides.
+    /// spans of several processes [`duplicate_spans`] decides.
     pub fn span_by(&mut self, sender: Option<u32>, span: Span) {
         match self.span_index.add(self.spans.heads(), span.trace_id, span.span_id) {
             None => {
-                self.rivals.note_kept(sender);
+                self.duplicate_spans.note_kept(sender);
                 self.spans.push(&span);
             }
             Some(known) => {
                 let kept = self.spans.get(known);
-                if self.rivals.may_replace(known, &kept, sender, &span) {
+                if self.duplicate_spans.may_replace(known, &kept, sender, &span) {
                     self.duplicates += 1;
                     if span.end > kept.end {
-                        self.rivals.note_replaced(known, sender);
+                        self.duplicate_spans.note_replaced(known, sender);
                         self.spans.replace(known, &span);
                     }
                 }
@@ -108,7 +108,7 @@ impl Assembler {
 
     /// How many spans there are so far.
     pub fn span_count(&self) -> u64 {
-        (self.spans.len() + self.rivals.len()) as u64
+        (self.spans.len() + self.duplicate_spans.len()) as u64
     }
 
     /// Bytes of what the spans say, as they stand in memory.
@@ -229,7 +229,7 @@ impl Assembler {
         if self.duplicates > 0 {
             self.loss(Loss::new(LossKind::SpansDuplicate, self.duplicates, "received twice; the one that ends later is kept"));
         }
-        if let Some(loss) = std::mem::take(&mut self.rivals).settle(&mut self.spans, &self.people) {
+        if let Some(loss) = std::mem::take(&mut self.duplicate_spans).settle(&mut self.spans, &self.people) {
             self.loss(loss);
         }
         self.place_span_events();

@@ -17,9 +17,9 @@ use crate::compact_spans::CompactSpans;
 const DETAIL: &str = "spans of other processes with the ids of a kept span: the first one stays, unless the span's own process or \
      a process above it sent another";
 
-/// The senders of spans, and spans that want the place of another.
+/// The senders of spans, and the spans with the ids of a kept one.
 #[derive(Debug, Default)]
-pub(super) struct Rivals {
+pub(super) struct DuplicateSpans {
     /// The sender of each span that is kept; 0 where it is unknown.
     senders: Vec<u32>,
     spans: CompactSpans,
@@ -27,7 +27,7 @@ pub(super) struct Rivals {
     claims: Vec<(usize, u32)>,
 }
 
-impl Rivals {
+impl DuplicateSpans {
     /// Notes the sender of the next span that is kept.
     pub(super) fn note_kept(&mut self, sender: Option<u32>) {
         self.senders.push(sender.unwrap_or(0));
@@ -59,14 +59,14 @@ impl Rivals {
     /// Gives places to those that have a better claim than who has them, and counts the others.
     pub(super) fn settle(mut self, kept: &mut CompactSpans, people: &Population) -> Option<Loss> {
         for (index, (at, sender)) in self.claims.iter().enumerate() {
-            let (rival, first) = (self.spans.get(index), kept.get(*at));
+            let (duplicate, first) = (self.spans.get(index), kept.get(*at));
             let first_sender = self.senders[*at];
             let is_own = |span: &Span, sender: u32| sender != 0 && span.pid == Some(sender);
-            let comes_home = first.pid == rival.pid && is_own(&rival, *sender) && !is_own(&first, first_sender);
+            let comes_home = first.pid == duplicate.pid && is_own(&duplicate, *sender) && !is_own(&first, first_sender);
             let whose = if first_sender == 0 { first.pid } else { Some(first_sender) };
-            let is_above = is_own(&rival, *sender) && whose.is_some_and(|pid| people.is_above(*sender, pid));
-            if !is_unfinished(&rival) && (comes_home || is_above) {
-                kept.replace(*at, &rival);
+            let is_above = is_own(&duplicate, *sender) && whose.is_some_and(|pid| people.is_above(*sender, pid));
+            if !is_unfinished(&duplicate) && (comes_home || is_above) {
+                kept.replace(*at, &duplicate);
                 self.senders[*at] = *sender;
             }
         }
