@@ -10,7 +10,7 @@
 
 use longpole_model::{AttributeValue, Loss, LossKind, Span};
 
-use super::population::Population;
+use super::processes::ProcessesBuilder;
 use crate::compact_spans::CompactSpans;
 
 /// The loss of the spans that lose their ids to another one.
@@ -57,14 +57,14 @@ impl DuplicateSpans {
     }
 
     /// Gives places to those that have a better claim than who has them, and counts the others.
-    pub(super) fn settle(mut self, kept: &mut CompactSpans, people: &Population) -> Option<Loss> {
+    pub(super) fn settle(mut self, kept: &mut CompactSpans, processes: &ProcessesBuilder) -> Option<Loss> {
         for (index, (at, sender)) in self.claims.iter().enumerate() {
             let (duplicate, first) = (self.spans.get(index), kept.get(*at));
             let first_sender = self.senders[*at];
             let is_own = |span: &Span, sender: u32| sender != 0 && span.pid == Some(sender);
             let comes_home = first.pid == duplicate.pid && is_own(&duplicate, *sender) && !is_own(&first, first_sender);
             let whose = if first_sender == 0 { first.pid } else { Some(first_sender) };
-            let is_above = is_own(&duplicate, *sender) && whose.is_some_and(|pid| people.is_above(*sender, pid));
+            let is_above = is_own(&duplicate, *sender) && whose.is_some_and(|pid| processes.is_above(*sender, pid));
             if !is_unfinished(&duplicate) && (comes_home || is_above) {
                 kept.replace(*at, &duplicate);
                 self.senders[*at] = *sender;

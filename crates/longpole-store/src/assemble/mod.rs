@@ -23,14 +23,14 @@ use longpole_model::{
 
 use self::current_spans::CurrentSpansBuilder;
 use self::duplicate_spans::DuplicateSpans;
-use self::population::Population;
+use self::processes::ProcessesBuilder;
 use self::stack_tables::StackTables;
 use crate::compact_spans::{CompactRecording, CompactSpans};
 
 mod clock_steps;
 mod current_spans;
 mod duplicate_spans;
-mod population;
+mod processes;
 mod stack_tables;
 
 /// A recording under construction. Its spans are compact: there may be a million of them.
@@ -46,7 +46,7 @@ pub struct Assembler {
     duplicate_spans: DuplicateSpans,
     /// Events that came without their spans.
     span_events: Vec<(TraceId, SpanId, SpanEvent)>,
-    people: Population,
+    processes: ProcessesBuilder,
     cpu_slices: Vec<CpuSlice>,
     current_spans: CurrentSpansBuilder,
     process_usage: Vec<ProcessUsage>,
@@ -60,7 +60,7 @@ impl Assembler {
     /// Begins with the run as it was known at its start.
     pub fn new(run: Run) -> Self {
         Assembler {
-            people: Population::of(run.root_pid),
+            processes: ProcessesBuilder::of(run.root_pid),
             run,
             anchors: Vec::new(),
             sleeps: Vec::new(),
@@ -182,26 +182,26 @@ impl Assembler {
                 let stack = wait.stack.map(|stack| self.stack_tables.stack(stack));
                 self.waits.push(Wait { stack, ..wait });
             }
-            Observation::ProcessStarted { pid, parent_pid, time } => self.people.process_started(pid, parent_pid, time),
+            Observation::ProcessStarted { pid, parent_pid, time } => self.processes.process_started(pid, parent_pid, time),
             Observation::Journal { pid, tid, follows, entries, until } => self.current_spans.read((pid, tid), follows, entries, until),
             Observation::ProcessExec { pid, time, name, executable, arguments } => {
                 self.current_spans.exec(pid, time);
-                self.people.process_exec(pid, time, name, executable, arguments);
+                self.processes.process_exec(pid, time, name, executable, arguments);
             }
-            Observation::ProcessExited { pid, time } => self.people.process_exited(pid, time),
-            Observation::ProcessStatus { pid, time, exit } => self.people.statuses.push((pid, time, exit)),
-            Observation::ProcessListens { pid, address } => self.people.listens.push((pid, address)),
-            Observation::ProcessResource { pid, time, attributes } => self.people.resources.push((pid, time, attributes)),
+            Observation::ProcessExited { pid, time } => self.processes.process_exited(pid, time),
+            Observation::ProcessStatus { pid, time, exit } => self.processes.statuses.push((pid, time, exit)),
+            Observation::ProcessListens { pid, address } => self.processes.listens.push((pid, address)),
+            Observation::ProcessResource { pid, time, attributes } => self.processes.resources.push((pid, time, attributes)),
             Observation::ProcessUsage(usage) => self.process_usage.push(usage),
-            Observation::ThreadStarted { pid, tid, time } => self.people.thread_started(pid, tid, time),
-            Observation::ThreadNamed { pid, tid, name } => self.people.thread_named(pid, tid, name),
-            Observation::ThreadExited { pid, tid, time } => self.people.thread_exited(pid, tid, time),
-            Observation::ThreadIdent { pid, tid, ident } => self.people.idents.push((pid, tid, ident)),
-            Observation::ThreadTotals { pid, tid, totals } => self.people.thread_totals(pid, tid, totals),
+            Observation::ThreadStarted { pid, tid, time } => self.processes.thread_started(pid, tid, time),
+            Observation::ThreadNamed { pid, tid, name } => self.processes.thread_named(pid, tid, name),
+            Observation::ThreadExited { pid, tid, time } => self.processes.thread_exited(pid, tid, time),
+            Observation::ThreadIdent { pid, tid, ident } => self.processes.idents.push((pid, tid, ident)),
+            Observation::ThreadTotals { pid, tid, totals } => self.processes.thread_totals(pid, tid, totals),
             Observation::Loss(loss) => self.loss(loss),
             Observation::RunStarted { pid, start, mode } => {
                 self.run.root_pid = Some(pid);
-                self.people.root_pid = Some(pid);
+                self.processes.root_pid = Some(pid);
                 self.run.start = start;
                 if matches!(mode, CaptureMode::Refused { .. }) {
                     self.run.rate_hz = 0;
@@ -229,7 +229,7 @@ impl Assembler {
         if self.duplicates > 0 {
             self.loss(Loss::new(LossKind::SpansDuplicate, self.duplicates, "received twice; the one that ends later is kept"));
         }
-        if let Some(loss) = std::mem::take(&mut self.duplicate_spans).settle(&mut self.spans, &self.people) {
+        if let Some(loss) = std::mem::take(&mut self.duplicate_spans).settle(&mut self.spans, &self.processes) {
             self.loss(loss);
         }
         self.place_span_events();
@@ -239,15 +239,15 @@ impl Assembler {
         self.cpu_slices.sort_by_key(|slice| slice.start);
         self.waits.sort_by_key(|wait| wait.start);
         self.process_usage.sort_by_key(|usage| usage.time);
-        self.people.add_unseen(&self.samples, &self.cpu_slices);
-        self.people.place_statuses(self.run.exit);
-        self.people.place_listens();
-        self.people.place_resources();
-        self.people.place_idents();
+        self.processes.add_unseen(&self.samples, &self.cpu_slices);
+        self.processes.place_statuses(self.run.exit);
+        self.processes.place_listens();
+        self.processes.place_resources();
+        self.processes.place_idents();
         if let (CaptureMode::Refused { .. }, Some(end)) = (&self.run.mode, self.run.end) {
-            self.people.end_by(end, &clock);
+            self.processes.end_by(end, &clock);
         }
-        let Population { mut processes, mut threads, .. } = self.people;
+        let ProcessesBuilder { mut processes, mut threads, .. } = self.processes;
         processes.sort_by_key(|process| process.start);
         threads.sort_by_key(|thread| thread.start);
         let current_spans = self.current_spans.finish(&threads);

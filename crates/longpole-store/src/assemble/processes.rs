@@ -12,7 +12,7 @@ const ANCESTORS_MAX: usize = 1 << 10;
 
 /// The processes and threads of the run, dead and alive.
 #[derive(Debug, Default)]
-pub(super) struct Population {
+pub(super) struct ProcessesBuilder {
     pub(super) root_pid: Option<u32>,
     pub(super) processes: Vec<Process>,
     /// Processes that have not ended, by pid.
@@ -33,10 +33,10 @@ pub(super) struct Population {
     pub(super) resources: Vec<(u32, Monotonic, Attributes)>,
 }
 
-impl Population {
+impl ProcessesBuilder {
     /// Nobody yet. The command is this process, where that is known.
     pub(super) fn of(root_pid: Option<u32>) -> Self {
-        Population { root_pid, ..Population::default() }
+        ProcessesBuilder { root_pid, ..ProcessesBuilder::default() }
     }
 
     pub(super) fn process_started(&mut self, pid: u32, parent_pid: Option<u32>, time: Monotonic) {
