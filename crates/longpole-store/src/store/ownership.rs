@@ -88,14 +88,14 @@ impl<'a> Examined<'a> {
 
 /// Owners that longpole trusts.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Trust {
+pub(crate) struct OwnershipCheck {
     we: Owner,
     outside: Option<u32>,
 }
 
-impl Trust {
+impl OwnershipCheck {
     pub(crate) fn new() -> Self {
-        Trust { we: Owner::current(), outside: users::unmapped_uid() }
+        OwnershipCheck { we: Owner::current(), outside: users::unmapped_uid() }
     }
 
     /// Whether this is our number, or root's. One that stands for everybody outside is neither, also where it is ours.
@@ -285,21 +285,21 @@ mod tests {
         let base = fs::canonicalize(directory.path()).unwrap();
         let precious = base.join("precious");
         fs::create_dir(&precious).unwrap();
-        let trust = Trust::new();
+        let ownership = OwnershipCheck::new();
         // Checked while nothing was there; then another user is quicker.
-        let way = trust.check_way(&base.join("ci/store")).unwrap();
+        let way = ownership.check_way(&base.join("ci/store")).unwrap();
         assert_eq!(way, base.join("ci/store"));
         symlink(&precious, base.join("ci")).unwrap();
-        assert!(trust.walk(&way, &way).is_err());
+        assert!(ownership.walk(&way, &way).is_err());
         fs::remove_file(base.join("ci")).unwrap();
         fs::create_dir(base.join("ci")).unwrap();
         symlink(&precious, base.join("ci/store")).unwrap();
-        assert!(trust.walk(&way, &way).is_err());
+        assert!(ownership.walk(&way, &way).is_err());
         assert_eq!(fs::read_dir(&precious).unwrap().count(), 0);
         // Nor in a folder that others can write to by then.
         fs::remove_file(base.join("ci/store")).unwrap();
         fs::set_permissions(base.join("ci"), Permissions::from_mode(0o777)).unwrap();
-        assert!(matches!(trust.walk(&way, &way), Err(StoreError::NotOurs { .. })));
+        assert!(matches!(ownership.walk(&way, &way), Err(StoreError::NotOurs { .. })));
         assert_eq!(fs::read_dir(base.join("ci")).unwrap().count(), 0);
     }
 
@@ -314,8 +314,8 @@ mod tests {
                 return;
             }
         }
-        let trust = Trust::new();
-        let open = |store: &str| trust.open_root(&base.join(store), "inside", |_| Ok(()));
+        let ownership = OwnershipCheck::new();
+        let open = |store: &str| ownership.open_root(&base.join(store), "inside", |_| Ok(()));
         for refused in ["team/store", "team"] {
             let expected = format!("its access control list lets others write to it; setfacl -b {}/team, or name", base.display());
             let error = open(refused).unwrap_err().to_string();
@@ -330,7 +330,7 @@ mod tests {
         let directory = Directory::new();
         let base = fs::canonicalize(directory.path()).unwrap();
         symlink("real", base.join("link")).unwrap();
-        let (root, was_open) = Trust::new().open_root(&base.join("./link/x/../deep"), "inside", |_| Ok(())).unwrap();
+        let (root, was_open) = OwnershipCheck::new().open_root(&base.join("./link/x/../deep"), "inside", |_| Ok(())).unwrap();
         assert_eq!((root, was_open), (base.join("real/deep"), false));
         assert_eq!(fs::metadata(base.join("real/deep/inside")).unwrap().mode() & 0o7777, 0o700);
     }
@@ -340,17 +340,17 @@ mod tests {
         let directory = Directory::new();
         let base = fs::canonicalize(directory.path()).unwrap();
         let we = Owner::current();
-        let trust = Trust { we, outside: Some(we.uid) };
-        let (root, _) = trust.open_root(&base.join("store"), "inside", |_| Ok(())).unwrap();
+        let ownership = OwnershipCheck { we, outside: Some(we.uid) };
+        let (root, _) = ownership.open_root(&base.join("store"), "inside", |_| Ok(())).unwrap();
         fs::write(root.join("file"), "").unwrap();
         fs::set_permissions(root.join("file"), Permissions::from_mode(0o600)).unwrap();
-        assert!(!trust.check_entry(&root.join("file")).unwrap());
+        assert!(!ownership.check_entry(&root.join("file")).unwrap());
         // A folder of somebody else who seems to have our number. Root may open it as its owner may.
         let slash = fs::metadata("/").unwrap();
         if we.uid != 0 && slash.uid() != we.uid {
-            let trust = Trust { we: Owner { uid: slash.uid(), ..we }, outside: Some(slash.uid()) };
+            let ownership = OwnershipCheck { we: Owner { uid: slash.uid(), ..we }, outside: Some(slash.uid()) };
             assert!(!files::is_owned(Path::new("/"), &slash));
-            assert!(slash.uid() == 0 || trust.check_entry(Path::new("/")).is_err());
+            assert!(slash.uid() == 0 || ownership.check_entry(Path::new("/")).is_err());
         }
     }
 }
