@@ -15,9 +15,9 @@ use parquet::file::metadata::{FileMetaData, ParquetMetaData, ParquetMetaDataRead
 use parquet::file::reader::ChunkReader;
 use parquet::schema::types::SchemaDescriptor;
 
-use super::border::guarded;
 use super::checksums::{self, Checksum, Checksums};
 use super::claims::{self, Claims};
+use super::panic_guard::guarded;
 use crate::error::StoreError;
 use crate::files;
 use crate::format::{CHECKSUMS_SINCE, RECORDING_VERSION, SEGMENT_KEY};

@@ -12,9 +12,9 @@ use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
 use parquet::schema::types::ColumnPath;
 
-use super::border::guarded;
 use super::checksums::{self, Checksum, Checksums, Summed};
 use super::claims;
+use super::panic_guard::guarded;
 use super::reader::Tables;
 use crate::error::{Source, StoreError};
 use crate::files;

@@ -1,4 +1,4 @@
-//! The border around Arrow and Parquet: what panics behind it comes back as an error, and prints nothing.
+//! A guard around Arrow and Parquet: what panics behind it comes back as an error, and prints nothing.
 //!
 //! Their readers check much of what they read, and not all of it. What they miss ends in a slice out of range or a failed
 //! `assert`. A damaged file is no bug of ours, so its reader must neither end the process nor print a backtrace.
