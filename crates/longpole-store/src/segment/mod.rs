@@ -4,14 +4,14 @@
 //!
 //! ```text
 //! bytes ─ checksum ─ footer, pages: claims ─ columns ─ memory of its rows ─► rows, in batches ─ texts counted ─► model
-//!         `checksums`  `claims`               ours?    `budget`             behind `panic_guard` `budget`
+//!         `checksums`  `preflight`            ours?    `budget`             behind `panic_guard` `budget`
 //! ```
 //!
 //! Texts are read as views: a batch refers to a text that comes a thousand times, and does not hold it a thousand times.
 
 mod checksums;
-mod claims;
 mod panic_guard;
+mod preflight;
 mod reader;
 pub(crate) mod recording;
 mod writer;
