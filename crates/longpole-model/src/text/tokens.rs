@@ -1,19 +1,20 @@
-//! A line of the notation as words.
+//! Tokens of a line of the notation.
 
-/// A word of a line, and whether it stood in quotes (then it is never a keyword).
+/// A word or a quoted text of a line, and whether it stood in quotes (then it is never a keyword).
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Word {
+pub(super) struct Token {
     pub(super) text: String,
     pub(super) quoted: bool,
 }
 
-impl Word {
+impl Token {
     pub(super) fn is(&self, keyword: &str) -> bool {
         !self.quoted && self.text == keyword
     }
 }
 
-pub(super) fn words(line: &str) -> Result<Vec<Word>, String> {
+/// The tokens of a line.
+pub(super) fn tokens(line: &str) -> Result<Vec<Token>, String> {
     let mut out = Vec::new();
     let mut chars = line.chars().peekable();
     while let Some(&c) = chars.peek() {
@@ -35,7 +36,7 @@ pub(super) fn words(line: &str) -> Result<Vec<Word>, String> {
                     Some(other) => text.push(other),
                 }
             }
-            out.push(Word { text, quoted: true });
+            out.push(Token { text, quoted: true });
         } else {
             let mut text = String::new();
             while let Some(&c) = chars.peek() {
@@ -45,16 +46,16 @@ pub(super) fn words(line: &str) -> Result<Vec<Word>, String> {
                 text.push(c);
                 chars.next();
             }
-            out.push(Word { text, quoted: false });
+            out.push(Token { text, quoted: false });
         }
     }
     Ok(out)
 }
 
-pub(super) fn join(words: &[Word]) -> String {
-    words.iter().map(|w| w.text.as_str()).collect::<Vec<_>>().join(" ")
+pub(super) fn join(tokens: &[Token]) -> String {
+    tokens.iter().map(|token| token.text.as_str()).collect::<Vec<_>>().join(" ")
 }
 
-pub(super) fn number<T: std::str::FromStr>(word: Option<&Word>, what: &str) -> Result<T, String> {
-    word.and_then(|w| w.text.parse().ok()).ok_or_else(|| format!("`{what}` needs a number"))
+pub(super) fn number<T: std::str::FromStr>(token: Option<&Token>, what: &str) -> Result<T, String> {
+    token.and_then(|token| token.text.parse().ok()).ok_or_else(|| format!("`{what}` needs a number"))
 }
