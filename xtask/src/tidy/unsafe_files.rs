@@ -20,7 +20,7 @@ const UNSAFE_FILES: &[&str] = &[
     "crates/longpole-capture/src/sys/signal.rs",
     "crates/longpole-capture/src/sys/thread.rs",
     "crates/longpole-capture/src/sys/wait.rs",
-    "crates/longpole-capture/src/sys/witness.rs",
+    "crates/longpole-capture/src/sys/signal_witness.rs",
     "crates/longpole-capture/src/perf/ring.rs",
     "crates/longpole-sdk/src/process_context/linux.rs",
     "crates/longpole-sdk/src/shelter.rs",

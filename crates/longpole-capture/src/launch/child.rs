@@ -25,8 +25,8 @@ use std::path::PathBuf;
 use longpole_model::{Exit, ProcessUsage, RunUsage};
 
 use crate::launch::error::LaunchError;
+use crate::launch::signal_witness;
 use crate::launch::signals::{self, Round, Situation};
-use crate::launch::witness;
 use crate::procfs::usage;
 use crate::sys::command::{self, ExecReport, ExecStatus, Gated, Image};
 use crate::sys::inherited;
@@ -130,7 +130,7 @@ pub fn execute_in_place(argv: &[OsString], env: &[(OsString, OsString)]) -> Laun
     match image(argv, env, None) {
         Err(error) => error,
         Ok((mut image, program, candidates)) => {
-            witness::dismiss();
+            signal_witness::dismiss();
             failure(&program, &candidates, command::execute_here(&mut image))
         }
     }
@@ -315,7 +315,7 @@ impl RunningChild {
                 continue;
             }
             if self.adopts_orphans {
-                let own: Vec<Pid> = [Some(self.pid), witness::pid()].into_iter().flatten().collect();
+                let own: Vec<Pid> = [Some(self.pid), signal_witness::pid()].into_iter().flatten().collect();
                 wait::reap_orphans(&own);
             }
             if events.wait(status.map(|status| status.0.as_fd())) {

@@ -14,6 +14,6 @@ pub(crate) mod perf;
 pub(crate) mod pidfd;
 pub(crate) mod remote_memory;
 pub(crate) mod signal;
+pub(crate) mod signal_witness;
 pub(crate) mod thread;
 pub(crate) mod wait;
-pub(crate) mod witness;

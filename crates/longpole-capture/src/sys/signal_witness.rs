@@ -1,4 +1,4 @@
-//! The witness: a process that says which signals our process group was sent.
+//! The signal witness: a process that says which signals our process group was sent.
 #![expect(unsafe_code, reason = "a forked child of its own")]
 
 use std::ffi::c_int;
@@ -17,7 +17,7 @@ use crate::sys::wait::reap;
 /// A signal does not show whether it went to a process or to its group. The witness does: the kernel signals a group in one sweep, youngest member
 /// first, so a signal for the group is pending at the witness before it is at ours.
 #[derive(Debug)]
-pub(crate) struct Witness {
+pub(crate) struct SignalWitness {
     socket: OwnedFd,
     pid: Pid,
 }
@@ -39,9 +39,9 @@ const ANSWER_MILLIS: c_int = 100;
 /// After this long without an answer there is no evidence.
 const ANSWER_LAST_MILLIS: c_int = 1_000;
 
-impl Witness {
+impl SignalWitness {
     /// Starts one. It ends with the thread that calls this.
-    pub(crate) fn start() -> io::Result<Witness> {
+    pub(crate) fn start() -> io::Result<SignalWitness> {
         let mut ends: [RawFd; 2] = [-1; 2];
         // SAFETY: the call fills both ends or fails; each is owned by nobody else.
         let (ours, theirs) = unsafe {
@@ -62,7 +62,7 @@ impl Witness {
         if pid < 0 {
             return Err(error);
         }
-        Ok(Witness { socket: ours, pid })
+        Ok(SignalWitness { socket: ours, pid })
     }
 
     /// Its process id.
@@ -110,7 +110,7 @@ impl Witness {
     }
 }
 
-impl Drop for Witness {
+impl Drop for SignalWitness {
     fn drop(&mut self) {
         kill(self.pid, libc::SIGKILL);
         reap(self.pid);
