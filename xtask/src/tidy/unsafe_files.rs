@@ -7,7 +7,7 @@ use super::source::Source;
 /// in front of another one cannot do without, and the test programs that must do to themselves what no safe wrapper does.
 const UNSAFE_FILES: &[&str] = &[
     "crates/longpole-capture/src/sys/clock.rs",
-    "crates/longpole-capture/src/sys/command.rs",
+    "crates/longpole-capture/src/sys/fork_exec.rs",
     "crates/longpole-capture/src/sys/descriptors.rs",
     "crates/longpole-capture/src/sys/handler.rs",
     "crates/longpole-capture/src/sys/inherited.rs",

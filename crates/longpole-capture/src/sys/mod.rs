@@ -1,10 +1,10 @@
 //! Every system call of this crate, safe on the outside.
 
 pub(crate) mod clock;
-pub(crate) mod command;
 pub(crate) mod command_state;
 pub(crate) mod descriptors;
 pub(crate) mod exit_status;
+pub(crate) mod fork_exec;
 pub(crate) mod handler;
 pub(crate) mod inherited;
 pub(crate) mod job_control;

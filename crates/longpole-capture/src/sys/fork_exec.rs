@@ -15,7 +15,7 @@ use crate::sys::inherited::{ignored_signals, open_files, signal_mask, was_closed
 use crate::sys::signal::{Pid, SIGNAL_MAX, SignalSet, change_mask, set_disposition};
 
 /// All that the child needs for its exec, built before the fork.
-pub(crate) struct Image {
+pub(crate) struct ExecImage {
     candidates: Vec<CString>,
     /// Whether the candidates come from the PATH: then a missing one does not end the search.
     searched: bool,
@@ -33,7 +33,7 @@ const SHELL: &CStr = c"/bin/sh";
 
 const SHELL_ARGV_PATH: usize = 1;
 
-impl Image {
+impl ExecImage {
     /// `argv` must not be empty.
     pub(crate) fn new(
         candidates: Vec<CString>,
@@ -41,7 +41,7 @@ impl Image {
         argv: Vec<CString>,
         env: Vec<CString>,
         spare_env: Option<Vec<CString>>,
-    ) -> Image {
+    ) -> ExecImage {
         fn pointers(texts: &[CString]) -> Vec<*const c_char> {
             texts.iter().map(|text| text.as_ptr()).chain([ptr::null()]).collect()
         }
@@ -54,7 +54,7 @@ impl Image {
         let mut owned = argv;
         owned.extend(env);
         owned.extend(spare_env.into_iter().flatten());
-        Image { candidates, searched, argv: argv_pointers, shell_argv, envp, spare_envp, _owned: owned }
+        ExecImage { candidates, searched, argv: argv_pointers, shell_argv, envp, spare_envp, _owned: owned }
     }
 }
 
@@ -73,7 +73,7 @@ pub(crate) struct Gated {
 const TRIES_SPARE: c_int = 0;
 
 /// Forks a child that waits at its gate with all signals blocked.
-pub(crate) fn fork_gated(image: &mut Image) -> io::Result<Gated> {
+pub(crate) fn fork_gated(image: &mut ExecImage) -> io::Result<Gated> {
     let (gate_read, gate_write) = pipe(libc::O_CLOEXEC)?;
     let (status_read, status_write) = pipe(libc::O_CLOEXEC)?;
     let before = change_mask(libc::SIG_SETMASK, SignalSet::ALL);
@@ -106,7 +106,7 @@ pub(crate) fn forget_command() {
 
 /// The child: async-signal-safe calls only. It blocks signals until the last moment, so that none finds the handlers of our parent, or stops the
 /// child unnoticed.
-fn run_child(image: &mut Image, gate: RawFd, status: RawFd) -> ! {
+fn run_child(image: &mut ExecImage, gate: RawFd, status: RawFd) -> ! {
     let ignored = ignored_signals();
     for signal in 1..=SIGNAL_MAX {
         set_disposition(signal, ignored.contains(signal));
@@ -137,7 +137,7 @@ fn run_child(image: &mut Image, gate: RawFd, status: RawFd) -> ! {
 }
 
 /// Executes the image in this process, for a process that may not fork. Returns why that failed.
-pub(crate) fn execute_here(image: &mut Image) -> io::Error {
+pub(crate) fn execute_here(image: &mut ExecImage) -> io::Error {
     let ignored = ignored_signals();
     let before = change_mask(libc::SIG_SETMASK, SignalSet::ALL);
     for signal in 1..=SIGNAL_MAX {
@@ -149,7 +149,7 @@ pub(crate) fn execute_here(image: &mut Image) -> io::Error {
 }
 
 /// Restores what we inherited, and executes. Returns the errno of the failure. Async-signal-safe.
-fn become_image(image: &mut Image) -> i32 {
+fn become_image(image: &mut ExecImage) -> i32 {
     for descriptor in 0..3 {
         if was_closed(descriptor) {
             // SAFETY: what is open there is the runtime's `/dev/null`, which this process does not use.
@@ -169,7 +169,7 @@ fn become_image(image: &mut Image) -> i32 {
 }
 
 /// As execvp(3): tries each candidate; a text file without `#!` goes to the shell. Returns the errno of the failure.
-fn execute(image: &mut Image) -> i32 {
+fn execute(image: &mut ExecImage) -> i32 {
     let mut denied = false;
     for candidate in &image.candidates {
         let mut error = execve(candidate, &image.argv, &image.envp);
