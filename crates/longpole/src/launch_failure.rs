@@ -1,4 +1,4 @@
-//! Running the command without longpole, and commands that do not start.
+//! The launch failed: the command runs without a recording, or the exit code says why it did not start.
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -12,15 +12,15 @@ use crate::terminal::stderr::note;
 pub(crate) const EXIT_OWN_FAILURE: u8 = 125;
 
 /// Replaces this process by the command: there are no descriptors or processes left to stay beside it.
-pub(crate) fn in_place(argv: &[OsString], environment: &[(OsString, OsString)], error: &LaunchError) -> ExitCode {
+pub(crate) fn run_unrecorded(argv: &[OsString], environment: &[(OsString, OsString)], error: &LaunchError) -> ExitCode {
     let cause = std::error::Error::source(error).map(|cause| format!(": {cause}")).unwrap_or_default();
-    let LaunchError::Setup { what, .. } = error else { return not_started(error) };
+    let LaunchError::Setup { what, .. } = error else { return report_not_started(error) };
     note(format!("recording is off, and the command runs alone: no room for {what}{cause}"));
-    not_started(&child::execute_in_place(argv, environment))
+    report_not_started(&child::execute_in_place(argv, environment))
 }
 
 /// Reports that the command did not start. Returns 127 if it was not found, 126 if it is not executable, else 125.
-pub(crate) fn not_started(error: &LaunchError) -> ExitCode {
+pub(crate) fn report_not_started(error: &LaunchError) -> ExitCode {
     let code = u8::try_from(error.exit_code()).unwrap_or(EXIT_OWN_FAILURE);
     let cause = std::error::Error::source(error).map(|cause| format!(": {cause}")).unwrap_or_default();
     note(format!("{error}{cause}"));
