@@ -1,6 +1,6 @@
 //! The doors of longpole: spans in, copies out to the user's own endpoint, the page and its API.
 //!
-//! You bring a place to keep ([`receive::Keep`]) and a store. This crate speaks OTLP with the command's processes
+//! You bring a sink for requests ([`receive::ReceivedSink`]) and a store. This crate speaks OTLP with the command's processes
 //! ([`receive`]), hands their requests on ([`forward`]), and serves the views of `longpole-recording` ([`server`]). It is the only
 //! room with sockets and HTTP; it prints nothing, reads no environment, and computes no number.
 

@@ -8,7 +8,7 @@ use longpole_model::Timestamp;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use super::connection::Connection;
-use super::keep::KeepError;
+use super::received_sink::ReceivedSinkError;
 use crate::otlp_request::{CameBy, Compression, Encoding, Signal};
 
 /// What a body is.
@@ -89,11 +89,11 @@ impl Verdict {
         Verdict::Unproven(UNPROVEN.to_owned())
     }
 
-    pub(super) fn not_kept(error: &KeepError) -> Self {
+    pub(super) fn not_kept(error: &ReceivedSinkError) -> Self {
         let reason = format!("cannot keep the request: {error}");
         match error {
-            KeepError::ForNow(_) => Verdict::NotKept(reason),
-            KeepError::ForGood(_) => Verdict::NeverKept(reason),
+            ReceivedSinkError::ForNow(_) => Verdict::NotKept(reason),
+            ReceivedSinkError::ForGood(_) => Verdict::NeverKept(reason),
         }
     }
 }

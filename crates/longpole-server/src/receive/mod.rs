@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!            receiver thread (tokio, one thread, I/O only)                     keeper thread (may block)
-//!  accept → HTTP/1.1 or h2c ─┬─ otlp_http, otlp_grpc ─┐            ┌──► inflate → check with wire → peer pid → Keep
+//!  accept → HTTP/1.1 or h2c ─┬─ otlp_http, otlp_grpc ─┐            ┌──► inflate → check with wire → peer pid → sink
 //!         │                  ├─ zipkin ───────────────┼─ queue ────┤          (what is not OTLP becomes OTLP)    │
 //!         │                  └─ pulumi_events ────────┤            │                                           ├──► forward
 //!         └ appdash ──────────────────────────────────┘            │                                           │
@@ -42,12 +42,12 @@ mod connections;
 mod credentials;
 mod heads;
 mod job;
-mod keep;
 mod keeper;
 mod other_users;
 mod otlp_grpc;
 mod otlp_http;
 mod pulumi;
+mod received_sink;
 mod refusal;
 mod request_context;
 mod routes;
@@ -57,7 +57,7 @@ mod tests;
 mod watched_io;
 mod zipkin;
 
-pub use self::keep::{Keep, KeepError};
+pub use self::received_sink::{ReceivedSink, ReceivedSinkError};
 pub use self::senders::Senders;
 pub use crate::otlp_request::{Encoding, Signal};
 pub use crate::peer::{AskOwner, SocketOwner};
@@ -85,7 +85,7 @@ impl Receiver {
     /// Opens two ports on 127.0.0.1 and serves them from a thread of its own. When this returns, connections are accepted.
     ///
     /// Everything that may fail is done before its thread starts. It takes about 0.2 ms.
-    pub fn start(options: ReceiverOptions, keep: Box<dyn Keep>) -> std::io::Result<ReceiverHandle> {
+    pub fn start(options: ReceiverOptions, sink: Box<dyn ReceivedSink>) -> std::io::Result<ReceiverHandle> {
         let listen = || {
             let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
             listener.set_nonblocking(true)?;
@@ -106,7 +106,7 @@ impl Receiver {
         thread::Builder::new().name("longpole-keep".to_owned()).spawn({
             let (book, forwarder) = (Arc::clone(&book), Arc::clone(&forwarder));
             move || {
-                keeper::keep_all(queue, keep, finder, (options.limits, options.keep_credentials, run), &book, &forwarder);
+                keeper::keep_all(queue, sink, finder, (options.limits, options.keep_credentials, run), &book, &forwarder);
                 // Nobody listens if the receiver did not want to wait.
                 let _ = kept_all.send(());
             }

@@ -2,10 +2,10 @@
 
 mod forwarding;
 mod identity;
-mod log_keeper;
 mod moment;
 mod own_cost;
 mod trace_files;
+mod wal_sink;
 mod write_failure;
 
 use std::ffi::OsString;
@@ -39,9 +39,9 @@ use self::forwarding::{forward_targets, pulumi_targets, trust_by_environment};
 pub(crate) use self::forwarding::{spans_target, unrecorded_request};
 use self::identity::secret;
 pub(crate) use self::identity::{host, identity, new_run};
-use self::log_keeper::LogKeeper;
 pub(crate) use self::moment::{Moment, now};
 pub(crate) use self::own_cost::own_cost;
+use self::wal_sink::WalSink;
 pub(crate) use self::write_failure::WriteFailure;
 use crate::args::{EnvInject, Redact, RunArguments, SampleClock};
 use crate::env_vars;
@@ -203,7 +203,7 @@ impl Session {
             self.lose(LossKind::RequestsRefused, format!("no spans were received: {error}"));
             return inherited;
         }
-        let keep = Box::new(LogKeeper(self.writer.wal().clone(), self.write_failure.clone()));
+        let sink = Box::new(WalSink(self.writer.wal().clone(), self.write_failure.clone()));
         match Receiver::start(
             ReceiverOptions {
                 forward,
@@ -212,7 +212,7 @@ impl Session {
                 ask_owner: Some(owner_of_client),
                 ..ReceiverOptions::default()
             },
-            keep,
+            sink,
         ) {
             Ok(receiver) => {
                 let injection = otel_environment::environment(&request(&receiver.endpoint(), &receiver.appdash_endpoint()));

@@ -9,7 +9,7 @@ use longpole_wire::otlp;
 use longpole_wire::redact::Redactor;
 
 use super::super::credentials::take_credentials;
-use super::super::keep::{Keep, KeepError};
+use super::super::received_sink::{ReceivedSink, ReceivedSinkError};
 use super::check::note_called;
 use crate::forward::Forwarder;
 use crate::limits::CONVERTED_SPANS_MAX;
@@ -17,7 +17,7 @@ use crate::otlp_request::{Encoding, Parcel};
 
 /// Keeps spans of another format as requests of ours while they are decoded, so that they never stand in memory all together.
 pub(super) struct Convert<'a> {
-    pub(super) keep: &'a mut dyn Keep,
+    pub(super) sink: &'a mut dyn ReceivedSink,
     pub(super) forwarder: &'a Forwarder,
     pub(super) book: &'a LossBook,
     pub(super) redactor: Option<&'a mut Redactor>,
@@ -26,7 +26,7 @@ pub(super) struct Convert<'a> {
     /// Addresses that the spans call.
     pub(super) called: Vec<SocketAddr>,
     /// Why nothing more is kept: the client is to send all of it again.
-    pub(super) failed: Option<KeepError>,
+    pub(super) failed: Option<ReceivedSinkError>,
 }
 
 impl Convert<'_> {
@@ -41,7 +41,7 @@ impl Convert<'_> {
             return;
         }
         let body = otlp::encode_trace(&spans);
-        match self.keep.traces(&body, Encoding::Protobuf, self.peer_pid) {
+        match self.sink.traces(&body, Encoding::Protobuf, self.peer_pid) {
             Ok(()) => self.forwarder.send(&Parcel::converted(body.into(), spans.len() as u64)),
             Err(error) => self.failed = Some(error),
         }

@@ -7,25 +7,25 @@ use longpole_wire::otlp::logs::LogSink;
 use longpole_wire::redact::Redactor;
 
 use super::super::credentials::CREDENTIALS;
-use super::super::keep::{Keep, KeepError};
+use super::super::received_sink::{ReceivedSink, ReceivedSinkError};
 
 /// Log records of spans that could not be kept.
 pub(super) struct Unkept {
     pub(super) records: u64,
     /// Why the first was not.
-    pub(super) error: KeepError,
+    pub(super) error: ReceivedSinkError,
     /// Whether no other record of the request is kept.
     pub(super) is_all: bool,
 }
 
 /// Keeps log records that name a span.
 pub(super) struct Events<'a> {
-    pub(super) keep: &'a mut dyn Keep,
+    pub(super) sink: &'a mut dyn ReceivedSink,
     pub(super) redactor: Option<&'a mut Redactor>,
     pub(super) book: &'a LossBook,
     pub(super) kept: u64,
     /// How many could not be, and why the first was not.
-    pub(super) unkept: Option<(u64, KeepError)>,
+    pub(super) unkept: Option<(u64, ReceivedSinkError)>,
 }
 
 impl LogSink for Events<'_> {
@@ -38,7 +38,7 @@ impl LogSink for Events<'_> {
         let mut event = event.to_event();
         let taken = self.redactor.as_deref_mut().map_or(0, |redactor| redactor.event(&mut event));
         self.book.add(LossKind::ValuesRedacted, taken, CREDENTIALS);
-        match self.keep.log_event(trace_id, span_id, event) {
+        match self.sink.log_event(trace_id, span_id, event) {
             Ok(()) => self.kept += 1,
             Err(error) => self.unkept.get_or_insert((0, error)).0 += 1,
         }

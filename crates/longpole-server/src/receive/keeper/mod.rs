@@ -21,8 +21,8 @@ use self::logs::{Events, NO_SPAN, Unkept};
 use super::connection::Claim;
 use super::credentials::take_credentials;
 use super::job::{Content, Handed, Job, Verdict};
-use super::keep::{Keep, KeepError};
 use super::pulumi::span_dedup::Twins;
+use super::received_sink::{ReceivedSink, ReceivedSinkError};
 use crate::forward::Forwarder;
 use crate::limits::CONVERTED_SPANS_MAX;
 use crate::listeners::ListenerFinder;
@@ -40,7 +40,7 @@ const NOT_FOUND: &str =
 /// Serves the queue until every [`Intake`](super::job::Intake) is dropped.
 pub(super) fn keep_all(
     queue: Receiver<Handed>,
-    keep: Box<dyn Keep>,
+    sink: Box<dyn ReceivedSink>,
     finder: PeerFinder,
     (limits, keep_credentials, run): (Limits, bool, Option<(String, Secret)>),
     book: &LossBook,
@@ -49,7 +49,7 @@ pub(super) fn keep_all(
     let redactor = (!keep_credentials).then(Redactor::default);
     let twins = forwarder.wants(Signal::Traces).then(Twins::default);
     let listeners = ListenerFinder::default();
-    let mut keeper = Keeper { keep, finder, listeners, redactor, limits, run, book, forwarder, twins };
+    let mut keeper = Keeper { sink, finder, listeners, redactor, limits, run, book, forwarder, twins };
     // Requests of closed connections come last: any user can send them, and no client waits for the answer. Their places limit their
     // number.
     let mut later: VecDeque<Handed> = VecDeque::new();
@@ -74,7 +74,7 @@ pub(super) fn keep_all(
 }
 
 struct Keeper<'a> {
-    keep: Box<dyn Keep>,
+    sink: Box<dyn ReceivedSink>,
     finder: PeerFinder,
     listeners: ListenerFinder,
     /// `None` where credentials are kept.
@@ -158,8 +158,8 @@ impl Keeper<'_> {
             claims.into_iter().filter(|(_, claim)| matches!(claim, Claim::OwnNamespace(_) | Claim::Unknown)).collect();
         let clean = (payloads || credentials || !claims.is_empty()).then(|| self.clean(&bytes, encoding, payloads, &claims));
         let kept = match &clean {
-            Some(Clean { kept, .. }) => self.keep.traces(kept, Encoding::Protobuf, peer_pid),
-            None => self.keep.traces(&bytes, encoding, peer_pid),
+            Some(Clean { kept, .. }) => self.sink.traces(kept, Encoding::Protobuf, peer_pid),
+            None => self.sink.traces(&bytes, encoding, peer_pid),
         };
         if let Err(error) = kept {
             return Verdict::not_kept(&error);
@@ -203,7 +203,7 @@ impl Keeper<'_> {
     /// Keeps who listens at addresses that spans call.
     fn keep_listeners(&mut self, called: &[SocketAddr]) {
         for (pid, address) in self.listeners.search(called, Instant::now()) {
-            if let Err(error) = self.keep.listens(pid, address) {
+            if let Err(error) = self.sink.listens(pid, address) {
                 self.book.add(LossKind::RequestsRefused, 1, format!("who listens at an address that a span calls: {error}"));
             }
         }
@@ -238,10 +238,10 @@ impl Keeper<'_> {
         self.hide(&mut bytes);
         let format = zipkin::Format::of_request(path, content_type, &bytes);
         let peer_pid = job.connection.peer_pid(&mut self.finder);
-        let (keep, forwarder, book) = (self.keep.as_mut(), self.forwarder, self.book);
+        let (sink, forwarder, book) = (self.sink.as_mut(), self.forwarder, self.book);
         let redactor = self.redactor.as_mut();
         let (batch, called) = (SpanBatch::default(), Vec::new());
-        let mut convert = Convert { keep, forwarder, book, redactor, peer_pid, batch, called, failed: None };
+        let mut convert = Convert { sink, forwarder, book, redactor, peer_pid, batch, called, failed: None };
         let decoded = zipkin::decode(&bytes, format, &self.limits, &mut convert);
         convert.give();
         let Convert { failed, called, .. } = convert;
@@ -255,7 +255,7 @@ impl Keeper<'_> {
 
     fn keep_converted(&mut self, job: &Job, spans: u64) -> Verdict {
         let peer_pid = job.connection.peer_pid(&mut self.finder);
-        match self.keep.traces(&job.body, Encoding::Protobuf, peer_pid) {
+        match self.sink.traces(&job.body, Encoding::Protobuf, peer_pid) {
             Ok(()) => {
                 if let Some(twins) = &mut self.twins {
                     let left = twins.old(spans_of(&Parcel::converted(job.body.clone(), spans), peer_pid, &self.limits));
@@ -278,7 +278,7 @@ impl Keeper<'_> {
             // Events of other kinds say nothing about a resource.
             let Some(parsed) = parsed else { return Ok(()) };
             // The engine's own time has whole seconds.
-            self.keep.resource_event(ResourceEvent { time: received, ..parsed.event }).map_err(|error| error.to_string())
+            self.sink.resource_event(ResourceEvent { time: received, ..parsed.event }).map_err(|error| error.to_string())
         });
         if let Err(reason) = kept {
             self.book.add(LossKind::RequestsRefused, 1, format!("pulumi engine events that could not be kept: {reason}"));
@@ -336,8 +336,8 @@ impl Keeper<'_> {
 
     /// The number of records, and those of spans that could not be kept; `None` if they cannot be decoded.
     fn keep_logs(&mut self, bytes: &[u8], encoding: Encoding) -> Option<(u64, Option<Unkept>)> {
-        let (keep, redactor, book) = (self.keep.as_mut(), self.redactor.as_mut(), self.book);
-        let mut events = Events { keep, redactor, book, kept: 0, unkept: None };
+        let (sink, redactor, book) = (self.sink.as_mut(), self.redactor.as_mut(), self.book);
+        let mut events = Events { sink, redactor, book, kept: 0, unkept: None };
         let counts = otlp::logs::decode(bytes, encoding, &self.limits, &mut events).ok()?;
         let Events { kept, unkept, .. } = events;
         self.book.add(LossKind::OtherSignals, counts.others, NO_SPAN);
@@ -347,7 +347,7 @@ impl Keeper<'_> {
 
     /// The answer for records that could not be kept. The client may send them again if none of the request was kept.
     fn verdict_of(&self, Unkept { records, error, is_all }: Unkept, is_forwarded: bool) -> Verdict {
-        if is_all && !is_forwarded && matches!(error, KeepError::ForNow(_)) {
+        if is_all && !is_forwarded && matches!(error, ReceivedSinkError::ForNow(_)) {
             return Verdict::not_kept(&error);
         }
         let message = format!("log records that could not be kept: {error}");
