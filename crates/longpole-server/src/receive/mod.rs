@@ -2,7 +2,7 @@
 //! distinguished by content type and path; and one for AppDash, which is not HTTP.
 //!
 //! ```text
-//!            receiver thread (tokio, one thread, I/O only)                     keeper thread (may block)
+//!            receiver thread (tokio, one thread, I/O only)                     ingest thread (may block)
 //!  accept → HTTP/1.1 or h2c ─┬─ otlp_http, otlp_grpc ─┐            ┌──► inflate → check with wire → peer pid → sink
 //!         │                  ├─ zipkin ───────────────┼─ queue ────┤          (what is not OTLP becomes OTLP)    │
 //!         │                  └─ pulumi_events ────────┤            │                                           ├──► forward
@@ -10,7 +10,7 @@
 //!                              answer ◄────────────── verdict ◄────┴───────────────────────────────────────────┘
 //! ```
 //!
-//! The keeper is a thread of its own so that a slow disk, a large body or a search through `/proc` delays answers and never
+//! The ingester is a thread of its own so that a slow disk, a large body or a search through `/proc` delays answers and never
 //! the accepting of connections. It works in the order of arrival.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -41,8 +41,8 @@ mod connection;
 mod connections;
 mod credentials;
 mod heads;
+mod ingest;
 mod job;
-mod keeper;
 mod other_users;
 mod otlp_grpc;
 mod otlp_http;
@@ -102,11 +102,11 @@ impl Receiver {
         let finder = PeerFinder::new(command.clone());
         let run = judge.run_id().map(str::to_owned).zip(judge.secret());
         let (jobs, queue) = mpsc::channel();
-        let (kept_all, keeper_ended) = oneshot::channel();
+        let (kept_all, ingest_ended) = oneshot::channel();
         thread::Builder::new().name("longpole-keep".to_owned()).spawn({
             let (book, forwarder) = (Arc::clone(&book), Arc::clone(&forwarder));
             move || {
-                keeper::keep_all(queue, sink, finder, (options.limits, options.keep_credentials, run), &book, &forwarder);
+                ingest::ingest_all(queue, sink, finder, (options.limits, options.keep_credentials, run), &book, &forwarder);
                 // Nobody listens if the receiver did not want to wait.
                 let _ = kept_all.send(());
             }
@@ -125,7 +125,7 @@ impl Receiver {
         let thread = thread::Builder::new().name("longpole-receive".to_owned()).spawn({
             let forwarder = Arc::clone(&forwarder);
             move || {
-                runtime.block_on(serve([listener, appdash_listener], context, &forwarder, finished, keeper_ended));
+                runtime.block_on(serve([listener, appdash_listener], context, &forwarder, finished, ingest_ended));
                 // Tasks that did not end by the deadline are dropped, not waited for.
                 runtime.shutdown_background();
             }
@@ -203,7 +203,7 @@ async fn serve(
     context: RequestContext,
     forwarder: &Forwarder,
     finished: oneshot::Receiver<Instant>,
-    keeper_ended: oneshot::Receiver<()>,
+    ingest_ended: oneshot::Receiver<()>,
 ) {
     let book = Arc::clone(&context.book);
     let context = Arc::new(context);
@@ -216,10 +216,10 @@ async fn serve(
         }
     };
     context.intake.close();
-    // The keeper ends when its queue is empty, which takes it a moment even then. A disk that hangs must not hang us.
+    // The ingester ends when its queue is empty, which takes it a moment even then. A disk that hangs must not hang us.
     let patience = deadline.saturating_duration_since(Instant::now()).max(GOODBYE_MAX);
     // Not on a thread of its own: where there is none for it, the runtime panics.
-    if tokio::time::timeout(patience, keeper_ended).await.is_err() {
+    if tokio::time::timeout(patience, ingest_ended).await.is_err() {
         book.add(LossKind::DrainTimedOut, 1, "the recording could not be written in time; requests that were not answered are missing");
     }
     forwarder.finish(deadline).await;

@@ -1,4 +1,4 @@
-//! The keeper: inflates a body, checks that it decodes, finds its sender, writes it to the log, and forwards a copy. Other formats
+//! The ingester: inflates a body, checks that it decodes, finds its sender, writes it to the log, and forwards a copy. Other formats
 //! become OTLP here, so that the log has one format. One thread, in order.
 
 use std::borrow::Cow;
@@ -38,7 +38,7 @@ const NOT_FOUND: &str =
     "some spans have no process: the processes of this machine have more open files than longpole searches for the sender";
 
 /// Serves the queue until every [`Intake`](super::job::Intake) is dropped.
-pub(super) fn keep_all(
+pub(super) fn ingest_all(
     queue: Receiver<Handed>,
     sink: Box<dyn ReceivedSink>,
     finder: PeerFinder,
@@ -49,7 +49,7 @@ pub(super) fn keep_all(
     let redactor = (!keep_credentials).then(Redactor::default);
     let twins = forwarder.wants(Signal::Traces).then(Twins::default);
     let listeners = ListenerFinder::default();
-    let mut keeper = Keeper { sink, finder, listeners, redactor, limits, run, book, forwarder, twins };
+    let mut ingester = Ingester { sink, finder, listeners, redactor, limits, run, book, forwarder, twins };
     // Requests of closed connections come last: any user can send them, and no client waits for the answer. Their places limit their
     // number.
     let mut later: VecDeque<Handed> = VecDeque::new();
@@ -67,13 +67,13 @@ pub(super) fn keep_all(
             },
         };
         // The client may have hung up, or never waited for an answer; the log keeps the request anyway.
-        let _ = reply.send(keeper.serve(&job));
+        let _ = reply.send(ingester.serve(&job));
     }
-    let left = keeper.twins.take().map(Twins::finish).unwrap_or_default();
-    keeper.hand_on(&left);
+    let left = ingester.twins.take().map(Twins::finish).unwrap_or_default();
+    ingester.hand_on(&left);
 }
 
-struct Keeper<'a> {
+struct Ingester<'a> {
     sink: Box<dyn ReceivedSink>,
     finder: PeerFinder,
     listeners: ListenerFinder,
@@ -88,7 +88,7 @@ struct Keeper<'a> {
     twins: Option<Twins>,
 }
 
-impl Keeper<'_> {
+impl Ingester<'_> {
     fn serve(&mut self, job: &Job) -> Verdict {
         let verdict = self.keep_content(job);
         if self.finder.has_given_up() {
