@@ -16,8 +16,8 @@ use tokio::task::yield_now;
 use tokio::time::{Instant, sleep_until};
 
 use super::connection::Connection;
-use super::credentials::take_credentials;
 use super::job::{Content, Job};
+use super::redaction::redact_spans;
 use super::request_context::RequestContext;
 use crate::limits::{APPDASH_READ_BYTES, CONVERTED_SPANS_MAX, HEAD_TIME_MAX};
 use crate::otlp_request::Compression;
@@ -84,7 +84,7 @@ pub(super) async fn serve(stream: TcpStream, context: &RequestContext, connectio
 
 /// Hands the decoded spans to the ingester, without waiting for it.
 fn give(batch: &mut SpanBatch, redactor: Option<&mut Redactor>, context: &RequestContext, connection: &Arc<Connection>) {
-    take_credentials(batch, redactor, &context.book);
+    redact_spans(batch, redactor, &context.book);
     for loss in batch.losses.drain(..) {
         context.book.add(loss.kind, loss.count, loss.detail);
     }

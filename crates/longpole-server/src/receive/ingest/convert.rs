@@ -8,8 +8,8 @@ use longpole_recording::loss_counters::LossBook;
 use longpole_wire::otlp;
 use longpole_wire::redact::Redactor;
 
-use super::super::credentials::take_credentials;
 use super::super::received_sink::{ReceivedSink, ReceivedSinkError};
+use super::super::redaction::redact_spans;
 use super::check::note_called;
 use crate::forward::Forwarder;
 use crate::limits::CONVERTED_SPANS_MAX;
@@ -31,7 +31,7 @@ pub(super) struct Convert<'a> {
 
 impl Convert<'_> {
     pub(super) fn give(&mut self) {
-        take_credentials(&mut self.batch, self.redactor.as_deref_mut(), self.book);
+        redact_spans(&mut self.batch, self.redactor.as_deref_mut(), self.book);
         for loss in self.batch.losses.drain(..) {
             self.book.add(loss.kind, loss.count, loss.detail);
         }

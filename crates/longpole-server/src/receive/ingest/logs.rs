@@ -6,8 +6,8 @@ use longpole_recording::loss_counters::LossBook;
 use longpole_wire::otlp::logs::LogSink;
 use longpole_wire::redact::Redactor;
 
-use super::super::credentials::CREDENTIALS;
 use super::super::received_sink::{ReceivedSink, ReceivedSinkError};
+use super::super::redaction::CREDENTIALS;
 
 /// Log records of spans that could not be kept.
 pub(super) struct Unkept {

@@ -19,10 +19,10 @@ use self::check::Check;
 use self::convert::Convert;
 use self::logs::{Events, NO_SPAN, Unkept};
 use super::connection::Claim;
-use super::credentials::take_credentials;
 use super::job::{Content, Handed, Job, Verdict};
 use super::pulumi::span_dedup::Twins;
 use super::received_sink::{ReceivedSink, ReceivedSinkError};
+use super::redaction::redact_spans;
 use crate::forward::Forwarder;
 use crate::limits::CONVERTED_SPANS_MAX;
 use crate::listeners::ListenerFinder;
@@ -225,7 +225,7 @@ impl Ingester<'_> {
             batch.spans.iter_mut().for_each(pulumi_payload::leave_out);
             otlp::encode_trace(&batch.spans).into()
         });
-        take_credentials(&mut batch, self.redactor.as_mut(), self.book);
+        redact_spans(&mut batch, self.redactor.as_mut(), self.book);
         translate(&mut batch.spans, claims);
         Clean { kept: otlp::encode_trace(&batch.spans), forwarded }
     }
