@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use tokio::sync::Notify;
 
-use super::senders::Sender;
+use super::allowed_senders::Sender;
 use crate::limits::{BODY_BYTES_MAX, CLAIMS_MAX, CLOSED_BODY_BYTES_MAX, INFLATED_BYTES_MAX, PEER_LINKS_MAX};
 use crate::peer::{self, Peer, PeerFinder, SocketOwner};
 

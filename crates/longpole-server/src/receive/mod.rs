@@ -24,16 +24,17 @@ use longpole_wire::{Limits, otlp};
 use tokio::sync::{Semaphore, oneshot};
 
 use self::accept::Listeners;
+use self::allowed_senders::SenderCheck;
 use self::body::Bodies;
 use self::job::Intake;
 use self::request_context::RequestContext;
-use self::senders::Judge;
 use crate::forward::{ForwardTarget, Forwarder};
 use crate::limits::{EVENT_STREAMS_MAX, GOODBYE_MAX};
 use crate::otlp_request::Parcel;
 use crate::peer::{CommandProcess, PeerFinder};
 
 mod accept;
+mod allowed_senders;
 mod answer;
 mod appdash;
 mod body;
@@ -51,14 +52,13 @@ mod redaction;
 mod refusal;
 mod request_context;
 mod routes;
-mod senders;
 #[cfg(test)]
 mod tests;
 mod watched_io;
 mod zipkin;
 
+pub use self::allowed_senders::AllowedSenders;
 pub use self::received_sink::{ReceivedSink, ReceivedSinkError};
-pub use self::senders::Senders;
 pub use crate::otlp_request::{Encoding, Signal};
 pub use crate::peer::{AskOwner, SocketOwner};
 
@@ -72,7 +72,7 @@ pub struct ReceiverOptions {
     /// Keep credentials as they came. Requests that go to targets as they were received never change.
     pub keep_credentials: bool,
     /// The processes that may send spans.
-    pub senders: Senders,
+    pub senders: AllowedSenders,
     /// Reads the owner of a connection from the kernel; without it the receiver reads the tables of `/proc`, which takes milliseconds.
     pub ask_owner: Option<AskOwner>,
 }
@@ -98,9 +98,9 @@ impl Receiver {
         let book = Arc::new(LossBook::default());
         let forwarder = Arc::new(Forwarder::start(options.forward, &book)?);
         let command = CommandProcess::default();
-        let judge = Judge::new(options.senders, options.ask_owner, command.clone());
+        let sender_check = SenderCheck::new(options.senders, options.ask_owner, command.clone());
         let finder = PeerFinder::new(command.clone());
-        let run = judge.run_id().map(str::to_owned).zip(judge.secret());
+        let run = sender_check.run_id().map(str::to_owned).zip(sender_check.secret());
         let (jobs, queue) = mpsc::channel();
         let (kept_all, ingest_ended) = oneshot::channel();
         thread::Builder::new().name("longpole-keep".to_owned()).spawn({
@@ -116,7 +116,7 @@ impl Receiver {
         let context = RequestContext {
             intake: Intake::new(jobs),
             bodies: Bodies::new(),
-            judge,
+            sender_check,
             event_streams: Semaphore::new(EVENT_STREAMS_MAX),
             limits: options.limits,
             keep_credentials: options.keep_credentials,

@@ -9,10 +9,10 @@ use longpole_wire::Limits;
 use longpole_wire::redact::Redactor;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use super::allowed_senders::SenderCheck;
 use super::body::Bodies;
 use super::connection::{Connection, Keeping};
 use super::job::{Content, Intake, Job, UNPROVEN, Verdict};
-use super::senders::Judge;
 use crate::otlp_request::Compression;
 
 /// What every request needs.
@@ -20,7 +20,7 @@ use crate::otlp_request::Compression;
 pub(crate) struct RequestContext {
     pub(super) intake: Intake,
     pub(super) bodies: Bodies,
-    pub(super) judge: Judge,
+    pub(super) sender_check: SenderCheck,
     /// Places for event streams.
     pub(super) event_streams: Semaphore,
     pub(super) limits: Limits,

@@ -29,7 +29,7 @@ use longpole_model::{
 use longpole_recording::redact_observations::RedactingSink;
 use longpole_recording::seal::OwnSeal;
 use longpole_server::forward::ForwardTarget;
-use longpole_server::receive::{Receiver, ReceiverHandle, ReceiverOptions, Senders, SocketOwner};
+use longpole_server::receive::{AllowedSenders, Receiver, ReceiverHandle, ReceiverOptions, SocketOwner};
 use longpole_store::{RecordingWriter, WalObservationSink};
 use longpole_wire::redact::Redactor;
 use longpole_wire::traceparent::{FLAG_SAMPLED, TraceParent};
@@ -208,7 +208,7 @@ impl Session {
             ReceiverOptions {
                 forward,
                 keep_credentials: arguments.redact == Redact::Off,
-                senders: Senders::Run { id: run_id.clone(), name: self.public_name() },
+                senders: AllowedSenders::Run { id: run_id.clone(), name: self.public_name() },
                 ask_owner: Some(owner_of_client),
                 ..ReceiverOptions::default()
             },

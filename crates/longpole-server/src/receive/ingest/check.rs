@@ -8,8 +8,8 @@ use longpole_model::{Loss, LossKind, Resource, Scope, SpanRef, SpanSink};
 use longpole_wire::redact::Redactor;
 use longpole_wire::{DecodeError, Limits, otlp, pulumi_payload};
 
+use super::super::allowed_senders::says_run;
 use super::super::pulumi::span_dedup;
-use super::super::senders::says_run;
 use crate::limits::{CALLED_PER_REQUEST_MAX, CLAIMS_MAX};
 use crate::otlp_request::Encoding;
 

@@ -1,4 +1,4 @@
-//! The senders of spans: processes of the user who records, of root, and of the run.
+//! The processes that may send spans: those of the user who records, of root, and of the run.
 //!
 //! The ports are on loopback, which every user of the machine can reach, and all spans count in the answer. The kernel names the owner of
 //! a connection's socket:
@@ -26,7 +26,7 @@ use crate::peer::{self, AskOwner, CommandProcess, HolderFinder, PeerFinder, Sock
 
 /// The processes that may send spans.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum Senders {
+pub enum AllowedSenders {
     /// Every process of this machine.
     #[default]
     Anybody,
@@ -57,7 +57,7 @@ pub(super) struct Sender {
 
 /// The first verdict on a connection, when the receiver accepts it.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Known {
+pub(super) enum SenderVerdict {
     /// It may send.
     Sender(Sender),
     /// It belongs to another user, and the receiver has to check whether its process belongs to the run.
@@ -66,10 +66,10 @@ pub(super) enum Known {
     Slow { never: bool },
 }
 
-/// Judges connections.
+/// Checks whether a connection may send spans.
 #[derive(Debug)]
-pub(super) struct Judge {
-    senders: Senders,
+pub(super) struct SenderCheck {
+    senders: AllowedSenders,
     ask: Option<AskOwner>,
     own: Owner,
     /// The number that stands for all users that this user namespace does not map.
@@ -83,44 +83,44 @@ pub(super) struct Judge {
     holders: HolderFinder,
 }
 
-impl Judge {
-    pub(super) fn new(senders: Senders, ask: Option<AskOwner>, command: CommandProcess) -> Self {
+impl SenderCheck {
+    pub(super) fn new(senders: AllowedSenders, ask: Option<AskOwner>, command: CommandProcess) -> Self {
         let holders = HolderFinder::new(command.clone());
-        Judge { senders, ask, own: Owner::current(), unmapped_uid: unmapped_uid(), command, finder: Arc::default(), holders }
+        SenderCheck { senders, ask, own: Owner::current(), unmapped_uid: unmapped_uid(), command, finder: Arc::default(), holders }
     }
 
     /// The run whose id the spans of closed connections must have.
     pub(super) fn run_id(&self) -> Option<&str> {
         match &self.senders {
-            Senders::Anybody => None,
-            Senders::Run { id, .. } => Some(id),
+            AllowedSenders::Anybody => None,
+            AllowedSenders::Run { id, .. } => Some(id),
         }
     }
 
     /// The same, to find and hide it.
     pub(super) fn secret(&self) -> Option<Secret> {
         match &self.senders {
-            Senders::Anybody => None,
-            Senders::Run { id, name } => Secret::new(id, name),
+            AllowedSenders::Anybody => None,
+            AllowedSenders::Run { id, name } => Secret::new(id, name),
         }
     }
 
     /// The verdict that takes no time.
-    pub(super) fn at_once(&self, peer: SocketAddr, ours: SocketAddr) -> Known {
+    pub(super) fn at_once(&self, peer: SocketAddr, ours: SocketAddr) -> SenderVerdict {
         match self.ask.map(|ask| ask(peer, ours)) {
             Some(Ok(owner)) => self.known(owner),
-            _ if self.senders == Senders::Anybody => Known::Sender(Sender { owner: None, is_gone: false }),
-            Some(Err(error)) => Known::Slow { never: peer::says_never(&error) },
-            None => Known::Slow { never: true },
+            _ if self.senders == AllowedSenders::Anybody => SenderVerdict::Sender(Sender { owner: None, is_gone: false }),
+            Some(Err(error)) => SenderVerdict::Slow { never: peer::says_never(&error) },
+            None => SenderVerdict::Slow { never: true },
         }
     }
 
-    fn known(&self, owner: Option<SocketOwner>) -> Known {
+    fn known(&self, owner: Option<SocketOwner>) -> SenderVerdict {
         match owner {
-            _ if self.senders == Senders::Anybody => Known::Sender(Sender { owner, is_gone: false }),
-            None => Known::Sender(Sender { owner, is_gone: true }),
-            Some(SocketOwner { uid, .. }) if self.is_ours(uid) => Known::Sender(Sender { owner, is_gone: false }),
-            Some(owner) => Known::Foreign(owner),
+            _ if self.senders == AllowedSenders::Anybody => SenderVerdict::Sender(Sender { owner, is_gone: false }),
+            None => SenderVerdict::Sender(Sender { owner, is_gone: true }),
+            Some(SocketOwner { uid, .. }) if self.is_ours(uid) => SenderVerdict::Sender(Sender { owner, is_gone: false }),
+            Some(owner) => SenderVerdict::Foreign(owner),
         }
     }
 
@@ -135,14 +135,14 @@ impl Judge {
     }
 
     /// The verdict by the tables of `/proc`, which takes milliseconds; an error if there are none.
-    pub(super) fn by_table(&self, peer: SocketAddr, ours: SocketAddr, since: Instant) -> io::Result<Known> {
+    pub(super) fn by_table(&self, peer: SocketAddr, ours: SocketAddr, since: Instant) -> io::Result<SenderVerdict> {
         let owner = self.finder.lock().unwrap_or_else(PoisonError::into_inner).owner(peer, ours, since)?;
         Ok(self.known(owner))
     }
 
     /// Whether a connection of another user belongs to the run. Searches through `/proc`.
     pub(super) fn is_of_the_run(&self, owner: SocketOwner) -> bool {
-        let Senders::Run { id, .. } = &self.senders else { return true };
+        let AllowedSenders::Run { id, .. } = &self.senders else { return true };
         match self.holders.find(owner) {
             Some(peer) => self.command.has(peer.pid) || peer::inherits_variable(peer.pid, RUN_ID_VARIABLE, id),
             // A number that stands for many users proves nothing. Processes of the run that have it are visible: they belong to our
@@ -163,21 +163,21 @@ mod tests {
 
     #[test]
     fn a_number_that_stands_for_many_users_is_not_our_user() {
-        let run = Senders::Run { id: "0123456789abcdef0123456789abcdef".to_owned(), name: "0".repeat(32) };
-        let mut judge = Judge {
+        let run = AllowedSenders::Run { id: "0123456789abcdef0123456789abcdef".to_owned(), name: "0".repeat(32) };
+        let mut check = SenderCheck {
             own: Owner { uid: 65_534, gid: 65_534 },
             unmapped_uid: Some(65_534),
-            ..Judge::new(run, None, CommandProcess::default())
+            ..SenderCheck::new(run, None, CommandProcess::default())
         };
         let owner = |uid| Some(SocketOwner { uid, inode: u64::MAX });
-        let ours = |uid| Known::Sender(Sender { owner: owner(uid), is_gone: false });
-        assert_eq!(judge.known(owner(65_534)), Known::Foreign(SocketOwner { uid: 65_534, inode: u64::MAX }));
-        assert!(!judge.is_of_the_run(SocketOwner { uid: 65_534, inode: u64::MAX }), "nobody has this socket");
-        assert_eq!(judge.known(owner(0)), ours(0));
+        let ours = |uid| SenderVerdict::Sender(Sender { owner: owner(uid), is_gone: false });
+        assert_eq!(check.known(owner(65_534)), SenderVerdict::Foreign(SocketOwner { uid: 65_534, inode: u64::MAX }));
+        assert!(!check.is_of_the_run(SocketOwner { uid: 65_534, inode: u64::MAX }), "nobody has this socket");
+        assert_eq!(check.known(owner(0)), ours(0));
         // In the initial namespace `nobody` is a user like others, and so is every user that a namespace maps.
-        judge.unmapped_uid = None;
-        assert_eq!(judge.known(owner(65_534)), ours(65_534));
-        (judge.own.uid, judge.unmapped_uid) = (1000, Some(65_534));
-        assert_eq!(judge.known(owner(1000)), ours(1000));
+        check.unmapped_uid = None;
+        assert_eq!(check.known(owner(65_534)), ours(65_534));
+        (check.own.uid, check.unmapped_uid) = (1000, Some(65_534));
+        assert_eq!(check.known(owner(1000)), ours(1000));
     }
 }
