@@ -21,8 +21,8 @@ use super::allowed_senders::{Sender, SenderVerdict};
 use super::answer::AnswerBody;
 use super::connection::{Connection, Shared, Speech, Undecided};
 use super::job::UNPROVEN;
-use super::other_users::{OtherUsers, User};
 use super::request_context::RequestContext;
+use super::user_quotas::{UserQuota, UserQuotas};
 use super::{appdash, refusal, routes};
 use crate::limits::{
     APPDASH_CONNECTIONS_MAX, CLOSED_MAX, CLOSED_WAITING_MAX, CONNECTIONS_MAX, HEAD_TIME_MAX, OTHER_USER_PAUSE, REFUSAL_TIME_MAX,
@@ -37,7 +37,7 @@ pub(super) struct Connections {
     pub(super) shared: Arc<Shared>,
     pub(super) open: OpenConnections,
     pub(super) next: AtomicU64,
-    pub(super) other_users: OtherUsers,
+    pub(super) user_quotas: UserQuotas,
     /// Places for connections that their clients have closed.
     pub(super) gone: Arc<Semaphore>,
 }
@@ -64,9 +64,9 @@ pub(super) struct Accepted {
 impl Connections {
     /// No connection yet.
     pub(super) fn new(context: Arc<RequestContext>) -> Self {
-        let (other_users, gone) = (OtherUsers::new(), Arc::new(Semaphore::new(CLOSED_MAX)));
+        let (user_quotas, gone) = (UserQuotas::new(), Arc::new(Semaphore::new(CLOSED_MAX)));
         let (shared, open) = (Arc::default(), OpenConnections::default());
-        Connections { context, http: routes::http(), shared, open, next: AtomicU64::new(0), other_users, gone }
+        Connections { context, http: routes::http(), shared, open, next: AtomicU64::new(0), user_quotas, gone }
     }
 
     /// Connections that are inside a request.
@@ -124,7 +124,7 @@ impl Connections {
     /// of the run, nor its places for checks.
     fn check(self: &Arc<Self>, accepted: Accepted, owner: SocketOwner) {
         let connections = Arc::clone(self);
-        let queued_user = match self.other_users.queue(owner.uid) {
+        let queued_user = match self.user_quotas.queue(owner.uid) {
             Ok(queued_user) => queued_user,
             Err(user) => {
                 self.context.refused(refusal::UNCHECKED);
@@ -142,7 +142,7 @@ impl Connections {
             let is_one = !connections.context.sender_check.stands_for_many(owner.uid);
             if of_the_run {
                 if is_one {
-                    connections.other_users.note_of_the_run(&queued_user.0);
+                    connections.user_quotas.note_of_the_run(&queued_user.0);
                 }
                 connections.serve(accepted, Sender { owner: Some(owner), is_gone: false }, None);
                 drop((looking, place));
@@ -150,7 +150,7 @@ impl Connections {
             }
             drop(looking);
             connections.context.refused(&if is_one {
-                connections.other_users.refusal(owner.uid)
+                connections.user_quotas.refusal(owner.uid)
             } else {
                 refusal::UNMAPPED_USERS.to_owned()
             });
@@ -167,9 +167,9 @@ impl Connections {
 
     /// Answers its requests with this refusal, if it speaks HTTP and there is a place for it; closes the connection after
     /// [`REFUSAL_TIME_MAX`] at the latest.
-    async fn refuse(&self, accepted: Accepted, user: Option<&User>, answer: fn(&Request<Incoming>) -> Response<AnswerBody>) {
+    async fn refuse(&self, accepted: Accepted, user: Option<&UserQuota>, answer: fn(&Request<Incoming>) -> Response<AnswerBody>) {
         if accepted.speech == Speech::Http
-            && let Some(_place) = self.other_users.place_for_answer(user)
+            && let Some(_place) = self.user_quotas.place_for_answer(user)
         {
             let service = service_fn(|request| std::future::ready(Ok::<_, Infallible>(answer(&request))));
             // The client may or may not read the answer.

@@ -43,7 +43,6 @@ mod connections;
 mod heads;
 mod ingest;
 mod job;
-mod other_users;
 mod otlp_grpc;
 mod otlp_http;
 mod pulumi;
@@ -54,6 +53,7 @@ mod request_context;
 mod routes;
 #[cfg(test)]
 mod tests;
+mod user_quotas;
 mod watched_io;
 mod zipkin;
 

@@ -1,4 +1,4 @@
-//! Connections of other users. The receiver searches `/proc` to check which of them belong to the run, a few at a time; no user may keep
+//! Quotas for connections of other users. The receiver searches `/proc` to check which of them belong to the run, a few at a time; no user may keep
 //! those of the run from a check.
 //!
 //! | user | |
@@ -21,10 +21,10 @@ use crate::limits::{
 };
 use crate::open_files;
 
-/// The places of all other users.
+/// The quotas of all other users.
 #[derive(Debug)]
-pub(super) struct OtherUsers {
-    users: Mutex<HashMap<u32, Arc<User>>>,
+pub(super) struct UserQuotas {
+    users: Mutex<HashMap<u32, Arc<UserQuota>>>,
     /// Users that the recording names with their refused connections.
     named: Mutex<Vec<u32>>,
     /// Places for refused connections that get an answer.
@@ -33,9 +33,9 @@ pub(super) struct OtherUsers {
     waiting_max: usize,
 }
 
-/// The places of one user.
+/// The quota of one user.
 #[derive(Debug)]
-pub(super) struct User {
+pub(super) struct UserQuota {
     checked: Semaphore,
     waiting: AtomicUsize,
     answered: Semaphore,
@@ -44,17 +44,17 @@ pub(super) struct User {
 
 /// A connection that waits for a place, or has one.
 #[derive(Debug)]
-pub(super) struct Queued(pub(super) Arc<User>);
+pub(super) struct Queued(pub(super) Arc<UserQuota>);
 
-impl OtherUsers {
+impl UserQuotas {
     pub(super) fn new() -> Self {
         let limits = std::fs::read_to_string("/proc/self/limits").unwrap_or_default();
         let answered = Semaphore::new(REFUSALS_ANSWERED_MAX);
-        OtherUsers { users: Mutex::default(), named: Mutex::default(), answered, waiting_max: waiting_max(&limits) }
+        UserQuotas { users: Mutex::default(), named: Mutex::default(), answered, waiting_max: waiting_max(&limits) }
     }
 
     /// Lets a connection of this user wait for a check. An error if too many of the user's own do, or if there are too many users.
-    pub(super) fn queue(&self, uid: u32) -> Result<Queued, Option<Arc<User>>> {
+    pub(super) fn queue(&self, uid: u32) -> Result<Queued, Option<Arc<UserQuota>>> {
         let mut users = self.users.lock().unwrap_or_else(PoisonError::into_inner);
         if !users.contains_key(&uid) {
             // Users of the run stay, others only with a connection.
@@ -63,7 +63,7 @@ impl OtherUsers {
                 return Err(None);
             }
         }
-        let user = users.entry(uid).or_insert_with(|| Arc::new(User::new()));
+        let user = users.entry(uid).or_insert_with(|| Arc::new(UserQuota::new()));
         let is_queued = user.waiting.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |waiting| {
             (waiting < OTHER_USER_CHECKS_MAX + self.waiting_max).then_some(waiting + 1)
         });
@@ -71,7 +71,7 @@ impl OtherUsers {
     }
 
     /// Notes that a process of this user belongs to the run.
-    pub(super) fn note_of_the_run(&self, user: &User) {
+    pub(super) fn note_of_the_run(&self, user: &UserQuota) {
         let users = self.users.lock().unwrap_or_else(PoisonError::into_inner);
         if users.values().filter(|user| user.is_of_the_run()).count() < RUN_USERS_MAX {
             user.of_the_run.store(true, Ordering::Relaxed);
@@ -93,7 +93,10 @@ impl OtherUsers {
     }
 
     /// A place for an answer, if there is one: one of all, and one of this user's own.
-    pub(super) fn place_for_answer<'a>(&'a self, user: Option<&'a User>) -> Option<(SemaphorePermit<'a>, Option<SemaphorePermit<'a>>)> {
+    pub(super) fn place_for_answer<'a>(
+        &'a self,
+        user: Option<&'a UserQuota>,
+    ) -> Option<(SemaphorePermit<'a>, Option<SemaphorePermit<'a>>)> {
         let own = match user {
             Some(user) => Some(user.answered.try_acquire().ok()?),
             None => None,
@@ -108,9 +111,9 @@ fn waiting_max(limits: &str) -> usize {
     open_files::max(limits).map_or(OTHER_USER_WAITING_MAX, |files| (files / 32).clamp(1, OTHER_USER_WAITING_MAX))
 }
 
-impl User {
+impl UserQuota {
     fn new() -> Self {
-        User {
+        UserQuota {
             checked: Semaphore::new(OTHER_USER_CHECKS_MAX),
             waiting: AtomicUsize::new(0),
             answered: Semaphore::new(REFUSALS_ANSWERED_PER_USER_MAX),
@@ -155,25 +158,25 @@ mod tests {
 
     #[test]
     fn many_users_take_no_place_of_one_of_the_run() {
-        let other_users = OtherUsers::new();
-        let run = other_users.queue(1).unwrap();
-        other_users.note_of_the_run(&run.0);
+        let quotas = UserQuotas::new();
+        let run = quotas.queue(1).unwrap();
+        quotas.note_of_the_run(&run.0);
         drop(run);
-        let held: Vec<_> = (0..10_000).filter_map(|i| other_users.queue(2 + i % 1000).ok()).collect();
+        let held: Vec<_> = (0..10_000).filter_map(|i| quotas.queue(2 + i % 1000).ok()).collect();
         assert!(held.len() >= OTHER_USERS_MAX && held.len() <= OTHER_USERS_MAX * (OTHER_USER_CHECKS_MAX + OTHER_USER_WAITING_MAX));
-        assert!(other_users.queue(2000).is_err());
-        let run: Vec<_> = (0..other_users.waiting_max).map_while(|_| other_users.queue(1).ok()).collect();
-        assert_eq!(run.len(), other_users.waiting_max);
+        assert!(quotas.queue(2000).is_err());
+        let run: Vec<_> = (0..quotas.waiting_max).map_while(|_| quotas.queue(1).ok()).collect();
+        assert_eq!(run.len(), quotas.waiting_max);
         drop(held);
-        assert!(other_users.queue(2000).is_ok());
-        assert_eq!(other_users.users.lock().unwrap().len(), 2, "who has no connection is forgotten");
+        assert!(quotas.queue(2000).is_ok());
+        assert_eq!(quotas.users.lock().unwrap().len(), 2, "who has no connection is forgotten");
     }
 
     #[test]
     fn few_users_are_named() {
-        let other_users = OtherUsers::new();
-        let said: std::collections::HashSet<String> = (0..1000).map(|uid| other_users.refusal(uid)).collect();
+        let quotas = UserQuotas::new();
+        let said: std::collections::HashSet<String> = (0..1000).map(|uid| quotas.refusal(uid)).collect();
         assert_eq!(said.len(), OTHER_USERS_NAMED_MAX + 1);
-        assert_eq!(other_users.refusal(0), "connections of another user (uid 0) that is not of the run");
+        assert_eq!(quotas.refusal(0), "connections of another user (uid 0) that is not of the run");
     }
 }
