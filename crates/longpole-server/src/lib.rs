@@ -14,11 +14,11 @@ pub mod limits;
 mod listeners;
 mod open_files;
 mod otlp_request;
+mod page_clients;
 mod page_connections;
 mod peer;
 pub mod receive;
 pub mod server;
-mod visitors;
 
+pub use page_clients::PageClients;
 pub use server::Page;
-pub use visitors::Visitors;

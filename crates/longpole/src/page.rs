@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result};
 use longpole_recording::source_file::SourceConsent;
-use longpole_server::{Page, Visitors};
+use longpole_server::{Page, PageClients};
 use longpole_store::RecordingName;
 
 use crate::env_vars;
@@ -32,8 +32,8 @@ const NOT_TOLD: &str =
 
 /// Serves the page of this recording until Ctrl-C or SIGTERM.
 pub(crate) fn serve(store: &Path, name: RecordingName, port: u16, browser: bool, label: &str, consent: SourceConsent) -> Result<()> {
-    let visitors = Visitors { ask_owner: Some(owner_of_client), also: env_vars::sudo_uid() };
-    let page = Page::start(store, name, port, consent, visitors).with_context(|| format!("failed to listen on 127.0.0.1:{port}"))?;
+    let clients = PageClients { ask_owner: Some(owner_of_client), also: env_vars::sudo_uid() };
+    let page = Page::start(store, name, port, consent, clients).with_context(|| format!("failed to listen on 127.0.0.1:{port}"))?;
     let url = page.url_of(name);
     // The address is the output of this command, for people and scripts. It is printed before the page waits for requests.
     let no_display = browser && !env_vars::has_display();

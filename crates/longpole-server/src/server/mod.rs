@@ -19,8 +19,8 @@ use crate::api::{self, ApiError, Shelf};
 use crate::assets;
 use crate::auth::{self, PageAuth};
 use crate::limits::PAGE_CLOSE_MAX;
+use crate::page_clients::{ClientCheck, PageClients};
 use crate::page_connections;
-use crate::visitors::{Judge, Visitors};
 use longpole_recording::source_file::SourceConsent;
 
 /// A page on loopback that is being served. Dropping it closes it.
@@ -38,13 +38,13 @@ pub struct Page {
 impl Page {
     /// Serves the store in this directory on 127.0.0.1; port 0 takes a free one. Meanwhile it makes the report of `recording`, which the
     /// first request will need. It reads source files of other users' recordings as far as `consent` goes.
-    pub fn start(store: &Path, recording: RecordingName, port: u16, consent: SourceConsent, visitors: Visitors) -> io::Result<Page> {
+    pub fn start(store: &Path, recording: RecordingName, port: u16, consent: SourceConsent, clients: PageClients) -> io::Result<Page> {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
         let listener = runtime.block_on(TcpListener::bind((Ipv4Addr::LOCALHOST, port)))?.into_std()?;
         listener.set_nonblocking(false)?;
         let address = listener.local_addr()?;
-        let judge = Judge::new(visitors, &listener)?;
-        let tells_users_apart = judge.tells_users_apart();
+        let client_check = ClientCheck::new(clients, &listener)?;
+        let tells_users_apart = client_check.tells_users_apart();
         listener.set_nonblocking(true)?;
         let listener = {
             let _inside = runtime.enter();
@@ -55,7 +55,7 @@ impl Page {
         let shelf = Arc::new(Shelf::new(store, consent));
         let router = router(Arc::clone(&shelf), Arc::clone(&auth));
         let (closing, closed) = watch::channel(false);
-        let served = runtime.spawn(page_connections::serve(listener, judge, router, closed));
+        let served = runtime.spawn(page_connections::serve(listener, client_check, router, closed));
         runtime.spawn(async move {
             // A request for it reports the error.
             let _ = shelf.report(&recording.to_string()).await;

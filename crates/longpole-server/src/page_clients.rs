@@ -1,4 +1,4 @@
-//! The users whose connections the page serves: the user who opened it, and root.
+//! The clients of the page: it serves connections of the user who opened it, and of root.
 //!
 //! The key alone is not enough. Browsers send the cookie to every port of 127.0.0.1, and so also to another user's server. So the page
 //! reads from the kernel, once for each connection it accepts, which user the client's socket belongs to:
@@ -25,7 +25,7 @@ use crate::peer::{AskOwner, PeerFinder};
 
 /// Whose connections the page serves beside those of our user and root.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Visitors {
+pub struct PageClients {
     /// Reads the owner of a connection from the kernel; without it the page reads the tables of `/proc`, which takes milliseconds.
     pub ask_owner: Option<AskOwner>,
     /// A further user that the page serves: the one who called `sudo longpole open` has the browser.
@@ -34,7 +34,7 @@ pub struct Visitors {
 
 /// The client of a connection that the page serves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Visitor {
+pub(crate) enum PageClient {
     /// Our user, or root.
     Ours,
     /// This kernel has no such socket. A client that has closed it reads no answer.
@@ -43,11 +43,11 @@ pub(crate) enum Visitor {
     Unknown,
 }
 
-/// Whose a connection is.
+/// Whether the page serves a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Whose {
-    Served(Visitor),
-    Others,
+pub(crate) enum Admission {
+    Served(PageClient),
+    OtherUser,
 }
 
 /// How the kernel names the owner of a connection.
@@ -57,8 +57,8 @@ enum Way {
     Nowhere,
 }
 
-/// Judges connections.
-pub(crate) struct Judge {
+/// Checks connections.
+pub(crate) struct ClientCheck {
     way: Way,
     own: Owner,
     also: Option<u32>,
@@ -66,9 +66,9 @@ pub(crate) struct Judge {
     unmapped_uid: Option<u32>,
 }
 
-impl Judge {
+impl ClientCheck {
     /// Finds out what this kernel says, by a connection of our own to a port that nobody knows yet.
-    pub(crate) fn new(visitors: Visitors, listener: &TcpListener) -> io::Result<Self> {
+    pub(crate) fn new(clients: PageClients, listener: &TcpListener) -> io::Result<Self> {
         let ours = listener.local_addr()?;
         let client = TcpStream::connect(ours)?;
         let peer = client.local_addr()?;
@@ -79,10 +79,10 @@ impl Judge {
             Err(error) => Some(Err(error)),
         });
         let accepted = accepted.unwrap_or_else(|| Err(io::ErrorKind::ConnectionAborted.into()))?;
-        let way = way(visitors.ask_owner, peer, ours)?;
-        let judge = Judge { way, own: Owner::current(), also: visitors.also, unmapped_uid: unmapped_uid() };
+        let way = way(clients.ask_owner, peer, ours)?;
+        let check = ClientCheck { way, own: Owner::current(), also: clients.also, unmapped_uid: unmapped_uid() };
         drop((client, accepted));
-        Ok(judge)
+        Ok(check)
     }
 
     /// Whether the kernel distinguishes other users from our own.
@@ -105,9 +105,9 @@ impl Judge {
     }
 
     /// The owner of the connection that was accepted at `since`. After an error it is unknown, and the page must not serve the connection.
-    pub(crate) fn whose(&self, peer: SocketAddr, ours: SocketAddr, since: Instant) -> io::Result<Whose> {
+    pub(crate) fn admission(&self, peer: SocketAddr, ours: SocketAddr, since: Instant) -> io::Result<Admission> {
         if !self.tells_users() {
-            return Ok(Whose::Served(Visitor::Unknown));
+            return Ok(Admission::Served(PageClient::Unknown));
         }
         let owner = match &self.way {
             Way::AtOnce(ask) => ask(peer, ours)?,
@@ -119,11 +119,11 @@ impl Judge {
             Way::Nowhere => None,
         };
         Ok(match owner.map(|owner| owner.uid) {
-            None => Whose::Served(Visitor::Gone),
+            None => Admission::Served(PageClient::Gone),
             // Ours, or anybody's.
-            Some(uid) if self.is_ours(uid) && Some(uid) == self.unmapped_uid => Whose::Served(Visitor::Unknown),
-            Some(uid) if self.is_ours(uid) => Whose::Served(Visitor::Ours),
-            Some(_) => Whose::Others,
+            Some(uid) if self.is_ours(uid) && Some(uid) == self.unmapped_uid => Admission::Served(PageClient::Unknown),
+            Some(uid) if self.is_ours(uid) => Admission::Served(PageClient::Ours),
+            Some(_) => Admission::OtherUser,
         })
     }
 }
@@ -160,11 +160,11 @@ mod tests {
     }
 
     /// The verdict on the connection of port 1, if the kernel answers this for it, and our own user for all others.
-    fn whose(ask: AskOwner, also: Option<u32>) -> io::Result<Whose> {
+    fn admission(ask: AskOwner, also: Option<u32>) -> io::Result<Admission> {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let judge = Judge::new(Visitors { ask_owner: Some(ask), also }, &listener).unwrap();
-        assert!(judge.tells_users_apart() && !judge.is_slow());
-        judge.whose("127.0.0.1:1".parse().unwrap(), listener.local_addr().unwrap(), Instant::now())
+        let check = ClientCheck::new(PageClients { ask_owner: Some(ask), also }, &listener).unwrap();
+        assert!(check.tells_users_apart() && !check.is_slow());
+        check.admission("127.0.0.1:1".parse().unwrap(), listener.local_addr().unwrap(), Instant::now())
     }
 
     #[test]
@@ -172,42 +172,45 @@ mod tests {
         fn is_first(peer: SocketAddr) -> bool {
             peer.port() != 1
         }
-        let ours = Whose::Served(Visitor::Ours);
-        assert_eq!(whose(|_, _| owner(Owner::current().uid), None).unwrap(), ours);
-        assert_eq!(whose(|_, _| owner(0), None).unwrap(), ours);
-        assert_eq!(whose(|_, _| owner(4_000_000_000), None).unwrap(), Whose::Others);
-        assert_eq!(whose(|_, _| owner(4_000_000_000), Some(4_000_000_000)).unwrap(), ours);
-        assert_eq!(whose(|peer, _| if is_first(peer) { owner(0) } else { Ok(None) }, None).unwrap(), Whose::Served(Visitor::Gone));
-        let error = whose(|peer, _| if is_first(peer) { owner(0) } else { Err(io::Error::from_raw_os_error(24)) }, None);
+        let ours = Admission::Served(PageClient::Ours);
+        assert_eq!(admission(|_, _| owner(Owner::current().uid), None).unwrap(), ours);
+        assert_eq!(admission(|_, _| owner(0), None).unwrap(), ours);
+        assert_eq!(admission(|_, _| owner(4_000_000_000), None).unwrap(), Admission::OtherUser);
+        assert_eq!(admission(|_, _| owner(4_000_000_000), Some(4_000_000_000)).unwrap(), ours);
+        assert_eq!(
+            admission(|peer, _| if is_first(peer) { owner(0) } else { Ok(None) }, None).unwrap(),
+            Admission::Served(PageClient::Gone)
+        );
+        let error = admission(|peer, _| if is_first(peer) { owner(0) } else { Err(io::Error::from_raw_os_error(24)) }, None);
         assert_eq!(error.unwrap_err().raw_os_error(), Some(24));
         // Without a descriptor left, the page learns nothing from the kernel and does not start.
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let ask_owner: Option<AskOwner> = Some(|_, _| Err(io::Error::from_raw_os_error(24)));
-        assert!(Judge::new(Visitors { ask_owner, also: None }, &listener).is_err());
+        assert!(ClientCheck::new(PageClients { ask_owner, also: None }, &listener).is_err());
     }
 
     #[test]
     fn a_number_that_stands_for_many_users_does_not_say_whose_a_connection_is() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let ask_owner: Option<AskOwner> = Some(|peer, _| owner(u32::from(peer.port())));
-        let mut judge = Judge::new(Visitors { ask_owner, also: None }, &listener).unwrap();
-        let whose = |judge: &Judge, uid: u16| {
+        let mut check = ClientCheck::new(PageClients { ask_owner, also: None }, &listener).unwrap();
+        let admission = |check: &ClientCheck, uid: u16| {
             let ours = listener.local_addr().unwrap();
-            judge.whose(SocketAddr::from(([127, 0, 0, 1], uid)), ours, Instant::now()).unwrap()
+            check.admission(SocketAddr::from(([127, 0, 0, 1], uid)), ours, Instant::now()).unwrap()
         };
         for (own, also) in [(65_534, None), (1000, Some(65_534))] {
-            (judge.own.uid, judge.also, judge.unmapped_uid) = (own, also, Some(65_534));
-            assert!(!judge.tells_users_apart(), "open warns");
-            assert_eq!(whose(&judge, 65_534), Whose::Served(Visitor::Unknown));
-            assert_eq!(whose(&judge, 1001), Whose::Others, "the namespace maps this user");
+            (check.own.uid, check.also, check.unmapped_uid) = (own, also, Some(65_534));
+            assert!(!check.tells_users_apart(), "open warns");
+            assert_eq!(admission(&check, 65_534), Admission::Served(PageClient::Unknown));
+            assert_eq!(admission(&check, 1001), Admission::OtherUser, "the namespace maps this user");
             // In the initial namespace `nobody` is a user as others are.
-            judge.unmapped_uid = None;
-            assert!(judge.tells_users_apart());
-            assert_eq!(whose(&judge, 65_534), Whose::Served(Visitor::Ours));
+            check.unmapped_uid = None;
+            assert!(check.tells_users_apart());
+            assert_eq!(admission(&check, 65_534), Admission::Served(PageClient::Ours));
         }
-        (judge.own.uid, judge.also, judge.unmapped_uid) = (1000, None, Some(65_534));
-        assert!(judge.tells_users_apart());
-        assert_eq!(whose(&judge, 65_534), Whose::Others);
+        (check.own.uid, check.also, check.unmapped_uid) = (1000, None, Some(65_534));
+        assert!(check.tells_users_apart());
+        assert_eq!(admission(&check, 65_534), Admission::OtherUser);
     }
 
     #[test]
@@ -216,14 +219,14 @@ mod tests {
         let ask_owner: Option<AskOwner> = Some(|_, _| Err(io::ErrorKind::Unsupported.into()));
         // A client that is faster than our own connection does not pass for it.
         let faster = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        let judge = Judge::new(Visitors { ask_owner, also: None }, &listener).unwrap();
-        assert!(judge.tells_users_apart() && judge.is_slow());
+        let check = ClientCheck::new(PageClients { ask_owner, also: None }, &listener).unwrap();
+        assert!(check.tells_users_apart() && check.is_slow());
         drop(faster);
         let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (accepted, peer) = listener.accept().unwrap();
         let ours = accepted.local_addr().unwrap();
-        assert_eq!(judge.whose(peer, ours, Instant::now()).unwrap(), Whose::Served(Visitor::Ours));
+        assert_eq!(check.admission(peer, ours, Instant::now()).unwrap(), Admission::Served(PageClient::Ours));
         drop(client);
-        assert!(judge.whose(peer, ours, Instant::now()).is_err());
+        assert!(check.admission(peer, ours, Instant::now()).is_err());
     }
 }
