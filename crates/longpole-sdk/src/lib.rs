@@ -119,7 +119,7 @@ mod outage;
 mod own_threads;
 mod process_context;
 mod propagation;
-mod shelter;
+mod registry_guard;
 mod span_context;
 mod span_counts;
 mod span_stack;

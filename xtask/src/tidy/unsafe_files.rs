@@ -23,7 +23,7 @@ const UNSAFE_FILES: &[&str] = &[
     "crates/longpole-capture/src/sys/signal_witness.rs",
     "crates/longpole-capture/src/perf/ring.rs",
     "crates/longpole-sdk/src/process_context/linux.rs",
-    "crates/longpole-sdk/src/shelter.rs",
+    "crates/longpole-sdk/src/registry_guard.rs",
     "crates/longpole-sdk/src/sys/linux.rs",
     "crates/longpole-sdk/src/thread_context/otel_symbol.rs",
     "crates/longpole-sdk/src/thread_context/slot.rs",

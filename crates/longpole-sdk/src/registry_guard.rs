@@ -1,12 +1,12 @@
 //! Where a span cannot be made it is left out and counted, instead of a panic in the program.
 //!
 //! The registry of `tracing-subscriber` panics on a thread that tears its local storage down and above 4,096 threads at a time, and
-//! what it does on a thread must not be interrupted by itself, as a signal handler does that makes a span. A [`Shelter`] stands in
-//! front of the registry and asks first.
+//! what it does on a thread must not be interrupted by itself, as a signal handler does that makes a span. A [`RegistryGuard`] stands in
+//! front of the registry and checks first.
 //!
 //! ```text
-//!  span! ─► Shelter: has this thread an end, a place, and is it not inside? ─► layers ─► Above ─► Registry
-//!              └ no: the span is switched off, and counted                       └ the registry is done: user code may follow
+//!  span! ─► RegistryGuard: has this thread an end, a place, and is it not inside? ─► layers ─► Above ─► Registry
+//!              └ no: the span is switched off, and counted                             └ the registry is done: user code may follow
 //! ```
 
 #![allow(unsafe_code, reason = "a subscriber that stands in front of another one must hand on `downcast_raw`")]
@@ -207,15 +207,15 @@ impl<S: Subscriber> tracing_subscriber::Layer<S> for Above {
     }
 }
 
-/// A subscriber with a shelter in front of it.
-pub(crate) struct Shelter<S> {
+/// A subscriber with a guard in front of it.
+pub(crate) struct RegistryGuard<S> {
     inner: S,
     /// Spans whose last thread may not close them, and when it would have.
     unclosed: Mutex<Vec<(Id, Instant)>>,
     has_unclosed: AtomicBool,
 }
 
-impl<S: Subscriber> Shelter<S> {
+impl<S: Subscriber> RegistryGuard<S> {
     pub(crate) fn new(inner: S) -> Self {
         Self { inner, unclosed: Mutex::default(), has_unclosed: AtomicBool::new(false) }
     }
@@ -251,7 +251,7 @@ impl<S: Subscriber> Shelter<S> {
     }
 }
 
-impl<S: Subscriber> Subscriber for Shelter<S> {
+impl<S: Subscriber> Subscriber for RegistryGuard<S> {
     fn on_register_dispatch(&self, subscriber: &Dispatch) {
         self.inner.on_register_dispatch(subscriber);
     }
