@@ -25,7 +25,7 @@ use std::io::PipeWriter;
 use std::sync::Arc;
 
 use longpole_model::{CaptureMode, Loss, LossKind, Observation, ObservationSink, units};
-use longpole_symbols::patience::Waited;
+use longpole_symbols::hang_timeout::Waited;
 
 use self::drain::{Handover, drain};
 use self::processor::Processor;

@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use longpole_model::stack::Runtime;
 use longpole_model::{Loss, LossKind, MappingId};
-use longpole_symbols::patience::Waited;
+use longpole_symbols::hang_timeout::Waited;
 use longpole_symbols::python::{CodeId, Trouble, Version};
 use longpole_symbols::unwind::{Code, Frame, Place};
 

@@ -1,4 +1,4 @@
-//! How long a file system may not answer.
+//! The timeout for a file system that hangs.
 //!
 //! A file of sshfs or NFS without its network, or of a FUSE daemon that is stopped, holds whoever opens or reads it for as long as it likes.
 //! Nothing ends such a call from inside the process. So what may read such a file runs on a thread of its own; whoever needs the outcome waits
