@@ -5,17 +5,17 @@
 //! any text ── name=value, user:password@ in a URL, Bearer …, known shapes of keys ──► that part becomes [redacted]
 //! ```
 //!
-//! [`places`] says what is judged where; `names`, `value_forms`, `shapes`, `text` and `commands` how. It works on names and shapes, so it can
+//! [`field_rules`] says which fields longpole checks and how; `names`, `value_forms`, `shapes`, `text` and `commands` how. It works on names and shapes, so it can
 //! miss a secret that has neither, and it can take out a harmless value that looks like one. Numbers and truth values stay: `token.count`
 //! is no token.
 
 mod bytes;
 mod commands;
 mod escapes;
+pub mod field_rules;
 mod known_names;
 mod mask;
 mod names;
-pub mod places;
 mod quotes;
 mod redactor;
 mod seen;
