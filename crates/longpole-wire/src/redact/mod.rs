@@ -5,22 +5,23 @@
 //! any text ── name=value, user:password@ in a URL, Bearer …, known shapes of keys ──► that part becomes [redacted]
 //! ```
 //!
-//! [`field_rules`] says which fields longpole checks and how; `names`, `value_forms`, `shapes`, `text` and `commands` how. It works on names and shapes, so it can
-//! miss a secret that has neither, and it can take out a harmless value that looks like one. Numbers and truth values stay: `token.count`
-//! is no token.
+//! [`field_rules`] says which fields longpole checks and by which rule; `names`, `value_forms`, `shapes`, `text` and `commands` hold the
+//! rules. They go by names and shapes, so longpole can miss a secret that has neither, and can take out a harmless value that looks like
+//! one. Numbers and truth values stay: `token.count` is no token.
 
 mod bytes;
 mod commands;
 mod escapes;
 pub mod field_rules;
 mod known_names;
+mod lookahead;
 mod mask;
 mod names;
 mod quotes;
 mod redactor;
-mod seen;
+mod search_memo;
 mod shapes;
-mod steps;
+mod step_budget;
 mod text;
 mod value_forms;
 

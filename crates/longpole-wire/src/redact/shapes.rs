@@ -11,7 +11,8 @@
 use std::ops::Range;
 
 use super::bytes::position;
-use super::steps::{Ahead, Steps};
+use super::lookahead::Lookahead;
+use super::step_budget::StepBudget;
 
 /// What stands behind a prefix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -247,16 +248,16 @@ fn is_mixed(tail: &[u8]) -> bool {
 
 /// Where runs of characters end, for all words that begin in them: `b_b_b_…` is read once.
 #[derive(Debug, Default)]
-pub(super) struct Seen {
+pub(super) struct ShapeMemo {
     /// For each [`Tail`], and where it ends without the dots and dashes behind it.
-    runs: [(Ahead, usize); 7],
-    digit: Ahead,
-    letter: Ahead,
+    runs: [(Lookahead, usize); 7],
+    digit: Lookahead,
+    letter: Lookahead,
 }
 
-impl Seen {
+impl ShapeMemo {
     /// The end of a tail from `at` on, and without the punctuation behind it.
-    fn tail(&mut self, bytes: &[u8], at: usize, tail: Tail, steps: &mut Steps) -> (usize, usize) {
+    fn tail(&mut self, bytes: &[u8], at: usize, tail: Tail, steps: &mut StepBudget) -> (usize, usize) {
         let (ahead, trimmed) = &mut self.runs[tail as usize];
         let end = ahead.next(at, steps, || {
             let end = position(bytes, at, |byte| !tail.holds(byte));
@@ -266,7 +267,7 @@ impl Seen {
         (end, (*trimmed).max(at))
     }
 
-    fn is_mixed(&mut self, bytes: &[u8], range: Range<usize>, steps: &mut Steps) -> bool {
+    fn is_mixed(&mut self, bytes: &[u8], range: Range<usize>, steps: &mut StepBudget) -> bool {
         let at = range.start;
         self.digit.next(at, steps, || position(bytes, at, |byte| byte.is_ascii_digit())) < range.end
             && self.letter.next(at, steps, || position(bytes, at, |byte| byte.is_ascii_alphabetic())) < range.end
@@ -275,15 +276,15 @@ impl Seen {
 
 /// Whether a text begins with one.
 pub(super) fn begins_with_shape(bytes: &[u8]) -> bool {
-    shape_at(bytes, 0, &mut Seen::default(), &mut Steps::of(bytes.len())).is_some()
+    shape_at(bytes, 0, &mut ShapeMemo::default(), &mut StepBudget::of(bytes.len())).is_some()
 }
 
 /// The end of the credential that begins at this byte; what stands before it ends a word.
-pub(super) fn shape_at(all: &[u8], at: usize, seen: &mut Seen, steps: &mut Steps) -> Option<usize> {
+pub(super) fn shape_at(all: &[u8], at: usize, memo: &mut ShapeMemo, steps: &mut StepBudget) -> Option<usize> {
     let bytes = &all[at..];
     let (&[first, second], _) = bytes.split_first_chunk::<2>()?;
     if bytes.starts_with(b"eyJ")
-        && let header = seen.tail(all, at, Tail::Url, steps).0 - at
+        && let header = memo.tail(all, at, Tail::Url, steps).0 - at
         && let Some(length) = jwt(bytes, header, steps)
     {
         return Some(at + length);
@@ -317,11 +318,11 @@ pub(super) fn shape_at(all: &[u8], at: usize, seen: &mut Seen, steps: &mut Steps
     shapes.filter(|Shape(prefix, ..)| bytes.starts_with(prefix.as_bytes())).find_map(|Shape(prefix, tail, least, sure)| {
         let start = at + prefix.len();
         // Past the least length a credential runs as far as it can: a part of it is no good to leave.
-        let (_, end) = seen.tail(all, start, *tail, steps);
+        let (_, end) = memo.tail(all, start, *tail, steps);
         let length = end - start;
         let fits = match sure {
             Yes => length >= *least,
-            Mixed => length >= *least && seen.is_mixed(all, start..end, steps),
+            Mixed => length >= *least && memo.is_mixed(all, start..end, steps),
             Exact => {
                 length == *least
                     && is_mixed(&all[start..end])
@@ -341,7 +342,7 @@ pub(super) fn shape_inside(word: &[u8]) -> bool {
 pub(super) const INSIDE_LENGTHS: Range<usize> = 37..110;
 
 /// `header.payload.signature`, or five parts where it is encrypted; a payload that was cut off is one, too.
-fn jwt(bytes: &[u8], header: usize, steps: &mut Steps) -> Option<usize> {
+fn jwt(bytes: &[u8], header: usize, steps: &mut StepBudget) -> Option<usize> {
     if !(12..=JWT_HEADER_MAX).contains(&header) || bytes.get(header) != Some(&b'.') {
         return None;
     }

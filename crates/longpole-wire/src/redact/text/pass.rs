@@ -73,7 +73,7 @@ impl Scan<'_> {
             if self.is_spent() {
                 return Some(self.bytes.len());
             }
-            if let Some(end) = shapes::shape_at(self.bytes, at, &mut self.names.seen.shapes, &mut self.names.steps) {
+            if let Some(end) = shapes::shape_at(self.bytes, at, &mut self.names.memo.shapes, &mut self.names.steps) {
                 return self.hide(at..end);
             }
         }
@@ -157,7 +157,7 @@ impl Scan<'_> {
         }
         let bytes = self.bytes;
         let is_of_key = |byte: u8| byte.is_ascii_alphanumeric() || b"-_~.+/=".contains(&byte);
-        let end = self.names.seen.inside_end.next(start, &mut self.names.steps, || position(bytes, start, |byte| !is_of_key(byte)));
+        let end = self.names.memo.inside_end.next(start, &mut self.names.steps, || position(bytes, start, |byte| !is_of_key(byte)));
         let dots = bytes[start..end].iter().rev().take_while(|byte| **byte == b'.').count();
         self.names.steps.spend(dots);
         let length = end - start - dots;

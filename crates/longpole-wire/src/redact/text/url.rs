@@ -32,9 +32,9 @@ impl Scan<'_> {
                 }
                 let (text, bytes) = (self.text, self.bytes);
                 let find = || text[start..].find(|c: char| ends_text(c) || c == ',').map_or(text.len(), |length| start + length);
-                let end = self.names.seen.url_end.next(start, &mut self.names.steps, find);
+                let end = self.names.memo.url_end.next(start, &mut self.names.steps, find);
                 let near = &text[start..end.min(start + floor(rest, PASSWORD_BYTES_MAX))];
-                let sign = self.names.seen.at_sign.next(start, &mut self.names.steps, || position(bytes, start, |byte| byte == b'@'));
+                let sign = self.names.memo.at_sign.next(start, &mut self.names.steps, || position(bytes, start, |byte| byte == b'@'));
                 if sign >= start + near.len() {
                     return None;
                 }

@@ -1,25 +1,4 @@
-//! What may still be spent on a text, so that a hostile one cannot hold up the spans behind it.
-
-/// The next place of something, for all who ask from before it: a text that asks at each of its bytes is still read once.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Ahead {
-    from: usize,
-    /// Behind the place: 0 where nobody asked.
-    end: usize,
-}
-
-impl Ahead {
-    /// Where it stands from `at` on. `find` looks for it, and says so with the length of the text where there is none.
-    pub(super) fn next(&mut self, at: usize, steps: &mut Steps, find: impl FnOnce() -> usize) -> usize {
-        if !(self.from..self.end).contains(&at) {
-            let place = find();
-            steps.looked = true;
-            steps.spend(place.saturating_sub(at));
-            *self = Ahead { from: at, end: place + 1 };
-        }
-        self.end - 1
-    }
-}
+//! The step budget of a text, so that a hostile one cannot hold up the spans behind it.
 
 /// Steps that a text may take for each of its bytes. A step is a byte that is read, other than a few around a mark. Ordinary texts
 /// take 1 to 17.
@@ -31,17 +10,17 @@ pub(super) const STEPS_MIN: u64 = 8192;
 /// What may still be spent on a text. A sender can write a text so that each of its bytes leads to all that follow; a span must not
 /// hold up those behind it, so such a text is taken out as a whole.
 #[derive(Debug, Default)]
-pub(super) struct Steps {
+pub(super) struct StepBudget {
     pub(super) left: u64,
-    /// Something was looked for.
+    /// Whether a search ahead took place.
     pub(super) looked: bool,
     #[cfg(test)]
     pub(super) taken: u64,
 }
 
-impl Steps {
+impl StepBudget {
     pub(super) fn of(bytes: usize) -> Self {
-        let mut steps = Steps::default();
+        let mut steps = StepBudget::default();
         steps.begin(bytes);
         steps
     }
