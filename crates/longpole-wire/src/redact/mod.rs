@@ -5,7 +5,7 @@
 //! any text ── name=value, user:password@ in a URL, Bearer …, known shapes of keys ──► that part becomes [redacted]
 //! ```
 //!
-//! [`field_rules`] says which fields longpole checks and by which rule; `names`, `value_forms`, `shapes`, `text` and `commands` hold the
+//! [`field_rules`] says which fields longpole checks and by which rule; `names`, `value_forms`, `token_formats`, `text` and `commands` hold the
 //! rules. They go by names and shapes, so longpole can miss a secret that has neither, and can take out a harmless value that looks like
 //! one. Numbers and truth values stay: `token.count` is no token.
 
@@ -20,9 +20,9 @@ mod names;
 mod quotes;
 mod redactor;
 mod search_memo;
-mod shapes;
 mod step_budget;
 mod text;
+mod token_formats;
 mod value_forms;
 
 pub use mask::REDACTED;

@@ -1,7 +1,7 @@
 //! The searches ahead in one text, by kind of byte, so that each is made once.
 
 use super::lookahead::Lookahead;
-use super::shapes;
+use super::token_formats;
 
 /// The searches that were made in this text.
 #[derive(Debug, Default)]
@@ -36,5 +36,5 @@ pub(super) struct SearchMemo {
     pub(super) at_sign: Lookahead,
     /// The last lines of keys.
     pub(super) ends: [Lookahead; 3],
-    pub(super) shapes: shapes::ShapeMemo,
+    pub(super) tokens: token_formats::TokenMemo,
 }

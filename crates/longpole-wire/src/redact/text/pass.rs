@@ -6,11 +6,11 @@ use super::header::is_of_scheme;
 use super::name::is_header;
 use super::scan::{Operator, Scan};
 use super::url::ends_path;
-use super::words::{OF_SHAPES, OF_WORDS, WordKind, known_words};
+use super::words::{OF_WORDS, TOKEN_BEGINNINGS, WordKind, known_words};
 use crate::redact::bytes::{colour_length, position, starts_with_ignoring_case};
 use crate::redact::escapes::ENTITY_BYTES_MAX;
 use crate::redact::names::Meaning;
-use crate::redact::shapes;
+use crate::redact::token_formats;
 use crate::redact::value_forms::is_mixed;
 
 /// What a byte means.
@@ -56,7 +56,7 @@ impl Scan<'_> {
                     }
                     let start = at;
                     at += bytes[at..].iter().position(|byte| CLASSES[*byte as usize] != Class::Word).unwrap_or(bytes.len() - at);
-                    if at - start >= shapes::HEX_BYTES {
+                    if at - start >= token_formats::HEX_BYTES {
                         self.inside(start..at);
                     }
                 }
@@ -69,15 +69,17 @@ impl Scan<'_> {
     pub(super) fn word(&mut self, at: usize) -> Option<usize> {
         let bytes = &self.bytes[at..];
         let &[a, b, c, ..] = bytes else { return None };
-        if (shapes::has(&OF_SHAPES, a, b, c) || a.is_ascii_digit() && b.is_ascii_digit()) && bytes.len() >= shapes::SHAPE_BYTES_MIN {
+        if (token_formats::has(&TOKEN_BEGINNINGS, a, b, c) || a.is_ascii_digit() && b.is_ascii_digit())
+            && bytes.len() >= token_formats::TOKEN_BYTES_MIN
+        {
             if self.is_spent() {
                 return Some(self.bytes.len());
             }
-            if let Some(end) = shapes::shape_at(self.bytes, at, &mut self.names.memo.shapes, &mut self.names.steps) {
+            if let Some(end) = token_formats::token_at(self.bytes, at, &mut self.names.memo.tokens, &mut self.names.steps) {
                 return self.hide(at..end);
             }
         }
-        if !shapes::has(&OF_WORDS, a, b, c) {
+        if !token_formats::has(&OF_WORDS, a, b, c) {
             return None;
         }
         if self.is_spent() {
@@ -140,11 +142,11 @@ impl Scan<'_> {
 
     /// A long word may have a known part inside, or behind it.
     pub(super) fn inside(&mut self, word: Range<usize>) {
-        if shapes::INSIDE_LENGTHS.contains(&word.len()) && shapes::shape_inside(&self.bytes[word.clone()]) {
+        if token_formats::INSIDE_LENGTHS.contains(&word.len()) && token_formats::token_inside(&self.bytes[word.clone()]) {
             self.hide(word);
-        } else if word.len() == shapes::HEX_BYTES
+        } else if word.len() == token_formats::HEX_BYTES
             && self.bytes.get(word.end) == Some(&b'-')
-            && let Some(length) = shapes::behind_hex(&self.bytes[word.start..])
+            && let Some(length) = token_formats::behind_hex(&self.bytes[word.start..])
         {
             self.hide(word.start..word.start + length);
         }
@@ -161,7 +163,7 @@ impl Scan<'_> {
         let dots = bytes[start..end].iter().rev().take_while(|byte| **byte == b'.').count();
         self.names.steps.spend(dots);
         let length = end - start - dots;
-        (start + length > seen && shapes::shape_inside(&self.bytes[start..start + length]))
+        (start + length > seen && token_formats::token_inside(&self.bytes[start..start + length]))
             .then(|| self.hide(start..start + length))
             .flatten()
     }

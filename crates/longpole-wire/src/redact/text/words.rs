@@ -1,6 +1,6 @@
 //! Words at which something is looked for, found by their first bytes.
 
-use crate::redact::shapes;
+use crate::redact::token_formats;
 
 /// Those that are looked for in any text, because no sentence has them before such a word.
 const SCHEMES_ANYWHERE: &[&str] = &["basic", "bearer", "digest", "negotiate"];
@@ -54,11 +54,11 @@ pub(super) const WORDS: &[&str] = &[
 ];
 
 /// First three bytes of keys that are known by their looks, as bits: one look tells that a word is none.
-pub(super) static OF_SHAPES: [u64; 1024] = {
+pub(super) static TOKEN_BEGINNINGS: [u64; 1024] = {
     let mut set = [0; 1024];
     let mut at = 0;
-    while at < shapes::PREFIXES {
-        shapes::add_beginning(&mut set, at);
+    while at < token_formats::PREFIXES {
+        token_formats::add_beginning(&mut set, at);
         at += 1;
     }
     set
@@ -75,9 +75,9 @@ pub(super) static OF_WORDS: [u64; 1024] = {
             let word = lists[list][at].as_bytes();
             let (a, b, c) = (word[0], word[1], word[2]);
             let (up_a, up_b, up_c) = (a.to_ascii_uppercase(), b.to_ascii_uppercase(), c.to_ascii_uppercase());
-            shapes::add(&mut set, a, b, c);
-            shapes::add(&mut set, up_a, b, c);
-            shapes::add(&mut set, up_a, up_b, up_c);
+            token_formats::add(&mut set, a, b, c);
+            token_formats::add(&mut set, up_a, b, c);
+            token_formats::add(&mut set, up_a, up_b, up_c);
             at += 1;
         }
         list += 1;

@@ -1,4 +1,5 @@
-//! Credentials that are known by how they look: what services put before them, so that they are found when they leak.
+//! Formats of tokens: credentials that are known by how they look, because services put a prefix before them, so that they are found when
+//! they leak.
 //!
 //! ```text
 //! ghp_ 0123456789abcdefghijABCDEFGHIJ012345
@@ -58,112 +59,112 @@ enum Sure {
     Exact,
 }
 
-/// Prefix, alphabet and least length of what stands behind it.
-struct Shape(&'static str, Tail, usize, Sure);
+/// A kind of token: prefix, alphabet and least length of what stands behind it.
+struct Token(&'static str, Tail, usize, Sure);
 
 use Sure::{Exact, Mixed, Yes};
 use Tail::{Alnum, Base64, Dotted, Hex, Upper, Url, Uuid};
 
 #[rustfmt::skip]
-const SHAPES: &[Shape] = &[
+const TOKENS: &[Token] = &[
     // Seen before the table is.
-    Shape("eyJ", Dotted, usize::MAX, Yes), Shape("LS0tLS1CRUdJTi", Base64, usize::MAX, Yes), Shape("pat", Alnum, usize::MAX, Yes),
-    Shape("bot", Alnum, usize::MAX, Yes), Shape("sat", Alnum, usize::MAX, Yes), Shape("MT", Alnum, usize::MAX, Yes),
-    Shape("Mj", Alnum, usize::MAX, Yes), Shape("Mz", Alnum, usize::MAX, Yes), Shape("ND", Alnum, usize::MAX, Yes),
-    Shape("NT", Alnum, usize::MAX, Yes), Shape("Nj", Alnum, usize::MAX, Yes), Shape("Nz", Alnum, usize::MAX, Yes),
-    Shape("OD", Alnum, usize::MAX, Yes), Shape("OT", Alnum, usize::MAX, Yes), Shape("sc_", Alnum, usize::MAX, Yes),
-    Shape("ext_", Alnum, usize::MAX, Yes), Shape("scauth_", Alnum, usize::MAX, Yes), Shape("authress_", Alnum, usize::MAX, Yes),
+    Token("eyJ", Dotted, usize::MAX, Yes), Token("LS0tLS1CRUdJTi", Base64, usize::MAX, Yes), Token("pat", Alnum, usize::MAX, Yes),
+    Token("bot", Alnum, usize::MAX, Yes), Token("sat", Alnum, usize::MAX, Yes), Token("MT", Alnum, usize::MAX, Yes),
+    Token("Mj", Alnum, usize::MAX, Yes), Token("Mz", Alnum, usize::MAX, Yes), Token("ND", Alnum, usize::MAX, Yes),
+    Token("NT", Alnum, usize::MAX, Yes), Token("Nj", Alnum, usize::MAX, Yes), Token("Nz", Alnum, usize::MAX, Yes),
+    Token("OD", Alnum, usize::MAX, Yes), Token("OT", Alnum, usize::MAX, Yes), Token("sc_", Alnum, usize::MAX, Yes),
+    Token("ext_", Alnum, usize::MAX, Yes), Token("scauth_", Alnum, usize::MAX, Yes), Token("authress_", Alnum, usize::MAX, Yes),
     // Clouds.
-    Shape("AKIA", Upper, 16, Yes), Shape("ASIA", Upper, 16, Exact), Shape("ABIA", Upper, 16, Exact), Shape("ACCA", Upper, 16, Exact),
-    Shape("A3T", Upper, 17, Exact), Shape("ABSK", Base64, 100, Yes), Shape("bedrock-api-key-", Base64, 20, Yes),
-    Shape("AIza", Url, 31, Yes), Shape("ya29.", Dotted, 20, Yes), Shape("GOCSPX-", Url, 20, Yes), Shape("1//0", Url, 30, Mixed),
-    Shape("LTAI", Alnum, 12, Mixed), Shape("AKID", Alnum, 28, Mixed), Shape("dop_v1_", Hex, 32, Yes), Shape("doo_v1_", Hex, 32, Yes),
-    Shape("dor_v1_", Hex, 32, Yes), Shape("DO00", Upper, 16, Exact), Shape("HRKU-", Url, 30, Yes), Shape("AVNS_", Url, 16, Yes),
-    Shape("AQVN", Url, 35, Mixed), Shape("YC", Url, 38, Exact), Shape("t1.", Dotted, 90, Mixed), Shape("fo1_", Url, 40, Yes), Shape("fm1r_", Base64, 60, Yes),
-    Shape("fm1a_", Base64, 60, Yes), Shape("fm2_", Base64, 60, Yes), Shape("tk-us-", Url, 40, Yes), Shape("pscale_", Dotted, 32, Yes),
-    Shape("sbp_", Hex, 40, Yes), Shape("sb_secret_", Url, 20, Yes), Shape("rnd_", Alnum, 28, Mixed), Shape("napi_", Alnum, 40, Yes),
-    Shape("nfp_", Alnum, 36, Yes), Shape("v1.0-", Url, 100, Yes), Shape("dnkey-", Url, 60, Yes), Shape("tskey-", Url, 20, Yes),
-    Shape("SWMTKN-1-", Url, 40, Yes), Shape("sha256~", Url, 40, Yes), Shape("vcp_", Alnum, 24, Mixed), Shape("vca_", Alnum, 24, Mixed),
-    Shape("vci_", Alnum, 24, Mixed), Shape("vck_", Alnum, 24, Mixed), Shape("vcr_", Alnum, 24, Mixed), Shape("vercel_blob_rw_", Url, 30, Yes),
-    Shape("cfut_", Alnum, 40, Yes), Shape("cfat_", Alnum, 40, Yes), Shape("cfk_", Alnum, 40, Yes),
+    Token("AKIA", Upper, 16, Yes), Token("ASIA", Upper, 16, Exact), Token("ABIA", Upper, 16, Exact), Token("ACCA", Upper, 16, Exact),
+    Token("A3T", Upper, 17, Exact), Token("ABSK", Base64, 100, Yes), Token("bedrock-api-key-", Base64, 20, Yes),
+    Token("AIza", Url, 31, Yes), Token("ya29.", Dotted, 20, Yes), Token("GOCSPX-", Url, 20, Yes), Token("1//0", Url, 30, Mixed),
+    Token("LTAI", Alnum, 12, Mixed), Token("AKID", Alnum, 28, Mixed), Token("dop_v1_", Hex, 32, Yes), Token("doo_v1_", Hex, 32, Yes),
+    Token("dor_v1_", Hex, 32, Yes), Token("DO00", Upper, 16, Exact), Token("HRKU-", Url, 30, Yes), Token("AVNS_", Url, 16, Yes),
+    Token("AQVN", Url, 35, Mixed), Token("YC", Url, 38, Exact), Token("t1.", Dotted, 90, Mixed), Token("fo1_", Url, 40, Yes), Token("fm1r_", Base64, 60, Yes),
+    Token("fm1a_", Base64, 60, Yes), Token("fm2_", Base64, 60, Yes), Token("tk-us-", Url, 40, Yes), Token("pscale_", Dotted, 32, Yes),
+    Token("sbp_", Hex, 40, Yes), Token("sb_secret_", Url, 20, Yes), Token("rnd_", Alnum, 28, Mixed), Token("napi_", Alnum, 40, Yes),
+    Token("nfp_", Alnum, 36, Yes), Token("v1.0-", Url, 100, Yes), Token("dnkey-", Url, 60, Yes), Token("tskey-", Url, 20, Yes),
+    Token("SWMTKN-1-", Url, 40, Yes), Token("sha256~", Url, 40, Yes), Token("vcp_", Alnum, 24, Mixed), Token("vca_", Alnum, 24, Mixed),
+    Token("vci_", Alnum, 24, Mixed), Token("vck_", Alnum, 24, Mixed), Token("vcr_", Alnum, 24, Mixed), Token("vercel_blob_rw_", Url, 30, Yes),
+    Token("cfut_", Alnum, 40, Yes), Token("cfat_", Alnum, 40, Yes), Token("cfk_", Alnum, 40, Yes),
     // Code and builds.
-    Shape("ghp_", Alnum, 16, Yes), Shape("gho_", Alnum, 16, Yes), Shape("ghs_", Alnum, 16, Yes), Shape("ghu_", Alnum, 16, Yes),
-    Shape("ghr_", Alnum, 16, Yes), Shape("github_pat_", Url, 19, Yes), Shape("glpat-", Dotted, 14, Yes), Shape("gldt-", Url, 20, Yes),
-    Shape("glcbt-", Url, 20, Yes), Shape("glffct-", Url, 20, Yes), Shape("glft-", Url, 20, Yes), Shape("glimt-", Url, 20, Yes),
-    Shape("glagent-", Url, 40, Yes), Shape("gloas-", Url, 40, Yes), Shape("glptt-", Hex, 40, Yes), Shape("GR1348941", Url, 20, Yes),
-    Shape("glrt-", Dotted, 20, Yes), Shape("glrtr-", Url, 20, Yes), Shape("glsoat-", Url, 20, Yes), Shape("ATBB", Alnum, 28, Mixed),
-    Shape("ATATT3", Base64, 60, Yes), Shape("ATCTT3", Base64, 60, Yes), Shape("ATTA", Hex, 60, Mixed), Shape("npm_", Alnum, 36, Yes),
-    Shape("pypi-", Url, 35, Mixed), Shape("rubygems_", Hex, 48, Yes), Shape("cio", Alnum, 32, Exact), Shape("CLOJARS_", Alnum, 50, Yes),
-    Shape("oy2", Alnum, 43, Exact), Shape("dckr_pat_", Url, 20, Yes), Shape("dckr_oat_", Url, 20, Yes), Shape("AKCp", Alnum, 60, Yes),
-    Shape("cmVmd", Alnum, 59, Exact), Shape("CCIPAT_", Url, 40, Yes), Shape("CCIPRJ_", Url, 40, Yes), Shape("bkua_", Alnum, 36, Yes),
-    Shape("sgp_", Url, 40, Mixed), Shape("squ_", Alnum, 40, Yes), Shape("sqp_", Alnum, 40, Yes), Shape("sqa_", Alnum, 40, Yes),
-    Shape("pul-", Hex, 36, Yes), Shape("API-", Upper, 26, Exact), Shape("pnu_", Alnum, 36, Yes), Shape("PMAK-", Url, 40, Yes),
-    Shape("PMAT-", Url, 20, Mixed), Shape("rdme_", Alnum, 60, Yes), Shape("figd_", Url, 36, Yes), Shape("lin_api_", Alnum, 32, Yes),
-    Shape("lin_oauth_", Alnum, 32, Yes), Shape("ntn_", Alnum, 40, Yes), Shape("secret_", Alnum, 43, Exact), Shape("ico-", Alnum, 32, Exact),
+    Token("ghp_", Alnum, 16, Yes), Token("gho_", Alnum, 16, Yes), Token("ghs_", Alnum, 16, Yes), Token("ghu_", Alnum, 16, Yes),
+    Token("ghr_", Alnum, 16, Yes), Token("github_pat_", Url, 19, Yes), Token("glpat-", Dotted, 14, Yes), Token("gldt-", Url, 20, Yes),
+    Token("glcbt-", Url, 20, Yes), Token("glffct-", Url, 20, Yes), Token("glft-", Url, 20, Yes), Token("glimt-", Url, 20, Yes),
+    Token("glagent-", Url, 40, Yes), Token("gloas-", Url, 40, Yes), Token("glptt-", Hex, 40, Yes), Token("GR1348941", Url, 20, Yes),
+    Token("glrt-", Dotted, 20, Yes), Token("glrtr-", Url, 20, Yes), Token("glsoat-", Url, 20, Yes), Token("ATBB", Alnum, 28, Mixed),
+    Token("ATATT3", Base64, 60, Yes), Token("ATCTT3", Base64, 60, Yes), Token("ATTA", Hex, 60, Mixed), Token("npm_", Alnum, 36, Yes),
+    Token("pypi-", Url, 35, Mixed), Token("rubygems_", Hex, 48, Yes), Token("cio", Alnum, 32, Exact), Token("CLOJARS_", Alnum, 50, Yes),
+    Token("oy2", Alnum, 43, Exact), Token("dckr_pat_", Url, 20, Yes), Token("dckr_oat_", Url, 20, Yes), Token("AKCp", Alnum, 60, Yes),
+    Token("cmVmd", Alnum, 59, Exact), Token("CCIPAT_", Url, 40, Yes), Token("CCIPRJ_", Url, 40, Yes), Token("bkua_", Alnum, 36, Yes),
+    Token("sgp_", Url, 40, Mixed), Token("squ_", Alnum, 40, Yes), Token("sqp_", Alnum, 40, Yes), Token("sqa_", Alnum, 40, Yes),
+    Token("pul-", Hex, 36, Yes), Token("API-", Upper, 26, Exact), Token("pnu_", Alnum, 36, Yes), Token("PMAK-", Url, 40, Yes),
+    Token("PMAT-", Url, 20, Mixed), Token("rdme_", Alnum, 60, Yes), Token("figd_", Url, 36, Yes), Token("lin_api_", Alnum, 32, Yes),
+    Token("lin_oauth_", Alnum, 32, Yes), Token("ntn_", Alnum, 40, Yes), Token("secret_", Alnum, 43, Exact), Token("ico-", Alnum, 32, Exact),
     // Secrets of machines.
-    Shape("hvs.", Url, 20, Yes), Shape("hvb.", Url, 60, Yes), Shape("hvr.", Url, 20, Yes), Shape("s.", Alnum, 24, Exact),
-    Shape("dp.pt.", Alnum, 40, Yes), Shape("dp.st.", Dotted, 40, Yes), Shape("dp.ct.", Alnum, 40, Yes), Shape("dp.sa.", Alnum, 40, Yes),
-    Shape("dp.scim.", Alnum, 40, Yes), Shape("dp.audit.", Alnum, 40, Yes), Shape("ops_eyJ", Base64, 60, Yes), Shape("A3-", Url, 33, Mixed),
-    Shape("AGE-SECRET-KEY-1", Upper, 50, Yes), Shape("AGE-PLUGIN-", Url, 40, Mixed),
-    Shape("mdb_sa_sk_", Url, 20, Yes), Shape("dbtc_", Alnum, 30, Mixed), Shape("dbtu_", Alnum, 30, Mixed), Shape("snyk_uat.", Dotted, 40, Yes),
-    Shape("snyk_sat.", Dotted, 40, Yes), Shape("ZXlK", Alnum, 60, Mixed),
+    Token("hvs.", Url, 20, Yes), Token("hvb.", Url, 60, Yes), Token("hvr.", Url, 20, Yes), Token("s.", Alnum, 24, Exact),
+    Token("dp.pt.", Alnum, 40, Yes), Token("dp.st.", Dotted, 40, Yes), Token("dp.ct.", Alnum, 40, Yes), Token("dp.sa.", Alnum, 40, Yes),
+    Token("dp.scim.", Alnum, 40, Yes), Token("dp.audit.", Alnum, 40, Yes), Token("ops_eyJ", Base64, 60, Yes), Token("A3-", Url, 33, Mixed),
+    Token("AGE-SECRET-KEY-1", Upper, 50, Yes), Token("AGE-PLUGIN-", Url, 40, Mixed),
+    Token("mdb_sa_sk_", Url, 20, Yes), Token("dbtc_", Alnum, 30, Mixed), Token("dbtu_", Alnum, 30, Mixed), Token("snyk_uat.", Dotted, 40, Yes),
+    Token("snyk_sat.", Dotted, 40, Yes), Token("ZXlK", Alnum, 60, Mixed),
     // Watching.
-    Shape("glc_", Base64, 32, Yes), Shape("glsa_", Url, 40, Yes), Shape("eyJrIjoi", Base64, 60, Yes), Shape("dt0c01.", Dotted, 60, Yes),
-    Shape("dt0s01.", Dotted, 60, Yes), Shape("dt0s16.", Dotted, 60, Yes), Shape("NRAK-", Alnum, 27, Yes), Shape("NRII-", Url, 32, Yes),
-    Shape("NRJS-", Alnum, 19, Yes), Shape("NRRA-", Hex, 40, Yes), Shape("sntrys_", Base64, 40, Yes), Shape("sntryu_", Hex, 60, Yes),
-    Shape("phx_", Alnum, 40, Yes), Shape("hcaik_", Alnum, 50, Yes), Shape("hcxik_", Alnum, 50, Yes), Shape("xaat-", Url, 32, Yes),
-    Shape("xapt-", Url, 32, Yes), Shape("dapi", Hex, 32, Exact), Shape("dose", Hex, 32, Exact), Shape("dkea", Hex, 32, Exact),
-    Shape("lsv2_", Url, 40, Yes), Shape("essu_", Alnum, 40, Mixed),
+    Token("glc_", Base64, 32, Yes), Token("glsa_", Url, 40, Yes), Token("eyJrIjoi", Base64, 60, Yes), Token("dt0c01.", Dotted, 60, Yes),
+    Token("dt0s01.", Dotted, 60, Yes), Token("dt0s16.", Dotted, 60, Yes), Token("NRAK-", Alnum, 27, Yes), Token("NRII-", Url, 32, Yes),
+    Token("NRJS-", Alnum, 19, Yes), Token("NRRA-", Hex, 40, Yes), Token("sntrys_", Base64, 40, Yes), Token("sntryu_", Hex, 60, Yes),
+    Token("phx_", Alnum, 40, Yes), Token("hcaik_", Alnum, 50, Yes), Token("hcxik_", Alnum, 50, Yes), Token("xaat-", Url, 32, Yes),
+    Token("xapt-", Url, 32, Yes), Token("dapi", Hex, 32, Exact), Token("dose", Hex, 32, Exact), Token("dkea", Hex, 32, Exact),
+    Token("lsv2_", Url, 40, Yes), Token("essu_", Alnum, 40, Mixed),
     // Models.
-    Shape("sk-ant-", Url, 30, Yes), Shape("sk-proj-", Url, 30, Yes), Shape("sk-svcacct-", Url, 30, Yes), Shape("sk-admin-", Url, 30, Yes),
-    Shape("sk-or-v1-", Hex, 40, Yes), Shape("sk-", Alnum, 20, Mixed), Shape("sk-lf-", Url, 30, Yes), Shape("hf_", Alnum, 34, Yes), Shape("hf_", Alnum, 30, Mixed),
-    Shape("api_org_", Alnum, 34, Yes),
-    Shape("gsk_", Alnum, 40, Yes), Shape("xai-", Alnum, 60, Yes), Shape("r8_", Alnum, 37, Exact), Shape("pplx-", Alnum, 40, Yes),
-    Shape("tvly-", Url, 28, Mixed), Shape("pcsk_", Url, 40, Yes), Shape("nvapi-", Url, 50, Yes), Shape("jina_", Url, 50, Yes),
-    Shape("sk_", Hex, 48, Exact), Shape("4b1d", Alnum, 38, Exact),
-    Shape("tgp_v1_", Url, 30, Yes), Shape("csk-", Alnum, 40, Mixed), Shape("rpa_", Alnum, 36, Mixed), Shape("fc-", Hex, 32, Exact),
-    Shape("wandb_v1_", Alnum, 40, Yes), Shape("e2b_", Hex, 40, Yes),
+    Token("sk-ant-", Url, 30, Yes), Token("sk-proj-", Url, 30, Yes), Token("sk-svcacct-", Url, 30, Yes), Token("sk-admin-", Url, 30, Yes),
+    Token("sk-or-v1-", Hex, 40, Yes), Token("sk-", Alnum, 20, Mixed), Token("sk-lf-", Url, 30, Yes), Token("hf_", Alnum, 34, Yes), Token("hf_", Alnum, 30, Mixed),
+    Token("api_org_", Alnum, 34, Yes),
+    Token("gsk_", Alnum, 40, Yes), Token("xai-", Alnum, 60, Yes), Token("r8_", Alnum, 37, Exact), Token("pplx-", Alnum, 40, Yes),
+    Token("tvly-", Url, 28, Mixed), Token("pcsk_", Url, 40, Yes), Token("nvapi-", Url, 50, Yes), Token("jina_", Url, 50, Yes),
+    Token("sk_", Hex, 48, Exact), Token("4b1d", Alnum, 38, Exact),
+    Token("tgp_v1_", Url, 30, Yes), Token("csk-", Alnum, 40, Mixed), Token("rpa_", Alnum, 36, Mixed), Token("fc-", Hex, 32, Exact),
+    Token("wandb_v1_", Alnum, 40, Yes), Token("e2b_", Hex, 40, Yes),
     // Money and shops.
-    Shape("sk_live_", Alnum, 10, Yes), Shape("sk_test_", Alnum, 10, Yes), Shape("sk_prod_", Alnum, 10, Yes), Shape("rk_live_", Alnum, 10, Yes),
-    Shape("rk_test_", Alnum, 10, Yes), Shape("rk_prod_", Alnum, 10, Yes), Shape("whsec_", Base64, 24, Yes), Shape("sq0atp-", Url, 22, Yes),
-    Shape("sq0csp-", Url, 40, Yes), Shape("EAAA", Url, 56, Mixed), Shape("shpat_", Hex, 32, Yes), Shape("shpca_", Hex, 32, Yes),
-    Shape("shppa_", Hex, 32, Yes), Shape("shpss_", Hex, 32, Yes), Shape("shippo_live_", Hex, 36, Yes), Shape("shippo_test_", Hex, 36, Yes),
-    Shape("rzp_live_", Alnum, 14, Yes), Shape("rzp_test_", Alnum, 14, Yes), Shape("EZAK", Alnum, 54, Yes), Shape("EZTK", Alnum, 54, Yes),
-    Shape("FLWSECK_TEST-", Url, 12, Yes), Shape("FLWSECK-", Url, 20, Yes), Shape("duffel_live_", Base64, 40, Yes),
-    Shape("duffel_test_", Base64, 40, Yes), Shape("access-production-", Url, 36, Yes), Shape("access-development-", Url, 36, Yes),
-    Shape("access-sandbox-", Url, 36, Yes), Shape("live_", Hex, 35, Exact), Shape("test_", Hex, 35, Exact),
-    Shape("live_", Alnum, 30, Exact), Shape("test_", Alnum, 30, Exact), Shape("live_", Base64, 40, Exact), Shape("live_pub_", Hex, 31, Exact),
-    Shape("test_pub_", Hex, 31, Exact), Shape("APP_USR-", Url, 40, Mixed), Shape("TEST-", Uuid, 60, Mixed),
-    Shape("xnd_production_", Alnum, 40, Yes), Shape("xnd_development_", Alnum, 40, Yes),
-    Shape("access_token$production$", Dotted, 20, Yes),
+    Token("sk_live_", Alnum, 10, Yes), Token("sk_test_", Alnum, 10, Yes), Token("sk_prod_", Alnum, 10, Yes), Token("rk_live_", Alnum, 10, Yes),
+    Token("rk_test_", Alnum, 10, Yes), Token("rk_prod_", Alnum, 10, Yes), Token("whsec_", Base64, 24, Yes), Token("sq0atp-", Url, 22, Yes),
+    Token("sq0csp-", Url, 40, Yes), Token("EAAA", Url, 56, Mixed), Token("shpat_", Hex, 32, Yes), Token("shpca_", Hex, 32, Yes),
+    Token("shppa_", Hex, 32, Yes), Token("shpss_", Hex, 32, Yes), Token("shippo_live_", Hex, 36, Yes), Token("shippo_test_", Hex, 36, Yes),
+    Token("rzp_live_", Alnum, 14, Yes), Token("rzp_test_", Alnum, 14, Yes), Token("EZAK", Alnum, 54, Yes), Token("EZTK", Alnum, 54, Yes),
+    Token("FLWSECK_TEST-", Url, 12, Yes), Token("FLWSECK-", Url, 20, Yes), Token("duffel_live_", Base64, 40, Yes),
+    Token("duffel_test_", Base64, 40, Yes), Token("access-production-", Url, 36, Yes), Token("access-development-", Url, 36, Yes),
+    Token("access-sandbox-", Url, 36, Yes), Token("live_", Hex, 35, Exact), Token("test_", Hex, 35, Exact),
+    Token("live_", Alnum, 30, Exact), Token("test_", Alnum, 30, Exact), Token("live_", Base64, 40, Exact), Token("live_pub_", Hex, 31, Exact),
+    Token("test_pub_", Hex, 31, Exact), Token("APP_USR-", Url, 40, Mixed), Token("TEST-", Uuid, 60, Mixed),
+    Token("xnd_production_", Alnum, 40, Yes), Token("xnd_development_", Alnum, 40, Yes),
+    Token("access_token$production$", Dotted, 20, Yes),
     // Messages.
-    Shape("xoxa-", Url, 15, Yes), Shape("xoxb-", Url, 15, Yes), Shape("xoxc-", Url, 15, Yes), Shape("xoxd-", Base64, 15, Yes), Shape("xoxe-", Url, 15, Yes),
-    Shape("xoxo-", Url, 15, Mixed),
-    Shape("xoxp-", Url, 15, Yes), Shape("xoxr-", Url, 15, Yes), Shape("xoxs-", Url, 15, Yes), Shape("xoxe.xox", Dotted, 20, Yes),
-    Shape("xapp-", Url, 20, Yes), Shape("xkeysib-", Url, 60, Yes), Shape("xsmtpsib-", Url, 60, Yes), Shape("SG.", Dotted, 37, Mixed),
-    Shape("key-", Hex, 32, Exact), Shape("SK", Hex, 32, Exact), Shape("re_", Url, 30, Mixed), Shape("mfa.", Url, 60, Mixed),
-    Shape("tfp_", Dotted, 50, Yes), Shape("EAA", Alnum, 90, Mixed), Shape("IGQV", Url, 60, Mixed), Shape("IGAA", Alnum, 90, Mixed),
-    Shape("AAAAAAAAAAAAAAAAAAAAA", Alnum, 40, Mixed), Shape("fio-u-", Base64, 60, Yes), Shape("CFPAT-", Url, 40, Yes),
-    Shape("sl.", Url, 120, Mixed), Shape("pat-na1-", Url, 36, Yes), Shape("pat-eu1-", Url, 36, Yes), Shape("sdk-", Hex, 32, Exact),
-    Shape("sdk-", Uuid, 36, Exact), Shape("mob-", Uuid, 36, Exact), Shape("api-", Uuid, 36, Exact), Shape("endr+", Alnum, 16, Exact),
-    Shape("s-s4t2ud-", Hex, 64, Yes), Shape("s-s4t2af-", Hex, 64, Yes),
-    Shape("aio_", Alnum, 28, Exact), Shape("p8e-", Alnum, 32, Exact), Shape("BBFF-", Alnum, 30, Yes), Shape("sm_aat_", Alnum, 16, Yes),
-    Shape("sm_pat_", Alnum, 16, Yes), Shape("sm_sat_", Alnum, 16, Yes), Shape("sk.eyJ", Dotted, 40, Yes), Shape("CMCREST_", Alnum, 60, Yes),
-    Shape("v4.local.", Url, 40, Yes), Shape("v3.local.", Url, 40, Yes), Shape("zpka_", Url, 40, Yes), Shape("fly_", Url, 40, Mixed),
-    Shape("b_", Url, 44, Exact), Shape("scw_", Url, 40, Mixed), Shape("oauth:", Alnum, 30, Exact),
+    Token("xoxa-", Url, 15, Yes), Token("xoxb-", Url, 15, Yes), Token("xoxc-", Url, 15, Yes), Token("xoxd-", Base64, 15, Yes), Token("xoxe-", Url, 15, Yes),
+    Token("xoxo-", Url, 15, Mixed),
+    Token("xoxp-", Url, 15, Yes), Token("xoxr-", Url, 15, Yes), Token("xoxs-", Url, 15, Yes), Token("xoxe.xox", Dotted, 20, Yes),
+    Token("xapp-", Url, 20, Yes), Token("xkeysib-", Url, 60, Yes), Token("xsmtpsib-", Url, 60, Yes), Token("SG.", Dotted, 37, Mixed),
+    Token("key-", Hex, 32, Exact), Token("SK", Hex, 32, Exact), Token("re_", Url, 30, Mixed), Token("mfa.", Url, 60, Mixed),
+    Token("tfp_", Dotted, 50, Yes), Token("EAA", Alnum, 90, Mixed), Token("IGQV", Url, 60, Mixed), Token("IGAA", Alnum, 90, Mixed),
+    Token("AAAAAAAAAAAAAAAAAAAAA", Alnum, 40, Mixed), Token("fio-u-", Base64, 60, Yes), Token("CFPAT-", Url, 40, Yes),
+    Token("sl.", Url, 120, Mixed), Token("pat-na1-", Url, 36, Yes), Token("pat-eu1-", Url, 36, Yes), Token("sdk-", Hex, 32, Exact),
+    Token("sdk-", Uuid, 36, Exact), Token("mob-", Uuid, 36, Exact), Token("api-", Uuid, 36, Exact), Token("endr+", Alnum, 16, Exact),
+    Token("s-s4t2ud-", Hex, 64, Yes), Token("s-s4t2af-", Hex, 64, Yes),
+    Token("aio_", Alnum, 28, Exact), Token("p8e-", Alnum, 32, Exact), Token("BBFF-", Alnum, 30, Yes), Token("sm_aat_", Alnum, 16, Yes),
+    Token("sm_pat_", Alnum, 16, Yes), Token("sm_sat_", Alnum, 16, Yes), Token("sk.eyJ", Dotted, 40, Yes), Token("CMCREST_", Alnum, 60, Yes),
+    Token("v4.local.", Url, 40, Yes), Token("v3.local.", Url, 40, Yes), Token("zpka_", Url, 40, Yes), Token("fly_", Url, 40, Mixed),
+    Token("b_", Url, 44, Exact), Token("scw_", Url, 40, Mixed), Token("oauth:", Alnum, 30, Exact),
 ];
 
 const _: () = assert!(PREFIXES <= u16::MAX as usize);
 
-/// Shapes by their first byte: those of `byte` are `ORDER[STARTS[byte]..STARTS[byte + 1]]`, in the order of the table.
-#[expect(clippy::cast_possible_truncation, reason = "there are no more shapes than PREFIXES")]
+/// Formats by their first byte: those of `byte` are `ORDER[STARTS[byte]..STARTS[byte + 1]]`, in the order of the table.
+#[expect(clippy::cast_possible_truncation, reason = "there are no more formats than PREFIXES")]
 static ORDER: [u16; PREFIXES] = {
     let mut order = [0; PREFIXES];
     let (mut byte, mut next) = (0, 0);
     while byte < 256 {
         let mut at = 0;
         while at < PREFIXES {
-            if SHAPES[at].0.as_bytes()[0] as usize == byte {
+            if TOKENS[at].0.as_bytes()[0] as usize == byte {
                 order[next] = at as u16;
                 next += 1;
             }
@@ -180,7 +181,7 @@ static STARTS: [u16; 257] = {
     while byte < 256 {
         let (mut at, mut count) = (0, 0);
         while at < PREFIXES {
-            count += (SHAPES[at].0.as_bytes()[0] as usize == byte) as u16;
+            count += (TOKENS[at].0.as_bytes()[0] as usize == byte) as u16;
             at += 1;
         }
         starts[byte + 1] = starts[byte] + count;
@@ -197,8 +198,8 @@ const INSIDE: &[(&str, usize, Range<usize>)] = &[
     ("_mmk", 36, 40..41),
 ];
 
-/// How many shapes there are.
-pub(super) const PREFIXES: usize = SHAPES.len();
+/// How many formats there are.
+pub(super) const PREFIXES: usize = TOKENS.len();
 
 /// Notes that words may begin with these bytes.
 pub(super) const fn add(set: &mut [u64; 1024], a: u8, b: u8, c: u8) {
@@ -216,9 +217,9 @@ const fn hash(a: u8, b: u8, c: u8) -> usize {
     ((a as usize) << 10 ^ (b as usize) << 5 ^ c as usize) & 0xffff
 }
 
-/// Notes how this shape begins.
-pub(super) const fn add_beginning(set: &mut [u64; 1024], shape: usize) {
-    let prefix = SHAPES[shape].0.as_bytes();
+/// Notes how this format begins.
+pub(super) const fn add_beginning(set: &mut [u64; 1024], format: usize) {
+    let prefix = TOKENS[format].0.as_bytes();
     if prefix.len() > 2 {
         return add(set, prefix[0], prefix[1], prefix[2]);
     }
@@ -232,8 +233,8 @@ pub(super) const fn add_beginning(set: &mut [u64; 1024], shape: usize) {
     }
 }
 
-/// No shape is shorter.
-pub(super) const SHAPE_BYTES_MIN: usize = 16;
+/// No token is shorter.
+pub(super) const TOKEN_BYTES_MIN: usize = 16;
 
 /// Segments of a JSON Web Token longer than this are none.
 const JWT_HEADER_MAX: usize = 4096;
@@ -248,14 +249,14 @@ fn is_mixed(tail: &[u8]) -> bool {
 
 /// Where runs of characters end, for all words that begin in them: `b_b_b_…` is read once.
 #[derive(Debug, Default)]
-pub(super) struct ShapeMemo {
+pub(super) struct TokenMemo {
     /// For each [`Tail`], and where it ends without the dots and dashes behind it.
     runs: [(Lookahead, usize); 7],
     digit: Lookahead,
     letter: Lookahead,
 }
 
-impl ShapeMemo {
+impl TokenMemo {
     /// The end of a tail from `at` on, and without the punctuation behind it.
     fn tail(&mut self, bytes: &[u8], at: usize, tail: Tail, steps: &mut StepBudget) -> (usize, usize) {
         let (ahead, trimmed) = &mut self.runs[tail as usize];
@@ -275,12 +276,12 @@ impl ShapeMemo {
 }
 
 /// Whether a text begins with one.
-pub(super) fn begins_with_shape(bytes: &[u8]) -> bool {
-    shape_at(bytes, 0, &mut ShapeMemo::default(), &mut StepBudget::of(bytes.len())).is_some()
+pub(super) fn begins_with_token(bytes: &[u8]) -> bool {
+    token_at(bytes, 0, &mut TokenMemo::default(), &mut StepBudget::of(bytes.len())).is_some()
 }
 
 /// The end of the credential that begins at this byte; what stands before it ends a word.
-pub(super) fn shape_at(all: &[u8], at: usize, memo: &mut ShapeMemo, steps: &mut StepBudget) -> Option<usize> {
+pub(super) fn token_at(all: &[u8], at: usize, memo: &mut TokenMemo, steps: &mut StepBudget) -> Option<usize> {
     let bytes = &all[at..];
     let (&[first, second], _) = bytes.split_first_chunk::<2>()?;
     if bytes.starts_with(b"eyJ")
@@ -314,8 +315,8 @@ pub(super) fn shape_at(all: &[u8], at: usize, memo: &mut ShapeMemo, steps: &mut 
         return Some(at + length);
     }
     let of_first = &ORDER[usize::from(STARTS[usize::from(first)])..usize::from(STARTS[usize::from(first) + 1])];
-    let shapes = of_first.iter().map(|at| &SHAPES[usize::from(*at)]);
-    shapes.filter(|Shape(prefix, ..)| bytes.starts_with(prefix.as_bytes())).find_map(|Shape(prefix, tail, least, sure)| {
+    let formats = of_first.iter().map(|at| &TOKENS[usize::from(*at)]);
+    formats.filter(|Token(prefix, ..)| bytes.starts_with(prefix.as_bytes())).find_map(|Token(prefix, tail, least, sure)| {
         let start = at + prefix.len();
         // Past the least length a credential runs as far as it can: a part of it is no good to leave.
         let (_, end) = memo.tail(all, start, *tail, steps);
@@ -334,11 +335,11 @@ pub(super) fn shape_at(all: &[u8], at: usize, memo: &mut ShapeMemo, steps: &mut 
 }
 
 /// A credential that has a known part inside, of this run of characters from its beginning.
-pub(super) fn shape_inside(word: &[u8]) -> bool {
+pub(super) fn token_inside(word: &[u8]) -> bool {
     INSIDE.iter().any(|(part, at, length)| length.contains(&word.len()) && word[*at..].starts_with(part.as_bytes()))
 }
 
-/// Lengths of words that [`shape_inside`] knows.
+/// Lengths of words that [`token_inside`] knows.
 pub(super) const INSIDE_LENGTHS: Range<usize> = 37..110;
 
 /// `header.payload.signature`, or five parts where it is encrypted; a payload that was cut off is one, too.
