@@ -1,4 +1,4 @@
-//! The pass over the bytes of a text: at each word and each mark it asks who recognises something there.
+//! The loop of a scan over the bytes of a text: at each word and each mark it asks which rule recognises something there.
 
 use std::ops::Range;
 
