@@ -12,6 +12,7 @@
 
 mod database;
 mod header;
+mod keywords;
 mod lines;
 mod markup;
 mod name;
@@ -21,7 +22,6 @@ mod scan;
 mod scan_loop;
 mod url;
 mod value;
-mod words;
 
 use std::ops::Range;
 

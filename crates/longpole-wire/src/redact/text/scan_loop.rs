@@ -3,10 +3,10 @@
 use std::ops::Range;
 
 use super::header::is_of_scheme;
+use super::keywords::{KEYWORD_BEGINNINGS, KeywordKind, TOKEN_BEGINNINGS, keywords};
 use super::name::is_header;
 use super::scan::{Operator, Scan};
 use super::url::ends_path;
-use super::words::{OF_WORDS, TOKEN_BEGINNINGS, WordKind, known_words};
 use crate::redact::bytes::{colour_length, position, starts_with_ignoring_case};
 use crate::redact::escapes::ENTITY_BYTES_MAX;
 use crate::redact::names::Meaning;
@@ -79,25 +79,25 @@ impl Scan<'_> {
                 return self.hide(at..end);
             }
         }
-        if !token_formats::has(&OF_WORDS, a, b, c) {
+        if !token_formats::has(&KEYWORD_BEGINNINGS, a, b, c) {
             return None;
         }
         if self.is_spent() {
             return Some(self.bytes.len());
         }
-        let (kind, word) = known_words(a).find(|(kind, word)| {
+        let (kind, word) = keywords(a).find(|(kind, word)| {
             // A scheme is a word of its own; the others may go on.
             starts_with_ignoring_case(bytes, word)
-                && (!matches!(kind, WordKind::Scheme) || !bytes.get(word.len()).is_some_and(|byte| is_of_scheme(*byte)))
+                && (!matches!(kind, KeywordKind::Scheme) || !bytes.get(word.len()).is_some_and(|byte| is_of_scheme(*byte)))
         })?;
         match kind {
-            WordKind::Scheme => return self.behind_scheme(at, word),
-            WordKind::Address => {
+            KeywordKind::Scheme => return self.behind_scheme(at, word),
+            KeywordKind::Address => {
                 let start = at + word.len();
                 let path = &bytes[word.len()..];
                 return self.hide(start..start + path.iter().position(|byte| ends_path(*byte)).unwrap_or(path.len()));
             }
-            WordKind::Other => {}
+            KeywordKind::Other => {}
         }
         match &word {
             &"identified" => self.identified_by(at + "identified".len()),

@@ -1,4 +1,4 @@
-//! Words at which something is looked for, found by their first bytes.
+//! Keywords before or behind which a credential may stand, found by their first bytes.
 
 use crate::redact::token_formats;
 
@@ -35,8 +35,8 @@ const ADDRESSES: &[&str] = &[
     "maker.ifttt.com/trigger/",
 ];
 
-/// Other words at which something is looked for.
-pub(super) const WORDS: &[&str] = &[
+/// The other keywords.
+pub(super) const OTHER_KEYWORDS: &[&str] = &[
     "identified",
     "password",
     "passphrase",
@@ -65,9 +65,9 @@ pub(super) static TOKEN_BEGINNINGS: [u64; 1024] = {
 };
 
 /// The same of words at which something is looked for.
-pub(super) static OF_WORDS: [u64; 1024] = {
+pub(super) static KEYWORD_BEGINNINGS: [u64; 1024] = {
     let mut set = [0; 1024];
-    let lists: [&[&str]; 4] = [SCHEMES_ANYWHERE, SCHEMES_OF_KEYS, ADDRESSES, WORDS];
+    let lists: [&[&str]; 4] = [SCHEMES_ANYWHERE, SCHEMES_OF_KEYS, ADDRESSES, OTHER_KEYWORDS];
     let mut list = 0;
     while list < lists.len() {
         let mut at = 0;
@@ -87,7 +87,7 @@ pub(super) static OF_WORDS: [u64; 1024] = {
 
 /// What is looked for at a word.
 #[derive(Clone, Copy)]
-pub(super) enum WordKind {
+pub(super) enum KeywordKind {
     /// What follows it is a credential.
     Scheme,
     /// What follows it is a path, and the credential.
@@ -95,14 +95,18 @@ pub(super) enum WordKind {
     Other,
 }
 
-const LISTS: [(WordKind, &[&str]); 4] =
-    [(WordKind::Scheme, SCHEMES_ANYWHERE), (WordKind::Scheme, SCHEMES_OF_KEYS), (WordKind::Address, ADDRESSES), (WordKind::Other, WORDS)];
+const LISTS: [(KeywordKind, &[&str]); 4] = [
+    (KeywordKind::Scheme, SCHEMES_ANYWHERE),
+    (KeywordKind::Scheme, SCHEMES_OF_KEYS),
+    (KeywordKind::Address, ADDRESSES),
+    (KeywordKind::Other, OTHER_KEYWORDS),
+];
 
-const KNOWN: usize = SCHEMES_ANYWHERE.len() + SCHEMES_OF_KEYS.len() + ADDRESSES.len() + WORDS.len();
+const KNOWN: usize = SCHEMES_ANYWHERE.len() + SCHEMES_OF_KEYS.len() + ADDRESSES.len() + OTHER_KEYWORDS.len();
 
 /// All of these by their first letter: those of the letter `n` are `BY_LETTER.0[BY_LETTER.1[n]..BY_LETTER.1[n + 1]]`, in the order of the lists.
-static BY_LETTER: ([(WordKind, &str); KNOWN], [usize; 27]) = {
-    let mut words = [(WordKind::Other, ""); KNOWN];
+static BY_LETTER: ([(KeywordKind, &str); KNOWN], [usize; 27]) = {
+    let mut words = [(KeywordKind::Other, ""); KNOWN];
     let mut starts = [0; 27];
     let (mut letter, mut next) = (0u8, 0);
     while letter < 26 {
@@ -127,7 +131,7 @@ static BY_LETTER: ([(WordKind, &str); KNOWN], [usize; 27]) = {
 };
 
 /// Those that begin with this letter.
-pub(super) fn known_words(first: u8) -> impl Iterator<Item = (WordKind, &'static str)> {
+pub(super) fn keywords(first: u8) -> impl Iterator<Item = (KeywordKind, &'static str)> {
     let letter = usize::from(first.to_ascii_lowercase().wrapping_sub(b'a'));
     let range = if letter < 26 { BY_LETTER.1[letter]..BY_LETTER.1[letter + 1] } else { 0..0 };
     BY_LETTER.0[range].iter().copied()
