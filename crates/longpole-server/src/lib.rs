@@ -16,7 +16,7 @@ mod open_files;
 mod otlp_request;
 mod page_clients;
 mod page_connections;
-mod peer;
+mod peer_process;
 pub mod receive;
 pub mod server;
 

@@ -21,7 +21,7 @@ use std::time::Instant;
 use longpole_store::users::{Owner, unmapped_uid};
 
 use crate::limits::PROBE_CONNECTIONS_MAX;
-use crate::peer::{AskOwner, PeerFinder};
+use crate::peer_process::{AskOwner, PeerFinder};
 
 /// Whose connections the page serves beside those of our user and root.
 #[derive(Debug, Clone, Copy, Default)]
@@ -153,7 +153,7 @@ fn ran_out(error: &io::Error) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::peer::SocketOwner;
+    use crate::peer_process::SocketOwner;
 
     fn owner(uid: u32) -> io::Result<Option<SocketOwner>> {
         Ok(Some(SocketOwner { uid, inode: 7 }))

@@ -22,7 +22,7 @@ use std::time::Instant;
 use longpole_store::Secret;
 use longpole_store::users::{Owner, unmapped_uid};
 
-use crate::peer::{self, AskOwner, CommandProcess, HolderFinder, PeerFinder, SocketOwner};
+use crate::peer_process::{self, AskOwner, CommandProcess, HolderFinder, PeerFinder, SocketOwner};
 
 /// The processes that may send spans.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -110,7 +110,7 @@ impl SenderCheck {
         match self.ask.map(|ask| ask(peer, ours)) {
             Some(Ok(owner)) => self.known(owner),
             _ if self.senders == AllowedSenders::Anybody => SenderVerdict::Sender(Sender { owner: None, is_gone: false }),
-            Some(Err(error)) => SenderVerdict::Slow { never: peer::says_never(&error) },
+            Some(Err(error)) => SenderVerdict::Slow { never: peer_process::says_never(&error) },
             None => SenderVerdict::Slow { never: true },
         }
     }
@@ -144,7 +144,7 @@ impl SenderCheck {
     pub(super) fn is_of_the_run(&self, owner: SocketOwner) -> bool {
         let AllowedSenders::Run { id, .. } = &self.senders else { return true };
         match self.holders.find(owner) {
-            Some(peer) => self.command.has(peer.pid) || peer::inherits_variable(peer.pid, RUN_ID_VARIABLE, id),
+            Some(peer) => self.command.has(peer.pid) || peer_process::inherits_variable(peer.pid, RUN_ID_VARIABLE, id),
             // A number that stands for many users proves nothing. Processes of the run that have it are visible: they belong to our
             // user, or a root that this namespace maps started them.
             None => !self.stands_for_many(owner.uid) && self.command.has_user(owner.uid),

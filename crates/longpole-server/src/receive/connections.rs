@@ -28,7 +28,7 @@ use crate::limits::{
     APPDASH_CONNECTIONS_MAX, CLOSED_MAX, CLOSED_WAITING_MAX, CONNECTIONS_MAX, HEAD_TIME_MAX, OTHER_USER_PAUSE, REFUSAL_TIME_MAX,
     STALL_IN_NEED_MAX, UNUSED_MAX,
 };
-use crate::peer::{self, SocketOwner};
+use crate::peer_process::{self, SocketOwner};
 
 /// Where connections are served.
 pub(super) struct Connections {
@@ -103,7 +103,7 @@ impl Connections {
                         Ok(Ok(SenderVerdict::Sender(sender))) => connections.serve(accepted, sender, None),
                         Ok(Ok(SenderVerdict::Foreign(owner))) => connections.check(accepted, owner),
                         // Only a system that names no owners at all lets everybody in: any client can use up our descriptors.
-                        Ok(Err(error)) if never && peer::says_never(&error) => {
+                        Ok(Err(error)) if never && peer_process::says_never(&error) => {
                             connections.context.book.add_once(LossKind::Environment, OWNERS_UNKNOWN);
                             connections.serve(accepted, Sender { owner: None, is_gone: false }, None);
                         }

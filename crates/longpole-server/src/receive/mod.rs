@@ -31,7 +31,7 @@ use self::request_context::RequestContext;
 use crate::forward::{ForwardTarget, Forwarder};
 use crate::limits::{EVENT_STREAMS_MAX, GOODBYE_MAX};
 use crate::otlp_request::Parcel;
-use crate::peer::{CommandProcess, PeerFinder};
+use crate::peer_process::{CommandProcess, PeerFinder};
 
 mod accept;
 mod allowed_senders;
@@ -60,7 +60,7 @@ mod zipkin;
 pub use self::allowed_senders::AllowedSenders;
 pub use self::received_sink::{ReceivedSink, ReceivedSinkError};
 pub use crate::otlp_request::{Encoding, Signal};
-pub use crate::peer::{AskOwner, SocketOwner};
+pub use crate::peer_process::{AskOwner, SocketOwner};
 
 /// What a receiver needs beside the place to keep.
 #[derive(Debug, Default)]

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::*;
 use crate::limits::PAGE_CONNECTIONS_MAX;
-use crate::peer::SocketOwner;
+use crate::peer_process::SocketOwner;
 
 /// A directory that is gone when the test is.
 struct Directory(PathBuf);

@@ -27,7 +27,7 @@ use crate::forward::Forwarder;
 use crate::limits::CONVERTED_SPANS_MAX;
 use crate::listeners::ListenerFinder;
 use crate::otlp_request::{CameBy, Encoding, InflateError, Parcel, Signal, compress, inflate, inflate_up_to};
-use crate::peer::PeerFinder;
+use crate::peer_process::PeerFinder;
 
 mod check;
 mod convert;
