@@ -15,7 +15,7 @@ use tokio::runtime::Runtime;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use crate::api::{self, ApiError, Shelf};
+use crate::api::{self, ApiError, ReportCache};
 use crate::assets;
 use crate::auth::{self, PageAuth};
 use crate::limits::PAGE_CLOSE_MAX;
@@ -52,13 +52,13 @@ impl Page {
         };
         let auth = Arc::new(PageAuth::new(address).map_err(no_random_bytes)?);
         let url = format!("http://{address}/?token={}", auth.token());
-        let shelf = Arc::new(Shelf::new(store, consent));
-        let router = router(Arc::clone(&shelf), Arc::clone(&auth));
+        let cache = Arc::new(ReportCache::new(store, consent));
+        let router = router(Arc::clone(&cache), Arc::clone(&auth));
         let (closing, closed) = watch::channel(false);
         let served = runtime.spawn(page_connections::serve(listener, client_check, router, closed));
         runtime.spawn(async move {
             // A request for it reports the error.
-            let _ = shelf.report(&recording.to_string()).await;
+            let _ = cache.report(&recording.to_string()).await;
         });
         Ok(Page { address, auth, url, tells_users_apart, closing, served, runtime })
     }
@@ -128,8 +128,8 @@ async fn end_signal() -> io::Result<()> {
     tokio::signal::ctrl_c().await
 }
 
-fn router(shelf: Arc<Shelf>, auth: Arc<PageAuth>) -> Router {
-    api::routes(shelf).fallback(other).layer(middleware::from_fn_with_state(auth, auth::check))
+fn router(cache: Arc<ReportCache>, auth: Arc<PageAuth>) -> Router {
+    api::routes(cache).fallback(other).layer(middleware::from_fn_with_state(auth, auth::check))
 }
 
 /// Any other address is a file of the page.
