@@ -15,7 +15,6 @@
 //! never prints, and ends the process only in [`launch::child::exit_like`].
 
 pub mod clock;
-pub mod context;
 mod cpu_budget;
 mod frames;
 pub mod launch;
@@ -26,6 +25,7 @@ pub mod refusal;
 mod regular_file;
 mod sink;
 pub mod socket_owner;
+pub mod span_context;
 mod sys;
 mod waits;
 mod worker;

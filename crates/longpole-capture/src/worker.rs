@@ -1,4 +1,4 @@
-//! Threads of the recorder that can be abandoned when they hang in a file system that does not answer ([`longpole_symbols::patience`]).
+//! Threads of the recorder that can be abandoned when they hang in a file system that does not answer ([`longpole_symbols::hang_timeout`]).
 //!
 //! These threads read what the recorded processes control: files below their root, and their memory, whose pages may lie in such a
 //! file. A thread that makes progress uses CPU time, however long its work is; one that waits for an answer uses none. So the CPU clock of the
@@ -11,7 +11,7 @@ use std::sync::{Arc, OnceLock};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
-use longpole_symbols::patience::{self, SILENCE_MAX, Waited};
+use longpole_symbols::hang_timeout::{self, SILENCE_MAX, Waited};
 
 use crate::sys::clock::{ThreadClock, monotonic_nanos};
 
@@ -99,7 +99,7 @@ impl<T: Send + 'static> Worker<T> {
     }
 
     fn wait_within(self, silence_max: Duration, progress: impl FnMut() -> Option<u64>) -> Waited<T> {
-        match patience::wait(&self.outcome, silence_max, progress) {
+        match hang_timeout::wait(&self.outcome, silence_max, progress) {
             Waited::Hung => self.abandon(),
             ended => {
                 // It has nothing left to do. A panic has been printed.

@@ -14,8 +14,9 @@ use longpole_analysis::note::Note;
 use longpole_analysis::report::FlameTime;
 use longpole_analysis::{Report, words};
 use longpole_model::{IdVec, Loss, LossKind, NodeId, Span};
-use longpole_wire::code::{self, Code};
-use longpole_wire::{appdash, chrome_trace, jaeger, otlp, pprof_writer, zipkin};
+use longpole_wire::profile_export::pprof_builder::{self, PprofBuilder};
+use longpole_wire::profile_export::{self, ProfileExport};
+use longpole_wire::{appdash, chrome_trace, jaeger, otlp, zipkin};
 
 use crate::view;
 
@@ -79,28 +80,28 @@ impl Selection {
 
 /// Whether a recording holds code: samples, or sampled waits.
 pub fn has_code(report: &Report, selection: &Selection) -> bool {
-    !code_of(report, selection, Idle::Kept).is_empty()
+    !profile_of(report, selection, Idle::Kept).is_empty()
 }
 
 /// Writes a recording, and says what it could not write.
 pub fn write(report: &Report, format: Format, selection: &Selection, out: &mut dyn Write) -> io::Result<Vec<Loss>> {
     let recording = report.recording();
     let spans = &recording.spans[..];
-    let code = |idle| code_of(report, selection, idle);
+    let export = |idle| profile_of(report, selection, idle);
     let mut losses = match format {
         Format::OtlpJson => bytes(out, (otlp::json::encode(spans), Vec::new())),
         Format::OtlpProtobuf => bytes(out, (otlp::trace::encode(spans), Vec::new())),
         Format::Zipkin => bytes(out, zipkin::encode_v2_json(spans)),
         Format::Jaeger => bytes(out, jaeger::encode(spans)),
         Format::AppDash => appdash::encode_file(spans, out),
-        Format::Chrome => bytes(out, chrome_trace::encode(&code(Idle::Kept))),
-        Format::Firefox => code::firefox::encode(&code(Idle::Kept), out),
-        Format::Speedscope => code::speedscope::encode(&code(Idle::Kept), out),
+        Format::Chrome => bytes(out, chrome_trace::encode(&export(Idle::Kept))),
+        Format::Firefox => profile_export::firefox::encode(&export(Idle::Kept), out),
+        Format::Speedscope => profile_export::speedscope::encode(&export(Idle::Kept), out),
         Format::Pprof => {
-            let (bytes, losses) = code::pprof::encode(&code(Idle::Kept));
+            let (bytes, losses) = profile_export::pprof::encode(&export(Idle::Kept));
             gzip(out, |out| out.write_all(&bytes)).map(|()| losses)
         }
-        Format::Folded => code::folded::encode(&code(Idle::LeftOut), out),
+        Format::Folded => profile_export::folded::encode(&export(Idle::LeftOut), out),
         Format::PprofOfSpans { granularity_nanos } => {
             pprof_of_spans(report, granularity_nanos, out).map(|left_out| wall_losses(report, granularity_nanos, left_out))
         }
@@ -138,27 +139,27 @@ enum Idle {
     LeftOut,
 }
 
-fn code_of<'r>(report: &'r Report, selection: &Selection, idle: Idle) -> Code<'r> {
-    let mut code = Code::new(report.recording());
+fn profile_of<'r>(report: &'r Report, selection: &Selection, idle: Idle) -> ProfileExport<'r> {
+    let mut export = ProfileExport::new(report.recording());
     let nodes = selection.nodes.as_deref();
-    code.is_idle.iter_mut().for_each(|is_idle| *is_idle = true);
+    export.is_idle.iter_mut().for_each(|is_idle| *is_idle = true);
     for wait in report.waits_below(None) {
-        code.is_idle[wait] = false;
+        export.is_idle[wait] = false;
     }
     match selection.time {
-        FlameTime::OffCpu => code.samples.clear(),
-        FlameTime::OnCpu | FlameTime::Wall => code.samples = report.samples_below(nodes),
+        FlameTime::OffCpu => export.samples.clear(),
+        FlameTime::OnCpu | FlameTime::Wall => export.samples = report.samples_below(nodes),
     }
     match selection.time {
-        FlameTime::OnCpu => code.waits.clear(),
+        FlameTime::OnCpu => export.waits.clear(),
         FlameTime::OffCpu | FlameTime::Wall if nodes.is_some() || (idle == Idle::LeftOut && !selection.all_threads) => {
-            code.waits = report.waits_below(nodes);
+            export.waits = report.waits_below(nodes);
         }
         FlameTime::OffCpu | FlameTime::Wall => {}
     }
     let note = |note: &Note| format!("{} × {}: {}", note.count(), note.code(), words::note(note));
-    code.notes = report.quality().iter().map(note).collect();
-    code
+    export.notes = report.quality().iter().map(note).collect();
+    export
 }
 
 fn gzip<T>(out: &mut dyn Write, fill: impl FnOnce(&mut dyn Write) -> io::Result<T>) -> io::Result<T> {
@@ -264,7 +265,7 @@ fn folded_of_spans(report: &Report, granularity_nanos: u64, out: &mut dyn Write)
 }
 
 fn pprof_of_spans(report: &Report, granularity_nanos: u64, out: &mut dyn Write) -> io::Result<u64> {
-    let mut profile = pprof_writer::Profile::default();
+    let mut profile = PprofBuilder::default();
     profile.sample_types = vec![("samples", "count"), ("time", "nanoseconds")];
     profile.period = ("time", "nanoseconds", granularity_nanos.cast_signed());
     profile.start = report.origin();
@@ -275,7 +276,7 @@ fn pprof_of_spans(report: &Report, granularity_nanos: u64, out: &mut dyn Write) 
         let mut location_of = |node: NodeId| {
             *of_node[node].get_or_insert_with(|| {
                 let lines = vec![(profile.function(&frame(report, node), ""), 0)];
-                *locations.entry(lines[0].0).or_insert_with(|| profile.location(pprof_writer::Location { lines, ..Default::default() }))
+                *locations.entry(lines[0].0).or_insert_with(|| profile.location(pprof_builder::Location { lines, ..Default::default() }))
             })
         };
         let stack: Vec<u64> = stack.into_iter().rev().map(&mut location_of).collect();

@@ -14,14 +14,14 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 use std::sync::Arc;
 
-use longpole_analysis::link::journal::CrossCheck;
+use longpole_analysis::link::current_spans::CrossCheck;
 use longpole_analysis::link::never_arrived;
 use longpole_analysis::{Report, derive, words};
 use longpole_model::{Loss, LossKind, Mapping, MappingId, Span, SpanBatch};
 use longpole_store::{
     Assembler, Frame, RecordingName, RecordingState, RecordingWriter, Replay, Store, StoreError, StoredRecording, SummaryRow,
 };
-use longpole_symbols::{Files, HostFiles, ReadSeek, patience};
+use longpole_symbols::{Files, HostFiles, ReadSeek, hang_timeout};
 use longpole_wire::{DecodeError, Limits, otlp};
 use tracing::info_span;
 
@@ -231,7 +231,7 @@ fn assemble(
     drop(step);
     stop()?;
     let step = info_span!("symbols", mappings = recording.mappings.len()).entered();
-    for loss in patience::fill(Arc::new(OpenFirst { open: binaries }), &mut recording) {
+    for loss in hang_timeout::fill(Arc::new(OpenFirst { open: binaries }), &mut recording) {
         loss.merge_into(&mut recording.losses);
     }
     drop(step);

@@ -16,7 +16,7 @@ use tracing_subscriber::{EnvFilter, Layer as _, Registry};
 use crate::config::{Config, ProcessFacts, Program};
 use crate::layer::{Handle, Layer};
 use crate::options::{Logs, Protocol, SpanProcessor};
-use crate::shelter::{self, Above, Shelter};
+use crate::registry_guard::{self, Above, RegistryGuard};
 use crate::span_counts::SpanCounts;
 use crate::{SHUTDOWN_DEADLINE, logs};
 
@@ -176,7 +176,7 @@ impl Builder {
         if config.disabled {
             let dispatch = match self.logs {
                 Logs::Off => Dispatch::none(),
-                logs => sheltered(registry().with(rust_log()).with(log_layer(logs))),
+                logs => guarded(registry().with(rust_log()).with(log_layer(logs))),
             };
             return (dispatch, Guard { end: End::Nothing, within });
         }
@@ -187,12 +187,12 @@ impl Builder {
             let dispatch = match self.level {
                 None => {
                     let base = registry().with(rust_log()).with(marker);
-                    sheltered(base.with(standard.layer()).with(log_layer(self.logs)))
+                    guarded(base.with(standard.layer()).with(log_layer(self.logs)))
                 }
                 Some(level) => {
                     let base = registry().with(marker);
                     let spans = standard.layer().with_filter(level);
-                    sheltered(base.with(spans).with(log_layer(self.logs).with_filter(rust_log())))
+                    guarded(base.with(spans).with(log_layer(self.logs).with_filter(rust_log())))
                 }
             };
             standard.end_with_process(within);
@@ -206,14 +206,14 @@ impl Builder {
         let end = End::Own { handle, shares_context: self.shares_context };
         let dispatch = match self.level {
             None => match self.logs {
-                Logs::Off => sheltered(registry().with(rust_log()).with(spans)),
-                logs => sheltered(registry().with(rust_log()).with(spans).with(log_layer(logs))),
+                Logs::Off => guarded(registry().with(rust_log()).with(spans)),
+                logs => guarded(registry().with(rust_log()).with(spans).with(log_layer(logs))),
             },
             Some(level) => match self.logs {
-                Logs::Off => sheltered(registry().with(level).with(spans)),
+                Logs::Off => guarded(registry().with(level).with(spans)),
                 logs => {
                     let spans = spans.with_filter(level);
-                    sheltered(registry().with(spans).with(log_layer(logs).with_filter(rust_log())))
+                    guarded(registry().with(spans).with(log_layer(logs).with_filter(rust_log())))
                 }
             },
         };
@@ -227,9 +227,9 @@ fn registry() -> Layered<Above, Registry> {
 }
 
 /// The subscriber, where it can neither panic nor deadlock.
-fn sheltered(subscriber: impl Subscriber + Send + Sync) -> Dispatch {
-    shelter::watch_exit();
-    Dispatch::new(Shelter::new(subscriber))
+fn guarded(subscriber: impl Subscriber + Send + Sync) -> Dispatch {
+    registry_guard::watch_exit();
+    Dispatch::new(RegistryGuard::new(subscriber))
 }
 
 /// `RUST_LOG`, `info` where it is not set.

@@ -1,6 +1,6 @@
 //! The current span of a thread: the innermost of those that it is inside of, which its record and its journal publish.
 
-use crate::context::{ContextWords, SpanContext};
+use crate::span_context::{ContextWords, SpanContext};
 use crate::span_stack::{self, Key};
 use crate::thread_context;
 

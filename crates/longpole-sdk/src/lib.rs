@@ -102,7 +102,6 @@
 mod at_exit;
 mod builder;
 mod config;
-mod context;
 mod current_span;
 mod diagnostic;
 mod encode;
@@ -120,7 +119,8 @@ mod outage;
 mod own_threads;
 mod process_context;
 mod propagation;
-mod shelter;
+mod registry_guard;
+mod span_context;
 mod span_counts;
 mod span_stack;
 mod sys;
@@ -133,11 +133,11 @@ use std::time::Duration;
 pub use tracing_subscriber::filter::LevelFilter;
 
 pub use crate::builder::{Builder, Guard};
-pub use crate::context::TraceparentError;
 pub use crate::layer::{Handle, Layer, SpanExt};
 pub use crate::options::{Logs, Protocol, SpanProcessor, UnknownName};
 #[cfg(feature = "opentelemetry")]
 pub use crate::otel_context::publish_opentelemetry_context;
+pub use crate::span_context::TraceparentError;
 pub use crate::span_counts::SpanCounts;
 
 /// The crates of OpenTelemetry that the feature `opentelemetry` is built on, in the versions that fit together.
@@ -277,7 +277,7 @@ pub fn enter_span_context(trace_id: [u8; 16], span_id: [u8; 8], trace_flags: u8)
         return None;
     }
     let key = span_stack::next_guard_key();
-    current_span::enter(key, context::SpanContext { trace_id, span_id, flags: trace_flags });
+    current_span::enter(key, span_context::SpanContext { trace_id, span_id, flags: trace_flags });
     Some(EnteredSpanContext { key, this_thread: PhantomData })
 }
 

@@ -9,7 +9,7 @@ use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::registry::LookupSpan;
 
-use crate::context::SpanContext;
+use crate::span_context::SpanContext;
 use crate::{current_span, layer};
 
 /// `tracing-subscriber`'s line with `trace_id` and `span_id` at its end.

@@ -10,9 +10,9 @@ use opentelemetry::context::{ContextObserver, GlobalContextObserver};
 use opentelemetry::trace::{SpanContext as OtelSpanContext, SpanId, TraceContextExt, TraceFlags, TraceId, TraceState};
 use opentelemetry::{Context, ContextGuard};
 
-use crate::context::{ContextWords, SpanContext};
 use crate::current_span;
 use crate::propagation::Carried;
+use crate::span_context::{ContextWords, SpanContext};
 use crate::span_stack::Key;
 
 /// OpenTelemetry's current span among those that a thread is inside of: one, whatever is below it there.

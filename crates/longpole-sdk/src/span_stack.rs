@@ -2,7 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 
-use crate::context::ContextWords;
+use crate::span_context::ContextWords;
 
 /// Whose span it is. A program may have several subscribers, whose span numbers overlap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 //!
 //! The page listens on loopback, which every user and every web page of this machine can reach. Hence four walls:
 //!
-//! - the user: the page refuses connections of other users before it reads anything ([`visitors`](crate::visitors)), because cookies do
+//! - the user: the page refuses connections of other users before it reads anything ([`page_clients`](crate::page_clients)), because cookies do
 //!   not tell ports apart, and a browser sends the cookie of this page to every server on 127.0.0.1;
 //! - the token, 128 random bits in the URL that `open` printed, later in a cookie: against other pages, and against other users if the
 //!   kernel does not say which user a connection belongs to. Everybody can read the arguments of a process, so a browser starts with a
@@ -32,7 +32,7 @@ use http::{HeaderMap, Method, StatusCode};
 use crate::api::ApiError;
 use crate::assets;
 use crate::limits::ONCE_MAX;
-use crate::visitors::Visitor;
+use crate::page_clients::PageClient;
 
 const POLICY: &str = "default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none'; form-action 'none'; \
                       frame-ancestors 'none'";
@@ -117,8 +117,8 @@ impl PageAuth {
     }
 
     /// Whether this client may come without the token.
-    fn needs_no_token(&self, visitor: Visitor, headers: &HeaderMap) -> bool {
-        self.access == Access::OwnUser && visitor == Visitor::Ours && is_own_request(headers)
+    fn needs_no_token(&self, client: PageClient, headers: &HeaderMap) -> bool {
+        self.access == Access::OwnUser && client == PageClient::Ours && is_own_request(headers)
     }
 
     pub(crate) fn token(&self) -> &str {
@@ -168,9 +168,9 @@ fn in_this_origin(path: &str) -> String {
 }
 
 /// Exchanges a key for the cookie, and redirects to the address without the key, so that no history keeps it.
-fn exchange(auth: &PageAuth, visitor: Visitor, Exchange { key, path, has_cookie }: Exchange) -> Response {
+fn exchange(auth: &PageAuth, client: PageClient, Exchange { key, path, has_cookie }: Exchange) -> Response {
     // A client that has closed its connection cannot use the key, and must not use it up.
-    let is_gone = visitor == Visitor::Gone;
+    let is_gone = client == PageClient::Gone;
     if is_gone && !has_cookie {
         return ApiError::new(StatusCode::FORBIDDEN, "forbidden_user", OTHERS).into_response();
     }
@@ -197,12 +197,12 @@ pub(crate) fn other_user() -> Response {
 pub(crate) async fn check(State(auth): State<Arc<PageAuth>>, request: Request, next: Next) -> Response {
     let by_query = request.uri().query().is_some_and(|query| auth.in_query(query));
     let once = Exchange::of(&auth, &request);
-    let visitor = request.extensions().get().copied().unwrap_or(Visitor::Gone);
+    let client = request.extensions().get().copied().unwrap_or(PageClient::Gone);
     let mut response = if !names_loopback(request.headers()) {
         ApiError::new(StatusCode::FORBIDDEN, "forbidden_host", "this page answers only to 127.0.0.1, localhost and [::1]").into_response()
     } else if let Some(once) = once {
-        exchange(&auth, visitor, once)
-    } else if by_query || auth.in_cookies(request.headers()) || auth.needs_no_token(visitor, request.headers()) {
+        exchange(&auth, client, once)
+    } else if by_query || auth.in_cookies(request.headers()) || auth.needs_no_token(client, request.headers()) {
         next.run(request).await
     } else if !request.uri().path().starts_with("/api/") && wants_html(request.headers()) {
         assets::html(StatusCode::UNAUTHORIZED, NO_TOKEN)

@@ -1,6 +1,6 @@
 //! The doors of longpole: spans in, copies out to the user's own endpoint, the page and its API.
 //!
-//! You bring a place to keep ([`receive::Keep`]) and a store. This crate speaks OTLP with the command's processes
+//! You bring a sink for requests ([`receive::ReceivedSink`]) and a store. This crate speaks OTLP with the command's processes
 //! ([`receive`]), hands their requests on ([`forward`]), and serves the views of `longpole-recording` ([`server`]). It is the only
 //! room with sockets and HTTP; it prints nothing, reads no environment, and computes no number.
 
@@ -14,12 +14,12 @@ pub mod limits;
 mod listeners;
 mod open_files;
 mod otlp_request;
+mod page_clients;
 mod page_connections;
-mod peer;
+mod peer_process;
 pub mod receive;
 pub mod server;
-mod visitors;
 
 pub use auth::Access;
+pub use page_clients::PageClients;
 pub use server::Page;
-pub use visitors::Visitors;

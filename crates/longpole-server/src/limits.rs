@@ -209,7 +209,7 @@ pub const PAGE_CONNECTIONS_MAX: usize = if cfg!(test) { 16 } else { 256 };
 pub const PAGE_HEAD_MAX: Duration = Duration::from_secs(if cfg!(test) { 2 } else { 30 });
 
 /// Connections to the page whose user the page reads from the tables of `/proc` at the same time.
-pub const PAGE_JUDGED_MAX: usize = 64;
+pub const PAGE_CHECKS_MAX: usize = 64;
 
 /// Connections of others that are closed while the page makes one to itself: a full backlog.
 pub const PROBE_CONNECTIONS_MAX: usize = 1_024;

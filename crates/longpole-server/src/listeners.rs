@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use crate::limits::{LISTENER_LINKS_MAX, LISTENERS_MAX};
-use crate::peer::{all_pids, holds, parent_of, parse_address, table_text};
+use crate::peer_process::{all_pids, holds, parent_of, parse_address, table_text};
 
 /// State of a socket that takes connections.
 const LISTEN: &str = "0A";

@@ -33,11 +33,11 @@ use tokio::time::timeout;
 
 use crate::auth;
 use crate::limits::{
-    HEAD_BYTES_MAX, PAGE_CONNECTIONS_MAX, PAGE_HEAD_MAX, PAGE_JUDGED_MAX, REFUSAL_TIME_MAX, REFUSALS_ANSWERED_MAX,
+    HEAD_BYTES_MAX, PAGE_CHECKS_MAX, PAGE_CONNECTIONS_MAX, PAGE_HEAD_MAX, REFUSAL_TIME_MAX, REFUSALS_ANSWERED_MAX,
     STREAMS_PER_CONNECTION_MAX,
 };
 use crate::open_files;
-use crate::visitors::{Judge, Visitor, Whose};
+use crate::page_clients::{Admission, ClientCheck, PageClient};
 
 /// Pause after something ran out (descriptors, above all), in which a connection that must end gives its own back.
 const PAUSE: Duration = Duration::from_millis(10);
@@ -137,11 +137,11 @@ fn connections_max(limits: &str) -> usize {
 struct PageServer {
     http: auto::Builder<TokioExecutor>,
     router: TowerToHyperService<Router>,
-    judge: Judge,
+    client_check: ClientCheck,
     open: Arc<OpenConnections>,
     connections_max: usize,
     refused: Arc<Semaphore>,
-    judged: Arc<Semaphore>,
+    checks: Arc<Semaphore>,
     closing: watch::Receiver<bool>,
 }
 
@@ -154,18 +154,18 @@ struct Accepted {
 }
 
 /// Serves until `closing` says so, and then until all answers are given.
-pub(crate) async fn serve(listener: TcpListener, judge: Judge, router: Router, mut closing: watch::Receiver<bool>) {
+pub(crate) async fn serve(listener: TcpListener, client_check: ClientCheck, router: Router, mut closing: watch::Receiver<bool>) {
     let mut http = auto::Builder::new(TokioExecutor::new());
     http.http1().timer(TokioTimer::new()).header_read_timeout(PAGE_HEAD_MAX).max_buf_size(HEAD_BYTES_MAX);
     http.http2().max_concurrent_streams(STREAMS_PER_CONNECTION_MAX).max_header_list_size(HEAD_BYTES_MAX as u32);
     let server = Arc::new(PageServer {
         http,
         router: TowerToHyperService::new(router),
-        judge,
+        client_check,
         open: Arc::default(),
         connections_max: connections_max(&std::fs::read_to_string("/proc/self/limits").unwrap_or_default()),
         refused: Arc::new(Semaphore::new(REFUSALS_ANSWERED_MAX)),
-        judged: Arc::new(Semaphore::new(PAGE_JUDGED_MAX)),
+        checks: Arc::new(Semaphore::new(PAGE_CHECKS_MAX)),
         closing: closing.clone(),
     });
     tokio::select! {
@@ -205,23 +205,23 @@ impl PageServer {
     /// Reads the owner of a connection, and serves or refuses it.
     async fn receive(self: &Arc<Self>, accepted: Accepted) {
         let Accepted { peer, ours, since, .. } = accepted;
-        if self.judge.is_slow() {
+        if self.client_check.is_slow() {
             // Several at a time: one reading of the table serves all that came before it.
-            let Ok(judged) = Arc::clone(&self.judged).acquire_owned().await else { return };
+            let Ok(place) = Arc::clone(&self.checks).acquire_owned().await else { return };
             let server = Arc::clone(self);
             tokio::spawn(async move {
                 let asking = Arc::clone(&server);
-                let whose = tokio::task::spawn_blocking(move || asking.judge.whose(peer, ours, since)).await;
-                if let Ok(Ok(whose)) = whose {
-                    server.admit(accepted, whose);
+                let admission = tokio::task::spawn_blocking(move || asking.client_check.admission(peer, ours, since)).await;
+                if let Ok(Ok(admission)) = admission {
+                    server.admit(accepted, admission);
                 }
-                drop(judged);
+                drop(place);
             });
             return;
         }
         for _ in 0..ASKED_AGAIN_MAX {
-            match self.judge.whose(peer, ours, since) {
-                Ok(whose) => return self.admit(accepted, whose),
+            match self.client_check.admission(peer, ours, since) {
+                Ok(admission) => return self.admit(accepted, admission),
                 // Our own idle connections may hold the descriptors. Without an answer the page serves nothing: another user may have
                 // used them up.
                 Err(_) => {
@@ -232,11 +232,11 @@ impl PageServer {
         }
     }
 
-    fn admit(self: &Arc<Self>, accepted: Accepted, whose: Whose) {
-        match whose {
-            Whose::Served(visitor) => self.serve(accepted.stream, visitor),
+    fn admit(self: &Arc<Self>, accepted: Accepted, admission: Admission) {
+        match admission {
+            Admission::Served(client) => self.serve(accepted.stream, client),
             // Other users take no places: a few learn why, for a moment.
-            Whose::Others => {
+            Admission::OtherUser => {
                 if let Ok(place) = Arc::clone(&self.refused).try_acquire_owned() {
                     self.turn_away(accepted.stream, place);
                 }
@@ -254,12 +254,12 @@ impl PageServer {
         });
     }
 
-    fn serve(self: &Arc<Self>, stream: TcpStream, visitor: Visitor) {
+    fn serve(self: &Arc<Self>, stream: TcpStream, client: PageClient) {
         let server = Arc::clone(self);
         let (number, connection) = self.open.take();
         tokio::spawn(async move {
             let service = service_fn(|mut request: Request<Incoming>| {
-                request.extensions_mut().insert(visitor);
+                request.extensions_mut().insert(client);
                 let in_flight = InFlight::of(&connection);
                 let answer = server.router.call(request);
                 async move {

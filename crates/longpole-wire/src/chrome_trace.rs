@@ -5,7 +5,7 @@
 //!                          ├ load ─────┤                    below its parent, on the same lane
 //!                lane 2        ├ price ────┤                overlaps load: a lane of its own
 //!                                 ▽ retry                   "i": an event
-//!                shop (12)  ▪▪▪▪ ─ lock ─ ▪▪▪                a thread: samples and waits, see [`code::chrome`](crate::code::chrome)
+//!                shop (12)  ▪▪▪▪ ─ lock ─ ▪▪▪                a thread: samples and waits, see [`profile_export::chrome_profile`](crate::profile_export::chrome_profile)
 //! ```
 
 use std::cmp::Reverse;
@@ -18,16 +18,16 @@ use longpole_model::span::{Span, StatusCode};
 use longpole_model::time::Timestamp;
 
 use crate::attribute_json::write_members;
-use crate::code::chrome::{self, TrackPlace, micros};
-use crate::code::{self, Code, tracks as threads};
 use crate::json_writer::{Members, write_text};
+use crate::profile_export::chrome_profile::{self, TrackPlace, micros};
+use crate::profile_export::{self, ProfileExport, tracks as threads};
 
 /// A document of the spans of a recording, with its code. Times count from the earliest, whose absolute time stands in `otherData`;
 /// each service, and each process where pids are known, is a process. Returns what it has no place for.
-pub fn encode(code: &Code<'_>) -> (Vec<u8>, Vec<Loss>) {
-    let spans = &code.recording.spans[..];
-    let origin = code.origin();
-    let threads = threads::Tracks::new(code);
+pub fn encode(export: &ProfileExport<'_>) -> (Vec<u8>, Vec<Loss>) {
+    let spans = &export.recording.spans[..];
+    let origin = export.origin();
+    let threads = threads::Tracks::new(export);
     let mut processes = processes_of(spans);
     let process_of_thread: Vec<usize> = threads.list.iter().map(|thread| processes.of_thread(thread)).collect();
     let lanes = lanes_of(spans, &processes.of_span);
@@ -73,7 +73,7 @@ pub fn encode(code: &Code<'_>) -> (Vec<u8>, Vec<Loss>) {
     }
     // Lanes of spans are numbered from 1 in each process, threads above all of them.
     let lanes_max = lanes.iter().max().map_or(0, |lane| lane + 1);
-    let mut writer = chrome::Writer::new(code, origin);
+    let mut writer = chrome_profile::Writer::new(export, origin);
     for (thread, process) in threads.list.iter().zip(process_of_thread) {
         separate(&mut out);
         let place = TrackPlace { pid: process + 1, tid: lanes_max + thread.tid as usize };
@@ -84,12 +84,12 @@ pub fn encode(code: &Code<'_>) -> (Vec<u8>, Vec<Loss>) {
     other.text("origin_unix_nano", &origin.unix_nanos().to_string());
     other.end();
     out.push('}');
-    let mut losses = if code.is_empty() { Vec::new() } else { code.losses() };
-    code::lose(&mut losses, threads.threads_without, "threads without a sample or a sampled wait");
-    let links = code.samples.iter().filter_map(|sample| code.recording.sample_link(*sample));
+    let mut losses = if export.is_empty() { Vec::new() } else { export.losses() };
+    profile_export::lose(&mut losses, threads.threads_without, "threads without a sample or a sampled wait");
+    let links = export.samples.iter().filter_map(|sample| export.recording.sample_link(*sample));
     let links = links.filter(|link| link.span.is_some()).count() as u64;
     writer.lose(&mut losses);
-    code::lose(&mut losses, links, "links of samples to spans: they have their process and time in common");
+    profile_export::lose(&mut losses, links, "links of samples to spans: they have their process and time in common");
     (out.into_bytes(), losses)
 }
 
@@ -245,7 +245,7 @@ mod tests {
     fn spans_are_laid_on_lanes_where_they_nest() {
         let recording =
             parse("cart 0..100ms shop\n  load 1..50ms shop\n  price 40..90ms shop\n  db 60..70ms db\nlater 120..130ms shop\n").unwrap();
-        let (bytes, _) = encode(&Code::new(&recording));
+        let (bytes, _) = encode(&ProfileExport::new(&recording));
         let document: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
         let lanes: Vec<_> = document["traceEvents"]
             .as_array()

@@ -16,9 +16,9 @@
 //! | AppDash files | [`appdash::decode_file`] | [`appdash::encode_file`] |
 //! | Jaeger's JSON | [`jaeger::decode`] | [`jaeger::encode`] |
 //! | Chrome traces | | [`chrome_trace::encode`] |
-//! | code as pprof, Firefox Profiler's, speedscope's, folded stacks | | [`code::pprof`], [`code::firefox`], [`code::speedscope`], [`code::folded`] |
+//! | code as pprof, Firefox Profiler's, speedscope's, folded stacks | | [`profile_export::pprof`], [`profile_export::firefox`], [`profile_export::speedscope`], [`profile_export::folded`] |
 //! | `perf.data` | [`perf_data::PerfData`] | |
-//! | pprof, folded stacks | [`profile::decode`] | [`pprof_writer::Profile`], of wall time |
+//! | pprof, folded stacks | [`profile_import::decode`] | [`profile_export::pprof_builder::PprofBuilder`], of wall time |
 //! | files of any of these | [`file::identify`], [`file::decode`] | |
 //! | Pulumi's engine events | [`pulumi_event::parse`] | |
 //! | W3C `traceparent` | [`traceparent`] | the same |
@@ -42,7 +42,6 @@ pub mod appdash;
 mod attribute_json;
 mod base64;
 pub mod chrome_trace;
-pub mod code;
 mod convert;
 mod emitter;
 pub mod error;
@@ -56,8 +55,8 @@ pub mod limits;
 mod number;
 pub mod otlp;
 pub mod perf_data;
-pub mod pprof_writer;
-pub mod profile;
+pub mod profile_export;
+pub mod profile_import;
 mod protobuf;
 pub mod pulumi_event;
 pub mod pulumi_payload;

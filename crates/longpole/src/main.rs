@@ -9,7 +9,7 @@ mod export;
 mod failure;
 mod input;
 mod invocation;
-mod launch;
+mod launch_failure;
 mod next_command;
 mod own_traces;
 mod page;

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result};
 use longpole_recording::source_file::SourceConsent;
-use longpole_server::{Access, Page, Visitors};
+use longpole_server::{Access, Page, PageClients};
 use longpole_store::RecordingName;
 
 use crate::env_vars;
@@ -44,8 +44,8 @@ const NOT_TOLD: &str =
 
 /// Serves the page of this recording until Ctrl-C or SIGTERM.
 pub(crate) fn serve(store: &Path, name: RecordingName, Serving { port, access, browser, label, consent }: Serving<'_>) -> Result<()> {
-    let visitors = Visitors { ask_owner: Some(owner_of_client), also: env_vars::sudo_uid() };
-    let page = Page::start(store, name, port, access, consent, visitors);
+    let clients = PageClients { ask_owner: Some(owner_of_client), also: env_vars::sudo_uid() };
+    let page = Page::start(store, name, port, access, consent, clients);
     let page = page.with_context(|| format!("failed to listen on 127.0.0.1:{port}"))?;
     let needs_token = access == Access::Token || !page.tells_users_apart();
     let url = if needs_token { page.url_of(name) } else { page.plain_url() };

@@ -1,6 +1,6 @@
 //! What must hold for any bytes that a process publishes of itself.
 
-use longpole_capture::context::otel::{process, thread};
+use longpole_capture::span_context::otel::{process, thread};
 
 /// The bytes are the memory of a process from 0x1000 on, which begins with its header, and also the copied stack of a thread.
 pub(crate) fn otel_context(bytes: &[u8]) {

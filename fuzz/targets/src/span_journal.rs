@@ -1,6 +1,6 @@
 //! What must hold for any bytes of a journal, also of one that changes while it is read.
 
-use longpole_capture::context::journal::Journal;
+use longpole_capture::span_context::journal::Journal;
 
 /// The first byte says which of two files each read finds: bit n of it, of the n-th read. The rest is the two, one behind the other.
 pub(crate) fn span_journal(bytes: &[u8]) {

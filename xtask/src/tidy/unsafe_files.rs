@@ -7,7 +7,7 @@ use super::source::Source;
 /// in front of another one cannot do without, and the test programs that must do to themselves what no safe wrapper does.
 const UNSAFE_FILES: &[&str] = &[
     "crates/longpole-capture/src/sys/clock.rs",
-    "crates/longpole-capture/src/sys/command.rs",
+    "crates/longpole-capture/src/sys/fork_exec.rs",
     "crates/longpole-capture/src/sys/descriptors.rs",
     "crates/longpole-capture/src/sys/handler.rs",
     "crates/longpole-capture/src/sys/inherited.rs",
@@ -20,10 +20,10 @@ const UNSAFE_FILES: &[&str] = &[
     "crates/longpole-capture/src/sys/signal.rs",
     "crates/longpole-capture/src/sys/thread.rs",
     "crates/longpole-capture/src/sys/wait.rs",
-    "crates/longpole-capture/src/sys/witness.rs",
+    "crates/longpole-capture/src/sys/signal_witness.rs",
     "crates/longpole-capture/src/perf/ring.rs",
     "crates/longpole-sdk/src/process_context/linux.rs",
-    "crates/longpole-sdk/src/shelter.rs",
+    "crates/longpole-sdk/src/registry_guard.rs",
     "crates/longpole-sdk/src/sys/linux.rs",
     "crates/longpole-sdk/src/thread_context/otel_symbol.rs",
     "crates/longpole-sdk/src/thread_context/slot.rs",

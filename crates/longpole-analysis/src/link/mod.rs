@@ -1,6 +1,6 @@
 //! Whose a sample or a wait is: context records, journals, and what can be inferred where there are none.
 
-pub mod journal;
+pub mod current_spans;
 pub mod labels;
 pub mod never_arrived;
 pub(crate) mod process_idle;

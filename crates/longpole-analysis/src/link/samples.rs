@@ -25,7 +25,7 @@ use longpole_model::{
 };
 
 use crate::leaves::Leaves;
-use crate::link::journal::Journals;
+use crate::link::current_spans::CurrentSpans;
 use crate::link::span_threads::{Group, Member, SpanThreads};
 use crate::lists::Lists;
 use crate::tree::forest::Forest;
@@ -87,7 +87,7 @@ pub(crate) fn link_all(
 ) -> Vec<SampleLink> {
     let nothing = SampleLink { span: None, evidence: Evidence::None };
     let mut links = vec![nothing; asked.len()];
-    let mut journals = Journals::of(recording);
+    let mut current_spans = CurrentSpans::of(recording);
     let mut asking: HashMap<u32, Vec<Moment>> = HashMap::new();
     for (i, sample) in asked.enumerate() {
         match sample.context {
@@ -95,7 +95,7 @@ pub(crate) fn link_all(
                 links[i] = SampleLink { span: Some((trace_id, span_id)), evidence: Evidence::Record };
             }
             ContextRecord::NoSpan => {}
-            ContextRecord::Absent | ContextRecord::Torn => match journals.at(sample.thread, sample.time) {
+            ContextRecord::Absent | ContextRecord::Torn => match current_spans.at(sample.thread, sample.time) {
                 Some(Some(span)) => links[i] = SampleLink { span: Some(span), evidence: Evidence::Journal },
                 Some(None) => {}
                 None => {

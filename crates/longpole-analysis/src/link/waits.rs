@@ -19,7 +19,7 @@ use longpole_model::{
 };
 
 use crate::code::origin::{self, CodeOrigin};
-use crate::link::journal::Journals;
+use crate::link::current_spans::CurrentSpans;
 use crate::link::process_idle::{self, ProcessIdle};
 use crate::link::samples;
 use crate::link::span_threads::SpanThreads;
@@ -145,11 +145,11 @@ pub fn name_joins(recording: &mut Recording) {
 /// Which waits say something about a span or process, in the order of the waits; `idle` says which are those of workers.
 fn telling(recording: &Recording, idle: &IdVec<WaitId, bool>) -> IdVec<WaitId, bool> {
     let workers = workers(recording);
-    let mut journals = Journals::of(recording);
+    let mut current_spans = CurrentSpans::of(recording);
     let tells = |(wait, &idle): (&Wait, &bool)| match wait.context {
         ContextRecord::Span { .. } => true,
         ContextRecord::NoSpan => false,
-        ContextRecord::Absent | ContextRecord::Torn => match journals.at(wait.thread(), wait.start) {
+        ContextRecord::Absent | ContextRecord::Torn => match current_spans.at(wait.thread(), wait.start) {
             Some(current) => current.is_some(),
             None => workers.contains(&wait.thread()) && !idle,
         },

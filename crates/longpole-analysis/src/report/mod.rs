@@ -5,6 +5,7 @@
 
 pub mod blocker_summary;
 pub mod code;
+mod concurrency;
 pub mod diff;
 pub mod flame;
 mod forest;
@@ -12,17 +13,22 @@ pub mod function_nodes;
 pub mod handle;
 pub mod names;
 mod on_path;
+mod quality;
 pub mod reason;
 mod samples;
+mod savings;
 mod select;
+mod states;
 pub mod summary_spans;
+mod threads;
+mod usage;
 mod waits;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::OnceLock;
 
 use longpole_model::fast_hash::FastState;
-use longpole_model::{IdVec, Nanos, NodeId, PoleId, ProcessRow, Recording, SampleId, SpanOutline, ThreadKey, Timestamp, UnsignedNanos};
+use longpole_model::{IdVec, Nanos, NodeId, PoleId, ProcessRow, Recording, SampleId, SpanOutline, Timestamp};
 
 pub use self::flame::{FEW_SAMPLES, Flame, FlameTime};
 pub use self::handle::{Handle, HandleError};
@@ -31,25 +37,20 @@ use crate::derive;
 pub use crate::link::samples::LinkCounts;
 use crate::link::samples::{self as sample_links, SampleNodes};
 use crate::link::waits::NodeWaits;
-use crate::note::Note;
 use crate::pulumi::deployment::DeploymentTime;
 use crate::pulumi::urn::urn_of;
-use crate::schedule::concurrency_limit::Ceiling;
 use crate::schedule::critical_path::CriticalPath;
-use crate::schedule::poles::{Pole, Poles, Savings};
+use crate::schedule::poles::{Pole, Poles};
 use crate::schedule::replay::Replay;
-use crate::schedule::saving::{Change, Saving};
-use crate::time::activity::{Activity, Stretch};
+use crate::time::activity::Activity;
 pub use crate::time::blocked_by::{BlockedBy, Blocker, WaitedFor};
 use crate::time::blockers::Blockers;
 use crate::time::callees::Servers;
-use crate::time::parallelism::{self, InFlight, Parallelism, SerialStretch, WorkFigures};
-use crate::time::sampling_coverage::ThreadTime;
+use crate::time::parallelism::{self, InFlight};
 use crate::time::states::States;
 use crate::time::thread_names::ThreadEntries;
-use crate::time::threads::{self, Importance, ThreadLife};
 use crate::time::timelines::Timelines;
-use crate::time::usage::{self, ProcessFigures, UsageFinding};
+use crate::time::usage::ProcessFigures;
 pub use crate::time::wait_groups::WaitSum;
 use crate::tree::forest::{Forest, NodeSource};
 use crate::tree::labels::Labels;
@@ -183,16 +184,6 @@ impl Report {
         self.labels.get_or_init(|| Labels::of(&self.recording, &self.forest))
     }
 
-    /// What each process used, in the order of `recording.processes`.
-    pub fn figures(&self) -> &IdVec<ProcessRow, ProcessFigures> {
-        self.figures.get_or_init(|| usage::figures(&self.recording))
-    }
-
-    /// What of it is worth a line.
-    pub fn notable_usage(&self) -> Vec<UsageFinding> {
-        usage::findings(&self.recording, self.figures())
-    }
-
     /// The moment that offsets count from: the start of the run.
     pub fn origin(&self) -> Timestamp {
         self.forest.run_range().start
@@ -201,34 +192,6 @@ impl Report {
     /// How long the run was.
     pub fn wall(&self) -> Nanos {
         Nanos(self.forest.run_range().nanos())
-    }
-
-    /// Where the time of the critical path went; sums to the run.
-    pub fn path_states(&self) -> States {
-        self.path_states
-    }
-
-    /// Operations in flight.
-    pub fn parallelism(&self) -> Parallelism {
-        self.in_flight.parallelism
-    }
-
-    /// Stretches of time in which at most one operation was in flight, longest first, at most [`parallelism::SERIAL_MAX`].
-    pub fn serial_stretches(&self) -> &[SerialStretch] {
-        &self.in_flight.serial
-    }
-
-    /// How much work there was, and how much of it could have run at once.
-    pub fn work(&self) -> WorkFigures {
-        let schedule = self.replay.schedule();
-        let work = schedule.nodes().skip(1).map(|node| schedule.own_total(node)).sum();
-        let wall = self.wall();
-        WorkFigures { work, span: wall - self.path.on_path[NodeId::RUN], wall }
-    }
-
-    /// Ceilings of work in flight that the schedule shows.
-    pub fn ceilings(&self) -> Vec<Ceiling> {
-        self.replay.ceilings()
     }
 
     /// Where the time of a deployment by Pulumi went, along the critical path; sums to the run. `None` for other runs.
@@ -265,94 +228,9 @@ impl Report {
         run.end.is_some() && run.exit.is_none() && run.recorder_cost.is_some()
     }
 
-    /// What a reader of the forest and of the savings must know.
-    pub fn notes(&self) -> impl Iterator<Item = &Note> {
-        self.forest.notes.iter().chain(self.replay.notes())
-    }
-
-    /// Everything that is missing or doubtful: what of the machine bears upon all times, losses of the recording, then notes.
-    pub fn quality(&self) -> Vec<Note> {
-        let losses = self.recording.losses.iter().map(|loss| Note::Loss(loss.clone()));
-        let unseen = ThreadTime::of(&self.recording).notes(&self.recording, self.wall());
-        unseen.into_iter().chain(losses).chain(self.notes().cloned()).collect()
-    }
-
-    /// What the node is called.
-    pub fn name(&self, node: NodeId) -> &str {
-        self.forest.name(&self.recording, node)
-    }
-
-    /// The node's service.
-    pub fn service(&self, node: NodeId) -> &str {
-        self.forest.service(&self.recording, node)
-    }
-
     /// Whether the node was made from a process, the run included.
     pub fn is_process(&self, node: NodeId) -> bool {
         !matches!(self.forest[node].source, NodeSource::Span(_))
-    }
-
-    /// What the run saves if this node alone is fixed.
-    pub fn savings(&self, node: NodeId) -> Savings {
-        self.savings_of(&[node])
-    }
-
-    /// What the run saves if these nodes are fixed, all at once.
-    pub fn savings_of(&self, nodes: &[NodeId]) -> Savings {
-        Savings::of(&self.replay, nodes)
-    }
-
-    /// For each of the first `poles` poles: what the run saves if that pole and all before it took no time. Savings do not add
-    /// up where poles run at the same time, or one contains another.
-    pub fn saves_with_those_before(&self, poles: usize) -> Vec<Saving> {
-        let mut nodes = Vec::new();
-        let saves = |pole: &Pole| {
-            nodes.extend_from_slice(&pole.nodes);
-            nodes.sort_unstable();
-            nodes.dedup();
-            self.replay.saves(&nodes, Change::Zero)
-        };
-        self.poles().iter().take(poles).map(saves).collect()
-    }
-
-    /// One of the three savings.
-    pub fn saves(&self, nodes: &[NodeId], change: Change) -> Saving {
-        self.replay.saves(nodes, change)
-    }
-
-    /// Where the time of a node went; sums to its duration.
-    pub fn node_states(&self, node: NodeId) -> States {
-        self.activity().of_node(node)
-    }
-
-    /// Where the time of these nodes went, added up.
-    pub fn states_of_nodes(&self, nodes: &[NodeId]) -> States {
-        let schedule = self.replay.schedule();
-        self.activity().states(nodes.iter().map(|&node| Stretch { node, from: schedule.start[node], to: schedule.end[node] }))
-    }
-
-    /// Where the time of a node went, by what it and its descendants did; sums to its duration.
-    pub fn node_states_with_descendants(&self, node: NodeId) -> States {
-        self.activity().with_descendants(node)
-    }
-
-    /// What makes each of these threads matter.
-    pub fn importance_of_threads(&self, lives: &[ThreadLife]) -> Vec<Importance> {
-        let mut in_pole: HashMap<(ThreadKey, PoleId), UnsignedNanos> = HashMap::new();
-        let activity = self.activity();
-        for (pole, about) in self.poles().enumerated().take(threads::POLES_MAX) {
-            for stretch in self.stretches_on_path(&about.nodes) {
-                for &sample in activity.samples_in(stretch) {
-                    let sample = &self.recording.samples[sample];
-                    *in_pole.entry((sample.thread(), pole)).or_default() += UnsignedNanos(sample.weight_nanos);
-                }
-                for part in activity.waits_in(stretch) {
-                    let wait = &self.recording.waits[part.wait];
-                    *in_pole.entry((wait.thread(), pole)).or_default() += UnsignedNanos((part.to - part.from).magnitude());
-                }
-            }
-        }
-        threads::importance(&self.recording, self.waits.idle(), lives, &in_pole)
     }
 
     fn activity(&self) -> Activity<'_> {

@@ -1,6 +1,6 @@
-//! Names in the facts of an answer: of functions, and of waits.
+//! Names in the facts of an answer: of nodes, functions and waits.
 
-use longpole_model::{FunctionId, Wait, WaitKind};
+use longpole_model::{FunctionId, NodeId, Wait, WaitKind};
 
 use crate::code::named::Named;
 use crate::report::Report;
@@ -27,6 +27,16 @@ pub struct NamedWait<'a> {
 }
 
 impl Report {
+    /// What the node is called.
+    pub fn name(&self, node: NodeId) -> &str {
+        self.forest.name(&self.recording, node)
+    }
+
+    /// The node's service.
+    pub fn service(&self, node: NodeId) -> &str {
+        self.forest.service(&self.recording, node)
+    }
+
     pub(super) fn names_of(&self, named: Named) -> FunctionNames<'_> {
         let name = |function: FunctionId| self.functions.list[function].function.as_str();
         FunctionNames { function: name(named.function), mostly_in: named.mostly_in.map(name).map(without_types) }

@@ -25,10 +25,10 @@ use std::path::PathBuf;
 use longpole_model::{Exit, ProcessUsage, RunUsage};
 
 use crate::launch::error::LaunchError;
+use crate::launch::signal_witness;
 use crate::launch::signals::{self, Round, Situation};
-use crate::launch::witness;
 use crate::procfs::usage;
-use crate::sys::command::{self, ExecReport, ExecStatus, Gated, Image};
+use crate::sys::fork_exec::{self, ExecImage, ExecReport, ExecStatus, Gated};
 use crate::sys::inherited;
 use crate::sys::job_control;
 use crate::sys::leave;
@@ -119,7 +119,7 @@ pub fn prepare_trial(env: &[(OsString, OsString)]) -> Result<GatedChild, LaunchE
 fn gate(argv: &[OsString], env: &[(OsString, OsString)], spare: Option<&[(OsString, OsString)]>) -> Result<GatedChild, LaunchError> {
     let (mut image, program, candidates) = image(argv, env, spare)?;
     let early = Round::take(Vec::new()).events;
-    let gated = command::fork_gated(&mut image).map_err(|source| LaunchError::Setup { what: "a process", source })?;
+    let gated = fork_exec::fork_gated(&mut image).map_err(|source| LaunchError::Setup { what: "a process", source })?;
     Ok(GatedChild { pid: gated.pid, gated: Some(gated), program, candidates, early })
 }
 
@@ -130,8 +130,8 @@ pub fn execute_in_place(argv: &[OsString], env: &[(OsString, OsString)]) -> Laun
     match image(argv, env, None) {
         Err(error) => error,
         Ok((mut image, program, candidates)) => {
-            witness::dismiss();
-            failure(&program, &candidates, command::execute_here(&mut image))
+            signal_witness::dismiss();
+            failure(&program, &candidates, fork_exec::execute_here(&mut image))
         }
     }
 }
@@ -141,7 +141,7 @@ fn image(
     argv: &[OsString],
     env: &[(OsString, OsString)],
     spare: Option<&[(OsString, OsString)]>,
-) -> Result<(Image, OsString, Vec<PathBuf>), LaunchError> {
+) -> Result<(ExecImage, OsString, Vec<PathBuf>), LaunchError> {
     let Some(program) = argv.first() else {
         let source = io::Error::new(io::ErrorKind::InvalidInput, "the command line is empty");
         return Err(LaunchError::Setup { what: "the command line", source });
@@ -158,7 +158,7 @@ fn image(
         };
         env.iter().map(pair).collect()
     };
-    let image = Image::new(
+    let image = ExecImage::new(
         candidates.iter().map(|path| text(path.as_os_str().as_bytes().to_vec(), "the command line")).collect::<Result<_, _>>()?,
         searched,
         argv.iter().map(|argument| text(argument.as_bytes().to_vec(), "the command line")).collect::<Result<_, _>>()?,
@@ -233,7 +233,7 @@ fn failure(program: &OsStr, candidates: &[PathBuf], source: io::Error) -> Launch
 impl Drop for GatedChild {
     fn drop(&mut self) {
         if self.gated.is_some() {
-            command::forget_command();
+            fork_exec::forget_command();
             self.gated = None;
             signal::kill(self.pid, libc::SIGKILL);
             RunningChild::new(self.pid, false).attend(None);
@@ -315,7 +315,7 @@ impl RunningChild {
                 continue;
             }
             if self.adopts_orphans {
-                let own: Vec<Pid> = [Some(self.pid), witness::pid()].into_iter().flatten().collect();
+                let own: Vec<Pid> = [Some(self.pid), signal_witness::pid()].into_iter().flatten().collect();
                 wait::reap_orphans(&own);
             }
             if events.wait(status.map(|status| status.0.as_fd())) {

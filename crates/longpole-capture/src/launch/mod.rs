@@ -4,5 +4,5 @@ pub mod child;
 pub mod error;
 pub mod otel_environment;
 pub mod runtime_options;
+mod signal_witness;
 pub mod signals;
-mod witness;

@@ -13,7 +13,7 @@
 //!
 //! `si_code` shows a handler whether the kernel or a process sent a signal, but not whether it went to the group (sigaction(2)). That matters: a
 //! deployment engine takes the first SIGINT as a request and the second as an order to drop everything, and a script that traps SIGTERM with
-//! `kill 0` would get its own signal for ever. So [`install`] starts a *witness*: a process in our group that only reports whether it got a
+//! `kill 0` would get its own signal for ever. So [`install`] starts a *signal witness*: a process in our group that only reports whether it got a
 //! signal from the same sender. It has no open files, no arguments and another name; it ends when the command ends or when we die. Without
 //! a witness, or without its answer, we forward the signal: twice is better than never. A sender that signals each process in turn, like a
 //! service manager with a control group, may also cause two: then it depends on whether the witness had its signal before we asked.
@@ -33,12 +33,12 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use longpole_model::Exit;
 
 use crate::launch::error::LaunchError;
-use crate::launch::witness;
+use crate::launch::signal_witness;
 use crate::sys::handler::{self, Events};
 use crate::sys::inherited;
 use crate::sys::job_control;
 use crate::sys::signal::{self, Event, Pid, SignalSet};
-use crate::sys::witness::SENDER_KERNEL;
+use crate::sys::signal_witness::SENDER_KERNEL;
 
 /// The signals to catch, besides the real-time signals.
 const CAUGHT: [i32; 23] = [
@@ -138,7 +138,7 @@ fn take_over(wanted: Installed) -> Result<(), LaunchError> {
         }
         handler::install_handlers(caught().without(interrupts), held_back().without(interrupts), interrupts).map_err(failed)?;
         handler::ignore_file_size_signal();
-        witness::start();
+        signal_witness::start();
         *installed = Installed::ButInterrupts;
     }
     if wanted == Installed::All {
@@ -226,7 +226,7 @@ impl Round {
     }
 
     fn ask_witness(&mut self) {
-        let Some(signals) = witness::ask() else { return };
+        let Some(signals) = signal_witness::ask() else { return };
         self.group_was_stopped |= signals.iter().any(|(signal, _)| STOPS.contains(signal));
         self.group.extend(signals.into_iter().filter(|(_, sender)| *sender != SENDER_KERNEL));
     }
@@ -260,7 +260,7 @@ pub(crate) fn command_has_ended(exit: Exit, is_for_command: impl Fn(&Event, &mut
             handler::set_interrupted();
         }
     }
-    witness::dismiss();
+    signal_witness::dismiss();
     signal::unblock(held_back());
     *INSTALLED.lock().unwrap_or_else(PoisonError::into_inner) = Installed::None;
 }

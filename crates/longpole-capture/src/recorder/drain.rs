@@ -13,9 +13,9 @@ use std::time::Duration;
 
 use longpole_model::Observation;
 
-use crate::context::journal_reader::Journals;
 use crate::perf::event::{Stream, lost_of};
 use crate::perf::record::{Source, copy_filled, records};
+use crate::span_context::journal_poller::JournalPoller;
 use crate::sys::clock::{monotonic_nanos, thread_cpu_nanos};
 use crate::sys::descriptors::{Ready, WaitSet};
 use crate::sys::thread::{block_signals_of_this_thread, prefer_this_thread};
@@ -200,7 +200,7 @@ impl Drop for CloseOnDrop<'_> {
 
 /// Empties the ring buffers and reads the journals, until the other end of `stop` is closed, and once more. Returns its CPU time, in
 /// nanoseconds.
-pub(crate) fn drain(mut streams: Vec<Stream>, mut journals: Option<Journals>, stop: PipeReader, handover: &Handover) -> u64 {
+pub(crate) fn drain(mut streams: Vec<Stream>, mut journals: Option<JournalPoller>, stop: PipeReader, handover: &Handover) -> u64 {
     let _close = CloseOnDrop(handover);
     block_signals_of_this_thread();
     prefer_this_thread();
@@ -222,7 +222,7 @@ pub(crate) fn drain(mut streams: Vec<Stream>, mut journals: Option<Journals>, st
             WAIT_CALM_MILLIS
         };
         let patience = (idle_millis / WAIT_IDLE_PART).min(WAIT_IDLE_MILLIS_MAX) as i32;
-        let patience = patience.min(journals.as_ref().and_then(Journals::patience_millis).unwrap_or(i32::MAX));
+        let patience = patience.min(journals.as_ref().and_then(JournalPoller::patience_millis).unwrap_or(i32::MAX));
         set.wait(if all.is_owed { busy_millis } else { patience.max(busy_millis) });
         batch.is_last = set.ready(0) != Ready::No;
         let mut called = None;
@@ -253,7 +253,7 @@ pub(crate) fn drain(mut streams: Vec<Stream>, mut journals: Option<Journals>, st
             batch.lost_in_all = counted.flat_map(|s| std::iter::once(&mut s.event).chain(&mut s.others)).map(lost_of).sum();
         }
         if let Some(journals) = &mut journals {
-            journals.look(is_last, &mut batch.journals);
+            journals.poll(is_last, &mut batch.journals);
         }
         let has_records = !batch.bytes.is_empty();
         if has_records {

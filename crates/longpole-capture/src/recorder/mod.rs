@@ -25,12 +25,11 @@ use std::io::PipeWriter;
 use std::sync::Arc;
 
 use longpole_model::{CaptureMode, Loss, LossKind, Observation, ObservationSink, units};
-use longpole_symbols::patience::Waited;
+use longpole_symbols::hang_timeout::Waited;
 
 use self::drain::{Handover, drain};
 use self::processor::Processor;
 pub use self::stats::Stats;
-use crate::context::journal_reader::Journals;
 pub use crate::frames::kernel::can_name_functions;
 pub use crate::frames::maps::OpenBinary;
 use crate::perf::attributes::Wanted;
@@ -42,6 +41,7 @@ use crate::procfs::process_snapshot;
 pub use crate::procfs::process_snapshot::is_proc_of_others;
 pub use crate::refusal::Refused;
 use crate::sink::ObservationWriter;
+use crate::span_context::journal_poller::JournalPoller;
 use crate::sys::clock::monotonic_nanos;
 use crate::sys::limits::raise_open_files_limit;
 pub use crate::sys::remote_memory::can_read_memory;
@@ -147,7 +147,7 @@ impl Recorder {
         processor.anchor();
         before(&mut processor);
         let for_processor = Arc::clone(&handover);
-        let journals = options.journals.clone().map(Journals::new);
+        let journals = options.journals.clone().map(JournalPoller::new);
         let liveness = Arc::clone(&processor.out.liveness);
         let run = move || processor.run_watching(&for_processor, poller, journals);
         let processor = Worker::spawn("longpole-watch", liveness, run).map_err(no_thread)?;
@@ -196,7 +196,7 @@ impl Recorder {
         let liveness = Arc::clone(&processor.out.liveness);
         let processor = Worker::spawn("longpole-record", liveness, move || processor.run(&for_processor)).map_err(no_thread)?;
         let for_drainer = Arc::clone(&handover);
-        let journals = options.journals.clone().map(Journals::new);
+        let journals = options.journals.clone().map(JournalPoller::new);
         if journals.is_some() {
             // One for each thread that has a journal.
             raise_open_files_limit();

@@ -8,12 +8,12 @@ use longpole_model::Observation;
 use super::drain::{CloseOnDrop, Handover, Taken};
 use super::processor::Processor;
 use super::stats::Stats;
-use crate::context::journal_reader::Journals;
 use crate::cpu_budget::CpuBudget;
 use crate::perf::record::{Body, Record};
 use crate::procfs::poller::{self, Change, Poller};
 use crate::procfs::process_snapshot;
 use crate::sink::ObservationWriter;
+use crate::span_context::journal_poller::JournalPoller;
 use crate::sys::clock::{monotonic_nanos, thread_cpu_nanos};
 use crate::sys::thread::block_signals_of_this_thread;
 
@@ -23,13 +23,13 @@ const MAPS_NANOS: u64 = 100_000_000;
 
 impl Processor {
     /// Records by polling, until the hand-over is closed.
-    pub(super) fn run_watching(mut self, handover: &Handover, mut poller: Poller, mut journals: Option<Journals>) -> Stats {
+    pub(super) fn run_watching(mut self, handover: &Handover, mut poller: Poller, mut journals: Option<JournalPoller>) -> Stats {
         let _close = CloseOnDrop(handover);
         block_signals_of_this_thread();
         let mut told = Vec::new();
-        let mut look_at_journals = |is_last, out: &mut ObservationWriter| {
+        let mut poll_journals = |is_last, out: &mut ObservationWriter| {
             if let Some(journals) = &mut journals {
-                journals.look(is_last, &mut told);
+                journals.poll(is_last, &mut told);
                 for observation in told.drain(..) {
                     out.give(observation);
                 }
@@ -39,7 +39,7 @@ impl Processor {
         loop {
             let before = thread_cpu_nanos();
             self.look_at_tree(&mut poller);
-            look_at_journals(false, &mut self.out);
+            poll_journals(false, &mut self.out);
             self.keep_up(true);
             budget.spend(thread_cpu_nanos().saturating_sub(before));
             let pause = budget.wait_nanos(monotonic_nanos()).clamp(poller::PAUSE_NANOS, poller::PAUSE_NANOS_MAX);
@@ -48,7 +48,7 @@ impl Processor {
             }
         }
         self.look_at_tree(&mut poller);
-        look_at_journals(true, &mut self.out);
+        poll_journals(true, &mut self.out);
         for (pid, tid, totals) in poller.totals() {
             self.out.give(Observation::ThreadTotals { pid, tid, totals });
         }

@@ -15,9 +15,6 @@ use super::stack_of_sample::{SampleStack, StackBuilder};
 use super::stats::Stats;
 use super::weights::Weigher;
 use crate::clock::Clocks;
-use crate::context;
-use crate::context::otel::Published;
-use crate::context::otel::thread::{self as otel_thread, ContextInStack};
 use crate::frames::jit::Jit;
 use crate::frames::kallsyms::Kallsyms;
 use crate::frames::kernel::Kernel;
@@ -31,6 +28,9 @@ use crate::procfs::process_snapshot::{self, MappedCode, ProcessSnapshot};
 use crate::procfs::unsampled::Unsampled;
 use crate::procfs::usage::ProcessUsages;
 use crate::sink::ObservationWriter;
+use crate::span_context::context_record;
+use crate::span_context::otel::Published;
+use crate::span_context::otel::thread::{self as otel_thread, ContextInStack};
 use crate::sys::clock::{monotonic_nanos, thread_cpu_nanos};
 use crate::sys::thread::block_signals_of_this_thread;
 use crate::waits::blocked_thread::BlockedThread;
@@ -515,7 +515,7 @@ impl Processor {
         let thread = self.tree.thread(pid, tid, time, &mut self.out);
         let (Some(thread), Some(registers)) = (thread, sample.registers) else { return ContextInStack::Context(ContextRecord::Absent) };
         let own = if may_publish {
-            context::record::find(sample.stack, registers.sp, tid, &mut thread.record_hint)
+            context_record::find(sample.stack, registers.sp, tid, &mut thread.record_hint)
         } else {
             ContextRecord::Absent
         };

@@ -17,7 +17,7 @@ use longpole_model::ContextRecord;
 use super::blocked_call::{BlockedCall, Denied};
 use super::blocked_thread::FutexWait;
 use super::futex::{self, Call};
-use crate::context;
+use crate::span_context::context_record;
 use crate::sys::clock::{monotonic_nanos, realtime_nanos};
 use crate::sys::remote_memory::{StackPages, read_memory, read_stack};
 
@@ -54,9 +54,9 @@ pub(super) fn probe((pid, tid, since): (u32, u32, u64), hint: Option<u64>, pages
     let mut record = [0; RECORD_BYTES];
     let context = match hint {
         Some(address) if read_memory(pid, address, &mut record).is_ok_and(|read| read == RECORD_BYTES) => {
-            context::record::find(&record, address, tid, &mut Some(address))
+            context_record::find(&record, address, tid, &mut Some(address))
         }
-        _ => context::record::find(&stack, call.sp, tid, &mut None),
+        _ => context_record::find(&stack, call.sp, tid, &mut None),
     };
     let futex_call = (call.number == libc::SYS_futex).then(|| Call::of(&call.arguments)).flatten();
     let futex = futex_call.map(|futex_call| probe_futex((pid, tid, since), &futex_call, (call.sp, &stack)));

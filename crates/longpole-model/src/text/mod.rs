@@ -40,7 +40,7 @@
 mod parse;
 mod print;
 mod times;
-mod words;
+mod tokens;
 
 pub use parse::{TextError, parse};
 pub use print::print;

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::times::{moment, monotonic, stretch, wall, whole_stretch};
-use super::words::{Word, join, number, words};
+use super::tokens::{Token, join, number, tokens};
 use super::{ORIGIN, ORIGIN_MONOTONIC, span_id, trace_id};
 use crate::attribute::{AttributeValue, Attributes};
 use crate::process::{CpuSlice, Process, Thread};
@@ -123,34 +123,34 @@ impl Reader {
                 return Ok(());
             }
         }
-        let words = words(body)?;
-        let at = words
+        let tokens = tokens(body)?;
+        let at = tokens
             .iter()
             .position(|w| !w.quoted && stretch(&w.text).is_some())
             .ok_or_else(|| "no times such as 2..14ms in this line".to_owned())?;
-        let name = join(&words[..at]);
-        let (start, end) = stretch(&words[at].text).unwrap_or_default();
+        let name = join(&tokens[..at]);
+        let (start, end) = stretch(&tokens[at].text).unwrap_or_default();
         let first = self.run.is_none() && self.spans.is_empty();
-        if indent == 0 && first && words[0].is("run") {
-            return self.run_line(&words[1..at], start, end, &words[at + 1..]);
+        if indent == 0 && first && tokens[0].is("run") {
+            return self.run_line(&tokens[1..at], start, end, &tokens[at + 1..]);
         }
         if name.is_empty() {
             return Err("a span without a name".to_owned());
         }
         let end = end.ok_or_else(|| "a span needs an end".to_owned())?;
-        self.span(indent, name, start, end, &words[at + 1..])
+        self.span(indent, name, start, end, &tokens[at + 1..])
     }
 
-    fn run_line(&mut self, command: &[Word], start: i64, end: Option<i64>, rest: &[Word]) -> Result<(), String> {
+    fn run_line(&mut self, command: &[Token], start: i64, end: Option<i64>, rest: &[Token]) -> Result<(), String> {
         let mut pid = 1;
         let mut rest = rest.iter();
-        while let Some(word) = rest.next() {
-            match word.text.as_str() {
+        while let Some(token) = rest.next() {
+            match token.text.as_str() {
                 "pid" => pid = number(rest.next(), "pid")?,
                 other => return Err(format!("`{other}` is not said of a run")),
             }
         }
-        self.command = command.iter().map(|w| w.text.clone()).collect();
+        self.command = command.iter().map(|token| token.text.clone()).collect();
         self.run = Some((start, end, pid));
         self.above = vec![(0, None)];
         self.processes.push(Process {
@@ -169,7 +169,7 @@ impl Reader {
         Ok(())
     }
 
-    fn span(&mut self, indent: usize, name: String, start: i64, end: i64, rest: &[Word]) -> Result<(), String> {
+    fn span(&mut self, indent: usize, name: String, start: i64, end: i64, rest: &[Token]) -> Result<(), String> {
         while self.above.last().is_some_and(|&(above, _)| above >= indent) {
             self.above.pop();
         }
@@ -187,26 +187,26 @@ impl Reader {
         let mut label = None;
         let mut links = Vec::new();
         let (mut kind, mut scope, mut attributes) = (SpanKind::Internal, String::new(), Attributes::default());
-        let mut words = rest.iter();
-        while let Some(word) = words.next() {
-            match word.text.as_str() {
-                "pid" if !word.quoted => {
-                    let value = words.next();
+        let mut tokens = rest.iter();
+        while let Some(token) = tokens.next() {
+            match token.text.as_str() {
+                "pid" if !token.quoted => {
+                    let value = tokens.next();
                     pid = if value.is_some_and(|v| v.is("-")) { None } else { Some(number(value, "pid")?) };
                 }
-                "id" if !word.quoted => id = number(words.next(), "id")?,
-                "parent" if !word.quoted => parent = Some(span_id(number(words.next(), "parent")?)),
-                "kind" if !word.quoted => {
-                    let value = words.next().map_or("", |w| w.text.as_str());
+                "id" if !token.quoted => id = number(tokens.next(), "id")?,
+                "parent" if !token.quoted => parent = Some(span_id(number(tokens.next(), "parent")?)),
+                "kind" if !token.quoted => {
+                    let value = tokens.next().map_or("", |token| token.text.as_str());
                     kind = SpanKind::from_name(value).ok_or_else(|| format!("`{value}` is not the kind of a span"))?;
                 }
-                "scope" if !word.quoted => scope = words.next().ok_or("a scope needs a name")?.text.clone(),
-                "<-" if !word.quoted => {
-                    let rest: Vec<Word> = words.by_ref().cloned().collect();
+                "scope" if !token.quoted => scope = tokens.next().ok_or("a scope needs a name")?.text.clone(),
+                "<-" if !token.quoted => {
+                    let rest: Vec<Token> = tokens.by_ref().cloned().collect();
                     links = link_names(&rest);
                 }
-                text if !word.quoted && text.contains('=') => attribute(text, &mut attributes),
-                text if !word.quoted && text.starts_with('@') => label = Some(text[1..].to_owned()),
+                text if !token.quoted && text.contains('=') => attribute(text, &mut attributes),
+                text if !token.quoted && text.starts_with('@') => label = Some(text[1..].to_owned()),
                 text if service.is_empty() => service = text.to_owned(),
                 text => return Err(format!("`{text}` is not said of a span")),
             }
@@ -237,16 +237,16 @@ impl Reader {
     }
 
     fn process(&mut self, rest: &str) -> Result<(), String> {
-        let words = words(rest)?;
-        let at = words
+        let tokens = tokens(rest)?;
+        let at = tokens
             .iter()
             .position(|w| !w.quoted && stretch(&w.text).is_some())
             .ok_or_else(|| "no times such as 2..14ms in this line".to_owned())?;
-        let (start, end) = stretch(&words[at].text).unwrap_or_default();
+        let (start, end) = stretch(&tokens[at].text).unwrap_or_default();
         let mut process = Process {
             pid: 0,
             parent_pid: None,
-            name: join(&words[..at]),
+            name: join(&tokens[..at]),
             executable: String::new(),
             arguments: Vec::new(),
             start: monotonic(start),
@@ -256,14 +256,14 @@ impl Reader {
             listens: Vec::new(),
             resource: Resource::default(),
         };
-        let mut words = words[at + 1..].iter();
-        while let Some(word) = words.next() {
-            match word.text.as_str() {
-                "pid" => process.pid = number(words.next(), "pid")?,
-                "under" => process.parent_pid = Some(number(words.next(), "under")?),
+        let mut tokens = tokens[at + 1..].iter();
+        while let Some(token) = tokens.next() {
+            match token.text.as_str() {
+                "pid" => process.pid = number(tokens.next(), "pid")?,
+                "under" => process.parent_pid = Some(number(tokens.next(), "under")?),
                 "forked" => process.execed = false,
                 "listens" => {
-                    let address = words.next().and_then(|word| word.text.parse().ok());
+                    let address = tokens.next().and_then(|token| token.text.parse().ok());
                     process.listens.push(address.ok_or("`listens` needs an address such as 127.0.0.1:80")?);
                 }
                 other => return Err(format!("`{other}` is not said of a process")),
@@ -278,30 +278,30 @@ impl Reader {
 
     /// `thread worker 0..90ms pid 7 tid 8`.
     fn thread(&mut self, rest: &str) -> Result<(), String> {
-        let words = words(rest)?;
-        let at = words
+        let tokens = tokens(rest)?;
+        let at = tokens
             .iter()
             .position(|w| !w.quoted && stretch(&w.text).is_some())
             .ok_or_else(|| "no times such as 2..14ms in this line".to_owned())?;
-        let (start, end) = stretch(&words[at].text).unwrap_or_default();
-        let (of, rest) = of_thread(&words[at + 1..])?;
-        if let Some(word) = rest.first() {
-            return Err(format!("`{}` is not said of a thread", word.text));
+        let (start, end) = stretch(&tokens[at].text).unwrap_or_default();
+        let (of, rest) = of_thread(&tokens[at + 1..])?;
+        if let Some(token) = rest.first() {
+            return Err(format!("`{}` is not said of a thread", token.text));
         }
         let (start, end) = (monotonic(start), end.map(monotonic));
-        self.threads.push(Thread { pid: of.pid, tid: of.tid, name: join(&words[..at]), start, end, totals: None, ident: None });
+        self.threads.push(Thread { pid: of.pid, tid: of.tid, name: join(&tokens[..at]), start, end, totals: None, ident: None });
         Ok(())
     }
 
     /// `cpu 2..20ms pid 7 tid 8 preempted`.
     fn cpu(&mut self, rest: &str) -> Result<(), String> {
-        let words = words(rest)?;
-        let (start, end) = whole_stretch(words.first())?;
-        let (of, rest) = of_thread(&words[1..])?;
+        let tokens = tokens(rest)?;
+        let (start, end) = whole_stretch(tokens.first())?;
+        let (of, rest) = of_thread(&tokens[1..])?;
         let preempted = match rest {
             [] => false,
-            [word] if word.is("preempted") => true,
-            [word, ..] => return Err(format!("`{}` is not said of a time on a CPU", word.text)),
+            [token] if token.is("preempted") => true,
+            [token, ..] => return Err(format!("`{}` is not said of a time on a CPU", token.text)),
         };
         self.cpu_slices.push(CpuSlice { pid: of.pid, tid: of.tid, start, end, preempted });
         Ok(())
@@ -309,9 +309,9 @@ impl Reader {
 
     /// `current 2..14ms pid 7 tid 8 GET /picture`.
     fn current(&mut self, rest: &str) -> Result<(), String> {
-        let words = words(rest)?;
-        let (start, end) = whole_stretch(words.first())?;
-        let (of, rest) = of_thread(&words[1..])?;
+        let tokens = tokens(rest)?;
+        let (start, end) = whole_stretch(tokens.first())?;
+        let (of, rest) = of_thread(&tokens[1..])?;
         let name = join(rest);
         if name.is_empty() {
             return Err("what is current needs a name, or `-`".to_owned());
@@ -558,15 +558,15 @@ struct OfThread {
 }
 
 /// `pid 7 tid 8` in front of the rest of the line; the process's first thread where no `tid` is, the run's where no `pid` is.
-fn of_thread(words: &[Word]) -> Result<(OfThread, &[Word]), String> {
-    let (mut pid, mut tid, mut rest) = (None, None, words);
+fn of_thread(tokens: &[Token]) -> Result<(OfThread, &[Token]), String> {
+    let (mut pid, mut tid, mut rest) = (None, None, tokens);
     loop {
         match rest {
-            [word, value @ ..] if word.is("pid") && pid.is_none() => {
+            [token, value @ ..] if token.is("pid") && pid.is_none() => {
                 pid = Some(number(value.first(), "pid")?);
                 rest = &rest[2..];
             }
-            [word, value @ ..] if word.is("tid") && tid.is_none() => {
+            [token, value @ ..] if token.is("tid") && tid.is_none() => {
                 tid = Some(number(value.first(), "tid")?);
                 rest = &rest[2..];
             }
@@ -578,19 +578,19 @@ fn of_thread(words: &[Word]) -> Result<(OfThread, &[Word]), String> {
 }
 
 /// Names behind `<-`: separated by commas; a name may have several words.
-fn link_names(words: &[Word]) -> Vec<String> {
+fn link_names(tokens: &[Token]) -> Vec<String> {
     let mut names = Vec::new();
     let mut name: Vec<String> = Vec::new();
-    for word in words {
-        let (text, last) = match word.text.strip_suffix(',') {
-            Some(text) if !word.quoted => (text, true),
-            _ => (word.text.as_str(), false),
+    for token in tokens {
+        let (text, last) = match token.text.strip_suffix(',') {
+            Some(text) if !token.quoted => (text, true),
+            _ => (token.text.as_str(), false),
         };
-        if word.quoted && text == "," {
+        if token.quoted && text == "," {
             continue;
         }
         if !text.is_empty() {
-            name.push(text.trim_start_matches(|c| c == '@' && !word.quoted).to_owned());
+            name.push(text.trim_start_matches(|c| c == '@' && !token.quoted).to_owned());
         }
         if last {
             names.push(std::mem::take(&mut name).join(" "));

@@ -1,6 +1,6 @@
 //! Moments and stretches of time: `20ms`, `2..14ms`, `3ms..`.
 
-use super::words::Word;
+use super::tokens::Token;
 use super::{ORIGIN, ORIGIN_MONOTONIC};
 use crate::time::{Monotonic, Timestamp};
 
@@ -65,8 +65,8 @@ pub(super) fn monotonic(offset: i64) -> Monotonic {
 }
 
 /// The times of a line that begins with them, both there.
-pub(super) fn whole_stretch(word: Option<&Word>) -> Result<(Monotonic, Monotonic), String> {
-    match word.and_then(|word| stretch(&word.text)) {
+pub(super) fn whole_stretch(token: Option<&Token>) -> Result<(Monotonic, Monotonic), String> {
+    match token.and_then(|token| stretch(&token.text)) {
         Some((start, Some(end))) => Ok((monotonic(start), monotonic(end))),
         _ => Err("no times such as 2..14ms in this line".to_owned()),
     }

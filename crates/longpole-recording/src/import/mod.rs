@@ -3,7 +3,7 @@
 //! ```text
 //! file ─ gzip? ─ wire::file ─ spans ─ credentials taken out ─► Assembler ─► packed spans, whose run is the file
 //!   ├ perf.data ─ wire::perf_data ─ unwound, named ────────────► Recording, whose run is what perf ran
-//!   ├ pprof, folded ─ wire::profile ───────────────────────────► Recording, whose samples have no moment
+//!   ├ pprof, folded ─ wire::profile_import ────────────────────► Recording, whose samples have no moment
 //!   └ .lpole ─ store::archive ───────────────────────────────────► Recording, as it was
 //! ```
 //!
@@ -31,8 +31,8 @@ use longpole_model::{Loss, LossKind, Recording};
 use longpole_store::{Assembler, CompactRecording, RecordingName, RecordingWriter, Store, StoreError, archive};
 use longpole_wire::file::HEAD_BYTES;
 use longpole_wire::limits::expanded_bytes_max;
-use longpole_wire::profile::ProfileFormat;
-use longpole_wire::{Limits, file, profile as wire_profile};
+use longpole_wire::profile_import::ProfileFormat;
+use longpole_wire::{Limits, file, profile_import};
 use spans::Intake;
 use tracing::info_span;
 use unseen::with_cause;
@@ -161,9 +161,9 @@ fn decode(path: &Path, mut input: BufReader<impl Read>) -> Result<Contents, Impo
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     // Spans and profiles of OTLP look alike at first.
     let is_profile = |format: &ProfileFormat| *format == ProfileFormat::Otlp || file::guess(first, &name).is_none();
-    if let Some(format) = wire_profile::guess(first).filter(is_profile) {
+    if let Some(format) = profile_import::guess(first).filter(is_profile) {
         let _step = info_span!("decode", format = format.as_str()).entered();
-        let profile = wire_profile::decode(input, format, &Limits::default());
+        let profile = profile_import::decode(input, format, &Limits::default());
         let profile = profile.map_err(|source| ImportError::Unreadable { path: path.to_owned(), source })?;
         return profile::recording(path, profile, written(path))
             .map(|(recording, labels)| Contents(Held::Profile(Box::new(recording), labels)))

@@ -14,7 +14,7 @@ use longpole_model::{
 };
 use longpole_store::Assembler;
 use longpole_wire::limits::STACK_FRAMES_MAX;
-use longpole_wire::profile::{Profile, ProfileSample, ValueType};
+use longpole_wire::profile_import::{Profile, ProfileSample, ValueType};
 use longpole_wire::redact::Redactor;
 
 use super::unseen::{ASSUMED_WEIGHT_NANOS, unseen_run};

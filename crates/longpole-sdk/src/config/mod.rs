@@ -1,8 +1,8 @@
 //! What the environment asks for: OpenTelemetry's variables, read once. A value that cannot be used is replaced by the default
 //! and told once; nothing here fails.
 
-use crate::context::SpanContext;
 use crate::options::SpanProcessor;
+use crate::span_context::SpanContext;
 
 mod export;
 mod program;

@@ -1,7 +1,7 @@
 //! Which traces are recorded: OpenTelemetry's `OTEL_TRACES_SAMPLER`.
 
 use super::reader::Variables;
-use crate::context::{SAMPLED, SpanContext};
+use crate::span_context::{SAMPLED, SpanContext};
 
 /// Which traces are recorded.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -15,7 +15,7 @@ use crate::config::ExportConfig;
 use crate::diagnostic::tell;
 use crate::locks::{self, LOCK_MAX, deadline, lock};
 use crate::outage::Outage;
-use crate::shelter;
+use crate::registry_guard;
 use crate::span_counts::SpanCounts;
 
 /// Enough that the threads of a small machine do not meet; a shard that is not used costs a hundred bytes.
@@ -202,7 +202,7 @@ impl SpanQueue {
             failed: self.failed.load(Relaxed),
             rejected: self.rejected.load(Relaxed),
             late: self.late.load(Relaxed),
-            refused: shelter::refused(),
+            refused: registry_guard::refused(),
             outstanding: 0,
         };
         let taken: u64 = self.shards.iter().map(|shard| shard.taken.load(Relaxed)).sum();

@@ -13,9 +13,9 @@ use tracing_core::callsite::Identifier;
 use super::queue::{MAX_KEPT_BYTES, SpanBuffer, SpanQueue, Waiting};
 use super::retry::Connection;
 use crate::config::ExportConfig;
-use crate::context::ContextWords;
 use crate::encode::{self, Value};
 use crate::locks::lock;
+use crate::span_context::ContextWords;
 use crate::{own_threads, thread_context};
 
 /// Most bytes of spans in a request: the default limit of many collectors. A larger span goes alone.

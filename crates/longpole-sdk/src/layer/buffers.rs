@@ -3,7 +3,7 @@
 use std::cell::{Cell, RefCell};
 
 use crate::encode::{self, Value};
-use crate::shelter::Inside;
+use crate::registry_guard::Inside;
 use crate::thread_context;
 
 /// Buffers of ended spans that a thread keeps for its next ones: as many as spans are commonly open at a time, and none that

@@ -8,7 +8,7 @@ use super::buffers::with_text;
 use super::span_state::{MAX_SPAN_BYTES, Overrides};
 use crate::config::Limits;
 use crate::encode::{self, Value};
-use crate::shelter::Inside;
+use crate::registry_guard::Inside;
 
 /// Turns the values of a macro into encoded attributes.
 pub(super) struct FieldEncoder<'a> {

@@ -24,11 +24,11 @@ use self::field_encoder::{FieldEncoder, Role, cut};
 pub use self::span_ext::SpanExt;
 use self::span_state::{Overrides, SpanState, Tally, otlp_flags};
 use crate::config::{Config, Limits, Sampler};
-use crate::context::{SAMPLED, SpanContext, new_span_id, new_trace_id};
 use crate::diagnostic::tell;
 use crate::encode::{self, Value};
 use crate::exporter::Exporter;
-use crate::shelter::{self, Inside};
+use crate::registry_guard::{self, Inside};
+use crate::span_context::{SAMPLED, SpanContext, new_span_id, new_trace_id};
 use crate::span_counts::SpanCounts;
 use crate::span_stack::Key;
 use crate::{current_span, own_threads, process_context};
@@ -172,14 +172,14 @@ where
     }
 
     fn enabled(&self, metadata: &Metadata<'_>, _: Context<'_, S>) -> bool {
-        shelter::admits_callsite(metadata)
+        registry_guard::admits_callsite(metadata)
     }
 
     fn on_new_span(&self, attrs: &Attributes<'_>, id: &Id, ctx: Context<'_, S>) {
-        if shelter::is_ending() {
+        if registry_guard::is_ending() {
             return;
         }
-        shelter::has_number();
+        registry_guard::has_number();
         let _inside = Inside::begin();
         // What our own threads do on the way to the collector is not the program's, and would never end.
         if self.core.disabled || own_threads::is_own() {
@@ -342,7 +342,7 @@ where
     }
 
     fn on_enter(&self, id: &Id, ctx: Context<'_, S>) {
-        shelter::has_stack();
+        registry_guard::has_stack();
         let Some(span) = ctx.span(id) else { return };
         let Some(context) = span.extensions().get::<SpanState>().map(|state| state.context) else { return };
         #[cfg(feature = "opentelemetry")]
@@ -369,7 +369,7 @@ where
         let Some(span) = ctx.span(&id) else { return };
         let mut extensions = span.extensions_mut();
         let Some(state) = extensions.get_mut::<SpanState>() else { return };
-        let end = shelter::closed_at().map_or_else(|| self.clock.now(), |at| self.clock.at(at));
+        let end = registry_guard::closed_at().map_or_else(|| self.clock.now(), |at| self.clock.at(at));
         let fields = std::mem::take(&mut state.fields);
         let (Some(exporter), true, true) = (&self.core.exporter, state.keeps_fields, state.context.sampled()) else {
             give_buffer(fields);

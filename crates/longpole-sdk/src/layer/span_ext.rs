@@ -9,9 +9,9 @@ use tracing_subscriber::registry::LookupSpan;
 
 use super::Layer;
 use super::span_state::SpanState;
-use crate::context::{SpanContext, TraceparentError};
 use crate::current_span;
 use crate::propagation::Carried;
+use crate::span_context::{SpanContext, TraceparentError};
 
 /// What `tracing` has no words for: a span's ids as they travel, and its ties to spans of other processes.
 ///

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use crate::config::Limits;
-use crate::context::SpanContext;
 use crate::encode::{self, Value};
 use crate::propagation::Carried;
+use crate::span_context::SpanContext;
 
 /// Most bytes that attributes, events and links of one span take; what is more is counted as dropped. A span that lives as long
 /// as the program and gets an event per request would otherwise grow without end where the count limits were lifted.

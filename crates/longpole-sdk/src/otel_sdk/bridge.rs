@@ -10,9 +10,9 @@ use opentelemetry_sdk::propagation::{BaggagePropagator, TraceContextPropagator};
 use opentelemetry_sdk::trace::{SdkTracer, Span};
 use tracing_opentelemetry::OpenTelemetrySpanExt;
 
-use crate::context::{SpanContext, TraceparentError};
 use crate::otel_context;
 use crate::propagation::Carried;
+use crate::span_context::{SpanContext, TraceparentError};
 
 /// W3C's `traceparent`, `tracestate` and `baggage`, for clients and servers that ask the OpenTelemetry API.
 pub(crate) fn set_global_propagators() {

@@ -84,7 +84,7 @@ impl Flow {
             failed: self.failed.load(Relaxed),
             queue_full: self.queue_full.load(Relaxed),
             late: self.late.load(Relaxed),
-            refused: crate::shelter::refused(),
+            refused: crate::registry_guard::refused(),
             ..SpanCounts::default()
         };
         counts.emitted = self.emitted.load(Relaxed) + counts.refused;

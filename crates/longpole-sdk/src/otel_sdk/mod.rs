@@ -35,9 +35,9 @@ use self::exporter::NO_LIMIT;
 use self::flow::Flow;
 use self::processor::{Counting, SharedProcessor, start_processor};
 use crate::config::{Config, ExportConfig, ResourceValue};
-use crate::context::SpanContext;
 use crate::diagnostic::tell;
 use crate::locks::{self, lock};
+use crate::span_context::SpanContext;
 use crate::span_counts::SpanCounts;
 use crate::{at_exit, forks, otel_context, own_threads, process_context, sys};
 

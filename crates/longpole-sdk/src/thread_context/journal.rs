@@ -12,9 +12,9 @@ use std::sync::atomic::Ordering::{Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, fence};
 
 use super::record::in_words;
-use crate::context::ContextWords;
 use crate::diagnostic::tell;
 use crate::forks::is_forked_child;
+use crate::span_context::ContextWords;
 use crate::sys::{self, Mapping, monotonic_nanos, unix_nanos};
 
 /// First bytes of a journal.

@@ -4,7 +4,7 @@ use std::mem::{align_of, offset_of, size_of};
 use std::sync::atomic::Ordering::{self, Relaxed};
 use std::sync::atomic::{AtomicU32, AtomicU64, compiler_fence};
 
-use crate::context::ContextWords;
+use crate::span_context::ContextWords;
 
 /// `LONGPOLE-CTX1` between bytes that are not ASCII.
 const MAGIC: [u8; 16] = *b"\x9cLONGPOLE-CTX1\xf3\xa7";
@@ -105,7 +105,7 @@ impl Record {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::context::SpanContext;
+    use crate::span_context::SpanContext;
     use crate::thread_context::tests::worked_example;
 
     impl Record {

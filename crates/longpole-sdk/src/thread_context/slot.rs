@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering::{Relaxed, Release};
 use super::journal::{self, ENDED, ENTRIES_AT, JOURNAL_BYTES, Journal, JournalEntry, NO_JOURNAL, OUT_OF_MEMORY};
 use super::otel_symbol::tell_other_profilers;
 use super::record::{MAGIC_WORDS, Record};
-use crate::context::{ContextWords, forget_seed};
+use crate::span_context::{ContextWords, forget_seed};
 use crate::sys::{gettid, monotonic_nanos};
 use crate::{forks, span_stack, sys};
 
@@ -296,7 +296,7 @@ extern "C" fn in_forked_child() {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::context::SpanContext;
+    use crate::span_context::SpanContext;
     use crate::thread_context::journal::CAPACITY;
     use crate::thread_context::otel_symbol::name_for_others;
     use crate::thread_context::tests::worked_example;

@@ -8,7 +8,7 @@ use axum::http::StatusCode;
 use longpole_analysis::report::FlameTime;
 use serde::Deserialize;
 
-use super::{Answer, ApiError, Shelf, json};
+use super::{Answer, ApiError, ReportCache, json};
 use longpole_recording::view::{Chosen, FlameView};
 
 #[derive(Deserialize)]
@@ -30,7 +30,11 @@ impl Parameters {
     }
 }
 
-pub(super) async fn get(State(shelf): State<Arc<Shelf>>, Path(recording): Path<String>, Query(parameters): Query<Parameters>) -> Answer {
+pub(super) async fn get(
+    State(cache): State<Arc<ReportCache>>,
+    Path(recording): Path<String>,
+    Query(parameters): Query<Parameters>,
+) -> Answer {
     let bad = |message: String| ApiError::new(StatusCode::BAD_REQUEST, "bad_request", message);
     let time = match parameters.time.as_deref() {
         None => FlameTime::default(),
@@ -53,5 +57,5 @@ pub(super) async fn get(State(shelf): State<Arc<Shelf>>, Path(recording): Path<S
             None => Err(ApiError::no_handle(name, &chosen.to_string())),
         },
     };
-    shelf.view(&recording, view).await
+    cache.view(&recording, view).await
 }

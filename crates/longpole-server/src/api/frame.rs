@@ -6,20 +6,20 @@ use axum::extract::{Path, State};
 use longpole_analysis::Report;
 use longpole_store::Store;
 
-use super::{Answer, ApiError, Shelf, json};
+use super::{Answer, ApiError, ReportCache, json};
 use longpole_recording::source_file::{Origin, SourceAccess};
 use longpole_recording::view::{FrameView, SourceView};
 
-pub(super) async fn get(State(shelf): State<Arc<Shelf>>, Path((recording, handle)): Path<(String, String)>) -> Answer {
+pub(super) async fn get(State(cache): State<Arc<ReportCache>>, Path((recording, handle)): Path<(String, String)>) -> Answer {
     let view = move |name, report: &_| match FrameView::new(name, report, &handle) {
         Some(view) => json(&view),
         None => Err(ApiError::no_handle(name, &handle)),
     };
-    shelf.view(&recording, view).await
+    cache.view(&recording, view).await
 }
 
-pub(super) async fn source(State(shelf): State<Arc<Shelf>>, Path((recording, handle)): Path<(String, String)>) -> Answer {
-    let of = Arc::clone(&shelf);
+pub(super) async fn source(State(cache): State<Arc<ReportCache>>, Path((recording, handle)): Path<(String, String)>) -> Answer {
+    let of = Arc::clone(&cache);
     let view = move |name, report: &Report| {
         let stored = Store::open(&of.root)?.recording(name)?;
         let origin = Origin::of(&stored, &report.recording().run);
@@ -29,5 +29,5 @@ pub(super) async fn source(State(shelf): State<Arc<Shelf>>, Path((recording, han
             None => Err(ApiError::no_handle(name, &handle)),
         }
     };
-    shelf.view(&recording, view).await
+    cache.view(&recording, view).await
 }

@@ -33,7 +33,7 @@ use longpole_recording::seal::{self, SealError};
 use longpole_recording::source_file::SourceConsent;
 
 /// The routes. All are GET; axum answers HEAD by them, and everything else with 405.
-pub(crate) fn routes(shelf: Arc<Shelf>) -> Router {
+pub(crate) fn routes(cache: Arc<ReportCache>) -> Router {
     Router::new()
         .route("/api/recordings", get(recordings::list))
         .route("/api/recordings/{rec}", get(summary::get))
@@ -50,7 +50,7 @@ pub(crate) fn routes(shelf: Arc<Shelf>) -> Router {
             ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", "this address is read-only: use GET")
         })
         .layer(middleware::map_response(in_our_shape))
-        .with_state(shelf)
+        .with_state(cache)
 }
 
 /// Gives axum's own refusals (a path that is not UTF-8, a parameter that appears twice) the shape of all errors.
@@ -152,7 +152,7 @@ fn json(view: &impl Serialize) -> Answer {
 
 /// The store and the reports of the last requests. A sealed recording never changes, so its report stays valid; each request checks
 /// that the recording still exists.
-pub(crate) struct Shelf {
+pub(crate) struct ReportCache {
     root: PathBuf,
     consent: SourceConsent,
     reports: Mutex<VecDeque<Shelved>>,
@@ -175,9 +175,9 @@ impl Label {
 /// A report that is ready, or in the making; requests that arrive meanwhile wait for the same one.
 type Shelved = (Label, Arc<OnceCell<Arc<Report>>>);
 
-impl Shelf {
+impl ReportCache {
     pub(crate) fn new(root: &FilePath, consent: SourceConsent) -> Self {
-        Shelf { root: root.to_owned(), consent, reports: Mutex::default() }
+        ReportCache { root: root.to_owned(), consent, reports: Mutex::default() }
     }
 
     fn lock(&self) -> MutexGuard<'_, VecDeque<Shelved>> {
@@ -196,10 +196,10 @@ impl Shelf {
 
     /// The report of `r7`, `7` or `last`, made at the first call.
     pub(crate) async fn report(self: &Arc<Self>, text: &str) -> Result<(RecordingName, Arc<Report>), ApiError> {
-        let shelf = Arc::clone(self);
+        let cache = Arc::clone(self);
         let text = text.to_owned();
         let (store, label) = off_the_reactor(move || {
-            let store = Store::open(&shelf.root)?;
+            let store = Store::open(&cache.root)?;
             let stored = store.recording(store.resolve(&text)?)?;
             if stored.state == RecordingState::Recording {
                 return Err(SealError::Living { name: stored.name }.into());
@@ -226,8 +226,8 @@ impl Shelf {
 
     /// Answers a query to the store.
     async fn store(self: &Arc<Self>, query: impl FnOnce(&Store) -> Answer + Send + 'static) -> Answer {
-        let shelf = Arc::clone(self);
-        off_the_reactor(move || query(&Store::open(&shelf.root)?)).await
+        let cache = Arc::clone(self);
+        off_the_reactor(move || query(&Store::open(&cache.root)?)).await
     }
 }
 

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use axum::extract::State;
 
-use super::{Answer, Shelf, json};
+use super::{Answer, ReportCache, json};
 use longpole_recording::view::RecordingsView;
 
-pub(super) async fn list(State(shelf): State<Arc<Shelf>>) -> Answer {
-    shelf.store(|store| json(&RecordingsView::new(&store.list()?))).await
+pub(super) async fn list(State(cache): State<Arc<ReportCache>>) -> Answer {
+    cache.store(|store| json(&RecordingsView::new(&store.list()?))).await
 }

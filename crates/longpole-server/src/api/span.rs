@@ -4,21 +4,21 @@ use std::sync::Arc;
 
 use axum::extract::{Path, State};
 
-use super::{Answer, ApiError, Shelf, json};
+use super::{Answer, ApiError, ReportCache, json};
 use longpole_recording::view::{Chosen, SpanView, SpansView};
 
-pub(super) async fn get(State(shelf): State<Arc<Shelf>>, Path((recording, handle)): Path<(String, String)>) -> Answer {
+pub(super) async fn get(State(cache): State<Arc<ReportCache>>, Path((recording, handle)): Path<(String, String)>) -> Answer {
     let view = move |name, report: &_| match SpanView::new(name, report, &handle) {
         Some(view) => json(&view),
         None => Err(ApiError::no_handle(name, &handle)),
     };
-    shelf.view(&recording, view).await
+    cache.view(&recording, view).await
 }
 
-pub(super) async fn of_name(State(shelf): State<Arc<Shelf>>, Path((recording, name)): Path<(String, String)>) -> Answer {
+pub(super) async fn of_name(State(cache): State<Arc<ReportCache>>, Path((recording, name)): Path<(String, String)>) -> Answer {
     let view = move |recording, report: &_| match SpansView::new(recording, report, &name) {
         Some(view) => json(&view),
         None => Err(ApiError::no_handle(recording, &Chosen::Name(&name).to_string())),
     };
-    shelf.view(&recording, view).await
+    cache.view(&recording, view).await
 }

@@ -1,7 +1,7 @@
 //! Doors out: the user's own endpoints and files get what the command sends, several of them at once.
 //!
 //! ```text
-//! keeper: a request is in the log ─ send ────────┬─ bounded queue ─► http      OTLP (gRPC, HTTP) and Zipkin; retried
+//! ingest: a request is in the log ─ send ────────┬─ bounded queue ─► http      OTLP (gRPC, HTTP) and Zipkin; retried
 //!                                                   ├─ bounded queue ─► appdash   one TCP connection; retried
 //!                                                   └─ bounded queue ─► file      OTLP JSON lines, or an AppDash file at the end
 //! ```

@@ -17,7 +17,7 @@ use super::connections::{Accepted, Connections};
 use super::refusal;
 use super::request_context::RequestContext;
 use crate::limits::{DRAIN_STALL_MAX, DRAIN_UNKNOWN_MAX, GOODBYE_MAX};
-use crate::peer;
+use crate::peer_process;
 
 /// Turns of the reactor in which nothing may happen before the drain believes that nothing will.
 const QUIET_TURNS: usize = 3;
@@ -142,7 +142,7 @@ impl Acceptor {
         let ours: Vec<_> = [&self.listeners.http, &self.listeners.appdash].into_iter().filter_map(|port| port.local_addr().ok()).collect();
         let served = || self.connections.open.lock().values().map(|connection| connection.peer).collect::<Vec<_>>();
         let clients = self.connections.shared.takes_known_only().then(served);
-        tokio::task::spawn_blocking(move || peer::is_on_its_way(&ours, clients.as_deref())).await.unwrap_or(false)
+        tokio::task::spawn_blocking(move || peer_process::is_on_its_way(&ours, clients.as_deref())).await.unwrap_or(false)
     }
 
     fn busy(&self) -> usize {

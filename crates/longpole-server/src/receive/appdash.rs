@@ -2,7 +2,7 @@
 //!
 //! The client writes inside the traced program, under a lock, and waits for the kernel to take it. So this reads as fast as it
 //! can whatever happens behind it, and counts spans as lost that there is no memory for. Spans are decoded here, because only the
-//! decoder knows where a packet ends, and go to the keeper as requests of ours.
+//! decoder knows where a packet ends, and go to the ingester as requests of ours.
 
 use std::io;
 use std::sync::Arc;
@@ -16,8 +16,8 @@ use tokio::task::yield_now;
 use tokio::time::{Instant, sleep_until};
 
 use super::connection::Connection;
-use super::credentials::take_credentials;
 use super::job::{Content, Job};
+use super::redaction::redact_spans;
 use super::request_context::RequestContext;
 use crate::limits::{APPDASH_READ_BYTES, CONVERTED_SPANS_MAX, HEAD_TIME_MAX};
 use crate::otlp_request::Compression;
@@ -27,7 +27,7 @@ use crate::otlp_request::Compression;
 /// Between packets it may be idle without a limit: the client writes when something happens. A packet that has begun must end within
 /// [`HEAD_TIME_MAX`]. Before its first packet the connection counts as inside one, because clients connect to write.
 pub(super) async fn serve(stream: TcpStream, context: &RequestContext, connection: &Arc<Connection>) {
-    // The keeper finds the process while it surely lives: its first span may be its last act.
+    // The ingester finds the process while it surely lives: its first span may be its last act.
     context.intake.hand(Job::new(Content::Hello, connection));
     let mut reader = FrameReader::new(&context.limits);
     let mut batch = SpanBatch::default();
@@ -82,9 +82,9 @@ pub(super) async fn serve(stream: TcpStream, context: &RequestContext, connectio
     give(&mut batch, redactor.as_mut(), context, connection);
 }
 
-/// Hands the decoded spans to the keeper, without waiting for it.
+/// Hands the decoded spans to the ingester, without waiting for it.
 fn give(batch: &mut SpanBatch, redactor: Option<&mut Redactor>, context: &RequestContext, connection: &Arc<Connection>) {
-    take_credentials(batch, redactor, &context.book);
+    redact_spans(batch, redactor, &context.book);
     for loss in batch.losses.drain(..) {
         context.book.add(loss.kind, loss.count, loss.detail);
     }

@@ -9,9 +9,9 @@ use std::time::Instant;
 
 use tokio::sync::Notify;
 
-use super::senders::Sender;
+use super::allowed_senders::Sender;
 use crate::limits::{BODY_BYTES_MAX, CLAIMS_MAX, CLOSED_BODY_BYTES_MAX, INFLATED_BYTES_MAX, PEER_LINKS_MAX};
-use crate::peer::{self, Peer, PeerFinder, SocketOwner};
+use crate::peer_process::{self, Peer, PeerFinder, SocketOwner};
 
 /// What is spoken at a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -125,12 +125,12 @@ impl Connection {
             return claim;
         }
         let mut links_left = PEER_LINKS_MAX;
-        let claim = if peer::holds(number, &peer::socket_name(inode), &mut links_left) {
+        let claim = if peer_process::holds(number, &peer_process::socket_name(inode), &mut links_left) {
             Claim::Own
         } else {
             match self.peer_pid(finder) {
-                Some(peer) if peer::counts_otherwise(peer) => {
-                    if peer::is_called(peer, number) {
+                Some(peer) if peer_process::counts_otherwise(peer) => {
+                    if peer_process::is_called(peer, number) {
                         Claim::OwnNamespace(peer)
                     } else {
                         Claim::Unknown

@@ -17,18 +17,18 @@ use tokio::net::TcpStream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
+use super::allowed_senders::{Sender, SenderVerdict};
 use super::answer::AnswerBody;
 use super::connection::{Connection, Shared, Speech, Undecided};
 use super::job::UNPROVEN;
-use super::other_users::{OtherUsers, User};
 use super::request_context::RequestContext;
-use super::senders::{Known, Sender};
+use super::user_quotas::{UserQuota, UserQuotas};
 use super::{appdash, refusal, routes};
 use crate::limits::{
     APPDASH_CONNECTIONS_MAX, CLOSED_MAX, CLOSED_WAITING_MAX, CONNECTIONS_MAX, HEAD_TIME_MAX, OTHER_USER_PAUSE, REFUSAL_TIME_MAX,
     STALL_IN_NEED_MAX, UNUSED_MAX,
 };
-use crate::peer::{self, SocketOwner};
+use crate::peer_process::{self, SocketOwner};
 
 /// Where connections are served.
 pub(super) struct Connections {
@@ -37,7 +37,7 @@ pub(super) struct Connections {
     pub(super) shared: Arc<Shared>,
     pub(super) open: OpenConnections,
     pub(super) next: AtomicU64,
-    pub(super) other_users: OtherUsers,
+    pub(super) user_quotas: UserQuotas,
     /// Places for connections that their clients have closed.
     pub(super) gone: Arc<Semaphore>,
 }
@@ -64,9 +64,9 @@ pub(super) struct Accepted {
 impl Connections {
     /// No connection yet.
     pub(super) fn new(context: Arc<RequestContext>) -> Self {
-        let (other_users, gone) = (OtherUsers::new(), Arc::new(Semaphore::new(CLOSED_MAX)));
+        let (user_quotas, gone) = (UserQuotas::new(), Arc::new(Semaphore::new(CLOSED_MAX)));
         let (shared, open) = (Arc::default(), OpenConnections::default());
-        Connections { context, http: routes::http(), shared, open, next: AtomicU64::new(0), other_users, gone }
+        Connections { context, http: routes::http(), shared, open, next: AtomicU64::new(0), user_quotas, gone }
     }
 
     /// Connections that are inside a request.
@@ -80,8 +80,8 @@ impl Connections {
 
     /// Serves a connection whose client may send, and starts a check for others.
     pub(super) fn receive(self: &Arc<Self>, accepted: Accepted) {
-        let known = self.context.judge.at_once(accepted.peer, accepted.ours);
-        let is_known = matches!(known, Known::Sender(sender) if !sender.is_gone);
+        let known = self.context.sender_check.at_once(accepted.peer, accepted.ours);
+        let is_known = matches!(known, SenderVerdict::Sender(sender) if !sender.is_gone);
         if !is_known && self.shared.takes_known_only() {
             // Not counted as an event, because the drain waits while events happen.
             self.context.refused(refusal::TOO_LATE);
@@ -89,25 +89,25 @@ impl Connections {
         }
         self.shared.happened();
         match known {
-            Known::Sender(sender) if sender.is_gone => self.serve_gone(accepted, sender),
-            Known::Sender(sender) => self.serve(accepted, sender, None),
-            Known::Foreign(owner) => self.check(accepted, owner),
-            Known::Slow { never } => {
+            SenderVerdict::Sender(sender) if sender.is_gone => self.serve_gone(accepted, sender),
+            SenderVerdict::Sender(sender) => self.serve(accepted, sender, None),
+            SenderVerdict::Foreign(owner) => self.check(accepted, owner),
+            SenderVerdict::Slow { never } => {
                 let (connections, looking) = (Arc::clone(self), Undecided::looking(&self.shared));
                 tokio::spawn(async move {
                     let context = Arc::clone(&connections.context);
                     let (peer, ours, since) = (accepted.peer, accepted.ours, accepted.since);
-                    let known = tokio::task::spawn_blocking(move || context.judge.by_table(peer, ours, since)).await;
+                    let known = tokio::task::spawn_blocking(move || context.sender_check.by_table(peer, ours, since)).await;
                     match known {
-                        Ok(Ok(Known::Sender(sender))) if sender.is_gone => connections.serve_gone(accepted, sender),
-                        Ok(Ok(Known::Sender(sender))) => connections.serve(accepted, sender, None),
-                        Ok(Ok(Known::Foreign(owner))) => connections.check(accepted, owner),
+                        Ok(Ok(SenderVerdict::Sender(sender))) if sender.is_gone => connections.serve_gone(accepted, sender),
+                        Ok(Ok(SenderVerdict::Sender(sender))) => connections.serve(accepted, sender, None),
+                        Ok(Ok(SenderVerdict::Foreign(owner))) => connections.check(accepted, owner),
                         // Only a system that names no owners at all lets everybody in: any client can use up our descriptors.
-                        Ok(Err(error)) if never && peer::says_never(&error) => {
+                        Ok(Err(error)) if never && peer_process::says_never(&error) => {
                             connections.context.book.add_once(LossKind::Environment, OWNERS_UNKNOWN);
                             connections.serve(accepted, Sender { owner: None, is_gone: false }, None);
                         }
-                        Ok(Ok(Known::Slow { .. }) | Err(_)) | Err(_) => {
+                        Ok(Ok(SenderVerdict::Slow { .. }) | Err(_)) | Err(_) => {
                             drop(looking);
                             connections.context.refused(refusal::OWNER_UNKNOWN);
                             connections.refuse(accepted, None, refusal::owner_unknown).await;
@@ -124,7 +124,7 @@ impl Connections {
     /// of the run, nor its places for checks.
     fn check(self: &Arc<Self>, accepted: Accepted, owner: SocketOwner) {
         let connections = Arc::clone(self);
-        let queued_user = match self.other_users.queue(owner.uid) {
+        let queued_user = match self.user_quotas.queue(owner.uid) {
             Ok(queued_user) => queued_user,
             Err(user) => {
                 self.context.refused(refusal::UNCHECKED);
@@ -138,11 +138,11 @@ impl Connections {
             let looking = Undecided::looking(&connections.shared);
             drop(queued);
             let context = Arc::clone(&connections.context);
-            let of_the_run = tokio::task::spawn_blocking(move || context.judge.is_of_the_run(owner)).await.unwrap_or(false);
-            let is_one = !connections.context.judge.stands_for_many(owner.uid);
+            let of_the_run = tokio::task::spawn_blocking(move || context.sender_check.is_of_the_run(owner)).await.unwrap_or(false);
+            let is_one = !connections.context.sender_check.stands_for_many(owner.uid);
             if of_the_run {
                 if is_one {
-                    connections.other_users.note_of_the_run(&queued_user.0);
+                    connections.user_quotas.note_of_the_run(&queued_user.0);
                 }
                 connections.serve(accepted, Sender { owner: Some(owner), is_gone: false }, None);
                 drop((looking, place));
@@ -150,7 +150,7 @@ impl Connections {
             }
             drop(looking);
             connections.context.refused(&if is_one {
-                connections.other_users.refusal(owner.uid)
+                connections.user_quotas.refusal(owner.uid)
             } else {
                 refusal::UNMAPPED_USERS.to_owned()
             });
@@ -167,9 +167,9 @@ impl Connections {
 
     /// Answers its requests with this refusal, if it speaks HTTP and there is a place for it; closes the connection after
     /// [`REFUSAL_TIME_MAX`] at the latest.
-    async fn refuse(&self, accepted: Accepted, user: Option<&User>, answer: fn(&Request<Incoming>) -> Response<AnswerBody>) {
+    async fn refuse(&self, accepted: Accepted, user: Option<&UserQuota>, answer: fn(&Request<Incoming>) -> Response<AnswerBody>) {
         if accepted.speech == Speech::Http
-            && let Some(_place) = self.other_users.place_for_answer(user)
+            && let Some(_place) = self.user_quotas.place_for_answer(user)
         {
             let service = service_fn(|request| std::future::ready(Ok::<_, Infallible>(answer(&request))));
             // The client may or may not read the answer.

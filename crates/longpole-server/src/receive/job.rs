@@ -1,4 +1,4 @@
-//! A request on its way to the keeper, and its outcome.
+//! A request on its way to the ingester, and its outcome.
 
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,7 +8,7 @@ use longpole_model::Timestamp;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use super::connection::Connection;
-use super::keep::KeepError;
+use super::received_sink::ReceivedSinkError;
 use crate::otlp_request::{CameBy, Compression, Encoding, Signal};
 
 /// What a body is.
@@ -89,11 +89,11 @@ impl Verdict {
         Verdict::Unproven(UNPROVEN.to_owned())
     }
 
-    pub(super) fn not_kept(error: &KeepError) -> Self {
+    pub(super) fn not_kept(error: &ReceivedSinkError) -> Self {
         let reason = format!("cannot keep the request: {error}");
         match error {
-            KeepError::ForNow(_) => Verdict::NotKept(reason),
-            KeepError::ForGood(_) => Verdict::NeverKept(reason),
+            ReceivedSinkError::ForNow(_) => Verdict::NotKept(reason),
+            ReceivedSinkError::ForGood(_) => Verdict::NeverKept(reason),
         }
     }
 }
@@ -104,7 +104,7 @@ pub(super) const UNPROVEN: &str = "requests of processes that closed their conne
 /// A request and the way back for its outcome.
 pub(super) type Handed = (Job, oneshot::Sender<Verdict>);
 
-/// The way to the keeper.
+/// The way to the ingester.
 #[derive(Debug)]
 pub(super) struct Intake {
     // The queue needs no bound of its own: what waits in it is charged to the memory of bodies, and a connection has a
@@ -117,7 +117,7 @@ impl Intake {
         Intake { jobs: Mutex::new(Some(jobs)) }
     }
 
-    /// Lets the keeper end after the requests in its queue; later requests get the answer to try again.
+    /// Lets the ingester end after the requests in its queue; later requests get the answer to try again.
     pub(super) fn close(&self) {
         self.sender().take();
     }

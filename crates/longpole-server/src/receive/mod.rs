@@ -2,15 +2,15 @@
 //! distinguished by content type and path; and one for AppDash, which is not HTTP.
 //!
 //! ```text
-//!            receiver thread (tokio, one thread, I/O only)                     keeper thread (may block)
-//!  accept → HTTP/1.1 or h2c ─┬─ otlp_http, otlp_grpc ─┐            ┌──► inflate → check with wire → peer pid → Keep
+//!            receiver thread (tokio, one thread, I/O only)                     ingest thread (may block)
+//!  accept → HTTP/1.1 or h2c ─┬─ otlp_http, otlp_grpc ─┐            ┌──► inflate → check with wire → peer pid → sink
 //!         │                  ├─ zipkin ───────────────┼─ queue ────┤          (what is not OTLP becomes OTLP)    │
 //!         │                  └─ pulumi_events ────────┤            │                                           ├──► forward
 //!         └ appdash ──────────────────────────────────┘            │                                           │
 //!                              answer ◄────────────── verdict ◄────┴───────────────────────────────────────────┘
 //! ```
 //!
-//! The keeper is a thread of its own so that a slow disk, a large body or a search through `/proc` delays answers and never
+//! The ingester is a thread of its own so that a slow disk, a large body or a search through `/proc` delays answers and never
 //! the accepting of connections. It works in the order of arrival.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -24,43 +24,43 @@ use longpole_wire::{Limits, otlp};
 use tokio::sync::{Semaphore, oneshot};
 
 use self::accept::Listeners;
+use self::allowed_senders::SenderCheck;
 use self::body::Bodies;
 use self::job::Intake;
 use self::request_context::RequestContext;
-use self::senders::Judge;
 use crate::forward::{ForwardTarget, Forwarder};
 use crate::limits::{EVENT_STREAMS_MAX, GOODBYE_MAX};
 use crate::otlp_request::Parcel;
-use crate::peer::{CommandProcess, PeerFinder};
+use crate::peer_process::{CommandProcess, PeerFinder};
 
 mod accept;
+mod allowed_senders;
 mod answer;
 mod appdash;
 mod body;
 mod connection;
 mod connections;
-mod credentials;
 mod heads;
+mod ingest;
 mod job;
-mod keep;
-mod keeper;
-mod other_users;
 mod otlp_grpc;
 mod otlp_http;
 mod pulumi;
+mod received_sink;
+mod redaction;
 mod refusal;
 mod request_context;
 mod routes;
-mod senders;
 #[cfg(test)]
 mod tests;
+mod user_quotas;
 mod watched_io;
 mod zipkin;
 
-pub use self::keep::{Keep, KeepError};
-pub use self::senders::Senders;
+pub use self::allowed_senders::AllowedSenders;
+pub use self::received_sink::{ReceivedSink, ReceivedSinkError};
 pub use crate::otlp_request::{Encoding, Signal};
-pub use crate::peer::{AskOwner, SocketOwner};
+pub use crate::peer_process::{AskOwner, SocketOwner};
 
 /// What a receiver needs beside the place to keep.
 #[derive(Debug, Default)]
@@ -72,7 +72,7 @@ pub struct ReceiverOptions {
     /// Keep credentials as they came. Requests that go to targets as they were received never change.
     pub keep_credentials: bool,
     /// The processes that may send spans.
-    pub senders: Senders,
+    pub senders: AllowedSenders,
     /// Reads the owner of a connection from the kernel; without it the receiver reads the tables of `/proc`, which takes milliseconds.
     pub ask_owner: Option<AskOwner>,
 }
@@ -85,7 +85,7 @@ impl Receiver {
     /// Opens two ports on 127.0.0.1 and serves them from a thread of its own. When this returns, connections are accepted.
     ///
     /// Everything that may fail is done before its thread starts. It takes about 0.2 ms.
-    pub fn start(options: ReceiverOptions, keep: Box<dyn Keep>) -> std::io::Result<ReceiverHandle> {
+    pub fn start(options: ReceiverOptions, sink: Box<dyn ReceivedSink>) -> std::io::Result<ReceiverHandle> {
         let listen = || {
             let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
             listener.set_nonblocking(true)?;
@@ -98,15 +98,15 @@ impl Receiver {
         let book = Arc::new(LossBook::default());
         let forwarder = Arc::new(Forwarder::start(options.forward, &book)?);
         let command = CommandProcess::default();
-        let judge = Judge::new(options.senders, options.ask_owner, command.clone());
+        let sender_check = SenderCheck::new(options.senders, options.ask_owner, command.clone());
         let finder = PeerFinder::new(command.clone());
-        let run = judge.run_id().map(str::to_owned).zip(judge.secret());
+        let run = sender_check.run_id().map(str::to_owned).zip(sender_check.secret());
         let (jobs, queue) = mpsc::channel();
-        let (kept_all, keeper_ended) = oneshot::channel();
+        let (kept_all, ingest_ended) = oneshot::channel();
         thread::Builder::new().name("longpole-keep".to_owned()).spawn({
             let (book, forwarder) = (Arc::clone(&book), Arc::clone(&forwarder));
             move || {
-                keeper::keep_all(queue, keep, finder, (options.limits, options.keep_credentials, run), &book, &forwarder);
+                ingest::ingest_all(queue, sink, finder, (options.limits, options.keep_credentials, run), &book, &forwarder);
                 // Nobody listens if the receiver did not want to wait.
                 let _ = kept_all.send(());
             }
@@ -116,7 +116,7 @@ impl Receiver {
         let context = RequestContext {
             intake: Intake::new(jobs),
             bodies: Bodies::new(),
-            judge,
+            sender_check,
             event_streams: Semaphore::new(EVENT_STREAMS_MAX),
             limits: options.limits,
             keep_credentials: options.keep_credentials,
@@ -125,7 +125,7 @@ impl Receiver {
         let thread = thread::Builder::new().name("longpole-receive".to_owned()).spawn({
             let forwarder = Arc::clone(&forwarder);
             move || {
-                runtime.block_on(serve([listener, appdash_listener], context, &forwarder, finished, keeper_ended));
+                runtime.block_on(serve([listener, appdash_listener], context, &forwarder, finished, ingest_ended));
                 // Tasks that did not end by the deadline are dropped, not waited for.
                 runtime.shutdown_background();
             }
@@ -203,7 +203,7 @@ async fn serve(
     context: RequestContext,
     forwarder: &Forwarder,
     finished: oneshot::Receiver<Instant>,
-    keeper_ended: oneshot::Receiver<()>,
+    ingest_ended: oneshot::Receiver<()>,
 ) {
     let book = Arc::clone(&context.book);
     let context = Arc::new(context);
@@ -216,10 +216,10 @@ async fn serve(
         }
     };
     context.intake.close();
-    // The keeper ends when its queue is empty, which takes it a moment even then. A disk that hangs must not hang us.
+    // The ingester ends when its queue is empty, which takes it a moment even then. A disk that hangs must not hang us.
     let patience = deadline.saturating_duration_since(Instant::now()).max(GOODBYE_MAX);
     // Not on a thread of its own: where there is none for it, the runtime panics.
-    if tokio::time::timeout(patience, keeper_ended).await.is_err() {
+    if tokio::time::timeout(patience, ingest_ended).await.is_err() {
         book.add(LossKind::DrainTimedOut, 1, "the recording could not be written in time; requests that were not answered are missing");
     }
     forwarder.finish(deadline).await;

@@ -13,7 +13,7 @@
 //! | `RESOURCE_EXHAUSTED` | too large, as sent or after decompression | no, as there is no `RetryInfo` |
 //! | `UNIMPLEMENTED` | unknown service, method or compression | no |
 //! | `INTERNAL` | not one whole gRPC message | no |
-//! | `PERMISSION_DENIED` | of somebody who may not send: another user, a web page ([`refusal`](super::refusal), [`senders`](super::senders)) | no |
+//! | `PERMISSION_DENIED` | of somebody who may not send: another user, a web page ([`refusal`](super::refusal), [`allowed_senders`](super::allowed_senders)) | no |
 //! | `DEADLINE_EXCEEDED` | the message came to a halt, or nearly | yes |
 //! | `UNAVAILABLE` | could not be kept | yes |
 

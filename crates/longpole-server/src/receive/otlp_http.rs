@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | 200 | kept; `partial_success` where spans were rejected, or log records of spans could not be kept | no |
 //! | 400 | undecodable, with the reason | no |
-//! | 403 | of somebody who may not send: another user, a web page ([`refusal`](super::refusal), [`senders`](super::senders)) | no |
+//! | 403 | of somebody who may not send: another user, a web page ([`refusal`](super::refusal), [`allowed_senders`](super::allowed_senders)) | no |
 //! | 404 405 415 | unknown path, not POST, unknown content type or encoding | no |
 //! | 408 | the body came to a halt, or nearly | no |
 //! | 413 | too large, as sent or after decompression | no |

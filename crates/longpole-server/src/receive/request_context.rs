@@ -1,4 +1,4 @@
-//! The context of every request: the way to the keeper, memory for bodies, places, and the counters of losses.
+//! The context of every request: the way to the ingester, memory for bodies, places, and the counters of losses.
 
 use std::sync::Arc;
 
@@ -9,10 +9,10 @@ use longpole_wire::Limits;
 use longpole_wire::redact::Redactor;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use super::allowed_senders::SenderCheck;
 use super::body::Bodies;
 use super::connection::{Connection, Keeping};
 use super::job::{Content, Intake, Job, UNPROVEN, Verdict};
-use super::senders::Judge;
 use crate::otlp_request::Compression;
 
 /// What every request needs.
@@ -20,7 +20,7 @@ use crate::otlp_request::Compression;
 pub(crate) struct RequestContext {
     pub(super) intake: Intake,
     pub(super) bodies: Bodies,
-    pub(super) judge: Judge,
+    pub(super) sender_check: SenderCheck,
     /// Places for event streams.
     pub(super) event_streams: Semaphore,
     pub(super) limits: Limits,
@@ -34,7 +34,7 @@ impl RequestContext {
         (!self.keep_credentials).then(Redactor::default)
     }
 
-    /// Hands a request to the keeper, and counts it if it is refused. Every protocol that answers comes through here.
+    /// Hands a request to the ingester, and counts it if it is refused. Every protocol that answers comes through here.
     pub(super) async fn take(&self, content: Content, compression: Compression, body: Bytes, connection: &Arc<Connection>) -> Verdict {
         let _keeping = Keeping::of(connection);
         let verdict = self.intake.take(Job { content, compression, body, connection: Arc::clone(connection), _memory: None }).await;

@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | 202, empty | kept | no |
 //! | 400, text | undecodable, with the reason | no |
-//! | 403, JSON | of somebody who may not send: another user, a web page ([`refusal`](super::refusal), [`senders`](super::senders)) | no |
+//! | 403, JSON | of somebody who may not send: another user, a web page ([`refusal`](super::refusal), [`allowed_senders`](super::allowed_senders)) | no |
 //! | 408, text | the body came to a halt, or nearly | no |
 //! | 413, text | too large, as sent or after decompression | no |
 //! | 415, text | unknown content type or encoding | no |

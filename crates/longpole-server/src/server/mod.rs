@@ -15,12 +15,12 @@ use tokio::runtime::Runtime;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use crate::api::{self, ApiError, Shelf};
+use crate::api::{self, ApiError, ReportCache};
 use crate::assets;
 use crate::auth::{self, Access, PageAuth};
 use crate::limits::PAGE_CLOSE_MAX;
+use crate::page_clients::{ClientCheck, PageClients};
 use crate::page_connections;
-use crate::visitors::{Judge, Visitors};
 use longpole_recording::source_file::SourceConsent;
 
 /// A page on loopback that is being served. Dropping it closes it.
@@ -46,14 +46,14 @@ impl Page {
         port: u16,
         access: Access,
         consent: SourceConsent,
-        visitors: Visitors,
+        clients: PageClients,
     ) -> io::Result<Page> {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
         let listener = runtime.block_on(TcpListener::bind((Ipv4Addr::LOCALHOST, port)))?.into_std()?;
         listener.set_nonblocking(false)?;
         let address = listener.local_addr()?;
-        let judge = Judge::new(visitors, &listener)?;
-        let tells_users_apart = judge.tells_users_apart();
+        let client_check = ClientCheck::new(clients, &listener)?;
+        let tells_users_apart = client_check.tells_users_apart();
         listener.set_nonblocking(true)?;
         let listener = {
             let _inside = runtime.enter();
@@ -61,14 +61,14 @@ impl Page {
         };
         let auth = Arc::new(PageAuth::new(address, access).map_err(no_random_bytes)?);
         let url = format!("http://{address}/?token={}", auth.token());
-        let shelf = Arc::new(Shelf::new(store, consent));
+        let cache = Arc::new(ReportCache::new(store, consent));
         let home = (access == Access::OwnUser).then_some(recording);
-        let router = router(Arc::clone(&shelf), home, Arc::clone(&auth));
+        let router = router(Arc::clone(&cache), home, Arc::clone(&auth));
         let (closing, closed) = watch::channel(false);
-        let served = runtime.spawn(page_connections::serve(listener, judge, router, closed));
+        let served = runtime.spawn(page_connections::serve(listener, client_check, router, closed));
         runtime.spawn(async move {
             // A request for it reports the error.
-            let _ = shelf.report(&recording.to_string()).await;
+            let _ = cache.report(&recording.to_string()).await;
         });
         Ok(Page { address, auth, url, tells_users_apart, closing, served, runtime })
     }
@@ -144,8 +144,8 @@ async fn end_signal() -> io::Result<()> {
 }
 
 /// `home` is the recording that `/` leads to.
-fn router(shelf: Arc<Shelf>, home: Option<RecordingName>, auth: Arc<PageAuth>) -> Router {
-    let mut routes = api::routes(shelf);
+fn router(cache: Arc<ReportCache>, home: Option<RecordingName>, auth: Arc<PageAuth>) -> Router {
+    let mut routes = api::routes(cache);
     if let Some(home) = home {
         routes = routes.route("/", routing::get(move || async move { Redirect::to(&format!("/r/{home}")) }));
     }

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::*;
 use crate::limits::PAGE_CONNECTIONS_MAX;
-use crate::peer::SocketOwner;
+use crate::peer_process::SocketOwner;
 
 /// A directory that is gone when the test is.
 struct Directory(PathBuf);
@@ -111,7 +111,7 @@ fn get(page: &Page, path: &str) -> Answer {
 fn who_has_the_token_and_the_right_host_gets_in() {
     let directory = Directory::new();
     let name = write(&Store::open(&directory.0).unwrap());
-    let page = Page::start(&directory.0, name, 0, Access::Token, SourceConsent::default(), Visitors::default()).unwrap();
+    let page = Page::start(&directory.0, name, 0, Access::Token, SourceConsent::default(), PageClients::default()).unwrap();
     let (port, token) = (page.address().port(), token(&page).to_owned());
     assert_eq!(token.len(), 32);
     assert_eq!(page.url(), format!("http://127.0.0.1:{port}/?token={token}"));
@@ -165,7 +165,7 @@ fn every_view_is_served_and_missing_ones_are_errors() {
     let directory = Directory::new();
     let store = Store::open(&directory.0).unwrap();
     let name = write(&store);
-    let page = Page::start(&directory.0, name, 0, Access::Token, SourceConsent::default(), Visitors::default()).unwrap();
+    let page = Page::start(&directory.0, name, 0, Access::Token, SourceConsent::default(), PageClients::default()).unwrap();
     let view = |path: &str| {
         let answer = get(&page, path);
         assert_eq!(answer.status, 200, "{path}");
@@ -222,7 +222,7 @@ fn every_view_is_served_and_missing_ones_are_errors() {
 fn a_store_that_was_made_again_shows_its_own_recordings() {
     let directory = Directory::new();
     let name = write(&Store::open(&directory.0).unwrap());
-    let page = Page::start(&directory.0, name, 0, Access::Token, SourceConsent::default(), Visitors::default()).unwrap();
+    let page = Page::start(&directory.0, name, 0, Access::Token, SourceConsent::default(), PageClients::default()).unwrap();
     assert_eq!(get(&page, "/api/recordings/r1").json()["spans"], 2);
     // Some file systems give the numbers of the inodes again.
     std::fs::remove_dir_all(&directory.0).unwrap();
@@ -241,7 +241,7 @@ fn a_recording_is_refused_while_it_is_made_and_completed_when_its_recorder_died(
     let directory = Directory::new();
     let store = Store::open(&directory.0).unwrap();
     let writer = log(&store);
-    let page = Page::start(&directory.0, writer.name(), 0, Access::Token, SourceConsent::default(), Visitors::default()).unwrap();
+    let page = Page::start(&directory.0, writer.name(), 0, Access::Token, SourceConsent::default(), PageClients::default()).unwrap();
     assert_eq!(get(&page, "/api/recordings").json()["recordings"][0]["state"], "recording");
     let living = get(&page, "/api/recordings/r1");
     assert_eq!((living.status, living.code().as_str()), (409, "still_recording"));
@@ -291,9 +291,9 @@ fn sealing_that_is_interrupted_can_be_begun_again() {
 fn a_port_that_is_taken_is_an_error() {
     let directory = Directory::new();
     let name = write(&Store::open(&directory.0).unwrap());
-    let page = Page::start(&directory.0, name, 0, Access::Token, SourceConsent::default(), Visitors::default()).unwrap();
+    let page = Page::start(&directory.0, name, 0, Access::Token, SourceConsent::default(), PageClients::default()).unwrap();
     assert_eq!(
-        Page::start(&directory.0, name, page.address().port(), Access::Token, SourceConsent::default(), Visitors::default())
+        Page::start(&directory.0, name, page.address().port(), Access::Token, SourceConsent::default(), PageClients::default())
             .unwrap_err()
             .kind(),
         io::ErrorKind::AddrInUse
@@ -301,16 +301,16 @@ fn a_port_that_is_taken_is_an_error() {
 }
 
 /// A page, and the directory of its store.
-fn page_of(visitors: Visitors) -> (Directory, Page) {
+fn page_of(clients: PageClients) -> (Directory, Page) {
     let directory = Directory::new();
     let name = write(&Store::open(&directory.0).unwrap());
-    let page = Page::start(&directory.0, name, 0, Access::Token, SourceConsent::default(), visitors).unwrap();
+    let page = Page::start(&directory.0, name, 0, Access::Token, SourceConsent::default(), clients).unwrap();
     (directory, page)
 }
 
 /// A kernel that says at once that everybody is root.
-fn all_ours() -> Visitors {
-    Visitors { ask_owner: Some(|_, _| Ok(Some(SocketOwner { uid: 0, inode: 7 }))), also: None }
+fn all_ours() -> PageClients {
+    PageClients { ask_owner: Some(|_, _| Ok(Some(SocketOwner { uid: 0, inode: 7 }))), also: None }
 }
 
 #[test]
@@ -366,8 +366,8 @@ fn a_client_that_the_kernel_does_not_know_needs_the_token_of_every_page() {
     }
     let directory = Directory::new();
     let name = write(&Store::open(&directory.0).unwrap());
-    let visitors = Visitors { ask_owner: Some(ask_owner), also: None };
-    let page = Page::start(&directory.0, name, 0, Access::OwnUser, SourceConsent::default(), visitors).unwrap();
+    let clients = PageClients { ask_owner: Some(ask_owner), also: None };
+    let page = Page::start(&directory.0, name, 0, Access::OwnUser, SourceConsent::default(), clients).unwrap();
     assert_eq!(ask(&page, "GET /api/recordings HTTP/1.1\r\nHost: localhost").status, 401);
     assert_eq!(get(&page, "/api/recordings").status, 200);
     page.close().unwrap();
@@ -381,7 +381,7 @@ fn no_key_helps_another_user() {
         let uid = if ASKED.fetch_add(1, Ordering::Relaxed) == 0 { 0 } else { 4_000_000_000 };
         Ok(Some(SocketOwner { uid, inode: 7 }))
     }
-    let (_directory, page) = page_of(Visitors { ask_owner: Some(ask), also: None });
+    let (_directory, page) = page_of(PageClients { ask_owner: Some(ask), also: None });
     let once = page.url_once_of(RecordingName::parse("r1").unwrap()).unwrap();
     let (_, once) = once.split_once("/r/").unwrap();
     for path in ["/api/recordings", &format!("/api/recordings?token={}", token(&page)), &format!("/r/{once}"), "/"] {

@@ -21,16 +21,16 @@ use longpole_model::{
     Loss, LossKind, Observation, ProcessUsage, Recording, Run, Sample, Span, SpanEvent, SpanId, SpanIndex, TraceId, Wait,
 };
 
-use self::journals::Journals;
-use self::population::Population;
-use self::rivals::Rivals;
+use self::current_spans::CurrentSpansBuilder;
+use self::duplicate_spans::DuplicateSpans;
+use self::processes::ProcessesBuilder;
 use self::stack_tables::StackTables;
 use crate::compact_spans::{CompactRecording, CompactSpans};
 
 mod clock_steps;
-mod journals;
-mod population;
-mod rivals;
+mod current_spans;
+mod duplicate_spans;
+mod processes;
 mod stack_tables;
 
 /// A recording under construction. Its spans are compact: there may be a million of them.
@@ -43,12 +43,12 @@ pub struct Assembler {
     spans: CompactSpans,
     span_index: SpanIndex,
     duplicates: u64,
-    rivals: Rivals,
+    duplicate_spans: DuplicateSpans,
     /// Events that came without their spans.
     span_events: Vec<(TraceId, SpanId, SpanEvent)>,
-    people: Population,
+    processes: ProcessesBuilder,
     cpu_slices: Vec<CpuSlice>,
-    journals: Journals,
+    current_spans: CurrentSpansBuilder,
     process_usage: Vec<ProcessUsage>,
     waits: Vec<Wait>,
     samples: Vec<Sample>,
@@ -60,17 +60,17 @@ impl Assembler {
     /// Begins with the run as it was known at its start.
     pub fn new(run: Run) -> Self {
         Assembler {
-            people: Population::of(run.root_pid),
+            processes: ProcessesBuilder::of(run.root_pid),
             run,
             anchors: Vec::new(),
             sleeps: Vec::new(),
             spans: CompactSpans::default(),
             span_index: SpanIndex::default(),
             duplicates: 0,
-            rivals: Rivals::default(),
+            duplicate_spans: DuplicateSpans::default(),
             span_events: Vec::new(),
             cpu_slices: Vec::new(),
-            journals: Journals::default(),
+            current_spans: CurrentSpansBuilder::default(),
             process_usage: Vec::new(),
             waits: Vec::new(),
             samples: Vec::new(),
@@ -86,19 +86,19 @@ impl Assembler {
 
     /// Takes a span that this process sent. When one process sends two with the same trace and span id, the one that ends later stays (the
     /// first, where they end together) and the other is counted: exporters send again what they did not see acknowledged. Between whole
-    /// spans of several processes [`rivals`] decides.
+    /// spans of several processes [`duplicate_spans`] decides.
     pub fn span_by(&mut self, sender: Option<u32>, span: Span) {
         match self.span_index.add(self.spans.heads(), span.trace_id, span.span_id) {
             None => {
-                self.rivals.note_kept(sender);
+                self.duplicate_spans.note_kept(sender);
                 self.spans.push(&span);
             }
             Some(known) => {
                 let kept = self.spans.get(known);
-                if self.rivals.may_replace(known, &kept, sender, &span) {
+                if self.duplicate_spans.may_replace(known, &kept, sender, &span) {
                     self.duplicates += 1;
                     if span.end > kept.end {
-                        self.rivals.note_replaced(known, sender);
+                        self.duplicate_spans.note_replaced(known, sender);
                         self.spans.replace(known, &span);
                     }
                 }
@@ -108,7 +108,7 @@ impl Assembler {
 
     /// How many spans there are so far.
     pub fn span_count(&self) -> u64 {
-        (self.spans.len() + self.rivals.len()) as u64
+        (self.spans.len() + self.duplicate_spans.len()) as u64
     }
 
     /// Bytes of what the spans say, as they stand in memory.
@@ -182,26 +182,26 @@ impl Assembler {
                 let stack = wait.stack.map(|stack| self.stack_tables.stack(stack));
                 self.waits.push(Wait { stack, ..wait });
             }
-            Observation::ProcessStarted { pid, parent_pid, time } => self.people.process_started(pid, parent_pid, time),
-            Observation::Journal { pid, tid, follows, entries, until } => self.journals.read((pid, tid), follows, entries, until),
+            Observation::ProcessStarted { pid, parent_pid, time } => self.processes.process_started(pid, parent_pid, time),
+            Observation::Journal { pid, tid, follows, entries, until } => self.current_spans.read((pid, tid), follows, entries, until),
             Observation::ProcessExec { pid, time, name, executable, arguments } => {
-                self.journals.exec(pid, time);
-                self.people.process_exec(pid, time, name, executable, arguments);
+                self.current_spans.exec(pid, time);
+                self.processes.process_exec(pid, time, name, executable, arguments);
             }
-            Observation::ProcessExited { pid, time } => self.people.process_exited(pid, time),
-            Observation::ProcessStatus { pid, time, exit } => self.people.statuses.push((pid, time, exit)),
-            Observation::ProcessListens { pid, address } => self.people.listens.push((pid, address)),
-            Observation::ProcessResource { pid, time, attributes } => self.people.resources.push((pid, time, attributes)),
+            Observation::ProcessExited { pid, time } => self.processes.process_exited(pid, time),
+            Observation::ProcessStatus { pid, time, exit } => self.processes.statuses.push((pid, time, exit)),
+            Observation::ProcessListens { pid, address } => self.processes.listens.push((pid, address)),
+            Observation::ProcessResource { pid, time, attributes } => self.processes.resources.push((pid, time, attributes)),
             Observation::ProcessUsage(usage) => self.process_usage.push(usage),
-            Observation::ThreadStarted { pid, tid, time } => self.people.thread_started(pid, tid, time),
-            Observation::ThreadNamed { pid, tid, name } => self.people.thread_named(pid, tid, name),
-            Observation::ThreadExited { pid, tid, time } => self.people.thread_exited(pid, tid, time),
-            Observation::ThreadIdent { pid, tid, ident } => self.people.idents.push((pid, tid, ident)),
-            Observation::ThreadTotals { pid, tid, totals } => self.people.thread_totals(pid, tid, totals),
+            Observation::ThreadStarted { pid, tid, time } => self.processes.thread_started(pid, tid, time),
+            Observation::ThreadNamed { pid, tid, name } => self.processes.thread_named(pid, tid, name),
+            Observation::ThreadExited { pid, tid, time } => self.processes.thread_exited(pid, tid, time),
+            Observation::ThreadIdent { pid, tid, ident } => self.processes.idents.push((pid, tid, ident)),
+            Observation::ThreadTotals { pid, tid, totals } => self.processes.thread_totals(pid, tid, totals),
             Observation::Loss(loss) => self.loss(loss),
             Observation::RunStarted { pid, start, mode } => {
                 self.run.root_pid = Some(pid);
-                self.people.root_pid = Some(pid);
+                self.processes.root_pid = Some(pid);
                 self.run.start = start;
                 if matches!(mode, CaptureMode::Refused { .. }) {
                     self.run.rate_hz = 0;
@@ -229,7 +229,7 @@ impl Assembler {
         if self.duplicates > 0 {
             self.loss(Loss::new(LossKind::SpansDuplicate, self.duplicates, "received twice; the one that ends later is kept"));
         }
-        if let Some(loss) = std::mem::take(&mut self.rivals).settle(&mut self.spans, &self.people) {
+        if let Some(loss) = std::mem::take(&mut self.duplicate_spans).settle(&mut self.spans, &self.processes) {
             self.loss(loss);
         }
         self.place_span_events();
@@ -239,18 +239,18 @@ impl Assembler {
         self.cpu_slices.sort_by_key(|slice| slice.start);
         self.waits.sort_by_key(|wait| wait.start);
         self.process_usage.sort_by_key(|usage| usage.time);
-        self.people.add_unseen(&self.samples, &self.cpu_slices);
-        self.people.place_statuses(self.run.exit);
-        self.people.place_listens();
-        self.people.place_resources();
-        self.people.place_idents();
+        self.processes.add_unseen(&self.samples, &self.cpu_slices);
+        self.processes.place_statuses(self.run.exit);
+        self.processes.place_listens();
+        self.processes.place_resources();
+        self.processes.place_idents();
         if let (CaptureMode::Refused { .. }, Some(end)) = (&self.run.mode, self.run.end) {
-            self.people.end_by(end, &clock);
+            self.processes.end_by(end, &clock);
         }
-        let Population { mut processes, mut threads, .. } = self.people;
+        let ProcessesBuilder { mut processes, mut threads, .. } = self.processes;
         processes.sort_by_key(|process| process.start);
         threads.sort_by_key(|thread| thread.start);
-        let current_spans = self.journals.finish(&threads);
+        let current_spans = self.current_spans.finish(&threads);
         let rest = Recording {
             run: self.run,
             clock,

@@ -4,22 +4,22 @@
 //!
 //! ```text
 //! bytes ─ checksum ─ footer, pages: claims ─ columns ─ memory of its rows ─► rows, in batches ─ texts counted ─► model
-//!         `checksums`  `claims`               ours?    `budget`               behind `border`   `budget`
+//!         `checksums`  `preflight`            ours?    `budget`             behind `panic_guard` `budget`
 //! ```
 //!
 //! Texts are read as views: a batch refers to a text that comes a thousand times, and does not hold it a thousand times.
 
-mod border;
 mod checksums;
-mod claims;
+mod panic_guard;
+mod preflight;
 mod reader;
 pub(crate) mod recording;
 mod writer;
 
-pub use self::border::quiet_thread;
 pub(crate) use self::checksums::FILE_NAME as CHECKSUMS_FILE;
 #[cfg(test)]
 pub(crate) use self::checksums::{Checksum, Checksums};
+pub use self::panic_guard::quiet_thread;
 pub(crate) use self::reader::Tables;
 
 #[cfg(test)]

@@ -15,9 +15,9 @@ use parquet::file::metadata::{FileMetaData, ParquetMetaData, ParquetMetaDataRead
 use parquet::file::reader::ChunkReader;
 use parquet::schema::types::SchemaDescriptor;
 
-use super::border::guarded;
 use super::checksums::{self, Checksum, Checksums};
-use super::claims::{self, Claims};
+use super::panic_guard::guarded;
+use super::preflight::{self, Claims};
 use crate::error::StoreError;
 use crate::files;
 use crate::format::{CHECKSUMS_SINCE, RECORDING_VERSION, SEGMENT_KEY};
@@ -220,14 +220,14 @@ impl From<String> for Unreadable {
 impl Opened {
     pub(super) fn new(input: &impl ChunkReader, table: &'static Table) -> Result<Self, Unreadable> {
         let failed = |error: ParquetError| error.to_string();
-        claims::check_footer(input)?;
+        preflight::check_footer(input)?;
         let metadata = ParquetMetaDataReader::new().parse_and_finish(input).map_err(failed)?;
         let version = format_of(metadata.file_metadata()).ok_or_else(|| format!("its footer does not state {SEGMENT_KEY}"))?;
         if version > RECORDING_VERSION {
             return Err(Unreadable::Newer(version));
         }
         let schema = known_columns(metadata.file_metadata().schema_descr(), table)?;
-        let claims = claims::check_pages(input, &metadata)?;
+        let claims = preflight::check_pages(input, &metadata)?;
         Ok(Opened { metadata: Arc::new(metadata), schema, claims, version })
     }
 

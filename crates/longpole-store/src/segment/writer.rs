@@ -12,9 +12,9 @@ use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
 use parquet::schema::types::ColumnPath;
 
-use super::border::guarded;
 use super::checksums::{self, Checksum, Checksums, Summed};
-use super::claims;
+use super::panic_guard::guarded;
+use super::preflight;
 use super::reader::Tables;
 use crate::error::{Source, StoreError};
 use crate::files;
@@ -153,7 +153,7 @@ impl<'a> Writer<'a> {
                     }
                 }
             }
-            let claims = claims::of_written(&writer.close()?, text_bytes_max);
+            let claims = preflight::of_written(&writer.close()?, text_bytes_max);
             needs.hold(claims.held_bytes);
             needs.check(claims.claims_bytes);
             Ok(summed.sum)

@@ -10,10 +10,10 @@ use longpole_model::Run;
 
 use self::catalog::{Catalog, CatalogRow, RowState};
 pub use self::lock_file::EndReason;
+use self::ownership::OwnershipCheck;
 pub use self::recording_writer::RecordingWriter;
 pub use self::stored_recording::{DirectoryIdentity, RecordingState, StoredRecording};
 pub use self::summary_row::SummaryRow;
-use self::trust::Trust;
 use crate::error::StoreError;
 use crate::files;
 use crate::format_file;
@@ -23,13 +23,13 @@ use crate::wal::{SyncPolicy, WalWriter};
 
 mod catalog;
 mod lock_file;
+mod ownership;
 pub mod prune;
 mod recording_writer;
 mod seal;
 mod stored_recording;
 mod summary_row;
 mod tag;
-mod trust;
 
 /// What a folder may hold that is not a store yet: what is left where the catalog was lost, the lock of a store for the time of one
 /// command, and what file systems and other tools put into a folder that is empty to its user.
@@ -43,7 +43,7 @@ const RESERVE_BYTES: usize = 64 << 10;
 pub struct Store {
     root: PathBuf,
     catalog: Arc<Catalog>,
-    trust: Trust,
+    ownership: OwnershipCheck,
     was_open: bool,
 }
 
@@ -65,23 +65,23 @@ impl Store {
     /// [`StoreError::NotOurs`] if another user owns or can change it, or if the directory holds something else; [`StoreError::Newer`] for
     /// a later format; [`StoreError::Io`] or [`StoreError::Catalog`] if the system or SQLite refuses it.
     pub fn open(root: impl Into<PathBuf>) -> Result<Self, StoreError> {
-        let trust = Trust::new();
+        let ownership = OwnershipCheck::new();
         let mut was_there = false;
         let check = |root: &Path| {
             // SQLite gives the files beside the catalog the catalog's mode; older ones may be there.
             for end in CATALOG_ENDS {
-                trust.check_entry_if_there(&root.join(format!("{CATALOG}{end}")))?;
+                ownership.check_entry_if_there(&root.join(format!("{CATALOG}{end}")))?;
             }
             was_there = root.join(CATALOG).exists();
             if was_there { Ok(()) } else { check_unused(root) }
         };
-        let (root, was_open) = trust.open_root(&root.into(), RECORDINGS, check)?;
+        let (root, was_open) = ownership.open_root(&root.into(), RECORDINGS, check)?;
         // It says whether this is a catalog of ours; before, nothing is closed.
         let catalog = Catalog::open(&root.join(CATALOG))?;
         if was_open {
-            close(&trust, &root, was_there)?;
+            close(&ownership, &root, was_there)?;
         }
-        Ok(Store { root, catalog: Arc::new(catalog), trust, was_open })
+        Ok(Store { root, catalog: Arc::new(catalog), ownership, was_open })
     }
 
     /// Where it is.
@@ -259,7 +259,7 @@ impl Store {
 
     fn stored(&self, row: CatalogRow) -> Result<StoredRecording, StoreError> {
         let directory = self.root.join(directory_of(row.name));
-        self.trust.check_entry_if_there(&directory)?;
+        self.ownership.check_entry_if_there(&directory)?;
         let state = match row.state {
             RowState::Recording if lock_file::recorder_lives(&directory)? => RecordingState::Recording,
             RowState::Recording if lock_file::why_ended(&directory.join(LOCK)).is_some() => RecordingState::Ended,
@@ -303,7 +303,7 @@ fn is_name_of_recording(text: &str) -> bool {
 
 /// Closes a store to other users, its root last: where this is interrupted it is done again. Nothing but what longpole writes: a user can
 /// have put something else beside it.
-fn close(trust: &Trust, root: &Path, was_there: bool) -> Result<(), StoreError> {
+fn close(ownership: &OwnershipCheck, root: &Path, was_there: bool) -> Result<(), StoreError> {
     let recordings = root.join(RECORDINGS);
     if was_there {
         let mut written: Vec<PathBuf> = CATALOG_ENDS.iter().map(|end| root.join(format!("{CATALOG}{end}"))).collect();
@@ -313,10 +313,10 @@ fn close(trust: &Trust, root: &Path, was_there: bool) -> Result<(), StoreError> 
                 written.push(entry.path());
             }
         }
-        trust.close(&written)?;
+        ownership.close(&written)?;
     }
-    trust.close_only(&recordings)?;
-    trust.close_only(root)
+    ownership.close_only(&recordings)?;
+    ownership.close_only(root)
 }
 
 type Prepared = (RecordingName, PathBuf, File, WalWriter);

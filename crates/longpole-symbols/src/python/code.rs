@@ -9,7 +9,7 @@ use super::copies::{Copies, Memory, int, word};
 use super::interpreter::{FrameRead, Interpreter};
 use super::layout::{Layout, LineTable};
 use super::lines::line_of;
-use super::trouble::Trouble;
+use super::read_error::ReadError;
 
 /// Most code objects of one interpreter. A program that makes more makes them while it runs (`exec`), each used once.
 const CODES_MAX: usize = 1 << 17;
@@ -120,15 +120,15 @@ impl Codes {
     ///
     /// # Errors
     ///
-    /// [`Trouble::Torn`] where the code object changed meanwhile or there is no room for it, [`Trouble::UnknownLayout`] where it is none,
-    /// [`Trouble::Gone`] and [`Trouble::Closed`] where the memory cannot be read.
+    /// [`ReadError::Torn`] where the code object changed meanwhile or there is no room for it, [`ReadError::UnknownLayout`] where it is none,
+    /// [`ReadError::Gone`] and [`ReadError::Closed`] where the memory cannot be read.
     pub fn identify(
         &mut self,
         memory: &dyn Memory,
         interpreter: &mut Interpreter,
         frame: &FrameRead,
         trust: bool,
-    ) -> Result<CodeId, Trouble> {
+    ) -> Result<CodeId, ReadError> {
         let known = self.known.get(&frame.code).copied();
         if let Some((_, id)) = known.filter(|_| trust) {
             return Ok(id);
@@ -154,27 +154,27 @@ impl Codes {
             return Ok(id);
         }
         if self.list.len() >= CODES_MAX {
-            return Err(Trouble::Torn);
+            return Err(ReadError::Torn);
         }
         let mut code = read_code(memory, copies, &layout, frame.code, fingerprint)?;
         if !self.kept.take((code.name.len() + code.file.len() + size_of::<Code>()) as u64, BYTES_MAX) {
-            return Err(Trouble::Torn);
+            return Err(ReadError::Torn);
         }
         if !self.kept.take(code.lines.len() as u64, BYTES_WITH_LINES_MAX) {
             code.lines = Vec::new();
             code.lacks_lines = true;
         }
-        let id = CodeId(u32::try_from(self.list.len()).map_err(|_| Trouble::Torn)?);
+        let id = CodeId(u32::try_from(self.list.len()).map_err(|_| ReadError::Torn)?);
         self.list.push(Arc::new(code));
         self.known.insert(frame.code, (fingerprint, id));
         Ok(id)
     }
 
     /// Whether this is the type of code objects. The first one is known by its name.
-    fn check_type(&mut self, memory: &dyn Memory, copies: &mut Copies, layout: &Layout, kind: u64) -> Result<(), Trouble> {
+    fn check_type(&mut self, memory: &dyn Memory, copies: &mut Copies, layout: &Layout, kind: u64) -> Result<(), ReadError> {
         match self.code_type {
             Some(known) if known == kind => Ok(()),
-            Some(_) => Err(Trouble::Torn),
+            Some(_) => Err(ReadError::Torn),
             None => {
                 let name = copies.word(memory, kind.wrapping_add(layout.type_name))?;
                 let is_code = copies.get(memory, name, 5)? == b"code\0";
@@ -183,15 +183,15 @@ impl Codes {
                 match is_code {
                     true => Ok(()),
                     // Something else has taken the place of a frame meanwhile.
-                    false if self.strange < STRANGE_MAX => Err(Trouble::Torn),
-                    false => Err(Trouble::UnknownLayout(layout.version)),
+                    false if self.strange < STRANGE_MAX => Err(ReadError::Torn),
+                    false => Err(ReadError::UnknownLayout(layout.version)),
                 }
             }
         }
     }
 }
 
-fn read_code(memory: &dyn Memory, copies: &mut Copies, layout: &Layout, address: u64, parts: Fingerprint) -> Result<Code, Trouble> {
+fn read_code(memory: &dyn Memory, copies: &mut Copies, layout: &Layout, address: u64, parts: Fingerprint) -> Result<Code, ReadError> {
     let name = read_text(memory, copies, layout, parts.name)?;
     let file = read_text(memory, copies, layout, parts.file)?;
     let bytes = copies.word(memory, parts.lines.wrapping_add(layout.object_size))?;
@@ -215,14 +215,14 @@ fn read_code(memory: &dyn Memory, copies: &mut Copies, layout: &Layout, address:
 
 /// A `str`. Its state is a set of bits: 2 to 4 say how many bytes a character takes, 5 that the characters follow the head, 6 that
 /// they are ASCII.
-fn read_text(memory: &dyn Memory, copies: &mut Copies, layout: &Layout, address: u64) -> Result<String, Trouble> {
+fn read_text(memory: &dyn Memory, copies: &mut Copies, layout: &Layout, address: u64) -> Result<String, ReadError> {
     let head = copies.get(memory, address, layout.text_state.max(layout.text_length) + 8)?;
     let length = word(head, layout.text_length).min(TEXT_LENGTH_MAX);
     let state = int(head, layout.text_state);
     let (character_bytes, is_compact, is_ascii) = ((state >> 2) & 7, state & 1 << 5 != 0, state & 1 << 6 != 0);
     if !is_compact {
         // Strings of code objects are made by the compiler, which makes none of these.
-        return Err(Trouble::Torn);
+        return Err(ReadError::Torn);
     }
     let start = address.wrapping_add(if is_ascii { layout.ascii_head } else { layout.compact_head });
     let character = |number: u32| char::from_u32(number).unwrap_or(char::REPLACEMENT_CHARACTER);
@@ -236,7 +236,7 @@ fn read_text(memory: &dyn Memory, copies: &mut Copies, layout: &Layout, address:
             let units = copies.get(memory, start, length * 4)?.chunks_exact(4);
             units.map(|unit| character(u32::from_le_bytes([unit[0], unit[1], unit[2], unit[3]]))).collect()
         }
-        _ => return Err(Trouble::Torn),
+        _ => return Err(ReadError::Torn),
     })
 }
 

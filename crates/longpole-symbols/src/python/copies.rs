@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use super::trouble::Trouble;
+use super::read_error::ReadError;
 
 /// Memory of a process that goes on meanwhile.
 pub trait Memory {
@@ -11,8 +11,8 @@ pub trait Memory {
     ///
     /// # Errors
     ///
-    /// [`Trouble::Gone`] or [`Trouble::Closed`] where no memory of the process can be read at all, now or later.
-    fn copy(&self, parts: &mut [MemoryPart], bytes: &mut [u8]) -> Result<(), Trouble>;
+    /// [`ReadError::Gone`] or [`ReadError::Closed`] where no memory of the process can be read at all, now or later.
+    fn copy(&self, parts: &mut [MemoryPart], bytes: &mut [u8]) -> Result<(), ReadError>;
 }
 
 /// A part of another process's memory.
@@ -85,7 +85,7 @@ impl Copies {
     }
 
     /// Copies what is expected and was not copied.
-    pub(super) fn fetch(&mut self, memory: &dyn Memory) -> Result<(), Trouble> {
+    pub(super) fn fetch(&mut self, memory: &dyn Memory) -> Result<(), ReadError> {
         let first = std::mem::replace(&mut self.fetched, self.parts.len());
         memory.copy(self.parts.get_mut(first..).unwrap_or_default(), &mut self.bytes)
     }
@@ -107,7 +107,7 @@ impl Copies {
     }
 
     /// Copies an object that was not, and what lies below it in its page.
-    pub(super) fn fetch_with_those_below(&mut self, memory: &dyn Memory, address: u64, bytes: u64) -> Result<(), Trouble> {
+    pub(super) fn fetch_with_those_below(&mut self, memory: &dyn Memory, address: u64, bytes: u64) -> Result<(), ReadError> {
         let below = (address % PAGE_BYTES).min(BELOW_BYTES);
         if self.has(address, bytes) || self.parts.len() >= PARTS_MAX {
             return Ok(());
@@ -118,24 +118,24 @@ impl Copies {
     }
 
     /// Bytes at an address: those of the copy, or copied now. Bytes that are not there are torn: a pointer led nowhere.
-    pub(super) fn get(&mut self, memory: &dyn Memory, address: u64, bytes: u64) -> Result<&[u8], Trouble> {
-        let length = usize::try_from(bytes).map_err(|_| Trouble::Torn)?;
+    pub(super) fn get(&mut self, memory: &dyn Memory, address: u64, bytes: u64) -> Result<&[u8], ReadError> {
+        let length = usize::try_from(bytes).map_err(|_| ReadError::Torn)?;
         if let Some(place) = self.find(address, length) {
             return Ok(&self.bytes[place]);
         }
         if address == 0 || self.parts.len() >= PARTS_MAX {
-            return Err(Trouble::Torn);
+            return Err(ReadError::Torn);
         }
-        let number = self.add(address, bytes).ok_or(Trouble::Torn)?;
+        let number = self.add(address, bytes).ok_or(ReadError::Torn)?;
         self.by_address.insert(address, number);
         self.fetched = number;
         self.fetch(memory)?;
         let part = &self.parts[number];
-        if part.is_there { Ok(&self.bytes[part.place.clone()]) } else { Err(Trouble::Torn) }
+        if part.is_there { Ok(&self.bytes[part.place.clone()]) } else { Err(ReadError::Torn) }
     }
 
     /// A pointer, or another word of 64 bits.
-    pub(super) fn word(&mut self, memory: &dyn Memory, address: u64) -> Result<u64, Trouble> {
+    pub(super) fn word(&mut self, memory: &dyn Memory, address: u64) -> Result<u64, ReadError> {
         self.get(memory, address, 8).map(|bytes| word(bytes, 0))
     }
 }

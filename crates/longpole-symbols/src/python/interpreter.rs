@@ -2,7 +2,7 @@
 
 use super::copies::{Copies, Memory, int, word};
 use super::layout::{Current, DEBUG_OFFSETS_BYTES, Entry, Instruction, Layout, Version};
-use super::trouble::Trouble;
+use super::read_error::ReadError;
 
 /// Most interpreters of a process: the main one, and those of servers that keep one for each application.
 const INTERPRETERS_MAX: usize = 64;
@@ -101,14 +101,14 @@ impl Interpreter {
     ///
     /// # Errors
     ///
-    /// [`Trouble::UnknownVersion`], and [`Trouble::UnknownLayout`] where a CPython that holds a table of its layout (3.13) holds none here;
-    /// [`Trouble::Gone`] and [`Trouble::Closed`] where the memory cannot be read.
-    pub fn attach(memory: &dyn Memory, runtime: u64, version: Version) -> Result<Interpreter, Trouble> {
-        let mut layout = Layout::of(version).ok_or(Trouble::UnknownVersion(version))?;
+    /// [`ReadError::UnknownVersion`], and [`ReadError::UnknownLayout`] where a CPython that holds a table of its layout (3.13) holds none here;
+    /// [`ReadError::Gone`] and [`ReadError::Closed`] where the memory cannot be read.
+    pub fn attach(memory: &dyn Memory, runtime: u64, version: Version) -> Result<Interpreter, ReadError> {
+        let mut layout = Layout::of(version).ok_or(ReadError::UnknownVersion(version))?;
         let mut copies = Copies::default();
         if layout.has_table() {
             let table = copies.get(memory, runtime, DEBUG_OFFSETS_BYTES as u64)?;
-            layout = layout.told(table).ok_or(Trouble::UnknownLayout(version))?;
+            layout = layout.told(table).ok_or(ReadError::UnknownLayout(version))?;
         }
         Ok(Interpreter { layout, runtime, interpreters: Vec::new(), threads: Vec::new(), looks: 0, steps: 0, torn: 0, copies })
     }
@@ -131,8 +131,8 @@ impl Interpreter {
     ///
     /// # Errors
     ///
-    /// [`Trouble::Gone`] and [`Trouble::Closed`] where the memory cannot be read, [`Trouble::Torn`] where the list of threads changed meanwhile.
-    pub fn read(&mut self, memory: &dyn Memory, threads: &mut Vec<ThreadRead>) -> Result<(), Trouble> {
+    /// [`ReadError::Gone`] and [`ReadError::Closed`] where the memory cannot be read, [`ReadError::Torn`] where the list of threads changed meanwhile.
+    pub fn read(&mut self, memory: &dyn Memory, threads: &mut Vec<ThreadRead>) -> Result<(), ReadError> {
         threads.clear();
         self.looks += 1;
         self.steps = 0;
@@ -180,7 +180,7 @@ impl Interpreter {
         interpreter: u64,
         known: &mut [Option<KnownThread>],
         threads: &mut Vec<ThreadRead>,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), ReadError> {
         let layout = self.layout;
         let mut state = self.copies.word(memory, interpreter.wrapping_add(layout.interpreter_threads))?;
         while state != 0 && self.threads.len() < THREADS_MAX {
@@ -211,11 +211,11 @@ impl Interpreter {
             thread.cframe = cframe;
             match current.and_then(|current| self.read_thread(memory, current, &mut thread)) {
                 Ok(()) => threads.push(thread.read.clone()),
-                Err(Trouble::Torn) if self.steps < STEPS_MAX => {
+                Err(ReadError::Torn) if self.steps < STEPS_MAX => {
                     self.torn += 1;
                     thread.looks_still = 0;
                 }
-                Err(trouble) => return Err(trouble),
+                Err(error) => return Err(error),
             }
             self.threads.push(thread);
             state = next;
@@ -224,7 +224,7 @@ impl Interpreter {
     }
 
     /// The frames of a thread whose innermost one is `current`.
-    fn read_thread(&mut self, memory: &dyn Memory, current: u64, thread: &mut KnownThread) -> Result<(), Trouble> {
+    fn read_thread(&mut self, memory: &dyn Memory, current: u64, thread: &mut KnownThread) -> Result<(), ReadError> {
         let may_be_still = thread.current == current && thread.looks_still >= LOOKS_UNTIL_STILL;
         if may_be_still
             && !self.looks.is_multiple_of(WHOLE_LOOK_EVERY)
@@ -261,7 +261,7 @@ impl Interpreter {
 
     /// Whether the frames are these still, as far as they were expected. Brings the innermost one as it is now, if there is one, or `None` where
     /// they are others.
-    fn glance(&mut self, memory: &dyn Memory, current: u64, before: &[FrameRead]) -> Result<Option<Option<FrameRead>>, Trouble> {
+    fn glance(&mut self, memory: &dyn Memory, current: u64, before: &[FrameRead]) -> Result<Option<Option<FrameRead>>, ReadError> {
         let mut seen: Vec<FrameRead> = Vec::new();
         let mut address = current;
         while address != 0 && seen.len() <= before.len() && (seen.is_empty() || self.copies.has(address, self.layout.frame_bytes())) {
@@ -274,7 +274,7 @@ impl Interpreter {
     }
 
     /// Follows the frames to the root; whether it was reached.
-    fn read_frames(&mut self, memory: &dyn Memory, mut address: u64, frames: &mut Vec<FrameRead>) -> Result<bool, Trouble> {
+    fn read_frames(&mut self, memory: &dyn Memory, mut address: u64, frames: &mut Vec<FrameRead>) -> Result<bool, ReadError> {
         let mut steps = 0;
         let mut inner = None;
         while address != 0 {
@@ -306,10 +306,10 @@ impl Interpreter {
     }
 
     /// One frame, `None` for a shim, and the address of its caller's.
-    fn frame(&mut self, memory: &dyn Memory, address: u64) -> Result<(Option<FrameRead>, u64), Trouble> {
+    fn frame(&mut self, memory: &dyn Memory, address: u64) -> Result<(Option<FrameRead>, u64), ReadError> {
         self.steps += 1;
         if !address.is_multiple_of(8) || self.steps > STEPS_MAX {
-            return Err(Trouble::Torn);
+            return Err(ReadError::Torn);
         }
         let layout = self.layout;
         let object = self.copies.get(memory, address, layout.frame_bytes())?;
@@ -330,7 +330,7 @@ impl Interpreter {
             }
         };
         if code == 0 || !code.is_multiple_of(8) {
-            return Err(Trouble::Torn);
+            return Err(ReadError::Torn);
         }
         Ok((Some(FrameRead { address, code, instruction, begins_call }), previous))
     }

@@ -10,7 +10,7 @@
 //! ```
 //!
 //! It reads while the interpreter writes, so any pointer may lead anywhere, and any number may be any number. Every list has a
-//! limit, every object must have its type, and what does not hold together is a [`Trouble`], not a stack. Because it reads
+//! limit, every object must have its type, and what does not hold together is a [`ReadError`], not a stack. Because it reads
 //! what it read last time all at once and only then follows the pointers that changed, a look takes two or three system calls.
 
 mod code;
@@ -18,13 +18,13 @@ mod copies;
 mod interpreter;
 mod layout;
 mod lines;
-mod trouble;
+mod read_error;
 
 pub use code::{Code, CodeId, Codes};
 pub use copies::{Memory, MemoryPart};
 pub use interpreter::{FrameRead, Interpreter, ThreadRead};
 pub use layout::Version;
-pub use trouble::Trouble;
+pub use read_error::ReadError;
 
 /// Where a binary holds an interpreter, by the addresses the file states.
 #[derive(Debug, Clone, PartialEq, Eq)]

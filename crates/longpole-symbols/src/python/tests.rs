@@ -132,7 +132,7 @@ impl Image {
 }
 
 impl Memory for Image {
-    fn copy(&self, parts: &mut [MemoryPart], bytes: &mut [u8]) -> Result<(), Trouble> {
+    fn copy(&self, parts: &mut [MemoryPart], bytes: &mut [u8]) -> Result<(), ReadError> {
         for part in parts {
             let at = part.address.checked_sub(BASE).map(|at| at as usize);
             let there = at.and_then(|at| self.bytes.get(at..at.checked_add(part.place.len())?));
@@ -229,7 +229,7 @@ fn versions() -> impl Iterator<Item = Version> {
 }
 
 /// The frames of the only thread: `function file:line`, with `|` behind one that begins a call.
-fn shown(interpreter: &mut Interpreter, codes: &mut Codes, image: &Image) -> Result<String, Trouble> {
+fn shown(interpreter: &mut Interpreter, codes: &mut Codes, image: &Image) -> Result<String, ReadError> {
     let mut threads = Vec::new();
     interpreter.read(image, &mut threads)?;
     let [thread] = &threads[..] else { return Ok(format!("{} threads", threads.len())) };
@@ -308,14 +308,14 @@ fn an_interpreter_that_has_not_begun_has_no_thread() {
     let mut image = Image::new();
     for version in versions() {
         if version.minor == 13 {
-            assert_eq!(Interpreter::attach(&image, BASE, version).unwrap_err(), Trouble::UnknownLayout(version));
+            assert_eq!(Interpreter::attach(&image, BASE, version).unwrap_err(), ReadError::UnknownLayout(version));
             image.put(BASE, &told(&Layout::of(version).unwrap()));
         }
         let mut interpreter = Interpreter::attach(&image, BASE, version).unwrap();
         assert_eq!(shown(&mut interpreter, &mut Codes::default(), &image).as_deref(), Ok("0 threads"), "{version}");
     }
     let unknown = Version::three(14);
-    assert_eq!(Interpreter::attach(&image, BASE, unknown).unwrap_err(), Trouble::UnknownVersion(unknown));
+    assert_eq!(Interpreter::attach(&image, BASE, unknown).unwrap_err(), ReadError::UnknownVersion(unknown));
 }
 
 #[test]
@@ -327,9 +327,9 @@ fn objects_of_another_build_are_not_taken_for_code() {
     let mut codes = Codes::default();
     let mut look = || shown(&mut interpreter, &mut codes, &image);
     // Once or twice it may be a frame whose place something else has taken.
-    assert_eq!(look(), Err(Trouble::Torn));
-    let last = (0..30).map(|_| look()).find(|outcome| *outcome != Err(Trouble::Torn));
-    assert_eq!(last, Some(Err(Trouble::UnknownLayout(Version::three(11)))));
+    assert_eq!(look(), Err(ReadError::Torn));
+    let last = (0..30).map(|_| look()).find(|outcome| *outcome != Err(ReadError::Torn));
+    assert_eq!(last, Some(Err(ReadError::UnknownLayout(Version::three(11)))));
 }
 
 #[test]

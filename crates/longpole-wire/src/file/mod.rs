@@ -28,7 +28,7 @@ use longpole_model::sink::{SpanRef, SpanSink};
 
 use crate::error::FileError;
 use crate::limits::Limits;
-use crate::profile::ProfileFormat;
+use crate::profile_import::ProfileFormat;
 use crate::{appdash, jaeger, otlp, zipkin};
 
 /// How many bytes of a file [`identify`] should be given: enough for the first spans of any format.

@@ -3,8 +3,8 @@
 use longpole_model::fast_hash::FastMap;
 
 use super::names::{self, Meaning};
-use super::seen::Seen;
-use super::steps::Steps;
+use super::search_memo::SearchMemo;
+use super::step_budget::StepBudget;
 
 /// Names whose verdict is remembered. Programs use some hundred; one that makes up names must not fill the memory.
 pub(super) const NAMES_MAX: usize = 4096;
@@ -14,8 +14,8 @@ pub(super) const NAMES_MAX: usize = 4096;
 pub(super) struct Names {
     pub(super) known: FastMap<String, Meaning>,
     /// Steps of the current text.
-    pub(super) steps: Steps,
-    pub(super) seen: Seen,
+    pub(super) steps: StepBudget,
+    pub(super) memo: SearchMemo,
 }
 
 impl Names {

@@ -5,23 +5,24 @@
 //! any text ── name=value, user:password@ in a URL, Bearer …, known shapes of keys ──► that part becomes [redacted]
 //! ```
 //!
-//! [`places`] says what is judged where; `names`, `value_forms`, `shapes`, `text` and `commands` how. It works on names and shapes, so it can
-//! miss a secret that has neither, and it can take out a harmless value that looks like one. Numbers and truth values stay: `token.count`
-//! is no token.
+//! [`field_rules`] says which fields longpole checks and by which rule; `names`, `value_forms`, `token_formats`, `text` and `commands` hold the
+//! rules. They go by names and shapes, so longpole can miss a secret that has neither, and can take out a harmless value that looks like
+//! one. Numbers and truth values stay: `token.count` is no token.
 
 mod bytes;
 mod commands;
 mod escapes;
+pub mod field_rules;
 mod known_names;
+mod lookahead;
 mod mask;
 mod names;
-pub mod places;
 mod quotes;
 mod redactor;
-mod seen;
-mod shapes;
-mod steps;
+mod search_memo;
+mod step_budget;
 mod text;
+mod token_formats;
 mod value_forms;
 
 pub use mask::REDACTED;

@@ -2,7 +2,7 @@ use longpole_model::{Attribute, AttributeValue, Attributes, Resource};
 use proptest::prelude::*;
 
 use super::names::{self, Meaning};
-use super::steps::{STEPS_A_BYTE, STEPS_MIN};
+use super::step_budget::{STEPS_A_BYTE, STEPS_MIN};
 use super::*;
 
 fn cleaned(text: &str) -> String {

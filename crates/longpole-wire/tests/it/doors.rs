@@ -9,12 +9,12 @@ use longpole_model::resource::{Resource, Scope};
 use longpole_model::sink::{EventRef, SpanBatch};
 use longpole_model::span::Span;
 use longpole_model::{SpanId, TraceId};
-use longpole_wire::code::{self, Code};
 use longpole_wire::file::{self, FileFormat};
 use longpole_wire::otlp::logs::LogSink;
 use longpole_wire::otlp::{self, Encoding};
 use longpole_wire::perf_data::{self, PerfData};
-use longpole_wire::profile::{self, ProfileFormat};
+use longpole_wire::profile_export::{self, ProfileExport};
+use longpole_wire::profile_import::{self, ProfileFormat};
 use longpole_wire::{FileError, Limits, appdash, chrome_trace, jaeger, pulumi_event, pulumi_payload, zipkin};
 
 /// A body in each encoding: taken whole or not at all, and what was taken comes back by every format.
@@ -100,9 +100,9 @@ pub(crate) fn perf_data(bytes: &[u8]) {
 
 /// A profile: taken whole or not at all, and every number in it stands for something.
 pub(crate) fn profile(bytes: &[u8]) {
-    let _ = profile::guess(bytes);
+    let _ = profile_import::guess(bytes);
     for format in ProfileFormat::ALL {
-        let Ok(profile) = profile::decode(bytes, format, &Limits::default()) else { continue };
+        let Ok(profile) = profile_import::decode(bytes, format, &Limits::default()) else { continue };
         assert!(!profile.types.is_empty());
         assert!(profile.samples.iter().all(|sample| sample.values.len() == profile.types.len()));
         assert!(profile.samples.iter().all(|sample| (sample.stack as usize) < profile.stacks.len()));
@@ -201,10 +201,10 @@ pub(crate) fn comes_back(spans: &[Span]) {
     }
     let mut recording = longpole_model::text::parse("run x 0..1ms").expect("a run is a recording");
     recording.spans = spans.to_vec();
-    let code = Code::new(&recording);
+    let export = ProfileExport::new(&recording);
     let mut firefox = Vec::new();
-    code::firefox::encode(&code, &mut firefox).expect("memory takes what is written");
-    for (name, file) in [("chrome", chrome_trace::encode(&code).0), ("firefox", firefox)] {
+    profile_export::firefox::encode(&export, &mut firefox).expect("memory takes what is written");
+    for (name, file) in [("chrome", chrome_trace::encode(&export).0), ("firefox", firefox)] {
         let json: Result<serde::de::IgnoredAny, _> = serde_json::from_slice(&file);
         assert!(json.is_ok(), "{name}: a trace is json");
     }

@@ -10,7 +10,7 @@ use longpole_model::{
     Attribute, AttributeValue, Attributes, Resource, Scope, Span, SpanEvent, SpanId, SpanKind, SpanLink, StatusCode, TimeRange, Timestamp,
     TraceId,
 };
-use longpole_wire::redact::places::{Judged, PLACES};
+use longpole_wire::redact::field_rules::{FIELD_RULES, FieldRule};
 use longpole_wire::redact::{REDACTED, Redactor};
 
 const CREDENTIALS: &str = include_str!("redaction/credentials.txt");
@@ -411,17 +411,18 @@ fn ordinary_texts_stay_as_they_are() {
 
 #[test]
 fn every_place_is_in_the_table_and_on_the_page() {
-    let judged: BTreeSet<&str> = PLACES.iter().filter(|(_, judged)| !matches!(judged, Judged::Not(_))).map(|(place, _)| *place).collect();
+    let judged: BTreeSet<&str> =
+        FIELD_RULES.iter().filter(|(_, judged)| !matches!(judged, FieldRule::Not(_))).map(|(place, _)| *place).collect();
     let tried: BTreeSet<&str> = PUTS.iter().map(|(place, _)| *place).collect();
     assert_eq!(judged, tried, "the corpus is put into each place of the table");
     let page = include_str!("../../../../docs/formats/redaction.md");
-    for (place, judged) in PLACES {
+    for (place, judged) in FIELD_RULES {
         let how = match judged {
-            Judged::Text => "as a text".to_owned(),
-            Judged::NamedValue => "by its name and as a text".to_owned(),
-            Judged::Words => "word by word".to_owned(),
-            Judged::TraceState => "by the names of its members and as a text".to_owned(),
-            Judged::Not(why) => format!("not: {why}"),
+            FieldRule::Text => "as a text".to_owned(),
+            FieldRule::NamedValue => "by its name and as a text".to_owned(),
+            FieldRule::Words => "word by word".to_owned(),
+            FieldRule::TraceState => "by the names of its members and as a text".to_owned(),
+            FieldRule::Not(why) => format!("not: {why}"),
         };
         assert!(page.contains(&format!("| {place} | {how} |")), "docs/formats/redaction.md has no row `| {place} | {how} |`");
     }

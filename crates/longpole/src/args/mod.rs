@@ -1,9 +1,9 @@
 //! Every command and flag, with its help: a file for each group of commands.
 
 mod files;
-mod look;
+mod manage_recordings;
 mod record;
-mod shelf;
+mod show_recordings;
 mod values;
 
 #[cfg(test)]
@@ -17,15 +17,15 @@ pub(crate) use self::files::{
     CodeArguments, ConvertArguments, ConvertTraceArguments, ExportArguments, ExportFormat, ImportArguments, OutputArguments, ProfileOf,
     ViewTraceArguments,
 };
-pub(crate) use self::look::{
-    DiffArguments, FlameArguments, FlameFormat, FrameArguments, OpenArguments, PolesArguments, RecordingArguments, SourceArguments,
-    SpanArguments, SpansArguments, SqlArguments, ThreadsArguments, TopArguments, TreeArguments,
-};
+pub(crate) use self::manage_recordings::{DoctorArguments, ListArguments, PruneArguments, RemoveArguments, TagArguments};
 pub(crate) use self::record::{
     AttachArguments, EnvInject, ExecArguments, Jit, Kind, Redact, RunArguments, SampleClock, SummaryTarget, otel_traces_target,
     tracing_target,
 };
-pub(crate) use self::shelf::{DoctorArguments, ListArguments, PruneArguments, RemoveArguments, TagArguments};
+pub(crate) use self::show_recordings::{
+    DiffArguments, FlameArguments, FlameFormat, FrameArguments, OpenArguments, PolesArguments, RecordingArguments, SourceArguments,
+    SpanArguments, SpansArguments, SqlArguments, ThreadsArguments, TopArguments, TreeArguments,
+};
 
 const EXAMPLES: &str = "Examples:
   longpole run -- cargo build          record a command and report what to fix first

@@ -22,7 +22,7 @@ use longpole_wire::traceparent::{FLAG_SAMPLED, TraceParent};
 
 use crate::args::{ExecArguments, Kind};
 use crate::env_vars;
-use crate::launch::{in_place, not_started};
+use crate::launch_failure::{report_not_started, run_unrecorded};
 use crate::session::{Moment, identity, spans_target};
 use crate::terminal::stderr::note;
 
@@ -36,7 +36,7 @@ const PLACEHOLDER: &str = "{{traceparent}}";
 pub(crate) fn exec(arguments: &ExecArguments) -> ExitCode {
     let mut environment = env_vars::inherited();
     if let Err(error) = signals::begin() {
-        return in_place(&arguments.argv, &environment, &error);
+        return run_unrecorded(&arguments.argv, &environment, &error);
     }
     let mut argv = arguments.argv.clone();
     let wanted = spans_target(&environment).and_then(|target| match OpenSpan::begin() {
@@ -74,8 +74,8 @@ pub(crate) fn exec(arguments: &ExecArguments) -> ExitCode {
     }
     match ended {
         Ok(exit) => child::exit_like(exit),
-        Err(error) if error.is_ours() => in_place(&argv, &environment, &error),
-        Err(error) => not_started(&error),
+        Err(error) if error.is_ours() => run_unrecorded(&argv, &environment, &error),
+        Err(error) => report_not_started(&error),
     }
 }
 

@@ -1,7 +1,7 @@
 //! `prune`: removes old recordings.
 
 use anyhow::Result;
-use longpole_capture::context::journal_dir;
+use longpole_capture::span_context::journal_dir;
 use longpole_model::units::bytes;
 use longpole_store::RecordingState;
 use longpole_store::prune::{self, Candidate, Policy};

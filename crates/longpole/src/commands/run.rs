@@ -30,7 +30,7 @@ use tracing::info_span;
 use crate::args::{Format, Jit, RunArguments, SourceArguments, SummaryTarget};
 use crate::input::source_access::source_consent;
 use crate::invocation::Invocation;
-use crate::launch::{EXIT_OWN_FAILURE, in_place, not_started};
+use crate::launch_failure::{EXIT_OWN_FAILURE, report_not_started, run_unrecorded};
 use crate::own_traces;
 use crate::page::{self, Serving};
 use crate::render::answer::answer as answer_text;
@@ -89,7 +89,7 @@ pub(crate) fn run(invocation: &Invocation, arguments: &RunArguments) -> ExitCode
             if let Some(recorded) = recorded {
                 recorded.discard();
             }
-            return not_started(&error);
+            return report_not_started(&error);
         }
     };
     let exit = info_span!("command").in_scope(|| child.wait());
@@ -122,7 +122,7 @@ fn unharmed<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
 
 /// The same if allowed: with `--strict` longpole must stay to report that there is no recording.
 fn unrecorded(arguments: &RunArguments, environment: &[(OsString, OsString)], error: &LaunchError) -> ExitCode {
-    if error.is_ours() && !arguments.strict { in_place(arguments.argv(), environment, error) } else { not_started(error) }
+    if error.is_ours() && !arguments.strict { run_unrecorded(arguments.argv(), environment, error) } else { report_not_started(error) }
 }
 
 /// The runtimes of `--jit`, each once.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, Result};
-use longpole_capture::context::journal_dir;
+use longpole_capture::span_context::journal_dir;
 use longpole_store::{RecordingName, Store};
 
 use crate::input::import_file;

@@ -2,10 +2,10 @@
 
 mod forwarding;
 mod identity;
-mod log_keeper;
 mod moment;
 mod own_cost;
 mod trace_files;
+mod wal_sink;
 mod write_failure;
 
 use std::ffi::OsString;
@@ -16,11 +16,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use longpole_capture::clock::Clocks;
-use longpole_capture::context::journal_dir::JournalDirectory;
 use longpole_capture::launch::child::{self, RunningChild};
 use longpole_capture::launch::error::LaunchError;
 use longpole_capture::launch::otel_environment::TraceFile;
 use longpole_capture::launch::{otel_environment, signals};
+use longpole_capture::span_context::journal_dir::JournalDirectory;
 use longpole_capture::{recorder, socket_owner};
 use longpole_model::{
     AttributeValue, Attributes, CaptureMode, Exit, Loss, LossKind, Observation, ObservationSink, ProcessUsage, Resource, RunUsage, Scope,
@@ -29,7 +29,7 @@ use longpole_model::{
 use longpole_recording::redact_observations::RedactingSink;
 use longpole_recording::seal::OwnSeal;
 use longpole_server::forward::ForwardTarget;
-use longpole_server::receive::{Receiver, ReceiverHandle, ReceiverOptions, Senders, SocketOwner};
+use longpole_server::receive::{AllowedSenders, Receiver, ReceiverHandle, ReceiverOptions, SocketOwner};
 use longpole_store::{RecordingWriter, WalObservationSink};
 use longpole_wire::redact::Redactor;
 use longpole_wire::traceparent::{FLAG_SAMPLED, TraceParent};
@@ -39,9 +39,9 @@ use self::forwarding::{forward_targets, pulumi_targets, trust_by_environment};
 pub(crate) use self::forwarding::{spans_target, unrecorded_request};
 use self::identity::secret;
 pub(crate) use self::identity::{host, identity, new_run};
-use self::log_keeper::LogKeeper;
 pub(crate) use self::moment::{Moment, now};
 pub(crate) use self::own_cost::own_cost;
+use self::wal_sink::WalSink;
 pub(crate) use self::write_failure::WriteFailure;
 use crate::args::{EnvInject, Redact, RunArguments, SampleClock};
 use crate::env_vars;
@@ -203,16 +203,16 @@ impl Session {
             self.lose(LossKind::RequestsRefused, format!("no spans were received: {error}"));
             return inherited;
         }
-        let keep = Box::new(LogKeeper(self.writer.wal().clone(), self.write_failure.clone()));
+        let sink = Box::new(WalSink(self.writer.wal().clone(), self.write_failure.clone()));
         match Receiver::start(
             ReceiverOptions {
                 forward,
                 keep_credentials: arguments.redact == Redact::Off,
-                senders: Senders::Run { id: run_id.clone(), name: self.public_name() },
+                senders: AllowedSenders::Run { id: run_id.clone(), name: self.public_name() },
                 ask_owner: Some(owner_of_client),
                 ..ReceiverOptions::default()
             },
-            keep,
+            sink,
         ) {
             Ok(receiver) => {
                 let injection = otel_environment::environment(&request(&receiver.endpoint(), &receiver.appdash_endpoint()));

@@ -16,7 +16,7 @@ mod follow_a_checkout;
 mod hand_on_to_anybody;
 mod hand_the_code_on;
 mod keep_no_secret;
-mod keep_the_shelf;
+mod keep_recordings;
 mod live_in_a_container;
 mod name_who_holds_a_lock;
 mod read_a_profile;

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
-use longpole_symbols::python::{Code, CodeId, FrameRead, Trouble};
+use longpole_symbols::python::{Code, CodeId, FrameRead, ReadError};
 
 use longpole_model::fast_hash::FastMap;
 
@@ -219,7 +219,7 @@ pub(super) struct Seen {
     pub(super) places: Places,
     pub(super) threads: FastMap<u32, Readings>,
     /// Why it cannot be read, if it cannot.
-    pub(super) trouble: Option<Trouble>,
+    pub(super) read_error: Option<ReadError>,
 }
 
 impl Seen {
@@ -233,7 +233,7 @@ impl Seen {
             codes: Vec::new(),
             places: Places::default(),
             threads: FastMap::default(),
-            trouble: None,
+            read_error: None,
         }
     }
 }

@@ -19,8 +19,8 @@ use std::sync::Arc;
 
 use longpole_model::stack::Runtime;
 use longpole_model::{Loss, LossKind, MappingId};
-use longpole_symbols::patience::Waited;
-use longpole_symbols::python::{CodeId, Trouble, Version};
+use longpole_symbols::hang_timeout::Waited;
+use longpole_symbols::python::{CodeId, ReadError, Version};
 use longpole_symbols::unwind::{Code, Frame, Place};
 
 use self::history::{PlaceId, Seen};
@@ -76,7 +76,7 @@ pub(crate) struct Pythons {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Missed {
     MissingFunctions(MissingFunctions),
-    Trouble(Trouble),
+    ReadError(ReadError),
 }
 
 impl Pythons {
@@ -183,7 +183,7 @@ impl Pythons {
         };
         let time = standing.unwrap_or(time);
         let merged = merge::merge(native, &seen.places, calls, readings.unwrap_or(&no_readings), time);
-        let missing = match (&seen.trouble, readings) {
+        let missing = match (&seen.read_error, readings) {
             (Some(_), _) => MissingFunctions::Unreadable,
             (None, None) => MissingFunctions::NoThread,
             (None, Some(_)) => MissingFunctions::NotNear,
@@ -229,8 +229,8 @@ impl Pythons {
 
     /// Counts a sample with unknown functions.
     fn miss(&mut self, seen: &Seen, missed: MissingFunctions) {
-        let missed = match (&seen.trouble, missed) {
-            (Some(trouble), MissingFunctions::Unreadable) => Missed::Trouble(trouble.clone()),
+        let missed = match (&seen.read_error, missed) {
+            (Some(error), MissingFunctions::Unreadable) => Missed::ReadError(error.clone()),
             (_, reason) => Missed::MissingFunctions(reason),
         };
         *self.not_seen.entry(missed).or_insert(0) += 1;
@@ -300,7 +300,7 @@ impl Pythons {
         for (missed, count) in self.not_seen.drain() {
             let detail = match missed {
                 Missed::MissingFunctions(reason) => reason.to_string(),
-                Missed::Trouble(trouble) => format!("Python functions: {trouble}"),
+                Missed::ReadError(error) => format!("Python functions: {error}"),
             };
             losses.push(Loss::new(LossKind::FunctionsNotSeen, count, detail));
         }

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use longpole_symbols::python::{CodeId, Codes, Interpreter, Memory, ThreadRead, Trouble, Version};
+use longpole_symbols::python::{CodeId, Codes, Interpreter, Memory, ReadError, ThreadRead, Version};
 
 use super::history::{History, SeenStack};
 use super::threads::Threads;
@@ -137,8 +137,8 @@ pub(super) fn run(shared: &Arc<Shared>) -> u64 {
                 changed |= has_changed;
                 true
             }
-            Err(trouble) => {
-                it.give_up(shared, trouble);
+            Err(error) => {
+                it.give_up(shared, error);
                 false
             }
         });
@@ -187,19 +187,19 @@ impl Watched {
     }
 
     /// Reads once; whether something changed. An error ends the readings of this interpreter.
-    fn look(&mut self, shared: &Shared, reads: &mut Vec<ThreadRead>) -> Result<bool, Trouble> {
+    fn look(&mut self, shared: &Shared, reads: &mut Vec<ThreadRead>) -> Result<bool, ReadError> {
         match self.try_look(shared, reads) {
             // An exec replaces its memory, and torn frames may be whole the next time.
-            Err(Trouble::Closed | Trouble::Torn) if self.refusals < REFUSALS_MAX => {
+            Err(ReadError::Closed | ReadError::Torn) if self.refusals < REFUSALS_MAX => {
                 self.refusals += 1;
                 Ok(true)
             }
-            Err(Trouble::Torn) => Ok(true),
+            Err(ReadError::Torn) => Ok(true),
             outcome => outcome,
         }
     }
 
-    fn try_look(&mut self, shared: &Shared, reads: &mut Vec<ThreadRead>) -> Result<bool, Trouble> {
+    fn try_look(&mut self, shared: &Shared, reads: &mut Vec<ThreadRead>) -> Result<bool, ReadError> {
         let memory: &dyn Memory = &self.memory;
         let interpreter = match &mut self.interpreter {
             Some(interpreter) => interpreter,
@@ -225,8 +225,8 @@ impl Watched {
             }
             match identify(&mut self.codes, memory, interpreter, thread) {
                 Ok(codes) => stacks.push((tid, Some(SeenStack::new(&thread.frames, &codes, thread.is_whole)))),
-                Err(Trouble::Torn) => torn += 1,
-                Err(trouble) => return Err(trouble),
+                Err(ReadError::Torn) => torn += 1,
+                Err(error) => return Err(error),
             }
         }
         let changed = stacks.iter().any(|(_, stack)| stack.is_some());
@@ -257,17 +257,17 @@ impl Watched {
         Ok(changed)
     }
 
-    fn give_up(&self, shared: &Shared, trouble: Trouble) {
-        if trouble != Trouble::Gone
+    fn give_up(&self, shared: &Shared, error: ReadError) {
+        if error != ReadError::Gone
             && let Some(seen) = shared.lock().history.of(self.order.pid, self.order.since)
         {
-            seen.trouble = Some(trouble);
+            seen.read_error = Some(error);
         }
     }
 }
 
 /// The code of each frame of a thread.
-fn identify(codes: &mut Codes, memory: &dyn Memory, interpreter: &mut Interpreter, thread: &ThreadRead) -> Result<Vec<CodeId>, Trouble> {
+fn identify(codes: &mut Codes, memory: &dyn Memory, interpreter: &mut Interpreter, thread: &ThreadRead) -> Result<Vec<CodeId>, ReadError> {
     let new = thread.frames.len().saturating_sub(thread.kept);
     let identified = |(place, frame)| codes.identify(memory, interpreter, frame, place >= new);
     thread.frames.iter().enumerate().map(identified).collect()

@@ -14,7 +14,7 @@ use prost::Message;
 
 use super::*;
 use crate::otlp_request::{Encoding, Signal};
-use crate::receive::{Keep, KeepError, Receiver, ReceiverHandle, ReceiverOptions};
+use crate::receive::{ReceivedSink, ReceivedSinkError, Receiver, ReceiverHandle, ReceiverOptions};
 
 mod files;
 mod grpc;
@@ -25,21 +25,21 @@ const SOON: Duration = Duration::from_secs(60);
 #[derive(Clone, Default)]
 struct Memory(Arc<Mutex<Vec<Vec<u8>>>>);
 
-impl Keep for Memory {
-    fn traces(&mut self, bytes: &[u8], _: Encoding, _: Option<u32>) -> Result<(), KeepError> {
+impl ReceivedSink for Memory {
+    fn traces(&mut self, bytes: &[u8], _: Encoding, _: Option<u32>) -> Result<(), ReceivedSinkError> {
         self.0.lock().unwrap().push(bytes.to_vec());
         Ok(())
     }
 
-    fn resource_event(&mut self, _: ResourceEvent) -> Result<(), KeepError> {
+    fn resource_event(&mut self, _: ResourceEvent) -> Result<(), ReceivedSinkError> {
         Ok(())
     }
 
-    fn listens(&mut self, _: u32, _: SocketAddr) -> Result<(), KeepError> {
+    fn listens(&mut self, _: u32, _: SocketAddr) -> Result<(), ReceivedSinkError> {
         Ok(())
     }
 
-    fn log_event(&mut self, _: TraceId, _: SpanId, _: SpanEvent) -> Result<(), KeepError> {
+    fn log_event(&mut self, _: TraceId, _: SpanId, _: SpanEvent) -> Result<(), ReceivedSinkError> {
         Ok(())
     }
 }

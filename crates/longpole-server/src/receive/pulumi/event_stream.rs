@@ -116,7 +116,7 @@ async fn take(context: &RequestContext, connection: &Arc<Connection>, request: R
     if !messages.is_empty() {
         return Err(refuse(code::INTERNAL, "the pulumi event stream ended inside an event"));
     }
-    // The keeper works in order, so when it is done with the last one it is done with all.
+    // The ingester works in order, so when it is done with the last one it is done with all.
     if let Some(last) = last {
         let _keeping = Keeping::of(connection);
         if last.await.is_err() {

@@ -133,7 +133,7 @@ const NAME: &str = "00000000000000000000000000f067aa";
 fn start_run(ask: AskOwner) -> (ReceiverHandle, Memory) {
     let memory = Memory::default();
     let options = ReceiverOptions {
-        senders: Senders::Run { id: RUN.to_owned(), name: NAME.to_owned() },
+        senders: AllowedSenders::Run { id: RUN.to_owned(), name: NAME.to_owned() },
         ask_owner: Some(ask),
         ..ReceiverOptions::default()
     };

@@ -75,34 +75,34 @@ impl Memory {
     }
 }
 
-impl Keep for Memory {
-    fn traces(&mut self, bytes: &[u8], encoding: Encoding, peer_pid: Option<u32>) -> Result<(), KeepError> {
+impl ReceivedSink for Memory {
+    fn traces(&mut self, bytes: &[u8], encoding: Encoding, peer_pid: Option<u32>) -> Result<(), ReceivedSinkError> {
         self.set(|state| state.waiting += 1);
         self.wait_until(|state| !state.held);
         if self.0.0.lock().unwrap().broken {
-            return Err(KeepError::ForNow("no space left on device".to_owned()));
+            return Err(ReceivedSinkError::ForNow("no space left on device".to_owned()));
         }
         self.set(|state| state.kept.push((bytes.to_vec(), encoding, peer_pid)));
         Ok(())
     }
 
-    fn resource_event(&mut self, event: ResourceEvent) -> Result<(), KeepError> {
+    fn resource_event(&mut self, event: ResourceEvent) -> Result<(), ReceivedSinkError> {
         self.set(|state| state.resource_events.push(event));
         Ok(())
     }
 
-    fn listens(&mut self, pid: u32, address: SocketAddr) -> Result<(), KeepError> {
+    fn listens(&mut self, pid: u32, address: SocketAddr) -> Result<(), ReceivedSinkError> {
         self.set(|state| state.listens.push((pid, address)));
         Ok(())
     }
 
-    fn log_event(&mut self, trace_id: TraceId, span_id: SpanId, event: SpanEvent) -> Result<(), KeepError> {
+    fn log_event(&mut self, trace_id: TraceId, span_id: SpanId, event: SpanEvent) -> Result<(), ReceivedSinkError> {
         let state = &mut *self.0.0.lock().unwrap();
         if state.broken {
-            return Err(KeepError::ForNow("no space left on device".to_owned()));
+            return Err(ReceivedSinkError::ForNow("no space left on device".to_owned()));
         }
         if state.log_events_max.is_some_and(|max| state.log_events.len() >= max) {
-            return Err(KeepError::ForGood("the recording has reached its limit".to_owned()));
+            return Err(ReceivedSinkError::ForGood("the recording has reached its limit".to_owned()));
         }
         state.log_events.push((trace_id, span_id, event));
         Ok(())

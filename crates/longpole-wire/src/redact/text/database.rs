@@ -130,7 +130,7 @@ impl Scan<'_> {
             return self.auth_in_quotes(at, behind);
         }
         let bytes = self.bytes;
-        let end = self.names.seen.control.next(behind, &mut self.names.steps, || position(bytes, behind, |byte| byte.is_ascii_control()));
+        let end = self.names.memo.control.next(behind, &mut self.names.steps, || position(bytes, behind, |byte| byte.is_ascii_control()));
         if bytes.get(behind) != Some(&b' ') {
             return None;
         }
@@ -200,7 +200,7 @@ impl Scan<'_> {
         loop {
             let find =
                 || (next..bytes.len()).find(|at| b"><#".contains(&bytes[*at]) && b" \"'".contains(&bytes[*at - 1])).unwrap_or(bytes.len());
-            let mark = self.names.seen.acl_mark.next(next, &mut self.names.steps, find);
+            let mark = self.names.memo.acl_mark.next(next, &mut self.names.steps, find);
             if mark >= end {
                 return last;
             }

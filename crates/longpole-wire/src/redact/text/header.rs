@@ -1,8 +1,8 @@
 //! Values of HTTP headers: `Authorization`, `Cookie`, `Bearer …` in any text.
 
+use super::keywords::SCHEMES_OF_KEYS;
 use super::name::{NAME_BYTES_MAX, is_of_name};
 use super::scan::{Scan, Start};
-use super::words::SCHEMES_OF_KEYS;
 use crate::redact::names::Meaning;
 use crate::redact::value_forms::{LONG_BYTES_MIN, is_key, is_nothing, is_random, is_user_and_password, scheme_length};
 

@@ -12,16 +12,16 @@
 
 mod database;
 mod header;
+mod keywords;
 mod lines;
 mod markup;
 mod name;
 mod object;
 mod pairs;
-mod pass;
 mod scan;
+mod scan_loop;
 mod url;
 mod value;
-mod words;
 
 use std::ops::Range;
 
@@ -30,7 +30,7 @@ use super::commands;
 use super::escapes::unescaped;
 use super::known_names::Names;
 use super::mask::is_redacted;
-use super::seen::Seen;
+use super::search_memo::SearchMemo;
 
 /// Writings inside writings: a URL in a parameter of a URL in JSON.
 const ESCAPES_MAX: usize = 3;
@@ -99,7 +99,7 @@ fn scan(text: &str, names: &mut Names, found: &mut Vec<Range<usize>>) -> (bool, 
     names.steps.spend(text.len());
     // Most texts look for nothing, and then nothing has to be forgotten.
     if std::mem::take(&mut names.steps.looked) {
-        names.seen = Seen::default();
+        names.memo = SearchMemo::default();
     }
     let mut scan = Scan {
         text,

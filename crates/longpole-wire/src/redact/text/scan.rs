@@ -1,4 +1,4 @@
-//! The state of a pass over a text: where it is, what it found, which half of a pair it has seen.
+//! The state of a scan over a text: where it is, what it found, which half of a pair it has seen.
 
 use std::ops::Range;
 

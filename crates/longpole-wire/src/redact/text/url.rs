@@ -3,7 +3,7 @@
 use super::name::NAME_BYTES_MAX;
 use super::scan::Scan;
 use crate::redact::bytes::{floor, position};
-use crate::redact::shapes;
+use crate::redact::token_formats;
 use crate::redact::value_forms::{LONG_BYTES_MIN, is_key, is_nothing};
 
 /// Bytes behind `scheme://user:` in which the `@` is looked for when the password has a slash.
@@ -32,9 +32,9 @@ impl Scan<'_> {
                 }
                 let (text, bytes) = (self.text, self.bytes);
                 let find = || text[start..].find(|c: char| ends_text(c) || c == ',').map_or(text.len(), |length| start + length);
-                let end = self.names.seen.url_end.next(start, &mut self.names.steps, find);
+                let end = self.names.memo.url_end.next(start, &mut self.names.steps, find);
                 let near = &text[start..end.min(start + floor(rest, PASSWORD_BYTES_MAX))];
-                let sign = self.names.seen.at_sign.next(start, &mut self.names.steps, || position(bytes, start, |byte| byte == b'@'));
+                let sign = self.names.memo.at_sign.next(start, &mut self.names.steps, || position(bytes, start, |byte| byte == b'@'));
                 if sign >= start + near.len() {
                     return None;
                 }
@@ -48,7 +48,7 @@ impl Scan<'_> {
             // `TOKEN:x-oauth-basic@`.
             Some(colon) if colon >= LONG_BYTES_MIN && is_key(&user_info[..colon]) => self.hide(start..end),
             Some(colon) => self.hide(start + colon + 1..end),
-            None if user_info.len() >= LONG_BYTES_MIN || shapes::begins_with_shape(user_info.as_bytes()) => self.hide(start..end),
+            None if user_info.len() >= LONG_BYTES_MIN || token_formats::begins_with_token(user_info.as_bytes()) => self.hide(start..end),
             None => None,
         }
     }

@@ -7,10 +7,10 @@ use super::name::{NAME_BYTES_MAX, is_of_name};
 use super::object::go_type_length;
 use super::scan::{Operator, Scan, Start};
 use crate::redact::bytes::{colour_length, position};
+use crate::redact::lookahead::Lookahead;
 use crate::redact::mask::REDACTED;
 use crate::redact::names::Meaning;
 use crate::redact::quotes::{closing, joined_end, shell_end, which_quote};
-use crate::redact::steps::Ahead;
 use crate::redact::value_forms::{
     KEY_BYTES, is_column, is_count, is_key, is_mixed, is_names, is_nothing, is_of_key, is_parameter, is_prose,
 };
@@ -176,11 +176,11 @@ impl Scan<'_> {
             Some((quote, slashes)) => {
                 // All of the list: to its bracket, without the quote before that.
                 if in_list {
-                    if self.names.seen.list_quote != (quote, slashes) {
-                        self.names.seen.list_quote = (quote, slashes);
-                        self.names.seen.list_end = Ahead::default();
+                    if self.names.memo.list_quote != (quote, slashes) {
+                        self.names.memo.list_quote = (quote, slashes);
+                        self.names.memo.list_end = Lookahead::default();
                     }
-                    let end = self.names.seen.list_end.next(at, &mut self.names.steps, || {
+                    let end = self.names.memo.list_end.next(at, &mut self.names.steps, || {
                         let ends = (at..bytes.len()).filter(|at| bytes[*at] == b']').find_map(|bracket| {
                             let before = bytes[at..bracket].trim_ascii_end().strip_suffix(&[quote])?;
                             let length = before.iter().rev().take(slashes).take_while(|byte| **byte == b'\\').count();
@@ -209,7 +209,7 @@ impl Scan<'_> {
                 }
             }
             None if in_list => {
-                let bracket = self.names.seen.bracket.next(at, &mut self.names.steps, || position(bytes, at, |byte| byte == b']'));
+                let bracket = self.names.memo.bracket.next(at, &mut self.names.steps, || position(bytes, at, |byte| byte == b']'));
                 bracket.min(self.line_end(at))
             }
             None => self.unquoted_end(at),
@@ -220,7 +220,7 @@ impl Scan<'_> {
     fn past_triple(&mut self, at: usize, quote: u8) -> usize {
         let bytes = self.bytes;
         let find = || bytes[at..].windows(3).position(|three| three == [quote; 3]).map_or(bytes.len(), |length| at + length);
-        let end = self.names.seen.triples[which_quote(quote)].next(at, &mut self.names.steps, find);
+        let end = self.names.memo.triples[which_quote(quote)].next(at, &mut self.names.steps, find);
         if end < bytes.len() { end } else { self.line_end(at) }
     }
 
@@ -229,28 +229,28 @@ impl Scan<'_> {
         let bytes = self.bytes;
         let closes = |at: usize| bytes.get(at + 1).is_none_or(|byte| byte.is_ascii_whitespace() || b",;.)}]&|+".contains(byte));
         let find = || (line..bytes.len()).find(|at| bytes[*at] == quote && bytes[*at - 1] != b'\\' && closes(*at)).unwrap_or(bytes.len());
-        let end = self.names.seen.quotes[which_quote(quote)].next(line, &mut self.names.steps, find);
+        let end = self.names.memo.quotes[which_quote(quote)].next(line, &mut self.names.steps, find);
         if end < bytes.len() && end - at <= QUOTED_BYTES_MAX { end } else { self.line_end(at) }
     }
 
     /// The end of the line of this place.
     pub(super) fn line_end(&mut self, at: usize) -> usize {
         let bytes = self.bytes;
-        self.names.seen.line.next(at, &mut self.names.steps, || position(bytes, at, |byte| byte == b'\n' || byte == b'\r'))
+        self.names.memo.line.next(at, &mut self.names.steps, || position(bytes, at, |byte| byte == b'\n' || byte == b'\r'))
     }
 
     /// The end of a key in lines, by its last one.
     pub(super) fn end_of_key(&mut self, start: usize, which: usize, last: &str) -> usize {
         let text = self.text;
         let find = || text[start..].find(last).map_or(text.len(), |length| start + length);
-        self.names.seen.ends[which].next(start, &mut self.names.steps, find)
+        self.names.memo.ends[which].next(start, &mut self.names.steps, find)
     }
 
     /// The end of a value without quotes.
     pub(super) fn unquoted_end(&mut self, at: usize) -> usize {
         let end = self.unquoted_end_at_most(at);
         let bytes = self.bytes;
-        let bracket = self.names.seen.any_bracket.next(at, &mut self.names.steps, || position(bytes, at, |byte| b"()[]{}".contains(&byte)));
+        let bracket = self.names.memo.any_bracket.next(at, &mut self.names.steps, || position(bytes, at, |byte| b"()[]{}".contains(&byte)));
         if bracket >= end {
             return end;
         }
@@ -263,13 +263,13 @@ impl Scan<'_> {
     fn unquoted_end_at_most(&mut self, at: usize) -> usize {
         let bytes = self.bytes;
         let find = || (at..bytes.len()).find(|at| ends_unquoted(bytes[*at], &bytes[at + 1..])).unwrap_or(bytes.len());
-        self.names.seen.value_end.next(at, &mut self.names.steps, find)
+        self.names.memo.value_end.next(at, &mut self.names.steps, find)
     }
 
     /// Where the next `://` stands.
     fn next_url(&mut self, at: usize) -> usize {
         let text = self.text;
-        self.names.seen.url.next(at, &mut self.names.steps, || text[at..].find("://").map_or(text.len(), |length| at + length))
+        self.names.memo.url.next(at, &mut self.names.steps, || text[at..].find("://").map_or(text.len(), |length| at + length))
     }
 
     /// The end of a value without quotes that has to look like a key, or like a URL with one; `None` where it cannot.
@@ -278,7 +278,7 @@ impl Scan<'_> {
         if self.next_url(at) + 3 <= self.unquoted_end_at_most(at) {
             return Some(self.unquoted_end(at));
         }
-        let end = self.names.seen.key_end.next(at, &mut self.names.steps, || position(bytes, at, |byte| !is_of_key(byte)));
+        let end = self.names.memo.key_end.next(at, &mut self.names.steps, || position(bytes, at, |byte| !is_of_key(byte)));
         // What no key has may be part of the value, which is none then. A comma looks ahead as far as a name is long.
         let ends = || end == bytes.len() || unquoted_length(&bytes[end..bytes.len().min(end + 80)]) == 0;
         if !KEY_BYTES.contains(&(end - at)) || !ends() {

@@ -1,0 +1,19 @@
+//! What is missing or doubtful.
+
+use crate::note::Note;
+use crate::report::Report;
+use crate::time::sampling_coverage::ThreadTime;
+
+impl Report {
+    /// What a reader of the forest and of the savings must know.
+    pub fn notes(&self) -> impl Iterator<Item = &Note> {
+        self.forest.notes.iter().chain(self.replay.notes())
+    }
+
+    /// Everything that is missing or doubtful: what of the machine bears upon all times, losses of the recording, then notes.
+    pub fn quality(&self) -> Vec<Note> {
+        let losses = self.recording.losses.iter().map(|loss| Note::Loss(loss.clone()));
+        let unseen = ThreadTime::of(&self.recording).notes(&self.recording, self.wall());
+        unseen.into_iter().chain(losses).chain(self.notes().cloned()).collect()
+    }
+}

@@ -1,0 +1,412 @@
+//! The ingester: inflates a body, checks that it decodes, finds its sender, writes it to the log, and forwards a copy. Other formats
+//! become OTLP here, so that the log has one format. One thread, in order.
+
+use std::borrow::Cow;
+use std::collections::{HashMap, VecDeque};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::mpsc::Receiver;
+use std::time::Instant;
+
+use bytes::Bytes;
+use longpole_model::{AttributeValue, LossKind, Resource, ResourceEvent, Span, SpanBatch, SpanSink, Timestamp};
+use longpole_recording::loss_counters::LossBook;
+use longpole_store::Secret;
+use longpole_wire::redact::Redactor;
+use longpole_wire::{DecodeError, Limits, otlp, pulumi_event, pulumi_payload, zipkin};
+
+use self::check::Check;
+use self::convert::Convert;
+use self::logs::{Events, NO_SPAN, Unkept};
+use super::connection::Claim;
+use super::job::{Content, Handed, Job, Verdict};
+use super::pulumi::span_dedup::Twins;
+use super::received_sink::{ReceivedSink, ReceivedSinkError};
+use super::redaction::redact_spans;
+use crate::forward::Forwarder;
+use crate::limits::CONVERTED_SPANS_MAX;
+use crate::listeners::ListenerFinder;
+use crate::otlp_request::{CameBy, Encoding, InflateError, Parcel, Signal, compress, inflate, inflate_up_to};
+use crate::peer_process::PeerFinder;
+
+mod check;
+mod convert;
+mod logs;
+
+/// The loss of spans whose process a search did not find within its limits.
+const NOT_FOUND: &str =
+    "some spans have no process: the processes of this machine have more open files than longpole searches for the sender";
+
+/// Serves the queue until every [`Intake`](super::job::Intake) is dropped.
+pub(super) fn ingest_all(
+    queue: Receiver<Handed>,
+    sink: Box<dyn ReceivedSink>,
+    finder: PeerFinder,
+    (limits, keep_credentials, run): (Limits, bool, Option<(String, Secret)>),
+    book: &LossBook,
+    forwarder: &Forwarder,
+) {
+    let redactor = (!keep_credentials).then(Redactor::default);
+    let twins = forwarder.wants(Signal::Traces).then(Twins::default);
+    let listeners = ListenerFinder::default();
+    let mut ingester = Ingester { sink, finder, listeners, redactor, limits, run, book, forwarder, twins };
+    // Requests of closed connections come last: any user can send them, and no client waits for the answer. Their places limit their
+    // number.
+    let mut later: VecDeque<Handed> = VecDeque::new();
+    loop {
+        let next = if later.is_empty() { queue.recv().ok() } else { queue.try_recv().ok() };
+        let (job, reply) = match next {
+            Some(handed) if handed.0.connection.sender_is_gone() => {
+                later.push_back(handed);
+                continue;
+            }
+            Some(handed) => handed,
+            None => match later.pop_front() {
+                Some(handed) => handed,
+                None => break,
+            },
+        };
+        // The client may have hung up, or never waited for an answer; the log keeps the request anyway.
+        let _ = reply.send(ingester.serve(&job));
+    }
+    let left = ingester.twins.take().map(Twins::finish).unwrap_or_default();
+    ingester.hand_on(&left);
+}
+
+struct Ingester<'a> {
+    sink: Box<dyn ReceivedSink>,
+    finder: PeerFinder,
+    listeners: ListenerFinder,
+    /// `None` where credentials are kept.
+    redactor: Option<Redactor>,
+    limits: Limits,
+    /// The id that spans of closed connections must have; `None` if everybody may send.
+    run: Option<(String, Secret)>,
+    book: &'a LossBook,
+    forwarder: &'a Forwarder,
+    /// `None` if no target gets spans.
+    twins: Option<Twins>,
+}
+
+impl Ingester<'_> {
+    fn serve(&mut self, job: &Job) -> Verdict {
+        let verdict = self.keep_content(job);
+        if self.finder.has_given_up() {
+            self.book.add_once(LossKind::Environment, NOT_FOUND);
+        }
+        verdict
+    }
+
+    fn keep_content(&mut self, job: &Job) -> Verdict {
+        let is_unproven = job.connection.sender_is_gone();
+        match &job.content {
+            // Only spans of OpenTelemetry can prove by themselves that they belong to the run.
+            content if is_unproven && !content.has_resources() => self.refuse_unproven(job),
+            Content::Otlp { signal: Signal::Traces, encoding, came_by } => self.keep_traces(job, *encoding, *came_by),
+            Content::Otlp { signal, encoding, came_by } => self.take_other(job, *signal, *encoding, *came_by),
+            Content::Zipkin { path, content_type } => self.keep_zipkin(job, path, content_type.as_deref()),
+            Content::Converted { spans } => self.keep_converted(job, *spans),
+            Content::PulumiEvent { received } => self.keep_event(job, *received),
+            Content::Hello => {
+                job.connection.peer_pid(&mut self.finder);
+                Verdict::whole()
+            }
+        }
+    }
+
+    /// Refuses a request without proof. It counts those whose client waits for no answer.
+    fn refuse_unproven(&self, job: &Job) -> Verdict {
+        let verdict = Verdict::unproven();
+        let count = match &job.content {
+            Content::Converted { spans } => *spans,
+            Content::PulumiEvent { .. } => 1,
+            Content::Otlp { .. } | Content::Zipkin { .. } | Content::Hello => 0,
+        };
+        if let Verdict::Unproven(reason) = &verdict {
+            self.book.add(LossKind::RequestsRefused, count, reason);
+        }
+        verdict
+    }
+
+    fn keep_traces(&mut self, job: &Job, encoding: Encoding, came_by: CameBy) -> Verdict {
+        let mut bytes = match inflated(job) {
+            Ok(bytes) => bytes,
+            Err(verdict) => return verdict,
+        };
+        let run_id = self.run.as_ref().filter(|_| job.connection.sender_is_gone());
+        // Most requests of other users fail here, before they are decoded.
+        if run_id.is_some_and(|(_, secret)| !secret.is_in(&bytes)) {
+            return Verdict::unproven();
+        }
+        let run_id = run_id.map(|(id, _)| id.as_str());
+        let redactor = self.redactor.as_mut();
+        let mut check = Check { resource_without_pid: true, is_of_another: run_id.is_some(), run_id, redactor, ..Check::default() };
+        if let Err(error) = check.request(&bytes, encoding, &self.limits) {
+            return Verdict::Undecodable(error.to_string());
+        }
+        let Check { spans, losses, pid_missing, payloads, credentials, twins, called, unproven, claims, .. } = check;
+        // Without spans there is nothing to keep of it, and any number of bytes.
+        if unproven || run_id.is_some() && spans == 0 {
+            return Verdict::unproven();
+        }
+        let was_hidden = self.hide(&mut bytes);
+        let connection = &job.connection;
+        let claims: Vec<(u32, Claim)> = claims.into_iter().map(|pid| (pid, connection.claim(pid, &mut self.finder))).collect();
+        // The search for the peer reads /proc, so it runs only if a span would have no process without it, or names another process.
+        let peer_pid = if pid_missing { connection.peer_pid(&mut self.finder) } else { connection.sender_of(&claims, &mut self.finder) };
+        let claims: HashMap<u32, Claim> =
+            claims.into_iter().filter(|(_, claim)| matches!(claim, Claim::OwnNamespace(_) | Claim::Unknown)).collect();
+        let clean = (payloads || credentials || !claims.is_empty()).then(|| self.clean(&bytes, encoding, payloads, &claims));
+        let kept = match &clean {
+            Some(Clean { kept, .. }) => self.sink.traces(kept, Encoding::Protobuf, peer_pid),
+            None => self.sink.traces(&bytes, encoding, peer_pid),
+        };
+        if let Err(error) = kept {
+            return Verdict::not_kept(&error);
+        }
+        self.keep_listeners(&called);
+        let of_invalid = || losses.iter().filter(|loss| loss.kind == LossKind::SpansInvalid);
+        let rejected = of_invalid().map(|loss| loss.count).sum();
+        let message = of_invalid().map(|loss| &*loss.detail).collect::<Vec<_>>().join("; ");
+        if clean.is_some() {
+            // Sealing decodes what was kept and finds these in it again, but not in what was written anew.
+            losses.into_iter().for_each(|loss| self.book.add(loss.kind, loss.count, loss.detail));
+        }
+        // What was rejected here would be rejected there.
+        let parcel = match clean.and_then(|clean| clean.forwarded) {
+            Some(body) => Parcel { came_by, ..Parcel::converted(body, spans) },
+            None => {
+                let body = if was_hidden && self.forwarder.wants(Signal::Traces) {
+                    compress(&bytes, job.compression).into()
+                } else {
+                    job.body.clone()
+                };
+                Parcel { signal: Signal::Traces, encoding, compression: job.compression, came_by, body, items: spans }
+            }
+        };
+        match self.twins.as_mut().filter(|_| twins).and_then(|twins| twins.new_spans(spans_of(&parcel, peer_pid, &self.limits))) {
+            Some(spans) if spans.is_empty() => {}
+            Some(spans) => {
+                let count = spans.len() as u64;
+                self.forwarder.send(&Parcel { came_by, ..Parcel::converted(otlp::encode_trace(&spans).into(), count) });
+            }
+            None => self.forwarder.send(&parcel),
+        }
+        Verdict::Kept { rejected, message }
+    }
+
+    /// Puts the run's name in the place of its id, and says whether it was there. Whoever is handed copies of spans cannot send for the run.
+    fn hide(&self, bytes: &mut Cow<'_, [u8]>) -> bool {
+        self.run.as_ref().is_some_and(|(_, secret)| secret.hide(bytes))
+    }
+
+    /// Keeps who listens at addresses that spans call.
+    fn keep_listeners(&mut self, called: &[SocketAddr]) {
+        for (pid, address) in self.listeners.search(called, Instant::now()) {
+            if let Err(error) = self.sink.listens(pid, address) {
+                let detail = format!("failed to log the process that listens at an address that a span calls: {error}");
+                self.book.add(LossKind::RequestsRefused, 1, detail);
+            }
+        }
+    }
+
+    /// Hands on what no request is waited for.
+    fn hand_on(&self, spans: &[Span]) {
+        for spans in spans.chunks(CONVERTED_SPANS_MAX) {
+            self.forwarder.send(&Parcel::converted(otlp::encode_trace(spans).into(), spans.len() as u64));
+        }
+    }
+
+    /// The request again, in protobuf, without what is not to be stored. Credentials are counted.
+    fn clean(&mut self, bytes: &[u8], encoding: Encoding, payloads: bool, claims: &HashMap<u32, Claim>) -> Clean {
+        let mut batch = SpanBatch::default();
+        // It was decoded a moment ago; were that to fail now, nothing would be kept rather than a secret.
+        let _ = decode(bytes, encoding, &self.limits, &mut batch);
+        let forwarded = payloads.then(|| {
+            batch.spans.iter_mut().for_each(pulumi_payload::leave_out);
+            otlp::encode_trace(&batch.spans).into()
+        });
+        redact_spans(&mut batch, self.redactor.as_mut(), self.book);
+        translate(&mut batch.spans, claims);
+        Clean { kept: otlp::encode_trace(&batch.spans), forwarded }
+    }
+
+    fn keep_zipkin(&mut self, job: &Job, path: &str, content_type: Option<&str>) -> Verdict {
+        let mut bytes = match inflated(job) {
+            Ok(bytes) => bytes,
+            Err(verdict) => return verdict,
+        };
+        self.hide(&mut bytes);
+        let format = zipkin::Format::of_request(path, content_type, &bytes);
+        let peer_pid = job.connection.peer_pid(&mut self.finder);
+        let (sink, forwarder, book) = (self.sink.as_mut(), self.forwarder, self.book);
+        let redactor = self.redactor.as_mut();
+        let (batch, called) = (SpanBatch::default(), Vec::new());
+        let mut convert = Convert { sink, forwarder, book, redactor, peer_pid, batch, called, failed: None };
+        let decoded = zipkin::decode(&bytes, format, &self.limits, &mut convert);
+        convert.give();
+        let Convert { failed, called, .. } = convert;
+        self.keep_listeners(&called);
+        match (decoded, failed) {
+            (Err(error), _) => Verdict::Undecodable(error.to_string()),
+            (Ok(()), Some(error)) => Verdict::not_kept(&error),
+            (Ok(()), None) => Verdict::whole(),
+        }
+    }
+
+    fn keep_converted(&mut self, job: &Job, spans: u64) -> Verdict {
+        let peer_pid = job.connection.peer_pid(&mut self.finder);
+        match self.sink.traces(&job.body, Encoding::Protobuf, peer_pid) {
+            Ok(()) => {
+                if let Some(twins) = &mut self.twins {
+                    let left = twins.old(spans_of(&Parcel::converted(job.body.clone(), spans), peer_pid, &self.limits));
+                    self.hand_on(&left);
+                }
+                Verdict::whole()
+            }
+            Err(error) => {
+                // Nobody waits for an answer, so nobody sends them again.
+                self.book.add(LossKind::RequestsRefused, spans, format!("appdash spans that longpole could not store: {error}"));
+                Verdict::not_kept(&error)
+            }
+        }
+    }
+
+    fn keep_event(&mut self, job: &Job, received: Timestamp) -> Verdict {
+        let kept = inflated(job).map_err(|_| "cannot decompress it".to_owned()).and_then(|bytes| {
+            let text = pulumi_event::text_of_message(&bytes).ok_or("not a message with an event")?;
+            let parsed = pulumi_event::parse(text).map_err(|error| error.to_string())?;
+            // Events of other kinds say nothing about a resource.
+            let Some(parsed) = parsed else { return Ok(()) };
+            // The engine's own time has whole seconds.
+            self.sink.resource_event(ResourceEvent { time: received, ..parsed.event }).map_err(|error| error.to_string())
+        });
+        if let Err(reason) = kept {
+            self.book.add(LossKind::RequestsRefused, 1, format!("pulumi engine events that longpole could not store: {reason}"));
+        }
+        Verdict::whole()
+    }
+
+    /// Takes metrics, profiles and log records. The log gets only log records that name a span. The answer to the client is a success
+    /// for the others, which are counted (one if they cannot be counted); it reports records of spans that could not be kept. The user's
+    /// own endpoint, if any, gets all of them unchanged.
+    fn take_other(&mut self, job: &Job, signal: Signal, encoding: Encoding, came_by: CameBy) -> Verdict {
+        let mut bytes = inflated(job).ok();
+        let was_hidden = bytes.as_mut().is_some_and(|bytes| self.hide(bytes));
+        let wanted = self.forwarder.wants(signal);
+        let body = bytes.as_deref().filter(|_| wanted && was_hidden).map(|bytes| compress(bytes, job.compression).into());
+        let can_be_seen = bytes.is_some();
+        let json = encoding == Encoding::Json;
+        let mut verdict = Verdict::whole();
+        let items = match signal {
+            Signal::Traces => 0,
+            Signal::Metrics => {
+                let points = bytes.and_then(|bytes| otlp::count_metrics(&bytes, json).ok()).unwrap_or(1);
+                self.book.add(LossKind::OtherSignals, points, "data points of metrics, which longpole does not keep");
+                points
+            }
+            // Requests, because what is in one cannot be counted without reading all of it.
+            Signal::Profiles => {
+                self.book.add(
+                    LossKind::OtherSignals,
+                    1,
+                    "requests of profiles, which longpole does not keep; `longpole import` reads a file of them",
+                );
+                1
+            }
+            Signal::Logs => match bytes.and_then(|bytes| self.keep_logs(&bytes, encoding)) {
+                Some((records, unkept)) => {
+                    // Where a copy goes out, the client must not send it again.
+                    verdict = unkept.map_or(verdict, |unkept| self.verdict_of(unkept, wanted));
+                    records
+                }
+                None => {
+                    self.book.add(LossKind::OtherSignals, 1, NO_SPAN);
+                    1
+                }
+            },
+        };
+        if wanted && !can_be_seen && self.run.is_some() {
+            self.book.add(LossKind::ForwardFailed, items, "in requests that longpole cannot decompress and check for the run's secret id");
+            return verdict;
+        }
+        let (compression, body) = (job.compression, body.unwrap_or_else(|| job.body.clone()));
+        self.forwarder.send(&Parcel { signal, encoding, compression, came_by, body, items });
+        verdict
+    }
+
+    /// The number of records, and those of spans that could not be kept; `None` if they cannot be decoded.
+    fn keep_logs(&mut self, bytes: &[u8], encoding: Encoding) -> Option<(u64, Option<Unkept>)> {
+        let (sink, redactor, book) = (self.sink.as_mut(), self.redactor.as_mut(), self.book);
+        let mut events = Events { sink, redactor, book, kept: 0, unkept: None };
+        let counts = otlp::logs::decode(bytes, encoding, &self.limits, &mut events).ok()?;
+        let Events { kept, unkept, .. } = events;
+        self.book.add(LossKind::OtherSignals, counts.others, NO_SPAN);
+        let unkept = unkept.map(|(records, error)| Unkept { records, error, is_all: kept == 0 });
+        Some((counts.of_spans + counts.others, unkept))
+    }
+
+    /// The answer for records that could not be kept. The client may send them again if none of the request was kept.
+    fn verdict_of(&self, Unkept { records, error, is_all }: Unkept, is_forwarded: bool) -> Verdict {
+        if is_all && !is_forwarded && matches!(error, ReceivedSinkError::ForNow(_)) {
+            return Verdict::not_kept(&error);
+        }
+        let message = format!("log records that longpole could not store: {error}");
+        self.book.add(LossKind::OtherSignals, records, &message);
+        if is_all && !is_forwarded { Verdict::not_kept(&error) } else { Verdict::Kept { rejected: records, message } }
+    }
+}
+
+/// The body of a job without its compression, or what is wrong with it.
+fn inflated(job: &Job) -> Result<Cow<'_, [u8]>, Verdict> {
+    inflate_up_to(&job.body, job.compression, job.connection.inflated_bytes_max()).map_err(|error| match error {
+        InflateError::TooLarge(_) => Verdict::TooLarge(error.to_string()),
+        InflateError::Broken(_) => Verdict::Undecodable(error.to_string()),
+    })
+}
+
+/// The spans of a request that was checked.
+fn spans_of(parcel: &Parcel, peer_pid: Option<u32>, limits: &Limits) -> Vec<Span> {
+    let mut batch = SpanBatch::from_peer(peer_pid);
+    if let Ok(bytes) = inflate(&parcel.body, parcel.compression) {
+        // What of it could not be kept was counted when it was checked.
+        let _ = decode(&bytes, parcel.encoding, limits, &mut batch);
+    }
+    batch.spans
+}
+
+fn decode(bytes: &[u8], encoding: Encoding, limits: &Limits, sink: &mut dyn SpanSink) -> Result<(), DecodeError> {
+    match encoding {
+        Encoding::Protobuf => otlp::trace::decode(bytes, limits, sink),
+        Encoding::Json => otlp::json::decode(bytes, limits, sink),
+    }
+}
+
+/// Gives processes the pids that they have here. Their own numbers become `process.vpid`, OpenTelemetry's name for them.
+fn translate(spans: &mut [Span], claims: &HashMap<u32, Claim>) {
+    let mut translated: HashMap<*const Resource, Arc<Resource>> = HashMap::new();
+    // Keeps the old resources alive, because their addresses are the keys of the map.
+    let mut old = Vec::new();
+    for span in spans {
+        let Some(claim) = span.resource.process_pid().and_then(|pid| claims.get(&pid)) else { continue };
+        let new = translated.entry(Arc::as_ptr(&span.resource)).or_insert_with(|| {
+            old.push(Arc::clone(&span.resource));
+            let mut resource = Resource::clone(&span.resource);
+            for attribute in resource.attributes.0.iter_mut().filter(|attribute| attribute.key == "process.pid") {
+                attribute.key = "process.vpid".into();
+            }
+            if let Claim::OwnNamespace(pid) = claim {
+                resource.attributes.push("process.pid", AttributeValue::Int(i64::from(*pid)));
+            }
+            Arc::new(resource)
+        });
+        span.resource = Arc::clone(new);
+    }
+}
+
+/// A request without what is not to be stored.
+struct Clean {
+    kept: Vec<u8>,
+    /// What is handed on where the request itself is not: Pulumi would have sent payloads to nobody but its own bridge.
+    forwarded: Option<Bytes>,
+}

@@ -1,0 +1,38 @@
+//! The sink for what was received, which the caller brings.
+
+use std::net::SocketAddr;
+
+use longpole_model::{ResourceEvent, SpanEvent, SpanId, TraceId};
+
+use crate::otlp_request::Encoding;
+
+/// Keeps what was received. Called from one thread of the receiver, in the order of arrival; may block.
+pub trait ReceivedSink: Send + 'static {
+    /// Keeps one request of spans, decompressed and known to decode. After `Ok` it is acknowledged, so it must survive the
+    /// end of this process. `peer_pid` is the process at the other end of the connection, where it is known: it is the process
+    /// of spans whose resource does not say one, and of the others it tells whether that process sent them itself.
+    ///
+    /// Spans that came in another format (Zipkin, AppDash) are given as a request in protobuf; the name of their scope says
+    /// which it was.
+    fn traces(&mut self, bytes: &[u8], encoding: Encoding, peer_pid: Option<u32>) -> Result<(), ReceivedSinkError>;
+
+    /// Keeps one event of Pulumi's engine, reduced to identity: no input, output or secret is in it. Its time is when it came.
+    fn resource_event(&mut self, event: ResourceEvent) -> Result<(), ReceivedSinkError>;
+
+    /// Keeps that a process takes connections at an address that a span calls.
+    fn listens(&mut self, pid: u32, address: SocketAddr) -> Result<(), ReceivedSinkError>;
+
+    /// Keeps a log record that names a span: an event of it, which may come before the span itself or without it.
+    fn log_event(&mut self, trace_id: TraceId, span_id: SpanId, event: SpanEvent) -> Result<(), ReceivedSinkError>;
+}
+
+/// Why a request could not be kept, as a lower-case fragment.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ReceivedSinkError {
+    /// A later attempt may succeed (a full disk, say): the client should try again.
+    #[error("{0}")]
+    ForNow(String),
+    /// No later attempt succeeds (the recording has reached its limit): the client should drop it.
+    #[error("{0}")]
+    ForGood(String),
+}
