@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::paths::{root, target_dir};
 
-/// What is asked of each recording. `diff` compares a recording with itself and with the one before it.
+/// The commands for each recording. `diff` compares a recording with itself and with the one before it.
 const QUESTIONS: [&[&str]; 14] = [
     &["poles"],
     &["show"],

@@ -1,5 +1,5 @@
 //! Story: traces of many shapes, each small enough to see its truth.
-//! Guarantees: the first pole is the one that the trace's header argues for, and what it is said to save is right, or in the range.
+//! Guarantees: the first pole is the one that the trace's header argues for, and its saving is right, or in the range.
 //!
 //! A file of `corpus/` is a trace in the notation of `longpole_model::text` below four lines:
 //!

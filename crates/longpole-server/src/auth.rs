@@ -55,7 +55,7 @@ const OTHERS: &str = "only the user who runs `longpole open`, and root, may use 
 pub enum Access {
     /// The token.
     Token,
-    /// Nothing, where the kernel says whose connection it is. For a page that serves one file, which its user asked for.
+    /// Nothing, where the kernel says whose connection it is. For a page that serves one file at a port that its user chose.
     OwnUser,
 }
 

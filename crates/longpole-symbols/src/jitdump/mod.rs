@@ -343,7 +343,7 @@ impl<R: Read + Seek> Input<R> {
         self.fill(&mut header, 0)?;
         let (magic, version, bytes) = (u32_at(&header, 0), u32_at(&header, 4), u32_at(&header, 8));
         if magic == MAGIC.swap_bytes() {
-            return fault(0, "it was written on a machine with another order of bytes".to_owned());
+            return fault(0, "it was written on a machine with another byte order".to_owned());
         }
         if magic != MAGIC {
             return fault(0, "expected the magic number of a jitdump".to_owned());

@@ -154,11 +154,11 @@ fn a_fault_has_its_offset_and_records_before_it_hold() {
     assert_eq!(fault(&whole.0), is("", 1));
     assert_eq!(fault(b""), is("at offset 0, expected a header of 40 bytes where 0 are", 0));
     assert_eq!(fault(&changed(0, b'X')), is("at offset 0, expected the magic number of a jitdump", 0));
-    assert_eq!(fault(&changed(4, 2)), is("at offset 4, it has version 2, and known is 1", 0));
+    assert_eq!(fault(&changed(4, 2)), is("at offset 4, it has version 2; longpole reads version 1", 0));
     assert_eq!(fault(&changed(8, 39)), is("at offset 8, its header has 39 bytes of 136", 0));
     let mut swapped = whole.0.clone();
     swapped[..4].reverse();
-    assert_eq!(fault(&swapped), is("at offset 0, it was written on a machine with another order of bytes", 0));
+    assert_eq!(fault(&swapped), is("at offset 0, it was written on a machine with another byte order", 0));
     assert_eq!(fault(&changed(HEADER_BYTES + 4, 15)), is("at offset 40, a record has 15 bytes", 0));
     assert_eq!(fault(&changed(HEADER_BYTES + 4, 55)), is("at offset 40, a record of kind 0 has 55 bytes, which is too few", 0));
     assert_eq!(fault(&whole.0[..length - 1]), is(&format!("at offset {loaded}, a record has 30 bytes where 29 are left"), 1));

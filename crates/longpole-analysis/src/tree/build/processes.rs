@@ -314,8 +314,8 @@ impl Builder<'_> {
         }
     }
 
-    /// Of these open spans, by end, the one that a process of this life is in: the only one that lasts long enough, or the only one that
-    /// little more than the process fits into.
+    /// The open span that a process of this life is in: the only one that lasts long enough, or the only one that the process fills. `open` is
+    /// ordered by end.
     fn only_cover(&self, open: &BTreeSet<(Timestamp, ListedSpan)>, life: TimeRange) -> Option<ListedSpan> {
         let mut covers = open.iter().rev().take_while(|(end, _)| *end >= life.end).map(|&(_, span)| span);
         let first = covers.next()?;
