@@ -1,10 +1,16 @@
-//! Which nodes work on which cloud resources, and which resources had to be there first: to the schedule as good as span links.
+//! Which nodes work on which cloud resources, and which resources had to be there first: to the schedule as good as span links. What is
+//! deleted had to outlive those that need it:
+//!
+//! ```text
+//! create base ──► create database ──► create service      delete service ──► delete database ──► delete base
+//! ```
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use longpole_model::resource_event::DEPENDENCIES;
 use longpole_model::{IdVec, Nanos, NodeId, Recording, ids};
 
+use crate::pulumi::call::Call;
 use crate::pulumi::urn::{needs_of, urn_of};
 use crate::tree::forest::Forest;
 
@@ -20,8 +26,12 @@ pub(crate) struct Resources {
     units: IdVec<ResourceId, Vec<(Nanos, NodeId)>>,
     /// For each resource those it needs.
     needs: IdVec<ResourceId, Vec<ResourceId>>,
+    /// For each resource those that need it.
+    needed_by: IdVec<ResourceId, Vec<ResourceId>>,
     /// The outermost nodes and their resource.
     of_node: HashMap<NodeId, ResourceId>,
+    /// Those of them that delete it.
+    deletes: HashSet<NodeId>,
 }
 
 impl Resources {
@@ -53,6 +63,9 @@ impl Resources {
             if above != Some(resource) {
                 out.units[resource].push((end[node], node));
                 out.of_node.insert(node, resource);
+                if Call::of(&span.name) == Some(Call::Delete) {
+                    out.deletes.insert(node);
+                }
             }
         }
         for unit in out.units.iter_mut() {
@@ -69,6 +82,10 @@ impl Resources {
                 list
             })
             .collect();
+        out.needed_by = IdVec::filled(Vec::new(), out.needs.len());
+        for (resource, needs) in out.needs.enumerated() {
+            needs.iter().for_each(|&needed| out.needed_by[needed].push(resource));
+        }
         out
     }
 
@@ -77,15 +94,16 @@ impl Resources {
         self.of_node.keys().copied()
     }
 
-    /// What a node that starts then waited for: of each resource it needs the last work that had ended, and where there is any,
-    /// of its own too.
+    /// What a node that starts then waited for: of each resource it needs, or, if it deletes one, of each that needs this, the last work that
+    /// had ended, and where there is any, of its own too.
     pub(crate) fn waited_for(&self, node: NodeId, start: Nanos) -> Vec<NodeId> {
         let Some(&resource) = self.of_node.get(&node) else { return Vec::new() };
         let last = |&r: &ResourceId| {
             let ended = self.units[r].partition_point(|&(end, _)| end <= start);
             ended.checked_sub(1).map(|last| self.units[r][last].1).filter(|&x| x != node)
         };
-        let mut out: Vec<NodeId> = self.needs[resource].iter().filter_map(last).collect();
+        let awaited = if self.deletes.contains(&node) { &self.needed_by } else { &self.needs };
+        let mut out: Vec<NodeId> = awaited[resource].iter().filter_map(last).collect();
         if !out.is_empty() {
             out.extend(last(&resource));
         }
