@@ -1,4 +1,4 @@
-//! The measured claims, each beside its peers in the same run: `cargo xtask bench [startup|overhead|answer|context|states|flame|import]`.
+//! The measured claims, each beside its peers in the same run: `cargo xtask bench [startup|overhead|answer|context|states|flame|import|pulumi]`.
 //!
 //! Every figure is a median of interleaved rounds, printed as a ratio to the plain program with the interval that holds the
 //! true median with 95 % confidence (order statistics). It names the peers that are not installed. With `--before PATH` it
@@ -14,6 +14,7 @@ mod import;
 mod load;
 mod overhead;
 mod peers;
+mod pulumi;
 mod startup;
 mod states;
 mod timing;
@@ -45,9 +46,10 @@ fn main() -> Result<()> {
         ["states"] => states::measure(),
         ["flame"] => flame::measure(),
         ["import", longpole] => import::measure(&subjects(longpole)),
+        ["pulumi", longpole, shapes @ ..] => pulumi::measure(&subjects(longpole), shapes),
         ["gen", arguments @ ..] => generate::generate(arguments),
         _ => bail!(
-            "usage: longpole-bench startup|overhead|answer|import LONGPOLE [--before LONGPOLE], or context, or states, or flame, or gen --spans N …"
+            "usage: longpole-bench startup|overhead|answer|import LONGPOLE [--before LONGPOLE], or pulumi LONGPOLE [SHAPE…], or context, or states, or flame, or gen --spans N …"
         ),
     }
 }
