@@ -30,18 +30,18 @@ export async function lookAtOddRecordings(server, directory = null) {
   try {
     await look('single', '/r/r6', {}, async (page) => {
       await says(page, 'no spans on a critical path');
-      await says(page, 'No sample hit this run');
+      await says(page, 'This run has no samples');
       expect((await page.getByRole('row').count()) === 1, 'a single process is not a single row');
     });
     await look('refused', '/r/r4?span=s3', { scheme: 'dark' }, async (page) => {
       await says(page, 'profiling was not allowed:');
-      await says(page, 'Sampling was not allowed');
+      await says(page, 'Profiling was not allowed');
       await says(page, 'failed: collect2: error: ld returned 1 exit status');
       await page.getByRole('button', { name: /^Data quality/ }).click();
-      await says(page, 'orphaned spans');
+      await says(page, 'spans whose parent is not in the recording');
     });
     await look('killed', '/r/r3', {}, async (page) => {
-      await says(page, 'the recorder was killed:');
+      await says(page, 'longpole was killed:');
       await says(page, 'shares from fewer than 20 are rough.');
     });
     await look('damaged-row', '/', {}, async (page) => {
@@ -52,7 +52,7 @@ export async function lookAtOddRecordings(server, directory = null) {
         });
       });
       await page.reload();
-      await says(page, '1 row of the catalog cannot be read:');
+      await says(page, '1 recording cannot be listed:');
       await says(page, 'is no number');
     });
     await look('not-sealed', '/', {}, async (page) => {
@@ -87,7 +87,7 @@ export async function lookAtOddRecordings(server, directory = null) {
     await settled(page);
     await server.close();
     await page.locator('[data-frame]').first().click();
-    await says(page, 'The longpole server does not answer.');
+    await says(page, 'The longpole server does not respond.');
     await page.keyboard.press('w');
     await until('a time range in the URL', () => new URL(page.url()).searchParams.has('t'));
     expect((await page.getByRole('treegrid').getByRole('row').count()) > 10, 'the rows are gone with the server');

@@ -1,6 +1,6 @@
 /**
  * Story: somebody reads that a pole is blocked on a lock, opens it, and sees how long, in which system call and which of their functions; switches
- * the flame graph to blocked time by the keyboard, and sends a colleague the address.
+ * the flame graph to off-CPU time by the keyboard, and sends a colleague the address.
  *
  * Guarantees: the head splits the run, and the panel its span, in the words and numbers of the API; the wait names the function of the program; that
  * function is a box of the flame graph of blocked time, and of that alone; the switch says what is pressed, is in the URL, goes with Back and comes
@@ -28,7 +28,8 @@ async function readStates(place, states, what) {
     const said = new RegExp(`${label}(?: [\\d.dhm]+(?:ns|µs|ms|s|h))? (<?\\d+%)`).exec(text)?.[1] ?? '';
     expect(isShare(said, nanos / whole), `${what}: of ${((nanos / whole) * 100).toFixed(1)}% ${label} it says "${text}"`);
   };
-  for (const [name, nanos] of others) share(name === 'on_cpu' ? 'on-CPU' : name.replace('_', ' '), nanos);
+  const labels = { on_cpu: 'on-CPU', in_child: 'in child span' };
+  for (const [name, nanos] of others) share(labels[name] ?? name, nanos);
   share('blocked', blocked);
   share('lock', blocked_nanos.lock);
   const drawn = await place.locator('[aria-hidden="true"] > span[title^="lock "]').boundingBox();
@@ -90,18 +91,18 @@ async function walk(page, url, shoot) {
   await page.keyboard.press('ArrowRight');
   await page.keyboard.press('Space');
   await until('blocked time in the URL', () => new URL(page.url()).searchParams.get('time') === 'off_cpu');
-  await pressed('blocked').waitFor();
+  await pressed('off-CPU').waitFor();
   await box.first().waitFor({ state: 'attached' });
   await settled(page);
   await shoot('blocked');
   const address = page.url();
 
-  await times.getByRole('button', { name: 'both', exact: true }).click();
-  await until('both in the URL', () => new URL(page.url()).searchParams.get('time') === 'wall');
+  await times.getByRole('button', { name: 'wall', exact: true }).click();
+  await until('wall time in the URL', () => new URL(page.url()).searchParams.get('time') === 'wall');
   await box.first().waitFor({ state: 'attached' });
   await page.goBack();
   await until('blocked time again', () => page.url() === address);
-  await pressed('blocked').waitFor();
+  await pressed('off-CPU').waitFor();
 
   await box.first().focus();
   await page.keyboard.press('Enter');
@@ -112,23 +113,23 @@ async function walk(page, url, shoot) {
   await shoot('waiting-function');
 
   await page.goto(address);
-  await pressed('blocked').waitFor();
+  await pressed('off-CPU').waitFor();
   await box.first().waitFor({ state: 'attached' });
   expect(page.url() === address, `the URL changed from ${address} to ${page.url()}`);
-  await pressed('blocked').click();
-  await pressed('blocked').waitFor();
+  await pressed('off-CPU').click();
+  await pressed('off-CPU').waitFor();
   await times.getByRole('button', { name: 'on-CPU', exact: true }).click();
   await until('on-CPU, which goes without saying', () => !new URL(page.url()).searchParams.has('time'));
 
   // One click on the reason leads there.
   await named.click();
   await until('where it waited in the URL', () => page.url() === address);
-  await pressed('blocked').waitFor();
+  await pressed('off-CPU').waitFor();
 
   // The whole run has waits too, and keeps the switch.
-  await panel.getByRole('button', { name: 'Clear the selection' }).click();
+  await panel.getByRole('button', { name: 'Deselect the span' }).click();
   await until('the whole run', () => !new URL(page.url()).searchParams.has('span'));
-  await pressed('blocked').waitFor();
+  await pressed('off-CPU').waitFor();
   await box.first().waitFor({ state: 'attached' });
   await settled(page);
   await shoot('blocked-run');

@@ -60,7 +60,7 @@ async function walk(page, url) {
   await page.keyboard.press('w');
   await until('a time range in the URL', () => search(page).has('t'));
   await page.keyboard.press('0');
-  await until('the whole recording again', () => !search(page).has('t'));
+  await until('the whole run again', () => !search(page).has('t'));
 
   await tabUntil(page, 'the flame graph', async () => (await focusedNode(page)) !== null);
   await press(page, 'ArrowDown', focusedNode, '1');

@@ -35,7 +35,7 @@ async function get<T>(path: string, decode: (document: unknown) => T, signal: Ab
     response = await fetch(path, { signal, headers: { accept: 'application/json' }, credentials: 'same-origin' });
   } catch (cause) {
     if (signal.aborted) throw cause;
-    throw new ApiError('gone', 'server_gone', 'the longpole server does not answer', path, { cause });
+    throw new ApiError('gone', 'server_gone', 'the longpole server does not respond', path, { cause });
   }
   const document = await bodyOf(response);
   if (!response.ok) {

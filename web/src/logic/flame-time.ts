@@ -11,10 +11,10 @@ export const FLAME_TIME_WORDS: readonly { readonly time: FlameTime; readonly lab
   { time: 'on_cpu', label: 'on-CPU', explanation: 'where code ran' },
   {
     time: 'off_cpu',
-    label: 'blocked',
-    explanation: `where threads waited: all waits of ${WAIT_LEAST} or more and a sample of shorter ones, without idle workers`,
+    label: 'off-CPU',
+    explanation: `where threads waited: all waits of ${WAIT_LEAST} or more and some shorter ones, without idle workers`,
   },
-  { time: 'wall', label: 'both', explanation: 'where code ran and where threads waited' },
+  { time: 'wall', label: 'wall', explanation: 'where code ran and where threads waited' },
 ];
 
 /** `12 samples`, `3 samples and waits`. */
@@ -23,7 +23,7 @@ export function numberInWords(flame: Flame): string {
   return flame.time === 'wall' ? counted(flame.samples, 'sample or wait', 'samples and waits') : counted(flame.samples, 'sample');
 }
 
-/** The data behind a graph: samples by how they link to spans, and waits. */
+/** The data behind a graph: samples by how they are matched to spans, and waits. */
 export function madeOfInWords(flame: Flame): string {
   const waits = flame.samples - linkedSamples(flame.links);
   const waitsInWords = counted(waits, 'sampled wait');

@@ -24,7 +24,7 @@ function ofRun(summary: Summary, notes: readonly Quality[]): NoSamples | null {
   if (isImport(summary)) {
     return {
       title: 'The file holds no samples',
-      text: 'It only has spans. Record the command with longpole run to see the code behind each span.',
+      text: 'It only has spans. Record the command with “longpole run” to see the code behind each span.',
     };
   }
   if (summary.mode === 'off') {
@@ -36,8 +36,8 @@ function ofRun(summary: Summary, notes: readonly Quality[]): NoSamples | null {
   if (summary.mode === 'refused') {
     const detail = notes.find((note) => note.code === 'profiling_refused')?.detail ?? '';
     return {
-      title: 'Sampling was not allowed',
-      text: detail === '' ? 'The kernel did not permit sampling on this machine.' : `${detail}.`,
+      title: 'Profiling was not allowed',
+      text: detail === '' ? 'The kernel did not allow profiling on this machine.' : `${detail}.`,
     };
   }
   return null;
@@ -49,7 +49,7 @@ function noWaits(of: string, blocked: Nanos): NoSamples {
     title: 'No waits were sampled',
     text:
       blocked > 0
-        ? `It was blocked for ${formatDuration(blocked)} of ${of}, but the stacks of those waits are not known.`
+        ? `Blocked for ${formatDuration(blocked)} of ${of}, but longpole did not sample the stacks of those waits.`
         : `No thread waited here for 5\u00a0ms or longer. Idle workers do not count.`,
   };
 }
@@ -60,7 +60,7 @@ export function whyRunHasNoSamples(summary: Summary, notes: readonly Quality[], 
   if (run === null && time === 'off_cpu') return noWaits(formatDuration(summary.wallNanos), blockedNanos(summary.states));
   return (
     run ?? {
-      title: 'No sample hit this run',
+      title: 'This run has no samples',
       text: `It used ${summary.cpuNanos === null ? 'little CPU time' : `${formatDuration(summary.cpuNanos)} of CPU time`}, too little for a sample at ${summary.rateHz} samples a second.`,
     }
   );
@@ -76,29 +76,29 @@ export function whySpanHasNoSamples(span: Span, summary: Summary, notes: readonl
   if (span.durationNanos < 2 * period) {
     return {
       title: 'Too short for a sample',
-      text: `It took ${formatDuration(span.durationNanos)}; ${summary.rateHz} samples a second are one every ${formatDuration(period)} of CPU time.`,
+      text: `It took ${formatDuration(span.durationNanos)}. At ${summary.rateHz} samples a second, there is one sample per ${formatDuration(period)} of CPU time.`,
     };
   }
   if (span.states.onCpuNanos > 2 * period) {
     return {
-      title: 'No sample links to this span',
-      text: `Its threads ran for ${formatDuration(span.states.onCpuNanos)}, but no sample carries this span. Data quality lists what was lost.`,
+      title: 'No sample was matched to this span',
+      text: `Its threads ran for ${formatDuration(span.states.onCpuNanos)}, but no sample was matched to it. Data quality lists what was lost.`,
     };
   }
   if (blocked > span.durationNanos / 2) {
     return {
       title: 'It waited',
-      text: `It was blocked for ${formatDuration(blocked)} of ${formatDuration(span.durationNanos)}, so no code ran. Switch the graph to blocked to see where.`,
+      text: `It was blocked for ${formatDuration(blocked)} of ${formatDuration(span.durationNanos)}, so it ran little or no code. Switch the flame graph to “off-CPU” to see where it waited.`,
     };
   }
   if (span.process === null && span.states.inChildNanos < span.durationNanos / 2) {
     return {
-      title: 'No sample carries this span',
-      text: 'Either it only waited, or this run did not start its process and so did not sample it.',
+      title: 'No sample was matched to this span',
+      text: 'Either it only waited, or the recorded command did not start its process, so longpole did not sample it.',
     };
   }
   return {
-    title: 'It used no CPU time of its own',
-    text: `It ran for ${formatDuration(span.states.onCpuNanos)} of ${formatDuration(span.durationNanos)} and waited for the rest, so there is no code to show.`,
+    title: 'It used almost no CPU time of its own',
+    text: `It was on a CPU for ${formatDuration(span.states.onCpuNanos)} of ${formatDuration(span.durationNanos)}, too little for a sample to show its code.`,
   };
 }

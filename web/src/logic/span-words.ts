@@ -24,8 +24,8 @@ export function remarksOf(tree: Tree, span: SpanIndex): readonly string[] {
   if ((flags & SPAN_FLAG.process) !== 0) remarks.push('a process, not a span');
   if ((flags & SPAN_FLAG.parentInferred) !== 0) remarks.push('parent inferred');
   if ((flags & SPAN_FLAG.orphan) !== 0) remarks.push('parent not in the recording');
-  if ((flags & SPAN_FLAG.clamped) !== 0) remarks.push('times clipped to its parent');
-  if ((flags & SPAN_FLAG.cycle) !== 0) remarks.push('cut out of a cycle of parents');
+  if ((flags & SPAN_FLAG.clamped) !== 0) remarks.push('its recorded end was before its start');
+  if ((flags & SPAN_FLAG.cycle) !== 0) remarks.push('its parents formed a loop, which longpole broke here');
   return remarks;
 }
 

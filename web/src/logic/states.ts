@@ -23,7 +23,7 @@ export interface StateParts {
   readonly blocked: {
     readonly nanos: Nanos;
     readonly share: number;
-    /** Kinds of waits and `not seen`, longest first, without those of length zero. */
+    /** Kinds of waits and `not sampled`, longest first, without those of length zero. */
     readonly kinds: readonly StatePart[];
   };
   readonly awaiting: StatePart;
@@ -55,9 +55,9 @@ const KEY_OF_WAIT: Readonly<Record<WaitKind, keyof Blocked>> = {
   other: 'other',
 };
 
-/** `page fault`. */
+/** `page fault`; `child process`, as a child span is another state. */
 export function labelOfWait(kind: WaitKind): string {
-  return kind.replaceAll('_', ' ');
+  return kind === 'child' ? 'child process' : kind.replaceAll('_', ' ');
 }
 
 /** Words for a kind of wait: `on a lock or another thread`. */
@@ -79,11 +79,11 @@ export function wholeNanos(states: States): Nanos {
 
 /** How exact the parts are: a short mark and its explanation. */
 export function howKnown(states: States): { readonly mark: string; readonly explanation: string } {
-  if (states.evidence === 'samples') return { mark: '≈ estimate', explanation: 'From samples and sampled waits' };
+  if (states.evidence === 'samples') return { mark: '≈ estimate', explanation: 'From samples of running code and of waits' };
   if (!states.exact) return { mark: 'incomplete', explanation: 'Some journal or context-switch records were lost' };
   return states.evidence === 'journal'
     ? { mark: 'exact', explanation: 'From span journals and context switches' }
-    : { mark: 'exact', explanation: 'From context switches, assuming the process does nothing else (worker threads only)' };
+    : { mark: 'exact', explanation: 'From context switches, assuming that the process worked only for this span' };
 }
 
 /** Splits a time into its states. */
@@ -102,20 +102,25 @@ export function stateParts(states: States): StateParts {
   );
   const kinds = [
     ...seen,
-    part('unseen', 'not seen', 'blocked in waits that were not sampled: mostly short ones', states.blockedUnseenNanos),
+    part('unseen', 'not sampled', 'blocked in waits that longpole did not sample, mostly short ones', states.blockedUnseenNanos),
   ];
-  const missing = states.evidence === 'samples' ? 'short waits, runnable, or not sampled' : 'not recorded';
+  const missing = states.evidence === 'samples' ? 'short waits, waiting for a CPU, or not sampled' : 'not recorded';
   return {
     onCpu: part('on_cpu', 'on-CPU', 'running its own code', states.onCpuNanos),
     runnable: part('runnable', 'runnable', 'ready to run while others had the CPUs', states.runnableNanos),
-    inChild: part('in_child', 'in child', 'a child span was open', states.inChildNanos),
+    inChild: part('in_child', 'in child span', 'a child span was open', states.inChildNanos),
     blocked: {
       nanos: blocked,
       share: ratio(blocked, whole),
       kinds: kinds.filter(({ nanos }) => nanos > 0).sort((a, b) => b.nanos - a.nanos),
     },
     awaiting: part('awaiting', 'awaiting', 'open, but no thread worked for it', states.awaitingNanos),
-    remote: part('remote', 'remote', 'the network or another host worked for it', states.remoteNanos),
+    remote: part(
+      'remote',
+      'remote',
+      'an outgoing call on which no thread here worked or waited: the network or another host did',
+      states.remoteNanos,
+    ),
     unaccounted: part('unaccounted', 'unaccounted', missing, states.unaccountedNanos),
   };
 }

@@ -20,7 +20,7 @@ import {
 import { deploymentParts } from './deployment';
 import { madeOfInWords, numberInWords } from './flame-time';
 import { wasSampled, whyRunHasNoSamples, whySpanHasNoSamples } from './no-samples';
-import { allNotes, graveNotes, linksInWords, titleOf } from './quality';
+import { allNotes, countedTitleOf, graveNotes, linksInWords, titleOf } from './quality';
 import { matchingRecordings } from './search';
 import { rowInWords } from './span-words';
 import { howKnown, stateParts, wholeNanos } from './states';
@@ -62,7 +62,7 @@ describe('the answer', () => {
     const [first] = poles;
     if (first === undefined) throw new Error('no poles');
     expect(whyInWords(first)).toBe(
-      `91 % on-CPU, most of it in provider_build::bundle::hash_block; then create migrate (${first.limitedBy?.handle}) ends last`,
+      `91 % on-CPU, most of it in provider_build::bundle::hash_block; after a fix, create migrate (${first.limitedBy?.handle}) would end last`,
     );
   });
   it('names the context only if it adds to the name', () => {
@@ -143,18 +143,18 @@ describe('why there are no samples', () => {
     const states = { ...span.states, onCpuNanos: 0 as Nanos, inChildNanos: 0 as Nanos, unaccountedNanos: 91e6 as Nanos };
     expect(whySpanHasNoSamples(span, { ...summary, mode: 'off' }, [], 'on_cpu').title).toBe('Profiling was off');
     expect(why({ durationNanos: 1e6 as Nanos })).toBe('Too short for a sample');
-    expect(why({ process, states })).toBe('It used no CPU time of its own');
-    expect(why({ process, states: { ...states, onCpuNanos: 50e6 as Nanos } })).toBe('No sample links to this span');
-    expect(why({})).toBe('No sample carries this span');
-    expect(whyRunHasNoSamples(summaryOf(single), [], 'on_cpu').title).toBe('No sample hit this run');
+    expect(why({ process, states })).toBe('It used almost no CPU time of its own');
+    expect(why({ process, states: { ...states, onCpuNanos: 50e6 as Nanos } })).toBe('No sample was matched to this span');
+    expect(why({})).toBe('No sample was matched to this span');
+    expect(whyRunHasNoSamples(summaryOf(single), [], 'on_cpu').title).toBe('This run has no samples');
   });
   it('blocked: it waited, with and without sampled waits', () => {
     const summary = summaryOf(deploy);
     const why = (handle: string, time: 'on_cpu' | 'off_cpu') => whySpanHasNoSamples(decodeSpan(deploy.span(handle)), summary, [], time);
     expect(plain(why('s38', 'on_cpu').text)).toBe(
-      'It was blocked for 83.0ms of 92.0ms, so no code ran. Switch the graph to blocked to see where.',
+      'It was blocked for 83.0ms of 92.0ms, so it ran little or no code. Switch the flame graph to “off-CPU” to see where it waited.',
     );
-    expect(plain(why('s24', 'off_cpu').text)).toBe('It was blocked for 1.02s of 1.07s, but the stacks of those waits are not known.');
+    expect(plain(why('s24', 'off_cpu').text)).toBe('Blocked for 1.02s of 1.07s, but longpole did not sample the stacks of those waits.');
     expect(plain(why('s12', 'off_cpu').text)).toBe('No thread waited here for 5 ms or longer. Idle workers do not count.');
     if (single === undefined) throw new Error('no such recording');
     expect(whyRunHasNoSamples(summaryOf(single), [], 'off_cpu').title).toBe('No waits were sampled');
@@ -165,14 +165,20 @@ describe('data quality', () => {
   it('lists each note once, and makes words of an unknown code', () => {
     const summary = decodeSummary(deploy.summary());
     const notes = allNotes(summary, decodeTree(deploy.tree()).notes);
-    expect(notes.map(titleOf)).toEqual(['stacks deeper than the copied part', 'binaries without readable symbols', 'concurrency limits']);
+    expect(notes.map(titleOf)).toEqual([
+      'stacks cut off because they were too deep to copy',
+      'binaries without readable symbols',
+      'concurrency limits',
+    ]);
     expect(allNotes(summary, summary.quality)).toHaveLength(summary.quality.length);
     expect(titleOf({ code: 'new_trouble', count: 1, detail: '' })).toBe('new trouble');
+    const counted = ['samples_lost', 'recorder_killed'].map((code) => plain(countedTitleOf({ code, count: 1, detail: '' })));
+    expect(counted).toEqual(['1 × samples lost by the kernel', 'longpole was killed']);
     expect(graveNotes([{ code: 'recorder_killed', count: 1, detail: '' }, ...notes])).toHaveLength(1);
   });
-  it('says how samples link to spans', () => {
+  it('says how samples are matched to spans', () => {
     expect(plain(linksInWords({ record: 2100, journal: 30, label: 0, inferred: 4, ambiguous: 0, none: 1 }))).toBe(
-      '2 135 samples: 2 100 by the span’s own record, 30 by their thread’s journal, 4 inferred from process, thread and time, 1 in no span',
+      '2 135 samples: 2 100 matched by context record, 30 matched by journal, 4 matched by process, thread and time (inferred), 1 not matched',
     );
     expect(linksInWords({ record: 0, journal: 0, label: 0, inferred: 0, ambiguous: 0, none: 0 })).toBe('no samples');
   });
@@ -197,7 +203,7 @@ describe('the parts of a time', () => {
     const { onCpu, inChild, blocked, unaccounted } = stateParts(states(30, 20, { disk: 10, pageFault: 25 }, 15));
     expect([onCpu, inChild, ...blocked.kinds, unaccounted].map(({ label, share }) => `${label} ${share}`)).toEqual([
       'on-CPU 0.3',
-      'in child 0.2',
+      'in child span 0.2',
       'page fault 0.25',
       'disk 0.1',
       'unaccounted 0.15',
@@ -210,7 +216,7 @@ describe('the parts of a time', () => {
     const { runnable, blocked, awaiting, remote } = stateParts(all as ReturnType<typeof states>);
     expect([runnable, ...blocked.kinds, awaiting, remote].map(({ label, share }) => `${label} ${share}`)).toEqual([
       'runnable 0.2',
-      'not seen 0.3',
+      'not sampled 0.3',
       'disk 0.1',
       'awaiting 0.2',
       'remote 0.1',
@@ -237,9 +243,9 @@ it('a flame graph names its samples and waits', () => {
     const flame = decodeFlame(deploy.flame('s2', time));
     return [numberInWords(flame), madeOfInWords(flame)].map(plain);
   };
-  expect(words('on_cpu')).toEqual(['2 874 samples', '2 874 samples: 2 874 by the span’s own record']);
+  expect(words('on_cpu')).toEqual(['2 874 samples', '2 874 samples: 2 874 matched by context record']);
   expect(words('off_cpu')).toEqual(['2 waits', '2 sampled waits']);
-  expect(words('wall')).toEqual(['2 876 samples and waits', '2 874 samples: 2 874 by the span’s own record; 2 sampled waits']);
+  expect(words('wall')).toEqual(['2 876 samples and waits', '2 874 samples: 2 874 matched by context record; 2 sampled waits']);
 });
 
 it('recordings are found by command, answer and handle', () => {

@@ -10,7 +10,7 @@ import { Topbar } from './parts/topbar';
 import { RecordingPage } from './recording/recording-page';
 import { RecordingsPage } from './recordings/recordings-page';
 
-/** Reports that the server does not answer, and keeps the page. */
+/** Reports that the server does not respond, and keeps the page. */
 function ServerGone() {
   const client = useQueryClient();
   const [gone, setGone] = useState(false);
@@ -27,7 +27,7 @@ function ServerGone() {
   return (
     <div className={css.gone} role="status">
       <span>
-        The longpole server does not answer. Loaded data stays usable. To start the server again, run <code>longpole open</code>.
+        The longpole server does not respond. Loaded data stays usable. To start the server again, run <code>longpole open</code>.
       </span>
       <button type="button" className={css.button} onClick={() => client.refetchQueries({ type: 'active', stale: true })}>
         Try again

@@ -57,14 +57,14 @@ function explain(error: unknown): {
     case 'unauthorized':
       return {
         title: 'This page needs the token from your terminal',
-        text: 'Open the URL that longpole open printed: its token keeps out other users of this machine. For a new URL, run',
+        text: 'Open the URL that “longpole open” printed. It has a token that keeps other users of this machine out. For a new URL, run',
         command: 'longpole open',
         code,
       };
     case 'gone':
       return {
         title: 'The longpole server has stopped',
-        text: 'longpole open has ended, or the machine was suspended. What you see stays usable. To continue, run',
+        text: '“longpole open” was stopped, or the machine was suspended. Loaded data stays usable. To continue, run',
         command: 'longpole open',
         code,
       };
@@ -72,14 +72,14 @@ function explain(error: unknown): {
       return { title: 'Not found', text: `${message}.`, command: 'longpole ls', code };
     case 'malformed':
       return {
-        title: 'This page cannot read the server’s answer',
+        title: 'This page cannot read the server’s response',
         text: `${message}. If longpole was updated while this page was open, reload the page. Otherwise, please report this bug with the line below.`,
         command: null,
         code,
       };
     case 'refused':
       if (code === 'still_recording') return { title: 'This run is still going', text: `${message}.`, command: null, code };
-      return { title: 'The server could not answer', text: `${message}.`, command: null, code };
+      return { title: 'The server could not respond', text: `${message}.`, command: null, code };
   }
 }
 

@@ -2,12 +2,13 @@ import type { Evidence, NanosRange } from '../../api/types.gen';
 import { formatRange } from '../../logic/format';
 import css from './parts.module.css';
 
-/** ◆ for declared dependencies, ◇ for inferred ones, with the word for screen readers. */
+/** ◆ for dependencies that are declared or absent, ◇ for inferred ones, with the word for screen readers. */
 export function EvidenceMark({ evidence }: { readonly evidence: Evidence }) {
+  const word = evidence === 'declared' ? 'certain' : 'inferred';
   return (
-    <span className={css.evidence} title={`dependencies ${evidence}`}>
+    <span className={css.evidence} title={`dependencies ${word}`}>
       <span aria-hidden="true">{evidence === 'declared' ? '◆' : '◇'}</span>
-      <span className={css.visuallyHidden}>{evidence}: </span>
+      <span className={css.visuallyHidden}>{word}: </span>
     </span>
   );
 }

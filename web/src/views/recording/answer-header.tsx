@@ -19,7 +19,7 @@ function Sentence({ pole, wallNanos }: { readonly pole: Pole | undefined; readon
     return <h1 className={css.sentence}>No long pole: this recording has no spans on a critical path.</h1>;
   }
   if (!isWorthwhile(pole.savesIfZeroNanos, wallNanos)) {
-    return <h1 className={css.sentence}>No single faster operation would shorten this run: parallel work takes as long.</h1>;
+    return <h1 className={css.sentence}>Speeding up one operation alone would not shorten this run: parallel work takes as long.</h1>;
   }
   const context = contextOf(pole);
   const saved = pole.savesIfZeroNanos;
@@ -34,8 +34,8 @@ function Sentence({ pole, wallNanos }: { readonly pole: Pole | undefined; readon
           <Breakable text={context} />
         </>
       )}
-      {pole.count > 1 && ` (${counted(pole.count, 'span')})`} is the long pole: without it this run would end{' '}
-      <em>{formatRangeInWords(saved)} earlier</em>, after {formatRange(wallAfter(saved, wallNanos))} instead of {formatDuration(wallNanos)}.
+      {pole.count > 1 && ` (${counted(pole.count, 'span')})`} is the long pole: without it this run would be{' '}
+      <em>{formatRangeInWords(saved)} shorter</em>: {formatRange(wallAfter(saved, wallNanos))} instead of {formatDuration(wallNanos)}.
     </h1>
   );
 }
@@ -45,7 +45,7 @@ function Reason({ pole, poles, actions }: { readonly pole: Pole; readonly poles:
     <p className={css.why}>
       Why: <Why pole={pole} poles={poles} actions={actions} />.{' '}
       {pole.evidence === 'declared'
-        ? '◆ Its dependencies are declared.'
+        ? '◆ Its dependencies are certain: declared, or none.'
         : `◇ Its dependencies are inferred from the order of events${isOneNumber(pole.savesIfZeroNanos) ? '' : ', so the saving is a range'}.`}
     </p>
   );
@@ -77,7 +77,7 @@ function Facts({ summary }: { readonly summary: Summary }) {
         </li>
       )}
       <li>
-        <b>{summary.parallelism.mean.toFixed(1)}</b> in flight on average, <b>{summary.parallelism.peak}</b> at most
+        <b>{summary.parallelism.mean.toFixed(1)}</b> operations at once on average, <b>{summary.parallelism.peak}</b> at most
       </li>
       {summary.host !== '' && <li>on {summary.host}</li>}
     </ul>

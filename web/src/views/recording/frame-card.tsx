@@ -32,7 +32,7 @@ export function FrameCard({
             {data.handle}
             {data.file !== '' && ` · ${data.file}`} ·{' '}
             {data.samples === 0
-              ? 'no sample on a CPU'
+              ? 'no on-CPU samples'
               : `on-CPU in the whole run: ${formatDuration(data.totalNanos)} total, ${formatDuration(data.selfNanos)} self, ${counted(data.samples, 'sample')}`}
             {data.waits > 0 && ` · blocked ${formatDuration(data.waitedNanos)}, ${counted(data.waits, 'wait')}`}
           </small>
@@ -43,7 +43,7 @@ export function FrameCard({
       </div>
       <p>
         {data.spans.length === 0
-          ? 'No span has a sample or wait with this function.'
+          ? 'This function is in no sample or wait of any span.'
           : `Ran or waited in ${counted(data.spans.length + data.truncated.spans, 'span')}; the share is of the span’s own samples:`}
       </p>
       <ul className={css.frameSpans} aria-label="Spans with the function">
@@ -73,7 +73,7 @@ export function FrameCard({
       {(data.truncated.spans > 0 || data.unlinkedSamples > 0) && (
         <p>
           {data.truncated.spans > 0 && `${counted(data.truncated.spans, 'more span')} not listed. `}
-          {data.unlinkedSamples > 0 && `${counted(data.unlinkedSamples, 'sample')} of this function link to no span.`}
+          {data.unlinkedSamples > 0 && `${counted(data.unlinkedSamples, 'sample')} of this function were not matched to a span.`}
         </p>
       )}
       {data.file !== '' && <SourceOfFrame key={handle} recording={recording} handle={handle} />}

@@ -53,15 +53,15 @@ function PoleRow({
         />
         {pole.savesWithThoseBeforeNanos !== null && pole !== poles.poles[0] && (
           <small title="saving if this pole and all above it took no time; savings of parallel operations do not simply add up">
-            + above {formatRange(pole.savesWithThoseBeforeNanos)}
+            + all above {formatRange(pole.savesWithThoseBeforeNanos)}
           </small>
         )}
       </td>
       <td className={css.cellHalf}>
         <EvidenceMark evidence={pole.evidence} /> {formatRange(pole.savesIfHalfNanos)}
         {pole.savesOwnNanos.high < pole.savesIfZeroNanos.high && (
-          <small title="saving if only its own time, outside its children, were zero; the list is in this order">
-            own {formatRange(pole.savesOwnNanos)}
+          <small title="saving if only its own time, without its children, were zero; the table is sorted by this saving">
+            saves(own) {formatRange(pole.savesOwnNanos)}
           </small>
         )}
       </td>
@@ -98,7 +98,7 @@ export function PolesTable({
     <section className={poles.poles.length > 0 ? css.poles : css.noPoles} aria-label="Long poles">
       <div className={css.bar}>
         <h2>Long poles</h2>
-        <p className={css.polesRemark}>how much sooner the run would end · dependencies ◆ declared ◇ inferred</p>
+        <p className={css.polesRemark}>how much sooner the run would end · dependencies ◆ certain ◇ inferred</p>
       </div>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: the keyboard must reach every scroll container */}
       <div ref={table} className={css.polesScroll} tabIndex={0} role="group" aria-label="Table of long poles">
@@ -114,14 +114,17 @@ export function PolesTable({
                 >
                   On path
                 </th>
-                <th className={css.colSaves} title="how much sooner the run would end if the operation and all its children took no time">
-                  Saves if 0
+                <th
+                  className={css.colSaves}
+                  title="how much sooner the run would end if the operation and all its descendants took no time"
+                >
+                  saves(0)
                 </th>
                 <th
                   className={css.colHalf}
-                  title="how much sooner the run would end if the operation and all its children took half the time"
+                  title="how much sooner the run would end if the operation and all its descendants took half the time"
                 >
-                  Saves if ½
+                  saves(½)
                 </th>
                 <th className={css.colWhy}>Why</th>
               </tr>

@@ -31,7 +31,7 @@ function MemoryChart({ usage, span }: { readonly usage: Usage; readonly span: Sp
       </svg>
       <figcaption>
         <span>{formatDuration(start)}</span>
-        <span>height: {formatBytes(topBytes)} in RAM</span>
+        <span>top: {formatBytes(topBytes)} in RAM</span>
         <span>{formatDuration(end)}</span>
       </figcaption>
     </figure>
@@ -53,7 +53,7 @@ export function ProcessUsageFacts({ usage, span }: { readonly usage: Usage; read
   const { minorFaults, majorFaults, grows } = usage;
   const facts: readonly (readonly [string, string | null])[] = [
     ['peak memory', peakWords(usage)],
-    ['keeps growing', grows === null ? null : `from ${formatBytes(grows.fromBytes)} to ${formatBytes(grows.toBytes)}`],
+    ['memory growth', grows === null ? null : `from ${formatBytes(grows.fromBytes)} to ${formatBytes(grows.toBytes)}`],
     ['CPU time', usage.cpuNanos === null ? null : formatDuration(usage.cpuNanos)],
     [
       'page faults',
@@ -61,8 +61,8 @@ export function ProcessUsageFacts({ usage, span }: { readonly usage: Usage; read
         ? null
         : `${formatCount(minorFaults)} minor, ${formatCount(majorFaults)} major (from storage)`,
     ],
-    ['I/O of system calls', readAndWritten(usage.readBytes, usage.writtenBytes) ?? 'not permitted to see'],
-    ['I/O of storage', readAndWritten(usage.storageReadBytes, usage.storageWrittenBytes)],
+    ['I/O by system calls', readAndWritten(usage.readBytes, usage.writtenBytes) ?? 'not permitted'],
+    ['I/O to and from storage', readAndWritten(usage.storageReadBytes, usage.storageWrittenBytes)],
   ];
   return (
     <>

@@ -1,7 +1,7 @@
 import { Popover } from '@base-ui/react/popover';
 import type { Quality, Summary } from '../../api/types.gen';
-import { counted, formatBytes, formatCount, formatDuration } from '../../logic/format';
-import { linksInWords, titleOf } from '../../logic/quality';
+import { counted, formatBytes, formatDuration } from '../../logic/format';
+import { countedTitleOf, linksInWords } from '../../logic/quality';
 import { CheckIcon, WarnIcon } from '../parts/icons';
 import parts from '../parts/parts.module.css';
 import css from './recording.module.css';
@@ -23,15 +23,12 @@ export function QualityPopover({ summary, notes }: { readonly summary: Summary; 
             <ul>
               {notes.map((note) => (
                 <li key={`${note.code} ${note.detail}`}>
-                  <strong>
-                    {note.count > 0 && `${formatCount(note.count)} × `}
-                    {titleOf(note)}
-                  </strong>
+                  <strong>{countedTitleOf(note)}</strong>
                   {note.detail !== '' && <p>{note.detail}</p>}
                 </li>
               ))}
             </ul>
-            <h3>How samples link to spans</h3>
+            <h3>How samples are matched to spans</h3>
             <p>{linksInWords(summary.links)}</p>
             {summary.recorder !== null && (
               <>

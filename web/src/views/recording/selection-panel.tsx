@@ -38,7 +38,7 @@ function SampleRemark({ flame }: { readonly flame: Flame }) {
   );
 }
 
-/** The switch between on-CPU, blocked and both in the flame graph. */
+/** The switch between on-CPU, off-CPU and wall time in the flame graph. */
 function TimeSwitch({ time, onChange }: { readonly time: FlameTime; readonly onChange: (time: FlameTime) => void }) {
   return (
     <ToggleGroup
@@ -155,17 +155,17 @@ function Savings({ span, pole }: { readonly span: Span; readonly pole: Pole | nu
     <section className={css.section} aria-label="Savings">
       <dl className={css.stats}>
         <div>
-          <dt>Saves if 0</dt>
+          <dt title="saving if it and all its descendants took no time">saves(0)</dt>
           <dd className={savings.savesIfZeroNanos.high > 0 ? css.main : css.nothing}>
             {savings.savesIfZeroNanos.high > 0 && <EvidenceMark evidence={savings.evidence} />} {formatRange(savings.savesIfZeroNanos)}
           </dd>
         </div>
         <div>
-          <dt>Saves if ½</dt>
+          <dt title="saving if it and all its descendants took half the time">saves(½)</dt>
           <dd>{formatRange(savings.savesIfHalfNanos)}</dd>
         </div>
         <div>
-          <dt>Own time alone</dt>
+          <dt title="saving if only its own time, without its children, were zero">saves(own)</dt>
           <dd>{formatRange(savings.savesOwnNanos)}</dd>
         </div>
         <div>
@@ -175,10 +175,10 @@ function Savings({ span, pole }: { readonly span: Span; readonly pole: Pole | nu
       </dl>
       <p className={css.remark}>
         {savings.savesIfZeroNanos.high === 0
-          ? 'A faster operation would not end this run sooner: parallel work takes as long.'
+          ? 'Speeding up this operation would not shorten this run: parallel work takes as long.'
           : savings.evidence === 'declared'
-            ? '◆ Dependencies are declared, so the saving is one number.'
-            : `◇ Dependencies are inferred from the order of events${isOneNumber(savings.savesIfZeroNanos) ? '' : ', so the saving is a range'}.`}
+            ? '◆ Its dependencies are certain (declared, or none), so the saving is one number.'
+            : `◇ Its dependencies are inferred from the order of events${isOneNumber(savings.savesIfZeroNanos) ? '' : ', so the saving is a range'}.`}
         {pole !== null &&
           pole.count > 1 &&
           ` All ${counted(pole.count, 'span')} of ${pole.handle} together save ${formatRange(pole.savesIfZeroNanos)}.`}
@@ -258,7 +258,7 @@ function SpanPanel({
   const { recording, actions } = selection;
   const { data: span, error, refetch } = useQuery(spanQuery(recording, handle));
   const close = (
-    <IconButton label="Clear the selection" shortcut="Esc" onClick={() => actions.selectSpan(null)}>
+    <IconButton label="Deselect the span" shortcut="Esc" onClick={() => actions.selectSpan(null)}>
       <CloseIcon />
     </IconButton>
   );
@@ -342,7 +342,7 @@ function RunPanel({
     <>
       <div className={css.panelHead}>
         <div className={css.panelTitle}>
-          <h2>The whole run</h2>
+          <h2>Whole run</h2>
           <p>
             <code title={formatCommand(summary.command)}>{shortCommand(summary.command)}</code>
           </p>

@@ -18,7 +18,7 @@ export function Waits({ waits }: { readonly waits: Span['waits'] }) {
         <thead>
           <tr>
             <th className={css.number}>Time</th>
-            <th>Blocked</th>
+            <th>Blocked on</th>
             <th>System call</th>
             <th>Function</th>
           </tr>

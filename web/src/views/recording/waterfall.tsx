@@ -2,7 +2,7 @@ import { useCallback, useEffect, useId, useLayoutEffect, useMemo, useRef, useSta
 import type { SpanIndex } from '../../base/brand';
 import type { WaterfallScene } from '../../canvas/draw-waterfall';
 import { createWaterfallEngine } from '../../canvas/waterfall-engine';
-import { counted } from '../../logic/format';
+import { counted, formatCount } from '../../logic/format';
 import { spanHandle } from '../../logic/handles';
 import { ALL_FOLDED, type Fold, NOTHING_FOLDED, rowOf, toggled } from '../../logic/rows';
 import { RULER_HEIGHT, rowsThatFit, type TimeRange, topRowMax } from '../../logic/waterfall';
@@ -32,7 +32,7 @@ function Legend({ marked }: { readonly marked: boolean }) {
         <span className={css.legendOwn} aria-hidden="true" /> own time
       </li>
       <li>
-        <span className={css.legendChild} aria-hidden="true" /> in child
+        <span className={css.legendChild} aria-hidden="true" /> in child span
       </li>
       <li>
         <span className={css.legendProcess} aria-hidden="true" /> process
@@ -128,8 +128,10 @@ export function Waterfall({
         <h2>Trace</h2>
         <p>
           {counted(tree.spans.parent.length - prepared.processes, 'span')}
-          {prepared.processes > 0 && ` and ${counted(prepared.processes, 'process row')}`} of {counted(tree.services.length, 'service')}
-          {rows.length < tree.spans.parent.length && `, ${counted(rows.length, 'row')} visible`}
+          {prepared.processes > 0 && ` and ${counted(prepared.processes, 'process', 'processes')}`} from{' '}
+          {counted(tree.services.length, 'service')}
+          {rows.length < tree.spans.parent.length &&
+            `, ${formatCount(tree.spans.parent.length - rows.length)} of ${counted(tree.spans.parent.length, 'row')} folded away`}
         </p>
         <span className={css.spread} />
         <IconButton label="Fold all" shortcut="[" onClick={() => actions.setFold(ALL_FOLDED)}>
@@ -144,7 +146,7 @@ export function Waterfall({
         <IconButton label="Zoom out" shortcut="S" onClick={() => engine.zoom(1 / ZOOM_STEP, 0.5)}>
           <ZoomOutIcon />
         </IconButton>
-        <IconButton label="Whole recording" shortcut="0" onClick={() => engine.moveTo(full, null)}>
+        <IconButton label="Whole run" shortcut="0" onClick={() => engine.moveTo(full, null)}>
           <FitIcon />
         </IconButton>
       </div>

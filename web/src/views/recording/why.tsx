@@ -5,11 +5,11 @@ import { shortName } from '../../logic/function-name';
 import type { SelectionActions } from '../../state/selection';
 import css from './recording.module.css';
 
-/** The operation that ends last if the pole takes no time. */
+/** The operation that would end last if the pole took no time. */
 function Limit({ limit, actions }: { readonly limit: NonNullable<Pole['limitedBy']>; readonly actions: SelectionActions }) {
   return (
     <>
-      ; then{' '}
+      ; after a fix,{' '}
       <button
         type="button"
         className={css.linkButton}
@@ -21,7 +21,7 @@ function Limit({ limit, actions }: { readonly limit: NonNullable<Pole['limitedBy
       >
         {limit.name}
       </button>{' '}
-      ends last
+      would end last
     </>
   );
 }

@@ -33,10 +33,11 @@ const route = getRouteApi('/');
 function AnswerLine({ recording }: { readonly recording: Recording }) {
   const { answer, wallNanos, notSealed } = recording;
   if (recording.state === 'recording') return <p className={css.answer}>still running: the answer appears when the run has ended</p>;
-  if (notSealed !== null) return <p className={css.answer}>longpole could not seal this recording: {notSealed}. Open it to try again.</p>;
-  if (answer === null && recording.state === 'killed') return <p className={css.answer}>open it to see what longpole kept</p>;
+  if (notSealed !== null) return <p className={css.answer}>longpole could not finish this recording: {notSealed}. Open it to try again.</p>;
+  if (answer === null && recording.state === 'killed')
+    return <p className={css.answer}>longpole was killed while recording: open this recording to see what was saved</p>;
   if (answer === null) return <p className={css.answer}>no answer: no spans on a critical path</p>;
-  if (!hasAnswer(answer, wallNanos)) return <p className={css.answer}>no single faster operation would shorten this run</p>;
+  if (!hasAnswer(answer, wallNanos)) return <p className={css.answer}>speeding up one operation alone would not shorten this run</p>;
   const context = contextOf(answer);
   return (
     <p className={css.answer}>
@@ -53,8 +54,8 @@ function AnswerLine({ recording }: { readonly recording: Recording }) {
 }
 
 function ExitCell({ exit, state }: { readonly exit: Exit | null; readonly state: string }) {
-  if (state === 'ended') return <span className={css.badge}>not sealed</span>;
-  if (state === 'killed') return <span className={css.badge}>recorder killed</span>;
+  if (state === 'ended') return <span className={css.badge}>not finished</span>;
+  if (state === 'killed') return <span className={css.badge}>longpole killed</span>;
   if (exit === null) return <span className={css.muted}>{state === 'recording' ? 'running' : 'unknown'}</span>;
   const good = succeeded(exit);
   return (
@@ -117,8 +118,8 @@ function Empty() {
     <div className={css.empty}>
       <h2>No recordings yet</h2>
       <p>
-        Put <code>longpole run --</code> before any command. longpole records the spans and the code of everything the command starts, and
-        says which operation holds up the rest, what fixing it saves, and which function is behind it.
+        Put <code>longpole run --</code> before any command. longpole records the spans of everything the command starts and samples its
+        code, and says which operation holds up the rest, what fixing it saves, and which function is behind it.
       </p>
       <Command text="longpole run -- cargo build" />
     </div>
@@ -158,7 +159,7 @@ export function RecordingsPage() {
               ref={filter}
               className={css.filter}
               type="search"
-              aria-label="Filter by command or answer"
+              aria-label="Filter by handle, command or answer"
               placeholder="Filter   /"
               value={q}
               onChange={(event) => navigate({ search: event.target.value === '' ? {} : { q: event.target.value }, replace: true })}
@@ -166,7 +167,7 @@ export function RecordingsPage() {
           )}
         </div>
         {all !== undefined && all.damaged.length > 0 && (
-          <Notice title={`${counted(all.damaged.length, 'row')} of the catalog cannot be read:`}>{all.damaged.join('; ')}</Notice>
+          <Notice title={`${counted(all.damaged.length, 'recording')} cannot be listed:`}>{all.damaged.join('; ')}</Notice>
         )}
         <div className={css.list}>
           {error !== null && data === undefined && <Failure error={error} retry={() => refetch()} />}
@@ -175,7 +176,8 @@ export function RecordingsPage() {
           {data !== undefined && data.length > 0 && shown.length === 0 && (
             <div className={css.empty}>
               <p>
-                No command or answer of {counted(data.length, 'recording')} contains “{q}”.
+                {data.length === 1 ? 'The only recording does not have' : `None of the ${counted(data.length, 'recording')} has`} “{q}” in
+                its handle, command or answer.
               </p>
             </div>
           )}
@@ -187,7 +189,7 @@ export function RecordingsPage() {
                   <th>Command and long pole</th>
                   <th className={`${css.columnNumber} ${css.number}`}>Wall time</th>
                   <th className={css.columnExit}>Ended</th>
-                  <th className={`${css.columnNumber} ${css.columnSpans} ${css.number}`}>Recorded</th>
+                  <th className={`${css.columnNumber} ${css.columnSpans} ${css.number}`}>Contents</th>
                   <th className={`${css.columnWhen} ${css.number}`}>When</th>
                 </tr>
               </thead>
