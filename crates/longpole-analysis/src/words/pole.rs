@@ -8,9 +8,9 @@ pub fn pole(contains: Option<&str>, is_estimate: bool, reason: Words) -> Words {
     words.text(if is_estimate { "≈ " } else { "" }).words(reason)
 }
 
-/// What ends last if a pole takes no time: `then create bucket (s9) ends last`.
+/// What would end last if a pole took no time: `after a fix, create bucket (s9) would end last`.
 pub fn limit(name: &str, handle: &str) -> String {
-    format!("then {name} ({handle}) ends last")
+    format!("after a fix, {name} ({handle}) would end last")
 }
 
 /// The process that a pole without a child waits for: `the other side is in process bank (pid 12): asleep, in look_up`. `callee` is what

@@ -34,7 +34,7 @@ pub(crate) enum ExportFormat {
     OtlpProtobuf,
     /// Zipkin v2 JSON
     Zipkin,
-    /// JSON that Jaeger's page loads and saves
+    /// JSON that the Jaeger UI loads and saves
     Jaeger,
     /// AppDash, for `pulumi view-trace`
     Appdash,
@@ -55,7 +55,7 @@ pub(crate) enum ExportFormat {
 /// Where a file goes, and its format.
 #[derive(Debug, Args)]
 pub(crate) struct OutputArguments {
-    /// Format [default: by the output's name]
+    /// Format [default: from the extension of the output file]
     #[arg(long, value_enum, value_name = "FORMAT")]
     pub(crate) to: Option<ExportFormat>,
     /// Output file [default: standard output]
@@ -89,7 +89,7 @@ pub(crate) struct CodeArguments {
     /// Only on-CPU time [default for folded]
     #[arg(long, conflicts_with_all = ["off_cpu", "wall"])]
     pub(crate) on_cpu: bool,
-    /// Only off-CPU time: waits of 5 ms or more, and a sample of shorter ones
+    /// Only off-CPU time: all waits of 5 ms or more, and some shorter ones
     #[arg(long, conflicts_with = "wall")]
     pub(crate) off_cpu: bool,
     /// On-CPU and off-CPU time [default for the other formats]

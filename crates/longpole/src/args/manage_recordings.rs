@@ -25,7 +25,7 @@ pub(crate) struct RemoveArguments {
 pub(crate) struct TagArguments {
     /// Recording (`r7`, `7`, `last` or a tag)
     pub(crate) recording: String,
-    /// Tag; if another recording has it, it moves to this one
+    /// Tag; if another recording has this tag, the tag moves to this recording
     pub(crate) name: String,
     /// Remove the tag instead
     #[arg(long)]

@@ -31,8 +31,8 @@ const EXAMPLES: &str = "Examples:
   longpole run -- cargo build          record a command and report what to fix first
   longpole run -F 199 -- ./server      sample at 199 Hz
   longpole open last                   open the last recording in the browser
-  longpole span p1                     show the first long pole: states, savings, code
-  longpole poles ./up.trace            list the long poles in a file of another tool
+  longpole span p1                     show the first long pole: states, savings, hot functions
+  longpole poles ./up.trace            list the long poles in a file from another tool
   longpole diff r6 r7                  compare two recordings along their critical paths
   longpole sql 'SELECT name, count(*) FROM spans GROUP BY name'";
 
@@ -91,10 +91,10 @@ pub(crate) struct GlobalArguments {
     /// When to use colour
     #[arg(long, global = true, value_enum, default_value_t = Color::Auto)]
     pub(crate) color: Color,
-    /// Log longpole's own work to standard error, and send its own spans to your OTLP endpoint
+    /// For debugging longpole itself: log its work to standard error, and send its own spans to your OTLP endpoint
     #[arg(long, global = true, value_enum, value_name = "LEVEL", env = crate::env_vars::TRACING_LEVEL, hide_short_help = true)]
     pub(crate) tracing_level: Option<TracingLevel>,
-    /// Accepted for compatibility and ignored: one background thread sends these spans
+    /// Ignored; accepted only for compatibility. One background thread always sends longpole's own spans
     #[arg(long, global = true, value_enum, value_name = "NAME", default_value_t = SpanProcessor::BatchSpanProcessor, hide_short_help = true)]
     pub(crate) tracing_span_processor: SpanProcessor,
 }
@@ -153,13 +153,13 @@ pub(crate) enum Command {
     /// Open a recording in the browser
     #[command(visible_aliases = ["view", "load"])]
     Open(OpenArguments),
-    /// Show the summary of a recording: its long poles and what each would save
+    /// Show the answer of a recording again: its long poles and what fixing each would save
     Show(RecordingArguments),
-    /// List all long poles of a recording
+    /// List the long poles of a recording, more than `show` does
     Poles(PolesArguments),
     /// Show the spans of a recording as a tree
     Tree(TreeArguments),
-    /// Show one span: its states, savings and code
+    /// Show one span: its states, savings and hot functions
     Span(SpanArguments),
     /// Show a flame graph of a recording or of some spans: text, JSON, folded stacks or SVG
     Flame(FlameArguments),
@@ -176,11 +176,11 @@ pub(crate) enum Command {
     Sql(SqlArguments),
     /// Compare two recordings along their critical paths
     Diff(DiffArguments),
-    /// Import traces and profiles of other tools
+    /// Import traces and profiles from other tools
     Import(ImportArguments),
-    /// Export the spans and code of a recording for another tool
+    /// Export the spans and samples of a recording for another tool
     Export(ExportArguments),
-    /// Convert a file of one tool to the format of another
+    /// Convert a file from one tool to the format of another
     Convert(ConvertArguments),
     /// List recordings
     Ls(ListArguments),
@@ -192,7 +192,7 @@ pub(crate) enum Command {
     Prune(PruneArguments),
     /// Run a command as one span and send the span to your OTLP endpoint; record nothing
     Exec(ExecArguments),
-    /// Check what longpole can record on this machine, and how to see more
+    /// Show what longpole can record on this machine, and how to make it record more
     Doctor(DoctorArguments),
     /// Show a trace file in the browser, as `pulumi view-trace` does
     #[command(hide = true)]

@@ -15,7 +15,7 @@ use super::{Format, values};
 const RECORDING_BYTES_MAX: &str = "16GiB";
 
 #[derive(Debug, Args)]
-#[command(override_usage = "longpole run [OPTIONS] [--] [NAME=VALUE]... COMMAND [ARGUMENT]...")]
+#[command(override_usage = "longpole run [OPTIONS] [--] [NAME=VALUE]... <CMD>...")]
 pub(crate) struct RunArguments {
     /// Samples per second on each CPU
     #[arg(short = 'F', long, short_alias = 'r', value_name = "HZ", default_value_t = 999, value_parser = clap::value_parser!(u32).range(1..=20_000))]
@@ -26,20 +26,21 @@ pub(crate) struct RunArguments {
     /// Record spans only, without samples
     #[arg(long)]
     pub(crate) no_profile: bool,
-    /// Where to write the summary: `stderr`, `none` or a file (`./none` is a file)
+    /// Where to write the answer: `stderr`, `none` or a file (`./none` is a file)
     #[arg(long, value_name = "WHERE", default_value = "stderr", value_parser = OsStringValueParser::new().map(SummaryTarget::from))]
     pub(crate) summary: SummaryTarget,
-    /// Format of the summary
+    /// Format of the answer
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(crate) summary_format: Format,
     /// Set the OpenTelemetry variables in the command's environment (`auto`), or leave it unchanged (`none`)
     #[arg(long, value_enum, default_value_t = EnvInject::Auto)]
     pub(crate) env_inject: EnvInject,
-    /// Name the functions that these runtimes compile, through NODE_OPTIONS and JAVA_TOOL_OPTIONS. This slows them down a little, and
-    /// Java prints the options it picked up on standard error. Python needs no option
+    /// Show the names of functions that these runtimes compile just in time. longpole asks for the names in NODE_OPTIONS and
+    /// JAVA_TOOL_OPTIONS. This slows the runtimes down a little, and Java prints the options it picked up on standard error. Python needs
+    /// no option
     #[arg(long, value_enum, value_name = "RUNTIME", value_delimiter = ',')]
     pub(crate) jit: Vec<Jit>,
-    /// Remove values with the name or the shape of a credential before storing them (docs/formats/redaction.md)
+    /// Before storing anything, remove values that look like credentials by their name or format (docs/formats/redaction.md)
     #[arg(long, value_enum, default_value_t = Redact::On)]
     pub(crate) redact: Redact,
     /// Also send all spans as OTLP to `file:PATH` (JSON lines), `grpc://HOST:PORT`, `grpcs://…`, `http://HOST[:PORT][/PATH]` or
@@ -50,7 +51,7 @@ pub(crate) struct RunArguments {
     /// `http://HOST:9411/api/v1/spans` (Zipkin). May be repeated
     #[arg(long, value_name = "URL", value_parser = tracing_target)]
     pub(crate) tracing: Vec<ForwardTarget>,
-    /// Maximum size of the recording: `500MiB`, `2GB`. Beyond it longpole drops and counts data, and the command goes on
+    /// Maximum size of the recording: `500MiB`, `2GB`. Beyond it longpole drops data and counts what it drops, and the command goes on
     #[arg(long, value_name = "SIZE", default_value = RECORDING_BYTES_MAX, value_parser = values::bytes)]
     pub(crate) max_recording_bytes: u64,
     /// Exit with 125 if the recording failed and the command succeeded
@@ -151,7 +152,7 @@ pub(crate) struct AttachArguments {
     /// Samples per second on each CPU
     #[arg(short = 'F', long, short_alias = 'r', value_name = "HZ", default_value_t = 999, value_parser = clap::value_parser!(u32).range(1..=20_000))]
     pub(crate) rate: u32,
-    /// Maximum size of the recording: `500MiB`, `2GB`. Beyond it longpole drops and counts data
+    /// Maximum size of the recording: `500MiB`, `2GB`. Beyond it longpole drops data and counts what it drops
     #[arg(long, value_name = "SIZE", default_value = RECORDING_BYTES_MAX, value_parser = values::bytes)]
     pub(crate) max_recording_bytes: u64,
     /// Output format

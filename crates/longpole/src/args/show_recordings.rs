@@ -81,7 +81,7 @@ pub(crate) struct SpansArguments {
     /// Only this span and its descendants: a handle (`s12`, `p1`), or a name for all spans of that name
     #[arg(long, value_name = "HANDLE|NAME", conflicts_with_all = ["name", "trace"])]
     pub(crate) span: Option<String>,
-    /// Only the spans of this name and their descendants
+    /// Like --span NAME, also if the name looks like a handle
     #[arg(long, value_name = "NAME", conflicts_with = "trace")]
     pub(crate) name: Option<String>,
     /// Only the spans of this trace: its id, or an unambiguous prefix of it
@@ -92,7 +92,7 @@ pub(crate) struct SpansArguments {
 /// Which time of threads to show.
 #[derive(Debug, Args)]
 pub(crate) struct TimeArguments {
-    /// Show off-CPU time: waits of 5 ms or more, and a sample of shorter ones
+    /// Show off-CPU time: all waits of 5 ms or more, and some shorter ones
     #[arg(long, conflicts_with = "wall")]
     off_cpu: bool,
     /// Show on-CPU and off-CPU time together
@@ -115,17 +115,18 @@ impl TimeArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct FlameArguments {
-    /// Recording (`r7`, `7`, `last` or a tag), file (`./up.trace`), or a span of the last recording (`p1`)
+    /// Recording (`r7`, `7`, `last` or a tag), file (`./up.trace`), or a span or long pole of the last recording (`s12`, `p1`; same as
+    /// --span)
     #[arg(default_value = "last")]
     pub(crate) recording: String,
     #[command(flatten)]
     pub(crate) spans: SpansArguments,
     #[command(flatten)]
     pub(crate) time: TimeArguments,
-    /// Hide boxes below this share of the total, in percent [default: 0.5 in text, in SVG boxes too narrow to see]
+    /// Hide boxes below this share of the total, in percent [default: 0.5 in text; SVG hides boxes too narrow to see]
     #[arg(long, value_name = "PERCENT")]
     pub(crate) min: Option<f64>,
-    /// Output format [default: by the output's name: `.svg`, `.folded`, `.json`, else text]
+    /// Output format [default: from the extension of the output file: `.svg`, `.folded`, `.json`, else text]
     #[arg(long, value_enum)]
     pub(crate) format: Option<FlameFormat>,
     /// Output file [default: standard output]
@@ -147,7 +148,8 @@ pub(crate) enum FlameFormat {
 
 #[derive(Debug, Args)]
 pub(crate) struct TopArguments {
-    /// Recording (`r7`, `7`, `last` or a tag), file (`./up.trace`), or a span of the last recording (`p1`)
+    /// Recording (`r7`, `7`, `last` or a tag), file (`./up.trace`), or a span or long pole of the last recording (`s12`, `p1`; same as
+    /// --span)
     #[arg(default_value = "last")]
     pub(crate) recording: String,
     #[command(flatten)]
@@ -192,8 +194,8 @@ pub(crate) struct FrameArguments {
 /// Which source files may be read.
 #[derive(Debug, Args)]
 pub(crate) struct SourceArguments {
-    /// Also read source files in this directory for recordings made elsewhere; without it, only those in the working directory. May be
-    /// repeated
+    /// For recordings from a file or another machine, also read source files in this directory; by default, longpole reads only those in
+    /// the working directory. May be repeated
     #[arg(long, value_name = "DIR")]
     pub(crate) allow_source: Vec<PathBuf>,
 }

@@ -170,7 +170,7 @@ fn write_summary(invocation: &Invocation, arguments: &RunArguments, view: &view:
             // It names the command and its arguments, so only the user may read a new file.
             let file = outside::create(path, 0o600);
             file.and_then(|mut file| Ok(file.write_all(text.as_bytes())?))
-                .with_context(|| format!("failed to write the summary to {}", path.display()))
+                .with_context(|| format!("failed to write the answer to {}", path.display()))
         }
     }
 }

@@ -17,7 +17,7 @@ use crate::terminal::stderr::note;
 pub(crate) fn list(store: &Store) -> Result<Listing, StoreError> {
     let listing = store.list()?;
     for damaged in &listing.damaged {
-        note(format!("skipped a row of the catalog: failed to {damaged}"));
+        note(format!("one recording cannot be listed: failed to {damaged}"));
     }
     Ok(listing)
 }

@@ -94,7 +94,7 @@ fn answer_of_attached(view: &view::SummaryView, attached: &view::AttachedView, s
         .parts()
         .into_iter()
         .map(|(kind, nanos)| (kind.words(), nanos))
-        .chain([("not seen", attached.blocked_unseen_nanos)]);
+        .chain([("not sampled", attached.blocked_unseen_nanos)]);
     let kinds: Vec<String> = kinds
         .filter(|(_, nanos)| *nanos > 0 && nanos.saturating_mul(100) >= all)
         .map(|(kind, nanos)| format!("{kind} {}", percent(nanos, all)))
@@ -187,6 +187,8 @@ fn path_text(view: &view::SummaryView, kinds: usize, style: Style) -> String {
     } else if view.mode == view::CaptureModeView::Imported {
         let _ = write!(text, "the samples have no timestamps, so on-CPU time on the path is unknown");
     } else {
+        let of = if states.exact { "of wall:" } else { "≈ of wall:" };
+        let _ = write!(text, "{} ", style.faint(of));
         if sees_cpus {
             let _ = write!(text, "on-CPU {}", percent(states.on_cpu_nanos, wall));
         } else {
@@ -198,7 +200,7 @@ fn path_text(view: &view::SummaryView, kinds: usize, style: Style) -> String {
             .parts()
             .into_iter()
             .map(|(kind, nanos)| (kind.words(), nanos))
-            .chain([("not seen", states.blocked_unseen_nanos)])
+            .chain([("not sampled", states.blocked_unseen_nanos)])
             .filter(|(_, nanos)| nanos.saturating_mul(100) >= wall && *nanos > 0)
             .map(|(kind, nanos)| format!("{kind} {}", percent(nanos, wall)))
             .collect();
@@ -210,8 +212,7 @@ fn path_text(view: &view::SummaryView, kinds: usize, style: Style) -> String {
         }
         path_part(&mut text, "awaiting", states.awaiting_nanos, wall);
         path_part(&mut text, "remote", states.remote_nanos, wall);
-        let of = if states.exact { "of wall" } else { "of wall, ≈" };
-        let _ = write!(text, "  unaccounted {} {}", percent(states.unaccounted_nanos, wall), style.faint(of));
+        let _ = write!(text, "  unaccounted {}", percent(states.unaccounted_nanos, wall));
     }
     text
 }
@@ -228,12 +229,12 @@ fn parallel_line(view: &view::SummaryView, style: Style) -> Option<String> {
     // Processes one after the other do not show how parallel the threads in them are.
     let says_something = parallel.peak > 1 || (parallel.peak > 0 && view.spans > 0);
     says_something.then(|| {
-        let mut text =
-            format!("{}  {:.1} operations in flight on average, {} at peak", style.faint("parallel"), parallel.mean, parallel.peak);
+        let mut text = format!("{}  {:.1} operations at once on average", style.faint("parallel"), parallel.mean);
         if parallel.span_nanos > 0 {
             let most = parallel.work_nanos as f64 / parallel.span_nanos as f64;
-            let _ = write!(text, "; dependencies allow {most:.1}");
+            let _ = write!(text, " (dependencies would allow {most:.1})");
         }
+        let _ = write!(text, ", {} at most", parallel.peak);
         text
     })
 }
@@ -282,9 +283,9 @@ fn hot_functions(pole: &view::PoleView, style: Style) -> Vec<String> {
         let label = std::mem::replace(&mut label, " ".repeat(LABEL_WIDTH));
         let share = right(&percent(frame.self_nanos, pole.weight_nanos), 4);
         let time = duration(frame.self_nanos);
-        let what = format!("{} on-CPU of {} in {} ", right(&time, 7), pole.handle, frame.handle);
-        let room = style.width().saturating_sub(LABEL_WIDTH + 5 + terminal::width(&what) + " (self)".len());
-        format!("{}{share} {what}{} (self)", style.faint(&label), fit(&terminal::function_words(&frame.function, frame.runtime), room))
+        let what = format!("{} self, {share} of {}'s on-CPU time: {} ", right(&time, 7), pole.handle, frame.handle);
+        let room = style.width().saturating_sub(LABEL_WIDTH + terminal::width(&what));
+        format!("{}{what}{}", style.faint(&label), fit(&terminal::function_words(&frame.function, frame.runtime), room))
     });
     lines.collect()
 }

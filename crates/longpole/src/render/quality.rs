@@ -18,9 +18,9 @@ pub(crate) fn quality_lines(view: &view::SummaryView, style: Style) -> Vec<Strin
     if texts.is_empty() {
         let is_off = view.rate_hz == 0 && view.samples == 0;
         let text = match (is_off, view.spans + view.processes) {
-            (false, _) => "nothing lost",
-            (true, 1..) if view.mode == view::CaptureModeView::Imported => "nothing lost; the file has no samples",
-            (true, 1..) => "nothing lost; profiling is off (--no-profile)",
+            (false, _) => "no known gaps",
+            (true, 1..) if view.mode == view::CaptureModeView::Imported => "no known gaps; the file has no samples",
+            (true, 1..) => "no known gaps; profiling is off (--no-profile)",
             (true, 0) => "nothing recorded: no spans arrived and profiling is off (--no-profile)",
         };
         texts.push(text.to_owned());

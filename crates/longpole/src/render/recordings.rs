@@ -17,11 +17,11 @@ pub(crate) fn recordings(view: &view::RecordingsView, style: Style) -> Screen {
             (None, view::RecordingStateView::Recording) => "still recording".to_owned(),
             (_, view::RecordingStateView::Ended) => {
                 let cause = row.not_sealed_cause.as_ref().or(row.not_sealed.as_ref());
-                format!("not sealed: {}", cause.map_or("", String::as_str))
+                format!("not finished: {}", cause.map_or("", String::as_str))
             }
-            (None, view::RecordingStateView::Killed) => "recorder killed: see show".to_owned(),
+            (None, view::RecordingStateView::Killed) => "longpole killed: see show".to_owned(),
             (answer, state) => {
-                let killed = if state == view::RecordingStateView::Killed { "recorder killed; " } else { "" };
+                let killed = if state == view::RecordingStateView::Killed { "longpole killed; " } else { "" };
                 killed.to_owned() + &answer.as_ref().map(answer_words).unwrap_or_default()
             }
         };

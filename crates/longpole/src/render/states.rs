@@ -21,23 +21,21 @@ fn blocked_on(kind: view::WaitKindView) -> &'static str {
 }
 
 /// The name of blocked time of an unknown kind.
-const NOT_SEEN: &str = "blocked: not seen";
+const NOT_SAMPLED: &str = "blocked: not sampled";
 
 /// Where the states come from.
 pub(crate) fn how_known(states: &view::StatesView) -> &'static str {
     match (states.evidence, states.exact) {
         (view::StateEvidenceView::Journal, true) => "exact, from span journals and context switches",
-        (view::StateEvidenceView::Inferred, true) => {
-            "exact from context switches, assuming the process does nothing else (worker threads only)"
-        }
-        (view::StateEvidenceView::Samples, _) => "≈ estimated from samples and sampled waits",
+        (view::StateEvidenceView::Inferred, true) => "exact, from context switches, assuming that the process worked only for this span",
+        (view::StateEvidenceView::Samples, _) => "≈ estimated from samples of running code and of waits",
         _ => "incomplete: some journal or context-switch records were lost",
     }
 }
 
 /// Why the time of a span is unaccounted.
 fn unaccounted(states: &view::StatesView) -> &'static str {
-    if states.evidence == view::StateEvidenceView::Samples { "short waits, runnable, or not sampled" } else { "not recorded" }
+    if states.evidence == view::StateEvidenceView::Samples { "short waits, waiting for a CPU, or not sampled" } else { "not recorded" }
 }
 
 /// Each state: name, time, meaning.
@@ -45,15 +43,15 @@ pub(crate) fn state_rows(states: &view::StatesView) -> Vec<(String, i64, &'stati
     let mut rows = vec![
         ("on-CPU".to_owned(), states.on_cpu_nanos, "running its own code"),
         ("runnable".to_owned(), states.runnable_nanos, "ready to run while others had the CPUs"),
-        ("in child".to_owned(), states.in_child_nanos, "a child span was open"),
+        ("in child span".to_owned(), states.in_child_nanos, "a child span was open"),
     ];
     rows.extend(
         states.blocked_nanos.parts().into_iter().map(|(kind, nanos)| (format!("blocked: {}", kind.words()), nanos, blocked_on(kind))),
     );
     rows.extend([
-        (NOT_SEEN.to_owned(), states.blocked_unseen_nanos, "in waits that were not sampled, mostly short ones"),
+        (NOT_SAMPLED.to_owned(), states.blocked_unseen_nanos, "in waits that longpole did not sample, mostly short ones"),
         ("awaiting".to_owned(), states.awaiting_nanos, "open, but no thread worked for it"),
-        ("remote".to_owned(), states.remote_nanos, "the network or another host worked for it"),
+        ("remote".to_owned(), states.remote_nanos, "an outgoing call on which no thread here worked or waited"),
         ("unaccounted".to_owned(), states.unaccounted_nanos, unaccounted(states)),
     ]);
     rows
@@ -64,8 +62,8 @@ fn rows_of_both(own: &view::StatesView, all: &view::StatesView) -> Vec<(String, 
     let (own, all) = (state_rows(own), state_rows(all));
     let time = |rows: &[(String, i64, &str)], name: &str| rows.iter().find(|row| row.0 == name).map_or(0, |row| row.1);
     let only_below = all.iter().filter(|row| own.iter().all(|own| own.0 != row.0));
-    let not_seen = own.iter().position(|row| row.0 == NOT_SEEN).unwrap_or(own.len());
-    let rows = own[..not_seen].iter().chain(only_below).chain(&own[not_seen..]);
+    let not_sampled = own.iter().position(|row| row.0 == NOT_SAMPLED).unwrap_or(own.len());
+    let rows = own[..not_sampled].iter().chain(only_below).chain(&own[not_sampled..]);
     rows.map(|(name, _, meaning)| (name.clone(), time(&own, name), time(&all, name), *meaning)).collect()
 }
 
@@ -81,7 +79,7 @@ pub(crate) fn state_lines(view: &view::SpanView, sees_cpus: bool, style: Style) 
         out.push(style.faint(&format!("  {:20} {}  {}", "", right("own", 16), right("with descendants", 16))));
     }
     for (i, (name, own, all, meaning)) in rows_of_both(own, all).into_iter().enumerate() {
-        let meaning = if name == "unaccounted" && !sees_cpus { "on-CPU, runnable or short waits: not recorded" } else { meaning };
+        let meaning = if name == "unaccounted" && !sees_cpus { "on-CPU, waiting for a CPU, or short waits: not recorded" } else { meaning };
         // States that did not occur are left out, except on-CPU, which readers look for.
         if i == 0 && !sees_cpus {
             out.push(format!("  {name:20} {}  {}", right("unknown", 9), style.faint("no samples and no context switches")));

@@ -69,7 +69,7 @@ pub(crate) fn thread_rows(threads: &[view::ThreadView], limit: usize, names_pole
             .into_iter()
             .take(KINDS_SHOWN)
             .map(|(kind, nanos)| (kind.words(), nanos))
-            .chain([("others", others), ("not seen", thread.blocked_unseen_nanos)]);
+            .chain([("others", others), ("not sampled", thread.blocked_unseen_nanos)]);
         let kinds: Vec<String> = shown
             .filter(|(_, nanos)| *nanos >= blocked / 100 && *nanos > 0)
             .map(|(kind, nanos)| format!("{kind} {}", percent(nanos, blocked)))

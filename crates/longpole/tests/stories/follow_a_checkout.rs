@@ -60,7 +60,7 @@ fn check(answer: &str, ask: impl Fn(&[&str]) -> Value) {
     let pole = lines.iter().position(|line| line.starts_with("p1 ")).unwrap_or_else(|| panic!("no pole:\n{answer}"));
     assert!(lines[pole].contains(SPAN), "the first pole is another one:\n{answer}");
     let (reason, next) = (lines[pole + 1], lines[pole + 2]);
-    // What ends last stands behind it where the line has room.
+    // What would end last stands behind it where the line has room.
     let is_named = reason.contains(&format!(", in {FUNCTION}")) || reason.contains("…payment::validate_card");
     assert!(reason.contains("blocked on the network") && is_named, "the reason is {reason:?}:\n{answer}");
 

@@ -254,7 +254,7 @@ fn otel(environment: &[(OsString, OsString)]) -> Vec<Check> {
     let mut checks: Vec<Check> =
         injection.notes.into_iter().map(|note| warn("otel", note.text, "unset or change it for the run")).collect();
     if injection.forward.is_some() {
-        checks.push(ok("otel", "your environment names an exporter endpoint: a run receives everything and forwards it there"));
+        checks.push(ok("otel", "your environment names an OTLP endpoint: a run receives everything and forwards it there"));
     }
     if checks.is_empty() {
         checks.push(ok("otel", "no variable in your environment turns spans off or sends them elsewhere"));
