@@ -83,19 +83,23 @@ enum CommandInFront {
     Exec(ExecArguments),
 }
 
+/// Heading of the options that every command has: between those of a command they would break up its help.
+const GLOBAL: &str = "Global options";
+
 #[derive(Debug, Args)]
 pub(crate) struct GlobalArguments {
     /// Directory of the recordings [default: $XDG_DATA_HOME/longpole]
-    #[arg(long, global = true, value_name = "DIR", env = crate::env_vars::STORE)]
+    #[arg(long, global = true, help_heading = GLOBAL, value_name = "DIR", env = crate::env_vars::STORE)]
     pub(crate) store: Option<PathBuf>,
     /// When to use colour
-    #[arg(long, global = true, value_enum, default_value_t = Color::Auto)]
+    #[arg(long, global = true, help_heading = GLOBAL, value_enum, default_value_t = Color::Auto)]
     pub(crate) color: Color,
     /// For debugging longpole itself: log its work to standard error, and send its own spans to your OTLP endpoint
-    #[arg(long, global = true, value_enum, value_name = "LEVEL", env = crate::env_vars::TRACING_LEVEL, hide_short_help = true)]
+    #[arg(long, global = true, help_heading = GLOBAL, value_enum, value_name = "LEVEL", env = crate::env_vars::TRACING_LEVEL, hide_short_help = true)]
     pub(crate) tracing_level: Option<TracingLevel>,
     /// Ignored; accepted only for compatibility. One background thread always sends longpole's own spans
-    #[arg(long, global = true, value_enum, value_name = "NAME", default_value_t = SpanProcessor::BatchSpanProcessor, hide_short_help = true)]
+    #[arg(long, global = true, help_heading = GLOBAL, value_enum, value_name = "NAME")]
+    #[arg(default_value_t = SpanProcessor::BatchSpanProcessor, hide_short_help = true)]
     pub(crate) tracing_span_processor: SpanProcessor,
 }
 

@@ -1,4 +1,4 @@
-//! `convert`: converts a file of one tool to the format of another.
+//! `convert`: converts a file from one tool to the format of another.
 
 use anyhow::Result;
 use longpole_analysis::Report;

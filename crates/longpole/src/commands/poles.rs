@@ -1,4 +1,4 @@
-//! `poles`: all long poles of a recording.
+//! `poles`: the long poles of a recording, more than `show` does.
 
 use anyhow::Result;
 use longpole_recording::view;

@@ -1,4 +1,4 @@
-//! `span`: one span, or all of a name: states, savings, code.
+//! `span`: one span, or all of a name: states, savings, hot functions.
 
 use anyhow::Result;
 use longpole_analysis::{Handle, Report};
