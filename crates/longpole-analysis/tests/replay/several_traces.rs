@@ -19,10 +19,10 @@ const GRAPHS: usize = 1000;
 /// The recording in which this task and all below it are a trace of their own, whose root names no parent.
 fn apart(recording: &Recording, tasks: &[Task], root: usize) -> Recording {
     let mut below: HashSet<usize> = HashSet::from([root]);
-    for task in root + 1..tasks.len() {
-        // Children come after their parents.
-        if below.contains(&tasks[task].parent) {
-            below.insert(task);
+    // Children come after their parents.
+    for (number, task) in tasks.iter().enumerate().skip(root + 1) {
+        if below.contains(&task.parent) {
+            below.insert(number);
         }
     }
     let number = |id: longpole_model::SpanId| u64::from_be_bytes(id.bytes()) as usize;
