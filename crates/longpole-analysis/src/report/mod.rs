@@ -82,13 +82,13 @@ pub struct Report {
 }
 
 impl Report {
-    /// The report of a recording as it came: derives first what is inferred of it, see [`derive`].
+    /// The report of a recording as it came: derives first what is inferred of it, see [`derive()`].
     pub fn new(mut recording: Recording) -> Report {
         derive(&mut recording, &[]);
         Report::of_derived(recording)
     }
 
-    /// The report of a recording whose spans are folded and whose samples and waits are linked ([`derive`]), as a store holds it. Computes
+    /// The report of a recording whose spans are folded and whose samples and waits are linked ([`derive()`]), as a store holds it. Computes
     /// everything that every view needs.
     pub fn of_derived(recording: Recording) -> Report {
         let forest = Forest::build(&recording);

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! On-CPU, ready and blocked are exact, from switch records; without these, the scheduler's own totals give the first two. A sampled
-//! wait ([`Wait`](longpole_model::Wait)) says what the thread was blocked for; other waits have only a length.
+//! wait ([`Wait`]) says what the thread was blocked for; other waits have only a length.
 
 use std::collections::HashMap;
 
