@@ -14,8 +14,9 @@ use crate::{need, web};
 /// Records the example and writes `docs/pictures/terminal.svg` and `docs/pictures/page.png`.
 pub(crate) fn pictures() -> Result<()> {
     web::build()?;
-    run("cargo", &["build", "--no-default-features", "-p", "longpole", "-p", "deploy-example"])?;
-    let (longpole, deploy) = (target_dir().join("debug/longpole"), target_dir().join("debug/deploy"));
+    // The build of the demo: a newcomer sees the same.
+    run("cargo", &["build", "--profile", "demo", "--no-default-features", "-p", "longpole", "-p", "deploy-example"])?;
+    let (longpole, deploy) = (target_dir().join("demo/longpole"), target_dir().join("demo/deploy"));
     let store = target_dir().join("pictures-store");
     if store.exists() {
         std::fs::remove_dir_all(&store).context("failed to empty the pictures' store")?;
@@ -23,7 +24,7 @@ pub(crate) fn pictures() -> Result<()> {
     let pictures = root().join("docs/pictures");
     std::fs::create_dir_all(&pictures).context("failed to make docs/pictures")?;
     // A reader would type the bare name, so the folder of the build goes on the path.
-    let path = format!("{}:{}", target_dir().join("debug").display(), std::env::var("PATH").unwrap_or_default());
+    let path = format!("{}:{}", target_dir().join("demo").display(), std::env::var("PATH").unwrap_or_default());
     let recorded = Command::new(&longpole)
         .args(["--color", "always", "--store"])
         .arg(&store)
