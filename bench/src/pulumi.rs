@@ -203,13 +203,17 @@ fn of_shape(subject: &Subject, shape: &str, pulumi: &Path, folder: &Path) -> Res
         stack.run(&mut stack.command(&before, &stack.up(flags)))?;
         print_row(way, &answer(subject, &["--store", &store, "show", "last"])?, gain.value);
     }
+    // With both flags, each file holds a part.
+    for (way, flags, name) in [("up.trace alone", WAYS[1].2, "up.trace"), ("traces.json alone", WAYS[2].2, "traces.json")] {
+        let stack = ready(SLOW)?;
+        stack.run(&mut stack.command(&[], &stack.up(flags)))?;
+        let file = stack.folder.join("project").join(name).to_string_lossy().into_owned();
+        print_row(way, &answer(subject, &["show", &file])?, gain.value);
+    }
     let stack = ready(SLOW)?;
     stack.run(&mut stack.command(&[], &stack.up(WAYS[3].2)))?;
     let file = |name: &str| stack.folder.join("project").join(name).to_string_lossy().into_owned();
-    let (trace, traces) = (file("up.trace"), file("traces.json"));
-    print_row("up.trace alone", &answer(subject, &["show", &trace])?, gain.value);
-    print_row("traces.json alone", &answer(subject, &["show", &traces])?, gain.value);
-    let store = file("store");
+    let (trace, traces, store) = (file("up.trace"), file("traces.json"), file("store"));
     let import = Command::new(&subject.binary).args(["--store", &store, "import", "--together", &traces, &trace]).output()?;
     ensure!(import.status.success(), "{}", String::from_utf8_lossy(&import.stderr));
     print_row("both files", &answer(subject, &["--store", &store, "show", "last"])?, gain.value);
