@@ -40,8 +40,8 @@ pub(crate) fn compare(before: &str, after: &str, folders: &[&str]) -> Result<()>
     }
     let mut tally = Tally::default();
     for file in files_below(&root().join("fixtures"))? {
-        let ask = |build: &Path, words: &[&str]| ask(build, &scratch.join("files"), words, &file);
-        compare_all(&builds, &file.display().to_string(), ask, &mut tally);
+        let ask = |build: usize, words: &[&str]| ask(&builds[build], &scratch.join("files"), words, &file);
+        compare_all(&file.display().to_string(), ask, &mut tally);
     }
     for folder in folders {
         for catalog in files_below(Path::new(folder))?.iter().filter(|file| file.ends_with("catalog.sqlite")) {
@@ -76,46 +76,44 @@ impl Tally {
 
 /// Compares every recording of a store. Each build reads a copy of its own: reading one seals what is not sealed yet.
 fn compare_store(builds: &[PathBuf; 2], store: &Path, scratch: &Path, tally: &mut Tally) -> Result<()> {
-    let mut copies = Vec::new();
-    for (build, name) in builds.iter().zip(["before", "after"]) {
-        let copy = scratch.join(name);
+    let copies = ["before", "after"].map(|name| scratch.join(name));
+    for copy in &copies {
         if copy.exists() {
-            std::fs::remove_dir_all(&copy)?;
+            std::fs::remove_dir_all(copy)?;
         }
         std::fs::create_dir_all(scratch)?;
         // What follows must not change the stores that a story left.
-        let copied = Command::new("cp").arg("-a").arg(store).arg(&copy).status()?;
+        let copied = Command::new("cp").arg("-a").arg(store).arg(copy).status()?;
         if !copied.success() {
             bail!("could not copy {}", store.display());
         }
-        copies.push((build, copy));
     }
-    let listed = Command::new(&builds[1]).arg("--store").arg(&copies[1].1).arg("ls").output()?;
+    let listed = Command::new(&builds[1]).arg("--store").arg(&copies[1]).arg("ls").output()?;
     let listed = String::from_utf8_lossy(&listed.stdout);
     let is_number = |name: &&str| name.strip_prefix('r').is_some_and(|number| number.parse::<u64>().is_ok());
     let mut names: Vec<&str> = listed.lines().filter_map(|line| line.split_whitespace().next()).filter(is_number).collect();
     names.sort_unstable();
     let mut earlier = None;
     for name in names {
-        let of = |build: &Path| copies.iter().find(|(of, _)| of.as_path() == build).map(|(_, copy)| copy.clone()).unwrap_or_default();
-        let ask_one = |build: &Path, words: &[&str]| ask(build, &of(build), words, Path::new(name));
-        compare_all(builds, &format!("{} {name}", store.display()), ask_one, tally);
+        let about = |build: usize, words: &[&str]| ask(&builds[build], &copies[build], words, Path::new(name));
+        compare_all(&format!("{} {name}", store.display()), about, tally);
         let other = earlier.replace(name).unwrap_or(name);
-        let diff = |build: &Path, words: &[&str]| ask(build, &of(build), &[words, &[other]].concat(), Path::new(name));
-        compare_one(builds, &format!("{} {other} {name}", store.display()), &["diff"], diff, tally);
+        let diff = |build: usize, words: &[&str]| about(build, &[words, &[other]].concat());
+        compare_one(&format!("{} {other} {name}", store.display()), &["diff"], diff, tally);
     }
     Ok(())
 }
 
-fn compare_all(builds: &[PathBuf; 2], what: &str, ask: impl Fn(&Path, &[&str]) -> Result<Output>, tally: &mut Tally) {
+fn compare_all(what: &str, ask: impl Fn(usize, &[&str]) -> Result<Output>, tally: &mut Tally) {
     for words in QUESTIONS {
-        compare_one(builds, what, words, &ask, tally);
+        compare_one(what, words, &ask, tally);
     }
 }
 
-fn compare_one(builds: &[PathBuf; 2], what: &str, words: &[&str], ask: impl Fn(&Path, &[&str]) -> Result<Output>, tally: &mut Tally) {
+/// `ask` asks the first build or the second.
+fn compare_one(what: &str, words: &[&str], ask: impl Fn(usize, &[&str]) -> Result<Output>, tally: &mut Tally) {
     let question = format!("{}: {what}", words.join(" "));
-    let outputs = [0, 1].map(|build| ask(&builds[build], words));
+    let outputs = [0, 1].map(|build| ask(build, words));
     let [Ok(before), Ok(after)] = outputs else {
         tally.differing.insert(question, "a build could not be started".to_owned());
         return;
