@@ -50,22 +50,6 @@ impl fmt::Debug for Nanos {
     }
 }
 
-impl Add for Nanos {
-    type Output = Nanos;
-
-    fn add(self, other: Nanos) -> Nanos {
-        Nanos(self.0.saturating_add(other.0))
-    }
-}
-
-impl Sub for Nanos {
-    type Output = Nanos;
-
-    fn sub(self, other: Nanos) -> Nanos {
-        Nanos(self.0.saturating_sub(other.0))
-    }
-}
-
 impl Neg for Nanos {
     type Output = Nanos;
 
@@ -91,30 +75,6 @@ impl Div<i64> for Nanos {
     }
 }
 
-impl AddAssign for Nanos {
-    fn add_assign(&mut self, other: Nanos) {
-        *self = *self + other;
-    }
-}
-
-impl SubAssign for Nanos {
-    fn sub_assign(&mut self, other: Nanos) {
-        *self = *self - other;
-    }
-}
-
-impl Sum for Nanos {
-    fn sum<Times: Iterator<Item = Nanos>>(times: Times) -> Nanos {
-        times.fold(Nanos::ZERO, Add::add)
-    }
-}
-
-impl<'a> Sum<&'a Nanos> for Nanos {
-    fn sum<Times: Iterator<Item = &'a Nanos>>(times: Times) -> Nanos {
-        times.copied().sum()
-    }
-}
-
 /// A length of time in nanoseconds as weights of samples and differences of [`Monotonic`](crate::Monotonic) count it, without a sign;
 /// 584 years at most. Arithmetic stops at the largest, and at 0.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
@@ -133,50 +93,56 @@ impl fmt::Debug for UnsignedNanos {
     }
 }
 
-impl Add for UnsignedNanos {
-    type Output = UnsignedNanos;
+/// Sums and differences of a type of times, which stop at its ends.
+macro_rules! saturating {
+    ($($times:ident),+) => {$(
+        impl Add for $times {
+            type Output = $times;
 
-    #[inline]
-    fn add(self, other: UnsignedNanos) -> UnsignedNanos {
-        UnsignedNanos(self.0.saturating_add(other.0))
-    }
+            #[inline]
+            fn add(self, other: $times) -> $times {
+                $times(self.0.saturating_add(other.0))
+            }
+        }
+
+        impl Sub for $times {
+            type Output = $times;
+
+            #[inline]
+            fn sub(self, other: $times) -> $times {
+                $times(self.0.saturating_sub(other.0))
+            }
+        }
+
+        impl AddAssign for $times {
+            #[inline]
+            fn add_assign(&mut self, other: $times) {
+                *self = *self + other;
+            }
+        }
+
+        impl SubAssign for $times {
+            #[inline]
+            fn sub_assign(&mut self, other: $times) {
+                *self = *self - other;
+            }
+        }
+
+        impl Sum for $times {
+            fn sum<Times: Iterator<Item = $times>>(times: Times) -> $times {
+                times.fold($times::ZERO, Add::add)
+            }
+        }
+
+        impl<'a> Sum<&'a $times> for $times {
+            fn sum<Times: Iterator<Item = &'a $times>>(times: Times) -> $times {
+                times.copied().sum()
+            }
+        }
+    )+};
 }
 
-/// 0 where the other one is longer.
-impl Sub for UnsignedNanos {
-    type Output = UnsignedNanos;
-
-    #[inline]
-    fn sub(self, other: UnsignedNanos) -> UnsignedNanos {
-        UnsignedNanos(self.0.saturating_sub(other.0))
-    }
-}
-
-impl AddAssign for UnsignedNanos {
-    #[inline]
-    fn add_assign(&mut self, other: UnsignedNanos) {
-        *self = *self + other;
-    }
-}
-
-impl SubAssign for UnsignedNanos {
-    #[inline]
-    fn sub_assign(&mut self, other: UnsignedNanos) {
-        *self = *self - other;
-    }
-}
-
-impl Sum for UnsignedNanos {
-    fn sum<Times: Iterator<Item = UnsignedNanos>>(times: Times) -> UnsignedNanos {
-        times.fold(UnsignedNanos::ZERO, Add::add)
-    }
-}
-
-impl<'a> Sum<&'a UnsignedNanos> for UnsignedNanos {
-    fn sum<Times: Iterator<Item = &'a UnsignedNanos>>(times: Times) -> UnsignedNanos {
-        times.copied().sum()
-    }
-}
+saturating!(Nanos, UnsignedNanos);
 
 /// A bare number of nanoseconds, with a sign or without.
 pub trait AddNanos: Copy + Default {

@@ -34,13 +34,6 @@ pub struct ThreadLife {
     pub samples: u64,
 }
 
-impl ThreadLife {
-    /// Blocked, whatever for.
-    pub fn blocked(&self) -> UnsignedNanos {
-        self.blocked_seen.iter().sum::<UnsignedNanos>() + self.unseen
-    }
-}
-
 /// What makes a thread worth a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Importance {
