@@ -42,6 +42,8 @@ pub fn place(recording: &mut Recording) {
         if name == "pulumi" {
             commands.insert(process.pid);
         } else if is_plugin(&name)
+            // A fork of a plug-in, on its way to another program, emits nothing.
+            && process.execed
             && let Some(start) = wall(process.start)
         {
             plugins.entry(name).or_default().push((start, process.end.and_then(wall), process.pid));
@@ -80,7 +82,7 @@ pub fn place(recording: &mut Recording) {
         .filter(|(_, span)| handed_on(span))
         .map(|(i, span)| {
             let lives = |&&(start, end, _): &&(Timestamp, Option<Timestamp>, u32)| {
-                start.nanos_since(span.start) <= SLACK_NANOS && end.is_none_or(|end| span.start <= end)
+                start.nanos_since(span.start) <= SLACK_NANOS && end.is_none_or(|end| span.end.nanos_since(end) <= SLACK_NANOS)
             };
             (i, name_of(span).and_then(|name| plugins[&name].iter().rev().find(lives).map(|&(.., pid)| pid)))
         })
@@ -103,11 +105,13 @@ run pulumi up  0..1000ms
 process pulumi 0..1000ms pid 1
 process pulumi-resource-modern 10..300ms pid 2 under 1
 process pulumi-resource-modern 400..900ms pid 3 under 1
+process pulumi-resource-modern 499..501ms pid 6 under 3 forked
 process pulumi-resource-legacy 400..900ms pid 4 under 1
 process pulumi-language-yaml 5..990ms pid 5 under 1
 up  1..999ms  pulumi-cli  pid 1
 early  20..30ms  modern  pid 1
 late  420..430ms  modern  pid 1
+starts helm  500..600ms  modern  pid 1
 between  350..360ms  modern  pid 1
 create  500..600ms  pulumi-resource-provider  pid 1  pulumi.resource.type=legacy:index:Step
 host  6..900ms  pulumi-language-yaml  pid 1
@@ -122,6 +126,7 @@ own  8..9ms  modern  pid 7
             ("up", Some(1)),
             ("early", Some(2)),
             ("late", Some(3)),
+            ("starts helm", Some(3)),
             ("between", None),
             ("create", Some(4)),
             ("host", Some(5)),
