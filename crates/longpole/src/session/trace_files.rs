@@ -35,10 +35,12 @@ impl Session {
         if self.started.is_some_and(before) {
             bail!("the command did not write {shown}");
         }
+        // As if it had sent them.
+        let command = self.started.map(|(_, pid)| pid);
         let contents = import_file::read(&file.path)?;
         let recording = contents.recording();
         for spans in recording.spans.chunks(SPANS_PER_FRAME) {
-            self.writer.wal().append_otlp_protobuf(None, &otlp::encode_trace(spans)).context("failed to write the log")?;
+            self.writer.wal().append_otlp_protobuf(command, &otlp::encode_trace(spans)).context("failed to write the log")?;
         }
         for loss in &recording.losses {
             self.writer.wal().append_loss(loss).context("failed to write the log")?;
