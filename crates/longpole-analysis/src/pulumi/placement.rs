@@ -7,11 +7,12 @@
 //!   LanguageRuntime/Run    ├──────────────┤          has the same parent as run-program; is what it says
 //! ```
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, HashMap, HashSet};
 use std::ops::RangeInclusive;
 
 use longpole_model::resource_event::TYPE;
-use longpole_model::{IdVec, Recording, Span, SpanRow, Timestamp};
+use longpole_model::{IdVec, Recording, Span, SpanRow, TimeRange, Timestamp};
 
 use crate::pulumi::call::{Call, RUN_PROGRAM, RUN_PROGRAM_CALL};
 use crate::pulumi::call_halves;
@@ -33,9 +34,6 @@ const REGISTRATION_AFTER_CALL_NANOS: RangeInclusive<i64> = -600_000_000_000..=2_
 
 /// It ends with the call or a little later; measured: 1.8 to 8 ms, more on a busy machine.
 const REGISTRATION_END_AFTER_CALL_NANOS: RangeInclusive<i64> = -2_000_000..=250_000_000;
-
-/// A registration begins before its inputs are checked; at most so long that its provider had to be started for that.
-const REGISTRATION_AFTER_CHECK_NANOS: RangeInclusive<i64> = -5_000_000_000..=0;
 
 /// The rules for one recording.
 #[derive(Debug)]
@@ -108,11 +106,12 @@ fn calls(placed: &PlacedSpans<'_>, call_of: &IdVec<SpanRow, Option<Call>>) -> Ve
 
 /// Puts calls of providers under the registration that makes them, where not both sides name a resource.
 ///
-/// The engine answers a registration as soon as its provider has answered the engine, and not before; it checks the inputs first:
+/// The engine answers a registration as soon as its provider has answered the engine, and not before. It checks the inputs of one resource
+/// after the other, and works on them in that order:
 ///
 /// ```text
 /// RegisterResource  ├──────────────────────────┤
-///   Check             ├─┤                           begins 0.3 to 2 ms later
+///   Check             ├─┤                           begins 0.3 ms later, or once the others before it are checked
 ///   Create                 ├──────────────────┤     ends 0.2 to 10 ms earlier
 /// ```
 ///
@@ -156,18 +155,40 @@ fn calls_by_time(
         let [left, right] = [calls, registrations].map(|list| list.iter().map(|&i| Interval::from(range(i))).collect::<Vec<_>>());
         span_pairing::pair(&left, &right, &window)
     });
+    // When each registration had its inputs checked and compared: before its first call that changes anything, else before its end.
+    let mut checked_by: HashMap<SpanRow, Timestamp> = HashMap::new();
+    for it in adopted.iter().chain(&adoptions).filter(|it| call_of[it.span].is_some_and(Call::is_awaited)) {
+        let registration = inner_half.get(&it.parent).copied().unwrap_or(it.parent);
+        let first = checked_by.entry(registration).or_insert(range(it.span).start);
+        *first = (*first).min(range(it.span).start);
+    }
     for (_, calls) in before {
         adoptions.extend(match_types(placed, calls, all.clone(), &|calls, registrations| {
-            let window = Window { start: REGISTRATION_AFTER_CHECK_NANOS, end: 0..=0, by_start: true };
-            // What they end with says nothing.
-            let start = |&i: &SpanRow| Interval { end: None, ..range(i).into() };
-            let [left, right] = [calls, registrations].map(|list| list.iter().map(start).collect::<Vec<_>>());
-            let mut pairs = span_pairing::pair(&left, &right, &window);
-            pairs.retain(|&(c, r)| range(calls[c]).end <= range(registrations[r]).end);
-            pairs
+            let calls: Vec<TimeRange> = calls.iter().map(|&i| range(i)).collect();
+            let checked = |&i: &SpanRow| TimeRange { start: range(i).start, end: checked_by.get(&i).copied().unwrap_or(range(i).end) };
+            in_order_of_deadlines(&calls, &registrations.iter().map(checked).collect::<Vec<_>>())
         }));
     }
     adoptions
+}
+
+/// Pairs calls, in order of their start, with the registrations that make them: of those open, the one that must have made its call first.
+/// The ranges of registrations end when they must have. Pairs are places in both lists.
+fn in_order_of_deadlines(calls: &[TimeRange], registrations: &[TimeRange]) -> Vec<(usize, usize)> {
+    let mut open: BinaryHeap<Reverse<(Timestamp, usize)>> = BinaryHeap::new();
+    let mut next = 0;
+    let mut pairs = Vec::new();
+    for (c, call) in calls.iter().enumerate() {
+        while let Some(registration) = registrations.get(next).filter(|it| it.start <= call.start) {
+            open.push(Reverse((registration.end, next)));
+            next += 1;
+        }
+        while open.peek().is_some_and(|Reverse((end, _))| *end < call.end) {
+            open.pop();
+        }
+        pairs.extend(open.pop().map(|Reverse((_, r))| (c, r)));
+    }
+    pairs
 }
 
 /// Spans by the type of their resource, where one says it.
@@ -268,6 +289,31 @@ RegisterResource 10
     Create 20
       Create 21
 Read 400
+";
+        assert_eq!(drawn(calls), tree);
+    }
+
+    #[test]
+    fn checks_belong_to_registrations_in_the_order_of_what_follows_them() {
+        let calls = "
+      pulumirpc.ResourceMonitor/RegisterResource  10..205ms  pulumi-cli  kind server
+      pulumirpc.ResourceMonitor/RegisterResource  11..305ms  pulumi-cli  kind server
+      pulumirpc.ResourceMonitor/RegisterResource  12..60ms  pulumi-cli  kind server
+      pulumirpc.ResourceProvider/Check  20..21ms  pulumi-cli  kind client
+      pulumirpc.ResourceProvider/Check  40..41ms  pulumi-cli  kind client
+      pulumirpc.ResourceProvider/Check  50..51ms  pulumi-cli  kind client
+      pulumirpc.ResourceProvider/Create  45..302ms  pulumi-cli  kind client
+      pulumirpc.ResourceProvider/Create  70..202ms  pulumi-cli  kind client
+";
+        let tree = "\
+RegisterResource 10
+  Check 50
+  Create 70
+RegisterResource 11
+  Check 20
+  Create 45
+RegisterResource 12
+  Check 40
 ";
         assert_eq!(drawn(calls), tree);
     }
