@@ -1,5 +1,7 @@
 //! What a start may have waited for, where no link says so: by order, by chance, or by a ceiling of work in flight.
 
+use std::collections::HashMap;
+
 use longpole_model::{IdVec, Nanos, NodeId, Recording};
 
 use crate::note::{FirstOf, Note, SlotLimit};
@@ -12,6 +14,17 @@ const CHANCE_GAP_NANOS: Nanos = Nanos(1_000_000);
 
 /// A gap of this multiple of its parent's usual one may follow by chance.
 const CHANCE_GAP_FACTOR: i64 = 16;
+
+/// A start that ends a silence follows what ended in the last twentieth of it: by chance it would with less than this probability.
+///
+/// ```text
+/// a  ├──────────────────────────────┤
+/// b  ├──┤   nothing starts            ├── c ──┤     c waited for a
+/// ```
+const SILENCE_PART: i64 = 20;
+
+/// Children of a name that make its usual gap.
+const OF_NAME_MIN: usize = 4;
 
 /// Children that follow each other without overlap by chance with less than this probability were ordered.
 const SERIAL_CHANCE: f64 = 0.05;
@@ -36,6 +49,15 @@ fn usual_gap(s: &Schedule, host: NodeId, children: &[NodeId]) -> Nanos {
     *gaps.select_nth_unstable(middle).1
 }
 
+/// The longest gap that is usual before children of a name, for those names that several have: an engine that does two kinds of things
+/// does each at its own pace.
+fn limits_by_name<'a>(s: &Schedule, host: NodeId, children: &[NodeId], name: impl Fn(NodeId) -> &'a str) -> HashMap<&'a str, Nanos> {
+    let mut named: HashMap<&str, Vec<NodeId>> = HashMap::new();
+    children.iter().for_each(|&c| named.entry(name(c)).or_default().push(c));
+    named.retain(|_, of_name| of_name.len() >= OF_NAME_MIN && of_name.len() < children.len());
+    named.into_iter().map(|(name, of_name)| (name, usual_gap(s, host, &of_name) * CHANCE_GAP_FACTOR)).collect()
+}
+
 /// Whether children stand one after the other, and too densely for that to be chance.
 fn is_serial(s: &Schedule, host: NodeId, children: &[NodeId]) -> bool {
     let length = (s.end[host] - s.start[host]).max(Nanos(1));
@@ -53,11 +75,16 @@ pub(super) fn infer(s: &Schedule, recording: &Recording, forest: &Forest) -> Inf
     for (host, children) in started_under.iter().filter(|(_, c)| !c.is_empty()) {
         limit[host] = CHANCE_GAP_NANOS.max(usual_gap(s, host, children) * CHANCE_GAP_FACTOR);
         let serial = is_serial(s, host, children);
+        let limit_of_name = limits_by_name(s, host, children, |c| forest.name(recording, c));
+        let mut started = s.start[host];
         for &c in children {
+            let silence = s.start[c] - std::mem::replace(&mut started, s.start[c]);
             let last = if s.is_declared(c) { s.phase_before(c) } else { s.last_ended_before(c) };
             let Some(last) = last else { continue };
             ordered[host] = true;
-            chance[c] = !serial && s.start[c] - s.end[last] > limit[host];
+            let gap = s.start[c] - s.end[last];
+            let usual = limit[host].max(limit_of_name.get(forest.name(recording, c)).copied().unwrap_or(Nanos::ZERO));
+            chance[c] = !serial && gap > usual && gap > silence / SILENCE_PART;
         }
     }
     // The order of their starts says which process is at the other end of a pipe.

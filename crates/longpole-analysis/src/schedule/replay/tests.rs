@@ -76,6 +76,25 @@ fn a_long_gap_may_be_chance_unless_the_parent_is_serial() {
 }
 
 #[test]
+fn what_ends_a_silence_waited_for_what_ended_just_before() {
+    let quick = "run x 0..20s\n  a 1..2ms\n  b 2.1..3ms\n  c 3.1..4ms\n  d 4.1..5ms\n  slow 10..1500ms\n";
+    assert_eq!(
+        case(&format!("{quick}  next 1540..1550ms\n")).saves(&["slow"]),
+        "1490 745 1490",
+        "nothing began for 1.53 s, then 40 ms later"
+    );
+    assert_eq!(case(&format!("{quick}  next 1840..1850ms\n")).saves(&["slow"]), "0-1490 0-745 0-1490");
+}
+
+#[test]
+fn each_kind_of_child_has_its_own_usual_gap() {
+    let quick: String = (0..40).map(|i| format!("  bind {}..{}ms\n", 1 + i, 2 + i)).collect();
+    let slow = "  delete 60..70ms\n  delete 90..100ms\n  delete 120..920ms\n  delete 950..960ms\n  delete 985..995ms\n";
+    let c = case(&format!("run x 0..20s\n{quick}{slow}").replace("delete 120", "the one 120"));
+    assert_eq!(c.saves(&["the one"]), "800 400 800");
+}
+
+#[test]
 fn own_time_is_what_no_child_covers() {
     let c = case("run x 0..100ms\n  p 10..90ms\n    one 20..40ms\n    two 50..60ms <- one\n");
     assert_eq!(c.saves(&["p"]), "80 40 50");
