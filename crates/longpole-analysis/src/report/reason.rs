@@ -10,7 +10,7 @@ use crate::code::named::Named;
 use crate::report::handle::Handle;
 use crate::report::names::{FunctionNames, NamedWait};
 use crate::report::{FEW_SAMPLES, Report};
-use crate::schedule::poles::Pole;
+use crate::schedule::poles::{Outlier, Pole};
 use crate::time::blockers::PROBE_NANOS;
 use crate::time::states::States;
 use crate::time::wait_groups::{WaitPart, WaitSum};
@@ -73,6 +73,8 @@ impl ReasonCode {
 pub struct Reason<'a> {
     /// Nodes of the pole, if there are several and none overlaps another.
     pub in_sequence: Option<usize>,
+    /// The pole is one operation that stands out among others.
+    pub outlier: Option<Outlier>,
     /// The node of the pole that is most of it, if there are several others.
     pub longest: Option<Longest>,
     /// The pole's own time, if it is mostly what it calls: shares are of this time and not of the whole.
@@ -252,7 +254,7 @@ impl Report {
     /// Why a pole is long, by its states, samples and waits, and whether its spans follow each other.
     pub fn reason(&self, pole: &Pole) -> Reason<'_> {
         let own = self.states_on_path(&pole.nodes).own();
-        let reason = Reason { in_sequence: None, longest: None, of_own: None, cause: self.cause(pole) };
+        let reason = Reason { in_sequence: None, outlier: pole.outlier, longest: None, of_own: None, cause: self.cause(pole) };
         Reason {
             in_sequence: self.in_sequence(&pole.nodes).then_some(pole.nodes.len()),
             longest: self.longest(pole),
@@ -455,7 +457,7 @@ mod tests {
         let cause = Cause::HardlyComputes { rest: unaccounted(99), percent: 1, after_event: None };
         assert_eq!(
             report.reason(report.poles().iter().next().unwrap()),
-            Reason { in_sequence: Some(2), longest: None, of_own: None, cause }
+            Reason { in_sequence: Some(2), outlier: None, longest: None, of_own: None, cause }
         );
     }
 
@@ -482,6 +484,6 @@ mod tests {
             report("run x 0..100ms\n  outer 0..100ms svc pid 1\n    inner 0..60ms svc pid 1\nsample 62ms x30 pid 1 [outer] main;hash\n");
         let pole = report.poles().iter().find(|pole| pole.name == "outer").unwrap();
         let cause = Cause::Computes { share: on_cpu(75), hot: Some(hot(30, "hash", None)), wait: None };
-        assert_eq!(report.reason(pole), Reason { in_sequence: None, longest: None, of_own: Some(Nanos(40_000_000)), cause });
+        assert_eq!(report.reason(pole), Reason { in_sequence: None, outlier: None, longest: None, of_own: Some(Nanos(40_000_000)), cause });
     }
 }

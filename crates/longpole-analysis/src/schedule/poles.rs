@@ -19,6 +19,9 @@
 //! Poles lie inside each other: `up` takes no time if `Create` takes none. Ranked by own time the inner one stands first, and the
 //! outer one says whose saving its own contains.
 //!
+//! An operation that holds most of its group's time, and many times as much as the next one, is a pole of its own: whoever makes the
+//! others faster gains next to nothing.
+//!
 //! The run itself is no pole, because "make everything faster" is no answer, unless there is nothing else or more than
 //! half of the run is its own time: then nothing else is worth naming first.
 
@@ -37,6 +40,9 @@ use crate::tree::forest::Forest;
 
 /// Differently named children that make each of them a piece of work.
 pub const CONTEXT_SIBLINGS: usize = 3;
+
+/// An operation of a group stands out if it takes this many times as long as the next one, and more than half of the group's time on the path.
+const OUTLIER_FACTOR: i64 = 4;
 
 /// Groups that are replayed, at most: those with the most time on the path. A replay walks the whole forest.
 pub const CANDIDATES_MAX: usize = 64;
@@ -79,6 +85,15 @@ impl Savings {
     }
 }
 
+/// Why one operation is a pole without the others of its service, name and context.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Outlier {
+    /// How many operations there are, this one included.
+    pub of: usize,
+    /// How long the next longest takes.
+    pub next: Nanos,
+}
+
 /// A group of nodes and what fixing it saves.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pole {
@@ -94,6 +109,8 @@ pub struct Pole {
     pub resource: Option<String>,
     /// Time of the critical path in which one of them was the innermost.
     pub on_path: Nanos,
+    /// Set if the pole is one operation that stands out among others.
+    pub outlier: Option<Outlier>,
     /// What the run saves.
     pub savings: Savings,
     /// The pole inside this one that saves the most: what this one saves "if it took no time" is, to that part, the
@@ -182,6 +199,60 @@ fn find_contained(forest: &Forest, poles: &mut IdVec<PoleId, Pole>) {
     }
 }
 
+/// Nodes that make a pole.
+struct Part {
+    on_path: Nanos,
+    /// In tree order.
+    nodes: Vec<NodeId>,
+    outlier: Option<Outlier>,
+}
+
+/// A node of a part, and those of the part below it.
+struct Operation {
+    length: Nanos,
+    on_path: Nanos,
+    /// The first node behind it in tree order.
+    end: NodeId,
+    nodes: Vec<NodeId>,
+}
+
+impl Part {
+    /// The operation that stands out, then the others; all of them where none does. What lies inside another one is that one's.
+    fn without_outlier(self, forest: &Forest, path: &CriticalPath) -> Vec<Part> {
+        let mut operations: Vec<Operation> = Vec::new();
+        for &n in &self.nodes {
+            match operations.last_mut() {
+                Some(last) if n < last.end => {
+                    last.on_path += path.on_path[n];
+                    last.nodes.push(n);
+                }
+                _ => operations.push(Operation {
+                    length: Nanos(forest[n].range.nanos()),
+                    on_path: path.on_path[n],
+                    end: forest[n].subtree_end,
+                    nodes: vec![n],
+                }),
+            }
+        }
+        let of = operations.len();
+        operations.sort_by_key(|it| (Reverse(it.length), it.nodes[0]));
+        let mut operations = operations.into_iter();
+        let (Some(first), Some(next)) = (operations.next(), operations.as_slice().first().map(|it| it.length)) else { return vec![self] };
+        if first.on_path <= self.on_path / 2 || first.length / OUTLIER_FACTOR < next {
+            return vec![self];
+        }
+        let rest = Part { on_path: self.on_path - first.on_path, nodes: sorted(operations.flat_map(|it| it.nodes)), outlier: None };
+        let outlier = Part { on_path: first.on_path, nodes: first.nodes, outlier: Some(Outlier { of, next }) };
+        std::iter::once(outlier).chain((rest.on_path > Nanos::ZERO).then_some(rest)).collect()
+    }
+}
+
+fn sorted(nodes: impl Iterator<Item = NodeId>) -> Vec<NodeId> {
+    let mut nodes: Vec<NodeId> = nodes.collect();
+    nodes.sort_unstable();
+    nodes
+}
+
 impl Poles {
     /// Finds, replays and ranks.
     pub fn new(recording: &Recording, forest: &Forest, path: &CriticalPath, replay: &Replay) -> Poles {
@@ -226,11 +297,18 @@ impl Poles {
             }
         }
         drop(group_of);
-        let candidates = ranked.into_iter().filter_map(|group| Some((groups[group], nodes.remove(&group)?)));
+        let mut parts: Vec<Part> = Vec::new();
+        for (rank, group) in ranked.into_iter().enumerate() {
+            let Some(nodes) = nodes.remove(&group) else { continue };
+            let whole = Part { on_path: groups[group].0, nodes, outlier: None };
+            // Each part is replayed.
+            if rank < CANDIDATES_MIN { parts.extend(whole.without_outlier(forest, path)) } else { parts.push(whole) }
+        }
         let paths = OnPath::new(path);
-        let mut poles: Vec<Pole> = candidates
-            .map(|((on_path, first), nodes)| {
-                let (service, name, context, is_urn) = key(first);
+        let mut poles: Vec<Pole> = parts
+            .into_iter()
+            .map(|Part { on_path, nodes, outlier }| {
+                let (service, name, context, is_urn) = key(nodes[0]);
                 let (savings, limited_by) = replay.saves_all_and_limit(&nodes, &paths);
                 Pole {
                     savings: Savings::new(replay, &nodes, savings),
@@ -240,6 +318,7 @@ impl Poles {
                     context: context.map(|c| if is_urn { title_of_urn(c) } else { c.to_owned() }),
                     resource: context.filter(|_| is_urn).map(str::to_owned),
                     on_path,
+                    outlier,
                     contains: None,
                     limited_by,
                 }
@@ -337,6 +416,25 @@ run up  0..100ms
             text.push_str(&format!("    postEngineEventBatch {}..{}ms engine\n", 2 * i + 1, 2 * i + 3));
         }
         check(&text, &["postEngineEventBatch ×48 96 96-96 inferred", "up ×1 4 4-4 declared"]);
+    }
+
+    #[test]
+    fn a_call_that_stands_out_is_a_pole_without_the_others() {
+        let mut text = "run up  0..1000ms\n  up 0..1000ms engine\n".to_owned();
+        for i in 0..20 {
+            text.push_str(&format!("    Create {}..{}ms engine\n", 10 * i + 1, 10 * i + 9));
+        }
+        text.push_str("    Create 201..999ms engine\n");
+        check(&text, &["Create ×1 798 798-798 inferred", "Create ×20 160 160-160 inferred", "up ×1 42 42-42 declared"]);
+        // Three times as long as the next: there is more than one to fix.
+        let near =
+            "run up  0..100ms\n  up 0..100ms engine\n    Create 1..10ms engine\n    Create 10..30ms engine\n    Create 30..99ms engine\n";
+        check(near, &["Create ×3 98 98-98 inferred", "up ×1 2 2-2 declared"]);
+        // Those that run beside it count as well.
+        let beside = "run x  0..100ms\n  a 0..100ms svc\n    call 1..99ms svc\n    call 1..50ms svc\n";
+        check(beside, &["call ×2 98 98-98 declared", "a ×1 2 2-2 declared"]);
+        let short = "run x  0..100ms\n  a 0..100ms svc\n    call 1..99ms svc\n      call 2..98ms svc\n    call 1..20ms svc\n";
+        check(short, &["call ×2 98 79-79 declared", "a ×1 2 2-2 declared"]);
     }
 
     #[test]

@@ -4,6 +4,7 @@ use longpole_model::units::duration;
 
 use crate::report::names::FunctionNames;
 use crate::report::reason::{Cause, HotFunction, Longest, OffCpu, OffCpuState, OnCpuShare, Reason, WaitShare};
+use crate::schedule::poles::Outlier;
 use crate::words::phrase::Words;
 use crate::words::wait::wait;
 
@@ -12,7 +13,8 @@ pub fn reason(fact: &Reason<'_>) -> Words {
     let mut words = Words::default();
     let in_sequence = fact.in_sequence.map(|nodes| format!("{nodes} in sequence"));
     let longest = fact.longest.map(|Longest { handle, nanos }| format!("{handle} alone is {} of it", duration(nanos.0)));
-    let nodes: Vec<String> = in_sequence.into_iter().chain(longest).collect();
+    let outlier = fact.outlier.map(|Outlier { of, next }| format!("the longest of {of}, the next takes {}", duration(next.0)));
+    let nodes: Vec<String> = outlier.into_iter().chain(in_sequence).chain(longest).collect();
     if !nodes.is_empty() {
         words = words.text(format!("{}; ", nodes.join(", ")));
     }
@@ -138,7 +140,7 @@ mod tests {
 
     /// The whole sentence, and the one for 50 columns.
     fn check(cause: Cause<'_>, whole: &str, cut: &str) {
-        let words = reason(&Reason { in_sequence: None, longest: None, of_own: None, cause });
+        let words = reason(&Reason { in_sequence: None, outlier: None, longest: None, of_own: None, cause });
         assert_eq!((words.to_string().as_str(), words.fit(50, NARROW).as_str()), (whole, cut));
     }
 
@@ -207,11 +209,14 @@ mod tests {
     #[test]
     fn shares_of_its_own_time_and_a_sequence_stand_in_front() {
         let cause = Cause::ComputesSomewhere(share(75));
-        let fact = Reason { in_sequence: Some(12), longest: None, of_own: Some(Nanos(40_000_000)), cause };
+        let fact = Reason { in_sequence: Some(12), outlier: None, longest: None, of_own: Some(Nanos(40_000_000)), cause };
         assert_eq!(reason(&fact).to_string(), "12 in sequence; own time 40.0ms: 75% on-CPU, too few samples to say where");
         let longest = Some(Longest { handle: Handle::Node(NodeId::at(240)), nanos: Nanos(1_510_000_000) });
-        let said = |in_sequence| reason(&Reason { in_sequence, longest, of_own: None, cause: Cause::TooShort }).to_string();
+        let said = |in_sequence| reason(&Reason { in_sequence, outlier: None, longest, of_own: None, cause: Cause::TooShort }).to_string();
         assert_eq!(said(None), "s241 alone is 1.51s of it; too short for the sampling rate");
         assert_eq!(said(Some(21)), "21 in sequence, s241 alone is 1.51s of it; too short for the sampling rate");
+        let outlier = Some(Outlier { of: 31, next: Nanos(31_200_000) });
+        let fact = Reason { in_sequence: None, outlier, longest: None, of_own: None, cause: Cause::TooShort };
+        assert_eq!(reason(&fact).to_string(), "the longest of 31, the next takes 31.2ms; too short for the sampling rate");
     }
 }
