@@ -23,6 +23,7 @@ use crate::pulumi::call::is_measurement;
 use crate::pulumi::engine;
 use crate::pulumi::resources::Resources;
 use crate::schedule::background::background;
+use crate::schedule::phases;
 use crate::schedule::pipeline::Pipelines;
 use crate::tree::forest::Forest;
 
@@ -206,7 +207,7 @@ impl Schedule {
             end_by_chance[wait.waiting] = wait.by_chance;
         }
 
-        let waited_for = declared(recording, forest, &start, &end);
+        let waited_for = declared(recording, forest, &end_host, (&start, &end));
         let mut declares: IdVec<NodeId, bool> = IdVec::filled(false, count);
         for parent in waited_for.iter().filter_map(|&(node, _)| parent[node]) {
             declares[parent] = true;
@@ -505,10 +506,16 @@ impl Schedule {
 }
 
 /// Declared waits: the node that waited, and the one it waited for.
-fn declared(recording: &Recording, forest: &Forest, start: &IdVec<NodeId, Nanos>, end: &IdVec<NodeId, Nanos>) -> Vec<(NodeId, NodeId)> {
+fn declared(
+    recording: &Recording,
+    forest: &Forest,
+    end_host: &IdVec<NodeId, Option<NodeId>>,
+    (start, end): (&IdVec<NodeId, Nanos>, &IdVec<NodeId, Nanos>),
+) -> Vec<(NodeId, NodeId)> {
     let mut out = Vec::new();
+    let is_possible = |i: NodeId, other: NodeId| other != i && other != NodeId::RUN && end[other] <= start[i];
     let mut add = |i: NodeId, other: NodeId| {
-        if other != i && other != NodeId::RUN && end[other] <= start[i] {
+        if is_possible(i, other) {
             out.push((i, other));
         }
     };
@@ -519,9 +526,11 @@ fn declared(recording: &Recording, forest: &Forest, start: &IdVec<NodeId, Nanos>
         }
     }
     let resources = Resources::of(recording, forest, end);
-    for i in resources.nodes() {
-        resources.waited_for(i, start[i]).into_iter().for_each(|other| add(i, other));
-    }
+    let needs =
+        |i: NodeId| resources.waited_for(i, start[i]).into_iter().filter(move |&other| is_possible(i, other)).map(move |other| (i, other));
+    let needed: Vec<(NodeId, NodeId)> = resources.nodes().flat_map(needs).collect();
+    let besides = phases::waits(&needed, forest, end_host, (start, end));
+    needed.into_iter().chain(besides).for_each(|(i, other)| add(i, other));
     engine::waits(recording, forest, start, end).into_iter().for_each(|(i, other)| add(i, other));
     out.sort_unstable();
     out.dedup();

@@ -19,7 +19,8 @@
 //!   request.
 //! - *No operation inside itself.* A root never hangs below an outermost span of its own name.
 //!
-//! Only spans whose process is not known are placed like this; the tree of processes says more than time does.
+//! Only spans whose process is not known, or is no node because it works for others, are placed like this; the tree of processes says more
+//! than time does.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -54,7 +55,7 @@ impl Builder<'_> {
         let is_root = |span: ListedSpan, place: &IdVec<Entity, ParentRef>| {
             place[Entity::of_span(span)] == ParentRef::Run
                 && matches!(self.claims[span], ParentClaim::Nothing | ParentClaim::Unknown)
-                && self.process_of(span).is_none()
+                && self.process_of(span).is_none_or(|process| !self.processes.takes_part[process])
         };
         // Roots, and spans whose parent is the run itself.
         let outermost: Vec<ListedSpan> = self.spans.ids().filter(|&span| place[Entity::of_span(span)] == ParentRef::Run).collect();
