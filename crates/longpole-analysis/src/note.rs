@@ -45,6 +45,8 @@ pub enum Note {
     },
     /// Operations of Pulumi's engine without a span.
     ResourcesUnmatched(u64),
+    /// Calls of providers that name no resource.
+    ResourcesUnnamed(u64),
     /// Nodes that never had more children running at once than a limit.
     LimitedSlots(FirstOf<SlotLimit>),
     /// The recorder had no samples and polled `/proc` instead.
@@ -85,6 +87,7 @@ impl Note {
             Note::ClockSkew(_) => "clock_skew",
             Note::ClockShifted { .. } => "clock_shifted",
             Note::ResourcesUnmatched(_) => "resources_unmatched",
+            Note::ResourcesUnnamed(_) => "resources_unnamed",
             Note::LimitedSlots(_) => "limited_slots",
             Note::Watched => "watched",
             Note::KernelTime { .. } => "kernel_time",
@@ -110,7 +113,8 @@ impl Note {
             | Note::Cycles(count)
             | Note::EndsClamped(count)
             | Note::ClockSkew(count)
-            | Note::ResourcesUnmatched(count) => *count,
+            | Note::ResourcesUnmatched(count)
+            | Note::ResourcesUnnamed(count) => *count,
         }
     }
 }

@@ -45,6 +45,7 @@ const TITLES: Readonly<Record<string, string>> = {
   cpu_busy: 'time spent waiting for a CPU',
   watched: 'polled through /proc only',
   resources_unmatched: 'Pulumi operations without a matching span',
+  resources_unnamed: 'Pulumi calls that name no resource',
   values_redacted: 'credentials removed',
   samples_untimed: 'samples without a time',
   weights_assumed: 'samples whose duration is assumed',

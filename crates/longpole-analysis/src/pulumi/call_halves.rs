@@ -43,6 +43,11 @@ pub(super) fn outer_halves(
     outer
 }
 
+/// Whether a span is this side of a call.
+pub(super) fn is_side(span: &Span, side: SpanKind) -> bool {
+    span.kind == side || span.attributes.get_str(KIND) == Some(side.as_str())
+}
+
 /// Servers that name no client, and the clients without a server that they fit.
 fn by_time(
     spans: &[Span],
@@ -56,11 +61,10 @@ fn by_time(
     let mut lone: BTreeMap<Call, [Vec<SpanRow>; 2]> = BTreeMap::new();
     for (i, span) in rows(spans).filter(|&(i, _)| outer[i].is_none()) {
         let Some(call) = call_of[i] else { continue };
-        let is = |kind: SpanKind, word: &str| span.kind == kind || span.attributes.get_str(KIND) == Some(word);
         let sides = lone.entry(call).or_default();
-        if is(SpanKind::Server, "server") {
+        if is_side(span, SpanKind::Server) {
             sides[1].push(i);
-        } else if is(SpanKind::Client, "client") && !has_server[i] {
+        } else if is_side(span, SpanKind::Client) && !has_server[i] {
             sides[0].push(i);
         }
     }

@@ -12,8 +12,9 @@ use std::collections::{BTreeMap, BinaryHeap, HashMap, HashSet};
 use std::ops::RangeInclusive;
 
 use longpole_model::resource_event::TYPE;
-use longpole_model::{IdVec, Recording, Span, SpanRow, TimeRange, Timestamp};
+use longpole_model::{IdVec, Recording, Span, SpanKind, SpanRow, TimeRange, Timestamp};
 
+use crate::note::Note;
 use crate::pulumi::call::{Call, RUN_PROGRAM, RUN_PROGRAM_CALL};
 use crate::pulumi::call_halves;
 use crate::pulumi::identity::DECORATOR;
@@ -60,6 +61,13 @@ impl PlacementRules for PulumiPlacement {
     /// One of Pulumi's plug-ins, or the program that a language host runs: not what it runs to build that.
     fn is_served(&self, ProcessPlace { process, program, parent_program }: ProcessPlace<'_>) -> bool {
         is_plugin(program) || (parent_program.is_some_and(is_language_host) && !is_build_tool(process))
+    }
+
+    fn note(&self, spans: &PlacedSpans<'_>) -> Option<Note> {
+        let changes = |span: &Span| Call::of(&span.name).is_some_and(|call| call.is_awaited() || call == Call::Delete);
+        let is_server = |span: &Span| call_halves::is_side(span, SpanKind::Server);
+        let unnamed = |span: &&Span| changes(span) && !is_server(span) && urn_of(span).is_none();
+        Note::counted(spans.spans.iter().filter(unnamed).count(), Note::ResourcesUnnamed)
     }
 
     fn adoptions(&self, spans: &PlacedSpans<'_>) -> Vec<Adoption> {

@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use crate::note::Note;
 use longpole_model::{Process, Span, SpanId, SpanRow, TimeRange, TraceId};
 
 /// The ids that spans have with another tracer, and where that tracer's spans hang.
@@ -61,6 +62,9 @@ pub(crate) trait PlacementRules {
 
     /// Whether a process only serves calls, or runs what somebody else's span describes: then it is no node.
     fn is_served(&self, process: ProcessPlace<'_>) -> bool;
+
+    /// What a reader of these spans must know.
+    fn note(&self, spans: &PlacedSpans<'_>) -> Option<Note>;
 
     /// Spans to put under another parent, in order: a later one of the same span replaces an earlier one.
     fn adoptions(&self, spans: &PlacedSpans<'_>) -> Vec<Adoption>;

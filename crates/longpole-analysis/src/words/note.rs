@@ -41,6 +41,10 @@ pub fn note(fact: &Note) -> String {
             );
         }
         Note::ResourcesUnmatched(_) => "operations of Pulumi's engine without a call among the spans",
+        Note::ResourcesUnnamed(_) => {
+            "calls of Pulumi's providers that name no resource: its --otel-traces file has no names. Add --tracing=file:up.trace and import \
+             both files with --together, or use longpole run"
+        }
         Note::LimitedSlots(limits) => {
             let limits = listed(limits, POOLS_NAMED, |limit| format!("{} in {}", limit.slots, limit.host));
             return format!("at most {limits} ever ran at once, which counts as a limit of concurrency; savings there are ranges");
@@ -137,6 +141,7 @@ mod tests {
             Note::ClockShifted { spans: 2, clocks: clocks.iter().cloned().collect() },
             Note::ClockShifted { spans: 2, clocks: clocks[3..].iter().cloned().collect() },
             Note::ResourcesUnmatched(1),
+            Note::ResourcesUnnamed(1),
             Note::LimitedSlots((2..6).map(limit).collect()),
             Note::LimitedSlots((2..3).map(limit).collect()),
             Note::Watched,
@@ -164,6 +169,8 @@ mod tests {
             "clocks disagree; spans moved so that calls lie inside their callers: db-1 by +9.0ms, pay (pid 7) by -4.5ms, pay by +1.5ms, …",
             "clocks disagree; spans moved so that calls lie inside their callers: this machine by +1ns",
             "operations of Pulumi's engine without a call among the spans",
+            "calls of Pulumi's providers that name no resource: its --otel-traces file has no names. Add --tracing=file:up.trace and import \
+             both files with --together, or use longpole run",
             "at most 2 in build, 3 in build, 4 in build, … ever ran at once, which counts as a limit of concurrency; savings there are ranges",
             "at most 2 in build ever ran at once, which counts as a limit of concurrency; savings there are ranges",
             "longpole polled /proc every 5ms or more instead of sampling; shorter processes, threads and waits are missing",

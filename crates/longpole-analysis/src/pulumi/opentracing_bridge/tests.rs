@@ -64,6 +64,7 @@ pulumi ..100000
       pulumirpc.ResourceProvider/Create ..40000 pulumi.resource.type=aws:s3:Bucket
         pulumirpc.ResourceProvider/Create ..39000
 legacy_joined 4: operations that two tracers saw are one; 2 spans found their parent by its legacy id
+resources_unnamed 2: calls of Pulumi's providers that name no resource: its --otel-traces file has no names. Add --tracing=file:up.trace and import both files with --together, or use longpole run
 ",
     );
 }

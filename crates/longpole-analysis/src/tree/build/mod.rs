@@ -109,14 +109,18 @@ pub(crate) fn build(recording: &Recording, spans: SpanList<'_>, emitters: Emitte
         let entity = Entity::of_span(span);
         (place[entity], edge[entity]) = builder.place_span(span);
     }
+    let mut note_of_rules = None;
     if let (Some(rules), SpanList::Whole(spans)) = (rules, spans) {
         let parent = |span: SpanRow| builder.claims[ListedSpan::of_row(span)].span().map(ListedSpan::row);
         let range = |span: SpanRow| builder.span_ranges[ListedSpan::of_row(span)];
-        for it in rules.adoptions(&PlacedSpans { spans, range: &range, parent: &parent }) {
+        let spans = PlacedSpans { spans, range: &range, parent: &parent };
+        note_of_rules = rules.note(&spans);
+        for it in rules.adoptions(&spans) {
             let [span, parent] = [it.span, it.parent].map(|row| Entity::of_span(ListedSpan::of_row(row)));
             (place[span], edge[span]) = (ParentRef::Entity(parent), Edge::Inferred);
         }
     }
+    builder.notes.extend(note_of_rules);
     let nested = builder.nest_roots(&mut place, &mut edge);
     builder.notes.extend(Note::counted(nested, Note::RootsNested));
     let mut present: IdVec<Entity, bool> = IdVec::filled(true, entities);
