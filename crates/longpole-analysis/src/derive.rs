@@ -9,13 +9,13 @@ use crate::note::Note;
 use crate::pulumi::{identity, opentracing_bridge, span_process};
 
 /// Folds the spans that arrived twice, names their resources and processes, and links samples and waits to spans. Links that the recording
-/// brings stay. `events` are what Pulumi's engine said of its resources. Returns a note with the number of operations that matched no span.
+/// brings stay. `events` are what Pulumi's engine said of its resources. Returns notes on operations that had not ended or matched no span.
 ///
 /// A second call changes nothing.
-pub fn derive(recording: &mut Recording, events: &[ResourceEvent]) -> Option<Note> {
+pub fn derive(recording: &mut Recording, events: &[ResourceEvent]) -> Vec<Note> {
     // Which spans there are, and what they are about, is settled before samples are linked to them.
     opentracing_bridge::join(recording);
-    let unmatched = identity::identify(recording, events);
+    let notes = identity::identify(recording, events);
     span_process::place(recording);
     if recording.sample_links.len() != recording.samples.len() {
         recording.sample_links = samples::link(recording);
@@ -24,5 +24,5 @@ pub fn derive(recording: &mut Recording, events: &[ResourceEvent]) -> Option<Not
     if recording.wait_links.len() != recording.waits.len() {
         recording.wait_links = waits::link(recording);
     }
-    unmatched
+    notes
 }

@@ -26,6 +26,8 @@ pub enum Note {
     Orphans(u64),
     /// Roots that hang under the span of another trace.
     RootsNested(u64),
+    /// Nothing ran in most of a trace from a file: this long.
+    RunsApart(Nanos),
     /// Spans with times a day or more away from the run.
     TimesOutsideRun(u64),
     /// Forks that ran no program of their own.
@@ -45,6 +47,8 @@ pub enum Note {
     },
     /// Operations of Pulumi's engine without a span.
     ResourcesUnmatched(u64),
+    /// Operations of Pulumi's engine that had not ended when the command failed or was killed.
+    ResourcesUnfinished(FirstOf<UnfinishedOperation>),
     /// Calls of providers that name no resource.
     ResourcesUnnamed(u64),
     /// Nodes that never had more children running at once than a limit.
@@ -80,6 +84,7 @@ impl Note {
             Note::LegacyJoined { .. } => "legacy_joined",
             Note::Orphans(_) => "orphans",
             Note::RootsNested(_) => "roots_nested",
+            Note::RunsApart(_) => "runs_apart",
             Note::TimesOutsideRun(_) => "times_outside_run",
             Note::ForksFolded(_) => "forks_folded",
             Note::Cycles(_) => "cycles",
@@ -87,6 +92,7 @@ impl Note {
             Note::ClockSkew(_) => "clock_skew",
             Note::ClockShifted { .. } => "clock_shifted",
             Note::ResourcesUnmatched(_) => "resources_unmatched",
+            Note::ResourcesUnfinished(_) => "resources_unfinished",
             Note::ResourcesUnnamed(_) => "resources_unnamed",
             Note::LimitedSlots(_) => "limited_slots",
             Note::Watched => "watched",
@@ -99,11 +105,12 @@ impl Note {
     pub fn count(&self) -> u64 {
         match self {
             Note::Loss(loss) => loss.count,
-            Note::UnfinishedRun | Note::Watched | Note::KernelTime { .. } | Note::CpuBusy(_) => 1,
+            Note::UnfinishedRun | Note::RunsApart(_) | Note::Watched | Note::KernelTime { .. } | Note::CpuBusy(_) => 1,
             Note::OutlivedRun(processes) => processes.all as u64,
             Note::LegacyJoined { pairs, .. } => *pairs,
             Note::ClockShifted { spans, .. } => *spans,
             Note::LimitedSlots(limits) => limits.all as u64,
+            Note::ResourcesUnfinished(operations) => operations.all as u64,
             Note::ProcessesUntimed(count)
             | Note::DuplicateIds(count)
             | Note::Orphans(count)
@@ -137,6 +144,17 @@ impl<T> FromIterator<T> for FirstOf<T> {
         let first: Vec<T> = items.by_ref().take(NAMED_MAX).collect();
         FirstOf { all: first.len() + items.count(), first }
     }
+}
+
+/// What the engine was doing to a resource.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnfinishedOperation {
+    /// `create`, `update`, `delete`, …
+    pub op: String,
+    /// The resource's type and name.
+    pub resource: String,
+    /// For how long.
+    pub nanos: Nanos,
 }
 
 /// A process and its program.

@@ -69,6 +69,8 @@ pub enum LossKind {
     Environment,
     /// Operations of Pulumi's engine without a call among the spans.
     ResourcesUnmatched,
+    /// Operations of Pulumi's engine that had not ended when the command failed or was killed.
+    ResourcesUnfinished,
     /// A file that ends in the middle, or breaks the rules of its format; what stands before is here.
     FileCut,
     /// Values with the name or the shape of a credential, which longpole replaced before it stored them.
@@ -83,7 +85,7 @@ pub enum LossKind {
 
 impl LossKind {
     /// Every kind.
-    pub const ALL: [LossKind; 37] = [
+    pub const ALL: [LossKind; 38] = [
         LossKind::SamplesLost,
         LossKind::SamplesThrottled,
         LossKind::StacksTruncated,
@@ -116,6 +118,7 @@ impl LossKind {
         LossKind::DrainTimedOut,
         LossKind::Environment,
         LossKind::ResourcesUnmatched,
+        LossKind::ResourcesUnfinished,
         LossKind::FileCut,
         LossKind::ValuesRedacted,
         LossKind::FormatCannotHold,
@@ -158,6 +161,7 @@ impl LossKind {
             LossKind::DrainTimedOut => "drain_timed_out",
             LossKind::Environment => "environment",
             LossKind::ResourcesUnmatched => "resources_unmatched",
+            LossKind::ResourcesUnfinished => "resources_unfinished",
             LossKind::FileCut => "file_cut",
             LossKind::ValuesRedacted => "values_redacted",
             LossKind::FormatCannotHold => "format_cannot_hold",

@@ -241,8 +241,11 @@ fn assemble(
     if never_arrived > 0 {
         Loss::new(LossKind::SpansNeverArrived, never_arrived, NEVER_ARRIVED).merge_into(&mut recording.losses);
     }
-    if let Some(note) = derive(&mut recording, &resource_events) {
-        Loss::new(LossKind::ResourcesUnmatched, note.count(), words::note(&note)).merge_into(&mut recording.losses);
+    for note in derive(&mut recording, &resource_events) {
+        let Some(kind) = LossKind::from_code(note.code()) else { continue };
+        let loss = Loss::new(kind, note.count(), words::note(&note));
+        // What it was doing when it ended is the first thing to know.
+        if kind == LossKind::ResourcesUnfinished { recording.losses.insert(0, loss) } else { loss.merge_into(&mut recording.losses) }
     }
     let check = CrossCheck::of(&recording);
     if check.disagree > 0 {

@@ -34,6 +34,7 @@ const TITLES: Readonly<Record<string, string>> = {
   orphans: 'spans whose parent is not in the recording',
   cycles: 'loops of parents',
   ends_clamped: 'spans that ended before they started',
+  runs_apart: 'most of the time nothing ran',
   times_outside_run: 'spans with times far outside the run',
   clock_skew: 'spans that start before their parent',
   unfinished: 'the run, or processes, whose end was not recorded',
@@ -45,6 +46,7 @@ const TITLES: Readonly<Record<string, string>> = {
   cpu_busy: 'time spent waiting for a CPU',
   watched: 'polled through /proc only',
   resources_unmatched: 'Pulumi operations without a matching span',
+  resources_unfinished: 'Pulumi operations that had not ended',
   resources_unnamed: 'Pulumi calls that name no resource',
   values_redacted: 'credentials removed',
   samples_untimed: 'samples without a time',
@@ -66,6 +68,7 @@ const ABOUT_THE_RUN: ReadonlySet<string> = new Set([
   'kernel_time',
   'cpu_busy',
   'watched',
+  'runs_apart',
 ]);
 
 /** The title of a note after the number of its items: `3 × samples lost by the kernel`. */
@@ -79,7 +82,7 @@ export function allNotes(summary: Summary, treeNotes: readonly Quality[]): reado
   return [...summary.quality, ...treeNotes.filter((note) => !known.has(note.code))];
 }
 
-const GRAVE: ReadonlySet<string> = new Set(['recorder_killed', 'profiling_refused', 'wal_torn', 'wal_damaged', 'not_written']);
+const GRAVE: ReadonlySet<string> = new Set(['recorder_killed', 'profiling_refused', 'wal_torn', 'wal_damaged', 'not_written', 'runs_apart']);
 
 /** Notes that affect every number of the page; the page shows them without a click. */
 export function graveNotes(notes: readonly Quality[]): readonly Quality[] {

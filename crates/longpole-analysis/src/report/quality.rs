@@ -1,5 +1,7 @@
 //! What is missing or doubtful.
 
+use longpole_model::NodeId;
+
 use crate::note::Note;
 use crate::report::Report;
 use crate::time::sampling_coverage::ThreadTime;
@@ -14,6 +16,13 @@ impl Report {
     pub fn quality(&self) -> Vec<Note> {
         let losses = self.recording.losses.iter().map(|loss| Note::Loss(loss.clone()));
         let unseen = ThreadTime::of(&self.recording).notes(&self.recording, self.wall());
-        unseen.into_iter().chain(losses).chain(self.notes().cloned()).collect()
+        unseen.into_iter().chain(losses).chain(self.runs_apart()).chain(self.notes().cloned()).collect()
+    }
+
+    /// A file of several runs, one long after the other.
+    fn runs_apart(&self) -> Option<Note> {
+        let idle = self.path.on_path[NodeId::RUN];
+        let is_most = self.recording.processes.is_empty() && self.forest.len() > 1 && idle > self.wall() / 2;
+        is_most.then_some(Note::RunsApart(idle))
     }
 }

@@ -23,7 +23,7 @@
 //! others faster gains next to nothing.
 //!
 //! The run itself is no pole, because "make everything faster" is no answer, unless there is nothing else or more than
-//! half of the run is its own time: then nothing else is worth naming first.
+//! half of the run is its own time: then nothing else is worth naming first. Between the spans of a file there is no run.
 
 use std::cmp::Reverse;
 use std::collections::HashSet;
@@ -268,7 +268,9 @@ impl Poles {
             let context = urn.or(told);
             (forest.service(recording, n), forest.name(recording, n), context, urn.is_some())
         };
-        let run_counts = forest.len() == 1 || path.on_path[NodeId::RUN] > Nanos(forest.run_range().nanos()) / 2;
+        // Between the spans of a file nobody worked.
+        let is_program = !recording.processes.is_empty();
+        let run_counts = forest.len() == 1 || (is_program && path.on_path[NodeId::RUN] > Nanos(forest.run_range().nanos()) / 2);
         let counted = || forest.ids().skip(usize::from(!run_counts));
         // For each group its time on the path and its first node, and for each node its group.
         let mut groups: IdVec<GroupId, (Nanos, NodeId)> = IdVec::default();
@@ -441,6 +443,8 @@ run up  0..100ms
     fn the_run_is_a_pole_only_where_nothing_else_is_worth_naming() {
         check("run x 0..100ms\n", &["x ×1 100 100-100 declared"]);
         check("run x 0..100ms\n  tiny 10..11ms\n", &["x ×1 99 99-99 declared", "tiny ×1 1 1-1 declared"]);
+        // Two runs in a file.
+        check("one 10..13ms\ntwo 90..91ms\n", &["one ×1 3 3-3 inferred", "two ×1 1 1-1 inferred"]);
         check("run x 0..100ms\n  most 10..90ms\n", &["most ×1 80 80-80 declared"]);
     }
 

@@ -3,10 +3,13 @@
 use longpole_model::units::duration;
 use longpole_model::{Nanos, UnsignedNanos};
 
-use crate::note::{ClockName, ClockShift, FirstOf, Note, ProcessName};
+use crate::note::{ClockName, ClockShift, FirstOf, Note, ProcessName, UnfinishedOperation};
 
 /// Clocks that a note names, at most.
 const CLOCKS_NAMED: usize = 3;
+
+/// Operations that a note names, at most.
+const OPERATIONS_NAMED: usize = 3;
 
 /// Pools that a note names, at most.
 const POOLS_NAMED: usize = 3;
@@ -26,6 +29,12 @@ pub fn note(fact: &Note) -> String {
         }
         Note::Orphans(_) => "spans whose parent is not in the recording; they hang under their process, or the run",
         Note::RootsNested(_) => "traces that lie inside one operation of another trace; they hang under it",
+        Note::RunsApart(idle) => {
+            return format!(
+                "nothing ran for {}: there may be several runs in this recording, and the poles are those of all",
+                duration(idle.0)
+            );
+        }
         Note::TimesOutsideRun(_) => {
             "spans with times more than a day outside the run, such as spans without a start time; longpole moved those times to the start \
              or end of the run"
@@ -41,6 +50,10 @@ pub fn note(fact: &Note) -> String {
             );
         }
         Note::ResourcesUnmatched(_) => "operations of Pulumi's engine without a call among the spans",
+        Note::ResourcesUnfinished(operations) => {
+            let named = |it: &UnfinishedOperation| format!("{} {} ({} so far)", it.op, it.resource, duration(it.nanos.0));
+            return format!("Pulumi had not finished these, and their spans never came: {}", listed(operations, OPERATIONS_NAMED, named));
+        }
         Note::ResourcesUnnamed(_) => {
             "calls of Pulumi's providers that name no resource: its --otel-traces file has no names. Add --tracing=file:up.trace and import \
              both files with --together, or use longpole run"
@@ -133,6 +146,7 @@ mod tests {
             Note::LegacyJoined { pairs: 1, by_legacy_id: 4 },
             Note::Orphans(1),
             Note::RootsNested(1),
+            Note::RunsApart(Nanos(10_400_000_000)),
             Note::TimesOutsideRun(1),
             Note::ForksFolded(1),
             Note::Cycles(1),
@@ -141,6 +155,11 @@ mod tests {
             Note::ClockShifted { spans: 2, clocks: clocks.iter().cloned().collect() },
             Note::ClockShifted { spans: 2, clocks: clocks[3..].iter().cloned().collect() },
             Note::ResourcesUnmatched(1),
+            Note::ResourcesUnfinished(
+                [UnfinishedOperation { op: "create".to_owned(), resource: "a:b:C db".to_owned(), nanos: Nanos(1_200_000_000) }]
+                    .into_iter()
+                    .collect(),
+            ),
             Note::ResourcesUnnamed(1),
             Note::LimitedSlots((2..6).map(limit).collect()),
             Note::LimitedSlots((2..3).map(limit).collect()),
@@ -160,6 +179,7 @@ mod tests {
             "operations that two tracers saw are one; 4 spans found their parent by its legacy id",
             "spans whose parent is not in the recording; they hang under their process, or the run",
             "traces that lie inside one operation of another trace; they hang under it",
+            "nothing ran for 10.40s: there may be several runs in this recording, and the poles are those of all",
             "spans with times more than a day outside the run, such as spans without a start time; longpole moved those times to the start \
              or end of the run",
             "forks that ran no program of their own (subshells, short helpers) count as their parent",
@@ -169,6 +189,7 @@ mod tests {
             "clocks disagree; spans moved so that calls lie inside their callers: db-1 by +9.0ms, pay (pid 7) by -4.5ms, pay by +1.5ms, …",
             "clocks disagree; spans moved so that calls lie inside their callers: this machine by +1ns",
             "operations of Pulumi's engine without a call among the spans",
+            "Pulumi had not finished these, and their spans never came: create a:b:C db (1.20s so far)",
             "calls of Pulumi's providers that name no resource: its --otel-traces file has no names. Add --tracing=file:up.trace and import \
              both files with --together, or use longpole run",
             "at most 2 in build, 3 in build, 4 in build, … ever ran at once, which counts as a limit of concurrency; savings there are ranges",

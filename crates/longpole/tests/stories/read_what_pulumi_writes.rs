@@ -1,7 +1,7 @@
 //! Story: somebody has what Pulumi itself wrote or sent, without longpole around it, on a machine without Pulumi.
 //! Guarantees: each of its files, and each of the streams that it sends to a tracing server, comes in whole: as many spans as Pulumi made,
 //! of the services that made them; what it says twice is one span, and is counted; both of its tracers together are one tree. What was
-//! written, and how many spans are in it: fixtures/pulumi/README.md.
+//! written, and how many spans are in it: fixtures/pulumi/README.md. A slow resource is the first pole, with what a run without it gains; and so it is of every file that the answer was exported to.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -142,5 +142,74 @@ fn pulumis_two_tracers_make_one_tree() {
         assert_eq!(joined["count"], 46, "{joined}");
         let orphans = quality(&summary, "orphans").map(|note| &note["count"]);
         assert_eq!(orphans, Some(&1.into()), "the command itself, whose caller is not here, and nobody else: {summary}");
+    }
+}
+
+/// Deployments of 31 resources, one of which takes 1.5 s, and how much earlier they end without it: the median of five pairs of runs.
+const SLOW: [(&str, f64); 3] = [("serial", 1.51), ("middle", 1.40), ("replace", 1.39)];
+
+fn slow(name: &str) -> PathBuf {
+    fixture("slow").join(name)
+}
+
+/// The poles of the last recording.
+fn poles(store: &Path) -> Value {
+    json(longpole(store).args(["poles", "last", "--limit", "0", "--format", "json"]))["poles"].clone()
+}
+
+/// Whether the first pole promises what was gained: within a tenth, and in a range no wider than half of itself.
+fn assert_saves(what: &str, pole: &Value, gain: f64) {
+    let [low, high] = [0, 1].map(|end| pole["saves_if_zero_nanos"][end].as_f64().unwrap() / 1e9);
+    assert!(low <= gain * 1.1 && gain * 0.9 <= high && high - low <= high / 2.0, "{what}: {low} to {high}, and {gain} was gained");
+}
+
+#[test]
+fn the_slow_resource_is_first_in_each_of_pulumis_files() {
+    let sandbox = Sandbox::new();
+    for (shape, gain) in SLOW {
+        for kind in ["up.trace", "traces.json"] {
+            let (what, store) = (format!("{shape}.{kind}"), sandbox.path(&format!("{shape}-{kind}")));
+            let summary = json(longpole(&store).args(["import", "--format", "json"]).arg(slow(&format!("{what}.gz"))))[0].clone();
+            let poles = poles(&store);
+            assert_saves(&what, &poles[0], gain);
+            // What names no resource is said, and how to name it.
+            let unnamed = quality(&summary, "resources_unnamed");
+            if kind == "up.trace" {
+                assert_eq!(poles[0]["context"], "modern:index:Step slow-db", "{what}");
+                assert_eq!(unnamed, None, "{what}");
+            } else {
+                assert_eq!((&poles[0]["count"], &poles[0]["context"]), (&1.into(), &"pulumi-plan".into()), "{what}");
+                assert!(unnamed.unwrap()["detail"].as_str().unwrap().contains("--together"), "{what}");
+            }
+        }
+    }
+}
+
+#[test]
+fn both_files_of_a_deployment_are_one_answer_and_so_is_what_is_exported_of_it() {
+    let sandbox = Sandbox::new();
+    for (shape, gain) in [SLOW[1], SLOW[2]] {
+        let store = sandbox.path(shape);
+        let files = ["traces.json", "up.trace"].map(|kind| slow(&format!("{shape}-both.{kind}.gz")));
+        let summary = json(longpole(&store).args(["import", "--together", "--format", "json"]).args(files));
+        let expected = poles(&store);
+        assert_eq!(expected[0]["context"], "modern:index:Step slow-db", "{summary}");
+        assert_saves(shape, &expected[0], gain);
+        for format in ["otlp-json", "otlp-protobuf", "appdash", "lpole", "zipkin", "jaeger"] {
+            let (out, again) = (sandbox.path(&format!("{shape}-{format}")), sandbox.path(&format!("{shape}-{format}-store")));
+            let done = longpole(&store).args(["export", "last", "--to", format, "-o"]).arg(&out).output().unwrap();
+            assert!(done.status.success(), "{format}: {}", String::from_utf8_lossy(&done.stderr));
+            json(longpole(&again).args(["import", "--format", "json"]).arg(&out));
+            let found = poles(&again);
+            if ["zipkin", "jaeger"].contains(&format) {
+                // These count microseconds, and it is said.
+                assert!(String::from_utf8_lossy(&done.stderr).contains("more precise than a microsecond"), "{format}");
+                let of_first = |poles: &Value| ["service", "name", "context", "count"].map(|key| poles[0][key].clone());
+                assert_eq!(of_first(&found), of_first(&expected), "{format}");
+                assert_saves(format, &found[0], gain);
+            } else {
+                assert_eq!(found, expected, "{format}");
+            }
+        }
     }
 }

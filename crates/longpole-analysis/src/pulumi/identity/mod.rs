@@ -13,17 +13,20 @@
 //! [`identify`] writes what it finds to attributes, so that the store, SQL and the page know it too;
 //! [`Resources`](super::resources::Resources) reads those attributes.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 
 use longpole_model::resource_event::{DEPENDENCIES, PARENT, PROVIDER, TYPE, URN};
-use longpole_model::{AttributeValue, IdVec, Recording, ResourceEvent, ResourceStep, Span, SpanId, SpanRow, TimeRange, TraceId};
+use longpole_model::{
+    AttributeValue, Exit, IdVec, Nanos, Recording, ResourceEvent, ResourceStep, Span, SpanId, SpanRow, TimeRange, Timestamp, TraceId,
+};
 
-use crate::note::Note;
+use crate::note::{Note, UnfinishedOperation};
 use crate::pulumi::call::Call;
 use crate::pulumi::call_halves;
 use crate::pulumi::opentracing_bridge;
 use crate::pulumi::span_pairing::{self, Interval, Window};
-use crate::pulumi::urn::urn_of;
+use crate::pulumi::urn::{title_of_urn, urn_of};
 use crate::tree::span_list::rows;
 
 /// Attributes that say which resource a span works on.
@@ -92,12 +95,12 @@ fn operations(events: &[ResourceEvent]) -> Vec<Operation<'_>> {
 }
 
 /// Gives the spans of a recording the identity of the resources they work on. If one half of a call names its resource, the other half
-/// gets it too; if neither does, the engine's events name it. Attributes that a span already has stay as they are. Returns a note with
-/// the number of operations that matched no span.
-pub fn identify(recording: &mut Recording, events: &[ResourceEvent]) -> Option<Note> {
+/// gets it too; if neither does, the engine's events name it. Attributes that a span already has stay as they are. Returns notes on operations
+/// that had not ended, and on others that matched no span.
+pub fn identify(recording: &mut Recording, events: &[ResourceEvent]) -> Vec<Note> {
     let call_of: IdVec<SpanRow, Option<Call>> = recording.spans.iter().map(|s| Call::of(&s.name)).collect();
     if call_of.iter().all(Option::is_none) && events.is_empty() {
-        return None;
+        return Vec::new();
     }
     let outer = outer_halves(recording, &call_of);
     share_identity(&mut recording.spans, &outer);
@@ -108,7 +111,28 @@ pub fn identify(recording: &mut Recording, events: &[ResourceEvent]) -> Option<N
         write_identity(&mut recording.spans[i], event);
     }
     share_identity(&mut recording.spans, &outer);
-    Note::counted(left, Note::ResourcesUnmatched)
+    let unmatched = Note::counted(left, Note::ResourcesUnmatched);
+    unfinished(&operations, recording).into_iter().chain(unmatched).collect()
+}
+
+/// What the engine was doing when the command failed or was killed, the longest first.
+fn unfinished(operations: &[Operation<'_>], recording: &Recording) -> Option<Note> {
+    let run = &recording.run;
+    if run.exit == Some(Exit::Code(0)) {
+        return None;
+    }
+    let until = run.end.map(Timestamp::unix_nanos)?;
+    let mut open: Vec<UnfinishedOperation> = operations
+        .iter()
+        .filter(|it| it.end.is_none() && it.event.provider.is_some() && it.event.op != "same")
+        .map(|it| UnfinishedOperation {
+            op: it.event.op.clone(),
+            resource: title_of_urn(&it.event.urn),
+            nanos: Nanos(until.saturating_sub(it.start)),
+        })
+        .collect();
+    open.sort_by_key(|it| Reverse(it.nanos));
+    (!open.is_empty()).then(|| Note::ResourcesUnfinished(open.into_iter().collect()))
 }
 
 /// For each span the outer half of its call, where it has one.

@@ -55,7 +55,7 @@ fn events() -> Vec<ResourceEvent> {
     ]
 }
 
-fn identified(text: &str, events: &[ResourceEvent]) -> (Recording, Option<Note>) {
+fn identified(text: &str, events: &[ResourceEvent]) -> (Recording, Vec<Note>) {
     let mut recording = text::parse(text).unwrap();
     let unmatched = identify(&mut recording, events);
     (recording, unmatched)
@@ -72,7 +72,7 @@ fn events_give_calls_and_registrations_their_resources_by_time() {
     let [db, web, dns] = [DB, WEB, DNS].map(title_of_urn);
     let expected = ["", "", "", &db, &db, &web, &web, &dns, &dns, &db, &db, &web, &web, &dns, &dns];
     assert_eq!(found, expected);
-    assert_eq!(unmatched, None);
+    assert_eq!(unmatched, []);
     let needs: Vec<&str> = needs_of(&recording.spans[7]).collect();
     assert_eq!(needs, [DB, WEB, PROVIDER_OF_ALL]);
 }
@@ -83,7 +83,7 @@ fn events_that_arrive_late_still_name_their_calls() {
     let late = |(event, by): (ResourceEvent, i64)| ResourceEvent { time: event.time.plus_nanos(by * 1_000_000), ..event };
     let events: Vec<ResourceEvent> = events().into_iter().zip((120..).step_by(100)).map(late).collect();
     let (recording, unmatched) = identified(UP, &events);
-    assert_eq!(unmatched, None);
+    assert_eq!(unmatched, []);
     let calls = recording.spans.iter().filter(|span| span.name.ends_with("Create")).map(title).collect::<Vec<_>>();
     let [db, web, dns] = [DB, WEB, DNS].map(title_of_urn);
     assert_eq!(calls, [&db, &db, &web, &web, &dns, &dns].map(String::clone));
@@ -95,7 +95,7 @@ fn what_a_span_knows_of_itself_is_not_changed_and_what_has_no_span_is_counted() 
     let input = "run x 0..100ms\n  pulumirpc.ResourceProvider/Create 20..60ms pulumi-cli kind client pulumi.resource.urn=mine\n";
     let (recording, unmatched) = identified(input, &[event(15.0, Pre, "create", DB, &[]), event(61.0, Failed, "create", DB, &[])]);
     assert_eq!(urn_of(&recording.spans[0]), Some("mine"));
-    assert_eq!(unmatched, Some(Note::ResourcesUnmatched(1)));
+    assert_eq!(unmatched, [Note::ResourcesUnmatched(1)]);
     // The type decides between calls of one moment.
     let input = "\
 run x 0..100ms
@@ -170,7 +170,7 @@ fn what_has_no_provider_takes_no_call_away() {
         event(15.0, ResourceStep::Pre, "create", DB, &[]),
         event(31.0, ResourceStep::Outputs, "create", DB, &[]),
     ];
-    assert_eq!(identify(&mut recording, &events), None);
+    assert_eq!(identify(&mut recording, &events), []);
     assert_eq!(recording.spans.iter().filter_map(urn_of).collect::<Vec<_>>(), [DB]);
 }
 
@@ -189,4 +189,17 @@ run pulumi up  0..100ms
     assert_eq!(report.forest()[named("pulumirpc.LanguageRuntime/Run")].parent, Some(named("run-program")));
     assert_eq!(report.critical_path().on_path[named("time-to-first-print")], Nanos::ZERO);
     assert_eq!(report.critical_path().on_path[named("pulumirpc.LanguageRuntime/Run")], Nanos(86_000_000));
+}
+
+#[test]
+fn what_the_engine_had_not_finished_when_it_was_killed_is_named() {
+    let events = [event(15.0, ResourceStep::Pre, "create", DB, &[]), event(40.0, ResourceStep::Pre, "same", WEB, &[])];
+    let mut recording = text::parse("run pulumi up  0..100ms\n  pulumi  1..99ms  pulumi-cli\n").unwrap();
+    recording.run.exit = Some(Exit::Code(0));
+    assert!(!identify(&mut recording.clone(), &events).iter().any(|note| note.code() == "resources_unfinished"), "an event was lost");
+    recording.run.exit = Some(Exit::Signal(9));
+    let notes = identify(&mut recording, &events);
+    let said = notes.iter().find(|note| note.code() == "resources_unfinished").map(crate::words::note);
+    let expected = format!("Pulumi had not finished these, and their spans never came: create {} (85.0ms so far)", title_of_urn(DB));
+    assert_eq!(said, Some(expected));
 }
