@@ -32,6 +32,8 @@ pub enum Note {
     TimesOutsideRun(u64),
     /// Forks that ran no program of their own.
     ForksFolded(u64),
+    /// Processes that several spans of their parent cover.
+    ProcessesUnsure(u64),
     /// Spans that are their own ancestors.
     Cycles(u64),
     /// Spans that end before they start.
@@ -87,6 +89,7 @@ impl Note {
             Note::RunsApart(_) => "runs_apart",
             Note::TimesOutsideRun(_) => "times_outside_run",
             Note::ForksFolded(_) => "forks_folded",
+            Note::ProcessesUnsure(_) => "processes_unsure",
             Note::Cycles(_) => "cycles",
             Note::EndsClamped(_) => "ends_clamped",
             Note::ClockSkew(_) => "clock_skew",
@@ -117,6 +120,7 @@ impl Note {
             | Note::RootsNested(count)
             | Note::TimesOutsideRun(count)
             | Note::ForksFolded(count)
+            | Note::ProcessesUnsure(count)
             | Note::Cycles(count)
             | Note::EndsClamped(count)
             | Note::ClockSkew(count)

@@ -20,11 +20,11 @@ export function poleInWords(pole: Pole): string {
   return `${pole.name}${pole.count > 1 ? ` ×${pole.count}` : ''}${context === null ? '' : ` in ${context}`}`;
 }
 
-/** Why a pole is long, and what limits its saving: `contains p4; waits, 0% on-CPU; after a fix, create bucket (s9) would end last`. */
+/** Why a pole is long, and what limits its saving: `contains p4; waits, 0% on-CPU; after a fix, create bucket (s9) is on the path instead`. */
 export function whyInWords(pole: Pole): string {
   const { contains, reason, limitedBy, blockedBy } = pole;
   const whom = blockedBy === null ? '' : `; ${blockedBy.text}`;
-  const limit = limitedBy === null ? '' : `; after a fix, ${limitedBy.name} (${limitedBy.handle}) would end last`;
+  const limit = limitedBy === null ? '' : `; after a fix, ${limitedBy.name} (${limitedBy.handle}) is on the path instead`;
   return `${contains === null ? '' : `contains ${contains}; `}${reason.text}${whom}${limit}`;
 }
 

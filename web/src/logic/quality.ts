@@ -38,6 +38,7 @@ const TITLES: Readonly<Record<string, string>> = {
   times_outside_run: 'spans with times far outside the run',
   clock_skew: 'spans that start before their parent',
   unfinished: 'the run, or processes, whose end was not recorded',
+  processes_unsure: 'processes whose operation is unknown',
   processes_untimed: 'processes without times',
   forks_folded: 'forked processes that never started another program',
   duplicate_ids: 'span ids used twice',

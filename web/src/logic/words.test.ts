@@ -58,11 +58,11 @@ describe('the answer', () => {
       ['waiting_function', 'deploy_engine::state::StateFile::record', null],
     ]);
   });
-  it('names the operation that would end last', () => {
+  it('names the operation that is on the path instead', () => {
     const [first] = poles;
     if (first === undefined) throw new Error('no poles');
     expect(whyInWords(first)).toBe(
-      `91 % on-CPU, most of it in provider_build::bundle::hash_block; after a fix, create migrate (${first.limitedBy?.handle}) would end last`,
+      `91 % on-CPU, most of it in provider_build::bundle::hash_block; after a fix, create migrate (${first.limitedBy?.handle}) is on the path instead`,
     );
   });
   it('names the context only if it adds to the name', () => {

@@ -17,8 +17,8 @@ use longpole_model::{IdVec, Nanos, NodeId};
 
 use crate::tree::forest::Forest;
 
-/// Who starts so soon after a phase, as a part of the time since all it needs was there, waited for the phase; by chance it would with less
-/// than this probability.
+/// A start so soon after a phase, as a part of the time since all it needs was there, waited for the phase; by chance it would follow with
+/// less than this probability.
 const WAIT_PART: i64 = 20;
 
 /// Waits beside those for the resources that a node needs: the node that waited, and the one it waited for. What has no `end_host` nobody

@@ -200,7 +200,7 @@ fn find_contained(forest: &Forest, poles: &mut IdVec<PoleId, Pole>) {
 }
 
 /// Nodes that make a pole.
-struct Part {
+struct PoleNodes {
     on_path: Nanos,
     /// In tree order.
     nodes: Vec<NodeId>,
@@ -216,9 +216,9 @@ struct Operation {
     nodes: Vec<NodeId>,
 }
 
-impl Part {
+impl PoleNodes {
     /// The operation that stands out, then the others; all of them where none does. What lies inside another one is that one's.
-    fn without_outlier(self, forest: &Forest, path: &CriticalPath) -> Vec<Part> {
+    fn without_outlier(self, forest: &Forest, path: &CriticalPath) -> Vec<PoleNodes> {
         let mut operations: Vec<Operation> = Vec::new();
         for &n in &self.nodes {
             match operations.last_mut() {
@@ -241,8 +241,8 @@ impl Part {
         if first.on_path <= self.on_path / 2 || first.length / OUTLIER_FACTOR < next {
             return vec![self];
         }
-        let rest = Part { on_path: self.on_path - first.on_path, nodes: sorted(operations.flat_map(|it| it.nodes)), outlier: None };
-        let outlier = Part { on_path: first.on_path, nodes: first.nodes, outlier: Some(Outlier { of, next }) };
+        let rest = PoleNodes { on_path: self.on_path - first.on_path, nodes: sorted(operations.flat_map(|it| it.nodes)), outlier: None };
+        let outlier = PoleNodes { on_path: first.on_path, nodes: first.nodes, outlier: Some(Outlier { of, next }) };
         std::iter::once(outlier).chain((rest.on_path > Nanos::ZERO).then_some(rest)).collect()
     }
 }
@@ -299,17 +299,17 @@ impl Poles {
             }
         }
         drop(group_of);
-        let mut parts: Vec<Part> = Vec::new();
+        let mut parts: Vec<PoleNodes> = Vec::new();
         for (rank, group) in ranked.into_iter().enumerate() {
             let Some(nodes) = nodes.remove(&group) else { continue };
-            let whole = Part { on_path: groups[group].0, nodes, outlier: None };
+            let whole = PoleNodes { on_path: groups[group].0, nodes, outlier: None };
             // Each part is replayed.
             if rank < CANDIDATES_MIN { parts.extend(whole.without_outlier(forest, path)) } else { parts.push(whole) }
         }
         let paths = OnPath::new(path);
         let mut poles: Vec<Pole> = parts
             .into_iter()
-            .map(|Part { on_path, nodes, outlier }| {
+            .map(|PoleNodes { on_path, nodes, outlier }| {
                 let (service, name, context, is_urn) = key(nodes[0]);
                 let (savings, limited_by) = replay.saves_all_and_limit(&nodes, &paths);
                 Pole {

@@ -72,6 +72,8 @@ pub struct Forest {
     /// Spans by their ids with another tracer ([`SpanAliases`](super::placement::SpanAliases)), where no other span has them.
     pub(super) span_of_alias: FastMap<(TraceId, SpanId), SpanRow>,
     pub(super) has_placement_rules: bool,
+    /// Processes and the spans that each may have been started in, where it hangs above several.
+    pub(super) maybe_inside: Vec<(NodeId, NodeId)>,
     pub(super) node_of_span: IdVec<SpanRow, NodeId>,
     pub(super) node_of_process: IdVec<ProcessRow, Option<NodeId>>,
     pub(super) processes_of_pid: HashMap<u32, Vec<ProcessRow>>,
@@ -91,6 +93,11 @@ impl Forest {
     #[allow(clippy::len_without_is_empty, reason = "a forest has its run, always")]
     pub fn len(&self) -> usize {
         self.nodes.len()
+    }
+
+    /// Processes and the spans that each may have been started in, where it hangs above several: by process.
+    pub(crate) fn maybe_inside(&self) -> &[(NodeId, NodeId)] {
+        &self.maybe_inside
     }
 
     /// All nodes, in tree order.

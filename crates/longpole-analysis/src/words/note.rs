@@ -40,6 +40,10 @@ pub fn note(fact: &Note) -> String {
              or end of the run"
         }
         Note::ForksFolded(_) => "forks that ran no program of their own (subshells, short helpers) count as their parent",
+        Note::ProcessesUnsure(_) => {
+            "processes that started while several operations of their parent were open: which one started them is unknown, so savings of \
+             these operations are ranges"
+        }
         Note::Cycles(_) => "spans that were their own ancestors; the cycle is cut at its earliest span",
         Note::EndsClamped(_) => "spans that end before they start; their end was moved to the start",
         Note::ClockSkew(_) => "spans that start before their parent does: two clocks disagree, or a parent is wrong",
@@ -149,6 +153,7 @@ mod tests {
             Note::RunsApart(Nanos(10_400_000_000)),
             Note::TimesOutsideRun(1),
             Note::ForksFolded(1),
+            Note::ProcessesUnsure(1),
             Note::Cycles(1),
             Note::EndsClamped(1),
             Note::ClockSkew(1),
@@ -183,6 +188,8 @@ mod tests {
             "spans with times more than a day outside the run, such as spans without a start time; longpole moved those times to the start \
              or end of the run",
             "forks that ran no program of their own (subshells, short helpers) count as their parent",
+            "processes that started while several operations of their parent were open: which one started them is unknown, so savings of \
+             these operations are ranges",
             "spans that were their own ancestors; the cycle is cut at its earliest span",
             "spans that end before they start; their end was moved to the start",
             "spans that start before their parent does: two clocks disagree, or a parent is wrong",

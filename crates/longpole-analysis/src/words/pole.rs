@@ -8,9 +8,9 @@ pub fn pole(contains: Option<&str>, is_estimate: bool, reason: Words) -> Words {
     words.text(if is_estimate { "≈ " } else { "" }).words(reason)
 }
 
-/// What would end last if a pole took no time: `after a fix, create bucket (s9) would end last`.
+/// What is on the critical path if a pole takes no time: `after a fix, create bucket (s9) is on the path instead`.
 pub fn limit(name: &str, handle: &str) -> String {
-    format!("after a fix, {name} ({handle}) would end last")
+    format!("after a fix, {name} ({handle}) is on the path instead")
 }
 
 /// The process that a pole without a child waits for: `the other side is in process bank (pid 12): asleep, in look_up`. `callee` is what

@@ -88,7 +88,8 @@ fn without_what_limits_a_saving_the_simulation_ends_earlier_still() {
             let mut chosen: Vec<usize> = pole.nodes.iter().map(|&n| task_of_node(&recording, &forest, n)).collect();
             let alone = truth(&tasks, times.wall(), &scaled(&tasks, &chosen, Scale::Nothing));
             let Some(limit) = pole.limited_by else {
-                *(if alone == on_path { &mut whole_saved } else { &mut unnamed }) += 1;
+                // What falls short by a fiftieth is not worth a name.
+                *(if alone >= on_path - on_path / 50 { &mut whole_saved } else { &mut unnamed }) += 1;
                 continue;
             };
             assert!(alone < on_path, "seed {seed}: {} saves all of its time, so {limit:?} limits nothing", pole.name);

@@ -84,7 +84,7 @@ pub struct PoleView {
     pub blocked_by: Option<BlockedByView>,
     /// Handle of the pole inside it that explains most of its saving.
     pub contains: Option<String>,
-    /// The span that would end last in its place: why the pole saves less than it takes. Null where it saves all, or where the ends of
+    /// The span that is on the path in its place, if it took no time: why the pole saves less than it takes. Null where it saves all, or where the ends of
     /// the range disagree.
     pub limited_by: Option<LimitView>,
     /// URN of the cloud resource that it works on.

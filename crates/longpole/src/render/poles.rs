@@ -52,12 +52,17 @@ pub(crate) fn pole_table(out: &mut Screen, poles: &[view::PoleView], shown: usiz
     let fixed = handle_width + 3 + widths.iter().map(|w| w + 3).sum::<usize>();
     // The service says something only if there are several.
     let says_service = poles.iter().any(|p| p.service != poles[0].service);
-    let name = |p: &view::PoleView| {
+    let with_service = |p: &view::PoleView, name: String| {
         let service = Some(p.service.as_str()).filter(|service| says_service && !service.is_empty());
-        service.map_or_else(|| pole_name(p), |service| format!("{} · {}", pole_name(p), fit(service, SERVICE_WIDTH)))
+        service.map_or_else(|| name.clone(), |service| format!("{name} · {}", fit(service, SERVICE_WIDTH)))
     };
-    let longest = poles.iter().map(|p| terminal::width(&name(p))).max().unwrap_or_default();
+    let longest = poles.iter().map(|p| terminal::width(&with_service(p, pole_name(p)))).max().unwrap_or_default();
     let name_width = longest.min(style.width().saturating_sub(fixed)).max(NAME_WIDTH_MIN);
+    let fits = |name: &String| terminal::width(name) <= name_width;
+    let name = |p: &view::PoleView| {
+        let names = [pole_name(p), short_pole_name(p)].map(|name| with_service(p, name));
+        names.iter().find(|name| fits(name)).unwrap_or(&names[1]).clone()
+    };
     let mut head = pad("LONG POLES", handle_width + 3 + name_width);
     heads.iter().zip(&widths).for_each(|(text, width)| head.extend(["   ", &right(text, *width)]));
     line(out, &style.strong(&head));
@@ -120,6 +125,16 @@ const NAME_WIDTH_MIN: usize = 24;
 /// ◆ its dependencies are declared, ◇ inferred from order.
 fn evidence_mark(pole: &view::PoleView) -> &'static str {
     if pole.evidence == view::EvidenceView::Declared { "◆" } else { "◇" }
+}
+
+/// The same in fewer columns: the method of a call without its service, and the name of a resource without its type.
+fn short_pole_name(pole: &view::PoleView) -> String {
+    let method = pole.name.rsplit('/').next().filter(|method| !method.is_empty()).unwrap_or(&pole.name);
+    let context = pole.context.as_deref().map(|context| match (&pole.resource, context.split_once(' ')) {
+        (Some(_), Some((_, name))) => name.to_owned(),
+        _ => context.to_owned(),
+    });
+    pole_name(&view::PoleView { name: method.to_owned(), context, ..pole.clone() })
 }
 
 /// `create web-bundle › bundle ×3`: the piece of work, the operation, how often. Omits the piece of work if the name contains it.

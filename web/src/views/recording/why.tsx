@@ -5,7 +5,7 @@ import { shortName } from '../../logic/function-name';
 import type { SelectionActions } from '../../state/selection';
 import css from './recording.module.css';
 
-/** The operation that would end last if the pole took no time. */
+/** The operation that is on the path if the pole takes no time. */
 function Limit({ limit, actions }: { readonly limit: NonNullable<Pole['limitedBy']>; readonly actions: SelectionActions }) {
   return (
     <>
@@ -21,7 +21,7 @@ function Limit({ limit, actions }: { readonly limit: NonNullable<Pole['limitedBy
       >
         {limit.name}
       </button>{' '}
-      would end last
+      is on the path instead
     </>
   );
 }

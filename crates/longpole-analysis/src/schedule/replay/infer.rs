@@ -33,6 +33,8 @@ const SERIAL_CHANCE: f64 = 0.05;
 pub(super) struct Inferred {
     /// For each node whether the order of its start may be chance.
     pub(super) chance: IdVec<NodeId, bool>,
+    /// Where it may be: the end of a longer phase that it surely followed, if there is one.
+    pub(super) after_phase: IdVec<NodeId, Option<NodeId>>,
     /// For each node whether order told what some child of it waited for.
     pub(super) ordered: IdVec<NodeId, bool>,
     /// Jobs that share slots.
@@ -67,9 +69,47 @@ fn is_serial(s: &Schedule, host: NodeId, children: &[NodeId]) -> bool {
     free.powi(pieces) < SERIAL_CHANCE && children.iter().all(|&c| s.in_flight[c] == 0)
 }
 
+/// The end of a phase: a moment at which nothing ran under a host any more.
+struct PhaseEnd {
+    at: Nanos,
+    /// What ended last.
+    last: NodeId,
+    /// How long it was since the phase before.
+    length: Nanos,
+}
+
+/// For children in order of their start: the last phase in whose wake each started, which is within a twentieth of its length. By chance it
+/// would with less than that probability.
+///
+/// ```text
+/// a  ├─────────────────────────┤
+/// b     ├──────────┤             ├┤ log   ├┤ log   ├── c ──┤     c followed a
+/// ```
+fn phases(s: &Schedule, children: &[NodeId], mut found: impl FnMut(NodeId, Option<NodeId>)) {
+    let mut ended: Vec<PhaseEnd> = Vec::new();
+    let mut open: Option<(Nanos, NodeId)> = None;
+    for &c in children {
+        if let Some((since, last)) = open.filter(|&(_, last)| s.end[last] <= s.start[c]) {
+            ended.push(PhaseEnd { at: s.end[last], last, length: s.end[last] - since });
+            open = None;
+        }
+        // Of those left each is twenty times as long as what came after it, so they are few.
+        ended.retain(|phase| s.start[c] - phase.at <= phase.length / SILENCE_PART);
+        found(c, ended.last().map(|phase| phase.last));
+        // What nobody waits for holds no phase open.
+        if s.end_host[c].is_some() {
+            open = Some(match open {
+                Some((since, last)) => (since, if s.end[c] > s.end[last] { c } else { last }),
+                None => (s.start[c], c),
+            });
+        }
+    }
+}
+
 /// Finds for every start what it may have waited for.
 pub(super) fn infer(s: &Schedule, recording: &Recording, forest: &Forest) -> Inferred {
     let (mut chance, mut ordered) = (IdVec::filled(false, s.len()), IdVec::filled(false, s.len()));
+    let mut after_phase = IdVec::filled(None, s.len());
     let started_under = started_under(s);
     let mut limit: IdVec<NodeId, Nanos> = IdVec::filled(CHANCE_GAP_NANOS, s.len());
     for (host, children) in started_under.iter().filter(|(_, c)| !c.is_empty()) {
@@ -86,6 +126,7 @@ pub(super) fn infer(s: &Schedule, recording: &Recording, forest: &Forest) -> Inf
             let usual = limit[host].max(limit_of_name.get(forest.name(recording, c)).copied().unwrap_or(Nanos::ZERO));
             chance[c] = !serial && gap > usual && gap > silence / SILENCE_PART;
         }
+        phases(s, children, |c, phase| after_phase[c] = phase.filter(|_| chance[c]));
     }
     // The order of their starts says which process is at the other end of a pipe.
     for parent in s.stalls.keys().filter_map(|&node| s.parent[node]) {
@@ -95,7 +136,7 @@ pub(super) fn infer(s: &Schedule, recording: &Recording, forest: &Forest) -> Inf
     let limit = |pool: &LimitedJobs| SlotLimit { slots: pool.slots, host: forest.name(recording, pool.host).to_owned() };
     let limits: FirstOf<SlotLimit> = pools.iter().map(limit).collect();
     let notes = if limits.all > 0 { vec![Note::LimitedSlots(limits)] } else { Vec::new() };
-    Inferred { chance, ordered, pools, notes }
+    Inferred { chance, after_phase, ordered, pools, notes }
 }
 
 /// For each node whether what it waited for is inferred. Once for all: a chain of spans may be as deep as there are spans.

@@ -36,7 +36,8 @@ impl Replay {
         loop {
             if let Waited::End(slot) = at {
                 let node = part.nodes[slot];
-                let takes_time = times.end[slot] > times.start[slot];
+                // The recorded path begins with the run, so of what began before it nobody knows whether it was on the path.
+                let takes_time = times.end[slot] > times.start[slot] && s.start[node] >= Nanos::ZERO;
                 if work[slot] == Work::Keep && takes_time && on_path.between(node, s.subtree_end[node]) == Nanos::ZERO {
                     return Some(node);
                 }
@@ -69,7 +70,10 @@ impl Replay {
             }
             Waits::Host if slot == Slot::RUN => return None,
             Waits::Host => Waited::Start(worker),
-            Waits::SiblingByChance if bound == Bound::Low => Waited::Start(worker),
+            Waits::SiblingByChance if bound == Bound::Low => match step.surely.filter(|&(phase, ..)| times.latest[phase] >= since) {
+                Some((phase, ..)) => Waited::End(part.latest_ended(phase, times, work)),
+                None => Waited::Start(worker),
+            },
             Waits::Phase => latest(),
             Waits::Sibling | Waits::SiblingByChance if bound == Bound::Low => latest(),
             Waits::Sibling | Waits::SiblingByChance => {

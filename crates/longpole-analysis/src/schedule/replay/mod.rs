@@ -93,12 +93,17 @@ use crate::tree::forest::Forest;
 /// Replays of the slots after the first: each takes its durations from the one before, so that slots inside slots settle.
 const POOL_ROUNDS: usize = 2;
 
+/// A saving that falls short of the time on the path by less than this part of it is limited by nothing that is worth a name.
+const LIMITED_PART: i64 = 50;
+
 /// The recorded schedule, ready to be replayed.
 #[derive(Debug)]
 pub struct Replay {
     schedule: Schedule,
     /// Whether the order of a start may be chance.
     chance: IdVec<NodeId, bool>,
+    /// Where it may be: the end of a longer phase that the start surely followed.
+    after_phase: IdVec<NodeId, Option<NodeId>>,
     /// Whether the node and all below it move as one piece where nothing in it is changed.
     rigid: IdVec<NodeId, bool>,
     /// Jobs that share slots.
@@ -108,6 +113,8 @@ pub struct Replay {
     /// Pools by the node whose start opens them.
     pools_of: HashMap<NodeId, Vec<usize>>,
     notes: Vec<Note>,
+    /// Processes and the spans that each may be inside of, where it hangs above several.
+    maybe_inside: Vec<(NodeId, NodeId)>,
 }
 
 /// What a replay shows while it is under way.
@@ -125,14 +132,14 @@ impl Replay {
     /// Reads the schedule of a recording.
     pub fn new(recording: &Recording, forest: &Forest) -> Replay {
         let schedule = Schedule::new(recording, forest);
-        let Inferred { chance, ordered, pools, notes } = infer::infer(&schedule, recording, forest);
+        let Inferred { chance, after_phase, ordered, pools, notes } = infer::infer(&schedule, recording, forest);
         let mut pools_of: HashMap<NodeId, Vec<usize>> = HashMap::new();
         for (i, pool) in pools.iter().enumerate() {
             pools_of.entry(pool.host).or_default().push(i);
         }
         let rigid = plan::rigid(&schedule, &pools);
         let is_inferred = infer::is_inferred(&schedule, &ordered);
-        Replay { schedule, chance, rigid, pools, is_inferred, pools_of, notes }
+        Replay { schedule, chance, after_phase, rigid, pools, is_inferred, pools_of, notes, maybe_inside: forest.maybe_inside().to_vec() }
     }
 
     pub(crate) fn schedule(&self) -> &Schedule {
@@ -154,9 +161,35 @@ impl Replay {
         &self.notes
     }
 
+    /// These nodes, and the processes that may be inside of them but hang elsewhere: changed with them at the upper end of the range, and
+    /// left as they are at the lower one.
+    fn with_processes(&self, nodes: &[NodeId]) -> Vec<NodeId> {
+        let mut all = nodes.to_vec();
+        if self.maybe_inside.is_empty() {
+            return all;
+        }
+        // Ends of the subtrees of these nodes and of all before them: what lies in one of them lies before the last.
+        let mut sorted = nodes.to_vec();
+        sorted.sort_unstable();
+        let ends: Vec<NodeId> = sorted
+            .iter()
+            .scan(NodeId::RUN, |end, &node| {
+                *end = self.schedule.subtree_end[node].max(*end);
+                Some(*end)
+            })
+            .collect();
+        let is_below = |node: NodeId| {
+            let before = sorted.partition_point(|&changed| changed <= node);
+            before.checked_sub(1).is_some_and(|last| node < ends[last])
+        };
+        all.extend(self.maybe_inside.iter().filter(|&&(process, span)| is_below(span) && !is_below(process)).map(|&(process, _)| process));
+        all.dedup();
+        all
+    }
+
     /// The part that changes of these nodes, and of all below them, can reach, with its recorded times.
     fn part(&self, nodes: &[NodeId]) -> Part {
-        let mut part = self.plan(nodes);
+        let mut part = self.plan(&self.with_processes(nodes));
         let mut times = Times::zero(part.nodes.len());
         self.walk(&part, &IdVec::filled(Work::Keep, part.nodes.len()), Bound::Low, StepId::at(0), &mut times, None);
         part.recorded = times;
@@ -177,7 +210,7 @@ impl Replay {
     }
 
     /// Beside the savings of [`Replay::saves_all`], what limits the first of them: if these nodes and all below them took no time.
-    /// `None` where they save all the time that the path spends in them, where the two ends of the range have two answers, and
+    /// `None` where they save nearly all the time that the path spends in them, where the two ends of the range have two answers, and
     /// where limited slots have a say.
     pub(crate) fn saves_all_and_limit(&self, nodes: &[NodeId], on_path: &OnPath) -> ([Saving; 3], Option<NodeId>) {
         let part = self.part(nodes);
@@ -191,27 +224,32 @@ impl Replay {
         });
         let [if_half, own] = [Change::Half, Change::OwnZero].map(|change| self.saves_in(&part, &mut times, nodes, change, &mut |_| ()));
         let limit = limits.first().copied().flatten().filter(|first| limits.iter().all(|limit| *limit == Some(*first)));
-        ([if_zero, if_half, own], limit.filter(|_| if_zero.high < on_path.in_subtrees(&self.schedule, nodes)))
+        let takes = on_path.in_subtrees(&self.schedule, nodes);
+        ([if_zero, if_half, own], limit.filter(|_| if_zero.high < takes - takes / LIMITED_PART))
     }
 
     /// `look` is shown each end of the range as it is without slots, and told where those move the end.
     fn saves_in(&self, part: &Part, times: &mut Times, nodes: &[NodeId], change: Change, look: &mut dyn FnMut(Replayed<'_>)) -> Saving {
-        let work = self.work(part, nodes, change);
+        let of_low = self.work(part, nodes, change);
+        let with_processes = self.with_processes(nodes);
+        let is_wider = with_processes.len() > nodes.len() && change != Change::OwnZero;
+        let of_high = if is_wider { Some(self.work(part, &with_processes, change)) } else { None };
         let start_of = |node: NodeId| part.step_of_event(Waited::Start(part.slot(node)));
         // Nothing changes before the first of them starts.
-        let Some(from) = nodes.iter().map(|&n| start_of(n)).min() else { return Saving::default() };
+        let Some(from) = with_processes.iter().map(|&n| start_of(n)).min() else { return Saving::default() };
         let pools_from = self.pools.iter().map(|p| start_of(p.host)).min().unwrap_or(from).min(from);
         let (mut earliest, mut latest) = (Nanos::MAX, Nanos::MIN);
         for bound in [Bound::Low, Bound::High] {
+            let work = of_high.as_ref().filter(|_| bound == Bound::High).unwrap_or(&of_low);
             times.clone_from(&part.recorded);
-            self.walk(part, &work, bound, from, times, None);
+            self.walk(part, work, bound, from, times, None);
             (earliest, latest) = (earliest.min(times.end[Slot::RUN]), latest.max(times.end[Slot::RUN]));
-            look(Replayed::Schedule { bound, times, work: &work });
+            look(Replayed::Schedule { bound, times, work });
             if !self.pools.is_empty() {
                 let without_slots = times.end[Slot::RUN];
                 for _ in 0..POOL_ROUNDS {
                     let duration: IdVec<Slot, Nanos> = times.end.iter().zip(times.start.iter()).map(|(end, start)| *end - *start).collect();
-                    self.walk(part, &work, bound, pools_from, times, Some(&duration));
+                    self.walk(part, work, bound, pools_from, times, Some(&duration));
                 }
                 (earliest, latest) = (earliest.min(times.end[Slot::RUN]), latest.max(times.end[Slot::RUN]));
                 if times.end[Slot::RUN] != without_slots {

@@ -87,6 +87,9 @@ pub(super) struct Step {
     pub(super) worker: Slot,
     /// Whose end is waited for, with all that ended before it under the same host.
     pub(super) last: Option<Slot>,
+    /// Of a start that may follow `last` by chance: whose end it surely followed, with all that ended before it; `None` for no more than the start
+    /// of the host.
+    pub(super) surely: Option<(Slot, Nanos, Nanos)>,
     /// Which one ended before this end under the same host; `None` for the first, and for starts.
     pub(super) before: Option<Slot>,
     /// That work.
@@ -277,6 +280,7 @@ impl Replay {
             slot,
             worker: Slot::RUN,
             last: None,
+            surely: None,
             before: None,
             gap: Nanos::ZERO,
             own: Nanos::ZERO,
@@ -322,6 +326,10 @@ impl Replay {
                     (false, true) => Waits::Phase,
                     (false, false) => Waits::Sibling,
                 };
+                step.surely = self.after_phase[node].and_then(|phase| {
+                    let slot = slots[phase]?;
+                    Some((slot, s.start[node] - s.end[phase].max(s.start[host]), s.own_at_start(node) - s.own_at_end(phase)))
+                });
                 step.last = slots[last];
                 (step.gap, step.own) = (s.start[node] - s.end[last].max(s.start[host]), s.own_at_start(node) - s.own_at_end(last));
             }

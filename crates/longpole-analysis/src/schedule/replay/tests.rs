@@ -95,6 +95,15 @@ fn each_kind_of_child_has_its_own_usual_gap() {
 }
 
 #[test]
+fn a_process_that_several_operations_may_have_started_makes_their_savings_ranges() {
+    let two = "run deploy 0..2s\n  create a 1..1500ms pid 1\n  create b 2..1900ms pid 1\nprocess helm 10..700ms pid 2 under 1\n";
+    let c = case(two);
+    assert_eq!(c.saves(&["create b"]), "400 400 400", "then a ends last");
+    assert_eq!(c.saves(&["create a", "create b"]), "1200-1890 949 1200", "then helm does, unless one of them started it");
+    assert_eq!(c.saves(&["helm"]), "0 0 0");
+}
+
+#[test]
 fn own_time_is_what_no_child_covers() {
     let c = case("run x 0..100ms\n  p 10..90ms\n    one 20..40ms\n    two 50..60ms <- one\n");
     assert_eq!(c.saves(&["p"]), "80 40 50");

@@ -110,6 +110,12 @@ impl Replay {
                     continue;
                 }
                 Waits::Host => since + done(),
+                Waits::SiblingByChance
+                    if bound == Bound::Low
+                        && let Some((phase, gap, own)) = step.surely =>
+                {
+                    since.max(times.latest[phase]) + work[worker].apply(gap, own)
+                }
                 Waits::SiblingByChance if bound == Bound::Low => {
                     let (node, host) = (part.nodes[slot], part.nodes[worker]);
                     since + work[worker].apply(s.start[node] - s.start[host], s.own_at_start(node))

@@ -13,7 +13,7 @@ use crate::note::Note;
 use crate::tree::clock_skew::SKEW_NANOS;
 use crate::tree::forest::{Edge, Forest, Node, NodeSource};
 use crate::tree::placement::SpanAliases;
-use crate::tree::span_list::SpanList;
+use crate::tree::span_list::{ListedSpan, SpanList};
 
 impl Builder<'_> {
     /// What decides between siblings, and which edge of a cycle is cut: never the order of arrival.
@@ -80,6 +80,7 @@ impl Builder<'_> {
         edge: &IdVec<Entity, Edge>,
         present: &IdVec<Entity, bool>,
         cycle_broken: &IdVec<Entity, bool>,
+        maybe: &[(ProcessRow, ListedSpan)],
         aliases: &SpanAliases,
         has_placement_rules: bool,
     ) -> Forest {
@@ -167,6 +168,11 @@ impl Builder<'_> {
             if is_root { Some(NodeId::RUN) } else { own() }
         };
         let node_of_process: IdVec<ProcessRow, Option<NodeId>> = self.recording.process_rows().map(node_of_process).collect();
+        let node_of_pair = |&(process, span): &(ProcessRow, ListedSpan)| {
+            (node_of[Entity::of_process(process, self.spans)], node_of[Entity::of_span(span)])
+        };
+        let mut maybe_inside: Vec<(NodeId, NodeId)> = maybe.iter().map(node_of_pair).collect();
+        maybe_inside.sort_unstable();
         let node_of_listed = node_of.into_iter().take(self.spans.len());
         let node_of_span = match self.spans {
             SpanList::Whole(_) => node_of_listed.collect(),
@@ -187,6 +193,7 @@ impl Builder<'_> {
             span_index: OnceLock::new(),
             span_of_alias,
             has_placement_rules,
+            maybe_inside,
             node_of_span,
             node_of_process,
             processes_of_pid: self.processes.of_pid,

@@ -30,6 +30,8 @@ mod nested_roots;
 mod parents;
 mod processes;
 
+use std::collections::HashSet;
+
 use longpole_model::{Id, IdVec, ProcessRow, Recording, SpanRow, TimeRange, Timestamp, ids};
 
 use self::parents::{ParentClaim, ParentRef};
@@ -100,7 +102,9 @@ pub(crate) fn build(recording: &Recording, spans: SpanList<'_>, emitters: Emitte
     let span_ranges = correct_clocks(recording, spans, emitters, run, &claims, &mut notes);
     processes.choose(&claims, &process_of_span, rules, &mut notes);
     let mut builder = Builder { recording, spans, run, notes, processes, process_of_span, claims, span_ranges };
-    let inner = builder.place_processes();
+    let (inner, maybe) = builder.place_processes();
+    let unsure = maybe.iter().map(|(process, _)| process).collect::<HashSet<_>>().len();
+    builder.notes.extend(Note::counted(unsure, Note::ProcessesUnsure));
 
     let entities = spans.len() + recording.processes.len();
     let mut place: IdVec<Entity, ParentRef> = IdVec::filled(ParentRef::Run, entities);
@@ -130,7 +134,7 @@ pub(crate) fn build(recording: &Recording, spans: SpanList<'_>, emitters: Emitte
         present[entity] = builder.processes.is_inner_node(process);
     }
     let cycle_broken = builder.break_cycles(&mut place, &mut edge, &present);
-    builder.lay_out(&place, &edge, &present, &cycle_broken, aliases, rules.is_some())
+    builder.lay_out(&place, &edge, &present, &cycle_broken, &maybe, aliases, rules.is_some())
 }
 
 /// When the run was; where its end was not recorded, until the last thing that was.

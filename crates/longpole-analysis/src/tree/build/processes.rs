@@ -228,8 +228,9 @@ impl Builder<'_> {
     ///
     /// A sweep over each program that has such children keeps, for every open span, the set of its open children by end.
     /// A process descends from the program's outermost spans: as long as one open span of the level lasts at least as long as the
-    /// process, it is inside that one; of several it is inside the one that it fills, if it fills no other one.
-    pub(super) fn place_processes(&self) -> IdVec<ProcessRow, ParentRef> {
+    /// process, it is inside that one; of several it is inside the one that it fills, if it fills no other one. Else it hangs above them,
+    /// and is listed with those that it may be inside.
+    pub(super) fn place_processes(&self) -> (IdVec<ProcessRow, ParentRef>, Vec<(ProcessRow, ListedSpan)>) {
         let mut places = IdVec::filled(ParentRef::Run, self.recording.processes.len());
         let mut starters = HashMap::new();
         let mut wanting: HashMap<ProcessRow, Vec<ProcessRow>> = HashMap::new();
@@ -247,28 +248,26 @@ impl Builder<'_> {
                 spans_of.entry(p).or_default().push(span);
             }
         }
-        let mut found: HashMap<(ProcessRow, ProcessRow), ListedSpan> = HashMap::new();
+        let mut found: HashMap<(ProcessRow, ProcessRow), Found> = HashMap::new();
         for (program, spans) in spans_of {
-            self.sweep_program(program, &spans, &wanting[&program], &mut |process, span| {
-                found.insert((process, program), span);
+            self.sweep_program(program, &spans, &wanting[&program], &mut |process, place| {
+                found.insert((process, program), place);
             });
         }
+        let mut maybe = Vec::new();
         for (process, programs) in starters {
-            if let Some(&span) = programs.iter().find_map(|&program| found.get(&(process, program))) {
-                places[process] = ParentRef::Entity(Entity::of_span(span));
+            if let Some(place) = programs.iter().find_map(|&program| found.get(&(process, program))) {
+                if let Some(inside) = place.inside {
+                    places[process] = ParentRef::Entity(Entity::of_span(inside));
+                }
+                maybe.extend(place.maybe.iter().map(|&span| (process, span)));
             }
         }
-        places
+        (places, maybe)
     }
 
     /// Finds the span of a program that covers each of these processes.
-    fn sweep_program(
-        &self,
-        program: ProcessRow,
-        spans: &[ListedSpan],
-        processes: &[ProcessRow],
-        found: &mut dyn FnMut(ProcessRow, ListedSpan),
-    ) {
+    fn sweep_program(&self, program: ProcessRow, spans: &[ListedSpan], processes: &[ProcessRow], found: &mut dyn FnMut(ProcessRow, Found)) {
         let mut events: Vec<(Timestamp, SweepEvent)> = Vec::with_capacity(2 * spans.len() + processes.len());
         for &s in spans {
             let span = self.spans.head(s);
@@ -291,14 +290,20 @@ impl Builder<'_> {
                 }
                 SweepEvent::Asks(process) => {
                     let Some(range) = self.processes.ranges[process] else { continue };
-                    let mut level = None;
+                    let mut place = Found::default();
                     for _ in 0..DESCENT_MAX {
-                        let Some(spans) = open.get(&level) else { break };
-                        let Some(inside) = self.only_cover(spans, range) else { break };
-                        level = Some(inside);
+                        let Some(spans) = open.get(&place.inside) else { break };
+                        match self.cover_of_life(spans, range) {
+                            Cover::None => break,
+                            Cover::One(inside) => place.inside = Some(inside),
+                            Cover::Several(spans) => {
+                                place.maybe = spans;
+                                break;
+                            }
+                        }
                     }
-                    if let Some(span) = level {
-                        found(process, span);
+                    if place.inside.is_some() || !place.maybe.is_empty() {
+                        found(process, place);
                     }
                 }
                 SweepEvent::Closes(span) => {
@@ -316,16 +321,34 @@ impl Builder<'_> {
 
     /// The open span that a process of this life is in: the only one that lasts long enough, or the only one that the process fills. `open` is
     /// ordered by end.
-    fn only_cover(&self, open: &BTreeSet<(Timestamp, ListedSpan)>, life: TimeRange) -> Option<ListedSpan> {
-        let mut covers = open.iter().rev().take_while(|(end, _)| *end >= life.end).map(|&(_, span)| span);
-        let first = covers.next()?;
-        let Some(second) = covers.next() else { return Some(first) };
+    fn cover_of_life(&self, open: &BTreeSet<(Timestamp, ListedSpan)>, life: TimeRange) -> Cover {
+        let covers = open.iter().rev().take_while(|(end, _)| *end >= life.end).map(|&(_, span)| span);
+        let covers: Vec<ListedSpan> = covers.take(FILLED_OF_MAX + 1).collect();
         let is_filled = |span: &ListedSpan| {
             let span = self.spans.head(*span);
             span.end.nanos_since(span.start).saturating_sub(life.nanos()) <= life.nanos() / FILLED_PART
         };
-        let covers: Vec<ListedSpan> = [first, second].into_iter().chain(covers).take(FILLED_OF_MAX + 1).collect();
-        let mut filled = covers.iter().copied().filter(is_filled);
-        filled.next().filter(|_| covers.len() <= FILLED_OF_MAX && filled.next().is_none())
+        let filled: Vec<ListedSpan> = covers.iter().copied().filter(is_filled).collect();
+        match (&covers[..], &filled[..]) {
+            ([], _) => Cover::None,
+            ([only], _) => Cover::One(*only),
+            (_, [only]) if covers.len() <= FILLED_OF_MAX => Cover::One(*only),
+            _ => Cover::Several(covers),
+        }
     }
+}
+
+/// Where a process was started, in the spans of a program.
+#[derive(Debug, Default)]
+struct Found {
+    inside: Option<ListedSpan>,
+    /// It is inside one of these as well, but of which is not known.
+    maybe: Vec<ListedSpan>,
+}
+
+/// Which open spans cover a life.
+enum Cover {
+    None,
+    One(ListedSpan),
+    Several(Vec<ListedSpan>),
 }

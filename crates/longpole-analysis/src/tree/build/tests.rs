@@ -78,7 +78,7 @@ process git   11..39ms  pid 5 under 1
 process cc    60..70ms  pid 6 under 1
 process late  95..100ms pid 7 under 1
 ",
-        "tool\n  main\n    clone\n      ~git\n    left\n    right\n    ~cc\n  ~late\n",
+        "tool\n  main\n    clone\n      ~git\n    left\n    right\n    ~cc\n  ~late\nprocesses_unsure 1\n",
     );
 }
 
@@ -88,8 +88,8 @@ fn of_several_spans_a_process_hangs_under_the_only_one_that_it_fills() {
         format!("run tool 0..100ms\n  left 50..90ms tool pid 1\n  right {right} tool pid 1\nprocess sh 51..69ms pid 5 under 1\n")
     };
     check(&beside("50.5..70ms"), "tool\n  left\n  right\n    ~sh\n");
-    check(&beside("50.5..80ms"), "tool\n  left\n  right\n  ~sh\n");
-    check(&beside("50.5..70ms").replace("50..90ms", "50..70ms"), "tool\n  left\n  right\n  ~sh\n");
+    check(&beside("50.5..80ms"), "tool\n  left\n  right\n  ~sh\nprocesses_unsure 1\n");
+    check(&beside("50.5..70ms").replace("50..90ms", "50..70ms"), "tool\n  left\n  right\n  ~sh\nprocesses_unsure 1\n");
 }
 
 #[test]
