@@ -19,6 +19,8 @@ mod startup;
 mod states;
 mod timing;
 
+use std::path::Path;
+
 use anyhow::{Context, Result, bail};
 
 /// A longpole under measurement: this tree's, or that of an earlier commit.
@@ -30,8 +32,9 @@ struct Subject {
 
 fn main() -> Result<()> {
     let mut args: Vec<String> = std::env::args().skip(1).collect();
-    let before = args.iter().position(|arg| arg == "--before").map(|at| args.drain(at..).nth(1));
-    let before = before.map(|path| path.context("--before needs the longpole of an earlier commit")).transpose()?;
+    let mut option = |name: &str| args.iter().position(|arg| arg == name).map(|at| args.drain(at..args.len().min(at + 2)).nth(1));
+    let before = option("--before").map(|path| path.context("--before needs the longpole of an earlier commit")).transpose()?;
+    let keep = option("--keep").map(|path| path.context("--keep needs a folder for the recordings of wrong rows")).transpose()?;
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
     let subjects = |longpole: &str| {
         let before = before.clone().map(|binary| Subject { name: "before", binary });
@@ -46,10 +49,10 @@ fn main() -> Result<()> {
         ["states"] => states::measure(),
         ["flame"] => flame::measure(),
         ["import", longpole] => import::measure(&subjects(longpole)),
-        ["pulumi", longpole, shapes @ ..] => pulumi::measure(&subjects(longpole), shapes),
+        ["pulumi", longpole, shapes @ ..] => pulumi::measure(&subjects(longpole), shapes, keep.as_deref().map(Path::new)),
         ["gen", arguments @ ..] => generate::generate(arguments),
         _ => bail!(
-            "usage: longpole-bench startup|overhead|answer|import LONGPOLE [--before LONGPOLE], or pulumi LONGPOLE [SHAPE…], or context, or states, or flame, or gen --spans N …"
+            "usage: longpole-bench startup|overhead|answer|import LONGPOLE [--before LONGPOLE], or pulumi LONGPOLE [SHAPE…] [--keep FOLDER], or context, or states, or flame, or gen --spans N …"
         ),
     }
 }

@@ -170,7 +170,7 @@ pub(crate) fn go() -> Result<(), String> {
 }
 
 /// Copies files of a folder of fixtures to `dir` and runs `make` there, unless `dir` holds the same files already.
-fn made_from(fixture: &str, files: &[&str], dir: &Path, make: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
+pub(crate) fn made_from(fixture: &str, files: &[&str], dir: &Path, make: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
     let from = root().join("fixtures").join(fixture);
     let ready = dir.join("longpole-ready");
     let is_the_same =

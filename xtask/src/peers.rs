@@ -17,7 +17,7 @@ pub(crate) fn peers(names: &[&str]) -> Result<()> {
             "samply" => samply(),
             "otel-cli" => otel_cli(),
             "perf" => need::perf().map_err(anyhow::Error::msg),
-            "pulumi" => pulumi::pulumi().map(|_| ()),
+            "pulumi" => pulumi::with_languages(),
             other => bail!("no recipe for `{other}`; known: {}", PEERS.join(", ")),
         };
         if let Err(error) = done {

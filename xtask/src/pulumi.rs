@@ -1,11 +1,13 @@
-//! The real Pulumi, from Go modules: the command, the language host of YAML, and two providers of ours (fixtures/pulumi).
+//! The real Pulumi, from Go modules: the command, the language host of YAML, and two providers of ours (fixtures/pulumi); with the SDKs of
+//! Go, Node and Python, and a language host of ours that starts their programs.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 
 use crate::command::run_in;
-use crate::need;
+use crate::need::{self, answers, made_from};
 use crate::paths::{peers_dir, root};
 
 /// The command and the language host, each with the symbol that the linker sets to its version; without it they report a wrong one.
@@ -26,6 +28,14 @@ const PROGRAMS: [Program; 2] = [
 
 /// Packages of our providers, and the module file each is built with: with OpenTelemetry, and with OpenTracing alone.
 const PROVIDERS: [(&str, &str); 2] = [("modern", "go.mod"), ("legacy", "legacy.mod")];
+
+/// The SDK of Go: a module, which has the script that starts a Python program, too.
+const SDK: &str = "github.com/pulumi/pulumi/sdk/v3";
+
+/// A language, and what makes its program ready in a folder.
+type Language = (&'static str, fn(&Path) -> Result<()>);
+
+const LANGUAGES: [Language; 3] = [("go", go_program), ("nodejs", node_program), ("python", python_program)];
 
 struct Program {
     name: &'static str,
@@ -49,6 +59,61 @@ pub(crate) fn pulumi() -> Result<PathBuf> {
         run_in(&source, "go", &["build", "-trimpath", &module, "-ldflags", &flags, "-o", &out, "."], &[])?;
     }
     Ok(dir)
+}
+
+/// [`pulumi`] with the programs in other languages. Reports and leaves out a language that this machine cannot have.
+pub(crate) fn with_languages() -> Result<()> {
+    let dir = pulumi()?;
+    for (language, make) in LANGUAGES {
+        let program = dir.join("programs").join(language);
+        let made = host(language, &dir).and_then(|()| make(&program));
+        if let Err(error) = made {
+            // The benchmark takes a folder for a program that runs.
+            std::fs::remove_dir_all(&program).ok();
+            eprintln!("pulumi: no programs in {language}, and the benchmark leaves them out: {error:#}");
+        }
+    }
+    Ok(())
+}
+
+/// Our language host, under the name by which the command finds it.
+fn host(language: &str, dir: &Path) -> Result<()> {
+    go_build("./host", &dir.join(format!("bin/pulumi-language-{language}")))
+}
+
+fn go_program(dir: &Path) -> Result<()> {
+    go_build("./go", &dir.join("program"))
+}
+
+fn go_build(package: &str, out: &Path) -> Result<()> {
+    run_in(&sources(), "go", &["build", "-trimpath", "-o", &out.to_string_lossy(), package], &[])
+}
+
+fn node_program(dir: &Path) -> Result<()> {
+    made_from("pulumi/programs/nodejs", &["package-lock.json", "package.json", ".npmrc", "index.js"], dir, |dir| {
+        ensure!(answers("npm"), "no npm here");
+        run_in(dir, "npm", &["ci", "--ignore-scripts", "--no-audit", "--no-fund"], &[])
+    })
+}
+
+fn python_program(dir: &Path) -> Result<()> {
+    made_from("pulumi/programs/python", &["requirements.txt", "__main__.py"], dir, |dir| {
+        run_in(dir, "python3", &["-m", "venv", "venv"], &[])?;
+        let pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-r", "requirements.txt"];
+        run_in(dir, &dir.join("venv/bin/python").to_string_lossy(), &pip, &[])
+    })?;
+    let listed =
+        Command::new("go").args(["list", "-m", "-f", "{{.Dir}}", SDK]).current_dir(sources()).output().context("failed to start go")?;
+    ensure!(listed.status.success(), "go lists no {SDK}: {}", String::from_utf8_lossy(&listed.stderr));
+    let script = Path::new(String::from_utf8_lossy(&listed.stdout).trim()).join("python/cmd/pulumi-language-python-exec");
+    // Modules cannot be written to; what `fs::copy` makes could not be replaced.
+    let text = std::fs::read(&script).with_context(|| format!("failed to read {}", script.display()))?;
+    std::fs::write(dir.join("pulumi-language-python-exec"), text).context("failed to write the script that starts a program")
+}
+
+/// The module of our language host and of the program in Go.
+fn sources() -> PathBuf {
+    root().join("fixtures/pulumi/programs")
 }
 
 /// A throw-away module, because `go install` refuses modules with `replace` lines.
