@@ -24,6 +24,12 @@ use crate::pulumi::{opentracing_bridge, urn::urn_of};
 use crate::tree::placement::{Adoption, PlacedSpans, PlacementRules, ProcessPlace, SpanAliases};
 use crate::tree::span_list::rows;
 
+/// What a program asks of the engine.
+const PROGRAM_CALLS: &str = "pulumirpc.ResourceMonitor/";
+
+/// Runs of programs, at most: one for the preview and one for the update, of each stack.
+const RUNS_MAX: usize = 64;
+
 /// How far a call looks up for the registration that it may stand under already.
 const ABOVE_MAX: usize = 256;
 
@@ -78,6 +84,7 @@ impl PlacementRules for PulumiPlacement {
         let servers = outer.enumerated().filter_map(|(span, client)| Some(Adoption { span, parent: (*client)? }));
         adoptions.extend(servers.filter(|it| (spans.parent)(it.span) != Some(it.parent)));
         adoptions.extend(program_runs(spans));
+        adoptions.extend(program_calls(spans));
         adoptions
     }
 }
@@ -252,6 +259,33 @@ fn program_runs(placed: &PlacedSpans<'_>) -> Vec<Adoption> {
     named(RUN_PROGRAM_CALL).filter_map(adopted).collect()
 }
 
+/// Puts what a program asks of the engine under the call that runs the program. In OpenTracing the program, unless it is YAML, sends no spans, and
+/// its requests name the command as their parent.
+///
+/// ```text
+/// LanguageRuntime/Run  ├──────────────────────────────┤
+///   RegisterResource      ├──────┤
+///   RegisterResource                 ├──────────┤
+/// ```
+fn program_calls(placed: &PlacedSpans<'_>) -> Vec<Adoption> {
+    let PlacedSpans { spans, range, parent } = *placed;
+    let method = |i: SpanRow| spans[i].name.strip_prefix('/').unwrap_or(&spans[i].name);
+    let is_run = |i: SpanRow| method(i) == RUN_PROGRAM_CALL;
+    let runs: Vec<SpanRow> = rows(spans).map(|(i, _)| i).filter(|&i| is_run(i)).collect();
+    let callers: HashSet<SpanRow> = runs.iter().filter_map(|&run| parent(run)).collect();
+    let inner: Vec<SpanRow> = runs.into_iter().filter(|run| !callers.contains(run)).take(RUNS_MAX).collect();
+    let covers = |run: SpanRow, i: SpanRow| range(run).start <= range(i).start && range(i).end <= range(run).end;
+    let adopted = |i: SpanRow| {
+        let lies_inside = std::iter::successors(parent(i), |&above| parent(above))
+            .take(ABOVE_MAX)
+            .any(|above| is_run(above) || method(above).starts_with(PROGRAM_CALLS));
+        let mut covering = inner.iter().filter(|&&run| covers(run, i));
+        let only = covering.next().filter(|_| !lies_inside && covering.next().is_none())?;
+        Some(Adoption { span: i, parent: *only })
+    };
+    rows(spans).map(|(i, _)| i).filter(|&i| method(i).starts_with(PROGRAM_CALLS)).filter_map(adopted).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use longpole_model::text;
@@ -324,6 +358,18 @@ RegisterResource 12
   Check 40
 ";
         assert_eq!(drawn(calls), tree);
+    }
+
+    #[test]
+    fn what_a_program_asks_for_hangs_under_the_call_that_runs_it() {
+        let calls = "
+      /pulumirpc.LanguageRuntime/Run  5..900ms  pulumi-cli
+        /pulumirpc.LanguageRuntime/Run  6..899ms  pulumi-cli
+      /pulumirpc.ResourceMonitor/RegisterResource  10..205ms  pulumi-cli
+      /pulumirpc.ResourceMonitor/RegisterResource  210..305ms  pulumi-cli
+      /pulumirpc.ResourceMonitor/RegisterResource  950..960ms  pulumi-cli
+";
+        assert_eq!(drawn(calls), "Run 5\n  Run 6\n    RegisterResource 10\n    RegisterResource 210\nRegisterResource 950\n");
     }
 
     #[test]

@@ -23,6 +23,9 @@ const CHANCE_GAP_FACTOR: i64 = 16;
 /// ```
 const SILENCE_PART: i64 = 20;
 
+/// Starts in the wake of a silence that show that their host was blocked: by chance each would be in it as likely as in the silence.
+const WAKE_MIN: usize = 5;
+
 /// Children of a name that make its usual gap.
 const OF_NAME_MIN: usize = 4;
 
@@ -85,15 +88,26 @@ struct PhaseEnd {
 /// a  ├─────────────────────────┤
 /// b     ├──────────┤             ├┤ log   ├┤ log   ├── c ──┤     c followed a
 /// ```
+///
+/// So did all that started in the wake of a silence, as long after it as it was long, if they are several: a host that begins one thing after
+/// the other and then nothing for so long is blocked.
 fn phases(s: &Schedule, children: &[NodeId], mut found: impl FnMut(NodeId, Option<NodeId>)) {
     let mut ended: Vec<PhaseEnd> = Vec::new();
     let mut open: Option<(Nanos, NodeId)> = None;
-    for &c in children {
+    let mut started = children.first().map_or(Nanos::ZERO, |&first| s.start[first]);
+    for (i, &c) in children.iter().enumerate() {
+        let silence = s.start[c] - std::mem::replace(&mut started, s.start[c]);
         if let Some((since, last)) = open.filter(|&(_, last)| s.end[last] <= s.start[c]) {
             ended.push(PhaseEnd { at: s.end[last], last, length: s.end[last] - since });
             open = None;
         }
-        // Of those left each is twenty times as long as what came after it, so they are few.
+        if let Some(last) = s.last_ended_before(c).filter(|&last| s.start[c] - s.end[last] <= silence / SILENCE_PART) {
+            let wake = children[i..].partition_point(|&later| s.start[later] <= s.end[last] + silence);
+            if wake >= WAKE_MIN {
+                ended.push(PhaseEnd { at: s.end[last], last, length: silence * SILENCE_PART });
+            }
+        }
+        // Of those left each is as long as all that came after it, or longer: they are few.
         ended.retain(|phase| s.start[c] - phase.at <= phase.length / SILENCE_PART);
         found(c, ended.last().map(|phase| phase.last));
         // What nobody waits for holds no phase open.

@@ -104,6 +104,19 @@ fn a_process_that_several_operations_may_have_started_makes_their_savings_ranges
 }
 
 #[test]
+fn what_starts_in_the_wake_of_a_long_phase_or_silence_followed_it() {
+    let logs =
+        |from: i64, step: i64| -> String { (0..8).map(|i| format!("  log {}..{}ms\n", from + step * i, from + step * i + 1)).collect() };
+    let pings: String = (0..40).map(|i| format!("  ping {}..{}ms\n", i, i + 1)).collect();
+    // Of eight logs 60 ms apart only the first is near enough to the end of the slow one.
+    let c = case(&format!("run x 0..200s\n{pings}  slow 50..1500ms\n{}", logs(1510, 60)));
+    assert_eq!(c.saves(&["slow"]), "1450 725 1450");
+    // Two are too few to say that the host was blocked.
+    let c = case(&format!("run x 0..200s\n{pings}  slow 50..1500ms\n  a 1510..1511ms\n  b 1800..1801ms\n"));
+    assert_eq!(c.saves(&["slow"]), "0-1450 0-725 0-1450");
+}
+
+#[test]
 fn own_time_is_what_no_child_covers() {
     let c = case("run x 0..100ms\n  p 10..90ms\n    one 20..40ms\n    two 50..60ms <- one\n");
     assert_eq!(c.saves(&["p"]), "80 40 50");
