@@ -83,7 +83,14 @@ export function allNotes(summary: Summary, treeNotes: readonly Quality[]): reado
   return [...summary.quality, ...treeNotes.filter((note) => !known.has(note.code))];
 }
 
-const GRAVE: ReadonlySet<string> = new Set(['recorder_killed', 'profiling_refused', 'wal_torn', 'wal_damaged', 'not_written', 'runs_apart']);
+const GRAVE: ReadonlySet<string> = new Set([
+  'recorder_killed',
+  'profiling_refused',
+  'wal_torn',
+  'wal_damaged',
+  'not_written',
+  'runs_apart',
+]);
 
 /** Notes that affect every number of the page; the page shows them without a click. */
 export function graveNotes(notes: readonly Quality[]): readonly Quality[] {

@@ -145,7 +145,7 @@ fn pulumis_two_tracers_make_one_tree() {
     }
 }
 
-/// Deployments of 31 resources, one of which takes 1.5 s, and how much earlier they end without it: the median of five pairs of runs.
+/// Deployments with one resource that takes 1.5 s among 31, and how much earlier they end without it: the median of five pairs of runs.
 const SLOW: [(&str, f64); 3] = [("serial", 1.51), ("middle", 1.40), ("replace", 1.39)];
 
 fn slow(name: &str) -> PathBuf {
@@ -172,7 +172,7 @@ fn the_slow_resource_is_first_in_each_of_pulumis_files() {
             let summary = json(longpole(&store).args(["import", "--format", "json"]).arg(slow(&format!("{what}.gz"))))[0].clone();
             let poles = poles(&store);
             assert_saves(&what, &poles[0], gain);
-            // What names no resource is said, and how to name it.
+            // The note says that calls name no resource, and what would name them.
             let unnamed = quality(&summary, "resources_unnamed");
             if kind == "up.trace" {
                 assert_eq!(poles[0]["context"], "modern:index:Step slow-db", "{what}");
@@ -202,7 +202,7 @@ fn both_files_of_a_deployment_are_one_answer_and_so_is_what_is_exported_of_it() 
             json(longpole(&again).args(["import", "--format", "json"]).arg(&out));
             let found = poles(&again);
             if ["zipkin", "jaeger"].contains(&format) {
-                // These count microseconds, and it is said.
+                // These count microseconds, and export says so.
                 assert!(String::from_utf8_lossy(&done.stderr).contains("more precise than a microsecond"), "{format}");
                 let of_first = |poles: &Value| ["service", "name", "context", "count"].map(|key| poles[0][key].clone());
                 assert_eq!(of_first(&found), of_first(&expected), "{format}");

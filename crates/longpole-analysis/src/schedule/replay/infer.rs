@@ -107,7 +107,7 @@ fn phases(s: &Schedule, children: &[NodeId], mut found: impl FnMut(NodeId, Optio
                 ended.push(PhaseEnd { at: s.end[last], last, length: silence * SILENCE_PART });
             }
         }
-        // Of those left each is as long as all that came after it, or longer: they are few.
+        // Those left are few: each is as long as all that came after it, or longer.
         ended.retain(|phase| s.start[c] - phase.at <= phase.length / SILENCE_PART);
         found(c, ended.last().map(|phase| phase.last));
         // What nobody waits for holds no phase open.

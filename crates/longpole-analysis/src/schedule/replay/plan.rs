@@ -87,8 +87,8 @@ pub(super) struct Step {
     pub(super) worker: Slot,
     /// Whose end is waited for, with all that ended before it under the same host.
     pub(super) last: Option<Slot>,
-    /// Of a start that may follow `last` by chance: whose end it surely followed, with all that ended before it; `None` for no more than the start
-    /// of the host.
+    /// If a start may follow `last` by chance: the one whose end it surely followed, with all that ended before, then gap and own time as below.
+    /// `None` if it surely followed no more than the start of the host.
     pub(super) surely: Option<(Slot, Nanos, Nanos)>,
     /// Which one ended before this end under the same host; `None` for the first, and for starts.
     pub(super) before: Option<Slot>,

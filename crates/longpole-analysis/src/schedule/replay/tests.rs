@@ -108,7 +108,7 @@ fn what_starts_in_the_wake_of_a_long_phase_or_silence_followed_it() {
     let logs =
         |from: i64, step: i64| -> String { (0..8).map(|i| format!("  log {}..{}ms\n", from + step * i, from + step * i + 1)).collect() };
     let pings: String = (0..40).map(|i| format!("  ping {}..{}ms\n", i, i + 1)).collect();
-    // Of eight logs 60 ms apart only the first is near enough to the end of the slow one.
+    // Only the first of eight logs is within a twentieth of the slow one's length.
     let c = case(&format!("run x 0..200s\n{pings}  slow 50..1500ms\n{}", logs(1510, 60)));
     assert_eq!(c.saves(&["slow"]), "1450 725 1450");
     // Two are too few to say that the host was blocked.

@@ -342,7 +342,7 @@ impl Builder<'_> {
 #[derive(Debug, Default)]
 struct Found {
     inside: Option<ListedSpan>,
-    /// It is inside one of these as well, but of which is not known.
+    /// It is inside one of these as well; nobody knows which.
     maybe: Vec<ListedSpan>,
 }
 
