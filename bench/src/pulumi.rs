@@ -41,13 +41,14 @@ const LANGUAGES: [(&str, &str); 3] = [
 ];
 
 /// A way to record: longpole's own flags, and Pulumi's. `HERE` is the folder of the program: Pulumi takes no relative path there.
-const WAYS: [(&str, &[&str], &[&str]); 6] = [
+const WAYS: [(&str, &[&str], &[&str]); 7] = [
     ("no flags", &[], &[]),
     ("pulumi --tracing", &[], &["--tracing=file:./up.trace"]),
     ("pulumi --otel-traces", &[], &["--otel-traces=file://HERE/traces.json"]),
     ("pulumi, both", &[], &["--tracing=file:./up.trace", "--otel-traces=file://HERE/traces.json"]),
     ("longpole --tracing", &["--tracing", "file:./copy.trace"], &[]),
     ("longpole --otel-traces", &["--otel-traces", "file:./copy.json"], &[]),
+    ("longpole, both", &["--tracing", "file:./copy.trace", "--otel-traces", "file:./copy.json"], &[]),
 ];
 
 /// A stack with a state of its own in a folder; without account and network.
