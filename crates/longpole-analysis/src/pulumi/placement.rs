@@ -25,7 +25,10 @@ use crate::tree::placement::{Adoption, PlacedSpans, PlacementRules, ProcessPlace
 use crate::tree::span_list::rows;
 
 /// What a program asks of the engine.
-const PROGRAM_CALLS: &str = "pulumirpc.ResourceMonitor/";
+const PROGRAM_CALLS: [&str; 2] = ["pulumirpc.ResourceMonitor/", "pulumirpc.Engine/"];
+
+/// All calls between the parts of Pulumi.
+const CALLS: &str = "pulumirpc.";
 
 /// Runs of programs, at most: one for the preview and one for the update, of each stack.
 const RUNS_MAX: usize = 64;
@@ -274,16 +277,28 @@ fn program_calls(placed: &PlacedSpans<'_>) -> Vec<Adoption> {
     let runs: Vec<SpanRow> = rows(spans).map(|(i, _)| i).filter(|&i| is_run(i)).collect();
     let callers: HashSet<SpanRow> = runs.iter().filter_map(|&run| parent(run)).collect();
     let inner: Vec<SpanRow> = runs.into_iter().filter(|run| !callers.contains(run)).take(RUNS_MAX).collect();
+    // What a host says of the program it runs stands between.
+    let mut below: HashMap<SpanRow, Vec<SpanRow>> = inner.iter().map(|&run| (run, Vec::new())).collect();
+    for (i, _) in rows(spans).filter(|&(i, _)| !method(i).starts_with(CALLS)) {
+        if let Some(below) = parent(i).and_then(|run| below.get_mut(&run)) {
+            below.push(i);
+        }
+    }
+    let is_program_call = |i: SpanRow| PROGRAM_CALLS.iter().any(|calls| method(i).starts_with(calls));
     let covers = |run: SpanRow, i: SpanRow| range(run).start <= range(i).start && range(i).end <= range(run).end;
     let adopted = |i: SpanRow| {
-        let lies_inside = std::iter::successors(parent(i), |&above| parent(above))
-            .take(ABOVE_MAX)
-            .any(|above| is_run(above) || method(above).starts_with(PROGRAM_CALLS));
+        let above: Vec<SpanRow> = std::iter::successors(parent(i), |&above| parent(above)).take(ABOVE_MAX).collect();
+        if above.iter().any(|&above| method(above).starts_with(CALLS) && !is_run(above)) {
+            return None;
+        }
         let mut covering = inner.iter().filter(|&&run| covers(run, i));
-        let only = covering.next().filter(|_| !lies_inside && covering.next().is_none())?;
-        Some(Adoption { span: i, parent: *only })
+        let only = covering.next().filter(|_| covering.next().is_none())?;
+        let mut programs = below[only].iter().filter(|&&program| covers(program, i));
+        let program = programs.next().filter(|_| programs.next().is_none());
+        let parent = *program.unwrap_or(only);
+        (!above.contains(&parent)).then_some(Adoption { span: i, parent })
     };
-    rows(spans).map(|(i, _)| i).filter(|&i| method(i).starts_with(PROGRAM_CALLS)).filter_map(adopted).collect()
+    rows(spans).map(|(i, _)| i).filter(|&i| is_program_call(i)).filter_map(adopted).collect()
 }
 
 #[cfg(test)]
@@ -365,11 +380,16 @@ RegisterResource 12
         let calls = "
       /pulumirpc.LanguageRuntime/Run  5..900ms  pulumi-cli
         /pulumirpc.LanguageRuntime/Run  6..899ms  pulumi-cli
+          execRuntime  7..898ms  pulumi-cli
+      /pulumirpc.Engine/Log  8..9ms  pulumi-cli
       /pulumirpc.ResourceMonitor/RegisterResource  10..205ms  pulumi-cli
       /pulumirpc.ResourceMonitor/RegisterResource  210..305ms  pulumi-cli
       /pulumirpc.ResourceMonitor/RegisterResource  950..960ms  pulumi-cli
 ";
-        assert_eq!(drawn(calls), "Run 5\n  Run 6\n    RegisterResource 10\n    RegisterResource 210\nRegisterResource 950\n");
+        assert_eq!(
+            drawn(calls),
+            "Run 5\n  Run 6\n    execRuntime 7\n      Log 8\n      RegisterResource 10\n      RegisterResource 210\nRegisterResource 950\n"
+        );
     }
 
     #[test]
