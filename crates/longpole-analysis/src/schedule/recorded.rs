@@ -277,6 +277,12 @@ impl Schedule {
         self.end_host[node].map_or(Nanos::ZERO, |host| self.own_before(host, self.end[node]))
     }
 
+    /// What lies between the end of a sibling, or a later start of the host, and the start of a node; and how much of it is the host's own time.
+    pub(crate) fn gap_after(&self, sibling: NodeId, node: NodeId) -> (Nanos, Nanos) {
+        let since = self.end[sibling].max(self.start[self.host[node]]);
+        (self.start[node] - since, self.own_at_start(node) - self.own_at_end(sibling))
+    }
+
     /// What this one is declared to have waited for: spans that its links name and that ended before it started, and the work on
     /// resources that it depends on.
     pub(crate) fn links(&self, node: NodeId) -> &[NodeId] {

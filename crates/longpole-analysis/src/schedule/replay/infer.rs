@@ -129,7 +129,9 @@ pub(super) fn infer(s: &Schedule, recording: &Recording, forest: &Forest) -> Inf
     for (host, children) in started_under.iter().filter(|(_, c)| !c.is_empty()) {
         limit[host] = CHANCE_GAP_NANOS.max(usual_gap(s, host, children) * CHANCE_GAP_FACTOR);
         let serial = is_serial(s, host, children);
-        let limit_of_name = limits_by_name(s, host, children, |c| forest.name(recording, c));
+        // Few hosts have a child that comes so late, and only there do names and phases matter.
+        let mut limit_of_name = None;
+        let mut by_chance = false;
         let mut started = s.start[host];
         for &c in children {
             let silence = s.start[c] - std::mem::replace(&mut started, s.start[c]);
@@ -137,10 +139,17 @@ pub(super) fn infer(s: &Schedule, recording: &Recording, forest: &Forest) -> Inf
             let Some(last) = last else { continue };
             ordered[host] = true;
             let gap = s.start[c] - s.end[last];
-            let usual = limit[host].max(limit_of_name.get(forest.name(recording, c)).copied().unwrap_or(Nanos::ZERO));
-            chance[c] = !serial && gap > usual && gap > silence / SILENCE_PART;
+            if serial || gap <= limit[host] || gap <= silence / SILENCE_PART {
+                continue;
+            }
+            let name = |c| forest.name(recording, c);
+            let limits = limit_of_name.get_or_insert_with(|| limits_by_name(s, host, children, name));
+            chance[c] = limits.get(name(c)).is_none_or(|&usual| gap > usual);
+            by_chance |= chance[c];
         }
-        phases(s, children, |c, phase| after_phase[c] = phase.filter(|_| chance[c]));
+        if by_chance {
+            phases(s, children, |c, phase| after_phase[c] = phase.filter(|_| chance[c]));
+        }
     }
     // The order of their starts says which process is at the other end of a pipe.
     for parent in s.stalls.keys().filter_map(|&node| s.parent[node]) {

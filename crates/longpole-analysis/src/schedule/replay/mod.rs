@@ -161,12 +161,11 @@ impl Replay {
         &self.notes
     }
 
-    /// These nodes, and the processes that may be inside of them but hang elsewhere: changed with them at the upper end of the range, and
-    /// left as they are at the lower one.
-    fn with_processes(&self, nodes: &[NodeId]) -> Vec<NodeId> {
-        let mut all = nodes.to_vec();
+    /// Processes that may be inside of these nodes but hang elsewhere: changed with them at the upper end of the range, and left as they are at
+    /// the lower one.
+    fn maybe_inside(&self, nodes: &[NodeId]) -> Vec<NodeId> {
         if self.maybe_inside.is_empty() {
-            return all;
+            return Vec::new();
         }
         // Ends of the subtrees of these nodes and of all before them: what lies in one of them lies before the last.
         let mut sorted = nodes.to_vec();
@@ -182,14 +181,17 @@ impl Replay {
             let before = sorted.partition_point(|&changed| changed <= node);
             before.checked_sub(1).is_some_and(|last| node < ends[last])
         };
-        all.extend(self.maybe_inside.iter().filter(|&&(process, span)| is_below(span) && !is_below(process)).map(|&(process, _)| process));
-        all.dedup();
-        all
+        let inside = self.maybe_inside.iter().filter(|&&(process, span)| is_below(span) && !is_below(process));
+        let mut processes: Vec<NodeId> = inside.map(|&(process, _)| process).collect();
+        processes.dedup();
+        processes
     }
 
     /// The part that changes of these nodes, and of all below them, can reach, with its recorded times.
     fn part(&self, nodes: &[NodeId]) -> Part {
-        let mut part = self.plan(&self.with_processes(nodes));
+        let maybe = self.maybe_inside(nodes);
+        let mut part = if maybe.is_empty() { self.plan(nodes) } else { self.plan(&[nodes, &maybe].concat()) };
+        part.maybe = maybe;
         let mut times = Times::zero(part.nodes.len());
         self.walk(&part, &IdVec::filled(Work::Keep, part.nodes.len()), Bound::Low, StepId::at(0), &mut times, None);
         part.recorded = times;
@@ -231,12 +233,11 @@ impl Replay {
     /// `look` is shown each end of the range as it is without slots, and told where those move the end.
     fn saves_in(&self, part: &Part, times: &mut Times, nodes: &[NodeId], change: Change, look: &mut dyn FnMut(Replayed<'_>)) -> Saving {
         let of_low = self.work(part, nodes, change);
-        let with_processes = self.with_processes(nodes);
-        let is_wider = with_processes.len() > nodes.len() && change != Change::OwnZero;
-        let of_high = if is_wider { Some(self.work(part, &with_processes, change)) } else { None };
+        let is_wider = !part.maybe.is_empty() && change != Change::OwnZero;
+        let of_high = is_wider.then(|| self.work(part, &[nodes, &part.maybe].concat(), change));
         let start_of = |node: NodeId| part.step_of_event(Waited::Start(part.slot(node)));
         // Nothing changes before the first of them starts.
-        let Some(from) = with_processes.iter().map(|&n| start_of(n)).min() else { return Saving::default() };
+        let Some(from) = nodes.iter().chain(&part.maybe).map(|&n| start_of(n)).min() else { return Saving::default() };
         let pools_from = self.pools.iter().map(|p| start_of(p.host)).min().unwrap_or(from).min(from);
         let (mut earliest, mut latest) = (Nanos::MAX, Nanos::MIN);
         for bound in [Bound::Low, Bound::High] {

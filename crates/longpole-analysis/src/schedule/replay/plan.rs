@@ -87,9 +87,6 @@ pub(super) struct Step {
     pub(super) worker: Slot,
     /// Whose end is waited for, with all that ended before it under the same host.
     pub(super) last: Option<Slot>,
-    /// If a start may follow `last` by chance: the one whose end it surely followed, with all that ended before, then gap and own time as below.
-    /// `None` if it surely followed no more than the start of the host.
-    pub(super) surely: Option<(Slot, Nanos, Nanos)>,
     /// Which one ended before this end under the same host; `None` for the first, and for starts.
     pub(super) before: Option<Slot>,
     /// That work.
@@ -127,6 +124,8 @@ pub(super) struct Part {
     pub(super) steps: IdVec<StepId, Step>,
     /// Where in `steps` each event stands.
     step_of: IdVec<SlotEvent, StepId>,
+    /// Processes that may be inside of what changes, and hang elsewhere.
+    pub(super) maybe: Vec<NodeId>,
     /// The times of the recording itself, which every replay begins with.
     pub(super) recorded: Times,
 }
@@ -239,6 +238,7 @@ impl Replay {
             slots: IdVec::filled(None, s.len()),
             steps: IdVec::default(),
             step_of: IdVec::default(),
+            maybe: Vec::new(),
             recorded: Times::default(),
         };
         let mut node = NodeId::RUN;
@@ -280,7 +280,6 @@ impl Replay {
             slot,
             worker: Slot::RUN,
             last: None,
-            surely: None,
             before: None,
             gap: Nanos::ZERO,
             own: Nanos::ZERO,
@@ -326,12 +325,8 @@ impl Replay {
                     (false, true) => Waits::Phase,
                     (false, false) => Waits::Sibling,
                 };
-                step.surely = self.after_phase[node].and_then(|phase| {
-                    let slot = slots[phase]?;
-                    Some((slot, s.start[node] - s.end[phase].max(s.start[host]), s.own_at_start(node) - s.own_at_end(phase)))
-                });
                 step.last = slots[last];
-                (step.gap, step.own) = (s.start[node] - s.end[last].max(s.start[host]), s.own_at_start(node) - s.own_at_end(last));
+                (step.gap, step.own) = s.gap_after(last, node);
             }
         }
         step

@@ -110,15 +110,15 @@ impl Replay {
                     continue;
                 }
                 Waits::Host => since + done(),
-                Waits::SiblingByChance
-                    if bound == Bound::Low
-                        && let Some((phase, gap, own)) = step.surely =>
-                {
-                    since.max(times.latest[phase]) + work[worker].apply(gap, own)
-                }
                 Waits::SiblingByChance if bound == Bound::Low => {
                     let (node, host) = (part.nodes[slot], part.nodes[worker]);
-                    since + work[worker].apply(s.start[node] - s.start[host], s.own_at_start(node))
+                    match self.after_phase[node].and_then(|phase| Some((phase, part.slot_if_there(phase)?))) {
+                        Some((phase, there)) => {
+                            let (gap, own) = s.gap_after(phase, node);
+                            since.max(times.latest[there]) + work[worker].apply(gap, own)
+                        }
+                        None => since + work[worker].apply(s.start[node] - s.start[host], s.own_at_start(node)),
+                    }
                 }
                 Waits::Phase => step.last.map_or(since, |last| since.max(times.latest[last])) + done(),
                 Waits::Sibling | Waits::SiblingByChance => {
