@@ -21,8 +21,7 @@ impl Report {
 
     /// A file of several runs, one long after the other.
     fn runs_apart(&self) -> Option<Note> {
-        let idle = self.path.on_path[NodeId::RUN];
-        let is_most = self.recording.processes.is_empty() && self.forest.len() > 1 && idle > self.wall() / 2;
-        is_most.then_some(Note::RunsApart(idle))
+        let is_idle = self.recording.processes.is_empty() && self.forest.len() > 1 && self.path.is_mostly_of_run(&self.forest);
+        is_idle.then(|| Note::RunsApart(self.path.on_path[NodeId::RUN]))
     }
 }

@@ -44,6 +44,11 @@ impl CriticalPath {
         Self::of(&Schedule::new(recording, forest), forest)
     }
 
+    /// Whether more than half of the run is its own time.
+    pub(crate) fn is_mostly_of_run(&self, forest: &Forest) -> bool {
+        self.on_path[NodeId::RUN] > Nanos(forest.run_range().nanos()) / 2
+    }
+
     pub(crate) fn of(schedule: &Schedule, forest: &Forest) -> CriticalPath {
         let run = forest.run_range();
         let mut path = CriticalPath { segments: Vec::new(), on_path: IdVec::filled(Nanos::ZERO, forest.len()) };

@@ -207,13 +207,11 @@ struct PoleNodes {
     outlier: Option<Outlier>,
 }
 
-/// A node of a part, and those of the part below it.
+/// The outermost nodes of a pole, each with those of the pole below it.
 struct Operation {
+    nodes: Range<NodeId>,
     length: Nanos,
     on_path: Nanos,
-    /// The first node behind it in tree order.
-    end: NodeId,
-    nodes: Vec<NodeId>,
 }
 
 impl PoleNodes {
@@ -222,35 +220,25 @@ impl PoleNodes {
         let mut operations: Vec<Operation> = Vec::new();
         for &n in &self.nodes {
             match operations.last_mut() {
-                Some(last) if n < last.end => {
-                    last.on_path += path.on_path[n];
-                    last.nodes.push(n);
-                }
+                Some(last) if n < last.nodes.end => last.on_path += path.on_path[n],
                 _ => operations.push(Operation {
+                    nodes: n..forest[n].subtree_end,
                     length: Nanos(forest[n].range.nanos()),
                     on_path: path.on_path[n],
-                    end: forest[n].subtree_end,
-                    nodes: vec![n],
                 }),
             }
         }
-        let of = operations.len();
-        operations.sort_by_key(|it| (Reverse(it.length), it.nodes[0]));
-        let mut operations = operations.into_iter();
-        let (Some(first), Some(next)) = (operations.next(), operations.as_slice().first().map(|it| it.length)) else { return vec![self] };
+        let Some(first) = operations.iter().max_by_key(|it| (it.length, Reverse(it.nodes.start))) else { return vec![self] };
+        let others = operations.iter().filter(|it| it.nodes.start != first.nodes.start);
+        let Some(next) = others.map(|it| it.length).max() else { return vec![self] };
         if first.on_path <= self.on_path / 2 || first.length / OUTLIER_FACTOR < next {
             return vec![self];
         }
-        let rest = PoleNodes { on_path: self.on_path - first.on_path, nodes: sorted(operations.flat_map(|it| it.nodes)), outlier: None };
-        let outlier = PoleNodes { on_path: first.on_path, nodes: first.nodes, outlier: Some(Outlier { of, next }) };
+        let (nodes, rest): (Vec<NodeId>, Vec<NodeId>) = self.nodes.into_iter().partition(|n| first.nodes.contains(n));
+        let rest = PoleNodes { on_path: self.on_path - first.on_path, nodes: rest, outlier: None };
+        let outlier = PoleNodes { on_path: first.on_path, nodes, outlier: Some(Outlier { of: operations.len(), next }) };
         std::iter::once(outlier).chain((rest.on_path > Nanos::ZERO).then_some(rest)).collect()
     }
-}
-
-fn sorted(nodes: impl Iterator<Item = NodeId>) -> Vec<NodeId> {
-    let mut nodes: Vec<NodeId> = nodes.collect();
-    nodes.sort_unstable();
-    nodes
 }
 
 impl Poles {
@@ -269,8 +257,7 @@ impl Poles {
             (forest.service(recording, n), forest.name(recording, n), context, urn.is_some())
         };
         // Between the spans of a file nobody worked.
-        let is_program = !recording.processes.is_empty();
-        let run_counts = forest.len() == 1 || (is_program && path.on_path[NodeId::RUN] > Nanos(forest.run_range().nanos()) / 2);
+        let run_counts = forest.len() == 1 || (!recording.processes.is_empty() && path.is_mostly_of_run(forest));
         let counted = || forest.ids().skip(usize::from(!run_counts));
         // For each group its time on the path and its first node, and for each node its group.
         let mut groups: IdVec<GroupId, (Nanos, NodeId)> = IdVec::default();

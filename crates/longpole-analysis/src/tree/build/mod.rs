@@ -30,8 +30,6 @@ mod nested_roots;
 mod parents;
 mod processes;
 
-use std::collections::HashSet;
-
 use longpole_model::{Id, IdVec, ProcessRow, Recording, SpanRow, TimeRange, Timestamp, ids};
 
 use self::parents::{ParentClaim, ParentRef};
@@ -103,7 +101,8 @@ pub(crate) fn build(recording: &Recording, spans: SpanList<'_>, emitters: Emitte
     processes.choose(&claims, &process_of_span, rules, &mut notes);
     let mut builder = Builder { recording, spans, run, notes, processes, process_of_span, claims, span_ranges };
     let (inner, maybe) = builder.place_processes();
-    let unsure = maybe.iter().map(|(process, _)| process).collect::<HashSet<_>>().len();
+    // Those of one process stand together.
+    let unsure = maybe.chunk_by(|a, b| a.0 == b.0).count();
     builder.notes.extend(Note::counted(unsure, Note::ProcessesUnsure));
 
     let entities = spans.len() + recording.processes.len();
