@@ -52,16 +52,15 @@ pub(crate) fn pole_table(out: &mut Screen, poles: &[view::PoleView], shown: usiz
     let fixed = handle_width + 3 + widths.iter().map(|w| w + 3).sum::<usize>();
     // The service says something only if there are several.
     let says_service = poles.iter().any(|p| p.service != poles[0].service);
-    let with_service = |p: &view::PoleView, name: String| {
-        let service = Some(p.service.as_str()).filter(|service| says_service && !service.is_empty());
-        service.map_or_else(|| name.clone(), |service| format!("{name} · {}", fit(service, SERVICE_WIDTH)))
+    let with_service = |p: &view::PoleView, name: String| match p.service.as_str() {
+        service if says_service && !service.is_empty() => format!("{name} · {}", fit(service, SERVICE_WIDTH)),
+        _ => name,
     };
     let longest = poles.iter().map(|p| terminal::width(&with_service(p, pole_name(p)))).max().unwrap_or_default();
     let name_width = longest.min(style.width().saturating_sub(fixed)).max(NAME_WIDTH_MIN);
-    let fits = |name: &String| terminal::width(name) <= name_width;
     let name = |p: &view::PoleView| {
-        let names = [pole_name(p), short_pole_name(p)].map(|name| with_service(p, name));
-        names.iter().find(|name| fits(name)).unwrap_or(&names[1]).clone()
+        let whole = with_service(p, pole_name(p));
+        if terminal::width(&whole) <= name_width { whole } else { with_service(p, short_pole_name(p)) }
     };
     let mut head = pad("LONG POLES", handle_width + 3 + name_width);
     heads.iter().zip(&widths).for_each(|(text, width)| head.extend(["   ", &right(text, *width)]));
@@ -127,24 +126,31 @@ fn evidence_mark(pole: &view::PoleView) -> &'static str {
     if pole.evidence == view::EvidenceView::Declared { "◆" } else { "◇" }
 }
 
-/// The same in fewer columns: the method of a call without its service, and the name of a resource without its type.
+/// [`pole_name`] in fewer columns: the method of a gRPC call without its service, and the name of a resource without its type.
 fn short_pole_name(pole: &view::PoleView) -> String {
-    let method = pole.name.rsplit('/').next().filter(|method| !method.is_empty()).unwrap_or(&pole.name);
-    let context = pole.context.as_deref().map(|context| match (&pole.resource, context.split_once(' ')) {
-        (Some(_), Some((_, name))) => name.to_owned(),
-        _ => context.to_owned(),
-    });
-    pole_name(&view::PoleView { name: method.to_owned(), context, ..pole.clone() })
+    // `package.Service/Method`, and no route of a web service.
+    let call = pole.name.trim_start_matches('/').split_once('/');
+    let method = call
+        .filter(|(service, method)| service.contains('.') && !service.contains(' ') && !method.contains('/'))
+        .map_or(&*pole.name, |(_, method)| method);
+    let context = pole.context.as_deref();
+    let resource = context.filter(|_| pole.resource.is_some()).and_then(|context| Some(context.split_once(' ')?.1));
+    named(resource.or(context), method, pole.count)
 }
 
 /// `create web-bundle › bundle ×3`: the piece of work, the operation, how often. Omits the piece of work if the name contains it.
 fn pole_name(pole: &view::PoleView) -> String {
-    let mut text = match &pole.context {
-        Some(context) if !pole.name.contains(context.as_str()) => format!("{context} › {}", pole.name),
-        _ => pole.name.clone(),
+    named(pole.context.as_deref(), &pole.name, pole.count)
+}
+
+/// `context › name ×count`.
+fn named(context: Option<&str>, name: &str, count: u64) -> String {
+    let mut text = match context {
+        Some(context) if !name.contains(context) => format!("{context} › {name}"),
+        _ => name.to_owned(),
     };
-    if pole.count > 1 {
-        let _ = write!(text, " ×{}", pole.count);
+    if count > 1 {
+        let _ = write!(text, " ×{count}");
     }
     text
 }
