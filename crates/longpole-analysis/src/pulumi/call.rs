@@ -18,6 +18,11 @@ pub(crate) fn is_measurement(span: &Span) -> bool {
     span.name == FIRST_PRINT && span.service_name() == PULUMI_CLI
 }
 
+/// The name of a call as OpenTelemetry writes it; OpenTracing has a slash in front.
+pub(crate) fn method(name: &str) -> &str {
+    name.strip_prefix('/').unwrap_or(name)
+}
+
 /// What a span does in a deployment, told by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Call {
@@ -44,7 +49,7 @@ pub(crate) enum Call {
 impl Call {
     /// The call that a span of this name is.
     pub(crate) fn of(name: &str) -> Option<Call> {
-        let (service, method) = name.strip_prefix('/').unwrap_or(name).strip_prefix("pulumirpc.")?.split_once('/')?;
+        let (service, method) = method(name).strip_prefix("pulumirpc.")?.split_once('/')?;
         Some(match (service, method) {
             ("ResourceMonitor", "RegisterResource") => Call::Register,
             ("ResourceMonitor", "ReadResource") => Call::ReadResource,

@@ -15,7 +15,7 @@ use longpole_model::resource_event::TYPE;
 use longpole_model::{IdVec, Recording, Span, SpanKind, SpanRow, TimeRange, Timestamp};
 
 use crate::note::Note;
-use crate::pulumi::call::{Call, RUN_PROGRAM, RUN_PROGRAM_CALL};
+use crate::pulumi::call::{Call, RUN_PROGRAM, RUN_PROGRAM_CALL, method};
 use crate::pulumi::call_halves;
 use crate::pulumi::identity::DECORATOR;
 use crate::pulumi::program_kind::{is_build_tool, is_language_host, is_plugin};
@@ -32,9 +32,6 @@ const CALLS: &str = "pulumirpc.";
 
 /// Runs of programs, at most: one for the preview and one for the update, of each stack.
 const RUNS_MAX: usize = 64;
-
-/// How far a call looks up for the registration that it may stand under already.
-const ABOVE_MAX: usize = 256;
 
 /// Registrations of one resource that are compared with a call: client and server, in preview and update, and some.
 const REGISTRATIONS_MAX: usize = 16;
@@ -95,7 +92,7 @@ impl PlacementRules for PulumiPlacement {
 /// Puts the calls of providers under the registration of the same resource that covers them. The engine makes them in its own
 /// name, so their parent ids say no more than "inside the deployment"; but the registration is over when they are.
 fn calls(placed: &PlacedSpans<'_>, call_of: &IdVec<SpanRow, Option<Call>>) -> Vec<Adoption> {
-    let PlacedSpans { spans, range, parent } = *placed;
+    let PlacedSpans { spans, range, .. } = *placed;
     let working: Vec<(SpanRow, &str, Call)> = rows(spans).filter_map(|(i, s)| Some((i, urn_of(s)?, call_of[i]?))).collect();
     let mut registrations: HashMap<&str, Vec<(Timestamp, SpanRow)>> = HashMap::new();
     for &(i, urn, _) in working.iter().filter(|w| w.2.waits_for_work()) {
@@ -104,10 +101,7 @@ fn calls(placed: &PlacedSpans<'_>, call_of: &IdVec<SpanRow, Option<Call>>) -> Ve
     for list in registrations.values_mut() {
         list.sort_by_key(|&(start, i)| (start, spans[i].trace_id, spans[i].span_id, i));
     }
-    let stands_inside = |i: SpanRow, urn: &str| {
-        let above = std::iter::successors(parent(i), |&above| parent(above));
-        above.take(ABOVE_MAX).any(|above| urn_of(&spans[above]) == Some(urn))
-    };
+    let stands_inside = |i: SpanRow, urn: &str| placed.above(i).any(|above| urn_of(&spans[above]) == Some(urn));
     let mut adoptions = Vec::new();
     for (i, urn, _) in working.into_iter().filter(|w| !w.2.waits_for_work()) {
         let Some(list) = registrations.get(urn) else { continue };
@@ -140,11 +134,11 @@ fn calls_by_time(
     outer: &IdVec<SpanRow, Option<SpanRow>>,
     adopted: &[Adoption],
 ) -> Vec<Adoption> {
-    let PlacedSpans { spans, range, parent } = *placed;
+    let PlacedSpans { spans, range, .. } = *placed;
     let inner_half: HashMap<SpanRow, SpanRow> = outer.enumerated().filter_map(|(i, outer)| Some(((*outer)?, i))).collect();
     let taken: HashSet<SpanRow> = adopted.iter().flat_map(|it| [it.span, it.parent]).collect();
     let waits = |i: SpanRow| call_of[i].is_some_and(Call::waits_for_work);
-    let stands_inside = |i: SpanRow| std::iter::successors(parent(i), |&above| parent(above)).take(ABOVE_MAX).any(waits);
+    let stands_inside = |i: SpanRow| placed.above(i).any(waits);
     let type_of = |i: SpanRow| {
         let halves = [Some(i), outer[i], inner_half.get(&i).copied()];
         let typed = |half: SpanRow| [TYPE, DECORATOR].into_iter().find_map(|key| spans[half].attributes.get_str(key));
@@ -272,11 +266,14 @@ fn program_runs(placed: &PlacedSpans<'_>) -> Vec<Adoption> {
 /// ```
 fn program_calls(placed: &PlacedSpans<'_>) -> Vec<Adoption> {
     let PlacedSpans { spans, range, parent } = *placed;
-    let method = |i: SpanRow| spans[i].name.strip_prefix('/').unwrap_or(&spans[i].name);
+    let method = |i: SpanRow| method(&spans[i].name);
     let is_run = |i: SpanRow| method(i) == RUN_PROGRAM_CALL;
     let runs: Vec<SpanRow> = rows(spans).map(|(i, _)| i).filter(|&i| is_run(i)).collect();
     let callers: HashSet<SpanRow> = runs.iter().filter_map(|&run| parent(run)).collect();
     let inner: Vec<SpanRow> = runs.into_iter().filter(|run| !callers.contains(run)).take(RUNS_MAX).collect();
+    if inner.is_empty() {
+        return Vec::new();
+    }
     // What a host says of the program it runs stands between.
     let mut below: HashMap<SpanRow, Vec<SpanRow>> = inner.iter().map(|&run| (run, Vec::new())).collect();
     for (i, _) in rows(spans).filter(|&(i, _)| !method(i).starts_with(CALLS)) {
@@ -287,7 +284,7 @@ fn program_calls(placed: &PlacedSpans<'_>) -> Vec<Adoption> {
     let is_program_call = |i: SpanRow| PROGRAM_CALLS.iter().any(|calls| method(i).starts_with(calls));
     let covers = |run: SpanRow, i: SpanRow| range(run).start <= range(i).start && range(i).end <= range(run).end;
     let adopted = |i: SpanRow| {
-        let above: Vec<SpanRow> = std::iter::successors(parent(i), |&above| parent(above)).take(ABOVE_MAX).collect();
+        let above: Vec<SpanRow> = placed.above(i).collect();
         if above.iter().any(|&above| method(above).starts_with(CALLS) && !is_run(above)) {
             return None;
         }

@@ -9,6 +9,9 @@ use std::collections::{BTreeMap, HashMap};
 use crate::note::Note;
 use longpole_model::{Process, Span, SpanId, SpanRow, TimeRange, TraceId};
 
+/// How far up [`PlacedSpans::above`] goes.
+const ABOVE_MAX: usize = 256;
+
 /// The ids that spans have with another tracer, and where that tracer's spans hang.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SpanAliases {
@@ -41,6 +44,13 @@ pub(crate) struct PlacedSpans<'a> {
     pub(crate) range: &'a dyn Fn(SpanRow) -> TimeRange,
     /// The span that each names as its parent.
     pub(crate) parent: &'a dyn Fn(SpanRow) -> Option<SpanRow>,
+}
+
+impl PlacedSpans<'_> {
+    /// The spans above a span, by what each names as its parent: the nearest ones, for ids may lead in a circle.
+    pub(crate) fn above(&self, span: SpanRow) -> impl Iterator<Item = SpanRow> {
+        std::iter::successors((self.parent)(span), |&above| (self.parent)(above)).take(ABOVE_MAX)
+    }
 }
 
 /// A span that belongs under another one than its parent id says.
