@@ -29,13 +29,13 @@ pub(crate) fn install() -> Result<()> {
 pub(crate) fn build() -> Result<()> {
     install()?;
     let web = root().join("web");
-    let built = web.join("node_modules/.longpole-built");
+    // The last file that a build writes. A checkout may share `node_modules` with another, but not its `dist`.
+    let built = web.join("dist/index.html.br");
     let is_newer = |built| changed(&web).is_ok_and(|changed| changed < built);
-    if web.join("dist/index.html").exists() && std::fs::metadata(&built).and_then(|it| it.modified()).is_ok_and(is_newer) {
+    if std::fs::metadata(built).and_then(|it| it.modified()).is_ok_and(is_newer) {
         return Ok(());
     }
-    run_in(&web, "npm", &["run", "build"], &[])?;
-    std::fs::write(built, "").context("failed to note when the page was built")
+    run_in(&web, "npm", &["run", "build"], &[])
 }
 
 /// The last time that a source file of the page was written, added or removed.
