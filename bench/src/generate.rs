@@ -18,6 +18,7 @@
 use std::io::{BufWriter, Write};
 
 use anyhow::{Context, Result, bail, ensure};
+use longpole_testing::random::Random;
 
 /// 2026-01-01 in Unix nanoseconds: when the first span begins.
 const ORIGIN_UNIX_NANO: u64 = 1_767_225_600_000_000_000;
@@ -54,26 +55,9 @@ struct Made {
     number: u64,
 }
 
-/// SplitMix64 (Steele, Lea, Flood 2014): any seed is a good one.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ mixed >> 31
-    }
-
-    fn below(&mut self, limit: u64) -> u64 {
-        self.next() % limit.max(1)
-    }
-
-    /// An id: 63 bits, not zero, as AppDash has them.
-    fn id(&mut self) -> u64 {
-        self.next() >> 1 | 1
-    }
+/// An id: 63 bits, not zero, as AppDash has them.
+fn random_id(random: &mut Random) -> u64 {
+    random.next() >> 1 | 1
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,7 +80,7 @@ fn make(spans: usize, shape: Shape, seed: u64, take: &mut dyn FnMut(Made) -> Res
     let mut random = Random(seed);
     let mut open: Vec<Open> = Vec::new();
     let mut now = ORIGIN_UNIX_NANO;
-    let mut trace = random.id();
+    let mut trace = random_id(&mut random);
     for number in 0..spans {
         let ends_before = match shape {
             Shape::Wide => open.len() > 1,
@@ -109,27 +93,27 @@ fn make(spans: usize, shape: Shape, seed: u64, take: &mut dyn FnMut(Made) -> Res
             let left = match shape {
                 Shape::Many => 0,
                 Shape::Deep | Shape::Wide => 1,
-                Shape::One => 1 + random.below(open.len() as u64 - 1) as usize,
+                Shape::One => 1 + random.below(open.len() - 1),
             };
             while open.len() > left {
                 now = close(&mut open, now, &mut random, take)?;
             }
         }
         if open.is_empty() {
-            trace = random.id();
+            trace = random_id(&mut random);
         } else if shape == Shape::Many && open.len() > 1 && random.below(2) == 0 {
             now = close(&mut open, now, &mut random, take)?;
         }
-        now += 1_000 + random.below(50_000);
+        now += 1_000 + random.below(50_000) as u64;
         let parent = open.last().map_or(0, |above| above.made.id);
         let made = Made {
             trace,
-            id: random.id(),
+            id: random_id(&mut random),
             parent,
             start: now,
             end: 0,
-            operation: random.below(OPERATIONS.len() as u64) as usize,
-            service: random.below(SERVICES.len() as u64) as usize,
+            operation: random.below(OPERATIONS.len()),
+            service: random.below(SERVICES.len()),
             number: number as u64,
         };
         open.push(Open { made, end_min: 0 });
@@ -143,7 +127,7 @@ fn make(spans: usize, shape: Shape, seed: u64, take: &mut dyn FnMut(Made) -> Res
 /// Ends the innermost span, and says when the next may begin: after it, or while it still ran, as parallel work does.
 fn close(open: &mut Vec<Open>, now: u64, random: &mut Random, take: &mut dyn FnMut(Made) -> Result<()>) -> Result<u64> {
     let Some(Open { mut made, end_min }) = open.pop() else { return Ok(now) };
-    made.end = now.max(end_min) + 500 + random.below(20_000);
+    made.end = now.max(end_min) + 500 + random.below(20_000) as u64;
     if let Some(above) = open.last_mut() {
         above.end_min = above.end_min.max(made.end);
     }

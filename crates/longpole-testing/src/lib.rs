@@ -1,8 +1,10 @@
 //! What tests of several crates share: who measures time runs alone, what noise can disturb holds `k` of `n` times and its rate is kept,
-//! and nothing is skipped in silence.
+//! nothing is skipped in silence, and random numbers come from a seed.
 
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stderr, reason = "rates, skips and names of tests are for people")]
+
+pub mod random;
 
 use std::fs::OpenOptions;
 use std::io::Write;

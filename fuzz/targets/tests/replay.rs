@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use longpole_fuzz_targets::{TARGETS, Target};
+use longpole_testing::random::Random;
 
 /// Time for changed files of one target.
 const CHANGES: Duration = Duration::from_secs(1);
@@ -103,24 +104,6 @@ fn changed(corpus: &[Vec<u8>], random: &mut Random) -> Vec<u8> {
         }
     }
     bytes
-}
-
-/// SplitMix64 (Steele, Lea, Flood 2014).
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ mixed >> 31
-    }
-
-    /// Below `end`, which is not 0.
-    fn below(&mut self, end: usize) -> usize {
-        usize::try_from(self.next() % end as u64).expect("below a usize")
-    }
 }
 
 /// A target that nobody replays, or that no fuzzer can run, is none.

@@ -36,7 +36,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("longpole-testing", &[]),
     ("deploy-example", &["longpole-sdk"]),
     ("shop-example", &["longpole-sdk"]),
-    ("longpole-bench", &["longpole-model", "longpole-analysis", "longpole-sdk"]),
+    ("longpole-bench", &["longpole-model", "longpole-analysis", "longpole-sdk", "longpole-testing"]),
     (
         "longpole-fuzz-targets",
         &[

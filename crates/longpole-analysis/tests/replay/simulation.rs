@@ -7,21 +7,14 @@ use std::sync::Arc;
 
 use longpole_analysis::tree::forest::Forest;
 use longpole_model::{NodeId, Recording, Span, SpanLink, text};
+use longpole_testing::random::Random;
 
-/// SplitMix64: seeded, so that every failure can be run again.
-pub(crate) struct Dice(pub(crate) u64);
+/// Numbers as a simulation needs them.
+pub(crate) struct Dice(pub(crate) Random);
 
 impl Dice {
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
     pub(crate) fn below(&mut self, n: usize) -> usize {
-        (self.next() % n as u64) as usize
+        self.0.below(n)
     }
 
     pub(crate) fn between(&mut self, low: usize, high: usize) -> usize {
@@ -34,7 +27,7 @@ impl Dice {
 
     /// Evenly spread over orders of magnitude, as durations of real operations are; even, so that half of it is whole.
     pub(crate) fn time(&mut self, low: f64, high: f64) -> u64 {
-        let unit = (self.next() >> 11) as f64 / (1u64 << 53) as f64;
+        let unit = (self.0.next() >> 11) as f64 / (1u64 << 53) as f64;
         ((low.ln() + unit * (high.ln() - low.ln())).exp() as u64) & !1
     }
 }
@@ -418,14 +411,14 @@ impl World {
     pub(crate) fn inside(&mut self, mut task: usize) -> usize {
         while !self.tasks[task].children.is_empty() && self.dice.chance(60) {
             let children = &self.tasks[task].children;
-            task = children[(self.dice.0 as usize) % children.len()];
-            self.dice.next();
+            task = children[(self.dice.0.0 as usize) % children.len()];
+            self.dice.0.next();
         }
         task
     }
 
     pub(crate) fn new(seed: u64, dynamic: bool) -> World {
-        let mut dice = Dice(seed);
+        let mut dice = Dice(Random(seed));
         let overhead = [(20.0 * MICROS, 2.0 * MILLIS), (20.0 * MICROS, 2.0 * MILLIS), (500.0 * MICROS, 40.0 * MILLIS)][dice.below(3)];
         let mut world = World { dice, tasks: Vec::new(), dynamic, overhead };
         world.task(0, "run".to_owned());

@@ -22,7 +22,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use mutate::{Random, mutate, seeds};
+use longpole_testing::random::Random;
+use mutate::{mutate, seeds};
 use way::{Place, Tally, recording_way, whole_way};
 
 /// New files of each seed in a plain `cargo test`: some seconds.

@@ -7,6 +7,8 @@
 
 use std::path::{Path, PathBuf};
 
+use longpole_testing::random::Random;
+
 /// A real file, and what it is made of.
 pub(crate) struct Seed {
     pub(crate) name: String,
@@ -89,63 +91,41 @@ pub(crate) fn seeds(format: Option<&str>) -> Vec<Seed> {
     seeds
 }
 
-/// Numbers from a seed: splitmix64.
-pub(crate) struct Random(pub(crate) u64);
-
-impl Random {
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// Below `end`; 0 where that is 0.
-    pub(crate) fn below(&mut self, end: usize) -> usize {
-        if end == 0 { 0 } else { (self.next() % end as u64) as usize }
-    }
-
-    pub(crate) fn one_in(&mut self, of: usize) -> bool {
-        self.below(of) == 0
-    }
-
-    /// A number at which arithmetic breaks, or a neighbour of the one that was there.
-    pub(crate) fn number(&mut self, was: u64) -> u64 {
-        const HOSTILE: [u64; 24] = [
-            0,
-            1,
-            2,
-            7,
-            63,
-            64,
-            255,
-            4096,
-            65_535,
-            1 << 31,
-            (1 << 31) - 1,
-            u32::MAX as u64,
-            1 << 32,
-            1 << 62,
-            (1 << 63) - 1,
-            (1 << 63) - 2,
-            1 << 63,
-            (1 << 63) + 1,
-            u64::MAX,
-            u64::MAX - 1,
-            // One second before 1970, and marks of call chains.
-            (-1_000_000_000i64) as u64,
-            (-128i64) as u64,
-            (-512i64) as u64,
-            1_700_000_000_000_000_000,
-        ];
-        match self.below(10) {
-            0..=5 => HOSTILE[self.below(HOSTILE.len())],
-            6 => was.wrapping_add(self.below(9) as u64).wrapping_sub(4),
-            7 => was.wrapping_mul(2),
-            8 => was.wrapping_neg(),
-            _ => 1u64.rotate_left(self.below(64) as u32).wrapping_sub(self.below(2) as u64),
-        }
+/// A number at which arithmetic breaks, or a neighbour of the one that was there.
+pub(crate) fn hostile(random: &mut Random, was: u64) -> u64 {
+    const HOSTILE: [u64; 24] = [
+        0,
+        1,
+        2,
+        7,
+        63,
+        64,
+        255,
+        4096,
+        65_535,
+        1 << 31,
+        (1 << 31) - 1,
+        u32::MAX as u64,
+        1 << 32,
+        1 << 62,
+        (1 << 63) - 1,
+        (1 << 63) - 2,
+        1 << 63,
+        (1 << 63) + 1,
+        u64::MAX,
+        u64::MAX - 1,
+        // One second before 1970, and marks of call chains.
+        (-1_000_000_000i64) as u64,
+        (-128i64) as u64,
+        (-512i64) as u64,
+        1_700_000_000_000_000_000,
+    ];
+    match random.below(10) {
+        0..=5 => HOSTILE[random.below(HOSTILE.len())],
+        6 => was.wrapping_add(random.below(9) as u64).wrapping_sub(4),
+        7 => was.wrapping_mul(2),
+        8 => was.wrapping_neg(),
+        _ => 1u64.rotate_left(random.below(64) as u32).wrapping_sub(random.below(2) as u64),
     }
 }
 
@@ -184,7 +164,7 @@ fn of_bytes(bytes: &mut Vec<u8>, random: &mut Random) {
         3 | 4 => put_word(bytes, at, random),
         _ => {
             if let Some(byte) = bytes.get_mut(at) {
-                *byte = random.number(u64::from(*byte)) as u8;
+                *byte = hostile(random, u64::from(*byte)) as u8;
             }
         }
     }
@@ -195,7 +175,7 @@ fn put_word(bytes: &mut [u8], at: usize, random: &mut Random) {
     if let Some(word) = bytes.get_mut(at..at + size) {
         let mut was = [0; 8];
         was[..size].copy_from_slice(word);
-        word.copy_from_slice(&random.number(u64::from_le_bytes(was)).to_le_bytes()[..size]);
+        word.copy_from_slice(&hostile(random, u64::from_le_bytes(was)).to_le_bytes()[..size]);
     }
 }
 
@@ -212,7 +192,7 @@ fn of_text(bytes: &mut Vec<u8>, random: &mut Random) {
                     let end = at + bytes[at..].iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(bytes.len() - at);
                     if bytes.get(end).is_none_or(|byte| !is_part(*byte)) {
                         let was = std::str::from_utf8(&bytes[at..end]).ok().and_then(|text| text.parse().ok()).unwrap_or(0);
-                        let number = random.number(was);
+                        let number = hostile(random, was);
                         let text = match random.below(6) {
                             0 => number.cast_signed().to_string(),
                             1 => format!("{number}.{}", random.below(1000)),
@@ -428,9 +408,9 @@ fn change(fields: &mut Vec<Field>, left: &mut usize, random: &mut Random) -> boo
 
 fn change_value(value: &mut Value, random: &mut Random) {
     match value {
-        Value::Number(number) => *number = random.number(*number),
-        Value::Fixed64(bytes) => *bytes = random.number(u64::from_le_bytes(*bytes)).to_le_bytes(),
-        Value::Fixed32(bytes) => *bytes = (random.number(u32::from_le_bytes(*bytes).into()) as u32).to_le_bytes(),
+        Value::Number(number) => *number = hostile(random, *number),
+        Value::Fixed64(bytes) => *bytes = hostile(random, u64::from_le_bytes(*bytes)).to_le_bytes(),
+        Value::Fixed32(bytes) => *bytes = (hostile(random, u32::from_le_bytes(*bytes).into()) as u32).to_le_bytes(),
         Value::Bytes(bytes) => {
             // Packed numbers, or a text.
             let (mut at, mut numbers) = (0, Vec::new());
@@ -445,7 +425,7 @@ fn change_value(value: &mut Value, random: &mut Random) {
             }
             let place = random.below(numbers.len());
             if let Some(number) = numbers.get_mut(place) {
-                *number = random.number(*number);
+                *number = hostile(random, *number);
             }
             bytes.clear();
             numbers.into_iter().for_each(|number| put_varint(bytes, number));

@@ -1,8 +1,9 @@
 //! A recording with hostile numbers in it.
 
 use longpole_model::{Clock, ClockAnchor, IoBytes, Monotonic, ProcessMemory, ProcessUsage, Recording, RunUsage, Timestamp};
+use longpole_testing::random::Random;
 
-use crate::mutate::Random;
+use crate::mutate::hostile;
 
 /// The same recording with some of its numbers changed.
 pub(crate) fn changed(recording: &Recording, random: &mut Random) -> Recording {
@@ -17,11 +18,11 @@ pub(crate) fn changed(recording: &Recording, random: &mut Random) -> Recording {
 }
 
 fn unix(at: &mut Timestamp, random: &mut Random) {
-    *at = Timestamp(random.number(at.0.cast_unsigned()).cast_signed());
+    *at = Timestamp(hostile(random, at.0.cast_unsigned()).cast_signed());
 }
 
 fn monotonic(at: &mut Monotonic, random: &mut Random) {
-    *at = Monotonic(random.number(at.0));
+    *at = Monotonic(hostile(random, at.0));
 }
 
 fn one<'t, T>(table: &'t mut [T], random: &mut Random) -> Option<&'t mut T> {
@@ -37,8 +38,8 @@ fn change(recording: &mut Recording, random: &mut Random) {
             match random.below(4) {
                 0 => unix(&mut run.start, random),
                 1 => run.end.iter_mut().for_each(|end| unix(end, random)),
-                2 => run.rate_hz = random.number(u64::from(run.rate_hz)) as u32,
-                _ => run.cpu_nanos = Some(random.number(1)),
+                2 => run.rate_hz = hostile(random, u64::from(run.rate_hz)) as u32,
+                _ => run.cpu_nanos = Some(hostile(random, 1)),
             }
         }
         1 | 2 => one(&mut recording.spans, random)
@@ -60,7 +61,7 @@ fn change(recording: &mut Recording, random: &mut Random) {
             .for_each(|current| monotonic(if is_first { &mut current.start } else { &mut current.end }, random)),
         7 | 8 => one(&mut recording.samples, random).into_iter().for_each(|sample| match is_first {
             true => monotonic(&mut sample.time, random),
-            false => sample.weight_nanos = random.number(sample.weight_nanos),
+            false => sample.weight_nanos = hostile(random, sample.weight_nanos),
         }),
         9 => one(&mut recording.waits, random)
             .into_iter()
@@ -70,9 +71,9 @@ fn change(recording: &mut Recording, random: &mut Random) {
             match one(&mut anchors, random).filter(|_| is_first) {
                 Some(anchor) => unix(&mut anchor.unix, random),
                 None => anchors.push(ClockAnchor {
-                    monotonic: Monotonic(random.number(1_000_000_000_000)),
-                    unix: Timestamp(random.number(1_700_000_000_000_000_000).cast_signed()),
-                    bracket_nanos: random.number(0) as u32,
+                    monotonic: Monotonic(hostile(random, 1_000_000_000_000)),
+                    unix: Timestamp(hostile(random, 1_700_000_000_000_000_000).cast_signed()),
+                    bracket_nanos: hostile(random, 0) as u32,
                 }),
             }
             recording.clock = Clock::new(anchors);
@@ -82,12 +83,12 @@ fn change(recording: &mut Recording, random: &mut Random) {
 
 fn add_usage(recording: &mut Recording, random: &mut Random) {
     recording.run.usage = Some(RunUsage {
-        peak_resident_bytes: Some(random.number(1 << 20)),
-        minor_faults: random.number(1),
-        major_faults: random.number(1),
+        peak_resident_bytes: Some(hostile(random, 1 << 20)),
+        minor_faults: hostile(random, 1),
+        major_faults: hostile(random, 1),
     });
     for number in 0..12u64 {
-        let mut amount = || random.number(number << 26);
+        let mut amount = || hostile(random, number << 26);
         recording.process_usage.push(ProcessUsage {
             pid: 3,
             time: Monotonic(1_000_000_000_000 + number * 1_000_000_000),

@@ -17,7 +17,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use mutate::{Random, mutate, seeds};
+use longpole_testing::random::Random;
+use mutate::{mutate, seeds};
 
 use crate::support::{self, Sandbox, json, longpole};
 
