@@ -467,6 +467,7 @@ function tree(cursor: Cursor): Tree {
     wallNanos: cursor.field('wall_nanos').nanos(),
     services: cursor.field('services').list((c) => c.string()),
     names: cursor.field('names').list((c) => c.string()),
+    resources: cursor.field('resources').list((c) => c.string()),
     spans: treeColumns(cursor.field('spans')),
     criticalPath: pathColumns(cursor.field('critical_path')),
     notes: cursor.field('notes').list(quality),
@@ -482,6 +483,7 @@ function treeColumns(cursor: Cursor): TreeColumns {
     durationNanos: cursor.field('duration_nanos').floats(),
     service: cursor.field('service').counts(),
     name: cursor.field('name').counts(),
+    resource: cursor.field('resource').indices(),
     flags: cursor.field('flags').counts(),
     onPathNanos: cursor.field('on_path_nanos').floats(),
     samples: cursor.field('samples').counts(),
@@ -670,6 +672,7 @@ function durations(cursor: Cursor): Durations {
 function spanOfName(cursor: Cursor): SpanOfName {
   return {
     handle: cursor.field('handle').string(),
+    name: cursor.field('name').string(),
     service: cursor.field('service').string(),
     startNanos: cursor.field('start_nanos').nanos(),
     durationNanos: cursor.field('duration_nanos').nanos(),

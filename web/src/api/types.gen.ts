@@ -625,6 +625,8 @@ export interface Tree {
   readonly services: readonly string[];
   /** The operations, by index. */
   readonly names: readonly string[];
+  /** Type and name of the cloud resources, by index. */
+  readonly resources: readonly string[];
   /** The rows. */
   readonly spans: TreeColumns;
   /** The critical path, from start to end. */
@@ -649,6 +651,8 @@ export interface TreeColumns {
   readonly service: Uint32Array;
   /** Index into the names. */
   readonly name: Uint32Array;
+  /** Index into the resources: the one that the row works on; -1 for none. */
+  readonly resource: Int32Array;
   /** Bits: 1 error, 2 parent inferred, 4 made from a process, 8 orphan (its parent is not in the recording), 16 its times were clamped, 32 longpole broke a cycle here. */
   readonly flags: Uint32Array;
   /** Time of the critical path in which the row was the innermost. */
@@ -883,11 +887,11 @@ export interface Savings {
   readonly onPathNanos: Nanos;
 }
 
-/** All spans of one name, together. */
+/** All spans of one name, or of one cloud resource, together. */
 export interface Spans {
   /** Name of the recording, such as `r7`. */
   readonly recording: string;
-  /** The name of the spans. */
+  /** The name of the spans, or of the resource that they work on. */
   readonly name: string;
   /** Their services. */
   readonly services: readonly string[];
@@ -925,10 +929,12 @@ export interface Durations {
   readonly maxNanos: Nanos;
 }
 
-/** One span of a name. */
+/** One span of a name or of a resource. */
 export interface SpanOfName {
   /** Handle, such as `s12`. */
   readonly handle: string;
+  /** Its own name: that of the view, unless the view is of a resource. */
+  readonly name: string;
   /** Service. */
   readonly service: string;
   /** Start. */

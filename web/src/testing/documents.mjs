@@ -453,6 +453,7 @@ function titleOfUrn(urn) {
 function treeOf(rows, path, base, wall, description) {
   const services = [...new Set(rows.map((row) => row.service))];
   const names = [...new Set(rows.map((row) => row.name))];
+  const resources = [...new Set(rows.flatMap((row) => row.urn ?? []).map(titleOfUrn))];
   const serviceOf = new Map(services.map((service, index) => [service, index]));
   const numberOf = new Map(names.map((name, index) => [name, index]));
   return {
@@ -461,6 +462,7 @@ function treeOf(rows, path, base, wall, description) {
     wall_nanos: wall,
     services,
     names,
+    resources,
     spans: {
       parent: rows.map((row) => row.parent),
       depth: rows.map((row) => row.depth),
@@ -469,6 +471,7 @@ function treeOf(rows, path, base, wall, description) {
       duration_nanos: rows.map((row) => row.duration),
       service: rows.map((row) => serviceOf.get(row.service)),
       name: rows.map((row) => numberOf.get(row.name)),
+      resource: rows.map((row) => (row.urn === null ? -1 : resources.indexOf(titleOfUrn(row.urn)))),
       flags: rows.map((row) => row.flags),
       on_path_nanos: [...path.own],
       samples: rows.map((row) => row.samples),

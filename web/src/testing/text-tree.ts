@@ -22,6 +22,7 @@ export function treeOf(text: string, path: readonly string[] = []): Tree {
     duration_nanos: [] as number[],
     service: [] as number[],
     name: [] as number[],
+    resource: [] as number[],
     flags: [] as number[],
     on_path_nanos: [] as number[],
     samples: [] as number[],
@@ -44,6 +45,7 @@ export function treeOf(text: string, path: readonly string[] = []): Tree {
     spans.duration_nanos.push((Number(end) - Number(start)) * 1e6);
     spans.service.push(numberOf(services, service));
     spans.name.push(numberOf(names, name));
+    spans.resource.push(-1);
     spans.flags.push(0);
     spans.on_path_nanos.push(0);
     spans.samples.push(0);
@@ -63,6 +65,7 @@ export function treeOf(text: string, path: readonly string[] = []): Tree {
     wall_nanos: Math.max(0, ...spans.start_nanos.map((start, index) => start + (spans.duration_nanos[index] ?? 0))),
     services,
     names,
+    resources: [],
     spans,
     critical_path: {
       span: pieces.map(({ span }) => span),

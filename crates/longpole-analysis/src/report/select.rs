@@ -2,6 +2,7 @@
 
 use longpole_model::{Id, NodeId, TraceId};
 
+use crate::pulumi::urn::{name_of_urn, title_of_urn};
 use crate::report::{Handle, Report};
 use crate::tree::labels::NameId;
 
@@ -15,22 +16,34 @@ impl Report {
         }
     }
 
-    /// The nodes of this name.
+    /// The nodes of this name. If no operation has it, those that work on the cloud resource that has it: by its name, its type and name as
+    /// answers write it, or its URN.
     pub fn nodes_of_name(&self, name: &str) -> Vec<NodeId> {
         let labels = self.labels();
-        let Some(wanted) = labels.names.iter().position(|known| known == name).map(NameId::at) else { return Vec::new() };
+        let Some(wanted) = labels.names.iter().position(|known| known == name).map(NameId::at) else {
+            return self.forest.ids().filter(|&node| self.resource(node).is_some_and(|urn| is_called(urn, name))).collect();
+        };
         self.forest.ids().filter(|&node| labels.name[node] == wanted).collect()
     }
 
-    /// The name that this text means: itself, or the only one that has it in it, whatever the case; and where neither is there, those
-    /// that have it.
+    /// The name that this text means: itself, a resource, or the only name that contains it, whatever the case. Without any of these, the
+    /// names of operations and resources that contain it.
     pub fn names_like(&self, text: &str) -> (Option<&str>, Vec<&str>) {
         let names = &self.labels().names;
         if let Some(exact) = names.iter().find(|name| *name == text) {
             return (Some(exact), Vec::new());
         }
+        let mut urns: Vec<&str> = self.forest.ids().filter_map(|node| self.resource(node)).collect();
+        urns.sort_unstable();
+        urns.dedup();
+        if let Some(urn) = urns.iter().find(|urn| is_called(urn, text)) {
+            return (Some([urn, name_of_urn(urn)].into_iter().find(|name| *name == text).unwrap_or(urn)), Vec::new());
+        }
         let wanted = text.to_lowercase();
-        let similar: Vec<&str> = names.iter().map(String::as_str).filter(|name| name.to_lowercase().contains(&wanted)).collect();
+        let resources = urns.iter().map(|urn| name_of_urn(urn));
+        let mut similar: Vec<&str> =
+            names.iter().map(String::as_str).chain(resources).filter(|name| name.to_lowercase().contains(&wanted)).collect();
+        similar.dedup();
         if let [only] = similar[..] { (Some(only), Vec::new()) } else { (None, similar) }
     }
 
@@ -48,11 +61,32 @@ impl Report {
     }
 }
 
+/// Whether people call the resource of this URN so.
+fn is_called(urn: &str, name: &str) -> bool {
+    urn == name || name_of_urn(urn) == name || title_of_urn(urn) == name
+}
+
 #[cfg(test)]
 mod tests {
     use longpole_model::{NodeId, text};
 
     use crate::Report;
+
+    #[test]
+    fn operations_on_a_resource_are_found_by_its_name() {
+        let urn = "urn:pulumi:dev::shop::my:Site$aws:s3:Bucket::web";
+        let input = format!(
+            "up 0..50ms\n  Register 1..9ms pulumi.resource.urn={urn}\n    Create 2..5ms pulumi.resource.urn={urn}\n  web-hook 20..30ms\n"
+        );
+        let report = Report::new(text::parse(&input).unwrap());
+        for name in ["web", "aws:s3:Bucket web", urn] {
+            let names: Vec<&str> = report.nodes_of_name(name).into_iter().map(|node| report.name(node)).collect();
+            assert_eq!(names, ["Register", "Create"], "{name}");
+            assert!(report.names_like(name).0.is_some(), "{name}");
+        }
+        assert_eq!(report.names_like("hook"), (Some("web-hook"), Vec::new()));
+        assert_eq!(report.names_like("we"), (None, vec!["web-hook", "web"]));
+    }
 
     #[test]
     fn spans_are_found_by_name_and_by_trace_and_none_counts_twice() {

@@ -1,4 +1,4 @@
-//! All spans of one name, together.
+//! All spans of one name, or of one cloud resource, together.
 
 use std::cmp::Reverse;
 use std::fmt::Display;
@@ -17,12 +17,12 @@ use super::waits::WaitView;
 /// Spans listed, longest first: a loop may have hundred thousand.
 const SPANS_MAX: usize = 500;
 
-/// All spans of one name, together.
+/// All spans of one name, or of one cloud resource, together.
 #[derive(Debug, Clone, Serialize)]
 pub struct SpansView {
     /// Name of the recording, such as `r7`.
     pub recording: String,
-    /// The name of the spans.
+    /// The name of the spans, or of the resource that they work on.
     pub name: String,
     /// Their services.
     pub services: Vec<String>,
@@ -61,11 +61,13 @@ pub struct DurationsView {
     pub max_nanos: i64,
 }
 
-/// One span of a name.
+/// One span of a name or of a resource.
 #[derive(Debug, Clone, Serialize)]
 pub struct SpanOfNameView {
     /// Handle, such as `s12`.
     pub handle: String,
+    /// Its own name: that of the view, unless the view is of a resource.
+    pub name: String,
     /// Service.
     pub service: String,
     /// Start.
@@ -79,7 +81,7 @@ pub struct SpanOfNameView {
 }
 
 impl SpansView {
-    /// The spans of this name; `None` where there are none.
+    /// The spans of this name, or of the resource of this name; `None` where there are none.
     pub fn new(recording: impl Display, report: &Report, name: &str) -> Option<Self> {
         let mut nodes = report.nodes_of_name(name);
         let forest = report.forest();
@@ -125,6 +127,7 @@ impl SpansView {
                 .take(SPANS_MAX)
                 .map(|&node| SpanOfNameView {
                     handle: node_handle(node),
+                    name: report.name(node).to_owned(),
                     service: report.service(node).to_owned(),
                     start_nanos: forest[node].range.start.nanos_since(report.origin()),
                     duration_nanos: duration(node),

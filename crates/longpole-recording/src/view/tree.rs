@@ -3,7 +3,9 @@
 use std::fmt::Display;
 
 use longpole_analysis::Report;
+use longpole_analysis::pulumi::urn::title_of_urn;
 use longpole_analysis::tree::forest::{Edge, NodeSource};
+use longpole_model::fast_hash::FastMap;
 use longpole_model::{Id, NodeId, StatusCode};
 use serde::Serialize;
 
@@ -32,6 +34,8 @@ pub struct TreeView {
     pub services: Vec<String>,
     /// The operations, by index.
     pub names: Vec<String>,
+    /// Type and name of the cloud resources, by index.
+    pub resources: Vec<String>,
     /// The rows.
     pub spans: TreeColumns,
     /// The critical path, from start to end.
@@ -57,6 +61,8 @@ pub struct TreeColumns {
     pub service: Vec<u32>,
     /// Index into the names.
     pub name: Vec<u32>,
+    /// Index into the resources: the one that the row works on; -1 for none.
+    pub resource: Vec<i64>,
     /// Bits: 1 error, 2 parent inferred, 4 made from a process, 8 orphan (its parent is not in the recording), 16 its times were
     /// clamped, 32 longpole broke a cycle here.
     pub flags: Vec<u32>,
@@ -81,13 +87,15 @@ impl TreeView {
     /// The tree of a recording.
     pub fn new(recording: impl Display, report: &Report) -> Self {
         let labels = report.labels();
+        let (resources, resource) = resources(report);
         TreeView {
             recording: recording.to_string(),
             origin_unix_nano: unix_nano(report.origin()),
             wall_nanos: report.wall().0,
             services: labels.services.as_slice().to_vec(),
             names: labels.names.as_slice().to_vec(),
-            spans: TreeColumns::new(report),
+            resources,
+            spans: TreeColumns { resource, ..TreeColumns::new(report) },
             critical_path: PathColumns::new(report),
             notes: report.notes().map(QualityView::new).collect(),
         }
@@ -112,6 +120,20 @@ impl TreeColumns {
         }
         columns
     }
+}
+
+/// Titles of the resources, in order of their first row, and for each row the place of its resource; -1 for none.
+fn resources(report: &Report) -> (Vec<String>, Vec<i64>) {
+    let mut titles = Vec::new();
+    let mut places: FastMap<&str, i64> = FastMap::default();
+    let mut place = |urn| {
+        *places.entry(urn).or_insert_with(|| {
+            titles.push(title_of_urn(urn));
+            titles.len() as i64 - 1
+        })
+    };
+    let rows = report.forest().ids().map(|node| report.resource(node).map_or(-1, &mut place)).collect();
+    (titles, rows)
 }
 
 /// The place of an entry in its list.

@@ -7,6 +7,7 @@ use longpole_model::units::{TimeUnit, range};
 use longpole_recording::view;
 
 use super::line;
+use super::operation::{method_of_call, resource_of_title};
 use crate::terminal::screen::Screen;
 use crate::terminal::{self, MEASURE, Style, fit, fold, pad, right};
 
@@ -128,14 +129,9 @@ fn evidence_mark(pole: &view::PoleView) -> &'static str {
 
 /// [`pole_name`] in fewer columns: the method of a gRPC call without its service, and the name of a resource without its type.
 fn short_pole_name(pole: &view::PoleView) -> String {
-    // `package.Service/Method`, and no route of a web service.
-    let call = pole.name.trim_start_matches('/').split_once('/');
-    let method = call
-        .filter(|(service, method)| service.contains('.') && !service.contains(' ') && !method.contains('/'))
-        .map_or(&*pole.name, |(_, method)| method);
     let context = pole.context.as_deref();
-    let resource = context.filter(|_| pole.resource.is_some()).and_then(|context| Some(context.split_once(' ')?.1));
-    named(resource.or(context), method, pole.count)
+    let resource = context.filter(|_| pole.resource.is_some()).map(resource_of_title);
+    named(resource.or(context), method_of_call(&pole.name), pole.count)
 }
 
 /// `create web-bundle › bundle ×3`: the piece of work, the operation, how often. Omits the piece of work if the name contains it.

@@ -4,6 +4,7 @@ use longpole_model::units::{TimeUnit, count, counted, duration, percent, range};
 use longpole_recording::view;
 
 use super::functions::frame_rows;
+use super::operation::method_of_call;
 use super::states::{how_known, state_rows};
 use super::waits::waits_section;
 use crate::next_command::{own_name, quoted};
@@ -63,7 +64,8 @@ pub(crate) fn spans(view: &view::SpansView, style: Style) -> Screen {
         let sign = if span.start_nanos < 0 { "" } else { "+" };
         let start = format!("{sign}{}", duration(span.start_nanos));
         let (length, handle) = (right(&unit.show(span.duration_nanos), 9), style.handle(&span.handle));
-        out.push(format!("  {length}  {}  {handle} {}{failed}", right(&start, 9), style.faint(&fit(&span.service, 30))));
+        let name = if span.name == view.name { String::new() } else { format!(" {}", fit(method_of_call(&span.name), 44)) };
+        out.push(format!("  {length}  {}  {handle}{name} {}{failed}", right(&start, 9), style.faint(&fit(&span.service, 30))));
     }
     let more = view.spans.len().saturating_sub(SPANS_SHOWN) + view.truncated;
     if more > 0 {

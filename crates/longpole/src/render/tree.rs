@@ -4,11 +4,18 @@ use longpole_analysis::words;
 use longpole_model::units::TimeUnit;
 use longpole_recording::view;
 
+use super::operation::{method_of_call, resource_of_title};
 use crate::terminal::screen::Screen;
 use crate::terminal::{Style, fit, right, width};
 
 /// Deepest indentation that leaves room for names; deeper rows print their level instead.
 const INDENT_MAX: usize = 20;
+
+/// Fewer columns than this say nothing about a service.
+const SERVICE_WIDTH_MIN: usize = 4;
+
+/// OpenTelemetry's name for the service of a span that names none.
+const NO_SERVICE: &str = "unknown_service";
 
 pub(crate) fn tree(view: &view::TreeView, depth_max: usize, limit: usize, style: Style) -> Screen {
     let spans = &view.spans;
@@ -32,9 +39,12 @@ pub(crate) fn tree(view: &view::TreeView, depth_max: usize, limit: usize, style:
         let name = &view.names[spans.name[row] as usize];
         let marks = marks(spans.flags[row]);
         let handle = format!("{:handle_width$}", format!("s{}", row + 1));
-        let text = format!("{indent}{name}{marks}");
-        let service_room = left.saturating_sub(handle_width + 1 + width(&text) + 2);
-        let named = if service_room >= 4 { format!("{text}  {}", fit(service, service_room)) } else { fit(&text, left - handle_width - 1) };
+        let title = usize::try_from(spans.resource[row]).ok().and_then(|place| view.resources.get(place));
+        let room = left - handle_width - 1;
+        let text = format!("{indent}{}", operation(name, &marks, title.map(String::as_str), room.saturating_sub(width(&indent))));
+        let service_room = room.saturating_sub(width(&text) + 2);
+        let says_service = service_room >= SERVICE_WIDTH_MIN && service != NO_SERVICE;
+        let named = if says_service { format!("{text}  {}", fit(service, service_room)) } else { fit(&text, room) };
         let padding = " ".repeat(left.saturating_sub(handle_width + 1 + width(&named)));
         let path = if spans.on_path_nanos[row] > 0 { unit.show(spans.on_path_nanos[row]) } else { String::new() };
         out.line(format!(
@@ -50,6 +60,15 @@ pub(crate) fn tree(view: &view::TreeView, depth_max: usize, limit: usize, style:
         out.line(style.warning(&format!("note: {}", words::loss(&note.code, note.count, &note.detail, 0))));
     }
     out
+}
+
+/// Operation, marks and resource; in shorter forms where the whole names take more than `room` columns.
+fn operation(name: &str, marks: &str, title: Option<&str>, room: usize) -> String {
+    let Some(title) = title else { return format!("{name}{marks}") };
+    let (method, resource) = (method_of_call(name), resource_of_title(title));
+    let forms = [(name, title), (method, title), (method, resource)].map(|(name, resource)| format!("{name}{marks}  {resource}"));
+    let [.., shortest] = &forms;
+    forms.iter().find(|form| width(form) <= room).unwrap_or(shortest).clone()
 }
 
 /// The flags of a row in words.
