@@ -49,6 +49,8 @@ pub enum LossKind {
     DroppedByEmitter,
     /// Spans that threads were inside of, by their journals or records, and that were never received.
     SpansNeverArrived,
+    /// Spans whose end never came; they end with the last time that is known of them.
+    SpansUnfinished,
     /// Spans received twice; one is kept.
     SpansDuplicate,
     /// Spans, data points and log records that could not be handed on to a target of the user's.
@@ -85,7 +87,7 @@ pub enum LossKind {
 
 impl LossKind {
     /// Every kind.
-    pub const ALL: [LossKind; 38] = [
+    pub const ALL: [LossKind; 39] = [
         LossKind::SamplesLost,
         LossKind::SamplesThrottled,
         LossKind::StacksTruncated,
@@ -108,6 +110,7 @@ impl LossKind {
         LossKind::OtherSignals,
         LossKind::DroppedByEmitter,
         LossKind::SpansNeverArrived,
+        LossKind::SpansUnfinished,
         LossKind::SpansDuplicate,
         LossKind::ForwardFailed,
         LossKind::RecorderKilled,
@@ -151,6 +154,7 @@ impl LossKind {
             LossKind::OtherSignals => "other_signals",
             LossKind::DroppedByEmitter => "dropped_by_emitter",
             LossKind::SpansNeverArrived => "spans_never_arrived",
+            LossKind::SpansUnfinished => "spans_unfinished",
             LossKind::SpansDuplicate => "spans_duplicate",
             LossKind::ForwardFailed => "forward_failed",
             LossKind::RecorderKilled => "recorder_killed",

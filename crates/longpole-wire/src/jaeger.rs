@@ -253,7 +253,7 @@ impl SpanMessage<'_> {
         if matches!(&self.warnings.0, AttributeValue::Array(warnings) if !warnings.is_empty()) {
             span.attributes.push(WARNINGS, self.warnings.0);
         }
-        losses.times += span.moved;
+        losses.times_of(&span);
         Some(span.finish())
     }
 }

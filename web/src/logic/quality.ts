@@ -34,6 +34,7 @@ const TITLES: Readonly<Record<string, string>> = {
   orphans: 'spans whose parent is not in the recording',
   cycles: 'loops of parents',
   ends_clamped: 'spans that ended before they started',
+  spans_unfinished: 'spans whose end is missing',
   runs_apart: 'most of the time nothing ran',
   times_outside_run: 'spans with times far outside the run',
   clock_skew: 'spans that start before their parent',

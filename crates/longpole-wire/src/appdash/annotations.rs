@@ -122,7 +122,6 @@ impl Annotated {
         }
         half.untimed.extend(message);
         half.fall_back_to_events();
-        losses.times += half.span.moved;
         Some(half)
     }
 }
@@ -235,6 +234,7 @@ impl Placing {
     }
 
     fn give(&mut self, half: Half, start: Timestamp, end: Timestamp, sink: &mut dyn SpanSink) {
+        self.losses.times_of(&half.span);
         self.remember(&half.span, start, end);
         let span = half.place(start, end, &self.limits);
         self.deliver.span(&span, sink);

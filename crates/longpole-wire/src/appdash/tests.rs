@@ -36,7 +36,8 @@ fn named(batch: &SpanBatch, id: u64) -> &Span {
 
 /// The spans of the golden files, whichever way they came.
 fn check(batch: &SpanBatch) {
-    assert!(batch.losses.is_empty(), "{:?}", batch.losses);
+    let losses: Vec<(LossKind, u64)> = batch.losses.iter().map(|loss| (loss.kind, loss.count)).collect();
+    assert_eq!(losses, [(LossKind::SpansUnfinished, 1)]);
     assert_eq!(batch.spans.len(), 5);
     let millis = |span: &Span| ((span.start.unix_nanos() - ORIGIN) / 1_000_000, (span.end.unix_nanos() - ORIGIN) / 1_000_000);
     let parent = |span: &Span| span.parent_span_id.map(|id| u64::from_be_bytes(id.bytes()));

@@ -200,6 +200,10 @@ impl Building {
         }
     }
 
+    pub(super) fn is_unfinished(&self) -> bool {
+        self.attributes.get(UNFINISHED) == Some(&AttributeValue::Bool(true))
+    }
+
     /// The span.
     pub(crate) fn finish(mut self) -> Span {
         let status = self.status();

@@ -5,10 +5,14 @@ use std::collections::BTreeMap;
 use longpole_model::loss::{Loss, LossKind};
 use longpole_model::sink::SpanSink;
 
+use super::Building;
 use crate::emitter::CUT;
 
 /// The detail of the loss for times out of range, in any format.
 pub(crate) const TIMES_MOVED: &str = "times before 1970 or after 2262, moved to the nearest that a recording can hold";
+
+const UNFINISHED: &str =
+    "spans whose end is missing: they end with the last time known of them or of their children, and may have taken longer";
 
 /// What of a good document could not be kept.
 #[derive(Debug, Default)]
@@ -17,10 +21,17 @@ pub(crate) struct Losses {
     pub(crate) references: u64,
     pub(crate) texts: u64,
     pub(crate) times: u64,
+    pub(crate) unfinished: u64,
     pub(crate) cut: u64,
 }
 
 impl Losses {
+    /// Counts what a span says of its own times.
+    pub(crate) fn times_of(&mut self, span: &Building) {
+        self.times += span.moved;
+        self.unfinished += u64::from(span.is_unfinished());
+    }
+
     pub(crate) fn report(self, sink: &mut dyn SpanSink) {
         let losses = [
             (LossKind::SpansInvalid, self.spans, "spans without a valid trace or span id"),
@@ -28,6 +39,7 @@ impl Losses {
             (LossKind::TextReplaced, self.texts, "strings that are not UTF-8"),
             (LossKind::AttributesCut, self.cut, CUT),
             (LossKind::FormatCannotHold, self.times, TIMES_MOVED),
+            (LossKind::SpansUnfinished, self.unfinished, UNFINISHED),
         ];
         for (kind, count, detail) in losses {
             if count > 0 {

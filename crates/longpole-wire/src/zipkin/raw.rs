@@ -140,7 +140,7 @@ impl<'a> Raw<'a> {
         if self.debug {
             span.attributes.push(DEBUG, AttributeValue::Bool(true));
         }
-        losses.times += span.moved;
+        losses.times_of(&span);
         Some(span.finish())
     }
 
