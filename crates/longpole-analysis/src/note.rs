@@ -48,9 +48,9 @@ pub enum Note {
         clocks: FirstOf<ClockShift>,
     },
     /// Operations of Pulumi's engine without a span.
-    ResourcesUnmatched(u64),
+    ResourcesUnmatched(FirstOf<EngineOperation>),
     /// Operations of Pulumi's engine that had not ended when the command failed or was killed.
-    ResourcesUnfinished(FirstOf<UnfinishedOperation>),
+    ResourcesUnfinished(FirstOf<EngineOperation>),
     /// Calls of providers that name no resource.
     ResourcesUnnamed(u64),
     /// Nodes that never had more children running at once than a limit.
@@ -113,7 +113,7 @@ impl Note {
             Note::LegacyJoined { pairs, .. } => *pairs,
             Note::ClockShifted { spans, .. } => *spans,
             Note::LimitedSlots(limits) => limits.all as u64,
-            Note::ResourcesUnfinished(operations) => operations.all as u64,
+            Note::ResourcesUnmatched(operations) | Note::ResourcesUnfinished(operations) => operations.all as u64,
             Note::ProcessesUntimed(count)
             | Note::DuplicateIds(count)
             | Note::Orphans(count)
@@ -124,7 +124,6 @@ impl Note {
             | Note::Cycles(count)
             | Note::EndsClamped(count)
             | Note::ClockSkew(count)
-            | Note::ResourcesUnmatched(count)
             | Note::ResourcesUnnamed(count) => *count,
         }
     }
@@ -152,7 +151,7 @@ impl<T> FromIterator<T> for FirstOf<T> {
 
 /// What the engine was doing to a resource.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct UnfinishedOperation {
+pub struct EngineOperation {
     /// `create`, `update`, `delete`, …
     pub op: String,
     /// The resource's type and name.

@@ -244,8 +244,13 @@ fn assemble(
     for note in derive(&mut recording, &resource_events) {
         let Some(kind) = LossKind::from_code(note.code()) else { continue };
         let loss = Loss::new(kind, note.count(), words::note(&note));
-        // What it was doing when it ended is the first thing to know.
-        if kind == LossKind::ResourcesUnfinished { recording.losses.insert(0, loss) } else { loss.merge_into(&mut recording.losses) }
+        // What Pulumi was doing when it ended is the first thing to know, and what it did if no span tells.
+        let is_first = match kind {
+            LossKind::ResourcesUnfinished => true,
+            LossKind::ResourcesUnmatched => recording.spans.is_empty(),
+            _ => false,
+        };
+        if is_first { recording.losses.insert(0, loss) } else { loss.merge_into(&mut recording.losses) }
     }
     let check = CrossCheck::of(&recording);
     if check.disagree > 0 {

@@ -3,7 +3,7 @@
 use longpole_model::units::duration;
 use longpole_model::{Nanos, UnsignedNanos};
 
-use crate::note::{ClockName, ClockShift, FirstOf, Note, ProcessName, UnfinishedOperation};
+use crate::note::{ClockName, ClockShift, EngineOperation, FirstOf, Note, ProcessName};
 
 /// Clocks that a note names, at most.
 const CLOCKS_NAMED: usize = 3;
@@ -53,9 +53,15 @@ pub fn note(fact: &Note) -> String {
                 listed(clocks, CLOCKS_NAMED, clock_shift)
             );
         }
-        Note::ResourcesUnmatched(_) => "operations of Pulumi's engine without a call among the spans",
+        Note::ResourcesUnmatched(operations) => {
+            let named = |it: &EngineOperation| format!("{} {} ({})", it.op, it.resource, duration(it.nanos.0));
+            return format!(
+                "operations of Pulumi's engine without a call among the spans, the longest first: {}",
+                listed(operations, OPERATIONS_NAMED, named)
+            );
+        }
         Note::ResourcesUnfinished(operations) => {
-            let named = |it: &UnfinishedOperation| format!("{} {} ({} so far)", it.op, it.resource, duration(it.nanos.0));
+            let named = |it: &EngineOperation| format!("{} {} ({} so far)", it.op, it.resource, duration(it.nanos.0));
             return format!("Pulumi had not finished these, and their spans never came: {}", listed(operations, OPERATIONS_NAMED, named));
         }
         Note::ResourcesUnnamed(_) => {
@@ -159,9 +165,13 @@ mod tests {
             Note::ClockSkew(1),
             Note::ClockShifted { spans: 2, clocks: clocks.iter().cloned().collect() },
             Note::ClockShifted { spans: 2, clocks: clocks[3..].iter().cloned().collect() },
-            Note::ResourcesUnmatched(1),
+            Note::ResourcesUnmatched(
+                [EngineOperation { op: "create".to_owned(), resource: "a:b:C db".to_owned(), nanos: Nanos(1_500_000_000) }]
+                    .into_iter()
+                    .collect(),
+            ),
             Note::ResourcesUnfinished(
-                [UnfinishedOperation { op: "create".to_owned(), resource: "a:b:C db".to_owned(), nanos: Nanos(1_200_000_000) }]
+                [EngineOperation { op: "create".to_owned(), resource: "a:b:C db".to_owned(), nanos: Nanos(1_200_000_000) }]
                     .into_iter()
                     .collect(),
             ),
@@ -195,7 +205,7 @@ mod tests {
             "spans that start before their parent does: two clocks disagree, or a parent is wrong",
             "clocks disagree; spans moved so that calls lie inside their callers: db-1 by +9.0ms, pay (pid 7) by -4.5ms, pay by +1.5ms, …",
             "clocks disagree; spans moved so that calls lie inside their callers: this machine by +1ns",
-            "operations of Pulumi's engine without a call among the spans",
+            "operations of Pulumi's engine without a call among the spans, the longest first: create a:b:C db (1.50s)",
             "Pulumi had not finished these, and their spans never came: create a:b:C db (1.20s so far)",
             "calls of Pulumi's providers that name no resource: its --otel-traces file has no names. Add --tracing=file:up.trace and import \
              both files with --together, or use longpole run",

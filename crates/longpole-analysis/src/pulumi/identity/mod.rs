@@ -21,7 +21,7 @@ use longpole_model::{
     AttributeValue, Exit, IdVec, Nanos, Recording, ResourceEvent, ResourceStep, Span, SpanId, SpanRow, TimeRange, Timestamp, TraceId,
 };
 
-use crate::note::{Note, UnfinishedOperation};
+use crate::note::{EngineOperation, FirstOf, Note};
 use crate::pulumi::call::Call;
 use crate::pulumi::call_halves;
 use crate::pulumi::opentracing_bridge;
@@ -106,12 +106,12 @@ pub fn identify(recording: &mut Recording, events: &[ResourceEvent]) -> Vec<Note
     share_identity(&mut recording.spans, &outer);
     let operations = operations(events);
     let found = by_events(&recording.spans, &call_of, &outer, &operations);
-    let left = found.unmatched;
+    let unmatched = found.unmatched;
     for (i, event) in found.of_span {
         write_identity(&mut recording.spans[i], event);
     }
     share_identity(&mut recording.spans, &outer);
-    let unmatched = Note::counted(left, Note::ResourcesUnmatched);
+    let unmatched = longest_first(unmatched.iter().map(|&o| &operations[o]), recording.run.end).map(Note::ResourcesUnmatched);
     unfinished(&operations, recording).into_iter().chain(unmatched).collect()
 }
 
@@ -121,18 +121,23 @@ fn unfinished(operations: &[Operation<'_>], recording: &Recording) -> Option<Not
     if run.exit == Some(Exit::Code(0)) {
         return None;
     }
-    let until = run.end.map(Timestamp::unix_nanos)?;
-    let mut open: Vec<UnfinishedOperation> = operations
-        .iter()
-        .filter(|it| it.end.is_none() && it.event.provider.is_some() && it.event.op != "same")
-        .map(|it| UnfinishedOperation {
+    run.end?;
+    let is_open = |it: &&Operation<'_>| it.end.is_none() && it.event.provider.is_some() && it.event.op != "same";
+    longest_first(operations.iter().filter(is_open), run.end).map(Note::ResourcesUnfinished)
+}
+
+/// Operations for a note; `None` if there are none. What had not ended lasted until the end of the run.
+fn longest_first<'a>(operations: impl Iterator<Item = &'a Operation<'a>>, end: Option<Timestamp>) -> Option<FirstOf<EngineOperation>> {
+    let until = end.map(Timestamp::unix_nanos);
+    let mut all: Vec<EngineOperation> = operations
+        .map(|it| EngineOperation {
             op: it.event.op.clone(),
             resource: title_of_urn(&it.event.urn),
-            nanos: Nanos(until.saturating_sub(it.start)),
+            nanos: Nanos(it.end.or(until).map_or(0, |end| end.saturating_sub(it.start))),
         })
         .collect();
-    open.sort_by_key(|it| Reverse(it.nanos));
-    (!open.is_empty()).then(|| Note::ResourcesUnfinished(open.into_iter().collect()))
+    all.sort_by_key(|it| Reverse(it.nanos));
+    (!all.is_empty()).then(|| all.into_iter().collect())
 }
 
 /// For each span the outer half of its call, where it has one.
@@ -183,8 +188,8 @@ fn share_identity(spans: &mut [Span], outer: &IdVec<SpanRow, Option<SpanRow>>) {
 /// What the events tell of spans.
 struct Matches<'a> {
     of_span: Vec<(SpanRow, &'a ResourceEvent)>,
-    /// How many operations of providers no span was found for.
-    unmatched: usize,
+    /// The operations of providers that no span was found for.
+    unmatched: Vec<usize>,
 }
 
 /// Finds by time the outer half of the call that each operation made, where no call says by itself that it is this one.
@@ -206,7 +211,7 @@ fn by_events<'a>(
         }
     }
     let mut found: HashMap<SpanRow, &ResourceEvent> = HashMap::new();
-    let mut unmatched = 0;
+    let mut unmatched = Vec::new();
     for (is_registration, window) in [
         (false, Window { start: CALL_AFTER_PRE_NANOS, end: CALL_END_AFTER_OUTPUTS_NANOS, by_start: true }),
         (true, Window { start: REGISTRATION_AFTER_PRE_NANOS, end: REGISTRATION_END_AFTER_OUTPUTS_NANOS, by_start: false }),
@@ -236,7 +241,9 @@ fn by_events<'a>(
         for (call, operations_of) in left {
             let spans_of = candidates.get(&(call, None)).map_or(&[][..], |list| list);
             let rest = match_spans(operations, operations_of, spans, spans_of, &window, &mut found);
-            unmatched += if is_registration { 0 } else { rest.len() };
+            if !is_registration {
+                unmatched.extend(rest);
+            }
         }
     }
     let mut of_span: Vec<(SpanRow, &ResourceEvent)> = found.into_iter().collect();

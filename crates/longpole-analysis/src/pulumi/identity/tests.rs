@@ -95,7 +95,10 @@ fn what_a_span_knows_of_itself_is_not_changed_and_what_has_no_span_is_counted() 
     let input = "run x 0..100ms\n  pulumirpc.ResourceProvider/Create 20..60ms pulumi-cli kind client pulumi.resource.urn=mine\n";
     let (recording, unmatched) = identified(input, &[event(15.0, Pre, "create", DB, &[]), event(61.0, Failed, "create", DB, &[])]);
     assert_eq!(urn_of(&recording.spans[0]), Some("mine"));
-    assert_eq!(unmatched, [Note::ResourcesUnmatched(1)]);
+    assert_eq!(
+        unmatched.iter().map(crate::words::note).collect::<Vec<_>>(),
+        ["operations of Pulumi's engine without a call among the spans, the longest first: create aws:rds:Instance db (46.0ms)"]
+    );
     // The type decides between calls of one moment.
     let input = "\
 run x 0..100ms
