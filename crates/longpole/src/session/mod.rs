@@ -357,7 +357,7 @@ impl Session {
         for loss in drained.unwrap_or_default() {
             self.observe(Observation::Loss(loss));
         }
-        self.read_trace_files();
+        self.read_trace_files(arguments.argv(), end);
         if let Some(cost) = own_cost() {
             self.observe(Observation::RecorderCost(cost));
         }

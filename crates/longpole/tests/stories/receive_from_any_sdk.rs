@@ -272,3 +272,31 @@ fn send_nonsense() {
     assert_eq!(answer.status(), 400);
     assert_eq!(answer.headers()["content-type"], "application/x-protobuf");
 }
+
+#[test]
+fn a_trace_file_that_the_command_wrote_joins_the_recording() {
+    let sandbox = Sandbox::new();
+    let store = sandbox.path("store");
+    let spans_of = |script: &str, words: &[&str]| {
+        let mut run = longpole(&store);
+        run.args(["run", "--summary", "none", "--", "sh", "-c", script, "sh"]).args(words).current_dir(sandbox.path(""));
+        let out = run.output().unwrap();
+        assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+        (json(longpole(&store).args(["show", "--format", "json"]))["spans"].clone(), String::from_utf8_lossy(&out.stderr).into_owned())
+    };
+    let exports = |origin: &str| {
+        format!(
+            r#"start={origin}; sleep 0.05; end=$((start + 40000000))
+            printf '{{"resourceSpans":[{{"scopeSpans":[{{"spans":[{{"traceId":"5b8efff798038103d269b633813fc60c","spanId":"eee19b7ec3c1b174","name":"work","startTimeUnixNano":"%s","endTimeUnixNano":"%s"}}]}}]}}]}}\n' $start $end > "${{1#--trace-out=}}""#
+        )
+    };
+    let now = exports("$(date +%s%N)");
+    for word in ["out.jsonl", "--trace-out=other.json"] {
+        let (spans, said) = spans_of(&now, &[word]);
+        assert_eq!(spans, 1, "{word}: {said}");
+        assert!(said.contains("read 1 span from "), "{word}: {said}");
+    }
+    // Data of the command, older than the run, and a file that the command only reads.
+    assert_eq!(spans_of(&exports("1700000000000000000"), &["old.json"]).0, 0);
+    assert_eq!(spans_of("cat \"$1\"", &["out.jsonl"]).0, 0);
+}
