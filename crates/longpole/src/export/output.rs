@@ -30,7 +30,8 @@ pub(crate) fn to_output_of<T>(
     fill: impl FnOnce(&mut dyn Write) -> Result<T>,
 ) -> Result<T> {
     let refused = || Failure::new(Kind::Usage, "this format is binary, and standard output is a terminal").hint("-o FILE, or > FILE");
-    let Some(path) = output else {
+    // As other tools have it, `-` is no file.
+    let Some(path) = output.filter(|path| *path != Path::new("-")) else {
         let mut out = BufWriter::new(screen::stdout_for(content).ok_or_else(refused)?);
         let filled = fill(&mut out).and_then(|value| Ok(out.flush().map(|()| value)?));
         return filled.context("failed to write to standard output");

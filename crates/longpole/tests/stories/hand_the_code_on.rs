@@ -280,6 +280,8 @@ fn folded(sandbox: &Sandbox, store: &Path) {
     let text = std::fs::read_to_string(&path).unwrap();
     let printed = longpole(store).args(["flame", "--format", "folded"]).output().unwrap();
     assert_eq!(String::from_utf8(printed.stdout).unwrap(), text, "`flame --format folded` is the same text");
+    let to_dash = longpole(store).args(["export", "last", "--to", "folded", "-o", "-"]).output().unwrap();
+    assert_eq!(String::from_utf8(to_dash.stdout).unwrap(), text, "`-o -` is standard output");
     let sum = |text: &str| text.lines().map(|line| line.rsplit_once(' ').unwrap().1.parse::<u64>().unwrap()).sum::<u64>();
     assert_eq!(Some(sum(&text)), flame(store, &[])["weight_nanos"].as_u64());
     assert!(text.lines().any(|line| line.starts_with("provider-comput;")), "no line begins with a process:\n{text}");
