@@ -77,6 +77,9 @@ impl Session {
     /// Copies the spans of a file that no flag announced, if they are all of this run; how many there are.
     fn read_unannounced(&self, path: &Path, end: Timestamp) -> Result<u64> {
         let Some((start, _)) = self.started else { return Ok(0) };
+        if path.metadata().is_ok_and(|about| about.len() > UNANNOUNCED_BYTES_MAX) {
+            bail!("it has more than {}; longpole import reads it", units::bytes(UNANNOUNCED_BYTES_MAX));
+        }
         let contents = import_file::read(path)?;
         let recording = contents.recording();
         let run = start.wall.unix_nanos().saturating_sub(CLOCK_OF_FILES_NANOS)..=end.unix_nanos().saturating_add(CLOCK_OF_FILES_NANOS);
@@ -125,6 +128,9 @@ fn holds_spans(path: &Path) -> bool {
     let holds = |words: &[u8]| head.windows(words.len()).any(|window| window == words);
     read.is_ok() && (holds(b"\"resourceSpans\"") || holds(b"memoryStoreData"))
 }
+
+/// Nobody asked to read this file, so the end of the command does not wait for more than a second or two of reading.
+const UNANNOUNCED_BYTES_MAX: u64 = 128 << 20;
 
 /// What tells the format stands at the beginning.
 const HEAD_BYTES: u64 = 4096;
