@@ -13,9 +13,9 @@
 //! child that starts before its parent is anchored at the first ancestor that had started.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, HashMap};
+use std::collections::{BTreeMap, BinaryHeap, HashMap, HashSet};
 
-use longpole_model::{Id, IdVec, Nanos, NodeId, Recording, Timestamp, ids};
+use longpole_model::{Id, IdVec, Nanos, NodeId, Recording, SpanKind, Timestamp, ids};
 
 use crate::intervals;
 use crate::lists::Lists;
@@ -177,8 +177,9 @@ impl Schedule {
         let origin = forest.run_range().start;
         let offset = |at| offset(at, origin);
         let start: IdVec<NodeId, Nanos> = forest.nodes.iter().map(|n| offset(n.range.start)).collect();
-        let end: IdVec<NodeId, Nanos> = forest.nodes.iter().map(|n| offset(n.range.end)).collect();
+        let mut end: IdVec<NodeId, Nanos> = forest.nodes.iter().map(|n| offset(n.range.end)).collect();
         let parent: IdVec<NodeId, Option<NodeId>> = forest.nodes.iter().map(|n| n.parent).collect();
+        end_with_callers(recording, forest, &start, &mut end);
         let subtree_end = forest.nodes.iter().map(|n| n.subtree_end).collect();
 
         let climb = |node: NodeId, fits: &dyn Fn(NodeId) -> bool| {
@@ -548,6 +549,36 @@ pub(crate) fn started_under(s: &Schedule) -> Lists<NodeId, NodeId> {
     let starts = s.order.iter().filter(|event| !event.is_end()).map(|event| event.node()).filter(|node| *node != NodeId::RUN);
     Lists::group(s.len(), starts.map(|node| (s.host[node], node)))
 }
+
+/// A server closes its span after it has answered, and its caller may have the answer by then: 0.2 ms after 5 s. Such a span, and what ends as late
+/// below it, ends with the caller, which did wait for it.
+///
+/// ```text
+/// client  ├──────────────────┤
+/// server    ├─────────────────┤
+/// ```
+fn end_with_callers(recording: &Recording, forest: &Forest, start: &IdVec<NodeId, Nanos>, end: &mut IdVec<NodeId, Nanos>) {
+    let kind = |node| forest.span(recording, node).map(|span| span.kind);
+    let mut moved: HashSet<NodeId> = HashSet::new();
+    for node in forest.ids().skip(1) {
+        let Some(caller) = forest[node].parent else { continue };
+        let late = end[node] - end[caller];
+        let is_short = Nanos::ZERO < late && late <= LATE_ANSWER_NANOS.min((end[caller] - start[caller]) / LATE_ANSWER_PART);
+        if is_short
+            && start[node] <= end[caller]
+            && (moved.contains(&caller) || kind(caller) == Some(SpanKind::Client) && kind(node) == Some(SpanKind::Server))
+        {
+            end[node] = end[caller];
+            moved.insert(node);
+        }
+    }
+}
+
+/// A server that ends later than this did not only close its span.
+const LATE_ANSWER_NANOS: Nanos = Nanos(5_000_000);
+
+/// Nor one that ends later than this part of the call.
+const LATE_ANSWER_PART: i64 = 20;
 
 /// Where the children of each node are that it can have waited for: those of the tree, and deeper ones that outlived their parents.
 fn cover(

@@ -45,6 +45,17 @@ impl Case {
 }
 
 #[test]
+fn a_caller_waits_for_a_server_that_closes_its_span_a_moment_later() {
+    let input = |late: &str| {
+        format!("run x 0..1100ms\n  call 0..1000ms a kind client\n    serve 10..{late}ms b kind server\n      query 100..900ms b\n")
+    };
+    assert_eq!(case(&input("1000.2")).saves(&["query"]), "800 400 800");
+    assert_eq!(case(&input("1000.2")).saves(&["serve"]), "990 495 190");
+    // It went on after its caller had given up.
+    assert_eq!(case(&input("1030")).saves(&["query"]), "30 30 30", "the run waits for it");
+}
+
+#[test]
 fn a_declared_chain_saves_until_the_next_chain_is_longer() {
     let c = case("run x 0..50ms\n  web 4..14ms\n  db 16..44ms <- web\n  dns 5..30ms\n");
     assert_eq!(c.limit(&["db"]), "dns");
