@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use longpole_model::fast_hash::FastMap;
 use longpole_model::{IdVec, Nanos, NodeId, Recording};
 
 use crate::note::{FirstOf, Note, SlotLimit};
@@ -37,7 +38,7 @@ pub(super) struct Inferred {
     /// For each node whether the order of its start may be chance.
     pub(super) chance: IdVec<NodeId, bool>,
     /// Where it may be: the end of a longer phase that it surely followed, if there is one.
-    pub(super) after_phase: IdVec<NodeId, Option<NodeId>>,
+    pub(super) after_phase: FastMap<NodeId, NodeId>,
     /// For each node whether order told what some child of it waited for.
     pub(super) ordered: IdVec<NodeId, bool>,
     /// Jobs that share slots.
@@ -123,7 +124,7 @@ fn phases(s: &Schedule, children: &[NodeId], mut found: impl FnMut(NodeId, Optio
 /// Finds for every start what it may have waited for.
 pub(super) fn infer(s: &Schedule, recording: &Recording, forest: &Forest) -> Inferred {
     let (mut chance, mut ordered) = (IdVec::filled(false, s.len()), IdVec::filled(false, s.len()));
-    let mut after_phase = IdVec::filled(None, s.len());
+    let mut after_phase = FastMap::default();
     let started_under = started_under(s);
     let mut limit: IdVec<NodeId, Nanos> = IdVec::filled(CHANCE_GAP_NANOS, s.len());
     for (host, children) in started_under.iter().filter(|(_, c)| !c.is_empty()) {
@@ -148,7 +149,7 @@ pub(super) fn infer(s: &Schedule, recording: &Recording, forest: &Forest) -> Inf
             by_chance |= chance[c];
         }
         if by_chance {
-            phases(s, children, |c, phase| after_phase[c] = phase.filter(|_| chance[c]));
+            phases(s, children, |c, phase| after_phase.extend(phase.filter(|_| chance[c]).map(|phase| (c, phase))));
         }
     }
     // The order of their starts says which process is at the other end of a pipe.

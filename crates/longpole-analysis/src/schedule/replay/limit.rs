@@ -71,7 +71,7 @@ impl Replay {
             Waits::Host if slot == Slot::RUN => return None,
             Waits::Host => Waited::Start(worker),
             Waits::SiblingByChance if bound == Bound::Low => {
-                let phase = self.after_phase[part.nodes[slot]].and_then(|phase| part.slot_if_there(phase));
+                let phase = self.after_phase.get(&part.nodes[slot]).and_then(|&phase| part.slot_if_there(phase));
                 match phase.filter(|&phase| times.latest[phase] >= since) {
                     Some(phase) => Waited::End(part.latest_ended(phase, times, work)),
                     None => Waited::Start(worker),

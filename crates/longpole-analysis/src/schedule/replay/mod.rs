@@ -78,6 +78,7 @@ mod walk;
 
 use std::collections::HashMap;
 
+use longpole_model::fast_hash::FastMap;
 use longpole_model::{Id, IdVec, Nanos, NodeId, Recording};
 
 use self::infer::Inferred;
@@ -103,7 +104,7 @@ pub struct Replay {
     /// Whether the order of a start may be chance.
     chance: IdVec<NodeId, bool>,
     /// Where it may be: the end of a longer phase that the start surely followed.
-    after_phase: IdVec<NodeId, Option<NodeId>>,
+    after_phase: FastMap<NodeId, NodeId>,
     /// Whether the node and all below it move as one piece where nothing in it is changed.
     rigid: IdVec<NodeId, bool>,
     /// Jobs that share slots.

@@ -112,7 +112,7 @@ impl Replay {
                 Waits::Host => since + done(),
                 Waits::SiblingByChance if bound == Bound::Low => {
                     let (node, host) = (part.nodes[slot], part.nodes[worker]);
-                    match self.after_phase[node].and_then(|phase| Some((phase, part.slot_if_there(phase)?))) {
+                    match self.after_phase.get(&node).and_then(|&phase| Some((phase, part.slot_if_there(phase)?))) {
                         Some((phase, there)) => {
                             let (gap, own) = s.gap_after(phase, node);
                             since.max(times.latest[there]) + work[worker].apply(gap, own)
