@@ -919,7 +919,7 @@ export interface Spans {
 
 /** How long spans are. */
 export interface Durations {
-  /** The sum. */
+  /** The sum; spans inside others of them count once. */
   readonly sumNanos: Nanos;
   /** The shortest. */
   readonly minNanos: Nanos;

@@ -1,6 +1,6 @@
 //! Choosing nodes: by handle, by name, by trace.
 
-use longpole_model::{Id, NodeId, TraceId};
+use longpole_model::{Id, IdVec, NodeId, TraceId};
 
 use crate::pulumi::urn::{name_of_urn, title_of_urn};
 use crate::report::{Handle, Report};
@@ -16,19 +16,25 @@ impl Report {
         }
     }
 
-    /// The nodes of this name. If no operation has it, those that work on the cloud resource that has it: by its name, its type and name as
-    /// answers write it, or its URN.
+    /// The nodes of this name. If no operation has it, those that work on the cloud resource that has it (by its name, its type and name as
+    /// answers write it, or its URN), else the calls of this method: `Create` of `/pulumirpc.ResourceProvider/Create`.
     pub fn nodes_of_name(&self, name: &str) -> Vec<NodeId> {
         let labels = self.labels();
         let Some(wanted) = labels.names.iter().position(|known| known == name).map(NameId::at) else {
-            return self.forest.ids().filter(|&node| self.resource(node).is_some_and(|urn| is_called(urn, name))).collect();
+            let of_resource: Vec<NodeId> =
+                self.forest.ids().filter(|&node| self.resource(node).is_some_and(|urn| is_called(urn, name))).collect();
+            let is_method: IdVec<NameId, bool> = labels.names.iter().map(|known| is_method(known, name)).collect();
+            return match of_resource.is_empty() {
+                true => self.forest.ids().filter(|&node| is_method[labels.name[node]]).collect(),
+                false => of_resource,
+            };
         };
         self.forest.ids().filter(|&node| labels.name[node] == wanted).collect()
     }
 
-    /// The name that this text means: itself, a resource, or the only name that contains it, whatever the case. Without any of these, the
-    /// names of operations and resources that contain it.
-    pub fn names_like(&self, text: &str) -> (Option<&str>, Vec<&str>) {
+    /// The name that this text means: itself (an operation, a resource or a method), or the only name that contains it, whatever the case.
+    /// Without any of these, the names of operations and resources that contain it.
+    pub fn names_like<'a>(&'a self, text: &'a str) -> (Option<&'a str>, Vec<&'a str>) {
         let names = &self.labels().names;
         if let Some(exact) = names.iter().find(|name| *name == text) {
             return (Some(exact), Vec::new());
@@ -36,8 +42,8 @@ impl Report {
         let mut urns: Vec<&str> = self.forest.ids().filter_map(|node| self.resource(node)).collect();
         urns.sort_unstable();
         urns.dedup();
-        if let Some(urn) = urns.iter().find(|urn| is_called(urn, text)) {
-            return (Some([urn, name_of_urn(urn)].into_iter().find(|name| *name == text).unwrap_or(urn)), Vec::new());
+        if urns.iter().any(|urn| is_called(urn, text)) || names.iter().any(|name| is_method(name, text)) {
+            return (Some(text), Vec::new());
         }
         let wanted = text.to_lowercase();
         let resources = urns.iter().map(|urn| name_of_urn(urn));
@@ -66,6 +72,11 @@ fn is_called(urn: &str, name: &str) -> bool {
     urn == name || name_of_urn(urn) == name || title_of_urn(urn) == name
 }
 
+/// Whether a call, `package.Service/Method`, is of this method.
+fn is_method(name: &str, method: &str) -> bool {
+    name.rsplit_once('/').is_some_and(|(service, last)| last == method && service.contains('.') && !service.contains(' '))
+}
+
 #[cfg(test)]
 mod tests {
     use longpole_model::{NodeId, text};
@@ -84,6 +95,9 @@ mod tests {
             assert_eq!(names, ["Register", "Create"], "{name}");
             assert!(report.names_like(name).0.is_some(), "{name}");
         }
+        let calls = Report::new(text::parse("/a.B/Get 0..9ms\n  a.B/Get 1..8ms\n    Getter 2..3ms\n").unwrap());
+        assert_eq!(calls.nodes_of_name("Get").len(), 2);
+        assert_eq!(calls.names_like("Get"), (Some("Get"), Vec::new()));
         assert_eq!(report.names_like("hook"), (Some("web-hook"), Vec::new()));
         assert_eq!(report.names_like("we"), (None, vec!["web-hook", "web"]));
     }

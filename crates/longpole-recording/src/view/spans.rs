@@ -51,7 +51,7 @@ pub struct SpansView {
 /// How long spans are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct DurationsView {
-    /// The sum.
+    /// The sum; spans inside others of them count once.
     pub sum_nanos: i64,
     /// The shortest.
     pub min_nanos: i64,
@@ -89,6 +89,8 @@ impl SpansView {
         let failed = |node: NodeId| matches!(forest[node].source, NodeSource::Span(span) if report.recording().spans[span].status.code == StatusCode::Error);
         let mut lengths: Vec<i64> = nodes.iter().map(|&node| duration(node)).collect();
         lengths.sort_unstable();
+        // A span inside another of them takes no time of its own.
+        let outermost = report.outermost(nodes.clone());
         let (&min_nanos, &max_nanos) = lengths.first().zip(lengths.last())?;
         let on_path = |node: NodeId| report.critical_path().on_path[node];
         let samples: Vec<SampleId> = {
@@ -102,7 +104,7 @@ impl SpansView {
         services.sort_unstable();
         services.dedup();
         let savings = SavingsView::new(&report.savings_of(&nodes), nodes.iter().map(|&node| on_path(node)).sum());
-        let (states, waits) = (report.states_of_nodes(&nodes).into(), report.waits_of_nodes(&nodes));
+        let (states, waits) = (report.states_of_nodes(&outermost).into(), report.waits_of_nodes(&outermost));
         nodes.sort_by_key(|&node| (Reverse(duration(node)), node));
         Some(SpansView {
             recording: recording.to_string(),
@@ -111,7 +113,7 @@ impl SpansView {
             count: nodes.len() as u64,
             errors: nodes.iter().filter(|node| failed(**node)).count() as u64,
             durations: DurationsView {
-                sum_nanos: lengths.iter().copied().fold(0, i64::saturating_add),
+                sum_nanos: outermost.iter().map(|&node| duration(node)).fold(0, i64::saturating_add),
                 min_nanos,
                 median_nanos: lengths[lengths.len() / 2],
                 max_nanos,

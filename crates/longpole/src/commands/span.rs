@@ -67,7 +67,7 @@ fn spans_of_name(
     let view = view::SpansView::new(recording, report, exact).ok_or_else(|| none_chosen(recording, view::Chosen::Name(exact)))?;
     match arguments.format {
         Format::Json => print_json(&view)?,
-        Format::Text => print(&render::spans::spans(&view, invocation.style()))?,
+        Format::Text => print(&render::spans::spans(&view, sees_cpus(report), invocation.style()))?,
     }
     Ok(None)
 }

@@ -5,7 +5,7 @@ use longpole_recording::view;
 
 use super::functions::frame_rows;
 use super::operation::method_of_call;
-use super::states::{how_known, state_rows};
+use super::states::{UNACCOUNTED, UNSEEN, how_known, state_rows};
 use super::waits::waits_section;
 use crate::next_command::{own_name, quoted};
 use crate::terminal::screen::Screen;
@@ -14,7 +14,7 @@ use crate::terminal::{Style, fit, right};
 /// Spans listed of a name.
 const SPANS_SHOWN: usize = 10;
 
-pub(crate) fn spans(view: &view::SpansView, style: Style) -> Screen {
+pub(crate) fn spans(view: &view::SpansView, sees_cpus: bool, style: Style) -> Screen {
     let services = fit(&view.services.join(", "), 30);
     let title = style.strong(&format!("{} ×{}", fit(&view.name, 60), count(view.count)));
     let mut out = vec![format!("{title}  {}  {}", style.faint(&services), style.faint(&view.recording))];
@@ -31,10 +31,17 @@ pub(crate) fn spans(view: &view::SpansView, style: Style) -> Screen {
         out.push(style.warning(&format!("{} of them failed", count(view.errors))));
     }
     out.push(String::new());
-    out.push(format!("{}  {}", style.strong("STATES"), style.faint(&format!("of all spans together; {}", how_known(&view.states)))));
+    out.push(format!(
+        "{}  {}",
+        style.strong("STATES"),
+        style.faint(&format!("of all spans together; {}", how_known(&view.states, sees_cpus)))
+    ));
     let (states, unit) = (&view.states, TimeUnit::of(lengths.sum_nanos));
     for (i, (name, nanos, meaning)) in state_rows(states).into_iter().enumerate() {
-        if i == 0 || nanos > 0 {
+        let meaning = if name == UNACCOUNTED && !sees_cpus { UNSEEN } else { meaning };
+        if i == 0 && !sees_cpus {
+            out.push(format!("  {name:20} {}", right("unknown", 9)));
+        } else if i == 0 || nanos > 0 {
             let share = right(&percent(nanos, lengths.sum_nanos), 5);
             out.push(format!("  {name:20} {}  {share}  {}", right(&unit.show(nanos), 9), style.faint(meaning)));
         }

@@ -20,11 +20,20 @@ fn blocked_on(kind: view::WaitKindView) -> &'static str {
     }
 }
 
+/// The name of time that the recording does not show.
+pub(crate) const UNACCOUNTED: &str = "unaccounted";
+
+/// What that is where nothing shows what threads did.
+pub(crate) const UNSEEN: &str = "its own work, and waits for what sends no spans: not recorded";
+
 /// The name of blocked time of an unknown kind.
 const NOT_SAMPLED: &str = "blocked: not sampled";
 
-/// Where the states come from.
-pub(crate) fn how_known(states: &view::StatesView) -> &'static str {
+/// Where the states come from; `sees_cpus` where the recording knows when threads were on a CPU.
+pub(crate) fn how_known(states: &view::StatesView, sees_cpus: bool) -> &'static str {
+    if !sees_cpus {
+        return "from spans alone: there are no samples and no context switches";
+    }
     match (states.evidence, states.exact) {
         (view::StateEvidenceView::Journal, true) => "exact, from span journals and context switches",
         (view::StateEvidenceView::Inferred, true) => "exact, from context switches, assuming that the process worked only for this span",
@@ -52,7 +61,7 @@ pub(crate) fn state_rows(states: &view::StatesView) -> Vec<(String, i64, &'stati
         (NOT_SAMPLED.to_owned(), states.blocked_unseen_nanos, "in waits that longpole did not sample, mostly short ones"),
         ("awaiting".to_owned(), states.awaiting_nanos, "open, but no thread worked for it"),
         ("remote".to_owned(), states.remote_nanos, "an outgoing call on which no thread here worked or waited"),
-        ("unaccounted".to_owned(), states.unaccounted_nanos, unaccounted(states)),
+        (UNACCOUNTED.to_owned(), states.unaccounted_nanos, unaccounted(states)),
     ]);
     rows
 }
@@ -74,12 +83,12 @@ pub(crate) fn state_lines(view: &view::SpanView, sees_cpus: bool, style: Style) 
     let unit = TimeUnit::of(whole.max(all.cpu_nanos));
     let cell = |nanos: i64| format!("{}  {}", right(&unit.show(nanos), 9), right(&percent(nanos, whole), 5));
     let columns = |own: String, all: String| if view.children > 0 { format!("{own}  {all}") } else { own };
-    let mut out = vec![format!("{}  {}", style.strong("STATES"), style.faint(how_known(own)))];
+    let mut out = vec![format!("{}  {}", style.strong("STATES"), style.faint(how_known(own, sees_cpus)))];
     if view.children > 0 {
         out.push(style.faint(&format!("  {:20} {}  {}", "", right("own", 16), right("with descendants", 16))));
     }
     for (i, (name, own, all, meaning)) in rows_of_both(own, all).into_iter().enumerate() {
-        let meaning = if name == "unaccounted" && !sees_cpus { "on-CPU, waiting for a CPU, or short waits: not recorded" } else { meaning };
+        let meaning = if name == UNACCOUNTED && !sees_cpus { UNSEEN } else { meaning };
         // States that did not occur are left out, except on-CPU, which readers look for.
         if i == 0 && !sees_cpus {
             out.push(format!("  {name:20} {}  {}", right("unknown", 9), style.faint("no samples and no context switches")));
@@ -100,7 +109,7 @@ pub(crate) fn state_lines(view: &view::SpanView, sees_cpus: bool, style: Style) 
         ));
     }
     if view.children > 0 {
-        let known = if all.exact == own.exact { String::new() } else { format!("; {}", how_known(all)) };
+        let known = if all.exact == own.exact { String::new() } else { format!("; {}", how_known(all, sees_cpus)) };
         let meaning = "each moment counts once: on-CPU if any of them is, else runnable, else blocked";
         out.push(style.faint(&format!("  with descendants: {meaning}{known}")));
     }

@@ -106,7 +106,7 @@ fn one_span() {
 fn all_spans_of_a_name() {
     let recording = "run 0..100ms\n  query 5..20ms shop pid 2\n  query 21..35ms shop\n  query 40..90ms shop\n";
     let view = view::SpansView::new("r1", &report(recording), "query").unwrap();
-    assert_snapshot!(seen(super::spans::spans(&view, Style::plain())));
+    assert_snapshot!(seen(super::spans::spans(&view, true, Style::plain())));
 }
 
 #[test]
