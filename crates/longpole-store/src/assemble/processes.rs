@@ -103,7 +103,13 @@ impl ProcessesBuilder {
         process.executable = executable;
         process.arguments = arguments;
         process.execed = true;
-        let main = self.thread(pid, pid, time);
+        let began = process.start;
+        // What a short process executed is known only when it ends, after its first thread has.
+        let ended = self.last_threads.get(&(pid, pid)).copied().filter(|&at| self.threads[at].start >= began);
+        let main = match ended {
+            Some(at) => &mut self.threads[at],
+            None => self.thread(pid, pid, time),
+        };
         main.name = name;
         if begins {
             main.start = time;

@@ -86,6 +86,15 @@ fn the_command_begins_with_its_exec_and_a_child_with_its_fork() {
 }
 
 #[test]
+fn an_exec_that_comes_after_the_end_of_its_thread_starts_no_other() {
+    check(
+        vec![started(10, 0, 1), exec(10, 2, "sh"), started(11, 10, 7), thread_exited(11, 11, 20), exec(11, 9, "kill"), exited(11, 20)],
+        &["10<- sh! 2..", "11<10 kill! 7..20"],
+        &["10/10 sh 2..", "11/11 kill 7..20"],
+    );
+}
+
+#[test]
 fn a_fork_without_exec_is_a_copy_of_its_parent() {
     let recording = assemble([started(10, 0, 1), exec(10, 5, "make"), started(11, 10, 7)]);
     let child = &recording.processes[1];
