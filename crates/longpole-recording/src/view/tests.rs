@@ -117,11 +117,11 @@ fn the_tree_stands_in_columns() {
         json_of(TreeView::new("r7", &deploy())),
         json!({
             "recording": "r7", "origin_unix_nano": "1700000000000000000", "wall_nanos": 100 * MS,
-            "services": ["run", "engine", "aws"], "names": ["run", "deploy", "create bundle", "create db"],
+            "services": ["run", "engine", "aws"], "names": ["run", "deploy", "create bundle", "create db"], "resources": [],
             "spans": {
                 "parent": [-1, 0, 1, 1], "depth": [0, 1, 2, 2], "subtree": [3, 2, 0, 0],
                 "start_nanos": [0, 0, 0, 40 * MS], "duration_nanos": [100 * MS, 100 * MS, 40 * MS, 55 * MS],
-                "service": [0, 1, 2, 2], "name": [0, 1, 2, 3], "flags": [4, 0, 0, 0],
+                "service": [0, 1, 2, 2], "name": [0, 1, 2, 3], "resource": [-1, -1, -1, -1], "flags": [4, 0, 0, 0],
                 "on_path_nanos": [0, 5 * MS, 40 * MS, 55 * MS], "samples": [0, 0, 30, 2],
             },
             "critical_path": { "span": [2, 3, 1], "start_nanos": [0, 40 * MS, 95 * MS], "end_nanos": [40 * MS, 95 * MS, 100 * MS] },

@@ -153,7 +153,8 @@ fn appdash_packets_become_spans_however_they_are_cut_and_the_unfinished_one_at_t
         // The process at the other end is known as long as it is there.
         memory.wait_until(|state| !state.kept.is_empty());
         drop(stream);
-        assert_eq!(receiver.finish(SOON), []);
+        let losses = receiver.finish(SOON);
+        assert_eq!((count_of(&losses, LossKind::SpansUnfinished), losses.len()), (1, 1), "{losses:?}");
         assert_eq!(names(&memory), FIVE, "in parts of {part}");
         assert!(memory.kept().iter().all(|(.., pid)| *pid == Some(std::process::id())));
         assert!(kept_spans(&memory).iter().all(|(scope, _)| scope == "appdash"));
@@ -170,7 +171,8 @@ fn the_end_of_the_run_ends_an_appdash_connection_that_stays_open() {
     let losses = receiver.finish(SOON);
     assert!(begun.elapsed() < SOON / 2, "{:?}", begun.elapsed());
     assert_eq!(names(&memory), FIVE);
-    assert_eq!((count_of(&losses, LossKind::DrainTimedOut), losses.len()), (2, 1), "two connections outlive the command: {losses:?}");
+    let counts = [LossKind::DrainTimedOut, LossKind::SpansUnfinished].map(|kind| count_of(&losses, kind));
+    assert_eq!((counts, losses.len()), ([2, 1], 2), "two connections outlive the command: {losses:?}");
 }
 
 fn span(id: u64, name: &str) -> longpole_model::Span {
@@ -230,8 +232,8 @@ fn what_is_no_appdash_ends_its_own_connection_only() {
     let losses = receiver.finish(SOON);
     assert_eq!(names(&memory), FIVE);
     let details: Vec<_> = losses.iter().map(|loss| (loss.count, loss.detail.as_str())).collect();
-    let [(1, refused), (1, rest)] = &details[..] else { panic!("{losses:?}") };
-    assert!(refused.starts_with("appdash packet: ") && rest.contains("cut off"), "{losses:?}");
+    let [(1, refused), (1, rest), (1, unfinished)] = &details[..] else { panic!("{losses:?}") };
+    assert!(refused.starts_with("appdash packet: ") && rest.contains("cut off") && unfinished.contains("end is missing"), "{losses:?}");
 }
 
 #[test]
