@@ -23,6 +23,11 @@ pub fn title_of_urn(urn: &str) -> String {
     format!("{} {}", type_of_urn(urn), name_of_urn(urn)).trim().to_owned()
 }
 
+/// The name in such a title, without the type.
+pub fn name_of_title(title: &str) -> &str {
+    title.split_once(' ').map_or(title, |(_, name)| name)
+}
+
 /// URNs that an attribute lists.
 fn listed(value: Option<&AttributeValue>) -> Vec<&str> {
     match value {
@@ -53,5 +58,6 @@ mod tests {
         assert_eq!((type_of_urn(web), name_of_urn(web)), ("aws:s3:Bucket", "web"));
         assert_eq!(name_of_urn("urn:pulumi:dev::shop::a:b:C::odd::name"), "odd::name");
         assert_eq!((type_of_urn("odd"), title_of_urn("odd")), ("", "odd".to_owned()));
+        assert_eq!((name_of_title("aws:s3:Bucket web"), name_of_title("web")), ("web", "web"));
     }
 }

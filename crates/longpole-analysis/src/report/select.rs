@@ -4,7 +4,7 @@ use longpole_model::{Id, IdVec, NodeId, TraceId};
 
 use crate::pulumi::urn::{name_of_urn, title_of_urn};
 use crate::report::{Handle, Report};
-use crate::tree::labels::NameId;
+use crate::tree::labels::{NameId, method_of_call};
 
 impl Report {
     /// The node that a handle names: itself, or the first of the pole.
@@ -21,13 +21,13 @@ impl Report {
     pub fn nodes_of_name(&self, name: &str) -> Vec<NodeId> {
         let labels = self.labels();
         let Some(wanted) = labels.names.iter().position(|known| known == name).map(NameId::at) else {
-            let of_resource: Vec<NodeId> =
-                self.forest.ids().filter(|&node| self.resource(node).is_some_and(|urn| is_called(urn, name))).collect();
-            let is_method: IdVec<NameId, bool> = labels.names.iter().map(|known| is_method(known, name)).collect();
-            return match of_resource.is_empty() {
-                true => self.forest.ids().filter(|&node| is_method[labels.name[node]]).collect(),
-                false => of_resource,
-            };
+            let is_of_resource = |&node: &NodeId| self.resource(node).is_some_and(|urn| is_called(urn, name));
+            let of_resource: Vec<NodeId> = self.forest.ids().filter(is_of_resource).collect();
+            if !of_resource.is_empty() {
+                return of_resource;
+            }
+            let is_method: IdVec<NameId, bool> = labels.names.iter().map(|known| method_of_call(known) == Some(name)).collect();
+            return self.forest.ids().filter(|&node| is_method[labels.name[node]]).collect();
         };
         self.forest.ids().filter(|&node| labels.name[node] == wanted).collect()
     }
@@ -42,7 +42,7 @@ impl Report {
         let mut urns: Vec<&str> = self.forest.ids().filter_map(|node| self.resource(node)).collect();
         urns.sort_unstable();
         urns.dedup();
-        if urns.iter().any(|urn| is_called(urn, text)) || names.iter().any(|name| is_method(name, text)) {
+        if urns.iter().any(|urn| is_called(urn, text)) || names.iter().any(|name| method_of_call(name) == Some(text)) {
             return (Some(text), Vec::new());
         }
         let wanted = text.to_lowercase();
@@ -70,11 +70,6 @@ impl Report {
 /// Whether people call the resource of this URN so.
 fn is_called(urn: &str, name: &str) -> bool {
     urn == name || name_of_urn(urn) == name || title_of_urn(urn) == name
-}
-
-/// Whether a call, `package.Service/Method`, is of this method.
-fn is_method(name: &str, method: &str) -> bool {
-    name.rsplit_once('/').is_some_and(|(service, last)| last == method && service.contains('.') && !service.contains(' '))
 }
 
 #[cfg(test)]

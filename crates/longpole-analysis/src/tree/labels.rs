@@ -40,3 +40,24 @@ impl Labels {
         labels
     }
 }
+
+/// The method of a gRPC call, `package.Service/Method`, with a slash in front or not. `None` for any other name, a route of a web service
+/// among them.
+pub fn method_of_call(name: &str) -> Option<&str> {
+    let (service, method) = name.trim_start_matches('/').split_once('/')?;
+    (service.contains('.') && !service.contains(' ') && !method.contains('/')).then_some(method)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_have_a_method_and_routes_have_none() {
+        assert_eq!(method_of_call("/pulumirpc.ResourceProvider/Create"), Some("Create"));
+        assert_eq!(method_of_call("grpc.health.v1.Health/Check"), Some("Check"));
+        for whole in ["GET /api/v1.2/users", "/v1.2/users/7", "plain", "/users"] {
+            assert_eq!(method_of_call(whole), None, "{whole}");
+        }
+    }
+}

@@ -11,7 +11,7 @@ use crate::emitter::CUT;
 /// The detail of the loss for times out of range, in any format.
 pub(crate) const TIMES_MOVED: &str = "times before 1970 or after 2262, moved to the nearest that a recording can hold";
 
-const UNFINISHED: &str =
+const ENDS_MISSING: &str =
     "spans whose end is missing: they end with the last time known of them or of their children, and may have taken longer";
 
 /// What of a good document could not be kept.
@@ -39,7 +39,7 @@ impl Losses {
             (LossKind::TextReplaced, self.texts, "strings that are not UTF-8"),
             (LossKind::AttributesCut, self.cut, CUT),
             (LossKind::FormatCannotHold, self.times, TIMES_MOVED),
-            (LossKind::SpansUnfinished, self.unfinished, UNFINISHED),
+            (LossKind::SpansUnfinished, self.unfinished, ENDS_MISSING),
         ];
         for (kind, count, detail) in losses {
             if count > 0 {

@@ -8,7 +8,6 @@ pub(crate) mod flame_svg;
 pub(crate) mod frame;
 pub(crate) mod functions;
 mod next_steps;
-mod operation;
 pub(crate) mod poles;
 pub(crate) mod processes;
 mod quality;

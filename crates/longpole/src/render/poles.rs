@@ -2,12 +2,13 @@
 
 use std::fmt::Write as _;
 
+use longpole_analysis::pulumi::urn::name_of_title;
+use longpole_analysis::tree::labels::method_of_call;
 use longpole_analysis::words::{self, Words};
 use longpole_model::units::{TimeUnit, range};
 use longpole_recording::view;
 
 use super::line;
-use super::operation::{method_of_call, resource_of_title};
 use crate::terminal::screen::Screen;
 use crate::terminal::{self, MEASURE, Style, fit, fold, pad, right};
 
@@ -130,8 +131,8 @@ fn evidence_mark(pole: &view::PoleView) -> &'static str {
 /// [`pole_name`] in fewer columns: the method of a gRPC call without its service, and the name of a resource without its type.
 fn short_pole_name(pole: &view::PoleView) -> String {
     let context = pole.context.as_deref();
-    let resource = context.filter(|_| pole.resource.is_some()).map(resource_of_title);
-    named(resource.or(context), method_of_call(&pole.name), pole.count)
+    let resource = context.filter(|_| pole.resource.is_some()).map(name_of_title);
+    named(resource.or(context), method_of_call(&pole.name).unwrap_or(&pole.name), pole.count)
 }
 
 /// `create web-bundle › bundle ×3`: the piece of work, the operation, how often. Omits the piece of work if the name contains it.

@@ -1,10 +1,10 @@
 //! All spans of a name.
 
+use longpole_analysis::tree::labels::method_of_call;
 use longpole_model::units::{TimeUnit, count, counted, duration, percent, range};
 use longpole_recording::view;
 
 use super::functions::frame_rows;
-use super::operation::method_of_call;
 use super::states::{UNACCOUNTED, UNSEEN, how_known, state_rows};
 use super::waits::waits_section;
 use crate::next_command::{own_name, quoted};
@@ -71,7 +71,8 @@ pub(crate) fn spans(view: &view::SpansView, sees_cpus: bool, style: Style) -> Sc
         let sign = if span.start_nanos < 0 { "" } else { "+" };
         let start = format!("{sign}{}", duration(span.start_nanos));
         let (length, handle) = (right(&unit.show(span.duration_nanos), 9), style.handle(&span.handle));
-        let name = if span.name == view.name { String::new() } else { format!(" {}", fit(method_of_call(&span.name), 44)) };
+        let name =
+            if span.name == view.name { String::new() } else { format!(" {}", fit(method_of_call(&span.name).unwrap_or(&span.name), 44)) };
         out.push(format!("  {length}  {}  {handle}{name} {}{failed}", right(&start, 9), style.faint(&fit(&span.service, 30))));
     }
     let more = view.spans.len().saturating_sub(SPANS_SHOWN) + view.truncated;

@@ -1,10 +1,11 @@
 //! Spans and processes as an indented tree.
 
+use longpole_analysis::pulumi::urn::name_of_title;
+use longpole_analysis::tree::labels::method_of_call;
 use longpole_analysis::words;
 use longpole_model::units::TimeUnit;
 use longpole_recording::view;
 
-use super::operation::{method_of_call, resource_of_title};
 use crate::terminal::screen::Screen;
 use crate::terminal::{Style, fit, right, width};
 
@@ -65,7 +66,7 @@ pub(crate) fn tree(view: &view::TreeView, depth_max: usize, limit: usize, style:
 /// Operation, marks and resource; in shorter forms where the whole names take more than `room` columns.
 fn operation(name: &str, marks: &str, title: Option<&str>, room: usize) -> String {
     let Some(title) = title else { return format!("{name}{marks}") };
-    let (method, resource) = (method_of_call(name), resource_of_title(title));
+    let (method, resource) = (method_of_call(name).unwrap_or(name), name_of_title(title));
     let forms = [(name, title), (method, title), (method, resource)].map(|(name, resource)| format!("{name}{marks}  {resource}"));
     let [.., shortest] = &forms;
     forms.iter().find(|form| width(form) <= room).unwrap_or(shortest).clone()

@@ -10,7 +10,7 @@ use std::sync::mpsc::channel;
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, Result, bail};
-use longpole_capture::launch::otel_environment::TraceFile;
+use longpole_capture::launch::otel_environment::{TraceFile, file_of_url};
 use longpole_model::{LossKind, Recording, Span, Timestamp, units};
 use longpole_wire::otlp;
 
@@ -110,8 +110,7 @@ fn is_since(start: Option<Moment>, written: SystemTime) -> bool {
 fn path_of_argument(word: &OsString) -> Option<PathBuf> {
     let word = word.to_str()?;
     let value = if word.starts_with('-') { word.split_once('=')?.1 } else { word };
-    let path = value.strip_prefix("file:").map_or(value, |path| path.strip_prefix("//").unwrap_or(path));
-    let path = PathBuf::from(path);
+    let path = file_of_url(value, std::env::var("HOME").ok().as_deref()).unwrap_or_else(|| PathBuf::from(value));
     path.extension().is_some_and(|extension| EXTENSIONS.iter().any(|known| extension == *known)).then_some(path)
 }
 

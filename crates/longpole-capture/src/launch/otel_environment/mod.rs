@@ -42,7 +42,7 @@ use std::path::Path;
 pub use self::note::Note;
 use self::note::note;
 use self::pulumi::set_pulumi;
-pub use self::pulumi::{PulumiTargets, TraceFile};
+pub use self::pulumi::{PulumiTargets, TraceFile, file_of_url};
 use self::user_endpoint::take_user_endpoint;
 pub use self::user_endpoint::{Compression, Protocol, SignalEndpoint, UserEndpoint};
 use self::variables::Environment;

@@ -82,8 +82,8 @@ fn typed_value<'a>(argv: &'a [OsString], flag: &str) -> Option<&'a str> {
 }
 
 /// The file that a URL of Pulumi's names: `file:./up.trace`, `file:///tmp/up.trace`, `file://~/up.trace`. Between `//` and the next `/`
-/// stands a host, which Pulumi does not read.
-fn file_of_url(url: &str, home: Option<&str>) -> Option<PathBuf> {
+/// stands a host, which Pulumi does not read. `None` for any other URL.
+pub fn file_of_url(url: &str, home: Option<&str>) -> Option<PathBuf> {
     let path = url.strip_prefix("file:")?;
     let Some(path) = path.strip_prefix("//") else { return Some(PathBuf::from(path)).filter(|path| !path.as_os_str().is_empty()) };
     let (host, path) = path.split_at(path.find('/')?);
