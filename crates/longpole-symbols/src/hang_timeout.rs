@@ -58,10 +58,20 @@ pub enum Waited<T> {
 ///
 /// `reading` is a number that changes while it does; `None` where it is known to go on. A thread is taken to stand still where the number has not
 /// changed for `silence_max`.
-pub fn wait<T>(outcome: &Receiver<T>, silence_max: Duration, mut reading: impl FnMut() -> Option<u64>) -> Waited<T> {
+pub fn wait<T>(outcome: &Receiver<T>, silence_max: Duration, reading: impl FnMut() -> Option<u64>) -> Waited<T> {
+    wait_unless(outcome, silence_max, reading, || false)
+}
+
+/// The same, but not longer than until `gives_up` returns true: the thread is left behind then, too.
+pub fn wait_unless<T>(
+    outcome: &Receiver<T>,
+    silence_max: Duration,
+    mut reading: impl FnMut() -> Option<u64>,
+    mut gives_up: impl FnMut() -> bool,
+) -> Waited<T> {
     let mut last = reading();
     let mut silent = 0;
-    while silent < LOOKS {
+    while silent < LOOKS && !gives_up() {
         match outcome.recv_timeout(silence_max / LOOKS) {
             Ok(outcome) => return Waited::Done(outcome),
             Err(RecvTimeoutError::Disconnected) => return Waited::Failed,
@@ -254,6 +264,12 @@ mod tests {
             });
             assert_eq!(waited, Waited::Done(60));
         }
+    }
+
+    #[test]
+    fn who_gives_up_waits_no_longer() {
+        let (_held, outcome) = channel::<()>();
+        assert_eq!(wait_unless(&outcome, Duration::MAX, || None, || true), Waited::Hung);
     }
 
     /// Opens nothing below `/hung` before the test lets it.

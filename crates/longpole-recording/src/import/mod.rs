@@ -29,7 +29,7 @@ use longpole_analysis::report::summary_spans;
 use longpole_analysis::{Report, derive};
 use longpole_model::{Loss, LossKind, Recording};
 use longpole_store::{Assembler, CompactRecording, RecordingName, RecordingWriter, Store, StoreError, archive};
-use longpole_wire::file::HEAD_BYTES;
+use longpole_wire::file::{FileFormat, FormatError, HEAD_BYTES};
 use longpole_wire::limits::expanded_bytes_max;
 use longpole_wire::profile_import::ProfileFormat;
 use longpole_wire::{Limits, file, profile_import};
@@ -156,9 +156,30 @@ pub fn read(path: &Path) -> Result<Contents, ImportError> {
     decode(path, file)
 }
 
+/// The spans of an open file, if it has the form in which programs write their own: OTLP as JSON, or AppDash, neither of them compressed.
+///
+/// # Errors
+///
+/// [`ImportError::Unknown`] if it is of another format, and what [`read`] returns.
+pub fn read_exported(path: &Path, input: impl Read) -> Result<Contents, ImportError> {
+    let mut input = BufReader::with_capacity(HEAD_BYTES, input);
+    let first = input.fill_buf().map_err(|source| ImportError::Io { path: path.to_owned(), source })?;
+    let name = file_name(path);
+    let format = file::identify(first, &name).map_err(|source| ImportError::Unknown { path: path.to_owned(), source })?;
+    if !matches!(format, FileFormat::OtlpJsonLines | FileFormat::OtlpJson | FileFormat::AppDash) {
+        let source = FormatError { what: name, looks_like: Some("a trace that another program exported") };
+        return Err(ImportError::Unknown { path: path.to_owned(), source });
+    }
+    decode_spans(path, input, format)
+}
+
+fn file_name(path: &Path) -> String {
+    path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
 fn decode(path: &Path, mut input: BufReader<impl Read>) -> Result<Contents, ImportError> {
     let first = input.fill_buf().map_err(|source| ImportError::Io { path: path.to_owned(), source })?;
-    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let name = file_name(path);
     // Spans and profiles of OTLP look alike at first.
     let is_profile = |format: &ProfileFormat| *format == ProfileFormat::Otlp || file::guess(first, &name).is_none();
     if let Some(format) = profile_import::guess(first).filter(is_profile) {
@@ -170,6 +191,10 @@ fn decode(path: &Path, mut input: BufReader<impl Read>) -> Result<Contents, Impo
             .map_err(|source| ImportError::NoTime { path: path.to_owned(), source });
     }
     let format = file::identify(first, &name).map_err(|source| ImportError::Unknown { path: path.to_owned(), source })?;
+    decode_spans(path, input, format)
+}
+
+fn decode_spans(path: &Path, input: impl Read, format: FileFormat) -> Result<Contents, ImportError> {
     let _step = info_span!("decode", format = format.as_str()).entered();
     let mut intake = Intake::new(path);
     if let Err(error) = file::decode(input, format, &Limits::default(), &mut intake) {

@@ -77,6 +77,19 @@ pub fn open(path: &Path, links: Links) -> io::Result<File> {
     })
 }
 
+/// Whether only this user and root can write to a file, so that nobody else decides what it says.
+///
+/// # Errors
+///
+/// If the file system does not tell.
+pub fn is_only_ours(file: &File) -> io::Result<bool> {
+    let (own, about) = (Owner::current(), file.metadata()?);
+    let by_others = about.mode() & OTHERS_WRITE != 0;
+    let by_group = about.mode() & GROUP_WRITES != 0;
+    let writers = |list: Option<Vec<u8>>| users::group_writers(about.gid(), list.as_deref(), own);
+    Ok(about.uid() == own.uid && !by_others && (!by_group || writers(files::access_list_of(file)?) == GroupWriters::Nobody))
+}
+
 /// The bytes of a plain file, through links. One that is larger than this is an error.
 ///
 /// # Errors

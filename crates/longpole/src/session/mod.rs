@@ -4,6 +4,7 @@ mod forwarding;
 mod identity;
 mod moment;
 mod own_cost;
+mod trace_file_reader;
 mod trace_files;
 mod wal_sink;
 mod write_failure;

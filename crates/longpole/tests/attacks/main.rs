@@ -18,6 +18,7 @@ mod exhaust_sql;
 mod feed_a_hostile_file;
 mod leak_a_secret;
 mod lose_the_last_spans;
+mod plant_a_trace_file;
 mod read_any_file;
 mod read_recordings_of_others;
 mod send_spans_of_others;
