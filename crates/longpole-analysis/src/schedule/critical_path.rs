@@ -51,47 +51,60 @@ impl CriticalPath {
 
     pub(crate) fn of(schedule: &Schedule, forest: &Forest) -> CriticalPath {
         let run = forest.run_range();
-        let mut path = CriticalPath { segments: Vec::new(), on_path: IdVec::filled(Nanos::ZERO, forest.len()) };
-        let mut until = Nanos(run.nanos());
-        let mut at = Waited::End(NodeId::RUN);
-        loop {
-            // The owner is whose work lies between the event and what it waited for.
-            let (before, owner) = match at {
-                Waited::Start(NodeId::RUN) => break,
-                Waited::Start(node) => {
-                    let before = schedule.start_waited_for(node);
-                    let owner = if schedule.links(node).is_empty() { schedule.host[node] } else { schedule.anchor[node] };
-                    (before, owner)
-                }
-                Waited::End(node) => (schedule.end_waited_for(node), node),
-            };
-            let since = match before {
-                Waited::Start(node) => schedule.start[node],
-                Waited::End(node) => schedule.end[node],
-            };
-            path.push(forest, owner, since.clamp(Nanos::ZERO, until), until);
-            until = until.min(since.or_zero());
-            at = before;
-        }
-        // Before the run itself nothing can have happened; spans of a skewed clock may say so.
-        path.push(forest, NodeId::RUN, Nanos::ZERO, until);
+        // Counted first: of a path with a million stretches, growing would take as much memory again.
+        let mut count = 0;
+        for_each_segment(schedule, run, |_, _, _| count += 1);
+        let mut path = CriticalPath { segments: Vec::with_capacity(count), on_path: IdVec::filled(Nanos::ZERO, forest.len()) };
+        for_each_segment(schedule, run, |node, from, to| {
+            path.on_path[node] += to - from;
+            let range = TimeRange { start: run.start.plus_nanos(from.0), end: run.start.plus_nanos(to.0) };
+            path.segments.push(Segment { node, range });
+        });
         path.segments.reverse();
         path
     }
+}
 
-    /// Segments come last first.
-    fn push(&mut self, forest: &Forest, node: NodeId, from: Nanos, to: Nanos) {
+/// Calls `segment` with each stretch of the path, the last first: its node, and from when to when, since the start of the run. Neighbours differ.
+fn for_each_segment(schedule: &Schedule, run: TimeRange, mut segment: impl FnMut(NodeId, Nanos, Nanos)) {
+    let mut until = Nanos(run.nanos());
+    // The stretch that is not over yet.
+    let mut open: Option<(NodeId, Nanos, Nanos)> = None;
+    let mut push = |node: NodeId, from: Nanos, to: Nanos| {
         if from >= to {
             return;
         }
-        self.on_path[node] += to - from;
-        let origin = forest.run_range().start;
-        let range = TimeRange { start: origin.plus_nanos(from.0), end: origin.plus_nanos(to.0) };
-        match self.segments.last_mut() {
-            Some(later) if later.node == node && later.range.start == range.end => later.range.start = range.start,
-            _ => self.segments.push(Segment { node, range }),
-        }
+        open = match open {
+            Some((later, since, end)) if later == node && since == to => Some((node, from, end)),
+            before => {
+                before.into_iter().for_each(|(node, from, to)| segment(node, from, to));
+                Some((node, from, to))
+            }
+        };
+    };
+    let mut at = Waited::End(NodeId::RUN);
+    loop {
+        // The owner is whose work lies between the event and what it waited for.
+        let (before, owner) = match at {
+            Waited::Start(NodeId::RUN) => break,
+            Waited::Start(node) => {
+                let before = schedule.start_waited_for(node);
+                let owner = if schedule.links(node).is_empty() { schedule.host[node] } else { schedule.anchor[node] };
+                (before, owner)
+            }
+            Waited::End(node) => (schedule.end_waited_for(node), node),
+        };
+        let since = match before {
+            Waited::Start(node) => schedule.start[node],
+            Waited::End(node) => schedule.end[node],
+        };
+        push(owner, since.clamp(Nanos::ZERO, until), until);
+        until = until.min(since.or_zero());
+        at = before;
     }
+    // Before the run itself nothing can have happened; spans of a skewed clock may say so.
+    push(NodeId::RUN, Nanos::ZERO, until);
+    open.into_iter().for_each(|(node, from, to)| segment(node, from, to));
 }
 
 /// Time of the recorded path before each node of the tree: sums over subtrees are then one subtraction.
