@@ -54,6 +54,17 @@ impl Session {
         if recording.spans.iter().all(is_of_run) { self.log_spans(recording) } else { Ok(0) }
     }
 
+    fn log_frame(&self, command: Option<u32>, spans: &[Span]) -> Result<()> {
+        let frame = otlp::encode_trace(spans);
+        if frame.len() <= FRAME_BYTES_MAX || spans.len() < 2 {
+            return self.writer.wal().append_otlp_protobuf(command, &frame).context("failed to write the log");
+        }
+        drop(frame);
+        let (first, second) = spans.split_at(spans.len() / 2);
+        self.log_frame(command, first)?;
+        self.log_frame(command, second)
+    }
+
     /// Copies spans to the log as if the command had sent them; how many there are.
     fn log_spans(&self, recording: &Recording) -> Result<u64> {
         let command = self.started.map(|(_, pid)| pid);
@@ -61,7 +72,7 @@ impl Session {
             if signals::interrupted() {
                 bail!("interrupted");
             }
-            self.writer.wal().append_otlp_protobuf(command, &otlp::encode_trace(spans)).context("failed to write the log")?;
+            self.log_frame(command, spans)?;
         }
         for loss in &recording.losses {
             self.writer.wal().append_loss(loss).context("failed to write the log")?;
@@ -69,6 +80,9 @@ impl Session {
         Ok(recording.spans.len() as u64)
     }
 }
+
+/// A frame of more bytes is halved as long as it holds several spans: a log refuses one that is too large.
+const FRAME_BYTES_MAX: usize = 16 << 20;
 
 /// The path of a trace file in an argument: `out.json`, `--trace-file=out.json`, `--traces=file:out.json`.
 fn path_of_argument(word: &OsString) -> Option<PathBuf> {
