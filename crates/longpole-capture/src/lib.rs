@@ -19,6 +19,7 @@ mod cpu_budget;
 mod frames;
 pub mod launch;
 pub mod perf;
+pub mod private_dir;
 pub mod procfs;
 pub mod recorder;
 pub mod refusal;

@@ -15,8 +15,8 @@ use std::time::{Duration, SystemTime};
 use longpole_model::{Loss, LossKind, Monotonic, Observation};
 
 use super::journal::{Header, Journal, Refusal};
-use super::journal_dir::LOCK;
 use crate::clock;
+use crate::private_dir::LOCK;
 use crate::regular_file::{self, Symlinks};
 use crate::sys::clock::monotonic_nanos;
 
@@ -384,7 +384,8 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     use super::*;
-    use crate::span_context::journal_dir::JournalDirectory;
+    use crate::private_dir::PrivateDirectory;
+    use crate::span_context::journal_dir::PREFIX;
     use crate::span_context::testing::base;
 
     /// The file of a thread that has entered as many spans, made at that moment, as the format has it.
@@ -420,7 +421,7 @@ mod tests {
     #[test]
     fn journals_are_found_read_on_and_read_to_their_end() {
         let base = base("journals");
-        let directory = JournalDirectory::create_in(&base).unwrap();
+        let directory = PrivateDirectory::create_in(&base, PREFIX).unwrap();
         let put = |name: &str, bytes: &[u8]| fs::write(directory.path().join(name), bytes).unwrap();
         let mut journals = JournalPoller::new(directory.path().to_owned());
         assert_eq!(told(&mut journals, false), [""; 0]);
@@ -447,7 +448,7 @@ mod tests {
     #[test]
     fn files_that_are_no_journals_are_counted_and_removed() {
         let base = base("strangers");
-        let directory = JournalDirectory::create_in(&base).unwrap();
+        let directory = PrivateDirectory::create_in(&base, PREFIX).unwrap();
         let precious = base.join("precious");
         fs::write(&precious, file(1, 1, 0, 1)).unwrap();
         symlink(&precious, directory.path().join("link")).unwrap();

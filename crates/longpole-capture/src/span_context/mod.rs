@@ -7,12 +7,12 @@ pub(crate) mod journal_poller;
 pub mod otel;
 
 #[cfg(test)]
-mod testing {
+pub(crate) mod testing {
     use std::fs;
     use std::path::PathBuf;
 
     /// An empty folder of this test.
-    pub(super) fn base(name: &str) -> PathBuf {
+    pub(crate) fn base(name: &str) -> PathBuf {
         let path = std::env::temp_dir().join(format!("longpole-capture-{name}-{}", std::process::id()));
         let _ = fs::remove_dir_all(&path);
         fs::create_dir(&path).unwrap();

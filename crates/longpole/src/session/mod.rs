@@ -21,7 +21,8 @@ use longpole_capture::launch::child::{self, RunningChild};
 use longpole_capture::launch::error::LaunchError;
 use longpole_capture::launch::otel_environment::TraceFile;
 use longpole_capture::launch::{otel_environment, signals};
-use longpole_capture::span_context::journal_dir::JournalDirectory;
+use longpole_capture::private_dir::PrivateDirectory;
+use longpole_capture::span_context::journal_dir;
 use longpole_capture::{recorder, socket_owner};
 use longpole_model::{
     AttributeValue, Attributes, CaptureMode, Exit, Loss, LossKind, Observation, ObservationSink, ProcessUsage, Resource, RunUsage, Scope,
@@ -101,7 +102,7 @@ pub(crate) struct Session {
     /// Files that flags of the command name, to be read when it ended.
     trace_files: Vec<TraceFile>,
     /// The directory where programs write their span journals.
-    journals: Option<JournalDirectory>,
+    journals: Option<PrivateDirectory>,
     traceparent: TraceParent,
     /// The parent span of the run, in the user's own trace.
     parent: Option<SpanId>,
@@ -154,7 +155,7 @@ impl Session {
             return inherited;
         }
         if !arguments.no_profile {
-            match JournalDirectory::create() {
+            match journal_dir::create() {
                 Ok(directory) => self.journals = Some(directory),
                 Err(error) => self.lose(LossKind::JournalsRefused, format!("failed to create a directory for span journals: {error}")),
             }
