@@ -144,10 +144,17 @@ impl<'a> ProgramWord<'a> {
     }
 }
 
-/// Programs that run the program behind them.
-const RUNNERS: &[&[u8]] = &[b"sudo", b"doas", b"env", b"exec", b"nohup", b"time", b"nice", b"command"];
+/// Programs that run the program behind them, and words of a shell that stand before one.
+const RUNNERS: &[&[u8]] =
+    &[b"sudo", b"doas", b"env", b"exec", b"nohup", b"time", b"nice", b"command", b"if", b"then", b"else", b"do", b"while", b"until"];
 
-/// Whether a text begins with a program that takes a credential without an option, or with one that may run another.
+/// Whether a text has a program that takes a credential without an option, or one that may run another, where a command begins.
+pub(super) fn runs_one(text: &str) -> bool {
+    let is_behind = |at: usize| matches!(text.as_bytes()[at], b';' | b'\n') && begins_with_one(&text[at + 1..]);
+    begins_with_one(text) || (0..text.len()).any(is_behind)
+}
+
+/// Whether a text begins with such a program.
 pub(super) fn begins_with_one(text: &str) -> bool {
     let bytes = text.as_bytes();
     let mut at = 0;
@@ -156,6 +163,15 @@ pub(super) fn begins_with_one(text: &str) -> bool {
         let is_of_word = |byte: &&u8| byte.is_ascii_alphanumeric() || b"-_/.".contains(byte);
         let word = &bytes[at..at + bytes[at..].iter().take(PROGRAM_BYTES_MAX).take_while(is_of_word).count()];
         at += word.len();
+        // `A=1 vault login …`.
+        if !word.is_empty() && bytes.get(at) == Some(&b'=') {
+            let value = bytes[at..].iter().take(ASSIGNMENT_BYTES_MAX).position(|byte| *byte == b' ');
+            at += match value {
+                Some(length) => length,
+                None => return false,
+            };
+            continue;
+        }
         let word = if word.starts_with(b"/") { word.rsplit(|byte| *byte == b'/').next().unwrap_or(word) } else { word };
         // A text of one word has no arguments, and each of the programs is written in small letters.
         if at == bytes.len() || !word.first().is_some_and(u8::is_ascii_lowercase) {
@@ -170,6 +186,9 @@ pub(super) fn begins_with_one(text: &str) -> bool {
 
 /// The longest path of a program that is known at the beginning of a text.
 const PROGRAM_BYTES_MAX: usize = 64;
+
+/// The longest value of a variable before such a program.
+const ASSIGNMENT_BYTES_MAX: usize = 256;
 
 fn takes_words(program: &[u8]) -> bool {
     matches!(
@@ -448,6 +467,9 @@ enum ValuePlace {
     Here(usize, Takes),
 }
 
+/// The longest word of options in one: `-sSu`. A longer one is an option of another kind: `-prefetch`.
+const COMBINED_BYTES_MAX: usize = 6;
+
 /// Whether this word is that option.
 fn taken(word: &str, option: &str, takes: Takes) -> Option<ValuePlace> {
     if word == option {
@@ -465,9 +487,10 @@ fn taken(word: &str, option: &str, takes: Takes) -> Option<ValuePlace> {
     if word.starts_with(option) {
         return Some(ValuePlace::Here(option.len(), takes));
     }
-    // `curl -sSu ann:hunter2`.
+    // `curl -sSu ann:hunter2`, `zip -rP hunter2 …`.
     let combined = option.len() == 2
-        && takes == BehindColon
+        && matches!(takes, BehindColon | Value)
+        && word.len() <= COMBINED_BYTES_MAX
         && word.ends_with(&option[1..])
         && word.bytes().skip(1).all(|byte| byte.is_ascii_alphabetic());
     combined.then_some(ValuePlace::Next(takes))
@@ -490,13 +513,21 @@ fn value(word: &str, start: usize, takes: Takes) -> Option<Range<usize>> {
     (!is_nothing(&word[from..])).then_some(from..word.len())
 }
 
+/// Words in which `set` follows `config`.
+const OPTIONS_OF_CONFIG_MAX: usize = 6;
+
 /// `config set --secret KEY VALUE` and `config set dbPassword VALUE` of Pulumi and others. Options may take a word too, so it is every
 /// word behind the first one. `aws configure set aws_secret_access_key VALUE` likewise.
 fn of_config(words: &[&str], names: &mut Names) -> Vec<usize> {
-    let is_set = |pair: &[&str]| {
-        ["config", "configure", "env"].iter().any(|word| word.eq_ignore_ascii_case(pair[0])) && pair[1].eq_ignore_ascii_case("set")
+    let is_config = |word: &str| ["config", "configure", "env"].iter().any(|config| config.eq_ignore_ascii_case(word));
+    // Options, with or without a value, may stand between: `config --stack dev set`.
+    let is_set = |from: usize| {
+        let behind = words[from + 1..].iter().take(OPTIONS_OF_CONFIG_MAX);
+        let set = behind.clone().position(|word| word.eq_ignore_ascii_case("set"));
+        set.filter(|set| *set == 0 || words[from + 1].starts_with('-'))
     };
-    let Some(first) = words.windows(2).position(is_set) else { return Vec::new() };
+    let found = (0..words.len()).find_map(|at| is_config(words[at]).then(|| is_set(at)).flatten().map(|set| at + set));
+    let Some(first) = found else { return Vec::new() };
     let end = words[first..].iter().position(|word| ["&&", "||", "|", ";"].contains(word)).map_or(words.len(), |end| first + end);
     let named: Vec<usize> = (first + 2..end).filter(|at| !words[*at].starts_with('-')).collect();
     let is_secret = |word: &str, names: &mut Names| !matches!(names.meaning(word), Meaning::Plain | Meaning::Maybe);
@@ -535,7 +566,7 @@ pub(super) fn of_text(text: &str, names: &mut Names, found: &mut Vec<Range<usize
             let Some((next, behind)) = next else { break };
             at = behind;
             let quoted = text[..next.start].ends_with(['"', '\'', '`']);
-            if quoted && depth < QUOTES_MAX && text[next.clone()].contains(" -") {
+            if quoted && depth < QUOTES_MAX && (text[next.clone()].contains(" -") || runs_one(&text[next.clone()])) {
                 todo.push((next.clone(), depth + 1));
             }
             if !["&&", "||", "|", ";"].contains(&&text[next.clone()]) {

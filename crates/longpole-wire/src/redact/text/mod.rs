@@ -109,6 +109,7 @@ fn scan(text: &str, names: &mut Names, found: &mut Vec<Range<usize>>) -> (bool, 
         hidden_to: 0,
         escaped: false,
         commands: false,
+        breaks: false,
         braces: false,
         is_sql: None,
         is_map: None,
@@ -118,5 +119,6 @@ fn scan(text: &str, names: &mut Names, found: &mut Vec<Range<usize>>) -> (bool, 
         values_to: 0,
     };
     scan.run();
-    (scan.escaped, scan.commands || commands::begins_with_one(text))
+    let runs_one = scan.commands || if scan.breaks { commands::runs_one(text) } else { commands::begins_with_one(text) };
+    (scan.escaped, runs_one)
 }

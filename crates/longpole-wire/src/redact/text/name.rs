@@ -43,6 +43,11 @@ impl Scan<'_> {
             end -= length;
             end -= blanks(&bytes[..end]);
         }
+        // `char password[32] = "…"`.
+        if let Some(rest) = bytes[..end].strip_suffix(b"]") {
+            let digits = rest.iter().rev().take(8).take_while(|byte| byte.is_ascii_digit()).count();
+            end -= if digits > 0 && rest[..rest.len() - digits].ends_with(b"[") { digits + 2 } else { 0 };
+        }
         let closers =
             self.bytes[..end].iter().rev().take(8).take_while(|byte| matches!(byte, b'"' | b'\'' | b'`' | b'\\' | b']' | b'[')).count();
         let quoted = self.bytes[end - closers..end].iter().any(|byte| b"\"'`".contains(byte));

@@ -43,6 +43,8 @@ pub(super) struct Scan<'a> {
     pub(super) escaped: bool,
     /// There are options of a command line.
     pub(super) commands: bool,
+    /// There is a line break or a semicolon.
+    pub(super) breaks: bool,
     /// A brace or a bracket of what Go prints was seen.
     pub(super) braces: bool,
     /// Whether the text is SQL, once something needed to know.

@@ -19,6 +19,8 @@ enum Class {
     Other,
     Word,
     Mark,
+    /// A command may begin behind it.
+    Break,
 }
 
 static CLASSES: [Class; 256] = {
@@ -31,6 +33,8 @@ static CLASSES: [Class; 256] = {
         }
         byte += 1;
     }
+    classes[b';' as usize] = Class::Break;
+    classes[b'\n' as usize] = Class::Break;
     // The last begins the wide forms of `=` and `:`.
     let marks = b"=:>@~%\\&-({,\xef";
     let mut at = 0;
@@ -61,6 +65,10 @@ impl Scan<'_> {
                     }
                 }
                 Class::Mark => at = self.mark(at).unwrap_or(at + 1),
+                Class::Break => {
+                    self.breaks = true;
+                    at += 1;
+                }
             }
         }
     }
@@ -246,7 +254,7 @@ impl Scan<'_> {
         }
         let before = name.start.checked_sub(1).map(|before| self.bytes[before]);
         let is_field = matches!(before, Some(b'{' | b' ' | b',' | b'(' | b'[')) && (self.braces || self.is_map());
-        let is_header = matches!(before, None | Some(b'"' | b'\'' | b' ' | b'\n' | b'`')) && is_header(&self.text[name.clone()]);
+        let is_header = matches!(before, None | Some(b'"' | b'\'' | b' ' | b'\n' | b'`' | b'=')) && is_header(&self.text[name.clone()]);
         (is_field || is_header).then(|| self.value_of(name, at + 1, Operator::Struct)).flatten()
     }
 

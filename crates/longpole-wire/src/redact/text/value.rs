@@ -18,6 +18,12 @@ use crate::redact::value_forms::{
 /// A value in quotes that has lines is no longer: twice a key of 4096 bits.
 const QUOTED_BYTES_MAX: usize = 8192;
 
+/// The longest type of a variable, with what stands behind it up to its value.
+const TYPE_BYTES_MAX: usize = 48;
+
+/// The longest anchor or tag of YAML.
+const ANCHOR_BYTES_MAX: usize = 64;
+
 /// Calls around a value: `Some(Secret("…"))`.
 const CALLS_MAX: usize = 3;
 
@@ -49,6 +55,15 @@ fn unquoted_length(bytes: &[u8]) -> usize {
     bytes.len()
 }
 
+/// The length of an anchor or a tag of YAML before a value, with the blanks behind it: `&name `, `!!str `.
+fn anchor_length(bytes: &[u8]) -> usize {
+    let [b'&' | b'!', rest @ ..] = bytes else { return 0 };
+    let is_of_anchor = |byte: &&u8| byte.is_ascii_alphanumeric() || b"!_-".contains(byte);
+    let length = rest.iter().take(ANCHOR_BYTES_MAX).take_while(is_of_anchor).count();
+    let blanks = rest[length..].iter().take_while(|byte| **byte == b' ').count();
+    if length > 0 && blanks > 0 { 1 + length + blanks } else { 0 }
+}
+
 /// Whether this byte ends a value without quotes, with what stands behind it. Brackets ask what is open.
 fn ends_unquoted(byte: u8, behind: &[u8]) -> bool {
     match byte {
@@ -74,6 +89,8 @@ impl Scan<'_> {
         if self.is_spent() {
             return Some(self.bytes.len());
         }
+        let is_header = matches!(meaning, Meaning::Authorization | Meaning::Cookie | Meaning::SetCookie);
+        let behind = if operator == Operator::Colon && !is_header { self.past_type(behind) } else { behind };
         let start = self.value_start(behind)?;
         if start.quote.is_none() && !start.in_list && goes_on_in_next_line(&self.bytes[start.at..]) {
             return self.on_next_lines(meaning, name, start.at, operator);
@@ -131,9 +148,25 @@ impl Scan<'_> {
         start
     }
 
+    /// Past the type of a variable, where a value in quotes follows: `password: str = "…"`.
+    fn past_type(&self, behind: usize) -> usize {
+        let at = self.past_blanks(behind);
+        let near = &self.bytes[at..self.bytes.len().min(at + TYPE_BYTES_MAX)];
+        if !near.first().is_some_and(|byte| byte.is_ascii_alphabetic() || b"&_".contains(byte)) {
+            return behind;
+        }
+        let is_of_type = |byte: &u8| byte.is_ascii_alphanumeric() || b"_.<>[]|?&".contains(byte);
+        let length = near.iter().take_while(|byte| is_of_type(byte)).count();
+        let length = length + near[length..].iter().take_while(|byte| **byte == b' ').count();
+        let rest = near[length..].strip_prefix(b"=").map(<[u8]>::trim_ascii_start);
+        let is_text = |rest: &[u8]| matches!(rest, [b'"' | b'\'' | b'`', ..] | [b'b' | b'f' | b'r' | b'u', b'"' | b'\'', ..]);
+        if rest.is_some_and(|rest| is_text(rest) || rest.starts_with(REDACTED.as_bytes())) { at + length + 1 } else { behind }
+    }
+
     /// Where the value begins: past blanks, the bracket of a list, `b` or `N` of a literal, and quotes with their backslashes.
     pub(super) fn value_start(&self, behind: usize) -> Option<Start> {
         let mut at = self.past_blanks(behind);
+        at += anchor_length(&self.bytes[at..]);
         let rest = &self.text[at..];
         let in_list =
             rest.starts_with('[') && !rest.starts_with(REDACTED) && !(rest.starts_with("[]") && go_type_length(rest.as_bytes()).is_some());
@@ -142,10 +175,18 @@ impl Scan<'_> {
         }
         // What Rust prints of an option.
         let rest = &self.bytes[at..];
-        let some = if rest.starts_with(b"Some(") { "Some(".len() } else { 0 };
+        let some = match rest {
+            [b'S', b'o', b'm', b'e', b'(', ..] => "Some(".len(),
+            // A tuple.
+            [b'(', b'"' | b'\'', ..] => 1,
+            _ => 0,
+        };
         at += some;
         let rest = &self.bytes[at..];
-        let literal = usize::from(matches!(rest, [b'b' | b'B' | b'u' | b'U' | b'r' | b'N' | b'n' | b'E' | b'@' | b'$', b'"' | b'\'', ..]));
+        let literal = usize::from(matches!(
+            rest,
+            [b'b' | b'B' | b'f' | b'F' | b'u' | b'U' | b'r' | b'N' | b'n' | b'E' | b'@' | b'$', b'"' | b'\'', ..]
+        ));
         let slashes = rest[literal..].iter().take_while(|byte| **byte == b'\\').count();
         let start = match rest.get(literal + slashes) {
             Some(quote @ (b'"' | b'\'' | b'`')) => {
