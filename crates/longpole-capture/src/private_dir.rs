@@ -2,7 +2,8 @@
 //! finds and removes that of a killed one.
 //!
 //! Another user can put a directory of ours, or a file system that never answers, under such a name. So a directory is removed only if its
-//! owner and mode are those that [`PrivateDirectory`] gives it, and no step goes through a link or into another file system.
+//! owner, its mode and the lock are those of a [`PrivateDirectory`], which nobody else can put into it, and no step goes through a link or into
+//! another file system.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io;
@@ -92,20 +93,22 @@ pub fn remove_stale_in(base: &Path, prefix: &str) {
             continue;
         }
         let Ok(Some(place)) = find_in(&folder, &name) else { continue };
-        let is_own = |about: &fs::Metadata| about.is_dir() && about.uid() == own.uid() && about.mode() & RIGHTS == MODE;
-        if place.metadata().is_ok_and(|about| is_own(&about) && is_stale(&about, &inside(&place))) {
+        let Ok(about) = place.metadata() else { continue };
+        if !about.is_dir() || about.uid() != own.uid() || about.mode() & RIGHTS != MODE {
+            continue;
+        }
+        match is_locked(&inside(&place).join(LOCK)) {
             // Another process may do the same; a later one finds the rest.
-            remove(&entry.path(), &place);
+            Ok(Some(false)) => remove(&entry.path(), &place),
+            // It may be anything, unless it is empty.
+            Ok(None) if is_old(&about) => drop(fs::remove_dir(entry.path())),
+            _ => {}
         }
     }
 }
 
-fn is_stale(about: &fs::Metadata, directory: &Path) -> bool {
-    match is_locked(&directory.join(LOCK)) {
-        Ok(Some(is_locked)) => !is_locked,
-        Ok(None) => about.modified().is_ok_and(|made| SystemTime::now().duration_since(made).is_ok_and(|age| age > UNLOCKED_MAX)),
-        Err(_) => false,
-    }
+fn is_old(about: &fs::Metadata) -> bool {
+    about.modified().is_ok_and(|made| SystemTime::now().duration_since(made).is_ok_and(|age| age > UNLOCKED_MAX))
 }
 
 /// Whether a process holds the lock of this file; `None` if there is no such file. Does not wait for anything else in its place: opening a
@@ -200,6 +203,23 @@ mod tests {
         fs::remove_dir_all(base).unwrap();
     }
 
+    fn make_old(directory: &Path) {
+        File::open(directory).unwrap().set_modified(SystemTime::now() - 2 * UNLOCKED_MAX).unwrap();
+    }
+
+    #[test]
+    fn without_a_lock_only_an_old_empty_directory_is_removed() {
+        let base = base("unlocked");
+        // Where the folder is not sticky, another user can rename a private one.
+        let (precious, empty, young) = (make(&base, "precious"), make(&base, "empty"), make(&base, "young"));
+        fs::write(precious.join("chapter"), b"").unwrap();
+        make_old(&precious);
+        make_old(&empty);
+        remove_stale_in(&base, PREFIX);
+        assert!(precious.join("chapter").exists() && young.exists() && !empty.exists());
+        fs::remove_dir_all(base).unwrap();
+    }
+
     #[test]
     fn directories_as_deep_as_a_command_likes_use_up_nothing() {
         let base = base("deep");
@@ -233,14 +253,12 @@ mod tests {
         assert_eq!(is_locked(&base.join("free")).unwrap(), Some(false));
         assert_eq!(is_locked(&base.join("held")).unwrap(), Some(true));
         drop(socket);
-        // Such a directory counts as one without a lock, and is removed when it is old.
+        // Such a directory is like one without a lock: it may be anything.
         let directory = make(&base, "x");
         fs::rename(base.join("pipe"), directory.join(LOCK)).unwrap();
+        make_old(&directory);
         remove_stale_in(&base, PREFIX);
         assert!(directory.exists());
-        File::open(&directory).unwrap().set_modified(SystemTime::now() - 2 * UNLOCKED_MAX).unwrap();
-        remove_stale_in(&base, PREFIX);
-        assert!(!directory.exists());
         fs::remove_dir_all(base).unwrap();
     }
 }

@@ -3,8 +3,10 @@
 //! Only a file counts that nobody but the user can write, and that was written since the command started. What others wrote is data of
 //! the command, even if an argument names it: their spans would join the run.
 
+use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -27,7 +29,7 @@ pub(super) struct Wanted {
     pub(super) flag: Option<&'static str>,
 }
 
-/// A file that no flag names delays the end of the run; this much takes a second or two.
+/// Files that no flag names delay the end of the run; this much of them takes a second or two.
 const UNANNOUNCED_BYTES_MAX: u64 = 128 << 20;
 
 /// Times of files come from a clock that ticks some hundred times a second.
@@ -112,9 +114,10 @@ impl FileThread {
         let steps = Arc::new(Steps::default());
         let own = Arc::clone(&steps);
         let work = move || {
+            let mut unannounced = Unannounced { seen: HashSet::new(), bytes_left: UNANNOUNCED_BYTES_MAX };
             for file in files {
                 let Wanted { path, flag } = &file;
-                let read = if flag.is_some() { read(path, since, &own).map(Some) } else { read_unannounced(path, since, &own) };
+                let read = if flag.is_some() { read(path, since, &own).map(Some) } else { unannounced.read(path, since, &own) };
                 if sender.send(read).is_err() {
                     return;
                 }
@@ -129,7 +132,7 @@ impl FileThread {
 fn read(path: &Path, since: i64, steps: &Arc<Steps>) -> Result<Recording> {
     let shown = path.display();
     let file = steps.call(|| outside::open(path, Links::Followed)).with_context(|| format!("failed to read {shown}"))?;
-    let (written, bytes, is_ours) = steps.call(|| about(&file)).with_context(|| format!("failed to read {shown}"))?;
+    let About { written, bytes, is_ours, .. } = steps.call(|| about(&file)).with_context(|| format!("failed to read {shown}"))?;
     if !is_ours {
         bail!("{shown} belongs to another user, or others can write to it");
     }
@@ -139,32 +142,55 @@ fn read(path: &Path, since: i64, steps: &Arc<Steps>) -> Result<Recording> {
     Ok(import::read_exported(path, Stepped { file: file.take(bytes), steps: Arc::clone(steps) })?.recording())
 }
 
-/// The spans of a file that no flag names; `None` if it seems to be something else.
-fn read_unannounced(path: &Path, since: i64, steps: &Arc<Steps>) -> Result<Option<Recording>> {
-    let Ok(file) = steps.call(|| outside::open(path, Links::Followed)) else { return Ok(None) };
-    let Ok((written, bytes, is_ours)) = steps.call(|| about(&file)) else { return Ok(None) };
-    if !is_ours || written < since.saturating_sub(CLOCK_OF_FILES_NANOS) {
-        return Ok(None);
-    }
-    let mut file = Stepped { file: file.take(bytes), steps: Arc::clone(steps) };
-    let mut head = Vec::new();
-    if file.by_ref().take(HEAD_BYTES).read_to_end(&mut head).is_err() || !holds_spans(&head) {
-        return Ok(None);
-    }
-    if bytes > UNANNOUNCED_BYTES_MAX {
-        bail!("it has more than {}; longpole import reads it", units::bytes(UNANNOUNCED_BYTES_MAX));
-    }
-    match import::read_exported(path, head.chain(file)) {
-        Ok(contents) => Ok(Some(contents.recording())),
-        Err(ImportError::Unknown { .. }) => Ok(None),
-        Err(error) => Err(error.into()),
+/// Files that no flag names.
+struct Unannounced {
+    /// Device and inode of those that were read: several links may lead to one file.
+    seen: HashSet<(u64, u64)>,
+    bytes_left: u64,
+}
+
+impl Unannounced {
+    /// The spans of a file; `None` if it seems to be something else.
+    fn read(&mut self, path: &Path, since: i64, steps: &Arc<Steps>) -> Result<Option<Recording>> {
+        let Ok(file) = steps.call(|| outside::open(path, Links::Followed)) else { return Ok(None) };
+        let Ok(About { written, bytes, is_ours, identity }) = steps.call(|| about(&file)) else { return Ok(None) };
+        if !is_ours || written < since.saturating_sub(CLOCK_OF_FILES_NANOS) || !self.seen.insert(identity) {
+            return Ok(None);
+        }
+        let mut file = Stepped { file: file.take(bytes), steps: Arc::clone(steps) };
+        let mut head = Vec::new();
+        if file.by_ref().take(HEAD_BYTES).read_to_end(&mut head).is_err() || !holds_spans(&head) {
+            return Ok(None);
+        }
+        let Some(bytes_left) = self.bytes_left.checked_sub(bytes) else {
+            bail!("such files have more than {}; longpole import reads it", units::bytes(UNANNOUNCED_BYTES_MAX));
+        };
+        self.bytes_left = bytes_left;
+        match import::read_exported(path, head.chain(file)) {
+            Ok(contents) => Ok(Some(contents.recording())),
+            Err(ImportError::Unknown { .. }) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
     }
 }
 
-/// When a file was written, its length, and whether nobody else can write it.
-fn about(file: &File) -> io::Result<(i64, u64, bool)> {
+struct About {
+    written: i64,
+    bytes: u64,
+    /// Nobody else can write it.
+    is_ours: bool,
+    /// Device and inode.
+    identity: (u64, u64),
+}
+
+fn about(file: &File) -> io::Result<About> {
     let about = file.metadata()?;
-    Ok((unix(about.modified()?), about.len(), outside::is_only_ours(file)?))
+    Ok(About {
+        written: unix(about.modified()?),
+        bytes: about.len(),
+        is_ours: outside::is_only_ours(file)?,
+        identity: (about.dev(), about.ino()),
+    })
 }
 
 /// What tells the format stands at the beginning.
