@@ -115,8 +115,43 @@ const PAIRS: &[(&[&str], &[&str])] = &[
 
 /// Words that stand behind the name of an option in a message: `--password is required`.
 const PROSE: &[&str] = &[
-    "and", "are", "argument", "as", "cannot", "flag", "for", "from", "has", "if", "in", "instead", "is", "may", "must", "nor", "not",
-    "option", "or", "requires", "should", "to", "value", "was", "will", "with",
+    "again",
+    "and",
+    "are",
+    "argument",
+    "as",
+    "cannot",
+    "expired",
+    "failed",
+    "fails",
+    "first",
+    "flag",
+    "for",
+    "from",
+    "has",
+    "if",
+    "in",
+    "instead",
+    "is",
+    "may",
+    "must",
+    "needed",
+    "nor",
+    "not",
+    "option",
+    "or",
+    "required",
+    "requires",
+    "should",
+    "succeeded",
+    "succeeds",
+    "then",
+    "to",
+    "value",
+    "was",
+    "will",
+    "with",
+    "works",
 ];
 
 /// Words that are judged of one command line.
@@ -310,8 +345,12 @@ pub(super) fn credentials(words: &[&str], in_text: bool, names: &mut Names) -> V
             }
             continue;
         }
+        if in_text && PROSE.contains(word) {
+            // A sentence: what follows is no argument.
+            past.positions = [Since::default(); POSITIONS.len()];
+        }
         for ((_, behind, skip), since) in POSITIONS.iter().zip(&past.positions) {
-            if since.has(behind) && since.count >= *skip && behind.last() != Some(word) && !(in_text && PROSE.contains(word)) {
+            if since.has(behind) && since.count >= *skip && behind.last() != Some(word) {
                 found.extend(Some((at, whole())).filter(|_| !is_nothing(word)));
             }
         }

@@ -5,6 +5,7 @@ use std::ops::Range;
 use super::scan::Scan;
 use crate::redact::bytes::{ends_with_ignoring_case, floor, position, starts_with_ignoring_case};
 use crate::redact::known_names::Names;
+use crate::redact::mask::is_redacted;
 use crate::redact::names::Meaning;
 use crate::redact::quotes::closing;
 use crate::redact::value_forms::{is_nothing, is_parameter, is_password};
@@ -71,6 +72,7 @@ impl Scan<'_> {
     pub(super) fn identified_by(&mut self, behind: usize) -> Option<usize> {
         let window = &self.text[behind..floor(self.text, behind + 96)];
         let lower = window.to_ascii_lowercase();
+        self.beside_identified(&lower, behind);
         let by = [" by ", " as ", " using "].iter().filter_map(|word| lower.find(word).map(|at| at + word.len())).min()?;
         let mut at = behind + by;
         if starts_with_ignoring_case(&self.bytes[at..], "password ") {
@@ -83,6 +85,18 @@ impl Scan<'_> {
             return None;
         }
         self.hide(start.at..end)
+    }
+
+    /// `USING PASSWORD('x')`, and the old password: `IDENTIFIED BY 'x' REPLACE 'y'`. Hidden besides what [`identified_by`](Self::identified_by) hides.
+    fn beside_identified(&mut self, window: &str, behind: usize) {
+        for word in [" using password(", " replace "] {
+            let Some(start) = window.find(word).and_then(|at| self.value_start(behind + at + word.len())) else { continue };
+            let end = self.value_end(start);
+            let value = start.at..end;
+            if !is_nothing(&self.text[value.clone()]) && !is_redacted(self.text, &value) {
+                self.found.push(value);
+            }
+        }
     }
 
     /// `PASSWORD 'x'` of SQL, `SET PASSWORD FOR u = 'x'`, `login u password x` of netrc.

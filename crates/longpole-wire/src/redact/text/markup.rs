@@ -47,6 +47,8 @@ impl Scan<'_> {
         }
         let end = start + self.text[start..].find(['<', ']']).unwrap_or(self.text.len() - start);
         let value = self.text[start..end].trim();
-        if is_nothing(value) || told && names_or_tells(value) { None } else { self.hide(start..end) }
+        // `Vec<Token> = …`.
+        let is_code = value.starts_with('=') && open > 0 && self.bytes[open - 1].is_ascii_alphanumeric();
+        if is_code || is_nothing(value) || told && names_or_tells(value) { None } else { self.hide(start..end) }
     }
 }

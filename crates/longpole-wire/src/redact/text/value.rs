@@ -21,6 +21,9 @@ const QUOTED_BYTES_MAX: usize = 8192;
 /// The longest type of a variable, with what stands behind it up to its value.
 const TYPE_BYTES_MAX: usize = 48;
 
+/// What stands before a type in Rust.
+const STATIC: &[u8] = b"&'static ";
+
 /// The longest anchor or tag of YAML.
 const ANCHOR_BYTES_MAX: usize = 64;
 
@@ -53,6 +56,13 @@ fn unquoted_length(bytes: &[u8]) -> usize {
         }
     }
     bytes.len()
+}
+
+/// The length of what stands before the quote of a literal: `b"`, `rb"`, `r#"`, `N'`, `U&'`.
+fn literal_length(bytes: &[u8]) -> usize {
+    let is_of_literal = |byte: &&u8| b"bBfFrRuUlLnNeE@$#&".contains(byte);
+    let length = bytes.iter().take(3).take_while(is_of_literal).count();
+    if length < 3 && matches!(bytes.get(length), Some(b'"' | b'\'')) { length } else { 0 }
 }
 
 /// The length of an anchor or a tag of YAML before a value, with the blanks behind it: `&name `, `!!str `.
@@ -133,6 +143,7 @@ impl Scan<'_> {
             return start;
         }
         for _ in 0..CALLS_MAX {
+            at += if self.bytes[at..].starts_with(b"new ") { "new ".len() } else { 0 };
             let rest = &self.bytes[at..];
             let length = rest.iter().take(NAME_BYTES_MAX).take_while(|byte| byte.is_ascii_alphanumeric() || b"_:.&".contains(byte)).count();
             let is_type = rest.first().is_some_and(|byte| byte.is_ascii_uppercase() || *byte == b'&');
@@ -151,6 +162,7 @@ impl Scan<'_> {
     /// Past the type of a variable, where a value in quotes follows: `password: str = "…"`.
     fn past_type(&self, behind: usize) -> usize {
         let at = self.past_blanks(behind);
+        let at = if self.bytes[at..].starts_with(STATIC) { at + STATIC.len() } else { at };
         let near = &self.bytes[at..self.bytes.len().min(at + TYPE_BYTES_MAX)];
         if !near.first().is_some_and(|byte| byte.is_ascii_alphabetic() || b"&_".contains(byte)) {
             return behind;
@@ -159,7 +171,10 @@ impl Scan<'_> {
         let length = near.iter().take_while(|byte| is_of_type(byte)).count();
         let length = length + near[length..].iter().take_while(|byte| **byte == b' ').count();
         let rest = near[length..].strip_prefix(b"=").map(<[u8]>::trim_ascii_start);
-        let is_text = |rest: &[u8]| matches!(rest, [b'"' | b'\'' | b'`', ..] | [b'b' | b'f' | b'r' | b'u', b'"' | b'\'', ..]);
+        let is_text = |rest: &[u8]| {
+            let rest = rest.strip_prefix(b"Some(").unwrap_or(rest);
+            matches!(rest.get(literal_length(rest)), Some(b'"' | b'\'' | b'`'))
+        };
         if rest.is_some_and(|rest| is_text(rest) || rest.starts_with(REDACTED.as_bytes())) { at + length + 1 } else { behind }
     }
 
@@ -183,11 +198,15 @@ impl Scan<'_> {
         };
         at += some;
         let rest = &self.bytes[at..];
-        let literal = usize::from(matches!(
-            rest,
-            [b'b' | b'B' | b'f' | b'F' | b'u' | b'U' | b'r' | b'N' | b'n' | b'E' | b'@' | b'$', b'"' | b'\'', ..]
-        ));
+        let literal = literal_length(rest);
         let slashes = rest[literal..].iter().take_while(|byte| **byte == b'\\').count();
+        // `CREDENTIALS = (AWS_SECRET_KEY = '…')`: the names inside tell.
+        if let Some(inside) = rest.strip_prefix(b"(") {
+            let name = inside.iter().take(NAME_BYTES_MAX).take_while(|byte| is_of_name(**byte)).count();
+            if name > 0 && inside[name..].trim_ascii_start().starts_with(b"=") {
+                return None;
+            }
+        }
         let start = match rest.get(literal + slashes) {
             Some(quote @ (b'"' | b'\'' | b'`')) => {
                 let triple = slashes == 0 && rest[literal..].starts_with(&[*quote; 3]);
@@ -335,6 +354,12 @@ impl Scan<'_> {
             return false;
         }
         if start.quote.is_none() && self.is_sql() && is_column(value) && !is_key(value) {
+            return false;
+        }
+        // `tokens: Vec<Token>`.
+        let is_type =
+            matches!(meaning, Meaning::Token | Meaning::Tokens) && start.quote.is_none() && value.bytes().all(|b| b.is_ascii_alphabetic());
+        if is_type && self.bytes.get(end) == Some(&b'<') {
             return false;
         }
         let is_number = value.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
