@@ -41,7 +41,7 @@ pub struct Options {
     pub remove_perf_maps: bool,
     /// Whether to sample the kernel, if allowed.
     pub kernel: bool,
-    /// Where programs put the journals of their spans ([`JournalDirectory`](crate::span_context::journal_dir::JournalDirectory)).
+    /// Where programs put the journals of their spans, see [`journal_dir`](crate::span_context::journal_dir).
     pub journals: Option<PathBuf>,
     /// A folder for what is slow to read and valid until the next boot: the kernel's list of its functions.
     pub cache: Option<PathBuf>,

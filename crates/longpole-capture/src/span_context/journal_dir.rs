@@ -11,13 +11,12 @@ const MEMORY: &str = "/dev/shm";
 /// Prefix of the directories, by which those of killed recorders are found.
 pub(super) const PREFIX: &str = "longpole-journals-";
 
-/// Makes the directory of one recording's journals, and removes those of killed recorders.
+/// Makes the directory of one recording's journals.
 ///
 /// # Errors
 ///
 /// If neither `/dev/shm` nor the folder for temporary files takes it.
 pub fn create() -> io::Result<PrivateDirectory> {
-    remove_stale();
     let [memory, other] = bases();
     PrivateDirectory::create_in(&memory, PREFIX).or_else(|_| PrivateDirectory::create_in(&other, PREFIX))
 }

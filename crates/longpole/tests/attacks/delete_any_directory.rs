@@ -237,9 +237,10 @@ fn a_named_pipe_as_lock_file_delays_no_command() {
     let sandbox = Sandbox::new();
     let (temporary, store, file) = (sandbox.path("tmp"), sandbox.path("store"), sandbox.path("a.folded"));
     std::fs::write(&file, "main;work 12\n").unwrap();
-    for (folder, lock) in [("longpole-journals-x", "lock"), ("longpole-open-x", "in-use")] {
+    for folder in ["longpole-journals-x", "longpole-open-x"] {
         std::fs::create_dir_all(temporary.join(folder)).unwrap();
-        assert!(Command::new("mkfifo").arg(temporary.join(folder).join(lock)).status().unwrap().success());
+        std::fs::set_permissions(temporary.join(folder), PermissionsExt::from_mode(0o700)).unwrap();
+        assert!(Command::new("mkfifo").arg(temporary.join(folder).join("in-use")).status().unwrap().success());
     }
     let file = file.display().to_string();
     for arguments in [&["run", "--summary", "none", "--", "echo", "ran"][..], &["prune", "--keep", "9"], &["show", &file]] {
