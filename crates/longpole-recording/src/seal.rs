@@ -191,7 +191,9 @@ fn assemble(
     for frame in frames {
         stop()?;
         let frame = frame?;
-        if let Frame::OtlpProtobuf { body, .. } | Frame::OtlpJson { body, .. } | Frame::SpanEvents(body) = &frame {
+        if let Frame::OtlpProtobuf { body, .. } | Frame::OtlpJson { body, .. } | Frame::TraceFile { body, .. } | Frame::SpanEvents(body) =
+            &frame
+        {
             sent_bytes += body.len() as u64;
         }
         if sent_bytes >= next_check {
@@ -209,6 +211,12 @@ fn assemble(
                 decoded(&mut assembler, peer_pid, |batch| otlp::json::decode(&body, &Limits::default(), batch))
                     .into_iter()
                     .for_each(|span| assembler.span_by(peer_pid, span));
+            }
+            Frame::TraceFile { command, body } => {
+                // Which process wrote it is unknown, so none of its spans takes the place of one that a process sent.
+                decoded(&mut assembler, command, |batch| otlp::trace::decode(&body, &Limits::default(), batch))
+                    .into_iter()
+                    .for_each(|span| assembler.span(span));
             }
             Frame::SpanEvents(body) => {
                 for carrier in decoded(&mut assembler, None, |batch| otlp::trace::decode(&body, &Limits::default(), batch)) {

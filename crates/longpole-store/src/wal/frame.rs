@@ -31,8 +31,9 @@ pub(super) mod kind {
     pub(in crate::wal) const LOSS: u8 = 5;
     pub(in crate::wal) const SPAN_EVENTS: u8 = 6;
     pub(in crate::wal) const RESOURCE_EVENT: u8 = 7;
+    pub(in crate::wal) const TRACE_FILE: u8 = 8;
     /// The largest.
-    pub(in crate::wal) const LAST: u8 = RESOURCE_EVENT;
+    pub(in crate::wal) const LAST: u8 = TRACE_FILE;
 }
 
 /// What one frame holds.
@@ -51,6 +52,13 @@ pub enum Frame {
     OtlpJson {
         /// Pid of the peer, where it is known.
         peer_pid: Option<u32>,
+        /// The body.
+        body: Vec<u8>,
+    },
+    /// Spans of a file that the command or a process below it wrote, as an OTLP trace request in protobuf.
+    TraceFile {
+        /// Pid of the command.
+        command: Option<u32>,
         /// The body.
         body: Vec<u8>,
     },
@@ -75,6 +83,7 @@ impl Frame {
             kind::RESOURCE_EVENT => decode(&payload).map(Frame::ResourceEvent).map_err(malformed),
             kind::SPAN_EVENTS => Ok(Frame::SpanEvents(payload)),
             kind::OTLP_PROTOBUF => request(payload).map(|(peer_pid, body)| Frame::OtlpProtobuf { peer_pid, body }),
+            kind::TRACE_FILE => request(payload).map(|(command, body)| Frame::TraceFile { command, body }),
             kind::OTLP_JSON => request(payload).map(|(peer_pid, body)| Frame::OtlpJson { peer_pid, body }),
             _ => Err(format!("its kind {kind} is unknown")),
         }

@@ -60,12 +60,15 @@ fn log_of_every_kind(path: &Path) -> (Vec<Frame>, Vec<u64>) {
     let loss = Loss::new(LossKind::RequestsRefused, 2, "not OTLP");
     wal.append_loss(&loss).unwrap();
     begins.push(length());
+    wal.append_trace_file(Some(41), b"file").unwrap();
+    begins.push(length());
     let frames = vec![
         Frame::Run(testing::begun()),
         Frame::OtlpProtobuf { peer_pid: Some(41), body: b"protobuf".to_vec() },
         Frame::OtlpJson { peer_pid: None, body: b"{}".to_vec() },
         Frame::Observations(vec![exited(7), exited(8)]),
         Frame::Loss(loss),
+        Frame::TraceFile { command: Some(41), body: b"file".to_vec() },
     ];
     (frames, begins)
 }

@@ -121,6 +121,15 @@ impl WalWriter {
         self.shared.append(kind::OTLP_PROTOBUF, &[&peer_pid.unwrap_or(0).to_le_bytes(), body])
     }
 
+    /// Appends spans of a file that this command, or a process below it, wrote: an OTLP trace request in protobuf.
+    ///
+    /// # Errors
+    ///
+    /// As [`append_otlp_protobuf`](Self::append_otlp_protobuf).
+    pub fn append_trace_file(&self, command: Option<u32>, body: &[u8]) -> Result<(), WalError> {
+        self.shared.append(kind::TRACE_FILE, &[&command.unwrap_or(0).to_le_bytes(), body])
+    }
+
     /// Appends the JSON body of an OTLP trace request, as received. The pid is the peer's, where it is known.
     ///
     /// # Errors

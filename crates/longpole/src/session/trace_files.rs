@@ -63,7 +63,7 @@ impl Session {
     fn log_frame(&self, command: Option<u32>, spans: &[Span]) -> Result<()> {
         let frame = otlp::encode_trace(spans);
         if frame.len() <= FRAME_BYTES_MAX || spans.len() < 2 {
-            return self.writer.wal().append_otlp_protobuf(command, &frame).context("failed to write the log");
+            return self.writer.wal().append_trace_file(command, &frame).context("failed to write the log");
         }
         drop(frame);
         let (first, second) = spans.split_at(spans.len() / 2);
@@ -71,7 +71,7 @@ impl Session {
         self.log_frame(command, second)
     }
 
-    /// Copies spans to the log as if the command had sent them, unless it gets late; how many there are.
+    /// Copies spans to the log, unless it gets late; how many there are.
     fn log_spans(&self, recording: &Recording, is_late: impl Fn() -> bool) -> Result<u64> {
         let command = self.started.map(|(_, pid)| pid);
         for spans in recording.spans.chunks(SPANS_PER_FRAME) {

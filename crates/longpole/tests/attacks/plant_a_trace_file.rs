@@ -53,6 +53,22 @@ fn a_file_of_another_user_does_not_join() {
 }
 
 #[test]
+fn a_child_cannot_replace_a_span_of_its_parent_by_a_file() {
+    let sandbox = Sandbox::new();
+    let file = sandbox.path("file.json");
+    // The command sends a span, and its child writes one with the same ids that ends later.
+    let send = format!(
+        r#"b=$(printf '%s' '{}' | sed "s/TIME/$(date +%s%N)/g; s/PID/$$/")
+        curl -sf -H 'Content-Type: application/json' -d "$b" $OTEL_EXPORTER_OTLP_ENDPOINT/v1/traces >/dev/null || exit 9
+        sh -c '{}' sh $1"#,
+        r#"{"resourceSpans":[{"resource":{"attributes":[{"key":"process.pid","value":{"intValue":"PID"}}]},"scopeSpans":[{"spans":[{"traceId":"0123456789abcdef0123456789abcdef","spanId":"00000000000000aa","name":"own","startTimeUnixNano":"TIME","endTimeUnixNano":"TIME"}]}]}]}"#,
+        WRITE.replace('\'', r"'\''"),
+    );
+    let (spans, quality) = recorded(&sandbox, &format!("umask 077; {send}"), &file);
+    assert_eq!(spans, ["own"], "{quality}");
+}
+
+#[test]
 fn a_compressed_file_is_not_expanded() {
     let sandbox = Sandbox::new();
     // The name inside says what AppDash says at its beginning.
