@@ -199,7 +199,12 @@ proptest! {
                 prop_assert!(Nanos::ZERO <= saving.low && saving.low <= saving.high && saving.high <= wall);
             }
         }
-        prop_assert_eq!(report.saves(&[NodeId::RUN], Change::Zero).high, wall.or_zero());
+        // A change of the run reaches only what it does itself.
+        prop_assert_eq!(report.saves(&[NodeId::RUN], Change::Zero), report.saves(&[NodeId::RUN], Change::OwnZero));
+
+        // No time of the path is missing.
+        let in_poles: Nanos = report.poles().iter().map(|pole| pole.on_path).sum();
+        prop_assert_eq!(in_poles + report.truncated_on_path() + report.between_operations(), wall);
 
         // Samples: every one is counted once, functions and trees add up.
         let counts = report.link_counts(report.all_samples());

@@ -153,6 +153,7 @@ function summary(cursor: Cursor): Summary {
     quality: cursor.field('quality').list(quality),
     recorder: cursor.field('recorder').orNull(recorder),
     truncated: polesTruncated(cursor.field('truncated')),
+    betweenNanos: cursor.field('between_nanos').nanos(),
   };
 }
 
@@ -448,6 +449,7 @@ function recorder(cursor: Cursor): Recorder {
 function polesTruncated(cursor: Cursor): PolesTruncated {
   return {
     poles: cursor.field('poles').count(),
+    onPathNanos: cursor.field('on_path_nanos').nanos(),
   };
 }
 
@@ -457,6 +459,7 @@ function poles(cursor: Cursor): Poles {
     wallNanos: cursor.field('wall_nanos').nanos(),
     poles: cursor.field('poles').list(pole),
     truncated: polesTruncated(cursor.field('truncated')),
+    betweenNanos: cursor.field('between_nanos').nanos(),
   };
 }
 

@@ -119,8 +119,10 @@ export interface Summary {
   readonly quality: readonly Quality[];
   /** What recording cost. */
   readonly recorder: Recorder | null;
-  /** How many poles this list omits. */
+  /** The poles that this list omits. */
   readonly truncated: PolesTruncated;
+  /** Time of the critical path in no pole: between operations, or in the command itself while it waits for none of them. With the times of all poles on the path and `truncated.on_path_nanos` it sums to `wall_nanos`. */
+  readonly betweenNanos: Nanos;
 }
 
 /** How samples were taken. */
@@ -595,10 +597,12 @@ export interface Recorder {
   readonly rssBytesMax: number;
 }
 
-/** How many poles a list omits. */
+/** The poles that a list omits. */
 export interface PolesTruncated {
-  /** Omitted poles. */
+  /** How many. */
   readonly poles: number;
+  /** Their time on the critical path. */
+  readonly onPathNanos: Nanos;
 }
 
 /** All long poles of a recording. */
@@ -609,8 +613,10 @@ export interface Poles {
   readonly wallNanos: Nanos;
   /** Ranked by `saves_own_nanos`. */
   readonly poles: readonly Pole[];
-  /** How many poles this list omits. */
+  /** The poles that this list omits. */
   readonly truncated: PolesTruncated;
+  /** Time of the critical path in no pole: between operations, or in the command itself while it waits for none of them. With the times of all poles on the path and `truncated.on_path_nanos` it sums to `wall_nanos`. */
+  readonly betweenNanos: Nanos;
 }
 
 /** The tree of spans and processes, in columns. */

@@ -94,9 +94,16 @@ export function recordingDocuments(description) {
       attached: null,
       quality: [...quality, ...(description.notes ?? [])],
       recorder: { cpu_nanos: 41_000_000, rss_bytes_max: 32_900_000 },
-      truncated: { poles: Math.max(0, poles.length - 3) },
+      truncated: { poles: Math.max(0, poles.length - 3), on_path_nanos: onPath(poles.slice(3)) },
+      between_nanos: wall - onPath(poles),
     }),
-    poles: () => ({ ...base, wall_nanos: wall, poles, truncated: { poles: description.polesTruncated ?? 0 } }),
+    poles: () => ({
+      ...base,
+      wall_nanos: wall,
+      poles,
+      truncated: { poles: description.polesTruncated ?? 0, on_path_nanos: 0 },
+      between_nanos: wall - onPath(poles),
+    }),
     tree: () => treeOf(rows, path, base, wall, description),
     /** The number of rows of the tree. */
     rows: rows.length,
@@ -113,6 +120,11 @@ export function recordingDocuments(description) {
 const DEPLOYMENT = ['cloud_wait', 'provider', 'engine', 'language_host', 'plugin_start', 'state_backend', 'compile'];
 
 /** The described parts in milliseconds; the rest of the run is idle. */
+/** Time of poles on the path. */
+function onPath(poles) {
+  return poles.reduce((sum, pole) => sum + pole.on_path_nanos, 0);
+}
+
 function deploymentOf({ deployment }, wall) {
   if (deployment === undefined) return null;
   const parts = DEPLOYMENT.map((part) => [`${part}_nanos`, (deployment[part] ?? 0) * MILLI]);

@@ -174,6 +174,16 @@ impl Report {
         self.poles.truncated
     }
 
+    /// Time on the path of the groups that are not among the poles.
+    pub fn truncated_on_path(&self) -> Nanos {
+        self.poles.truncated_on_path
+    }
+
+    /// Time of the path in no operation: between the spans of a file. With it and what is omitted, the times of all poles add up to the run.
+    pub fn between_operations(&self) -> Nanos {
+        self.poles.between
+    }
+
     /// The functions, by total weight.
     pub fn functions(&self) -> &Functions {
         &self.functions

@@ -267,7 +267,7 @@ mod tests {
     }
 
     const BESIDE: &[&str] = &["work 2000 2000-2000"];
-    const WAITED_FOR: &[&str] = &["work 1100 2000-2000", "helper 900 900-900"];
+    const WAITED_FOR: &[&str] = &["work 1100 1100-1100", "helper 900 900-900"];
 
     #[test]
     fn what_runs_beside_a_busy_parent_is_not_on_the_critical_path() {

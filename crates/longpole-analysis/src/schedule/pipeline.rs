@@ -414,7 +414,7 @@ cpu 1..400ms pid 2 tid 2
 cpu 2..102ms pid 3 tid 3\nwait 102..400ms pid 3 tid 3 pipe in read m\ncpu 400..900ms pid 3 tid 3
 cpu 3..4ms pid 4 tid 4\nwait 4..900ms pid 4 tid 4 pipe in read m\ncpu 900..910ms pid 4 tid 4
 ";
-        check(rows, &["sort 500 500-500", "gzip 399 298-298", "uniq 10 10-10"]);
+        check(rows, &["sort 500 500-500", "gzip 399 298-298", "sh 91 91-91", "uniq 10 10-10"]);
     }
 
     #[test]

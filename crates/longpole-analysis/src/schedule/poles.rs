@@ -22,8 +22,11 @@
 //! An operation that holds most of its group's time, and many times as much as the next one, is a pole of its own: whoever makes the
 //! others faster gains next to nothing.
 //!
-//! The run itself is no pole, because "make everything faster" is no answer, unless there is nothing else or more than
-//! half of the run is its own time: then nothing else is worth naming first. Between the spans of a file there is no run.
+//! The run itself, which is the first process, is a pole by its own time: by what it does while it waits for none of the others, if that is
+//! more than a twentieth of the run. Between the spans of a file there is no run, and of processes that ran before and after the recording it
+//! is a pole only if most of the time is its own.
+//!
+//! No time is missing: the times of all poles on the path, of the groups that are left out, and of no pole add up to the run.
 
 use std::cmp::Reverse;
 use std::collections::HashSet;
@@ -43,6 +46,9 @@ pub const CONTEXT_SIBLINGS: usize = 3;
 
 /// An operation of a group stands out if it takes this many times as long as the next one, and more than half of the group's time on the path.
 const OUTLIER_FACTOR: i64 = 4;
+
+/// The run's own time is a pole if it is more than this part of the run.
+const RUN_PART: i64 = 20;
 
 /// Groups that are replayed, at most: those with the most time on the path. A replay walks the whole forest.
 pub const CANDIDATES_MAX: usize = 64;
@@ -128,6 +134,10 @@ pub struct Poles {
     pub poles: IdVec<PoleId, Pole>,
     /// Groups on the path that were not replayed, because they have too little time there.
     pub truncated: usize,
+    /// Their time on the path.
+    pub truncated_on_path: Nanos,
+    /// Time of the path in no pole and in none of these groups: between the operations.
+    pub between: Nanos,
 }
 
 /// For each node the ancestor that tells which piece of work it belongs to; `None` where none does.
@@ -193,7 +203,8 @@ fn find_contained(forest: &Forest, poles: &mut IdVec<PoleId, Pole>) {
         })
     };
     let zero = |p: &Pole| p.savings.if_zero.low + p.savings.if_zero.high;
-    for outer in poles.ids() {
+    // All lies inside the run, whose savings are those of its own time.
+    for outer in poles.ids().filter(|&outer| poles[outer].nodes[0] != NodeId::RUN).collect::<Vec<_>>() {
         let inner = poles.ids().filter(|&inner| inner != outer && inside(inner, outer) && !inside(outer, inner));
         poles[outer].contains = inner.filter(|&i| zero(&poles[i]) > Nanos::ZERO).max_by_key(|&i| (zero(&poles[i]), Reverse(i)));
     }
@@ -246,7 +257,7 @@ impl Poles {
     pub fn new(recording: &Recording, forest: &Forest, path: &CriticalPath, replay: &Replay) -> Poles {
         // A profile of sums has no times; the spans that it was linked to have.
         if recording.run.mode == CaptureMode::Imported && recording.spans.is_empty() {
-            return Poles::default();
+            return Poles { between: path.on_path.iter().sum(), ..Poles::default() };
         }
         let contexts = contexts(recording, forest);
         let urns = urns(recording, forest);
@@ -257,7 +268,9 @@ impl Poles {
             (forest.service(recording, n), forest.name(recording, n), context, urn.is_some())
         };
         // Between the spans of a file nobody worked.
-        let run_counts = forest.len() == 1 || (!recording.processes.is_empty() && path.is_mostly_of_run(forest));
+        let own = path.on_path[NodeId::RUN];
+        let is_worth_naming = recording.run.exit.is_some() && own > Nanos(forest.run_range().nanos()) / RUN_PART;
+        let run_counts = forest.len() == 1 || (!recording.processes.is_empty() && (is_worth_naming || path.is_mostly_of_run(forest)));
         let counted = || forest.ids().skip(usize::from(!run_counts));
         // For each group its time on the path and its first node, and for each node its group.
         let mut groups: IdVec<GroupId, (Nanos, NodeId)> = IdVec::default();
@@ -277,8 +290,9 @@ impl Poles {
         let mut ranked: Vec<GroupId> = groups.ids().collect();
         ranked.sort_by_key(|&group| (Reverse(groups[group].0), groups[group].1));
         let candidates = (REPLAYED_NODES_MAX / forest.len()).clamp(CANDIDATES_MIN, CANDIDATES_MAX);
-        let truncated = ranked.len().saturating_sub(candidates);
-        ranked.truncate(candidates);
+        let omitted = ranked.split_off(ranked.len().min(candidates));
+        let (truncated, truncated_on_path) = (omitted.len(), omitted.iter().map(|&group| groups[group].0).sum());
+        let between = if run_counts { Nanos::ZERO } else { own };
         let mut nodes: FastMap<GroupId, Vec<NodeId>> = ranked.iter().map(|&group| (group, Vec::new())).collect();
         for (n, group) in group_of.enumerated() {
             if let Some(nodes) = group.and_then(|group| nodes.get_mut(&group)) {
@@ -317,7 +331,7 @@ impl Poles {
         poles.sort_by_key(|p| (Reverse(own(p)), Reverse(p.on_path), p.nodes[0]));
         let mut poles: IdVec<PoleId, Pole> = poles.into();
         find_contained(forest, &mut poles);
-        Poles { poles, truncated }
+        Poles { poles, truncated, truncated_on_path, between }
     }
 }
 
@@ -427,12 +441,13 @@ run up  0..100ms
     }
 
     #[test]
-    fn the_run_is_a_pole_only_where_nothing_else_is_worth_naming() {
+    fn the_run_is_a_pole_by_its_own_time() {
         check("run x 0..100ms\n", &["x ×1 100 100-100 declared"]);
         check("run x 0..100ms\n  tiny 10..11ms\n", &["x ×1 99 99-99 declared", "tiny ×1 1 1-1 declared"]);
         // Two runs in a file.
         check("one 10..13ms\ntwo 90..91ms\n", &["one ×1 3 3-3 inferred", "two ×1 1 1-1 inferred"]);
-        check("run x 0..100ms\n  most 10..90ms\n", &["most ×1 80 80-80 declared"]);
+        check("run x 0..100ms\n  most 10..90ms\n", &["most ×1 80 80-80 declared", "x ×1 20 20-20 declared"]);
+        check("run x 0..100ms\n  most 1..97ms\n", &["most ×1 96 96-96 declared"]);
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! What stands below a pole, in words.
 
+use longpole_model::units::duration;
+
 use crate::words::phrase::Words;
 
 /// What a pole contains, then its reason: `contains p4; ≈ 95% on-CPU, most of it (1.11s) in compress_bundle`.
@@ -17,6 +19,16 @@ pub fn limit(name: &str, handle: &str) -> String {
 /// [`callee`](crate::words::callee) says of it.
 pub fn other_side(callee: &str) -> String {
     format!("the other side is {callee}")
+}
+
+/// Poles that a list omits: `3 more, 0.12s on path`.
+pub fn more_poles(poles: usize, on_path: i64) -> String {
+    format!("{poles} more, {} on path", duration(on_path))
+}
+
+/// Time of the path in no pole: `0.30s on path between these operations`.
+pub fn between_poles(nanos: i64) -> String {
+    format!("{} on path between these operations", duration(nanos))
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Long poles.
 
-use longpole_model::PoleId;
+use longpole_model::{Nanos, PoleId};
 use std::fmt::Display;
 
 use longpole_analysis::pulumi::urn::title_of_urn;
@@ -33,15 +33,32 @@ pub struct PolesView {
     pub wall_nanos: i64,
     /// Ranked by `saves_own_nanos`.
     pub poles: Vec<PoleView>,
-    /// How many poles this list omits.
+    /// The poles that this list omits.
     pub truncated: PolesTruncated,
+    /// Time of the critical path in no pole: between operations, or in the command itself while it waits for none of them. With the times of
+    /// all poles on the path and `truncated.on_path_nanos` it sums to `wall_nanos`.
+    pub between_nanos: i64,
 }
 
-/// How many poles a list omits.
+/// The poles that a list omits.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 pub struct PolesTruncated {
-    /// Omitted poles.
+    /// How many.
     pub poles: usize,
+    /// Their time on the critical path.
+    pub on_path_nanos: i64,
+}
+
+impl PolesTruncated {
+    /// Those behind the first `limit`.
+    pub(super) fn behind(report: &Report, limit: usize) -> PolesTruncated {
+        let omitted = report.poles().iter().skip(limit);
+        let on_path: Nanos = omitted.map(|pole| pole.on_path).sum();
+        PolesTruncated {
+            poles: report.poles().len().saturating_sub(limit) + report.poles_truncated(),
+            on_path_nanos: (on_path + report.truncated_on_path()).0,
+        }
+    }
 }
 
 /// A long pole: a group of spans on the critical path. `saves_*` say how much earlier the whole run would end. Savings do not add up
@@ -169,7 +186,8 @@ impl PolesView {
             recording: recording.to_string(),
             wall_nanos: report.wall().0,
             poles: pole_views(report, usize::MAX),
-            truncated: PolesTruncated { poles: report.poles_truncated() },
+            truncated: PolesTruncated::behind(report, usize::MAX),
+            between_nanos: report.between_operations().0,
         }
     }
 }

@@ -74,8 +74,11 @@ pub struct SummaryView {
     pub quality: Vec<QualityView>,
     /// What recording cost.
     pub recorder: Option<RecorderView>,
-    /// How many poles this list omits.
+    /// The poles that this list omits.
     pub truncated: PolesTruncated,
+    /// Time of the critical path in no pole: between operations, or in the command itself while it waits for none of them. With the times of
+    /// all poles on the path and `truncated.on_path_nanos` it sums to `wall_nanos`.
+    pub between_nanos: i64,
 }
 
 /// How samples were taken.
@@ -120,7 +123,6 @@ impl SummaryView {
     /// The answer of a recording.
     pub fn new(recording: impl Display, report: &Report) -> Self {
         let run = &report.recording().run;
-        let poles = report.poles();
         let attached = AttachedView::new(report);
         let run_alone = report.forest().len() == 1 && report.recording().run.exit.is_none();
         let mut functions = if run_alone || attached.is_some() { report.functions_by_self() } else { Vec::new() };
@@ -158,7 +160,8 @@ impl SummaryView {
             attached,
             quality: report.quality().iter().map(QualityView::new).collect(),
             recorder: run.recorder_cost.map(RecorderView::new),
-            truncated: PolesTruncated { poles: poles.len().saturating_sub(SUMMARY_POLES_MAX) + report.poles_truncated() },
+            truncated: PolesTruncated::behind(report, SUMMARY_POLES_MAX),
+            between_nanos: report.between_operations().0,
         }
     }
 }

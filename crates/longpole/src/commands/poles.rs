@@ -15,6 +15,7 @@ pub(crate) fn poles(invocation: &Invocation, arguments: &PolesArguments) -> Resu
     let mut view = view::PolesView::new(&name, &report);
     if arguments.limit > 0 && view.poles.len() > arguments.limit {
         view.truncated.poles += view.poles.len() - arguments.limit;
+        view.truncated.on_path_nanos += view.poles[arguments.limit..].iter().map(|pole| pole.on_path_nanos).sum::<i64>();
         view.poles.truncate(arguments.limit);
     }
     if arguments.format == Format::Json {
@@ -26,8 +27,7 @@ pub(crate) fn poles(invocation: &Invocation, arguments: &PolesArguments) -> Resu
     } else {
         poles::pole_table(&mut out, &view.poles, view.poles.len(), invocation.style());
     }
-    if view.truncated.poles > 0 {
-        out.line(format!("     … {} more (--limit 0)", view.truncated.poles));
-    }
+    let more = poles::More { poles: view.truncated.poles, on_path_nanos: view.truncated.on_path_nanos };
+    poles::path_rest(&mut out, more, "--limit 0", (view.between_nanos, view.wall_nanos), invocation.style());
     print(&out)
 }

@@ -8,7 +8,7 @@ use longpole_recording::view;
 use super::command::{exit_words, fit_command};
 use super::functions::function_rows;
 use super::next_steps::next_lines;
-use super::poles::{pole_table, poles_shown};
+use super::poles::{More, path_rest, pole_table, poles_shown};
 use super::quality::quality_lines;
 use super::threads::thread_rows;
 use super::waits::waits_section;
@@ -46,10 +46,12 @@ pub(crate) fn answer(view: &view::SummaryView, style: Style) -> Screen {
         line(&mut out, "");
         let shown = poles_shown(view);
         pole_table(&mut out, &view.poles, shown, style);
-        let more = view.poles.len() - shown + view.truncated.poles;
-        if more > 0 {
-            line(&mut out, &style.faint(&format!("     … {more} more ({} poles {} --limit 0)", own_name(), view.recording)));
-        }
+        let more = More {
+            poles: view.poles.len() - shown + view.truncated.poles,
+            on_path_nanos: view.truncated.on_path_nanos + view.poles[shown..].iter().map(|pole| pole.on_path_nanos).sum::<i64>(),
+        };
+        let all = format!("{} poles {} --limit 0", own_name(), view.recording);
+        path_rest(&mut out, more, &all, (view.between_nanos, view.wall_nanos), style);
         // Without spans the processes are the operations, and only functions show what happens inside.
         if view.spans == 0
             && let Some(pole) = view.poles.iter().find(|pole| !pole.few_samples && pole.reason.code != view::ReasonCodeView::Waits)

@@ -114,6 +114,23 @@ pub(crate) fn pole_table(out: &mut Screen, poles: &[view::PoleView], shown: usiz
     }
 }
 
+/// Poles that a table omits.
+#[derive(Clone, Copy)]
+pub(crate) struct More {
+    pub(crate) poles: usize,
+    pub(crate) on_path_nanos: i64,
+}
+
+/// What the table leaves out of the path, so that nothing of the run is missing: other poles, and the time in none, if it matters.
+pub(crate) fn path_rest(out: &mut Screen, more: More, all: &str, (between, wall): (i64, i64), style: Style) {
+    if more.poles > 0 {
+        line(out, &style.faint(&format!("     … {} ({all})", words::more_poles(more.poles, more.on_path_nanos))));
+    }
+    if between > wall / POLE_PART {
+        line(out, &style.faint(&format!("     … {}", words::between_poles(between))));
+    }
+}
+
 /// Why a pole is long: `contains p4; ≈ 95% on-CPU, most of it (1.11s) in compress_bundle`.
 fn why(pole: &view::PoleView) -> Words {
     let is_estimate = !pole.states.exact && pole.reason.code.has_shares();

@@ -20,6 +20,7 @@ pub(super) enum Work {
     Keep,
     Half,
     Zero,
+    OwnHalf,
     OwnZero,
 }
 
@@ -32,6 +33,7 @@ impl Work {
             Work::Keep => gap,
             Work::Half => gap / 2,
             Work::Zero => Nanos::ZERO,
+            Work::OwnHalf => gap - own.clamp(Nanos::ZERO, gap) / 2,
             Work::OwnZero => gap - own.clamp(Nanos::ZERO, gap),
         }
     }
@@ -45,7 +47,7 @@ impl Step {
 }
 
 impl Replay {
-    /// What is done to the work of each slot.
+    /// What is done to the work of each slot. A change of the run reaches its own time only: "all takes no time" is no answer.
     pub(super) fn work(&self, part: &Part, nodes: &[NodeId], change: Change) -> IdVec<Slot, Work> {
         let mut work = IdVec::filled(Work::Keep, part.nodes.len());
         if change == Change::OwnZero {
@@ -54,9 +56,12 @@ impl Replay {
             }
             return work;
         }
-        let to = if change == Change::Zero { Work::Zero } else { Work::Half };
+        let (to, of_run) = if change == Change::Zero { (Work::Zero, Work::OwnZero) } else { (Work::Half, Work::OwnHalf) };
+        if nodes.contains(&NodeId::RUN) {
+            work[Slot::RUN] = of_run;
+        }
         // All below a changed node are there, behind it.
-        let mut changed: Vec<Slot> = nodes.iter().map(|&n| part.slot(n)).collect();
+        let mut changed: Vec<Slot> = nodes.iter().filter(|&&n| n != NodeId::RUN).map(|&n| part.slot(n)).collect();
         changed.sort_unstable();
         let mut done = Slot::RUN;
         for first in changed {
