@@ -20,7 +20,7 @@
 //! ```
 
 use std::ffi::OsString;
-use std::fs::{File, OpenOptions};
+use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -84,10 +84,14 @@ pub fn open(path: &Path, links: Links) -> io::Result<File> {
 /// If the file system does not tell.
 pub fn is_only_ours(file: &File) -> io::Result<bool> {
     let (own, about) = (Owner::current(), file.metadata()?);
-    let by_others = about.mode() & OTHERS_WRITE != 0;
-    let by_group = about.mode() & GROUP_WRITES != 0;
-    let writers = |list: Option<Vec<u8>>| users::group_writers(about.gid(), list.as_deref(), own);
-    Ok(about.uid() == own.uid && !by_others && (!by_group || writers(files::access_list_of(file)?) == GroupWriters::Nobody))
+    Ok(about.uid() == own.uid && !others_write(file, &about, own)?)
+}
+
+/// Whether others than this user and root may write to an open file or folder.
+fn others_write(file: &File, about: &Metadata, own: Owner) -> io::Result<bool> {
+    let (everybody, group) = (about.mode() & OTHERS_WRITE != 0, about.mode() & GROUP_WRITES != 0);
+    let by_group = || Ok::<_, io::Error>(users::group_writers(about.gid(), files::access_list_of(file)?.as_deref(), own));
+    Ok(everybody || group && by_group()? != GroupWriters::Nobody)
 }
 
 /// The bytes of a plain file, through links. One that is larger than this is an error.
@@ -331,9 +335,7 @@ fn check(folder: &File, found: &Entry, what: &'static str, it: impl FnOnce() -> 
         return Ok(());
     }
     let (own, outside, above) = (Owner::current(), users::unmapped_uid(), folder.metadata()?);
-    let (everybody, group, sticky) = (above.mode() & OTHERS_WRITE != 0, above.mode() & GROUP_WRITES != 0, above.mode() & STICKY != 0);
-    let by_group = || Ok::<_, io::Error>(users::group_writers(above.gid(), files::access_list_of(folder)?.as_deref(), own));
-    let others_write = everybody || group && by_group()? != GroupWriters::Nobody;
+    let (others_write, sticky) = (others_write(folder, &above, own)?, above.mode() & STICKY != 0);
     // In a user namespace the machine's root is one whom that does not know: /var/run is a link of nobody's in a folder of nobody's. So are
     // all other users, whose folders are elsewhere.
     let is_any_of = |folders: &[&str]| folders.iter().any(|path| files::is_at(folder, Path::new(path)));
