@@ -88,8 +88,10 @@ pub(crate) fn start(
     let child = gated.release()?;
     recorded.started = Some((start, pid));
     recorded.observe(Observation::RunStarted { pid, start: start.wall, mode });
-    // Others can put any number of names into these folders, so the command does not wait for that.
-    let _ = std::thread::Builder::new().name("stale journals".to_owned()).spawn(journal_dir::remove_stale);
+    if recorded.journals.is_some() {
+        // Others can put any number of names into these folders, so the command does not wait for that.
+        let _ = std::thread::Builder::new().name("stale journals".to_owned()).spawn(journal_dir::remove_stale);
+    }
     if child.has_spare_environment() {
         let text = "no spans: the arguments and the environment of the command leave no room for longpole's variables";
         recorded.lose(LossKind::Environment, text.to_owned());
