@@ -5,9 +5,12 @@ use std::time::{Instant, SystemTime};
 use longpole_model::Timestamp;
 
 pub(crate) fn now() -> Timestamp {
-    SystemTime::now()
-        .duration_since(SystemTime::UNIX_EPOCH)
-        .map_or(Timestamp(0), |since| Timestamp(i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)))
+    timestamp(SystemTime::now())
+}
+
+/// A time of the system; what lies before 1970 is 1970.
+pub(super) fn timestamp(time: SystemTime) -> Timestamp {
+    time.duration_since(SystemTime::UNIX_EPOCH).map_or(Timestamp(0), |since| Timestamp(i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)))
 }
 
 /// A moment on both clocks. Later times are its wall time plus what the monotonic clock counted since, so that setting the wall clock

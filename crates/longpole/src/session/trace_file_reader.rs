@@ -12,7 +12,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread::Builder;
-use std::time::SystemTime;
 
 use anyhow::{Context, Result, anyhow, bail};
 use longpole_capture::launch::signals;
@@ -21,8 +20,10 @@ use longpole_recording::import::{self, ImportError};
 use longpole_store::outside::{self, Links};
 use longpole_symbols::hang_timeout::{SILENCE_MAX, Waited, wait_unless};
 
+use super::moment::timestamp;
+
 /// A file to read.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone)]
 pub(super) struct Wanted {
     pub(super) path: PathBuf,
     /// The flag of Pulumi that names it. Without one, an argument names it, and it may be anything.
@@ -186,7 +187,7 @@ struct About {
 fn about(file: &File) -> io::Result<About> {
     let about = file.metadata()?;
     Ok(About {
-        written: unix(about.modified()?),
+        written: timestamp(about.modified()?).unix_nanos(),
         bytes: about.len(),
         is_ours: outside::is_only_ours(file)?,
         identity: (about.dev(), about.ino()),
@@ -203,11 +204,6 @@ const GZIP: [u8; 2] = [0x1f, 0x8b];
 fn holds_spans(head: &[u8]) -> bool {
     let holds = |words: &[u8]| head.windows(words.len()).any(|window| window == words);
     !head.starts_with(&GZIP) && (holds(b"\"resourceSpans\"") || holds(b"memoryStoreData"))
-}
-
-fn unix(time: SystemTime) -> i64 {
-    let nanos = time.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_nanos());
-    i64::try_from(nanos).unwrap_or(i64::MAX)
 }
 
 /// A file that counts its calls.
