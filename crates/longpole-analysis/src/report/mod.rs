@@ -179,7 +179,7 @@ impl Report {
         self.poles.truncated_on_path
     }
 
-    /// Time of the path in no operation: between the spans of a file. With it and what is omitted, the times of all poles add up to the run.
+    /// Time of the path in no pole: between operations, or a little of the run's own. With it and what is omitted, the times of all poles add up to the run.
     pub fn between_operations(&self) -> Nanos {
         self.poles.between
     }

@@ -203,8 +203,11 @@ fn find_contained(forest: &Forest, poles: &mut IdVec<PoleId, Pole>) {
         })
     };
     let zero = |p: &Pole| p.savings.if_zero.low + p.savings.if_zero.high;
-    // All lies inside the run, whose savings are those of its own time.
-    for outer in poles.ids().filter(|&outer| poles[outer].nodes[0] != NodeId::RUN).collect::<Vec<_>>() {
+    for outer in poles.ids() {
+        // All lies inside the run, whose savings are those of its own time.
+        if poles[outer].nodes[0] == NodeId::RUN {
+            continue;
+        }
         let inner = poles.ids().filter(|&inner| inner != outer && inside(inner, outer) && !inside(outer, inner));
         poles[outer].contains = inner.filter(|&i| zero(&poles[i]) > Nanos::ZERO).max_by_key(|&i| (zero(&poles[i]), Reverse(i)));
     }

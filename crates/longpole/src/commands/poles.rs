@@ -27,7 +27,6 @@ pub(crate) fn poles(invocation: &Invocation, arguments: &PolesArguments) -> Resu
     } else {
         poles::pole_table(&mut out, &view.poles, view.poles.len(), invocation.style());
     }
-    let more = poles::More { poles: view.truncated.poles, on_path_nanos: view.truncated.on_path_nanos };
-    poles::path_rest(&mut out, more, "--limit 0", (view.between_nanos, view.wall_nanos), invocation.style());
+    poles::path_rest(&mut out, view.truncated, "--limit 0", (view.between_nanos, view.wall_nanos), invocation.style());
     print(&out)
 }

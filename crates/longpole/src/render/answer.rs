@@ -8,7 +8,7 @@ use longpole_recording::view;
 use super::command::{exit_words, fit_command};
 use super::functions::function_rows;
 use super::next_steps::next_lines;
-use super::poles::{More, path_rest, pole_table, poles_shown};
+use super::poles::{path_rest, pole_table, poles_shown};
 use super::quality::quality_lines;
 use super::threads::thread_rows;
 use super::waits::waits_section;
@@ -46,7 +46,7 @@ pub(crate) fn answer(view: &view::SummaryView, style: Style) -> Screen {
         line(&mut out, "");
         let shown = poles_shown(view);
         pole_table(&mut out, &view.poles, shown, style);
-        let more = More {
+        let more = view::PolesTruncated {
             poles: view.poles.len() - shown + view.truncated.poles,
             on_path_nanos: view.truncated.on_path_nanos + view.poles[shown..].iter().map(|pole| pole.on_path_nanos).sum::<i64>(),
         };

@@ -114,15 +114,8 @@ pub(crate) fn pole_table(out: &mut Screen, poles: &[view::PoleView], shown: usiz
     }
 }
 
-/// Poles that a table omits.
-#[derive(Clone, Copy)]
-pub(crate) struct More {
-    pub(crate) poles: usize,
-    pub(crate) on_path_nanos: i64,
-}
-
 /// What the table leaves out of the path, so that nothing of the run is missing: other poles, and the time in none, if it matters.
-pub(crate) fn path_rest(out: &mut Screen, more: More, all: &str, (between, wall): (i64, i64), style: Style) {
+pub(crate) fn path_rest(out: &mut Screen, more: view::PolesTruncated, all: &str, (between, wall): (i64, i64), style: Style) {
     if more.poles > 0 {
         line(out, &style.faint(&format!("     … {} ({all})", words::more_poles(more.poles, more.on_path_nanos))));
     }
