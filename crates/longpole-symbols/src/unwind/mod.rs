@@ -15,6 +15,7 @@ mod sleeping;
 mod stack_end;
 mod walk;
 mod x86_call;
+mod x86_prologue;
 
 pub use address_space::{AddressSpace, Code, Place};
 pub use binary::{Binary, BinaryError};

@@ -7,6 +7,7 @@ use super::frame::{Frame, Registers};
 use super::stack_end::{DEEPER_BYTES_MAX, StackEnd};
 use super::walk::StackWalker;
 use super::x86_call::{Called, called};
+use super::x86_prologue::frame_pointer_above_stack_pointer;
 
 /// Bytes in which the innermost function with a frame pointer is looked for, from where its frame begins.
 const FRAME_POINTER_WITHIN: usize = 2048;
@@ -27,11 +28,12 @@ impl StackWalker {
     ///                          ^ what is looked for
     /// ```
     ///
-    /// The code in front of the true return address is a call, of the function whose frame it is, if it says which; `read` fills the
-    /// bytes from the memory of the process, or says that it cannot. Where it names another function, an earlier call has left the
-    /// pair behind. Where it does not say, the saved word mostly leads further up the stack, as in a chain of frame pointers; the
-    /// outermost function with a frame pointer saved a word of any kind. The first place from which the walk comes to its root is
-    /// taken, else the one from which it comes furthest.
+    /// The first instructions of the function mostly tell how far above its stack pointer that is; `read` fills the bytes from the
+    /// memory of the process, or says that it cannot. Otherwise: the code in front of the true return address is a call, of the
+    /// function whose frame it is, if it says which. Where it names another function, an earlier call has left the pair behind. Where
+    /// it does not say, the saved word mostly leads further up the stack, as in a chain of frame pointers; the outermost function with
+    /// a frame pointer saved a word of any kind. The first place from which the walk comes to its root is taken, else the one from
+    /// which it comes furthest.
     pub fn walk_asleep(
         &mut self,
         space: &AddressSpace,
@@ -46,10 +48,13 @@ impl StackWalker {
         let Some(innermost) = frames.last().copied().filter(|_| end != StackEnd::Root) else { return end };
         let callee = innermost.address.for_lookup();
         let callee = space.region(callee).and_then(|region| region.function_start(callee));
-        let mut candidates: Vec<(u8, u64)> = frame_pointers(space, (sp, stack), innermost.sp)
+        let stated = callee.and_then(|start| innermost.sp.checked_add(frame_pointer_above_stack_pointer(start, &mut read)?));
+        let mut candidates: Vec<(u8, u64)> = frame_pointers(space, (sp, stack), innermost.sp, stated)
             .filter_map(|(at, leads_up, returns)| match called(space, returns, &mut read) {
-                Called::Function(start) if callee.is_some() => (callee == Some(start)).then_some((0, at)),
                 Called::Nobody => None,
+                // Also where the code calls another function, which has jumped to this one.
+                _ if stated == Some(at) => Some((0, at)),
+                Called::Function(start) if callee.is_some() => (callee == Some(start)).then_some((0, at)),
                 _ if space.begins_near(AbsAddr(returns)) => Some((3, at)),
                 _ => Some((if leads_up { 1 } else { 2 }, at)),
             })
@@ -72,15 +77,22 @@ impl StackWalker {
     }
 }
 
-/// Where a frame pointer may have been saved below a return address, from `above` on: the place, whether the saved word leads further
-/// up, and the return address.
-fn frame_pointers<'a>(space: &'a AddressSpace, (sp, stack): (u64, &'a [u8]), above: u64) -> impl Iterator<Item = (u64, bool, u64)> + 'a {
+/// Where a frame pointer may have been saved below a return address: from `above` on, and at `stated`, which may lie further up. The
+/// place, whether the saved word leads further up, and the return address.
+fn frame_pointers<'a>(
+    space: &'a AddressSpace,
+    (sp, stack): (u64, &'a [u8]),
+    above: u64,
+    stated: Option<u64>,
+) -> impl Iterator<Item = (u64, bool, u64)> + 'a {
+    let word = move |at: usize| Some(u64::from_le_bytes(stack.get(at..at.checked_add(8)?)?.try_into().ok()?));
     let skipped = usize::try_from(above.saturating_sub(sp)).unwrap_or(usize::MAX).min(stack.len());
-    let words = stack[skipped..stack.len().min(skipped.saturating_add(FRAME_POINTER_WITHIN))].chunks_exact(8);
-    let words = words.map(|word| u64::from_le_bytes(word.try_into().unwrap_or_default()));
-    let pairs = words.clone().zip(words.skip(1)).enumerate();
-    pairs.filter_map(move |(place, (saved, returns))| {
-        let at = sp.checked_add(skipped as u64)?.checked_add(place as u64 * 8)?;
+    let within_end = skipped.saturating_add(FRAME_POINTER_WITHIN - 8).min(stack.len());
+    let within = (skipped..within_end).step_by(8);
+    let beyond = stated.and_then(|at| usize::try_from(at.checked_sub(sp)?).ok()).filter(move |at| *at >= within_end);
+    within.chain(beyond).filter_map(move |place| {
+        let at = sp.checked_add(place as u64)?;
+        let (saved, returns) = (word(place)?, word(place.checked_add(8)?)?);
         let leads_up = saved == 0 || (saved > at && saved - at < DEEPER_BYTES_MAX && saved % 8 == 0);
         (returns != 0 && space.region(AbsAddr(returns - 1)).is_some()).then_some((at, leads_up, returns))
     })
