@@ -130,8 +130,41 @@ fn install(program: &Program, dir: &Path) -> Result<()> {
     }
     std::fs::write(build.join("go.mod"), "module m\n\ngo 1.26\n").context("failed to write go.mod")?;
     run_in(&build, "go", &["get", "-tool", &format!("{package}@{version}")], &[])?;
-    let flags = format!("-X {version_symbol}={version}");
+    without_clouds(&build)?;
+    // Without debug information, which nobody reads and the linker spends seconds on.
+    let flags = format!("-s -w -X {version_symbol}={version}");
     // An interrupted build leaves no note, and runs again.
     run_in(&build, "go", &["build", "-trimpath", "-ldflags", &flags, "-o", &installed.to_string_lossy(), package], &[])?;
     std::fs::write(&note, version).with_context(|| format!("failed to write {}", note.display()))
+}
+
+/// Copies the source of all modules to `vendor`, where Go looks first, and replaces what drives clouds: 40 % of what would be compiled.
+fn without_clouds(build: &Path) -> Result<()> {
+    run_in(build, "go", &["mod", "vendor"], &[])?;
+    let stubs = root().join("fixtures/pulumi/without-clouds");
+    let mut folders = vec![stubs.clone()];
+    while let Some(folder) = folders.pop() {
+        let package = folder.strip_prefix(&stubs).context("a folder outside the stubs")?;
+        let vendored = build.join("vendor").join(package);
+        let entries = entries(&folder)?;
+        let files = entries.iter().filter(|entry| entry.extension().is_some_and(|is| is == "go"));
+        // A program that does not need the package has none.
+        if vendored.is_dir() {
+            if folder.join("only.go").exists() {
+                std::fs::remove_dir_all(&vendored).with_context(|| format!("failed to remove {}", vendored.display()))?;
+                std::fs::create_dir(&vendored).with_context(|| format!("failed to make {}", vendored.display()))?;
+            }
+            for file in files {
+                let to = vendored.join(file.file_name().context("a file without a name")?);
+                std::fs::copy(file, &to).with_context(|| format!("failed to write {}", to.display()))?;
+            }
+        }
+        folders.extend(entries.into_iter().filter(|entry| entry.is_dir()));
+    }
+    Ok(())
+}
+
+fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
+    let listed = std::fs::read_dir(folder).with_context(|| format!("failed to list {}", folder.display()))?;
+    listed.map(|entry| Ok(entry?.path())).collect()
 }
