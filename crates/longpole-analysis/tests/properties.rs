@@ -188,7 +188,10 @@ proptest! {
             prop_assert!(states.parts.iter().all(|(_, time)| *time >= Nanos::ZERO));
         }
         for pole in report.poles() {
-            prop_assert_eq!(report.states_on_path(&pole.nodes).sum(), pole.on_path);
+            prop_assert_eq!(report.states_of_pole(pole).sum(), pole.on_path);
+            for saving in [pole.savings.if_zero, pole.savings.if_half, pole.savings.own] {
+                prop_assert!(Nanos::ZERO <= saving.low && saving.low <= saving.high && saving.high <= wall);
+            }
         }
 
         // A replay that changes nothing is the recording; one that does saves something between nothing and all.

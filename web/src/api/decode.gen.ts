@@ -7,6 +7,7 @@ import {
   EVERY_EVIDENCE,
   EVERY_FLAME_TIME,
   EVERY_NOTABLE_CODE,
+  EVERY_PART_KIND,
   EVERY_PEAK_FROM,
   EVERY_PIECE_KIND,
   EVERY_REASON_CODE,
@@ -45,6 +46,7 @@ import {
   type OneOf,
   type Parallelism,
   type Parent,
+  type Part,
   type PathColumns,
   type Piece,
   type Place,
@@ -236,6 +238,7 @@ function pole(cursor: Cursor): Pole {
     service: cursor.field('service').string(),
     name: cursor.field('name').string(),
     context: cursor.field('context').orNull((c) => c.string()),
+    part: cursor.field('part').orNull(part),
     count: cursor.field('count').count(),
     spans: cursor.field('spans').list((c) => c.string()),
     truncated: spansTruncated(cursor.field('truncated')),
@@ -256,6 +259,17 @@ function pole(cursor: Cursor): Pole {
     samples: cursor.field('samples').count(),
     weightNanos: cursor.field('weight_nanos').nanos(),
     fewSamples: cursor.field('few_samples').boolean(),
+  };
+}
+
+function part(cursor: Cursor): Part {
+  return {
+    kind: cursor.field('kind').oneOf(EVERY_PART_KIND),
+    text: cursor.field('text').string(),
+    function: cursor.field('function').orNull((c) => c.string()),
+    handle: cursor.field('handle').orNull((c) => c.string()),
+    file: cursor.field('file').orNull((c) => c.string()),
+    line: cursor.field('line').orNull((c) => c.count()),
   };
 }
 

@@ -63,7 +63,7 @@ export interface Answer {
   readonly context: string | null;
   /** How much earlier the run would end without it. */
   readonly savesIfZeroNanos: NanosRange;
-  /** The function with most of its own samples. */
+  /** The function that the pole is, or else the one with most of its own samples. */
   readonly function: string | null;
 }
 
@@ -257,6 +257,8 @@ export interface Pole {
   readonly name: string;
   /** The piece of work that it belongs to, such as `create web-bundle`. */
   readonly context: string | null;
+  /** The part of their own time that it is, where samples and waits tell one: the other fields are about that part alone. Null for a pole that is its spans as a whole. */
+  readonly part: Part | null;
   /** Spans in the group. */
   readonly count: number;
   /** Their handles, most time on the path first, at most 100. */
@@ -298,6 +300,26 @@ export interface Pole {
   /** Whether these samples are too few for reliable shares. */
   readonly fewSamples: boolean;
 }
+
+/** A part of the own time of spans. */
+export interface Part {
+  /** What it is. */
+  readonly kind: PartKind;
+  /** The part for people, such as `insert_one (disk)`. */
+  readonly text: string;
+  /** The function that computes or waits. */
+  readonly function: string | null;
+  /** Its handle, such as `f3`. */
+  readonly handle: string | null;
+  /** The source file of that, if it is known. */
+  readonly file: string | null;
+  /** The line with the most time. */
+  readonly line: number | null;
+}
+
+/** What a part of own time is. */
+export const EVERY_PART_KIND = ['computes', 'waits', 'rest'] as const;
+export type PartKind = (typeof EVERY_PART_KIND)[number];
 
 /** How many spans a list omits. */
 export interface SpansTruncated {

@@ -9,6 +9,11 @@ export function contextOf(pole: { readonly name: string; readonly context: strin
   return pole.context === null || pole.name.includes(pole.context) ? null : pole.context;
 }
 
+/** `python3 › parse_rules`: the operation of a pole, and the part of its own time that it is. */
+export function nameOfPole(pole: Pole): string {
+  return pole.part === null ? pole.name : `${pole.name} › ${pole.part.text}`;
+}
+
 /** The name of the cloud resource that a pole works on: the last part of its URN. */
 export function nameOfResource(pole: Pole): string | undefined {
   return pole.resource?.split('::').slice(3).join('::');
@@ -17,7 +22,7 @@ export function nameOfResource(pole: Pole): string | undefined {
 /** `pulumirpc.ResourceProvider/Create ×2 in modern:index:Step database`. */
 export function poleInWords(pole: Pole): string {
   const context = contextOf(pole);
-  return `${pole.name}${pole.count > 1 ? ` ×${pole.count}` : ''}${context === null ? '' : ` in ${context}`}`;
+  return `${nameOfPole(pole)}${pole.count > 1 ? ` ×${pole.count}` : ''}${context === null ? '' : ` in ${context}`}`;
 }
 
 /** Why a pole is long, and what limits its saving: `contains p4; waits, 0% on-CPU; after a fix, create bucket (s9) is on the path instead`. */

@@ -5,6 +5,7 @@
 
 pub mod blocker_summary;
 pub mod code;
+mod code_poles;
 mod concurrency;
 pub mod diff;
 pub mod flame;
@@ -144,6 +145,8 @@ impl Report {
             deployment: None,
             outlined: None,
         };
+        let poles = std::mem::take(&mut report.poles);
+        report.poles = report.split_by_code(poles);
         report.path_states = report.activity().states(report.path_stretches(|_| true));
         report.deployment = report.split_deployment();
         report

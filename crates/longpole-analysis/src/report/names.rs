@@ -2,8 +2,10 @@
 
 use longpole_model::{FunctionId, NodeId, Wait, WaitKind};
 
+use crate::code::functions::Function;
 use crate::code::named::Named;
-use crate::report::Report;
+use crate::report::{Handle, Report};
+use crate::schedule::poles::{PartKind, Pole};
 use crate::time::blockers::Relation;
 
 /// The function to name for some samples.
@@ -26,7 +28,59 @@ pub struct NamedWait<'a> {
     pub function: Option<&'a str>,
 }
 
+/// The part of own time that a pole is, to name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NamedPart<'a> {
+    /// A function computes.
+    Computes(FunctionId, &'a Function),
+    /// A function waits; `None` if which one is unknown.
+    Waits(WaitKind, Option<(FunctionId, &'a Function)>),
+    /// Everything else.
+    Rest,
+}
+
+impl<'a> NamedPart<'a> {
+    fn id_and_function(self) -> Option<(FunctionId, &'a Function)> {
+        match self {
+            NamedPart::Computes(id, function) => Some((id, function)),
+            NamedPart::Waits(_, function) => function,
+            NamedPart::Rest => None,
+        }
+    }
+
+    /// The function.
+    pub fn function(self) -> Option<&'a Function> {
+        self.id_and_function().map(|(_, function)| function)
+    }
+
+    /// The function's handle.
+    pub fn handle(self) -> Option<Handle> {
+        self.id_and_function().map(|(id, _)| Handle::Function(id))
+    }
+}
+
 impl Report {
+    /// The part of own time that a pole is.
+    pub fn part_of(&self, pole: &Pole) -> Option<NamedPart<'_>> {
+        let function = |id: FunctionId| (id, &self.functions.list[id]);
+        Some(match pole.part.as_ref()?.kind {
+            PartKind::Computes(id) => NamedPart::Computes(id, &self.functions.list[id]),
+            PartKind::Waits(kind, waits) => NamedPart::Waits(kind, waits.map(function)),
+            PartKind::Rest => NamedPart::Rest,
+        })
+    }
+
+    /// Source file and line with the most time of the function that a pole is.
+    pub fn place_of_part(&self, pole: &Pole) -> Option<(&str, u32)> {
+        match self.part_of(pole)? {
+            NamedPart::Computes(_, function) => {
+                Some((function.file.as_str(), function.line)).filter(|(file, line)| !file.is_empty() && *line > 0)
+            }
+            NamedPart::Waits(..) => self.waits_of_pole(pole).first()?.places.first().map(|place| (place.file, place.line)),
+            NamedPart::Rest => None,
+        }
+    }
+
     /// What the node is called.
     pub fn name(&self, node: NodeId) -> &str {
         self.forest.name(&self.recording, node)

@@ -4,6 +4,7 @@ use longpole_model::{IdVec, Nanos, NodeId, SampleId, StateKind};
 
 use crate::pulumi::deployment::{self, DeploymentTime, ProviderCpu};
 use crate::report::Report;
+use crate::schedule::poles::Pole;
 use crate::time::activity::Stretch;
 use crate::time::states::States;
 
@@ -15,11 +16,33 @@ impl Report {
 
     /// These nodes' own samples while they were on the path: indices into `recording.samples`.
     pub fn samples_on_path(&self, nodes: &[NodeId]) -> Vec<SampleId> {
+        self.samples_in(self.stretches_on_path(nodes))
+    }
+
+    /// Where the time of a pole on the path went; sums to it.
+    pub fn states_of_pole(&self, pole: &Pole) -> States {
+        self.activity().states(self.stretches_of_pole(pole).into_iter())
+    }
+
+    /// The samples of a pole on the path: indices into `recording.samples`.
+    pub fn samples_of_pole(&self, pole: &Pole) -> Vec<SampleId> {
+        self.samples_in(self.stretches_of_pole(pole))
+    }
+
+    fn samples_in(&self, stretches: Vec<Stretch>) -> Vec<SampleId> {
         if self.recording.samples.is_empty() {
             return Vec::new();
         }
         let activity = self.activity();
-        self.stretches_on_path(nodes).into_iter().flat_map(|s| activity.samples_in(s).iter().copied()).collect()
+        stretches.into_iter().flat_map(|stretch| activity.samples_in(stretch).iter().copied()).collect()
+    }
+
+    /// When a pole is on the path: by time.
+    pub(super) fn stretches_of_pole(&self, pole: &Pole) -> Vec<Stretch> {
+        match &pole.part {
+            Some(part) => part.on_path.iter().map(|&(node, from, to)| Stretch { node, from, to }).collect(),
+            None => self.stretches_on_path(&pole.nodes),
+        }
     }
 
     /// For each node how much of its time on the critical path a thread of it was on a CPU.

@@ -6,9 +6,10 @@ use longpole_model::resource_event::PAYLOAD_LOGS;
 use longpole_model::units::whole_percent;
 use longpole_model::{Id, Nanos, NodeId, SampleId, StateKind, SumNanos, WaitKind};
 
+use crate::code::functions::Function;
 use crate::code::named::Named;
 use crate::report::handle::Handle;
-use crate::report::names::{FunctionNames, NamedWait};
+use crate::report::names::{FunctionNames, NamedPart, NamedWait};
 use crate::report::{FEW_SAMPLES, Report};
 use crate::schedule::poles::{Outlier, Pole};
 use crate::time::blockers::PROBE_NANOS;
@@ -77,6 +78,10 @@ pub struct Reason<'a> {
     pub outlier: Option<Outlier>,
     /// The node of the pole that is most of it, if there are several others.
     pub longest: Option<Longest>,
+    /// The function that the pole is.
+    pub part: Option<&'a Function>,
+    /// Source file and line in it, where they are known.
+    pub place: Option<(&'a str, u32)>,
     /// The pole's own time, if it is mostly what it calls: shares are of this time and not of the whole.
     pub of_own: Option<Nanos>,
     /// What it does in its own time.
@@ -253,20 +258,30 @@ impl<'a> OffCpu<'a> {
 impl Report {
     /// Why a pole is long, by its states, samples and waits, and whether its spans follow each other.
     pub fn reason(&self, pole: &Pole) -> Reason<'_> {
-        let own = self.states_on_path(&pole.nodes).own();
-        let reason = Reason { in_sequence: None, outlier: pole.outlier, longest: None, of_own: None, cause: self.cause(pole) };
+        let own = self.states_of_pole(pole).own();
+        let reason = Reason {
+            in_sequence: None,
+            outlier: pole.outlier,
+            longest: None,
+            part: None,
+            place: None,
+            of_own: None,
+            cause: self.cause(pole),
+        };
         Reason {
-            in_sequence: self.in_sequence(&pole.nodes).then_some(pole.nodes.len()),
-            longest: self.longest(pole),
+            part: self.part_of(pole).and_then(NamedPart::function),
+            place: self.place_of_part(pole),
+            in_sequence: (pole.part.is_none() && self.in_sequence(&pole.nodes)).then_some(pole.nodes.len()),
+            longest: self.longest(pole).filter(|_| pole.part.is_none()),
             // These are shares of what it does between the operations that it calls, and not of it as a whole.
-            of_own: (reason.code().has_shares() && self.wraps(pole, own)).then_some(own),
+            of_own: (pole.part.is_none() && reason.code().has_shares() && self.wraps(pole, own)).then_some(own),
             ..reason
         }
     }
 
     fn cause(&self, pole: &Pole) -> Cause<'_> {
-        let samples = self.samples_on_path(&pole.nodes);
-        let states = self.states_on_path(&pole.nodes);
+        let samples = self.samples_of_pole(pole);
+        let states = self.states_of_pole(pole);
         let own = states.own();
         let few = (samples.len() as u64) < FEW_SAMPLES;
         let expected = i128::from(own.0) * i128::from(self.recording.run.rate_hz) / 1_000_000_000;
@@ -338,7 +353,7 @@ impl Report {
 
     /// What most of those short waits of a pole were for that were probed, which are few of all.
     fn short_waits(&self, pole: &Pole, percent: i64) -> Option<OffCpu<'_>> {
-        let sums = self.waits_on_path(&pole.nodes);
+        let sums = self.waits_of_pole(pole);
         let is_short = |part: &&WaitPart| self.recording.waits[part.wait].nanos() < PROBE_NANOS;
         let count = |sum: &WaitSum<'_>| sum.parts.iter().filter(is_short).count();
         let all: usize = sums.iter().map(count).sum();
@@ -350,7 +365,7 @@ impl Report {
 
     /// What a pole waited for, so long of its own time.
     fn wait_share(&self, pole: &Pole, (kind, nanos): (WaitKind, Nanos), own: Nanos) -> WaitShare<'_> {
-        let sum = self.waits_on_path(&pole.nodes).into_iter().find(|sum| sum.wait.kind == kind);
+        let sum = self.waits_of_pole(pole).into_iter().find(|sum| sum.wait.kind == kind);
         let unknown = NamedWait { kind, relation: None, function: None };
         WaitShare { percent: whole_percent(nanos.0, own.0), wait: sum.map_or(unknown, |sum| self.named_wait(sum.wait, sum.relation)) }
     }
@@ -457,23 +472,26 @@ mod tests {
         let cause = Cause::HardlyComputes { rest: unaccounted(99), percent: 1, after_event: None };
         assert_eq!(
             report.reason(report.poles().iter().next().unwrap()),
-            Reason { in_sequence: Some(2), outlier: None, longest: None, of_own: None, cause }
+            Reason { in_sequence: Some(2), outlier: None, longest: None, part: None, place: None, of_own: None, cause }
         );
     }
 
     #[test]
     fn a_reason_names_the_programs_own_function_and_the_library_it_calls() {
-        let check = |text: &str, expected: Option<HotFunction<'_>>| {
+        let check_share = |text: &str, percent: i64, expected: Option<HotFunction<'_>>| {
             let report = report(text);
             let reason = report.reason(report.poles().iter().next().unwrap());
-            assert_eq!(reason.cause, Cause::Computes { share: on_cpu(95), hot: expected, wait: None });
+            assert_eq!(reason.cause, Cause::Computes { share: on_cpu(percent), hot: expected, wait: None });
             let names = expected.map(|hot| hot.names);
             assert_eq!((reason.function(), reason.mostly_in()), (names.map(|it| it.function), names.and_then(|it| it.mostly_in)));
         };
+        let check = |text: &str, expected| check_share(text, 95, expected);
         let text = "run x 0..100ms\n  build 0..100ms svc pid 1\nsample 0ms x95 pid 1 [build] main;index_words;std::hash_one;std::write\n";
         check(text, Some(hot(95, "index_words", Some("std::write"))));
-        let spread = "run x 0..100ms\n  build 0..100ms svc pid 1\nsample 0ms x40 pid 1 [build] tokio::run;a\nsample 40ms x40 pid 1 [build] tokio::run;b\nsample 80ms x15 pid 1 [build] tokio::run;c\n";
-        check(spread, None);
+        let mut spread = "run x 0..100ms\n  build 0..100ms svc pid 1\n".to_owned();
+        (0..32).for_each(|i| spread.push_str(&format!("sample {}ms x3 pid 1 [build] tokio::run;f{i}\n", 3 * i)));
+        (96..97).for_each(|i| spread.push_str(&format!("sample {i}ms pid 1 [build] tokio::run\n")));
+        check_share(&spread, 97, None);
         let nothing_own = "run x 0..100ms\n  build 0..100ms svc pid 1\nsample 0ms x95 pid 1 [build] std::rt;std::write\n";
         check(nothing_own, Some(hot(95, "std::write", None)));
     }
@@ -484,6 +502,9 @@ mod tests {
             report("run x 0..100ms\n  outer 0..100ms svc pid 1\n    inner 0..60ms svc pid 1\nsample 62ms x30 pid 1 [outer] main;hash\n");
         let pole = report.poles().iter().find(|pole| pole.name == "outer").unwrap();
         let cause = Cause::Computes { share: on_cpu(75), hot: Some(hot(30, "hash", None)), wait: None };
-        assert_eq!(report.reason(pole), Reason { in_sequence: None, outlier: None, longest: None, of_own: Some(Nanos(40_000_000)), cause });
+        assert_eq!(
+            report.reason(pole),
+            Reason { in_sequence: None, outlier: None, longest: None, part: None, place: None, of_own: Some(Nanos(40_000_000)), cause }
+        );
     }
 }

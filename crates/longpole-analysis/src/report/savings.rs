@@ -3,6 +3,7 @@
 use longpole_model::NodeId;
 
 use crate::report::Report;
+use crate::schedule::own_work::OwnWork;
 use crate::schedule::poles::{Pole, Savings};
 use crate::schedule::saving::{Change, Saving};
 
@@ -21,11 +22,17 @@ impl Report {
     /// up where poles run at the same time, or one contains another.
     pub fn saves_with_those_before(&self, poles: usize) -> Vec<Saving> {
         let mut nodes = Vec::new();
+        let mut work = OwnWork::default();
         let saves = |pole: &Pole| {
-            nodes.extend_from_slice(&pole.nodes);
-            nodes.sort_unstable();
-            nodes.dedup();
-            self.replay.saves(&nodes, Change::Zero)
+            match &pole.part {
+                Some(part) => work = OwnWork::new(work.pieces().chain(part.work.pieces())),
+                None => {
+                    nodes.extend_from_slice(&pole.nodes);
+                    nodes.sort_unstable();
+                    nodes.dedup();
+                }
+            }
+            self.replay.saves_together(&nodes, &work)
         };
         self.poles().iter().take(poles).map(saves).collect()
     }

@@ -13,7 +13,7 @@ impl Report {
         let mut in_pole: HashMap<(ThreadKey, PoleId), UnsignedNanos> = HashMap::new();
         let activity = self.activity();
         for (pole, about) in self.poles().enumerated().take(threads::POLES_MAX) {
-            for stretch in self.stretches_on_path(&about.nodes) {
+            for stretch in self.stretches_of_pole(about) {
                 for &sample in activity.samples_in(stretch) {
                     let sample = &self.recording.samples[sample];
                     *in_pole.entry((sample.thread(), pole)).or_default() += UnsignedNanos(sample.weight_nanos);

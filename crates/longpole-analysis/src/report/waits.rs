@@ -45,6 +45,11 @@ impl Report {
         self.waits_of(self.stretches_on_path(nodes).into_iter())
     }
 
+    /// The waits of a pole while it was on the path, longest first, each with how long it was in the way.
+    pub fn waits_of_pole(&self, pole: &Pole) -> Vec<WaitSum<'_>> {
+        self.waits_of(self.stretches_of_pole(pole).into_iter())
+    }
+
     /// The waits of a node itself, longest first, each with how much of it no child covers.
     pub fn node_waits(&self, node: NodeId) -> Vec<WaitSum<'_>> {
         self.waits_of_nodes(&[node])
@@ -118,12 +123,12 @@ impl Report {
 
     /// The waits that the reason of a pole is about, where it is about waits.
     pub fn pole_wait(&self, pole: &Pole) -> Option<WaitSum<'_>> {
-        let states = self.states_on_path(&pole.nodes);
+        let states = self.states_of_pole(pole);
         if reason::computes(&states) {
             return None;
         }
         let (kind, _) = reason::longest_seen_wait(&states)?;
-        self.waits_on_path(&pole.nodes).into_iter().find(|sum| sum.wait.kind == kind)
+        self.waits_of_pole(pole).into_iter().find(|sum| sum.wait.kind == kind)
     }
 
     /// The processes that answer the calls of these nodes; `None` where they name no address, or different ones.

@@ -250,7 +250,10 @@ impl ThreadRows<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::cmp::Reverse;
+
     use crate::Report;
+    use crate::schedule::poles::Pole;
     use longpole_model::{Nanos, text};
 
     /// Poles as `name on-path low-high`, in milliseconds.
@@ -259,9 +262,15 @@ mod tests {
         const RUN: &str = "run work 0..2000ms\nprocess helper 100..1000ms pid 2 under 1\n";
         let report = Report::new(text::parse(&format!("{RUN}{rows}")).unwrap());
         let millis = |nanos: Nanos| nanos.0 / 1_000_000;
-        let poles = report.poles().iter().map(|pole| {
-            let zero = pole.savings.if_zero;
-            format!("{} {} {}-{}", pole.name, millis(pole.on_path), millis(zero.low), millis(zero.high))
+        // All parts of an operation together.
+        let sum =
+            |name: &str, nanos: &dyn Fn(&Pole) -> Nanos| millis(report.poles().iter().filter(|pole| pole.name == name).map(nanos).sum());
+        let mut names: Vec<&str> = report.poles().iter().map(|pole| pole.name.as_str()).collect();
+        names.sort_by_key(|name| Reverse(sum(name, &|pole| pole.on_path)));
+        names.dedup();
+        let poles = names.into_iter().map(|name| {
+            let [low, high] = [sum(name, &|pole| pole.savings.if_zero.low), sum(name, &|pole| pole.savings.if_zero.high)];
+            format!("{name} {} {low}-{high}", sum(name, &|pole| pole.on_path))
         });
         assert_eq!(poles.collect::<Vec<String>>(), expected);
     }

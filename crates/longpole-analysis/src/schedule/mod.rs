@@ -3,6 +3,7 @@
 pub(crate) mod background;
 pub mod concurrency_limit;
 pub mod critical_path;
+pub(crate) mod own_work;
 mod phases;
 pub(crate) mod pipeline;
 pub mod poles;

@@ -26,6 +26,9 @@
 //! more than a twentieth of the run. Between the spans of a file there is no run, and of processes that ran before and after the recording it
 //! is a pole only if most of the time is its own.
 //!
+//! Where samples and waits tell what the own time of a pole was ([`PolePart`]), its parts are poles in its place: the function that computes, the
+//! function that waits.
+//!
 //! No time is missing: the times of all poles on the path, of the groups that are left out, and of no pole add up to the run.
 
 use std::cmp::Reverse;
@@ -33,10 +36,11 @@ use std::collections::HashSet;
 use std::ops::Range;
 
 use longpole_model::fast_hash::{FastMap, FastState};
-use longpole_model::{CaptureMode, IdVec, Nanos, NodeId, PoleId, Recording, ids};
+use longpole_model::{CaptureMode, FunctionId, IdVec, Nanos, NodeId, PoleId, Recording, WaitKind, ids};
 
 use crate::pulumi::urn::{title_of_urn, urn_of};
 use crate::schedule::critical_path::{CriticalPath, OnPath};
+use crate::schedule::own_work::OwnWork;
 use crate::schedule::replay::Replay;
 use crate::schedule::saving::{Saving, ScheduleEvidence};
 use crate::tree::forest::Forest;
@@ -100,7 +104,36 @@ pub struct Outlier {
     pub next: Nanos,
 }
 
-/// A group of nodes and what fixing it saves.
+/// What a part of the own time of a pole's nodes is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum PartKind {
+    /// A function computes, with what it calls of others.
+    Computes(FunctionId),
+    /// A function waits; `None` if which one is unknown.
+    Waits(WaitKind, Option<FunctionId>),
+    /// Everything else.
+    Rest,
+}
+
+/// A part of the own time of a pole's nodes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PolePart {
+    /// What it is.
+    pub kind: PartKind,
+    /// All of it.
+    pub(crate) work: OwnWork,
+    /// What of it is on the path: node, from and to, by time.
+    pub(crate) on_path: Vec<(NodeId, Nanos, Nanos)>,
+}
+
+impl PolePart {
+    /// How long it is on the path.
+    fn takes(&self) -> Nanos {
+        self.on_path.iter().map(|(_, from, to)| *to - *from).sum()
+    }
+}
+
+/// A group of nodes, or a part of their own time, and what fixing it saves.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pole {
     /// The nodes, in tree order; also those of the group that are not on the path.
@@ -113,7 +146,9 @@ pub struct Pole {
     pub context: Option<String>,
     /// URN of that resource.
     pub resource: Option<String>,
-    /// Time of the critical path in which one of them was the innermost.
+    /// The part of their own time that the pole is; without it the pole is all of it, with what they call.
+    pub part: Option<PolePart>,
+    /// Time of the critical path in which one of them was the innermost, and in this part.
     pub on_path: Nanos,
     /// Set if the pole is one operation that stands out among others.
     pub outlier: Option<Outlier>,
@@ -192,6 +227,12 @@ fn subtrees(forest: &Forest, nodes: &[NodeId]) -> Vec<Range<NodeId>> {
     out
 }
 
+/// By what their own time saves (middle of the range), then by time on the path.
+fn rank(poles: &mut [Pole]) {
+    let own = |p: &Pole| p.savings.own.low + p.savings.own.high;
+    poles.sort_by_key(|p| (Reverse(own(p)), Reverse(p.on_path), p.nodes[0]));
+}
+
 /// Says for each pole which of the others lies inside it and saves the most.
 fn find_contained(forest: &Forest, poles: &mut IdVec<PoleId, Pole>) {
     let ranges: IdVec<PoleId, Vec<Range<NodeId>>> = poles.iter().map(|p| subtrees(forest, &p.nodes)).collect();
@@ -204,8 +245,9 @@ fn find_contained(forest: &Forest, poles: &mut IdVec<PoleId, Pole>) {
     };
     let zero = |p: &Pole| p.savings.if_zero.low + p.savings.if_zero.high;
     for outer in poles.ids() {
-        // All lies inside the run, whose savings are those of its own time.
-        if poles[outer].nodes[0] == NodeId::RUN {
+        // All lies inside the run, whose savings are those of its own time; inside a part of own time lies nothing.
+        if poles[outer].nodes[0] == NodeId::RUN || poles[outer].part.is_some() {
+            poles[outer].contains = None;
             continue;
         }
         let inner = poles.ids().filter(|&inner| inner != outer && inside(inner, outer) && !inside(outer, inner));
@@ -323,6 +365,7 @@ impl Poles {
                     name: name.to_owned(),
                     context: context.map(|c| if is_urn { title_of_urn(c) } else { c.to_owned() }),
                     resource: context.filter(|_| is_urn).map(str::to_owned),
+                    part: None,
                     on_path,
                     outlier,
                     contains: None,
@@ -330,11 +373,38 @@ impl Poles {
                 }
             })
             .collect();
-        let own = |p: &Pole| p.savings.own.low + p.savings.own.high;
-        poles.sort_by_key(|p| (Reverse(own(p)), Reverse(p.on_path), p.nodes[0]));
+        rank(&mut poles);
         let mut poles: IdVec<PoleId, Pole> = poles.into();
         find_contained(forest, &mut poles);
         Poles { poles, truncated, truncated_on_path, between }
+    }
+
+    /// The same with the parts of poles in their place, where `parts` has some. They must be all of the pole's own time on the path.
+    pub(crate) fn with_parts(self, forest: &Forest, path: &CriticalPath, replay: &Replay, parts: impl Fn(&Pole) -> Vec<PolePart>) -> Poles {
+        let paths = OnPath::new(path);
+        let mut is_split = false;
+        let mut poles = Vec::with_capacity(self.poles.len());
+        for pole in self.poles {
+            let parts = parts(&pole);
+            is_split |= !parts.is_empty();
+            for part in &parts {
+                let on_path = part.takes();
+                let ([if_zero, if_half], limited_by) = replay.saves_work(&part.work, on_path, &paths);
+                let savings = Savings { if_zero, if_half, own: if_zero, evidence: pole.savings.evidence };
+                poles.push(Pole { part: Some(part.clone()), on_path, savings, contains: None, limited_by, ..pole.clone() });
+            }
+            if parts.is_empty() {
+                poles.push(pole);
+            }
+        }
+        if is_split {
+            rank(&mut poles);
+        }
+        let mut poles: IdVec<PoleId, Pole> = poles.into();
+        if is_split {
+            find_contained(forest, &mut poles);
+        }
+        Poles { poles, ..self }
     }
 }
 

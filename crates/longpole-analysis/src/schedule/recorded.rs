@@ -68,13 +68,22 @@ pub(crate) fn offset(at: Timestamp, origin: Timestamp) -> Nanos {
     Nanos(at.nanos_since(origin).clamp(-OFFSET_MAX, OFFSET_MAX))
 }
 
-/// A stretch of a node that its children cover.
-#[derive(Debug, Clone, Copy)]
-struct Covered {
-    start: Nanos,
-    end: Nanos,
-    /// Covered nanoseconds of the node before `start`.
-    before: Nanos,
+/// A stretch of a node: that its children cover, or of a part of its own time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Covered {
+    pub(crate) start: Nanos,
+    pub(crate) end: Nanos,
+    /// Nanoseconds in such stretches of the node before `start`.
+    pub(crate) before: Nanos,
+}
+
+/// Nanoseconds of these stretches, which stand by time, before a moment.
+pub(crate) fn covered_before(stretches: &[Covered], at: Nanos) -> Nanos {
+    let next = stretches.partition_point(|c| c.start < at);
+    match next.checked_sub(1).map(|i| stretches[i]) {
+        Some(c) => c.before + (at.min(c.end) - c.start),
+        None => Nanos::ZERO,
+    }
 }
 
 /// For each node, where its children are.
@@ -88,12 +97,7 @@ impl Cover {
 
     /// Nanoseconds of the node, from its start to `at`, in which one of its children was there.
     pub(crate) fn covered_before(&self, node: NodeId, at: Nanos) -> Nanos {
-        let stretches = self.of(node);
-        let next = stretches.partition_point(|c| c.start < at);
-        match next.checked_sub(1).map(|i| stretches[i]) {
-            Some(c) => c.before + (at.min(c.end) - c.start),
-            None => Nanos::ZERO,
-        }
+        covered_before(self.of(node), at)
     }
 
     /// The parts of a time of the node in which none of its children was there.
@@ -252,36 +256,14 @@ impl Schedule {
         self.start.ids()
     }
 
-    /// Own time of a node before a moment.
-    fn own_before(&self, node: NodeId, at: Nanos) -> Nanos {
-        let at = at.min(self.end[node]).max(self.start[node]);
-        (at - self.start[node]) - self.cover.covered_before(node, at)
-    }
-
     /// Own time of a node between two moments.
     pub(crate) fn own_between(&self, node: NodeId, from: Nanos, to: Nanos) -> Nanos {
-        self.own_before(node, to) - self.own_before(node, from)
+        self.own_time(None).between(node, from, to)
     }
 
     /// Own time of a node.
     pub(crate) fn own_total(&self, node: NodeId) -> Nanos {
-        self.own_before(node, self.end[node])
-    }
-
-    /// Own time of the node's host before its start.
-    pub(crate) fn own_at_start(&self, node: NodeId) -> Nanos {
-        self.own_before(self.host[node], self.start[node])
-    }
-
-    /// Own time of the host of the node's end before that; nothing without one.
-    pub(crate) fn own_at_end(&self, node: NodeId) -> Nanos {
-        self.end_host[node].map_or(Nanos::ZERO, |host| self.own_before(host, self.end[node]))
-    }
-
-    /// What lies between the end of a sibling, or a later start of the host, and the start of a node; and how much of it is the host's own time.
-    pub(crate) fn gap_after(&self, sibling: NodeId, node: NodeId) -> (Nanos, Nanos) {
-        let since = self.end[sibling].max(self.start[self.host[node]]);
-        (self.start[node] - since, self.own_at_start(node) - self.own_at_end(sibling))
+        self.own_time(None).total(node)
     }
 
     /// What this one is declared to have waited for: spans that its links name and that ended before it started, and the work on

@@ -30,7 +30,7 @@ use crate::link::samples::SampleNodes;
 use crate::link::waits::{NodeWait, NodeWaits};
 use crate::schedule::recorded::Schedule;
 use crate::time::states::{StateEvidence, States};
-use crate::time::timelines::{self, Piece, Source, Timelines};
+use crate::time::timelines::{self, OwnPieces, Piece, Source, Timelines};
 use crate::tree::forest::Forest;
 
 /// Periods of the sampling clock in a stretch that can be full only once: few enough to follow a change between running
@@ -161,17 +161,43 @@ impl Activity<'_> {
         states
     }
 
-    /// A stretch of a node with known threads.
-    fn add_exact(&self, stretch: Stretch, states: &mut States) {
-        let Stretch { node, from, to } = stretch;
+    /// What a node does in its own time, from its start to its end: one state at a moment. Where nothing is known there is no piece, or one that
+    /// says so.
+    pub(crate) fn own_pieces(&self, node: NodeId) -> Vec<Piece> {
+        let (from, to) = (self.schedule.start[node], self.schedule.end[node]);
+        let stretch = Stretch { node, from, to };
+        if self.timelines.source(node) != Source::Nothing {
+            return self.exact_pieces(stretch).pieces;
+        }
+        let samples = self.samples_in(stretch);
+        let ends = samples.iter().skip(1).map(|&next| self.sample_offsets[next]).chain([to]);
+        let computes = samples.iter().zip(ends).flat_map(|(&sample, next)| {
+            let (at, weight) = (self.sample_offsets[sample], self.weight(sample));
+            // Samples that follow each other so closely stand for all between them.
+            let end = if next - at <= weight + weight / 2 { next } else { (at + weight).min(to) };
+            let gaps = self.schedule.cover.gaps(node, at, end);
+            gaps.map(|(from, to)| Piece { from, to, state: StateKind::OnCpu })
+        });
+        let waits = self.waits_in(stretch).flat_map(|wait| self.blocked_pieces(node, wait));
+        timelines::flatten(computes.chain(waits).collect())
+    }
+
+    fn exact_pieces(&self, Stretch { node, from, to }: Stretch) -> OwnPieces {
         let mut own = self.timelines.own_pieces(node, (from, to), &self.schedule.cover, self.calls(node));
-        let mut own_time = Nanos::ZERO;
         if self.timelines.source(node) == Source::AllThreads {
             // While none of its threads is on a CPU, or could be, what it waits for is known by a rule.
-            let waits = self.waits_in(stretch).flat_map(|wait| self.blocked_pieces(node, wait));
+            let waits = self.waits_in(Stretch { node, from, to }).flat_map(|wait| self.blocked_pieces(node, wait));
             own.pieces.extend(waits.collect::<Vec<_>>());
             own.pieces = timelines::flatten(own.pieces);
         }
+        own
+    }
+
+    /// A stretch of a node with known threads.
+    fn add_exact(&self, stretch: Stretch, states: &mut States) {
+        let Stretch { node, from, to } = stretch;
+        let own = self.exact_pieces(stretch);
+        let mut own_time = Nanos::ZERO;
         for piece in &own.pieces {
             states.add(piece.state, piece.length());
             own_time += piece.length();

@@ -2,12 +2,37 @@
 
 use longpole_model::units::duration;
 
+use crate::code::functions::Function;
+use crate::report::names::NamedPart;
 use crate::words::phrase::Words;
+use crate::words::wait::wait_kind;
 
 /// What a pole contains, then its reason: `contains p4; ≈ 95% on-CPU, most of it (1.11s) in compress_bundle`.
 pub fn pole(contains: Option<&str>, is_estimate: bool, reason: Words) -> Words {
     let words = contains.map_or_else(Words::default, |handle| Words::plain(format!("contains {handle}; ")));
     words.text(if is_estimate { "≈ " } else { "" }).words(reason)
+}
+
+/// The part of own time that a pole is: `parse_rules`, `insert_one (disk)`, `main in prog.py`, `the rest`.
+pub fn part(part: NamedPart<'_>) -> String {
+    match part {
+        NamedPart::Computes(_, function) => named(function),
+        NamedPart::Waits(kind, None) => wait_kind(kind).to_owned(),
+        NamedPart::Waits(kind, Some((_, function))) => format!("{} ({})", named(function), kind.as_str()),
+        NamedPart::Rest => "the rest".to_owned(),
+    }
+}
+
+/// Functions that many programs have: only their file tells them.
+const NOBODYS: [&str; 3] = ["main", "<module>", "(anonymous)"];
+
+fn named(function: &Function) -> String {
+    let file = function.file.rsplit('/').next().unwrap_or_default();
+    if NOBODYS.contains(&function.function.as_str()) && !file.is_empty() {
+        format!("{} in {file}", function.function)
+    } else {
+        function.function.clone()
+    }
 }
 
 /// What is on the critical path if a pole takes no time: `after a fix, create bucket (s9) is on the path instead`.

@@ -2,7 +2,8 @@
 
 use longpole_model::units::duration;
 
-use crate::report::names::FunctionNames;
+use crate::code::functions::Function;
+use crate::report::names::{FunctionNames, NamedWait};
 use crate::report::reason::{Cause, HotFunction, Longest, OffCpu, OffCpuState, OnCpuShare, Reason, WaitShare};
 use crate::schedule::poles::Outlier;
 use crate::words::phrase::Words;
@@ -18,13 +19,20 @@ pub fn reason(fact: &Reason<'_>) -> Words {
     if !nodes.is_empty() {
         words = words.text(format!("{}; ", nodes.join(", ")));
     }
+    if let Some((file, line)) = fact.place {
+        words = words.text(format!("{}:{line}; ", file_name(file)));
+    }
     if let Some(time) = fact.of_own {
         words = words.text(format!("own time {}: ", duration(time.0)));
     }
-    words.words(cause(&fact.cause))
+    words.words(cause(&fact.cause, fact.part))
 }
 
-fn cause(cause: &Cause<'_>) -> Words {
+fn file_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+fn cause(cause: &Cause<'_>, part: Option<&Function>) -> Words {
     match *cause {
         Cause::NoSamples { are_untimed, wait } => {
             let missing = if are_untimed { "samples without times" } else { "no samples" };
@@ -37,11 +45,16 @@ fn cause(cause: &Cause<'_>) -> Words {
         Cause::TooShort => Words::plain("too short for the sampling rate"),
         Cause::ComputesSomewhere(share) => on_cpu(share).text(", too few samples to say where"),
         Cause::Computes { share, hot, wait } => {
-            let place = match hot {
-                Some(hot) => most_of_it(hot),
-                None => Words::plain("spread over many functions"),
+            let words = on_cpu(share);
+            // The name of the pole is the place.
+            let words = match hot {
+                Some(HotFunction { names, .. }) if part.is_some_and(|part| part.function == names.function) => match names.mostly_in {
+                    Some(library) => words.text(", mostly in ").function(library),
+                    None => words,
+                },
+                Some(hot) => words.text(", ").words(most_of_it(hot)),
+                None => words.text(", spread over many functions"),
             };
-            let words = on_cpu(share).text(", ").words(place);
             match wait {
                 Some(wait) => words.text("; ").words(share_of_wait(wait)),
                 None => words,
@@ -53,9 +66,9 @@ fn cause(cause: &Cause<'_>) -> Words {
                 Some(hot) => words.text(", ").words(most_of_it(hot)),
                 None => words,
             };
-            words.text("; ").words(off_cpu(rest))
+            words.text("; ").words(off_cpu(without(rest, part)))
         }
-        Cause::Waits(rest) => off_cpu(rest),
+        Cause::Waits(rest) => off_cpu(without(rest, part)),
         Cause::HardlyComputes { rest, percent, after_event } => {
             let mut words = off_cpu(rest);
             if percent > 0 {
@@ -92,6 +105,16 @@ pub(super) fn function_names(names: FunctionNames<'_>) -> Words {
     }
 }
 
+/// The same without the function that the pole is named by.
+fn without<'a>(rest: OffCpu<'a>, part: Option<&Function>) -> OffCpu<'a> {
+    match rest {
+        OffCpu::Wait(WaitShare { percent, wait }) if part.is_some_and(|part| wait.function == Some(part.function.as_str())) => {
+            OffCpu::Wait(WaitShare { percent, wait: NamedWait { function: None, ..wait } })
+        }
+        rest => rest,
+    }
+}
+
 fn off_cpu(rest: OffCpu<'_>) -> Words {
     match rest {
         OffCpu::Wait(share) => share_of_wait(share),
@@ -123,7 +146,6 @@ mod tests {
 
     use super::*;
     use crate::report::handle::Handle;
-    use crate::report::names::NamedWait;
     use crate::time::blockers::Relation;
     use crate::words::phrase::tests::NARROW;
 
@@ -140,7 +162,7 @@ mod tests {
 
     /// The whole sentence, and the one for 50 columns.
     fn check(cause: Cause<'_>, whole: &str, cut: &str) {
-        let words = reason(&Reason { in_sequence: None, outlier: None, longest: None, of_own: None, cause });
+        let words = reason(&Reason { in_sequence: None, outlier: None, longest: None, part: None, place: None, of_own: None, cause });
         assert_eq!((words.to_string().as_str(), words.fit(50, NARROW).as_str()), (whole, cut));
     }
 
@@ -195,7 +217,7 @@ mod tests {
             ]
         );
         let rest = OffCpu::State { percent: 92, state: Remote };
-        let hardly = |percent, after_event| cause(&Cause::HardlyComputes { rest, percent, after_event }).to_string();
+        let hardly = |percent, after_event| cause(&Cause::HardlyComputes { rest, percent, after_event }, None).to_string();
         assert_eq!(hardly(0, None), "92% remote");
         assert_eq!(hardly(3, Some("got the lock")), "92% remote, 3% on-CPU, after “got the lock”");
     }
@@ -209,14 +231,18 @@ mod tests {
     #[test]
     fn shares_of_its_own_time_and_a_sequence_stand_in_front() {
         let cause = Cause::ComputesSomewhere(share(75));
-        let fact = Reason { in_sequence: Some(12), outlier: None, longest: None, of_own: Some(Nanos(40_000_000)), cause };
+        let fact =
+            Reason { in_sequence: Some(12), outlier: None, longest: None, part: None, place: None, of_own: Some(Nanos(40_000_000)), cause };
         assert_eq!(reason(&fact).to_string(), "12 in sequence; own time 40.0ms: 75% on-CPU, too few samples to say where");
         let longest = Some(Longest { handle: Handle::Node(NodeId::at(240)), nanos: Nanos(1_510_000_000) });
-        let said = |in_sequence| reason(&Reason { in_sequence, outlier: None, longest, of_own: None, cause: Cause::TooShort }).to_string();
+        let said = |in_sequence| {
+            reason(&Reason { in_sequence, outlier: None, longest, part: None, place: None, of_own: None, cause: Cause::TooShort })
+                .to_string()
+        };
         assert_eq!(said(None), "s241 alone is 1.51s of it; too short for the sampling rate");
         assert_eq!(said(Some(21)), "21 in sequence, s241 alone is 1.51s of it; too short for the sampling rate");
         let outlier = Some(Outlier { of: 31, next: Nanos(31_200_000) });
-        let fact = Reason { in_sequence: None, outlier, longest: None, of_own: None, cause: Cause::TooShort };
+        let fact = Reason { in_sequence: None, outlier, longest: None, part: None, place: None, of_own: None, cause: Cause::TooShort };
         assert_eq!(reason(&fact).to_string(), "the longest of 31, the next takes 31.2ms; too short for the sampling rate");
     }
 }

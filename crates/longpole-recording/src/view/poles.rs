@@ -5,6 +5,7 @@ use std::fmt::Display;
 
 use longpole_analysis::pulumi::urn::title_of_urn;
 use longpole_analysis::report::FEW_SAMPLES;
+use longpole_analysis::report::names::NamedPart;
 use longpole_analysis::report::reason::{Reason, ReasonCode};
 use longpole_analysis::schedule::poles::Pole;
 use longpole_analysis::words::{self, Piece, Words};
@@ -73,6 +74,9 @@ pub struct PoleView {
     pub name: String,
     /// The piece of work that it belongs to, such as `create web-bundle`.
     pub context: Option<String>,
+    /// The part of their own time that it is, where samples and waits tell one: the other fields are about that part alone. Null for a pole that is
+    /// its spans as a whole.
+    pub part: Option<PartView>,
     /// Spans in the group.
     pub count: u64,
     /// Their handles, most time on the path first, at most 100.
@@ -114,6 +118,35 @@ pub struct PoleView {
     pub weight_nanos: i64,
     /// Whether these samples are too few for reliable shares.
     pub few_samples: bool,
+}
+
+/// A part of the own time of spans.
+#[derive(Debug, Clone, Serialize)]
+pub struct PartView {
+    /// What it is.
+    pub kind: PartKindView,
+    /// The part for people, such as `insert_one (disk)`.
+    pub text: String,
+    /// The function that computes or waits.
+    pub function: Option<String>,
+    /// Its handle, such as `f3`.
+    pub handle: Option<String>,
+    /// The source file of that, if it is known.
+    pub file: Option<String>,
+    /// The line with the most time.
+    pub line: Option<u32>,
+}
+
+/// What a part of own time is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PartKindView {
+    /// A function computes, with what it calls.
+    Computes,
+    /// A function waits.
+    Waits,
+    /// Everything else.
+    Rest,
 }
 
 /// A span that limits what a pole saves.
@@ -200,7 +233,7 @@ pub(super) fn pole_views(report: &Report, limit: usize) -> Vec<PoleView> {
 
 impl PoleView {
     fn new(report: &Report, id: PoleId, pole: &Pole, together: Option<RangeNanos>) -> Self {
-        let samples = report.samples_on_path(&pole.nodes);
+        let samples = report.samples_of_pole(pole);
         let mut functions = report.top_functions(&samples);
         functions.truncate(POLE_FRAMES_MAX);
         PoleView {
@@ -208,6 +241,7 @@ impl PoleView {
             service: pole.service.clone(),
             name: pole.name.clone(),
             context: pole.context.clone(),
+            part: report.part_of(pole).map(|part| PartView::new(part, report.place_of_part(pole))),
             count: pole.nodes.len() as u64,
             spans: by_time_on_path(report, pole).into_iter().take(POLE_SPANS_MAX).map(node_handle).collect(),
             truncated: SpansTruncated { spans: pole.nodes.len().saturating_sub(POLE_SPANS_MAX) },
@@ -217,7 +251,7 @@ impl PoleView {
             saves_own_nanos: range(pole.savings.own),
             saves_with_those_before_nanos: together,
             evidence: pole.savings.evidence.into(),
-            states: report.states_on_path(&pole.nodes).into(),
+            states: report.states_of_pole(pole).into(),
             reason: ReasonView::new(&report.reason(pole)),
             callee: CalleeView::new(report, &pole.nodes, POLE_FRAMES_MAX),
             blocked_by: report.pole_wait(pole).and_then(|sum| BlockedByView::new(report, &sum, POLE_FRAMES_MAX)),
@@ -236,6 +270,24 @@ impl PoleView {
             samples: samples.len() as u64,
             weight_nanos: weight(report, &samples),
             few_samples: (samples.len() as u64) < FEW_SAMPLES,
+        }
+    }
+}
+
+impl PartView {
+    fn new(part: NamedPart<'_>, place: Option<(&str, u32)>) -> Self {
+        let function = part.function();
+        PartView {
+            kind: match part {
+                NamedPart::Computes(..) => PartKindView::Computes,
+                NamedPart::Waits(..) => PartKindView::Waits,
+                NamedPart::Rest => PartKindView::Rest,
+            },
+            text: words::part(part),
+            function: function.map(|function| function.function.clone()),
+            handle: part.handle().map(|handle| handle.to_string()),
+            file: place.map(|(file, _)| file.to_owned()),
+            line: place.map(|(_, line)| line),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! One recording in a list, and its answer in one line.
 
 use longpole_analysis::Report;
+use longpole_analysis::report::names::NamedPart;
 use longpole_store::{Listing, RecordingState, StoredRecording};
 use serde::{Deserialize, Serialize};
 
@@ -71,7 +72,7 @@ pub struct AnswerView {
     pub context: Option<String>,
     /// How much earlier the run would end without it.
     pub saves_if_zero_nanos: RangeNanos,
-    /// The function with most of its own samples.
+    /// The function that the pole is, or else the one with most of its own samples.
     pub function: Option<String>,
 }
 
@@ -114,12 +115,14 @@ impl AnswerView {
         // What did not end would not have ended earlier.
         let pole = report.poles().iter().next().filter(|_| !report.is_attached() || report.span_count() > 0)?;
         let functions = &report.functions().list;
+        let of_part = report.part_of(pole).and_then(NamedPart::function).map(|function| function.function.as_str());
+        let of_samples = || report.named(&report.samples_of_pole(pole)).map(|named| functions[named.function].function.as_str());
         Some(AnswerView {
             service: in_a_line(&pole.service),
             name: in_a_line(&pole.name),
             context: pole.context.as_deref().map(in_a_line),
             saves_if_zero_nanos: range(pole.savings.if_zero),
-            function: report.named(&report.samples_on_path(&pole.nodes)).map(|named| in_a_line(&functions[named.function].function)),
+            function: of_part.or_else(of_samples).map(in_a_line),
         })
     }
 }

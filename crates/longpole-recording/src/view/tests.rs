@@ -78,7 +78,7 @@ fn poles_say_what_they_save_and_why_they_are_long() {
         poles["poles"][0],
         json!({
             "handle": "p1", "service": "aws", "name": "create db", "context": null, "count": 1, "spans": ["s4"], "truncated": { "spans": 0 },
-            "on_path_nanos": 55 * MS, "saves_if_zero_nanos": [55 * MS, 55 * MS], "saves_if_half_nanos": [27_500_000, 27_500_000],
+            "part": null, "on_path_nanos": 55 * MS, "saves_if_zero_nanos": [55 * MS, 55 * MS], "saves_if_half_nanos": [27_500_000, 27_500_000],
             "saves_own_nanos": [55 * MS, 55 * MS], "saves_with_those_before_nanos": [55 * MS, 55 * MS], "evidence": "declared",
             "states": estimated(2, 53),
             "reason": {

@@ -19,7 +19,9 @@ pub(crate) fn next_lines(view: &view::SummaryView, style: Style) -> Vec<String> 
         next.push(format!("{own} flame {recording}"));
     } else if let Some(pole) = view.poles.first() {
         // A process has no attributes and no events; its code is what there is to see.
-        if view.spans == 0 && pole.samples > 0 && pole.reason.code != view::ReasonCodeView::Waits {
+        if let Some(function) = pole.part.as_ref().and_then(|part| part.handle.as_ref()).filter(|_| view.spans == 0) {
+            next.push(format!("{own} frame {function} {recording}"));
+        } else if view.spans == 0 && pole.samples > 0 && pole.reason.code != view::ReasonCodeView::Waits {
             next.push(format!("{own} top {recording} --span {}", pole.handle));
         } else {
             next.push(format!("{own} span {} {recording}", pole.handle));

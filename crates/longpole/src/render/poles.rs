@@ -142,22 +142,26 @@ fn evidence_mark(pole: &view::PoleView) -> &'static str {
 fn short_pole_name(pole: &view::PoleView) -> String {
     let context = pole.context.as_deref();
     let resource = context.filter(|_| pole.resource.is_some()).map(name_of_title);
-    named(resource.or(context), method_of_call(&pole.name).unwrap_or(&pole.name), pole.count)
+    named(resource.or(context), method_of_call(&pole.name).unwrap_or(&pole.name), pole)
 }
 
-/// `create web-bundle › bundle ×3`: the piece of work, the operation, how often. Omits the piece of work if the name contains it.
+/// `create web-bundle › bundle ×3 › hash`: the piece of work, the operation, how often, the function. Omits the piece of work if the name contains
+/// it.
 fn pole_name(pole: &view::PoleView) -> String {
-    named(pole.context.as_deref(), &pole.name, pole.count)
+    named(pole.context.as_deref(), &pole.name, pole)
 }
 
-/// `context › name ×count`.
-fn named(context: Option<&str>, name: &str, count: u64) -> String {
+/// `context › name ×count › part`.
+fn named(context: Option<&str>, name: &str, pole: &view::PoleView) -> String {
     let mut text = match context {
         Some(context) if !name.contains(context) => format!("{context} › {name}"),
         _ => name.to_owned(),
     };
-    if count > 1 {
-        let _ = write!(text, " ×{count}");
+    if pole.count > 1 {
+        let _ = write!(text, " ×{}", pole.count);
+    }
+    if let Some(part) = &pole.part {
+        let _ = write!(text, " › {}", part.text);
     }
     text
 }

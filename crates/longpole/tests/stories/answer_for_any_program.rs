@@ -37,3 +37,70 @@ fn a_script_that_works_and_then_waits_is_named_beside_its_child() {
     let said = String::from_utf8_lossy(&out.stderr).into_owned();
     assert!(said.contains("sh · run"), "{said}");
 }
+
+/// A program of three parts, one after the other, which prints how long each took.
+const THREE_PARTS: &str = r#"
+import json, time
+
+def parse_rules(text):
+    return [int(part, 16) % 7 for part in text.split()]
+
+def load():
+    until = time.monotonic() + 1.2
+    while time.monotonic() < until:
+        parse_rules("ff " * 2000)
+
+def wait_for_licence():
+    time.sleep(0.8)
+
+def render_page(rows):
+    return "".join(f"<td>{row}</td>" for row in rows)
+
+def render():
+    until = time.monotonic() + 0.5
+    while time.monotonic() < until:
+        render_page(range(2000))
+
+took = {}
+for name, part in {"parse_rules": load, "wait_for_licence": wait_for_licence, "render_page": render}.items():
+    began = time.monotonic()
+    part()
+    took[name] = time.monotonic() - began
+print(json.dumps(took))
+"#;
+
+#[test]
+fn the_poles_of_a_lone_process_are_its_functions_and_its_waits() {
+    if !can_sample("the_poles_of_a_lone_process_are_its_functions_and_its_waits") {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    let program = sandbox.path("prog.py");
+    std::fs::write(&program, THREE_PARTS).unwrap();
+    let store = sandbox.path("store");
+    let longpole = || longpole(&store);
+    let out = longpole().args(["run", "--", "python3"]).arg(&program).output().unwrap();
+    assert!(out.status.success(), "{out:?}");
+    let took: Value = serde_json::from_slice(&out.stdout).unwrap();
+    let view = json(longpole().args(["poles", "--format", "json"]));
+    let wall = view["wall_nanos"].as_i64().unwrap();
+    let poles = view["poles"].as_array().unwrap();
+    let functions: Vec<&str> = poles.iter().take(3).filter_map(|pole| pole["part"]["function"].as_str()).collect();
+    assert_eq!(functions, ["parse_rules", "wait_for_licence", "render_page"], "{view}");
+    assert_eq!(poles[1]["part"]["text"], "wait_for_licence (sleep)");
+    for (pole, function) in poles.iter().zip(functions) {
+        let millis = |nanos: &Value| nanos.as_i64().unwrap() / 1_000_000;
+        let true_gain = (took[function].as_f64().unwrap() * 1e3) as i64;
+        let [low, high] = [0, 1].map(|end| millis(&pole["saves_if_zero_nanos"][end]));
+        assert!(low <= true_gain * 115 / 100 && high >= true_gain * 85 / 100, "{function} took {true_gain} ms: {low} to {high} ms");
+        assert!(pole["part"]["file"].as_str().unwrap().ends_with("/prog.py") && pole["part"]["line"].as_u64() > Some(0), "{pole}");
+    }
+    // Nobody reads that a lone process saves all of its run, and no time is missing.
+    assert!(poles.iter().all(|pole| pole["saves_if_zero_nanos"][1].as_i64().unwrap() < wall * 3 / 4), "{view}");
+    assert_eq!(on_path(&view), wall);
+    let said = String::from_utf8_lossy(&out.stderr).into_owned();
+    assert!(said.contains("python3 › parse_rules") && said.contains("python3 › wait_for_licence (sleep)"), "{said}");
+    let together = &poles[2]["saves_with_those_before_nanos"];
+    let sum: i64 = poles[..3].iter().map(|pole| pole["saves_if_zero_nanos"][1].as_i64().unwrap()).sum();
+    assert_eq!(together[1].as_i64(), Some(sum), "parts of one process do not overlap");
+}

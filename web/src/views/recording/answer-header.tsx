@@ -1,5 +1,5 @@
 import type { Deployment, Pole, Poles, Quality, Summary } from '../../api/types.gen';
-import { contextOf, isOneNumber, isWorthwhile, wallAfter } from '../../logic/answer';
+import { contextOf, isOneNumber, isWorthwhile, nameOfPole, wallAfter } from '../../logic/answer';
 import { deploymentParts } from '../../logic/deployment';
 import { counted, formatDuration, formatExit, formatRange, formatRangeInWords, formatShare } from '../../logic/format';
 import { wasSampled } from '../../logic/no-samples';
@@ -26,7 +26,7 @@ function Sentence({ pole, wallNanos }: { readonly pole: Pole | undefined; readon
   return (
     <h1 className={css.sentence}>
       <strong>
-        <Breakable text={pole.name} />
+        <Breakable text={nameOfPole(pole)} />
       </strong>
       {context !== null && (
         <>

@@ -1,7 +1,7 @@
 import { useEffect, useRef } from 'react';
 import type { Pole, Poles } from '../../api/types.gen';
 import { ratio } from '../../base/math';
-import { contextOf, nameOfResource, poleInWords, whyInWords } from '../../logic/answer';
+import { contextOf, nameOfPole, nameOfResource, poleInWords, whyInWords } from '../../logic/answer';
 import { counted, formatDuration, formatRange } from '../../logic/format';
 import type { SelectionActions } from '../../state/selection';
 import { Name } from '../parts/name';
@@ -28,7 +28,7 @@ function PoleRow({
       <td className={css.poleHandle}>{pole.handle}</td>
       <td>
         <button type="button" className={css.poleName} title={poleInWords(pole)} aria-label={poleInWords(pole)}>
-          <Name text={pole.name} />
+          <Name text={nameOfPole(pole)} />
           {pole.count > 1 && <span>&nbsp;×{pole.count}</span>}
         </button>
         <small className={css.poleContext} title={pole.resource ?? `${context === null ? '' : `in ${context} · `}${pole.service}`}>

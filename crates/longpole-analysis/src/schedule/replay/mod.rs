@@ -87,6 +87,7 @@ use self::walk::{Bound, Work};
 use crate::note::Note;
 use crate::schedule::concurrency_limit::{Ceiling, LimitedJobs};
 use crate::schedule::critical_path::{CriticalPath, OnPath};
+use crate::schedule::own_work::OwnWork;
 use crate::schedule::recorded::{Schedule, Waited};
 use crate::schedule::saving::{Change, Saving, ScheduleEvidence};
 use crate::tree::forest::Forest;
@@ -189,9 +190,9 @@ impl Replay {
     }
 
     /// The part that changes of these nodes, and of all below them, can reach, with its recorded times.
-    fn part(&self, nodes: &[NodeId]) -> Part {
-        let maybe = self.maybe_inside(nodes);
-        let mut part = if maybe.is_empty() { self.plan(nodes) } else { self.plan(&[nodes, &maybe].concat()) };
+    fn part(&self, nodes: &[NodeId], only: Option<OwnWork>) -> Part {
+        let maybe = if only.is_some() { Vec::new() } else { self.maybe_inside(nodes) };
+        let mut part = if maybe.is_empty() { self.plan(nodes, only) } else { self.plan(&[nodes, &maybe].concat(), only) };
         part.maybe = maybe;
         let mut times = Times::zero(part.nodes.len());
         self.walk(&part, &IdVec::filled(Work::Keep, part.nodes.len()), Bound::Low, StepId::at(0), &mut times, None);
@@ -201,12 +202,12 @@ impl Replay {
 
     /// How much earlier the run ends if this is done to these nodes.
     pub fn saves(&self, nodes: &[NodeId], change: Change) -> Saving {
-        self.saves_in(&self.part(nodes), &mut Times::default(), nodes, change, &mut |_| ())
+        self.saves_in(&self.part(nodes, None), &mut Times::default(), nodes, change, &mut |_| ())
     }
 
     /// The three changes, in the order of [`Change`].
     pub(crate) fn saves_all(&self, nodes: &[NodeId]) -> [Saving; 3] {
-        let part = self.part(nodes);
+        let part = self.part(nodes, None);
         // One buffer for all replays: to fetch fresh memory costs as much as to walk it.
         let mut times = Times::default();
         [Change::Zero, Change::Half, Change::OwnZero].map(|change| self.saves_in(&part, &mut times, nodes, change, &mut |_| ()))
@@ -216,19 +217,55 @@ impl Replay {
     /// `None` where they save nearly all the time that the path spends in them, where the two ends of the range have two answers, and
     /// where limited slots have a say.
     pub(crate) fn saves_all_and_limit(&self, nodes: &[NodeId], on_path: &OnPath) -> ([Saving; 3], Option<NodeId>) {
-        let part = self.part(nodes);
+        let part = self.part(nodes, None);
         let mut times = Times::default();
+        let (if_zero, limit) = self.saves_and_limit(&part, &mut times, nodes, on_path);
+        let [if_half, own] = [Change::Half, Change::OwnZero].map(|change| self.saves_in(&part, &mut times, nodes, change, &mut |_| ()));
+        let takes = on_path.in_subtrees(&self.schedule, nodes);
+        ([if_zero, if_half, own], limit.filter(|_| if_zero.high < takes - takes / LIMITED_PART))
+    }
+
+    /// What the run saves if this work takes no time, and if it takes half; and what limits the first, as [`Replay::saves_all_and_limit`] does.
+    /// `takes` is how long the path spends in it.
+    pub(crate) fn saves_work(&self, work: &OwnWork, takes: Nanos, on_path: &OnPath) -> ([Saving; 2], Option<NodeId>) {
+        let nodes = work.nodes();
+        let part = self.part(&nodes, Some(work.clone()));
+        let mut times = Times::default();
+        let (if_zero, limit) = self.saves_and_limit(&part, &mut times, &nodes, on_path);
+        let if_half = self.saves_in(&part, &mut times, &nodes, Change::Half, &mut |_| ());
+        ([if_zero, if_half], limit.filter(|_| if_zero.high < takes - takes / LIMITED_PART))
+    }
+
+    /// What the run saves if these nodes and all below them take no time, and this work of others neither.
+    pub(crate) fn saves_together(&self, nodes: &[NodeId], work: &OwnWork) -> Saving {
+        if nodes.contains(&NodeId::RUN) {
+            // The run's own time.
+            let run = self.schedule.cover.gaps(NodeId::RUN, Nanos::ZERO, self.schedule.end[NodeId::RUN]);
+            let run = run.map(|(from, to)| (NodeId::RUN, from, to));
+            let nodes: Vec<NodeId> = nodes.iter().copied().filter(|&node| node != NodeId::RUN).collect();
+            return self.saves_together(&nodes, &OwnWork::new(work.pieces().chain(run)));
+        }
+        let of_work = work.nodes();
+        if of_work.is_empty() {
+            return self.saves(nodes, Change::Zero);
+        }
+        let all = [nodes, &of_work].concat();
+        let part = self.part(&all, Some(work.clone()));
+        let mut new_work = self.work(&part, &of_work, Change::OwnZero);
+        self.reach_below(&part, nodes, Work::Zero, &mut new_work);
+        self.replayed(&part, &mut Times::default(), &all, [&new_work, &new_work], &mut |_| ())
+    }
+
+    /// What the run saves if these nodes take no time, and what limits that; `None` where the ends of the range have two answers.
+    fn saves_and_limit(&self, part: &Part, times: &mut Times, nodes: &[NodeId], on_path: &OnPath) -> (Saving, Option<NodeId>) {
         let mut limits = Vec::new();
-        let if_zero = self.saves_in(&part, &mut times, nodes, Change::Zero, &mut |replayed| {
+        let if_zero = self.saves_in(part, times, nodes, Change::Zero, &mut |replayed| {
             limits.push(match replayed {
-                Replayed::Schedule { bound, times, work } => self.limit_in(&part, bound, times, work, on_path),
+                Replayed::Schedule { bound, times, work } => self.limit_in(part, bound, times, work, on_path),
                 Replayed::SlotsMoveTheEnd => None,
             });
         });
-        let [if_half, own] = [Change::Half, Change::OwnZero].map(|change| self.saves_in(&part, &mut times, nodes, change, &mut |_| ()));
-        let limit = limits.first().copied().flatten().filter(|first| limits.iter().all(|limit| *limit == Some(*first)));
-        let takes = on_path.in_subtrees(&self.schedule, nodes);
-        ([if_zero, if_half, own], limit.filter(|_| if_zero.high < takes - takes / LIMITED_PART))
+        (if_zero, limits.first().copied().flatten().filter(|first| limits.iter().all(|limit| *limit == Some(*first))))
     }
 
     /// `look` is shown each end of the range as it is without slots, and told where those move the end.
@@ -236,13 +273,25 @@ impl Replay {
         let of_low = self.work(part, nodes, change);
         let is_wider = !part.maybe.is_empty() && change != Change::OwnZero;
         let of_high = is_wider.then(|| self.work(part, &[nodes, &part.maybe].concat(), change));
+        self.replayed(part, times, nodes, [&of_low, of_high.as_ref().unwrap_or(&of_low)], look)
+    }
+
+    /// The same for changed work, at the lower end of the range and at the upper one.
+    fn replayed(
+        &self,
+        part: &Part,
+        times: &mut Times,
+        nodes: &[NodeId],
+        [of_low, of_high]: [&IdVec<Slot, Work>; 2],
+        look: &mut dyn FnMut(Replayed<'_>),
+    ) -> Saving {
         let start_of = |node: NodeId| part.step_of_event(Waited::Start(part.slot(node)));
         // Nothing changes before the first of them starts.
         let Some(from) = nodes.iter().chain(&part.maybe).map(|&n| start_of(n)).min() else { return Saving::default() };
         let pools_from = self.pools.iter().map(|p| start_of(p.host)).min().unwrap_or(from).min(from);
         let (mut earliest, mut latest) = (Nanos::MAX, Nanos::MIN);
         for bound in [Bound::Low, Bound::High] {
-            let work = of_high.as_ref().filter(|_| bound == Bound::High).unwrap_or(&of_low);
+            let work = if bound == Bound::High { of_high } else { of_low };
             times.clone_from(&part.recorded);
             self.walk(part, work, bound, from, times, None);
             (earliest, latest) = (earliest.min(times.end[Slot::RUN]), latest.max(times.end[Slot::RUN]));

@@ -6,6 +6,7 @@ use longpole_model::{Id, IdVec, Nanos, NodeId, ids};
 
 use super::Replay;
 use crate::schedule::concurrency_limit::LimitedJobs;
+use crate::schedule::own_work::OwnWork;
 use crate::schedule::recorded::{Event, Schedule, Waited};
 
 ids! {
@@ -128,6 +129,8 @@ pub(super) struct Part {
     pub(super) maybe: Vec<NodeId>,
     /// The times of the recording itself, which every replay begins with.
     pub(super) recorded: Times,
+    /// The part of the nodes' own time that changes; without it all of it does.
+    pub(super) only: Option<OwnWork>,
 }
 
 impl Part {
@@ -228,7 +231,7 @@ pub(super) fn rigid(s: &Schedule, pools: &[LimitedJobs]) -> IdVec<NodeId, bool> 
 
 impl Replay {
     /// The part that changes of these nodes, and of all below them, can reach; without its recorded times.
-    pub(super) fn plan(&self, nodes: &[NodeId]) -> Part {
+    pub(super) fn plan(&self, nodes: &[NodeId], only: Option<OwnWork>) -> Part {
         let s = &self.schedule;
         let mut changed = nodes.to_vec();
         changed.sort_unstable();
@@ -240,6 +243,7 @@ impl Replay {
             step_of: IdVec::default(),
             maybe: Vec::new(),
             recorded: Times::default(),
+            only,
         };
         let mut node = NodeId::RUN;
         // All before this is below something that is changed.
@@ -259,7 +263,7 @@ impl Replay {
         let mut steps = IdVec::with_capacity(2 * part.nodes.len());
         for &event in &s.order {
             if let Some(slot) = part.slots[event.node()] {
-                steps.push(self.step(event, slot, &part.slots, is_piece(event.node())));
+                steps.push(self.step(event, slot, &part, is_piece(event.node())));
             }
         }
         part.step_of = IdVec::filled(StepId::at(0), 2 * part.nodes.len());
@@ -272,8 +276,9 @@ impl Replay {
     }
 
     /// What a replay must know of an event; for the end of a piece, how long it takes.
-    fn step(&self, event: Event, slot: Slot, slots: &IdVec<NodeId, Option<Slot>>, is_piece: bool) -> Step {
-        let s = &self.schedule;
+    fn step(&self, event: Event, slot: Slot, part: &Part, is_piece: bool) -> Step {
+        let (s, slots) = (&self.schedule, &part.slots);
+        let own_time = s.own_time(part.only.as_ref());
         let node = event.node();
         let mut step = Step {
             waits: Waits::Host,
@@ -300,10 +305,10 @@ impl Replay {
             if let Some(&last) = s.ended_under(node).last().filter(|_| !is_piece) {
                 step.last = slots[last];
                 if s.end[last] > since {
-                    (since, own) = (s.end[last], s.own_at_end(last));
+                    (since, own) = (s.end[last], own_time.at_end(last));
                 }
             }
-            (step.gap, step.own) = (s.end[node] - since, s.own_total(node) - own);
+            (step.gap, step.own) = (s.end[node] - since, own_time.total(node) - own);
             return step;
         }
         step.opens_pool = !self.rigid[node] && self.pools_of.contains_key(&node);
@@ -313,11 +318,11 @@ impl Replay {
             step.waits = Waits::Links;
             step.worker = there(anchor);
             step.gap = s.start[node] - since;
-            step.own = s.own_between(anchor, since, s.start[node]);
+            step.own = own_time.between(anchor, since, s.start[node]);
         } else if node != NodeId::RUN {
             let host = s.host[node];
             step.worker = there(host);
-            (step.gap, step.own) = (s.start[node] - s.start[host], s.own_at_start(node));
+            (step.gap, step.own) = (s.start[node] - s.start[host], own_time.at_start(node));
             let last = if s.is_declared(node) { s.phase_before(node) } else { s.last_ended_before(node) };
             if let Some(last) = last {
                 step.waits = match (self.chance[node], s.is_declared(node)) {
@@ -326,7 +331,7 @@ impl Replay {
                     (false, false) => Waits::Sibling,
                 };
                 step.last = slots[last];
-                (step.gap, step.own) = s.gap_after(last, node);
+                (step.gap, step.own) = own_time.gap_after(last, node);
             }
         }
         step

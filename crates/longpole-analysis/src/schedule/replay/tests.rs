@@ -287,7 +287,7 @@ fn only_what_a_change_reaches_is_replayed() {
         ));
     }
     let c = case(&text);
-    assert_eq!(c.replay.part(&[c.node("a")]).nodes.len(), 1 + 100 + 2, "the run, the traces, and what is below the one");
+    assert_eq!(c.replay.part(&[c.node("a")], None).nodes.len(), 1 + 100 + 2, "the run, the traces, and what is below the one");
 }
 
 #[test]

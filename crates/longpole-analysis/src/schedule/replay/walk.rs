@@ -47,21 +47,24 @@ impl Step {
 }
 
 impl Replay {
-    /// What is done to the work of each slot. A change of the run reaches its own time only: "all takes no time" is no answer.
+    /// What is done to the work of each slot. A change of the run, and of a part of own time, reaches own time only: "all takes no time" is no
+    /// answer.
     pub(super) fn work(&self, part: &Part, nodes: &[NodeId], change: Change) -> IdVec<Slot, Work> {
         let mut work = IdVec::filled(Work::Keep, part.nodes.len());
-        if change == Change::OwnZero {
-            for &n in nodes {
-                work[part.slot(n)] = Work::OwnZero;
-            }
-            return work;
+        let own = if change == Change::Half { Work::OwnHalf } else { Work::OwnZero };
+        let is_own = |node: NodeId| change == Change::OwnZero || part.only.is_some() || node == NodeId::RUN;
+        for &node in nodes.iter().filter(|&&node| is_own(node)) {
+            work[part.slot(node)] = own;
         }
-        let (to, of_run) = if change == Change::Zero { (Work::Zero, Work::OwnZero) } else { (Work::Half, Work::OwnHalf) };
-        if nodes.contains(&NodeId::RUN) {
-            work[Slot::RUN] = of_run;
-        }
+        let whole: Vec<NodeId> = nodes.iter().copied().filter(|&node| !is_own(node)).collect();
+        self.reach_below(part, &whole, if change == Change::Zero { Work::Zero } else { Work::Half }, &mut work);
+        work
+    }
+
+    /// Does this to the work of nodes and of all below them.
+    pub(super) fn reach_below(&self, part: &Part, nodes: &[NodeId], to: Work, work: &mut IdVec<Slot, Work>) {
         // All below a changed node are there, behind it.
-        let mut changed: Vec<Slot> = nodes.iter().filter(|&&n| n != NodeId::RUN).map(|&n| part.slot(n)).collect();
+        let mut changed: Vec<Slot> = nodes.iter().map(|&n| part.slot(n)).collect();
         changed.sort_unstable();
         let mut done = Slot::RUN;
         for first in changed {
@@ -70,13 +73,15 @@ impl Replay {
             first.max(done).until(end).for_each(|slot| work[slot] = to);
             done = done.max(end);
         }
-        work
     }
 
     /// How much less a node is blocked on pipes, because whom it waits for takes less time.
     fn stalls_less(&self, part: &Part, work: &IdVec<Slot, Work>, node: NodeId) -> Nanos {
+        let own_time = self.schedule.own_time(part.only.as_ref());
         let less = |(busy, nanos): &(NodeId, Nanos)| {
-            let now = |slot: Slot| work[slot].apply(*nanos, *nanos);
+            // A part of its own time makes it no faster than that part is long.
+            let own = if part.only.is_some() { own_time.total(*busy).min(*nanos) } else { *nanos };
+            let now = |slot: Slot| work[slot].apply(*nanos, own);
             part.slot_if_there(*busy).map_or(Nanos::ZERO, |slot| *nanos - now(slot))
         };
         self.schedule.stalls.get(&node).map_or(Nanos::ZERO, |stalls| stalls.iter().map(less).sum())
@@ -94,6 +99,7 @@ impl Replay {
         durations: Option<&IdVec<Slot, Nanos>>,
     ) {
         let s = &self.schedule;
+        let own_time = s.own_time(part.only.as_ref());
         // New starts of jobs whose pool is open.
         let mut forced = IdVec::filled(Nanos::MIN, if durations.is_some() { part.nodes.len() } else { 0 });
         for step in part.steps.between(from, part.steps.next_id()) {
@@ -107,7 +113,7 @@ impl Replay {
                     if step.lasts_alone(bound) {
                         let node = part.nodes[slot];
                         let recorded = s.end[node] - s.start[node] - self.stalls_less(part, work, node);
-                        let alone = since + work[worker].apply(recorded, s.own_total(node));
+                        let alone = since + work[worker].apply(recorded, own_time.total(node));
                         at = if step.last.is_some() { at.max(alone) } else { alone };
                     }
                     times.end[slot] = at;
@@ -119,10 +125,10 @@ impl Replay {
                     let (node, host) = (part.nodes[slot], part.nodes[worker]);
                     match self.after_phase.get(&node).and_then(|&phase| Some((phase, part.slot_if_there(phase)?))) {
                         Some((phase, there)) => {
-                            let (gap, own) = s.gap_after(phase, node);
+                            let (gap, own) = own_time.gap_after(phase, node);
                             since.max(times.latest[there]) + work[worker].apply(gap, own)
                         }
-                        None => since + work[worker].apply(s.start[node] - s.start[host], s.own_at_start(node)),
+                        None => since + work[worker].apply(s.start[node] - s.start[host], own_time.at_start(node)),
                     }
                 }
                 Waits::Phase => step.last.map_or(since, |last| since.max(times.latest[last])) + done(),

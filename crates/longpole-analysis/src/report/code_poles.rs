@@ -1,0 +1,324 @@
+//! Poles of code: the own time of a pole in parts, by the function that computes and by the function that waits.
+//!
+//! ```text
+//! process   ├── parse ──┤├ fsync ┤├ parse ┤├─ child ─┤├ exit ┤
+//! parts     parse ======            ======                        computes
+//!           insert_one   ~~~~~~~~                                 waits for the disk, by `fsync`
+//!           rest                                       ======
+//! ```
+//!
+//! 1. [`crate::time::activity`] knows what a node does at a moment. A time in which it computes is that of its nearest sample. A wait has a stack
+//!    of its own. Few short waits are sampled: the others have the stack of the nearest one.
+//! 2. A stack counts for the innermost function of the program that has enough time on the path: what it calls of others, and its own helpers
+//!    that take little, are its time.
+//! 3. Functions with less than a twentieth of the run, and what has no name, are the rest.
+//!
+//! A pole stays whole where its name says more: an operation of a trace, or a process below the first, that is nearly all one part; an
+//! operation with one known part; and one that is known for less than half of its time.
+
+use std::collections::HashMap;
+
+use longpole_model::fast_hash::FastMap;
+use longpole_model::{FunctionId, Nanos, NodeId, SampleId, StackId, StateKind, WaitKind};
+
+use crate::code::functions::Function;
+use crate::code::origin::CodeOrigin;
+use crate::report::Report;
+use crate::schedule::own_work::OwnWork;
+use crate::schedule::poles::{PartKind, Pole, PolePart, Poles};
+use crate::time::activity::{Activity, Stretch};
+use crate::time::blockers::PROBE_NANOS;
+
+/// A part is a pole from this part of the run on.
+const LEAST_PART: i64 = 20;
+
+/// A pole stays whole if one part holds this much of it.
+const WHOLE_PERCENT: i64 = 80;
+
+/// Short waits that must have been sampled to stand for the others.
+const SHORT_WAITS_MIN: usize = 3;
+
+/// What a piece of time is before its function is chosen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Doing {
+    Computes,
+    Waits(WaitKind),
+    Unknown,
+}
+
+/// A piece of a node's own time.
+#[derive(Debug, Clone, Copy)]
+struct CodePiece {
+    node: NodeId,
+    from: Nanos,
+    to: Nanos,
+    doing: Doing,
+    stack: Option<StackId>,
+}
+
+impl Report {
+    /// These poles, split where code tells more.
+    pub(super) fn split_by_code(&self, poles: Poles) -> Poles {
+        // Sums of other tools have no times.
+        let is_untimed = self.sample_offsets.iter().next() == Some(&Nanos::MIN);
+        if is_untimed || (self.recording.samples.is_empty() && self.recording.waits.is_empty()) {
+            return poles;
+        }
+        poles.with_parts(&self.forest, &self.path, &self.replay, |pole| self.parts(pole))
+    }
+
+    /// The parts of a pole on the path, all of it; none where it stays whole.
+    fn parts(&self, pole: &Pole) -> Vec<PolePart> {
+        let least = self.wall() / LEAST_PART;
+        if pole.on_path < least {
+            return Vec::new();
+        }
+        let on_path = OwnWork::new(self.stretches_on_path(&pole.nodes).into_iter().map(|it| (it.node, it.from, it.to)));
+        let activity = self.activity();
+        let pieces: Vec<CodePiece> = pole.nodes.iter().flat_map(|&node| self.pieces(&activity, node)).collect();
+        let takes = |piece: &CodePiece| on_path.between(piece.node, piece.from, piece.to);
+        let kinds = self.kinds(&pieces, least, takes);
+        let mut sums: HashMap<PartKind, Nanos> = HashMap::new();
+        for (piece, kind) in pieces.iter().zip(&kinds) {
+            *sums.entry(*kind).or_default() += takes(piece);
+        }
+        sums.retain(|kind, nanos| *kind != PartKind::Rest && *nanos >= least);
+        let (most, known): (Nanos, Nanos) = (sums.values().copied().max().unwrap_or_default(), sums.values().copied().sum());
+        let is_run = pole.nodes[0] == NodeId::RUN;
+        let least_parts = if self.is_process(pole.nodes[0]) { 1 } else { 2 };
+        let stays_whole = most >= pole.on_path / 100 * WHOLE_PERCENT && !is_run;
+        if stays_whole || sums.len() < least_parts || known < pole.on_path / 2 {
+            return Vec::new();
+        }
+        let mut of_part: HashMap<PartKind, Vec<(NodeId, Nanos, Nanos)>> = HashMap::new();
+        for (piece, kind) in pieces.iter().zip(kinds).filter(|(_, kind)| sums.contains_key(kind)) {
+            of_part.entry(kind).or_default().push((piece.node, piece.from, piece.to));
+        }
+        let known = OwnWork::new(of_part.values().flatten().copied());
+        let stretches = self.stretches_on_path(&pole.nodes);
+        let part = |(kind, pieces): (PartKind, Vec<(NodeId, Nanos, Nanos)>)| {
+            let work = OwnWork::new(pieces.into_iter());
+            let within =
+                |it: &Stretch| work.pieces_between(it.node, it.from, it.to).map(|(from, to)| (it.node, from, to)).collect::<Vec<_>>();
+            let on_path = stretches.iter().flat_map(within).collect();
+            PolePart { kind, work, on_path }
+        };
+        let mut parts: Vec<PolePart> = of_part.into_iter().map(part).collect();
+        // The rest is all that they leave out.
+        let schedule = self.replay.schedule();
+        let own = |&node: &NodeId| {
+            let gaps = schedule.cover.gaps(node, schedule.start[node], schedule.end[node]);
+            gaps.flat_map(|(from, to)| known.gaps(node, from, to).collect::<Vec<_>>())
+                .map(|(from, to)| (node, from, to))
+                .collect::<Vec<_>>()
+        };
+        let work = OwnWork::new(pole.nodes.iter().flat_map(own));
+        let left = |it: &Stretch| known.gaps(it.node, it.from, it.to).map(|(from, to)| (it.node, from, to)).collect::<Vec<_>>();
+        parts.push(PolePart { kind: PartKind::Rest, work, on_path: stretches.iter().flat_map(left).collect() });
+        parts.retain(|part| !part.on_path.is_empty());
+        parts.sort_by_key(|part| part.on_path.first().map(|(_, from, _)| *from));
+        parts
+    }
+
+    /// What a node does in its own time, each with the stack that tells of it.
+    fn pieces(&self, activity: &Activity<'_>, node: NodeId) -> Vec<CodePiece> {
+        let samples = self.samples.of(node);
+        let waits: Vec<_> = activity.waits_in(self.whole_stretch(node)).collect();
+        let is_short = |wait: &crate::link::waits::NodeWait| self.recording.waits[wait.wait].nanos() < PROBE_NANOS;
+        let short: Vec<_> = waits.iter().copied().filter(is_short).collect();
+        let mut out = Vec::new();
+        for piece in activity.own_pieces(node) {
+            let (from, to) = (piece.from, piece.to);
+            let mut push = |from: Nanos, to: Nanos, doing: Doing, stack: Option<StackId>| {
+                if from < to {
+                    out.push(CodePiece { node, from, to, doing, stack });
+                }
+            };
+            match piece.state {
+                StateKind::OnCpu | StateKind::Runnable => self.by_nearest_sample(samples, (from, to), |from, to, stack| {
+                    push(from, to, Doing::Computes, stack);
+                }),
+                StateKind::Blocked(kind) => {
+                    let mut at = from;
+                    let first = waits.partition_point(|wait| wait.to <= from);
+                    for wait in waits[first..].iter().take_while(|wait| wait.from < to) {
+                        let recorded = &self.recording.waits[wait.wait];
+                        let (start, end) = (wait.from.max(at), wait.to.min(to));
+                        if recorded.kind == kind && start < end {
+                            push(at, start, Doing::Waits(kind), None);
+                            push(start, end, Doing::Waits(kind), recorded.stack);
+                            at = end;
+                        }
+                    }
+                    push(at, to, Doing::Waits(kind), None);
+                }
+                StateKind::BlockedUnseen if short.len() >= SHORT_WAITS_MIN => {
+                    let next = short.partition_point(|wait| wait.from < from);
+                    let beside = [next.checked_sub(1), Some(next)].into_iter().flatten().filter_map(|i| short.get(i));
+                    let nearest = beside.min_by_key(|wait| (wait.from - from).magnitude()).map(|wait| &self.recording.waits[wait.wait]);
+                    push(from, to, nearest.map_or(Doing::Unknown, |wait| Doing::Waits(wait.kind)), nearest.and_then(|wait| wait.stack));
+                }
+                _ => push(from, to, Doing::Unknown, None),
+            }
+        }
+        out
+    }
+
+    /// Cuts a time in which a node computes half way between its samples, and hands each piece the stack of its own.
+    fn by_nearest_sample(&self, samples: &[SampleId], (from, to): (Nanos, Nanos), mut piece: impl FnMut(Nanos, Nanos, Option<StackId>)) {
+        let at = |sample: SampleId| self.sample_offsets[sample];
+        let stack = |sample: SampleId| Some(self.recording.samples[sample].stack);
+        let first = samples.partition_point(|&sample| at(sample) < from);
+        let end = samples.partition_point(|&sample| at(sample) < to);
+        let Some((&last, others)) = samples[first..end].split_last() else {
+            let beside = [first.checked_sub(1), Some(first)].into_iter().flatten().filter_map(|i| samples.get(i).copied());
+            let nearest = beside.min_by_key(|&sample| (at(sample) - from).magnitude().min((at(sample) - to).magnitude()));
+            return piece(from, to, nearest.and_then(stack));
+        };
+        let mut since = from;
+        for (i, &sample) in others.iter().enumerate() {
+            let next = at(samples[first + i + 1]);
+            let until = at(sample) + (next - at(sample)) / 2;
+            piece(since, until, stack(sample));
+            since = until;
+        }
+        piece(since, to, stack(last));
+    }
+
+    /// For each piece what part it is of.
+    fn kinds(&self, pieces: &[CodePiece], least: Nanos, takes: impl Fn(&CodePiece) -> Nanos) -> Vec<PartKind> {
+        let mut chains: FastMap<StackId, Vec<FunctionId>> = FastMap::default();
+        let mut sums: HashMap<(Option<WaitKind>, FunctionId), Nanos> = HashMap::new();
+        let waits_for = |piece: &CodePiece| match piece.doing {
+            Doing::Waits(kind) => Some(kind),
+            Doing::Computes | Doing::Unknown => None,
+        };
+        for piece in pieces.iter().filter(|piece| piece.doing != Doing::Unknown) {
+            let Some(stack) = piece.stack else { continue };
+            for &function in &*chains.entry(stack).or_insert_with(|| self.telling_functions(stack)) {
+                *sums.entry((waits_for(piece), function)).or_default() += takes(piece);
+            }
+        }
+        let function = |piece: &CodePiece| {
+            let chain = chains.get(&piece.stack?)?;
+            chain.iter().copied().find(|&function| sums[&(waits_for(piece), function)] >= least)
+        };
+        let kind = |piece: &CodePiece| match piece.doing {
+            Doing::Unknown => PartKind::Rest,
+            Doing::Computes => function(piece).map_or(PartKind::Rest, PartKind::Computes),
+            Doing::Waits(kind) => PartKind::Waits(kind, function(piece)),
+        };
+        pieces.iter().map(kind).collect()
+    }
+
+    /// Functions of a stack that an answer may name, innermost first, each once: the program's own, from the one that
+    /// [`Functions::own_of_stack`](crate::code::functions::Functions::own_of_stack) names; without any, those of libraries.
+    fn telling_functions(&self, stack: StackId) -> Vec<FunctionId> {
+        let functions = &self.functions;
+        let all = || functions.of_stack(&self.recording, stack);
+        // `<listcomp>` and `<lambda>` of Python are part of the function around them.
+        let is_inside = |it: &Function| it.runtime.is_some() && it.function.ends_with('>') && it.function != "<module>";
+        let has_name = |function: &FunctionId| {
+            let function = &functions.list[*function];
+            function.reason.is_none() && !is_inside(function)
+        };
+        let own = functions.own_of_stack(&self.recording, stack).map(|(own, _)| own);
+        let own = all().skip_while(|function| Some(*function) != own);
+        let mut chain: Vec<FunctionId> =
+            own.filter(|function| functions.list[*function].whose == CodeOrigin::Program).filter(has_name).collect();
+        if chain.is_empty() {
+            let is_told = |function: &FunctionId| {
+                matches!(functions.list[*function].whose, CodeOrigin::Library | CodeOrigin::Language) && has_name(function)
+            };
+            chain = all().filter(is_told).collect();
+        }
+        let mut seen = std::collections::HashSet::new();
+        chain.retain(|function| seen.insert(*function));
+        chain
+    }
+
+    fn whole_stretch(&self, node: NodeId) -> Stretch {
+        let schedule = self.replay.schedule();
+        Stretch { node, from: schedule.start[node], to: schedule.end[node] }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use longpole_model::text;
+
+    use super::*;
+
+    /// Each pole as `name › part on-path saved saved-with-those-before`, in milliseconds.
+    fn poles(text: &str) -> Vec<String> {
+        let report = Report::new(text::parse(text).unwrap());
+        let millis = |nanos: Nanos| nanos.0 / 1_000_000;
+        let name = |function: FunctionId| report.functions.list[function].function.clone();
+        let together = report.saves_with_those_before(report.poles().len());
+        let sum: Nanos = report.poles().iter().map(|pole| pole.on_path).sum();
+        assert_eq!(sum + report.truncated_on_path() + report.between_operations(), report.wall());
+        let line = |(pole, together): (&Pole, crate::schedule::saving::Saving)| {
+            let part = match pole.part.as_ref().map(|part| part.kind) {
+                None => String::new(),
+                Some(PartKind::Computes(function)) => format!(" › {}", name(function)),
+                Some(PartKind::Waits(kind, function)) => {
+                    format!(" › {} in {}", kind.as_str(), function.map_or("?".to_owned(), name))
+                }
+                Some(PartKind::Rest) => " › rest".to_owned(),
+            };
+            let zero = pole.savings.if_zero;
+            assert_eq!(pole.savings.own, zero);
+            format!("{}{part} {} {}-{} {}", pole.name, millis(pole.on_path), millis(zero.low), millis(zero.high), millis(together.high))
+        };
+        report.poles().iter().zip(together).map(line).collect()
+    }
+
+    #[test]
+    fn a_process_is_its_functions_and_its_waits() {
+        let lone = "\
+run x 0..100ms
+cpu 0..60ms pid 1
+wait 60..90ms pid 1 disk main;insert_one;fsync
+cpu 90..100ms pid 1
+sample 1ms x40 pid 1 main;parse_rules
+sample 41ms x9 pid 1 main;render
+sample 50ms x10 pid 1 main;parse_rules;trim
+sample 91ms x3 pid 1 main
+sample 95ms x5 pid 1 main;render
+";
+        assert_eq!(
+            poles(lone),
+            [
+                "x › parse_rules 40 40-40 40",
+                "x › disk in fsync 30 30-30 70",
+                "x › render 15 15-15 85",
+                "x › trim 10 10-10 96",
+                "x › rest 4 4-4 100",
+            ]
+        );
+    }
+
+    #[test]
+    fn what_a_process_does_while_it_waits_for_a_child_is_no_part() {
+        let beside = "\
+run x 0..100ms
+process helper 10..80ms pid 2 under 1
+cpu 0..50ms pid 1
+wait 50..80ms pid 1 child main;wait
+cpu 80..100ms pid 1
+cpu 10..80ms pid 2
+sample 1ms x48 pid 1 main;parse
+sample 81ms x18 pid 1 main;render
+";
+        assert_eq!(poles(beside), ["helper 70 70-70 70", "x › render 20 20-20 90", "x › parse 10 10-10 100"]);
+    }
+
+    #[test]
+    fn an_operation_stays_whole_where_its_name_says_more() {
+        let of = |rows: &str| poles(&format!("run x 0..100ms\n  Create 0..100ms svc pid 1\n{rows}"));
+        assert_eq!(of("sample 0ms x90 pid 1 [Create] main;parse\n"), ["Create 100 100-100 100"]);
+        assert_eq!(of("sample 0ms x40 pid 1 [Create] main;parse\n"), ["Create 100 100-100 100"]);
+        let two = "sample 0ms x60 pid 1 [Create] main;parse\nsample 60ms x40 pid 1 [Create] main;render\n";
+        assert_eq!(of(two), ["Create › parse 60 60-60 60", "Create › render 40 40-40 100"]);
+    }
+}
