@@ -5,6 +5,7 @@
 //! owner, its mode and the lock are those of a [`PrivateDirectory`], which nobody else can put into it, and no step goes through a link or into
 //! another file system.
 
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io;
 use std::os::fd::AsRawFd;
@@ -36,6 +37,9 @@ const DEPTH_MAX: usize = 8;
 #[derive(Debug)]
 pub struct PrivateDirectory {
     path: PathBuf,
+    /// The folder that it is in, and its name there.
+    folder: File,
+    name: OsString,
     /// The directory itself, whatever is at its path later.
     place: File,
     // Its lock goes with it.
@@ -47,15 +51,16 @@ impl PrivateDirectory {
     ///
     /// # Errors
     ///
-    /// If the folder does not take it.
+    /// If the folder does not take it, or somebody puts something else in its place at once.
     pub fn create_in(base: &Path, prefix: &str) -> io::Result<PrivateDirectory> {
+        let folder = open_folder(base)?;
         let pid = std::process::id();
         for _ in 0..TRIES_MAX {
             // Everybody can write to the folder, so the name must be one that nobody can guess and take first.
-            let path = base.join(format!("{prefix}{pid}-{:016x}", getrandom::u64()?));
-            match DirBuilder::new().mode(MODE).create(&path) {
+            let name = OsString::from(format!("{prefix}{pid}-{:016x}", getrandom::u64()?));
+            match DirBuilder::new().mode(MODE).create(inside(&folder).join(&name)) {
                 // If that fails, a later process removes the rest.
-                Ok(()) => return PrivateDirectory::lock(path),
+                Ok(()) => return PrivateDirectory::lock(base.join(&name), folder, name),
                 // By chance: try another name.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(error),
@@ -64,11 +69,17 @@ impl PrivateDirectory {
         Err(io::Error::from(io::ErrorKind::AlreadyExists))
     }
 
-    fn lock(path: PathBuf) -> io::Result<PrivateDirectory> {
-        let place = open_folder(&path)?;
-        let lock = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path.join(LOCK))?;
+    /// Takes possession of a new directory. Where others can write to the folder and rename what is in it, they can have exchanged it by now for
+    /// a link, or for a directory of ours with something in it, and all in it would be removed at the end.
+    fn lock(path: PathBuf, folder: File, name: OsString) -> io::Result<PrivateDirectory> {
+        let exchanged = || io::Error::other("another user put something else in its place");
+        let place = find_in(&folder, &name)?.ok_or_else(exchanged)?;
+        if !is_private(&place.metadata()?, &fs::metadata("/proc/self")?) || fs::read_dir(inside(&place))?.next().is_some() {
+            return Err(exchanged());
+        }
+        let lock = OpenOptions::new().write(true).create_new(true).mode(0o600).open(inside(&place).join(LOCK))?;
         lock.try_lock()?;
-        Ok(PrivateDirectory { path, place, _lock: lock })
+        Ok(PrivateDirectory { path, folder, name, place, _lock: lock })
     }
 
     /// Its path.
@@ -80,8 +91,13 @@ impl PrivateDirectory {
 impl Drop for PrivateDirectory {
     fn drop(&mut self) {
         // A later process removes the rest.
-        remove(&self.path, &self.place);
+        remove(&self.folder, &self.name, &self.place);
     }
+}
+
+/// Whether it is a directory of ours that nobody else can enter; `own` is a file of ours.
+fn is_private(about: &fs::Metadata, own: &fs::Metadata) -> bool {
+    about.is_dir() && about.uid() == own.uid() && about.mode() & RIGHTS == MODE
 }
 
 /// Removes the directories of killed processes whose names begin with `prefix`.
@@ -94,14 +110,14 @@ pub fn remove_stale_in(base: &Path, prefix: &str) {
         }
         let Ok(Some(place)) = find_in(&folder, &name) else { continue };
         let Ok(about) = place.metadata() else { continue };
-        if !about.is_dir() || about.uid() != own.uid() || about.mode() & RIGHTS != MODE {
+        if !is_private(&about, &own) {
             continue;
         }
         match is_locked(&inside(&place).join(LOCK)) {
             // Another process may do the same; a later one finds the rest.
-            Ok(Some(false)) => remove(&entry.path(), &place),
+            Ok(Some(false)) => remove(&folder, &name, &place),
             // It may be anything, unless it is empty.
-            Ok(None) if is_old(&about) => drop(fs::remove_dir(entry.path())),
+            Ok(None) if is_old(&about) => drop(fs::remove_dir(inside(&folder).join(&name))),
             _ => {}
         }
     }
@@ -137,10 +153,10 @@ fn inside(place: &File) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", place.as_raw_fd()))
 }
 
-/// Removes a directory and what is in it, as far as that goes.
-fn remove(path: &Path, place: &File) {
+/// Removes a directory and what is in it, as far as that goes. What is at its name by now stays, unless it is empty.
+fn remove(folder: &File, name: &OsStr, place: &File) {
     empty(place, DEPTH_MAX);
-    let _ = fs::remove_dir(path);
+    let _ = fs::remove_dir(inside(folder).join(name));
 }
 
 fn empty(place: &File, depth_max: usize) {
@@ -217,6 +233,22 @@ mod tests {
         make_old(&empty);
         remove_stale_in(&base, PREFIX);
         assert!(precious.join("chapter").exists() && young.exists() && !empty.exists());
+        fs::remove_dir_all(base).unwrap();
+    }
+
+    #[test]
+    fn what_another_user_puts_in_the_place_of_a_new_directory_is_not_taken() {
+        let base = base("exchanged");
+        let folder = || open_folder(&base).unwrap();
+        let thesis = make(&base, "thesis");
+        fs::write(thesis.join("chapter"), b"").unwrap();
+        symlink(&thesis, base.join("link")).unwrap();
+        let open = make(&base, "open");
+        fs::set_permissions(&open, fs::Permissions::from_mode(0o770)).unwrap();
+        for (path, name) in [(&thesis, "longpole-test-thesis"), (&base, "link"), (&open, "longpole-test-open"), (&base, "nothing")] {
+            PrivateDirectory::lock(path.clone(), folder(), name.into()).unwrap_err();
+        }
+        assert!(thesis.join("chapter").exists() && !thesis.join(LOCK).exists());
         fs::remove_dir_all(base).unwrap();
     }
 
