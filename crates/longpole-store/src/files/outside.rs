@@ -245,6 +245,12 @@ impl Place {
             // What came there since is neither followed nor waited for, and emptied only where it is a file.
             TargetKind::File => {
                 let file = files::plain(files::open_or_create_in(&self.folder, &self.name, mode)?)?;
+                // Somebody else's file in somebody else's own folder is what the path means. In a folder that is not theirs, they put it there to
+                // read what we write.
+                let (own, uid) = (Owner::current(), file.metadata()?.uid());
+                if !own.relies_on(uid) && self.folder.metadata()?.uid() != uid {
+                    return Err(io::Error::other(format!("it is a file of another user (uid {uid})")));
+                }
                 file.set_len(0)?;
                 Ok(file)
             }
@@ -537,6 +543,15 @@ mod tests {
             assert!(matches!(write("link"), Err(NotCreated::Exchangeable { .. })));
         }
         write("file").unwrap();
+        // Only root can give a file away; another user does it by making it.
+        fs::set_permissions(directory.path(), PermissionsExt::from_mode(0o1777)).unwrap();
+        if std::os::unix::fs::chown(at("file"), Some(65_534), None).is_ok() {
+            assert_eq!(write("file").unwrap_err().to_string(), "it is a file of another user (uid 65534)");
+            assert_eq!(fs::read_to_string(at("file")).unwrap(), "new");
+            // Whose folder it is, too.
+            std::os::unix::fs::chown(directory.path(), Some(65_534), None).unwrap();
+            write("file").unwrap();
+        }
         let device = create(Path::new("/dev/null"), 0o600);
         assert!(device.is_ok(), "{device:?}");
     }
