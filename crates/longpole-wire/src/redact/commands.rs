@@ -8,10 +8,13 @@
 
 use std::ops::Range;
 
+use super::bytes::position;
 use super::known_names::Names;
+use super::lookahead::Lookahead;
 use super::mask::is_redacted;
 use super::names::Meaning;
 use super::quotes::{closing, shell_end};
+use super::step_budget::StepBudget;
 use super::value_forms::{is_nothing, is_password, scheme_length};
 
 /// How an option takes its credential.
@@ -183,40 +186,49 @@ impl<'a> ProgramWord<'a> {
 const RUNNERS: &[&[u8]] =
     &[b"sudo", b"doas", b"env", b"exec", b"nohup", b"time", b"nice", b"command", b"if", b"then", b"else", b"do", b"while", b"until"];
 
-/// Whether a text has a program that takes a credential without an option, or one that may run another, where a command begins.
-pub(super) fn runs_one(text: &str) -> bool {
-    let is_behind = |at: usize| matches!(text.as_bytes()[at], b';' | b'\n') && begins_with_one(&text[at + 1..]);
-    begins_with_one(text) || (0..text.len()).any(is_behind)
-}
-
-/// Whether a text begins with such a program.
-pub(super) fn begins_with_one(text: &str) -> bool {
+/// Whether a text has a program that takes a credential without an option, or one that may run another, where a command begins. `breaks`
+/// says whether commands may begin behind the first one: that there is a line break or a semicolon.
+///
+/// One pass goes from each place where a command may begin to the next one, so the function reads each byte once, however many lines are blank.
+pub(super) fn runs_one(text: &str, breaks: bool, steps: &mut StepBudget) -> bool {
     let bytes = text.as_bytes();
-    let mut at = 0;
-    for _ in 0..=RUNNERS.len() {
-        at += bytes[at..].iter().take_while(|byte| byte.is_ascii_control() || b" [(\"'`,".contains(byte)).count();
+    let mut spaces = Lookahead::default();
+    // Where a command may begin: here, and behind the value of a variable.
+    let (mut at, mut behind_value) = (0, None);
+    loop {
+        let start = position(bytes, at, |byte| !byte.is_ascii_control() && !b" [(\"'`,".contains(&byte));
         let is_of_word = |byte: &&u8| byte.is_ascii_alphanumeric() || b"-_/.".contains(byte);
-        let word = &bytes[at..at + bytes[at..].iter().take(PROGRAM_BYTES_MAX).take_while(is_of_word).count()];
-        at += word.len();
+        let end = start + bytes[start..].iter().take(PROGRAM_BYTES_MAX).take_while(is_of_word).count();
+        steps.spend(end - at);
+        let word = &bytes[start..end];
         // `A=1 vault login …`.
-        if !word.is_empty() && bytes.get(at) == Some(&b'=') {
-            let value = bytes[at..].iter().take(ASSIGNMENT_BYTES_MAX).position(|byte| *byte == b' ');
-            at += match value {
-                Some(length) => length,
-                None => return false,
-            };
-            continue;
+        if !word.is_empty() && bytes.get(end) == Some(&b'=') {
+            let space = spaces.next(end, steps, || position(bytes, end, |byte| byte == b' '));
+            behind_value = Some(space).filter(|space| space - end < ASSIGNMENT_BYTES_MAX);
         }
         let word = if word.starts_with(b"/") { word.rsplit(|byte| *byte == b'/').next().unwrap_or(word) } else { word };
-        // A text of one word has no arguments, and each of the programs is written in small letters.
-        if at == bytes.len() || !word.first().is_some_and(u8::is_ascii_lowercase) {
+        // A text of one word has no arguments.
+        if end == bytes.len() {
             return false;
         }
-        if !RUNNERS.contains(&word) {
-            return takes_words(word);
+        if RUNNERS.contains(&word) {
+            at = end;
+            continue;
         }
+        if takes_words(word) && bytes[end] != b'=' {
+            return true;
+        }
+        // Whichever comes first: the end of the value or the next command.
+        let value = behind_value.take().filter(|value| *value >= end);
+        let limit = value.unwrap_or(bytes.len());
+        let next = if breaks { position(&bytes[..limit], end, |byte| matches!(byte, b';' | b'\n')) } else { limit };
+        steps.spend(next - end);
+        if next == bytes.len() {
+            return false;
+        }
+        at = next + 1;
+        behind_value = value.filter(|value| *value > next);
     }
-    false
 }
 
 /// The longest path of a program that is known at the beginning of a text.
@@ -605,7 +617,8 @@ pub(super) fn of_text(text: &str, names: &mut Names, found: &mut Vec<Range<usize
             let Some((next, behind)) = next else { break };
             at = behind;
             let quoted = text[..next.start].ends_with(['"', '\'', '`']);
-            if quoted && depth < QUOTES_MAX && (text[next.clone()].contains(" -") || runs_one(&text[next.clone()])) {
+            if quoted && depth < QUOTES_MAX && (text[next.clone()].contains(" -") || runs_one(&text[next.clone()], true, &mut names.steps))
+            {
                 todo.push((next.clone(), depth + 1));
             }
             if !["&&", "||", "|", ";"].contains(&&text[next.clone()]) {
@@ -695,14 +708,43 @@ fn word(text: &str, from: usize, to: usize, unclosed: &mut Unclosed) -> Option<(
 
 #[cfg(test)]
 mod tests {
-    use super::{PAIRS, POSITIONS, SQLPLUS, begins_with_one};
+    use super::{PAIRS, POSITIONS, SQLPLUS, StepBudget, runs_one};
+
+    /// Whether a command in this text is one of them, and how many steps finding out takes.
+    fn judged(text: &str) -> (bool, u64) {
+        let mut steps = StepBudget::of(text.len());
+        (runs_one(text, text.contains([';', '\n']), &mut steps), steps.taken)
+    }
 
     #[test]
-    fn every_program_without_an_option_is_seen_at_the_beginning_of_a_text() {
+    fn every_program_without_an_option_is_seen_where_a_command_begins() {
         let programs = POSITIONS.iter().map(|(programs, ..)| *programs).chain(PAIRS.iter().map(|(programs, _)| *programs)).chain([SQLPLUS]);
         for program in programs.flatten() {
-            assert!(begins_with_one(&format!("{program} x")), "{program}");
+            assert!(judged(&format!("{program} x")).0, "{program}");
         }
-        assert!(!begins_with_one("vaults x"));
+        for text in [
+            "cd x; vault login",
+            "cd x\n\n \r\n\tvault login",
+            ";;(vault login",
+            "A=1 vault login",
+            "A=1 B=';' sudo /usr/bin/env C=2 vault login",
+            "A=1;vault login",
+            "vaults x; A=1 b; if vault login",
+            "A=;A=;x y;sudo\nvault login",
+        ] {
+            assert!(judged(text).0, "{text}");
+        }
+        for text in ["", ";", "\n", "vaults x", "x vault login", "x; y vault login", "A=1", "A=1;", "vault", "vault=1 x", "a=b;c=d e"] {
+            assert!(!judged(text).0, "{text}");
+        }
+    }
+
+    #[test]
+    fn where_a_command_may_begin_is_read_once() {
+        for unit in ["\n", "\n ", "\r\n", "\n,", ";", ";(", ";\n", "A=;", "A=1 ", ";A=1 ", "sudo ", ";sudo ", "sudo\n", ";/a/sudo B=;"] {
+            let text = unit.repeat(10_000);
+            let (found, steps) = judged(&text);
+            assert!(!found && steps <= 4 * text.len() as u64, "{unit:?}: {steps} steps for {} bytes", text.len());
+        }
     }
 }

@@ -22,6 +22,8 @@ pub(super) struct SearchMemo {
     pub(super) value_end: Lookahead,
     /// Any bracket.
     pub(super) any_bracket: Lookahead,
+    /// `(`.
+    pub(super) call: Lookahead,
     /// What no key has.
     pub(super) key_end: Lookahead,
     /// What no key with a known part inside has.

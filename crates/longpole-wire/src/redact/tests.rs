@@ -316,6 +316,19 @@ const HOSTILE: &[&str] = &[
     "00D000000000000!",
     "0123456789abcdef0123456789abcdef-us",
     "\\\\",
+    "\n",
+    "\n,",
+    "\r\n",
+    "\\n",
+    "A=;",
+    "A=1 ;",
+    ";sudo ",
+    "token=[a token=[",
+    "token：a<",
+    "=x-api-key",
+    "auth=[a     ",
+    "pwd=/,,,",
+    "pass：a",
 ];
 
 /// Brackets in brackets, and a call at the end of them all, which is no token: the end of these values is searched for anew at each.
@@ -340,6 +353,18 @@ fn the_cost_of_a_text_grows_as_its_length() {
             assert!(long.0 <= 40 * 4 * BYTES as u64, "{before}{unit}…: {} steps", long.0);
         }
     }
+}
+
+#[test]
+fn no_search_hides_from_the_budget() {
+    let start = std::time::Instant::now();
+    for unit in HOSTILE {
+        for before in ["", "select ", "{\"a\":\""] {
+            Redactor::default().concerns_text(&format!("{before}{}(", unit.repeat((256 << 10) / unit.len())));
+        }
+    }
+    // A hundred megabytes. One search of each byte that takes no steps took minutes for each of these texts.
+    assert!(start.elapsed() < std::time::Duration::from_secs(60), "{:?}", start.elapsed());
 }
 
 #[test]
@@ -369,7 +394,7 @@ fn a_text_that_would_cost_too_much_is_taken_out_as_a_whole() {
 
 proptest! {
     #[test]
-    fn no_text_takes_more_steps_than_its_length_allows(parts in prop::collection::vec((prop::sample::select([HOSTILE, &[COSTLY, "("]].concat()), 1usize..400), 1..8)) {
+    fn no_text_takes_more_steps_than_its_length_allows(parts in prop::collection::vec((prop::sample::select([HOSTILE, &[COSTLY, "(", ")values"]].concat()), 1usize..400), 1..8)) {
         let text: String = parts.iter().map(|(unit, times)| unit.repeat(*times)).collect();
         // What was begun when the last step was spent comes to its end.
         let most = STEPS_MIN + (STEPS_A_BYTE + 16) * text.len() as u64;

@@ -1,6 +1,6 @@
 //! The forms of values: a key, a password, a count, a message, nothing.
 
-use super::bytes::ends_with_ignoring_case;
+use super::bytes::{ends_with_ignoring_case, floor};
 use super::mask::REDACTED;
 use crate::base64;
 
@@ -160,9 +160,17 @@ pub(super) fn scheme_length(value: &str) -> usize {
     if known && blanks > 0 && word + blanks < value.len() { word + blanks } else { 0 }
 }
 
+/// A longer value is no mask, no variable and not only blanks.
+const NOTHING_BYTES_MAX: usize = 512;
+
 /// Nothing that could be a credential: no value, a mask, a variable, a template.
 pub(super) fn is_nothing(value: &str) -> bool {
-    let value = value.trim();
+    let value = value.trim_start();
+    let is_code = |value: &str| value.starts_with("{{") || value.starts_with("$(") && value.ends_with(')');
+    if value.len() > NOTHING_BYTES_MAX {
+        return is_code(value);
+    }
+    let value = value.trim_end();
     const WORDS: &[&str] = &["true", "false", "null", "nil", "none", "undefined", "[secret]", "[filtered]", "[hidden]", REDACTED];
     if value.is_empty() || WORDS.iter().any(|word| word.eq_ignore_ascii_case(value)) {
         return true;
@@ -176,14 +184,19 @@ pub(super) fn is_nothing(value: &str) -> bool {
     let is_variable = |name: &str| !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_');
     let is_prose = |name: &str| !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_lowercase() || b"-_ ".contains(&byte));
     inside("${", "}").is_some_and(|name| !name.contains(['$', '{', '}', ' ']))
-        || value.starts_with("{{")
-        || inside("$(", ")").is_some()
+        || is_code(value)
         || inside("<", ">").is_some_and(is_prose)
         || value.strip_prefix('$').is_some_and(is_variable)
 }
 
+/// The longest parameter with the brackets and commas behind it.
+const PARAMETER_BYTES_MAX: usize = 128;
+
 /// What stands for a value in SQL and in formats: `?`, `$1`, `%s`, `:name`, `@name`.
 pub(super) fn is_parameter(value: &str) -> bool {
+    if value.len() > PARAMETER_BYTES_MAX {
+        return false;
+    }
     let value = value.trim_end_matches([',', ')']);
     let is_name = |name: &str| !name.is_empty() && name.len() <= 32 && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
     match value.as_bytes() {
@@ -195,13 +208,22 @@ pub(super) fn is_parameter(value: &str) -> bool {
     }
 }
 
+/// The longest name of a column or function.
+const COLUMN_BYTES_MAX: usize = 256;
+
 /// `users.password`, `hash(`: what SQL has without quotes.
 pub(super) fn is_column(value: &str) -> bool {
     let value = value.strip_prefix(['@', ':']).unwrap_or(value);
-    let name = value.split('(').next().unwrap_or("");
-    name.as_bytes().first().is_some_and(|byte| byte.is_ascii_alphabetic() || *byte == b'_')
+    // PostgreSQL cuts a name at 63 bytes; a schema and a table may stand before it.
+    let near = &value[..floor(value, COLUMN_BYTES_MAX)];
+    let name = near.split('(').next().unwrap_or("");
+    (near.len() == value.len() || name.len() < near.len())
+        && name.as_bytes().first().is_some_and(|byte| byte.is_ascii_alphabetic() || *byte == b'_')
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.$*,".contains(&byte))
 }
+
+/// Bytes behind a word in which the next one of a message is looked for.
+const PROSE_BYTES_MAX: usize = 64;
 
 /// `expired`, `connection refused`: a message that follows `token: `.
 pub(super) fn is_prose(value: &str, behind: &str) -> bool {
@@ -212,7 +234,8 @@ pub(super) fn is_prose(value: &str, behind: &str) -> bool {
             && word.bytes().all(|byte| byte.is_ascii_alphabetic() || byte == b'\'')
             && !word.bytes().skip(1).any(|byte| byte.is_ascii_uppercase())
     };
-    let next = behind.trim_start_matches([' ', ',', ':']).split([' ', ',', '.', ':', ')']).next().unwrap_or("");
+    let near = &behind[..floor(behind, PROSE_BYTES_MAX)];
+    let next = near.trim_start_matches([' ', ',', ':']).split([' ', ',', '.', ':', ')']).next().unwrap_or("");
     is_word(word) && (PROSE.iter().any(|known| known.eq_ignore_ascii_case(word)) || behind.starts_with([' ', ':']) && is_word(next))
 }
 

@@ -27,8 +27,9 @@ impl Scan<'_> {
             return None;
         }
         let near = &columns[columns.len().saturating_sub(COLUMNS_BYTES_MAX)..];
-        let open = near.iter().rposition(|byte| *byte == b'(')?;
-        self.names.steps.spend(near.len() - open);
+        let open = near.iter().rposition(|byte| *byte == b'(');
+        self.names.steps.spend(near.len() - open.unwrap_or(0));
+        let open = open?;
         let columns = self.text.get(columns.len() - near.len() + open + 1..columns.len())?;
         let is_one = |column: &str, names: &mut Names| {
             let name = column.trim_matches(|c: char| c.is_whitespace() || "\"'`[]\\".contains(c));

@@ -85,9 +85,10 @@ impl Scan<'_> {
             };
         }
         let first = lines.next()?;
-        self.names.steps.spend(first.len());
+        self.names.steps.spend(lines.at - at);
         if is_block {
-            let end = lines.last().map_or(first.end, |last| last.end);
+            let end = lines.by_ref().last().map_or(first.end, |last| last.end);
+            self.names.steps.spend(lines.at - first.end);
             return self.hide(first.start..end);
         }
         let start = self.value_start(first.start)?;
@@ -106,7 +107,8 @@ impl Scan<'_> {
                 .then_some(line.start + text.len() - item.len()..line.start + text.len())
         };
         let value = word(&first)?;
-        let end = lines.map_while(|line| word(&line)).last().map_or(value.end, |last| last.end);
+        let end = lines.by_ref().map_while(|line| word(&line)).last().map_or(value.end, |last| last.end);
+        self.names.steps.spend(lines.at - first.end);
         let start = Start { at: value.start, quote: None, in_list: false, triple: false };
         if is_nothing(&self.text[value.clone()]) || !self.is_credential(meaning, start, value.end, operator) {
             return None;

@@ -119,6 +119,6 @@ fn scan(text: &str, names: &mut Names, found: &mut Vec<Range<usize>>) -> (bool, 
         values_to: 0,
     };
     scan.run();
-    let runs_one = scan.commands || if scan.breaks { commands::runs_one(text) } else { commands::begins_with_one(text) };
-    (scan.escaped, runs_one)
+    let Scan { escaped, commands, breaks, .. } = scan;
+    (escaped, commands || commands::runs_one(text, breaks, &mut names.steps))
 }

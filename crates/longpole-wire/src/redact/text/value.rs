@@ -332,6 +332,12 @@ impl Scan<'_> {
         self.names.memo.url.next(at, &mut self.names.steps, || text[at..].find("://").map_or(text.len(), |length| at + length))
     }
 
+    /// Where the next `(` stands.
+    fn next_bracket(&mut self, at: usize) -> usize {
+        let bytes = self.bytes;
+        self.names.memo.call.next(at, &mut self.names.steps, || position(bytes, at, |byte| byte == b'('))
+    }
+
     /// The end of a value without quotes that has to look like a key, or like a URL with one; `None` where it cannot.
     pub(super) fn key_end(&mut self, at: usize) -> Option<usize> {
         let bytes = self.bytes;
@@ -348,6 +354,8 @@ impl Scan<'_> {
         Some(end)
     }
 
+    /// Whether a value is a credential where its name says this. Values that lie in each other have one end, which is searched for once, so
+    /// judging a value may not read all of it: it reads a number of bytes that is limited, stops at the name of the next one, or spends steps.
     pub(super) fn is_credential(&mut self, meaning: Meaning, start: Start, end: usize, operator: Operator) -> bool {
         let value = &self.text[start.at..end];
         if start.quote.is_none() && !start.in_list && is_parameter(value) {
@@ -374,7 +382,7 @@ impl Scan<'_> {
             Meaning::Token => {
                 let is_message = prose_may_follow && is_prose(value, &self.text[end..]);
                 let is_count = is_number && value.len() <= 5;
-                let is_call = value.contains('(') && !is_key(value);
+                let is_call = self.next_bracket(start.at) < end && !is_key(value);
                 !is_message && !is_count && !is_call
             }
             Meaning::Tokens => {
@@ -384,7 +392,8 @@ impl Scan<'_> {
             Meaning::Pwd => !value.starts_with(['/', '~']),
             // What test runners print.
             Meaning::Pass => {
-                let is_printed = prose_may_follow && !is_mixed(value.as_bytes()) || self.bytes[..start.at].ends_with(b"PASS: ");
+                let near = &value.as_bytes()[..value.len().min(NAME_BYTES_MAX)];
+                let is_printed = prose_may_follow && !is_mixed(near) || self.bytes[..start.at].ends_with(b"PASS: ");
                 !is_number && !is_printed
             }
             _ => true,
