@@ -4,7 +4,6 @@
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use longpole_capture::launch::otel_environment::file_of_url;
@@ -13,11 +12,8 @@ use longpole_model::{LossKind, Recording, Span, Timestamp, units};
 use longpole_wire::otlp;
 
 use super::Session;
-use super::trace_file_reader::{CLOCK_OF_FILES_NANOS, Wanted, read_all};
+use super::trace_file_reader::{CLOCK_OF_FILES_NANOS, Deadline, LIMITS, Wanted, read_all};
 use crate::terminal::stderr::note;
-
-/// How long files that no flag names may delay the end of the run.
-const UNANNOUNCED_TIME_MAX: Duration = Duration::from_secs(5);
 
 /// Spans in one frame of the log.
 const SPANS_PER_FRAME: usize = 256;
@@ -32,12 +28,10 @@ impl Session {
         let announced = announced.into_iter().map(|file| Wanted { path: file.path, flag: Some(file.flag) });
         let files: Vec<Wanted> = announced.chain(named.into_iter().map(|path| Wanted { path, flag: None })).collect();
         let start = start.wall.unix_nanos();
-        let began = Instant::now();
-        let is_late = || began.elapsed() > UNANNOUNCED_TIME_MAX;
-        read_all(&files, start, |file, recording| {
+        read_all(&files, start, LIMITS, |file, deadline, recording| {
             let logged = recording.and_then(|recording| match file.flag {
-                Some(_) => self.log_spans(&recording, || false),
-                None => self.log_spans_of_run(&recording, (start, end), is_late),
+                Some(_) => self.log_spans(&recording, deadline),
+                None => self.log_spans_of_run(&recording, (start, end), deadline),
             });
             let why = file.flag.map_or_else(|| "the command wrote".to_owned(), |flag| format!("{flag} names"));
             let shown = file.path.display();
@@ -53,35 +47,33 @@ impl Session {
     }
 
     /// Copies the spans of a file that no flag announced, if they are all of this run; how many there are.
-    fn log_spans_of_run(&self, recording: &Recording, (start, end): (i64, Timestamp), is_late: impl Fn() -> bool) -> Result<u64> {
+    fn log_spans_of_run(&self, recording: &Recording, (start, end): (i64, Timestamp), deadline: Deadline) -> Result<u64> {
         let run = start.saturating_sub(CLOCK_OF_FILES_NANOS)..=end.unix_nanos().saturating_add(CLOCK_OF_FILES_NANOS);
         let is_of_run = |span: &Span| run.contains(&span.start.unix_nanos()) && run.contains(&span.end.unix_nanos());
         // A copy of an older trace is data of the command, not its own trace.
-        if recording.spans.iter().all(is_of_run) { self.log_spans(recording, is_late) } else { Ok(0) }
+        if recording.spans.iter().all(is_of_run) { self.log_spans(recording, deadline) } else { Ok(0) }
     }
 
-    fn log_frame(&self, command: Option<u32>, spans: &[Span]) -> Result<()> {
+    fn log_frame(&self, command: Option<u32>, spans: &[Span], deadline: Deadline) -> Result<()> {
+        deadline.check()?;
         let frame = otlp::encode_trace(spans);
         if frame.len() <= FRAME_BYTES_MAX || spans.len() < 2 {
             return self.writer.wal().append_trace_file(command, &frame).context("failed to write the log");
         }
         drop(frame);
         let (first, second) = spans.split_at(spans.len() / 2);
-        self.log_frame(command, first)?;
-        self.log_frame(command, second)
+        self.log_frame(command, first, deadline)?;
+        self.log_frame(command, second, deadline)
     }
 
-    /// Copies spans to the log, unless it gets late; how many there are.
-    fn log_spans(&self, recording: &Recording, is_late: impl Fn() -> bool) -> Result<u64> {
+    /// Copies spans to the log, up to the deadline; how many there are.
+    fn log_spans(&self, recording: &Recording, deadline: Deadline) -> Result<u64> {
         let command = self.started.map(|(_, pid)| pid);
         for spans in recording.spans.chunks(SPANS_PER_FRAME) {
             if signals::interrupted() {
                 bail!("interrupted");
             }
-            if is_late() {
-                bail!("reading such files takes more than {} s; longpole import reads it", UNANNOUNCED_TIME_MAX.as_secs());
-            }
-            self.log_frame(command, spans)?;
+            self.log_frame(command, spans, deadline)?;
         }
         for loss in &recording.losses {
             self.writer.wal().append_loss(loss).context("failed to write the log")?;
