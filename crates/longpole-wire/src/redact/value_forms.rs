@@ -211,15 +211,25 @@ pub(super) fn is_parameter(value: &str) -> bool {
 /// The longest name of a column or function.
 const COLUMN_BYTES_MAX: usize = 256;
 
-/// `users.password`, `hash(`: what SQL has without quotes.
-pub(super) fn is_column(value: &str) -> bool {
-    let value = value.strip_prefix(['@', ':']).unwrap_or(value);
+/// `users.password`, `hash(`, `@name`, `new_password`: what SQL has without quotes. A name of letters only is one where a blank stands before it,
+/// because a connection string has none there; a name with digits is one where a table stands before it.
+pub(super) fn is_column(value: &str, blank_before: bool) -> bool {
+    let name = value.strip_prefix(['@', ':']).unwrap_or(value);
     // PostgreSQL cuts a name at 63 bytes; a schema and a table may stand before it.
-    let near = &value[..floor(value, COLUMN_BYTES_MAX)];
-    let name = near.split('(').next().unwrap_or("");
-    (near.len() == value.len() || name.len() < near.len())
-        && name.as_bytes().first().is_some_and(|byte| byte.is_ascii_alphabetic() || *byte == b'_')
-        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.$*,".contains(&byte))
+    let near = &name[..floor(name, COLUMN_BYTES_MAX)];
+    let is_marked = value.len() > name.len() || near.contains('(');
+    if near.len() < name.len() && !near.contains('(') {
+        return false;
+    }
+    let name = near.split('(').next().unwrap_or("").trim_end_matches(',');
+    let is_name = |name: &str| {
+        name.as_bytes().first().is_some_and(|byte| byte.is_ascii_alphabetic() || *byte == b'_')
+            && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'$')
+    };
+    let parts = name.split('.').count();
+    let has_digit = name.bytes().any(|byte| byte.is_ascii_digit());
+    name.split('.').all(|part| is_name(part) || part == "*")
+        && (is_marked || parts > 1 || !has_digit && (blank_before || name.contains('_')))
 }
 
 /// Bytes behind a word in which the next one of a message is looked for.

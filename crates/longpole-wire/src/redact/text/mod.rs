@@ -20,12 +20,14 @@ mod object;
 mod pairs;
 mod scan;
 mod scan_loop;
+mod sql;
 mod url;
 mod value;
 
 use std::ops::Range;
 
 use self::scan::Scan;
+use self::sql::Literal;
 use super::commands;
 use super::escapes::unescaped;
 use super::known_names::Names;
@@ -112,6 +114,7 @@ fn scan(text: &str, names: &mut Names, found: &mut Vec<Range<usize>>) -> (bool, 
         breaks: false,
         braces: false,
         is_sql: None,
+        literal: Literal::default(),
         is_map: None,
         pair: None,
         lone: None,

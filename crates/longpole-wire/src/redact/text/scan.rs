@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::sql::Literal;
 use crate::redact::known_names::Names;
 use crate::redact::mask::is_redacted;
 
@@ -49,7 +50,9 @@ pub(super) struct Scan<'a> {
     pub(super) braces: bool,
     /// Whether the text is SQL, once something needed to know.
     pub(super) is_sql: Option<bool>,
-    /// The same of a map of Go's.
+    /// The literal of SQL that is open, as far as somebody asked.
+    pub(super) literal: Literal,
+    /// Whether there is a map of Go's, once something needed to know.
     pub(super) is_map: Option<bool>,
     /// The last `name=` or `key:` of a pair.
     pub(super) pair: Option<Pair>,

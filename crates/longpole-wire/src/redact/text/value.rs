@@ -30,10 +30,6 @@ const ANCHOR_BYTES_MAX: usize = 64;
 /// Calls around a value: `Some(Secret("…"))`.
 const CALLS_MAX: usize = 3;
 
-/// First words of SQL, in which what has no quotes is a column or a parameter.
-const SQL: &[&str] =
-    &["select", "insert", "update", "delete", "with", "merge", "replace", "explain", "upsert", "create", "alter", "begin", "call", "set"];
-
 /// The length of a value without quotes: to a blank, a quote or what parts it from the next value.
 fn unquoted_length(bytes: &[u8]) -> usize {
     let mut open = 0u32;
@@ -361,7 +357,12 @@ impl Scan<'_> {
         if start.quote.is_none() && !start.in_list && is_parameter(value) {
             return false;
         }
-        if start.quote.is_none() && self.is_sql() && is_column(value) && !is_key(value) {
+        if start.quote.is_none()
+            && !start.in_list
+            && is_column(value, self.bytes[start.at - 1] == b' ')
+            && !is_key(value)
+            && self.is_of_sql(start.at)
+        {
             return false;
         }
         // `tokens: Vec<Token>`.
@@ -398,13 +399,5 @@ impl Scan<'_> {
             }
             _ => true,
         }
-    }
-
-    pub(super) fn is_sql(&mut self) -> bool {
-        let text = self.text;
-        *self.is_sql.get_or_insert_with(|| {
-            let first = text.trim_start().split(|c: char| !c.is_ascii_alphabetic()).next().unwrap_or("");
-            SQL.iter().any(|word| word.eq_ignore_ascii_case(first))
-        })
     }
 }
