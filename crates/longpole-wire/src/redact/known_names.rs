@@ -19,6 +19,11 @@ pub(super) struct Names {
 }
 
 impl Names {
+    /// What a name says that may be made up for one text, as those with digits: it is not remembered.
+    pub(super) fn meaning_of_any(&mut self, name: &str) -> Meaning {
+        if name.bytes().any(|byte| byte.is_ascii_digit()) { names::meaning(name) } else { self.meaning(name) }
+    }
+
     pub(super) fn meaning(&mut self, name: &str) -> Meaning {
         if let Some(known) = self.known.get(name) {
             return *known;

@@ -17,6 +17,15 @@ fn is_quoted_name(rest: &[u8]) -> bool {
     inside.get(length) == Some(quote)
 }
 
+/// Letters beside each other that make a word, where the rest are digits.
+const LETTERS_MIN: usize = 3;
+
+/// `a1b2-c3`, `10.0.0.1`, `7`: what no word of a name stands in.
+fn is_id(name: &[u8]) -> bool {
+    let is_word = |word: &[u8]| word.len() >= LETTERS_MIN && !word.iter().all(u8::is_ascii_hexdigit);
+    !name.split(|byte| !byte.is_ascii_alphabetic() && byte.is_ascii()).any(is_word)
+}
+
 /// Whether this ends with the beginning of a call that sets something: `Header.Set(`, `define(`.
 fn sets(before: &[u8]) -> bool {
     const VERBS: &[&str] =
@@ -99,8 +108,8 @@ impl Scan<'_> {
             b',' => false,
             _ => return None,
         };
-        // Others in a list may be anything. Ids are no names, and need not be remembered as such.
-        if !is_first && !is_header(&self.text[name.clone()]) || self.bytes[name.clone()].iter().any(u8::is_ascii_digit) {
+        // Others in a list may be anything. Ids are no names.
+        if !is_first && !is_header(&self.text[name.clone()]) || is_id(&self.bytes[name.clone()]) {
             return None;
         }
         // A call that sets it means a value, and so does the name of a variable; elsewhere another name may follow.
@@ -109,7 +118,7 @@ impl Scan<'_> {
         if !means_value && is_quoted_name(self.bytes[at + 1..].trim_ascii_start()) {
             return None;
         }
-        let meaning = self.names.meaning(&self.text[name]);
+        let meaning = self.names.meaning_of_any(&self.text[name]);
         if meaning == Meaning::Plain {
             return None;
         }
@@ -122,6 +131,14 @@ impl Scan<'_> {
         let end = self.value_end(start);
         let value = &self.text[start.at..end];
         if (!means_value || value.contains(' ')) && names_or_tells(value) {
+            return None;
+        }
+        // `["token1", "token2"]`.
+        if !means_value
+            && value.len() <= NAME_BYTES_MAX
+            && value.bytes().all(is_of_name)
+            && self.names.meaning_of_any(value) != Meaning::Plain
+        {
             return None;
         }
         self.value_at(meaning, start, Operator::Equals)
