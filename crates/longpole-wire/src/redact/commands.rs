@@ -15,7 +15,7 @@ use super::mask::is_redacted;
 use super::names::Meaning;
 use super::quotes::{closing, shell_end};
 use super::step_budget::StepBudget;
-use super::value_forms::{is_nothing, is_password, scheme_length};
+use super::value_forms::{is_key, is_nothing, is_password, scheme_length};
 
 /// How an option takes its credential.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -318,12 +318,26 @@ pub(super) fn credentials(words: &[&str], in_text: bool, names: &mut Names) -> V
                 Some(equals) => (&option[..equals - 1], Some(equals)),
                 None => (option, None),
             };
+            let named = |name: &str, names: &mut Names| {
+                if name.contains(' ') { Meaning::Plain } else { names.meaning(name.trim_start_matches('-')) }
+            };
+            // `influx -token …`: not `-t` with the value `oken`.
+            let is_own = |start: usize, names: &mut Names| {
+                let is_one = |name: &str, names: &mut Names| !matches!(named(name, names), Meaning::Plain | Meaning::Maybe);
+                start == SHORT_BYTES && !option.starts_with('-') && is_one(name, names) && !is_one(&option[1..], names)
+            };
             match past.option(word) {
                 Some(ValuePlace::Next(takes)) => after = Some(takes),
-                Some(ValuePlace::Here(start, takes)) => found.extend(value(word, start, takes).map(|range| (at, range))),
-                None if name.contains(' ') => {}
-                None => match (names.meaning(name.trim_start_matches('-')), equals) {
-                    (Meaning::Plain | Meaning::Maybe, _) => {}
+                Some(ValuePlace::Here(start, takes)) if !is_own(start, names) => {
+                    found.extend(value(word, start, takes).map(|range| (at, range)))
+                }
+                _ => match (named(name, names), equals) {
+                    (Meaning::Plain, _) | (Meaning::Maybe, Some(_)) => {}
+                    // The value decides.
+                    (Meaning::Maybe, None) => {
+                        let next = words.get(at + 1).filter(|next| is_random_value(next));
+                        found.extend(next.map(|next| (at + 1, 0..next.len())));
+                    }
                     (_, Some(equals)) => found.extend(value(word, equals + 1, Value).map(|range| (at, range))),
                     (_, None) => after = Some(Value),
                 },
@@ -508,6 +522,17 @@ impl Htpasswd {
     /// Whether the next word is the password.
     fn takes(&self) -> bool {
         self.program && self.batch && !self.cost && self.names == if self.prints { 1 } else { 2 }
+    }
+}
+
+/// Bytes of an option of one letter.
+const SHORT_BYTES: usize = 2;
+
+/// Whether the word behind an option like `--auth` is a credential: it looks random, as no path does.
+fn is_random_value(word: &str) -> bool {
+    match word.split_once("://") {
+        Some((_, address)) => address.split('/').skip(1).any(is_key),
+        None => !word.starts_with(['/', '.', '~', '-']) && is_key(word),
     }
 }
 
