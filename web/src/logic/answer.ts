@@ -14,6 +14,11 @@ export function nameOfPole(pole: Pole): string {
   return pole.part === null ? pole.name : `${pole.name} › ${pole.part.text}`;
 }
 
+/** `prog.py:4; `: where the function of a pole is; empty if that is unknown. */
+export function placeInWords({ part }: Pole): string {
+  return part === null || part.file === null || part.line === null ? '' : `${part.file.split('/').at(-1) ?? part.file}:${part.line}; `;
+}
+
 /** The name of the cloud resource that a pole works on: the last part of its URN. */
 export function nameOfResource(pole: Pole): string | undefined {
   return pole.resource?.split('::').slice(3).join('::');
@@ -30,7 +35,7 @@ export function whyInWords(pole: Pole): string {
   const { contains, reason, limitedBy, blockedBy } = pole;
   const whom = blockedBy === null ? '' : `; ${blockedBy.text}`;
   const limit = limitedBy === null ? '' : `; after a fix, ${limitedBy.name} (${limitedBy.handle}) is on the path instead`;
-  return `${contains === null ? '' : `contains ${contains}; `}${reason.text}${whom}${limit}`;
+  return `${contains === null ? '' : `contains ${contains}; `}${placeInWords(pole)}${reason.text}${whom}${limit}`;
 }
 
 /** The pole inside this one that explains most of its saving. */

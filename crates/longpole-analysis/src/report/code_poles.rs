@@ -122,7 +122,7 @@ impl Report {
 
     /// What a node does in its own time, each with the stack that tells of it.
     fn pieces(&self, activity: &Activity<'_>, node: NodeId) -> Vec<CodePiece> {
-        let samples = self.samples.of(node);
+        let samples: Vec<SampleId> = activity.telling_samples(self.whole_stretch(node)).collect();
         let waits: Vec<_> = activity.waits_in(self.whole_stretch(node)).collect();
         let is_short = |wait: &crate::link::waits::NodeWait| self.recording.waits[wait.wait].nanos() < PROBE_NANOS;
         let short: Vec<_> = waits.iter().copied().filter(is_short).collect();
@@ -135,7 +135,7 @@ impl Report {
                 }
             };
             match piece.state {
-                StateKind::OnCpu | StateKind::Runnable => self.by_nearest_sample(samples, (from, to), |from, to, stack| {
+                StateKind::OnCpu | StateKind::Runnable => self.by_nearest_sample(&samples, (from, to), |from, to, stack| {
                     push(from, to, Doing::Computes, stack);
                 }),
                 StateKind::Blocked(kind) => {
@@ -227,10 +227,8 @@ impl Report {
         let mut chain: Vec<FunctionId> =
             own.filter(|function| functions.list[*function].whose == CodeOrigin::Program).filter(has_name).collect();
         if chain.is_empty() {
-            let is_told = |function: &FunctionId| {
-                matches!(functions.list[*function].whose, CodeOrigin::Library | CodeOrigin::Language) && has_name(function)
-            };
-            chain = all().filter(is_told).collect();
+            let is_library = |function: &FunctionId| functions.list[*function].whose == CodeOrigin::Library && has_name(function);
+            chain = all().filter(is_library).collect();
         }
         let mut seen = std::collections::HashSet::new();
         chain.retain(|function| seen.insert(*function));
@@ -311,6 +309,39 @@ sample 1ms x48 pid 1 main;parse
 sample 81ms x18 pid 1 main;render
 ";
         assert_eq!(poles(beside), ["helper 70 70-70 70", "x › render 20 20-20 90", "x › parse 10 10-10 100"]);
+    }
+
+    #[test]
+    fn only_threads_that_something_waits_for_are_named() {
+        let detached = "\
+run x 0..100ms
+thread x 0..100ms pid 1 tid 1
+thread t 10..100ms pid 1 tid 3
+cpu 0..60ms pid 1 tid 1
+wait 60..100ms pid 1 tid 1 network main;fetch
+cpu 10..55ms pid 1 tid 3
+cpu 95..100ms pid 1 tid 3
+sample 1ms x58 pid 1 tid 1 main;parse
+sample 11ms x44 pid 1 tid 3 background;burn
+sample 96ms x4 pid 1 tid 3 background;burn
+";
+        assert_eq!(poles(detached), ["x › parse 60 60-60 60", "x › network in fetch 35 35-35 95", "x › burn 5 5-5 100"]);
+        let joined = "\
+run x 0..100ms
+thread x 0..100ms pid 1 tid 1
+thread t 10..90ms pid 1 tid 3
+cpu 0..40ms pid 1 tid 1
+wait 40..90ms pid 1 tid 1 join at 0x10 holder 3 main
+cpu 90..100ms pid 1 tid 1
+cpu 10..90ms pid 1 tid 3
+sample 1ms x38 pid 1 tid 1 main;parse
+sample 11ms x78 pid 1 tid 3 worker;encode
+sample 91ms x8 pid 1 tid 1 main;write
+";
+        assert_eq!(poles(joined), ["x › encode 80 80-80 80", "x › parse 10 10-10 90", "x › write 10 10-10 100"]);
+        // Nobody knows whose end it was: while the main thread computes, that counts.
+        let unknown = joined.replace(" at 0x10 holder 3", "");
+        assert_eq!(poles(&unknown), ["x › encode 50 50-50 50", "x › parse 40 40-40 90", "x › write 10 10-10 100"]);
     }
 
     #[test]

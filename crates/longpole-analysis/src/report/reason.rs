@@ -80,8 +80,6 @@ pub struct Reason<'a> {
     pub longest: Option<Longest>,
     /// The function that the pole is.
     pub part: Option<&'a Function>,
-    /// Source file and line in it, where they are known.
-    pub place: Option<(&'a str, u32)>,
     /// The pole's own time, if it is mostly what it calls: shares are of this time and not of the whole.
     pub of_own: Option<Nanos>,
     /// What it does in its own time.
@@ -259,18 +257,9 @@ impl Report {
     /// Why a pole is long, by its states, samples and waits, and whether its spans follow each other.
     pub fn reason(&self, pole: &Pole) -> Reason<'_> {
         let own = self.states_of_pole(pole).own();
-        let reason = Reason {
-            in_sequence: None,
-            outlier: pole.outlier,
-            longest: None,
-            part: None,
-            place: None,
-            of_own: None,
-            cause: self.cause(pole),
-        };
+        let reason = Reason { in_sequence: None, outlier: pole.outlier, longest: None, part: None, of_own: None, cause: self.cause(pole) };
         Reason {
             part: self.part_of(pole).and_then(NamedPart::function),
-            place: self.place_of_part(pole),
             in_sequence: (pole.part.is_none() && self.in_sequence(&pole.nodes)).then_some(pole.nodes.len()),
             longest: self.longest(pole).filter(|_| pole.part.is_none()),
             // These are shares of what it does between the operations that it calls, and not of it as a whole.
@@ -472,7 +461,7 @@ mod tests {
         let cause = Cause::HardlyComputes { rest: unaccounted(99), percent: 1, after_event: None };
         assert_eq!(
             report.reason(report.poles().iter().next().unwrap()),
-            Reason { in_sequence: Some(2), outlier: None, longest: None, part: None, place: None, of_own: None, cause }
+            Reason { in_sequence: Some(2), outlier: None, longest: None, part: None, of_own: None, cause }
         );
     }
 
@@ -504,7 +493,7 @@ mod tests {
         let cause = Cause::Computes { share: on_cpu(75), hot: Some(hot(30, "hash", None)), wait: None };
         assert_eq!(
             report.reason(pole),
-            Reason { in_sequence: None, outlier: None, longest: None, part: None, place: None, of_own: Some(Nanos(40_000_000)), cause }
+            Reason { in_sequence: None, outlier: None, longest: None, part: None, of_own: Some(Nanos(40_000_000)), cause }
         );
     }
 }

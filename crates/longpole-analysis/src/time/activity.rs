@@ -131,6 +131,14 @@ impl Activity<'_> {
         own.get(first..end).unwrap_or_default()
     }
 
+    /// Those of a node's samples that tell why it took its time: of the threads that counted.
+    pub(crate) fn telling_samples(&self, stretch: Stretch) -> impl Iterator<Item = SampleId> {
+        let counts = move |&sample: &SampleId| {
+            self.timelines.counts(stretch.node, self.recording.samples[sample].thread(), self.sample_offsets[sample])
+        };
+        self.samples_in(stretch).iter().copied().filter(counts)
+    }
+
     fn weight(&self, sample: SampleId) -> Nanos {
         Nanos::from_u64(self.recording.samples[sample].weight_nanos)
     }

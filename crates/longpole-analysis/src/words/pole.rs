@@ -7,9 +7,13 @@ use crate::report::names::NamedPart;
 use crate::words::phrase::Words;
 use crate::words::wait::wait_kind;
 
-/// What a pole contains, then its reason: `contains p4; ≈ 95% on-CPU, most of it (1.11s) in compress_bundle`.
-pub fn pole(contains: Option<&str>, is_estimate: bool, reason: Words) -> Words {
+/// What a pole contains or where it is, then its reason: `contains p4; ≈ 95% on-CPU, most of it (1.11s) in compress_bundle`, `prog.py:4; 100% on-CPU`.
+pub fn pole(contains: Option<&str>, place: Option<(&str, u32)>, is_estimate: bool, reason: Words) -> Words {
     let words = contains.map_or_else(Words::default, |handle| Words::plain(format!("contains {handle}; ")));
+    let words = match place {
+        Some((file, line)) => words.text(format!("{}:{line}; ", file_name(file))),
+        None => words,
+    };
     words.text(if is_estimate { "≈ " } else { "" }).words(reason)
 }
 
@@ -26,8 +30,12 @@ pub fn part(part: NamedPart<'_>) -> String {
 /// Functions that many programs have: only their file tells them.
 const NOBODYS: [&str; 3] = ["main", "<module>", "(anonymous)"];
 
+fn file_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
 fn named(function: &Function) -> String {
-    let file = function.file.rsplit('/').next().unwrap_or_default();
+    let file = file_name(&function.file);
     if NOBODYS.contains(&function.function.as_str()) && !file.is_empty() {
         format!("{} in {file}", function.function)
     } else {
@@ -63,7 +71,7 @@ mod tests {
     #[test]
     fn what_a_pole_contains_stands_before_its_reason() {
         let reason = || Words::plain("95% on-CPU");
-        assert_eq!(pole(None, false, reason()).to_string(), "95% on-CPU");
-        assert_eq!(pole(Some("p4"), true, reason()).to_string(), "contains p4; ≈ 95% on-CPU");
+        assert_eq!(pole(None, Some(("/src/prog.py", 4)), false, reason()).to_string(), "prog.py:4; 95% on-CPU");
+        assert_eq!(pole(Some("p4"), None, true, reason()).to_string(), "contains p4; ≈ 95% on-CPU");
     }
 }

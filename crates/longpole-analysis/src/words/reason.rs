@@ -19,17 +19,10 @@ pub fn reason(fact: &Reason<'_>) -> Words {
     if !nodes.is_empty() {
         words = words.text(format!("{}; ", nodes.join(", ")));
     }
-    if let Some((file, line)) = fact.place {
-        words = words.text(format!("{}:{line}; ", file_name(file)));
-    }
     if let Some(time) = fact.of_own {
         words = words.text(format!("own time {}: ", duration(time.0)));
     }
     words.words(cause(&fact.cause, fact.part))
-}
-
-fn file_name(path: &str) -> &str {
-    path.rsplit('/').next().unwrap_or(path)
 }
 
 fn cause(cause: &Cause<'_>, part: Option<&Function>) -> Words {
@@ -162,7 +155,7 @@ mod tests {
 
     /// The whole sentence, and the one for 50 columns.
     fn check(cause: Cause<'_>, whole: &str, cut: &str) {
-        let words = reason(&Reason { in_sequence: None, outlier: None, longest: None, part: None, place: None, of_own: None, cause });
+        let words = reason(&Reason { in_sequence: None, outlier: None, longest: None, part: None, of_own: None, cause });
         assert_eq!((words.to_string().as_str(), words.fit(50, NARROW).as_str()), (whole, cut));
     }
 
@@ -231,18 +224,16 @@ mod tests {
     #[test]
     fn shares_of_its_own_time_and_a_sequence_stand_in_front() {
         let cause = Cause::ComputesSomewhere(share(75));
-        let fact =
-            Reason { in_sequence: Some(12), outlier: None, longest: None, part: None, place: None, of_own: Some(Nanos(40_000_000)), cause };
+        let fact = Reason { in_sequence: Some(12), outlier: None, longest: None, part: None, of_own: Some(Nanos(40_000_000)), cause };
         assert_eq!(reason(&fact).to_string(), "12 in sequence; own time 40.0ms: 75% on-CPU, too few samples to say where");
         let longest = Some(Longest { handle: Handle::Node(NodeId::at(240)), nanos: Nanos(1_510_000_000) });
         let said = |in_sequence| {
-            reason(&Reason { in_sequence, outlier: None, longest, part: None, place: None, of_own: None, cause: Cause::TooShort })
-                .to_string()
+            reason(&Reason { in_sequence, outlier: None, longest, part: None, of_own: None, cause: Cause::TooShort }).to_string()
         };
         assert_eq!(said(None), "s241 alone is 1.51s of it; too short for the sampling rate");
         assert_eq!(said(Some(21)), "21 in sequence, s241 alone is 1.51s of it; too short for the sampling rate");
         let outlier = Some(Outlier { of: 31, next: Nanos(31_200_000) });
-        let fact = Reason { in_sequence: None, outlier, longest: None, part: None, place: None, of_own: None, cause: Cause::TooShort };
+        let fact = Reason { in_sequence: None, outlier, longest: None, part: None, of_own: None, cause: Cause::TooShort };
         assert_eq!(reason(&fact).to_string(), "the longest of 31, the next takes 31.2ms; too short for the sampling rate");
     }
 }

@@ -127,7 +127,8 @@ pub(crate) fn path_rest(out: &mut Screen, more: view::PolesTruncated, all: &str,
 /// Why a pole is long: `contains p4; ≈ 95% on-CPU, most of it (1.11s) in compress_bundle`.
 fn why(pole: &view::PoleView) -> Words {
     let is_estimate = !pole.states.exact && pole.reason.code.has_shares();
-    words::pole(pole.contains.as_deref(), is_estimate, pole.reason.words())
+    let place = pole.part.as_ref().and_then(|part| Some((part.file.as_deref()?, part.line?)));
+    words::pole(pole.contains.as_deref(), place, is_estimate, pole.reason.words())
 }
 
 /// Least columns of the names, for the head of the table.

@@ -1,5 +1,5 @@
 import type { Piece, Pole, Poles } from '../../api/types.gen';
-import { containedPole, frameOfPiece, poleInWords } from '../../logic/answer';
+import { containedPole, frameOfPiece, placeInWords, poleInWords } from '../../logic/answer';
 import { counted, formatPlace } from '../../logic/format';
 import { shortName } from '../../logic/function-name';
 import type { SelectionActions } from '../../state/selection';
@@ -77,6 +77,7 @@ export function Why({ pole, poles, actions }: { readonly pole: Pole; readonly po
           ;{' '}
         </>
       )}
+      {placeInWords(pole)}
       {pole.reason.pieces.map((piece, index) => (
         // biome-ignore lint/suspicious/noArrayIndexKey: a function may occur twice, and the list never changes
         <ReasonPiece key={index} piece={piece} pole={pole} actions={actions} />

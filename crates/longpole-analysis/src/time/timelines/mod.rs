@@ -34,6 +34,7 @@ mod pieces;
 mod read;
 mod running;
 mod sweep;
+mod thread_path;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -68,6 +69,8 @@ struct ThreadWait {
     from: Nanos,
     to: Nanos,
     kind: WaitKind,
+    /// The thread whose end it was for, by number.
+    joins: Option<u32>,
 }
 
 /// One thread: its slices, its waits, its life.
@@ -244,8 +247,10 @@ impl Timelines {
         for held in all[first..].iter().take_while(|held| held.from < to) {
             self.thread_pieces(&self.rows[held.row], held.from.max(from), held.to.min(to), &mut pieces);
         }
-        let cpu = pieces.iter().filter(|piece| piece.state == StateKind::OnCpu).map(Piece::length).sum();
+        let mut cpu = pieces.iter().filter(|piece| piece.state == StateKind::OnCpu).map(Piece::length).sum();
         if self.source(node) == Source::AllThreads {
+            // Also of those that do not count at the moment.
+            cpu = all.first().map_or(Nanos::ZERO, |held| self.cpu_of_process(self.rows[held.row].thread.pid.0, (from, to)));
             pieces.retain(|piece| matches!(piece.state, StateKind::OnCpu | StateKind::Runnable));
         }
         let threads = flatten(pieces);
@@ -269,6 +274,28 @@ impl Timelines {
         self.without_thread(node, (at, to), cover, pid, rest, &mut own);
         own.has_gap = pid.is_some_and(|pid| self.gaps_in(pid, from, to).next().is_some());
         own
+    }
+
+    /// CPU time of all threads of a process between two moments.
+    fn cpu_of_process(&self, pid: u32, (from, to): (Nanos, Nanos)) -> Nanos {
+        let of_row = |(_, row): (RowId, &ThreadRow)| {
+            let slices = &self.slices[row.slices.clone()];
+            let first = slices.partition_point(|slice| slice.to <= from);
+            let within = slices[first..].iter().take_while(|slice| slice.from < to);
+            within.map(|slice| slice.to.min(to) - slice.from.max(from)).sum::<Nanos>()
+        };
+        self.rows_of(pid).map(of_row).sum()
+    }
+
+    /// Whether what this thread did at a moment counts for a node: in a process of several threads not all that they do decides when it ends.
+    pub(crate) fn counts(&self, node: NodeId, thread: ThreadKey, at: Nanos) -> bool {
+        if self.source(node) != Source::AllThreads {
+            return true;
+        }
+        let Some(row) = self.row(thread) else { return true };
+        let held = self.on_threads(node);
+        let first = held.partition_point(|held| held.latest <= at);
+        held[first..].iter().take_while(|held| held.from <= at).any(|held| held.row == row && at < held.to)
     }
 
     /// What a node did while no thread worked for it.

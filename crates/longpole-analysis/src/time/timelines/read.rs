@@ -2,7 +2,9 @@
 
 use std::collections::HashSet;
 
-use longpole_model::{CpuSlice, CurrentSpan, Id, IdVec, Monotonic, Nanos, NodeId, ProcessRow, Recording, Thread, ThreadKey, Wait, ids};
+use longpole_model::{
+    CpuSlice, CurrentSpan, Id, IdVec, Monotonic, Nanos, NodeId, ProcessRow, Recording, Thread, ThreadKey, Wait, WaitKind, ids,
+};
 
 use super::sweep::Sweep;
 use super::{JOURNAL_TAIL_NANOS, JournalGap, RowId, Slice, Source, SpanOnThread, ThreadRow, ThreadWait, Timelines};
@@ -50,7 +52,8 @@ impl Timelines {
                 let wait = &recording.waits[i.place()];
                 let from = offset(wait.start).max(at);
                 at = offset(wait.end).max(from);
-                self.waits.push(ThreadWait { from, to: at, kind: wait.kind });
+                let joins = wait.futex.and_then(|futex| futex.holder).filter(|_| wait.kind == WaitKind::Join);
+                self.waits.push(ThreadWait { from, to: at, kind: wait.kind, joins });
             }
             let start = threads.partition_point(|(of, _)| *of < thread);
             let mut lives = threads[start..].iter().take_while(|(of, _)| *of == thread).map(|&(_, i)| &recording.threads[i.place()]);
@@ -190,9 +193,9 @@ impl Timelines {
         }
     }
 
-    /// Gives all threads of a process to its own node.
-    fn hold_all(&mut self, node: NodeId, pid: u32, (from, to): (Nanos, Nanos), held: &mut Vec<SpanOnThread>) {
-        held.extend(self.rows_of(pid).map(|(row, _)| SpanOnThread { node, row, from, to, latest: to }));
+    /// Gives the threads of a process to its own node, each while it counts.
+    fn hold_all(&mut self, node: NodeId, pid: u32, life: (Nanos, Nanos), held: &mut Vec<SpanOnThread>) {
+        held.extend(self.stretches_that_matter(node, pid, life));
         self.sources[node] = Source::AllThreads;
     }
 

@@ -1,0 +1,105 @@
+//! Which thread of a process mattered when: from its end backwards over joins.
+//!
+//! ```text
+//! main       ==start==|=parse=|.. joins worker ........|==write==|      the process ends with its main thread
+//! worker              |=========== encode =============|
+//! logger              |================================================
+//! path       ==main==|| ========= worker =============== |==main==|     parse is not on it, nor is the logger
+//! ```
+//!
+//! The thread that something joined mattered from its start on: what the main thread did beside it, it did while it had time. While the
+//! thread that mattered was blocked for something else, any other may have held it up: then all of them count, as far as they compute.
+
+use longpole_model::{Nanos, ThreadKey};
+
+use super::{RowId, SpanOnThread, ThreadRow, Timelines};
+use longpole_model::NodeId;
+
+/// Stretches of a process's threads, at most: past that, all its threads count all the time.
+const STRETCHES_MAX: usize = 200_000;
+
+/// Steps backwards from thread to thread.
+const STEPS_MAX: usize = 10_000;
+
+impl Timelines {
+    /// The thread that mattered, from the end of the process backwards; `None` where its main thread was not seen.
+    fn path_of_threads(&self, pid: u32, (start, end): (Nanos, Nanos)) -> Option<Vec<(Nanos, Nanos, RowId)>> {
+        let main = self.row(ThreadKey::new(pid, pid))?;
+        let (mut row, mut at) = (main, end.min(self.rows[main].until));
+        let mut path = Vec::new();
+        for _ in 0..STEPS_MAX {
+            let joined = self.last_join(&self.rows[row], at).and_then(|(from, to, tid)| {
+                let other = self.row(ThreadKey::new(pid, tid)).filter(|&other| other != row)?;
+                // A thread of before the recording tells nothing.
+                let born = self.rows[other].born.filter(|&born| start <= born && born < to && born <= from)?;
+                Some((to, other, born))
+            });
+            match joined {
+                Some((to, other, _)) => {
+                    path.push((to, at, row));
+                    (row, at) = (other, to);
+                }
+                None => {
+                    // A thread that was joined was made by the main one, as far as anybody knows.
+                    let since = if row == main { start } else { self.rows[row].born.unwrap_or(start).max(start) };
+                    path.push((since.min(at), at, row));
+                    if row == main || since >= at {
+                        break;
+                    }
+                    (row, at) = (main, since);
+                }
+            }
+        }
+        Some(path)
+    }
+
+    /// The last wait of a thread for the end of another one, that had ended by this moment.
+    fn last_join(&self, row: &ThreadRow, at: Nanos) -> Option<(Nanos, Nanos, u32)> {
+        let waits = &self.waits[row.waits.clone()];
+        let before = waits.partition_point(|wait| wait.to <= at);
+        waits[..before].iter().rev().find_map(|wait| Some((wait.from, wait.to, wait.joins?)))
+    }
+
+    /// When each thread of a process counts for its node: the one that mattered, and while that was blocked all of them. All of them all the
+    /// time where that is not known.
+    pub(super) fn stretches_that_matter(&self, node: NodeId, pid: u32, life: (Nanos, Nanos)) -> Vec<SpanOnThread> {
+        let rows: Vec<RowId> = self.rows_of(pid).map(|(row, _)| row).collect();
+        let held = |row: RowId, from: Nanos, to: Nanos| SpanOnThread { node, row, from, to, latest: to };
+        let all = |(from, to): (Nanos, Nanos)| rows.iter().map(move |&row| held(row, from, to));
+        let Some(path) = self.path_of_threads(pid, life) else { return all(life).collect() };
+        let mut out = Vec::new();
+        for &(from, to, row) in &path {
+            let mut at = from;
+            for (busy, end) in self.computes(&self.rows[row], from, to) {
+                out.extend(all((at, busy)).filter(|it| it.from < it.to));
+                out.push(held(row, busy, end));
+                at = end;
+                if out.len() > STRETCHES_MAX {
+                    return all(life).collect();
+                }
+            }
+            out.extend(all((at, to)).filter(|it| it.from < it.to));
+        }
+        // Others may go on after the main thread.
+        let last = path.first().map_or(life.0, |&(_, to, _)| to);
+        out.extend(all((last, life.1)).filter(|it| it.from < it.to));
+        out
+    }
+
+    /// When a thread was on a CPU, or had to leave it and was not back, between two moments; those that touch are one.
+    fn computes(&self, row: &ThreadRow, from: Nanos, to: Nanos) -> Vec<(Nanos, Nanos)> {
+        let slices = &self.slices[row.slices.clone()];
+        let first = slices.partition_point(|slice| slice.to <= from).saturating_sub(1);
+        let mut out: Vec<(Nanos, Nanos)> = Vec::new();
+        for (place, slice) in slices.iter().enumerate().skip(first).take_while(|(_, slice)| slice.from < to) {
+            let next = slices.get(place + 1).filter(|_| slice.preempted).map_or(slice.to, |next| next.from);
+            let (start, end) = (slice.from.max(from), next.min(to));
+            match out.last_mut() {
+                _ if start >= end => {}
+                Some(last) if last.1 >= start => last.1 = end,
+                _ => out.push((start, end)),
+            }
+        }
+        out
+    }
+}
