@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::support::{Sandbox, can_sample, json, longpole};
+use crate::support::{Sandbox, c, can_sample, json, longpole};
 
 /// The time on the path of all that a view of poles names, the rest included.
 fn on_path(view: &Value) -> i64 {
@@ -103,4 +103,50 @@ fn the_poles_of_a_lone_process_are_its_functions_and_its_waits() {
     let together = &poles[2]["saves_with_those_before_nanos"];
     let sum: i64 = poles[..3].iter().map(|pole| pole["saves_if_zero_nanos"][1].as_i64().unwrap()).sum();
     assert_eq!(together[1].as_i64(), Some(sum), "parts of one process do not overlap");
+}
+
+/// A thread that nobody waits for burns a CPU; the main thread computes in two functions, and waits for the end of a worker.
+const BESIDE: &str = r#"
+#include <pthread.h>
+#include <time.h>
+static double now(void) { struct timespec t; clock_gettime(CLOCK_MONOTONIC, &t); return t.tv_sec + t.tv_nsec * 1e-9; }
+static volatile unsigned long sink;
+#define COMPUTE(NAME, SECONDS) \
+    __attribute__((noinline)) void NAME(void) { double end = now() + SECONDS; while (now() < end) for (int i = 0; i < 10000; i++) sink += i; }
+COMPUTE(background_burn, 60)
+COMPUTE(parse_rules, 0.8)
+COMPUTE(encode, 1.2)
+COMPUTE(render, 0.3)
+static void *burn(void *no) { background_burn(); return no; }
+static void *worker(void *no) { encode(); return no; }
+int main(void) {
+    pthread_t beside, joined;
+    pthread_create(&beside, 0, burn, 0);
+    pthread_detach(beside);
+    parse_rules();
+    pthread_create(&joined, 0, worker, 0);
+    render();
+    pthread_join(joined, 0);
+    return 0;
+}
+"#;
+
+#[test]
+fn what_runs_beside_the_path_of_a_process_is_not_named() {
+    let story = "what_runs_beside_the_path_of_a_process_is_not_named";
+    if !can_sample(story) {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    let Some(program) = c::compile(&sandbox, story, "beside", BESIDE) else { return };
+    let store = sandbox.path("store");
+    let out = longpole(&store).args(["run", "--"]).arg(&program).output().unwrap();
+    assert!(out.status.success(), "{out:?}");
+    let view = json(longpole(&store).args(["poles", "--format", "json"]));
+    let poles = view["poles"].as_array().unwrap();
+    let functions: Vec<&str> = poles.iter().filter_map(|pole| pole["part"]["function"].as_str()).collect();
+    assert_eq!(functions[..2], ["encode", "parse_rules"], "{view}");
+    // Both ran, and neither would end the run earlier: `render` beside the worker.
+    assert!(!functions.contains(&"background_burn") && !functions.contains(&"render"), "{view}");
+    assert_eq!(on_path(&view), view["wall_nanos"].as_i64().unwrap());
 }
