@@ -11,7 +11,31 @@ use crate::{commits, deny, need, pulumi, tidy, web};
 /// Format, house rules, lints, rustdoc, dependencies, the page, Rust tests with the replay of fuzz targets, stories, and the story in a real browser.
 /// Generated files have tests that compare them with their sources.
 pub(crate) fn test() -> Result<()> {
-    without_running()?;
+    test_all(Lints::WithoutSql)
+}
+
+/// What is linted and documented.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Lints {
+    All,
+    /// Without the query engine, whose dependencies would be compiled a second time for it, and are most of what lints take in a cold build.
+    WithoutSql,
+}
+
+impl Lints {
+    fn scope(self) -> &'static [&'static str] {
+        match self {
+            Lints::All => &["--workspace"],
+            Lints::WithoutSql => &["--workspace", "--exclude", "longpole-query", "--no-default-features", "--features", FUZZ_FEATURES],
+        }
+    }
+}
+
+/// The default features of the fuzz targets.
+const FUZZ_FEATURES: &str = "longpole-fuzz-targets/capture,longpole-fuzz-targets/store,longpole-fuzz-targets/recording";
+
+fn test_all(lints: Lints) -> Result<()> {
+    without_running(lints)?;
     let skips = target_dir().join("skipped-tests.txt");
     std::fs::create_dir_all(target_dir()).context("failed to make the target folder")?;
     let rates = target_dir().join("pass-rates.tsv");
@@ -19,6 +43,9 @@ pub(crate) fn test() -> Result<()> {
         std::fs::write(list, "").with_context(|| format!("failed to write {}", list.display()))?;
     }
 
+    if lints == Lints::WithoutSql {
+        skip(&skips, "lints and rustdoc of SQL", "cargo xtask check has them")?;
+    }
     web::check()?;
     web::build()?;
     if let Err(why) = need::setpriv() {
@@ -60,21 +87,22 @@ pub(crate) fn test() -> Result<()> {
     report_skips(&skips)
 }
 
-/// [`test()`], and warnings about the messages of commits. `quick` leaves out what has to be linked and run.
+/// [`test()`] with all lints, and warnings about the messages of commits. `quick` leaves out what has to be linked and run.
 pub(crate) fn check(quick: bool) -> Result<()> {
     commits::warn()?;
-    if quick { without_running() } else { test() }
+    if quick { without_running(Lints::All) } else { test_all(Lints::All) }
 }
 
 /// Format, house rules, lints and rustdoc. Lints and rustdoc share the metadata of dependencies, which costs a cold build some minutes.
-fn without_running() -> Result<()> {
+fn without_running(lints: Lints) -> Result<()> {
     run("cargo", &["fmt", "--all", "--check"])?;
     tidy::report()?;
-    run("cargo", &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])?;
+    let with_scope = |before: &[&'static str], after: &[&'static str]| [before, lints.scope(), after].concat();
+    run("cargo", &with_scope(&["clippy"], &["--all-targets", "--", "-D", "warnings"]))?;
     run_in(
         &root(),
         "cargo",
-        &["doc", "--workspace", "--no-deps", "--document-private-items"],
+        &with_scope(&["doc"], &["--no-deps", "--document-private-items"]),
         &[("RUSTDOCFLAGS", "-D warnings -A rustdoc::private_intra_doc_links")],
     )
 }
