@@ -43,7 +43,7 @@ pub(super) struct Limit {
 
 /// The limits of both kinds.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Limits {
+pub(super) struct KindLimits {
     /// Files that a flag names.
     pub(super) flagged: Limit,
     /// Files that only an argument names.
@@ -52,12 +52,12 @@ pub(super) struct Limits {
 
 /// The user asks for the spans of a file that a flag names, and waits for them: longpole reads some ten megabytes a second. Nobody asks for
 /// those of other files; as much of them as there may be takes a second or two, unless a file is made to take longer.
-pub(super) const LIMITS: Limits = Limits {
+pub(super) const LIMITS: KindLimits = KindLimits {
     flagged: Limit { time: Duration::from_secs(60), bytes: 1 << 30 },
     unannounced: Limit { time: Duration::from_secs(5), bytes: 128 << 20 },
 };
 
-impl Limits {
+impl KindLimits {
     fn of(&self, file: &Wanted) -> Limit {
         if file.flag.is_some() { self.flagged } else { self.unannounced }
     }
@@ -103,9 +103,9 @@ const SILENCE_AGAIN_PART: u32 = 10;
 
 /// Calls `each` for each file that holds spans of the command, as far as files can tell, or that a flag names, with the time up to which it
 /// may take the spans. `since` is when the command started, in nanoseconds of Unix time. Files that a flag names come first.
-pub(super) fn read_all(files: &[Wanted], since: i64, limits: Limits, mut each: impl FnMut(&Wanted, Deadline, Result<Recording>)) {
+pub(super) fn read_all(files: &[Wanted], since: i64, limits: KindLimits, mut each: impl FnMut(&Wanted, Deadline, Result<Recording>)) {
     let (mut next, mut hung) = (0, 0);
-    let shared = Arc::new(Shared::new(limits));
+    let shared = Arc::new(SharedCounts::new(limits));
     // Each kind has its own time, from its first file on.
     let (mut flagged, mut unannounced) = (None, None);
     let mut deadline_of = |file: &Wanted| {
@@ -170,17 +170,17 @@ pub(super) fn read_all(files: &[Wanted], since: i64, limits: Limits, mut each: i
 
 /// What the threads share: what one spent that longpole left behind is spent.
 #[derive(Debug)]
-struct Shared {
+struct SharedCounts {
     /// Device and inode of the files that were read: several links may lead to one file.
     seen: Mutex<HashSet<(u64, u64)>>,
-    limits: Limits,
+    limits: KindLimits,
     flagged_bytes: AtomicU64,
     unannounced_bytes: AtomicU64,
 }
 
-impl Shared {
-    fn new(limits: Limits) -> Self {
-        Shared { seen: Mutex::default(), limits, flagged_bytes: AtomicU64::new(0), unannounced_bytes: AtomicU64::new(0) }
+impl SharedCounts {
+    fn new(limits: KindLimits) -> Self {
+        SharedCounts { seen: Mutex::default(), limits, flagged_bytes: AtomicU64::new(0), unannounced_bytes: AtomicU64::new(0) }
     }
 
     /// Whether nobody read this file before.
@@ -194,7 +194,7 @@ impl Shared {
             true => (&self.flagged_bytes, self.limits.flagged),
             false => (&self.unannounced_bytes, self.limits.unannounced),
         };
-        // One thread spends at a time, but for one that was left behind.
+        // One thread spends at a time, beside those that were left behind.
         if spent.load(Ordering::Relaxed).saturating_add(bytes) > limit.bytes {
             bail!("such files have more than {}; longpole import reads it", units::bytes(limit.bytes));
         }
@@ -236,11 +236,11 @@ impl Drop for FileThread {
 }
 
 impl FileThread {
-    fn spawn(files: Vec<Wanted>, since: i64, shared: &Arc<Shared>) -> io::Result<FileThread> {
+    fn spawn(files: Vec<Wanted>, since: i64, shared: &Arc<SharedCounts>) -> io::Result<FileThread> {
         // Without room between the two: no more than the spans of two files are in memory.
         let (sender, outcomes) = sync_channel(0);
         let (steps, left) = (Arc::new(Steps::default()), Arc::new(AtomicBool::new(false)));
-        let reader = Reader { since, shared: Arc::clone(shared), steps: Arc::clone(&steps), left: Arc::clone(&left) };
+        let reader = ThreadReader { since, shared: Arc::clone(shared), steps: Arc::clone(&steps), left: Arc::clone(&left) };
         let work = move || {
             for Wanted { path, flag } in &files {
                 let read = if flag.is_some() { reader.flagged(path).map(Some) } else { reader.unannounced(path) };
@@ -255,14 +255,14 @@ impl FileThread {
 }
 
 /// Reads files on the thread.
-struct Reader {
+struct ThreadReader {
     since: i64,
-    shared: Arc<Shared>,
+    shared: Arc<SharedCounts>,
     steps: Arc<Steps>,
     left: Arc<AtomicBool>,
 }
 
-impl Reader {
+impl ThreadReader {
     /// The spans of a file that a flag names.
     fn flagged(&self, path: &Path) -> Result<Recording> {
         let shown = path.display();
@@ -399,7 +399,7 @@ mod tests {
     }
 
     /// What [`read_all`] says of each file: the number of its spans, or why it has none.
-    fn read(files: &[Wanted], limits: Limits) -> Vec<String> {
+    fn read(files: &[Wanted], limits: KindLimits) -> Vec<String> {
         let mut said = Vec::new();
         read_all(files, 0, limits, |file, _, read| {
             let name = file.path.file_name().unwrap().to_string_lossy().into_owned();
@@ -424,7 +424,7 @@ mod tests {
         let bytes = std::fs::metadata(&files[0].path).unwrap().len();
         let limit = Limit { time: Duration::from_secs(60), bytes };
         let more = format!("such files have more than {}; longpole import reads it", units::bytes(bytes));
-        let said = read(&files, Limits { flagged: limit, unannounced: limit });
+        let said = read(&files, KindLimits { flagged: limit, unannounced: limit });
         assert_eq!(said, ["a: 3".to_owned(), format!("b: {more}"), "c: 3".to_owned(), format!("d: {more}")]);
     }
 
@@ -436,11 +436,11 @@ mod tests {
         let enough = Limit { time: Duration::from_secs(60), bytes: 1 << 20 };
         let none = Limit { time: Duration::ZERO, ..enough };
         let late = "reading such files takes more than 0 s; longpole import reads it";
-        let said = read(&files, Limits { flagged: enough, unannounced: none });
+        let said = read(&files, KindLimits { flagged: enough, unannounced: none });
         assert_eq!(said, ["a: 3".to_owned(), format!("b: {late}"), format!("c: {late}")]);
         // The other files have their own time.
         assert_eq!(
-            read(&files, Limits { flagged: none, unannounced: enough }),
+            read(&files, KindLimits { flagged: none, unannounced: enough }),
             [format!("a: {late}"), "b: 3".to_owned(), "c: 3".to_owned()]
         );
     }
@@ -450,7 +450,7 @@ mod tests {
         let directory = Directory::of("left");
         let path = file_of(&directory.0, "a", 3);
         let left = Arc::new(AtomicBool::new(false));
-        let reader = Reader { since: 0, shared: Arc::new(Shared::new(LIMITS)), steps: Arc::default(), left: Arc::clone(&left) };
+        let reader = ThreadReader { since: 0, shared: Arc::new(SharedCounts::new(LIMITS)), steps: Arc::default(), left: Arc::clone(&left) };
         assert_eq!(reader.flagged(&path).unwrap().spans.len(), 3);
         left.store(true, Ordering::Relaxed);
         assert!(reader.flagged(&path).is_err());

@@ -14,6 +14,7 @@ mod database;
 mod header;
 mod keywords;
 mod lines;
+mod literal;
 mod markup;
 mod name;
 mod object;
@@ -26,8 +27,8 @@ mod value;
 
 use std::ops::Range;
 
+use self::literal::Literal;
 use self::scan::Scan;
-use self::sql::Literal;
 use super::commands;
 use super::escapes::unescaped;
 use super::known_names::Names;

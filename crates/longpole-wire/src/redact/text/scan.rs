@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::sql::Literal;
+use super::literal::Literal;
 use crate::redact::known_names::Names;
 use crate::redact::mask::is_redacted;
 
