@@ -22,6 +22,11 @@ pub const REFUSED_BODY_BYTES_MAX: u64 = 256 << 20;
 /// unit tests have a few only, so that they get beyond it.
 pub const CONNECTIONS_MAX: usize = if cfg!(test) { 16 } else { 512 };
 
+/// Connections of a port that the kernel completes before the receiver accepts them. Beyond it the kernel drops those that begin, and their
+/// clients try again after 1 s, 3 s, 7 s: another user who begins connections without end keeps the run's processes out. The kernel
+/// takes no more than `net.core.somaxconn`, which is 4,096 since Linux 5.4. The standard library takes 128.
+pub const BACKLOG: u32 = 4096;
+
 /// Requests at the same time on one HTTP/2 connection. Exporters have one or a few in flight.
 pub const STREAMS_PER_CONNECTION_MAX: u32 = 64;
 

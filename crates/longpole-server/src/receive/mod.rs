@@ -13,7 +13,7 @@
 //! The ingester is a thread of its own so that a slow disk, a large body or a search through `/proc` delays answers and never
 //! the accepting of connections. It works in the order of arrival.
 
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -21,6 +21,7 @@ use std::time::{Duration, Instant};
 use longpole_model::{Loss, LossKind, Span};
 use longpole_recording::loss_counters::LossBook;
 use longpole_wire::{Limits, otlp};
+use tokio::net::TcpSocket;
 use tokio::sync::{Semaphore, oneshot};
 
 use self::accept::Listeners;
@@ -29,7 +30,7 @@ use self::body::Bodies;
 use self::job::Intake;
 use self::request_context::RequestContext;
 use crate::forward::{ForwardTarget, Forwarder};
-use crate::limits::{EVENT_STREAMS_MAX, GOODBYE_MAX};
+use crate::limits::{BACKLOG, EVENT_STREAMS_MAX, GOODBYE_MAX};
 use crate::otlp_request::Parcel;
 use crate::peer_process::{CommandProcess, PeerFinder};
 
@@ -86,14 +87,16 @@ impl Receiver {
     ///
     /// Everything that may fail is done before its thread starts. It takes about 0.2 ms.
     pub fn start(options: ReceiverOptions, sink: Box<dyn ReceivedSink>) -> std::io::Result<ReceiverHandle> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let listen = || {
-            let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
-            listener.set_nonblocking(true)?;
+            let _of_runtime = runtime.enter();
+            let socket = TcpSocket::new_v4()?;
+            socket.bind((Ipv4Addr::LOCALHOST, 0).into())?;
+            let listener = socket.listen(BACKLOG)?;
             let address = listener.local_addr()?;
             Ok::<_, std::io::Error>((listener, address))
         };
         let ((listener, address), (appdash_listener, appdash_address)) = (listen()?, listen()?);
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
 
         let book = Arc::new(LossBook::default());
         let forwarder = Arc::new(Forwarder::start(options.forward, &book)?);
@@ -125,7 +128,8 @@ impl Receiver {
         let thread = thread::Builder::new().name("longpole-receive".to_owned()).spawn({
             let forwarder = Arc::clone(&forwarder);
             move || {
-                runtime.block_on(serve([listener, appdash_listener], context, &forwarder, finished, ingest_ended));
+                let listeners = Listeners { http: listener, appdash: appdash_listener };
+                runtime.block_on(serve(listeners, context, &forwarder, finished, ingest_ended));
                 // Tasks that did not end by the deadline are dropped, not waited for.
                 runtime.shutdown_background();
             }
@@ -199,7 +203,7 @@ impl ReceiverHandle {
 }
 
 async fn serve(
-    listeners: [TcpListener; 2],
+    listeners: Listeners,
     context: RequestContext,
     forwarder: &Forwarder,
     finished: oneshot::Receiver<Instant>,
@@ -207,14 +211,7 @@ async fn serve(
 ) {
     let book = Arc::clone(&context.book);
     let context = Arc::new(context);
-    let [http, appdash] = listeners.map(tokio::net::TcpListener::from_std);
-    let deadline = match (http, appdash) {
-        (Ok(http), Ok(appdash)) => accept::serve(Listeners { http, appdash }, Arc::clone(&context), finished).await,
-        (Err(error), _) | (_, Err(error)) => {
-            book.add(LossKind::RequestsRefused, 1, format!("cannot serve the port: {error}"));
-            return;
-        }
-    };
+    let deadline = accept::serve(listeners, Arc::clone(&context), finished).await;
     context.intake.close();
     // The ingester ends when its queue is empty, which takes it a moment even then. A disk that hangs must not hang us.
     let patience = deadline.saturating_duration_since(Instant::now()).max(GOODBYE_MAX);
