@@ -39,12 +39,15 @@ const WHOLE_PERCENT: i64 = 80;
 const SHORT_WAITS_MIN: usize = 3;
 
 /// What a piece of time is before its function is chosen.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Doing {
     Computes,
     Waits(WaitKind),
     Unknown,
 }
+
+/// What a piece does, and the stack that tells of it.
+type Told = (Doing, Option<StackId>);
 
 /// A piece of a node's own time.
 #[derive(Debug, Clone, Copy)]
@@ -52,8 +55,7 @@ struct CodePiece {
     node: NodeId,
     from: Nanos,
     to: Nanos,
-    doing: Doing,
-    stack: Option<StackId>,
+    told: Told,
 }
 
 impl Report {
@@ -75,12 +77,14 @@ impl Report {
         }
         let on_path = OwnWork::new(self.stretches_on_path(&pole.nodes).into_iter().map(|it| (it.node, it.from, it.to)));
         let activity = self.activity();
-        let pieces: Vec<CodePiece> = pole.nodes.iter().flat_map(|&node| self.pieces(&activity, node)).collect();
-        let takes = |piece: &CodePiece| on_path.between(piece.node, piece.from, piece.to);
-        let kinds = self.kinds(&pieces, least, takes);
+        // Stacks repeat, and a long recording has millions of pieces: what each is of is decided by stack, and the pieces are made twice.
+        let mut of_stack: FastMap<Told, Nanos> = FastMap::default();
+        let mut add = |piece: CodePiece| *of_stack.entry(piece.told).or_default() += on_path.between(piece.node, piece.from, piece.to);
+        pole.nodes.iter().for_each(|&node| self.each_piece(&activity, node, &mut add));
+        let kinds = self.kinds(&of_stack, least);
         let mut sums: HashMap<PartKind, Nanos> = HashMap::new();
-        for (piece, kind) in pieces.iter().zip(&kinds) {
-            *sums.entry(*kind).or_default() += takes(piece);
+        for (told, nanos) in &of_stack {
+            *sums.entry(kinds[told]).or_default() += *nanos;
         }
         sums.retain(|kind, nanos| *kind != PartKind::Rest && *nanos >= least);
         let (most, known): (Nanos, Nanos) = (sums.values().copied().max().unwrap_or_default(), sums.values().copied().sum());
@@ -91,9 +95,18 @@ impl Report {
             return Vec::new();
         }
         let mut of_part: HashMap<PartKind, Vec<(NodeId, Nanos, Nanos)>> = HashMap::new();
-        for (piece, kind) in pieces.iter().zip(kinds).filter(|(_, kind)| sums.contains_key(kind)) {
-            of_part.entry(kind).or_default().push((piece.node, piece.from, piece.to));
-        }
+        let mut keep = |piece: CodePiece| {
+            let kind = kinds[&piece.told];
+            if !sums.contains_key(&kind) {
+                return;
+            }
+            let pieces = of_part.entry(kind).or_default();
+            match pieces.last_mut() {
+                Some((node, _, to)) if *node == piece.node && *to == piece.from => *to = piece.to,
+                _ => pieces.push((piece.node, piece.from, piece.to)),
+            }
+        };
+        pole.nodes.iter().for_each(|&node| self.each_piece(&activity, node, &mut keep));
         let known = OwnWork::new(of_part.values().flatten().copied());
         let stretches = self.stretches_on_path(&pole.nodes);
         let part = |(kind, pieces): (PartKind, Vec<(NodeId, Nanos, Nanos)>)| {
@@ -121,17 +134,16 @@ impl Report {
     }
 
     /// What a node does in its own time, each with the stack that tells of it.
-    fn pieces(&self, activity: &Activity<'_>, node: NodeId) -> Vec<CodePiece> {
+    fn each_piece(&self, activity: &Activity<'_>, node: NodeId, each: &mut impl FnMut(CodePiece)) {
         let samples: Vec<SampleId> = activity.telling_samples(self.whole_stretch(node)).collect();
         let waits: Vec<_> = activity.waits_in(self.whole_stretch(node)).collect();
         let is_short = |wait: &crate::link::waits::NodeWait| self.recording.waits[wait.wait].nanos() < PROBE_NANOS;
         let short: Vec<_> = waits.iter().copied().filter(is_short).collect();
-        let mut out = Vec::new();
         for piece in activity.own_pieces(node) {
             let (from, to) = (piece.from, piece.to);
             let mut push = |from: Nanos, to: Nanos, doing: Doing, stack: Option<StackId>| {
                 if from < to {
-                    out.push(CodePiece { node, from, to, doing, stack });
+                    each(CodePiece { node, from, to, told: (doing, stack) });
                 }
             };
             match piece.state {
@@ -161,7 +173,6 @@ impl Report {
                 _ => push(from, to, Doing::Unknown, None),
             }
         }
-        out
     }
 
     /// Cuts a time in which a node computes half way between its samples, and hands each piece the stack of its own.
@@ -185,30 +196,23 @@ impl Report {
         piece(since, to, stack(last));
     }
 
-    /// For each piece what part it is of.
-    fn kinds(&self, pieces: &[CodePiece], least: Nanos, takes: impl Fn(&CodePiece) -> Nanos) -> Vec<PartKind> {
+    /// What part each stack is of, by how long it is on the path.
+    fn kinds(&self, of_stack: &FastMap<Told, Nanos>, least: Nanos) -> FastMap<Told, PartKind> {
         let mut chains: FastMap<StackId, Vec<FunctionId>> = FastMap::default();
-        let mut sums: HashMap<(Option<WaitKind>, FunctionId), Nanos> = HashMap::new();
-        let waits_for = |piece: &CodePiece| match piece.doing {
-            Doing::Waits(kind) => Some(kind),
-            Doing::Computes | Doing::Unknown => None,
-        };
-        for piece in pieces.iter().filter(|piece| piece.doing != Doing::Unknown) {
-            let Some(stack) = piece.stack else { continue };
+        let mut sums: HashMap<(Doing, FunctionId), Nanos> = HashMap::new();
+        for (&(doing, stack), nanos) in of_stack {
+            let Some(stack) = stack else { continue };
             for &function in &*chains.entry(stack).or_insert_with(|| self.telling_functions(stack)) {
-                *sums.entry((waits_for(piece), function)).or_default() += takes(piece);
+                *sums.entry((doing, function)).or_default() += *nanos;
             }
         }
-        let function = |piece: &CodePiece| {
-            let chain = chains.get(&piece.stack?)?;
-            chain.iter().copied().find(|&function| sums[&(waits_for(piece), function)] >= least)
-        };
-        let kind = |piece: &CodePiece| match piece.doing {
+        let function = |(doing, stack): Told| chains.get(&stack?)?.iter().copied().find(|&function| sums[&(doing, function)] >= least);
+        let kind = |told: Told| match told.0 {
             Doing::Unknown => PartKind::Rest,
-            Doing::Computes => function(piece).map_or(PartKind::Rest, PartKind::Computes),
-            Doing::Waits(kind) => PartKind::Waits(kind, function(piece)),
+            Doing::Computes => function(told).map_or(PartKind::Rest, PartKind::Computes),
+            Doing::Waits(kind) => PartKind::Waits(kind, function(told)),
         };
-        pieces.iter().map(kind).collect()
+        of_stack.keys().map(|&told| (told, kind(told))).collect()
     }
 
     /// Functions of a stack that an answer may name, innermost first, each once: the program's own, from the one that
