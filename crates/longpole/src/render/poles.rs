@@ -139,30 +139,54 @@ fn evidence_mark(pole: &view::PoleView) -> &'static str {
     if pole.evidence == view::EvidenceView::Declared { "◆" } else { "◇" }
 }
 
-/// [`pole_name`] in fewer columns: the method of a gRPC call without its service, and the name of a resource without its type.
+/// [`pole_name`] in fewer columns: the method of a gRPC call without its service, the name of a resource without its type, and a function without
+/// its modules.
 fn short_pole_name(pole: &view::PoleView) -> String {
     let context = pole.context.as_deref();
     let resource = context.filter(|_| pole.resource.is_some()).map(name_of_title);
-    named(resource.or(context), method_of_call(&pole.name).unwrap_or(&pole.name), pole)
+    let part =
+        pole.part.as_ref().map(|part| part.function.as_deref().map_or(part.text.as_str(), |function| short_part(&part.text, function)));
+    named(resource.or(context), method_of_call(&pole.name).unwrap_or(&pole.name), pole.count, part)
+}
+
+/// The text of a part without the modules of its function: `crunch (sleep)` of `shop::work::crunch (sleep)`.
+fn short_part<'a>(text: &'a str, function: &str) -> &'a str {
+    let path = function.split(['<', '(', '{']).next().unwrap_or_default().trim_end_matches("::");
+    path.rfind("::").and_then(|at| text.get(at + "::".len()..)).filter(|short| !short.is_empty()).unwrap_or(text)
 }
 
 /// `create web-bundle › bundle ×3 › hash`: the piece of work, the operation, how often, the function. Omits the piece of work if the name contains
 /// it.
 fn pole_name(pole: &view::PoleView) -> String {
-    named(pole.context.as_deref(), &pole.name, pole)
+    named(pole.context.as_deref(), &pole.name, pole.count, pole.part.as_ref().map(|part| part.text.as_str()))
 }
 
 /// `context › name ×count › part`.
-fn named(context: Option<&str>, name: &str, pole: &view::PoleView) -> String {
+fn named(context: Option<&str>, name: &str, count: u64, part: Option<&str>) -> String {
     let mut text = match context {
         Some(context) if !name.contains(context) => format!("{context} › {name}"),
         _ => name.to_owned(),
     };
-    if pole.count > 1 {
-        let _ = write!(text, " ×{}", pole.count);
+    if count > 1 {
+        let _ = write!(text, " ×{count}");
     }
-    if let Some(part) = &pole.part {
-        let _ = write!(text, " › {}", part.text);
+    if let Some(part) = part {
+        let _ = write!(text, " › {part}");
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::short_part;
+
+    #[test]
+    fn a_function_is_shortened_by_its_modules() {
+        let short = |function: &str| short_part(&format!("{function} (disk)"), function).to_owned();
+        assert_eq!(short("shop::work::crunch"), "crunch (disk)");
+        assert_eq!(short("crunch"), "crunch (disk)");
+        assert_eq!(short("core::iter::map<a::b>::fold"), "map<a::b>::fold (disk)");
+        assert_eq!(short("<a::B as C>::run"), "<a::B as C>::run (disk)");
+        assert_eq!(short("shop::main::{{closure}}"), "main::{{closure}} (disk)");
+    }
 }
