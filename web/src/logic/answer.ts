@@ -3,6 +3,7 @@ import type { Answer, NanosRange, Piece, Pole, Poles, TopFrame } from '../api/ty
 import type { Nanos } from '../base/brand';
 import { ratio } from '../base/math';
 import { formatDuration } from './format';
+import { fileName } from './placed-function';
 
 /** The context that distinguishes a pole from others of its name; `null` if the name already contains it. */
 export function contextOf(pole: { readonly name: string; readonly context: string | null }): string | null {
@@ -16,7 +17,7 @@ export function nameOfPole(pole: Pole): string {
 
 /** `prog.py:4; `: where the function of a pole is; empty if that is unknown. */
 export function placeInWords({ part }: Pole): string {
-  return part === null || part.file === null || part.line === null ? '' : `${part.file.split('/').at(-1) ?? part.file}:${part.line}; `;
+  return part === null || part.file === null || part.line === null ? '' : `${fileName(part.file)}:${part.line}; `;
 }
 
 /** The name of the cloud resource that a pole works on: the last part of its URN. */

@@ -17,7 +17,8 @@ const SCRIPT = /\.(?:py|[cm]?[jt]sx?)$|^<frozen |^node:/;
 /** Files that come with the language: modules of CPython and of Node. */
 const SCRIPT_OF_LANGUAGE = /^<frozen |^node:|\/lib\/python3\.\d+\/(?!(?:site|dist)-packages\/)/;
 
-function fileName(path: string): string {
+/** The name of a file without its folders. */
+export function fileName(path: string): string {
   return path.slice(path.lastIndexOf('/') + 1);
 }
 

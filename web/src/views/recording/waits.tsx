@@ -1,5 +1,6 @@
 import type { Span } from '../../api/types.gen';
 import { formatDuration, formatShare } from '../../logic/format';
+import { fileName } from '../../logic/placed-function';
 import { blockedOn, labelOfWait } from '../../logic/states';
 import { Name } from '../parts/name';
 import parts from '../parts/parts.module.css';
@@ -43,7 +44,7 @@ export function Waits({ waits }: { readonly waits: Span['waits'] }) {
                 {places.map(({ file, line, nanos: there }) => (
                   <small key={`${file}:${line}`} className={css.muted} title={file}>
                     {' '}
-                    {file.slice(file.lastIndexOf('/') + 1)}:{line}
+                    {fileName(file)}:{line}
                     {places.length > 1 && ` (${formatShare(there / nanos)})`}
                   </small>
                 ))}
