@@ -26,13 +26,12 @@ impl Lints {
     fn scope(self) -> &'static [&'static str] {
         match self {
             Lints::All => &["--workspace"],
-            Lints::WithoutSql => &["--workspace", "--exclude", "longpole-query", "--no-default-features", "--features", FUZZ_FEATURES],
+            Lints::WithoutSql => {
+                &["--workspace", "--exclude", "longpole-query", "--no-default-features", "--features", "longpole-fuzz-targets/default"]
+            }
         }
     }
 }
-
-/// The default features of the fuzz targets.
-const FUZZ_FEATURES: &str = "longpole-fuzz-targets/capture,longpole-fuzz-targets/store,longpole-fuzz-targets/recording";
 
 fn test_all(lints: Lints) -> Result<()> {
     without_running(lints)?;
