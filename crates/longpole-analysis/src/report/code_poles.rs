@@ -23,7 +23,9 @@ use longpole_model::{FunctionId, Nanos, NodeId, SampleId, StackId, StateKind, Wa
 
 use crate::code::functions::Function;
 use crate::code::origin::CodeOrigin;
+use crate::link::waits::NodeWait;
 use crate::report::Report;
+use crate::report::reason::SHORT_WAITS_MIN;
 use crate::schedule::own_work::OwnWork;
 use crate::schedule::poles::{PartKind, Pole, PolePart, Poles};
 use crate::time::activity::{Activity, Stretch};
@@ -34,9 +36,6 @@ const LEAST_PART: i64 = 20;
 
 /// A pole stays whole if one part holds this much of it.
 const WHOLE_PERCENT: i64 = 80;
-
-/// Short waits that must have been sampled to stand for the others.
-const SHORT_WAITS_MIN: usize = 3;
 
 /// What a piece of time is before its function is chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -58,12 +57,15 @@ struct CodePiece {
     told: Told,
 }
 
+/// The entries of a sorted list before and behind a place in it.
+fn beside<T>(sorted: &[T], place: usize) -> impl Iterator<Item = &T> {
+    sorted[place.saturating_sub(1)..].iter().take(if place == 0 { 1 } else { 2 })
+}
+
 impl Report {
     /// These poles, split where code tells more.
     pub(super) fn split_by_code(&self, poles: Poles) -> Poles {
-        // Sums of other tools have no times.
-        let is_untimed = self.sample_offsets.iter().next() == Some(&Nanos::MIN);
-        if is_untimed || (self.recording.samples.is_empty() && self.recording.waits.is_empty()) {
+        if self.are_samples_untimed() || (self.recording.samples.is_empty() && self.recording.waits.is_empty()) {
             return poles;
         }
         poles.with_parts(&self.forest, &self.path, &self.replay, |pole| self.parts(pole))
@@ -75,7 +77,8 @@ impl Report {
         if pole.on_path < least {
             return Vec::new();
         }
-        let on_path = OwnWork::new(self.stretches_on_path(&pole.nodes).into_iter().map(|it| (it.node, it.from, it.to)));
+        let stretches = self.stretches_on_path(&pole.nodes);
+        let on_path = OwnWork::new(stretches.iter().map(|it| (it.node, it.from, it.to)));
         let activity = self.activity();
         // Stacks repeat, and a long recording has millions of pieces: what each is of is decided by stack, and the pieces are made twice.
         let mut of_stack: FastMap<Told, Nanos> = FastMap::default();
@@ -107,12 +110,11 @@ impl Report {
             }
         };
         pole.nodes.iter().for_each(|&node| self.each_piece(&activity, node, &mut keep));
-        let known = OwnWork::new(of_part.values().flatten().copied());
-        let stretches = self.stretches_on_path(&pole.nodes);
+        let of = |node: NodeId| move |(from, to): (Nanos, Nanos)| (node, from, to);
+        let known = &OwnWork::new(of_part.values().flatten().copied());
         let part = |(kind, pieces): (PartKind, Vec<(NodeId, Nanos, Nanos)>)| {
             let work = OwnWork::new(pieces.into_iter());
-            let within =
-                |it: &Stretch| work.pieces_between(it.node, it.from, it.to).map(|(from, to)| (it.node, from, to)).collect::<Vec<_>>();
+            let within = |it: &Stretch| work.pieces_between(it.node, it.from, it.to).map(of(it.node));
             let on_path = stretches.iter().flat_map(within).collect();
             PolePart { kind, work, on_path }
         };
@@ -121,12 +123,10 @@ impl Report {
         let schedule = self.replay.schedule();
         let own = |&node: &NodeId| {
             let gaps = schedule.cover.gaps(node, schedule.start[node], schedule.end[node]);
-            gaps.flat_map(|(from, to)| known.gaps(node, from, to).collect::<Vec<_>>())
-                .map(|(from, to)| (node, from, to))
-                .collect::<Vec<_>>()
+            gaps.flat_map(move |(from, to)| known.gaps(node, from, to)).map(of(node))
         };
         let work = OwnWork::new(pole.nodes.iter().flat_map(own));
-        let left = |it: &Stretch| known.gaps(it.node, it.from, it.to).map(|(from, to)| (it.node, from, to)).collect::<Vec<_>>();
+        let left = |it: &Stretch| known.gaps(it.node, it.from, it.to).map(of(it.node));
         parts.push(PolePart { kind: PartKind::Rest, work, on_path: stretches.iter().flat_map(left).collect() });
         parts.retain(|part| !part.on_path.is_empty());
         parts.sort_by_key(|part| part.on_path.first().map(|(_, from, _)| *from));
@@ -137,7 +137,7 @@ impl Report {
     fn each_piece(&self, activity: &Activity<'_>, node: NodeId, each: &mut impl FnMut(CodePiece)) {
         let samples: Vec<SampleId> = activity.telling_samples(self.whole_stretch(node)).collect();
         let waits: Vec<_> = activity.waits_in(self.whole_stretch(node)).collect();
-        let is_short = |wait: &crate::link::waits::NodeWait| self.recording.waits[wait.wait].nanos() < PROBE_NANOS;
+        let is_short = |wait: &NodeWait| self.recording.waits[wait.wait].nanos() < PROBE_NANOS;
         let short: Vec<_> = waits.iter().copied().filter(is_short).collect();
         for piece in activity.own_pieces(node) {
             let (from, to) = (piece.from, piece.to);
@@ -166,8 +166,8 @@ impl Report {
                 }
                 StateKind::BlockedUnseen if short.len() >= SHORT_WAITS_MIN => {
                     let next = short.partition_point(|wait| wait.from < from);
-                    let beside = [next.checked_sub(1), Some(next)].into_iter().flatten().filter_map(|i| short.get(i));
-                    let nearest = beside.min_by_key(|wait| (wait.from - from).magnitude()).map(|wait| &self.recording.waits[wait.wait]);
+                    let nearest =
+                        beside(&short, next).min_by_key(|wait| (wait.from - from).magnitude()).map(|wait| &self.recording.waits[wait.wait]);
                     push(from, to, nearest.map_or(Doing::Unknown, |wait| Doing::Waits(wait.kind)), nearest.and_then(|wait| wait.stack));
                 }
                 _ => push(from, to, Doing::Unknown, None),
@@ -182,9 +182,8 @@ impl Report {
         let first = samples.partition_point(|&sample| at(sample) < from);
         let end = samples.partition_point(|&sample| at(sample) < to);
         let Some((&last, others)) = samples[first..end].split_last() else {
-            let beside = [first.checked_sub(1), Some(first)].into_iter().flatten().filter_map(|i| samples.get(i).copied());
-            let nearest = beside.min_by_key(|&sample| (at(sample) - from).magnitude().min((at(sample) - to).magnitude()));
-            return piece(from, to, nearest.and_then(stack));
+            let nearest = beside(samples, first).min_by_key(|&&sample| (at(sample) - from).magnitude().min((at(sample) - to).magnitude()));
+            return piece(from, to, nearest.copied().and_then(stack));
         };
         let mut since = from;
         for (i, &sample) in others.iter().enumerate() {

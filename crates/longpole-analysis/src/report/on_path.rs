@@ -34,7 +34,7 @@ impl Report {
             return Vec::new();
         }
         let activity = self.activity();
-        stretches.into_iter().flat_map(|stretch| activity.telling_samples(stretch).collect::<Vec<_>>()).collect()
+        stretches.into_iter().flat_map(|stretch| activity.telling_samples(stretch)).collect()
     }
 
     /// When a pole is on the path: by time.

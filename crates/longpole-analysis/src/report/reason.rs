@@ -17,7 +17,7 @@ use crate::time::states::States;
 use crate::time::wait_groups::{WaitPart, WaitSum};
 
 /// Fewer short waits than this say nothing of the others.
-const SHORT_WAITS_MIN: usize = 3;
+pub(super) const SHORT_WAITS_MIN: usize = 3;
 
 /// From this number of nodes on the reason of a pole names the one that is most of it.
 const MANY: usize = 3;
@@ -279,7 +279,7 @@ impl Report {
         let share = OnCpuShare { percent, runnable_percent: Some(runnable).filter(|percent| *percent >= RUNNABLE_PERCENT) };
         let hot = || self.named(&samples).map(|named| self.hot(named, &samples));
         // A profile of sums does not say which of them was on the path.
-        let are_untimed = self.sample_offsets.get(SampleId::at(0)).is_some_and(|at| *at == Nanos::MIN);
+        let are_untimed = self.are_samples_untimed();
         // A program that was sampled and had none has no CPU time to speak of; what it waited for was seen all the same.
         let waited = whole_percent(states.blocked_seen().0, own.0) > WAITING_PERCENT;
         let was_sampled = self.recording.run.rate_hz > 0 || !self.recording.samples.is_empty();

@@ -1,6 +1,6 @@
 //! Samples and waits of nodes.
 
-use longpole_model::{Id, NodeId, SampleId, SampleLink, WaitId};
+use longpole_model::{Id, Nanos, NodeId, SampleId, SampleLink, WaitId};
 
 use crate::link::samples::LinkCounts;
 use crate::report::Report;
@@ -9,6 +9,11 @@ impl Report {
     /// Samples of the node itself.
     pub fn own_samples(&self, node: NodeId) -> &[SampleId] {
         self.samples.of(node)
+    }
+
+    /// Whether samples have no times, as sums of other tools have none.
+    pub(super) fn are_samples_untimed(&self) -> bool {
+        self.sample_offsets.get(SampleId::at(0)) == Some(&Nanos::MIN)
     }
 
     /// Samples of the node and of everything below it.

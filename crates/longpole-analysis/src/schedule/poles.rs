@@ -386,24 +386,24 @@ impl Poles {
         let mut poles = Vec::with_capacity(self.poles.len());
         for pole in self.poles {
             let parts = parts(&pole);
-            is_split |= !parts.is_empty();
-            for part in &parts {
+            if parts.is_empty() {
+                poles.push(pole);
+                continue;
+            }
+            is_split = true;
+            for part in parts {
                 let on_path = part.takes();
                 let ([if_zero, if_half], limited_by) = replay.saves_work(&part.work, on_path, &paths);
                 let savings = Savings { if_zero, if_half, own: if_zero, evidence: pole.savings.evidence };
-                poles.push(Pole { part: Some(part.clone()), on_path, savings, contains: None, limited_by, ..pole.clone() });
-            }
-            if parts.is_empty() {
-                poles.push(pole);
+                poles.push(Pole { part: Some(part), on_path, savings, contains: None, limited_by, ..pole.clone() });
             }
         }
-        if is_split {
-            rank(&mut poles);
+        if !is_split {
+            return Poles { poles: poles.into(), ..self };
         }
+        rank(&mut poles);
         let mut poles: IdVec<PoleId, Pole> = poles.into();
-        if is_split {
-            find_contained(forest, &mut poles);
-        }
+        find_contained(forest, &mut poles);
         Poles { poles, ..self }
     }
 }

@@ -199,7 +199,8 @@ impl Forest {
     }
 }
 
-fn base_name(path: &str) -> &str {
+/// The name of a file without its folders.
+pub(crate) fn base_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 

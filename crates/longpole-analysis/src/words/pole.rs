@@ -4,6 +4,7 @@ use longpole_model::units::duration;
 
 use crate::code::functions::Function;
 use crate::report::names::NamedPart;
+use crate::tree::forest::base_name;
 use crate::words::phrase::Words;
 use crate::words::wait::wait_kind;
 
@@ -11,7 +12,7 @@ use crate::words::wait::wait_kind;
 pub fn pole(contains: Option<&str>, place: Option<(&str, u32)>, is_estimate: bool, reason: Words) -> Words {
     let words = contains.map_or_else(Words::default, |handle| Words::plain(format!("contains {handle}; ")));
     let words = match place {
-        Some((file, line)) => words.text(format!("{}:{line}; ", file_name(file))),
+        Some((file, line)) => words.text(format!("{}:{line}; ", base_name(file))),
         None => words,
     };
     words.text(if is_estimate { "≈ " } else { "" }).words(reason)
@@ -30,12 +31,8 @@ pub fn part(part: NamedPart<'_>) -> String {
 /// Functions that many programs have: only their file tells them.
 const NOBODYS: [&str; 3] = ["main", "<module>", "(anonymous)"];
 
-fn file_name(path: &str) -> &str {
-    path.rsplit('/').next().unwrap_or(path)
-}
-
 fn named(function: &Function) -> String {
-    let file = file_name(&function.file);
+    let file = base_name(&function.file);
     if NOBODYS.contains(&function.function.as_str()) && !file.is_empty() {
         format!("{} in {file}", function.function)
     } else {

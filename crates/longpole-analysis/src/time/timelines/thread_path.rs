@@ -10,10 +10,10 @@
 //! The thread that something joined mattered from its start on: what the main thread did beside it, it did while it had time. While the
 //! thread that mattered was blocked for something else, any other may have held it up: then all of them count, as far as they compute.
 
-use longpole_model::{Nanos, ThreadKey};
+use longpole_model::{Nanos, NodeId, ThreadKey};
 
 use super::{RowId, SpanOnThread, ThreadRow, Timelines};
-use longpole_model::NodeId;
+use crate::intervals;
 
 /// Stretches of a process's threads, at most: past that, all its threads count all the time.
 const STRETCHES_MAX: usize = 200_000;
@@ -31,11 +31,11 @@ impl Timelines {
             let joined = self.last_join(&self.rows[row], at).and_then(|(from, to, tid)| {
                 let other = self.row(ThreadKey::new(pid, tid)).filter(|&other| other != row)?;
                 // A thread of before the recording tells nothing.
-                let born = self.rows[other].born.filter(|&born| start <= born && born < to && born <= from)?;
-                Some((to, other, born))
+                self.rows[other].born.filter(|&born| start <= born && born < to && born <= from)?;
+                Some((to, other))
             });
             match joined {
-                Some((to, other, _)) => {
+                Some((to, other)) => {
                     path.push((to, at, row));
                     (row, at) = (other, to);
                 }
@@ -90,16 +90,11 @@ impl Timelines {
     fn computes(&self, row: &ThreadRow, from: Nanos, to: Nanos) -> Vec<(Nanos, Nanos)> {
         let slices = &self.slices[row.slices.clone()];
         let first = slices.partition_point(|slice| slice.to <= from).saturating_sub(1);
-        let mut out: Vec<(Nanos, Nanos)> = Vec::new();
-        for (place, slice) in slices.iter().enumerate().skip(first).take_while(|(_, slice)| slice.from < to) {
+        let within = slices.iter().enumerate().skip(first).take_while(|(_, slice)| slice.from < to);
+        let computes = within.filter_map(|(place, slice)| {
             let next = slices.get(place + 1).filter(|_| slice.preempted).map_or(slice.to, |next| next.from);
-            let (start, end) = (slice.from.max(from), next.min(to));
-            match out.last_mut() {
-                _ if start >= end => {}
-                Some(last) if last.1 >= start => last.1 = end,
-                _ => out.push((start, end)),
-            }
-        }
-        out
+            intervals::clip((slice.from, next), (from, to))
+        });
+        intervals::union(computes.collect())
     }
 }
