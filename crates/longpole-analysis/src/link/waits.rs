@@ -228,6 +228,8 @@ pub(crate) struct NodeWait {
     pub(crate) from: Nanos,
     pub(crate) to: Nanos,
     pub(crate) wait: WaitId,
+    /// The latest end of all waits of the node up to this one.
+    latest: Nanos,
     /// It is the part of a wait in which the whole process rested, which only then says something about the node.
     pub(crate) is_process_idle: bool,
 }
@@ -265,19 +267,33 @@ impl NodeWaits {
             }
             if let Some(node) = node {
                 let (from, to) = (Nanos(start.nanos_since(origin)), Nanos(end.nanos_since(origin)));
-                of_node.entry(node).or_default().push(NodeWait { from, to, wait: i, is_process_idle: false });
+                of_node.entry(node).or_default().push(NodeWait { from, to, wait: i, latest: to, is_process_idle: false });
             }
         }
         for (node, wait) in process_idles(recording, forest, &idle) {
             of_node.entry(node).or_default().push(wait);
         }
-        of_node.values_mut().for_each(|waits| waits.sort_by_key(|wait| (wait.from, wait.wait)));
+        for waits in of_node.values_mut() {
+            waits.sort_by_key(|wait| (wait.from, wait.wait));
+            let mut latest = Nanos::MIN;
+            for wait in waits {
+                latest = latest.max(wait.to);
+                wait.latest = latest;
+            }
+        }
         NodeWaits { of_node, whole, idle }
     }
 
     /// Those of a node; of a process that rested also the parts of waits.
     pub(crate) fn of_node(&self, node: NodeId) -> &[NodeWait] {
         self.of_node.get(&node).map_or(&[], |waits| waits)
+    }
+
+    /// Those of a node that touch this time.
+    pub(crate) fn of_node_within(&self, node: NodeId, (from, to): (Nanos, Nanos)) -> impl Iterator<Item = &NodeWait> {
+        let waits = self.of_node(node);
+        let first = waits.partition_point(|wait| wait.latest <= from);
+        waits[first..].iter().take_while(move |wait| wait.from < to).filter(move |wait| wait.to > from)
     }
 
     /// Those that belong to a node as a whole, by their place in `recording.waits`.
@@ -313,21 +329,14 @@ fn process_idles(recording: &Recording, forest: &Forest, idle: &IdVec<WaitId, bo
     let links = samples::link_all(recording, &SpanThreads::of(recording), asked);
     let origin = forest.run_range().start;
     let node = |(interval, link): (&ProcessIdle, &SampleLink)| {
-        let (from, to) = (recording.clock.to_unix(interval.from)?, recording.clock.to_unix(interval.to)?);
+        let wall = |at| Some(Nanos(recording.clock.to_unix(at)?.nanos_since(origin)));
+        let (from, to) = (recording.clock.to_unix(interval.from)?, wall(interval.to)?);
         let node = match (link.span, link.evidence) {
             (Some((trace, span)), _) if interval.works => forest.node_of_id(recording, trace, span)?,
             (None, Evidence::None) => forest.process_at(of(interval.wait).pid, from).and_then(|p| forest.node_of_process(p))?,
             _ => return None,
         };
-        Some((
-            node,
-            NodeWait {
-                from: Nanos(from.nanos_since(origin)),
-                to: Nanos(to.nanos_since(origin)),
-                wait: interval.wait,
-                is_process_idle: true,
-            },
-        ))
+        Some((node, NodeWait { from: Nanos(from.nanos_since(origin)), to, wait: interval.wait, latest: to, is_process_idle: true }))
     };
     intervals.iter().zip(&links).filter_map(node).collect()
 }

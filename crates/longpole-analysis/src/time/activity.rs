@@ -153,14 +153,22 @@ impl Activity<'_> {
     pub(crate) fn states(&self, stretches: impl Iterator<Item = Stretch>) -> States {
         let mut states = States::default();
         let (mut estimate, mut of_calls) = (Estimate::new(), Estimate::new());
+        let mut of_processes = Vec::new();
         for stretch in stretches {
             if self.timelines.source(stretch.node) != Source::Nothing {
                 self.add_exact(stretch, &mut states);
+                of_processes.extend((self.timelines.source(stretch.node) == Source::AllThreads).then_some(stretch));
             } else if self.calls(stretch.node) {
                 of_calls.add(self, stretch);
             } else {
                 estimate.add(self, stretch);
             }
+        }
+        // Stable: the stretches of a node stay in order of time.
+        of_processes.sort_by_key(|stretch: &Stretch| stretch.node);
+        for same in of_processes.chunk_by(|a, b| a.node == b.node) {
+            let times: Vec<(Nanos, Nanos)> = same.iter().map(|stretch| (stretch.from, stretch.to)).collect();
+            states.cpu += self.timelines.cpu_of_threads(same[0].node, &times);
         }
         let mut of_calls = of_calls.finish();
         of_calls.parts[StateKind::Remote] = std::mem::take(&mut of_calls.parts[StateKind::Unaccounted]);
@@ -246,6 +254,7 @@ impl Activity<'_> {
                 let own = self.timelines.own_pieces(below, (from, to), &self.schedule.cover, calls);
                 own.pieces.iter().for_each(|piece| push(piece.from, piece.to, piece.state));
                 if self.timelines.source(below) == Source::AllThreads {
+                    states.cpu += self.timelines.cpu_of_threads(below, &[(from, to)]);
                     let waits = self.waits_in(Stretch { node: below, from, to }).flat_map(|wait| self.blocked_pieces(below, wait));
                     waits.for_each(|piece| push(piece.from, piece.to, piece.state));
                 }
@@ -278,10 +287,11 @@ impl Activity<'_> {
     /// The waits of a node in a stretch of it. Those of several threads count once.
     pub(crate) fn waits_in(&self, stretch: Stretch) -> impl Iterator<Item = NodeWait> {
         let mut until = stretch.from;
-        self.waits.of_node(stretch.node).iter().filter_map(move |wait| {
-            let (from, to) = (wait.from.max(until), wait.to.min(stretch.to));
-            until = until.max(to);
-            (from < to).then_some(NodeWait { from, to, ..*wait })
+        self.waits.of_node_within(stretch.node, (stretch.from, stretch.to)).filter_map(move |wait| {
+            let mut part = *wait;
+            (part.from, part.to) = (wait.from.max(until), wait.to.min(stretch.to));
+            until = until.max(part.to);
+            (part.from < part.to).then_some(part)
         })
     }
 

@@ -143,7 +143,7 @@ pub(crate) struct Timelines {
 pub(crate) struct OwnPieces {
     /// By time, one at a moment; where there is none, a child was open.
     pub(crate) pieces: Vec<Piece>,
-    /// On CPUs, of all threads together.
+    /// On CPUs, of all threads together; 0 for a process with all its threads, see [`Timelines::cpu_of_threads`].
     pub(crate) cpu: Nanos,
     /// Records of a journal are missing that may have been about it.
     pub(crate) has_gap: bool,
@@ -249,8 +249,8 @@ impl Timelines {
         }
         let mut cpu = pieces.iter().filter(|piece| piece.state == StateKind::OnCpu).map(Piece::length).sum();
         if self.source(node) == Source::AllThreads {
-            // Also of those that do not count at the moment.
-            cpu = all.first().map_or(Nanos::ZERO, |held| self.cpu_of_process(self.rows[held.row].thread.pid.0, (from, to)));
+            // Threads that do not count at the moment compute as well: `cpu_of_threads` has it all.
+            cpu = Nanos::ZERO;
             pieces.retain(|piece| matches!(piece.state, StateKind::OnCpu | StateKind::Runnable));
         }
         let threads = flatten(pieces);
@@ -276,15 +276,22 @@ impl Timelines {
         own
     }
 
-    /// CPU time of all threads of a process between two moments.
-    fn cpu_of_process(&self, pid: u32, (from, to): (Nanos, Nanos)) -> Nanos {
+    /// CPU time of all threads of a node that has them all, in these stretches of it, which stand by time and do not overlap.
+    pub(crate) fn cpu_of_threads(&self, node: NodeId, stretches: &[(Nanos, Nanos)]) -> Nanos {
+        let (Some(held), Some(&(from, _)), Some(&(.., to))) = (self.on_threads(node).first(), stretches.first(), stretches.last()) else {
+            return Nanos::ZERO;
+        };
+        let of_slice = |slice: &Slice| {
+            let first = stretches.partition_point(|stretch| stretch.1 <= slice.from);
+            let meanwhile = stretches[first..].iter().take_while(|stretch| stretch.0 < slice.to);
+            meanwhile.map(|&(from, to)| slice.to.min(to) - slice.from.max(from)).sum::<Nanos>()
+        };
         let of_row = |(_, row): (RowId, &ThreadRow)| {
             let slices = &self.slices[row.slices.clone()];
             let first = slices.partition_point(|slice| slice.to <= from);
-            let within = slices[first..].iter().take_while(|slice| slice.from < to);
-            within.map(|slice| slice.to.min(to) - slice.from.max(from)).sum::<Nanos>()
+            slices[first..].iter().take_while(|slice| slice.from < to).map(of_slice).sum::<Nanos>()
         };
-        self.rows_of(pid).map(of_row).sum()
+        self.rows_of(self.rows[held.row].thread.pid.0).map(of_row).sum()
     }
 
     /// Whether what this thread did at a moment counts for a node: in a process of several threads not all that they do decides when it ends.

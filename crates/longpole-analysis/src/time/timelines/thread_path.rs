@@ -60,41 +60,50 @@ impl Timelines {
         waits[..before].iter().rev().find_map(|wait| Some((wait.from, wait.to, wait.joins?)))
     }
 
-    /// When each thread of a process counts for its node: the one that mattered, and while that was blocked all of them. All of them all the
-    /// time where that is not known.
+    /// When each thread of a process counts for its node: the one that mattered, and while that was blocked all of them, as far as they compute.
+    /// All of them all the time where that is not known.
     pub(super) fn stretches_that_matter(&self, node: NodeId, pid: u32, life: (Nanos, Nanos)) -> Vec<SpanOnThread> {
         let rows: Vec<RowId> = self.rows_of(pid).map(|(row, _)| row).collect();
-        let held = |row: RowId, from: Nanos, to: Nanos| SpanOnThread { node, row, from, to, latest: to };
-        let all = |(from, to): (Nanos, Nanos)| rows.iter().map(move |&row| held(row, from, to));
-        let Some(path) = self.path_of_threads(pid, life) else { return all(life).collect() };
-        let mut out = Vec::new();
-        for &(from, to, row) in &path {
+        let held = |row: RowId, (from, to): (Nanos, Nanos)| SpanOnThread { node, row, from, to, latest: to };
+        let all = || rows.iter().map(|&row| held(row, life)).collect();
+        let Some(path) = self.path_of_threads(pid, life) else { return all() };
+        let (mut out, mut blocked) = (Vec::new(), Vec::new());
+        for &(from, to, row) in path.iter().rev() {
             let mut at = from;
-            for (busy, end) in self.computes(&self.rows[row], from, to) {
-                out.extend(all((at, busy)).filter(|it| it.from < it.to));
-                out.push(held(row, busy, end));
+            for (busy, end) in self.computes(&self.rows[row], (from, to)) {
+                blocked.push((at, busy));
+                out.push(held(row, (busy, end)));
                 at = end;
-                if out.len() > STRETCHES_MAX {
-                    return all(life).collect();
-                }
             }
-            out.extend(all((at, to)).filter(|it| it.from < it.to));
+            blocked.push((at, to));
         }
         // Others may go on after the main thread.
-        let last = path.first().map_or(life.0, |&(_, to, _)| to);
-        out.extend(all((last, life.1)).filter(|it| it.from < it.to));
+        blocked.push((path.first().map_or(life.0, |&(_, to, _)| to), life.1));
+        blocked.retain(|(from, to)| from < to);
+        for &row in &rows {
+            for busy in self.computes(&self.rows[row], life) {
+                let first = blocked.partition_point(|&(_, to)| to <= busy.0);
+                let meanwhile = blocked[first..].iter().take_while(|(from, _)| *from < busy.1);
+                out.extend(meanwhile.filter_map(|&gap| intervals::clip(gap, busy)).map(|both| held(row, both)));
+            }
+            if out.len() > STRETCHES_MAX {
+                return all();
+            }
+        }
         out
     }
 
-    /// When a thread was on a CPU, or had to leave it and was not back, between two moments; those that touch are one.
-    fn computes(&self, row: &ThreadRow, from: Nanos, to: Nanos) -> Vec<(Nanos, Nanos)> {
+    /// When a thread was on a CPU, or wanted one and did not have it, between two moments; those that touch are one.
+    fn computes(&self, row: &ThreadRow, (from, to): (Nanos, Nanos)) -> Vec<(Nanos, Nanos)> {
         let slices = &self.slices[row.slices.clone()];
         let first = slices.partition_point(|slice| slice.to <= from).saturating_sub(1);
         let within = slices.iter().enumerate().skip(first).take_while(|(_, slice)| slice.from < to);
-        let computes = within.filter_map(|(place, slice)| {
+        // A new thread wants a CPU.
+        let new = row.born.map(|born| (born, slices.first().map_or(to, |slice| slice.from)));
+        let computes = within.map(|(place, slice)| {
             let next = slices.get(place + 1).filter(|_| slice.preempted).map_or(slice.to, |next| next.from);
-            intervals::clip((slice.from, next), (from, to))
+            (slice.from, next)
         });
-        intervals::union(computes.collect())
+        intervals::union(new.into_iter().chain(computes).filter_map(|busy| intervals::clip(busy, (from, to))).collect())
     }
 }
