@@ -2,6 +2,8 @@
 
 use longpole_model::Process;
 
+use crate::tree::forest::base_name;
+
 /// Whether the process serves Pulumi's calls: its life says nothing, its calls do.
 pub(crate) fn is_plugin(program: &str) -> bool {
     ["pulumi-resource", "pulumi-language", "pulumi-analyzer", "pulumi-converter", "pulumi-tool"].iter().any(|p| program.starts_with(p))
@@ -25,10 +27,9 @@ const BUILD_TOOLS: [&str; 26] = [
 
 /// Whether the process compiles: by its own name, or as a script that an interpreter runs (`node …/tsc`, `dotnet build`).
 pub(crate) fn is_build_tool(process: &Process) -> bool {
-    let base = |path: &str| path.rsplit('/').next().unwrap_or(path).to_owned();
     let listed = |word: &str| BUILD_TOOLS.contains(&word.strip_suffix(".js").unwrap_or(word));
-    let script = process.arguments.iter().skip(1).find(|a| !a.starts_with('-')).map(|a| base(a));
+    let script = process.arguments.iter().skip(1).find(|a| !a.starts_with('-')).map(|a| base_name(a));
     listed(&process.name)
-        || listed(&base(&process.executable))
-        || script.as_deref().is_some_and(|word| listed(word) || word == "build" || word == "publish")
+        || listed(base_name(&process.executable))
+        || script.is_some_and(|word| listed(word) || word == "build" || word == "publish")
 }

@@ -20,6 +20,7 @@ use longpole_model::{Process, Recording, Span, SpanId, Timestamp, TraceId};
 
 use crate::pulumi::opentracing_bridge::PULUMI_CLI;
 use crate::pulumi::program_kind::is_plugin;
+use crate::tree::forest::base_name;
 
 /// The engine's span around the start of a plug-in; its attribute `bin` is the path of the program.
 const NEW_PLUGIN: &str = "newPlugin";
@@ -32,8 +33,8 @@ const SLACK_NANOS: i64 = 1_000_000;
 
 /// Gives spans that came by way of the command the process that made them, or none where that is unknown.
 pub fn place(recording: &mut Recording) {
-    let base = |path: &str| path.rsplit('/').next().unwrap_or(path).to_owned();
-    let program = |process: &Process| if process.executable.is_empty() { process.name.clone() } else { base(&process.executable) };
+    let program =
+        |process: &Process| if process.executable.is_empty() { process.name.clone() } else { base_name(&process.executable).to_owned() };
     let wall = |at| recording.clock.to_unix(at);
     let mut plugins: HashMap<String, Vec<(Timestamp, Option<Timestamp>, u32)>> = HashMap::new();
     let mut commands: HashSet<u32> = HashSet::new();
@@ -63,7 +64,7 @@ pub fn place(recording: &mut Recording) {
         for _ in 0..ABOVE_MAX {
             at = &spans[*index.get(&(at.trace_id, at.parent_span_id?))?];
             if at.name == NEW_PLUGIN {
-                return at.attributes.get_str("bin").map(base);
+                return at.attributes.get_str("bin").map(|path| base_name(path).to_owned());
             }
         }
         None
