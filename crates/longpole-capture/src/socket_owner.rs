@@ -11,9 +11,10 @@
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, SocketAddr};
+use std::os::fd::BorrowedFd;
 use std::sync::{Mutex, PoisonError};
 
-use crate::sys::descriptors::sock_diag_socket;
+use crate::sys::descriptors::{dropped_by, sock_diag_socket};
 
 /// From `<linux/sock_diag.h>`.
 const SOCK_DIAG_BY_FAMILY: u16 = 20;
@@ -41,16 +42,16 @@ const IPPROTO_TCP: u8 = 6;
 ///
 /// If the kernel does not answer: no sock_diag(7), or a seccomp filter.
 pub fn owner_of_client(client: SocketAddr, server: SocketAddr) -> io::Result<Option<(u32, u64)>> {
-    with_sock_diag(|sock_diag| {
-        if let Some(owner) = sock_diag.owner(client, server)? {
-            return Ok(Some(owner).filter(|(_, inode)| *inode != 0));
-        }
-        // A kernel without sock_diag for TCP answers that no socket exists. Ours does.
-        match sock_diag.owner(server, client)? {
-            Some(_) => Ok(None),
-            None => Err(io::ErrorKind::Unsupported.into()),
-        }
-    })
+    with_sock_diag(|sock_diag| sock_diag.owner_of_client(client, server))
+}
+
+/// How many attempts to connect to this listening socket the kernel has dropped, because too many waited for `accept`.
+///
+/// # Errors
+///
+/// If the kernel does not count them: before Linux 4.12, and in some sandboxes.
+pub fn dropped_connections(listener: BorrowedFd<'_>) -> io::Result<u32> {
+    dropped_by(listener)
 }
 
 /// Opens the netlink socket, which the first request would do otherwise.
@@ -76,11 +77,27 @@ struct SockDiag {
     socket: File,
     /// Sequence of the last request.
     sequence: u32,
+    /// The kernel has named a socket of TCP.
+    knows_tcp: bool,
 }
 
 impl SockDiag {
     fn open() -> io::Result<Self> {
-        Ok(SockDiag { socket: File::from(sock_diag_socket()?), sequence: 0 })
+        Ok(SockDiag { socket: File::from(sock_diag_socket()?), sequence: 0, knows_tcp: false })
+    }
+
+    /// User id and inode of the client's socket of a connection; `None` if it is closed.
+    fn owner_of_client(&mut self, client: SocketAddr, server: SocketAddr) -> io::Result<Option<(u32, u64)>> {
+        if let Some(owner) = self.owner(client, server)? {
+            self.knows_tcp = true;
+            return Ok(Some(owner).filter(|(_, inode)| *inode != 0));
+        }
+        // A kernel without sock_diag for TCP answers that no socket exists. Ours does.
+        if !self.knows_tcp && self.owner(server, client)?.is_none() {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
+        self.knows_tcp = true;
+        Ok(None)
     }
 
     /// User id and inode of the socket at `local`; `None` if there is none.
@@ -161,7 +178,9 @@ fn parse(answer: &[u8]) -> io::Result<Option<(u32, u64)>> {
 mod tests {
     use super::*;
     use std::net::{TcpListener, TcpStream};
+    use std::os::fd::AsFd;
     use std::os::unix::fs::MetadataExt;
+    use std::time::Duration;
 
     #[test]
     fn a_client_has_an_owner_until_it_is_closed() {
@@ -177,8 +196,11 @@ mod tests {
             drop(client);
             assert_eq!(owner_of_client(peer, ours).unwrap(), None);
         }
-        // Neither end exists, as on a kernel without sock_diag for TCP.
-        assert!(owner_of_client("127.0.0.1:1".parse().unwrap(), "127.0.0.1:2".parse().unwrap()).is_err());
+        // Neither end exists, and this kernel is known to name those that do.
+        let (client, server) = ("127.0.0.1:1".parse().unwrap(), "127.0.0.1:2".parse().unwrap());
+        assert_eq!(owner_of_client(client, server).unwrap(), None);
+        // As on a kernel without sock_diag for TCP.
+        assert!(SockDiag::open().unwrap().owner_of_client(client, server).is_err());
     }
 
     #[test]
@@ -198,6 +220,18 @@ mod tests {
             sock_diag.socket.write_all(&request(sequence, AF_INET, (peer.ip(), peer.port()), (ours.ip(), ours.port()))).unwrap();
         }
         assert_eq!(sock_diag.owner(second.2, second.3).unwrap(), Some(expected));
+    }
+
+    #[test]
+    fn connections_that_nobody_accepts_are_counted_once_the_queue_is_full() {
+        // The queue of the standard library: 128 and one.
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        assert_eq!(dropped_connections(listener.as_fd()).unwrap(), 0);
+        let connect = |_| TcpStream::connect_timeout(&address, Duration::from_millis(500));
+        let clients: Vec<_> = (0..1000).map(connect).take_while(io::Result::is_ok).collect();
+        assert!(clients.len() < 1000);
+        assert!(dropped_connections(listener.as_fd()).unwrap() > 0);
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use std::ffi::{CString, OsStr, c_int};
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 
 /// Descriptors for poll(2).
@@ -128,4 +128,22 @@ pub(crate) fn sock_diag_socket() -> io::Result<OwnedFd> {
     }
     // SAFETY: a descriptor that was made here and is nobody else's.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Packets that a socket had no room for; of a listening socket, connections that their clients began while its queue was full.
+///
+/// # Errors
+///
+/// Before Linux 4.12, and in sandboxes without the option.
+pub(crate) fn dropped_by(socket: BorrowedFd<'_>) -> io::Result<u32> {
+    const DROPS: usize = libc::SK_MEMINFO_DROPS as usize;
+    let mut counts = [0_u32; DROPS + 1];
+    let mut bytes = size_of_val(&counts) as libc::socklen_t;
+    // SAFETY: the kernel writes no more than this number of bytes, which is the size of the array.
+    let got = unsafe { libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_MEMINFO, counts.as_mut_ptr().cast(), &mut bytes) };
+    match got {
+        0 if bytes as usize == size_of_val(&counts) => Ok(counts[DROPS]),
+        0 => Err(io::ErrorKind::Unsupported.into()),
+        _ => Err(io::Error::last_os_error()),
+    }
 }

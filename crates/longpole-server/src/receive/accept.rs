@@ -1,13 +1,16 @@
 //! Accepting connections and, at the end, draining them.
 
 use std::convert::Infallible;
+use std::net::{SocketAddr, TcpListener};
+use std::os::fd::AsFd;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use longpole_model::LossKind;
-use tokio::net::TcpListener;
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
 use tokio::sync::oneshot;
 use tokio::task::yield_now;
 use tokio::time::timeout_at;
@@ -22,6 +25,10 @@ use crate::peer_process;
 /// Turns of the reactor in which nothing may happen before the drain believes that nothing will.
 const QUIET_TURNS: usize = 3;
 
+/// Connections that are accepted before the tasks of those that are open go on. The kernel keeps [`BACKLOG`](crate::limits::BACKLOG) connections
+/// that wait, and drops those beyond.
+const ACCEPTED_AT_ONCE_MAX: u32 = 256;
+
 /// Pause after the operating system refused a connection (no descriptors left) and none of ours could be closed.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
 
@@ -31,13 +38,23 @@ const ROOM_PAUSE: Duration = Duration::from_millis(100);
 /// Pause before the next query whether the kernel has delivered everything.
 const ON_ITS_WAY_PAUSE: Duration = Duration::from_millis(1);
 
-/// The ports.
+/// The ports. A runtime's own listener would register each connection with the reactor, also those that the receiver resets at once.
 #[derive(Debug)]
 pub(super) struct Listeners {
     /// OTLP, Zipkin and Pulumi's events.
-    pub(super) http: TcpListener,
+    pub(super) http: AsyncFd<TcpListener>,
     /// AppDash.
-    pub(super) appdash: TcpListener,
+    pub(super) appdash: AsyncFd<TcpListener>,
+}
+
+impl Listeners {
+    fn both(&self) -> [&TcpListener; 2] {
+        [self.http.get_ref(), self.appdash.get_ref()]
+    }
+
+    fn addresses(&self) -> Vec<SocketAddr> {
+        self.both().into_iter().filter_map(|port| port.local_addr().ok()).collect()
+    }
 }
 
 struct Acceptor {
@@ -69,6 +86,7 @@ pub(super) async fn serve(listeners: Listeners, context: Arc<RequestContext>, fi
 
 impl Acceptor {
     async fn accept_all(&self) -> Infallible {
+        let mut turn = 0_u32;
         loop {
             while self.connections.is_full() {
                 self.connections.make_room();
@@ -76,9 +94,13 @@ impl Acceptor {
                 let _ = timeout_at(tokio::time::Instant::now() + ROOM_PAUSE, self.connections.shared.room.notified()).await;
             }
             let (accepted, speech) = tokio::select! {
-                accepted = self.listeners.http.accept() => (accepted, Speech::Http),
-                accepted = self.listeners.appdash.accept() => (accepted, Speech::AppDash),
+                accepted = self.listeners.http.async_io(Interest::READABLE, TcpListener::accept) => (accepted, Speech::Http),
+                accepted = self.listeners.appdash.async_io(Interest::READABLE, TcpListener::accept) => (accepted, Speech::AppDash),
             };
+            turn = (turn + 1) % ACCEPTED_AT_ONCE_MAX;
+            if turn == 0 {
+                yield_now().await;
+            }
             match accepted {
                 Ok((stream, peer)) => {
                     let Ok(ours) = stream.local_addr() else { continue };
@@ -139,7 +161,7 @@ impl Acceptor {
     }
 
     async fn is_on_its_way(&self) -> bool {
-        let ours: Vec<_> = [&self.listeners.http, &self.listeners.appdash].into_iter().filter_map(|port| port.local_addr().ok()).collect();
+        let ours = self.listeners.addresses();
         let served = || self.connections.open.lock().values().map(|connection| connection.peer).collect::<Vec<_>>();
         let clients = self.connections.shared.takes_known_only().then(served);
         tokio::task::spawn_blocking(move || peer_process::is_on_its_way(&ours, clients.as_deref())).await.unwrap_or(false)
@@ -149,8 +171,15 @@ impl Acceptor {
         self.connections.shared.undecided() + self.connections.inside()
     }
 
+    /// Connections that the kernel dropped before the receiver could accept them.
+    fn dropped(&self) -> u64 {
+        let Some(count) = self.connections.context.count_dropped else { return 0 };
+        self.listeners.both().into_iter().filter_map(|port| count(port.as_fd()).ok()).map(u64::from).sum()
+    }
+
     /// Closes the ports and every connection, politely but briefly.
     async fn say_goodbye(self) {
+        self.connections.context.book.add(LossKind::RequestsRefused, self.dropped(), refusal::DROPPED);
         drop(self.listeners);
         let survivors: Vec<_> = self.connections.open.lock().values().cloned().collect();
         let idle = survivors.iter().filter(|connection| connection.is_idle()).count() as u64;

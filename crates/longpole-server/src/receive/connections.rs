@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 use std::convert::Infallible;
-use std::net::SocketAddr;
+use std::io;
+use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -13,7 +14,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
 use longpole_model::LossKind;
-use tokio::net::TcpStream;
+use tokio::net::TcpSocket;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
@@ -52,13 +53,27 @@ impl OpenConnections {
     }
 }
 
-/// A connection that was accepted.
+/// A connection that was accepted. The reactor does not know it yet.
 pub(super) struct Accepted {
     pub(super) stream: TcpStream,
     pub(super) peer: SocketAddr,
     pub(super) ours: SocketAddr,
     pub(super) speech: Speech,
     pub(super) since: Instant,
+}
+
+impl Accepted {
+    /// Registers it with the reactor.
+    fn into_stream(self) -> io::Result<tokio::net::TcpStream> {
+        self.stream.set_nonblocking(true)?;
+        tokio::net::TcpStream::from_std(self.stream)
+    }
+
+    /// Ends it without a word to its client, and leaves nothing of it in the kernel.
+    fn reset(self) {
+        // Without the option the kernel closes it politely.
+        let _ = TcpSocket::from_std_stream(self.stream).set_zero_linger();
+    }
 }
 
 impl Connections {
@@ -128,7 +143,7 @@ impl Connections {
             Ok(queued_user) => queued_user,
             Err(user) => {
                 self.context.refused(refusal::UNCHECKED);
-                tokio::spawn(async move { connections.refuse(accepted, user.as_deref(), refusal::unchecked).await });
+                self.refuse_at_once(accepted, user);
                 return;
             }
         };
@@ -171,10 +186,26 @@ impl Connections {
         if accepted.speech == Speech::Http
             && let Some(_place) = self.user_quotas.place_for_answer(user)
         {
-            let service = service_fn(|request| std::future::ready(Ok::<_, Infallible>(answer(&request))));
-            // The client may or may not read the answer.
-            let _ = timeout(REFUSAL_TIME_MAX, self.http.serve_connection(TokioIo::new(accepted.stream), service)).await;
+            self.answer_all(accepted, answer).await;
         }
+    }
+
+    /// Refuses a connection of a user who has too many. Without a place for an answer it resets the connection now: whoever makes connections
+    /// without end must cost less than the connections of the run.
+    fn refuse_at_once(self: &Arc<Self>, accepted: Accepted, user: Option<Arc<UserQuota>>) {
+        if accepted.speech != Speech::Http || !self.user_quotas.may_answer(user.as_deref()) {
+            accepted.reset();
+            return;
+        }
+        let connections = Arc::clone(self);
+        tokio::spawn(async move { connections.refuse(accepted, user.as_deref(), refusal::unchecked).await });
+    }
+
+    async fn answer_all(&self, accepted: Accepted, answer: fn(&Request<Incoming>) -> Response<AnswerBody>) {
+        let Ok(stream) = accepted.into_stream() else { return };
+        let service = service_fn(|request| std::future::ready(Ok::<_, Infallible>(answer(&request))));
+        // The client may or may not read the answer.
+        let _ = timeout(REFUSAL_TIME_MAX, self.http.serve_connection(TokioIo::new(stream), service)).await;
     }
 
     /// Serves a connection that its client closed before the receiver read its owner, when there is a place. Any user can leave any number
@@ -205,12 +236,16 @@ impl Connections {
 
     /// Serves a connection, which gives its place back at its end.
     fn serve(self: &Arc<Self>, accepted: Accepted, sender: Sender, place: Option<OwnedSemaphorePermit>) {
-        let Accepted { stream, peer, ours, speech, .. } = accepted;
+        let (peer, ours, speech) = (accepted.peer, accepted.ours, accepted.speech);
         let appdash = || self.open.lock().values().filter(|connection| connection.speech == Speech::AppDash).count();
         if speech == Speech::AppDash && appdash() >= APPDASH_CONNECTIONS_MAX && !self.cut_stalled(Some(Speech::AppDash)) {
             self.context.refused(&format!("more than {APPDASH_CONNECTIONS_MAX} appdash connections at the same time"));
             return;
         }
+        let Ok(stream) = accepted.into_stream() else {
+            self.context.refused(refusal::NO_MEMORY);
+            return;
+        };
         // Answers are small, and clients wait for them. Without the option they are only later.
         let _ = stream.set_nodelay(true);
         let connection = Arc::new(Connection::new(speech, [peer, ours], sender, Arc::clone(&self.shared)));

@@ -14,6 +14,7 @@
 //! the accepting of connections. It works in the order of arrival.
 
 use std::net::{Ipv4Addr, SocketAddr};
+use std::os::fd::BorrowedFd;
 use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -21,6 +22,7 @@ use std::time::{Duration, Instant};
 use longpole_model::{Loss, LossKind, Span};
 use longpole_recording::loss_counters::LossBook;
 use longpole_wire::{Limits, otlp};
+use tokio::io::unix::AsyncFd;
 use tokio::net::TcpSocket;
 use tokio::sync::{Semaphore, oneshot};
 
@@ -76,7 +78,12 @@ pub struct ReceiverOptions {
     pub senders: AllowedSenders,
     /// Reads the owner of a connection from the kernel; without it the receiver reads the tables of `/proc`, which takes milliseconds.
     pub ask_owner: Option<AskOwner>,
+    /// Reads from the kernel how many connections to a port it dropped; without it the receiver does not count them.
+    pub count_dropped: Option<CountDropped>,
 }
+
+/// Reads how many attempts to connect to a listening socket the kernel has dropped.
+pub type CountDropped = fn(BorrowedFd<'_>) -> std::io::Result<u32>;
 
 /// The receiver of a run.
 #[derive(Debug)]
@@ -92,8 +99,10 @@ impl Receiver {
             let _of_runtime = runtime.enter();
             let socket = TcpSocket::new_v4()?;
             socket.bind((Ipv4Addr::LOCALHOST, 0).into())?;
-            let listener = socket.listen(BACKLOG)?;
+            let listener = socket.listen(BACKLOG)?.into_std()?;
             let address = listener.local_addr()?;
+            #[expect(deprecated, reason = "the new constructor is unsafe; a listener of std keeps its descriptor, as that one requires")]
+            let listener = AsyncFd::new(listener)?;
             Ok::<_, std::io::Error>((listener, address))
         };
         let ((listener, address), (appdash_listener, appdash_address)) = (listen()?, listen()?);
@@ -124,6 +133,7 @@ impl Receiver {
             limits: options.limits,
             keep_credentials: options.keep_credentials,
             book: Arc::clone(&book),
+            count_dropped: options.count_dropped,
         };
         let thread = thread::Builder::new().name("longpole-receive".to_owned()).spawn({
             let forwarder = Arc::clone(&forwarder);

@@ -95,6 +95,13 @@ pub(super) fn unchecked(request: &Request<Incoming>) -> Response<AnswerBody> {
 pub(super) const UNCHECKED: &str =
     "connections of other users that arrived faster than longpole could check whether they belong to the run; clients may try again";
 
+/// The loss of connections that the kernel could not watch.
+pub(super) const NO_MEMORY: &str = "connections for which the kernel had no memory; clients may try again";
+
+/// The loss of connections that the receiver never saw.
+pub(super) const DROPPED: &str =
+    "attempts to connect that the kernel dropped, because more connections waited than it keeps; clients may have tried again";
+
 /// The loss of connections that came too late for a check.
 pub(super) const TOO_LATE: &str = "connections that unknown processes made after the command had ended";
 

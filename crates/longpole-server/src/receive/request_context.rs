@@ -9,6 +9,7 @@ use longpole_wire::Limits;
 use longpole_wire::redact::Redactor;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use super::CountDropped;
 use super::allowed_senders::SenderCheck;
 use super::body::Bodies;
 use super::connection::{Connection, Keeping};
@@ -26,6 +27,8 @@ pub(crate) struct RequestContext {
     pub(super) limits: Limits,
     pub(super) keep_credentials: bool,
     pub(super) book: Arc<LossBook>,
+    /// Reads from the kernel how many connections it dropped.
+    pub(super) count_dropped: Option<CountDropped>,
 }
 
 impl RequestContext {

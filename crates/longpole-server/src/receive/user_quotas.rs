@@ -92,6 +92,11 @@ impl UserQuotas {
         }
     }
 
+    /// Whether there is a place for an answer now.
+    pub(super) fn may_answer(&self, user: Option<&UserQuota>) -> bool {
+        self.place_for_answer(user).is_some()
+    }
+
     /// A place for an answer, if there is one: one of all, and one of this user's own.
     pub(super) fn place_for_answer<'a>(
         &'a self,

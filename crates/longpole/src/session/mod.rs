@@ -216,6 +216,7 @@ impl Session {
                 keep_credentials: arguments.redact == Redact::Off,
                 senders: AllowedSenders::Run { id: run_id.clone(), name: self.public_name() },
                 ask_owner: Some(owner_of_client),
+                count_dropped: Some(socket_owner::dropped_connections),
                 ..ReceiverOptions::default()
             },
             sink,

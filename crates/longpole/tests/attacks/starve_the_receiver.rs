@@ -158,6 +158,31 @@ fn begin_and_leave() {
 }
 
 #[test]
+fn connections_that_the_kernel_dropped_are_counted() {
+    let (spans, quality) = record("starve_the_receiver::fill_the_queue");
+    assert_eq!(spans, ["after all"]);
+    assert!(lost(&quality, "requests_refused", "the kernel dropped") > 0, "{quality}");
+}
+
+/// The command: connections until the kernel takes no more, while the receiver accepts none.
+#[test]
+fn fill_the_queue() {
+    if !is_the_command() {
+        return;
+    }
+    let recorder = std::os::unix::process::parent_id() as i32;
+    let address = otlp().parse().unwrap();
+    // SAFETY: a call without pointers.
+    unsafe { libc::kill(recorder, libc::SIGSTOP) };
+    // A connection that its client has closed waits as well.
+    let is_full = (0..100_000).any(|_| TcpStream::connect_timeout(&address, Duration::from_millis(300)).is_err());
+    // SAFETY: as above.
+    unsafe { libc::kill(recorder, libc::SIGCONT) };
+    assert!(is_full);
+    assert_eq!(export("after all").expect("the export was answered"), 200);
+}
+
+#[test]
 #[ignore = "slow: cargo xtask attack runs it"]
 fn bodies_that_stall_do_not_keep_the_memory_of_all() {
     let (spans, quality) = record("starve_the_receiver::hold_the_memory");
