@@ -61,14 +61,17 @@ pub(crate) struct RunArguments {
     #[arg(long)]
     pub(crate) open: bool,
     /// Command and arguments; NAME=VALUE before the command sets variables in its environment
-    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "CMD")]
+    #[arg(required = true, trailing_var_arg = true, value_name = "CMD")]
     words: Vec<OsString>,
 }
 
 impl RunArguments {
-    /// The command and its arguments.
+    /// The command and its arguments. `--` may stand in front of the variables or between them and the command.
     pub(crate) fn argv(&self) -> &[OsString] {
-        &self.words[self.assignments().count()..]
+        match &self.words[self.assignments().count()..] {
+            [dashes, command @ ..] if dashes == "--" && !command.is_empty() => command,
+            command => command,
+        }
     }
 
     /// Variables for the command's environment, as in a shell: `NAME=VALUE` before the command. The last word is always the command.
@@ -142,10 +145,14 @@ pub(crate) enum EnvInject {
 }
 
 #[derive(Debug, Args)]
+#[command(override_usage = "longpole attach [OPTIONS] <PID>")]
 pub(crate) struct AttachArguments {
     /// Process id
-    #[arg(short, long, value_name = "PID", value_parser = clap::value_parser!(u32).range(1..))]
-    pub(crate) pid: u32,
+    #[arg(value_name = "PID", value_parser = clap::value_parser!(u32).range(1..), required_unless_present = "option")]
+    pid: Option<u32>,
+    /// Process id, as other tools take it
+    #[arg(short = 'p', long = "pid", value_name = "PID", value_parser = clap::value_parser!(u32).range(1..), conflicts_with = "pid")]
+    option: Option<u32>,
     /// How long to record [default: until Ctrl-C, or until the process ends]
     #[arg(short, long, value_name = "SECONDS", value_parser = values::seconds)]
     pub(crate) duration: Option<f64>,
@@ -158,6 +165,14 @@ pub(crate) struct AttachArguments {
     /// Output format
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,
+}
+
+impl AttachArguments {
+    /// The process to record.
+    pub(crate) fn pid(&self) -> u32 {
+        // The parser requires one of them.
+        self.pid.or(self.option).unwrap_or_default()
+    }
 }
 
 #[derive(Debug, Args)]
@@ -175,7 +190,7 @@ pub(crate) struct ExecArguments {
     #[arg(short, long, value_name = "KEY=VALUE,…", value_delimiter = ',', value_parser = values::pair)]
     pub(crate) attrs: Vec<(String, String)>,
     /// Command and arguments; `{{traceparent}}` in an argument becomes the traceparent of the span
-    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "CMD")]
+    #[arg(required = true, trailing_var_arg = true, value_name = "CMD")]
     pub(crate) argv: Vec<OsString>,
 }
 

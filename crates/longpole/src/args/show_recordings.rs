@@ -236,7 +236,6 @@ pub(crate) struct DiffArguments {
     /// Recording or file before the change
     pub(crate) before: String,
     /// Recording or file after the change
-    #[arg(default_value = "last")]
     pub(crate) after: String,
     /// Maximum number of rows (0 = all)
     #[arg(long, default_value_t = 20)]

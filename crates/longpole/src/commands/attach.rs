@@ -1,4 +1,4 @@
-//! `attach -p PID`: records processes that already run.
+//! `attach PID`: records processes that already run.
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -30,7 +30,7 @@ pub(crate) fn attach(invocation: &Invocation, arguments: &AttachArguments) -> Ex
 }
 
 fn record(invocation: &Invocation, arguments: &AttachArguments) -> Result<()> {
-    let asked = arguments.pid;
+    let asked = arguments.pid();
     let Running { pid, mut command } = target::find(asked).map_err(|absent| no_process(asked, absent))?;
     Redactor::default().arguments(&mut command);
     signals::install_interrupts().context("failed to catch Ctrl-C")?;

@@ -8,7 +8,7 @@ use longpole_recording::view;
 use super::command::{exit_words, fit_command};
 use super::functions::function_rows;
 use super::next_steps::next_lines;
-use super::poles::{path_rest, pole_table, poles_shown};
+use super::poles::{legend, path_rest, pole_table, poles_shown};
 use super::quality::quality_lines;
 use super::threads::thread_rows;
 use super::waits::waits_section;
@@ -23,7 +23,7 @@ pub(crate) fn answer(view: &view::SummaryView, style: Style) -> Screen {
         return answer_of_attached(view, attached, style);
     }
     let mut out = Screen::default();
-    line(&mut out, &headline(view, style));
+    headline(&mut out, view, style);
     // A profile of sums has no critical path.
     if !is_profile(view) && (!view.poles.is_empty() || view.spans > 0 || view.samples > 0) {
         line(&mut out, &path_line(view, style));
@@ -52,6 +52,7 @@ pub(crate) fn answer(view: &view::SummaryView, style: Style) -> Screen {
         };
         let all = format!("{} poles {} --limit 0", own_name(), view.recording);
         path_rest(&mut out, more, &all, (view.between_nanos, view.wall_nanos), style);
+        legend(&mut out, &view.poles[..shown], style);
         // Without spans the processes are the operations, and only functions show what happens inside.
         if view.spans == 0
             && let Some(pole) = view.poles.iter().find(|pole| !pole.few_samples && pole.reason.code != view::ReasonCodeView::Waits)
@@ -82,11 +83,7 @@ fn answer_of_attached(view: &view::SummaryView, attached: &view::AttachedView, s
         counted(view.spans, "span", "spans"),
         counted(view.samples, "sample", "samples"),
     ];
-    let facts = facts.join("  ");
-    let used = "longpole    process  ".len() + view.recording.len() + pid.len() + 2 + terminal::width(&facts);
-    let command = fit_command(&view.command, style.width().saturating_sub(used).max(12));
-    let (longpole, recording) = (style.strong("longpole"), style.handle(&view.recording));
-    line(&mut out, &format!("{longpole}  {recording}  process{pid} {command}  {facts}"));
+    head(&mut out, view, &format!("process{pid} "), &facts, style);
     let blocked = attached.blocked_nanos.sum().saturating_add(attached.blocked_unseen_nanos);
     let all = attached.on_cpu_nanos.saturating_add(attached.ready_nanos).saturating_add(blocked);
     let mut text = format!("{}      on-CPU {}", style.faint("time"), percent(attached.on_cpu_nanos, all));
@@ -129,7 +126,9 @@ fn answer_of_attached(view: &view::SummaryView, attached: &view::AttachedView, s
     }
     if view.spans > 0 && !view.poles.is_empty() {
         line(&mut out, "");
-        pole_table(&mut out, &view.poles, poles_shown(view), style);
+        let shown = poles_shown(view);
+        pole_table(&mut out, &view.poles, shown, style);
+        legend(&mut out, &view.poles[..shown], style);
     }
     line(&mut out, "");
     for text in quality_lines(view, style) {
@@ -144,7 +143,7 @@ fn is_profile(view: &view::SummaryView) -> bool {
     view.mode == view::CaptureModeView::Imported && view.spans == 0
 }
 
-fn headline(view: &view::SummaryView, style: Style) -> String {
+fn headline(out: &mut Screen, view: &view::SummaryView, style: Style) {
     let mut facts = Vec::new();
     if !is_profile(view) {
         facts.push(exit_words(view.exit.as_ref()));
@@ -164,9 +163,26 @@ fn headline(view: &view::SummaryView, style: Style) -> String {
     if view.rate_hz > 0 || view.samples > 0 {
         facts.push(counted(view.samples, "sample", "samples"));
     }
-    let facts = facts.join("  ");
-    let room = style.width().saturating_sub("longpole  ".len() + view.recording.len() + 4 + terminal::width(&facts)).max(12);
-    format!("{}  {}  {}  {facts}", style.strong("longpole"), style.handle(&view.recording), fit_command(&view.command, room))
+    head(out, view, "", &facts, style);
+}
+
+/// Least columns of the command in the first line.
+const COMMAND_WIDTH_MIN: usize = 12;
+
+/// The recording, the command, and the facts; on a second line those that have no room on the first.
+fn head(out: &mut Screen, view: &view::SummaryView, what: &str, facts: &[String], style: Style) {
+    let width_of = |facts: &[String]| facts.iter().map(|fact| "  ".len() + terminal::width(fact)).sum::<usize>();
+    let room = style.width().saturating_sub("longpole    ".len() + view.recording.len() + what.len());
+    let least = COMMAND_WIDTH_MIN.min(terminal::width(&fit_command(&view.command, room)));
+    let fits = |count: &usize| width_of(&facts[..*count]) + least <= room;
+    let (first, second) = facts.split_at((0..=facts.len()).rev().find(fits).unwrap_or_default());
+    let command = fit_command(&view.command, room.saturating_sub(width_of(first)).max(COMMAND_WIDTH_MIN));
+    let (longpole, recording) = (style.strong("longpole"), style.handle(&view.recording));
+    let first: String = first.iter().flat_map(|fact| ["  ", fact]).collect();
+    line(out, &format!("{longpole}  {recording}  {what}{command}{first}"));
+    if !second.is_empty() {
+        line(out, &format!("{}{}", " ".repeat(LABEL_WIDTH), second.join("  ")));
+    }
 }
 
 /// Kinds of waits on the path line.

@@ -46,7 +46,7 @@ pub(crate) fn pole_table(out: &mut Screen, poles: &[view::PoleView], shown: usiz
             [unit.show(p.on_path_nanos), range(unit, p.saves_if_zero_nanos), range(unit, p.saves_if_half_nanos), together]
         })
         .collect();
-    let heads = ["on path", "saves(0)", "saves(½)", "+ all above"];
+    let heads = ["on path", "saves", "2× faster", "+ all above"];
     let widths: Vec<usize> = (0..COLUMNS)
         .map(|i| cells.iter().map(|row| terminal::width(&row[i])).chain([terminal::width(heads[i])]).max().unwrap_or_default())
         .collect();
@@ -124,11 +124,38 @@ pub(crate) fn path_rest(out: &mut Screen, more: view::PolesTruncated, all: &str,
     }
 }
 
+/// What the marks and the first saving of these poles mean, for a reader at a terminal.
+pub(crate) fn legend(out: &mut Screen, poles: &[view::PoleView], style: Style) {
+    if !style.is_terminal() || poles.is_empty() {
+        return;
+    }
+    let mut marks = Vec::new();
+    let of = |evidence| poles.iter().any(|pole| pole.evidence == evidence);
+    if of(view::EvidenceView::Declared) {
+        marks.push("◆ dependencies are certain");
+    }
+    if of(view::EvidenceView::Inferred) {
+        marks.push(if marks.is_empty() { "◇ dependencies are inferred" } else { "◇ inferred" });
+    }
+    if poles.iter().any(is_estimate) {
+        marks.push("≈ estimated");
+    }
+    let text = format!("{}; saves: how much sooner the run would end if it took no time", marks.join(", "));
+    fold(&text, style.width() - LEGEND_INDENT).iter().for_each(|part| line(out, &style.faint(&format!("{:LEGEND_INDENT$}{part}", ""))));
+}
+
+/// Columns before the legend: those of handle and mark.
+const LEGEND_INDENT: usize = 5;
+
+/// Whether its shares are estimates.
+fn is_estimate(pole: &view::PoleView) -> bool {
+    !pole.states.exact && pole.reason.code.has_shares()
+}
+
 /// Why a pole is long: `contains p4; ≈ 95% on-CPU, most of it (1.11s) in compress_bundle`.
 fn why(pole: &view::PoleView) -> Words {
-    let is_estimate = !pole.states.exact && pole.reason.code.has_shares();
     let place = pole.part.as_ref().and_then(|part| Some((part.file.as_deref()?, part.line?)));
-    words::pole(pole.contains.as_deref(), place, is_estimate, pole.reason.words())
+    words::pole(pole.contains.as_deref(), place, is_estimate(pole), pole.reason.words())
 }
 
 /// Least columns of the names, for the head of the table.

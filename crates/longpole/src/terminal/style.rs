@@ -18,33 +18,44 @@ const WIDTH_MAX: usize = 140;
 pub(crate) struct Style {
     colour: bool,
     width: usize,
+    /// Somebody reads it now.
+    terminal: bool,
 }
 
 impl Style {
     /// For standard output.
     pub(crate) fn stdout(color: Color) -> Self {
-        Style { colour: wanted(color, screen::stdout_is_terminal()), width: fitting(screen::stdout_columns()) }
+        Style::of_target(color, screen::stdout_is_terminal(), screen::stdout_columns())
     }
 
     /// For standard error.
     pub(crate) fn stderr(color: Color) -> Self {
-        Style { colour: wanted(color, screen::stderr_is_terminal()), width: fitting(screen::stderr_columns()) }
+        Style::of_target(color, screen::stderr_is_terminal(), screen::stderr_columns())
+    }
+
+    fn of_target(color: Color, terminal: bool, columns: Option<usize>) -> Self {
+        Style { colour: wanted(color, terminal), width: fitting(columns), terminal }
     }
 
     /// For files: without colour.
     pub(crate) fn plain() -> Self {
-        Style { colour: false, width: WIDTH }
+        Style { colour: false, width: WIDTH, terminal: false }
     }
 
     /// For a terminal of `columns` columns, without colour.
     #[cfg(test)]
     pub(crate) fn of_width(columns: usize) -> Self {
-        Style { colour: false, width: fitting(Some(columns)) }
+        Style { colour: false, width: fitting(Some(columns)), terminal: true }
     }
 
     /// Columns that a line may take.
     pub(crate) fn width(self) -> usize {
         self.width
+    }
+
+    /// Whether it goes to a terminal, where a legend helps; a file stays as short as it can be.
+    pub(crate) fn is_terminal(self) -> bool {
+        self.terminal
     }
 
     pub(crate) fn has_colour(self) -> bool {

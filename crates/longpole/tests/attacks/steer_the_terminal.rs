@@ -2,15 +2,14 @@
 //! looks like another name. A recording in which every name does that, and every command that prints one.
 
 use std::fs::File;
-use std::io::{Read, Write};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use serde_json::json;
 
-use crate::support::terminal::pseudo_terminal;
+use crate::support::terminal::on_a_terminal;
 use crate::support::{Sandbox, binary, longpole, role};
 
 /// Tells the program that it is one.
@@ -57,34 +56,6 @@ fn wrong(bytes: &[u8], colours: &[&str]) -> Option<String> {
         }
     }
     None
-}
-
-/// What a command writes to a terminal of its own, standard output and standard error together.
-fn on_a_terminal(mut command: Command) -> Vec<u8> {
-    let (person, terminal) = pseudo_terminal();
-    as_written(&terminal);
-    let reader = std::thread::spawn(move || {
-        let (mut person, mut seen) = (File::from(person), Vec::new());
-        // The end of a terminal is an error (EIO).
-        let _ = person.read_to_end(&mut seen);
-        seen
-    });
-    command.env("TERM", "xterm-256color").env_remove("NO_COLOR").stdin(Stdio::null());
-    command.stdout(terminal.try_clone().unwrap()).stderr(terminal);
-    command.spawn().unwrap().wait().unwrap();
-    drop(command);
-    reader.join().unwrap()
-}
-
-/// Takes care that bytes arrive as they were written: no carriage return before a new line.
-fn as_written(terminal: &OwnedFd) {
-    // SAFETY: a descriptor of a terminal that is ours, and a structure that is filled before it is used.
-    unsafe {
-        let mut settings = std::mem::zeroed();
-        assert_eq!(libc::tcgetattr(terminal.as_raw_fd(), &mut settings), 0);
-        libc::cfmakeraw(&mut settings);
-        assert_eq!(libc::tcsetattr(terminal.as_raw_fd(), libc::TCSANOW, &settings), 0);
-    }
 }
 
 fn hostile(what: &str) -> String {
@@ -372,7 +343,7 @@ fn no_name_steers_a_terminal() {
     let lines = scene.command_lines();
     let (mut faults, mut with_a_name) = (Vec::new(), 0);
     for words in &lines {
-        let seen = on_a_terminal(scene.command(words, "always"));
+        let seen = on_a_terminal(scene.command(words, "always"), None);
         with_a_name += usize::from(seen.windows(6).any(|part| part == b"FORGED" || part == b"\\u{202" || part == b"\\u202e"));
         faults.extend(wrong(&seen, &COLOURS).map(|what| format!("{}: {what}", shown(words))));
     }
@@ -388,7 +359,7 @@ fn no_name_of_a_running_command_steers_a_terminal() {
     for (arguments, kind) in commands.into_iter().zip(["code", "spans", "code", "code"]) {
         let mut run = scene.run(arguments, kind);
         run.env("OTEL_EXPORTER_OTLP_ENDPOINT", format!("http://127.0.0.1:1/{}", on_one_line()));
-        let seen = on_a_terminal(run);
+        let seen = on_a_terminal(run, None);
         // What the program itself writes is its own: the lines of the test runner, which are plain except for its colours.
         assert_eq!(wrong(&seen, &COLOURS), None, "{arguments:?}: {}", String::from_utf8_lossy(&seen).escape_debug());
     }
@@ -425,7 +396,7 @@ fn binary_output_is_not_sent_to_a_terminal() {
         for output in [None, Some("/dev/stdout")] {
             let mut export = longpole(&scene.store);
             export.args(["export", "r3", "--to", format]).args(output.map(|path| format!("-o{path}")));
-            let seen = String::from_utf8(on_a_terminal(export)).unwrap();
+            let seen = String::from_utf8(on_a_terminal(export, None)).unwrap();
             assert!(
                 seen.ends_with("longpole: this format is binary, and standard output is a terminal\nhint: -o FILE, or > FILE\n"),
                 "{format} {output:?}: {seen}"

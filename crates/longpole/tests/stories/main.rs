@@ -36,3 +36,4 @@ mod send_to_a_trusted_collector;
 mod serve_like_embucket;
 mod survive_a_crash;
 mod tie_code_to_spans;
+mod type_a_command;

@@ -118,13 +118,13 @@ export function PolesTable({
                   className={css.colSaves}
                   title="how much sooner the run would end if the operation and all its descendants took no time"
                 >
-                  saves(0)
+                  Saves
                 </th>
                 <th
                   className={css.colHalf}
                   title="how much sooner the run would end if the operation and all its descendants took half the time"
                 >
-                  saves(½)
+                  2× faster
                 </th>
                 <th className={css.colWhy}>Why</th>
               </tr>

@@ -155,17 +155,17 @@ function Savings({ span, pole }: { readonly span: Span; readonly pole: Pole | nu
     <section className={css.section} aria-label="Savings">
       <dl className={css.stats}>
         <div>
-          <dt title="saving if it and all its descendants took no time">saves(0)</dt>
+          <dt title="saving if it and all its descendants took no time">saves</dt>
           <dd className={savings.savesIfZeroNanos.high > 0 ? css.main : css.nothing}>
             {savings.savesIfZeroNanos.high > 0 && <EvidenceMark evidence={savings.evidence} />} {formatRange(savings.savesIfZeroNanos)}
           </dd>
         </div>
         <div>
-          <dt title="saving if it and all its descendants took half the time">saves(½)</dt>
+          <dt title="saving if it and all its descendants took half the time">saves if 2× faster</dt>
           <dd>{formatRange(savings.savesIfHalfNanos)}</dd>
         </div>
         <div>
-          <dt title="saving if only its own time, without its children, were zero">saves(own)</dt>
+          <dt title="saving if only its own time, without its children, were zero">saves, own time only</dt>
           <dd>{formatRange(savings.savesOwnNanos)}</dd>
         </div>
         <div>

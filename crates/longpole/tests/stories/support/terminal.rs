@@ -69,6 +69,32 @@ pub(crate) fn pseudo_terminal() -> (OwnedFd, OwnedFd) {
     }
 }
 
+/// What a command writes to a terminal of its own of this many columns, standard output and standard error together.
+pub(crate) fn on_a_terminal(mut command: Command, columns: Option<u16>) -> Vec<u8> {
+    let (person, terminal) = pseudo_terminal();
+    // Bytes arrive as they were written: no carriage return before a new line.
+    // SAFETY: a descriptor of a terminal that is ours, and structures that are filled before they are used.
+    unsafe {
+        let mut settings = std::mem::zeroed();
+        assert_eq!(libc::tcgetattr(terminal.as_raw_fd(), &mut settings), 0);
+        libc::cfmakeraw(&mut settings);
+        assert_eq!(libc::tcsetattr(terminal.as_raw_fd(), libc::TCSANOW, &settings), 0);
+        let size = libc::winsize { ws_row: 50, ws_col: columns.unwrap_or_default(), ws_xpixel: 0, ws_ypixel: 0 };
+        assert_eq!(libc::ioctl(terminal.as_raw_fd(), libc::TIOCSWINSZ, &size), 0);
+    }
+    let reader = std::thread::spawn(move || {
+        let (mut person, mut seen) = (File::from(person), Vec::new());
+        // The end of a terminal is an error (EIO).
+        let _ = person.read_to_end(&mut seen);
+        seen
+    });
+    command.env("TERM", "xterm-256color").env_remove("NO_COLOR").stdin(Stdio::null());
+    command.stdout(terminal.try_clone().unwrap()).stderr(terminal);
+    command.spawn().unwrap().wait().unwrap();
+    drop(command);
+    reader.join().unwrap()
+}
+
 /// Makes the command the leader of a new session on this terminal.
 pub(crate) fn lead_session_on(command: &mut Command, terminal: &OwnedFd) {
     command.stdin(terminal.try_clone().unwrap());

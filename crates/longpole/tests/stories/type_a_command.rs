@@ -1,0 +1,88 @@
+//! Story: somebody types a command as they are used to, or mistypes it.
+//! Guarantees: what is mistyped is an error with its name and never runs as something else; what other tools take works here too; the answer
+//! fits the terminal, and says there what its marks mean.
+
+use std::process::{Command, Output};
+
+use crate::support::terminal::on_a_terminal;
+use crate::support::{Sandbox, longpole};
+
+/// Status of a usage error.
+const USAGE: Option<i32> = Some(2);
+
+fn said(out: &Output) -> String {
+    String::from_utf8_lossy(&out.stderr).into_owned()
+}
+
+#[test]
+fn a_mistyped_option_is_refused_and_nothing_runs() {
+    let sandbox = Sandbox::new();
+    let store = sandbox.path("store");
+    for words in
+        [&["run", "--no-profle", "--", "touch", "ran"][..], &["run", "-F99", "-x", "touch", "ran"], &["exec", "--nme", "touch", "ran"]]
+    {
+        let out = longpole(&store).args(words).current_dir(sandbox.path("")).output().unwrap();
+        let wrong = words.iter().rfind(|word| word.starts_with('-') && **word != "--").unwrap();
+        assert_eq!(out.status.code(), USAGE, "{words:?}: {}", said(&out));
+        assert!(said(&out).contains(&format!("unexpected argument '{wrong}'")), "{}", said(&out));
+    }
+    assert!(!sandbox.path("ran").exists() && !store.exists());
+    // Options of the command are the command's.
+    let out = longpole(&store).args(["run", "--summary", "none", "sh", "-c", "exit $#", "sh", "--no-profle", "-x"]).output().unwrap();
+    assert_eq!(out.status.code(), Some(2), "{}", said(&out));
+    assert!(store.exists());
+}
+
+#[test]
+fn variables_stand_on_either_side_of_the_dashes() {
+    let sandbox = Sandbox::new();
+    for words in [&["A=1", "--"][..], &["--", "A=1"], &["A=1"], &["--", "A=1", "--"]] {
+        let mut run = longpole(&sandbox.path("store"));
+        let out = run.args(["run", "--summary", "none"]).args(words).args(["sh", "-c", "exit 4$A"]).output().unwrap();
+        assert_eq!(out.status.code(), Some(41), "{words:?}: {}", said(&out));
+    }
+}
+
+#[test]
+fn attach_takes_the_process_as_a_word() {
+    let sandbox = Sandbox::new();
+    let mut sleeper = Command::new("sleep").arg("1000").spawn().unwrap();
+    let pid = sleeper.id().to_string();
+    let out = longpole(&sandbox.path("store")).args(["attach", &pid, "-d", "0.2"]).output().unwrap();
+    let neither = longpole(&sandbox.path("store")).args(["attach", "-d", "0.2"]).output().unwrap();
+    sleeper.kill().unwrap();
+    sleeper.wait().unwrap();
+    assert!(out.status.success(), "{}", said(&out));
+    assert!(String::from_utf8_lossy(&out.stdout).contains(&format!("process {pid}")), "{out:?}");
+    assert_eq!(neither.status.code(), USAGE, "{}", said(&neither));
+}
+
+#[test]
+fn diff_wants_two_recordings() {
+    let sandbox = Sandbox::new();
+    let store = sandbox.path("store");
+    for _ in 0..2 {
+        assert!(longpole(&store).args(["run", "--summary", "none", "true"]).status().unwrap().success());
+    }
+    let out = longpole(&store).args(["diff", "r1"]).output().unwrap();
+    assert_eq!(out.status.code(), USAGE, "{}", said(&out));
+    assert!(said(&out).contains("<AFTER>"), "{}", said(&out));
+    assert!(longpole(&store).args(["diff", "r1", "last"]).output().unwrap().status.success());
+}
+
+#[test]
+fn the_answer_fits_the_terminal_and_explains_its_marks() {
+    let sandbox = Sandbox::new();
+    let mut run = longpole(&sandbox.path("store"));
+    run.args(["run", "--color", "never", "--", "sh", "-c", "sleep 0.2; sh -c 'sleep 0.3' with a long list of arguments"]);
+    let seen = String::from_utf8(on_a_terminal(run, Some(80))).unwrap();
+    // A command to copy stays whole.
+    let is_text = |line: &&str| !line.contains(" --store ");
+    let too_long: Vec<&str> = seen.lines().filter(is_text).filter(|line| line.chars().count() > 80).collect();
+    assert!(seen.contains("LONG POLES") && too_long.is_empty(), "{too_long:?}\n{seen}");
+    let legend = "◇ dependencies are inferred";
+    assert!(seen.contains(legend) && seen.contains("saves: how much sooner"), "{seen}");
+    // A file stays as short as it can be.
+    let out = longpole(&sandbox.path("store")).arg("show").output().unwrap();
+    assert!(!String::from_utf8_lossy(&out.stdout).contains(legend));
+}
