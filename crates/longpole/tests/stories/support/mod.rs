@@ -95,7 +95,8 @@ pub(crate) fn example(name: &str) -> PathBuf {
     static BUILT: std::sync::Once = std::sync::Once::new();
     BUILT.call_once(|| {
         let mut build = Command::new(env!("CARGO"));
-        build.args(["build", "--quiet", "-p", "deploy-example", "-p", "shop-example"]).current_dir(env!("CARGO_MANIFEST_DIR"));
+        // The whole workspace with its tests, as `cargo test` builds it: the examples alone have other features, and so would their dependencies.
+        build.args(["build", "--quiet", "--workspace", "--tests", "--bins"]).current_dir(env!("CARGO_MANIFEST_DIR"));
         assert!(build.status().unwrap().success(), "the examples do not build");
     });
     let path = Path::new(env!("CARGO_BIN_EXE_longpole")).with_file_name(name);
