@@ -162,11 +162,13 @@ impl Timelines {
                 let is_plain = !with_spans.contains(&about.pid) && journaled.binary_search(&about.pid).is_err();
                 match own.filter(|_| is_plain && self.rows_of(about.pid).next().is_some()) {
                     Some(own) => self.hold_all(own, about.pid, life, held),
-                    None => refused.extend(own),
+                    // The node of a folded fork is another process's.
+                    None => refused.extend(own.filter(|&own| forest.process_row(recording, own) == Some(process))),
                 }
                 continue;
             };
-            if let Some(own) = own {
+            // A folded fork adds to what the threads of its program do.
+            if let Some(own) = own.filter(|&own| self.sources[own] != Source::AllThreads) {
                 self.sources[own] = Source::OneThread;
             }
             let first = nodes_of.partition_point(|(of, _)| *of < process);
