@@ -20,7 +20,7 @@ pub fn derive(recording: &mut Recording, events: &[ResourceEvent]) -> Vec<Note> 
     if recording.sample_links.len() != recording.samples.len() {
         recording.sample_links = samples::link(recording);
     }
-    waits::name_joins(recording);
+    waits::name_thread_waits(recording);
     if recording.wait_links.len() != recording.waits.len() {
         recording.wait_links = waits::link(recording);
     }

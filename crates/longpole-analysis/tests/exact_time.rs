@@ -77,8 +77,8 @@ fn any_recording() -> impl Strategy<Value = Recording> {
 
 /// The first of several that are true at once. Time in a child has no place here.
 fn first(candidates: impl Iterator<Item = StateKind>) -> Option<StateKind> {
-    use WaitKind::{Child, Disk, Join, Lock, Network, Other, PageFault, Pipe, Sleep};
-    let kinds = [Disk, Network, PageFault, Child, Pipe, Sleep, Lock, Join, Other].map(StateKind::Blocked);
+    use WaitKind::{Child, Disk, Join, Lock, Network, Other, PageFault, Pipe, Queue, Sleep};
+    let kinds = [Disk, Network, PageFault, Child, Pipe, Sleep, Lock, Queue, Join, Other].map(StateKind::Blocked);
     let order = [
         &[StateKind::OnCpu, StateKind::Runnable][..],
         &kinds,

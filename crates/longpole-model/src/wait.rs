@@ -9,8 +9,10 @@ use crate::time::Monotonic;
 /// What a blocked thread waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum WaitKind {
-    /// A lock, or until another thread goes on: a condition, a queue.
+    /// A lock.
     Lock,
+    /// Another thread to go on: a queue, a condition, an event.
+    Queue,
     /// Another thread of its process to end.
     Join,
     /// A file: reading, writing, syncing.
@@ -31,8 +33,9 @@ pub enum WaitKind {
 
 impl WaitKind {
     /// Every kind.
-    pub const ALL: [WaitKind; 9] = [
+    pub const ALL: [WaitKind; 10] = [
         WaitKind::Lock,
+        WaitKind::Queue,
         WaitKind::Join,
         WaitKind::Disk,
         WaitKind::Network,
@@ -47,6 +50,7 @@ impl WaitKind {
     pub fn as_str(self) -> &'static str {
         match self {
             WaitKind::Lock => "lock",
+            WaitKind::Queue => "queue",
             WaitKind::Join => "join",
             WaitKind::Disk => "disk",
             WaitKind::Network => "network",

@@ -189,6 +189,7 @@ function states(cursor: Cursor): States {
 function blocked(cursor: Cursor): Blocked {
   return {
     lock: cursor.field('lock').nanos(),
+    queue: cursor.field('queue').nanos(),
     join: cursor.field('join').nanos(),
     disk: cursor.field('disk').nanos(),
     network: cursor.field('network').nanos(),

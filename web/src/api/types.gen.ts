@@ -173,8 +173,10 @@ export interface States {
 
 /** Blocked time by what it waited for, in nanoseconds. */
 export interface Blocked {
-  /** A lock, or another thread to go on. */
+  /** A lock. */
   readonly lock: Nanos;
+  /** Another thread to go on. */
+  readonly queue: Nanos;
   /** Another thread to end. */
   readonly join: Nanos;
   /** A file. */
@@ -456,7 +458,7 @@ export interface Wait {
 }
 
 /** What a thread waits for. */
-export const EVERY_WAIT_KIND = ['lock', 'join', 'disk', 'network', 'sleep', 'page_fault', 'child', 'pipe', 'other'] as const;
+export const EVERY_WAIT_KIND = ['lock', 'queue', 'join', 'disk', 'network', 'sleep', 'page_fault', 'child', 'pipe', 'other'] as const;
 export type WaitKind = (typeof EVERY_WAIT_KIND)[number];
 
 /** A line with waits. */
@@ -469,7 +471,7 @@ export interface Place {
   readonly nanos: Nanos;
 }
 
-/** Threads that waits of kind `lock` and `join` were for. */
+/** Threads that waits of kind `lock`, `queue` and `join` were for. */
 export interface BlockedBy {
   /** What the other thread did for the one that waited. */
   readonly relation: Relation;

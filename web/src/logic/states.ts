@@ -32,7 +32,8 @@ export interface StateParts {
 }
 
 const BLOCKED_ON: Readonly<Record<WaitKind, string>> = {
-  lock: 'on a lock or another thread',
+  lock: 'on a lock',
+  queue: 'until another thread goes on',
   join: 'until another thread ends',
   disk: 'on the disk',
   network: 'on the network',
@@ -45,6 +46,7 @@ const BLOCKED_ON: Readonly<Record<WaitKind, string>> = {
 
 const KEY_OF_WAIT: Readonly<Record<WaitKind, keyof Blocked>> = {
   lock: 'lock',
+  queue: 'queue',
   join: 'join',
   disk: 'disk',
   network: 'network',
@@ -60,7 +62,7 @@ export function labelOfWait(kind: WaitKind): string {
   return kind === 'child' ? 'child process' : kind.replaceAll('_', ' ');
 }
 
-/** Words for a kind of wait: `on a lock or another thread`. */
+/** Words for a kind of wait: `on a lock`. */
 export function blockedOn(kind: WaitKind): string {
   return BLOCKED_ON[kind];
 }

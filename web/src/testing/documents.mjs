@@ -11,7 +11,7 @@ const FLAG = { error: 1, inferred: 2, process: 4, orphan: 8, clamped: 16, cycle:
 const FEW_SAMPLES = 20;
 
 /** Keys of `blocked_nanos`. */
-const WAIT_KINDS = ['lock', 'join', 'disk', 'network', 'sleep', 'page_fault', 'child', 'pipe', 'other'];
+const WAIT_KINDS = ['lock', 'queue', 'join', 'disk', 'network', 'sleep', 'page_fault', 'child', 'pipe', 'other'];
 
 /**
  * One span of a description. Times in milliseconds from the start of the run; `code` is `[stack, samples]`, `waits` is

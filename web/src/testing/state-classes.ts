@@ -7,6 +7,7 @@ export const STATE_CLASSES = [
   'remote',
   'unaccounted',
   'lock',
+  'queue',
   'join',
   'network',
   'disk',

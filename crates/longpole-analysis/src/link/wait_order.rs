@@ -12,6 +12,7 @@ const BLOCKED_ORDER: [WaitKind; WaitKind::ALL.len()] = [
     WaitKind::Pipe,
     WaitKind::Sleep,
     WaitKind::Lock,
+    WaitKind::Queue,
     WaitKind::Join,
     WaitKind::Other,
 ];

@@ -28,23 +28,27 @@ use crate::tree::forest::Forest;
 /// A thread that ran this much of its process's time on CPUs is the one that does its work.
 const MAIN_SHARE_PERCENT: u64 = 80;
 
-/// Functions in whose callees a thread waits for work to be given to it.
-const IDLE: [&str; 14] = [
-    "runtime.findRunnable",
-    "runtime.stopm",
-    "runtime.sysmon",
-    "runtime.gcBgMarkWorker",
-    "tokio::runtime::scheduler::multi_thread::worker::Context::park",
-    "tokio::runtime::scheduler::multi_thread::park::Parker::park",
-    "tokio::runtime::blocking::pool::Inner::run",
-    "tokio::runtime::park::",
-    "async_io::driver::block_on",
-    "tokio::runtime::time::Driver::park_internal",
-    "rayon_core::sleep::Sleep::sleep",
-    "rayon_core::registry::WorkerThread::wait_until_cold",
-    "std::thread::park",
-    "uv__io_poll",
+/// Functions in whose callees a thread waits for work to be given to it, and whether they run the program's timers, too: until a timer runs out,
+/// the program sleeps.
+const IDLE: [(&str, bool); 14] = [
+    ("runtime.findRunnable", true),
+    ("runtime.stopm", false),
+    ("runtime.sysmon", false),
+    ("runtime.gcBgMarkWorker", false),
+    ("tokio::runtime::scheduler::multi_thread::worker::Context::park", true),
+    ("tokio::runtime::scheduler::multi_thread::park::Parker::park", true),
+    ("tokio::runtime::blocking::pool::Inner::run", false),
+    ("tokio::runtime::park::", true),
+    ("async_io::driver::block_on", true),
+    ("tokio::runtime::time::Driver::park_internal", true),
+    ("rayon_core::sleep::Sleep::sleep", false),
+    ("rayon_core::registry::WorkerThread::wait_until_cold", false),
+    ("std::thread::park", true),
+    ("uv__io_poll", true),
 ];
+
+/// The call by which threads wait for each other.
+const FUTEX: &str = "futex";
 
 /// Functions by which a thread takes a lock, or a part of their names.
 const LOCKS: [&str; 12] = [
@@ -131,14 +135,28 @@ pub(crate) fn how(recording: &Recording, stack: StackId) -> Option<How> {
     all.take_while(|(location, frame)| !is_own(location, frame)).filter_map(|(_, frame)| of(frame)).last()
 }
 
-/// Calls a wait for the end of a thread so where only its stack says that it is one.
-pub fn name_joins(recording: &mut Recording) {
-    let mut known: HashMap<StackId, bool> = HashMap::new();
-    let mut is_join = |stack| *known.entry(stack).or_insert_with(|| how(recording, stack) == Some(How::Join));
-    let joins = |(_, wait): &(usize, &Wait)| wait.kind == WaitKind::Lock && wait.stack.is_some_and(&mut is_join);
-    let joins: Vec<usize> = recording.waits.iter().enumerate().filter(joins).map(|(i, _)| i).collect();
-    for i in joins {
-        recording.waits[i].kind = WaitKind::Join;
+/// Tells locks from other waits of threads for each other, which look the same to the kernel: the stack says that it is a join, a queue or a
+/// lock; else it is a lock where the futex named a holder at any time. Who wants a lock and wakes now and then to try again (Python's GIL) does
+/// not sleep.
+pub fn name_thread_waits(recording: &mut Recording) {
+    let mut known: HashMap<StackId, Option<How>> = HashMap::new();
+    let at = |wait: &Wait| wait.futex.map(|futex| (wait.pid, futex.address));
+    let with_holders = recording.waits.iter().filter(|wait| wait.futex.is_some_and(|futex| futex.holder.is_some()));
+    let named: HashSet<_> = with_holders.filter_map(at).collect();
+    let mut how = |wait: &Wait| wait.stack.and_then(|stack| *known.entry(stack).or_insert_with(|| how(recording, stack)));
+    let kind = |wait: &Wait| match wait.kind {
+        WaitKind::Lock => match how(wait) {
+            Some(How::Join) => WaitKind::Join,
+            Some(How::HandOver) => WaitKind::Queue,
+            None if at(wait).is_some_and(|futex| !named.contains(&futex)) => WaitKind::Queue,
+            Some(How::Lock) | None => WaitKind::Lock,
+        },
+        WaitKind::Sleep if wait.syscall == FUTEX && how(wait) == Some(How::Lock) => WaitKind::Lock,
+        kind => kind,
+    };
+    let kinds: Vec<WaitKind> = recording.waits.iter().map(kind).collect();
+    for (wait, kind) in recording.waits.iter_mut().zip(kinds) {
+        wait.kind = kind;
     }
 }
 
@@ -159,10 +177,15 @@ fn telling(recording: &Recording, idle: &IdVec<WaitId, bool>) -> IdVec<WaitId, b
 
 /// Which waits are those of workers that wait for work, in the order of the waits.
 pub(crate) fn idle(recording: &Recording) -> IdVec<WaitId, bool> {
-    let idle: IdVec<StackId, bool> = (0..recording.stacks.len()).map(|stack| is_idle(recording, StackId::at(stack))).collect();
-    let of = |wait: &Wait| {
-        // A thread that waits for others to end has work that they do.
-        wait.kind != WaitKind::Join && wait.stack.is_some_and(|stack| idle.get(stack).copied().unwrap_or(false))
+    let idle: IdVec<StackId, Option<Idle>> = (0..recording.stacks.len()).map(|stack| idle_in(recording, StackId::at(stack))).collect();
+    let of = |wait: &Wait| match wait.stack.and_then(|stack| idle.get(stack).copied().flatten()) {
+        None => false,
+        Some(Idle { has_timers }) => match wait.kind {
+            // A thread that waits for others to end has work that they do.
+            WaitKind::Join => false,
+            WaitKind::Sleep => !has_timers,
+            _ => true,
+        },
     };
     recording.waits.iter().map(of).collect()
 }
@@ -193,8 +216,18 @@ fn workers(recording: &Recording) -> HashSet<ThreadKey> {
     threads.into_iter().filter_map(worker).collect()
 }
 
-fn is_idle(recording: &Recording, stack: StackId) -> bool {
-    frames(recording, stack).any(|frame| IDLE.iter().any(|idle| frame.function.starts_with(idle)))
+/// A thread waits for work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Idle {
+    /// Or for a timer of the program.
+    has_timers: bool,
+}
+
+/// Whether a stack is that of a thread that waits for work. If one of its functions runs no timers of the program, none does: a pool may be
+/// built on what an event loop is built on.
+fn idle_in(recording: &Recording, stack: StackId) -> Option<Idle> {
+    let of = |frame: &Frame| IDLE.iter().find(|(function, _)| frame.function.starts_with(function)).map(|(_, has_timers)| *has_timers);
+    frames(recording, stack).filter_map(of).reduce(|one, other| one && other).map(|has_timers| Idle { has_timers })
 }
 
 /// The locations of a stack, innermost first.
@@ -376,6 +409,33 @@ wait 5..9ms pid 1 tid 8 lock [web] main;join
         let recording = Recording { waits: alone, ..recording.clone() };
         let found: Vec<String> = link(&recording).iter().map(name).collect();
         assert_eq!(found, ["- none", "- none", "- none", "call inferred", "web inferred"]);
+    }
+
+    #[test]
+    fn threads_that_wait_for_each_other_and_for_timers_are_told_apart() {
+        let text = "\
+run x 0..100ms
+wait 0..10ms pid 1 tid 2 lock main;take;pthread_mutex_lock
+wait 0..10ms pid 1 tid 2 lock main;get;pthread_cond_wait
+wait 0..10ms pid 1 tid 2 lock main;stop;pthread_join
+wait 0..10ms pid 1 tid 2 sleep main;run;take_gil;pthread_cond_timedwait
+wait 0..10ms pid 1 tid 2 sleep main;nap;pthread_cond_timedwait
+wait 0..10ms pid 1 tid 2 lock main;unknown
+wait 0..10ms pid 1 tid 3 sleep main;uv_run;uv__io_poll
+wait 0..10ms pid 1 tid 3 queue main;uv_run;uv__io_poll
+wait 0..10ms pid 1 tid 4 sleep start;tokio::runtime::blocking::pool::Inner::run;std::thread::park_timeout
+";
+        let mut recording = text::parse(text).unwrap();
+        for wait in &mut recording.waits {
+            wait.syscall = FUTEX.to_owned();
+        }
+        // Of the last lock nothing is known but that nobody is named.
+        recording.waits[5].futex = Some(longpole_model::Futex { address: longpole_model::AbsAddr(8), holder: None });
+        name_thread_waits(&mut recording);
+        let kinds: Vec<&str> = recording.waits.iter().map(|wait| wait.kind.as_str()).collect();
+        assert_eq!(kinds, ["lock", "queue", "join", "lock", "sleep", "queue", "sleep", "queue", "sleep"]);
+        let idle: Vec<bool> = idle(&recording).iter().copied().collect();
+        assert_eq!(idle, [false, false, false, false, false, false, false, true, true]);
     }
 
     #[test]

@@ -223,7 +223,7 @@ impl ThreadRows<'_> {
             match self.kind_of_wait(from) {
                 Some(WaitKind::Child) => true,
                 // Whom a thread of the same process lets go on waits for that one, which has a wait of its own.
-                Some(WaitKind::Lock | WaitKind::Join | WaitKind::Disk | WaitKind::PageFault) => false,
+                Some(WaitKind::Lock | WaitKind::Queue | WaitKind::Join | WaitKind::Disk | WaitKind::PageFault) => false,
                 Some(_) => to.0 <= end.0.saturating_add(RELEASED_WITHIN_NANOS),
                 None => to.nanos_since(from) >= WAITED_NANOS_MIN.min(child.life() / WAITED_PART),
             }

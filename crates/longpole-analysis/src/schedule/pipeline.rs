@@ -282,7 +282,7 @@ impl<'a> Rows<'a> {
 
 /// Whether it is no wait for another part of a pipeline, and none for another thread, which has a wait of its own.
 fn is_for_others(wait: &Wait) -> bool {
-    !matches!(wait.kind, WaitKind::Pipe | WaitKind::Lock | WaitKind::Join)
+    !matches!(wait.kind, WaitKind::Pipe | WaitKind::Lock | WaitKind::Queue | WaitKind::Join)
 }
 
 /// When no thread of a process was on a CPU or had to leave it, from the first slice to the last. Slices come by their start.

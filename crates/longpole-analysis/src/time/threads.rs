@@ -74,7 +74,7 @@ pub(crate) fn importance(
         let thread = wait.thread();
         let most = longest.entry(thread).or_default();
         *most = length(wait).max(*most);
-        if wait.kind == WaitKind::Lock {
+        if matches!(wait.kind, WaitKind::Lock | WaitKind::Queue) {
             *locks.entry(thread).or_default() += length(wait);
         }
     }

@@ -10,6 +10,7 @@ use crate::words::phrase::Words;
 pub(super) fn wait_kind(kind: WaitKind) -> &'static str {
     match kind {
         WaitKind::Lock => "blocked on a lock",
+        WaitKind::Queue => "waiting for another thread",
         WaitKind::Join => "waiting for a thread to end",
         WaitKind::Disk => "blocked on the disk",
         WaitKind::Network => "blocked on the network",

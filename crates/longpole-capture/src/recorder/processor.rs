@@ -560,12 +560,12 @@ impl Processor {
 
     /// A probed wait is over.
     pub(super) fn wait(&mut self, tid: u32, mut blocked: BlockedThread, end: u64) {
-        let futex = blocked.futex_until(end);
+        let (futex, kind) = blocked.until(end);
         blocked.walk(&mut self.stack_builder.walker, self.tree.space(blocked.pid));
         // The thread sleeps, so its memory did not change.
         let context = self.or_of_another((blocked.pid, tid, blocked.since), blocked.context, &blocked.stack, blocked.place.1).or_absent();
         let stack = self.stack_builder.of_blocked_thread(tid, &blocked, end, &mut self.out);
-        let BlockedThread { pid, since, kind, syscall, .. } = blocked;
+        let BlockedThread { pid, since, syscall, .. } = blocked;
         let (start, end, syscall) = (Monotonic(since), Monotonic(end), syscall.to_owned());
         if self.out.give(Observation::Wait(Wait { pid, tid, start, end, kind, syscall, stack, context, futex })) {
             self.stats.waits += 1;

@@ -106,7 +106,7 @@ impl BlockedCall {
             libc::SYS_sendto => (WaitKind::Network, "sendto"),
             libc::SYS_sendmsg => (WaitKind::Network, "sendmsg"),
             libc::SYS_ppoll => (kind_of_poll(pid, first, second), "ppoll"),
-            libc::SYS_pselect6 => (if first == 0 { WaitKind::Sleep } else { WaitKind::Other }, "pselect6"),
+            libc::SYS_pselect6 => (kind_of_select(pid, &self.arguments), "pselect6"),
             libc::SYS_epoll_pwait => (kind_of_epoll(pid, first), "epoll_pwait"),
             libc::SYS_epoll_pwait2 => (kind_of_epoll(pid, first), "epoll_pwait2"),
             libc::SYS_io_uring_enter => (WaitKind::Other, "io_uring_enter"),
@@ -122,7 +122,7 @@ impl BlockedCall {
             #[cfg(target_arch = "x86_64")]
             libc::SYS_poll => (kind_of_poll(pid, first, second), "poll"),
             #[cfg(target_arch = "x86_64")]
-            libc::SYS_select => (if first == 0 { WaitKind::Sleep } else { WaitKind::Other }, "select"),
+            libc::SYS_select => (kind_of_select(pid, &self.arguments), "select"),
             #[cfg(target_arch = "x86_64")]
             libc::SYS_epoll_wait => (kind_of_epoll(pid, first), "epoll_wait"),
             #[cfg(target_arch = "x86_64")]
@@ -140,8 +140,24 @@ fn read_proc(path: &str) -> std::io::Result<String> {
 
 /// What a descriptor of another process stands for.
 fn kind_of_descriptor(pid: u32, descriptor: u64) -> WaitKind {
-    let Ok(target) = fs::read_link(format!("/proc/{pid}/fd/{descriptor}")) else { return WaitKind::Other };
-    kind_of_target(&target.to_string_lossy())
+    target(pid, descriptor).map_or(WaitKind::Other, |target| kind_of_target(&target))
+}
+
+/// The same for one of several descriptors that a thread waits for together. A pipe of which the process has both ends is how its threads wake
+/// each other: both ends stand side by side, as pipe(2) returned them.
+fn kind_of_polled(pid: u32, descriptor: u64) -> WaitKind {
+    let Some(found) = target(pid, descriptor) else { return WaitKind::Other };
+    let kind = kind_of_target(&found);
+    let is_other_end = |beside: Option<u64>| beside.and_then(|beside| target(pid, beside)).is_some_and(|beside| beside == found);
+    if kind == WaitKind::Pipe && (is_other_end(descriptor.checked_add(1)) || is_other_end(descriptor.checked_sub(1))) {
+        return WaitKind::Queue;
+    }
+    kind
+}
+
+fn target(pid: u32, descriptor: u64) -> Option<String> {
+    let target = fs::read_link(format!("/proc/{pid}/fd/{descriptor}")).ok()?;
+    Some(target.to_string_lossy().into_owned())
 }
 
 fn kind_of_target(target: &str) -> WaitKind {
@@ -151,6 +167,8 @@ fn kind_of_target(target: &str) -> WaitKind {
         WaitKind::Pipe
     } else if target.contains("[timerfd]") {
         WaitKind::Sleep
+    } else if target.contains("[eventfd]") {
+        WaitKind::Queue
     } else if target.starts_with('/') && !target.starts_with("/dev/") {
         WaitKind::Disk
     } else {
@@ -158,12 +176,13 @@ fn kind_of_target(target: &str) -> WaitKind {
     }
 }
 
-/// Sockets win: the others are mostly descriptors by which a program wakes itself.
+/// Sockets win: the others are mostly descriptors by which threads wake each other.
 fn strongest(kinds: impl Iterator<Item = WaitKind>) -> WaitKind {
     let rank = |kind: &WaitKind| match kind {
-        WaitKind::Network => 3,
-        WaitKind::Pipe => 2,
-        WaitKind::Sleep => 1,
+        WaitKind::Network => 4,
+        WaitKind::Pipe => 3,
+        WaitKind::Sleep => 2,
+        WaitKind::Queue => 1,
         _ => 0,
     };
     kinds.max_by_key(rank).unwrap_or(WaitKind::Other)
@@ -178,14 +197,30 @@ fn kind_of_poll(pid: u32, address: u64, count: u64) -> WaitKind {
     let mut polled = [0; POLLED_MAX * 8];
     let read = read_memory(pid, address, &mut polled[..count * 8]).unwrap_or(0);
     let descriptors = polled[..read].chunks_exact(8).filter_map(|entry| entry.first_chunk::<4>().map(|fd| u32::from_ne_bytes(*fd)));
-    strongest(descriptors.map(|descriptor| kind_of_descriptor(pid, descriptor.into())))
+    strongest(descriptors.map(|descriptor| kind_of_polled(pid, descriptor.into())))
+}
+
+/// Each set that `select` reads is an array of bits, one for each descriptor below the first argument.
+fn kind_of_select(pid: u32, arguments: &[u64; 6]) -> WaitKind {
+    let [count, read, write, ..] = *arguments;
+    if count == 0 {
+        return WaitKind::Sleep;
+    }
+    let bytes = usize::try_from(count).unwrap_or(usize::MAX).min(libc::FD_SETSIZE).div_ceil(8);
+    let selected = [read, write].into_iter().filter(|address| *address != 0).flat_map(|address| {
+        let mut set = [0; libc::FD_SETSIZE / 8];
+        let read = read_memory(pid, address, &mut set[..bytes]).unwrap_or(0);
+        let bits = (0..8 * read as u64).filter(move |bit| set[(bit / 8) as usize] & (1 << (bit % 8)) != 0);
+        bits.take_while(move |bit| *bit < count)
+    });
+    strongest(selected.take(POLLED_MAX).map(|descriptor| kind_of_polled(pid, descriptor)))
 }
 
 /// `/proc/PID/fdinfo/FD` of an epoll lists what it watches: `tfd:       14 events: …`.
 fn kind_of_epoll(pid: u32, descriptor: u64) -> WaitKind {
     let Ok(watched) = read_proc(&format!("/proc/{pid}/fdinfo/{descriptor}")) else { return WaitKind::Other };
     let descriptors = watched.lines().filter_map(|line| line.strip_prefix("tfd:")?.split_whitespace().next()?.parse::<u64>().ok());
-    strongest(descriptors.take(POLLED_MAX).map(|descriptor| kind_of_descriptor(pid, descriptor)))
+    strongest(descriptors.take(POLLED_MAX).map(|descriptor| kind_of_polled(pid, descriptor)))
 }
 
 #[cfg(test)]
@@ -209,7 +244,7 @@ mod tests {
     fn descriptors_show_what_a_thread_waits_for() {
         let kinds =
             ["socket:[12]", "pipe:[3]", "anon_inode:[timerfd]", "/var/lib/db", "/dev/pts/0", "anon_inode:[eventfd]"].map(kind_of_target);
-        let expected = [WaitKind::Network, WaitKind::Pipe, WaitKind::Sleep, WaitKind::Disk, WaitKind::Other, WaitKind::Other];
+        let expected = [WaitKind::Network, WaitKind::Pipe, WaitKind::Sleep, WaitKind::Disk, WaitKind::Other, WaitKind::Queue];
         assert_eq!(kinds, expected);
         assert_eq!(strongest([WaitKind::Other, WaitKind::Network, WaitKind::Pipe].into_iter()), WaitKind::Network);
         assert_eq!(strongest(std::iter::empty()), WaitKind::Other);

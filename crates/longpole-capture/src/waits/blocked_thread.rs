@@ -23,6 +23,8 @@ pub(crate) struct BlockedThread {
     pub(crate) stack: Vec<u8>,
     pub(crate) context: ContextRecord,
     pub(super) futex: Option<FutexWait>,
+    /// When the time of its call runs out.
+    pub(super) deadline: Option<u64>,
     /// The unwound stack, once it is unwound.
     pub(crate) walked: Option<(Vec<Frame>, StackEnd)>,
 }
@@ -39,11 +41,13 @@ impl BlockedThread {
         self.walked = Some((frames, end));
     }
 
-    /// The futex that it waited at until `end`; none if it timed out: then nobody woke it, unless the futex names its holder.
-    pub(crate) fn futex_until(&self, end: u64) -> Option<Futex> {
-        let has_run_out = |seen: &FutexWait| seen.deadline.is_some_and(|deadline| deadline <= end);
-        let told = self.futex.as_ref().filter(|seen| seen.futex.holder.is_some() || !has_run_out(seen));
-        told.map(|seen| seen.futex)
+    /// The futex that it waited at until `end`, and what it waited for. If its time ran out, nobody woke it, unless the futex names its holder.
+    pub(crate) fn until(&self, end: u64) -> (Option<Futex>, WaitKind) {
+        match &self.futex {
+            Some(seen) if seen.futex.holder.is_some() => (Some(seen.futex), self.kind),
+            _ if self.deadline.is_some_and(|deadline| deadline <= end) => (None, WaitKind::Sleep),
+            seen => (seen.map(|seen| seen.futex), self.kind),
+        }
     }
 }
 
@@ -53,8 +57,6 @@ pub(super) struct FutexWait {
     pub(super) futex: Futex,
     /// Whether it waits for the end of the holder (pthread_join(3)).
     pub(super) is_join: bool,
-    /// When it times out.
-    pub(super) deadline: Option<u64>,
 }
 
 #[cfg(test)]
@@ -64,29 +66,31 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_thread_that_timed_out_waited_for_nobody() {
+    fn a_thread_that_timed_out_slept_unless_its_lock_has_a_holder() {
         let futex = Futex { address: AbsAddr(16), holder: None };
-        let seen = |futex, deadline| Some(FutexWait { futex, is_join: false, deadline });
-        let blocked = |futex| {
-            let (kind, context) = (WaitKind::Lock, ContextRecord::Absent);
-            BlockedThread {
+        let until = |futex: Option<Futex>, deadline| {
+            let futex = futex.map(|futex| FutexWait { futex, is_join: false });
+            let (kind, context, stack) = (WaitKind::Lock, ContextRecord::Absent, Vec::new());
+            let blocked = BlockedThread {
                 pid: 1,
                 since: 0,
                 at: 5,
                 kind,
                 syscall: "futex",
                 place: (0, 0),
-                stack: Vec::new(),
+                stack,
                 context,
                 futex,
+                deadline,
                 walked: None,
-            }
+            };
+            blocked.until(100)
         };
-        assert_eq!(blocked(seen(futex, None)).futex_until(100), Some(futex));
-        assert_eq!(blocked(seen(futex, Some(101))).futex_until(100), Some(futex));
-        assert_eq!(blocked(seen(futex, Some(100))).futex_until(100), None);
+        assert_eq!(until(Some(futex), None), (Some(futex), WaitKind::Lock));
+        assert_eq!(until(Some(futex), Some(101)), (Some(futex), WaitKind::Lock));
+        assert_eq!(until(Some(futex), Some(100)), (None, WaitKind::Sleep));
         let held = Futex { holder: Some(8), ..futex };
-        assert_eq!(blocked(seen(held, Some(100))).futex_until(100), Some(held));
-        assert_eq!(blocked(None).futex_until(100), None);
+        assert_eq!(until(Some(held), Some(100)), (Some(held), WaitKind::Lock));
+        assert_eq!((until(None, None), until(None, Some(100))), ((None, WaitKind::Lock), (None, WaitKind::Sleep)));
     }
 }

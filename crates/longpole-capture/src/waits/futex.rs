@@ -17,9 +17,6 @@ use longpole_model::{AbsAddr, Futex};
 /// Bytes to read from the word on: a mutex up to its kind.
 pub(crate) const WORD_BYTES: usize = 20;
 
-/// Bytes of a `struct timespec`.
-pub(crate) const TIMEOUT_BYTES: usize = 16;
-
 /// The word of a glibc mutex with waiters.
 const LOCKED_WITH_WAITERS: u32 = 2;
 
@@ -40,14 +37,12 @@ pub(crate) struct Call {
     is_wall_clock: bool,
     /// The value of the word when it blocked.
     value: u32,
-    /// The address of the timeout; 0 if there is none.
-    pub(crate) timeout: u64,
 }
 
 impl Call {
     /// The call with these arguments; `None` if it does not wait.
     pub(crate) fn of(arguments: &[u64; 6]) -> Option<Call> {
-        let [address, operation, value, timeout, ..] = *arguments;
+        let [address, operation, value, ..] = *arguments;
         let operation = operation as i32;
         let command = operation & !(libc::FUTEX_PRIVATE_FLAG | libc::FUTEX_CLOCK_REALTIME);
         let waits = [libc::FUTEX_WAIT, libc::FUTEX_WAIT_BITSET, libc::FUTEX_WAIT_REQUEUE_PI, libc::FUTEX_LOCK_PI, libc::FUTEX_LOCK_PI2];
@@ -57,7 +52,6 @@ impl Call {
             is_private: operation & libc::FUTEX_PRIVATE_FLAG != 0,
             is_wall_clock: operation & libc::FUTEX_CLOCK_REALTIME != 0 || command == libc::FUTEX_LOCK_PI,
             value: value as u32,
-            timeout,
         })
     }
 
@@ -90,17 +84,14 @@ impl Call {
         (futex(holder), false)
     }
 
-    /// When the wait times out, by CLOCK_MONOTONIC: `timeout` is the `struct timespec`, `since` the beginning of the wait, and `wall_nanos` how
-    /// far CLOCK_REALTIME is ahead. `None` for an invalid time.
-    pub(crate) fn deadline(&self, timeout: &[u8; TIMEOUT_BYTES], since: u64, wall_nanos: u64) -> Option<u64> {
-        let number = |half: &[u8]| half.first_chunk().map(|bytes| i64::from_ne_bytes(*bytes)).and_then(|number| u64::try_from(number).ok());
-        let (seconds, nanos) = timeout.split_at(TIMEOUT_BYTES / 2);
-        let nanos = number(seconds)?.checked_mul(1_000_000_000)?.checked_add(number(nanos)?)?;
-        Some(match self.command {
-            libc::FUTEX_WAIT => since.saturating_add(nanos),
-            _ if self.is_wall_clock => nanos.saturating_sub(wall_nanos),
-            _ => nanos,
-        })
+    /// When the wait times out, by CLOCK_MONOTONIC: `timeout` is the argument in nanoseconds, `since` the beginning of the wait, and `wall_nanos`
+    /// how far CLOCK_REALTIME is ahead.
+    pub(crate) fn deadline(&self, timeout: u64, since: u64, wall_nanos: u64) -> u64 {
+        match self.command {
+            libc::FUTEX_WAIT => since.saturating_add(timeout),
+            _ if self.is_wall_clock => timeout.saturating_sub(wall_nanos),
+            _ => timeout,
+        }
     }
 }
 
@@ -178,19 +169,11 @@ mod tests {
 
     #[test]
     fn a_timeout_is_from_now_or_by_one_of_two_clocks() {
-        let timeout = |seconds: i64, nanos: i64| {
-            let mut bytes = [0; TIMEOUT_BYTES];
-            bytes[..8].copy_from_slice(&seconds.to_ne_bytes());
-            bytes[8..].copy_from_slice(&nanos.to_ne_bytes());
-            bytes
-        };
-        let deadline = |operation: u64, bytes: &[u8; 16]| Call::of(&[8, operation, 0, 64, 0, 0]).unwrap().deadline(bytes, 1_000, 500);
-        assert_eq!(deadline(PRIVATE, &timeout(1, 5)), Some(1_000_001_005));
-        assert_eq!(deadline(BITSET, &timeout(0, 2_000)), Some(2_000));
-        assert_eq!(deadline(BITSET | WALL_CLOCK, &timeout(0, 2_000)), Some(1_500));
-        assert_eq!(deadline(libc::FUTEX_LOCK_PI as u64, &timeout(0, 2_000)), Some(1_500));
-        assert_eq!(deadline(BITSET, &timeout(-1, 0)), None);
-        assert_eq!(deadline(BITSET, &timeout(i64::MAX, 0)), None);
-        assert_eq!(deadline(PRIVATE, &timeout(0, i64::MAX)), Some(1_000 + i64::MAX as u64));
+        let deadline = |operation: u64, timeout| Call::of(&[8, operation, 0, 64, 0, 0]).unwrap().deadline(timeout, 1_000, 500);
+        assert_eq!(deadline(PRIVATE, 1_000_000_005), 1_000_001_005);
+        assert_eq!(deadline(BITSET, 2_000), 2_000);
+        assert_eq!(deadline(BITSET | WALL_CLOCK, 2_000), 1_500);
+        assert_eq!(deadline(libc::FUTEX_LOCK_PI as u64, 2_000), 1_500);
+        assert_eq!(deadline(PRIVATE, u64::MAX), u64::MAX);
     }
 }

@@ -5,3 +5,4 @@ pub(crate) mod blocked_thread;
 mod futex;
 pub(crate) mod off_cpu;
 mod probe;
+mod timeout;

@@ -216,7 +216,7 @@ impl Waits {
                 let outcome = probe((pid, tid, since), hint(tid), pages);
                 self.budget.spend(thread_cpu_nanos() - before);
                 match outcome {
-                    Ok(Some(Probed { call, stack, context, futex })) => {
+                    Ok(Some(Probed { call, stack, context, futex, deadline })) => {
                         let (mut kind, syscall) = call.kind(pid);
                         if futex.is_some_and(|futex| futex.is_join) {
                             kind = WaitKind::Join;
@@ -228,7 +228,8 @@ impl Waits {
                             last.on_disk = if kind == WaitKind::Disk { OnDisk::Now } else { OnDisk::No };
                         }
                         let (at, place) = (monotonic_nanos(), (call.ip, call.sp));
-                        result = Some(BlockedThread { pid, since, at, kind, syscall, place, stack, context, futex, walked: None });
+                        result =
+                            Some(BlockedThread { pid, since, at, kind, syscall, place, stack, context, futex, deadline, walked: None });
                         self.held += 1;
                         self.unwalked.push(tid);
                         found_one = true;
@@ -327,6 +328,7 @@ mod tests {
             stack: stack.clone(),
             context,
             futex: None,
+            deadline: None,
             walked: None,
         };
         let probed = |since, at| ProbedWait { since, results: vec![blocked(since, at)] };

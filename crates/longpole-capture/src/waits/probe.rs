@@ -17,8 +17,8 @@ use longpole_model::ContextRecord;
 use super::blocked_call::{BlockedCall, Denied};
 use super::blocked_thread::FutexWait;
 use super::futex::{self, Call};
+use super::timeout;
 use crate::span_context::context_record;
-use crate::sys::clock::{monotonic_nanos, realtime_nanos};
 use crate::sys::remote_memory::{StackPages, read_memory, read_stack};
 
 /// Most bytes of a stack that a probe copies.
@@ -33,6 +33,7 @@ pub(super) struct Probed {
     pub(super) stack: Vec<u8>,
     pub(super) context: ContextRecord,
     pub(super) futex: Option<FutexWait>,
+    pub(super) deadline: Option<u64>,
 }
 
 /// Probes a thread that was switched out at `since`. `None` if it runs, or ran during the probe. `hint` is the address at which its
@@ -59,28 +60,19 @@ pub(super) fn probe((pid, tid, since): (u32, u32, u64), hint: Option<u64>, pages
         _ => context_record::find(&stack, call.sp, tid, &mut None),
     };
     let futex_call = (call.number == libc::SYS_futex).then(|| Call::of(&call.arguments)).flatten();
-    let futex = futex_call.map(|futex_call| probe_futex((pid, tid, since), &futex_call, (call.sp, &stack)));
+    let futex = futex_call.map(|futex_call| probe_futex((pid, tid), &futex_call));
+    let deadline = timeout::deadline(&call, futex_call.as_ref(), (pid, since), &stack);
     match BlockedCall::read(&syscall)? {
-        Some(after) if after == call => Ok(Some(Probed { call, stack, context, futex })),
+        Some(after) if after == call => Ok(Some(Probed { call, stack, context, futex, deadline })),
         _ => Ok(None),
     }
 }
 
-/// Reads the futex of a call, and when its timeout ends. `stack` holds the bytes from the stack pointer `sp` upwards.
-fn probe_futex((pid, tid, since): (u32, u32, u64), call: &Call, (sp, stack): (u64, &[u8])) -> FutexWait {
+/// Reads the futex of a call.
+fn probe_futex((pid, tid): (u32, u32), call: &Call) -> FutexWait {
     let mut word = [0; futex::WORD_BYTES];
     let read = read_memory(pid, call.address, &mut word).unwrap_or(0);
     let is_thread = |number: u32| fs::exists(format!("/proc/{pid}/task/{number}")).unwrap_or(false);
     let (futex, is_join) = call.futex(tid, &word[..read], is_thread);
-    let timeout = (call.timeout != 0).then(|| {
-        // It nearly always lies on the stack.
-        let on_stack = call.timeout.checked_sub(sp).and_then(|at| stack.get(usize::try_from(at).ok()?..)?.first_chunk().copied());
-        on_stack.or_else(|| {
-            let mut timeout = [0; futex::TIMEOUT_BYTES];
-            read_memory(pid, call.timeout, &mut timeout).is_ok_and(|read| read == timeout.len()).then_some(timeout)
-        })
-    });
-    let ahead = || realtime_nanos().saturating_sub(monotonic_nanos());
-    let deadline = timeout.flatten().and_then(|timeout| call.deadline(&timeout, since, ahead()));
-    FutexWait { futex, is_join, deadline }
+    FutexWait { futex, is_join }
 }

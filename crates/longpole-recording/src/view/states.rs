@@ -67,8 +67,10 @@ impl From<States> for StatesView {
 /// Blocked time by what it waited for, in nanoseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct BlockedView {
-    /// A lock, or another thread to go on.
+    /// A lock.
     pub lock: i64,
+    /// Another thread to go on.
+    pub queue: i64,
     /// Another thread to end.
     pub join: i64,
     /// A file.
@@ -90,9 +92,10 @@ pub struct BlockedView {
 impl BlockedView {
     /// What for and how long, longest first; what did not occur is left out.
     pub fn parts(&self) -> Vec<(WaitKindView, i64)> {
-        let BlockedView { lock, join, disk, network, sleep, page_fault, child, pipe, other } = *self;
+        let BlockedView { lock, queue, join, disk, network, sleep, page_fault, child, pipe, other } = *self;
         let mut parts = vec![
             (WaitKindView::Lock, lock),
+            (WaitKindView::Queue, queue),
             (WaitKindView::Join, join),
             (WaitKindView::Disk, disk),
             (WaitKindView::Network, network),
@@ -111,6 +114,7 @@ impl BlockedView {
     pub(super) fn plus(&self, other: &Self) -> Self {
         BlockedView {
             lock: self.lock.saturating_add(other.lock),
+            queue: self.queue.saturating_add(other.queue),
             join: self.join.saturating_add(other.join),
             disk: self.disk.saturating_add(other.disk),
             network: self.network.saturating_add(other.network),
@@ -132,6 +136,7 @@ impl BlockedView {
     pub(super) fn new(of: impl Fn(WaitKind) -> i64) -> Self {
         BlockedView {
             lock: of(WaitKind::Lock),
+            queue: of(WaitKind::Queue),
             join: of(WaitKind::Join),
             disk: of(WaitKind::Disk),
             network: of(WaitKind::Network),

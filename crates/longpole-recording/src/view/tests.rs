@@ -27,7 +27,7 @@ fn deploy() -> Report {
 }
 
 fn not_blocked() -> Value {
-    json!({ "lock": 0, "join": 0, "disk": 0, "network": 0, "sleep": 0, "page_fault": 0, "child": 0, "pipe": 0, "other": 0 })
+    json!({ "lock": 0, "queue": 0, "join": 0, "disk": 0, "network": 0, "sleep": 0, "page_fault": 0, "child": 0, "pipe": 0, "other": 0 })
 }
 
 /// States by samples, in milliseconds.

@@ -38,8 +38,10 @@ pub struct WaitView {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WaitKindView {
-    /// A lock, or another thread to go on: a condition, a queue.
+    /// A lock.
     Lock,
+    /// Another thread to go on: a queue, a condition, an event.
+    Queue,
     /// Another thread of its process to end.
     Join,
     /// A file: reading, writing, syncing.
@@ -69,7 +71,7 @@ pub struct PlaceView {
     pub nanos: i64,
 }
 
-/// Threads that waits of kind `lock` and `join` were for.
+/// Threads that waits of kind `lock`, `queue` and `join` were for.
 #[derive(Debug, Clone, Serialize)]
 pub struct BlockedByView {
     /// What the other thread did for the one that waited.
@@ -200,6 +202,7 @@ impl WaitKindView {
     pub fn words(self) -> &'static str {
         match self {
             WaitKindView::Lock => "lock",
+            WaitKindView::Queue => "queue",
             WaitKindView::Join => "join",
             WaitKindView::Disk => "disk",
             WaitKindView::Network => "network",
@@ -216,6 +219,7 @@ impl From<WaitKind> for WaitKindView {
     fn from(it: WaitKind) -> Self {
         match it {
             WaitKind::Lock => WaitKindView::Lock,
+            WaitKind::Queue => WaitKindView::Queue,
             WaitKind::Join => WaitKindView::Join,
             WaitKind::Disk => WaitKindView::Disk,
             WaitKind::Network => WaitKindView::Network,

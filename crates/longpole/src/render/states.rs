@@ -8,7 +8,8 @@ use crate::terminal::{Style, right};
 /// What a thread waits for, by the kind of wait.
 fn blocked_on(kind: view::WaitKindView) -> &'static str {
     match kind {
-        view::WaitKindView::Lock => "on a lock or another thread",
+        view::WaitKindView::Lock => "on a lock",
+        view::WaitKindView::Queue => "until another thread goes on",
         view::WaitKindView::Join => "until another thread ends",
         view::WaitKindView::Disk => "on the disk",
         view::WaitKindView::Network => "on the network",

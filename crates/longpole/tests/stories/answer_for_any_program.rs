@@ -150,3 +150,56 @@ fn what_runs_beside_the_path_of_a_process_is_not_named() {
     assert!(!functions.contains(&"background_burn") && !functions.contains(&"render"), "{view}");
     assert_eq!(on_path(&view), view["wall_nanos"].as_i64().unwrap());
 }
+
+/// Waits of five causes in six calls, one after the other, with a second thread now and then.
+const CAUSES: &str = r#"
+import asyncio, queue, select, threading, time
+
+def nap_in_epoll():
+    asyncio.run(asyncio.sleep(0.62))
+
+def nap_in_select():
+    select.select([], [], [], 0.54)
+
+def nap_at_a_condition():
+    threading.Event().wait(0.46)
+
+def want_work():
+    work = queue.Queue()
+    threading.Thread(target=lambda: (time.sleep(0.38), work.put(1))).start()
+    work.get()
+
+def want_lock():
+    lock = threading.Lock()
+    lock.acquire()
+    threading.Thread(target=lambda: (time.sleep(0.30), lock.release())).start()
+    lock.acquire()
+
+nap_in_epoll()
+nap_in_select()
+nap_at_a_condition()
+want_work()
+want_lock()
+"#;
+
+/// The wrapper has children of its own, one without a program, before it becomes the program: what a version manager does.
+#[test]
+fn waits_are_named_by_their_cause_in_whatever_call() {
+    if !can_sample("waits_are_named_by_their_cause_in_whatever_call") {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    let program = sandbox.path("prog.py");
+    std::fs::write(&program, CAUSES).unwrap();
+    let store = sandbox.path("store");
+    let script = "where=$(echo \"$0\"); ls / >/dev/null; exec python3 \"$where\"";
+    let out = longpole(&store).args(["run", "--summary", "none", "sh", "-c", script]).arg(&program).output().unwrap();
+    assert!(out.status.success(), "{out:?}");
+    let view = json(longpole(&store).args(["poles", "--format", "json"]));
+    let poles = view["poles"].as_array().unwrap();
+    let parts: Vec<&str> = poles.iter().take(5).filter_map(|pole| pole["part"]["text"].as_str()).collect();
+    let expected = ["nap_in_epoll (sleep)", "nap_in_select (sleep)", "nap_at_a_condition (sleep)", "want_work (queue)", "want_lock (lock)"];
+    assert_eq!(parts, expected, "{view}");
+    let unaccounted: i64 = poles.iter().map(|pole| pole["states"]["unaccounted_nanos"].as_i64().unwrap()).sum();
+    assert!(unaccounted * 20 < view["wall_nanos"].as_i64().unwrap(), "{view}");
+}

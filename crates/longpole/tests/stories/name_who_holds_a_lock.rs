@@ -251,7 +251,7 @@ fn c_holder_is_named(span: &Value, stdout: &[u8]) {
         lock("want_robust", "napper", Did::Waited("nap_with_lock")),
         lock("want_inheriting", "napper", Did::Waited("nap_with_lock")),
         Expected { kind: "join", relation: "ends", ..lock("want_end", "ender", Did::Waited("end_late")) },
-        Expected { relation: "wakes", evidence: "inferred", ..lock("want_news", "writer", Did::Ran("spin")) },
+        Expected { kind: "queue", relation: "wakes", evidence: "inferred", ..lock("want_news", "writer", Did::Ran("spin")) },
     ] {
         check(span, &measured, &expected);
     }
@@ -409,7 +409,11 @@ fn rust_holders_are_named() -> Result<(), String> {
     };
     let lock = |function, thread, relation, did| Expected {
         function,
-        kind: if relation == "ends" { "join" } else { "lock" },
+        kind: match relation {
+            "ends" => "join",
+            "wakes" => "queue",
+            _ => "lock",
+        },
         relation,
         thread: Some(thread),
         evidence: if relation == "ends" { "futex" } else { "inferred" },

@@ -304,7 +304,8 @@ fn judge(span: &Value, figure: &Value) -> Result<(), String> {
         let nanos = nanos.as_f64().unwrap();
         let is = match part.as_str() {
             // Short waits have no kind.
-            kind @ ("sleep" | "lock" | "pipe") => own[kind] + unseen,
+            kind @ ("sleep" | "pipe") => own[kind] + unseen,
+            "lock" => own["lock"] + own["queue"] + unseen,
             "file" => own["disk"] + own["other"] + own["page_fault"] + own["lock"] + unseen,
             // The other thread may be on a CPU while this one waits for it.
             "on_cpu" if figure["parts"]["join"].is_number() => own["on_cpu"].min(nanos),

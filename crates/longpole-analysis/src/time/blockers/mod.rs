@@ -257,7 +257,7 @@ impl Blockers {
     pub(crate) fn relation(&self, wait: &Wait) -> Option<Relation> {
         match wait.kind {
             WaitKind::Join => Some(Relation::Ends),
-            WaitKind::Lock => {
+            WaitKind::Lock | WaitKind::Queue => {
                 let futex = futex_key(wait)?;
                 let how = wait.stack.and_then(|stack| self.how.get(&stack));
                 let is_lock = self.named.contains(&futex) || how == Some(&How::Lock);
