@@ -50,6 +50,10 @@ pub(crate) fn intervals(recording: &Recording, pids: &HashSet<u32>, idle: &IdVec
             waits.entry(wait.pid).or_default().push(i);
         }
     }
+    let mut threads: HashMap<u32, Vec<&Thread>> = HashMap::new();
+    for thread in recording.threads.iter().filter(|thread| waits.contains_key(&thread.pid)) {
+        threads.entry(thread.pid).or_default().push(thread);
+    }
     let mut out = Vec::new();
     for (pid, waits) in waits {
         let (busy, workers) = match slices.get_mut(&pid) {
@@ -58,7 +62,7 @@ pub(crate) fn intervals(recording: &Recording, pids: &HashSet<u32>, idle: &IdVec
                 (busy(slices), workers(slices.iter().map(|slice| (slice.tid, slice.end.nanos_since(slice.start)))))
             }
             None => {
-                let threads: Vec<&Thread> = recording.threads.iter().filter(|thread| thread.pid == pid).collect();
+                let threads = threads.remove(&pid).unwrap_or_default();
                 let workers = workers(threads.iter().filter_map(|thread| Some((thread.tid, thread.totals?.on_cpu_nanos))));
                 let working = threads.into_iter().filter(|thread| workers.contains(&thread.tid));
                 (but_in_waits(recording, working, &waits), workers)
@@ -102,11 +106,17 @@ fn busy(slices: &[&CpuSlice]) -> Vec<(Monotonic, Monotonic)> {
 /// When one of these threads was alive and not in one of these waits, which stand by start.
 fn but_in_waits<'a>(recording: &Recording, threads: impl Iterator<Item = &'a Thread>, waits: &[WaitId]) -> Vec<(Monotonic, Monotonic)> {
     let mut busy = Vec::new();
+    let mut by_thread: HashMap<u32, Vec<&Wait>> = HashMap::new();
+    for wait in waits.iter().map(|wait| &recording.waits[*wait]) {
+        by_thread.entry(wait.tid).or_default().push(wait);
+    }
     for thread in threads {
         let end = thread.end.unwrap_or(Monotonic(u64::MAX));
         let mut from = thread.start;
-        let own = waits.iter().map(|wait| &recording.waits[*wait]).filter(|wait| wait.tid == thread.tid);
-        for wait in own.filter(|wait| wait.start >= thread.start && wait.start <= end) {
+        // A number may be given again: what an earlier thread of that number waited for stands before.
+        let own = by_thread.get(&thread.tid).map_or(&[][..], |waits| waits);
+        let first = own.partition_point(|wait| wait.start < thread.start);
+        for wait in own[first..].iter().take_while(|wait| wait.start <= end) {
             busy.push((from, wait.start.max(from)));
             from = from.max(wait.end);
         }

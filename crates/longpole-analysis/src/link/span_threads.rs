@@ -29,6 +29,33 @@ const TOKIO_WORKERS: [&str; 2] = ["tokio-runtime-w", "tokio-rt-worker"];
 /// Candidates of all sets of a process together, spans times groups of threads. More take seconds; then nothing is known of threads.
 const CANDIDATES_MAX: usize = 20_000_000;
 
+/// Threads that are compared with what spans say, together. More take seconds; then the spans that are left can be on any thread.
+const COMPARED_MAX: usize = 20_000_000;
+
+/// The threads of a process.
+#[derive(Debug, Default)]
+struct ProcessThreads<'a> {
+    all: Vec<&'a Thread>,
+    tids: HashSet<u32>,
+    /// What the interpreter calls them.
+    by_ident: HashMap<u64, Vec<u32>>,
+}
+
+impl<'a> ProcessThreads<'a> {
+    fn push(&mut self, thread: &'a Thread) {
+        self.all.push(thread);
+        self.tids.insert(thread.tid);
+        if let Some(ident) = thread.ident {
+            self.by_ident.entry(ident).or_default().push(thread.tid);
+        }
+    }
+
+    /// This thread, if the process has it.
+    fn only(&self, tid: u32) -> Vec<u32> {
+        self.tids.get(&tid).copied().into_iter().collect()
+    }
+}
+
 /// What a span says of its thread, and who says so.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct ThreadClaim<'a> {
@@ -68,7 +95,8 @@ pub(crate) struct SpanThreads {
 
 impl SpanThreads {
     pub(crate) fn of(recording: &Recording) -> SpanThreads {
-        let mut threads: HashMap<u32, Vec<&Thread>> = HashMap::new();
+        let mut threads: HashMap<u32, ProcessThreads<'_>> = HashMap::new();
+        let mut compared = 0;
         for thread in &recording.threads {
             threads.entry(thread.pid).or_default().push(thread);
         }
@@ -87,7 +115,7 @@ impl SpanThreads {
             let id = span.attributes.get("thread.id").and_then(AttributeValue::as_int);
             let name = span.attributes.get_str("thread.name");
             let claim = ThreadClaim { resource: Arc::as_ptr(&span.resource) as usize, pid, id, name };
-            let set = *known.entry(claim).or_insert_with(|| match translate(span, (pid, id, name), threads) {
+            let set = *known.entry(claim).or_insert_with(|| match translate(span, (pid, id, name), threads, &mut compared) {
                 Some(set) if !set.is_empty() => {
                     if let [tid] = set[..] {
                         out.alone.insert(ThreadKey::new(pid, tid));
@@ -136,35 +164,40 @@ impl SpanThreads {
 }
 
 /// The threads that a span can be on, ascending; `None` where the span does not say it, or not understood.
-fn translate(span: &Span, (pid, id, name): (u32, Option<i64>, Option<&str>), threads: &[&Thread]) -> Option<Vec<u32>> {
-    let those = |is: &dyn Fn(u32, &str) -> bool| {
-        let mut tids: Vec<u32> = threads.iter().filter(|it| is(it.tid, &it.name)).map(|it| it.tid).collect();
+fn translate(
+    span: &Span,
+    (pid, id, name): (u32, Option<i64>, Option<&str>),
+    threads: &ProcessThreads<'_>,
+    compared: &mut usize,
+) -> Option<Vec<u32>> {
+    let mut those = |is: &dyn Fn(u32, &str) -> bool| {
+        *compared += threads.all.len();
+        let mut tids: Vec<u32> = threads.all.iter().filter(|it| is(it.tid, &it.name)).map(|it| it.tid).collect();
         tids.sort_unstable();
         tids.dedup();
-        tids
+        (*compared <= COMPARED_MAX).then_some(tids)
     };
-    let first = || those(&|tid, _| tid == pid);
-    let kernels = || id.and_then(|id| u32::try_from(id).ok()).map(|id| those(&|tid, _| tid == id));
+    let first = || threads.only(pid);
+    let kernels = || id.and_then(|id| u32::try_from(id).ok()).map(|id| threads.only(id));
     let of_resource = |key| span.resource.attributes.get_str(key).unwrap_or_default();
     match (of_resource("telemetry.sdk.language"), name) {
         ("nodejs", _) => Some(first()),
         ("java", Some("main")) => {
             // The first thread only starts the one that is called so, and has the program's name as that one has.
-            let program = threads.iter().find(|it| it.tid == pid).map(|it| it.name.as_str())?;
-            Some(those(&|tid, comm| tid != pid && (comm == program || comm == "main")))
+            let program = threads.all.iter().find(|it| it.tid == pid).map(|it| it.name.as_str())?;
+            those(&|tid, comm| tid != pid && (comm == program || comm == "main"))
         }
-        ("java", Some(name)) => Some(those(&|_, comm| is_cut_of(name, comm))),
+        ("java", Some(name)) => those(&|_, comm| is_cut_of(name, comm)),
         ("python", name) => {
             // A later thread may be called as an earlier one was; only one of them lives while the span is open.
-            let called = |it: &&&Thread| it.ident.is_some() && it.ident == id.map(i64::cast_unsigned);
-            let mut called: Vec<u32> = threads.iter().filter(called).map(|it| it.tid).collect();
+            let mut called = id.and_then(|id| threads.by_ident.get(&id.cast_unsigned())).cloned().unwrap_or_default();
             called.sort_unstable();
             called.dedup();
             let known = [called].into_iter().chain(kernels()).find(|tids| !tids.is_empty());
             match (known, name) {
                 (Some(tids), _) => Some(tids),
                 (None, Some("MainThread")) => Some(first()),
-                (None, Some(_)) => Some(those(&|tid, _| tid != pid)),
+                (None, Some(_)) => those(&|tid, _| tid != pid),
                 (None, None) => None,
             }
         }
@@ -172,13 +205,13 @@ fn translate(span: &Span, (pid, id, name): (u32, Option<i64>, Option<&str>), thr
             let begun = match name {
                 _ if of_resource("telemetry.sdk.name") == "longpole" => kernels()?,
                 Some("main") => first(),
-                Some(name) => those(&|_, comm| is_cut_of(name, comm)),
+                Some(name) => those(&|_, comm| is_cut_of(name, comm))?,
                 None => return None,
             };
             if begun.is_empty() {
                 return None;
             }
-            Some(those(&|tid, comm| begun.contains(&tid) || TOKIO_WORKERS.contains(&comm)))
+            those(&|tid, comm| begun.binary_search(&tid).is_ok() || TOKIO_WORKERS.contains(&comm))
         }
         // These number their threads themselves, and a small number may be another thread's by chance.
         ("java" | "go" | "dotnet" | "ruby" | "php" | "webjs", _) => None,

@@ -22,6 +22,9 @@ use longpole_model::{CpuSlice, Monotonic, NodeId, Recording, Wait, WaitKind};
 
 use crate::tree::forest::{Forest, NodeSource};
 
+/// Threads and joins that are compared with children, and threads with joins. More take seconds; then every child counts as waited for.
+const COMPARED_MAX: usize = 20_000_000;
+
 /// A process closes its pipes before it has ended, so who reads them may run that long before.
 const CLOSED_BEFORE_NANOS: u64 = 20_000_000;
 
@@ -83,7 +86,11 @@ pub(crate) fn background(recording: &Recording, forest: &Forest) -> Vec<NodeId> 
         threads.sort();
         threads.joins = threads.joins_of_main(*pid);
     }
-    let runs_beside = |threads: &Threads<'_>, pid, child| threads.do_not_wait(pid, child) || threads.wait_for_a_thread(child);
+    let mut compared = 0;
+    let mut runs_beside = |threads: &Threads<'_>, pid, child| {
+        compared += threads.by_id.len() + threads.joins.len();
+        compared <= COMPARED_MAX && (threads.do_not_wait(pid, child) || threads.wait_for_a_thread(child))
+    };
     children.into_iter().filter(|&(_, child, pid)| runs_beside(&threads[&pid], pid, child)).map(|(node, ..)| node).collect()
 }
 
@@ -163,7 +170,7 @@ impl<'a> Threads<'a> {
     fn joins_of_main(&self, pid: u32) -> Vec<Join> {
         let Some(main) = self.by_id.get(&pid) else { return Vec::new() };
         let is_join = |wait: &&&Wait| wait.kind == WaitKind::Join && wait.end.nanos_since(wait.start) >= WAITED_NANOS_MIN;
-        let joins = main.waits.iter().filter(is_join).filter_map(|wait| {
+        let joins = main.waits.iter().filter(is_join).take(COMPARED_MAX / self.by_id.len().max(1)).filter_map(|wait| {
             let tid = self.ended_with(pid, wait)?;
             let (there_since, _) = self.by_id.get(&tid)?.lived?;
             Some(Join { start: wait.start, tid, there_since, let_on_until: Monotonic(0) })

@@ -494,6 +494,11 @@ impl Schedule {
     }
 }
 
+/// Resources that all operations together are known to have waited for, and how many of one at least: those that ended last, for what ended long
+/// before them matters only once all of these are gone. Each replay visits all.
+const NEEDED_MAX: usize = 200_000;
+const NEEDED_MIN: usize = 16;
+
 /// Declared waits: the node that waited, and the one it waited for.
 fn declared(
     recording: &Recording,
@@ -515,8 +520,14 @@ fn declared(
         }
     }
     let resources = Resources::of(recording, forest, end);
-    let needs =
-        |i: NodeId| resources.waited_for(i, start[i]).into_iter().filter(move |&other| is_possible(i, other)).map(move |other| (i, other));
+    let most = (NEEDED_MAX / resources.nodes().count().max(1)).max(NEEDED_MIN);
+    let needs = |i: NodeId| {
+        let mut needed = resources.waited_for(i, start[i]);
+        needed.retain(|&other| is_possible(i, other));
+        needed.sort_by_key(|&other| std::cmp::Reverse((end[other], other)));
+        needed.truncate(most);
+        needed.into_iter().map(move |other| (i, other))
+    };
     let needed: Vec<(NodeId, NodeId)> = resources.nodes().flat_map(needs).collect();
     let besides = phases::waits(&needed, forest, end_host, (start, end));
     needed.into_iter().chain(besides).for_each(|(i, other)| add(i, other));
