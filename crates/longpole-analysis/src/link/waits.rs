@@ -136,8 +136,8 @@ pub(crate) fn how(recording: &Recording, stack: StackId) -> Option<How> {
 }
 
 /// Tells locks from other waits of threads for each other, which look the same to the kernel: the stack says that it is a join, a queue or a
-/// lock; else it is a lock where the futex named a holder at any time. Who wants a lock and wakes now and then to try again (Python's GIL) does
-/// not sleep.
+/// lock; else it is a lock where the futex named a holder at any time. A thread that wants a lock and wakes every few milliseconds to try again (Python's
+/// GIL) does not sleep.
 pub fn name_thread_waits(recording: &mut Recording) {
     let mut known: HashMap<StackId, Option<How>> = HashMap::new();
     let at = |wait: &Wait| wait.futex.map(|futex| (wait.pid, futex.address));
@@ -412,7 +412,7 @@ wait 5..9ms pid 1 tid 8 lock [web] main;join
     }
 
     #[test]
-    fn threads_that_wait_for_each_other_and_for_timers_are_told_apart() {
+    fn waits_for_threads_and_for_timers_differ() {
         let text = "\
 run x 0..100ms
 wait 0..10ms pid 1 tid 2 lock main;take;pthread_mutex_lock
@@ -429,7 +429,7 @@ wait 0..10ms pid 1 tid 4 sleep start;tokio::runtime::blocking::pool::Inner::run;
         for wait in &mut recording.waits {
             wait.syscall = FUTEX.to_owned();
         }
-        // Of the last lock nothing is known but that nobody is named.
+        // Nothing is known about the last lock, except that it names nobody.
         recording.waits[5].futex = Some(longpole_model::Futex { address: longpole_model::AbsAddr(8), holder: None });
         name_thread_waits(&mut recording);
         let kinds: Vec<&str> = recording.waits.iter().map(|wait| wait.kind.as_str()).collect();

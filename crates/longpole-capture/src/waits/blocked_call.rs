@@ -143,7 +143,7 @@ fn kind_of_descriptor(pid: u32, descriptor: u64) -> WaitKind {
     target(pid, descriptor).map_or(WaitKind::Other, |target| kind_of_target(&target))
 }
 
-/// The same for one of several descriptors that a thread waits for together. A pipe of which the process has both ends is how its threads wake
+/// The same for one of several descriptors that a thread waits for together. By a pipe whose two ends the process has, its threads wake
 /// each other: both ends stand side by side, as pipe(2) returned them.
 fn kind_of_polled(pid: u32, descriptor: u64) -> WaitKind {
     let Some(found) = target(pid, descriptor) else { return WaitKind::Other };

@@ -22,7 +22,7 @@ const CALL_NANOS: u64 = 200_000;
 enum Timeout {
     /// As a number of milliseconds.
     Millis(u64),
-    /// At this address: seconds, and a rest of which a second has this many.
+    /// At this address: seconds, and a rest in parts of a second, which has this many.
     At(u64, u64),
 }
 

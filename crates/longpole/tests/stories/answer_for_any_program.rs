@@ -151,7 +151,7 @@ fn what_runs_beside_the_path_of_a_process_is_not_named() {
     assert_eq!(on_path(&view), view["wall_nanos"].as_i64().unwrap());
 }
 
-/// Waits of five causes in six calls, one after the other, with a second thread now and then.
+/// Waits of five causes in six calls, one after the other, two of them beside a second thread.
 const CAUSES: &str = r#"
 import asyncio, queue, select, threading, time
 
@@ -184,8 +184,8 @@ want_lock()
 
 /// The wrapper has children of its own, one without a program, before it becomes the program: what a version manager does.
 #[test]
-fn waits_are_named_by_their_cause_in_whatever_call() {
-    if !can_sample("waits_are_named_by_their_cause_in_whatever_call") {
+fn waits_are_named_by_their_cause_in_any_call() {
+    if !can_sample("waits_are_named_by_their_cause_in_any_call") {
         return;
     }
     let sandbox = Sandbox::new();
