@@ -240,7 +240,12 @@ impl JournalPoller {
         let file = &it.file;
         let opened = Journal::open(&mut |offset, into: &mut [u8]| file.read_at(into, offset));
         let opened = opened.and_then(|journal| match journal {
-            Some(journal) => Ok(Some((self.shift_of(journal.header())?, journal))),
+            Some(journal) => {
+                let shift = self.shift_of(journal.header())?;
+                // It would be the newest of its thread for ever.
+                let is_from_the_future = journal.header().monotonic.wrapping_add(shift) > now.saturating_add(ALIVE_NANOS);
+                if is_from_the_future { Err(Refusal::Garbled) } else { Ok(Some((shift, journal))) }
+            }
             None => Ok(None),
         });
         match opened {
@@ -458,11 +463,12 @@ mod tests {
         wild[40..48].fill(0xff);
         fs::write(directory.path().join("wild"), wild).unwrap();
         fs::write(directory.path().join("empty"), b"").unwrap();
+        fs::write(directory.path().join("future"), file(1, u64::MAX - 1, 0, 1)).unwrap();
         let mut journals = JournalPoller::new(directory.path().to_owned());
         let mut said = told(&mut journals, false);
         said.sort();
         let line = |refusal: Refusal, count: u64| format!("journals_refused {count} {}", refusal.as_str());
-        let mut expected = [line(Refusal::Stranger, 2), line(Refusal::Unknown, 1), line(Refusal::Garbled, 1)];
+        let mut expected = [line(Refusal::Stranger, 2), line(Refusal::Unknown, 1), line(Refusal::Garbled, 2)];
         expected.sort();
         assert_eq!(said, expected);
         assert!(precious.exists(), "a link is not followed");
