@@ -7,12 +7,14 @@ use longpole_model::{Recording, ResourceEvent};
 use crate::link::{samples, waits};
 use crate::note::Note;
 use crate::pulumi::{identity, opentracing_bridge, span_process};
+use crate::window;
 
 /// Folds the spans that arrived twice, names their resources and processes, and links samples and waits to spans. Links that the recording
 /// brings stay. `events` are what Pulumi's engine said of its resources. Returns notes on operations that had not ended or matched no span.
 ///
 /// A second call changes nothing.
 pub fn derive(recording: &mut Recording, events: &[ResourceEvent]) -> Vec<Note> {
+    window::keep_to(recording);
     // Which spans there are, and what they are about, is settled before samples are linked to them.
     opentracing_bridge::join(recording);
     let notes = identity::identify(recording, events);

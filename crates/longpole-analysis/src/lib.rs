@@ -5,6 +5,7 @@
 //!
 //! ```text
 //! note, intervals, leaves, lists   what a reader must know; unions of intervals; sets and lists of ids
+//! window     what a recording has of the time before it
 //! tree       spans and processes → one forest; clocks that disagree
 //! pulumi     everything that knows Pulumi; the tree asks it through `tree::placement`
 //! code       frames → functions → call tree; the origin of code
@@ -51,6 +52,7 @@ pub mod report;
 pub mod schedule;
 pub mod time;
 pub mod tree;
+mod window;
 pub mod words;
 
 pub use derive::derive;

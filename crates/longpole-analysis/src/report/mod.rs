@@ -55,6 +55,7 @@ use crate::time::usage::ProcessFigures;
 pub use crate::time::wait_groups::WaitSum;
 use crate::tree::forest::{Forest, NodeSource};
 use crate::tree::labels::Labels;
+use crate::window;
 
 /// A recording and all that is known about it.
 #[derive(Debug)]
@@ -113,7 +114,12 @@ impl Report {
         let in_flight = parallelism::in_flight(&forest);
         let replay = Replay::new(&recording, &forest);
         let path = CriticalPath::of(replay.schedule(), &forest);
-        let poles = Poles::new(&recording, &forest, &path, &replay);
+        let poles = if window::is_attached(&recording) && forest.ids().all(|node| !matches!(forest[node].source, NodeSource::Span(_))) {
+            // Its processes did not end, so nothing would have ended sooner; requests would.
+            Poles { between: Nanos(forest.run_range().nanos()), ..Poles::default() }
+        } else {
+            Poles::new(&recording, &forest, &path, &replay)
+        };
         let samples = sample_links::samples_of_nodes(&recording, &forest);
         let waits = NodeWaits::of(&recording, &forest);
         let timelines = Timelines::new(&recording, &forest);
@@ -235,10 +241,9 @@ impl Report {
         self.recording.spans.iter().map(|s| s.trace_id).collect::<HashSet<_>>().len()
     }
 
-    /// Whether the recorder attached to processes that ran before and after. What other tools recorded cost no recorder of ours.
+    /// Whether the recorder attached to processes that ran before and after.
     pub fn is_attached(&self) -> bool {
-        let run = &self.recording.run;
-        run.end.is_some() && run.exit.is_none() && run.recorder_cost.is_some()
+        window::is_attached(&self.recording)
     }
 
     /// Whether the node was made from a process, the run included.

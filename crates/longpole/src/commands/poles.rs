@@ -23,7 +23,7 @@ pub(crate) fn poles(invocation: &Invocation, arguments: &PolesArguments) -> Resu
     }
     let mut out = Screen::default();
     if view.poles.is_empty() {
-        out.line("No long poles: no span or process spent time of its own on the critical path.");
+        out.line(poles::none(report.is_attached()));
     } else {
         poles::pole_table(&mut out, &view.poles, view.poles.len(), invocation.style());
     }

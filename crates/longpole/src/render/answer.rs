@@ -8,7 +8,7 @@ use longpole_recording::view;
 use super::command::{exit_words, fit_command};
 use super::functions::function_rows;
 use super::next_steps::next_lines;
-use super::poles::{legend, path_rest, pole_table, poles_shown};
+use super::poles::{legend, none, path_rest, pole_table, poles_shown};
 use super::quality::quality_lines;
 use super::threads::thread_rows;
 use super::waits::waits_section;
@@ -41,7 +41,7 @@ pub(crate) fn answer(view: &view::SummaryView, style: Style) -> Screen {
         function_table(&mut out, view, style);
     } else if view.poles.is_empty() {
         line(&mut out, "");
-        line(&mut out, "No long poles: no span or process spent time of its own on the critical path.");
+        line(&mut out, none(false));
     } else {
         line(&mut out, "");
         let shown = poles_shown(view);

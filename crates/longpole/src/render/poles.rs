@@ -24,6 +24,15 @@ const LIMIT_WIDTH: usize = 28;
 /// Columns of a pole's service.
 const SERVICE_WIDTH: usize = 16;
 
+/// The reason why there is no pole.
+pub(crate) fn none(is_attached: bool) -> &'static str {
+    if is_attached {
+        "No long poles: the processes that longpole attached to go on, so nothing would have ended sooner. `top --wall` and `threads` show what they did."
+    } else {
+        "No long poles: no span or process spent time of its own on the critical path."
+    }
+}
+
 /// Number of poles in the answer: up to the last that matters.
 pub(crate) fn poles_shown(view: &view::SummaryView) -> usize {
     let matters = |pole: &view::PoleView| pole.on_path_nanos.max(pole.saves_if_zero_nanos[1]) >= view.wall_nanos / POLE_PART;

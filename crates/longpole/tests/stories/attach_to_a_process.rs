@@ -366,3 +366,49 @@ fn a_missing_process_is_reported() {
     assert_eq!(String::from_utf8_lossy(&out.stderr), "longpole: there is no process 4194305\nhint: ps ax lists processes\n");
     assert!(!out.status.success());
 }
+
+/// It reads, writes to much memory and computes, and then works half of the time for as long as it lives.
+const WITH_A_PAST: &str = r#"
+import time
+with open("/dev/zero", "rb") as zeros:
+    for _ in range(64):
+        zeros.read(1 << 20)
+much = b"x" * (200 << 20)
+del much
+until = time.monotonic() + 0.5
+while time.monotonic() < until:
+    pass
+print("ready", flush=True)
+while True:
+    until = time.monotonic() + 0.05
+    while time.monotonic() < until:
+        pass
+    time.sleep(0.05)
+"#;
+
+#[test]
+fn attach_tells_of_its_own_time_only() {
+    let sandbox = Sandbox::new();
+    let store = sandbox.path("store");
+    let mut process = Command::new("python3").args(["-c", WITH_A_PAST]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(process.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(line, "ready\n");
+    let answer = json(longpole(&store).args(["attach", &process.id().to_string(), "-d", "1", "--format", "json"]));
+    process.kill().unwrap();
+    process.wait().unwrap();
+    let of = |command: &str| json(longpole(&store).args([command, "--format", "json"]));
+    let (processes, threads, poles) = (of("processes"), of("threads"), of("poles"));
+    let wall = answer["wall_nanos"].as_u64().unwrap();
+    let figures = &processes["processes"][0];
+    assert!(figures["cpu_nanos"].as_u64().unwrap() < wall * 3 / 4, "{figures}");
+    assert_eq!(figures["start_nanos"], 0, "{figures}");
+    let usage = &figures["usage"];
+    assert!(usage["read_bytes"].as_u64().unwrap() < 1 << 20, "{figures}");
+    assert!(usage["peak_resident_bytes"].as_u64().unwrap() < 150 << 20, "{figures}");
+    assert!(threads["threads"][0]["nanos"].as_u64().unwrap() <= wall, "{threads}");
+    // It goes on, so nothing saves anything.
+    assert_eq!((poles["poles"].as_array().unwrap().len(), poles["between_nanos"].as_u64()), (0, Some(wall)), "{poles}");
+    let text = longpole(&store).arg("poles").output().unwrap().stdout;
+    assert!(String::from_utf8_lossy(&text).contains("nothing would have ended sooner"));
+}
