@@ -1,19 +1,40 @@
 //! Names for people.
 
-use cpp_demangle::{DemangleOptions, DemangleWrite, ParseOptions};
+use std::collections::HashMap;
 
-use crate::limits::NAME_BYTES_MAX;
+use cpp_demangle::{DemangleOptions, DemangleWrite, ParseOptions};
+use longpole_model::Text;
+
+use crate::limits::{NAME_BYTES_MAX, clipped};
+
+/// Demangles each name of a binary once. All addresses of a function share the text.
+#[derive(Default)]
+pub(crate) struct Demangler {
+    known: HashMap<Text, Text>,
+}
+
+impl Demangler {
+    /// The name for people.
+    pub(crate) fn name(&mut self, mangled: &Text) -> Text {
+        if let Some(known) = self.known.get(mangled) {
+            return known.clone();
+        }
+        let name = Text::from(demangle(mangled));
+        self.known.insert(mangled.clone(), name.clone());
+        name
+    }
+}
 
 /// The name as its programmer wrote it: Rust's without hashes and crate disambiguators, C++'s without parameters and
 /// return type, any other as it is.
-pub(crate) fn demangle(mangled: &str) -> String {
+fn demangle(mangled: &str) -> String {
     if mangled.len() > NAME_BYTES_MAX {
-        return clipped(mangled);
+        return clipped(mangled, NAME_BYTES_MAX).to_owned();
     }
     if let Ok(rust) = rustc_demangle::try_demangle(mangled) {
         // The alternate form leaves out the hash of legacy names and the disambiguators of v0 names. rustc-demangle
         // bounds its own output at a megabyte.
-        return clipped(&format!("{rust:#}"));
+        return clipped(&format!("{rust:#}"), NAME_BYTES_MAX).to_owned();
     }
     if mangled.starts_with("_Z") {
         return cpp(mangled).unwrap_or_else(|| mangled.to_owned());
@@ -50,10 +71,6 @@ impl DemangleWrite for Bounded {
         self.0.push_str(text);
         Ok(())
     }
-}
-
-fn clipped(name: &str) -> String {
-    name[..name.floor_char_boundary(NAME_BYTES_MAX)].to_owned()
 }
 
 #[cfg(test)]

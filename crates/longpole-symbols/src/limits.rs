@@ -29,6 +29,18 @@ pub(crate) const INLINE_DEPTH_MAX: usize = 256;
 /// References followed from an entry to the one that holds its name: inlined call, abstract function, declaration.
 pub(crate) const NAME_HOPS_MAX: u32 = 8;
 
-/// Bytes of a mangled name that is demangled, and of the result. Demanglers expand back references, and a few of a
+/// Bytes of a source file's path, and of each part it is put together from. The system opens none that is longer; what
+/// lies behind is left out, because each address has its path in the tables of a recording.
+pub(crate) const PATH_BYTES_MAX: usize = 4096;
+
+/// Bytes of the name of a mapped file: what Linux allows. An unnamed address has it in its own name.
+pub(crate) const FILE_NAME_BYTES_MAX: usize = 255;
+
+/// Bytes of a mangled name that is demangled, of the result, and of a bare name. Demanglers expand back references, and a few of a
 /// name's bytes can stand for megabytes; templates of real programs reach some thousands.
 pub(crate) const NAME_BYTES_MAX: usize = 16 * 1024;
+
+/// The beginning of a text, cut before the character that does not fit.
+pub(crate) fn clipped(text: &str, bytes_max: usize) -> &str {
+    &text[..text.floor_char_boundary(bytes_max)]
+}

@@ -3,9 +3,11 @@
 use std::borrow::Cow;
 use std::cell::Cell;
 use std::cmp::Reverse;
+use std::collections::HashMap;
 use std::io::{self, Read, Seek, SeekFrom};
 
 use gimli::UnwindSection as _;
+use longpole_model::Text;
 use object::read::elf::{FileHeader, Rela};
 use object::{
     CompressionFormat, Object, ObjectSection, ObjectSegment, ObjectSymbol, ObjectSymbolTable, ReadCache, ReadRef, SymbolIndex, SymbolKind,
@@ -62,8 +64,8 @@ pub(crate) struct Binary<'d> {
 /// A function of a symbol table.
 #[derive(Debug, Clone)]
 pub(crate) struct Symbol {
-    /// Its name, mangled, without the version that the linker appends.
-    pub(crate) name: String,
+    /// Its name, mangled, without the version that the linker appends; the same text for all addresses of a function.
+    pub(crate) name: Text,
 }
 
 /// Which symbol table.
@@ -194,6 +196,7 @@ impl<'d> Binary<'d> {
         // one, once it has not ended, is the innermost.
         let mut open: Vec<Candidate> = Vec::new();
         let mut covering = covering.into_iter().peekable();
+        let mut known: HashMap<SymbolIndex, Option<Text>> = HashMap::new();
         let mut last = None;
         for ((&address, between), name) in addresses.iter().zip(nearest).zip(names) {
             while let Some(started) = covering.next_if(|candidate| candidate.start <= address) {
@@ -212,7 +215,11 @@ impl<'d> Binary<'d> {
                 }
                 (None, last) => last.filter(|last| last.size == 0 && self.reaches(&table, last, address)),
             };
-            *name = found.and_then(|candidate| symbol_name(&table, candidate.index)).map(|name| Symbol { name });
+            let shared = |found: Candidate| {
+                let name = known.entry(found.index).or_insert_with(|| symbol_name(&table, found.index).map(Text::from));
+                name.clone()
+            };
+            *name = found.and_then(shared).map(|name| Symbol { name });
         }
     }
 
@@ -241,7 +248,7 @@ impl<'d> Binary<'d> {
                 }
                 let index = usize::try_from((address - entries.start) / PLT_ENTRY_BYTES).unwrap_or(usize::MAX);
                 let target = relocations.get(index).and_then(|relocation| relocation.symbol(endian, is_mips64el));
-                *name = target.and_then(|target| symbol_name(&symbols, target)).map(|name| Symbol { name: format!("{name}@plt") });
+                *name = target.and_then(|target| symbol_name(&symbols, target)).map(|name| Symbol { name: format!("{name}@plt").into() });
             }
         }
     }

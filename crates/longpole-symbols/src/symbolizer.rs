@@ -10,9 +10,10 @@ use longpole_model::loss::{Loss, LossKind};
 use longpole_model::recording::Recording;
 use longpole_model::stack::{Frame, LocationKind, Mapping};
 
-use crate::demangle::demangle;
+use crate::demangle::Demangler;
 use crate::dwarf::{self, Line, LinesOfAddresses, Slice};
 use crate::files::Files;
+use crate::limits::{FILE_NAME_BYTES_MAX, clipped};
 use crate::load;
 use crate::object::{Binary, Symbol, Table};
 use crate::reason::Reason;
@@ -110,10 +111,17 @@ impl Symbolizer {
         let unnamed = trouble.as_ref().unwrap_or(&Reason::NoSymbol);
         let file_name = Path::new(&mapping.path).file_name().map_or(Cow::Borrowed("[unknown]"), |name| name.to_string_lossy());
         let lacks_name = found.lines.iter().zip(&symbols).any(|(lines, symbol)| lines.is_empty() && symbol.is_none());
+        let mut demangler = Demangler::default();
         let starts = main.filter(|_| lacks_name).map(|main| main.function_starts(addresses)).unwrap_or_default();
         let frames = found.lines.into_iter().zip(symbols).zip(addresses).enumerate().map(|(at, ((lines, symbol), address))| {
-            let place = || format!("{file_name}+{}", VirtOffset(starts.get(at).copied().flatten().unwrap_or(*address)));
-            frames_of(lines, symbol, place, unnamed)
+            let place = || {
+                format!(
+                    "{}+{}",
+                    clipped(&file_name, FILE_NAME_BYTES_MAX),
+                    VirtOffset(starts.get(at).copied().flatten().unwrap_or(*address))
+                )
+            };
+            frames_of(lines, symbol, &mut demangler, place, unnamed)
         });
         let mut frames: Vec<Vec<Frame>> = frames.collect();
         complete_files(&mut frames);
@@ -192,10 +200,16 @@ fn is_needed(section: gimli::SectionId) -> bool {
 
 /// Puts together what DWARF and the symbol table know of an address. The outermost function is the one that both speak
 /// of: DWARF may know only its bare name, `new`, where the symbol table has `alloc::vec::Vec<T>::new`.
-fn frames_of(lines: Vec<Line>, symbol: Option<Symbol>, place: impl Fn() -> String, unnamed: &Reason) -> Vec<Frame> {
+fn frames_of(
+    lines: Vec<Line>,
+    symbol: Option<Symbol>,
+    demangler: &mut Demangler,
+    place: impl Fn() -> String,
+    unnamed: &Reason,
+) -> Vec<Frame> {
     if lines.is_empty() {
         return vec![match symbol {
-            Some(symbol) => Frame { function: demangle(&symbol.name).into(), file: Text::new(), line: 0, reason: None },
+            Some(symbol) => Frame { function: demangler.name(&symbol.name), file: Text::new(), line: 0, reason: None },
             None => nameless(place(), unnamed),
         }];
     }
@@ -203,14 +217,14 @@ fn frames_of(lines: Vec<Line>, symbol: Option<Symbol>, place: impl Fn() -> Strin
     let frames = lines.into_iter().enumerate().map(|(i, line)| {
         let symbol = symbol.as_ref().filter(|_| i == outermost);
         let function = match (line.name, symbol) {
-            (Some(name), _) if name.linkage => Some(demangle(&name.text)),
-            (Some(name), Some(symbol)) if !name.bare_is_whole => Some(demangle(&symbol.name)),
-            (Some(name), _) => Some(name.text.to_string()),
-            (None, symbol) => symbol.map(|symbol| demangle(&symbol.name)),
+            (Some(name), _) if name.linkage => Some(demangler.name(&name.text)),
+            (Some(name), Some(symbol)) if !name.bare_is_whole => Some(demangler.name(&symbol.name)),
+            (Some(name), _) => Some(name.text),
+            (None, symbol) => symbol.map(|symbol| demangler.name(&symbol.name)),
         };
         match function {
-            Some(function) => Frame { function: function.into(), file: (*line.file).into(), line: line.line, reason: None },
-            None => Frame { file: (*line.file).into(), line: line.line, ..nameless(place(), &Reason::NoSymbol) },
+            Some(function) => Frame { function, file: line.file, line: line.line, reason: None },
+            None => Frame { file: line.file, line: line.line, ..nameless(place(), &Reason::NoSymbol) },
         }
     });
     frames.collect()

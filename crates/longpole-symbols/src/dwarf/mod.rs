@@ -24,8 +24,11 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use gimli::{AttributeValue, Reader, Section, UnitRef};
+use longpole_model::Text;
 
-use crate::limits::{CLAIMS_MAX, INLINE_DEPTH_MAX, NAME_HOPS_MAX, OPEN_UNITS_MAX, WORK_PER_ADDRESS, WORK_PER_BYTE};
+use crate::limits::{
+    CLAIMS_MAX, INLINE_DEPTH_MAX, NAME_BYTES_MAX, NAME_HOPS_MAX, OPEN_UNITS_MAX, PATH_BYTES_MAX, WORK_PER_ADDRESS, WORK_PER_BYTE, clipped,
+};
 use crate::reason::Reason;
 
 pub(crate) type Slice<'d> = gimli::EndianSlice<'d, gimli::RunTimeEndian>;
@@ -37,8 +40,8 @@ type Value<'d> = AttributeValue<Slice<'d>>;
 pub(crate) struct Line {
     /// The function.
     pub(crate) name: Option<Name>,
-    /// Source file, empty where unknown.
-    pub(crate) file: Rc<str>,
+    /// Source file, empty where unknown; the same text for all lines of a file.
+    pub(crate) file: Text,
     /// Source line, 0 where unknown.
     pub(crate) line: u32,
 }
@@ -46,8 +49,8 @@ pub(crate) struct Line {
 /// A function's name.
 #[derive(Debug, Clone)]
 pub(crate) struct Name {
-    /// The name.
-    pub(crate) text: Rc<str>,
+    /// The name; the same text for all lines of a function.
+    pub(crate) text: Text,
     /// Whether it is the linker's name, mangled but whole; else the bare name in the source, without what it is in.
     pub(crate) linkage: bool,
     /// Whether a bare name in this language is all there is, as in C.
@@ -417,7 +420,7 @@ impl<'a, 'd> Debug<'a, 'd> {
         for (chain, row) in chains.into_iter().zip(rows) {
             let (mut file, mut line) = match row {
                 Some((file, line)) => (paths.path(file)?, line),
-                None => (Rc::from(""), 0),
+                None => (Text::new(), 0),
             };
             let mut lines = Vec::with_capacity(chain.len().max(1));
             for link in chain.iter().rev() {
@@ -576,7 +579,8 @@ impl<'a, 'd> Debug<'a, 'd> {
     fn as_name(&self, root: &Root<'d>, value: Option<Value<'d>>, linkage: bool) -> Result<Option<Name>, Stop> {
         let text = self.text(&root.unit, value)?;
         let bare_is_whole = !matches!(root.language, Some(language) if has_namespaces(language));
-        Ok(text.filter(|text| !text.is_empty()).map(|text| Name { text: Rc::from(text.to_string_lossy()), linkage, bare_is_whole }))
+        let text = text.filter(|text| !text.is_empty()).map(|text| Text::from(clipped(&text.to_string_lossy(), NAME_BYTES_MAX)));
+        Ok(text.map(|text| Name { text, linkage, bare_is_whole }))
     }
 
     fn follow(&self, unit: usize, reference: Value<'d>, hops: u32) -> Result<Option<Name>, Stop> {
@@ -628,44 +632,46 @@ struct Paths<'p, 'a, 'd> {
     debug: &'p Debug<'a, 'd>,
     unit: UnitRef<'p, Slice<'d>>,
     program: Option<&'p gimli::IncompleteLineProgram<Slice<'d>>>,
-    known: HashMap<u64, Rc<str>>,
+    known: HashMap<u64, Text>,
 }
 
 impl Paths<'_, '_, '_> {
     /// The path, or an empty one.
-    fn path(&mut self, index: u64) -> Result<Rc<str>, Stop> {
+    fn path(&mut self, index: u64) -> Result<Text, Stop> {
         if let Some(known) = self.known.get(&index) {
-            return Ok(Rc::clone(known));
+            return Ok(known.clone());
         }
         let mut path = String::new();
         if let Some(header) = self.program.map(|program| program.header())
             && let Some(file) = header.file(index)
         {
             if let Some(base) = self.unit.comp_dir {
-                join(&mut path, &base.to_string_lossy());
+                self.join(&mut path, base)?;
             }
             if let Some(directory) = file.directory(header)
                 && let Ok(directory) = self.unit.attr_string(directory)
             {
-                join(&mut path, &directory.to_string_lossy());
+                self.join(&mut path, directory)?;
             }
             if let Ok(name) = self.unit.attr_string(file.path_name()) {
-                join(&mut path, &name.to_string_lossy());
+                self.join(&mut path, name)?;
             }
         }
-        self.debug.account.pay(path.len())?;
-        let path: Rc<str> = Rc::from(path);
-        self.known.insert(index, Rc::clone(&path));
+        let path = Text::from(clipped(&path, PATH_BYTES_MAX));
+        self.known.insert(index, path.clone());
         Ok(path)
     }
-}
 
-/// Appends a part of a path; an absolute one starts over.
-fn join(path: &mut String, part: &str) {
-    if part.starts_with('/') {
-        path.clear();
-    } else if !path.is_empty() && !path.ends_with('/') && !part.is_empty() {
-        path.push('/');
+    /// Appends a part of a path; an absolute one starts over.
+    fn join(&self, path: &mut String, part: Slice<'_>) -> Result<(), Stop> {
+        self.debug.account.pay(part.len())?;
+        let part = part.to_string_lossy();
+        if part.starts_with('/') {
+            path.clear();
+        } else if !path.is_empty() && !path.ends_with('/') && !part.is_empty() {
+            path.push('/');
+        }
+        path.push_str(clipped(&part, PATH_BYTES_MAX));
+        Ok(())
     }
-    path.push_str(part);
 }

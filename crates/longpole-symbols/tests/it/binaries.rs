@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use longpole_model::address::VirtOffset;
 use longpole_model::stack::{Frame, Mapping, MappingId};
 use longpole_symbols::{Files, HostFiles, ReadSeek, Reason, Resolved, Symbolizer};
-use object::{Object, ObjectSymbol};
+use object::{Object, ObjectSection, ObjectSymbol};
 
 /// Files that exist in the test only.
 #[derive(Default)]
@@ -159,7 +159,6 @@ fn half_of_the_debug_information_is_better_than_none() {
 }
 
 pub(crate) fn section_range(file: &[u8], name: &str) -> (usize, usize) {
-    use object::ObjectSection;
     let file = object::File::parse(file).unwrap();
     let (offset, size) = file.section_by_name(name).unwrap().file_range().unwrap();
     (offset as usize, size as usize)
@@ -204,7 +203,6 @@ fn a_call_through_the_linkage_table_has_the_name_of_its_target() {
     let Some(path) = mapped("libc.so.6").and_then(|_| Some(std::env::current_exe().ok()?.to_str()?.to_owned())) else { return };
     let file = std::fs::read(&path).unwrap();
     let file = object::File::parse(&*file).unwrap();
-    use object::ObjectSection;
     let Some(plt) = [".plt.sec", ".plt"].iter().find_map(|name| file.section_by_name(name)) else {
         println!("skipped: this program is linked without a linkage table");
         return;
@@ -212,4 +210,44 @@ fn a_call_through_the_linkage_table_has_the_name_of_its_target() {
     let header = if plt.name() == Ok(".plt.sec") { 0 } else { 16 };
     let found = resolve(HostFiles, &path, &[], &[plt.address() + header]);
     assert!(found.frames[0][0].function.ends_with("@plt"), "{found:?}");
+}
+
+/// The same file with other contents of a section, which it holds behind its end.
+fn with_section(mut file: Vec<u8>, section: &str, contents: &[u8]) -> Vec<u8> {
+    let (index, headers) = {
+        let parsed = object::read::elf::ElfFile64::<object::Endianness>::parse(&*file).unwrap();
+        let index = parsed.section_by_name(section).unwrap().index().0;
+        (index, parsed.elf_header().e_shoff.get(parsed.endian()))
+    };
+    let header = usize::try_from(headers).unwrap() + index * size_of::<object::elf::SectionHeader64<object::Endianness>>();
+    let (offset, size) = (file.len() as u64, contents.len() as u64);
+    file[header + 24..header + 32].copy_from_slice(&offset.to_le_bytes());
+    file[header + 32..header + 40].copy_from_slice(&size.to_le_bytes());
+    file.extend_from_slice(contents);
+    file
+}
+
+#[test]
+fn long_names_and_paths_are_clipped_and_kept_once_for_all_addresses() {
+    // Every offset leads into one long text.
+    let long = |bytes| [b"/".repeat(bytes), vec![0]].concat();
+    let file = with_section(bytes("hash-dwarf5"), ".debug_str", &long(100_000));
+    let file = with_section(file, ".debug_line_str", &long(8_000));
+    let found = resolve(Shelf::default().with_bytes("/opt/hash", &file), "/opt/hash", &[], &[0x40_0110, ROTATE]);
+    let [outer, inner] = [found.frames[0].last().unwrap(), found.frames[1].last().unwrap()];
+    assert_eq!((outer.function.len(), outer.file.len()), (16 * 1024, 4096));
+    assert_eq!(outer.function.as_ptr(), inner.function.as_ptr());
+    assert_eq!(outer.file.as_ptr(), inner.file.as_ptr());
+}
+
+#[test]
+fn a_long_name_of_a_file_is_clipped_where_it_stands_for_a_function() {
+    let found = resolve(Shelf::default(), &format!("/opt/{}", "a".repeat(60_000)), &[], &[0x12ab]);
+    assert_eq!(found.frames[0][0].function.len(), 255 + "+0x12ab".len());
+}
+
+#[test]
+fn the_name_of_a_symbol_is_kept_once_for_all_addresses() {
+    let found = resolve(Shelf::default().with("/opt/hash", "hash-symbols"), "/opt/hash", &[], &[0x40_0110, ROTATE]);
+    assert_eq!(found.frames[0][0].function.as_ptr(), found.frames[1][0].function.as_ptr());
 }
