@@ -30,6 +30,8 @@ pub enum Reason {
     MalformedDwarf,
     /// The debug information asks for more steps than its size accounts for. What was found before is kept.
     DwarfTooLaborious,
+    /// The names of the recording ask for more steps than honest ones do. Some of this binary stay mangled.
+    NamesTooLaborious,
     /// The address lies outside every file that was seen mapped.
     Unmapped,
 }
@@ -48,6 +50,7 @@ impl fmt::Display for Reason {
             Reason::NoSymbol => f.write_str("no symbol at this address"),
             Reason::MalformedDwarf => f.write_str("malformed debug information"),
             Reason::DwarfTooLaborious => f.write_str("debug information too laborious for its size"),
+            Reason::NamesTooLaborious => f.write_str("names too laborious to demangle"),
             Reason::Unmapped => f.write_str("outside every mapped file"),
         }
     }

@@ -10,7 +10,7 @@ use longpole_model::loss::{Loss, LossKind};
 use longpole_model::recording::Recording;
 use longpole_model::stack::{Frame, LocationKind, Mapping};
 
-use crate::demangle::Demangler;
+use crate::demangle::{Demangler, Steps};
 use crate::dwarf::{self, Line, LinesOfAddresses, Slice};
 use crate::files::Files;
 use crate::limits::{FILE_NAME_BYTES_MAX, clipped};
@@ -21,6 +21,7 @@ use crate::reason::Reason;
 /// Names addresses of binaries. It opens a file only for the addresses of one call, looks all of one binary up together, and keeps none.
 pub struct Symbolizer {
     files: Box<dyn Files>,
+    demangling: Steps,
 }
 
 /// The frames of addresses of one binary.
@@ -35,7 +36,7 @@ pub struct Resolved {
 impl Symbolizer {
     /// One that reads these files.
     pub fn new(files: Box<dyn Files>) -> Self {
-        Symbolizer { files }
+        Symbolizer { files, demangling: Steps::default() }
     }
 
     /// Names addresses of a binary, in any order.
@@ -111,7 +112,7 @@ impl Symbolizer {
         let unnamed = trouble.as_ref().unwrap_or(&Reason::NoSymbol);
         let file_name = Path::new(&mapping.path).file_name().map_or(Cow::Borrowed("[unknown]"), |name| name.to_string_lossy());
         let lacks_name = found.lines.iter().zip(&symbols).any(|(lines, symbol)| lines.is_empty() && symbol.is_none());
-        let mut demangler = Demangler::default();
+        let mut demangler = Demangler::new(&self.demangling);
         let starts = main.filter(|_| lacks_name).map(|main| main.function_starts(addresses)).unwrap_or_default();
         let frames = found.lines.into_iter().zip(symbols).zip(addresses).enumerate().map(|(at, ((lines, symbol), address))| {
             let place = || {
@@ -125,6 +126,7 @@ impl Symbolizer {
         });
         let mut frames: Vec<Vec<Frame>> = frames.collect();
         complete_files(&mut frames);
+        let trouble = trouble.or_else(|| demangler.leaves_names().then_some(Reason::NamesTooLaborious));
         (frames, trouble)
     }
 }
@@ -203,7 +205,7 @@ fn is_needed(section: gimli::SectionId) -> bool {
 fn frames_of(
     lines: Vec<Line>,
     symbol: Option<Symbol>,
-    demangler: &mut Demangler,
+    demangler: &mut Demangler<'_>,
     place: impl Fn() -> String,
     unnamed: &Reason,
 ) -> Vec<Frame> {
