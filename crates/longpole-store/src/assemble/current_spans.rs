@@ -71,16 +71,19 @@ impl CurrentSpansBuilder {
         for (thread, Last { entry, until }) in std::mem::take(&mut self.last) {
             self.push(thread, entry, until);
         }
+        // The ends of programs and those of threads stand apart: a process may have a hundred thousand of each.
         let mut ends: HashMap<(u32, u32), Vec<Monotonic>> = HashMap::new();
         for thread in threads {
-            let execs = self.execs.get(&thread.pid).into_iter().flatten().copied();
-            ends.entry((thread.pid, thread.tid)).or_default().extend(execs.chain(thread.end));
+            ends.entry((thread.pid, thread.tid)).or_default().extend(thread.end);
         }
-        ends.values_mut().for_each(|ends| ends.sort_unstable());
+        ends.values_mut().chain(self.execs.values_mut()).for_each(|ends| ends.sort_unstable());
+        let next = |ends: &[Monotonic], start| ends.get(ends.partition_point(|end| *end <= start)).copied();
         for stretch in &mut self.stretches {
-            let ends = ends.get(&(stretch.pid, stretch.tid)).map_or(&[][..], Vec::as_slice);
-            if let Some(end) = ends.get(ends.partition_point(|end| *end <= stretch.start)) {
-                stretch.end = stretch.end.min(*end);
+            // A thread that nobody saw has no program either.
+            let Some(of_thread) = ends.get(&(stretch.pid, stretch.tid)) else { continue };
+            let of_program = self.execs.get(&stretch.pid).map_or(&[][..], Vec::as_slice);
+            for end in [next(of_thread, stretch.start), next(of_program, stretch.start)].into_iter().flatten() {
+                stretch.end = stretch.end.min(end);
             }
         }
         self.stretches.sort_unstable_by_key(|stretch| (stretch.start, stretch.pid, stretch.tid));
@@ -151,6 +154,30 @@ mod tests {
         builder.exec(1, Monotonic(20));
         read(&mut builder, 1, false, "60b 70-", 100);
         check(builder, &[(1, Some(90))], "1:5..20a 1:60..70b 1:70..90-");
+    }
+
+    #[test]
+    fn threads_do_not_each_keep_the_programs_of_their_process() {
+        let mut builder = CurrentSpansBuilder::default();
+        for tid in 0..20_000 {
+            read(&mut builder, tid, false, "5a", 50);
+        }
+        for time in 0..20_000 {
+            builder.exec(1, Monotonic(10 + time));
+        }
+        let start = std::time::Instant::now();
+        let threads = (0..20_000).map(|tid| Thread {
+            pid: 1,
+            tid,
+            name: String::new(),
+            start: Monotonic(0),
+            end: (tid == 7).then_some(Monotonic(8)),
+            totals: None,
+            ident: None,
+        });
+        let found = builder.finish(&threads.collect::<Vec<_>>());
+        assert!(found.iter().all(|it| it.end == Monotonic(if it.tid == 7 { 8 } else { 10 })));
+        assert!(start.elapsed() < std::time::Duration::from_secs(1), "{:?}", start.elapsed());
     }
 
     #[test]
