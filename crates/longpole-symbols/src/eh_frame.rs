@@ -1,4 +1,11 @@
 //! The call frame information of a binary: its `.eh_frame` section, and a search through its entries.
+//!
+//! ```text
+//! .eh_frame        CIE  FDE  FDE  FDE  CIE  FDE        an FDE describes a function, a CIE is what several of them share
+//! .eh_frame_hdr         where each function begins, and its FDE, in order
+//! ```
+//!
+//! Each frame of a stack parses one FDE and its CIE. So a section with long ones is refused once, before it is used: [`checked`].
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -15,6 +22,122 @@ pub(crate) type EhFrame<'b> = gimli::EhFrame<EndianSlice<'b>>;
 pub(crate) struct Section {
     pub(crate) addresses: Range<u64>,
     pub(crate) bytes: Bytes,
+}
+
+/// Bytes of the entry of a function. The longest in the libraries of a Debian machine has below 4 KiB.
+const FDE_BYTES_MAX: usize = 64 << 10;
+
+/// Bytes of what entries share: instructions that hold at the beginning of each function, some tens of bytes.
+const CIE_BYTES_MAX: usize = 1 << 10;
+
+/// Letters of an augmentation: compilers use five at most (`zPLRS`).
+const AUGMENTATION_BYTES_MAX: usize = 8;
+
+/// Version and encodings of the index as linkers write it: a pointer, a count, and pairs that are relative to the index.
+const INDEX_HEAD: [u8; 4] = [1, 0x1b, 0x03, 0x3b];
+
+/// Bytes of that, of the pointer and of the count.
+const INDEX_HEAD_BYTES: usize = 12;
+
+/// Where entries begin in a section that was gone over.
+struct Entries {
+    cies: Vec<usize>,
+    fdes: Vec<usize>,
+}
+
+/// The section and its index, if it is good to be used for each frame of a stack: none of its entries is long, and all entries that
+/// the index names begin where entries begin. An index that is missing, or unlike those of linkers, is built, so that it is built once for all
+/// places where the binary is mapped.
+pub(crate) fn checked(eh_frame: Section, index: Option<Section>) -> Option<(Section, Section)> {
+    let entries = Entries::of(&eh_frame.bytes)?;
+    let index = index.filter(|index| entries.are_of_index(&eh_frame, index.addresses.start, &index.bytes));
+    let index = index.or_else(|| entries.index(&eh_frame))?;
+    Some((eh_frame, index))
+}
+
+/// Whether an index and its section, at these addresses, are good to be used.
+pub(crate) fn are_good((eh_frame_at, eh_frame): (u64, &[u8]), (index_at, index): (u64, &[u8])) -> bool {
+    let eh_frame = Section { addresses: eh_frame_at..eh_frame_at.saturating_add(eh_frame.len() as u64), bytes: eh_frame.into() };
+    Entries::of(&eh_frame.bytes).is_some_and(|entries| entries.are_of_index(&eh_frame, index_at, index))
+}
+
+fn word(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
+}
+
+impl Entries {
+    /// Goes over a section; `None` if an entry is long, or refers to one that is none.
+    fn of(bytes: &[u8]) -> Option<Entries> {
+        let mut entries = Entries { cies: Vec::new(), fdes: Vec::new() };
+        let mut at = 0;
+        while let Some(length) = word(bytes, at) {
+            let id_at = at + 4;
+            let end = id_at + length as usize;
+            if length == 0 {
+                // The end of one object's entries.
+                at = id_at;
+                continue;
+            }
+            if end > bytes.len() {
+                break;
+            }
+            match word(bytes, id_at)? {
+                0 if end - at <= CIE_BYTES_MAX => {
+                    // Behind the version.
+                    let mut augmentation = bytes[..end].iter().skip(id_at + 5).take(AUGMENTATION_BYTES_MAX + 1);
+                    augmentation.find(|byte| **byte == 0)?;
+                    entries.cies.push(at);
+                }
+                id if id > 0 && end - at <= FDE_BYTES_MAX => {
+                    let cie = id_at.checked_sub(id as usize)?;
+                    if entries.cies.last() != Some(&cie) {
+                        entries.cies.binary_search(&cie).ok()?;
+                    }
+                    entries.fdes.push(at);
+                }
+                _ => return None,
+            }
+            at = end;
+        }
+        Some(entries)
+    }
+
+    /// Whether an index is as linkers write it and names nothing but these entries.
+    fn are_of_index(&self, eh_frame: &Section, index_at: u64, index: &[u8]) -> bool {
+        let Some((head, pairs)) = index.split_at_checked(INDEX_HEAD_BYTES).filter(|_| index.starts_with(&INDEX_HEAD)) else { return false };
+        let Some(count) = word(head, 8) else { return false };
+        // Functions mostly stand in the order of their entries.
+        let mut next = 0;
+        let mut is_entry = |pair: &[u8]| {
+            let from_index = i64::from(word(pair, 4).unwrap_or(0).cast_signed());
+            let offset = index_at.wrapping_add_signed(from_index).wrapping_sub(eh_frame.addresses.start);
+            let offset = usize::try_from(offset).unwrap_or(usize::MAX);
+            let at = if self.fdes.get(next) == Some(&offset) { Ok(next) } else { self.fdes.binary_search(&offset) };
+            next = at.map_or(next, |at| at + 1);
+            at.is_ok()
+        };
+        pairs.len() / 8 >= count as usize && pairs.chunks_exact(8).take(count as usize).all(&mut is_entry)
+    }
+
+    /// An index as linkers write it, at the address of the section itself.
+    fn index(&self, eh_frame: &Section) -> Option<Section> {
+        let start = eh_frame.addresses.start;
+        let bases = gimli::BaseAddresses::default().set_eh_frame(start);
+        let section = EhFrame::new(&eh_frame.bytes, gimli::LittleEndian);
+        let pair = |at: &usize| {
+            let entry = section.fde_from_offset(&bases, gimli::EhFrameOffset(*at), EhFrame::cie_from_offset).ok()?;
+            let function = i32::try_from(entry.initial_address().wrapping_sub(start).cast_signed()).ok()?;
+            (entry.end_address() > entry.initial_address()).then_some((function, i32::try_from(*at).ok()?))
+        };
+        let mut pairs: Vec<(i32, i32)> = self.fdes.iter().filter_map(pair).collect();
+        pairs.sort_unstable();
+        let mut bytes = INDEX_HEAD.to_vec();
+        // The section begins four bytes before this pointer.
+        bytes.extend((-4i32).to_le_bytes());
+        bytes.extend(u32::try_from(pairs.len()).ok()?.to_le_bytes());
+        bytes.extend(pairs.iter().flat_map(|(function, entry)| [function.to_le_bytes(), entry.to_le_bytes()]).flatten());
+        (!pairs.is_empty()).then(|| Section { addresses: start..start.saturating_add(bytes.len() as u64), bytes: bytes.into() })
+    }
 }
 
 /// Most functions of one kind: where handlers return to there is one in a C library, of those that align their stack nine in a loader.
@@ -39,4 +162,53 @@ pub(crate) fn functions_where(
         }
     }
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const START: u64 = 0x1000;
+
+    fn entry(id: u32, rest: &[u8]) -> Vec<u8> {
+        [&(rest.len() as u32 + 4).to_le_bytes()[..], &id.to_le_bytes(), rest].concat()
+    }
+
+    /// A section with one CIE of this augmentation, and functions of 16 bytes from 0x100 on.
+    fn section(augmentation: &[u8], functions: u32, instructions: usize) -> Section {
+        // Factors of code and data, the register of the return address, data of the augmentation: absolute addresses of four bytes.
+        let mut bytes = entry(0, &[&[1], augmentation, &[0, 1, 0x78, 16, 1, 0x03, 0, 0]].concat());
+        for function in 0..functions {
+            let here = bytes.len() as u32 + 4;
+            let begins = (0x100 + function * 16).to_le_bytes();
+            bytes.extend(entry(here, &[&begins[..], &16u32.to_le_bytes(), &[0], &vec![0; instructions]].concat()));
+        }
+        bytes.extend([0; 4]);
+        Section { addresses: START..START + bytes.len() as u64, bytes: bytes.into() }
+    }
+
+    #[test]
+    fn a_section_with_long_entries_is_not_used() {
+        assert!(checked(section(b"zR", 10, 3), None).is_some());
+        assert!(checked(section(&[b"z", &[b'R'; 8][..]].concat(), 10, 3), None).is_none());
+        assert!(checked(section(b"zR", 10, FDE_BYTES_MAX), None).is_none());
+        // Half a million entries and a CIE of a megabyte: the product took an hour.
+        let start = std::time::Instant::now();
+        assert!(checked(section(&[b"z", &[b'R'; 1 << 20][..]].concat(), 100_000, 3), None).is_none());
+        assert!(start.elapsed() < std::time::Duration::from_secs(1));
+    }
+
+    #[test]
+    fn an_index_that_leads_into_the_middle_of_an_entry_is_built_anew() {
+        let (eh_frame, index) = checked(section(b"zR", 10, 3), None).unwrap();
+        assert_eq!(word(&index.bytes, 8), Some(10));
+        let kept = checked(eh_frame.clone(), Some(index.clone())).unwrap().1;
+        assert!(Arc::ptr_eq(&kept.bytes, &index.bytes));
+        assert!(are_good((START, &eh_frame.bytes), (START, &index.bytes)));
+        let mut bytes = index.bytes.to_vec();
+        bytes[INDEX_HEAD_BYTES + 4] += 4;
+        assert!(!are_good((START, &eh_frame.bytes), (START, &bytes)));
+        let built = checked(eh_frame, Some(Section { bytes: bytes.into(), ..index.clone() })).unwrap().1;
+        assert_eq!(built.bytes, index.bytes);
+    }
 }

@@ -13,6 +13,7 @@ use object::{
     CompressionFormat, Object, ObjectSection, ObjectSegment, ObjectSymbol, ObjectSymbolTable, ReadCache, ReadRef, SymbolIndex, SymbolKind,
 };
 
+use crate::eh_frame;
 use crate::files::ReadSeek;
 use crate::limits::{DECOMPRESSION_FACTOR, READ_FACTOR};
 use crate::reason::Reason;
@@ -21,8 +22,8 @@ use crate::reason::Reason;
 pub(crate) type Parts = ReadCache<Metered>;
 
 /// A file that can be read a limited number of times over.
-pub(crate) struct Metered {
-    file: Box<dyn ReadSeek>,
+pub(crate) struct Metered<F = Box<dyn ReadSeek>> {
+    file: F,
     left_bytes: u64,
 }
 
@@ -36,7 +37,14 @@ impl Metered {
     }
 }
 
-impl Read for Metered {
+impl<F> Metered<F> {
+    /// Limits what is read of a file.
+    pub(crate) fn limited(file: F, left_bytes: u64) -> Self {
+        Metered { file, left_bytes }
+    }
+}
+
+impl<F: Read> Read for Metered<F> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let wanted = buffer.len() as u64;
         if wanted > self.left_bytes {
@@ -48,7 +56,7 @@ impl Read for Metered {
     }
 }
 
-impl Seek for Metered {
+impl<F: Seek> Seek for Metered<F> {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
         self.file.seek(to)
     }
@@ -145,6 +153,9 @@ impl<'d> Binary<'d> {
         };
         let ((table_at, table), (entries_at, entries)) = (content(".eh_frame_hdr")?, content(".eh_frame")?);
         let bases = gimli::BaseAddresses::default().set_eh_frame_hdr(table_at).set_eh_frame(entries_at);
+        if !self.file.is_little_endian() || !eh_frame::are_good((entries_at, &entries), (table_at, &table)) {
+            return None;
+        }
         let address_bytes = if self.file.is_64() { 8 } else { 4 };
         let parsed = gimli::EhFrameHdr::new(&table, self.endian()).parse(&bases, address_bytes).ok()?;
         let (table, section) = (parsed.table()?, gimli::EhFrame::new(&entries, self.endian()));

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io::{Read, Seek};
 use std::ops::Range;
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use framehop::{ExplicitModuleSectionInfo, Module};
@@ -12,7 +13,8 @@ use object::elf::PF_X;
 use object::read::{Object as _, ObjectSection as _, ObjectSegment as _, ReadCache};
 use object::{Architecture, BinaryFormat, SegmentFlags};
 
-use crate::eh_frame::{Bytes, EhFrame, EndianSlice, Section};
+use crate::eh_frame::{Bytes, EhFrame, EndianSlice, Section, checked};
+use crate::object::Metered;
 use crate::probe::otel_thread::{ThreadVariable, may_publish_context, thread_variable};
 use crate::probe::python::python_symbols;
 use crate::probe::realigning;
@@ -20,7 +22,14 @@ use crate::probe::signal_return::signal_returns;
 use crate::python::PythonSymbols;
 
 /// Largest section that is taken into memory: the `.eh_frame` of the largest browsers is below 30 MB.
-const SECTION_BYTES_MAX: u64 = 256 << 20;
+const SECTION_BYTES_MAX: u64 = 64 << 20;
+
+/// Bytes that are read of a binary: its unwind information, and the names of some hundred thousand symbols of an interpreter, 256 bytes each.
+/// A file can have holes, and be much longer than what it takes on a disk.
+const READ_BYTES_MAX: u64 = 256 << 20;
+
+/// Places at which a binary without `.eh_frame` is unwound by its `.debug_frame`: framehop builds an index for each. Programs of Go are at one.
+const DEBUG_FRAME_PLACES_MAX: u8 = 16;
 
 /// Largest `.debug_frame`, unpacked, that is worth its index: it is used only where there is no `.eh_frame` (Go), and the
 /// index is built while the program already runs.
@@ -72,8 +81,10 @@ pub struct Binary {
     thread_context: Option<ThreadVariable>,
     may_publish_context: bool,
     // The last module made of this binary. A binary that is not position independent lies at the same addresses in every
-    // process; then its index (for those without `.eh_frame_hdr`) is built once.
+    // process; then its index (of a `.debug_frame`) is built once.
     last_module: Mutex<Option<Module<Bytes>>>,
+    /// Places at which its `.debug_frame` may still be used.
+    debug_frame_places: AtomicU8,
 }
 
 impl fmt::Debug for Binary {
@@ -116,7 +127,7 @@ impl Binary {
     ///
     /// The file is no ELF file, or a damaged one, or holds code for another machine.
     pub fn read<R: Read + Seek>(reader: R) -> Result<Binary, BinaryError> {
-        let cache = ReadCache::new(reader);
+        let cache = ReadCache::new(Metered::limited(reader, READ_BYTES_MAX));
         let file = object::File::parse(&cache).map_err(|e| BinaryError::Malformed(e.to_string().to_lowercase()))?;
         if file.format() != BinaryFormat::Elf {
             return Err(BinaryError::Malformed(format!("it is {:?}", file.format()).to_lowercase()));
@@ -144,9 +155,11 @@ impl Binary {
             let section = file.section_by_name(name)?;
             Some(section.address()..section.address().saturating_add(section.size()))
         };
-        let eh_frame = section(".eh_frame");
+        let (eh_frame, eh_frame_hdr) = section(".eh_frame").and_then(|entries| checked(entries, section(".eh_frame_hdr"))).unzip();
+        let has_eh_frame = file.section_by_name(".eh_frame").is_some_and(|section| section.size() > 0);
         let debug_frame = match eh_frame {
             Some(_) => None,
+            None if has_eh_frame => None,
             None => file
                 .section_by_name(".debug_frame")
                 .and_then(|s| s.compressed_data().ok())
@@ -161,7 +174,7 @@ impl Binary {
             segments,
             text: range(".text"),
             got: range(".got"),
-            eh_frame_hdr: section(".eh_frame_hdr"),
+            eh_frame_hdr,
             signal_returns: eh_frame.as_ref().map(signal_returns).unwrap_or_default(),
             realigning: eh_frame.as_ref().map(|section| realigning::functions(&file, section)).unwrap_or_default(),
             init: [".init", ".fini"].map(|name| range(name).unwrap_or_default()),
@@ -172,7 +185,14 @@ impl Binary {
             eh_frame,
             debug_frame,
             last_module: Mutex::new(None),
+            debug_frame_places: AtomicU8::new(DEBUG_FRAME_PLACES_MAX),
         })
+    }
+
+    /// Bytes of the file that are kept.
+    pub fn kept_bytes(&self) -> u64 {
+        let sections = [&self.eh_frame, &self.eh_frame_hdr].into_iter().flatten().map(|section| section.bytes.len() as u64);
+        sections.sum::<u64>() + self.debug_frame.as_ref().map_or(0, |bytes| bytes.len() as u64)
     }
 
     /// GNU build id, empty where there is none.
@@ -246,6 +266,9 @@ impl Binary {
         if let Some(module) = last.as_ref().filter(|m| m.avma_range() == range && m.base_avma() == base) {
             return module.clone();
         }
+        let take = |left: u8| left.checked_sub(1);
+        let debug_frame =
+            self.debug_frame.clone().filter(|_| self.debug_frame_places.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok());
         let split = |section: &Option<Section>| match section {
             Some(section) => (Some(section.addresses.clone()), Some(Arc::clone(&section.bytes))),
             None => (None, None),
@@ -264,7 +287,7 @@ impl Binary {
                 eh_frame,
                 eh_frame_hdr_svma,
                 eh_frame_hdr,
-                debug_frame: self.debug_frame.clone(),
+                debug_frame,
                 ..Default::default()
             },
         );

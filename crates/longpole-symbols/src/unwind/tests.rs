@@ -146,3 +146,73 @@ fn damaged_binaries_are_survived_also_when_unwound_through() {
         }
     }
 }
+
+#[test]
+fn a_binary_without_an_index_gets_one_that_all_its_places_share() {
+    let mut whole = own_program();
+    let with_index = Binary::read(Cursor::new(&whole)).unwrap();
+    // The names of sections are at the end of the file.
+    let name = whole.windows(14).rposition(|name| name == b".eh_frame_hdr\0").unwrap();
+    whole[name + 1] = b'x';
+    let binary = Binary::read(Cursor::new(&whole)).unwrap();
+    let index = binary.eh_frame_hdr.as_ref().unwrap();
+    assert_eq!(index.bytes.len(), with_index.eh_frame_hdr.as_ref().unwrap().bytes.len());
+    assert_ne!(index.addresses, with_index.eh_frame_hdr.as_ref().unwrap().addresses);
+    let code = binary.segments.iter().find(|s| s.executable).unwrap().address;
+    for address in (code..code + 0x10_0000).step_by(0x1000) {
+        assert_eq!(binary.function_start(address), with_index.function_start(address));
+    }
+    let bytes = Arc::clone(&index.bytes);
+    let binary = Arc::new(binary);
+    let held = Arc::strong_count(&bytes);
+    let mut space = AddressSpace::new();
+    for place in 0..100 {
+        let start = 0x7f00_0000_0000 + place * 0x100_0000;
+        let code = Code::Mapped { mapping: MappingId(0), binary: Some(Arc::clone(&binary)) };
+        space.map(AbsAddr(start)..AbsAddr(start + 0x10_0000), 0, code);
+    }
+    assert!(Arc::strong_count(&bytes) >= held + 100);
+}
+
+#[test]
+fn a_sparse_file_is_not_read_beyond_a_limit() {
+    /// A file of zeroes behind its headers.
+    struct Sparse {
+        start: Vec<u8>,
+        at: u64,
+        bytes_read: u64,
+    }
+    impl std::io::Read for Sparse {
+        fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
+            into.fill(0);
+            let start = self.start.get(usize::try_from(self.at).unwrap()..).unwrap_or_default();
+            let length = start.len().min(into.len());
+            into[..length].copy_from_slice(&start[..length]);
+            self.at += into.len() as u64;
+            self.bytes_read += into.len() as u64;
+            Ok(into.len())
+        }
+    }
+    impl std::io::Seek for Sparse {
+        fn seek(&mut self, to: std::io::SeekFrom) -> std::io::Result<u64> {
+            self.at = match to {
+                std::io::SeekFrom::Start(at) => at,
+                _ => 1 << 40,
+            };
+            Ok(self.at)
+        }
+    }
+    let mut start = own_program();
+    let section = {
+        use object::ObjectSection as _;
+        let file = object::File::parse(&*start).unwrap();
+        object::Object::section_by_name(&file, ".eh_frame").unwrap().index().0
+    };
+    let headers = u64::from_le_bytes(*start[40..].first_chunk().unwrap());
+    let size = usize::try_from(headers).unwrap() + section * 64 + 32;
+    start[size..size + 8].copy_from_slice(&(200u64 << 20).to_le_bytes());
+    let mut file = Sparse { start, at: 0, bytes_read: 0 };
+    let binary = Binary::read(&mut file).unwrap();
+    assert!(binary.eh_frame.is_none());
+    assert!(file.bytes_read < 64 << 20, "{}", file.bytes_read);
+}
