@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use framehop::{MayAllocateDuringUnwind, Unwinder as _, UnwinderNative};
 use longpole_model::{AbsAddr, MappingId, VirtOffset};
@@ -18,6 +18,16 @@ static CHANGES: AtomicU64 = AtomicU64::new(0);
 pub(super) fn changes() -> u64 {
     CHANGES.load(Ordering::Relaxed)
 }
+
+/// Most regions of one process. Large programs have some hundreds; the kernel does not report what is unmapped, so that memory which is
+/// mapped and unmapped again and again leaves a region at each place.
+const REGIONS_MAX: usize = 8192;
+
+/// Most regions of all processes together. A process that maps anything copies those of its parent.
+const REGIONS_ALL_MAX: usize = 1 << 20;
+
+/// Regions that there are.
+static REGIONS: AtomicUsize = AtomicUsize::new(0);
 
 /// What lies in an executable mapping.
 #[derive(Debug, Clone)]
@@ -58,7 +68,9 @@ pub enum Place {
 }
 
 /// The executable mappings of one process. A clone is what `fork` makes.
-#[derive(Clone)]
+///
+/// Of a program with thousands of mappings, the anonymous ones are forgotten, and a copy beyond those of all processes begins
+/// empty: an address in one of them lies outside of all that is known.
 pub struct AddressSpace {
     /// Sorted by start, disjoint.
     regions: Vec<Region>,
@@ -70,6 +82,18 @@ impl Default for AddressSpace {
     fn default() -> Self {
         CHANGES.fetch_add(1, Ordering::Relaxed);
         AddressSpace { regions: Vec::new(), may_publish_context: false, unwinder: UnwinderNative::new() }
+    }
+}
+
+impl Clone for AddressSpace {
+    fn clone(&self) -> Self {
+        self.copied(REGIONS_ALL_MAX)
+    }
+}
+
+impl Drop for AddressSpace {
+    fn drop(&mut self) {
+        REGIONS.fetch_sub(self.regions.len(), Ordering::Relaxed);
     }
 }
 
@@ -88,14 +112,35 @@ impl AddressSpace {
     /// Whether [`map`](Self::map) with these arguments would change nothing: the kernel reports a mapping again when its
     /// protection is changed.
     pub fn has(&self, range: Range<AbsAddr>, code: &Code) -> bool {
-        self.regions.iter().any(|r| {
-            r.range == (range.start.0..range.end.0)
-                && match (&r.code, code) {
-                    (Code::Mapped { mapping: a, .. }, Code::Mapped { mapping: b, .. }) => a == b,
-                    (Code::Anonymous, Code::Anonymous) => true,
-                    _ => false,
-                }
+        self.region(range.start).is_some_and(|r| match (&r.code, code) {
+            (Code::Mapped { mapping: a, .. }, Code::Mapped { mapping: b, .. }) => r.range == (range.start.0..range.end.0) && a == b,
+            // Neighbours are joined.
+            (Code::Anonymous, Code::Anonymous) => range.end.0 <= r.range.end,
+            _ => false,
         })
+    }
+
+    /// The same regions, if there may be as many more; else none.
+    fn copied(&self, all_max: usize) -> Self {
+        let mut copy = AddressSpace::default();
+        copy.may_publish_context = self.may_publish_context;
+        if REGIONS.fetch_add(self.regions.len(), Ordering::Relaxed) + self.regions.len() <= all_max {
+            copy.regions.clone_from(&self.regions);
+            copy.unwinder = self.unwinder.clone();
+        } else {
+            REGIONS.fetch_sub(self.regions.len(), Ordering::Relaxed);
+        }
+        copy
+    }
+
+    /// Makes room for a region; whether there is some.
+    fn has_room(&mut self) -> bool {
+        if self.regions.len() >= REGIONS_MAX {
+            let before = self.regions.len();
+            self.regions.retain(|region| matches!(region.code, Code::Mapped { .. }));
+            REGIONS.fetch_sub(before - self.regions.len(), Ordering::Relaxed);
+        }
+        self.regions.len() < REGIONS_MAX
     }
 
     /// Adds an executable mapping; what it covers of earlier ones is gone.
@@ -107,6 +152,7 @@ impl AddressSpace {
         let first = self.regions.partition_point(|r| r.range.end <= range.start);
         let last = self.regions.partition_point(|r| r.range.start < range.end);
         let covered: Vec<Region> = self.regions.drain(first..last.max(first)).collect();
+        REGIONS.fetch_sub(covered.len(), Ordering::Relaxed);
         for old in &covered {
             self.unwinder.remove_module(old.range.start);
             CHANGES.fetch_add(1, Ordering::Relaxed);
@@ -129,17 +175,35 @@ impl AddressSpace {
         self.insert(Region { range, code, bias });
     }
 
-    fn insert(&mut self, region: Region) {
+    fn insert(&mut self, mut region: Region) {
+        if !self.has_room() {
+            return;
+        }
         self.may_publish_context |= match &region.code {
             Code::Mapped { binary, .. } => binary.as_ref().is_none_or(|binary| binary.may_publish_context()),
             Code::Anonymous => false,
         };
-        let at = self.regions.partition_point(|r| r.range.start < region.range.start);
+        let mut at = self.regions.partition_point(|r| r.range.start < region.range.start);
+        if matches!(region.code, Code::Anonymous) {
+            let joins = |other: Option<&Region>, place: u64| {
+                other.is_some_and(|other| matches!(other.code, Code::Anonymous) && (other.range.start == place || other.range.end == place))
+            };
+            if joins(self.regions.get(at), region.range.end) {
+                region.range.end = self.regions.remove(at).range.end;
+                REGIONS.fetch_sub(1, Ordering::Relaxed);
+            }
+            if at > 0 && joins(self.regions.get(at - 1), region.range.start) {
+                at -= 1;
+                region.range.start = self.regions.remove(at).range.start;
+                REGIONS.fetch_sub(1, Ordering::Relaxed);
+            }
+        }
         if let Code::Mapped { binary: Some(binary), .. } = &region.code {
             self.unwinder.add_module(binary.module(region.range.clone(), region.bias));
             CHANGES.fetch_add(1, Ordering::Relaxed);
         }
         self.regions.insert(at, region);
+        REGIONS.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Whether threads may have a context record: a binary has said so, or one could not be read.
@@ -215,6 +279,34 @@ mod tests {
         let mut space = AddressSpace::new();
         space.map(AbsAddr(0x5000)..AbsAddr(0x6000), 0x2000, Code::Mapped { mapping: MappingId(0), binary: None });
         assert_eq!(space.locate(AbsAddr(0x5123)), Place::Code { mapping: MappingId(0), address: VirtOffset(0x2123) });
+    }
+
+    #[test]
+    fn the_regions_of_a_process_and_those_of_all_have_a_limit() {
+        let mapped = Code::Mapped { mapping: MappingId(1), binary: None };
+        let mut space = AddressSpace::new();
+        space.map(AbsAddr(0x1000)..AbsAddr(0x2000), 0, mapped);
+        let start = std::time::Instant::now();
+        for place in 1..100_000 {
+            space.map(AbsAddr(place * 0x10_000)..AbsAddr(place * 0x10_000 + 0x1000), 0, Code::Anonymous);
+            assert!(space.regions.len() <= REGIONS_MAX);
+        }
+        assert!(start.elapsed() < std::time::Duration::from_secs(1), "{:?}", start.elapsed());
+        assert_eq!(space.locate(AbsAddr(99_999 * 0x10_000)), Place::Anonymous, "the last one is there");
+        let code = Place::Code { mapping: MappingId(1), address: VirtOffset(0x10) };
+        assert_eq!((space.locate(AbsAddr(0x1010)), space.clone().locate(AbsAddr(0x1010))), (code, code));
+        assert_eq!(space.copied(space.regions.len() - 1).locate(AbsAddr(0x1010)), Place::Unknown);
+    }
+
+    #[test]
+    fn anonymous_neighbours_are_one_region() {
+        let mut space = AddressSpace::new();
+        for place in [0x1000, 0x3000, 0x2000] {
+            space.map(AbsAddr(place)..AbsAddr(place + 0x1000), 0, Code::Anonymous);
+        }
+        assert_eq!(space.regions.len(), 1);
+        assert!(space.has(AbsAddr(0x2000)..AbsAddr(0x3000), &Code::Anonymous));
+        assert!(!space.has(AbsAddr(0x3000)..AbsAddr(0x5000), &Code::Anonymous));
     }
 
     #[test]
