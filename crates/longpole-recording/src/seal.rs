@@ -307,6 +307,12 @@ struct OwnOffset {
     at: u64,
 }
 
+impl ReadSeek for OwnOffset {
+    fn allocated_bytes(&self) -> Option<u64> {
+        self.file.allocated_bytes()
+    }
+}
+
 impl Read for OwnOffset {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         #[cfg(unix)]

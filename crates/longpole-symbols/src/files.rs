@@ -7,9 +7,35 @@ use std::path::Path;
 use longpole_model::stack::Mapping;
 
 /// An open file: parts of it are read, where they are needed.
-pub trait ReadSeek: Read + Seek {}
+pub trait ReadSeek: Read + Seek {
+    /// Bytes that it takes on its disk, where that is known: a file with holes takes fewer than it has.
+    fn allocated_bytes(&self) -> Option<u64>;
+}
 
-impl<T: Read + Seek> ReadSeek for T {}
+impl ReadSeek for File {
+    #[cfg(unix)]
+    fn allocated_bytes(&self) -> Option<u64> {
+        /// The unit of `st_blocks`, whatever the file system's own is (stat(2)).
+        const BLOCK_BYTES: u64 = 512;
+        let blocks = std::os::unix::fs::MetadataExt::blocks(&self.metadata().ok()?);
+        // Some file systems keep no count.
+        Some(blocks.saturating_mul(BLOCK_BYTES)).filter(|bytes| *bytes > 0)
+    }
+
+    #[cfg(not(unix))]
+    fn allocated_bytes(&self) -> Option<u64> {
+        None
+    }
+}
+
+impl<T> ReadSeek for Cursor<T>
+where
+    Cursor<T>: Read + Seek,
+{
+    fn allocated_bytes(&self) -> Option<u64> {
+        None
+    }
+}
 
 /// Where binaries and their debug files come from.
 pub trait Files {

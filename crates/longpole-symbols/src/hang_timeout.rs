@@ -214,6 +214,12 @@ impl<F: Files> Files for Counted<F> {
     }
 }
 
+impl ReadSeek for Counted<Box<dyn ReadSeek>> {
+    fn allocated_bytes(&self) -> Option<u64> {
+        self.files.allocated_bytes()
+    }
+}
+
 impl Read for Counted<Box<dyn ReadSeek>> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let most = into.len().min(READ_BYTES_MAX);

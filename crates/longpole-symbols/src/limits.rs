@@ -4,6 +4,11 @@
 /// file whose section headers all name the whole file would be read some sixteen times over.
 pub(crate) const READ_FACTOR: u64 = 3;
 
+/// How much longer a file may be than what it takes on its disk, as a factor and beside that. File systems compress, and linkers leave
+/// small holes; a file that is a hole costs nobody anything. What lies behind is not read.
+pub(crate) const SPARSE_FACTOR: u64 = 16;
+pub(crate) const SPARSE_BYTES: u64 = 16 << 20;
+
 /// Bytes that the sections of a file may have together after decompression, as a multiple of the file's length. Debug
 /// information compresses to a half or a fifth; zlib can reach a thousandth, which is what a bomb does.
 pub(crate) const DECOMPRESSION_FACTOR: u64 = 32;

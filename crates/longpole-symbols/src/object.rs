@@ -15,7 +15,7 @@ use object::{
 
 use crate::eh_frame;
 use crate::files::ReadSeek;
-use crate::limits::{DECOMPRESSION_FACTOR, READ_FACTOR};
+use crate::limits::{DECOMPRESSION_FACTOR, READ_FACTOR, SPARSE_BYTES, SPARSE_FACTOR};
 use crate::reason::Reason;
 
 /// The parts of an open file that have been read so far.
@@ -24,23 +24,26 @@ pub(crate) type Parts = ReadCache<Metered>;
 /// A file that can be read a limited number of times over.
 pub(crate) struct Metered<F = Box<dyn ReadSeek>> {
     file: F,
+    /// Where the file ends, as far as it is read.
+    length: u64,
     left_bytes: u64,
 }
 
 impl Metered {
     /// Measures the file, and limits what is read of it.
     pub(crate) fn new(mut file: Box<dyn ReadSeek>) -> io::Result<Self> {
-        let length = file.seek(SeekFrom::End(0))?;
+        let allowed = file.allocated_bytes().map(|bytes| bytes.saturating_mul(SPARSE_FACTOR).saturating_add(SPARSE_BYTES));
+        let length = file.seek(SeekFrom::End(0))?.min(allowed.unwrap_or(u64::MAX));
         // Small reads fetch names in steps of 256 bytes, so that a small file needs some room above its length.
         let left_bytes = length.saturating_mul(READ_FACTOR).saturating_add(1 << 20);
-        Ok(Metered { file, left_bytes })
+        Ok(Metered { file, length, left_bytes })
     }
 }
 
 impl<F> Metered<F> {
     /// Limits what is read of a file.
     pub(crate) fn limited(file: F, left_bytes: u64) -> Self {
-        Metered { file, left_bytes }
+        Metered { file, length: u64::MAX, left_bytes }
     }
 }
 
@@ -58,7 +61,8 @@ impl<F: Read> Read for Metered<F> {
 
 impl<F: Seek> Seek for Metered<F> {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
-        self.file.seek(to)
+        let at = self.file.seek(to)?;
+        Ok(if matches!(to, SeekFrom::End(_)) { at.min(self.length) } else { at })
     }
 }
 

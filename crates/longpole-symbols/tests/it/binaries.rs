@@ -251,3 +251,23 @@ fn the_name_of_a_symbol_is_kept_once_for_all_addresses() {
     let found = resolve(Shelf::default().with("/opt/hash", "hash-symbols"), "/opt/hash", &[], &[0x40_0110, ROTATE]);
     assert_eq!(found.frames[0][0].function.as_ptr(), found.frames[1][0].function.as_ptr());
 }
+
+#[test]
+fn a_file_of_holes_is_read_as_far_as_it_takes_room_on_a_disk() {
+    let path = std::env::temp_dir().join(format!("longpole-holes-{}", std::process::id()));
+    // Its debug information is a hole of 8 GiB behind the end.
+    let mut bytes = bytes("hash-dwarf5");
+    let (index, headers) = {
+        let parsed = object::read::elf::ElfFile64::<object::Endianness>::parse(&*bytes).unwrap();
+        (parsed.section_by_name(".debug_info").unwrap().index().0, parsed.elf_header().e_shoff.get(parsed.endian()))
+    };
+    let header = usize::try_from(headers).unwrap() + index * 64;
+    bytes[header + 32..header + 40].copy_from_slice(&(8u64 << 30).to_le_bytes());
+    std::fs::write(&path, &bytes).unwrap();
+    std::fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(16 << 30).unwrap();
+    let start = std::time::Instant::now();
+    let found = resolve(HostFiles, path.to_str().unwrap(), &[], &[ROTATE]);
+    std::fs::remove_file(&path).unwrap();
+    assert_eq!((text(&found.frames[0])[0].as_str(), found.trouble), ("hash_block", Some(Reason::MalformedDwarf)));
+    assert!(start.elapsed() < std::time::Duration::from_secs(1), "{:?}", start.elapsed());
+}
