@@ -69,8 +69,8 @@ pub enum Place {
 
 /// The executable mappings of one process. A clone is what `fork` makes.
 ///
-/// Of a program with thousands of mappings, the anonymous ones are forgotten, and a copy beyond those of all processes begins
-/// empty: an address in one of them lies outside of all that is known.
+/// A program with thousands of mappings loses the anonymous ones, and a copy beyond the limit of all processes begins empty: an address in one
+/// of them lies outside of all that is known.
 pub struct AddressSpace {
     /// Sorted by start, disjoint.
     regions: Vec<Region>,
