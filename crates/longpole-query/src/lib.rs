@@ -11,7 +11,7 @@
 //! two threads of its own for as long as one statement takes.
 //!
 //! Every table is a scan of a Parquet file and every plan is made of the engine's own nodes, so that the same plans can one
-//! day be sent to other machines. No type of the engine leaves this crate.
+//! day be sent to other machines. No type of the engine leaves this crate, except to tests.
 
 #![forbid(unsafe_code)]
 #![warn(clippy::missing_errors_doc)]
@@ -26,6 +26,10 @@ pub mod sql;
 mod statement;
 pub mod value;
 
+/// The engine, for tests that run a server of SQL or write Parquet files. They cannot depend on it themselves: what tests depend on is compiled with
+/// and without the feature `sql`, and the engine is most of a build.
+#[doc(hidden)]
+pub use datafusion;
 pub use engine::THREAD_NAME;
 pub use error::{MemoryUse, QueryError, QueryErrorKind};
 pub use limits::Limits;

@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
 
-use datafusion::arrow::array::{ArrayRef, Int64Array, RecordBatch, StringViewArray};
-use datafusion::arrow::datatypes::{DataType, Field, Schema};
-use datafusion::parquet::arrow::ArrowWriter;
-use datafusion::parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
-use datafusion::parquet::arrow::arrow_writer::ArrowWriterOptions;
-use datafusion::parquet::file::properties::WriterProperties;
+use longpole_query::datafusion::arrow::array::{ArrayRef, Int64Array, RecordBatch, StringViewArray};
+use longpole_query::datafusion::arrow::datatypes::{DataType, Field, Schema};
+use longpole_query::datafusion::parquet::arrow::ArrowWriter;
+use longpole_query::datafusion::parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use longpole_query::datafusion::parquet::arrow::arrow_writer::ArrowWriterOptions;
+use longpole_query::datafusion::parquet::file::properties::WriterProperties;
 
 use crate::support::{Sandbox, binary, bounded, longpole};
 

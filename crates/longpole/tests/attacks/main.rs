@@ -12,6 +12,7 @@
 mod support;
 
 mod damage_a_log;
+#[cfg(feature = "sql")]
 mod damage_a_segment;
 mod delete_any_directory;
 mod exhaust_sql;

@@ -33,6 +33,7 @@ mod see_the_code;
 mod see_the_kernel;
 mod see_the_spans_of_any_sdk;
 mod send_to_a_trusted_collector;
+#[cfg(feature = "sql")]
 mod serve_like_embucket;
 mod survive_a_crash;
 mod tie_code_to_spans;

@@ -15,7 +15,7 @@ use axum::extract::{Query, State};
 use axum::http::StatusCode;
 use axum::routing::get;
 use clap::Parser;
-use datafusion::prelude::SessionContext;
+use longpole_query::datafusion::prelude::SessionContext;
 use longpole_sdk::{LevelFilter, Logs, Protocol, SpanProcessor};
 use longpole_testing::holds;
 use tracing::{Instrument, debug_span, instrument};
@@ -86,7 +86,7 @@ async fn query(State(session): State<SessionContext>, Query(statement): Query<St
 }
 
 #[instrument(name = "ExecutionService::submit", level = "debug", skip(session), err)]
-async fn submit(session: &SessionContext, sql: &str) -> datafusion::error::Result<String> {
+async fn submit(session: &SessionContext, sql: &str) -> longpole_query::datafusion::error::Result<String> {
     let batches = session.sql(sql).await?.collect().await?;
     Ok(batches.iter().map(|batch| batch.num_rows()).sum::<usize>().to_string())
 }
