@@ -1,10 +1,15 @@
 //! What is missing or doubtful.
 
-use longpole_model::NodeId;
+use std::cmp::Reverse;
+
+use longpole_model::{LossKind, Nanos, NodeId};
 
 use crate::note::Note;
 use crate::report::Report;
 use crate::time::sampling_coverage::ThreadTime;
+
+/// A wait that was not sampled: most are this short.
+const WAIT_NOT_SEEN: Nanos = Nanos(5_000_000);
 
 impl Report {
     /// What a reader of the forest and of the savings must know.
@@ -12,16 +17,97 @@ impl Report {
         self.forest.notes.iter().chain(self.replay.notes())
     }
 
-    /// Everything that is missing or doubtful: what of the machine bears upon all times, losses of the recording, then notes.
+    /// Everything that is missing or doubtful, in the order of what it costs the reader: first the note that makes the most time doubtful, last
+    /// those that only say what longpole did.
     pub fn quality(&self) -> Vec<Note> {
         let losses = self.recording.losses.iter().map(|loss| Note::Loss(loss.clone()));
         let unseen = ThreadTime::of(&self.recording).notes(&self.recording, self.wall());
-        unseen.into_iter().chain(losses).chain(self.runs_apart()).chain(self.notes().cloned()).collect()
+        let mut notes: Vec<Note> = unseen.into_iter().chain(losses).chain(self.runs_apart()).chain(self.notes().cloned()).collect();
+        // Stable: notes of one cost stay in this order.
+        notes.sort_by_key(|note| Reverse(self.cost(note)));
+        notes
+    }
+
+    /// How much time a note makes doubtful, at most that of the run; `None` if it makes none doubtful.
+    fn cost(&self, note: &Note) -> Option<Nanos> {
+        let wall = self.wall();
+        let at_most_wall = |nanos: i64| Nanos(nanos).min(wall);
+        Some(match note {
+            Note::Loss(loss) => match loss.kind {
+                LossKind::RecorderKilled
+                | LossKind::NotWritten
+                | LossKind::WalTorn
+                | LossKind::WalDamaged
+                | LossKind::ProfilingRefused
+                | LossKind::RequestsRefused
+                | LossKind::SpansNeverArrived
+                | LossKind::DroppedByEmitter
+                | LossKind::DrainTimedOut
+                | LossKind::FileCut => wall,
+                LossKind::SamplesLost
+                | LossKind::StacksTruncated
+                | LossKind::StacksUnwindFailed
+                | LossKind::FunctionsNotSeen
+                | LossKind::ContextTorn
+                | LossKind::ContextNotSeen
+                | LossKind::ContextDisagrees => {
+                    at_most_wall(self.sample_period().0.saturating_mul(i64::try_from(loss.count).unwrap_or(i64::MAX)))
+                }
+                LossKind::WaitsNotSeen => at_most_wall(WAIT_NOT_SEEN.0.saturating_mul(i64::try_from(loss.count).unwrap_or(i64::MAX))),
+                LossKind::ValuesRedacted
+                | LossKind::TextReplaced
+                | LossKind::AttributesCut
+                | LossKind::OtherSignals
+                | LossKind::SpansDuplicate
+                | LossKind::FormatCannotHold => return None,
+                _ => Nanos::ZERO,
+            },
+            Note::UnfinishedRun | Note::RunsApart(_) | Note::Watched => wall,
+            Note::KernelTime { unsampled, .. } => at_most_wall(i64::try_from(unsampled.0).unwrap_or(i64::MAX)),
+            // The sum of all threads: much of it lies beside the path.
+            Note::CpuBusy(nanos) => at_most_wall(i64::try_from(nanos.0 / 4).unwrap_or(i64::MAX)),
+            Note::ForksFolded(_) | Note::RootsNested(_) | Note::LegacyJoined { .. } => return None,
+            _ => Nanos::ZERO,
+        })
+    }
+
+    /// The time that a sample stands for, on average.
+    fn sample_period(&self) -> Nanos {
+        let samples = &self.recording.samples;
+        let all: u128 = samples.iter().map(|sample| u128::from(sample.weight_nanos)).sum();
+        Nanos(i64::try_from(all / samples.len().max(1) as u128).unwrap_or(i64::MAX))
     }
 
     /// A file of several runs, one long after the other.
     fn runs_apart(&self) -> Option<Note> {
         let is_idle = self.recording.processes.is_empty() && self.forest.len() > 1 && self.path.is_mostly_of_run(&self.forest);
         is_idle.then(|| Note::RunsApart(self.path.on_path[NodeId::RUN]))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use longpole_model::{Loss, LossKind, text};
+
+    use crate::Report;
+
+    #[test]
+    fn what_makes_most_of_the_time_doubtful_comes_first() {
+        let mut recording = text::parse("run x 0..100ms\nsample 10ms pid 1 main\nsample 20ms pid 1 main\n").unwrap();
+        recording.samples.iter_mut().for_each(|sample| sample.weight_nanos = 1_000_000);
+        let losses = [
+            (LossKind::ValuesRedacted, 900),
+            (LossKind::SymbolsUnreadable, 3),
+            (LossKind::WaitsNotSeen, 4),
+            (LossKind::StacksTruncated, 5),
+            (LossKind::FunctionsNotSeen, 50),
+            (LossKind::SpansNeverArrived, 1),
+        ];
+        recording.losses = losses.map(|(kind, count)| Loss::new(kind, count, "")).into();
+        let report = Report::new(recording);
+        let codes: Vec<&str> = report.quality().iter().map(crate::note::Note::code).collect();
+        let expected =
+            ["spans_never_arrived", "functions_not_seen", "waits_not_seen", "stacks_truncated", "symbols_unreadable", "values_redacted"];
+        assert_eq!(codes, expected);
     }
 }

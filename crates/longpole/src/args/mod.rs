@@ -23,8 +23,8 @@ pub(crate) use self::record::{
     tracing_target,
 };
 pub(crate) use self::show_recordings::{
-    DiffArguments, FlameArguments, FlameFormat, FrameArguments, OpenArguments, PolesArguments, RecordingArguments, SourceArguments,
-    SpanArguments, SpansArguments, SqlArguments, ThreadsArguments, TopArguments, TreeArguments,
+    DiffArguments, FlameArguments, FlameFormat, FrameArguments, OpenArguments, PolesArguments, RecordingArguments, ShowArguments,
+    SourceArguments, SpanArguments, SpansArguments, SqlArguments, ThreadsArguments, TopArguments, TreeArguments,
 };
 
 const EXAMPLES: &str = "Examples:
@@ -158,7 +158,7 @@ pub(crate) enum Command {
     #[command(visible_aliases = ["view", "load"])]
     Open(OpenArguments),
     /// Show the answer of a recording again: its long poles and what fixing each would save
-    Show(RecordingArguments),
+    Show(ShowArguments),
     /// List the long poles of a recording, more than `show` does
     Poles(PolesArguments),
     /// Show the spans of a recording as a tree

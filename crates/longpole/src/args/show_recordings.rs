@@ -34,6 +34,15 @@ pub(crate) struct RecordingArguments {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct ShowArguments {
+    #[command(flatten)]
+    pub(crate) recording: RecordingArguments,
+    /// Print everything that is missing from the numbers or makes them uncertain, not only what costs most
+    #[arg(long)]
+    pub(crate) quality: bool,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct PolesArguments {
     /// Recording (`r7`, `7`, `last` or a tag) or file (`./up.trace`)
     #[arg(default_value = "last")]

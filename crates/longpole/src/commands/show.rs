@@ -3,18 +3,20 @@
 use anyhow::Result;
 use longpole_recording::view;
 
-use crate::args::{Format, RecordingArguments};
+use crate::args::{Format, ShowArguments};
 use crate::input::load::load;
 use crate::invocation::Invocation;
-use crate::render::answer;
+use crate::render::{answer, quality};
 use crate::terminal::screen::{print, print_json};
 
 /// The answer of a recording.
-pub(crate) fn show(invocation: &Invocation, arguments: &RecordingArguments) -> Result<()> {
-    let (name, report) = load(invocation, &arguments.recording)?;
+pub(crate) fn show(invocation: &Invocation, arguments: &ShowArguments) -> Result<()> {
+    let ShowArguments { recording, quality } = arguments;
+    let (name, report) = load(invocation, &recording.recording)?;
     let view = view::SummaryView::new(&name, &report);
-    match arguments.format {
-        Format::Json => print_json(&view),
-        Format::Text => print(&answer::answer(&view, invocation.style())),
+    match (recording.format, quality) {
+        (Format::Json, _) => print_json(&view),
+        (Format::Text, true) => print(&quality::all(&view, invocation.style())),
+        (Format::Text, false) => print(&answer::answer(&view, invocation.style())),
     }
 }

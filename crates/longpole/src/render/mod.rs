@@ -10,7 +10,7 @@ pub(crate) mod functions;
 mod next_steps;
 pub(crate) mod poles;
 pub(crate) mod processes;
-mod quality;
+pub(crate) mod quality;
 pub(crate) mod recordings;
 pub(crate) mod source;
 pub(crate) mod span;

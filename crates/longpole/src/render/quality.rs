@@ -4,13 +4,25 @@ use longpole_analysis::words;
 use longpole_recording::view;
 
 use crate::next_command::own_name;
+use crate::terminal::screen::Screen;
 use crate::terminal::{Style, fit, fold};
 
-/// Lines on data quality; the page and `--format json` have the rest.
+/// Lines on data quality in an answer; `show --quality`, the page and `--format json` have the rest.
 const QUALITY_SHOWN: usize = 6;
 
 pub(crate) fn quality_lines(view: &view::SummaryView, style: Style) -> Vec<String> {
-    let mut texts = quality_texts(&view.quality, view.samples, &view.recording, style);
+    with_ranges(view, quality_texts(&view.quality, view.samples, &view.recording, style), style)
+}
+
+/// Everything that is missing.
+pub(crate) fn all(view: &view::SummaryView, style: Style) -> Screen {
+    let texts = view.quality.iter().map(|note| words::loss(&note.code, note.count, &note.detail, view.samples)).collect();
+    let mut out = Screen::default();
+    with_ranges(view, texts, style).iter().for_each(|text| out.line(text));
+    out
+}
+
+fn with_ranges(view: &view::SummaryView, mut texts: Vec<String>, style: Style) -> Vec<String> {
     let ranges = view.poles.iter().any(|p| p.saves_if_zero_nanos[0] != p.saves_if_zero_nanos[1]);
     if ranges {
         texts.push("savings are ranges where dependencies are inferred, not declared by span links".to_owned());
@@ -38,7 +50,7 @@ fn quality_texts(quality: &[view::QualityView], samples: u64, recording: &str, s
         quality.iter().take(QUALITY_SHOWN).map(|q| fit(&words::loss(&q.code, q.count, &q.detail, samples), style.width() * 4)).collect();
     let more = quality.len().saturating_sub(QUALITY_SHOWN);
     if more > 0 {
-        texts.push(format!("{more} more ({} show {recording} --format json)", own_name()));
+        texts.push(format!("{more} more ({} show {recording} --quality)", own_name()));
     }
     texts
 }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::support::{Sandbox, c, can_sample, json, longpole};
+use crate::support::{Sandbox, c, can_sample, json, longpole, skip};
 
 /// The time on the path of all that a view of poles names, the rest included.
 fn on_path(view: &Value) -> i64 {
@@ -202,4 +202,28 @@ fn waits_are_named_by_their_cause_in_any_call() {
     assert_eq!(parts, expected, "{view}");
     let unaccounted: i64 = poles.iter().map(|pole| pole["states"]["unaccounted_nanos"].as_i64().unwrap()).sum();
     assert!(unaccounted * 20 < view["wall_nanos"].as_i64().unwrap(), "{view}");
+}
+
+#[test]
+fn what_costs_most_is_the_first_line_of_quality() {
+    const STORY: &str = "what_costs_most_is_the_first_line_of_quality";
+    if !can_sample(STORY) {
+        return;
+    }
+    if std::process::Command::new("node").arg("--version").output().is_err() {
+        return skip(STORY, "there is no node");
+    }
+    let sandbox = Sandbox::new();
+    let store = sandbox.path("store");
+    let script = "const until = Date.now() + 700; let x = 0; while (Date.now() < until) x += Math.sqrt(x + 1)";
+    let out = longpole(&store).args(["run", "--", "node", "-e", script]).output().unwrap();
+    assert!(out.status.success(), "{out:?}");
+    let said = String::from_utf8_lossy(&out.stderr).into_owned();
+    let first = said.lines().find(|line| line.starts_with("quality")).unwrap();
+    assert!(first.contains("functions not seen"), "its code has no names, and that comes first: {said}");
+    assert!(said.contains("--jit node"), "with what to do: {said}");
+    let all = longpole(&store).args(["show", "--quality"]).output().unwrap().stdout;
+    let count = json(longpole(&store).args(["show", "--format", "json"]))["quality"].as_array().unwrap().len();
+    let all = String::from_utf8_lossy(&all).into_owned();
+    assert!(all.starts_with("quality   functions not seen") && !all.contains("LONG POLES") && all.lines().count() >= count, "{all}");
 }

@@ -63,8 +63,8 @@ pulumi ..100000
         pulumirpc.ResourceProvider/Create ..59000
       pulumirpc.ResourceProvider/Create ..40000 pulumi.resource.type=aws:s3:Bucket
         pulumirpc.ResourceProvider/Create ..39000
-legacy_joined 4: operations that two tracers saw are one; 2 spans found their parent by its legacy id
 resources_unnamed 2: calls of Pulumi's providers that name no resource: its --otel-traces file has no names. Add --tracing=file:up.trace and import both files with --together, or use longpole run
+legacy_joined 4: operations that two tracers saw are one; 2 spans found their parent by its legacy id
 ",
     );
 }
@@ -98,8 +98,8 @@ pulumi ..100000
   pulumi-plan ..90050
     get ..30000
     get ..29000
-spans_duplicate 1: finished twice; the later end is kept
 duplicate_ids 1: spans whose id another span has too; children hang under the first
+spans_duplicate 1: finished twice; the later end is kept
 roots_nested 2: traces that lie inside one operation of another trace; they hang under it
 ",
     );
