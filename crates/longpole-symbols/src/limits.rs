@@ -45,11 +45,8 @@ pub(crate) const FILE_NAME_BYTES_MAX: usize = 255;
 /// name's bytes can stand for megabytes; templates of real programs reach some thousands.
 pub(crate) const NAME_BYTES_MAX: usize = 16 * 1024;
 
-/// Steps that a C++ name may take (an attempt at a production of the grammar, a node written), for each of its bytes and beside that. All of
-/// the 101,853 names in the libraries of a Debian machine take fewer than 24 a byte. A short name can ask for 2^30, because
-/// productions nest and are attempted anew.
-pub(crate) const NAME_STEPS_PER_BYTE: u32 = 64;
-pub(crate) const NAME_STEPS: u32 = 1024;
+/// Nanoseconds that count as a step where a library demangles a name.
+pub(crate) const STEP_NANOS: u32 = 16;
 
 /// Steps that the names of a recording may take together: those of 200,000 functions, or some seconds. A byte of a demangled name is a step,
 /// too, so that the names take no more memory than this.
