@@ -12,7 +12,7 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use longpole_model::{Mapping, MappingId, Observation};
+use longpole_model::{Loss, LossKind, Mapping, MappingId, Observation};
 use longpole_symbols::unwind::{Binary, Code};
 
 use crate::perf::record::MapRecord;
@@ -28,6 +28,15 @@ const OPEN_SHARE: usize = 4;
 
 /// Most distinct files: a program that maps more makes them itself.
 const FILES_MAX: usize = 16_384;
+
+/// Most binaries that get a number, and bytes of their paths. Code of further ones is code of no file: a program that maps more makes, maps and
+/// removes them itself, and each number is kept to the end, here and in the log.
+const NUMBERS_MAX: u32 = 65_536;
+const PATHS_BYTES_MAX: usize = 64 << 20;
+
+/// Unwind information of all binaries together. A file with holes can have much of it and cost its program nothing; those beyond are
+/// unwound by frame pointers. Browsers and compilers have some tens of megabytes.
+const UNWIND_BYTES_MAX: u64 = 512 << 20;
 
 /// Largest `[vdso]` (vdso(7)): it has a few pages.
 const VDSO_BYTES_MAX: u64 = 1 << 20;
@@ -106,6 +115,11 @@ pub(crate) struct Binaries {
     known: HashMap<FileKey, Known>,
     numbers: HashMap<Content, MappingId>,
     next: u32,
+    paths_bytes: usize,
+    unwind_bytes: u64,
+    /// Mappings without a number, and binaries without their unwind information, beyond the limits.
+    unnumbered: u64,
+    not_unwound: u64,
     open: Vec<OpenBinary>,
     open_max: usize,
     vdso: Option<Code>,
@@ -115,7 +129,18 @@ impl Binaries {
     /// None yet.
     pub(crate) fn new() -> Binaries {
         let open_max = OPEN_MAX.min(open_files_limit() / OPEN_SHARE);
-        Binaries { known: HashMap::new(), numbers: HashMap::new(), next: 0, open: Vec::new(), open_max, vdso: None }
+        Binaries {
+            known: HashMap::new(),
+            numbers: HashMap::new(),
+            next: 0,
+            paths_bytes: 0,
+            unwind_bytes: 0,
+            unnumbered: 0,
+            not_unwound: 0,
+            open: Vec::new(),
+            open_max,
+            vdso: None,
+        }
     }
 
     /// The code in a mapping of a process. Writes the definition of the mapping if it is new.
@@ -146,13 +171,25 @@ impl Binaries {
         code
     }
 
-    /// Opens and reads a file; `None` if the sink could not keep its definition.
+    /// Whether there is room for the unwind information of a binary, which then takes it.
+    fn keeps(&mut self, binary: &Binary) -> bool {
+        let all = self.unwind_bytes.saturating_add(binary.kept_bytes());
+        let has_room = all <= UNWIND_BYTES_MAX;
+        if has_room {
+            self.unwind_bytes = all;
+        } else {
+            self.not_unwound += 1;
+        }
+        has_room
+    }
+
+    /// Opens and reads a file; `None` if there is no number left for it, or the sink could not keep its definition.
     fn load_file(&mut self, pid: u32, map: &MapRecord<'_>, out: &mut ObservationWriter) -> Option<Known> {
         let (file, stamp, suffix) = match open_mapped(pid, map) {
             Ok((file, metadata)) => (Some(file), Some(Stamp::of(&metadata)), ""),
             Err(absent) => (None, None, absent.suffix()),
         };
-        let binary = file.as_ref().and_then(|file| Binary::read(file).ok()).map(Arc::new);
+        let mut binary = file.as_ref().and_then(|file| Binary::read(file).ok()).map(Arc::new);
         if binary.is_none() && is_memory(map.path) {
             return Some(Known { code: Code::Anonymous, stamp });
         }
@@ -174,6 +211,7 @@ impl Binaries {
                 mapping
             }
         };
+        binary = binary.filter(|binary| self.keeps(binary));
         Some(Known { code: Code::Mapped { mapping, binary }, stamp })
     }
 
@@ -185,13 +223,30 @@ impl Binaries {
         Some(Code::Mapped { mapping, binary })
     }
 
-    /// Assigns an id to a binary; `None` if the sink could not keep its definition.
+    /// Assigns an id to a binary; `None` if none is left, or the sink could not keep its definition.
     fn define(&mut self, path: String, build_id: Vec<u8>, out: &mut ObservationWriter) -> Option<MappingId> {
+        if self.next >= NUMBERS_MAX || self.paths_bytes >= PATHS_BYTES_MAX {
+            self.unnumbered += 1;
+            return None;
+        }
+        self.paths_bytes += path.len();
         let id = MappingId(self.next);
         out.give(Observation::Mapping(Mapping { id, path, build_id })).then(|| {
             self.next += 1;
             id
         })
+    }
+
+    /// What the limits left out.
+    pub(crate) fn losses(&self) -> impl Iterator<Item = Loss> + use<> {
+        let counts = [
+            (self.unnumbered, "mappings of files beyond 65,536 files or 64 MiB of paths"),
+            (self.not_unwound, "unwind information of binaries beyond 512 MiB"),
+        ];
+        counts
+            .into_iter()
+            .filter(|(count, _)| *count > 0)
+            .map(|(count, detail)| Loss::new(LossKind::SymbolsUnreadable, count, detail.to_owned()))
     }
 
     /// The open files, for symbolization.
@@ -324,6 +379,29 @@ mod tests {
 
     fn out() -> ObservationWriter {
         ObservationWriter::new(Box::new(Vec::new()))
+    }
+
+    #[test]
+    fn files_beyond_the_limits_are_code_of_no_file() {
+        let mut binaries = Binaries::new();
+        let mut out = out();
+        let long = |number: usize| format!("/{number}{}", "a".repeat(4000));
+        let defined = (0..100_000).take_while(|number| binaries.define(long(*number), Vec::new(), &mut out).is_some()).count();
+        assert!((16_000..17_000).contains(&defined), "{defined}");
+        let mut binaries = Binaries::new();
+        let defined = (0..100_000).take_while(|number| binaries.define(number.to_string(), Vec::new(), &mut out).is_some()).count();
+        assert_eq!(defined, NUMBERS_MAX as usize);
+    }
+
+    #[test]
+    fn unwind_information_has_a_limit_for_all_binaries_together() {
+        let binary = Binary::read(File::open("/proc/self/exe").unwrap()).unwrap();
+        let mut binaries = Binaries::new();
+        assert!(binary.kept_bytes() > 0 && binaries.keeps(&binary));
+        binaries.unwind_bytes = UNWIND_BYTES_MAX;
+        assert!(!binaries.keeps(&binary));
+        let losses: Vec<String> = binaries.losses().map(|loss| loss.detail).collect();
+        assert_eq!(losses, ["unwind information of binaries beyond 512 MiB"]);
     }
 
     #[test]

@@ -263,6 +263,9 @@ impl Processor {
         let python_cpu_nanos = self.stack_builder.pythons.finish();
         self.kernel_names_due = now;
         self.anchor();
+        for loss in self.binaries.losses() {
+            self.out.give(Observation::Loss(loss));
+        }
         self.out.flush();
         let mut stats = self.stats;
         stats.cpu_slices = self.tree.slices;
