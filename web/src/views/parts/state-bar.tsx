@@ -3,7 +3,7 @@ import { counted, formatDuration, formatShare } from '../../logic/format';
 import { howKnown, type StatePart, type StateParts, stateParts } from '../../logic/states';
 import css from './parts.module.css';
 
-/** `lock 596.0ms (99%): blocked on a lock or another thread`. */
+/** `lock 596.0ms (99%): blocked on a lock`. */
 function inWords({ label, explanation, nanos, share }: StatePart): string {
   return `${label} ${formatDuration(nanos)} (${formatShare(share)}): ${explanation}`;
 }
