@@ -197,7 +197,9 @@ fn waits_are_named_by_their_cause_in_any_call() {
     assert!(out.status.success(), "{out:?}");
     let view = json(longpole(&store).args(["poles", "--format", "json"]));
     let poles = view["poles"].as_array().unwrap();
-    let parts: Vec<&str> = poles.iter().take(5).filter_map(|pole| pole["part"]["text"].as_str()).collect();
+    // How long the interpreter takes to start depends on the machine.
+    let parts = poles.iter().filter_map(|pole| pole["part"]["text"].as_str()).filter(|part| *part != "the rest");
+    let parts: Vec<&str> = parts.take(5).collect();
     let expected = ["nap_in_epoll (sleep)", "nap_in_select (sleep)", "nap_at_a_condition (sleep)", "want_work (queue)", "want_lock (lock)"];
     assert_eq!(parts, expected, "{view}");
     let unaccounted: i64 = poles.iter().map(|pole| pole["states"]["unaccounted_nanos"].as_i64().unwrap()).sum();
