@@ -406,7 +406,8 @@ fn attach_tells_of_its_own_time_only() {
     let usage = &figures["usage"];
     assert!(usage["read_bytes"].as_u64().unwrap() < 1 << 20, "{figures}");
     assert!(usage["peak_resident_bytes"].as_u64().unwrap() < 150 << 20, "{figures}");
-    assert!(threads["threads"][0]["nanos"].as_u64().unwrap() <= wall, "{threads}");
+    // The run is measured by the wall clock, a thread by the monotonic one.
+    assert!(threads["threads"][0]["nanos"].as_u64().unwrap() <= wall + wall / 1000, "{wall} {threads}");
     // It goes on, so nothing saves anything.
     assert_eq!((poles["poles"].as_array().unwrap().len(), poles["between_nanos"].as_u64()), (0, Some(wall)), "{poles}");
     let text = longpole(&store).arg("poles").output().unwrap().stdout;
