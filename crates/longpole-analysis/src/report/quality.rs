@@ -24,14 +24,16 @@ impl Report {
         let unseen = ThreadTime::of(&self.recording).notes(&self.recording, self.wall());
         let mut notes: Vec<Note> = unseen.into_iter().chain(losses).chain(self.runs_apart()).chain(self.notes().cloned()).collect();
         // Stable: notes of one cost stay in this order.
-        notes.sort_by_key(|note| Reverse(self.cost(note)));
+        let period = self.sample_period();
+        notes.sort_by_cached_key(|note| Reverse(self.cost(note, period)));
         notes
     }
 
-    /// How much time a note makes doubtful, at most that of the run; `None` if it makes none doubtful.
-    fn cost(&self, note: &Note) -> Option<Nanos> {
+    /// How much time a note makes doubtful, at most that of the run; `None` if it makes none doubtful. `period` is what a sample stands for.
+    fn cost(&self, note: &Note, period: Nanos) -> Option<Nanos> {
         let wall = self.wall();
-        let at_most_wall = |nanos: i64| Nanos(nanos).min(wall);
+        let at_most_wall = |nanos: u64| Nanos::from_u64(nanos).min(wall);
+        let of_each = |count: u64, nanos: Nanos| at_most_wall(count.saturating_mul(nanos.0.unsigned_abs()));
         Some(match note {
             Note::Loss(loss) => match loss.kind {
                 LossKind::RecorderKilled
@@ -50,10 +52,8 @@ impl Report {
                 | LossKind::FunctionsNotSeen
                 | LossKind::ContextTorn
                 | LossKind::ContextNotSeen
-                | LossKind::ContextDisagrees => {
-                    at_most_wall(self.sample_period().0.saturating_mul(i64::try_from(loss.count).unwrap_or(i64::MAX)))
-                }
-                LossKind::WaitsNotSeen => at_most_wall(WAIT_NOT_SEEN.0.saturating_mul(i64::try_from(loss.count).unwrap_or(i64::MAX))),
+                | LossKind::ContextDisagrees => of_each(loss.count, period),
+                LossKind::WaitsNotSeen => of_each(loss.count, WAIT_NOT_SEEN),
                 LossKind::ValuesRedacted
                 | LossKind::TextReplaced
                 | LossKind::AttributesCut
@@ -63,9 +63,9 @@ impl Report {
                 _ => Nanos::ZERO,
             },
             Note::UnfinishedRun | Note::RunsApart(_) | Note::Watched => wall,
-            Note::KernelTime { unsampled, .. } => at_most_wall(i64::try_from(unsampled.0).unwrap_or(i64::MAX)),
+            Note::KernelTime { unsampled, .. } => at_most_wall(unsampled.0),
             // The sum of all threads: much of it lies beside the path.
-            Note::CpuBusy(nanos) => at_most_wall(i64::try_from(nanos.0 / 4).unwrap_or(i64::MAX)),
+            Note::CpuBusy(nanos) => at_most_wall(nanos.0 / 4),
             Note::ForksFolded(_) | Note::RootsNested(_) | Note::LegacyJoined { .. } => return None,
             _ => Nanos::ZERO,
         })
