@@ -186,7 +186,10 @@ impl Connections {
         if accepted.speech == Speech::Http
             && let Some(_place) = self.user_quotas.place_for_answer(user)
         {
-            self.answer_all(accepted, answer).await;
+            let Ok(stream) = accepted.into_stream() else { return };
+            let service = service_fn(|request| std::future::ready(Ok::<_, Infallible>(answer(&request))));
+            // The client may or may not read the answer.
+            let _ = timeout(REFUSAL_TIME_MAX, self.http.serve_connection(TokioIo::new(stream), service)).await;
         }
     }
 
@@ -199,13 +202,6 @@ impl Connections {
         }
         let connections = Arc::clone(self);
         tokio::spawn(async move { connections.refuse(accepted, user.as_deref(), refusal::unchecked).await });
-    }
-
-    async fn answer_all(&self, accepted: Accepted, answer: fn(&Request<Incoming>) -> Response<AnswerBody>) {
-        let Ok(stream) = accepted.into_stream() else { return };
-        let service = service_fn(|request| std::future::ready(Ok::<_, Infallible>(answer(&request))));
-        // The client may or may not read the answer.
-        let _ = timeout(REFUSAL_TIME_MAX, self.http.serve_connection(TokioIo::new(stream), service)).await;
     }
 
     /// Serves a connection that its client closed before the receiver read its owner, when there is a place. Any user can leave any number
