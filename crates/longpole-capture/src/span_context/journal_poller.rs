@@ -35,6 +35,9 @@ const POLL_NANOS_MAX: u64 = 40_000_000;
 /// How often to check that the thread of a journal without new entries still lives.
 const ALIVE_NANOS: u64 = 1_000_000_000;
 
+/// How far ahead of ours the clock of a journal may be: those of two time namespaces are not read at once.
+const AHEAD_NANOS_MAX: u64 = 1_000_000_000;
+
 /// Most journals open at a time, because of descriptors. The others are read when one ends, or at the end.
 const OPEN_MAX: usize = 4_096;
 
@@ -243,7 +246,7 @@ impl JournalPoller {
             Some(journal) => {
                 let shift = self.shift_of(journal.header())?;
                 // It would be the newest of its thread for ever.
-                let is_from_the_future = journal.header().monotonic.wrapping_add(shift) > now.saturating_add(ALIVE_NANOS);
+                let is_from_the_future = journal.header().monotonic.wrapping_add(shift) > now.saturating_add(AHEAD_NANOS_MAX);
                 if is_from_the_future { Err(Refusal::Garbled) } else { Ok(Some((shift, journal))) }
             }
             None => Ok(None),
