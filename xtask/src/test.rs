@@ -8,9 +8,6 @@ use crate::command::{run, run_in};
 use crate::paths::{root, target_dir};
 use crate::{commits, deny, need, pulumi, tidy, web};
 
-/// How many tests of a binary run at once, as libtest reads it.
-const TEST_THREADS: &str = "RUST_TEST_THREADS";
-
 /// Format, house rules, lints, rustdoc, dependencies, the page, Rust tests with the replay of fuzz targets, stories, and the story in a real browser.
 /// Generated files have tests that compare them with their sources.
 pub(crate) fn test() -> Result<()> {
@@ -77,11 +74,6 @@ fn test_all(lints: Lints) -> Result<()> {
             Ok(path) => env.push((variable, path.to_string_lossy().into_owned())),
             Err(why) => skip(&skips, what, &why)?,
         }
-    }
-    if std::env::var_os(TEST_THREADS).is_none() {
-        // Most of a story is waiting, for children and for clocks. What measures time has a binary of its own, and runs alone there.
-        let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-        env.push((TEST_THREADS, (2 * cpus).to_string()));
     }
     let env: Vec<(&str, &str)> = env.iter().map(|(name, value)| (*name, value.as_str())).collect();
     // Under nohup, or a CI that ignores signals, the tests would inherit ignored signals, and stories send them.
