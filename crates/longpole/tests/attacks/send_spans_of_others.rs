@@ -287,7 +287,8 @@ fn send_no_spans_and_be_gone() {
 #[test]
 fn take_all_connections() {
     let Ok(address) = std::env::var("LONGPOLE_STORY_ADDRESS") else { return };
-    let held: Vec<TcpStream> = (0..700).map_while(|_| TcpStream::connect(&address).ok()).collect();
+    // The receiver may reset one before `connect` returns.
+    let held: Vec<TcpStream> = (0..700).filter_map(|_| TcpStream::connect(&address).ok()).collect();
     assert!(held.len() > 100);
 }
 

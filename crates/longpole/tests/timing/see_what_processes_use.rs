@@ -101,7 +101,10 @@ fn check_growth(answer: &str, ask: &dyn Fn(&[&str]) -> Command) {
     // The rest is the test binary itself: its code and its own data.
     let peak = figure(grower, "peak_resident_bytes");
     assert!((GROWN..GROWN + 25e6).contains(&peak), "{peak} of {GROWN}: {grower}");
-    assert!(within(figure(grower, "written_bytes"), GROWN, 0.02), "{grower}");
+    // What it wrote after the last reading is missing; on a busy machine readings are further apart, and the answer says how far.
+    let unread = figure(grower, "read_before_end_nanos") / grower["duration_nanos"].as_f64().unwrap();
+    let written = figure(grower, "written_bytes");
+    assert!((GROWN * (0.98 - unread)..GROWN * 1.02).contains(&written), "{written} of {GROWN}: {grower}");
     assert!(grower["cpu_nanos"].as_f64().unwrap() > 0.95 * (STEPS as f64) * STEP_NANOS as f64, "{grower}");
     let (from, to) = (grower["usage"]["grows"]["from_bytes"].as_f64().unwrap(), grower["usage"]["grows"]["to_bytes"].as_f64().unwrap());
     assert!(from < GROWN / 4.0 + 25e6 && within(to, GROWN, 0.25), "{grower}");
@@ -231,12 +234,11 @@ fn unknown_byte_counts_are_not_zero() {
     let view = json(user.with_store(&store).args(["processes", "--format", "json"]));
     let usage = &view["processes"][0]["usage"];
     // The recorder could read it until it closed itself, if it was fast enough. A count from before comes with its age, never as the whole.
-    let age = usage["read_before_end_nanos"].as_u64();
-    assert_eq!(usage["read_bytes"].is_null(), age.is_none(), "{view}");
-    assert!(age.is_none_or(|nanos| nanos > 200_000_000), "{view}");
+    let is_unknown = usage["read_bytes"].is_null();
+    assert!(is_unknown || usage["read_before_end_nanos"].as_u64().unwrap() > 200_000_000, "{view}");
     assert!(usage["peak_resident_bytes"].as_u64().is_some_and(|bytes| bytes > 1_000_000), "{view}");
     let text = user.with_store(&store).arg("processes").output().unwrap().stdout;
     let text = String::from_utf8(text).unwrap();
-    let mark = if age.is_none() { "–  unknown: " } else { "≥  at least: " };
+    let mark = if is_unknown { "–  unknown: " } else { "≥  at least: " };
     assert!(text.contains(mark), "the mark is explained: {text}");
 }
