@@ -9,11 +9,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, OnceLock};
 use std::thread::{Builder, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use longpole_symbols::hang_timeout::{self, SILENCE_MAX, Waited};
 
 use crate::sys::clock::{ThreadClock, monotonic_nanos};
+
+/// How long a thread may work after it was to end. What it works on comes from the recorded processes, and they decide how much that is.
+const END_MAX: Duration = Duration::from_secs(30);
 
 /// What others know about a thread.
 #[derive(Debug, Default)]
@@ -87,7 +90,7 @@ impl<T: Send + 'static> Worker<T> {
         &self.liveness
     }
 
-    /// Waits for its end as long as it makes progress.
+    /// Waits for its end as long as it makes progress, but not longer than [`END_MAX`].
     pub(crate) fn wait(self) -> Waited<T> {
         let liveness = Arc::clone(&self.liveness);
         self.wait_by(|| liveness.progress())
@@ -95,11 +98,13 @@ impl<T: Send + 'static> Worker<T> {
 
     /// The same, with another measure of progress.
     pub(crate) fn wait_by(self, progress: impl FnMut() -> Option<u64>) -> Waited<T> {
-        self.wait_within(SILENCE_MAX, progress)
+        self.wait_within(SILENCE_MAX, Instant::now() + END_MAX, progress)
     }
 
-    fn wait_within(self, silence_max: Duration, progress: impl FnMut() -> Option<u64>) -> Waited<T> {
-        match hang_timeout::wait(&self.outcome, silence_max, progress) {
+    fn wait_within(self, silence_max: Duration, until: Instant, progress: impl FnMut() -> Option<u64>) -> Waited<T> {
+        // A thread that is busy in our own log is waited for.
+        let gives_up = || Instant::now() >= until && !self.liveness.writes.load(Ordering::Relaxed);
+        match hang_timeout::wait_unless(&self.outcome, silence_max, progress, gives_up) {
             Waited::Hung => self.abandon(),
             ended => {
                 // It has nothing left to do. A panic has been printed.
@@ -169,10 +174,21 @@ mod tests {
         .unwrap();
         assert_eq!(liveness.writing(|| liveness.progress()), Some(None), "a thread that writes counts as making progress");
         let silence_max = Duration::from_millis(20);
-        assert_eq!(thread.wait_within(silence_max, || liveness.progress()), Waited::Hung);
+        assert_eq!(thread.wait_within(silence_max, Instant::now() + END_MAX, || liveness.progress()), Waited::Hung);
         // It comes back.
         drop(goes_on);
         assert_eq!(tells.recv(), Ok(None));
+    }
+
+    #[test]
+    fn who_works_for_too_long_is_abandoned() {
+        let thread = Worker::spawn("test", Arc::default(), std::thread::park).unwrap();
+        let mut steps = 0;
+        let works = || {
+            steps += 1;
+            Some(steps)
+        };
+        assert_eq!(thread.wait_within(Duration::from_millis(20), Instant::now(), works), Waited::Hung);
     }
 
     #[test]

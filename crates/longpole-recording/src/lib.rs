@@ -9,7 +9,7 @@
 pub mod export;
 pub mod import;
 pub mod loss_counters;
-mod memory;
+pub mod memory;
 pub mod redact_observations;
 pub mod seal;
 pub mod source_file;

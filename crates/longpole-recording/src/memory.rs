@@ -41,6 +41,24 @@ fn machine(text: &str) -> Option<u64> {
     Some((kilobytes("MemAvailable:")? + kilobytes("SwapFree:").unwrap_or_default()).saturating_mul(1024))
 }
 
+/// Resident bytes that this process should not exceed: what it has now, and half of what is free.
+pub fn most_resident_bytes() -> Option<u64> {
+    Some(resident_bytes()?.saturating_add(available_bytes()? / 2))
+}
+
+/// Whether this process has grown by more than half of what is free now.
+pub(crate) fn growth_limit() -> impl Fn() -> bool {
+    let most = most_resident_bytes();
+    move || resident_bytes().zip(most).is_some_and(|(now, most)| now > most)
+}
+
+/// `RssAnon` of `/proc/self/status`: pages of files can be dropped.
+fn resident_bytes() -> Option<u64> {
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"))?;
+    Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.saturating_mul(1024))
+}
+
 /// What a control group may still take; `None` where it has no limit.
 fn of_group(folder: &Path) -> Option<u64> {
     let number = |name: &str| fs::read_to_string(folder.join(name)).ok()?.trim().parse::<u64>().ok();

@@ -26,7 +26,7 @@ use longpole_wire::{DecodeError, Limits, otlp};
 use tracing::info_span;
 
 use crate::loss_counters;
-use crate::memory::{available_bytes, gibibytes, needed_by_log, needed_bytes};
+use crate::memory::{available_bytes, gibibytes, growth_limit, needed_by_log, needed_bytes};
 use crate::view;
 
 /// Why a recording could not be sealed or read.
@@ -239,7 +239,7 @@ fn assemble(
     drop(step);
     stop()?;
     let step = info_span!("symbols", mappings = recording.mappings.len()).entered();
-    for loss in hang_timeout::fill(Arc::new(OpenFirst { open: binaries }), &mut recording) {
+    for loss in hang_timeout::fill(Arc::new(OpenFirst { open: binaries }), &mut recording, &growth_limit()) {
         loss.merge_into(&mut recording.losses);
     }
     drop(step);

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::Builder;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use longpole_model::address::VirtOffset;
 use longpole_model::loss::Loss;
@@ -39,6 +39,9 @@ const READ_BYTES_MAX: usize = 1 << 20;
 
 /// Binaries whose file system may not answer; after this many the others are not tried. Most lie in the same one.
 const HUNG_MAX: usize = 3;
+
+/// How long naming may take in all, however busy its thread is: files of a recorded program decide how much work their names are.
+const NAMING_MAX: Duration = Duration::from_secs(60);
 
 /// A main thread's usual stack.
 const STACK_BYTES: usize = 8 << 20;
@@ -85,17 +88,23 @@ pub fn wait_unless<T>(
 }
 
 /// Names what a recording has as addresses, as [`Symbolizer::fill`] does, and is not held by a file system that does not answer: what lies there
-/// has no names, and is among the losses.
-pub fn fill(files: Arc<dyn Files + Send + Sync>, recording: &mut Recording) -> Vec<Loss> {
-    Patient { files, worker: None, hung: 0, silence_max: SILENCE_MAX }.fill(recording)
+/// has no names, and is among the losses. The same holds for what is left after a minute, or when `is_memory_short` says so.
+pub fn fill(files: Arc<dyn Files + Send + Sync>, recording: &mut Recording, is_memory_short: &dyn Fn() -> bool) -> Vec<Loss> {
+    Patient { files, worker: None, hung: 0, silence_max: SILENCE_MAX, until: Instant::now() + NAMING_MAX, is_memory_short, stopped: None }
+        .fill(recording)
 }
 
-struct Patient {
+struct Patient<'a> {
     files: Arc<dyn Files + Send + Sync>,
     worker: Option<Worker>,
     /// Workers that were left behind.
     hung: usize,
     silence_max: Duration,
+    /// The end of naming, done or not.
+    until: Instant,
+    is_memory_short: &'a dyn Fn() -> bool,
+    /// Why no further binary is read.
+    stopped: Option<&'static str>,
 }
 
 /// A thread that names addresses.
@@ -125,7 +134,7 @@ impl Worker {
     }
 }
 
-impl Patient {
+impl Patient<'_> {
     fn fill(&mut self, recording: &mut Recording) -> Vec<Loss> {
         symbolizer::fill_by(recording, |mapping, addresses| self.resolve(mapping, addresses))
     }
@@ -135,16 +144,38 @@ impl Patient {
         if self.hung == 0 { self.silence_max } else { self.silence_max / SILENCE_AGAIN_PART }
     }
 
+    /// Why naming ends here, whatever is left.
+    fn limit(&self) -> Option<&'static str> {
+        if Instant::now() >= self.until {
+            Some("skipped, because the names of all binaries would take longer than 60 s")
+        } else if (self.is_memory_short)() {
+            Some("skipped, because the names of all binaries would take more than half of the free memory")
+        } else {
+            None
+        }
+    }
+
     fn resolve(&mut self, mapping: &Mapping, addresses: &[VirtOffset]) -> Resolved {
         if self.hung >= HUNG_MAX {
-            return without_names(mapping, addresses, "skipped, because the file system of earlier binaries did not answer");
+            self.stopped.get_or_insert("skipped, because the file system of earlier binaries did not answer");
+        }
+        if let Some(why) = self.stopped {
+            return without_names(mapping, addresses, why);
         }
         let worker = self.worker.take().map_or_else(|| Worker::start(&self.files), Ok);
         // Without a thread there is nobody else to do it.
         let Ok(worker) = worker else { return Symbolizer::new(Box::new(Arc::clone(&self.files))).resolve(mapping, addresses) };
         let reading = || Some(worker.steps.load(Ordering::Relaxed)).filter(|steps| steps % 2 == 1);
         let waited = match worker.orders.send((mapping.clone(), addresses.to_vec())) {
-            Ok(()) => wait(&worker.names, self.silence_max(), reading),
+            Ok(()) => {
+                let mut stopped = None;
+                let waited = wait_unless(&worker.names, self.silence_max(), reading, || {
+                    stopped = self.limit();
+                    stopped.is_some()
+                });
+                self.stopped = stopped;
+                waited
+            }
             Err(_) => Waited::Failed,
         };
         match waited {
@@ -155,7 +186,7 @@ impl Patient {
             Waited::Failed => without_names(mapping, addresses, "a bug in longpole"),
             Waited::Hung => {
                 self.hung += 1;
-                without_names(mapping, addresses, "its file system does not answer")
+                without_names(mapping, addresses, self.stopped.unwrap_or("its file system does not answer"))
             }
         }
     }
@@ -291,11 +322,31 @@ mod tests {
         }
     }
 
+    fn patient(files: Arc<dyn Files + Send + Sync>, until: Instant, is_memory_short: &dyn Fn() -> bool) -> Patient<'_> {
+        Patient { files, worker: None, hung: 0, silence_max: SHORT, until, is_memory_short, stopped: None }
+    }
+
+    #[test]
+    fn naming_ends_at_its_limits() {
+        let files: Arc<dyn Files + Send + Sync> = Arc::new(Hung(Arc::default()));
+        let now = Instant::now();
+        let past = patient(Arc::clone(&files), now, &|| false);
+        let short = patient(files, now + NAMING_MAX, &|| true);
+        for (mut patient, why) in [(past, "take longer than 60 s"), (short, "take more than half of the free memory")] {
+            for path in ["/lib/a.so", "/lib/b.so"] {
+                let mapping = Mapping { id: MappingId(0), path: path.to_owned(), build_id: Vec::new() };
+                let resolved = patient.resolve(&mapping, &[VirtOffset(0x10)]);
+                let told = resolved.trouble.map(|reason| reason.to_string()).unwrap_or_default();
+                assert_eq!((resolved.frames.len(), told.ends_with(why)), (1, true), "{told}");
+            }
+        }
+    }
+
     #[test]
     fn a_file_system_that_does_not_answer_holds_nobody() {
         let answers = Arc::new((Mutex::new(false), Condvar::new()));
         let files: Arc<dyn Files + Send + Sync> = Arc::new(Hung(Arc::clone(&answers)));
-        let mut patient = Patient { files, worker: None, hung: 0, silence_max: SHORT };
+        let mut patient = patient(files, Instant::now() + NAMING_MAX, &|| false);
         let mut told = |path: &str| {
             let mapping = Mapping { id: MappingId(0), path: path.to_owned(), build_id: Vec::new() };
             let resolved = patient.resolve(&mapping, &[VirtOffset(0x10), VirtOffset(0x20)]);

@@ -1,6 +1,7 @@
 //! Addresses to frames.
 
 use std::borrow::Cow;
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
 
@@ -146,6 +147,9 @@ pub(crate) fn fill_by(recording: &mut Recording, mut resolve: impl FnMut(&Mappin
         }
     }
     let mut losses = Vec::new();
+    // Where time runs out, it is for those that matter least.
+    let mut wanted: Vec<(u32, Vec<usize>)> = wanted.into_iter().collect();
+    wanted.sort_by_key(|(_, locations)| Reverse(locations.len()));
     for (mapping, locations) in wanted {
         let unknown = Mapping { id: longpole_model::stack::MappingId(mapping), path: String::new(), build_id: Vec::new() };
         let mapping = recording.mappings.get(mapping as usize).unwrap_or(&unknown);

@@ -45,6 +45,8 @@ pub struct Options {
     pub journals: Option<PathBuf>,
     /// A folder for what is slow to read and valid until the next boot: the kernel's list of its functions.
     pub cache: Option<PathBuf>,
+    /// Resident bytes of longpole above which the recorder ends: the recorded processes decide how much there is to keep.
+    pub memory_bytes_max: Option<u64>,
 }
 
 impl Default for Options {
@@ -57,6 +59,7 @@ impl Default for Options {
             kernel: true,
             journals: None,
             cache: None,
+            memory_bytes_max: None,
         }
     }
 }

@@ -291,11 +291,11 @@ impl Recorder {
     }
 }
 
-/// The loss of the last part of a recording, in which a hanging recorder wrote nothing.
+/// The loss of the last part of a recording, in which an abandoned recorder wrote nothing.
 fn hung(missing_nanos: u64) -> Loss {
     let detail = format!(
-        "the recorder hangs in a system call, as on a file system that does not answer: samples, waits and processes of the last {} are \
-         missing",
+        "the recorder does not end: a file system does not answer, or what the processes did takes more than 30 s to read: samples, waits \
+         and processes of the last {} are missing",
         units::duration(missing_nanos)
     );
     Loss::new(LossKind::SamplesLost, 1, detail)

@@ -41,6 +41,9 @@ impl Processor {
             self.look_at_tree(&mut poller);
             poll_journals(false, &mut self.out);
             self.keep_up(true);
+            if self.is_memory_short {
+                break;
+            }
             budget.spend(thread_cpu_nanos().saturating_sub(before));
             let pause = budget.wait_nanos(monotonic_nanos()).clamp(poller::PAUSE_NANOS, poller::PAUSE_NANOS_MAX);
             if let Taken::Closed = handover.take(Duration::from_nanos(pause)) {

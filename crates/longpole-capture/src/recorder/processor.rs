@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use longpole_model::{AbsAddr, ContextRecord, Monotonic, Observation, Sample, StackId, Wait};
+use longpole_model::{AbsAddr, ContextRecord, Loss, LossKind, Monotonic, Observation, Sample, StackId, Wait, units};
 use longpole_symbols::unwind::{Code, StackEnd};
 
 use super::drain::{Batch, CloseOnDrop, Handover, Taken};
@@ -26,7 +26,7 @@ use crate::perf::settings::chain_depth_max;
 use crate::perf::stack_dump_size::{Depths, SizeChange, StackDumpSize};
 use crate::procfs::process_snapshot::{self, MappedCode, ProcessSnapshot};
 use crate::procfs::unsampled::Unsampled;
-use crate::procfs::usage::ProcessUsages;
+use crate::procfs::usage::{ProcessUsages, memory_of};
 use crate::sink::ObservationWriter;
 use crate::span_context::context_record;
 use crate::span_context::otel::Published;
@@ -78,6 +78,9 @@ pub(super) struct Processor {
     pub(super) reorder: Reorder,
     pub(super) clocks: Clocks,
     pub(super) next_anchor: u64,
+    memory_bytes_max: Option<u64>,
+    /// The recorder has more than that.
+    pub(super) is_memory_short: bool,
     pub(super) next_flush: u64,
     pub(super) kernel_names_due: u64,
     /// When the mappings of each polled process were first and last read since its exec.
@@ -111,6 +114,8 @@ impl Processor {
             reorder: Reorder::default(),
             clocks: Clocks::begin().0,
             next_anchor: 0,
+            memory_bytes_max: options.memory_bytes_max,
+            is_memory_short: false,
             next_flush: 0,
             kernel_names_due: monotonic_nanos() + KERNEL_NAMES_NANOS,
             mapped_at: FastMap::default(),
@@ -188,6 +193,9 @@ impl Processor {
                 Taken::Closed => break,
             }
             self.keep_up(handover.is_empty());
+            if self.is_memory_short {
+                break;
+            }
             handover.hurry(self.waits.hurry_until());
         }
         self.end()
@@ -217,10 +225,23 @@ impl Processor {
         if now >= self.next_anchor {
             self.usages.compare(now, self.tree.pids());
             self.anchor();
+            self.check_memory();
         }
         if self.out.dirty && now >= self.next_flush && is_idle {
             self.out.flush();
             self.next_flush = now + FLUSH_NANOS;
+        }
+    }
+
+    /// Ends the recorder where it takes too much memory, and says so.
+    fn check_memory(&mut self) {
+        let Some(most) = self.memory_bytes_max.filter(|_| !self.is_memory_short) else { return };
+        if memory_of(std::process::id()).is_some_and(|memory| memory.resident_bytes > most) {
+            self.is_memory_short = true;
+            let most = units::bytes(most);
+            let detail =
+                format!("the recorder ended early, because longpole would need more than {most} of memory: what followed is missing");
+            self.out.give(Observation::Loss(Loss::new(LossKind::SamplesLost, 1, detail)));
         }
     }
 

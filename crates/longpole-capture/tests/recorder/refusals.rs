@@ -12,7 +12,7 @@ use longpole_testing::skip;
 
 use crate::privilege::{is_root, unprivileged};
 use crate::program::{FACTS, ROLE, fact, me, role_command};
-use crate::recorded::{Folder, Gated};
+use crate::recorded::{Folder, Gated, record};
 
 fn limit(resource: libc::__rlimit_resource_t, value: u64) {
     let limit = libc::rlimit { rlim_cur: value, rlim_max: value };
@@ -149,4 +149,16 @@ fn a_sink_that_fails_is_counted() {
     assert_eq!(stats.samples, 0);
     assert!(stats.not_kept > 100);
     assert_eq!(stats.not_kept_reason.as_deref(), Some("disk full"));
+}
+
+#[test]
+fn a_recorder_that_takes_too_much_memory_ends_and_its_command_does_not() {
+    let folder = Folder::new();
+    let facts = folder.path("facts");
+    // Longer than it takes until the recorder checks its memory.
+    let mut command = Command::new("sleep");
+    command.arg("1.5");
+    let recorded = record(&command, &Options { memory_bytes_max: Some(1 << 20), ..Options::default() }, &facts);
+    let losses: Vec<String> = recorded.losses().into_iter().map(|loss| loss.detail).collect();
+    assert_eq!(losses, ["the recorder ended early, because longpole would need more than 1.0MB of memory: what followed is missing"]);
 }

@@ -8,6 +8,7 @@ use longpole_capture::launch::signals;
 use longpole_capture::procfs::target::{self, Absent, Running};
 use longpole_capture::recorder::{Options, Recorder, Refused};
 use longpole_model::{Loss, LossKind, Observation, ObservationSink};
+use longpole_recording::memory::most_resident_bytes;
 use longpole_recording::redact_observations::RedactingSink;
 use longpole_recording::view;
 use longpole_wire::redact::Redactor;
@@ -39,7 +40,8 @@ fn record(invocation: &Invocation, arguments: &AttachArguments) -> Result<()> {
     let writer = store.create(&new_run(command, traceparent, arguments.rate)).context("failed to create a recording")?;
     writer.wal().set_limit(arguments.max_recording_bytes);
     let mut sink = writer.wal().observation_sink();
-    let options = Options { rate_hz: arguments.rate, cache: Some(store.cache()), ..Options::default() };
+    let options =
+        Options { rate_hz: arguments.rate, cache: Some(store.cache()), memory_bytes_max: most_resident_bytes(), ..Options::default() };
     let write_failure = WriteFailure::default();
     let begun = begin(pid, &options, || Box::new(write_failure.watch(RedactingSink::new(writer.wal().observation_sink()))));
     let (recorder, refused) = match begun {

@@ -28,6 +28,7 @@ use longpole_model::{
     AttributeValue, Attributes, CaptureMode, Exit, Loss, LossKind, Observation, ObservationSink, ProcessUsage, Resource, RunUsage, Scope,
     Span, SpanId, SpanKind, Status, StatusCode, TimeRange, Timestamp,
 };
+use longpole_recording::memory::most_resident_bytes;
 use longpole_recording::redact_observations::RedactingSink;
 use longpole_recording::seal::OwnSeal;
 use longpole_server::forward::ForwardTarget;
@@ -249,8 +250,16 @@ impl Session {
         let remove_perf_maps = !arguments.jit.is_empty();
         let journals = self.journals.as_ref().map(|directory| directory.path().to_owned());
         let cache = Some(self.writer.store().cache());
-        let options =
-            recorder::Options { rate_hz: arguments.rate, clock, remove_perf_maps, journals, cache, ..recorder::Options::default() };
+        let memory_bytes_max = most_resident_bytes();
+        let options = recorder::Options {
+            rate_hz: arguments.rate,
+            clock,
+            remove_perf_maps,
+            journals,
+            cache,
+            memory_bytes_max,
+            ..recorder::Options::default()
+        };
         let sink = || -> Box<dyn ObservationSink> {
             let sink = self.write_failure.watch(self.writer.wal().observation_sink());
             match arguments.redact {

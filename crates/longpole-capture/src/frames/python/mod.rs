@@ -314,8 +314,8 @@ impl Pythons {
             ));
         }
         if std::mem::take(&mut self.is_hung) {
-            let detail = "Python functions: an interpreter's memory lies in a file system that does not answer, so longpole read no other \
-                 interpreter";
+            let detail = "Python functions: the reader did not end, because a file system does not answer or its work takes more than 30 s, \
+                 so longpole read no other interpreter";
             losses.push(Loss::new(LossKind::FunctionsNotSeen, 1, detail));
         }
         losses
