@@ -62,7 +62,13 @@ fn end_words(exit: Option<&view::ExitView>) -> String {
 /// The stored answer in a few words.
 fn answer_words(answer: &view::AnswerView) -> String {
     let saves = range(TimeUnit::of(answer.saves_if_zero_nanos[1]), answer.saves_if_zero_nanos);
-    format!("saves {saves}: {}", answer.context.as_ref().unwrap_or(&answer.name))
+    let name = match &answer.context {
+        Some(context) if answer.name.contains(context) => context.clone(),
+        Some(context) => format!("{context} › {}", answer.name),
+        None => answer.name.clone(),
+    };
+    let function = answer.function.as_ref().map(|function| format!(", in {function}")).unwrap_or_default();
+    format!("saves {saves}: {name}{function}")
 }
 
 /// Local date and time of a Unix time in nanoseconds.

@@ -29,7 +29,7 @@ fn usage_lines(usage: &view::UsageView) -> Vec<String> {
     let faults = usage
         .minor_faults
         .zip(usage.major_faults)
-        .map(|(minor, major)| format!("page faults           {} without and {} with a wait for storage", count(minor), count(major)));
+        .map(|(minor, major)| format!("page faults           {} minor, {} major", count(minor), count(major)));
     let both = |what: &str, read: Option<u64>, written: Option<u64>| {
         read.zip(written).map(|(read, written)| format!("{what:21} {} read, {} written", units::bytes(read), units::bytes(written)))
     };
@@ -84,11 +84,7 @@ pub(crate) fn span(view: &view::SpanView, sees_cpus: bool, style: Style) -> Scre
     out.push(format!(
         "{} ({})",
         style.strong("SAVES"),
-        if savings.evidence == view::EvidenceView::Declared {
-            "its dependencies are declared, if it has any"
-        } else {
-            "its dependencies are inferred"
-        }
+        if savings.evidence == view::EvidenceView::Declared { "its dependencies are certain" } else { "its dependencies are inferred" }
     ));
     if let Some((pole, saves)) = of_pole {
         out.push(format!(
@@ -101,7 +97,7 @@ pub(crate) fn span(view: &view::SpanView, sees_cpus: bool, style: Style) -> Scre
     out.push(format!("  if it took no time         {}", range(unit, savings.saves_if_zero_nanos)));
     out.push(format!("  if it took half the time   {}", range(unit, savings.saves_if_half_nanos)));
     out.push(format!("  if its own time were zero  {}", range(unit, savings.saves_own_nanos)));
-    out.push(format!("  on the critical path itself, outside of children, for {}", duration(savings.on_path_nanos)));
+    out.push(format!("  own time on the path       {}", duration(savings.on_path_nanos)));
     out.push(String::new());
     let links = &view.samples.links;
     let is_tied = links.record + links.journal + links.label + links.inferred + links.ambiguous > 0;

@@ -57,7 +57,7 @@ pub(crate) fn spans(view: &view::SpansView, sees_cpus: bool, style: Style) -> Sc
     out.push(format!("  if all took no time         {}", range(unit, view.savings.saves_if_zero_nanos)));
     out.push(format!("  if all took half the time   {}", range(unit, view.savings.saves_if_half_nanos)));
     out.push(format!("  if their own time were zero {}", range(unit, view.savings.saves_own_nanos)));
-    out.push(format!("  on the critical path itself, outside of children, for {}", duration(view.savings.on_path_nanos)));
+    out.push(format!("  own time on the path       {}", duration(view.savings.on_path_nanos)));
     out.push(String::new());
     out.push(format!("{} {} of their own", style.strong("CODE"), counted(view.samples, "sample", "samples")));
     out.extend(frame_rows(&view.top_frames, style));
