@@ -26,5 +26,6 @@ pub fn derive(recording: &mut Recording, events: &[ResourceEvent]) -> Vec<Note> 
     if recording.wait_links.len() != recording.waits.len() {
         recording.wait_links = waits::link(recording);
     }
+    waits::name_waits_of_spans(recording);
     notes
 }

@@ -1,4 +1,4 @@
-//! The user and the inode of a client's socket on this machine, from netlink (sock_diag(7)): the kernel answers in microseconds, where
+//! The user and the inode of a client's socket on this machine, and which sockets listen, from netlink (sock_diag(7)): the kernel answers in microseconds, where
 //! reading `/proc/net/tcp` takes milliseconds. One netlink socket serves all requests, so it is there when no descriptor is left.
 //!
 //! ```text
@@ -6,6 +6,9 @@
 //! inet_diag_req_v2   family, protocol TCP, states all, ports and addresses of the socket (big endian), no cookie
 //! ◄ nlmsghdr     type SOCK_DIAG_BY_FAMILY; NLMSG_ERROR with -ENOENT where there is no such socket
 //!   inet_diag_msg    … uid at byte 64, inode at byte 68
+//!
+//! nlmsghdr       flags REQUEST | DUMP; then inet_diag_req_v2 or unix_diag_req, with the state "listen" alone: the kernel does not walk the others
+//! ◄ nlmsghdr …   one inet_diag_msg or unix_diag_msg (inode at byte 4) for each socket, then NLMSG_DONE
 //! ```
 
 use std::fs::File;
@@ -20,7 +23,9 @@ use crate::sys::descriptors::{dropped_by, sock_diag_socket};
 const SOCK_DIAG_BY_FAMILY: u16 = 20;
 /// From `<linux/netlink.h>`.
 const NLMSG_ERROR: u16 = 2;
+const NLMSG_DONE: u16 = 3;
 const NLM_F_REQUEST: u16 = 1;
+const NLM_F_DUMP: u16 = 0x300;
 const HEADER_BYTES: usize = 16;
 /// Header and `inet_diag_req_v2`.
 const REQUEST_BYTES: usize = 72;
@@ -30,6 +35,19 @@ const INODE_AT: usize = HEADER_BYTES + 68;
 const ERROR_AT: usize = HEADER_BYTES;
 const SEQUENCE_AT: usize = 8;
 
+/// The inode in an answer about a Unix socket.
+const UNIX_INODE_AT: usize = HEADER_BYTES + 4;
+
+/// The state of a socket that listens, as a bit: `TCP_LISTEN`.
+const LISTENING: u32 = 1 << 10;
+
+/// Sockets that listen, at most.
+const LISTENING_MAX: usize = 4096;
+
+/// Bytes of one answer with many sockets.
+const DUMP_BYTES: usize = 32 << 10;
+
+const AF_UNIX: u8 = 1;
 const AF_INET: u8 = 2;
 const AF_INET6: u8 = 10;
 const IPPROTO_TCP: u8 = 6;
@@ -52,6 +70,21 @@ pub fn owner_of_client(client: SocketAddr, server: SocketAddr) -> io::Result<Opt
 /// If the kernel does not count them: before Linux 4.12, and in some sandboxes.
 pub fn dropped_connections(listener: BorrowedFd<'_>) -> io::Result<u32> {
     dropped_by(listener)
+}
+
+/// The inodes of the sockets that listen in our network namespace.
+///
+/// # Errors
+///
+/// If the kernel does not answer: no sock_diag(7), or a seccomp filter.
+pub(crate) fn listening_inodes() -> io::Result<Vec<u64>> {
+    let mut inodes = Vec::new();
+    with_sock_diag(|sock_diag| {
+        sock_diag.dump(inet_listeners(AF_INET), INODE_AT, &mut inodes)?;
+        sock_diag.dump(inet_listeners(AF_INET6), INODE_AT, &mut inodes)?;
+        sock_diag.dump(unix_listeners(), UNIX_INODE_AT, &mut inodes)
+    })?;
+    Ok(inodes)
 }
 
 /// Opens the netlink socket, which the first request would do otherwise.
@@ -100,6 +133,34 @@ impl SockDiag {
         Ok(None)
     }
 
+    /// The inodes in all answers to a request.
+    fn dump(&mut self, mut request: Vec<u8>, inode_at: usize, inodes: &mut Vec<u64>) -> io::Result<()> {
+        self.sequence = self.sequence.wrapping_add(1);
+        request[SEQUENCE_AT..SEQUENCE_AT + 4].copy_from_slice(&self.sequence.to_ne_bytes());
+        self.socket.write_all(&request)?;
+        let mut bytes = vec![0; DUMP_BYTES];
+        while inodes.len() < LISTENING_MAX {
+            let length = self.socket.read(&mut bytes)?;
+            if length == 0 {
+                break;
+            }
+            let mut rest = &bytes[..length];
+            while let Some((answer, others)) = first_message(rest) {
+                rest = others;
+                if !is_answer_to(self.sequence, answer) {
+                    continue;
+                }
+                match kind(answer) {
+                    Some(SOCK_DIAG_BY_FAMILY) => inodes.extend(word(answer, inode_at).map(u64::from)),
+                    // A kernel without the table has no such socket to tell of.
+                    Some(NLMSG_DONE | NLMSG_ERROR) => return Ok(()),
+                    _ => {}
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// User id and inode of the socket at `local`; `None` if there is none.
     fn owner(&mut self, local: SocketAddr, remote: SocketAddr) -> io::Result<Option<(u32, u64)>> {
         let (local_ip, remote_ip) = (local.ip().to_canonical(), remote.ip().to_canonical());
@@ -145,6 +206,44 @@ fn request(sequence: u32, family: u8, local: (IpAddr, u16), remote: (IpAddr, u16
     request
 }
 
+/// All sockets of TCP that listen.
+fn inet_listeners(family: u8) -> Vec<u8> {
+    let any: IpAddr = if family == AF_INET { [0; 4].into() } else { [0; 16].into() };
+    let mut request = request(0, family, (any, 0), (any, 0)).to_vec();
+    request[6..8].copy_from_slice(&(NLM_F_REQUEST | NLM_F_DUMP).to_ne_bytes());
+    request[HEADER_BYTES + 4..HEADER_BYTES + 8].copy_from_slice(&LISTENING.to_ne_bytes());
+    request
+}
+
+/// All Unix sockets that listen.
+fn unix_listeners() -> Vec<u8> {
+    let mut request = Vec::with_capacity(40);
+    request.extend(40_u32.to_ne_bytes());
+    request.extend(SOCK_DIAG_BY_FAMILY.to_ne_bytes());
+    request.extend((NLM_F_REQUEST | NLM_F_DUMP).to_ne_bytes());
+    request.extend([0; 8]);
+    request.extend([AF_UNIX, 0, 0, 0]);
+    request.extend(LISTENING.to_ne_bytes());
+    // No inode, nothing besides the sockets themselves, no cookie.
+    request.extend([0; 16]);
+    request
+}
+
+/// The first message of an answer, and what follows it.
+fn first_message(answer: &[u8]) -> Option<(&[u8], &[u8])> {
+    let length = word(answer, 0)? as usize;
+    let (message, rest) = answer.split_at_checked(length).filter(|(message, _)| message.len() >= HEADER_BYTES)?;
+    Some((message, rest.get(length.next_multiple_of(4) - length..).unwrap_or_default()))
+}
+
+fn word(answer: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_ne_bytes(answer.get(at..at + 4)?.try_into().ok()?))
+}
+
+fn kind(answer: &[u8]) -> Option<u16> {
+    answer.get(4..6).map(|bytes| u16::from_ne_bytes([bytes[0], bytes[1]]))
+}
+
 fn address(ip: IpAddr) -> [u8; 16] {
     match ip {
         IpAddr::V4(ip) => {
@@ -158,10 +257,9 @@ fn address(ip: IpAddr) -> [u8; 16] {
 
 /// User id and inode; `None` if there is no such socket.
 fn parse(answer: &[u8]) -> io::Result<Option<(u32, u64)>> {
-    let word = |at: usize| answer.get(at..at + 4).and_then(|bytes| Some(u32::from_ne_bytes(bytes.try_into().ok()?)));
-    let kind = answer.get(4..6).map(|bytes| u16::from_ne_bytes([bytes[0], bytes[1]]));
+    let word = |at: usize| word(answer, at);
     let cut = || io::Error::from(io::ErrorKind::UnexpectedEof);
-    match kind {
+    match kind(answer) {
         Some(SOCK_DIAG_BY_FAMILY) => {
             let (uid, inode) = word(UID_AT).zip(word(INODE_AT)).ok_or_else(cut)?;
             Ok(Some((uid, inode.into())))
@@ -232,6 +330,20 @@ mod tests {
         let clients: Vec<_> = (0..1000).map(connect).take_while(io::Result::is_ok).collect();
         assert!(clients.len() < 1000);
         assert!(dropped_connections(listener.as_fd()).unwrap() > 0);
+    }
+
+    #[test]
+    fn messages_of_an_answer_are_separate() {
+        let mut answer = vec![0; 40];
+        (answer[0], answer[20]) = (17, 17);
+        let (first, rest) = first_message(&answer).unwrap();
+        let (second, rest) = first_message(rest).unwrap();
+        assert_eq!((first.len(), second.len(), rest.len(), first_message(rest)), (17, 17, 0, None));
+        answer[20] = 21;
+        let (_, rest) = first_message(&answer).unwrap();
+        assert_eq!(first_message(rest), None, "it is cut");
+        answer[0] = 3;
+        assert_eq!(first_message(&answer), None, "shorter than its header");
     }
 
     #[test]

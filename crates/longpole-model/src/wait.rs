@@ -27,13 +27,15 @@ pub enum WaitKind {
     Child,
     /// A pipe.
     Pipe,
+    /// Work to arrive: a request, an entry in a pool's queue, a line from the terminal.
+    Idle,
     /// None of these, or not known.
     Other,
 }
 
 impl WaitKind {
     /// Every kind.
-    pub const ALL: [WaitKind; 10] = [
+    pub const ALL: [WaitKind; 11] = [
         WaitKind::Lock,
         WaitKind::Queue,
         WaitKind::Join,
@@ -43,6 +45,7 @@ impl WaitKind {
         WaitKind::PageFault,
         WaitKind::Child,
         WaitKind::Pipe,
+        WaitKind::Idle,
         WaitKind::Other,
     ];
 
@@ -58,6 +61,7 @@ impl WaitKind {
             WaitKind::PageFault => "page_fault",
             WaitKind::Child => "child",
             WaitKind::Pipe => "pipe",
+            WaitKind::Idle => "idle",
             WaitKind::Other => "other",
         }
     }

@@ -156,6 +156,7 @@ function summary(cursor: Cursor): Summary {
     recorder: cursor.field('recorder').orNull(recorder),
     truncated: polesTruncated(cursor.field('truncated')),
     betweenNanos: cursor.field('between_nanos').nanos(),
+    idleNanos: cursor.field('idle_nanos').nanos(),
   };
 }
 
@@ -197,6 +198,7 @@ function blocked(cursor: Cursor): Blocked {
     pageFault: cursor.field('page_fault').nanos(),
     child: cursor.field('child').nanos(),
     pipe: cursor.field('pipe').nanos(),
+    idle: cursor.field('idle').nanos(),
     other: cursor.field('other').nanos(),
   };
 }
@@ -475,6 +477,7 @@ function poles(cursor: Cursor): Poles {
     poles: cursor.field('poles').list(pole),
     truncated: polesTruncated(cursor.field('truncated')),
     betweenNanos: cursor.field('between_nanos').nanos(),
+    idleNanos: cursor.field('idle_nanos').nanos(),
   };
 }
 

@@ -116,7 +116,7 @@ describe('documents that are not what the contract says', () => {
         complaint(decodeSpan, documents.span('s38'), (copy: { waits: { kind: string }[] }) => {
           for (const wait of copy.waits) wait.kind = 'godot';
         }),
-      'span.waits[0].kind: expected lock, queue, join, disk, network, sleep, page_fault, child, pipe or other, found "godot"',
+      'span.waits[0].kind: expected lock, queue, join, disk, network, sleep, page_fault, child, pipe, idle or other, found "godot"',
     ],
     [
       'a flame graph of an unknown time',

@@ -121,8 +121,10 @@ export interface Summary {
   readonly recorder: Recorder | null;
   /** The poles that this list omits. */
   readonly truncated: PolesTruncated;
-  /** Time of the critical path in no pole: between operations, or in the command itself while it waits for none of them. With the times of all poles on the path and `truncated.on_path_nanos` it sums to `wall_nanos`. */
+  /** Time of the critical path in no pole: between operations, or in the command itself while it waits for none of them. With the times of all poles on the path and `truncated.on_path_nanos` and `idle_nanos` it sums to `wall_nanos`. */
   readonly betweenNanos: Nanos;
+  /** Time on the critical path in which processes waited for work to arrive: it belongs to no pole. */
+  readonly idleNanos: Nanos;
 }
 
 /** How samples were taken. */
@@ -191,6 +193,8 @@ export interface Blocked {
   readonly child: Nanos;
   /** A pipe. */
   readonly pipe: Nanos;
+  /** Work to arrive. */
+  readonly idle: Nanos;
   /** Something else, or unknown. */
   readonly other: Nanos;
 }
@@ -307,7 +311,7 @@ export interface Pole {
 export interface Part {
   /** What it is. */
   readonly kind: PartKind;
-  /** The part for people, such as `insert_one (disk)`. */
+  /** The part for people, such as `insert_one (disk)`; empty for `busy`. */
   readonly text: string;
   /** The function that computes or waits. */
   readonly function: string | null;
@@ -320,7 +324,7 @@ export interface Part {
 }
 
 /** What a part of own time is. */
-export const EVERY_PART_KIND = ['computes', 'waits', 'rest'] as const;
+export const EVERY_PART_KIND = ['computes', 'waits', 'rest', 'busy'] as const;
 export type PartKind = (typeof EVERY_PART_KIND)[number];
 
 /** How many spans a list omits. */
@@ -458,7 +462,7 @@ export interface Wait {
 }
 
 /** What a thread waits for. */
-export const EVERY_WAIT_KIND = ['lock', 'queue', 'join', 'disk', 'network', 'sleep', 'page_fault', 'child', 'pipe', 'other'] as const;
+export const EVERY_WAIT_KIND = ['lock', 'queue', 'join', 'disk', 'network', 'sleep', 'page_fault', 'child', 'pipe', 'idle', 'other'] as const;
 export type WaitKind = (typeof EVERY_WAIT_KIND)[number];
 
 /** A line with waits. */
@@ -639,8 +643,10 @@ export interface Poles {
   readonly poles: readonly Pole[];
   /** The poles that this list omits. */
   readonly truncated: PolesTruncated;
-  /** Time of the critical path in no pole: between operations, or in the command itself while it waits for none of them. With the times of all poles on the path and `truncated.on_path_nanos` it sums to `wall_nanos`. */
+  /** Time of the critical path in no pole: between operations, or in the command itself while it waits for none of them. With the times of all poles on the path and `truncated.on_path_nanos` and `idle_nanos` it sums to `wall_nanos`. */
   readonly betweenNanos: Nanos;
+  /** Time on the critical path in which processes waited for work to arrive: it belongs to no pole. */
+  readonly idleNanos: Nanos;
 }
 
 /** The tree of spans and processes, in columns. */

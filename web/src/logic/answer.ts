@@ -12,7 +12,7 @@ export function contextOf(pole: { readonly name: string; readonly context: strin
 
 /** `python3 › parse_rules`: the operation of a pole, and the part of its own time that it is. */
 export function nameOfPole(pole: Pole): string {
-  return pole.part === null ? pole.name : `${pole.name} › ${pole.part.text}`;
+  return pole.part === null || pole.part.text === '' ? pole.name : `${pole.name} › ${pole.part.text}`;
 }
 
 /** `prog.py:4; `: where the function of a pole is; empty if that is unknown. */

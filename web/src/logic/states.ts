@@ -41,6 +41,7 @@ const BLOCKED_ON: Readonly<Record<WaitKind, string>> = {
   page_fault: 'on a page fault',
   child: 'on a child process',
   pipe: 'on a pipe',
+  idle: 'until work arrives',
   other: 'on something else',
 };
 
@@ -54,6 +55,7 @@ const KEY_OF_WAIT: Readonly<Record<WaitKind, keyof Blocked>> = {
   page_fault: 'pageFault',
   child: 'child',
   pipe: 'pipe',
+  idle: 'idle',
   other: 'other',
 };
 

@@ -185,7 +185,7 @@ describe('data quality', () => {
 });
 
 describe('the parts of a time', () => {
-  const nothing = { lock: 0, queue: 0, join: 0, disk: 0, network: 0, sleep: 0, pageFault: 0, child: 0, pipe: 0, other: 0 };
+  const nothing = { lock: 0, queue: 0, join: 0, disk: 0, network: 0, sleep: 0, pageFault: 0, child: 0, pipe: 0, idle: 0, other: 0 };
   const states = (onCpu: number, inChild: number, blocked: Partial<typeof nothing>, unaccounted: number) => ({
     onCpuNanos: onCpu as Nanos,
     inChildNanos: inChild as Nanos,

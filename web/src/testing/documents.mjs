@@ -11,7 +11,7 @@ const FLAG = { error: 1, inferred: 2, process: 4, orphan: 8, clamped: 16, cycle:
 const FEW_SAMPLES = 20;
 
 /** Keys of `blocked_nanos`. */
-const WAIT_KINDS = ['lock', 'queue', 'join', 'disk', 'network', 'sleep', 'page_fault', 'child', 'pipe', 'other'];
+const WAIT_KINDS = ['lock', 'queue', 'join', 'disk', 'network', 'sleep', 'page_fault', 'child', 'pipe', 'idle', 'other'];
 
 /**
  * One span of a description. Times in milliseconds from the start of the run; `code` is `[stack, samples]`, `waits` is
@@ -96,6 +96,7 @@ export function recordingDocuments(description) {
       recorder: { cpu_nanos: 41_000_000, rss_bytes_max: 32_900_000 },
       truncated: { poles: Math.max(0, poles.length - 3), on_path_nanos: onPath(poles.slice(3)) },
       between_nanos: wall - onPath(poles),
+      idle_nanos: 0,
     }),
     poles: () => ({
       ...base,
@@ -103,6 +104,7 @@ export function recordingDocuments(description) {
       poles,
       truncated: { poles: description.polesTruncated ?? 0, on_path_nanos: 0 },
       between_nanos: wall - onPath(poles),
+      idle_nanos: 0,
     }),
     tree: () => treeOf(rows, path, base, wall, description),
     /** The number of rows of the tree. */

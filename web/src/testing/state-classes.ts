@@ -15,6 +15,7 @@ export const STATE_CLASSES = [
   'page_fault',
   'child',
   'pipe',
+  'idle',
   'other',
   'unseen',
 ];

@@ -18,7 +18,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use longpole_model::{AddNanos, ContextRecord, CpuSlice, IdVec, Monotonic, Recording, SumNanos, Thread, Wait, WaitId};
+use longpole_model::{AddNanos, ContextRecord, CpuSlice, IdVec, Monotonic, Recording, SumNanos, Thread, Wait, WaitId, WaitKind};
 
 use crate::intervals;
 use crate::link::wait_order::blocked_rank;
@@ -46,7 +46,7 @@ pub(crate) fn intervals(recording: &Recording, pids: &HashSet<u32>, idle: &IdVec
     let mut waits: HashMap<u32, Vec<WaitId>> = HashMap::new();
     for (i, wait) in recording.wait_ids().zip(&recording.waits) {
         let is_published = matches!(wait.context, ContextRecord::Span { .. } | ContextRecord::NoSpan);
-        if pids.contains(&wait.pid) && !idle[i] && !is_published {
+        if pids.contains(&wait.pid) && (!idle[i] || wait.kind == WaitKind::Idle) && !is_published {
             waits.entry(wait.pid).or_default().push(i);
         }
     }
@@ -68,7 +68,7 @@ pub(crate) fn intervals(recording: &Recording, pids: &HashSet<u32>, idle: &IdVec
                 (but_in_waits(recording, working, &waits), workers)
             }
         };
-        of_process(recording, &busy, &waits, &workers, &mut out);
+        of_process(recording, &busy, &waits, (&workers, &guests(recording, pid)), &mut out);
     }
     out.sort_by_key(|interval| (interval.from, interval.wait));
     out
@@ -90,6 +90,14 @@ fn workers(times: impl Iterator<Item = (u32, u64)>) -> HashSet<u32> {
         needed
     };
     ran.into_iter().take_while(is_needed).map(|(tid, _)| tid).collect()
+}
+
+/// The threads of a process that came and went within half of its life: a thread for each request, say.
+fn guests(recording: &Recording, pid: u32) -> HashSet<u32> {
+    let threads = || recording.threads.iter().filter(move |thread| thread.pid == pid);
+    let life = threads().filter(|thread| thread.tid == pid).filter_map(|main| Some(main.end?.nanos_since(main.start))).max();
+    let is_guest = |thread: &&Thread| thread.end.zip(life).is_some_and(|(end, life)| end.nanos_since(thread.start) < life / 2);
+    threads().filter(is_guest).map(|thread| thread.tid).collect()
 }
 
 /// When some thread was on a CPU, or had to leave it and was not back; by time, those that touch joined. Slices stand by thread and start.
@@ -130,11 +138,14 @@ fn of_process(
     recording: &Recording,
     busy: &[(Monotonic, Monotonic)],
     waits: &[WaitId],
-    workers: &HashSet<u32>,
+    (workers, guests): (&HashSet<u32>, &HashSet<u32>),
     out: &mut Vec<ProcessIdle>,
 ) {
     let of = |wait: WaitId| -> &Wait { &recording.waits[wait] };
-    let key = |wait: WaitId| (!workers.contains(&of(wait).tid), blocked_rank(of(wait).kind), wait);
+    // A thread that came later and went is a worker, too, even if it hardly computes: before it, the others may be idle.
+    let is_idle = |wait: WaitId| of(wait).kind == WaitKind::Idle;
+    let works = |wait: WaitId| workers.contains(&of(wait).tid) || (!is_idle(wait) && guests.contains(&of(wait).tid));
+    let key = |wait: WaitId| (!works(wait), is_idle(wait), blocked_rank(of(wait).kind), wait);
     let mut by_end: Vec<WaitId> = waits.to_vec();
     by_end.sort_by_key(|wait| of(*wait).end);
     let (mut starts, mut ends) = (waits.iter().copied().peekable(), by_end.into_iter().peekable());
@@ -148,9 +159,10 @@ fn of_process(
         while let Some(wait) = ends.next_if(|wait| of(*wait).end <= from) {
             open.remove(&key(wait));
         }
-        if let Some(&(is_other, _, wait)) = open.first() {
+        // While the one that stands for all is idle, another one may begin to wait for something, and end.
+        if let Some(&(.., wait)) = open.first() {
             let to = to.min(of(wait).end);
-            out.push(ProcessIdle { from, to, wait, works: !is_other });
+            out.push(ProcessIdle { from, to, wait, works: workers.contains(&of(wait).tid) });
         }
     }
 }

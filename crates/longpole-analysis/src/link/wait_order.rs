@@ -3,7 +3,7 @@
 use longpole_model::WaitKind;
 
 /// Which wait stands for a node with threads blocked on several things: what comes from outside before what other threads of the
-/// program have to do, for who waits for another thread waits for what that one waits for.
+/// program have to do, for who waits for another thread waits for what that one waits for. It is idle only if all its threads are.
 const BLOCKED_ORDER: [WaitKind; WaitKind::ALL.len()] = [
     WaitKind::Disk,
     WaitKind::Network,
@@ -15,6 +15,7 @@ const BLOCKED_ORDER: [WaitKind; WaitKind::ALL.len()] = [
     WaitKind::Queue,
     WaitKind::Join,
     WaitKind::Other,
+    WaitKind::Idle,
 ];
 
 /// Its place in that order.

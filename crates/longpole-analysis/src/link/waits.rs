@@ -3,6 +3,7 @@
 //! A thread that published a span, or keeps a journal that names one, waits for that span. Where nothing was published, a wait says something about a span only if the
 //! process has one thread that does its work: that of a program with one thread, or the one that ran [`MAIN_SHARE_PERCENT`] of the
 //! process's time on CPUs, or one that its spans say they are on. Workers of a pool that wait for work wait for nobody's span ([`IDLE`]).
+//! A server is idle while it waits to be called, but not while a span of it is open: then it waits for what that span needs.
 //! Where several threads do the work, it waits while all of them do ([`crate::link::process_idle`]).
 //!
 //! ```text
@@ -96,9 +97,17 @@ const JOINS: [(&str, &str); 7] = [
 /// Calls in which a server waits to be called.
 const ACCEPTS: [&str; 2] = ["accept", "accept4"];
 
-/// Whether a server waits to be called.
-pub(crate) fn is_accept(wait: &Wait) -> bool {
-    ACCEPTS.contains(&wait.syscall.as_str())
+/// Whether a server waits to be called, or a worker for work. Recordings of older versions say `network` for both.
+pub(crate) fn is_for_work(wait: &Wait) -> bool {
+    wait.kind == WaitKind::Idle || ACCEPTS.contains(&wait.syscall.as_str())
+}
+
+/// Calls in which a client may look around now and again while it waits for an answer, as curl does.
+const POLLS: [&str; 7] = ["poll", "ppoll", "select", "pselect6", "epoll_wait", "epoll_pwait", "epoll_pwait2"];
+
+/// Whether a thread may wait for the answer of another process.
+pub(crate) fn is_call(wait: &Wait) -> bool {
+    wait.kind == WaitKind::Network || (wait.kind == WaitKind::Sleep && POLLS.contains(&wait.syscall.as_str()))
 }
 
 /// How a thread waits for others, as far as its stack says.
@@ -137,14 +146,14 @@ pub(crate) fn how(recording: &Recording, stack: StackId) -> Option<How> {
 
 /// Tells locks from other waits of threads for each other, which look the same to the kernel: the stack says that it is a join, a queue or a
 /// lock; else it is a lock where the futex named a holder at any time. A thread that wants a lock and wakes every few milliseconds to try again (Python's
-/// GIL) does not sleep.
+/// GIL) does not sleep. Workers of a pool are idle.
 pub fn name_thread_waits(recording: &mut Recording) {
     let mut known: HashMap<StackId, Option<How>> = HashMap::new();
     let at = |wait: &Wait| wait.futex.map(|futex| (wait.pid, futex.address));
     let with_holders = recording.waits.iter().filter(|wait| wait.futex.is_some_and(|futex| futex.holder.is_some()));
     let named: HashSet<_> = with_holders.filter_map(at).collect();
     let mut how = |wait: &Wait| wait.stack.and_then(|stack| *known.entry(stack).or_insert_with(|| how(recording, stack)));
-    let kind = |wait: &Wait| match wait.kind {
+    let mut kind = |wait: &Wait| match wait.kind {
         WaitKind::Lock => match how(wait) {
             Some(How::Join) => WaitKind::Join,
             Some(How::HandOver) => WaitKind::Queue,
@@ -154,9 +163,28 @@ pub fn name_thread_waits(recording: &mut Recording) {
         WaitKind::Sleep if wait.syscall == FUTEX && how(wait) == Some(How::Lock) => WaitKind::Lock,
         kind => kind,
     };
-    let kinds: Vec<WaitKind> = recording.waits.iter().map(kind).collect();
+    let mut pools: HashMap<StackId, bool> = HashMap::new();
+    let mut in_pool = |wait: &Wait| {
+        wait.stack
+            .is_some_and(|stack| *pools.entry(stack).or_insert_with(|| idle_in(recording, stack).is_some_and(|idle| !idle.has_timers)))
+    };
+    let mut of = |wait: &Wait| match kind(wait) {
+        WaitKind::Lock | WaitKind::Queue | WaitKind::Sleep | WaitKind::Other if in_pool(wait) => WaitKind::Idle,
+        kind => kind,
+    };
+    let kinds: Vec<WaitKind> = recording.waits.iter().map(&mut of).collect();
     for (wait, kind) in recording.waits.iter_mut().zip(kinds) {
         wait.kind = kind;
+    }
+}
+
+/// A server that waits to be called while a span of it is open waits for what that span needs, unless the thread itself says that the wait is
+/// the span's.
+pub(crate) fn name_waits_of_spans(recording: &mut Recording) {
+    for (wait, link) in recording.waits.iter_mut().zip(&recording.wait_links) {
+        if wait.kind == WaitKind::Idle && link.span.is_some() && !matches!(wait.context, ContextRecord::Span { .. }) {
+            wait.kind = WaitKind::Network;
+        }
     }
 }
 
@@ -282,6 +310,7 @@ impl NodeWaits {
     pub(crate) fn of(recording: &Recording, forest: &Forest) -> NodeWaits {
         let idle = idle(recording);
         let telling = telling(recording, &idle);
+        let workers = workers(recording);
         let origin = forest.run_range().start;
         let with_spans: HashSet<u32> = recording.spans.iter().filter_map(|span| span.pid).collect();
         let mut of_node: HashMap<NodeId, Vec<NodeWait>> = HashMap::new();
@@ -291,10 +320,10 @@ impl NodeWaits {
             let process = || forest.process_at(wait.pid, start).and_then(|p| forest.node_of_process(p));
             let node = match (link.span, link.evidence) {
                 (Some((trace, span)), _) => forest.node_of_id(recording, trace, span),
-                (None, Evidence::None) if telling[i] => process(),
+                (None, Evidence::None) if telling[i] || (wait.kind == WaitKind::Idle && workers.contains(&wait.thread())) => process(),
                 (None, _) => None,
             };
-            let is_of_process = !idle[i] && !is_accept(wait) && !with_spans.contains(&wait.pid);
+            let is_of_process = !idle[i] && !is_for_work(wait) && !with_spans.contains(&wait.pid);
             if let Some(node) = node.or_else(|| if is_of_process { process() } else { None }) {
                 whole.entry(node).or_default().push(i);
             }
@@ -365,7 +394,7 @@ fn process_idles(recording: &Recording, forest: &Forest, idle: &IdVec<WaitId, bo
         let wall = |at| Some(Nanos(recording.clock.to_unix(at)?.nanos_since(origin)));
         let (from, to) = (recording.clock.to_unix(interval.from)?, wall(interval.to)?);
         let node = match (link.span, link.evidence) {
-            (Some((trace, span)), _) if interval.works => forest.node_of_id(recording, trace, span)?,
+            (Some((trace, span)), _) if interval.works && !idle[interval.wait] => forest.node_of_id(recording, trace, span)?,
             (None, Evidence::None) => forest.process_at(of(interval.wait).pid, from).and_then(|p| forest.node_of_process(p))?,
             _ => return None,
         };
@@ -433,7 +462,7 @@ wait 0..10ms pid 1 tid 4 sleep start;tokio::runtime::blocking::pool::Inner::run;
         recording.waits[5].futex = Some(longpole_model::Futex { address: longpole_model::AbsAddr(8), holder: None });
         name_thread_waits(&mut recording);
         let kinds: Vec<&str> = recording.waits.iter().map(|wait| wait.kind.as_str()).collect();
-        assert_eq!(kinds, ["lock", "queue", "join", "lock", "sleep", "queue", "sleep", "queue", "sleep"]);
+        assert_eq!(kinds, ["lock", "queue", "join", "lock", "sleep", "queue", "sleep", "queue", "idle"]);
         let idle: Vec<bool> = idle(&recording).iter().copied().collect();
         assert_eq!(idle, [false, false, false, false, false, false, false, true, true]);
     }

@@ -13,6 +13,8 @@
 //!    that take little, are its time.
 //! 3. Functions with less than a twentieth of the run, and what has no name, are the rest.
 //!
+//! 4. The time in which a process waits for work is a part of its own, however short, and no pole.
+//!
 //! A pole stays whole where its name says more: an operation of a trace, or a process below the first, that is nearly all one part; an
 //! operation with one known part; and one that is known for less than half of its time.
 
@@ -23,11 +25,13 @@ use longpole_model::{FunctionId, Nanos, NodeId, SampleId, StackId, StateKind, Wa
 
 use crate::code::functions::Function;
 use crate::code::origin::CodeOrigin;
+use crate::intervals;
 use crate::link::waits::NodeWait;
 use crate::report::Report;
 use crate::report::reason::SHORT_WAITS_MIN;
 use crate::schedule::own_work::OwnWork;
 use crate::schedule::poles::{PartKind, Pole, PolePart, Poles};
+use crate::schedule::servers::within;
 use crate::time::activity::{Activity, Stretch};
 use crate::time::blockers::PROBE_NANOS;
 
@@ -36,6 +40,9 @@ const LEAST_PART: i64 = 20;
 
 /// A pole stays whole if one part holds this much of it.
 const WHOLE_PERCENT: i64 = 80;
+
+/// A wait for work, in any function.
+const IDLE: PartKind = PartKind::Waits(WaitKind::Idle, None);
 
 /// What a piece of time is before its function is chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -74,7 +81,11 @@ impl Report {
     /// The parts of a pole on the path, all of it; none where it stays whole.
     fn parts(&self, pole: &Pole) -> Vec<PolePart> {
         let least = self.wall() / LEAST_PART;
-        if pole.on_path < least {
+        let is_server = self.is_server(&pole.nodes);
+        // What a server does in answer to a call is the server's.
+        let answered = OwnWork::new(pole.nodes.iter().filter(|_| !is_server).flat_map(|&node| self.answered(node)));
+        let is_called = is_server || !answered.is_empty();
+        if pole.on_path < least && !is_called {
             return Vec::new();
         }
         let stretches = self.stretches_on_path(&pole.nodes);
@@ -89,14 +100,22 @@ impl Report {
         for (told, nanos) in &of_stack {
             *sums.entry(kinds[told]).or_default() += *nanos;
         }
+        let idle = sums.remove(&IDLE).filter(|nanos| *nanos > Nanos::ZERO);
         sums.retain(|kind, nanos| *kind != PartKind::Rest && *nanos >= least);
         let (most, known): (Nanos, Nanos) = (sums.values().copied().max().unwrap_or_default(), sums.values().copied().sum());
         let is_run = pole.nodes[0] == NodeId::RUN;
         let least_parts = if self.is_process(pole.nodes[0]) { 1 } else { 2 };
-        let stays_whole = most >= pole.on_path / 100 * WHOLE_PERCENT && !is_run;
-        if stays_whole || sums.len() < least_parts || known < pole.on_path / 2 {
-            return Vec::new();
+        let busy = pole.on_path - idle.unwrap_or_default();
+        let stays_whole = most >= busy / 100 * WHOLE_PERCENT && !is_run;
+        let is_whole = stays_whole || sums.len() < least_parts || known < busy / 2;
+        if is_whole {
+            sums.clear();
         }
+        match idle {
+            Some(idle) => sums.insert(IDLE, idle),
+            None if is_whole && !is_called => return Vec::new(),
+            None => None,
+        };
         let mut of_part: HashMap<PartKind, Vec<(NodeId, Nanos, Nanos)>> = HashMap::new();
         let mut keep = |piece: CodePiece| {
             let kind = kinds[&piece.told];
@@ -112,11 +131,21 @@ impl Report {
         pole.nodes.iter().for_each(|&node| self.each_piece(&activity, node, &mut keep));
         let of = |node: NodeId| move |(from, to): (Nanos, Nanos)| (node, from, to);
         let known = &OwnWork::new(of_part.values().flatten().copied());
+        // Nobody waits for the end of a server, but others wait for what it does: without it they would not.
+        let calls = if is_server { pole.nodes.iter().flat_map(|&node| self.calls_of(node)).collect() } else { Vec::new() };
+        let by_itself = |(node, from, to): (NodeId, Nanos, Nanos)| answered.gaps(node, from, to).map(of(node));
+        let in_time = |work: OwnWork| {
+            if is_server {
+                OwnWork::new(calls_during(&calls, work.pieces()).into_iter())
+            } else {
+                OwnWork::new(work.pieces().flat_map(by_itself))
+            }
+        };
         let part = |(kind, pieces): (PartKind, Vec<(NodeId, Nanos, Nanos)>)| {
             let work = OwnWork::new(pieces.into_iter());
             let within = |it: &Stretch| work.pieces_between(it.node, it.from, it.to).map(of(it.node));
             let on_path = stretches.iter().flat_map(within).collect();
-            PolePart { kind, work, on_path }
+            PolePart { kind, work: in_time(work), on_path }
         };
         let mut parts: Vec<PolePart> = of_part.into_iter().map(part).collect();
         // The rest is all that they leave out.
@@ -125,9 +154,10 @@ impl Report {
             let gaps = schedule.cover.gaps(node, schedule.start[node], schedule.end[node]);
             gaps.flat_map(move |(from, to)| known.gaps(node, from, to)).map(of(node))
         };
-        let work = OwnWork::new(pole.nodes.iter().flat_map(own));
+        let work = in_time(OwnWork::new(pole.nodes.iter().flat_map(own)));
         let left = |it: &Stretch| known.gaps(it.node, it.from, it.to).map(of(it.node));
-        parts.push(PolePart { kind: PartKind::Rest, work, on_path: stretches.iter().flat_map(left).collect() });
+        let kind = if is_whole { PartKind::Busy } else { PartKind::Rest };
+        parts.push(PolePart { kind, work, on_path: stretches.iter().flat_map(left).collect() });
         parts.retain(|part| !part.on_path.is_empty());
         parts.sort_by_key(|part| part.on_path.first().map(|(_, from, _)| *from));
         parts
@@ -209,6 +239,7 @@ impl Report {
         let kind = |told: Told| match told.0 {
             Doing::Unknown => PartKind::Rest,
             Doing::Computes => function(told).map_or(PartKind::Rest, PartKind::Computes),
+            Doing::Waits(WaitKind::Idle) => IDLE,
             Doing::Waits(kind) => PartKind::Waits(kind, function(told)),
         };
         of_stack.keys().map(|&told| (told, kind(told))).collect()
@@ -244,6 +275,12 @@ impl Report {
     }
 }
 
+/// The parts of calls, which stand by start, that lie in the time of these pieces.
+fn calls_during(calls: &[(NodeId, Nanos, Nanos)], pieces: impl Iterator<Item = (NodeId, Nanos, Nanos)>) -> Vec<(NodeId, Nanos, Nanos)> {
+    let times = intervals::union(pieces.map(|(_, from, to)| (from, to)).collect());
+    calls.iter().flat_map(|&(node, from, to)| within(&times, (from, to)).map(move |(from, to)| (node, from, to))).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use longpole_model::text;
@@ -257,7 +294,7 @@ mod tests {
         let name = |function: FunctionId| report.functions.list[function].function.clone();
         let together = report.saves_with_those_before(report.poles().len());
         let sum: Nanos = report.poles().iter().map(|pole| pole.on_path).sum();
-        assert_eq!(sum + report.truncated_on_path() + report.between_operations(), report.wall());
+        assert_eq!(sum + report.truncated_on_path() + report.between_operations() + report.idle_on_path(), report.wall());
         let line = |(pole, together): (&Pole, crate::schedule::saving::Saving)| {
             let part = match pole.part.as_ref().map(|part| part.kind) {
                 None => String::new(),
@@ -266,6 +303,7 @@ mod tests {
                     format!(" › {} in {}", kind.as_str(), function.map_or("?".to_owned(), name))
                 }
                 Some(PartKind::Rest) => " › rest".to_owned(),
+                Some(PartKind::Busy) => " at work".to_owned(),
             };
             let zero = pole.savings.if_zero;
             assert_eq!(pole.savings.own, zero);
@@ -354,5 +392,58 @@ sample 91ms x8 pid 1 tid 1 main;write
         assert_eq!(of("sample 0ms x40 pid 1 [Create] main;parse\n"), ["Create 100 100-100 100"]);
         let two = "sample 0ms x60 pid 1 [Create] main;parse\nsample 60ms x40 pid 1 [Create] main;render\n";
         assert_eq!(of(two), ["Create › parse 60 60-60 60", "Create › render 40 40-40 100"]);
+    }
+
+    /// A script that calls a server twice, and pauses; then it ends the server.
+    const CALLS: &str = "\
+run sh 0..100ms
+process server 0..99ms pid 4 under 1
+process curl 10..30ms pid 2 under 1
+process curl 60..80ms pid 3 under 1
+thread server 0..99ms pid 4 tid 4
+wait 10..30ms pid 1 child main;wait4
+wait 30..60ms pid 1 sleep main;pause
+wait 60..80ms pid 1 child main;wait4
+wait 80..98ms pid 1 sleep main;pause
+cpu 0..10ms pid 1
+cpu 98..100ms pid 1
+cpu 10..11ms pid 2
+wait 11..29ms pid 2 network main;fetch
+cpu 29..30ms pid 2
+cpu 60..61ms pid 3
+wait 61..79ms pid 3 network main;fetch
+cpu 79..80ms pid 3
+wait 0..12ms pid 4 idle main;serve;accept
+cpu 12..28ms pid 4
+wait 28..62ms pid 4 idle main;serve;accept
+cpu 62..78ms pid 4
+wait 78..99ms pid 4 idle main;serve;accept
+sample 12ms x16 pid 4 main;serve;render
+sample 62ms x16 pid 4 main;serve;render
+";
+
+    #[test]
+    fn what_clients_wait_for_is_what_a_server_does() {
+        assert_eq!(
+            poles(CALLS),
+            ["sh › sleep in pause 48 48-48 48", "server at work 32 32-32 80", "sh › rest 12 12-12 92", "curl at work 8 8-8 100"]
+        );
+        // A server that others call from outside, and that works on by itself, is none.
+        let ends_by_itself = CALLS.replace("wait 78..99ms pid 4 idle main;serve;accept\n", "cpu 78..99ms pid 4\n");
+        assert!(poles(&ends_by_itself).iter().all(|pole| !pole.starts_with("server at work 32")), "{:?}", poles(&ends_by_itself));
+    }
+
+    #[test]
+    fn idle_time_is_no_pole() {
+        let service = "\
+run x 0..100ms
+wait 0..60ms pid 1 idle main;serve;accept
+cpu 60..80ms pid 1
+wait 80..100ms pid 1 disk main;store;fsync
+sample 60ms x20 pid 1 main;serve;render
+";
+        assert_eq!(poles(service), ["x › render 20 20-20 20", "x › disk in fsync 20 20-20 40"]);
+        let report = Report::new(text::parse(service).unwrap());
+        assert_eq!(report.idle_on_path(), Nanos(60_000_000));
     }
 }

@@ -19,6 +19,7 @@ pub mod reason;
 mod samples;
 mod savings;
 mod select;
+mod served;
 mod states;
 pub mod summary_spans;
 mod threads;
@@ -113,7 +114,9 @@ impl Report {
         // First, because it needs memory of its own.
         let in_flight = parallelism::in_flight(&forest);
         let replay = Replay::new(&recording, &forest);
+        let waits = NodeWaits::of(&recording, &forest);
         let path = CriticalPath::of(replay.schedule(), &forest);
+        let path = served::through_servers(path, replay.schedule(), &recording, &forest, &waits);
         let poles = if window::is_attached(&recording) && forest.ids().all(|node| !matches!(forest[node].source, NodeSource::Span(_))) {
             // Its processes did not end, so nothing would have ended sooner; requests would.
             Poles { between: Nanos(forest.run_range().nanos()), ..Poles::default() }
@@ -121,7 +124,6 @@ impl Report {
             Poles::new(&recording, &forest, &path, &replay)
         };
         let samples = sample_links::samples_of_nodes(&recording, &forest);
-        let waits = NodeWaits::of(&recording, &forest);
         let timelines = Timelines::new(&recording, &forest);
         let origin = forest.run_range().start;
         let sample_offsets = recording
@@ -191,6 +193,11 @@ impl Report {
     /// Time of the path in no pole: between operations, or a little of the run's own. With it and what is omitted, the times of all poles add up to the run.
     pub fn between_operations(&self) -> Nanos {
         self.poles.between
+    }
+
+    /// Time on the path in which processes waited for work to arrive: in no pole either.
+    pub fn idle_on_path(&self) -> Nanos {
+        self.poles.idle
     }
 
     /// The functions, by total weight.

@@ -37,6 +37,8 @@ pub enum NamedPart<'a> {
     Waits(WaitKind, Option<(FunctionId, &'a Function)>),
     /// Everything else.
     Rest,
+    /// All but the time in which it was idle.
+    Busy,
 }
 
 impl<'a> NamedPart<'a> {
@@ -44,7 +46,7 @@ impl<'a> NamedPart<'a> {
         match self {
             NamedPart::Computes(id, function) => Some((id, function)),
             NamedPart::Waits(_, function) => function,
-            NamedPart::Rest => None,
+            NamedPart::Rest | NamedPart::Busy => None,
         }
     }
 
@@ -67,6 +69,7 @@ impl Report {
             PartKind::Computes(id) => NamedPart::Computes(id, &self.functions.list[id]),
             PartKind::Waits(kind, waits) => NamedPart::Waits(kind, waits.map(function)),
             PartKind::Rest => NamedPart::Rest,
+            PartKind::Busy => NamedPart::Busy,
         })
     }
 
@@ -77,7 +80,7 @@ impl Report {
                 Some((function.file.as_str(), function.line)).filter(|(file, line)| !file.is_empty() && *line > 0)
             }
             NamedPart::Waits(..) => self.waits_of_pole(pole).first()?.places.first().map(|place| (place.file, place.line)),
-            NamedPart::Rest => None,
+            NamedPart::Rest | NamedPart::Busy => None,
         }
     }
 

@@ -10,3 +10,4 @@ pub mod poles;
 pub(crate) mod recorded;
 pub mod replay;
 pub mod saving;
+pub(crate) mod servers;

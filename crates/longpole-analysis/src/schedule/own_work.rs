@@ -39,6 +39,11 @@ impl OwnWork {
         OwnWork { of_node: times.into_iter().map(|(node, times)| (node, cover(times))).collect() }
     }
 
+    /// Whether there is none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.of_node.is_empty()
+    }
+
     /// Its pieces: node, from and to.
     pub(crate) fn pieces(&self) -> impl Iterator<Item = (NodeId, Nanos, Nanos)> {
         self.of_node.iter().flat_map(|(node, covered)| covered.iter().map(|it| (*node, it.start, it.end)))

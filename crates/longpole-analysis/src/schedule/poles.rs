@@ -29,7 +29,9 @@
 //! Where samples and waits tell what the own time of a pole was ([`PolePart`]), its parts are poles in its place: the function that computes, the
 //! function that waits.
 //!
-//! No time is missing: the times of all poles on the path, of the groups that are left out, and of no pole add up to the run.
+//! The time in which a process waits for work is no pole: it says how long nobody called.
+//!
+//! No time is missing: the times of all poles on the path, of the groups that are left out, of idle processes, and of no pole add up to the run.
 
 use std::cmp::Reverse;
 use std::collections::HashSet;
@@ -113,6 +115,8 @@ pub enum PartKind {
     Waits(WaitKind, Option<FunctionId>),
     /// Everything else.
     Rest,
+    /// Everything but the time in which they were idle, or a server worked for them: whole because its name says more than its functions.
+    Busy,
 }
 
 /// A part of the own time of a pole's nodes.
@@ -173,6 +177,8 @@ pub struct Poles {
     pub truncated_on_path: Nanos,
     /// Time of the path in no pole and in none of these groups: between the operations.
     pub between: Nanos,
+    /// Time of the path in which processes waited for work to arrive. Nobody can shorten it.
+    pub idle: Nanos,
 }
 
 /// For each node the ancestor that tells which piece of work it belongs to; `None` where none does.
@@ -306,11 +312,13 @@ impl Poles {
         }
         let contexts = contexts(recording, forest);
         let urns = urns(recording, forest);
+        // A server and its clients are different work, even if one program is both.
+        let is_server = |n: NodeId| replay.schedule().servers.contains(n);
         let key = |n: NodeId| {
             let urn = urns.get(n).copied().flatten();
             let told = contexts[n].map(|context| forest.name(recording, context));
             let context = urn.or(told);
-            (forest.service(recording, n), forest.name(recording, n), context, urn.is_some())
+            (forest.service(recording, n), forest.name(recording, n), context, urn.is_some(), is_server(n))
         };
         // Between the spans of a file nobody worked.
         let own = path.on_path[NodeId::RUN];
@@ -356,7 +364,7 @@ impl Poles {
         let mut poles: Vec<Pole> = parts
             .into_iter()
             .map(|PoleNodes { on_path, nodes, outlier }| {
-                let (service, name, context, is_urn) = key(nodes[0]);
+                let (service, name, context, is_urn, _) = key(nodes[0]);
                 let (savings, limited_by) = replay.saves_all_and_limit(&nodes, &paths);
                 Pole {
                     savings: Savings::new(replay, &nodes, savings),
@@ -376,21 +384,26 @@ impl Poles {
         rank(&mut poles);
         let mut poles: IdVec<PoleId, Pole> = poles.into();
         find_contained(forest, &mut poles);
-        Poles { poles, truncated, truncated_on_path, between }
+        Poles { poles, truncated, truncated_on_path, between, idle: Nanos::ZERO }
     }
 
     /// The same with the parts of poles in their place, where `parts` has some. They must be all of the pole's own time on the path.
     pub(crate) fn with_parts(self, forest: &Forest, path: &CriticalPath, replay: &Replay, parts: impl Fn(&Pole) -> Vec<PolePart>) -> Poles {
         let paths = OnPath::new(path);
-        let mut is_split = false;
+        let (mut is_split, mut idle) = (false, Nanos::ZERO);
         let mut poles = Vec::with_capacity(self.poles.len());
         for pole in self.poles {
-            let parts = parts(&pole);
+            let mut parts = parts(&pole);
             if parts.is_empty() {
                 poles.push(pole);
                 continue;
             }
             is_split = true;
+            parts.retain(|part| {
+                let is_idle = matches!(part.kind, PartKind::Waits(WaitKind::Idle, _));
+                idle += if is_idle { part.takes() } else { Nanos::ZERO };
+                !is_idle
+            });
             for part in parts {
                 let on_path = part.takes();
                 let ([if_zero, if_half], limited_by) = replay.saves_work(&part.work, on_path, &paths);
@@ -404,7 +417,7 @@ impl Poles {
         rank(&mut poles);
         let mut poles: IdVec<PoleId, Pole> = poles.into();
         find_contained(forest, &mut poles);
-        Poles { poles, ..self }
+        Poles { poles, idle, ..self }
     }
 }
 

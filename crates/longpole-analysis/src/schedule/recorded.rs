@@ -25,6 +25,7 @@ use crate::pulumi::resources::Resources;
 use crate::schedule::background::background;
 use crate::schedule::phases;
 use crate::schedule::pipeline::Pipelines;
+use crate::schedule::servers::{Servers, servers};
 use crate::tree::forest::Forest;
 
 ids! {
@@ -173,6 +174,8 @@ pub(crate) struct Schedule {
     /// As `ended_before`, at the last moment at which nothing was in flight under the host. Empty if no span declares dependencies.
     quiet_before: IdVec<NodeId, EndedId>,
     pub(crate) cover: Cover,
+    /// Processes that serve others of the run.
+    pub(crate) servers: Servers,
 }
 
 impl Schedule {
@@ -202,6 +205,10 @@ impl Schedule {
         }
 
         let mut background = background(recording, forest);
+        let servers = servers(recording, forest, offset);
+        background.extend(servers.list.iter().map(|server| server.node));
+        background.sort_unstable();
+        background.dedup();
         background.retain(|&node| end_host[node] == parent[node]);
         background.iter().for_each(|&node| end_host[node] = None);
 
@@ -241,6 +248,7 @@ impl Schedule {
             in_flight: IdVec::default(),
             quiet_before: IdVec::default(),
             cover,
+            servers,
         };
         schedule.order_events();
         schedule.list_ended();

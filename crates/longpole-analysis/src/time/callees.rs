@@ -13,7 +13,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use longpole_model::{AttributeValue, IdVec, Monotonic, Nanos, ProcessRow, Recording, SampleId, Span, SpanKind, Timestamp, WaitId};
 
-use crate::link::waits::is_accept;
+use crate::link::waits::is_for_work;
 use crate::time::wait_groups::WaitSum;
 
 /// What a key says of the address.
@@ -176,7 +176,7 @@ impl Servers {
             }
         }
         for (id, wait) in recording.wait_ids().zip(&recording.waits) {
-            let is_work = pids.contains(&wait.pid) && !idle[id] && !is_accept(wait);
+            let is_work = pids.contains(&wait.pid) && !idle[id] && !is_for_work(wait);
             if let (true, Some(from), Some(to)) = (is_work, offset(wait.start), offset(wait.end)) {
                 out.waits.entry(wait.pid).or_default().push((from, to, id));
             }

@@ -24,7 +24,7 @@ pub use self::blocker::{blocked_by, blocker, callee};
 pub use self::loss::loss;
 pub use self::note::note;
 pub use self::phrase::{Measure, Piece, Words};
-pub use self::pole::{between_poles, limit, more_poles, other_side, part, pole};
+pub use self::pole::{between_poles, idle_on_path, limit, more_poles, other_side, part, pole};
 pub use self::reason::reason;
 pub use self::state::state;
 pub use self::usage::usage;

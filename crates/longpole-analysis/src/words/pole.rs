@@ -18,13 +18,14 @@ pub fn pole(contains: Option<&str>, place: Option<(&str, u32)>, is_estimate: boo
     words.text(if is_estimate { "≈ " } else { "" }).words(reason)
 }
 
-/// The part of own time that a pole is: `parse_rules`, `insert_one (disk)`, `main in prog.py`, `the rest`.
+/// The part of own time that a pole is: `parse_rules`, `insert_one (disk)`, `main in prog.py`, `the rest`; empty for all but idle time.
 pub fn part(part: NamedPart<'_>) -> String {
     match part {
         NamedPart::Computes(_, function) => named(function),
         NamedPart::Waits(kind, None) => wait_kind(kind).to_owned(),
         NamedPart::Waits(kind, Some((_, function))) => format!("{} ({})", named(function), kind.as_str()),
         NamedPart::Rest => "the rest".to_owned(),
+        NamedPart::Busy => String::new(),
     }
 }
 
@@ -59,6 +60,11 @@ pub fn more_poles(poles: usize, on_path: i64) -> String {
 /// Time of the path in no pole: `0.30s on path between these operations`.
 pub fn between_poles(nanos: i64) -> String {
     format!("{} on path between these operations", duration(nanos))
+}
+
+/// Time of the path in which processes had nothing to do: `2.90s on path idle, waiting for work`.
+pub fn idle_on_path(nanos: i64) -> String {
+    format!("{} on path idle, waiting for work to arrive", duration(nanos))
 }
 
 #[cfg(test)]

@@ -18,6 +18,7 @@ pub(super) fn wait_kind(kind: WaitKind) -> &'static str {
         WaitKind::PageFault => "blocked on a page fault",
         WaitKind::Child => "waiting for a child process",
         WaitKind::Pipe => "blocked on a pipe",
+        WaitKind::Idle => "idle, waiting for work",
         WaitKind::Other => "blocked",
     }
 }

@@ -6,6 +6,7 @@ use std::os::unix::fs::FileExt;
 
 use longpole_model::WaitKind;
 
+use super::listeners::Listeners;
 use crate::sys::remote_memory::read_memory;
 
 /// Most descriptors of a `poll` to classify.
@@ -57,9 +58,10 @@ impl BlockedCall {
     }
 
     /// What it waits for, and the name of the call; empty if the name is unknown.
-    pub(super) fn kind(&self, pid: u32) -> (WaitKind, &'static str) {
+    pub(super) fn kind(&self, pid: u32, listeners: &mut Listeners) -> (WaitKind, &'static str) {
         let [first, second, ..] = self.arguments;
         let of_descriptor = || kind_of_descriptor(pid, first);
+        let polled = &mut Polled { pid, listeners };
         match self.number {
             -1 => (WaitKind::PageFault, ""),
             libc::SYS_futex => (WaitKind::Lock, "futex"),
@@ -98,17 +100,17 @@ impl BlockedCall {
             libc::SYS_msync => (WaitKind::Disk, "msync"),
             libc::SYS_io_getevents => (WaitKind::Disk, "io_getevents"),
             libc::SYS_connect => (WaitKind::Network, "connect"),
-            libc::SYS_accept => (WaitKind::Network, "accept"),
-            libc::SYS_accept4 => (WaitKind::Network, "accept4"),
+            libc::SYS_accept => (WaitKind::Idle, "accept"),
+            libc::SYS_accept4 => (WaitKind::Idle, "accept4"),
             libc::SYS_recvfrom => (WaitKind::Network, "recvfrom"),
             libc::SYS_recvmsg => (WaitKind::Network, "recvmsg"),
             libc::SYS_recvmmsg => (WaitKind::Network, "recvmmsg"),
             libc::SYS_sendto => (WaitKind::Network, "sendto"),
             libc::SYS_sendmsg => (WaitKind::Network, "sendmsg"),
-            libc::SYS_ppoll => (kind_of_poll(pid, first, second), "ppoll"),
-            libc::SYS_pselect6 => (kind_of_select(pid, &self.arguments), "pselect6"),
-            libc::SYS_epoll_pwait => (kind_of_epoll(pid, first), "epoll_pwait"),
-            libc::SYS_epoll_pwait2 => (kind_of_epoll(pid, first), "epoll_pwait2"),
+            libc::SYS_ppoll => (polled.kind_of_poll(first, second), "ppoll"),
+            libc::SYS_pselect6 => (polled.kind_of_select(&self.arguments), "pselect6"),
+            libc::SYS_epoll_pwait => (polled.kind_of_epoll(first), "epoll_pwait"),
+            libc::SYS_epoll_pwait2 => (polled.kind_of_epoll(first), "epoll_pwait2"),
             libc::SYS_io_uring_enter => (WaitKind::Other, "io_uring_enter"),
             libc::SYS_rt_sigtimedwait => (WaitKind::Other, "rt_sigtimedwait"),
             libc::SYS_rt_sigsuspend => (WaitKind::Other, "rt_sigsuspend"),
@@ -120,11 +122,11 @@ impl BlockedCall {
             #[cfg(target_arch = "x86_64")]
             libc::SYS_rename => (WaitKind::Disk, "rename"),
             #[cfg(target_arch = "x86_64")]
-            libc::SYS_poll => (kind_of_poll(pid, first, second), "poll"),
+            libc::SYS_poll => (polled.kind_of_poll(first, second), "poll"),
             #[cfg(target_arch = "x86_64")]
-            libc::SYS_select => (kind_of_select(pid, &self.arguments), "select"),
+            libc::SYS_select => (polled.kind_of_select(&self.arguments), "select"),
             #[cfg(target_arch = "x86_64")]
-            libc::SYS_epoll_wait => (kind_of_epoll(pid, first), "epoll_wait"),
+            libc::SYS_epoll_wait => (polled.kind_of_epoll(first), "epoll_wait"),
             #[cfg(target_arch = "x86_64")]
             libc::SYS_pause => (WaitKind::Other, "pause"),
             _ => (WaitKind::Other, ""),
@@ -143,18 +145,6 @@ fn kind_of_descriptor(pid: u32, descriptor: u64) -> WaitKind {
     target(pid, descriptor).map_or(WaitKind::Other, |target| kind_of_target(&target))
 }
 
-/// The same for one of several descriptors that a thread waits for together. By a pipe whose two ends the process has, its threads wake
-/// each other: both ends stand side by side, as pipe(2) returned them.
-fn kind_of_polled(pid: u32, descriptor: u64) -> WaitKind {
-    let Some(found) = target(pid, descriptor) else { return WaitKind::Other };
-    let kind = kind_of_target(&found);
-    let is_other_end = |beside: Option<u64>| beside.and_then(|beside| target(pid, beside)).is_some_and(|beside| beside == found);
-    if kind == WaitKind::Pipe && (is_other_end(descriptor.checked_add(1)) || is_other_end(descriptor.checked_sub(1))) {
-        return WaitKind::Queue;
-    }
-    kind
-}
-
 fn target(pid: u32, descriptor: u64) -> Option<String> {
     let target = fs::read_link(format!("/proc/{pid}/fd/{descriptor}")).ok()?;
     Some(target.to_string_lossy().into_owned())
@@ -171,56 +161,82 @@ fn kind_of_target(target: &str) -> WaitKind {
         WaitKind::Queue
     } else if target.starts_with('/') && !target.starts_with("/dev/") {
         WaitKind::Disk
+    } else if target.starts_with("/dev/pts/") || target.starts_with("/dev/tty") {
+        WaitKind::Idle
     } else {
         WaitKind::Other
     }
 }
 
-/// Sockets win: the others are mostly descriptors by which threads wake each other.
-fn strongest(kinds: impl Iterator<Item = WaitKind>) -> WaitKind {
-    let rank = |kind: &WaitKind| match kind {
-        WaitKind::Network => 4,
-        WaitKind::Pipe => 3,
-        WaitKind::Sleep => 2,
-        WaitKind::Queue => 1,
-        _ => 0,
-    };
-    kinds.max_by_key(rank).unwrap_or(WaitKind::Other)
+/// What the descriptors of one process stand for that a thread waits for together.
+struct Polled<'a> {
+    pid: u32,
+    listeners: &'a mut Listeners,
 }
 
-/// `struct pollfd` has 8 bytes; the descriptor is the first 4.
-fn kind_of_poll(pid: u32, address: u64, count: u64) -> WaitKind {
-    if count == 0 {
-        return WaitKind::Sleep;
+impl Polled<'_> {
+    /// One of them. By a pipe whose two ends the process has, its threads wake each other: both ends stand side by side, as pipe(2) returned them. A
+    /// thread that waits for connections waits for work.
+    fn kind(&mut self, descriptor: u64) -> WaitKind {
+        let Some(found) = target(self.pid, descriptor) else { return WaitKind::Other };
+        let kind = kind_of_target(&found);
+        let is_other_end = |beside: Option<u64>| beside.and_then(|beside| target(self.pid, beside)).is_some_and(|beside| beside == found);
+        match kind {
+            WaitKind::Pipe if is_other_end(descriptor.checked_add(1)) || is_other_end(descriptor.checked_sub(1)) => WaitKind::Queue,
+            WaitKind::Network if self.listeners.is_listening(self.pid, &found) => WaitKind::Idle,
+            kind => kind,
+        }
     }
-    let count = usize::try_from(count).unwrap_or(usize::MAX).min(POLLED_MAX);
-    let mut polled = [0; POLLED_MAX * 8];
-    let read = read_memory(pid, address, &mut polled[..count * 8]).unwrap_or(0);
-    let descriptors = polled[..read].chunks_exact(8).filter_map(|entry| entry.first_chunk::<4>().map(|fd| u32::from_ne_bytes(*fd)));
-    strongest(descriptors.map(|descriptor| kind_of_polled(pid, descriptor.into())))
-}
 
-/// Each set that `select` reads is an array of bits, one for each descriptor below the first argument.
-fn kind_of_select(pid: u32, arguments: &[u64; 6]) -> WaitKind {
-    let [count, read, write, ..] = *arguments;
-    if count == 0 {
-        return WaitKind::Sleep;
+    /// A socket that listens is that of a server, which answers others when they call. Other sockets come before what is mostly there for threads
+    /// to wake each other.
+    fn strongest(&mut self, descriptors: impl Iterator<Item = u64>) -> WaitKind {
+        let rank = |kind: &WaitKind| match kind {
+            WaitKind::Idle => 5,
+            WaitKind::Network => 4,
+            WaitKind::Pipe => 3,
+            WaitKind::Sleep => 2,
+            WaitKind::Queue => 1,
+            _ => 0,
+        };
+        descriptors.map(|descriptor| self.kind(descriptor)).max_by_key(rank).unwrap_or(WaitKind::Other)
     }
-    let bytes = usize::try_from(count).unwrap_or(usize::MAX).min(libc::FD_SETSIZE).div_ceil(8);
-    let selected = [read, write].into_iter().filter(|address| *address != 0).flat_map(|address| {
-        let mut set = [0; libc::FD_SETSIZE / 8];
-        let read = read_memory(pid, address, &mut set[..bytes]).unwrap_or(0);
-        let bits = (0..8 * read as u64).filter(move |bit| set[(bit / 8) as usize] & (1 << (bit % 8)) != 0);
-        bits.take_while(move |bit| *bit < count)
-    });
-    strongest(selected.take(POLLED_MAX).map(|descriptor| kind_of_polled(pid, descriptor)))
-}
 
-/// `/proc/PID/fdinfo/FD` of an epoll lists what it watches: `tfd:       14 events: …`.
-fn kind_of_epoll(pid: u32, descriptor: u64) -> WaitKind {
-    let Ok(watched) = read_proc(&format!("/proc/{pid}/fdinfo/{descriptor}")) else { return WaitKind::Other };
-    let descriptors = watched.lines().filter_map(|line| line.strip_prefix("tfd:")?.split_whitespace().next()?.parse::<u64>().ok());
-    strongest(descriptors.take(POLLED_MAX).map(|descriptor| kind_of_polled(pid, descriptor)))
+    /// `struct pollfd` has 8 bytes; the descriptor is the first 4.
+    fn kind_of_poll(&mut self, address: u64, count: u64) -> WaitKind {
+        if count == 0 {
+            return WaitKind::Sleep;
+        }
+        let count = usize::try_from(count).unwrap_or(usize::MAX).min(POLLED_MAX);
+        let mut polled = [0; POLLED_MAX * 8];
+        let read = read_memory(self.pid, address, &mut polled[..count * 8]).unwrap_or(0);
+        let descriptors = polled[..read].chunks_exact(8).filter_map(|entry| entry.first_chunk::<4>().map(|fd| u32::from_ne_bytes(*fd)));
+        self.strongest(descriptors.map(u64::from))
+    }
+
+    /// Each set that `select` reads is an array of bits, one for each descriptor below the first argument.
+    fn kind_of_select(&mut self, arguments: &[u64; 6]) -> WaitKind {
+        let [count, read, write, ..] = *arguments;
+        if count == 0 {
+            return WaitKind::Sleep;
+        }
+        let pid = self.pid;
+        let bytes = usize::try_from(count).unwrap_or(usize::MAX).min(libc::FD_SETSIZE).div_ceil(8);
+        let selected = [read, write].into_iter().filter(|address| *address != 0).flat_map(|address| {
+            let mut set = [0; libc::FD_SETSIZE / 8];
+            let read = read_memory(pid, address, &mut set[..bytes]).unwrap_or(0);
+            let bits = (0..8 * read as u64).filter(move |bit| set[(bit / 8) as usize] & (1 << (bit % 8)) != 0);
+            bits.take_while(move |bit| *bit < count)
+        });
+        self.strongest(selected.take(POLLED_MAX))
+    }
+
+    /// `/proc/PID/fdinfo/FD` of an epoll lists what it watches: `tfd:       14 events: …`.
+    fn kind_of_epoll(&mut self, descriptor: u64) -> WaitKind {
+        let Ok(watched) = read_proc(&format!("/proc/{}/fdinfo/{descriptor}", self.pid)) else { return WaitKind::Other };
+        let descriptors = watched.lines().filter_map(|line| line.strip_prefix("tfd:")?.split_whitespace().next()?.parse::<u64>().ok());
+        self.strongest(descriptors.take(POLLED_MAX))
+    }
 }
 
 #[cfg(test)]
@@ -234,7 +250,7 @@ mod tests {
         assert_eq!((call.number, call.sp, call.ip), (202, 0x7ffd_4c3b_2a38, 0x7f3d_1a2b_3c4d));
         assert_eq!(call.arguments, [0x55d0_c7f2_b2a0, 0x189, 0, 0, 0, 0xffff_ffff]);
         let fault = BlockedCall::parse("-1 0x7ffd4c3b2a38 0x7f3d1a2b3c4d").unwrap();
-        assert_eq!((fault.number, fault.kind(1).0), (-1, WaitKind::PageFault));
+        assert_eq!((fault.number, fault.kind(1, &mut Listeners::default()).0), (-1, WaitKind::PageFault));
         for other in ["running\n", "", "202 0x1", "x 0x1 0x2", "1 2 3 4 5 6 7 8 9"] {
             assert_eq!(BlockedCall::parse(other), None, "{other}");
         }
@@ -244,9 +260,7 @@ mod tests {
     fn descriptors_show_what_a_thread_waits_for() {
         let kinds =
             ["socket:[12]", "pipe:[3]", "anon_inode:[timerfd]", "/var/lib/db", "/dev/pts/0", "anon_inode:[eventfd]"].map(kind_of_target);
-        let expected = [WaitKind::Network, WaitKind::Pipe, WaitKind::Sleep, WaitKind::Disk, WaitKind::Other, WaitKind::Queue];
+        let expected = [WaitKind::Network, WaitKind::Pipe, WaitKind::Sleep, WaitKind::Disk, WaitKind::Idle, WaitKind::Queue];
         assert_eq!(kinds, expected);
-        assert_eq!(strongest([WaitKind::Other, WaitKind::Network, WaitKind::Pipe].into_iter()), WaitKind::Network);
-        assert_eq!(strongest(std::iter::empty()), WaitKind::Other);
     }
 }

@@ -45,6 +45,8 @@ impl BlockedThread {
     pub(crate) fn until(&self, end: u64) -> (Option<Futex>, WaitKind) {
         match &self.futex {
             Some(seen) if seen.futex.holder.is_some() => (Some(seen.futex), self.kind),
+            // A server that looks around now and again is as idle as one that does not.
+            _ if self.kind == WaitKind::Idle => (None, WaitKind::Idle),
             _ if self.deadline.is_some_and(|deadline| deadline <= end) => (None, WaitKind::Sleep),
             seen => (seen.map(|seen| seen.futex), self.kind),
         }

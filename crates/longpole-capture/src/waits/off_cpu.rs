@@ -7,6 +7,7 @@ use longpole_model::WaitKind;
 
 use super::blocked_call::Denied;
 use super::blocked_thread::BlockedThread;
+use super::listeners::Listeners;
 use super::probe::{Probed, probe};
 use crate::cpu_budget::CpuBudget;
 use crate::sys::clock::{monotonic_nanos, thread_cpu_nanos};
@@ -106,6 +107,7 @@ pub(crate) struct Waits {
     /// Scheduled probes, at most one for a thread: when, process, thread, and since when the thread must be blocked.
     due: BinaryHeap<Reverse<(u64, u32, u32, u64)>>,
     budget: CpuBudget,
+    listeners: Listeners,
     /// Until when records are wanted soon.
     hurry_until: u64,
     /// Waits that were not probed in time, because there were too many or the recorder was busy: those shorter than [`LONG_NANOS`].
@@ -125,6 +127,7 @@ impl Waits {
             unwalked: Vec::new(),
             due: BinaryHeap::new(),
             budget: CpuBudget::new(PROBES_PART, PROBES_NANOS_AT_ONCE),
+            listeners: Listeners::default(),
             hurry_until: 0,
             skipped: 0,
             skipped_long: 0,
@@ -214,10 +217,11 @@ impl Waits {
             if self.held < HELD_MAX && self.budget.has_some(now) {
                 let before = thread_cpu_nanos();
                 let outcome = probe((pid, tid, since), hint(tid), pages);
+                let listeners = &mut self.listeners;
+                let outcome = outcome.map(|probed| probed.map(|probed| (probed.call.kind(pid, listeners), probed)));
                 self.budget.spend(thread_cpu_nanos() - before);
                 match outcome {
-                    Ok(Some(Probed { call, stack, context, futex, deadline })) => {
-                        let (mut kind, syscall) = call.kind(pid);
+                    Ok(Some(((mut kind, syscall), Probed { call, stack, context, futex, deadline }))) => {
                         if futex.is_some_and(|futex| futex.is_join) {
                             kind = WaitKind::Join;
                         }

@@ -37,8 +37,10 @@ pub struct PolesView {
     /// The poles that this list omits.
     pub truncated: PolesTruncated,
     /// Time of the critical path in no pole: between operations, or in the command itself while it waits for none of them. With the times of
-    /// all poles on the path and `truncated.on_path_nanos` it sums to `wall_nanos`.
+    /// all poles on the path and `truncated.on_path_nanos` and `idle_nanos` it sums to `wall_nanos`.
     pub between_nanos: i64,
+    /// Time on the critical path in which processes waited for work to arrive: it belongs to no pole.
+    pub idle_nanos: i64,
 }
 
 /// The poles that a list omits.
@@ -125,7 +127,7 @@ pub struct PoleView {
 pub struct PartView {
     /// What it is.
     pub kind: PartKindView,
-    /// The part for people, such as `insert_one (disk)`.
+    /// The part for people, such as `insert_one (disk)`; empty for `busy`.
     pub text: String,
     /// The function that computes or waits.
     pub function: Option<String>,
@@ -147,6 +149,8 @@ pub enum PartKindView {
     Waits,
     /// Everything else.
     Rest,
+    /// All but the time in which it was idle, or waited for another process of the run that is named itself.
+    Busy,
 }
 
 /// A span that limits what a pole saves.
@@ -221,6 +225,7 @@ impl PolesView {
             poles: pole_views(report, usize::MAX),
             truncated: PolesTruncated::behind(report, usize::MAX),
             between_nanos: report.between_operations().0,
+            idle_nanos: report.idle_on_path().0,
         }
     }
 }
@@ -282,6 +287,7 @@ impl PartView {
                 NamedPart::Computes(..) => PartKindView::Computes,
                 NamedPart::Waits(..) => PartKindView::Waits,
                 NamedPart::Rest => PartKindView::Rest,
+                NamedPart::Busy => PartKindView::Busy,
             },
             text: words::part(part),
             function: function.map(|function| function.function.clone()),

@@ -85,6 +85,8 @@ pub struct BlockedView {
     pub child: i64,
     /// A pipe.
     pub pipe: i64,
+    /// Work to arrive.
+    pub idle: i64,
     /// Something else, or unknown.
     pub other: i64,
 }
@@ -92,7 +94,7 @@ pub struct BlockedView {
 impl BlockedView {
     /// What for and how long, longest first; what did not occur is left out.
     pub fn parts(&self) -> Vec<(WaitKindView, i64)> {
-        let BlockedView { lock, queue, join, disk, network, sleep, page_fault, child, pipe, other } = *self;
+        let BlockedView { lock, queue, join, disk, network, sleep, page_fault, child, pipe, idle, other } = *self;
         let mut parts = vec![
             (WaitKindView::Lock, lock),
             (WaitKindView::Queue, queue),
@@ -103,6 +105,7 @@ impl BlockedView {
             (WaitKindView::PageFault, page_fault),
             (WaitKindView::Child, child),
             (WaitKindView::Pipe, pipe),
+            (WaitKindView::Idle, idle),
             (WaitKindView::Other, other),
         ];
         parts.retain(|(_, nanos)| *nanos > 0);
@@ -122,6 +125,7 @@ impl BlockedView {
             page_fault: self.page_fault.saturating_add(other.page_fault),
             child: self.child.saturating_add(other.child),
             pipe: self.pipe.saturating_add(other.pipe),
+            idle: self.idle.saturating_add(other.idle),
             other: self.other.saturating_add(other.other),
         }
     }
@@ -144,6 +148,7 @@ impl BlockedView {
             page_fault: of(WaitKind::PageFault),
             child: of(WaitKind::Child),
             pipe: of(WaitKind::Pipe),
+            idle: of(WaitKind::Idle),
             other: of(WaitKind::Other),
         }
     }

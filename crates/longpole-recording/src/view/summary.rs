@@ -77,8 +77,10 @@ pub struct SummaryView {
     /// The poles that this list omits.
     pub truncated: PolesTruncated,
     /// Time of the critical path in no pole: between operations, or in the command itself while it waits for none of them. With the times of
-    /// all poles on the path and `truncated.on_path_nanos` it sums to `wall_nanos`.
+    /// all poles on the path and `truncated.on_path_nanos` and `idle_nanos` it sums to `wall_nanos`.
     pub between_nanos: i64,
+    /// Time on the critical path in which processes waited for work to arrive: it belongs to no pole.
+    pub idle_nanos: i64,
 }
 
 /// How samples were taken.
@@ -162,6 +164,7 @@ impl SummaryView {
             recorder: run.recorder_cost.map(RecorderView::new),
             truncated: PolesTruncated::behind(report, SUMMARY_POLES_MAX),
             between_nanos: report.between_operations().0,
+            idle_nanos: report.idle_on_path().0,
         }
     }
 }

@@ -56,6 +56,8 @@ pub enum WaitKindView {
     Child,
     /// A pipe.
     Pipe,
+    /// Work to arrive: a request, an entry in a pool's queue, a line from the terminal.
+    Idle,
     /// Something else, or unknown.
     Other,
 }
@@ -210,6 +212,7 @@ impl WaitKindView {
             WaitKindView::PageFault => "page fault",
             WaitKindView::Child => "child",
             WaitKindView::Pipe => "pipe",
+            WaitKindView::Idle => "idle",
             WaitKindView::Other => "other",
         }
     }
@@ -227,6 +230,7 @@ impl From<WaitKind> for WaitKindView {
             WaitKind::PageFault => WaitKindView::PageFault,
             WaitKind::Child => WaitKindView::Child,
             WaitKind::Pipe => WaitKindView::Pipe,
+            WaitKind::Idle => WaitKindView::Idle,
             WaitKind::Other => WaitKindView::Other,
         }
     }

@@ -21,7 +21,7 @@ pub(crate) static TABLE: Table = Table::new(
         column(
             "kind",
             Kind::Text,
-            "Cause: `lock`, `queue` (another thread to go on), `join` (the end of a thread), `disk`, `network`, `sleep`, `page_fault`, `child`, `pipe`, `other`.",
+            "Cause: `lock`, `queue` (another thread to go on), `join` (the end of a thread), `disk`, `network`, `sleep`, `page_fault`, `child`, `pipe`, `idle` (work to arrive), `other`.",
         ),
         optional("syscall", Kind::Text, "Its system call; NULL if it was in none, or in one without a name here."),
         optional("stack_id", Kind::Number, "Its stack in `stacks`; NULL if its memory was unreadable."),

@@ -27,7 +27,7 @@ pub(crate) fn poles(invocation: &Invocation, arguments: &PolesArguments) -> Resu
     } else {
         poles::pole_table(&mut out, &view.poles, view.poles.len(), invocation.style());
     }
-    poles::path_rest(&mut out, view.truncated, "--limit 0", (view.between_nanos, view.wall_nanos), invocation.style());
+    poles::path_rest(&mut out, view.truncated, "--limit 0", (view.between_nanos, view.idle_nanos, view.wall_nanos), invocation.style());
     poles::legend(&mut out, &view.poles, invocation.style());
     print(&out)
 }

@@ -51,7 +51,7 @@ pub(crate) fn answer(view: &view::SummaryView, style: Style) -> Screen {
             on_path_nanos: view.truncated.on_path_nanos + view.poles[shown..].iter().map(|pole| pole.on_path_nanos).sum::<i64>(),
         };
         let all = format!("{} poles {} --limit 0", own_name(), view.recording);
-        path_rest(&mut out, more, &all, (view.between_nanos, view.wall_nanos), style);
+        path_rest(&mut out, more, &all, (view.between_nanos, view.idle_nanos, view.wall_nanos), style);
         legend(&mut out, &view.poles[..shown], style);
         // Without spans the processes are the operations, and only functions show what happens inside.
         if view.spans == 0
@@ -250,7 +250,10 @@ fn parallel_line(view: &view::SummaryView, style: Style) -> Option<String> {
         let mut text = format!("{}  {:.1} operations at once on average", style.faint("parallel"), parallel.mean);
         if parallel.span_nanos > 0 {
             let most = parallel.work_nanos as f64 / parallel.span_nanos as f64;
-            let _ = write!(text, " (dependencies would allow {most:.1})");
+            // Operations that only wait for others count as work of one of them.
+            if most >= parallel.mean {
+                let _ = write!(text, " (dependencies would allow {most:.1})");
+            }
         }
         let _ = write!(text, ", {} at most", parallel.peak);
         text

@@ -124,12 +124,15 @@ pub(crate) fn pole_table(out: &mut Screen, poles: &[view::PoleView], shown: usiz
 }
 
 /// What the table leaves out of the path, so that nothing of the run is missing: other poles, and the time in none, if it matters.
-pub(crate) fn path_rest(out: &mut Screen, more: view::PolesTruncated, all: &str, (between, wall): (i64, i64), style: Style) {
+pub(crate) fn path_rest(out: &mut Screen, more: view::PolesTruncated, all: &str, (between, idle, wall): (i64, i64, i64), style: Style) {
     if more.poles > 0 {
         line(out, &style.faint(&format!("     … {} ({all})", words::more_poles(more.poles, more.on_path_nanos))));
     }
     if between > wall / POLE_PART {
         line(out, &style.faint(&format!("     … {}", words::between_poles(between))));
+    }
+    if idle > wall / POLE_PART {
+        line(out, &style.faint(&format!("     … {}", words::idle_on_path(idle))));
     }
 }
 
@@ -206,7 +209,7 @@ fn named(context: Option<&str>, name: &str, count: u64, part: Option<&str>) -> S
     if count > 1 {
         let _ = write!(text, " ×{count}");
     }
-    if let Some(part) = part {
+    if let Some(part) = part.filter(|part| !part.is_empty()) {
         let _ = write!(text, " › {part}");
     }
     text

@@ -17,6 +17,7 @@ fn blocked_on(kind: view::WaitKindView) -> &'static str {
         view::WaitKindView::PageFault => "on a page fault",
         view::WaitKindView::Child => "on a child process",
         view::WaitKindView::Pipe => "on a pipe",
+        view::WaitKindView::Idle => "until work arrives",
         view::WaitKindView::Other => "on something else",
     }
 }

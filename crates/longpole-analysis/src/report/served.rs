@@ -1,0 +1,134 @@
+//! Calls of servers on the path: while one waits for the network and a server of the run is at work, the path goes through the server.
+
+use longpole_model::{IdVec, Nanos, NodeId, Recording, TimeRange};
+
+use crate::link::waits::{NodeWaits, is_call};
+use crate::report::Report;
+use crate::schedule::critical_path::{CriticalPath, Segment};
+use crate::schedule::recorded::Schedule;
+use crate::schedule::servers::within;
+use crate::tree::forest::{Forest, NodeSource};
+
+/// The path with the servers in the place of those who wait for them.
+pub(super) fn through_servers(
+    path: CriticalPath,
+    schedule: &Schedule,
+    recording: &Recording,
+    forest: &Forest,
+    waits: &NodeWaits,
+) -> CriticalPath {
+    if schedule.servers.list.is_empty() {
+        return path;
+    }
+    let origin = forest.run_range().start;
+    let offset = |at: longpole_model::Timestamp| Nanos(at.nanos_since(origin));
+    let mut segments: Vec<Segment> = Vec::new();
+    let mut on_path: IdVec<NodeId, Nanos> = IdVec::filled(Nanos::ZERO, forest.len());
+    let mut push = |node: NodeId, from: Nanos, to: Nanos| {
+        if from >= to {
+            return;
+        }
+        on_path[node] += to - from;
+        let (start, end) = (origin.plus_nanos(from.0), origin.plus_nanos(to.0));
+        match segments.last_mut() {
+            Some(last) if last.node == node && last.range.end == start => last.range.end = end,
+            _ => segments.push(Segment { node, range: TimeRange { start, end } }),
+        }
+    };
+    for segment in &path.segments {
+        let node = segment.node;
+        let (mut at, end) = (offset(segment.range.start), offset(segment.range.end));
+        for call in calls(schedule, recording, forest, waits, node, (at, end)) {
+            let Some((server, works)) = answers(schedule, node, call) else { continue };
+            for (from, to) in works {
+                push(node, at, from);
+                push(server, from, to);
+                at = to;
+            }
+        }
+        push(node, at, end);
+    }
+    CriticalPath { segments, on_path }
+}
+
+/// When a node waits for an answer in a time.
+fn calls(
+    schedule: &Schedule,
+    recording: &Recording,
+    forest: &Forest,
+    waits: &NodeWaits,
+    node: NodeId,
+    time: (Nanos, Nanos),
+) -> Vec<(Nanos, Nanos)> {
+    if let NodeSource::Process(row) = forest[node].source {
+        return schedule.servers.calls.get(&recording.processes[row].pid).map_or_else(Vec::new, |calls| within(calls, time).collect());
+    }
+    let mut until = time.0;
+    let own = waits.of_node_within(node, time).filter(|wait| is_call(&recording.waits[wait.wait]));
+    let own = own.map(|wait| {
+        let call = (wait.from.max(until), wait.to.min(time.1));
+        until = until.max(call.1);
+        call
+    });
+    own.filter(|(from, to)| from < to).collect()
+}
+
+/// The server that works longest while a node waits, and when.
+fn answers(schedule: &Schedule, node: NodeId, call: (Nanos, Nanos)) -> Option<(NodeId, Vec<(Nanos, Nanos)>)> {
+    let of = |server: &crate::schedule::servers::Server| {
+        let is_inside = server.node <= node && node < schedule.subtree_end[server.node];
+        let works: Vec<(Nanos, Nanos)> = within(&server.at_work, call).collect();
+        let all: Nanos = works.iter().map(|(from, to)| *to - *from).sum();
+        (!is_inside && all > Nanos::ZERO).then_some((all, server.node, works))
+    };
+    schedule
+        .servers
+        .list
+        .iter()
+        .filter_map(of)
+        .max_by_key(|(all, node, _)| (*all, std::cmp::Reverse(*node)))
+        .map(|(_, node, works)| (node, works))
+}
+
+impl Report {
+    /// The times in which a server works for this node, which waits: node, from and to.
+    pub(super) fn answered(&self, node: NodeId) -> Vec<(NodeId, Nanos, Nanos)> {
+        let schedule = self.replay.schedule();
+        if schedule.servers.list.is_empty() {
+            return Vec::new();
+        }
+        let calls = self.calls_by(node).into_iter();
+        let answered = calls.filter_map(|call| answers(schedule, node, call)).flat_map(|(_, works)| works);
+        answered.flat_map(|(from, to)| schedule.cover.gaps(node, from, to)).map(|(from, to)| (node, from, to)).collect()
+    }
+
+    /// Whether these nodes are a server of others.
+    pub(super) fn is_server(&self, nodes: &[NodeId]) -> bool {
+        let servers = &self.replay.schedule().servers;
+        nodes.iter().all(|node| servers.contains(*node))
+    }
+
+    /// The times in which others wait for a server at work: without its work they would not.
+    pub(super) fn calls_of(&self, server: NodeId) -> Vec<(NodeId, Nanos, Nanos)> {
+        let schedule = self.replay.schedule();
+        let mut calls = Vec::new();
+        for node in self.forest.ids() {
+            if node >= server && node < schedule.subtree_end[server] {
+                continue;
+            }
+            for call in self.calls_by(node) {
+                if let Some((_, works)) = answers(schedule, node, call).filter(|(answers, _)| *answers == server) {
+                    let gaps = works.into_iter().flat_map(|(from, to)| schedule.cover.gaps(node, from, to));
+                    calls.extend(gaps.map(|(from, to)| (node, from, to)));
+                }
+            }
+        }
+        calls.sort_unstable_by_key(|(_, from, _)| *from);
+        calls
+    }
+
+    fn calls_by(&self, node: NodeId) -> Vec<(Nanos, Nanos)> {
+        let schedule = self.replay.schedule();
+        calls(schedule, &self.recording, &self.forest, &self.waits, node, (schedule.start[node], schedule.end[node]))
+    }
+}
