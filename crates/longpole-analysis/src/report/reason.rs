@@ -403,11 +403,12 @@ impl Report {
     }
 }
 
-/// Whether it is on a CPU for most of its time, or could be: whatever lacks a CPU has something to compute.
+/// Whether it is on a CPU for most of its time, or could be: whatever lacks a CPU has something to compute. On a machine that is busy with others,
+/// the function that wants the CPU is the one to name.
 pub(super) fn computes(states: &States) -> bool {
     let share = |state| whole_percent(states.of(state).0, states.own().0);
     let (busy, runnable) = (share(StateKind::OnCpu), share(StateKind::Runnable));
-    busy >= BUSY_PERCENT || (busy > WAITING_PERCENT && busy + runnable >= BUSY_PERCENT)
+    busy >= BUSY_PERCENT || (busy > 0 && busy + runnable >= BUSY_PERCENT)
 }
 
 /// The kind of wait it was blocked in longest, and how long, where waits were sampled in most of the time in which it was on no CPU.
@@ -453,6 +454,22 @@ mod tests {
         check(mixed, "mixed", Cause::ComputesAndWaits { percent: 40, hot: Some(hot(40, "hash", None)), rest: unaccounted(60) });
         check("run x 0..100ms\n  build 0..100ms\n", "no_samples", Cause::NoSamples { are_untimed: false, wait: None });
         check("run x 0..9ms\n  build 0..9ms svc pid 1\nsample 1ms pid 1 [build] main\n", "few_samples", Cause::TooShort);
+    }
+
+    #[test]
+    fn what_wants_a_cpu_computes() {
+        let text = "\
+run x 0..1000ms
+thread x 0..1000ms pid 1 tid 1
+cpu 0..100ms pid 1 preempted
+cpu 900..1000ms pid 1
+sample 0ms x100 pid 1 main;build;hash
+sample 900ms x100 pid 1 main;build;hash
+";
+        let report = report(text);
+        let share = OnCpuShare { percent: 20, runnable_percent: Some(80) };
+        let reason = report.reason(report.poles().iter().next().unwrap());
+        assert_eq!(reason.cause, Cause::Computes { share, hot: Some(hot(200, "hash", None)), wait: None });
     }
 
     #[test]

@@ -45,7 +45,7 @@ fn cause(cause: &Cause<'_>, part: Option<&Function>) -> Words {
                     Some(library) => words.text(", mostly in ").function(library),
                     None => words,
                 },
-                Some(hot) => words.text(", ").words(most_of_it(hot)),
+                Some(hot) => words.text(", ").words(most_of_it(hot, share.runnable_percent.is_some())),
                 None => words.text(", spread over many functions"),
             };
             match wait {
@@ -56,7 +56,7 @@ fn cause(cause: &Cause<'_>, part: Option<&Function>) -> Words {
         Cause::ComputesAndWaits { percent, hot, rest } => {
             let words = on_cpu(OnCpuShare { percent, runnable_percent: None });
             let words = match hot {
-                Some(hot) => words.text(", ").words(most_of_it(hot)),
+                Some(hot) => words.text(", ").words(most_of_it(hot, false)),
                 None => words,
             };
             words.text("; ").words(off_cpu(without(rest, part)))
@@ -75,18 +75,20 @@ fn cause(cause: &Cause<'_>, part: Option<&Function>) -> Words {
     }
 }
 
-/// `95% on-CPU and 12% runnable`.
+/// `95% on-CPU`, `78% on-CPU and 12% runnable`, `8% on-CPU and 87% runnable while others had the CPUs`.
 fn on_cpu(share: OnCpuShare) -> Words {
     let words = Words::plain(format!("{}% on-CPU", share.percent));
     match share.runnable_percent {
+        Some(percent) if percent > share.percent => words.text(format!(" and {percent}% runnable while others had the CPUs")),
         Some(percent) => words.text(format!(" and {percent}% runnable")),
         None => words,
     }
 }
 
-/// `most of it (402.4ms) in index_words (mostly in hash_one)`.
-fn most_of_it(hot: HotFunction<'_>) -> Words {
-    Words::plain(format!("most of it ({}) in ", duration(hot.nanos.0))).words(function_names(hot.names))
+/// `most of it (402.4ms) in index_words (mostly in hash_one)`; of the CPU time, if other time is named before.
+fn most_of_it(hot: HotFunction<'_>, of_cpu: bool) -> Words {
+    let it = if of_cpu { "the CPU time" } else { "it" };
+    Words::plain(format!("most of {it} ({}) in ", duration(hot.nanos.0))).words(function_names(hot.names))
 }
 
 /// `index_words (mostly in hash_one)`.
@@ -176,6 +178,11 @@ mod tests {
             Cause::Computes { share: share(95), hot: Some(INDEX), wait: None },
             "95% on-CPU, most of it (402.4ms) in shop::search::index::index_words (mostly in core::hash::hash_one)",
             "95% on-CPU, most of it (402.4ms) in …index_words (mostly in core::hash::hash_one)",
+        );
+        check(
+            Cause::Computes { share: OnCpuShare { percent: 8, runnable_percent: Some(87) }, hot: Some(INDEX), wait: None },
+            "8% on-CPU and 87% runnable while others had the CPUs, most of the CPU time (402.4ms) in shop::search::index::index_words (mostly in core::hash::hash_one)",
+            "8% on-CPU and 87% runnable while others had the CPUs, most of the CPU time (402.4ms) in …index_words (mostly in core::hash::hash_one)",
         );
         check(
             Cause::Computes { share: share(75), hot: None, wait },
