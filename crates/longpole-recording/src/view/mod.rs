@@ -10,6 +10,8 @@ pub mod diff;
 mod flame;
 mod frame;
 mod functions;
+#[cfg(test)]
+mod one_number;
 mod poles;
 mod processes;
 mod pulumi;

@@ -27,7 +27,7 @@ fn deploy() -> Report {
 }
 
 fn not_blocked() -> Value {
-    json!({ "lock": 0, "queue": 0, "join": 0, "disk": 0, "network": 0, "sleep": 0, "page_fault": 0, "child": 0, "pipe": 0, "other": 0 })
+    json!({ "lock": 0, "queue": 0, "join": 0, "disk": 0, "network": 0, "sleep": 0, "page_fault": 0, "child": 0, "pipe": 0, "idle": 0, "other": 0 })
 }
 
 /// States by samples, in milliseconds.
@@ -64,7 +64,7 @@ fn the_summary_holds_the_answer() {
             "rate_hz": 1000, "processes": 1, "traces": 1, "spans": 3, "samples": 33,
             "links": { "record": 32, "journal": 0, "label": 0, "inferred": 0, "ambiguous": 0, "none": 1 },
             "states": estimated(32, 68),
-            "parallelism": { "mean": 1.0, "peak": 1, "work_nanos": 100 * MS, "span_nanos": 100 * MS }, "deployment": null, "usage": [], "poles": null, "functions": [], "weight_nanos": 33 * MS, "attached": null, "quality": [], "recorder": null, "truncated": { "poles": 0, "on_path_nanos": 0 }, "between_nanos": 0,
+            "parallelism": { "mean": 1.0, "peak": 1, "work_nanos": 100 * MS, "span_nanos": 100 * MS }, "deployment": null, "usage": [], "poles": null, "functions": [], "weight_nanos": 33 * MS, "attached": null, "quality": [], "recorder": null, "truncated": { "poles": 0, "on_path_nanos": 0 }, "between_nanos": 0, "idle_nanos": 0,
         })
     );
     assert_eq!(poles, json_of(PolesView::new("r7", &deploy()))["poles"]);
