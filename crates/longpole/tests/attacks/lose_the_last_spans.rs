@@ -438,7 +438,7 @@ fn a_recorder_hanging_in_a_file_system_does_not_delay_the_end() {
     assert_eq!(output.status.code(), Some(5), "{stderr}");
     assert!(took < SOON, "{took:?}: {stderr}");
     assert!(stderr.contains("samples lost: the recorder does not end: a file system does not answer"), "{stderr}");
-    let why = "as on a file system that does not answer: samples, waits and processes of the last ";
+    let why = "takes more than 30 s to read: samples, waits and processes of the last ";
     assert!(lost.len() == 1 && lost[0].contains(why), "{lost:?}");
 }
 
