@@ -132,7 +132,7 @@ impl Report {
         let of = |node: NodeId| move |(from, to): (Nanos, Nanos)| (node, from, to);
         let known = &OwnWork::new(of_part.values().flatten().copied());
         // Nobody waits for the end of a server, but others wait for what it does: without it they would not.
-        let calls = if is_server { pole.nodes.iter().flat_map(|&node| self.calls_of(node)).collect() } else { Vec::new() };
+        let calls = if is_server { self.calls_of(&pole.nodes) } else { Vec::new() };
         let by_itself = |(node, from, to): (NodeId, Nanos, Nanos)| answered.gaps(node, from, to).map(of(node));
         let in_time = |work: OwnWork| {
             if is_server {

@@ -108,16 +108,13 @@ impl Report {
         nodes.iter().all(|node| servers.contains(*node))
     }
 
-    /// The times in which others wait for a server at work: without its work they would not.
-    pub(super) fn calls_of(&self, server: NodeId) -> Vec<(NodeId, Nanos, Nanos)> {
+    /// The times in which others wait for one of these servers at work: without its work they would not. By start.
+    pub(super) fn calls_of(&self, servers: &[NodeId]) -> Vec<(NodeId, Nanos, Nanos)> {
         let schedule = self.replay.schedule();
         let mut calls = Vec::new();
         for node in self.forest.ids() {
-            if node >= server && node < schedule.subtree_end[server] {
-                continue;
-            }
             for call in self.calls_by(node) {
-                if let Some((_, works)) = answers(schedule, node, call).filter(|(answers, _)| *answers == server) {
+                if let Some((_, works)) = answers(schedule, node, call).filter(|(server, _)| servers.binary_search(server).is_ok()) {
                     let gaps = works.into_iter().flat_map(|(from, to)| schedule.cover.gaps(node, from, to));
                     calls.extend(gaps.map(|(from, to)| (node, from, to)));
                 }

@@ -10,9 +10,9 @@
 //! A server waits for work between its requests, and still does when it is ended. Which call it answers is inferred from time: whoever waits for
 //! the network while it works waits for it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
-use longpole_model::{Id, Monotonic, Nanos, NodeId, ProcessRow, Recording, ThreadKey, Timestamp, WaitKind};
+use longpole_model::{Id, Monotonic, Nanos, NodeId, ProcessRow, Recording, Timestamp, WaitKind};
 
 use crate::intervals;
 use crate::link::waits::is_call;
@@ -24,8 +24,11 @@ const ENDED_NANOS: Nanos = Nanos(100_000_000);
 /// Others wait for a server for at least this part of what it works.
 const CALLED_PART: i64 = 4;
 
-/// Calls and times at work that are compared; with more of them nothing is a server.
-const COMPARED_MAX: usize = 1_000_000;
+/// Processes that were idle times calls, threads and nodes: with more of them nothing is a server.
+const COMPARED_MAX: usize = 50_000_000;
+
+/// The waits of a process for work, by thread.
+type IdleWaits = HashMap<u32, Vec<(Nanos, Nanos)>>;
 
 /// A process that serves others.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,18 +58,18 @@ impl Servers {
 /// The servers among the processes of a run. `offset` says where a moment lies from its start.
 pub(crate) fn servers(recording: &Recording, forest: &Forest, offset: impl Fn(Timestamp) -> Nanos) -> Servers {
     let at = |time| recording.clock.to_unix(time).map(&offset);
-    let mut idle: HashMap<u32, Vec<(ThreadKey, Nanos, Nanos)>> = HashMap::new();
+    let mut idle: HashMap<u32, IdleWaits> = HashMap::new();
     let mut calls: HashMap<u32, Vec<(Nanos, Nanos)>> = HashMap::new();
     for wait in &recording.waits {
         let (Some(from), Some(to)) = (at(wait.start), at(wait.end)) else { continue };
         if wait.kind == WaitKind::Idle {
-            idle.entry(wait.pid).or_default().push((wait.thread(), from, to));
+            idle.entry(wait.pid).or_default().entry(wait.tid).or_default().push((from, to));
         } else if is_call(wait) {
             calls.entry(wait.pid).or_default().push((from, to));
         }
     }
-    let waits: usize = calls.values().map(Vec::len).sum();
-    if idle.is_empty() || calls.is_empty() || idle.len().saturating_mul(waits) > COMPARED_MAX {
+    let compared = calls.values().map(Vec::len).sum::<usize>() + recording.threads.len() + forest.len();
+    if idle.is_empty() || calls.is_empty() || idle.len().saturating_mul(compared) > COMPARED_MAX {
         return Servers::default();
     }
     let mut busy: HashMap<u32, Vec<(Nanos, Nanos)>> = HashMap::new();
@@ -83,7 +86,7 @@ pub(crate) fn servers(recording: &Recording, forest: &Forest, offset: impl Fn(Ti
         let idle = idle.get(&recording.processes[row].pid)?;
         let at_work = at_work(recording, row, idle, at)?;
         // Its own processes work for it.
-        let below: Vec<u32> =
+        let below: HashSet<u32> =
             node.until(forest[node].subtree_end).filter_map(|below| Some(forest.process(recording, below)?.pid)).collect();
         let calls = calls.iter().filter(|(pid, _)| !below.contains(pid)).flat_map(|(_, calls)| calls.iter().copied()).collect();
         let called = overlap(&intervals::union(calls), &at_work);
@@ -98,14 +101,15 @@ pub(crate) fn servers(recording: &Recording, forest: &Forest, offset: impl Fn(Ti
 fn at_work(
     recording: &Recording,
     row: ProcessRow,
-    idle: &[(ThreadKey, Nanos, Nanos)],
+    idle: &IdleWaits,
     at: impl Fn(Monotonic) -> Option<Nanos>,
 ) -> Option<Vec<(Nanos, Nanos)>> {
     let process = &recording.processes[row];
     let (start, end) = (at(process.start)?, process.end.and_then(&at).unwrap_or(Nanos::MAX));
-    let idle = || idle.iter().filter(|(_, from, to)| *from < end && start < *to);
-    let first = idle().map(|(_, from, _)| *from).min()?;
-    let last = idle().map(|(_, _, to)| *to).max()?;
+    let in_life = |(from, to): &&(Nanos, Nanos)| *from < end && start < *to;
+    let all = || idle.values().flatten().filter(in_life);
+    let first = all().map(|(from, _)| *from).min()?;
+    let last = all().map(|(_, to)| *to).max()?;
     if process.end.is_some() && end - last > ENDED_NANOS {
         return None;
     }
@@ -113,7 +117,7 @@ fn at_work(
     for thread in recording.threads.iter().filter(|thread| thread.pid == process.pid) {
         let Some(born) = at(thread.start) else { continue };
         let gone = thread.end.and_then(&at).unwrap_or(end).min(end);
-        let mut own: Vec<(Nanos, Nanos)> = idle().filter(|(key, ..)| key.tid.0 == thread.tid).map(|&(_, from, to)| (from, to)).collect();
+        let mut own: Vec<(Nanos, Nanos)> = idle.get(&thread.tid).into_iter().flatten().filter(in_life).copied().collect();
         // A thread that never waits for work and is there for most of the time does not work for requests.
         if own.is_empty() && gone - born > (end.min(last) - start) / 2 {
             continue;
