@@ -5,6 +5,7 @@
 //! the process that holds a descriptor of it listens. It reads nothing unless a span calls an address of this machine.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -21,14 +22,34 @@ const FOUND_AGAIN: Duration = Duration::from_secs(10);
 /// Pause before the next search for an address without a listener.
 const MISSING_AGAIN: Duration = Duration::from_secs(1);
 
+/// Sockets of one address, at most: workers of one server share it.
+const SOCKETS_MAX: usize = 16;
+
+/// What searches may take at once, and what part of the time beyond that: others wait for the receiver meanwhile.
+const SEARCH_MAX: Duration = Duration::from_secs(1);
+const SEARCH_PART: u32 = 20;
+
 /// Finds listeners, each once.
 #[derive(Debug, Default)]
 pub(crate) struct ListenerFinder {
     /// Addresses of earlier searches, with the time of the search and the processes that listened.
     known: HashMap<SocketAddr, (Instant, Vec<u32>)>,
+    /// When the searches so far are paid for: each moves it by its length times [`SEARCH_PART`].
+    paid_at: Option<Instant>,
 }
 
 impl ListenerFinder {
+    /// Whether another search may begin: all but [`SEARCH_MAX`] of those before is paid for.
+    fn may_search(&self) -> bool {
+        self.paid_at.is_none_or(|paid_at| paid_at.saturating_duration_since(Instant::now()) < SEARCH_MAX * SEARCH_PART)
+    }
+
+    fn pay(&mut self, since: Instant) {
+        let now = Instant::now();
+        let cost = now.saturating_duration_since(since) * SEARCH_PART;
+        self.paid_at = Some(self.paid_at.map_or(now, |paid_at| paid_at.max(now)) + cost);
+    }
+
     /// The processes that listen at these addresses and that no earlier search found.
     pub(crate) fn search(&mut self, called: &[SocketAddr], now: Instant) -> Vec<(u32, SocketAddr)> {
         let is_due = |address: &&SocketAddr| match self.known.get(*address) {
@@ -41,19 +62,36 @@ impl ListenerFinder {
         }
         let rows: Vec<SocketRow> =
             ["/proc/net/tcp", "/proc/net/tcp6"].into_iter().filter_map(table_text).flat_map(|text| rows(&text)).collect();
-        let mut new = Vec::new();
+        let mut new_ones = Vec::new();
+        let mut holders: HashMap<u64, Vec<u32>> = HashMap::new();
         for address in due {
-            let pids = inodes(&rows, address).into_iter().flat_map(listening_processes).collect::<Vec<u32>>();
+            let mut pids = Vec::new();
+            for inode in inodes(&rows, address).into_iter().take(SOCKETS_MAX) {
+                let holders = match holders.entry(inode) {
+                    Entry::Occupied(known) => known.into_mut(),
+                    Entry::Vacant(new) => {
+                        // What is left is searched with a later span.
+                        if !self.may_search() {
+                            return new_ones;
+                        }
+                        let since = Instant::now();
+                        let holders = listening_processes(inode);
+                        self.pay(since);
+                        new.insert(holders)
+                    }
+                };
+                pids.extend_from_slice(holders);
+            }
             let (at, known) = self.known.entry(address).or_insert((now, Vec::new()));
             *at = now;
             for pid in pids {
                 if !known.contains(&pid) {
                     known.push(pid);
-                    new.push((pid, address));
+                    new_ones.push((pid, address));
                 }
             }
         }
-        new
+        new_ones
     }
 }
 
