@@ -20,6 +20,9 @@ use longpole_model::{AddNanos, CpuSlice, Id, IdVec, Monotonic, Nanos, NodeId, Pr
 
 use crate::tree::forest::{Forest, NodeSource};
 
+/// Waits of one process that are compared with a moment: the latest. A thread is in one at a time.
+const OPEN_MAX: usize = 256;
+
 /// A shell starts all parts of a pipeline at once; so far apart at most.
 const STARTED_TOGETHER_NANOS: Nanos = Nanos(50_000_000);
 
@@ -268,6 +271,7 @@ impl<'a> Rows<'a> {
         for (from, to) in gaps(slices.iter().filter(|slice| lived.contains(&slice.start))) {
             open.retain(|wait| wait.end > from);
             open.extend(std::iter::from_fn(|| begun.next_if(|wait| wait.start <= from)).filter(|wait| wait.end > from));
+            open.drain(..open.len().saturating_sub(OPEN_MAX));
             match open.iter().find(|wait| wait.kind == WaitKind::Pipe) {
                 Some(wait) => side = Side::of_call(&wait.syscall),
                 // Few short waits are sampled: those of a process that mostly waits for pipes are for pipes.

@@ -334,11 +334,10 @@ impl Timelines {
         }
     }
 
-    /// Gaps in the journals of a process that touch this time, by start.
+    /// Gaps in the journals of a process that touch this time, by start. They do not overlap.
     fn gaps_in(&self, pid: u32, from: Nanos, to: Nanos) -> impl Iterator<Item = &JournalGap> {
-        let first = self.gaps.partition_point(|gap| gap.pid < pid);
-        let of_process = self.gaps[first..].iter().take_while(move |gap| gap.pid == pid && gap.from < to);
-        of_process.filter(move |gap| gap.to > from)
+        let first = self.gaps.partition_point(|gap| (gap.pid, gap.to) <= (pid, from));
+        self.gaps[first..].iter().take_while(move |gap| gap.pid == pid && gap.from < to)
     }
 
     /// What a thread did between two moments.

@@ -127,6 +127,13 @@ impl Timelines {
             self.sources[node] = Source::Nothing;
         }
         self.gaps.sort_unstable();
+        self.gaps.dedup_by(|next, before| {
+            let touches = next.pid == before.pid && next.from <= before.to;
+            if touches {
+                before.to = before.to.max(next.to);
+            }
+            touches
+        });
         pids
     }
 
