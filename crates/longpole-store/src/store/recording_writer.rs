@@ -13,7 +13,7 @@ use super::{Store, seal};
 use crate::compact_spans::CompactRecording;
 use crate::error::StoreError;
 use crate::files;
-use crate::layout::{LOCK, RESERVE};
+use crate::layout::{LOCK, RESERVE, wal_directory};
 use crate::name::RecordingName;
 use crate::wal::{Replay, WalWriter};
 
@@ -92,6 +92,12 @@ impl RecordingWriter {
     /// Whether its log can be read by others.
     pub fn has_log(&self) -> bool {
         self.wal.is_there()
+    }
+
+    /// Bytes of its log.
+    pub fn log_bytes(&self) -> u64 {
+        let files = fs::read_dir(wal_directory(self.directory())).into_iter().flatten().flatten();
+        files.filter_map(|file| Some(file.metadata().ok()?.len())).fold(0, u64::saturating_add)
     }
 
     /// Says that the recorder ends and could not seal, so that nobody takes it for killed. There is nobody to tell where that fails.

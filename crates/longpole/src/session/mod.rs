@@ -4,6 +4,7 @@ mod forwarding;
 mod identity;
 mod moment;
 mod own_cost;
+mod report_limit;
 mod trace_file_reader;
 mod trace_files;
 mod wal_sink;
@@ -44,6 +45,7 @@ use self::identity::secret;
 pub(crate) use self::identity::{host, identity, new_run};
 pub(crate) use self::moment::{Moment, now};
 pub(crate) use self::own_cost::own_cost;
+use self::report_limit::ReportLimit;
 use self::wal_sink::WalSink;
 pub(crate) use self::write_failure::WriteFailure;
 use crate::args::{EnvInject, Redact, RunArguments, SampleClock};
@@ -381,7 +383,9 @@ impl Session {
         usage.for_each(|observation| self.observe(observation));
         self.observe(Observation::RunEnded { end, exit, cpu_nanos });
         let binaries = sampled.binaries.into_iter().map(|binary| (binary.mapping, binary.file)).collect();
+        let limit = ReportLimit::begin(&self.writer, exit, arguments.strict);
         let sealed = longpole_recording::seal::seal_own(&self.writer, binaries, &signals::interrupted)?;
+        drop(limit);
         Ok(Ended { writer: self.writer, sealed, trouble: self.trouble })
     }
 }
