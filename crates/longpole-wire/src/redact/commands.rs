@@ -359,7 +359,10 @@ pub(super) fn credentials(words: &[&str], in_text: bool, names: &mut Names) -> V
         if let Some(equals) = word.find('=').filter(|equals| *equals > 0) {
             let name = &word[..equals];
             let is_name = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte));
-            if is_name && !in_text && matches!(names.meaning(name), Meaning::Password | Meaning::Token | Meaning::Tokens) {
+            if is_name
+                && !in_text
+                && matches!(names.meaning(name), Meaning::Password | Meaning::Token | Meaning::Signature | Meaning::Tokens)
+            {
                 found.extend(value(word, equals + 1, Value).map(|range| (at, range)));
             }
             if PAIRS.iter().zip(&past.pairs).any(|((_, behind), since)| since.has(behind)) {

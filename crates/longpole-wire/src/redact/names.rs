@@ -13,6 +13,8 @@ pub(super) enum Meaning {
     Maybe,
     /// A key or token that a machine made. Its name also stands before prose: `token: expired`.
     Token,
+    /// The same, or the signature of a function: `method.signature`.
+    Signature,
     /// Several tokens, or how many: `tokens`, `secrets`, `api_keys`. Counts stay, and so do names of secrets: `secrets: [db-login]`.
     Tokens,
     /// A password: whatever stands there.
@@ -157,7 +159,6 @@ const LAST_TOKEN: &[&str] = &[
     "accesskey",
     "secretkey",
     "privatekey",
-    "signature",
     "connectionstring",
     "dsn",
     "jwt",
@@ -473,6 +474,9 @@ pub(super) fn meaning(name: &str) -> Meaning {
     let one = many.unwrap_or(last);
     if HARMLESS_TWO.contains(&(before, one)) || many.is_some() && COUNTED.contains(&before) {
         return Meaning::Plain;
+    }
+    if last.ends_with("signature") {
+        return Meaning::Signature;
     }
     let two = || LAST_TWO.iter().any(|(a, b)| one == *b && before.ends_with(a));
     if LAST_TOKEN.iter().any(|end| one.ends_with(end)) || last.ends_with("cookie") || LAST_TOKEN_WHOLE.contains(&last) || two() {

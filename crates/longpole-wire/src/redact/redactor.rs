@@ -10,7 +10,9 @@ use longpole_model::{Attribute, AttributeValue, Attributes, Resource, Scope, Spa
 use super::known_names::{NAMES_MAX, Names};
 use super::mask::{REDACTED, is_redacted};
 use super::names::{self, Meaning};
-use super::value_forms::{is_count, is_key, is_name_of_pair, is_names, is_nothing, is_value_of_pair, names_or_tells, scheme_length};
+use super::value_forms::{
+    is_count, is_key, is_name_of_pair, is_names, is_nothing, is_signature, is_value_of_pair, names_or_tells, scheme_length,
+};
 use super::{commands, text};
 
 /// How often a text is judged again after something was taken out of it. What still shows something then is taken out as a whole.
@@ -307,8 +309,8 @@ impl Redactor {
             Meaning::Maybe => is_key(value),
             Meaning::Pass => !is_number(),
             Meaning::Pwd => !value.starts_with(['/', '~']),
-            // The signature of a function is none.
-            Meaning::Token => !(value.len() <= 5 && is_number()) && (!value.contains('(') || is_key(value)),
+            Meaning::Token => !(value.len() <= 5 && is_number()),
+            Meaning::Signature => !(is_signature(value) || value.len() <= 5 && is_number()),
             Meaning::Tokens => !is_count(value) && !is_names(value),
             Meaning::Password | Meaning::Authorization | Meaning::Cookie | Meaning::SetCookie => true,
         };

@@ -179,6 +179,21 @@ fn options_and_nested_values_are_seen() {
     assert!(shown.contains("Str(\"y\")") && shown.contains("Int(7)") && shown.contains("Int(3)") && !shown.contains("Bytes"), "{shown}");
 }
 
+#[test]
+fn a_credential_by_name_may_have_brackets() {
+    let attribute = |key: &str, value: &str| Attributes(vec![Attribute { key: key.into(), value: AttributeValue::Str(value.into()) }]);
+    for (key, value) in [
+        ("client_secret", "Ab(9dKq)#fl3LLq"),
+        ("AWS_SECRET_ACCESS_KEY", "getToken(x)"),
+        ("signing_key", "Ab(9dKq)"),
+        ("x-amz-signature", "Ab(9dKq)#fl3LLq"),
+        ("dsn", "a(b"),
+    ] {
+        assert_eq!(Redactor::default().attributes(&mut attribute(key, value)), 1, "{key}: {value}");
+    }
+    assert_eq!(Redactor::default().attributes(&mut attribute("method.signature", "getToken(java.lang.String)")), 0);
+}
+
 proptest! {
     #[test]
     fn any_layout_is_cleaned_once_and_for_all(text in r#"([a-z1:=&"' <>,|#é：-]|\n|\n  |\[|\]|\{|\}|\(|\)|\\|password|token|name|value|values|AUTH |acl setuser |\x1b\[1m|&#61;|"""|'"'"'){0,40}"#) {
@@ -328,11 +343,14 @@ const HOSTILE: &[&str] = &[
     "=x-api-key",
     "auth=[a     ",
     "pwd=/,,,",
+    "token=a(",
+    "token=a(b,\"",
+    "token=a[{",
     "pass：a",
 ];
 
-/// Brackets in brackets, and a call at the end of them all, which is no token: the end of these values is searched for anew at each.
-const COSTLY: &str = "token=a[{";
+/// Brackets in brackets in a path, which is no password: the end of these values is searched for anew at each.
+const COSTLY: &str = "pwd=/[{";
 
 /// Steps that one judgement takes, and whether it came to its end.
 fn steps(text: &str) -> (u64, bool) {

@@ -232,6 +232,52 @@ pub(super) fn is_column(value: &str, blank_before: bool) -> bool {
         && (is_marked || parts > 1 || !has_digit && (blank_before || name.contains('_')))
 }
 
+/// `getToken(java.lang.String)`, `func (s *Server) Token() error`: a function with its arguments.
+pub(super) fn is_signature(value: &str) -> bool {
+    calls(value, value.len(), true)
+}
+
+/// Whether the first bytes of a text call a function: `get_token(user)`. The call ends there or behind: at a quote of its arguments a value
+/// without quotes has ended.
+pub(super) fn is_call(text: &str, length: usize) -> bool {
+    calls(text, length, false)
+}
+
+/// Identifiers and numbers with the brackets around their arguments closed, which a password with a `(` hardly ever is: `Ab(9dKq)#f`.
+fn calls(text: &str, length: usize, is_signature: bool) -> bool {
+    let is_of_word = |byte: u8| byte.is_ascii_alphanumeric() || b"_$".contains(&byte);
+    let (mut depth, mut called, mut quote, mut in_number, mut before) = (0u32, false, None, false, b' ');
+    for (at, byte) in text.bytes().enumerate() {
+        if at >= length && depth == 0 {
+            break;
+        }
+        match byte {
+            _ if quote.is_some() => quote = quote.filter(|open| *open != byte),
+            b'(' | b'[' => {
+                called |= byte == b'(' && (is_of_word(before) || before == b'>');
+                depth += 1;
+            }
+            b')' | b']' if depth == 0 => return false,
+            b')' | b']' => depth -= 1,
+            // A lifetime.
+            b'\'' if is_signature => {}
+            b'"' | b'\'' if depth > 0 => quote = Some(byte),
+            _ if is_of_word(byte) => {
+                let begins = !is_of_word(before);
+                in_number = if begins { byte.is_ascii_digit() } else { in_number };
+                if in_number && !byte.is_ascii_digit() || before == b')' && !is_signature {
+                    return false;
+                }
+            }
+            b'.' | b':' | b'<' | b'>' | b'&' | b'*' | b'?' | b'-' => {}
+            b' ' | b'\t' | b'\n' | b'\r' | b',' | b';' | b'/' | b'=' | b'+' | b'{' | b'}' if depth > 0 || is_signature => {}
+            _ => return false,
+        }
+        before = byte;
+    }
+    called && depth == 0 && text.len() >= length
+}
+
 /// Bytes behind a word in which the next one of a message is looked for.
 const PROSE_BYTES_MAX: usize = 64;
 

@@ -38,7 +38,10 @@ impl Scan<'_> {
                 self.pair = Some(Pair { behind: at + 1, seen_to: closed, open: 0 });
             }
         }
-        if !matches!(meaning, Meaning::Password | Meaning::Token | Meaning::Tokens | Meaning::Authorization | Meaning::Cookie) {
+        if !matches!(
+            meaning,
+            Meaning::Password | Meaning::Token | Meaning::Signature | Meaning::Tokens | Meaning::Authorization | Meaning::Cookie
+        ) {
             return None;
         }
         let mut start = at + 1;

@@ -197,7 +197,7 @@ impl Scan<'_> {
                 };
                 let takes = match self.names.meaning(called) {
                     Meaning::Password => true,
-                    Meaning::Token => sets(),
+                    Meaning::Token | Meaning::Signature => sets(),
                     _ => false,
                 };
                 takes.then(|| self.value_of(name, at + 1, Operator::Equals)).flatten()

@@ -6,13 +6,13 @@ use super::lines::goes_on_in_next_line;
 use super::name::{NAME_BYTES_MAX, is_of_name};
 use super::object::go_type_length;
 use super::scan::{Operator, Scan, Start};
-use crate::redact::bytes::{colour_length, position};
+use crate::redact::bytes::{colour_length, floor, position};
 use crate::redact::lookahead::Lookahead;
 use crate::redact::mask::REDACTED;
 use crate::redact::names::Meaning;
 use crate::redact::quotes::{closing, joined_end, shell_end, which_quote};
 use crate::redact::value_forms::{
-    KEY_BYTES, is_column, is_count, is_key, is_mixed, is_names, is_nothing, is_of_key, is_parameter, is_prose,
+    KEY_BYTES, is_call, is_column, is_count, is_key, is_mixed, is_names, is_nothing, is_of_key, is_parameter, is_prose, is_signature,
 };
 
 /// A value in quotes that has lines is no longer: twice a key of 4096 bits.
@@ -20,6 +20,9 @@ const QUOTED_BYTES_MAX: usize = 8192;
 
 /// The longest type of a variable, with what stands behind it up to its value.
 const TYPE_BYTES_MAX: usize = 48;
+
+/// The longest call, with its arguments.
+const CALL_BYTES_MAX: usize = 256;
 
 /// What stands before a type in Rust.
 const STATIC: &[u8] = b"&'static ";
@@ -350,6 +353,17 @@ impl Scan<'_> {
         Some(end)
     }
 
+    /// Whether a value calls a function, or is the signature of one. In quotes, a call is a text as any other.
+    fn is_code(&mut self, meaning: Meaning, start: Start, end: usize) -> bool {
+        if self.next_bracket(start.at) >= end {
+            return false;
+        }
+        let near = &self.text[start.at..floor(self.text, self.bytes.len().min(start.at + CALL_BYTES_MAX))];
+        self.names.steps.spend(near.len());
+        let is_bare = start.quote.is_none() && !start.in_list;
+        is_bare && is_call(near, end - start.at) || meaning == Meaning::Signature && near.get(..end - start.at).is_some_and(is_signature)
+    }
+
     /// Whether a value is a credential where its name says this. Values that lie in each other have one end, which is searched for once, so
     /// judging a value may not read all of it: it reads a number of bytes that is limited, stops at the name of the next one, or spends steps.
     pub(super) fn is_credential(&mut self, meaning: Meaning, start: Start, end: usize, operator: Operator) -> bool {
@@ -366,8 +380,9 @@ impl Scan<'_> {
             return false;
         }
         // `tokens: Vec<Token>`.
-        let is_type =
-            matches!(meaning, Meaning::Token | Meaning::Tokens) && start.quote.is_none() && value.bytes().all(|b| b.is_ascii_alphabetic());
+        let is_type = matches!(meaning, Meaning::Token | Meaning::Signature | Meaning::Tokens)
+            && start.quote.is_none()
+            && value.bytes().all(|b| b.is_ascii_alphabetic());
         if is_type && self.bytes.get(end) == Some(&b'<') {
             return false;
         }
@@ -380,11 +395,10 @@ impl Scan<'_> {
                 self.names.steps.spend(if has_url { value.len() } else { 0 });
                 has_url && value.rsplit('/').any(is_key)
             }
-            Meaning::Token => {
+            Meaning::Token | Meaning::Signature => {
                 let is_message = prose_may_follow && is_prose(value, &self.text[end..]);
                 let is_count = is_number && value.len() <= 5;
-                let is_call = self.next_bracket(start.at) < end && !is_key(value);
-                !is_message && !is_count && !is_call
+                !is_message && !is_count && !self.is_code(meaning, start, end)
             }
             Meaning::Tokens => {
                 let is_message = prose_may_follow && is_prose(value, &self.text[end..]);
