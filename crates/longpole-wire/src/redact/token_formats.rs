@@ -9,7 +9,7 @@
 //! The formats are facts that the services publish, or that anybody sees who holds such a key. Which services there are was checked
 //! against the rules of gitleaks 8 (`docs/decisions/0019-what-a-credential-looks-like.md`); no rule was copied.
 
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 
 use super::bytes::position;
 use super::lookahead::Lookahead;
@@ -427,8 +427,33 @@ fn base64_of_pem(bytes: &[u8]) -> Option<usize> {
     if is_public {
         return None;
     }
-    let length = run(bytes, |byte| Tail::Base64.holds(byte));
+    let length = wrapped_base64(bytes);
     (length >= 60).then_some(length)
+}
+
+/// Bytes of a line of base64 that may go on in the next one: programs wrap it at 64 or 76. A key in one line has more than these.
+const WRAPPED_BYTES: RangeInclusive<usize> = 32..=128;
+
+/// A shorter last line ends in `=`, or is a word.
+const LAST_LINE_BYTES_MIN: usize = 16;
+
+/// The length of base64 with its lines, each as long as the first but the last: `base64 key.pem`.
+fn wrapped_base64(bytes: &[u8]) -> usize {
+    let is_base64 = |byte: u8| Tail::Base64.holds(byte);
+    let width = run(bytes, is_base64);
+    let (mut end, mut length) = (width, width);
+    while length == width && WRAPPED_BYTES.contains(&width) && matches!(bytes.get(end), Some(b'\n' | b'\r')) {
+        let start = end + run(&bytes[end..], |byte| byte.is_ascii_whitespace());
+        length = run(&bytes[start..bytes.len().min(start + width + 1)], is_base64);
+        let behind = start + length;
+        let ends =
+            bytes.get(behind).is_none_or(|byte| byte.is_ascii_whitespace() || byte.is_ascii_control() || b"\"'`<,;&)\\".contains(byte));
+        if length > width || !ends || length < LAST_LINE_BYTES_MIN && !bytes[start..behind].ends_with(b"=") {
+            break;
+        }
+        end = behind;
+    }
+    end
 }
 
 /// A bot of Discord: its id in base64, a time, a signature.
