@@ -307,7 +307,7 @@ pub(super) fn credentials(words: &[&str], in_text: bool, names: &mut Names) -> V
         }
         let whole = || 0..word.len();
         if let Some(takes) = after.take()
-            && (!word.starts_with('-') || takes != Value)
+            && (!word.starts_with('-') || takes != Value || is_key_behind_dash(word))
         {
             let is_prose = in_text && takes == Value && PROSE.contains(word);
             found.extend(value(word, 0, takes).filter(|_| !is_prose).map(|range| (at, range)));
@@ -539,6 +539,13 @@ fn is_random_value(word: &str) -> bool {
     }
 }
 
+/// Whether this is no option but a value: one of 64 keys of base64 for URLs begins with `-`. Words of an option have one case.
+fn is_key_behind_dash(word: &str) -> bool {
+    let is_base64 = word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
+    let has_both_cases = word.bytes().any(|byte| byte.is_ascii_lowercase()) && word.bytes().any(|byte| byte.is_ascii_uppercase());
+    is_base64 && has_both_cases && !word.starts_with("--") && is_key(word)
+}
+
 /// Where the value of an option stands.
 enum ValuePlace {
     Next(Takes),
@@ -546,7 +553,8 @@ enum ValuePlace {
     Here(usize, Takes),
 }
 
-/// The longest word of options in one: `-sSu`. A longer one is an option of another kind: `-prefetch`.
+/// The longest word of options in one: `-sSu`. A longer one is an option of another kind: `-prefetch`. Behind one that takes `user:password`
+/// the colon decides, so there is no limit: `curl -fsSLku`.
 const COMBINED_BYTES_MAX: usize = 6;
 
 /// Whether this word is that option.
@@ -568,10 +576,9 @@ fn taken(word: &str, option: &str, takes: Takes) -> Option<ValuePlace> {
     }
     // `curl -sSu ann:hunter2`, `zip -rP hunter2 …`.
     let combined = option.len() == 2
-        && matches!(takes, BehindColon | Value)
-        && word.len() <= COMBINED_BYTES_MAX
+        && (takes == BehindColon || takes == Value && word.len() <= COMBINED_BYTES_MAX)
         && word.ends_with(&option[1..])
-        && word.bytes().skip(1).all(|byte| byte.is_ascii_alphabetic());
+        && word.bytes().skip(1).all(|byte| byte.is_ascii_alphanumeric());
     combined.then_some(ValuePlace::Next(takes))
 }
 

@@ -38,10 +38,7 @@ impl Scan<'_> {
                 self.pair = Some(Pair { behind: at + 1, seen_to: closed, open: 0 });
             }
         }
-        if !matches!(
-            meaning,
-            Meaning::Password | Meaning::Token | Meaning::Signature | Meaning::Tokens | Meaning::Authorization | Meaning::Cookie
-        ) {
+        if matches!(meaning, Meaning::Plain | Meaning::Maybe | Meaning::Pass | Meaning::Pwd) {
             return None;
         }
         let mut start = at + 1;

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::header::is_of_scheme;
 use super::keywords::{KEYWORD_BEGINNINGS, KeywordKind, TOKEN_BEGINNINGS, keywords};
-use super::name::is_header;
+use super::name::{NAME_BYTES_MAX, is_header};
 use super::scan::{Operator, Scan};
 use super::url::ends_path;
 use crate::redact::bytes::{colour_length, position, starts_with_ignoring_case};
@@ -197,7 +197,9 @@ impl Scan<'_> {
                 };
                 let takes = match self.names.meaning(called) {
                     Meaning::Password => true,
-                    Meaning::Token | Meaning::Signature => sets(),
+                    Meaning::Token | Meaning::Signature | Meaning::Authorization => sets(),
+                    // Without `=` it is the name of a cookie: `setCookie("theme", …)`.
+                    Meaning::Cookie | Meaning::SetCookie => sets() && self.has_equals(at + 2),
                     _ => false,
                 };
                 takes.then(|| self.value_of(name, at + 1, Operator::Equals)).flatten()
@@ -234,6 +236,12 @@ impl Scan<'_> {
                 None
             }
         }
+    }
+
+    /// Whether `=` stands in the quotes that open before this place.
+    fn has_equals(&self, at: usize) -> bool {
+        let inside = self.bytes[at..].iter().take(NAME_BYTES_MAX).take_while(|byte| !b"\"'".contains(byte));
+        inside.into_iter().any(|byte| *byte == b'=')
     }
 
     pub(super) fn colon(&mut self, at: usize, next: Option<u8>) -> Option<usize> {
