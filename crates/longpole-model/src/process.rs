@@ -7,6 +7,13 @@ use crate::resource::Resource;
 use crate::run::Exit;
 use crate::time::Monotonic;
 
+/// Most bytes read of a command line. A longer one is cut there, and its last argument ends in `…`.
+pub const ARGUMENTS_BYTES_MAX: usize = 17 << 10;
+
+/// Bytes at the end of a command line that was cut which the redactor leaves out: what marks a credential may stand behind it, as in
+/// `scheme://user:password@host`, and was cut off.
+pub const ARGUMENTS_UNJUDGED_BYTES: usize = 1 << 10;
+
 /// One process of the run. A pid that the kernel used again gives a second one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Process {

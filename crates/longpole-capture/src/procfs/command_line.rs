@@ -3,8 +3,7 @@
 use std::fs::File;
 use std::io::Read;
 
-/// Most bytes kept of a command line.
-const ARGUMENTS_BYTES_MAX: u64 = 16 << 10;
+use longpole_model::process::ARGUMENTS_BYTES_MAX;
 
 /// Most arguments kept of a program: an empty one takes a byte in the kernel, and 24 here.
 const ARGUMENTS_MAX: usize = 1_024;
@@ -13,7 +12,7 @@ const ARGUMENTS_MAX: usize = 1_024;
 pub(crate) fn arguments_of(pid: u32) -> Vec<String> {
     let Ok(file) = File::open(format!("/proc/{pid}/cmdline")) else { return Vec::new() };
     let mut bytes = Vec::new();
-    match file.take(ARGUMENTS_BYTES_MAX).read_to_end(&mut bytes) {
+    match file.take(ARGUMENTS_BYTES_MAX as u64).read_to_end(&mut bytes) {
         Ok(_) => split_arguments(&bytes),
         Err(_) => Vec::new(),
     }
@@ -27,7 +26,7 @@ fn split_arguments(bytes: &[u8]) -> Vec<String> {
     let whole = bytes.strip_suffix(b"\0");
     let mut all = whole.unwrap_or(bytes).split(|byte| *byte == 0).map(|argument| String::from_utf8_lossy(argument).into_owned());
     let mut arguments: Vec<String> = all.by_ref().take(ARGUMENTS_MAX).collect();
-    let is_cut = bytes.len() as u64 >= ARGUMENTS_BYTES_MAX || all.next().is_some();
+    let is_cut = bytes.len() >= ARGUMENTS_BYTES_MAX || all.next().is_some();
     if is_cut && let Some(last) = arguments.last_mut() {
         last.push('…');
     }
@@ -43,7 +42,7 @@ mod tests {
         assert_eq!(split_arguments(b""), Vec::<String>::new());
         assert_eq!(split_arguments(b"sh\0-c\0\0"), ["sh", "-c", ""]);
         assert_eq!(split_arguments(b"title without end"), ["title without end"]);
-        let long = split_arguments(&vec![b'x'; ARGUMENTS_BYTES_MAX as usize]);
+        let long = split_arguments(&[b'x'; ARGUMENTS_BYTES_MAX]);
         assert!(long[0].ends_with("x…"));
     }
 

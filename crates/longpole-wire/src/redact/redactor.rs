@@ -4,9 +4,11 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use longpole_model::fast_hash::FastMap;
+use longpole_model::process::{ARGUMENTS_BYTES_MAX, ARGUMENTS_UNJUDGED_BYTES};
 use longpole_model::sink::{EventRef, LinkRef, SpanRef, ValueRef};
 use longpole_model::{Attribute, AttributeValue, Attributes, Resource, Scope, Span, SpanEvent, SpanLink, Status, Text};
 
+use super::bytes::floor;
 use super::known_names::{NAMES_MAX, Names};
 use super::mask::{REDACTED, is_redacted};
 use super::names::{self, Meaning};
@@ -20,6 +22,9 @@ const ROUNDS_MAX: usize = 4;
 
 /// A shorter text cannot hold a credential: a key of three bytes has no value behind it.
 const TEXT_BYTES_MIN: usize = 4;
+
+/// What the last word of a command line ends in that was cut.
+const CUT: char = '…';
 
 /// Judges names and texts. Keeps what it found out about names.
 #[derive(Debug, Default)]
@@ -284,8 +289,10 @@ impl Redactor {
         taken
     }
 
-    /// Takes credentials out of the words of a command line; says how many.
+    /// Takes credentials out of the words of a command line; says how many. Cuts off the end of one that was cut where it was read.
     pub fn arguments(&mut self, words: &mut [String]) -> u64 {
+        let bytes: usize = words.iter().map(|word| word.len() + 1).sum();
+        let was_cut = bytes >= ARGUMENTS_BYTES_MAX && words.last().is_some_and(|last| last.ends_with(CUT));
         let texts: Vec<&str> = words.iter().map(String::as_str).collect();
         let found = commands::credentials(&texts, false, &mut self.names);
         let mut taken = 0;
@@ -295,8 +302,12 @@ impl Redactor {
                 taken += 1;
             }
         }
-        for word in words {
+        for word in &mut *words {
             taken += self.string(word);
+        }
+        if let Some(last) = words.last_mut().filter(|_| was_cut) {
+            last.truncate(floor(last, last.len().saturating_sub(ARGUMENTS_UNJUDGED_BYTES + CUT.len_utf8())));
+            last.push(CUT);
         }
         taken
     }

@@ -1,3 +1,4 @@
+use longpole_model::process::ARGUMENTS_BYTES_MAX;
 use longpole_model::{Attribute, AttributeValue, Attributes, Resource};
 use proptest::prelude::*;
 
@@ -192,6 +193,30 @@ fn a_credential_by_name_may_have_brackets() {
         assert_eq!(Redactor::default().attributes(&mut attribute(key, value)), 1, "{key}: {value}");
     }
     assert_eq!(Redactor::default().attributes(&mut attribute("method.signature", "getToken(java.lang.String)")), 0);
+}
+
+#[test]
+fn a_command_line_that_was_cut_loses_what_could_not_be_judged() {
+    // Wherever it is cut, the mark of these credentials may be gone.
+    for secret in [
+        "postgres://ann:hunter2swordfish@db/x",
+        "<password>hunter2swordfish</password>",
+        "{\"value\": \"hunter2swordfish\", \"name\": \"TOKEN\"}",
+    ] {
+        for at in 1..=secret.len() {
+            let cut = format!("{}{}…", "x ".repeat((ARGUMENTS_BYTES_MAX - at) / 2), &secret[..at]);
+            let mut words = ["sh".to_owned(), "-c".to_owned(), cut];
+            Redactor::default().arguments(&mut words);
+            assert!(!words[2].contains("hunter2") && words[2].ends_with('…'), "{}", &words[2][16_000..]);
+            assert!((16_350..16_450).contains(&words[2].len()), "{}", words[2].len());
+        }
+    }
+    let whole = ["echo", "Waiting…"].map(str::to_owned);
+    let mut words = whole.clone();
+    assert_eq!((Redactor::default().arguments(&mut words), &words), (0, &whole));
+    let mut words = [whole[0].clone(), "x".repeat(ARGUMENTS_BYTES_MAX), "short…".to_owned()];
+    Redactor::default().arguments(&mut words);
+    assert_eq!((words[1].len(), &*words[2]), (ARGUMENTS_BYTES_MAX, "…"));
 }
 
 proptest! {
