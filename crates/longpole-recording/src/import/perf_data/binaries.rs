@@ -34,17 +34,39 @@ fn copy_of(mapping: &Mapping) -> Option<PathBuf> {
     Some(PathBuf::from(std::env::var_os("HOME")?).join(format!(".debug/.build-id/{first:02x}/{rest}/{name}")))
 }
 
+/// Unwind information of all binaries together, as the recorder has it; those beyond are unwound by frame pointers. Browsers and compilers have
+/// some tens of megabytes.
+pub(super) const UNWIND_BYTES_MAX: u64 = 512 << 20;
+
+/// A file of this machine: its device and its inode.
+type FileId = (u64, u64);
+
 /// The binaries that were mapped.
 pub(super) struct Binaries {
     /// What the file knows of them, by path.
     pub(super) build_ids: HashMap<String, Vec<u8>>,
     known: HashMap<(String, Vec<u8>, u64), Code>,
+    /// Each file once, whatever paths lead to it; `None` if it is of no use.
+    read: HashMap<FileId, Option<Arc<Binary>>>,
+    /// The mapping of each of these files and builds: it is named once.
+    of_file: HashMap<(FileId, Vec<u8>), Code>,
+    unwind_bytes: u64,
+    /// Binaries that had no room.
+    pub(super) not_unwound: u64,
     next: u32,
 }
 
 impl Binaries {
     pub(super) fn new(build_ids: HashMap<String, Vec<u8>>) -> Binaries {
-        Binaries { build_ids, known: HashMap::new(), next: 0 }
+        Binaries {
+            build_ids,
+            known: HashMap::new(),
+            read: HashMap::new(),
+            of_file: HashMap::new(),
+            unwind_bytes: 0,
+            not_unwound: 0,
+            next: 0,
+        }
     }
 
     /// What lies in a mapping. Defines it where it is new.
@@ -58,23 +80,128 @@ impl Binaries {
         if let Some(code) = self.known.get(&key) {
             return code.clone();
         }
-        let id = MappingId(self.next);
-        self.next += 1;
-        let mut mapping = Mapping { id, path: path.to_owned(), build_id };
+        let mut mapping = Mapping { id: MappingId(self.next), path: path.to_owned(), build_id };
         // Without a build id whatever lies there would be taken for it.
         if mapping.build_id.is_empty() && path != "[vdso]" && Path::new(path).exists() && !is_the_file(path, map, same_host) {
             mapping.path.push_str(" (replaced)");
         }
-        let binary = PerfFiles.open_mapped(&mapping).ok().and_then(|file| Binary::read(file).ok());
-        let binary = binary.filter(|binary| mapping.build_id.is_empty() || binary.build_id() == mapping.build_id);
-        assembler.observe(Observation::Mapping(mapping));
-        let code = Code::Mapped { mapping: id, binary: binary.map(Arc::new) };
+        let (file, binary) = self.binary(&mapping).unzip();
+        let file = file.flatten().map(|file| (file, mapping.build_id.clone()));
+        let code = match file.as_ref().and_then(|file| self.of_file.get(file)) {
+            Some(code) => code.clone(),
+            None => {
+                self.next += 1;
+                let code = Code::Mapped { mapping: mapping.id, binary };
+                assembler.observe(Observation::Mapping(mapping));
+                self.of_file.extend(file.map(|file| (file, code.clone())));
+                code
+            }
+        };
         self.known.insert(key, code.clone());
         code
+    }
+
+    /// The binary of a mapping: perf's copy, or the file at its path if that is the one that ran.
+    fn binary(&mut self, mapping: &Mapping) -> Option<(Option<FileId>, Arc<Binary>)> {
+        let places = [copy_of(mapping), Some(PathBuf::from(&mapping.path))];
+        let mut binaries = places.into_iter().flatten().filter_map(|path| {
+            // The vdso is no file.
+            let id = std::fs::metadata(&path).ok().map(|metadata| (metadata.dev(), metadata.ino()));
+            Some((id, self.read(id, &path)?))
+        });
+        binaries.find(|(_, binary)| mapping.build_id.is_empty() || binary.build_id() == mapping.build_id)
+    }
+
+    fn read(&mut self, id: Option<FileId>, path: &Path) -> Option<Arc<Binary>> {
+        if let Some(known) = id.and_then(|id| self.read.get(&id)) {
+            return known.clone();
+        }
+        let binary = HostFiles.open(path).ok().and_then(|file| Binary::read(file).ok());
+        let binary = binary.filter(|binary| self.keeps(binary)).map(Arc::new);
+        self.read.extend(id.map(|id| (id, binary.clone())));
+        binary
+    }
+
+    /// Whether there is room for the unwind information of a binary, which then takes it.
+    fn keeps(&mut self, binary: &Binary) -> bool {
+        let all = self.unwind_bytes.saturating_add(binary.kept_bytes());
+        let has_room = all <= UNWIND_BYTES_MAX;
+        if has_room {
+            self.unwind_bytes = all;
+        } else {
+            self.not_unwound += 1;
+        }
+        has_room
     }
 }
 
 /// Whether the file at a path is the one that was mapped, by its inode.
 fn is_the_file(path: &str, map: &Map<'_>, same_host: bool) -> bool {
     same_host && map.inode > 0 && std::fs::metadata(path).is_ok_and(|metadata| metadata.ino() == map.inode)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn binaries() -> Binaries {
+        Binaries::new(HashMap::new())
+    }
+
+    /// This program, as perf would have it at this path.
+    fn mapping(path: String) -> Mapping {
+        Mapping { id: MappingId(0), path, build_id: Vec::new() }
+    }
+
+    #[test]
+    fn a_file_is_read_once_whatever_paths_lead_to_it() {
+        let path = std::env::current_exe().unwrap().to_string_lossy().into_owned();
+        let mut binaries = binaries();
+        let first = binaries.binary(&mapping(path.clone())).unwrap().1;
+        let bytes = binaries.unwind_bytes;
+        for spelling in [path.replace('/', "/./"), path.replacen('/', "//", 9)[1..].to_owned(), format!("/proc/self/root{path}")] {
+            assert!(Arc::ptr_eq(&first, &binaries.binary(&mapping(spelling)).unwrap().1));
+        }
+        assert!(bytes > 0 && binaries.unwind_bytes == bytes);
+    }
+
+    #[test]
+    fn a_file_is_one_mapping_whatever_paths_lead_to_it() {
+        let path = std::env::current_exe().unwrap().to_string_lossy().into_owned();
+        let build_id = binaries().binary(&mapping(path.clone())).unwrap().1.build_id().to_vec();
+        let mut assembler = Assembler::new(super::super::unseen_run(Vec::new()));
+        let mut binaries = binaries();
+        let mut number = |path: &str, build_id: &[u8]| {
+            let map = Map { path: b"", build_id, start: 0, bytes: 1, file_offset: 0, inode: 0, is_kernel: false };
+            match binaries.code(path, &map, &mut assembler, false) {
+                Code::Mapped { mapping, .. } => mapping.0,
+                Code::Anonymous => panic!("{path}"),
+            }
+        };
+        assert!(!build_id.is_empty(), "cargo's linker writes build ids");
+        for (path, id) in [(&*path, 0), (&path.replace('/', "/./"), 0), ("/no/such/file", 1), (&path[..], 0), ("/none/either", 2)] {
+            assert_eq!(number(path, &build_id), id, "{path}");
+        }
+        // Of another build there is no file here.
+        assert_eq!((number(&path, &[7; 20]), number(&path.replace('/', "/./"), &[7; 20])), (3, 4));
+        assert_eq!(assembler.finish().mappings.len(), 5);
+    }
+
+    #[test]
+    fn a_file_of_another_build_is_none_and_one_without_a_file_neither() {
+        let path = std::env::current_exe().unwrap().to_string_lossy().into_owned();
+        let mut binaries = binaries();
+        let other = Mapping { build_id: vec![7; 20], ..mapping(path) };
+        assert!(binaries.binary(&other).is_none() && binaries.binary(&mapping("/no/such/file".to_owned())).is_none());
+        assert!(binaries.binary(&mapping("[vdso]".to_owned())).is_some());
+    }
+
+    #[test]
+    fn unwind_information_has_a_limit_for_all_binaries_together() {
+        let mut binaries = binaries();
+        binaries.unwind_bytes = UNWIND_BYTES_MAX;
+        let path = std::env::current_exe().unwrap().to_string_lossy().into_owned();
+        assert!(binaries.binary(&mapping(path)).is_none());
+        assert_eq!(binaries.not_unwound, 1);
+    }
 }
