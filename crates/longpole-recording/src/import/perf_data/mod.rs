@@ -13,6 +13,7 @@ use std::collections::{HashMap, HashSet};
 use std::io::{Read, Seek};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::sync::Arc;
 
 use binaries::{Binaries, PerfFiles, UNWIND_BYTES_MAX};
 use longpole_model::stack::LocationKind;
@@ -22,7 +23,7 @@ use longpole_model::{
 };
 use longpole_store::Assembler;
 use longpole_symbols::unwind::{AddressSpace, Frame, Place, Registers, StackEnd, StackWalker};
-use longpole_symbols::{Symbolizer, perf_map};
+use longpole_symbols::{hang_timeout, perf_map};
 use longpole_wire::perf_data::{Body, Event, EventKind, Map, PerfData, Period, Record, Sample};
 use longpole_wire::redact::Redactor;
 use longpole_wire::{FileError, Limits};
@@ -32,6 +33,7 @@ use weights::{shown, weight, weight_of};
 
 use super::unseen::{unseen_run, with_cause};
 use crate::loss_counters;
+use crate::memory::growth_limit;
 
 mod binaries;
 mod names;
@@ -529,7 +531,7 @@ impl Import {
         self.tell_losses();
         let mut recording = self.assembler.finish();
         let _step = info_span!("symbols", mappings = recording.mappings.len()).entered();
-        for loss in Symbolizer::new(Box::new(PerfFiles)).fill(&mut recording) {
+        for loss in hang_timeout::fill(Arc::new(PerfFiles), &mut recording, &growth_limit()) {
             loss.merge_into(&mut recording.losses);
         }
         if let Some(command) = self.root.and_then(|root| command_of(&self.command, &recording, root)) {
