@@ -149,6 +149,27 @@ struct KernelCode {
     module: Option<String>,
 }
 
+/// Code of the kernel by its start: mappings do not overlap.
+struct KernelMap(Vec<KernelCode>);
+
+impl KernelMap {
+    fn of(mut code: Vec<KernelCode>) -> KernelMap {
+        code.sort_by_key(|code| code.start);
+        KernelMap(code)
+    }
+
+    /// Whether a name can be that of an address: modules may lie elsewhere after another boot.
+    fn can_name(&self, name: &str, address: u64) -> bool {
+        let module = name.rsplit_once('[').map(|(_, module)| module.trim_end_matches(']'));
+        let behind = self.0.partition_point(|code| code.start <= address);
+        match self.0[..behind].last().filter(|code| address < code.end) {
+            Some(KernelCode { module: Some(known), .. }) => module == Some(known),
+            Some(KernelCode { module: None, .. }) => module.is_none(),
+            None => true,
+        }
+    }
+}
+
 struct Import {
     assembler: Assembler,
     events: Vec<Event>,
@@ -605,10 +626,11 @@ impl Import {
         if addresses.is_empty() {
             return;
         }
+        let kernel = KernelMap::of(std::mem::take(&mut self.kernel));
         let build_id = self.binaries.build_ids.get(KERNEL).cloned().unwrap_or_default();
         let symbols = own_kernel(&build_id, self.kernel_text, self.same_host && self.same_release);
         for (address, id) in &addresses {
-            let name = symbols.as_ref().and_then(|symbols| symbols.name(*address)).filter(|name| self.is_of(name, *address));
+            let name = symbols.as_ref().and_then(|symbols| symbols.name(*address)).filter(|name| kernel.can_name(name, *address));
             let function = name.unwrap_or(NAMELESS_IN_KERNEL).to_owned();
             let (runtime, address) = (Runtime::Kernel, Some(AbsAddr(*address)));
             self.assembler.observe(Observation::Named { id: *id, runtime, address, function, file: String::new(), line: 0 });
@@ -617,16 +639,6 @@ impl Import {
             let detail = "kernel functions without names: the file comes from another kernel, or this kernel hides its symbols \
                           (kernel.kptr_restrict)";
             self.assembler.loss(Loss::new(LossKind::FunctionsNotSeen, addresses.len() as u64, detail));
-        }
-    }
-
-    /// Whether a name can be that of an address: modules may lie elsewhere after another boot.
-    fn is_of(&self, name: &str, address: u64) -> bool {
-        let module = name.rsplit_once('[').map(|(_, module)| module.trim_end_matches(']'));
-        match self.kernel.iter().find(|code| (code.start..code.end).contains(&address)) {
-            Some(KernelCode { module: Some(known), .. }) => module == Some(known),
-            Some(KernelCode { module: None, .. }) => module.is_none(),
-            None => true,
         }
     }
 
@@ -681,4 +693,40 @@ fn command_of(perf: &[String], recording: &Recording, root: u32) -> Option<Vec<S
 
 fn name_of(event: &Event) -> &str {
     if event.name.is_empty() { "another event" } else { &event.name }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn code(start: u64, module: Option<&str>) -> KernelCode {
+        KernelCode { start, end: start + 0x1000, module: module.map(str::to_owned) }
+    }
+
+    #[test]
+    fn a_name_of_the_kernel_is_one_of_the_module_that_lies_there() {
+        let map = KernelMap::of(vec![code(0x5000, Some("ext4")), code(0x1000, None), code(0x6000, Some("nfs"))]);
+        for (name, address, can) in [
+            ("schedule", 0x1000, true),
+            ("schedule", 0x5000, false),
+            ("ext4_read [ext4]", 0x5fff, true),
+            ("ext4_read [ext4]", 0x6000, false),
+            ("ext4_read [ext4]", 0x1fff, false),
+            // Nothing is known of what lies there.
+            ("ext4_read [ext4]", 0x2000, true),
+            ("schedule", 0, true),
+        ] {
+            assert_eq!(map.can_name(name, address), can, "{name} at {address:#x}");
+        }
+    }
+
+    #[test]
+    fn many_mappings_of_the_kernel_cost_as_much_as_they_are() {
+        const MANY: u64 = 200_000;
+        let start = std::time::Instant::now();
+        let map = KernelMap::of((0..MANY).rev().map(|number| code(number << 12, Some("a"))).collect());
+        assert!((0..MANY).all(|number| map.can_name("x [a]", number << 12)));
+        // A search through all of them for each took minutes.
+        assert!(start.elapsed() < std::time::Duration::from_secs(10), "{:?}", start.elapsed());
+    }
 }
