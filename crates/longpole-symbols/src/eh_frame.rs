@@ -5,7 +5,8 @@
 //! .eh_frame_hdr         where each function begins, and its FDE, in order
 //! ```
 //!
-//! Each frame of a stack parses one FDE and its CIE. So a section with long ones is refused once, before it is used: [`checked`].
+//! Each frame of a stack parses one FDE and its CIE, and evaluates their expressions. So a section with long ones, or with an expression that may
+//! run for ever, is refused once, before it is used: [`checked`].
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -32,6 +33,15 @@ const CIE_BYTES_MAX: usize = 1 << 10;
 
 /// Letters of an augmentation: compilers use five at most (`zPLRS`).
 const AUGMENTATION_BYTES_MAX: usize = 8;
+
+/// Instructions that hold an expression: `DW_CFA_def_cfa_expression`, `DW_CFA_expression`, `DW_CFA_val_expression` (DWARF 5, 7.24).
+const EXPRESSIONS: [u8; 3] = [0x0f, 0x10, 0x16];
+
+/// Operations of an expression that branch: `DW_OP_bra`, `DW_OP_skip` (DWARF 5, 7.7.1).
+const BRANCHES: [u8; 2] = [0x28, 0x2f];
+
+/// Whose instructions there are beside those of DWARF.
+const VENDOR: gimli::Vendor = if cfg!(target_arch = "aarch64") { gimli::Vendor::AArch64 } else { gimli::Vendor::Default };
 
 /// Version and encodings of the index as linkers write it: a pointer, a count, and pairs that are relative to the index.
 const INDEX_HEAD: [u8; 4] = [1, 0x1b, 0x03, 0x3b];
@@ -66,8 +76,12 @@ fn word(bytes: &[u8], at: usize) -> Option<u32> {
 }
 
 impl Entries {
-    /// Goes over a section; `None` if an entry is long, or refers to one that is none.
+    /// Goes over a section; `None` if an entry is long, refers to one that is none, or branches in an expression.
     fn of(bytes: &[u8]) -> Option<Entries> {
+        let mut section = EhFrame::new(bytes, gimli::LittleEndian);
+        section.set_vendor(VENDOR);
+        // An address is not asked for, so that these are as good as others.
+        let bases = gimli::BaseAddresses::default().set_eh_frame(0).set_text(0).set_got(0);
         let mut entries = Entries { cies: Vec::new(), fdes: Vec::new() };
         let mut at = 0;
         while let Some(length) = word(bytes, at) {
@@ -86,12 +100,20 @@ impl Entries {
                     // Behind the version.
                     let mut augmentation = bytes[..end].iter().skip(id_at + 5).take(AUGMENTATION_BYTES_MAX + 1);
                     augmentation.find(|byte| **byte == 0)?;
+                    if may_branch(&bytes[at..end]) {
+                        let entry = section.cie_from_offset(&bases, at.into()).ok()?;
+                        does_not_branch(&section, entry.encoding(), entry.instructions(&section, &bases))?;
+                    }
                     entries.cies.push(at);
                 }
                 id if id > 0 && end - at <= FDE_BYTES_MAX => {
                     let cie = id_at.checked_sub(id as usize)?;
                     if entries.cies.last() != Some(&cie) {
                         entries.cies.binary_search(&cie).ok()?;
+                    }
+                    if may_branch(&bytes[at..end]) {
+                        let entry = section.fde_from_offset(&bases, at.into(), EhFrame::cie_from_offset).ok()?;
+                        does_not_branch(&section, entry.cie().encoding(), entry.instructions(&section, &bases))?;
                     }
                     entries.fdes.push(at);
                 }
@@ -140,6 +162,56 @@ impl Entries {
     }
 }
 
+/// Whether the bytes of an entry can have a branch in an expression: few have all that it takes.
+fn may_branch(entry: &[u8]) -> bool {
+    let has = |any: &[u8]| entry.iter().any(|byte| any.contains(byte));
+    has(&EXPRESSIONS) && has(&BRANCHES)
+}
+
+/// `None` if an expression branches, or nobody knows. Nothing limits the steps of one, and no compiler writes a branch there.
+fn does_not_branch<'b, S: gimli::UnwindSection<EndianSlice<'b>>>(
+    section: &S,
+    encoding: gimli::Encoding,
+    mut instructions: gimli::CallFrameInstructionIter<'_, EndianSlice<'b>>,
+) -> Option<()> {
+    use gimli::CallFrameInstruction::{DefCfaExpression, Expression, ValExpression};
+
+    // Another version of gimli evaluates them, so that what cannot be parsed here may go on there.
+    while let Some(instruction) = instructions.next().ok()? {
+        let (DefCfaExpression { expression } | Expression { expression, .. } | ValExpression { expression, .. }) = instruction else {
+            continue;
+        };
+        let mut operations = expression.get(section).ok()?.operations(encoding);
+        while let Some(operation) = operations.next().ok()? {
+            if matches!(operation, gimli::Operation::Bra { .. } | gimli::Operation::Skip { .. }) {
+                return None;
+            }
+        }
+    }
+    Some(())
+}
+
+/// Whether no expression of a `.debug_frame` branches.
+pub(crate) fn is_good_debug_frame(bytes: &[u8]) -> bool {
+    let mut section = gimli::DebugFrame::new(bytes, gimli::LittleEndian);
+    section.set_vendor(VENDOR);
+    let bases = gimli::BaseAddresses::default().set_eh_frame(0).set_text(0).set_got(0);
+    let mut entries = section.entries(&bases);
+    while let Ok(Some(entry)) = entries.next() {
+        let is_good = match entry {
+            gimli::CieOrFde::Cie(entry) => does_not_branch(&section, entry.encoding(), entry.instructions(&section, &bases)),
+            gimli::CieOrFde::Fde(partial) => partial
+                .parse(gimli::DebugFrame::cie_from_offset)
+                .ok()
+                .and_then(|entry| does_not_branch(&section, entry.cie().encoding(), entry.instructions(&section, &bases))),
+        };
+        if is_good.is_none() {
+            return false;
+        }
+    }
+    true
+}
+
 /// Most functions of one kind: where handlers return to there is one in a C library, of those that align their stack nine in a loader.
 const FUNCTIONS_MAX: usize = 16;
 
@@ -176,12 +248,17 @@ mod tests {
 
     /// A section with one CIE of this augmentation, and functions of 16 bytes from 0x100 on.
     fn section(augmentation: &[u8], functions: u32, instructions: usize) -> Section {
+        section_of(augmentation, functions, &vec![0; instructions])
+    }
+
+    /// The same with these instructions in each.
+    fn section_of(augmentation: &[u8], functions: u32, instructions: &[u8]) -> Section {
         // Factors of code and data, the register of the return address, data of the augmentation: absolute addresses of four bytes.
         let mut bytes = entry(0, &[&[1], augmentation, &[0, 1, 0x78, 16, 1, 0x03, 0, 0]].concat());
         for function in 0..functions {
             let here = bytes.len() as u32 + 4;
             let begins = (0x100 + function * 16).to_le_bytes();
-            bytes.extend(entry(here, &[&begins[..], &16u32.to_le_bytes(), &[0], &vec![0; instructions]].concat()));
+            bytes.extend(entry(here, &[&begins[..], &16u32.to_le_bytes(), &[0], instructions].concat()));
         }
         bytes.extend([0; 4]);
         Section { addresses: START..START + bytes.len() as u64, bytes: bytes.into() }
@@ -196,6 +273,33 @@ mod tests {
         let start = std::time::Instant::now();
         assert!(checked(section(&[b"z", &[b'R'; 1 << 20][..]].concat(), 100_000, 3), None).is_none());
         assert!(start.elapsed() < std::time::Duration::from_secs(1));
+    }
+
+    /// `DW_CFA_def_cfa_expression { DW_OP_skip -3 }` branches to itself: unwinding through it never ended.
+    const ENDLESS: [u8; 5] = [0x0f, 3, 0x2f, 0xfd, 0xff];
+
+    #[test]
+    fn a_section_with_an_expression_that_branches_is_not_used() {
+        assert!(checked(section_of(b"zR", 10, &ENDLESS), None).is_none());
+        // `DW_CFA_expression` and `DW_CFA_val_expression` of register 6 with `DW_OP_bra`.
+        for kind in [0x10, 0x16] {
+            assert!(checked(section_of(b"zR", 10, &[0, kind, 6, 4, 0x30, 0x28, 0xfc, 0xff]), None).is_none());
+        }
+        // The same bytes are no branch as an offset (`DW_CFA_def_cfa_offset`), nor in the expression of a PLT: lit15, and, const1u.
+        assert!(checked(section_of(b"zR", 10, &[0x0e, 0x0f, 0x0e, 0x2f, 0x0e, 0x28]), None).is_some());
+        assert!(checked(section_of(b"zR", 10, &[0x0f, 5, 0x80, 0, 0x08, 0x2f, 0x1a]), None).is_some());
+    }
+
+    #[test]
+    fn a_debug_frame_with_an_expression_that_branches_is_not_used() {
+        // Version 4 without augmentation: sizes of an address and a segment, factors, the register of the return address.
+        let of = |instructions: &[u8]| {
+            let cie = entry(u32::MAX, &[4, 0, 8, 0, 1, 0x78, 16, 0]);
+            let fde = entry(0, &[&0x100u64.to_le_bytes()[..], &16u64.to_le_bytes(), instructions].concat());
+            [cie, fde].concat()
+        };
+        assert!(is_good_debug_frame(&of(&[0x0e, 0x2f, 0x0e, 0x0f])));
+        assert!(!is_good_debug_frame(&of(&ENDLESS)));
     }
 
     #[test]

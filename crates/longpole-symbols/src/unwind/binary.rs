@@ -13,7 +13,7 @@ use object::elf::PF_X;
 use object::read::{Object as _, ObjectSection as _, ObjectSegment as _, ReadCache};
 use object::{Architecture, BinaryFormat, SegmentFlags};
 
-use crate::eh_frame::{Bytes, EhFrame, EndianSlice, Section, checked};
+use crate::eh_frame::{Bytes, EhFrame, EndianSlice, Section, checked, is_good_debug_frame};
 use crate::object::Metered;
 use crate::probe::otel_thread::{ThreadVariable, may_publish_context, thread_variable};
 use crate::probe::python::python_symbols;
@@ -165,7 +165,7 @@ impl Binary {
                 .and_then(|s| s.compressed_data().ok())
                 .filter(|data| data.uncompressed_size <= DEBUG_FRAME_BYTES_MAX && data.data.len() as u64 <= DEBUG_FRAME_BYTES_MAX)
                 .and_then(|data| data.decompress().ok())
-                .filter(|bytes| !bytes.is_empty())
+                .filter(|bytes| !bytes.is_empty() && is_good_debug_frame(bytes))
                 .map(|bytes| Bytes::from(bytes.as_ref())),
         };
         Ok(Binary {
