@@ -80,7 +80,7 @@ impl Entries {
     fn of(bytes: &[u8]) -> Option<Entries> {
         let mut section = EhFrame::new(bytes, gimli::LittleEndian);
         section.set_vendor(VENDOR);
-        // An address is not asked for, so that these are as good as others.
+        // Nobody uses the addresses, so these are as good as others.
         let bases = gimli::BaseAddresses::default().set_eh_frame(0).set_text(0).set_got(0);
         let mut entries = Entries { cies: Vec::new(), fdes: Vec::new() };
         let mut at = 0;

@@ -182,7 +182,7 @@ mod tests {
         for (path, id) in [(&*path, 0), (&path.replace('/', "/./"), 0), ("/no/such/file", 1), (&path[..], 0), ("/none/either", 2)] {
             assert_eq!(number(path, &build_id), id, "{path}");
         }
-        // Of another build there is no file here.
+        // There is no file of another build here.
         assert_eq!((number(&path, &[7; 20]), number(&path.replace('/', "/./"), &[7; 20])), (3, 4));
         assert_eq!(assembler.finish().mappings.len(), 5);
     }
