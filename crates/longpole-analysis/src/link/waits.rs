@@ -164,10 +164,7 @@ pub fn name_thread_waits(recording: &mut Recording) {
         kind => kind,
     };
     let mut pools: HashMap<StackId, bool> = HashMap::new();
-    let mut in_pool = |wait: &Wait| {
-        wait.stack
-            .is_some_and(|stack| *pools.entry(stack).or_insert_with(|| idle_in(recording, stack).is_some_and(|idle| !idle.has_timers)))
-    };
+    let mut in_pool = |wait: &Wait| wait.stack.is_some_and(|stack| *pools.entry(stack).or_insert_with(|| waits_in_pool(recording, stack)));
     let mut of = |wait: &Wait| match kind(wait) {
         WaitKind::Lock | WaitKind::Queue | WaitKind::Sleep | WaitKind::Other if in_pool(wait) => WaitKind::Idle,
         kind => kind,
@@ -256,6 +253,23 @@ struct Idle {
 fn idle_in(recording: &Recording, stack: StackId) -> Option<Idle> {
     let of = |frame: &Frame| IDLE.iter().find(|(function, _)| frame.function.starts_with(function)).map(|(_, has_timers)| *has_timers);
     frames(recording, stack).filter_map(of).reduce(|one, other| one && other).map(|has_timers| Idle { has_timers })
+}
+
+/// Whether a stack is that of a worker of a pool without timers that has no work: no function of the program stands between the pool and the wait.
+fn waits_in_pool(recording: &Recording, stack: StackId) -> bool {
+    let is_pool = |frame: &Frame| IDLE.iter().any(|(function, has_timers)| !has_timers && frame.function.starts_with(function));
+    let all = locations(recording, stack).flat_map(|location| location.frames.iter().map(move |frame| (location, frame)));
+    let is_program =
+        |location: &Location, frame: &Frame| origin::whose(recording, location, &frame.function, &frame.file) == CodeOrigin::Program;
+    for (location, frame) in all {
+        if is_pool(frame) {
+            return true;
+        }
+        if is_program(location, frame) {
+            return false;
+        }
+    }
+    false
 }
 
 /// The locations of a stack, innermost first.
@@ -453,6 +467,7 @@ wait 0..10ms pid 1 tid 2 lock main;unknown
 wait 0..10ms pid 1 tid 3 sleep main;uv_run;uv__io_poll
 wait 0..10ms pid 1 tid 3 queue main;uv_run;uv__io_poll
 wait 0..10ms pid 1 tid 4 sleep start;tokio::runtime::blocking::pool::Inner::run;std::thread::park_timeout
+wait 0..10ms pid 1 tid 4 lock start;tokio::runtime::blocking::pool::Inner::run;task;std::sync::Mutex::lock_contended
 ";
         let mut recording = text::parse(text).unwrap();
         for wait in &mut recording.waits {
@@ -462,9 +477,9 @@ wait 0..10ms pid 1 tid 4 sleep start;tokio::runtime::blocking::pool::Inner::run;
         recording.waits[5].futex = Some(longpole_model::Futex { address: longpole_model::AbsAddr(8), holder: None });
         name_thread_waits(&mut recording);
         let kinds: Vec<&str> = recording.waits.iter().map(|wait| wait.kind.as_str()).collect();
-        assert_eq!(kinds, ["lock", "queue", "join", "lock", "sleep", "queue", "sleep", "queue", "idle"]);
+        assert_eq!(kinds, ["lock", "queue", "join", "lock", "sleep", "queue", "sleep", "queue", "idle", "lock"]);
         let idle: Vec<bool> = idle(&recording).iter().copied().collect();
-        assert_eq!(idle, [false, false, false, false, false, false, false, true, true]);
+        assert_eq!(idle, [false, false, false, false, false, false, false, true, true, true]);
     }
 
     #[test]

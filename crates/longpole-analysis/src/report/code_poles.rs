@@ -258,8 +258,12 @@ impl Report {
         };
         let own = functions.own_of_stack(&self.recording, stack).map(|(own, _)| own);
         let own = all().skip_while(|function| Some(*function) != own);
-        let mut chain: Vec<FunctionId> =
-            own.filter(|function| functions.list[*function].whose == CodeOrigin::Program).filter(has_name).collect();
+        let own: Vec<FunctionId> = own.filter(|function| functions.list[*function].whose == CodeOrigin::Program).collect();
+        let mut chain: Vec<FunctionId> = own.iter().copied().filter(has_name).collect();
+        if chain.is_empty() {
+            // Its own name tells the function around it, whose frame was not read.
+            chain = own.into_iter().filter(|function| functions.list[*function].reason.is_none()).collect();
+        }
         if chain.is_empty() {
             let is_library = |function: &FunctionId| functions.list[*function].whose == CodeOrigin::Library && has_name(function);
             chain = all().filter(is_library).collect();
