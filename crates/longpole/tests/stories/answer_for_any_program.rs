@@ -356,7 +356,8 @@ fn what_a_script_waits_for_is_what_its_server_does() {
         let took: Value = serde_json::from_slice(&out.stdout).unwrap();
         is_right(look_up, &took["look_up"]);
         is_right(report, &took["render_report"]);
-        is_right(pause, &Value::from(8.0 * 0.1));
+        // It may be a part of the client, or nearly all of it.
+        assert!(pause[1] >= 8 * 85 && pause[0] <= 8 * 150, "{pause:?}");
         let wall = view["wall_nanos"].as_i64().unwrap();
         assert!(view["idle_nanos"].as_i64().unwrap() < wall / 20, "{view}");
         assert_eq!(on_path(&view), wall, "{view}");
