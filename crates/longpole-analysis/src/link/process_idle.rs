@@ -56,19 +56,20 @@ pub(crate) fn intervals(recording: &Recording, pids: &HashSet<u32>, idle: &IdVec
     }
     let mut out = Vec::new();
     for (pid, waits) in waits {
+        let threads = threads.remove(&pid).unwrap_or_default();
+        let guests = guests(pid, &threads);
         let (busy, workers) = match slices.get_mut(&pid) {
             Some(slices) => {
                 slices.sort_by_key(|slice| (slice.tid, slice.start));
                 (busy(slices), workers(slices.iter().map(|slice| (slice.tid, slice.end.nanos_since(slice.start)))))
             }
             None => {
-                let threads = threads.remove(&pid).unwrap_or_default();
                 let workers = workers(threads.iter().filter_map(|thread| Some((thread.tid, thread.totals?.on_cpu_nanos))));
                 let working = threads.into_iter().filter(|thread| workers.contains(&thread.tid));
                 (but_in_waits(recording, working, &waits), workers)
             }
         };
-        of_process(recording, &busy, &waits, (&workers, &guests(recording, pid)), &mut out);
+        of_process(recording, &busy, &waits, (&workers, &guests), &mut out);
     }
     out.sort_by_key(|interval| (interval.from, interval.wait));
     out
@@ -93,11 +94,10 @@ fn workers(times: impl Iterator<Item = (u32, u64)>) -> HashSet<u32> {
 }
 
 /// The threads of a process that came and went within half of its life: a thread for each request, say.
-fn guests(recording: &Recording, pid: u32) -> HashSet<u32> {
-    let threads = || recording.threads.iter().filter(move |thread| thread.pid == pid);
-    let life = threads().filter(|thread| thread.tid == pid).filter_map(|main| Some(main.end?.nanos_since(main.start))).max();
-    let is_guest = |thread: &&Thread| thread.end.zip(life).is_some_and(|(end, life)| end.nanos_since(thread.start) < life / 2);
-    threads().filter(is_guest).map(|thread| thread.tid).collect()
+fn guests(pid: u32, threads: &[&Thread]) -> HashSet<u32> {
+    let life = threads.iter().filter(|thread| thread.tid == pid).filter_map(|main| Some(main.end?.nanos_since(main.start))).max();
+    let is_guest = |thread: &&&Thread| thread.end.zip(life).is_some_and(|(end, life)| end.nanos_since(thread.start) < life / 2);
+    threads.iter().filter(is_guest).map(|thread| thread.tid).collect()
 }
 
 /// When some thread was on a CPU, or had to leave it and was not back; by time, those that touch joined. Slices stand by thread and start.

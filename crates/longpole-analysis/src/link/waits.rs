@@ -140,8 +140,7 @@ pub(crate) fn how(recording: &Recording, stack: StackId) -> Option<How> {
         let is_program = origin::whose(recording, location, &frame.function, &frame.file) == CodeOrigin::Program;
         is_program && is_script(location) == of_script && of(frame).is_none()
     };
-    let all = locations(recording, stack).flat_map(|location| location.frames.iter().map(move |frame| (location, frame)));
-    all.take_while(|(location, frame)| !is_own(location, frame)).filter_map(|(_, frame)| of(frame)).last()
+    placed_frames(recording, stack).take_while(|(location, frame)| !is_own(location, frame)).filter_map(|(_, frame)| of(frame)).last()
 }
 
 /// Tells locks from other waits of threads for each other, which look the same to the kernel: the stack says that it is a join, a queue or a
@@ -186,8 +185,7 @@ pub(crate) fn name_waits_of_spans(recording: &mut Recording) {
 }
 
 /// Which waits say something about a span or process, in the order of the waits; `idle` says which are those of workers.
-fn telling(recording: &Recording, idle: &IdVec<WaitId, bool>) -> IdVec<WaitId, bool> {
-    let workers = workers(recording);
+fn telling(recording: &Recording, idle: &IdVec<WaitId, bool>, workers: &HashSet<ThreadKey>) -> IdVec<WaitId, bool> {
     let mut current_spans = CurrentSpans::of(recording);
     let tells = |(wait, &idle): (&Wait, &bool)| match wait.context {
         ContextRecord::Span { .. } => true,
@@ -258,24 +256,21 @@ fn idle_in(recording: &Recording, stack: StackId) -> Option<Idle> {
 /// Whether a stack is that of a worker of a pool without timers that has no work: no function of the program stands between the pool and the wait.
 fn waits_in_pool(recording: &Recording, stack: StackId) -> bool {
     let is_pool = |frame: &Frame| IDLE.iter().any(|(function, has_timers)| !has_timers && frame.function.starts_with(function));
-    let all = locations(recording, stack).flat_map(|location| location.frames.iter().map(move |frame| (location, frame)));
     let is_program =
         |location: &Location, frame: &Frame| origin::whose(recording, location, &frame.function, &frame.file) == CodeOrigin::Program;
-    for (location, frame) in all {
-        if is_pool(frame) {
-            return true;
-        }
-        if is_program(location, frame) {
-            return false;
-        }
-    }
-    false
+    let nearest = placed_frames(recording, stack).find(|(location, frame)| is_pool(frame) || is_program(location, frame));
+    nearest.is_some_and(|(_, frame)| is_pool(frame))
 }
 
 /// The locations of a stack, innermost first.
 fn locations(recording: &Recording, stack: StackId) -> impl Iterator<Item = &Location> {
     let locations = recording.stack(stack).map_or(&[][..], |stack| &stack.locations);
     locations.iter().filter_map(|&id| recording.location(id))
+}
+
+/// The frames of a stack with their locations, innermost first.
+fn placed_frames(recording: &Recording, stack: StackId) -> impl Iterator<Item = (&Location, &Frame)> {
+    locations(recording, stack).flat_map(|location| location.frames.iter().map(move |frame| (location, frame)))
 }
 
 /// The frames of a stack, innermost first.
@@ -286,7 +281,7 @@ fn frames(recording: &Recording, stack: StackId) -> impl Iterator<Item = &Frame>
 /// The link of each wait, in the order of the waits.
 pub fn link(recording: &Recording) -> Vec<SampleLink> {
     let idle = idle(recording);
-    let telling = telling(recording, &idle);
+    let telling = telling(recording, &idle, &workers(recording));
     let threads = SpanThreads::of(recording);
     let asked = recording.wait_ids().zip(&recording.waits).map(|(i, wait)| {
         // In a pool that a span can be on, all threads but one wait for work.
@@ -323,8 +318,8 @@ impl NodeWaits {
     /// spans has those of all its threads, but it rests only while all that do its work wait.
     pub(crate) fn of(recording: &Recording, forest: &Forest) -> NodeWaits {
         let idle = idle(recording);
-        let telling = telling(recording, &idle);
         let workers = workers(recording);
+        let telling = telling(recording, &idle, &workers);
         let origin = forest.run_range().start;
         let with_spans: HashSet<u32> = recording.spans.iter().filter_map(|span| span.pid).collect();
         let mut of_node: HashMap<NodeId, Vec<NodeWait>> = HashMap::new();
@@ -346,7 +341,7 @@ impl NodeWaits {
                 of_node.entry(node).or_default().push(NodeWait { from, to, wait: i, latest: to, is_process_idle: false });
             }
         }
-        for (node, wait) in process_idles(recording, forest, &idle) {
+        for (node, wait) in process_idles(recording, forest, &idle, &workers) {
             of_node.entry(node).or_default().push(wait);
         }
         for waits in of_node.values_mut() {
@@ -385,13 +380,18 @@ impl NodeWaits {
 
 /// The idle times of processes with several worker threads, and what each waited for. Each names its node: the only span that is open
 /// in the process, else the process itself.
-fn process_idles(recording: &Recording, forest: &Forest, idle: &IdVec<WaitId, bool>) -> Vec<(NodeId, NodeWait)> {
+fn process_idles(
+    recording: &Recording,
+    forest: &Forest,
+    idle: &IdVec<WaitId, bool>,
+    workers: &HashSet<ThreadKey>,
+) -> Vec<(NodeId, NodeWait)> {
     let is_whole = !recording.losses.iter().any(|loss| loss.kind == LossKind::SamplesLost && loss.count > 0);
     let has_times = !recording.cpu_slices.is_empty() || recording.threads.iter().any(|thread| thread.totals.is_some());
     if !is_whole || !has_times {
         return Vec::new();
     }
-    let one_works: HashSet<u32> = workers(recording).into_iter().map(|thread| thread.pid.0).collect();
+    let one_works: HashSet<u32> = workers.iter().map(|thread| thread.pid.0).collect();
     let journaled: HashSet<u32> = recording.current_spans.iter().map(|current| current.pid).collect();
     let pids = recording.waits.iter().map(|wait| wait.pid);
     let pids: HashSet<u32> = pids.filter(|pid| !one_works.contains(pid) && !journaled.contains(pid)).collect();
@@ -562,6 +562,6 @@ wait 1..499ms pid 1 tid 1 lock m;update
         recording.current_spans = vec![stretch(0, 0, web), stretch(1, 1, None)];
         let words: Vec<&str> = link(&recording).iter().map(|link| link.evidence.as_str()).collect();
         assert_eq!(words, ["journal", "none", "none"]);
-        assert_eq!(telling(&recording, &idle(&recording)), vec![true, false, false].into());
+        assert_eq!(telling(&recording, &idle(&recording), &workers(&recording)), vec![true, false, false].into());
     }
 }
