@@ -52,10 +52,10 @@ pub(crate) fn growth_limit() -> impl Fn() -> bool {
     move || resident_bytes().zip(most).is_some_and(|(now, most)| now > most)
 }
 
-/// `RssAnon` of `/proc/self/status`: pages of files can be dropped.
+/// `VmRSS` of `/proc/self/status`, as the recorder measures it.
 fn resident_bytes() -> Option<u64> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
     Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.saturating_mul(1024))
 }
 
