@@ -1,5 +1,6 @@
-//! The user and the inode of a client's socket on this machine, and which sockets listen, from netlink (sock_diag(7)): the kernel answers in microseconds, where
-//! reading `/proc/net/tcp` takes milliseconds. One netlink socket serves all requests, so it is there when no descriptor is left.
+//! The user and the inode of a client's socket on this machine, and which sockets listen, from netlink (sock_diag(7)): the kernel answers in
+//! microseconds, where reading `/proc/net/tcp` takes milliseconds. One netlink socket serves all requests, so it is there when no descriptor is
+//! left.
 //!
 //! ```text
 //! nlmsghdr       len 72, type SOCK_DIAG_BY_FAMILY, flags REQUEST, sequence: the answer repeats it

@@ -235,7 +235,7 @@ impl Processor {
 
     /// Ends the recorder where it takes too much memory, and says so.
     fn check_memory(&mut self) {
-        let Some(most) = self.memory_bytes_max.filter(|_| !self.is_memory_short) else { return };
+        let Some(most) = self.memory_bytes_max else { return };
         if memory_of(std::process::id()).is_some_and(|memory| memory.resident_bytes > most) {
             self.is_memory_short = true;
             let most = units::bytes(most);

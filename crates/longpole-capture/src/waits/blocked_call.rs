@@ -168,6 +168,20 @@ fn kind_of_target(target: &str) -> WaitKind {
     }
 }
 
+/// A socket that listens is that of a server, which answers others when they call. Other sockets come before what is mostly there for threads to
+/// wake each other.
+fn strongest(kinds: impl Iterator<Item = WaitKind>) -> WaitKind {
+    let rank = |kind: &WaitKind| match kind {
+        WaitKind::Idle => 5,
+        WaitKind::Network => 4,
+        WaitKind::Pipe => 3,
+        WaitKind::Sleep => 2,
+        WaitKind::Queue => 1,
+        _ => 0,
+    };
+    kinds.max_by_key(rank).unwrap_or(WaitKind::Other)
+}
+
 /// What the descriptors of one process stand for that a thread waits for together.
 struct Polled<'a> {
     pid: u32,
@@ -188,18 +202,9 @@ impl Polled<'_> {
         }
     }
 
-    /// A socket that listens is that of a server, which answers others when they call. Other sockets come before what is mostly there for threads
-    /// to wake each other.
+    /// The strongest of several.
     fn strongest(&mut self, descriptors: impl Iterator<Item = u64>) -> WaitKind {
-        let rank = |kind: &WaitKind| match kind {
-            WaitKind::Idle => 5,
-            WaitKind::Network => 4,
-            WaitKind::Pipe => 3,
-            WaitKind::Sleep => 2,
-            WaitKind::Queue => 1,
-            _ => 0,
-        };
-        descriptors.map(|descriptor| self.kind(descriptor)).max_by_key(rank).unwrap_or(WaitKind::Other)
+        strongest(descriptors.map(|descriptor| self.kind(descriptor)))
     }
 
     /// `struct pollfd` has 8 bytes; the descriptor is the first 4.
@@ -262,5 +267,8 @@ mod tests {
             ["socket:[12]", "pipe:[3]", "anon_inode:[timerfd]", "/var/lib/db", "/dev/pts/0", "anon_inode:[eventfd]"].map(kind_of_target);
         let expected = [WaitKind::Network, WaitKind::Pipe, WaitKind::Sleep, WaitKind::Disk, WaitKind::Idle, WaitKind::Queue];
         assert_eq!(kinds, expected);
+        assert_eq!(strongest([WaitKind::Other, WaitKind::Network, WaitKind::Pipe].into_iter()), WaitKind::Network);
+        assert_eq!(strongest([WaitKind::Network, WaitKind::Idle].into_iter()), WaitKind::Idle);
+        assert_eq!(strongest(std::iter::empty()), WaitKind::Other);
     }
 }
