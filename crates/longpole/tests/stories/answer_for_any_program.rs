@@ -1,5 +1,7 @@
 //! Programs without spans: the answer is right for whatever runs.
 
+use std::path::PathBuf;
+
 use serde_json::Value;
 
 use crate::support::{Sandbox, c, can_sample, json, longpole, skip};
@@ -284,6 +286,14 @@ if "stop" in sys.argv:
     except OSError: pass
 "#;
 
+/// Writes both programs; where they are, and where the server writes its port.
+fn server_and_client(sandbox: &Sandbox) -> [PathBuf; 3] {
+    let [server, client, port] = ["server.py", "client.py", "port"].map(|name| sandbox.path(name));
+    std::fs::write(&server, SERVER).unwrap();
+    std::fs::write(&client, CLIENT).unwrap();
+    [server, client, port]
+}
+
 /// What the pole of this function would save, in milliseconds, as a range; and its place.
 fn saves(view: &Value, function: &str) -> (usize, [i64; 2]) {
     let poles = view["poles"].as_array().unwrap();
@@ -307,9 +317,7 @@ fn a_service_is_idle_between_its_requests() {
     }
     for threads in ["", "threads"] {
         let sandbox = Sandbox::new();
-        let (server, client, port) = (sandbox.path("server.py"), sandbox.path("client.py"), sandbox.path("port"));
-        std::fs::write(&server, SERVER).unwrap();
-        std::fs::write(&client, CLIENT).unwrap();
+        let [server, client, port] = server_and_client(&sandbox);
         let store = sandbox.path("store");
         let longpole = || longpole(&store);
         let mut client = std::process::Command::new("python3").arg(&client).arg(&port).arg("stop").spawn().unwrap();
@@ -336,9 +344,7 @@ fn what_a_script_waits_for_is_what_its_server_does() {
     }
     for threads in ["", "threads"] {
         let sandbox = Sandbox::new();
-        let (server, client, port) = (sandbox.path("server.py"), sandbox.path("client.py"), sandbox.path("port"));
-        std::fs::write(&server, SERVER).unwrap();
-        std::fs::write(&client, CLIENT).unwrap();
+        let [server, client, port] = server_and_client(&sandbox);
         let store = sandbox.path("store");
         let longpole = || longpole(&store);
         let script = format!(
