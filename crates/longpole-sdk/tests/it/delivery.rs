@@ -117,7 +117,9 @@ fn many_at_a_time_lose_nothing_that_is_not_counted() {
     collector.wait_for_requests(2);
     let counts = handle.shutdown(LONG);
     check_sum(&counts);
-    assert_eq!((counts.emitted, counts.failed, counts.outstanding), (10_000, 16, 0));
+    assert_eq!((counts.emitted, counts.outstanding), (10_000, 0));
+    // One request was refused: a whole batch, or what had come by then.
+    assert!((1..=16).contains(&counts.failed), "{counts:?}");
     assert_eq!(counts.exported, collector.spans().len() as u64);
 }
 
