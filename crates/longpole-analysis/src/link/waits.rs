@@ -308,6 +308,8 @@ pub(crate) struct NodeWait {
 #[derive(Debug, Default)]
 pub(crate) struct NodeWaits {
     of_node: HashMap<NodeId, Vec<NodeWait>>,
+    /// Those that mattered, of processes whose threads tell.
+    that_mattered: HashMap<NodeId, Vec<NodeWait>>,
     /// The waits that belong to it as a whole, as threads spent them.
     whole: HashMap<NodeId, Vec<WaitId>>,
     idle: IdVec<WaitId, bool>,
@@ -344,15 +346,16 @@ impl NodeWaits {
         for (node, wait) in process_idles(recording, forest, &idle, &workers) {
             of_node.entry(node).or_default().push(wait);
         }
-        for waits in of_node.values_mut() {
-            waits.sort_by_key(|wait| (wait.from, wait.wait));
-            let mut latest = Nanos::MIN;
-            for wait in waits {
-                latest = latest.max(wait.to);
-                wait.latest = latest;
-            }
-        }
-        NodeWaits { of_node, whole, idle }
+        of_node.values_mut().for_each(|waits| order(waits));
+        NodeWaits { of_node, that_mattered: HashMap::new(), whole, idle }
+    }
+
+    /// Sets which waits of a node mattered: wait, from and to.
+    pub(crate) fn set_that_mattered(&mut self, node: NodeId, waits: impl Iterator<Item = (WaitId, Nanos, Nanos)>) {
+        let wait = |(wait, from, to): (WaitId, Nanos, Nanos)| NodeWait { from, to, wait, latest: to, is_process_idle: true };
+        let mut waits: Vec<NodeWait> = waits.map(wait).collect();
+        order(&mut waits);
+        self.that_mattered.insert(node, waits);
     }
 
     /// Those of a node; of a process that rested also the parts of waits.
@@ -361,10 +364,13 @@ impl NodeWaits {
     }
 
     /// Those of a node that touch this time.
-    pub(crate) fn of_node_within(&self, node: NodeId, (from, to): (Nanos, Nanos)) -> impl Iterator<Item = &NodeWait> {
-        let waits = self.of_node(node);
-        let first = waits.partition_point(|wait| wait.latest <= from);
-        waits[first..].iter().take_while(move |wait| wait.from < to).filter(move |wait| wait.to > from)
+    pub(crate) fn of_node_within(&self, node: NodeId, time: (Nanos, Nanos)) -> impl Iterator<Item = &NodeWait> {
+        within(self.of_node(node), time)
+    }
+
+    /// Those of them that mattered: all, unless the threads of the process tell.
+    pub(crate) fn that_mattered_within(&self, node: NodeId, time: (Nanos, Nanos)) -> impl Iterator<Item = &NodeWait> {
+        within(self.that_mattered.get(&node).map_or_else(|| self.of_node(node), Vec::as_slice), time)
     }
 
     /// Those that belong to a node as a whole, by their place in `recording.waits`.
@@ -375,6 +381,22 @@ impl NodeWaits {
     /// Which waits are those of workers for work, in the order of the waits.
     pub(crate) fn idle(&self) -> &IdVec<WaitId, bool> {
         &self.idle
+    }
+}
+
+/// The waits, by start, that touch this time.
+fn within(waits: &[NodeWait], (from, to): (Nanos, Nanos)) -> impl Iterator<Item = &NodeWait> {
+    let first = waits.partition_point(|wait| wait.latest <= from);
+    waits[first..].iter().take_while(move |wait| wait.from < to).filter(move |wait| wait.to > from)
+}
+
+/// Sorts waits by start, and notes the latest end so far for each.
+fn order(waits: &mut [NodeWait]) {
+    waits.sort_by_key(|wait| (wait.from, wait.wait));
+    let mut latest = Nanos::MIN;
+    for wait in waits {
+        latest = latest.max(wait.to);
+        wait.latest = latest;
     }
 }
 

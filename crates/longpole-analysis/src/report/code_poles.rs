@@ -12,16 +12,17 @@
 //! 2. A stack counts for the innermost function of the program that has enough time on the path: what it calls of others, and its own helpers
 //!    that take little, are its time.
 //! 3. Functions with less than a twentieth of the run, and what has no name, are the rest.
+//! 4. In a process of several threads, what a part saves is replayed over them ([`ThreadGraph`]): another thread may hold up the process as
+//!    well.
+//! 5. The time in which a process waits for work is a part of its own, however short, and no pole.
 //!
-//! 4. The time in which a process waits for work is a part of its own, however short, and no pole.
-//!
-//! A pole stays whole where its name says more: an operation of a trace, or a process below the first, that is nearly all one part; an
-//! operation with one known part; and one that is known for less than half of its time.
+//! A pole stays whole where its name says more: an operation of a trace, or a process below the first whose functions have no source file, that
+//! is nearly all one part; an operation with one known part; and one that is known for less than half of its time.
 
 use std::collections::HashMap;
 
 use longpole_model::fast_hash::FastMap;
-use longpole_model::{FunctionId, Nanos, NodeId, SampleId, StackId, StateKind, WaitKind};
+use longpole_model::{FunctionId, Id, Nanos, NodeId, SampleId, StackId, StateKind, ThreadKey, WaitKind};
 
 use crate::code::functions::Function;
 use crate::code::origin::CodeOrigin;
@@ -29,11 +30,12 @@ use crate::intervals;
 use crate::link::waits::NodeWait;
 use crate::report::Report;
 use crate::report::reason::SHORT_WAITS_MIN;
-use crate::schedule::own_work::OwnWork;
+use crate::schedule::own_work::{OwnWork, TimeSet};
 use crate::schedule::poles::{PartKind, Pole, PolePart, Poles};
 use crate::schedule::servers::within;
 use crate::time::activity::{Activity, Stretch};
 use crate::time::blockers::PROBE_NANOS;
+use crate::time::thread_graph::{LineId, ThreadGraph};
 
 /// A part is a pole from this part of the run on.
 const LEAST_PART: i64 = 20;
@@ -59,6 +61,15 @@ type Told = (Doing, Option<StackId>);
 #[derive(Debug, Clone, Copy)]
 struct CodePiece {
     node: NodeId,
+    from: Nanos,
+    to: Nanos,
+    told: Told,
+}
+
+/// A piece of what a thread did while it did not matter.
+#[derive(Debug, Clone, Copy)]
+struct BesidePath {
+    line: LineId,
     from: Nanos,
     to: Nanos,
     told: Told,
@@ -95,6 +106,11 @@ impl Report {
         let mut of_stack: FastMap<Told, Nanos> = FastMap::default();
         let mut add = |piece: CodePiece| *of_stack.entry(piece.told).or_default() += on_path.between(piece.node, piece.from, piece.to);
         pole.nodes.iter().for_each(|&node| self.each_piece(&activity, node, &mut add));
+        let beside: Vec<(&ThreadGraph, Vec<BesidePath>)> =
+            pole.nodes.iter().filter_map(|&node| self.graph_of(node)).map(|graph| (graph, self.beside_path(graph))).collect();
+        beside.iter().flat_map(|(_, pieces)| pieces).for_each(|piece| {
+            of_stack.entry(piece.told).or_default();
+        });
         let kinds = self.kinds(&of_stack, least);
         let mut sums: HashMap<PartKind, Nanos> = HashMap::new();
         for (told, nanos) in &of_stack {
@@ -106,7 +122,13 @@ impl Report {
         let is_run = pole.nodes[0] == NodeId::RUN;
         let least_parts = if self.is_process(pole.nodes[0]) { 1 } else { 2 };
         let busy = pole.on_path - idle.unwrap_or_default();
-        let stays_whole = most >= busy / 100 * WHOLE_PERCENT && !is_run;
+        // A program whose source is known is somebody's own: its function says more than its name.
+        let is_known = |kind: &PartKind| match kind {
+            PartKind::Computes(function) | PartKind::Waits(_, Some(function)) => !self.functions.list[*function].file.is_empty(),
+            PartKind::Waits(_, None) | PartKind::Rest | PartKind::Busy => false,
+        };
+        let is_own = is_run || (self.is_process(pole.nodes[0]) && sums.keys().any(is_known));
+        let stays_whole = most >= busy / 100 * WHOLE_PERCENT && !is_own;
         let is_whole = stays_whole || sums.len() < least_parts || known < busy / 2;
         if is_whole {
             sums.clear();
@@ -141,11 +163,26 @@ impl Report {
                 OwnWork::new(work.pieces().flat_map(by_itself))
             }
         };
+        // All of a part in the threads of the processes.
+        let of_threads = |kind: PartKind, work: &OwnWork| {
+            let of = |(graph, pieces): &(&ThreadGraph, Vec<BesidePath>)| {
+                let node = graph.node();
+                let own = pieces.iter().filter(|piece| kinds[&piece.told] == kind).map(|piece| (piece.line, piece.from, piece.to));
+                let on_path = graph.by_thread(work.pieces_between(node, Nanos::MIN, Nanos::MAX));
+                own.chain(on_path).map(move |(line, from, to)| (node, line.place(), from, to)).collect::<Vec<_>>()
+            };
+            beside.iter().flat_map(of).collect::<Vec<_>>()
+        };
+        let whole = |kind: PartKind, work: OwnWork, on_path: Vec<(NodeId, Nanos, Nanos)>| {
+            let of_threads = of_threads(kind, &work);
+            let work = in_time(self.gone_without(work, &of_threads));
+            PolePart { kind, work, of_threads, on_path }
+        };
         let part = |(kind, pieces): (PartKind, Vec<(NodeId, Nanos, Nanos)>)| {
             let work = OwnWork::new(pieces.into_iter());
             let within = |it: &Stretch| work.pieces_between(it.node, it.from, it.to).map(of(it.node));
             let on_path = stretches.iter().flat_map(within).collect();
-            PolePart { kind, work: in_time(work), on_path }
+            whole(kind, work, on_path)
         };
         let mut parts: Vec<PolePart> = of_part.into_iter().map(part).collect();
         // The rest is all that they leave out.
@@ -154,10 +191,11 @@ impl Report {
             let gaps = schedule.cover.gaps(node, schedule.start[node], schedule.end[node]);
             gaps.flat_map(move |(from, to)| known.gaps(node, from, to)).map(of(node))
         };
-        let work = in_time(OwnWork::new(pole.nodes.iter().flat_map(own)));
+        let work = OwnWork::new(pole.nodes.iter().flat_map(own));
         let left = |it: &Stretch| known.gaps(it.node, it.from, it.to).map(of(it.node));
-        let kind = if is_whole { PartKind::Busy } else { PartKind::Rest };
-        parts.push(PolePart { kind, work, on_path: stretches.iter().flat_map(left).collect() });
+        let on_path = stretches.iter().flat_map(left).collect();
+        let rest = whole(PartKind::Rest, work, on_path);
+        parts.push(PolePart { kind: if is_whole { PartKind::Busy } else { PartKind::Rest }, ..rest });
         parts.retain(|part| !part.on_path.is_empty());
         parts.sort_by_key(|part| part.on_path.first().map(|(_, from, _)| *from));
         parts
@@ -203,6 +241,53 @@ impl Report {
                 _ => push(from, to, Doing::Unknown, None),
             }
         }
+    }
+
+    /// What is gone of this work if this is gone of what the threads of the processes did: a process ends earlier as far as no other thread
+    /// of it holds it up.
+    pub(super) fn gone_without(&self, work: OwnWork, of_threads: &[(NodeId, usize, Nanos, Nanos)]) -> OwnWork {
+        let mut of_threads = of_threads.to_vec();
+        of_threads.sort_unstable();
+        of_threads.chunk_by(|a, b| a.0 == b.0).fold(work, |work, same| {
+            let node = same[0].0;
+            let Some(graph) = self.graph_of(node) else { return work };
+            let gone = graph.gone(same.iter().map(|&(_, line, from, to)| (LineId::at(line), from, to)));
+            let others = work.pieces().filter(|(other, ..)| *other != node);
+            OwnWork::new(others.chain(gone.into_iter().map(|(from, to)| (node, from, to))))
+        })
+    }
+
+    fn graph_of(&self, node: NodeId) -> Option<&ThreadGraph> {
+        self.graphs.iter().find(|graph| graph.node() == node)
+    }
+
+    /// What the threads of a process did while they did not matter.
+    fn beside_path(&self, graph: &ThreadGraph) -> Vec<BesidePath> {
+        let by_thread = self.samples_of_threads.get_or_init(|| {
+            let mut by_thread: HashMap<ThreadKey, Vec<SampleId>> = HashMap::new();
+            for sample in self.all_samples() {
+                by_thread.entry(self.recording.samples[sample].thread()).or_default().push(sample);
+            }
+            by_thread.values_mut().for_each(|samples| samples.sort_by_key(|&sample| self.sample_offsets[sample]));
+            by_thread
+        });
+        let mut out = Vec::new();
+        for (line, thread, row) in graph.threads() {
+            let samples = by_thread.get(&thread).map_or(&[][..], |samples| samples);
+            let own = TimeSet::new(graph.path().iter().filter(|it| it.line == line).map(|it| (it.from, it.to)).collect());
+            for (from, to) in own.gaps(graph.life().0, graph.life().1) {
+                for busy in self.timelines.computes(row, (from, to)) {
+                    self.by_nearest_sample(samples, busy, |from, to, stack| {
+                        out.push(BesidePath { line, from, to, told: (Doing::Computes, stack) });
+                    });
+                }
+                for (wait, from, to) in self.timelines.waits_of(row, (from, to)) {
+                    let wait = &self.recording.waits[wait];
+                    out.push(BesidePath { line, from, to, told: (Doing::Waits(wait.kind), wait.stack) });
+                }
+            }
+        }
+        out
     }
 
     /// Cuts a time in which a node computes half way between its samples, and hands each piece the stack of its own.
@@ -383,10 +468,11 @@ sample 1ms x38 pid 1 tid 1 main;parse
 sample 11ms x78 pid 1 tid 3 worker;encode
 sample 91ms x8 pid 1 tid 1 main;write
 ";
-        assert_eq!(poles(joined), ["x › encode 80 80-80 80", "x › parse 10 10-10 90", "x › write 10 10-10 100"]);
-        // Nobody knows whose end it was: while the main thread computes, that counts.
-        let unknown = joined.replace(" at 0x10 holder 3", "");
-        assert_eq!(poles(&unknown), ["x › encode 50 50-50 50", "x › parse 40 40-40 90", "x › write 10 10-10 100"]);
+        // Without `encode` the main thread parses for 30 ms beside the worker, as it did.
+        assert_eq!(poles(joined), ["x › encode 80 50-50 50", "x › parse 10 10-10 90", "x › write 10 10-10 100"]);
+        // No futex names whose end it was: it was the only thread that ran then.
+        let unnamed = joined.replace(" at 0x10 holder 3", "");
+        assert_eq!(poles(&unnamed), poles(joined));
     }
 
     #[test]

@@ -26,11 +26,11 @@ mod threads;
 mod usage;
 mod waits;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::OnceLock;
 
 use longpole_model::fast_hash::FastState;
-use longpole_model::{IdVec, Nanos, NodeId, PoleId, ProcessRow, Recording, SampleId, SpanOutline, Timestamp};
+use longpole_model::{IdVec, Nanos, NodeId, PoleId, ProcessRow, Recording, SampleId, SpanOutline, ThreadKey, Timestamp};
 
 pub use self::flame::{FEW_SAMPLES, Flame, FlameTime};
 pub use self::handle::{Handle, HandleError};
@@ -50,6 +50,7 @@ use crate::time::blockers::Blockers;
 use crate::time::callees::Servers;
 use crate::time::parallelism::{self, InFlight};
 use crate::time::states::States;
+use crate::time::thread_graph::{self, Recorded, ThreadGraph};
 use crate::time::thread_names::ThreadEntries;
 use crate::time::timelines::Timelines;
 use crate::time::usage::ProcessFigures;
@@ -74,7 +75,10 @@ pub struct Report {
     labels: OnceLock<Labels>,
     figures: OnceLock<IdVec<ProcessRow, ProcessFigures>>,
     servers: OnceLock<Servers>,
-    blockers: OnceLock<Blockers>,
+    blockers: Blockers,
+    /// The threads of processes without spans that have several.
+    graphs: Vec<ThreadGraph>,
+    samples_of_threads: OnceLock<HashMap<ThreadKey, Vec<SampleId>>>,
     /// The function that each thread begins with, by process and thread.
     entries: OnceLock<ThreadEntries>,
     path_states: States,
@@ -114,7 +118,7 @@ impl Report {
         // First, because it needs memory of its own.
         let in_flight = parallelism::in_flight(&forest);
         let replay = Replay::new(&recording, &forest);
-        let waits = NodeWaits::of(&recording, &forest);
+        let mut waits = NodeWaits::of(&recording, &forest);
         let path = CriticalPath::of(replay.schedule(), &forest);
         let path = served::through_servers(path, replay.schedule(), &recording, &forest, &waits);
         let poles = if window::is_attached(&recording) && forest.ids().all(|node| !matches!(forest[node].source, NodeSource::Span(_))) {
@@ -124,8 +128,10 @@ impl Report {
             Poles::new(&recording, &forest, &path, &replay)
         };
         let samples = sample_links::samples_of_nodes(&recording, &forest);
-        let timelines = Timelines::new(&recording, &forest);
+        let mut timelines = Timelines::new(&recording, &forest);
         let origin = forest.run_range().start;
+        let blockers = Blockers::of(&recording);
+        let graphs = thread_graph::hold(&Recorded { recording: &recording, origin }, &blockers, &mut timelines, &mut waits);
         let sample_offsets = recording
             .samples
             .iter()
@@ -146,7 +152,9 @@ impl Report {
             labels: OnceLock::new(),
             figures: OnceLock::new(),
             servers: OnceLock::new(),
-            blockers: OnceLock::new(),
+            blockers,
+            graphs,
+            samples_of_threads: OnceLock::new(),
             entries: OnceLock::new(),
             path_states: States::default(),
             in_flight,

@@ -23,9 +23,14 @@ impl Report {
     pub fn saves_with_those_before(&self, poles: usize) -> Vec<Saving> {
         let mut nodes = Vec::new();
         let mut work = OwnWork::default();
+        let mut of_threads = Vec::new();
         let saves = |pole: &Pole| {
             match &pole.part {
-                Some(part) => work = OwnWork::new(work.pieces().chain(part.work.pieces())),
+                Some(part) => {
+                    of_threads.extend_from_slice(&part.of_threads);
+                    work = OwnWork::new(work.pieces().chain(part.work.pieces()));
+                    work = self.gone_without(std::mem::take(&mut work), &of_threads);
+                }
                 None => {
                     nodes.extend_from_slice(&pole.nodes);
                     nodes.sort_unstable();

@@ -12,18 +12,13 @@ use crate::report::reason;
 use crate::schedule::poles::Pole;
 use crate::time::activity::Stretch;
 use crate::time::blocked_by::{BlockedBy, WaitedFor, WaitedForThreads};
-use crate::time::blockers::Blockers;
 use crate::time::callees::{self, Callee, Servers};
 use crate::time::thread_names::ThreadNames;
 use crate::time::wait_groups::{WaitGroups, WaitPart, WaitSum};
 
 impl Report {
-    fn blockers(&self) -> &Blockers {
-        self.blockers.get_or_init(|| Blockers::of(&self.recording))
-    }
-
     pub(super) fn wait_groups(&self) -> WaitGroups<'_> {
-        WaitGroups { recording: &self.recording, functions: &self.functions, blockers: self.blockers() }
+        WaitGroups { recording: &self.recording, functions: &self.functions, blockers: &self.blockers }
     }
 
     fn thread_names(&self) -> ThreadNames<'_> {
@@ -57,11 +52,17 @@ impl Report {
 
     /// The same of several nodes.
     pub fn waits_of_nodes(&self, nodes: &[NodeId]) -> Vec<WaitSum<'_>> {
-        let schedule = self.replay.schedule();
-        self.waits_of(nodes.iter().map(|&node| Stretch { node, from: schedule.start[node], to: schedule.end[node] }))
+        let (activity, schedule) = (self.activity(), self.replay.schedule());
+        let whole = nodes.iter().map(|&node| Stretch { node, from: schedule.start[node], to: schedule.end[node] });
+        self.sums_of(whole, |stretch| activity.all_waits_in(stretch).collect())
     }
 
     fn waits_of(&self, stretches: impl Iterator<Item = Stretch>) -> Vec<WaitSum<'_>> {
+        let activity = self.activity();
+        self.sums_of(stretches, |stretch| activity.waits_in(stretch).collect())
+    }
+
+    fn sums_of(&self, stretches: impl Iterator<Item = Stretch>, waits: impl Fn(Stretch) -> Vec<NodeWait>) -> Vec<WaitSum<'_>> {
         let activity = self.activity();
         let part = |node: NodeId, it: NodeWait| WaitPart {
             wait: it.wait,
@@ -69,7 +70,7 @@ impl Report {
             to: it.to,
             nanos: activity.own_of_wait(node, &it).or_zero(),
         };
-        let of = |stretch: Stretch| activity.waits_in(stretch).map(|it| part(stretch.node, it)).collect::<Vec<_>>();
+        let of = |stretch: Stretch| waits(stretch).into_iter().map(|it| part(stretch.node, it)).collect::<Vec<_>>();
         // Those of one node stand beside each other.
         self.wait_groups().sums(stretches.flat_map(of), |parts| parts.iter().map(|part| part.nanos).sum())
     }

@@ -14,10 +14,45 @@ use longpole_model::{Nanos, NodeId};
 use crate::intervals;
 use crate::schedule::recorded::{Covered, Schedule, covered_before};
 
+/// Times that do not overlap, by time.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct TimeSet(Vec<Covered>);
+
+impl TimeSet {
+    /// The union of these times: from and to.
+    pub(crate) fn new(times: Vec<(Nanos, Nanos)>) -> TimeSet {
+        let mut before = Nanos::ZERO;
+        let covered = |(start, end): (Nanos, Nanos)| {
+            let this = Covered { start, end, before };
+            before += end - start;
+            this
+        };
+        TimeSet(intervals::union(times).into_iter().map(covered).collect())
+    }
+
+    /// Those that lie between two moments, cut there.
+    pub(crate) fn between(&self, from: Nanos, to: Nanos) -> impl Iterator<Item = (Nanos, Nanos)> {
+        let first = self.0.partition_point(|it| it.end <= from);
+        self.0[first..].iter().take_while(move |it| it.start < to).map(move |it| (it.start.max(from), it.end.min(to)))
+    }
+
+    /// How long they are between two moments.
+    pub(crate) fn length_between(&self, from: Nanos, to: Nanos) -> Nanos {
+        covered_before(&self.0, to) - covered_before(&self.0, from)
+    }
+
+    /// What they leave out between two moments.
+    pub(crate) fn gaps(&self, from: Nanos, to: Nanos) -> impl Iterator<Item = (Nanos, Nanos)> {
+        let ends = self.between(from, to).chain([(to, to)]);
+        ends.scan(from, |at, (start, end)| Some((std::mem::replace(at, end), start))).filter(|(from, to)| from < to)
+    }
+}
+
 /// Pieces of the own time of some nodes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct OwnWork {
-    of_node: BTreeMap<NodeId, Vec<Covered>>,
+    of_node: BTreeMap<NodeId, TimeSet>,
+    none: TimeSet,
 }
 
 impl OwnWork {
@@ -27,16 +62,11 @@ impl OwnWork {
         for (node, from, to) in pieces {
             times.entry(node).or_default().push((from, to));
         }
-        let cover = |times: Vec<(Nanos, Nanos)>| {
-            let mut before = Nanos::ZERO;
-            let covered = |(start, end): (Nanos, Nanos)| {
-                let this = Covered { start, end, before };
-                before += end - start;
-                this
-            };
-            intervals::union(times).into_iter().map(covered).collect()
-        };
-        OwnWork { of_node: times.into_iter().map(|(node, times)| (node, cover(times))).collect() }
+        OwnWork { of_node: times.into_iter().map(|(node, times)| (node, TimeSet::new(times))).collect(), none: TimeSet::default() }
+    }
+
+    fn of(&self, node: NodeId) -> &TimeSet {
+        self.of_node.get(&node).unwrap_or(&self.none)
     }
 
     /// Whether there is none.
@@ -46,7 +76,7 @@ impl OwnWork {
 
     /// Its pieces: node, from and to.
     pub(crate) fn pieces(&self) -> impl Iterator<Item = (NodeId, Nanos, Nanos)> {
-        self.of_node.iter().flat_map(|(node, covered)| covered.iter().map(|it| (*node, it.start, it.end)))
+        self.of_node.iter().flat_map(|(node, times)| times.0.iter().map(|it| (*node, it.start, it.end)))
     }
 
     /// The nodes that it is of, in tree order.
@@ -56,25 +86,22 @@ impl OwnWork {
 
     /// How much of it lies in a node between two moments.
     pub(crate) fn between(&self, node: NodeId, from: Nanos, to: Nanos) -> Nanos {
-        self.before(node, to) - self.before(node, from)
+        self.of(node).length_between(from, to)
     }
 
     /// Its pieces in a node that lie between two moments, cut there.
     pub(crate) fn pieces_between(&self, node: NodeId, from: Nanos, to: Nanos) -> impl Iterator<Item = (Nanos, Nanos)> {
-        let covered = self.of_node.get(&node).map_or(&[][..], |covered| covered);
-        let first = covered.partition_point(|it| it.end <= from);
-        covered[first..].iter().take_while(move |it| it.start < to).map(move |it| (it.start.max(from), it.end.min(to)))
+        self.of(node).between(from, to)
     }
 
     /// The times of a node between two moments that it leaves out.
     pub(crate) fn gaps(&self, node: NodeId, from: Nanos, to: Nanos) -> impl Iterator<Item = (Nanos, Nanos)> {
-        let ends = self.pieces_between(node, from, to).chain([(to, to)]);
-        ends.scan(from, |at, (start, end)| Some((std::mem::replace(at, end), start))).filter(|(from, to)| from < to)
+        self.of(node).gaps(from, to)
     }
 
     /// How much of it lies in a node before a moment.
     fn before(&self, node: NodeId, at: Nanos) -> Nanos {
-        self.of_node.get(&node).map_or(Nanos::ZERO, |covered| covered_before(covered, at))
+        covered_before(&self.of(node).0, at)
     }
 }
 

@@ -124,8 +124,10 @@ pub enum PartKind {
 pub struct PolePart {
     /// What it is.
     pub kind: PartKind,
-    /// All of it.
+    /// What is gone without it.
     pub(crate) work: OwnWork,
+    /// All of it in the threads of a process whose threads are known: its node, the place of the thread, from and to.
+    pub(crate) of_threads: Vec<(NodeId, usize, Nanos, Nanos)>,
     /// What of it is on the path: node, from and to, by time.
     pub(crate) on_path: Vec<(NodeId, Nanos, Nanos)>,
 }

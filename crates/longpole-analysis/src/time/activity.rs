@@ -284,15 +284,14 @@ impl Activity<'_> {
         states
     }
 
-    /// The waits of a node in a stretch of it. Those of several threads count once.
+    /// The waits of a node that mattered in a stretch of it. Those of several threads count once.
     pub(crate) fn waits_in(&self, stretch: Stretch) -> impl Iterator<Item = NodeWait> {
-        let mut until = stretch.from;
-        self.waits.of_node_within(stretch.node, (stretch.from, stretch.to)).filter_map(move |wait| {
-            let mut part = *wait;
-            (part.from, part.to) = (wait.from.max(until), wait.to.min(stretch.to));
-            until = until.max(part.to);
-            (part.from < part.to).then_some(part)
-        })
+        one_at_a_time(self.waits.that_mattered_within(stretch.node, (stretch.from, stretch.to)), stretch)
+    }
+
+    /// The waits of a node in a stretch of it, also those for other threads of its process.
+    pub(crate) fn all_waits_in(&self, stretch: Stretch) -> impl Iterator<Item = NodeWait> {
+        one_at_a_time(self.waits.of_node_within(stretch.node, (stretch.from, stretch.to)), stretch)
     }
 
     /// What of a wait no child covers.
@@ -319,6 +318,17 @@ impl Activity<'_> {
         let (from, to) = (self.schedule.start[node], self.schedule.end[node]);
         self.states(std::iter::once(Stretch { node, from, to }))
     }
+}
+
+/// Waits in a stretch, by start, cut where they overlap.
+fn one_at_a_time<'a>(waits: impl Iterator<Item = &'a NodeWait>, stretch: Stretch) -> impl Iterator<Item = NodeWait> {
+    let mut until = stretch.from;
+    waits.filter_map(move |wait| {
+        let mut part = *wait;
+        (part.from, part.to) = (wait.from.max(until), wait.to.min(stretch.to));
+        until = until.max(part.to);
+        (part.from < part.to).then_some(part)
+    })
 }
 
 #[cfg(test)]

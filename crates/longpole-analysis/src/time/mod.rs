@@ -7,6 +7,7 @@ pub mod callees;
 pub mod parallelism;
 pub mod sampling_coverage;
 pub mod states;
+pub(crate) mod thread_graph;
 pub(crate) mod thread_names;
 pub mod threads;
 pub(crate) mod timelines;

@@ -34,23 +34,24 @@ mod pieces;
 mod read;
 mod running;
 mod sweep;
-mod thread_path;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use longpole_model::{Id, IdVec, LossKind, Monotonic, Nanos, NodeId, Recording, StateKind, ThreadKey, WaitKind, ids};
+use longpole_model::fast_hash::FastMap;
+use longpole_model::{Id, IdVec, LossKind, Monotonic, Nanos, NodeId, Recording, StateKind, ThreadKey, WaitId, WaitKind, ids};
 
 use self::pieces::gives_way_to_children;
 pub(crate) use self::pieces::{Piece, flatten};
 use self::running::Running;
+use crate::intervals;
 use crate::lists::Lists;
 use crate::schedule::recorded::{self, Cover};
 use crate::tree::forest::Forest;
 
 ids! {
     /// A thread, by its row.
-    struct RowId;
+    pub(crate) struct RowId;
 }
 
 /// A thread that ends still runs for a little after its journal did. One that runs for longer than this after it has lost it.
@@ -58,19 +59,19 @@ const JOURNAL_TAIL_NANOS: Nanos = Nanos(10_000_000);
 
 /// A time on a CPU.
 #[derive(Debug, Clone, Copy)]
-struct Slice {
-    from: Nanos,
-    to: Nanos,
-    preempted: bool,
+pub(crate) struct Slice {
+    pub(crate) from: Nanos,
+    pub(crate) to: Nanos,
+    /// It had to leave its CPU.
+    pub(crate) preempted: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct ThreadWait {
-    from: Nanos,
-    to: Nanos,
-    kind: WaitKind,
-    /// The thread whose end it was for, by number.
-    joins: Option<u32>,
+pub(crate) struct ThreadWait {
+    pub(crate) from: Nanos,
+    pub(crate) to: Nanos,
+    pub(crate) kind: WaitKind,
+    pub(crate) wait: WaitId,
 }
 
 /// One thread: its slices, its waits, its life.
@@ -85,6 +86,31 @@ struct ThreadRow {
     born: Option<Nanos>,
     /// Its end, or that of the recording.
     until: Nanos,
+}
+
+/// A [`ThreadRow`] with its slices and waits.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ThreadLine<'a> {
+    pub(crate) row: RowId,
+    pub(crate) tid: u32,
+    /// By time, at least one.
+    pub(crate) slices: &'a [Slice],
+    /// By time.
+    pub(crate) waits: &'a [ThreadWait],
+    /// Its start, if the recorder saw it.
+    pub(crate) born: Option<Nanos>,
+    /// Its end, or that of the recording.
+    pub(crate) until: Nanos,
+}
+
+/// A process of several threads without spans.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PlainProcess {
+    pub(crate) node: NodeId,
+    pub(crate) pid: u32,
+    pub(crate) life: (Nanos, Nanos),
+    /// It is no fork that its parent's node stands for.
+    pub(crate) is_node: bool,
 }
 
 /// A stretch in which a thread worked for a node.
@@ -129,6 +155,9 @@ pub(crate) struct Timelines {
     sources: IdVec<NodeId, Source>,
     /// The stretches of each node, by start.
     held: Lists<NodeId, SpanOnThread>,
+    /// The same of processes of several threads without spans.
+    held_by_threads: FastMap<NodeId, Vec<SpanOnThread>>,
+    plain: Vec<PlainProcess>,
     gaps: Vec<JournalGap>,
     /// When each process ran, by pid, filled in when somebody asks.
     running: Mutex<HashMap<u32, Arc<Running>>>,
@@ -158,6 +187,8 @@ impl Timelines {
             waits: Vec::new(),
             sources: IdVec::default(),
             held: Lists::default(),
+            held_by_threads: FastMap::default(),
+            plain: Vec::new(),
             gaps: Vec::new(),
             running: Mutex::default(),
             switches_whole: !lost(LossKind::SamplesLost),
@@ -174,15 +205,48 @@ impl Timelines {
         let journaled = timelines.add_journals(recording, forest, lost(LossKind::JournalGaps), &offset, &mut held);
         timelines.infer(recording, forest, &journaled, &offset, &mut held);
         held.sort_unstable_by_key(|held| (held.node, held.from, held.row));
-        for of_node in held.chunk_by_mut(|a, b| a.node == b.node) {
-            let mut latest = Nanos::MIN;
-            for held in of_node {
-                latest = latest.max(held.to);
-                held.latest = latest;
-            }
-        }
+        held.chunk_by_mut(|a, b| a.node == b.node).for_each(keep_latest_ends);
         timelines.held = Lists::group(forest.len(), held.iter().map(|held| (held.node, *held)));
         timelines
+    }
+
+    /// The processes of several threads without spans.
+    pub(crate) fn plain_processes(&self) -> &[PlainProcess] {
+        &self.plain
+    }
+
+    /// Sets when which threads worked for such a process: thread, from and to.
+    pub(crate) fn hold(&mut self, node: NodeId, stretches: impl Iterator<Item = (RowId, Nanos, Nanos)>) {
+        // A fork of it with one thread.
+        let of_forks = self.held.get(node).iter().flat_map(|fork| {
+            let computes = self.computes(fork.row, (fork.from, fork.to));
+            computes.into_iter().map(|(from, to)| SpanOnThread { from, to, ..*fork })
+        });
+        let of_forks: Vec<SpanOnThread> = of_forks.collect();
+        let held = self.held_by_threads.entry(node).or_insert(of_forks);
+        held.extend(stretches.map(|(row, from, to)| SpanOnThread { node, row, from, to, latest: to }));
+        held.sort_unstable_by_key(|held| (held.from, held.row));
+        keep_latest_ends(held);
+    }
+
+    /// The threads of a process, by number.
+    pub(crate) fn threads_of(&self, pid: u32) -> impl Iterator<Item = ThreadLine<'_>> {
+        self.rows_of(pid).map(|(row, it)| ThreadLine {
+            row,
+            tid: it.thread.tid.0,
+            slices: &self.slices[it.slices.clone()],
+            waits: &self.waits[it.waits.clone()],
+            born: it.born,
+            until: it.until,
+        })
+    }
+
+    /// The sampled waits of a thread in this time, cut there.
+    pub(crate) fn waits_of(&self, row: RowId, (from, to): (Nanos, Nanos)) -> impl Iterator<Item = (WaitId, Nanos, Nanos)> {
+        let waits = &self.waits[self.rows[row].waits.clone()];
+        let first = waits.partition_point(|wait| wait.to <= from);
+        let within = waits[first..].iter().take_while(move |wait| wait.from < to);
+        within.map(move |wait| (wait.wait, wait.from.max(from), wait.to.min(to)))
     }
 
     /// The row of a thread.
@@ -236,7 +300,7 @@ impl Timelines {
     }
 
     fn on_threads(&self, node: NodeId) -> &[SpanOnThread] {
-        self.held.get(node)
+        self.held_by_threads.get(&node).map_or_else(|| self.held.get(node), Vec::as_slice)
     }
 
     /// What a node with a known source did between two moments of it. `calls` says whether it is a client's or a producer's.
@@ -251,7 +315,6 @@ impl Timelines {
         if self.source(node) == Source::AllThreads {
             // Threads that do not count at the moment compute as well: `cpu_of_threads` has it all.
             cpu = Nanos::ZERO;
-            pieces.retain(|piece| matches!(piece.state, StateKind::OnCpu | StateKind::Runnable));
         }
         let threads = flatten(pieces);
         let mut own = OwnPieces { pieces: Vec::with_capacity(threads.len() + 1), cpu, has_gap: false };
@@ -303,6 +366,21 @@ impl Timelines {
         let held = self.on_threads(node);
         let first = held.partition_point(|held| held.latest <= at);
         held[first..].iter().take_while(|held| held.from <= at).any(|held| held.row == row && at < held.to)
+    }
+
+    /// When a thread was on a CPU, or wanted one and did not have it, between two moments; those that touch are one.
+    pub(crate) fn computes(&self, row: RowId, (from, to): (Nanos, Nanos)) -> Vec<(Nanos, Nanos)> {
+        let row = &self.rows[row];
+        let slices = &self.slices[row.slices.clone()];
+        let first = slices.partition_point(|slice| slice.to <= from).saturating_sub(1);
+        let within = slices.iter().enumerate().skip(first).take_while(|(_, slice)| slice.from < to);
+        // A new thread wants a CPU.
+        let new = row.born.map(|born| (born, slices.first().map_or(to, |slice| slice.from)));
+        let computes = within.map(|(place, slice)| {
+            let next = slices.get(place + 1).filter(|_| slice.preempted).map_or(slice.to, |next| next.from);
+            (slice.from, next)
+        });
+        intervals::union(new.into_iter().chain(computes).filter_map(|busy| intervals::clip(busy, (from, to))).collect())
     }
 
     /// What a node did while no thread worked for it.
@@ -390,6 +468,15 @@ impl Timelines {
             at = end;
         }
         push(at, to, StateKind::BlockedUnseen);
+    }
+}
+
+/// Notes for each of these stretches, which stand by start, the latest end so far.
+fn keep_latest_ends(stretches: &mut [SpanOnThread]) {
+    let mut latest = Nanos::MIN;
+    for stretch in stretches {
+        latest = latest.max(stretch.to);
+        stretch.latest = latest;
     }
 }
 

@@ -3,11 +3,11 @@
 use std::collections::HashSet;
 
 use longpole_model::{
-    CpuSlice, CurrentSpan, Id, IdVec, Monotonic, Nanos, NodeId, ProcessRow, Recording, Thread, ThreadKey, Wait, WaitKind, ids,
+    CpuSlice, CurrentSpan, Id, IdVec, Monotonic, Nanos, NodeId, ProcessRow, Recording, Thread, ThreadKey, Wait, WaitId, ids,
 };
 
 use super::sweep::Sweep;
-use super::{JOURNAL_TAIL_NANOS, JournalGap, RowId, Slice, Source, SpanOnThread, ThreadRow, ThreadWait, Timelines};
+use super::{JOURNAL_TAIL_NANOS, JournalGap, PlainProcess, RowId, Slice, Source, SpanOnThread, ThreadRow, ThreadWait, Timelines};
 use crate::schedule::recorded;
 use crate::tree::forest::Forest;
 
@@ -52,8 +52,7 @@ impl Timelines {
                 let wait = &recording.waits[i.place()];
                 let from = offset(wait.start).max(at);
                 at = offset(wait.end).max(from);
-                let joins = wait.futex.and_then(|futex| futex.holder).filter(|_| wait.kind == WaitKind::Join);
-                self.waits.push(ThreadWait { from, to: at, kind: wait.kind, joins });
+                self.waits.push(ThreadWait { from, to: at, kind: wait.kind, wait: WaitId::at(i.place()) });
             }
             let start = threads.partition_point(|(of, _)| *of < thread);
             let mut lives = threads[start..].iter().take_while(|(of, _)| *of == thread).map(|&(_, i)| &recording.threads[i.place()]);
@@ -168,7 +167,11 @@ impl Timelines {
             let Some(row) = row else {
                 let is_plain = !with_spans.contains(&about.pid) && journaled.binary_search(&about.pid).is_err();
                 match own.filter(|_| is_plain && self.rows_of(about.pid).next().is_some()) {
-                    Some(own) => self.hold_all(own, about.pid, life, held),
+                    Some(own) => {
+                        let is_node = forest.process_row(recording, own) == Some(process);
+                        self.plain.push(PlainProcess { node: own, pid: about.pid, life, is_node });
+                        self.sources[own] = Source::AllThreads;
+                    }
                     // The node of a folded fork is another process's.
                     None => refused.extend(own.filter(|&own| forest.process_row(recording, own) == Some(process))),
                 }
@@ -200,12 +203,6 @@ impl Timelines {
         for node in refused {
             self.sources[node] = Source::Nothing;
         }
-    }
-
-    /// Gives the threads of a process to its own node, each while it counts.
-    fn hold_all(&mut self, node: NodeId, pid: u32, life: (Nanos, Nanos), held: &mut Vec<SpanOnThread>) {
-        held.extend(self.stretches_that_matter(node, pid, life));
-        self.sources[node] = Source::AllThreads;
     }
 
     /// The row of the only thread of each process; `None` where it has more, keeps a journal, or was not seen to switch.

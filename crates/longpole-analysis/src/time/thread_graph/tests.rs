@@ -1,0 +1,92 @@
+use longpole_model::{FunctionId, Nanos, text};
+
+use crate::Report;
+use crate::schedule::poles::PartKind;
+
+/// Each pole of the process as `function on-path saved`, in milliseconds.
+fn poles(rows: &str) -> Vec<String> {
+    let report = Report::new(text::parse(&format!("run x 0..100ms\n{rows}")).unwrap());
+    let millis = |nanos: Nanos| nanos.0 / 1_000_000;
+    let name = |function: FunctionId| report.functions().list[function].function.clone();
+    let line = |pole: &crate::schedule::poles::Pole| {
+        let part = match pole.part.as_ref().map(|part| part.kind) {
+            Some(PartKind::Computes(function) | PartKind::Waits(_, Some(function))) => name(function),
+            _ => "rest".to_owned(),
+        };
+        format!("{part} {} {}", millis(pole.on_path), millis(pole.savings.own.high))
+    };
+    report.poles().iter().map(line).collect()
+}
+
+#[test]
+fn who_waits_for_a_lock_waits_for_what_its_holder_does() {
+    let held = "\
+thread x 0..100ms pid 1 tid 1
+thread t 5..70ms pid 1 tid 3
+cpu 0..10ms pid 1 tid 1
+wait 10..70ms pid 1 tid 1 lock at 0x10 main;update;lock
+cpu 70..100ms pid 1 tid 1
+cpu 5..12ms pid 1 tid 3
+wait 12..69ms pid 1 tid 3 sleep holder;slow_io
+cpu 69..70ms pid 1 tid 3
+sample 0ms x10 pid 1 tid 1 main;parse
+sample 71ms x28 pid 1 tid 1 main;update
+sample 5ms x6 pid 1 tid 3 holder
+";
+    // Without `slow_io` the main thread gets the lock when it comes to it.
+    assert_eq!(poles(held), ["slow_io 57 57", "update 31 31", "holder 7 7", "rest 4 4"]);
+}
+
+#[test]
+fn what_stands_beside_a_longer_thread_saves_what_it_is_longer() {
+    let lanes = "\
+thread x 0..100ms pid 1 tid 1
+thread a 10..90ms pid 1 tid 3
+thread b 10..60ms pid 1 tid 4
+cpu 0..10ms pid 1 tid 1
+wait 10..90ms pid 1 tid 1 join at 0x10 holder 3 main;join
+cpu 90..100ms pid 1 tid 1
+cpu 10..70ms pid 1 tid 3
+wait 70..89ms pid 1 tid 3 disk worker;upload
+cpu 89..90ms pid 1 tid 3
+cpu 10..60ms pid 1 tid 4
+sample 0ms x10 pid 1 tid 1 main;parse
+sample 10ms x60 pid 1 tid 3 worker;encode
+sample 10ms x50 pid 1 tid 4 other;index
+sample 91ms x9 pid 1 tid 1 main;write
+";
+    // The main thread joined the shorter one as well, without a wait.
+    assert_eq!(poles(lanes), ["encode 60 30", "upload 19 19", "write 11 11", "parse 9 9"]);
+}
+
+#[test]
+fn a_queue_goes_on_when_something_is_put_into_it() {
+    // A thread makes four items in 20 ms each; the main thread needs 5 ms for each.
+    let mut rows = "thread x 0..100ms pid 1 tid 1\nthread p 1..82ms pid 1 tid 3\n".to_owned();
+    let (mut waits, mut cpu, mut samples) = (String::new(), "cpu 0..1ms pid 1 tid 1\n".to_owned(), String::new());
+    for item in 0..4 {
+        let (start, made) = (1 + 20 * item, 21 + 20 * item);
+        let since = if item == 0 { 1 } else { start + 5 };
+        waits += &format!("wait {since}..{made}ms pid 1 tid 1 queue at 0x20 main;take;pthread_cond_wait\n");
+        cpu += &format!("cpu {start}..{made}ms pid 1 tid 3\ncpu {made}..{}ms pid 1 tid 1\n", if item == 3 { 100 } else { made + 5 });
+        samples += &format!("sample {start}ms x20 pid 1 tid 3 produce\nsample {made}ms x5 pid 1 tid 1 main;consume\n");
+    }
+    rows += &waits;
+    rows += &cpu;
+    rows += &samples;
+    rows += "sample 86ms x13 pid 1 tid 1 main;write\n";
+    // Without `produce` the items wait for `consume`: 20 ms, and what the main thread does else.
+    assert_eq!(poles(&rows), ["produce 81 66", "write 14 14", "rest 4 4"]);
+}
+
+#[test]
+fn a_thread_that_polls_waits_for_what_others_do() {
+    let mut polls = "thread x 0..100ms pid 1 tid 1\nthread w 1..99ms pid 1 tid 3\n".to_owned();
+    for turn in 0..9 {
+        polls += &format!("cpu {}..{}us pid 1 tid 1\n", turn * 10_000, turn * 10_000 + 100);
+        polls += &format!("wait {}..{}us pid 1 tid 1 sleep main;wait_for_it\n", turn * 10_000 + 100, (turn + 1) * 10_000);
+    }
+    polls +=
+        "cpu 90..100ms pid 1 tid 1\ncpu 1..90ms pid 1 tid 3\nsample 1ms x89 pid 1 tid 3 work\nsample 90ms x10 pid 1 tid 1 main;write\n";
+    assert_eq!(poles(&polls)[0], "work 89 89");
+}
