@@ -1,4 +1,4 @@
-//! The measured claims, each beside its peers in the same run: `cargo xtask bench [startup|overhead|answer|context|states|flame|import|pulumi]`.
+//! The measured claims, each beside its peers in the same run: `cargo xtask bench [startup|overhead|answer|context|states|flame|import|pulumi|truth]`.
 //!
 //! Every figure is a median of interleaved rounds, printed as a ratio to the plain program with the interval that holds the
 //! true median with 95 % confidence (order statistics). It names the peers that are not installed. With `--before PATH` it
@@ -18,6 +18,7 @@ mod pulumi;
 mod startup;
 mod states;
 mod timing;
+mod truth;
 
 use std::path::Path;
 
@@ -50,9 +51,13 @@ fn main() -> Result<()> {
         ["flame"] => flame::measure(),
         ["import", longpole] => import::measure(&subjects(longpole)),
         ["pulumi", longpole, shapes @ ..] => pulumi::measure(&subjects(longpole), shapes, keep.as_deref().map(Path::new)),
+        ["truth", longpole, "synthetic", numbers @ ..] => {
+            let number = |at: usize, default| numbers.get(at).map_or(Ok(default), |text| text.parse());
+            truth::synthetic(&subjects(longpole)[0], number(0, 500)?, number(1, 1)?, keep.as_deref().map(Path::new))
+        }
         ["gen", arguments @ ..] => generate::generate(arguments),
         _ => bail!(
-            "usage: longpole-bench startup|overhead|answer|import LONGPOLE [--before LONGPOLE], or pulumi LONGPOLE [SHAPE…] [--keep FOLDER], or context, or states, or flame, or gen --spans N …"
+            "usage: longpole-bench startup|overhead|answer|import LONGPOLE [--before LONGPOLE], or pulumi LONGPOLE [SHAPE…] [--keep FOLDER], or truth LONGPOLE synthetic [COUNT [SEED]] [--keep FOLDER], or context, or states, or flame, or gen --spans N …"
         ),
     }
 }
