@@ -17,7 +17,8 @@
 //! 5. The time in which a process waits for work is a part of its own, however short, and no pole.
 //!
 //! A pole stays whole where its name says more: an operation of a trace, or a process below the first whose functions have no source file, that
-//! is nearly all one part; an operation with one known part; and one that is known for less than half of its time.
+//! is nearly all one part; such a process of a tool of the system; an operation with one known part; and one that is known for less than half of
+//! its time.
 
 use std::collections::HashMap;
 
@@ -42,6 +43,9 @@ const LEAST_PART: i64 = 20;
 
 /// A pole stays whole if one part holds this much of it.
 const WHOLE_PERCENT: i64 = 80;
+
+/// Where the programs of the system are, and not somebody's own.
+const TOOL_FOLDERS: [&str; 5] = ["/usr/bin/", "/usr/lib", "/usr/sbin/", "/bin/", "/sbin/"];
 
 /// A wait for work, in any function.
 const IDLE: PartKind = PartKind::Waits(WaitKind::Idle, None);
@@ -128,7 +132,9 @@ impl Report {
             PartKind::Waits(_, None) | PartKind::Rest | PartKind::Busy => false,
         };
         let is_own = is_run || (self.is_process(pole.nodes[0]) && sums.keys().any(is_known));
-        let stays_whole = most >= busy / 100 * WHOLE_PERCENT && !is_own;
+        // A tool of the system is what it is called.
+        let is_tool = !is_own && pole.nodes.iter().all(|&node| self.runs_tool(node));
+        let stays_whole = is_tool || (most >= busy / 100 * WHOLE_PERCENT && !is_own);
         let is_whole = stays_whole || sums.len() < least_parts || known < busy / 2;
         if is_whole {
             sums.clear();
@@ -243,6 +249,12 @@ impl Report {
         }
     }
 
+    /// Whether a node is a process that runs a program of the system.
+    fn runs_tool(&self, node: NodeId) -> bool {
+        let process = self.forest.process(&self.recording, node).filter(|_| self.is_process(node) && node != NodeId::RUN);
+        process.is_some_and(|process| TOOL_FOLDERS.iter().any(|folder| process.executable.starts_with(folder)))
+    }
+
     /// What is gone of this work if this is gone of what the threads of the processes did: a process ends earlier as far as no other thread
     /// of it holds it up.
     pub(super) fn gone_without(&self, work: OwnWork, of_threads: &[(NodeId, usize, Nanos, Nanos)]) -> OwnWork {
@@ -258,7 +270,7 @@ impl Report {
     }
 
     fn graph_of(&self, node: NodeId) -> Option<&ThreadGraph> {
-        self.graphs.iter().find(|graph| graph.node() == node)
+        self.graphs.get(&node)
     }
 
     /// What the threads of a process did while they did not matter.

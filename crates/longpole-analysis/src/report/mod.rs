@@ -29,7 +29,7 @@ mod waits;
 use std::collections::{HashMap, HashSet};
 use std::sync::OnceLock;
 
-use longpole_model::fast_hash::FastState;
+use longpole_model::fast_hash::{FastMap, FastState};
 use longpole_model::{IdVec, Nanos, NodeId, PoleId, ProcessRow, Recording, SampleId, SpanOutline, ThreadKey, Timestamp};
 
 pub use self::flame::{FEW_SAMPLES, Flame, FlameTime};
@@ -77,7 +77,7 @@ pub struct Report {
     servers: OnceLock<Servers>,
     blockers: Blockers,
     /// The threads of processes without spans that have several.
-    graphs: Vec<ThreadGraph>,
+    graphs: FastMap<NodeId, ThreadGraph>,
     samples_of_threads: OnceLock<HashMap<ThreadKey, Vec<SampleId>>>,
     /// The function that each thread begins with, by process and thread.
     entries: OnceLock<ThreadEntries>,
@@ -131,7 +131,12 @@ impl Report {
         let mut timelines = Timelines::new(&recording, &forest);
         let origin = forest.run_range().start;
         let blockers = Blockers::of(&recording);
-        let graphs = thread_graph::hold(&Recorded { recording: &recording, origin }, &blockers, &mut timelines, &mut waits);
+        let graphs = thread_graph::hold(
+            &Recorded { recording: &recording, servers: &replay.schedule().servers, origin },
+            &blockers,
+            &mut timelines,
+            &mut waits,
+        );
         let sample_offsets = recording
             .samples
             .iter()

@@ -20,11 +20,13 @@
 mod path;
 mod replay;
 
+use longpole_model::fast_hash::FastMap;
 use longpole_model::{Id, IdVec, Nanos, NodeId, Recording, StackId, ThreadKey, Timestamp, WaitId, WaitKind, ids};
 
 pub(crate) use self::path::PathStretch;
 use crate::link::waits::NodeWaits;
 use crate::schedule::own_work::TimeSet;
+use crate::schedule::servers::Servers;
 use crate::time::blockers::{BlockedOn, Blockers, PROBE_NANOS, Sources};
 use crate::time::timelines::{PlainProcess, RowId, ThreadLine, ThreadWait, Timelines};
 
@@ -36,11 +38,17 @@ ids! {
 /// Waits in one process, at most: past that, all its threads count all the time.
 const GAPS_MAX: usize = 200_000;
 
+/// Stretches of other threads in the times in which any may have held up the process, at most.
+const STRETCHES_MAX: usize = 200_000;
+
 /// A shorter wait for another thread says nothing of what mattered: two that hand each other work do hardly anything else.
 const TIE_NANOS: Nanos = Nanos(100_000);
 
 /// How long before a thread goes on the one that let it go on was on a CPU, where several were in the time that [`Blockers`] searches.
 const CLOSE_NANOS: Nanos = Nanos(300_000);
+
+/// A language may end the wait for the end of a thread shortly before that.
+const JOIN_NANOS: Nanos = Nanos(1_000_000);
 
 /// Few waits that are shorter than this are sampled.
 const SHORT_NANOS: Nanos = Nanos(PROBE_NANOS as i64);
@@ -55,6 +63,8 @@ enum EndedBy {
     Itself,
     /// That thread.
     Thread(LineId),
+    /// Another thread; nothing tells which one.
+    Somebody,
     /// Any thread, or something outside.
     Unknown,
 }
@@ -104,7 +114,9 @@ impl ThreadGraph {
         }
         let main = LineId::at(threads.iter().position(|line| line.tid == pid)?);
         let end = life.1.min(threads[main.place()].until);
-        let ties = Ties { sources, blockers, pid, threads: &threads, main };
+        let mut ends: Vec<(Nanos, LineId)> = threads.iter().enumerate().map(|(place, line)| (line.until, LineId::at(place))).collect();
+        ends.sort_unstable();
+        let ties = Ties { sources, blockers, pid, threads: &threads, main, ends };
         let lines = threads.iter().map(|line| Line {
             row: line.row,
             thread: ThreadKey::new(pid, line.tid),
@@ -180,7 +192,8 @@ impl ThreadGraph {
     /// The times on the path in which any other thread may have held up the one that mattered.
     pub(crate) fn open_times(&self) -> Vec<(Nanos, Nanos)> {
         let of_stretch = |stretch: &PathStretch| {
-            let unknown = self.lines[stretch.line].gaps_in(stretch.from, stretch.to).filter(|gap| gap.ended_by == EndedBy::Unknown);
+            let is_open = |gap: &&Gap| matches!(gap.ended_by, EndedBy::Unknown | EndedBy::Somebody);
+            let unknown = self.lines[stretch.line].gaps_in(stretch.from, stretch.to).filter(is_open);
             unknown.map(|gap| (gap.from.max(stretch.from), gap.to.min(stretch.to))).collect::<Vec<_>>()
         };
         self.path.iter().flat_map(of_stretch).collect()
@@ -208,6 +221,8 @@ struct Ties<'a> {
     pid: u32,
     threads: &'a [ThreadLine<'a>],
     main: LineId,
+    /// Their ends, by time.
+    ends: Vec<(Nanos, LineId)>,
 }
 
 impl Ties<'_> {
@@ -249,39 +264,59 @@ impl Ties<'_> {
         gaps
     }
 
-    /// The thread that ended a wait that nobody sampled: the only one on a CPU at its end, if it got there during the wait.
+    /// The thread that ended a wait that may have been for something outside: the only one on a CPU at its end, if it was woken during the
+    /// wait, as one that the waiting thread had given something to do.
     fn woke(&self, tid: u32, (from, to): (Nanos, Nanos)) -> Option<LineId> {
         let [other] = self.on_cpu(tid, to - CLOSE_NANOS, to)[..] else { return None };
         let other = self.line(other)?;
-        let slices = self.threads[other.place()].slices;
-        let last = slices[..slices.partition_point(|slice| slice.from < to)].last()?;
-        (last.from > from).then_some(other)
+        let line = &self.threads[other.place()];
+        let before = line.slices.partition_point(|slice| slice.from < to);
+        // Where it had to leave its CPU, it was busy all the same.
+        let woken = (1..before).rev().find(|&place| !line.slices[place - 1].preempted).map(|place| line.slices[place].from);
+        let woken = woken.or_else(|| line.slices.first().map(|slice| line.born.unwrap_or(slice.from)));
+        woken.is_some_and(|woken| woken >= from - CLOSE_NANOS).then_some(other)
     }
 
+    /// Why a thread went on after a wait of a kind; of one that the process ended, nobody knows what it was for.
     fn ended_by(&self, line: &ThreadLine<'_>, (from, to): (Nanos, Nanos), kind: Option<WaitKind>, wait: Option<&ThreadWait>) -> EndedBy {
+        let is_over = line.slices.last().is_some_and(|last| to <= last.from);
+        let woke = |otherwise: EndedBy| {
+            let other = if is_over { self.woke(line.tid, (from, to)) } else { None };
+            other.map_or(if is_over { otherwise } else { EndedBy::Unknown }, EndedBy::Thread)
+        };
         match kind {
-            Some(WaitKind::Lock | WaitKind::Queue | WaitKind::Join) if to - from >= TIE_NANOS => {
-                let wait = wait.map(|wait| &self.sources.recording.waits[wait.wait]);
-                let parts = wait.map(|wait| self.blockers.parts(self.sources, wait)).unwrap_or_default();
-                let named = match parts.last().map(|part| part.who) {
-                    Some(BlockedOn::Thread { tid, .. }) => self.line(tid),
-                    _ => None,
-                };
-                let is_other = |other: &LineId| self.threads[other.place()].row != line.row;
-                let ran = || match self.on_cpu(line.tid, to - CLOSE_NANOS, to)[..] {
-                    [tid] => self.line(tid),
-                    _ => None,
-                };
-                named.filter(is_other).or_else(ran).map_or(EndedBy::Unknown, EndedBy::Thread)
-            }
-            Some(
-                WaitKind::Lock | WaitKind::Queue | WaitKind::Join | WaitKind::Idle | WaitKind::Network | WaitKind::Pipe | WaitKind::Other,
-            ) => EndedBy::Unknown,
+            Some(WaitKind::Lock | WaitKind::Queue | WaitKind::Join) if to - from >= TIE_NANOS => self.let_go(line, to, wait),
+            Some(WaitKind::Lock | WaitKind::Queue | WaitKind::Join) => EndedBy::Unknown,
+            Some(WaitKind::Idle) => woke(EndedBy::Somebody),
+            Some(WaitKind::Network | WaitKind::Pipe | WaitKind::Other) => woke(EndedBy::Unknown),
             Some(_) => EndedBy::Itself,
             // Too short for anybody to have seen it.
             None if to - from < TIE_NANOS => EndedBy::Itself,
-            None => self.woke(line.tid, (from, to)).map_or(EndedBy::Unknown, EndedBy::Thread),
+            None => woke(EndedBy::Unknown),
         }
+    }
+
+    /// The thread that let another one go on, which had waited for one: the one that is named, or that ended then, or the only one on a CPU at
+    /// the end of the wait.
+    fn let_go(&self, line: &ThreadLine<'_>, to: Nanos, wait: Option<&ThreadWait>) -> EndedBy {
+        let parts = wait.map(|wait| self.blockers.parts(self.sources, &self.sources.recording.waits[wait.wait])).unwrap_or_default();
+        let named = match parts.last().map(|part| part.who) {
+            Some(BlockedOn::Thread { tid, .. }) => self.line(tid),
+            _ => None,
+        };
+        let is_other = |other: &LineId| self.threads[other.place()].row != line.row;
+        let ran = || match self.on_cpu(line.tid, to - CLOSE_NANOS, to)[..] {
+            [tid] => self.line(tid),
+            _ => None,
+        };
+        let ended = || {
+            let first = self.ends.partition_point(|(end, _)| *end < to - JOIN_NANOS);
+            let is_join = wait.is_some_and(|wait| wait.kind == WaitKind::Join);
+            let ended = self.ends[first..].iter().filter(|_| is_join).take_while(|(end, _)| *end <= to + JOIN_NANOS);
+            let mut others = ended.map(|(_, other)| *other).filter(is_other);
+            others.next().filter(|_| others.next().is_none())
+        };
+        named.filter(is_other).or_else(ended).or_else(ran).map_or(EndedBy::Somebody, EndedBy::Thread)
     }
 }
 
@@ -301,35 +336,51 @@ fn nearest_short<'a>(line: &ThreadLine<'a>, from: Nanos, to: Nanos) -> Option<&'
     beside.filter(|wait| wait.to - wait.from < SHORT_NANOS).min_by_key(|wait| (wait.from - from).magnitude())
 }
 
-/// The graphs of all processes of several threads without spans. Sets when which of their threads worked for them, and what they waited for.
-pub(crate) fn hold(sources: &Recorded<'_>, blockers: &Blockers, timelines: &mut Timelines, waits: &mut NodeWaits) -> Vec<ThreadGraph> {
-    let mut graphs = Vec::new();
+/// The graphs of all processes of several threads without spans, by node. Sets when which of their threads worked for them, and what they
+/// waited for.
+pub(crate) fn hold(
+    sources: &Recorded<'_>,
+    blockers: &Blockers,
+    timelines: &mut Timelines,
+    waits: &mut NodeWaits,
+) -> FastMap<NodeId, ThreadGraph> {
+    let mut graphs = FastMap::default();
     for process in timelines.plain_processes().to_vec() {
-        let graph = ThreadGraph::new(&Sources { recording: sources.recording, timelines, origin: sources.origin }, blockers, &process);
-        let rows: Vec<RowId> = timelines.threads_of(process.pid).map(|line| line.row).collect();
+        // Nobody waits for the end of a server.
+        let has_end = !sources.servers.contains(process.node);
+        let graph = has_end
+            .then(|| ThreadGraph::new(&Sources { recording: sources.recording, timelines, origin: sources.origin }, blockers, &process))
+            .flatten();
         // Threads that may have held up the process count as far as they compute.
-        let computing = |time: (Nanos, Nanos)| {
-            let of_row = |row: RowId| timelines.computes(row, time).into_iter().map(move |(from, to)| (row, from, to));
-            rows.iter().copied().flat_map(of_row).collect::<Vec<_>>()
+        let computing = |open: &TimeSet| {
+            let of_row = |line: ThreadLine<'_>| {
+                let computes = timelines.computes(line.row, process.life).into_iter();
+                computes.flat_map(|(from, to)| open.between(from, to)).map(move |(from, to)| (line.row, from, to)).collect::<Vec<_>>()
+            };
+            timelines.threads_of(process.pid).flat_map(of_row).take(STRETCHES_MAX + 1).collect::<Vec<_>>()
         };
-        let Some(graph) = graph else {
-            let stretches = computing(process.life);
-            timelines.hold(process.node, stretches.into_iter());
+        let known = graph.map(|graph| {
+            // Others may go on after the main thread.
+            let after = (graph.life.1, process.life.1);
+            let open = TimeSet::new(graph.open_times().into_iter().chain((after.0 < after.1).then_some(after)).collect());
+            let others = computing(&open);
+            (graph, open, others)
+        });
+        let Some((graph, open, others)) = known.filter(|(.., others)| others.len() <= STRETCHES_MAX) else {
+            let all =
+                |line: ThreadLine<'_>| timelines.computes(line.row, process.life).into_iter().map(move |(from, to)| (line.row, from, to));
+            let all: Vec<_> = timelines.threads_of(process.pid).flat_map(all).collect();
+            timelines.hold(process.node, all.into_iter());
             continue;
         };
-        // Others may go on after the main thread.
-        let open: Vec<(Nanos, Nanos)> = graph.open_times().into_iter().chain([(graph.life.1, process.life.1)]).collect();
-        let others: Vec<_> = open.iter().flat_map(|&time| computing(time)).collect();
-        let open = TimeSet::new(open);
         let known: Vec<_> = graph.known_times(&open).collect();
         let of_path = known.iter().flat_map(|&(row, from, to)| timelines.waits_of(row, (from, to)));
         let of_others =
             waits.of_node(process.node).iter().flat_map(|it| open.between(it.from, it.to).map(|(from, to)| (it.wait, from, to)));
-        let mut all: Vec<(WaitId, Nanos, Nanos)> = of_others.chain(of_path).collect();
-        all.retain(|(_, from, to)| from < to);
+        let all: Vec<(WaitId, Nanos, Nanos)> = of_others.chain(of_path).filter(|(_, from, to)| from < to).collect();
         waits.set_that_mattered(process.node, all.into_iter());
         timelines.hold(process.node, known.into_iter().chain(others));
-        graphs.push(graph);
+        graphs.insert(process.node, graph);
     }
     graphs
 }
@@ -338,6 +389,7 @@ pub(crate) fn hold(sources: &Recorded<'_>, blockers: &Blockers, timelines: &mut 
 #[derive(Clone, Copy)]
 pub(crate) struct Recorded<'a> {
     pub(crate) recording: &'a Recording,
+    pub(crate) servers: &'a Servers,
     /// What offsets count from.
     pub(crate) origin: Timestamp,
 }

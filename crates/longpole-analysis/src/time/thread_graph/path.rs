@@ -2,10 +2,13 @@
 
 use longpole_model::Nanos;
 
-use super::{EndedBy, LineId, ThreadGraph};
+use super::{EndedBy, Gap, LineId, ThreadGraph};
 
 /// Steps from thread to thread, at most.
 const STEPS_MAX: usize = 200_000;
+
+/// How far apart a thread goes on and the one that asked it to begins to wait for it.
+const ASKED_NANOS: u64 = 2_000_000;
 
 /// A time in which one thread mattered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,9 +24,12 @@ impl ThreadGraph {
         let (start, end) = self.life;
         let mut path = Vec::new();
         let (mut line, mut at) = (main, end);
+        // The thread that waits for this one, and since when.
+        let mut waiting: Option<(LineId, Nanos)> = None;
         for _ in 0..STEPS_MAX {
-            let (since, next) = match self.last_tie(line, at) {
-                Some((since, other)) => (since, Some(other)),
+            let tie = self.last_tie(line, at, waiting);
+            let (since, next) = match tie {
+                Some((gap, other)) => (gap.to, Some(other)),
                 None => match self.lines[line].born.filter(|(born, _)| *born < at) {
                     Some((born, creator)) if creator != line => (born, Some(creator)),
                     _ => (start, None),
@@ -34,6 +40,7 @@ impl ThreadGraph {
                 path.push(PathStretch { from: since, to: at, line });
             }
             let Some(next) = next.filter(|_| since > start) else { break };
+            waiting = tie.filter(|(gap, _)| matches!(gap.ended_by, EndedBy::Thread(_))).map(|(gap, _)| (line, gap.from));
             (line, at) = (next, since);
         }
         // What too many steps leave out is the main thread's, as far as anybody knows.
@@ -44,13 +51,20 @@ impl ThreadGraph {
         path
     }
 
-    /// The last wait of a thread that another one ended before this moment.
-    fn last_tie(&self, line: LineId, at: Nanos) -> Option<(Nanos, LineId)> {
+    /// The last wait of a thread that another one ended before this moment. Where nothing tells which one, a thread that began to wait for this one
+    /// then had asked it.
+    fn last_tie(&self, line: LineId, at: Nanos, waiting: Option<(LineId, Nanos)>) -> Option<(Gap, LineId)> {
         let line = &self.lines[line];
         let born = line.born.map_or(Nanos::MIN, |(born, _)| born);
         let before = line.gaps.partition_point(|gap| gap.to < at);
         line.gaps[..before].iter().rev().take_while(|gap| gap.to > born).find_map(|gap| match gap.ended_by {
-            EndedBy::Thread(other) => Some((gap.to, other)),
+            EndedBy::Thread(other) => Some((*gap, other)),
+            EndedBy::Somebody => {
+                let has_asked = |&(other, since): &(LineId, Nanos)| {
+                    (since - gap.to).magnitude() <= ASKED_NANOS && self.lines[other].born.is_none_or(|(born, _)| born < gap.to)
+                };
+                waiting.filter(has_asked).map(|(other, _)| (*gap, other))
+            }
             EndedBy::Itself | EndedBy::Unknown => None,
         })
     }

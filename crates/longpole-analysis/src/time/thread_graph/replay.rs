@@ -12,12 +12,9 @@
 
 use longpole_model::{IdVec, Nanos};
 
-use super::{EndedBy, Gap, Line, LineId, ThreadGraph};
+use super::{EndedBy, Gap, JOIN_NANOS, LineId, ThreadGraph};
 use crate::intervals;
 use crate::schedule::own_work::TimeSet;
-
-/// A language may end the wait for the end of a thread shortly before that.
-const JOIN_NANOS: Nanos = Nanos(1_000_000);
 
 /// How long the end of a process may take.
 const EXIT_NANOS: Nanos = Nanos(10_000_000);
@@ -63,7 +60,7 @@ impl ThreadGraph {
             let at = line.born.map_or(start, |(born, _)| born);
             Progress { old: at, new: at, next_tie: 0 }
         });
-        let ties = self.lines.iter().map(|line| line.ties().collect());
+        let ties = self.lines.enumerated().map(|(id, _)| self.ties(id).collect());
         let joined = IdVec::filled((0, Nanos::MIN), self.lines.len());
         let mut replay =
             Replay { graph: self, removed, progress: progress.collect(), ties: ties.collect(), started: self.started(), joined };
@@ -112,7 +109,7 @@ impl ThreadGraph {
         let mut events = Vec::new();
         for (id, line) in self.lines.enumerated() {
             events.extend(line.born.map(|(born, _)| (born, Step::Born(id))));
-            events.extend(line.ties().map(|(gap, _)| (gap.to, Step::GoesOn(id))));
+            events.extend(self.ties(id).map(|(gap, _)| (gap.to, Step::GoesOn(id))));
         }
         for (place, stretch) in self.path.iter().enumerate() {
             events.extend([(stretch.from, Step::Starts(place)), (stretch.to, Step::Ends(place))]);
@@ -134,14 +131,21 @@ fn take_back(gone: &mut Vec<(Nanos, Nanos)>, mut waits: Nanos) {
     }
 }
 
-impl Line {
-    /// The waits for other threads, by time.
-    fn ties(&self) -> impl Iterator<Item = (Gap, LineId)> {
-        let born = self.born.map_or(Nanos::MIN, |(born, _)| born);
-        self.gaps.iter().filter(move |gap| gap.to > born).filter_map(|gap| match gap.ended_by {
+impl ThreadGraph {
+    /// The waits of a thread for others, by time. Where nothing tells which one it was, the thread goes on with the one that mattered then.
+    fn ties(&self, id: LineId) -> impl Iterator<Item = (Gap, LineId)> {
+        let line = &self.lines[id];
+        let born = line.born.map_or(Nanos::MIN, |(born, _)| born);
+        line.gaps.iter().filter(move |gap| gap.to > born).filter_map(move |gap| match gap.ended_by {
             EndedBy::Thread(other) => Some((*gap, other)),
+            EndedBy::Somebody => self.that_matters_at(gap.to).filter(|other| *other != id).map(|other| (*gap, other)),
             EndedBy::Itself | EndedBy::Unknown => None,
         })
+    }
+
+    fn that_matters_at(&self, at: Nanos) -> Option<LineId> {
+        let next = self.path.partition_point(|stretch| stretch.to < at);
+        self.path.get(next).filter(|stretch| stretch.from <= at).map(|stretch| stretch.line)
     }
 }
 
