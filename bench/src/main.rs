@@ -55,9 +55,12 @@ fn main() -> Result<()> {
             let number = |at: usize, default| numbers.get(at).map_or(Ok(default), |text| text.parse());
             truth::synthetic(&subjects(longpole)[0], number(0, 500)?, number(1, 1)?, keep.as_deref().map(Path::new))
         }
+        ["truth", longpole, "programs", words @ ..] => {
+            truth::programs::measure(&subjects(longpole)[0], words, keep.as_deref().map(Path::new))
+        }
         ["gen", arguments @ ..] => generate::generate(arguments),
         _ => bail!(
-            "usage: longpole-bench startup|overhead|answer|import LONGPOLE [--before LONGPOLE], or pulumi LONGPOLE [SHAPE…] [--keep FOLDER], or truth LONGPOLE synthetic [COUNT [SEED]] [--keep FOLDER], or context, or states, or flame, or gen --spans N …"
+            "usage: longpole-bench startup|overhead|answer|import LONGPOLE [--before LONGPOLE], or pulumi LONGPOLE [SHAPE…] [--keep FOLDER], or truth LONGPOLE synthetic [COUNT [SEED]]|programs [WORD…] [--keep FOLDER], or context, or states, or flame, or gen --spans N …"
         ),
     }
 }

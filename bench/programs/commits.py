@@ -1,0 +1,18 @@
+"""Writes rows into SQLite, a transaction for each. FIX=1 writes them in one."""
+import os, sqlite3, tempfile
+
+def parse_rows():
+    return [(number, str(number) * 20) for number in range(150_000)]
+
+def insert_rows(connection, rows):
+    for row in rows:
+        connection.execute("insert into item values (?, ?)", row)
+        if not os.environ.get("FIX"):
+            connection.commit()
+    connection.commit()
+
+with tempfile.TemporaryDirectory(dir=".") as folder:
+    connection = sqlite3.connect(f"{folder}/items.db")
+    connection.execute("create table item (id integer, name text)")
+    insert_rows(connection, parse_rows()[:1_500])
+    connection.close()
