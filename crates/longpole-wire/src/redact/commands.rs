@@ -13,7 +13,7 @@ use super::known_names::Names;
 use super::lookahead::Lookahead;
 use super::mask::is_redacted;
 use super::names::Meaning;
-use super::quotes::{closing, shell_end};
+use super::quotes::{closing, continuation, shell_end};
 use super::step_budget::StepBudget;
 use super::value_forms::{is_key, is_nothing, is_password, scheme_length};
 
@@ -644,7 +644,7 @@ pub(super) fn of_text(text: &str, names: &mut Names, found: &mut Vec<Range<usize
             let next = word(text, at, range.end, &mut unclosed);
             let separates = next
                 .as_ref()
-                .is_none_or(|(next, _)| text[at..next.start].contains('\n') || ["&&", "||", "|", ";"].contains(&&text[next.clone()]));
+                .is_none_or(|(next, _)| has_line_end(&text[at..next.start]) || ["&&", "||", "|", ";"].contains(&&text[next.clone()]));
             if separates || words.len() == WORDS_MAX {
                 judge(text, &words, names, found);
                 words.clear();
@@ -699,6 +699,16 @@ impl Unclosed {
     }
 }
 
+/// Whether a command ends in this text, which stands between two words: at a line end without a mark that the line goes on.
+fn has_line_end(between: &str) -> bool {
+    let bytes = between.as_bytes();
+    let mut ends = (0..bytes.len()).filter(|at| bytes[*at] == b'\n');
+    ends.any(|end| {
+        let mark = end.saturating_sub(if bytes[..end].ends_with(b"\r") { 2 } else { 1 });
+        continuation(bytes, mark).is_none()
+    })
+}
+
 /// The next word of a command line, as a shell writes it or in a list (`['a', 'b c']`, `[a b]`), and the place behind its quotes.
 fn word(text: &str, from: usize, to: usize, unclosed: &mut Unclosed) -> Option<(Range<usize>, usize)> {
     let bytes = &text.as_bytes()[..to];
@@ -706,6 +716,7 @@ fn word(text: &str, from: usize, to: usize, unclosed: &mut Unclosed) -> Option<(
     let mut at = from;
     loop {
         match bytes.get(at)? {
+            b'\\' | b'^' | b'`' if let Some(length) = continuation(bytes, at) => at += length,
             byte if byte.is_ascii_whitespace() || byte.is_ascii_control() || b",[](){}".contains(byte) => at += 1,
             quote @ (b'"' | b'\'' | b'`') => {
                 let inside = at + 1;
@@ -723,6 +734,7 @@ fn word(text: &str, from: usize, to: usize, unclosed: &mut Unclosed) -> Option<(
     let start = at;
     while let Some(byte) = bytes.get(at) {
         match byte {
+            b'\\' if let Some(length) = continuation(bytes, at) => at += length,
             byte if byte.is_ascii_whitespace() || byte.is_ascii_control() => break,
             b';' => break,
             quote @ (b'"' | b'\'') => match unclosed.closing(bytes, at + 1, *quote) {

@@ -24,6 +24,18 @@ pub(super) fn closing(bytes: &[u8], quote: u8, slashes: usize) -> Result<usize, 
     Err(bytes.len())
 }
 
+/// The length of a mark that a command goes on in the next line, if one stands here: the backslash of a shell with the line end behind it,
+/// and behind a blank or at the beginning of a text also `^` of `cmd` and the backtick of PowerShell.
+pub(super) fn continuation(bytes: &[u8], at: usize) -> Option<usize> {
+    let length = match bytes.get(at + 1..)? {
+        [b'\n', ..] => 2,
+        [b'\r', b'\n', ..] => 3,
+        _ => return None,
+    };
+    let is_apart = at.checked_sub(1).is_none_or(|before| bytes[before].is_ascii_whitespace());
+    (bytes[at] == b'\\' || is_apart && matches!(bytes[at], b'^' | b'`')).then_some(length)
+}
+
 /// Which of the three quotes this is.
 pub(super) fn which_quote(quote: u8) -> usize {
     usize::from(quote == b'\'') + 2 * usize::from(quote == b'`')

@@ -374,6 +374,12 @@ const HOSTILE: &[&str] = &[
     "token=a(",
     "token=a(b,\"",
     "token=a[{",
+    "\\\n",
+    "=\\\n",
+    "-x \\\n",
+    "token=\\\n",
+    " ^\r\n",
+    " `\n",
     "pass：a",
 ];
 

@@ -10,7 +10,7 @@ use crate::redact::bytes::{colour_length, floor, position};
 use crate::redact::lookahead::Lookahead;
 use crate::redact::mask::REDACTED;
 use crate::redact::names::Meaning;
-use crate::redact::quotes::{closing, joined_end, shell_end, which_quote};
+use crate::redact::quotes::{closing, continuation, joined_end, shell_end, which_quote};
 use crate::redact::value_forms::{
     KEY_BYTES, is_call, is_column, is_count, is_key, is_mixed, is_names, is_nothing, is_of_key, is_parameter, is_prose, is_signature,
 };
@@ -217,14 +217,18 @@ impl Scan<'_> {
         (start.at < self.bytes.len()).then_some(start)
     }
 
-    /// Past blanks and colours.
+    /// Past blanks, colours, and line ends behind the backslash of a shell.
     pub(super) fn past_blanks(&self, mut at: usize) -> usize {
         loop {
             at += self.bytes[at..].iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
-            match colour_length(&self.bytes[at..]) {
-                0 => return at,
-                length => at += length,
+            let length = match self.bytes.get(at) {
+                Some(b'\\') => continuation(self.bytes, at).unwrap_or(0),
+                _ => colour_length(&self.bytes[at..]),
+            };
+            if length == 0 {
+                return at;
             }
+            at += length;
         }
     }
 
