@@ -11,9 +11,7 @@ use std::ops::Range;
 use super::bytes::position;
 use super::known_names::Names;
 use super::lookahead::Lookahead;
-use super::mask::is_redacted;
 use super::names::Meaning;
-use super::quotes::{closing, continuation, shell_end};
 use super::step_budget::StepBudget;
 use super::value_forms::{is_key, is_nothing, is_password, scheme_length};
 
@@ -156,12 +154,6 @@ const PROSE: &[&str] = &[
     "with",
     "works",
 ];
-
-/// Words that are judged of one command line.
-const WORDS_MAX: usize = 4096;
-
-/// Command lines inside of quotes: `sh -c "mysql -p…"`.
-const QUOTES_MAX: usize = 3;
 
 fn program(word: &str) -> &str {
     let name = word.rsplit(['/', '\\']).next().unwrap_or(word);
@@ -604,7 +596,7 @@ const OPTIONS_OF_CONFIG_MAX: usize = 6;
 
 /// `config set --secret KEY VALUE` and `config set dbPassword VALUE` of Pulumi and others. Options may take a word too, so it is every
 /// word behind the first one. `aws configure set aws_secret_access_key VALUE` likewise.
-fn of_config(words: &[&str], names: &mut Names) -> Vec<usize> {
+pub(super) fn of_config(words: &[&str], names: &mut Names) -> Vec<usize> {
     let is_config = |word: &str| ["config", "configure", "env"].iter().any(|config| config.eq_ignore_ascii_case(word));
     // Options, with or without a value, may stand between: `config --stack dev set`.
     let is_set = |from: usize| {
@@ -627,130 +619,6 @@ fn of_sqlplus(word: &str) -> Option<Range<usize>> {
     let is_path = |rest: &str| rest.is_empty() || rest.contains('/') || rest.ends_with(".sql");
     let end = rest.rfind('@').or_else(|| (!is_path(rest)).then_some(rest.len())).filter(|end| *end > 0)?;
     Some(user.len() + 1..user.len() + 1 + end)
-}
-
-/// Credentials of command lines in a text.
-pub(super) fn of_text(text: &str, names: &mut Names, found: &mut Vec<Range<usize>>) {
-    let mut todo = vec![(0..text.len(), 0)];
-    while let Some((range, depth)) = todo.pop() {
-        let mut words: Vec<Range<usize>> = Vec::new();
-        let mut unclosed = Unclosed::default();
-        let mut at = range.start;
-        names.steps.spend(range.len());
-        if names.steps.is_spent() {
-            return;
-        }
-        loop {
-            let next = word(text, at, range.end, &mut unclosed);
-            let separates = next
-                .as_ref()
-                .is_none_or(|(next, _)| has_line_end(&text[at..next.start]) || ["&&", "||", "|", ";"].contains(&&text[next.clone()]));
-            if separates || words.len() == WORDS_MAX {
-                judge(text, &words, names, found);
-                words.clear();
-            }
-            let Some((next, behind)) = next else { break };
-            at = behind;
-            let quoted = text[..next.start].ends_with(['"', '\'', '`']);
-            if quoted && depth < QUOTES_MAX && (text[next.clone()].contains(" -") || runs_one(&text[next.clone()], true, &mut names.steps))
-            {
-                todo.push((next.clone(), depth + 1));
-            }
-            if !["&&", "||", "|", ";"].contains(&&text[next.clone()]) {
-                words.push(next);
-            }
-        }
-    }
-}
-
-fn judge(text: &str, words: &[Range<usize>], names: &mut Names, found: &mut Vec<Range<usize>>) {
-    let texts: Vec<&str> = words.iter().map(|word| &text[word.clone()]).collect();
-    let in_words = credentials(&texts, true, names).into_iter();
-    let in_words = in_words.map(|(word, range)| words[word].start + range.start..words[word].start + range.end);
-    let of_config = of_config(&texts, names);
-    let of_config = of_config.first().zip(of_config.last()).map(|(first, last)| words[*first].start..words[*last].end);
-    for place in in_words.chain(of_config) {
-        if !place.is_empty() && !is_redacted(text, &place) {
-            found.push(place);
-        }
-    }
-}
-
-/// Up to where `"`, `'` and a backtick are known to open nothing.
-#[derive(Default)]
-struct Unclosed([usize; 3]);
-
-impl Unclosed {
-    /// How far it is to the quote that closes the one before `at`.
-    fn closing(&mut self, bytes: &[u8], at: usize, quote: u8) -> Option<usize> {
-        let known = &mut self.0[usize::from(quote == b'\'') + 2 * usize::from(quote == b'`')];
-        if at >= *known {
-            return match closing(&bytes[at..], quote, 0) {
-                Ok(length) => Some(length),
-                Err(length) => {
-                    *known = at + length + 1;
-                    None
-                }
-            };
-        }
-        // The search that found none went past here. Two of `'` are one inside of quotes: there the others of an odd number close.
-        let more = if quote == b'\'' { bytes[at..].iter().take_while(|byte| **byte == quote).count() } else { 0 };
-        (more % 2 == 1).then(|| more - 1)
-    }
-}
-
-/// Whether a command ends in this text, which stands between two words: at a line end without a mark that the line goes on.
-fn has_line_end(between: &str) -> bool {
-    let bytes = between.as_bytes();
-    let mut ends = (0..bytes.len()).filter(|at| bytes[*at] == b'\n');
-    ends.any(|end| {
-        let mark = end.saturating_sub(if bytes[..end].ends_with(b"\r") { 2 } else { 1 });
-        continuation(bytes, mark).is_none()
-    })
-}
-
-/// The next word of a command line, as a shell writes it or in a list (`['a', 'b c']`, `[a b]`), and the place behind its quotes.
-fn word(text: &str, from: usize, to: usize, unclosed: &mut Unclosed) -> Option<(Range<usize>, usize)> {
-    let bytes = &text.as_bytes()[..to];
-    // Quotes and brackets around words, and what parts them in a list; a text without a newline is one line.
-    let mut at = from;
-    loop {
-        match bytes.get(at)? {
-            b'\\' | b'^' | b'`' if let Some(length) = continuation(bytes, at) => at += length,
-            byte if byte.is_ascii_whitespace() || byte.is_ascii_control() || b",[](){}".contains(byte) => at += 1,
-            quote @ (b'"' | b'\'' | b'`') => {
-                let inside = at + 1;
-                match unclosed.closing(bytes, inside, *quote) {
-                    Some(0) | None => at += 1,
-                    Some(length) => {
-                        let (end, behind) = shell_end(bytes, inside + length);
-                        return Some((inside..end, behind));
-                    }
-                }
-            }
-            _ => break,
-        }
-    }
-    let start = at;
-    while let Some(byte) = bytes.get(at) {
-        match byte {
-            b'\\' if let Some(length) = continuation(bytes, at) => at += length,
-            byte if byte.is_ascii_whitespace() || byte.is_ascii_control() => break,
-            b';' => break,
-            quote @ (b'"' | b'\'') => match unclosed.closing(bytes, at + 1, *quote) {
-                // A quote of the list around, or of a part of this word.
-                Some(length) if at > start => at += length + 2,
-                _ => break,
-            },
-            b',' | b']' | b')' | b'}' if bytes.get(at + 1).is_none_or(|next| next.is_ascii_whitespace() || b",[](){}".contains(next)) => {
-                break;
-            }
-            _ => at += 1,
-        }
-    }
-    // A separator that stands alone.
-    let end = if at == start { at + 1 } else { at };
-    (end <= to).then_some((start..end, end))
 }
 
 #[cfg(test)]

@@ -5,11 +5,12 @@
 //! any text ── name=value, user:password@ in a URL, Bearer …, known shapes of keys ──► that part becomes [redacted]
 //! ```
 //!
-//! [`field_rules`] says which fields longpole checks and by which rule; `names`, `value_forms`, `token_formats`, `text` and `commands` hold the
-//! rules. They go by names and shapes, so longpole can miss a secret that has neither, and can take out a harmless value that looks like
+//! [`field_rules`] says which fields longpole checks and by which rule; `names`, `value_forms`, `token_formats`, `text`, `commands` and
+//! `command_lines` hold the rules. They go by names and shapes, so longpole can miss a secret that has neither, and can take out a harmless value that looks like
 //! one. Numbers and truth values stay: `token.count` is no token.
 
 mod bytes;
+mod command_lines;
 mod commands;
 mod escapes;
 pub mod field_rules;

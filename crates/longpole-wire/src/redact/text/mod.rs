@@ -29,11 +29,11 @@ use std::ops::Range;
 
 use self::literal::Literal;
 use self::scan::Scan;
-use super::commands;
 use super::escapes::unescaped;
 use super::known_names::Names;
 use super::mask::is_redacted;
 use super::search_memo::SearchMemo;
+use super::{command_lines, commands};
 
 /// Writings inside writings: a URL in a parameter of a URL in JSON.
 const ESCAPES_MAX: usize = 3;
@@ -53,7 +53,7 @@ pub(super) fn find(text: &str, names: &mut Names, found: &mut Vec<Range<usize>>)
 fn find_all(text: &str, names: &mut Names, found: &mut Vec<Range<usize>>) {
     let (escaped, commands) = scan(text, names, found);
     if commands {
-        commands::of_text(text, names, found);
+        command_lines::of_text(text, names, found);
     }
     if escaped {
         find_unescaped(text, names, found);
@@ -82,7 +82,7 @@ fn find_unescaped(text: &str, names: &mut Names, found: &mut Vec<Range<usize>>) 
         let mut inside = Vec::new();
         let (escaped, commands) = scan(&plain, names, &mut inside);
         if commands {
-            commands::of_text(&plain, names, &mut inside);
+            command_lines::of_text(&plain, names, &mut inside);
         }
         for range in inside {
             let place = origin[range.start]..origin[range.end];
