@@ -98,6 +98,19 @@ fn has_line_end(between: &str) -> bool {
     })
 }
 
+/// Whether the quote that stands here, and another one this far behind it, do not belong together: it is around a list whose items have quotes
+/// of their own, as Python prints a command that failed: `Command '['mysql', '-uroot']' returned …`.
+fn is_around_list(bytes: &[u8], at: usize, length: usize) -> bool {
+    let inside = &bytes[at + 1..at + 1 + length];
+    let opens = match inside {
+        [b'[' | b'(', .., last] => b"[(, ".contains(last) || matches!(inside[1], b'"' | b'\''),
+        [b'[' | b'('] => true,
+        _ => false,
+    };
+    let ends = bytes[..at].ends_with(b"]") && bytes.get(at + 1).is_none_or(|next| next.is_ascii_whitespace() || b".,:;".contains(next));
+    opens || ends
+}
+
 /// The next word of a command line, as a shell writes it or in a list (`['a', 'b c']`, `[a b]`), and the place behind its quotes.
 fn word(text: &str, from: usize, to: usize, unclosed: &mut Unclosed) -> Option<(Range<usize>, usize)> {
     let bytes = &text.as_bytes()[..to];
@@ -111,6 +124,7 @@ fn word(text: &str, from: usize, to: usize, unclosed: &mut Unclosed) -> Option<(
                 let inside = at + 1;
                 match unclosed.closing(bytes, inside, *quote) {
                     Some(0) | None => at += 1,
+                    Some(length) if is_around_list(bytes, at, length) => at += 1,
                     Some(length) => {
                         let (end, behind) = shell_end(bytes, inside + length);
                         return Some((inside..end, behind));
@@ -128,7 +142,7 @@ fn word(text: &str, from: usize, to: usize, unclosed: &mut Unclosed) -> Option<(
             b';' => break,
             quote @ (b'"' | b'\'') => match unclosed.closing(bytes, at + 1, *quote) {
                 // A quote of the list around, or of a part of this word.
-                Some(length) if at > start => at += length + 2,
+                Some(length) if at > start && !is_around_list(bytes, at, length) => at += length + 2,
                 _ => break,
             },
             b',' | b']' | b')' | b'}' if bytes.get(at + 1).is_none_or(|next| next.is_ascii_whitespace() || b",[](){}".contains(next)) => {

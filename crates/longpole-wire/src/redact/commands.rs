@@ -157,6 +157,8 @@ const PROSE: &[&str] = &[
 
 fn program(word: &str) -> &str {
     let name = word.rsplit(['/', '\\']).next().unwrap_or(word);
+    // `PosixPath('/usr/bin/mysql')`.
+    let name = name.trim_end_matches(['\'', '"']);
     name.strip_suffix(".exe").unwrap_or(name)
 }
 
