@@ -1,8 +1,8 @@
 //! The words of the command lines in a text, as a shell reads them or as programs print them.
 //!
 //! ```text
-//! sh -c "mysql -phunter2 -e 'select 1'" && docker login -p hunter2
-//!        a command inside of another       one behind it
+//! deploy --level "$(mysql -phunter2 -e 'select 1')" && docker login -p hunter2
+//!                   a command inside of another          one behind it
 //! ```
 
 use std::ops::Range;
@@ -22,7 +22,7 @@ const QUOTES_MAX: usize = 3;
 pub(super) fn of_text(text: &str, names: &mut Names, found: &mut Vec<Range<usize>>) {
     let mut todo = vec![(0..text.len(), 0)];
     while let Some((range, depth)) = todo.pop() {
-        let mut words: Vec<Range<usize>> = Vec::new();
+        let mut line = Line::default();
         let mut unclosed = Unclosed::default();
         let mut at = range.start;
         names.steps.spend(range.len());
@@ -30,24 +30,94 @@ pub(super) fn of_text(text: &str, names: &mut Names, found: &mut Vec<Range<usize
             return;
         }
         loop {
-            let next = word(text, at, range.end, &mut unclosed);
-            let separates = next
-                .as_ref()
-                .is_none_or(|(next, _)| has_line_end(&text[at..next.start]) || ["&&", "||", "|", ";"].contains(&&text[next.clone()]));
-            if separates || words.len() == WORDS_MAX {
-                judge(text, &words, names, found);
-                words.clear();
-            }
+            let next = word(text, at, range.end, !line.around.is_empty(), &mut unclosed);
+            let start = next.as_ref().map_or(range.end, |(next, _)| next.start);
+            line.pass(text, at..start, names, found);
             let Some((next, behind)) = next else { break };
             at = behind;
-            let quoted = text[..next.start].ends_with(['"', '\'', '`']);
-            if quoted && depth < QUOTES_MAX && (text[next.clone()].contains(" -") || runs_one(&text[next.clone()], true, &mut names.steps))
+            if ["&&", "||", "|", ";"].contains(&&text[next.clone()]) {
+                line.end_command(text, names, found);
+                continue;
+            }
+            let inside = if text[..next.start].ends_with(['"', '\'', '`']) { Some(next.clone()) } else { quoted_part(text, &next) };
+            if let Some(inside) = inside.filter(|_| depth < QUOTES_MAX)
+                && may_be_command(&text[inside.clone()], names)
             {
-                todo.push((next.clone(), depth + 1));
+                todo.push((inside, depth + 1));
             }
-            if !["&&", "||", "|", ";"].contains(&&text[next.clone()]) {
-                words.push(next);
+            line.words.push(next);
+            if line.words.len() == WORDS_MAX {
+                line.end_command(text, names, found);
             }
+        }
+        line.end(text, names, found);
+    }
+}
+
+/// Whether what stands in quotes may be a command line.
+fn may_be_command(inside: &str, names: &mut Names) -> bool {
+    inside.contains(" -")
+        || inside.contains("=-")
+        || inside.starts_with('-') && inside.contains(' ')
+        || runs_one(inside, true, &mut names.steps)
+}
+
+/// What stands in the quotes that a word ends with: `ARGS="--level 3"`.
+fn quoted_part(text: &str, word: &Range<usize>) -> Option<Range<usize>> {
+    let quote = text[word.clone()].chars().next_back().filter(|last| matches!(last, '"' | '\''))?;
+    let open = word.start + text[word.clone()].find(quote)?;
+    (open > word.start && open + 1 < word.end).then(|| open + 1..word.end - 1)
+}
+
+/// A command line that is read word by word, and the commands around the present one: `docker login -p "$(…)"`.
+#[derive(Default)]
+struct Line {
+    /// The words of the present command.
+    words: Vec<Range<usize>>,
+    /// Brackets that are open in it.
+    brackets: u32,
+    /// Commands in which a substitution is open: its place, their words and their brackets.
+    around: Vec<(usize, Vec<Range<usize>>, u32)>,
+}
+
+impl Line {
+    /// Goes past what stands between two words.
+    fn pass(&mut self, text: &str, between: Range<usize>, names: &mut Names, found: &mut Vec<Range<usize>>) {
+        let bytes = &text.as_bytes()[..between.end];
+        let mut at = between.start;
+        while at < bytes.len() {
+            let mut length = 1;
+            match bytes[at] {
+                b'$' | b'<' | b'>' if substitutes(&bytes[at..]) => {
+                    self.around.push((at, std::mem::take(&mut self.words), std::mem::take(&mut self.brackets)));
+                    length = 2;
+                }
+                b'(' => self.brackets += 1,
+                b')' if self.brackets > 0 => self.brackets -= 1,
+                b')' => {
+                    if let Some((open, words, brackets)) = self.around.pop() {
+                        judge(text, &self.words, names, found);
+                        (self.words, self.brackets) = (words, brackets);
+                        // It is a word of the command around it.
+                        self.words.push(open..at + 1);
+                    }
+                }
+                b'\n' => self.end_command(text, names, found),
+                _ => length = continuation(bytes, at).unwrap_or(1),
+            }
+            at += length;
+        }
+    }
+
+    fn end_command(&mut self, text: &str, names: &mut Names, found: &mut Vec<Range<usize>>) {
+        judge(text, &self.words, names, found);
+        self.words.clear();
+    }
+
+    fn end(mut self, text: &str, names: &mut Names, found: &mut Vec<Range<usize>>) {
+        self.end_command(text, names, found);
+        for (_, words, _) in self.around {
+            judge(text, &words, names, found);
         }
     }
 }
@@ -88,16 +158,6 @@ impl Unclosed {
     }
 }
 
-/// Whether a command ends in this text, which stands between two words: at a line end without a mark that the line goes on.
-fn has_line_end(between: &str) -> bool {
-    let bytes = between.as_bytes();
-    let mut ends = (0..bytes.len()).filter(|at| bytes[*at] == b'\n');
-    ends.any(|end| {
-        let mark = end.saturating_sub(if bytes[..end].ends_with(b"\r") { 2 } else { 1 });
-        continuation(bytes, mark).is_none()
-    })
-}
-
 /// Whether the quote that stands here, and another one this far behind it, do not belong together: it is around a list whose items have quotes
 /// of their own, as Python prints a command that failed: `Command '['mysql', '-uroot']' returned …`.
 fn is_around_list(bytes: &[u8], at: usize, length: usize) -> bool {
@@ -111,8 +171,14 @@ fn is_around_list(bytes: &[u8], at: usize, length: usize) -> bool {
     opens || ends
 }
 
-/// The next word of a command line, as a shell writes it or in a list (`['a', 'b c']`, `[a b]`), and the place behind its quotes.
-fn word(text: &str, from: usize, to: usize, unclosed: &mut Unclosed) -> Option<(Range<usize>, usize)> {
+/// The beginning of a substitution: `$(`, `<(`, `>(`.
+fn substitutes(rest: &[u8]) -> bool {
+    matches!(rest, [b'$' | b'<' | b'>', b'(', ..])
+}
+
+/// The next word of a command line, as a shell writes it or in a list (`['a', 'b c']`, `[a b]`), and the place behind its quotes. Inside of a
+/// substitution its bracket ends a word.
+fn word(text: &str, from: usize, to: usize, mut substituted: bool, unclosed: &mut Unclosed) -> Option<(Range<usize>, usize)> {
     let bytes = &text.as_bytes()[..to];
     // Quotes and brackets around words, and what parts them in a list; a text without a newline is one line.
     let mut at = from;
@@ -120,6 +186,10 @@ fn word(text: &str, from: usize, to: usize, unclosed: &mut Unclosed) -> Option<(
         match bytes.get(at)? {
             b'\\' | b'^' | b'`' if let Some(length) = continuation(bytes, at) => at += length,
             byte if byte.is_ascii_whitespace() || byte.is_ascii_control() || b",[](){}".contains(byte) => at += 1,
+            _ if substitutes(&bytes[at..]) => {
+                substituted = true;
+                at += 2;
+            }
             quote @ (b'"' | b'\'' | b'`') => {
                 let inside = at + 1;
                 match unclosed.closing(bytes, inside, *quote) {
@@ -145,6 +215,18 @@ fn word(text: &str, from: usize, to: usize, unclosed: &mut Unclosed) -> Option<(
                 Some(length) if at > start && !is_around_list(bytes, at, length) => at += length + 2,
                 _ => break,
             },
+            b'`' if at > start && unclosed.closing(bytes, at + 1, b'`').is_some_and(|length| length > 0) => break,
+            b')' if substituted => break,
+            _ if substitutes(&bytes[at..]) => break,
+            b'&' | b'|' if bytes.get(at + 1) == Some(byte) => {
+                at += if at == start { 2 } else { 0 };
+                break;
+            }
+            // `ARGS=--level 3`.
+            b'=' if matches!(bytes[at + 1..], [b'-', b'-', letter, ..] if letter.is_ascii_alphabetic()) => {
+                at += 1;
+                break;
+            }
             b',' | b']' | b')' | b'}' if bytes.get(at + 1).is_none_or(|next| next.is_ascii_whitespace() || b",[](){}".contains(next)) => {
                 break;
             }

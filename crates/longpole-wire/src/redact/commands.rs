@@ -156,7 +156,8 @@ const PROSE: &[&str] = &[
 ];
 
 fn program(word: &str) -> &str {
-    let name = word.rsplit(['/', '\\']).next().unwrap_or(word);
+    // `cd /srv&&mysql`.
+    let name = word.rsplit(['/', '\\', '&', '|']).next().unwrap_or(word);
     // `PosixPath('/usr/bin/mysql')`.
     let name = name.trim_end_matches(['\'', '"']);
     name.strip_suffix(".exe").unwrap_or(name)
@@ -168,7 +169,7 @@ struct ProgramWord<'a>(&'a str, &'a str);
 
 impl<'a> ProgramWord<'a> {
     fn of(word: &'a str) -> Self {
-        ProgramWord(word, if word.len() > 4 || word.contains('/') { program(word) } else { word })
+        ProgramWord(word, if word.len() > 4 || word.contains(['/', '&', '|']) { program(word) } else { word })
     }
 
     fn is_of(self, programs: &[&str]) -> bool {
@@ -361,6 +362,10 @@ pub(super) fn credentials(words: &[&str], in_text: bool, names: &mut Names) -> V
             }
             if PAIRS.iter().zip(&past.pairs).any(|((_, behind), since)| since.has(behind)) {
                 found.extend(value(word, equals + 1, Value).map(|range| (at, range)));
+            }
+            // `ExecStart=/usr/bin/mysql …`.
+            if in_text && word[equals + 1..].starts_with('/') {
+                past.run(at, &word[equals + 1..]);
             }
             if past.sqlplus && name.eq_ignore_ascii_case("userid") {
                 let of_value = of_sqlplus(&word[equals + 1..]);

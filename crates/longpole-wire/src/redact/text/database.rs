@@ -114,7 +114,7 @@ impl Scan<'_> {
         }
         let start = self.value_start(behind)?;
         let before: Vec<&str> = self.text[floor(self.text, at.saturating_sub(128))..at].split_whitespace().rev().take(2).collect();
-        let is_netrc = matches!(before[..], [_, "login"]);
+        let is_netrc = matches!(before[..], [user, "login"] if !user.starts_with('-'));
         let end = self.value_end(start);
         let value = &self.text[start.at..end];
         let literal = start.quote.is_some_and(|(quote, _)| quote != b'`') && !value.trim().is_empty() && !start.in_list;

@@ -276,7 +276,7 @@ impl Scan<'_> {
     fn dash(&mut self, at: usize, next: Option<u8>) -> Option<usize> {
         let before = at.checked_sub(1).map(|before| self.bytes[before]);
         if next.is_some_and(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
-            && before.is_none_or(|byte| b" \"'[,`".contains(&byte) || byte.is_ascii_control())
+            && before.is_none_or(|byte| b" \"'[,`".contains(&byte) || byte.is_ascii_control() || byte == b'=' && next == Some(b'-'))
         {
             self.commands = true;
         }
