@@ -13,7 +13,7 @@ use super::known_names::Names;
 use super::lookahead::Lookahead;
 use super::names::Meaning;
 use super::step_budget::StepBudget;
-use super::value_forms::{is_key, is_nothing, is_password, scheme_length};
+use super::value_forms::{is_key, is_nothing, is_password, is_uuid, scheme_length};
 
 /// How an option takes its credential.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -318,7 +318,7 @@ pub(super) fn credentials(words: &[&str], in_text: bool, names: &mut Names) -> V
             };
             // `influx -token …`: not `-t` with the value `oken`.
             let is_own = |start: usize, names: &mut Names| {
-                let is_one = |name: &str, names: &mut Names| !matches!(named(name, names), Meaning::Plain | Meaning::Maybe);
+                let is_one = |name: &str, names: &mut Names| named(name, names).is_sure();
                 start == SHORT_BYTES && !option.starts_with('-') && is_one(name, names) && !is_one(&option[1..], names)
             };
             match past.option(word) {
@@ -327,10 +327,14 @@ pub(super) fn credentials(words: &[&str], in_text: bool, names: &mut Names) -> V
                     found.extend(value(word, start, takes).map(|range| (at, range)))
                 }
                 _ => match (named(name, names), equals) {
-                    (Meaning::Plain, _) | (Meaning::Maybe, Some(_)) => {}
+                    (Meaning::Plain, _) | (Meaning::Maybe | Meaning::SecretId, Some(_)) => {}
                     // The value decides.
                     (Meaning::Maybe, None) => {
                         let next = words.get(at + 1).filter(|next| is_random_value(next));
+                        found.extend(next.map(|next| (at + 1, 0..next.len())));
+                    }
+                    (Meaning::SecretId, None) => {
+                        let next = words.get(at + 1).filter(|next| is_uuid(next));
                         found.extend(next.map(|next| (at + 1, 0..next.len())));
                     }
                     (_, Some(equals)) => found.extend(value(word, equals + 1, Value).map(|range| (at, range))),
@@ -615,7 +619,7 @@ pub(super) fn of_config(words: &[&str], names: &mut Names) -> Vec<usize> {
     let Some(first) = found else { return Vec::new() };
     let end = words[first..].iter().position(|word| ["&&", "||", "|", ";"].contains(word)).map_or(words.len(), |end| first + end);
     let named: Vec<usize> = (first + 2..end).filter(|at| !words[*at].starts_with('-')).collect();
-    let is_secret = |word: &str, names: &mut Names| !matches!(names.meaning(word), Meaning::Plain | Meaning::Maybe);
+    let is_secret = |word: &str, names: &mut Names| names.meaning(word).is_sure();
     let concerned = words[first..end].contains(&"--secret") || named.iter().rev().skip(1).any(|at| is_secret(words[*at], names));
     if concerned { named.into_iter().skip(1).collect() } else { Vec::new() }
 }

@@ -11,6 +11,8 @@ pub(super) enum Meaning {
     Plain,
     /// It may hold a credential: the value decides, by looking random.
     Maybe,
+    /// `secret_id`: the password of a role at Vault, a token of Consul and Nomad, all of them UUIDs. At AWS it is the name of a secret.
+    SecretId,
     /// A key or token that a machine made. Its name also stands before prose: `token: expired`.
     Token,
     /// The same, or the signature of a function: `method.signature`.
@@ -34,7 +36,12 @@ pub(super) enum Meaning {
 impl Meaning {
     /// What a name says below or beside another one: that counts if it says more than where to look.
     pub(super) fn or(self, own: Meaning) -> Meaning {
-        if matches!(self, Meaning::Plain | Meaning::Maybe) { own } else { self }
+        if self.is_sure() { self } else { own }
+    }
+
+    /// Whether the value is a credential whatever it looks like, except for counts, messages and the like.
+    pub(super) fn is_sure(self) -> bool {
+        !matches!(self, Meaning::Plain | Meaning::Maybe | Meaning::SecretId)
     }
 }
 
@@ -465,6 +472,7 @@ pub(super) fn meaning(name: &str) -> Meaning {
         _ if last.ends_with("authorization") => return Meaning::Authorization,
         "cookie" | "cookies" if before == "set" => return Meaning::SetCookie,
         "cookie" | "cookies" => return Meaning::Cookie,
+        "id" if before == "secret" => return Meaning::SecretId,
         "passe" if before == "de" => return Meaning::Password,
         "pw" if words.count > skip + 1 => return Meaning::Password,
         "pass" => return if words.count > skip + 1 { Meaning::Password } else { Meaning::Pass },

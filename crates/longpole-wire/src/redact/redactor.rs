@@ -13,7 +13,7 @@ use super::known_names::{NAMES_MAX, Names};
 use super::mask::{REDACTED, is_redacted};
 use super::names::{self, Meaning};
 use super::value_forms::{
-    is_count, is_key, is_name_of_pair, is_names, is_nothing, is_signature, is_value_of_pair, names_or_tells, scheme_length,
+    is_count, is_key, is_name_of_pair, is_names, is_nothing, is_signature, is_uuid, is_value_of_pair, names_or_tells, scheme_length,
 };
 use super::{commands, text};
 
@@ -216,7 +216,7 @@ impl Redactor {
                     None => taken += self.text(text),
                 },
                 AttributeValue::Bytes(bytes) if !bytes.is_empty() => {
-                    if !matches!(meaning, Meaning::Plain | Meaning::Maybe) {
+                    if meaning.is_sure() {
                         *value = AttributeValue::Str(REDACTED.into());
                         taken += 1;
                     } else if let Some((clean, found)) = self.clean_bytes(bytes) {
@@ -318,6 +318,7 @@ impl Redactor {
         let is_one = match meaning {
             Meaning::Plain => return None,
             Meaning::Maybe => is_key(value),
+            Meaning::SecretId => is_uuid(value),
             Meaning::Pass => !is_number(),
             Meaning::Pwd => !value.starts_with(['/', '~']),
             Meaning::Token => !(value.len() <= 5 && is_number()),

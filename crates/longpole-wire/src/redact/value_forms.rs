@@ -340,6 +340,12 @@ pub(super) fn is_key(value: &str) -> bool {
     entropy >= 3.0
 }
 
+/// `770f5890-4dba-41ec-8cc3-fc1626e50001`.
+pub(super) fn is_uuid(value: &str) -> bool {
+    value.len() == 36
+        && value.bytes().enumerate().all(|(at, byte)| if matches!(at, 8 | 13 | 18 | 23) { byte == b'-' } else { byte.is_ascii_hexdigit() })
+}
+
 /// The base64 of `user:password`.
 pub(super) fn is_user_and_password(word: &str) -> bool {
     base64::decode(word).is_some_and(|bytes| bytes.contains(&b':') && bytes.iter().all(|byte| (b' '..0x7f).contains(byte)))

@@ -6,7 +6,6 @@ use super::scan::Scan;
 use crate::redact::bytes::{ends_with_ignoring_case, floor, position, starts_with_ignoring_case};
 use crate::redact::known_names::Names;
 use crate::redact::mask::is_redacted;
-use crate::redact::names::Meaning;
 use crate::redact::quotes::closing;
 use crate::redact::value_forms::{is_nothing, is_parameter, is_password};
 
@@ -33,7 +32,7 @@ impl Scan<'_> {
         let columns = self.text.get(columns.len() - near.len() + open + 1..columns.len())?;
         let is_one = |column: &str, names: &mut Names| {
             let name = column.trim_matches(|c: char| c.is_whitespace() || "\"'`[]\\".contains(c));
-            !matches!(names.meaning(name), Meaning::Plain | Meaning::Maybe)
+            names.meaning(name).is_sure()
         };
         // Most statements have parameters instead of texts: nobody has to know their columns.
         let mut known: Option<Vec<bool>> = None;

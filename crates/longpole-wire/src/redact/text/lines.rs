@@ -125,7 +125,7 @@ impl Scan<'_> {
             let of_key = self.names.meaning(key);
             let of_both = self.names.meaning(&format!("{}.{key}", &text[name.clone()]));
             let start = self.value_start(line.start + behind).filter(|start| start.at < line.end);
-            let Some(start) = start.filter(|_| of_key == Meaning::Plain && !matches!(of_both, Meaning::Plain | Meaning::Maybe)) else {
+            let Some(start) = start.filter(|_| of_key == Meaning::Plain && of_both.is_sure()) else {
                 continue;
             };
             let value = start.at..self.value_end(start).min(line.end).max(start.at);

@@ -38,7 +38,7 @@ impl Scan<'_> {
                 self.pair = Some(Pair { behind: at + 1, seen_to: closed, open: 0 });
             }
         }
-        if matches!(meaning, Meaning::Plain | Meaning::Maybe | Meaning::Pass | Meaning::Pwd) {
+        if !meaning.is_sure() || matches!(meaning, Meaning::Pass | Meaning::Pwd) {
             return None;
         }
         let mut start = at + 1;

@@ -84,6 +84,10 @@ impl Scan<'_> {
                 self.bytes[..name.start - 1].iter().rev().take(NAME_BYTES_MAX).take_while(|byte| byte.is_ascii_alphanumeric()).count();
             return self.names.meaning(&text[name.start - 1 - before..name.end]);
         }
+        // `Secret ID = …`, as Nomad prints it.
+        if word.eq_ignore_ascii_case(b"id") && ends_with_ignoring_case(&self.bytes[..name.start], b"secret ") {
+            return Meaning::SecretId;
+        }
         // `mot de passe`.
         if word.eq_ignore_ascii_case(b"passe") && ends_with_ignoring_case(&self.bytes[..name.start], b"mot de ") {
             return Meaning::Password;

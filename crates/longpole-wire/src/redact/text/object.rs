@@ -30,7 +30,7 @@ pub(super) fn go_type_length(rest: &[u8]) -> Option<usize> {
 impl Scan<'_> {
     /// Whether the value is an object: `{"value": "…"}`, `Secret { inner: "…" }`, `map[value:…]`. Where it begins and where it opens.
     pub(super) fn object_at(&self, meaning: Meaning, behind: usize, start: Start) -> Option<(usize, usize)> {
-        if start.quote.is_some() || meaning == Meaning::Maybe {
+        if start.quote.is_some() || !meaning.is_sure() {
             return None;
         }
         if start.in_list {
