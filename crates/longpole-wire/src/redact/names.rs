@@ -4,6 +4,8 @@
 //! AWSSecretKey_2 ── split ─► aws secret key ── lists below ─► Token: its value is a credential
 //! ```
 
+use super::value_forms::{is_count, is_key, is_names, is_signature, is_uuid};
+
 /// What a name says of its value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Meaning {
@@ -37,6 +39,22 @@ impl Meaning {
     /// What a name says below or beside another one: that counts if it says more than where to look.
     pub(super) fn or(self, own: Meaning) -> Meaning {
         if self.is_sure() { self } else { own }
+    }
+
+    /// Whether a value that stands alone is a credential if its name says this, and it is not [nothing](super::value_forms::is_nothing).
+    pub(super) fn is_of(self, value: &str) -> bool {
+        let is_number = || value.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+        match self {
+            Meaning::Plain => false,
+            Meaning::Maybe => is_key(value),
+            Meaning::SecretId => is_uuid(value),
+            Meaning::Pass => !is_number(),
+            Meaning::Pwd => !value.starts_with(['/', '~']),
+            Meaning::Token => !(value.len() <= 5 && is_number()),
+            Meaning::Signature => !(is_signature(value) || value.len() <= 5 && is_number()),
+            Meaning::Tokens => !is_count(value) && !is_names(value),
+            Meaning::Password | Meaning::Authorization | Meaning::Cookie | Meaning::SetCookie => true,
+        }
     }
 
     /// Whether the value is a credential whatever it looks like, except for counts, messages and the like.

@@ -12,9 +12,7 @@ use super::bytes::floor;
 use super::known_names::{NAMES_MAX, Names};
 use super::mask::{REDACTED, is_redacted};
 use super::names::{self, Meaning};
-use super::value_forms::{
-    is_count, is_key, is_name_of_pair, is_names, is_nothing, is_signature, is_uuid, is_value_of_pair, names_or_tells, scheme_length,
-};
+use super::value_forms::{is_name_of_pair, is_nothing, is_value_of_pair, names_or_tells, scheme_length};
 use super::{commands, text};
 
 /// How often a text is judged again after something was taken out of it. What still shows something then is taken out as a whole.
@@ -314,20 +312,11 @@ impl Redactor {
 
     /// Where the credential begins in a value whose name says that it is one: behind the scheme of a header. `None` where it is none.
     fn credential(&mut self, meaning: Meaning, value: &str) -> Option<usize> {
-        let is_number = || value.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
-        let is_one = match meaning {
-            Meaning::Plain => return None,
-            Meaning::Maybe => is_key(value),
-            Meaning::SecretId => is_uuid(value),
-            Meaning::Pass => !is_number(),
-            Meaning::Pwd => !value.starts_with(['/', '~']),
-            Meaning::Token => !(value.len() <= 5 && is_number()),
-            Meaning::Signature => !(is_signature(value) || value.len() <= 5 && is_number()),
-            Meaning::Tokens => !is_count(value) && !is_names(value),
-            Meaning::Password | Meaning::Authorization | Meaning::Cookie | Meaning::SetCookie => true,
-        };
+        if !meaning.is_of(value) {
+            return None;
+        }
         let start = scheme_length(value);
-        (is_one && !is_nothing(&value[start..])).then_some(start)
+        (!is_nothing(&value[start..])).then_some(start)
     }
 
     /// Takes credentials out of a text; says how many.

@@ -34,6 +34,8 @@ pub(super) struct SearchMemo {
     pub(super) acl_mark: Lookahead,
     /// What ends a URL.
     pub(super) url_end: Lookahead,
+    /// `]]>`.
+    pub(super) cdata_end: Lookahead,
     /// `@`.
     pub(super) at_sign: Lookahead,
     /// The last lines of keys.

@@ -393,6 +393,9 @@ const HOSTILE: &[&str] = &[
     "a=\"b -c\" ",
     "a=--b",
     "a&&b ",
+    "<pwd><![CDATA[/",
+    "<password><![CDATA[",
+    "<pass>1",
     "pass：a",
 ];
 

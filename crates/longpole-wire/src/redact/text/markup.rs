@@ -8,6 +8,9 @@ use crate::redact::value_forms::{is_name_of_pair, is_nothing, is_value_of_pair, 
 /// Bytes before `>` in which its tag is looked for.
 const TAG_BYTES_MAX: usize = 256;
 
+/// What begins a text in which marks have no meaning.
+const CDATA: &str = "<![CDATA[";
+
 impl Scan<'_> {
     /// `<password>x</password>`, `<ns:Password Type="…">x</ns:Password>`.
     pub(super) fn behind_tag(&mut self, at: usize) -> Option<usize> {
@@ -38,17 +41,21 @@ impl Scan<'_> {
                 self.pair = Some(Pair { behind: at + 1, seen_to: closed, open: 0 });
             }
         }
-        if !meaning.is_sure() || matches!(meaning, Meaning::Pass | Meaning::Pwd) {
+        if meaning == Meaning::Plain {
             return None;
         }
-        let mut start = at + 1;
-        if self.text[start..].starts_with("<![CDATA[") {
-            start += "<![CDATA[".len();
-        }
-        let end = start + self.text[start..].find(['<', ']']).unwrap_or(self.text.len() - start);
+        let (text, bytes) = (self.text, self.bytes);
+        let (start, end) = if text[at + 1..].starts_with(CDATA) {
+            let start = at + 1 + CDATA.len();
+            let find = || text[start..].find("]]>").map_or(text.len(), |length| start + length);
+            (start, self.names.memo.cdata_end.next(start, &mut self.names.steps, find))
+        } else {
+            (at + 1, position(bytes, at + 1, |byte| byte == b'<'))
+        };
         let value = self.text[start..end].trim();
         // `Vec<Token> = …`.
-        let is_code = value.starts_with('=') && open > 0 && self.bytes[open - 1].is_ascii_alphanumeric();
-        if is_code || is_nothing(value) || told && names_or_tells(value) { None } else { self.hide(start..end) }
+        let is_code = open > 0 && bytes[open - 1].is_ascii_alphanumeric() && !text[end..].starts_with("</");
+        let is_one = meaning.is_of(value) && !is_nothing(value);
+        if is_code || !is_one || told && names_or_tells(value) { None } else { self.hide(start..end) }
     }
 }
