@@ -176,6 +176,43 @@ const LAST_PASSWORD: &[&str] = &[
     "암호",
 ];
 
+/// Words before `pass` and `pw` that make one word with it, which is a password.
+const OF_PASS: &[&str] = &[
+    "admin", "bind", "db", "ftp", "http", "imap", "ldap", "mail", "master", "mongo", "mqtt", "mysql", "pg", "proxy", "redis", "root",
+    "smb", "smtp", "sql", "ssh", "sudo", "user", "vnc", "vpn", "wifi", "wlan",
+];
+
+/// Words of English and of programs that end with `pass` or `pw` and have nothing to do with passwords.
+const NO_PASS: &[&str] = &[
+    "allpass",
+    "backpass",
+    "bandpass",
+    "bypass",
+    "compass",
+    "encompass",
+    "highpass",
+    "lowpass",
+    "multipass",
+    "overpass",
+    "prepass",
+    "renderpass",
+    "subpass",
+    "surpass",
+    "trespass",
+    "underpass",
+];
+
+/// What a last word says that ends with `pass` or `pw`: `SSHPASS`, `bindpw`. Others than the known ones count if the whole name is in
+/// capitals, as that of a variable of the environment.
+fn pass(name: &[u8], last: &str) -> Option<Meaning> {
+    let before = last.strip_suffix("pass").or_else(|| last.strip_suffix("pw"))?;
+    if OF_PASS.contains(&before) {
+        return Some(Meaning::Pass);
+    }
+    let is_variable = before.len() > 1 && !NO_PASS.contains(&last) && !name.iter().any(u8::is_ascii_lowercase);
+    is_variable.then_some(Meaning::Pass)
+}
+
 /// Ends of the last word that make it one of a token.
 const LAST_TOKEN: &[&str] = &[
     "secret",
@@ -494,7 +531,11 @@ pub(super) fn meaning(name: &str) -> Meaning {
         "passe" if before == "de" => return Meaning::Password,
         "pw" if words.count > skip + 1 => return Meaning::Password,
         "pass" => return if words.count > skip + 1 { Meaning::Password } else { Meaning::Pass },
-        _ => {}
+        _ => {
+            if let Some(meaning) = pass(name.as_bytes(), last) {
+                return meaning;
+            }
+        }
     }
     let many = last.strip_suffix('s').filter(|one| ["token", "secret", "key"].iter().any(|end| one.ends_with(end)));
     let one = many.unwrap_or(last);
