@@ -13,7 +13,7 @@ use super::known_names::Names;
 use super::lookahead::Lookahead;
 use super::names::Meaning;
 use super::step_budget::StepBudget;
-use super::value_forms::{is_key, is_nothing, is_password, is_uuid, scheme_length};
+use super::value_forms::{LONG_BYTES_MIN, is_key, is_nothing, is_password, is_uuid, scheme_length};
 
 /// How an option takes its credential.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -97,7 +97,7 @@ const POSITIONS: &[(&[&str], &[&str], usize)] = &[
     (&["rabbitmqctl"], &["authenticate_user"], 1), (&["cf"], &["auth"], 1), (&["rclone"], &["obscure"], 0), (&["openssl"], &["passwd"], 0),
     (&["mc"], &["alias", "set"], 2), (&["redis-cli", "valkey-cli"], &["auth"], 0), (&["redis-cli", "valkey-cli"], &["AUTH"], 0),
     (&["nmcli"], &["password"], 0), (&["smbpasswd"], &[], 1), (&["mysqladmin", "mariadb-admin"], &["password"], 0), (&["cargo"], &["login"], 0),
-    (&["bw"], &["login"], 1), (&["bw"], &["unlock"], 0),
+    (&["wandb"], &["login"], 0), (&["bw"], &["login"], 1), (&["bw"], &["unlock"], 0),
 ];
 
 /// Programs of Oracle, which take `ann/hunter2@db`.
@@ -252,6 +252,7 @@ fn takes_words(program: &[u8]) -> bool {
             | b"mariadb-admin"
             | b"cargo"
             | b"bw"
+            | b"wandb"
             | b"pulumi"
             | b"esc"
             | b"xfreerdp"
@@ -589,7 +590,11 @@ fn taken(word: &str, option: &str, takes: Takes) -> Option<ValuePlace> {
 fn value(word: &str, start: usize, takes: Takes) -> Option<Range<usize>> {
     let value = &word[start..];
     let behind = |mark: char| value.find(mark).map(|at| start + at + 1);
+    // `TOKEN:`, `TOKEN:x-oauth-basic`: the token stands in the place of the user.
+    let is_user = matches!(takes, BehindColon | BehindColonOrBearer)
+        && value.split_once(':').is_some_and(|(user, _)| user.len() >= LONG_BYTES_MIN && !user.contains(['.', '/']) && is_key(user));
     let from = match takes {
+        _ if is_user => Some(start),
         Value | Next | Attached => Some(start),
         BehindColon | BehindColonOrBearer => behind(':'),
         BehindPercent => behind('%'),

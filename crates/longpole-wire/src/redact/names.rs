@@ -312,6 +312,9 @@ const COUNTED: &[&str] = &["cached", "completion", "input", "max", "min", "outpu
 /// Last words whose value may be a credential, if it looks random.
 const LAST_MAYBE: &[&str] = &["auth", "pat", "webhook", "jsessionid", "phpsessid", "bearer", "assertion", "otp", "apitoken", "hook"];
 
+/// The last two words that do so: where a webhook is, and where SonarQube took a token up to version 10.
+const MAYBE_TWO: &[(&str, &str)] = &[("webhook", "url"), ("webhook", "uri"), ("sonar", "login")];
+
 /// Services whose random value under `…_KEY` or the bare name is a credential.
 const SERVICES: &[&str] = &[
     "adafruit",
@@ -553,7 +556,7 @@ pub(super) fn meaning(name: &str) -> Meaning {
     let key = matches!(last, "key" | "keys") && of_service();
     // The bare name only as an environment variable writes it.
     let bare = words.count == 1 && of_service() && name.bytes().all(|byte| byte.is_ascii_uppercase());
-    if LAST_MAYBE.contains(&last) || key || bare || before == "webhook" && matches!(last, "url" | "uri") {
+    if LAST_MAYBE.contains(&last) || key || bare || MAYBE_TWO.iter().any(|(a, b)| last == *b && before.ends_with(a)) {
         Meaning::Maybe
     } else {
         Meaning::Plain
