@@ -12,7 +12,7 @@ use super::bytes::floor;
 use super::known_names::{NAMES_MAX, Names};
 use super::mask::{REDACTED, is_redacted};
 use super::names::{self, Meaning};
-use super::value_forms::{is_name_of_pair, is_nothing, is_value_of_pair, names_or_tells, scheme_length};
+use super::value_forms::{KIND_OF_JWK, is_name_of_pair, is_nothing, is_private_of_jwk, is_value_of_pair, names_or_tells, scheme_length};
 use super::{commands, text};
 
 /// How often a text is judged again after something was taken out of it. What still shows something then is taken out as a whole.
@@ -231,9 +231,11 @@ impl Redactor {
                 }
                 AttributeValue::KeyValues(pairs) => {
                     let of_pair = self.meaning_of_pair(pairs);
+                    let is_jwk = pairs.iter().any(|pair| &*pair.key == KIND_OF_JWK);
                     for Attribute { key, value } in &mut **pairs {
                         let (own, in_key) = self.key(key);
                         let own = if is_value_of_pair(key.as_bytes()) { own.or(of_pair) } else { own };
+                        let own = if is_jwk && is_private_of_jwk(key.as_bytes()) { Meaning::Token } else { own };
                         if in_key {
                             taken += self.text(key);
                         }

@@ -107,6 +107,14 @@ pub(super) fn is_value_of_pair(word: &[u8]) -> bool {
     ends_with_ignoring_case(word, b"value")
 }
 
+/// Members of a JSON Web Key (RFC 7517) that are the private or the shared key.
+pub(super) fn is_private_of_jwk(name: &[u8]) -> bool {
+    matches!(name, b"d" | b"p" | b"q" | b"dp" | b"dq" | b"qi" | b"k")
+}
+
+/// The member that each JSON Web Key has.
+pub(super) const KIND_OF_JWK: &str = "kty";
+
 /// What an object that describes a credential has where a value would stand: `{"type": "string", "minLength": 8}`.
 pub(super) fn is_kind(value: &str) -> bool {
     const KINDS: &[&str] = &[

@@ -370,12 +370,14 @@ fn a_name_and_a_value_in_a_pair_belong_together() {
         list(&[text("password"), list(&[text("hunter2")])]),
         map(&[("password", map(&[("value", text("hunter2"))]))]),
         list(&[text("AUTH"), text("hunter2")]),
+        map(&[("kty", text("oct")), ("k", text("hunter2"))]),
     ] {
         let left = left(value);
         assert!(!left.contains("hunter2") && left.contains(REDACTED), "{left}");
     }
     for value in [
         map(&[("name", text("db.name")), ("value", text("hunter2"))]),
+        map(&[("kty", text("EC")), ("x", text("hunter2"))]),
         map(&[("name", text("X-Api-Key")), ("kind", text("hunter2"))]),
         list(&[text("email"), text("password")]),
         list(&[text("Authorization"), text("Content-Type")]),

@@ -120,6 +120,7 @@ fn scan(text: &str, names: &mut Names, found: &mut Vec<Range<usize>>) -> (bool, 
         pair: None,
         lone: None,
         harmless_to: 0,
+        jwk: (0..0, false),
         values_to: 0,
     };
     scan.run();

@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::scan::Scan;
 use crate::redact::bytes::{colour_before, ends_with_ignoring_case};
 use crate::redact::names::Meaning;
-use crate::redact::value_forms::is_value_of_pair;
+use crate::redact::value_forms::{is_private_of_jwk, is_value_of_pair};
 
 /// Bytes before a mark in which its name is looked for.
 pub(super) const NAME_BYTES_MAX: usize = 256;
@@ -83,6 +83,9 @@ impl Scan<'_> {
             let before =
                 self.bytes[..name.start - 1].iter().rev().take(NAME_BYTES_MAX).take_while(|byte| byte.is_ascii_alphanumeric()).count();
             return self.names.meaning(&text[name.start - 1 - before..name.end]);
+        }
+        if is_private_of_jwk(word) && self.is_in_jwk(name) {
+            return Meaning::Token;
         }
         // `Secret ID = …`, as Nomad prints it.
         if word.eq_ignore_ascii_case(b"id") && ends_with_ignoring_case(&self.bytes[..name.start], b"secret ") {

@@ -7,7 +7,7 @@ use super::scan::{Scan, Start};
 use crate::redact::bytes::position;
 use crate::redact::names::Meaning;
 use crate::redact::quotes::closing;
-use crate::redact::value_forms::{is_kind, is_names};
+use crate::redact::value_forms::{KIND_OF_JWK, is_kind, is_names};
 
 /// What stands before the bracket of a map or a list that Go prints: `map[a:b]`, `map[string]interface {}{"a":"b"}`, `[]string{"a"}`.
 pub(super) fn go_type_length(rest: &[u8]) -> Option<usize> {
@@ -27,7 +27,28 @@ pub(super) fn go_type_length(rest: &[u8]) -> Option<usize> {
     of_value.or_else(|| rest.starts_with(b"map[").then_some("map".len()))
 }
 
+/// Whether a key in quotes begins here that each JSON Web Key has.
+fn is_kind_of_jwk(rest: &[u8]) -> bool {
+    let is_edge = |byte: Option<&u8>| matches!(byte, Some(b'"' | b'\'' | b'\\'));
+    is_edge(rest.first()) && rest[1..].starts_with(KIND_OF_JWK.as_bytes()) && is_edge(rest.get(1 + KIND_OF_JWK.len()))
+}
+
 impl Scan<'_> {
+    /// Whether this key in quotes stands in a JSON Web Key, which has no objects in it. The text between two braces is read once.
+    pub(super) fn is_in_jwk(&mut self, key: &Range<usize>) -> bool {
+        if !matches!(self.bytes.get(key.end), Some(b'"' | b'\'' | b'\\')) {
+            return false;
+        }
+        if !self.jwk.0.contains(&key.start) {
+            let is_brace = |byte: &u8| matches!(byte, b'{' | b'}');
+            let start = self.bytes[..key.start].iter().rposition(is_brace).unwrap_or(0);
+            let end = position(self.bytes, key.start, |byte| is_brace(&byte));
+            self.names.steps.spend(end - start);
+            self.jwk = (start..end, (start..end).any(|at| is_kind_of_jwk(&self.bytes[at..end])));
+        }
+        self.jwk.1
+    }
+
     /// Whether the value is an object: `{"value": "…"}`, `Secret { inner: "…" }`, `map[value:…]`. Where it begins and where it opens.
     pub(super) fn object_at(&self, meaning: Meaning, behind: usize, start: Start) -> Option<(usize, usize)> {
         if start.quote.is_some() || !meaning.is_sure() {

@@ -60,6 +60,8 @@ pub(super) struct Scan<'a> {
     pub(super) lone: Option<(Start, Pair)>,
     /// Objects up to here have nothing in them that could be a credential.
     pub(super) harmless_to: usize,
+    /// What stands between two braces, and whether it is a JSON Web Key.
+    pub(super) jwk: (Range<usize>, bool),
     /// Values of an INSERT up to here were read.
     pub(super) values_to: usize,
 }
