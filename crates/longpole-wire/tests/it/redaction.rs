@@ -437,6 +437,8 @@ fn what_stays_can_be_read() {
         ("Authorization: Token 9944b09199c62bcf", "Authorization: Token [redacted]"),
         ("Authorization: Digest username=\"ann\", response=\"6629\" next", "Authorization: Digest [redacted] next"),
         ("Cookie: a=1; b=2", "Cookie: [redacted]"),
+        ("Set-Cookie: a=\"1;2\"; Path=/", "Set-Cookie: [redacted]; Path=/"),
+        ("curl -H 'Cookie: a=\"1\"; b=2' -x", "curl -H 'Cookie: [redacted]' -x"),
         ("Set-Cookie: a=1; Path=/, b=2; Secure", "Set-Cookie: [redacted]; Path=/, [redacted]; Secure"),
         ("curl -u ann:hunter2 https://a.example", "curl -u ann:[redacted] https://a.example"),
         ("mysql -u root -phunter2 shop", "mysql -u root -p[redacted] shop"),

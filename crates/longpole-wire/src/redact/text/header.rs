@@ -14,6 +14,13 @@ pub(super) fn is_of_scheme(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_'
 }
 
+/// The length of `name="value"` at the beginning of a header's line, 0 if it begins with none.
+fn quoted_pair_length(line: &str) -> usize {
+    let name = line.bytes().take(NAME_BYTES_MAX).take_while(|byte| is_of_name(*byte)).count();
+    let Some(inside) = line.as_bytes()[name..].strip_prefix(b"=\"") else { return 0 };
+    inside.iter().position(|byte| *byte == b'"').map_or(0, |length| name + length + 3)
+}
+
 impl Scan<'_> {
     /// `Authorization: SCHEME credential`: the scheme stays.
     pub(super) fn authorization(&mut self, start: Start) -> Option<usize> {
@@ -43,10 +50,13 @@ impl Scan<'_> {
         let mut at = start;
         loop {
             let name = self.bytes[at..].iter().take_while(|byte| is_of_name(**byte)).count();
-            let quote = (self.bytes.get(at + name) == Some(&b'='))
-                .then(|| self.value_start(at + name + 1))
-                .flatten()
-                .filter(|value| value.quote.is_some());
+            let quoted = match self.bytes[at + name..] {
+                [b'=', ..] => Some(at + name + 1),
+                // A quote around the header stands before no letter.
+                [b'"', letter, ..] if name == 0 && letter.is_ascii_alphanumeric() => Some(at),
+                _ => None,
+            };
+            let quote = quoted.and_then(|at| self.value_start(at)).filter(|value| value.quote.is_some());
             at = match quote {
                 Some(value) => (self.value_end(value) + value.quote.map_or(1, |(_, slashes)| slashes + 1)).min(self.bytes.len()),
                 None => self.unquoted_end(at),
@@ -75,10 +85,14 @@ impl Scan<'_> {
         let (mut at, mut open) = (start.at, None);
         while at < limit {
             let pair = &self.text[at..limit];
-            let length = pair.find(|c: char| {
-                c == ';' || c == ',' && meaning == Meaning::SetCookie || !bounded && (c.is_whitespace() || "\"'`".contains(c))
-            });
-            let end = at + length.unwrap_or(pair.len());
+            let quoted = if bounded { 0 } else { quoted_pair_length(pair) };
+            let ends = |at: usize, c: char| {
+                // A quote around the header stands before no letter.
+                let is_outer = || !pair.as_bytes().get(at + 1).is_some_and(u8::is_ascii_alphanumeric);
+                c == ';' || c == ',' && meaning == Meaning::SetCookie || !bounded && (c.is_whitespace() || "\"'`".contains(c) && is_outer())
+            };
+            let end = pair[quoted..].char_indices().find(|(from, c)| ends(quoted + from, *c));
+            let end = at + end.map_or(pair.len(), |(from, _)| quoted + from);
             let name = self.text[at..end].split('=').next().unwrap_or("").trim();
             let harmless = meaning == Meaning::SetCookie && OF_COOKIES.iter().any(|word| word.eq_ignore_ascii_case(name));
             // Days of an `Expires` have a comma and blanks.
