@@ -13,6 +13,18 @@ pub(super) fn ends_path(byte: u8) -> bool {
     byte.is_ascii_whitespace() || b"\"'`<>\\?#),;".contains(&byte)
 }
 
+/// Bytes of a scheme before `://`.
+const SCHEME_BYTES_MAX: usize = 32;
+
+/// What stands before a URL in quotes or between tags, and what ends it.
+pub(super) const CLOSERS: [(u8, u8); 5] = [(b'"', b'"'), (b'\'', b'\''), (b'`', b'`'), (b'<', b'>'), (b'>', b'<')];
+
+/// Whether a quote has a mark of JSON or of code beside it, as none inside of a password has: `","`, `':`, `"}`.
+fn is_structured(text: &[u8]) -> bool {
+    let is_quote = |byte: u8| matches!(byte, b'"' | b'\'' | b'`');
+    text.windows(2).any(|two| is_quote(two[0]) && b",:;)]}".contains(&two[1]) || b",:([{".contains(&two[0]) && is_quote(two[1]))
+}
+
 impl Scan<'_> {
     /// `password` of `scheme://user:password@host`, or all before the `@` where that is long enough to be a token.
     pub(super) fn url(&mut self, start: usize) -> Option<usize> {
@@ -31,15 +43,27 @@ impl Scan<'_> {
                     return Some(self.bytes.len());
                 }
                 let (text, bytes) = (self.text, self.bytes);
-                let find = || text[start..].find(|c: char| ends_text(c) || c == ',').map_or(text.len(), |length| start + length);
+                let find = || text[start..].find(|c: char| c.is_whitespace() || c == ',').map_or(text.len(), |length| start + length);
                 let end = self.names.memo.url_end.next(start, &mut self.names.steps, find);
+                // A quote or a tag ends the text of a URL that stands behind one.
+                let end = match self.closer_around(start) {
+                    Some((which, closer)) => {
+                        let find = || position(bytes, start, |byte| byte == closer);
+                        end.min(self.names.memo.url_closers[which].next(start, &mut self.names.steps, find))
+                    }
+                    None => end,
+                };
                 let near = &text[start..end.min(start + floor(rest, PASSWORD_BYTES_MAX))];
                 let sign = self.names.memo.at_sign.next(start, &mut self.names.steps, || position(bytes, start, |byte| byte == b'@'));
                 if sign >= start + near.len() {
                     return None;
                 }
                 self.names.steps.spend(near.len());
-                &near[..near.rfind('@')?]
+                let user_info = &near[..near.rfind('@')?];
+                if is_structured(&user_info.as_bytes()[authority.len()..]) {
+                    return None;
+                }
+                user_info
             }
         };
         let end = start + user_info.len();
@@ -68,10 +92,39 @@ impl Scan<'_> {
         if !is_server {
             return None;
         }
+        if let Some(password) = self.behind_user(at) {
+            return if is_nothing(&self.text[password..at]) { None } else { self.hide(password..at) };
+        }
         let is_of_user = |byte: &u8| !byte.is_ascii_whitespace() && !b"\"'`/=<>(),;\\".contains(byte);
         let length = self.bytes[self.hidden_to..at].iter().rev().take(NAME_BYTES_MAX).take_while(|byte| is_of_user(byte)).count();
         let start = floor(self.text, at - length);
         let colon = self.text[start..at].find(':')?;
         if colon == 0 || is_nothing(&self.text[start + colon + 1..at]) { None } else { self.hide(start + colon + 1..at) }
+    }
+
+    /// What closes the quote or the tag that stands before the scheme of a URL, and which one of [`CLOSERS`] it is.
+    fn closer_around(&self, authority: usize) -> Option<(usize, u8)> {
+        let before = &self.bytes[..authority - "://".len()];
+        let scheme =
+            before.iter().rev().take(SCHEME_BYTES_MAX).take_while(|byte| byte.is_ascii_alphanumeric() || b"+-.:".contains(byte)).count();
+        let opener = before[..before.len() - scheme].last()?;
+        let which = CLOSERS.iter().position(|(open, _)| open == opener)?;
+        Some((which, CLOSERS[which].1))
+    }
+
+    /// Where the password begins that ends here and may have any mark in it: behind the first `user:` of what has no blank.
+    fn behind_user(&self, at: usize) -> Option<usize> {
+        let bytes = &self.bytes[..at];
+        let is_of_word = |byte: &&u8| !byte.is_ascii_whitespace() && !byte.is_ascii_control();
+        let length = bytes[self.hidden_to..].iter().rev().take(NAME_BYTES_MAX).take_while(is_of_word).count();
+        let from = at - length;
+        let begins = |at: &usize| *at == from || b"\"'`([{<>=,;&".contains(&bytes[*at - 1]);
+        let password = (from..at).filter(begins).find_map(|user| {
+            let is_first = bytes[user].is_ascii_alphabetic() || bytes[user] == b'_';
+            let length = bytes[user..].iter().take_while(|byte| byte.is_ascii_alphanumeric() || b"_.%-".contains(byte)).count();
+            let behind = user + length + 1;
+            (is_first && bytes.get(behind - 1) == Some(&b':') && !bytes[behind..].starts_with(b"//")).then_some(behind)
+        })?;
+        (!is_structured(&bytes[password..]) && password < at).then_some(password)
     }
 }
