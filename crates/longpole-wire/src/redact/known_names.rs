@@ -16,6 +16,8 @@ pub(super) struct Names {
     /// Steps of the current text.
     pub(super) steps: StepBudget,
     pub(super) memo: SearchMemo,
+    /// The current text is one that another one encodes.
+    pub(super) is_decoded: bool,
 }
 
 impl Names {

@@ -437,9 +437,13 @@ const WRAPPED_BYTES: RangeInclusive<usize> = 32..=128;
 /// A shorter last line ends in `=`, or is a word.
 const LAST_LINE_BYTES_MIN: usize = 16;
 
+/// Whether a byte is a digit of base64, or what fills up its end.
+pub(super) fn is_base64(byte: u8) -> bool {
+    Tail::Base64.holds(byte)
+}
+
 /// The length of base64 with its lines, each as long as the first but the last: `base64 key.pem`.
-fn wrapped_base64(bytes: &[u8]) -> usize {
-    let is_base64 = |byte: u8| Tail::Base64.holds(byte);
+pub(super) fn wrapped_base64(bytes: &[u8]) -> usize {
     let width = run(bytes, is_base64);
     let (mut end, mut length) = (width, width);
     while length == width && WRAPPED_BYTES.contains(&width) && matches!(bytes.get(end), Some(b'\n' | b'\r')) {

@@ -11,6 +11,7 @@
 //! What stands in another writing (`%3D`, `\"`, `\n`, `&quot;`) is read a second time without it: [`unescaped`].
 
 mod database;
+mod encoded;
 mod header;
 mod keywords;
 mod lines;
@@ -122,6 +123,7 @@ fn scan(text: &str, names: &mut Names, found: &mut Vec<Range<usize>>) -> (bool, 
         harmless_to: 0,
         jwk: (0..0, false),
         values_to: 0,
+        encoded_to: 0,
     };
     scan.run();
     let Scan { escaped, commands, breaks, .. } = scan;

@@ -157,6 +157,8 @@ impl Scan<'_> {
             && let Some(length) = token_formats::behind_hex(&self.bytes[word.start..])
         {
             self.hide(word.start..word.start + length);
+        } else {
+            self.encoded(word);
         }
     }
 
