@@ -13,7 +13,7 @@ use super::known_names::Names;
 use super::lookahead::Lookahead;
 use super::names::Meaning;
 use super::step_budget::StepBudget;
-use super::value_forms::{LONG_BYTES_MIN, is_key, is_nothing, is_password, is_uuid, scheme_length};
+use super::value_forms::{LONG_BYTES_MIN, is_key, is_nothing, is_password, scheme_length};
 
 /// How an option takes its credential.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -328,14 +328,14 @@ pub(super) fn credentials(words: &[&str], in_text: bool, names: &mut Names) -> V
                     found.extend(value(word, start, takes).map(|range| (at, range)))
                 }
                 _ => match (named(name, names), equals) {
-                    (Meaning::Plain, _) | (Meaning::Maybe | Meaning::SecretId, Some(_)) => {}
+                    (Meaning::Plain, _) | (Meaning::Maybe | Meaning::For | Meaning::SecretId, Some(_)) => {}
                     // The value decides.
                     (Meaning::Maybe, None) => {
                         let next = words.get(at + 1).filter(|next| is_random_value(next));
                         found.extend(next.map(|next| (at + 1, 0..next.len())));
                     }
-                    (Meaning::SecretId, None) => {
-                        let next = words.get(at + 1).filter(|next| is_uuid(next));
+                    (meaning @ (Meaning::For | Meaning::SecretId), None) => {
+                        let next = words.get(at + 1).filter(|next| meaning.is_of(next));
                         found.extend(next.map(|next| (at + 1, 0..next.len())));
                     }
                     (_, Some(equals)) => found.extend(value(word, equals + 1, Value).map(|range| (at, range))),

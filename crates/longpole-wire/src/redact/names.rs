@@ -4,7 +4,7 @@
 //! AWSSecretKey_2 ── split ─► aws secret key ── lists below ─► Token: its value is a credential
 //! ```
 
-use super::value_forms::{is_count, is_key, is_names, is_signature, is_uuid};
+use super::value_forms::{is_bare_key, is_count, is_key, is_names, is_signature, is_uuid};
 
 /// What a name says of its value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,6 +13,8 @@ pub(super) enum Meaning {
     Plain,
     /// It may hold a credential: the value decides, by looking random.
     Maybe,
+    /// A word behind says for what the credential is: `API_KEY_STRIPE`. The value decides, and may not be a host or a name.
+    For,
     /// `secret_id`: the password of a role at Vault, a token of Consul and Nomad, all of them UUIDs. At AWS it is the name of a secret.
     SecretId,
     /// A key or token that a machine made. Its name also stands before prose: `token: expired`.
@@ -47,6 +49,7 @@ impl Meaning {
         match self {
             Meaning::Plain => false,
             Meaning::Maybe => is_key(value),
+            Meaning::For => is_bare_key(value),
             Meaning::SecretId => is_uuid(value),
             Meaning::Pass => !is_number(),
             Meaning::Pwd => !value.starts_with(['/', '~']),
@@ -59,7 +62,7 @@ impl Meaning {
 
     /// Whether the value is a credential whatever it looks like, except for counts, messages and the like.
     pub(super) fn is_sure(self) -> bool {
-        !matches!(self, Meaning::Plain | Meaning::Maybe | Meaning::SecretId)
+        !matches!(self, Meaning::Plain | Meaning::Maybe | Meaning::For | Meaning::SecretId)
     }
 }
 
@@ -250,6 +253,7 @@ const LAST_TWO: &[(&str, &str)] = &[
     ("app", "key"),
     ("application", "key"),
     ("auth", "key"),
+    ("backup", "code"),
     ("client", "assertion"),
     ("code", "verifier"),
     ("connection", "string"),
@@ -271,6 +275,7 @@ const LAST_TWO: &[(&str, &str)] = &[
     ("license", "key"),
     ("master", "key"),
     ("private", "key"),
+    ("recovery", "code"),
     ("recovery", "key"),
     ("root", "key"),
     ("saml", "response"),
@@ -438,6 +443,18 @@ const SPELLINGS: &[&str] = &[
     "new",
     "current",
     "previous",
+    "v",
+    "ro",
+    "rw",
+    "read",
+    "write",
+];
+
+/// Behind the name of a token, last words that say that the value is not the token, besides those of [`ABOUT`].
+#[rustfmt::skip]
+const BESIDE: &[&str] = &[
+    "account", "alg", "arn", "audience", "bucket", "client", "digest", "fingerprint", "hash", "header", "issuer", "kid", "namespace",
+    "project", "prefix", "region", "role", "scope", "subject", "tenant", "uri", "url", "user", "username", "uuid",
 ];
 
 /// The name in lower case, and where its words end: `AWSSecretKey_2` is `aws`, `secret`, `key`.
@@ -540,7 +557,7 @@ pub(super) fn meaning(name: &str) -> Meaning {
             }
         }
     }
-    let many = last.strip_suffix('s').filter(|one| ["token", "secret", "key"].iter().any(|end| one.ends_with(end)));
+    let many = last.strip_suffix('s').filter(|one| ["token", "secret", "key", "code"].iter().any(|end| one.ends_with(end)));
     let one = many.unwrap_or(last);
     if HARMLESS_TWO.contains(&(before, one)) || many.is_some() && COUNTED.contains(&before) {
         return Meaning::Plain;
@@ -548,14 +565,21 @@ pub(super) fn meaning(name: &str) -> Meaning {
     if last.ends_with("signature") {
         return Meaning::Signature;
     }
-    let two = || LAST_TWO.iter().any(|(a, b)| one == *b && before.ends_with(a));
-    if LAST_TOKEN.iter().any(|end| one.ends_with(end)) || last.ends_with("cookie") || LAST_TOKEN_WHOLE.contains(&last) || two() {
+    let is_token = |last: &str, before: &str| {
+        LAST_TOKEN.iter().any(|end| last.ends_with(end)) || LAST_TWO.iter().any(|(a, b)| last == *b && before.ends_with(a))
+    };
+    if is_token(one, before) || last.ends_with("cookie") || LAST_TOKEN_WHOLE.contains(&last) {
         return if many.is_some() { Meaning::Tokens } else { Meaning::Token };
     }
     let of_service = || words.all().any(|word| SERVICES.contains(&word));
     let key = matches!(last, "key" | "keys") && of_service();
     // The bare name only as an environment variable writes it.
     let bare = words.count == 1 && of_service() && name.bytes().all(|byte| byte.is_ascii_uppercase());
+    // A name in capitals is that of a variable. Elsewhere the last word is a property of the token.
+    let is_for = SERVICES.contains(&last) || !name.bytes().any(|byte| byte.is_ascii_lowercase());
+    if is_for && !ABOUT.contains(&last) && !BESIDE.contains(&last) && (before == "pass" || is_token(before, words.get(skip + 2))) {
+        return Meaning::For;
+    }
     if LAST_MAYBE.contains(&last) || key || bare || MAYBE_TWO.iter().any(|(a, b)| last == *b && before.ends_with(a)) {
         Meaning::Maybe
     } else {

@@ -184,14 +184,16 @@ pub(super) fn is_nothing(value: &str) -> bool {
         return true;
     }
     let bytes = value.as_bytes();
-    // `***`, `xxxxx`.
-    if bytes.iter().all(|byte| *byte == bytes[0]) && (bytes[0] == b'*' || bytes.len() > 2 && b"xX.-".contains(&bytes[0])) {
+    // `***`, `xxxxx`, `-`.
+    if bytes.iter().all(|byte| *byte == bytes[0]) && (matches!(bytes[0], b'*' | b'-') || bytes.len() > 2 && b"xX.".contains(&bytes[0])) {
         return true;
     }
     let inside = |open: &str, close: &str| value.strip_prefix(open).and_then(|value| value.strip_suffix(close));
     let is_variable = |name: &str| !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_');
     let is_prose = |name: &str| !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_lowercase() || b"-_ ".contains(&byte));
-    inside("${", "}").is_some_and(|name| !name.contains(['$', '{', '}', ' ']))
+    // `${DB_PASSWORD:-hunter2}`: what stands there if the variable is not set.
+    let has_default = |name: &str| name.split_once(":-").is_some_and(|(_, default)| !is_nothing(default));
+    inside("${", "}").is_some_and(|name| !name.contains(['$', '{', '}', ' ']) && !has_default(name))
         || is_code(value)
         || inside("<", ">").is_some_and(is_prose)
         || value.strip_prefix('$').is_some_and(is_variable)
@@ -352,6 +354,11 @@ pub(super) fn is_key(value: &str) -> bool {
 pub(super) fn is_uuid(value: &str) -> bool {
     value.len() == 36
         && value.bytes().enumerate().all(|(at, byte)| if matches!(at, 8 | 13 | 18 | 23) { byte == b'-' } else { byte.is_ascii_hexdigit() })
+}
+
+/// Whether this looks like a key and like nothing else: no host, no path, no name with dashes.
+pub(super) fn is_bare_key(value: &str) -> bool {
+    is_uuid(value) || is_key(value) && !value.starts_with('/') && !value.contains(['.', '-', ':', '|', '~'])
 }
 
 /// The base64 of `user:password`.

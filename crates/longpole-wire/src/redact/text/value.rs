@@ -13,7 +13,6 @@ use crate::redact::names::Meaning;
 use crate::redact::quotes::{closing, continuation, joined_end, shell_end, which_quote};
 use crate::redact::value_forms::{
     KEY_BYTES, is_call, is_column, is_count, is_key, is_mixed, is_names, is_nothing, is_of_key, is_parameter, is_prose, is_signature,
-    is_uuid,
 };
 
 /// A value in quotes that has lines is no longer: twice a key of 4096 bits.
@@ -123,7 +122,9 @@ impl Scan<'_> {
             Meaning::Cookie | Meaning::SetCookie => self.cookies(start, meaning),
             _ => {
                 let end = match meaning {
-                    Meaning::Maybe | Meaning::SecretId if start.quote.is_none() && !start.in_list => self.key_end(start.at)?,
+                    Meaning::Maybe | Meaning::For | Meaning::SecretId if start.quote.is_none() && !start.in_list => {
+                        self.key_end(start.at)?
+                    }
                     _ => self.value_end(start),
                 };
                 let value = &self.text[start.at..end];
@@ -394,7 +395,7 @@ impl Scan<'_> {
         let is_number = value.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
         let prose_may_follow = operator == Operator::Colon && start.quote.is_none() && !start.in_list;
         match meaning {
-            Meaning::SecretId => is_uuid(value),
+            Meaning::For | Meaning::SecretId => meaning.is_of(value),
             Meaning::Maybe if is_key(value) => true,
             Meaning::Maybe => {
                 let has_url = self.next_url(start.at) + 3 <= end;
