@@ -45,6 +45,8 @@ pub(super) const OTHER_KEYWORDS: &[&str] = &[
     "auth",
     "setuser",
     "values",
+    "value",
+    "duplicate entry",
     "select",
     "atlasv1",
     "mmk",

@@ -38,7 +38,7 @@ impl Scan<'_> {
                 let behind = position(bytes, at + 1, |byte| byte == b'<' || byte == b'\n');
                 let closed = position(bytes, behind, |byte| byte == b'>' || byte == b'\n');
                 self.names.steps.spend(closed - at);
-                self.pair = Some(Pair { behind: at + 1, seen_to: closed, open: 0 });
+                self.pair = Some(Pair { behind: at + 1, seen_to: closed, open: 0, is_field: false });
             }
         }
         if meaning == Meaning::Plain {

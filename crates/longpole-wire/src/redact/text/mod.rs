@@ -20,6 +20,7 @@ mod markup;
 mod name;
 mod object;
 mod pairs;
+mod refused;
 mod scan;
 mod scan_loop;
 mod sql;

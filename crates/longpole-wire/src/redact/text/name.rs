@@ -84,6 +84,25 @@ impl Scan<'_> {
                 self.bytes[..name.start - 1].iter().rev().take(NAME_BYTES_MAX).take_while(|byte| byte.is_ascii_alphanumeric()).count();
             return self.names.meaning(&text[name.start - 1 - before..name.end]);
         }
+        if word.len() <= 2 {
+            return self.meaning_of_short(name, behind);
+        }
+        // `mot de passe`.
+        if word.eq_ignore_ascii_case(b"passe") && ends_with_ignoring_case(&self.bytes[..name.start], b"mot de ") {
+            return Meaning::Password;
+        }
+        if matches!(word, b"input" | b"data" | b"input_value") {
+            return self.meaning_of_input(name, behind);
+        }
+        if is_value_of_pair(word) {
+            return self.meaning_of_pair(name.start, behind);
+        }
+        Meaning::Plain
+    }
+
+    /// The same of one or two letters or digits, which say nothing on their own.
+    fn meaning_of_short(&mut self, name: &Range<usize>, behind: usize) -> Meaning {
+        let word = &self.bytes[name.clone()];
         if is_private_of_jwk(word) && self.is_in_jwk(name) {
             return Meaning::Token;
         }
@@ -91,18 +110,11 @@ impl Scan<'_> {
         if word.eq_ignore_ascii_case(b"id") && ends_with_ignoring_case(&self.bytes[..name.start], b"secret ") {
             return Meaning::SecretId;
         }
-        // `mot de passe`.
-        if word.eq_ignore_ascii_case(b"passe") && ends_with_ignoring_case(&self.bytes[..name.start], b"mot de ") {
-            return Meaning::Password;
-        }
         // `Unseal Key 1: …`.
-        if word.len() <= 2 && word.iter().all(u8::is_ascii_digit) && name.start > 1 && self.bytes[name.start - 1] == b' ' {
+        if word.iter().all(u8::is_ascii_digit) && name.start > 1 && self.bytes[name.start - 1] == b' ' {
             let end = name.start - 1;
             let before = self.bytes[..end].iter().rev().take(NAME_BYTES_MAX).take_while(|byte| byte.is_ascii_alphanumeric()).count();
             return if before > 2 { self.meaning_at(&(end - before..end), behind) } else { Meaning::Plain };
-        }
-        if is_value_of_pair(word) {
-            return self.meaning_of_pair(name.start, behind);
         }
         Meaning::Plain
     }

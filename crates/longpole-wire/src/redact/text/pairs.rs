@@ -64,6 +64,8 @@ impl Scan<'_> {
     /// A name without a meaning may be one half of a pair. Its value, if that stands before it: `{"value": "…", "name": "TOKEN"}`.
     pub(super) fn half_of_pair(&mut self, name: Range<usize>, behind: usize) -> Option<usize> {
         if !is_name_of_pair(&self.bytes[name.clone()]) {
+            let bytes = self.bytes;
+            self.pair = self.field_of_pair(&bytes[name], behind).or(self.pair);
             return None;
         }
         self.pair = Some(Pair::of(behind));

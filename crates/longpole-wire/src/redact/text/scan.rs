@@ -76,11 +76,13 @@ pub(super) struct Pair {
     /// Up to here it is known how many brackets are open.
     pub(super) seen_to: usize,
     pub(super) open: i32,
+    /// It is a field that a validator refuses.
+    pub(super) is_field: bool,
 }
 
 impl Pair {
     pub(super) fn of(behind: usize) -> Self {
-        Pair { behind, seen_to: behind, open: 0 }
+        Pair { behind, seen_to: behind, open: 0, is_field: false }
     }
 
     /// Whether it stands in the same brackets or element as this place. Each byte is read once, however often this is called.

@@ -119,6 +119,8 @@ impl Scan<'_> {
             &"auth" => self.auth_command(at),
             &"setuser" => self.set_user(at),
             &"values" => self.inserted(at, at + "values".len(), 0),
+            &"value" => self.refused_value(at, at + "value".len()),
+            &"duplicate entry" => self.duplicate_entry(at + "duplicate entry".len()),
             // `INSERT INTO t (a, b) SELECT …`: a tuple without brackets.
             &"select" => self.inserted(at, at + "select".len(), 1),
             &"atlasv1" => self.inside_at(at.checked_sub(15)?, at),
@@ -182,6 +184,11 @@ impl Scan<'_> {
         let next = self.bytes.get(at + 1).copied();
         match self.bytes[at] {
             b'=' => {
+                if next == Some(b'(')
+                    && let Some(end) = self.behind_columns(at)
+                {
+                    return Some(end);
+                }
                 let length = 1 + usize::from(matches!(next, Some(b'=' | b'>' | b'~')));
                 let (name, _) = self.name_before(at)?;
                 self.value_of(name, at + length, Operator::Equals)
@@ -259,6 +266,9 @@ impl Scan<'_> {
             return self.value_of(name, at + 2, Operator::Equals);
         }
         let (name, quoted) = self.name_before(at)?;
+        if quoted && self.is_before_refused(at) {
+            return None;
+        }
         if quoted || matches!(next, None | Some(b' ' | b'\t' | b'\n' | b'\r' | b'\x1b' | b'"' | b'\'' | b'`' | b'\\' | b'[')) {
             return self.value_of(name, at + 1, if quoted { Operator::Equals } else { Operator::Colon });
         }

@@ -1,0 +1,157 @@
+//! Values that a validator or a database refuses, in its message.
+//!
+//! ```text
+//! "password" with value "hunter2" fails to match …                     the name before, in quotes
+//! password\n  String should have … [type=…, input_value='hunter2', …]   the name alone on the line above
+//! {"loc":["body","password"],"msg":"…","input":"hunter2"}              the name last in a list, or last in a path
+//! Key (api_token)=(hunter2) already exists.                            the name of a column
+//! Duplicate entry 'hunter2' for key 'users.api_token'                  the name behind
+//! ```
+
+use std::ops::Range;
+
+use super::name::{NAME_BYTES_MAX, is_of_name};
+use super::scan::{Pair, Scan};
+use crate::redact::bytes::floor;
+use crate::redact::names::Meaning;
+use crate::redact::value_forms::is_nothing;
+
+/// What stands between the name of a field and `value`.
+const BEFORE_VALUE: &[&str] = &["with ", "got invalid ", "has invalid ", "rejected "];
+
+/// What PostgreSQL says of values, behind their bracket.
+const BEHIND_VALUES: &[&str] = &[" already exists", " is not present", " is still referenced", " conflicts with"];
+
+/// Bytes of values in such a message.
+const VALUES_BYTES_MAX: usize = 256;
+
+/// Bytes of a message of a validator, and of a value that MySQL repeats.
+const MESSAGE_BYTES_MAX: usize = 512;
+
+/// Whether this key of a validator's answer says which field it refuses. What it refuses stands beside it as `value`, `input` or `data`.
+fn says_field(key: &[u8]) -> bool {
+    matches!(key, b"loc" | b"param" | b"instancePath")
+}
+
+impl Scan<'_> {
+    /// `value "hunter2"` behind the name of a field in quotes.
+    pub(super) fn refused_value(&mut self, at: usize, behind: usize) -> Option<usize> {
+        if self.bytes.get(behind) != Some(&b' ') {
+            return None;
+        }
+        let words = BEFORE_VALUE.iter().find(|words| self.bytes[..at].ends_with(words.as_bytes()))?;
+        let before = self.bytes[..at - words.len()].strip_suffix(b" ")?;
+        let before = before.strip_suffix(b":").unwrap_or(before);
+        let (name, _) = self.name_before(before.len()).filter(|(_, quoted)| *quoted)?;
+        let meaning = self.names.meaning(&self.text[name]);
+        if meaning == Meaning::Plain {
+            return None;
+        }
+        let start = self.value_start(behind).filter(|start| start.quote.is_some() || start.in_list)?;
+        let end = self.value_end(start);
+        self.hide_refused(meaning, start.at, end)
+    }
+
+    /// Whether a colon stands here before such a value, and not before a value of its own.
+    pub(super) fn is_before_refused(&self, colon: usize) -> bool {
+        self.bytes[colon + 1..].starts_with(b" rejected value [")
+    }
+
+    fn hide_refused(&mut self, meaning: Meaning, start: usize, end: usize) -> Option<usize> {
+        let value = &self.text[start..end];
+        if meaning.is_of(value) && !is_nothing(value) { self.hide(start..end) } else { None }
+    }
+
+    /// What the name of the field says of `input`, `data` and `input_value`, if they are a text, and not a whole body from which it is missing.
+    pub(super) fn meaning_of_input(&mut self, name: &Range<usize>, behind: usize) -> Meaning {
+        let is_line = self.bytes[name.clone()].contains(&b'_');
+        if !is_line && !self.pair.is_some_and(|pair| pair.is_field) || self.value_start(behind).is_none_or(|start| start.quote.is_none()) {
+            return Meaning::Plain;
+        }
+        if is_line {
+            return self.meaning_of_line_above(name.start);
+        }
+        let bytes = self.bytes;
+        let field = self.pair.as_mut().and_then(|pair| pair.is_beside(bytes, name.start).then_some(pair.behind));
+        field.map_or(Meaning::Plain, |field| self.meaning_of_name_at(field))
+    }
+
+    /// What the line above says of `input_value`, if it is a name and nothing else.
+    fn meaning_of_line_above(&mut self, at: usize) -> Meaning {
+        let from = floor(self.text, at.saturating_sub(MESSAGE_BYTES_MAX));
+        let near = &self.text[from..at];
+        self.names.steps.spend(near.len());
+        let mut lines = near.rsplit('\n').skip(1);
+        match (lines.next(), lines.next()) {
+            (Some(line), above) if above.is_some() || from == 0 => {
+                let line = line.trim_end();
+                if !line.is_empty() && line.bytes().all(is_of_name) { self.names.meaning(line) } else { Meaning::Plain }
+            }
+            _ => Meaning::Plain,
+        }
+    }
+
+    /// The half of a pair that this key is, if it says which field is refused: `"loc": ["body", "password"]`, `"path": "/password"`.
+    pub(super) fn field_of_pair(&mut self, key: &[u8], behind: usize) -> Option<Pair> {
+        let is_path = key == b"path";
+        if !is_path && !says_field(key) {
+            return None;
+        }
+        let near = &self.bytes[behind..self.bytes.len().min(behind + NAME_BYTES_MAX)];
+        // The last of a list, or what stands behind the last slash. A longer path is one of a server.
+        let first = near.iter().position(|byte| !byte.is_ascii_whitespace())?;
+        if matches!(near[first], b'[' | b'(') {
+            let close = near.iter().position(|byte| matches!(byte, b']' | b')'));
+            self.names.steps.spend(close.unwrap_or(near.len()));
+            let close = close?;
+            let last = near[..close].iter().rposition(|byte| matches!(byte, b',' | b'[' | b'('))?;
+            return Some(Pair { seen_to: behind + close + 1, is_field: true, ..Pair::of(behind + last + 1) });
+        }
+        let is_quote = |byte: &u8| matches!(byte, b'"' | b'\'');
+        let open = first + near[first..].iter().take_while(|byte| **byte == b'\\').count();
+        near.get(open).filter(|byte| is_quote(byte))?;
+        let length = near[open + 1..].iter().position(is_quote);
+        self.names.steps.spend(length.unwrap_or(near.len()));
+        let close = open + 1 + length?;
+        let slash = near[open + 1..close].iter().rposition(|byte| *byte == b'/');
+        if is_path && slash.is_some_and(|slash| slash > 0) {
+            return None;
+        }
+        let name = slash.map_or(first, |slash| open + 1 + slash + 1);
+        Some(Pair { seen_to: behind + close, is_field: !is_path, ..Pair::of(behind + name) })
+    }
+
+    /// `Key (user_id, api_token)=(5, hunter2) already exists`: the sign stands here.
+    pub(super) fn behind_columns(&mut self, at: usize) -> Option<usize> {
+        let before = self.bytes[..at].strip_suffix(b")")?;
+        let inside = self.bytes[at + 1..].strip_prefix(b"(")?;
+        let length = before.iter().rev().take(NAME_BYTES_MAX).position(|byte| *byte == b'(')?;
+        let open = before.len() - length;
+        let values = &inside[..inside.len().min(VALUES_BYTES_MAX)];
+        self.names.steps.spend(length);
+        if !before[..open - 1].ends_with(b"Key ") {
+            return None;
+        }
+        self.names.steps.spend(values.len());
+        let columns = self.text.get(open..before.len())?;
+        let meaning = columns.split(',').map(|column| self.names.meaning(column.trim())).find(|meaning| *meaning != Meaning::Plain)?;
+        let mut closers = (0..values.len()).filter(|at| values[*at] == b')');
+        let ends = |close: &usize| BEHIND_VALUES.iter().any(|words| values[close + 1..].starts_with(words.as_bytes()));
+        let close = closers.clone().find(ends).or_else(|| closers.next())?;
+        self.hide_refused(meaning, at + 2, at + 2 + close)
+    }
+
+    /// `Duplicate entry 'hunter2' for key 'users.api_token'` of MySQL, which escapes no quote there.
+    pub(super) fn duplicate_entry(&mut self, behind: usize) -> Option<usize> {
+        let inside = self.text[behind..].strip_prefix(" '")?;
+        let near = &inside[..floor(inside, MESSAGE_BYTES_MAX)];
+        self.names.steps.spend(near.len());
+        const FOR_KEY: &str = "' for key '";
+        let length = near.find(FOR_KEY)?;
+        let key = near[length + FOR_KEY.len()..].split('\'').next()?;
+        // As MySQL Workbench names an index.
+        let meaning = self.names.meaning(key.strip_suffix("_UNIQUE").unwrap_or(key));
+        let start = behind + " '".len();
+        self.hide_refused(meaning, start, start + length)
+    }
+}
