@@ -85,6 +85,19 @@ const TOOLS: &[Tool] = &[
     Tool(&["plink", "pscp", "psftp", "putty", "kitty"], "", &[("-pw", Next)]),
     Tool(&["aws"], "put-parameter", &[("--value", Value)]),
     Tool(&["az"], "secret", &[("--value", Value)]),
+    Tool(&["dotnet"], "push", &[("-k", Value)]),
+    Tool(&["dotnet"], "source", &[("-p", Value)]),
+    Tool(&["poetry"], "publish", &[("-p", Value)]),
+    Tool(&["influx"], "setup", &[("-p", Value), ("-t", Value)]),
+    Tool(&["oras"], "push", &[("-p", Value)]),
+    Tool(&["oras"], "pull", &[("-p", Value)]),
+    Tool(&["conan"], "login", &[("-p", Value)]),
+    Tool(&["airflow"], "create", &[("-p", Value)]),
+    Tool(&["glab"], "variable", &[("-v", Value), ("--value", Value)]),
+    Tool(&["kadmin"], "", &[("-w", Value)]),
+    Tool(&["slappasswd"], "", &[("-s", Next)]),
+    Tool(&["ngrok"], "", &[("--basic-auth", BehindColon)]),
+    Tool(&["ctr"], "", &[("-u", BehindColon), ("--user", BehindColon)]),
     Tool(&["svn"], "", &[("--passwd", Value)]),
     Tool(&["cryptsetup", "borg", "restic", "age", "ansible-vault"], "", &[("--passphrase", Value)]),
 ];
@@ -97,7 +110,9 @@ const POSITIONS: &[(&[&str], &[&str], usize)] = &[
     (&["rabbitmqctl"], &["authenticate_user"], 1), (&["cf"], &["auth"], 1), (&["rclone"], &["obscure"], 0), (&["openssl"], &["passwd"], 0),
     (&["mc"], &["alias", "set"], 2), (&["redis-cli", "valkey-cli"], &["auth"], 0), (&["redis-cli", "valkey-cli"], &["AUTH"], 0),
     (&["nmcli"], &["password"], 0), (&["smbpasswd"], &[], 1), (&["mysqladmin", "mariadb-admin"], &["password"], 0), (&["cargo"], &["login"], 0),
-    (&["wandb"], &["login"], 0), (&["bw"], &["login"], 1), (&["bw"], &["unlock"], 0),
+    (&["wandb"], &["login"], 0), (&["bw"], &["login"], 1), (&["bw"], &["unlock"], 0), (&["mc"], &["admin", "user", "add"], 2),
+    (&["samba-tool"], &["user", "create"], 1), (&["dotnet"], &["user-secrets", "set"], 1),
+    (&["grafana", "grafana-cli"], &["reset-admin-password"], 0),
 ];
 
 /// Programs of Oracle, which take `ann/hunter2@db`.
@@ -113,6 +128,12 @@ const PAIRS: &[(&[&str], &[&str])] = &[
     (&["doppler"], &["secrets", "set"]),
     (&["heroku"], &["config:set"]),
 ];
+
+/// Words behind which a name and a value stand: `setenv DB_PASSWORD hunter2`, `ENV DB_PASSWORD hunter2` of a Dockerfile.
+const SETTERS: &[&str] = &["setenv", "ENV", "set-env", "env:set"];
+
+/// Words behind them up to the value: `cf set-env shop DB_PASSWORD hunter2`.
+const SETTER_WORDS: usize = 3;
 
 /// Words that stand behind the name of an option in a message: `--password is required`.
 const PROSE: &[&str] = &[
@@ -253,6 +274,13 @@ fn takes_words(program: &[u8]) -> bool {
             | b"cargo"
             | b"bw"
             | b"wandb"
+            | b"samba-tool"
+            | b"dotnet"
+            | b"grafana"
+            | b"grafana-cli"
+            | b"netlify"
+            | b"setenv"
+            | b"ENV"
             | b"pulumi"
             | b"esc"
             | b"xfreerdp"
@@ -387,6 +415,9 @@ pub(super) fn credentials(words: &[&str], in_text: bool, names: &mut Names) -> V
                 found.extend(Some((at, whole())).filter(|_| !is_nothing(word)));
             }
         }
+        if past.sets > 0 && names.meaning(words[at - 1]).is_sure() && !(in_text && PROSE.contains(word)) && !is_nothing(word) {
+            found.push((at, whole()));
+        }
         if past.htpasswd.takes() {
             found.push((at, whole()));
         }
@@ -412,6 +443,8 @@ struct Past {
     sqlplus: bool,
     /// Behind `setuser` of Redis.
     acl: bool,
+    /// How many words behind one of [`SETTERS`] may still be a value.
+    sets: usize,
     /// An option says that what authenticates is a token.
     bearer: bool,
 }
@@ -428,6 +461,7 @@ impl Past {
         }
         self.htpasswd.pass(word, program.is_of(&["htpasswd"]));
         self.sqlplus |= program.is_of(SQLPLUS);
+        self.sets = if SETTERS.contains(&word) { SETTER_WORDS } else { self.sets.saturating_sub(1) };
         self.acl |= word.eq_ignore_ascii_case("setuser");
         // What it waited for, which may be the program itself.
         let fits = |(from, tool): &mut (usize, usize)| *from <= at && TOOLS[*tool].1 == word;

@@ -241,7 +241,7 @@ const LAST_TOKEN: &[&str] = &[
 ];
 
 /// Last words, whole, that do.
-const LAST_TOKEN_WHOLE: &[&str] = &["sig", "hmac", "totp"];
+const LAST_TOKEN_WHOLE: &[&str] = &["sig", "hmac", "totp", "psk"];
 
 /// The last two words that do.
 const LAST_TWO: &[(&str, &str)] = &[
@@ -570,6 +570,10 @@ pub(super) fn meaning(name: &str) -> Meaning {
     };
     if is_token(one, before) || last.ends_with("cookie") || LAST_TOKEN_WHOLE.contains(&last) {
         return if many.is_some() { Meaning::Tokens } else { Meaning::Token };
+    }
+    // `fs.azure.account.key.shop.dfs.core.windows.net`: the account stands behind.
+    if name.contains("azure.account.key.") {
+        return Meaning::Token;
     }
     let of_service = || words.all().any(|word| SERVICES.contains(&word));
     let key = matches!(last, "key" | "keys") && of_service();

@@ -40,6 +40,7 @@ pub(super) const OTHER_KEYWORDS: &[&str] = &[
     "identified",
     "password",
     "passphrase",
+    "secret_access_key",
     "config",
     "configure",
     "auth",

@@ -109,7 +109,7 @@ impl Scan<'_> {
         }
         match &word {
             &"identified" => self.identified_by(at + "identified".len()),
-            word @ (&"password" | &"passphrase") => self.password_literal(at, at + word.len()),
+            word @ (&"password" | &"passphrase" | &"secret_access_key") => self.password_literal(at, at + word.len()),
             // `config set`, `configure", "set"`.
             &"config" | &"configure" => {
                 let near = &bytes[..bytes.len().min(24)];
