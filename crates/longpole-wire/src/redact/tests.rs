@@ -227,6 +227,18 @@ proptest! {
     }
 
     #[test]
+    fn any_command_is_cleaned_once_and_for_all(text in r#"([a-z1é"'`=\[\]() ,]|\$\(|<\(|\)|\\\n|\n| \^\r\n|&&|\|| -p|-u a:b|mysql|docker login|curl|--password|PosixPath\(|setenv |DB_PASSWORD ){0,40}"#) {
+        let once = cleaned(&text);
+        prop_assert_eq!(cleaned(&once), once);
+    }
+
+    #[test]
+    fn any_message_is_cleaned_once_and_for_all(text in r#"([a-z1é"'`=:/@\[\]() ,<>{}\\]|\n|password|"loc":|"path":|"instancePath":|"input":|"data":|input_value=| with value | rejected value |Key \(|\)=\(|duplicate entry '|' for key '|://|@tcp\(|@h:11|cookie: |set-cookie: |"kty"|"d":|eyJwYXNzd29yZCI6IlpxN2h1bnRlcjIifQ|<pwd>|<!\[CDATA\[|\]\]>){0,40}"#) {
+        let once = cleaned(&text);
+        prop_assert_eq!(cleaned(&once), once);
+    }
+
+    #[test]
     fn any_text_is_cleaned_once_and_for_all(text in r#"([a-z:/@=&"' .\\é#,]|\[|\]|password|--token |config set |://|Bearer |eyJ|-----BEGIN PRIVATE KEY-----){0,40}"#) {
         let once = cleaned(&text);
         prop_assert_eq!(cleaned(&once), once);
