@@ -105,6 +105,12 @@ impl Scan<'_> {
         if rest.first() != Some(&b' ') {
             return None;
         }
+        // A text of PostgreSQL between two signs.
+        if let Some(inside) = rest.strip_prefix(b" $$") {
+            let near = &inside[..inside.len().min(128)];
+            let length = near.windows(2).position(|two| two == b"$$").filter(|length| *length > 0)?;
+            return self.hide(behind + 3..behind + 3 + length);
+        }
         if starts_with_ignoring_case(rest, " for ") {
             let equals = self.text[behind..floor(self.text, behind + 128)].find('=')?;
             let start = self.value_start(behind + equals + 1).filter(|start| start.quote.is_some())?;

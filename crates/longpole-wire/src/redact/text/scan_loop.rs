@@ -45,6 +45,9 @@ static CLASSES: [Class; 256] = {
     classes
 };
 
+/// Bytes of a secret key of AWS.
+const SECRET_OF_AWS_BYTES: usize = 40;
+
 impl Scan<'_> {
     pub(super) fn run(&mut self) {
         let bytes = self.bytes;
@@ -84,7 +87,9 @@ impl Scan<'_> {
                 return Some(self.bytes.len());
             }
             if let Some(end) = token_formats::token_at(self.bytes, at, &mut self.names.memo.tokens, &mut self.names.steps) {
-                return self.hide(at..end);
+                let hidden = self.hide(at..end);
+                let is_aws = bytes.starts_with(b"AKIA") || bytes.starts_with(b"ASIA");
+                return if is_aws { self.secret_of_aws(end).or(hidden) } else { hidden };
             }
         }
         if !token_formats::has(&KEYWORD_BEGINNINGS, a, b, c) {
@@ -148,6 +153,15 @@ impl Scan<'_> {
             }
             _ => None,
         }
+    }
+
+    /// The secret key beside the id of an access key: `AKIA…:…` of s3fs, `'AKIA…', '…'` of ClickHouse.
+    fn secret_of_aws(&mut self, behind: usize) -> Option<usize> {
+        let start = behind + self.bytes[behind..].iter().take(4).take_while(|byte| b"\"', :".contains(byte)).count();
+        let is_of_secret = |byte: &&u8| byte.is_ascii_alphanumeric() || b"+/".contains(byte);
+        let length = self.bytes[start..].iter().take(SECRET_OF_AWS_BYTES + 1).take_while(is_of_secret).count();
+        let end = start + length;
+        (start > behind && length == SECRET_OF_AWS_BYTES && is_mixed(&self.bytes[start..end])).then(|| self.hide(start..end)).flatten()
     }
 
     /// A long word may have a known part inside, or behind it.
@@ -257,6 +271,9 @@ impl Scan<'_> {
         if next == Some(b'/') && self.bytes.get(at + 2) == Some(&b'/') {
             return self.url(at + 3);
         }
+        if next == Some(b':') && self.bytes.get(at + 2) == Some(&b' ') {
+            return self.behind_two_colons(at);
+        }
         // `Class::method`, `urn::x`.
         if next == Some(b':') || at > 0 && self.bytes[at - 1] == b':' {
             return None;
@@ -276,6 +293,20 @@ impl Scan<'_> {
         let is_field = matches!(before, Some(b'{' | b' ' | b',' | b'(' | b'[')) && (self.braces || self.is_map());
         let is_header = matches!(before, None | Some(b'"' | b'\'' | b' ' | b'\n' | b'`' | b'=')) && is_header(&self.text[name.clone()]);
         (is_field || is_header).then(|| self.value_of(name, at + 1, Operator::Struct)).flatten()
+    }
+
+    /// `userPassword:: SHVudGVyMg==` of LDIF: base64 at the beginning of a line.
+    fn behind_two_colons(&mut self, at: usize) -> Option<usize> {
+        let (name, quoted) = self.name_before(at)?;
+        if quoted || name.end != at || name.start > 0 && self.bytes[name.start - 1] != b'\n' {
+            return None;
+        }
+        let start = at + 3;
+        let digits =
+            self.bytes[start..].iter().take(NAME_BYTES_MAX).take_while(|byte| byte.is_ascii_alphanumeric() || b"+/=".contains(byte));
+        let value = &self.bytes[start..start + digits.count()];
+        let is_base64 = value.len() >= 4 && value.len().is_multiple_of(4) && value.iter().any(|byte| !byte.is_ascii_alphabetic());
+        is_base64.then(|| self.value_of(name, at + 2, Operator::Equals)).flatten()
     }
 
     /// Whether there is a map as Go prints it.
