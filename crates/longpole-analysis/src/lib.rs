@@ -5,6 +5,7 @@
 //!
 //! ```text
 //! note, intervals, leaves, lists   what a reader must know; unions of intervals; sets and lists of ids
+//! interval_index                   intervals of each id, searched by time
 //! window     what a recording has of the time before it
 //! tree       spans and processes → one forest; clocks that disagree
 //! pulumi     everything that knows Pulumi; the tree asks it through `tree::placement`
@@ -42,6 +43,7 @@
 
 pub mod code;
 mod derive;
+mod interval_index;
 mod intervals;
 mod leaves;
 pub mod link;

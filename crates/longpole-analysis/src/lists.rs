@@ -51,8 +51,14 @@ impl<I: Id, T: Copy> Lists<I, T> {
         Lists { base, values }
     }
 
-    fn range(&self, id: I) -> std::ops::Range<usize> {
+    /// Where the list of an id stands among the values of all lists.
+    pub(crate) fn range(&self, id: I) -> std::ops::Range<usize> {
         self.base[id] as usize..self.base[I::at(id.place() + 1)] as usize
+    }
+
+    /// How many lists there are.
+    pub(crate) fn len(&self) -> usize {
+        self.base.len() - 1
     }
 
     /// The list of an id.

@@ -20,6 +20,7 @@ use longpole_model::{
 };
 
 use crate::code::origin::{self, CodeOrigin};
+use crate::interval_index::{IntervalIndex, Timed};
 use crate::link::current_spans::CurrentSpans;
 use crate::link::process_idle::{self, ProcessIdle};
 use crate::link::samples;
@@ -298,18 +299,30 @@ pub(crate) struct NodeWait {
     pub(crate) from: Nanos,
     pub(crate) to: Nanos,
     pub(crate) wait: WaitId,
-    /// The latest end of all waits of the node up to this one.
-    latest: Nanos,
     /// It is the part of a wait in which the whole process rested, which only then says something about the node.
     pub(crate) is_process_idle: bool,
 }
 
+impl Timed for NodeWait {
+    type Time = Nanos;
+
+    fn start(&self) -> Nanos {
+        self.from
+    }
+
+    fn end(&self) -> Nanos {
+        self.to
+    }
+}
+
 /// The waits of each node, by start.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct NodeWaits {
-    of_node: HashMap<NodeId, Vec<NodeWait>>,
+    of_node: IntervalIndex<NodeId, NodeWait>,
     /// Those that mattered, of processes whose threads tell.
-    that_mattered: HashMap<NodeId, Vec<NodeWait>>,
+    that_mattered: IntervalIndex<NodeId, NodeWait>,
+    /// These processes.
+    tell: HashSet<NodeId>,
     /// The waits that belong to it as a whole, as threads spent them.
     whole: HashMap<NodeId, Vec<WaitId>>,
     idle: IdVec<WaitId, bool>,
@@ -324,7 +337,7 @@ impl NodeWaits {
         let telling = telling(recording, &idle, &workers);
         let origin = forest.run_range().start;
         let with_spans: HashSet<u32> = recording.spans.iter().filter_map(|span| span.pid).collect();
-        let mut of_node: HashMap<NodeId, Vec<NodeWait>> = HashMap::new();
+        let mut of_node: Vec<(NodeId, NodeWait)> = Vec::new();
         let mut whole: HashMap<NodeId, Vec<WaitId>> = HashMap::new();
         for (i, (wait, link)) in recording.wait_ids().zip(recording.waits.iter().zip(&recording.wait_links)) {
             let (Some(start), Some(end)) = (recording.clock.to_unix(wait.start), recording.clock.to_unix(wait.end)) else { continue };
@@ -340,37 +353,33 @@ impl NodeWaits {
             }
             if let Some(node) = node {
                 let (from, to) = (Nanos(start.nanos_since(origin)), Nanos(end.nanos_since(origin)));
-                of_node.entry(node).or_default().push(NodeWait { from, to, wait: i, latest: to, is_process_idle: false });
+                of_node.push((node, NodeWait { from, to, wait: i, is_process_idle: false }));
             }
         }
-        for (node, wait) in process_idles(recording, forest, &idle, &workers) {
-            of_node.entry(node).or_default().push(wait);
-        }
-        of_node.values_mut().for_each(|waits| order(waits));
-        NodeWaits { of_node, that_mattered: HashMap::new(), whole, idle }
+        of_node.extend(process_idles(recording, forest, &idle, &workers));
+        of_node.sort_by_key(|(node, wait)| (*node, wait.from, wait.wait));
+        let that_mattered = IntervalIndex::new(forest.len(), &[]);
+        NodeWaits { of_node: IntervalIndex::new(forest.len(), &of_node), that_mattered, tell: HashSet::new(), whole, idle }
     }
 
-    /// Sets which waits of a node mattered: wait, from and to.
-    pub(crate) fn set_that_mattered(&mut self, node: NodeId, waits: impl Iterator<Item = (WaitId, Nanos, Nanos)>) {
-        let wait = |(wait, from, to): (WaitId, Nanos, Nanos)| NodeWait { from, to, wait, latest: to, is_process_idle: true };
-        let mut waits: Vec<NodeWait> = waits.map(wait).collect();
-        order(&mut waits);
-        self.that_mattered.insert(node, waits);
+    /// Sets which waits of these nodes mattered: node, wait, from and to.
+    pub(crate) fn set_that_mattered(&mut self, nodes: HashSet<NodeId>, waits: impl Iterator<Item = (NodeId, WaitId, Nanos, Nanos)>) {
+        let wait = |(node, wait, from, to)| (node, NodeWait { from, to, wait, is_process_idle: true });
+        let mut waits: Vec<(NodeId, NodeWait)> = waits.map(wait).collect();
+        waits.sort_by_key(|(node, wait)| (*node, wait.from, wait.wait));
+        self.that_mattered = IntervalIndex::new(self.of_node.len(), &waits);
+        self.tell = nodes;
     }
 
-    /// Those of a node; of a process that rested also the parts of waits.
-    pub(crate) fn of_node(&self, node: NodeId) -> &[NodeWait] {
-        self.of_node.get(&node).map_or(&[], |waits| waits)
-    }
-
-    /// Those of a node that touch this time.
+    /// Those of a node that touch this time; of a process that rested also the parts of waits.
     pub(crate) fn of_node_within(&self, node: NodeId, time: (Nanos, Nanos)) -> impl Iterator<Item = &NodeWait> {
-        within(self.of_node(node), time)
+        self.of_node.within(node, time)
     }
 
     /// Those of them that mattered: all, unless the threads of the process tell.
     pub(crate) fn that_mattered_within(&self, node: NodeId, time: (Nanos, Nanos)) -> impl Iterator<Item = &NodeWait> {
-        within(self.that_mattered.get(&node).map_or_else(|| self.of_node(node), Vec::as_slice), time)
+        let waits = if self.tell.contains(&node) { &self.that_mattered } else { &self.of_node };
+        waits.within(node, time)
     }
 
     /// Those that belong to a node as a whole, by their place in `recording.waits`.
@@ -381,22 +390,6 @@ impl NodeWaits {
     /// Which waits are those of workers for work, in the order of the waits.
     pub(crate) fn idle(&self) -> &IdVec<WaitId, bool> {
         &self.idle
-    }
-}
-
-/// The waits, by start, that touch this time.
-fn within(waits: &[NodeWait], (from, to): (Nanos, Nanos)) -> impl Iterator<Item = &NodeWait> {
-    let first = waits.partition_point(|wait| wait.latest <= from);
-    waits[first..].iter().take_while(move |wait| wait.from < to).filter(move |wait| wait.to > from)
-}
-
-/// Sorts waits by start, and notes the latest end so far for each.
-fn order(waits: &mut [NodeWait]) {
-    waits.sort_by_key(|wait| (wait.from, wait.wait));
-    let mut latest = Nanos::MIN;
-    for wait in waits {
-        latest = latest.max(wait.to);
-        wait.latest = latest;
     }
 }
 
@@ -434,7 +427,7 @@ fn process_idles(
             (None, Evidence::None) => forest.process_at(of(interval.wait).pid, from).and_then(|p| forest.node_of_process(p))?,
             _ => return None,
         };
-        Some((node, NodeWait { from: Nanos(from.nanos_since(origin)), to, wait: interval.wait, latest: to, is_process_idle: true }))
+        Some((node, NodeWait { from: Nanos(from.nanos_since(origin)), to, wait: interval.wait, is_process_idle: true }))
     };
     intervals.iter().zip(&links).filter_map(node).collect()
 }

@@ -21,7 +21,7 @@ mod path;
 mod replay;
 
 use longpole_model::fast_hash::FastMap;
-use longpole_model::{Id, IdVec, Nanos, NodeId, Recording, StackId, ThreadKey, Timestamp, WaitId, WaitKind, ids};
+use longpole_model::{Id, IdVec, Nanos, NodeId, Recording, StackId, ThreadKey, Timestamp, WaitKind, ids};
 
 pub(crate) use self::path::PathStretch;
 use crate::link::waits::NodeWaits;
@@ -345,6 +345,7 @@ pub(crate) fn hold(
     waits: &mut NodeWaits,
 ) -> FastMap<NodeId, ThreadGraph> {
     let mut graphs = FastMap::default();
+    let (mut stretches, mut mattered) = (Vec::new(), Vec::new());
     for process in timelines.plain_processes().to_vec() {
         // Nobody waits for the end of a server.
         let has_end = !sources.servers.contains(process.node);
@@ -370,18 +371,20 @@ pub(crate) fn hold(
             let all =
                 |line: ThreadLine<'_>| timelines.computes(line.row, process.life).into_iter().map(move |(from, to)| (line.row, from, to));
             let all: Vec<_> = timelines.threads_of(process.pid).flat_map(all).collect();
-            timelines.hold(process.node, all.into_iter());
+            stretches.extend(all.into_iter().map(|(row, from, to)| (process.node, row, from, to)));
             continue;
         };
         let known: Vec<_> = graph.known_times(&open).collect();
         let of_path = known.iter().flat_map(|&(row, from, to)| timelines.waits_of(row, (from, to)));
-        let of_others =
-            waits.of_node(process.node).iter().flat_map(|it| open.between(it.from, it.to).map(|(from, to)| (it.wait, from, to)));
-        let all: Vec<(WaitId, Nanos, Nanos)> = of_others.chain(of_path).filter(|(_, from, to)| from < to).collect();
-        waits.set_that_mattered(process.node, all.into_iter());
-        timelines.hold(process.node, known.into_iter().chain(others));
+        let of_node = waits.of_node_within(process.node, (Nanos::MIN, Nanos::MAX));
+        let of_others = of_node.flat_map(|it| open.between(it.from, it.to).map(|(from, to)| (it.wait, from, to)));
+        let all = of_others.chain(of_path).filter(|(_, from, to)| from < to);
+        mattered.extend(all.map(|(wait, from, to)| (process.node, wait, from, to)));
+        stretches.extend(known.iter().chain(&others).map(|&(row, from, to)| (process.node, row, from, to)));
         graphs.insert(process.node, graph);
     }
+    timelines.hold(stretches.into_iter());
+    waits.set_that_mattered(graphs.keys().copied().collect(), mattered.into_iter());
     graphs
 }
 

@@ -35,17 +35,16 @@ mod read;
 mod running;
 mod sweep;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use longpole_model::fast_hash::FastMap;
 use longpole_model::{Id, IdVec, LossKind, Monotonic, Nanos, NodeId, Recording, StateKind, ThreadKey, WaitId, WaitKind, ids};
 
 use self::pieces::gives_way_to_children;
 pub(crate) use self::pieces::{Piece, flatten};
 use self::running::Running;
+use crate::interval_index::{IntervalIndex, Timed};
 use crate::intervals;
-use crate::lists::Lists;
 use crate::schedule::recorded::{self, Cover};
 use crate::tree::forest::Forest;
 
@@ -116,12 +115,21 @@ pub(crate) struct PlainProcess {
 /// A stretch in which a thread worked for a node.
 #[derive(Debug, Clone, Copy)]
 struct SpanOnThread {
-    node: NodeId,
     row: RowId,
     from: Nanos,
     to: Nanos,
-    /// The latest end among the node's stretches up to this one.
-    latest: Nanos,
+}
+
+impl Timed for SpanOnThread {
+    type Time = Nanos;
+
+    fn start(&self) -> Nanos {
+        self.from
+    }
+
+    fn end(&self) -> Nanos {
+        self.to
+    }
 }
 
 /// Records of a thread's journal that are missing.
@@ -154,9 +162,7 @@ pub(crate) struct Timelines {
     waits: Vec<ThreadWait>,
     sources: IdVec<NodeId, Source>,
     /// The stretches of each node, by start.
-    held: Lists<NodeId, SpanOnThread>,
-    /// The same of processes of several threads without spans.
-    held_by_threads: FastMap<NodeId, Vec<SpanOnThread>>,
+    held: IntervalIndex<NodeId, SpanOnThread>,
     plain: Vec<PlainProcess>,
     gaps: Vec<JournalGap>,
     /// When each process ran, by pid, filled in when somebody asks.
@@ -186,8 +192,7 @@ impl Timelines {
             slices: Vec::new(),
             waits: Vec::new(),
             sources: IdVec::default(),
-            held: Lists::default(),
-            held_by_threads: FastMap::default(),
+            held: IntervalIndex::default(),
             plain: Vec::new(),
             gaps: Vec::new(),
             running: Mutex::default(),
@@ -204,9 +209,8 @@ impl Timelines {
         let mut held = Vec::new();
         let journaled = timelines.add_journals(recording, forest, lost(LossKind::JournalGaps), &offset, &mut held);
         timelines.infer(recording, forest, &journaled, &offset, &mut held);
-        held.sort_unstable_by_key(|held| (held.node, held.from, held.row));
-        held.chunk_by_mut(|a, b| a.node == b.node).for_each(keep_latest_ends);
-        timelines.held = Lists::group(forest.len(), held.iter().map(|held| (held.node, *held)));
+        held.sort_unstable_by_key(|(node, held)| (*node, held.from, held.row));
+        timelines.held = IntervalIndex::new(forest.len(), &held);
         timelines
     }
 
@@ -215,18 +219,24 @@ impl Timelines {
         &self.plain
     }
 
-    /// Sets when which threads worked for such a process: thread, from and to.
-    pub(crate) fn hold(&mut self, node: NodeId, stretches: impl Iterator<Item = (RowId, Nanos, Nanos)>) {
-        // A fork of it with one thread.
-        let of_forks = self.held.get(node).iter().flat_map(|fork| {
-            let computes = self.computes(fork.row, (fork.from, fork.to));
-            computes.into_iter().map(|(from, to)| SpanOnThread { from, to, ..*fork })
-        });
-        let of_forks: Vec<SpanOnThread> = of_forks.collect();
-        let held = self.held_by_threads.entry(node).or_insert(of_forks);
-        held.extend(stretches.map(|(row, from, to)| SpanOnThread { node, row, from, to, latest: to }));
-        held.sort_unstable_by_key(|held| (held.from, held.row));
-        keep_latest_ends(held);
+    /// Sets when which threads worked for such processes: node, thread, from and to.
+    pub(crate) fn hold(&mut self, stretches: impl Iterator<Item = (NodeId, RowId, Nanos, Nanos)>) {
+        if self.plain.is_empty() {
+            return;
+        }
+        let plain: HashSet<NodeId> = self.plain.iter().map(|process| process.node).collect();
+        let mut held: Vec<(NodeId, SpanOnThread)> = stretches.map(|(node, row, from, to)| (node, SpanOnThread { row, from, to })).collect();
+        for (node, stretch) in self.held.iter() {
+            if plain.contains(&node) {
+                // A fork of it with one thread.
+                let computes = self.computes(stretch.row, (stretch.from, stretch.to)).into_iter();
+                held.extend(computes.map(|(from, to)| (node, SpanOnThread { from, to, ..*stretch })));
+            } else {
+                held.push((node, *stretch));
+            }
+        }
+        held.sort_unstable_by_key(|(node, held)| (*node, held.from, held.row));
+        self.held = IntervalIndex::new(self.held.len(), &held);
     }
 
     /// The threads of a process, by number.
@@ -300,15 +310,13 @@ impl Timelines {
     }
 
     fn on_threads(&self, node: NodeId) -> &[SpanOnThread] {
-        self.held_by_threads.get(&node).map_or_else(|| self.held.get(node), Vec::as_slice)
+        self.held.get(node)
     }
 
     /// What a node with a known source did between two moments of it. `calls` says whether it is a client's or a producer's.
     pub(crate) fn own_pieces(&self, node: NodeId, (from, to): (Nanos, Nanos), cover: &Cover, calls: bool) -> OwnPieces {
-        let all = self.on_threads(node);
-        let first = all.partition_point(|held| held.latest <= from);
         let mut pieces = Vec::new();
-        for held in all[first..].iter().take_while(|held| held.from < to) {
+        for held in self.held.within(node, (from, to)) {
             self.thread_pieces(&self.rows[held.row], held.from.max(from), held.to.min(to), &mut pieces);
         }
         let mut cpu = pieces.iter().filter(|piece| piece.state == StateKind::OnCpu).map(Piece::length).sum();
@@ -318,7 +326,7 @@ impl Timelines {
         }
         let threads = flatten(pieces);
         let mut own = OwnPieces { pieces: Vec::with_capacity(threads.len() + 1), cpu, has_gap: false };
-        let pid = all.first().map(|held| self.rows[held.row].thread.pid.0);
+        let pid = self.on_threads(node).first().map(|held| self.rows[held.row].thread.pid.0);
         let rest = match self.source(node) {
             Source::Journal if calls => StateKind::Remote,
             Source::Journal => StateKind::Awaiting,
@@ -363,9 +371,7 @@ impl Timelines {
             return true;
         }
         let Some(row) = self.row(thread) else { return true };
-        let held = self.on_threads(node);
-        let first = held.partition_point(|held| held.latest <= at);
-        held[first..].iter().take_while(|held| held.from <= at).any(|held| held.row == row && at < held.to)
+        self.held.at(node, at).any(|held| held.row == row)
     }
 
     /// When a thread was on a CPU, or wanted one and did not have it, between two moments; those that touch are one.
@@ -468,15 +474,6 @@ impl Timelines {
             at = end;
         }
         push(at, to, StateKind::BlockedUnseen);
-    }
-}
-
-/// Notes for each of these stretches, which stand by start, the latest end so far.
-fn keep_latest_ends(stretches: &mut [SpanOnThread]) {
-    let mut latest = Nanos::MIN;
-    for stretch in stretches {
-        latest = latest.max(stretch.to);
-        stretch.latest = latest;
     }
 }
 

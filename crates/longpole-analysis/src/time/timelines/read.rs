@@ -76,7 +76,7 @@ impl Timelines {
         forest: &Forest,
         overwritten: bool,
         offset: &impl Fn(Monotonic) -> Nanos,
-        held: &mut Vec<SpanOnThread>,
+        held: &mut Vec<(NodeId, SpanOnThread)>,
     ) -> Vec<u32> {
         let order = by_thread(recording.current_spans.iter().map(CurrentSpan::thread));
         let mut pids = Vec::new();
@@ -113,7 +113,7 @@ impl Timelines {
                 let Some(node) = node else { continue };
                 self.sources[node] = Source::Journal;
                 match row {
-                    Some(row) => held.push(SpanOnThread { node, row, from, to: at, latest: at }),
+                    Some(row) => held.push((node, SpanOnThread { row, from, to: at })),
                     None => unseen.push(node),
                 }
             }
@@ -143,7 +143,7 @@ impl Timelines {
         forest: &Forest,
         journaled: &[u32],
         offset: &impl Fn(Monotonic) -> Nanos,
-        held: &mut Vec<SpanOnThread>,
+        held: &mut Vec<(NodeId, SpanOnThread)>,
     ) {
         let only = self.only_threads(recording, forest, journaled);
         let mut nodes_of: Vec<(ProcessRow, NodeId)> = Vec::new();
@@ -190,7 +190,7 @@ impl Timelines {
             let parent = |node: NodeId| forest[node].parent;
             let ambiguous = sweep.run(nodes.clone().map(|node| (node, range(node))), parent, life, |node, from, to| {
                 if let Some(node) = node.or(own) {
-                    held.push(SpanOnThread { node, row, from, to, latest: to });
+                    held.push((node, SpanOnThread { row, from, to }));
                 }
             });
             for node in nodes {
