@@ -81,6 +81,11 @@ impl<I: Id, T: Timed + Copy> IntervalIndex<I, T> {
         self.search(id, move |start| start <= moment, move |end| end > moment)
     }
 
+    /// Those of an id in which this time lies from its start to its end, by start.
+    pub(crate) fn covering(&self, id: I, (from, to): (T::Time, T::Time)) -> impl Iterator<Item = &T> {
+        self.search(id, move |start| start <= from, move |end| end >= to)
+    }
+
     /// Those of an id that start early enough and end late enough, by start.
     fn search(&self, id: I, starts: impl Fn(T::Time) -> bool, ends: impl Fn(T::Time) -> bool) -> impl Iterator<Item = &T> {
         let list = self.lists.get(id);
@@ -216,6 +221,7 @@ mod tests {
                 let to = from + length;
                 prop_assert_eq!(index.get(id), all(&|_| true));
                 prop_assert_eq!(index.within(id, (from, to)).copied().collect::<Vec<_>>(), all(&|it| it.0 < to && it.1 > from));
+                prop_assert_eq!(index.covering(id, (from, to)).copied().collect::<Vec<_>>(), all(&|it| it.0 <= from && it.1 >= to));
                 prop_assert_eq!(index.at(id, from).copied().collect::<Vec<_>>(), all(&|it| it.0 <= from && it.1 > from));
             }
         }

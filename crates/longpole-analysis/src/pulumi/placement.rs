@@ -12,8 +12,9 @@ use std::collections::{BTreeMap, BinaryHeap, HashMap, HashSet};
 use std::ops::RangeInclusive;
 
 use longpole_model::resource_event::TYPE;
-use longpole_model::{IdVec, Recording, Span, SpanKind, SpanRow, TimeRange, Timestamp};
+use longpole_model::{IdVec, Recording, Span, SpanKind, SpanRow, TimeRange, Timestamp, ids};
 
+use crate::interval_index::{IntervalIndex, Timed};
 use crate::note::Note;
 use crate::pulumi::call::{Call, RUN_PROGRAM, RUN_PROGRAM_CALL, method};
 use crate::pulumi::call_halves;
@@ -41,6 +42,30 @@ const REGISTRATION_AFTER_CALL_NANOS: RangeInclusive<i64> = -600_000_000_000..=2_
 
 /// It ends with the call or a little later; measured: 1.8 to 8 ms, more on a busy machine.
 const REGISTRATION_END_AFTER_CALL_NANOS: RangeInclusive<i64> = -2_000_000..=250_000_000;
+
+ids! {
+    /// A call that runs a program, by its place among those.
+    struct RunId;
+}
+
+/// A span directly below a call that runs a program.
+#[derive(Clone, Copy)]
+struct RunSpan {
+    span: SpanRow,
+    range: TimeRange,
+}
+
+impl Timed for RunSpan {
+    type Time = Timestamp;
+
+    fn start(&self) -> Timestamp {
+        self.range.start
+    }
+
+    fn end(&self) -> Timestamp {
+        self.range.end
+    }
+}
 
 /// The rules for one recording.
 #[derive(Debug)]
@@ -270,17 +295,15 @@ fn program_calls(placed: &PlacedSpans<'_>) -> Vec<Adoption> {
     let is_run = |i: SpanRow| method(i) == RUN_PROGRAM_CALL;
     let runs: Vec<SpanRow> = rows(spans).map(|(i, _)| i).filter(|&i| is_run(i)).collect();
     let callers: HashSet<SpanRow> = runs.iter().filter_map(|&run| parent(run)).collect();
-    let inner: Vec<SpanRow> = runs.into_iter().filter(|run| !callers.contains(run)).take(RUNS_MAX).collect();
+    let inner: IdVec<RunId, SpanRow> = runs.into_iter().filter(|run| !callers.contains(run)).take(RUNS_MAX).collect();
     if inner.is_empty() {
         return Vec::new();
     }
     // What a host says of the program it runs stands between.
-    let mut below: HashMap<SpanRow, Vec<SpanRow>> = inner.iter().map(|&run| (run, Vec::new())).collect();
-    for (i, _) in rows(spans).filter(|&(i, _)| !method(i).starts_with(CALLS)) {
-        if let Some(below) = parent(i).and_then(|run| below.get_mut(&run)) {
-            below.push(i);
-        }
-    }
+    let run_of: HashMap<SpanRow, RunId> = inner.enumerated().map(|(id, &run)| (run, id)).collect();
+    let of_host = rows(spans).filter(|&(i, _)| !method(i).starts_with(CALLS));
+    let below = of_host.filter_map(|(i, _)| Some((*run_of.get(&parent(i)?)?, RunSpan { span: i, range: range(i) })));
+    let below = IntervalIndex::new(inner.len(), &below.collect::<Vec<_>>());
     let is_program_call = |i: SpanRow| PROGRAM_CALLS.iter().any(|calls| method(i).starts_with(calls));
     let covers = |run: SpanRow, i: SpanRow| range(run).start <= range(i).start && range(i).end <= range(run).end;
     let adopted = |i: SpanRow| {
@@ -288,11 +311,11 @@ fn program_calls(placed: &PlacedSpans<'_>) -> Vec<Adoption> {
         if above.iter().any(|&above| method(above).starts_with(CALLS) && !is_run(above)) {
             return None;
         }
-        let mut covering = inner.iter().filter(|&&run| covers(run, i));
-        let only = covering.next().filter(|_| covering.next().is_none())?;
-        let mut programs = below[only].iter().filter(|&&program| covers(program, i));
+        let mut covering = inner.enumerated().filter(|&(_, &run)| covers(run, i));
+        let (id, run) = covering.next().filter(|_| covering.next().is_none())?;
+        let mut programs = below.covering(id, (range(i).start, range(i).end));
         let program = programs.next().filter(|_| programs.next().is_none());
-        let parent = *program.unwrap_or(only);
+        let parent = program.map_or(*run, |program| program.span);
         (!above.contains(&parent)).then_some(Adoption { span: i, parent })
     };
     rows(spans).map(|(i, _)| i).filter(|&i| is_program_call(i)).filter_map(adopted).collect()
@@ -300,8 +323,9 @@ fn program_calls(placed: &PlacedSpans<'_>) -> Vec<Adoption> {
 
 #[cfg(test)]
 mod tests {
-    use longpole_model::text;
+    use longpole_model::{Id, text};
 
+    use super::*;
     use crate::Report;
 
     /// The tree below the plan: names of calls, without their services, and their starts in milliseconds.
@@ -387,6 +411,35 @@ RegisterResource 12
             drawn(calls),
             "Run 5\n  Run 6\n    execRuntime 7\n      Log 8\n      RegisterResource 10\n      RegisterResource 210\nRegisterResource 950\n"
         );
+    }
+
+    /// A search through all spans of the host for each request took 400,000,000 steps here.
+    #[test]
+    fn many_requests_of_a_program_with_a_host_of_many_spans_cost_as_much_as_they_are() {
+        const MANY: usize = 20_000;
+        let template = text::parse("n 0..1ms pulumi-cli\n").unwrap().spans.remove(0);
+        let named = |name: &str| Span { name: name.into(), ..template.clone() };
+        let (host, request) = (named("execRuntime"), named("/pulumirpc.ResourceMonitor/RegisterResource"));
+        let mut spans = vec![named(RUN_PROGRAM_CALL)];
+        spans.extend(std::iter::repeat_n(host, MANY));
+        spans.extend(std::iter::repeat_n(request, MANY));
+        let range = |span: SpanRow| {
+            let place = span.place();
+            let millis = |from: usize, to: usize| TimeRange {
+                start: text::ORIGIN.plus_nanos(from as i64 * 1_000_000),
+                end: text::ORIGIN.plus_nanos(to as i64 * 1_000_000),
+            };
+            match place {
+                0 => millis(0, 10 * MANY + 10),
+                1..=MANY => millis(10 * place, 10 * place + 9),
+                _ => millis(10 * (place - MANY), 10 * (place - MANY) + 5),
+            }
+        };
+        let run = SpanRow::at(0);
+        let parent = |span: SpanRow| (1..=MANY).contains(&span.place()).then_some(run);
+        let adopted = program_calls(&PlacedSpans { spans: &spans, range: &range, parent: &parent });
+        let expected = (1..=MANY).map(|host| Adoption { span: SpanRow::at(host + MANY), parent: SpanRow::at(host) });
+        assert!(adopted.into_iter().eq(expected));
     }
 
     #[test]
