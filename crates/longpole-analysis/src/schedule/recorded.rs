@@ -528,15 +528,8 @@ fn declared(
         }
     }
     let resources = Resources::of(recording, forest, end);
-    let most = (NEEDED_MAX / resources.nodes().count().max(1)).max(NEEDED_MIN);
-    let needs = |i: NodeId| {
-        let mut needed = resources.waited_for(i, start[i]);
-        needed.retain(|&other| is_possible(i, other));
-        needed.sort_by_key(|&other| std::cmp::Reverse((end[other], other)));
-        needed.truncate(most);
-        needed.into_iter().map(move |other| (i, other))
-    };
-    let needed: Vec<(NodeId, NodeId)> = resources.nodes().flat_map(needs).collect();
+    let most = (NEEDED_MAX / resources.count().max(1)).max(NEEDED_MIN);
+    let needed = resources.waits(start, most);
     let besides = phases::waits(&needed, forest, end_host, (start, end));
     needed.into_iter().chain(besides).for_each(|(i, other)| add(i, other));
     engine::waits(recording, forest, start, end).into_iter().for_each(|(i, other)| add(i, other));
