@@ -1,5 +1,7 @@
 //! The spans that a forest is made of: all that is known of them, or an outline.
 
+use std::borrow::Borrow;
+
 use longpole_model::{Id, Span, SpanHead, SpanId, SpanIndex, SpanRow, TraceId, ids};
 
 ids! {
@@ -20,8 +22,8 @@ impl ListedSpan {
 }
 
 /// The spans of a whole list with their rows.
-pub(crate) fn rows(spans: &[Span]) -> impl DoubleEndedIterator<Item = (SpanRow, &Span)> + ExactSizeIterator {
-    spans.iter().enumerate().map(|(place, span)| (SpanRow::at(place), span))
+pub(crate) fn rows<S: Borrow<Span>>(spans: &[S]) -> impl DoubleEndedIterator<Item = (SpanRow, &Span)> + ExactSizeIterator {
+    spans.iter().enumerate().map(|(place, span)| (SpanRow::at(place), span.borrow()))
 }
 
 /// The spans of a forest.

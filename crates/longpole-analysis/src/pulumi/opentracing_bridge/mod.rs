@@ -16,11 +16,12 @@
 //! that was joined when it was sealed. A legacy span without a partner is kept with its id. If it has no parent either, it
 //! hangs under the command's own span where that covers it in the same process; else it is placed like any other span.
 
+use std::borrow::Borrow;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::Hash;
 
 use longpole_model::{
-    AttributeValue, IdVec, Loss, LossKind, Recording, Span, SpanEvent, SpanId, SpanKind, SpanLink, SpanRow, StatusCode, Text, ThinVec,
+    AttributeValue, Id, IdVec, Loss, LossKind, Recording, Span, SpanEvent, SpanId, SpanKind, SpanLink, SpanRow, StatusCode, Text, ThinVec,
     Timestamp, TraceId,
 };
 
@@ -45,13 +46,13 @@ pub(crate) const PULUMI_CLI: &str = "pulumi-cli";
 
 /// The two spans of a call start, and end, so close together, or one of the ends is not the call's. Measured: up to 861 µs, and 5.6 ms
 /// where four deployments share two CPUs: whoever is interrupted between the two waits for its next turn.
-const APART_NANOS: i64 = 50_000_000;
+pub const APART_NANOS: i64 = 50_000_000;
 
 /// Which of the two is inside the other is known, except for the whole microseconds of Zipkin's times.
 const ROUNDED_NANOS: i64 = 2_000;
 
 /// A legacy root may stick out of the command's span by this much: it is started before, and finished after.
-const COVER_SLACK_NANOS: i64 = 10_000_000;
+pub const COVER_SLACK_NANOS: i64 = 10_000_000;
 
 /// Open spans of commands that may cover a root. More at once is no Pulumi.
 const OPEN_COMMANDS_MAX: usize = 64;
@@ -84,6 +85,32 @@ fn maker(span: &Span) -> &str {
     if nameless || service.starts_with(PULUMI) { PULUMI } else { service }
 }
 
+/// What both spans of a call say alike, beside their times.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct CallKey {
+    maker: String,
+    name: String,
+    kind: i32,
+}
+
+impl CallKey {
+    /// That of a span.
+    pub fn of(span: &Span) -> CallKey {
+        let (maker, name, kind) = call_key(span);
+        CallKey { maker: maker.to_owned(), name: name.to_owned(), kind }
+    }
+
+    /// Whether it is one of the spans that a process keeps to itself. The command's own span is.
+    pub fn is_internal(&self) -> bool {
+        self.kind == SpanKind::Internal.to_otlp()
+    }
+}
+
+fn call_key(span: &Span) -> (&str, &str, i32) {
+    let (name, kind) = operation(span);
+    (maker(span), name, kind.to_otlp())
+}
+
 fn interval(span: &Span) -> Interval {
     Interval { start: span.start.unix_nanos(), end: (span.end > span.start).then_some(span.end.unix_nanos()) }
 }
@@ -102,23 +129,11 @@ pub fn join(recording: &mut Recording) {
     let mut gone: IdVec<SpanRow, bool> = IdVec::filled(false, recording.spans.len());
     merge_double_finishes(recording, &legacy, &mut gone);
     let legacy: Vec<SpanRow> = legacy.into_iter().filter(|&i| !gone[i]).collect();
-    let roots = roots(&recording.spans, &legacy);
-    let hosts = hosts(&recording.spans, &roots);
-
-    let mut pairs = pairs(&recording.spans, &legacy);
-    let mut taken: HashSet<SpanRow> = pairs.iter().map(|p| p.1).collect();
-    let paired: HashSet<SpanRow> = pairs.iter().map(|p| p.0).collect();
-    // The command's own span starts with its process, its legacy twin when tracing was set up: too late to be paired by time.
-    for (&root, &host) in hosts.iter().filter(|(root, _)| !paired.contains(root)) {
-        let (root_span, host_span) = (&recording.spans[root], &recording.spans[host]);
-        let free = host_span.attributes.get(LEGACY_SPAN_ID).is_none();
-        if operation(root_span) == operation(host_span) && free && taken.insert(host) {
-            pairs.push((root, host));
-        }
-    }
+    let Matches { pairs, hosts } = matches(&recording.spans, &legacy, &have_parents(&recording.spans));
     let homes = homes(&recording.spans, &pairs, &hosts);
     for &(from, into) in &pairs {
-        fold(&mut recording.spans, from, into);
+        let legacy = recording.spans[from].clone();
+        fold(&mut recording.spans[into], legacy);
         gone[from] = true;
     }
     move_home(&mut recording.spans, &legacy, &gone, &homes);
@@ -127,6 +142,53 @@ pub fn join(recording: &mut Recording) {
     if gone.len() > recording.spans.len() {
         recording.sample_links.clear();
         recording.wait_links.clear();
+    }
+}
+
+/// What legacy spans are.
+struct Matches {
+    /// Those that are OpenTelemetry spans, and these.
+    pairs: Vec<(SpanRow, SpanRow)>,
+    /// The command's own span that covers each root.
+    hosts: BTreeMap<SpanRow, SpanRow>,
+}
+
+/// The legacy spans among these that are OpenTelemetry spans among these, and which. `has_parent` says whether the parent of a span is known, from the
+/// same tracer: without one, a legacy span may be the command's own.
+pub fn twins<S: Borrow<Span>>(spans: &[S], has_parent: &dyn Fn(&Span) -> bool) -> Vec<(SpanRow, SpanRow)> {
+    let legacy: Vec<SpanRow> = rows(spans).filter(|(_, span)| is_legacy(span)).map(|(i, _)| i).collect();
+    matches(spans, &legacy, has_parent).pairs
+}
+
+fn matches<S: Borrow<Span>>(spans: &[S], legacy: &[SpanRow], has_parent: &dyn Fn(&Span) -> bool) -> Matches {
+    let of = |i: SpanRow| -> &Span { spans[i.place()].borrow() };
+    let roots: Vec<SpanRow> = legacy.iter().copied().filter(|&i| !has_parent(of(i))).collect();
+    let hosts = hosts(spans, &roots, has_parent);
+    let mut pairs = pairs(spans, legacy);
+    let mut taken: HashSet<SpanRow> = pairs.iter().map(|p| p.1).collect();
+    let paired: HashSet<SpanRow> = pairs.iter().map(|p| p.0).collect();
+    // The command's own span starts with its process, its legacy twin when tracing was set up: too late to be paired by time.
+    for (&root, &host) in hosts.iter().filter(|(root, _)| !paired.contains(root)) {
+        let free = of(host).attributes.get(LEGACY_SPAN_ID).is_none();
+        if operation(of(root)) == operation(of(host)) && free && taken.insert(host) {
+            pairs.push((root, host));
+        }
+    }
+    Matches { pairs, hosts }
+}
+
+/// Whether the parent of a span is among these: of a legacy one a legacy span, else a span of the command.
+fn have_parents<S: Borrow<Span>>(spans: &[S]) -> impl Fn(&Span) -> bool {
+    let ids = |are: &dyn Fn(&Span) -> bool| -> HashSet<(TraceId, SpanId)> {
+        rows(spans).filter(|(_, span)| are(span)).map(|(_, span)| (span.trace_id, span.span_id)).collect()
+    };
+    let legacy = ids(&is_legacy);
+    let of_command = ids(&|span| span.service_name() == PULUMI_CLI && !is_legacy(span));
+    move |span| {
+        span.parent_span_id.is_some_and(|parent| {
+            let parent = (span.trace_id, parent);
+            if is_legacy(span) { parent.1 != span.span_id && legacy.contains(&parent) } else { of_command.contains(&parent) }
+        })
     }
 }
 
@@ -142,10 +204,8 @@ fn merge_double_finishes(recording: &mut Recording, legacy: &[SpanRow], gone: &m
                 slot.insert(i);
             }
             std::collections::hash_map::Entry::Occupied(known) => {
-                let kept = *known.get();
-                let end = recording.spans[kept].end.max(span.end);
-                add_what_lacks(&mut recording.spans, i, kept);
-                recording.spans[kept].end = end;
+                let later = span.clone();
+                merge_finishes(&mut recording.spans[*known.get()], later);
                 gone[i] = true;
                 merged += 1;
             }
@@ -157,13 +217,11 @@ fn merge_double_finishes(recording: &mut Recording, legacy: &[SpanRow], gone: &m
 }
 
 /// Each legacy span and the OpenTelemetry span of the same operation.
-fn pairs(spans: &[Span], legacy: &[SpanRow]) -> Vec<(SpanRow, SpanRow)> {
+fn pairs<S: Borrow<Span>>(spans: &[S], legacy: &[SpanRow]) -> Vec<(SpanRow, SpanRow)> {
+    let of = |i: SpanRow| -> &Span { spans[i.place()].borrow() };
     type Sides = (Vec<SpanRow>, Vec<SpanRow>);
     let mut groups: BTreeMap<(&str, &str, i32), Sides> = BTreeMap::new();
-    let key = |i: SpanRow| {
-        let (name, kind) = operation(&spans[i]);
-        (maker(&spans[i]), name, kind.to_otlp())
-    };
+    let key = |i: SpanRow| call_key(of(i));
     for &i in legacy {
         groups.entry(key(i)).or_default().0.push(i);
     }
@@ -178,11 +236,11 @@ fn pairs(spans: &[Span], legacy: &[SpanRow]) -> Vec<(SpanRow, SpanRow)> {
     for ((.., kind), (mut left, mut right)) in groups {
         // Equals are paired in an order that does not depend on arrival.
         for side in [&mut left, &mut right] {
-            side.sort_by_key(|&i| (spans[i].start, spans[i].trace_id, spans[i].span_id));
+            side.sort_by_key(|&i| (of(i).start, of(i).trace_id, of(i).span_id));
         }
         // What is left when each was given to the closest may have been given away crosswise: then one of them sticks out.
         for window in [window(kind, ROUNDED_NANOS), window(kind, APART_NANOS)] {
-            let list = |side: &[SpanRow]| -> Vec<Interval> { side.iter().map(|&i| interval(&spans[i])).collect() };
+            let list = |side: &[SpanRow]| -> Vec<Interval> { side.iter().map(|&i| interval(of(i))).collect() };
             let pairs = span_pairing::pair(&list(&left), &list(&right), &window);
             out.extend(pairs.iter().map(|&(l, r)| (left[l], right[r])));
             let (lefts, rights): (HashSet<usize>, HashSet<usize>) = pairs.into_iter().unzip();
@@ -205,23 +263,11 @@ fn window(kind: i32, by: i64) -> Window {
     Window { start, end, by_start: true }
 }
 
-/// Legacy spans that no other legacy span is the parent of.
-fn roots(spans: &[Span], legacy: &[SpanRow]) -> Vec<SpanRow> {
-    let ids: HashSet<(TraceId, SpanId)> = legacy.iter().map(|&i| (spans[i].trace_id, spans[i].span_id)).collect();
-    let known = |span: &Span| span.parent_span_id.is_some_and(|p| p != span.span_id && ids.contains(&(span.trace_id, p)));
-    legacy.iter().copied().filter(|&i| !known(&spans[i])).collect()
-}
-
 /// For each of these spans the command's own span that covers it in the same process: the one that started last.
-fn hosts(spans: &[Span], roots: &[SpanRow]) -> BTreeMap<SpanRow, SpanRow> {
-    let ids: HashSet<(TraceId, SpanId)> =
-        spans.iter().filter(|s| s.service_name() == PULUMI_CLI && !is_legacy(s)).map(|s| (s.trace_id, s.span_id)).collect();
-    let top = |span: &Span| {
-        span.service_name() == PULUMI_CLI
-            && !is_legacy(span)
-            && operation(span).1 == SpanKind::Internal
-            && !span.parent_span_id.is_some_and(|p| ids.contains(&(span.trace_id, p)))
-    };
+fn hosts<S: Borrow<Span>>(spans: &[S], roots: &[SpanRow], has_parent: &dyn Fn(&Span) -> bool) -> BTreeMap<SpanRow, SpanRow> {
+    let of = |i: SpanRow| -> &Span { spans[i.place()].borrow() };
+    let top =
+        |span: &Span| span.service_name() == PULUMI_CLI && !is_legacy(span) && operation(span).1 == SpanKind::Internal && !has_parent(span);
     // At one moment spans open first, then roots ask, then spans close.
     let mut events: Vec<(Timestamp, u8, SpanRow)> = Vec::new();
     for (i, span) in rows(spans).filter(|(_, span)| top(span)) {
@@ -231,12 +277,12 @@ fn hosts(spans: &[Span], roots: &[SpanRow]) -> BTreeMap<SpanRow, SpanRow> {
     if events.is_empty() {
         return BTreeMap::new();
     }
-    events.extend(roots.iter().filter(|&&i| maker(&spans[i]) == PULUMI).map(|&i| (spans[i].start, 1, i)));
-    events.sort_by_key(|&(at, kind, i)| (at, kind, spans[i].trace_id, spans[i].span_id));
+    events.extend(roots.iter().filter(|&&i| maker(of(i)) == PULUMI).map(|&i| (of(i).start, 1, i)));
+    events.sort_by_key(|&(at, kind, i)| (at, kind, of(i).trace_id, of(i).span_id));
     let mut open: BTreeMap<(Timestamp, SpanId), SpanRow> = BTreeMap::new();
     let mut out = BTreeMap::new();
     for (_, kind, i) in events {
-        let span = &spans[i];
+        let span = of(i);
         match kind {
             0 => {
                 open.insert((span.start, span.span_id), i);
@@ -246,7 +292,7 @@ fn hosts(spans: &[Span], roots: &[SpanRow]) -> BTreeMap<SpanRow, SpanRow> {
                     let same_process = host.pid.is_none() || span.pid.is_none() || host.pid == span.pid;
                     same_process && span.end <= host.end.plus_nanos(COVER_SLACK_NANOS)
                 };
-                if let Some(&host) = open.values().rev().take(OPEN_COMMANDS_MAX).find(|&&h| covers(&spans[h])) {
+                if let Some(&host) = open.values().rev().take(OPEN_COMMANDS_MAX).find(|&&h| covers(of(h))) {
                     out.insert(i, host);
                 }
             }
@@ -272,9 +318,8 @@ fn homes(spans: &[Span], pairs: &[(SpanRow, SpanRow)], hosts: &BTreeMap<SpanRow,
 const ALIKE_MAX: usize = 64;
 
 /// Adds to one span what only the other one knows.
-fn add_what_lacks(spans: &mut [Span], from: SpanRow, into: SpanRow) {
-    let Span { attributes, events, links, status, .. } = spans[from].clone();
-    let into = &mut spans[into];
+fn add_what_lacks(into: &mut Span, from: Span) {
+    let Span { attributes, events, links, status, .. } = from;
     let mut known: HashSet<Text> = into.attributes.0.iter().map(|attribute| attribute.key.clone()).collect();
     into.attributes.0.extend(attributes.0.into_iter().filter(|attribute| known.insert(attribute.key.clone())));
     add_others(&mut into.events, events, |event: &SpanEvent| (event.time, event.name.clone()));
@@ -282,6 +327,12 @@ fn add_what_lacks(spans: &mut [Span], from: SpanRow, into: SpanRow) {
     if into.status.code == StatusCode::Unset {
         into.status = status;
     }
+}
+
+/// Adds to a legacy span what only its second finish knows.
+pub fn merge_finishes(first: &mut Span, second: Span) {
+    first.end = first.end.max(second.end);
+    add_what_lacks(first, second);
 }
 
 /// Adds those that are not there. Equal ones have the same key.
@@ -299,12 +350,12 @@ fn add_others<T: PartialEq, K: Eq + Hash>(into: &mut ThinVec<T>, from: ThinVec<T
     }
 }
 
-fn fold(spans: &mut [Span], from: SpanRow, into: SpanRow) {
-    let (trace, id) = (spans[from].trace_id, spans[from].span_id);
-    add_what_lacks(spans, from, into);
-    let attributes = &mut spans[into].attributes;
-    attributes.push(LEGACY_SPAN_ID, AttributeValue::Str(id.to_string().into()));
-    attributes.push(LEGACY_TRACE_ID, AttributeValue::Str(trace.to_string().into()));
+/// Adds to an OpenTelemetry span what only its legacy twin knows, and the ids of that.
+pub fn fold(into: &mut Span, legacy: Span) {
+    let (trace, id) = (legacy.trace_id, legacy.span_id);
+    add_what_lacks(into, legacy);
+    into.attributes.push(LEGACY_SPAN_ID, AttributeValue::Str(id.to_string().into()));
+    into.attributes.push(LEGACY_TRACE_ID, AttributeValue::Str(trace.to_string().into()));
 }
 
 /// Spans without a partner go to the trace of the others, with their ids, where those are free there.
@@ -348,8 +399,9 @@ pub(crate) fn aliases(recording: &Recording) -> SpanAliases {
         let span = &recording.spans[*i];
         span.parent_span_id.is_some_and(|p| p != span.span_id && out.by_id.contains_key(&p))
     };
-    let roots: Vec<SpanRow> = roots(&recording.spans, &legacy).into_iter().filter(|i| !placed(i)).collect();
-    out.hosts = hosts(&recording.spans, &roots);
+    let has_parent = have_parents(&recording.spans);
+    let roots: Vec<SpanRow> = legacy.into_iter().filter(|i| !has_parent(&recording.spans[*i]) && !placed(i)).collect();
+    out.hosts = hosts(&recording.spans, &roots, &has_parent);
     out
 }
 

@@ -2,3 +2,4 @@
 
 pub(super) mod event_stream;
 pub(super) mod span_dedup;
+mod span_pool;

@@ -10,17 +10,19 @@
 //! OTLP         serve, parent 77 ─── waits for 77 ──► serve, parent 0a11
 //! ```
 //!
-//! [`opentracing_bridge::join`] decides which two spans are one, here as in sealing. Only old spans and spans below one wait; others are
+//! [`opentracing_bridge::twins`] decides which two spans are one, here as in sealing. Only old spans and spans below one wait; others are
 //! forwarded when they come. Spans that still wait at the end of the run, or beyond a limit, are forwarded without a twin.
+//!
+//! What came earlier and found no twin then is compared with new spans only, and only if it can be the same call.
 
 use std::collections::hash_map::Entry;
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use longpole_analysis::pulumi::opentracing_bridge::{self, LEGACY_SPAN_ID, LEGACY_TRACE_ID};
-use longpole_model::{AttributeValue, Attributes, Resource, Span, SpanId, ThinVec, TraceId};
+use longpole_analysis::pulumi::opentracing_bridge::{self, CallKey, LEGACY_SPAN_ID, LEGACY_TRACE_ID};
+use longpole_model::{AttributeValue, Attributes, Id, Resource, Span, SpanId, SpanRow, ThinVec, TraceId};
 
+use super::span_pool::{Arrival, SpanPool};
 use crate::limits::{TWIN_IDS_MAX, TWINS_WAITING_MAX};
-use longpole_recording::import;
 
 /// What the services of Pulumi's own processes begin with.
 const PULUMI: &str = "pulumi";
@@ -41,15 +43,18 @@ pub(in crate::receive) fn concern(resource: &Resource) -> bool {
 #[derive(Debug, Default)]
 pub(in crate::receive) struct Twins {
     /// Old spans whose twin has not come yet.
-    waiting: VecDeque<Span>,
+    waiting: SpanPool,
+    /// Old spans from here on were compared with nothing yet.
+    fresh: Option<Arrival>,
     /// Short forms of the command's spans that were forwarded without a twin: the old span may come a moment later.
-    alone: VecDeque<Span>,
+    alone: SpanPool,
     /// The spans that old ones are.
     twins: HashMap<SpanId, (TraceId, SpanId)>,
     /// The traces that those of the old tracer are.
     homes: HashMap<TraceId, TraceId>,
-    /// Bridged spans whose parent is not known yet.
-    below: Vec<Span>,
+    /// Bridged spans whose parent is not known yet, by that.
+    below: BTreeMap<SpanId, Vec<Span>>,
+    below_count: usize,
     /// Ids that are no old span's.
     ids: HashSet<SpanId>,
 }
@@ -57,10 +62,15 @@ pub(in crate::receive) struct Twins {
 impl Twins {
     /// Takes spans of the old tracer. Returns those that can wait no longer.
     pub(in crate::receive) fn old(&mut self, spans: Vec<Span>) -> Vec<Span> {
+        self.fresh.get_or_insert(self.waiting.next());
         // Some are finished twice, a moment apart; the first one may have its twin by then.
-        self.waiting.extend(spans.into_iter().filter(|span| !self.twins.contains_key(&span.span_id)));
-        let over = self.waiting.len().saturating_sub(TWINS_WAITING_MAX);
-        self.waiting.drain(..over).collect::<Vec<_>>().into_iter().map(|span| self.at_home(span)).collect()
+        spans.into_iter().filter(|span| !self.twins.contains_key(&span.span_id)).for_each(|span| self.waiting.push(span));
+        let mut over = Vec::new();
+        while self.waiting.len() > TWINS_WAITING_MAX {
+            let Some(span) = self.waiting.pop() else { break };
+            over.push(self.at_home(span));
+        }
+        over
     }
 
     /// Takes spans of OpenTelemetry that [`concern`] us. Returns what is to be handed on in their place, or `None` where that is the
@@ -69,37 +79,51 @@ impl Twins {
         // Another longpole has handed these on without a twin.
         let (mut out, mut spans): (Vec<Span>, Vec<Span>) = spans.into_iter().partition(opentracing_bridge::is_legacy);
         let mut is_changed = false;
-        if spans.iter().any(|span| span.service_name() == COMMAND) {
-            (spans, is_changed) = self.pair(spans);
+        let mut known = Vec::new();
+        if spans.iter().any(is_of_command) {
+            is_changed = self.pair(&mut spans, &mut known);
         }
         if self.ids.len() < TWIN_IDS_MAX {
-            self.ids.extend(spans.iter().map(|span| span.span_id));
-            self.ids.extend(spans.iter().filter(|span| !is_bridged(span)).filter_map(|span| span.parent_span_id));
+            let parents = spans.iter().filter(|span| !is_bridged(span)).filter_map(|span| span.parent_span_id);
+            let first = known.len();
+            known.extend(spans.iter().map(|span| span.span_id).chain(parents));
+            self.ids.extend(&known[first..]);
         }
-        let earlier = std::mem::take(&mut self.below);
         for mut span in spans {
             let parent = span.parent_span_id;
-            let placed = self.place(&mut span);
-            is_changed |= !placed || span.parent_span_id != parent;
-            if placed { &mut out } else { &mut self.below }.push(span);
+            match self.unknown_parent(&span) {
+                Some(unknown) => {
+                    is_changed = true;
+                    self.below.entry(unknown).or_default().push(span);
+                    self.below_count += 1;
+                }
+                None => {
+                    self.place(&mut span);
+                    is_changed |= span.parent_span_id != parent;
+                    out.push(span);
+                }
+            }
         }
-        for mut span in earlier {
-            let placed = self.place(&mut span);
-            is_changed |= placed;
-            if placed { &mut out } else { &mut self.below }.push(span);
+        for id in known {
+            for mut span in self.below.remove(&id).unwrap_or_default() {
+                self.below_count -= 1;
+                self.place(&mut span);
+                is_changed = true;
+                out.push(span);
+            }
         }
         is_changed.then_some(out)
     }
 
     /// Everything that waits, when nothing more comes.
     pub(in crate::receive) fn finish(mut self) -> Vec<Span> {
-        self.pair(Vec::new());
-        let mut out = std::mem::take(&mut self.below);
+        self.pair_all();
+        let mut out: Vec<Span> = std::mem::take(&mut self.below).into_values().flatten().collect();
         for span in &mut out {
             self.place(span);
         }
         let mut finished: HashMap<SpanId, usize> = HashMap::new();
-        for span in std::mem::take(&mut self.waiting) {
+        for span in std::mem::take(&mut self.waiting).into_spans() {
             match finished.entry(span.span_id) {
                 Entry::Vacant(slot) => {
                     slot.insert(out.len());
@@ -115,31 +139,79 @@ impl Twins {
     }
 
     /// Finds twins of the waiting spans among these and those that were alone, and adds the old tracer's attributes to them. Returns
-    /// whether it found any.
-    fn pair(&mut self, spans: Vec<Span>) -> (Vec<Span>, bool) {
-        let (mut out, mut found) = (spans, HashSet::new());
-        if !self.waiting.is_empty() {
-            let earlier = self.alone.len();
-            let mut recording = import::unseen(Vec::new());
-            recording.spans = self.alone.drain(..).chain(out.drain(..)).chain(self.waiting.iter().cloned()).collect();
-            opentracing_bridge::join(&mut recording);
-            // The join removes no OpenTelemetry span, so they keep their order.
-            for (at, span) in recording.spans.into_iter().filter(|span| !opentracing_bridge::is_legacy(span)).enumerate() {
-                let twin = self.note(&span);
-                found.extend(twin);
-                if at >= earlier {
-                    out.push(span);
-                } else if twin.is_none() {
-                    self.alone.push_back(span);
-                }
+    /// whether it found any; `known` gets the ids of old spans that have a twin now.
+    fn pair(&mut self, spans: &mut [Span], known: &mut Vec<SpanId>) -> bool {
+        let (mut waiting, mut alone) = (BTreeSet::new(), BTreeSet::new());
+        // Two that came earlier were compared when the second of them came.
+        for span in spans.iter() {
+            waiting.extend(self.waiting.same_call(span));
+            if is_of_command(span) && CallKey::of(span).is_internal() {
+                waiting.extend(self.waiting.inside(span));
             }
-            self.waiting.retain(|span| !found.contains(&span.span_id));
         }
-        let alone = |span: &&Span| span.service_name() == COMMAND && old_id(span).is_none();
-        self.alone.extend(out.iter().filter(alone).map(in_short));
-        let over = self.alone.len().saturating_sub(TWINS_WAITING_MAX);
-        self.alone.drain(..over);
-        (out, !found.is_empty())
+        for (arrival, span) in self.fresh.take().into_iter().flat_map(|fresh| self.waiting.calls_since(fresh)) {
+            waiting.insert(arrival);
+            alone.extend(self.alone.same_call(span));
+            if CallKey::of(span).is_internal() {
+                alone.extend(self.alone.around(span));
+            }
+        }
+        let is_changed = self.pair_these(spans, waiting, alone, known);
+        for span in spans.iter().filter(|span| is_of_command(span) && old_id(span).is_none()) {
+            self.alone.push(in_short(span));
+        }
+        while self.alone.len() > TWINS_WAITING_MAX {
+            self.alone.pop();
+        }
+        is_changed
+    }
+
+    /// Finds twins among all that came earlier.
+    fn pair_all(&mut self) {
+        let (waiting, alone) = (self.waiting.calls().collect(), self.alone.calls().collect());
+        self.pair_these(&mut [], waiting, alone, &mut Vec::new());
+    }
+
+    /// The same as [`Twins::pair`], for these of the waiting spans and of those that were alone.
+    fn pair_these(&mut self, spans: &mut [Span], waiting: BTreeSet<Arrival>, alone: BTreeSet<Arrival>, known: &mut Vec<SpanId>) -> bool {
+        let (waiting, alone): (Vec<Arrival>, Vec<Arrival>) = (waiting.into_iter().collect(), alone.into_iter().collect());
+        let new: HashSet<(TraceId, SpanId)> =
+            spans.iter().filter(|span| is_of_command(span)).map(|span| (span.trace_id, span.span_id)).collect();
+        let has_parent = |span: &Span| {
+            span.parent_span_id.is_some_and(|parent| match opentracing_bridge::is_legacy(span) {
+                true => parent != span.span_id && self.waiting.has(span.trace_id, parent),
+                false => new.contains(&(span.trace_id, parent)) || self.alone.has(span.trace_id, parent),
+            })
+        };
+        let earlier = alone.iter().filter_map(|arrival| self.alone.get(*arrival));
+        let old = waiting.iter().filter_map(|arrival| self.waiting.get(*arrival));
+        let all: Vec<&Span> = earlier.chain(&*spans).chain(old).collect();
+        let mut pairs = opentracing_bridge::twins(&all, &has_parent);
+        pairs.sort_unstable_by_key(|(_, span)| *span);
+        let is_changed = !pairs.is_empty();
+        let old_from = alone.len() + spans.len();
+        let take = |(old, span): (SpanRow, SpanRow)| Some((self.waiting.remove(waiting[old.place() - old_from])?, span.place()));
+        let taken: Vec<(Span, usize)> = pairs.into_iter().filter_map(take).collect();
+        for (mut old, place) in taken {
+            // The other half of a call of Zipkin has this id, too. It waits for nothing any more.
+            let call = (old.trace_id, CallKey::of(&old));
+            let again = self.waiting.take_id(old.span_id).into_iter().filter(|again| (again.trace_id, CallKey::of(again)) == call);
+            again.for_each(|again| opentracing_bridge::merge_finishes(&mut old, again));
+            if let Some(mut span) = alone.get(place).and_then(|arrival| self.alone.remove(*arrival)) {
+                opentracing_bridge::fold(&mut span, old);
+                known.extend(self.note(&span));
+            } else if let Some(span) = place.checked_sub(alone.len()).and_then(|place| spans.get_mut(place)) {
+                opentracing_bridge::fold(span, old);
+            }
+        }
+        // Another longpole may have found the twins of others.
+        for span in spans.iter() {
+            if let Some(old) = self.note(span) {
+                known.push(old);
+                self.waiting.take_id(old);
+            }
+        }
+        is_changed
     }
 
     /// Remembers which old span was folded into this one, if any was.
@@ -154,17 +226,17 @@ impl Twins {
         Some(old)
     }
 
-    /// Puts a bridged span below the twin of its parent; `false` where it is too early to say what its parent is.
-    fn place(&self, span: &mut Span) -> bool {
-        let Some(parent) = span.parent_span_id.filter(|_| is_bridged(span)) else { return true };
-        match self.twins.get(&parent) {
-            Some((trace, twin)) => {
-                if *trace == span.trace_id {
-                    span.parent_span_id = Some(*twin);
-                }
-                true
-            }
-            None => self.ids.contains(&parent) || self.below.len() >= TWINS_WAITING_MAX,
+    /// The parent of a bridged span, if it is too early to say what that is.
+    fn unknown_parent(&self, span: &Span) -> Option<SpanId> {
+        let parent = span.parent_span_id.filter(|_| is_bridged(span) && self.below_count < TWINS_WAITING_MAX)?;
+        (!self.twins.contains_key(&parent) && !self.ids.contains(&parent)).then_some(parent)
+    }
+
+    /// Puts a bridged span below the twin of its parent.
+    fn place(&self, span: &mut Span) {
+        let twin = span.parent_span_id.filter(|_| is_bridged(span)).and_then(|parent| self.twins.get(&parent));
+        if let Some((_, twin)) = twin.filter(|(trace, _)| *trace == span.trace_id) {
+            span.parent_span_id = Some(*twin);
         }
     }
 
@@ -184,6 +256,10 @@ fn old_id(span: &Span) -> Option<SpanId> {
     span.attributes.get_str(LEGACY_SPAN_ID)?.parse().ok()
 }
 
+fn is_of_command(span: &Span) -> bool {
+    span.service_name() == COMMAND
+}
+
 fn is_bridged(span: &Span) -> bool {
     BRIDGED.contains(&span.service_name())
 }
@@ -195,7 +271,10 @@ fn in_short(span: &Span) -> Span {
 
 #[cfg(test)]
 mod tests {
-    use longpole_model::SpanBatch;
+    use std::sync::Arc;
+
+    use longpole_model::{SpanBatch, SpanKind, TimeRange, Timestamp};
+    use longpole_testing::random::Random;
     use longpole_wire::{Limits, appdash, otlp};
 
     use super::*;
@@ -311,6 +390,55 @@ mod tests {
         assert_eq!(twins.finish().len(), TWINS_WAITING_MAX);
     }
 
+    /// Each request went through all that waited: 40,000,000 comparisons for these, and 0.4 s for a request with the limit of a real run.
+    #[test]
+    fn a_request_is_compared_with_those_that_can_be_its_twins() {
+        let is_call = |span: &Span| span.name.ends_with("ResourceProvider/Create");
+        let (mut old, mut new): (Option<Span>, Option<Span>) = Default::default();
+        for came in as_it_came(SMALL) {
+            match came {
+                Came::Old(spans) => old = old.or(spans.into_iter().find(is_call)),
+                Came::New(spans) => new = new.or(spans.into_iter().find(|span| is_call(span) && span.service_name() == COMMAND)),
+            }
+        }
+        let (old, new) = (old.unwrap(), new.unwrap());
+        // Far from each other, and the old ones from the new ones.
+        let at = |span: &Span, number: u64, second: i64| {
+            let start = old.start.plus_nanos(second * 1_000_000_000);
+            Span { span_id: SpanId::new(number.to_be_bytes()).unwrap(), start, end: start.plus_nanos(1_000_000), ..span.clone() }
+        };
+        let mut twins = Twins::default();
+        let waiting = TWINS_WAITING_MAX as u64;
+        assert!(twins.old((1..=waiting).map(|number| at(&old, number, -(number as i64))).collect()).is_empty());
+        for number in 1..=20_000 {
+            assert!(twins.new_spans(vec![at(&new, waiting + number, number as i64)]).is_none());
+        }
+        // One of them does have a twin.
+        let found = twins.new_spans(vec![at(&new, waiting + 20_001, -7)]).unwrap();
+        assert_eq!(old_id(&found[0]), SpanId::new(7_u64.to_be_bytes()));
+        assert_eq!(twins.finish().len(), TWINS_WAITING_MAX - 1);
+    }
+
+    #[test]
+    fn a_span_that_is_finished_twice_and_the_other_half_of_its_call_wait_for_one_twin() {
+        let is_call = |span: &Span| span.name.ends_with("ResourceProvider/Create");
+        let (mut old, mut new): (Vec<Span>, Vec<Span>) = Default::default();
+        for came in as_it_came(SMALL) {
+            match came {
+                Came::Old(spans) => old.extend(spans.into_iter().filter(is_call)),
+                Came::New(spans) => new.extend(spans.into_iter().filter(|span| is_call(span) && span.service_name() == COMMAND)),
+            }
+        }
+        let mut again = old[0].clone();
+        again.end = again.end.plus_nanos(50_000);
+        again.attributes.push("later", AttributeValue::Bool(true));
+        let half = Span { kind: SpanKind::Producer, ..old[0].clone() };
+        let twin = Span { start: old[0].start, end: old[0].end, ..new[0].clone() };
+        let spans = forwarded([Came::Old(vec![old[0].clone(), again, half]), Came::New(vec![twin])]);
+        assert_eq!(spans.len(), 1);
+        assert_eq!((old_id(&spans[0]), spans[0].attributes.get("later").is_some()), (Some(old[0].span_id), true));
+    }
+
     #[test]
     fn what_was_given_away_crosswise_before_the_rest_came_is_not_handed_on_twice() {
         let is_call = |span: &Span| span.name.ends_with("ResourceProvider/Create");
@@ -335,5 +463,62 @@ mod tests {
         ];
         let ids: Vec<SpanId> = forwarded(came).iter().map(|span| span.span_id).collect();
         assert_eq!(ids, [4, 3_u64].map(|number| SpanId::new(number.to_be_bytes()).unwrap()));
+    }
+
+    /// Spans of one name that wait, and those of the command that found none of them: all are compared with all at each request.
+    #[derive(Default)]
+    struct Searched {
+        waiting: Vec<Span>,
+        alone: Vec<Span>,
+        twins: HashMap<SpanId, (TraceId, SpanId)>,
+    }
+
+    impl Searched {
+        fn new_spans(&mut self, spans: &[Span]) {
+            let mut recording = longpole_recording::import::unseen(Vec::new());
+            recording.spans = self.alone.drain(..).chain(spans.iter().cloned()).chain(self.waiting.iter().cloned()).collect();
+            opentracing_bridge::join(&mut recording);
+            for span in recording.spans.into_iter().filter(|span| !opentracing_bridge::is_legacy(span)) {
+                match old_id(&span) {
+                    Some(old) => drop(self.twins.insert(old, (span.trace_id, span.span_id))),
+                    None => self.alone.push(in_short(&span)),
+                }
+            }
+            self.waiting.retain(|span| !self.twins.contains_key(&span.span_id));
+        }
+    }
+
+    #[test]
+    fn spans_have_the_twins_that_a_comparison_of_all_finds() {
+        let trace = TraceId::new([1; 16]).unwrap();
+        for seed in 0..2_000 {
+            let mut random = Random(seed);
+            let mut span = |number: u64| {
+                let [start, length] = [400, 300].map(|millis| random.below(millis) as i64);
+                let [start, end] = [start, start + length].map(|millis| Timestamp(1_000_000_000_000_000_000 + millis * 1_000_000));
+                let mut span = Span::new(trace, SpanId::new(number.to_be_bytes()).unwrap(), "call", TimeRange { start, end });
+                span.kind = [SpanKind::Client, SpanKind::Server, SpanKind::Internal][random.below(3)];
+                Arc::make_mut(&mut span.resource).attributes.push("service.name", AttributeValue::Str(COMMAND.into()));
+                if random.one_in(2) {
+                    Arc::make_mut(&mut span.scope).name = "appdash".into();
+                }
+                span
+            };
+            let spans: Vec<Span> = (1..=16).map(&mut span).collect();
+            let (mut twins, mut searched) = (Twins::default(), Searched::default());
+            for spans in spans.chunks(1 + random.below(3)) {
+                let (old, new): (Vec<Span>, Vec<Span>) = spans.iter().cloned().partition(opentracing_bridge::is_legacy);
+                searched.waiting.extend(old.clone());
+                assert!(twins.old(old).is_empty());
+                if !new.is_empty() {
+                    searched.new_spans(&new);
+                    twins.new_spans(new);
+                }
+            }
+            // When nothing more comes, all that are left are compared once.
+            searched.new_spans(&[]);
+            twins.pair_all();
+            assert_eq!(twins.twins, searched.twins, "{seed}");
+        }
     }
 }
