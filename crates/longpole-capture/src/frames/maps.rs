@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use longpole_model::{Loss, LossKind, Mapping, MappingId, Observation};
-use longpole_symbols::unwind::{Binary, Code};
+use longpole_symbols::unwind::{Binary, Code, UnwindBudget};
 
 use crate::perf::record::MapRecord;
 use crate::regular_file::{self, Symlinks};
@@ -33,10 +33,6 @@ const FILES_MAX: usize = 16_384;
 /// removes them itself, and each number is kept to the end, here and in the log.
 const NUMBERS_MAX: u32 = 65_536;
 const PATHS_BYTES_MAX: usize = 64 << 20;
-
-/// Unwind information of all binaries together. A file with holes can have much of it and cost its program nothing; those beyond are
-/// unwound by frame pointers. Browsers and compilers have some tens of megabytes.
-const UNWIND_BYTES_MAX: u64 = 512 << 20;
 
 /// Largest `[vdso]` (vdso(7)): it has a few pages.
 const VDSO_BYTES_MAX: u64 = 1 << 20;
@@ -116,10 +112,9 @@ pub(crate) struct Binaries {
     numbers: HashMap<Content, MappingId>,
     next: u32,
     paths_bytes: usize,
-    unwind_bytes: u64,
-    /// Mappings without a number, and binaries without their unwind information, beyond the limits.
+    unwind: UnwindBudget,
+    /// Mappings without a number, beyond the limits.
     unnumbered: u64,
-    not_unwound: u64,
     open: Vec<OpenBinary>,
     open_max: usize,
     vdso: Option<Code>,
@@ -134,9 +129,8 @@ impl Binaries {
             numbers: HashMap::new(),
             next: 0,
             paths_bytes: 0,
-            unwind_bytes: 0,
+            unwind: UnwindBudget::default(),
             unnumbered: 0,
-            not_unwound: 0,
             open: Vec::new(),
             open_max,
             vdso: None,
@@ -171,18 +165,6 @@ impl Binaries {
         code
     }
 
-    /// Whether there is room for the unwind information of a binary, which then takes it.
-    fn keeps(&mut self, binary: &Binary) -> bool {
-        let all = self.unwind_bytes.saturating_add(binary.kept_bytes());
-        let has_room = all <= UNWIND_BYTES_MAX;
-        if has_room {
-            self.unwind_bytes = all;
-        } else {
-            self.not_unwound += 1;
-        }
-        has_room
-    }
-
     /// Opens and reads a file; `None` if there is no number left for it, or the sink could not keep its definition.
     fn load_file(&mut self, pid: u32, map: &MapRecord<'_>, out: &mut ObservationWriter) -> Option<Known> {
         let (file, stamp, suffix) = match open_mapped(pid, map) {
@@ -211,7 +193,7 @@ impl Binaries {
                 mapping
             }
         };
-        binary = binary.filter(|binary| self.keeps(binary));
+        binary = binary.filter(|binary| self.unwind.has_room(binary));
         Some(Known { code: Code::Mapped { mapping, binary }, stamp })
     }
 
@@ -239,14 +221,11 @@ impl Binaries {
 
     /// What the limits left out.
     pub(crate) fn losses(&self) -> impl Iterator<Item = Loss> + use<> {
-        let counts = [
-            (self.unnumbered, "mappings of files beyond 65,536 files or 64 MiB of paths"),
-            (self.not_unwound, "unwind information of binaries beyond 512 MiB"),
-        ];
-        counts
-            .into_iter()
-            .filter(|(count, _)| *count > 0)
-            .map(|(count, detail)| Loss::new(LossKind::SymbolsUnreadable, count, detail.to_owned()))
+        let unnumbered = (self.unnumbered > 0).then(|| {
+            let detail = "mappings of files beyond 65,536 files or 64 MiB of paths".to_owned();
+            Loss::new(LossKind::SymbolsUnreadable, self.unnumbered, detail)
+        });
+        unnumbered.into_iter().chain(self.unwind.loss())
     }
 
     /// The open files, for symbolization.
@@ -394,14 +373,13 @@ mod tests {
     }
 
     #[test]
-    fn unwind_information_has_a_limit_for_all_binaries_together() {
-        let binary = Binary::read(File::open("/proc/self/exe").unwrap()).unwrap();
-        let mut binaries = Binaries::new();
-        assert!(binary.kept_bytes() > 0 && binaries.keeps(&binary));
-        binaries.unwind_bytes = UNWIND_BYTES_MAX;
-        assert!(!binaries.keeps(&binary));
-        let losses: Vec<String> = binaries.losses().map(|loss| loss.detail).collect();
-        assert_eq!(losses, ["unwind information of binaries beyond 512 MiB"]);
+    fn a_binary_without_room_has_an_id_and_no_unwind_information() {
+        let path = std::env::current_exe().unwrap();
+        let map = map_of(path.as_os_str().as_bytes(), &path.metadata().unwrap());
+        let mut binaries = Binaries { unwind: UnwindBudget::of(0), ..Binaries::new() };
+        let code = binaries.load(std::process::id(), &map, &mut out());
+        assert!(matches!(code, Code::Mapped { mapping: MappingId(0), binary: None }), "{code:?}");
+        assert_eq!(binaries.losses().map(|loss| loss.count).collect::<Vec<_>>(), [1]);
     }
 
     #[test]

@@ -13,6 +13,7 @@ mod frame;
 mod realigned;
 mod sleeping;
 mod stack_end;
+mod unwind_budget;
 mod walk;
 mod x86_call;
 mod x86_prologue;
@@ -21,6 +22,7 @@ pub use address_space::{AddressSpace, Code, Place};
 pub use binary::{Binary, BinaryError};
 pub use frame::{Frame, Registers};
 pub use stack_end::StackEnd;
+pub use unwind_budget::UnwindBudget;
 pub use walk::StackWalker;
 
 pub use crate::probe::otel_thread::ThreadVariable;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use longpole_model::{Mapping, MappingId, Observation};
 use longpole_store::Assembler;
-use longpole_symbols::unwind::{Binary, Code};
+use longpole_symbols::unwind::{Binary, Code, UnwindBudget};
 use longpole_symbols::{Files, HostFiles, ReadSeek};
 use longpole_wire::perf_data::Map;
 
@@ -34,10 +34,6 @@ fn copy_of(mapping: &Mapping) -> Option<PathBuf> {
     Some(PathBuf::from(std::env::var_os("HOME")?).join(format!(".debug/.build-id/{first:02x}/{rest}/{name}")))
 }
 
-/// Unwind information of all binaries together, as the recorder has it; those beyond are unwound by frame pointers. Browsers and compilers have
-/// some tens of megabytes.
-pub(super) const UNWIND_BYTES_MAX: u64 = 512 << 20;
-
 /// A file of this machine: its device and its inode.
 type FileId = (u64, u64);
 
@@ -50,9 +46,7 @@ pub(super) struct Binaries {
     read: HashMap<FileId, Option<Arc<Binary>>>,
     /// The mapping of each of these files and builds: it is named once.
     of_file: HashMap<(FileId, Vec<u8>), Code>,
-    unwind_bytes: u64,
-    /// Binaries that had no room.
-    pub(super) not_unwound: u64,
+    pub(super) unwind: UnwindBudget,
     next: u32,
 }
 
@@ -63,8 +57,7 @@ impl Binaries {
             known: HashMap::new(),
             read: HashMap::new(),
             of_file: HashMap::new(),
-            unwind_bytes: 0,
-            not_unwound: 0,
+            unwind: UnwindBudget::default(),
             next: 0,
         }
     }
@@ -117,21 +110,9 @@ impl Binaries {
             return known.clone();
         }
         let binary = HostFiles.open(path).ok().and_then(|file| Binary::read(file).ok());
-        let binary = binary.filter(|binary| self.keeps(binary)).map(Arc::new);
+        let binary = binary.filter(|binary| self.unwind.has_room(binary)).map(Arc::new);
         self.read.extend(id.map(|id| (id, binary.clone())));
         binary
-    }
-
-    /// Whether there is room for the unwind information of a binary, which then takes it.
-    fn keeps(&mut self, binary: &Binary) -> bool {
-        let all = self.unwind_bytes.saturating_add(binary.kept_bytes());
-        let has_room = all <= UNWIND_BYTES_MAX;
-        if has_room {
-            self.unwind_bytes = all;
-        } else {
-            self.not_unwound += 1;
-        }
-        has_room
     }
 }
 
@@ -158,11 +139,10 @@ mod tests {
         let path = std::env::current_exe().unwrap().to_string_lossy().into_owned();
         let mut binaries = binaries();
         let first = binaries.binary(&mapping(path.clone())).unwrap().1;
-        let bytes = binaries.unwind_bytes;
         for spelling in [path.replace('/', "/./"), path.replacen('/', "//", 9)[1..].to_owned(), format!("/proc/self/root{path}")] {
             assert!(Arc::ptr_eq(&first, &binaries.binary(&mapping(spelling)).unwrap().1));
         }
-        assert!(bytes > 0 && binaries.unwind_bytes == bytes);
+        assert_eq!(binaries.read.len(), 1);
     }
 
     #[test]
@@ -197,11 +177,10 @@ mod tests {
     }
 
     #[test]
-    fn unwind_information_has_a_limit_for_all_binaries_together() {
-        let mut binaries = binaries();
-        binaries.unwind_bytes = UNWIND_BYTES_MAX;
+    fn a_binary_without_room_is_not_unwound() {
         let path = std::env::current_exe().unwrap().to_string_lossy().into_owned();
+        let mut binaries = Binaries { unwind: UnwindBudget::of(0), ..binaries() };
         assert!(binaries.binary(&mapping(path)).is_none());
-        assert_eq!(binaries.not_unwound, 1);
+        assert_eq!(binaries.unwind.loss().map(|loss| loss.count), Some(1));
     }
 }

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use binaries::{Binaries, PerfFiles, UNWIND_BYTES_MAX};
+use binaries::{Binaries, PerfFiles};
 use longpole_model::stack::LocationKind;
 use longpole_model::{
     AbsAddr, CaptureMode, ClockAnchor, CodeAddress, ContextRecord, CpuSlice, LocationId, Loss, LossKind, MappingId, Monotonic, Observation,
@@ -599,8 +599,9 @@ impl Import {
             format!("mappings beyond the limit of {MAPS_MAX} per program, or of too many forks; code in them has no names"),
         );
         add(LossKind::SamplesThrottled, self.throttled, "the kernel throttled sampling (kernel.perf_cpu_time_max_percent)".to_owned());
-        let detail = format!("unwind information of binaries beyond {} MiB", UNWIND_BYTES_MAX >> 20);
-        add(LossKind::SymbolsUnreadable, self.binaries.not_unwound, detail);
+        if let Some(loss) = self.binaries.unwind.loss() {
+            add(loss.kind, loss.count, loss.detail);
+        }
         for (cut, count) in &self.cuts {
             let truncated = matches!(cut, Cut::Walk(end) if end.is_truncated());
             let kind = if truncated { LossKind::StacksTruncated } else { LossKind::StacksUnwindFailed };
