@@ -37,6 +37,15 @@ where
     }
 }
 
+/// A file of this machine, whatever paths lead to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct FileId {
+    /// Its device.
+    pub device: u64,
+    /// Its inode there.
+    pub inode: u64,
+}
+
 /// Where binaries and their debug files come from.
 pub trait Files {
     /// Opens the file at an absolute path, or `[vdso]`.
@@ -54,6 +63,15 @@ pub trait Files {
     fn open_mapped(&self, mapping: &Mapping) -> io::Result<Box<dyn ReadSeek>> {
         self.open(Path::new(&mapping.path))
     }
+
+    /// Which file lies at an absolute path.
+    ///
+    /// # Errors
+    ///
+    /// Those of the file system; [`io::ErrorKind::Unsupported`] where files have no such identity.
+    fn id(&self, _: &Path) -> io::Result<FileId> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
 }
 
 /// The files of this machine.
@@ -70,6 +88,16 @@ impl Files for HostFiles {
             return Err(io::Error::new(io::ErrorKind::NotFound, "not a path"));
         }
         Ok(Box::new(open_plain(path)?))
+    }
+
+    #[cfg(unix)]
+    fn id(&self, path: &Path) -> io::Result<FileId> {
+        use std::os::unix::fs::MetadataExt;
+        if !path.is_absolute() {
+            return Err(io::Error::new(io::ErrorKind::NotFound, "not a path"));
+        }
+        let metadata = std::fs::metadata(path)?;
+        Ok(FileId { device: metadata.dev(), inode: metadata.ino() })
     }
 }
 

@@ -599,9 +599,7 @@ impl Import {
             format!("mappings beyond the limit of {MAPS_MAX} per program, or of too many forks; code in them has no names"),
         );
         add(LossKind::SamplesThrottled, self.throttled, "the kernel throttled sampling (kernel.perf_cpu_time_max_percent)".to_owned());
-        if let Some(loss) = self.binaries.unwind.loss() {
-            add(loss.kind, loss.count, loss.detail);
-        }
+        self.binaries.losses().for_each(|loss| add(loss.kind, loss.count, loss.detail));
         for (cut, count) in &self.cuts {
             let truncated = matches!(cut, Cut::Walk(end) if end.is_truncated());
             let kind = if truncated { LossKind::StacksTruncated } else { LossKind::StacksUnwindFailed };
