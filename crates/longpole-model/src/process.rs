@@ -1,6 +1,7 @@
 //! Processes and threads of a run, and when each thread was on a CPU.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use crate::index::ThreadKey;
 use crate::resource::Resource;
@@ -23,10 +24,10 @@ pub struct Process {
     pub parent_pid: Option<u32>,
     /// Name (the kernel's comm, 15 bytes at most, as of its last exec or rename of the main thread).
     pub name: String,
-    /// Path of the executable, empty where it could not be read.
-    pub executable: String,
+    /// Path of the executable, empty where it could not be read. A fork shares that of its parent, as it does the arguments.
+    pub executable: Arc<str>,
     /// Arguments as `/proc/PID/cmdline` had them after the last exec; empty where it could not be read.
-    pub arguments: Vec<String>,
+    pub arguments: Arc<[String]>,
     /// Fork (for the command itself: the exec).
     pub start: Monotonic,
     /// Exit; `None` where it outlived the recording.

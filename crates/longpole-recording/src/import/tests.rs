@@ -172,6 +172,39 @@ fn a_recording_of_perf_is_a_run_of_its_command() {
     assert!(report(recording).wall() > Nanos::ZERO);
 }
 
+/// What `perf record -o -` writes: its head, and these records with their kinds.
+fn perf_stream(records: &[(u32, u16, Vec<u8>)]) -> Vec<u8> {
+    // The CPU clock, each 1,000,000 ns: samples and other records with an address, a thread and a time.
+    let attributes = [88 << 32 | 1, 0, 1_000_000, 0b111, 0, 1 << 18, 0, 0, 0, 0, 0_u64].map(u64::to_le_bytes).concat();
+    let mut bytes = [b"PERFILE2".as_slice(), &16_u64.to_le_bytes()].concat();
+    for (kind, mark, body) in std::iter::once(&(64, 0, attributes)).chain(records) {
+        let size = u16::try_from(8 + body.len()).unwrap();
+        bytes.extend([&kind.to_le_bytes()[..], &mark.to_le_bytes(), &size.to_le_bytes(), body].concat());
+    }
+    bytes
+}
+
+/// Each fork had a copy of the path, and a record has up to 65 KB: 50,000 forks took 3 GB.
+#[test]
+fn forks_in_a_recording_of_perf_share_the_path_of_their_program() {
+    let ids = |ids: &[u32], time: u64| [ids.iter().flat_map(|id| id.to_le_bytes()).collect(), time.to_le_bytes().to_vec()].concat();
+    let name = [ids(&[10, 10], 0)[..8].to_vec(), b"a\0\0\0\0\0\0\0".to_vec(), ids(&[10, 10], 1_000)].concat();
+    let path = format!("/password=hunter2 /{}\0", "x".repeat(60_000 - 19));
+    let map = [ids(&[10, 10], 0x1000), ids(&[], 0x1000), ids(&[], 0), path.into_bytes(), ids(&[10, 10], 1_001)].concat();
+    let forks = (100..50_100_u64).map(|pid| {
+        let fork = [pid as u32, 10, pid as u32, 10];
+        (7, 0, [ids(&fork, 2_000 + pid), ids(&[10, 10], 2_000 + pid)].concat())
+    });
+    let sample = |time: u64| (9, 2, [ids(&[], 0x1100), ids(&[10, 10], time)].concat());
+    let records: Vec<_> = [(3, 1 << 13, name), (1, 2, map), sample(1_002)].into_iter().chain(forks).chain([sample(10_000_000)]).collect();
+    let recording = perf_data(&perf_stream(&records)).unwrap();
+    assert_eq!(recording.processes.len(), 50_001);
+    let path = &recording.processes[0].executable;
+    assert!(path.starts_with("/password=[redacted] /x") && path.len() <= 4_096 + "[redacted]".len(), "{path}");
+    assert!(recording.processes.iter().all(|process| Arc::ptr_eq(&process.executable, path)));
+    assert!(losses(&recording).iter().any(|loss| loss.starts_with("values_redacted ×1:")), "{:?}", losses(&recording));
+}
+
 #[test]
 fn a_damaged_recording_of_perf_is_an_error_or_less_of_a_recording() {
     for at in (0..PERF_DATA.len()).step_by(1499) {

@@ -2,12 +2,13 @@
 
 use longpole_model::{IdVec, ProcessRow};
 use std::fmt::Display;
+use std::sync::Arc;
 
 use longpole_analysis::Report;
 use longpole_analysis::time::usage::{self, ProcessFigures};
 use serde::Serialize;
 
-use super::shared::{ExitView, node_handle};
+use super::shared::{ExitView, node_handle, serialize_shared};
 use super::usage::{UsageView, offset};
 
 /// The processes of a recording.
@@ -40,9 +41,11 @@ pub struct ProcessRowView {
     /// Its name.
     pub name: String,
     /// Path of the executable; empty where unknown.
-    pub executable: String,
+    #[serde(serialize_with = "serialize_shared")]
+    pub executable: Arc<str>,
     /// Its arguments.
-    pub arguments: Vec<String>,
+    #[serde(serialize_with = "serialize_shared")]
+    pub arguments: Arc<[String]>,
     /// Start; null where the recorder read no clock.
     pub start_nanos: Option<i64>,
     /// How long it lived; to the end of the recording, if it outlived that.
@@ -106,8 +109,8 @@ impl ProcessRowView {
             parent_pid: process.parent_pid,
             depth,
             name: forest.program(model, row).to_owned(),
-            executable: process.executable.clone(),
-            arguments: process.arguments.clone(),
+            executable: Arc::clone(&process.executable),
+            arguments: Arc::clone(&process.arguments),
             start_nanos,
             duration_nanos: start_nanos.map_or(0, |start| end_nanos.saturating_sub(start).max(0)),
             outlived: process.end.is_none(),

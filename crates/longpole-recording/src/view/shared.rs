@@ -1,11 +1,13 @@
 //! What several views share: units, handles, and small shapes.
 
+use std::sync::Arc;
+
 use longpole_analysis::note::Note;
 use longpole_analysis::report::LinkCounts;
 use longpole_analysis::schedule::saving::{Saving, ScheduleEvidence};
 use longpole_analysis::{Handle, words};
 use longpole_model::{Exit, NodeId, Timestamp};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 /// A range of nanoseconds, `[low, high]`. Both ends are equal where the recording declares what a span waited for.
 pub type RangeNanos = [i64; 2];
@@ -50,6 +52,11 @@ impl From<LinkCounts> for LinksView {
         let LinkCounts { record, journal, label, inferred, ambiguous, none } = counts;
         LinksView { record, journal, label, inferred, ambiguous, none }
     }
+}
+
+/// Writes what several rows share as each would write its own.
+pub(super) fn serialize_shared<T: Serialize + ?Sized, S: Serializer>(value: &Arc<T>, serializer: S) -> Result<S::Ok, S::Error> {
+    T::serialize(value, serializer)
 }
 
 /// Something missing or unusual, with its count and its cause.

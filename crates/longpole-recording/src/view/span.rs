@@ -297,7 +297,7 @@ impl ProcessView {
         ProcessView {
             pid: process.pid,
             name: process.name.clone(),
-            arguments: process.arguments.clone(),
+            arguments: process.arguments.to_vec(),
             exit: process.exit.map(ExitView::new),
             usage: UsageView::new(report, row),
         }
@@ -306,7 +306,7 @@ impl ProcessView {
 
 /// The attributes of a process beside its name and arguments, in OpenTelemetry's words.
 fn process_attributes(process: &Process) -> Vec<AttributeView> {
-    let executable = (!process.executable.is_empty()).then(|| Value::from(process.executable.as_str()));
+    let executable = (!process.executable.is_empty()).then(|| Value::from(&*process.executable));
     [("process.executable.path", executable), ("process.parent_pid", process.parent_pid.map(Value::from))]
         .into_iter()
         .filter_map(|(key, value)| Some(AttributeView { key: key.to_owned(), value: value? }))

@@ -199,7 +199,7 @@ mod tests {
             vec![reading(3, 20, Some(800_000_000), 1), reading(3, 50, Some(900_000_000), 10), reading(2, 65, None, 30)];
         recording.run.usage = Some(RunUsage { peak_resident_bytes: Some(900_000_010), minor_faults: 20, major_faults: 9 });
         let cc1 = recording.processes.iter_mut().find(|process| process.pid == 3).unwrap();
-        (cc1.exit, cc1.arguments) = (Some(Exit::Signal(9)), vec!["cc1".to_owned(), "a.c".to_owned()]);
+        (cc1.exit, cc1.arguments) = (Some(Exit::Signal(9)), ["cc1".to_owned(), "a.c".to_owned()].into());
         Report::new(recording)
     }
 

@@ -152,6 +152,7 @@ fn keys(fields: &Fields) -> Vec<Key> {
 fn kind(of: &Type, key: &str) -> Kind {
     let path = match of {
         Type::Reference(_) => return Kind::Text,
+        Type::Slice(slice) => return Kind::List(Box::new(kind(&slice.elem, key))),
         Type::Path(path) => path,
         _ => panic!("{key}: a type that no view has"),
     };
@@ -171,11 +172,12 @@ fn kind(of: &Type, key: &str) -> Kind {
         "u32" | "u64" | "usize" => Kind::Count,
         "i32" | "f64" => Kind::Number,
         "String" if key.ends_with("_unix_nano") => Kind::UnixNano,
-        "String" => Kind::Text,
+        "String" | "str" => Kind::Text,
         "RangeNanos" => Kind::Range,
         "Value" => Kind::Any,
         "Vec" => Kind::List(inner()),
         "Option" => Kind::OrNull(inner()),
+        "Arc" => *inner(),
         name => Kind::View(name.to_owned()),
     }
 }

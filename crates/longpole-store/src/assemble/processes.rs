@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use longpole_model::process::{CpuSlice, Process, Thread, ThreadTotals};
 use longpole_model::time::{Clock, Monotonic, Timestamp};
@@ -48,7 +49,7 @@ impl ProcessesBuilder {
         self.push_process(pid, parent_pid, program, time);
     }
 
-    fn push_process(&mut self, pid: u32, parent_pid: Option<u32>, program: (String, String, Vec<String>), start: Monotonic) {
+    fn push_process(&mut self, pid: u32, parent_pid: Option<u32>, program: (String, Arc<str>, Arc<[String]>), start: Monotonic) {
         let (name, executable, arguments) = program;
         self.living.insert(pid, self.processes.len());
         self.last.insert(pid, self.processes.len());
@@ -100,8 +101,8 @@ impl ProcessesBuilder {
             process.start = time;
         }
         process.name.clone_from(&name);
-        process.executable = executable;
-        process.arguments = arguments;
+        process.executable = executable.into();
+        process.arguments = arguments.into();
         process.execed = true;
         let began = process.start;
         // What a short process executed is known only when it ends, after its first thread has.

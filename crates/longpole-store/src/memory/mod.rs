@@ -2,5 +2,6 @@
 
 pub(crate) mod budget;
 pub(crate) mod emitters;
+pub(crate) mod kept_programs;
 pub(crate) mod kept_texts;
 pub(crate) mod needs;

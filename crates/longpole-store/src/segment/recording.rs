@@ -10,12 +10,13 @@ use longpole_model::{
 use super::reader::{self, Tables};
 use super::writer::Writer;
 use crate::error::StoreError;
+use crate::memory::kept_programs::KeptPrograms;
 use crate::memory::kept_texts::KeptTexts;
 use crate::memory::needs::{Figures, Needs};
 use crate::tables::spans::{SpanRows, Spans};
 use crate::tables::{
-    ALL, Table, array, clock_anchors, cpu_slices, current_spans, frames, locations, losses, mappings, process_usage, processes, runs,
-    samples, span_events, span_links, spans, stacks, threads, waits,
+    ALL, Table, clock_anchors, cpu_slices, current_spans, frames, locations, losses, mappings, process_usage, processes, runs, samples,
+    span_events, span_links, spans, stacks, threads, waits,
 };
 
 /// Tables refer to each other by row numbers; a recording that does not number its rows densely could not be read back.
@@ -74,6 +75,7 @@ pub(crate) fn write(directory: &Path, recording: &Recording, spans: Spans<'_>) -
     // They are counted where their spans are at hand.
     let (event_rows, link_rows) = (span_events::parts(&span_rows), span_links::parts(&span_rows));
     let (mut texts, mut counted) = (KeptTexts::of_writer(), spans::Counted::default());
+    let mut programs = KeptPrograms::default();
 
     let mut segments = Writer::new(directory);
     segments.write(&runs::TABLE, row::RUN, std::slice::from_ref(&recording.run), runs::build)?;
@@ -96,9 +98,8 @@ pub(crate) fn write(directory: &Path, recording: &Recording, spans: Spans<'_>) -
     segments.write(&mappings::TABLE, row::MAPPING, &recording.mappings, mappings::build)?;
     segments.write_ranges(&processes::TABLE, row::PROCESS, recording.processes.len(), |range, needs| {
         let rows = &recording.processes[range];
-        processes::count(needs, &mut texts, rows);
         let columns = processes::build(rows, clock);
-        needs.keep(array::copied_bytes(&columns));
+        processes::count(needs, &mut texts, &mut programs, rows, &columns);
         columns
     })?;
     segments.write(&process_usage::TABLE, row::PROCESS_USAGE, &recording.process_usage, |rows| process_usage::build(rows, clock))?;
@@ -177,7 +178,10 @@ pub(crate) fn read_tables(tables: &Tables<'_>) -> Result<Recording, StoreError> 
     reader::read(tables, &locations::TABLE, row::LOCATION, |batch| locations::read(&batch, &mut recording.locations))?;
     reader::read(tables, &frames::TABLE, row::FRAME, |batch| frames::read(&batch, &mut recording.locations))?;
     reader::read(tables, &mappings::TABLE, row::MAPPING, |batch| mappings::read(&batch, &mut recording.mappings))?;
-    reader::read(tables, &processes::TABLE, row::PROCESS, |batch| processes::read(&batch, &mut texts, &mut recording.processes))?;
+    let mut programs = KeptPrograms::default();
+    reader::read(tables, &processes::TABLE, row::PROCESS, |batch| {
+        processes::read(&batch, &mut texts, &mut programs, &mut recording.processes)
+    })?;
     reader::read(tables, &process_usage::TABLE, row::PROCESS_USAGE, |batch| process_usage::read(&batch, &mut recording.process_usage))?;
     reader::read(tables, &threads::TABLE, row::THREAD, |batch| threads::read(&batch, &mut recording.threads))?;
     reader::read(tables, &cpu_slices::TABLE, row::CPU_SLICE, |batch| cpu_slices::read(&batch, &mut recording.cpu_slices))?;
@@ -306,8 +310,8 @@ mod tests {
                 pid: number.into(),
                 parent_pid: None,
                 name: "sh".into(),
-                executable: "/bin/sh".repeat(100),
-                arguments: vec![String::new(); 50],
+                executable: "/bin/sh".repeat(100 + usize::from(number)).into(),
+                arguments: vec![number.to_string(); 50].into(),
                 start: Monotonic(1),
                 end: None,
                 execed: true,
@@ -319,6 +323,39 @@ mod tests {
         let (counted, taken) = counted_and_taken(&recording);
         assert!(taken > 1_000_000 && taken <= counted, "{counted} counted, {taken} taken");
         assert!(counted < 2 * taken, "{counted} counted, {taken} taken");
+    }
+
+    /// Each process had its own copy, and counted with it: 400 MB for these.
+    #[test]
+    fn forks_take_the_arguments_of_their_program_once() {
+        const FORKS: u32 = 20_000;
+        let mut recording = crate::Assembler::new(testing::begun()).finish();
+        let process = |pid: u32, of: u32| Process {
+            pid,
+            parent_pid: None,
+            name: "sh".into(),
+            executable: "/bin/sh".into(),
+            arguments: vec![format!("{of:0500}"); 40].into(),
+            start: Monotonic(pid.into()),
+            end: None,
+            execed: false,
+            exit: None,
+            listens: Vec::new(),
+            resource: Resource::default(),
+        };
+        let programs = [process(0, 0), process(0, 1)];
+        recording.processes =
+            (0..FORKS).map(|pid| Process { pid, start: Monotonic(pid.into()), ..programs[pid as usize % 2].clone() }).collect();
+        let (counted, taken) = counted_and_taken(&recording);
+        let rows = u64::from(FORKS) * (row::PROCESS + "sh".len()) as u64;
+        assert_eq!(taken - rows - row::RUN as u64, counted - rows - row::RUN as u64);
+        assert!((40_000..50_000).contains(&(counted - rows)), "{counted} counted, {taken} taken");
+
+        let directory = Directory::new();
+        write(directory.path(), &recording, Spans::Whole(&[])).unwrap();
+        let processes = read(directory.path(), RECORDING_VERSION).unwrap().processes;
+        assert_eq!(processes, recording.processes);
+        assert!(processes.iter().skip(2).zip(&processes).all(|(later, before)| Arc::ptr_eq(&later.arguments, &before.arguments)));
     }
 
     #[test]

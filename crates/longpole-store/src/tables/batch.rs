@@ -156,10 +156,15 @@ pub(super) fn word<T>(column: &str, text: &str, find: impl FnOnce(&str) -> Optio
 
 /// The texts of one list.
 pub(super) fn texts_at(budget: &Budget, name: &str, lists: &ListArray, row: usize) -> Rows<Vec<String>> {
-    let values = lists.value(row);
-    let texts = values.as_string_view_opt().ok_or_else(|| BadRows(format!("column {name} holds {}", values.data_type())))?;
-    budget.take(value_bytes(texts) + (texts.len() * size_of::<String>()) as u64)?;
+    let texts = strings_at(name, lists, row)?;
+    budget.take(value_bytes(&texts) + (texts.len() * size_of::<String>()) as u64)?;
     Ok(texts.iter().map(|text| text.unwrap_or_default().to_owned()).collect())
+}
+
+/// The texts of one list, where they lie. The caller counts those that it keeps.
+pub(super) fn strings_at(name: &str, lists: &ListArray, row: usize) -> Rows<StringViewArray> {
+    let values = lists.value(row);
+    values.as_string_view_opt().cloned().ok_or_else(|| BadRows(format!("column {name} holds {}", values.data_type())))
 }
 
 /// The numbers of one list.

@@ -1,13 +1,15 @@
 //! Processes.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use arrow_array::{ArrayRef, Int64Array};
 use longpole_model::{Clock, Exit, Monotonic, Process, Resource, Timestamp};
 
 use super::attributes::{self, attributes_at};
-use super::batch::{BadRows, Batch, Rows, at, text_at, texts_at, unsigned_at};
+use super::batch::{BadRows, Batch, Rows, at, strings_at, texts_at, unsigned_at};
 use super::{Kind, Table, array, column, optional};
+use crate::memory::kept_programs::KeptPrograms;
 use crate::memory::kept_texts::KeptTexts;
 use crate::memory::needs::Needs;
 
@@ -55,8 +57,8 @@ pub(crate) fn build(rows: &[Process], clock: &Clock) -> Vec<ArrayRef> {
         array::number(rows.iter().map(|process| process.pid)),
         array::optional_number(rows.iter().map(|process| process.parent_pid)),
         array::text(rows.iter().map(|process| process.name.as_str())),
-        array::text_unless_empty(rows.iter().map(|process| process.executable.as_str())),
-        array::texts(rows.iter().map(|process| process.arguments.as_slice())),
+        array::text_unless_empty(rows.iter().map(|process| &*process.executable)),
+        array::texts(rows.iter().map(|process| &*process.arguments)),
         array::bool(rows.iter().map(|process| process.execed)),
         array::optional_int(rows.iter().map(|process| unix(clock, Some(process.start)))),
         array::optional_int(rows.iter().map(|process| unix(clock, process.end))),
@@ -97,14 +99,23 @@ pub(super) fn exit_of(code: Option<i64>, signal: Option<i64>) -> Rows<Option<Exi
     })
 }
 
-/// Counts what the attributes of a process take when they are read.
-pub(crate) fn count(needs: &mut Needs, texts: &mut KeptTexts, rows: &[Process]) {
-    rows.iter().for_each(|process| attributes::count(needs, texts, &process.resource.attributes));
+/// Counts what the texts, lists and attributes of processes take when they are read. `columns` are those of the rows.
+pub(crate) fn count(needs: &mut Needs, texts: &mut KeptTexts, programs: &mut KeptPrograms, rows: &[Process], columns: &[ArrayRef]) {
+    for process in rows {
+        attributes::count(needs, texts, &process.resource.attributes);
+        programs.executable(&process.executable, || Arc::clone(&process.executable));
+        programs.arguments(process.arguments.iter().map(String::as_str), || Arc::clone(&process.arguments));
+    }
+    needs.keep(programs.take_uncounted());
+    let is_copied = |name: &str| !["executable", "arguments"].contains(&name);
+    let copied: Vec<ArrayRef> =
+        TABLE.columns.iter().zip(columns).filter(|(column, _)| is_copied(column.name)).map(|(_, values)| Arc::clone(values)).collect();
+    needs.keep(array::copied_bytes(&copied));
 }
 
-pub(crate) fn read(batch: &Batch<'_>, texts: &mut KeptTexts, processes: &mut Vec<Process>) -> Rows<()> {
+pub(crate) fn read(batch: &Batch<'_>, texts: &mut KeptTexts, programs: &mut KeptPrograms, processes: &mut Vec<Process>) -> Rows<()> {
     let (pid, parent_pid, name) = (batch.number("pid")?, batch.number("parent_pid")?, batch.text("name")?);
-    let (executable, arguments, execed) = (batch.text("executable")?, batch.list("arguments")?, batch.bool("execed")?);
+    let (executable, arguments, execed) = (batch.shared_text("executable")?, batch.list("arguments")?, batch.bool("execed")?);
     let (start, end) = (batch.int("start_time_monotonic_nano")?, batch.int("end_time_monotonic_nano")?);
     let (code, signal) = (batch.added("exit_code", Batch::int)?, batch.added("exit_signal", Batch::int)?);
     let listens = batch.added("listens", Batch::list)?;
@@ -112,12 +123,15 @@ pub(crate) fn read(batch: &Batch<'_>, texts: &mut KeptTexts, processes: &mut Vec
     let address = |text: &String| text.parse().map_err(|_| BadRows(format!("{text} is not an address")));
     for row in batch.rows() {
         let status = |column: Option<&Int64Array>| column.and_then(|column| at(column, row, |row| column.value(row)));
+        let path = at(executable, row, |row| executable.value(row)).unwrap_or_default();
+        let words = strings_at("arguments", arguments, row)?;
+        let words = words.iter().map(Option::unwrap_or_default);
         processes.push(Process {
             pid: pid.value(row),
             parent_pid: at(parent_pid, row, |row| parent_pid.value(row)),
             name: name.value(row).to_owned(),
-            executable: text_at(executable, row),
-            arguments: texts_at(batch.budget(), "arguments", arguments, row)?,
+            executable: programs.executable(path, || path.into()),
+            arguments: programs.arguments(words.clone(), || words.map(str::to_owned).collect()),
             start: Monotonic(start.value(row).cast_unsigned()),
             end: unsigned_at(end, row).map(Monotonic),
             execed: execed.value(row),
@@ -131,14 +145,13 @@ pub(crate) fn read(batch: &Batch<'_>, texts: &mut KeptTexts, processes: &mut Vec
                 _ => Resource::default(),
             },
         });
+        batch.budget().take(programs.take_uncounted())?;
     }
     Ok(())
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use arrow_array::RecordBatch;
     use arrow_schema::Schema;
     use longpole_model::{Attribute, AttributeValue, Attributes};
@@ -153,8 +166,8 @@ mod tests {
             pid: 7,
             parent_pid: None,
             name: "sh".into(),
-            executable: String::new(),
-            arguments: Vec::new(),
+            executable: "".into(),
+            arguments: [].into(),
             start: Monotonic(1),
             end: None,
             execed: true,
@@ -169,7 +182,13 @@ mod tests {
         let older = fields.len() - 5;
         let batch = RecordBatch::try_new(Arc::new(Schema::new(fields[..older].to_vec())), columns[..older].to_vec()).unwrap();
         let mut found = Vec::new();
-        read(&Batch::new(&TABLE, &reread(&TABLE, &batch), &Budget::of_file(0)), &mut KeptTexts::of_reader(), &mut found).unwrap();
+        read(
+            &Batch::new(&TABLE, &reread(&TABLE, &batch), &Budget::of_file(0)),
+            &mut KeptTexts::of_reader(),
+            &mut KeptPrograms::default(),
+            &mut found,
+        )
+        .unwrap();
         assert_eq!(found, [Process { exit: None, listens: Vec::new(), resource: Resource::default(), ..process }]);
     }
 }

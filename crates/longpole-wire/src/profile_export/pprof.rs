@@ -182,7 +182,7 @@ impl Places {
             }
         }
         let root = recording.processes.iter().find(|process| Some(process.pid) == recording.run.root_pid);
-        let root = root.map_or("", |process| process.executable.as_str());
+        let root = root.map_or("", |process| &*process.executable);
         let mut used: Vec<_> = recording.mappings.iter().filter_map(|mapping| Some((mapping, *knows.get(&mapping.id)?))).collect();
         used.sort_by_key(|(mapping, _)| mapping.path != root);
         let mut places = Places::default();

@@ -59,6 +59,9 @@ const NAMELESS_IN_KERNEL: &str = "[kernel]";
 /// Most bytes of the name of a process or thread.
 const NAME_BYTES_MAX: usize = 256;
 
+/// Most bytes of the path of an executable: `PATH_MAX`. The kernel writes no longer one.
+const PATH_BYTES_MAX: usize = 4096;
+
 /// Most mappings with code of one program: the default of `vm.max_map_count`, which counts mappings of all kinds.
 const MAPS_MAX: u32 = 65_530;
 
@@ -203,6 +206,9 @@ struct Import {
     same_host: bool,
     same_release: bool,
     same_machine: bool,
+    redactor: Redactor,
+    /// Credentials taken out of paths of executables.
+    redacted: u64,
 }
 
 impl Import {
@@ -258,6 +264,8 @@ impl Import {
             lost: 0,
             unmapped: 0,
             maps_copied: 0,
+            redactor: Redactor::default(),
+            redacted: 0,
             throttled: 0,
             same_host,
             same_release: !features.release.is_empty() && own("/proc/sys/kernel/osrelease") == features.release,
@@ -316,7 +324,7 @@ impl Import {
         if map.bytes == 0 {
             return;
         }
-        self.tell_exec(pid, &path);
+        self.tell_exec(pid, &String::from_utf8_lossy(&map.path[..map.path.len().min(PATH_BYTES_MAX)]));
         let process = self.process(pid);
         process.maps += 1;
         if process.maps > MAPS_MAX {
@@ -351,7 +359,9 @@ impl Import {
 
     fn tell_exec(&mut self, pid: u32, executable: &str) {
         if let Some((time, name)) = self.process(pid).exec.take() {
-            let (executable, time) = (executable.to_owned(), Monotonic(time));
+            // Here once, and not in each fork, which shares it.
+            let (mut executable, time) = (executable.to_owned(), Monotonic(time));
+            self.redacted += self.redactor.string(&mut executable);
             self.assembler.observe(Observation::ProcessExec { pid, time, name, executable, arguments: Vec::new() });
         }
     }
@@ -558,11 +568,10 @@ impl Import {
         if let Some(command) = self.root.and_then(|root| command_of(&self.command, &recording, root)) {
             recording.run.command = command;
         }
-        let mut redactor = Redactor::default();
-        let mut redacted = redactor.arguments(&mut recording.run.command);
+        let (mut redactor, mut redacted) = (self.redactor, self.redacted);
+        redacted += redactor.arguments(&mut recording.run.command);
         for process in &mut recording.processes {
-            redacted += redactor.arguments(&mut process.arguments);
-            redacted += redactor.string(&mut process.name) + redactor.string(&mut process.executable);
+            redacted += redactor.string(&mut process.name);
         }
         redacted += recording.threads.iter_mut().map(|thread| redactor.string(&mut thread.name)).sum::<u64>();
         if redacted > 0 {
