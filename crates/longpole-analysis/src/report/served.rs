@@ -75,19 +75,10 @@ fn calls(
 
 /// The server that works longest while a node waits, and when.
 fn answers(schedule: &Schedule, node: NodeId, call: (Nanos, Nanos)) -> Option<(NodeId, Vec<(Nanos, Nanos)>)> {
-    let of = |server: &crate::schedule::servers::Server| {
-        let is_inside = server.node <= node && node < schedule.subtree_end[server.node];
-        let works: Vec<(Nanos, Nanos)> = within(&server.at_work, call).collect();
-        let all: Nanos = works.iter().map(|(from, to)| *to - *from).sum();
-        (!is_inside && all > Nanos::ZERO).then_some((all, server.node, works))
-    };
-    schedule
-        .servers
-        .list
-        .iter()
-        .filter_map(of)
-        .max_by_key(|(all, node, _)| (*all, std::cmp::Reverse(*node)))
-        .map(|(_, node, works)| (node, works))
+    let is_outside = |server: &NodeId| !(*server <= node && node < schedule.subtree_end[*server]);
+    let works = schedule.servers.at_work(call).into_iter().filter(|(server, _)| is_outside(server));
+    let all = |works: &[(Nanos, Nanos)]| works.iter().map(|(from, to)| *to - *from).sum::<Nanos>();
+    works.max_by_key(|(server, works)| (all(works), std::cmp::Reverse(*server))).filter(|(_, works)| all(works) > Nanos::ZERO)
 }
 
 impl Report {

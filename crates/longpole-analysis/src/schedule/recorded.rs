@@ -206,7 +206,7 @@ impl Schedule {
 
         let mut background = background(recording, forest);
         let servers = servers(recording, forest, offset);
-        background.extend(servers.list.iter().map(|server| server.node));
+        background.extend(&servers.list);
         background.sort_unstable();
         background.dedup();
         background.retain(|&node| end_host[node] == parent[node]);
