@@ -78,6 +78,8 @@ pub struct Forest {
     pub(super) node_of_process: IdVec<ProcessRow, Option<NodeId>>,
     pub(super) processes_of_pid: HashMap<u32, Vec<ProcessRow>>,
     pub(super) process_ranges: IdVec<ProcessRow, Option<TimeRange>>,
+    /// The command's own process.
+    pub(super) root_process: Option<ProcessRow>,
 }
 
 impl Index<NodeId> for Forest {
@@ -192,7 +194,7 @@ impl Forest {
     /// The same by its row.
     pub fn process_row(&self, recording: &Recording, node: NodeId) -> Option<ProcessRow> {
         match self[node].source {
-            NodeSource::Root => root_process(recording),
+            NodeSource::Root => self.root_process,
             NodeSource::Process(i) => Some(i),
             NodeSource::Span(i) => self.process_at(recording.spans[i].pid?, recording.spans[i].start),
         }

@@ -158,11 +158,7 @@ impl Builder<'_> {
             span_of_alias.entry(id).or_insert(span);
         }
         let node_of_process = |p: ProcessRow| {
-            let mut program = Some(p);
-            while let Some(q) = program.filter(|&q| self.processes.folded[q]) {
-                program = self.processes.parent[q];
-            }
-            let program = program?;
+            let program = self.processes.above.program[p]?;
             let is_root = Some(program) == self.processes.root;
             let own = || self.processes.takes_part[program].then(|| node_of[Entity::of_process(program, self.spans)]);
             if is_root { Some(NodeId::RUN) } else { own() }
@@ -198,6 +194,7 @@ impl Builder<'_> {
             node_of_process,
             processes_of_pid: self.processes.of_pid,
             process_ranges: self.processes.ranges,
+            root_process: self.processes.root,
         }
     }
 }

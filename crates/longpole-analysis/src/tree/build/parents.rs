@@ -97,15 +97,10 @@ impl Builder<'_> {
             ParentClaim::Run => {
                 // Every process of the run inherits the run's `TRACEPARENT`, so this says no more than "inside the run".
                 // A shell or a build tool between the command and this process has a node, which is the better place.
-                let mut above = own;
-                while let Some(process) = above {
-                    match node_of(process) {
-                        Some(ParentRef::Run) => break,
-                        Some(place) => return (place, Edge::Inferred),
-                        None => above = self.processes.parent[process],
-                    }
+                match own.and_then(|process| self.processes.above.node[process]).and_then(node_of) {
+                    None | Some(ParentRef::Run) => (ParentRef::Run, Edge::Declared),
+                    Some(place) => (place, Edge::Inferred),
                 }
-                (ParentRef::Run, Edge::Declared)
             }
         }
     }

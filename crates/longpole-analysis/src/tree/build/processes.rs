@@ -56,6 +56,21 @@ pub(super) struct Processes<'a> {
     served: IdVec<ProcessRow, bool>,
     /// Those that are nodes.
     pub(super) takes_part: IdVec<ProcessRow, bool>,
+    /// What stands at or above each.
+    pub(super) above: Above,
+}
+
+/// For each process the next one, itself or above it, of a kind. Forks can stand in a line of 100,000, so nothing climbs it for each of them.
+#[derive(Debug, Default)]
+pub(super) struct Above {
+    /// One that is no folded fork.
+    pub(super) program: IdVec<ProcessRow, Option<ProcessRow>>,
+    /// One that is a node, or the command's own.
+    pub(super) node: IdVec<ProcessRow, Option<ProcessRow>>,
+    /// One that is neither a folded fork nor served.
+    caller: IdVec<ProcessRow, Option<ProcessRow>>,
+    /// One of these, or one that is served.
+    caller_or_served: IdVec<ProcessRow, Option<ProcessRow>>,
 }
 
 impl<'a> Processes<'a> {
@@ -96,6 +111,7 @@ impl<'a> Processes<'a> {
             folded: IdVec::filled(false, count),
             served: IdVec::filled(false, count),
             takes_part: IdVec::filled(false, count),
+            above: Above::default(),
         };
         processes.find_parents();
         processes
@@ -163,6 +179,26 @@ impl<'a> Processes<'a> {
             self.takes_part[p] = !self.folded[p] && !self.served[p] && !answers && is_node;
         }
         notes.extend(Note::counted(folded, Note::ForksFolded));
+        self.above = self.find_above();
+    }
+
+    fn find_above(&self) -> Above {
+        // Each parent comes before its children: it started before them, or has an earlier row.
+        let mut order: Vec<ProcessRow> = self.recording.process_rows().collect();
+        order.sort_by_key(|&p| (self.ranges[p].map(|range| range.start), p));
+        let next = |is_it: &dyn Fn(ProcessRow) -> bool| {
+            let mut next: IdVec<ProcessRow, Option<ProcessRow>> = IdVec::filled(None, order.len());
+            for &p in &order {
+                next[p] = if is_it(p) { Some(p) } else { self.parent[p].and_then(|parent| next[parent]) };
+            }
+            next
+        };
+        Above {
+            program: next(&|p| !self.folded[p]),
+            node: next(&|p| self.takes_part[p] || Some(p) == self.root),
+            caller: next(&|p| !self.folded[p] && !self.served[p]),
+            caller_or_served: next(&|p| !self.folded[p] || self.served[p]),
+        }
     }
 
     fn place_of(&self, process: ProcessRow) -> ProcessPlace<'a> {
@@ -184,19 +220,16 @@ impl<'a> Processes<'a> {
 
     /// The process that this one's life belongs to: its parent, folded forks and what is served skipped.
     pub(super) fn program_above(&self, process: ProcessRow) -> Option<ProcessRow> {
-        let mut above = self.parent[process];
-        while let Some(p) = above.filter(|&p| self.folded[p] || self.served[p]) {
-            above = self.parent[p];
-        }
-        above
+        self.above.caller[self.parent[process]?]
     }
 
     /// The programs in whose spans this process may have been started, the nearest first: what served calls on its way up, then the
     /// one that its life belongs to.
     fn starters(&self, process: ProcessRow) -> Vec<ProcessRow> {
         let above = self.program_above(process);
-        let up = std::iter::successors(self.parent[process], |&p| self.parent[p]).take_while(|&p| Some(p) != above);
-        up.filter(|&p| self.served[p]).take(SERVED_MAX).chain(above).collect()
+        let next = |process: ProcessRow| self.above.caller_or_served[self.parent[process]?];
+        let served = std::iter::successors(next(process), |&p| next(p)).take_while(|&p| Some(p) != above);
+        served.take(SERVED_MAX).chain(above).collect()
     }
 
     /// What stands for a process that is a node.

@@ -1,7 +1,6 @@
 use super::*;
 use crate::note::ProcessName;
-use longpole_model::text;
-use longpole_model::{Id, Nanos, NodeId, SpanRow};
+use longpole_model::{Id, Monotonic, Nanos, NodeId, Process, Span, SpanId, SpanRow, text};
 use proptest::prelude::*;
 
 /// The forest as people would draw it: `~` an inferred edge, then marks.
@@ -296,4 +295,40 @@ fn a_trace_whose_process_is_known_hangs_where_the_process_does() {
         "run x 0..9s\nprocess tool 1..8s pid 2 under 1\ncli 0..9s cli pid 1\ntrace 2\nload 2..3s tool pid 2\n",
         "x\n  ~cli\n    ~tool\n      ~load\n",
     );
+}
+
+/// Every process climbed over all folded ones above it, and so did every span that names the run: 15,000,000,000 steps.
+#[test]
+fn a_line_of_forks_is_climbed_once() {
+    const COUNT: u32 = 100_000;
+    let mut recording = text::parse("run x 0..10s\n  a 2..3s web pid 9\nprocess a 1..9s pid 2 under 1 forked\n").unwrap();
+    let (fork, span) = (recording.processes[1].clone(), recording.spans[0].clone());
+    let process = |number: u32| Process {
+        pid: 2 + number,
+        parent_pid: Some(1 + number),
+        start: Monotonic(fork.start.0 + u64::from(number)),
+        ..fork.clone()
+    };
+    recording.processes.extend((1..COUNT).map(process));
+    let id = |number: u32| SpanId::from_slice(&(1_000 + u64::from(number)).to_be_bytes()).unwrap();
+    recording.spans = (0..COUNT).map(|number| Span { span_id: id(number), pid: Some(COUNT + 1), ..span.clone() }).collect();
+    let forest = Forest::build(&recording);
+    assert_eq!(forest.len() as u32, 1 + COUNT);
+    assert!(forest.ids().skip(1).all(|node| forest[node].parent == Some(NodeId::RUN)));
+    let last = recording.process_rows().last().unwrap();
+    assert!(recording.process_rows().filter(|&row| row != last).all(|row| forest.node_of_process(row) == Some(NodeId::RUN)));
+}
+
+/// All processes were searched for it each time: 40,000,000,000 steps.
+#[test]
+fn the_process_of_the_command_is_found_once() {
+    const COUNT: u32 = 200_000;
+    let mut recording = text::parse("run x 0..10s\nprocess a 1..2s pid 2 under 1\n").unwrap();
+    let (root, other) = (recording.processes[0].clone(), recording.processes[1].clone());
+    recording.processes = (0..COUNT).map(|number| Process { pid: 2 + number, ..other.clone() }).chain([root]).collect();
+    let forest = Forest::build(&recording);
+    let last = recording.process_rows().last();
+    assert!((0..COUNT).all(|_| forest.process_row(&recording, NodeId::RUN) == last));
+    recording.run.root_pid = Some(2);
+    assert_eq!(Forest::build(&recording).process_row(&recording, NodeId::RUN), None);
 }
