@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
 
-use longpole_model::{FunctionId, IdVec, Monotonic, Nanos, NodeId, ProcessRow, StackId, ThreadKey, Wait, WaitId};
+use longpole_model::{FunctionId, IdVec, Monotonic, Nanos, NodeId, StackId, ThreadKey, Timestamp, Wait, WaitId};
 
 use crate::intervals;
 use crate::link::waits::NodeWait;
@@ -134,19 +134,19 @@ impl Report {
 
     /// The processes that answer the calls of these nodes; `None` where they name no address, or different ones.
     pub fn callee(&self, nodes: &[NodeId]) -> Option<Callee<'_>> {
-        let mut found: Option<(SocketAddr, Vec<ProcessRow>)> = None;
+        let mut found: Option<(SocketAddr, Vec<Timestamp>)> = None;
         for &node in nodes {
-            let (address, processes) = callees::processes_of(&self.recording, self.forest.span(&self.recording, node)?)?;
+            let span = self.forest.span(&self.recording, node)?;
+            let address = callees::address_of(span)?;
             match &mut found {
-                None => found = Some((address, processes)),
-                Some((known, all)) if *known == address => all.extend(processes),
+                None => found = Some((address, vec![span.start])),
+                Some((known, starts)) if *known == address => starts.push(span.start),
                 Some(_) => return None,
             }
         }
-        let (address, mut processes) = found?;
-        processes.sort_unstable();
-        processes.dedup();
-        let is_its = |node: NodeId| self.forest.process_row(&self.recording, node).is_some_and(|it| processes.contains(&it));
+        let (address, starts) = found?;
+        let processes = callees::processes_at(&self.recording, address, starts);
+        let is_its = |node: NodeId| self.forest.process_row(&self.recording, node).is_some_and(|it| processes.binary_search(&it).is_ok());
         let answers = nodes.iter().any(|&node| self.forest.children(node).any(is_its));
         let schedule = self.replay.schedule();
         let stretches = intervals::union(nodes.iter().map(|&node| (schedule.start[node], schedule.end[node])).collect());

@@ -11,7 +11,9 @@
 use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-use longpole_model::{AttributeValue, IdVec, Monotonic, Nanos, ProcessRow, Recording, SampleId, Span, SpanKind, Timestamp, WaitId};
+use longpole_model::{
+    AttributeValue, IdVec, Monotonic, Nanos, Process, ProcessRow, Recording, SampleId, Span, SpanKind, Timestamp, WaitId,
+};
 
 use crate::link::waits::is_for_work;
 use crate::time::wait_groups::WaitSum;
@@ -121,20 +123,20 @@ pub fn address_of(span: &Span) -> Option<SocketAddr> {
     called.address()
 }
 
-/// The processes that took connections, while the span began, at the address that it calls: one, and those that it forked to share the
-/// work. By start.
-pub fn processes_of(recording: &Recording, span: &Span) -> Option<(SocketAddr, Vec<ProcessRow>)> {
-    let address = address_of(span)?;
-    let lives = |at: ProcessRow| {
-        let process = &recording.processes[at];
-        let start = recording.clock.to_unix(process.start);
+/// The processes that took connections at this address at one of these moments, by row: one, and those that it forked to share the work.
+pub(crate) fn processes_at(recording: &Recording, address: SocketAddr, mut moments: Vec<Timestamp>) -> Vec<ProcessRow> {
+    moments.sort_unstable();
+    let lives = |process: &Process| {
+        let start = recording.clock.to_unix(process.start)?;
         let end = process.end.and_then(|end| recording.clock.to_unix(end));
-        start.is_some_and(|start| start <= span.start) && end.is_none_or(|end| span.start <= end)
+        let first = moments.get(moments.partition_point(|moment| *moment < start))?;
+        end.is_none_or(|end| *first <= end).then_some(())
     };
-    let listens = |at: &ProcessRow| recording.processes[*at].listens.contains(&address) && lives(*at);
-    let mut processes: Vec<ProcessRow> = recording.process_rows().filter(listens).collect();
-    processes.sort_by_key(|&at| (recording.processes[at].start, at));
-    Some((address, processes))
+    let listens = |at: &ProcessRow| {
+        let process = &recording.processes[*at];
+        process.listens.contains(&address) && lives(process).is_some()
+    };
+    recording.process_rows().filter(listens).collect()
 }
 
 /// The other side of calls: the processes that answer them, and what they did meanwhile.
@@ -192,22 +194,36 @@ impl Servers {
         let (mut samples, mut waits) = (Vec::new(), Vec::new());
         for pid in pids {
             let (of_samples, of_waits) = (self.samples.get(pid).map_or(&[][..], |it| it), self.waits.get(pid).map_or(&[][..], |it| it));
-            for &(from, to) in stretches {
-                let first = of_samples.partition_point(|it| it.0 < from);
-                samples.extend(of_samples[first..].iter().take_while(|it| it.0 < to).map(|it| it.1));
-                let first = of_waits.partition_point(|it| it.0 < from);
-                waits.extend(of_waits[first..].iter().take_while(|it| it.0 < to).map(|it| (it.2, it.0, it.1.min(to))));
-            }
+            samples.extend(within(of_samples, stretches, |it| it.0).map(|(it, _)| it.1));
+            waits.extend(within(of_waits, stretches, |it| it.0).map(|(it, to)| (it.2, it.0, it.1.min(to))));
         }
         samples.sort_unstable();
         (samples, waits)
     }
 }
 
+/// What lies in one of these stretches, with the end of that one. Both stand in order, and stretches do not overlap: those between two neighbours of
+/// the list are passed over.
+fn within<'a, T>(list: &'a [T], stretches: &'a [(Nanos, Nanos)], at: impl Fn(&T) -> Nanos) -> impl Iterator<Item = (&'a T, Nanos)> {
+    let (mut list, mut stretches) = (list, stretches);
+    std::iter::from_fn(move || {
+        loop {
+            let first = list.first()?;
+            stretches = &stretches[stretches.partition_point(|(_, to)| *to <= at(first))..];
+            let (from, to) = *stretches.first()?;
+            if from <= at(first) {
+                list = &list[1..];
+                return Some((first, to));
+            }
+            list = &list[list.partition_point(|it| at(it) < from)..];
+        }
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use longpole_model::text;
+    use longpole_model::{Id, text};
 
     #[test]
     fn an_address_is_found_in_each_spelling() {
@@ -251,10 +267,44 @@ c 60..70ms web kind client pid 1 server.address=localhost server.port=81
         )
         .unwrap();
         let names = |span: &Span| -> Vec<&str> {
-            let (_, processes) = processes_of(&recording, span).unwrap();
-            processes.iter().map(|&at| recording.processes[at].name.as_str()).collect()
+            processes_at(&recording, address_of(span).unwrap(), vec![span.start])
+                .iter()
+                .map(|&at| recording.processes[at].name.as_str())
+                .collect()
         };
         let found: Vec<Vec<&str>> = recording.spans.iter().map(names).collect();
         assert_eq!(found, [vec!["old"], vec!["new", "fork"], vec![]]);
+    }
+
+    /// For each call all processes were searched, and each kept the processes that it found: 20,000,000,000 steps and 40 GB.
+    #[test]
+    fn many_calls_of_many_processes_find_each_of_them_once() {
+        const COUNT: i64 = 100_000;
+        let mut recording =
+            text::parse("run x 0..100s\nprocess a 1..2ms pid 2 under 1 listens 127.0.0.1:80\nprocess b 1..2ms pid 3 under 1\n").unwrap();
+        let [_, listens, other] = &recording.processes[..] else { panic!() };
+        let process = |of: &Process, number: u64| Process { pid: of.pid + 2 * number as u32, end: None, ..of.clone() };
+        recording.processes = (0..COUNT as u64).flat_map(|number| [process(listens, number), process(other, number)]).collect();
+        let moment = |number: i64| recording.run.start.plus_nanos(2_000_000 + number);
+        let found = processes_at(&recording, "127.0.0.1:80".parse().unwrap(), (0..COUNT).rev().map(moment).collect());
+        assert!(found.iter().map(|row| row.place()).eq((0..COUNT as usize).map(|number| 2 * number)));
+        assert!(processes_at(&recording, "127.0.0.1:80".parse().unwrap(), vec![recording.run.start]).is_empty());
+    }
+
+    /// For each process all stretches were searched.
+    #[test]
+    fn stretches_without_anything_are_passed_over() {
+        const COUNT: i64 = 1 << 20;
+        let stretches: Vec<(Nanos, Nanos)> = (0..COUNT).map(|number| (Nanos(10 * number), Nanos(10 * number + 5))).collect();
+        let list = [3, 4, 5, 7, 10, 10 * COUNT - 10, 10 * COUNT - 6, 10 * COUNT];
+        let steps = std::cell::Cell::new(0);
+        let found = within(&list, &stretches, |at| {
+            steps.set(steps.get() + 1);
+            Nanos(*at)
+        });
+        let last = 10 * COUNT - 5;
+        let found: Vec<(i64, i64)> = found.map(|(at, to)| (*at, to.0)).collect();
+        assert_eq!(found, [(3, 5), (4, 5), (10, 15), (10 * COUNT - 10, last), (10 * COUNT - 6, last)]);
+        assert!(steps.get() < 400, "{}", steps.get());
     }
 }
