@@ -80,7 +80,7 @@ pub struct Report {
     graphs: FastMap<NodeId, ThreadGraph>,
     samples_of_threads: OnceLock<HashMap<ThreadKey, Vec<SampleId>>>,
     /// The function that each thread begins with, by process and thread.
-    entries: OnceLock<ThreadEntries>,
+    entries: ThreadEntries,
     path_states: States,
     in_flight: InFlight,
     deployment: Option<DeploymentTime>,
@@ -160,7 +160,7 @@ impl Report {
             blockers,
             graphs,
             samples_of_threads: OnceLock::new(),
-            entries: OnceLock::new(),
+            entries: ThreadEntries::default(),
             path_states: States::default(),
             in_flight,
             deployment: None,

@@ -267,7 +267,8 @@ impl Timelines {
     /// The rows of a process, by thread.
     fn rows_of(&self, pid: u32) -> impl Iterator<Item = (RowId, &ThreadRow)> {
         let first = self.rows.partition_point(|row| row.thread.pid.0 < pid);
-        self.rows.enumerated().skip(first).take_while(move |(_, row)| row.thread.pid.0 == pid)
+        let count = self.rows.as_slice()[first..].partition_point(|row| row.thread.pid.0 == pid);
+        RowId::at(first).until(RowId::at(first + count)).map(|row| (row, &self.rows[row]))
     }
 
     /// The threads of a process that were on a CPU in this time, by number; `None` where records of it are missing.

@@ -11,6 +11,20 @@ fn node(report: &Report, name: &str) -> NodeId {
     report.forest().ids().find(|&i| report.name(i) == name).unwrap()
 }
 
+/// To find the rows of a process, all rows before them were stepped over: 80,000,000,000 steps.
+#[test]
+fn the_rows_of_a_process_are_found_among_many() {
+    const COUNT: u32 = 400_000;
+    let mut recording = text::parse("run x 0..100ms\ncpu 0..1ms pid 1\n").unwrap();
+    let slice = recording.cpu_slices[0];
+    recording.cpu_slices = (1..=COUNT).map(|pid| longpole_model::CpuSlice { pid, tid: pid, ..slice }).collect();
+    let timelines = super::Timelines::new(&recording, &crate::tree::forest::Forest::build(&recording));
+    for pid in 1..=COUNT {
+        assert!(timelines.rows_of(pid).map(|(_, row)| row.thread.pid.0).eq([pid]));
+    }
+    assert_eq!(timelines.rows_of(0).chain(timelines.rows_of(COUNT + 1)).count(), 0);
+}
+
 /// What there was, in milliseconds, and how it is known.
 fn in_words(states: &States) -> String {
     let word = |state: StateKind| match state {
