@@ -174,13 +174,19 @@ impl ProcessesBuilder {
         }
     }
 
-    /// Gives processes their exit status, which may come before their end or long after: to the last process of that pid that had started.
-    /// The command's own status is known in any case.
-    pub(super) fn place_statuses(&mut self, exit: Option<Exit>) {
+    /// The processes of each pid.
+    fn of_pid(&self) -> HashMap<u32, Vec<usize>> {
         let mut of_pid: HashMap<u32, Vec<usize>> = HashMap::new();
         for (at, process) in self.processes.iter().enumerate() {
             of_pid.entry(process.pid).or_default().push(at);
         }
+        of_pid
+    }
+
+    /// Gives processes their exit status, which may come before their end or long after: to the last process of that pid that had started.
+    /// The command's own status is known in any case.
+    pub(super) fn place_statuses(&mut self, exit: Option<Exit>) {
+        let of_pid = self.of_pid();
         for (pid, time, exit) in std::mem::take(&mut self.statuses) {
             let started = of_pid.get(&pid).into_iter().flatten().rev().find(|at| self.processes[**at].start <= time);
             if let Some(&at) = started {
@@ -195,19 +201,29 @@ impl ProcessesBuilder {
 
     /// Gives processes the addresses where they take connections. An address of a pid holds for every process with that pid.
     pub(super) fn place_listens(&mut self) {
+        let mut known = HashSet::new();
+        let mut listens: HashMap<u32, Vec<SocketAddr>> = HashMap::new();
         for (pid, address) in std::mem::take(&mut self.listens) {
-            for process in self.processes.iter_mut().filter(|process| process.pid == pid && !process.listens.contains(&address)) {
-                process.listens.push(address);
+            if known.insert((pid, address)) {
+                listens.entry(pid).or_default().push(address);
             }
+        }
+        for process in &mut self.processes {
+            process.listens = listens.get(&process.pid).cloned().unwrap_or_default();
         }
     }
 
     /// Gives processes their resources, the last one that each published.
     pub(super) fn place_resources(&mut self) {
+        if self.resources.is_empty() {
+            return;
+        }
+        let of_pid = self.of_pid();
         for (pid, time, attributes) in std::mem::take(&mut self.resources) {
-            let lived = |process: &&mut Process| process.pid == pid && process.start <= time && process.end.is_none_or(|end| time <= end);
-            if let Some(process) = self.processes.iter_mut().rfind(lived) {
-                process.resource = Resource { attributes };
+            let lived = |process: &Process| process.start <= time && process.end.is_none_or(|end| time <= end);
+            let mut rows = of_pid.get(&pid).into_iter().flatten().rev();
+            if let Some(&at) = rows.find(|at| lived(&self.processes[**at])) {
+                self.processes[at].resource = Resource { attributes };
             }
         }
     }

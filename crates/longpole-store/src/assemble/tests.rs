@@ -1,9 +1,10 @@
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use longpole_model::run::{Exit, RecorderCost};
 use longpole_model::stack::{LocationId, Mapping, MappingId, Stack, StackId};
 use longpole_model::time::Timestamp;
-use longpole_model::{AbsAddr, ContextRecord, Runtime, VirtOffset};
+use longpole_model::{AbsAddr, AttributeValue, Attributes, ContextRecord, Runtime, VirtOffset};
 use proptest::prelude::*;
 
 use super::stack_tables::{UNDEFINED_LOCATION, UNDEFINED_MAPPING, UNDEFINED_STACK};
@@ -102,6 +103,32 @@ fn a_fork_without_exec_is_a_copy_of_its_parent() {
     let child = &recording.processes[1];
     assert_eq!((child.name.as_str(), &*child.executable, child.execed), ("make", "/bin/make", false));
     assert_eq!(*child.arguments, ["make"]);
+}
+
+/// All processes were searched for each address and each resource: 20,000,000,000 steps.
+#[test]
+fn addresses_and_resources_of_many_processes_are_placed_by_pid() {
+    const COUNT: u32 = 100_000;
+    let address = SocketAddr::from(([127, 0, 0, 1], 80));
+    let named = |name: String| {
+        let mut attributes = Attributes::default();
+        attributes.push("service.name", AttributeValue::Str(name.into()));
+        attributes
+    };
+    let of_process = |pid: u32| {
+        let resource = Observation::ProcessResource { pid, time: Monotonic(9), attributes: named(pid.to_string()) };
+        let listens = Observation::ProcessListens { pid, address };
+        // It is read again and again; the pid is used again, and the resource was that of the first process.
+        [started(pid, 1, 7), listens.clone(), listens, resource, exited(pid, 9), started(pid, 1, 10)]
+    };
+    let recording = assemble((2..COUNT + 2).flat_map(of_process));
+    // By start: the first of each pid, and then the later ones.
+    let (first, later) = recording.processes.as_slice().split_at(COUNT as usize);
+    for (first, later) in first.iter().zip(later) {
+        assert_eq!(first.pid, later.pid);
+        assert_eq!((&first.listens[..], &later.listens[..]), (&[address][..], &[address][..]));
+        assert_eq!((&first.resource.attributes, &later.resource.attributes), (&named(first.pid.to_string()), &Attributes::default()));
+    }
 }
 
 /// Each fork had a copy: 100,000 of these would take 1.8 GB.
