@@ -79,9 +79,9 @@ struct Gap {
     sleeps_in: Option<StackId>,
 }
 
-/// A thread.
+/// A thread: a line of the drawing above.
 #[derive(Debug)]
-struct Line {
+struct GraphThread {
     row: RowId,
     thread: ThreadKey,
     /// Its start and the thread that started it, unless it is older than the process's program.
@@ -96,7 +96,7 @@ struct Line {
 pub(crate) struct ThreadGraph {
     node: NodeId,
     life: (Nanos, Nanos),
-    lines: IdVec<LineId, Line>,
+    lines: IdVec<LineId, GraphThread>,
     /// From the start to the end of the process: the thread that mattered.
     path: Vec<PathStretch>,
 }
@@ -117,7 +117,7 @@ impl ThreadGraph {
         let mut ends: Vec<(Nanos, LineId)> = threads.iter().enumerate().map(|(place, line)| (line.until, LineId::at(place))).collect();
         ends.sort_unstable();
         let ties = Ties { sources, blockers, pid, threads: &threads, main, ends };
-        let lines = threads.iter().map(|line| Line {
+        let lines = threads.iter().map(|line| GraphThread {
             row: line.row,
             thread: ThreadKey::new(pid, line.tid),
             born: line.born.filter(|&born| life.0 <= born && line.tid != pid).map(|born| (born, ties.creator(line.tid, born))),
@@ -200,7 +200,7 @@ impl ThreadGraph {
     }
 }
 
-impl Line {
+impl GraphThread {
     /// The waits that touch this time.
     fn gaps_in(&self, from: Nanos, to: Nanos) -> impl Iterator<Item = &Gap> {
         let first = self.gaps.partition_point(|gap| gap.to <= from);
