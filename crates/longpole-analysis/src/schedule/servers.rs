@@ -116,7 +116,7 @@ impl Timed for Work {
 pub(crate) struct Servers {
     /// Their nodes, in tree order.
     pub(crate) list: Vec<NodeId>,
-    /// When one of the threads of each was at work after it had first waited for work: no stretch touches another one of that server.
+    /// When one of the threads of each was at work: no stretch touches another one of that server.
     works: IntervalIndex<NodeId, Work>,
     /// For each process when a thread of it waits for an answer and none is on a CPU: by time, those that touch are one.
     pub(crate) calls: HashMap<u32, Vec<(Nanos, Nanos)>>,
@@ -178,14 +178,15 @@ fn servers_within(recording: &Recording, forest: &Forest, offset: impl Fn(Timest
     let all_calls: usize = calls.values().map(Vec::len).sum();
     let mut server = |node: NodeId| {
         let NodeSource::Process(row) = forest[node].source else { return None };
-        let at_work = at_work(recording, row, &idle, at, compared)?;
+        let (at_work, first) = at_work(recording, row, &idle, at, compared)?;
         compared.take(forest.subtree(node).len() + all_calls)?;
         // Its own processes work for it.
         let below: HashSet<u32> =
             node.until(forest[node].subtree_end).filter_map(|below| Some(forest.process(recording, below)?.pid)).collect();
         let calls = calls.iter().filter(|(pid, _)| !below.contains(pid)).flat_map(|(_, calls)| calls.iter().copied()).collect();
         let called = overlap(&intervals::union(calls), &at_work);
-        let works: Nanos = at_work.iter().map(|(from, to)| *to - *from).sum();
+        // Its start is no work for others, as a rule.
+        let works: Nanos = within(&at_work, (first, Nanos::MAX)).map(|(from, to)| to - from).sum();
         (called > Nanos::ZERO && called >= works / CALLED_PART).then_some((node, at_work))
     };
     let found: Vec<(NodeId, Vec<(Nanos, Nanos)>)> = forest.ids().skip(1).filter_map(&mut server).collect();
@@ -200,14 +201,15 @@ fn servers_within(recording: &Recording, forest: &Forest, offset: impl Fn(Timest
     Servers { list: found.into_iter().map(|(node, _)| node).collect(), works: IntervalIndex::new(1, &works), calls }
 }
 
-/// When a process was at work after it had first been idle; `None` where it was not idle in the end, and so ended its work by itself.
+/// When a process was at work, and when it was first seen idle; `None` where it was not idle in the end, and so ended its work by itself. It
+/// may have been idle before, for a moment: what calls it then, its first requests, is answered before the first idle time that was sampled.
 fn at_work(
     recording: &Recording,
     row: ProcessRow,
     idle: &Idle,
     at: impl Fn(Monotonic) -> Option<Nanos>,
     compared: &mut Compared,
-) -> Option<Vec<(Nanos, Nanos)>> {
+) -> Option<(Vec<(Nanos, Nanos)>, Nanos)> {
     let process = &recording.processes[row];
     let list = *idle.of_pid.get(&Pid(process.pid))?;
     let (start, end) = (at(process.start)?, process.end.and_then(&at).unwrap_or(Nanos::MAX));
@@ -229,7 +231,7 @@ fn at_work(
         if own.is_empty() && gone - born > (end.min(last) - start) / 2 {
             continue;
         }
-        let mut since = born.max(first);
+        let mut since = born.max(start);
         for (from, to) in own {
             busy.push((since, from));
             since = since.max(to);
@@ -240,7 +242,7 @@ fn at_work(
         }
     }
     busy.retain(|(from, to)| from < to);
-    Some(intervals::union(busy))
+    Some((intervals::union(busy), first))
 }
 
 /// How long the stretches of two lists, each by time and without overlap, are there together.
@@ -307,7 +309,7 @@ mod tests {
         let ms = |number: i64| Nanos(number * 1_000_000);
         assert_eq!(
             found.at_work((ms(15), ms(30))),
-            BTreeMap::from([(found.list[1], vec![(ms(15), ms(18))]), (found.list[2], vec![(ms(23), ms(28))])])
+            BTreeMap::from([(found.list[1], vec![(ms(15), ms(18))]), (found.list[2], vec![(ms(21), ms(22)), (ms(23), ms(28))])])
         );
         // What is left are the calls, which may be those of any server.
         let steps = COMPARED_MAX - compared.left - COUNT * COUNT;
