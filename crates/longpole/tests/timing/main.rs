@@ -13,3 +13,4 @@ mod find_the_slow_part_of_a_pipeline;
 mod save_in_a_deployment;
 mod see_a_web_service;
 mod see_what_processes_use;
+mod wait_for_a_server;

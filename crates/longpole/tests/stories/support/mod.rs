@@ -216,3 +216,10 @@ impl PlainUser {
         command
     }
 }
+
+/// The time on the path of all that a view of poles names, the rest included.
+pub(crate) fn time_on_path(view: &Value) -> i64 {
+    let of_poles = view["poles"].as_array().unwrap().iter().map(|pole| pole["on_path_nanos"].as_i64().unwrap());
+    let rest = [&view["truncated"]["on_path_nanos"], &view["between_nanos"], &view["idle_nanos"]];
+    of_poles.sum::<i64>() + rest.map(|nanos| nanos.as_i64().unwrap()).iter().sum::<i64>()
+}
