@@ -28,7 +28,7 @@ use crate::link::waits::NodeWaits;
 use crate::schedule::own_work::TimeSet;
 use crate::schedule::servers::Servers;
 use crate::time::blockers::{BlockedOn, Blockers, PROBE_NANOS, Sources};
-use crate::time::timelines::{PlainProcess, RowId, ThreadLine, ThreadWait, Timelines};
+use crate::time::timelines::{PlainProcess, RowId, Slice, ThreadLine, ThreadWait, Timelines};
 
 ids! {
     /// A thread of the process, by its place.
@@ -116,7 +116,8 @@ impl ThreadGraph {
         let end = life.1.min(threads[main.place()].until);
         let mut ends: Vec<(Nanos, LineId)> = threads.iter().enumerate().map(|(place, line)| (line.until, LineId::at(place))).collect();
         ends.sort_unstable();
-        let ties = Ties { sources, blockers, pid, threads: &threads, main, ends };
+        let busy_since = threads.iter().map(busy_since).collect();
+        let ties = Ties { sources, blockers, pid, threads: &threads, main, ends, busy_since };
         let lines = threads.iter().map(|line| GraphThread {
             row: line.row,
             thread: ThreadKey::new(pid, line.tid),
@@ -223,6 +224,8 @@ struct Ties<'a> {
     main: LineId,
     /// Their ends, by time.
     ends: Vec<(Nanos, LineId)>,
+    /// For each slice of a thread since when it was busy: where it had to leave its CPU, it was busy all the same.
+    busy_since: IdVec<LineId, Vec<Nanos>>,
 }
 
 impl Ties<'_> {
@@ -269,12 +272,9 @@ impl Ties<'_> {
     fn woke(&self, tid: u32, (from, to): (Nanos, Nanos)) -> Option<LineId> {
         let [other] = self.on_cpu(tid, to - CLOSE_NANOS, to)[..] else { return None };
         let other = self.line(other)?;
-        let line = &self.threads[other.place()];
-        let before = line.slices.partition_point(|slice| slice.from < to);
-        // Where it had to leave its CPU, it was busy all the same.
-        let woken = (1..before).rev().find(|&place| !line.slices[place - 1].preempted).map(|place| line.slices[place].from);
-        let woken = woken.or_else(|| line.slices.first().map(|slice| line.born.unwrap_or(slice.from)));
-        woken.is_some_and(|woken| woken >= from - CLOSE_NANOS).then_some(other)
+        let before = self.threads[other.place()].slices.partition_point(|slice| slice.from < to);
+        let woken = self.busy_since[other].get(before.checked_sub(1)?)?;
+        (*woken >= from - CLOSE_NANOS).then_some(other)
     }
 
     /// Why a thread went on after a wait of a kind; of one that the process ended, nobody knows what it was for.
@@ -318,6 +318,20 @@ impl Ties<'_> {
         };
         named.filter(is_other).or_else(ended).or_else(ran).map_or(EndedBy::Somebody, EndedBy::Thread)
     }
+}
+
+/// For each slice of a thread since when it was busy.
+fn busy_since(line: &ThreadLine<'_>) -> Vec<Nanos> {
+    let first = line.slices.first().map_or(Nanos::ZERO, |slice| slice.from);
+    let mut since = line.born.unwrap_or(first);
+    let mut was_preempted = true;
+    let of = |slice: &Slice| {
+        if !std::mem::replace(&mut was_preempted, slice.preempted) {
+            since = slice.from;
+        }
+        since
+    };
+    line.slices.iter().map(of).collect()
 }
 
 /// The wait of a thread that was sampled in this time.
