@@ -70,7 +70,9 @@ pub fn note(fact: &Note) -> String {
         }
         Note::LimitedSlots(limits) => {
             let limits = listed(limits, POOLS_NAMED, |limit| format!("{} in {}", limit.slots, limit.host));
-            return format!("at most {limits} ever ran at once, which counts as a limit of concurrency; savings there are ranges");
+            return format!(
+                "never more than {limits} ran at once: longpole takes that for a limit of concurrency, and savings there are ranges"
+            );
         }
         Note::Watched => "longpole polled /proc every 5ms or more instead of sampling; shorter processes, threads and waits are missing",
         Note::KernelTime { unsampled, on_cpu, why } => return kernel_time(*unsampled, *on_cpu, why),
@@ -209,8 +211,8 @@ mod tests {
             "Pulumi had not finished these, and their spans never came: create a:b:C db (1.20s so far)",
             "calls of Pulumi's providers that name no resource: its --otel-traces file has no names. Add --tracing=file:up.trace and import \
              both files with --together, or use longpole run",
-            "at most 2 in build, 3 in build, 4 in build, … ever ran at once, which counts as a limit of concurrency; savings there are ranges",
-            "at most 2 in build ever ran at once, which counts as a limit of concurrency; savings there are ranges",
+            "never more than 2 in build, 3 in build, 4 in build, … ran at once: longpole takes that for a limit of concurrency, and savings there are ranges",
+            "never more than 2 in build ran at once: longpole takes that for a limit of concurrency, and savings there are ranges",
             "longpole polled /proc every 5ms or more instead of sampling; shorter processes, threads and waits are missing",
             "2.0ms of 8.0ms on-CPU time was in the kernel, which could not be sampled: its code is missing, and estimated states (≈) count it as unaccounted",
             "2.0ms of 8.0ms on-CPU time was in the kernel, which could not be sampled: its code is missing, and estimated states (≈) count it as unaccounted: perf_event_paranoid is 2",

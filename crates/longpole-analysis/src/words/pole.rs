@@ -57,9 +57,9 @@ pub fn more_poles(poles: usize, on_path: i64) -> String {
     format!("{poles} more, {} on path", duration(on_path))
 }
 
-/// Time of the path in no pole: `0.30s on path between these operations`.
+/// Time of the path in no pole: `0.30s on path in no pole: between operations, or in the command itself`.
 pub fn between_poles(nanos: i64) -> String {
-    format!("{} on path between these operations", duration(nanos))
+    format!("{} on path in no pole: between operations, or in the command itself", duration(nanos))
 }
 
 /// Time of the path in which processes had nothing to do: `2.90s on path idle, waiting for work`.

@@ -65,9 +65,9 @@ pub(crate) enum MissingFunctions {
 impl fmt::Display for MissingFunctions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            MissingFunctions::NotNear => "Python functions: no reading of the interpreter was close enough in time to the sample",
+            MissingFunctions::NotNear => "Python functions; the recorder read the interpreter too long before or after the sample",
             MissingFunctions::Callers => {
-                "Python callers of this function: no reading of the interpreter was close enough in time to the sample"
+                "callers of a Python function; the recorder read the interpreter too long before or after the sample"
             }
             MissingFunctions::NoThread => "Python functions: the interpreter lists no such thread",
             MissingFunctions::Unreadable => "Python functions: the interpreter could not be read",

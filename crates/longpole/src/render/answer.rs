@@ -157,7 +157,10 @@ fn headline(out: &mut Screen, view: &view::SummaryView, style: Style) {
     if is_profile(view) {
         facts.push(format!("{} in samples", duration(view.weight_nanos)));
     } else {
-        facts.push(counted(view.processes, "process", "processes"));
+        // Without a profile, longpole records no processes.
+        if view.processes > 0 {
+            facts.push(counted(view.processes, "process", "processes"));
+        }
         facts.push(counted(view.spans, "span", "spans"));
     }
     if view.rate_hz > 0 || view.samples > 0 {
