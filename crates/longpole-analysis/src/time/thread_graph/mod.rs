@@ -279,7 +279,7 @@ impl Ties<'_> {
 
     /// Why a thread went on after a wait of a kind; of one that the process ended, nobody knows what it was for.
     fn ended_by(&self, line: &ThreadLine<'_>, (from, to): (Nanos, Nanos), kind: Option<WaitKind>, wait: Option<&ThreadWait>) -> EndedBy {
-        let is_over = line.slices.last().is_some_and(|last| to <= last.from);
+        let is_over = to - from >= TIE_NANOS && line.slices.last().is_some_and(|last| to <= last.from);
         let woke = |otherwise: EndedBy| {
             let other = if is_over { self.woke(line.tid, (from, to)) } else { None };
             other.map_or(if is_over { otherwise } else { EndedBy::Unknown }, EndedBy::Thread)
