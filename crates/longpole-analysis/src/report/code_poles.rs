@@ -283,10 +283,14 @@ impl Report {
             by_thread.values_mut().for_each(|samples| samples.sort_by_key(|&sample| self.sample_offsets[sample]));
             by_thread
         });
+        let mut on_path: FastMap<LineId, Vec<(Nanos, Nanos)>> = FastMap::default();
+        for stretch in graph.path() {
+            on_path.entry(stretch.line).or_default().push((stretch.from, stretch.to));
+        }
         let mut out = Vec::new();
         for (line, thread, row) in graph.threads() {
             let samples = by_thread.get(&thread).map_or(&[][..], |samples| samples);
-            let own = TimeSet::new(graph.path().iter().filter(|it| it.line == line).map(|it| (it.from, it.to)).collect());
+            let own = TimeSet::new(on_path.remove(&line).unwrap_or_default());
             for (from, to) in own.gaps(graph.life().0, graph.life().1) {
                 for busy in self.timelines.computes(row, (from, to)) {
                     self.by_nearest_sample(samples, busy, |from, to, stack| {

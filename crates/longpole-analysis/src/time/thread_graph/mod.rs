@@ -20,10 +20,13 @@
 mod path;
 mod replay;
 
+use std::sync::OnceLock;
+
 use longpole_model::fast_hash::FastMap;
 use longpole_model::{Id, IdVec, Nanos, NodeId, Recording, StackId, ThreadKey, Timestamp, WaitKind, ids};
 
 pub(crate) use self::path::PathStretch;
+use self::replay::Plan;
 use crate::link::waits::NodeWaits;
 use crate::schedule::own_work::TimeSet;
 use crate::schedule::servers::Servers;
@@ -99,6 +102,7 @@ pub(crate) struct ThreadGraph {
     lines: IdVec<LineId, GraphThread>,
     /// From the start to the end of the process: the thread that mattered.
     path: Vec<PathStretch>,
+    plan: OnceLock<Plan>,
 }
 
 impl ThreadGraph {
@@ -125,7 +129,8 @@ impl ThreadGraph {
             until: line.until,
             gaps: ties.gaps(line, life),
         });
-        let mut graph = ThreadGraph { node, life: (life.0, end.max(life.0)), lines: lines.collect(), path: Vec::new() };
+        let mut graph =
+            ThreadGraph { node, life: (life.0, end.max(life.0)), lines: lines.collect(), path: Vec::new(), plan: OnceLock::new() };
         graph.open_polls();
         graph.path = graph.find_path(main);
         Some(graph)

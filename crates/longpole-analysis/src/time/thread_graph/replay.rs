@@ -38,14 +38,23 @@ struct Progress {
     next_tie: usize,
 }
 
-struct Replay<'a> {
-    graph: &'a ThreadGraph,
-    removed: IdVec<LineId, TimeSet>,
-    progress: IdVec<LineId, Progress>,
+/// What all replays of a graph have in common.
+#[derive(Debug)]
+pub(super) struct Plan {
+    /// All that a replay goes through, by time.
+    steps: Vec<(Nanos, Step)>,
     /// The waits of each thread for others, by time.
     ties: IdVec<LineId, Vec<(Gap, LineId)>>,
-    /// The threads that each one started, by their end; the latest end in the replay of those before the place, and that place.
+    /// The threads that each one started, by their end.
     started: IdVec<LineId, Vec<LineId>>,
+}
+
+struct Replay<'a> {
+    graph: &'a ThreadGraph,
+    plan: &'a Plan,
+    removed: IdVec<LineId, TimeSet>,
+    progress: IdVec<LineId, Progress>,
+    /// For each thread how many of those that it started have ended, and the latest of these ends in the replay.
     joined: IdVec<LineId, (usize, Nanos)>,
 }
 
@@ -60,14 +69,13 @@ impl ThreadGraph {
             let at = line.born.map_or(start, |(born, _)| born);
             Progress { old: at, new: at, next_tie: 0 }
         });
-        let ties = self.lines.enumerated().map(|(id, _)| self.ties(id).collect());
         let joined = IdVec::filled((0, Nanos::MIN), self.lines.len());
-        let mut replay =
-            Replay { graph: self, removed, progress: progress.collect(), ties: ties.collect(), started: self.started(), joined };
+        let plan = self.plan.get_or_init(|| self.plan_replays());
+        let mut replay = Replay { graph: self, plan, removed, progress: progress.collect(), joined };
         let mut gone: Vec<(Nanos, Nanos)> = Vec::new();
         let mut ended = start;
-        for (at, event) in self.events() {
-            match event {
+        for &(at, step) in &plan.steps {
+            match step {
                 Step::Born(line) => {
                     let Some((_, creator)) = self.lines[line].born else { continue };
                     replay.progress[line].new = replay.advance(creator, at);
@@ -92,46 +100,25 @@ impl ThreadGraph {
         intervals::union(gone)
     }
 
-    /// The threads that each one started, by their end.
-    fn started(&self) -> IdVec<LineId, Vec<LineId>> {
+    fn plan_replays(&self) -> Plan {
+        let ties: IdVec<LineId, Vec<(Gap, LineId)>> = self.lines.enumerated().map(|(id, _)| self.ties(id).collect()).collect();
         let mut started: IdVec<LineId, Vec<LineId>> = IdVec::filled(Vec::new(), self.lines.len());
+        let mut steps = Vec::new();
         for (id, line) in self.lines.enumerated() {
-            if let Some((_, creator)) = line.born {
+            if let Some((born, creator)) = line.born {
                 started[creator].push(id);
+                steps.push((born, Step::Born(id)));
             }
-        }
-        started.iter_mut().for_each(|threads| threads.sort_by_key(|&thread| self.lines[thread].until));
-        started
-    }
-
-    /// All that the replay goes through, by time.
-    fn events(&self) -> Vec<(Nanos, Step)> {
-        let mut events = Vec::new();
-        for (id, line) in self.lines.enumerated() {
-            events.extend(line.born.map(|(born, _)| (born, Step::Born(id))));
-            events.extend(self.ties(id).map(|(gap, _)| (gap.to, Step::GoesOn(id))));
+            steps.extend(ties[id].iter().map(|(gap, _)| (gap.to, Step::GoesOn(id))));
         }
         for (place, stretch) in self.path.iter().enumerate() {
-            events.extend([(stretch.from, Step::Starts(place)), (stretch.to, Step::Ends(place))]);
+            steps.extend([(stretch.from, Step::Starts(place)), (stretch.to, Step::Ends(place))]);
         }
-        events.sort_unstable();
-        events
+        steps.sort_unstable();
+        started.iter_mut().for_each(|threads| threads.sort_by_key(|&thread| self.lines[thread].until));
+        Plan { steps, ties, started }
     }
-}
 
-/// Takes this much back of the end of what is gone.
-fn take_back(gone: &mut Vec<(Nanos, Nanos)>, mut waits: Nanos) {
-    while waits > Nanos::ZERO {
-        let Some((from, to)) = gone.pop() else { return };
-        if to - from > waits {
-            gone.push((from, to - waits));
-            return;
-        }
-        waits -= to - from;
-    }
-}
-
-impl ThreadGraph {
     /// The waits of a thread for others, by time. Where nothing tells which one it was, the thread goes on with the one that mattered then.
     fn ties(&self, id: LineId) -> impl Iterator<Item = (Gap, LineId)> {
         let line = &self.lines[id];
@@ -149,11 +136,23 @@ impl ThreadGraph {
     }
 }
 
+/// Takes this much back of the end of what is gone.
+fn take_back(gone: &mut Vec<(Nanos, Nanos)>, mut waits: Nanos) {
+    while waits > Nanos::ZERO {
+        let Some((from, to)) = gone.pop() else { return };
+        if to - from > waits {
+            gone.push((from, to - waits));
+            return;
+        }
+        waits -= to - from;
+    }
+}
+
 impl Replay<'_> {
     /// When a thread is as far as it was at this moment of the recording, or at the start of the wait for another one that it is in.
     fn advance(&mut self, line: LineId, at: Nanos) -> Nanos {
         let progress = &mut self.progress[line];
-        let next = self.ties[line].get(progress.next_tie);
+        let next = self.plan.ties[line].get(progress.next_tie);
         let at = next.map_or(at, |(gap, _)| at.min(gap.from)).min(self.graph.lines[line].until);
         if at > progress.old {
             progress.new += (at - progress.old) - self.removed[line].length_between(progress.old, at);
@@ -164,7 +163,7 @@ impl Replay<'_> {
 
     fn go_on(&mut self, line: LineId) {
         let next_tie = self.progress[line].next_tie;
-        let Some(&(gap, other)) = self.ties[line].get(next_tie) else { return };
+        let Some(&(gap, other)) = self.plan.ties[line].get(next_tie) else { return };
         let mut new = self.advance(line, gap.from).max(self.advance(other, gap.to));
         if self.graph.lines[other].until <= gap.to + JOIN_NANOS {
             new = new.max(self.all_joined(line, gap.to));
@@ -175,7 +174,7 @@ impl Replay<'_> {
     /// When all threads that a thread started, and that had ended by this moment of the recording, have ended: it joins those that end first
     /// without a wait, so no record tells.
     fn all_joined(&mut self, line: LineId, at: Nanos) -> Nanos {
-        while let Some(&thread) = self.started[line].get(self.joined[line].0) {
+        while let Some(&thread) = self.plan.started[line].get(self.joined[line].0) {
             let until = self.graph.lines[thread].until;
             if until > at {
                 break;
