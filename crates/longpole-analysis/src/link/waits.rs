@@ -299,8 +299,6 @@ pub(crate) struct NodeWait {
     pub(crate) from: Nanos,
     pub(crate) to: Nanos,
     pub(crate) wait: WaitId,
-    /// It is the part of a wait in which the whole process rested, which only then says something about the node.
-    pub(crate) is_process_idle: bool,
 }
 
 impl Timed for NodeWait {
@@ -353,7 +351,7 @@ impl NodeWaits {
             }
             if let Some(node) = node {
                 let (from, to) = (Nanos(start.nanos_since(origin)), Nanos(end.nanos_since(origin)));
-                of_node.push((node, NodeWait { from, to, wait: i, is_process_idle: false }));
+                of_node.push((node, NodeWait { from, to, wait: i }));
             }
         }
         of_node.extend(process_idles(recording, forest, &idle, &workers));
@@ -364,7 +362,7 @@ impl NodeWaits {
 
     /// Sets which waits of these nodes mattered: node, wait, from and to.
     pub(crate) fn set_that_mattered(&mut self, nodes: HashSet<NodeId>, waits: impl Iterator<Item = (NodeId, WaitId, Nanos, Nanos)>) {
-        let wait = |(node, wait, from, to)| (node, NodeWait { from, to, wait, is_process_idle: true });
+        let wait = |(node, wait, from, to)| (node, NodeWait { from, to, wait });
         let mut waits: Vec<(NodeId, NodeWait)> = waits.map(wait).collect();
         waits.sort_by_key(|(node, wait)| (*node, wait.from, wait.wait));
         self.that_mattered = IntervalIndex::new(self.of_node.len(), &waits);
@@ -427,7 +425,7 @@ fn process_idles(
             (None, Evidence::None) => forest.process_at(of(interval.wait).pid, from).and_then(|p| forest.node_of_process(p))?,
             _ => return None,
         };
-        Some((node, NodeWait { from: Nanos(from.nanos_since(origin)), to, wait: interval.wait, is_process_idle: true }))
+        Some((node, NodeWait { from: Nanos(from.nanos_since(origin)), to, wait: interval.wait }))
     };
     intervals.iter().zip(&links).filter_map(node).collect()
 }

@@ -75,7 +75,7 @@ pub struct Report {
     labels: OnceLock<Labels>,
     figures: OnceLock<IdVec<ProcessRow, ProcessFigures>>,
     servers: OnceLock<Servers>,
-    blockers: Blockers,
+    blockers: OnceLock<Blockers>,
     /// The threads of processes without spans that have several.
     graphs: FastMap<NodeId, ThreadGraph>,
     samples_of_threads: OnceLock<HashMap<ThreadKey, Vec<SampleId>>>,
@@ -130,13 +130,13 @@ impl Report {
         let samples = sample_links::samples_of_nodes(&recording, &forest);
         let mut timelines = Timelines::new(&recording, &forest);
         let origin = forest.run_range().start;
-        let blockers = Blockers::of(&recording);
-        let graphs = thread_graph::hold(
-            &Recorded { recording: &recording, servers: &replay.schedule().servers, origin },
-            &blockers,
-            &mut timelines,
-            &mut waits,
-        );
+        let blockers = OnceLock::new();
+        let graphs = if timelines.plain_processes().is_empty() {
+            FastMap::default()
+        } else {
+            let recorded = Recorded { recording: &recording, servers: &replay.schedule().servers, origin };
+            thread_graph::hold(&recorded, blockers.get_or_init(|| Blockers::of(&recording)), &mut timelines, &mut waits)
+        };
         let sample_offsets = recording
             .samples
             .iter()

@@ -28,8 +28,7 @@ impl Report {
             match &pole.part {
                 Some(part) => {
                     of_threads.extend_from_slice(&part.of_threads);
-                    work = OwnWork::new(work.pieces().chain(part.work.pieces()));
-                    work = self.gone_without(std::mem::take(&mut work), &of_threads);
+                    work = self.gone_without(OwnWork::new(work.pieces().chain(part.work.pieces())), &of_threads);
                 }
                 None => {
                     nodes.extend_from_slice(&pole.nodes);

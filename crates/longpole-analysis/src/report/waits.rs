@@ -12,13 +12,18 @@ use crate::report::reason;
 use crate::schedule::poles::Pole;
 use crate::time::activity::Stretch;
 use crate::time::blocked_by::{BlockedBy, WaitedFor, WaitedForThreads};
+use crate::time::blockers::Blockers;
 use crate::time::callees::{self, Callee, Servers};
 use crate::time::thread_names::ThreadNames;
 use crate::time::wait_groups::{WaitGroups, WaitPart, WaitSum};
 
 impl Report {
+    fn blockers(&self) -> &Blockers {
+        self.blockers.get_or_init(|| Blockers::of(&self.recording))
+    }
+
     pub(super) fn wait_groups(&self) -> WaitGroups<'_> {
-        WaitGroups { recording: &self.recording, functions: &self.functions, blockers: &self.blockers }
+        WaitGroups { recording: &self.recording, functions: &self.functions, blockers: self.blockers() }
     }
 
     fn thread_names(&self) -> ThreadNames<'_> {

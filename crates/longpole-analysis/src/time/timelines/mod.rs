@@ -221,9 +221,6 @@ impl Timelines {
 
     /// Sets when which threads worked for such processes: node, thread, from and to.
     pub(crate) fn hold(&mut self, stretches: impl Iterator<Item = (NodeId, RowId, Nanos, Nanos)>) {
-        if self.plain.is_empty() {
-            return;
-        }
         let plain: HashSet<NodeId> = self.plain.iter().map(|process| process.node).collect();
         let mut held: Vec<(NodeId, SpanOnThread)> = stretches.map(|(node, row, from, to)| (node, SpanOnThread { row, from, to })).collect();
         for (node, stretch) in self.held.iter() {
