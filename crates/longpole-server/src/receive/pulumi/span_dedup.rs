@@ -292,6 +292,19 @@ mod tests {
         New(Vec<Span>),
     }
 
+    /// The calls that create resources in a capture: the spans of the old tracer, and those of the command's new one.
+    fn calls_of_both() -> (Vec<Span>, Vec<Span>) {
+        let is_call = |span: &Span| span.name.ends_with("ResourceProvider/Create");
+        let (mut old, mut new): (Vec<Span>, Vec<Span>) = Default::default();
+        for came in as_it_came(SMALL) {
+            match came {
+                Came::Old(spans) => old.extend(spans.into_iter().filter(is_call)),
+                Came::New(spans) => new.extend(spans.into_iter().filter(|span| is_call(span) && span.service_name() == COMMAND)),
+            }
+        }
+        (old, new)
+    }
+
     /// A capture in the order in which it came: an old span is written when it ends.
     fn as_it_came([requests, frames]: [&[u8]; 2]) -> Vec<Came> {
         let mut came: Vec<(i64, Came)> = Vec::new();
@@ -393,15 +406,8 @@ mod tests {
     /// Each request went through all that waited: 40,000,000 comparisons for these, and 0.4 s for a request with the limit of a real run.
     #[test]
     fn a_request_is_compared_with_those_that_can_be_its_twins() {
-        let is_call = |span: &Span| span.name.ends_with("ResourceProvider/Create");
-        let (mut old, mut new): (Option<Span>, Option<Span>) = Default::default();
-        for came in as_it_came(SMALL) {
-            match came {
-                Came::Old(spans) => old = old.or(spans.into_iter().find(is_call)),
-                Came::New(spans) => new = new.or(spans.into_iter().find(|span| is_call(span) && span.service_name() == COMMAND)),
-            }
-        }
-        let (old, new) = (old.unwrap(), new.unwrap());
+        let (old, new) = calls_of_both();
+        let (old, new) = (old[0].clone(), new[0].clone());
         // Far from each other, and the old ones from the new ones.
         let at = |span: &Span, number: u64, second: i64| {
             let start = old.start.plus_nanos(second * 1_000_000_000);
@@ -421,14 +427,7 @@ mod tests {
 
     #[test]
     fn a_span_that_is_finished_twice_and_the_other_half_of_its_call_wait_for_one_twin() {
-        let is_call = |span: &Span| span.name.ends_with("ResourceProvider/Create");
-        let (mut old, mut new): (Vec<Span>, Vec<Span>) = Default::default();
-        for came in as_it_came(SMALL) {
-            match came {
-                Came::Old(spans) => old.extend(spans.into_iter().filter(is_call)),
-                Came::New(spans) => new.extend(spans.into_iter().filter(|span| is_call(span) && span.service_name() == COMMAND)),
-            }
-        }
+        let (old, new) = calls_of_both();
         let mut again = old[0].clone();
         again.end = again.end.plus_nanos(50_000);
         again.attributes.push("later", AttributeValue::Bool(true));
@@ -441,14 +440,7 @@ mod tests {
 
     #[test]
     fn what_was_given_away_crosswise_before_the_rest_came_is_not_handed_on_twice() {
-        let is_call = |span: &Span| span.name.ends_with("ResourceProvider/Create");
-        let (mut old, mut new): (Vec<Span>, Vec<Span>) = Default::default();
-        for came in as_it_came(SMALL) {
-            match came {
-                Came::Old(spans) => old.extend(spans.into_iter().filter(is_call)),
-                Came::New(spans) => new.extend(spans.into_iter().filter(|span| is_call(span) && span.service_name() == COMMAND)),
-            }
-        }
+        let (old, mut new) = calls_of_both();
         let at = |span: &Span, number: u64, [start, end]: [i64; 2]| {
             let [start, end] = [start, end].map(|millis| span.start.plus_nanos(millis * 1_000_000));
             Span { span_id: SpanId::new(number.to_be_bytes()).unwrap(), start, end, ..span.clone() }
