@@ -21,14 +21,9 @@ pub(crate) fn bench(names: &[&str]) -> Result<()> {
         args.extend(arguments);
         return run_in(&root(), &program.to_string_lossy(), &args, &[]);
     }
-    if let ["pulumi", shapes @ ..] = names {
+    if let [name @ ("pulumi" | "truth"), arguments @ ..] = names {
         let longpole = longpole.to_string_lossy();
-        let args: Vec<&str> = ["pulumi", &longpole].into_iter().chain(shapes.iter().copied()).collect();
-        return run_in(&root(), &program.to_string_lossy(), &args, &[("PATH", &path)]);
-    }
-    if let ["truth", arguments @ ..] = names {
-        let longpole = longpole.to_string_lossy();
-        let args: Vec<&str> = ["truth", &longpole].into_iter().chain(arguments.iter().copied()).collect();
+        let args: Vec<&str> = [*name, &longpole].into_iter().chain(arguments.iter().copied()).collect();
         return run_in(&root(), &program.to_string_lossy(), &args, &[("PATH", &path)]);
     }
     let (names, before) = match names.iter().position(|name| *name == "--before") {

@@ -7,7 +7,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
-use super::{FirstPole, NOISE_MILLIS, interpreter, is_in_range, keep_answer};
+use super::{FirstPole, NOISE_MILLIS, interpreter, is_in_range, keep_answer, record};
 use crate::{Subject, timing};
 
 /// Pairs of runs with and without the bottleneck.
@@ -40,14 +40,11 @@ const fn program(
     Program { name, language, setup, command, named, is_gone: true }
 }
 
-const fn part(
-    name: &'static str,
-    language: &'static str,
-    setup: &'static str,
-    command: &'static [&'static str],
-    named: &'static [&'static str],
-) -> Program {
-    Program { is_gone: false, ..program(name, language, setup, command, named) }
+impl Program {
+    /// The same where a part of the bottleneck is left.
+    const fn partly(self) -> Program {
+        Program { is_gone: false, ..self }
+    }
 }
 
 const PROGRAMS: [Program; 33] = [
@@ -65,16 +62,16 @@ const PROGRAMS: [Program; 33] = [
     program("re: an expression that backtracks", "Python", "", &["python", "validate.py"], &["validate"]),
     program("a lock held while waiting", "Python", "", &["python", "lock.py"], &["flush_to_disk"]),
     program("Flask: a slow query", "Python", "", &["python", "service.py"], &["query_stock"]),
-    part(
+    program(
         "networkx: betweenness of all nodes",
         "Python",
         "",
         &["python", "graph.py"],
         &["betweenness", "_single_source_shortest_path_basic", "_accumulate"],
-    ),
+    ).partly(),
     program("Node: pbkdf2 in the main thread", "JavaScript", "", &["node", "password.js"], &["hashPassword", "pbkdf2"]),
-    part("Node: a comparison that parses", "JavaScript", "", &["node", "parse.js"], &["compareDates", "sortRows"]),
-    part("Node: a slow upstream", "JavaScript", "", &["node", "upstream.js"], &["askUpstream"]),
+    program("Node: a comparison that parses", "JavaScript", "", &["node", "parse.js"], &["compareDates", "sortRows"]).partly(),
+    program("Node: a slow upstream", "JavaScript", "", &["node", "upstream.js"], &["askUpstream"]).partly(),
     program(
         "node --test: a slow file",
         "JavaScript",
@@ -108,7 +105,7 @@ const PROGRAMS: [Program; 33] = [
         &["sh", "-c", "rm -rf target; exec cargo build --offline -q --target-dir target"],
         &["build-script", "build_script", "build.rs"],
     ),
-    part("C++: a comparison that copies", "C++", "g++ -O2 -g -o sorter $PROGRAMS/sorter.cpp", &["./sorter"], &["copies", "sort_names"]),
+    program("C++: a comparison that copies", "C++", "g++ -O2 -g -o sorter $PROGRAMS/sorter.cpp", &["./sorter"], &["copies", "sort_names"]).partly(),
     program(
         "make: a large source",
         "C",
@@ -151,13 +148,13 @@ const PROGRAMS: [Program; 33] = [
         &["sh", "-c", "if [ -n \"$FIX\" ]; then sqlite3 items.db < FIX.sql; else sqlite3 items.db < slow.sql; fi"],
         &["sqlite3"],
     ),
-    part(
+    program(
         "git repack: a large window",
         "C",
         "git init -q . && cp $PROGRAMS/* . && i=0 && while [ $i -lt 60 ]; do head -c $((400000 + i * 9000)) \"$DATA/text\" > text$i; i=$((i+1)); done && git add -A . && git -c user.name=x -c user.email=x@x commit -qm x",
         &["sh", "-c", "if [ -n \"$FIX\" ]; then ls; else git -c pack.threads=1 repack -adFq --window=250 --depth=250; fi > out"],
         &["git"],
-    ),
+    ).partly(),
     program("bash: a slow step", "shell", "", &["bash", "deploy.sh"], &["sleep"]),
     program(
         "find and xargs: one of four jobs",
@@ -310,16 +307,7 @@ impl Row<'_> {
     }
 
     fn record(&self, subject: &Subject) -> Result<Value> {
-        let words = self.words()?;
-        let (store, summary) = (self.folder.join("store"), self.folder.join("summary.json"));
-        let (store, file) = (store.to_string_lossy(), summary.to_string_lossy());
         let jit: &[&str] = if ["Java", "JavaScript"].contains(&self.program.language) { &["--jit", "node,java"] } else { &[] };
-        let mut args = vec!["--store", &store, "run", "--summary-format", "json", "--summary", &file];
-        args.extend(jit);
-        args.push("--");
-        args.extend(words.iter().map(String::as_str));
-        let out = self.command(&subject.binary, &args, false).output().context("failed to start longpole")?;
-        ensure!(out.status.success(), "recorded, it ended with {}: {}", out.status, String::from_utf8_lossy(&out.stderr));
-        serde_json::from_slice(&std::fs::read(&summary)?).context("the answer is no JSON")
+        record(self.command(&subject.binary, &[], false), jit, &self.words()?, self.folder)
     }
 }
