@@ -210,9 +210,14 @@ fn command_name(recording: &Recording) -> &str {
     recording.run.command.first().map_or("run", |program| base_name(program))
 }
 
-/// The kernel keeps 15 bytes of a name; where the executable's name goes on, that is the name.
+/// The kernel keeps 15 bytes of a name; where the executable's name goes on, that is the name. A program that starts itself again by
+/// `/proc/self/exe` is what it calls itself.
 pub(super) fn process_name(process: &Process) -> &str {
     let file = base_name(&process.executable);
+    if process.name == "exe" {
+        let itself = process.arguments.first().map(|first| base_name(first)).filter(|name| !name.is_empty());
+        return itself.unwrap_or(if file.is_empty() { "exe" } else { file });
+    }
     if process.name.is_empty() || (process.name.len() >= 15 && file.starts_with(process.name.as_str())) {
         if file.is_empty() { "process" } else { file }
     } else {
