@@ -39,7 +39,7 @@ use crate::time::blockers::PROBE_NANOS;
 use crate::time::thread_graph::{LineId, ThreadGraph};
 
 /// A part is a pole from this part of the run on.
-const LEAST_PART: i64 = 20;
+pub(super) const LEAST_PART: i64 = 20;
 
 /// A pole stays whole if one part holds this much of it.
 const WHOLE_PERCENT: i64 = 80;
@@ -52,14 +52,14 @@ const IDLE: PartKind = PartKind::Waits(WaitKind::Idle, None);
 
 /// What a piece of time is before its function is chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Doing {
+pub(super) enum Doing {
     Computes,
     Waits(WaitKind),
     Unknown,
 }
 
 /// What a piece does, and the stack that tells of it.
-type Told = (Doing, Option<StackId>);
+pub(super) type Told = (Doing, Option<StackId>);
 
 /// A piece of a node's own time.
 #[derive(Debug, Clone, Copy)]
@@ -79,8 +79,16 @@ struct BesidePath {
     told: Told,
 }
 
+/// The parts of a pole that are poles.
+pub(super) struct Kept {
+    /// What they are, and how long each is on the path; the rest is one more.
+    pub(super) kinds: HashMap<PartKind, Nanos>,
+    /// Whether the rest is all but the time in which it was idle.
+    pub(super) is_whole: bool,
+}
+
 /// The entries of a sorted list before and behind a place in it.
-fn beside<T>(sorted: &[T], place: usize) -> impl Iterator<Item = &T> {
+pub(super) fn beside<T>(sorted: &[T], place: usize) -> impl Iterator<Item = &T> {
     sorted[place.saturating_sub(1)..].iter().take(if place == 0 { 1 } else { 2 })
 }
 
@@ -90,7 +98,12 @@ impl Report {
         if self.are_samples_untimed() || (self.recording.samples.is_empty() && self.recording.waits.is_empty()) {
             return poles;
         }
-        poles.with_parts(&self.forest, &self.path, &self.replay, |pole| self.parts(pole))
+        let parts = |pole: &Pole| match &self.run_graph {
+            Some(graph) => self.parts_of_threads(graph, pole),
+            None => self.parts(pole),
+        };
+        let run = self.run_replay();
+        poles.with_parts(&self.forest, &self.path, self.replays(run.as_ref()), parts)
     }
 
     /// The parts of a pole on the path, all of it; none where it stays whole.
@@ -120,30 +133,7 @@ impl Report {
         for (told, nanos) in &of_stack {
             *sums.entry(kinds[told]).or_default() += *nanos;
         }
-        let idle = sums.remove(&IDLE).filter(|nanos| *nanos > Nanos::ZERO);
-        sums.retain(|kind, nanos| *kind != PartKind::Rest && *nanos >= least);
-        let (most, known): (Nanos, Nanos) = (sums.values().copied().max().unwrap_or_default(), sums.values().copied().sum());
-        let is_run = pole.nodes[0] == NodeId::RUN;
-        let least_parts = if self.is_process(pole.nodes[0]) { 1 } else { 2 };
-        let busy = pole.on_path - idle.unwrap_or_default();
-        // A program whose source is known is somebody's own: its function says more than its name.
-        let is_known = |kind: &PartKind| match kind {
-            PartKind::Computes(function) | PartKind::Waits(_, Some(function)) => !self.functions.list[*function].file.is_empty(),
-            PartKind::Waits(_, None) | PartKind::Rest | PartKind::Busy => false,
-        };
-        let is_own = is_run || (self.is_process(pole.nodes[0]) && sums.keys().any(is_known));
-        // A tool of the system is what it is called.
-        let is_tool = !is_own && pole.nodes.iter().all(|&node| self.runs_tool(node));
-        let stays_whole = is_tool || (most >= busy / 100 * WHOLE_PERCENT && !is_own);
-        let is_whole = stays_whole || sums.len() < least_parts || known < busy / 2;
-        if is_whole {
-            sums.clear();
-        }
-        match idle {
-            Some(idle) => sums.insert(IDLE, idle),
-            None if is_whole && !is_called => return Vec::new(),
-            None => None,
-        };
+        let Some(Kept { kinds: sums, is_whole }) = self.keep(pole, sums, least, is_called) else { return Vec::new() };
         let mut of_part: HashMap<PartKind, Vec<(NodeId, Nanos, Nanos)>> = HashMap::new();
         let mut keep = |piece: CodePiece| {
             let kind = kinds[&piece.told];
@@ -205,6 +195,35 @@ impl Report {
         parts.retain(|part| !part.on_path.is_empty());
         parts.sort_by_key(|part| part.on_path.first().map(|(_, from, _)| *from));
         parts
+    }
+
+    /// Which parts of a pole are poles of their own, by how long each is on the path; `None` where the pole stays as it is.
+    pub(super) fn keep(&self, pole: &Pole, mut sums: HashMap<PartKind, Nanos>, least: Nanos, is_called: bool) -> Option<Kept> {
+        let idle = sums.remove(&IDLE).filter(|nanos| *nanos > Nanos::ZERO);
+        sums.retain(|kind, nanos| *kind != PartKind::Rest && *nanos >= least);
+        let (most, known): (Nanos, Nanos) = (sums.values().copied().max().unwrap_or_default(), sums.values().copied().sum());
+        let is_run = pole.nodes[0] == NodeId::RUN;
+        let least_parts = if self.is_process(pole.nodes[0]) { 1 } else { 2 };
+        let busy = pole.on_path - idle.unwrap_or_default();
+        // A program whose source is known is somebody's own: its function says more than its name.
+        let is_known = |kind: &PartKind| match kind {
+            PartKind::Computes(function) | PartKind::Waits(_, Some(function)) => !self.functions.list[*function].file.is_empty(),
+            PartKind::Waits(_, None) | PartKind::Rest | PartKind::Busy => false,
+        };
+        let is_own = is_run || (self.is_process(pole.nodes[0]) && sums.keys().any(is_known));
+        // A tool of the system is what it is called.
+        let is_tool = !is_own && pole.nodes.iter().all(|&node| self.runs_tool(node));
+        let stays_whole = is_tool || (most >= busy / 100 * WHOLE_PERCENT && !is_own);
+        let is_whole = stays_whole || sums.len() < least_parts || known < busy / 2;
+        if is_whole {
+            sums.clear();
+        }
+        match idle {
+            Some(idle) => sums.insert(IDLE, idle),
+            None if is_whole && !is_called => return None,
+            None => None,
+        };
+        Some(Kept { kinds: sums, is_whole })
     }
 
     /// What a node does in its own time, each with the stack that tells of it.
@@ -275,21 +294,13 @@ impl Report {
 
     /// What the threads of a process did while they did not matter.
     fn beside_path(&self, graph: &ThreadGraph) -> Vec<BesidePath> {
-        let by_thread = self.samples_of_threads.get_or_init(|| {
-            let mut by_thread: HashMap<ThreadKey, Vec<SampleId>> = HashMap::new();
-            for sample in self.all_samples() {
-                by_thread.entry(self.recording.samples[sample].thread()).or_default().push(sample);
-            }
-            by_thread.values_mut().for_each(|samples| samples.sort_by_key(|&sample| self.sample_offsets[sample]));
-            by_thread
-        });
         let mut on_path: FastMap<LineId, Vec<(Nanos, Nanos)>> = FastMap::default();
         for stretch in graph.path() {
             on_path.entry(stretch.line).or_default().push((stretch.from, stretch.to));
         }
         let mut out = Vec::new();
         for (line, thread, row) in graph.threads() {
-            let samples = by_thread.get(&thread).map_or(&[][..], |samples| samples);
+            let samples = self.samples_of_thread(thread);
             let own = TimeSet::new(on_path.remove(&line).unwrap_or_default());
             for (from, to) in own.gaps(graph.life().0, graph.life().1) {
                 for busy in self.timelines.computes(row, (from, to)) {
@@ -306,8 +317,26 @@ impl Report {
         out
     }
 
+    /// The samples of a thread, by time.
+    pub(super) fn samples_of_thread(&self, thread: ThreadKey) -> &[SampleId] {
+        let by_thread = self.samples_of_threads.get_or_init(|| {
+            let mut by_thread: HashMap<ThreadKey, Vec<SampleId>> = HashMap::new();
+            for sample in self.all_samples() {
+                by_thread.entry(self.recording.samples[sample].thread()).or_default().push(sample);
+            }
+            by_thread.values_mut().for_each(|samples| samples.sort_by_key(|&sample| self.sample_offsets[sample]));
+            by_thread
+        });
+        by_thread.get(&thread).map_or(&[][..], |samples| samples)
+    }
+
     /// Cuts a time in which a node computes half way between its samples, and hands each piece the stack of its own.
-    fn by_nearest_sample(&self, samples: &[SampleId], (from, to): (Nanos, Nanos), mut piece: impl FnMut(Nanos, Nanos, Option<StackId>)) {
+    pub(super) fn by_nearest_sample(
+        &self,
+        samples: &[SampleId],
+        (from, to): (Nanos, Nanos),
+        mut piece: impl FnMut(Nanos, Nanos, Option<StackId>),
+    ) {
         let at = |sample: SampleId| self.sample_offsets[sample];
         let stack = |sample: SampleId| Some(self.recording.samples[sample].stack);
         let first = samples.partition_point(|&sample| at(sample) < from);
@@ -327,7 +356,7 @@ impl Report {
     }
 
     /// What part each stack is of, by how long it is on the path.
-    fn kinds(&self, of_stack: &FastMap<Told, Nanos>, least: Nanos) -> FastMap<Told, PartKind> {
+    pub(super) fn kinds(&self, of_stack: &FastMap<Told, Nanos>, least: Nanos) -> FastMap<Told, PartKind> {
         let mut chains: FastMap<StackId, Vec<FunctionId>> = FastMap::default();
         let mut sums: HashMap<(Doing, FunctionId), Nanos> = HashMap::new();
         for (&(doing, stack), nanos) in of_stack {
@@ -454,7 +483,8 @@ cpu 10..80ms pid 2
 sample 1ms x48 pid 1 main;parse
 sample 81ms x18 pid 1 main;render
 ";
-        assert_eq!(poles(beside), ["helper 70 70-70 70", "x › render 20 20-20 90", "x › parse 10 10-10 100"]);
+        // Without the helper it parses for as long as it did.
+        assert_eq!(poles(beside), ["helper 70 30-30 30", "x › render 20 20-20 50", "x › parse 10 10-10 100"]);
     }
 
     #[test]
@@ -508,18 +538,22 @@ process curl 10..30ms pid 2 under 1
 process curl 60..80ms pid 3 under 1
 thread server 0..99ms pid 4 tid 4
 wait 10..30ms pid 1 child main;wait4
-wait 30..60ms pid 1 sleep main;pause
-wait 60..80ms pid 1 child main;wait4
-wait 80..98ms pid 1 sleep main;pause
+wait 31..60ms pid 1 sleep main;pause
+wait 61..80ms pid 1 child main;wait4
+wait 81..98ms pid 1 sleep main;pause
 cpu 0..10ms pid 1
+cpu 30..31ms pid 1
+cpu 60..61ms pid 1
+cpu 80..81ms pid 1
 cpu 98..100ms pid 1
-cpu 10..11ms pid 2
-wait 11..29ms pid 2 network main;fetch
-cpu 29..30ms pid 2
-cpu 60..61ms pid 3
-wait 61..79ms pid 3 network main;fetch
-cpu 79..80ms pid 3
-wait 0..12ms pid 4 idle main;serve;accept
+cpu 10..12ms pid 2
+wait 12..28ms pid 2 network main;fetch
+cpu 28..30ms pid 2
+cpu 60..62ms pid 3
+wait 62..78ms pid 3 network main;fetch
+cpu 78..80ms pid 3
+cpu 0..1ms pid 4
+wait 1..12ms pid 4 idle main;serve;accept
 cpu 12..28ms pid 4
 wait 28..62ms pid 4 idle main;serve;accept
 cpu 62..78ms pid 4
@@ -530,13 +564,7 @@ sample 62ms x16 pid 4 main;serve;render
 
     #[test]
     fn what_clients_wait_for_is_what_a_server_does() {
-        assert_eq!(
-            poles(CALLS),
-            ["sh › sleep in pause 48 48-48 48", "server at work 32 32-32 80", "sh › rest 12 12-12 92", "curl at work 8 8-8 100"]
-        );
-        // A server that others call from outside, and that works on by itself, is none.
-        let ends_by_itself = CALLS.replace("wait 78..99ms pid 4 idle main;serve;accept\n", "cpu 78..99ms pid 4\n");
-        assert!(poles(&ends_by_itself).iter().all(|pole| !pole.starts_with("server at work 32")), "{:?}", poles(&ends_by_itself));
+        assert_eq!(poles(CALLS), ["sh › sleep in pause 46 46-46 46", "server 32 32-32 78", "sh › rest 14 14-14 92", "curl 8 8-8 100"]);
     }
 
     #[test]

@@ -22,6 +22,7 @@ mod select;
 mod served;
 mod states;
 pub mod summary_spans;
+mod thread_poles;
 mod threads;
 mod usage;
 mod waits;
@@ -42,15 +43,15 @@ use crate::link::waits::NodeWaits;
 use crate::pulumi::deployment::DeploymentTime;
 use crate::pulumi::urn::urn_of;
 use crate::schedule::critical_path::CriticalPath;
-use crate::schedule::poles::{Pole, Poles};
+use crate::schedule::poles::{Pole, Poles, Replays};
 use crate::schedule::replay::Replay;
 use crate::time::activity::Activity;
 pub use crate::time::blocked_by::{BlockedBy, Blocker, WaitedFor};
-use crate::time::blockers::Blockers;
+use crate::time::blockers::{Blockers, Sources};
 use crate::time::callees::Servers;
 use crate::time::parallelism::{self, InFlight};
 use crate::time::states::States;
-use crate::time::thread_graph::{self, Recorded, ThreadGraph};
+use crate::time::thread_graph::{self, Recorded, RunReplay, ThreadGraph};
 use crate::time::thread_names::ThreadEntries;
 use crate::time::timelines::Timelines;
 use crate::time::usage::ProcessFigures;
@@ -78,6 +79,8 @@ pub struct Report {
     blockers: OnceLock<Blockers>,
     /// The threads of processes without spans that have several.
     graphs: FastMap<NodeId, ThreadGraph>,
+    /// All threads of a run without spans.
+    pub(crate) run_graph: Option<ThreadGraph>,
     samples_of_threads: OnceLock<HashMap<ThreadKey, Vec<SampleId>>>,
     /// The function that each thread begins with, by process and thread.
     entries: ThreadEntries,
@@ -119,18 +122,18 @@ impl Report {
         let in_flight = parallelism::in_flight(&forest);
         let replay = Replay::new(&recording, &forest);
         let mut waits = NodeWaits::of(&recording, &forest);
-        let path = CriticalPath::of(replay.schedule(), &forest);
-        let path = served::through_servers(path, replay.schedule(), &recording, &forest, &waits);
-        let poles = if window::is_attached(&recording) && forest.ids().all(|node| !matches!(forest[node].source, NodeSource::Span(_))) {
-            // Its processes did not end, so nothing would have ended sooner; requests would.
-            Poles { between: Nanos(forest.run_range().nanos()), ..Poles::default() }
-        } else {
-            Poles::new(&recording, &forest, &path, &replay)
-        };
-        let samples = sample_links::samples_of_nodes(&recording, &forest);
         let mut timelines = Timelines::new(&recording, &forest);
         let origin = forest.run_range().start;
         let blockers = OnceLock::new();
+        let run_graph = ThreadGraph::of_run(&Sources { recording: &recording, timelines: &timelines, origin }, &blockers, &forest, &replay);
+        let path = match &run_graph {
+            Some(graph) => graph.critical_path(&forest),
+            None => {
+                let path = CriticalPath::of(replay.schedule(), &forest);
+                served::through_servers(path, replay.schedule(), &recording, &forest, &waits)
+            }
+        };
+        let samples = sample_links::samples_of_nodes(&recording, &forest);
         let graphs = if timelines.plain_processes().is_empty() {
             FastMap::default()
         } else {
@@ -148,7 +151,7 @@ impl Report {
             forest,
             replay,
             path,
-            poles,
+            poles: Poles::default(),
             samples,
             sample_offsets,
             waits,
@@ -159,6 +162,7 @@ impl Report {
             servers: OnceLock::new(),
             blockers,
             graphs,
+            run_graph,
             samples_of_threads: OnceLock::new(),
             entries: ThreadEntries::default(),
             path_states: States::default(),
@@ -166,11 +170,32 @@ impl Report {
             deployment: None,
             outlined: None,
         };
-        let poles = std::mem::take(&mut report.poles);
-        report.poles = report.split_by_code(poles);
+        report.poles = report.find_poles();
         report.path_states = report.activity().states(report.path_stretches(|_| true));
         report.deployment = report.split_deployment();
         report
+    }
+
+    fn find_poles(&self) -> Poles {
+        let (recording, forest) = (&self.recording, &self.forest);
+        if self.is_attached() && forest.ids().all(|node| self.is_process(node)) {
+            // Its processes did not end, so nothing would have ended sooner; requests would.
+            return Poles { between: self.wall(), ..Poles::default() };
+        }
+        let run = self.run_replay();
+        self.split_by_code(Poles::new(recording, forest, &self.path, self.replays(run.as_ref())))
+    }
+
+    /// What tells what changes save: the threads of the run if they are known.
+    fn replays<'a>(&'a self, run: Option<&'a RunReplay<'a>>) -> &'a dyn Replays {
+        match run {
+            Some(run) => run,
+            None => &self.replay,
+        }
+    }
+
+    fn run_replay(&self) -> Option<RunReplay<'_>> {
+        self.run_graph.as_ref().map(|graph| RunReplay { graph, tree: &self.replay })
     }
 
     /// The recording.

@@ -4,8 +4,9 @@ use longpole_model::NodeId;
 
 use crate::report::Report;
 use crate::schedule::own_work::OwnWork;
-use crate::schedule::poles::{Pole, Savings};
+use crate::schedule::poles::{Pole, Replays, Savings};
 use crate::schedule::saving::{Change, Saving};
+use crate::time::thread_graph::RunReplay;
 
 impl Report {
     /// What the run saves if this node alone is fixed.
@@ -15,7 +16,8 @@ impl Report {
 
     /// What the run saves if these nodes are fixed, all at once.
     pub fn savings_of(&self, nodes: &[NodeId]) -> Savings {
-        Savings::of(&self.replay, nodes)
+        let run = self.run_replay();
+        Savings::of(self.replays(run.as_ref()), nodes)
     }
 
     /// For each of the first `poles` poles: what the run saves if that pole and all before it took no time. Savings do not add
@@ -38,11 +40,37 @@ impl Report {
             }
             self.replay.saves_together(&nodes, &work)
         };
+        if let Some(run) = self.run_replay() {
+            return self.saves_with_those_before_by_threads(&run, poles);
+        }
+        self.poles().iter().take(poles).map(saves).collect()
+    }
+
+    /// The same by the threads of the run.
+    fn saves_with_those_before_by_threads(&self, run: &RunReplay<'_>, poles: usize) -> Vec<Saving> {
+        let (mut nodes, mut pieces) = (Vec::new(), Vec::new());
+        let saves = |pole: &Pole| {
+            match &pole.part {
+                Some(part) => pieces.extend_from_slice(&part.of_threads),
+                None => nodes.extend_from_slice(&pole.nodes),
+            }
+            run.saves_together(&nodes, &pieces)
+        };
         self.poles().iter().take(poles).map(saves).collect()
     }
 
     /// One of the three savings.
     pub fn saves(&self, nodes: &[NodeId], change: Change) -> Saving {
-        self.replay.saves(nodes, change)
+        match self.run_replay() {
+            Some(run) => {
+                let [if_zero, if_half, own] = run.saves_all(nodes);
+                match change {
+                    Change::Zero => if_zero,
+                    Change::Half => if_half,
+                    Change::OwnZero => own,
+                }
+            }
+            None => self.replay.saves(nodes, change),
+        }
     }
 }

@@ -108,7 +108,8 @@ fn for_each_segment(schedule: &Schedule, run: TimeRange, mut segment: impl FnMut
 }
 
 /// Time of the recorded path before each node of the tree: sums over subtrees are then one subtraction.
-pub(crate) struct OnPath(IdVec<NodeId, Nanos>);
+#[derive(Debug)]
+pub struct OnPath(IdVec<NodeId, Nanos>);
 
 impl OnPath {
     pub(crate) fn new(path: &CriticalPath) -> OnPath {

@@ -86,14 +86,54 @@ pub struct Savings {
 
 impl Savings {
     /// Replays the three changes of these nodes.
-    pub fn of(replay: &Replay, nodes: &[NodeId]) -> Savings {
+    pub fn of(replay: &dyn Replays, nodes: &[NodeId]) -> Savings {
         Savings::new(replay, nodes, replay.saves_all(nodes))
     }
 
-    fn new(replay: &Replay, nodes: &[NodeId], [if_zero, if_half, own]: [Saving; 3]) -> Savings {
+    fn new(replay: &dyn Replays, nodes: &[NodeId], [if_zero, if_half, own]: [Saving; 3]) -> Savings {
         let points = [if_zero, if_half, own].iter().all(|s| s.low == s.high);
         let declared = points && nodes.iter().all(|&n| replay.evidence(n) == ScheduleEvidence::Declared);
         Savings { if_zero, if_half, own, evidence: if declared { ScheduleEvidence::Declared } else { ScheduleEvidence::Inferred } }
+    }
+}
+
+/// What changes of poles save: by the schedule of nodes, or by the threads of the run.
+pub trait Replays {
+    /// The three changes of these nodes, in the order of [`Change`](crate::schedule::saving::Change).
+    fn saves_all(&self, nodes: &[NodeId]) -> [Saving; 3];
+
+    /// The same, and what limits the first.
+    fn saves_nodes(&self, nodes: &[NodeId], on_path: &OnPath) -> ([Saving; 3], Option<NodeId>);
+
+    /// If a part takes no time, and if it takes half; and what limits the first. `takes` is how long it is on the path.
+    fn saves_part(&self, part: &PolePart, takes: Nanos, on_path: &OnPath) -> ([Saving; 2], Option<NodeId>);
+
+    /// How it is known what a node waited for.
+    fn evidence(&self, node: NodeId) -> ScheduleEvidence;
+
+    /// Whether a node serves others, so that nobody waits for its end.
+    fn is_server(&self, node: NodeId) -> bool;
+}
+
+impl Replays for Replay {
+    fn saves_all(&self, nodes: &[NodeId]) -> [Saving; 3] {
+        Replay::saves_all(self, nodes)
+    }
+
+    fn saves_nodes(&self, nodes: &[NodeId], on_path: &OnPath) -> ([Saving; 3], Option<NodeId>) {
+        self.saves_all_and_limit(nodes, on_path)
+    }
+
+    fn saves_part(&self, part: &PolePart, takes: Nanos, on_path: &OnPath) -> ([Saving; 2], Option<NodeId>) {
+        self.saves_work(&part.work, takes, on_path)
+    }
+
+    fn evidence(&self, node: NodeId) -> ScheduleEvidence {
+        Replay::evidence(self, node)
+    }
+
+    fn is_server(&self, node: NodeId) -> bool {
+        self.schedule().servers.contains(node)
     }
 }
 
@@ -307,7 +347,7 @@ impl PoleNodes {
 
 impl Poles {
     /// Finds, replays and ranks.
-    pub fn new(recording: &Recording, forest: &Forest, path: &CriticalPath, replay: &Replay) -> Poles {
+    pub fn new(recording: &Recording, forest: &Forest, path: &CriticalPath, replay: &dyn Replays) -> Poles {
         // A profile of sums has no times; the spans that it was linked to have.
         if recording.run.mode == CaptureMode::Imported && recording.spans.is_empty() {
             return Poles { between: path.on_path.iter().sum(), ..Poles::default() };
@@ -315,7 +355,7 @@ impl Poles {
         let contexts = contexts(recording, forest);
         let urns = urns(recording, forest);
         // A server and its clients are different work, even if one program is both.
-        let is_server = |n: NodeId| replay.schedule().servers.contains(n);
+        let is_server = |n: NodeId| replay.is_server(n);
         let key = |n: NodeId| {
             let urn = urns.get(n).copied().flatten();
             let told = contexts[n].map(|context| forest.name(recording, context));
@@ -367,7 +407,7 @@ impl Poles {
             .into_iter()
             .map(|PoleNodes { on_path, nodes, outlier }| {
                 let (service, name, context, is_urn, _) = key(nodes[0]);
-                let (savings, limited_by) = replay.saves_all_and_limit(&nodes, &paths);
+                let (savings, limited_by) = replay.saves_nodes(&nodes, &paths);
                 Pole {
                     savings: Savings::new(replay, &nodes, savings),
                     nodes,
@@ -390,7 +430,13 @@ impl Poles {
     }
 
     /// The same with the parts of poles in their place, where `parts` has some. They must be all of the pole's own time on the path.
-    pub(crate) fn with_parts(self, forest: &Forest, path: &CriticalPath, replay: &Replay, parts: impl Fn(&Pole) -> Vec<PolePart>) -> Poles {
+    pub(crate) fn with_parts(
+        self,
+        forest: &Forest,
+        path: &CriticalPath,
+        replay: &dyn Replays,
+        parts: impl Fn(&Pole) -> Vec<PolePart>,
+    ) -> Poles {
         let paths = OnPath::new(path);
         let (mut is_split, mut idle) = (false, Nanos::ZERO);
         let mut poles = Vec::with_capacity(self.poles.len());
@@ -408,7 +454,7 @@ impl Poles {
             });
             for part in parts {
                 let on_path = part.takes();
-                let ([if_zero, if_half], limited_by) = replay.saves_work(&part.work, on_path, &paths);
+                let ([if_zero, if_half], limited_by) = replay.saves_part(&part, on_path, &paths);
                 let savings = Savings { if_zero, if_half, own: if_zero, evidence: pole.savings.evidence };
                 poles.push(Pole { part: Some(part), on_path, savings, contains: None, limited_by, ..pole.clone() });
             }

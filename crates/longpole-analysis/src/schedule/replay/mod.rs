@@ -96,7 +96,7 @@ use crate::tree::forest::Forest;
 const POOL_ROUNDS: usize = 2;
 
 /// A saving that falls short of the time on the path by less than this part of it is limited by nothing that is worth a name.
-const LIMITED_PART: i64 = 50;
+pub(crate) const LIMITED_PART: i64 = 50;
 
 /// The recorded schedule, ready to be replayed.
 #[derive(Debug)]

@@ -19,19 +19,24 @@
 
 mod path;
 mod replay;
+mod run;
+mod ties;
 
+use std::collections::HashMap;
 use std::sync::OnceLock;
 
 use longpole_model::fast_hash::FastMap;
-use longpole_model::{Id, IdVec, Nanos, NodeId, Recording, StackId, ThreadKey, Timestamp, WaitKind, ids};
+use longpole_model::{Id, IdVec, Nanos, NodeId, Pid, Recording, StackId, ThreadKey, Timestamp, ids};
 
 pub(crate) use self::path::PathStretch;
 use self::replay::Plan;
+pub(crate) use self::run::RunReplay;
+use self::ties::Ties;
 use crate::link::waits::NodeWaits;
 use crate::schedule::own_work::TimeSet;
 use crate::schedule::servers::Servers;
-use crate::time::blockers::{BlockedOn, Blockers, PROBE_NANOS, Sources};
-use crate::time::timelines::{PlainProcess, RowId, Slice, ThreadLine, ThreadWait, Timelines};
+use crate::time::blockers::{Blockers, Sources};
+use crate::time::timelines::{PlainProcess, RowId, ThreadLine, Timelines};
 
 ids! {
     /// A thread of the process, by its place.
@@ -53,9 +58,6 @@ const CLOSE_NANOS: Nanos = Nanos(300_000);
 /// A language may end the wait for the end of a thread shortly before that.
 const JOIN_NANOS: Nanos = Nanos(1_000_000);
 
-/// Few waits that are shorter than this are sampled.
-const SHORT_NANOS: Nanos = Nanos(PROBE_NANOS as i64);
-
 /// Sleeps in one place that follow each other directly: the thread may poll.
 const POLLS: usize = 4;
 
@@ -68,6 +70,8 @@ enum EndedBy {
     Thread(LineId),
     /// Another thread; nothing tells which one.
     Somebody,
+    /// The thread that ended its process while it slept, and waits for that since then.
+    Killer(LineId, Nanos),
     /// Any thread, or something outside.
     Unknown,
 }
@@ -87,9 +91,13 @@ struct Gap {
 struct GraphThread {
     row: RowId,
     thread: ThreadKey,
+    /// The process.
+    node: NodeId,
     /// Its start and the thread that started it, unless it is older than the process's program.
     born: Option<(Nanos, LineId)>,
     until: Nanos,
+    /// Whether a thread that waits for one that it started waits for this one as well, if it ended before.
+    is_joined: bool,
     /// By time.
     gaps: Vec<Gap>,
 }
@@ -97,7 +105,8 @@ struct GraphThread {
 /// The threads of a process and the ties between them.
 #[derive(Debug)]
 pub(crate) struct ThreadGraph {
-    node: NodeId,
+    /// The main thread of the process; of a run, of its first process.
+    main: LineId,
     life: (Nanos, Nanos),
     lines: IdVec<LineId, GraphThread>,
     /// From the start to the end of the process: the thread that mattered.
@@ -113,27 +122,48 @@ impl ThreadGraph {
             return None;
         }
         let threads: Vec<ThreadLine<'_>> = sources.timelines.threads_of(pid).filter(|line| is_of(line, life)).collect();
-        if threads.iter().map(|line| line.slices.len()).sum::<usize>() > GAPS_MAX {
+        let ties = Ties::new(sources, blockers, &threads, HashMap::new());
+        let main = ties.line(ThreadKey::new(pid, pid))?;
+        let end = life.1.min(threads[main.place()].until);
+        let born = |id: LineId, line: &ThreadLine<'_>| {
+            let born = line.born.filter(|&born| life.0 <= born && id != main)?;
+            Some((born, ties.creator(id, pid, born)?))
+        };
+        ThreadGraph::of(&ties, main, (life.0, end.max(life.0)), |_| node, born)
+    }
+
+    /// The graph of these threads, whose path begins at the end of one of them. `None` where they wait too often.
+    fn of(
+        ties: &Ties<'_>,
+        main: LineId,
+        life: (Nanos, Nanos),
+        node: impl Fn(&ThreadLine<'_>) -> NodeId,
+        born: impl Fn(LineId, &ThreadLine<'_>) -> Option<(Nanos, LineId)>,
+    ) -> Option<ThreadGraph> {
+        if ties.threads.iter().map(|line| line.slices.len()).sum::<usize>() > GAPS_MAX {
             return None;
         }
-        let main = LineId::at(threads.iter().position(|line| line.tid == pid)?);
-        let end = life.1.min(threads[main.place()].until);
-        let mut ends: Vec<(Nanos, LineId)> = threads.iter().enumerate().map(|(place, line)| (line.until, LineId::at(place))).collect();
-        ends.sort_unstable();
-        let busy_since = threads.iter().map(busy_since).collect();
-        let ties = Ties { sources, blockers, pid, threads: &threads, main, ends, busy_since };
-        let lines = threads.iter().map(|line| GraphThread {
-            row: line.row,
-            thread: ThreadKey::new(pid, line.tid),
-            born: line.born.filter(|&born| life.0 <= born && line.tid != pid).map(|born| (born, ties.creator(line.tid, born))),
-            until: line.until,
-            gaps: ties.gaps(line, life),
-        });
-        let mut graph =
-            ThreadGraph { node, life: (life.0, end.max(life.0)), lines: lines.collect(), path: Vec::new(), plan: OnceLock::new() };
+        let line = |(place, line): (usize, &ThreadLine<'_>)| {
+            let id = LineId::at(place);
+            let (thread, gaps) = (line.thread, ties.gaps(id, life));
+            GraphThread { row: line.row, thread, node: node(line), born: born(id, line), until: line.until, is_joined: true, gaps }
+        };
+        let lines = ties.threads.iter().enumerate().map(line).collect();
+        let mut graph = ThreadGraph { main, life, lines, path: Vec::new(), plan: OnceLock::new() };
+        graph.drop_early_ties();
         graph.open_polls();
         graph.path = graph.find_path(main);
         Some(graph)
+    }
+
+    /// No thread ends a wait before its start: the records of both are not quite in order.
+    fn drop_early_ties(&mut self) {
+        let born: IdVec<LineId, Nanos> = self.lines.iter().map(|line| line.born.map_or(Nanos::MIN, |(born, _)| born)).collect();
+        for gap in self.lines.iter_mut().flat_map(|line| &mut line.gaps) {
+            if matches!(gap.ended_by, EndedBy::Thread(other) if born[other] >= gap.to) {
+                gap.ended_by = EndedBy::Unknown;
+            }
+        }
     }
 
     /// A thread that sleeps in one place again and again, and lets no other one go on meanwhile, may wait for something that others do.
@@ -157,9 +187,9 @@ impl ThreadGraph {
         }
     }
 
-    /// The process.
+    /// The process, or the run.
     pub(crate) fn node(&self) -> NodeId {
-        self.node
+        self.lines[self.main].node
     }
 
     /// The thread that mattered, from the start to the end of the process.
@@ -184,6 +214,40 @@ impl ThreadGraph {
     /// Its threads.
     pub(crate) fn threads(&self) -> impl Iterator<Item = (LineId, ThreadKey, RowId)> {
         self.lines.enumerated().map(|(id, line)| (id, line.thread, line.row))
+    }
+
+    /// A thread.
+    pub(crate) fn thread(&self, line: LineId) -> (ThreadKey, RowId) {
+        (self.lines[line].thread, self.lines[line].row)
+    }
+
+    /// Its process.
+    pub(crate) fn node_of(&self, line: LineId) -> NodeId {
+        self.lines[line].node
+    }
+
+    /// From its start to its end.
+    pub(crate) fn life_of(&self, line: LineId) -> (Nanos, Nanos) {
+        let line_life = &self.lines[line];
+        let until = if line == self.main { self.life.1 } else { line_life.until.min(self.life.1) };
+        (line_life.born.map_or(self.life.0, |(born, _)| born), until)
+    }
+
+    /// Whether any thread may have ended a wait of a thread in this time.
+    pub(crate) fn is_open(&self, line: LineId, (from, to): (Nanos, Nanos)) -> bool {
+        self.lines[line].gaps_in(from, to).any(|gap| matches!(gap.ended_by, EndedBy::Unknown | EndedBy::Somebody))
+    }
+
+    /// The threads of a process.
+    pub(crate) fn threads_of(&self, pid: Pid) -> impl Iterator<Item = (LineId, ThreadKey, RowId)> {
+        let first = self.lines.as_slice().partition_point(|line| line.thread.pid < pid);
+        let of = self.lines.as_slice()[first..].iter().take_while(move |line| line.thread.pid == pid).enumerate();
+        of.map(move |(place, line)| (LineId::at(first + place), line.thread, line.row))
+    }
+
+    /// How many waits a thread has.
+    pub(crate) fn waits(&self, line: LineId) -> usize {
+        self.lines[line].gaps.len()
     }
 
     /// When which thread mattered, outside these times.
@@ -218,141 +282,6 @@ impl GraphThread {
 fn is_of(line: &ThreadLine<'_>, life: (Nanos, Nanos)) -> bool {
     let first = line.slices.first().map(|slice| slice.from);
     first.is_some_and(|first| first < life.1) && line.until > life.0
-}
-
-/// What ties the threads of a process.
-struct Ties<'a> {
-    sources: &'a Sources<'a>,
-    blockers: &'a Blockers,
-    pid: u32,
-    threads: &'a [ThreadLine<'a>],
-    main: LineId,
-    /// Their ends, by time.
-    ends: Vec<(Nanos, LineId)>,
-    /// For each slice of a thread since when it was busy: where it had to leave its CPU, it was busy all the same.
-    busy_since: IdVec<LineId, Vec<Nanos>>,
-}
-
-impl Ties<'_> {
-    fn line(&self, tid: u32) -> Option<LineId> {
-        self.threads.binary_search_by_key(&tid, |line| line.tid).ok().map(LineId::at)
-    }
-
-    /// The other threads that were on a CPU in this time.
-    fn on_cpu(&self, tid: u32, from: Nanos, to: Nanos) -> Vec<u32> {
-        let mut on_cpu = self.sources.timelines.on_cpu_in(self.pid, from, to).unwrap_or_default();
-        on_cpu.retain(|other| *other != tid);
-        on_cpu
-    }
-
-    /// The thread that started another one: the main thread if it ran, or the only one that did.
-    fn creator(&self, tid: u32, born: Nanos) -> LineId {
-        let on_cpu = self.on_cpu(tid, born - CLOSE_NANOS, born);
-        let is_main = on_cpu.contains(&self.pid);
-        let only = if is_main || on_cpu.len() != 1 { None } else { self.line(on_cpu[0]) };
-        only.unwrap_or(self.main)
-    }
-
-    /// The times in which a thread was blocked.
-    fn gaps(&self, line: &ThreadLine<'_>, life: (Nanos, Nanos)) -> Vec<Gap> {
-        let mut gaps: Vec<Gap> = Vec::new();
-        // What a thread waited for when its process ended, it waited for until then.
-        let nexts = line.slices.iter().skip(1).map(|next| next.from).chain([line.until]);
-        for (slice, to) in line.slices.iter().zip(nexts) {
-            let from = slice.to;
-            if slice.preempted || from >= to || to <= life.0 || from >= life.1 {
-                continue;
-            }
-            let wait = wait_in(line, (from, to));
-            let kind = wait.or_else(|| nearest_short(line, from, to)).map(|wait| wait.kind);
-            let ended_by = self.ended_by(line, (from, to), kind, wait);
-            let sleeps_in = wait.filter(|wait| wait.kind == WaitKind::Sleep).and_then(|wait| self.sources.recording.waits[wait.wait].stack);
-            gaps.push(Gap { from, to, ended_by, sleeps_in });
-        }
-        gaps
-    }
-
-    /// The thread that ended a wait that may have been for something outside: the only one on a CPU at its end, if it was woken during the
-    /// wait, as one that the waiting thread had given something to do.
-    fn woke(&self, tid: u32, (from, to): (Nanos, Nanos)) -> Option<LineId> {
-        let [other] = self.on_cpu(tid, to - CLOSE_NANOS, to)[..] else { return None };
-        let other = self.line(other)?;
-        let before = self.threads[other.place()].slices.partition_point(|slice| slice.from < to);
-        let woken = self.busy_since[other].get(before.checked_sub(1)?)?;
-        (*woken >= from - CLOSE_NANOS).then_some(other)
-    }
-
-    /// Why a thread went on after a wait of a kind; of one that the process ended, nobody knows what it was for.
-    fn ended_by(&self, line: &ThreadLine<'_>, (from, to): (Nanos, Nanos), kind: Option<WaitKind>, wait: Option<&ThreadWait>) -> EndedBy {
-        let is_over = to - from >= TIE_NANOS && line.slices.last().is_some_and(|last| to <= last.from);
-        let woke = |otherwise: EndedBy| {
-            let other = if is_over { self.woke(line.tid, (from, to)) } else { None };
-            other.map_or(if is_over { otherwise } else { EndedBy::Unknown }, EndedBy::Thread)
-        };
-        match kind {
-            Some(WaitKind::Lock | WaitKind::Queue | WaitKind::Join) if to - from >= TIE_NANOS => self.let_go(line, to, wait),
-            Some(WaitKind::Lock | WaitKind::Queue | WaitKind::Join) => EndedBy::Unknown,
-            Some(WaitKind::Idle) => woke(EndedBy::Somebody),
-            Some(WaitKind::Network | WaitKind::Pipe | WaitKind::Other) => woke(EndedBy::Unknown),
-            Some(_) => EndedBy::Itself,
-            // Too short for anybody to have seen it.
-            None if to - from < TIE_NANOS => EndedBy::Itself,
-            None => woke(EndedBy::Unknown),
-        }
-    }
-
-    /// The thread that let another one go on, which had waited for one: the one that is named, or that ended then, or the only one on a CPU at
-    /// the end of the wait.
-    fn let_go(&self, line: &ThreadLine<'_>, to: Nanos, wait: Option<&ThreadWait>) -> EndedBy {
-        let parts = wait.map(|wait| self.blockers.parts(self.sources, &self.sources.recording.waits[wait.wait])).unwrap_or_default();
-        let named = match parts.last().map(|part| part.who) {
-            Some(BlockedOn::Thread { tid, .. }) => self.line(tid),
-            _ => None,
-        };
-        let is_other = |other: &LineId| self.threads[other.place()].row != line.row;
-        let ran = || match self.on_cpu(line.tid, to - CLOSE_NANOS, to)[..] {
-            [tid] => self.line(tid),
-            _ => None,
-        };
-        let ended = || {
-            let first = self.ends.partition_point(|(end, _)| *end < to - JOIN_NANOS);
-            let is_join = wait.is_some_and(|wait| wait.kind == WaitKind::Join);
-            let ended = self.ends[first..].iter().filter(|_| is_join).take_while(|(end, _)| *end <= to + JOIN_NANOS);
-            let mut others = ended.map(|(_, other)| *other).filter(is_other);
-            others.next().filter(|_| others.next().is_none())
-        };
-        named.filter(is_other).or_else(ended).or_else(ran).map_or(EndedBy::Somebody, EndedBy::Thread)
-    }
-}
-
-/// For each slice of a thread since when it was busy.
-fn busy_since(line: &ThreadLine<'_>) -> Vec<Nanos> {
-    let first = line.slices.first().map_or(Nanos::ZERO, |slice| slice.from);
-    let mut since = line.born.unwrap_or(first);
-    let mut was_preempted = true;
-    let of = |slice: &Slice| {
-        if !std::mem::replace(&mut was_preempted, slice.preempted) {
-            since = slice.from;
-        }
-        since
-    };
-    line.slices.iter().map(of).collect()
-}
-
-/// The wait of a thread that was sampled in this time.
-fn wait_in<'a>(line: &ThreadLine<'a>, (from, to): (Nanos, Nanos)) -> Option<&'a ThreadWait> {
-    let first = line.waits.partition_point(|wait| wait.to <= from);
-    line.waits.get(first).filter(|wait| wait.from < to)
-}
-
-/// Few short waits are sampled: the others are as the nearest of those.
-fn nearest_short<'a>(line: &ThreadLine<'a>, from: Nanos, to: Nanos) -> Option<&'a ThreadWait> {
-    if to - from >= SHORT_NANOS {
-        return None;
-    }
-    let next = line.waits.partition_point(|wait| wait.from < from);
-    let beside = line.waits[next.saturating_sub(1)..].iter().take(2);
-    beside.filter(|wait| wait.to - wait.from < SHORT_NANOS).min_by_key(|wait| (wait.from - from).magnitude())
 }
 
 /// The graphs of all processes of several threads without spans, by node. Sets when which of their threads worked for them, and what they

@@ -27,9 +27,15 @@ impl ThreadGraph {
         // The thread that waits for this one, and since when.
         let mut waiting: Option<(LineId, Nanos)> = None;
         for _ in 0..STEPS_MAX {
+            if let Some((killer, since)) = self.killed(line, at) {
+                path.push(PathStretch { from: since.max(start), to: at, line });
+                (line, at, waiting) = (killer, since.max(start), None);
+                continue;
+            }
             let tie = self.last_tie(line, at, waiting);
             let (since, next) = match tie {
-                Some((gap, other)) => (gap.to, Some(other)),
+                // Until it has a CPU, the thread that waited for one that has ended is late by itself.
+                Some((gap, other)) => (gap.to.min(self.lines[other].until).max(gap.from), Some(other)),
                 None => match self.lines[line].born.filter(|(born, _)| *born < at) {
                     Some((born, creator)) if creator != line => (born, Some(creator)),
                     _ => (start, None),
@@ -65,7 +71,15 @@ impl ThreadGraph {
                 };
                 waiting.filter(has_asked).map(|(other, _)| (*gap, other))
             }
-            EndedBy::Itself | EndedBy::Unknown => None,
+            EndedBy::Itself | EndedBy::Unknown | EndedBy::Killer(..) => None,
         })
+    }
+
+    /// Who ended the process of a thread, and since when that waited for its end.
+    fn killed(&self, line: LineId, at: Nanos) -> Option<(LineId, Nanos)> {
+        match self.lines[line].gaps.last()? {
+            Gap { to, ended_by: EndedBy::Killer(killer, since), .. } if *to <= at && *since < at => Some((*killer, *since)),
+            _ => None,
+        }
     }
 }

@@ -53,14 +53,65 @@ struct Replay<'a> {
     graph: &'a ThreadGraph,
     plan: &'a Plan,
     removed: IdVec<LineId, TimeSet>,
+    /// What is left of that is as much as what is gone.
+    is_half: bool,
     progress: IdVec<LineId, Progress>,
-    /// For each thread how many of those that it started have ended, and the latest of these ends in the replay.
-    joined: IdVec<LineId, (usize, Nanos)>,
+    /// For each thread how many of those that it started have ended, the latest of these ends in the replay, and whose it is.
+    joined: IdVec<LineId, (usize, Nanos, Option<LineId>)>,
+    /// How many of those each has started.
+    begun: IdVec<LineId, usize>,
+    /// What held up each thread, by time; only where somebody asks.
+    held_up: Option<IdVec<LineId, Vec<HeldUp>>>,
+}
+
+/// A thread goes on at a moment of the recording, because another one came to a moment of its.
+#[derive(Debug, Clone, Copy)]
+struct HeldUp {
+    at: Nanos,
+    by: LineId,
+    by_at: Nanos,
 }
 
 impl ThreadGraph {
     /// The times of the path that are gone if these times of threads take no time.
     pub(crate) fn gone(&self, times: impl Iterator<Item = (LineId, Nanos, Nanos)>) -> Vec<(Nanos, Nanos)> {
+        self.replay(times, false).0
+    }
+
+    /// How much earlier the path ends if these times of threads take no time, or half.
+    pub(crate) fn ends_earlier(&self, times: impl Iterator<Item = (LineId, Nanos, Nanos)>, is_half: bool) -> Nanos {
+        (self.life.1 - self.replay(times, is_half).1).or_zero()
+    }
+
+    /// The thread beside the recorded path that holds up the end if these times of threads take no time: the last one, from the end backwards.
+    pub(crate) fn limit(&self, times: impl Iterator<Item = (LineId, Nanos, Nanos)>) -> Option<LineId> {
+        let mut replay = self.new_replay(times, false);
+        replay.held_up = Some(IdVec::filled(Vec::new(), self.lines.len()));
+        replay.run();
+        let held_up = replay.held_up?;
+        let (mut line, mut at) = (self.main, self.life.1);
+        loop {
+            let before = held_up[line].partition_point(|it| it.at <= at).checked_sub(1);
+            let (next, next_at) = match before.map(|last| held_up[line][last]) {
+                Some(it) if it.at > self.life.0 => (it.by, it.by_at),
+                _ => self.lines[line].born.map(|(born, creator)| (creator, born))?,
+            };
+            if next_at >= at {
+                return None;
+            }
+            (line, at) = (next, next_at);
+            if self.that_matters_at(at) != Some(line) {
+                return Some(line);
+            }
+        }
+    }
+
+    /// Which times of the path are gone, and when it ends.
+    pub(super) fn replay(&self, times: impl Iterator<Item = (LineId, Nanos, Nanos)>, is_half: bool) -> (Vec<(Nanos, Nanos)>, Nanos) {
+        self.new_replay(times, is_half).run()
+    }
+
+    fn new_replay(&self, times: impl Iterator<Item = (LineId, Nanos, Nanos)>, is_half: bool) -> Replay<'_> {
         let (start, _) = self.life;
         let mut of_thread: IdVec<LineId, Vec<(Nanos, Nanos)>> = IdVec::filled(Vec::new(), self.lines.len());
         times.for_each(|(line, from, to)| of_thread[line].push((from, to)));
@@ -69,35 +120,10 @@ impl ThreadGraph {
             let at = line.born.map_or(start, |(born, _)| born);
             Progress { old: at, new: at, next_tie: 0 }
         });
-        let joined = IdVec::filled((0, Nanos::MIN), self.lines.len());
+        let joined = IdVec::filled((0, Nanos::MIN, None), self.lines.len());
+        let begun = IdVec::filled(0, self.lines.len());
         let plan = self.plan.get_or_init(|| self.plan_replays());
-        let mut replay = Replay { graph: self, plan, removed, progress: progress.collect(), joined };
-        let mut gone: Vec<(Nanos, Nanos)> = Vec::new();
-        let mut ended = start;
-        for &(at, step) in &plan.steps {
-            match step {
-                Step::Born(line) => {
-                    let Some((_, creator)) = self.lines[line].born else { continue };
-                    replay.progress[line].new = replay.advance(creator, at);
-                }
-                Step::GoesOn(line) => replay.go_on(line),
-                Step::Ends(stretch) => {
-                    let line = self.path[stretch].line;
-                    ended = replay.advance(line, at);
-                    if stretch + 1 == self.path.len() {
-                        // What ends so shortly before the process was ended by it.
-                        take_back(&mut gone, replay.all_joined(line, at - EXIT_NANOS) - ended);
-                    }
-                }
-                Step::Starts(stretch) => {
-                    let stretch = &self.path[stretch];
-                    // As long as it waits for something beside the path, nothing is gained.
-                    take_back(&mut gone, replay.advance(stretch.line, at) - ended);
-                    gone.extend(replay.removed[stretch.line].between(stretch.from, stretch.to));
-                }
-            }
-        }
-        intervals::union(gone)
+        Replay { graph: self, plan, removed, is_half, progress: progress.collect(), joined, begun, held_up: None }
     }
 
     fn plan_replays(&self) -> Plan {
@@ -106,7 +132,7 @@ impl ThreadGraph {
         let mut steps = Vec::new();
         for (id, line) in self.lines.enumerated() {
             if let Some((born, creator)) = line.born {
-                started[creator].push(id);
+                started[creator].extend(line.is_joined.then_some(id));
                 steps.push((born, Step::Born(id)));
             }
             steps.extend(ties[id].iter().map(|(gap, _)| (gap.to, Step::GoesOn(id))));
@@ -126,6 +152,7 @@ impl ThreadGraph {
         line.gaps.iter().filter(move |gap| gap.to > born).filter_map(move |gap| match gap.ended_by {
             EndedBy::Thread(other) => Some((*gap, other)),
             EndedBy::Somebody => self.that_matters_at(gap.to).filter(|other| *other != id).map(|other| (*gap, other)),
+            EndedBy::Killer(other, _) => Some((*gap, other)),
             EndedBy::Itself | EndedBy::Unknown => None,
         })
     }
@@ -149,26 +176,102 @@ fn take_back(gone: &mut Vec<(Nanos, Nanos)>, mut waits: Nanos) {
 }
 
 impl Replay<'_> {
+    /// Which times of the path are gone, and when it ends.
+    fn run(&mut self) -> (Vec<(Nanos, Nanos)>, Nanos) {
+        let plan = self.plan;
+        let mut gone: Vec<(Nanos, Nanos)> = Vec::new();
+        let mut ended = self.graph.life.0;
+        for &(at, step) in &plan.steps {
+            match step {
+                Step::Born(line) => {
+                    let Some((_, creator)) = self.graph.lines[line].born else { continue };
+                    self.progress[line].new = self.start(creator, line, at);
+                }
+                Step::GoesOn(line) => self.go_on(line),
+                Step::Ends(stretch) => {
+                    let line = self.graph.path[stretch].line;
+                    ended = self.reach(line, at);
+                    if stretch + 1 == self.graph.path.len() {
+                        // What ends so shortly before the process was ended by it.
+                        let until = at.min(self.graph.lines[line].until);
+                        let joined = self.all_joined(line, until - EXIT_NANOS) + (at - until);
+                        if joined > ended {
+                            self.note(line, at, self.last_joined(line));
+                        }
+                        take_back(&mut gone, joined - ended);
+                        ended = ended.max(joined);
+                    }
+                }
+                Step::Starts(stretch) => {
+                    let stretch = &self.graph.path[stretch];
+                    // As long as it waits for something beside the path, nothing is gained.
+                    take_back(&mut gone, self.advance(stretch.line, at) - ended);
+                    gone.extend(self.removed[stretch.line].between(stretch.from, stretch.to));
+                }
+            }
+        }
+        (intervals::union(gone), ended)
+    }
+
     /// When a thread is as far as it was at this moment of the recording, or at the start of the wait for another one that it is in.
     fn advance(&mut self, line: LineId, at: Nanos) -> Nanos {
         let progress = &mut self.progress[line];
         let next = self.plan.ties[line].get(progress.next_tie);
         let at = next.map_or(at, |(gap, _)| at.min(gap.from)).min(self.graph.lines[line].until);
         if at > progress.old {
-            progress.new += (at - progress.old) - self.removed[line].length_between(progress.old, at);
+            let removed = self.removed[line].length_between(progress.old, at);
+            progress.new += (at - progress.old) - if self.is_half { removed / 2 } else { removed };
             progress.old = at;
         }
         progress.new
     }
 
+    /// When a thread has come to this moment of the recording; behind its end, or in a wait of its, it is as late as it was.
+    fn reach(&mut self, line: LineId, at: Nanos) -> Nanos {
+        let new = self.advance(line, at);
+        new + (at - self.progress[line].old).or_zero()
+    }
+
+    /// When a thread starts another one. If all that it started before had ended by then, it has joined them.
+    fn start(&mut self, creator: LineId, line: LineId, at: Nanos) -> Nanos {
+        let joined = self.all_joined(creator, at);
+        let all_ended = self.joined[creator].0 == self.begun[creator];
+        self.begun[creator] += usize::from(self.graph.lines[line].is_joined);
+        let now = self.reach(creator, at);
+        if all_ended && joined > now {
+            self.progress[creator].new = joined;
+            self.note(creator, at, self.last_joined(creator));
+            return joined;
+        }
+        now
+    }
+
     fn go_on(&mut self, line: LineId) {
         let next_tie = self.progress[line].next_tie;
         let Some(&(gap, other)) = self.plan.ties[line].get(next_tie) else { return };
-        let mut new = self.advance(line, gap.from).max(self.advance(other, gap.to));
+        let own = self.advance(line, gap.from);
+        let mut new = own.max(self.reach(other, gap.to));
+        let mut held_up_by = (new > own).then_some((other, gap.to));
         if self.graph.lines[other].until <= gap.to + JOIN_NANOS {
-            new = new.max(self.all_joined(line, gap.to));
+            let joined = self.all_joined(line, gap.to);
+            if joined > new {
+                (new, held_up_by) = (joined, self.last_joined(line));
+            }
         }
+        self.note(line, gap.to, held_up_by);
         self.progress[line] = Progress { old: gap.to, new, next_tie: next_tie + 1 };
+    }
+
+    /// The last that a thread has joined, and its end.
+    fn last_joined(&self, line: LineId) -> Option<(LineId, Nanos)> {
+        let last = self.joined[line].2?;
+        Some((last, self.graph.lines[last].until))
+    }
+
+    fn note(&mut self, line: LineId, at: Nanos, held_up_by: Option<(LineId, Nanos)>) {
+        if let (Some(held_up), Some((by, by_at))) = (&mut self.held_up, held_up_by) {
+            held_up[line].push(HeldUp { at, by, by_at });
+        }
     }
 
     /// When all threads that a thread started, and that had ended by this moment of the recording, have ended: it joins those that end first
@@ -180,8 +283,8 @@ impl Replay<'_> {
                 break;
             }
             let ended = self.advance(thread, until);
-            let (place, latest) = self.joined[line];
-            self.joined[line] = (place + 1, latest.max(ended));
+            let (place, latest, whose) = self.joined[line];
+            self.joined[line] = (place + 1, latest.max(ended), if ended > latest { Some(thread) } else { whose });
         }
         self.joined[line].1
     }

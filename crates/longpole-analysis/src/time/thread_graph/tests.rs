@@ -1,4 +1,5 @@
-use longpole_model::{FunctionId, Nanos, text};
+use longpole_model::{FunctionId, Nanos, WaitKind, text};
+use proptest::prelude::*;
 
 use crate::Report;
 use crate::schedule::poles::PartKind;
@@ -34,7 +35,7 @@ sample 71ms x28 pid 1 tid 1 main;update
 sample 5ms x6 pid 1 tid 3 holder
 ";
     // Without `slow_io` the main thread gets the lock when it comes to it.
-    assert_eq!(poles(held), ["slow_io 57 57", "update 31 31", "holder 7 7", "rest 4 4"]);
+    assert_eq!(poles(held), ["slow_io 57 57", "update 30 30", "holder 8 8", "parse 5 5"]);
 }
 
 #[test]
@@ -56,7 +57,7 @@ sample 10ms x50 pid 1 tid 4 other;index
 sample 91ms x9 pid 1 tid 1 main;write
 ";
     // The main thread joined the shorter one as well, without a wait.
-    assert_eq!(poles(lanes), ["encode 60 30", "upload 19 19", "write 11 11", "parse 9 9"]);
+    assert_eq!(poles(lanes), ["encode 61 30", "upload 19 19", "parse 10 10", "write 10 10"]);
 }
 
 #[test]
@@ -76,7 +77,7 @@ fn a_queue_goes_on_when_something_is_put_into_it() {
     rows += &samples;
     rows += "sample 86ms x13 pid 1 tid 1 main;write\n";
     // Without `produce` the items wait for `consume`: 20 ms, and what the main thread does else.
-    assert_eq!(poles(&rows), ["produce 81 66", "write 14 14", "rest 4 4"]);
+    assert_eq!(poles(&rows), ["produce 80 65", "write 14 14", "consume 5 5"]);
 }
 
 #[test]
@@ -88,5 +89,45 @@ fn a_thread_that_polls_waits_for_what_others_do() {
     }
     polls +=
         "cpu 90..100ms pid 1 tid 1\ncpu 1..90ms pid 1 tid 3\nsample 1ms x89 pid 1 tid 3 work\nsample 90ms x10 pid 1 tid 1 main;write\n";
-    assert_eq!(poles(&polls)[0], "work 89 89");
+    assert_eq!(poles(&polls)[0], "work 88 88");
+}
+
+/// What a thread does: on a CPU for so long, then a wait of a kind, in microseconds.
+fn turns() -> impl Strategy<Value = Vec<(u32, u32, usize)>> {
+    proptest::collection::vec((1_u32..4_000, 1_u32..4_000, 0..WaitKind::ALL.len()), 1..12)
+}
+
+proptest! {
+    /// Threads of three processes, each of which starts the next one: nothing changes, so nothing ends earlier.
+    #[test]
+    fn a_replay_of_what_was_recorded_ends_when_it_did(threads in proptest::collection::vec((0..3_usize, turns()), 3..8)) {
+        let mut rows = "process b 1..90ms pid 2 under 1\nprocess c 2..80ms pid 3 under 2\n".to_owned();
+        let (mut lives, mut slices) = (String::new(), String::new());
+        for (place, (process, turns)) in threads.iter().enumerate() {
+            let pid = process + 1;
+            let is_main = threads[..place].iter().all(|(before, _)| before != process);
+            let tid = if is_main { pid } else { 10 + place };
+            let end = [100_000, 90_000, 80_000][*process];
+            let mut at = if is_main { *process as u32 * 1_000 } else { 3_000 };
+            lives += &format!("thread t {at}..{end}us pid {pid} tid {tid}\n");
+            for (busy, wait, kind) in turns {
+                let (from, to) = ((at + busy).min(end), (at + busy + wait).min(end));
+                if at < from {
+                    slices += &format!("cpu {at}..{from}us pid {pid} tid {tid}\n");
+                }
+                if from < to {
+                    slices += &format!("wait {from}..{to}us pid {pid} tid {tid} {} main\n", WaitKind::ALL[*kind].as_str());
+                }
+                at = to;
+            }
+        }
+        rows += &lives;
+        rows += &slices;
+        let report = Report::new(text::parse(&format!("run x 0..100ms\n{rows}")).unwrap());
+        if let Some(graph) = &report.run_graph {
+            prop_assert_eq!(graph.replay(std::iter::empty(), false).1, Nanos(100_000_000), "{}", rows);
+            let all = graph.path().iter().map(|stretch| stretch.to - stretch.from).sum::<Nanos>();
+            prop_assert_eq!(all, Nanos(100_000_000), "{}", rows);
+        }
+    }
 }

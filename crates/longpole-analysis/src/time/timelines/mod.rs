@@ -42,7 +42,7 @@ use longpole_model::{Id, IdVec, LossKind, Monotonic, Nanos, NodeId, Recording, S
 
 use self::pieces::gives_way_to_children;
 pub(crate) use self::pieces::{Piece, flatten};
-use self::running::Running;
+pub(crate) use self::running::Running;
 use crate::interval_index::{IntervalIndex, Timed};
 use crate::intervals;
 use crate::schedule::recorded::{self, Cover};
@@ -91,7 +91,7 @@ struct ThreadRow {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ThreadLine<'a> {
     pub(crate) row: RowId,
-    pub(crate) tid: u32,
+    pub(crate) thread: ThreadKey,
     /// By time, at least one.
     pub(crate) slices: &'a [Slice],
     /// By time.
@@ -238,14 +238,17 @@ impl Timelines {
 
     /// The threads of a process, by number.
     pub(crate) fn threads_of(&self, pid: u32) -> impl Iterator<Item = ThreadLine<'_>> {
-        self.rows_of(pid).map(|(row, it)| ThreadLine {
-            row,
-            tid: it.thread.tid.0,
-            slices: &self.slices[it.slices.clone()],
-            waits: &self.waits[it.waits.clone()],
-            born: it.born,
-            until: it.until,
-        })
+        self.rows_of(pid).map(|(row, it)| self.line(row, it))
+    }
+
+    /// All threads, by process and number.
+    pub(crate) fn threads(&self) -> impl Iterator<Item = ThreadLine<'_>> {
+        self.rows.enumerated().map(|(row, it)| self.line(row, it))
+    }
+
+    fn line(&self, row: RowId, it: &ThreadRow) -> ThreadLine<'_> {
+        let (slices, waits) = (&self.slices[it.slices.clone()], &self.waits[it.waits.clone()]);
+        ThreadLine { row, thread: it.thread, slices, waits, born: it.born, until: it.until }
     }
 
     /// The sampled waits of a thread in this time, cut there.
@@ -295,6 +298,11 @@ impl Timelines {
     pub(crate) fn is_switched_in(&self, thread: ThreadKey, at: Nanos) -> bool {
         let slices = self.row(thread).map(|row| &self.slices[self.rows[row].slices.clone()]);
         slices.is_some_and(|slices| slices.binary_search_by_key(&at, |slice| slice.from).is_ok())
+    }
+
+    /// Whether no switch record is missing.
+    pub(crate) fn has_all_switches(&self) -> bool {
+        self.switches_whole && !self.rows.is_empty()
     }
 
     /// Whether all records of that kind are there.

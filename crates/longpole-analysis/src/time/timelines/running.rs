@@ -13,12 +13,12 @@ const SLICES_MAX: usize = 4096;
 
 /// The slices of a process by the power of two of their length, and there by start: from, to, thread.
 #[derive(Debug, Default)]
-pub(super) struct Running {
+pub(crate) struct Running {
     by_length: Vec<Vec<(i64, i64, u32)>>,
 }
 
 impl Running {
-    pub(super) fn new(slices: impl Iterator<Item = (i64, i64, u32)>) -> Running {
+    pub(crate) fn new(slices: impl Iterator<Item = (i64, i64, u32)>) -> Running {
         let mut by_length: Vec<Vec<(i64, i64, u32)>> = Vec::new();
         for slice in slices {
             let level = level(slice.1.saturating_sub(slice.0));
@@ -32,7 +32,7 @@ impl Running {
     }
 
     /// The threads that ran, by number; not all of them where that takes more than [`SLICES_MAX`] slices: those that ran for long and last.
-    pub(super) fn within(&self, from: i64, to: i64) -> Vec<u32> {
+    pub(crate) fn within(&self, from: i64, to: i64) -> Vec<u32> {
         let mut threads = Vec::new();
         for (level, slices) in self.by_length.iter().enumerate().rev() {
             // What began earlier than that is over. What is longer than a sum can hold may have begun at any time.

@@ -1,0 +1,302 @@
+//! What ended each wait of each thread.
+//!
+//! - *Another thread*: for a lock, a queue or the end of a thread, the one that the futex names, or the only one of the process that was on a
+//!   CPU then. For a child, the one that ended. For a pipe, the network and waits that nobody sampled, a process that ended then, or the only
+//!   one on a CPU that was woken meanwhile, or that is close in the tree of processes.
+//! - *Itself*: a timer, a disk.
+
+use std::collections::HashMap;
+
+use longpole_model::fast_hash::FastMap;
+use longpole_model::{Id, IdVec, Nanos, ThreadKey, WaitKind};
+
+use super::{CLOSE_NANOS, EndedBy, Gap, JOIN_NANOS, LineId, TIE_NANOS};
+use crate::schedule::own_work::TimeSet;
+use crate::time::blockers::{BlockedOn, Blockers, PROBE_NANOS, Sources};
+use crate::time::timelines::{Running, Slice, ThreadLine, ThreadWait};
+
+/// Few waits that are shorter than this are sampled.
+const SHORT_NANOS: Nanos = Nanos(PROBE_NANOS as i64);
+
+/// A process that waits for the end of a child has a CPU after that time, at most.
+const REAPED_NANOS: Nanos = Nanos(60_000_000);
+
+/// How long before a thread goes on the one that let it was on a CPU: the first of these in which there was one.
+const WAKES: [Nanos; 3] = [CLOSE_NANOS, Nanos(3_000_000), Nanos(20_000_000)];
+
+/// Steps from a process to its parent or a child in which it hands on what it writes: a shell starts both ends of a pipe.
+const RELATED_STEPS: usize = 3;
+
+/// Threads on CPUs in a moment, and processes that ended in one, among which the one is searched that ended a wait.
+const CANDIDATES_MAX: usize = 256;
+
+/// Of several threads that may have ended a wait it was the one that ran this many times as long as any other meanwhile.
+const MOST_FACTOR: i64 = 4;
+
+/// What ties the threads of one process, or those of all processes of a run.
+pub(super) struct Ties<'a> {
+    pub(super) sources: &'a Sources<'a>,
+    pub(super) blockers: &'a Blockers,
+    /// By process and number.
+    pub(super) threads: &'a [ThreadLine<'a>],
+    /// When each was on a CPU, by its place; nothing if records are missing.
+    running: Running,
+    /// The ends of all threads, by time.
+    ends: Vec<(Nanos, LineId)>,
+    /// Those of main threads.
+    process_ends: Vec<(Nanos, LineId)>,
+    /// Those of the children of each process.
+    child_ends: FastMap<u32, Vec<(Nanos, LineId)>>,
+    /// The parent of each process.
+    parents: HashMap<u32, u32>,
+    /// For each slice of a thread since when it was busy: where it had to leave its CPU, it was busy all the same.
+    busy_since: IdVec<LineId, Vec<Nanos>>,
+    /// When each thread was on a CPU.
+    cpu: IdVec<LineId, TimeSet>,
+}
+
+impl<'a> Ties<'a> {
+    /// Of threads, which stand by process and number, and of processes with these parents.
+    pub(super) fn new(
+        sources: &'a Sources<'a>,
+        blockers: &'a Blockers,
+        threads: &'a [ThreadLine<'a>],
+        parents: HashMap<u32, u32>,
+    ) -> Ties<'a> {
+        let lines = || threads.iter().enumerate().map(|(place, line)| (LineId::at(place), line));
+        let slices = lines().filter(|_| sources.timelines.has_all_switches()).flat_map(|(id, line)| {
+            let place = u32::try_from(id.place()).unwrap_or(u32::MAX);
+            line.slices.iter().map(move |slice| (slice.from.0, slice.to.0, place))
+        });
+        let mut ends: Vec<(Nanos, LineId)> = lines().map(|(id, line)| (line.until, id)).collect();
+        ends.sort_unstable();
+        let process_ends: Vec<(Nanos, LineId)> = ends.iter().copied().filter(|(_, id)| is_main(threads[id.place()].thread)).collect();
+        let mut child_ends: FastMap<u32, Vec<(Nanos, LineId)>> = FastMap::default();
+        for &(end, id) in &process_ends {
+            if let Some(parent) = parents.get(&threads[id.place()].thread.pid.0) {
+                child_ends.entry(*parent).or_default().push((end, id));
+            }
+        }
+        let busy_since = threads.iter().map(busy_since).collect();
+        let cpu = threads.iter().map(|line| TimeSet::new(line.slices.iter().map(|slice| (slice.from, slice.to)).collect())).collect();
+        Ties { sources, blockers, threads, running: Running::new(slices), ends, process_ends, child_ends, parents, busy_since, cpu }
+    }
+
+    pub(super) fn line(&self, thread: ThreadKey) -> Option<LineId> {
+        self.threads.binary_search_by_key(&thread, |line| line.thread).ok().map(LineId::at)
+    }
+
+    fn thread(&self, line: LineId) -> ThreadKey {
+        self.threads[line.place()].thread
+    }
+
+    /// The start of a thread, as far as it was seen.
+    fn began(&self, line: LineId) -> Nanos {
+        let line = &self.threads[line.place()];
+        line.born.or_else(|| line.slices.first().map(|slice| slice.from)).unwrap_or(Nanos::MIN)
+    }
+
+    /// The other threads that were on a CPU in this time; none where those are so many that they tell nothing.
+    fn on_cpu(&self, line: LineId, from: Nanos, to: Nanos) -> Vec<LineId> {
+        let on_cpu = self.running.within(from.0, to.0);
+        if on_cpu.len() > CANDIDATES_MAX {
+            return Vec::new();
+        }
+        on_cpu.into_iter().map(|place| LineId::at(place as usize)).filter(|other| *other != line).collect()
+    }
+
+    /// The thread of a process that started another one: its main thread if that ran, or the only one that did.
+    pub(super) fn creator(&self, line: LineId, pid: u32, born: Nanos) -> Option<LineId> {
+        let main = self.line(ThreadKey::new(pid, pid))?;
+        let mut on_cpu = self.on_cpu(line, born - CLOSE_NANOS, born);
+        on_cpu.retain(|other| self.thread(*other).pid.0 == pid);
+        Some(if on_cpu.len() == 1 { on_cpu[0] } else { main })
+    }
+
+    /// The times in which a thread was blocked.
+    pub(super) fn gaps(&self, id: LineId, life: (Nanos, Nanos)) -> Vec<Gap> {
+        let line = &self.threads[id.place()];
+        let mut gaps: Vec<Gap> = Vec::new();
+        // What a thread waited for when its process ended, it waited for until then.
+        let nexts = line.slices.iter().skip(1).map(|next| next.from).chain([line.until]);
+        for (slice, to) in line.slices.iter().zip(nexts) {
+            let from = slice.to;
+            if slice.preempted || from >= to || to <= life.0 || from >= life.1 {
+                continue;
+            }
+            let wait = wait_in(line, (from, to));
+            let kind = wait.or_else(|| nearest_short(line, from, to)).map(|wait| wait.kind);
+            let ended_by = self.ended_by(id, (from, to), kind, wait);
+            let sleeps_in = wait.filter(|wait| wait.kind == WaitKind::Sleep).and_then(|wait| self.sources.recording.waits[wait.wait].stack);
+            gaps.push(Gap { from, to, ended_by, sleeps_in });
+        }
+        gaps
+    }
+
+    /// Why a thread went on after a wait of a kind; of one that the process ended, nobody knows what it was for.
+    fn ended_by(&self, id: LineId, time: (Nanos, Nanos), kind: Option<WaitKind>, wait: Option<&ThreadWait>) -> EndedBy {
+        let line = &self.threads[id.place()];
+        let (from, to) = time;
+        let is_short = to - from < TIE_NANOS;
+        let is_over = !is_short && line.slices.last().is_some_and(|last| to <= last.from);
+        let other = |otherwise: EndedBy| {
+            if !is_over {
+                return EndedBy::Unknown;
+            }
+            let other = self.child_that_ended(id, time, kind).or_else(|| self.woke(id, time, kind)).or_else(|| self.closed(id, time));
+            other.map_or(otherwise, EndedBy::Thread)
+        };
+        match kind {
+            Some(WaitKind::Lock | WaitKind::Queue | WaitKind::Join) if !is_short => self.let_go(id, time, wait),
+            Some(WaitKind::Lock | WaitKind::Queue | WaitKind::Join) => EndedBy::Unknown,
+            Some(WaitKind::Child) => self.child_that_ended(id, time, kind).map_or(EndedBy::Itself, EndedBy::Thread),
+            Some(WaitKind::Idle) => other(EndedBy::Somebody),
+            Some(WaitKind::Network | WaitKind::Pipe | WaitKind::Other) => other(EndedBy::Unknown),
+            Some(_) => EndedBy::Itself,
+            // Too short for anybody to have seen it.
+            None if is_short => EndedBy::Itself,
+            None => other(EndedBy::Unknown),
+        }
+    }
+
+    /// The last child that ended while a thread waited, or shortly before: who waits for one goes on then. One that waits for a child waited for
+    /// the only one that ended meanwhile, however late it got a CPU.
+    fn child_that_ended(&self, id: LineId, (from, to): (Nanos, Nanos), kind: Option<WaitKind>) -> Option<LineId> {
+        let ends = self.child_ends.get(&self.thread(id).pid.0)?;
+        // The kernel records the end of a process before it tells the parent.
+        let ended = &ends[..ends.partition_point(|(end, _)| *end <= to)];
+        let meanwhile = &ended[ended.partition_point(|(end, _)| *end < from - JOIN_NANOS)..];
+        let (end, last) = meanwhile.last()?;
+        let is_only = kind == Some(WaitKind::Child) && meanwhile.len() == 1;
+        (is_only || *end >= to - REAPED_NANOS).then_some(*last)
+    }
+
+    /// The only close process that ended when a wait for a pipe or a socket was over: its ends of them were closed.
+    fn closed(&self, id: LineId, (_, to): (Nanos, Nanos)) -> Option<LineId> {
+        let first = self.process_ends.partition_point(|(end, _)| *end < to - JOIN_NANOS);
+        let ended = self.process_ends[first..].iter().take_while(|(end, _)| *end <= to + JOIN_NANOS).map(|(_, other)| *other);
+        let is_other = |other: &LineId| self.thread(*other).pid != self.thread(id).pid && self.began(*other) < to;
+        let mut ended = ended.take(CANDIDATES_MAX).filter(|other| is_other(other) && self.are_related(*other, id));
+        ended.next().filter(|_| ended.next().is_none())
+    }
+
+    /// The thread that ended a wait that may have been for something outside: of those on a CPU at its end, the only one that was woken during
+    /// the wait, as one that the waiting thread had given something to do. Into a pipe also writes who computed all the time.
+    fn woke(&self, id: LineId, time: (Nanos, Nanos), kind: Option<WaitKind>) -> Option<LineId> {
+        // On a busy machine it got a CPU later.
+        let within = |before: Nanos| self.woke_within(id, time, kind, before);
+        let candidates = WAKES.iter().find_map(|before| within(*before))?;
+        self.only(&candidates, time)
+    }
+
+    /// Those that may have ended a wait this long before its end at most; `None` if there are none.
+    fn woke_within(&self, id: LineId, (from, to): (Nanos, Nanos), kind: Option<WaitKind>, before: Nanos) -> Option<Vec<LineId>> {
+        let on_cpu = self.on_cpu(id, (to - before).max(from), to);
+        let pid = self.thread(id).pid;
+        let is_own = |other: &LineId| self.thread(*other).pid == pid;
+        let was_woken = |other: &LineId| {
+            let before = self.threads[other.place()].slices.partition_point(|slice| slice.from < to);
+            let woken = before.checked_sub(1).and_then(|last| self.busy_since[*other].get(last));
+            woken.is_some_and(|woken| *woken >= from - CLOSE_NANOS)
+        };
+        // Inside a process any other one may have done it.
+        let (own, others): (Vec<LineId>, Vec<LineId>) = on_cpu.into_iter().partition(is_own);
+        let is_alone = own.is_empty();
+        // Short waits of a thread near which none was sampled are for memory and disks.
+        let is_unknown = kind.is_none() && to - from < SHORT_NANOS;
+        let related: Vec<LineId> = others.into_iter().filter(|other| !is_unknown && self.are_related(*other, id)).collect();
+        let woken: Vec<LineId> = related.iter().copied().filter(was_woken).collect();
+        let is_pipe = is_alone && matches!(kind, Some(WaitKind::Pipe) | None);
+        if let [only] = own[..]
+            && was_woken(&only)
+        {
+            return Some(vec![only]);
+        }
+        let some = |candidates: Vec<LineId>| (!candidates.is_empty()).then_some(candidates);
+        some(woken).or_else(|| some(related).filter(|_| is_pipe))
+    }
+
+    /// The only one of these threads, or the one that was on a CPU for most of the time.
+    fn only(&self, candidates: &[LineId], (from, to): (Nanos, Nanos)) -> Option<LineId> {
+        if let [only] = candidates[..] {
+            return Some(only);
+        }
+        let mut ran: Vec<(Nanos, LineId)> = candidates.iter().map(|&line| (self.cpu[line].length_between(from, to), line)).collect();
+        ran.sort_unstable();
+        let [.., (next, _), (most, line)] = ran[..] else { return None };
+        (most / MOST_FACTOR >= next).then_some(line)
+    }
+
+    /// Whether the processes of two threads are few steps apart in the tree of processes.
+    fn are_related(&self, a: LineId, b: LineId) -> bool {
+        let above = |line: LineId| {
+            let steps = std::iter::successors(Some(self.thread(line).pid.0), |pid| self.parents.get(pid).copied());
+            steps.take(RELATED_STEPS + 1).enumerate()
+        };
+        above(a).any(|(up, pid)| above(b).any(|(down, other)| pid == other && up + down <= RELATED_STEPS))
+    }
+
+    /// The thread that let another one go on, which had waited for one: the one that is named, or that ended then, or the only one on a CPU at
+    /// the end of the wait.
+    fn let_go(&self, id: LineId, (from, to): (Nanos, Nanos), wait: Option<&ThreadWait>) -> EndedBy {
+        let pid = self.thread(id).pid;
+        let parts = wait.map(|wait| self.blockers.parts(self.sources, &self.sources.recording.waits[wait.wait])).unwrap_or_default();
+        let named = match parts.last().map(|part| part.who) {
+            Some(BlockedOn::Thread { tid, .. }) => self.line(ThreadKey::new(pid.0, tid)),
+            _ => None,
+        };
+        let is_own = |other: &LineId| self.thread(*other).pid == pid;
+        let ended = || {
+            let first = self.ends.partition_point(|(end, _)| *end < to - JOIN_NANOS);
+            let is_join = wait.is_some_and(|wait| wait.kind == WaitKind::Join);
+            let ended = self.ends[first..].iter().filter(|_| is_join).take_while(|(end, _)| *end <= to + JOIN_NANOS);
+            let mut others = ended.map(|(_, other)| *other).filter(|other| *other != id && is_own(other));
+            others.next().filter(|_| others.next().is_none())
+        };
+        let ran = || {
+            let mut own = self.on_cpu(id, to - CLOSE_NANOS, to);
+            own.retain(is_own);
+            match own[..] {
+                [other] => Some(other),
+                // Memory may be shared with other processes.
+                [] => self.woke(id, (from, to), Some(WaitKind::Pipe)),
+                _ => None,
+            }
+        };
+        named.filter(|other| *other != id).or_else(ended).or_else(ran).map_or(EndedBy::Somebody, EndedBy::Thread)
+    }
+}
+
+fn is_main(thread: ThreadKey) -> bool {
+    thread.pid.0 == thread.tid.0
+}
+
+/// For each slice of a thread since when it was busy.
+fn busy_since(line: &ThreadLine<'_>) -> Vec<Nanos> {
+    let first = line.slices.first().map_or(Nanos::ZERO, |slice| slice.from);
+    let mut since = line.born.unwrap_or(first);
+    let mut was_preempted = true;
+    let of = |slice: &Slice| {
+        if !std::mem::replace(&mut was_preempted, slice.preempted) {
+            since = slice.from;
+        }
+        since
+    };
+    line.slices.iter().map(of).collect()
+}
+
+/// The wait of a thread that was sampled in this time.
+fn wait_in<'a>(line: &ThreadLine<'a>, (from, to): (Nanos, Nanos)) -> Option<&'a ThreadWait> {
+    let first = line.waits.partition_point(|wait| wait.to <= from);
+    line.waits.get(first).filter(|wait| wait.from < to)
+}
+
+/// Few short waits are sampled: the others are as the nearest of those.
+fn nearest_short<'a>(line: &ThreadLine<'a>, from: Nanos, to: Nanos) -> Option<&'a ThreadWait> {
+    if to - from >= SHORT_NANOS {
+        return None;
+    }
+    let next = line.waits.partition_point(|wait| wait.from < from);
+    let beside = line.waits[next.saturating_sub(1)..].iter().take(2);
+    beside.filter(|wait| wait.to - wait.from < SHORT_NANOS).min_by_key(|wait| (wait.from - from).magnitude())
+}
