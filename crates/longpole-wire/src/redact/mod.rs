@@ -5,7 +5,7 @@
 //! any text ── name=value, user:password@ in a URL, Bearer …, known shapes of keys ──► that part becomes [redacted]
 //! ```
 //!
-//! [`field_rules`] says which fields longpole checks and by which rule; `names`, `value_forms`, `token_formats`, `text`, `commands` and
+//! [`field_rules`] says which fields longpole checks and by which rule; `names`, `value_forms`, `token_formats`, `text`, `commands`, `programs` and
 //! `command_lines` hold the rules. They go by names and shapes, so longpole can miss a secret that has neither, and can take out a harmless value that looks like
 //! one. Numbers and truth values stay: `token.count` is no token.
 
@@ -18,6 +18,7 @@ mod known_names;
 mod lookahead;
 mod mask;
 mod names;
+mod programs;
 mod quotes;
 mod redactor;
 mod search_memo;
