@@ -59,6 +59,7 @@ fn may_be_command(inside: &str, names: &mut Names) -> bool {
     inside.contains(" -")
         || inside.contains("=-")
         || inside.starts_with('-') && inside.contains(' ')
+        || inside.contains(" set ")
         || runs_one(inside, true, &mut names.steps)
 }
 

@@ -86,8 +86,13 @@ impl<'a> ProgramWord<'a> {
 const RUNNERS: &[&[u8]] =
     &[b"sudo", b"doas", b"env", b"exec", b"nohup", b"time", b"nice", b"command", b"if", b"then", b"else", b"do", b"while", b"until"];
 
+/// Whether a command begins behind this byte: in the next line, behind another command, or inside of one (`$(…)`, backticks).
+fn parts_commands(byte: u8) -> bool {
+    matches!(byte, b';' | b'\n' | b'|' | b'&' | b'`' | b'(')
+}
+
 /// Whether a text has a program that takes a credential without an option, or one that may run another, where a command begins. `breaks`
-/// says whether commands may begin behind the first one: that there is a line break or a semicolon.
+/// says whether commands may begin behind the first one: that there is one of these marks.
 ///
 /// One pass goes from each place where a command may begin to the next one, so the function reads each byte once, however many lines are blank.
 pub(super) fn runs_one(text: &str, breaks: bool, steps: &mut StepBudget) -> bool {
@@ -96,7 +101,7 @@ pub(super) fn runs_one(text: &str, breaks: bool, steps: &mut StepBudget) -> bool
     // Where a command may begin: here, and behind the value of a variable.
     let (mut at, mut behind_value) = (0, None);
     loop {
-        let start = position(bytes, at, |byte| !byte.is_ascii_control() && !b" [(\"'`,".contains(&byte));
+        let start = position(bytes, at, |byte| !byte.is_ascii_control() && !b" [({\"'`,|&!$".contains(&byte));
         let is_of_word = |byte: &&u8| byte.is_ascii_alphanumeric() || b"-_/.".contains(byte);
         let end = start + bytes[start..].iter().take(PROGRAM_BYTES_MAX).take_while(is_of_word).count();
         steps.spend(end - at);
@@ -121,7 +126,7 @@ pub(super) fn runs_one(text: &str, breaks: bool, steps: &mut StepBudget) -> bool
         // Whichever comes first: the end of the value or the next command.
         let value = behind_value.take().filter(|value| *value >= end);
         let limit = value.unwrap_or(bytes.len());
-        let next = if breaks { position(&bytes[..limit], end, |byte| matches!(byte, b';' | b'\n')) } else { limit };
+        let next = if breaks { position(&bytes[..limit], end, parts_commands) } else { limit };
         steps.spend(next - end);
         if next == bytes.len() {
             return false;
@@ -503,12 +508,12 @@ fn of_sqlplus(word: &str) -> Option<Range<usize>> {
 
 #[cfg(test)]
 mod tests {
-    use super::{PAIRS, POSITIONS, SQLPLUS, StepBudget, runs_one};
+    use super::{PAIRS, POSITIONS, SQLPLUS, StepBudget, parts_commands, runs_one};
 
     /// Whether a command in this text is one of them, and how many steps finding out takes.
     fn judged(text: &str) -> (bool, u64) {
         let mut steps = StepBudget::of(text.len());
-        (runs_one(text, text.contains([';', '\n']), &mut steps), steps.taken)
+        (runs_one(text, text.bytes().any(parts_commands), &mut steps), steps.taken)
     }
 
     #[test]
@@ -526,6 +531,14 @@ mod tests {
             "A=1;vault login",
             "vaults x; A=1 b; if vault login",
             "A=;A=;x y;sudo\nvault login",
+            "x=$(vault login",
+            "echo `vault login",
+            "cat x | vault login",
+            "cat x|vault login",
+            "x || vault login",
+            "x & vault login",
+            "{ vault login",
+            "! vault login",
         ] {
             assert!(judged(text).0, "{text}");
         }
@@ -536,7 +549,30 @@ mod tests {
 
     #[test]
     fn where_a_command_may_begin_is_read_once() {
-        for unit in ["\n", "\n ", "\r\n", "\n,", ";", ";(", ";\n", "A=;", "A=1 ", ";A=1 ", "sudo ", ";sudo ", "sudo\n", ";/a/sudo B=;"] {
+        for unit in [
+            "\n",
+            "\n ",
+            "\r\n",
+            "\n,",
+            ";",
+            ";(",
+            ";\n",
+            "A=;",
+            "A=1 ",
+            ";A=1 ",
+            "sudo ",
+            ";sudo ",
+            "sudo\n",
+            ";/a/sudo B=;",
+            "|",
+            "`",
+            "$(",
+            "& (",
+            "A=`",
+            "|sudo ",
+            "A=$(",
+            "{",
+        ] {
             let text = unit.repeat(10_000);
             let (found, steps) = judged(&text);
             assert!(!found && steps <= 4 * text.len() as u64, "{unit:?}: {steps} steps for {} bytes", text.len());

@@ -44,7 +44,7 @@ pub(super) struct Scan<'a> {
     pub(super) escaped: bool,
     /// There are options of a command line.
     pub(super) commands: bool,
-    /// There is a line break or a semicolon.
+    /// There is a mark behind which another command may begin.
     pub(super) breaks: bool,
     /// A brace or a bracket of what Go prints was seen.
     pub(super) braces: bool,

@@ -33,8 +33,12 @@ static CLASSES: [Class; 256] = {
         }
         byte += 1;
     }
-    classes[b';' as usize] = Class::Break;
-    classes[b'\n' as usize] = Class::Break;
+    let breaks = b";\n|`";
+    let mut at = 0;
+    while at < breaks.len() {
+        classes[breaks[at] as usize] = Class::Break;
+        at += 1;
+    }
     // The last begins the wide forms of `=` and `:`.
     let marks = b"=:>@~%\\&-({,\xef";
     let mut at = 0;
@@ -211,6 +215,7 @@ impl Scan<'_> {
             b'>' => self.behind_tag(at),
             b',' => self.behind_comma(at),
             b'(' => {
+                self.breaks |= at > 0 && self.bytes[at - 1] == b'$';
                 let quoted = matches!(next, Some(b'"' | b'\''));
                 let name = quoted.then(|| self.name_before(at)).flatten()?.0;
                 let called = &self.text[name.clone()];
@@ -254,6 +259,7 @@ impl Scan<'_> {
             // An entity, or one command behind another.
             _ => {
                 self.commands |= next == Some(b'&');
+                self.breaks |= next == Some(b' ');
                 self.escaped |= next.is_some_and(|byte| byte == b'#' || byte.is_ascii_alphabetic())
                     && self.bytes[at..self.bytes.len().min(at + 2 + ENTITY_BYTES_MAX)].contains(&b';');
                 None
