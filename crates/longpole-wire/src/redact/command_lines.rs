@@ -8,6 +8,7 @@
 use std::ops::Range;
 
 use super::commands::{credentials, of_config, runs_one};
+use super::escapes::unescaped;
 use super::known_names::Names;
 use super::mask::is_redacted;
 use super::quotes::{closing, continuation, shell_end};
@@ -20,7 +21,12 @@ const QUOTES_MAX: usize = 3;
 
 /// Credentials of command lines in a text.
 pub(super) fn of_text(text: &str, names: &mut Names, found: &mut Vec<Range<usize>>) {
-    let mut todo = vec![(0..text.len(), 0)];
+    in_quotes(text, 0, names, found);
+}
+
+/// The same of a text in this many quotes.
+fn in_quotes(text: &str, quotes: usize, names: &mut Names, found: &mut Vec<Range<usize>>) {
+    let mut todo = vec![(0..text.len(), quotes)];
     while let Some((range, depth)) = todo.pop() {
         let mut line = Line::default();
         let mut unclosed = Unclosed::default();
@@ -31,19 +37,23 @@ pub(super) fn of_text(text: &str, names: &mut Names, found: &mut Vec<Range<usize
         }
         loop {
             let next = word(text, at, range.end, !line.around.is_empty(), &mut unclosed);
-            let start = next.as_ref().map_or(range.end, |(next, _)| next.start);
+            let start = next.as_ref().map_or(range.end, |next| next.range.start);
             line.pass(text, at..start, names, found);
-            let Some((next, behind)) = next else { break };
+            let Some(Word { range: next, behind, quoted }) = next else { break };
             at = behind;
             if ["&&", "||", "|", ";"].contains(&&text[next.clone()]) {
                 line.end_command(text, names, found);
                 continue;
             }
-            let inside = if text[..next.start].ends_with(['"', '\'', '`']) { Some(next.clone()) } else { quoted_part(text, &next) };
+            let inside = if quoted { Some(next.clone()) } else { quoted_part(text, &next) };
             if let Some(inside) = inside.filter(|_| depth < QUOTES_MAX)
                 && may_be_command(&text[inside.clone()], names)
             {
-                todo.push((inside, depth + 1));
+                if has_escaped_quotes(&text[inside.clone()]) {
+                    of_escaped(text, inside, depth + 1, names, found);
+                } else {
+                    todo.push((inside, depth + 1));
+                }
             }
             line.words.push(next);
             if line.words.len() == WORDS_MAX {
@@ -51,6 +61,25 @@ pub(super) fn of_text(text: &str, names: &mut Names, found: &mut Vec<Range<usize
             }
         }
         line.end(text, names, found);
+    }
+}
+
+/// Whether what stands in quotes has quotes of its own, which a backslash keeps apart from those around it.
+fn has_escaped_quotes(inside: &str) -> bool {
+    inside.contains("\\\"") || inside.contains("\\'")
+}
+
+/// Credentials of a command line in quotes, `{"cmd": "mysql -p\"hunter2\" shop"}`: its words are those that stand there without the escapes.
+fn of_escaped(text: &str, range: Range<usize>, quotes: usize, names: &mut Names, found: &mut Vec<Range<usize>>) {
+    names.steps.spend(range.len());
+    let Some((plain, origin)) = unescaped(&text[range.clone()]) else { return };
+    let mut inside = Vec::new();
+    in_quotes(&plain, quotes, names, &mut inside);
+    for part in inside {
+        let place = range.start + origin[part.start]..range.start + origin[part.end];
+        if !place.is_empty() && !is_redacted(text, &place) {
+            found.push(place);
+        }
     }
 }
 
@@ -177,9 +206,18 @@ fn substitutes(rest: &[u8]) -> bool {
     matches!(rest, [b'$' | b'<' | b'>', b'(', ..])
 }
 
-/// The next word of a command line, as a shell writes it or in a list (`['a', 'b c']`, `[a b]`), and the place behind its quotes. Inside of a
+/// A word of a command line.
+struct Word {
+    range: Range<usize>,
+    /// The place behind it and its quotes.
+    behind: usize,
+    /// It begins in quotes.
+    quoted: bool,
+}
+
+/// The next word of a command line, as a shell writes it or in a list (`['a', 'b c']`, `[a b]`). Inside of a
 /// substitution its bracket ends a word.
-fn word(text: &str, from: usize, to: usize, mut substituted: bool, unclosed: &mut Unclosed) -> Option<(Range<usize>, usize)> {
+fn word(text: &str, from: usize, to: usize, mut substituted: bool, unclosed: &mut Unclosed) -> Option<Word> {
     let bytes = &text.as_bytes()[..to];
     // Quotes and brackets around words, and what parts them in a list; a text without a newline is one line.
     let mut at = from;
@@ -198,7 +236,7 @@ fn word(text: &str, from: usize, to: usize, mut substituted: bool, unclosed: &mu
                     Some(length) if is_around_list(bytes, at, length) => at += 1,
                     Some(length) => {
                         let (end, behind) = shell_end(bytes, inside + length);
-                        return Some((inside..end, behind));
+                        return Some(Word { range: inside..end, behind, quoted: true });
                     }
                 }
             }
@@ -228,13 +266,19 @@ fn word(text: &str, from: usize, to: usize, mut substituted: bool, unclosed: &mu
                 at += 1;
                 break;
             }
-            b',' | b']' | b')' | b'}' if bytes.get(at + 1).is_none_or(|next| next.is_ascii_whitespace() || b",[](){}".contains(next)) => {
+            b',' | b']' | b')' | b'}'
+                if bytes
+                    .get(at + 1)
+                    .is_none_or(|next| next.is_ascii_whitespace() || next.is_ascii_control() || b",[](){}".contains(next)) =>
+            {
                 break;
             }
+            // The next member of JSON.
+            b',' if matches!(bytes[at - 1..], [b'"', _, b'"', ..] | [b'\'', _, b'\'', ..]) => break,
             _ => at += 1,
         }
     }
     // A separator that stands alone.
     let end = if at == start { at + 1 } else { at };
-    (end <= to).then_some((start..end, end))
+    (end <= to).then_some(Word { range: start..end, behind: end, quoted: false })
 }
