@@ -12,9 +12,7 @@ use super::bytes::position;
 use super::known_names::Names;
 use super::lookahead::Lookahead;
 use super::names::Meaning;
-use super::programs::Takes::{
-    self, Attached, BehindColon, BehindColonOrBearer, BehindComma, BehindEquals, BehindPass, BehindPercent, Next, Value,
-};
+use super::programs::Takes::{self, Attached, BehindColon, BehindColonOrBearer, BehindPass, Next, Value};
 use super::programs::{PAIRS, POSITIONS, SETTER_WORDS, SETTERS, SQLPLUS, TOOLS, Tool, takes_words};
 use super::step_budget::StepBudget;
 use super::value_forms::{LONG_BYTES_MIN, is_key, is_nothing, is_password, scheme_length};
@@ -169,7 +167,13 @@ pub(super) fn credentials(words: &[&str], in_text: bool, names: &mut Names) -> V
             && (!word.starts_with('-') || takes != Value || is_key_behind_dash(word))
         {
             let is_prose = in_text && takes == Value && PROSE.contains(word);
-            found.extend(value(word, 0, takes).filter(|_| !is_prose).map(|range| (at, range)));
+            let here = value(word, 0, takes).filter(|_| !is_prose).map(|range| (at, range));
+            // `-u 'ann':'hunter2'` is one word for the shell, and two for who reads a text with quotes.
+            let behind = || {
+                let next = words.get(at + 1).filter(|next| in_text && takes.mark().is_some_and(|mark| next.starts_with(mark)))?;
+                value(next, 0, takes).map(|range| (at + 1, range))
+            };
+            found.extend(here.or_else(behind));
             continue;
         }
         if let Some(option) = word.strip_prefix('-') {
@@ -464,16 +468,24 @@ fn value(word: &str, start: usize, takes: Takes) -> Option<Range<usize>> {
         && value.split_once(':').is_some_and(|(user, _)| user.len() >= LONG_BYTES_MIN && !user.contains(['.', '/']) && is_key(user));
     let from = match takes {
         _ if is_user => Some(start),
-        Value | Next | Attached => Some(start),
-        BehindColon | BehindColonOrBearer => behind(':'),
-        BehindPercent => behind('%'),
-        BehindComma => behind(','),
         BehindPass => value.starts_with("pass:").then_some(start + "pass:".len()),
-        BehindEquals => behind('='),
+        takes => takes.mark().map_or(Some(start), behind),
     }?;
     // `--header=Bearer x`, `--cookie file`.
     let from = from + scheme_length(&word[from..]);
-    (!is_nothing(&word[from..])).then_some(from..word.len())
+    let inside = in_quotes(&word[from..]);
+    let from = from + inside.start;
+    let range = from..from + inside.len();
+    (!is_nothing(&word[range.clone()])).then_some(range)
+}
+
+/// What stands in the quotes around a value, or all of it: `"$PASSWORD"` is a variable.
+fn in_quotes(value: &str) -> Range<usize> {
+    let is_quoted = |quote: char| {
+        let inside = value.strip_prefix(quote).and_then(|value| value.strip_suffix(quote));
+        inside.is_some_and(|inside| !inside.contains(quote))
+    };
+    if ['"', '\''].into_iter().any(is_quoted) { 1..value.len() - 1 } else { 0..value.len() }
 }
 
 /// Words in which `set` follows `config`.
@@ -500,7 +512,9 @@ pub(super) fn of_config(words: &[&str], names: &mut Names) -> Vec<usize> {
 
 /// `ann/hunter2@db`, `ann/hunter2`.
 fn of_sqlplus(word: &str) -> Option<Range<usize>> {
-    let (user, rest) = word.split_once('/').filter(|(user, _)| !user.is_empty() && !user.contains(['.', ':', '@']))?;
+    // Behind a user in quotes, `'ann'/'hunter2'`, the slash begins a word.
+    let is_user = |user: &str, rest: &str| !user.is_empty() && !user.contains(['.', ':', '@']) || rest.starts_with(['\'', '"']);
+    let (user, rest) = word.split_once('/').filter(|(user, rest)| is_user(user, rest))?;
     let is_path = |rest: &str| rest.is_empty() || rest.contains('/') || rest.ends_with(".sql");
     let end = rest.rfind('@').or_else(|| (!is_path(rest)).then_some(rest.len())).filter(|end| *end > 0)?;
     Some(user.len() + 1..user.len() + 1 + end)

@@ -29,6 +29,19 @@ pub(super) enum Takes {
     BehindEquals,
 }
 
+impl Takes {
+    /// What stands between a user and the credential.
+    pub(super) fn mark(self) -> Option<char> {
+        match self {
+            BehindColon | BehindColonOrBearer => Some(':'),
+            BehindPercent => Some('%'),
+            BehindComma => Some(','),
+            BehindEquals => Some('='),
+            Value | Next | Attached | BehindPass => None,
+        }
+    }
+}
+
 use Takes::{Attached, BehindColon, BehindColonOrBearer, BehindComma, BehindEquals, BehindPass, BehindPercent, Next, Value};
 
 /// Programs, a word that has to stand before the option (or none), and their options.
