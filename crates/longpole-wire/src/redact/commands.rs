@@ -12,8 +12,8 @@ use super::bytes::position;
 use super::known_names::Names;
 use super::lookahead::Lookahead;
 use super::names::Meaning;
-use super::programs::Takes::{self, Attached, BehindColon, BehindColonOrBearer, BehindPass, Next, Value};
-use super::programs::{PAIRS, POSITIONS, SETTER_WORDS, SETTERS, SQLPLUS, TOOLS, Tool, takes_words};
+use super::programs::Takes::{self, Attached, BeforeAt, BehindColon, BehindColonOrBearer, BehindPass, Next, Value};
+use super::programs::{LOGINS, NAMED, NAMED_BY_BEGINNING, PAIRS, POSITIONS, SETTER_WORDS, SETTERS, SQLPLUS, TOOLS, Tool, takes_words};
 use super::step_budget::StepBudget;
 use super::value_forms::{LONG_BYTES_MIN, is_key, is_nothing, is_password, scheme_length};
 
@@ -247,12 +247,19 @@ pub(super) fn credentials(words: &[&str], in_text: bool, names: &mut Names) -> V
         }
         if in_text && PROSE.contains(word) {
             // A sentence: what follows is no argument.
-            past.positions = [Since::default(); POSITIONS.len()];
+            past.positions = Positions::default();
         }
-        for ((_, behind, skip), since) in POSITIONS.iter().zip(&past.positions) {
+        for ((_, behind, skip, takes), since) in POSITIONS.iter().zip(&past.positions.0) {
             if since.has(behind) && since.count >= *skip && behind.last() != Some(word) {
-                found.extend(Some((at, whole())).filter(|_| !is_nothing(word)));
+                found.extend(value(word, 0, *takes).map(|range| (at, range)));
             }
+        }
+        let is_named = NAMED.iter().zip(&past.named).any(|((_, behind), since)| since.has(behind)) && is_behind_name(words, at, names);
+        if is_named && !(in_text && PROSE.contains(word)) && !is_nothing(word) {
+            found.push((at, whole()));
+        }
+        if past.login {
+            found.extend(value(word, 0, BeforeAt).map(|range| (at, range)));
         }
         if past.sets > 0 && names.meaning(words[at - 1]).is_sure() && !(in_text && PROSE.contains(word)) && !is_nothing(word) {
             found.push((at, whole()));
@@ -276,10 +283,13 @@ struct Past {
     tools: Vec<(usize, usize)>,
     /// Those that wait for a word to stand behind them.
     waiting: Vec<(usize, usize)>,
-    positions: [Since; POSITIONS.len()],
+    positions: Positions,
     pairs: [Since; PAIRS.len()],
+    named: [Since; NAMED.len()],
     htpasswd: Htpasswd,
     sqlplus: bool,
+    /// Behind one of [`LOGINS`].
+    login: bool,
     /// Behind `setuser` of Redis.
     acl: bool,
     /// How many words behind one of [`SETTERS`] may still be a value.
@@ -292,12 +302,16 @@ impl Past {
     /// Goes past this word, whatever it is.
     fn pass(&mut self, at: usize, word: &str) {
         let program = ProgramWord::of(word);
-        for ((programs, behind, _), since) in POSITIONS.iter().zip(&mut self.positions) {
+        for ((programs, behind, ..), since) in POSITIONS.iter().zip(&mut self.positions.0) {
             since.pass(word, program.is_of(programs), behind);
         }
         for ((programs, behind), since) in PAIRS.iter().zip(&mut self.pairs) {
             since.pass(word, program.is_of(programs), behind);
         }
+        for ((programs, behind), since) in NAMED.iter().zip(&mut self.named) {
+            since.pass(word, program.is_of(programs), behind);
+        }
+        self.login |= program.is_of(LOGINS);
         self.htpasswd.pass(word, program.is_of(&["htpasswd"]));
         self.sqlplus |= program.is_of(SQLPLUS);
         self.sets = if SETTERS.contains(&word) { SETTER_WORDS } else { self.sets.saturating_sub(1) };
@@ -336,6 +350,15 @@ fn insert(tools: &mut Vec<(usize, usize)>, at: usize, tool: usize) {
     tools.retain(|(_, other)| *other != tool);
     let place = tools.partition_point(|other| *other < (at, tool));
     tools.insert(place, (at, tool));
+}
+
+/// The words seen of each of [`POSITIONS`].
+struct Positions([Since; POSITIONS.len()]);
+
+impl Default for Positions {
+    fn default() -> Self {
+        Positions([Since::default(); POSITIONS.len()])
+    }
 }
 
 /// The options seen since the last of some programs.
@@ -466,14 +489,25 @@ fn value(word: &str, start: usize, takes: Takes) -> Option<Range<usize>> {
     // `TOKEN:`, `TOKEN:x-oauth-basic`: the token stands in the place of the user.
     let is_user = matches!(takes, BehindColon | BehindColonOrBearer)
         && value.split_once(':').is_some_and(|(user, _)| user.len() >= LONG_BYTES_MIN && !user.contains(['.', '/']) && is_key(user));
+    let end = if takes == BeforeAt { start + value.rfind('@')? } else { word.len() };
     let from = match takes {
         _ if is_user => Some(start),
         BehindPass => value.starts_with("pass:").then_some(start + "pass:".len()),
+        BeforeAt => {
+            // `:pserver:ann:hunter2@host` of CVS: a method stands before the user.
+            let method = value.strip_prefix(':').and_then(|value| value.find(':')).map_or(0, |colon| colon + 2);
+            let user = word[start + method..end].find(':');
+            user.map(|colon| start + method + colon + 1)
+        }
         takes => takes.mark().map_or(Some(start), behind),
     }?;
+    // The mark of a URL: `bundle config mirror.a https://b`.
+    if word[from..].starts_with("//") {
+        return None;
+    }
     // `--header=Bearer x`, `--cookie file`.
-    let from = from + scheme_length(&word[from..]);
-    let inside = in_quotes(&word[from..]);
+    let from = from + scheme_length(&word[from..end]);
+    let inside = in_quotes(&word[from..end]);
     let from = from + inside.start;
     let range = from..from + inside.len();
     (!is_nothing(&word[range.clone()])).then_some(range)
@@ -486,6 +520,13 @@ fn in_quotes(value: &str) -> Range<usize> {
         inside.is_some_and(|inside| !inside.contains(quote))
     };
     if ['"', '\''].into_iter().any(is_quoted) { 1..value.len() - 1 } else { 0..value.len() }
+}
+
+/// Whether the word before is the name of a credential, or begins as one behind which a user and a password stand.
+fn is_behind_name(words: &[&str], at: usize, names: &mut Names) -> bool {
+    let before = |back: usize| at.checked_sub(back).map_or("", |before| words[before]);
+    names.meaning(before(1)).is_sure()
+        || NAMED_BY_BEGINNING.iter().any(|(begin, count)| (1..=*count).any(|back| before(back).starts_with(begin)))
 }
 
 /// Words in which `set` follows `config`.
@@ -522,7 +563,7 @@ fn of_sqlplus(word: &str) -> Option<Range<usize>> {
 
 #[cfg(test)]
 mod tests {
-    use super::{PAIRS, POSITIONS, SQLPLUS, StepBudget, parts_commands, runs_one};
+    use super::{LOGINS, NAMED, PAIRS, POSITIONS, SQLPLUS, StepBudget, parts_commands, runs_one};
 
     /// Whether a command in this text is one of them, and how many steps finding out takes.
     fn judged(text: &str) -> (bool, u64) {
@@ -532,7 +573,11 @@ mod tests {
 
     #[test]
     fn every_program_without_an_option_is_seen_where_a_command_begins() {
-        let programs = POSITIONS.iter().map(|(programs, ..)| *programs).chain(PAIRS.iter().map(|(programs, _)| *programs)).chain([SQLPLUS]);
+        let programs = POSITIONS
+            .iter()
+            .map(|(programs, ..)| *programs)
+            .chain(PAIRS.iter().chain(NAMED).map(|(programs, _)| *programs))
+            .chain([SQLPLUS, LOGINS]);
         for program in programs.flatten() {
             assert!(judged(&format!("{program} x")).0, "{program}");
         }

@@ -94,6 +94,7 @@ const ABOUT: &[&str] = &[
     "expiry",
     "file",
     "format",
+    "helper",
     "id",
     "length",
     "len",
@@ -119,6 +120,7 @@ const ABOUT: &[&str] = &[
     "ttl",
     "type",
     "updated",
+    "username",
     "version",
 ];
 
@@ -540,6 +542,10 @@ pub(super) fn meaning(name: &str) -> Meaning {
     }
     if words.all().any(|word| ANYWHERE.contains(&word)) && !ABOUT.contains(&last) || LAST_PASSWORD.iter().any(|end| last.ends_with(end)) {
         return Meaning::Password;
+    }
+    // npm has it in `.npmrc` and in its settings: `//r.example/:_auth`.
+    if name.ends_with("_auth") && name[..name.len() - "_auth".len()].bytes().next_back().is_none_or(|before| before == b':') {
+        return Meaning::Token;
     }
     match last {
         "" => return Meaning::Plain,

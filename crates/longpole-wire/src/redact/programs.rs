@@ -27,6 +27,8 @@ pub(super) enum Takes {
     BehindPass,
     /// Behind `=`: `--from-literal=name=value`.
     BehindEquals,
+    /// Behind the first colon and before the last `@`: `ann:hunter2@db`.
+    BeforeAt,
 }
 
 impl Takes {
@@ -37,12 +39,12 @@ impl Takes {
             BehindPercent => Some('%'),
             BehindComma => Some(','),
             BehindEquals => Some('='),
-            Value | Next | Attached | BehindPass => None,
+            Value | Next | Attached | BehindPass | BeforeAt => None,
         }
     }
 }
 
-use Takes::{Attached, BehindColon, BehindColonOrBearer, BehindComma, BehindEquals, BehindPass, BehindPercent, Next, Value};
+use Takes::{Attached, BeforeAt, BehindColon, BehindColonOrBearer, BehindComma, BehindEquals, BehindPass, BehindPercent, Next, Value};
 
 /// Programs, a word that has to stand before the option (or none), and their options.
 pub(super) struct Tool(pub(super) &'static [&'static str], pub(super) &'static str, pub(super) &'static [(&'static str, Takes)]);
@@ -61,7 +63,7 @@ pub(super) const TOOLS: &[Tool] = &[
     Tool(&["sshpass"], "", &[("-p", Value)]),
     Tool(&["redis-cli", "valkey-cli", "keydb-cli"], "", &[("-a", Value), ("--pass", Value)]),
     Tool(&["docker", "podman", "nerdctl", "buildah", "skopeo", "helm", "oras", "crane", "az", "oc", "cf", "ibmcloud", "argocd", "faas-cli", "flux",
-        "img", "regctl", "rancher", "doctl", "influx"], "login", &[("-p", Value), ("-t", Value)]),
+        "img", "regctl", "rancher", "influx", "jira"], "login", &[("-p", Value), ("-t", Value)]),
     Tool(&["mongosh", "mongo", "mongodump", "mongorestore", "mongoexport", "mongoimport", "mongostat", "mongotop", "mongofiles"], "", &[("-p", Value)]),
     Tool(&["ldapsearch", "ldapmodify", "ldapadd", "ldapdelete", "ldapwhoami", "ldapcompare", "ldapmodrdn", "ldappasswd", "ldapexop"], "",
         &[("-w", Value), ("-s", Next), ("-a", Next)]),
@@ -82,7 +84,7 @@ pub(super) const TOOLS: &[Tool] = &[
     Tool(&["ssh-keygen"], "", &[("-N", Value), ("-P", Value)]),
     Tool(&["keytool", "jarsigner"], "", &[("-storepass", Next), ("-keypass", Next), ("-srcstorepass", Next), ("-deststorepass", Next), ("-new", Next)]),
     Tool(&["kubectl", "oc", "k3s"], "secret", &[("--from-literal", BehindEquals), ("--docker-password", Value)]),
-    Tool(&["gh", "codecov", "ngrok"], "", &[("-b", Next), ("--body", Value)]),
+    Tool(&["gh"], "secret", &[("-b", Value), ("--body", Value)]),
     Tool(&["codecov", "codecovcli", "influx", "coveralls"], "", &[("-t", Value)]),
     Tool(&["xfreerdp", "xfreerdp3", "wlfreerdp", "sdl-freerdp", "mstsc"], "", &[("/p:", Value), ("/gp:", Value), ("/pth:", Value)]),
     Tool(&["sendemail", "sendEmail"], "", &[("-xp", Next)]),
@@ -103,24 +105,68 @@ pub(super) const TOOLS: &[Tool] = &[
     Tool(&["ngrok"], "", &[("--basic-auth", BehindColon)]),
     Tool(&["ctr"], "", &[("-u", BehindColon), ("--user", BehindColon)]),
     Tool(&["svn"], "", &[("--passwd", Value)]),
+    Tool(&["az"], "server", &[("-p", Value)]),
+    Tool(&["az"], "flexible-server", &[("-p", Value)]),
+    Tool(&["mysqlsh"], "", &[("--uri", BeforeAt)]),
+    Tool(&["govc"], "", &[("-u", BeforeAt)]),
+    Tool(&["cvs"], "", &[("-d", BeforeAt)]),
+    Tool(&["winexe", "pth-winexe", "smbtree"], "", &[("-U", BehindPercent), ("--user", BehindPercent)]),
+    Tool(&["yt-dlp", "youtube-dl", "ksql", "add-user.sh", "racadm", "doveadm", "hydra", "crackmapexec", "netexec", "nxc", "evil-winrm", "steghide",
+        "aescrypt", "psexec"], "", &[("-p", Value)]),
+    Tool(&["xcrun"], "altool", &[("-p", Value)]),
+    Tool(&["conan"], "user", &[("-p", Value)]),
+    Tool(&["caddy"], "hash-password", &[("-p", Value), ("--plaintext", Value)]),
+    Tool(&["eas"], "secret:create", &[("--value", Value)]),
+    Tool(&["p4", "knife", "ccrypt"], "", &[("-P", Value)]),
+    Tool(&["ccrypt", "ccencrypt", "ccdecrypt"], "", &[("-K", Value)]),
+    Tool(&["openai"], "", &[("-k", Value)]),
+    Tool(&["doctl", "vercel"], "", &[("-t", Value)]),
+    Tool(&["k3s"], "agent", &[("-t", Value)]),
+    Tool(&["k3s"], "server", &[("-t", Value)]),
+    Tool(&["netlify"], "", &[("--auth", Value)]),
+    Tool(&["jenkins-cli", "jenkins-cli.jar"], "", &[("-auth", BehindColon)]),
+    Tool(&["pdftotext", "pdftoppm", "pdfinfo", "pdftocairo", "pdfimages", "pdftohtml", "pdffonts"], "", &[("-upw", Next), ("-opw", Next)]),
+    Tool(&["security"], "add-generic-password", &[("-w", Value)]),
+    Tool(&["security"], "add-internet-password", &[("-w", Value)]),
+    Tool(&["security"], "unlock-keychain", &[("-p", Value)]),
+    Tool(&["security"], "create-keychain", &[("-p", Value)]),
+    Tool(&["security"], "set-key-partition-list", &[("-k", Value)]),
+    Tool(&["security"], "import", &[("-P", Value)]),
+    Tool(&["virsh"], "secret-set-value", &[("--base64", Value)]),
+    Tool(&["wmic", "cmdkey"], "", &[("/password:", Value), ("/pass:", Value)]),
+    Tool(&["open"], "", &[("-u", BehindComma)]),
     Tool(&["cryptsetup", "borg", "restic", "age", "ansible-vault"], "", &[("--passphrase", Value)]),
 ];
 
-/// Programs that take it without an option, and behind which of their words: the words that follow, from which on.
+/// Programs that take it without an option, and behind which of their words: the words that follow, from which on, and how.
 #[rustfmt::skip]
-pub(super) const POSITIONS: &[(&[&str], &[&str], usize)] = &[
-    (&["vault", "bao"], &["login"], 0), (&["vault", "bao"], &["unseal"], 0), (&["ngrok"], &["authtoken"], 0), (&["ngrok"], &["add-authtoken"], 0),
-    (&["snyk"], &["auth"], 0), (&["rabbitmqctl"], &["add_user"], 1), (&["rabbitmqctl"], &["change_password"], 1),
-    (&["rabbitmqctl"], &["authenticate_user"], 1), (&["cf"], &["auth"], 1), (&["rclone"], &["obscure"], 0), (&["openssl"], &["passwd"], 0),
-    (&["mc"], &["alias", "set"], 2), (&["redis-cli", "valkey-cli"], &["auth"], 0), (&["redis-cli", "valkey-cli"], &["AUTH"], 0),
-    (&["nmcli"], &["password"], 0), (&["smbpasswd"], &[], 1), (&["mysqladmin", "mariadb-admin"], &["password"], 0), (&["cargo"], &["login"], 0),
-    (&["wandb"], &["login"], 0), (&["bw"], &["login"], 1), (&["bw"], &["unlock"], 0), (&["mc"], &["admin", "user", "add"], 2),
-    (&["samba-tool"], &["user", "create"], 1), (&["dotnet"], &["user-secrets", "set"], 1),
-    (&["grafana", "grafana-cli"], &["reset-admin-password"], 0),
+pub(super) const POSITIONS: &[(&[&str], &[&str], usize, Takes)] = &[
+    (&["vault", "bao"], &["login"], 0, Value), (&["vault", "bao"], &["unseal"], 0, Value), (&["ngrok"], &["authtoken"], 0, Value), (&["ngrok"], &["add-authtoken"], 0, Value),
+    (&["snyk"], &["auth"], 0, Value), (&["rabbitmqctl"], &["add_user"], 1, Value), (&["rabbitmqctl"], &["change_password"], 1, Value),
+    (&["rabbitmqctl"], &["authenticate_user"], 1, Value), (&["cf"], &["auth"], 1, Value), (&["rclone"], &["obscure"], 0, Value), (&["openssl"], &["passwd"], 0, Value),
+    (&["mc"], &["alias", "set"], 2, Value), (&["redis-cli", "valkey-cli"], &["auth"], 0, Value), (&["redis-cli", "valkey-cli"], &["AUTH"], 0, Value),
+    (&["nmcli"], &["password"], 0, Value), (&["smbpasswd"], &[], 1, Value), (&["mysqladmin", "mariadb-admin"], &["password"], 0, Value), (&["cargo"], &["login"], 0, Value),
+    (&["wandb"], &["login"], 0, Value), (&["bw"], &["login"], 1, Value), (&["bw"], &["unlock"], 0, Value), (&["mc"], &["admin", "user", "add"], 2, Value),
+    (&["samba-tool"], &["user", "create"], 1, Value), (&["dotnet"], &["user-secrets", "set"], 1, Value),
+    (&["grafana", "grafana-cli"], &["reset-admin-password"], 0, Value),
+    (&["vault", "bao"], &["unwrap"], 0, Value), (&["vault", "bao"], &["token", "revoke"], 0, Value), (&["vault", "bao"], &["token", "lookup"], 0, Value),
+    (&["vault", "bao"], &["token", "renew"], 0, Value), (&["etcdctl"], &["user", "add"], 0, BehindColon),
+    (&["bundle"], &["config"], 1, BehindColon), (&["wpa_passphrase"], &[], 1, Value), (&["virsh"], &["secret-set-value"], 1, Value),
+    (&["nuget"], &["setapikey"], 0, Value), (&["nuget"], &["setApiKey"], 0, Value), (&["neo4j-admin"], &["set-initial-password"], 0, Value),
+    (&["mosquitto_passwd"], &["-b"], 2, Value), (&["mc"], &["config", "host", "add"], 2, Value),
+    (&["consul"], &["set-agent-token"], 1, Value), (&["cloudflared"], &["service", "install"], 0, Value), (&["iwconfig"], &["key"], 0, Value),
+    (&["ansible-vault"], &["encrypt_string"], 0, Value),
 ];
 
 /// Programs of Oracle, which take `ann/hunter2@db`.
-pub(super) const SQLPLUS: &[&str] = &["sqlplus", "sqlldr", "impdp", "expdp", "rman"];
+pub(super) const SQLPLUS: &[&str] = &["sqlplus", "sqlcl", "sqlldr", "impdp", "expdp", "rman"];
+
+/// Programs that take `ann:hunter2@db` without a scheme.
+#[rustfmt::skip]
+pub(super) const LOGINS: &[&str] = &[
+    "mysqlsh", "impacket-psexec", "impacket-smbexec", "impacket-wmiexec", "impacket-secretsdump", "impacket-smbclient", "impacket-mssqlclient",
+    "psexec.py", "smbexec.py", "wmiexec.py", "secretsdump.py", "mssqlclient.py",
+];
 
 /// Programs whose words `name=value` are all secrets, behind these words.
 pub(super) const PAIRS: &[(&[&str], &[&str])] = &[
@@ -131,10 +177,26 @@ pub(super) const PAIRS: &[(&[&str], &[&str])] = &[
     (&["supabase"], &["secrets", "set"]),
     (&["doppler"], &["secrets", "set"]),
     (&["heroku"], &["config:set"]),
+    (&["infisical"], &["secrets", "set"]),
+    (&["firebase"], &["functions:config:set"]),
+    (&["travis"], &["encrypt"]),
 ];
 
+/// Programs that take names with their values, behind these words: `git config user.password hunter2`, `rclone config create x sftp pass hunter2`.
+pub(super) const NAMED: &[(&[&str], &[&str])] = &[
+    (&["git", "poetry", "composer"], &["config"]),
+    (&["rclone"], &["config", "create"]),
+    (&["rclone"], &["config", "update"]),
+    (&["nmcli"], &["modify"]),
+    (&["nmcli"], &["add"]),
+];
+
+/// Beginnings of names behind which a user and a password, or a token stands: `http-basic.acme ann hunter2`.
+pub(super) const NAMED_BY_BEGINNING: &[(&str, usize)] =
+    &[("http-basic.", 2), ("pypi-token.", 1), ("github-oauth.", 1), ("gitlab-oauth.", 1), ("gitlab-token.", 1), ("bearer.", 1)];
+
 /// Words behind which a name and a value stand: `setenv DB_PASSWORD hunter2`, `ENV DB_PASSWORD hunter2` of a Dockerfile.
-pub(super) const SETTERS: &[&str] = &["setenv", "ENV", "set-env", "env:set"];
+pub(super) const SETTERS: &[&str] = &["setenv", "setx", "ENV", "set-env", "env:set"];
 
 /// Words behind them up to the value: `cf set-env shop DB_PASSWORD hunter2`.
 pub(super) const SETTER_WORDS: usize = 3;
@@ -185,6 +247,39 @@ pub(super) fn takes_words(program: &[u8]) -> bool {
             | b"impdp"
             | b"expdp"
             | b"rman"
+            | b"wpa_passphrase"
+            | b"virsh"
+            | b"nuget"
+            | b"neo4j-admin"
+            | b"mosquitto_passwd"
+            | b"etcdctl"
+            | b"bundle"
+            | b"consul"
+            | b"cloudflared"
+            | b"iwconfig"
+            | b"ansible-vault"
+            | b"infisical"
+            | b"firebase"
+            | b"travis"
+            | b"git"
+            | b"poetry"
+            | b"composer"
+            | b"setx"
+            | b"sqlcl"
+            | b"mysqlsh"
+            | b"impacket-psexec"
+            | b"impacket-smbexec"
+            | b"impacket-wmiexec"
+            | b"impacket-secretsdump"
+            | b"impacket-smbclient"
+            | b"impacket-mssqlclient"
+            | b"psexec.py"
+            | b"smbexec.py"
+            | b"wmiexec.py"
+            | b"secretsdump.py"
+            | b"mssqlclient.py"
+            | b"wmic"
+            | b"cmdkey"
             | b"docker"
             | b"podman"
             | b"kubectl"

@@ -45,6 +45,19 @@ const COMMANDS: &[&str] = &[
     "aws",
     "az",
     "acl",
+    "mysqlsh",
+    "etcdctl",
+    "gh",
+    "bundle",
+    "poetry",
+    "composer",
+    "nmcli",
+    "rclone",
+    "virsh",
+    "security",
+    "cvs",
+    "fly",
+    "p4",
 ];
 
 /// A credential with the text around it.
