@@ -12,6 +12,7 @@ use super::escapes::unescaped;
 use super::known_names::Names;
 use super::mask::is_redacted;
 use super::quotes::{closing, continuation, shell_end};
+use super::standard_input::{Reads, here_end, here_word, part, reads, written};
 
 /// Words that are judged of one command line.
 const WORDS_MAX: usize = 4096;
@@ -42,7 +43,7 @@ fn in_quotes(text: &str, quotes: usize, names: &mut Names, found: &mut Vec<Range
             let Some(Word { range: next, behind, quoted }) = next else { break };
             at = behind;
             if ["&&", "||", "|", ";"].contains(&&text[next.clone()]) {
-                line.end_command(text, names, found);
+                line.end_command(text, &text[next], names, found);
                 continue;
             }
             let inside = if quoted { Some(next.clone()) } else { quoted_part(text, &next) };
@@ -55,9 +56,9 @@ fn in_quotes(text: &str, quotes: usize, names: &mut Names, found: &mut Vec<Range
                     todo.push((inside, depth + 1));
                 }
             }
-            line.words.push(next);
-            if line.words.len() == WORDS_MAX {
-                line.end_command(text, names, found);
+            line.command.words.push(next);
+            if line.command.words.len() == WORDS_MAX {
+                line.end_command(text, "", names, found);
             }
         }
         line.end(text, names, found);
@@ -99,15 +100,26 @@ fn quoted_part(text: &str, word: &Range<usize>) -> Option<Range<usize>> {
     (open > word.start && open + 1 < word.end).then(|| open + 1..word.end - 1)
 }
 
-/// A command line that is read word by word, and the commands around the present one: `docker login -p "$(…)"`.
+/// A command whose words are read one by one.
 #[derive(Default)]
-struct Line {
-    /// The words of the present command.
+struct Command {
     words: Vec<Range<usize>>,
     /// Brackets that are open in it.
     brackets: u32,
-    /// Commands in which a substitution is open: its place, their words and their brackets.
-    around: Vec<(usize, Vec<Range<usize>>, u32)>,
+    /// Words of the commands before it in these brackets: `(echo a; echo b) | …`.
+    grouped: Vec<Range<usize>>,
+    /// Words of the commands that write into its standard input.
+    writers: Vec<Range<usize>>,
+}
+
+/// A command line that is read word by word, and the commands around the present one: `docker login -p "$(…)"`.
+#[derive(Default)]
+struct Line {
+    command: Command,
+    /// Commands in which a substitution is open, and its place.
+    around: Vec<(usize, Command)>,
+    /// The lines up to this word are the standard input of a command.
+    here: Option<(String, Reads)>,
 }
 
 impl Line {
@@ -119,50 +131,82 @@ impl Line {
             let mut length = 1;
             match bytes[at] {
                 b'$' | b'<' | b'>' if substitutes(&bytes[at..]) => {
-                    self.around.push((at, std::mem::take(&mut self.words), std::mem::take(&mut self.brackets)));
+                    self.around.push((at, std::mem::take(&mut self.command)));
                     length = 2;
                 }
-                b'(' => self.brackets += 1,
-                b')' if self.brackets > 0 => self.brackets -= 1,
+                b'(' => self.command.brackets += 1,
+                b')' if self.command.brackets > 0 => self.command.brackets -= 1,
                 b')' => {
-                    if let Some((open, words, brackets)) = self.around.pop() {
-                        judge(text, &self.words, names, found);
-                        (self.words, self.brackets) = (words, brackets);
+                    if let Some((open, command)) = self.around.pop() {
+                        judge(text, &self.command, names, found);
+                        self.command = command;
                         // It is a word of the command around it.
-                        self.words.push(open..at + 1);
+                        self.command.words.push(open..at + 1);
                     }
                 }
-                b'\n' => self.end_command(text, names, found),
+                b'\n' => self.end_command(text, "", names, found),
                 _ => length = continuation(bytes, at).unwrap_or(1),
             }
             at += length;
         }
     }
 
-    fn end_command(&mut self, text: &str, names: &mut Names, found: &mut Vec<Range<usize>>) {
-        judge(text, &self.words, names, found);
-        self.words.clear();
+    /// Judges the words of the present command, behind which this separator stands.
+    fn end_command(&mut self, text: &str, separator: &str, names: &mut Names, found: &mut Vec<Range<usize>>) {
+        let command = &mut self.command;
+        if let Some((end, reads)) = self.here.take() {
+            if command.words.len() != 1 || text[command.words[0].clone()] != end {
+                let parts = command.words.iter().filter_map(|word| part(&text[word.clone()], reads).map(|range| within(word, range)));
+                found.extend(parts.filter(|place| !is_redacted(text, place)));
+                self.here = Some((end, reads));
+            }
+            command.words.clear();
+            return;
+        }
+        self.here = judge(text, command, names, found);
+        match separator {
+            "|" => {
+                command.writers = std::mem::take(&mut command.grouped);
+                command.writers.append(&mut command.words);
+            }
+            _ if !separator.is_empty() && command.brackets > 0 => command.grouped.append(&mut command.words),
+            _ => {
+                command.grouped.clear();
+                command.writers.clear();
+            }
+        }
+        command.words.clear();
     }
 
     fn end(mut self, text: &str, names: &mut Names, found: &mut Vec<Range<usize>>) {
-        self.end_command(text, names, found);
-        for (_, words, _) in self.around {
-            judge(text, &words, names, found);
+        self.end_command(text, "", names, found);
+        for (_, command) in self.around {
+            judge(text, &command, names, found);
         }
     }
 }
 
-fn judge(text: &str, words: &[Range<usize>], names: &mut Names, found: &mut Vec<Range<usize>>) {
-    let texts: Vec<&str> = words.iter().map(|word| &text[word.clone()]).collect();
-    let in_words = credentials(&texts, true, names).into_iter();
-    let in_words = in_words.map(|(word, range)| words[word].start + range.start..words[word].start + range.end);
+/// The place in the text of a part of a word.
+fn within(word: &Range<usize>, part: Range<usize>) -> Range<usize> {
+    word.start + part.start..word.start + part.end
+}
+
+/// Finds the credentials of a command. Where lines behind it are its standard input: the word that ends them, and how it reads them.
+fn judge(text: &str, command: &Command, names: &mut Names, found: &mut Vec<Range<usize>>) -> Option<(String, Reads)> {
+    let Command { words, writers, .. } = command;
+    let of = |words: &[Range<usize>]| words.iter().map(|word| &text[word.clone()]).collect::<Vec<&str>>();
+    let texts = of(words);
+    let in_words = credentials(&texts, true, names).into_iter().map(|(word, range)| within(&words[word], range));
     let of_config = of_config(&texts, names);
     let of_config = of_config.first().zip(of_config.last()).map(|(first, last)| words[*first].start..words[*last].end);
-    for place in in_words.chain(of_config) {
-        if !place.is_empty() && !is_redacted(text, &place) {
-            found.push(place);
-        }
-    }
+    let has_input = !writers.is_empty() || texts.iter().any(|word| word.starts_with("<<"));
+    let reads = if has_input { reads(&texts) } else { None };
+    let read = reads.into_iter().flat_map(|reads| {
+        let written = written(&of(writers), reads).into_iter().map(|(word, range)| within(&writers[word], range));
+        written.chain(here_word(&texts, reads).map(|(word, range)| within(&words[word], range))).collect::<Vec<_>>()
+    });
+    found.extend(in_words.chain(of_config).chain(read).filter(|place| !place.is_empty() && !is_redacted(text, place)));
+    reads.and_then(|reads| here_end(&texts).map(|end| (end.to_owned(), reads)))
 }
 
 /// Up to where `"`, `'` and a backtick are known to open nothing.
@@ -204,6 +248,11 @@ fn is_around_list(bytes: &[u8], at: usize, length: usize) -> bool {
 /// The beginning of a substitution: `$(`, `<(`, `>(`.
 fn substitutes(rest: &[u8]) -> bool {
     matches!(rest, [b'$' | b'<' | b'>', b'(', ..])
+}
+
+/// Whether a pipe without a blank leads into such a program: `echo ann:hunter2|chpasswd`. Elsewhere it is a mark like any other.
+fn pipes(behind: &[u8]) -> bool {
+    [&b"chpasswd"[..], b"passwd ", b"sudo ", b"docker ", b"podman "].iter().any(|program| behind.trim_ascii_start().starts_with(program))
 }
 
 /// A word of a command line.
@@ -257,6 +306,10 @@ fn word(text: &str, from: usize, to: usize, mut substituted: bool, unclosed: &mu
             b'`' if at > start && unclosed.closing(bytes, at + 1, b'`').is_some_and(|length| length > 0) => break,
             b')' if substituted => break,
             _ if substitutes(&bytes[at..]) => break,
+            b'|' if pipes(&bytes[at + 1..]) => {
+                at += usize::from(at == start);
+                break;
+            }
             b'&' | b'|' if bytes.get(at + 1) == Some(byte) => {
                 at += if at == start { 2 } else { 0 };
                 break;

@@ -13,7 +13,9 @@ use super::known_names::Names;
 use super::lookahead::Lookahead;
 use super::names::Meaning;
 use super::programs::Takes::{self, Attached, BeforeAt, BehindColon, BehindColonOrBearer, BehindPass, Next, Value};
-use super::programs::{LOGINS, NAMED, NAMED_BY_BEGINNING, PAIRS, POSITIONS, SETTER_WORDS, SETTERS, SQLPLUS, TOOLS, Tool, takes_words};
+use super::programs::{
+    LOGINS, NAMED, NAMED_BY_BEGINNING, PAIRS, POSITIONS, SETTER_WORDS, SETTERS, SQLPLUS, TOOLS, Tool, reads_input, takes_words,
+};
 use super::step_budget::StepBudget;
 use super::value_forms::{LONG_BYTES_MIN, is_key, is_nothing, is_password, scheme_length};
 
@@ -58,7 +60,8 @@ const PROSE: &[&str] = &[
     "works",
 ];
 
-fn program(word: &str) -> &str {
+/// The name of a program without its path.
+pub(super) fn program(word: &str) -> &str {
     // `cd /srv&&mysql`.
     let name = word.rsplit(['/', '\\', '&', '|']).next().unwrap_or(word);
     // `PosixPath('/usr/bin/mysql')`.
@@ -81,8 +84,13 @@ impl<'a> ProgramWord<'a> {
 }
 
 /// Programs that run the program behind them, and words of a shell that stand before one.
-const RUNNERS: &[&[u8]] =
-    &[b"sudo", b"doas", b"env", b"exec", b"nohup", b"time", b"nice", b"command", b"if", b"then", b"else", b"do", b"while", b"until"];
+const RUNNERS: &[&[u8]] = &[
+    b"sudo", b"doas", b"env", b"exec", b"nohup", b"time", b"nice", b"command", b"if", b"then", b"else", b"do", b"while", b"until", b"RUN",
+];
+
+pub(super) fn is_runner(word: &str) -> bool {
+    RUNNERS.contains(&word.as_bytes())
+}
 
 /// Whether a command begins behind this byte: in the next line, behind another command, or inside of one (`$(…)`, backticks).
 fn parts_commands(byte: u8) -> bool {
@@ -110,9 +118,9 @@ pub(super) fn runs_one(text: &str, breaks: bool, steps: &mut StepBudget) -> bool
             behind_value = Some(space).filter(|space| space - end < ASSIGNMENT_BYTES_MAX);
         }
         let word = if word.starts_with(b"/") { word.rsplit(|byte| *byte == b'/').next().unwrap_or(word) } else { word };
-        // A text of one word has no arguments.
+        // A word at the end has no arguments, but another command may write into it.
         if end == bytes.len() {
-            return false;
+            return start > 0 && reads_input(word);
         }
         if RUNNERS.contains(&word) {
             at = end;
@@ -496,7 +504,7 @@ fn value(word: &str, start: usize, takes: Takes) -> Option<Range<usize>> {
         BeforeAt => {
             // `:pserver:ann:hunter2@host` of CVS: a method stands before the user.
             let method = value.strip_prefix(':').and_then(|value| value.find(':')).map_or(0, |colon| colon + 2);
-            let user = word[start + method..end].find(':');
+            let user = word.get(start + method..end)?.find(':');
             user.map(|colon| start + method + colon + 1)
         }
         takes => takes.mark().map_or(Some(start), behind),

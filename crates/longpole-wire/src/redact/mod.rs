@@ -5,8 +5,8 @@
 //! any text ── name=value, user:password@ in a URL, Bearer …, known shapes of keys ──► that part becomes [redacted]
 //! ```
 //!
-//! [`field_rules`] says which fields longpole checks and by which rule; `names`, `value_forms`, `token_formats`, `text`, `commands`, `programs` and
-//! `command_lines` hold the rules. They go by names and shapes, so longpole can miss a secret that has neither, and can take out a harmless value that looks like
+//! [`field_rules`] says which fields longpole checks and by which rule; `names`, `value_forms`, `token_formats`, `text`, `commands`, `programs`,
+//! `standard_input` and `command_lines` hold the rules. They go by names and shapes, so longpole can miss a secret that has neither, and can take out a harmless value that looks like
 //! one. Numbers and truth values stay: `token.count` is no token.
 
 mod bytes;
@@ -22,6 +22,7 @@ mod programs;
 mod quotes;
 mod redactor;
 mod search_memo;
+mod standard_input;
 mod step_budget;
 mod text;
 mod token_formats;

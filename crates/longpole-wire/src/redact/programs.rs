@@ -201,6 +201,11 @@ pub(super) const SETTERS: &[&str] = &["setenv", "setx", "ENV", "set-env", "env:s
 /// Words behind them up to the value: `cf set-env shop DB_PASSWORD hunter2`.
 pub(super) const SETTER_WORDS: usize = 3;
 
+/// Whether this program reads a credential that another one writes, without any word of its own.
+pub(super) fn reads_input(program: &[u8]) -> bool {
+    matches!(program, b"chpasswd" | b"passwd" | b"kinit")
+}
+
 /// Whether this program takes a credential without an option, or may run another one that does.
 pub(super) fn takes_words(program: &[u8]) -> bool {
     matches!(
@@ -280,6 +285,13 @@ pub(super) fn takes_words(program: &[u8]) -> bool {
             | b"mssqlclient.py"
             | b"wmic"
             | b"cmdkey"
+            | b"chpasswd"
+            | b"passwd"
+            | b"kinit"
+            | b"cryptsetup"
+            | b"wrangler"
+            | b"gcloud"
+            | b"gh"
             | b"docker"
             | b"podman"
             | b"kubectl"
