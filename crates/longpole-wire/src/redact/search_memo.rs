@@ -36,6 +36,8 @@ pub(super) struct SearchMemo {
     pub(super) url_end: Lookahead,
     /// `]]>`.
     pub(super) cdata_end: Lookahead,
+    /// The boundary behind a field of a form.
+    pub(super) form_end: Lookahead,
     /// What closes the quotes or the tag around a URL.
     pub(super) url_closers: [Lookahead; 5],
     /// `@`.

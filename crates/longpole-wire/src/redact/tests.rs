@@ -436,6 +436,22 @@ const HOSTILE: &[&str] = &[
     "<password><![CDATA[",
     "<pass>1",
     "pass：a",
+    "form-data; name=\"token\"\n\n",
+    "form-data; name=\"tokens\"\n\n1",
+    "form-data; name=\"auth\"\n\na\n--b",
+    "\"token\";s:1:\"",
+    "\"token\";s:99999:\"a",
+    "\"tokens\";s:9:\"1",
+    "\"password\";a:1:{",
+    "echo a | chpasswd ",
+    "(echo a; ",
+    "chpasswd <<EOF\n",
+    "sudo -S <<< ",
+    "$(echo a | ",
+    "a|sudo ",
+    "\"b -c \\\"d",
+    "sh -c \"a -b \\\"c\\\" \" ",
+    "curl -u 'a':'b' ",
 ];
 
 /// Brackets in brackets in a path, which is no password: the end of these values is searched for anew at each.

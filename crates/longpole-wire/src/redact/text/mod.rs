@@ -12,6 +12,7 @@
 
 mod database;
 mod encoded;
+mod form;
 mod header;
 mod keywords;
 mod lines;

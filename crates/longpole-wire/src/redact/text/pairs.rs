@@ -68,6 +68,9 @@ impl Scan<'_> {
             self.pair = self.field_of_pair(&bytes[name], behind).or(self.pair);
             return None;
         }
+        if self.is_of_form(name.start) {
+            return self.form_field(behind);
+        }
         self.pair = Some(Pair::of(behind));
         let (start, mut pair) = self.lone.take()?;
         if start.quote.is_none() || !pair.is_beside(self.bytes, name.start) {

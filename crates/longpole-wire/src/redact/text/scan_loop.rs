@@ -280,6 +280,13 @@ impl Scan<'_> {
         if next == Some(b':') && self.bytes.get(at + 2) == Some(&b' ') {
             return self.behind_two_colons(at);
         }
+        if matches!(next, Some(b'"' | b'{'))
+            && at > 0
+            && self.bytes[at - 1].is_ascii_digit()
+            && let Some(end) = self.serialized(at)
+        {
+            return Some(end);
+        }
         // `Class::method`, `urn::x`.
         if next == Some(b':') || at > 0 && self.bytes[at - 1] == b':' {
             return None;
