@@ -54,6 +54,9 @@ pub(super) const OTHER_KEYWORDS: &[&str] = &[
     "private-lines",
     "hooks/",
     "webhooks/",
+    "failed validating",
+    "param",
+    "args",
 ];
 
 /// First three bytes of keys that are known by their looks, as bits: one look tells that a word is none.

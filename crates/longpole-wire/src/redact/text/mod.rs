@@ -21,6 +21,7 @@ mod markup;
 mod name;
 mod object;
 mod pairs;
+mod parameters;
 mod refused;
 mod scan;
 mod scan_loop;
@@ -125,6 +126,7 @@ fn scan(text: &str, names: &mut Names, found: &mut Vec<Range<usize>>) -> (bool, 
         harmless_to: 0,
         jwk: (0..0, false),
         values_to: 0,
+        parameters_to: 0,
         encoded_to: 0,
     };
     scan.run();

@@ -6,6 +6,7 @@
 //! {"loc":["body","password"],"msg":"…","input":"hunter2"}              the name last in a list, or last in a path
 //! Key (api_token)=(hunter2) already exists.                            the name of a column
 //! Duplicate entry 'hunter2' for key 'users.api_token'                  the name behind
+//! 'hunter2' is too short⏎⏎Failed validating … in schema['password']     the name two lines below
 //! ```
 
 use std::ops::Range;
@@ -13,7 +14,9 @@ use std::ops::Range;
 use super::name::{NAME_BYTES_MAX, is_of_name};
 use super::scan::{Pair, Scan};
 use crate::redact::bytes::floor;
+use crate::redact::mask::is_redacted;
 use crate::redact::names::Meaning;
+use crate::redact::quotes::closing;
 use crate::redact::value_forms::is_nothing;
 
 /// What stands between the name of a field and `value`.
@@ -27,6 +30,12 @@ const VALUES_BYTES_MAX: usize = 256;
 
 /// Bytes of a message of a validator, and of a value that MySQL repeats.
 const MESSAGE_BYTES_MAX: usize = 512;
+
+/// The words of jsonschema behind a value that it refuses.
+const BEHIND_REFUSED: &[&str] = &[" is ", " does ", " has ", " should ", " was ", " expected ", " cannot ", " do "];
+
+/// Quotes in a message of jsonschema at which the refused value may begin.
+const QUOTES_MAX: usize = 8;
 
 /// Whether this key of a validator's answer says which field it refuses. What it refuses stands beside it as `value`, `input` or `data`.
 fn says_field(key: &[u8]) -> bool {
@@ -57,7 +66,7 @@ impl Scan<'_> {
         self.bytes[colon + 1..].starts_with(b" rejected value [")
     }
 
-    fn hide_refused(&mut self, meaning: Meaning, start: usize, end: usize) -> Option<usize> {
+    pub(super) fn hide_refused(&mut self, meaning: Meaning, start: usize, end: usize) -> Option<usize> {
         let value = &self.text[start..end];
         if meaning.is_of(value) && !is_nothing(value) { self.hide(start..end) } else { None }
     }
@@ -153,5 +162,46 @@ impl Scan<'_> {
         let meaning = self.names.meaning(key.strip_suffix("_UNIQUE").unwrap_or(key));
         let start = behind + " '".len();
         self.hide_refused(meaning, start, start + length)
+    }
+
+    /// `Failed validating 'minLength' in schema['properties']['password']:` of jsonschema, whose message is the line before the blank one:
+    /// `'hunter2' is too short`.
+    pub(super) fn failed_validating(&mut self, at: usize) -> Option<usize> {
+        let end = self.line_end(at);
+        let near = &self.text[at..end.min(floor(self.text, at + MESSAGE_BYTES_MAX))];
+        self.names.steps.spend(near.len());
+        let path = near.split_once(" in schema[")?.1;
+        let mut parts = path.split(['[', ']']).filter_map(|part| part.strip_prefix('\'')?.strip_suffix('\''));
+        // Other parts are words of the schema, or names of its definitions.
+        let mut meaning = Meaning::Plain;
+        while let Some(part) = parts.next().filter(|_| meaning == Meaning::Plain) {
+            if part == "properties" {
+                meaning = parts.next().map_or(Meaning::Plain, |name| self.names.meaning(name));
+            }
+        }
+        if meaning == Meaning::Plain {
+            return None;
+        }
+        let above = self.text[..at].trim_end();
+        if above.len() == at || self.is_spent() {
+            return None;
+        }
+        let from = floor(self.text, above.len().saturating_sub(MESSAGE_BYTES_MAX));
+        self.names.steps.spend(above.len() - from);
+        let line = above[from..].rfind('\n').map_or(from, |line| from + line + 1);
+        // A name of JSON or a file may stand before it.
+        let quotes = (line..above.len()).filter(|at| matches!(self.bytes[*at], b'\'' | b'"')).take(QUOTES_MAX);
+        let mut refused = quotes.filter_map(|open| {
+            let length = closing(&self.bytes[open + 1..above.len()], self.bytes[open], 0).ok()?;
+            let behind = &above[open + 1 + length + 1..];
+            BEHIND_REFUSED.iter().any(|word| behind.starts_with(word)).then_some(open + 1..open + 1 + length)
+        });
+        let value = refused.next()?;
+        self.names.steps.spend(QUOTES_MAX * (above.len() - line));
+        let text = &self.text[value.clone()];
+        if meaning.is_of(text) && !is_nothing(text) && !is_redacted(self.text, &value) {
+            self.found.push(value);
+        }
+        None
     }
 }

@@ -64,6 +64,8 @@ pub(super) struct Scan<'a> {
     pub(super) jwk: (Range<usize>, bool),
     /// Values of an INSERT up to here were read.
     pub(super) values_to: usize,
+    /// Statements up to here were read for their parameters.
+    pub(super) parameters_to: usize,
     /// Base64 up to here was judged.
     pub(super) encoded_to: usize,
 }

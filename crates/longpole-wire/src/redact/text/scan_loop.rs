@@ -129,6 +129,8 @@ impl Scan<'_> {
             &"setuser" => self.set_user(at),
             &"values" => self.inserted(at, at + "values".len(), 0),
             &"value" => self.refused_value(at, at + "value".len()),
+            &"failed validating" => self.failed_validating(at),
+            &"param" | &"args" => self.parameters(at),
             &"duplicate entry" => self.duplicate_entry(at + "duplicate entry".len()),
             // `INSERT INTO t (a, b) SELECT …`: a tuple without brackets.
             &"select" => self.inserted(at, at + "select".len(), 1),
