@@ -203,13 +203,13 @@ pub(super) fn credentials(words: &[&str], in_text: bool, names: &mut Names) -> V
                     found.extend(value(word, start, takes).map(|range| (at, range)))
                 }
                 _ => match (named(name, names), equals) {
-                    (Meaning::Plain, _) | (Meaning::Maybe | Meaning::For | Meaning::SecretId, Some(_)) => {}
+                    (Meaning::Plain, _) | (Meaning::Maybe | Meaning::For | Meaning::ForKnown | Meaning::SecretId, Some(_)) => {}
                     // The value decides.
                     (Meaning::Maybe, None) => {
                         let next = words.get(at + 1).filter(|next| is_random_value(next));
                         found.extend(next.map(|next| (at + 1, 0..next.len())));
                     }
-                    (meaning @ (Meaning::For | Meaning::SecretId), None) => {
+                    (meaning @ (Meaning::For | Meaning::ForKnown | Meaning::SecretId), None) => {
                         let next = words.get(at + 1).filter(|next| meaning.is_of(next));
                         found.extend(next.map(|next| (at + 1, 0..next.len())));
                     }

@@ -4,7 +4,7 @@
 //! AWSSecretKey_2 ── split ─► aws secret key ── lists below ─► Token: its value is a credential
 //! ```
 
-use super::value_forms::{is_bare_key, is_count, is_key, is_names, is_signature, is_uuid};
+use super::value_forms::{is_bare_key, is_bare_password, is_count, is_key, is_names, is_signature, is_uuid};
 
 /// What a name says of its value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,6 +15,8 @@ pub(super) enum Meaning {
     Maybe,
     /// A word behind says for what the credential is: `API_KEY_STRIPE`. The value decides, and may not be a host or a name.
     For,
+    /// The same of a service or a server that is known: `TOKEN_GITHUB`, `SECRET_DB`. The value may also be one that a person chose.
+    ForKnown,
     /// `secret_id`: the password of a role at Vault, a token of Consul and Nomad, all of them UUIDs. At AWS it is the name of a secret.
     SecretId,
     /// A key or token that a machine made. Its name also stands before prose: `token: expired`.
@@ -50,6 +52,7 @@ impl Meaning {
             Meaning::Plain => false,
             Meaning::Maybe => is_key(value),
             Meaning::For => is_bare_key(value),
+            Meaning::ForKnown => is_bare_key(value) || is_bare_password(value),
             Meaning::SecretId => is_uuid(value),
             Meaning::Pass => !is_number(),
             Meaning::Pwd => !value.starts_with(['/', '~']),
@@ -62,7 +65,7 @@ impl Meaning {
 
     /// Whether the value is a credential whatever it looks like, except for counts, messages and the like.
     pub(super) fn is_sure(self) -> bool {
-        !matches!(self, Meaning::Plain | Meaning::Maybe | Meaning::For | Meaning::SecretId)
+        !matches!(self, Meaning::Plain | Meaning::Maybe | Meaning::For | Meaning::ForKnown | Meaning::SecretId)
     }
 }
 
@@ -423,6 +426,32 @@ const SERVICES: &[&str] = &[
     "zendesk",
 ];
 
+/// Servers and users for which a credential may be, besides [`SERVICES`]: `SECRET_DB`, `PASS_ROOT`.
+const OWNERS: &[&str] = &[
+    "admin",
+    "aws",
+    "azure",
+    "database",
+    "db",
+    "gcp",
+    "kafka",
+    "ldap",
+    "mongo",
+    "mongodb",
+    "mysql",
+    "postgres",
+    "postgresql",
+    "rabbitmq",
+    "redis",
+    "root",
+    "smtp",
+    "vpn",
+];
+
+/// Words that make a key one of a credential, also behind it: `KEY_API`. Others are properties of a key there: `key.account`.
+const KEY_OF: &[&str] =
+    &["access", "aes", "api", "auth", "crypto", "decryption", "encryption", "fernet", "hmac", "jwt", "license", "private", "signing"];
+
 /// Words behind the one that matters that say only how or where the credential is written.
 const SPELLINGS: &[&str] = &[
     "value",
@@ -585,8 +614,18 @@ pub(super) fn meaning(name: &str) -> Meaning {
     let key = matches!(last, "key" | "keys") && of_service();
     // The bare name only as an environment variable writes it.
     let bare = words.count == 1 && of_service() && name.bytes().all(|byte| byte.is_ascii_uppercase());
+    let is_known = SERVICES.contains(&last) || OWNERS.contains(&last);
+    if is_known && before == "pass" {
+        return Meaning::Pass;
+    }
+    if is_known && is_token(before, words.get(skip + 2)) {
+        return Meaning::ForKnown;
+    }
+    if before == "key" && (SERVICES.contains(&last) || KEY_OF.contains(&last)) {
+        return Meaning::For;
+    }
     // A name in capitals is that of a variable. Elsewhere the last word is a property of the token.
-    let is_for = SERVICES.contains(&last) || !name.bytes().any(|byte| byte.is_ascii_lowercase());
+    let is_for = !name.bytes().any(|byte| byte.is_ascii_lowercase());
     if is_for && !ABOUT.contains(&last) && !BESIDE.contains(&last) && (before == "pass" || is_token(before, words.get(skip + 2))) {
         return Meaning::For;
     }

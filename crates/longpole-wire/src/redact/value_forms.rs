@@ -325,6 +325,11 @@ pub(super) fn is_password(word: &str) -> bool {
     word.len() >= 6 && is_mixed(word.as_bytes()) && !word.contains('/') && !NONE.contains(&word)
 }
 
+/// The same, if it is no host, version or name with dashes either: `db-login2`, `v1.2`.
+pub(super) fn is_bare_password(value: &str) -> bool {
+    is_password(value) && !value.contains(['.', '-', ':', '|', '~', ' '])
+}
+
 /// No word of a language.
 pub(super) fn is_random(word: &str) -> bool {
     word.len() >= BEARER_BYTES_MIN && (word.len() >= 24 || word.bytes().any(|byte| byte.is_ascii_digit()))

@@ -191,13 +191,18 @@ impl Scan<'_> {
         let line = above[from..].rfind('\n').map_or(from, |line| from + line + 1);
         // A name of JSON or a file may stand before it.
         let quotes = (line..above.len()).filter(|at| matches!(self.bytes[*at], b'\'' | b'"')).take(QUOTES_MAX);
-        let mut refused = quotes.filter_map(|open| {
-            let length = closing(&self.bytes[open + 1..above.len()], self.bytes[open], 0).ok()?;
-            let behind = &above[open + 1 + length + 1..];
-            BEHIND_REFUSED.iter().any(|word| behind.starts_with(word)).then_some(open + 1..open + 1 + length)
-        });
-        let value = refused.next()?;
-        self.names.steps.spend(QUOTES_MAX * (above.len() - line));
+        let mut value = None;
+        for open in quotes {
+            let closed = closing(&self.bytes[open + 1..above.len()], self.bytes[open], 0);
+            self.names.steps.spend(closed.unwrap_or_else(|stop| stop));
+            let Ok(length) = closed else { continue };
+            let end = open + 1 + length;
+            if BEHIND_REFUSED.iter().any(|word| above[end + 1..].starts_with(word)) {
+                value = Some(open + 1..end);
+                break;
+            }
+        }
+        let value = value?;
         let text = &self.text[value.clone()];
         if meaning.is_of(text) && !is_nothing(text) && !is_redacted(self.text, &value) {
             self.found.push(value);

@@ -395,7 +395,7 @@ impl Scan<'_> {
         let is_number = value.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
         let prose_may_follow = operator == Operator::Colon && start.quote.is_none() && !start.in_list;
         match meaning {
-            Meaning::For | Meaning::SecretId => meaning.is_of(value),
+            Meaning::For | Meaning::ForKnown | Meaning::SecretId => meaning.is_of(value),
             Meaning::Maybe if is_key(value) => true,
             Meaning::Maybe => {
                 let has_url = self.next_url(start.at) + 3 <= end;
