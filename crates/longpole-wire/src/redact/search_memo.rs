@@ -18,6 +18,8 @@ pub(super) struct SearchMemo {
     /// Quotes that end a value with lines in it, and three of them.
     pub(super) quotes: [Lookahead; 3],
     pub(super) triples: [Lookahead; 3],
+    /// The first of each of the quotes.
+    pub(super) first_quotes: [Lookahead; 3],
     /// What ends a value without quotes, whatever is open.
     pub(super) value_end: Lookahead,
     /// Any bracket.

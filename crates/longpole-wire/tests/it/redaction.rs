@@ -461,6 +461,11 @@ fn what_stays_can_be_read() {
         ("?next=%2Flogin%3Ftoken%3Dabc%26x%3D1", "?next=%2Flogin%3Ftoken%3D[redacted]%26x%3D1"),
         ("CREATE USER ann IDENTIFIED BY 'tiger' ACCOUNT LOCK", "CREATE USER ann IDENTIFIED BY '[redacted]' ACCOUNT LOCK"),
         ("Server=db;Pwd=tiger;Encrypt=yes", "Server=db;Pwd=[redacted];Encrypt=yes"),
+        ("Server=db;Pwd=a;1;Application Name=x", "Server=db;Pwd=[redacted];Application Name=x"),
+        ("?password=a&1&next=b", "?password=[redacted]&next=b"),
+        ("login password=a'1 user=ann", "login password=[redacted] user=ann"),
+        ("'login password=a' user='ann'", "'login password=[redacted]' user='ann'"),
+        ("<p>password: a<1</p>", "<p>password: [redacted]</p>"),
         ("<password>tiger</password><a/>", "<password>[redacted]</password><a/>"),
     ] {
         let left = in_string(&mut redactor, text);

@@ -17,6 +17,7 @@ mod header;
 mod keywords;
 mod lines;
 mod literal;
+mod marks;
 mod markup;
 mod name;
 mod object;

@@ -73,6 +73,15 @@ fn anchor_length(bytes: &[u8]) -> usize {
     if length > 0 && blanks > 0 { 1 + length + blanks } else { 0 }
 }
 
+/// `<Token>`, `<'a, Option<T>`: what stands behind a type that is generic.
+fn is_generic(rest: &[u8]) -> bool {
+    let Some(inside) = rest.strip_prefix(b"<") else { return false };
+    let is_of_type = |byte: &&u8| byte.is_ascii_alphanumeric() || b"_:.,&'<[]() ".contains(byte);
+    let length = inside.iter().take(TYPE_BYTES_MAX).take_while(is_of_type).count();
+    let is_name = inside.first().is_some_and(|byte| byte.is_ascii_alphabetic() || b"&'[(_".contains(byte));
+    is_name && matches!(inside.get(length), Some(b'>'))
+}
+
 /// Whether this byte ends a value without quotes, with what stands behind it. Brackets ask what is open.
 fn ends_unquoted(byte: u8, behind: &[u8]) -> bool {
     match byte {
@@ -132,6 +141,8 @@ impl Scan<'_> {
                     return None;
                 }
                 let end = if start.quote.is_none() { self.past_base64(start.at, end) } else { end };
+                let is_bare = start.quote.is_none() && !start.in_list && meaning.is_sure();
+                let end = if is_bare { self.past_marks(start.at, end) } else { end };
                 self.hide(start.at..end)
             }
         }
@@ -389,7 +400,7 @@ impl Scan<'_> {
         let is_type = matches!(meaning, Meaning::Token | Meaning::Signature | Meaning::Tokens)
             && start.quote.is_none()
             && value.bytes().all(|b| b.is_ascii_alphabetic());
-        if is_type && self.bytes.get(end) == Some(&b'<') {
+        if is_type && is_generic(&self.bytes[end..]) {
             return false;
         }
         let is_number = value.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
