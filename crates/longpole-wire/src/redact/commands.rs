@@ -497,6 +497,10 @@ fn value(word: &str, start: usize, takes: Takes) -> Option<Range<usize>> {
     // `TOKEN:`, `TOKEN:x-oauth-basic`: the token stands in the place of the user.
     let is_user = matches!(takes, BehindColon | BehindColonOrBearer)
         && value.split_once(':').is_some_and(|(user, _)| user.len() >= LONG_BYTES_MIN && !user.contains(['.', '/']) && is_key(user));
+    // `-Password (ConvertTo-SecureString "hunter2" …)`: a command, whose text is found by it.
+    if value.eq_ignore_ascii_case("convertto-securestring") {
+        return None;
+    }
     let end = if takes == BeforeAt { start + value.rfind('@')? } else { word.len() };
     let from = match takes {
         _ if is_user => Some(start),

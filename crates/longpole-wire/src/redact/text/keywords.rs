@@ -55,6 +55,7 @@ pub(super) const OTHER_KEYWORDS: &[&str] = &[
     "hooks/",
     "webhooks/",
     "failed validating",
+    "convertto-securestring",
     "param",
     "args",
 ];

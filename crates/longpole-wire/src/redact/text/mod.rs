@@ -10,6 +10,7 @@
 //!
 //! What stands in another writing (`%3D`, `\"`, `\n`, `&quot;`) is read a second time without it: [`unescaped`].
 
+mod calls;
 mod database;
 mod encoded;
 mod form;

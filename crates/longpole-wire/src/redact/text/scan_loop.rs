@@ -129,6 +129,7 @@ impl Scan<'_> {
             &"setuser" => self.set_user(at),
             &"values" => self.inserted(at, at + "values".len(), 0),
             &"value" => self.refused_value(at, at + "value".len()),
+            &"convertto-securestring" => self.secure_string(at),
             &"failed validating" => self.failed_validating(at),
             &"param" | &"args" => self.parameters(at),
             &"duplicate entry" => self.duplicate_entry(at + "duplicate entry".len()),
@@ -219,6 +220,9 @@ impl Scan<'_> {
             b'(' => {
                 self.breaks |= at > 0 && self.bytes[at - 1] == b'$';
                 let quoted = matches!(next, Some(b'"' | b'\''));
+                if quoted && let Some(end) = self.login(at) {
+                    return Some(end);
+                }
                 let name = quoted.then(|| self.name_before(at)).flatten()?.0;
                 let called = &self.text[name.clone()];
                 // Code that fetches a token names it.

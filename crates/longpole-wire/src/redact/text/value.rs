@@ -110,6 +110,9 @@ impl Scan<'_> {
         let is_header = matches!(meaning, Meaning::Authorization | Meaning::Cookie | Meaning::SetCookie);
         let behind = if operator == Operator::Colon && !is_header { self.past_type(behind) } else { behind };
         let start = self.value_start(behind)?;
+        if self.is_secure_string(start.at) {
+            return None;
+        }
         if start.quote.is_none() && !start.in_list && goes_on_in_next_line(&self.bytes[start.at..]) {
             return self.on_next_lines(meaning, name, start.at, operator);
         }
