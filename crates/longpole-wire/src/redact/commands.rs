@@ -165,6 +165,8 @@ pub(super) fn credentials(words: &[&str], in_text: bool, names: &mut Names) -> V
         let is_one = |word: &str| words[0] == "AUTH" || is_password(word);
         found.extend(words.iter().enumerate().skip(1).filter(|(_, word)| is_one(word)).map(|(at, word)| (at, 0..word.len())));
     }
+    // One of them may be a path with a colon.
+    let of_windows = words.iter().filter(|word| option_of_windows(word).is_some()).take(2).count() == 2;
     let mut after: Option<Takes> = None;
     for (at, word) in words.iter().enumerate() {
         if let Some(before) = at.checked_sub(1) {
@@ -223,6 +225,13 @@ pub(super) fn credentials(words: &[&str], in_text: bool, names: &mut Names) -> V
             && let Some(ValuePlace::Here(start, takes)) = past.option(word)
         {
             found.extend(value(word, start, takes).map(|range| (at, range)));
+            continue;
+        }
+        if of_windows
+            && let Some(name) = option_of_windows(word)
+            && names.meaning(name).is_sure()
+        {
+            found.extend(value(word, name.len() + "/:".len(), Value).map(|range| (at, range)));
             continue;
         }
         // `ACL SETUSER ann on >hunter2`.
@@ -434,6 +443,12 @@ impl Htpasswd {
     fn takes(&self) -> bool {
         self.program && self.batch && !self.cost && self.names == if self.prints { 1 } else { 2 }
     }
+}
+
+/// The name of an option as programs of Windows have it: `/TargetPassword:hunter2`.
+fn option_of_windows(word: &str) -> Option<&str> {
+    let (name, _) = word.strip_prefix('/')?.split_once(':')?;
+    (!name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphabetic())).then_some(name)
 }
 
 /// Bytes of an option of one letter.

@@ -284,6 +284,8 @@ pub(super) fn takes_words(program: &[u8]) -> bool {
             | b"secretsdump.py"
             | b"mssqlclient.py"
             | b"wmic"
+            | b"sqlpackage"
+            | b"sqlpackage.exe"
             | b"cmdkey"
             | b"chpasswd"
             | b"passwd"

@@ -55,6 +55,8 @@ pub(super) const OTHER_KEYWORDS: &[&str] = &[
     "hooks/",
     "webhooks/",
     "failed validating",
+    "oracle:thin:",
+    "add-mask::",
     "convertto-securestring",
     "param",
     "args",

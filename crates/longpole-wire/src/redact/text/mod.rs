@@ -21,6 +21,7 @@ mod literal;
 mod marks;
 mod markup;
 mod name;
+mod notations;
 mod object;
 mod pairs;
 mod parameters;

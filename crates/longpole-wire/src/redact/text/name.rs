@@ -43,8 +43,11 @@ impl Scan<'_> {
             end -= length;
             end -= blanks(&bytes[..end]);
         }
-        // `password?: string`.
-        end -= usize::from(bytes[..end].ends_with(b"?"));
+        // `password?: string`, `PASSWORD ?= x` of make.
+        if bytes[..end].ends_with(b"?") {
+            end -= 1;
+            end -= blanks(&bytes[..end]);
+        }
         // `char password[32] = "…"`.
         if let Some(rest) = bytes[..end].strip_suffix(b"]") {
             let digits = rest.iter().rev().take(8).take_while(|byte| byte.is_ascii_digit()).count();

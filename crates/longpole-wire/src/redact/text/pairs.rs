@@ -73,8 +73,18 @@ impl Scan<'_> {
         }
         self.pair = Some(Pair::of(behind));
         let (start, mut pair) = self.lone.take()?;
-        if start.quote.is_none() || !pair.is_beside(self.bytes, name.start) {
+        if !pair.is_beside(self.bytes, name.start) {
             return None;
+        }
+        // Without quotes, only a word that is alone on its line, as YAML has it: `- value: hunter2\n  name: TOKEN`.
+        if start.quote.is_none() {
+            let end = self.line_end(start.at);
+            let value = self.text[start.at..end].trim_end();
+            self.names.steps.spend(value.len());
+            if end > name.start || start.in_list || value.contains(char::is_whitespace) || value.starts_with(['{', '[', '|', '>', '&', '*'])
+            {
+                return None;
+            }
         }
         let meaning = self.meaning_of_name_at(behind);
         if meaning == Meaning::Plain || self.is_spent() {
@@ -94,7 +104,9 @@ impl Scan<'_> {
     /// `"X-Api-Key", "…"`: two elements of a list or a tuple, or what a call takes.
     pub(super) fn behind_comma(&mut self, at: usize) -> Option<usize> {
         // Most commas stand behind the member of an object, which has a colon before it, or behind no quote at all.
-        let (quote, rest) = self.bytes[..at].split_last().filter(|(quote, _)| matches!(quote, b'"' | b'\''))?;
+        let Some((quote, rest)) = self.bytes[..at].split_last().filter(|(quote, _)| matches!(quote, b'"' | b'\'')) else {
+            return self.tuple_of_erlang(at);
+        };
         let slashes = rest.iter().rev().take(8).take_while(|byte| **byte == b'\\').count();
         let end = rest.len() - slashes;
         let length = rest[..end].iter().rev().take(NAME_BYTES_MAX).take_while(|byte| is_of_name(**byte)).count();
@@ -107,10 +119,13 @@ impl Scan<'_> {
         let before = &before[..before.len() - before.iter().rev().take(8).take_while(|byte| **byte == b'\\').count()];
         let before = before.strip_suffix(b"b").unwrap_or(before);
         let blanks = before.iter().rev().take(64).take_while(|byte| byte.is_ascii_whitespace()).count();
+        // Envoy prints a header on each line.
+        let begins_line = before.len() == blanks || before[before.len() - blanks..].contains(&b'\n');
         let before = &before[..before.len() - blanks];
-        let is_first = match before.last()? {
-            b'(' | b'[' | b'{' => true,
-            b',' => false,
+        let is_first = match before.last() {
+            Some(b'(' | b'[' | b'{') => true,
+            Some(b',') => false,
+            _ if begins_line => false,
             _ => return None,
         };
         // Others in a list may be anything. Ids are no names.

@@ -11,7 +11,7 @@ use crate::redact::bytes::{colour_length, position, starts_with_ignoring_case};
 use crate::redact::escapes::ENTITY_BYTES_MAX;
 use crate::redact::names::Meaning;
 use crate::redact::token_formats;
-use crate::redact::value_forms::is_mixed;
+use crate::redact::value_forms::{is_mixed, is_nothing};
 
 /// What a byte means.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -130,6 +130,12 @@ impl Scan<'_> {
             &"values" => self.inserted(at, at + "values".len(), 0),
             &"value" => self.refused_value(at, at + "value".len()),
             &"convertto-securestring" => self.secure_string(at),
+            &"oracle:thin:" => self.login_of_oracle(at + "oracle:thin:".len()),
+            &"add-mask::" => {
+                let start = at + "add-mask::".len();
+                let end = self.line_end(start);
+                if is_nothing(&self.text[start..end]) { None } else { self.hide(start..end) }
+            }
             &"failed validating" => self.failed_validating(at),
             &"param" | &"args" => self.parameters(at),
             &"duplicate entry" => self.duplicate_entry(at + "duplicate entry".len()),

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use super::lines::goes_on_in_next_line;
 use super::name::{NAME_BYTES_MAX, is_of_name};
+use super::notations::{is_of_plan, php_type_length};
 use super::object::go_type_length;
 use super::scan::{Operator, Scan, Start};
 use crate::redact::bytes::{colour_length, floor, position};
@@ -110,8 +111,13 @@ impl Scan<'_> {
         let is_header = matches!(meaning, Meaning::Authorization | Meaning::Cookie | Meaning::SetCookie);
         let behind = if operator == Operator::Colon && !is_header { self.past_type(behind) } else { behind };
         let start = self.value_start(behind)?;
-        if self.is_secure_string(start.at) {
+        if self.is_secure_string(start.at) || is_of_plan(&self.bytes[start.at..]) {
             return None;
+        }
+        if meaning.is_sure()
+            && let Some(end) = self.here_lines(start.at)
+        {
+            return Some(end);
         }
         if start.quote.is_none() && !start.in_list && goes_on_in_next_line(&self.bytes[start.at..]) {
             return self.on_next_lines(meaning, name, start.at, operator);
@@ -141,12 +147,13 @@ impl Scan<'_> {
                 };
                 let value = &self.text[start.at..end];
                 if is_nothing(value) || !self.is_credential(meaning, start, end, operator) {
-                    return None;
+                    return if meaning.is_sure() { self.changed_to(start, end) } else { None };
                 }
                 let end = if start.quote.is_none() { self.past_base64(start.at, end) } else { end };
                 let is_bare = start.quote.is_none() && !start.in_list && meaning.is_sure();
                 let end = if is_bare { self.past_marks(start.at, end) } else { end };
-                self.hide(start.at..end)
+                let hidden = self.hide(start.at..end);
+                self.changed_to(start, end).or(hidden)
             }
         }
     }
@@ -197,6 +204,7 @@ impl Scan<'_> {
     pub(super) fn value_start(&self, behind: usize) -> Option<Start> {
         let mut at = self.past_blanks(behind);
         at += anchor_length(&self.bytes[at..]);
+        at += php_type_length(&self.bytes[at..]);
         let rest = &self.text[at..];
         let in_list =
             rest.starts_with('[') && !rest.starts_with(REDACTED) && !(rest.starts_with("[]") && go_type_length(rest.as_bytes()).is_some());
