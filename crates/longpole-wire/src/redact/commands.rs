@@ -62,10 +62,10 @@ const PROSE: &[&str] = &[
 
 /// The name of a program without its path.
 pub(super) fn program(word: &str) -> &str {
-    // `cd /srv&&mysql`.
-    let name = word.rsplit(['/', '\\', '&', '|']).next().unwrap_or(word);
     // `PosixPath('/usr/bin/mysql')`.
-    let name = name.trim_end_matches(['\'', '"']);
+    let word = word.trim_end_matches(['\'', '"']);
+    // `cd /srv&&mysql`, `system("mysql", …)`.
+    let name = word.rsplit(['/', '\\', '&', '|', '(', '"', '\'']).next().unwrap_or(word);
     name.strip_suffix(".exe").unwrap_or(name)
 }
 
@@ -75,7 +75,7 @@ struct ProgramWord<'a>(&'a str, &'a str);
 
 impl<'a> ProgramWord<'a> {
     fn of(word: &'a str) -> Self {
-        ProgramWord(word, if word.len() > 4 || word.contains(['/', '&', '|']) { program(word) } else { word })
+        ProgramWord(word, if word.len() > 4 || word.contains(['/', '&', '|', '(']) { program(word) } else { word })
     }
 
     fn is_of(self, programs: &[&str]) -> bool {
@@ -311,6 +311,8 @@ struct Past {
     acl: bool,
     /// How many words behind one of [`SETTERS`] may still be a value.
     sets: usize,
+    /// Behind `set` and its options.
+    set: bool,
     /// An option says that what authenticates is a token.
     bearer: bool,
 }
@@ -331,7 +333,10 @@ impl Past {
         self.login |= program.is_of(LOGINS);
         self.htpasswd.pass(word, program.is_of(&["htpasswd"]));
         self.sqlplus |= program.is_of(SQLPLUS);
-        self.sets = if SETTERS.contains(&word) { SETTER_WORDS } else { self.sets.saturating_sub(1) };
+        // `set -gx NAME hunter2` of fish.
+        let exports = self.set && word.starts_with('-') && word.contains('x');
+        self.set = word == "set" || self.set && word.starts_with('-');
+        self.sets = if SETTERS.contains(&word) || exports { SETTER_WORDS } else { self.sets.saturating_sub(1) };
         self.acl |= word.eq_ignore_ascii_case("setuser");
         // What it waited for, which may be the program itself.
         let fits = |(from, tool): &mut (usize, usize)| *from <= at && TOOLS[*tool].1 == word;

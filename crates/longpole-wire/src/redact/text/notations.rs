@@ -6,12 +6,13 @@
 //! {password,<<"hunter2">>}                      Erlang: a tuple of a name and a text
 //! jdbc:oracle:thin:ann/hunter2@//db:1521/x      Oracle: behind the slash
 //! ::add-mask::hunter2                           GitHub: all of the line
+//! requirepass hunter2                           Redis: the word behind
 //! ```
 
-use super::name::NAME_BYTES_MAX;
+use super::name::{NAME_BYTES_MAX, is_of_name};
 use super::scan::{Operator, Scan, Start};
-use crate::redact::bytes::floor;
-use crate::redact::value_forms::is_nothing;
+use crate::redact::bytes::{floor, position};
+use crate::redact::value_forms::{is_nothing, is_password};
 
 /// Bytes of the lines of a value.
 const LINES_BYTES_MAX: usize = 8192;
@@ -95,5 +96,41 @@ impl Scan<'_> {
         let sign = near[..length].iter().rposition(|byte| *byte == b'@').filter(|sign| *sign > slash + 1)?;
         let is_user = near[..slash].iter().all(|byte| byte.is_ascii_alphanumeric() || b"_$#.[]".contains(byte));
         if is_user && slash > 0 { self.hide(at + slash + 1..at + sign) } else { None }
+    }
+
+    /// A directive of a file with settings, which is a line: `requirepass hunter2`, `password    hunter2`. Behind a name that may begin a
+    /// sentence, the word has letters and digits.
+    pub(super) fn directive(&mut self, at: usize, behind: usize, is_sentence: bool) -> Option<usize> {
+        let before = &self.bytes[..at];
+        let blanks = before.iter().rev().take(NAME_BYTES_MAX).take_while(|byte| b" \t".contains(byte)).count();
+        if !before[..at - blanks].last().is_none_or(|byte| byte.is_ascii_control() || *byte == b'|') {
+            return None;
+        }
+        let mut start = self.past_blanks(behind);
+        // A table of psql.
+        if start > behind && self.bytes[start..].starts_with(b"| ") {
+            start = self.past_blanks(start + 1);
+        }
+        let bytes = self.bytes;
+        let end = self.names.memo.control.next(start, &mut self.names.steps, || position(bytes, start, |byte| byte.is_ascii_control()));
+        let value = self.text[start..end].trim_end_matches([' ', '|']);
+        self.names.steps.spend(value.len());
+        let is_one = start > behind && !value.contains(char::is_whitespace) && (!is_sentence || is_password(value));
+        let value = value.trim_matches('"');
+        let start = start + usize::from(self.bytes.get(start) == Some(&b'"'));
+        if !is_one || is_nothing(value) || value.contains(['=', ':', '(', '"']) { None } else { self.hide(start..start + value.len()) }
+    }
+
+    /// `proxy_set_header X-Api-Key hunter2;`: a directive whose first word is the name of a header.
+    pub(super) fn header_directive(&mut self, behind: usize) -> Option<usize> {
+        let name = self.past_blanks(behind);
+        let length = self.bytes[name..].iter().take(NAME_BYTES_MAX).take_while(|byte| is_of_name(**byte)).count();
+        let value = self.past_blanks(name + length);
+        let meaning = self.names.meaning(self.text.get(name..name + length)?);
+        if name == behind || length == 0 || value == name + length || !meaning.is_sure() {
+            return None;
+        }
+        let start = self.value_start(value).filter(|start| !matches!(self.bytes[start.at], b'$' | b'%' | b'{'))?;
+        self.value_at(meaning, start, Operator::Equals)
     }
 }

@@ -118,7 +118,9 @@ impl Scan<'_> {
         }
         match &word {
             &"identified" => self.identified_by(at + "identified".len()),
-            word @ (&"password" | &"passphrase" | &"secret_access_key") => self.password_literal(at, at + word.len()),
+            word @ (&"password" | &"passphrase" | &"secret_access_key") => {
+                self.password_literal(at, at + word.len()).or_else(|| self.directive(at, at + word.len(), true))
+            }
             // `config set`, `configure", "set"`.
             &"config" | &"configure" => {
                 let near = &bytes[..bytes.len().min(24)];
@@ -137,7 +139,9 @@ impl Scan<'_> {
                 if is_nothing(&self.text[start..end]) { None } else { self.hide(start..end) }
             }
             &"failed validating" => self.failed_validating(at),
-            &"param" | &"args" => self.parameters(at),
+            word @ (&"requirepass" | &"masterauth") => self.directive(at, at + word.len(), false),
+            word @ (&"proxy_set_header" | &"set-header") => self.header_directive(at + word.len()),
+            &"param" | &"args" | &"bind" => self.parameters(at),
             &"duplicate entry" => self.duplicate_entry(at + "duplicate entry".len()),
             // `INSERT INTO t (a, b) SELECT …`: a tuple without brackets.
             &"select" => self.inserted(at, at + "select".len(), 1),
