@@ -92,9 +92,43 @@ pub(super) fn is_runner(word: &str) -> bool {
     RUNNERS.contains(&word.as_bytes())
 }
 
-/// Whether a command begins behind this byte: in the next line, behind another command, or inside of one (`$(…)`, backticks).
-fn parts_commands(byte: u8) -> bool {
-    matches!(byte, b';' | b'\n' | b'|' | b'&' | b'`' | b'(')
+/// A byte that may stand before the name of a program: a blank, a quote, a bracket, a mark that parts commands.
+const BEFORE: u8 = 1;
+
+/// A byte behind which a command begins: in the next line, behind another command, or inside of one (`$(…)`, backticks).
+const PARTS: u8 = 2;
+
+/// A byte of the name of a program.
+const OF_NAME: u8 = 4;
+
+/// What each byte is, so that one look at a table tells.
+static KINDS: [u8; 256] = {
+    let mut kinds = [0; 256];
+    let mut byte = 0u8;
+    while byte.is_ascii() {
+        if byte.is_ascii_control() {
+            kinds[byte as usize] = BEFORE;
+        }
+        if byte.is_ascii_alphanumeric() {
+            kinds[byte as usize] = OF_NAME;
+        }
+        byte += 1;
+    }
+    let lists: [(&[u8], u8); 3] = [(b" [({\"'`,|&!$", BEFORE), (b";\n|&`(", PARTS), (b"-_/.", OF_NAME)];
+    let mut list = 0;
+    while list < lists.len() {
+        let mut at = 0;
+        while at < lists[list].0.len() {
+            kinds[lists[list].0[at] as usize] |= lists[list].1;
+            at += 1;
+        }
+        list += 1;
+    }
+    kinds
+};
+
+fn is(byte: u8, kind: u8) -> bool {
+    KINDS[byte as usize] & kind != 0
 }
 
 /// Whether a text has a program that takes a credential without an option, or one that may run another, where a command begins. `breaks`
@@ -107,9 +141,9 @@ pub(super) fn runs_one(text: &str, breaks: bool, steps: &mut StepBudget) -> bool
     // Where a command may begin: here, and behind the value of a variable.
     let (mut at, mut behind_value) = (0, None);
     loop {
-        let start = position(bytes, at, |byte| !byte.is_ascii_control() && !b" [({\"'`,|&!$".contains(&byte));
-        let is_of_word = |byte: &&u8| byte.is_ascii_alphanumeric() || b"-_/.".contains(byte);
-        let end = start + bytes[start..].iter().take(PROGRAM_BYTES_MAX).take_while(is_of_word).count();
+        let start = position(bytes, at, |byte| !is(byte, BEFORE));
+        let near = &bytes[start..bytes.len().min(start + PROGRAM_BYTES_MAX)];
+        let end = start + position(near, 0, |byte| !is(byte, OF_NAME));
         steps.spend(end - at);
         let word = &bytes[start..end];
         // `A=1 vault login …`.
@@ -132,7 +166,7 @@ pub(super) fn runs_one(text: &str, breaks: bool, steps: &mut StepBudget) -> bool
         // Whichever comes first: the end of the value or the next command.
         let value = behind_value.take().filter(|value| *value >= end);
         let limit = value.unwrap_or(bytes.len());
-        let next = if breaks { position(&bytes[..limit], end, parts_commands) } else { limit };
+        let next = if breaks { position(&bytes[..limit], end, |byte| is(byte, PARTS)) } else { limit };
         steps.spend(next - end);
         if next == bytes.len() {
             return false;
@@ -595,12 +629,12 @@ fn of_sqlplus(word: &str) -> Option<Range<usize>> {
 
 #[cfg(test)]
 mod tests {
-    use super::{LOGINS, NAMED, PAIRS, POSITIONS, SQLPLUS, StepBudget, parts_commands, runs_one};
+    use super::{LOGINS, NAMED, PAIRS, PARTS, POSITIONS, SQLPLUS, StepBudget, is, runs_one};
 
     /// Whether a command in this text is one of them, and how many steps finding out takes.
     fn judged(text: &str) -> (bool, u64) {
         let mut steps = StepBudget::of(text.len());
-        (runs_one(text, text.bytes().any(parts_commands), &mut steps), steps.taken)
+        (runs_one(text, text.bytes().any(|byte| is(byte, PARTS)), &mut steps), steps.taken)
     }
 
     #[test]
