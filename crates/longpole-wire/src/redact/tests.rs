@@ -472,6 +472,8 @@ const HOSTILE: &[&str] = &[
     "set-header token $a ",
     "proxy_set_header token a",
     "set -x ",
+    "parameters=[@p",
+    "parameters=[@p0='a'], CommandType set token=@p0 ",
     "params: (",
     "args=('a',",
     "params=[",

@@ -116,8 +116,9 @@ impl Scan<'_> {
         let value = self.text[start..end].trim_end_matches([' ', '|']);
         self.names.steps.spend(value.len());
         let is_one = start > behind && !value.contains(char::is_whitespace) && (!is_sentence || is_password(value));
-        let value = value.trim_matches('"');
-        let start = start + usize::from(self.bytes.get(start) == Some(&b'"'));
+        let inside = value.strip_prefix('"').and_then(|value| value.strip_suffix('"'));
+        let start = start + usize::from(inside.is_some());
+        let value = inside.unwrap_or(value);
         if !is_one || is_nothing(value) || value.contains(['=', ':', '(', '"']) { None } else { self.hide(start..start + value.len()) }
     }
 

@@ -4,6 +4,7 @@
 //! [SQL: INSERT INTO users (name, password) VALUES (?, ?)]⏎[parameters: ('bob', 'hunter2')]     SQLAlchemy
 //! UPDATE users SET password = $1 WHERE id = $2 -- PARAMETERS: ["hunter2",7]                    TypeORM
 //! … VALUES ($1, $2)⏎DETAIL:  parameters: $1 = 'bob', $2 = 'hunter2'                            PostgreSQL
+//! [Parameters=[@p0='bob', @p1='hunter2'], CommandType='Text']⏎… VALUES (@p0, @p1)              Entity Framework: before it
 //! ```
 
 use super::name::is_of_name;
@@ -66,6 +67,12 @@ impl<'a> Placeholders<'a> {
                     found.add(number, inserted.get(column).copied().unwrap_or(compared));
                     at += digits;
                 }
+                b'@' if bytes[at + 1..].starts_with(b"p") && bytes.get(at + 2).is_some_and(u8::is_ascii_digit) => {
+                    let digits = bytes[at + 2..].iter().take(4).take_while(|byte| byte.is_ascii_digit()).count();
+                    let number = text[at + 2..at + 2 + digits].parse().ok().map(|number: usize| number + 1);
+                    found.add(number, inserted.get(column).copied().unwrap_or(compared));
+                    at += 1 + digits;
+                }
                 byte if is_of_name(byte) => {
                     let length = bytes[at..].iter().take_while(|byte| is_of_name(**byte)).count();
                     let before = std::mem::replace(&mut word, &text[at..at + length]);
@@ -113,6 +120,9 @@ impl Scan<'_> {
         if !matches!(self.bytes.get(open), Some(b'(' | b'[' | b'$')) || self.is_spent() {
             return None;
         }
+        if self.bytes[open..].starts_with(b"[@p") {
+            return self.before_statement(open);
+        }
         let from = floor(self.text, self.parameters_to.max(at.saturating_sub(STATEMENT_BYTES_MAX))).min(at);
         self.parameters_to = at;
         self.names.steps.spend(at - from);
@@ -147,6 +157,30 @@ impl Scan<'_> {
             at += 1;
         }
         self.names.steps.spend(at - open);
+        last
+    }
+
+    /// `[@p0='bob' (Size = 4000), @p1='hunter2'], CommandType='Text']`, and the statement behind it.
+    fn before_statement(&mut self, open: usize) -> Option<usize> {
+        if open < self.parameters_to {
+            return None;
+        }
+        let end = floor(self.text, open + STATEMENT_BYTES_MAX);
+        self.parameters_to = end;
+        self.names.steps.spend(2 * (end - open));
+        let close = open + self.text[open..end].find("], CommandType")?;
+        let meanings = Placeholders::of(&self.text[close..end]).meanings(self.names);
+        let (mut at, mut last) = (open, None);
+        while let Some(next) = self.text[at..close].find("@p") {
+            at += next + "@p".len();
+            let digits = self.bytes[at..close].iter().take(4).take_while(|byte| byte.is_ascii_digit()).count();
+            let Some(inside) = self.bytes[at + digits..close].strip_prefix(b"='") else { continue };
+            let meaning = self.text[at..at + digits].parse().ok().and_then(|number: usize| meanings.get(number)).copied();
+            at += digits + "='".len();
+            let length = closing(inside, b'\'', 0).unwrap_or_else(|stop| stop);
+            last = self.hide_refused(meaning.unwrap_or(Meaning::Plain), at, at + length).or(last);
+            at += length;
+        }
         last
     }
 
@@ -186,6 +220,7 @@ mod tests {
             ("UPDATE t SET a=%s, t.b = crypt(%s, x) WHERE c = %s AND d IN (%s)", "a t.b c "),
             ("what? [SQL: SELECT * FROM t WHERE \"a\" = ? OR b LIKE ?", "a "),
             ("INSERT INTO t (a) VALUES (?) ON DUPLICATE KEY UPDATE b = ?", "a b"),
+            ("INSERT INTO t (a, b) VALUES (@p1, @p0)", "b a"),
             ("INSERT INTO t (a) VALUES (:1) ON CONFLICT (a) DO UPDATE SET b = :2", "a b"),
         ] {
             let found: Vec<&str> = Placeholders::of(statement).columns.iter().map(|column| column.trim()).collect();
