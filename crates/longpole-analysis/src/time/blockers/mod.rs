@@ -120,8 +120,8 @@ pub(crate) struct Blockers {
     named: HashSet<FutexKey>,
     /// What the stacks of those waits say.
     how: HashMap<StackId, How>,
-    /// Ends of threads, by process, and there by time.
-    ends: HashMap<u32, Vec<(Monotonic, u32)>>,
+    /// Ends of threads, by process, and there by thread and time.
+    ends: HashMap<u32, Vec<(u32, Monotonic)>>,
     /// The threads that got each lock, filled in for the first query.
     takers: HashMap<FutexKey, OnceLock<Takers>>,
 }
@@ -246,7 +246,7 @@ impl Blockers {
         out.at.values_mut().for_each(|waits| waits.sort_by_key(|&wait| (recording.waits[wait].end, wait)));
         for thread in &recording.threads {
             if let Some(end) = thread.end {
-                out.ends.entry(thread.pid).or_default().push((end, thread.tid));
+                out.ends.entry(thread.pid).or_default().push((thread.tid, end));
             }
         }
         out.ends.values_mut().for_each(|ends| ends.sort_unstable());
@@ -283,12 +283,12 @@ impl Blockers {
 
     /// The thread that ended when the wait did; a language may say so shortly before the thread is gone.
     fn who_ended(&self, sources: &Sources<'_>, wait: &Wait) -> BlockedOn {
-        let Some(wakers) = sources.wakers(wait) else { return BlockedOn::Nobody };
+        let Some(mut wakers) = sources.wakers(wait) else { return BlockedOn::Nobody };
         let (from, to) = (Monotonic(wait.end.0.saturating_sub(WAKE.to_u64())), Monotonic(wait.end.0.saturating_add(WAKE.to_u64())));
         let ends = self.ends.get(&wait.pid).map_or(&[][..], |ends| ends);
-        let first = ends.partition_point(|(end, _)| *end < from);
-        let ended = ends[first..].iter().take_while(|(end, _)| *end <= to).map(|(_, tid)| *tid);
-        one_of(ended.filter(|tid| wakers.contains(tid)).collect())
+        // Few threads ran, but in a file of others a hundred thousand may have ended.
+        wakers.retain(|tid| ends.get(ends.partition_point(|end| *end < (*tid, from))).is_some_and(|end| *end <= (*tid, to)));
+        one_of(wakers)
     }
 
     /// The holders of the lock: a part ends where another thread that waited for it got it.

@@ -204,6 +204,29 @@ fn too_many_parts_leave_the_longest() {
     assert_eq!(longest, [inferred(409), inferred(408)]);
 }
 
+/// Each end was searched for among all threads that ran, for each wait: 240,000,000,000 steps for these.
+#[test]
+fn a_join_does_not_search_all_ends_for_all_threads_that_ran() {
+    let mut text = "run x 0..2s\n".to_owned();
+    for tid in 10_000..14_000 {
+        writeln!(text, "cpu 900..1000ms pid 1 tid {tid}").unwrap();
+    }
+    // The last one of those that ended had run.
+    for end in 0..20_000 {
+        writeln!(text, "thread t 1..{}us pid 1 tid {}", 1_000_000 - end / 4, if end == 0 { 13_999 } else { 20_000 + end }).unwrap();
+    }
+    for tid in 100..3100 {
+        writeln!(text, "wait 100..1000ms pid 1 tid {tid} join m").unwrap();
+        writeln!(text, "cpu 1000..1001ms pid 1 tid {tid}").unwrap();
+    }
+    let started = Instant::now();
+    let parts = all_parts(&text);
+    assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
+    assert_eq!(parts.len(), 3_000);
+    let who = BlockedOn::Thread { tid: 13_999, evidence: BlockerEvidence::Inferred };
+    assert!(parts.iter().all(|(_, parts)| parts[..] == [BlockedPart { who, ..parts[0] }]));
+}
+
 /// What [`Blockers::holders`] finds if it asks anew each time.
 fn asked_anew(blockers: &Blockers, sources: &Sources<'_>, wait: &Wait) -> Vec<BlockedPart> {
     let futex = futex_key(wait).unwrap();
