@@ -169,10 +169,22 @@ impl Takers {
         self.list.between(TakerId::at(0), id).last()
     }
 
+    /// Those that got it while a thread waited, up to the last one before its wait ended.
+    fn during(&self, wait: &Wait) -> (TakerId, TakerId) {
+        // A wait of a broken file may end before it begins.
+        let first = TakerId::at(self.list.partition_point(|taker| taker.end <= wait.start));
+        (first, TakerId::at(self.list.partition_point(|taker| taker.end < wait.end)).max(first))
+    }
+
     /// The last taker before this one that is not this thread.
+    fn last_other(&self, before: TakerId, tid: u32) -> Option<TakerId> {
+        let last = TakerId::at(before.place().checked_sub(1)?);
+        [last, self.list[last].other].into_iter().find(|&other| self.list[other].tid != tid)
+    }
+
+    /// Which thread that is.
     fn last_but(&self, before: TakerId, tid: u32) -> Option<u32> {
-        let last = self.before(before)?;
-        [last, &self.list[last.other]].into_iter().map(|taker| taker.tid).find(|other| *other != tid)
+        self.last_other(before, tid).map(|other| self.list[other].tid)
     }
 }
 
@@ -281,6 +293,14 @@ impl Blockers {
         }
     }
 
+    /// The thread that the last part of a wait was for: who let it go on.
+    pub(crate) fn last_part(&self, sources: &Sources<'_>, wait: &Wait) -> Option<BlockedOn> {
+        match self.relation(wait)? {
+            Relation::Holds => self.last_holder(sources, wait),
+            Relation::Ends | Relation::Wakes => self.parts(sources, wait).last().map(|part| part.who),
+        }
+    }
+
     /// The thread that ended when the wait did; a language may say so shortly before the thread is gone.
     fn who_ended(&self, sources: &Sources<'_>, wait: &Wait) -> BlockedOn {
         let Some(mut wakers) = sources.wakers(wait) else { return BlockedOn::Nobody };
@@ -294,13 +314,8 @@ impl Blockers {
     /// The holders of the lock: a part ends where another thread that waited for it got it.
     fn holders(&self, sources: &Sources<'_>, wait: &Wait) -> Vec<BlockedPart> {
         let Some(futex) = futex_key(wait) else { return Vec::new() };
-        let takers = self.takers[&futex].get_or_init(|| {
-            let got_it = self.at[&futex].iter().map(|&i| (i, &sources.recording.waits[i]));
-            Takers::new(got_it.filter(|(_, it)| self.got_it(sources.recording, futex, it)).map(|(i, it)| (i, it.tid, it.end)))
-        });
-        // A wait of a broken file may end before it begins.
-        let first = TakerId::at(takers.list.partition_point(|taker| taker.end <= wait.start));
-        let end = TakerId::at(takers.list.partition_point(|taker| taker.end < wait.end)).max(first);
+        let takers = self.takers(sources, futex);
+        let (first, end) = takers.during(wait);
         let near = TakerId::at(end.place().saturating_sub(TAKERS_MAX)).max(first);
         let others = || near.until(end).filter(|&i| takers.list[i].tid != wait.tid);
         let mut is_searched = is_searched(near.until(end).len(), wait, || others().map(|i| takers.list[i].end));
@@ -326,6 +341,27 @@ impl Blockers {
             (from, taker, is_first) = (to, Some(tid), false);
         }
         parts
+    }
+
+    /// The holder in the last part of [`Blockers::holders`].
+    fn last_holder(&self, sources: &Sources<'_>, wait: &Wait) -> Option<BlockedOn> {
+        let futex = futex_key(wait)?;
+        let takers = self.takers(sources, futex);
+        let (first, end) = takers.during(wait);
+        let other = takers.last_other(end, wait.tid);
+        let within = other.filter(|&other| other >= first);
+        let from = within.map_or(wait.start, |other| takers.list[other].end);
+        let taker = other.map(|other| takers.list[other].tid);
+        let ran = || sources.ran(wait);
+        (from < wait.end).then(|| self.holder(sources, futex, (from, wait.end), (wait, wait), (taker, within.is_none()), ran))
+    }
+
+    /// The threads that got a lock.
+    fn takers(&self, sources: &Sources<'_>, futex: FutexKey) -> &Takers {
+        self.takers[&futex].get_or_init(|| {
+            let got_it = self.at[&futex].iter().map(|&i| (i, &sources.recording.waits[i]));
+            Takers::new(got_it.filter(|(_, it)| self.got_it(sources.recording, futex, it)).map(|(i, it)| (i, it.tid, it.end)))
+        })
     }
 
     /// Whether the wait ended because the lock was got.

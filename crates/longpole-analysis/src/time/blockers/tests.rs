@@ -227,6 +227,28 @@ fn a_join_does_not_search_all_ends_for_all_threads_that_ran() {
     assert!(parts.iter().all(|(_, parts)| parts[..] == [BlockedPart { who, ..parts[0] }]));
 }
 
+/// All parts were made, up to 4,096 for each wait, where the last one is asked for: half a minute for these.
+#[test]
+fn the_last_part_of_a_wait_is_found_without_the_others() {
+    const COUNT: u32 = 100_000;
+    let mut text = "run x 0..10s\n".to_owned();
+    for number in 0..COUNT {
+        let (tid, to) = (100 + number, 1_000_000 + number * 10);
+        writeln!(text, "wait 5000..{to}us pid 1 tid {tid} lock at 0x10 {LOCK}\ncpu {to}..{}us pid 1 tid {tid}", to + 5).unwrap();
+    }
+    let recording = text::parse(&text).unwrap();
+    let forest = crate::tree::forest::Forest::build(&recording);
+    let timelines = Timelines::new(&recording, &forest);
+    let sources = Sources { recording: &recording, timelines: &timelines, origin: forest.run_range().start };
+    let blockers = Blockers::of(&recording);
+    let started = Instant::now();
+    for wait in recording.waits.iter().skip(1) {
+        let who = BlockedOn::Thread { tid: wait.tid - 1, evidence: BlockerEvidence::Inferred };
+        assert_eq!(blockers.last_part(&sources, wait), Some(who));
+    }
+    assert!(started.elapsed() < Duration::from_secs(15), "{:?}", started.elapsed());
+}
+
 /// What [`Blockers::holders`] finds if it asks anew each time.
 fn asked_anew(blockers: &Blockers, sources: &Sources<'_>, wait: &Wait) -> Vec<BlockedPart> {
     let futex = futex_key(wait).unwrap();
@@ -275,7 +297,9 @@ proptest! {
         let sources = Sources { recording: &recording, timelines: &timelines, origin: forest.run_range().start };
         let blockers = Blockers::of(&recording);
         for wait in &recording.waits {
-            prop_assert_eq!(blockers.parts(&sources, wait), asked_anew(&blockers, &sources, wait));
+            let parts = blockers.parts(&sources, wait);
+            prop_assert_eq!(blockers.last_part(&sources, wait), parts.last().map(|part| part.who));
+            prop_assert_eq!(parts, asked_anew(&blockers, &sources, wait));
         }
     }
 }

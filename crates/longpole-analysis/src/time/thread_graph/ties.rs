@@ -240,8 +240,8 @@ impl<'a> Ties<'a> {
     /// the end of the wait.
     fn let_go(&self, id: LineId, (from, to): (Nanos, Nanos), wait: Option<&ThreadWait>) -> EndedBy {
         let pid = self.thread(id).pid;
-        let parts = wait.map(|wait| self.blockers.parts(self.sources, &self.sources.recording.waits[wait.wait])).unwrap_or_default();
-        let named = match parts.last().map(|part| part.who) {
+        let last = wait.and_then(|wait| self.blockers.last_part(self.sources, &self.sources.recording.waits[wait.wait]));
+        let named = match last {
             Some(BlockedOn::Thread { tid, .. }) => self.line(ThreadKey::new(pid.0, tid)),
             _ => None,
         };
