@@ -134,8 +134,12 @@ impl<'a> WaitedForThreads<'a> {
         }
         let mut waits = Vec::new();
         let recording = self.groups.recording;
+        // A thread waits for one thing at a time, but in a file of others each of its waits may be as long as the run.
+        let mut until = Nanos::MIN;
         for (id, wait) in recording.wait_ids().zip(&recording.waits).filter(|(_, wait)| wait.thread() == thread) {
             let (Some(start), Some(end)) = (self.offset(wait.start), self.offset(wait.end)) else { continue };
+            let start = start.max(until);
+            until = until.max(end);
             let first = stretches.partition_point(|(_, to)| *to <= start);
             for &(from, to) in stretches[first..].iter().take_while(|(from, _)| *from < end) {
                 let (from, to) = (from.max(start), to.min(end));

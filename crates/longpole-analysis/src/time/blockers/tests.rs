@@ -157,6 +157,23 @@ sample 86ms x4 pid 1 tid 8 [-] main;sync
     assert_eq!(flush.waits.iter().map(|sum| sum.nanos).collect::<Vec<_>>(), [Nanos(60_000_000)]);
 }
 
+/// For each wait for the lock, all waits of its holder were kept: 160,000 of these.
+#[test]
+fn what_a_holder_waits_for_is_kept_once() {
+    const COUNT: usize = 400;
+    let mut text = format!("run x 0..{}ms\n  web 0..{}ms svc pid 1\n", 10 * COUNT, 10 * COUNT);
+    for at in 0..COUNT {
+        writeln!(text, "wait {}..{}ms pid 1 tid 7 lock at 0x10 holder 8 [web] main;lock", 10 * at, 10 * at + 6).unwrap();
+        writeln!(text, "wait {}..{}us pid 1 tid 8 disk main;read", at, 10_000 * COUNT - at).unwrap();
+    }
+    let report = Report::new(text::parse(&text).unwrap());
+    let web = report.forest().ids().find(|&node| report.name(node) == "web").unwrap();
+    let waits = report.node_waits(web);
+    let blocked = report.blocked_by(&waits[0]);
+    let read = &blocked.list[0].waits[0];
+    assert_eq!((read.nanos, read.parts.len()), (Nanos(6_000_000 * COUNT as i64), COUNT));
+}
+
 /// The parts of each wait.
 fn all_parts(text: &str) -> Vec<(Wait, Vec<BlockedPart>)> {
     let recording = text::parse(text).unwrap();
