@@ -63,6 +63,38 @@ pub const TOLD_WAITS_MAX: usize = 20_000;
 /// Threads that are named for one kind of wait: looking at what each did takes a walk over the recording.
 pub const BLOCKERS_MAX: usize = 5;
 
+/// Stretches of waits that were for one thread, before those that overlap are joined.
+const APART_MAX: usize = 1 << 10;
+
+/// What of some waits was for one thread.
+struct Held {
+    /// The weakest.
+    evidence: BlockerEvidence,
+    /// Of all waits together.
+    nanos: Nanos,
+    /// When any of them was for it.
+    stretches: Vec<(Nanos, Nanos)>,
+    /// How many of them there were when they were joined last.
+    joined: usize,
+}
+
+impl Held {
+    fn new(evidence: BlockerEvidence) -> Held {
+        Held { evidence, nanos: Nanos::ZERO, stretches: Vec::new(), joined: 0 }
+    }
+
+    /// Adds a part of a wait. Thousands may wait for one thread at a time, each in hundreds of parts.
+    fn add(&mut self, evidence: BlockerEvidence, (from, to): (Nanos, Nanos)) {
+        self.evidence = self.evidence.max(evidence);
+        self.nanos += to - from;
+        self.stretches.push((from, to));
+        if self.stretches.len() > self.joined.saturating_mul(2).max(APART_MAX) {
+            self.stretches = intervals::union(std::mem::take(&mut self.stretches));
+            self.joined = self.stretches.len();
+        }
+    }
+}
+
 /// What the answer is made of.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct WaitedForThreads<'a> {
@@ -90,8 +122,7 @@ impl<'a> WaitedForThreads<'a> {
         let mut out = BlockedBy::default();
         let Some(relation) = sum.relation else { return out };
         let sources = self.sources();
-        type Stretches = Vec<(Nanos, Nanos)>;
-        let mut found: HashMap<ThreadKey, (BlockerEvidence, Stretches)> = HashMap::new();
+        let mut found: HashMap<ThreadKey, Held> = HashMap::new();
         for part in &sum.parts {
             let wait = &self.groups.recording.waits[part.wait];
             for held in self.groups.blockers.parts(&sources, wait) {
@@ -99,9 +130,7 @@ impl<'a> WaitedForThreads<'a> {
                 let Some((from, to)) = intervals::clip((from, to), (part.from, part.to)) else { continue };
                 match held.who {
                     BlockedOn::Thread { tid, evidence } => {
-                        let (weakest, stretches) = found.entry(ThreadKey::new(wait.pid, tid)).or_insert((evidence, Vec::new()));
-                        *weakest = (*weakest).max(evidence);
-                        stretches.push((from, to));
+                        found.entry(ThreadKey::new(wait.pid, tid)).or_insert(Held::new(evidence)).add(evidence, (from, to));
                     }
                     BlockedOn::OneOf(threads) => {
                         let (nanos, most) = out.one_of.unwrap_or_default();
@@ -111,11 +140,10 @@ impl<'a> WaitedForThreads<'a> {
                 }
             }
         }
-        let total = |stretches: &[(Nanos, Nanos)]| stretches.iter().map(|(from, to)| *to - *from).sum::<Nanos>();
-        let mut found: Vec<_> = found.into_iter().map(|(thread, (evidence, at))| (total(&at), thread, evidence, at)).collect();
-        found.retain(|(nanos, ..)| whole_percent(nanos.0, sum.nanos.0) > 0);
-        found.sort_by_key(|(nanos, thread, ..)| (Reverse(*nanos), *thread));
-        let blocker = |(nanos, thread, evidence, stretches): (Nanos, ThreadKey, _, _)| {
+        let mut found: Vec<(ThreadKey, Held)> = found.into_iter().collect();
+        found.retain(|(_, held)| whole_percent(held.nanos.0, sum.nanos.0) > 0);
+        found.sort_by_key(|(thread, held)| (Reverse(held.nanos), *thread));
+        let blocker = |(thread, Held { evidence, nanos, stretches, .. }): (ThreadKey, Held)| {
             let (samples, waits) = self.of_thread_in(thread, &intervals::union(stretches));
             let name = self.names.of(thread);
             Blocker { pid: thread.pid.0, tid: thread.tid.0, name, relation, evidence, nanos, samples, waits }
