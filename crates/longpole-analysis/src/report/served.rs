@@ -120,3 +120,32 @@ impl Report {
         calls(schedule, &self.recording, &self.forest, &self.waits, node, (schedule.start[node], schedule.end[node]))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Write as _;
+
+    use longpole_model::text;
+
+    use super::*;
+
+    /// Each process of a pid had all calls of the pid in its life: 40,000 of these.
+    #[test]
+    fn a_call_is_of_one_process_of_its_pid() {
+        const COUNT: usize = 200;
+        let end = 30 + COUNT;
+        let mut said = format!("run x 0..{end}ms\nprocess web 0..{end}ms pid 2 under 1\n");
+        for at in 0..COUNT {
+            writeln!(said, "process client {}..{}us pid 3 under 1", 10_000 + at, (COUNT + 20) * 1000).unwrap();
+        }
+        writeln!(said, "thread web 0..{end}ms pid 2 tid 2\nwait 1..2ms pid 2 idle main;accept").unwrap();
+        writeln!(said, "wait {}..{end}ms pid 2 idle main;accept", end - 5).unwrap();
+        for at in 0..COUNT {
+            writeln!(said, "wait {}..{}us pid 3 network main;recv", (at + 12) * 1000, (at + 12) * 1000 + 600).unwrap();
+        }
+        let report = Report::new(text::parse(&said).unwrap());
+        let clients: Vec<NodeId> = report.forest.ids().filter(|&node| report.name(node) == "client").collect();
+        let answered = |&node: &NodeId| report.answered(node).len();
+        assert_eq!((clients.len(), clients.iter().map(answered).sum::<usize>()), (COUNT, COUNT));
+    }
+}

@@ -155,6 +155,15 @@ impl Forest {
         std::iter::successors(Some(node.next()).filter(|&first| first < end), next)
     }
 
+    /// From when to when a process has its pid: from its start until the next one of that pid starts. The first one has it from the beginning
+    /// of time, and the last one until its end: `None`.
+    pub(crate) fn turn(&self, recording: &Recording, process: ProcessRow) -> (Option<Timestamp>, Option<Timestamp>) {
+        let start = |i: ProcessRow| self.process_ranges[i].map(|range| range.start);
+        let of_pid = self.processes_of_pid.get(&recording.processes[process].pid).map_or(&[][..], |of_pid| of_pid);
+        let place = of_pid.partition_point(|&i| (start(i), i) < (start(process), process));
+        (start(process).filter(|_| place > 0), of_pid.get(place + 1).and_then(|&next| start(next)))
+    }
+
     /// What the node is called: the span's name, the process's, or the command's.
     pub fn name<'a>(&self, recording: &'a Recording, node: NodeId) -> &'a str {
         match self[node].source {

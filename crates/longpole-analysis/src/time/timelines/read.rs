@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use longpole_model::{
-    CpuSlice, CurrentSpan, Id, IdVec, Monotonic, Nanos, NodeId, ProcessRow, Recording, Thread, ThreadKey, Wait, WaitId, ids,
+    CpuSlice, CurrentSpan, Id, IdVec, Monotonic, Nanos, NodeId, ProcessRow, Recording, Thread, ThreadKey, Timestamp, Wait, WaitId, ids,
 };
 
 use super::sweep::Sweep;
@@ -163,7 +163,10 @@ impl Timelines {
         for (process, &row) in only.enumerated() {
             let own = forest.node_of_process(process);
             let about = &recording.processes[process];
-            let life = (offset(about.start), about.end.map_or(Nanos::MAX, offset));
+            let (since, until) = forest.turn(recording, process);
+            let wall = |at: Timestamp| recorded::offset(at, origin);
+            let turn = (since.map_or(Nanos::MIN, wall), until.map_or(Nanos::MAX, wall));
+            let life = (offset(about.start), about.end.map_or(Nanos::MAX, offset).min(turn.1));
             let Some(row) = row else {
                 let is_plain = !with_spans.contains(&about.pid) && journaled.binary_search(&about.pid).is_err();
                 match own.filter(|_| is_plain && self.rows_of(about.pid).next().is_some()) {

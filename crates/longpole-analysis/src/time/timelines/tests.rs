@@ -25,6 +25,29 @@ fn the_rows_of_a_process_are_found_among_many() {
     assert_eq!(timelines.rows_of(0).chain(timelines.rows_of(COUNT + 1)).count(), 0);
 }
 
+/// Each process had all slices of its pid in its life: 90,000 pieces for these.
+#[test]
+fn what_the_thread_of_a_pid_does_is_of_one_process_at_a_time() {
+    use std::fmt::Write as _;
+    const COUNT: usize = 300;
+    let end = 22 * COUNT;
+    let mut text = format!("run x 0..{end}ms\n");
+    (0..COUNT).for_each(|at| writeln!(text, "process w {}..{end}ms pid 7 under 1", 20 * at + 1).unwrap());
+    for at in 0..COUNT {
+        writeln!(text, "thread w {}..{end}ms pid 7 tid 7", 20 * at + 1).unwrap();
+        writeln!(text, "cpu {}..{}us pid 7", (20 * COUNT + at) * 1000, (20 * COUNT + at) * 1000 + 500).unwrap();
+    }
+    let recording = text::parse(&text).unwrap();
+    let forest = crate::tree::forest::Forest::build(&recording);
+    let (replay, timelines) =
+        (crate::schedule::replay::Replay::new(&recording, &forest), super::Timelines::new(&recording, &forest));
+    let always = (longpole_model::Nanos::MIN, longpole_model::Nanos::MAX);
+    let pieces = |node: NodeId| timelines.own_pieces(node, always, &replay.schedule().cover, false).pieces;
+    let on_cpu = forest.ids().skip(1).map(|node| pieces(node).iter().filter(|piece| piece.state == StateKind::OnCpu).count());
+    let on_cpu: Vec<usize> = on_cpu.collect();
+    assert_eq!((on_cpu.len(), on_cpu.iter().sum::<usize>()), (COUNT, COUNT), "{on_cpu:?}");
+}
+
 /// What there was, in milliseconds, and how it is known.
 fn in_words(states: &States) -> String {
     let word = |state: StateKind| match state {

@@ -73,6 +73,17 @@ pub(super) struct Above {
     caller_or_served: IdVec<ProcessRow, Option<ProcessRow>>,
 }
 
+/// The kernel gives a pid again only after its process is gone: ends each of these processes, which stand by start, where the next one starts at
+/// the latest. In a file of others thousands may have one pid at a time, and each would have all that any of them did.
+fn end_at_next(of_pid: &[ProcessRow], ranges: &mut IdVec<ProcessRow, Option<TimeRange>>) {
+    for pair in of_pid.windows(2) {
+        let next = ranges[pair[1]].map(|next| next.start);
+        if let (Some(range), Some(next)) = (&mut ranges[pair[0]], next) {
+            range.end = range.end.min(next);
+        }
+    }
+}
+
 impl<'a> Processes<'a> {
     pub(super) fn new(recording: &'a Recording, run: TimeRange, notes: &mut Vec<Note>) -> Processes<'a> {
         let wall = |at| recording.clock.to_unix(at);
@@ -84,7 +95,7 @@ impl<'a> Processes<'a> {
             };
             Some(TimeRange { start, end: end.max(start) })
         };
-        let ranges: IdVec<ProcessRow, Option<TimeRange>> = recording.processes.iter().map(range).collect();
+        let mut ranges: IdVec<ProcessRow, Option<TimeRange>> = recording.processes.iter().map(range).collect();
         notes.extend(Note::counted(ranges.iter().filter(|range| range.is_none()).count(), Note::ProcessesUntimed));
         if recording.run.end.is_some() {
             let outlived = recording.processes.iter().filter(|process| process.end.is_none());
@@ -100,6 +111,7 @@ impl<'a> Processes<'a> {
         }
         for list in of_pid.values_mut() {
             list.sort_by_key(|&i| (ranges[i].map(|range| range.start), i));
+            end_at_next(list, &mut ranges);
         }
         let count = recording.processes.len();
         let mut processes = Processes {
