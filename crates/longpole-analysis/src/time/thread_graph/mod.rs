@@ -117,11 +117,11 @@ pub(crate) struct ThreadGraph {
 impl ThreadGraph {
     /// The graph of a process; `None` where its main thread was not seen, or its threads wait too often.
     pub(crate) fn new(sources: &Sources<'_>, blockers: &Blockers, process: &PlainProcess) -> Option<ThreadGraph> {
-        let PlainProcess { node, pid, life, is_node } = *process;
+        let PlainProcess { node, pid, life, is_node, .. } = *process;
         if !is_node {
             return None;
         }
-        let threads: Vec<ThreadLine<'_>> = sources.timelines.threads_of(pid).filter(|line| is_of(line, life)).collect();
+        let threads: Vec<ThreadLine<'_>> = sources.timelines.threads_of(process).filter(|line| is_of(line, life)).collect();
         let ties = Ties::new(sources, blockers, &threads, HashMap::new());
         let main = ties.line(ThreadKey::new(pid, pid))?;
         let end = life.1.min(threads[main.place()].until);
@@ -306,7 +306,7 @@ pub(crate) fn hold(
                 let computes = timelines.computes(line.row, process.life).into_iter();
                 computes.flat_map(|(from, to)| open.between(from, to)).map(move |(from, to)| (line.row, from, to)).collect::<Vec<_>>()
             };
-            timelines.threads_of(process.pid).flat_map(of_row).take(STRETCHES_MAX + 1).collect::<Vec<_>>()
+            timelines.threads_of(&process).flat_map(of_row).take(STRETCHES_MAX + 1).collect::<Vec<_>>()
         };
         let known = graph.map(|graph| {
             // Others may go on after the main thread.
@@ -318,7 +318,7 @@ pub(crate) fn hold(
         let Some((graph, open, others)) = known.filter(|(.., others)| others.len() <= STRETCHES_MAX) else {
             let all =
                 |line: ThreadLine<'_>| timelines.computes(line.row, process.life).into_iter().map(move |(from, to)| (line.row, from, to));
-            let all: Vec<_> = timelines.threads_of(process.pid).flat_map(all).collect();
+            let all: Vec<_> = timelines.threads_of(&process).flat_map(all).collect();
             stretches.extend(all.into_iter().map(|(row, from, to)| (process.node, row, from, to)));
             continue;
         };

@@ -38,6 +38,7 @@ mod sweep;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use longpole_model::fast_hash::FastMap;
 use longpole_model::{Id, IdVec, LossKind, Monotonic, Nanos, NodeId, Recording, StateKind, ThreadKey, WaitId, WaitKind, ids};
 
 use self::pieces::gives_way_to_children;
@@ -45,12 +46,15 @@ pub(crate) use self::pieces::{Piece, flatten};
 pub(crate) use self::running::Running;
 use crate::interval_index::{IntervalIndex, Timed};
 use crate::intervals;
+use crate::lists::Lists;
 use crate::schedule::recorded::{self, Cover};
 use crate::tree::forest::Forest;
 
 ids! {
     /// A thread, by its row.
     pub(crate) struct RowId;
+    /// A process of several threads without spans, by its place among those.
+    pub(crate) struct PlainId;
 }
 
 /// A thread that ends still runs for a little after its journal did. One that runs for longer than this after it has lost it.
@@ -105,9 +109,12 @@ pub(crate) struct ThreadLine<'a> {
 /// A process of several threads without spans.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PlainProcess {
+    pub(crate) id: PlainId,
     pub(crate) node: NodeId,
     pub(crate) pid: u32,
     pub(crate) life: (Nanos, Nanos),
+    /// When it has the pid: from its start until the next one of the pid starts. The first one has it before, and the last one after that.
+    turn: (Nanos, Nanos),
     /// It is no fork that its parent's node stands for.
     pub(crate) is_node: bool,
 }
@@ -163,7 +170,11 @@ pub(crate) struct Timelines {
     sources: IdVec<NodeId, Source>,
     /// The stretches of each node, by start.
     held: IntervalIndex<NodeId, SpanOnThread>,
-    plain: Vec<PlainProcess>,
+    plain: IdVec<PlainId, PlainProcess>,
+    /// The threads of each.
+    plain_threads: Lists<PlainId, RowId>,
+    /// The one whose threads are those of a node.
+    plain_of_node: FastMap<NodeId, PlainId>,
     gaps: Vec<JournalGap>,
     /// When each process ran, by pid, filled in when somebody asks.
     running: Mutex<HashMap<u32, Arc<Running>>>,
@@ -193,7 +204,9 @@ impl Timelines {
             waits: Vec::new(),
             sources: IdVec::default(),
             held: IntervalIndex::default(),
-            plain: Vec::new(),
+            plain: IdVec::default(),
+            plain_threads: Lists::default(),
+            plain_of_node: FastMap::default(),
             gaps: Vec::new(),
             running: Mutex::default(),
             switches_whole: !lost(LossKind::SamplesLost),
@@ -209,6 +222,7 @@ impl Timelines {
         let mut held = Vec::new();
         let journaled = timelines.add_journals(recording, forest, lost(LossKind::JournalGaps), &offset, &mut held);
         timelines.infer(recording, forest, &journaled, &offset, &mut held);
+        timelines.place_plain_threads();
         held.sort_unstable_by_key(|(node, held)| (*node, held.from, held.row));
         timelines.held = IntervalIndex::new(forest.len(), &held);
         timelines
@@ -216,7 +230,7 @@ impl Timelines {
 
     /// The processes of several threads without spans.
     pub(crate) fn plain_processes(&self) -> &[PlainProcess] {
-        &self.plain
+        self.plain.as_slice()
     }
 
     /// Sets when which threads worked for such processes: node, thread, from and to.
@@ -236,9 +250,18 @@ impl Timelines {
         self.held = IntervalIndex::new(self.held.len(), &held);
     }
 
-    /// The threads of a process, by number.
-    pub(crate) fn threads_of(&self, pid: u32) -> impl Iterator<Item = ThreadLine<'_>> {
-        self.rows_of(pid).map(|(row, it)| self.line(row, it))
+    /// The threads of a process, by number; where several had its pid, with what each did in its turn.
+    pub(crate) fn threads_of(&self, process: &PlainProcess) -> impl Iterator<Item = ThreadLine<'_>> {
+        let PlainProcess { id, turn, life, .. } = *process;
+        self.plain_threads.get(id).iter().map(move |&row| {
+            let line = self.line(row, &self.rows[row]);
+            let is_later = line.slices.last().is_some_and(|last| last.from >= turn.1);
+            let slices =
+                &line.slices[line.slices.partition_point(|it| it.from < turn.0)..line.slices.partition_point(|it| it.from < turn.1)];
+            let waits = &line.waits[line.waits.partition_point(|it| it.from < turn.0)..line.waits.partition_point(|it| it.from < turn.1)];
+            let until = if is_later { line.until.min(life.1) } else { line.until };
+            ThreadLine { slices, waits, born: line.born.filter(|born| turn.0 <= *born && *born < turn.1), until, ..line }
+        })
     }
 
     /// All threads, by process and number.
@@ -355,7 +378,8 @@ impl Timelines {
 
     /// CPU time of all threads of a node that has them all, in these stretches of it, which stand by time and do not overlap.
     pub(crate) fn cpu_of_threads(&self, node: NodeId, stretches: &[(Nanos, Nanos)]) -> Nanos {
-        let (Some(held), Some(&(from, _)), Some(&(.., to))) = (self.on_threads(node).first(), stretches.first(), stretches.last()) else {
+        let (Some(&process), Some(&(from, _)), Some(&(.., to))) = (self.plain_of_node.get(&node), stretches.first(), stretches.last())
+        else {
             return Nanos::ZERO;
         };
         let of_slice = |slice: &Slice| {
@@ -363,12 +387,12 @@ impl Timelines {
             let meanwhile = stretches[first..].iter().take_while(|stretch| stretch.0 < slice.to);
             meanwhile.map(|&(from, to)| slice.to.min(to) - slice.from.max(from)).sum::<Nanos>()
         };
-        let of_row = |(_, row): (RowId, &ThreadRow)| {
-            let slices = &self.slices[row.slices.clone()];
+        let of_row = |&row: &RowId| {
+            let slices = &self.slices[self.rows[row].slices.clone()];
             let first = slices.partition_point(|slice| slice.to <= from);
             slices[first..].iter().take_while(|slice| slice.from < to).map(of_slice).sum::<Nanos>()
         };
-        self.rows_of(self.rows[held.row].thread.pid.0).map(of_row).sum()
+        self.plain_threads.get(process).iter().map(of_row).sum()
     }
 
     /// Whether what this thread did at a moment counts for a node: in a process of several threads not all that they do decides when it ends.

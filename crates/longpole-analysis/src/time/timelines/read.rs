@@ -7,7 +7,8 @@ use longpole_model::{
 };
 
 use super::sweep::Sweep;
-use super::{JOURNAL_TAIL_NANOS, JournalGap, PlainProcess, RowId, Slice, Source, SpanOnThread, ThreadRow, ThreadWait, Timelines};
+use super::{JOURNAL_TAIL_NANOS, JournalGap, PlainId, PlainProcess, RowId, Slice, Source, SpanOnThread, ThreadRow, ThreadWait, Timelines};
+use crate::lists::Lists;
 use crate::schedule::recorded;
 use crate::tree::forest::Forest;
 
@@ -172,7 +173,7 @@ impl Timelines {
                 match own.filter(|_| is_plain && self.rows_of(about.pid).next().is_some()) {
                     Some(own) => {
                         let is_node = forest.process_row(recording, own) == Some(process);
-                        self.plain.push(PlainProcess { node: own, pid: about.pid, life, is_node });
+                        self.plain.push(PlainProcess { id: self.plain.next_id(), node: own, pid: about.pid, life, turn, is_node });
                         self.sources[own] = Source::AllThreads;
                     }
                     // The node of a folded fork is another process's.
@@ -206,6 +207,36 @@ impl Timelines {
         for node in refused {
             self.sources[node] = Source::Nothing;
         }
+    }
+
+    /// Finds the threads of the processes of several threads without spans. Where several had one pid, a thread is of those in whose turn it got
+    /// a CPU.
+    pub(super) fn place_plain_threads(&mut self) {
+        let mut of_pid: Vec<(u32, Nanos, PlainId)> = self.plain.iter().map(|it| (it.pid, it.turn.0, it.id)).collect();
+        of_pid.sort_unstable();
+        let mut threads: Vec<(PlainId, RowId)> = Vec::new();
+        for same in of_pid.chunk_by(|a, b| a.0 == b.0) {
+            let (pid, _, only) = same[0];
+            let is_alone = self.plain[only].turn == (Nanos::MIN, Nanos::MAX);
+            for (row, it) in self.rows_of(pid) {
+                if is_alone {
+                    threads.push((only, row));
+                    continue;
+                }
+                let mut before = None;
+                for slice in &self.slices[it.slices.clone()] {
+                    let place = same.partition_point(|(_, since, _)| *since <= slice.from).checked_sub(1);
+                    let process = place.map(|place| same[place].2).filter(|&id| slice.from < self.plain[id].turn.1);
+                    if let Some(process) = process.filter(|_| process != before) {
+                        threads.push((process, row));
+                    }
+                    before = process;
+                }
+            }
+        }
+        self.plain_threads = Lists::group(self.plain.len(), threads.iter().copied());
+        self.plain_of_node = self.plain.iter().filter(|it| !it.is_node).map(|it| (it.node, it.id)).collect();
+        self.plain_of_node.extend(self.plain.iter().filter(|it| it.is_node).map(|it| (it.node, it.id)));
     }
 
     /// The row of the only thread of each process; `None` where it has more, keeps a journal, or was not seen to switch.

@@ -25,6 +25,60 @@ fn the_rows_of_a_process_are_found_among_many() {
     assert_eq!(timelines.rows_of(0).chain(timelines.rows_of(COUNT + 1)).count(), 0);
 }
 
+/// The threads of each process without spans, as `name: number start..end`, in milliseconds.
+fn threads_of_processes(recording: &longpole_model::Recording) -> Vec<String> {
+    let forest = crate::tree::forest::Forest::build(recording);
+    let timelines = super::Timelines::new(recording, &forest);
+    let millis = |at: longpole_model::Nanos| at.0 / 1_000_000;
+    let thread = |line: super::ThreadLine<'_>| {
+        let slices = line.slices.iter().map(|slice| format!(" {}..{}", millis(slice.from), millis(slice.to)));
+        format!("{}{}{}", line.thread.tid.0, slices.collect::<String>(), if line.waits.is_empty() { "" } else { " waits" })
+    };
+    let process = |process: &super::PlainProcess| {
+        let threads: Vec<String> = timelines.threads_of(process).map(thread).collect();
+        format!("{}: {}", forest.name(recording, process.node), threads.join(", "))
+    };
+    timelines.plain_processes().iter().map(process).collect()
+}
+
+#[test]
+fn a_process_has_the_threads_of_its_turn_where_another_one_had_its_pid() {
+    let text = "\
+run x 0..100ms
+process a 10..40ms pid 7 under 1
+process b 50..90ms pid 7 under 1
+cpu 9..12ms pid 7 tid 7
+cpu 10..30ms pid 7 tid 8
+wait 12..40ms pid 7 tid 7 network main;recv
+cpu 51..55ms pid 7 tid 7
+cpu 60..70ms pid 7 tid 9
+cpu 20..80ms pid 8 tid 8
+";
+    assert_eq!(threads_of_processes(&text::parse(text).unwrap()), ["a: 7 9..12 waits, 8 10..30", "b: 7 51..55, 9 60..70"]);
+    // The first one had not ended when the next one of its pid started: its end was not recorded.
+    let late = text.replace("10..40ms pid 7 under", "10..95ms pid 7 under");
+    assert_eq!(threads_of_processes(&text::parse(&late).unwrap()), ["a: 7 9..12 waits, 8 10..30", "b: 7 51..55, 9 60..70"]);
+}
+
+/// Each process of a pid had all threads that the pid ever had: 1,000,000 of these.
+#[test]
+fn processes_of_one_pid_share_its_threads() {
+    use std::fmt::Write as _;
+    const COUNT: usize = 1_000;
+    let mut text = format!("run x 0..{COUNT}ms\n");
+    for at in 0..COUNT {
+        writeln!(text, "process w {}..{}us pid 7 under 1", at * 1000, at * 1000 + 900).unwrap();
+    }
+    for at in 0..COUNT {
+        writeln!(text, "cpu {}..{}us pid 7 tid {}\ncpu {}..{}us pid 7", at * 1000, at * 1000 + 9, 100 + at, at * 1000, at * 1000 + 9)
+            .unwrap();
+    }
+    let recording = text::parse(&text).unwrap();
+    let threads = threads_of_processes(&recording);
+    assert_eq!((threads.len(), threads[5].as_str()), (COUNT, "w: 7 5..5, 105 5..5"));
+    assert!(threads.iter().all(|threads| threads.matches(',').count() == 1));
+}
+
 /// Each process had all slices of its pid in its life: 90,000 pieces for these.
 #[test]
 fn what_the_thread_of_a_pid_does_is_of_one_process_at_a_time() {
