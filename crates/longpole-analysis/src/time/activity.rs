@@ -286,12 +286,14 @@ impl Activity<'_> {
 
     /// The waits of a node that mattered in a stretch of it. Those of several threads count once.
     pub(crate) fn waits_in(&self, stretch: Stretch) -> impl Iterator<Item = NodeWait> {
-        one_at_a_time(self.waits.that_mattered_within(stretch.node, (stretch.from, stretch.to)), stretch)
+        let time = (stretch.from, stretch.to);
+        one_at_a_time(self.waits.that_mattered_within(stretch.node, time), time)
     }
 
     /// The waits of a node in a stretch of it, also those for other threads of its process.
     pub(crate) fn all_waits_in(&self, stretch: Stretch) -> impl Iterator<Item = NodeWait> {
-        one_at_a_time(self.waits.of_node_within(stretch.node, (stretch.from, stretch.to)), stretch)
+        let time = (stretch.from, stretch.to);
+        one_at_a_time(self.waits.of_node_within(stretch.node, time), time)
     }
 
     /// What of a wait no child covers.
@@ -320,12 +322,12 @@ impl Activity<'_> {
     }
 }
 
-/// Waits in a stretch, by start, cut where they overlap.
-fn one_at_a_time<'a>(waits: impl Iterator<Item = &'a NodeWait>, stretch: Stretch) -> impl Iterator<Item = NodeWait> {
-    let mut until = stretch.from;
+/// Waits in a time, by start, cut where they overlap.
+pub(crate) fn one_at_a_time<'a>(waits: impl Iterator<Item = &'a NodeWait>, time: (Nanos, Nanos)) -> impl Iterator<Item = NodeWait> {
+    let mut until = time.0;
     waits.filter_map(move |wait| {
         let mut part = *wait;
-        (part.from, part.to) = (wait.from.max(until), wait.to.min(stretch.to));
+        (part.from, part.to) = (wait.from.max(until), wait.to.min(time.1));
         until = until.max(part.to);
         (part.from < part.to).then_some(part)
     })

@@ -35,6 +35,7 @@ use self::ties::Ties;
 use crate::link::waits::NodeWaits;
 use crate::schedule::own_work::TimeSet;
 use crate::schedule::servers::Servers;
+use crate::time::activity::one_at_a_time;
 use crate::time::blockers::{Blockers, Sources};
 use crate::time::timelines::{PlainProcess, RowId, ThreadLine, Timelines};
 
@@ -324,8 +325,9 @@ pub(crate) fn hold(
         };
         let known: Vec<_> = graph.known_times(&open).collect();
         let of_path = known.iter().flat_map(|&(row, from, to)| timelines.waits_of(row, (from, to)));
-        let of_node = waits.of_node_within(process.node, (Nanos::MIN, Nanos::MAX));
-        let of_others = of_node.flat_map(|it| open.between(it.from, it.to).map(|(from, to)| (it.wait, from, to)));
+        let always = (Nanos::MIN, Nanos::MAX);
+        let of_node = one_at_a_time(waits.of_node_within(process.node, always), always);
+        let of_others = of_node.flat_map(|it| open.between(it.from, it.to).map(move |(from, to)| (it.wait, from, to)));
         let all = of_others.chain(of_path).filter(|(_, from, to)| from < to);
         mattered.extend(all.map(|(wait, from, to)| (process.node, wait, from, to)));
         stretches.extend(known.iter().chain(&others).map(|&(row, from, to)| (process.node, row, from, to)));
@@ -345,5 +347,7 @@ pub(crate) struct Recorded<'a> {
     pub(crate) origin: Timestamp,
 }
 
+#[cfg(test)]
+mod many;
 #[cfg(test)]
 mod tests;

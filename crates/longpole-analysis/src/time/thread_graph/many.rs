@@ -1,0 +1,40 @@
+//! Files in which everything is there thousands of times.
+
+use std::fmt::Write as _;
+
+use longpole_model::{Nanos, NodeId, Recording, text};
+
+use super::*;
+use crate::schedule::replay::Replay;
+use crate::time::timelines::Timelines;
+use crate::tree::forest::Forest;
+
+const ALWAYS: (Nanos, Nanos) = (Nanos::MIN, Nanos::MAX);
+
+/// What the graphs of a recording set: the waits that mattered of the node of this name, and the stretches of threads.
+fn held(mut recording: Recording, name: &str) -> (NodeWaits, Timelines, NodeId) {
+    crate::derive(&mut recording, &[]);
+    let recording = &recording;
+    let forest = Forest::build(recording);
+    let replay = Replay::new(recording, &forest);
+    let (mut waits, mut timelines) = (NodeWaits::of(recording, &forest), Timelines::new(recording, &forest));
+    let recorded = Recorded { recording, servers: &replay.schedule().servers, origin: forest.run_range().start };
+    hold(&recorded, &Blockers::of(recording), &mut timelines, &mut waits);
+    let node = forest.ids().find(|&node| forest.name(recording, node) == name).unwrap();
+    (waits, timelines, node)
+}
+
+/// Each wait was kept for each of the times in which any thread may have held up the process: 250,000 of these.
+#[test]
+fn waits_of_a_thread_that_overlap_matter_one_at_a_time() {
+    const COUNT: u32 = 500;
+    let mut said = format!("run x 0..{COUNT}ms\nprocess w 0..{COUNT}ms pid 7 under 1\n");
+    for at in 0..COUNT {
+        writeln!(said, "cpu {}..{}us pid 7", at * 1000 + 2, at * 1000 + 500).unwrap();
+        writeln!(said, "wait {}..{}us pid 7 network main;recv", 3 + at, COUNT * 1000 - at).unwrap();
+    }
+    said.push_str("cpu 5..6us pid 7 tid 8\n");
+    let (waits, _, node) = held(text::parse(&said).unwrap(), "w");
+    let mattered = waits.that_mattered_within(node, ALWAYS).count();
+    assert!((1..=3 * COUNT as usize).contains(&mattered), "{mattered}");
+}
