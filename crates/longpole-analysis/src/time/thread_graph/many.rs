@@ -38,3 +38,20 @@ fn waits_of_a_thread_that_overlap_matter_one_at_a_time() {
     let mattered = waits.that_mattered_within(node, ALWAYS).count();
     assert!((1..=3 * COUNT as usize).contains(&mattered), "{mattered}");
 }
+
+/// Each process may keep 200,000 stretches of its other threads: 20 of them kept 800,000, of 12,000 slices.
+#[test]
+fn stretches_of_other_threads_are_as_many_as_the_slices() {
+    const COUNT: usize = 20;
+    let mut said = "run x 0..1s\n".to_owned();
+    (0..COUNT).for_each(|number| writeln!(said, "process w{number} 0..1s pid {} under 1", 10 + number).unwrap());
+    for pid in 10..10 + COUNT {
+        for at in 0..200 {
+            writeln!(said, "cpu {}..{}us pid {pid}", at * 5000, at * 5000 + 10).unwrap();
+            writeln!(said, "cpu 1..999ms pid {pid} tid {}", 1000 + at).unwrap();
+        }
+    }
+    let (_, timelines, _) = held(text::parse(&said).unwrap(), "w0");
+    let count = timelines.held_count();
+    assert!((200_000..400_000).contains(&count), "{count}");
+}

@@ -50,6 +50,9 @@ const GAPS_MAX: usize = 200_000;
 /// Stretches of other threads in the times in which any may have held up the process, at most.
 const STRETCHES_MAX: usize = 200_000;
 
+/// Those of all processes, for each time that a thread was on a CPU: one slice that is as long as its process is cut by all these times.
+const STRETCHES_OF_SLICE: usize = 4;
+
 /// A shorter wait for another thread says nothing of what mattered: two that hand each other work do hardly anything else.
 const TIE_NANOS: Nanos = Nanos(100_000);
 
@@ -295,7 +298,9 @@ pub(crate) fn hold(
 ) -> FastMap<NodeId, ThreadGraph> {
     let mut graphs = FastMap::default();
     let (mut stretches, mut mattered) = (Vec::new(), Vec::new());
+    let mut left = STRETCHES_MAX.saturating_add(timelines.slice_count().saturating_mul(STRETCHES_OF_SLICE));
     for process in timelines.plain_processes().to_vec() {
+        let most = STRETCHES_MAX.min(left);
         // Nobody waits for the end of a server.
         let has_end = !sources.servers.contains(process.node);
         let graph = has_end
@@ -307,7 +312,7 @@ pub(crate) fn hold(
                 let computes = timelines.computes(line.row, process.life).into_iter();
                 computes.flat_map(|(from, to)| open.between(from, to)).map(move |(from, to)| (line.row, from, to)).collect::<Vec<_>>()
             };
-            timelines.threads_of(&process).flat_map(of_row).take(STRETCHES_MAX + 1).collect::<Vec<_>>()
+            timelines.threads_of(&process).flat_map(of_row).take(most + 1).collect::<Vec<_>>()
         };
         let known = graph.map(|graph| {
             // Others may go on after the main thread.
@@ -316,13 +321,14 @@ pub(crate) fn hold(
             let others = computing(&open);
             (graph, open, others)
         });
-        let Some((graph, open, others)) = known.filter(|(.., others)| others.len() <= STRETCHES_MAX) else {
+        let Some((graph, open, others)) = known.filter(|(.., others)| others.len() <= most) else {
             let all =
                 |line: ThreadLine<'_>| timelines.computes(line.row, process.life).into_iter().map(move |(from, to)| (line.row, from, to));
             let all: Vec<_> = timelines.threads_of(&process).flat_map(all).collect();
             stretches.extend(all.into_iter().map(|(row, from, to)| (process.node, row, from, to)));
             continue;
         };
+        left -= others.len();
         let known: Vec<_> = graph.known_times(&open).collect();
         let of_path = known.iter().flat_map(|&(row, from, to)| timelines.waits_of(row, (from, to)));
         let always = (Nanos::MIN, Nanos::MAX);

@@ -233,6 +233,11 @@ impl Timelines {
         self.plain.as_slice()
     }
 
+    /// How often threads were on a CPU.
+    pub(crate) fn slice_count(&self) -> usize {
+        self.slices.len()
+    }
+
     /// Sets when which threads worked for such processes: node, thread, from and to.
     pub(crate) fn hold(&mut self, stretches: impl Iterator<Item = (NodeId, RowId, Nanos, Nanos)>) {
         let plain: HashSet<NodeId> = self.plain.iter().map(|process| process.node).collect();
@@ -336,6 +341,12 @@ impl Timelines {
     /// How it is known what the node did.
     pub(crate) fn source(&self, node: NodeId) -> Source {
         self.sources.get(node).copied().unwrap_or(Source::Nothing)
+    }
+
+    /// How many stretches of threads there are in all.
+    #[cfg(test)]
+    pub(crate) fn held_count(&self) -> usize {
+        self.held.iter().count()
     }
 
     fn on_threads(&self, node: NodeId) -> &[SpanOnThread] {
