@@ -55,3 +55,18 @@ fn stretches_of_other_threads_are_as_many_as_the_slices() {
     let count = timelines.held_count();
     assert!((200_000..400_000).contains(&count), "{count}");
 }
+
+/// A sample was searched for among all threads that counted then: 3,600,000,000 steps for these.
+#[test]
+fn a_sample_is_searched_for_among_few_threads() {
+    const COUNT: u32 = 60_000;
+    let mut said = "run x 0..1s\nprocess w 0..1s pid 7 under 1\n".to_owned();
+    // Of its main thread nothing is known: all others count.
+    (8..COUNT).for_each(|tid| writeln!(said, "cpu 1..999ms pid 7 tid {tid}").unwrap());
+    let (_, timelines, node) = held(text::parse(&said).unwrap(), "w");
+    let begin = std::time::Instant::now();
+    for at in 0..60_000 {
+        assert!(timelines.counts(node, ThreadKey::new(7, COUNT - 1), Nanos(100_000_000 + at)));
+    }
+    assert!(begin.elapsed() < std::time::Duration::from_secs(10), "{:?}", begin.elapsed());
+}

@@ -60,6 +60,10 @@ ids! {
 /// A thread that ends still runs for a little after its journal did. One that runs for longer than this after it has lost it.
 const JOURNAL_TAIL_NANOS: Nanos = Nanos(10_000_000);
 
+/// Threads of a process that count at one moment, among which the one of a sample is searched for. With more of them all samples count: a
+/// search among all of them for each sample takes minutes.
+const AT_ONCE_MAX: usize = 4096;
+
 /// A time on a CPU.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Slice {
@@ -412,7 +416,8 @@ impl Timelines {
             return true;
         }
         let Some(row) = self.row(thread) else { return true };
-        self.held.at(node, at).any(|held| held.row == row)
+        let mut meanwhile = self.held.at(node, at);
+        meanwhile.by_ref().take(AT_ONCE_MAX).any(|held| held.row == row) || meanwhile.next().is_some()
     }
 
     /// When a thread was on a CPU, or wanted one and did not have it, between two moments; those that touch are one.
