@@ -274,7 +274,7 @@ impl<'a> Rows<'a> {
             return part;
         }
         let behind = sum(&|wait| wait.kind == WaitKind::Pipe && Side::of_call(&wait.syscall) == Side::Behind);
-        let mut side = if (behind * 2) > on_pipes { Side::Behind } else { Side::Before };
+        let mut side = if behind > on_pipes - behind { Side::Behind } else { Side::Before };
         let origin = forest.run_range().start;
         let offset = |at: Monotonic| recording.clock.to_unix(at).map_or(Nanos::ZERO, |at| Nanos(at.nanos_since(origin)));
         let mut open: Vec<&Wait> = Vec::new();
@@ -406,6 +406,15 @@ cpu 1..2ms pid 2 tid 2\nwait 2..850ms pid 2 tid 2 pipe in write m\ncpu 850..900m
 cpu 2..980ms pid 3 tid 3
 cpu 3..4ms pid 4 tid 4\nwait 4..500ms pid 4 tid 4 pipe in read m\ncpu 500..560ms pid 4 tid 4
 ";
+
+    /// Twice the length of its waits in `write` was more than can be counted.
+    #[test]
+    fn waits_as_long_as_can_be_are_compared() {
+        let wait = "wait 2..850ms pid 2 tid 2 pipe in write m\n";
+        let mut recording = text::parse(&STAGES.replace(wait, &wait.repeat(3))).unwrap();
+        recording.waits.iter_mut().for_each(|wait| wait.end = Monotonic(wait.start.0 + (1 << 62) - 1));
+        assert!(!Report::new(recording).poles().is_empty());
+    }
 
     /// For each process all waits and slices of its pid were searched: 2,700,000,000 steps.
     #[test]
