@@ -76,6 +76,8 @@ pub struct Report {
     labels: OnceLock<Labels>,
     figures: OnceLock<IdVec<ProcessRow, ProcessFigures>>,
     servers: OnceLock<Servers>,
+    /// The calls of processes and spans that servers of the run answer.
+    answers: OnceLock<Vec<served::Answer>>,
     blockers: OnceLock<Blockers>,
     /// The threads of processes without spans that have several.
     graphs: FastMap<NodeId, ThreadGraph>,
@@ -160,6 +162,7 @@ impl Report {
             labels: OnceLock::new(),
             figures: OnceLock::new(),
             servers: OnceLock::new(),
+            answers: OnceLock::new(),
             blockers,
             graphs,
             run_graph,

@@ -39,8 +39,8 @@ pub(super) fn through_servers(
         let node = segment.node;
         let (mut at, end) = (offset(segment.range.start), offset(segment.range.end));
         for call in calls(schedule, recording, forest, waits, node, (at, end)) {
-            let Some((server, works)) = answers(schedule, node, call) else { continue };
-            for (from, to) in works {
+            let Some(server) = server_of(schedule, node, call) else { continue };
+            for (from, to) in schedule.servers.work_of(server, call) {
                 push(node, at, from);
                 push(server, from, to);
                 at = to;
@@ -73,24 +73,50 @@ fn calls(
     own.filter(|(from, to)| from < to).collect()
 }
 
-/// The server that works longest while a node waits, and when.
-fn answers(schedule: &Schedule, node: NodeId, call: (Nanos, Nanos)) -> Option<(NodeId, Vec<(Nanos, Nanos)>)> {
+/// The server that works longest while a node waits.
+fn server_of(schedule: &Schedule, node: NodeId, call: (Nanos, Nanos)) -> Option<NodeId> {
     let is_outside = |server: &NodeId| !(*server <= node && node < schedule.subtree_end[*server]);
-    let works = schedule.servers.at_work(call).into_iter().filter(|(server, _)| is_outside(server));
-    let all = |works: &[(Nanos, Nanos)]| works.iter().map(|(from, to)| *to - *from).sum::<Nanos>();
-    works.max_by_key(|(server, works)| (all(works), std::cmp::Reverse(*server))).filter(|(_, works)| all(works) > Nanos::ZERO)
+    let works = schedule.servers.at_work(call).into_iter().filter(|(server, works)| *works > Nanos::ZERO && is_outside(server));
+    works.max_by_key(|(server, works)| (*works, std::cmp::Reverse(*server))).map(|(server, _)| server)
+}
+
+/// A call that a server answers.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Answer {
+    /// Who calls.
+    node: NodeId,
+    call: (Nanos, Nanos),
+    server: NodeId,
 }
 
 impl Report {
+    /// The calls that servers answer, by node and time.
+    fn answers(&self) -> &[Answer] {
+        self.answers.get_or_init(|| {
+            let schedule = self.replay.schedule();
+            if schedule.servers.list.is_empty() {
+                return Vec::new();
+            }
+            let of = |node: NodeId| {
+                let calls = self.calls_by(node).into_iter();
+                calls.filter_map(move |call| Some(Answer { node, call, server: server_of(schedule, node, call)? }))
+            };
+            self.forest.ids().flat_map(of).collect()
+        })
+    }
+
+    /// The time in which the server of a call works for the node.
+    fn time_of(&self, answer: &Answer) -> impl Iterator<Item = (NodeId, Nanos, Nanos)> {
+        let (schedule, node) = (self.replay.schedule(), answer.node);
+        let works = schedule.servers.work_of(answer.server, answer.call);
+        works.flat_map(move |(from, to)| schedule.cover.gaps(node, from, to)).map(move |(from, to)| (node, from, to))
+    }
+
     /// The times in which a server works for this node, which waits: node, from and to.
-    pub(super) fn answered(&self, node: NodeId) -> Vec<(NodeId, Nanos, Nanos)> {
-        let schedule = self.replay.schedule();
-        if schedule.servers.list.is_empty() {
-            return Vec::new();
-        }
-        let calls = self.calls_by(node).into_iter();
-        let answered = calls.filter_map(|call| answers(schedule, node, call)).flat_map(|(_, works)| works);
-        answered.flat_map(|(from, to)| schedule.cover.gaps(node, from, to)).map(|(from, to)| (node, from, to)).collect()
+    pub(super) fn answered(&self, node: NodeId) -> impl Iterator<Item = (NodeId, Nanos, Nanos)> {
+        let answers = self.answers();
+        let first = answers.partition_point(|answer| answer.node < node);
+        answers[first..].iter().take_while(move |answer| answer.node == node).flat_map(|answer| self.time_of(answer))
     }
 
     /// Whether these nodes are a server of others.
@@ -101,16 +127,8 @@ impl Report {
 
     /// The times in which others wait for one of these servers at work: without its work they would not. By start.
     pub(super) fn calls_of(&self, servers: &[NodeId]) -> Vec<(NodeId, Nanos, Nanos)> {
-        let schedule = self.replay.schedule();
-        let mut calls = Vec::new();
-        for node in self.forest.ids() {
-            for call in self.calls_by(node) {
-                if let Some((_, works)) = answers(schedule, node, call).filter(|(server, _)| servers.binary_search(server).is_ok()) {
-                    let gaps = works.into_iter().flat_map(|(from, to)| schedule.cover.gaps(node, from, to));
-                    calls.extend(gaps.map(|(from, to)| (node, from, to)));
-                }
-            }
-        }
+        let of_these = self.answers().iter().filter(|answer| servers.binary_search(&answer.server).is_ok());
+        let mut calls: Vec<_> = of_these.flat_map(|answer| self.time_of(answer)).collect();
         calls.sort_unstable_by_key(|(_, from, _)| *from);
         calls
     }
@@ -145,7 +163,26 @@ mod tests {
         }
         let report = Report::new(text::parse(&said).unwrap());
         let clients: Vec<NodeId> = report.forest.ids().filter(|&node| report.name(node) == "client").collect();
-        let answered = |&node: &NodeId| report.answered(node).len();
+        let answered = |&node: &NodeId| report.answered(node).count();
         assert_eq!((clients.len(), clients.iter().map(answered).sum::<usize>()), (COUNT, COUNT));
+    }
+    /// All calls were searched for their servers again for each server that is a pole: 300,000,000 steps for these.
+    #[test]
+    fn the_server_of_a_call_is_found_once() {
+        const SERVERS: usize = 1_200;
+        const CALLS: usize = 4_000;
+        let end = 2 * CALLS + 100;
+        let mut said = format!("run x 0..{end}ms\n");
+        (0..SERVERS).for_each(|number| writeln!(said, "process s{number} 0..{end}ms pid {} under 1", 10 + number).unwrap());
+        writeln!(said, "process client 1..{end}ms pid 3 under 1").unwrap();
+        for pid in 10..10 + SERVERS {
+            writeln!(said, "thread s 0..{end}ms pid {pid} tid {pid}\nwait 1..2ms pid {pid} idle main;accept").unwrap();
+            writeln!(said, "wait {}..{end}ms pid {pid} idle main;accept", end - 20).unwrap();
+        }
+        for at in 0..CALLS {
+            writeln!(said, "wait {}..{}us pid 3 network main;recv", (2 * at + 10) * 1000, (2 * at + 10) * 1000 + 1600).unwrap();
+        }
+        let report = Report::new(text::parse(&said).unwrap());
+        assert_eq!((report.replay.schedule().servers.list.len(), report.answers().len()), (SERVERS, CALLS));
     }
 }

@@ -10,8 +10,9 @@
 //! A server waits for work between its requests, and still does when it is ended. Which call it answers is inferred from time: whoever waits for
 //! the network while it works waits for it.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 
+use longpole_model::fast_hash::FastMap;
 use longpole_model::{Id, Monotonic, Nanos, NodeId, Pid, ProcessRow, Recording, ThreadKey, Timestamp, WaitKind, ids};
 
 use crate::interval_index::{IntervalIndex, Timed};
@@ -118,6 +119,8 @@ pub(crate) struct Servers {
     pub(crate) list: Vec<NodeId>,
     /// When one of the threads of each was at work: no stretch touches another one of that server.
     works: IntervalIndex<NodeId, Work>,
+    /// The same of each of the list.
+    works_of: Vec<Vec<(Nanos, Nanos)>>,
     /// For each process when a thread of it waits for an answer and none is on a CPU: by time, those that touch are one.
     pub(crate) calls: HashMap<u32, Vec<(Nanos, Nanos)>>,
 }
@@ -128,16 +131,24 @@ impl Servers {
         self.list.binary_search(&node).is_ok()
     }
 
-    /// The servers that are at work in a time, and when each of them is, by time.
-    pub(crate) fn at_work(&self, time: (Nanos, Nanos)) -> BTreeMap<NodeId, Vec<(Nanos, Nanos)>> {
-        let mut found: BTreeMap<NodeId, Vec<(Nanos, Nanos)>> = BTreeMap::new();
+    /// The servers that are at work in a time, and how long each of them is.
+    pub(crate) fn at_work(&self, time: (Nanos, Nanos)) -> FastMap<NodeId, Nanos> {
+        let mut found: FastMap<NodeId, Nanos> = FastMap::default();
         if self.list.is_empty() {
             return found;
         }
         for &Work(from, to, server) in self.works.within(NodeId::RUN, time) {
-            found.entry(server).or_default().extend(intervals::clip((from, to), time));
+            if let Some((from, to)) = intervals::clip((from, to), time) {
+                *found.entry(server).or_default() += to - from;
+            }
         }
         found
+    }
+
+    /// When a server is at work in a time.
+    pub(crate) fn work_of(&self, server: NodeId, time: (Nanos, Nanos)) -> impl Iterator<Item = (Nanos, Nanos)> {
+        let works = self.list.binary_search(&server).map_or(&[][..], |place| &self.works_of[place]);
+        within(works, time)
     }
 }
 
@@ -198,7 +209,8 @@ fn servers_within(recording: &Recording, forest: &Forest, offset: impl Fn(Timest
         at_work.clone().into_iter().map(move |(from, to)| (NodeId::RUN, Work(from, to, node)))
     };
     let works: Vec<(NodeId, Work)> = found.iter().flat_map(work).collect();
-    Servers { list: found.into_iter().map(|(node, _)| node).collect(), works: IntervalIndex::new(1, &works), calls }
+    let (list, works_of) = found.into_iter().unzip();
+    Servers { list, works: IntervalIndex::new(1, &works), works_of, calls }
 }
 
 /// When a process was at work, and when it was first seen idle; `None` where it was not idle in the end, and so ended its work by itself. It
@@ -307,10 +319,9 @@ mod tests {
         let found = servers_within(&recording, forest, |at| Nanos(at.nanos_since(origin)), &mut compared);
         assert_eq!(found.list.len(), COUNT);
         let ms = |number: i64| Nanos(number * 1_000_000);
-        assert_eq!(
-            found.at_work((ms(15), ms(30))),
-            BTreeMap::from([(found.list[1], vec![(ms(15), ms(18))]), (found.list[2], vec![(ms(21), ms(22)), (ms(23), ms(28))])])
-        );
+        let time = (ms(15), ms(30));
+        assert_eq!(found.at_work(time), FastMap::from_iter([(found.list[1], ms(3)), (found.list[2], ms(6))]));
+        assert!(found.work_of(found.list[2], time).eq([(ms(21), ms(22)), (ms(23), ms(28))]));
         // What is left are the calls, which may be those of any server.
         let steps = COMPARED_MAX - compared.left - COUNT * COUNT;
         assert!(steps < 10 * COUNT, "{steps}");
