@@ -83,9 +83,14 @@ impl Idle {
     }
 }
 
+/// Times in which a server was at work in one call, all calls and servers together: with more of them nothing is a server. Each of them is
+/// looked at for the answer, and those of the server that answers are kept.
+const ANSWERS_MAX: usize = 5_000_000;
+
 /// Comparisons that may still be made.
 struct Compared {
     left: usize,
+    answers: usize,
 }
 
 impl Compared {
@@ -154,7 +159,7 @@ impl Servers {
 
 /// The servers among the processes of a run. `offset` says where a moment lies from its start.
 pub(crate) fn servers(recording: &Recording, forest: &Forest, offset: impl Fn(Timestamp) -> Nanos) -> Servers {
-    servers_within(recording, forest, offset, &mut Compared { left: COMPARED_MAX })
+    servers_within(recording, forest, offset, &mut Compared { left: COMPARED_MAX, answers: ANSWERS_MAX })
 }
 
 fn servers_within(recording: &Recording, forest: &Forest, offset: impl Fn(Timestamp) -> Nanos, compared: &mut Compared) -> Servers {
@@ -202,6 +207,22 @@ fn servers_within(recording: &Recording, forest: &Forest, offset: impl Fn(Timest
     };
     let found: Vec<(NodeId, Vec<(Nanos, Nanos)>)> = forest.ids().skip(1).filter_map(&mut server).collect();
     if found.is_empty() || compared.left == 0 {
+        return Servers::default();
+    }
+    // Those of spans are asked for by the span.
+    let of_spans = recording.waits.iter().zip(&recording.wait_links).filter(|(wait, link)| link.span.is_some() && is_call(wait));
+    let of_spans: Vec<(Nanos, Nanos)> = of_spans.filter_map(|(wait, _)| at(wait.start).zip(at(wait.end))).collect();
+    let mut answers = 0_usize;
+    for (_, at_work) in &found {
+        if compared.take(all_calls + of_spans.len()).is_none() {
+            return Servers::default();
+        }
+        for call in calls.values().flatten().chain(&of_spans) {
+            let first = at_work.partition_point(|(_, to)| *to <= call.0);
+            answers = answers.saturating_add(at_work[first..].partition_point(|(from, _)| *from < call.1));
+        }
+    }
+    if answers > compared.answers {
         return Servers::default();
     }
     let work = |(node, at_work): &(NodeId, Vec<(Nanos, Nanos)>)| {
@@ -315,18 +336,29 @@ mod tests {
         let report = Report::new(recording.clone());
         let forest = report.forest();
         let origin = forest.run_range().start;
-        let mut compared = Compared { left: COMPARED_MAX };
+        let mut compared = Compared { left: COMPARED_MAX, answers: ANSWERS_MAX };
         let found = servers_within(&recording, forest, |at| Nanos(at.nanos_since(origin)), &mut compared);
         assert_eq!(found.list.len(), COUNT);
         let ms = |number: i64| Nanos(number * 1_000_000);
         let time = (ms(15), ms(30));
         assert_eq!(found.at_work(time), FastMap::from_iter([(found.list[1], ms(3)), (found.list[2], ms(6))]));
         assert!(found.work_of(found.list[2], time).eq([(ms(21), ms(22)), (ms(23), ms(28))]));
-        // What is left are the calls, which may be those of any server.
-        let steps = COMPARED_MAX - compared.left - COUNT * COUNT;
+        // What is left are the calls, which may be those of any server: to find the servers, and to count what they answer.
+        let steps = COMPARED_MAX - compared.left - 2 * COUNT * COUNT;
         assert!(steps < 10 * COUNT, "{steps}");
 
-        let few = servers_within(&recording, forest, |at| Nanos(at.nanos_since(origin)), &mut Compared { left: COUNT * COUNT / 2 });
+        let few = servers_within(
+            &recording,
+            forest,
+            |at| Nanos(at.nanos_since(origin)),
+            &mut Compared { left: COUNT * COUNT / 2, answers: ANSWERS_MAX },
+        );
         assert!(few.list.is_empty() && few.at_work((ms(15), ms(30))).is_empty());
+        // Each call has two times of the server in it: those before and after it was idle.
+        let within = |answers| {
+            let mut compared = Compared { left: COMPARED_MAX, answers };
+            servers_within(&recording, forest, |at| Nanos(at.nanos_since(origin)), &mut compared).list.len()
+        };
+        assert_eq!([within(2 * COUNT - 1), within(2 * COUNT)], [0, COUNT]);
     }
 }
