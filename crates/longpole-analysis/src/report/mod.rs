@@ -77,7 +77,7 @@ pub struct Report {
     figures: OnceLock<IdVec<ProcessRow, ProcessFigures>>,
     servers: OnceLock<Servers>,
     /// The calls of processes and spans that servers of the run answer.
-    answers: OnceLock<Vec<served::Answer>>,
+    answers: OnceLock<Vec<served::AnsweredCall>>,
     blockers: OnceLock<Blockers>,
     /// The threads of processes without spans that have several.
     graphs: FastMap<NodeId, ThreadGraph>,

@@ -82,8 +82,8 @@ fn server_of(schedule: &Schedule, node: NodeId, call: (Nanos, Nanos)) -> Option<
 
 /// A call that a server answers.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Answer {
-    /// Who calls.
+pub(super) struct AnsweredCall {
+    /// The caller.
     node: NodeId,
     call: (Nanos, Nanos),
     server: NodeId,
@@ -91,7 +91,7 @@ pub(super) struct Answer {
 
 impl Report {
     /// The calls that servers answer, by node and time.
-    fn answers(&self) -> &[Answer] {
+    fn answers(&self) -> &[AnsweredCall] {
         self.answers.get_or_init(|| {
             let schedule = self.replay.schedule();
             if schedule.servers.list.is_empty() {
@@ -99,14 +99,14 @@ impl Report {
             }
             let of = |node: NodeId| {
                 let calls = self.calls_by(node).into_iter();
-                calls.filter_map(move |call| Some(Answer { node, call, server: server_of(schedule, node, call)? }))
+                calls.filter_map(move |call| Some(AnsweredCall { node, call, server: server_of(schedule, node, call)? }))
             };
             self.forest.ids().flat_map(of).collect()
         })
     }
 
     /// The time in which the server of a call works for the node.
-    fn time_of(&self, answer: &Answer) -> impl Iterator<Item = (NodeId, Nanos, Nanos)> {
+    fn time_of(&self, answer: &AnsweredCall) -> impl Iterator<Item = (NodeId, Nanos, Nanos)> {
         let (schedule, node) = (self.replay.schedule(), answer.node);
         let works = schedule.servers.work_of(answer.server, answer.call);
         works.flat_map(move |(from, to)| schedule.cover.gaps(node, from, to)).map(move |(from, to)| (node, from, to))

@@ -83,8 +83,8 @@ impl Idle {
     }
 }
 
-/// Times in which a server was at work in one call, all calls and servers together: with more of them nothing is a server. Each of them is
-/// looked at for the answer, and those of the server that answers are kept.
+/// Times in which a server was at work in one call, all calls and servers together: with more of them nothing is a server. The search for
+/// the answer visits each of them, and keeps those of the server that answers.
 const ANSWERS_MAX: usize = 5_000_000;
 
 /// Comparisons that may still be made.
@@ -209,7 +209,7 @@ fn servers_within(recording: &Recording, forest: &Forest, offset: impl Fn(Timest
     if found.is_empty() || compared.left == 0 {
         return Servers::default();
     }
-    // Those of spans are asked for by the span.
+    // A span finds its own.
     let of_spans = recording.waits.iter().zip(&recording.wait_links).filter(|(wait, link)| link.span.is_some() && is_call(wait));
     let of_spans: Vec<(Nanos, Nanos)> = of_spans.filter_map(|(wait, _)| at(wait.start).zip(at(wait.end))).collect();
     let mut answers = 0_usize;

@@ -70,7 +70,7 @@ const APART_MAX: usize = 1 << 10;
 struct Held {
     /// The weakest.
     evidence: BlockerEvidence,
-    /// Of all waits together.
+    /// All waits together.
     nanos: Nanos,
     /// When any of them was for it.
     stretches: Vec<(Nanos, Nanos)>,

@@ -244,7 +244,7 @@ fn a_join_does_not_search_all_ends_for_all_threads_that_ran() {
     assert!(parts.iter().all(|(_, parts)| parts[..] == [BlockedPart { who, ..parts[0] }]));
 }
 
-/// All parts were made, up to 4,096 for each wait, where the last one is asked for: half a minute for these.
+/// Before, the last part took all others, up to 4,096 for each wait: half a minute for these.
 #[test]
 fn the_last_part_of_a_wait_is_found_without_the_others() {
     const COUNT: u32 = 100_000;

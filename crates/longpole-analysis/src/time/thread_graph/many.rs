@@ -61,7 +61,7 @@ fn stretches_of_other_threads_are_as_many_as_the_slices() {
 fn a_sample_is_searched_for_among_few_threads() {
     const COUNT: u32 = 60_000;
     let mut said = "run x 0..1s\nprocess w 0..1s pid 7 under 1\n".to_owned();
-    // Of its main thread nothing is known: all others count.
+    // Nothing is known of its main thread: all others count.
     (8..COUNT).for_each(|tid| writeln!(said, "cpu 1..999ms pid 7 tid {tid}").unwrap());
     let (_, timelines, node) = held(text::parse(&said).unwrap(), "w");
     let begin = std::time::Instant::now();

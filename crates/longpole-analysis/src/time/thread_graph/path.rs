@@ -75,7 +75,7 @@ impl ThreadGraph {
         })
     }
 
-    /// Who ended the process of a thread, and since when that waited for its end.
+    /// The thread that ended the process of another one, and since when it waited for its end.
     fn killed(&self, line: LineId, at: Nanos) -> Option<(LineId, Nanos)> {
         match self.lines[line].gaps.last()? {
             Gap { to, ended_by: EndedBy::Killer(killer, since), .. } if *to <= at && *since < at => Some((*killer, *since)),

@@ -10,9 +10,11 @@
 //! All ties are kept: a thread goes on when it is ready and the one that it waited for has come as far as when it let it go on. A thread that
 //! joins another one has joined all that it started and that have ended by then.
 
-use longpole_model::{IdVec, Nanos};
+use std::collections::HashMap;
 
-use super::{EndedBy, Gap, JOIN_NANOS, LineId, ThreadGraph};
+use longpole_model::{IdVec, Nanos, Pid};
+
+use super::{EndedBy, Gap, GraphThread, JOIN_NANOS, LineId, ThreadGraph};
 use crate::intervals;
 use crate::schedule::own_work::TimeSet;
 
@@ -47,6 +49,8 @@ pub(super) struct Plan {
     ties: IdVec<LineId, Vec<(Gap, LineId)>>,
     /// The threads that each one started, by their end.
     started: IdVec<LineId, Vec<LineId>>,
+    /// Whether each is there until the process that started it ends: nobody waits for it before.
+    stays: IdVec<LineId, bool>,
 }
 
 struct Replay<'a> {
@@ -142,7 +146,14 @@ impl ThreadGraph {
         }
         steps.sort_unstable();
         started.iter_mut().for_each(|threads| threads.sort_by_key(|&thread| self.lines[thread].until));
-        Plan { steps, ties, started }
+        let ends = self.lines.iter().filter(|line| line.thread.pid.0 == line.thread.tid.0).map(|line| (line.thread.pid, line.until));
+        let ends: HashMap<Pid, Nanos> = ends.collect();
+        let stays = |line: &GraphThread| {
+            let creator = line.born.map(|(_, creator)| self.lines[creator].thread.pid);
+            creator.and_then(|pid| ends.get(&pid)).is_some_and(|end| line.until > *end - EXIT_NANOS)
+        };
+        let stays = self.lines.iter().map(stays).collect();
+        Plan { steps, ties, started, stays }
     }
 
     /// The waits of a thread for others, by time. Where nothing tells which one it was, the thread goes on with the one that mattered then.
@@ -232,11 +243,11 @@ impl Replay<'_> {
         new + (at - self.progress[line].old).or_zero()
     }
 
-    /// When a thread starts another one. If all that it started before had ended by then, it has joined them.
+    /// When a thread starts another one. If all that it started before had ended by then, except those that stay, it has joined them.
     fn start(&mut self, creator: LineId, line: LineId, at: Nanos) -> Nanos {
         let joined = self.all_joined(creator, at);
-        let all_ended = self.joined[creator].0 == self.begun[creator];
-        self.begun[creator] += usize::from(self.graph.lines[line].is_joined);
+        let all_ended = self.joined[creator].0 >= self.begun[creator];
+        self.begun[creator] += usize::from(self.graph.lines[line].is_joined && !self.plan.stays[line]);
         let now = self.reach(creator, at);
         if all_ended && joined > now {
             self.progress[creator].new = joined;
@@ -251,7 +262,7 @@ impl Replay<'_> {
         let Some(&(gap, other)) = self.plan.ties[line].get(next_tie) else { return };
         let own = self.advance(line, gap.from);
         let mut new = own.max(self.reach(other, gap.to));
-        let mut held_up_by = (new > own).then_some((other, gap.to));
+        let mut held_up_by = (new > own).then_some((other, gap.to.min(self.graph.lines[other].until)));
         if self.graph.lines[other].until <= gap.to + JOIN_NANOS {
             let joined = self.all_joined(line, gap.to);
             if joined > new {

@@ -30,7 +30,7 @@ use crate::window;
 /// A process without records that lives for more than this part of the run leaves too much unknown.
 const UNSEEN_PART: i64 = 100;
 
-/// Who ends a process waits for its end from then on, and this long at most.
+/// A thread that ends a process waits for its end from then on, and this long at most.
 const KILLED_NANOS: Nanos = Nanos(100_000_000);
 
 impl ThreadGraph {
@@ -65,7 +65,7 @@ impl ThreadGraph {
         };
         let threads: Vec<ThreadLine<'_>> =
             timelines.threads().filter(|line| nodes.contains_key(&line.thread.pid.0)).filter_map(line).collect();
-        // Of what a process did that was not seen, its parent and its children may tell; of a short one nobody asks.
+        // What an unseen process did decides about its parent, unless it was short.
         let seen: HashSet<u32> = threads.iter().map(|line| line.thread.pid.0).collect();
         let wall = Nanos(forest.run_range().nanos());
         let is_unseen =

@@ -98,7 +98,7 @@ fn turns() -> impl Strategy<Value = Vec<(u32, u32, usize)>> {
 }
 
 proptest! {
-    /// Threads of three processes, each of which starts the next one: nothing changes, so nothing ends earlier.
+    /// Threads of three processes in a line from parent to child: nothing changes, so nothing ends earlier.
     #[test]
     fn a_replay_of_what_was_recorded_ends_when_it_did(threads in proptest::collection::vec((0..3_usize, turns()), 3..8)) {
         let mut rows = "process b 1..90ms pid 2 under 1\nprocess c 2..80ms pid 3 under 2\n".to_owned();

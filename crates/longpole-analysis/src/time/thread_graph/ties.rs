@@ -30,7 +30,7 @@ const RELATED_STEPS: usize = 3;
 /// Threads on CPUs in a moment, and processes that ended in one, among which the one is searched that ended a wait.
 const CANDIDATES_MAX: usize = 256;
 
-/// Of several threads that may have ended a wait it was the one that ran this many times as long as any other meanwhile.
+/// If several threads may have ended a wait, the one did that ran this many times as long as any other meanwhile.
 const MOST_FACTOR: i64 = 4;
 
 /// What ties the threads of one process, or those of all processes of a run.
@@ -56,7 +56,7 @@ pub(super) struct Ties<'a> {
 }
 
 impl<'a> Ties<'a> {
-    /// Of threads, which stand by process and number, and of processes with these parents.
+    /// These threads, which stand by process and number, and the parents of their processes.
     pub(super) fn new(
         sources: &'a Sources<'a>,
         blockers: &'a Blockers,
@@ -96,7 +96,7 @@ impl<'a> Ties<'a> {
         line.born.or_else(|| line.slices.first().map(|slice| slice.from)).unwrap_or(Nanos::MIN)
     }
 
-    /// The other threads that were on a CPU in this time; none where those are so many that they tell nothing.
+    /// The other threads that were on a CPU in this time; none if they are more than [`CANDIDATES_MAX`].
     fn on_cpu(&self, line: LineId, from: Nanos, to: Nanos) -> Vec<LineId> {
         let on_cpu = self.running.within(from.0, to.0);
         if on_cpu.len() > CANDIDATES_MAX {
@@ -246,12 +246,18 @@ impl<'a> Ties<'a> {
             _ => None,
         };
         let is_own = |other: &LineId| self.thread(*other).pid == pid;
-        let ended = || {
-            let first = self.ends.partition_point(|(end, _)| *end < to - JOIN_NANOS);
-            let is_join = wait.is_some_and(|wait| wait.kind == WaitKind::Join);
-            let ended = self.ends[first..].iter().filter(|_| is_join).take_while(|(end, _)| *end <= to + JOIN_NANOS);
-            let mut others = ended.map(|(_, other)| *other).filter(|other| *other != id && is_own(other));
-            others.next().filter(|_| others.next().is_none())
+        // Many languages wait for the end of a thread at a lock. On a busy machine, one that waits for an end got a CPU later.
+        let ended_within = |before: &Nanos| {
+            let first = self.ends.partition_point(|(end, _)| *end < (to - *before).max(from));
+            let ended = self.ends[first..].iter().take_while(|(end, _)| *end <= to + JOIN_NANOS).take(CANDIDATES_MAX);
+            let others: Vec<LineId> = ended.map(|(_, other)| *other).filter(|other| *other != id && is_own(other)).collect();
+            (!others.is_empty()).then_some(others)
+        };
+        let is_join = wait.is_some_and(|wait| wait.kind == WaitKind::Join);
+        let windows = if is_join { &[JOIN_NANOS, REAPED_NANOS][..] } else { &[JOIN_NANOS] };
+        let ended = || match windows.iter().find_map(ended_within)?[..] {
+            [only] => Some(only),
+            _ => None,
         };
         let ran = || {
             let mut own = self.on_cpu(id, to - CLOSE_NANOS, to);

@@ -93,8 +93,7 @@ fn what_the_thread_of_a_pid_does_is_of_one_process_at_a_time() {
     }
     let recording = text::parse(&text).unwrap();
     let forest = crate::tree::forest::Forest::build(&recording);
-    let (replay, timelines) =
-        (crate::schedule::replay::Replay::new(&recording, &forest), super::Timelines::new(&recording, &forest));
+    let (replay, timelines) = (crate::schedule::replay::Replay::new(&recording, &forest), super::Timelines::new(&recording, &forest));
     let always = (longpole_model::Nanos::MIN, longpole_model::Nanos::MAX);
     let pieces = |node: NodeId| timelines.own_pieces(node, always, &replay.schedule().cover, false).pieces;
     let on_cpu = forest.ids().skip(1).map(|node| pieces(node).iter().filter(|piece| piece.state == StateKind::OnCpu).count());
