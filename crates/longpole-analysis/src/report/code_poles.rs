@@ -23,7 +23,7 @@
 use std::collections::HashMap;
 
 use longpole_model::fast_hash::FastMap;
-use longpole_model::{FunctionId, Id, Nanos, NodeId, SampleId, StackId, StateKind, ThreadKey, WaitKind};
+use longpole_model::{FunctionId, Id, Nanos, NodeId, SampleId, StackId, StateKind, WaitKind};
 
 use crate::code::functions::Function;
 use crate::code::origin::CodeOrigin;
@@ -31,7 +31,8 @@ use crate::intervals;
 use crate::link::waits::NodeWait;
 use crate::report::Report;
 use crate::report::reason::SHORT_WAITS_MIN;
-use crate::schedule::own_work::{OwnWork, TimeSet};
+use crate::report::thread_pieces::{Doing, ThreadPiece, Told, beside};
+use crate::schedule::own_work::OwnWork;
 use crate::schedule::poles::{PartKind, Pole, PolePart, Poles};
 use crate::schedule::servers::within;
 use crate::time::activity::{Activity, Stretch};
@@ -50,30 +51,10 @@ const TOOL_FOLDERS: [&str; 5] = ["/usr/bin/", "/usr/lib", "/usr/sbin/", "/bin/",
 /// A wait for work, in any function.
 const IDLE: PartKind = PartKind::Waits(WaitKind::Idle, None);
 
-/// What a piece of time is before its function is chosen.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Doing {
-    Computes,
-    Waits(WaitKind),
-    Unknown,
-}
-
-/// What a piece does, and the stack that tells of it.
-pub(super) type Told = (Doing, Option<StackId>);
-
 /// A piece of a node's own time.
 #[derive(Debug, Clone, Copy)]
 struct CodePiece {
     node: NodeId,
-    from: Nanos,
-    to: Nanos,
-    told: Told,
-}
-
-/// A piece of what a thread did while it did not matter.
-#[derive(Debug, Clone, Copy)]
-struct BesidePath {
-    line: LineId,
     from: Nanos,
     to: Nanos,
     told: Told,
@@ -85,11 +66,6 @@ pub(super) struct Kept {
     pub(super) kinds: HashMap<PartKind, Nanos>,
     /// Whether the rest is all but the time in which it was idle.
     pub(super) is_whole: bool,
-}
-
-/// The entries of a sorted list before and behind a place in it.
-pub(super) fn beside<T>(sorted: &[T], place: usize) -> impl Iterator<Item = &T> {
-    sorted[place.saturating_sub(1)..].iter().take(if place == 0 { 1 } else { 2 })
 }
 
 impl Report {
@@ -123,8 +99,13 @@ impl Report {
         let mut of_stack: FastMap<Told, Nanos> = FastMap::default();
         let mut add = |piece: CodePiece| *of_stack.entry(piece.told).or_default() += on_path.between(piece.node, piece.from, piece.to);
         pole.nodes.iter().for_each(|&node| self.each_piece(&activity, node, &mut add));
-        let beside: Vec<(&ThreadGraph, Vec<BesidePath>)> =
-            pole.nodes.iter().filter_map(|&node| self.graph_of(node)).map(|graph| (graph, self.beside_path(graph))).collect();
+        let beside_path = |graph| {
+            let mut pieces = self.thread_pieces(graph, &[graph.node()]);
+            pieces.retain(|piece| !piece.on_path);
+            (graph, pieces)
+        };
+        let beside: Vec<(&ThreadGraph, Vec<ThreadPiece>)> =
+            pole.nodes.iter().filter_map(|&node| self.graph_of(node)).map(beside_path).collect();
         beside.iter().flat_map(|(_, pieces)| pieces).for_each(|piece| {
             of_stack.entry(piece.told).or_default();
         });
@@ -161,7 +142,7 @@ impl Report {
         };
         // All of a part in the threads of the processes.
         let of_threads = |kind: PartKind, work: &OwnWork| {
-            let of = |(graph, pieces): &(&ThreadGraph, Vec<BesidePath>)| {
+            let of = |(graph, pieces): &(&ThreadGraph, Vec<ThreadPiece>)| {
                 let node = graph.node();
                 let own = pieces.iter().filter(|piece| kinds[&piece.told] == kind).map(|piece| (piece.line, piece.from, piece.to));
                 let on_path = graph.by_thread(work.pieces_between(node, Nanos::MIN, Nanos::MAX));
@@ -290,69 +271,6 @@ impl Report {
 
     fn graph_of(&self, node: NodeId) -> Option<&ThreadGraph> {
         self.graphs.get(&node)
-    }
-
-    /// What the threads of a process did while they did not matter.
-    fn beside_path(&self, graph: &ThreadGraph) -> Vec<BesidePath> {
-        let mut on_path: FastMap<LineId, Vec<(Nanos, Nanos)>> = FastMap::default();
-        for stretch in graph.path() {
-            on_path.entry(stretch.line).or_default().push((stretch.from, stretch.to));
-        }
-        let mut out = Vec::new();
-        for (line, thread, row) in graph.threads() {
-            let samples = self.samples_of_thread(thread);
-            let own = TimeSet::new(on_path.remove(&line).unwrap_or_default());
-            for (from, to) in own.gaps(graph.life().0, graph.life().1) {
-                for busy in self.timelines.computes(row, (from, to)) {
-                    self.by_nearest_sample(samples, busy, |from, to, stack| {
-                        out.push(BesidePath { line, from, to, told: (Doing::Computes, stack) });
-                    });
-                }
-                for (wait, from, to) in self.timelines.waits_of(row, (from, to)) {
-                    let wait = &self.recording.waits[wait];
-                    out.push(BesidePath { line, from, to, told: (Doing::Waits(wait.kind), wait.stack) });
-                }
-            }
-        }
-        out
-    }
-
-    /// The samples of a thread, by time.
-    pub(super) fn samples_of_thread(&self, thread: ThreadKey) -> &[SampleId] {
-        let by_thread = self.samples_of_threads.get_or_init(|| {
-            let mut by_thread: HashMap<ThreadKey, Vec<SampleId>> = HashMap::new();
-            for sample in self.all_samples() {
-                by_thread.entry(self.recording.samples[sample].thread()).or_default().push(sample);
-            }
-            by_thread.values_mut().for_each(|samples| samples.sort_by_key(|&sample| self.sample_offsets[sample]));
-            by_thread
-        });
-        by_thread.get(&thread).map_or(&[][..], |samples| samples)
-    }
-
-    /// Cuts a time in which a node computes half way between its samples, and hands each piece the stack of its own.
-    pub(super) fn by_nearest_sample(
-        &self,
-        samples: &[SampleId],
-        (from, to): (Nanos, Nanos),
-        mut piece: impl FnMut(Nanos, Nanos, Option<StackId>),
-    ) {
-        let at = |sample: SampleId| self.sample_offsets[sample];
-        let stack = |sample: SampleId| Some(self.recording.samples[sample].stack);
-        let first = samples.partition_point(|&sample| at(sample) < from);
-        let end = samples.partition_point(|&sample| at(sample) < to);
-        let Some((&last, others)) = samples[first..end].split_last() else {
-            let nearest = beside(samples, first).min_by_key(|&&sample| (at(sample) - from).magnitude().min((at(sample) - to).magnitude()));
-            return piece(from, to, nearest.copied().and_then(stack));
-        };
-        let mut since = from;
-        for (i, &sample) in others.iter().enumerate() {
-            let next = at(samples[first + i + 1]);
-            let until = at(sample) + (next - at(sample)) / 2;
-            piece(since, until, stack(sample));
-            since = until;
-        }
-        piece(since, to, stack(last));
     }
 
     /// What part each stack is of, by how long it is on the path.

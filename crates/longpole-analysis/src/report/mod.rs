@@ -22,6 +22,7 @@ mod select;
 mod served;
 mod states;
 pub mod summary_spans;
+mod thread_pieces;
 mod thread_poles;
 mod threads;
 mod usage;

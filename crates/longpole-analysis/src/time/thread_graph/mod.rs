@@ -201,11 +201,6 @@ impl ThreadGraph {
         &self.path
     }
 
-    /// From the start of the process to the end of its main thread.
-    pub(crate) fn life(&self) -> (Nanos, Nanos) {
-        self.life
-    }
-
     /// These times on the path, each with the thread that mattered then.
     pub(crate) fn by_thread(&self, times: impl Iterator<Item = (Nanos, Nanos)>) -> impl Iterator<Item = (LineId, Nanos, Nanos)> {
         times.flat_map(|(from, to)| {
@@ -213,11 +208,6 @@ impl ThreadGraph {
             let within = self.path[first..].iter().take_while(move |stretch| stretch.from < to);
             within.map(move |stretch| (stretch.line, stretch.from.max(from), stretch.to.min(to)))
         })
-    }
-
-    /// Its threads.
-    pub(crate) fn threads(&self) -> impl Iterator<Item = (LineId, ThreadKey, RowId)> {
-        self.lines.enumerated().map(|(id, line)| (id, line.thread, line.row))
     }
 
     /// A thread.
