@@ -465,6 +465,8 @@ fn what_stays_can_be_read() {
         ("?password=a&1&next=b", "?password=[redacted]&next=b"),
         ("login password=a'1 user=ann", "login password=[redacted] user=ann"),
         ("'login password=a' user='ann'", "'login password=[redacted]' user='ann'"),
+        ("password=parts['password'], user=a", "password=[redacted]'password'], user=a"),
+        ("find_user_pass(\"a\", \"b\")", "find_user_pass(\"[redacted]\", \"b\")"),
         ("<p>password: a<1</p>", "<p>password: [redacted]</p>"),
         ("<password>tiger</password><a/>", "<password>[redacted]</password><a/>"),
     ] {

@@ -18,6 +18,9 @@ const SECURE_STRING: &str = "convertto-securestring";
 /// Options before that text.
 const OPTIONS_MAX: usize = 4;
 
+/// Beginnings of functions that take a password: `find_user_pass` returns one.
+const SETTERS: &[&str] = &["set", "Set", "change", "Change", "update", "Update", "reset", "Reset"];
+
 /// Ends of calls, and which of their arguments is the password.
 const LOGINS: &[(&str, usize)] = &[
     ("db.auth", 1),
@@ -84,7 +87,9 @@ impl Scan<'_> {
     fn is_of_user(&mut self, bracket: usize) -> bool {
         let Some((name, _)) = self.name_before(bracket) else { return false };
         let called = &self.text[name];
+        let function = called.rsplit('.').next().unwrap_or(called);
+        let sets = SETTERS.iter().any(|verb| function.starts_with(verb));
         let has_user = called.as_bytes().windows("user".len()).any(|word| word.eq_ignore_ascii_case(b"user"));
-        has_user && self.names.meaning(called) == Meaning::Password
+        has_user && sets && self.names.meaning(called) == Meaning::Password
     }
 }

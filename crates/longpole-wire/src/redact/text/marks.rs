@@ -65,6 +65,8 @@ impl Scan<'_> {
             b';' => !is_closed(rest) && !is_parameter(rest, true),
             b'<' => !is_closed(rest) && !is_tag(rest),
             b'>' => !is_closed(rest),
+            // `parts['password']`: a text of code opens here.
+            _ if matches!(self.bytes[at - 1], b'[' | b'(') => false,
             quote @ (b'"' | b'\'' | b'`') => !is_closed(rest) && (!self.is_open(quote, start) || self.begins_line(start)),
             _ => false,
         }

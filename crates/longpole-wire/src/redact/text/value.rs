@@ -74,13 +74,11 @@ fn anchor_length(bytes: &[u8]) -> usize {
     if length > 0 && blanks > 0 { 1 + length + blanks } else { 0 }
 }
 
-/// `<Token>`, `<'a, Option<T>`: what stands behind a type that is generic.
+/// `<Token>`, `<'a, Option<T>>`, `<Token![;]>`: what stands behind a type that is generic.
 fn is_generic(rest: &[u8]) -> bool {
     let Some(inside) = rest.strip_prefix(b"<") else { return false };
-    let is_of_type = |byte: &&u8| byte.is_ascii_alphanumeric() || b"_:.,&'<[]() ".contains(byte);
-    let length = inside.iter().take(TYPE_BYTES_MAX).take_while(is_of_type).count();
     let is_name = inside.first().is_some_and(|byte| byte.is_ascii_alphabetic() || b"&'[(_".contains(byte));
-    is_name && matches!(inside.get(length), Some(b'>'))
+    is_name && inside.iter().take(TYPE_BYTES_MAX).any(|byte| *byte == b'>')
 }
 
 /// Whether this byte ends a value without quotes, with what stands behind it. Brackets ask what is open.
