@@ -58,7 +58,12 @@ impl Scan<'_> {
             };
             let quote = quoted.and_then(|at| self.value_start(at)).filter(|value| value.quote.is_some());
             at = match quote {
-                Some(value) => (self.value_end(value) + value.quote.map_or(1, |(_, slashes)| slashes + 1)).min(self.bytes.len()),
+                Some(value) => {
+                    let end = self.value_end(value);
+                    // Letters may stand behind the quote, and be part of the value.
+                    let quote = value.quote.filter(|(quote, slashes)| self.bytes.get(end + slashes) == Some(quote));
+                    end + quote.map_or(0, |(_, slashes)| slashes + 1)
+                }
                 None => self.unquoted_end(at),
             };
             let blanks = |from: usize| from + self.bytes[from..].iter().take_while(|byte| **byte == b' ').count();
