@@ -91,10 +91,11 @@ impl Scan<'_> {
                 }
                 quote @ (b'"' | b'\'' | b'`') => {
                     let slashes = bytes[open..at].iter().rev().take_while(|byte| **byte == b'\\').count();
-                    let length = closing(&bytes[at + 1..], quote, slashes).unwrap_or_else(|stop| stop);
-                    let end = at + 1 + length;
+                    let closed = closing(&bytes[at + 1..], quote, slashes);
+                    let end = at + 1 + closed.unwrap_or_else(|stop| stop);
                     harmless &= self.is_name_in_object((end + slashes + 1).min(bytes.len())) || is_kind(at + 1..end);
-                    at = end + slashes;
+                    // No backslashes stand before the end of a line.
+                    at = end + if closed.is_ok() { slashes } else { 0 };
                 }
                 byte if is_of_name(byte) => {
                     let end = position(bytes, at, |byte| !is_of_name(byte) && !b"+/~!@#%^*?".contains(&byte));
