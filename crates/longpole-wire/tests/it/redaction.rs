@@ -477,3 +477,24 @@ fn what_stays_can_be_read() {
     let mut state = "token=abc,vendor=1".into();
     assert_eq!((redactor.trace_state(&mut state), &*state), (1, &*format!("token={REDACTED},vendor=1")));
 }
+
+#[test]
+fn texts_put_together_from_the_corpus_are_judged_without_a_panic() {
+    const INSERTED: &[&str] = &["é", "😀", "日", "\"", "'", "\\\"", "\n", " "];
+    let kinds = kinds();
+    let mut redactor = Redactor::default();
+    let mut letters = Letters::of("texts put together");
+    let mut number = |below: usize| letters.take(DIGITS, 9).parse::<usize>().expect("digits") % below;
+    for _ in 0..20_000 {
+        let mut text = String::new();
+        for _ in 0..=number(4) {
+            let kind = &kinds[number(kinds.len())].text;
+            text.push_str(&kind[..kind.floor_char_boundary(number(kind.len() + 1))]);
+        }
+        for _ in 0..=number(4) {
+            text.insert_str(text.floor_char_boundary(number(text.len() + 1)), INSERTED[number(INSERTED.len())]);
+        }
+        let left = in_string(&mut redactor, &text);
+        assert_eq!(in_string(&mut redactor, &left), left, "cleaned once and for all: {text:?}");
+    }
+}
