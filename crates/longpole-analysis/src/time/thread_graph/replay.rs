@@ -27,6 +27,8 @@ enum Step {
     Born(LineId),
     /// The next wait of a thread for another one ends.
     GoesOn(LineId),
+    /// The end of a thread from which another one took something: the last of that, at the earliest.
+    LastTaken(LineId, LineId),
     /// A stretch of the path, by its place.
     Ends(usize),
     Starts(usize),
@@ -140,6 +142,12 @@ impl ThreadGraph {
                 steps.push((born, Step::Born(id)));
             }
             steps.extend(ties[id].iter().map(|(gap, _)| (gap.to, Step::GoesOn(id))));
+            let ended = |other: LineId| self.lines[other].until;
+            let taken = ties[id].iter().filter(|(gap, other)| gap.to < ended(*other) - JOIN_NANOS && ended(*other) < line.until);
+            let mut taken: Vec<LineId> = taken.map(|(_, other)| *other).collect();
+            taken.sort_unstable();
+            taken.dedup();
+            steps.extend(taken.into_iter().map(|other| (ended(other), Step::LastTaken(id, other))));
         }
         for (place, stretch) in self.path.iter().enumerate() {
             steps.extend([(stretch.from, Step::Starts(place)), (stretch.to, Step::Ends(place))]);
@@ -199,6 +207,7 @@ impl Replay<'_> {
                     self.progress[line].new = self.start(creator, line, at);
                 }
                 Step::GoesOn(line) => self.go_on(line),
+                Step::LastTaken(line, from) => self.take_last(line, from, at),
                 Step::Ends(stretch) => {
                     let line = self.graph.path[stretch].line;
                     ended = self.reach(line, at);
@@ -271,6 +280,15 @@ impl Replay<'_> {
         }
         self.note(line, gap.to, held_up_by);
         self.progress[line] = Progress { old: gap.to, new, next_tie: next_tie + 1 };
+    }
+
+    /// A thread that took something from another one has not taken the last of it before that has ended, whether it had to wait for it or not.
+    fn take_last(&mut self, line: LineId, from: LineId, at: Nanos) {
+        let last = self.reach(from, at);
+        if last > self.advance(line, at) && self.progress[line].old == at {
+            self.progress[line].new = last;
+            self.note(line, at, Some((from, at)));
+        }
     }
 
     /// The last that a thread has joined, and its end.

@@ -81,6 +81,17 @@ fn a_queue_goes_on_when_something_is_put_into_it() {
 }
 
 #[test]
+fn who_takes_from_another_one_ends_after_it() {
+    // A child writes ten items in 5 ms each; its parent needs 8 ms for each, and waits for the first one only.
+    let mut rows = "process b 1..52ms pid 2 under 1\nthread x 0..100ms pid 1 tid 1\nthread b 1..52ms pid 2 tid 2\n".to_owned();
+    rows += "cpu 0..1ms pid 1 tid 1\nwait 1..7ms pid 1 tid 1 pipe main;read\ncpu 7..100ms pid 1 tid 1\n";
+    rows += "cpu 1..52ms pid 2 tid 2\nsample 1ms x50 pid 2 tid 2 produce\n";
+    rows += "sample 7ms x80 pid 1 tid 1 main;consume\nsample 87ms x13 pid 1 tid 1 main;write\n";
+    // Without `consume` the last item is there after 52 ms.
+    assert_eq!(poles(&rows), ["consume 80 35", "write 13 13", "rest 6 6"]);
+}
+
+#[test]
 fn a_thread_that_polls_waits_for_what_others_do() {
     let mut polls = "thread x 0..100ms pid 1 tid 1\nthread w 1..99ms pid 1 tid 3\n".to_owned();
     for turn in 0..9 {

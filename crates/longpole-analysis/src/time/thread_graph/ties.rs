@@ -18,6 +18,10 @@ use crate::time::timelines::{Running, Slice, ThreadLine, ThreadWait};
 /// Few waits that are shorter than this are sampled.
 const SHORT_NANOS: Nanos = Nanos(PROBE_NANOS as i64);
 
+/// A shorter wait for a lock is not for what its holder does, but for a moment of a thread that happened to have it: a timer's, say, with the lock
+/// of an interpreter.
+const LOCK_NANOS: Nanos = Nanos(1_000_000);
+
 /// A process that waits for the end of a child has a CPU after that time, at most.
 const REAPED_NANOS: Nanos = Nanos(60_000_000);
 
@@ -147,7 +151,7 @@ impl<'a> Ties<'a> {
             other.map_or(otherwise, EndedBy::Thread)
         };
         match kind {
-            Some(WaitKind::Lock | WaitKind::Queue | WaitKind::Join) if !is_short => self.let_go(id, time, wait),
+            Some(WaitKind::Lock | WaitKind::Queue | WaitKind::Join) if to - from >= LOCK_NANOS => self.let_go(id, time, wait),
             Some(WaitKind::Lock | WaitKind::Queue | WaitKind::Join) => EndedBy::Unknown,
             Some(WaitKind::Child) => self.child_that_ended(id, time, kind).map_or(EndedBy::Itself, EndedBy::Thread),
             Some(WaitKind::Idle) => other(EndedBy::Somebody),
@@ -199,19 +203,14 @@ impl<'a> Ties<'a> {
             let woken = before.checked_sub(1).and_then(|last| self.busy_since[*other].get(last));
             woken.is_some_and(|woken| *woken >= from - CLOSE_NANOS)
         };
-        // Inside a process any other one may have done it.
         let (own, others): (Vec<LineId>, Vec<LineId>) = on_cpu.into_iter().partition(is_own);
-        let is_alone = own.is_empty();
         // Short waits of a thread near which none was sampled are for memory and disks.
         let is_unknown = kind.is_none() && to - from < SHORT_NANOS;
         let related: Vec<LineId> = others.into_iter().filter(|other| !is_unknown && self.are_related(*other, id)).collect();
-        let woken: Vec<LineId> = related.iter().copied().filter(was_woken).collect();
-        let is_pipe = is_alone && matches!(kind, Some(WaitKind::Pipe) | None);
-        if let [only] = own[..]
-            && was_woken(&only)
-        {
-            return Some(vec![only]);
-        }
+        let is_pipe = own.is_empty() && matches!(kind, Some(WaitKind::Pipe) | None);
+        // Inside a process any other one may have done it.
+        let own = own.iter().copied().filter(|other| own.len() == 1 && was_woken(other));
+        let woken: Vec<LineId> = related.iter().copied().filter(was_woken).chain(own).collect();
         let some = |candidates: Vec<LineId>| (!candidates.is_empty()).then_some(candidates);
         some(woken).or_else(|| some(related).filter(|_| is_pipe))
     }
