@@ -18,7 +18,7 @@ use crate::time::timelines::{Running, Slice, ThreadLine, ThreadWait};
 /// Few waits that are shorter than this are sampled.
 const SHORT_NANOS: Nanos = Nanos(PROBE_NANOS as i64);
 
-/// A shorter wait for a lock is not for what its holder does, but for a moment of a thread that happened to have it: a timer's, say, with the lock
+/// A shorter wait for a lock, or one that nobody sampled, is not for what its holder does, but for a moment of a thread that happened to have it: a timer's, say, with the lock
 /// of an interpreter.
 const LOCK_NANOS: Nanos = Nanos(1_000_000);
 
@@ -158,7 +158,7 @@ impl<'a> Ties<'a> {
             Some(WaitKind::Network | WaitKind::Pipe | WaitKind::Other) => other(EndedBy::Unknown),
             Some(_) => EndedBy::Itself,
             // Too short for anybody to have seen it.
-            None if is_short => EndedBy::Itself,
+            None if to - from < LOCK_NANOS => EndedBy::Itself,
             None => other(EndedBy::Unknown),
         }
     }
@@ -207,12 +207,14 @@ impl<'a> Ties<'a> {
         // Short waits of a thread near which none was sampled are for memory and disks.
         let is_unknown = kind.is_none() && to - from < SHORT_NANOS;
         let related: Vec<LineId> = others.into_iter().filter(|other| !is_unknown && self.are_related(*other, id)).collect();
-        let is_pipe = own.is_empty() && matches!(kind, Some(WaitKind::Pipe) | None);
+        // Into a pipe also writes a thread that computed all the time.
+        let is_pipe = kind == Some(WaitKind::Pipe);
+        let may_be_pipe = own.is_empty() && kind.is_none();
         // Inside a process any other one may have done it.
         let own = own.iter().copied().filter(|other| own.len() == 1 && was_woken(other));
-        let woken: Vec<LineId> = related.iter().copied().filter(was_woken).chain(own).collect();
         let some = |candidates: Vec<LineId>| (!candidates.is_empty()).then_some(candidates);
-        some(woken).or_else(|| some(related).filter(|_| is_pipe))
+        let woken = some(related.iter().copied().filter(|other| is_pipe || was_woken(other)).chain(own).collect());
+        woken.or_else(|| some(related).filter(|_| may_be_pipe))
     }
 
     /// The only one of these threads, or the one that was on a CPU for most of the time.
