@@ -222,7 +222,22 @@ impl Sources<'_> {
 
     /// The same, in short.
     fn ran(&self, over: &Wait) -> Option<Ran> {
-        let wakers = self.wakers(over)?;
+        self.in_short(over, &self.wakers(over)?)
+    }
+
+    /// The same, where it does not matter how many more than two there are.
+    fn few_ran(&self, over: &Wait) -> Option<Ran> {
+        let at = Nanos(self.recording.clock.to_unix(over.end)?.nanos_since(self.origin));
+        if !self.timelines.is_switched_in(over.thread(), at) {
+            return None;
+        }
+        // Three, and the one that waited.
+        let mut ran = self.timelines.few_on_cpu_in(over.pid, at - WAKE, at, 4)?;
+        ran.retain(|tid| *tid != over.tid);
+        self.in_short(over, &ran)
+    }
+
+    fn in_short(&self, over: &Wait, wakers: &[u32]) -> Option<Ran> {
         let at = Nanos(self.recording.clock.to_unix(over.end)?.nanos_since(self.origin));
         let first = [wakers.first(), wakers.get(1)].map(|tid| tid.copied().unwrap_or_default());
         Some(Ran { threads: number(wakers.len()), first, at, but: over.tid })
@@ -293,11 +308,15 @@ impl Blockers {
         }
     }
 
-    /// The thread that the last part of a wait was for: who let it go on.
-    pub(crate) fn last_part(&self, sources: &Sources<'_>, wait: &Wait) -> Option<BlockedOn> {
-        match self.relation(wait)? {
+    /// The thread that the last part of a wait was for: who let it go on. `None` if nothing tells.
+    pub(crate) fn last_thread(&self, sources: &Sources<'_>, wait: &Wait) -> Option<u32> {
+        let who = match self.relation(wait)? {
             Relation::Holds => self.last_holder(sources, wait),
             Relation::Ends | Relation::Wakes => self.parts(sources, wait).last().map(|part| part.who),
+        };
+        match who? {
+            BlockedOn::Thread { tid, .. } => Some(tid),
+            BlockedOn::OneOf(_) | BlockedOn::Nobody => None,
         }
     }
 
@@ -343,7 +362,7 @@ impl Blockers {
         parts
     }
 
-    /// The holder in the last part of [`Blockers::holders`].
+    /// The holder in the last part of [`Blockers::holders`]; of several, not how many.
     fn last_holder(&self, sources: &Sources<'_>, wait: &Wait) -> Option<BlockedOn> {
         let futex = futex_key(wait)?;
         let takers = self.takers(sources, futex);
@@ -352,7 +371,7 @@ impl Blockers {
         let within = other.filter(|&other| other >= first);
         let from = within.map_or(wait.start, |other| takers.list[other].end);
         let taker = other.map(|other| takers.list[other].tid);
-        let ran = || sources.ran(wait);
+        let ran = || sources.few_ran(wait);
         (from < wait.end).then(|| self.holder(sources, futex, (from, wait.end), (wait, wait), (taker, within.is_none()), ran))
     }
 

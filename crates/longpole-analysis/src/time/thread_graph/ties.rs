@@ -12,7 +12,7 @@ use longpole_model::{Id, IdVec, Nanos, ThreadKey, WaitKind};
 
 use super::{CLOSE_NANOS, EndedBy, Gap, JOIN_NANOS, LineId, TIE_NANOS};
 use crate::schedule::own_work::TimeSet;
-use crate::time::blockers::{BlockedOn, Blockers, PROBE_NANOS, Sources};
+use crate::time::blockers::{Blockers, PROBE_NANOS, Sources};
 use crate::time::timelines::{Running, Slice, ThreadLine, ThreadWait};
 
 /// Few waits that are shorter than this are sampled.
@@ -102,7 +102,7 @@ impl<'a> Ties<'a> {
 
     /// The other threads that were on a CPU in this time; none if they are more than [`CANDIDATES_MAX`].
     fn on_cpu(&self, line: LineId, from: Nanos, to: Nanos) -> Vec<LineId> {
-        let on_cpu = self.running.within(from.0, to.0);
+        let on_cpu = self.running.few_within(from.0, to.0, CANDIDATES_MAX + 1);
         if on_cpu.len() > CANDIDATES_MAX {
             return Vec::new();
         }
@@ -241,11 +241,8 @@ impl<'a> Ties<'a> {
     /// the end of the wait.
     fn let_go(&self, id: LineId, (from, to): (Nanos, Nanos), wait: Option<&ThreadWait>) -> EndedBy {
         let pid = self.thread(id).pid;
-        let last = wait.and_then(|wait| self.blockers.last_part(self.sources, &self.sources.recording.waits[wait.wait]));
-        let named = match last {
-            Some(BlockedOn::Thread { tid, .. }) => self.line(ThreadKey::new(pid.0, tid)),
-            _ => None,
-        };
+        let last = wait.and_then(|wait| self.blockers.last_thread(self.sources, &self.sources.recording.waits[wait.wait]));
+        let named = last.and_then(|tid| self.line(ThreadKey::new(pid.0, tid)));
         let is_own = |other: &LineId| self.thread(*other).pid == pid;
         // Many languages wait for the end of a thread at a lock. On a busy machine, one that waits for an end got a CPU later.
         let ended_within = |before: &Nanos| {

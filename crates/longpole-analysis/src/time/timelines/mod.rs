@@ -305,18 +305,24 @@ impl Timelines {
 
     /// The threads of a process that were on a CPU in this time, by number; `None` where records of it are missing.
     pub(crate) fn on_cpu_in(&self, pid: u32, from: Nanos, to: Nanos) -> Option<Vec<u32>> {
+        self.running(pid).map(|running| running.within(from.0, to.0))
+    }
+
+    /// Some of them: all if there are fewer than `most`.
+    pub(crate) fn few_on_cpu_in(&self, pid: u32, from: Nanos, to: Nanos, most: usize) -> Option<Vec<u32>> {
+        self.running(pid).map(|running| running.few_within(from.0, to.0, most))
+    }
+
+    fn running(&self, pid: u32) -> Option<Arc<Running>> {
         if !self.switches_whole {
             return None;
         }
-        let running = {
-            let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
-            let slices_of = |(_, row): (RowId, &ThreadRow)| {
-                let tid = row.thread.tid.0;
-                self.slices[row.slices.clone()].iter().map(move |slice| (slice.from.0, slice.to.0, tid))
-            };
-            Arc::clone(running.entry(pid).or_insert_with(|| Arc::new(Running::new(self.rows_of(pid).flat_map(slices_of)))))
+        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        let slices_of = |(_, row): (RowId, &ThreadRow)| {
+            let tid = row.thread.tid.0;
+            self.slices[row.slices.clone()].iter().map(move |slice| (slice.from.0, slice.to.0, tid))
         };
-        Some(running.within(from.0, to.0))
+        Some(Arc::clone(running.entry(pid).or_insert_with(|| Arc::new(Running::new(self.rows_of(pid).flat_map(slices_of))))))
     }
 
     /// Whether this thread was among them: its slices stand in order and do not overlap.

@@ -33,8 +33,30 @@ impl Running {
 
     /// The threads that ran, by number; not all of them where that takes more than [`SLICES_MAX`] slices: those that ran for long and last.
     pub(crate) fn within(&self, from: i64, to: i64) -> Vec<u32> {
-        let mut threads = Vec::new();
-        for (level, slices) in self.by_length.iter().enumerate().rev() {
+        let mut threads: Vec<u32> = self.threads(from, to).take(SLICES_MAX).collect();
+        threads.sort_unstable();
+        threads.dedup();
+        threads
+    }
+
+    /// Some of them, by number: all if there are fewer than `most`.
+    pub(crate) fn few_within(&self, from: i64, to: i64, most: usize) -> Vec<u32> {
+        let mut threads = Vec::with_capacity(most);
+        for thread in self.threads(from, to) {
+            if threads.len() == most {
+                break;
+            }
+            if !threads.contains(&thread) {
+                threads.push(thread);
+            }
+        }
+        threads.sort_unstable();
+        threads
+    }
+
+    /// The thread of each slice in a time, of those of each length the last [`SLICES_MAX`] that began.
+    fn threads(&self, from: i64, to: i64) -> impl Iterator<Item = u32> {
+        self.by_length.iter().enumerate().rev().flat_map(move |(level, slices)| {
             // What began earlier than that is over. What is longer than a sum can hold may have begun at any time.
             let earliest = u32::try_from(level)
                 .ok()
@@ -45,11 +67,8 @@ impl Running {
             let behind = first + slices[first..].partition_point(|slice| slice.0 < to);
             // Those that began last are the least over.
             let near = slices[first..behind].iter().rev().take(SLICES_MAX);
-            threads.extend(near.filter(|slice| slice.1 > from).map(|slice| slice.2).take(SLICES_MAX - threads.len()));
-        }
-        threads.sort_unstable();
-        threads.dedup();
-        threads
+            near.filter(move |slice| slice.1 > from).map(|slice| slice.2)
+        })
     }
 }
 
@@ -76,7 +95,10 @@ mod tests {
             let mut expected: Vec<u32> = slices.iter().filter(|slice| slice.1 > from && slice.0 < to).map(|slice| slice.2).collect();
             expected.sort_unstable();
             expected.dedup();
-            prop_assert_eq!(Running::new(slices.into_iter()).within(from, to), expected);
+            let running = Running::new(slices.into_iter());
+            let few = running.few_within(from, to, 3);
+            prop_assert!(few.len() == expected.len().min(3) && few.iter().all(|tid| expected.contains(tid)), "{few:?} of {expected:?}");
+            prop_assert_eq!(running.within(from, to), expected);
         }
     }
 
