@@ -59,6 +59,18 @@ pub(super) fn serialize_shared<T: Serialize + ?Sized, S: Serializer>(value: &Arc
     T::serialize(value, serializer)
 }
 
+/// Names in a list are cut here. A file of others may have one of megabytes, and thousands of rows that share it; those of generic functions
+/// have some hundred bytes.
+const LISTED_NAME_BYTES_MAX: usize = 4 << 10;
+
+/// A name in a list of many rows.
+pub(super) fn listed(name: &str) -> String {
+    match name.len() {
+        ..=LISTED_NAME_BYTES_MAX => name.to_owned(),
+        _ => format!("{}…", &name[..name.floor_char_boundary(LISTED_NAME_BYTES_MAX)]),
+    }
+}
+
 /// Something missing or unusual, with its count and its cause.
 #[derive(Debug, Clone, Serialize)]
 pub struct QualityView {

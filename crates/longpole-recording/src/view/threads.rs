@@ -9,7 +9,7 @@ use longpole_analysis::{Handle, Report};
 use longpole_model::{ThreadKey, WaitKind};
 use serde::Serialize;
 
-use super::shared::nanos;
+use super::shared::{listed, nanos};
 use super::states::BlockedView;
 use super::waits::{BlockerEvidenceView, RelationView};
 
@@ -103,10 +103,10 @@ pub(super) fn thread_views(report: &Report) -> Vec<ThreadView> {
         let of = |kind: WaitKind| nanos(life.blocked_seen[kind as usize].0);
         ThreadView {
             pid: thread.pid,
-            process: programs.get(&thread.pid).map_or_else(String::new, |name| (*name).to_owned()),
+            process: programs.get(&thread.pid).map_or_else(String::new, |name| listed(name)),
             tid: thread.tid,
-            name: thread.name.clone(),
-            entry: report.entry_function(thread.thread()).map(str::to_owned),
+            name: listed(&thread.name),
+            entry: report.entry_function(thread.thread()).map(listed),
             nanos: nanos(life.nanos.0),
             on_cpu_nanos: nanos(life.on_cpu.0),
             ready_nanos: nanos(life.ready.0),
@@ -127,7 +127,7 @@ impl WaitedForView {
     fn new(other: &WaitedFor<'_>) -> Self {
         WaitedForView {
             tid: other.tid,
-            name: other.name.map(str::to_owned),
+            name: other.name.map(listed),
             relation: other.relation.into(),
             evidence: other.evidence.into(),
             nanos: nanos(other.nanos.0),
