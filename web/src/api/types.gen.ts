@@ -1219,9 +1219,9 @@ export interface ProcessRow {
   readonly depth: number;
   /** Its name. */
   readonly name: string;
-  /** Path of the executable; empty where unknown. */
+  /** Path of the executable; empty where unknown. Past 256 MiB of what forks share with their parents, it is cut after 4 KiB. */
   readonly executable: string;
-  /** Its arguments. */
+  /** Its arguments; past 256 MiB of what forks share with their parents, `…`. */
   readonly arguments: readonly string[];
   /** Start; null where the recorder read no clock. */
   readonly startNanos: Nanos | null;

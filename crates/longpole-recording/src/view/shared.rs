@@ -71,6 +71,16 @@ pub(super) fn listed(name: &str) -> String {
     }
 }
 
+/// Bytes of a text in JSON.
+pub(crate) fn json_bytes(text: &str) -> u64 {
+    let of = |byte: u8| match byte {
+        0..0x20 => 6,
+        b'"' | b'\\' => 2,
+        _ => 1,
+    };
+    text.bytes().map(of).sum()
+}
+
 /// Something missing or unusual, with its count and its cause.
 #[derive(Debug, Clone, Serialize)]
 pub struct QualityView {
