@@ -13,11 +13,12 @@ use longpole_analysis::code::wall_profile::{Ticks, wall_profile};
 use longpole_analysis::note::Note;
 use longpole_analysis::report::FlameTime;
 use longpole_analysis::{Report, words};
-use longpole_model::{IdVec, Loss, LossKind, NodeId, Span};
+use longpole_model::{IdVec, Loss, LossKind, NodeId, Recording, Span};
 use longpole_wire::profile_export::pprof_builder::{self, PprofBuilder};
 use longpole_wire::profile_export::{self, ProfileExport};
 use longpole_wire::{appdash, chrome_trace, jaeger, otlp, zipkin};
 
+use crate::shared_text::SharedText;
 use crate::view;
 
 /// What another tool reads.
@@ -80,14 +81,21 @@ impl Selection {
 
 /// Whether a recording holds code: samples, or sampled waits.
 pub fn has_code(report: &Report, selection: &Selection) -> bool {
-    !profile_of(report, selection, Idle::Kept).is_empty()
+    !profile_of(report, report.recording(), selection, Idle::Kept).is_empty()
 }
 
 /// Writes a recording, and says what it could not write.
 pub fn write(report: &Report, format: Format, selection: &Selection, out: &mut dyn Write) -> io::Result<Vec<Loss>> {
-    let recording = report.recording();
-    let spans = &recording.spans[..];
-    let export = |idle| profile_of(report, selection, idle);
+    let whole = report.recording();
+    // Each of these makes the file in memory, with a text for each span that has it.
+    let repeats =
+        matches!(format, Format::OtlpJson | Format::OtlpProtobuf | Format::Zipkin | Format::Jaeger | Format::AppDash | Format::Chrome);
+    let of_each = matches!(format, Format::Zipkin | Format::AppDash);
+    let count = if repeats { SharedText::default().spans_within(&whole.spans, of_each) } else { whole.spans.len() };
+    let spans = &whole.spans[..count];
+    let shorter = (repeats && count < whole.spans.len()).then(|| Recording { spans: spans.to_vec(), ..whole.clone() });
+    let recording = shorter.as_ref().unwrap_or(whole);
+    let export = |idle| profile_of(report, recording, selection, idle);
     let mut losses = match format {
         Format::OtlpJson => bytes(out, (otlp::json::encode(spans), Vec::new())),
         Format::OtlpProtobuf => bytes(out, (otlp::trace::encode(spans), Vec::new())),
@@ -109,6 +117,7 @@ pub fn write(report: &Report, format: Format, selection: &Selection, out: &mut d
             folded_of_spans(report, granularity_nanos, out).map(|left_out| wall_losses(report, granularity_nanos, left_out))
         }
     }?;
+    lose(&mut losses, (whole.spans.len() - count) as u64, "spans behind the first 512 MiB of long texts that several spans share");
     if !format.holds_code() {
         let samples = recording.samples.len() as u64;
         lose(&mut losses, samples, "samples of code: chrome, firefox, pprof, speedscope, folded and lpole hold them");
@@ -139,8 +148,9 @@ enum Idle {
     LeftOut,
 }
 
-fn profile_of<'r>(report: &'r Report, selection: &Selection, idle: Idle) -> ProfileExport<'r> {
-    let mut export = ProfileExport::new(report.recording());
+/// The code of a report. `recording` is that of the report, and may have fewer spans.
+fn profile_of<'r>(report: &Report, recording: &'r Recording, selection: &Selection, idle: Idle) -> ProfileExport<'r> {
+    let mut export = ProfileExport::new(recording);
     let nodes = selection.nodes.as_deref();
     export.is_idle.iter_mut().for_each(|is_idle| *is_idle = true);
     for wait in report.waits_below(None) {

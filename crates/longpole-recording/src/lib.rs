@@ -12,5 +12,6 @@ pub mod loss_counters;
 pub mod memory;
 pub mod redact_observations;
 pub mod seal;
+mod shared_text;
 pub mod source_file;
 pub mod view;

@@ -42,6 +42,7 @@ pub use pulumi::DeploymentView;
 pub use recording::{AnswerView, RecordingStateView, RecordingView, RecordingsView};
 pub(crate) use select::roots_of;
 pub use select::{Chosen, SameNameView};
+pub(crate) use shared::json_bytes;
 pub use shared::{EvidenceView, ExitView, LinksView, QualityView, RangeNanos, SpansTruncated};
 pub use source::{SourceLineView, SourceStateView, SourceView};
 pub use span::{
