@@ -1,9 +1,11 @@
 //! Processes.
 
+use std::borrow::Cow;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, Int64Array};
+use longpole_model::process::ARGUMENTS_BYTES_MAX;
 use longpole_model::{Clock, Exit, Monotonic, Process, Resource, Timestamp};
 
 use super::attributes::{self, attributes_at};
@@ -49,16 +51,55 @@ pub(super) fn unix(clock: &Clock, time: Option<Monotonic>) -> Option<i64> {
     time.and_then(|time| clock.to_unix(time)).map(Timestamp::unix_nanos)
 }
 
+/// Marks where a text was cut.
+const CUT: char = '…';
+
+/// Longer paths of executables are cut: the kernel has none.
+const PATH_BYTES_MAX: usize = 8 << 10;
+
+/// The path of an executable, as a recorder reads it.
+fn path_of(process: &Process) -> Cow<'_, str> {
+    match process.executable.len() {
+        ..=PATH_BYTES_MAX => Cow::Borrowed(&process.executable),
+        _ => Cow::Owned(cut(&process.executable, PATH_BYTES_MAX)),
+    }
+}
+
+/// The arguments of a process, as far as a recorder reads them. A file of others may have megabytes that thousands of forks share, and each
+/// row has its own.
+fn arguments_of(process: &Process) -> Cow<'_, [String]> {
+    let arguments = &process.arguments;
+    if arguments.iter().map(String::len).sum::<usize>() <= ARGUMENTS_BYTES_MAX + CUT.len_utf8() {
+        return Cow::Borrowed(arguments);
+    }
+    let mut left = ARGUMENTS_BYTES_MAX;
+    let mut kept = Vec::new();
+    for argument in &**arguments {
+        if argument.len() > left {
+            kept.push(cut(argument, left));
+            break;
+        }
+        left -= argument.len();
+        kept.push(argument.clone());
+    }
+    Cow::Owned(kept)
+}
+
+fn cut(text: &str, bytes: usize) -> String {
+    format!("{}{CUT}", &text[..text.floor_char_boundary(bytes)])
+}
+
 pub(crate) fn build(rows: &[Process], clock: &Clock) -> Vec<ArrayRef> {
     let words = |process: &Process| process.listens.iter().map(SocketAddr::to_string).collect();
     let listens: Vec<Vec<String>> = rows.iter().map(words).collect();
+    let arguments: Vec<Cow<'_, [String]>> = rows.iter().map(arguments_of).collect();
     let (resource, resource_json) = attributes::columns(rows.iter().map(|process| &process.resource.attributes));
     vec![
         array::number(rows.iter().map(|process| process.pid)),
         array::optional_number(rows.iter().map(|process| process.parent_pid)),
         array::text(rows.iter().map(|process| process.name.as_str())),
-        array::text_unless_empty(rows.iter().map(|process| &*process.executable)),
-        array::texts(rows.iter().map(|process| &*process.arguments)),
+        array::optional_text(rows.iter().map(path_of).map(|path| (!path.is_empty()).then_some(path))),
+        array::texts(arguments.iter().map(|arguments| &**arguments)),
         array::bool(rows.iter().map(|process| process.execed)),
         array::optional_int(rows.iter().map(|process| unix(clock, Some(process.start)))),
         array::optional_int(rows.iter().map(|process| unix(clock, process.end))),
@@ -160,9 +201,8 @@ mod tests {
     use crate::memory::budget::Budget;
     use crate::segment::reread;
 
-    #[test]
-    fn a_table_of_the_second_version_has_no_exits() {
-        let process = Process {
+    fn process() -> Process {
+        Process {
             pid: 7,
             parent_pid: None,
             name: "sh".into(),
@@ -176,7 +216,26 @@ mod tests {
             resource: Resource {
                 attributes: Attributes(vec![Attribute { key: "service.name".into(), value: AttributeValue::Str("shop".into()) }]),
             },
-        };
+        }
+    }
+
+    /// Each of 60,000 forks had a row with the 600 KB that all of them share: 36 GB were copied and hashed.
+    #[test]
+    fn longer_arguments_than_a_recorder_reads_are_cut() {
+        let with = |arguments: &[&str]| Process { arguments: arguments.iter().map(|it| (*it).to_owned()).collect(), ..process() };
+        let long = "x".repeat(ARGUMENTS_BYTES_MAX - 3);
+        let whole = with(&["sh", &format!("{long}…")]);
+        assert_eq!(*arguments_of(&whole), *whole.arguments, "as a recorder cuts it");
+        let cut = with(&["sh", &long, "password", "y"]);
+        assert_eq!(*arguments_of(&cut), ["sh".to_owned(), long, "p…".to_owned()]);
+        let path = Process { executable: "/é".repeat(5_000).into(), ..process() };
+        assert_eq!((path_of(&path).len(), path_of(&path).ends_with("/…")), (8 * 1024 - 1 + 3, true));
+        assert_eq!(path_of(&Process { executable: "/bin/sh".into(), ..process() }), "/bin/sh");
+    }
+
+    #[test]
+    fn a_table_of_the_second_version_has_no_exits() {
+        let process = process();
         let columns = build(std::slice::from_ref(&process), &Clock::default());
         let fields = TABLE.schema().fields().to_vec();
         let older = fields.len() - 5;
