@@ -18,8 +18,7 @@ use crate::time::timelines::{Running, Slice, ThreadLine, ThreadWait};
 /// Few waits that are shorter than this are sampled.
 const SHORT_NANOS: Nanos = Nanos(PROBE_NANOS as i64);
 
-/// A shorter wait for a lock, or one that nobody sampled, is not for what its holder does, but for a moment of a thread that happened to have it: a timer's, say, with the lock
-/// of an interpreter.
+/// A shorter wait for a lock, or one that nobody sampled, is no tie: a thread that a timer woke may just have held the lock of an interpreter.
 const LOCK_NANOS: Nanos = Nanos(1_000_000);
 
 /// A process that waits for the end of a child has a CPU after that time, at most.
