@@ -33,8 +33,8 @@ export interface StateParts {
 
 const BLOCKED_ON: Readonly<Record<WaitKind, string>> = {
   lock: 'on a lock',
-  queue: 'until another thread goes on',
-  join: 'until another thread ends',
+  queue: 'until another thread wakes it',
+  join: 'until another thread exits',
   disk: 'on the disk',
   network: 'on the network',
   sleep: 'in a sleep',

@@ -78,7 +78,7 @@ pub fn note(fact: &Note) -> String {
         Note::KernelTime { unsampled, on_cpu, why } => return kernel_time(*unsampled, *on_cpu, why),
         Note::CpuBusy(nanos) => {
             return format!(
-                "threads waited {} for a CPU. Estimated states (≈) count this as unaccounted, and poles may save less",
+                "threads waited {} for a CPU, so a fix may save less than shown. States marked ≈ count this time as unaccounted",
                 duration(nanos.0)
             );
         }
@@ -216,7 +216,7 @@ mod tests {
             "longpole polled /proc every 5ms or more instead of sampling; shorter processes, threads and waits are missing",
             "2.0ms of 8.0ms on-CPU time was in the kernel, which could not be sampled: its code is missing, and estimated states (≈) count it as unaccounted",
             "2.0ms of 8.0ms on-CPU time was in the kernel, which could not be sampled: its code is missing, and estimated states (≈) count it as unaccounted: perf_event_paranoid is 2",
-            "threads waited 1.94s for a CPU. Estimated states (≈) count this as unaccounted, and poles may save less",
+            "threads waited 1.94s for a CPU, so a fix may save less than shown. States marked ≈ count this time as unaccounted",
         ];
         assert_eq!(notes.each_ref().map(note), said);
     }

@@ -43,12 +43,12 @@ impl Losses {
         add(
             LossKind::WaitsNotSeen,
             self.waits_skipped,
-            "5 to 20 ms long, over before the recorder could sample them, or more at once than it may sample",
+            "5 to 20 ms long: they ended too soon to be sampled, or too many threads waited at once",
         );
         add(
             LossKind::WaitsNotSeen,
             self.long_waits_skipped,
-            "longer than 20 ms, while the recorder was busy, or more at once than it may sample",
+            "longer than 20 ms: the recorder was busy, or too many threads waited at once",
         );
         add(
             LossKind::WaitsNotSeen,

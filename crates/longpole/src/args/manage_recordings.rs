@@ -51,7 +51,7 @@ pub(crate) struct PruneArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct DoctorArguments {
-    /// Also check this program for OpenTelemetry components that can keep it from exiting
+    /// Also check this program for OpenTelemetry components that may hang at exit
     pub(crate) program: Option<PathBuf>,
     /// Output format
     #[arg(long, value_enum, default_value_t = Format::Text)]

@@ -159,7 +159,7 @@ pub(crate) enum Command {
     Open(OpenArguments),
     /// Show the answer of a recording again: its long poles and what fixing each would save
     Show(ShowArguments),
-    /// List the long poles of a recording, more than `show` does
+    /// List more long poles of a recording than `show` prints
     Poles(PolesArguments),
     /// Show the spans of a recording as a tree
     Tree(TreeArguments),

@@ -23,7 +23,7 @@ pub(crate) struct RunArguments {
     /// What triggers samples: the kernel's timer, or the CPU's cycle counter if it has one
     #[arg(long, value_enum, default_value_t = SampleClock::CpuClock)]
     pub(crate) clock: SampleClock,
-    /// Record spans only, without samples
+    /// Do not sample code or waits; record spans and the processes' times only
     #[arg(long)]
     pub(crate) no_profile: bool,
     /// Where to write the answer: `stderr`, `none` or a file (`./none` is a file)
@@ -150,7 +150,7 @@ pub(crate) struct AttachArguments {
     /// Process id
     #[arg(value_name = "PID", value_parser = clap::value_parser!(u32).range(1..), required_unless_present = "option")]
     pid: Option<u32>,
-    /// Process id, as other tools take it
+    /// Same as PID
     #[arg(short = 'p', long = "pid", value_name = "PID", value_parser = clap::value_parser!(u32).range(1..), conflicts_with = "pid")]
     option: Option<u32>,
     /// How long to record [default: until Ctrl-C, or until the process ends]

@@ -250,15 +250,15 @@ fn parallel_line(view: &view::SummaryView, style: Style) -> Option<String> {
     // Processes one after the other do not show how parallel the threads in them are.
     let says_something = parallel.peak > 1 || (parallel.peak > 0 && view.spans > 0);
     says_something.then(|| {
-        let mut text = format!("{}  {:.1} operations at once on average", style.faint("parallel"), parallel.mean);
+        let mean = format!("{}  {:.1} operations at once on average", style.faint("parallel"), parallel.mean);
+        let mut text = format!("{mean}, {} at peak", parallel.peak);
         if parallel.span_nanos > 0 {
             let most = parallel.work_nanos as f64 / parallel.span_nanos as f64;
             // Operations that only wait for others count as work of one of them.
             if most >= parallel.mean {
-                let _ = write!(text, " (dependencies would allow {most:.1})");
+                let _ = write!(text, "; dependencies would allow {most:.1} on average");
             }
         }
-        let _ = write!(text, ", {} at most", parallel.peak);
         text
     })
 }

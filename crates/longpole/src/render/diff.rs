@@ -48,7 +48,7 @@ pub(crate) fn diff(view: &DiffView, style: Style) -> Screen {
         out.push(style.faint(&format!("… {} more, together {} (--limit 0)", rest.operations, signed(all, rest.delta_nanos))));
     }
     out.push(style.faint("Δ is the change in time on the critical path; all Δ add up to the difference between the runs"));
-    out.push(style.faint("runs of the same command vary, too: record one twice to see by how much"));
+    out.push(style.faint("two runs of the same command also differ: record it twice to see by how much"));
     out.into_iter().collect()
 }
 

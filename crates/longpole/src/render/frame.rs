@@ -87,7 +87,7 @@ pub(crate) fn frame(view: &view::FrameView, style: Style) -> Screen {
             style.faint(&fit(&span.service, 20))
         ));
     }
-    out.line(style.faint("of its CPU: this function's share of the CPU time of the span itself, without child spans"));
+    out.line(style.faint("of its CPU: this function's share of the span's own CPU time, without child spans"));
     let more = view.spans.len().saturating_sub(SPANS_SHOWN) + view.truncated.spans;
     if more > 0 {
         out.line(style.faint(&format!("… {more} more (--format json)")));

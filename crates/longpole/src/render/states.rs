@@ -9,8 +9,8 @@ use crate::terminal::{Style, right};
 fn blocked_on(kind: view::WaitKindView) -> &'static str {
     match kind {
         view::WaitKindView::Lock => "on a lock",
-        view::WaitKindView::Queue => "until another thread goes on",
-        view::WaitKindView::Join => "until another thread ends",
+        view::WaitKindView::Queue => "until another thread wakes it",
+        view::WaitKindView::Join => "until another thread exits",
         view::WaitKindView::Disk => "on the disk",
         view::WaitKindView::Network => "on the network",
         view::WaitKindView::Sleep => "in a sleep",
@@ -112,7 +112,7 @@ pub(crate) fn state_lines(view: &view::SpanView, sees_cpus: bool, style: Style) 
     }
     if view.children > 0 {
         let known = if all.exact == own.exact { String::new() } else { format!("; {}", how_known(all, sees_cpus)) };
-        let meaning = "each moment counts once: on-CPU if any of them is, else runnable, else blocked";
+        let meaning = "each moment is counted once, as on-CPU if any of them was on a CPU, else runnable, else blocked";
         out.push(style.faint(&format!("  with descendants: {meaning}{known}")));
     }
     out

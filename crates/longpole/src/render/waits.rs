@@ -30,9 +30,11 @@ pub(crate) fn waits_section(waits: &[view::WaitView], style: Style) -> Vec<Strin
         out.push(style.faint(&format!("  {:9}  … {} more, each shorter than a thousandth of the longest", "", short.len())));
     }
     out.push(String::new());
-    let blockers = blocker_lines(waits, style);
-    if !blockers.is_empty() {
-        out.push(blocker_title(waits, style));
+    // What held up one that is hardly there says nothing of the others.
+    let told = waits.iter().filter(|wait| wait.nanos >= longest / SHORT_PART).find(|wait| wait.blocked_by.is_some());
+    let blockers = told.map_or_else(Vec::new, |wait| blocker_lines(wait, style));
+    if let Some(wait) = told.filter(|_| !blockers.is_empty()) {
+        out.push(blocker_title(wait, style));
         out.extend(blockers);
         out.push(String::new());
     }
@@ -97,9 +99,9 @@ fn meanwhile_lines(waits: &[view::WaitView], on_cpu: (u64, i64), frames: &[view:
     out
 }
 
-/// The threads that the longest of these waits was for, and what each did meanwhile.
-fn blocker_lines(waits: &[view::WaitView], style: Style) -> Vec<String> {
-    let Some((wait, blocked)) = waits.iter().find_map(|wait| Some((wait, wait.blocked_by.as_ref()?))) else { return Vec::new() };
+/// The threads that a wait was for, and what each did meanwhile.
+fn blocker_lines(wait: &view::WaitView, style: Style) -> Vec<String> {
+    let Some(blocked) = &wait.blocked_by else { return Vec::new() };
     let mut out = Vec::new();
     for thread in &blocked.threads {
         let name = thread.name.as_ref().map(|name| format!("{} ", fit(name, 30))).unwrap_or_default();
@@ -126,13 +128,12 @@ fn blocker_lines(waits: &[view::WaitView], style: Style) -> Vec<String> {
 }
 
 /// What those threads did for it, and the function that waited.
-fn blocker_title(waits: &[view::WaitView], style: Style) -> String {
-    let wait = waits.iter().find(|wait| wait.blocked_by.is_some());
-    let title = match wait.and_then(|wait| wait.blocked_by.as_ref()).map(|blocked| blocked.relation) {
+fn blocker_title(wait: &view::WaitView, style: Style) -> String {
+    let title = match wait.blocked_by.as_ref().map(|blocked| blocked.relation) {
         Some(view::RelationView::Holds) => "HELD BY",
-        Some(view::RelationView::Ends) => "UNTIL THE END OF",
+        Some(view::RelationView::Ends) => "WAITED FOR THE EXIT OF",
         Some(view::RelationView::Wakes) | None => "WOKEN BY",
     };
-    let function = wait.and_then(|wait| wait.function.as_deref()).map(|function| format!("  for {}", fit(function, 60)));
+    let function = wait.function.as_deref().map(|function| format!("  in {}", fit(function, 60)));
     format!("{}{}", style.strong(title), style.faint(&function.unwrap_or_default()))
 }

@@ -73,7 +73,7 @@ export function FrameCard({
       {(data.truncated.spans > 0 || data.unlinkedSamples > 0) && (
         <p>
           {data.truncated.spans > 0 && `${counted(data.truncated.spans, 'more span')} not listed. `}
-          {data.unlinkedSamples > 0 && `${counted(data.unlinkedSamples, 'sample')} of this function were not matched to a span.`}
+          {data.unlinkedSamples > 0 && `${counted(data.unlinkedSamples, 'sample')} of this function matched no span.`}
         </p>
       )}
       {data.file !== '' && <SourceOfFrame key={handle} recording={recording} handle={handle} />}

@@ -31,7 +31,7 @@ function MemoryChart({ usage, span }: { readonly usage: Usage; readonly span: Sp
       </svg>
       <figcaption>
         <span>{formatDuration(start)}</span>
-        <span>top: {formatBytes(topBytes)} in RAM</span>
+        <span>peak: {formatBytes(topBytes)} resident</span>
         <span>{formatDuration(end)}</span>
       </figcaption>
     </figure>

@@ -131,7 +131,7 @@ export function Waterfall({
           {prepared.processes > 0 && ` and ${counted(prepared.processes, 'process', 'processes')}`} from{' '}
           {counted(tree.services.length, 'service')}
           {rows.length < tree.spans.parent.length &&
-            `, ${formatCount(tree.spans.parent.length - rows.length)} of ${counted(tree.spans.parent.length, 'row')} folded away`}
+            `, ${formatCount(tree.spans.parent.length - rows.length)} of ${counted(tree.spans.parent.length, 'row')} collapsed`}
         </p>
         <span className={css.spread} />
         <IconButton label="Fold all" shortcut="[" onClick={() => actions.setFold(ALL_FOLDED)}>
