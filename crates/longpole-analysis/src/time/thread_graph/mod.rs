@@ -133,10 +133,12 @@ impl ThreadGraph {
             let born = line.born.filter(|&born| life.0 <= born && id != main)?;
             Some((born, ties.creator(id, pid, born)?))
         };
-        ThreadGraph::of(&ties, main, (life.0, end.max(life.0)), |_| node, born)
+        let mut graph = ThreadGraph::of(&ties, main, (life.0, end.max(life.0)), |_| node, born)?;
+        graph.path = graph.find_path(main);
+        Some(graph)
     }
 
-    /// The graph of these threads, whose path begins at the end of one of them. `None` where they wait too often.
+    /// The graph of these threads, whose path begins at the end of one of them, without that path. `None` where they wait too often.
     fn of(
         ties: &Ties<'_>,
         main: LineId,
@@ -156,7 +158,6 @@ impl ThreadGraph {
         let mut graph = ThreadGraph { main, life, lines, path: Vec::new(), plan: OnceLock::new() };
         graph.drop_early_ties();
         graph.open_polls();
-        graph.path = graph.find_path(main);
         Some(graph)
     }
 
@@ -270,6 +271,11 @@ impl GraphThread {
         let first = self.gaps.partition_point(|gap| gap.to <= from);
         self.gaps[first..].iter().take_while(move |gap| gap.from < to)
     }
+}
+
+/// Whether it is the main thread of its process.
+fn is_main(thread: ThreadKey) -> bool {
+    thread.pid.0 == thread.tid.0
 }
 
 /// A number of a thread may be given again.

@@ -14,7 +14,7 @@ use std::collections::HashMap;
 
 use longpole_model::{IdVec, Nanos, Pid};
 
-use super::{EndedBy, Gap, GraphThread, JOIN_NANOS, LineId, ThreadGraph};
+use super::{EndedBy, Gap, GraphThread, JOIN_NANOS, LineId, ThreadGraph, is_main};
 use crate::intervals;
 use crate::schedule::own_work::TimeSet;
 
@@ -154,7 +154,7 @@ impl ThreadGraph {
         }
         steps.sort_unstable();
         started.iter_mut().for_each(|threads| threads.sort_by_key(|&thread| self.lines[thread].until));
-        let ends = self.lines.iter().filter(|line| line.thread.pid.0 == line.thread.tid.0).map(|line| (line.thread.pid, line.until));
+        let ends = self.lines.iter().filter(|line| is_main(line.thread)).map(|line| (line.thread.pid, line.until));
         let ends: HashMap<Pid, Nanos> = ends.collect();
         let stays = |line: &GraphThread| {
             let creator = line.born.map(|(_, creator)| self.lines[creator].thread.pid);

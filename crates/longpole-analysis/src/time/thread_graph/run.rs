@@ -16,7 +16,7 @@ use std::sync::OnceLock;
 
 use longpole_model::{CaptureMode, Id, IdVec, Monotonic, Nanos, NodeId, ThreadKey, TimeRange};
 
-use super::{EndedBy, LineId, ThreadGraph, Ties};
+use super::{EndedBy, LineId, ThreadGraph, Ties, is_main};
 use crate::schedule::critical_path::{CriticalPath, OnPath, Segment};
 use crate::schedule::poles::{PolePart, Replays};
 use crate::schedule::recorded;
@@ -79,7 +79,7 @@ impl ThreadGraph {
         let main = ties.line(ThreadKey::new(root, root))?;
         let born = |id: LineId, line: &ThreadLine<'_>| {
             let pid = line.thread.pid.0;
-            let (creator, born) = if line.thread.tid.0 == pid {
+            let (creator, born) = if is_main(line.thread) {
                 (*parents.get(&pid)?, line.born.or_else(|| Some(lives.get(&pid)?.0))?)
             } else {
                 (pid, line.born?)
@@ -126,9 +126,8 @@ impl ThreadGraph {
             }
         }
         for (line, waited_for) in self.lines.iter_mut().zip(&waited_for) {
-            let is_main = line.thread.pid.0 == line.thread.tid.0;
             let is_node = matches!(forest[line.node].source, NodeSource::Process(_));
-            line.is_joined = *waited_for || !(is_main && is_node && replay.schedule().end_host[line.node].is_none());
+            line.is_joined = *waited_for || !(is_main(line.thread) && is_node && replay.schedule().end_host[line.node].is_none());
         }
     }
 

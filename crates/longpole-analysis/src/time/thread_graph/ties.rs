@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use longpole_model::fast_hash::FastMap;
 use longpole_model::{Id, IdVec, Nanos, ThreadKey, WaitKind};
 
-use super::{CLOSE_NANOS, EndedBy, Gap, JOIN_NANOS, LineId, TIE_NANOS};
+use super::{CLOSE_NANOS, EndedBy, Gap, JOIN_NANOS, LineId, TIE_NANOS, is_main};
 use crate::schedule::own_work::TimeSet;
 use crate::time::blockers::{Blockers, PROBE_NANOS, Sources};
 use crate::time::timelines::{Running, Slice, ThreadLine, ThreadWait};
@@ -268,10 +268,6 @@ impl<'a> Ties<'a> {
         };
         named.filter(|other| *other != id).or_else(ended).or_else(ran).map_or(EndedBy::Somebody, EndedBy::Thread)
     }
-}
-
-fn is_main(thread: ThreadKey) -> bool {
-    thread.pid.0 == thread.tid.0
 }
 
 /// For each slice of a thread since when it was busy.
