@@ -92,6 +92,18 @@ fn who_takes_from_another_one_ends_after_it() {
 }
 
 #[test]
+fn who_had_to_leave_its_cpu_waits_for_the_one_that_it_had_asked() {
+    // A client asks a server, has no CPU for 5 ms, and waits for the answer from then on.
+    let mut rows = "process b 1..63ms pid 2 under 1\nthread x 0..100ms pid 1 tid 1\nthread b 1..63ms pid 2 tid 2\n".to_owned();
+    rows += "cpu 0..10ms pid 1 tid 1 preempted\ncpu 15000..15100us pid 1 tid 1\nwait 15100..60000us pid 1 tid 1 network main;ask\n";
+    rows += "cpu 60..100ms pid 1 tid 1\ncpu 1..2ms pid 2 tid 2\nwait 2000..9900us pid 2 tid 2 idle serve;poll\n";
+    rows += "cpu 9900..60000us pid 2 tid 2\nwait 60..63ms pid 2 tid 2 idle serve;poll\n";
+    rows += "sample 0ms x10 pid 1 tid 1 main;start\nsample 60ms x40 pid 1 tid 1 main;write\nsample 10ms x50 pid 2 tid 2 serve;render\n";
+    // All of the server's time is one pole.
+    assert_eq!(poles(&rows)[..2], ["rest 51 44", "write 40 37"]);
+}
+
+#[test]
 fn a_thread_that_polls_waits_for_what_others_do() {
     let mut polls = "thread x 0..100ms pid 1 tid 1\nthread w 1..99ms pid 1 tid 3\n".to_owned();
     for turn in 0..9 {

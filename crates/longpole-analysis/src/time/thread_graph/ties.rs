@@ -197,10 +197,11 @@ impl<'a> Ties<'a> {
         let on_cpu = self.on_cpu(id, (to - before).max(from), to);
         let pid = self.thread(id).pid;
         let is_own = |other: &LineId| self.thread(*other).pid == pid;
+        let asked = self.asked_since(id, from);
         let was_woken = |other: &LineId| {
             let before = self.threads[other.place()].slices.partition_point(|slice| slice.from < to);
             let woken = before.checked_sub(1).and_then(|last| self.busy_since[*other].get(last));
-            woken.is_some_and(|woken| *woken >= from - CLOSE_NANOS)
+            woken.is_some_and(|woken| *woken >= asked)
         };
         let (own, others): (Vec<LineId>, Vec<LineId>) = on_cpu.into_iter().partition(is_own);
         // Short waits of a thread near which none was sampled are for memory and disks.
@@ -214,6 +215,27 @@ impl<'a> Ties<'a> {
         let some = |candidates: Vec<LineId>| (!candidates.is_empty()).then_some(candidates);
         let woken = some(related.iter().copied().filter(|other| is_pipe || was_woken(other)).chain(own).collect());
         woken.or_else(|| some(related).filter(|_| may_be_pipe))
+    }
+
+    /// Since when a thread that waits from this moment may have given another one something to do: it has run for [`CLOSE_NANOS`] since then. On
+    /// a busy machine it had to leave its CPU meanwhile.
+    fn asked_since(&self, id: LineId, from: Nanos) -> Nanos {
+        let slices = &self.threads[id.place()].slices;
+        let before = &slices[..slices.partition_point(|slice| slice.from < from)];
+        let mut left = CLOSE_NANOS;
+        let mut since = from;
+        for (place, slice) in before.iter().enumerate().rev() {
+            if place + 1 < before.len() && !slice.preempted {
+                break;
+            }
+            let ran = (slice.to.min(since) - slice.from).min(left);
+            left -= ran;
+            since = slice.to.min(since) - ran;
+            if left <= Nanos::ZERO {
+                break;
+            }
+        }
+        since.min(from - CLOSE_NANOS)
     }
 
     /// The only one of these threads, or the one that was on a CPU for most of the time.
