@@ -59,6 +59,9 @@ const TIE_NANOS: Nanos = Nanos(100_000);
 /// How long before a thread goes on the one that let it go on was on a CPU, where several were in the time that [`Blockers`] searches.
 const CLOSE_NANOS: Nanos = Nanos(300_000);
 
+/// How far apart a thread goes on and the one that asked it to begins to wait for it.
+const ASKED_NANOS: Nanos = Nanos(2_000_000);
+
 /// A language may end the wait for the end of a thread shortly before that.
 const JOIN_NANOS: Nanos = Nanos(1_000_000);
 
@@ -86,6 +89,8 @@ struct Gap {
     from: Nanos,
     to: Nanos,
     ended_by: EndedBy,
+    /// Since when the thread may have requested what it waits for.
+    asked: Nanos,
     /// The stack in which the thread slept until a time of its own choice.
     sleeps_in: Option<StackId>,
 }

@@ -2,13 +2,10 @@
 
 use longpole_model::Nanos;
 
-use super::{EndedBy, Gap, LineId, ThreadGraph};
+use super::{ASKED_NANOS, EndedBy, Gap, LineId, ThreadGraph};
 
 /// Steps from thread to thread, at most.
 const STEPS_MAX: usize = 200_000;
-
-/// How far apart a thread goes on and the one that asked it to begins to wait for it.
-const ASKED_NANOS: u64 = 2_000_000;
 
 /// A time in which one thread mattered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,8 +21,8 @@ impl ThreadGraph {
         let (start, end) = self.life;
         let mut path = Vec::new();
         let (mut line, mut at) = (main, end);
-        // The thread that waits for this one, and since when.
-        let mut waiting: Option<(LineId, Nanos)> = None;
+        // The thread that waits for this one, and its wait.
+        let mut waiting: Option<(LineId, Gap)> = None;
         for _ in 0..STEPS_MAX {
             if let Some((killer, since)) = self.killed(line, at) {
                 path.push(PathStretch { from: since.max(start), to: at, line });
@@ -46,7 +43,7 @@ impl ThreadGraph {
                 path.push(PathStretch { from: since, to: at, line });
             }
             let Some(next) = next.filter(|_| since > start) else { break };
-            waiting = tie.filter(|(gap, _)| matches!(gap.ended_by, EndedBy::Thread(_))).map(|(gap, _)| (line, gap.from));
+            waiting = tie.filter(|(gap, _)| matches!(gap.ended_by, EndedBy::Thread(_))).map(|(gap, _)| (line, gap));
             (line, at) = (next, since);
         }
         // What too many steps leave out is the main thread's, as far as anybody knows.
@@ -59,15 +56,16 @@ impl ThreadGraph {
 
     /// The last wait of a thread that another one ended before this moment. Where nothing tells which one, a thread that began to wait for this one
     /// then had asked it.
-    fn last_tie(&self, line: LineId, at: Nanos, waiting: Option<(LineId, Nanos)>) -> Option<(Gap, LineId)> {
+    fn last_tie(&self, line: LineId, at: Nanos, waiting: Option<(LineId, Gap)>) -> Option<(Gap, LineId)> {
         let line = &self.lines[line];
         let born = line.born.map_or(Nanos::MIN, |(born, _)| born);
         let before = line.gaps.partition_point(|gap| gap.to < at);
         line.gaps[..before].iter().rev().take_while(|gap| gap.to > born).find_map(|gap| match gap.ended_by {
             EndedBy::Thread(other) => Some((*gap, other)),
             EndedBy::Somebody => {
-                let has_asked = |&(other, since): &(LineId, Nanos)| {
-                    (since - gap.to).magnitude() <= ASKED_NANOS && self.lines[other].born.is_none_or(|(born, _)| born < gap.to)
+                let has_asked = |(other, wait): &(LineId, Gap)| {
+                    let is_born = self.lines[*other].born.is_none_or(|(born, _)| born < gap.to);
+                    is_born && wait.asked <= gap.to && gap.from <= wait.from + ASKED_NANOS
                 };
                 waiting.filter(has_asked).map(|(other, _)| (*gap, other))
             }

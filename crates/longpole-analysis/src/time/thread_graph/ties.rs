@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use longpole_model::fast_hash::FastMap;
 use longpole_model::{Id, IdVec, Nanos, ThreadKey, WaitKind};
 
-use super::{CLOSE_NANOS, EndedBy, Gap, JOIN_NANOS, LineId, TIE_NANOS, is_main};
+use super::{ASKED_NANOS, CLOSE_NANOS, EndedBy, Gap, JOIN_NANOS, LineId, TIE_NANOS, is_main};
 use crate::schedule::own_work::TimeSet;
 use crate::time::blockers::{Blockers, PROBE_NANOS, Sources};
 use crate::time::timelines::{Running, Slice, ThreadLine, ThreadWait};
@@ -131,7 +131,7 @@ impl<'a> Ties<'a> {
             let kind = wait.or_else(|| nearest_short(line, from, to)).map(|wait| wait.kind);
             let ended_by = self.ended_by(id, (from, to), kind, wait);
             let sleeps_in = wait.filter(|wait| wait.kind == WaitKind::Sleep).and_then(|wait| self.sources.recording.waits[wait.wait].stack);
-            gaps.push(Gap { from, to, ended_by, sleeps_in });
+            gaps.push(Gap { from, to, ended_by, asked: self.asked_since(id, from), sleeps_in });
         }
         gaps
     }
@@ -217,12 +217,12 @@ impl<'a> Ties<'a> {
         woken.or_else(|| some(related).filter(|_| may_be_pipe))
     }
 
-    /// Since when a thread that waits from this moment may have given another one something to do: it has run for [`CLOSE_NANOS`] since then. On
-    /// a busy machine it had to leave its CPU meanwhile.
+    /// Since when a thread that waits from this moment may have given another one something to do: as long as it has run for [`ASKED_NANOS`]. On a
+    /// busy machine it had to leave its CPU meanwhile.
     fn asked_since(&self, id: LineId, from: Nanos) -> Nanos {
         let slices = &self.threads[id.place()].slices;
         let before = &slices[..slices.partition_point(|slice| slice.from < from)];
-        let mut left = CLOSE_NANOS;
+        let mut left = ASKED_NANOS;
         let mut since = from;
         for (place, slice) in before.iter().enumerate().rev() {
             if place + 1 < before.len() && !slice.preempted {
