@@ -91,8 +91,10 @@ struct Gap {
     ended_by: EndedBy,
     /// Since when the thread may have requested what it waits for.
     asked: Nanos,
-    /// The stack in which the thread slept until a time of its own choice.
-    sleeps_in: Option<StackId>,
+    /// The stack in which the thread waited.
+    waits_in: Option<StackId>,
+    /// It waited until a time of its own choice.
+    is_sleep: bool,
 }
 
 /// A thread: a line of the drawing above.
@@ -186,7 +188,7 @@ impl ThreadGraph {
         }
         for (line, moments) in self.lines.iter_mut().zip(lets_go_on.iter_mut()) {
             moments.sort_unstable();
-            for run in line.gaps.chunk_by_mut(|a, b| a.sleeps_in.is_some() && a.sleeps_in == b.sleeps_in) {
+            for run in line.gaps.chunk_by_mut(Gap::sleeps_again) {
                 let (Some(first), Some(last)) = (run.first(), run.last()) else { continue };
                 let next = moments.partition_point(|moment| *moment < first.from);
                 let hands_over = moments.get(next).is_some_and(|moment| *moment <= last.to + CLOSE_NANOS);
@@ -267,6 +269,18 @@ impl ThreadGraph {
             unknown.map(|gap| (gap.from.max(stretch.from), gap.to.min(stretch.to))).collect::<Vec<_>>()
         };
         self.path.iter().flat_map(of_stretch).collect()
+    }
+}
+
+impl Gap {
+    /// Whether both are sleeps in the same place.
+    fn sleeps_again(&self, next: &Gap) -> bool {
+        self.is_sleep && next.is_sleep && self.is_in_place_of(next)
+    }
+
+    /// Whether the thread waited in the same place.
+    fn is_in_place_of(&self, other: &Gap) -> bool {
+        self.waits_in.is_some() && self.waits_in == other.waits_in
     }
 }
 

@@ -104,6 +104,28 @@ fn who_had_to_leave_its_cpu_waits_for_the_one_that_it_had_asked() {
 }
 
 #[test]
+fn a_wait_that_goes_on_after_a_timeout_is_one() {
+    // Twice the main thread waits 30 ms for a message in vain, which it has to wait for again.
+    let mut rows = "thread x 0..100ms pid 1 tid 1\nthread w 1..81ms pid 1 tid 3\ncpu 0..2ms pid 1 tid 1\n".to_owned();
+    rows += "wait 2..32ms pid 1 tid 1 sleep main;receive\ncpu 32000..32050us pid 1 tid 1\n";
+    rows += "wait 32050..62000us pid 1 tid 1 sleep main;receive\ncpu 62000..62050us pid 1 tid 1\n";
+    rows += "wait 62050..80000us pid 1 tid 1 queue at 0x20 main;receive\ncpu 80..100ms pid 1 tid 1\n";
+    rows += "cpu 1..81ms pid 1 tid 3\nsample 2ms x78 pid 1 tid 3 work\nsample 80ms x20 pid 1 tid 1 main;write\n";
+    assert_eq!(poles(&rows)[..2], ["work 79 78", "write 21 20"]);
+}
+
+#[test]
+fn a_process_of_several_threads_wakes_another_one() {
+    // A child reads from a pipe until one of two threads writes: both ran, nothing tells which one it was.
+    let mut rows = "process b 1..62ms pid 2 under 1\nthread x 0..100ms pid 1 tid 1\nthread w 1..99ms pid 1 tid 3\n".to_owned();
+    rows += "thread b 1..62ms pid 2 tid 2\ncpu 0..2ms pid 1 tid 1\nwait 2000..59900us pid 1 tid 1 sleep main;settle\n";
+    rows += "cpu 59900..60000us pid 1 tid 1\nwait 60..62ms pid 1 tid 1 child main;wait\n";
+    rows += "cpu 62..100ms pid 1 tid 1\ncpu 59800..59900us pid 1 tid 3\ncpu 1..2ms pid 2 tid 2\n";
+    rows += "wait 2..60ms pid 2 tid 2 pipe child;read\ncpu 60..62ms pid 2 tid 2\nsample 62ms x38 pid 1 tid 1 main;write\n";
+    assert_eq!(poles(&rows)[..2], ["settle 57 57", "write 40 40"]);
+}
+
+#[test]
 fn a_thread_that_polls_waits_for_what_others_do() {
     let mut polls = "thread x 0..100ms pid 1 tid 1\nthread w 1..99ms pid 1 tid 3\n".to_owned();
     for turn in 0..9 {

@@ -21,6 +21,9 @@ const SHORT_NANOS: Nanos = Nanos(PROBE_NANOS as i64);
 /// A shorter wait for a lock, or one that nobody sampled, is no tie: a thread that a timer woke may just have held the lock of an interpreter.
 const LOCK_NANOS: Nanos = Nanos(1_000_000);
 
+/// A thread that waits again after a timeout has done no more than this meanwhile.
+const POLL_NANOS: Nanos = Nanos(1_000_000);
+
 /// A process that waits for the end of a child has a CPU after that time, at most.
 const REAPED_NANOS: Nanos = Nanos(60_000_000);
 
@@ -130,8 +133,13 @@ impl<'a> Ties<'a> {
             let wait = wait_in(line, (from, to));
             let kind = wait.or_else(|| nearest_short(line, from, to)).map(|wait| wait.kind);
             let ended_by = self.ended_by(id, (from, to), kind, wait);
-            let sleeps_in = wait.filter(|wait| wait.kind == WaitKind::Sleep).and_then(|wait| self.sources.recording.waits[wait.wait].stack);
-            gaps.push(Gap { from, to, ended_by, asked: self.asked_since(id, from), sleeps_in });
+            let waits_in = wait.and_then(|wait| self.sources.recording.waits[wait.wait].stack);
+            let is_sleep = wait.is_some_and(|wait| wait.kind == WaitKind::Sleep);
+            let mut gap = Gap { from, to, ended_by, asked: self.asked_since(id, from), waits_in, is_sleep };
+            while let Some(timed_out) = gaps.pop_if(|before| gap.goes_on_after(before)) {
+                gap = Gap { from: timed_out.from, asked: timed_out.asked, ..gap };
+            }
+            gaps.push(gap);
         }
         gaps
     }
@@ -189,7 +197,7 @@ impl<'a> Ties<'a> {
         // On a busy machine it got a CPU later.
         let within = |before: Nanos| self.woke_within(id, time, kind, before);
         let candidates = WAKES.iter().find_map(|before| within(*before))?;
-        self.only(&candidates, time)
+        self.only(id, &candidates, time)
     }
 
     /// Those that may have ended a wait this long before its end at most; `None` if there are none.
@@ -238,15 +246,22 @@ impl<'a> Ties<'a> {
         since.min(from - CLOSE_NANOS)
     }
 
-    /// The only one of these threads, or the one that was on a CPU for most of the time.
-    fn only(&self, candidates: &[LineId], (from, to): (Nanos, Nanos)) -> Option<LineId> {
+    /// The only one of these threads, the one that was on a CPU for most of the time, or the last one if they are of one other process.
+    fn only(&self, id: LineId, candidates: &[LineId], (from, to): (Nanos, Nanos)) -> Option<LineId> {
         if let [only] = candidates[..] {
             return Some(only);
         }
         let mut ran: Vec<(Nanos, LineId)> = candidates.iter().map(|&line| (self.cpu[line].length_between(from, to), line)).collect();
         ran.sort_unstable();
         let [.., (next, _), (most, line)] = ran[..] else { return None };
-        (most / MOST_FACTOR >= next).then_some(line)
+        let ran_most = (most / MOST_FACTOR >= next).then_some(line);
+        let pid = self.thread(line).pid;
+        let is_one_process = pid != self.thread(id).pid && candidates.iter().all(|other| self.thread(*other).pid == pid);
+        let last_end = |other: LineId| {
+            let slices = &self.threads[other.place()].slices;
+            slices[..slices.partition_point(|slice| slice.from < to)].last().map(|slice| slice.to.min(to))
+        };
+        ran_most.or_else(|| candidates.iter().copied().filter(|_| is_one_process).max_by_key(|other| last_end(*other)))
     }
 
     /// Whether the processes of two threads are few steps apart in the tree of processes.
@@ -289,6 +304,14 @@ impl<'a> Ties<'a> {
             }
         };
         named.filter(|other| *other != id).or_else(ended).or_else(ran).map_or(EndedBy::Somebody, EndedBy::Thread)
+    }
+}
+
+impl Gap {
+    /// Whether this wait, which others ended, is one with the wait before it, which timed out: the thread waited for the same thing.
+    fn goes_on_after(&self, before: &Gap) -> bool {
+        let is_ended = matches!(self.ended_by, EndedBy::Thread(_) | EndedBy::Somebody) && !self.is_sleep;
+        is_ended && before.is_sleep && before.is_in_place_of(self) && self.from - before.to < POLL_NANOS
     }
 }
 
