@@ -55,7 +55,11 @@ pub(super) fn properties(table: &Table, rows: usize) -> Result<WriterProperties,
                 properties =
                     properties.set_column_dictionary_enabled(path(), false).set_column_encoding(path(), Encoding::DELTA_BINARY_PACKED);
             }
-            Kind::TraceId | Kind::SpanId if matches!(column.name, "trace_id" | "span_id") => {
+            // Each has one of its own.
+            Kind::SpanId if table.name == "spans" && column.name == "span_id" => {
+                properties = properties.set_column_dictionary_enabled(path(), false);
+            }
+            Kind::TraceId if column.name == "trace_id" => {
                 // The filter begins at this size and is folded to what it holds.
                 let distinct = rows.clamp(1, ROW_GROUP_ROWS) as u64;
                 properties = properties
