@@ -1,18 +1,19 @@
 //! What threads did in pieces, each with the stack that tells of it: between two samples, and in each wait.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 
 use longpole_model::fast_hash::FastMap;
-use longpole_model::{Nanos, NodeId, SampleId, StackId, ThreadKey, WaitId, WaitKind};
+use longpole_model::{Id, Nanos, NodeId, Pid, SampleId, StackId, ThreadKey, WaitId, WaitKind};
 
 use crate::report::Report;
 use crate::report::reason::SHORT_WAITS_MIN;
 use crate::schedule::own_work::TimeSet;
 use crate::time::blockers::PROBE_NANOS;
 use crate::time::thread_graph::{LineId, ThreadGraph};
-use crate::time::timelines::RowId;
+use crate::time::timelines::{RowId, Running};
 
-/// Waits of a thread times threads of its process that are compared.
+/// Pairs of a wait in a process and a thread that is there then, or another wait, which are compared. Past that, waits stand for themselves.
 const COMPARED_MAX: usize = 1_000_000;
 
 /// A piece of what a thread did.
@@ -89,11 +90,14 @@ impl Report {
             on_path.entry(stretch.line).or_default().push((stretch.from, stretch.to));
         }
         let mut pieces = Vec::new();
+        let mut others: FastMap<Pid, Others> = FastMap::default();
         for line in graph.lines_of(nodes) {
             let node = graph.node_of(line);
             let own = TimeSet::new(on_path.remove(&line).unwrap_or_default());
             let (from, to) = graph.life_of(line);
-            let thread = self.one_thread(graph, line);
+            let pid = graph.thread(line).0.pid;
+            let others = others.entry(pid).or_insert_with(|| Others::of(graph, pid));
+            let thread = self.one_thread(graph, line, others);
             let beside = own.gaps(from, to).map(|time| (time, false));
             for (time, on_path) in own.between(Nanos::MIN, Nanos::MAX).map(|time| (time, true)).chain(beside) {
                 thread.each_piece(time, &mut |from, to, told| {
@@ -106,13 +110,43 @@ impl Report {
         pieces
     }
 
-    fn one_thread<'a>(&'a self, graph: &'a ThreadGraph, line: LineId) -> OneThread<'a> {
+    fn one_thread<'a>(&'a self, graph: &'a ThreadGraph, line: LineId, others: &'a Others) -> OneThread<'a> {
         let (thread, row) = graph.thread(line);
         let is_short = |wait: &(WaitId, Nanos, Nanos)| self.recording.waits[wait.0].nanos() < PROBE_NANOS;
         let short: Vec<_> = self.timelines.waits_of(row, (Nanos::MIN, Nanos::MAX)).filter(is_short).collect();
         let short = if short.len() >= SHORT_WAITS_MIN { short } else { Vec::new() };
-        let has_few_others = graph.threads_of(thread.pid).count().saturating_mul(graph.waits(line)) <= COMPARED_MAX;
-        OneThread { report: self, graph, line, thread, row, samples: self.samples_of_thread(thread), short, has_few_others }
+        OneThread { report: self, graph, line, row, samples: self.samples_of_thread(thread), short, others }
+    }
+}
+
+/// The threads of a process, by when they were there.
+struct Others {
+    lives: Running,
+    /// How much of [`COMPARED_MAX`] is left.
+    left: Cell<usize>,
+}
+
+impl Others {
+    fn of(graph: &ThreadGraph, pid: Pid) -> Others {
+        let life = |line: LineId| {
+            let (from, to) = graph.life_of(line);
+            Some((from.0, to.0, u32::try_from(line.place()).ok()?))
+        };
+        Others { lives: Running::new(graph.threads_of(pid).filter_map(life)), left: Cell::new(COMPARED_MAX) }
+    }
+
+    /// The threads that were there in a time, as long as they may be compared.
+    fn within(&self, (from, to): (Nanos, Nanos)) -> Vec<LineId> {
+        if self.left.get() == 0 {
+            return Vec::new();
+        }
+        let lines = self.lives.within(from.0, to.0);
+        self.spend(lines.len());
+        lines.into_iter().map(|place| LineId::at(place as usize)).collect()
+    }
+
+    fn spend(&self, count: usize) {
+        self.left.set(self.left.get().saturating_sub(count));
     }
 }
 
@@ -121,13 +155,11 @@ struct OneThread<'a> {
     report: &'a Report,
     graph: &'a ThreadGraph,
     line: LineId,
-    thread: ThreadKey,
     row: RowId,
     samples: &'a [SampleId],
     /// Its sampled short waits, if they are enough to tell of the others.
     short: Vec<(WaitId, Nanos, Nanos)>,
-    /// Its waits can be compared with the other threads of its process.
-    has_few_others: bool,
+    others: &'a Others,
 }
 
 impl OneThread<'_> {
@@ -144,7 +176,7 @@ impl OneThread<'_> {
     }
 
     fn each_wait(&self, (from, to): (Nanos, Nanos), piece: &mut impl FnMut(Nanos, Nanos, Told)) {
-        let is_open = from < to && self.has_few_others && self.graph.is_open(self.line, (from, to));
+        let is_open = from < to && self.graph.is_open(self.line, (from, to));
         let mut at = from;
         for (from, to, told) in if is_open { self.what_others_do((from, to)) } else { Vec::new() } {
             let from = from.max(at);
@@ -186,14 +218,16 @@ impl OneThread<'_> {
         let kind = |wait: WaitId| report.recording.waits[wait].kind;
         let is_idle = report.timelines.waits_of(self.row, time).any(|(wait, ..)| kind(wait) == WaitKind::Idle);
         let mut out = Vec::new();
-        for (_, thread, row) in self.graph.threads_of(self.thread.pid).filter(|(other, ..)| *other != self.line) {
+        for other in self.others.within(time).into_iter().filter(|other| *other != self.line) {
+            let (thread, row) = self.graph.thread(other);
             for busy in report.timelines.computes(row, time) {
                 let samples = report.samples_of_thread(thread);
                 report.by_nearest_sample(samples, busy, |from, to, stack| out.push((from, to, (Doing::Computes, stack))));
             }
         }
         if is_idle {
-            let waits = report.waits.of_node_within(self.graph.node_of(self.line), time).filter(|it| kind(it.wait) != WaitKind::Idle);
+            let waits = report.waits.of_node_within(self.graph.node_of(self.line), time).take(self.others.left.get());
+            let waits = waits.inspect(|_| self.others.spend(1)).filter(|it| kind(it.wait) != WaitKind::Idle);
             out.extend(waits.map(|it| (it.from.max(time.0), it.to.min(time.1), self.told(it.wait))));
         }
         out.sort_by_key(|(from, to, _)| (*from, *to));

@@ -70,3 +70,20 @@ fn a_sample_is_searched_for_among_few_threads() {
     }
     assert!(begin.elapsed() < std::time::Duration::from_secs(20), "{:?}", begin.elapsed());
 }
+
+/// Each wait of each thread was compared with all threads of its process, over all of them: 4,000,000,000 steps for these.
+#[test]
+fn waits_are_compared_with_the_threads_that_were_there() {
+    const COUNT: u32 = 20_000;
+    let mut said = "run x 0..4s\nprocess w 0..4s pid 7 under 1\nthread w 0..4s pid 7 tid 7\n".to_owned();
+    for number in 0..COUNT {
+        let (at, tid) = (number * 200, 10 + number);
+        writeln!(said, "thread t {at}..{}us pid 7 tid {tid}\ncpu {at}..{}us pid 7 tid {tid}", at + 5_000, at + 20).unwrap();
+        writeln!(said, "cpu {at}..{}us pid 7\ncpu {}..{}us pid 7 tid {tid}", at + 5, at + 4_900, at + 5_000).unwrap();
+    }
+    said.push_str("sample 1ms x1 pid 7 tid 10 main;work\n");
+    let begin = std::time::Instant::now();
+    let report = crate::Report::new(text::parse(&said).unwrap());
+    assert!(!report.poles().is_empty());
+    assert!(begin.elapsed() < std::time::Duration::from_secs(20), "{:?}", begin.elapsed());
+}

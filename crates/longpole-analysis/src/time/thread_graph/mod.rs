@@ -241,15 +241,10 @@ impl ThreadGraph {
     }
 
     /// The threads of a process.
-    pub(crate) fn threads_of(&self, pid: Pid) -> impl Iterator<Item = (LineId, ThreadKey, RowId)> {
+    pub(crate) fn threads_of(&self, pid: Pid) -> impl Iterator<Item = LineId> {
         let first = self.lines.as_slice().partition_point(|line| line.thread.pid < pid);
-        let of = self.lines.as_slice()[first..].iter().take_while(move |line| line.thread.pid == pid).enumerate();
-        of.map(move |(place, line)| (LineId::at(first + place), line.thread, line.row))
-    }
-
-    /// How many waits a thread has.
-    pub(crate) fn waits(&self, line: LineId) -> usize {
-        self.lines[line].gaps.len()
+        let of = self.lines.as_slice()[first..].iter().take_while(move |line| line.thread.pid == pid);
+        (first..first + of.count()).map(LineId::at)
     }
 
     /// When which thread mattered, outside these times.
@@ -275,11 +270,11 @@ impl ThreadGraph {
 impl Gap {
     /// Whether both are sleeps in the same place.
     fn sleeps_again(&self, next: &Gap) -> bool {
-        self.is_sleep && next.is_sleep && self.is_in_place_of(next)
+        self.is_sleep && next.is_sleep && self.waits_where(next)
     }
 
     /// Whether the thread waited in the same place.
-    fn is_in_place_of(&self, other: &Gap) -> bool {
+    fn waits_where(&self, other: &Gap) -> bool {
         self.waits_in.is_some() && self.waits_in == other.waits_in
     }
 }

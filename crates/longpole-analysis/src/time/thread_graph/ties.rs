@@ -311,7 +311,7 @@ impl Gap {
     /// Whether this wait, which others ended, is one with the wait before it, which timed out: the thread waited for the same thing.
     fn goes_on_after(&self, before: &Gap) -> bool {
         let is_ended = matches!(self.ended_by, EndedBy::Thread(_) | EndedBy::Somebody) && !self.is_sleep;
-        is_ended && before.is_sleep && before.is_in_place_of(self) && self.from - before.to < POLL_NANOS
+        is_ended && before.is_sleep && before.waits_where(self) && self.from - before.to < POLL_NANOS
     }
 }
 

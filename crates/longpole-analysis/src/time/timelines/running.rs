@@ -7,6 +7,10 @@
 //!                                 ├ asked ┤
 //! ```
 
+use std::collections::HashSet;
+
+use longpole_model::fast_hash::FastState;
+
 /// Limit of the slices that a search returns, and of those that it compares per length. An answer that names one of 4,096 threads names
 /// nobody. Slices of one length that overlap are no more than the machine's CPUs, so a real recording never gets there.
 const SLICES_MAX: usize = 4096;
@@ -41,15 +45,14 @@ impl Running {
 
     /// Some of them, by number: all if there are fewer than `most`.
     pub(crate) fn few_within(&self, from: i64, to: i64, most: usize) -> Vec<u32> {
-        let mut threads = Vec::with_capacity(most);
+        let mut found: HashSet<u32, FastState> = HashSet::default();
         for thread in self.threads(from, to) {
-            if threads.len() == most {
+            if found.len() == most {
                 break;
             }
-            if !threads.contains(&thread) {
-                threads.push(thread);
-            }
+            found.insert(thread);
         }
+        let mut threads: Vec<u32> = found.into_iter().collect();
         threads.sort_unstable();
         threads
     }
