@@ -5,6 +5,7 @@ mod crate_arrows;
 mod english;
 mod features;
 mod file_names;
+mod file_sizes;
 mod links;
 mod modules;
 mod registries;
@@ -31,6 +32,7 @@ const RULES: &[Rule] = &[
     Rule { name: "crate arrows", check: crate_arrows::crate_arrows },
     Rule { name: "features", check: features::features },
     Rule { name: "file names", check: |house| Ok(file_names::file_names(house)) },
+    Rule { name: "file sizes", check: |house| Ok(file_sizes::file_sizes(house)) },
     Rule { name: "unsafe files", check: |house| Ok(unsafe_files::unsafe_files(house)) },
     Rule { name: "waits", check: |house| Ok(waits::waits(house)) },
     Rule { name: "screen", check: |house| Ok(screen::screen(house)) },
