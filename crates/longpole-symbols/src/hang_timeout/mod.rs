@@ -90,7 +90,7 @@ struct Patient<'a> {
     until: Instant,
     is_memory_short: &'a dyn Fn() -> bool,
     /// Why no further binary is read.
-    stopped: Option<&'static str>,
+    stopped: Option<String>,
 }
 
 impl Patient<'_> {
@@ -100,9 +100,9 @@ impl Patient<'_> {
 
     fn resolve(&mut self, mapping: &Mapping, addresses: &[VirtOffset]) -> Resolved {
         if self.reader.has_given_up() {
-            self.stopped.get_or_insert("skipped, because the file system of earlier binaries did not answer");
+            self.stopped.get_or_insert_with(|| "skipped, because the file system of earlier binaries did not answer".to_owned());
         }
-        if let Some(why) = self.stopped {
+        if let Some(why) = &self.stopped {
             return without_names(mapping, addresses, why);
         }
         let (binary, wanted) = (mapping.clone(), addresses.to_vec());
@@ -116,32 +116,32 @@ impl Patient<'_> {
         match waited {
             Waited::Done(resolved) => resolved,
             Waited::Failed => without_names(mapping, addresses, "a bug in longpole"),
-            Waited::Hung => without_names(mapping, addresses, self.stopped.unwrap_or("its file system does not answer")),
+            Waited::Hung => without_names(mapping, addresses, self.stopped.as_deref().unwrap_or("its file system does not answer")),
         }
     }
 }
 
 /// Why naming ends here, whatever is left.
-fn limit(until: Instant, is_memory_short: &dyn Fn() -> bool) -> Option<&'static str> {
+fn limit(until: Instant, is_memory_short: &dyn Fn() -> bool) -> Option<String> {
     if Instant::now() >= until {
-        Some("skipped, because the names of all binaries would take longer than 60 s")
+        Some(format!("skipped, because the names of all binaries would take longer than {} s", NAMING_MAX.as_secs()))
     } else if is_memory_short() {
-        Some("skipped, because the names of all binaries would take more than half of the free memory")
+        Some("skipped, because the names of all binaries would take more than half of the free memory".to_owned())
     } else {
         None
     }
 }
 
 /// What there is to say of a binary that is not read.
-fn without_names(mapping: &Mapping, addresses: &[VirtOffset], why: &'static str) -> Resolved {
-    struct Closed(&'static str);
+fn without_names(mapping: &Mapping, addresses: &[VirtOffset], why: &str) -> Resolved {
+    struct Closed(String);
 
     impl Files for Closed {
         fn open(&self, _: &Path) -> io::Result<Box<dyn ReadSeek>> {
-            Err(io::Error::other(self.0))
+            Err(io::Error::other(self.0.clone()))
         }
     }
-    Symbolizer::new(Box::new(Closed(why))).resolve(mapping, addresses)
+    Symbolizer::new(Box::new(Closed(why.to_owned()))).resolve(mapping, addresses)
 }
 
 #[cfg(test)]

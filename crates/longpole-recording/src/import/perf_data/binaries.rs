@@ -100,11 +100,12 @@ impl Binaries {
 
     /// What the limits left out, and what was not read.
     pub(super) fn losses(&self) -> impl Iterator<Item = Loss> {
-        let detail = |why: &Unread| match why {
-            Unread::Hung => "binaries not read to unwind stacks, because their file system, or that of earlier binaries, did not answer",
-            Unread::Late => "binaries not read to unwind stacks, because reading all of them would take longer than 60 s",
-            Unread::Failed => "binaries not read to unwind stacks, because of a bug in longpole",
+        let why = |unread: &Unread| match unread {
+            Unread::Hung => "their file system, or that of earlier binaries, did not answer".to_owned(),
+            Unread::Late => format!("reading all of them would take longer than {} s", READING_MAX.as_secs()),
+            Unread::Failed => "of a bug in longpole".to_owned(),
         };
+        let detail = move |unread: &Unread| format!("binaries not read to unwind stacks, because {}", why(unread));
         let unread = self.unread.iter().map(move |(why, count)| Loss::new(LossKind::SymbolsUnreadable, *count, detail(why)));
         self.unwind.loss().into_iter().chain(unread)
     }
