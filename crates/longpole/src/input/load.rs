@@ -24,7 +24,7 @@ pub(crate) fn list(store: &Store) -> Result<Listing, StoreError> {
 
 /// The name of an existing recording: `last` and `7` become `r7`.
 pub(crate) fn resolve(store: &Store, text: &str) -> Result<RecordingName> {
-    found(text, store.resolve(text).and_then(|name| store.recording(name).map(|_| name)))
+    found(store, text, store.resolve(text).and_then(|name| store.recording(name).map(|_| name)))
 }
 
 /// The same for a recording to remove, which need not be readable.
@@ -33,15 +33,24 @@ pub(crate) fn to_remove(store: &Store, text: &str) -> Result<RecordingName> {
         Err(error) if error.kind() == ErrorKind::NotFound => Err(error),
         _ => Ok(name),
     };
-    found(text, store.resolve(text).and_then(exists))
+    found(store, text, store.resolve(text).and_then(exists))
 }
 
-fn found(text: &str, found: Result<RecordingName, StoreError>) -> Result<RecordingName> {
+fn found(store: &Store, text: &str, found: Result<RecordingName, StoreError>) -> Result<RecordingName> {
     found.map_err(|error| {
-        let kind = if error.kind() == ErrorKind::NotFound { Kind::NotFound } else { Kind::Failed };
+        let (kind, message) = match &error {
+            StoreError::Empty { root } => (Kind::NotFound, format!("there is no recording yet in {}", root.display())),
+            StoreError::NotFound { name, root } => (Kind::NotFound, format!("there is no recording {name} in {}", root.display())),
+            StoreError::Name { text } => {
+                (Kind::NotFound, format!("there is no recording `{text}`: a recording is named like r7, 7 or last, or by a tag"))
+            }
+            _ if error.kind() == ErrorKind::NotFound => (Kind::NotFound, format!("failed to {error}")),
+            _ => (Kind::Failed, format!("failed to {error}")),
+        };
+        let is_empty = text == "last" || store.list().is_ok_and(|list| list.recordings.is_empty());
         let own = own_name();
-        let hint = if text == "last" { format!("make a recording: {own} run -- CMD") } else { format!("{own} ls lists them") };
-        Failure::new(kind, format!("failed to {error}")).hint(hint).into()
+        let hint = if is_empty { format!("make a recording: {own} run -- CMD") } else { format!("{own} ls lists them") };
+        Failure::new(kind, message).hint(hint).into()
     })
 }
 
