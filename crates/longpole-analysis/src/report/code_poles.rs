@@ -30,13 +30,12 @@ use crate::code::origin::CodeOrigin;
 use crate::intervals;
 use crate::link::waits::NodeWait;
 use crate::report::Report;
-use crate::report::reason::SHORT_WAITS_MIN;
-use crate::report::thread_pieces::{Doing, ThreadPiece, Told, beside};
+use crate::report::thread_pieces::{Doing, ThreadPiece, Told};
 use crate::schedule::own_work::OwnWork;
 use crate::schedule::poles::{PartKind, Pole, PolePart, Poles};
 use crate::schedule::servers::within;
 use crate::time::activity::{Activity, Stretch};
-use crate::time::blockers::PROBE_NANOS;
+use crate::time::short_waits::{self, nearest_short};
 use crate::time::thread_graph::{LineId, ThreadGraph};
 
 /// A part is a pole from this part of the run on.
@@ -211,8 +210,7 @@ impl Report {
     fn each_piece(&self, activity: &Activity<'_>, node: NodeId, each: &mut impl FnMut(CodePiece)) {
         let samples: Vec<SampleId> = activity.telling_samples(self.whole_stretch(node)).collect();
         let waits: Vec<_> = activity.waits_in(self.whole_stretch(node)).collect();
-        let is_short = |wait: &NodeWait| self.recording.waits[wait.wait].nanos() < PROBE_NANOS;
-        let short: Vec<_> = waits.iter().copied().filter(is_short).collect();
+        let short: Vec<NodeWait> = short_waits::telling(&self.recording, waits.iter().copied(), |wait| wait.wait);
         for piece in activity.own_pieces(node) {
             let (from, to) = (piece.from, piece.to);
             let mut push = |from: Nanos, to: Nanos, doing: Doing, stack: Option<StackId>| {
@@ -238,10 +236,8 @@ impl Report {
                     }
                     push(at, to, Doing::Waits(kind), None);
                 }
-                StateKind::BlockedUnseen if short.len() >= SHORT_WAITS_MIN => {
-                    let next = short.partition_point(|wait| wait.from < from);
-                    let nearest =
-                        beside(&short, next).min_by_key(|wait| (wait.from - from).magnitude()).map(|wait| &self.recording.waits[wait.wait]);
+                StateKind::BlockedUnseen => {
+                    let nearest = nearest_short(&short, from, |wait| (wait.from, wait.to)).map(|wait| &self.recording.waits[wait.wait]);
                     push(from, to, nearest.map_or(Doing::Unknown, |wait| Doing::Waits(wait.kind)), nearest.and_then(|wait| wait.stack));
                 }
                 _ => push(from, to, Doing::Unknown, None),

@@ -12,12 +12,9 @@ use crate::report::handle::Handle;
 use crate::report::names::{FunctionNames, NamedPart, NamedWait};
 use crate::report::{FEW_SAMPLES, Report};
 use crate::schedule::poles::{Outlier, Pole};
-use crate::time::blockers::PROBE_NANOS;
+use crate::time::short_waits::{self, SHORT_WAITS_MIN};
 use crate::time::states::States;
 use crate::time::wait_groups::{WaitPart, WaitSum};
-
-/// Fewer short waits than this say nothing of the others.
-pub(super) const SHORT_WAITS_MIN: usize = 3;
 
 /// From this number of nodes on the reason of a pole names the one that is most of it.
 const MANY: usize = 3;
@@ -343,7 +340,7 @@ impl Report {
     /// What most of those short waits of a pole were for that were probed, which are few of all.
     fn short_waits(&self, pole: &Pole, percent: i64) -> Option<OffCpu<'_>> {
         let sums = self.waits_of_pole(pole);
-        let is_short = |part: &&WaitPart| self.recording.waits[part.wait].nanos() < PROBE_NANOS;
+        let is_short = |part: &&WaitPart| short_waits::is_short(&self.recording, part.wait);
         let count = |sum: &WaitSum<'_>| sum.parts.iter().filter(is_short).count();
         let all: usize = sums.iter().map(count).sum();
         let most = sums.iter().max_by_key(|sum| count(sum))?;

@@ -7,9 +7,8 @@ use longpole_model::fast_hash::FastMap;
 use longpole_model::{Id, Nanos, NodeId, Pid, SampleId, StackId, ThreadKey, WaitId, WaitKind};
 
 use crate::report::Report;
-use crate::report::reason::SHORT_WAITS_MIN;
 use crate::schedule::own_work::TimeSet;
-use crate::time::blockers::PROBE_NANOS;
+use crate::time::short_waits::{self, beside, nearest_short};
 use crate::time::thread_graph::{LineId, ThreadGraph};
 use crate::time::timelines::{RowId, Running};
 
@@ -38,11 +37,6 @@ pub(super) enum Doing {
 
 /// What a piece does, and the stack that tells of it.
 pub(super) type Told = (Doing, Option<StackId>);
-
-/// The entries of a sorted list before and behind a place in it.
-pub(super) fn beside<T>(sorted: &[T], place: usize) -> impl Iterator<Item = &T> {
-    sorted[place.saturating_sub(1)..].iter().take(if place == 0 { 1 } else { 2 })
-}
 
 impl Report {
     /// The samples of a thread, by time.
@@ -112,9 +106,8 @@ impl Report {
 
     fn one_thread<'a>(&'a self, graph: &'a ThreadGraph, line: LineId, others: &'a Others) -> OneThread<'a> {
         let (thread, row) = graph.thread(line);
-        let is_short = |wait: &(WaitId, Nanos, Nanos)| self.recording.waits[wait.0].nanos() < PROBE_NANOS;
-        let short: Vec<_> = self.timelines.waits_of(row, (Nanos::MIN, Nanos::MAX)).filter(is_short).collect();
-        let short = if short.len() >= SHORT_WAITS_MIN { short } else { Vec::new() };
+        let waits = self.timelines.waits_of(row, (Nanos::MIN, Nanos::MAX));
+        let short = short_waits::telling(&self.recording, waits, |(wait, ..)| *wait);
         OneThread { report: self, graph, line, row, samples: self.samples_of_thread(thread), short, others }
     }
 }
@@ -192,11 +185,11 @@ impl OneThread<'_> {
     fn each_own_wait(&self, (from, to): (Nanos, Nanos), piece: &mut impl FnMut(Nanos, Nanos, Told)) {
         let mut at = from;
         for (wait, from, to) in self.report.timelines.waits_of(self.row, (from, to)) {
-            piece(at, from, self.unseen(at));
+            piece(at, from, self.not_sampled(at));
             piece(from, to, self.told(wait));
             at = to;
         }
-        piece(at, to, self.unseen(at));
+        piece(at, to, self.not_sampled(at));
     }
 
     fn told(&self, wait: WaitId) -> Told {
@@ -205,10 +198,9 @@ impl OneThread<'_> {
         if wait.kind == WaitKind::Child { (Doing::Unknown, None) } else { (Doing::Waits(wait.kind), wait.stack) }
     }
 
-    /// Few short waits are sampled: the others are as the nearest of those.
-    fn unseen(&self, at: Nanos) -> Told {
-        let next = self.short.partition_point(|(_, from, _)| *from < at);
-        let nearest = beside(&self.short, next).min_by_key(|(_, from, _)| (*from - at).magnitude());
+    /// What a wait at this time was for that was not sampled.
+    fn not_sampled(&self, at: Nanos) -> Told {
+        let nearest = nearest_short(&self.short, at, |&(_, from, to)| (from, to));
         nearest.map_or((Doing::Unknown, None), |(wait, ..)| self.told(*wait))
     }
 

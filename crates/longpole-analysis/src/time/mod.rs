@@ -6,6 +6,7 @@ pub mod blockers;
 pub mod callees;
 pub mod parallelism;
 pub mod sampling_coverage;
+pub(crate) mod short_waits;
 pub mod states;
 pub(crate) mod thread_graph;
 pub(crate) mod thread_names;

@@ -12,11 +12,9 @@ use longpole_model::{Id, IdVec, Nanos, ThreadKey, WaitKind};
 
 use super::{ASKED_NANOS, CLOSE_NANOS, EndedBy, Gap, JOIN_NANOS, LineId, TIE_NANOS, is_main};
 use crate::schedule::own_work::TimeSet;
-use crate::time::blockers::{Blockers, PROBE_NANOS, Sources};
+use crate::time::blockers::{Blockers, Sources};
+use crate::time::short_waits::{SHORT_NANOS, nearest_short};
 use crate::time::timelines::{Running, Slice, ThreadLine, ThreadWait};
-
-/// Few waits that are shorter than this are sampled.
-const SHORT_NANOS: Nanos = Nanos(PROBE_NANOS as i64);
 
 /// A shorter wait for a lock, or one that nobody sampled, is no tie: a thread that a timer woke may just have held the lock of an interpreter.
 const LOCK_NANOS: Nanos = Nanos(1_000_000);
@@ -131,7 +129,9 @@ impl<'a> Ties<'a> {
                 continue;
             }
             let wait = wait_in(line, (from, to));
-            let kind = wait.or_else(|| nearest_short(line, from, to)).map(|wait| wait.kind);
+            let is_short = to - from < SHORT_NANOS;
+            let nearest = || nearest_short(line.waits, from, |wait| (wait.from, wait.to)).filter(|_| is_short);
+            let kind = wait.or_else(nearest).map(|wait| wait.kind);
             let ended_by = self.ended_by(id, (from, to), kind, wait);
             let waits_in = wait.and_then(|wait| self.sources.recording.waits[wait.wait].stack);
             let is_sleep = wait.is_some_and(|wait| wait.kind == WaitKind::Sleep);
@@ -333,14 +333,4 @@ fn busy_since(line: &ThreadLine<'_>) -> Vec<Nanos> {
 fn wait_in<'a>(line: &ThreadLine<'a>, (from, to): (Nanos, Nanos)) -> Option<&'a ThreadWait> {
     let first = line.waits.partition_point(|wait| wait.to <= from);
     line.waits.get(first).filter(|wait| wait.from < to)
-}
-
-/// Few short waits are sampled: the others are as the nearest of those.
-fn nearest_short<'a>(line: &ThreadLine<'a>, from: Nanos, to: Nanos) -> Option<&'a ThreadWait> {
-    if to - from >= SHORT_NANOS {
-        return None;
-    }
-    let next = line.waits.partition_point(|wait| wait.from < from);
-    let beside = line.waits[next.saturating_sub(1)..].iter().take(2);
-    beside.filter(|wait| wait.to - wait.from < SHORT_NANOS).min_by_key(|wait| (wait.from - from).magnitude())
 }
