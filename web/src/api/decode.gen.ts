@@ -258,6 +258,7 @@ function pole(cursor: Cursor): Pole {
     contains: cursor.field('contains').orNull((c) => c.string()),
     limitedBy: cursor.field('limited_by').orNull(limit),
     resource: cursor.field('resource').orNull((c) => c.string()),
+    containsAll: cursor.field('contains_all').boolean(),
     topFrames: cursor.field('top_frames').list(topFrame),
     samples: cursor.field('samples').count(),
     weightNanos: cursor.field('weight_nanos').nanos(),

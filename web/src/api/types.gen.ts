@@ -293,6 +293,8 @@ export interface Pole {
   readonly blockedBy: BlockedBy | null;
   /** Handle of the pole inside it that explains most of its saving. */
   readonly contains: string | null;
+  /** Whether all time of that pole lies inside: an operation may go on after its parent. */
+  readonly containsAll: boolean;
   /** The span that is on the path in its place, if it took no time: why the pole saves less than it takes. Null where it saves all, or where the ends of the range disagree. */
   readonly limitedBy: Limit | null;
   /** URN of the cloud resource that it works on. */

@@ -31,12 +31,17 @@ export function poleInWords(pole: Pole): string {
   return `${nameOfPole(pole)}${pole.count > 1 ? ` ×${pole.count}` : ''}${context === null ? '' : ` in ${context}`}`;
 }
 
+/** `contains`, or `contains part of` a pole that goes on after this one. */
+export function containsInWords(pole: Pole): string {
+  return pole.containsAll ? 'contains' : 'contains part of';
+}
+
 /** Why a pole is long, and what limits its saving: `contains p4; waits, 0% on-CPU; after a fix, create bucket (s9) is on the path instead`. */
 export function whyInWords(pole: Pole): string {
-  const { contains, reason, limitedBy, blockedBy } = pole;
+  const { reason, limitedBy, blockedBy } = pole;
   const whom = blockedBy === null ? '' : `; ${blockedBy.text}`;
   const limit = limitedBy === null ? '' : `; after a fix, ${limitedBy.name} (${limitedBy.handle}) is on the path instead`;
-  return `${contains === null ? '' : `contains ${contains}; `}${placeInWords(pole)}${reason.text}${whom}${limit}`;
+  return `${pole.contains === null ? '' : `${containsInWords(pole)} ${pole.contains}; `}${placeInWords(pole)}${reason.text}${whom}${limit}`;
 }
 
 /** The pole inside this one that explains most of its saving. */

@@ -420,6 +420,7 @@ function polesOf(rows, path, frames, description) {
         callee: null,
         blocked_by: null,
         contains: null,
+        contains_all: false,
         limited_by: indices.length === 1 ? limitOf(rows, row) : null,
         resource: row.urn,
         top_frames: top,
@@ -446,7 +447,10 @@ function nameContained(rows, poles) {
       for (const outer of outers) below.set(outer, (below.get(outer) ?? 0) + 1);
     }
     for (const [outer, count] of below) {
-      if (outer !== undefined && outer !== inner && count === inner.spans.length) outer.contains ??= inner.handle;
+      if (outer !== undefined && outer !== inner && count === inner.spans.length) {
+        outer.contains ??= inner.handle;
+        outer.contains_all = true;
+      }
     }
   }
 }

@@ -38,8 +38,9 @@ use std::collections::HashSet;
 use std::ops::Range;
 
 use longpole_model::fast_hash::{FastMap, FastState};
-use longpole_model::{CaptureMode, FunctionId, IdVec, Nanos, NodeId, PoleId, Recording, WaitKind, ids};
+use longpole_model::{CaptureMode, FunctionId, IdVec, Nanos, NodeId, PoleId, Recording, Timestamp, WaitKind, ids};
 
+use crate::intervals;
 use crate::pulumi::urn::{title_of_urn, urn_of};
 use crate::schedule::critical_path::{CriticalPath, OnPath};
 use crate::schedule::own_work::OwnWork;
@@ -203,6 +204,8 @@ pub struct Pole {
     /// The pole inside this one that saves the most: what this one saves "if it took no time" is, to that part, the
     /// other's. `None` where none lies inside.
     pub contains: Option<PoleId>,
+    /// Whether that one lies inside in time as well: an operation may go on after its parent.
+    pub contains_all: bool,
     /// The node that what comes after this pole would have to wait for if the pole took no time: why it saves less than it takes.
     /// `None` where it does not, and where that is uncertain.
     pub limited_by: Option<NodeId>,
@@ -295,12 +298,25 @@ fn find_contained(forest: &Forest, poles: &mut IdVec<PoleId, Pole>) {
     for outer in poles.ids() {
         // All lies inside the run, whose savings are those of its own time; inside a part of own time lies nothing.
         if poles[outer].nodes[0] == NodeId::RUN || poles[outer].part.is_some() {
-            poles[outer].contains = None;
+            (poles[outer].contains, poles[outer].contains_all) = (None, false);
             continue;
         }
         let inner = poles.ids().filter(|&inner| inner != outer && inside(inner, outer) && !inside(outer, inner));
-        poles[outer].contains = inner.filter(|&i| zero(&poles[i]) > Nanos::ZERO).max_by_key(|&i| (zero(&poles[i]), Reverse(i)));
+        let contains = inner.filter(|&i| zero(&poles[i]) > Nanos::ZERO).max_by_key(|&i| (zero(&poles[i]), Reverse(i)));
+        poles[outer].contains = contains;
+        poles[outer].contains_all = contains.is_some_and(|inner| is_inside_in_time(forest, &poles[inner].nodes, &poles[outer].nodes));
     }
+}
+
+/// Whether these nodes begin and end while one of the others is open.
+fn is_inside_in_time(forest: &Forest, inner: &[NodeId], outer: &[NodeId]) -> bool {
+    let times = |nodes: &[NodeId]| intervals::union(nodes.iter().map(|&node| (forest[node].range.start, forest[node].range.end)).collect());
+    let outer = times(outer);
+    let holds = |(from, to): (Timestamp, Timestamp)| {
+        let after = outer.partition_point(|(start, _)| *start <= from);
+        after.checked_sub(1).is_some_and(|place| to <= outer[place].1)
+    };
+    times(inner).into_iter().all(holds)
 }
 
 /// Nodes that make a pole.
@@ -419,6 +435,7 @@ impl Poles {
                     on_path,
                     outlier,
                     contains: None,
+                    contains_all: false,
                     limited_by,
                 }
             })
@@ -456,7 +473,7 @@ impl Poles {
                 let on_path = part.takes();
                 let ([if_zero, if_half], limited_by) = replay.saves_part(&part, on_path, &paths);
                 let savings = Savings { if_zero, if_half, own: if_zero, evidence: pole.savings.evidence };
-                poles.push(Pole { part: Some(part), on_path, savings, contains: None, limited_by, ..pole.clone() });
+                poles.push(Pole { part: Some(part), on_path, savings, contains: None, contains_all: false, limited_by, ..pole.clone() });
             }
         }
         if !is_split {
@@ -522,7 +539,11 @@ run up  0..100ms
         let contained = |input: &str| -> Vec<String> {
             let report = crate::Report::new(text::parse(input).unwrap());
             let name = |i: PoleId| format!("p{} {}", i.place() + 1, report.poles()[i].name);
-            let line = |(i, p): (PoleId, &Pole)| format!("{} contains {}", name(i), p.contains.map_or("nothing".to_owned(), name));
+            let inner = |p: &Pole| format!("{}{}", if p.contains_all { "" } else { "part of " }, p.contains.map(name).unwrap_or_default());
+            let line = |(i, p): (PoleId, &Pole)| match p.contains {
+                None => format!("{} contains nothing", name(i)),
+                Some(_) => format!("{} contains {}", name(i), inner(p)),
+            };
             report.poles().enumerated().map(line).collect()
         };
         assert_eq!(
@@ -541,6 +562,11 @@ run up  0..100ms
         assert_eq!(
             contained("run x 0..100ms\n  outer 0..60ms\n    call 1..50ms\n  call 61..99ms\n"),
             ["p1 call contains nothing", "p2 outer contains nothing"]
+        );
+        // A call goes on after its caller.
+        assert_eq!(
+            contained("run x 0..100ms\n  outer 0..60ms\n    call 1..90ms\n"),
+            ["p1 call contains nothing", "p2 x contains nothing", "p3 outer contains part of p1 call"]
         );
         // A recursion lies inside itself.
         assert_eq!(contained("run x 0..9ms\n  a 0..9ms\n    a 1..8ms\n"), ["p1 a contains nothing"]);

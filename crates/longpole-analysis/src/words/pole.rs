@@ -9,8 +9,10 @@ use crate::words::phrase::Words;
 use crate::words::wait::wait_kind;
 
 /// What a pole contains or where it is, then its reason: `contains p4; ≈ 95% on-CPU, most of it (1.11s) in compress_bundle`, `prog.py:4; 100% on-CPU`.
-pub fn pole(contains: Option<&str>, place: Option<(&str, u32)>, is_estimate: bool, reason: Words) -> Words {
-    let words = contains.map_or_else(Words::default, |handle| Words::plain(format!("contains {handle}; ")));
+/// `contains` is the handle of the other pole, and whether all of it is inside.
+pub fn pole(contains: Option<(&str, bool)>, place: Option<(&str, u32)>, is_estimate: bool, reason: Words) -> Words {
+    let words = contains
+        .map_or_else(Words::default, |(handle, all)| Words::plain(format!("contains {}{handle}; ", if all { "" } else { "part of " })));
     let words = match place {
         Some((file, line)) => words.text(format!("{}:{line}; ", base_name(file))),
         None => words,
@@ -75,6 +77,7 @@ mod tests {
     fn what_a_pole_contains_stands_before_its_reason() {
         let reason = || Words::plain("95% on-CPU");
         assert_eq!(pole(None, Some(("/src/prog.py", 4)), false, reason()).to_string(), "prog.py:4; 95% on-CPU");
-        assert_eq!(pole(Some("p4"), None, true, reason()).to_string(), "contains p4; ≈ 95% on-CPU");
+        assert_eq!(pole(Some(("p4", true)), None, true, reason()).to_string(), "contains p4; ≈ 95% on-CPU");
+        assert_eq!(pole(Some(("p4", false)), None, false, reason()).to_string(), "contains part of p4; 95% on-CPU");
     }
 }

@@ -107,6 +107,8 @@ pub struct PoleView {
     pub blocked_by: Option<BlockedByView>,
     /// Handle of the pole inside it that explains most of its saving.
     pub contains: Option<String>,
+    /// Whether all time of that pole lies inside: an operation may go on after its parent.
+    pub contains_all: bool,
     /// The span that is on the path in its place, if it took no time: why the pole saves less than it takes. Null where it saves all, or where the ends of
     /// the range disagree.
     pub limited_by: Option<LimitView>,
@@ -261,6 +263,7 @@ impl PoleView {
             callee: CalleeView::new(report, &pole.nodes, POLE_FRAMES_MAX),
             blocked_by: report.pole_wait(pole).and_then(|sum| BlockedByView::new(report, &sum, POLE_FRAMES_MAX)),
             contains: pole.contains.map(|inner| Handle::Pole(inner).to_string()),
+            contains_all: pole.contains_all,
             limited_by: pole.limited_by.map(|node| LimitView {
                 handle: node_handle(node),
                 name: report.resource(node).map_or_else(|| report.name(node).to_owned(), title_of_urn),

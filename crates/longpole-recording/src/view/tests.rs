@@ -85,7 +85,7 @@ fn poles_say_what_they_save_and_why_they_are_long() {
                 "code": "waits", "text": "96% unaccounted, 4% on-CPU", "function": null, "mostly_in": null,
                 "pieces": [{ "kind": "text", "text": "96% unaccounted, 4% on-CPU" }],
             },
-            "callee": null, "blocked_by": null, "contains": null, "limited_by": null, "resource": null,
+            "callee": null, "blocked_by": null, "contains": null, "contains_all": false, "limited_by": null, "resource": null,
             "top_frames": [function("f5", "connect", "src/db.rs", 3, 2, 2 * MS), function("f1", "main", "", 0, 2, 0)],
             "samples": 2, "weight_nanos": 2 * MS, "few_samples": true,
         })

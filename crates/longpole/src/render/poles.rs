@@ -167,7 +167,7 @@ fn is_estimate(pole: &view::PoleView) -> bool {
 /// Why a pole is long: `contains p4; ≈ 95% on-CPU, most of it (1.11s) in compress_bundle`.
 fn why(pole: &view::PoleView) -> Words {
     let place = pole.part.as_ref().and_then(|part| Some((part.file.as_deref()?, part.line?)));
-    words::pole(pole.contains.as_deref(), place, is_estimate(pole), pole.reason.words())
+    words::pole(pole.contains.as_deref().map(|inner| (inner, pole.contains_all)), place, is_estimate(pole), pole.reason.words())
 }
 
 /// Least columns of the names, for the head of the table.

@@ -1,5 +1,5 @@
 import type { Piece, Pole, Poles } from '../../api/types.gen';
-import { containedPole, frameOfPiece, placeInWords, poleInWords } from '../../logic/answer';
+import { containedPole, containsInWords, frameOfPiece, placeInWords, poleInWords } from '../../logic/answer';
 import { counted, formatPlace } from '../../logic/format';
 import { shortName } from '../../logic/function-name';
 import type { SelectionActions } from '../../state/selection';
@@ -57,7 +57,7 @@ export function Why({ pole, poles, actions }: { readonly pole: Pole; readonly po
     <>
       {pole.contains !== null && (
         <>
-          contains{' '}
+          {containsInWords(pole)}{' '}
           {inner === null ? (
             pole.contains
           ) : (
