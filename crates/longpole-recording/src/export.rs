@@ -59,8 +59,8 @@ pub enum Format {
 /// Which code goes into the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Selection {
-    /// Only the code of these nodes and of their descendants.
-    nodes: Option<Vec<NodeId>>,
+    /// Only the code of these spans and of their descendants, or of a part of them.
+    spans: Option<view::Roots>,
     time: FlameTime,
     /// Folded stacks: also the waits of threads that work for no span.
     all_threads: bool,
@@ -70,12 +70,12 @@ impl Selection {
     /// The code of the whole run. Folded stacks do not mark waits, so they omit the waits of threads that work for no span, as a flame
     /// graph does, unless `all_threads` is set.
     pub fn of_run(time: FlameTime, all_threads: bool) -> Self {
-        Selection { nodes: None, time, all_threads }
+        Selection { spans: None, time, all_threads }
     }
 
     /// The code of these spans and their descendants; `None` if there are none.
     pub fn of_spans(report: &Report, chosen: view::Chosen<'_>, time: FlameTime) -> Option<Self> {
-        view::roots_of(report, chosen).map(|roots| Selection { nodes: Some(roots.nodes), time, all_threads: false })
+        view::roots_of(report, chosen).map(|roots| Selection { spans: Some(roots), time, all_threads: false })
     }
 }
 
@@ -151,19 +151,21 @@ enum Idle {
 /// The code of a report. `recording` is that of the report, and may have fewer spans.
 fn profile_of<'r>(report: &Report, recording: &'r Recording, selection: &Selection, idle: Idle) -> ProfileExport<'r> {
     let mut export = ProfileExport::new(recording);
-    let nodes = selection.nodes.as_deref();
+    let spans = selection.spans.as_ref();
     export.is_idle.iter_mut().for_each(|is_idle| *is_idle = true);
     for wait in report.waits_below(None) {
         export.is_idle[wait] = false;
     }
     match selection.time {
         FlameTime::OffCpu => export.samples.clear(),
-        FlameTime::OnCpu | FlameTime::Wall => export.samples = report.samples_below(nodes),
+        FlameTime::OnCpu | FlameTime::Wall => {
+            export.samples = spans.map_or_else(|| report.samples_below(None), |spans| spans.samples(report));
+        }
     }
     match selection.time {
         FlameTime::OnCpu => export.waits.clear(),
-        FlameTime::OffCpu | FlameTime::Wall if nodes.is_some() || (idle == Idle::LeftOut && !selection.all_threads) => {
-            export.waits = report.waits_below(nodes);
+        FlameTime::OffCpu | FlameTime::Wall if spans.is_some() || (idle == Idle::LeftOut && !selection.all_threads) => {
+            export.waits = spans.map_or_else(|| report.waits_below(None), |spans| spans.waits(report));
         }
         FlameTime::OffCpu | FlameTime::Wall => {}
     }

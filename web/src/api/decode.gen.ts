@@ -47,6 +47,8 @@ import {
   type Parallelism,
   type Parent,
   type Part,
+  type PartOf,
+  type PartOfSpan,
   type PathColumns,
   type Piece,
   type Place,
@@ -256,9 +258,9 @@ function pole(cursor: Cursor): Pole {
     callee: cursor.field('callee').orNull(callee),
     blockedBy: cursor.field('blocked_by').orNull(blockedBy),
     contains: cursor.field('contains').orNull((c) => c.string()),
+    containsAll: cursor.field('contains_all').boolean(),
     limitedBy: cursor.field('limited_by').orNull(limit),
     resource: cursor.field('resource').orNull((c) => c.string()),
-    containsAll: cursor.field('contains_all').boolean(),
     topFrames: cursor.field('top_frames').list(topFrame),
     samples: cursor.field('samples').count(),
     weightNanos: cursor.field('weight_nanos').nanos(),
@@ -525,6 +527,7 @@ function span(cursor: Cursor): Span {
     recording: cursor.field('recording').string(),
     handle: cursor.field('handle').string(),
     pole: cursor.field('pole').orNull(poleOfSpan),
+    part: cursor.field('part').orNull(partOfSpan),
     traceId: cursor.field('trace_id').orNull((c) => c.string()),
     spanId: cursor.field('span_id').orNull((c) => c.string()),
     parent: cursor.field('parent').orNull(parent),
@@ -549,6 +552,7 @@ function span(cursor: Cursor): Span {
     savings: savings(cursor.field('savings')),
     topFrames: cursor.field('top_frames').list(topFrame),
     children: cursor.field('children').count(),
+    isRun: cursor.field('is_run').boolean(),
   };
 }
 
@@ -557,6 +561,16 @@ function poleOfSpan(cursor: Cursor): PoleOfSpan {
     handle: cursor.field('handle').string(),
     count: cursor.field('count').count(),
     savesIfZeroNanos: cursor.field('saves_if_zero_nanos').range(),
+  };
+}
+
+function partOfSpan(cursor: Cursor): PartOfSpan {
+  return {
+    handle: cursor.field('handle').string(),
+    text: cursor.field('text').string(),
+    onPathNanos: cursor.field('on_path_nanos').nanos(),
+    savesIfZeroNanos: cursor.field('saves_if_zero_nanos').range(),
+    savesIfHalfNanos: cursor.field('saves_if_half_nanos').range(),
   };
 }
 
@@ -707,6 +721,7 @@ function flame(cursor: Cursor): Flame {
   return {
     recording: cursor.field('recording').string(),
     span: cursor.field('span').orNull((c) => c.string()),
+    partOf: cursor.field('part_of').orNull(partOf),
     name: cursor.field('name').orNull((c) => c.string()),
     traceId: cursor.field('trace_id').orNull((c) => c.string()),
     title: cursor.field('title').string(),
@@ -720,6 +735,13 @@ function flame(cursor: Cursor): Flame {
     links: links(cursor.field('links')),
     frames: cursor.field('frames').list(flameFrame),
     nodes: flameColumns(cursor.field('nodes')),
+  };
+}
+
+function partOf(cursor: Cursor): PartOf {
+  return {
+    handle: cursor.field('handle').orNull((c) => c.string()),
+    name: cursor.field('name').string(),
   };
 }
 

@@ -717,6 +717,8 @@ export interface Span {
   readonly handle: string;
   /** The requested pole, if it has several spans; this one has the most time on the critical path. */
   readonly pole: PoleOfSpan | null;
+  /** The requested pole, if it is a part of the span. */
+  readonly part: PartOfSpan | null;
   /** Id of its trace; null for a process. */
   readonly traceId: string | null;
   /** Its id; null for a process. */
@@ -749,7 +751,7 @@ export interface Span {
   readonly states: States;
   /** What the span or one of its descendants did at each moment of the span. `in_child_nanos` is 0; `cpu_nanos` is that of all of them. */
   readonly statesWithDescendants: States;
-  /** What it waited for, longest first; longpole does not inspect waits below 5 ms. */
+  /** What it waited for in its own time, outside child spans, longest first. longpole samples few waits below 5 ms. */
   readonly waits: readonly Wait[];
   /** The process that answers it, if it calls an address. */
   readonly callee: Callee | null;
@@ -765,6 +767,8 @@ export interface Span {
   readonly topFrames: readonly TopFrame[];
   /** Number of children. */
   readonly children: number;
+  /** Whether it is the command itself: its savings are those of its own time. */
+  readonly isRun: boolean;
 }
 
 /** A pole of several spans. */
@@ -775,6 +779,20 @@ export interface PoleOfSpan {
   readonly count: number;
   /** Saving if all of them, with their descendants, took no time. */
   readonly savesIfZeroNanos: NanosRange;
+}
+
+/** A pole that is a part of the own time of a span. */
+export interface PartOfSpan {
+  /** Handle, such as `p3`. */
+  readonly handle: string;
+  /** For people: which part it is. */
+  readonly text: string;
+  /** Its time on the critical path. */
+  readonly onPathNanos: Nanos;
+  /** Saving if it took no time. */
+  readonly savesIfZeroNanos: NanosRange;
+  /** Saving if it took half the time. */
+  readonly savesIfHalfNanos: NanosRange;
 }
 
 /** The parent of a span. */
@@ -991,6 +1009,8 @@ export interface Flame {
   readonly recording: string;
   /** Handle of the span, or of a pole of several spans; null for the whole run, and for spans chosen by name or trace. */
   readonly span: string | null;
+  /** For a pole that is a part of an operation, the operation. The graph then shows the part, without descendants of the operation. */
+  readonly partOf: PartOf | null;
   /** The requested name of spans. */
   readonly name: string | null;
   /** Id of the requested trace. */
@@ -1017,6 +1037,14 @@ export interface Flame {
   readonly frames: readonly FlameFrame[];
   /** The boxes. */
   readonly nodes: FlameColumns;
+}
+
+/** The operation that a view shows a part of, while the part was on the critical path. */
+export interface PartOf {
+  /** Its handle; null if it is several spans. */
+  readonly handle: string | null;
+  /** Its name. */
+  readonly name: string;
 }
 
 /** Which time a view shows. */

@@ -520,6 +520,7 @@ function spanDocument(rows, index, path, frames, base) {
     ...base,
     handle: `s${index + 1}`,
     pole: null,
+    part: null,
     trace_id: isProcess ? null : hex(1, 32),
     span_id: isProcess ? null : hex(index + 20, 16),
     parent: row.parent < 0 ? null : { handle: `s${row.parent + 1}`, edge: row.flags & FLAG.inferred ? 'inferred' : 'declared' },
@@ -560,6 +561,7 @@ function spanDocument(rows, index, path, frames, base) {
     savings: { ...savings, on_path_nanos },
     top_frames: topFrames(rows, index, index + 1, frames),
     children: row.childRows.length,
+    is_run: index === 0,
   };
 }
 
@@ -613,6 +615,7 @@ function flameOf(rows, links, frames, title, time) {
   }
   return {
     name: null,
+    part_of: null,
     trace_id: null,
     title,
     time,

@@ -63,6 +63,7 @@ export function flameOf(text: string): Flame {
     recording: 'r1',
     span: null,
     name: null,
+    part_of: null,
     trace_id: null,
     title: 'all',
     time: 'on_cpu',

@@ -3,6 +3,7 @@
 use crate::code::call_tree::CallTree;
 use crate::link::samples::LinkCounts;
 use crate::report::Report;
+use crate::schedule::poles::Pole;
 use longpole_model::{NodeId, SampleId, StackId};
 
 /// Below this number of samples a flame graph says that they are few.
@@ -77,6 +78,13 @@ impl Report {
             0
         };
         Flame { left_out_waits, ..self.flame_with(&samples, waits, time) }
+    }
+
+    /// The flame graph of a pole that is a part of operations, while it was on the path.
+    pub fn flame_of_part(&self, pole: &Pole, time: FlameTime) -> Flame {
+        let samples = if time == FlameTime::OffCpu { Vec::new() } else { self.samples_of_part(pole) };
+        let waits = if time == FlameTime::OnCpu { Vec::new() } else { self.waits_of_part(pole) };
+        self.flame_with(&samples, self.stacks_of_waits(waits.into_iter()), time)
     }
 
     fn flame_with(&self, samples: &[SampleId], waits: Vec<(StackId, u64)>, time: FlameTime) -> Flame {

@@ -1,10 +1,10 @@
 //! What nodes did while they were on the critical path.
 
-use longpole_model::{IdVec, Nanos, NodeId, SampleId, StateKind};
+use longpole_model::{IdVec, Nanos, NodeId, SampleId, StateKind, WaitId};
 
 use crate::pulumi::deployment::{self, DeploymentTime, ProviderCpu};
 use crate::report::Report;
-use crate::schedule::poles::Pole;
+use crate::schedule::poles::{PartKind, Pole};
 use crate::time::activity::Stretch;
 use crate::time::states::States;
 
@@ -27,6 +27,30 @@ impl Report {
     /// The samples of a pole on the path: indices into `recording.samples`.
     pub fn samples_of_pole(&self, pole: &Pole) -> Vec<SampleId> {
         self.samples_in(self.stretches_of_pole(pole))
+    }
+
+    /// The samples of a pole that is a part of operations, while it was on the path, ascending.
+    pub fn samples_of_part(&self, pole: &Pole) -> Vec<SampleId> {
+        let mut samples = self.samples_of_pole(pole);
+        samples.sort_unstable();
+        samples.dedup();
+        samples
+    }
+
+    /// The waits of such a pole that were on the path, ascending: all of each.
+    pub fn waits_of_part(&self, pole: &Pole) -> Vec<WaitId> {
+        let kind = match pole.part.as_ref().map(|part| part.kind) {
+            Some(PartKind::Waits(kind, _)) => Some(kind),
+            Some(PartKind::Computes(_)) => return Vec::new(),
+            Some(PartKind::Rest | PartKind::Busy) | None => None,
+        };
+        let activity = self.activity();
+        let of = |stretch| activity.waits_in(stretch).map(|it| it.wait).collect::<Vec<_>>();
+        let mut waits: Vec<WaitId> = self.stretches_of_pole(pole).into_iter().flat_map(of).collect();
+        waits.retain(|&wait| kind.is_none_or(|kind| self.recording.waits[wait].kind == kind));
+        waits.sort_unstable();
+        waits.dedup();
+        waits
     }
 
     fn samples_in(&self, stretches: Vec<Stretch>) -> Vec<SampleId> {

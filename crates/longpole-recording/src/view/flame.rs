@@ -8,7 +8,7 @@ use longpole_analysis::{Handle, Report};
 use serde::Serialize;
 
 use super::functions::{RuntimeView, WhoseView};
-use super::select::{Chosen, SameNameView, roots_of, same_name};
+use super::select::{Chosen, PartOfView, SameNameView, roots_of, same_name};
 use super::shared::{LinksView, nanos};
 
 /// A flame graph of the whole run, or of spans with their descendants.
@@ -16,8 +16,10 @@ use super::shared::{LinksView, nanos};
 pub struct FlameView {
     /// Name of the recording, such as `r7`.
     pub recording: String,
-    /// Handle of the span, or of a pole of several spans; null for the whole run, and for spans chosen by name or trace.
+    /// Handle of the span, or of a pole of several spans or of a part; null for the whole run, and for spans chosen by name or trace.
     pub span: Option<String>,
+    /// For a pole that is a part of an operation, the operation. The graph then shows the part, without descendants of the operation.
+    pub part_of: Option<PartOfView>,
     /// The requested name of spans.
     pub name: Option<String>,
     /// Id of the requested trace.
@@ -108,13 +110,14 @@ impl FlameView {
     /// These spans and their descendants; `None` if there are none.
     pub fn of_spans(recording: impl Display, report: &Report, chosen: Chosen<'_>, time: FlameTime) -> Option<Self> {
         let roots = roots_of(report, chosen)?;
-        let flame = report.flame(Some(&roots.nodes), time);
+        let flame = roots.flame(report, time);
         let same_name = match roots.nodes[..] {
-            [node] if flame.few_samples() => same_name(report, node, flame.tree.samples),
+            [node] if roots.part.is_none() && flame.few_samples() => same_name(report, node, flame.tree.samples),
             _ => None,
         };
+        let part_of = roots.part_of(report);
         let view = Self::of_flame(recording, report, &flame, roots.handle.map(|handle| handle.to_string()), roots.title);
-        Some(FlameView { name: roots.name, trace_id: roots.trace_id, same_name, ..view })
+        Some(FlameView { part_of, name: roots.name, trace_id: roots.trace_id, same_name, ..view })
     }
 
     fn of_flame(recording: impl Display, report: &Report, flame: &Flame, span: Option<String>, title: String) -> Self {
@@ -140,6 +143,7 @@ impl FlameView {
         FlameView {
             recording: recording.to_string(),
             span,
+            part_of: None,
             name: None,
             trace_id: None,
             title,

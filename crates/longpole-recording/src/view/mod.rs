@@ -40,8 +40,8 @@ pub use poles::{LimitView, PoleView, PolesTruncated, PolesView, ReasonCodeView, 
 pub use processes::{ProcessRowView, ProcessesView};
 pub use pulumi::DeploymentView;
 pub use recording::{AnswerView, RecordingStateView, RecordingView, RecordingsView};
-pub(crate) use select::roots_of;
-pub use select::{Chosen, SameNameView};
+pub use select::{Chosen, PartOfView, SameNameView};
+pub(crate) use select::{Roots, roots_of};
 pub(crate) use shared::json_bytes;
 pub use shared::{EvidenceView, ExitView, LinksView, QualityView, RangeNanos, SpansTruncated};
 pub use source::{SourceLineView, SourceStateView, SourceView};

@@ -2,10 +2,13 @@
 
 use std::fmt::Display;
 
+use longpole_analysis::report::{Flame, FlameTime};
 use longpole_analysis::schedule::poles::Pole;
-use longpole_analysis::{Handle, Report};
-use longpole_model::{NodeId, TraceId};
+use longpole_analysis::{Handle, Report, words};
+use longpole_model::{NodeId, PoleId, SampleId, TraceId, WaitId};
 use serde::Serialize;
+
+use super::shared::node_handle;
 
 /// Which spans a view is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,9 +31,12 @@ impl Display for Chosen<'_> {
     }
 }
 
-/// Spans, none below another.
+/// Spans, none below another; or a part of their own time.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Roots {
     pub(crate) nodes: Vec<NodeId>,
+    /// The pole that is only a part of them.
+    pub(super) part: Option<PoleId>,
     /// What to call them by, where they are a span or a pole.
     pub(super) handle: Option<Handle>,
     pub(super) name: Option<String>,
@@ -39,10 +45,55 @@ pub(crate) struct Roots {
     pub(super) title: String,
 }
 
+impl Roots {
+    /// The samples that count: of the part, or of the spans and all below them.
+    pub(crate) fn samples(&self, report: &Report) -> Vec<SampleId> {
+        match self.part {
+            Some(pole) => report.samples_of_part(&report.poles()[pole]),
+            None => report.samples_below(Some(&self.nodes)),
+        }
+    }
+
+    /// The same for waits.
+    pub(crate) fn waits(&self, report: &Report) -> Vec<WaitId> {
+        match self.part {
+            Some(pole) => report.waits_of_part(&report.poles()[pole]),
+            None => report.waits_below(Some(&self.nodes)),
+        }
+    }
+
+    pub(super) fn flame(&self, report: &Report, time: FlameTime) -> Flame {
+        match self.part {
+            Some(pole) => report.flame_of_part(&report.poles()[pole], time),
+            None => report.flame(Some(&self.nodes), time),
+        }
+    }
+
+    /// What they are a part of.
+    pub(super) fn part_of(&self, report: &Report) -> Option<PartOfView> {
+        let name = report.poles()[self.part?].name.clone();
+        Some(PartOfView { handle: if let [node] = self.nodes[..] { Some(node_handle(node)) } else { None }, name })
+    }
+}
+
+/// The operation that a view shows a part of, while the part was on the critical path.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PartOfView {
+    /// Its handle; null if it is several spans.
+    pub handle: Option<String>,
+    /// Its name.
+    pub name: String,
+}
+
+/// The words for a pole that is only a part of its spans.
+pub(super) fn words_of_part(report: &Report, pole: &Pole) -> Option<String> {
+    report.part_of(pole).map(words::part).filter(|words| !words.is_empty())
+}
+
 /// The spans that are meant; `None` where there are none.
 pub(crate) fn roots_of(report: &Report, chosen: Chosen<'_>) -> Option<Roots> {
     let counted = |nodes: &[NodeId], what: &str| if let [_] = nodes { what.to_owned() } else { format!("{what} ×{}", nodes.len()) };
-    let none = Roots { nodes: Vec::new(), handle: None, name: None, trace_id: None, title: String::new() };
+    let none = Roots { nodes: Vec::new(), part: None, handle: None, name: None, trace_id: None, title: String::new() };
     let roots = match chosen {
         Chosen::Handle(handle) => match handle.parse().ok()? {
             Handle::Node(node) => {
@@ -51,8 +102,15 @@ pub(crate) fn roots_of(report: &Report, chosen: Chosen<'_>) -> Option<Roots> {
             }
             Handle::Pole(id) => {
                 let pole = report.poles().get(id)?;
-                let handle = Some(if let [node] = pole.nodes[..] { Handle::Node(node) } else { Handle::Pole(id) });
-                Roots { nodes: pole.nodes.clone(), handle, title: counted(&pole.nodes, &pole.name), ..none }
+                let title = counted(&pole.nodes, &pole.name);
+                match (words_of_part(report, pole), &pole.nodes[..]) {
+                    (Some(part), _) => {
+                        let (part, title) = (Some(id), format!("{part} in {title}"));
+                        Roots { nodes: pole.nodes.clone(), part, handle: Some(Handle::Pole(id)), title, ..none }
+                    }
+                    (None, [node]) => Roots { nodes: vec![*node], handle: Some(Handle::Node(*node)), title, ..none },
+                    (None, nodes) => Roots { nodes: nodes.to_vec(), handle: Some(Handle::Pole(id)), title, ..none },
+                }
             }
             Handle::Function(_) => return None,
         },

@@ -3,7 +3,7 @@
 use std::fmt::Display;
 
 use longpole_analysis::report::FEW_SAMPLES;
-use longpole_analysis::schedule::poles::Savings;
+use longpole_analysis::schedule::poles::{Pole, Savings};
 use longpole_analysis::tree::forest::{Edge, NodeSource};
 use longpole_analysis::{Handle, Report};
 use longpole_model::{
@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use super::callee::CalleeView;
 use super::functions::{TopFrameView, top_frames};
-use super::select::{SameNameView, node_of, same_name};
+use super::select::{SameNameView, node_of, same_name, words_of_part};
 use super::shared::{EvidenceView, ExitView, LinksView, RangeNanos, node_handle, range};
 use super::states::StatesView;
 use super::usage::UsageView;
@@ -39,6 +39,8 @@ pub struct SpanView {
     pub handle: String,
     /// The requested pole, if it has several spans; this one has the most time on the critical path.
     pub pole: Option<PoleOfSpanView>,
+    /// The requested pole, if it is a part of the span.
+    pub part: Option<PartOfSpanView>,
     /// Id of its trace; null for a process.
     pub trace_id: Option<String>,
     /// Its id; null for a process.
@@ -71,7 +73,7 @@ pub struct SpanView {
     pub states: StatesView,
     /// What the span or one of its descendants did at each moment of the span. `in_child_nanos` is 0; `cpu_nanos` is that of all of them.
     pub states_with_descendants: StatesView,
-    /// What it waited for, longest first; longpole does not inspect waits below 5 ms.
+    /// What it waited for in its own time, outside child spans, longest first. longpole samples few waits below 5 ms.
     pub waits: Vec<WaitView>,
     /// The process that answers it, if it calls an address.
     pub callee: Option<CalleeView>,
@@ -87,6 +89,8 @@ pub struct SpanView {
     pub top_frames: Vec<TopFrameView>,
     /// Number of children.
     pub children: u64,
+    /// Whether it is the command itself: its savings are those of its own time.
+    pub is_run: bool,
 }
 
 /// A pole of several spans.
@@ -98,6 +102,21 @@ pub struct PoleOfSpanView {
     pub count: u64,
     /// Saving if all of them, with their descendants, took no time.
     pub saves_if_zero_nanos: RangeNanos,
+}
+
+/// A pole that is a part of the own time of a span.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PartOfSpanView {
+    /// Handle, such as `p3`.
+    pub handle: String,
+    /// For people: which part it is.
+    pub text: String,
+    /// Its time on the critical path.
+    pub on_path_nanos: i64,
+    /// Saving if it took no time.
+    pub saves_if_zero_nanos: RangeNanos,
+    /// Saving if it took half the time.
+    pub saves_if_half_nanos: RangeNanos,
 }
 
 /// The parent of a span.
@@ -253,6 +272,7 @@ impl SpanView {
                 count: pole.nodes.len() as u64,
                 saves_if_zero_nanos: range(pole.savings.if_zero),
             }),
+            part: pole.and_then(|pole| PartOfSpanView::new(report, handle, pole)),
             trace_id: ids.map(|(trace, _)| trace.to_string()),
             span_id: ids.map(|(_, span)| span.to_string()),
             parent: node.parent.map(|parent| ParentView {
@@ -287,6 +307,19 @@ impl SpanView {
             savings: SavingsView::new(&report.savings(id), report.critical_path().on_path[id]),
             top_frames: top_frames(report, &functions, own, &[]),
             children: forest.children(id).count() as u64,
+            is_run: node.source == NodeSource::Root,
+        })
+    }
+}
+
+impl PartOfSpanView {
+    fn new(report: &Report, handle: &str, pole: &Pole) -> Option<Self> {
+        Some(PartOfSpanView {
+            handle: handle.to_owned(),
+            text: words_of_part(report, pole)?,
+            on_path_nanos: pole.on_path.0,
+            saves_if_zero_nanos: range(pole.savings.if_zero),
+            saves_if_half_nanos: range(pole.savings.if_half),
         })
     }
 }

@@ -161,7 +161,7 @@ fn a_span_tells_everything_about_itself() {
     assert_eq!(
         span,
         json!({
-            "recording": "r7", "handle": "s4", "pole": null, "trace_id": "00000000000000010000000000000001", "span_id": "0000000000000003",
+            "recording": "r7", "handle": "s4", "pole": null, "part": null, "trace_id": "00000000000000010000000000000001", "span_id": "0000000000000003",
             "parent": { "handle": "s2", "edge": "declared" }, "service": "aws", "name": "create db", "kind": "internal",
             "status": { "code": "unset", "message": "" }, "start_nanos": 40 * MS, "duration_nanos": 55 * MS, "process": null,
             "attributes": [], "resource": [{ "key": "service.name", "value": "aws" }], "events": [],
@@ -177,7 +177,7 @@ fn a_span_tells_everything_about_itself() {
                 "saves_own_nanos": [55 * MS, 55 * MS], "evidence": "declared", "on_path_nanos": 55 * MS,
             },
             "top_frames": [function("f5", "connect", "src/db.rs", 3, 2, 2 * MS), function("f1", "main", "", 0, 2, 0)],
-            "children": 0,
+            "children": 0, "is_run": false,
         })
     );
     assert_eq!(json_of(SpanView::new("r7", &deploy(), "p1")), span, "a pole is its first span");
@@ -233,7 +233,7 @@ fn a_flame_graph_stands_in_columns() {
     assert_eq!(
         json_of(FlameView::of_spans("r7", &deploy(), Chosen::Handle("s2"), FlameTime::OnCpu)),
         json!({
-            "recording": "r7", "time": "on_cpu", "span": "s2", "name": null, "trace_id": null, "same_name": null, "title": "deploy", "samples": 32, "left_out_waits": 0,
+            "recording": "r7", "time": "on_cpu", "span": "s2", "part_of": null, "name": null, "trace_id": null, "same_name": null, "title": "deploy", "samples": 32, "left_out_waits": 0,
             "cut_samples": 0, "weight_nanos": 32 * MS, "few_samples": false,
             "links": { "record": 32, "journal": 0, "label": 0, "inferred": 0, "ambiguous": 0, "none": 0 },
             "frames": [
@@ -255,6 +255,42 @@ fn a_flame_graph_stands_in_columns() {
         "a pole of one span is that span"
     );
     assert!(FlameView::of_spans("r7", &deploy(), Chosen::Handle("f1"), FlameTime::OnCpu).is_none());
+}
+
+/// A program without spans that parses, then waits for the disk in two threads, one of them beside the path.
+const PARTS: &str = "
+run x 0..100ms
+cpu 0..60ms pid 1
+wait 60..90ms pid 1 disk main;insert_one;fsync
+cpu 90..100ms pid 1
+process helper 10..50ms pid 2 under 1
+cpu 10..50ms pid 2
+sample 1ms x58 pid 1 main;parse_rules
+sample 11ms x38 pid 2 help
+sample 91ms x8 pid 1 main;parse_rules
+";
+
+#[test]
+fn the_code_of_a_part_is_that_of_the_part() {
+    let report = Report::new(text::parse(PARTS).unwrap());
+    let flame = |handle, time| FlameView::of_spans("r7", &report, Chosen::Handle(handle), time).unwrap();
+    let whole = PartOfView { handle: Some("s1".to_owned()), name: "x".to_owned() };
+    for (pole, title, samples, waits) in [("p1", "parse_rules in x", 66, 0), ("p2", "fsync (disk) in x", 0, 1)] {
+        let (computes, blocked) = (flame(pole, FlameTime::OnCpu), flame(pole, FlameTime::OffCpu));
+        assert_eq!((computes.title.as_str(), computes.span.as_deref(), computes.part_of), (title, Some(pole), Some(whole.clone())));
+        assert_eq!((computes.samples, blocked.samples), (samples, waits), "{pole}");
+        let options = TopOptions { time: FlameTime::Wall, ..TopOptions::default() };
+        let top = TopView::new("r7", &report, Some(Chosen::Handle(pole)), options).unwrap();
+        assert_eq!((top.samples, top.part_of), (samples + waits, Some(whole.clone())), "{pole}");
+        // A span shows all of the operation, and what of it the pole is.
+        let span = SpanView::new("r7", &report, pole).unwrap();
+        let part = span.part.unwrap();
+        assert_eq!((span.handle.as_str(), span.is_run, part.handle.as_str()), ("s1", true, pole));
+        assert!(part.saves_if_zero_nanos[1] < span.savings.saves_own_nanos[1], "{pole}");
+    }
+    assert_eq!(flame("s1", FlameTime::OnCpu).samples, 58 + 38 + 8);
+    assert_eq!(flame("s1", FlameTime::OnCpu).part_of, None);
+    assert!(SpanView::new("r7", &report, "s1").unwrap().part.is_none());
 }
 
 #[test]

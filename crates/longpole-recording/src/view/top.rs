@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::flame::FlameTimeView;
 use super::functions::{TopFrameView, top_frames};
-use super::select::{Chosen, roots_of};
+use super::select::{Chosen, PartOfView, roots_of};
 use super::shared::{QualityView, nanos};
 
 /// The functions of a recording, or of spans with their descendants (CLI only). A wait counts for the function of the program that waits,
@@ -19,8 +19,10 @@ use super::shared::{QualityView, nanos};
 pub struct TopView {
     /// Name of the recording, such as `r7`.
     pub recording: String,
-    /// Handle of the span; null for the whole run, and for spans chosen by name or trace.
+    /// Handle of the span, or of a pole of several spans or of a part; null for the whole run, and for spans chosen by name or trace.
     pub span: Option<String>,
+    /// For a pole that is a part of an operation, the operation. The list then shows the part, without descendants of the operation.
+    pub part_of: Option<PartOfView>,
     /// The requested name of spans.
     pub name: Option<String>,
     /// Id of the requested trace.
@@ -41,6 +43,9 @@ pub struct TopView {
     pub hidden: usize,
     /// What is missing from the recording.
     pub quality: Vec<QualityView>,
+    /// Whether the functions are sorted by total time.
+    #[serde(skip)]
+    pub by_total: bool,
     /// Samples of the whole recording, including those that `quality` counts.
     #[serde(skip)]
     pub all_samples: u64,
@@ -68,16 +73,20 @@ impl TopView {
             None => None,
             Some(chosen) => Some(roots_of(report, chosen)?),
         };
-        let nodes = roots.as_ref().map(|roots| roots.nodes.as_slice());
-        let samples = if options.time == FlameTime::OffCpu { Vec::new() } else { report.samples_below(nodes) };
-        let waits = match (options.time, options.all_threads) {
+        let samples = match (options.time, &roots) {
+            (FlameTime::OffCpu, _) => Vec::new(),
+            (_, Some(roots)) => roots.samples(report),
+            (_, None) => report.samples_below(None),
+        };
+        let waits = match (options.time, &roots) {
             (FlameTime::OnCpu, _) => Vec::new(),
-            (_, true) => report.all_waits().collect(),
-            (_, false) => report.waits_below(nodes),
+            (_, Some(roots)) => roots.waits(report),
+            (_, None) if options.all_threads => report.all_waits().collect(),
+            (_, None) => report.waits_below(None),
         };
         let is_seen = |wait: &WaitId| report.recording().waits[*wait].stack.is_some();
         let seen = waits.iter().filter(|wait| is_seen(wait)).count();
-        let all = if nodes.is_none() && options.time != FlameTime::OnCpu { report.all_waits().filter(is_seen).count() } else { seen };
+        let all = if roots.is_none() && options.time != FlameTime::OnCpu { report.all_waits().filter(is_seen).count() } else { seen };
         let every = report.weigh(&samples, &waits, Frames::All);
         let mut functions = if options.all_functions { every.clone() } else { report.weigh(&samples, &waits, Frames::Telling) };
         let hidden = every.len() - functions.len();
@@ -92,6 +101,7 @@ impl TopView {
         Some(TopView {
             recording: recording.to_string(),
             span: roots.as_ref().and_then(|roots| roots.handle).map(|handle| handle.to_string()),
+            part_of: roots.as_ref().and_then(|roots| roots.part_of(report)),
             name: roots.as_ref().and_then(|roots| roots.name.clone()),
             trace_id: roots.as_ref().and_then(|roots| roots.trace_id.clone()),
             time: options.time.into(),
@@ -102,6 +112,7 @@ impl TopView {
             truncated,
             hidden,
             quality: report.quality().iter().map(QualityView::new).collect(),
+            by_total: options.by_total,
             all_samples: report.recording().samples.len() as u64,
         })
     }

@@ -1,8 +1,7 @@
 //! `span`: one span, or all of a name: states, savings, hot functions.
 
 use anyhow::Result;
-use longpole_analysis::{Handle, Report, words};
-use longpole_model::units;
+use longpole_analysis::{Handle, Report};
 use longpole_recording::view;
 
 use crate::args::{Format, SpanArguments};
@@ -12,7 +11,7 @@ use crate::input::select::{in_order, is_handle, none_chosen, not_found};
 use crate::invocation::Invocation;
 use crate::next_command::{own_name, quoted};
 use crate::render;
-use crate::terminal::screen::{Screen, print, print_json};
+use crate::terminal::screen::{print, print_json};
 
 /// Prints one span.
 pub(crate) fn span(invocation: &Invocation, arguments: &SpanArguments) -> Result<()> {
@@ -28,28 +27,8 @@ pub(crate) fn span(invocation: &Invocation, arguments: &SpanArguments) -> Result
     let view = view::SpanView::new(&name, &report, &handle).ok_or_else(|| not_found(&name, &handle))?;
     match arguments.format {
         Format::Json => print_json(&view),
-        Format::Text => {
-            let mut out = Screen::default();
-            if let Some(line) = part_line(&report, &handle) {
-                out.line(line);
-                out.line("");
-            }
-            out.append(&render::span::span(&view, sees_cpus(&report), invocation.style()));
-            print(&out)
-        }
+        Format::Text => print(&render::span::span(&view, sees_cpus(&report), invocation.style())),
     }
-}
-
-/// What a pole is that is only a part of its span: the page is about the whole of it.
-fn part_line(report: &Report, handle: &str) -> Option<String> {
-    let Ok(Handle::Pole(id)) = handle.parse() else { return None };
-    let pole = report.poles().get(id)?;
-    let part = words::part(report.part_of(pole)?);
-    let name = &pole.name;
-    (!part.is_empty()).then(|| {
-        let on_path = units::duration(pole.on_path.or_zero().0.unsigned_abs());
-        format!("{handle} is {part} in {name}: {on_path} on path. What follows is all of {name}.")
-    })
 }
 
 /// Whether the recording knows when threads were on a CPU.

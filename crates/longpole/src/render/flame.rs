@@ -4,7 +4,7 @@ use longpole_model::units::{TimeUnit, count, counted};
 use longpole_recording::view;
 
 use super::functions::NO_SAMPLE;
-use super::next_steps::same_name_line;
+use super::next_steps::{part_line, same_name_line};
 use crate::next_command::own_name;
 use crate::terminal::screen::Screen;
 use crate::terminal::{Style, fit, function_words, right};
@@ -30,6 +30,9 @@ pub(crate) fn flame(view: &view::FlameView, min_percent: f64, style: Style) -> S
         head.push_str(&style.warning("  fewer than 20: a hint, not a measurement"));
     }
     let mut out = Screen::of(head);
+    if let Some(part_of) = &view.part_of {
+        out.line(style.faint(&part_line("flame", &view.recording, part_of, view.time)));
+    }
     if let Some(line) = view.same_name.as_ref().map(|all| same_name_line(&view.recording, all)) {
         out.line(line);
     }

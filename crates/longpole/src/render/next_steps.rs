@@ -47,6 +47,24 @@ pub(crate) fn next_lines(view: &view::SummaryView, style: Style) -> Vec<String> 
     lines.iter().enumerate().map(|(index, line)| label(index) + line).collect()
 }
 
+/// What a view of a part shows, and how to see the whole operation. `command` is the view's own, such as `flame`.
+pub(crate) fn part_line(command: &str, recording: &str, part_of: &view::PartOfView, time: view::FlameTimeView) -> String {
+    let whole = match &part_of.handle {
+        Some(handle) => format!("--span {handle}"),
+        None => format!("--name {}", quoted(&part_of.name)),
+    };
+    let flag = match time {
+        view::FlameTimeView::OnCpu => "",
+        view::FlameTimeView::OffCpu => " --off-cpu",
+        view::FlameTimeView::Wall => " --wall",
+    };
+    let name = terminal::fit(&part_of.name, PART_OF_WIDTH);
+    format!("only while it was on the critical path; all of {name}: {} {command} {recording} {whole}{flag}", own_name())
+}
+
+/// Columns of the name of an operation that a view shows a part of.
+const PART_OF_WIDTH: usize = 20;
+
 /// How to see all spans of the same name.
 pub(crate) fn same_name_line(recording: &str, all: &view::SameNameView) -> String {
     format!(

@@ -45,6 +45,15 @@ pub(crate) fn span(view: &view::SpanView, sees_cpus: bool, style: Style) -> Scre
         "{}  {}  {}  {}",
         style.handle(&view.handle),
         style.strong(&fit(&view.name, 60)),
+    if let Some(part) = &view.part {
+        let (on_path, name) = (duration(part.on_path_nanos), fit(&view.name, 30));
+        out.push(format!(
+            "{} is {} in {name}: {on_path} on path. All below is about the whole of {name}.",
+            part.handle,
+            fit(&part.text, 40)
+        ));
+        out.push(String::new());
+    }
         style.faint(&fit(&view.service, 25)),
         style.faint(&view.recording)
     ));
@@ -94,9 +103,20 @@ pub(crate) fn span(view: &view::SpanView, sees_cpus: bool, style: Style) -> Scre
             range(unit, saves)
         ));
     }
-    out.push(format!("  if it took no time         {}", range(unit, savings.saves_if_zero_nanos)));
-    out.push(format!("  if it took half the time   {}", range(unit, savings.saves_if_half_nanos)));
-    out.push(format!("  if its own time were zero  {}", range(unit, savings.saves_own_nanos)));
+    if let Some(part) = &view.part {
+        let (zero, half) = (range(unit, part.saves_if_zero_nanos), range(unit, part.saves_if_half_nanos));
+        let name = fit(&view.name, 30);
+        out.push(format!("  {} alone: {zero} if it took no time, {half} if it took half; the whole of {name}:", part.handle));
+    }
+    if view.is_run {
+        // Without its children nothing would be left of the run.
+        out.push(format!("  if its own time were zero  {}", range(unit, savings.saves_own_nanos)));
+        out.push(format!("  if its own time were half  {}", range(unit, savings.saves_if_half_nanos)));
+    } else {
+        out.push(format!("  if it took no time         {}", range(unit, savings.saves_if_zero_nanos)));
+        out.push(format!("  if it took half the time   {}", range(unit, savings.saves_if_half_nanos)));
+        out.push(format!("  if its own time were zero  {}", range(unit, savings.saves_own_nanos)));
+    }
     out.push(format!("  own time on the path       {}", duration(savings.on_path_nanos)));
     out.push(String::new());
     let links = &view.samples.links;

@@ -4,6 +4,7 @@ use longpole_model::units::{count, counted, duration};
 use longpole_recording::view;
 
 use super::functions::{NO_SAMPLE, function_rows};
+use super::next_steps::part_line;
 use super::quality::missing_lines;
 use crate::terminal::screen::Screen;
 use crate::terminal::{Style, fit};
@@ -18,6 +19,9 @@ pub(crate) fn top(view: &view::TopView, style: Style) -> Screen {
     };
     let all = format!("{} {of}, all threads together", duration(view.weight_nanos));
     let mut out = Screen::of(format!("{}{counted_words}  {}  {}", style.handle(&what), style.faint(&all), style.faint(&view.recording)));
+    if let Some(part_of) = &view.part_of {
+        out.line(style.faint(&part_line("top", &view.recording, part_of, view.time)));
+    }
     // Times of functions are as complete as the samples.
     let missing = |out: &mut Screen| out.extend(missing_lines(&view.quality, view.all_samples, &view.recording, style));
     if view.functions.is_empty() {

@@ -152,20 +152,24 @@ function Code({
 function Savings({ span, pole }: { readonly span: Span; readonly pole: Pole | null }) {
   const { savings } = span;
   return (
+  const ownZero = 'saving if only its own time, without its children, were zero';
+  const part = pole?.part?.text ?? '';
     <section className={css.section} aria-label="Savings">
       <dl className={css.stats}>
         <div>
-          <dt title="saving if it and all its descendants took no time">saves</dt>
+          <dt title={span.isRun ? ownZero : 'saving if it and all its descendants took no time'}>saves</dt>
           <dd className={savings.savesIfZeroNanos.high > 0 ? css.main : css.nothing}>
             {savings.savesIfZeroNanos.high > 0 && <EvidenceMark evidence={savings.evidence} />} {formatRange(savings.savesIfZeroNanos)}
           </dd>
         </div>
         <div>
-          <dt title="saving if it and all its descendants took half the time">saves if 2× faster</dt>
+          <dt title={span.isRun ? 'saving if its own time were half' : 'saving if it and all its descendants took half the time'}>
+            saves if 2× faster
+          </dt>
           <dd>{formatRange(savings.savesIfHalfNanos)}</dd>
         </div>
         <div>
-          <dt title="saving if only its own time, without its children, were zero">saves, own time only</dt>
+          <dt title={ownZero}>saves, own time only</dt>
           <dd>{formatRange(savings.savesOwnNanos)}</dd>
         </div>
         <div>
@@ -183,6 +187,9 @@ function Savings({ span, pole }: { readonly span: Span; readonly pole: Pole | nu
           pole.count > 1 &&
           ` All ${counted(pole.count, 'span')} of ${pole.handle} together save ${formatRange(pole.savesIfZeroNanos)}.`}
       </p>
+        {pole !== null &&
+          part !== '' &&
+          ` These numbers are of the whole; ${pole.handle}, ${part}, saves ${formatRange(pole.savesIfZeroNanos)}.`}
     </section>
   );
 }
