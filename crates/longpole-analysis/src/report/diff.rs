@@ -135,8 +135,10 @@ impl Diff {
         }
         let mut operations: Vec<(OperationDiff, [Vec<NodeId>; 2])> = sides
             .into_iter()
-            .map(|((service, name, resource), [a, b])| {
-                (OperationDiff { service, name, resource, a: a.side, b: b.side, states: Vec::new() }, [a.nodes, b.nodes])
+            .map(|((service, name, resource), [in_a, in_b])| {
+                let is_run = in_a.nodes.iter().chain(&in_b.nodes).any(|node| *node == NodeId::RUN);
+                let name = if is_run { name_of_runs(a, b) } else { name };
+                (OperationDiff { service, name, resource, a: in_a.side, b: in_b.side, states: Vec::new() }, [in_a.nodes, in_b.nodes])
             })
             .collect();
         operations.sort_by_key(|(o, _)| (Reverse(o.delta().magnitude()), Reverse(o.a.total.max(o.b.total))));
@@ -161,6 +163,12 @@ impl Diff {
     }
 }
 
+/// What the commands of two runs are called: `make`, or `make → ninja`.
+fn name_of_runs(a: &Report, b: &Report) -> String {
+    let [before, after] = [a, b].map(|report| report.name(NodeId::RUN));
+    if before == after { before.to_owned() } else { format!("{before} → {after}") }
+}
+
 /// Service, name, resource.
 type Key = (String, String, Option<String>);
 
@@ -183,7 +191,7 @@ fn operations(report: &Report) -> BTreeMap<Key, Group> {
     let cpu = report.path_cpu();
     for ((service, name, urn), nodes) in groups {
         // The commands of two runs are one operation, whatever they are called.
-        let name = if nodes[0] == NodeId::RUN { "run".to_owned() } else { names[name].clone() };
+        let name = if nodes[0] == NodeId::RUN { String::new() } else { names[name].clone() };
         let key = (labels.services[service].clone(), name, urn.map(title_of_urn));
         let Group { side, nodes: all } = out.entry(key).or_default();
         side.count += nodes.len() as u64;
@@ -302,6 +310,12 @@ mod tests {
             .collect();
         assert_eq!(drawn, expected);
         assert_eq!(diff.operations.iter().map(OperationDiff::delta).sum::<Nanos>(), diff.delta());
+    }
+
+    #[test]
+    fn the_commands_of_two_runs_are_one_operation_with_their_names() {
+        check("run make 0..90ms\n", "run make 0..60ms\n", &["make -30 kept"]);
+        check("run make 0..90ms\n", "run ninja 0..60ms\n", &["make → ninja -30 kept"]);
     }
 
     #[test]
