@@ -157,7 +157,7 @@ export interface States {
   readonly inChildNanos: Nanos;
   /** Blocked, by what it waited for. */
   readonly blockedNanos: Blocked;
-  /** Blocked on something that longpole did not inspect: mostly waits shorter than 5 ms. */
+  /** Blocked in waits that were not sampled: mostly waits shorter than 5 ms. */
   readonly blockedUnseenNanos: Nanos;
   /** Open with no thread working for it and no child: an asynchronous span between two polls. */
   readonly awaitingNanos: Nanos;
@@ -553,7 +553,7 @@ export interface Attached {
   readonly readyNanos: Nanos;
   /** Blocked, by what they waited for, summed over all threads. */
   readonly blockedNanos: Blocked;
-  /** Blocked on something that longpole did not inspect, summed over all threads. */
+  /** Blocked in waits that were not sampled, summed over all threads. */
   readonly blockedUnseenNanos: Nanos;
   /** The 10 longest waits. Omits idle workers and, in processes that send spans, threads that work for none. */
   readonly waits: readonly Wait[];
@@ -579,7 +579,7 @@ export interface Thread {
   readonly readyNanos: Nanos;
   /** Blocked, by what it waited for. */
   readonly blockedNanos: Blocked;
-  /** Blocked on something that longpole did not inspect: waits shorter than 5 ms, and lost ones. */
+  /** Blocked in waits that were not sampled: mostly waits shorter than 5 ms. */
   readonly blockedUnseenNanos: Nanos;
   /** Threads of its process that it waited for, longest first, at most five. Idle workers wait for nobody. */
   readonly waitedFor: readonly WaitedFor[];
@@ -1007,7 +1007,7 @@ export interface SpanOfName {
 export interface Flame {
   /** Name of the recording, such as `r7`. */
   readonly recording: string;
-  /** Handle of the span, or of a pole of several spans; null for the whole run, and for spans chosen by name or trace. */
+  /** Handle of the span, or of a pole of several spans or of a part; null for the whole run, and for spans chosen by name or trace. */
   readonly span: string | null;
   /** For a pole that is a part of an operation, the operation. The graph then shows the part, without descendants of the operation. */
   readonly partOf: PartOf | null;

@@ -44,6 +44,7 @@ const TITLES: Readonly<Record<string, string>> = {
   forks_folded: 'forked processes that never started another program',
   duplicate_ids: 'span ids used twice',
   limited_slots: 'concurrency limits',
+  waits_not_seen: 'waits not sampled',
   kernel_time: 'kernel time, which is not sampled',
   cpu_busy: 'time spent waiting for a CPU',
   watched: 'polled through /proc only',

@@ -121,7 +121,7 @@ fn off_cpu(rest: OffCpu<'_>) -> Words {
                 OffCpuState::Unaccounted => "unaccounted",
                 OffCpuState::Awaiting => "awaiting",
                 OffCpuState::Remote => "remote",
-                OffCpuState::BlockedUnseen => "blocked in waits that were not sampled",
+                OffCpuState::BlockedUnseen => "blocked (not sampled)",
                 OffCpuState::Blocked => "blocked",
                 OffCpuState::Runnable => "runnable while others had the CPUs",
             };
@@ -211,7 +211,7 @@ mod tests {
                 "9% unaccounted",
                 "9% awaiting",
                 "9% remote",
-                "9% blocked in waits that were not sampled",
+                "9% blocked (not sampled)",
                 "9% blocked",
                 "9% runnable while others had the CPUs",
             ]

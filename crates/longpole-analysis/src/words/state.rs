@@ -10,7 +10,7 @@ pub fn state(kind: StateKind) -> &'static str {
         StateKind::OnCpu => "on-CPU",
         StateKind::Blocked(wait) => wait_kind(wait),
         StateKind::Runnable => "runnable",
-        StateKind::BlockedUnseen => "blocked",
+        StateKind::BlockedUnseen => "blocked (not sampled)",
         StateKind::InChild => "in a child",
         StateKind::Awaiting => "awaiting",
         StateKind::Remote => "remote",
@@ -28,7 +28,7 @@ mod tests {
     fn each_state_has_its_word() {
         use StateKind::{Awaiting, Blocked, BlockedUnseen, InChild, OnCpu, Remote, Runnable, Unaccounted};
         let kinds = [OnCpu, Runnable, BlockedUnseen, InChild, Awaiting, Remote, Unaccounted];
-        assert_eq!(kinds.map(state), ["on-CPU", "runnable", "blocked", "in a child", "awaiting", "remote", "unaccounted"]);
+        assert_eq!(kinds.map(state), ["on-CPU", "runnable", "blocked (not sampled)", "in a child", "awaiting", "remote", "unaccounted"]);
         use WaitKind::{Child, Disk, Join, Lock, Network, Other, PageFault, Pipe, Sleep};
         assert_eq!(
             [Lock, Join, Disk, Network, Sleep, PageFault, Child, Pipe, Other].map(|wait| state(Blocked(wait))),

@@ -43,17 +43,17 @@ impl Losses {
         add(
             LossKind::WaitsNotSeen,
             self.waits_skipped,
-            "5 to 20 ms long: they ended too soon to be sampled, or too many threads waited at once",
+            "5 to 20 ms long; they ended too soon to be sampled, or too many threads waited at once",
         );
         add(
             LossKind::WaitsNotSeen,
             self.long_waits_skipped,
-            "longer than 20 ms: the recorder was busy, or too many threads waited at once",
+            "longer than 20 ms; the recorder was busy, or too many threads waited at once",
         );
         add(
             LossKind::WaitsNotSeen,
             self.waits_refused,
-            "threads that longpole may not inspect: another user's, or protected by kernel.yama.ptrace_scope or by the program itself",
+            "of threads that longpole may not inspect: another user's, or protected by kernel.yama.ptrace_scope or by the program itself",
         );
         for (cut, count) in self.cut {
             let kind = match cut {

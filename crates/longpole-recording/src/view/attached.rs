@@ -25,7 +25,7 @@ pub struct AttachedView {
     pub ready_nanos: i64,
     /// Blocked, by what they waited for, summed over all threads.
     pub blocked_nanos: BlockedView,
-    /// Blocked on something that longpole did not inspect, summed over all threads.
+    /// Blocked in waits that were not sampled, summed over all threads.
     pub blocked_unseen_nanos: i64,
     /// The 10 longest waits. Omits idle workers and, in processes that send spans, threads that work for none.
     pub waits: Vec<WaitView>,

@@ -84,7 +84,7 @@ pub enum FateView {
 pub struct StateDiffView {
     /// The state.
     pub state: DiffStateView,
-    /// What it waited for; null where longpole did not inspect it, and in other states.
+    /// What it waited for; null for waits that were not sampled, and in other states.
     pub kind: Option<WaitKindView>,
     /// The state for people.
     pub text: &'static str,

@@ -17,7 +17,7 @@ pub struct StatesView {
     pub in_child_nanos: i64,
     /// Blocked, by what it waited for.
     pub blocked_nanos: BlockedView,
-    /// Blocked on something that longpole did not inspect: mostly waits shorter than 5 ms.
+    /// Blocked in waits that were not sampled: mostly waits shorter than 5 ms.
     pub blocked_unseen_nanos: i64,
     /// Open with no thread working for it and no child: an asynchronous span between two polls.
     pub awaiting_nanos: i64,

@@ -46,7 +46,7 @@ pub struct ThreadView {
     pub ready_nanos: i64,
     /// Blocked, by what it waited for.
     pub blocked_nanos: BlockedView,
-    /// Blocked on something that longpole did not inspect: waits shorter than 5 ms, and lost ones.
+    /// Blocked in waits that were not sampled: mostly waits shorter than 5 ms.
     pub blocked_unseen_nanos: i64,
     /// Threads of its process that it waited for, longest first, at most five. Idle workers wait for nobody.
     pub waited_for: Vec<WaitedForView>,

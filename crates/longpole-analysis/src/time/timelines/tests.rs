@@ -440,9 +440,9 @@ cpu 95..100ms pid 1
     assert_eq!(reason(&starved), "on_cpu: 8% on-CPU and 92% runnable while others had the CPUs, too few samples to say where");
     assert_eq!(reason(&shares.replace("0..30ms pid 1 preempted", "0..90ms pid 1")), "on_cpu: 95% on-CPU, too few samples to say where");
     let blocked = shares.replace(" preempted", "");
-    assert_eq!(reason(&blocked), "mixed: 35% on-CPU; 65% blocked in waits that were not sampled");
+    assert_eq!(reason(&blocked), "mixed: 35% on-CPU; 65% blocked (not sampled)");
     let two = blocked + "wait 31..32ms pid 1 disk main;save\nwait 41..42ms pid 1 disk main;save\n";
-    assert_eq!(reason(&two), "mixed: 35% on-CPU; 63% blocked in waits that were not sampled", "two say nothing of the others");
+    assert_eq!(reason(&two), "mixed: 35% on-CPU; 63% blocked (not sampled)", "two say nothing of the others");
     let four = two + "wait 51..52ms pid 1 disk main;save\nwait 44..45ms pid 1 sleep main;rest\n";
     // Those of one function are a pole: the three, and all beside them.
     let told = "waits: 95% blocked in waits under 5ms: 3 of 3 sampled were blocked on the disk, in save";
