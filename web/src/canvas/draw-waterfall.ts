@@ -7,6 +7,7 @@ import { isWorthwhile } from '../logic/answer';
 import { type CriticalPath, piecesOf } from '../logic/critical-path';
 import { counted, formatDuration, formatRange, formatShare, formatTick } from '../logic/format';
 import { type Fold, isFolded, markedBelow, rowOf } from '../logic/rows';
+import { serviceOfSpan } from '../logic/span-words';
 import {
   childCoverage,
   INDENT,
@@ -221,8 +222,12 @@ function drawName(c: Context, scene: WaterfallScene, span: SpanIndex, y: number,
   c.fillText(name, left, middle + 0.5);
   // The service name appears where it changes; its coloured mark continues below.
   const above = at(tree.spans.parent, span);
-  const service = tree.services[at(tree.spans.service, span)] ?? '';
-  if ((above >= 0 && at(tree.spans.service, above) === at(tree.spans.service, span)) || service === tree.names[at(tree.spans.name, span)])
+  const service = serviceOfSpan(tree, span);
+  if (
+    service === '' ||
+    (above >= 0 && at(tree.spans.service, above) === at(tree.spans.service, span)) ||
+    service === tree.names[at(tree.spans.name, span)]
+  )
     return;
   left += widthOf(c, name) + 7;
   c.font = `${SMALL_SIZE}px ${palette.sans}`;

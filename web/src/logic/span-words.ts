@@ -11,9 +11,17 @@ export function nameOfSpan(tree: Tree, span: SpanIndex): string {
   return tree.names[at(tree.spans.name, span)] ?? '';
 }
 
-/** The service of a span. */
+/** Words that stand for the service of the command, of a process and of a span that name none. */
+const NO_SERVICE: ReadonlySet<string> = new Set(['run', 'process', 'unknown_service']);
+
+/** A service as far as it says something; else an empty text. */
+export function namedService(service: string): string {
+  return NO_SERVICE.has(service) ? '' : service;
+}
+
+/** The service of a span, if it names one. */
 export function serviceOfSpan(tree: Tree, span: SpanIndex): string {
-  return tree.services[at(tree.spans.service, span)] ?? '';
+  return namedService(tree.services[at(tree.spans.service, span)] ?? '');
 }
 
 /** The unusual facts about a span. */
@@ -39,9 +47,10 @@ export function poleOfSpanInWords(pole: Pole): string {
 export function rowInWords(tree: Tree, span: SpanIndex, pole: Pole | undefined, share: number | undefined): string {
   const onPath = at(tree.spans.onPathNanos, span);
   const below = at(tree.spans.subtree, span);
+  const service = serviceOfSpan(tree, span);
   return [
     nameOfSpan(tree, span),
-    serviceOfSpan(tree, span),
+    ...(service === '' ? [] : [service]),
     formatDuration(at(tree.spans.durationNanos, span)),
     ...(onPath > 0 ? [`on the critical path for ${formatDuration(onPath)}`] : []),
     ...(pole === undefined ? [] : [poleOfSpanInWords(pole)]),

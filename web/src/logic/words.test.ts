@@ -22,7 +22,7 @@ import { madeOfInWords, numberInWords } from './flame-time';
 import { wasSampled, whyRunHasNoSamples, whySpanHasNoSamples } from './no-samples';
 import { allNotes, countedTitleOf, graveNotes, linksInWords, titleOf } from './quality';
 import { matchingRecordings } from './search';
-import { rowInWords } from './span-words';
+import { namedService, rowInWords } from './span-words';
 import { howKnown, stateParts, wholeNanos } from './states';
 
 const plain = (text: string) => text.replaceAll('\u00a0', ' ');
@@ -158,6 +158,12 @@ describe('why there are no samples', () => {
     expect(plain(why('s12', 'off_cpu').text)).toBe('No thread waited here for 5 ms or longer. Idle workers do not count.');
     if (single === undefined) throw new Error('no such recording');
     expect(whyRunHasNoSamples(summaryOf(single), [], 'off_cpu').title).toBe('No waits were sampled');
+  });
+});
+
+describe('a service', () => {
+  it('is no word that only stands for one', () => {
+    expect(['run', 'process', 'unknown_service', 'shop'].map(namedService)).toEqual(['', '', '', 'shop']);
   });
 });
 

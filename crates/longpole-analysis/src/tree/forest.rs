@@ -14,6 +14,12 @@ use crate::note::Note;
 /// Spans may stick out of the life of their process by this much: two clocks are involved.
 const PROCESS_SLACK_NANOS: i64 = 10_000_000;
 
+/// Stands for the service of the command itself.
+pub const RUN_SERVICE: &str = "run";
+
+/// Stands for the service of a process that names none.
+pub const PROCESS_SERVICE: &str = "process";
+
 /// What a node was made from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum NodeSource {
@@ -181,9 +187,9 @@ impl Forest {
     /// `service.name` of a span, or of a process that says it; `process` and `run` for what is no span and says nothing.
     pub fn service<'a>(&self, recording: &'a Recording, node: NodeId) -> &'a str {
         match self[node].source {
-            NodeSource::Root => "run",
+            NodeSource::Root => RUN_SERVICE,
             NodeSource::Span(i) => recording.spans[i].service_name(),
-            NodeSource::Process(i) => recording.processes[i].resource.attributes.get_str("service.name").unwrap_or("process"),
+            NodeSource::Process(i) => recording.processes[i].resource.attributes.get_str("service.name").unwrap_or(PROCESS_SERVICE),
         }
     }
 

@@ -3,6 +3,7 @@
 use longpole_model::units::{TimeUnit, count, counted, duration, percent};
 use longpole_recording::view;
 
+use super::service::service_column;
 use super::waits::waits_section;
 use crate::terminal::screen::Screen;
 use crate::terminal::{Style, fit, function_words, right};
@@ -56,13 +57,13 @@ pub(crate) fn frame(view: &view::FrameView, style: Style) -> Screen {
         )));
         for operation in view.operations.iter().take(SPANS_SHOWN) {
             out.line(format!(
-                "{}  {}  {}  {}  {}  {}",
+                "{}  {}  {}  {}  {}{}",
                 right(&unit.show(operation.total_nanos), 9),
                 right(&percent(operation.total_nanos, view.total_nanos), 5),
                 right(&format!("{:.0}%", operation.share * 100.0), 10),
                 right(&count(operation.spans), 6),
                 fit(&operation.name, 40),
-                style.faint(&fit(&operation.service, 20))
+                style.faint(&fit(&service_column(&operation.service), 22))
             ));
         }
         let more = view.operations.len().saturating_sub(SPANS_SHOWN);
@@ -78,13 +79,13 @@ pub(crate) fn frame(view: &view::FrameView, style: Style) -> Screen {
     out.line(style.faint(&format!("{}{}  of its CPU  span", right("on-CPU", 9), waited("blocked"))));
     for span in view.spans.iter().take(SPANS_SHOWN) {
         out.line(format!(
-            "{}{}  {}  {} {}  {}",
+            "{}{}  {}  {} {}{}",
             right(&unit.show(span.total_nanos), 9),
             waited(&unit.show(span.waited_nanos)),
             right(&format!("{:.0}%", span.share * 100.0), 10),
             style.handle(&span.handle),
             fit(&span.name, 50),
-            style.faint(&fit(&span.service, 20))
+            style.faint(&fit(&service_column(&span.service), 22))
         ));
     }
     out.line(style.faint("of its CPU: this function's share of the span's own CPU time, without child spans"));

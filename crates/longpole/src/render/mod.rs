@@ -12,6 +12,7 @@ pub(crate) mod poles;
 pub(crate) mod processes;
 pub(crate) mod quality;
 pub(crate) mod recordings;
+mod service;
 pub(crate) mod source;
 pub(crate) mod span;
 pub(crate) mod spans;

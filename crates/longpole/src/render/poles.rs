@@ -9,6 +9,7 @@ use longpole_model::units::{TimeUnit, range};
 use longpole_recording::view;
 
 use super::line;
+use super::service::named_service;
 use crate::terminal::screen::Screen;
 use crate::terminal::{self, MEASURE, Style, fit, fold, pad, right};
 
@@ -62,8 +63,8 @@ pub(crate) fn pole_table(out: &mut Screen, poles: &[view::PoleView], shown: usiz
     let handle_width = poles.iter().map(|p| p.handle.len()).max().unwrap_or(2);
     let fixed = handle_width + 3 + widths.iter().map(|w| w + 3).sum::<usize>();
     // The service says something only if there are several.
-    let says_service = poles.iter().any(|p| p.service != poles[0].service);
-    let with_service = |p: &view::PoleView, name: String| match p.service.as_str() {
+    let says_service = poles.iter().any(|p| named_service(&p.service) != named_service(&poles[0].service));
+    let with_service = |p: &view::PoleView, name: String| match named_service(&p.service) {
         service if says_service && !service.is_empty() => format!("{name} · {}", fit(service, SERVICE_WIDTH)),
         _ => name,
     };

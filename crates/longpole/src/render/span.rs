@@ -5,6 +5,7 @@ use longpole_recording::view;
 
 use super::functions::frame_rows;
 use super::next_steps::same_name_line;
+use super::service::service_column;
 use super::states::state_lines;
 use super::waits::{callee_lines, waits_section};
 use crate::terminal::screen::Screen;
@@ -41,10 +42,6 @@ fn usage_lines(usage: &view::UsageView) -> Vec<String> {
 
 pub(crate) fn span(view: &view::SpanView, sees_cpus: bool, style: Style) -> Screen {
     let mut out = Vec::new();
-    out.push(format!(
-        "{}  {}  {}  {}",
-        style.handle(&view.handle),
-        style.strong(&fit(&view.name, 60)),
     if let Some(part) = &view.part {
         let (on_path, name) = (duration(part.on_path_nanos), fit(&view.name, 30));
         out.push(format!(
@@ -54,7 +51,11 @@ pub(crate) fn span(view: &view::SpanView, sees_cpus: bool, style: Style) -> Scre
         ));
         out.push(String::new());
     }
-        style.faint(&fit(&view.service, 25)),
+    out.push(format!(
+        "{}  {}{}  {}",
+        style.handle(&view.handle),
+        style.strong(&fit(&view.name, 60)),
+        style.faint(&fit(&service_column(&view.service), 27)),
         style.faint(&view.recording)
     ));
     let mut facts = format!("{} at +{}", duration(view.duration_nanos), duration(view.start_nanos));

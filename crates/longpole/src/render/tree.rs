@@ -6,6 +6,7 @@ use longpole_analysis::words;
 use longpole_model::units::TimeUnit;
 use longpole_recording::view;
 
+use super::service::named_service;
 use crate::terminal::screen::Screen;
 use crate::terminal::{Style, fit, right, width};
 
@@ -14,9 +15,6 @@ const INDENT_MAX: usize = 20;
 
 /// Fewer columns than this say nothing about a service.
 const SERVICE_WIDTH_MIN: usize = 4;
-
-/// OpenTelemetry's name for the service of a span that names none.
-const NO_SERVICE: &str = "unknown_service";
 
 pub(crate) fn tree(view: &view::TreeView, depth_max: usize, limit: usize, style: Style) -> Screen {
     let spans = &view.spans;
@@ -36,7 +34,7 @@ pub(crate) fn tree(view: &view::TreeView, depth_max: usize, limit: usize, style:
         }
         shown += 1;
         let indent = if depth > INDENT_MAX { format!("{}({depth}) ", "  ".repeat(INDENT_MAX)) } else { "  ".repeat(depth) };
-        let service = &view.services[spans.service[row] as usize];
+        let service = named_service(&view.services[spans.service[row] as usize]);
         let name = &view.names[spans.name[row] as usize];
         let marks = marks(spans.flags[row]);
         let handle = format!("{:handle_width$}", format!("s{}", row + 1));
@@ -44,7 +42,7 @@ pub(crate) fn tree(view: &view::TreeView, depth_max: usize, limit: usize, style:
         let room = left - handle_width - 1;
         let text = format!("{indent}{}", operation(name, &marks, title.map(String::as_str), room.saturating_sub(width(&indent))));
         let service_room = room.saturating_sub(width(&text) + 2);
-        let says_service = service_room >= SERVICE_WIDTH_MIN && service != NO_SERVICE;
+        let says_service = service_room >= SERVICE_WIDTH_MIN && !service.is_empty();
         let named = if says_service { format!("{text}  {}", fit(service, service_room)) } else { fit(&text, room) };
         let padding = " ".repeat(left.saturating_sub(handle_width + 1 + width(&named)));
         let path = if spans.on_path_nanos[row] > 0 { unit.show(spans.on_path_nanos[row]) } else { String::new() };

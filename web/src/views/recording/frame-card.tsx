@@ -1,6 +1,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { counted, formatDuration, formatShare } from '../../logic/format';
+import { namedService } from '../../logic/span-words';
 import { frameQuery, sourceQuery } from '../../state/queries';
 import type { SelectionActions } from '../../state/selection';
 import { CloseIcon } from '../parts/icons';
@@ -56,8 +57,8 @@ export function FrameCard({
               onClick={() => actions.selectSpan(span.handle)}
             >
               <span className={css.muted}>{span.handle}</span>
-              <span className={css.ellipsis} title={`${span.service} · ${span.name}`}>
-                {span.name} <span className={css.muted}>{span.service}</span>
+              <span className={css.ellipsis} title={[namedService(span.service), span.name].filter((text) => text !== '').join(' · ')}>
+                {span.name} <span className={css.muted}>{namedService(span.service)}</span>
               </span>
               <span className={css.meter} aria-hidden="true">
                 <span style={{ width: `${span.share * 100}%` }} />

@@ -3,6 +3,7 @@ import type { Pole, Poles } from '../../api/types.gen';
 import { ratio } from '../../base/math';
 import { contextOf, nameOfPole, nameOfResource, poleInWords, whyInWords } from '../../logic/answer';
 import { counted, formatDuration, formatRange } from '../../logic/format';
+import { namedService } from '../../logic/span-words';
 import type { SelectionActions } from '../../state/selection';
 import { Name } from '../parts/name';
 import { EvidenceMark, Saving } from '../parts/saving';
@@ -22,6 +23,7 @@ function PoleRow({
 }) {
   const { wallNanos } = poles;
   const context = contextOf(pole);
+  const service = namedService(pole.service);
   return (
     // Keyboard and screen readers use the button in the row; the mouse can click anywhere in the row.
     <tr aria-current={selected} onClick={() => actions.selectPole(pole)}>
@@ -31,7 +33,10 @@ function PoleRow({
           <Name text={nameOfPole(pole)} />
           {pole.count > 1 && <span>&nbsp;×{pole.count}</span>}
         </button>
-        <small className={css.poleContext} title={pole.resource ?? `${context === null ? '' : `in ${context} · `}${pole.service}`}>
+        <small
+          className={css.poleContext}
+          title={pole.resource ?? [...(context === null ? [] : [`in ${context}`]), ...(service === '' ? [] : [service])].join(' · ')}
+        >
           {context !== null && (
             <span className={css.inContext}>
               in&nbsp;
@@ -39,8 +44,8 @@ function PoleRow({
             </span>
           )}
           <span className={css.ellipsis}>
-            {context !== null && <>&nbsp;·&nbsp;</>}
-            {pole.service}
+            {context !== null && service !== '' && <>&nbsp;·&nbsp;</>}
+            {service}
           </span>
         </small>
       </td>

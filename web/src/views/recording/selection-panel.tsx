@@ -10,6 +10,7 @@ import { frameTotals, hottestFrames } from '../../logic/flame-graph';
 import { FLAME_TIME_WORDS, madeOfInWords, numberInWords } from '../../logic/flame-time';
 import { counted, formatCommand, formatDuration, formatRange, shortCommand } from '../../logic/format';
 import { type NoSamples, wasSampled, whyRunHasNoSamples, whySpanHasNoSamples } from '../../logic/no-samples';
+import { namedService } from '../../logic/span-words';
 import { flameQuery, spanQuery } from '../../state/queries';
 import type { Selection } from '../../state/selection';
 import { BackIcon, CloseIcon, NextIcon } from '../parts/icons';
@@ -151,9 +152,9 @@ function Code({
 
 function Savings({ span, pole }: { readonly span: Span; readonly pole: Pole | null }) {
   const { savings } = span;
-  return (
   const ownZero = 'saving if only its own time, without its children, were zero';
   const part = pole?.part?.text ?? '';
+  return (
     <section className={css.section} aria-label="Savings">
       <dl className={css.stats}>
         <div>
@@ -186,10 +187,10 @@ function Savings({ span, pole }: { readonly span: Span; readonly pole: Pole | nu
         {pole !== null &&
           pole.count > 1 &&
           ` All ${counted(pole.count, 'span')} of ${pole.handle} together save ${formatRange(pole.savesIfZeroNanos)}.`}
-      </p>
         {pole !== null &&
           part !== '' &&
           ` These numbers are of the whole; ${pole.handle}, ${part}, saves ${formatRange(pole.savesIfZeroNanos)}.`}
+      </p>
     </section>
   );
 }
@@ -283,6 +284,7 @@ function SpanPanel({
     );
   }
   const { parent } = span;
+  const service = namedService(span.service);
   return (
     <>
       <div className={css.panelHead}>
@@ -291,7 +293,8 @@ function SpanPanel({
             <Breakable text={span.name} />
           </h2>
           <p>
-            {span.handle} · {span.service} · {formatDuration(span.durationNanos)}, from {formatDuration(span.startNanos)} to{' '}
+            {span.handle} · {service !== '' && `${service} · `}
+            {formatDuration(span.durationNanos)}, from {formatDuration(span.startNanos)} to{' '}
             {formatDuration(span.startNanos + span.durationNanos)}
             {parent !== null && (
               <>

@@ -19,11 +19,13 @@ const WHEEL_ZOOM = 1.0018;
 function SpanCard({ tree, span, pole }: { readonly tree: Tree; readonly span: SpanIndex; readonly pole: Pole | undefined }) {
   const onPath = at(tree.spans.onPathNanos, span);
   const samples = at(tree.spans.samples, span);
+  const service = serviceOfSpan(tree, span);
   return (
     <>
       <strong>{nameOfSpan(tree, span)}</strong>
       <p>
-        {spanHandle(span)} · {serviceOfSpan(tree, span)}
+        {spanHandle(span)}
+        {service !== '' && ` · ${service}`}
         {pole !== undefined && ` · ${poleOfSpanInWords(pole)}`}
       </p>
       <dl>
