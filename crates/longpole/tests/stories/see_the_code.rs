@@ -455,7 +455,8 @@ secret()
     assert!(said.contains("functions not seen") && said.contains("longpole may not read the interpreter's memory"), "{said}");
     let ask = |query: &str| json(user.command(&user.longpole()).arg("--store").arg(&store).args(["sql", query, "--format", "json"]));
     let samples = Samples::of(ask);
-    let told = samples.with(|stack| stack.iter().any(|entry| entry.kind == "cut" && entry.function.contains("could not be read")));
+    let told =
+        samples.with(|stack| stack.iter().any(|entry| entry.kind == "cut" && entry.function.contains("could not read the interpreter")));
     assert!(told * 2 >= samples.count(), "{told} of {} samples\n{}", samples.count(), samples.dump());
 }
 
