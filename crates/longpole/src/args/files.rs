@@ -13,8 +13,8 @@ pub(crate) struct ImportArguments {
     /// folded stacks. All of these may be gzipped. Recordings: `.lpole`
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
-    /// Import all files as one recording: the traces of one run, such as Pulumi's two, and at most one pprof or folded-stack profile
-    /// whose labels name their spans
+    /// Import all files as one recording: traces of one run, such as Pulumi's two, and at most one profile (pprof or folded stacks), whose
+    /// labels name the spans
     #[arg(long)]
     pub(crate) together: bool,
     /// Tag the recording; if there are several files, the last one gets the tag
@@ -83,13 +83,13 @@ pub(crate) enum ProfileOf {
 /// Which code to export.
 #[derive(Debug, Args)]
 pub(crate) struct CodeArguments {
-    /// Only the code of this span and its descendants: `s12`, `p1`
+    /// Only the code of a span and its descendants, or of a long pole: `s12`, `p1`
     #[arg(long, value_name = "HANDLE")]
     pub(crate) span: Option<String>,
     /// Only on-CPU time [default for folded]
     #[arg(long, conflicts_with_all = ["off_cpu", "wall"])]
     pub(crate) on_cpu: bool,
-    /// Only off-CPU time: the sampled waits, which are those of 5 ms or more and some shorter ones
+    /// Only off-CPU time: waits of 5 ms or more, and a sample of the shorter ones
     #[arg(long, conflicts_with = "wall")]
     pub(crate) off_cpu: bool,
     /// On-CPU and off-CPU time [default for the other formats]

@@ -163,7 +163,7 @@ pub(crate) enum Command {
     Poles(PolesArguments),
     /// Show the spans of a recording as a tree
     Tree(TreeArguments),
-    /// Show one span: its states, savings and hot functions
+    /// Show one span: its states, waits, savings and hot functions
     Span(SpanArguments),
     /// Show a flame graph of a recording or of some spans: text, JSON, folded stacks or SVG
     Flame(FlameArguments),

@@ -35,9 +35,8 @@ pub(crate) struct RunArguments {
     /// Set the OpenTelemetry variables in the command's environment (`auto`), or leave it unchanged (`none`)
     #[arg(long, value_enum, default_value_t = EnvInject::Auto)]
     pub(crate) env_inject: EnvInject,
-    /// Show the names of functions that these runtimes compile just in time. longpole asks for the names in NODE_OPTIONS and
-    /// JAVA_TOOL_OPTIONS. This slows the runtimes down a little, and Java prints the options it picked up on standard error. Python needs
-    /// no option
+    /// Show the names of functions that these runtimes compile just in time. longpole sets NODE_OPTIONS and JAVA_TOOL_OPTIONS for this.
+    /// The options slow the runtimes down a little, and Java prints them on standard error. Python needs no option
     #[arg(long, value_enum, value_name = "RUNTIME", value_delimiter = ',')]
     pub(crate) jit: Vec<Jit>,
     /// Before storing anything, remove values that look like credentials by their name or format (docs/formats/redaction.md)

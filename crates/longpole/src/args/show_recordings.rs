@@ -87,7 +87,7 @@ pub(crate) struct SpanArguments {
 /// Which spans to show; without any, the whole run.
 #[derive(Debug, Args)]
 pub(crate) struct SpansArguments {
-    /// Only this span and its descendants: a handle (`s12`, `p1`), or a name for all spans of that name
+    /// Only a span and its descendants, or a long pole: a handle (`s12`, `p1`), or a name for all spans of that name
     #[arg(long, value_name = "HANDLE|NAME", conflicts_with_all = ["name", "trace"])]
     pub(crate) span: Option<String>,
     /// Like --span NAME, but never read the value as a handle such as `p1`
@@ -101,7 +101,7 @@ pub(crate) struct SpansArguments {
 /// Which time of threads to show.
 #[derive(Debug, Args)]
 pub(crate) struct TimeArguments {
-    /// Show off-CPU time: the sampled waits, which are those of 5 ms or more and some shorter ones
+    /// Show off-CPU time: waits of 5 ms or more, and a sample of the shorter ones
     #[arg(long, conflicts_with = "wall")]
     off_cpu: bool,
     /// Show on-CPU and off-CPU time together
