@@ -50,9 +50,9 @@ pub(crate) fn not_found(recording: &str, handle: &str) -> Failure {
 pub(crate) fn none_chosen(recording: &str, chosen: Chosen<'_>) -> Failure {
     match chosen {
         Chosen::Handle(handle) => not_found(recording, handle),
-        Chosen::Name(_) | Chosen::Trace(_) => Failure::new(Kind::NotFound, format!("there is no {chosen} in {recording}")).hint(format!(
-            "{own} tree {recording} shows the names; {own} span HANDLE {recording} --format json prints the trace of a span",
-            own = own_name()
-        )),
+        Chosen::Name(_) => Failure::new(Kind::NotFound, format!("there is no {chosen} in {recording}"))
+            .hint(format!("{} tree {recording} shows the names", own_name())),
+        Chosen::Trace(_) => Failure::new(Kind::NotFound, format!("there is no {chosen} in {recording}"))
+            .hint(format!("{} span HANDLE {recording} --format json prints the trace of a span", own_name())),
     }
 }

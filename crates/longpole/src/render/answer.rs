@@ -84,24 +84,7 @@ fn answer_of_attached(view: &view::SummaryView, attached: &view::AttachedView, s
         counted(view.samples, "sample", "samples"),
     ];
     head(&mut out, view, &format!("process{pid} "), &facts, style);
-    let blocked = attached.blocked_nanos.sum().saturating_add(attached.blocked_unseen_nanos);
-    let all = attached.on_cpu_nanos.saturating_add(attached.ready_nanos).saturating_add(blocked);
-    let mut text = format!("{}      on-CPU {}", style.faint("time"), percent(attached.on_cpu_nanos, all));
-    path_part(&mut text, "runnable", attached.ready_nanos, all);
-    let kinds = attached
-        .blocked_nanos
-        .parts()
-        .into_iter()
-        .map(|(kind, nanos)| (kind.words(), nanos))
-        .chain([("not sampled", attached.blocked_unseen_nanos)]);
-    let kinds: Vec<String> = kinds
-        .filter(|(_, nanos)| *nanos > 0 && nanos.saturating_mul(100) >= all)
-        .map(|(kind, nanos)| format!("{kind} {}", percent(nanos, all)))
-        .collect();
-    if !kinds.is_empty() {
-        let _ = write!(text, "  blocked {} ({})", percent(blocked, all), kinds.join(", "));
-    }
-    line(&mut out, &format!("{text} {}", style.faint("of the summed time of its threads")));
+    line(&mut out, &time_line(attached, style));
     for text in usage_lines(&view.usage, style) {
         line(&mut out, &text);
     }
@@ -111,7 +94,7 @@ fn answer_of_attached(view: &view::SummaryView, attached: &view::AttachedView, s
     if !attached.waits.is_empty() {
         line(&mut out, "");
         let shown = &attached.waits[..attached.waits.len().min(ATTACHED_SHOWN)];
-        let mut section = waits_section(shown, style);
+        let mut section = waits_section(shown, "", style);
         // The next section begins with an empty line of its own.
         section.pop();
         section.iter().for_each(|text| line(&mut out, text));
@@ -136,6 +119,30 @@ fn answer_of_attached(view: &view::SummaryView, attached: &view::AttachedView, s
     }
     out.extend(next_lines(view, style));
     out
+}
+
+/// What the threads of an attached process did, with as many kinds of waits as fit on the line.
+fn time_line(attached: &view::AttachedView, style: Style) -> String {
+    let kinds = (0..=KINDS_SHOWN).rev();
+    let fits = |kinds: &usize| terminal::width(&time_text(attached, *kinds, Style::plain())) <= style.width();
+    time_text(attached, kinds.into_iter().find(fits).unwrap_or(0), style)
+}
+
+fn time_text(attached: &view::AttachedView, kinds: usize, style: Style) -> String {
+    let blocked = attached.blocked_nanos.sum().saturating_add(attached.blocked_unseen_nanos);
+    let all = attached.on_cpu_nanos.saturating_add(attached.ready_nanos).saturating_add(blocked);
+    let (label, on_cpu) = (style.faint("time"), percent(attached.on_cpu_nanos, all));
+    let mut text = format!("{label}      {} of all threads together: on-CPU {on_cpu}", duration(all));
+    path_part(&mut text, "runnable", attached.ready_nanos, all);
+    let parts = attached.blocked_nanos.parts().into_iter().map(|(kind, nanos)| (kind.words(), nanos));
+    let parts = parts.chain([("not sampled", attached.blocked_unseen_nanos)]);
+    let parts = parts.filter(|(_, nanos)| *nanos > 0 && nanos.saturating_mul(100) >= all).take(kinds);
+    let shown: Vec<String> = parts.map(|(kind, nanos)| format!("{kind} {}", percent(nanos, all))).collect();
+    path_part(&mut text, "blocked", blocked, all);
+    if !shown.is_empty() {
+        let _ = write!(text, " ({})", shown.join(", "));
+    }
+    text
 }
 
 /// Whether it is an imported profile of sums, without times.
@@ -208,8 +215,7 @@ fn path_text(view: &view::SummaryView, kinds: usize, style: Style) -> String {
     } else if view.mode == view::CaptureModeView::Imported {
         let _ = write!(text, "the samples have no timestamps, so on-CPU time on the path is unknown");
     } else {
-        let of = if states.exact { "of wall:" } else { "≈ of wall:" };
-        let _ = write!(text, "{} ", style.faint(of));
+        let _ = write!(text, "{}: {}", duration(wall), if states.exact { "" } else { "≈ " });
         if sees_cpus {
             let _ = write!(text, "on-CPU {}", percent(states.on_cpu_nanos, wall));
         } else {
@@ -318,5 +324,5 @@ fn hot_functions(pole: &view::PoleView, style: Style) -> Vec<String> {
 fn function_table(out: &mut Screen, view: &view::SummaryView, style: Style) {
     line(out, "");
     line(out, &style.strong("HOT FUNCTIONS"));
-    function_rows(&view.functions, view.weight_nanos, style).iter().for_each(|row| line(out, row));
+    function_rows(&view.functions, view.weight_nanos, ("self", "self"), style).iter().for_each(|row| line(out, row));
 }

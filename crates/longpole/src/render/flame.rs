@@ -37,7 +37,7 @@ pub(crate) fn flame(view: &view::FlameView, min_percent: f64, style: Style) -> S
         out.line(line);
     }
     if view.samples == 0 && off_cpu {
-        out.line("No waits of 5 ms or longer, not counting idle workers.");
+        out.line("No sampled waits, not counting idle workers.");
         out.extend(left_out(view, style));
         if is_of_spans {
             let all = format!("{} flame {} --off-cpu --all-threads", own_name(), view.recording);

@@ -11,6 +11,9 @@ use crate::terminal::{Style, fit, function_words, right};
 /// Spans listed for a function.
 const SPANS_SHOWN: usize = 20;
 
+/// The head of the column of shares.
+const SHARE_OF_SPAN: &str = "% of span";
+
 /// Lines listed for a function.
 const LINES_SHOWN: usize = 3;
 
@@ -40,7 +43,7 @@ pub(crate) fn frame(view: &view::FrameView, style: Style) -> Screen {
         out.line(format!("{waited} blocked in total, {}", counted(view.waits, "wait", "waits")));
     }
     out.line("");
-    out.extend(waits_section(&view.waited_for, style));
+    out.extend(waits_section(&view.waited_for, "", style));
     if view.spans.is_empty() {
         out.append(&unlinked(view));
         return out;
@@ -52,7 +55,7 @@ pub(crate) fn frame(view: &view::FrameView, style: Style) -> Screen {
             "{}  {}  {}  {}  operation",
             right("on-CPU", 9),
             right("share", 5),
-            right("of its CPU", 10),
+            right(SHARE_OF_SPAN, 10),
             right("spans", 6)
         )));
         for operation in view.operations.iter().take(SPANS_SHOWN) {
@@ -76,7 +79,7 @@ pub(crate) fn frame(view: &view::FrameView, style: Style) -> Screen {
     let unit = TimeUnit::of(view.spans.iter().map(|span| span.total_nanos.max(span.waited_nanos)).max().unwrap_or_default());
     let has_waits = view.waited_nanos > 0;
     let waited = |text: &str| if has_waits { format!("  {}", right(text, 9)) } else { String::new() };
-    out.line(style.faint(&format!("{}{}  of its CPU  span", right("on-CPU", 9), waited("blocked"))));
+    out.line(style.faint(&format!("{}{}  {}  span", right("on-CPU", 9), waited("blocked"), right(SHARE_OF_SPAN, 10))));
     for span in view.spans.iter().take(SPANS_SHOWN) {
         out.line(format!(
             "{}{}  {}  {} {}{}",
@@ -88,7 +91,7 @@ pub(crate) fn frame(view: &view::FrameView, style: Style) -> Screen {
             style.faint(&fit(&service_column(&span.service), 22))
         ));
     }
-    out.line(style.faint("of its CPU: this function's share of the span's own CPU time, without child spans"));
+    out.line(style.faint(&format!("{SHARE_OF_SPAN}: this function's share of the CPU time of the span itself, without its child spans")));
     let more = view.spans.len().saturating_sub(SPANS_SHOWN) + view.truncated.spans;
     if more > 0 {
         out.line(style.faint(&format!("… {more} more (--format json)")));

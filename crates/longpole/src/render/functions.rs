@@ -7,19 +7,21 @@ use longpole_recording::view;
 use crate::terminal::{Style, fit, function_words, right, width};
 
 /// Printed if there are no samples.
-pub(crate) const NO_SAMPLE: &str =
-    "No on-CPU samples: it waited (--off-cpu), it was shorter than the sampling period, or its process was not sampled.";
+pub(crate) const NO_SAMPLE: &str = "No on-CPU samples: it waited (--off-cpu), it was too short, or its process was not sampled.";
 
-/// Functions as rows of a table, with its head; shares are of `weight_nanos`.
-pub(crate) fn function_rows(functions: &[view::TopFrameView], weight_nanos: i64, style: Style) -> Vec<String> {
+/// Functions as rows of a table, with its head; shares are of `weight_nanos`. `own` heads the time of the function itself, `sorted` is the column
+/// that the functions are sorted by.
+pub(crate) fn function_rows(functions: &[view::TopFrameView], weight_nanos: i64, (own, sorted): (&str, &str), style: Style) -> Vec<String> {
     let unit = TimeUnit::of(functions.iter().map(|function| function.total_nanos).max().unwrap_or_default());
-    let head = style.faint(&format!("{}  {}  {}  function", right("self", 9), right("share", 5), right("total", 9)));
+    let mark = |head: &str| if head == sorted { format!("{head}{SORTED}") } else { head.to_owned() };
+    let own_width = width(&mark(own)).max(9);
+    let head = style.faint(&format!("{}  {}  {}  function", right(&mark(own), own_width), right("share", 5), right(&mark("total"), 9)));
     let row = |function: &view::TopFrameView| {
         let place = place(&function.file, function.line);
-        let room = style.width().saturating_sub(30 + function.handle.len() + width(&place)).max(20);
+        let room = style.width().saturating_sub(21 + own_width + function.handle.len() + width(&place)).max(20);
         format!(
             "{}  {}  {}  {} {}{}",
-            right(&unit.show(function.self_nanos), 9),
+            right(&unit.show(function.self_nanos), own_width),
             right(&percent(function.self_nanos, weight_nanos), 5),
             right(&unit.show(function.total_nanos), 9),
             style.handle(&function.handle),
@@ -34,13 +36,20 @@ pub(crate) fn place(file: &str, line: u32) -> String {
     if file.is_empty() { String::new() } else { format!("  {}:{line}", file.rsplit('/').next().unwrap_or_default()) }
 }
 
-/// Functions as rows of a table, with its head.
+/// Marks the head of the column that a table is sorted by, largest first.
+const SORTED: &str = " ▼";
+
+/// Functions as rows of a table, with its head, by self time, then by total.
 pub(crate) fn frame_rows(frames: &[view::TopFrameView], style: Style) -> Vec<String> {
     if frames.is_empty() {
         return Vec::new();
     }
     let unit = TimeUnit::of(frames.iter().map(|f| f.total_nanos).max().unwrap_or_default());
-    let mut out = vec![style.faint(&format!("  {}  {}  function", right("self", 9), right("total", 9)))];
+    let own = format!("self{SORTED}");
+    let mut out = vec![style.faint(&format!("  {}  {}  function", right(&own, 9), right("total", 9)))];
+    // The first of them is the one to name, which may have little time of its own.
+    let mut frames: Vec<&view::TopFrameView> = frames.iter().collect();
+    frames.sort_by_key(|frame| std::cmp::Reverse((frame.self_nanos, frame.total_nanos)));
     for frame in frames {
         // A recursive function is on several lines at once.
         let are_apart = frame.lines.iter().map(|line| line.total_nanos).sum_nanos::<i64>() <= frame.total_nanos;

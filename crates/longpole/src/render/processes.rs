@@ -70,8 +70,8 @@ struct Marks {
 impl Marks {
     fn explained(&self, style: Style) -> Screen {
         let lines = [
-            (self.late, "≥  at least: last read more than 20 ms before its end"),
-            (self.unseen, "–  unknown: it ended before longpole read it, or is another user's"),
+            (self.late, "≥  at least: longpole last read it more than 20 ms before its end"),
+            (self.unseen, "–  unknown: the process ended before longpole read it, or belongs to another user"),
             (self.faults, "faults: page faults that waited for storage"),
         ];
         lines.iter().filter(|(said, _)| *said).map(|(_, line)| style.faint(line)).collect()

@@ -25,7 +25,7 @@ pub(crate) fn all(view: &view::SummaryView, style: Style) -> Screen {
 fn with_ranges(view: &view::SummaryView, mut texts: Vec<String>, style: Style) -> Vec<String> {
     let ranges = view.poles.iter().any(|p| p.saves_if_zero_nanos[0] != p.saves_if_zero_nanos[1]);
     if ranges {
-        texts.push("savings are ranges where dependencies are inferred, not declared by span links".to_owned());
+        texts.push("savings are ranges if longpole inferred the dependencies; span links would declare them".to_owned());
     }
     if texts.is_empty() {
         let is_off = view.rate_hz == 0 && view.samples == 0;

@@ -40,6 +40,9 @@ fn usage_lines(usage: &view::UsageView) -> Vec<String> {
     [peak, grows, cpu, faults, seen, storage].into_iter().flatten().map(|line| format!("  {line}")).collect()
 }
 
+/// Which waits are listed of spans that have children.
+pub(crate) const OWN_WAITS: &str = "in its own time, outside child spans";
+
 pub(crate) fn span(view: &view::SpanView, sees_cpus: bool, style: Style) -> Screen {
     let mut out = Vec::new();
     if let Some(part) = &view.part {
@@ -82,7 +85,7 @@ pub(crate) fn span(view: &view::SpanView, sees_cpus: bool, style: Style) -> Scre
     out.push(String::new());
     out.extend(state_lines(view, sees_cpus, style));
     out.push(String::new());
-    out.extend(waits_section(&view.waits, style));
+    out.extend(waits_section(&view.waits, if view.children > 0 { OWN_WAITS } else { "" }, style));
     if let Some(callee) = &view.callee {
         out.push(style.strong("CALLS"));
         out.extend(callee_lines(callee, style));

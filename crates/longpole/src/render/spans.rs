@@ -5,6 +5,7 @@ use longpole_model::units::{TimeUnit, count, counted, duration, percent, range};
 use longpole_recording::view;
 
 use super::functions::frame_rows;
+use super::span::OWN_WAITS;
 use super::states::{UNACCOUNTED, UNSEEN, how_known, state_rows};
 use super::waits::waits_section;
 use crate::next_command::{own_name, quoted};
@@ -47,10 +48,10 @@ pub(crate) fn spans(view: &view::SpansView, sees_cpus: bool, style: Style) -> Sc
         }
     }
     out.push(String::new());
-    out.extend(waits_section(&view.waits, style));
+    out.extend(waits_section(&view.waits, OWN_WAITS, style));
     let unit = TimeUnit::of(view.savings.saves_if_zero_nanos[1]);
     let known = match view.savings.evidence {
-        view::EvidenceView::Declared => "declared",
+        view::EvidenceView::Declared => "certain",
         view::EvidenceView::Inferred => "inferred",
     };
     out.push(format!("{} (their dependencies are {known})", style.strong("SAVES")));

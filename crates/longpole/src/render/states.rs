@@ -3,7 +3,7 @@
 use longpole_model::units::{TimeUnit, percent};
 use longpole_recording::view;
 
-use crate::terminal::{Style, right};
+use crate::terminal::{Style, fold, right};
 
 /// What a thread waits for, by the kind of wait.
 fn blocked_on(kind: view::WaitKindView) -> &'static str {
@@ -26,7 +26,7 @@ fn blocked_on(kind: view::WaitKindView) -> &'static str {
 pub(crate) const UNACCOUNTED: &str = "unaccounted";
 
 /// What that is where nothing shows what threads did.
-pub(crate) const UNSEEN: &str = "its own work, and waits for what sends no spans: not recorded";
+pub(crate) const UNSEEN: &str = "not recorded: own work, waits for others";
 
 /// The name of blocked time of an unknown kind.
 const NOT_SAMPLED: &str = "blocked: not sampled";
@@ -46,7 +46,7 @@ pub(crate) fn how_known(states: &view::StatesView, sees_cpus: bool) -> &'static 
 
 /// Why the time of a span is unaccounted.
 fn unaccounted(states: &view::StatesView) -> &'static str {
-    if states.evidence == view::StateEvidenceView::Samples { "short waits, waiting for a CPU, or not sampled" } else { "not recorded" }
+    if states.evidence == view::StateEvidenceView::Samples { "short waits, waiting for a CPU, or gaps" } else { "not recorded" }
 }
 
 /// Each state: name, time, meaning.
@@ -60,9 +60,9 @@ pub(crate) fn state_rows(states: &view::StatesView) -> Vec<(String, i64, &'stati
         states.blocked_nanos.parts().into_iter().map(|(kind, nanos)| (format!("blocked: {}", kind.words()), nanos, blocked_on(kind))),
     );
     rows.extend([
-        (NOT_SAMPLED.to_owned(), states.blocked_unseen_nanos, "in waits that longpole did not sample, mostly short ones"),
+        (NOT_SAMPLED.to_owned(), states.blocked_unseen_nanos, "in waits without a sample, mostly short"),
         ("awaiting".to_owned(), states.awaiting_nanos, "open, but no thread worked for it"),
-        ("remote".to_owned(), states.remote_nanos, "an outgoing call on which no thread here worked or waited"),
+        ("remote".to_owned(), states.remote_nanos, "a call; no thread here worked or waited"),
         (UNACCOUNTED.to_owned(), states.unaccounted_nanos, unaccounted(states)),
     ]);
     rows
@@ -112,8 +112,9 @@ pub(crate) fn state_lines(view: &view::SpanView, sees_cpus: bool, style: Style) 
     }
     if view.children > 0 {
         let known = if all.exact == own.exact { String::new() } else { format!("; {}", how_known(all, sees_cpus)) };
-        let meaning = "each moment is counted once, as on-CPU if any of them was on a CPU, else runnable, else blocked";
-        out.push(style.faint(&format!("  with descendants: {meaning}{known}")));
+        let meaning = "each moment counts once: on-CPU if any of them was, else runnable, else blocked";
+        let lines = fold(&format!("with descendants: {meaning}{known}"), style.width() - 2);
+        out.extend(lines.iter().map(|text| style.faint(&format!("  {text}"))));
     }
     out
 }

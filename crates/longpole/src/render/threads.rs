@@ -5,27 +5,24 @@ use longpole_model::units::{TimeUnit, count, percent};
 use longpole_recording::view;
 
 use crate::terminal::screen::Screen;
-use crate::terminal::{Style, fit, fold, pad, right};
+use crate::terminal::{Style, fit, fold, pad, right, width};
 
 /// Other threads listed that a thread waited for.
 const OTHERS_SHOWN: usize = 3;
 
-/// Kinds of waits listed for a thread.
-const KINDS_SHOWN: usize = 3;
-
-/// `lock held by flush 93.1ms`, by what the other thread did for it.
+/// `93.1ms for a lock that flush 17 held`, by what the other thread did for it.
 fn waited_for(thread: &view::ThreadView, other: &view::WaitedForView, unit: TimeUnit) -> String {
     let who = match &other.name {
-        Some(name) => fit(name, 20),
+        Some(name) => format!("{} {}", fit(name, 20), other.tid),
         None if other.tid == thread.pid => "the main thread".to_owned(),
         None => format!("thread {}", other.tid),
     };
-    let nanos =
-        format!("{}{}", unit.show(other.nanos), if other.evidence == view::BlockerEvidenceView::Inferred { " (inferred)" } else { "" });
+    let nanos = unit.show(other.nanos);
+    let inferred = if other.evidence == view::BlockerEvidenceView::Inferred { " (inferred)" } else { "" };
     match other.relation {
-        view::RelationView::Holds => format!("lock held by {who} {nanos}"),
-        view::RelationView::Ends => format!("until {who} ended {nanos}"),
-        view::RelationView::Wakes => format!("until woken by {who} {nanos}"),
+        view::RelationView::Holds => format!("{nanos} for a lock that {who} held{inferred}"),
+        view::RelationView::Ends => format!("{nanos} until {who} ended{inferred}"),
+        view::RelationView::Wakes => format!("{nanos} until {who} woke it{inferred}"),
     }
 }
 
@@ -45,50 +42,82 @@ pub(crate) fn threads(view: &view::ThreadsView, limit: usize, style: Style) -> S
     out
 }
 
-/// At most `limit` threads (0: all), most relevant first, below a head; with the pole that each works in if `names_poles`.
-pub(crate) fn thread_rows(threads: &[view::ThreadView], limit: usize, names_poles: bool, style: Style) -> Vec<String> {
-    let unit = TimeUnit::of(threads.iter().map(|thread| thread.nanos).max().unwrap_or_default());
-    let mut out = vec![style.strong(&format!(
-        "{}  {}  {}  {}  {}  blocked on",
-        pad("THREAD", 30),
-        right("lived", 9),
-        right("on-CPU", 9),
-        right("runnable", 9),
-        right("blocked", 9)
-    ))];
-    for thread in threads.iter().filter(|thread| limit == 0 || thread.rank < limit) {
+/// Columns of the name and the number of a thread, at most.
+const NAME_WIDTH_MAX: usize = 26;
+
+/// The head of the kinds of waits.
+const KINDS_HEAD: &str = "blocked on (share of blocked)";
+
+/// A row of the table.
+struct ThreadCells<'a> {
+    thread: &'a view::ThreadView,
+    /// Its name and number.
+    name: String,
+    /// Times, and the pole that it works in.
+    cells: [String; 5],
+    blocked_nanos: i64,
+}
+
+impl<'a> ThreadCells<'a> {
+    fn new(thread: &'a view::ThreadView, unit: TimeUnit, names_poles: bool) -> ThreadCells<'a> {
         let own = Some(&thread.name).filter(|name| !name.is_empty() && **name != thread.process);
         let name = match own.or(thread.entry.as_ref()) {
             Some(name) => format!("{} › {name}", thread.process),
             None => thread.process.clone(),
         };
-        let blocked = thread.blocked_nanos.sum().saturating_add(thread.blocked_unseen_nanos);
-        let parts = thread.blocked_nanos.parts();
-        let others: i64 = parts.iter().skip(KINDS_SHOWN).map(|(_, nanos)| nanos).sum_nanos();
-        let shown = parts
-            .into_iter()
-            .take(KINDS_SHOWN)
-            .map(|(kind, nanos)| (kind.words(), nanos))
-            .chain([("others", others), ("not sampled", thread.blocked_unseen_nanos)]);
-        let kinds: Vec<String> = shown
-            .filter(|(_, nanos)| *nanos >= blocked / 100 && *nanos > 0)
-            .map(|(kind, nanos)| format!("{kind} {}", percent(nanos, blocked)))
-            .collect();
-        let works = thread.pole.as_ref().filter(|_| names_poles).map(|pole| format!("works in {pole}")).unwrap_or_default();
         let id = format!(" {}", thread.tid);
-        let named = format!("{}{id}", fit(&name, 30_usize.saturating_sub(id.len())));
-        out.push(format!(
-            "{}  {}  {}  {}  {}  {}",
-            pad(&named, 30),
-            right(&unit.show(thread.nanos), 9),
-            right(&unit.show(thread.on_cpu_nanos), 9),
-            right(&unit.show(thread.ready_nanos), 9),
-            right(&unit.show(blocked), 9),
-            style.faint(&[kinds.join(", "), works].into_iter().filter(|words| !words.is_empty()).collect::<Vec<_>>().join("; "))
-        ));
+        let name = format!("{}{id}", fit(&name, NAME_WIDTH_MAX.saturating_sub(id.len())));
+        let blocked_nanos = thread.blocked_nanos.sum().saturating_add(thread.blocked_unseen_nanos);
+        let [lived, on_cpu, ready, blocked] =
+            [thread.nanos, thread.on_cpu_nanos, thread.ready_nanos, blocked_nanos].map(|nanos| unit.show(nanos));
+        let pole = thread.pole.clone().filter(|_| names_poles).unwrap_or_default();
+        ThreadCells { thread, name, cells: [lived, on_cpu, ready, blocked, pole], blocked_nanos }
+    }
+
+    /// `sleep 80%, lock 15%, others 5%`: as many kinds as fit, the longest first.
+    fn kinds(&self, room: usize) -> String {
+        let all = self.blocked_nanos;
+        let unseen = self.thread.blocked_unseen_nanos;
+        let mut kinds: Vec<(&str, i64)> =
+            self.thread.blocked_nanos.parts().into_iter().map(|(kind, nanos)| (kind.words(), nanos)).collect();
+        kinds.push(("not sampled", unseen));
+        kinds.retain(|(_, nanos)| *nanos >= all / 100 && *nanos > 0);
+        kinds.sort_by_key(|(_, nanos)| std::cmp::Reverse(*nanos));
+        let words = |shown: usize| {
+            let others: i64 = kinds[shown..].iter().map(|(_, nanos)| *nanos).sum_nanos();
+            let others = (others > 0).then_some(("others", others));
+            let words = kinds[..shown].iter().copied().chain(others).map(|(kind, nanos)| format!("{kind} {}", percent(nanos, all)));
+            words.collect::<Vec<_>>().join(", ")
+        };
+        (0..=kinds.len()).rev().map(words).find(|text| width(text) <= room).unwrap_or_default()
+    }
+}
+
+/// At most `limit` threads (0: all), most relevant first, below a head; with the pole that each works in if `names_poles`.
+pub(crate) fn thread_rows(threads: &[view::ThreadView], limit: usize, names_poles: bool, style: Style) -> Vec<String> {
+    let unit = TimeUnit::of(threads.iter().map(|thread| thread.nanos).max().unwrap_or_default());
+    let shown = threads.iter().filter(|thread| limit == 0 || thread.rank < limit);
+    let rows: Vec<ThreadCells<'_>> = shown.map(|thread| ThreadCells::new(thread, unit, names_poles)).collect();
+    let names_poles = rows.iter().any(|row| !row.cells[4].is_empty());
+    let heads = ["lived", "on-CPU", "runnable", "blocked", if names_poles { "pole" } else { "" }];
+    let widest = |head: &str, cell: &dyn Fn(&ThreadCells<'_>) -> usize| rows.iter().map(cell).max().unwrap_or_default().max(width(head));
+    let name_width = widest("THREAD", &|row| width(&row.name));
+    let widths: [usize; 5] = std::array::from_fn(|column| widest(heads[column], &|row| width(&row.cells[column])));
+    let columns = |cells: [&str; 5]| {
+        let cells = cells.iter().zip(widths).filter(|(_, width)| *width > 0).map(|(cell, width)| right(cell, width));
+        cells.collect::<Vec<_>>().join("  ")
+    };
+    let mut out = vec![style.strong(&format!("{}  {}  {KINDS_HEAD}", pad("THREAD", name_width), columns(heads)))];
+    for row in &rows {
+        let before = format!("{}  {}  ", pad(&row.name, name_width), columns(row.cells.each_ref().map(String::as_str)));
+        let kinds = row.kinds(style.width().saturating_sub(width(&before)));
+        out.push(if kinds.is_empty() { before.trim_end().to_owned() } else { format!("{before}{}", style.faint(&kinds)) });
         // Leave out what is less than 1% of the longest.
+        let thread = row.thread;
+        // A thread that got a lock back held it itself.
         let most = thread.waited_for.first().map_or(0, |other| other.nanos);
-        let others = thread.waited_for.iter().take(OTHERS_SHOWN).filter(|other| other.nanos.saturating_mul(100) > most);
+        let is_worth = |other: &&view::WaitedForView| other.tid != thread.tid && other.nanos.saturating_mul(100) > most;
+        let others = thread.waited_for.iter().filter(is_worth).take(OTHERS_SHOWN);
         let others: Vec<String> = others.map(|other| waited_for(thread, other, unit)).collect();
         if !others.is_empty() {
             out.extend(fold(&others.join(", "), style.width() - 2).iter().map(|part| style.faint(&format!("  {part}"))));

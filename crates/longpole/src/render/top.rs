@@ -25,16 +25,21 @@ pub(crate) fn top(view: &view::TopView, style: Style) -> Screen {
     // Times of functions are as complete as the samples.
     let missing = |out: &mut Screen| out.extend(missing_lines(&view.quality, view.all_samples, &view.recording, style));
     if view.functions.is_empty() {
-        out.line(if view.time == view::FlameTimeView::OffCpu {
-            "No waits of 5 ms or longer, not counting idle workers."
-        } else {
-            NO_SAMPLE
-        });
+        out.line(if view.time == view::FlameTimeView::OffCpu { "No sampled waits, not counting idle workers." } else { NO_SAMPLE });
         out.extend(left_out(view, style));
         missing(&mut out);
         return out;
     }
-    function_rows(&view.functions, view.weight_nanos, style).iter().for_each(|row| out.line(row));
+    let (own, meaning) = match view.time {
+        view::FlameTimeView::OnCpu => ("self", None),
+        view::FlameTimeView::OffCpu => ("waits", Some("waits: blocked in a library or system call that this function makes")),
+        view::FlameTimeView::Wall => {
+            ("self+waits", Some("self+waits: on-CPU in the function itself, or blocked in a library or system call that it makes"))
+        }
+    };
+    let sorted = if view.by_total { "total" } else { own };
+    function_rows(&view.functions, view.weight_nanos, (own, sorted), style).iter().for_each(|row| out.line(row));
+    meaning.iter().for_each(|text| out.line(style.faint(text)));
     if view.truncated > 0 {
         out.line(style.faint(&format!("… {} more (--limit 0)", count(view.truncated as u64))));
     }

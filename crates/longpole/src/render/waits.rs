@@ -3,7 +3,7 @@
 use longpole_model::units::{TimeUnit, counted, duration, percent};
 use longpole_recording::view;
 
-use crate::terminal::{Style, fit, function_words, right, width};
+use crate::terminal::{Style, fit, fold, function_words, right, width};
 
 /// Functions listed of a called process, or of a thread that another waited for.
 const OTHERS_FRAMES_SHOWN: usize = 5;
@@ -11,12 +11,13 @@ const OTHERS_FRAMES_SHOWN: usize = 5;
 /// Waits shorter than this part of the longest are only counted.
 const SHORT_PART: i64 = 1000;
 
-/// Waits and what they were for, with an empty line at the end; nothing without waits.
-pub(crate) fn waits_section(waits: &[view::WaitView], style: Style) -> Vec<String> {
+/// Waits and what they were for, with an empty line at the end; nothing without waits. `of` says which waits, behind the title.
+pub(crate) fn waits_section(waits: &[view::WaitView], of: &str, style: Style) -> Vec<String> {
     if waits.is_empty() {
         return Vec::new();
     }
-    let mut out = vec![style.strong("WAITS")];
+    let of = if of.is_empty() { String::new() } else { format!("  {}", style.faint(of)) };
+    let mut out = vec![format!("{}{of}", style.strong("WAITS"))];
     let longest = waits.iter().map(|wait| wait.nanos).max().unwrap_or_default();
     let unit = TimeUnit::of(longest);
     let (shown, short): (Vec<_>, Vec<_>) = waits.iter().partition(|wait| wait.nanos >= longest / SHORT_PART);
@@ -118,7 +119,10 @@ fn blocker_lines(wait: &view::WaitView, style: Style) -> Vec<String> {
         };
         let did = meanwhile_lines(&thread.waits, (thread.samples, thread.weight_nanos), &thread.top_frames, style);
         let meanwhile = if did.is_empty() { "; longpole did not record what it did meanwhile" } else { "; meanwhile:" };
-        out.push(format!("  thread {name}(tid {}) for {}{waiting}, {known}{meanwhile}", thread.tid, duration(thread.nanos)));
+        let text = format!("thread {name}(tid {}) for {}{waiting}, {known}{meanwhile}", thread.tid, duration(thread.nanos));
+        out.extend(
+            fold(&text, style.width() - 4).iter().enumerate().map(|(i, part)| format!("{}{part}", if i == 0 { "  " } else { "    " })),
+        );
         out.extend(did);
     }
     if let Some(one_of) = blocked.one_of {
