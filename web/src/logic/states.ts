@@ -108,7 +108,7 @@ export function stateParts(states: States): StateParts {
     ...seen,
     part('unseen', 'not sampled', 'blocked in waits that longpole did not sample, mostly short ones', states.blockedUnseenNanos),
   ];
-  const missing = states.evidence === 'samples' ? 'short waits, waiting for a CPU, or not sampled' : 'not recorded';
+  const missing = states.evidence === 'samples' ? 'short waits, waiting for a CPU, or gaps between samples' : 'not recorded';
   return {
     onCpu: part('on_cpu', 'on-CPU', 'running its own code', states.onCpuNanos),
     runnable: part('runnable', 'runnable', 'ready to run while others had the CPUs', states.runnableNanos),

@@ -77,7 +77,7 @@ function Facts({ summary }: { readonly summary: Summary }) {
         </li>
       )}
       <li>
-        <b>{summary.parallelism.mean.toFixed(1)}</b> operations at once on average, <b>{summary.parallelism.peak}</b> at most
+        <b>{summary.parallelism.mean.toFixed(1)}</b> operations at once on average, <b>{summary.parallelism.peak}</b> at peak
       </li>
       {summary.host !== '' && <li>on {summary.host}</li>}
     </ul>

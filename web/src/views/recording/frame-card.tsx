@@ -44,8 +44,8 @@ export function FrameCard({
       </div>
       <p>
         {data.spans.length === 0
-          ? 'This function is in no sample or wait of any span.'
-          : `Ran or waited in ${counted(data.spans.length + data.truncated.spans, 'span')}; the share is of the span’s own samples:`}
+          ? 'No sample or wait of a span contains this function.'
+          : `It ran or waited in ${counted(data.spans.length + data.truncated.spans, 'span')}; each share is of the span’s own samples:`}
       </p>
       <ul className={css.frameSpans} aria-label="Spans with the function">
         {data.spans.map((span) => (

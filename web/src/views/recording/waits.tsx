@@ -13,7 +13,7 @@ export function Waits({ waits }: { readonly waits: Span['waits'] }) {
     <section className={css.section} aria-label="Waits">
       <div className={css.sectionHead}>
         <h3>Waits</h3>
-        <p>of the span itself, longest first</p>
+        <p>in its own time, outside child spans, longest first</p>
       </div>
       <table className={css.waits}>
         <thead>
