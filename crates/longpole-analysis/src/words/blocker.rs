@@ -11,7 +11,7 @@ pub fn blocked_by(fact: &BlockedBySummary<'_>) -> Words {
     match *fact {
         BlockedBySummary::OneOf(relation, threads) => Words::plain(match relation {
             Relation::Holds => format!("held by one of {threads} threads that ran when the lock was released"),
-            Relation::Ends => format!("{threads} threads ended then"),
+            Relation::Ends => format!("until one of {threads} threads ends"),
             Relation::Wakes => format!("woken by one of {threads} threads that ran then"),
         }),
         BlockedBySummary::Thread { blocker: first, others: 0 } => blocker(&first),
@@ -98,7 +98,7 @@ mod tests {
             relations.map(|relation| words(BlockedBySummary::OneOf(relation, 3))),
             [
                 "held by one of 3 threads that ran when the lock was released",
-                "3 threads ended then",
+                "until one of 3 threads ends",
                 "woken by one of 3 threads that ran then"
             ]
         );
