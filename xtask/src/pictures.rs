@@ -11,6 +11,9 @@ use crate::command::{run, run_in};
 use crate::paths::{root, target_dir};
 use crate::{need, web};
 
+/// Where longpole keeps its recordings.
+const STORE: &str = "LONGPOLE_STORE";
+
 /// Records the example and writes `docs/pictures/terminal.svg` and `docs/pictures/page.png`.
 pub(crate) fn pictures() -> Result<()> {
     web::build()?;
@@ -26,10 +29,10 @@ pub(crate) fn pictures() -> Result<()> {
     // A reader would type the bare name, so the folder of the build goes on the path.
     let path = format!("{}:{}", target_dir().join("demo").display(), std::env::var("PATH").unwrap_or_default());
     let recorded = Command::new(&longpole)
-        .args(["--color", "always", "--store"])
-        .arg(&store)
-        .args(["run", "--", "deploy"])
+        .args(["--color", "always", "run", "--", "deploy"])
         .env("PATH", &path)
+        // An option would be part of each command that the answer suggests.
+        .env(STORE, &store)
         .output()
         .with_context(|| format!("failed to start {}", longpole.display()))?;
     anyhow::ensure!(recorded.status.success(), "{} under longpole ended with {}", deploy.display(), recorded.status);
@@ -43,9 +46,8 @@ pub(crate) fn pictures() -> Result<()> {
 fn page(longpole: &Path, store: &Path, pictures: &Path) -> Result<()> {
     let chromium = need::chromium().map_err(anyhow::Error::msg)?;
     let mut open = Command::new(longpole)
-        .arg("--store")
-        .arg(store)
         .args(["open", "last", "--no-browser"])
+        .env(STORE, store)
         .stdout(Stdio::piped())
         .spawn()
         .context("failed to start longpole open")?;
