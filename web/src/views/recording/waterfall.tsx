@@ -5,6 +5,7 @@ import { createWaterfallEngine } from '../../canvas/waterfall-engine';
 import { counted, formatCount } from '../../logic/format';
 import { spanHandle } from '../../logic/handles';
 import { ALL_FOLDED, type Fold, NOTHING_FOLDED, rowOf, toggled } from '../../logic/rows';
+import { namedService } from '../../logic/span-words';
 import { RULER_HEIGHT, rowsThatFit, type TimeRange, topRowMax } from '../../logic/waterfall';
 import type { PreparedTree, SpanMarks } from '../../state/derived';
 import type { SelectionActions } from '../../state/selection';
@@ -122,14 +123,15 @@ export function Waterfall({
     [engine, most, seen],
   );
 
+  const services = tree.services.filter((service) => namedService(service) !== '').length;
   return (
     <section className={css.trace} aria-label="Trace">
       <div className={css.bar}>
         <h2>Trace</h2>
         <p>
           {counted(tree.spans.parent.length - prepared.processes, 'span')}
-          {prepared.processes > 0 && ` and ${counted(prepared.processes, 'process', 'processes')}`} from{' '}
-          {counted(tree.services.length, 'service')}
+          {prepared.processes > 0 && ` and ${counted(prepared.processes, 'process', 'processes')}`}
+          {services > 0 && ` from ${counted(services, 'service')}`}
           {rows.length < tree.spans.parent.length &&
             `, ${formatCount(tree.spans.parent.length - rows.length)} of ${counted(tree.spans.parent.length, 'row')} collapsed`}
         </p>
