@@ -99,7 +99,7 @@ pub(crate) fn span(view: &view::SpanView, sees_cpus: bool, style: Style) -> Scre
         style.strong("SAVES"),
         if savings.evidence == view::EvidenceView::Declared { "its dependencies are certain" } else { "its dependencies are inferred" }
     ));
-    if let Some((pole, saves)) = of_pole {
+    if let Some((pole, saves)) = of_pole.filter(|_| view.part.is_none()) {
         out.push(format!(
             "  all {} spans of {} together: {} if they took no time; this one alone:",
             pole.count,
@@ -110,7 +110,8 @@ pub(crate) fn span(view: &view::SpanView, sees_cpus: bool, style: Style) -> Scre
     if let Some(part) = &view.part {
         let (zero, half) = (range(unit, part.saves_if_zero_nanos), range(unit, part.saves_if_half_nanos));
         let name = fit(&view.name, 30);
-        out.push(format!("  {} alone: {zero} if it took no time, {half} if it took half; the whole of {name}:", part.handle));
+        let spans = of_pole.map_or(" alone".to_owned(), |(pole, _)| format!(" in all {} spans", pole.count));
+        out.push(format!("  {}{spans}: {zero} if it took no time, {half} if it took half; the whole of {name}:", part.handle));
     }
     if view.is_run {
         // Without its children nothing would be left of the run.
