@@ -26,6 +26,8 @@ pub mod jitdump;
 pub mod kernel;
 mod limits;
 mod load;
+#[cfg(test)]
+mod made_up;
 mod object;
 pub mod perf_map;
 mod probe;

@@ -68,7 +68,7 @@ impl StackBuilder {
                 self.frames.clear();
                 if !in_kernel {
                     let address = CodeAddress::Instruction(AbsAddr(sample.ip));
-                    self.frames.push(Frame { address, place: space.locate(AbsAddr(sample.ip)), sp: 0 });
+                    self.frames.push(Frame { address, place: space.locate(AbsAddr(sample.ip)), sp: 0, fp: 0 });
                 }
                 Some(if sample.is_32_bit { Truncation::Code32 } else { Truncation::NoRegisters })
             }

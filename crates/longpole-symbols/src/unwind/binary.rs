@@ -115,9 +115,19 @@ impl Binary {
 
     /// Takes from the row of the unwind information that holds at this address what is wanted of it.
     pub(super) fn row<T>(&self, address: u64, take: impl FnOnce(&UnwindTableRow<usize>) -> Option<T>) -> Option<T> {
+        self.row_with_section(address, |row, _, _| take(row))
+    }
+
+    /// The same, with what it takes to read an expression of the row.
+    pub(super) fn row_with_section<T>(
+        &self,
+        address: u64,
+        take: impl FnOnce(&UnwindTableRow<usize>, &EhFrame<'_>, gimli::Encoding) -> Option<T>,
+    ) -> Option<T> {
         self.entry_of(address, |section, bases, entry| {
             let mut context = UnwindContext::new();
-            take(entry.unwind_info_for_address(section, bases, &mut context, address).ok()?)
+            let row = entry.unwind_info_for_address(section, bases, &mut context, address).ok()?;
+            take(row, section, entry.cie().encoding())
         })
     }
 

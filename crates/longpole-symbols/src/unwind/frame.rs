@@ -31,4 +31,6 @@ pub struct Frame {
     pub place: Place,
     /// Where its part of the stack begins: at its stack pointer. It ends where that of the next frame begins.
     pub sp: u64,
+    /// The frame pointer while its code runs, as far as it is known. A function without one has that of a caller.
+    pub fp: u64,
 }

@@ -11,6 +11,7 @@ mod address_space;
 mod binary;
 mod frame;
 mod realigned;
+mod saved_stack_pointer;
 mod sleeping;
 mod stack_end;
 mod unwind_budget;

@@ -89,6 +89,48 @@ fn a_trampoline_without_a_frame_pointer_is_seen_through() {
     }
 }
 
+/// A hash of OpenSSL: it has aligned its stack, and keeps where that was in a word that no copy holds.
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn a_word_below_the_stack_pointer_is_found_above_it() {
+    use crate::made_up::{BASE, elf};
+
+    let entry = |start: u64, instructions: &[u8], cie_back: u32| {
+        let mut entry = [&cie_back.to_le_bytes()[..], &start.to_le_bytes(), &0x100u64.to_le_bytes(), &[0], instructions].concat();
+        entry.resize(entry.len().next_multiple_of(8) + 4, 0);
+        [&(entry.len() as u32).to_le_bytes()[..], &entry].concat()
+    };
+    let (hash, caller) = (BASE + 0x1000, BASE + 0x1100);
+    // Counts from rsp, which was 8 bytes less; the return address is there.
+    let cie = [&20u32.to_le_bytes()[..], &[0; 4], b"\x01zR\0\x01\x78\x10\x01\x00\x0c\x07\x08\x90\x01\0\0"].concat();
+    let of = |word_at: u8| {
+        // The word's value and 8; rbp is 24 below.
+        let from_word = [0x0f, 5, 0x77, word_at, 0x06, 0x23, 8, 0x86, 3];
+        let first = entry(hash, &from_word, cie.len() as u32 + 4);
+        let second = entry(caller, &[], (cie.len() + first.len()) as u32 + 4);
+        let eh_frame = [&cie[..], &first, &second, &[0; 4]].concat();
+        let file = elf(&[(".text", 1, 0x1000, &[0x90; 0x200]), (".eh_frame", 1, 0x2000, &eh_frame)]);
+        let binary = Binary::read(Cursor::new(file)).unwrap();
+        let mut space = AddressSpace::new();
+        space.map(AbsAddr(hash)..AbsAddr(hash + 0x1000), 0x1000, Code::Mapped { mapping: MappingId(0), binary: Some(Arc::new(binary)) });
+        let mut words = [0u64; 32];
+        // Looks like the word, but there is no caller where it leads.
+        (words[4], words[12], words[13]) = (SP + 12 * 8, caller + 8, 0x99);
+        // The word, the frame pointer of the caller, and its address. It is the root.
+        (words[7], words[14], words[16], words[17]) = (SP + 16 * 8, 0x1234, caller + 16, 0);
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        let registers = Registers { ip: hash + 0x40, sp: SP, fp: 7, ..Registers::default() };
+        let mut frames = Vec::new();
+        let end = StackWalker::new().walk(&space, &registers, &bytes, 256, &mut frames);
+        (frames.iter().map(|frame| (frame.address.for_lookup().0 - hash, frame.sp - SP, frame.fp)).collect::<Vec<_>>(), end)
+    };
+    let right = (vec![(0x40, 0, 7), (0x10f, 17 * 8, 0x1234)], StackEnd::Root);
+    // 8 below the stack pointer; 56 above it, where it is in the copy; and where the other word is.
+    assert_eq!(of(0x78), right);
+    assert_eq!(of(0x38), right);
+    assert_eq!(of(0x20), (vec![(0x40, 0, 7)], StackEnd::Astray));
+}
+
 #[test]
 fn what_is_no_binary_says_so() {
     let error = |bytes: &[u8]| Binary::read(Cursor::new(bytes.to_vec())).unwrap_err().to_string();

@@ -9,11 +9,15 @@ use longpole_model::{AbsAddr, CodeAddress};
 use super::address_space::{AddressSpace, Code, Place, Region, changes, place};
 use super::frame::{FRAMES_MAX, Frame, Registers};
 use super::realigned;
+use super::saved_stack_pointer;
 use super::stack_end::{StackEnd, end_of_error};
 
 /// framehop numbers the states of all address spaces of the program with 16 bits and finds rules in its cache by that
 /// number, so a cache is thrown away before a number can come again.
 const CHANGES_PER_CACHE: u64 = 60_000;
+
+/// Eight frames are no chance: each has its return address in code, where the one before it says.
+const FRAMES_FAR: usize = 8;
 
 /// Walks stacks. Keeps what it learned about addresses, so one of them serves all processes of a recording.
 pub struct StackWalker {
@@ -56,7 +60,8 @@ impl StackWalker {
             *self = StackWalker::default();
         }
         // framehop interprets bytes of foreign files. It is careful, but sums that overflow are panics in builds with checks.
-        match catch_unwind(AssertUnwindSafe(|| walk(space, registers, stack, asked_bytes, &mut self.cache, frames))) {
+        let copy = StackCopy { sp: registers.sp, stack, asked_bytes };
+        match catch_unwind(AssertUnwindSafe(|| walk(space, registers, &copy, &mut self.cache, frames))) {
             Ok(end) => end,
             Err(_) => {
                 *self = StackWalker::default();
@@ -79,24 +84,68 @@ fn native_registers(space: &AddressSpace, registers: &Registers) -> framehop::Un
     framehop::UnwindRegsNative::new_with_ptr_auth_mask(mask, registers.lr, registers.sp, registers.fp)
 }
 
+/// The bytes of a stack that were copied.
+struct StackCopy<'a> {
+    /// Where they begin.
+    sp: u64,
+    stack: &'a [u8],
+    asked_bytes: u32,
+}
+
+impl StackCopy<'_> {
+    fn word(&self, address: u64) -> Result<u64, ()> {
+        let at = usize::try_from(address.checked_sub(self.sp).ok_or(())?).map_err(|_| ())?;
+        let word = self.stack.get(at..at.checked_add(8).ok_or(())?).ok_or(())?;
+        Ok(u64::from_le_bytes(word.try_into().map_err(|_| ())?))
+    }
+}
+
+/// Walks from the registers of a thread.
 fn walk(
     space: &AddressSpace,
     registers: &Registers,
-    stack: &[u8],
-    asked_bytes: u32,
+    copy: &StackCopy<'_>,
     cache: &mut CacheNative<MayAllocateDuringUnwind>,
     frames: &mut Vec<Frame>,
 ) -> StackEnd {
-    let mut read = |address: u64| {
-        let at = usize::try_from(address.checked_sub(registers.sp).ok_or(())?).map_err(|_| ())?;
-        let word = stack.get(at..at.checked_add(8).ok_or(())?).ok_or(())?;
-        Ok(u64::from_le_bytes(word.try_into().map_err(|_| ())?))
-    };
+    let leaf = CodeAddress::Instruction(AbsAddr(registers.ip));
+    let end = walk_from(space, (leaf, registers), copy, cache, frames);
+    if end == StackEnd::Root || frames.len() != 1 {
+        return end;
+    }
+    let region = space.region(leaf.for_lookup());
+    let mut beyond = Vec::new();
+    for caller in saved_stack_pointer::callers(space, region, registers, &mut |address| copy.word(address)) {
+        beyond.clear();
+        // Any word of the stack may look like the one that is missing; what shows the right one is a walk from there to the root, or far.
+        let end = walk_from(space, (CodeAddress::Return(AbsAddr(caller.ip)), &caller), copy, cache, &mut beyond);
+        if end == StackEnd::Root || (end.is_truncated() && beyond.len() >= FRAMES_FAR) {
+            frames.append(&mut beyond);
+            return end;
+        }
+    }
+    end
+}
+
+/// Walks from the registers of a frame.
+fn walk_from(
+    space: &AddressSpace,
+    (first, registers): (CodeAddress<AbsAddr>, &Registers),
+    copy: &StackCopy<'_>,
+    cache: &mut CacheNative<MayAllocateDuringUnwind>,
+    frames: &mut Vec<Frame>,
+) -> StackEnd {
+    let asked_bytes = copy.asked_bytes;
+    let mut read = |address: u64| copy.word(address);
     let mut native = native_registers(space, registers);
-    let mut at = FrameAddress::from_instruction_pointer(registers.ip);
+    let returned = match first {
+        CodeAddress::Return(_) => FrameAddress::from_return_address(registers.ip),
+        CodeAddress::Instruction(_) => None,
+    };
+    let mut at = returned.unwrap_or(FrameAddress::from_instruction_pointer(registers.ip));
     let leaf = AbsAddr(registers.ip);
-    let mut region = space.region(leaf);
-    frames.push(Frame { address: CodeAddress::Instruction(leaf), place: place(region, leaf), sp: registers.sp });
+    let mut region = space.region(first.for_lookup());
+    frames.push(Frame { address: first, place: place(region, first.for_lookup()), sp: registers.sp, fp: registers.fp });
     // While the kernel takes back what a handler interrupted, the instruction pointer is behind the call.
     let behind_call = AbsAddr(leaf.0.saturating_sub(1));
     let mut returns_from_signal = region.is_some_and(|region| region.is_signal_return(leaf) || region.is_signal_return(behind_call));
@@ -107,8 +156,8 @@ fn walk(
             };
             let ip = AbsAddr(interrupted.ip);
             region = space.region(ip);
-            frames.push(Frame { address: CodeAddress::Instruction(ip), place: place(region, ip), sp: interrupted.sp });
-            let copied = registers.sp..registers.sp.saturating_add(stack.len() as u64);
+            frames.push(Frame { address: CodeAddress::Instruction(ip), place: place(region, ip), sp: interrupted.sp, fp: interrupted.fp });
+            let copied = copy.sp..copy.sp.saturating_add(copy.stack.len() as u64);
             if !copied.contains(&interrupted.sp) {
                 return StackEnd::OtherStack;
             }
@@ -131,7 +180,7 @@ fn walk(
             }
             Ok(None) => return StackEnd::Root,
             Err(_) if is_entry(space, frames) => return StackEnd::Root,
-            Err(error) => return end_of_error(error, registers.sp, stack.len(), asked_bytes),
+            Err(error) => return end_of_error(error, copy.sp, copy.stack.len(), asked_bytes),
         };
         let mut address = CodeAddress::Return(AbsAddr(caller));
         let mut caller = caller;
@@ -161,7 +210,7 @@ fn walk(
             // Nobody has called it: the kernel has a handler return to its first instruction.
             address = CodeAddress::Instruction(AbsAddr(caller));
         }
-        frames.push(Frame { address, place: known.place(address.for_lookup()), sp: native.sp() });
+        frames.push(Frame { address, place: known.place(address.for_lookup()), sp: native.sp(), fp: frame_pointer(&native) });
         at = match FrameAddress::from_return_address(caller) {
             Some(next) => next,
             None => return StackEnd::Root,

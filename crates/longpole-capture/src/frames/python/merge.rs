@@ -55,7 +55,8 @@ pub(crate) struct NativeStack<'a> {
 }
 
 impl NativeStack<'_> {
-    fn word(&self, address: u64) -> Option<u64> {
+    /// A word of the stack.
+    pub(crate) fn word(&self, address: u64) -> Option<u64> {
         let at = usize::try_from(address.checked_sub(self.sp)?).ok()?;
         let word = self.stack.get(at..at.checked_add(8)?)?;
         Some(u64::from_le_bytes(word.try_into().ok()?))
@@ -271,6 +272,7 @@ mod tests {
             address: CodeAddress::Return(AbsAddr(if kind == 'e' { 1 } else { 2 })),
             place: Place::Unknown,
             sp: SP + i as u64 * 128,
+            fp: 0,
         });
         let frames: Vec<Frame> = frames.collect();
         let mut stack = vec![0; frames.len() * 128];
