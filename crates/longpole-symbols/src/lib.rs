@@ -22,6 +22,7 @@ mod dwarf;
 mod eh_frame;
 pub mod files;
 pub mod hang_timeout;
+pub mod javascript;
 pub mod jitdump;
 pub mod kernel;
 mod limits;

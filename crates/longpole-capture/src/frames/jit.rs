@@ -94,7 +94,9 @@ struct JitProgram {
     id: ProgramId,
     /// Its runtime, by the binaries it maps.
     runtime: Option<Runtime>,
-    /// Samples with code without a binary.
+    /// Whether it has written a map or a dump; unknown as long as nobody asked.
+    has_map: Option<bool>,
+    /// Samples with code without a binary, whose functions are unknown.
     samples: u64,
 }
 
@@ -211,7 +213,19 @@ impl Jit {
         self.program_mut(pid).id
     }
 
-    /// A sample has code of no binary.
+    /// Whether compiled code of a process will get names, because it has written a map or a dump.
+    pub(crate) fn has_map(&mut self, pid: u32) -> bool {
+        let (homes, dumps) = (&self.homes, &self.dumps);
+        let is_there = || Some(homes.get(&pid)?.open().is_some());
+        let known = self.programs.get(&pid).and_then(|program| program.has_map);
+        if let Some(has_map) = known.or_else(is_there) {
+            self.program_mut(pid).has_map = Some(has_map);
+            return has_map || self.dumps.contains_key(&pid);
+        }
+        dumps.contains_key(&pid)
+    }
+
+    /// A sample has code of no binary, whose function is unknown.
     pub(crate) fn count(&mut self, pid: u32) {
         self.program_mut(pid).samples += 1;
     }

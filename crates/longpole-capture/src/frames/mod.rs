@@ -1,5 +1,6 @@
-//! From addresses to frames: mappings, compiled code, the kernel, Python; and the tables that number stacks.
+//! From addresses to frames: mappings, compiled code, the kernel, Python, JavaScript; and the tables that number stacks.
 
+pub(crate) mod javascript;
 pub(crate) mod jit;
 pub(crate) mod kallsyms;
 pub(crate) mod kernel;

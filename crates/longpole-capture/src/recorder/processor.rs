@@ -159,6 +159,7 @@ impl Processor {
     pub(super) fn loaded(&mut self, pid: u32, time: u64, map: &MapRecord<'_>) -> Code {
         let code = self.binaries.load(pid, map, &mut self.out);
         self.stack_builder.pythons.mapped(pid, time, map, &code);
+        self.stack_builder.javascripts.mapped(pid, time, &code);
         self.stack_builder.jit.mapped(pid, time, map);
         self.published.mapped(pid, time, map, &code);
         code
@@ -323,6 +324,7 @@ impl Processor {
             .into_list()
             .into_iter()
             .chain(self.stack_builder.pythons.losses())
+            .chain(self.stack_builder.javascripts.losses())
             .chain(self.stack_builder.jit.losses())
             .chain(self.stack_builder.kernel.losses())
             .chain(self.usages.losses())
@@ -382,6 +384,7 @@ impl Processor {
                     (Source::Tracker, Ok(Record { pid, time, body: Body::Map(map), .. })) => Some(self.loaded(pid, time, &map)),
                     (Source::Tracker, Ok(record)) => {
                         self.stack_builder.pythons.arrived(&record);
+                        self.stack_builder.javascripts.arrived(&record);
                         self.published.arrived(&record);
                         if let Body::Exit { pid, tid } = record.body
                             && pid == tid
@@ -458,12 +461,14 @@ impl Processor {
             }
             Body::Map(map) => self.map(pid, time, map, code),
             Body::Comm { name, exec: true } => {
+                self.stack_builder.javascripts.over(pid, time);
                 self.stack_builder.jit.over(pid, time, &mut self.stack_builder.stacks, &mut self.out);
                 self.tree.exec(time, pid, name, &mut self.out);
             }
             Body::Comm { name, exec: false } => self.tree.rename(time, pid, tid, name, &mut self.out),
             Body::Fork { pid, tid, parent_pid, parent_tid } => {
                 if pid != parent_pid {
+                    self.stack_builder.javascripts.forked(*pid, *parent_pid, time);
                     self.stack_builder.jit.forked(*pid, *parent_pid);
                 }
                 self.tree.fork(time, *pid, *tid, *parent_pid, *parent_tid, &mut self.out);
@@ -476,6 +481,7 @@ impl Processor {
                 self.short_waits.over(*tid);
                 self.tree.exit(time, *pid, *tid, &mut self.out);
                 if self.tree.space(*pid).is_none() {
+                    self.stack_builder.javascripts.over(*pid, time);
                     self.stack_builder.jit.ended(*pid, time, &mut self.stack_builder.stacks, &mut self.out);
                     self.mapped_at.remove(pid);
                     self.usages.ended(*pid, time);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use longpole_model::{AbsAddr, CodeAddress, LocationId, StackId};
 use longpole_symbols::unwind::{AddressSpace, Frame, Place, StackEnd, StackWalker};
 
+use crate::frames::javascript::{JavaScripts, Named};
 use crate::frames::jit::Jit;
 use crate::frames::kernel::Kernel;
 use crate::frames::python::{NativeStack, Pythons, When};
@@ -17,6 +18,7 @@ use crate::waits::blocked_thread::BlockedThread;
 pub(super) struct StackBuilder {
     pub(super) walker: StackWalker,
     pub(super) pythons: Pythons,
+    pub(super) javascripts: JavaScripts,
     pub(super) jit: Jit,
     pub(super) kernel: Kernel,
     pub(super) stacks: Stacks,
@@ -41,6 +43,7 @@ impl StackBuilder {
         StackBuilder {
             walker: StackWalker::new(),
             pythons: Pythons::new(),
+            javascripts: JavaScripts::new(),
             jit,
             kernel,
             stacks: Stacks::default(),
@@ -88,12 +91,16 @@ impl StackBuilder {
             is_whole: cut.is_none(),
         };
         let program = self.jit.program(pid);
-        let of_native = |frame: &Frame| native_location(frame, program);
+        let has_map = self.javascripts.has(pid) && has_anonymous(&self.frames) && self.jit.has_map(pid);
+        let named = self.javascripts.name((pid, time), &native, has_map, &mut self.stacks);
+        let of_native = |frame: &Frame| native_location(frame, program, named);
         if !self.pythons.merge((pid, tid, When::At(time)), &native, &mut self.stacks, of_native, cut, &mut self.frame_locations) {
             self.frame_locations.clear();
             self.frame_locations.extend(self.frames.iter().map(of_native).chain(cut.map(FrameLocation::Truncation)));
         }
-        if self.frame_locations.iter().any(|location| matches!(location, FrameLocation::Unmapped { .. })) {
+        // What V8 runs without a name beside its functions are stubs and regular expressions.
+        let lacks_names = has_map || !named.has_layout;
+        if lacks_names && self.frame_locations.iter().any(|location| matches!(location, FrameLocation::Unmapped { .. })) {
             self.jit.count(pid);
         }
         let kernel = self.kernel.put(sample.kernel, &mut self.stacks, &mut self.frame_locations);
@@ -114,7 +121,9 @@ impl StackBuilder {
         let cut = (*walk_end != StackEnd::Root).then_some(Truncation::Walk(*walk_end));
         let native = NativeStack { frames, stack, sp: place.1, kept: &[], is_whole: cut.is_none() };
         let program = self.jit.program(*pid);
-        let of_native = |frame: &Frame| native_location(frame, program);
+        let has_map = self.javascripts.has(*pid) && has_anonymous(frames) && self.jit.has_map(*pid);
+        let named = self.javascripts.name((*pid, *at), &native, has_map, &mut self.stacks);
+        let of_native = |frame: &Frame| native_location(frame, program, named);
         if !self.pythons.merge((*pid, tid, asleep), &native, &mut self.stacks, of_native, cut, &mut self.frame_locations) {
             self.frame_locations.clear();
             self.frame_locations.extend(frames.iter().map(of_native).chain(cut.map(FrameLocation::Truncation)));
@@ -132,7 +141,14 @@ impl StackBuilder {
     }
 }
 
-fn native_location(frame: &Frame, program: ProgramId) -> FrameLocation {
+fn has_anonymous(frames: &[Frame]) -> bool {
+    frames.iter().any(|frame| frame.place == Place::Anonymous)
+}
+
+fn native_location(frame: &Frame, program: ProgramId, named: &Named) -> FrameLocation {
+    if let Some(location) = named.of(frame) {
+        return location;
+    }
     match frame.place {
         Place::Code { mapping, address } => FrameLocation::Code { mapping, address },
         Place::Anonymous | Place::Unknown => FrameLocation::Unmapped { program, address: frame.address.for_lookup() },

@@ -14,11 +14,13 @@ use object::read::{Object as _, ObjectSection as _, ObjectSegment as _, ReadCach
 use object::{Architecture, BinaryFormat, SegmentFlags};
 
 use crate::eh_frame::{Bytes, EhFrame, EndianSlice, Section, checked, is_good_debug_frame};
+use crate::javascript::HeapLayout;
 use crate::object::Metered;
 use crate::probe::otel_thread::{ThreadVariable, may_publish_context, thread_variable};
 use crate::probe::python::python_symbols;
 use crate::probe::realigning;
 use crate::probe::signal_return::signal_returns;
+use crate::probe::v8;
 use crate::python::PythonSymbols;
 
 /// Largest section that is taken into memory: the `.eh_frame` of the largest browsers is below 30 MB.
@@ -78,6 +80,7 @@ pub struct Binary {
     /// Where the program starts: code that nothing calls.
     entry: u64,
     python: Option<PythonSymbols>,
+    javascript: Option<Arc<HeapLayout>>,
     thread_context: Option<ThreadVariable>,
     may_publish_context: bool,
     // The last module made of this binary. A binary that is not position independent lies at the same addresses in every
@@ -190,6 +193,7 @@ impl Binary {
             init: [".init", ".fini"].map(|name| range(name).unwrap_or_default()),
             entry: file.entry(),
             python: python_symbols(&file),
+            javascript: v8::layout(&file).map(Arc::new),
             thread_context: thread_variable(&file),
             may_publish_context: may_publish_context(&file),
             eh_frame,
@@ -213,6 +217,11 @@ impl Binary {
     /// Where it holds an interpreter of Python, if it does.
     pub fn python(&self) -> Option<&PythonSymbols> {
         self.python.as_ref()
+    }
+
+    /// The layout of V8's objects, if it holds V8.
+    pub fn javascript(&self) -> Option<&Arc<HeapLayout>> {
+        self.javascript.as_ref()
     }
 
     /// Where each thread has the variable of OpenTelemetry's thread context, if the binary defines it.

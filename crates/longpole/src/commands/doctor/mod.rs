@@ -176,10 +176,10 @@ fn python(environment: &[(OsString, OsString)]) -> Option<Check> {
     })
 }
 
-/// How to see JavaScript functions.
+/// Whether longpole shows JavaScript functions: Node exports what it takes since version 18.
 fn node() -> Option<Check> {
     let version = version_of(&find_on_path("node")?, "--version").unwrap_or_default();
-    Some(ok("node", format!("{}: run --jit node shows JavaScript functions", said(&version))))
+    Some(ok("node", format!("{}: samples show its functions, without any option", said(&version))))
 }
 
 /// The first version of Java that writes its method names on exit.

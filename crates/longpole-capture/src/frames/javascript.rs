@@ -1,0 +1,287 @@
+//! Adds the functions of JavaScript that an unmodified Node runs to the stacks of its samples.
+//!
+//! ```text
+//! native, leaf first                       frame                   shown
+//! sha512_block_data_order                                          sha512_block_data_order
+//! PBKDF2, …                                                        PBKDF2, …
+//! Builtins_CallApiCallback                 marker                  Builtins_CallApiCallback
+//! Builtins_InterpreterEntryTrampoline      function, context  ──►  hashPassword   password.js:3
+//! compiled code of no file                 function, context  ──►  run            password.js:9
+//! Builtins_JSEntry                         marker                  Builtins_JSEntry
+//! ```
+//!
+//! A frame of JavaScript has its function on the stack, which is copied with the sample; names are read some milliseconds later, from the memory
+//! of the process. Node needs no option and is never stopped. Functions that are new take at most a sixteenth of a CPU.
+
+use std::sync::Arc;
+
+use longpole_model::fast_hash::FastMap;
+use longpole_model::stack::Runtime;
+use longpole_model::{Loss, LossKind, MappingId};
+use longpole_symbols::javascript::{FrameFunction, Functions, HeapLayout, LookUp, Missing, ScriptFunction};
+use longpole_symbols::unwind::{Code, Frame, Place};
+
+use crate::cpu_budget::CpuBudget;
+use crate::frames::python::NativeStack;
+use crate::frames::stacks::{FrameLocation, Name, Stacks};
+use crate::perf::record::{Body, Record};
+use crate::sys::clock::{monotonic_nanos, thread_cpu_nanos};
+use crate::sys::remote_memory::ProcessMemory;
+
+/// Which part of a CPU reading new functions may take.
+const READING_PART: i64 = 16;
+
+/// CPU time that it may take in a burst: a program that starts has hundreds of functions to read.
+const READING_NANOS_AT_ONCE: i64 = 40_000_000;
+
+/// Most functions of a sample: deeper stacks are mostly one function that calls itself, and each function counts once.
+const FUNCTIONS_OF_SAMPLE_MAX: usize = 256;
+
+/// Most names to remember by function.
+const NAMES_AT_HAND_MAX: usize = 1 << 16;
+
+/// For how long code that a function ran stands for it, if the collector has moved the function since.
+const CODE_KEPT_NANOS: u64 = 1_000_000_000;
+
+/// Most pieces of code to remember by process.
+const CODES_MAX: usize = 1 << 16;
+
+/// Most programs of a process that have begun before their exec had its turn.
+const PROGRAMS_MAX: usize = 8;
+
+/// A program with V8, from one exec to the next.
+struct Program {
+    since: u64,
+    layout: Arc<HeapLayout>,
+    functions: Functions,
+    /// The functions that ran lately, with the time, by their code: the address that the frame returns to, and its bytecode if interpreted.
+    codes: FastMap<(u64, u64), (FrameLocation, u64)>,
+}
+
+impl Program {
+    fn new(since: u64, layout: Arc<HeapLayout>) -> Program {
+        Program { since, layout, functions: Functions::default(), codes: FastMap::default() }
+    }
+}
+
+/// The frames of a stack that run functions of JavaScript, by their stack pointers, ascending.
+#[derive(Debug, Default)]
+pub(crate) struct Named {
+    frames: Vec<(u64, FrameLocation)>,
+    /// Whether the process has V8.
+    pub(crate) has_layout: bool,
+}
+
+impl Named {
+    /// The function that this frame runs.
+    pub(crate) fn of(&self, frame: &Frame) -> Option<FrameLocation> {
+        if self.frames.is_empty() {
+            return None;
+        }
+        let at = self.frames.binary_search_by_key(&frame.sp, |(sp, _)| *sp).ok()?;
+        Some(self.frames[at].1)
+    }
+}
+
+/// The programs with V8 of a recording.
+pub(crate) struct JavaScripts {
+    /// By pid, in the order of their beginnings.
+    programs: FastMap<u32, Vec<Program>>,
+    /// The last exec of each process.
+    execs: FastMap<u32, u64>,
+    /// Mappings with V8's own code.
+    binaries: FastMap<u32, ()>,
+    names: FastMap<ScriptFunction, FrameLocation>,
+    budget: CpuBudget,
+    /// Samples with unknown functions, by reason, not yet reported.
+    not_seen: FastMap<Missing, u64>,
+    // Kept for their memory.
+    named: Named,
+    pointers: Vec<u64>,
+    of_frames: Vec<(usize, FrameFunction)>,
+}
+
+impl JavaScripts {
+    pub(crate) fn new() -> JavaScripts {
+        JavaScripts {
+            programs: FastMap::default(),
+            execs: FastMap::default(),
+            binaries: FastMap::default(),
+            names: FastMap::default(),
+            budget: CpuBudget::new(READING_PART, READING_NANOS_AT_ONCE),
+            not_seen: FastMap::default(),
+            named: Named::default(),
+            pointers: Vec::new(),
+            of_frames: Vec::new(),
+        }
+    }
+
+    /// A record of the tracker has arrived, possibly out of order.
+    pub(crate) fn arrived(&mut self, record: &Record<'_>) {
+        match record.body {
+            Body::Comm { exec: true, .. } => {
+                let last = self.execs.entry(record.pid).or_insert(0);
+                *last = record.time.max(*last);
+            }
+            Body::Exit { pid, tid } if pid == tid => {
+                self.execs.remove(&pid);
+            }
+            _ => {}
+        }
+    }
+
+    /// The code of a mapping was read.
+    pub(crate) fn mapped(&mut self, pid: u32, time: u64, code: &Code) {
+        let Code::Mapped { mapping: MappingId(mapping), binary: Some(binary) } = code else { return };
+        let Some(layout) = binary.javascript() else { return };
+        self.binaries.insert(*mapping, ());
+        let programs = self.programs.entry(pid).or_default();
+        // Node has its code in several mappings.
+        let exec = self.execs.get(&pid).copied().unwrap_or(0);
+        if programs.last().is_none_or(|last| last.since < exec) && programs.len() < PROGRAMS_MAX {
+            programs.push(Program::new(time, Arc::clone(layout)));
+        }
+    }
+
+    /// A process was forked: it has a copy of its parent's memory.
+    pub(crate) fn forked(&mut self, pid: u32, parent: u32, time: u64) {
+        if let Some(program) = self.program(parent, time) {
+            let layout = Arc::clone(&program.layout);
+            self.programs.entry(pid).or_default().insert(0, Program::new(time, layout));
+        }
+    }
+
+    /// A process executes a program, or has ended.
+    pub(crate) fn over(&mut self, pid: u32, time: u64) {
+        if let Some(programs) = self.programs.get_mut(&pid) {
+            programs.retain(|program| program.since > time);
+            if programs.is_empty() {
+                self.programs.remove(&pid);
+            }
+        }
+    }
+
+    /// Whether a process has V8.
+    pub(crate) fn has(&self, pid: u32) -> bool {
+        self.programs.contains_key(&pid)
+    }
+
+    fn program(&mut self, pid: u32, time: u64) -> Option<&mut Program> {
+        self.programs.get_mut(&pid)?.iter_mut().rfind(|program| program.since <= time)
+    }
+
+    /// Names the frames of a native stack that run functions of JavaScript. With `has_map` compiled code has names elsewhere.
+    pub(crate) fn name(&mut self, (pid, time): (u32, u64), native: &NativeStack<'_>, has_map: bool, stacks: &mut Stacks) -> &Named {
+        self.named.frames.clear();
+        self.named.has_layout = false;
+        if self.programs.is_empty() {
+            return &self.named;
+        }
+        let binaries = &self.binaries;
+        let Some(program) = self.programs.get_mut(&pid).and_then(|all| all.iter_mut().rfind(|program| program.since <= time)) else {
+            return &self.named;
+        };
+        self.named.has_layout = true;
+        let may_run = |frame: &Frame| match frame.place {
+            Place::Code { mapping, .. } => binaries.contains_key(&mapping.0),
+            Place::Anonymous => !has_map,
+            Place::Unknown => false,
+        };
+        // A frame with a frame pointer of its own ends two words above it; all others show that of a caller.
+        let owns_frame = |frame: &Frame, caller: &Frame| frame.sp <= frame.fp && frame.fp.checked_add(16) == Some(caller.sp);
+        self.of_frames.clear();
+        for (at, pair) in native.frames.windows(2).enumerate() {
+            let [frame, caller] = pair else { continue };
+            if may_run(frame)
+                && owns_frame(frame, caller)
+                && let Some(function) = program.layout.function_of_frame(frame.fp, |at| native.word(at))
+            {
+                self.of_frames.push((at, function));
+            }
+        }
+        if self.of_frames.is_empty() {
+            return &self.named;
+        }
+        self.pointers.clear();
+        self.pointers.extend(self.of_frames.iter().map(|(_, function)| function.pointer));
+        self.pointers.sort_unstable();
+        self.pointers.dedup();
+        self.pointers.truncate(FUNCTIONS_OF_SAMPLE_MAX);
+        let budget = &mut self.budget;
+        let within_budget = |read: &mut dyn FnMut() -> LookUp| {
+            if !budget.has_some(monotonic_nanos()) {
+                return LookUp::Missing(Missing::Busy);
+            }
+            let before = thread_cpu_nanos();
+            let found = read();
+            budget.spend(thread_cpu_nanos().saturating_sub(before));
+            found
+        };
+        let memory = ProcessMemory { pid };
+        let found = program.functions.look_up(&memory, &program.layout, &self.pointers, within_budget);
+        let mut missed = None;
+        if program.codes.len() >= CODES_MAX {
+            program.codes.clear();
+        }
+        for (at, FrameFunction { pointer, bytecode }) in &self.of_frames {
+            let frame = &native.frames[*at];
+            let code = (frame.address.for_lookup().0, *bytecode);
+            let found = self.pointers.binary_search(pointer).ok().and_then(|at| found.get(at));
+            match found {
+                Some(LookUp::Function(function)) => {
+                    let location = location(&mut self.names, function, stacks);
+                    program.codes.insert(code, (location, time));
+                    self.named.frames.push((frame.sp, location));
+                }
+                Some(LookUp::Builtin) => {}
+                Some(LookUp::Missing(reason)) => match program.codes.get(&code) {
+                    Some((location, seen)) if time.saturating_sub(*seen) <= CODE_KEPT_NANOS => {
+                        self.named.frames.push((frame.sp, *location));
+                    }
+                    _ => missed = Some(*reason),
+                },
+                None => {}
+            }
+        }
+        if let Some(reason) = missed {
+            *self.not_seen.entry(reason).or_insert(0) += 1;
+        }
+        // The frames came leaf first, so their stack pointers ascend, unless the program has changed its stack.
+        if !self.named.frames.is_sorted_by_key(|(sp, _)| *sp) {
+            self.named.frames.sort_unstable_by_key(|(sp, _)| *sp);
+        }
+        &self.named
+    }
+
+    /// What is missing and not yet reported.
+    pub(crate) fn losses(&mut self) -> Vec<Loss> {
+        let mut missed: Vec<(Missing, u64)> = self.not_seen.drain().collect();
+        missed.sort_unstable();
+        let loss = |(reason, count)| {
+            let why = match reason {
+                Missing::Moved => "node's collector had moved them before longpole read their names",
+                Missing::Gone => "the process had ended before longpole read their names",
+                Missing::Closed => {
+                    "longpole may not read node's memory: another user's, or protected by kernel.yama.ptrace_scope, a container, or the program itself"
+                }
+                Missing::Busy => "there were more new ones than longpole reads in a sixteenth of a CPU",
+            };
+            Loss::new(LossKind::FunctionsNotSeen, count, format!("functions of JavaScript: {why}"))
+        };
+        missed.into_iter().map(loss).collect()
+    }
+}
+
+fn location(names: &mut FastMap<ScriptFunction, FrameLocation>, function: &ScriptFunction, stacks: &mut Stacks) -> FrameLocation {
+    if let Some(location) = names.get(function) {
+        return *location;
+    }
+    let ScriptFunction { name, file, line } = function.clone();
+    let shown = if name.is_empty() { "(anonymous)".to_owned() } else { name };
+    let location = stacks.name(Name { runtime: Runtime::Node, function: shown, file, line });
+    if names.len() >= NAMES_AT_HAND_MAX {
+        names.clear();
+    }
+    names.insert(function.clone(), location);
+    location
+}

@@ -1,0 +1,114 @@
+//! Objects of V8's heap, in the memory of a process.
+
+use super::layout::{HeapLayout, is_pointer};
+use crate::python::{Memory, MemoryPart, ReadError};
+use longpole_model::fast_hash::FastMap;
+
+/// Most objects and texts that are read for one function: a usual one takes 15.
+const READS_MAX: u32 = 256;
+
+/// Most maps whose types are kept: there are some dozen that count.
+const MAPS_MAX: usize = 1 << 12;
+
+/// Bytes of the words of an object that are read at once: the longest that count are those of a script.
+pub(super) const OBJECT_BYTES: usize = 64;
+
+/// Types of objects by their map.
+pub(super) type Types = FastMap<u64, u16>;
+
+/// The heap of a process, while one function is read.
+pub(super) struct Heap<'a> {
+    memory: &'a dyn Memory,
+    pub(super) layout: &'a HeapLayout,
+    types: &'a mut Types,
+    reads: u32,
+}
+
+/// The first words of an object.
+pub(super) struct Object {
+    pub(super) kind: u16,
+    words: [u8; OBJECT_BYTES],
+}
+
+impl Object {
+    /// The word at an offset; 0 behind its first words.
+    pub(super) fn word(&self, offset: u64) -> u64 {
+        word(&self.words, offset)
+    }
+
+    pub(super) fn int(&self, offset: u64) -> i32 {
+        let at = usize::try_from(offset).unwrap_or(usize::MAX);
+        self.words.get(at..).and_then(|rest| rest.first_chunk()).map_or(0, |int| i32::from_le_bytes(*int))
+    }
+}
+
+/// The word at an offset of these bytes; 0 behind them.
+pub(super) fn word(bytes: &[u8], offset: u64) -> u64 {
+    let at = usize::try_from(offset).unwrap_or(usize::MAX);
+    bytes.get(at..).and_then(|rest| rest.first_chunk()).map_or(0, |word| u64::from_le_bytes(*word))
+}
+
+impl<'a> Heap<'a> {
+    pub(super) fn new(memory: &'a dyn Memory, layout: &'a HeapLayout, types: &'a mut Types) -> Heap<'a> {
+        Heap { memory, layout, types, reads: 0 }
+    }
+
+    /// Copies bytes from an address; `None` if they are not there.
+    pub(super) fn copy(&mut self, address: u64, into: &mut [u8]) -> Result<Option<()>, ReadError> {
+        self.reads += 1;
+        if self.reads > READS_MAX {
+            return Ok(None);
+        }
+        let mut part = [MemoryPart { address, place: 0..into.len(), is_there: false }];
+        self.memory.copy(&mut part, into)?;
+        Ok(part[0].is_there.then_some(()))
+    }
+
+    /// Copies bytes of an object, from an offset on.
+    pub(super) fn copy_of(&mut self, pointer: u64, offset: u64, into: &mut [u8]) -> Result<Option<()>, ReadError> {
+        match address(pointer).and_then(|object| object.checked_add(offset)) {
+            Some(address) => self.copy(address, into),
+            None => Ok(None),
+        }
+    }
+
+    /// The object that a word points to; `None` if there is none.
+    pub(super) fn object(&mut self, pointer: u64) -> Result<Option<Object>, ReadError> {
+        let mut words = [0; OBJECT_BYTES];
+        let Some(at) = address(pointer) else { return Ok(None) };
+        // The last object of a heap may be shorter than that, and nothing behind it.
+        if self.copy(at, &mut words)?.is_none() {
+            let there = usize::try_from(PAGE_BYTES - at % PAGE_BYTES).unwrap_or(OBJECT_BYTES);
+            if there >= OBJECT_BYTES || self.copy(at, &mut words[..there])?.is_none() {
+                return Ok(None);
+            }
+        }
+        let map = word(&words, 0);
+        Ok(self.kind(map)?.map(|kind| Object { kind, words }))
+    }
+
+    /// The type of the objects of a map.
+    fn kind(&mut self, map: u64) -> Result<Option<u16>, ReadError> {
+        if let Some(kind) = self.types.get(&map) {
+            return Ok(Some(*kind));
+        }
+        let mut kind = [0; 2];
+        if self.copy_of(map, self.layout.map_type, &mut kind)?.is_none() {
+            return Ok(None);
+        }
+        if self.types.len() >= MAPS_MAX {
+            self.types.clear();
+        }
+        let kind = u16::from_le_bytes(kind);
+        self.types.insert(map, kind);
+        Ok(Some(kind))
+    }
+}
+
+/// Memory is there or not in pages of this size, or of a multiple.
+const PAGE_BYTES: u64 = 4096;
+
+/// Where the object lies that a word points to.
+pub(super) fn address(pointer: u64) -> Option<u64> {
+    is_pointer(pointer).then(|| pointer - 1)
+}
