@@ -248,11 +248,12 @@ impl Processor {
 
     /// Unwinds blocked threads whose process's mappings are known up to the beginning of the wait.
     pub(super) fn walk_blocked_threads(&mut self, known_until: impl Fn(u32) -> Option<u64>) {
-        let (tree, walker) = (&self.tree, &mut self.stack_builder.walker);
+        let (tree, stack_builder) = (&self.tree, &mut self.stack_builder);
         self.waits.walk(|blocked| {
             let is_known = known_until(blocked.pid).is_some_and(|until| blocked.since <= until);
             if is_known {
-                blocked.walk(walker, tree.space(blocked.pid));
+                blocked.walk(&mut stack_builder.walker, tree.space(blocked.pid));
+                stack_builder.name_while_asleep(blocked);
             }
             is_known
         });

@@ -107,6 +107,18 @@ impl StackBuilder {
         SampleStack { id: self.number(out), user: cut, kernel }
     }
 
+    /// Reads the functions of a thread that sleeps: when its wait is over, their memory may be gone.
+    pub(super) fn name_while_asleep(&mut self, blocked: &BlockedThread) {
+        let BlockedThread { pid, at, place, stack, walked, .. } = blocked;
+        if let Some((frames, _)) = walked
+            && self.javascripts.has(*pid)
+        {
+            let native = NativeStack { frames, stack, sp: place.1, kept: &[], is_whole: false };
+            let has_map = has_anonymous(frames) && self.jit.has_map(*pid);
+            self.javascripts.name((*pid, *at), &native, has_map, &mut self.stacks);
+        }
+    }
+
     /// Builds the stack of a thread that was blocked until `end`; `None` if its stack could not be read.
     pub(super) fn of_blocked_thread(
         &mut self,
