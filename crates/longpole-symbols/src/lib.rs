@@ -21,6 +21,7 @@ mod demangle;
 mod dwarf;
 mod eh_frame;
 pub mod files;
+pub mod go;
 pub mod hang_timeout;
 pub mod javascript;
 pub mod jitdump;

@@ -161,6 +161,7 @@ impl Processor {
         self.stack_builder.pythons.mapped(pid, time, map, &code);
         self.stack_builder.javascripts.mapped(pid, time, &code);
         self.stack_builder.jit.mapped(pid, time, map);
+        self.waits.go_programs.mapped(pid, time, map, &code);
         self.published.mapped(pid, time, map, &code);
         code
     }
@@ -326,6 +327,7 @@ impl Processor {
             .into_iter()
             .chain(self.stack_builder.pythons.losses())
             .chain(self.stack_builder.javascripts.losses())
+            .chain(self.waits.go_programs.losses())
             .chain(self.stack_builder.jit.losses())
             .chain(self.stack_builder.kernel.losses())
             .chain(self.usages.losses())
@@ -386,6 +388,7 @@ impl Processor {
                     (Source::Tracker, Ok(record)) => {
                         self.stack_builder.pythons.arrived(&record);
                         self.stack_builder.javascripts.arrived(&record);
+                        self.waits.go_programs.arrived(&record);
                         self.published.arrived(&record);
                         if let Body::Exit { pid, tid } = record.body
                             && pid == tid

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use longpole_model::{ContextRecord, Futex, WaitKind};
 use longpole_symbols::unwind::{AddressSpace, Frame, StackEnd, StackWalker};
 
+use super::goroutines::AwaitedGoroutine;
 use crate::sys::remote_memory::read_memory;
 
 /// A blocked thread. Its stack stays bytes until all mappings that it may lead through are known.
@@ -25,6 +26,8 @@ pub(crate) struct BlockedThread {
     pub(super) futex: Option<FutexWait>,
     /// When the time of its call runs out.
     pub(super) deadline: Option<u64>,
+    /// For which goroutine it waits, if it is a thread of a Go program.
+    pub(super) goroutine: Option<AwaitedGoroutine>,
     /// The unwound stack, once it is unwound.
     pub(crate) walked: Option<(Vec<Frame>, StackEnd)>,
 }
@@ -35,6 +38,10 @@ impl BlockedThread {
         if self.walked.is_some() || self.stack.is_empty() {
             return;
         }
+        if let Some(goroutine) = &self.goroutine {
+            self.walked = Some(goroutine.stack(space.unwrap_or(&Arc::default())));
+            return;
+        }
         let read = |address, into: &mut [u8]| read_memory(self.pid, address, into).is_ok_and(|read| read == into.len());
         let mut frames = Vec::new();
         let end = walker.walk_asleep(space.unwrap_or(&Arc::default()), self.place, &self.stack, &mut frames, read);
@@ -43,6 +50,10 @@ impl BlockedThread {
 
     /// The futex that it waited at until `end`, and what it waited for. If its time ran out, nobody woke it, unless the futex names its holder.
     pub(crate) fn until(&self, end: u64) -> (Option<Futex>, WaitKind) {
+        let kind_of_timer = |kind: WaitKind| if self.deadline.is_some_and(|deadline| deadline <= end) { WaitKind::Sleep } else { kind };
+        if let Some(goroutine) = &self.goroutine {
+            return (None, if goroutine.may_sleep { kind_of_timer(goroutine.kind) } else { goroutine.kind });
+        }
         match &self.futex {
             Some(seen) if seen.futex.holder.is_some() => (Some(seen.futex), self.kind),
             // A server that looks around now and again is as idle as one that does not.
@@ -84,6 +95,7 @@ mod tests {
                 context,
                 futex,
                 deadline,
+                goroutine: None,
                 walked: None,
             };
             blocked.until(100)

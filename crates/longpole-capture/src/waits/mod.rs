@@ -3,6 +3,7 @@
 mod blocked_call;
 pub(crate) mod blocked_thread;
 mod futex;
+mod goroutines;
 mod listeners;
 pub(crate) mod off_cpu;
 mod probe;

@@ -7,6 +7,7 @@ use longpole_model::WaitKind;
 
 use super::blocked_call::Denied;
 use super::blocked_thread::BlockedThread;
+use super::goroutines::GoPrograms;
 use super::listeners::Listeners;
 use super::probe::{Probed, probe};
 use crate::cpu_budget::CpuBudget;
@@ -108,6 +109,7 @@ pub(crate) struct Waits {
     due: BinaryHeap<Reverse<(u64, u32, u32, u64)>>,
     budget: CpuBudget,
     listeners: Listeners,
+    pub(crate) go_programs: GoPrograms,
     /// Until when records are wanted soon.
     hurry_until: u64,
     /// Waits that were not probed in time, because there were too many or the recorder was busy: those shorter than [`LONG_NANOS`].
@@ -128,6 +130,7 @@ impl Waits {
             due: BinaryHeap::new(),
             budget: CpuBudget::new(PROBES_PART, PROBES_NANOS_AT_ONCE),
             listeners: Listeners::default(),
+            go_programs: GoPrograms::default(),
             hurry_until: 0,
             skipped: 0,
             skipped_long: 0,
@@ -217,11 +220,16 @@ impl Waits {
             if self.held < HELD_MAX && self.budget.has_some(now) {
                 let before = thread_cpu_nanos();
                 let outcome = probe((pid, tid, since), hint(tid), pages);
-                let listeners = &mut self.listeners;
-                let outcome = outcome.map(|probed| probed.map(|probed| (probed.call.kind(pid, listeners), probed)));
+                let (listeners, go_programs) = (&mut self.listeners, &mut self.go_programs);
+                let outcome = outcome.map(|probed| {
+                    let probed = probed?;
+                    let (kind, syscall) = probed.call.kind(pid, listeners);
+                    let goroutine = go_programs.awaited(pid, &probed.call, &probed.stack, kind);
+                    Some((kind, syscall, goroutine, probed))
+                });
                 self.budget.spend(thread_cpu_nanos() - before);
                 match outcome {
-                    Ok(Some(((mut kind, syscall), Probed { call, stack, context, futex, deadline }))) => {
+                    Ok(Some((mut kind, syscall, goroutine, Probed { call, stack, context, futex, deadline }))) => {
                         if futex.is_some_and(|futex| futex.is_join) {
                             kind = WaitKind::Join;
                         }
@@ -232,8 +240,20 @@ impl Waits {
                             last.on_disk = if kind == WaitKind::Disk { OnDisk::Now } else { OnDisk::No };
                         }
                         let (at, place) = (monotonic_nanos(), (call.ip, call.sp));
-                        result =
-                            Some(BlockedThread { pid, since, at, kind, syscall, place, stack, context, futex, deadline, walked: None });
+                        result = Some(BlockedThread {
+                            pid,
+                            since,
+                            at,
+                            kind,
+                            syscall,
+                            place,
+                            stack,
+                            context,
+                            futex,
+                            deadline,
+                            goroutine,
+                            walked: None,
+                        });
                         self.held += 1;
                         self.unwalked.push(tid);
                         found_one = true;
@@ -333,6 +353,7 @@ mod tests {
             context,
             futex: None,
             deadline: None,
+            goroutine: None,
             walked: None,
         };
         let probed = |since, at| ProbedWait { since, results: vec![blocked(since, at)] };

@@ -4,6 +4,7 @@
 //! Each probe reads an ELF file that is open already. Most binaries hold none of these, so each begins with a search that is cheap.
 
 mod dynamic_names;
+pub(crate) mod go;
 pub(crate) mod otel_thread;
 pub(crate) mod python;
 pub(crate) mod realigning;

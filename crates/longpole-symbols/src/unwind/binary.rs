@@ -15,7 +15,9 @@ use object::{Architecture, BinaryFormat, SegmentFlags};
 
 use crate::eh_frame::{Bytes, EhFrame, EndianSlice, Section, checked, is_good_debug_frame};
 use crate::javascript::HeapLayout;
+use crate::go::GoProgram;
 use crate::object::Metered;
+use crate::probe::go::go_program;
 use crate::probe::otel_thread::{ThreadVariable, may_publish_context, thread_variable};
 use crate::probe::python::python_symbols;
 use crate::probe::realigning;
@@ -81,6 +83,7 @@ pub struct Binary {
     entry: u64,
     python: Option<PythonSymbols>,
     javascript: Option<Arc<HeapLayout>>,
+    go: Option<Arc<GoProgram>>,
     thread_context: Option<ThreadVariable>,
     may_publish_context: bool,
     // The last module made of this binary. A binary that is not position independent lies at the same addresses in every
@@ -194,6 +197,7 @@ impl Binary {
             entry: file.entry(),
             python: python_symbols(&file),
             javascript: v8::layout(&file).map(Arc::new),
+            go: go_program(&file).map(Arc::new),
             thread_context: thread_variable(&file),
             may_publish_context: may_publish_context(&file),
             eh_frame,
@@ -206,7 +210,8 @@ impl Binary {
     /// Bytes of the file that are kept.
     pub fn kept_bytes(&self) -> u64 {
         let sections = [&self.eh_frame, &self.eh_frame_hdr].into_iter().flatten().map(|section| section.bytes.len() as u64);
-        sections.sum::<u64>() + self.debug_frame.as_ref().map_or(0, |bytes| bytes.len() as u64)
+        let packages = self.go.as_ref().and_then(|go| go.symbols.as_ref()).map_or(0, |symbols| symbols.packages.bytes());
+        sections.sum::<u64>() + packages + self.debug_frame.as_ref().map_or(0, |bytes| bytes.len() as u64)
     }
 
     /// GNU build id, empty where there is none.
@@ -222,6 +227,11 @@ impl Binary {
     /// The layout of V8's objects, if it holds V8.
     pub fn javascript(&self) -> Option<&Arc<HeapLayout>> {
         self.javascript.as_ref()
+    }
+
+    /// What it says of its goroutines, if Go built it.
+    pub fn go(&self) -> Option<&Arc<GoProgram>> {
+        self.go.as_ref()
     }
 
     /// Where each thread has the variable of OpenTelemetry's thread context, if the binary defines it.

@@ -1,0 +1,33 @@
+//! Why goroutines could not be read.
+
+use std::fmt;
+
+/// Why nothing could be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Missing {
+    /// The process is gone.
+    Gone,
+    /// longpole may not read its memory.
+    Closed,
+    /// The binary has no table of symbols, or a very large one.
+    NoSymbols,
+    /// A version whose layout longpole does not have.
+    UnknownVersion,
+    /// The values do not fit together.
+    Torn,
+    /// There are more goroutines than are read.
+    TooMany,
+}
+
+impl fmt::Display for Missing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Missing::Gone => "the process had ended",
+            Missing::Closed => "longpole may not read the memory of the process",
+            Missing::NoSymbols => "the binary has no symbol table (built with -ldflags=-s), or one larger than longpole reads",
+            Missing::UnknownVersion => "this longpole does not support the version of Go",
+            Missing::Torn => "the program changed them while they were read",
+            Missing::TooMany => "the process has more of them than longpole reads",
+        })
+    }
+}
