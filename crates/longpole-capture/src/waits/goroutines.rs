@@ -20,12 +20,21 @@ use longpole_symbols::go::{GoProgram, Goroutine, Goroutines, Missing, Reason, Wh
 use longpole_symbols::unwind::{AddressSpace, Code, Frame, StackEnd};
 
 use super::blocked_call::BlockedCall;
+use crate::cpu_budget::CpuBudget;
 use crate::perf::record::{Body, MapRecord, Record};
+use crate::sys::clock::thread_cpu_nanos;
 use crate::sys::remote_memory::ProcessMemory;
 use longpole_model::fast_hash::FastMap;
 
 /// Bytes of the stack of a thread in which `runtime.netpoll` must be: two small functions lie below it.
 const POLL_WITHIN: usize = 1024;
+
+/// Looks may take one part in this many of a CPU on average: 10 to 500 µs each, by the number of goroutines. Beyond that only the last one that was
+/// chosen is read.
+const LOOKS_PART: i64 = 100;
+
+/// CPU time that looks may take in a burst.
+const LOOKS_NANOS_AT_ONCE: i64 = 5_000_000;
 
 /// The goroutine for which a thread waits.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,7 +53,7 @@ impl AwaitedGoroutine {
     pub(super) fn stack(&self, space: &AddressSpace) -> (Vec<Frame>, StackEnd) {
         let frame = |caller: &u64| {
             let address = CodeAddress::Return(AbsAddr(*caller));
-            Frame { address, place: space.locate(address.for_lookup()), sp: 0 }
+            Frame { address, place: space.locate(address.for_lookup()), sp: 0, fp: 0 }
         };
         (self.callers.iter().map(frame).collect(), if self.is_whole { StackEnd::Root } else { StackEnd::Astray })
     }
@@ -58,19 +67,27 @@ struct Home {
     /// Added to an address that the binary states.
     bias: u64,
     reader: Result<Goroutines, Missing>,
+    /// The last goroutine that was chosen.
+    last: Option<Goroutine>,
 }
 
 /// The Go programs of a recording.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct GoPrograms {
     homes: FastMap<u32, Home>,
     /// The last exec of each process.
     execs: FastMap<u32, u64>,
     /// Waits whose goroutine is unknown, by reason.
     missed: HashMap<Missing, u64>,
+    budget: CpuBudget,
 }
 
 impl GoPrograms {
+    pub(crate) fn new() -> GoPrograms {
+        let budget = CpuBudget::new(LOOKS_PART, LOOKS_NANOS_AT_ONCE);
+        GoPrograms { homes: FastMap::default(), execs: FastMap::default(), missed: HashMap::new(), budget }
+    }
+
     /// A record of the tracker has arrived, possibly out of order.
     pub(crate) fn arrived(&mut self, record: &Record<'_>) {
         match record.body {
@@ -99,17 +116,20 @@ impl GoPrograms {
         let Some(bias) = binary.address_in_process(0, map.start, map.file_offset) else { return };
         let bias = bias.0;
         let reader = Goroutines::new(program, |stated| Some(stated.wrapping_add(bias)));
-        self.homes.insert(pid, Home { since: time, program: Arc::clone(program), bias, reader });
+        self.homes.insert(pid, Home { since: time, program: Arc::clone(program), bias, reader, last: None });
     }
 
     /// The goroutine for which a thread waits; `None` if the process is no Go program, or its threads wait for something else.
-    pub(super) fn awaited(&mut self, pid: u32, call: &BlockedCall, stack: &[u8], kind: WaitKind) -> Option<AwaitedGoroutine> {
+    pub(super) fn awaited(&mut self, (pid, now): (u32, u64), call: &BlockedCall, stack: &[u8], kind: WaitKind) -> Option<AwaitedGoroutine> {
         let home = self.homes.get_mut(&pid)?;
         // A server that waits to be called is idle, whatever its goroutines do.
         if !is_epoll(call.number) || kind == WaitKind::Idle {
             return None;
         }
-        match home.awaited(pid, stack, kind) {
+        let before = thread_cpu_nanos();
+        let outcome = home.awaited(pid, stack, kind, self.budget.has_some(now));
+        self.budget.spend(thread_cpu_nanos().saturating_sub(before));
+        match outcome {
             Ok(awaited) => awaited,
             Err(Missing::Gone) => None,
             Err(missing) => {
@@ -139,7 +159,7 @@ fn is_epoll(number: i64) -> bool {
 }
 
 impl Home {
-    fn awaited(&mut self, pid: u32, stack: &[u8], kind: WaitKind) -> Result<Option<AwaitedGoroutine>, Missing> {
+    fn awaited(&mut self, pid: u32, stack: &[u8], kind: WaitKind, has_time: bool) -> Result<Option<AwaitedGoroutine>, Missing> {
         let reader = self.reader.as_mut().map_err(|missing| *missing)?;
         let symbols = self.program.symbols.as_ref().ok_or(Missing::NoSymbols)?;
         let bias = self.bias;
@@ -151,12 +171,17 @@ impl Home {
         let whose = |address: u64| symbols.packages.at(stated(address));
         let is_root = |address: u64| whose(address) == Whose::Root;
         let memory = ProcessMemory { pid };
-        let look = reader.read(&memory, is_root)?;
-        let most =
-            look.waiting.into_iter().map(|goroutine| (Standing::of(&goroutine, whose), goroutine)).max_by_key(|(standing, _)| *standing);
-        let Some((standing, goroutine)) = most.filter(|(standing, _)| standing.in_program) else {
-            return if look.are_more { Err(Missing::TooMany) } else { Ok(None) };
+        let with_standing = |it: Goroutine| (Standing::of((it.id, it.reason, &it.callers), whose), it);
+        let (most, otherwise) = if has_time {
+            let look = reader.read(&memory, is_root)?;
+            let most = look.waiting.into_iter().map(with_standing).max_by_key(|(standing, _)| *standing);
+            (most, if look.are_more { Err(Missing::TooMany) } else { Ok(None) })
+        } else {
+            let again = self.last.as_ref().map(|last| reader.read_again(&memory, last, is_root)).transpose()?.flatten();
+            (again.map(with_standing).filter(|(standing, _)| standing.waits == For::Outside), Err(Missing::NoTime))
         };
+        let Some((standing, goroutine)) = most.filter(|(standing, _)| standing.in_program) else { return otherwise };
+        self.last = Some(goroutine.clone());
         let Some(Goroutine { callers, is_whole, reason, .. }) = reader.read_whole(&memory, goroutine, is_root)? else {
             return Err(Missing::Torn);
         };
@@ -192,8 +217,8 @@ struct Standing {
 
 impl Standing {
     /// By the functions between the wait and the program's own.
-    fn of(goroutine: &Goroutine, whose: impl Fn(u64) -> Whose) -> Standing {
-        let mut owners = goroutine.callers.iter().map(|caller| whose(caller.wrapping_sub(1)));
+    fn of((id, reason, callers): (u64, Reason, &[u64]), whose: impl Fn(u64) -> Whose) -> Standing {
+        let mut owners = callers.iter().map(|caller| whose(caller.wrapping_sub(1)));
         let (mut in_program, mut accepts, mut is_outside) = (false, false, false);
         for owner in &mut owners {
             match owner {
@@ -206,14 +231,14 @@ impl Standing {
                 Whose::Plain | Whose::Root => {}
             }
         }
-        let waits = match goroutine.reason {
+        let waits = match reason {
             _ if accepts => For::Calls,
             Reason::Sleep | Reason::Network => For::Outside,
             Reason::Channel if is_outside => For::Outside,
             Reason::Channel => For::OthersOrTimer,
             Reason::Lock | Reason::Others => For::Others,
         };
-        Standing { in_program, is_main: goroutine.id == 1 && waits == For::Outside, waits, id: goroutine.id }
+        Standing { in_program, is_main: id == 1 && waits == For::Outside, waits, id }
     }
 }
 
@@ -235,6 +260,35 @@ fn kind_of(reason: Reason, waits: For, kind: WaitKind) -> (WaitKind, bool) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The number of the one that is chosen, of goroutines with a number, a reason and the owners of their functions, leaf first.
+    fn chosen(goroutines: &[(u64, Reason, &[Whose])]) -> Option<u64> {
+        let standing = |(id, reason, owners): &(u64, Reason, &[Whose])| {
+            let callers: Vec<u64> = (1..=owners.len() as u64).collect();
+            Standing::of((*id, *reason, &callers), |address| owners[address as usize])
+        };
+        goroutines.iter().map(standing).max().filter(|standing| standing.in_program).map(|standing| standing.id)
+    }
+
+    #[test]
+    fn the_goroutine_of_the_program_whose_wait_ends_by_itself_is_chosen() {
+        use Whose::{Accepts, Outside, Plain, Program, Root};
+        let main = (1, Reason::Others, &[Plain, Program][..]);
+        let sleeps = (7, Reason::Sleep, &[Plain, Plain, Program, Root][..]);
+        let locks = (9, Reason::Lock, &[Plain, Program][..]);
+        assert_eq!(chosen(&[main, sleeps, locks]), Some(7), "the others wait for it");
+        let of_library = (8, Reason::Network, &[Plain, Outside, Root][..]);
+        let asks = (5, Reason::Channel, &[Plain, Outside, Program][..]);
+        assert_eq!(chosen(&[main, of_library, asks]), Some(5), "an answer comes to a goroutine of the library first");
+        let channel = (6, Reason::Channel, &[Plain, Program, Outside][..]);
+        assert_eq!(chosen(&[main, channel, asks]), Some(5));
+        assert_eq!(chosen(&[main, channel]), Some(6));
+        let main_sleeps = (1, Reason::Sleep, &[Plain, Program][..]);
+        assert_eq!(chosen(&[main_sleeps, sleeps]), Some(1), "what others do beside it is over when it is");
+        let accepts = (20, Reason::Network, &[Plain, Accepts, Outside, Program][..]);
+        assert_eq!(chosen(&[accepts, main]), Some(1));
+        assert_eq!((chosen(&[of_library]), chosen(&[])), (None, None));
+    }
 
     #[test]
     fn the_kind_of_a_wait_is_that_of_its_goroutine() {

@@ -130,7 +130,7 @@ impl Waits {
             due: BinaryHeap::new(),
             budget: CpuBudget::new(PROBES_PART, PROBES_NANOS_AT_ONCE),
             listeners: Listeners::default(),
-            go_programs: GoPrograms::default(),
+            go_programs: GoPrograms::new(),
             hurry_until: 0,
             skipped: 0,
             skipped_long: 0,
@@ -221,13 +221,13 @@ impl Waits {
                 let before = thread_cpu_nanos();
                 let outcome = probe((pid, tid, since), hint(tid), pages);
                 let (listeners, go_programs) = (&mut self.listeners, &mut self.go_programs);
+                let outcome = outcome.map(|probed| probed.map(|probed| (probed.call.kind(pid, listeners), probed)));
+                self.budget.spend(thread_cpu_nanos() - before);
                 let outcome = outcome.map(|probed| {
-                    let probed = probed?;
-                    let (kind, syscall) = probed.call.kind(pid, listeners);
-                    let goroutine = go_programs.awaited(pid, &probed.call, &probed.stack, kind);
+                    let ((kind, syscall), probed) = probed?;
+                    let goroutine = go_programs.awaited((pid, now), &probed.call, &probed.stack, kind);
                     Some((kind, syscall, goroutine, probed))
                 });
-                self.budget.spend(thread_cpu_nanos() - before);
                 match outcome {
                     Ok(Some((mut kind, syscall, goroutine, Probed { call, stack, context, futex, deadline }))) => {
                         if futex.is_some_and(|futex| futex.is_join) {

@@ -9,7 +9,7 @@ use crate::python::{Memory, MemoryPart, ReadError};
 const GOROUTINES_MAX: usize = 4096;
 
 /// Most goroutines whose stack is read.
-const STACKS_MAX: usize = 64;
+const STACKS_MAX: usize = 32;
 
 /// Bytes of each of these stacks, from the stack pointer on: most are no larger.
 const STACK_BYTES: u64 = 4 << 10;
@@ -19,6 +19,10 @@ const WHOLE_STACK_BYTES: u64 = 64 << 10;
 
 /// Most frames of a stack.
 const FRAMES_MAX: usize = 512;
+
+/// Each part that is copied costs as much as 4 KiB: what lies closer together than that is copied as one part, up to this many bytes.
+const GAP_BYTES_MAX: u64 = 4 << 10;
+const BLOCK_BYTES_MAX: u64 = 64 << 10;
 
 /// Largest stack of a goroutine: `runtime.maxstacksize` on machines of 64 bits, and room for its copy.
 const STACK_BYTES_MAX: u64 = 2 << 30;
@@ -118,7 +122,7 @@ impl Goroutines {
     /// [`Missing::NoSymbols`] and [`Missing::UnknownVersion`].
     pub fn new(program: &GoProgram, in_process: impl Fn(u64) -> Option<u64>) -> Result<Goroutines, Missing> {
         let GoSymbols { count, list, reasons, .. } = program.symbols.as_ref().ok_or(Missing::NoSymbols)?;
-        let layout = GoroutineLayout::of(program.version).ok_or(Missing::UnknownVersion)?;
+        let layout = program.layout.ok_or(Missing::UnknownVersion)?;
         let at = |stated: u64| in_process(stated).ok_or(Missing::NoSymbols);
         Ok(Goroutines { layout, list: at(*list)?, count: at(*count)?, reasons_at: (at(reasons.0)?, reasons.1), reasons: Vec::new() })
     }
@@ -147,6 +151,22 @@ impl Goroutines {
         Ok(Look { waiting, are_more })
     }
 
+    /// Reads one of an earlier look, if it waits; all others may have changed.
+    ///
+    /// # Errors
+    ///
+    /// [`Missing::Gone`] and [`Missing::Closed`] if the memory cannot be read.
+    pub fn read_again(
+        &self,
+        memory: &dyn Memory,
+        earlier: &Goroutine,
+        is_root: impl Fn(u64) -> bool,
+    ) -> Result<Option<Goroutine>, Missing> {
+        let mut found = self.find(memory, &[earlier.found.address])?;
+        found.retain(|it| it.id == earlier.id);
+        Ok(with_callers(memory, found, STACK_BYTES, is_root)?.pop())
+    }
+
     /// Reads one of them again, with all its callers; `None` if it went on meanwhile.
     ///
     /// # Errors
@@ -165,18 +185,37 @@ impl Goroutines {
 
     /// Those that wait, of the `runtime.g` at these addresses.
     fn find(&self, memory: &dyn Memory, addresses: &[u64]) -> Result<Vec<Found>, Missing> {
-        let copied = Copied::of(memory, addresses.iter().map(|address| (*address, self.layout.bytes())))?;
-        let of = |(part, address): (usize, &u64)| {
-            let word = |offset: u64| copied.word(part, offset);
-            let status = copied.int(part, self.layout.status)?;
-            let reason = usize::from(copied.byte(part, self.layout.reason)?);
+        let mut addresses = addresses.to_vec();
+        addresses.sort_unstable();
+        addresses.dedup();
+        let bytes = self.layout.bytes();
+        let mut blocks: Vec<(u64, u64)> = Vec::new();
+        let place = |address: &u64| {
+            let end = address.saturating_add(bytes);
+            match blocks.last_mut() {
+                Some((start, length))
+                    if *address <= start.saturating_add(*length).saturating_add(GAP_BYTES_MAX) && end - *start <= BLOCK_BYTES_MAX =>
+                {
+                    *length = end - *start;
+                }
+                _ => blocks.push((*address, end - *address)),
+            }
+            let block = blocks.len() - 1;
+            (block, address - blocks[block].0)
+        };
+        let places: Vec<(usize, u64)> = addresses.iter().map(place).collect();
+        let copied = Copied::of(memory, blocks.into_iter())?;
+        let of = |(address, (part, start)): (&u64, (usize, u64))| {
+            let word = |offset: u64| copied.word(part, start + offset);
+            let status = copied.int(part, start + self.layout.status)?;
+            let reason = usize::from(copied.byte(part, start + self.layout.reason)?);
             let reason = (*self.reasons.get(reason)?).filter(|_| status & !SCANNED == WAITING)?;
             let (low, stack_high, sp) = (word(self.layout.stack_low)?, word(self.layout.stack_high)?, word(self.layout.sp)?);
             let is_stack = low < sp && sp < stack_high && stack_high - low <= STACK_BYTES_MAX && sp % 8 == 0;
             let (id, pc, fp) = (word(self.layout.id)?, word(self.layout.pc)?, word(self.layout.fp)?);
             (is_stack && pc != 0).then_some(Found { address: *address, id, reason, pc, sp, fp, stack_high })
         };
-        Ok(addresses.iter().enumerate().filter_map(of).collect())
+        Ok(addresses.iter().zip(places).filter_map(of).collect())
     }
 
     /// What each number of a reason stands for.

@@ -1,6 +1,6 @@
 //! Where the fields of `runtime.g` lie, by the version of Go.
 //!
-//! From the DWARF of programs that these versions built (`runtime.g`, `runtime.gobuf`). The fields in front of `waitreason` moved twice:
+//! From the DWARF of programs that 1.19 and 1.21 to 1.26 built (`runtime.g`, `runtime.gobuf`); that of other versions is read when it is needed. The fields in front of `waitreason` moved twice:
 //!
 //! ```text
 //!                 sched: sp pc g ctxt ret lr bp | syscallsp syscallpc           stktopsp param atomicstatus … goid … waitreason
@@ -37,9 +37,12 @@ impl Version {
     }
 }
 
+/// Largest offset of a field: a `runtime.g` has less than 500 bytes.
+const OFFSET_MAX: u64 = 4096;
+
 /// Offsets in a `runtime.g`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct GoroutineLayout {
+pub struct GoroutineLayout {
     pub(super) stack_low: u64,
     pub(super) stack_high: u64,
     pub(super) sp: u64,
@@ -50,29 +53,30 @@ pub(super) struct GoroutineLayout {
     pub(super) reason: u64,
 }
 
-impl GoroutineLayout {
-    pub(super) fn of(version: Version) -> Option<GoroutineLayout> {
-        if !KNOWN.contains(&version.minor) {
+impl Version {
+    /// Where this version has the fields, if that is known.
+    pub(crate) fn layout(self) -> Option<GoroutineLayout> {
+        if !KNOWN.contains(&self.minor) {
             return None;
         }
-        let (ret, syscallbp) = (if version.minor < 25 { 8 } else { 0 }, if version.minor < 23 { 0 } else { 8 });
+        let (ret, syscallbp) = (if self.minor < 25 { 8 } else { 0 }, if self.minor < 23 { 0 } else { 8 });
         let sched = 56;
-        let status = 128 + ret + syscallbp + 8;
-        Some(GoroutineLayout {
-            stack_low: 0,
-            stack_high: 8,
-            sp: sched,
-            pc: sched + 8,
-            fp: sched + 40 + ret,
-            status,
-            id: status + 8,
-            reason: status + 32,
-        })
+        let status = 136 + ret + syscallbp;
+        GoroutineLayout::new([0, sched, sched + 8, sched + 40 + ret, status, status + 8, status + 32])
+    }
+}
+
+impl GoroutineLayout {
+    /// The offsets of the fields `stack`, `sched.sp`, `sched.pc`, `sched.bp`, `atomicstatus`, `goid` and `waitreason`; `None` if one lies too far away.
+    pub(crate) fn new(offsets: [u64; 7]) -> Option<GoroutineLayout> {
+        let [stack_low, sp, pc, fp, status, id, reason] = offsets;
+        let are_near = offsets.iter().all(|offset| *offset <= OFFSET_MAX);
+        are_near.then_some(GoroutineLayout { stack_low, stack_high: stack_low + 8, sp, pc, fp, status, id, reason })
     }
 
     /// Bytes of a `runtime.g` that hold all of them.
     pub(super) fn bytes(&self) -> u64 {
-        self.reason + 8
+        [self.stack_high, self.sp, self.pc, self.fp, self.status, self.id, self.reason].into_iter().max().unwrap_or(0) + 8
     }
 }
 
@@ -92,7 +96,7 @@ mod tests {
 
     #[test]
     fn the_layouts_are_those_that_debuggers_see() {
-        let of = |minor| GoroutineLayout::of(Version { minor }).map(|it| (it.sp, it.fp, it.status, it.id, it.reason));
+        let of = |minor| Version { minor }.layout().map(|it| (it.sp, it.fp, it.status, it.id, it.reason));
         assert_eq!(of(21), Some((56, 104, 144, 152, 176)));
         assert_eq!(of(24), Some((56, 104, 152, 160, 184)));
         assert_eq!(of(26), Some((56, 96, 144, 152, 176)));

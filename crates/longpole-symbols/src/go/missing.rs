@@ -11,12 +11,14 @@ pub enum Missing {
     Closed,
     /// The binary has no table of symbols, or a very large one.
     NoSymbols,
-    /// A version whose layout longpole does not have.
+    /// A version whose layout longpole does not have, without DWARF.
     UnknownVersion,
     /// The values do not fit together.
     Torn,
     /// There are more goroutines than are read.
     TooMany,
+    /// Reading them takes more time than the recorder has for it.
+    NoTime,
 }
 
 impl fmt::Display for Missing {
@@ -25,8 +27,9 @@ impl fmt::Display for Missing {
             Missing::Gone => "the process had ended",
             Missing::Closed => "longpole may not read the memory of the process",
             Missing::NoSymbols => "the binary has no symbol table (built with -ldflags=-s), or one larger than longpole reads",
-            Missing::UnknownVersion => "this longpole does not support the version of Go",
+            Missing::UnknownVersion => "this longpole knows the version of Go only with DWARF, which the binary does not have",
             Missing::Torn => "the program changed them while they were read",
+            Missing::NoTime => "longpole spends at most 1 % of a CPU on reading them",
             Missing::TooMany => "the process has more of them than longpole reads",
         })
     }

@@ -16,7 +16,7 @@ mod missing;
 mod packages;
 
 pub use goroutines::{Goroutine, Goroutines, Look, Reason};
-pub use layout::Version;
+pub use layout::{GoroutineLayout, Version};
 pub use missing::Missing;
 pub(crate) use packages::Part;
 pub use packages::{Packages, Whose};
@@ -26,6 +26,8 @@ pub use packages::{Packages, Whose};
 pub struct GoProgram {
     /// The version that built it.
     pub version: Version,
+    /// Where its goroutines keep what is read of them, if that is known.
+    pub layout: Option<GoroutineLayout>,
     /// Its variables and functions; `None` if it has no table of symbols that longpole reads.
     pub symbols: Option<GoSymbols>,
 }

@@ -37,7 +37,7 @@ fn words(words: &[u64]) -> Vec<u8> {
 fn program(minor: u16) -> GoProgram {
     let reasons = (REASONS, REASON_TEXTS.len() as u64 * 16);
     let symbols = GoSymbols { count: COUNT, list: LIST, reasons, poll: 1..2, packages: Packages::default() };
-    GoProgram { version: Version { minor }, symbols: Some(symbols) }
+    GoProgram { version: Version { minor }, layout: Version { minor }.layout(), symbols: Some(symbols) }
 }
 
 /// One goroutine of Go 1.26: status, reason, and the words of its stack, with its frame pointer at the first of them.
@@ -45,7 +45,7 @@ type Given<'a> = (u32, u8, &'a [u64]);
 
 fn made(goroutines: &[Given<'_>]) -> Made {
     let mut memory = Made::default();
-    let addresses: Vec<u64> = (0..goroutines.len() as u64).map(|number| GS + number * 0x1000).collect();
+    let addresses: Vec<u64> = (0..goroutines.len() as u64).map(|number| GS + number * 0x4000).collect();
     memory.0.insert(COUNT, words(&[addresses.len() as u64]));
     memory.0.insert(LIST, words(&[ADDRESSES]));
     memory.0.insert(ADDRESSES, words(&addresses));
@@ -65,7 +65,7 @@ fn made(goroutines: &[Given<'_>]) -> Made {
         }
         g[144..148].copy_from_slice(&status.to_le_bytes());
         g[176] = *reason;
-        memory.0.insert(GS + number as u64 * 0x1000, g);
+        memory.0.insert(GS + number as u64 * 0x4000, g);
         memory.0.insert(sp, words(stack));
     }
     memory
@@ -119,7 +119,7 @@ fn of_too_many_the_main_one_and_the_latest_are_read() {
     let memory = made(&many);
     let look = reader(26).unwrap().read(&memory, is_root).unwrap();
     let ids: Vec<u64> = look.waiting.iter().map(|it| it.id).collect();
-    assert_eq!((ids.len(), &ids[..3], look.are_more), (64, &[1, 300, 299][..], true));
+    assert_eq!((ids.len(), &ids[..3], look.are_more), (32, &[1, 300, 299][..], true));
 }
 
 #[test]
@@ -135,6 +135,6 @@ fn memory_of_any_content_is_no_stack_and_no_panic() {
     assert_eq!(reader(26).unwrap().read(&garbage, is_root), Err(Missing::Torn));
     assert_eq!(reader(26).unwrap().read(&Made::default(), is_root), Err(Missing::Torn));
     assert_eq!([reader(17).err(), reader(99).err()], [Some(Missing::UnknownVersion); 2]);
-    let stripped = GoProgram { version: Version { minor: 26 }, symbols: None };
+    let stripped = GoProgram { symbols: None, ..program(26) };
     assert_eq!(Goroutines::new(&stripped, Some).err(), Some(Missing::NoSymbols));
 }

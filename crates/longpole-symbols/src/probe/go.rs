@@ -9,6 +9,7 @@ use std::io::{Read, Seek};
 
 use object::read::{Object as _, ObjectSection as _, ReadCache};
 
+use super::go_types;
 use crate::go::{GoProgram, GoSymbols, Packages, Part, Version, Whose};
 
 /// How the section begins.
@@ -28,6 +29,9 @@ const BUILD_INFO_BYTES_MAX: u64 = 1 << 20;
 const SYMBOLS_BYTES_MAX: u64 = 16 << 20;
 const NAMES_BYTES_MAX: u64 = 48 << 20;
 
+/// Most bytes of debug information that are unpacked for a version of Go that is not known.
+const TYPES_BYTES_MAX: u64 = 64 << 20;
+
 /// Bytes of an `Elf64_Sym`, and the kind of a function.
 const SYMBOL_BYTES: usize = 24;
 const FUNCTION: u8 = 2;
@@ -41,7 +45,14 @@ pub(crate) fn go_program<'d>(file: &object::File<'d, &'d ReadCache<impl Read + S
     let (version, module) = build_info(section.data().ok()?)?;
     let data = |name: &str, most: u64| file.section_by_name(name).filter(|section| section.size() <= most)?.data().ok();
     let tables = data(".symtab", SYMBOLS_BYTES_MAX).zip(data(".strtab", NAMES_BYTES_MAX));
-    Some(GoProgram { version, symbols: tables.and_then(|(symbols, names)| go_symbols(symbols, names, module.as_deref())) })
+    let unpacked = |name: &str, most: u64| {
+        let packed = file.section_by_name(name)?.compressed_data().ok()?;
+        let is_small = packed.uncompressed_size <= most && packed.data.len() as u64 <= most;
+        is_small.then(|| packed.decompress().ok()).flatten()
+    };
+    let by_types = || go_types::layout(&unpacked(".debug_info", TYPES_BYTES_MAX)?, &unpacked(".debug_abbrev", TYPES_BYTES_MAX)?);
+    let layout = version.layout().or_else(by_types);
+    Some(GoProgram { version, layout, symbols: tables.and_then(|(symbols, names)| go_symbols(symbols, names, module.as_deref())) })
 }
 
 /// The version, and the path of the main module.

@@ -5,6 +5,7 @@
 
 mod dynamic_names;
 pub(crate) mod go;
+mod go_types;
 pub(crate) mod otel_thread;
 pub(crate) mod python;
 pub(crate) mod realigning;

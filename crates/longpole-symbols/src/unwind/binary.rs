@@ -14,8 +14,8 @@ use object::read::{Object as _, ObjectSection as _, ObjectSegment as _, ReadCach
 use object::{Architecture, BinaryFormat, SegmentFlags};
 
 use crate::eh_frame::{Bytes, EhFrame, EndianSlice, Section, checked, is_good_debug_frame};
-use crate::javascript::HeapLayout;
 use crate::go::GoProgram;
+use crate::javascript::HeapLayout;
 use crate::object::Metered;
 use crate::probe::go::go_program;
 use crate::probe::otel_thread::{ThreadVariable, may_publish_context, thread_variable};
