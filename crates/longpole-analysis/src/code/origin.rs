@@ -244,6 +244,8 @@ const RULES: [(CodeOrigin, Of, &[Mark]); 14] = [
             Name("jdk."),
             Name("sun."),
             Name("javax."),
+            Name("com.sun."),
+            Name("jvm stub: "),
             Name("Ljava/"),
             Name("Ljdk/"),
             Name("Lsun/"),
@@ -321,5 +323,9 @@ mod tests {
         assert_eq!(script("get", "/home/me/.venv/lib/python3.11/site-packages/requests/api.py"), "library");
         assert_eq!(script("_find_and_load", "<frozen importlib._bootstrap>"), "language");
         assert_eq!(script("executeUserEntryPoint", "node:internal/modules/run_main"), "language");
+        assert_eq!(script("Orders.callBank", "Orders.java"), "program");
+        assert_eq!(script("java.lang.Thread.sleep", "Thread.java"), "language");
+        assert_eq!(script("jvm stub: _new_array_Java", ""), "language");
+        assert_eq!(script("StubRoutines (2)", ""), "interpreter");
     }
 }

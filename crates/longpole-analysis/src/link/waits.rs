@@ -32,7 +32,7 @@ const MAIN_SHARE_PERCENT: u64 = 80;
 
 /// Functions in whose callees a thread waits for work to be given to it, and whether they run the program's timers, too: until a timer runs out,
 /// the program sleeps.
-const IDLE: [(&str, bool); 14] = [
+const IDLE: [(&str, bool); 19] = [
     ("runtime.findRunnable", true),
     ("runtime.stopm", false),
     ("runtime.sysmon", false),
@@ -47,13 +47,25 @@ const IDLE: [(&str, bool); 14] = [
     ("rayon_core::registry::WorkerThread::wait_until_cold", false),
     ("std::thread::park", true),
     ("uv__io_poll", true),
+    ("java.lang.ref.Reference$ReferenceHandler.run", false),
+    ("java.lang.ref.Finalizer$FinalizerThread.run", false),
+    ("jdk.internal.ref.CleanerImpl.run", false),
+    ("java.util.concurrent.ThreadPoolExecutor.getTask", false),
+    ("java.util.concurrent.ForkJoinPool.awaitWork", false),
 ];
+
+/// The library of a Java virtual machine. A thread that runs nothing but its code, and that of the C library, compiles, collects or serves the
+/// machine in another way.
+const JAVA_MACHINE: &str = "libjvm.so";
+
+/// Libraries in which any thread starts and waits.
+const THREAD_LIBRARIES: [&str; 4] = ["libc.so", "libc-", "libpthread", "[vdso]"];
 
 /// The call by which threads wait for each other.
 const FUTEX: &str = "futex";
 
 /// Functions by which a thread takes a lock, or a part of their names.
-const LOCKS: [&str; 12] = [
+const LOCKS: [&str; 14] = [
     "lock_contended",
     "read_contended",
     "write_contended",
@@ -66,6 +78,8 @@ const LOCKS: [&str; 12] = [
     "PyThread_acquire_lock",
     "take_gil",
     "ObjectMonitor::enter",
+    "java.util.concurrent.locks.Reentrant",
+    "java.util.concurrent.locks.StampedLock",
 ];
 
 /// Functions by which a thread waits for another one to go on, or a part of their names, and where they stand.
@@ -85,7 +99,7 @@ const HAND_OVERS: [(&str, &str); 12] = [
 ];
 
 /// Functions by which a thread waits for another one to end, or a part of their names, and where they stand.
-const JOINS: [(&str, &str); 7] = [
+const JOINS: [(&str, &str); 8] = [
     ("pthread_join", ""),
     ("pthread_clockjoin", ""),
     ("pthread_timedjoin", ""),
@@ -93,6 +107,7 @@ const JOINS: [(&str, &str); 7] = [
     ("join", "/threading.py"),
     ("_wait_for_tstate_lock", "/threading.py"),
     ("_shutdown", "/threading.py"),
+    ("java.lang.Thread.join", ""),
 ];
 
 /// Calls in which a server waits to be called.
@@ -254,13 +269,28 @@ fn idle_in(recording: &Recording, stack: StackId) -> Option<Idle> {
     frames(recording, stack).filter_map(of).reduce(|one, other| one && other).map(|has_timers| Idle { has_timers })
 }
 
+/// Whether a stack is that of a thread that serves a Java virtual machine.
+fn serves_java(recording: &Recording, stack: StackId) -> bool {
+    let binary = |location: &Location| match location.kind {
+        LocationKind::Code { mapping, .. } => {
+            recording.mapping(mapping).map_or("", |mapping| mapping.path.rsplit('/').next().unwrap_or(""))
+        }
+        _ => "",
+    };
+    let is_of_kernel = |location: &Location| matches!(location.kind, LocationKind::Named { runtime: Runtime::Kernel, .. });
+    let is_of_library = |location: &Location| THREAD_LIBRARIES.iter().any(|name| binary(location).starts_with(name));
+    let is_of_machine = |location: &Location| binary(location) == JAVA_MACHINE;
+    locations(recording, stack).any(is_of_machine)
+        && locations(recording, stack).all(|location| is_of_machine(location) || is_of_library(location) || is_of_kernel(location))
+}
+
 /// Whether a stack is that of a worker of a pool without timers that has no work: no function of the program stands between the pool and the wait.
 fn waits_in_pool(recording: &Recording, stack: StackId) -> bool {
     let is_pool = |frame: &Frame| IDLE.iter().any(|(function, has_timers)| !has_timers && frame.function.starts_with(function));
     let is_program =
         |location: &Location, frame: &Frame| origin::whose(recording, location, &frame.function, &frame.file) == CodeOrigin::Program;
     let nearest = placed_frames(recording, stack).find(|(location, frame)| is_pool(frame) || is_program(location, frame));
-    nearest.is_some_and(|(_, frame)| is_pool(frame))
+    nearest.is_some_and(|(_, frame)| is_pool(frame)) || serves_java(recording, stack)
 }
 
 /// The locations of a stack, innermost first.
@@ -465,6 +495,27 @@ wait 5..9ms pid 1 tid 8 lock [web] main;join
         let recording = Recording { waits: alone, ..recording.clone() };
         let found: Vec<String> = link(&recording).iter().map(name).collect();
         assert_eq!(found, ["- none", "- none", "- none", "call inferred", "web inferred"]);
+    }
+
+    #[test]
+    fn a_thread_that_serves_a_java_machine_is_idle_and_one_that_runs_java_is_not() {
+        let text = "\
+run x 0..100ms
+wait 0..10ms pid 1 tid 2 sleep thread_native_entry;VMThread::run;pthread_cond_timedwait
+wait 0..10ms pid 1 tid 3 lock thread_native_entry;Orders.main;java.lang.Thread.join;pthread_cond_wait
+";
+        let mut recording = text::parse(text).unwrap();
+        for mapping in &mut recording.mappings {
+            mapping.path = "/usr/lib/jvm/lib/server/libjvm.so".to_owned();
+        }
+        for location in &mut recording.locations {
+            if ["Orders.", "java."].iter().any(|class| location.frames[0].function.starts_with(class)) {
+                location.kind = LocationKind::Named { runtime: Runtime::Jvm, address: None };
+            }
+        }
+        name_thread_waits(&mut recording);
+        let kinds: Vec<&str> = recording.waits.iter().map(|wait| wait.kind.as_str()).collect();
+        assert_eq!(kinds, ["idle", "join"]);
     }
 
     #[test]
