@@ -23,11 +23,13 @@ mod eh_frame;
 pub mod files;
 pub mod go;
 pub mod hang_timeout;
+pub mod hotspot;
 pub mod javascript;
 pub mod jitdump;
 pub mod kernel;
 mod limits;
 mod load;
+pub mod made_code;
 #[cfg(test)]
 mod made_up;
 mod object;

@@ -185,7 +185,7 @@ impl JavaScripts {
         let may_run = |frame: &Frame| match frame.place {
             Place::Code { mapping, .. } => binaries.contains_key(&mapping.0),
             Place::Anonymous => !has_map,
-            Place::Unknown => false,
+            Place::Unknown | Place::Made(_) => false,
         };
         // A frame with a frame pointer of its own ends two words above it; all others show that of a caller.
         let owns_frame = |frame: &Frame, caller: &Frame| frame.sp <= frame.fp && frame.fp.checked_add(16) == Some(caller.sp);

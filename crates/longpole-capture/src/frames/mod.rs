@@ -1,7 +1,8 @@
-//! From addresses to frames: mappings, compiled code, the kernel, Python, JavaScript; and the tables that number stacks.
+//! From addresses to frames: mappings, compiled code, the kernel, Python, JavaScript, Java; and the tables that number stacks.
 
 pub(crate) mod javascript;
 pub(crate) mod jit;
+pub(crate) mod jvm;
 pub(crate) mod kallsyms;
 pub(crate) mod kernel;
 pub(crate) mod maps;

@@ -160,6 +160,7 @@ impl Processor {
         let code = self.binaries.load(pid, map, &mut self.out);
         self.stack_builder.pythons.mapped(pid, time, map, &code);
         self.stack_builder.javascripts.mapped(pid, time, &code);
+        self.stack_builder.jvms.mapped(pid, time, map, &code);
         self.stack_builder.jit.mapped(pid, time, map);
         self.waits.go_programs.mapped(pid, time, map, &code);
         self.published.mapped(pid, time, map, &code);
@@ -253,7 +254,7 @@ impl Processor {
         self.waits.walk(|blocked| {
             let is_known = known_until(blocked.pid).is_some_and(|until| blocked.since <= until);
             if is_known {
-                blocked.walk(&mut stack_builder.walker, tree.space(blocked.pid));
+                blocked.walk(&mut stack_builder.walker, tree.space(blocked.pid), &mut stack_builder.jvms);
                 stack_builder.name_while_asleep(blocked);
             }
             is_known
@@ -329,6 +330,7 @@ impl Processor {
             .chain(self.stack_builder.javascripts.losses())
             .chain(self.waits.go_programs.losses())
             .chain(self.stack_builder.jit.losses())
+            .chain(self.stack_builder.jvms.losses())
             .chain(self.stack_builder.kernel.losses())
             .chain(self.usages.losses())
             .chain(self.unsampled.losses())
@@ -466,6 +468,7 @@ impl Processor {
             Body::Map(map) => self.map(pid, time, map, code),
             Body::Comm { name, exec: true } => {
                 self.stack_builder.javascripts.over(pid, time);
+                self.stack_builder.jvms.over(pid, time);
                 self.stack_builder.jit.over(pid, time, &mut self.stack_builder.stacks, &mut self.out);
                 self.tree.exec(time, pid, name, &mut self.out);
             }
@@ -486,6 +489,7 @@ impl Processor {
                 self.tree.exit(time, *pid, *tid, &mut self.out);
                 if self.tree.space(*pid).is_none() {
                     self.stack_builder.javascripts.over(*pid, time);
+                    self.stack_builder.jvms.over(*pid, u64::MAX);
                     self.stack_builder.jit.ended(*pid, time, &mut self.stack_builder.stacks, &mut self.out);
                     self.mapped_at.remove(pid);
                     self.usages.ended(*pid, time);
@@ -595,7 +599,8 @@ impl Processor {
     /// A probed wait is over.
     pub(super) fn wait(&mut self, tid: u32, mut blocked: BlockedThread, end: u64) {
         let (futex, kind) = blocked.until(end);
-        blocked.walk(&mut self.stack_builder.walker, self.tree.space(blocked.pid));
+        let StackBuilder { walker, jvms, .. } = &mut self.stack_builder;
+        blocked.walk(walker, self.tree.space(blocked.pid), jvms);
         // The thread sleeps, so its memory did not change.
         let context = self.or_of_another((blocked.pid, tid, blocked.since), blocked.context, &blocked.stack, blocked.place.1).or_absent();
         let stack = self.stack_builder.of_blocked_thread(tid, &blocked, end, &mut self.out);

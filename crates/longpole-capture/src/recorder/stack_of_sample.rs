@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use longpole_model::{AbsAddr, CodeAddress, LocationId, StackId};
+use longpole_symbols::made_code::MadeId;
 use longpole_symbols::unwind::{AddressSpace, Frame, Place, StackEnd, StackWalker};
 
 use crate::frames::javascript::{JavaScripts, Named};
 use crate::frames::jit::Jit;
+use crate::frames::jvm::Jvms;
 use crate::frames::kernel::Kernel;
 use crate::frames::python::{NativeStack, Pythons, When};
 use crate::frames::stacks::{FrameLocation, ProgramId, Stacks, Truncation};
@@ -20,6 +22,7 @@ pub(super) struct StackBuilder {
     pub(super) pythons: Pythons,
     pub(super) javascripts: JavaScripts,
     pub(super) jit: Jit,
+    pub(super) jvms: Jvms,
     pub(super) kernel: Kernel,
     pub(super) stacks: Stacks,
     // Kept for their memory.
@@ -45,6 +48,7 @@ impl StackBuilder {
             pythons: Pythons::new(),
             javascripts: JavaScripts::new(),
             jit,
+            jvms: Jvms::default(),
             kernel,
             stacks: Stacks::default(),
             frames: Vec::new(),
@@ -63,10 +67,13 @@ impl StackBuilder {
     ) -> SampleStack {
         let in_kernel = sample.kernel.addresses().next().is_some();
         let mut cut = match sample.registers {
-            Some(registers) => match self.walker.walk(space, &registers, sample.stack, sample.stack_room as u32, &mut self.frames) {
-                StackEnd::Root => None,
-                end => Some(Truncation::Walk(end)),
-            },
+            Some(registers) => {
+                let (stack, made) = ((sample.stack, sample.stack_room as u32), self.jvms.of(pid, time));
+                match self.walker.walk_through(space, &registers, stack, made, &mut self.frames) {
+                    StackEnd::Root => None,
+                    end => Some(Truncation::Walk(end)),
+                }
+            }
             None => {
                 self.frames.clear();
                 if !in_kernel {
@@ -92,15 +99,17 @@ impl StackBuilder {
         };
         let program = self.jit.program(pid);
         let has_map = self.javascripts.has(pid) && has_anonymous(&self.frames) && self.jit.has_map(pid);
+        let made = made_locations(&self.frames, pid, &mut self.jvms, &mut self.stacks);
         let named = self.javascripts.name((pid, time), &native, has_map, &mut self.stacks);
-        let of_native = |frame: &Frame| native_location(frame, program, named);
+        let of_native = |frame: &Frame| native_location(frame, program, named, &made);
         if !self.pythons.merge((pid, tid, When::At(time)), &native, &mut self.stacks, of_native, cut, &mut self.frame_locations) {
             self.frame_locations.clear();
             self.frame_locations.extend(self.frames.iter().map(of_native).chain(cut.map(FrameLocation::Truncation)));
         }
         // What V8 runs without a name beside its functions are stubs and regular expressions.
         let lacks_names = has_map || !named.has_layout;
-        if lacks_names && self.frame_locations.iter().any(|location| matches!(location, FrameLocation::Unmapped { .. })) {
+        let is_nameless = self.frame_locations.iter().any(|location| matches!(location, FrameLocation::Unmapped { .. }));
+        if lacks_names && is_nameless && !self.jvms.miss(pid) {
             self.jit.count(pid);
         }
         let kernel = self.kernel.put(sample.kernel, &mut self.stacks, &mut self.frame_locations);
@@ -134,8 +143,9 @@ impl StackBuilder {
         let native = NativeStack { frames, stack, sp: place.1, kept: &[], is_whole: cut.is_none() };
         let program = self.jit.program(*pid);
         let has_map = self.javascripts.has(*pid) && has_anonymous(frames) && self.jit.has_map(*pid);
+        let made = made_locations(frames, *pid, &mut self.jvms, &mut self.stacks);
         let named = self.javascripts.name((*pid, *at), &native, has_map, &mut self.stacks);
-        let of_native = |frame: &Frame| native_location(frame, program, named);
+        let of_native = |frame: &Frame| native_location(frame, program, named, &made);
         if !self.pythons.merge((*pid, tid, asleep), &native, &mut self.stacks, of_native, cut, &mut self.frame_locations) {
             self.frame_locations.clear();
             self.frame_locations.extend(frames.iter().map(of_native).chain(cut.map(FrameLocation::Truncation)));
@@ -157,12 +167,26 @@ fn has_anonymous(frames: &[Frame]) -> bool {
     frames.iter().any(|frame| frame.place == Place::Anonymous)
 }
 
-fn native_location(frame: &Frame, program: ProgramId, named: &Named) -> FrameLocation {
+fn native_location(frame: &Frame, program: ProgramId, named: &Named, made: &[(MadeId, FrameLocation)]) -> FrameLocation {
     if let Some(location) = named.of(frame) {
         return location;
     }
+    let unmapped = FrameLocation::Unmapped { program, address: frame.address.for_lookup() };
     match frame.place {
         Place::Code { mapping, address } => FrameLocation::Code { mapping, address },
-        Place::Anonymous | Place::Unknown => FrameLocation::Unmapped { program, address: frame.address.for_lookup() },
+        Place::Made(id) => made.iter().find(|(made, _)| *made == id).map_or(unmapped, |(_, location)| *location),
+        Place::Anonymous | Place::Unknown => unmapped,
     }
+}
+
+/// The locations of the functions of made code among these frames.
+fn made_locations(frames: &[Frame], pid: u32, jvms: &mut Jvms, stacks: &mut Stacks) -> Vec<(MadeId, FrameLocation)> {
+    let mut locations: Vec<(MadeId, FrameLocation)> = Vec::new();
+    for frame in frames {
+        let Place::Made(id) = frame.place else { continue };
+        if !locations.iter().any(|(known, _)| *known == id) {
+            locations.extend(jvms.location(pid, id, stacks).map(|location| (id, location)));
+        }
+    }
+    locations
 }

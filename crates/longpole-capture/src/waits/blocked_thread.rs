@@ -6,7 +6,11 @@ use longpole_model::{ContextRecord, Futex, WaitKind};
 use longpole_symbols::unwind::{AddressSpace, Frame, StackEnd, StackWalker};
 
 use super::goroutines::AwaitedGoroutine;
+use crate::frames::jvm::Jvms;
 use crate::sys::remote_memory::read_memory;
+
+/// Most bytes of the stack of a thread of Java: frameworks call each other a hundred times.
+const JAVA_STACK_BYTES_MAX: usize = 128 << 10;
 
 /// A blocked thread. Its stack stays bytes until all mappings that it may lead through are known.
 #[derive(Debug)]
@@ -34,18 +38,34 @@ pub(crate) struct BlockedThread {
 
 impl BlockedThread {
     /// Unwinds the stack, if there is one and that is not done. Reads more memory of the process as needed, if it lives.
-    pub(crate) fn walk(&mut self, walker: &mut StackWalker, space: Option<&Arc<AddressSpace>>) {
+    pub(crate) fn walk(&mut self, walker: &mut StackWalker, space: Option<&Arc<AddressSpace>>, jvms: &mut Jvms) {
         if self.walked.is_some() || self.stack.is_empty() {
             return;
         }
+        let none = Arc::default();
+        let space = space.unwrap_or(&none);
         if let Some(goroutine) = &self.goroutine {
-            self.walked = Some(goroutine.stack(space.unwrap_or(&Arc::default())));
+            self.walked = Some(goroutine.stack(space));
             return;
         }
-        let read = |address, into: &mut [u8]| read_memory(self.pid, address, into).is_ok_and(|read| read == into.len());
+        let pid = self.pid;
+        let read = |address, into: &mut [u8]| read_memory(pid, address, into).is_ok_and(|read| read == into.len());
         let mut frames = Vec::new();
-        let end = walker.walk_asleep(space.unwrap_or(&Arc::default()), self.place, &self.stack, &mut frames, read);
+        let mut end = walker.walk_asleep(space, self.place, &self.stack, &mut frames, read, jvms.of(self.pid, self.at));
+        if end.is_truncated() && jvms.has(self.pid) && self.read_more() {
+            end = walker.walk_asleep(space, self.place, &self.stack, &mut frames, read, jvms.of(self.pid, self.at));
+        }
         self.walked = Some((frames, end));
+    }
+
+    /// Copies more of the stack, up to its end; whether there is more. It does not change while the thread sleeps.
+    fn read_more(&mut self) -> bool {
+        let had = self.stack.len();
+        self.stack.resize(JAVA_STACK_BYTES_MAX.max(had), 0);
+        let (top, rest) = (self.place.1.saturating_add(had as u64), self.stack.get_mut(had..).unwrap_or_default());
+        let read = read_memory(self.pid, top, rest).unwrap_or(0);
+        self.stack.truncate(had + read);
+        read > 0
     }
 
     /// The futex that it waited at until `end`, and what it waited for. If its time ran out, nobody woke it, unless the futex names its holder.

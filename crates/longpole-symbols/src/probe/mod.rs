@@ -1,4 +1,4 @@
-//! What a binary tells about itself beside its code: whether it holds an interpreter of Python, V8, the variable of OpenTelemetry's
+//! What a binary tells about itself beside its code: whether it holds an interpreter of Python, V8, a Java virtual machine, the variable of OpenTelemetry's
 //! thread context, or code that a signal handler returns to.
 //!
 //! Each probe reads an ELF file that is open already. Most binaries hold none of these, so each begins with a search that is cheap.
@@ -6,6 +6,7 @@
 mod dynamic_names;
 pub(crate) mod go;
 mod go_types;
+pub(crate) mod hotspot;
 pub(crate) mod otel_thread;
 pub(crate) mod python;
 pub(crate) mod realigning;

@@ -10,6 +10,7 @@ use longpole_model::{AbsAddr, MappingId, VirtOffset};
 
 use super::binary::Binary;
 use crate::eh_frame::Bytes;
+use crate::made_code::MadeId;
 
 /// Counts what framehop's counter counts: address spaces made, modules added and removed.
 static CHANGES: AtomicU64 = AtomicU64::new(0);
@@ -63,6 +64,8 @@ pub enum Place {
     },
     /// In executable memory of no file.
     Anonymous,
+    /// There too, in a function with a name. Functions that are inlined there have the same address.
+    Made(MadeId),
     /// In no executable memory that is known.
     Unknown,
 }

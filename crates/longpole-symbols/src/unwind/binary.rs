@@ -15,9 +15,11 @@ use object::{Architecture, BinaryFormat, SegmentFlags};
 
 use crate::eh_frame::{Bytes, EhFrame, EndianSlice, Section, checked, is_good_debug_frame};
 use crate::go::GoProgram;
+use crate::hotspot::HotSpotSymbols;
 use crate::javascript::HeapLayout;
 use crate::object::Metered;
 use crate::probe::go::go_program;
+use crate::probe::hotspot::hotspot_symbols;
 use crate::probe::otel_thread::{ThreadVariable, may_publish_context, thread_variable};
 use crate::probe::python::python_symbols;
 use crate::probe::realigning;
@@ -84,6 +86,7 @@ pub struct Binary {
     python: Option<PythonSymbols>,
     javascript: Option<Arc<HeapLayout>>,
     go: Option<Arc<GoProgram>>,
+    hotspot: Option<HotSpotSymbols>,
     thread_context: Option<ThreadVariable>,
     may_publish_context: bool,
     // The last module made of this binary. A binary that is not position independent lies at the same addresses in every
@@ -198,6 +201,7 @@ impl Binary {
             python: python_symbols(&file),
             javascript: v8::layout(&file).map(Arc::new),
             go: go_program(&file).map(Arc::new),
+            hotspot: hotspot_symbols(&file),
             thread_context: thread_variable(&file),
             may_publish_context: may_publish_context(&file),
             eh_frame,
@@ -232,6 +236,11 @@ impl Binary {
     /// What it says of its goroutines, if Go built it.
     pub fn go(&self) -> Option<&Arc<GoProgram>> {
         self.go.as_ref()
+    }
+
+    /// Where it holds the tables of a Java virtual machine, if it does.
+    pub fn hotspot(&self) -> Option<&HotSpotSymbols> {
+        self.hotspot.as_ref()
     }
 
     /// Where each thread has the variable of OpenTelemetry's thread context, if the binary defines it.

@@ -8,6 +8,7 @@ use super::stack_end::{DEEPER_BYTES_MAX, StackEnd};
 use super::walk::StackWalker;
 use super::x86_call::{Called, called};
 use super::x86_prologue::frame_pointer_above_stack_pointer;
+use crate::made_code::MadeCode;
 
 /// Bytes in which the innermost function with a frame pointer is looked for, from where its frame begins.
 const FRAME_POINTER_WITHIN: usize = 2048;
@@ -41,10 +42,11 @@ impl StackWalker {
         stack: &[u8],
         frames: &mut Vec<Frame>,
         mut read: impl FnMut(u64, &mut [u8]) -> bool,
+        mut made: Option<&mut dyn MadeCode>,
     ) -> StackEnd {
         let asked = u32::try_from(stack.len()).unwrap_or(u32::MAX);
         let registers = |fp| Registers { ip, sp, fp, ..Registers::default() };
-        let mut end = self.walk(space, &registers(NO_FRAME_POINTER), stack, asked, frames);
+        let mut end = self.walk_through(space, &registers(NO_FRAME_POINTER), (stack, asked), again(&mut made), frames);
         let Some(innermost) = frames.last().copied().filter(|_| end != StackEnd::Root) else { return end };
         let callee = innermost.address.for_lookup();
         let callee = space.region(callee).and_then(|region| region.function_start(callee));
@@ -64,7 +66,7 @@ impl StackWalker {
         candidates.sort_unstable();
         let mut tried = Vec::new();
         for (_, fp) in candidates.into_iter().take(FRAME_POINTERS_MAX) {
-            let this = self.walk(space, &registers(fp), stack, asked, &mut tried);
+            let this = self.walk_through(space, &registers(fp), (stack, asked), again(&mut made), &mut tried);
             if this == StackEnd::Root || tried.len() > frames.len() {
                 end = this;
                 std::mem::swap(frames, &mut tried);
@@ -74,6 +76,13 @@ impl StackWalker {
             }
         }
         end
+    }
+}
+
+fn again<'a>(made: &'a mut Option<&mut dyn MadeCode>) -> Option<&'a mut dyn MadeCode> {
+    match made {
+        Some(made) => Some(&mut **made),
+        None => None,
     }
 }
 

@@ -11,6 +11,7 @@ use super::frame::{FRAMES_MAX, Frame, Registers};
 use super::realigned;
 use super::saved_stack_pointer;
 use super::stack_end::{StackEnd, end_of_error};
+use crate::made_code::{MadeCode, MadeFrame, MadeId, Stack};
 
 /// framehop numbers the states of all address spaces of the program with 16 bits and finds rules in its cache by that
 /// number, so a cache is thrown away before a number can come again.
@@ -55,13 +56,25 @@ impl StackWalker {
         asked_bytes: u32,
         frames: &mut Vec<Frame>,
     ) -> StackEnd {
+        self.walk_through(space, registers, (stack, asked_bytes), None, frames)
+    }
+
+    /// The same, through code that no binary holds: `made` has its callers and its names.
+    pub fn walk_through(
+        &mut self,
+        space: &AddressSpace,
+        registers: &Registers,
+        (stack, asked_bytes): (&[u8], u32),
+        made: Option<&mut dyn MadeCode>,
+        frames: &mut Vec<Frame>,
+    ) -> StackEnd {
         frames.clear();
         if changes() - self.made_at >= CHANGES_PER_CACHE {
             *self = StackWalker::default();
         }
         // framehop interprets bytes of foreign files. It is careful, but sums that overflow are panics in builds with checks.
         let copy = StackCopy { sp: registers.sp, stack, asked_bytes };
-        match catch_unwind(AssertUnwindSafe(|| walk(space, registers, &copy, &mut self.cache, frames))) {
+        match catch_unwind(AssertUnwindSafe(|| walk(space, registers, &copy, (made, &mut self.cache), frames))) {
             Ok(end) => end,
             Err(_) => {
                 *self = StackWalker::default();
@@ -105,11 +118,11 @@ fn walk(
     space: &AddressSpace,
     registers: &Registers,
     copy: &StackCopy<'_>,
-    cache: &mut CacheNative<MayAllocateDuringUnwind>,
+    (mut made, cache): (Option<&mut dyn MadeCode>, &mut CacheNative<MayAllocateDuringUnwind>),
     frames: &mut Vec<Frame>,
 ) -> StackEnd {
     let leaf = CodeAddress::Instruction(AbsAddr(registers.ip));
-    let end = walk_from(space, (leaf, registers), copy, cache, frames);
+    let end = walk_from(space, (leaf, registers), copy, (again(&mut made), cache), frames);
     if end == StackEnd::Root || frames.len() != 1 {
         return end;
     }
@@ -118,7 +131,8 @@ fn walk(
     for caller in saved_stack_pointer::callers(space, region, registers, &mut |address| copy.word(address)) {
         beyond.clear();
         // Any word of the stack may look like the one that is missing; what shows the right one is a walk from there to the root, or far.
-        let end = walk_from(space, (CodeAddress::Return(AbsAddr(caller.ip)), &caller), copy, cache, &mut beyond);
+        let first = CodeAddress::Return(AbsAddr(caller.ip));
+        let end = walk_from(space, (first, &caller), copy, (again(&mut made), cache), &mut beyond);
         if end == StackEnd::Root || (end.is_truncated() && beyond.len() >= FRAMES_FAR) {
             frames.append(&mut beyond);
             return end;
@@ -127,15 +141,24 @@ fn walk(
     end
 }
 
+/// The same, for a shorter time.
+fn again<'a>(made: &'a mut Option<&mut dyn MadeCode>) -> Option<&'a mut dyn MadeCode> {
+    match made {
+        Some(made) => Some(&mut **made),
+        None => None,
+    }
+}
+
 /// Walks from the registers of a frame.
 fn walk_from(
     space: &AddressSpace,
     (first, registers): (CodeAddress<AbsAddr>, &Registers),
     copy: &StackCopy<'_>,
-    cache: &mut CacheNative<MayAllocateDuringUnwind>,
+    (mut made, cache): (Option<&mut dyn MadeCode>, &mut CacheNative<MayAllocateDuringUnwind>),
     frames: &mut Vec<Frame>,
 ) -> StackEnd {
     let asked_bytes = copy.asked_bytes;
+    let mut functions = Vec::new();
     let mut read = |address: u64| copy.word(address);
     let mut native = native_registers(space, registers);
     let returned = match first {
@@ -165,7 +188,12 @@ fn walk_from(
             at = FrameAddress::from_instruction_pointer(interrupted.ip);
         }
         let before = native;
-        let unwound = match realigned::caller(space, region, (frames, frame_pointer(&native)), registers, &mut read) {
+        let caller = match made.as_deref_mut() {
+            Some(made) => made_caller(made, space, (&native, registers), frames, &mut functions, &mut read),
+            None => None,
+        };
+        let caller = caller.or_else(|| realigned::caller(space, region, (frames, frame_pointer(&native)), registers, &mut read));
+        let unwound = match caller {
             Some(caller) => {
                 native = native_registers(space, &caller);
                 Ok(Some(caller.ip))
@@ -215,6 +243,50 @@ fn walk_from(
             Some(next) => next,
             None => return StackEnd::Root,
         };
+    }
+}
+
+/// The caller of the last frame, if that is made code and `made` has it; names the frame, and those that are inlined there.
+fn made_caller(
+    made: &mut dyn MadeCode,
+    space: &AddressSpace,
+    (native, leaf): (&framehop::UnwindRegsNative, &Registers),
+    frames: &mut Vec<Frame>,
+    functions: &mut Vec<MadeId>,
+    read: &mut impl FnMut(u64) -> Result<u64, ()>,
+) -> Option<Registers> {
+    let last = frames.last().copied().filter(|last| last.place == Place::Anonymous)?;
+    let (ip, is_leaf) = match last.address {
+        CodeAddress::Instruction(address) => (address.0, true),
+        CodeAddress::Return(address) => (address.0, false),
+    };
+    let bx = if frames.len() == 1 { leaf.bx } else { 0 };
+    let frame = MadeFrame { ip, is_leaf, sp: native.sp(), fp: frame_pointer(native), bx };
+    functions.clear();
+    let caller = made.step(&frame, &mut Words { space, read }, functions);
+    if !functions.is_empty() {
+        frames.pop();
+        let room = FRAMES_MAX.saturating_sub(frames.len() + 1);
+        frames.extend(functions.iter().take(room.max(1)).map(|id| Frame { place: Place::Made(*id), ..last }));
+    }
+    // A caller lies above what it has called.
+    let caller = caller.filter(|caller| caller.sp > frame.sp)?;
+    Some(Registers { ip: caller.ip, sp: caller.sp, fp: caller.fp, ..Registers::default() })
+}
+
+/// The copied stack of a walk.
+struct Words<'a, R> {
+    space: &'a AddressSpace,
+    read: &'a mut R,
+}
+
+impl<R: FnMut(u64) -> Result<u64, ()>> Stack for Words<'_, R> {
+    fn word(&mut self, address: u64) -> Option<u64> {
+        (self.read)(address).ok()
+    }
+
+    fn is_code(&self, address: u64) -> bool {
+        self.space.region(AbsAddr(address)).is_some()
     }
 }
 

@@ -43,7 +43,7 @@ fn unwind(bytes: &[u8]) {
             let found = at.and_then(|at| bytes.get(at..at.checked_add(into.len())?));
             found.map(|found| into.copy_from_slice(found)).is_some()
         };
-        walker.walk_asleep(&space, (registers.ip, registers.sp), &stack, &mut frames, read);
+        walker.walk_asleep(&space, (registers.ip, registers.sp), &stack, &mut frames, read, None);
         assert!(!frames.is_empty());
     }
 }

@@ -1,8 +1,9 @@
 //! Story: somebody runs a Python, a Node or a Java program and wants to know which of *its* functions take the time, and which C
 //! code they spend it in.
-//! Guarantees: an unmodified CPython from 3.8 on shows its functions in the flame graph without any flag and without privilege, each
-//! with the share of the CPU that the program itself measured, and the native code of a library under the function that called it;
-//! Node and Java do so with `--jit`; missing functions have a reason, and nothing is left behind.
+//! Guarantees: an unmodified CPython from 3.8 on, and on x86-64 an unmodified Java from 17 on, show their functions in the flame graph without
+//! any flag and without privilege, each with the share of the CPU that the program itself measured, and the native code of a library under
+//! the function that called it; a wait of Java has the method that waits; Node shows its functions with `--jit`; missing functions have a
+//! reason, and nothing is left behind.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -587,6 +588,103 @@ public class Program {
     }
 }
 "#;
+
+/// A thread that sleeps in a method while it holds a lock, and one that waits for the lock in another method.
+const JAVA_WAITS: &str = r#"
+public class Program {
+    static final Object lock = new Object();
+
+    static void callBank() throws Exception { Thread.sleep(400); }
+
+    static void hold() throws Exception {
+        synchronized (lock) { callBank(); }
+    }
+    static void queue() {
+        synchronized (lock) { System.out.println("had it"); }
+    }
+    public static void main(String[] arguments) throws Exception {
+        Thread holder = new Thread(() -> {
+            try { hold(); } catch (Exception e) { throw new RuntimeException(e); }
+        });
+        holder.start();
+        Thread.sleep(100);
+        Thread second = new Thread(Program::queue);
+        second.start();
+        holder.join();
+        second.join();
+    }
+}
+"#;
+
+/// Compiles a class `Program`; `None` if that cannot be done here.
+fn compiled_java(sandbox: &Sandbox, test: &str, text: &str) -> Option<()> {
+    let program = sandbox.path("Program.java");
+    std::fs::write(&program, text).unwrap();
+    let mut compile = Command::new("javac");
+    compile.arg("-d").arg(sandbox.path("")).arg(&program).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    clean(&mut compile);
+    if !compile.status().is_ok_and(|status| status.success()) {
+        skip(test, "there is no javac, or it is of no use");
+        return None;
+    }
+    Some(())
+}
+
+#[test]
+fn java_shows_its_methods_without_a_flag() {
+    let test = "java_shows_its_methods_without_a_flag";
+    if !can_sample(test) {
+        return;
+    }
+    if !cfg!(target_arch = "x86_64") {
+        return skip(test, "longpole reads virtual machines on x86-64 only");
+    }
+    let sandbox = Sandbox::new();
+    if compiled_java(&sandbox, test, JAVA).is_none() {
+        return;
+    }
+    let store = sandbox.path("store");
+    let mut run = longpole(&store);
+    run.args(["run", "--", "java", "-cp"]).arg(sandbox.path("")).arg("Program");
+    let out = run.stdin(Stdio::null()).output().unwrap();
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    let samples = Samples::of(ask(&store));
+    the_shares_are_right(&samples, "jvm", &took(&out.stdout), "java");
+    let in_java = samples.with(|stack| !of_runtime(stack, "jvm").is_empty());
+    let whole = samples.with(|stack| {
+        let methods = of_runtime(stack, "jvm");
+        methods.iter().any(|entry| entry.function == "Program.main" && entry.file == "Program.java" && entry.line > 0)
+    });
+    assert!(whole * 10 >= in_java * 8, "{whole} of {in_java} stacks with Java lead to its main method");
+}
+
+#[test]
+fn a_wait_of_java_has_the_method_that_waits() {
+    let test = "a_wait_of_java_has_the_method_that_waits";
+    if !can_sample(test) {
+        return;
+    }
+    if !cfg!(target_arch = "x86_64") {
+        return skip(test, "longpole reads virtual machines on x86-64 only");
+    }
+    let sandbox = Sandbox::new();
+    if compiled_java(&sandbox, test, JAVA_WAITS).is_none() {
+        return;
+    }
+    let store = sandbox.path("store");
+    let mut run = longpole(&store);
+    run.args(["run", "--", "java", "-cp"]).arg(sandbox.path("")).arg("Program");
+    let out = run.stdin(Stdio::null()).output().unwrap();
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    let waits = ask(&store)(
+        "SELECT DISTINCT f.function FROM (SELECT unnest(k.location_ids) AS location_id FROM waits w \
+         JOIN stacks k ON k.stack_id = w.stack_id WHERE w.duration_nanos > 100000000) u JOIN frames f ON f.location_id = u.location_id",
+    );
+    let functions: Vec<String> = rows(&waits).filter_map(|row| row[0].as_str().map(str::to_owned)).collect();
+    for method in ["Program.callBank", "Program.hold", "Program.queue", "Program.main", "java.lang.Thread.run"] {
+        assert!(functions.iter().any(|function| function == method), "{method} is not among {functions:?}");
+    }
+}
 
 #[test]
 fn java_shows_its_methods_with_jit() {

@@ -361,7 +361,7 @@ fn is_eval(eval: &FastMap<u32, Vec<Range<u64>>>, frame: &Frame) -> bool {
         Place::Code { mapping, address } => {
             eval.get(&mapping.0).is_some_and(|ranges| ranges.iter().any(|range| range.contains(&address.0)))
         }
-        Place::Anonymous | Place::Unknown => false,
+        Place::Anonymous | Place::Made(_) | Place::Unknown => false,
     }
 }
 

@@ -477,7 +477,7 @@ impl Import {
         let space = self.processes.get(&pid).map(|process| Rc::clone(&process.space)).unwrap_or_default();
         let of_user = |address: u64, space: &AddressSpace| match space.locate(AbsAddr(address)) {
             Place::Code { mapping, address } => Spot::Code { mapping, address },
-            Place::Anonymous | Place::Unknown => Spot::Unmapped { pid, address },
+            Place::Anonymous | Place::Made(_) | Place::Unknown => Spot::Unmapped { pid, address },
         };
         let (mut in_kernel, mut is_known, mut is_first) = (sample.in_kernel, true, true);
         for entry in sample.chain.entries() {
@@ -516,7 +516,7 @@ impl Import {
                 let end = self.walker.walk(&space, &registers, sample.stack, asked, &mut self.frames);
                 spots.extend(self.frames.iter().map(|frame| match frame.place {
                     Place::Code { mapping, address } => Spot::Code { mapping, address },
-                    Place::Anonymous | Place::Unknown => Spot::Unmapped { pid, address: frame.address.for_lookup().0 },
+                    Place::Anonymous | Place::Made(_) | Place::Unknown => Spot::Unmapped { pid, address: frame.address.for_lookup().0 },
                 }));
                 (end != StackEnd::Root).then_some(Cut::Walk(end))
             };

@@ -182,7 +182,7 @@ fn node() -> Option<Check> {
     Some(ok("node", format!("{}: samples show its functions, without any option", said(&version))))
 }
 
-/// The first version of Java that writes its method names on exit.
+/// The first version of Java whose virtual machine longpole reads.
 const JAVA_MAJOR_MIN: u32 = 17;
 
 /// How to see Java methods. Reads the version from a file, because starting the JVM is slow.
@@ -191,7 +191,8 @@ fn java() -> Option<Check> {
     let release = path.parent().and_then(Path::parent).and_then(|home| fs::read_to_string(home.join("release")).ok()).unwrap_or_default();
     let version = release.lines().find_map(|line| line.strip_prefix("JAVA_VERSION=")).unwrap_or_default().trim_matches('"');
     let major = version.split('.').next().and_then(|major| major.parse::<u32>().ok());
-    let text = format!("{}: run --jit java shows compiled methods", said(version));
+    let how = if cfg!(target_arch = "x86_64") { "run shows its methods" } else { "run --jit java shows compiled methods" };
+    let text = format!("{}: {how}", said(version));
     Some(match major {
         Some(major) if major < JAVA_MAJOR_MIN => {
             warn("java", format!("{version}: its methods show as addresses"), "to see their names, use Java 17 or later")

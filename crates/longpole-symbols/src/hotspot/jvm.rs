@@ -1,0 +1,326 @@
+//! A virtual machine whose frames are walked.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::code_cache::{self, Blob, Heap};
+use super::layout::{HotSpotSymbols, JvmLayout};
+use super::method::{self, Method};
+use super::process_bytes::{ProcessBytes, word_at};
+use super::scopes::Inlined;
+use super::step::{self, BYTECODE, CODE_BYTES, METHOD};
+use crate::made_code::{MadeCaller, MadeCode, MadeFrame, MadeId, Stack};
+
+/// Most pieces of code to remember: a large program has 30,000.
+const BLOBS_MAX: usize = 1 << 16;
+
+/// Most bytes of scopes to remember.
+const SCOPES_BYTES_MAX: usize = 64 << 20;
+
+/// Most places of compiled code to remember.
+const PLACES_MAX: usize = 1 << 17;
+
+/// Most methods to remember.
+const METHODS_MAX: usize = 1 << 16;
+
+/// Most functions and lines to number.
+const FUNCTIONS_MAX: usize = 1 << 18;
+
+/// For how long a piece of code, or a method, is believed to be there still.
+const BELIEVED_NANOS: u64 = 100_000_000;
+
+/// Most addresses without code to remember.
+const MISSES_MAX: usize = 1 << 12;
+
+/// The name of the interpreter's blob.
+const INTERPRETER: &str = "Interpreter";
+
+/// What stands in front of the name of code that is no method.
+const STUB: &str = "jvm stub: ";
+
+/// How names of code begin that have this name elsewhere: the machine's own list for `perf` has it.
+const STUB_ROUTINES: &str = "StubRoutines";
+
+/// A function that a machine runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JvmFunction {
+    /// `Orders.callBank`.
+    pub function: String,
+    /// The name of its source file, empty where it is not said.
+    pub file: String,
+    /// The line, 0 where it is not said.
+    pub line: u32,
+}
+
+struct Known<T> {
+    what: T,
+    /// When it was last found to be there.
+    at: u64,
+    /// Another one at the same place has another number.
+    number: u32,
+}
+
+/// A virtual machine.
+pub struct Jvm {
+    memory: Box<dyn ProcessBytes + Send>,
+    layout: JvmLayout,
+    heaps: Vec<Heap>,
+    call_stub_return: u64,
+    now: u64,
+    blobs: BTreeMap<u64, Known<Blob>>,
+    /// By blob.
+    inlined: HashMap<u32, Option<Inlined>>,
+    inlined_bytes: usize,
+    /// Functions at a place of compiled code, by blob and address.
+    places: HashMap<(u32, u64), Vec<MadeId>>,
+    methods: HashMap<u64, Known<Method>>,
+    /// Addresses of no code, and when that was found.
+    misses: HashMap<u64, u64>,
+    numbers: HashMap<(u32, u32), MadeId>,
+    stubs: HashMap<String, MadeId>,
+    functions: Vec<JvmFunction>,
+    next: u32,
+}
+
+impl std::fmt::Debug for Jvm {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Jvm").field("heaps", &self.heaps).finish_non_exhaustive()
+    }
+}
+
+impl Jvm {
+    /// The machine whose tables lie at these addresses of the process; `None` where they cannot be read, or say less than is needed: it may not
+    /// have begun yet.
+    pub fn attach(memory: Box<dyn ProcessBytes + Send>, symbols: &HotSpotSymbols) -> Option<Jvm> {
+        if !cfg!(target_arch = "x86_64") {
+            return None;
+        }
+        let layout = JvmLayout::read(&*memory, symbols)?;
+        let heaps = code_cache::heaps(&*memory, &layout).filter(|heaps| !heaps.is_empty())?;
+        Some(Jvm {
+            memory,
+            layout,
+            heaps,
+            call_stub_return: 0,
+            now: 0,
+            blobs: BTreeMap::new(),
+            inlined: HashMap::new(),
+            inlined_bytes: 0,
+            places: HashMap::new(),
+            methods: HashMap::new(),
+            misses: HashMap::new(),
+            numbers: HashMap::new(),
+            stubs: HashMap::new(),
+            functions: Vec::new(),
+            next: 0,
+        })
+    }
+
+    /// The time that it is; what was read long before is read again.
+    pub fn set_now(&mut self, nanos: u64) {
+        self.now = nanos;
+    }
+
+    /// A function by its number.
+    pub fn function(&self, id: MadeId) -> Option<&JvmFunction> {
+        self.functions.get(id.0 as usize)
+    }
+
+    fn next_number(&mut self) -> u32 {
+        self.next = self.next.wrapping_add(1);
+        self.next
+    }
+
+    /// The start of the blob that holds an address.
+    fn blob(&mut self, address: u64) -> Option<u64> {
+        let now = self.now;
+        let known = self.blobs.range_mut(..=address).next_back().filter(|(_, known)| known.what.range.contains(&address));
+        if let Some((start, known)) = known {
+            if now.saturating_sub(known.at) < BELIEVED_NANOS {
+                return Some(*start);
+            }
+            known.at = now;
+            match known.what.is_there(&*self.memory, &self.layout) {
+                // The process has ended: it was there before.
+                Some(true) | None => return Some(*start),
+                Some(false) => {
+                    let start = *start;
+                    self.forget_blob(start);
+                }
+            }
+        }
+        if self.misses.get(&address).is_some_and(|at| now.saturating_sub(*at) < BELIEVED_NANOS) {
+            return None;
+        }
+        let Some(blob) = code_cache::find(&*self.memory, &self.layout, &self.heaps, address) else {
+            if self.misses.len() >= MISSES_MAX {
+                self.misses.clear();
+            }
+            self.misses.insert(address, now);
+            return None;
+        };
+        if self.blobs.len() >= BLOBS_MAX {
+            self.blobs.clear();
+            self.inlined.clear();
+            self.inlined_bytes = 0;
+            self.places.clear();
+        }
+        // What lay there before is gone.
+        let gone: Vec<u64> = self.blobs.range(blob.range.clone()).map(|(start, _)| *start).collect();
+        gone.into_iter().for_each(|start| self.forget_blob(start));
+        let (start, number) = (blob.range.start, self.next_number());
+        self.blobs.insert(start, Known { what: blob, at: now, number });
+        Some(start)
+    }
+
+    fn forget_blob(&mut self, start: u64) {
+        if let Some(known) = self.blobs.remove(&start)
+            && let Some(Some(inlined)) = self.inlined.remove(&known.number)
+        {
+            self.inlined_bytes -= inlined.bytes();
+        }
+    }
+
+    /// The function that a method is, at a bytecode.
+    fn function_of(&mut self, address: u64, bytecode: impl Fn(&Method) -> Option<i32>) -> Option<MadeId> {
+        let now = self.now;
+        let is_believed = match self.methods.get_mut(&address) {
+            Some(known) if now.saturating_sub(known.at) < BELIEVED_NANOS => true,
+            Some(known) => {
+                known.at = now;
+                let constant = word_at(&*self.memory, address.checked_add(self.layout.method_const)?);
+                constant.is_none_or(|constant| constant == known.what.constant)
+            }
+            None => false,
+        };
+        if !is_believed {
+            let method = method::read(&*self.memory, &self.layout, address)?;
+            if self.methods.len() >= METHODS_MAX {
+                self.methods.clear();
+            }
+            let number = self.next_number();
+            self.methods.insert(address, Known { what: method, at: now, number });
+        }
+        let Known { what, number, .. } = self.methods.get(&address)?;
+        let line = what.line(bytecode(what));
+        let (key, function) = ((*number, line), || JvmFunction { function: what.name.clone(), file: what.file.clone(), line });
+        if let Some(id) = self.numbers.get(&key) {
+            return Some(*id);
+        }
+        let id = number_of(&mut self.functions, function())?;
+        self.numbers.insert(key, id);
+        Some(id)
+    }
+
+    fn stub(&mut self, name: &str) -> Option<MadeId> {
+        if let Some(id) = self.stubs.get(name) {
+            return Some(*id);
+        }
+        let plain = name.starts_with(STUB_ROUTINES) || name == INTERPRETER || name == "call_stub";
+        let function = if plain { name.to_owned() } else { format!("{STUB}{name}") };
+        let id = number_of(&mut self.functions, JvmFunction { function, file: String::new(), line: 0 })?;
+        self.stubs.insert(name.to_owned(), id);
+        Some(id)
+    }
+
+    /// The functions of compiled code at an address, innermost first.
+    fn compiled(&mut self, start: u64, ip: u64, functions: &mut Vec<MadeId>) -> Option<()> {
+        let Known { what: blob, number, .. } = self.blobs.get(&start)?;
+        let (number, method, offset) = (*number, blob.method?, ip.saturating_sub(blob.code));
+        if let Some(known) = self.places.get(&(number, ip)) {
+            functions.extend(known);
+            return Some(());
+        }
+        if !self.inlined.contains_key(&number) {
+            if self.inlined_bytes > SCOPES_BYTES_MAX {
+                self.inlined.clear();
+                self.inlined_bytes = 0;
+            }
+            let inlined = Inlined::read(&*self.memory, &self.layout, blob);
+            self.inlined_bytes += inlined.as_ref().map_or(0, Inlined::bytes);
+            self.inlined.insert(number, inlined);
+        }
+        let scopes = self.inlined.get(&number)?.as_ref().map(|inlined| inlined.at(&*self.memory, offset)).unwrap_or_default();
+        let mut found: Vec<MadeId> = Vec::new();
+        for (method, bytecode) in &scopes {
+            found.extend(self.function_of(*method, |_| Some(*bytecode)));
+        }
+        // The outermost one is the method itself.
+        if found.len() < scopes.len() || scopes.last().is_none_or(|(outermost, _)| *outermost != method) {
+            found.clear();
+            found.extend(self.function_of(method, |_| None));
+        }
+        if self.places.len() >= PLACES_MAX {
+            self.places.clear();
+        }
+        functions.extend(&found);
+        if !found.is_empty() {
+            self.places.insert((number, ip), found);
+        }
+        Some(())
+    }
+
+    fn interpreted(&mut self, frame: &MadeFrame, stack: &mut dyn Stack, functions: &mut Vec<MadeId>) -> Option<MadeCaller> {
+        let MadeFrame { sp, fp, bx, is_leaf, .. } = *frame;
+        let word = |stack: &mut dyn Stack, below: u64| stack.word(fp.checked_sub(below)?);
+        if fp >= sp
+            && fp.is_multiple_of(8)
+            && let Some(method) = word(stack, METHOD)
+        {
+            let bytecode = word(stack, BYTECODE);
+            if let Some(function) = self.function_of(method, |method| method.bytecode_at(bytecode?)) {
+                functions.push(function);
+                return step::interpreted(frame, stack);
+            }
+        }
+        // At its beginning a method is in rbx, and has no frame yet.
+        if is_leaf {
+            functions.extend(self.function_of(bx, |_| Some(0)).or_else(|| self.stub(INTERPRETER)));
+            return step::frameless(frame, stack);
+        }
+        functions.extend(self.stub(INTERPRETER));
+        None
+    }
+}
+
+/// Numbers a function.
+fn number_of(functions: &mut Vec<JvmFunction>, function: JvmFunction) -> Option<MadeId> {
+    let id = u32::try_from(functions.len()).ok().filter(|_| functions.len() < FUNCTIONS_MAX)?;
+    functions.push(function);
+    Some(MadeId(id))
+}
+
+impl MadeCode for Jvm {
+    fn step(&mut self, frame: &MadeFrame, stack: &mut dyn Stack, functions: &mut Vec<MadeId>) -> Option<MadeCaller> {
+        if self.call_stub_return == 0 {
+            self.call_stub_return = word_at(&*self.memory, self.layout.call_stub_return)?;
+        }
+        if frame.ip == self.call_stub_return {
+            functions.extend(self.stub("call_stub"));
+            return step::by_frame_pointer(frame, stack);
+        }
+        let lookup = if frame.is_leaf { frame.ip } else { frame.ip.checked_sub(1)? };
+        let start = self.blob(lookup)?;
+        let Known { what: blob, .. } = self.blobs.get(&start)?;
+        if blob.name == INTERPRETER {
+            return self.interpreted(frame, stack, functions);
+        }
+        let mut code = [0; CODE_BYTES];
+        let has_code = frame.is_leaf && self.memory.fill(frame.ip, &mut code);
+        if blob.method.is_some() {
+            let caller = step::compiled(frame, blob, has_code.then_some(code), stack);
+            self.compiled(start, frame.ip, functions);
+            return caller;
+        }
+        let caller = match blob.frame_bytes {
+            0 if frame.is_leaf => step::frameless(frame, stack).or_else(|| step::by_frame_pointer(frame, stack)),
+            0 => step::by_frame_pointer(frame, stack),
+            _ => {
+                let sized = step::compiled(frame, blob, has_code.then_some(code), stack);
+                sized.or_else(|| step::frameless(frame, stack)).or_else(|| step::by_frame_pointer(frame, stack))
+            }
+        };
+        let name = blob.name.clone();
+        functions.extend(self.stub(&name));
+        caller
+    }
+}
