@@ -54,6 +54,8 @@ mod has {
     pub(super) const FLAGS: u8 = 1 << 4;
     /// `tracestate`, a message, or something that the emitter dropped.
     pub(super) const RARE: u8 = 1 << 5;
+    /// The attribute of a span that was sent before it ended.
+    pub(super) const UNFINISHED: u8 = 1 << 6;
 }
 
 /// The first byte of a value.
@@ -179,6 +181,33 @@ impl CompactSpans {
         self.body(index).first().is_some_and(|first| first & has::EVENTS != 0)
     }
 
+    /// Whether it was sent before it ended: `AppDash` and Zipkin send in pieces. Reads no more than one byte of its body.
+    pub(crate) fn is_unfinished(&self, index: usize) -> bool {
+        self.body(index).first().is_some_and(|first| first & has::UNFINISHED != 0)
+    }
+
+    /// The process that its resource names.
+    pub(crate) fn pid(&self, index: usize) -> Option<u32> {
+        self.examples[self.heads[index].example].pid
+    }
+
+    /// Whether it and this span say the same, except for their processes. Reads no more of it than this span has, because a span may come
+    /// with the ids of a long one a million times.
+    pub(crate) fn says(&mut self, index: usize, span: &Span) -> bool {
+        let SpanHead { parent_span_id, start, end, example, .. } = self.heads[index];
+        let example = &self.examples[example];
+        let is_alike = (parent_span_id, start, end) == (span.parent_span_id, span.start, span.end)
+            && (&example.name, example.kind) == (&span.name, span.kind)
+            && (Arc::ptr_eq(&example.resource, &span.resource) || example.resource == span.resource)
+            && (Arc::ptr_eq(&example.scope, &span.scope) || example.scope == span.scope);
+        // A text has a number always or never, so the same words give the same bytes, and no body begins with another one.
+        is_alike && {
+            self.scratch.clear();
+            put_span(&mut self.scratch, &mut self.texts, span);
+            self.body(index).starts_with(&self.scratch)
+        }
+    }
+
     /// Whether the span has links.
     pub(crate) fn has_links(&self, index: usize) -> bool {
         self.body(index).first().is_some_and(|first| first & has::LINKS != 0)
@@ -296,7 +325,8 @@ fn put_span(out: &mut Vec<u8>, texts: &mut NumberedTexts, span: &Span) {
             | bit(!span.events.is_empty(), has::EVENTS)
             | bit(!span.links.is_empty(), has::LINKS)
             | bit(span.flags != 0, has::FLAGS)
-            | bit(is_rare, has::RARE),
+            | bit(is_rare, has::RARE)
+            | bit(is_unfinished(span), has::UNFINISHED),
     );
     if span.flags != 0 {
         put_u32(out, span.flags);
@@ -323,6 +353,10 @@ fn put_span(out: &mut Vec<u8>, texts: &mut NumberedTexts, span: &Span) {
             put_pairs(out, texts, &link.attributes.0);
         }
     }
+}
+
+fn is_unfinished(span: &Span) -> bool {
+    span.attributes.get("longpole.unfinished") == Some(&AttributeValue::Bool(true))
 }
 
 /// OTLP's number of a status.
@@ -472,6 +506,12 @@ mod tests {
                 prop_assert_eq!(compact.has_events(index), !span.events.is_empty());
                 prop_assert_eq!(compact.has_links(index), !span.links.is_empty());
                 prop_assert_eq!(compact.heads()[index].start, span.start);
+                prop_assert_eq!(compact.pid(index), span.pid);
+                let other = Span { trace_id: span.trace_id, span_id: span.span_id, pid: span.pid, ..again.clone() };
+                prop_assert_eq!(compact.says(index, &other), other == *span);
+                let of_another = Span { pid: again.pid, ..span.clone() };
+                let says_the_same = compact.says(index, &of_another);
+                prop_assert!(says_the_same);
             }
             if !spans.is_empty() {
                 compact.replace(0, &again);

@@ -8,7 +8,7 @@
 //! sent by 12, whose resource says 10    12 forwards spans of 10, or claims to; so does a fork
 //! ```
 
-use longpole_model::{AttributeValue, Loss, LossKind, Span};
+use longpole_model::{Loss, LossKind, Span};
 
 use super::processes::ProcessesBuilder;
 use crate::compact_spans::CompactSpans;
@@ -45,10 +45,10 @@ impl DuplicateSpans {
 
     /// Says what to do with a span whose ids another one has already: whether they are of one process, so that it may simply take the
     /// place. Where they are not, it waits here.
-    pub(super) fn may_replace(&mut self, at: usize, kept: &Span, sender: Option<u32>, span: &Span) -> bool {
+    pub(super) fn may_replace(&mut self, at: usize, kept: &mut CompactSpans, sender: Option<u32>, span: &Span) -> bool {
         let sender = sender.unwrap_or(0);
-        let of_one = (kept.pid, self.senders[at]) == (span.pid, sender);
-        if of_one || is_unfinished(kept) || says_the_same(kept, span) {
+        let of_one = (kept.pid(at), self.senders[at]) == (span.pid, sender);
+        if of_one || kept.is_unfinished(at) || kept.says(at, span) {
             return true;
         }
         self.spans.push(span);
@@ -59,29 +59,17 @@ impl DuplicateSpans {
     /// Gives places to those that have a better claim than who has them, and counts the others.
     pub(super) fn settle(mut self, kept: &mut CompactSpans, processes: &ProcessesBuilder) -> Option<Loss> {
         for (index, (at, sender)) in self.claims.iter().enumerate() {
-            let (duplicate, first) = (self.spans.get(index), kept.get(*at));
-            let first_sender = self.senders[*at];
-            let is_own = |span: &Span, sender: u32| sender != 0 && span.pid == Some(sender);
-            let comes_home = first.pid == duplicate.pid && is_own(&duplicate, *sender) && !is_own(&first, first_sender);
-            let whose = if first_sender == 0 { first.pid } else { Some(first_sender) };
-            let is_above = is_own(&duplicate, *sender) && whose.is_some_and(|pid| processes.is_above(*sender, pid));
-            if !is_unfinished(&duplicate) && (comes_home || is_above) {
-                kept.replace(*at, &duplicate);
+            let (pid, first_pid, first_sender) = (self.spans.pid(index), kept.pid(*at), self.senders[*at]);
+            let is_own = |pid: Option<u32>, sender: u32| sender != 0 && pid == Some(sender);
+            let comes_home = first_pid == pid && is_own(pid, *sender) && !is_own(first_pid, first_sender);
+            let whose = if first_sender == 0 { first_pid } else { Some(first_sender) };
+            let is_above = is_own(pid, *sender) && whose.is_some_and(|pid| processes.is_above(*sender, pid));
+            if !self.spans.is_unfinished(index) && (comes_home || is_above) {
+                kept.replace(*at, &self.spans.get(index));
                 self.senders[*at] = *sender;
             }
         }
         let count = self.claims.len() as u64;
         (count > 0).then(|| Loss::new(LossKind::SpansDuplicate, count, DETAIL))
     }
-}
-
-/// A span that was sent before it ended: AppDash and Zipkin send in pieces.
-fn is_unfinished(span: &Span) -> bool {
-    span.attributes.get("longpole.unfinished") == Some(&AttributeValue::Bool(true))
-}
-
-/// Whether it is the same span, sent again or by somebody else.
-fn says_the_same(one: &Span, other: &Span) -> bool {
-    let head = |span: &Span| (span.parent_span_id, span.start, span.end, span.kind, span.flags);
-    head(one) == head(other) && *one == Span { pid: one.pid, ..other.clone() }
 }

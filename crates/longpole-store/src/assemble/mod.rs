@@ -94,10 +94,9 @@ impl Assembler {
                 self.spans.push(&span);
             }
             Some(known) => {
-                let kept = self.spans.get(known);
-                if self.duplicate_spans.may_replace(known, &kept, sender, &span) {
+                if self.duplicate_spans.may_replace(known, &mut self.spans, sender, &span) {
                     self.duplicates += 1;
-                    if span.end > kept.end {
+                    if span.end > self.spans.heads()[known].end {
                         self.duplicate_spans.note_replaced(known, sender);
                         self.spans.replace(known, &span);
                     }

@@ -452,6 +452,26 @@ fn no_process_takes_the_place_of_the_span_of_another() {
 }
 
 #[test]
+fn a_million_spans_with_the_ids_of_a_long_one_take_as_long_as_they_are() {
+    let mut long = testing::span(1, 1, 0, 0);
+    for number in 0..100_000 {
+        long.attributes.push(&*format!("k{number}"), longpole_model::AttributeValue::Int(1));
+    }
+    let short = Span { attributes: Attributes::default(), ..long.clone() };
+    let start = std::time::Instant::now();
+    let mut assembler = Assembler::new(testing::begun());
+    assembler.span_by(Some(11), long);
+    // Sent again by itself; by others, which claim the ids.
+    for sender in [11, 77] {
+        (0..100_000).for_each(|_| assembler.span_by(Some(sender), short.clone()));
+    }
+    let recording = assembler.finish();
+    assert_eq!(recording.spans[0].attributes.0.len(), 100_000);
+    assert_eq!(recording.losses.iter().map(|loss| loss.count).collect::<Vec<_>>(), [100_000; 2]);
+    assert!(start.elapsed() < std::time::Duration::from_secs(20), "{:?}", start.elapsed());
+}
+
+#[test]
 fn losses_of_one_kind_and_reason_add_up_and_a_stepped_clock_is_one() {
     let anchor =
         |monotonic, unix| Observation::Clock(ClockAnchor { monotonic: Monotonic(monotonic), unix: Timestamp(unix), bracket_nanos: 1 });
