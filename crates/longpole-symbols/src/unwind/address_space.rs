@@ -243,6 +243,11 @@ impl Region {
         Some(self.binary()?.function_start(self.stated(address))?.wrapping_add(self.bias))
     }
 
+    /// Steps that a frame here costs at most, beside its expressions.
+    pub(super) fn steps(&self, address: AbsAddr) -> u64 {
+        self.binary().map_or(0, |binary| binary.steps(self.stated(address)))
+    }
+
     /// Whether this is where the kernel started the program or its loader, so that there is no caller.
     pub(super) fn is_entry(&self, address: AbsAddr) -> bool {
         self.binary().is_some_and(|binary| binary.is_entry(self.stated(address)))

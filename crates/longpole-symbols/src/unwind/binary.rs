@@ -13,7 +13,7 @@ use object::elf::PF_X;
 use object::read::{Object as _, ObjectSection as _, ObjectSegment as _, ReadCache};
 use object::{Architecture, BinaryFormat, SegmentFlags};
 
-use crate::eh_frame::{Bytes, EhFrame, EndianSlice, Section, checked, is_good_debug_frame};
+use crate::eh_frame::{Bytes, EhFrame, EndianSlice, LongEntries, Section, checked, is_good_debug_frame};
 use crate::go::GoProgram;
 use crate::hotspot::HotSpotSymbols;
 use crate::javascript::HeapLayout;
@@ -74,6 +74,7 @@ pub struct Binary {
     pub(super) eh_frame: Option<Section>,
     pub(super) eh_frame_hdr: Option<Section>,
     debug_frame: Option<Bytes>,
+    pub(super) long_entries: LongEntries,
     /// Where handlers of signals return to, by the addresses the file states: the code that asks the kernel to go on where
     /// the signal came.
     signal_returns: Vec<Range<u64>>,
@@ -106,6 +107,11 @@ impl Binary {
     /// Where the function begins that holds this address, by the addresses the file states.
     pub(super) fn function_start(&self, address: u64) -> Option<u64> {
         self.entry_of(address, |_, _, entry| Some(entry.initial_address()))
+    }
+
+    /// Steps that a frame at this address costs at most, beside its expressions.
+    pub(super) fn steps(&self, stated: u64) -> u64 {
+        self.long_entries.steps(stated)
     }
 
     /// Takes from the entry of the unwind information that covers this address what is wanted of it.
@@ -187,6 +193,11 @@ impl Binary {
                 .filter(|bytes| !bytes.is_empty() && is_good_debug_frame(bytes))
                 .map(|bytes| Bytes::from(bytes.as_ref())),
         };
+        let long_entries = match (&eh_frame, &debug_frame) {
+            (Some(section), _) => LongEntries::of_eh_frame(section),
+            (None, Some(bytes)) => LongEntries::of_debug_frame(bytes),
+            (None, None) => LongEntries::default(),
+        };
         Ok(Binary {
             build_id: file.build_id().ok().flatten().unwrap_or_default().to_vec(),
             base: segments.iter().map(|s| s.address).min().unwrap_or(0),
@@ -206,6 +217,7 @@ impl Binary {
             may_publish_context: may_publish_context(&file),
             eh_frame,
             debug_frame,
+            long_entries,
             last_module: Mutex::new(None),
             debug_frame_places: AtomicU8::new(DEBUG_FRAME_PLACES_MAX),
         })

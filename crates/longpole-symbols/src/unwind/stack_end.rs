@@ -29,6 +29,8 @@ pub enum StackEnd {
     OtherStack,
     /// More frames than any real stack.
     TooMany,
+    /// Its unwind information is so long that this stack, or those of its process, would take too long.
+    TooSlow,
     /// The unwind information led nowhere.
     BadInformation,
 }
@@ -57,6 +59,7 @@ impl fmt::Display for StackEnd {
             }
             StackEnd::OtherStack => f.write_str("the signal handler runs on a stack of its own"),
             StackEnd::TooMany => write!(f, "more than {FRAMES_MAX} frames"),
+            StackEnd::TooSlow => f.write_str("the unwind information is so long that unwinding would take too long"),
             StackEnd::BadInformation => f.write_str("the unwind information leads nowhere"),
         }
     }

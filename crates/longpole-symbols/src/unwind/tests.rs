@@ -6,6 +6,7 @@ use longpole_model::{AbsAddr, CodeAddress, MappingId, VirtOffset};
 
 use super::frame::FRAMES_MAX;
 use super::*;
+use crate::eh_frame::LongEntries;
 
 fn own_program() -> Vec<u8> {
     fs::read(std::env::current_exe().unwrap()).unwrap()
@@ -43,6 +44,30 @@ fn walk_words(words: &[u64], asked_bytes: u32) -> (Vec<u64>, StackEnd) {
 }
 
 const SP: u64 = 0x7ffc_0000_0000;
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn a_stack_of_functions_with_long_unwind_information_ends_at_its_steps() {
+    let walk = |steps: u64| {
+        let mut binary = Binary::read(Cursor::new(own_program())).unwrap();
+        let text = binary.segments.iter().find(|segment| segment.executable).unwrap().clone();
+        // By frame pointers.
+        (binary.eh_frame, binary.eh_frame_hdr) = (None, None);
+        binary.long_entries = LongEntries::merged(vec![(0..u64::MAX, steps)]);
+        let code = Code::Mapped { mapping: MappingId(0), binary: Some(Arc::new(binary)) };
+        let mut space = AddressSpace::new();
+        let start = 0x7f00_0000_0000;
+        space.map(AbsAddr(start)..AbsAddr(start + 0x10_0000), text.file.start & !0xfff, code);
+        let ip = start + 0x8_0000;
+        let words = (1..=1_000).flat_map(|frame| [SP + frame * 16, ip]);
+        let stack: Vec<u8> = words.flat_map(u64::to_le_bytes).collect();
+        let mut frames = Vec::new();
+        let end = StackWalker::new().walk(&space, &Registers { ip, sp: SP, fp: SP, ..Registers::default() }, &stack, 1 << 20, &mut frames);
+        (frames.len(), end)
+    };
+    assert_eq!(walk(1 << 12), (1_001, StackEnd::NotResident));
+    assert_eq!(walk(1 << 16), (129, StackEnd::TooSlow));
+}
 
 #[test]
 #[cfg(target_arch = "x86_64")]

@@ -20,6 +20,10 @@ const CHANGES_PER_CACHE: u64 = 60_000;
 /// Eight frames are no chance: each has its return address in code, where the one before it says.
 const FRAMES_FAR: usize = 8;
 
+/// Steps of one stack: bytes of the unwind information of its frames, at least [`FRAME_STEPS`](crate::eh_frame::FRAME_STEPS) for each. The
+/// 2,048 frames of the deepest stack may have 4 KiB each, and the longest function of GCC may call itself 400 times. They take 80 ms at worst.
+const STEPS_MAX: u64 = 8 << 20;
+
 /// Walks stacks. Keeps what it learned about addresses, so one of them serves all processes of a recording.
 pub struct StackWalker {
     cache: CacheNative<MayAllocateDuringUnwind>,
@@ -42,6 +46,14 @@ impl StackWalker {
     /// A walker that knows nothing yet.
     pub fn new() -> Self {
         StackWalker::default()
+    }
+
+    /// The innermost frame alone, for a process whose stacks take too long.
+    pub fn leaf(space: &AddressSpace, registers: &Registers, frames: &mut Vec<Frame>) -> StackEnd {
+        let leaf = AbsAddr(registers.ip);
+        frames.clear();
+        frames.push(Frame { address: CodeAddress::Instruction(leaf), place: space.locate(leaf), sp: registers.sp });
+        StackEnd::TooSlow
     }
 
     /// Walks one stack; `frames` is emptied and filled leaf first.
@@ -172,6 +184,7 @@ fn walk_from(
     // While the kernel takes back what a handler interrupted, the instruction pointer is behind the call.
     let behind_call = AbsAddr(leaf.0.saturating_sub(1));
     let mut returns_from_signal = region.is_some_and(|region| region.is_signal_return(leaf) || region.is_signal_return(behind_call));
+    let mut steps = 0;
     loop {
         if returns_from_signal {
             let Some(interrupted) = interrupted_registers(native.sp(), &mut read) else {
@@ -186,6 +199,10 @@ fn walk_from(
             }
             native = native_registers(space, &interrupted);
             at = FrameAddress::from_instruction_pointer(interrupted.ip);
+        }
+        steps += region.zip(frames.last()).map_or(0, |(region, frame)| region.steps(frame.address.for_lookup()));
+        if steps > STEPS_MAX {
+            return StackEnd::TooSlow;
         }
         let before = native;
         let caller = match made.as_deref_mut() {

@@ -29,6 +29,7 @@ use longpole_wire::redact::Redactor;
 use longpole_wire::{FileError, Limits};
 use names::{PerfMap, own_kernel, perf_map_of};
 use tracing::info_span;
+use walk_time::WalkTime;
 use weights::{shown, weight, weight_of};
 
 use super::unseen::{unseen_run, with_cause};
@@ -37,6 +38,7 @@ use crate::memory::growth_limit;
 
 mod binaries;
 mod names;
+mod walk_time;
 mod weights;
 
 /// Numbers that mark a part of a call chain begin here: `PERF_CONTEXT_MAX`.
@@ -114,12 +116,15 @@ enum Cut {
     Walk(StackEnd),
     Code32,
     OtherMachine,
+    /// The time for all stacks was over.
+    Late,
 }
 
 impl std::fmt::Display for Cut {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Cut::Walk(end) => end.fmt(f),
+            Cut::Late => f.write_str("longpole unwinds the stacks of a perf.data for at most 60 s"),
             Cut::Code32 => f.write_str("longpole does not unwind stacks of 32-bit code"),
             Cut::OtherMachine => {
                 f.write_str("recorded on another CPU architecture; import the file on that architecture to unwind its stacks")
@@ -196,6 +201,7 @@ struct Import {
     locations: HashMap<Spot, LocationId>,
     stacks: HashMap<Box<[LocationId]>, StackId>,
     walker: StackWalker,
+    walk_time: WalkTime,
     frames: Vec<Frame>,
     spots: Vec<Spot>,
     cuts: HashMap<Cut, u64>,
@@ -258,6 +264,7 @@ impl Import {
             locations: HashMap::new(),
             stacks: HashMap::new(),
             walker: StackWalker::new(),
+            walk_time: WalkTime::default(),
             frames: Vec::new(),
             spots: Vec::new(),
             cuts: HashMap::new(),
@@ -513,12 +520,16 @@ impl Import {
                 let get = |number| registers.get(number).unwrap_or(0);
                 let registers = Registers { ip: get(ip), sp: get(sp), fp: get(fp), lr: lr.map_or(0, get), bx: bx.map_or(0, get) };
                 let asked = self.events[sample.event].stack_bytes;
-                let end = self.walker.walk(&space, &registers, sample.stack, asked, &mut self.frames);
+                let (walker, frames) = (&mut self.walker, &mut self.frames);
+                let end = self.walk_time.walk(|| walker.walk(&space, &registers, sample.stack, asked, frames));
+                if end.is_none() {
+                    StackWalker::leaf(&space, &registers, &mut self.frames);
+                }
                 spots.extend(self.frames.iter().map(|frame| match frame.place {
                     Place::Code { mapping, address } => Spot::Code { mapping, address },
                     Place::Anonymous | Place::Made(_) | Place::Unknown => Spot::Unmapped { pid, address: frame.address.for_lookup().0 },
                 }));
-                (end != StackEnd::Root).then_some(Cut::Walk(end))
+                end.map_or(Some(Cut::Late), |end| (end != StackEnd::Root).then_some(Cut::Walk(end)))
             };
             if let Some(cut) = cut {
                 *self.cuts.entry(cut).or_default() += 1;
