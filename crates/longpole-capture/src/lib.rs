@@ -25,6 +25,7 @@ pub mod recorder;
 pub mod refusal;
 mod regular_file;
 mod sink;
+mod slow_walks;
 pub mod socket_owner;
 pub mod span_context;
 mod sys;

@@ -254,7 +254,8 @@ impl Processor {
         self.waits.walk(|blocked| {
             let is_known = known_until(blocked.pid).is_some_and(|until| blocked.since <= until);
             if is_known {
-                blocked.walk(&mut stack_builder.walker, tree.space(blocked.pid), &mut stack_builder.jvms);
+                let StackBuilder { walker, slow_walks, jvms, .. } = &mut *stack_builder;
+                blocked.walk((walker, slow_walks), tree.space(blocked.pid), jvms);
                 stack_builder.name_while_asleep(blocked);
             }
             is_known
@@ -599,8 +600,8 @@ impl Processor {
     /// A probed wait is over.
     pub(super) fn wait(&mut self, tid: u32, mut blocked: BlockedThread, end: u64) {
         let (futex, kind) = blocked.until(end);
-        let StackBuilder { walker, jvms, .. } = &mut self.stack_builder;
-        blocked.walk(walker, self.tree.space(blocked.pid), jvms);
+        let StackBuilder { walker, slow_walks, jvms, .. } = &mut self.stack_builder;
+        blocked.walk((walker, slow_walks), self.tree.space(blocked.pid), jvms);
         // The thread sleeps, so its memory did not change.
         let context = self.or_of_another((blocked.pid, tid, blocked.since), blocked.context, &blocked.stack, blocked.place.1).or_absent();
         let stack = self.stack_builder.of_blocked_thread(tid, &blocked, end, &mut self.out);

@@ -14,11 +14,13 @@ use crate::frames::python::{NativeStack, Pythons, When};
 use crate::frames::stacks::{FrameLocation, ProgramId, Stacks, Truncation};
 use crate::perf::record::SampleRecord;
 use crate::sink::ObservationWriter;
+use crate::slow_walks::SlowWalks;
 use crate::waits::blocked_thread::BlockedThread;
 
 /// Builds stacks and assigns their ids.
 pub(super) struct StackBuilder {
     pub(super) walker: StackWalker,
+    pub(super) slow_walks: SlowWalks,
     pub(super) pythons: Pythons,
     pub(super) javascripts: JavaScripts,
     pub(super) jit: Jit,
@@ -45,6 +47,7 @@ impl StackBuilder {
     pub(super) fn new(jit: Jit, kernel: Kernel) -> StackBuilder {
         StackBuilder {
             walker: StackWalker::new(),
+            slow_walks: SlowWalks::default(),
             pythons: Pythons::new(),
             javascripts: JavaScripts::new(),
             jit,
@@ -68,11 +71,11 @@ impl StackBuilder {
         let in_kernel = sample.kernel.addresses().next().is_some();
         let mut cut = match sample.registers {
             Some(registers) => {
-                let (stack, made) = ((sample.stack, sample.stack_room as u32), self.jvms.of(pid, time));
-                match self.walker.walk_through(space, &registers, stack, made, &mut self.frames) {
-                    StackEnd::Root => None,
-                    end => Some(Truncation::Walk(end)),
-                }
+                let (walker, frames, made) = (&mut self.walker, &mut self.frames, self.jvms.of(pid, time));
+                let stack = (sample.stack, sample.stack_room as u32);
+                let end = self.slow_walks.walk(pid, time, || walker.walk_through(space, &registers, stack, made, frames));
+                let end = end.unwrap_or_else(|| StackWalker::leaf(space, &registers, &mut self.frames));
+                (end != StackEnd::Root).then_some(Truncation::Walk(end))
             }
             None => {
                 self.frames.clear();

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use longpole_model::{ContextRecord, Futex, WaitKind};
-use longpole_symbols::unwind::{AddressSpace, Frame, StackEnd, StackWalker};
+use longpole_symbols::unwind::{AddressSpace, Frame, Registers, StackEnd, StackWalker};
 
 use super::goroutines::AwaitedGoroutine;
 use crate::frames::jvm::Jvms;
+use crate::slow_walks::SlowWalks;
 use crate::sys::remote_memory::read_memory;
 
 /// Most bytes of the stack of a thread of Java: frameworks call each other a hundred times.
@@ -38,7 +39,12 @@ pub(crate) struct BlockedThread {
 
 impl BlockedThread {
     /// Unwinds the stack, if there is one and that is not done. Reads more memory of the process as needed, if it lives.
-    pub(crate) fn walk(&mut self, walker: &mut StackWalker, space: Option<&Arc<AddressSpace>>, jvms: &mut Jvms) {
+    pub(crate) fn walk(
+        &mut self,
+        (walker, slow_walks): (&mut StackWalker, &mut SlowWalks),
+        space: Option<&Arc<AddressSpace>>,
+        jvms: &mut Jvms,
+    ) {
         if self.walked.is_some() || self.stack.is_empty() {
             return;
         }
@@ -51,10 +57,16 @@ impl BlockedThread {
         let pid = self.pid;
         let read = |address, into: &mut [u8]| read_memory(pid, address, into).is_ok_and(|read| read == into.len());
         let mut frames = Vec::new();
-        let mut end = walker.walk_asleep(space, self.place, &self.stack, &mut frames, read, jvms.of(self.pid, self.at));
-        if end.is_truncated() && jvms.has(self.pid) && self.read_more() {
-            end = walker.walk_asleep(space, self.place, &self.stack, &mut frames, read, jvms.of(self.pid, self.at));
+        let (place, at) = (self.place, self.at);
+        let mut walk = |stack: &[u8], jvms: &mut Jvms| {
+            slow_walks.walk(pid, at, || walker.walk_asleep(space, place, stack, &mut frames, read, jvms.of(pid, at)))
+        };
+        let mut end = walk(&self.stack, jvms);
+        if end.is_some_and(|end| end.is_truncated()) && jvms.has(pid) && self.read_more() {
+            end = walk(&self.stack, jvms);
         }
+        let registers = Registers { ip: place.0, sp: place.1, ..Registers::default() };
+        let end = end.unwrap_or_else(|| StackWalker::leaf(space, &registers, &mut frames));
         self.walked = Some((frames, end));
     }
 

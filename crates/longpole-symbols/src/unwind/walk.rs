@@ -52,7 +52,7 @@ impl StackWalker {
     pub fn leaf(space: &AddressSpace, registers: &Registers, frames: &mut Vec<Frame>) -> StackEnd {
         let leaf = AbsAddr(registers.ip);
         frames.clear();
-        frames.push(Frame { address: CodeAddress::Instruction(leaf), place: space.locate(leaf), sp: registers.sp });
+        frames.push(Frame { address: CodeAddress::Instruction(leaf), place: space.locate(leaf), sp: registers.sp, fp: registers.fp });
         StackEnd::TooSlow
     }
 
