@@ -1,12 +1,12 @@
 //! The ingester: inflates a body, checks that it decodes, finds its sender, writes it to the log, and forwards a copy. Other formats
-//! become OTLP here, so that the log has one format. One thread, in order.
+//! become OTLP here, so that the log has one format. One thread, in the order of each sender.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use longpole_model::{AttributeValue, LossKind, Resource, ResourceEvent, Span, SpanBatch, SpanSink, Timestamp};
@@ -17,6 +17,7 @@ use longpole_wire::{DecodeError, Limits, otlp, pulumi_event, pulumi_payload, zip
 
 use self::check::Check;
 use self::convert::Convert;
+use self::fair_queue::{COSTLY_MIN, FairQueue, Sender};
 use self::logs::{Events, NO_SPAN, Unkept};
 use super::connection::Claim;
 use super::job::{Content, Handed, Job, Verdict};
@@ -31,6 +32,7 @@ use crate::peer_process::PeerFinder;
 
 mod check;
 mod convert;
+mod fair_queue;
 mod logs;
 
 /// The loss of spans whose process a search did not find within its limits.
@@ -53,21 +55,39 @@ pub(super) fn ingest_all(
     // Requests of closed connections come last: any user can send them, and no client waits for the answer. Their places limit their
     // number.
     let mut later: VecDeque<Handed> = VecDeque::new();
+    let mut waiting: FairQueue<Handed> = FairQueue::default();
+    let mut last: Option<(Sender, Duration)> = None;
     loop {
-        let next = if later.is_empty() { queue.recv().ok() } else { queue.try_recv().ok() };
-        let (job, reply) = match next {
-            Some(handed) if handed.0.connection.sender_is_gone() => {
-                later.push_back(handed);
-                continue;
+        let is_busy = waiting.is_busy() || last.is_some_and(|(_, time)| time >= COSTLY_MIN);
+        let mut next = queue.try_recv().ok();
+        if next.is_none() {
+            // What came meanwhile competes with the sender of the last request.
+            if let Some((sender, time)) = last.take() {
+                waiting.charge(sender, time);
             }
-            Some(handed) => handed,
-            None => match later.pop_front() {
-                Some(handed) => handed,
-                None => break,
-            },
-        };
+            if waiting.is_empty() && later.is_empty() {
+                next = queue.recv().ok();
+                if next.is_none() {
+                    break;
+                }
+            }
+        }
+        if let Some(handed) = next {
+            if handed.0.connection.sender_is_gone() {
+                later.push_back(handed);
+            } else {
+                waiting.push(ingester.sender_of(&handed.0, is_busy), handed);
+            }
+            continue;
+        }
+        let Some((job, reply)) = waiting.pop().or_else(|| later.pop_front()) else { continue };
+        let start = Instant::now();
         // The client may have hung up, or never waited for an answer; the log keeps the request anyway.
         let _ = reply.send(ingester.serve(&job));
+        let time = start.elapsed();
+        if !job.connection.sender_is_gone() {
+            last = Some((ingester.sender_of(&job, time >= COSTLY_MIN), time));
+        }
     }
     let left = ingester.twins.take().map(Twins::finish).unwrap_or_default();
     ingester.hand_on(&left);
@@ -89,6 +109,12 @@ struct Ingester<'a> {
 }
 
 impl Ingester<'_> {
+    /// Whose request it is. A process can have any number of connections, so its number is searched for where requests take long.
+    fn sender_of(&mut self, job: &Job, is_busy: bool) -> Sender {
+        let pid = if is_busy { job.connection.peer_pid(&mut self.finder) } else { job.connection.known_pid() };
+        pid.map_or_else(|| Sender::Connection(Arc::as_ptr(&job.connection) as usize), Sender::Process)
+    }
+
     fn serve(&mut self, job: &Job) -> Verdict {
         let verdict = self.keep_content(job);
         if self.finder.has_given_up() {
