@@ -88,6 +88,9 @@ impl Acceptor {
     async fn accept_all(&self) -> Infallible {
         let mut turn = 0_u32;
         loop {
+            if !self.connections.is_full() {
+                self.connections.note_room();
+            }
             while self.connections.is_full() {
                 self.connections.make_room();
                 // Something may also become old enough to be closed.

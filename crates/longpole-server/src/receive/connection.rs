@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::task::Waker;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 
@@ -65,6 +65,8 @@ pub(crate) struct Connection {
     blocked_since: Mutex<Option<tokio::time::Instant>>,
     /// When requests in flight made progress last.
     progress_at: Mutex<tokio::time::Instant>,
+    /// A search for its process waits for the ingester, or was made.
+    is_searched: AtomicBool,
     /// It was inside one of these for too long.
     pub(super) too_slow: AtomicBool,
     /// Asks the connection to end.
@@ -96,11 +98,22 @@ impl Connection {
             inside_since: Mutex::default(),
             blocked_since: Mutex::default(),
             progress_at: Mutex::new(now),
+            is_searched: AtomicBool::new(false),
             too_slow: AtomicBool::new(false),
             hang_up: Notify::new(),
             cut: Notify::new(),
             shared,
         }
+    }
+
+    /// The process at the other end, if it was found already. Waits for no search.
+    pub(super) fn known_pid(&self) -> Option<u32> {
+        (*self.peer_process.try_lock().ok()?)?.map(|peer| peer.pid)
+    }
+
+    /// Whether the caller should have the ingester search for its process. Only the first caller should.
+    pub(super) fn is_to_be_searched(&self) -> bool {
+        self.known_pid().is_none() && !self.is_searched.swap(true, Ordering::Relaxed)
     }
 
     /// The process at the other end, which may take a search through `/proc`. If the process has ended, it searches for the one that
@@ -223,6 +236,13 @@ impl Connection {
     /// Whether it waits for its peer.
     pub(super) fn is_idle(&self) -> bool {
         self.in_flight.load(Ordering::Relaxed) == 0 && self.read_to_end.load(Ordering::Relaxed)
+    }
+
+    /// Whether it sends no requests: none is under way, and the last whole one, or its beginning, was this long ago. Whatever it sends beside
+    /// them does not count.
+    pub(super) fn is_unused_for(&self, time: Duration) -> bool {
+        let is_free = !self.has_requests() && self.event_streams.load(Ordering::Relaxed) == 0;
+        is_free && self.progress_at.lock().unwrap_or_else(PoisonError::into_inner).elapsed() > time
     }
 
     /// Whether nothing is lost with it.

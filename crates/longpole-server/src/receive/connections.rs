@@ -21,7 +21,7 @@ use tokio::time::timeout;
 use super::allowed_senders::{Sender, SenderVerdict};
 use super::answer::AnswerBody;
 use super::connection::{Connection, Shared, Speech, Undecided};
-use super::job::UNPROVEN;
+use super::job::{Content, Job, UNPROVEN};
 use super::request_context::RequestContext;
 use super::user_quotas::{UserQuota, UserQuotas};
 use super::{appdash, refusal, routes};
@@ -39,6 +39,8 @@ pub(super) struct Connections {
     pub(super) open: OpenConnections,
     pub(super) next: AtomicU64,
     pub(super) user_quotas: UserQuotas,
+    /// Since when no place has become free by itself.
+    pub(super) scarce_since: Mutex<Option<Instant>>,
     /// Places for connections that their clients have closed.
     pub(super) gone: Arc<Semaphore>,
 }
@@ -81,7 +83,8 @@ impl Connections {
     pub(super) fn new(context: Arc<RequestContext>) -> Self {
         let (user_quotas, gone) = (UserQuotas::new(), Arc::new(Semaphore::new(CLOSED_MAX)));
         let (shared, open) = (Arc::default(), OpenConnections::default());
-        Connections { context, http: routes::http(), shared, open, next: AtomicU64::new(0), user_quotas, gone }
+        let (next, scarce_since) = (AtomicU64::new(0), Mutex::default());
+        Connections { context, http: routes::http(), shared, open, next, user_quotas, scarce_since, gone }
     }
 
     /// Connections that are inside a request.
@@ -266,8 +269,9 @@ impl Connections {
         });
     }
 
-    /// Makes room: closes the answered connection that is idle longest, or cuts one that stalls. An unused connection is about to be used,
-    /// so it closes only after [`UNUSED_MAX`].
+    /// Makes room: closes the answered connection that is idle longest, or cuts one that sends no requests or stalls. An unused connection is
+    /// about to be used, so it closes only after [`UNUSED_MAX`]. If none of these makes room for [`STALL_IN_NEED_MAX`], it cuts the oldest of a
+    /// process that has more than half of all places.
     pub(super) fn make_room(&self) {
         let answered_at = |connection: &Arc<Connection>| connection.answered_at.load(Ordering::Relaxed);
         let is_spare = |connection: &&Arc<Connection>| {
@@ -276,11 +280,69 @@ impl Connections {
         };
         let spare = self.open.lock().values().filter(is_spare).min_by_key(|connection| answered_at(connection)).cloned();
         match spare {
-            Some(connection) => connection.hang_up.notify_one(),
-            None => {
-                self.cut_stalled(None);
+            Some(connection) => {
+                self.note_room();
+                connection.hang_up.notify_one();
             }
+            None if self.cut_unused() || self.cut_stalled(None) => self.note_room(),
+            None => self.cut_greedy(),
         }
+    }
+
+    /// Notes that there is room, or will be.
+    pub(super) fn note_room(&self) {
+        *self.scarce_since.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    /// Cuts the oldest connection whose client sends something all the time, but no whole request, and returns whether there was one.
+    fn cut_unused(&self) -> bool {
+        let is_such = |connection: &Connection| connection.speech == Speech::Http && connection.is_unused_for(UNUSED_MAX);
+        let unused = self.numbers_of(|connection| is_such(connection).then_some(connection.since)).min();
+        unused
+            .is_some_and(|(_, number)| self.cut(number, "connections that sent no request while others needed their places; they were cut"))
+    }
+
+    /// Cuts the oldest connection of a process that has more than half of all places, if no place becomes free by itself.
+    fn cut_greedy(&self) {
+        let since = *self.scarce_since.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_with(Instant::now);
+        if since.elapsed() < STALL_IN_NEED_MAX {
+            return;
+        }
+        // Few requests need the search for their process, so it was not made yet.
+        let unknown: Vec<_> = self.open.lock().values().filter(|connection| connection.is_to_be_searched()).cloned().collect();
+        for connection in unknown {
+            self.context.intake.hand(Job::new(Content::Hello, &connection));
+        }
+        if let Some((most, of)) = self.greediest(|_| true)
+            && most > CONNECTIONS_MAX / 2
+            && let Some((_, number)) = self.numbers_of(|connection| (connection.known_pid() == Some(of)).then_some(connection.since)).min()
+        {
+            self.cut(number, "requests of a process that had more than half of all connections while others needed some; they were cut");
+        }
+    }
+
+    /// How many of these connections the process has that has the most of them, and that process.
+    fn greediest(&self, is_such: impl Fn(&Connection) -> bool) -> Option<(usize, u32)> {
+        let mut counts: HashMap<u32, usize> = HashMap::new();
+        for pid in self.open.lock().values().filter(|connection| is_such(connection)).filter_map(|connection| connection.known_pid()) {
+            *counts.entry(pid).or_default() += 1;
+        }
+        counts.into_iter().map(|(pid, count)| (count, pid)).max()
+    }
+
+    /// The numbers of connections that have such a time, with it.
+    fn numbers_of(&self, time: impl Fn(&Connection) -> Option<tokio::time::Instant>) -> impl Iterator<Item = (tokio::time::Instant, u64)> {
+        let open = self.open.lock();
+        let found: Vec<_> = open.iter().filter_map(|(number, connection)| Some((time(connection)?, *number))).collect();
+        found.into_iter()
+    }
+
+    /// Cuts a connection, which counts as lost for this reason; whether it is still open.
+    fn cut(&self, number: u64, reason: &str) -> bool {
+        let Some(connection) = self.open.lock().remove(&number) else { return false };
+        connection.cut.notify_one();
+        self.context.refused_of(&connection, reason);
+        true
     }
 
     /// Cuts the connection that has stalled longest inside a request or packet, and returns whether there was one. The receiver counts the

@@ -350,3 +350,44 @@ fn who_does_not_read_its_answers_makes_room_for_others() {
     drop(held);
     receiver.finish(SOON);
 }
+
+/// Connections that send these bytes again and again, until the value is dropped.
+fn busy(port: u16, first: &'static [u8], again: &[u8]) -> (Arc<AtomicBool>, thread::JoinHandle<()>) {
+    let again = again.repeat(1_000);
+    let over = Arc::new(AtomicBool::new(false));
+    let is_over = Arc::clone(&over);
+    let mut streams: Vec<_> = (0..CONNECTIONS_MAX).map(|_| (stalled(port, first), 0)).collect();
+    streams.iter().for_each(|(stream, _)| stream.set_nonblocking(true).unwrap());
+    let sending = thread::spawn(move || {
+        let mut answers = vec![0; 1 << 16];
+        while !is_over.load(Ordering::Relaxed) {
+            for (stream, sent) in &mut streams {
+                if let Ok(length) = stream.write(&again[*sent..]) {
+                    *sent = (*sent + length) % again.len();
+                }
+                let _ = stream.read(&mut answers);
+            }
+        }
+    });
+    (over, sending)
+}
+
+#[test]
+fn busy_connections_of_one_process_make_room_for_others() {
+    // Frames of HTTP/2 (PRIORITY) without a request; requests without a pause.
+    let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
+    let priority = b"\0\0\x05\x02\0\0\0\0\x63\0\0\0\0\x10";
+    let metrics = b"POST /v1/metrics HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}";
+    for (first, again) in [(&preface[..], &priority[..]), (b"", metrics)] {
+        let (receiver, memory) = start();
+        let (over, sending) = busy(receiver.port(), first, again);
+        let begun = Instant::now();
+        assert_eq!(post(receiver.port(), "/v1/traces", PROTOBUF, &spans(&["whole"]).encode_to_vec()).status, 200);
+        assert!(begun.elapsed() < SOON, "{:?}", begun.elapsed());
+        assert_eq!(memory.kept().len(), 1);
+        over.store(true, Ordering::Relaxed);
+        sending.join().unwrap();
+        let losses = receiver.finish(SOON);
+        assert!(refused(&losses, "they were cut") > 0, "{losses:?}");
+    }
+}
