@@ -104,8 +104,8 @@ pub const DRAIN_STALL_MAX: Duration = Duration::from_millis(500);
 /// How long a connection may be open before its first request, when others wait for room.
 pub const UNUSED_MAX: Duration = Duration::from_secs(5);
 
-/// Connections of AppDash at the same time; one beyond it is closed at once. A deployment has one for each of its processes,
-/// and no connection is closed to make room for another, for none of them can be made again without loss.
+/// Connections of AppDash at the same time. A deployment has one for each of its processes. To make room for one beyond it, the longest
+/// idle one of the process that has the most is closed, if it has several; else the new one is closed at once.
 pub const APPDASH_CONNECTIONS_MAX: usize = if cfg!(test) { 8 } else { 128 };
 
 /// Bytes that the receiver reads from an AppDash connection in one turn: 1 ms of decoding.

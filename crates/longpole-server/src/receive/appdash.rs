@@ -40,6 +40,7 @@ pub(super) async fn serve(stream: TcpStream, context: &RequestContext, connectio
         match read {
             Ok(0) => break,
             Ok(length) => {
+                connection.note_progress();
                 let pushed = reader.push(&buffer[..length], &mut batch);
                 give(&mut batch, redactor.as_mut(), context, connection);
                 if reader.packets() != packets {

@@ -245,6 +245,11 @@ impl Connection {
         is_free && self.progress_at.lock().unwrap_or_else(PoisonError::into_inner).elapsed() > time
     }
 
+    /// When something was read last, or an answer made.
+    pub(super) fn idle_since(&self) -> tokio::time::Instant {
+        *self.progress_at.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Whether nothing is lost with it.
     pub(super) fn is_over(&self) -> bool {
         self.is_idle() && self.event_streams.load(Ordering::Relaxed) == 0

@@ -237,7 +237,11 @@ impl Connections {
     fn serve(self: &Arc<Self>, accepted: Accepted, sender: Sender, place: Option<OwnedSemaphorePermit>) {
         let (peer, ours, speech) = (accepted.peer, accepted.ours, accepted.speech);
         let appdash = || self.open.lock().values().filter(|connection| connection.speech == Speech::AppDash).count();
-        if speech == Speech::AppDash && appdash() >= APPDASH_CONNECTIONS_MAX && !self.cut_stalled(Some(Speech::AppDash)) {
+        if speech == Speech::AppDash
+            && appdash() >= APPDASH_CONNECTIONS_MAX
+            && !self.cut_stalled(Some(Speech::AppDash))
+            && !self.cut_idle_appdash()
+        {
             self.context.refused(&format!("more than {APPDASH_CONNECTIONS_MAX} appdash connections at the same time"));
             return;
         }
@@ -319,6 +323,22 @@ impl Connections {
         {
             self.cut(number, "requests of a process that had more than half of all connections while others needed some; they were cut");
         }
+    }
+
+    /// Cuts the longest idle AppDash connection of the process that has the most, if it has several, and returns whether there was one.
+    fn cut_idle_appdash(&self) -> bool {
+        let Some((_, of)) = self.greediest(|connection| connection.speech == Speech::AppDash).filter(|(most, _)| *most > 1) else {
+            return false;
+        };
+        let idle = self.numbers_of(|connection| {
+            let is_idle = connection.is_over() && connection.inside_since().is_none();
+            let is_such = connection.speech == Speech::AppDash && connection.known_pid() == Some(of) && is_idle;
+            is_such.then_some(connection.idle_since())
+        });
+        let idle = idle.min();
+        idle.is_some_and(|(_, number)| {
+            self.cut(number, "idle appdash connections of a process that had the most; they were closed for others")
+        })
     }
 
     /// How many of these connections the process has that has the most of them, and that process.

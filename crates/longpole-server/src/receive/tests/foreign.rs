@@ -249,6 +249,38 @@ fn more_appdash_connections_than_there_are_places_for_are_closed_at_once() {
     assert_eq!(count_of(&receiver.finish(SOON), LossKind::RequestsRefused), 1);
 }
 
+#[test]
+fn idle_appdash_connections_of_one_process_make_room_for_others() {
+    let (receiver, memory, address) = start_with(Limits::default());
+    let connect = || {
+        let mut stream = TcpStream::connect(&address).unwrap();
+        stream.write_all(PACKETS).unwrap();
+        stream
+    };
+    let mut open = Vec::new();
+    for count in 1..=APPDASH_CONNECTIONS_MAX {
+        open.push(connect());
+        // Then its process is known, too.
+        let begun = Instant::now();
+        while memory.kept().len() < count {
+            assert!(begun.elapsed() < SOON);
+            thread::yield_now();
+        }
+    }
+    open.push(connect());
+    let begun = Instant::now();
+    while memory.kept().len() <= APPDASH_CONNECTIONS_MAX {
+        assert!(begun.elapsed() < SOON, "the new one is served");
+        thread::yield_now();
+    }
+    assert_eq!(open[0].read(&mut [0]).unwrap_or(0), 0, "the longest idle one is closed");
+    open[1].set_nonblocking(true).unwrap();
+    assert_eq!(open[1].read(&mut [0]).unwrap_err().kind(), std::io::ErrorKind::WouldBlock);
+    drop(open);
+    let losses = receiver.finish(SOON);
+    assert!(losses.iter().any(|loss| loss.count == 1 && loss.detail.contains("of a process that had the most")), "{losses:?}");
+}
+
 /// A body of a request that is sent piece by piece.
 struct Pieces(tokio::sync::mpsc::UnboundedReceiver<Bytes>);
 
