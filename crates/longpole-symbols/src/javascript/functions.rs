@@ -36,13 +36,13 @@ pub enum Missing {
     Busy,
 }
 
-struct Known {
+struct KnownFunction {
     marks: Marks,
     /// `None` for those of V8 itself.
     function: Option<Arc<ScriptFunction>>,
 }
 
-impl Known {
+impl KnownFunction {
     fn look_up(&self) -> LookUp {
         self.function.as_ref().map_or(LookUp::Builtin, |function| LookUp::Function(Arc::clone(function)))
     }
@@ -51,7 +51,7 @@ impl Known {
 /// The functions of one process.
 #[derive(Default)]
 pub struct Functions {
-    known: FastMap<u64, Known>,
+    known: FastMap<u64, KnownFunction>,
     types: Types,
     lines: Lines,
     // Kept for their memory.
@@ -86,7 +86,7 @@ impl Functions {
             // Functions that are known held until it ended.
             Err(error) => {
                 let missing = LookUp::Missing(if error == ReadError::Gone { Missing::Gone } else { Missing::Closed });
-                pointers.iter().map(|pointer| self.known.get(pointer).map_or_else(|| missing.clone(), Known::look_up)).collect()
+                pointers.iter().map(|pointer| self.known.get(pointer).map_or_else(|| missing.clone(), KnownFunction::look_up)).collect()
             }
         }
     }
@@ -111,7 +111,7 @@ impl Functions {
         }
         memory.copy(&mut self.parts, &mut self.bytes)?;
         let mut pairs = self.parts.chunks_exact(2);
-        let mut has_marks = |known: &Known| {
+        let mut has_marks = |known: &KnownFunction| {
             let Some([function, shared]) = pairs.next() else { return false };
             if !function.is_there || !shared.is_there {
                 return false;
@@ -144,7 +144,7 @@ impl Functions {
         if self.known.len() >= FUNCTIONS_MAX {
             self.known.clear();
         }
-        let known = Known { marks, function };
+        let known = KnownFunction { marks, function };
         let found = known.look_up();
         self.known.insert(pointer, known);
         found
