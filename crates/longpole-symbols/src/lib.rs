@@ -32,6 +32,7 @@ mod load;
 pub mod made_code;
 #[cfg(test)]
 mod made_up;
+pub mod memory;
 mod object;
 pub mod perf_map;
 mod probe;

@@ -19,6 +19,7 @@ use longpole_model::fast_hash::FastMap;
 use longpole_model::stack::Runtime;
 use longpole_model::{Loss, LossKind, MappingId};
 use longpole_symbols::javascript::{FrameFunction, Functions, HeapLayout, LookUp, Missing, ScriptFunction};
+use longpole_symbols::memory::CLOSED_BY;
 use longpole_symbols::unwind::{Code, Frame, Place};
 
 use crate::cpu_budget::CpuBudget;
@@ -259,12 +260,10 @@ impl JavaScripts {
         missed.sort_unstable();
         let loss = |(reason, count)| {
             let why = match reason {
-                Missing::Moved => "node's collector had moved them before longpole read their names",
-                Missing::Gone => "the process had ended before longpole read their names",
-                Missing::Closed => {
-                    "longpole may not read node's memory: another user's, or protected by kernel.yama.ptrace_scope, a container, or the program itself"
-                }
-                Missing::Busy => "there were more new ones than longpole reads in a sixteenth of a CPU",
+                Missing::Moved => "node's collector had moved them before longpole read their names".to_owned(),
+                Missing::Gone => "the process had ended before longpole read their names".to_owned(),
+                Missing::Closed => format!("longpole may not read node's memory: {CLOSED_BY}"),
+                Missing::Busy => "there were more new ones than longpole reads in a sixteenth of a CPU".to_owned(),
             };
             Loss::new(LossKind::FunctionsNotSeen, count, format!("functions of JavaScript: {why}"))
         };

@@ -11,14 +11,15 @@ use std::collections::HashMap;
 
 use longpole_model::stack::Runtime;
 use longpole_model::{Loss, LossKind};
-use longpole_symbols::hotspot::{HotSpotSymbols, Jvm, ProcessBytes};
+use longpole_symbols::hotspot::{HotSpotSymbols, Jvm};
 use longpole_symbols::made_code::{MadeCode, MadeId};
+use longpole_symbols::memory::{CLOSED_BY, Memory, Unreadable};
 use longpole_symbols::unwind::Code;
 
 use crate::frames::stacks::{FrameLocation, Name, Stacks};
 use crate::perf::record::MapRecord;
 use crate::sys::clock::monotonic_nanos;
-use crate::sys::remote_memory::read_memory;
+use crate::sys::remote_memory::ProcessMemory;
 use longpole_model::fast_hash::FastMap;
 
 /// How often attaching may fail before a machine is given up: its tables are filled when it starts.
@@ -26,17 +27,6 @@ const FAILURES_MAX: u32 = 20;
 
 /// Time between two attempts.
 const RETRY_NANOS: u64 = 20_000_000;
-
-/// The memory of a process.
-struct Bytes {
-    pid: u32,
-}
-
-impl ProcessBytes for Bytes {
-    fn fill(&self, address: u64, into: &mut [u8]) -> bool {
-        read_memory(self.pid, address, into).is_ok_and(|read| read == into.len())
-    }
-}
 
 /// Why methods have no names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -49,17 +39,15 @@ enum NotSeen {
 }
 
 impl NotSeen {
-    fn detail(self) -> &'static str {
-        match self {
-            NotSeen::Starting => "methods of Java: the virtual machine was starting",
-            NotSeen::Gone => "methods of Java: the process had ended before longpole read them",
-            NotSeen::Closed => {
-                "methods of Java: longpole may not read the virtual machine's memory: another user's, or protected by \
-                 kernel.yama.ptrace_scope, a container, or the program itself"
-            }
-            NotSeen::Layout => "methods of Java: this longpole does not support this virtual machine",
-            NotSeen::Torn => "methods of Java: a frame of the virtual machine had no method in it when it was read",
-        }
+    fn detail(self) -> String {
+        let why = match self {
+            NotSeen::Starting => "the virtual machine was starting",
+            NotSeen::Gone => "the process had ended before longpole read them",
+            NotSeen::Closed => return format!("methods of Java: longpole may not read the virtual machine's memory: {CLOSED_BY}"),
+            NotSeen::Layout => "this longpole does not support this virtual machine",
+            NotSeen::Torn => "a frame of the virtual machine had no method in it when it was read",
+        };
+        format!("methods of Java: {why}")
     }
 }
 
@@ -76,20 +64,23 @@ struct Machine {
 
 impl Machine {
     fn attach(&mut self, pid: u32) {
-        let now = monotonic_nanos();
-        if self.jvm.is_some() || self.failures >= FAILURES_MAX || now < self.next_attempt {
+        if self.jvm.is_some() || self.failures >= FAILURES_MAX {
             return;
         }
-        self.jvm = Jvm::attach(Box::new(Bytes { pid }), &self.symbols);
+        let now = monotonic_nanos();
+        if now < self.next_attempt {
+            return;
+        }
+        let memory = ProcessMemory { pid };
+        self.jvm = Jvm::attach(Box::new(memory), &self.symbols);
         if self.jvm.is_none() {
             self.failures += 1;
             self.next_attempt = now + RETRY_NANOS;
-            let mut word = [0; 8];
-            self.why_not = match read_memory(pid, self.symbols.0[0], &mut word) {
+            self.why_not = match memory.fill(self.symbols.0[0], &mut [0; 8]) {
                 Ok(_) if self.failures < FAILURES_MAX => NotSeen::Starting,
                 Ok(_) => NotSeen::Layout,
-                Err(error) if error.raw_os_error() == Some(libc::ESRCH) => NotSeen::Gone,
-                Err(_) => NotSeen::Closed,
+                Err(Unreadable::Gone) => NotSeen::Gone,
+                Err(Unreadable::Closed) => NotSeen::Closed,
             };
         }
     }

@@ -6,7 +6,8 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-use longpole_symbols::python::{Memory, MemoryPart, ReadError};
+use longpole_symbols::memory::{Memory, MemoryPart, Unreadable};
+use longpole_symbols::python::ReadError;
 
 use crate::sys::limits::page_bytes;
 
@@ -21,13 +22,13 @@ pub(crate) struct ProcessMemory {
 }
 
 impl Memory for ProcessMemory {
-    fn copy(&self, parts: &mut [MemoryPart], bytes: &mut [u8]) -> Result<(), ReadError> {
+    fn copy(&self, parts: &mut [MemoryPart], bytes: &mut [u8]) -> Result<(), Unreadable> {
         let mut next = 0;
         while next < parts.len() {
             let end = parts.len().min(next + PARTS_OF_CALL_MAX);
             let copied = read_parts(self.pid, &parts[next..end], bytes).map_err(|error| match error.raw_os_error() {
-                Some(libc::ESRCH) => ReadError::Gone,
-                _ => ReadError::Closed,
+                Some(libc::ESRCH) => Unreadable::Gone,
+                _ => Unreadable::Closed,
             })?;
             for part in &mut parts[next..next + copied] {
                 part.is_there = true;
@@ -188,7 +189,7 @@ pub fn can_read_memory(pid: u32) -> Result<(), String> {
     match (ProcessMemory { pid }).copy(&mut part, &mut bytes) {
         Ok(()) if bytes == WORD => Ok(()),
         Ok(()) => Err("the kernel does not copy it".to_owned()),
-        Err(error) => Err(error.to_string()),
+        Err(error) => Err(ReadError::from(error).to_string()),
     }
 }
 
@@ -196,7 +197,7 @@ pub fn can_read_memory(pid: u32) -> Result<(), String> {
 mod tests {
     use super::*;
 
-    fn copy(pid: u32, addresses: &[u64]) -> (Result<(), ReadError>, Vec<bool>, Vec<u8>) {
+    fn copy(pid: u32, addresses: &[u64]) -> (Result<(), Unreadable>, Vec<bool>, Vec<u8>) {
         let mut parts: Vec<MemoryPart> = addresses
             .iter()
             .enumerate()
@@ -235,8 +236,8 @@ mod tests {
 
     #[test]
     fn a_process_that_is_gone_is_an_error() {
-        assert_eq!(copy(4_000_000_000, &[4096]).0, Err(ReadError::Gone));
-        assert_eq!(copy(5_000_000, &[4096]).0, Err(ReadError::Gone));
+        assert_eq!(copy(4_000_000_000, &[4096]).0, Err(Unreadable::Gone));
+        assert_eq!(copy(5_000_000, &[4096]).0, Err(Unreadable::Gone));
     }
 
     #[test]

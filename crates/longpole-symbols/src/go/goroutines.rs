@@ -3,7 +3,7 @@
 use super::layout::GoroutineLayout;
 use super::missing::Missing;
 use super::{GoProgram, GoSymbols};
-use crate::python::{Memory, MemoryPart, ReadError};
+use crate::memory::{self, Memory, MemoryPart};
 
 /// Most goroutines of a process that are read: 0.8 MB.
 const GOROUTINES_MAX: usize = 4096;
@@ -288,7 +288,7 @@ impl Copied {
         };
         let mut parts: Vec<MemoryPart> = places.map(part).collect();
         let mut bytes = vec![0; end];
-        memory.copy(&mut parts, &mut bytes).map_err(|error| if error == ReadError::Gone { Missing::Gone } else { Missing::Closed })?;
+        memory.copy(&mut parts, &mut bytes)?;
         Ok(Copied { parts, bytes })
     }
 
@@ -299,13 +299,11 @@ impl Copied {
     }
 
     fn word(&self, part: usize, offset: u64) -> Option<u64> {
-        let bytes = self.bytes(part)?.get(usize::try_from(offset).ok()?..)?;
-        Some(u64::from_le_bytes(*bytes.first_chunk()?))
+        memory::word(self.bytes(part)?, offset)
     }
 
     fn int(&self, part: usize, offset: u64) -> Option<u32> {
-        let bytes = self.bytes(part)?.get(usize::try_from(offset).ok()?..)?;
-        Some(u32::from_le_bytes(*bytes.first_chunk()?))
+        memory::int(self.bytes(part)?, offset).map(i32::cast_unsigned)
     }
 
     fn byte(&self, part: usize, offset: u64) -> Option<u8> {

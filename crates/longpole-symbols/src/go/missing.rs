@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::memory::Unreadable;
+
 /// Why nothing could be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Missing {
@@ -19,6 +21,15 @@ pub enum Missing {
     TooMany,
     /// Reading them takes more time than the recorder has for it.
     NoTime,
+}
+
+impl From<Unreadable> for Missing {
+    fn from(why: Unreadable) -> Missing {
+        match why {
+            Unreadable::Gone => Missing::Gone,
+            Unreadable::Closed => Missing::Closed,
+        }
+    }
 }
 
 impl fmt::Display for Missing {

@@ -1,22 +1,18 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::python::{Memory, MemoryPart, ReadError};
+use crate::memory::{Memory, MemoryPart, Unreadable, copy_found};
 
 /// Memory of a made-up process, in pieces.
 #[derive(Default)]
 struct Made(BTreeMap<u64, Vec<u8>>);
 
 impl Memory for Made {
-    fn copy(&self, parts: &mut [MemoryPart], bytes: &mut [u8]) -> Result<(), ReadError> {
-        for part in parts {
-            let piece = self.0.range(..=part.address).next_back();
-            let found = piece.and_then(|(start, piece)| piece.get((part.address - start) as usize..)?.get(..part.place.len()));
-            if let Some(found) = found {
-                bytes[part.place.clone()].copy_from_slice(found);
-                part.is_there = true;
-            }
-        }
+    fn copy(&self, parts: &mut [MemoryPart], bytes: &mut [u8]) -> Result<(), Unreadable> {
+        copy_found(parts, bytes, |address, length| {
+            let (start, piece) = self.0.range(..=address).next_back()?;
+            piece.get((address - start) as usize..)?.get(..length)
+        });
         Ok(())
     }
 }

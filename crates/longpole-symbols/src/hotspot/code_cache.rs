@@ -6,7 +6,8 @@
 //! ```
 
 use super::layout::{CodeBegin, JvmLayout};
-use super::process_bytes::{ProcessBytes, count, half, int, object, word, word_at};
+use super::process_bytes::{count, fills, object, word_at};
+use crate::memory::{Memory, half, int, word};
 use std::ops::Range;
 
 /// Most heaps: there are three.
@@ -52,7 +53,7 @@ pub(super) struct Blob {
     pub(super) method: Option<u64>,
 }
 
-pub(super) fn heaps(memory: &dyn ProcessBytes, layout: &JvmLayout) -> Option<Vec<Heap>> {
+pub(super) fn heaps(memory: &dyn Memory, layout: &JvmLayout) -> Option<Vec<Heap>> {
     let list = word_at(memory, layout.heaps)?;
     let header = object(memory, list, layout.array_data.max(layout.array_length).checked_add(8)?)?;
     let length = count(&header, layout.array_length)?.min(HEAPS_MAX);
@@ -73,7 +74,7 @@ pub(super) fn heaps(memory: &dyn ProcessBytes, layout: &JvmLayout) -> Option<Vec
 }
 
 /// The blob that holds an address, if one does.
-pub(super) fn find(memory: &dyn ProcessBytes, layout: &JvmLayout, heaps: &[Heap], address: u64) -> Option<Blob> {
+pub(super) fn find(memory: &dyn Memory, layout: &JvmLayout, heaps: &[Heap], address: u64) -> Option<Blob> {
     let heap = heaps.iter().find(|heap| heap.memory.contains(&address))?;
     let mut segment = (address - heap.memory.start) >> heap.log2_segment;
     let mut window = [0; FREE as usize];
@@ -88,7 +89,7 @@ pub(super) fn find(memory: &dyn ProcessBytes, layout: &JvmLayout, heaps: &[Heap]
                 return None;
             }
             let length = usize::try_from(window_length).ok()?;
-            if !memory.fill(at, window.get_mut(..length)?) {
+            if !fills(memory, at, window.get_mut(..length)?) {
                 return None;
             }
         }
@@ -105,7 +106,7 @@ pub(super) fn find(memory: &dyn ProcessBytes, layout: &JvmLayout, heaps: &[Heap]
     None
 }
 
-fn read(memory: &dyn ProcessBytes, layout: &JvmLayout, heap: &Heap, start: u64) -> Option<Blob> {
+fn read(memory: &dyn Memory, layout: &JvmLayout, heap: &Heap, start: u64) -> Option<Blob> {
     let header = object(memory, start, layout.blob_bytes)?;
     let bytes = count(&header, layout.blob_size).filter(|bytes| *bytes <= BLOB_BYTES_MAX)?;
     let range = start..start.checked_add(bytes).filter(|end| *end <= heap.memory.end)?;
@@ -129,11 +130,11 @@ fn read(memory: &dyn ProcessBytes, layout: &JvmLayout, heap: &Heap, start: u64) 
     Some(Blob { range, header, name, code, frame_complete, frame_bytes, method })
 }
 
-fn name(memory: &dyn ProcessBytes, address: u64) -> Option<String> {
+fn name(memory: &dyn Memory, address: u64) -> Option<String> {
     // A text may lie at the end of a page behind which nothing is.
     let mut bytes = [0; NAME_BYTES_MAX];
     let to_page_end = usize::try_from(4096 - address % 4096).unwrap_or(NAME_BYTES_MAX).min(NAME_BYTES_MAX);
-    if !memory.fill(address, &mut bytes) && !memory.fill(address, &mut bytes[..to_page_end]) {
+    if !fills(memory, address, &mut bytes) && !fills(memory, address, &mut bytes[..to_page_end]) {
         return None;
     }
     let length = bytes.iter().position(|byte| *byte == 0)?;
@@ -142,7 +143,7 @@ fn name(memory: &dyn ProcessBytes, address: u64) -> Option<String> {
 
 impl Blob {
     /// Whether the same piece of code is still there; `None` where that cannot be read.
-    pub(super) fn is_there(&self, memory: &dyn ProcessBytes, layout: &JvmLayout) -> Option<bool> {
+    pub(super) fn is_there(&self, memory: &dyn Memory, layout: &JvmLayout) -> Option<bool> {
         let header = object(memory, self.range.start, layout.blob_bytes)?;
         let same = |offset: u64, bytes: u64| {
             let range = usize::try_from(offset).ok()?..usize::try_from(offset + bytes).ok()?;

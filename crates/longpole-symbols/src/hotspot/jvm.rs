@@ -5,10 +5,11 @@ use std::collections::{BTreeMap, HashMap};
 use super::code_cache::{self, Blob, Heap};
 use super::layout::{HotSpotSymbols, JvmLayout};
 use super::method::{self, Method};
-use super::process_bytes::{ProcessBytes, word_at};
+use super::process_bytes::{fills, word_at};
 use super::scopes::Inlined;
 use super::step::{self, BYTECODE, CODE_BYTES, METHOD};
 use crate::made_code::{MadeCaller, MadeCode, MadeFrame, MadeId, Stack};
+use crate::memory::Memory;
 
 /// Most pieces of code to remember: a large program has 30,000.
 const BLOBS_MAX: usize = 1 << 16;
@@ -61,7 +62,7 @@ struct Known<T> {
 
 /// A virtual machine.
 pub struct Jvm {
-    memory: Box<dyn ProcessBytes + Send>,
+    memory: Box<dyn Memory + Send>,
     layout: JvmLayout,
     heaps: Vec<Heap>,
     call_stub_return: u64,
@@ -90,7 +91,7 @@ impl std::fmt::Debug for Jvm {
 impl Jvm {
     /// The machine whose tables lie at these addresses of the process; `None` where they cannot be read, or say less than is needed: it may not
     /// have begun yet.
-    pub fn attach(memory: Box<dyn ProcessBytes + Send>, symbols: &HotSpotSymbols) -> Option<Jvm> {
+    pub fn attach(memory: Box<dyn Memory + Send>, symbols: &HotSpotSymbols) -> Option<Jvm> {
         if !cfg!(target_arch = "x86_64") {
             return None;
         }
@@ -305,7 +306,7 @@ impl MadeCode for Jvm {
             return self.interpreted(frame, stack, functions);
         }
         let mut code = [0; CODE_BYTES];
-        let has_code = frame.is_leaf && self.memory.fill(frame.ip, &mut code);
+        let has_code = frame.is_leaf && fills(&*self.memory, frame.ip, &mut code);
         if blob.method.is_some() {
             let caller = step::compiled(frame, blob, has_code.then_some(code), stack);
             self.compiled(start, frame.ip, functions);

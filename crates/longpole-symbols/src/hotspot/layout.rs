@@ -12,7 +12,8 @@
 
 use std::collections::HashMap;
 
-use super::process_bytes::{Pages, ProcessBytes, word};
+use super::process_bytes::Pages;
+use crate::memory::{Memory, int, word};
 
 /// The symbols of the tables and of their columns.
 pub const SYMBOLS: [&str; 12] = [
@@ -158,7 +159,7 @@ struct Tables {
 }
 
 impl Tables {
-    fn read(memory: &dyn ProcessBytes, symbols: &HotSpotSymbols) -> Option<(Tables, i32)> {
+    fn read(memory: &dyn Memory, symbols: &HotSpotSymbols) -> Option<(Tables, i32)> {
         let mut pages = Pages::new(memory);
         let mut numbers = [0; SYMBOLS.len()];
         for (number, address) in numbers.iter_mut().zip(symbols.0) {
@@ -200,7 +201,7 @@ impl Tables {
             let is_static = usize::try_from(static_at).ok().and_then(|at| row.get(at)).is_some_and(|byte| *byte != 0);
             let (offset, address) = (word(&row, offset_at)?, word(&row, address_at)?);
             if is_static && (owner, field.as_str()) == ("Abstract_VM_Version", "_vm_major_version") {
-                version = super::process_bytes::int(&pages.object(address, 4)?, 0)?;
+                version = int(&pages.object(address, 4)?, 0)?;
             }
             // The first row counts.
             tables.fields.entry((owner, field)).or_insert(Field { kind, offset, address: if is_static { address } else { 0 } });
@@ -266,7 +267,7 @@ impl Tables {
 
 impl JvmLayout {
     /// What the tables of a machine say; `None` where they are not there (yet), or something in them is missing.
-    pub(super) fn read(memory: &dyn ProcessBytes, symbols: &HotSpotSymbols) -> Option<JvmLayout> {
+    pub(super) fn read(memory: &dyn Memory, symbols: &HotSpotSymbols) -> Option<JvmLayout> {
         let (tables, version) = Tables::read(memory, symbols)?;
         let offset = |owner, field| tables.offset(owner, field);
         let blob_bytes =

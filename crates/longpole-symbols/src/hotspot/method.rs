@@ -8,8 +8,9 @@
 //! ```
 
 use super::layout::JvmLayout;
-use super::process_bytes::{ProcessBytes, count, half, int, object, word, word_at};
+use super::process_bytes::{count, fills, object, word_at};
 use super::scopes::Numbers;
+use crate::memory::{Memory, half, int, word};
 
 /// Most bytes of a name that are read.
 const NAME_BYTES_MAX: usize = 1024;
@@ -42,7 +43,7 @@ pub(super) struct Method {
 }
 
 /// The method at an address; `None` if none is there.
-pub(super) fn read(memory: &dyn ProcessBytes, layout: &JvmLayout, address: u64) -> Option<Method> {
+pub(super) fn read(memory: &dyn Memory, layout: &JvmLayout, address: u64) -> Option<Method> {
     if address == 0 || !address.is_multiple_of(8) {
         return None;
     }
@@ -79,12 +80,13 @@ pub(super) fn read(memory: &dyn ProcessBytes, layout: &JvmLayout, address: u64) 
 }
 
 /// A text of the machine.
-fn symbol(memory: &dyn ProcessBytes, layout: &JvmLayout, address: u64) -> Option<String> {
+fn symbol(memory: &dyn Memory, layout: &JvmLayout, address: u64) -> Option<String> {
     // Older machines mark a resolved entry of a pool in its lowest bit.
     let address = address & !1;
     let length = usize::from(half(&object(memory, address.checked_add(layout.symbol_length)?, 2)?, 0)?).min(NAME_BYTES_MAX);
     let mut bytes = vec![0; length];
-    (length > 0 && memory.fill(address.checked_add(layout.symbol_text)?, &mut bytes)).then(|| String::from_utf8_lossy(&bytes).into_owned())
+    (length > 0 && fills(memory, address.checked_add(layout.symbol_text)?, &mut bytes))
+        .then(|| String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// A class as Java prints it, without the numbers that a hidden class has in one run and not in another.

@@ -1,6 +1,6 @@
 //! The methods that a Java virtual machine (HotSpot) runs, out of its own memory.
 //!
-//! You bring the memory of a process ([`ProcessBytes`]) and where its `libjvm.so` has the tables that describe its objects to debuggers
+//! You bring the memory of a process ([`Memory`](crate::memory::Memory)) and where its `libjvm.so` has the tables that describe its objects to debuggers
 //! ([`HotSpotSymbols`]). A [`Jvm`] then walks the frames of code that the machine made ([`MadeCode`](crate::made_code::MadeCode)) and names
 //! their methods. The machine needs no option, is not stopped and knows nothing of it.
 //!
@@ -25,7 +25,6 @@ mod step;
 
 pub use jvm::{Jvm, JvmFunction};
 pub use layout::{HotSpotSymbols, SYMBOLS};
-pub use process_bytes::ProcessBytes;
 
 #[cfg(test)]
 mod tests;

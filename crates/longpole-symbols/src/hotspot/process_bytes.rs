@@ -2,51 +2,32 @@
 
 use std::collections::HashMap;
 
-/// Memory of a process that goes on meanwhile.
-pub trait ProcessBytes {
-    /// Fills `into` with the bytes at an address; whether all of them are there.
-    fn fill(&self, address: u64, into: &mut [u8]) -> bool;
-}
+use crate::memory::{Memory, int, word};
 
 /// Most bytes of an object that are read at once.
 const OBJECT_BYTES_MAX: usize = 1 << 20;
 
+/// Fills `into` with the bytes at an address; whether all of them are there.
+pub(super) fn fills(memory: &dyn Memory, address: u64, into: &mut [u8]) -> bool {
+    memory.fill(address, into).unwrap_or(false)
+}
+
 /// The bytes of an object.
-pub(super) fn object(memory: &dyn ProcessBytes, address: u64, bytes: u64) -> Option<Vec<u8>> {
+pub(super) fn object(memory: &dyn Memory, address: u64, bytes: u64) -> Option<Vec<u8>> {
     let bytes = usize::try_from(bytes).ok().filter(|bytes| *bytes <= OBJECT_BYTES_MAX)?;
     let mut object = vec![0; bytes];
-    memory.fill(address, &mut object).then_some(object)
+    fills(memory, address, &mut object).then_some(object)
 }
 
 /// The word at an address.
-pub(super) fn word_at(memory: &dyn ProcessBytes, address: u64) -> Option<u64> {
+pub(super) fn word_at(memory: &dyn Memory, address: u64) -> Option<u64> {
     let mut bytes = [0; 8];
-    memory.fill(address, &mut bytes).then(|| u64::from_le_bytes(bytes))
-}
-
-fn array<const N: usize>(object: &[u8], offset: u64) -> Option<[u8; N]> {
-    let at = usize::try_from(offset).ok()?;
-    object.get(at..at.checked_add(N)?)?.try_into().ok()
-}
-
-/// The word at an offset of an object.
-pub(super) fn word(object: &[u8], offset: u64) -> Option<u64> {
-    array(object, offset).map(u64::from_le_bytes)
-}
-
-/// The `int` at an offset of an object.
-pub(super) fn int(object: &[u8], offset: u64) -> Option<i32> {
-    array(object, offset).map(i32::from_le_bytes)
+    fills(memory, address, &mut bytes).then(|| u64::from_le_bytes(bytes))
 }
 
 /// The `int` at an offset of an object, as an offset or a count; `None` where it is negative.
 pub(super) fn count(object: &[u8], offset: u64) -> Option<u64> {
     u64::try_from(int(object, offset)?).ok()
-}
-
-/// The `u2` at an offset of an object.
-pub(super) fn half(object: &[u8], offset: u64) -> Option<u16> {
-    array(object, offset).map(u16::from_le_bytes)
 }
 
 const PAGE_BYTES: u64 = 4096;
@@ -59,12 +40,12 @@ const TEXT_BYTES_MAX: u64 = 256;
 
 /// Memory that is read by pages and kept: the tables of a machine lead to thousands of short texts.
 pub(super) struct Pages<'a> {
-    memory: &'a dyn ProcessBytes,
+    memory: &'a dyn Memory,
     pages: HashMap<u64, Option<Vec<u8>>>,
 }
 
 impl<'a> Pages<'a> {
-    pub(super) fn new(memory: &'a dyn ProcessBytes) -> Self {
+    pub(super) fn new(memory: &'a dyn Memory) -> Self {
         Pages { memory, pages: HashMap::new() }
     }
 

@@ -13,7 +13,8 @@
 
 use super::code_cache::Blob;
 use super::layout::{JvmLayout, Metadata, Scopes};
-use super::process_bytes::{ProcessBytes, count, int, object, word, word_at};
+use super::process_bytes::{count, object, word_at};
+use crate::memory::{Memory, int, word};
 
 /// Bytes of a `PcDesc`: the place, its scope, its objects, flags.
 const PLACE_BYTES: usize = 16;
@@ -34,7 +35,7 @@ pub(super) struct Inlined {
 }
 
 impl Inlined {
-    pub(super) fn read(memory: &dyn ProcessBytes, layout: &JvmLayout, blob: &Blob) -> Option<Inlined> {
+    pub(super) fn read(memory: &dyn Memory, layout: &JvmLayout, blob: &Blob) -> Option<Inlined> {
         let header = &blob.header;
         let start = blob.range.start;
         let (places, scopes, metadata) = match layout.scopes? {
@@ -68,7 +69,7 @@ impl Inlined {
     }
 
     /// The methods at an offset of the code, and their bytecodes, innermost first.
-    pub(super) fn at(&self, memory: &dyn ProcessBytes, offset: u64) -> Vec<(u64, i32)> {
+    pub(super) fn at(&self, memory: &dyn Memory, offset: u64) -> Vec<(u64, i32)> {
         let mut found = Vec::new();
         let Some(mut scope) = self.scope_at(offset) else { return found };
         while scope > 0 && found.len() < DEPTH_MAX {
@@ -103,7 +104,7 @@ impl Inlined {
         usize::try_from(int(&self.places, (low * PLACE_BYTES + 4) as u64)?).ok().filter(|scope| *scope > 0)
     }
 
-    fn scope(&self, memory: &dyn ProcessBytes, at: usize) -> Option<(usize, u64, i32)> {
+    fn scope(&self, memory: &dyn Memory, at: usize) -> Option<(usize, u64, i32)> {
         let mut numbers = Numbers::new(&self.scopes, at, self.has_zeroes);
         let sender = usize::try_from(numbers.number()?).ok()?;
         let method = numbers.number()?.checked_sub(1)?;

@@ -6,6 +6,7 @@ use super::method::{class_name, lines_of};
 use super::scopes::Numbers;
 use super::*;
 use crate::made_code::{MadeCaller, MadeCode, MadeFrame, MadeId, Stack};
+use crate::memory::{Memory, MemoryPart, Unreadable, copy_found};
 
 const BASE: u64 = 0x10_0000;
 const BYTES: usize = 128 << 10;
@@ -17,19 +18,21 @@ const NATIVE: std::ops::Range<u64> = 0x7000_0000..0x7001_0000;
 const HEADER: u64 = 16;
 
 #[derive(Clone)]
-struct Memory(Arc<Mutex<Vec<u8>>>);
+struct Image(Arc<Mutex<Vec<u8>>>);
 
-impl ProcessBytes for Memory {
-    fn fill(&self, address: u64, into: &mut [u8]) -> bool {
-        let bytes = self.0.lock().unwrap();
-        let at = address.checked_sub(BASE).and_then(|at| usize::try_from(at).ok());
-        let found = at.and_then(|at| bytes.get(at..at.checked_add(into.len())?));
-        found.map(|found| into.copy_from_slice(found)).is_some()
+impl Memory for Image {
+    fn copy(&self, parts: &mut [MemoryPart], bytes: &mut [u8]) -> Result<(), Unreadable> {
+        let image = self.0.lock().unwrap();
+        copy_found(parts, bytes, |address, length| {
+            let at = usize::try_from(address.checked_sub(BASE)?).ok()?;
+            image.get(at..at.checked_add(length)?)
+        });
+        Ok(())
     }
 }
 
 struct Machine {
-    memory: Memory,
+    memory: Image,
     free: u64,
     symbols: HotSpotSymbols,
     segments: u64,
@@ -77,7 +80,7 @@ impl Machine {
 
     /// A machine as Java 17 describes it.
     fn new() -> Machine {
-        let memory = Memory(Arc::new(Mutex::new(vec![0; BYTES])));
+        let memory = Image(Arc::new(Mutex::new(vec![0; BYTES])));
         let mut it = Machine { memory, free: BASE, symbols: HotSpotSymbols([0; SYMBOLS.len()]), segments: 0, methods: [0; 2] };
         let (heaps, stub, version) = (it.allocate(8), it.allocate(8), it.allocate(8));
         it.word(stub, 0xdead_0000);

@@ -6,7 +6,7 @@ use super::heap::{Heap, Types, address, word};
 use super::layout::{HeapLayout, WORD_BYTES};
 use super::lines::Lines;
 use super::read_function::{Found, Marks, ScriptFunction, read};
-use crate::python::{Memory, MemoryPart, ReadError};
+use crate::memory::{Memory, MemoryPart, Unreadable};
 use longpole_model::fast_hash::FastMap;
 
 /// Most functions of a process to keep: 20 MB. A full table is emptied.
@@ -34,6 +34,15 @@ pub enum Missing {
     Closed,
     /// Reading more functions would take too much CPU time.
     Busy,
+}
+
+impl From<Unreadable> for Missing {
+    fn from(why: Unreadable) -> Missing {
+        match why {
+            Unreadable::Gone => Missing::Gone,
+            Unreadable::Closed => Missing::Closed,
+        }
+    }
 }
 
 struct KnownFunction {
@@ -85,14 +94,14 @@ impl Functions {
             Ok(unchanged) => pointers.iter().zip(unchanged).map(of_pointer).collect(),
             // Functions that are known held until it ended.
             Err(error) => {
-                let missing = LookUp::Missing(if error == ReadError::Gone { Missing::Gone } else { Missing::Closed });
+                let missing = LookUp::Missing(error.into());
                 pointers.iter().map(|pointer| self.known.get(pointer).map_or_else(|| missing.clone(), KnownFunction::look_up)).collect()
             }
         }
     }
 
     /// For each pointer, whether its function is known and has its marks still.
-    fn unchanged(&mut self, memory: &dyn Memory, layout: &HeapLayout, pointers: &[u64]) -> Result<Vec<bool>, ReadError> {
+    fn unchanged(&mut self, memory: &dyn Memory, layout: &HeapLayout, pointers: &[u64]) -> Result<Vec<bool>, Unreadable> {
         self.parts.clear();
         self.bytes.clear();
         let (first, last) = (layout.shared_name.min(layout.shared_script), layout.shared_name.max(layout.shared_script));
@@ -138,8 +147,7 @@ impl Functions {
                 self.types.clear();
                 return LookUp::Missing(Missing::Moved);
             }
-            Err(ReadError::Gone) => return LookUp::Missing(Missing::Gone),
-            Err(_) => return LookUp::Missing(Missing::Closed),
+            Err(error) => return LookUp::Missing(error.into()),
         };
         if self.known.len() >= FUNCTIONS_MAX {
             self.known.clear();

@@ -1,7 +1,7 @@
 //! Objects of V8's heap, in the memory of a process.
 
 use super::layout::{HeapLayout, is_pointer};
-use crate::python::{Memory, MemoryPart, ReadError};
+use crate::memory::{self, Memory, Unreadable};
 use longpole_model::fast_hash::FastMap;
 
 /// Most objects and texts that are read for one function: a usual one takes 15.
@@ -37,15 +37,13 @@ impl Object {
     }
 
     pub(super) fn int(&self, offset: u64) -> i32 {
-        let at = usize::try_from(offset).unwrap_or(usize::MAX);
-        self.words.get(at..).and_then(|rest| rest.first_chunk()).map_or(0, |int| i32::from_le_bytes(*int))
+        memory::int(&self.words, offset).unwrap_or(0)
     }
 }
 
 /// The word at an offset of these bytes; 0 behind them.
 pub(super) fn word(bytes: &[u8], offset: u64) -> u64 {
-    let at = usize::try_from(offset).unwrap_or(usize::MAX);
-    bytes.get(at..).and_then(|rest| rest.first_chunk()).map_or(0, |word| u64::from_le_bytes(*word))
+    memory::word(bytes, offset).unwrap_or(0)
 }
 
 impl<'a> Heap<'a> {
@@ -54,18 +52,16 @@ impl<'a> Heap<'a> {
     }
 
     /// Copies bytes from an address; `None` if they are not there.
-    pub(super) fn copy(&mut self, address: u64, into: &mut [u8]) -> Result<Option<()>, ReadError> {
+    pub(super) fn copy(&mut self, address: u64, into: &mut [u8]) -> Result<Option<()>, Unreadable> {
         self.reads += 1;
         if self.reads > READS_MAX {
             return Ok(None);
         }
-        let mut part = [MemoryPart { address, place: 0..into.len(), is_there: false }];
-        self.memory.copy(&mut part, into)?;
-        Ok(part[0].is_there.then_some(()))
+        Ok(self.memory.fill(address, into)?.then_some(()))
     }
 
     /// Copies bytes of an object, from an offset on.
-    pub(super) fn copy_of(&mut self, pointer: u64, offset: u64, into: &mut [u8]) -> Result<Option<()>, ReadError> {
+    pub(super) fn copy_of(&mut self, pointer: u64, offset: u64, into: &mut [u8]) -> Result<Option<()>, Unreadable> {
         match address(pointer).and_then(|object| object.checked_add(offset)) {
             Some(address) => self.copy(address, into),
             None => Ok(None),
@@ -73,7 +69,7 @@ impl<'a> Heap<'a> {
     }
 
     /// The object that a word points to; `None` if there is none.
-    pub(super) fn object(&mut self, pointer: u64) -> Result<Option<Object>, ReadError> {
+    pub(super) fn object(&mut self, pointer: u64) -> Result<Option<Object>, Unreadable> {
         let mut words = [0; OBJECT_BYTES];
         let Some(at) = address(pointer) else { return Ok(None) };
         // The last object of a heap may be shorter than that, and nothing behind it.
@@ -88,7 +84,7 @@ impl<'a> Heap<'a> {
     }
 
     /// The type of the objects of a map.
-    fn kind(&mut self, map: u64) -> Result<Option<u16>, ReadError> {
+    fn kind(&mut self, map: u64) -> Result<Option<u16>, Unreadable> {
         if let Some(kind) = self.types.get(&map) {
             return Ok(Some(*kind));
         }

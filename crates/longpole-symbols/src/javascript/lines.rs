@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::heap::Heap;
 use super::text::Piece;
-use crate::python::ReadError;
+use crate::memory::Unreadable;
 use longpole_model::fast_hash::FastMap;
 
 /// Largest source that is read for its lines, in bytes: a bundle of a large program has some megabytes.
@@ -25,7 +25,7 @@ pub(super) struct Lines {
 
 impl Lines {
     /// The line of a character of a script, from 1; 0 if it is unknown.
-    pub(super) fn line(&mut self, heap: &mut Heap<'_>, source: u64, character: u32) -> Result<u32, ReadError> {
+    pub(super) fn line(&mut self, heap: &mut Heap<'_>, source: u64, character: u32) -> Result<u32, Unreadable> {
         let Some(piece) = heap.piece(source)? else { return Ok(0) };
         let key = (piece.address, piece.characters);
         let ends = match self.scripts.get(&key) {
@@ -49,7 +49,7 @@ impl Lines {
 }
 
 /// The characters that end a line, ascending: a line feed, or a carriage return without one.
-fn line_ends(heap: &mut Heap<'_>, piece: Piece) -> Result<Option<Arc<[u32]>>, ReadError> {
+fn line_ends(heap: &mut Heap<'_>, piece: Piece) -> Result<Option<Arc<[u32]>>, Unreadable> {
     let bytes = piece.characters.saturating_mul(piece.width);
     if bytes > SOURCE_BYTES_MAX {
         return Ok(None);

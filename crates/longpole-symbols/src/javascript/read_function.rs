@@ -3,7 +3,7 @@
 use super::heap::{Heap, word};
 use super::layout::{WORD_BYTES, small_integer};
 use super::lines::Lines;
-use crate::python::ReadError;
+use crate::memory::Unreadable;
 
 /// Most characters of a name, and of the path of a script.
 const NAME_CHARACTERS_MAX: u64 = 256;
@@ -64,7 +64,7 @@ pub(super) enum Found {
 }
 
 /// Reads the function at a pointer.
-pub(super) fn read(heap: &mut Heap<'_>, lines: &mut Lines, pointer: u64) -> Result<Found, ReadError> {
+pub(super) fn read(heap: &mut Heap<'_>, lines: &mut Lines, pointer: u64) -> Result<Found, Unreadable> {
     let layout = heap.layout;
     let functions = layout.type_function..=layout.type_function.saturating_add(FUNCTION_TYPES);
     let Some(function) = heap.object(pointer)?.filter(|object| functions.contains(&object.kind)) else { return Ok(Found::Nothing) };
@@ -94,7 +94,7 @@ struct Head {
 }
 
 /// The name that a function has instead of its scope before it is compiled, or what its scope says; `None` if it is neither.
-fn head(heap: &mut Heap<'_>, pointer: u64) -> Result<Option<Head>, ReadError> {
+fn head(heap: &mut Heap<'_>, pointer: u64) -> Result<Option<Head>, Unreadable> {
     let layout = heap.layout;
     if small_integer(pointer).is_some() {
         return Ok(Some(Head { name: String::new(), start: None }));

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 
 use super::*;
-use crate::python::{Memory, MemoryPart, ReadError};
+use crate::memory::{Memory, MemoryPart, Unreadable, copy_found};
 
 /// Where the memory of these processes begins.
 const BASE: u64 = 0x10_0000;
@@ -214,19 +214,15 @@ impl Image {
 }
 
 impl Memory for Image {
-    fn copy(&self, parts: &mut [MemoryPart], bytes: &mut [u8]) -> Result<(), ReadError> {
+    fn copy(&self, parts: &mut [MemoryPart], bytes: &mut [u8]) -> Result<(), Unreadable> {
         if self.is_gone {
-            return Err(ReadError::Gone);
+            return Err(Unreadable::Gone);
         }
         self.copies.set(self.copies.get() + 1);
-        for part in parts {
-            let at = part.address.checked_sub(BASE).map(|at| at as usize);
-            let there = at.and_then(|at| self.bytes.get(at..at.checked_add(part.place.len())?));
-            if let Some(there) = there {
-                bytes[part.place.clone()].copy_from_slice(there);
-                part.is_there = true;
-            }
-        }
+        copy_found(parts, bytes, |address, length| {
+            let at = usize::try_from(address.checked_sub(BASE)?).ok()?;
+            self.bytes.get(at..at.checked_add(length)?)
+        });
         Ok(())
     }
 }

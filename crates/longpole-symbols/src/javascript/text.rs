@@ -2,7 +2,7 @@
 
 use super::heap::{Heap, Object};
 use super::layout::small_integer;
-use crate::python::ReadError;
+use crate::memory::Unreadable;
 
 /// Most pieces of a text.
 const PIECES_MAX: usize = 32;
@@ -23,7 +23,7 @@ const IS_UNCACHED: u16 = 1 << 4;
 
 impl Heap<'_> {
     /// The piece that a text is, where it is a single one; `None` if it is not, or no text.
-    pub(super) fn piece(&mut self, pointer: u64) -> Result<Option<Piece>, ReadError> {
+    pub(super) fn piece(&mut self, pointer: u64) -> Result<Option<Piece>, Unreadable> {
         let (mut pointer, mut skipped, mut wanted) = (pointer, 0, None);
         for _ in 0..PIECES_MAX {
             let Some(text) = self.object(pointer)?.filter(|object| object.kind < self.layout.type_not_text) else { return Ok(None) };
@@ -53,7 +53,7 @@ impl Heap<'_> {
     }
 
     /// The piece of these characters of a text that has its own.
-    fn flat(&mut self, pointer: u64, text: &Object, (skipped, wanted): (u64, u64)) -> Result<Option<Piece>, ReadError> {
+    fn flat(&mut self, pointer: u64, text: &Object, (skipped, wanted): (u64, u64)) -> Result<Option<Piece>, Unreadable> {
         let layout = self.layout;
         let width = if text.kind & layout.text_is_latin == 0 { 2 } else { 1 };
         let first = match text.kind & layout.text_kind_mask {
@@ -71,7 +71,7 @@ impl Heap<'_> {
     }
 
     /// The beginning of a text, at most this many characters of it; `None` if it is none.
-    pub(super) fn text(&mut self, pointer: u64, characters_max: u64) -> Result<Option<String>, ReadError> {
+    pub(super) fn text(&mut self, pointer: u64, characters_max: u64) -> Result<Option<String>, Unreadable> {
         let mut read = String::new();
         let mut left = characters_max;
         let mut pieces = vec![pointer];

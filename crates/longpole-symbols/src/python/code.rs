@@ -5,11 +5,12 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::copies::{Copies, Memory, int, word};
+use super::copies::{Copies, int, word};
 use super::interpreter::{FrameRead, Interpreter};
 use super::layout::{Layout, LineTable};
 use super::lines::line_of;
 use super::read_error::ReadError;
+use crate::memory::Memory;
 
 /// Most code objects of one interpreter. A program that makes more makes them while it runs (`exec`), each used once.
 const CODES_MAX: usize = 1 << 17;

@@ -4,27 +4,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use super::read_error::ReadError;
-
-/// Memory of a process that goes on meanwhile.
-pub trait Memory {
-    /// Copies each part that is readable as a whole to its place in `bytes`, one after the other, and says so in it.
-    ///
-    /// # Errors
-    ///
-    /// [`ReadError::Gone`] or [`ReadError::Closed`] where no memory of the process can be read at all, now or later.
-    fn copy(&self, parts: &mut [MemoryPart], bytes: &mut [u8]) -> Result<(), ReadError>;
-}
-
-/// A part of another process's memory.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct MemoryPart {
-    /// Where it lies there.
-    pub address: u64,
-    /// Where it is to lie here.
-    pub place: Range<usize>,
-    /// Whether it does.
-    pub is_there: bool,
-}
+use crate::memory::{self, Memory, MemoryPart};
 
 /// Most parts of one look, expected or not: a thousand frames, and what belongs to them.
 pub(super) const PARTS_MAX: usize = 4096;
@@ -87,7 +67,7 @@ impl Copies {
     /// Copies what is expected and was not copied.
     pub(super) fn fetch(&mut self, memory: &dyn Memory) -> Result<(), ReadError> {
         let first = std::mem::replace(&mut self.fetched, self.parts.len());
-        memory.copy(self.parts.get_mut(first..).unwrap_or_default(), &mut self.bytes)
+        Ok(memory.copy(self.parts.get_mut(first..).unwrap_or_default(), &mut self.bytes)?)
     }
 
     /// Where bytes lie that have been copied.
@@ -142,14 +122,10 @@ impl Copies {
 
 /// The word at an offset of an object; 0 where the object is shorter.
 pub(super) fn word(object: &[u8], offset: u64) -> u64 {
-    let at = usize::try_from(offset).unwrap_or(usize::MAX);
-    let word = at.checked_add(8).and_then(|end| object.get(at..end)).and_then(|word| word.try_into().ok());
-    word.map(u64::from_le_bytes).unwrap_or(0)
+    memory::word(object, offset).unwrap_or(0)
 }
 
 /// The `int` at an offset of an object; 0 where the object is shorter.
 pub(super) fn int(object: &[u8], offset: u64) -> i32 {
-    let at = usize::try_from(offset).unwrap_or(usize::MAX);
-    let word = at.checked_add(4).and_then(|end| object.get(at..end)).and_then(|word| word.try_into().ok());
-    word.map(i32::from_le_bytes).unwrap_or(0)
+    memory::int(object, offset).unwrap_or(0)
 }

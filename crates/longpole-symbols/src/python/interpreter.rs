@@ -1,8 +1,9 @@
 //! Threads and frames.
 
-use super::copies::{Copies, Memory, int, word};
+use super::copies::{Copies, int, word};
 use super::layout::{Current, DEBUG_OFFSETS_BYTES, Entry, Instruction, Layout, Version};
 use super::read_error::ReadError;
+use crate::memory::Memory;
 
 /// Most interpreters of a process: the main one, and those of servers that keep one for each application.
 const INTERPRETERS_MAX: usize = 64;

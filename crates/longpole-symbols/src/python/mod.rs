@@ -1,6 +1,6 @@
 //! The functions that a CPython interpreter runs, out of its own memory.
 //!
-//! You bring the memory of a process ([`Memory`]), the address of its `_PyRuntime` and its version. You get, for each of its
+//! You bring the memory of a process ([`Memory`](crate::memory::Memory)), the address of its `_PyRuntime` and its version. You get, for each of its
 //! threads, the frames it runs ([`Interpreter::read`]), and of each code object its name, its file and which instruction belongs
 //! to which line ([`Codes`]). The process is not stopped and knows nothing of it.
 //!
@@ -21,7 +21,6 @@ mod lines;
 mod read_error;
 
 pub use code::{Code, CodeId, Codes};
-pub use copies::{Memory, MemoryPart};
 pub use interpreter::{FrameRead, Interpreter, ThreadRead};
 pub use layout::Version;
 pub use read_error::ReadError;

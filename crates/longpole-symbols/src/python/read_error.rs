@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::layout::Version;
+use crate::memory::{CLOSED_BY, Unreadable};
 
 /// Why nothing, or not all, could be read.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -22,13 +23,24 @@ pub enum ReadError {
 impl fmt::Display for ReadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            ReadError::Gone => f.write_str("the process had ended"),
-            ReadError::Closed => f.write_str("longpole may not read the interpreter's memory: another user's, or protected by kernel.yama.ptrace_scope, a container, or the program itself"),
+            ReadError::Gone => Unreadable::Gone.fmt(f),
+            ReadError::Closed => write!(f, "longpole may not read the interpreter's memory: {CLOSED_BY}"),
             ReadError::UnknownVersion(version) => write!(f, "this longpole does not support CPython {version}"),
-            ReadError::UnknownLayout(version) => write!(f, "longpole does not support the options that this CPython {version} was built with"),
+            ReadError::UnknownLayout(version) => {
+                write!(f, "longpole does not support the options that this CPython {version} was built with")
+            }
             ReadError::Torn => f.write_str("the interpreter changed its frames while they were read"),
         }
     }
 }
 
 impl std::error::Error for ReadError {}
+
+impl From<Unreadable> for ReadError {
+    fn from(why: Unreadable) -> ReadError {
+        match why {
+            Unreadable::Gone => ReadError::Gone,
+            Unreadable::Closed => ReadError::Closed,
+        }
+    }
+}

@@ -2,6 +2,7 @@
 
 use super::layout::{Current, Entry, Instruction, Layout, LineTable};
 use super::*;
+use crate::memory::{Memory, MemoryPart, Unreadable, copy_found};
 
 /// Where the memory of these interpreters begins; `_PyRuntime` lies there.
 const BASE: u64 = 0x1_0000;
@@ -132,15 +133,11 @@ impl Image {
 }
 
 impl Memory for Image {
-    fn copy(&self, parts: &mut [MemoryPart], bytes: &mut [u8]) -> Result<(), ReadError> {
-        for part in parts {
-            let at = part.address.checked_sub(BASE).map(|at| at as usize);
-            let there = at.and_then(|at| self.bytes.get(at..at.checked_add(part.place.len())?));
-            if let Some(there) = there {
-                bytes[part.place.clone()].copy_from_slice(there);
-                part.is_there = true;
-            }
-        }
+    fn copy(&self, parts: &mut [MemoryPart], bytes: &mut [u8]) -> Result<(), Unreadable> {
+        copy_found(parts, bytes, |address, length| {
+            let at = usize::try_from(address.checked_sub(BASE)?).ok()?;
+            self.bytes.get(at..at.checked_add(length)?)
+        });
         Ok(())
     }
 }

@@ -1,7 +1,8 @@
 //! What must hold for any memory of an interpreter. The fuzz target and the tests call this same function; this file is compiled
 //! into both.
 
-use longpole_symbols::python::{Codes, Interpreter, Memory, MemoryPart, ReadError, Version};
+use longpole_symbols::memory::{Memory, MemoryPart, Unreadable, copy_found};
+use longpole_symbols::python::{Codes, Interpreter, Version};
 
 /// Where the memory begins, and `_PyRuntime` with it.
 const BASE: u64 = 0x1_0000;
@@ -9,15 +10,11 @@ const BASE: u64 = 0x1_0000;
 struct Bytes<'a>(&'a [u8]);
 
 impl Memory for Bytes<'_> {
-    fn copy(&self, parts: &mut [MemoryPart], bytes: &mut [u8]) -> Result<(), ReadError> {
-        for part in parts {
-            let start = part.address.checked_sub(BASE).and_then(|at| usize::try_from(at).ok());
-            let there = start.and_then(|at| self.0.get(at..at.checked_add(part.place.len())?));
-            if let Some(there) = there {
-                bytes[part.place.clone()].copy_from_slice(there);
-                part.is_there = true;
-            }
-        }
+    fn copy(&self, parts: &mut [MemoryPart], bytes: &mut [u8]) -> Result<(), Unreadable> {
+        copy_found(parts, bytes, |address, length| {
+            let at = usize::try_from(address.checked_sub(BASE)?).ok()?;
+            self.0.get(at..at.checked_add(length)?)
+        });
         Ok(())
     }
 }

@@ -4,7 +4,8 @@ use std::collections::HashSet;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use longpole_symbols::python::{CodeId, Codes, Interpreter, Memory, ReadError, ThreadRead, Version};
+use longpole_symbols::memory::Memory;
+use longpole_symbols::python::{CodeId, Codes, Interpreter, ReadError, ThreadRead, Version};
 
 use super::history::{History, SeenStack};
 use super::threads::Threads;

@@ -7,7 +7,8 @@
 use std::collections::HashMap;
 use std::fs;
 
-use longpole_symbols::python::{Memory, MemoryPart, ThreadRead};
+use longpole_symbols::memory::{Memory, MemoryPart};
+use longpole_symbols::python::ThreadRead;
 
 use crate::procfs::namespace::inner_id;
 
