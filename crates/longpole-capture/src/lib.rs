@@ -16,6 +16,7 @@
 
 pub mod clock;
 mod cpu_budget;
+mod execs;
 mod frames;
 pub mod launch;
 pub mod perf;

@@ -23,9 +23,9 @@ use longpole_symbols::memory::CLOSED_BY;
 use longpole_symbols::unwind::{Code, Frame, Place};
 
 use crate::cpu_budget::CpuBudget;
+use crate::execs::Execs;
 use crate::frames::python::NativeStack;
 use crate::frames::stacks::{FrameLocation, Name, Stacks};
-use crate::perf::record::{Body, Record};
 use crate::sys::clock::{monotonic_nanos, thread_cpu_nanos};
 use crate::sys::remote_memory::ProcessMemory;
 
@@ -88,8 +88,6 @@ impl Named {
 pub(crate) struct JavaScripts {
     /// By pid, in the order of their beginnings.
     programs: FastMap<u32, Vec<Program>>,
-    /// The last exec of each process.
-    execs: FastMap<u32, u64>,
     /// Mappings with V8's own code.
     binaries: FastMap<u32, ()>,
     names: FastMap<ScriptFunction, FrameLocation>,
@@ -106,7 +104,6 @@ impl JavaScripts {
     pub(crate) fn new() -> JavaScripts {
         JavaScripts {
             programs: FastMap::default(),
-            execs: FastMap::default(),
             binaries: FastMap::default(),
             names: FastMap::default(),
             budget: CpuBudget::new(READING_PART, READING_NANOS_AT_ONCE),
@@ -117,29 +114,14 @@ impl JavaScripts {
         }
     }
 
-    /// A record of the tracker has arrived, possibly out of order.
-    pub(crate) fn arrived(&mut self, record: &Record<'_>) {
-        match record.body {
-            Body::Comm { exec: true, .. } => {
-                let last = self.execs.entry(record.pid).or_insert(0);
-                *last = record.time.max(*last);
-            }
-            Body::Exit { pid, tid } if pid == tid => {
-                self.execs.remove(&pid);
-            }
-            _ => {}
-        }
-    }
-
     /// The code of a mapping was read.
-    pub(crate) fn mapped(&mut self, pid: u32, time: u64, code: &Code) {
+    pub(crate) fn mapped(&mut self, pid: u32, time: u64, code: &Code, execs: &Execs) {
         let Code::Mapped { mapping: MappingId(mapping), binary: Some(binary) } = code else { return };
         let Some(layout) = binary.javascript() else { return };
         self.binaries.insert(*mapping, ());
         let programs = self.programs.entry(pid).or_default();
         // Node has its code in several mappings.
-        let exec = self.execs.get(&pid).copied().unwrap_or(0);
-        if programs.last().is_none_or(|last| last.since < exec) && programs.len() < PROGRAMS_MAX {
+        if programs.last().is_none_or(|last| last.since < execs.last(pid)) && programs.len() < PROGRAMS_MAX {
             programs.push(Program::new(time, Arc::clone(layout)));
         }
     }

@@ -117,8 +117,7 @@ impl Processor {
             }
         };
         let record = Record { pid, tid, time, cpu: 0, body };
-        self.stack_builder.pythons.arrived(&record);
-        self.published.arrived(&record);
+        self.announce(&record);
         self.count_usage(&record);
         self.record(&record, None);
         if let Change::Executed { pid, .. } = change {

@@ -15,6 +15,7 @@ use super::stack_of_sample::{SampleStack, StackBuilder};
 use super::stats::Stats;
 use super::weights::Weigher;
 use crate::clock::Clocks;
+use crate::execs::Execs;
 use crate::frames::jit::Jit;
 use crate::frames::kallsyms::Kallsyms;
 use crate::frames::kernel::Kernel;
@@ -56,6 +57,7 @@ pub(super) struct Processor {
     pub(super) binaries: Binaries,
     pub(super) stack_builder: StackBuilder,
     pub(super) published: Published,
+    execs: Execs,
     pub(super) stats: Stats,
     pub(super) losses: Losses,
     /// Context records read in the middle of a write, by thread, not yet reported.
@@ -98,6 +100,7 @@ impl Processor {
                 Kernel::new(chain_depth_max(), Kallsyms::new(options.cache.clone())),
             ),
             published: Published::default(),
+            execs: Execs::default(),
             stats: Stats::default(),
             losses: Losses::default(),
             torn: FastMap::default(),
@@ -158,11 +161,11 @@ impl Processor {
     /// Opens the code of a mapping, and shows the mapping to all that read more of the process.
     pub(super) fn loaded(&mut self, pid: u32, time: u64, map: &MapRecord<'_>) -> Code {
         let code = self.binaries.load(pid, map, &mut self.out);
-        self.stack_builder.pythons.mapped(pid, time, map, &code);
-        self.stack_builder.javascripts.mapped(pid, time, &code);
+        self.stack_builder.pythons.mapped(pid, time, map, &code, &self.execs);
+        self.stack_builder.javascripts.mapped(pid, time, &code, &self.execs);
         self.stack_builder.jvms.mapped(pid, time, map, &code);
         self.stack_builder.jit.mapped(pid, time, map);
-        self.waits.go_programs.mapped(pid, time, map, &code);
+        self.waits.go_programs.mapped(pid, time, map, &code, &self.execs);
         self.published.mapped(pid, time, map, &code);
         code
     }
@@ -373,6 +376,14 @@ impl Processor {
         }
     }
 
+    /// Tells of a record that has arrived, before its turn.
+    pub(super) fn announce(&mut self, record: &Record<'_>) {
+        self.execs.arrived(record);
+        self.stack_builder.pythons.arrived(record, &self.execs);
+        self.waits.go_programs.arrived(record, &self.execs);
+        self.published.arrived(record);
+    }
+
     /// Takes the records of a round as they arrive: `/proc` is read now, because a process may be gone when its record has its turn.
     fn arrived(&mut self, batch: &Batch) -> Vec<Pending> {
         let mut arrived = Vec::new();
@@ -389,10 +400,7 @@ impl Processor {
                 let code = match (source, record.decode(*source)) {
                     (Source::Tracker, Ok(Record { pid, time, body: Body::Map(map), .. })) => Some(self.loaded(pid, time, &map)),
                     (Source::Tracker, Ok(record)) => {
-                        self.stack_builder.pythons.arrived(&record);
-                        self.stack_builder.javascripts.arrived(&record);
-                        self.waits.go_programs.arrived(&record);
-                        self.published.arrived(&record);
+                        self.announce(&record);
                         if let Body::Exit { pid, tid } = record.body
                             && pid == tid
                         {

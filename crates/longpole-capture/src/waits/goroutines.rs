@@ -21,6 +21,7 @@ use longpole_symbols::unwind::{AddressSpace, Code, Frame, StackEnd};
 
 use super::blocked_call::BlockedCall;
 use crate::cpu_budget::CpuBudget;
+use crate::execs::Execs;
 use crate::perf::record::{Body, MapRecord, Record};
 use crate::sys::clock::thread_cpu_nanos;
 use crate::sys::remote_memory::ProcessMemory;
@@ -75,8 +76,6 @@ struct Home {
 #[derive(Debug)]
 pub(crate) struct GoPrograms {
     homes: FastMap<u32, Home>,
-    /// The last exec of each process.
-    execs: FastMap<u32, u64>,
     /// Waits whose goroutine is unknown, by reason.
     missed: HashMap<Missing, u64>,
     budget: CpuBudget,
@@ -85,32 +84,29 @@ pub(crate) struct GoPrograms {
 impl GoPrograms {
     pub(crate) fn new() -> GoPrograms {
         let budget = CpuBudget::new(LOOKS_PART, LOOKS_NANOS_AT_ONCE);
-        GoPrograms { homes: FastMap::default(), execs: FastMap::default(), missed: HashMap::new(), budget }
+        GoPrograms { homes: FastMap::default(), missed: HashMap::new(), budget }
     }
 
-    /// A record of the tracker has arrived, possibly out of order.
-    pub(crate) fn arrived(&mut self, record: &Record<'_>) {
+    /// A record of the tracker has arrived, possibly out of order. `execs` has taken it.
+    pub(crate) fn arrived(&mut self, record: &Record<'_>, execs: &Execs) {
         match record.body {
             Body::Comm { exec: true, .. } => {
-                let last = self.execs.entry(record.pid).or_insert(0);
-                *last = record.time.max(*last);
-                if self.homes.get(&record.pid).is_some_and(|home| home.since < *last) {
+                if self.homes.get(&record.pid).is_some_and(|home| home.since < execs.last(record.pid)) {
                     self.homes.remove(&record.pid);
                 }
             }
             Body::Exit { pid, tid } if pid == tid => {
                 self.homes.remove(&pid);
-                self.execs.remove(&pid);
             }
             _ => {}
         }
     }
 
     /// The code of a mapping was read.
-    pub(crate) fn mapped(&mut self, pid: u32, time: u64, map: &MapRecord<'_>, code: &Code) {
+    pub(crate) fn mapped(&mut self, pid: u32, time: u64, map: &MapRecord<'_>, code: &Code, execs: &Execs) {
         let Code::Mapped { binary: Some(binary), .. } = code else { return };
         let Some(program) = binary.go() else { return };
-        if self.execs.get(&pid).is_some_and(|exec| time < *exec) || self.homes.contains_key(&pid) {
+        if time < execs.last(pid) || self.homes.contains_key(&pid) {
             return;
         }
         let Some(bias) = binary.address_in_process(0, map.start, map.file_offset) else { return };

@@ -27,6 +27,7 @@ use self::history::{PlaceId, Seen};
 pub(crate) use self::merge::NativeStack;
 use self::merge::{Call, Merged};
 use self::reader::{Order, Shared};
+use crate::execs::Execs;
 use crate::frames::stacks::{FrameLocation, MissingFunctions, Name, Stacks, Truncation};
 use crate::perf::record::{Body, MapRecord, Record};
 use crate::worker::Worker;
@@ -63,8 +64,6 @@ pub(crate) struct Pythons {
     is_hung: bool,
     /// Processes with an interpreter, among the records that have arrived.
     homes: FastMap<u32, Home>,
-    /// The last exec of each process.
-    execs: FastMap<u32, u64>,
     /// The evaluating function, by mapping.
     eval: FastMap<u32, Vec<Range<u64>>>,
     /// Names by interpreter, code and line.
@@ -86,20 +85,17 @@ impl Pythons {
             thread: None,
             is_hung: false,
             homes: FastMap::default(),
-            execs: FastMap::default(),
             eval: FastMap::default(),
             names: HashMap::new(),
             not_seen: HashMap::new(),
         }
     }
 
-    /// A record of the tracker has arrived, possibly out of order.
-    pub(crate) fn arrived(&mut self, record: &Record<'_>) {
+    /// A record of the tracker has arrived, possibly out of order. `execs` has taken it.
+    pub(crate) fn arrived(&mut self, record: &Record<'_>, execs: &Execs) {
         match record.body {
             Body::Comm { exec: true, .. } => {
-                let last = self.execs.entry(record.pid).or_insert(0);
-                *last = record.time.max(*last);
-                let last = *last;
+                let last = execs.last(record.pid);
                 if self.homes.get(&record.pid).is_some_and(|home| home.since < last) {
                     self.homes.remove(&record.pid);
                     self.shared.lock().history.exec(record.pid, last);
@@ -113,19 +109,18 @@ impl Pythons {
             }
             Body::Exit { pid, tid } if pid == tid => {
                 self.homes.remove(&pid);
-                self.execs.remove(&pid);
             }
             _ => {}
         }
     }
 
     /// The code of a mapping was read.
-    pub(crate) fn mapped(&mut self, pid: u32, time: u64, map: &MapRecord<'_>, code: &Code) {
+    pub(crate) fn mapped(&mut self, pid: u32, time: u64, map: &MapRecord<'_>, code: &Code, execs: &Execs) {
         let Code::Mapped { mapping, binary: Some(binary) } = code else { return };
         let Some(symbols) = binary.python() else { return };
         let MappingId(mapping) = *mapping;
         self.eval.entry(mapping).or_insert_with(|| symbols.eval.clone());
-        if self.execs.get(&pid).is_some_and(|exec| time < *exec) || self.homes.contains_key(&pid) {
+        if time < execs.last(pid) || self.homes.contains_key(&pid) {
             return;
         }
         let Some(runtime) = binary.address_in_process(symbols.runtime, map.start, map.file_offset) else { return };
