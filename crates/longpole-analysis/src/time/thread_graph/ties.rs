@@ -37,6 +37,18 @@ const CANDIDATES_MAX: usize = 256;
 /// If several threads may have ended a wait, the one did that ran this many times as long as any other meanwhile.
 const MOST_FACTOR: i64 = 4;
 
+/// A time in which a thread was blocked.
+#[derive(Debug, Clone, Copy)]
+struct Blocked {
+    line: LineId,
+    from: Nanos,
+    to: Nanos,
+    /// Since when it may have requested what it waits for.
+    asked: Nanos,
+    /// `None` if nobody sampled it, nor one like it.
+    kind: Option<WaitKind>,
+}
+
 /// What ties the threads of one process, or those of all processes of a run.
 pub(super) struct Ties<'a> {
     pub(super) sources: &'a Sources<'a>,
@@ -132,10 +144,11 @@ impl<'a> Ties<'a> {
             let is_short = to - from < SHORT_NANOS;
             let nearest = || nearest_short(line.waits, from, |wait| (wait.from, wait.to)).filter(|_| is_short);
             let kind = wait.or_else(nearest).map(|wait| wait.kind);
-            let ended_by = self.ended_by(id, (from, to), kind, wait);
+            let asked = asked_since(line.slices, from);
+            let ended_by = self.ended_by(Blocked { line: id, from, to, asked, kind }, wait);
             let waits_in = wait.and_then(|wait| self.sources.recording.waits[wait.wait].stack);
             let is_sleep = wait.is_some_and(|wait| wait.kind == WaitKind::Sleep);
-            let mut gap = Gap { from, to, ended_by, asked: self.asked_since(id, from), waits_in, is_sleep };
+            let mut gap = Gap { from, to, ended_by, asked, waits_in, is_sleep };
             while let Some(timed_out) = gaps.pop_if(|before| gap.goes_on_after(before)) {
                 gap = Gap { from: timed_out.from, asked: timed_out.asked, ..gap };
             }
@@ -145,22 +158,22 @@ impl<'a> Ties<'a> {
     }
 
     /// Why a thread went on after a wait of a kind; of one that the process ended, nobody knows what it was for.
-    fn ended_by(&self, id: LineId, time: (Nanos, Nanos), kind: Option<WaitKind>, wait: Option<&ThreadWait>) -> EndedBy {
-        let line = &self.threads[id.place()];
-        let (from, to) = time;
+    fn ended_by(&self, it: Blocked, wait: Option<&ThreadWait>) -> EndedBy {
+        let Blocked { line, from, to, kind, .. } = it;
+        let line = &self.threads[line.place()];
         let is_short = to - from < TIE_NANOS;
         let is_over = !is_short && line.slices.last().is_some_and(|last| to <= last.from);
         let other = |otherwise: EndedBy| {
             if !is_over {
                 return EndedBy::Unknown;
             }
-            let other = self.child_that_ended(id, time, kind).or_else(|| self.woke(id, time, kind)).or_else(|| self.closed(id, time));
+            let other = self.child_that_ended(it).or_else(|| self.woke(it)).or_else(|| self.closed(it));
             other.map_or(otherwise, EndedBy::Thread)
         };
         match kind {
-            Some(WaitKind::Lock | WaitKind::Queue | WaitKind::Join) if to - from >= LOCK_NANOS => self.let_go(id, time, wait),
+            Some(WaitKind::Lock | WaitKind::Queue | WaitKind::Join) if to - from >= LOCK_NANOS => self.let_go(it, wait),
             Some(WaitKind::Lock | WaitKind::Queue | WaitKind::Join) => EndedBy::Unknown,
-            Some(WaitKind::Child) => self.child_that_ended(id, time, kind).map_or(EndedBy::Itself, EndedBy::Thread),
+            Some(WaitKind::Child) => self.child_that_ended(it).map_or(EndedBy::Itself, EndedBy::Thread),
             Some(WaitKind::Idle) => other(EndedBy::Somebody),
             Some(WaitKind::Network | WaitKind::Pipe | WaitKind::Other) => other(EndedBy::Unknown),
             Some(_) => EndedBy::Itself,
@@ -172,8 +185,8 @@ impl<'a> Ties<'a> {
 
     /// The last child that ended while a thread waited, or shortly before: who waits for one goes on then. One that waits for a child waited for
     /// the only one that ended meanwhile, however late it got a CPU.
-    fn child_that_ended(&self, id: LineId, (from, to): (Nanos, Nanos), kind: Option<WaitKind>) -> Option<LineId> {
-        let ends = self.child_ends.get(&self.thread(id).pid.0)?;
+    fn child_that_ended(&self, Blocked { line, from, to, kind, .. }: Blocked) -> Option<LineId> {
+        let ends = self.child_ends.get(&self.thread(line).pid.0)?;
         // The kernel records the end of a process before it tells the parent.
         let ended = &ends[..ends.partition_point(|(end, _)| *end <= to)];
         let meanwhile = &ended[ended.partition_point(|(end, _)| *end < from - JOIN_NANOS)..];
@@ -183,7 +196,7 @@ impl<'a> Ties<'a> {
     }
 
     /// The only close process that ended when a wait for a pipe or a socket was over: its ends of them were closed.
-    fn closed(&self, id: LineId, (_, to): (Nanos, Nanos)) -> Option<LineId> {
+    fn closed(&self, Blocked { line: id, to, .. }: Blocked) -> Option<LineId> {
         let first = self.process_ends.partition_point(|(end, _)| *end < to - JOIN_NANOS);
         let ended = self.process_ends[first..].iter().take_while(|(end, _)| *end <= to + JOIN_NANOS).map(|(_, other)| *other);
         let is_other = |other: &LineId| self.thread(*other).pid != self.thread(id).pid && self.began(*other) < to;
@@ -193,19 +206,18 @@ impl<'a> Ties<'a> {
 
     /// The thread that ended a wait that may have been for something outside: of those on a CPU at its end, the only one that was woken during
     /// the wait, as one that the waiting thread had given something to do. Into a pipe also writes who computed all the time.
-    fn woke(&self, id: LineId, time: (Nanos, Nanos), kind: Option<WaitKind>) -> Option<LineId> {
+    fn woke(&self, it: Blocked) -> Option<LineId> {
         // On a busy machine it got a CPU later.
-        let within = |before: Nanos| self.woke_within(id, time, kind, before);
-        let candidates = WAKES.iter().find_map(|before| within(*before))?;
-        self.only(id, &candidates, time)
+        let candidates = WAKES.iter().find_map(|before| self.woke_within(it, *before))?;
+        self.only(it, &candidates)
     }
 
     /// Those that may have ended a wait this long before its end at most; `None` if there are none.
-    fn woke_within(&self, id: LineId, (from, to): (Nanos, Nanos), kind: Option<WaitKind>, before: Nanos) -> Option<Vec<LineId>> {
+    fn woke_within(&self, it: Blocked, before: Nanos) -> Option<Vec<LineId>> {
+        let Blocked { line: id, from, to, asked, kind } = it;
         let on_cpu = self.on_cpu(id, (to - before).max(from), to);
         let pid = self.thread(id).pid;
         let is_own = |other: &LineId| self.thread(*other).pid == pid;
-        let asked = self.asked_since(id, from);
         let was_woken = |other: &LineId| {
             let before = self.threads[other.place()].slices.partition_point(|slice| slice.from < to);
             let woken = before.checked_sub(1).and_then(|last| self.busy_since[*other].get(last));
@@ -225,29 +237,8 @@ impl<'a> Ties<'a> {
         woken.or_else(|| some(related).filter(|_| may_be_pipe))
     }
 
-    /// Since when a thread that waits from this moment may have given another one something to do: as long as it has run for [`ASKED_NANOS`]. On a
-    /// busy machine it had to leave its CPU meanwhile.
-    fn asked_since(&self, id: LineId, from: Nanos) -> Nanos {
-        let slices = &self.threads[id.place()].slices;
-        let before = &slices[..slices.partition_point(|slice| slice.from < from)];
-        let mut left = ASKED_NANOS;
-        let mut since = from;
-        for (place, slice) in before.iter().enumerate().rev() {
-            if place + 1 < before.len() && !slice.preempted {
-                break;
-            }
-            let ran = (slice.to.min(since) - slice.from).min(left);
-            left -= ran;
-            since = slice.to.min(since) - ran;
-            if left <= Nanos::ZERO {
-                break;
-            }
-        }
-        since.min(from - CLOSE_NANOS)
-    }
-
     /// The only one of these threads, the one that was on a CPU for most of the time, or the last one if they are of one other process.
-    fn only(&self, id: LineId, candidates: &[LineId], (from, to): (Nanos, Nanos)) -> Option<LineId> {
+    fn only(&self, Blocked { line: id, from, to, .. }: Blocked, candidates: &[LineId]) -> Option<LineId> {
         if let [only] = candidates[..] {
             return Some(only);
         }
@@ -275,7 +266,8 @@ impl<'a> Ties<'a> {
 
     /// The thread that let another one go on, which had waited for one: the one that is named, or that ended then, or the only one on a CPU at
     /// the end of the wait.
-    fn let_go(&self, id: LineId, (from, to): (Nanos, Nanos), wait: Option<&ThreadWait>) -> EndedBy {
+    fn let_go(&self, it: Blocked, wait: Option<&ThreadWait>) -> EndedBy {
+        let Blocked { line: id, from, to, .. } = it;
         let pid = self.thread(id).pid;
         let last = wait.and_then(|wait| self.blockers.last_thread(self.sources, &self.sources.recording.waits[wait.wait]));
         let named = last.and_then(|tid| self.line(ThreadKey::new(pid.0, tid)));
@@ -299,7 +291,7 @@ impl<'a> Ties<'a> {
             match own[..] {
                 [other] => Some(other),
                 // Memory may be shared with other processes.
-                [] => self.woke(id, (from, to), Some(WaitKind::Pipe)),
+                [] => self.woke(Blocked { kind: Some(WaitKind::Pipe), ..it }),
                 _ => None,
             }
         };
@@ -313,6 +305,26 @@ impl Gap {
         let is_ended = matches!(self.ended_by, EndedBy::Thread(_) | EndedBy::Somebody) && !self.is_sleep;
         is_ended && before.is_sleep && before.waits_where(self) && self.from - before.to < POLL_NANOS
     }
+}
+
+/// Since when a thread that waits from this moment may have given another one something to do: as long as it has run for [`ASKED_NANOS`]. On a
+/// busy machine it had to leave its CPU meanwhile.
+fn asked_since(slices: &[Slice], from: Nanos) -> Nanos {
+    let before = &slices[..slices.partition_point(|slice| slice.from < from)];
+    let mut left = ASKED_NANOS;
+    let mut since = from;
+    for (place, slice) in before.iter().enumerate().rev() {
+        if place + 1 < before.len() && !slice.preempted {
+            break;
+        }
+        let ran = (slice.to.min(since) - slice.from).min(left);
+        left -= ran;
+        since = slice.to.min(since) - ran;
+        if left <= Nanos::ZERO {
+            break;
+        }
+    }
+    since.min(from - CLOSE_NANOS)
 }
 
 /// For each slice of a thread since when it was busy.
