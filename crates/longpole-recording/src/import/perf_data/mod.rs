@@ -29,7 +29,7 @@ use longpole_wire::redact::Redactor;
 use longpole_wire::{FileError, Limits};
 use names::{PerfMap, own_kernel, perf_map_of};
 use tracing::info_span;
-use walk_time::WalkTime;
+use walk_time::{WALKS_MAX, WalkTime};
 use weights::{shown, weight, weight_of};
 
 use super::unseen::{unseen_run, with_cause};
@@ -124,7 +124,7 @@ impl std::fmt::Display for Cut {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Cut::Walk(end) => end.fmt(f),
-            Cut::Late => f.write_str("longpole unwinds the stacks of a perf.data for at most 60 s"),
+            Cut::Late => write!(f, "longpole unwinds the stacks of a perf.data for at most {} s", WALKS_MAX.as_secs()),
             Cut::Code32 => f.write_str("longpole does not unwind stacks of 32-bit code"),
             Cut::OtherMachine => {
                 f.write_str("recorded on another CPU architecture; import the file on that architecture to unwind its stacks")

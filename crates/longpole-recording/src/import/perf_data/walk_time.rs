@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 /// Time for all stacks of a file. A stack takes some 10 µs, so that is time for millions; a binary that somebody else wrote can have unwind
 /// information that takes 100 ms for each.
-const WALKS_MAX: Duration = Duration::from_secs(60);
+pub(super) const WALKS_MAX: Duration = Duration::from_secs(60);
 
 /// What is left of it.
 #[derive(Debug)]
