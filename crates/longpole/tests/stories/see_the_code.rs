@@ -630,24 +630,29 @@ fn compiled_java(sandbox: &Sandbox, test: &str, text: &str) -> Option<()> {
     Some(())
 }
 
-#[test]
-fn java_shows_its_methods_without_a_flag() {
-    let test = "java_shows_its_methods_without_a_flag";
+/// Records this program in a Java virtual machine that longpole reads: the folder of the recording, and what the run printed; `None` if that
+/// cannot be shown here.
+fn recorded_java(test: &str, text: &str) -> Option<(Sandbox, std::path::PathBuf, std::process::Output)> {
     if !can_sample(test) {
-        return;
+        return None;
     }
     if !cfg!(target_arch = "x86_64") {
-        return skip(test, "longpole reads virtual machines on x86-64 only");
+        skip(test, "longpole reads virtual machines on x86-64 only");
+        return None;
     }
     let sandbox = Sandbox::new();
-    if compiled_java(&sandbox, test, JAVA).is_none() {
-        return;
-    }
+    compiled_java(&sandbox, test, text)?;
     let store = sandbox.path("store");
     let mut run = longpole(&store);
     run.args(["run", "--", "java", "-cp"]).arg(sandbox.path("")).arg("Program");
     let out = run.stdin(Stdio::null()).output().unwrap();
     assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    Some((sandbox, store, out))
+}
+
+#[test]
+fn java_shows_its_methods_without_a_flag() {
+    let Some((_sandbox, store, out)) = recorded_java("java_shows_its_methods_without_a_flag", JAVA) else { return };
     let samples = Samples::of(ask(&store));
     the_shares_are_right(&samples, "jvm", &took(&out.stdout), "java");
     let in_java = samples.with(|stack| !of_runtime(stack, "jvm").is_empty());
@@ -660,22 +665,7 @@ fn java_shows_its_methods_without_a_flag() {
 
 #[test]
 fn a_wait_of_java_has_the_method_that_waits() {
-    let test = "a_wait_of_java_has_the_method_that_waits";
-    if !can_sample(test) {
-        return;
-    }
-    if !cfg!(target_arch = "x86_64") {
-        return skip(test, "longpole reads virtual machines on x86-64 only");
-    }
-    let sandbox = Sandbox::new();
-    if compiled_java(&sandbox, test, JAVA_WAITS).is_none() {
-        return;
-    }
-    let store = sandbox.path("store");
-    let mut run = longpole(&store);
-    run.args(["run", "--", "java", "-cp"]).arg(sandbox.path("")).arg("Program");
-    let out = run.stdin(Stdio::null()).output().unwrap();
-    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    let Some((_sandbox, store, _)) = recorded_java("a_wait_of_java_has_the_method_that_waits", JAVA_WAITS) else { return };
     let waits = ask(&store)(
         "SELECT DISTINCT f.function FROM (SELECT unnest(k.location_ids) AS location_id FROM waits w \
          JOIN stacks k ON k.stack_id = w.stack_id WHERE w.duration_nanos > 100000000) u JOIN frames f ON f.location_id = u.location_id",
