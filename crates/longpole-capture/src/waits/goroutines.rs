@@ -90,10 +90,8 @@ impl GoPrograms {
     /// A record of the tracker has arrived, possibly out of order. `execs` has taken it.
     pub(crate) fn arrived(&mut self, record: &Record<'_>, execs: &Execs) {
         match record.body {
-            Body::Comm { exec: true, .. } => {
-                if self.homes.get(&record.pid).is_some_and(|home| home.since < execs.last(record.pid)) {
-                    self.homes.remove(&record.pid);
-                }
+            Body::Comm { exec: true, .. } if self.homes.get(&record.pid).is_some_and(|home| home.since < execs.last(record.pid)) => {
+                self.homes.remove(&record.pid);
             }
             Body::Exit { pid, tid } if pid == tid => {
                 self.homes.remove(&pid);
