@@ -1,6 +1,6 @@
 //! The goroutines of a Go program that wait, out of its own memory.
 //!
-//! You bring the memory of a process ([`Memory`](crate::python::Memory)) and what its binary says of itself ([`GoProgram`]). You get the goroutines that
+//! You bring the memory of a process ([`Memory`](crate::memory::Memory)) and what its binary says of itself ([`GoProgram`]). You get the goroutines that
 //! wait, each with its reason and the addresses of its callers ([`Goroutines::read`]). The process is not stopped.
 //!
 //! ```text

@@ -1,6 +1,6 @@
 //! The functions of JavaScript that V8 (Node) runs, out of its own memory.
 //!
-//! You bring the memory of a process ([`Memory`](crate::python::Memory)), the [`HeapLayout`] that its binary states, and the functions of the frames of a
+//! You bring the memory of a process ([`Memory`](crate::memory::Memory)), the [`HeapLayout`] that its binary states, and the functions of the frames of a
 //! sample ([`HeapLayout::function_of_frame`]). You get the name, file and line of each ([`Functions::look_up`]). The process needs no option and
 //! is not stopped.
 //!
