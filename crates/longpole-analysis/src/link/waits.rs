@@ -62,7 +62,7 @@ const JAVA_MACHINE: &str = "libjvm.so";
 const THREAD_LIBRARIES: [&str; 4] = ["libc.so", "libc-", "libpthread", "[vdso]"];
 
 /// The call by which threads wait for each other.
-const FUTEX: &str = "futex";
+pub(crate) const FUTEX: &str = "futex";
 
 /// Functions by which a thread takes a lock, or a part of their names.
 const LOCKS: [&str; 14] = [

@@ -95,6 +95,8 @@ struct Gap {
     waits_in: Option<StackId>,
     /// It waited until a time of its own choice.
     is_sleep: bool,
+    /// It waited for other threads until then.
+    is_timeout: bool,
 }
 
 /// A thread: a line of the drawing above.

@@ -11,6 +11,7 @@ use longpole_model::fast_hash::FastMap;
 use longpole_model::{Id, IdVec, Nanos, ThreadKey, WaitKind};
 
 use super::{ASKED_NANOS, CLOSE_NANOS, EndedBy, Gap, JOIN_NANOS, LineId, TIE_NANOS, is_main};
+use crate::link::waits::FUTEX;
 use crate::schedule::own_work::TimeSet;
 use crate::time::blockers::{Blockers, Sources};
 use crate::time::short_waits::{SHORT_NANOS, nearest_short};
@@ -148,13 +149,28 @@ impl<'a> Ties<'a> {
             let ended_by = self.ended_by(Blocked { line: id, from, to, asked, kind }, wait);
             let waits_in = wait.and_then(|wait| self.sources.recording.waits[wait.wait].stack);
             let is_sleep = wait.is_some_and(|wait| wait.kind == WaitKind::Sleep);
-            let mut gap = Gap { from, to, ended_by, asked, waits_in, is_sleep };
-            while let Some(timed_out) = gaps.pop_if(|before| gap.goes_on_after(before)) {
+            let is_timeout = is_sleep && wait.is_some_and(|wait| self.sources.recording.waits[wait.wait].syscall == FUTEX);
+            gaps.push(Gap { from, to, ended_by, asked, waits_in, is_sleep, is_timeout });
+        }
+        self.join(id, gaps)
+    }
+
+    /// The waits of a thread, where those that timed out are one with the wait that goes on after them.
+    fn join(&self, line: LineId, gaps: Vec<Gap>) -> Vec<Gap> {
+        let mut joined: Vec<Gap> = Vec::with_capacity(gaps.len());
+        let mut gaps = gaps.into_iter().peekable();
+        while let Some(mut gap) = gaps.next() {
+            let before = joined.last().filter(|before| gap.may_go_on_unseen(before, gaps.peek()));
+            if let Some(Gap { from, asked, waits_in, .. }) = before.copied() {
+                let ended_by = self.let_go(Blocked { line, from, to: gap.to, asked, kind: Some(WaitKind::Queue) }, None);
+                gap = Gap { ended_by, waits_in, ..gap };
+            }
+            while let Some(timed_out) = joined.pop_if(|before| gap.goes_on_after(before)) {
                 gap = Gap { from: timed_out.from, asked: timed_out.asked, ..gap };
             }
-            gaps.push(gap);
+            joined.push(gap);
         }
-        gaps
+        joined
     }
 
     /// Why a thread went on after a wait of a kind; of one that the process ended, nobody knows what it was for.
@@ -300,6 +316,13 @@ impl<'a> Ties<'a> {
 }
 
 impl Gap {
+    /// Whether this wait, which nobody sampled, may be one with the wait for others before it, which timed out. The thread then waits in another
+    /// place: a loop whose waits all time out may wait for a lock on its way.
+    fn may_go_on_unseen(&self, before: &Gap, next: Option<&Gap>) -> bool {
+        let follows = before.is_timeout && self.from - before.to < POLL_NANOS;
+        follows && self.waits_in.is_none() && !next.is_some_and(|next| before.sleeps_again(next))
+    }
+
     /// Whether this wait, which others ended, is one with the wait before it, which timed out: the thread waited for the same thing.
     fn goes_on_after(&self, before: &Gap) -> bool {
         let is_ended = matches!(self.ended_by, EndedBy::Thread(_) | EndedBy::Somebody) && !self.is_sleep;
