@@ -73,7 +73,7 @@ pub(crate) fn synthetic(subject: &Subject, count: u64, first_seed: u64, keep: Op
     for seed in first_seed..first_seed + count {
         let plan = Plan::random(seed);
         let program = write(&plan, seed, &folder)?;
-        let answer = record(Command::new(&subject.binary), &[], &program, &folder)?;
+        let answer = record(Command::new(&subject.binary), &program, &folder)?;
         let is_right = print_row(seed, &plan, &answer, &mut counts);
         if let Some(keep) = keep.filter(|_| !is_right) {
             keep_row(keep, seed, &plan, &program, &answer)?;
@@ -114,14 +114,13 @@ fn interpreter() -> Result<String> {
 }
 
 /// Records a program and reads the answer. `longpole` is the command without arguments.
-fn record(mut longpole: Command, options: &[&str], program: &[String], folder: &Path) -> Result<Value> {
+fn record(mut longpole: Command, program: &[String], folder: &Path) -> Result<Value> {
     let (store, summary) = (folder.join("store"), folder.join("summary.json"));
     let out = longpole
         .arg("--store")
         .arg(&store)
         .args(["run", "--summary-format", "json", "--summary"])
         .arg(&summary)
-        .args(options)
         .arg("--")
         .args(program)
         .stdin(Stdio::null())
