@@ -4,22 +4,19 @@ use std::net::SocketAddr;
 
 use longpole_analysis::time::callees;
 use longpole_model::{Loss, Resource, Scope, SpanBatch, SpanRef, SpanSink};
-use longpole_recording::loss_counters::LossBook;
 use longpole_wire::otlp;
 use longpole_wire::redact::Redactor;
 
-use super::super::received_sink::{ReceivedSink, ReceivedSinkError};
+use super::super::received_sink::ReceivedSinkError;
 use super::super::redaction::redact_spans;
+use super::IngestContext;
 use super::check::note_called;
-use crate::forward::Forwarder;
 use crate::limits::CONVERTED_SPANS_MAX;
 use crate::otlp_request::{Encoding, Parcel};
 
 /// Keeps spans of another format as requests of ours while they are decoded, so that they never stand in memory all together.
 pub(super) struct Convert<'a> {
-    pub(super) sink: &'a mut dyn ReceivedSink,
-    pub(super) forwarder: &'a Forwarder,
-    pub(super) book: &'a LossBook,
+    pub(super) context: &'a IngestContext<'a>,
     pub(super) redactor: Option<&'a mut Redactor>,
     pub(super) peer_pid: Option<u32>,
     pub(super) batch: SpanBatch,
@@ -31,9 +28,9 @@ pub(super) struct Convert<'a> {
 
 impl Convert<'_> {
     pub(super) fn give(&mut self) {
-        redact_spans(&mut self.batch, self.redactor.as_deref_mut(), self.book);
+        redact_spans(&mut self.batch, self.redactor.as_deref_mut(), self.context.book);
         for loss in self.batch.losses.drain(..) {
-            self.book.add(loss.kind, loss.count, loss.detail);
+            self.context.book.add(loss.kind, loss.count, loss.detail);
         }
         let spans = std::mem::take(&mut self.batch.spans);
         spans.iter().filter_map(callees::address_of).for_each(|address| note_called(&mut self.called, address));
@@ -41,8 +38,8 @@ impl Convert<'_> {
             return;
         }
         let body = otlp::encode_trace(&spans);
-        match self.sink.traces(&body, Encoding::Protobuf, self.peer_pid) {
-            Ok(()) => self.forwarder.send(&Parcel::converted(body.into(), spans.len() as u64)),
+        match self.context.desk().sink.traces(&body, Encoding::Protobuf, self.peer_pid) {
+            Ok(()) => self.context.forwarder.send(&Parcel::converted(body.into(), spans.len() as u64)),
             Err(error) => self.failed = Some(error),
         }
     }

@@ -2,12 +2,12 @@
 
 use longpole_model::sink::EventRef;
 use longpole_model::{Loss, LossKind, Resource, Scope, SpanId, TraceId};
-use longpole_recording::loss_counters::LossBook;
 use longpole_wire::otlp::logs::LogSink;
 use longpole_wire::redact::Redactor;
 
-use super::super::received_sink::{ReceivedSink, ReceivedSinkError};
+use super::super::received_sink::ReceivedSinkError;
 use super::super::redaction::CREDENTIALS;
+use super::IngestContext;
 
 /// Log records of spans that could not be kept.
 pub(super) struct Unkept {
@@ -20,9 +20,8 @@ pub(super) struct Unkept {
 
 /// Keeps log records that name a span.
 pub(super) struct Events<'a> {
-    pub(super) sink: &'a mut dyn ReceivedSink,
+    pub(super) context: &'a IngestContext<'a>,
     pub(super) redactor: Option<&'a mut Redactor>,
-    pub(super) book: &'a LossBook,
     pub(super) kept: u64,
     /// How many could not be, and why the first was not.
     pub(super) unkept: Option<(u64, ReceivedSinkError)>,
@@ -37,15 +36,15 @@ impl LogSink for Events<'_> {
     fn event(&mut self, trace_id: TraceId, span_id: SpanId, event: EventRef<'_>) {
         let mut event = event.to_event();
         let taken = self.redactor.as_deref_mut().map_or(0, |redactor| redactor.event(&mut event));
-        self.book.add(LossKind::ValuesRedacted, taken, CREDENTIALS);
-        match self.sink.log_event(trace_id, span_id, event) {
+        self.context.book.add(LossKind::ValuesRedacted, taken, CREDENTIALS);
+        match self.context.desk().sink.log_event(trace_id, span_id, event) {
             Ok(()) => self.kept += 1,
             Err(error) => self.unkept.get_or_insert((0, error)).0 += 1,
         }
     }
 
     fn loss(&mut self, loss: Loss) {
-        self.book.add(loss.kind, loss.count, loss.detail);
+        self.context.book.add(loss.kind, loss.count, loss.detail);
     }
 }
 

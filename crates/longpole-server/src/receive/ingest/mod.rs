@@ -1,12 +1,12 @@
 //! The ingester: inflates a body, checks that it decodes, finds its sender, writes it to the log, and forwards a copy. Other formats
-//! become OTLP here, so that the log has one format. One thread, in the order of each sender.
+//! become OTLP here, so that the log has one format. One thread, in the order of each sender; large requests have a second one ([`lanes`]).
 
 use std::borrow::Cow;
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::mpsc::Receiver;
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use bytes::Bytes;
 use longpole_model::{AttributeValue, LossKind, Resource, ResourceEvent, Span, SpanBatch, SpanSink, Timestamp};
@@ -17,7 +17,7 @@ use longpole_wire::{DecodeError, Limits, otlp, pulumi_event, pulumi_payload, zip
 
 use self::check::Check;
 use self::convert::Convert;
-use self::fair_queue::{COSTLY_MIN, FairQueue, Sender};
+use self::fair_queue::Sender;
 use self::logs::{Events, NO_SPAN, Unkept};
 use super::connection::Claim;
 use super::job::{Content, Handed, Job, Verdict};
@@ -33,6 +33,7 @@ use crate::peer_process::PeerFinder;
 mod check;
 mod convert;
 mod fair_queue;
+mod lanes;
 mod logs;
 
 /// The loss of spans whose process a search did not find within its limits.
@@ -48,77 +49,80 @@ pub(super) fn ingest_all(
     book: &LossBook,
     forwarder: &Forwarder,
 ) {
-    let redactor = (!keep_credentials).then(Redactor::default);
     let twins = forwarder.wants(Signal::Traces).then(Twins::default);
-    let listeners = ListenerFinder::default();
-    let mut ingester = Ingester { sink, finder, listeners, redactor, limits, run, book, forwarder, twins };
-    // Requests of closed connections come last: any user can send them, and no client waits for the answer. Their places limit their
-    // number.
-    let mut later: VecDeque<Handed> = VecDeque::new();
-    let mut waiting: FairQueue<Handed> = FairQueue::default();
-    let mut last: Option<(Sender, Duration)> = None;
-    loop {
-        let is_busy = waiting.is_busy() || last.is_some_and(|(_, time)| time >= COSTLY_MIN);
-        let mut next = queue.try_recv().ok();
-        if next.is_none() {
-            // What came meanwhile competes with the sender of the last request.
-            if let Some((sender, time)) = last.take() {
-                waiting.charge(sender, time);
-            }
-            if waiting.is_empty() && later.is_empty() {
-                next = queue.recv().ok();
-                if next.is_none() {
-                    break;
-                }
-            }
-        }
-        if let Some(handed) = next {
-            if handed.0.connection.sender_is_gone() {
-                later.push_back(handed);
-            } else {
-                waiting.push(ingester.sender_of(&handed.0, is_busy), handed);
-            }
-            continue;
-        }
-        let Some((job, reply)) = waiting.pop().or_else(|| later.pop_front()) else { continue };
-        let start = Instant::now();
-        // The client may have hung up, or never waited for an answer; the log keeps the request anyway.
-        let _ = reply.send(ingester.serve(&job));
-        let time = start.elapsed();
-        if !job.connection.sender_is_gone() {
-            last = Some((ingester.sender_of(&job, time >= COSTLY_MIN), time));
-        }
-    }
-    let left = ingester.twins.take().map(Twins::finish).unwrap_or_default();
-    ingester.hand_on(&left);
+    let desk = Mutex::new(Desk { sink, finder, listeners: ListenerFinder::default(), twins });
+    let context = IngestContext { desk, limits, keep_credentials, run, book, forwarder };
+    lanes::serve_all(&queue, &context);
+    let left = context.desk().twins.take().map(Twins::finish).unwrap_or_default();
+    context.hand_on(&left);
 }
 
-struct Ingester<'a> {
+/// What one request at a time uses: to write it is quick, to read and judge it may not be.
+struct Desk {
     sink: Box<dyn ReceivedSink>,
     finder: PeerFinder,
     listeners: ListenerFinder,
-    /// `None` where credentials are kept.
-    redactor: Option<Redactor>,
-    limits: Limits,
-    /// The id that spans of closed connections must have; `None` if everybody may send.
-    run: Option<(String, Secret)>,
-    book: &'a LossBook,
-    forwarder: &'a Forwarder,
     /// `None` if no target gets spans.
     twins: Option<Twins>,
 }
 
+/// What all ingesters share.
+struct IngestContext<'a> {
+    desk: Mutex<Desk>,
+    limits: Limits,
+    keep_credentials: bool,
+    /// The id that spans of closed connections must have; `None` if everybody may send.
+    run: Option<(String, Secret)>,
+    book: &'a LossBook,
+    forwarder: &'a Forwarder,
+}
+
+impl IngestContext<'_> {
+    fn desk(&self) -> MutexGuard<'_, Desk> {
+        self.desk.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps who listens at addresses that spans call.
+    fn keep_listeners(&self, called: &[SocketAddr]) {
+        let mut desk = self.desk();
+        let desk = &mut *desk;
+        for (pid, address) in desk.listeners.search(called, Instant::now()) {
+            if let Err(error) = desk.sink.listens(pid, address) {
+                let detail = format!("failed to log the process that listens at an address that a span calls: {error}");
+                self.book.add(LossKind::RequestsRefused, 1, detail);
+            }
+        }
+    }
+
+    /// Hands on what no request is waited for.
+    fn hand_on(&self, spans: &[Span]) {
+        for spans in spans.chunks(CONVERTED_SPANS_MAX) {
+            self.forwarder.send(&Parcel::converted(otlp::encode_trace(spans).into(), spans.len() as u64));
+        }
+    }
+}
+
+struct Ingester<'a> {
+    context: &'a IngestContext<'a>,
+    /// `None` where credentials are kept.
+    redactor: Option<Redactor>,
+}
+
 impl Ingester<'_> {
+    fn new<'a>(context: &'a IngestContext<'a>) -> Ingester<'a> {
+        Ingester { context, redactor: (!context.keep_credentials).then(Redactor::default) }
+    }
+
     /// Whose request it is. A process can have any number of connections, so its number is searched for where requests take long.
-    fn sender_of(&mut self, job: &Job, is_busy: bool) -> Sender {
-        let pid = if is_busy { job.connection.peer_pid(&mut self.finder) } else { job.connection.known_pid() };
+    fn sender_of(&self, job: &Job, is_busy: bool) -> Sender {
+        let pid = if is_busy { job.connection.peer_pid(&mut self.context.desk().finder) } else { job.connection.known_pid() };
         pid.map_or_else(|| Sender::Connection(Arc::as_ptr(&job.connection) as usize), Sender::Process)
     }
 
     fn serve(&mut self, job: &Job) -> Verdict {
         let verdict = self.keep_content(job);
-        if self.finder.has_given_up() {
-            self.book.add_once(LossKind::Environment, NOT_FOUND);
+        if self.context.desk().finder.has_given_up() {
+            self.context.book.add_once(LossKind::Environment, NOT_FOUND);
         }
         verdict
     }
@@ -134,7 +138,7 @@ impl Ingester<'_> {
             Content::Converted { spans } => self.keep_converted(job, *spans),
             Content::PulumiEvent { received } => self.keep_event(job, *received),
             Content::Hello => {
-                job.connection.peer_pid(&mut self.finder);
+                job.connection.peer_pid(&mut self.context.desk().finder);
                 Verdict::whole()
             }
         }
@@ -149,7 +153,7 @@ impl Ingester<'_> {
             Content::Otlp { .. } | Content::Zipkin { .. } | Content::Hello => 0,
         };
         if let Verdict::Unproven(reason) = &verdict {
-            self.book.add(LossKind::RequestsRefused, count, reason);
+            self.context.book.add(LossKind::RequestsRefused, count, reason);
         }
         verdict
     }
@@ -159,7 +163,8 @@ impl Ingester<'_> {
             Ok(bytes) => bytes,
             Err(verdict) => return verdict,
         };
-        let run_id = self.run.as_ref().filter(|_| job.connection.sender_is_gone());
+        let context = self.context;
+        let run_id = context.run.as_ref().filter(|_| job.connection.sender_is_gone());
         // Most requests of other users fail here, before they are decoded.
         if run_id.is_some_and(|(_, secret)| !secret.is_in(&bytes)) {
             return Verdict::unproven();
@@ -167,7 +172,7 @@ impl Ingester<'_> {
         let run_id = run_id.map(|(id, _)| id.as_str());
         let redactor = self.redactor.as_mut();
         let mut check = Check { resource_without_pid: true, is_of_another: run_id.is_some(), run_id, redactor, ..Check::default() };
-        if let Err(error) = check.request(&bytes, encoding, &self.limits) {
+        if let Err(error) = check.request(&bytes, encoding, &context.limits) {
             return Verdict::Undecodable(error.to_string());
         }
         let Check { spans, losses, pid_missing, payloads, credentials, twins, called, unproven, claims, .. } = check;
@@ -176,33 +181,37 @@ impl Ingester<'_> {
             return Verdict::unproven();
         }
         let was_hidden = self.hide(&mut bytes);
-        let connection = &job.connection;
-        let claims: Vec<(u32, Claim)> = claims.into_iter().map(|pid| (pid, connection.claim(pid, &mut self.finder))).collect();
         // The search for the peer reads /proc, so it runs only if a span would have no process without it, or names another process.
-        let peer_pid = if pid_missing { connection.peer_pid(&mut self.finder) } else { connection.sender_of(&claims, &mut self.finder) };
+        let (claims, peer_pid) = {
+            let (connection, mut desk) = (&job.connection, context.desk());
+            let finder = &mut desk.finder;
+            let claims: Vec<(u32, Claim)> = claims.into_iter().map(|pid| (pid, connection.claim(pid, finder))).collect();
+            let peer_pid = if pid_missing { connection.peer_pid(finder) } else { connection.sender_of(&claims, finder) };
+            (claims, peer_pid)
+        };
         let claims: HashMap<u32, Claim> =
             claims.into_iter().filter(|(_, claim)| matches!(claim, Claim::OwnNamespace(_) | Claim::Unknown)).collect();
         let clean = (payloads || credentials || !claims.is_empty()).then(|| self.clean(&bytes, encoding, payloads, &claims));
         let kept = match &clean {
-            Some(Clean { kept, .. }) => self.sink.traces(kept, Encoding::Protobuf, peer_pid),
-            None => self.sink.traces(&bytes, encoding, peer_pid),
+            Some(Clean { kept, .. }) => context.desk().sink.traces(kept, Encoding::Protobuf, peer_pid),
+            None => context.desk().sink.traces(&bytes, encoding, peer_pid),
         };
         if let Err(error) = kept {
             return Verdict::not_kept(&error);
         }
-        self.keep_listeners(&called);
+        context.keep_listeners(&called);
         let of_invalid = || losses.iter().filter(|loss| loss.kind == LossKind::SpansInvalid);
         let rejected = of_invalid().map(|loss| loss.count).sum();
         let message = of_invalid().map(|loss| &*loss.detail).collect::<Vec<_>>().join("; ");
         if clean.is_some() {
             // Sealing decodes what was kept and finds these in it again, but not in what was written anew.
-            losses.into_iter().for_each(|loss| self.book.add(loss.kind, loss.count, loss.detail));
+            losses.into_iter().for_each(|loss| context.book.add(loss.kind, loss.count, loss.detail));
         }
         // What was rejected here would be rejected there.
         let parcel = match clean.and_then(|clean| clean.forwarded) {
             Some(body) => Parcel { came_by, ..Parcel::converted(body, spans) },
             None => {
-                let body = if was_hidden && self.forwarder.wants(Signal::Traces) {
+                let body = if was_hidden && context.forwarder.wants(Signal::Traces) {
                     compress(&bytes, job.compression).into()
                 } else {
                     job.body.clone()
@@ -210,49 +219,33 @@ impl Ingester<'_> {
                 Parcel { signal: Signal::Traces, encoding, compression: job.compression, came_by, body, items: spans }
             }
         };
-        match self.twins.as_mut().filter(|_| twins).and_then(|twins| twins.new_spans(spans_of(&parcel, peer_pid, &self.limits))) {
+        let spans = (twins && context.desk().twins.is_some()).then(|| spans_of(&parcel, peer_pid, &context.limits));
+        match spans.and_then(|spans| context.desk().twins.as_mut()?.new_spans(spans)) {
             Some(spans) if spans.is_empty() => {}
             Some(spans) => {
                 let count = spans.len() as u64;
-                self.forwarder.send(&Parcel { came_by, ..Parcel::converted(otlp::encode_trace(&spans).into(), count) });
+                context.forwarder.send(&Parcel { came_by, ..Parcel::converted(otlp::encode_trace(&spans).into(), count) });
             }
-            None => self.forwarder.send(&parcel),
+            None => context.forwarder.send(&parcel),
         }
         Verdict::Kept { rejected, message }
     }
 
     /// Puts the run's name in the place of its id, and says whether it was there. Whoever is handed copies of spans cannot send for the run.
     fn hide(&self, bytes: &mut Cow<'_, [u8]>) -> bool {
-        self.run.as_ref().is_some_and(|(_, secret)| secret.hide(bytes))
-    }
-
-    /// Keeps who listens at addresses that spans call.
-    fn keep_listeners(&mut self, called: &[SocketAddr]) {
-        for (pid, address) in self.listeners.search(called, Instant::now()) {
-            if let Err(error) = self.sink.listens(pid, address) {
-                let detail = format!("failed to log the process that listens at an address that a span calls: {error}");
-                self.book.add(LossKind::RequestsRefused, 1, detail);
-            }
-        }
-    }
-
-    /// Hands on what no request is waited for.
-    fn hand_on(&self, spans: &[Span]) {
-        for spans in spans.chunks(CONVERTED_SPANS_MAX) {
-            self.forwarder.send(&Parcel::converted(otlp::encode_trace(spans).into(), spans.len() as u64));
-        }
+        self.context.run.as_ref().is_some_and(|(_, secret)| secret.hide(bytes))
     }
 
     /// The request again, in protobuf, without what is not to be stored. Credentials are counted.
     fn clean(&mut self, bytes: &[u8], encoding: Encoding, payloads: bool, claims: &HashMap<u32, Claim>) -> Clean {
         let mut batch = SpanBatch::default();
         // It was decoded a moment ago; were that to fail now, nothing would be kept rather than a secret.
-        let _ = decode(bytes, encoding, &self.limits, &mut batch);
+        let _ = decode(bytes, encoding, &self.context.limits, &mut batch);
         let forwarded = payloads.then(|| {
             batch.spans.iter_mut().for_each(pulumi_payload::leave_out);
             otlp::encode_trace(&batch.spans).into()
         });
-        redact_spans(&mut batch, self.redactor.as_mut(), self.book);
+        redact_spans(&mut batch, self.redactor.as_mut(), self.context.book);
         translate(&mut batch.spans, claims);
         Clean { kept: otlp::encode_trace(&batch.spans), forwarded }
     }
@@ -264,15 +257,15 @@ impl Ingester<'_> {
         };
         self.hide(&mut bytes);
         let format = zipkin::Format::of_request(path, content_type, &bytes);
-        let peer_pid = job.connection.peer_pid(&mut self.finder);
-        let (sink, forwarder, book) = (self.sink.as_mut(), self.forwarder, self.book);
+        let context = self.context;
+        let peer_pid = job.connection.peer_pid(&mut context.desk().finder);
         let redactor = self.redactor.as_mut();
         let (batch, called) = (SpanBatch::default(), Vec::new());
-        let mut convert = Convert { sink, forwarder, book, redactor, peer_pid, batch, called, failed: None };
-        let decoded = zipkin::decode(&bytes, format, &self.limits, &mut convert);
+        let mut convert = Convert { context, redactor, peer_pid, batch, called, failed: None };
+        let decoded = zipkin::decode(&bytes, format, &context.limits, &mut convert);
         convert.give();
         let Convert { failed, called, .. } = convert;
-        self.keep_listeners(&called);
+        context.keep_listeners(&called);
         match (decoded, failed) {
             (Err(error), _) => Verdict::Undecodable(error.to_string()),
             (Ok(()), Some(error)) => Verdict::not_kept(&error),
@@ -281,18 +274,21 @@ impl Ingester<'_> {
     }
 
     fn keep_converted(&mut self, job: &Job, spans: u64) -> Verdict {
-        let peer_pid = job.connection.peer_pid(&mut self.finder);
-        match self.sink.traces(&job.body, Encoding::Protobuf, peer_pid) {
+        let context = self.context;
+        let mut desk = context.desk();
+        let desk = &mut *desk;
+        let peer_pid = job.connection.peer_pid(&mut desk.finder);
+        match desk.sink.traces(&job.body, Encoding::Protobuf, peer_pid) {
             Ok(()) => {
-                if let Some(twins) = &mut self.twins {
-                    let left = twins.old(spans_of(&Parcel::converted(job.body.clone(), spans), peer_pid, &self.limits));
-                    self.hand_on(&left);
+                if let Some(twins) = &mut desk.twins {
+                    let left = twins.old(spans_of(&Parcel::converted(job.body.clone(), spans), peer_pid, &context.limits));
+                    context.hand_on(&left);
                 }
                 Verdict::whole()
             }
             Err(error) => {
                 // Nobody waits for an answer, so nobody sends them again.
-                self.book.add(LossKind::RequestsRefused, spans, format!("appdash spans that longpole could not store: {error}"));
+                context.book.add(LossKind::RequestsRefused, spans, format!("appdash spans that longpole could not store: {error}"));
                 Verdict::not_kept(&error)
             }
         }
@@ -305,10 +301,10 @@ impl Ingester<'_> {
             // Events of other kinds say nothing about a resource.
             let Some(parsed) = parsed else { return Ok(()) };
             // The engine's own time has whole seconds.
-            self.sink.resource_event(ResourceEvent { time: received, ..parsed.event }).map_err(|error| error.to_string())
+            self.context.desk().sink.resource_event(ResourceEvent { time: received, ..parsed.event }).map_err(|error| error.to_string())
         });
         if let Err(reason) = kept {
-            self.book.add(LossKind::RequestsRefused, 1, format!("pulumi engine events that longpole could not store: {reason}"));
+            self.context.book.add(LossKind::RequestsRefused, 1, format!("pulumi engine events that longpole could not store: {reason}"));
         }
         Verdict::whole()
     }
@@ -319,7 +315,7 @@ impl Ingester<'_> {
     fn take_other(&mut self, job: &Job, signal: Signal, encoding: Encoding, came_by: CameBy) -> Verdict {
         let mut bytes = inflated(job).ok();
         let was_hidden = bytes.as_mut().is_some_and(|bytes| self.hide(bytes));
-        let wanted = self.forwarder.wants(signal);
+        let wanted = self.context.forwarder.wants(signal);
         let body = bytes.as_deref().filter(|_| wanted && was_hidden).map(|bytes| compress(bytes, job.compression).into());
         let can_be_seen = bytes.is_some();
         let json = encoding == Encoding::Json;
@@ -328,12 +324,12 @@ impl Ingester<'_> {
             Signal::Traces => 0,
             Signal::Metrics => {
                 let points = bytes.and_then(|bytes| otlp::count_metrics(&bytes, json).ok()).unwrap_or(1);
-                self.book.add(LossKind::OtherSignals, points, "data points of metrics, which longpole does not keep");
+                self.context.book.add(LossKind::OtherSignals, points, "data points of metrics, which longpole does not keep");
                 points
             }
             // Requests, because what is in one cannot be counted without reading all of it.
             Signal::Profiles => {
-                self.book.add(
+                self.context.book.add(
                     LossKind::OtherSignals,
                     1,
                     "requests of profiles, which longpole does not keep; `longpole import` reads a file of them",
@@ -347,27 +343,31 @@ impl Ingester<'_> {
                     records
                 }
                 None => {
-                    self.book.add(LossKind::OtherSignals, 1, NO_SPAN);
+                    self.context.book.add(LossKind::OtherSignals, 1, NO_SPAN);
                     1
                 }
             },
         };
-        if wanted && !can_be_seen && self.run.is_some() {
-            self.book.add(LossKind::ForwardFailed, items, "in requests that longpole cannot decompress and check for the run's secret id");
+        if wanted && !can_be_seen && self.context.run.is_some() {
+            self.context.book.add(
+                LossKind::ForwardFailed,
+                items,
+                "in requests that longpole cannot decompress and check for the run's secret id",
+            );
             return verdict;
         }
         let (compression, body) = (job.compression, body.unwrap_or_else(|| job.body.clone()));
-        self.forwarder.send(&Parcel { signal, encoding, compression, came_by, body, items });
+        self.context.forwarder.send(&Parcel { signal, encoding, compression, came_by, body, items });
         verdict
     }
 
     /// The number of records, and those of spans that could not be kept; `None` if they cannot be decoded.
     fn keep_logs(&mut self, bytes: &[u8], encoding: Encoding) -> Option<(u64, Option<Unkept>)> {
-        let (sink, redactor, book) = (self.sink.as_mut(), self.redactor.as_mut(), self.book);
-        let mut events = Events { sink, redactor, book, kept: 0, unkept: None };
-        let counts = otlp::logs::decode(bytes, encoding, &self.limits, &mut events).ok()?;
+        let (context, redactor) = (self.context, self.redactor.as_mut());
+        let mut events = Events { context, redactor, kept: 0, unkept: None };
+        let counts = otlp::logs::decode(bytes, encoding, &context.limits, &mut events).ok()?;
         let Events { kept, unkept, .. } = events;
-        self.book.add(LossKind::OtherSignals, counts.others, NO_SPAN);
+        context.book.add(LossKind::OtherSignals, counts.others, NO_SPAN);
         let unkept = unkept.map(|(records, error)| Unkept { records, error, is_all: kept == 0 });
         Some((counts.of_spans + counts.others, unkept))
     }
@@ -378,7 +378,7 @@ impl Ingester<'_> {
             return Verdict::not_kept(&error);
         }
         let message = format!("log records that longpole could not store: {error}");
-        self.book.add(LossKind::OtherSignals, records, &message);
+        self.context.book.add(LossKind::OtherSignals, records, &message);
         if is_all && !is_forwarded { Verdict::not_kept(&error) } else { Verdict::Kept { rejected: records, message } }
     }
 }

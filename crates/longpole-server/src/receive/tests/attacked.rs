@@ -36,6 +36,24 @@ fn half_requests_make_room_for_whole_ones_and_are_counted() {
 }
 
 #[test]
+fn a_request_does_not_wait_for_a_costly_one() {
+    let (receiver, memory) = start();
+    // Judging this many texts takes a second.
+    let mut large = spans(&["mysql --user=u --execute='select 1' -h db.example"]);
+    let all = &mut large.resource_spans[0].scope_spans[0].spans;
+    let span = all[0].clone();
+    all.extend((1..300_000_u64).map(|id| Span { span_id: (id << 8).to_be_bytes().to_vec(), ..span.clone() }));
+    let large = large.encode_to_vec();
+    assert!(large.len() < BODY_BYTES_MAX);
+    let mut costly = stalled(receiver.port(), &[format!("{HEAD}Content-Length: {}\r\n\r\n", large.len()).as_bytes(), &large].concat());
+    let small = spans(&["small"]).encode_to_vec();
+    assert_eq!(post(receiver.port(), "/v1/traces", PROTOBUF, &small).status, 200);
+    assert_eq!(memory.kept().len(), 1, "the costly request was kept first");
+    assert_eq!(read_answer(&mut costly).status, 200);
+    assert_eq!(memory.kept().len(), 2);
+}
+
+#[test]
 fn a_body_that_stalls_gives_its_memory_to_others() {
     let (receiver, memory) = start();
     let half = BODY_BYTES_MAX / 4 * 3;
