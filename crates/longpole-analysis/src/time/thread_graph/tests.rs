@@ -117,16 +117,21 @@ fn a_wait_that_goes_on_after_a_timeout_is_one() {
 #[test]
 fn what_nobody_sampled_behind_a_timeout_goes_on_with_it() {
     // Twice the main thread waits 38 ms for a message in vain, then it comes after 3 ms more, which is too short to be sampled.
-    let rows = |call: &str| {
+    let rows = |call: &str, last: &str| {
         let mut rows = "thread x 0..100ms pid 1 tid 1\nthread w 1..81ms pid 1 tid 3\ncpu 0..2ms pid 1 tid 1\n".to_owned();
         rows += &format!("wait 2..39ms pid 1 tid 1 sleep in {call} main;receive\ncpu 39000..39050us pid 1 tid 1\n");
         rows += &format!("wait 39050..77000us pid 1 tid 1 sleep in {call} main;receive\ncpu 77000..77050us pid 1 tid 1\n");
         rows += "cpu 80..100ms pid 1 tid 1\ncpu 1..81ms pid 1 tid 3\n";
-        rows + "sample 2ms x78 pid 1 tid 3 work\nsample 80ms x20 pid 1 tid 1 main;write\n"
+        rows + last + "sample 2ms x78 pid 1 tid 3 work\nsample 80ms x20 pid 1 tid 1 main;write\n"
     };
-    assert_eq!(poles(&rows("futex"))[..2], ["work 79 78", "write 21 20"]);
+    assert_eq!(poles(&rows("futex", ""))[..2], ["work 79 78", "write 21 20"]);
+    // It was sampled, in another place of the same function.
+    assert_eq!(
+        poles(&rows("futex", "wait 77050..77800us pid 1 tid 1 lock main;receive;park\ncpu 77800..80000us pid 1 tid 1\n"))[..1],
+        ["work 76 75"]
+    );
     // Nobody ends a sleep.
-    assert!(!poles(&rows("clock_nanosleep"))[0].starts_with("work"));
+    assert!(!poles(&rows("clock_nanosleep", ""))[0].starts_with("work"));
 }
 
 #[test]

@@ -160,9 +160,10 @@ impl<'a> Ties<'a> {
         let mut joined: Vec<Gap> = Vec::with_capacity(gaps.len());
         let mut gaps = gaps.into_iter().peekable();
         while let Some(mut gap) = gaps.next() {
-            let before = joined.last().filter(|before| gap.may_go_on_unseen(before, gaps.peek()));
-            if let Some(Gap { from, asked, waits_in, .. }) = before.copied() {
-                let ended_by = self.let_go(Blocked { line, from, to: gap.to, asked, kind: Some(WaitKind::Queue) }, None);
+            let polls = joined.last_chunk().filter(|polls| gap.may_end_polls(polls, gaps.peek()));
+            if let Some([_, Gap { from, asked, waits_in, .. }]) = polls.copied() {
+                let let_go = || self.let_go(Blocked { line, from, to: gap.to, asked, kind: Some(WaitKind::Queue) }, None);
+                let ended_by = if gap.is_by_another() { gap.ended_by } else { let_go() };
                 gap = Gap { ended_by, waits_in, ..gap };
             }
             while let Some(timed_out) = joined.pop_if(|before| gap.goes_on_after(before)) {
@@ -316,17 +317,22 @@ impl<'a> Ties<'a> {
 }
 
 impl Gap {
-    /// Whether this wait, which nobody sampled, may be one with the wait for others before it, which timed out. The thread then waits in another
-    /// place: a loop whose waits all time out may wait for a lock on its way.
-    fn may_go_on_unseen(&self, before: &Gap, next: Option<&Gap>) -> bool {
-        let follows = before.is_timeout && self.from - before.to < POLL_NANOS;
-        follows && self.waits_in.is_none() && !next.is_some_and(|next| before.sleeps_again(next))
+    fn is_by_another(&self) -> bool {
+        matches!(self.ended_by, EndedBy::Thread(_) | EndedBy::Somebody)
+    }
+
+    /// Whether this short wait, or one that nobody sampled, may be one with two waits for others before it, which timed out in one place. The thread
+    /// then waits in another place: a loop whose waits all time out may wait for a lock on its way.
+    fn may_end_polls(&self, [first, last]: &[Gap; 2], next: Option<&Gap>) -> bool {
+        let are_polls = last.is_timeout && first.sleeps_again(last) && last.from - first.to < POLL_NANOS;
+        let is_short = self.to - self.from < SHORT_NANOS;
+        let may_be_by_another = self.waits_in.is_none() || is_short && self.ended_by != EndedBy::Itself;
+        are_polls && may_be_by_another && self.from - last.to < POLL_NANOS && !next.is_some_and(|next| last.sleeps_again(next))
     }
 
     /// Whether this wait, which others ended, is one with the wait before it, which timed out: the thread waited for the same thing.
     fn goes_on_after(&self, before: &Gap) -> bool {
-        let is_ended = matches!(self.ended_by, EndedBy::Thread(_) | EndedBy::Somebody) && !self.is_sleep;
-        is_ended && before.is_sleep && before.waits_where(self) && self.from - before.to < POLL_NANOS
+        self.is_by_another() && !self.is_sleep && before.is_sleep && before.waits_where(self) && self.from - before.to < POLL_NANOS
     }
 }
 
