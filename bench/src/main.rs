@@ -36,6 +36,7 @@ fn main() -> Result<()> {
     let mut option = |name: &str| args.iter().position(|arg| arg == name).map(|at| args.drain(at..args.len().min(at + 2)).nth(1));
     let before = option("--before").map(|path| path.context("--before needs the longpole of an earlier commit")).transpose()?;
     let keep = option("--keep").map(|path| path.context("--keep needs a folder for the recordings of wrong rows")).transpose()?;
+    let again = option("--again").map(|path| path.context("--again needs a folder, which keeps all recordings")).transpose()?;
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
     let subjects = |longpole: &str| {
         let before = before.clone().map(|binary| Subject { name: "before", binary });
@@ -53,14 +54,15 @@ fn main() -> Result<()> {
         ["pulumi", longpole, shapes @ ..] => pulumi::measure(&subjects(longpole), shapes, keep.as_deref().map(Path::new)),
         ["truth", longpole, "synthetic", numbers @ ..] => {
             let number = |at: usize, default| numbers.get(at).map_or(Ok(default), |text| text.parse());
-            truth::synthetic(&subjects(longpole)[0], number(0, 500)?, number(1, 1)?, keep.as_deref().map(Path::new))
+            let folders = truth::Folders { keep: keep.as_deref().map(Path::new), again: again.as_deref().map(Path::new) };
+            truth::synthetic(&subjects(longpole)[0], number(0, 500)?, number(1, 1)?, &folders)
         }
         ["truth", longpole, "programs", words @ ..] => {
             truth::programs::measure(&subjects(longpole)[0], words, keep.as_deref().map(Path::new))
         }
         ["gen", arguments @ ..] => generate::generate(arguments),
         _ => bail!(
-            "usage: longpole-bench startup|overhead|answer|import LONGPOLE [--before LONGPOLE], or pulumi LONGPOLE [SHAPE…] [--keep FOLDER], or truth LONGPOLE synthetic [COUNT [SEED]]|programs [WORD…] [--keep FOLDER], or context, or states, or flame, or gen --spans N …"
+            "usage: longpole-bench startup|overhead|answer|import LONGPOLE [--before LONGPOLE], or pulumi LONGPOLE [SHAPE…] [--keep FOLDER], or truth LONGPOLE synthetic [COUNT [SEED]] [--again FOLDER]|programs [WORD…] [--keep FOLDER], or context, or states, or flame, or gen --spans N …"
         ),
     }
 }

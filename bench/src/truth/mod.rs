@@ -65,15 +65,31 @@ struct Counts {
     saving: usize,
 }
 
+/// Where things stay.
+pub(crate) struct Folders<'a> {
+    /// Programs and answers that are wrong.
+    pub(crate) keep: Option<&'a Path>,
+    /// All recordings: one that is there already is judged again, so that two answers of one recording can be compared.
+    pub(crate) again: Option<&'a Path>,
+}
+
 /// Records random programs, prints each whose first line is not right, and how many are.
-pub(crate) fn synthetic(subject: &Subject, count: u64, first_seed: u64, keep: Option<&Path>) -> Result<()> {
-    let folder = std::env::temp_dir().join(format!("longpole-bench-truth-{}", std::process::id()));
+pub(crate) fn synthetic(subject: &Subject, count: u64, first_seed: u64, Folders { keep, again }: &Folders<'_>) -> Result<()> {
+    let temporary = std::env::temp_dir().join(format!("longpole-bench-truth-{}", std::process::id()));
+    let folder = again.map_or(temporary, Path::to_path_buf);
     std::fs::create_dir_all(&folder).context("failed to make a temporary folder")?;
     let mut counts = Counts::default();
     for seed in first_seed..first_seed + count {
         let plan = Plan::random(seed);
         let program = write(&plan, seed, &folder)?;
-        let answer = record(Command::new(&subject.binary), &program, &folder)?;
+        let name = again.map(|_| format!("seed{seed}"));
+        let answer = match name.filter(|name| folder.join(name).exists()) {
+            Some(name) => answer_again(subject, &folder, &std::fs::read_to_string(folder.join(name))?)?,
+            None => record(Command::new(&subject.binary), &program, &folder)?,
+        };
+        if again.is_some() {
+            std::fs::write(folder.join(format!("seed{seed}")), answer["recording"].as_str().context("no handle")?)?;
+        }
         let is_right = print_row(seed, &plan, &answer, &mut counts);
         if let Some(keep) = keep.filter(|_| !is_right) {
             keep_row(keep, seed, &plan, &program, &answer)?;
@@ -83,8 +99,17 @@ pub(crate) fn synthetic(subject: &Subject, count: u64, first_seed: u64, keep: Op
         }
     }
     print_counts(&counts);
-    std::fs::remove_dir_all(&folder).ok();
+    if again.is_none() {
+        std::fs::remove_dir_all(&folder).ok();
+    }
     Ok(())
+}
+
+/// The answer for a recording that is there.
+fn answer_again(subject: &Subject, folder: &Path, handle: &str) -> Result<Value> {
+    let out = Command::new(&subject.binary).arg("--store").arg(folder.join("store")).args(["show", handle, "--format", "json"]).output()?;
+    ensure!(out.status.success(), "{handle}: {}", String::from_utf8_lossy(&out.stderr));
+    serde_json::from_slice(&out.stdout).context("the answer is no JSON")
 }
 
 /// Writes a program, and compiles it where that is needed; its command.
