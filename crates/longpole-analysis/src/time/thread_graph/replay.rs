@@ -135,6 +135,13 @@ impl ThreadGraph {
     fn plan_replays(&self) -> Plan {
         let ties: IdVec<LineId, Vec<(Gap, LineId)>> = self.lines.enumerated().map(|(id, _)| self.ties(id).collect()).collect();
         let mut started: IdVec<LineId, Vec<LineId>> = IdVec::filled(Vec::new(), self.lines.len());
+        let ends = self.lines.iter().filter(|line| is_main(line.thread)).map(|line| (line.thread.pid, line.until));
+        let ends: HashMap<Pid, Nanos> = ends.collect();
+        let stays = |line: &GraphThread| {
+            let creator = line.born.map(|(_, creator)| self.lines[creator].thread.pid);
+            creator.and_then(|pid| ends.get(&pid)).is_some_and(|end| line.until > *end - EXIT_NANOS)
+        };
+        let stays: IdVec<LineId, bool> = self.lines.iter().map(stays).collect();
         let mut steps = Vec::new();
         for (id, line) in self.lines.enumerated() {
             if let Some((born, creator)) = line.born {
@@ -144,7 +151,9 @@ impl ThreadGraph {
             steps.extend(ties[id].iter().map(|(gap, _)| (gap.to, Step::GoesOn(id))));
             let ended = |other: LineId| self.lines[other].until;
             let taken = ties[id].iter().filter(|(gap, other)| gap.to < ended(*other) - JOIN_NANOS && ended(*other) < line.until);
-            let mut taken: Vec<LineId> = taken.map(|(_, other)| *other).collect();
+            // A thread that its process ended may have given the last of it at any time before.
+            let was_ended = |other: &LineId| stays[*other] && self.lines[*other].thread.pid == line.thread.pid;
+            let mut taken: Vec<LineId> = taken.map(|(_, other)| *other).filter(|other| !was_ended(other)).collect();
             taken.sort_unstable();
             taken.dedup();
             steps.extend(taken.into_iter().map(|other| (ended(other), Step::LastTaken(id, other))));
@@ -154,13 +163,6 @@ impl ThreadGraph {
         }
         steps.sort_unstable();
         started.iter_mut().for_each(|threads| threads.sort_by_key(|&thread| self.lines[thread].until));
-        let ends = self.lines.iter().filter(|line| is_main(line.thread)).map(|line| (line.thread.pid, line.until));
-        let ends: HashMap<Pid, Nanos> = ends.collect();
-        let stays = |line: &GraphThread| {
-            let creator = line.born.map(|(_, creator)| self.lines[creator].thread.pid);
-            creator.and_then(|pid| ends.get(&pid)).is_some_and(|end| line.until > *end - EXIT_NANOS)
-        };
-        let stays = self.lines.iter().map(stays).collect();
         Plan { steps, ties, started, stays }
     }
 
