@@ -35,7 +35,10 @@ const RELATED_STEPS: usize = 3;
 /// Threads on CPUs in a moment, and processes that ended in one, among which the one is searched that ended a wait.
 const CANDIDATES_MAX: usize = 256;
 
-/// A short wait stands for one that nobody sampled if their lengths differ by this part at most, and if it is among this many on either side.
+/// A wait of this length was sampled, unless too many threads waited.
+const UNSAMPLED_NANOS: Nanos = Nanos(20_000_000);
+
+/// A wait stands for one that nobody sampled if their lengths differ by this part at most, and if it is among this many on either side.
 const ALIKE_PART: u64 = 5;
 const ALIKE_AMONG: usize = 16;
 
@@ -138,8 +141,6 @@ impl<'a> Ties<'a> {
     pub(super) fn gaps(&self, id: LineId, life: (Nanos, Nanos)) -> Vec<Gap> {
         let line = &self.threads[id.place()];
         let mut gaps: Vec<Gap> = Vec::new();
-        let short: Vec<(Nanos, Nanos, WaitKind)> =
-            line.waits.iter().map(|wait| (wait.from, wait.to, wait.kind)).filter(|(from, to, _)| *to - *from < SHORT_NANOS).collect();
         // What a thread waited for when its process ended, it waited for until then.
         let nexts = line.slices.iter().skip(1).map(|next| next.from).chain([line.until]);
         for (slice, to) in line.slices.iter().zip(nexts) {
@@ -150,8 +151,8 @@ impl<'a> Ties<'a> {
             let wait = wait_in(line, (from, to));
             let is_short = to - from < SHORT_NANOS;
             let nearest = || nearest_short(line.waits, from, |wait| (wait.from, wait.to)).map(|wait| wait.kind);
-            let stands_for = || nearest_alike(&short, from, to).or_else(nearest).filter(|_| is_short);
-            let kind = wait.map(|wait| wait.kind).or_else(stands_for);
+            let like = || nearest_alike(line.waits, from, to).or_else(|| nearest().filter(|_| is_short));
+            let kind = wait.map(|wait| wait.kind).or_else(like);
             let asked = asked_since(line.slices, from);
             let ended_by = self.ended_by(Blocked { line: id, from, to, asked, kind }, wait);
             let waits_in = wait.and_then(|wait| self.sources.recording.waits[wait.wait].stack);
@@ -232,7 +233,7 @@ impl<'a> Ties<'a> {
     /// the wait, as one that the waiting thread had given something to do. Into a pipe also writes who computed all the time.
     fn woke(&self, it: Blocked) -> Option<LineId> {
         // On a busy machine it got a CPU later. If nothing is known about the wait, that would say too little.
-        let is_unknown = it.kind.is_none() && it.to - it.from < SHORT_NANOS;
+        let is_unknown = it.kind.is_none() && it.to - it.from < UNSAMPLED_NANOS;
         let windows = if is_unknown { &WAKES[..1] } else { &WAKES };
         let candidates = windows.iter().find_map(|before| self.woke_within(it, *before))?;
         self.only(it, &candidates)
@@ -365,16 +366,15 @@ fn asked_since(slices: &[Slice], from: Nanos) -> Nanos {
     since.min(from - CLOSE_NANOS)
 }
 
-/// The kind of the nearest of these waits, which stand by start, that is as long as one that nobody sampled.
-fn nearest_alike(short: &[(Nanos, Nanos, WaitKind)], from: Nanos, to: Nanos) -> Option<WaitKind> {
-    let next = short.partition_point(|wait| wait.0 < from);
-    let (before, after) = short.split_at(next);
+/// The kind of the nearest of these waits that is as long as one that nobody sampled. They stand by start.
+fn nearest_alike(waits: &[ThreadWait], from: Nanos, to: Nanos) -> Option<WaitKind> {
+    let (before, after) = waits.split_at(waits.partition_point(|wait| wait.from < from));
     let near = before.iter().rev().take(ALIKE_AMONG).chain(after.iter().take(ALIKE_AMONG));
-    let is_alike = |wait: &&(Nanos, Nanos, WaitKind)| {
-        let (nanos, own) = (wait.1 - wait.0, to - from);
+    let is_alike = |wait: &&ThreadWait| {
+        let (nanos, own) = (wait.to - wait.from, to - from);
         (nanos - own).magnitude() <= nanos.max(own).magnitude() / ALIKE_PART
     };
-    near.filter(is_alike).min_by_key(|wait| (wait.0 - from).magnitude()).map(|wait| wait.2)
+    near.filter(is_alike).min_by_key(|wait| (wait.from - from).magnitude()).map(|wait| wait.kind)
 }
 
 /// For each slice of a thread since when it was busy.
