@@ -97,6 +97,8 @@ struct Gap {
     is_sleep: bool,
     /// It waited for other threads until then.
     is_timeout: bool,
+    /// Who ended the wait may have handed over something, and more of it later: it was none for a lock or an end.
+    takes: bool,
 }
 
 /// A thread: a line of the drawing above.

@@ -150,7 +150,8 @@ impl ThreadGraph {
             }
             steps.extend(ties[id].iter().map(|(gap, _)| (gap.to, Step::GoesOn(id))));
             let ended = |other: LineId| self.lines[other].until;
-            let taken = ties[id].iter().filter(|(gap, other)| gap.to < ended(*other) - JOIN_NANOS && ended(*other) < line.until);
+            let has_more = |other: LineId, at: Nanos| at < ended(other) - JOIN_NANOS && ended(other) < line.until;
+            let taken = ties[id].iter().filter(|(gap, other)| gap.takes && has_more(*other, gap.to));
             // A thread that its process ended may have given the last of it at any time before.
             let was_ended = |other: &LineId| stays[*other] && self.lines[*other].thread.pid == line.thread.pid;
             let mut taken: Vec<LineId> = taken.map(|(_, other)| *other).filter(|other| !was_ended(other)).collect();
