@@ -89,6 +89,8 @@ struct Gap {
     from: Nanos,
     to: Nanos,
     ended_by: EndedBy,
+    /// The recording names who ended it; else it is inferred.
+    is_certain: bool,
     /// Since when the thread may have requested what it waits for.
     asked: Nanos,
     /// The stack in which the thread waited.
@@ -97,7 +99,7 @@ struct Gap {
     is_sleep: bool,
     /// It waited for other threads until then.
     is_timeout: bool,
-    /// Who ended the wait may have handed over something, and more of it later: it was none for a lock or an end.
+    /// The other thread may have handed over something, and more of it later: the wait was not for a lock or an end.
     takes: bool,
 }
 
@@ -126,6 +128,8 @@ pub(crate) struct ThreadGraph {
     lines: IdVec<LineId, GraphThread>,
     /// From the start to the end of the process: the thread that mattered.
     path: Vec<PathStretch>,
+    /// Whether all that led the path from thread to thread is certain.
+    is_certain: bool,
     plan: OnceLock<Plan>,
 }
 
@@ -145,7 +149,7 @@ impl ThreadGraph {
             Some((born, ties.creator(id, pid, born)?))
         };
         let mut graph = ThreadGraph::of(&ties, main, (life.0, end.max(life.0)), |_| node, born)?;
-        graph.path = graph.find_path(main);
+        (graph.path, graph.is_certain) = graph.find_path(main);
         Some(graph)
     }
 
@@ -166,7 +170,7 @@ impl ThreadGraph {
             GraphThread { row: line.row, thread, node: node(line), born: born(id, line), until: line.until, is_joined: true, gaps }
         };
         let lines = ties.threads.iter().enumerate().map(line).collect();
-        let mut graph = ThreadGraph { main, life, lines, path: Vec::new(), plan: OnceLock::new() };
+        let mut graph = ThreadGraph { main, life, lines, path: Vec::new(), is_certain: true, plan: OnceLock::new() };
         graph.drop_early_ties();
         graph.open_polls();
         Some(graph)

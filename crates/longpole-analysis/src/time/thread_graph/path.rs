@@ -16,10 +16,11 @@ pub(crate) struct PathStretch {
 }
 
 impl ThreadGraph {
-    /// From the end of the main thread to its start.
-    pub(super) fn find_path(&self, main: LineId) -> Vec<PathStretch> {
+    /// From the end of the main thread to its start, and whether all that led from thread to thread is certain.
+    pub(super) fn find_path(&self, main: LineId) -> (Vec<PathStretch>, bool) {
         let (start, end) = self.life;
         let mut path = Vec::new();
+        let mut is_certain = true;
         let (mut line, mut at) = (main, end);
         // The thread that waits for this one, and its wait.
         let mut waiting: Option<(LineId, Gap)> = None;
@@ -43,6 +44,7 @@ impl ThreadGraph {
                 path.push(PathStretch { from: since, to: at, line });
             }
             let Some(next) = next.filter(|_| since > start) else { break };
+            is_certain &= tie.is_none_or(|(gap, _)| gap.is_certain);
             waiting = tie.filter(|(gap, _)| matches!(gap.ended_by, EndedBy::Thread(_))).map(|(gap, _)| (line, gap));
             (line, at) = (next, since);
         }
@@ -51,7 +53,7 @@ impl ThreadGraph {
             path.push(PathStretch { from: start, to: first, line: main });
         }
         path.reverse();
-        path
+        (path, is_certain)
     }
 
     /// The last wait of a thread that another one ended before this moment. Where nothing tells which one, a thread that began to wait for this one
@@ -61,7 +63,8 @@ impl ThreadGraph {
         let born = line.born.map_or(Nanos::MIN, |(born, _)| born);
         let before = line.gaps.partition_point(|gap| gap.to < at);
         line.gaps[..before].iter().rev().take_while(|gap| gap.to > born).find_map(|gap| match gap.ended_by {
-            EndedBy::Thread(other) => Some((*gap, other)),
+            // One that had ended before did not hold this one up.
+            EndedBy::Thread(other) => (self.lines[other].until > gap.from).then_some((*gap, other)),
             EndedBy::Somebody => {
                 let has_asked = |(other, wait): &(LineId, Gap)| {
                     let is_born = self.lines[*other].born.is_none_or(|(born, _)| born < gap.to);

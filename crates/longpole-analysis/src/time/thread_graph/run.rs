@@ -91,7 +91,7 @@ impl ThreadGraph {
         let mut graph = ThreadGraph::of(&ties, main, (Nanos::ZERO, wall), node, born)?;
         graph.find_killed();
         graph.find_background(forest, replay);
-        graph.path = graph.find_path(main);
+        (graph.path, graph.is_certain) = graph.find_path(main);
         Some(graph)
     }
 
@@ -229,7 +229,7 @@ impl Replays for RunReplay<'_> {
     }
 
     fn evidence(&self, node: NodeId) -> ScheduleEvidence {
-        self.tree.evidence(node)
+        if self.graph.is_certain { self.tree.evidence(node) } else { ScheduleEvidence::Inferred }
     }
 
     fn is_server(&self, node: NodeId) -> bool {

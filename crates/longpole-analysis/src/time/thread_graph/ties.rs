@@ -158,8 +158,14 @@ impl<'a> Ties<'a> {
             let waits_in = wait.and_then(|wait| self.sources.recording.waits[wait.wait].stack);
             let is_sleep = wait.is_some_and(|wait| wait.kind == WaitKind::Sleep);
             let is_timeout = is_sleep && wait.is_some_and(|wait| self.sources.recording.waits[wait.wait].syscall == FUTEX);
+            let holder = wait.and_then(|wait| self.sources.recording.waits[wait.wait].futex?.holder);
+            let is_certain = match ended_by {
+                EndedBy::Thread(other) => kind == Some(WaitKind::Child) || holder == Some(self.thread(other).tid.0),
+                EndedBy::Itself => true,
+                EndedBy::Somebody | EndedBy::Unknown | EndedBy::Killer(..) => false,
+            };
             let takes = !matches!(kind, Some(WaitKind::Lock | WaitKind::Join | WaitKind::Child));
-            gaps.push(Gap { from, to, ended_by, asked, waits_in, is_sleep, is_timeout, takes });
+            gaps.push(Gap { from, to, ended_by, is_certain, asked, waits_in, is_sleep, is_timeout, takes });
         }
         self.join(id, gaps)
     }
@@ -173,7 +179,7 @@ impl<'a> Ties<'a> {
             if let Some([_, Gap { from, asked, waits_in, .. }]) = polls.copied() {
                 let let_go = || self.let_go(Blocked { line, from, to: gap.to, asked, kind: Some(WaitKind::Queue) }, None);
                 let ended_by = if gap.is_by_another() { gap.ended_by } else { let_go() };
-                gap = Gap { ended_by, waits_in, takes: true, ..gap };
+                gap = Gap { ended_by, is_certain: false, waits_in, takes: true, ..gap };
             }
             while let Some(timed_out) = joined.pop_if(|before| gap.goes_on_after(before)) {
                 gap = Gap { from: timed_out.from, asked: timed_out.asked, ..gap };
