@@ -17,6 +17,9 @@ use crate::time::callees::{self, Callee, Servers};
 use crate::time::thread_names::ThreadNames;
 use crate::time::wait_groups::{WaitGroups, WaitPart, WaitSum};
 
+/// A wait is one of other threads if they waited this many times as long as it held up the process.
+const OTHERS_FACTOR: i64 = 10;
+
 impl Report {
     fn blockers(&self) -> &Blockers {
         self.blockers.get_or_init(|| Blockers::of(&self.recording))
@@ -50,7 +53,7 @@ impl Report {
         self.waits_of(self.stretches_of_pole(pole).into_iter())
     }
 
-    /// The waits of a node itself, longest first, each with how much of it no child covers.
+    /// The waits of a node itself that held it up, longest first, then those of its other threads; each with how much of it no child covers.
     pub fn node_waits(&self, node: NodeId) -> Vec<WaitSum<'_>> {
         self.waits_of_nodes(&[node])
     }
@@ -58,8 +61,17 @@ impl Report {
     /// The same of several nodes.
     pub fn waits_of_nodes(&self, nodes: &[NodeId]) -> Vec<WaitSum<'_>> {
         let (activity, schedule) = (self.activity(), self.replay.schedule());
-        let whole = nodes.iter().map(|&node| Stretch { node, from: schedule.start[node], to: schedule.end[node] });
-        self.sums_of(whole, |stretch| activity.all_waits_in(stretch).collect())
+        let whole = || nodes.iter().map(|&node| Stretch { node, from: schedule.start[node], to: schedule.end[node] });
+        let mut sums = self.sums_of(whole(), |stretch| activity.waits_in(stretch).collect());
+        let all = self.sums_of(whole(), |stretch| activity.all_waits_in(stretch).collect());
+        let groups = self.wait_groups();
+        // A wait that held it up for a moment only, and another thread for long, is one of that thread.
+        let of_all: HashMap<_, Nanos> = all.iter().map(|sum| (groups.group_of(sum.wait), sum.nanos)).collect();
+        let is_of_others = |sum: &WaitSum<'_>| of_all.get(&groups.group_of(sum.wait)).is_some_and(|all| sum.nanos < *all / OTHERS_FACTOR);
+        sums.retain(|sum| !is_of_others(sum));
+        let known: HashSet<_> = sums.iter().map(|sum| groups.group_of(sum.wait)).collect();
+        sums.extend(all.into_iter().filter(|sum| !known.contains(&groups.group_of(sum.wait))));
+        sums
     }
 
     fn waits_of(&self, stretches: impl Iterator<Item = Stretch>) -> Vec<WaitSum<'_>> {

@@ -46,6 +46,9 @@ pub(crate) struct WaitPart {
     pub(crate) nanos: Nanos,
 }
 
+/// Kind, system call, what other threads were for them, and the function that waits.
+pub(crate) type WaitGroup<'w> = (WaitKind, &'w str, Option<Relation>, Option<FunctionId>);
+
 /// What waits are grouped by.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct WaitGroups<'a> {
@@ -57,15 +60,9 @@ pub(crate) struct WaitGroups<'a> {
 impl<'a> WaitGroups<'a> {
     /// Waits of one kind in one call of one function are one; `length` says how long several are together.
     pub(crate) fn sums(&self, waits: impl Iterator<Item = WaitPart>, length: impl Fn(&[WaitPart]) -> Nanos) -> Vec<WaitSum<'a>> {
-        type Group<'g> = (WaitKind, &'g str, Option<Relation>, Option<FunctionId>);
-        let mut groups: HashMap<Group<'_>, Vec<WaitPart>> = HashMap::new();
+        let mut groups: HashMap<WaitGroup<'_>, Vec<WaitPart>> = HashMap::new();
         for part in waits {
-            let wait = &self.recording.waits[part.wait];
-            let relation = self.blockers.relation(wait);
-            groups
-                .entry((wait.kind, wait.syscall.as_str(), relation, self.waiting(wait).map(|(function, _)| function)))
-                .or_default()
-                .push(part);
+            groups.entry(self.group_of(&self.recording.waits[part.wait])).or_default().push(part);
         }
         let sum = |parts: Vec<WaitPart>| {
             let wait = |part: &WaitPart| &self.recording.waits[part.wait];
@@ -85,6 +82,11 @@ impl<'a> WaitGroups<'a> {
         let mut list: Vec<(WaitId, WaitSum<'a>)> = groups.into_values().map(|parts| (parts[0].wait, sum(parts))).collect();
         list.sort_by_key(|(first, sum)| (Reverse(sum.nanos), *first));
         list.into_iter().map(|(_, sum)| sum).collect()
+    }
+
+    /// What waits have in common that are one line of a list.
+    pub(crate) fn group_of<'w>(&self, wait: &'w Wait) -> WaitGroup<'w> {
+        (wait.kind, wait.syscall.as_str(), self.blockers.relation(wait), self.waiting(wait).map(|(function, _)| function))
     }
 
     /// The function of the program that waits, and its line, 0 where unknown.

@@ -73,7 +73,8 @@ pub struct SpanView {
     pub states: StatesView,
     /// What the span or one of its descendants did at each moment of the span. `in_child_nanos` is 0; `cpu_nanos` is that of all of them.
     pub states_with_descendants: StatesView,
-    /// What it waited for in its own time, outside child spans, longest first. longpole samples few waits below 5 ms.
+    /// What it waited for in its own time, outside child spans: first what held it up, then other threads of a process; each longest first.
+    /// longpole samples few waits below 5 ms.
     pub waits: Vec<WaitView>,
     /// The process that answers it, if it calls an address.
     pub callee: Option<CalleeView>,
