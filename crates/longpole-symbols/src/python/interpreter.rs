@@ -314,27 +314,32 @@ impl Interpreter {
         }
         let layout = self.layout;
         let object = self.copies.get(memory, address, layout.frame_bytes())?;
-        let previous = word(object, layout.frame_previous);
-        let code = word(object, layout.frame_code);
-        let byte = |offset: u64| usize::try_from(offset).ok().and_then(|at| object.get(at)).copied().unwrap_or(0);
-        let begins_call = match layout.entry {
-            Entry::Each => true,
-            Entry::Flag { offset } => byte(offset) != 0,
-            Entry::Shim { offset, owner } if byte(offset) == owner => return Ok((None, previous)),
-            Entry::Shim { .. } => false,
-        };
-        let instruction = match layout.instruction {
-            Instruction::Number { offset, bytes } => i64::from(int(object, offset)) * bytes,
-            Instruction::Address { offset } => {
-                let first = code.wrapping_add(layout.code_instructions);
-                word(object, offset).wrapping_sub(first).cast_signed()
-            }
-        };
-        if code == 0 || !code.is_multiple_of(8) {
-            return Err(ReadError::Torn);
-        }
-        Ok((Some(FrameRead { address, code, instruction, begins_call }), previous))
+        parse_frame(&layout, address, object)
     }
+}
+
+/// One frame, `None` for a shim, and the address of its caller's.
+pub(super) fn parse_frame(layout: &Layout, address: u64, object: &[u8]) -> Result<(Option<FrameRead>, u64), ReadError> {
+    let previous = word(object, layout.frame_previous);
+    let code = word(object, layout.frame_code);
+    let byte = |offset: u64| usize::try_from(offset).ok().and_then(|at| object.get(at)).copied().unwrap_or(0);
+    let begins_call = match layout.entry {
+        Entry::Each => true,
+        Entry::Flag { offset } => byte(offset) != 0,
+        Entry::Shim { offset, owner } if byte(offset) == owner => return Ok((None, previous)),
+        Entry::Shim { .. } => false,
+    };
+    let instruction = match layout.instruction {
+        Instruction::Number { offset, bytes } => i64::from(int(object, offset)) * bytes,
+        Instruction::Address { offset } => {
+            let first = code.wrapping_add(layout.code_instructions);
+            word(object, offset).wrapping_sub(first).cast_signed()
+        }
+    };
+    if code == 0 || !code.is_multiple_of(8) {
+        return Err(ReadError::Torn);
+    }
+    Ok((Some(FrameRead { address, code, instruction, begins_call }), previous))
 }
 
 /// Whether these are the same calls: of the innermost frame the instruction may be another.

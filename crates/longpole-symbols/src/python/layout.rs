@@ -73,6 +73,39 @@ pub(super) enum Instruction {
     Address { offset: u64 },
 }
 
+/// How many values a frame that is suspended has, its locals first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Top {
+    /// The address behind the last one; 0 while it runs.
+    Address { offset: u64 },
+    /// An `int` counts those that are no locals, which begin at an address of their own.
+    Depth { offset: u64, start: u64 },
+    /// An `int` counts all.
+    Count { offset: u64 },
+}
+
+/// Where a coroutine has its frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum CoroutineFrame {
+    /// At this address; 0 when it is over.
+    Address { offset: u64 },
+    /// Within it, [`STATE_BEFORE_FRAME`] bytes behind a byte that is below 0 while it is suspended.
+    Within { offset: u64 },
+}
+
+/// Where an instance keeps its attributes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Attributes {
+    /// In a `dict`, whose address is one of its words.
+    Dict,
+    /// The addresses of their values and of a `dict` lie four and three words before it.
+    ValuesOrDictBefore,
+    /// That of their values, less one, or of a `dict` lies three words before it.
+    MarkedBefore,
+    /// The address of a `dict` lies three words before it, the values follow its head.
+    Inline,
+}
+
 /// How a code object stores its lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LineTable {
@@ -101,6 +134,10 @@ pub(super) struct Layout {
     pub(super) frame_previous: u64,
     pub(super) instruction: Instruction,
     pub(super) entry: Entry,
+    pub(super) frame_locals: u64,
+    pub(super) frame_top: Top,
+    pub(super) coroutine_frame: CoroutineFrame,
+    pub(super) attributes: Attributes,
     pub(super) code_first_line: u64,
     pub(super) code_file: u64,
     /// The name with that of what it is in, where there is such (from 3.11).
@@ -135,6 +172,10 @@ const PYTHON_3_8: Layout = Layout {
     frame_previous: 24,
     instruction: Instruction::Number { offset: 104, bytes: 1 },
     entry: Entry::Each,
+    frame_locals: 360,
+    frame_top: Top::Address { offset: 72 },
+    coroutine_frame: CoroutineFrame::Address { offset: 16 },
+    attributes: Attributes::Dict,
     code_first_line: 40,
     code_file: 104,
     code_name: 112,
@@ -157,6 +198,8 @@ const PYTHON_3_9: Layout = Layout { version: Version::three(9), ..PYTHON_3_8 };
 const PYTHON_3_10: Layout = Layout {
     version: Version::three(10),
     instruction: Instruction::Number { offset: 96, bytes: 2 },
+    frame_locals: 352,
+    frame_top: Top::Depth { offset: 80, start: 64 },
     line_table: LineTable::Ranges,
     ..PYTHON_3_9
 };
@@ -172,6 +215,10 @@ const PYTHON_3_11: Layout = Layout {
     frame_previous: 48,
     instruction: Instruction::Address { offset: 56 },
     entry: Entry::Flag { offset: 68 },
+    frame_locals: 72,
+    frame_top: Top::Count { offset: 64 },
+    coroutine_frame: CoroutineFrame::Within { offset: 80 },
+    attributes: Attributes::ValuesOrDictBefore,
     code_first_line: 72,
     code_file: 112,
     code_name: 128,
@@ -191,6 +238,8 @@ const PYTHON_3_12: Layout = Layout {
     frame_code: 0,
     frame_previous: 8,
     entry: Entry::Shim { offset: 70, owner: OWNED_BY_NATIVE_STACK },
+    coroutine_frame: CoroutineFrame::Within { offset: 72 },
+    attributes: Attributes::MarkedBefore,
     code_first_line: 68,
     code_instructions: 192,
     ascii_head: 40,
@@ -206,9 +255,25 @@ const PYTHON_3_13: Layout = Layout {
     thread_pthread: 152,
     thread_native: Some(160),
     current: Current::Direct { frame: 72 },
+    attributes: Attributes::Inline,
     code_instructions: 200,
     ..PYTHON_3_12
 };
+
+/// How far before the frame of a coroutine its state lies.
+pub(super) const STATE_BEFORE_FRAME: u64 = 5;
+
+/// Fields that lie in the same place in all these versions: the first behind the head of an object, such as the content of a cell, the number in
+/// a `float`, and what an awaitable stands for; how many bytes an instance of a type has, and its flags; and those of collections.
+pub(super) const FIRST: u64 = 16;
+pub(super) const TYPE_BYTES: u64 = 32;
+pub(super) const TYPE_FLAGS: u64 = 168;
+pub(super) const LIST_ITEMS: u64 = 24;
+pub(super) const TUPLE_ITEMS: u64 = 24;
+pub(super) const SET_MASK: u64 = 32;
+pub(super) const SET_TABLE: u64 = 40;
+pub(super) const DICT_KEYS: u64 = 32;
+pub(super) const DICT_VALUES: u64 = 40;
 
 /// `FRAME_OWNED_BY_CSTACK` of 3.12 and 3.13.
 const OWNED_BY_NATIVE_STACK: u8 = 3;
@@ -266,6 +331,7 @@ impl Layout {
             frame_previous: offset(29)?,
             frame_code: offset(30)?,
             instruction: Instruction::Address { offset: offset(31)? },
+            frame_locals: offset(32)?,
             entry: Entry::Shim { offset: offset(33)?, owner: OWNED_BY_NATIVE_STACK },
             // code_object: size 34, filename, name, qualname, linetable, firstlineno, argcount, localsplusnames,
             // localspluskinds, co_code_adaptive
@@ -376,16 +442,28 @@ int main(void) {
     O("interpreter_threads", PyInterpreterState, threads.head);
     O("thread_native", PyThreadState, native_thread_id);
     O("frame_previous", _PyInterpreterFrame, previous);
+    O("frame_locals", _PyInterpreterFrame, localsplus);
+    O("frame_top", _PyInterpreterFrame, stacktop);
+    O("coroutine_frame", PyCoroObject, cr_iframe);
+    O("coroutine_state", PyCoroObject, cr_frame_state);
     O("code_name", PyCodeObject, co_qualname);
     O("code_instructions", PyCodeObject, co_code_adaptive);
 #else
     O("interpreter_threads", PyInterpreterState, tstate_head);
     O("current_frame", PyThreadState, frame);
     O("frame_previous", PyFrameObject, f_back);
+    O("frame_locals", PyFrameObject, f_localsplus);
+    O("coroutine_frame", PyCoroObject, cr_frame);
     O("frame_code", PyFrameObject, f_code);
     O("frame_instruction", PyFrameObject, f_lasti);
     O("code_name", PyCodeObject, co_name);
     O("code_instructions", PyCodeObject, co_code);
+#if PY_VERSION_HEX >= 0x030a0000
+    O("frame_top", PyFrameObject, f_stackdepth);
+    O("frame_values", PyFrameObject, f_valuestack);
+#else
+    O("frame_top", PyFrameObject, f_stacktop);
+#endif
 #endif
 #if PY_VERSION_HEX >= 0x030d0000
     O("current_frame", PyThreadState, current_frame);
@@ -410,6 +488,16 @@ int main(void) {
 #else
     O("code_lines", PyCodeObject, co_lnotab);
 #endif
+    O("type_bytes", PyTypeObject, tp_basicsize);
+    O("type_flags", PyTypeObject, tp_flags);
+    O("list_items", PyListObject, ob_item);
+    O("tuple_items", PyTupleObject, ob_item);
+    O("set_mask", PySetObject, mask);
+    O("set_table", PySetObject, table);
+    O("dict_keys", PyDictObject, ma_keys);
+    O("dict_values", PyDictObject, ma_values);
+    O("cell_content", PyCellObject, ob_ref);
+    O("float_value", PyFloatObject, ob_fval);
     O("object_type", PyObject, ob_type);
     O("object_size", PyVarObject, ob_size);
     O("type_name", PyTypeObject, tp_name);
@@ -431,11 +519,22 @@ int main(void) {
             ("thread_pthread", layout.thread_pthread),
             ("frame_code", layout.frame_code),
             ("frame_previous", layout.frame_previous),
+            ("frame_locals", layout.frame_locals),
             ("code_first_line", layout.code_first_line),
             ("code_file", layout.code_file),
             ("code_name", layout.code_name),
             ("code_lines", layout.code_lines),
             ("code_instructions", layout.code_instructions),
+            ("type_bytes", TYPE_BYTES),
+            ("type_flags", TYPE_FLAGS),
+            ("list_items", LIST_ITEMS),
+            ("tuple_items", TUPLE_ITEMS),
+            ("set_mask", SET_MASK),
+            ("set_table", SET_TABLE),
+            ("dict_keys", DICT_KEYS),
+            ("dict_values", DICT_VALUES),
+            ("cell_content", FIRST),
+            ("float_value", FIRST),
             ("object_type", layout.object_type),
             ("object_size", layout.object_size),
             ("type_name", layout.type_name),
@@ -454,6 +553,16 @@ int main(void) {
             Entry::Each => {}
             Entry::Flag { offset } => lines.push(("entry", offset)),
             Entry::Shim { offset, owner } => lines.extend([("entry", offset), ("owner", owner.into())]),
+        }
+        match layout.frame_top {
+            Top::Address { offset } | Top::Count { offset } => lines.push(("frame_top", offset)),
+            Top::Depth { offset, start } => lines.extend([("frame_top", offset), ("frame_values", start)]),
+        }
+        match layout.coroutine_frame {
+            CoroutineFrame::Address { offset } => lines.push(("coroutine_frame", offset)),
+            CoroutineFrame::Within { offset } => {
+                lines.extend([("coroutine_frame", offset), ("coroutine_state", offset - STATE_BEFORE_FRAME)])
+            }
         }
         match layout.instruction {
             Instruction::Number { offset, .. } | Instruction::Address { offset } => lines.push(("frame_instruction", offset)),

@@ -9,18 +9,23 @@
 //!                                     │ next                        │ next        └─ code object: name, file, lines
 //! ```
 //!
+//! A coroutine that waits is on no thread's stack: [`EventLoops`] finds the one for which a loop of `asyncio` waits.
+//!
 //! It reads while the interpreter writes, so any pointer may lead anywhere, and any number may be any number. Every list has a
 //! limit, every object must have its type, and what does not hold together is a [`ReadError`], not a stack. Because it reads
 //! what it read last time all at once and only then follows the pointers that changed, a look takes two or three system calls.
 
 mod code;
 mod copies;
+mod coroutines;
 mod interpreter;
 mod layout;
 mod lines;
+mod objects;
 mod read_error;
 
 pub use code::{Code, CodeId, Codes};
+pub use coroutines::{Awaited, AwaitedFrame, EventLoops};
 pub use interpreter::{FrameRead, Interpreter, ThreadRead};
 pub use layout::Version;
 pub use read_error::ReadError;

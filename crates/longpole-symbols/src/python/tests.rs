@@ -1,6 +1,9 @@
 //! Interpreters that are laid out by hand, as each version lays them out.
 
-use super::layout::{Current, Entry, Instruction, Layout, LineTable};
+use super::layout::{
+    Attributes, CoroutineFrame, Current, DICT_KEYS, Entry, FIRST, Instruction, LIST_ITEMS, Layout, LineTable, SET_MASK, SET_TABLE,
+    STATE_BEFORE_FRAME, TUPLE_ITEMS, TYPE_BYTES, TYPE_FLAGS, Top,
+};
 use super::*;
 use crate::memory::{Memory, MemoryPart, Unreadable, copy_found};
 
@@ -8,7 +11,7 @@ use crate::memory::{Memory, MemoryPart, Unreadable, copy_found};
 const BASE: u64 = 0x1_0000;
 
 /// Bytes of it.
-const BYTES: usize = 24 << 10;
+const BYTES: usize = 48 << 10;
 
 /// Memory of a process that does not exist.
 #[derive(Clone)]
@@ -201,6 +204,7 @@ fn told(layout: &Layout) -> Vec<u8> {
         (29, layout.frame_previous),
         (30, layout.frame_code),
         (31, instruction),
+        (32, layout.frame_locals),
         (33, owner),
         (35, layout.code_file),
         (37, layout.code_name),
@@ -355,20 +359,380 @@ fn what_leads_in_a_circle_or_nowhere_ends() {
     }
 }
 
+/// Types of a made-up interpreter, by name.
+struct ObjectTypes(Vec<(&'static str, u64)>);
+
+impl ObjectTypes {
+    fn get(&mut self, image: &mut Image, layout: &Layout, name: &'static str, bytes: u64, flags: u64) -> u64 {
+        if let Some((_, address)) = self.0.iter().find(|(known, _)| *known == name) {
+            return *address;
+        }
+        let (address, text) = (image.allocate(TYPE_FLAGS + 8), image.allocate(40));
+        image.put(text, name.as_bytes());
+        image.word(address + layout.type_name, text);
+        image.word(address + TYPE_BYTES, bytes);
+        image.word(address + TYPE_FLAGS, flags);
+        self.0.push((name, address));
+        address
+    }
+}
+
+/// What a loop of `asyncio` waits for, laid out as a version does it.
+struct Asyncio {
+    image: Image,
+    layout: Layout,
+    types: ObjectTypes,
+    code_type: u64,
+}
+
+impl Asyncio {
+    fn object(&mut self, name: &'static str, words: &[u64]) -> u64 {
+        let bytes = FIRST + 8 * words.len() as u64;
+        let kind = self.types.get(&mut self.image, &self.layout, name, bytes, 0);
+        let object = self.image.allocate(bytes);
+        self.image.word(object + self.layout.object_type, kind);
+        for (at, word) in (0..).zip(words) {
+            self.image.word(object + FIRST + 8 * at, *word);
+        }
+        object
+    }
+
+    fn table(&mut self, words: &[u64]) -> u64 {
+        let table = self.image.allocate(8 * words.len() as u64);
+        words.iter().enumerate().for_each(|(at, word)| self.image.word(table + 8 * at as u64, *word));
+        table
+    }
+
+    fn list(&mut self, items: &[u64]) -> u64 {
+        let table = self.table(items);
+        let list = self.object("list", &[0; 3]);
+        self.image.word(list + self.layout.object_size, items.len() as u64);
+        self.image.word(list + LIST_ITEMS, table);
+        list
+    }
+
+    fn tuple(&mut self, items: &[u64]) -> u64 {
+        let words: Vec<u64> = std::iter::once(0).chain(items.iter().copied()).collect();
+        assert_eq!((self.layout.object_size, TUPLE_ITEMS), (FIRST, FIRST + 8));
+        let tuple = self.object("tuple", &words);
+        self.image.word(tuple + self.layout.object_size, items.len() as u64);
+        tuple
+    }
+
+    /// A set of one item, in a table of eight.
+    fn set(&mut self, item: u64) -> u64 {
+        let table = self.table(&[0, 0, 0, 0, item, 12345, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+        let set = self.object("set", &[0; 4]);
+        self.image.word(set + SET_MASK, 7);
+        self.image.word(set + SET_TABLE, table);
+        set
+    }
+
+    /// An instance with two attributes. The second one came first.
+    fn instance(&mut self, name: &'static str, values: [u64; 2]) -> u64 {
+        let layout = self.layout;
+        if layout.attributes == Attributes::Dict {
+            // Eight places of a byte each; hash, key, value.
+            let keys = self.table(&[1, 8, 0, 0, 2, u64::MAX, 1, 0, values[0], 2, 0, values[1]]);
+            let dict = self.object("dict", &[0; 4]);
+            self.image.word(dict + DICT_KEYS, keys);
+            return self.object(name, &[dict]);
+        }
+        let flags = if layout.attributes == Attributes::Inline { 1 << 4 | 1 << 2 } else { 1 << 4 };
+        let kind = self.types.get(&mut self.image, &layout, name, FIRST, flags);
+        let object = self.image.allocate(32 + FIRST + 8 + 16) + 32;
+        self.image.word(object + layout.object_type, kind);
+        if layout.attributes == Attributes::Inline {
+            self.image.word(object + FIRST, 2);
+            self.image.word(object + FIRST + 8, values[0]);
+            self.image.word(object + FIRST + 16, values[1]);
+            return object;
+        }
+        let at = self.table(&[0, 0, values[0], values[1]]) + 16;
+        // Places in the order in which they came, backwards; how many; bytes in front of the values.
+        self.image.put(at - 4, &[0, 1, 2, 8]);
+        match layout.attributes {
+            Attributes::MarkedBefore => self.image.word(object - 24, at - 1),
+            _ => self.image.word(object - 32, at),
+        }
+        object
+    }
+
+    fn code(&mut self, name: &str, file: &str) -> u64 {
+        let layout = self.layout;
+        self.image.code(&layout, self.code_type, name, file, 1)
+    }
+
+    /// Lays out a frame with these values at an address.
+    fn fill_frame(&mut self, frame: u64, code: u64, previous: u64, values: &[u64]) {
+        let layout = self.layout;
+        self.image.word(frame + layout.frame_code, code);
+        self.image.word(frame + layout.frame_previous, previous);
+        if let Instruction::Address { offset } = layout.instruction {
+            self.image.word(frame + offset, code + layout.code_instructions);
+        }
+        let locals = frame + layout.frame_locals;
+        values.iter().enumerate().for_each(|(at, value)| self.image.word(locals + 8 * at as u64, *value));
+        let count = values.len() as u64;
+        match layout.frame_top {
+            Top::Address { offset } => self.image.word(frame + offset, locals + 8 * count),
+            Top::Depth { offset, start } => {
+                self.image.put(frame + offset, &1i32.to_le_bytes());
+                self.image.word(frame + start, locals + 8 * (count - 1));
+            }
+            Top::Count { offset } => self.image.put(frame + offset, &(count as i32).to_le_bytes()),
+        }
+    }
+
+    /// A coroutine that is suspended; the last of its values is what it waits for.
+    fn coroutine(&mut self, name: &str, file: &str, values: &[u64]) -> u64 {
+        let code = self.code(name, file);
+        let bytes = self.layout.frame_locals + 8 * values.len() as u64;
+        match self.layout.coroutine_frame {
+            CoroutineFrame::Address { .. } => {
+                let frame = self.image.allocate(bytes);
+                self.fill_frame(frame, code, 0, values);
+                self.object("coroutine", &[frame])
+            }
+            CoroutineFrame::Within { offset } => {
+                let coroutine = self.object("coroutine", &vec![0; ((offset + bytes) / 8) as usize]);
+                self.image.put(coroutine + offset - STATE_BEFORE_FRAME, &[0xff]);
+                self.fill_frame(coroutine + offset, code, 0, values);
+                coroutine
+            }
+        }
+    }
+
+    fn task(&mut self, coroutine: u64) -> u64 {
+        self.object("_asyncio.Task", &[0, 0, 7, 0, coroutine])
+    }
+
+    /// A future, and what a coroutine has that waits for it.
+    fn future(&mut self) -> (u64, u64) {
+        let future = self.object("_asyncio.Future", &[0, 0, 0]);
+        (future, self.object("_asyncio.FutureIter", &[future]))
+    }
+
+    /// What `gather` returns. Its attributes are in a dict, as those of a future are.
+    fn gathering(&mut self, children: &[u64]) -> u64 {
+        let children = self.list(children);
+        let keys = if self.layout.attributes == Attributes::Dict {
+            self.table(&[1, 8, 0, 0, 1, u64::MAX, 1, 0, children])
+        } else {
+            // The logarithm of eight bytes of places; keys that are all texts.
+            self.table(&[1, u64::from_le_bytes([3, 3, 1, 0, 0, 0, 0, 0]), 0, 1, u64::MAX, 0, children])
+        };
+        let dict = self.object("dict", &[0; 4]);
+        self.image.word(dict + DICT_KEYS, keys);
+        self.object("_GatheringFuture", &[0, 0, 0, dict])
+    }
+
+    /// A timer that completes a future, so that a task goes on.
+    fn timer(&mut self, when: f64, future: u64, task: u64) -> u64 {
+        let wakeup = self.object("builtin_function_or_method", &[0, task]);
+        self.image.word(future + FIRST + 8, wakeup);
+        let arguments = self.tuple(&[future, 0]);
+        let when = self.object("float", &[when.to_bits()]);
+        self.object("TimerHandle", &[0, arguments, when])
+    }
+
+    /// A thread that runs a loop, with these timers, for a task of the program, and waits in `select`.
+    fn running(mut self, main: u64, timers: &[u64]) -> Image {
+        let heap = self.list(timers);
+        let event_loop = self.instance("_UnixSelectorEventLoop", [heap, 0]);
+        let base = "/usr/lib/python3/asyncio/base_events.py";
+        let thread = self.image.allocate(512);
+        let interpreter = self.image.allocate(self.layout.interpreter_threads.max(self.layout.interpreter_next) + 8);
+        self.image.word(BASE + self.layout.runtime_interpreters, interpreter);
+        self.image.word(interpreter + self.layout.interpreter_threads, thread);
+        let mut previous = 0;
+        let functions: [(&str, &str, &[u64]); 4] = [
+            ("run_until_complete", base, &[event_loop, main]),
+            ("run_forever", base, &[event_loop]),
+            ("_run_once", base, &[event_loop]),
+            ("select", "/usr/lib/python3/selectors.py", &[8]),
+        ];
+        for (name, file, values) in functions {
+            let code = self.code(&format!("Class.{name}"), file);
+            let frame = self.image.allocate(self.layout.frame_locals + 16);
+            self.fill_frame(frame, code, previous, values);
+            previous = frame;
+        }
+        let layout = self.layout;
+        self.image.set_current(&layout, thread, previous);
+        self.image
+    }
+}
+
+/// The functions of the coroutines that explain the wait, leaf first: if a timer ends it, and else.
+fn explained(image: &Image, version: Version) -> Result<Option<[String; 2]>, ReadError> {
+    let mut interpreter = Interpreter::attach(image, BASE, version)?;
+    let (mut codes, mut threads, mut event_loops) = (Codes::default(), Vec::new(), EventLoops::default());
+    interpreter.read(image, &mut threads)?;
+    let frames = threads.first().map_or(&[][..], |thread| &thread.frames);
+    let awaited = event_loops.awaited(image, &mut interpreter, &mut codes, frames)?;
+    let names = |frames: &[AwaitedFrame]| {
+        let names: Vec<&str> = frames.iter().map(|(_, code)| codes.list()[code.0 as usize].name.as_str()).collect();
+        names.join(" ")
+    };
+    Ok(awaited.map(|awaited| [names(&awaited.timer), names(&awaited.event)]))
+}
+
+fn asyncio(version: Version) -> Asyncio {
+    let layout = Layout::of(version).unwrap();
+    let mut image = Image::new();
+    if layout.has_table() {
+        image.put(BASE, &told(&layout));
+    }
+    let mut types = ObjectTypes(Vec::new());
+    let code_type = types.get(&mut image, &layout, "code", 0, 0);
+    Asyncio { image, layout, types, code_type }
+}
+
+const OWN: &str = "/srv/app.py";
+const TASKS: &str = "/usr/lib/python3/asyncio/tasks.py";
+
+/// `main` waits for three tasks: one that sleeps, one that sleeps longer and one that reads a socket. A fourth is over.
+fn gathering(version: Version) -> Image {
+    let mut asyncio = asyncio(version);
+    let sleeping = |asyncio: &mut Asyncio, name: &str, when| {
+        let (future, awaitable) = asyncio.future();
+        let sleep = asyncio.coroutine("sleep", TASKS, &[awaitable]);
+        let coroutine = asyncio.coroutine(name, OWN, &[sleep]);
+        let task = asyncio.task(coroutine);
+        (task, asyncio.timer(when, future, task))
+    };
+    let (soon, first_timer) = sleeping(&mut asyncio, "ask_cache", 2.0);
+    let (later, second_timer) = sleeping(&mut asyncio, "ask_ledger", 3.0);
+    let (_, awaitable) = asyncio.future();
+    let coroutine = asyncio.coroutine("read_answer", OWN, &[awaitable]);
+    let reads = asyncio.task(coroutine);
+    let nothing = asyncio.object("coroutine", &[0; 30]);
+    let over = asyncio.task(nothing);
+    let gathering = asyncio.gathering(&[later, soon, reads, over]);
+    let awaitable = asyncio.object("_asyncio.FutureIter", &[gathering]);
+    let main = asyncio.coroutine("main", OWN, &[awaitable]);
+    let main = asyncio.task(main);
+    asyncio.running(main, &[first_timer, second_timer])
+}
+
+#[test]
+fn the_coroutine_that_explains_the_wait_of_a_loop_is_found() {
+    for version in versions() {
+        let found = explained(&gathering(version), version);
+        assert_eq!(found, Ok(Some(["sleep ask_cache main".to_owned(), "read_answer main".to_owned()])), "{version}");
+    }
+}
+
+#[test]
+fn a_task_that_waits_for_others_leads_to_them() {
+    for version in versions() {
+        // A worker that `main` has in its variables, while it waits until a queue is empty.
+        let mut made = asyncio(version);
+        let (future, awaitable) = made.future();
+        let sleep = made.coroutine("sleep", TASKS, &[awaitable]);
+        let worker = made.coroutine("work", OWN, &[sleep]);
+        let worker = made.task(worker);
+        let timer = made.timer(1.0, future, worker);
+        let (_, awaitable) = made.future();
+        let join = made.coroutine("join", "/usr/lib/python3/asyncio/queues.py", &[awaitable]);
+        let workers = made.list(&[worker]);
+        let main = made.coroutine("main", OWN, &[workers, join]);
+        let main = made.task(main);
+        let found = explained(&made.running(main, &[timer]), version);
+        assert_eq!(found, Ok(Some(["sleep work join main".to_owned(), "sleep work join main".to_owned()])), "{version}");
+
+        // A group, whose tasks are in a set, and a loop without a task of the program but with a timer.
+        let mut made = asyncio(version);
+        let (_, awaitable) = made.future();
+        let step = made.coroutine("slow_step", OWN, &[awaitable]);
+        let step = made.task(step);
+        let tasks = made.set(step);
+        let group = made.instance("TaskGroup", [0, tasks]);
+        let (_, awaitable) = made.future();
+        let exit = made.coroutine("__aexit__", "/usr/lib/python3/asyncio/taskgroups.py", &[group, awaitable]);
+        let main = made.task(exit);
+        let found = explained(&made.running(main, &[]), version);
+        assert_eq!(found, Ok(Some(["slow_step __aexit__".to_owned(), "slow_step __aexit__".to_owned()])), "{version}");
+
+        // Futures that are no tasks, together, beside a task that ticks.
+        let mut made = asyncio(version);
+        let (tick_future, tick_awaitable) = made.future();
+        let tick = made.coroutine("tick", OWN, &[tick_awaitable]);
+        let tick = made.task(tick);
+        let timer = made.timer(1.0, tick_future, tick);
+        let (future, _) = made.future();
+        let gathering = made.gathering(&[future, future]);
+        let awaitable = made.object("_asyncio.FutureIter", &[gathering]);
+        let main = made.coroutine("main", OWN, &[awaitable]);
+        let main = made.task(main);
+        let found = explained(&made.running(main, &[timer]), version);
+        assert_eq!(found, Ok(Some(["main".to_owned(), "main".to_owned()])), "{version}");
+
+        let mut made = asyncio(version);
+        let (future, awaitable) = made.future();
+        let tick = made.coroutine("tick", OWN, &[awaitable]);
+        let tick = made.task(tick);
+        let timer = made.timer(1.0, future, tick);
+        let found = explained(&made.running(8, &[timer]), version);
+        assert_eq!(found, Ok(Some(["tick".to_owned(), "tick".to_owned()])), "{version}");
+        assert_eq!(explained(&asyncio(version).running(8, &[]), version), Ok(None), "{version}");
+        assert_eq!(explained(&working(version).0, version), Ok(None), "no loop: {version}");
+    }
+}
+
+#[test]
+fn objects_of_any_content_are_no_panic_and_an_end() {
+    for version in versions() {
+        let image = gathering(version);
+        let used = image.bytes.iter().rposition(|byte| *byte != 0).unwrap();
+        let nonsense = |at: usize| [u64::MAX, 0, BASE + at as u64, i64::MAX as u64, BASE + 1024, 1 << 40][at / 8 % 6];
+        for at in (0..used).step_by(8) {
+            let mut damaged = image.clone();
+            damaged.word(BASE + at as u64, nonsense(at));
+            for [timer, event] in explained(&damaged, version).into_iter().flatten() {
+                assert!(timer.split(' ').count() <= 256 && event.split(' ').count() <= 256);
+            }
+        }
+        // Tasks that wait for each other in a circle.
+        let mut made = asyncio(version);
+        let iterator = made.object("_asyncio.FutureIter", &[0]);
+        let coroutine = made.coroutine("main", OWN, &[iterator]);
+        let task = made.task(coroutine);
+        made.image.word(iterator + FIRST, task);
+        assert_eq!(explained(&made.running(task, &[]), version), Ok(Some(["main".to_owned(), "main".to_owned()])), "{version}");
+        // A coroutine that waits for itself.
+        let mut made = asyncio(version);
+        let coroutine = made.coroutine("main", OWN, &[8]);
+        let frame = match made.layout.coroutine_frame {
+            CoroutineFrame::Address { offset } => {
+                let at = (coroutine + offset - BASE) as usize;
+                u64::from_le_bytes(made.image.bytes[at..at + 8].try_into().unwrap())
+            }
+            CoroutineFrame::Within { offset } => coroutine + offset,
+        };
+        made.image.word(frame + made.layout.frame_locals, coroutine);
+        let task = made.task(coroutine);
+        let found = explained(&made.running(task, &[]), version).unwrap().unwrap();
+        assert_eq!(found[0].split(' ').count(), 256, "{version}");
+    }
+}
+
 /// Seeds for the fuzz target `python_memory`; written with `LONGPOLE_UPDATE_SEEDS=1`.
 #[test]
 fn seeds_are_interpreters_that_work() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/python_memory");
     for version in versions() {
-        let (image, _) = working(version);
-        let mut seed = vec![version.minor];
-        let used = image.bytes.iter().rposition(|byte| *byte != 0).unwrap() + 1;
-        seed.extend_from_slice(&image.bytes[..used]);
-        let path = folder.join(format!("python3.{}.seed", version.minor));
-        if std::env::var_os("LONGPOLE_UPDATE_SEEDS").is_some() {
-            std::fs::create_dir_all(&folder).unwrap();
-            std::fs::write(&path, &seed).unwrap();
+        for (name, image) in [("python", working(version).0), ("asyncio", gathering(version))] {
+            let mut seed = vec![version.minor];
+            let used = image.bytes.iter().rposition(|byte| *byte != 0).unwrap() + 1;
+            seed.extend_from_slice(&image.bytes[..used]);
+            let path = folder.join(format!("{name}3.{}.seed", version.minor));
+            if std::env::var_os("LONGPOLE_UPDATE_SEEDS").is_some() {
+                std::fs::create_dir_all(&folder).unwrap();
+                std::fs::write(&path, &seed).unwrap();
+            }
+            assert!(std::fs::read(&path).unwrap() == seed, "{} is stale; LONGPOLE_UPDATE_SEEDS=1 writes it", path.display());
         }
-        assert!(std::fs::read(&path).unwrap() == seed, "{} is stale; LONGPOLE_UPDATE_SEEDS=1 writes it", path.display());
     }
 }
