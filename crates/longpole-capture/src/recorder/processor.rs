@@ -212,8 +212,9 @@ impl Processor {
         let now = monotonic_nanos();
         self.tree.executions().look(now, &mut self.out);
         let tree = &self.tree;
-        if self.waits.probe(now, |tid| tree.record_hint(tid)) {
-            self.stack_builder.pythons.look_soon();
+        let mut polling = Vec::new();
+        if self.waits.probe(now, |tid| tree.record_hint(tid), &mut polling) {
+            self.stack_builder.pythons.look_soon(&polling);
         }
         self.usages.look(now, &mut self.out);
         // A waiting record may show that a process is sampled after all, or report a child before `/proc` does.

@@ -141,7 +141,7 @@ impl StackBuilder {
     ) -> Option<StackId> {
         let BlockedThread { pid, since, at, place, stack, walked, .. } = blocked;
         let (frames, walk_end) = walked.as_ref()?;
-        let asleep = When::Asleep { since: *since, end, at: *at };
+        let asleep = When::Asleep { since: *since, end, at: *at, ends: blocked.ends(end) };
         let cut = (*walk_end != StackEnd::Root).then_some(Truncation::Walk(*walk_end));
         let native = NativeStack { frames, stack, sp: place.1, kept: &[], is_whole: cut.is_none() };
         let program = self.jit.program(*pid);

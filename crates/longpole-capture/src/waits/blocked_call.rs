@@ -57,6 +57,15 @@ impl BlockedCall {
         }
     }
 
+    /// Whether it waits for several descriptors or for a time, as event loops do.
+    pub(super) fn is_poll(&self) -> bool {
+        #[cfg(target_arch = "x86_64")]
+        if [libc::SYS_poll, libc::SYS_select, libc::SYS_epoll_wait].contains(&self.number) {
+            return true;
+        }
+        [libc::SYS_ppoll, libc::SYS_pselect6, libc::SYS_epoll_pwait, libc::SYS_epoll_pwait2].contains(&self.number)
+    }
+
     /// What it waits for, and the name of the call; empty if the name is unknown.
     pub(super) fn kind(&self, pid: u32, listeners: &mut Listeners) -> (WaitKind, &'static str) {
         let [first, second, ..] = self.arguments;

@@ -7,6 +7,7 @@ use longpole_symbols::unwind::{AddressSpace, Frame, Registers, StackEnd, StackWa
 
 use super::goroutines::AwaitedGoroutine;
 use crate::frames::jvm::Jvms;
+use crate::frames::python::Ends;
 use crate::slow_walks::SlowWalks;
 use crate::sys::remote_memory::read_memory;
 
@@ -33,6 +34,8 @@ pub(crate) struct BlockedThread {
     pub(super) deadline: Option<u64>,
     /// For which goroutine it waits, if it is a thread of a Go program.
     pub(super) goroutine: Option<AwaitedGoroutine>,
+    /// Whether it waits for several descriptors and is not idle: it may run an event loop.
+    pub(super) is_polling: bool,
     /// The unwound stack, once it is unwound.
     pub(crate) walked: Option<(Vec<Frame>, StackEnd)>,
 }
@@ -80,9 +83,23 @@ impl BlockedThread {
         read > 0
     }
 
+    /// Whether the time of its call has run out by then.
+    fn has_run_out(&self, end: u64) -> bool {
+        self.deadline.is_some_and(|deadline| deadline <= end)
+    }
+
+    /// How its wait ended, if it may be that of an event loop.
+    pub(crate) fn ends(&self, end: u64) -> Ends {
+        match self.has_run_out(end) {
+            _ if !self.is_polling => Ends::Unasked,
+            true => Ends::ByTimer,
+            false => Ends::ByEvent,
+        }
+    }
+
     /// The futex that it waited at until `end`, and what it waited for. If its time ran out, nobody woke it, unless the futex names its holder.
     pub(crate) fn until(&self, end: u64) -> (Option<Futex>, WaitKind) {
-        let kind_of_timer = |kind: WaitKind| if self.deadline.is_some_and(|deadline| deadline <= end) { WaitKind::Sleep } else { kind };
+        let kind_of_timer = |kind: WaitKind| if self.has_run_out(end) { WaitKind::Sleep } else { kind };
         if let Some(goroutine) = &self.goroutine {
             return (None, if goroutine.may_sleep { kind_of_timer(goroutine.kind) } else { goroutine.kind });
         }
@@ -90,7 +107,7 @@ impl BlockedThread {
             Some(seen) if seen.futex.holder.is_some() => (Some(seen.futex), self.kind),
             // A server that looks around now and again is as idle as one that does not.
             _ if self.kind == WaitKind::Idle => (None, WaitKind::Idle),
-            _ if self.deadline.is_some_and(|deadline| deadline <= end) => (None, WaitKind::Sleep),
+            _ if self.has_run_out(end) => (None, WaitKind::Sleep),
             seen => (seen.map(|seen| seen.futex), self.kind),
         }
     }
@@ -111,6 +128,33 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_wait_for_several_descriptors_ends_by_its_timer_or_by_an_event() {
+        let ends = |is_polling, deadline| {
+            let (kind, context, stack) = (WaitKind::Network, ContextRecord::Absent, Vec::new());
+            let (syscall, place) = ("epoll_wait", (0, 0));
+            let (futex, goroutine, walked) = (None, None, None);
+            let blocked = BlockedThread {
+                pid: 1,
+                since: 0,
+                at: 5,
+                kind,
+                syscall,
+                place,
+                stack,
+                context,
+                futex,
+                deadline,
+                goroutine,
+                is_polling,
+                walked,
+            };
+            blocked.ends(100)
+        };
+        assert_eq!([ends(true, Some(100)), ends(true, Some(101)), ends(true, None)], [Ends::ByTimer, Ends::ByEvent, Ends::ByEvent]);
+        assert_eq!(ends(false, Some(100)), Ends::Unasked);
+    }
+
+    #[test]
     fn a_thread_that_timed_out_slept_unless_its_lock_has_a_holder() {
         let futex = Futex { address: AbsAddr(16), holder: None };
         let until = |futex: Option<Futex>, deadline| {
@@ -128,6 +172,7 @@ mod tests {
                 futex,
                 deadline,
                 goroutine: None,
+                is_polling: false,
                 walked: None,
             };
             blocked.until(100)

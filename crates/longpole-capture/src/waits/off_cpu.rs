@@ -202,8 +202,9 @@ impl Waits {
     }
 
     /// Probes the threads that have been blocked for long enough; whether one was found blocked. `hint` returns the address at which the
-    /// context record of a thread was found last.
-    pub(crate) fn probe(&mut self, now: u64, hint: impl Fn(u32) -> Option<u64>) -> bool {
+    /// context record of a thread was found last. `polling` is extended by those that wait for several descriptors, each with its process, unless they
+    /// are idle.
+    pub(crate) fn probe(&mut self, now: u64, hint: impl Fn(u32) -> Option<u64>, polling: &mut Vec<(u32, u32)>) -> bool {
         let mut found_one = false;
         while self.next_due().is_some_and(|due| due <= now)
             && let Some(Reverse((_, pid, tid, since))) = self.due.pop()
@@ -240,6 +241,10 @@ impl Waits {
                             last.on_disk = if kind == WaitKind::Disk { OnDisk::Now } else { OnDisk::No };
                         }
                         let (at, place) = (monotonic_nanos(), (call.ip, call.sp));
+                        let is_polling = call.is_poll() && kind != WaitKind::Idle;
+                        if is_polling {
+                            polling.push((pid, tid));
+                        }
                         result = Some(BlockedThread {
                             pid,
                             since,
@@ -252,6 +257,7 @@ impl Waits {
                             futex,
                             deadline,
                             goroutine,
+                            is_polling,
                             walked: None,
                         });
                         self.held += 1;
@@ -339,7 +345,7 @@ mod tests {
         waits.switched(1, 7, 100, true);
         assert_eq!(waits.next_due(), Some(100 + THRESHOLD_NANOS));
         waits.switched(1, 7, 200, false);
-        waits.probe(u64::MAX / 4, |_| None);
+        waits.probe(u64::MAX / 4, |_| None, &mut Vec::new());
         assert!(waits.probed.is_empty() && waits.next_due().is_none());
         let (kind, context, stack) = (WaitKind::Lock, ContextRecord::Absent, Vec::new());
         let blocked = |since, at| BlockedThread {
@@ -354,6 +360,7 @@ mod tests {
             futex: None,
             deadline: None,
             goroutine: None,
+            is_polling: false,
             walked: None,
         };
         let probed = |since, at| ProbedWait { since, results: vec![blocked(since, at)] };

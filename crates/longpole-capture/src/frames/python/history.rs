@@ -11,6 +11,9 @@ use longpole_model::fast_hash::FastMap;
 /// Most readings to keep of a thread: 8 seconds of 500 a second, more than the recorder may lag behind.
 const READINGS_MAX: usize = 4096;
 
+/// Most coroutines to keep that the event loop of a thread waited for, one for each wait of more than 5 ms.
+const AWAITED_MAX: usize = 1024;
+
 /// Most moves of a leaf inside its function in one reading: then another begins, so that old ones can be dropped.
 const MOVES_MAX: usize = 256;
 
@@ -154,6 +157,42 @@ impl Readings {
     }
 }
 
+/// What an event loop waited for, as read during one of its waits.
+#[derive(Debug, Clone)]
+pub(super) struct AwaitedReading {
+    /// CLOCK_MONOTONIC before it was read.
+    pub(super) from: u64,
+    /// And after.
+    pub(super) to: u64,
+    /// The frames of the coroutines, leaf first; if the wait ends by a timer, and if it does not.
+    pub(super) outcome: Result<(Vec<SeenFrame>, Vec<SeenFrame>), ReadError>,
+}
+
+/// What the event loop of one thread waited for, in the order of time.
+#[derive(Debug, Default)]
+pub(super) struct AwaitedReadings(VecDeque<AwaitedReading>);
+
+impl AwaitedReadings {
+    pub(super) fn push(&mut self, reading: AwaitedReading) {
+        if self.0.len() >= AWAITED_MAX {
+            self.0.pop_front();
+        }
+        self.0.push_back(reading);
+    }
+
+    /// The last one that was begun and ended within a wait: nothing changed meanwhile.
+    pub(super) fn within(&self, since: u64, end: u64) -> Option<&AwaitedReading> {
+        let before_end = self.0.partition_point(|reading| reading.to <= end);
+        self.0.get(before_end.checked_sub(1)?).filter(|reading| reading.from >= since)
+    }
+
+    fn forget(&mut self, before: u64) {
+        while self.0.front().is_some_and(|reading| reading.to < before) {
+            self.0.pop_front();
+        }
+    }
+}
+
 /// Id of a range of instructions: of one code object, or up to CPython 3.10 of several equal ones, which share them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct PlaceId(usize);
@@ -218,6 +257,8 @@ pub(super) struct Seen {
     pub(super) codes: Vec<Arc<Code>>,
     pub(super) places: Places,
     pub(super) threads: FastMap<u32, Readings>,
+    /// What the event loops of threads waited for, by thread.
+    pub(super) awaited: FastMap<u32, AwaitedReadings>,
     /// Why it cannot be read, if it cannot.
     pub(super) read_error: Option<ReadError>,
 }
@@ -233,6 +274,7 @@ impl Seen {
             codes: Vec::new(),
             places: Places::default(),
             threads: FastMap::default(),
+            awaited: FastMap::default(),
             read_error: None,
         }
     }
@@ -277,6 +319,10 @@ impl History {
     pub(super) fn forget(&mut self, before: u64, is_over: impl Fn(u32, u64) -> bool) {
         self.interpreters.retain_mut(|seen| {
             seen.threads.retain(|_, readings| {
+                readings.forget(before);
+                !readings.0.is_empty()
+            });
+            seen.awaited.retain(|_, readings| {
                 readings.forget(before);
                 !readings.0.is_empty()
             });
@@ -335,6 +381,21 @@ mod tests {
         assert_eq!(readings.within(61, 70), None, "nobody looked");
         assert_eq!(readings.within(1, 5), None);
         assert_eq!(Readings::default().within(0, 9), None);
+    }
+
+    #[test]
+    fn what_was_read_within_a_wait_is_what_its_event_loop_waited_for() {
+        let mut readings = AwaitedReadings::default();
+        for (from, to) in [(10, 12), (20, 23), (40, 44)] {
+            readings.push(AwaitedReading { from, to, outcome: Err(ReadError::Torn) });
+        }
+        let within = |since, end| readings.within(since, end).map(|reading| reading.from);
+        assert_eq!([within(5, 30), within(20, 23), within(15, 22), within(21, 30)], [Some(20), Some(20), None, None]);
+        assert_eq!([within(5, 11), within(41, 90), AwaitedReadings::default().within(0, 9).map(|it| it.from)], [None; 3]);
+        for from in 100..100 + 2 * AWAITED_MAX as u64 {
+            readings.push(AwaitedReading { from, to: from, outcome: Err(ReadError::Torn) });
+        }
+        assert_eq!(readings.0.len(), AWAITED_MAX);
     }
 
     #[test]

@@ -45,7 +45,18 @@ pub(crate) enum When {
     /// At one moment, while the thread ran.
     At(u64),
     /// The time of a wait, with a probe at `at`.
-    Asleep { since: u64, end: u64, at: u64 },
+    Asleep { since: u64, end: u64, at: u64, ends: Ends },
+}
+
+/// How a wait ended, as far as it matters to an event loop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ends {
+    /// It is none of an event loop.
+    Unasked,
+    /// Its time ran out.
+    ByTimer,
+    /// Otherwise.
+    ByEvent,
 }
 
 /// The interpreter of a process.
@@ -76,6 +87,8 @@ pub(crate) struct Pythons {
 enum Missed {
     MissingFunctions(MissingFunctions),
     ReadError(ReadError),
+    /// Coroutines that wait.
+    Awaited(ReadError),
 }
 
 impl Pythons {
@@ -139,10 +152,11 @@ impl Pythons {
         self.shared.order(Order { pid, since: home.since, runtime: home.runtime, version: home.version });
     }
 
-    /// A thread was found blocked: its interpreter shows now what it waits in.
-    pub(crate) fn look_soon(&self) {
+    /// A thread was found blocked: its interpreter shows now what it waits in. `polling` has threads that may run an event loop,
+    /// each with its process.
+    pub(crate) fn look_soon(&self, polling: &[(u32, u32)]) {
         if self.thread.is_some() {
-            self.shared.look_soon();
+            self.shared.look_soon(polling.iter().copied().filter(|(pid, _)| self.homes.contains_key(pid)));
         }
     }
 
@@ -185,6 +199,9 @@ impl Pythons {
         };
         let mut missed = None;
         locations.clear();
+        if let When::Asleep { since, end, ends, .. } = when {
+            self.push_awaited(seen, (tid, since, end, ends), stacks, locations);
+        }
         let mut next = 0;
         for call in &merged.calls {
             locations.extend(native.frames[next..call.frame].iter().map(&native_location));
@@ -220,6 +237,27 @@ impl Pythons {
             self.miss(seen, missed);
         }
         true
+    }
+
+    /// Adds the frames of the coroutine for which the event loop of a thread waited: it called them and will go on with them.
+    fn push_awaited(
+        &mut self,
+        seen: &Seen,
+        (tid, since, end, ends): (u32, u64, u64, Ends),
+        stacks: &mut Stacks,
+        locations: &mut Vec<FrameLocation>,
+    ) {
+        let Some(readings) = seen.awaited.get(&tid).filter(|_| ends != Ends::Unasked) else { return };
+        let Some(reading) = readings.within(since, end) else { return };
+        match &reading.outcome {
+            Ok((timer, event)) => {
+                let frames = if ends == Ends::ByTimer { timer } else { event };
+                for frame in frames {
+                    locations.push(self.name(seen, frame.code, frame.instruction, stacks));
+                }
+            }
+            Err(error) => *self.not_seen.entry(Missed::Awaited(error.clone())).or_insert(0) += 1,
+        }
     }
 
     /// Counts a sample with unknown functions.
@@ -296,6 +334,7 @@ impl Pythons {
             let detail = match missed {
                 Missed::MissingFunctions(reason) => reason.to_string(),
                 Missed::ReadError(error) => format!("Python functions: {error}"),
+                Missed::Awaited(error) => format!("coroutines that wait: {error}"),
             };
             losses.push(Loss::new(LossKind::FunctionsNotSeen, count, detail));
         }

@@ -5,9 +5,9 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use longpole_symbols::memory::Memory;
-use longpole_symbols::python::{CodeId, Codes, Interpreter, ReadError, ThreadRead, Version};
+use longpole_symbols::python::{AwaitedFrame, CodeId, Codes, EventLoops, Interpreter, ReadError, ThreadRead, Version};
 
-use super::history::{History, SeenStack};
+use super::history::{AwaitedReading, History, SeenFrame, SeenStack};
 use super::threads::Threads;
 use crate::cpu_budget::CpuBudget;
 use crate::sys::clock::{monotonic_nanos, thread_cpu_nanos};
@@ -31,6 +31,9 @@ const STILL_LOOKS: u32 = 8;
 
 /// Most threads of an interpreter to remember: 2 MB.
 const IDENTS_MAX: usize = 1 << 16;
+
+/// Most threads to remember that were found waiting for several descriptors, until the next reading.
+const POLLING_MAX: usize = 256;
 
 /// How often reading a process may fail before it is given up: during an exec it always fails.
 const REFUSALS_MAX: u32 = 50;
@@ -68,6 +71,8 @@ pub(super) struct State {
     pub(super) looks: u64,
     /// A reading is worth more now than later.
     is_urgent: bool,
+    /// Threads that wait for several descriptors, as event loops do: process, thread.
+    polling: Vec<(u32, u32)>,
     is_over: bool,
 }
 
@@ -85,9 +90,13 @@ impl Shared {
         self.changed.notify_all();
     }
 
-    /// Orders a reading at once.
-    pub(super) fn look_soon(&self) {
-        self.lock().is_urgent = true;
+    /// Orders a reading at once, and of these threads also what their event loops wait for.
+    pub(super) fn look_soon(&self, polling: impl Iterator<Item = (u32, u32)>) {
+        let mut state = self.lock();
+        state.is_urgent = true;
+        let room = POLLING_MAX.saturating_sub(state.polling.len());
+        state.polling.extend(polling.take(room));
+        drop(state);
         self.changed.notify_all();
     }
 
@@ -104,6 +113,7 @@ struct Watched {
     memory: ProcessMemory,
     interpreter: Option<Interpreter>,
     codes: Codes,
+    event_loops: EventLoops,
     /// How many of the codes the other thread has.
     published: usize,
     threads: Threads,
@@ -125,7 +135,7 @@ pub(super) fn run(shared: &Arc<Shared>) -> u64 {
         let owed = budget.wait_nanos(monotonic_nanos());
         let period = (PERIOD_NANOS * putting_off).min(PERIOD_NANOS_MAX).max(owed);
         let patience = (!watched.is_empty()).then_some(Duration::from_nanos(period));
-        let Some(orders) = wait(shared, patience, owed == 0) else { break };
+        let Some((orders, polling)) = wait(shared, patience, owed == 0) else { break };
         for order in orders {
             watched.retain(|it| it.order.pid != order.pid);
             watched.push(Watched::new(order));
@@ -133,7 +143,7 @@ pub(super) fn run(shared: &Arc<Shared>) -> u64 {
         }
         let before = thread_cpu_nanos();
         let mut changed = false;
-        watched.retain_mut(|it| match it.look(shared, &mut reads) {
+        watched.retain_mut(|it| match it.look(shared, &mut reads, &polling) {
             Ok(has_changed) => {
                 changed |= has_changed;
                 true
@@ -150,8 +160,11 @@ pub(super) fn run(shared: &Arc<Shared>) -> u64 {
     thread_cpu_nanos()
 }
 
+/// New interpreters, and threads that wait for several descriptors.
+type Orders = (Vec<Order>, Vec<(u32, u32)>);
+
 /// Waits for the next reading, or for orders; `None` at the end. An urgent reading comes at once if it may.
-fn wait(shared: &Shared, patience: Option<Duration>, may_hurry: bool) -> Option<Vec<Order>> {
+fn wait(shared: &Shared, patience: Option<Duration>, may_hurry: bool) -> Option<Orders> {
     let state = shared.lock();
     let idle = |state: &mut State| state.orders.is_empty() && !state.is_over && !(state.is_urgent && may_hurry);
     let mut state = match patience {
@@ -159,7 +172,7 @@ fn wait(shared: &Shared, patience: Option<Duration>, may_hurry: bool) -> Option<
         None => shared.changed.wait_while(state, idle).unwrap_or_else(PoisonError::into_inner),
     };
     state.is_urgent = false;
-    (!state.is_over).then(|| std::mem::take(&mut state.orders))
+    (!state.is_over).then(|| (std::mem::take(&mut state.orders), std::mem::take(&mut state.polling)))
 }
 
 fn publish_living(shared: &Shared, watched: &[Watched]) {
@@ -180,6 +193,7 @@ impl Watched {
             memory: ProcessMemory { pid: order.pid },
             interpreter: None,
             codes: Codes::default(),
+            event_loops: EventLoops::default(),
             published: 0,
             threads: Threads::default(),
             told: HashSet::new(),
@@ -188,8 +202,8 @@ impl Watched {
     }
 
     /// Reads once; whether something changed. An error ends the readings of this interpreter.
-    fn look(&mut self, shared: &Shared, reads: &mut Vec<ThreadRead>) -> Result<bool, ReadError> {
-        match self.try_look(shared, reads) {
+    fn look(&mut self, shared: &Shared, reads: &mut Vec<ThreadRead>, polling: &[(u32, u32)]) -> Result<bool, ReadError> {
+        match self.try_look(shared, reads, polling) {
             // An exec replaces its memory, and torn frames may be whole the next time.
             Err(ReadError::Closed | ReadError::Torn) if self.refusals < REFUSALS_MAX => {
                 self.refusals += 1;
@@ -200,7 +214,7 @@ impl Watched {
         }
     }
 
-    fn try_look(&mut self, shared: &Shared, reads: &mut Vec<ThreadRead>) -> Result<bool, ReadError> {
+    fn try_look(&mut self, shared: &Shared, reads: &mut Vec<ThreadRead>, polling: &[(u32, u32)]) -> Result<bool, ReadError> {
         let memory: &dyn Memory = &self.memory;
         let interpreter = match &mut self.interpreter {
             Some(interpreter) => interpreter,
@@ -213,12 +227,18 @@ impl Watched {
         self.refusals = 0;
         self.threads.forget_all_but(reads);
         let mut stacks: Vec<(u32, Option<SeenStack>)> = Vec::new();
+        let mut awaited: Vec<(u32, AwaitedReading)> = Vec::new();
         let mut idents = Vec::new();
         let mut torn = interpreter.torn() - torn_before;
         for thread in reads.iter() {
             let Some(tid) = self.threads.id(memory, self.order.pid, thread) else { continue };
             if self.told.insert((tid, thread.pthread)) {
                 idents.push((self.order.pid, tid, thread.pthread));
+            }
+            if polling.contains(&(self.order.pid, tid)) {
+                let outcome = self.event_loops.awaited(memory, interpreter, &mut self.codes, &thread.frames);
+                let outcome = outcome.map(|awaited| awaited.map(|it| (seen_frames(&it.timer), seen_frames(&it.event)))).transpose();
+                awaited.extend(outcome.map(|outcome| (tid, AwaitedReading { from: started, to: monotonic_nanos(), outcome })));
             }
             if thread.is_still {
                 stacks.push((tid, None));
@@ -248,6 +268,9 @@ impl Watched {
             *lineless += u64::from(code.lacks_lines);
         }
         self.published = self.codes.list().len();
+        for (tid, reading) in awaited {
+            seen.awaited.entry(tid).or_default().push(reading);
+        }
         for (tid, stack) in stacks {
             let readings = seen.threads.entry(tid).or_default();
             match stack {
@@ -265,6 +288,11 @@ impl Watched {
             seen.read_error = Some(error);
         }
     }
+}
+
+fn seen_frames(frames: &[AwaitedFrame]) -> Vec<SeenFrame> {
+    let seen = |(frame, code): &AwaitedFrame| SeenFrame { address: frame.address, code: *code, instruction: frame.instruction };
+    frames.iter().map(seen).collect()
 }
 
 /// The code of each frame of a thread.
