@@ -11,6 +11,7 @@ const MAY_SLEEP: &[&str] = &[
     "crates/longpole-sdk/src/locks.rs",
     "crates/longpole/tests/timing/account_for_the_time.rs",
     "crates/longpole/tests/stories/name_who_holds_a_lock.rs",
+    "crates/longpole/tests/stories/see_what_coroutines_wait_for.rs",
     "crates/longpole/tests/stories/see_what_goroutines_wait_for.rs",
 ];
 
