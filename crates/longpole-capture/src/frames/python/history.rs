@@ -1,6 +1,7 @@
 //! Readings of interpreters, by process, thread and time; bounded.
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -157,6 +158,27 @@ impl Readings {
     }
 }
 
+/// Why it is not known for which coroutine an event loop waited.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) enum AwaitedMissing {
+    /// It could not be read.
+    ReadError(ReadError),
+    /// There was no CPU time left to read it.
+    NoTime,
+    /// The wait ended too soon.
+    TooShort,
+}
+
+impl fmt::Display for AwaitedMissing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            AwaitedMissing::ReadError(error) => error.fmt(f),
+            AwaitedMissing::NoTime => f.write_str("longpole spends at most 2 % of a CPU on reading them"),
+            AwaitedMissing::TooShort => f.write_str("the wait ended before longpole had read them"),
+        }
+    }
+}
+
 /// What an event loop waited for, as read during one of its waits.
 #[derive(Debug, Clone)]
 pub(super) struct AwaitedReading {
@@ -165,7 +187,7 @@ pub(super) struct AwaitedReading {
     /// And after.
     pub(super) to: u64,
     /// The frames of the coroutines, leaf first; if the wait ends by a timer, and if it does not.
-    pub(super) outcome: Result<(Vec<SeenFrame>, Vec<SeenFrame>), ReadError>,
+    pub(super) outcome: Result<(Vec<SeenFrame>, Vec<SeenFrame>), AwaitedMissing>,
 }
 
 /// What the event loop of one thread waited for, in the order of time.
@@ -387,13 +409,13 @@ mod tests {
     fn what_was_read_within_a_wait_is_what_its_event_loop_waited_for() {
         let mut readings = AwaitedReadings::default();
         for (from, to) in [(10, 12), (20, 23), (40, 44)] {
-            readings.push(AwaitedReading { from, to, outcome: Err(ReadError::Torn) });
+            readings.push(AwaitedReading { from, to, outcome: Err(AwaitedMissing::NoTime) });
         }
         let within = |since, end| readings.within(since, end).map(|reading| reading.from);
         assert_eq!([within(5, 30), within(20, 23), within(15, 22), within(21, 30)], [Some(20), Some(20), None, None]);
         assert_eq!([within(5, 11), within(41, 90), AwaitedReadings::default().within(0, 9).map(|it| it.from)], [None; 3]);
         for from in 100..100 + 2 * AWAITED_MAX as u64 {
-            readings.push(AwaitedReading { from, to: from, outcome: Err(ReadError::Torn) });
+            readings.push(AwaitedReading { from, to: from, outcome: Err(AwaitedMissing::NoTime) });
         }
         assert_eq!(readings.0.len(), AWAITED_MAX);
     }

@@ -23,7 +23,7 @@ use longpole_symbols::hang_timeout::Waited;
 use longpole_symbols::python::{CodeId, ReadError, Version};
 use longpole_symbols::unwind::{Code, Frame, Place};
 
-use self::history::{PlaceId, Seen};
+use self::history::{AwaitedMissing, PlaceId, Seen};
 pub(crate) use self::merge::NativeStack;
 use self::merge::{Call, Merged};
 use self::reader::{Order, Shared};
@@ -88,7 +88,7 @@ enum Missed {
     MissingFunctions(MissingFunctions),
     ReadError(ReadError),
     /// Coroutines that wait.
-    Awaited(ReadError),
+    Awaited(AwaitedMissing),
 }
 
 impl Pythons {
@@ -248,15 +248,15 @@ impl Pythons {
         locations: &mut Vec<FrameLocation>,
     ) {
         let Some(readings) = seen.awaited.get(&tid).filter(|_| ends != Ends::Unasked) else { return };
-        let Some(reading) = readings.within(since, end) else { return };
-        match &reading.outcome {
+        let outcome = readings.within(since, end).map_or(&Err(AwaitedMissing::TooShort), |reading| &reading.outcome);
+        match outcome {
             Ok((timer, event)) => {
                 let frames = if ends == Ends::ByTimer { timer } else { event };
                 for frame in frames {
                     locations.push(self.name(seen, frame.code, frame.instruction, stacks));
                 }
             }
-            Err(error) => *self.not_seen.entry(Missed::Awaited(error.clone())).or_insert(0) += 1,
+            Err(missing) => *self.not_seen.entry(Missed::Awaited(missing.clone())).or_insert(0) += 1,
         }
     }
 
@@ -334,7 +334,7 @@ impl Pythons {
             let detail = match missed {
                 Missed::MissingFunctions(reason) => reason.to_string(),
                 Missed::ReadError(error) => format!("Python functions: {error}"),
-                Missed::Awaited(error) => format!("coroutines that wait: {error}"),
+                Missed::Awaited(missing) => format!("coroutines that wait: {missing}"),
             };
             losses.push(Loss::new(LossKind::FunctionsNotSeen, count, detail));
         }

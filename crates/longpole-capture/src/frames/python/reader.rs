@@ -7,7 +7,7 @@ use std::time::Duration;
 use longpole_symbols::memory::Memory;
 use longpole_symbols::python::{AwaitedFrame, CodeId, Codes, EventLoops, Interpreter, ReadError, ThreadRead, Version};
 
-use super::history::{AwaitedReading, History, SeenFrame, SeenStack};
+use super::history::{AwaitedMissing, AwaitedReading, History, SeenFrame, SeenStack};
 use super::threads::Threads;
 use crate::cpu_budget::CpuBudget;
 use crate::sys::clock::{monotonic_nanos, thread_cpu_nanos};
@@ -19,6 +19,10 @@ const READING_PART: i64 = 16;
 
 /// CPU time that it may take in a burst: a program that starts has hundreds of functions to read.
 const READING_NANOS_AT_ONCE: i64 = 40_000_000;
+
+/// Which part of a CPU reading coroutines may take of that, and in a burst: 0.1 to 0.5 ms for each wait of an event loop.
+const COROUTINES_PART: i64 = 50;
+const COROUTINES_NANOS_AT_ONCE: i64 = 10_000_000;
 
 /// Time between two readings, while something changes: samples show what ran in between.
 const PERIOD_NANOS: u64 = 2_000_000;
@@ -114,6 +118,8 @@ struct Watched {
     interpreter: Option<Interpreter>,
     codes: Codes,
     event_loops: EventLoops,
+    /// Threads that run one.
+    loop_threads: HashSet<u32>,
     /// How many of the codes the other thread has.
     published: usize,
     threads: Threads,
@@ -130,6 +136,7 @@ pub(super) fn run(shared: &Arc<Shared>) -> u64 {
     let mut reads: Vec<ThreadRead> = Vec::new();
     let mut still = 0u32;
     let mut budget = CpuBudget::new(READING_PART, READING_NANOS_AT_ONCE);
+    let mut of_coroutines = CpuBudget::new(COROUTINES_PART, COROUTINES_NANOS_AT_ONCE);
     loop {
         let putting_off = u64::from(still / STILL_LOOKS) + 1;
         let owed = budget.wait_nanos(monotonic_nanos());
@@ -143,7 +150,7 @@ pub(super) fn run(shared: &Arc<Shared>) -> u64 {
         }
         let before = thread_cpu_nanos();
         let mut changed = false;
-        watched.retain_mut(|it| match it.look(shared, &mut reads, &polling) {
+        watched.retain_mut(|it| match it.look(shared, &mut reads, (&polling, &mut of_coroutines)) {
             Ok(has_changed) => {
                 changed |= has_changed;
                 true
@@ -159,6 +166,9 @@ pub(super) fn run(shared: &Arc<Shared>) -> u64 {
     }
     thread_cpu_nanos()
 }
+
+/// Threads that wait for several descriptors, and the budget for reading their coroutines.
+type Polling<'a> = (&'a [(u32, u32)], &'a mut CpuBudget);
 
 /// New interpreters, and threads that wait for several descriptors.
 type Orders = (Vec<Order>, Vec<(u32, u32)>);
@@ -194,6 +204,7 @@ impl Watched {
             interpreter: None,
             codes: Codes::default(),
             event_loops: EventLoops::default(),
+            loop_threads: HashSet::new(),
             published: 0,
             threads: Threads::default(),
             told: HashSet::new(),
@@ -202,7 +213,7 @@ impl Watched {
     }
 
     /// Reads once; whether something changed. An error ends the readings of this interpreter.
-    fn look(&mut self, shared: &Shared, reads: &mut Vec<ThreadRead>, polling: &[(u32, u32)]) -> Result<bool, ReadError> {
+    fn look(&mut self, shared: &Shared, reads: &mut Vec<ThreadRead>, polling: Polling<'_>) -> Result<bool, ReadError> {
         match self.try_look(shared, reads, polling) {
             // An exec replaces its memory, and torn frames may be whole the next time.
             Err(ReadError::Closed | ReadError::Torn) if self.refusals < REFUSALS_MAX => {
@@ -214,7 +225,7 @@ impl Watched {
         }
     }
 
-    fn try_look(&mut self, shared: &Shared, reads: &mut Vec<ThreadRead>, polling: &[(u32, u32)]) -> Result<bool, ReadError> {
+    fn try_look(&mut self, shared: &Shared, reads: &mut Vec<ThreadRead>, (polling, budget): Polling<'_>) -> Result<bool, ReadError> {
         let memory: &dyn Memory = &self.memory;
         let interpreter = match &mut self.interpreter {
             Some(interpreter) => interpreter,
@@ -236,9 +247,22 @@ impl Watched {
                 idents.push((self.order.pid, tid, thread.pthread));
             }
             if polling.contains(&(self.order.pid, tid)) {
-                let outcome = self.event_loops.awaited(memory, interpreter, &mut self.codes, &thread.frames);
-                let outcome = outcome.map(|awaited| awaited.map(|it| (seen_frames(&it.timer), seen_frames(&it.event)))).transpose();
-                awaited.extend(outcome.map(|outcome| (tid, AwaitedReading { from: started, to: monotonic_nanos(), outcome })));
+                let has_time = budget.has_some(monotonic_nanos());
+                let outcome = if has_time || !self.loop_threads.contains(&tid) {
+                    let before = thread_cpu_nanos();
+                    let outcome = self.event_loops.awaited(memory, interpreter, &mut self.codes, &thread.frames);
+                    budget.spend(thread_cpu_nanos().saturating_sub(before));
+                    let outcome = outcome.map(|awaited| awaited.map(|it| (seen_frames(&it.timer), seen_frames(&it.event))));
+                    // A thread of a loop that waits elsewhere misses nothing.
+                    let elsewhere = self.loop_threads.contains(&tid).then(Default::default);
+                    outcome.map(|awaited| awaited.or(elsewhere)).map_err(AwaitedMissing::ReadError).transpose()
+                } else {
+                    Some(Err(AwaitedMissing::NoTime))
+                };
+                if let Some(outcome) = outcome {
+                    self.loop_threads.insert(tid);
+                    awaited.push((tid, AwaitedReading { from: started, to: monotonic_nanos(), outcome }));
+                }
             }
             if thread.is_still {
                 stacks.push((tid, None));
@@ -258,6 +282,7 @@ impl Watched {
         if self.told.len() > IDENTS_MAX {
             // Threads that live are reported again.
             self.told.clear();
+            self.loop_threads.clear();
         }
         let State { history, lineless, .. } = &mut *state;
         let Some(seen) = history.of(self.order.pid, self.order.since) else { return Ok(changed) };
