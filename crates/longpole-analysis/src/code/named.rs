@@ -43,8 +43,11 @@ pub(crate) fn named<I: Iterator<Item = (StackId, u64)>>(
     }
     let most = sums.into_iter().max_by_key(|(own, (nanos, _))| (*nanos, Reverse(*own)));
     if let Some((own, (nanos, in_hot))) = most.filter(|(_, (nanos, _))| *nanos > 0 && nanos.saturating_mul(2) >= all) {
-        let mostly_in = hot.filter(|hot| !is_own(hot) && in_hot.saturating_mul(2) >= nanos);
-        return Some(Named { function: own, mostly_in });
+        let mostly_in = hot.filter(|_| in_hot.saturating_mul(2) >= nanos);
+        return Some(match mostly_in.filter(is_own) {
+            Some(function) => Named { function, mostly_in: None },
+            None => Named { function: own, mostly_in },
+        });
     }
     hot.filter(|hot| is_own(hot) || in_own.saturating_mul(2) < all).map(|function| Named { function, mostly_in: None })
 }
