@@ -103,9 +103,12 @@ impl Symbolizer {
         }
         if let Some(main) = &main {
             main.name_linkage_table(addresses, &mut symbols);
-            if trouble.is_none() && found.lines.iter().all(Vec::is_empty) && symbols.iter().all(Option::is_none) {
-                let has_symbols = tables.iter().any(|(binary, table)| binary.as_ref().is_some_and(|binary| binary.has_functions(*table)));
-                trouble = (!has_symbols && found.trouble.is_none()).then_some(Reason::Stripped);
+            // A stripped program may name what it exports, and what it calls of others.
+            let named = symbols.iter().flatten().count();
+            if trouble.is_none() && found.trouble.is_none() && found.lines.iter().all(Vec::is_empty) && named < addresses.len().div_ceil(2) {
+                let whole = tables.iter().filter(|(_, table)| named == 0 || *table == Table::Full);
+                let has_symbols = whole.into_iter().any(|(binary, table)| binary.as_ref().is_some_and(|binary| binary.has_functions(*table)));
+                trouble = (!has_symbols).then_some(Reason::Stripped);
             }
         }
         let trouble = trouble.or(found.trouble);
