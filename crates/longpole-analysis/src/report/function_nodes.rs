@@ -22,6 +22,8 @@ pub struct FunctionInNode {
     pub waited: UnsignedNanos,
     /// The samples' share of the node's own samples.
     pub share: f64,
+    /// The waits' share of the time of the node's own waits.
+    pub waited_share: f64,
 }
 
 /// Where a function ran.
@@ -58,6 +60,8 @@ pub struct FunctionInOperation {
     pub waited: UnsignedNanos,
     /// The samples' share of the own samples of all nodes of the operation.
     pub share: f64,
+    /// The waits' share of the time of the own waits of all nodes of the operation.
+    pub waited_share: f64,
 }
 
 impl Report {
@@ -66,7 +70,7 @@ impl Report {
         let holds = self.functions.stacks_with(&self.recording, function);
         let mut sums: HashMap<NodeId, FunctionInNode> = HashMap::new();
         let zero = UnsignedNanos::ZERO;
-        let none = |node: NodeId| FunctionInNode { node, samples: 0, total: zero, waited: zero, share: 0.0 };
+        let none = |node: NodeId| FunctionInNode { node, samples: 0, total: zero, waited: zero, share: 0.0, waited_share: 0.0 };
         let mut out = FunctionNodes::default();
         for (i, sample) in self.recording.sample_ids().zip(&self.recording.samples) {
             if !holds.get(sample.stack).copied().unwrap_or(false) {
@@ -98,8 +102,11 @@ impl Report {
                 out.unlinked_waited -= UnsignedNanos(wait.nanos());
             }
         }
-        let share =
-            |sum: FunctionInNode| FunctionInNode { share: sum.samples as f64 / self.samples.of(sum.node).len().max(1) as f64, ..sum };
+        let share = |sum: FunctionInNode| FunctionInNode {
+            share: sum.samples as f64 / self.samples.of(sum.node).len().max(1) as f64,
+            waited_share: share_of(sum.waited, self.waited_in(sum.node)),
+            ..sum
+        };
         out.nodes = sums.into_values().map(share).collect();
         out.nodes.sort_by_key(|n| (Reverse(n.total + n.waited), n.node));
         out.operations = self.operations_of(&out.nodes);
@@ -113,27 +120,41 @@ impl Report {
         let mut sums: HashMap<(ServiceId, NameId), FunctionInOperation> = HashMap::new();
         for part in nodes {
             let zero = UnsignedNanos::ZERO;
-            let none = FunctionInOperation { example: part.node, nodes: 0, samples: 0, total: zero, waited: zero, share: 0.0 };
+            let none =
+                FunctionInOperation { example: part.node, nodes: 0, samples: 0, total: zero, waited: zero, share: 0.0, waited_share: 0.0 };
             let sum = sums.entry(operation(part.node)).or_insert(none);
             sum.nodes += 1;
             sum.samples += part.samples;
             sum.total += part.total;
             sum.waited += part.waited;
         }
-        let mut own: HashMap<(ServiceId, NameId), usize> = sums.keys().map(|operation| (*operation, 0)).collect();
+        let mut own: HashMap<(ServiceId, NameId), (usize, UnsignedNanos)> =
+            sums.keys().map(|operation| (*operation, (0, UnsignedNanos::ZERO))).collect();
         for node in self.forest.ids() {
-            if let Some(own) = own.get_mut(&operation(node)) {
-                *own += self.samples.of(node).len();
+            if let Some((samples, waited)) = own.get_mut(&operation(node)) {
+                *samples += self.samples.of(node).len();
+                *waited += self.waited_in(node);
             }
         }
         let share = |(operation, sum): (_, FunctionInOperation)| FunctionInOperation {
-            share: sum.samples as f64 / own[&operation].max(1) as f64,
+            share: sum.samples as f64 / own[&operation].0.max(1) as f64,
+            waited_share: share_of(sum.waited, own[&operation].1),
             ..sum
         };
         let mut list: Vec<FunctionInOperation> = sums.into_iter().map(share).collect();
         list.sort_by_key(|it| (Reverse(it.total + it.waited), it.example));
         list
     }
+
+    /// Time of a node's own waits.
+    fn waited_in(&self, node: NodeId) -> UnsignedNanos {
+        self.waits.whole_of_node(node).iter().map(|&wait| UnsignedNanos(self.recording.waits[wait].nanos())).sum()
+    }
+}
+
+/// 0 to 1; 0 of nothing.
+fn share_of(part: UnsignedNanos, whole: UnsignedNanos) -> f64 {
+    part.0 as f64 / whole.0.max(1) as f64
 }
 
 #[cfg(test)]

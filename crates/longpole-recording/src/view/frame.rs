@@ -81,6 +81,8 @@ pub struct FrameOperationView {
     pub waited_nanos: i64,
     /// Share of the own samples of all spans of the operation, 0 to 1.
     pub share: f64,
+    /// Share of the time of the own waits of all spans of the operation, 0 to 1.
+    pub waited_share: f64,
 }
 
 /// A span that a function ran in.
@@ -100,6 +102,8 @@ pub struct FrameSpanView {
     pub waited_nanos: i64,
     /// Share of the span's own samples, 0 to 1.
     pub share: f64,
+    /// Share of the time of the span's own waits, 0 to 1.
+    pub waited_share: f64,
 }
 
 impl FrameView {
@@ -134,6 +138,7 @@ impl FrameView {
                     total_nanos: nanos(part.total.0),
                     waited_nanos: nanos(part.waited.0),
                     share: part.share,
+                    waited_share: part.waited_share,
                 })
                 .collect(),
             operations: ran_in
@@ -148,6 +153,7 @@ impl FrameView {
                     total_nanos: nanos(part.total.0),
                     waited_nanos: nanos(part.waited.0),
                     share: part.share,
+                    waited_share: part.waited_share,
                 })
                 .collect(),
             unlinked_samples: ran_in.unlinked_samples,

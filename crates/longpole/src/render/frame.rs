@@ -11,8 +11,9 @@ use crate::terminal::{Style, fit, function_words, right};
 /// Spans listed for a function.
 const SPANS_SHOWN: usize = 20;
 
-/// The head of the column of shares.
-const SHARE_OF_SPAN: &str = "% of span";
+/// The heads of the columns of shares.
+const SHARE_OF_CPU: &str = "% of CPU time";
+const SHARE_OF_WAITS: &str = "% of waits";
 
 /// Lines listed for a function.
 const LINES_SHOWN: usize = 3;
@@ -48,22 +49,23 @@ pub(crate) fn frame(view: &view::FrameView, style: Style) -> Screen {
         out.append(&unlinked(view));
         return out;
     }
+    let has_waits = view.waited_nanos > 0;
+    let waited = |time: &str, share: &str| match has_waits {
+        true => format!("  {}  {}", right(time, 9), right(share, SHARE_OF_WAITS.len())),
+        false => String::new(),
+    };
+    let shares = |share: f64| format!("{:.0}%", share * 100.0);
     if view.operations.iter().any(|operation| operation.spans > 1) {
         out.line(style.strong("OPERATIONS IT RAN IN"));
-        let unit = TimeUnit::of(view.operations.iter().map(|it| it.total_nanos).max().unwrap_or_default());
-        out.line(style.faint(&format!(
-            "{}  {}  {}  {}  operation",
-            right("on-CPU", 9),
-            right("share", 5),
-            right(SHARE_OF_SPAN, 10),
-            right("spans", 6)
-        )));
+        let unit = TimeUnit::of(view.operations.iter().map(|it| it.total_nanos.max(it.waited_nanos)).max().unwrap_or_default());
+        let waits = waited("blocked", SHARE_OF_WAITS);
+        out.line(style.faint(&format!("{}  {SHARE_OF_CPU}{waits}  {}  operation", right("on-CPU", 9), right("number", 6))));
         for operation in view.operations.iter().take(SPANS_SHOWN) {
             out.line(format!(
-                "{}  {}  {}  {}  {}{}",
+                "{}  {}{}  {}  {}{}",
                 right(&unit.show(operation.total_nanos), 9),
-                right(&percent(operation.total_nanos, view.total_nanos), 5),
-                right(&format!("{:.0}%", operation.share * 100.0), 10),
+                right(&shares(operation.share), SHARE_OF_CPU.len()),
+                waited(&unit.show(operation.waited_nanos), &shares(operation.waited_share)),
                 right(&count(operation.spans), 6),
                 fit(&operation.name, 40),
                 style.faint(&fit(&service_column(&operation.service), 22))
@@ -75,23 +77,22 @@ pub(crate) fn frame(view: &view::FrameView, style: Style) -> Screen {
         }
         out.line("");
     }
-    out.line(style.strong("SPANS IT RAN IN"));
+    out.line(style.strong("SPANS AND PROCESSES IT RAN IN"));
     let unit = TimeUnit::of(view.spans.iter().map(|span| span.total_nanos.max(span.waited_nanos)).max().unwrap_or_default());
-    let has_waits = view.waited_nanos > 0;
-    let waited = |text: &str| if has_waits { format!("  {}", right(text, 9)) } else { String::new() };
-    out.line(style.faint(&format!("{}{}  {}  span", right("on-CPU", 9), waited("blocked"), right(SHARE_OF_SPAN, 10))));
+    let waits = waited("blocked", SHARE_OF_WAITS);
+    out.line(style.faint(&format!("{}  {SHARE_OF_CPU}{waits}  name", right("on-CPU", 9))));
     for span in view.spans.iter().take(SPANS_SHOWN) {
         out.line(format!(
-            "{}{}  {}  {} {}{}",
+            "{}  {}{}  {} {}{}",
             right(&unit.show(span.total_nanos), 9),
-            waited(&unit.show(span.waited_nanos)),
-            right(&format!("{:.0}%", span.share * 100.0), 10),
+            right(&shares(span.share), SHARE_OF_CPU.len()),
+            waited(&unit.show(span.waited_nanos), &shares(span.waited_share)),
             style.handle(&span.handle),
             fit(&span.name, 50),
             style.faint(&fit(&service_column(&span.service), 22))
         ));
     }
-    out.line(style.faint(&format!("{SHARE_OF_SPAN}: this function's share of the CPU time of the span itself, without its child spans")));
+    out.line(style.faint("shares: of the CPU time and the waits of the span or process itself, without its children"));
     let more = view.spans.len().saturating_sub(SPANS_SHOWN) + view.truncated.spans;
     if more > 0 {
         out.line(style.faint(&format!("… {more} more (--format json)")));

@@ -44,8 +44,8 @@ export function FrameCard({
       </div>
       <p>
         {data.spans.length === 0
-          ? 'No sample or wait of a span contains this function.'
-          : `It ran or waited in ${counted(data.spans.length + data.truncated.spans, 'span')}; each share is of the span’s own samples:`}
+          ? 'No sample or wait of a span or process contains this function.'
+          : `It ran or waited in ${counted(data.spans.length + data.truncated.spans, 'span or process', 'spans and processes')}; each share is of its own samples, or of its own waits:`}
       </p>
       <ul className={css.frameSpans} aria-label="Spans with the function">
         {data.spans.map((span) => (
@@ -61,10 +61,10 @@ export function FrameCard({
                 {span.name} <span className={css.muted}>{namedService(span.service)}</span>
               </span>
               <span className={css.meter} aria-hidden="true">
-                <span style={{ width: `${span.share * 100}%` }} />
+                <span style={{ width: `${(span.samples === 0 ? span.waitedShare : span.share) * 100}%` }} />
               </span>
               <span className={css.right}>
-                {span.samples === 0 ? 'blocked' : formatShare(span.share)}{' '}
+                {span.samples === 0 ? `blocked, ${formatShare(span.waitedShare)}` : formatShare(span.share)}{' '}
                 <span className={css.muted}>{formatDuration(span.samples === 0 ? span.waitedNanos : span.totalNanos)}</span>
               </span>
             </button>
