@@ -2,6 +2,7 @@
 
 use longpole_analysis::Report;
 use longpole_analysis::report::names::NamedPart;
+use longpole_analysis::words;
 use longpole_store::{Listing, RecordingState, StoredRecording};
 use serde::{Deserialize, Serialize};
 
@@ -72,6 +73,9 @@ pub struct AnswerView {
     pub context: Option<String>,
     /// How much earlier the run would end without it.
     pub saves_if_zero_nanos: RangeNanos,
+    /// For people: the part of the operation that the pole is, such as `save_to_remote (sleep)`; an older longpole did not keep it.
+    #[serde(default)]
+    pub part: Option<String>,
     /// The function that the pole is, or else the one with most of its own samples.
     pub function: Option<String>,
 }
@@ -122,6 +126,7 @@ impl AnswerView {
             name: in_a_line(&pole.name),
             context: pole.context.as_deref().map(in_a_line),
             saves_if_zero_nanos: range(pole.savings.if_zero),
+            part: report.part_of(pole).map(words::part).filter(|text| !text.is_empty()).as_deref().map(in_a_line),
             function: of_part.or_else(of_samples).map(in_a_line),
         })
     }

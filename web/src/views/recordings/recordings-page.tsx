@@ -41,12 +41,12 @@ function AnswerLine({ recording }: { readonly recording: Recording }) {
   const context = contextOf(answer);
   return (
     <p className={css.answer}>
-      <strong>{answer.name}</strong>
+      <strong>{answer.part === null ? answer.name : `${answer.name} › ${answer.part}`}</strong>
       {context !== null && ` in ${context}`} · <em>saves {formatRange(answer.savesIfZeroNanos)}</em>
-      {answer.function !== null && (
+      {answer.part === null && answer.function !== null && (
         <>
           {' '}
-          · <code title={answer.function}>{shortName(answer.function)}</code>
+          · in <code title={answer.function}>{shortName(answer.function)}</code>
         </>
       )}
     </p>
