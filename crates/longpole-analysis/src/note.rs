@@ -1,12 +1,26 @@
 //! What a reader of the numbers must know: facts, without words. [`words::note`](crate::words::note) says them.
 
-use longpole_model::{Loss, Nanos, UnsignedNanos};
+use longpole_model::{Loss, LossKind, Nanos, UnsignedNanos};
 
 /// Something about the forest, the replay or the recording that a reader must know.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Note {
     /// A loss of the recording.
     Loss(Loss),
+    /// Waits that were long enough to be inspected and were not.
+    WaitsNotSeen {
+        /// The loss.
+        loss: Loss,
+        /// Blocked time of the critical path without a sample, also of shorter waits.
+        on_path: Nanos,
+    },
+    /// Files whose functions have no names, for one reason.
+    NamesMissing {
+        /// Why.
+        reason: String,
+        /// Their paths.
+        files: FirstOf<String>,
+    },
     /// The run has no recorded end.
     UnfinishedRun,
     /// Processes that had not ended when the run did.
@@ -79,7 +93,8 @@ impl Note {
     /// Stable code: one of these, or that of a [`LossKind`](longpole_model::LossKind).
     pub fn code(&self) -> &'static str {
         match self {
-            Note::Loss(loss) => loss.kind.as_str(),
+            Note::Loss(loss) | Note::WaitsNotSeen { loss, .. } => loss.kind.as_str(),
+            Note::NamesMissing { .. } => LossKind::SymbolsUnreadable.as_str(),
             Note::UnfinishedRun | Note::OutlivedRun(_) => "unfinished",
             Note::ProcessesUntimed(_) => "processes_untimed",
             Note::DuplicateIds(_) => "duplicate_ids",
@@ -107,7 +122,8 @@ impl Note {
     /// How many: losses, spans, processes, pools. 1 where the note is about the run.
     pub fn count(&self) -> u64 {
         match self {
-            Note::Loss(loss) => loss.count,
+            Note::Loss(loss) | Note::WaitsNotSeen { loss, .. } => loss.count,
+            Note::NamesMissing { files, .. } => files.all as u64,
             Note::UnfinishedRun | Note::RunsApart(_) | Note::Watched | Note::KernelTime { .. } | Note::CpuBusy(_) => 1,
             Note::OutlivedRun(processes) => processes.all as u64,
             Note::LegacyJoined { pairs, .. } => *pairs,

@@ -169,7 +169,7 @@ fn profile_of<'r>(report: &Report, recording: &'r Recording, selection: &Selecti
         }
         FlameTime::OffCpu | FlameTime::Wall => {}
     }
-    let note = |note: &Note| format!("{} × {}: {}", note.count(), note.code(), words::note(note));
+    let note = |note: &Note| words::loss(note.code(), note.count(), &words::note(note), 0);
     export.notes = report.quality().iter().map(note).collect();
     export
 }

@@ -125,6 +125,7 @@ function answer(cursor: Cursor): Answer {
     name: cursor.field('name').string(),
     context: cursor.field('context').orNull((c) => c.string()),
     savesIfZeroNanos: cursor.field('saves_if_zero_nanos').range(),
+    part: cursor.field('part').orNull((c) => c.string()),
     function: cursor.field('function').orNull((c) => c.string()),
   };
 }
@@ -455,6 +456,7 @@ function quality(cursor: Cursor): Quality {
   return {
     code: cursor.field('code').string(),
     count: cursor.field('count').count(),
+    title: cursor.field('title').string(),
     detail: cursor.field('detail').string(),
   };
 }
@@ -802,6 +804,7 @@ function frameSpan(cursor: Cursor): FrameSpan {
     totalNanos: cursor.field('total_nanos').nanos(),
     waitedNanos: cursor.field('waited_nanos').nanos(),
     share: cursor.field('share').number(),
+    waitedShare: cursor.field('waited_share').number(),
   };
 }
 
@@ -814,6 +817,7 @@ function frameOperation(cursor: Cursor): FrameOperation {
     totalNanos: cursor.field('total_nanos').nanos(),
     waitedNanos: cursor.field('waited_nanos').nanos(),
     share: cursor.field('share').number(),
+    waitedShare: cursor.field('waited_share').number(),
   };
 }
 

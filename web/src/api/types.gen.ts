@@ -63,6 +63,8 @@ export interface Answer {
   readonly context: string | null;
   /** How much earlier the run would end without it. */
   readonly savesIfZeroNanos: NanosRange;
+  /** For people: the part of the operation that the pole is, such as `save_to_remote (sleep)`; an older longpole did not keep it. */
+  readonly part: string | null;
   /** The function that the pole is, or else the one with most of its own samples. */
   readonly function: string | null;
 }
@@ -615,6 +617,8 @@ export interface Quality {
   readonly code: string;
   /** How many. */
   readonly count: number;
+  /** For people: what is missing or doubtful, with its number if that is not 1. */
+  readonly title: string;
   /** For people: why, and what to do. */
   readonly detail: string;
 }
@@ -1145,6 +1149,8 @@ export interface FrameSpan {
   readonly waitedNanos: Nanos;
   /** Share of the span's own samples, 0 to 1. */
   readonly share: number;
+  /** Share of the time of the span's own waits, 0 to 1. */
+  readonly waitedShare: number;
 }
 
 /** An operation that a function ran in. */
@@ -1163,6 +1169,8 @@ export interface FrameOperation {
   readonly waitedNanos: Nanos;
   /** Share of the own samples of all spans of the operation, 0 to 1. */
   readonly share: number;
+  /** Share of the time of the own waits of all spans of the operation, 0 to 1. */
+  readonly waitedShare: number;
 }
 
 /**

@@ -31,7 +31,7 @@ export function recordingDocuments(description) {
   const base = { recording: description.recording };
   const sampleTotal = rows.reduce((sum, row) => sum + row.samples, 0) + (description.unlinked ?? 0);
   const links = linksOf(rows, 0, rows.length, description.unlinked ?? 0);
-  const quality = description.quality ?? [];
+  const quality = (description.quality ?? []).map(titled);
   const exit = description.exit === undefined ? { code: 0, signal: null } : description.exit;
   const first = poles[0];
 
@@ -65,6 +65,7 @@ export function recordingDocuments(description) {
               name: first.name,
               context: first.context,
               saves_if_zero_nanos: first.saves_if_zero_nanos,
+              part: null,
               function: first.top_frames[0]?.function ?? null,
             },
     },
@@ -92,7 +93,7 @@ export function recordingDocuments(description) {
       functions: [],
       weight_nanos: sampleTotal * PERIOD_NANOS,
       attached: null,
-      quality: [...quality, ...(description.notes ?? [])],
+      quality: [...quality, ...(description.notes ?? []).map(titled)],
       recorder: { cpu_nanos: 41_000_000, rss_bytes_max: 32_900_000 },
       truncated: { poles: Math.max(0, poles.length - 3), on_path_nanos: onPath(poles.slice(3)) },
       between_nanos: wall - onPath(poles),
@@ -117,6 +118,25 @@ export function recordingDocuments(description) {
     flame,
     frame: (handle) => frameDocument(rows, frames, handle, base),
   };
+}
+
+/** Titles of notes, as the server words them. */
+const TITLES = {
+  stacks_truncated: 'stacks cut off',
+  symbols_unreadable: 'no function names',
+  limited_slots: 'concurrency limits',
+  profiling_refused: 'profiling was not allowed',
+  spans_invalid: '3 × spans without a valid id',
+  orphans: 'spans whose parent is not in the recording',
+  cycles: 'spans that were their own ancestors',
+  ends_clamped: 'spans that end before they start',
+  recorder_killed: 'longpole was killed',
+  resources_unmatched: '2 × Pulumi operations without a call among the spans',
+};
+
+/** A note with its title. */
+function titled(note) {
+  return { ...note, title: TITLES[note.code] };
 }
 
 const DEPLOYMENT = ['cloud_wait', 'provider', 'engine', 'language_host', 'plugin_start', 'state_backend', 'compile'];
@@ -499,7 +519,7 @@ function treeOf(rows, path, base, wall, description) {
       start_nanos: path.pieces.map((piece) => piece.start),
       end_nanos: path.pieces.map((piece) => piece.end),
     },
-    notes: description.notes ?? [],
+    notes: (description.notes ?? []).map(titled),
   };
 }
 
@@ -647,6 +667,7 @@ function frameDocument(rows, frames, handle, base) {
         total_nanos: samples * PERIOD_NANOS,
         waited_nanos: 0,
         share: row.samples > 0 ? samples / row.samples : 0,
+        waited_share: 0,
       };
     })
     .filter((entry) => entry.samples > 0)

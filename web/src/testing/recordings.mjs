@@ -162,12 +162,12 @@ const deploy = {
     {
       code: 'stacks_truncated',
       count: 12,
-      detail: 'stacks deeper than the 16 KiB that were copied: callers above are missing',
+      detail: 'deeper than the 16 KiB that were copied: callers above are missing',
     },
     {
       code: 'symbols_unreadable',
       count: 1,
-      detail: 'libz.so.1 has no symbol table; install its debug symbols to see names',
+      detail: 'libz.so.1 (stripped of symbols); their code shows as libz.so.1+0xADDRESS',
     },
   ],
   notes: [{ code: 'limited_slots', count: 1, detail: 'replicas start one at a time: what one of them saves is a range' }],
@@ -365,9 +365,9 @@ const odd = {
   ],
   usage: [{ code: 'grows', handle: 's2', process: 'make', amount: 632_000_000, text: 'make grows all the time, from 81 MB to 632 MB' }],
   notes: [
-    { code: 'orphans', count: 1, detail: 'spans whose parent is not in the recording; they hang under their process, or the run' },
-    { code: 'cycles', count: 1, detail: 'spans that were their own ancestors; the cycle is cut at its earliest span' },
-    { code: 'ends_clamped', count: 1, detail: 'spans that end before they start; their end was moved to the start' },
+    { code: 'orphans', count: 1, detail: 'they hang under their process, or the run' },
+    { code: 'cycles', count: 1, detail: 'the cycle is cut at its earliest span' },
+    { code: 'ends_clamped', count: 1, detail: 'their end was moved to the start' },
   ],
   roots: [
     span('sh', 'sh -c make test | tee log', 0, 912, { flags: FLAG.process }, [
@@ -422,7 +422,7 @@ const pulumi = {
   wall: 5230,
   parallelism: { mean: 2.1, peak: 4, work_nanos: 9_000_000_000, span_nanos: 4_300_000_000 },
   deployment: { cloud_wait: 4110, provider: 120, engine: 402, language_host: 318, plugin_start: 246, state_backend: 3 },
-  quality: [{ code: 'resources_unmatched', count: 2, detail: 'operations of Pulumi’s engine without a call among the spans' }],
+  quality: [{ code: 'resources_unmatched', count: 2, detail: 'the longest first: create shop:Database orders (2.10s)' }],
   roots: [
     span(
       'pulumi',

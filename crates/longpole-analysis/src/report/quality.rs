@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use longpole_model::{LossKind, Nanos, NodeId};
+use longpole_model::{Loss, LossKind, Nanos, NodeId, StateKind};
 
 use crate::note::Note;
 use crate::report::Report;
@@ -20,7 +20,7 @@ impl Report {
     /// Everything that is missing or doubtful, in the order of what it costs the reader: first the note that makes the most time doubtful, last
     /// those that only say what longpole did.
     pub fn quality(&self) -> Vec<Note> {
-        let losses = self.recording.losses.iter().map(|loss| Note::Loss(loss.clone()));
+        let losses = losses(&self.recording.losses, self.path_states().of(StateKind::BlockedUnseen));
         let unseen = ThreadTime::of(&self.recording).notes(&self.recording, self.wall());
         let mut notes: Vec<Note> = unseen.into_iter().chain(losses).chain(self.runs_apart()).chain(self.notes().cloned()).collect();
         // Stable: notes of one cost stay in this order.
@@ -35,7 +35,7 @@ impl Report {
         let at_most_wall = |nanos: u64| Nanos::from_u64(nanos).min(wall);
         let of_each = |count: u64, nanos: Nanos| at_most_wall(count.saturating_mul(nanos.0.unsigned_abs()));
         Some(match note {
-            Note::Loss(loss) => match loss.kind {
+            Note::Loss(loss) | Note::WaitsNotSeen { loss, .. } => match loss.kind {
                 LossKind::RecorderKilled
                 | LossKind::NotWritten
                 | LossKind::WalTorn
@@ -85,11 +85,69 @@ impl Report {
     }
 }
 
+/// Why the functions of a file have no names, in the words of `longpole-symbols`.
+const WHY_NAMELESS: [&str; 7] = [
+    "stripped of symbols",
+    "file missing",
+    "file deleted",
+    "not a file",
+    "not an elf file",
+    "malformed elf file",
+    "file replaced since it was mapped",
+];
+
+/// The losses as notes: files without function names together by reason, and with the first loss of waits the time of the path that was blocked
+/// and not sampled.
+fn losses(losses: &[Loss], blocked_unseen: Nanos) -> Vec<Note> {
+    let mut files: Vec<(&str, Vec<String>)> = Vec::new();
+    let mut notes = Vec::new();
+    let mut on_path = Some(blocked_unseen).filter(|nanos| *nanos > Nanos::ZERO);
+    for loss in losses {
+        match (loss.kind, loss.detail.split_once(": /")) {
+            (LossKind::SymbolsUnreadable, Some((reason, path))) if WHY_NAMELESS.contains(&reason) => {
+                match files.iter_mut().find(|(known, _)| *known == reason) {
+                    Some((_, paths)) => paths.push(format!("/{path}")),
+                    None => files.push((reason, vec![format!("/{path}")])),
+                }
+            }
+            (LossKind::WaitsNotSeen, _) => match on_path.take() {
+                Some(on_path) => notes.push(Note::WaitsNotSeen { loss: loss.clone(), on_path }),
+                None => notes.push(Note::Loss(loss.clone())),
+            },
+            _ => notes.push(Note::Loss(loss.clone())),
+        }
+    }
+    notes.extend(
+        files.into_iter().map(|(reason, paths)| Note::NamesMissing { reason: reason.to_owned(), files: paths.into_iter().collect() }),
+    );
+    notes
+}
+
 #[cfg(test)]
 mod tests {
     use longpole_model::{Loss, LossKind, text};
 
     use crate::Report;
+
+    #[test]
+    fn files_without_function_names_are_one_note_for_each_reason() {
+        let mut recording = text::parse("run x 0..100ms\n").unwrap();
+        let details = [
+            "stripped of symbols: /bin/a",
+            "file deleted: /tmp/b",
+            "stripped of symbols: /bin/c",
+            "at offset 9, a record is cut: /tmp/jit-1.dump",
+        ];
+        recording.losses = details.map(|detail| Loss::new(LossKind::SymbolsUnreadable, 1, detail)).into();
+        let report = Report::new(recording);
+        let notes: Vec<(u64, String)> = report.quality().iter().map(|note| (note.count(), crate::words::note(note))).collect();
+        let expected = [
+            (1, "at offset 9, a record is cut: /tmp/jit-1.dump"),
+            (2, "a, c (stripped of symbols); their code shows as a+0xADDRESS"),
+            (1, "b (file deleted); their code shows as b+0xADDRESS"),
+        ];
+        assert_eq!(notes, expected.map(|(count, text)| (count, text.to_owned())));
+    }
 
     #[test]
     fn what_makes_most_of_the_time_doubtful_comes_first() {

@@ -1,23 +1,114 @@
-//! A loss or note with its count, in words.
+//! A loss or note with its title and its count, in words.
 
 use longpole_model::units::{count, counted};
 
 /// Losses that are parts of the samples.
 const OF_SAMPLES: [&str; 3] = ["stacks_truncated", "stacks_unwind_failed", "context_torn"];
 
-/// Its waits are called as the states of spans call them.
-const WAITS_NOT_SEEN: &str = "waits_not_seen";
+/// What is missing or doubtful, by its code.
+const TITLES: [(&str, &str); 58] = [
+    ("samples_lost", "samples lost"),
+    ("samples_throttled", "sampling rate lowered by the kernel"),
+    ("stacks_truncated", "stacks cut off"),
+    ("stacks_unwind_failed", "stacks not unwound"),
+    ("functions_not_seen", "missing functions"),
+    ("context_torn", "context records read during a write"),
+    ("context_not_seen", "context records not read"),
+    ("context_disagrees", "samples whose context record and journal name different spans"),
+    ("journal_gaps", "journal entries overwritten before they were read"),
+    ("journals_refused", "journals of threads read only in part or not at all"),
+    ("waits_not_seen", "waits not sampled"),
+    ("usage_not_seen", "incomplete usage"),
+    ("symbols_unreadable", "no function names"),
+    ("profiling_refused", "profiling was not allowed"),
+    ("requests_refused", "requests refused or cut off"),
+    ("spans_invalid", "spans without a valid id"),
+    ("references_invalid", "parents and links with an invalid id"),
+    ("text_replaced", "strings that were not UTF-8"),
+    ("attributes_cut", "attributes cut from resources and scopes"),
+    ("other_signals", "metrics, logs and other data not kept"),
+    ("dropped_by_emitter", "items that the program reports it dropped"),
+    ("spans_never_arrived", "spans that never arrived"),
+    ("spans_unfinished", "spans whose end never arrived"),
+    ("spans_duplicate", "spans received twice"),
+    ("forward_failed", "spans and other items not forwarded to your endpoints and files"),
+    ("recorder_killed", "longpole was killed"),
+    ("wal_torn", "the write-ahead log ends in a torn frame"),
+    ("wal_damaged", "damaged places in the write-ahead log"),
+    ("not_written", "observations that could not be written"),
+    ("clock_stepped", "the clock was set during the run"),
+    ("drain_timed_out", "connections still open when the run ended"),
+    ("environment", "settings in your environment that affect spans"),
+    ("resources_unmatched", "Pulumi operations without a call among the spans"),
+    ("resources_unfinished", "Pulumi operations that had not finished"),
+    ("file_cut", "file damaged or cut off"),
+    ("values_redacted", "credentials removed"),
+    ("format_cannot_hold", "not in the file, because its format cannot hold it"),
+    ("samples_untimed", "samples without a time"),
+    ("weights_assumed", "samples whose duration is assumed"),
+    ("unfinished", "unfinished"),
+    ("processes_untimed", "processes without a reading of the clock"),
+    ("duplicate_ids", "spans whose id another span has too"),
+    ("legacy_joined", "operations that two tracers recorded"),
+    ("orphans", "spans whose parent is not in the recording"),
+    ("roots_nested", "traces inside one operation of another trace"),
+    ("runs_apart", "most of the time nothing ran"),
+    ("times_outside_run", "spans with times more than a day outside the run"),
+    ("forks_folded", "forks that ran no program of their own"),
+    ("processes_unsure", "processes whose operation is unknown"),
+    ("cycles", "spans that were their own ancestors"),
+    ("ends_clamped", "spans that end before they start"),
+    ("clock_skew", "spans that start before their parent"),
+    ("clock_shifted", "spans moved because clocks disagree"),
+    ("resources_unnamed", "Pulumi calls that name no resource"),
+    ("limited_slots", "concurrency limits"),
+    ("watched", "no samples"),
+    ("kernel_time", "kernel time not sampled"),
+    ("cpu_busy", "waits for a CPU"),
+];
 
-/// What is missing, how often, and the detail: `orphans ×3: spans whose parent is not in the recording`. `samples` is the number of all.
-pub fn loss(code: &str, times: u64, detail: &str, samples: u64) -> String {
-    let mut words = if code == WAITS_NOT_SEEN { "waits not sampled".to_owned() } else { code.replace('_', " ") };
-    let mut before_detail = ": ";
-    if OF_SAMPLES.contains(&code) {
-        words += &format!(": {} of {}", count(times), counted(samples, "sample", "samples"));
-        before_detail = ", ";
-    } else if times > 1 {
-        words += &format!(" ×{}", count(times));
+/// Notes about the run: their titles are no items that could be counted.
+const ABOUT_THE_RUN: [&str; 15] = [
+    "profiling_refused",
+    "recorder_killed",
+    "wal_torn",
+    "clock_stepped",
+    "unfinished",
+    "kernel_time",
+    "cpu_busy",
+    "watched",
+    "runs_apart",
+    "environment",
+    "file_cut",
+    "samples_throttled",
+    "symbols_unreadable",
+    "limited_slots",
+    "format_cannot_hold",
+];
+
+/// What is missing or doubtful: `spans whose parent is not in the recording`. A code of a newer longpole becomes words.
+pub fn title(code: &str) -> String {
+    let known = TITLES.iter().find(|(known, _)| *known == code);
+    known.map_or_else(|| code.replace('_', " "), |(_, title)| (*title).to_owned())
+}
+
+/// The title after the number of its items: `3 × spans received twice`; without it, if it is one or the note is about the run.
+pub fn counted_title(code: &str, times: u64) -> String {
+    match times {
+        0 | 1 => title(code),
+        _ if ABOUT_THE_RUN.contains(&code) => title(code),
+        _ => format!("{} × {}", count(times), title(code)),
     }
+}
+
+/// What is missing, how often, and the detail: `3 × spans whose parent is not in the recording: they hang under …`. `samples` is the number of
+/// all.
+pub fn loss(code: &str, times: u64, detail: &str, samples: u64) -> String {
+    let (mut words, before_detail) = if OF_SAMPLES.contains(&code) {
+        (format!("{}: {} of {}", title(code), count(times), counted(samples, "sample", "samples")), ", ")
+    } else {
+        (counted_title(code, times), ": ")
+    };
     if !detail.is_empty() {
         words += before_detail;
         words += detail;
@@ -27,15 +118,29 @@ pub fn loss(code: &str, times: u64, detail: &str, samples: u64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use longpole_model::LossKind;
+
     use super::*;
 
     #[test]
     fn a_loss_has_its_count_unless_it_is_one() {
-        assert_eq!(loss("wal_torn", 1, "", 0), "wal torn");
-        assert_eq!(loss("orphans", 1, "no parent", 0), "orphans: no parent");
-        assert_eq!(loss("waits_not_seen", 2, "short", 0), "waits not sampled ×2: short");
-        assert_eq!(loss("orphans", 1_234, "no parent", 0), "orphans ×1 234: no parent");
-        assert_eq!(loss("context_torn", 2, "", 1), "context torn: 2 of 1 sample");
-        assert_eq!(loss("stacks_truncated", 2, "deep", 9), "stacks truncated: 2 of 9 samples, deep");
+        assert_eq!(loss("wal_torn", 1, "", 0), "the write-ahead log ends in a torn frame");
+        assert_eq!(loss("orphans", 1, "no parent", 0), "spans whose parent is not in the recording: no parent");
+        assert_eq!(loss("waits_not_seen", 2, "short", 0), "2 × waits not sampled: short");
+        assert_eq!(loss("spans_duplicate", 1_234, "", 0), "1,234 × spans received twice");
+        assert_eq!(loss("kernel_time", 3, "", 0), "kernel time not sampled");
+        assert_eq!(loss("context_torn", 2, "", 1), "context records read during a write: 2 of 1 sample");
+        assert_eq!(loss("stacks_truncated", 2, "deep", 9), "stacks cut off: 2 of 9 samples, deep");
+        assert_eq!(loss("of_tomorrow", 2, "new", 9), "2 × of tomorrow: new");
+    }
+
+    #[test]
+    fn every_kind_of_loss_has_a_title() {
+        for kind in LossKind::ALL {
+            assert!(TITLES.iter().any(|(code, _)| *code == kind.as_str()), "{}", kind.as_str());
+        }
+        for code in ABOUT_THE_RUN.iter().chain(&OF_SAMPLES) {
+            assert!(TITLES.iter().any(|(known, _)| known == code), "{code}");
+        }
     }
 }

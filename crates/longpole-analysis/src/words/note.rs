@@ -4,6 +4,7 @@ use longpole_model::units::duration;
 use longpole_model::{Nanos, UnsignedNanos};
 
 use crate::note::{ClockName, ClockShift, EngineOperation, FirstOf, Note, ProcessName};
+use crate::tree::forest::base_name;
 
 /// Clocks that a note names, at most.
 const CLOCKS_NAMED: usize = 3;
@@ -14,59 +15,52 @@ const OPERATIONS_NAMED: usize = 3;
 /// Pools that a note names, at most.
 const POOLS_NAMED: usize = 3;
 
-/// What is missing or doubtful, and why. The count stands elsewhere: `orphans ×3: …`.
+/// Why something is missing or doubtful, and what that means. What it is, and how often, says [`loss`](super::loss()).
 pub fn note(fact: &Note) -> String {
     let words = match fact {
         Note::Loss(loss) => loss.detail.as_str(),
+        Note::WaitsNotSeen { loss, on_path } => {
+            return format!("{}; {} of the critical path is blocked and not sampled", loss.detail, duration(on_path.0));
+        }
+        Note::NamesMissing { reason, files } => return names_missing(reason, files),
         Note::UnfinishedRun => "the end of the run is unknown; the latest recorded time stands for it",
         Note::OutlivedRun(processes) => {
-            return format!("processes that outlived the run; here they end with it: {}", processes_named(processes));
+            return format!("still running when recording stopped; their time counts up to then: {}", processes_named(processes));
         }
-        Note::ProcessesUntimed(_) => "processes without a reading of the clock are not in the tree",
-        Note::DuplicateIds(_) => "spans whose id another span has too; children hang under the first",
+        Note::ProcessesUntimed(_) => "they are not in the tree",
+        Note::DuplicateIds(_) => "their children hang under the first",
         Note::LegacyJoined { by_legacy_id, .. } => {
-            return format!("operations that two tracers saw are one; {by_legacy_id} spans found their parent by its legacy id");
+            return format!("each counts once; {by_legacy_id} spans found their parent by its legacy id");
         }
-        Note::Orphans(_) => "spans whose parent is not in the recording; they hang under their process, or the run",
-        Note::RootsNested(_) => "traces that lie inside one operation of another trace; they hang under it",
+        Note::Orphans(_) => "they hang under their process, or the run",
+        Note::RootsNested(_) => "they hang under it",
         Note::RunsApart(idle) => {
             return format!(
-                "nothing ran for {}: there may be several runs in this recording, and the poles are those of all",
+                "in {} nothing ran; there may be several runs in this recording, and the poles are those of all",
                 duration(idle.0)
             );
         }
-        Note::TimesOutsideRun(_) => {
-            "spans with times more than a day outside the run, such as spans without a start time; longpole moved those times to the start \
-             or end of the run"
-        }
-        Note::ForksFolded(_) => "forks that ran no program of their own (subshells, short helpers) count as their parent",
+        Note::TimesOutsideRun(_) => "such as spans without a start time; longpole moved those times to the start or end of the run",
+        Note::ForksFolded(_) => "subshells and short helpers; they count as their parent",
         Note::ProcessesUnsure(_) => {
-            "processes that started while several operations of their parent were open: which one started them is unknown, so savings of \
-             these operations are ranges"
+            "several operations of their parent were open when they started, so savings of these operations are ranges"
         }
-        Note::Cycles(_) => "spans that were their own ancestors; the cycle is cut at its earliest span",
-        Note::EndsClamped(_) => "spans that end before they start; their end was moved to the start",
-        Note::ClockSkew(_) => "spans that start before their parent does: two clocks disagree, or a parent is wrong",
+        Note::Cycles(_) => "the cycle is cut at its earliest span",
+        Note::EndsClamped(_) => "their end was moved to the start",
+        Note::ClockSkew(_) => "two clocks disagree, or a parent is wrong",
         Note::ClockShifted { clocks, .. } => {
-            return format!(
-                "clocks disagree; spans moved so that calls lie inside their callers: {}",
-                listed(clocks, CLOCKS_NAMED, clock_shift)
-            );
+            return format!("calls now lie inside their callers: {}", listed(clocks, CLOCKS_NAMED, clock_shift));
         }
         Note::ResourcesUnmatched(operations) => {
             let named = |it: &EngineOperation| format!("{} {} ({})", it.op, it.resource, duration(it.nanos.0));
-            return format!(
-                "operations of Pulumi's engine without a call among the spans, the longest first: {}",
-                listed(operations, OPERATIONS_NAMED, named)
-            );
+            return format!("the longest first: {}", listed(operations, OPERATIONS_NAMED, named));
         }
         Note::ResourcesUnfinished(operations) => {
             let named = |it: &EngineOperation| format!("{} {} ({} so far)", it.op, it.resource, duration(it.nanos.0));
-            return format!("Pulumi had not finished these, and their spans never came: {}", listed(operations, OPERATIONS_NAMED, named));
+            return format!("their spans never arrived: {}", listed(operations, OPERATIONS_NAMED, named));
         }
         Note::ResourcesUnnamed(_) => {
-            "calls of Pulumi's providers that name no resource: its --otel-traces file has no names. Add --tracing=file:up.trace and import \
-             both files with --together, or use longpole run"
+            "Pulumi's --otel-traces file has no names. Add --tracing=file:up.trace and import both files with --together, or use longpole run"
         }
         Note::LimitedSlots(limits) => {
             let limits = listed(limits, POOLS_NAMED, |limit| format!("{} in {}", limit.slots, limit.host));
@@ -77,13 +71,17 @@ pub fn note(fact: &Note) -> String {
         Note::Watched => "longpole polled /proc every 5ms or more instead of sampling; shorter processes, threads and waits are missing",
         Note::KernelTime { unsampled, on_cpu, why } => return kernel_time(*unsampled, *on_cpu, why),
         Note::CpuBusy(nanos) => {
-            return format!(
-                "threads waited {} for a CPU, so a fix may save less than shown. States marked ≈ count this time as unaccounted",
-                duration(nanos.0)
-            );
+            return format!("{} in all threads together, so a fix may save less than shown", duration(nanos.0));
         }
     };
     words.to_owned()
+}
+
+/// `gzip, sort (stripped of symbols); their code shows as gzip+0xADDRESS`.
+fn names_missing(reason: &str, files: &FirstOf<String>) -> String {
+    let named = first_and_more(files.first.iter().map(|path| base_name(path).to_owned()), files.all);
+    let example = files.first.first().map_or("", |path| base_name(path));
+    format!("{named} ({reason}); their code shows as {example}+0xADDRESS")
 }
 
 fn kernel_time(unsampled: UnsignedNanos, on_cpu: UnsignedNanos, why: &str) -> String {
@@ -97,8 +95,13 @@ fn kernel_time(unsampled: UnsignedNanos, on_cpu: UnsignedNanos, why: &str) -> St
 
 /// `agent (pid 2), sh (pid 3) and 4 more`.
 fn processes_named(processes: &FirstOf<ProcessName>) -> String {
-    let named: Vec<String> = processes.first.iter().map(|process| process_name(&process.program, process.pid)).collect();
-    let more = processes.all - named.len();
+    first_and_more(processes.first.iter().map(|process| process_name(&process.program, process.pid)), processes.all)
+}
+
+/// The first of `all` items, and how many there are more: `a, b and 4 more`.
+fn first_and_more(first: impl Iterator<Item = String>, all: usize) -> String {
+    let named: Vec<String> = first.collect();
+    let more = all - named.len();
     let more = if more == 0 { String::new() } else { format!(" and {more} more") };
     format!("{}{more}", named.join(", "))
 }
@@ -150,6 +153,11 @@ mod tests {
         let kernel = |why: &str| Note::KernelTime { unsampled, on_cpu, why: why.to_owned() };
         let notes = [
             Note::Loss(Loss::new(LossKind::SpansDuplicate, 3, "finished twice")),
+            Note::WaitsNotSeen { loss: Loss::new(LossKind::WaitsNotSeen, 3, "5 to 20 ms long"), on_path: Nanos(31_000_000) },
+            Note::NamesMissing {
+                reason: "stripped of symbols".to_owned(),
+                files: ["/usr/bin/gzip", "/usr/bin/sort"].map(str::to_owned).into_iter().collect(),
+            },
             Note::UnfinishedRun,
             Note::OutlivedRun((1..=8).map(process).collect()),
             Note::OutlivedRun((1..=2).map(process).collect()),
@@ -187,36 +195,35 @@ mod tests {
         ];
         let said = [
             "finished twice",
+            "5 to 20 ms long; 31.0ms of the critical path is blocked and not sampled",
+            "gzip, sort (stripped of symbols); their code shows as gzip+0xADDRESS",
             "the end of the run is unknown; the latest recorded time stands for it",
-            "processes that outlived the run; here they end with it: sh (pid 1), sh (pid 2), sh (pid 3), sh (pid 4), sh (pid 5), sh (pid \
-             6) and 2 more",
-            "processes that outlived the run; here they end with it: sh (pid 1), sh (pid 2)",
-            "processes without a reading of the clock are not in the tree",
-            "spans whose id another span has too; children hang under the first",
-            "operations that two tracers saw are one; 4 spans found their parent by its legacy id",
-            "spans whose parent is not in the recording; they hang under their process, or the run",
-            "traces that lie inside one operation of another trace; they hang under it",
-            "nothing ran for 10.40s: there may be several runs in this recording, and the poles are those of all",
-            "spans with times more than a day outside the run, such as spans without a start time; longpole moved those times to the start \
-             or end of the run",
-            "forks that ran no program of their own (subshells, short helpers) count as their parent",
-            "processes that started while several operations of their parent were open: which one started them is unknown, so savings of \
-             these operations are ranges",
-            "spans that were their own ancestors; the cycle is cut at its earliest span",
-            "spans that end before they start; their end was moved to the start",
-            "spans that start before their parent does: two clocks disagree, or a parent is wrong",
-            "clocks disagree; spans moved so that calls lie inside their callers: db-1 by +9.0ms, pay (pid 7) by -4.5ms, pay by +1.5ms, …",
-            "clocks disagree; spans moved so that calls lie inside their callers: this machine by +1ns",
-            "operations of Pulumi's engine without a call among the spans, the longest first: create a:b:C db (1.50s)",
-            "Pulumi had not finished these, and their spans never came: create a:b:C db (1.20s so far)",
-            "calls of Pulumi's providers that name no resource: its --otel-traces file has no names. Add --tracing=file:up.trace and import \
-             both files with --together, or use longpole run",
+            "still running when recording stopped; their time counts up to then: sh (pid 1), sh (pid 2), sh (pid 3), sh (pid 4), sh (pid \
+             5), sh (pid 6) and 2 more",
+            "still running when recording stopped; their time counts up to then: sh (pid 1), sh (pid 2)",
+            "they are not in the tree",
+            "their children hang under the first",
+            "each counts once; 4 spans found their parent by its legacy id",
+            "they hang under their process, or the run",
+            "they hang under it",
+            "in 10.40s nothing ran; there may be several runs in this recording, and the poles are those of all",
+            "such as spans without a start time; longpole moved those times to the start or end of the run",
+            "subshells and short helpers; they count as their parent",
+            "several operations of their parent were open when they started, so savings of these operations are ranges",
+            "the cycle is cut at its earliest span",
+            "their end was moved to the start",
+            "two clocks disagree, or a parent is wrong",
+            "calls now lie inside their callers: db-1 by +9.0ms, pay (pid 7) by -4.5ms, pay by +1.5ms, …",
+            "calls now lie inside their callers: this machine by +1ns",
+            "the longest first: create a:b:C db (1.50s)",
+            "their spans never arrived: create a:b:C db (1.20s so far)",
+            "Pulumi's --otel-traces file has no names. Add --tracing=file:up.trace and import both files with --together, or use longpole run",
             "never more than 2 in build, 3 in build, 4 in build, … ran at once: longpole takes that for a limit of concurrency, and savings there are ranges",
             "never more than 2 in build ran at once: longpole takes that for a limit of concurrency, and savings there are ranges",
             "longpole polled /proc every 5ms or more instead of sampling; shorter processes, threads and waits are missing",
             "2.0ms of 8.0ms on-CPU time was in the kernel, which could not be sampled: its code is missing, and estimated states (≈) count it as unaccounted",
             "2.0ms of 8.0ms on-CPU time was in the kernel, which could not be sampled: its code is missing, and estimated states (≈) count it as unaccounted: perf_event_paranoid is 2",
-            "threads waited 1.94s for a CPU, so a fix may save less than shown. States marked ≈ count this time as unaccounted",
+            "1.94s in all threads together, so a fix may save less than shown",
         ];
         assert_eq!(notes.each_ref().map(note), said);
     }

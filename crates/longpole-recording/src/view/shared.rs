@@ -88,13 +88,20 @@ pub struct QualityView {
     pub code: String,
     /// How many.
     pub count: u64,
+    /// For people: what is missing or doubtful, with its number if that is not 1.
+    pub title: String,
     /// For people: why, and what to do.
     pub detail: String,
 }
 
 impl QualityView {
     pub(super) fn new(note: &Note) -> Self {
-        QualityView { code: note.code().to_owned(), count: note.count(), detail: words::note(note) }
+        QualityView {
+            code: note.code().to_owned(),
+            count: note.count(),
+            title: words::counted_title(note.code(), note.count()),
+            detail: words::note(note),
+        }
     }
 }
 

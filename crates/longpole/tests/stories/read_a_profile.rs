@@ -179,7 +179,7 @@ fn folded_stacks_are_imported_and_gaps_reported() {
     assert_eq!((&ours["samples"], own_samples(&ours, "hash"), own_samples(&ours, "sort rows")), (&15.into(), 12, 3));
     // What `show` says is missing, the list of functions says, too.
     let text = String::from_utf8(longpole(&store).arg("top").arg(&file).output().unwrap().stdout).unwrap();
-    assert!(text.contains("quality   ") && text.contains("samples untimed"), "{text}");
+    assert!(text.contains("quality   ") && text.contains("samples without a time"), "{text}");
     assert!(ours["quality"].as_array().unwrap().iter().any(|note| note["code"] == "samples_untimed"), "{ours}");
     let shown = json(longpole(&store).arg("show").arg(&file).args(["--format", "json"]));
     let codes: Vec<&str> = shown["quality"].as_array().unwrap().iter().map(|q| q["code"].as_str().unwrap()).collect();

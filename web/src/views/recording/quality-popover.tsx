@@ -1,7 +1,7 @@
 import { Popover } from '@base-ui/react/popover';
 import type { Quality, Summary } from '../../api/types.gen';
 import { counted, formatBytes, formatDuration } from '../../logic/format';
-import { countedTitleOf, linksInWords } from '../../logic/quality';
+import { linksInWords } from '../../logic/quality';
 import { CheckIcon, WarnIcon } from '../parts/icons';
 import parts from '../parts/parts.module.css';
 import css from './recording.module.css';
@@ -23,13 +23,13 @@ export function QualityPopover({ summary, notes }: { readonly summary: Summary; 
             <ul>
               {notes.map((note) => (
                 <li key={`${note.code} ${note.detail}`}>
-                  <strong>{countedTitleOf(note)}</strong>
+                  <strong>{note.title}</strong>
                   {note.detail !== '' && <p>{note.detail}</p>}
                 </li>
               ))}
             </ul>
             <h3>How samples are matched to spans</h3>
-            <p>{linksInWords(summary.links)}</p>
+            <p>{linksInWords(summary.links, summary.spans)}</p>
             {summary.recorder !== null && (
               <>
                 <h3>Cost of recording</h3>

@@ -95,10 +95,7 @@ fn what_a_span_knows_of_itself_is_not_changed_and_what_has_no_span_is_counted() 
     let input = "run x 0..100ms\n  pulumirpc.ResourceProvider/Create 20..60ms pulumi-cli kind client pulumi.resource.urn=mine\n";
     let (recording, unmatched) = identified(input, &[event(15.0, Pre, "create", DB, &[]), event(61.0, Failed, "create", DB, &[])]);
     assert_eq!(urn_of(&recording.spans[0]), Some("mine"));
-    assert_eq!(
-        unmatched.iter().map(crate::words::note).collect::<Vec<_>>(),
-        ["operations of Pulumi's engine without a call among the spans, the longest first: create aws:rds:Instance db (46.0ms)"]
-    );
+    assert_eq!(unmatched.iter().map(crate::words::note).collect::<Vec<_>>(), ["the longest first: create aws:rds:Instance db (46.0ms)"]);
     // The type decides between calls of one moment.
     let input = "\
 run x 0..100ms
@@ -203,6 +200,6 @@ fn what_the_engine_had_not_finished_when_it_was_killed_is_named() {
     recording.run.exit = Some(Exit::Signal(9));
     let notes = identify(&mut recording, &events);
     let said = notes.iter().find(|note| note.code() == "resources_unfinished").map(crate::words::note);
-    let expected = format!("Pulumi had not finished these, and their spans never came: create {} (85.0ms so far)", title_of_urn(DB));
+    let expected = format!("their spans never arrived: create {} (85.0ms so far)", title_of_urn(DB));
     assert_eq!(said, Some(expected));
 }

@@ -63,8 +63,8 @@ pulumi ..100000
         pulumirpc.ResourceProvider/Create ..59000
       pulumirpc.ResourceProvider/Create ..40000 pulumi.resource.type=aws:s3:Bucket
         pulumirpc.ResourceProvider/Create ..39000
-resources_unnamed 2: calls of Pulumi's providers that name no resource: its --otel-traces file has no names. Add --tracing=file:up.trace and import both files with --together, or use longpole run
-legacy_joined 4: operations that two tracers saw are one; 2 spans found their parent by its legacy id
+resources_unnamed 2: Pulumi's --otel-traces file has no names. Add --tracing=file:up.trace and import both files with --together, or use longpole run
+legacy_joined 4: each counts once; 2 spans found their parent by its legacy id
 ",
     );
 }
@@ -98,9 +98,9 @@ pulumi ..100000
   pulumi-plan ..90050
     get ..30000
     get ..29000
-duplicate_ids 1: spans whose id another span has too; children hang under the first
+duplicate_ids 1: their children hang under the first
 spans_duplicate 1: finished twice; the later end is kept
-roots_nested 2: traces that lie inside one operation of another trace; they hang under it
+roots_nested 2: they hang under it
 ",
     );
 }
@@ -120,7 +120,7 @@ pulumi ..100000
   pulumi ..98000
     newPlugin ..9000
   lost ..4000 orphan
-orphans 1: spans whose parent is not in the recording; they hang under their process, or the run
+orphans 1: they hang under their process, or the run
 ",
     );
 }
@@ -140,7 +140,7 @@ make ..100000
   pulumi ..99000
     GET ..30000
   GET ..30000
-roots_nested 1: traces that lie inside one operation of another trace; they hang under it
+roots_nested 1: they hang under it
 ",
     );
 }
@@ -202,7 +202,7 @@ pulumi ..100000
   pulumi ..99000
     pulumirpc.ResourceMonitor/RegisterResource ..60500 pulumi.resource.type=a
     pulumirpc.ResourceMonitor/RegisterResource ..40500 pulumi.resource.type=b
-legacy_joined 2: operations that two tracers saw are one; 0 spans found their parent by its legacy id
+legacy_joined 2: each counts once; 0 spans found their parent by its legacy id
 ",
     );
 }

@@ -12,6 +12,7 @@ use crate::note::{FirstOf, Note, ProcessName};
 use crate::tree::forest::{process_at, process_name, root_process};
 use crate::tree::placement::{PlacementRules, ProcessPlace};
 use crate::tree::span_list::{ListedSpan, SpanList};
+use crate::window;
 
 /// A fork without exec, samples or children that lived shorter is folded into its parent.
 const SHORT_FORK_NANOS: i64 = 1_000_000;
@@ -97,7 +98,8 @@ impl<'a> Processes<'a> {
         };
         let mut ranges: IdVec<ProcessRow, Option<TimeRange>> = recording.processes.iter().map(range).collect();
         notes.extend(Note::counted(ranges.iter().filter(|range| range.is_none()).count(), Note::ProcessesUntimed));
-        if recording.run.end.is_some() {
+        // Processes that longpole attached to were not meant to end.
+        if recording.run.end.is_some() && !window::is_attached(recording) {
             let outlived = recording.processes.iter().filter(|process| process.end.is_none());
             let name = |process: &Process| ProcessName { program: process_name(process).to_owned(), pid: process.pid };
             let outlived: FirstOf<ProcessName> = outlived.map(name).collect();
