@@ -1,6 +1,6 @@
 //! Numbers for people: durations, shares, bytes, counts. The one formatter of every text, whichever room writes it.
 //!
-//! A number and its unit are one word: `4m12.3s`, `39%`, `12.4MB`. Digits stand in groups of three: `61 204 samples`.
+//! A number and its unit are one word: `4m12.3s`, `39%`, `12.4MB`. Commas group the digits of counts: `61,204 samples`.
 
 /// The unit that a whole column is written in, so that its numbers can be compared by eye.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,9 +35,20 @@ impl TimeUnit {
         }
     }
 
-    /// A duration in this unit: `5d03h`, `2h40m12s`, `4m12.3s`, `2.38s`, `12.3ms`, `7µs`, `340ns`.
+    /// A duration in this unit: `5d03h`, `2h40m12s`, `4m12.3s`, `2.38s`, `12.3ms`, `7µs`, `340ns`. One that would round to nothing has the
+    /// unit it reads best in.
     pub fn show(self, nanos: i64) -> String {
         let sign = if nanos < 0 { "-" } else { "" };
+        let is_nothing_here = |nanos: u64| match self {
+            TimeUnit::Days | TimeUnit::Hours | TimeUnit::Minutes => nanos < 50_000_000,
+            TimeUnit::Seconds => nanos < 5_000_000,
+            TimeUnit::Millis => nanos < 50_000,
+            TimeUnit::Micros => nanos < 500,
+            TimeUnit::Nanos => false,
+        };
+        if nanos != 0 && is_nothing_here(nanos.unsigned_abs()) {
+            return TimeUnit::of(nanos).show(nanos);
+        }
         let nanos = nanos.unsigned_abs();
         let secs = (nanos / 500_000_000).div_ceil(2);
         let (days, hours, minutes) = (secs / 86_400, secs / 3_600 % 24, secs / 60 % 60);
@@ -79,13 +90,13 @@ pub fn range(unit: TimeUnit, [low, high]: [i64; 2]) -> String {
     if low == high { high } else { format!("{low}–{high}") }
 }
 
-/// A count with its thousands set apart: `61 204`.
+/// A count with its thousands set apart: `61,204`.
 pub fn count(number: u64) -> String {
     let digits = number.to_string();
     let mut out = String::new();
     for (index, digit) in digits.chars().enumerate() {
         if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            out.push(' ');
+            out.push(',');
         }
         out.push(digit);
     }
@@ -150,6 +161,8 @@ mod tests {
         assert_eq!(duration(5_999_940_000_000_i64), "99m59.9s");
         assert_eq!(duration(9_612_400_000_000_i64), "2h40m12s");
         assert_eq!(TimeUnit::Hours.show(61_000_000_000), "1m01.0s");
+        assert_eq!([4_999_999, 5_000_000, -434_000, 0].map(|nanos| TimeUnit::Seconds.show(nanos)), ["5.0ms", "0.01s", "-434µs", "0.00s"]);
+        assert_eq!([49_999, 50_000].map(|nanos| TimeUnit::Millis.show(nanos)), ["50µs", "0.1ms"]);
         assert_eq!(duration(446_400_000_000_000_i64), "5d04h");
         assert_eq!(duration(i64::MIN), "-106751d23h");
         assert_eq!(duration(u64::MAX), duration(i64::MAX));
@@ -157,7 +170,7 @@ mod tests {
 
     #[test]
     fn counts_and_shares() {
-        assert_eq!(count(61_204), "61 204");
+        assert_eq!(count(61_204), "61,204");
         assert_eq!(count(7), "7");
         assert_eq!(percent(1, 1000), "<1%");
         assert_eq!(percent(91, 100), "91%");

@@ -234,7 +234,7 @@ export function titleOfNode(flame: Flame, node: NodeIndex): string {
   return flame.frames[at(flame.nodes.frame, node)]?.function ?? flame.title;
 }
 
-/** A box in words: `hash_block, 93%, 2.10s total, 1.90s self, 2 098 samples`. */
+/** A box in words: `hash_block, 93%, 2.10s total, 1.90s self, 2,098 samples`. */
 export function nodeInWords(flame: Flame, node: NodeIndex): string {
   const total = at(flame.nodes.totalNanos, node);
   const samples = samplesOf(flame, total);

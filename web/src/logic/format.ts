@@ -1,7 +1,7 @@
 /**
  * Numbers for people, as `longpole_model::units` writes them in the terminal: `units.gen.json` holds what it writes, and the tests compare.
  *
- * A number and its unit are one word: `4m12.3s`, `39%`, `12.4MB`. Digits stand in groups of three: `61 204 samples`.
+ * A number and its unit are one word: `4m12.3s`, `39%`, `12.4MB`. Commas group the digits of counts: `61,204 samples`.
  */
 
 import type { Exit, NanosRange } from '../api/types.gen';
@@ -11,7 +11,7 @@ const MICRO = 1e3;
 const MILLI = 1e6;
 const SECOND = 1e9;
 const MINUTE = 60 * SECOND;
-/** The non-breaking space between groups of digits, and between a count and its noun. */
+/** The non-breaking space between a count and its noun. */
 const GAP = '\u00a0';
 
 /** The unit that numbers to compare are written in. */
@@ -37,9 +37,22 @@ function decimal(number: number, worth: number, decimals: number): string {
   return decimals === 0 ? String(parts) : `${Math.floor(parts / scale)}.${String(parts % scale).padStart(decimals, '0')}`;
 }
 
+/** Shorter times would round to nothing in this unit. */
+const LEAST: Readonly<Record<TimeUnit, number>> = {
+  days: SECOND / 20,
+  hours: SECOND / 20,
+  minutes: SECOND / 20,
+  seconds: SECOND / 200,
+  millis: MILLI / 20,
+  micros: MICRO / 2,
+  nanos: 0,
+};
+
+/** A time in this unit; one that would round to nothing in the unit it reads best in. */
 function showIn(unit: TimeUnit, signed: number): string {
   const sign = signed < 0 ? '-' : '';
   const nanos = Math.abs(Math.round(signed));
+  if (nanos > 0 && nanos < LEAST[unit]) return showIn(timeUnitOf(nanos), signed);
   const seconds = Math.floor((nanos + SECOND / 2) / SECOND);
   const days = Math.floor(seconds / 86_400);
   if (unit === 'days' && days > 0) return `${sign}${days}d${two(Math.floor(seconds / 3600) % 24)}h`;
@@ -87,11 +100,11 @@ export function formatShare(share: number): string {
   return share < 0.005 ? '<1%' : `${Math.floor(share * 100 + 0.5)}%`;
 }
 
-/** `61 204`. */
+/** `61,204`. */
 export function formatCount(count: number): string {
   return Math.round(count)
     .toString()
-    .replace(/\B(?=(\d{3})+$)/g, GAP);
+    .replace(/\B(?=(\d{3})+$)/g, ',');
 }
 
 /** A number of bytes in decimal units: `840B`, `31.4MB`. */

@@ -25,7 +25,7 @@ pub(crate) fn examples() -> String {
     let unsigned = || numbers.iter().filter_map(|number| u64::try_from(*number).ok());
     let shares = [0, 1, 4, 5, 6, 125, 135, 394, 395, 500, 994, 995, 999, 1_000].map(|part| json!([part, units::percent(part, 1_000)]));
     let lines = |name: &str, rows: Vec<serde_json::Value>| {
-        let rows: Vec<String> = rows.iter().map(|row| format!("    {}", row.to_string().replace(',', ", "))).collect();
+        let rows: Vec<String> = rows.iter().map(|row| format!("    {}", row.to_string().replacen(',', ", ", 1))).collect();
         format!("  \"{name}\": [\n{}\n  ]", rows.join(",\n"))
     };
     let parts = [

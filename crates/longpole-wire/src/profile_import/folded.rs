@@ -70,7 +70,7 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Profile, FileError> {
     let mut samples = Vec::new();
     for (number, line, offset) in lines(bytes) {
         if samples.len() >= PROFILE_SAMPLES_MAX as usize {
-            return Err(FileError::Line { line: number, offset, problem: "more than 2 097 152 stacks" });
+            return Err(FileError::Line { line: number, offset, problem: "more than 2,097,152 stacks" });
         }
         let (stack, value) = parse(line).ok_or(FileError::Line { line: number, offset, problem: "expected a stack and then a number" })?;
         samples.push((stack, value, (number, offset)));
