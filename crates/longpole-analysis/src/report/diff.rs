@@ -163,10 +163,10 @@ impl Diff {
     }
 }
 
-/// What the commands of two runs are called: `make`, or `make → ninja`.
+/// What the commands of two runs are called: `make`, or `ninja (before: make)`.
 fn name_of_runs(a: &Report, b: &Report) -> String {
     let [before, after] = [a, b].map(|report| report.name(NodeId::RUN));
-    if before == after { before.to_owned() } else { format!("{before} → {after}") }
+    if before == after { before.to_owned() } else { format!("{after} (before: {before})") }
 }
 
 /// Service, name, resource.
@@ -315,7 +315,7 @@ mod tests {
     #[test]
     fn the_commands_of_two_runs_are_one_operation_with_their_names() {
         check("run make 0..90ms\n", "run make 0..60ms\n", &["make -30 kept"]);
-        check("run make 0..90ms\n", "run ninja 0..60ms\n", &["make → ninja -30 kept"]);
+        check("run make 0..90ms\n", "run ninja 0..60ms\n", &["ninja (before: make) -30 kept"]);
     }
 
     #[test]

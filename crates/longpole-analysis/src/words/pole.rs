@@ -6,7 +6,6 @@ use crate::code::functions::Function;
 use crate::report::names::NamedPart;
 use crate::tree::forest::base_name;
 use crate::words::phrase::Words;
-use crate::words::wait::wait_kind;
 
 /// What a pole contains or where it is, then its reason: `contains p4; ≈ 95% on-CPU, most of it (1.11s) in compress_bundle`, `prog.py:4; 100% on-CPU`.
 /// `contains` is the handle of the other pole, and whether all of it is inside.
@@ -20,11 +19,11 @@ pub fn pole(contains: Option<(&str, bool)>, place: Option<(&str, u32)>, is_estim
     words.text(if is_estimate { "≈ " } else { "" }).words(reason)
 }
 
-/// The part of own time that a pole is: `parse_rules`, `insert_one (disk)`, `main in prog.py`, `the rest`; empty for all but idle time.
+/// The part of own time that a pole is: `parse_rules`, `insert_one (disk)`, `waits (sleep)`, `main in prog.py`, `the rest`; empty for all but idle time.
 pub fn part(part: NamedPart<'_>) -> String {
     match part {
         NamedPart::Computes(_, function) => named(function),
-        NamedPart::Waits(kind, None) => wait_kind(kind).to_owned(),
+        NamedPart::Waits(kind, None) => format!("waits ({})", kind.as_str()),
         NamedPart::Waits(kind, Some((_, function))) => format!("{} ({})", named(function), kind.as_str()),
         NamedPart::Rest => "the rest".to_owned(),
         NamedPart::Busy => String::new(),
@@ -43,9 +42,9 @@ fn named(function: &Function) -> String {
     }
 }
 
-/// What is on the critical path if a pole takes no time: `after a fix, create bucket (s9) is on the path instead`.
+/// What is on the critical path if a pole takes no time: `it cannot save more, because create bucket (s9) is then on the path`.
 pub fn limit(name: &str, handle: &str) -> String {
-    format!("after a fix, {name} ({handle}) is on the path instead")
+    format!("it cannot save more, because {name} ({handle}) is then on the path")
 }
 
 /// The process that a pole without a child waits for: `the other side is in process bank (pid 12): asleep, in look_up`. `callee` is what

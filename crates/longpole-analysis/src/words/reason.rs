@@ -13,7 +13,7 @@ use crate::words::wait::wait;
 pub fn reason(fact: &Reason<'_>) -> Words {
     let mut words = Words::default();
     let in_sequence = fact.in_sequence.map(|nodes| format!("{nodes} in sequence"));
-    let longest = fact.longest.map(|Longest { handle, nanos }| format!("{handle} alone is on path for {}", duration(nanos.0)));
+    let longest = fact.longest.map(|Longest { handle, nanos }| format!("{handle} alone is on the path for {}", duration(nanos.0)));
     let outlier = fact.outlier.map(|Outlier { of, next }| format!("the longest of {of}, the next takes {}", duration(next.0)));
     let nodes: Vec<String> = outlier.into_iter().chain(in_sequence).chain(longest).collect();
     if !nodes.is_empty() {
@@ -119,7 +119,7 @@ fn off_cpu(rest: OffCpu<'_>) -> Words {
         OffCpu::State { percent, state } => {
             let word = match state {
                 OffCpuState::Unaccounted => "unaccounted",
-                OffCpuState::Awaiting => "awaiting",
+                OffCpuState::Awaiting => "awaiting (no thread worked on it)",
                 OffCpuState::Remote => "remote",
                 OffCpuState::BlockedUnseen => "blocked (not sampled)",
                 OffCpuState::Blocked => "blocked",
@@ -209,7 +209,7 @@ mod tests {
             [Unaccounted, Awaiting, Remote, BlockedUnseen, Blocked, Runnable].map(words),
             [
                 "9% unaccounted",
-                "9% awaiting",
+                "9% awaiting (no thread worked on it)",
                 "9% remote",
                 "9% blocked (not sampled)",
                 "9% blocked",
@@ -237,8 +237,8 @@ mod tests {
         let said = |in_sequence| {
             reason(&Reason { in_sequence, outlier: None, longest, part: None, of_own: None, cause: Cause::TooShort }).to_string()
         };
-        assert_eq!(said(None), "s241 alone is on path for 1.51s; too short for the sampling rate");
-        assert_eq!(said(Some(21)), "21 in sequence, s241 alone is on path for 1.51s; too short for the sampling rate");
+        assert_eq!(said(None), "s241 alone is on the path for 1.51s; too short for the sampling rate");
+        assert_eq!(said(Some(21)), "21 in sequence, s241 alone is on the path for 1.51s; too short for the sampling rate");
         let outlier = Some(Outlier { of: 31, next: Nanos(31_200_000) });
         let fact = Reason { in_sequence: None, outlier, longest: None, part: None, of_own: None, cause: Cause::TooShort };
         assert_eq!(reason(&fact).to_string(), "the longest of 31, the next takes 31.2ms; too short for the sampling rate");

@@ -9,7 +9,7 @@ import css from './recording.module.css';
 function Limit({ limit, actions }: { readonly limit: NonNullable<Pole['limitedBy']>; readonly actions: SelectionActions }) {
   return (
     <>
-      ; after a fix,{' '}
+      ; it cannot save more, because{' '}
       <button
         type="button"
         className={css.linkButton}
@@ -21,7 +21,7 @@ function Limit({ limit, actions }: { readonly limit: NonNullable<Pole['limitedBy
       >
         {limit.name}
       </button>{' '}
-      is on the path instead
+      is then on the path
     </>
   );
 }
