@@ -18,7 +18,7 @@ const PARTS = {
   plugin_start_nanos: 'plug-in start',
   state_backend_nanos: 'state',
   compile_nanos: 'compiling',
-  idle_nanos: 'idle',
+  idle_nanos: 'nothing running',
 };
 
 /** Checks the header's split: `70% cloud`, to the percent, without parts that took no time. */

@@ -2,7 +2,7 @@
 import type { Answer, NanosRange, Piece, Pole, Poles, TopFrame } from '../api/types.gen';
 import type { Nanos } from '../base/brand';
 import { ratio } from '../base/math';
-import { formatDuration } from './format';
+import { counted, formatDuration } from './format';
 import { fileName } from './placed-function';
 
 /** The context that distinguishes a pole from others of its name; `null` if the name already contains it. */
@@ -15,9 +15,29 @@ export function nameOfPole(pole: Pole): string {
   return pole.part === null || pole.part.text === '' ? pole.name : `${pole.name} › ${pole.part.text}`;
 }
 
+/** A pole that is a part of the own time of its operation. */
+export type PartPole = Pole & { readonly part: NonNullable<Pole['part']> };
+
+/** The pole if it is a named part of its operation, else `null`. */
+export function partOfPole(pole: Pole | null): PartPole | null {
+  return pole === null || pole.part === null || pole.part.text === '' ? null : { ...pole, part: pole.part };
+}
+
 /** `prog.py:4; `: where the function of a pole is; empty if that is unknown. */
 export function placeInWords({ part }: Pole): string {
   return part === null || part.file === null || part.line === null ? '' : `${fileName(part.file)}:${part.line}; `;
+}
+
+/** `3 spans`, or `3 processes` in a recording without spans. */
+export function countedNodes(count: number, spans: number): string {
+  return spans === 0 ? counted(count, 'process', 'processes') : counted(count, 'span');
+}
+
+/** What it means that the dependencies of an operation are certain or inferred. */
+export function evidenceInWords({ evidence, savesIfZeroNanos }: Pick<Pole, 'evidence' | 'savesIfZeroNanos'>): string {
+  return evidence === 'declared'
+    ? '◆ Certain: span links declare its dependencies, or it depended on nothing else.'
+    : `◇ Its dependencies are inferred from the order of events${isOneNumber(savesIfZeroNanos) ? '' : ', so the saving is a range'}.`;
 }
 
 /** The name of the cloud resource that a pole works on: the last part of its URN. */
@@ -36,11 +56,11 @@ export function containsInWords(pole: Pole): string {
   return pole.containsAll ? 'contains' : 'contains part of';
 }
 
-/** Why a pole is long, and what limits its saving: `contains p4; waits, 0% on-CPU; after a fix, create bucket (s9) is on the path instead`. */
+/** Why a pole is long, and what limits its saving: `contains p4; waits, 0% on-CPU; it cannot save more, because create bucket (s9) is then on the path`. */
 export function whyInWords(pole: Pole): string {
   const { reason, limitedBy, blockedBy } = pole;
   const whom = blockedBy === null ? '' : `; ${blockedBy.text}`;
-  const limit = limitedBy === null ? '' : `; after a fix, ${limitedBy.name} (${limitedBy.handle}) is on the path instead`;
+  const limit = limitedBy === null ? '' : `; it cannot save more, because ${limitedBy.name} (${limitedBy.handle}) is then on the path`;
   return `${pole.contains === null ? '' : `${containsInWords(pole)} ${pole.contains}; `}${placeInWords(pole)}${reason.text}${whom}${limit}`;
 }
 

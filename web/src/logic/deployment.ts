@@ -26,6 +26,6 @@ export function deploymentParts(deployment: Deployment, wallNanos: Nanos): reado
     part('plug-in start', 'Pulumi found, installed, started and configured plug-ins', deployment.pluginStartNanos),
     part('state', 'Pulumi read or wrote the state', deployment.stateBackendNanos),
     part('compiling', 'Pulumi compiled the program or fetched its dependencies', deployment.compileNanos),
-    part('idle', 'no part of the deployment was running', deployment.idleNanos),
+    part('nothing running', 'no part of the deployment was running', deployment.idleNanos),
   ].filter(({ nanos }) => nanos > 0);
 }

@@ -23,10 +23,11 @@ export function numberInWords(flame: Flame): string {
   return flame.time === 'wall' ? counted(flame.samples, 'sample or wait', 'samples and waits') : counted(flame.samples, 'sample');
 }
 
-/** The data behind a graph: samples by how they are matched to spans, and waits. */
-export function madeOfInWords(flame: Flame): string {
+/** The data behind a graph: samples by how they are matched to spans, and waits. `spans` is the number of spans in the recording. */
+export function madeOfInWords(flame: Flame, spans: number): string {
   const waits = flame.samples - linkedSamples(flame.links);
   const waitsInWords = counted(waits, 'sampled wait');
   if (flame.time === 'off_cpu') return waitsInWords;
-  return waits > 0 ? `${linksInWords(flame.links)}; ${waitsInWords}` : linksInWords(flame.links);
+  const samplesInWords = linksInWords(flame.links, spans);
+  return waits > 0 ? `${samplesInWords}; ${waitsInWords}` : samplesInWords;
 }

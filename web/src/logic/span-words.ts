@@ -56,6 +56,6 @@ export function rowInWords(tree: Tree, span: SpanIndex, pole: Pole | undefined, 
     ...(pole === undefined ? [] : [poleOfSpanInWords(pole)]),
     ...(share === undefined ? [] : [`${formatShare(share)} of its samples are in the selected function`]),
     ...remarksOf(tree, span),
-    ...(below > 0 ? [`${counted(below, 'span')} below`] : []),
+    ...(below > 0 ? [`${counted(below, 'row')} below`] : []),
   ].join(', ');
 }

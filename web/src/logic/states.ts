@@ -104,11 +104,9 @@ export function stateParts(states: States): StateParts {
   const seen = EVERY_WAIT_KIND.map((kind) =>
     part(kind, labelOfWait(kind), `blocked ${BLOCKED_ON[kind]}`, states.blockedNanos[KEY_OF_WAIT[kind]]),
   );
-  const kinds = [
-    ...seen,
-    part('unseen', 'not sampled', 'blocked in waits that longpole did not sample, mostly short ones', states.blockedUnseenNanos),
-  ];
-  const missing = states.evidence === 'samples' ? 'short waits, waiting for a CPU, or gaps between samples' : 'not recorded';
+  const kinds = [...seen, part('unseen', 'not sampled', 'it waited, mostly for less than 5ms; cause unknown', states.blockedUnseenNanos)];
+  const between = states.runnableNanos > 0 ? 'between samples: short waits' : 'between samples: short waits, or waiting for a CPU';
+  const missing = states.evidence === 'samples' ? between : 'not recorded';
   return {
     onCpu: part('on_cpu', 'on-CPU', 'running its own code', states.onCpuNanos),
     runnable: part('runnable', 'runnable', 'ready to run while others had the CPUs', states.runnableNanos),

@@ -7,11 +7,14 @@ import { allRecordings, deployRecording } from '../testing/recordings.mjs';
 import {
   containedPole,
   contextOf,
+  countedNodes,
+  evidenceInWords,
   frameOfPiece,
   hasAnswer,
   isOneNumber,
   isWorthwhile,
   nameOfResource,
+  partOfPole,
   poleInWords,
   selectedPole,
   wallAfter,
@@ -20,7 +23,7 @@ import {
 import { deploymentParts } from './deployment';
 import { madeOfInWords, numberInWords } from './flame-time';
 import { wasSampled, whyRunHasNoSamples, whySpanHasNoSamples } from './no-samples';
-import { allNotes, countedTitleOf, graveNotes, linksInWords, titleOf } from './quality';
+import { allNotes, foldedForks, graveNotes, linksInWords } from './quality';
 import { matchingRecordings } from './search';
 import { namedService, rowInWords } from './span-words';
 import { howKnown, stateParts, wholeNanos } from './states';
@@ -58,12 +61,29 @@ describe('the answer', () => {
       ['waiting_function', 'deploy_engine::state::StateFile::record', null],
     ]);
   });
-  it('names the operation that is on the path instead', () => {
+  it('names the operation that limits the saving', () => {
     const [first] = poles;
     if (first === undefined) throw new Error('no poles');
     expect(whyInWords(first)).toBe(
-      `91 % on-CPU, most of it in provider_build::bundle::hash_block; after a fix, create migrate (${first.limitedBy?.handle}) is on the path instead`,
+      `91 % on-CPU, most of it in provider_build::bundle::hash_block; it cannot save more, because create migrate (${first.limitedBy?.handle}) is then on the path`,
     );
+  });
+  it('calls rows of a recording without spans processes', () => {
+    expect(['3 spans', '1 process', '3 processes']).toEqual([countedNodes(3, 9), countedNodes(1, 0), countedNodes(3, 0)].map(plain));
+  });
+  it('says what the marks of a saving mean', () => {
+    const range = { low: 0 as Nanos, high: 1e9 as Nanos };
+    expect(evidenceInWords({ evidence: 'declared', savesIfZeroNanos: range })).toBe(
+      '◆ Certain: span links declare its dependencies, or it depended on nothing else.',
+    );
+    expect(evidenceInWords({ evidence: 'inferred', savesIfZeroNanos: range })).toContain('so the saving is a range');
+  });
+  it('is a part of an operation if the part has a name', () => {
+    const [pole] = poles;
+    if (pole === undefined) throw new Error('no poles');
+    const part = { kind: 'waits' as const, text: 'upload (sleep)', function: null, handle: null, file: null, line: null };
+    expect(partOfPole({ ...pole, part: { ...part, text: '' } })).toBeNull();
+    expect(partOfPole({ ...pole, part })?.part.text).toBe('upload (sleep)');
   });
   it('names the context only if it adds to the name', () => {
     expect(poles[0] === undefined ? null : contextOf(poles[0])).toBe('create web-bundle');
@@ -114,7 +134,7 @@ describe('a deployment by Pulumi', () => {
       'language host',
       'plug-in start',
       'state',
-      'idle',
+      'nothing running',
     ]);
     expect(parts.reduce((sum, { nanos }) => sum + nanos, 0)).toBe(wallNanos);
     expect(decodeSummary(deploy.summary()).deployment).toBeNull();
@@ -168,25 +188,26 @@ describe('a service', () => {
 });
 
 describe('data quality', () => {
-  it('lists each note once, and makes words of an unknown code', () => {
+  it('lists each note once', () => {
     const summary = decodeSummary(deploy.summary());
     const notes = allNotes(summary, decodeTree(deploy.tree()).notes);
-    expect(notes.map(titleOf)).toEqual([
-      'stacks cut off because they were too deep to copy',
-      'binaries without readable symbols',
-      'concurrency limits',
-    ]);
+    expect(notes.map(({ title }) => title)).toEqual(['stacks cut off', 'no function names', 'concurrency limits']);
     expect(allNotes(summary, summary.quality)).toHaveLength(summary.quality.length);
-    expect(titleOf({ code: 'new_trouble', count: 1, detail: '' })).toBe('new trouble');
-    const counted = ['samples_lost', 'recorder_killed'].map((code) => plain(countedTitleOf({ code, count: 1, detail: '' })));
-    expect(counted).toEqual(['1 × samples lost by the kernel', 'longpole was killed']);
-    expect(graveNotes([{ code: 'recorder_killed', count: 1, detail: '' }, ...notes])).toHaveLength(1);
+    expect(graveNotes([{ code: 'recorder_killed', count: 1, title: 'longpole was killed', detail: '' }, ...notes])).toHaveLength(1);
+  });
+  it('counts the forks that are no rows of the trace', () => {
+    const summary = decodeSummary(deploy.summary());
+    expect(foldedForks(summary)).toBe(0);
+    expect(foldedForks({ ...summary, quality: [{ code: 'forks_folded', count: 21, title: '', detail: '' }] })).toBe(21);
   });
   it('says how samples are matched to spans', () => {
-    expect(plain(linksInWords({ record: 2100, journal: 30, label: 0, inferred: 4, ambiguous: 0, none: 1 }))).toBe(
-      '2 135 samples: 2 100 matched by context record, 30 matched by journal, 4 matched by process, thread and time (inferred), 1 not matched',
+    expect(plain(linksInWords({ record: 2100, journal: 30, label: 0, inferred: 4, ambiguous: 0, none: 1 }, 9))).toBe(
+      '2,135 samples: 2,100 matched by context record, 30 matched by journal, 4 matched by process, thread and time (inferred), 1 not matched',
     );
-    expect(linksInWords({ record: 0, journal: 0, label: 0, inferred: 0, ambiguous: 0, none: 0 })).toBe('no samples');
+    expect(linksInWords({ record: 0, journal: 0, label: 0, inferred: 0, ambiguous: 0, none: 0 }, 9)).toBe('no samples');
+    expect(plain(linksInWords({ record: 0, journal: 0, label: 0, inferred: 0, ambiguous: 0, none: 6285 }, 0))).toBe(
+      '6,285 samples, linked to processes: there are no spans',
+    );
   });
 });
 
@@ -247,11 +268,11 @@ describe('the parts of a time', () => {
 it('a flame graph names its samples and waits', () => {
   const words = (time: string) => {
     const flame = decodeFlame(deploy.flame('s2', time));
-    return [numberInWords(flame), madeOfInWords(flame)].map(plain);
+    return [numberInWords(flame), madeOfInWords(flame, 9)].map(plain);
   };
-  expect(words('on_cpu')).toEqual(['2 874 samples', '2 874 samples: 2 874 matched by context record']);
+  expect(words('on_cpu')).toEqual(['2,874 samples', '2,874 samples: 2,874 matched by context record']);
   expect(words('off_cpu')).toEqual(['2 waits', '2 sampled waits']);
-  expect(words('wall')).toEqual(['2 876 samples and waits', '2 874 samples: 2 874 matched by context record; 2 sampled waits']);
+  expect(words('wall')).toEqual(['2,876 samples and waits', '2,874 samples: 2,874 matched by context record; 2 sampled waits']);
 });
 
 it('recordings are found by command, answer and handle', () => {

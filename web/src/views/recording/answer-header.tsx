@@ -1,9 +1,9 @@
 import type { Deployment, Pole, Poles, Quality, Summary } from '../../api/types.gen';
-import { contextOf, isOneNumber, isWorthwhile, nameOfPole, wallAfter } from '../../logic/answer';
+import { contextOf, countedNodes, evidenceInWords, isWorthwhile, nameOfPole, wallAfter } from '../../logic/answer';
 import { deploymentParts } from '../../logic/deployment';
 import { counted, formatDuration, formatExit, formatRange, formatRangeInWords, formatShare } from '../../logic/format';
 import { wasSampled } from '../../logic/no-samples';
-import { graveNotes, titleOf } from '../../logic/quality';
+import { foldedForks, graveNotes } from '../../logic/quality';
 import type { SelectionActions } from '../../state/selection';
 import { Breakable } from '../parts/name';
 import { Notice } from '../parts/notice';
@@ -14,7 +14,8 @@ import { Why } from './why';
 /** Maximum number of wait kinds in the header; the bar has all. */
 const KINDS_MAX = 3;
 
-function Sentence({ pole, wallNanos }: { readonly pole: Pole | undefined; readonly wallNanos: Summary['wallNanos'] }) {
+function Sentence({ pole, summary }: { readonly pole: Pole | undefined; readonly summary: Summary }) {
+  const { wallNanos } = summary;
   if (pole === undefined) {
     return <h1 className={css.sentence}>No long pole: this recording has no spans on a critical path.</h1>;
   }
@@ -34,7 +35,9 @@ function Sentence({ pole, wallNanos }: { readonly pole: Pole | undefined; readon
           <Breakable text={context} />
         </>
       )}
-      {pole.count > 1 && ` (${counted(pole.count, 'span')})`} is the long pole: without it this run would be{' '}
+      {pole.count > 1
+        ? ` (${countedNodes(pole.count, summary.spans)}) are the long pole: without them this run would be `
+        : ' is the long pole: without it this run would be '}
       <em>{formatRangeInWords(saved)} shorter</em>: {formatRange(wallAfter(saved, wallNanos))} instead of {formatDuration(wallNanos)}.
     </h1>
   );
@@ -43,15 +46,14 @@ function Sentence({ pole, wallNanos }: { readonly pole: Pole | undefined; readon
 function Reason({ pole, poles, actions }: { readonly pole: Pole; readonly poles: Poles; readonly actions: SelectionActions }) {
   return (
     <p className={css.why}>
-      Why: <Why pole={pole} poles={poles} actions={actions} />.{' '}
-      {pole.evidence === 'declared'
-        ? '◆ Its dependencies are certain: declared, or none.'
-        : `◇ Its dependencies are inferred from the order of events${isOneNumber(pole.savesIfZeroNanos) ? '' : ', so the saving is a range'}.`}
+      Why: <Why pole={pole} poles={poles} actions={actions} />. {evidenceInWords(pole)}
     </p>
   );
 }
 
 function Facts({ summary }: { readonly summary: Summary }) {
+  const forks = foldedForks(summary);
+  const operations = summary.spans === 0 ? 'processes' : 'operations';
   return (
     <ul className={css.facts} aria-label="Facts">
       <li>
@@ -65,11 +67,18 @@ function Facts({ summary }: { readonly summary: Summary }) {
       <li>
         <b>{summary.exit === null ? 'exit unknown' : formatExit(summary.exit)}</b>
       </li>
-      <li>
-        <b>{counted(summary.processes, 'process', 'processes')}</b>
+      <li title={forks > 0 ? 'Forks that ran no program of their own count as their parent.' : undefined}>
+        <b>{counted(summary.processes - forks, 'process', 'processes')}</b>
+        {forks > 0 && ` and ${counted(forks, 'fork')}`}
       </li>
       <li>
-        <b>{counted(summary.spans, 'span')}</b> in {counted(summary.traces, 'trace')}
+        {summary.spans === 0 ? (
+          'no spans'
+        ) : (
+          <>
+            <b>{counted(summary.spans, 'span')}</b> in {counted(summary.traces, 'trace')}
+          </>
+        )}
       </li>
       {summary.rateHz > 0 && (
         <li>
@@ -77,7 +86,12 @@ function Facts({ summary }: { readonly summary: Summary }) {
         </li>
       )}
       <li>
-        <b>{summary.parallelism.mean.toFixed(1)}</b> operations at once on average, <b>{summary.parallelism.peak}</b> at peak
+        <b>{summary.parallelism.mean.toFixed(1)}</b> {operations} open at once on average, <b>{summary.parallelism.peak}</b> at peak
+        {summary.cpuNanos !== null && summary.wallNanos > 0 && (
+          <>
+            , <b>{(summary.cpuNanos / summary.wallNanos).toFixed(1)}</b> CPUs used
+          </>
+        )}
       </li>
       {summary.host !== '' && <li>on {summary.host}</li>}
     </ul>
@@ -137,7 +151,7 @@ export function AnswerHeader({
   return (
     <section className={css.answer} aria-label="Answer">
       <div>
-        {poles !== undefined && <Sentence pole={pole} wallNanos={summary.wallNanos} />}
+        {poles !== undefined && <Sentence pole={pole} summary={summary} />}
         {worthwhile && <Reason pole={pole} poles={poles} actions={actions} />}
         <Facts summary={summary} />
         <NotableUsage notable={summary.usage} actions={actions} />
@@ -150,7 +164,7 @@ export function AnswerHeader({
       {graveNotes(notes).length > 0 && (
         <div className={css.notices}>
           {graveNotes(notes).map((note) => (
-            <Notice key={`${note.code} ${note.detail}`} title={note.detail === '' ? `${titleOf(note)}.` : `${titleOf(note)}:`}>
+            <Notice key={`${note.code} ${note.detail}`} title={note.detail === '' ? `${note.title}.` : `${note.title}:`}>
               {note.detail !== '' && `${note.detail}.`}
             </Notice>
           ))}

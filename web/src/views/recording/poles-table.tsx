@@ -56,6 +56,11 @@ function PoleRow({
           evidence={pole.evidence}
           shares={{ low: ratio(pole.savesIfZeroNanos.low, wallNanos), high: ratio(pole.savesIfZeroNanos.high, wallNanos) }}
         />
+        {pole.savesOwnNanos.high < pole.savesIfZeroNanos.high && (
+          <small title="saving if only its own time, without its children, were zero; the table is sorted by this saving">
+            own time only {formatRange(pole.savesOwnNanos)}
+          </small>
+        )}
         {pole.savesWithThoseBeforeNanos !== null && pole !== poles.poles[0] && (
           <small title="saving if this pole and all above it took no time; savings of parallel operations do not simply add up">
             + all above {formatRange(pole.savesWithThoseBeforeNanos)}
@@ -64,11 +69,6 @@ function PoleRow({
       </td>
       <td className={css.cellHalf}>
         <EvidenceMark evidence={pole.evidence} /> {formatRange(pole.savesIfHalfNanos)}
-        {pole.savesOwnNanos.high < pole.savesIfZeroNanos.high && (
-          <small title="saving if only its own time, without its children, were zero; the table is sorted by this saving">
-            saves(own) {formatRange(pole.savesOwnNanos)}
-          </small>
-        )}
       </td>
       <td className={css.cellWhy}>
         <span className={css.whyText} title={whyInWords(pole)}>
@@ -141,7 +141,7 @@ export function PolesTable({
             </tbody>
           </table>
         )}
-        {poles.poles.length === 0 && <p className={css.more}>No span lies on the critical path of this run.</p>}
+        {poles.poles.length === 0 && <p className={css.more}>No span or process spent time of its own on the critical path.</p>}
         {poles.truncated.poles > 0 && (
           <p className={css.more}>
             {counted(poles.truncated.poles, 'smaller pole')} not shown: <code>longpole poles {poles.recording}</code>

@@ -5,7 +5,7 @@ import { useMemo } from 'react';
 import type { Flame, FlameTime, Pole, Poles, Quality, Span, Summary } from '../../api/types.gen';
 import { at } from '../../base/column';
 import { ratio } from '../../base/math';
-import { contextOf, isOneNumber } from '../../logic/answer';
+import { contextOf, countedNodes, evidenceInWords, partOfPole } from '../../logic/answer';
 import { frameTotals, hottestFrames } from '../../logic/flame-graph';
 import { FLAME_TIME_WORDS, madeOfInWords, numberInWords } from '../../logic/flame-time';
 import { counted, formatCommand, formatDuration, formatRange, shortCommand } from '../../logic/format';
@@ -30,10 +30,10 @@ import { Why } from './why';
 const TOP_FRAMES_MAX = 10;
 
 /** A remark if there are too few samples for exact shares; the server decides by `few_samples`. */
-function SampleRemark({ flame }: { readonly flame: Flame }) {
+function SampleRemark({ flame, spans }: { readonly flame: Flame; readonly spans: number }) {
   return (
     <>
-      <p>{madeOfInWords(flame)}</p>
+      <p>{madeOfInWords(flame, spans)}</p>
       {flame.fewSamples && <Notice title={`Only ${numberInWords(flame)}:`}>shares from fewer than 20 are rough.</Notice>}
     </>
   );
@@ -100,11 +100,15 @@ function firstFunction(span: Span, flame: Flame): string | null {
 function Code({
   selection,
   span,
+  spans,
   named,
   noSamples,
 }: {
   readonly selection: Selection;
+  /** Handle of the span, or of the pole if that is a part of it; null for the whole run. */
   readonly span: string | null;
+  /** Number of spans in the recording. */
+  readonly spans: number;
   /** Handle of the function that the server names first for the selection. */
   readonly named: (flame: Flame) => string | null;
   readonly noSamples: (time: FlameTime) => NoSamples;
@@ -121,7 +125,7 @@ function Code({
         <div className={css.sectionHead}>
           <h3>Flame graph</h3>
           <TimeSwitch time={time} onChange={actions.showTime} />
-          {flame !== undefined && flame.samples > 0 && <SampleRemark flame={flame} />}
+          {flame !== undefined && flame.samples > 0 && <SampleRemark flame={flame} spans={spans} />}
         </div>
         {error !== null && <Failure error={error} retry={() => refetch()} />}
         {error === null && flame === undefined && <Skeleton lines={8} label="Loading the flame graph" />}
@@ -150,29 +154,37 @@ function Code({
   );
 }
 
-function Savings({ span, pole }: { readonly span: Span; readonly pole: Pole | null }) {
-  const { savings } = span;
+/** What the selection saves: the whole span, or the part of it that the pole is. */
+function Savings({ span, pole, spans }: { readonly span: Span; readonly pole: Pole | null; readonly spans: number }) {
+  const part = partOfPole(pole);
+  const savings = part === null ? { ...span.savings, isWhole: true } : { ...part, isWhole: false };
   const ownZero = 'saving if only its own time, without its children, were zero';
-  const part = pole?.part?.text ?? '';
+  const ofSeveral = pole !== null && pole.count > 1 ? countedNodes(pole.count, spans) : null;
   return (
     <section className={css.section} aria-label="Savings">
       <dl className={css.stats}>
         <div>
-          <dt title={span.isRun ? ownZero : 'saving if it and all its descendants took no time'}>saves</dt>
+          <dt title={span.isRun && savings.isWhole ? ownZero : 'saving if it and all its descendants took no time'}>saves</dt>
           <dd className={savings.savesIfZeroNanos.high > 0 ? css.main : css.nothing}>
             {savings.savesIfZeroNanos.high > 0 && <EvidenceMark evidence={savings.evidence} />} {formatRange(savings.savesIfZeroNanos)}
           </dd>
         </div>
         <div>
-          <dt title={span.isRun ? 'saving if its own time were half' : 'saving if it and all its descendants took half the time'}>
+          <dt
+            title={
+              span.isRun && savings.isWhole ? 'saving if its own time were half' : 'saving if it and all its descendants took half the time'
+            }
+          >
             saves if 2× faster
           </dt>
           <dd>{formatRange(savings.savesIfHalfNanos)}</dd>
         </div>
-        <div>
-          <dt title={ownZero}>saves, own time only</dt>
-          <dd>{formatRange(savings.savesOwnNanos)}</dd>
-        </div>
+        {savings.isWhole && (
+          <div>
+            <dt title={ownZero}>saves, own time only</dt>
+            <dd>{formatRange(savings.savesOwnNanos)}</dd>
+          </div>
+        )}
         <div>
           <dt>On path</dt>
           <dd>{formatDuration(savings.onPathNanos)}</dd>
@@ -181,15 +193,12 @@ function Savings({ span, pole }: { readonly span: Span; readonly pole: Pole | nu
       <p className={css.remark}>
         {savings.savesIfZeroNanos.high === 0
           ? 'Speeding up this operation would not shorten this run: parallel work takes as long.'
-          : savings.evidence === 'declared'
-            ? '◆ Its dependencies are certain (declared, or none), so the saving is one number.'
-            : `◇ Its dependencies are inferred from the order of events${isOneNumber(savings.savesIfZeroNanos) ? '' : ', so the saving is a range'}.`}
-        {pole !== null &&
-          pole.count > 1 &&
-          ` All ${counted(pole.count, 'span')} of ${pole.handle} together save ${formatRange(pole.savesIfZeroNanos)}.`}
-        {pole !== null &&
-          part !== '' &&
-          ` These numbers are of the whole; ${pole.handle}, ${part}, saves ${formatRange(pole.savesIfZeroNanos)}.`}
+          : evidenceInWords(savings)}
+        {part === null && pole !== null && ofSeveral !== null
+          ? ` All ${ofSeveral} of ${pole.handle} together save ${formatRange(pole.savesIfZeroNanos)}.`
+          : ''}
+        {part !== null && ofSeveral !== null ? ` These numbers are of all ${ofSeveral} of ${part.handle} together.` : ''}
+        {part !== null && ` The whole of ${span.name} saves ${formatRange(span.savings.savesIfZeroNanos)}.`}
       </p>
     </section>
   );
@@ -284,15 +293,17 @@ function SpanPanel({
     );
   }
   const { parent } = span;
+  const part = partOfPole(pole);
   const service = namedService(span.service);
   return (
     <>
       <div className={css.panelHead}>
         <div className={css.panelTitle}>
           <h2>
-            <Breakable text={span.name} />
+            <Breakable text={part === null ? span.name : `${span.name} › ${part.part.text}`} />
           </h2>
           <p>
+            {part !== null && `${part.handle}, a part of `}
             {span.handle} · {service !== '' && `${service} · `}
             {formatDuration(span.durationNanos)}, from {formatDuration(span.startNanos)} to{' '}
             {formatDuration(span.startNanos + span.durationNanos)}
@@ -313,9 +324,10 @@ function SpanPanel({
         {pole !== null && <PoleStepper pole={pole} span={span.handle} selection={selection} />}
         {close}
       </div>
-      <Savings span={span} pole={pole} />
+      <Savings span={span} pole={pole} spans={summary.spans} />
       {pole !== null && poles !== undefined && <AboutPole pole={pole} poles={poles} actions={actions} />}
       <section className={css.section} aria-label="States">
+        {part !== null && <p className={css.remark}>States and waits of the whole of {span.name}:</p>}
         <StateBar states={span.states} sampled={wasSampled(summary)} />
         {span.children > 0 && span.statesWithDescendants !== null && (
           <>
@@ -330,8 +342,9 @@ function SpanPanel({
       <Waits waits={span.waits} />
       <Code
         selection={selection}
-        span={span.handle}
-        named={(flame) => firstFunction(span, flame)}
+        span={part?.handle ?? span.handle}
+        spans={summary.spans}
+        named={(flame) => (part === null ? firstFunction(span, flame) : (part.topFrames[0]?.handle ?? null))}
         noSamples={(time) => whySpanHasNoSamples(span, summary, notes, time)}
       />
       <SpanDetails key={span.handle} span={span} actions={actions} />
@@ -358,7 +371,13 @@ function RunPanel({
           </p>
         </div>
       </div>
-      <Code selection={selection} span={null} named={() => null} noSamples={(time) => whyRunHasNoSamples(summary, notes, time)} />
+      <Code
+        selection={selection}
+        span={null}
+        spans={summary.spans}
+        named={() => null}
+        noSamples={(time) => whyRunHasNoSamples(summary, notes, time)}
+      />
       <p className={css.section}>
         <span className={css.muted}>Select a long pole or a row of the trace to see its code, states and savings.</span>
       </p>

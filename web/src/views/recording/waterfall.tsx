@@ -124,13 +124,16 @@ export function Waterfall({
   );
 
   const services = tree.services.filter((service) => namedService(service) !== '').length;
+  const spans = tree.spans.parent.length - prepared.processes;
   return (
     <section className={css.trace} aria-label="Trace">
       <div className={css.bar}>
         <h2>Trace</h2>
         <p>
-          {counted(tree.spans.parent.length - prepared.processes, 'span')}
-          {prepared.processes > 0 && ` and ${counted(prepared.processes, 'process', 'processes')}`}
+          {[
+            ...(spans > 0 || prepared.processes === 0 ? [counted(spans, 'span')] : []),
+            ...(prepared.processes > 0 ? [counted(prepared.processes, 'process', 'processes')] : []),
+          ].join(' and ')}
           {services > 0 && ` from ${counted(services, 'service')}`}
           {rows.length < tree.spans.parent.length &&
             `, ${formatCount(tree.spans.parent.length - rows.length)} of ${counted(tree.spans.parent.length, 'row')} collapsed`}
