@@ -99,7 +99,7 @@ pub(crate) struct GlobalArguments {
     pub(crate) tracing_level: Option<TracingLevel>,
     /// Ignored; accepted only for compatibility. One background thread always sends longpole's own spans
     #[arg(long, global = true, help_heading = GLOBAL, value_enum, value_name = "NAME")]
-    #[arg(default_value_t = SpanProcessor::BatchSpanProcessor, hide_short_help = true)]
+    #[arg(default_value_t = SpanProcessor::BatchSpanProcessor, hide = true)]
     pub(crate) tracing_span_processor: SpanProcessor,
 }
 

@@ -23,13 +23,13 @@ pub(crate) struct RunArguments {
     /// What triggers samples: the kernel's timer, or the CPU's cycle counter if it has one
     #[arg(long, value_enum, default_value_t = SampleClock::CpuClock)]
     pub(crate) clock: SampleClock,
-    /// Do not sample code or waits; record spans and the processes' times only
+    /// Do not sample code or waits; record only spans, and the wall and CPU time of the command
     #[arg(long)]
     pub(crate) no_profile: bool,
-    /// Where to write the answer: `stderr`, `none` or a file (`./none` is a file)
+    /// Where to write the answer (what to fix first, and what that saves): `stderr`, `none` or a file (`./none` is a file)
     #[arg(long, value_name = "WHERE", default_value = "stderr", value_parser = OsStringValueParser::new().map(SummaryTarget::from))]
     pub(crate) summary: SummaryTarget,
-    /// Format of the answer
+    /// Format of that answer
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(crate) summary_format: Format,
     /// Set the OpenTelemetry variables in the command's environment (`auto`), or leave it unchanged (`none`)
@@ -145,9 +145,9 @@ pub(crate) enum EnvInject {
 }
 
 #[derive(Debug, Args)]
-#[command(override_usage = "longpole attach [OPTIONS] <PID>")]
+#[command(override_usage = "longpole attach [OPTIONS] <PID | --pid PID>")]
 pub(crate) struct AttachArguments {
-    /// Process id
+    /// Process to record: its id, here or with --pid
     #[arg(value_name = "PID", value_parser = clap::value_parser!(u32).range(1..), required_unless_present = "option")]
     pid: Option<u32>,
     /// Same as PID

@@ -7,7 +7,7 @@ use longpole_recording::view;
 
 use super::command::{exit_words, fit_command};
 use super::functions::function_rows;
-use super::next_steps::next_lines;
+use super::next_steps::{knows_only_the_command, next_lines};
 use super::poles::{legend, none, path_rest, pole_table, poles_shown};
 use super::quality::quality_lines;
 use super::threads::thread_rows;
@@ -15,7 +15,7 @@ use super::waits::waits_section;
 use super::{LABEL_WIDTH, line};
 use crate::next_command::own_name;
 use crate::terminal::screen::Screen;
-use crate::terminal::{self, Style, cut, fit, pad, right};
+use crate::terminal::{self, Style, cut, fit, fold, pad, right};
 
 /// The whole answer.
 pub(crate) fn answer(view: &view::SummaryView, style: Style) -> Screen {
@@ -27,9 +27,7 @@ pub(crate) fn answer(view: &view::SummaryView, style: Style) -> Screen {
     // A profile of sums has no critical path.
     if !is_profile(view) && (!view.poles.is_empty() || view.spans > 0 || view.samples > 0) {
         line(&mut out, &path_line(view, style));
-        if let Some(parallel) = parallel_line(view, style) {
-            line(&mut out, &parallel);
-        }
+        parallel_lines(view, style).iter().for_each(|text| line(&mut out, text));
         if let Some(deployment) = &view.deployment {
             line(&mut out, &deployment_line(deployment, view.wall_nanos, style));
         }
@@ -39,6 +37,9 @@ pub(crate) fn answer(view: &view::SummaryView, style: Style) -> Screen {
     }
     if !view.functions.is_empty() {
         function_table(&mut out, view, style);
+    } else if knows_only_the_command(view) {
+        line(&mut out, "");
+        line(&mut out, "Nothing to rank: no spans arrived, and there is no profile.");
     } else if view.poles.is_empty() {
         line(&mut out, "");
         line(&mut out, none(false));
@@ -166,7 +167,7 @@ fn headline(out: &mut Screen, view: &view::SummaryView, style: Style) {
     } else {
         // Without a profile, longpole records no processes.
         if view.processes > 0 {
-            facts.push(counted(view.processes, "process", "processes"));
+            facts.push(processes_words(view));
         }
         facts.push(counted(view.spans, "span", "spans"));
     }
@@ -175,6 +176,16 @@ fn headline(out: &mut Screen, view: &view::SummaryView, style: Style) {
     }
     head(out, view, "", &facts, style);
 }
+
+/// `23 processes and 21 forks`: a fork that ran no program of its own is no row of the tree.
+fn processes_words(view: &view::SummaryView) -> String {
+    let folded: u64 = view.quality.iter().filter(|note| note.code == FORKS_FOLDED).map(|note| note.count).sum();
+    let words = counted(view.processes.saturating_sub(folded), "process", "processes");
+    if folded == 0 { words } else { format!("{words} and {}", counted(folded, "fork", "forks")) }
+}
+
+/// The note on forks that count as their parent.
+const FORKS_FOLDED: &str = "forks_folded";
 
 /// Least columns of the command in the first line.
 const COMMAND_WIDTH_MIN: usize = 12;
@@ -251,22 +262,32 @@ fn path_part(text: &mut String, name: &str, nanos: i64, wall: i64) {
     }
 }
 
-fn parallel_line(view: &view::SummaryView, style: Style) -> Option<String> {
+/// How many operations were open at once, how many CPUs they used, and how many could have been open. Open ones may all wait.
+fn parallel_lines(view: &view::SummaryView, style: Style) -> Vec<String> {
     let parallel = &view.parallelism;
     // Processes one after the other do not show how parallel the threads in them are.
     let says_something = parallel.peak > 1 || (parallel.peak > 0 && view.spans > 0);
-    says_something.then(|| {
-        let mean = format!("{}  {:.1} operations at once on average", style.faint("parallel"), parallel.mean);
-        let mut text = format!("{mean}, {} at peak", parallel.peak);
-        if parallel.span_nanos > 0 {
-            let most = parallel.work_nanos as f64 / parallel.span_nanos as f64;
-            // Operations that only wait for others count as work of one of them.
-            if most >= parallel.mean {
-                let _ = write!(text, "; dependencies would allow {most:.1} on average");
-            }
+    if !says_something {
+        return Vec::new();
+    }
+    let operations = if view.spans == 0 { "processes" } else { "operations" };
+    let mean = format!("{:.1}", parallel.mean);
+    let mut text = format!("{mean} {operations} open at once on average, {} at peak", parallel.peak);
+    if let Some(cpu) = view.cpu_nanos.filter(|_| view.wall_nanos > 0) {
+        let _ = write!(text, "; {:.1} CPUs used", cpu as f64 / view.wall_nanos as f64);
+    }
+    // Processes without spans do not show what they depend on.
+    if parallel.span_nanos > 0 && view.spans > 0 {
+        let most = parallel.work_nanos as f64 / parallel.span_nanos as f64;
+        let words = format!("{most:.1}");
+        // Operations that only wait for others count as work of one of them.
+        if most >= parallel.mean && words != mean {
+            let _ = write!(text, "; {words} if each started as soon as its dependencies allow");
         }
-        text
-    })
+    }
+    let parts = fold(&text, style.width().saturating_sub(LABEL_WIDTH));
+    let label = |index: usize| if index == 0 { style.faint("parallel") + "  " } else { " ".repeat(LABEL_WIDTH) };
+    parts.iter().enumerate().map(|(index, part)| label(index) + part).collect()
 }
 
 /// The parts of a deployment: the cloud, or Pulumi itself.
@@ -279,7 +300,7 @@ fn deployment_line(time: &view::DeploymentView, wall: i64, style: Style) -> Stri
         ("plug-in start", time.plugin_start_nanos),
         ("state", time.state_backend_nanos),
         ("compiling", time.compile_nanos),
-        ("idle", time.idle_nanos),
+        ("nothing running", time.idle_nanos),
     ];
     let words: Vec<String> =
         parts.iter().filter(|(_, nanos)| *nanos > 0).map(|(name, nanos)| format!("{name} {}", percent(*nanos, wall))).collect();
@@ -304,17 +325,18 @@ fn usage_lines(notable: &[view::NotableView], style: Style) -> Vec<String> {
 /// Functions of a process in the answer.
 const FUNCTIONS_SHOWN: usize = 3;
 
-/// The functions with the most on-CPU time of a pole, with share and time.
+/// The functions with the most on-CPU time of a pole, with share and time, under a label that names the pole.
 fn hot_functions(pole: &view::PoleView, style: Style) -> Vec<String> {
     let mut frames: Vec<&view::TopFrameView> = pole.top_frames.iter().filter(|frame| frame.self_nanos > 0).collect();
     frames.sort_by_key(|frame| std::cmp::Reverse(frame.self_nanos));
-    let mut label = pad("functions", LABEL_WIDTH);
+    let mut label = format!("functions of {}  ", pole.handle);
+    let label_width = terminal::width(&label);
     let lines = frames.into_iter().take(FUNCTIONS_SHOWN).map(|frame| {
-        let label = std::mem::replace(&mut label, " ".repeat(LABEL_WIDTH));
+        let label = std::mem::replace(&mut label, " ".repeat(label_width));
         let share = right(&percent(frame.self_nanos, pole.weight_nanos), 4);
         let time = duration(frame.self_nanos);
-        let what = format!("{} self, {share} of {}'s on-CPU time: {} ", right(&time, 7), pole.handle, frame.handle);
-        let room = style.width().saturating_sub(LABEL_WIDTH + terminal::width(&what));
+        let what = format!("{} self, {share} of its on-CPU time: {} ", right(&time, 7), frame.handle);
+        let room = style.width().saturating_sub(label_width + terminal::width(&what));
         format!("{}{what}{}", style.faint(&label), fit(&terminal::function_words(&frame.function, frame.runtime), room))
     });
     lines.collect()

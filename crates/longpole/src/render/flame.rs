@@ -3,7 +3,7 @@
 use longpole_model::units::{TimeUnit, count, counted};
 use longpole_recording::view;
 
-use super::functions::NO_SAMPLE;
+use super::functions::{NO_SAMPLE, kernel_line};
 use super::next_steps::{part_line, same_name_line};
 use crate::next_command::own_name;
 use crate::terminal::screen::Screen;
@@ -83,10 +83,11 @@ pub(crate) fn flame(view: &view::FlameView, min_percent: f64, style: Style) -> S
     if shown.hidden > 0 {
         out.line(style.faint(&format!("… {} boxes below {min_percent}% hidden (--min 0)", shown.hidden)));
     }
+    out.extend(kernel_line(view.frames.iter().map(|frame| frame.runtime), style));
     out.extend(left_out(view, style));
     if view.cut_samples > 0 {
         let samples = counted(view.cut_samples, "sample", "samples");
-        out.line(style.faint(&format!("… {samples} cut short at their innermost functions: more than 2 097 152 different paths")));
+        out.line(style.faint(&format!("… {samples} cut short at their innermost functions: more than 2,097,152 different paths")));
     }
     out
 }

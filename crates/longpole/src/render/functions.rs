@@ -6,6 +6,11 @@ use longpole_recording::view;
 
 use crate::terminal::{Style, fit, function_words, right, width};
 
+/// What the mark in front of a function means, below a list with functions of the kernel.
+pub(crate) fn kernel_line(mut runtimes: impl Iterator<Item = Option<view::RuntimeView>>, style: Style) -> Option<String> {
+    runtimes.any(|runtime| runtime == Some(view::RuntimeView::Kernel)).then(|| style.faint("[k]: a function of the kernel"))
+}
+
 /// Printed if there are no samples.
 pub(crate) const NO_SAMPLE: &str = "No on-CPU samples: it waited (--off-cpu), it was too short, or its process was not sampled.";
 

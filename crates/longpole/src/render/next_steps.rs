@@ -7,6 +7,11 @@ use super::LABEL_WIDTH;
 use crate::next_command::{own_name, quoted};
 use crate::terminal::{self, Style};
 
+/// Whether the recording has nothing but the command's own wall and CPU time.
+pub(super) fn knows_only_the_command(view: &view::SummaryView) -> bool {
+    view.mode == view::CaptureModeView::Off && view.spans + view.processes + view.samples == 0
+}
+
 pub(crate) fn next_lines(view: &view::SummaryView, style: Style) -> Vec<String> {
     let (own, recording) = (own_name(), &view.recording);
     let mut next = Vec::new();
@@ -17,7 +22,7 @@ pub(crate) fn next_lines(view: &view::SummaryView, style: Style) -> Vec<String> 
     } else if !view.functions.is_empty() {
         next.push(format!("{own} top {recording}"));
         next.push(format!("{own} flame {recording}"));
-    } else if let Some(pole) = view.poles.first() {
+    } else if let Some(pole) = view.poles.first().filter(|_| !knows_only_the_command(view)) {
         // A process has no attributes and no events; its code is what there is to see.
         if let Some(function) = pole.part.as_ref().and_then(|part| part.handle.as_ref()).filter(|_| view.spans == 0) {
             next.push(format!("{own} frame {function} {recording}"));

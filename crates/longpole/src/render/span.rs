@@ -40,6 +40,12 @@ fn usage_lines(usage: &view::UsageView) -> Vec<String> {
     [peak, grows, cpu, faults, seen, storage].into_iter().flatten().map(|line| format!("  {line}")).collect()
 }
 
+/// `3 spans`, or `3 processes` if these are processes without spans.
+fn nodes_words(view: &view::SpanView, count: u64) -> String {
+    let (one, many) = if view.span_id.is_none() { ("process", "processes") } else { ("span", "spans") };
+    counted(count, one, many)
+}
+
 /// Which waits are listed of spans that have children.
 pub(crate) const OWN_WAITS: &str = "in its own time, outside child spans";
 
@@ -47,12 +53,13 @@ pub(crate) fn span(view: &view::SpanView, sees_cpus: bool, style: Style) -> Scre
     let mut out = Vec::new();
     if let Some(part) = &view.part {
         let (on_path, name) = (duration(part.on_path_nanos), fit(&view.name, 30));
-        out.push(format!(
-            "{} is {} in {name}: {on_path} on path. All below is about the whole of {name}.",
-            part.handle,
-            fit(&part.text, 40)
-        ));
+        let unit = TimeUnit::of(part.saves_if_zero_nanos[1]);
+        let (zero, half) = (range(unit, part.saves_if_zero_nanos), range(unit, part.saves_if_half_nanos));
+        let nodes = view.pole.as_ref().map_or_else(String::new, |pole| format!(" in all {}", nodes_words(view, pole.count)));
+        out.push(format!("{}  {}", style.handle(&part.handle), style.strong(&format!("{name} › {}", fit(&part.text, 40)))));
+        out.push(format!("{on_path} on path{nodes}; saves {zero} if it took no time, {half} if it took half"));
         out.push(String::new());
+        out.push(style.faint(&format!("{} is a part of {name}. All below is about the whole of {name}.", part.handle)));
     }
     out.push(format!(
         "{}  {}{}  {}",
@@ -74,7 +81,7 @@ pub(crate) fn span(view: &view::SpanView, sees_cpus: bool, style: Style) -> Scre
     }
     out.push(facts);
     if let Some(view::PoleOfSpanView { handle, count, .. }) = &view.pole {
-        let all = counted(*count, "span", "spans");
+        let all = nodes_words(view, *count);
         out.push(style.faint(&format!(
             "{handle} groups {all}; this one is on the critical path for longest. `flame {handle}` shows the code of all of them."
         )));
@@ -101,17 +108,11 @@ pub(crate) fn span(view: &view::SpanView, sees_cpus: bool, style: Style) -> Scre
     ));
     if let Some((pole, saves)) = of_pole.filter(|_| view.part.is_none()) {
         out.push(format!(
-            "  all {} spans of {} together: {} if they took no time; this one alone:",
-            pole.count,
+            "  all {} of {} together: {} if they took no time; this one alone:",
+            nodes_words(view, pole.count),
             pole.handle,
             range(unit, saves)
         ));
-    }
-    if let Some(part) = &view.part {
-        let (zero, half) = (range(unit, part.saves_if_zero_nanos), range(unit, part.saves_if_half_nanos));
-        let name = fit(&view.name, 30);
-        let spans = of_pole.map_or(" alone".to_owned(), |(pole, _)| format!(" in all {} spans", pole.count));
-        out.push(format!("  {}{spans}: {zero} if it took no time, {half} if it took half; the whole of {name}:", part.handle));
     }
     if view.is_run {
         // Without its children nothing would be left of the run.
@@ -142,7 +143,9 @@ pub(crate) fn span(view: &view::SpanView, sees_cpus: bool, style: Style) -> Scre
         counted(view.samples.own, "sample", "samples"),
         count(view.samples.with_descendants),
     ));
-    if view.few_samples {
+    if view.samples.own == 0 && sees_cpus {
+        out.push("  no samples: it was never on a CPU long enough, or its process was not sampled".to_owned());
+    } else if view.few_samples {
         out.push(format!("  {}", style.warning("fewer than 20 samples: a hint, not a measurement")));
     }
     if let Some(all) = &view.same_name {

@@ -46,7 +46,11 @@ pub(crate) fn how_known(states: &view::StatesView, sees_cpus: bool) -> &'static 
 
 /// Why the time of a span is unaccounted.
 fn unaccounted(states: &view::StatesView) -> &'static str {
-    if states.evidence == view::StateEvidenceView::Samples { "short waits, waiting for a CPU, or gaps" } else { "not recorded" }
+    match (states.evidence, states.runnable_nanos) {
+        (view::StateEvidenceView::Samples, 0) => "between samples: short waits, or waiting for a CPU",
+        (view::StateEvidenceView::Samples, _) => "between samples: short waits",
+        _ => "not recorded",
+    }
 }
 
 /// Each state: name, time, meaning.
@@ -60,7 +64,7 @@ pub(crate) fn state_rows(states: &view::StatesView) -> Vec<(String, i64, &'stati
         states.blocked_nanos.parts().into_iter().map(|(kind, nanos)| (format!("blocked: {}", kind.words()), nanos, blocked_on(kind))),
     );
     rows.extend([
-        (NOT_SAMPLED.to_owned(), states.blocked_unseen_nanos, "in waits without a sample, mostly short"),
+        (NOT_SAMPLED.to_owned(), states.blocked_unseen_nanos, "it waited, mostly for less than 5ms; cause unknown"),
         ("awaiting".to_owned(), states.awaiting_nanos, "open, but no thread worked for it"),
         ("remote".to_owned(), states.remote_nanos, "a call; no thread here worked or waited"),
         (UNACCOUNTED.to_owned(), states.unaccounted_nanos, unaccounted(states)),

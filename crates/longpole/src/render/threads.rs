@@ -43,7 +43,7 @@ pub(crate) fn threads(view: &view::ThreadsView, limit: usize, style: Style) -> S
 }
 
 /// Columns of the name and the number of a thread, at most.
-const NAME_WIDTH_MAX: usize = 26;
+const NAME_WIDTH_MAX: usize = 40;
 
 /// The head of the kinds of waits.
 const KINDS_HEAD: &str = "blocked on (share of blocked)";
@@ -74,8 +74,8 @@ impl<'a> ThreadCells<'a> {
         ThreadCells { thread, name, cells: [lived, on_cpu, ready, blocked, pole], blocked_nanos }
     }
 
-    /// `sleep 80%, lock 15%, others 5%`: as many kinds as fit, the longest first.
-    fn kinds(&self, room: usize) -> String {
+    /// `sleep 80%, lock 15%`: all kinds, the longest first.
+    fn kinds(&self) -> String {
         let all = self.blocked_nanos;
         let unseen = self.thread.blocked_unseen_nanos;
         let mut kinds: Vec<(&str, i64)> =
@@ -83,13 +83,7 @@ impl<'a> ThreadCells<'a> {
         kinds.push(("not sampled", unseen));
         kinds.retain(|(_, nanos)| *nanos >= all / 100 && *nanos > 0);
         kinds.sort_by_key(|(_, nanos)| std::cmp::Reverse(*nanos));
-        let words = |shown: usize| {
-            let others: i64 = kinds[shown..].iter().map(|(_, nanos)| *nanos).sum_nanos();
-            let others = (others > 0).then_some(("others", others));
-            let words = kinds[..shown].iter().copied().chain(others).map(|(kind, nanos)| format!("{kind} {}", percent(nanos, all)));
-            words.collect::<Vec<_>>().join(", ")
-        };
-        (0..=kinds.len()).rev().map(words).find(|text| width(text) <= room).unwrap_or_default()
+        kinds.iter().map(|(kind, nanos)| format!("{kind} {}", percent(*nanos, all))).collect::<Vec<_>>().join(", ")
     }
 }
 
@@ -110,8 +104,13 @@ pub(crate) fn thread_rows(threads: &[view::ThreadView], limit: usize, names_pole
     let mut out = vec![style.strong(&format!("{}  {}  {KINDS_HEAD}", pad("THREAD", name_width), columns(heads)))];
     for row in &rows {
         let before = format!("{}  {}  ", pad(&row.name, name_width), columns(row.cells.each_ref().map(String::as_str)));
-        let kinds = row.kinds(style.width().saturating_sub(width(&before)));
-        out.push(if kinds.is_empty() { before.trim_end().to_owned() } else { format!("{before}{}", style.faint(&kinds)) });
+        let kinds = row.kinds();
+        let are_beside = width(&before) + width(&kinds) <= style.width();
+        out.push(if kinds.is_empty() || !are_beside { before.trim_end().to_owned() } else { format!("{before}{}", style.faint(&kinds)) });
+        if !are_beside {
+            // The kind that makes it a pole may be a small one: leave none out.
+            out.extend(fold(&format!("blocked on {kinds}"), style.width() - 2).iter().map(|part| style.faint(&format!("  {part}"))));
+        }
         // Leave out what is less than 1% of the longest.
         let thread = row.thread;
         // A thread that got a lock back held it itself.

@@ -3,7 +3,7 @@
 use longpole_model::units::{count, counted, duration};
 use longpole_recording::view;
 
-use super::functions::{NO_SAMPLE, function_rows};
+use super::functions::{NO_SAMPLE, function_rows, kernel_line};
 use super::next_steps::part_line;
 use super::quality::missing_lines;
 use crate::terminal::screen::Screen;
@@ -32,14 +32,19 @@ pub(crate) fn top(view: &view::TopView, style: Style) -> Screen {
     }
     let (own, meaning) = match view.time {
         view::FlameTimeView::OnCpu => ("self", None),
-        view::FlameTimeView::OffCpu => ("waits", Some("waits: blocked in a library or system call that this function makes")),
+        view::FlameTimeView::OffCpu => ("own wait", Some("own wait: blocked in a library or system call that this function makes")),
         view::FlameTimeView::Wall => {
-            ("self+waits", Some("self+waits: on-CPU in the function itself, or blocked in a library or system call that it makes"))
+            ("self+wait", Some("self+wait: on-CPU in the function itself, or blocked in a library or system call that it makes"))
         }
     };
     let sorted = if view.by_total { "total" } else { own };
-    function_rows(&view.functions, view.weight_nanos, (own, sorted), style).iter().for_each(|row| out.line(row));
+    let (shown, short) = of_any_length(view);
+    function_rows(shown, view.weight_nanos, (own, sorted), style).iter().for_each(|row| out.line(row));
     meaning.iter().for_each(|text| out.line(style.faint(text)));
+    out.extend(kernel_line(shown.iter().map(|function| function.runtime), style));
+    if short > 0 {
+        out.line(style.faint(&format!("… {} more, each below a thousandth of the first (--format json)", count(short as u64))));
+    }
     if view.truncated > 0 {
         out.line(style.faint(&format!("… {} more (--limit 0)", count(view.truncated as u64))));
     }
@@ -51,6 +56,20 @@ pub(crate) fn top(view: &view::TopView, style: Style) -> Screen {
     missing(&mut out);
     out
 }
+
+/// Functions that wait: those before the ones with hardly any time in the column that the table is sorted by, and the number of the others.
+fn of_any_length(view: &view::TopView) -> (&[view::TopFrameView], usize) {
+    let time = |function: &view::TopFrameView| if view.by_total { function.total_nanos } else { function.self_nanos };
+    if view.time != view::FlameTimeView::OffCpu {
+        return (&view.functions, 0);
+    }
+    let least = view.functions.first().map_or(0, time) / SHORT_PART;
+    let shown = view.functions.partition_point(|function| time(function) >= least);
+    (&view.functions[..shown], view.functions.len() - shown)
+}
+
+/// Functions with less than this part of the time of the first one are only counted.
+const SHORT_PART: i64 = 1000;
 
 /// Waits that the table hides, and how to see them.
 fn left_out(view: &view::TopView, style: Style) -> Option<String> {

@@ -131,13 +131,13 @@ fn blocker_lines(wait: &view::WaitView, style: Style) -> Vec<String> {
     out
 }
 
-/// What those threads did for it, and the function that waited.
+/// Which threads these are, and the function that waited for them: `LOCK HOLDERS  while get_block waited`.
 fn blocker_title(wait: &view::WaitView, style: Style) -> String {
     let title = match wait.blocked_by.as_ref().map(|blocked| blocked.relation) {
-        Some(view::RelationView::Holds) => "HELD BY",
-        Some(view::RelationView::Ends) => "WAITED FOR THE EXIT OF",
-        Some(view::RelationView::Wakes) | None => "WOKEN BY",
+        Some(view::RelationView::Holds) => "LOCK HOLDERS",
+        Some(view::RelationView::Ends) => "JOINED THREADS",
+        Some(view::RelationView::Wakes) | None => "WAKING THREADS",
     };
-    let function = wait.function.as_deref().map(|function| format!("  in {}", fit(function, 60)));
+    let function = wait.function.as_deref().map(|function| format!("  while {} waited", fit(function, 60)));
     format!("{}{}", style.strong(title), style.faint(&function.unwrap_or_default()))
 }

@@ -145,9 +145,12 @@ fn kernel(refused: Option<&recorder::Refused>) -> Check {
 fn symbols() -> Check {
     let debug = Path::new("/usr/lib/debug");
     if fs::read_dir(debug).is_ok_and(|mut entries| entries.next().is_some()) {
-        return ok("symbols", "binaries name their own functions; /usr/lib/debug names those of packages");
+        return ok(
+            "symbols",
+            "binaries with symbols name their functions, and /usr/lib/debug has debug files; a stripped binary without one shows name+0xADDRESS",
+        );
     }
-    let text = "binaries name their own functions; /usr/lib/debug has no debug files, so functions of stripped packages show as addresses";
+    let text = "binaries with symbols name their functions; /usr/lib/debug has no debug files, so a stripped binary shows name+0xADDRESS";
     warn("symbols", text, "install the debug packages of the libraries you need, such as libc6-dbg")
 }
 
