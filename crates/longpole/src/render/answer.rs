@@ -272,18 +272,19 @@ fn parallel_lines(view: &view::SummaryView, style: Style) -> Vec<String> {
     }
     let operations = if view.spans == 0 { "processes" } else { "operations" };
     let mean = format!("{:.1}", parallel.mean);
-    let mut text = format!("{mean} {operations} open at once on average, {} at peak", parallel.peak);
-    if let Some(cpu) = view.cpu_nanos.filter(|_| view.wall_nanos > 0) {
-        let _ = write!(text, "; {:.1} CPUs used", cpu as f64 / view.wall_nanos as f64);
-    }
+    let mut text = format!("{mean} {operations} open at once on average");
     // Processes without spans do not show what they depend on.
     if parallel.span_nanos > 0 && view.spans > 0 {
         let most = parallel.work_nanos as f64 / parallel.span_nanos as f64;
         let words = format!("{most:.1}");
         // Operations that only wait for others count as work of one of them.
         if most >= parallel.mean && words != mean {
-            let _ = write!(text, "; {words} if each started as soon as its dependencies allow");
+            let _ = write!(text, " ({words} if each started as soon as its dependencies allow)");
         }
+    }
+    let _ = write!(text, ", {} at peak", parallel.peak);
+    if let Some(cpu) = view.cpu_nanos.filter(|_| view.wall_nanos > 0) {
+        let _ = write!(text, "; {:.1} CPUs used", cpu as f64 / view.wall_nanos as f64);
     }
     let parts = fold(&text, style.width().saturating_sub(LABEL_WIDTH));
     let label = |index: usize| if index == 0 { style.faint("parallel") + "  " } else { " ".repeat(LABEL_WIDTH) };
