@@ -42,7 +42,7 @@ pub(crate) fn recordings(view: &view::RecordingsView, style: Style) -> Screen {
         let cells: Vec<String> = texts.iter().enumerate().map(|(column, text)| cell(column, text)).collect();
         let rest = cells[2..].join("  ");
         let answer = cut(&answer_cell(row), answer_width);
-        out.line(format!("{}  {}  {rest}  {answer}", style.handle(&cells[0]), style.faint(&cells[1])).trim_end().to_owned());
+        out.line(format!("{}  {}  {rest}  {answer}", style.handle(&cells[0]), style.faint(&cells[1])).trim_end());
     }
     out
 }
