@@ -103,12 +103,8 @@ impl Symbolizer {
         }
         if let Some(main) = &main {
             main.name_linkage_table(addresses, &mut symbols);
-            // A stripped program may name what it exports, and what it calls of others.
-            let named = symbols.iter().flatten().count();
-            if trouble.is_none() && found.trouble.is_none() && found.lines.iter().all(Vec::is_empty) && named < addresses.len().div_ceil(2) {
-                let whole = tables.iter().filter(|(_, table)| named == 0 || *table == Table::Full);
-                let has_symbols = whole.into_iter().any(|(binary, table)| binary.as_ref().is_some_and(|binary| binary.has_functions(*table)));
-                trouble = (!has_symbols).then_some(Reason::Stripped);
+            if trouble.is_none() && found.trouble.is_none() && found.lines.iter().all(Vec::is_empty) && lacks_symbols(&tables, &symbols) {
+                trouble = Some(Reason::Stripped);
             }
         }
         let trouble = trouble.or(found.trouble);
@@ -133,6 +129,14 @@ impl Symbolizer {
         let trouble = trouble.or_else(|| demangler.leaves_names().then_some(Reason::NamesTooLaborious));
         (frames, trouble)
     }
+}
+
+/// Whether most of these addresses have no symbol because their binary is stripped: it still names what it exports, and what it calls of others.
+fn lacks_symbols(tables: &[(&Option<Binary<'_>>, Table)], symbols: &[Option<Symbol>]) -> bool {
+    let named = symbols.iter().flatten().count();
+    let has = |binary: &Option<Binary<'_>>, table| binary.as_ref().is_some_and(|binary| binary.has_functions(table));
+    let has_symbols = tables.iter().any(|(binary, table)| (named == 0 || *table == Table::Full) && has(binary, *table));
+    named < symbols.len().div_ceil(2) && !has_symbols
 }
 
 /// Gives every location of a recording its frames, those of one binary at a time.
