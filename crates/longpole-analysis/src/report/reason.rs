@@ -74,7 +74,7 @@ pub struct Reason<'a> {
     /// The pole is one operation that stands out among others.
     pub outlier: Option<Outlier>,
     /// The node of the pole that is most of it, if there are several others.
-    pub longest: Option<Longest>,
+    pub longest: Option<Longest<'a>>,
     /// The function that the pole is.
     pub part: Option<&'a Function>,
     /// The pole's own time, if it is mostly what it calls: shares are of this time and not of the whole.
@@ -85,9 +85,11 @@ pub struct Reason<'a> {
 
 /// A node that holds most of a pole's time on the path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Longest {
+pub struct Longest<'a> {
     /// The node.
     pub handle: Handle,
+    /// The arguments of a process, the program first; empty for a span.
+    pub arguments: &'a [String],
     /// Its time on the path.
     pub nanos: Nanos,
 }
@@ -385,11 +387,12 @@ impl Report {
     }
 
     /// The node that is more than half of a pole of many.
-    fn longest(&self, pole: &Pole) -> Option<Longest> {
+    fn longest(&self, pole: &Pole) -> Option<Longest<'_>> {
         let node = pole.nodes.iter().copied().max_by_key(|&node| (self.path.on_path[node], Reverse(node)))?;
         let nanos = self.path.on_path[node];
         let tells = pole.nodes.len() >= MANY && nanos > pole.on_path / 2;
-        tells.then_some(Longest { handle: Handle::Node(node), nanos })
+        let arguments = self.forest.process(&self.recording, node).map_or(&[][..], |process| &process.arguments);
+        tells.then_some(Longest { handle: Handle::Node(node), arguments, nanos })
     }
 
     /// Whether there are several of them and none overlaps another.

@@ -4,16 +4,21 @@ use longpole_model::units::duration;
 
 use crate::code::functions::Function;
 use crate::report::names::{FunctionNames, NamedWait};
-use crate::report::reason::{Cause, HotFunction, Longest, OffCpu, OffCpuState, OnCpuShare, Reason, WaitShare};
+use crate::report::reason::{Cause, HotFunction, OffCpu, OffCpuState, OnCpuShare, Reason, WaitShare};
 use crate::schedule::poles::Outlier;
 use crate::words::phrase::Words;
 use crate::words::wait::wait;
+
+/// Characters of a command line.
+const COMMAND_CHARS_MAX: usize = 40;
 
 /// Why a pole is long: `2 in sequence; 95% on-CPU, most of it (402.4ms) in index_words (mostly in hash_one)`.
 pub fn reason(fact: &Reason<'_>) -> Words {
     let mut words = Words::default();
     let in_sequence = fact.in_sequence.map(|nodes| format!("{nodes} in sequence"));
-    let longest = fact.longest.map(|Longest { handle, nanos }| format!("{handle} alone is on the path for {}", duration(nanos.0)));
+    let longest = fact
+        .longest
+        .map(|longest| format!("{}{} alone is on the path for {}", longest.handle, command(longest.arguments), duration(longest.nanos.0)));
     let outlier = fact.outlier.map(|Outlier { of, next }| format!("the longest of {of}, the next takes {}", duration(next.0)));
     let nodes: Vec<String> = outlier.into_iter().chain(in_sequence).chain(longest).collect();
     if !nodes.is_empty() {
@@ -23,6 +28,21 @@ pub fn reason(fact: &Reason<'_>) -> Words {
         words = words.text(format!("own time {}: ", duration(time.0)));
     }
     words.words(cause(&fact.cause, fact.part))
+}
+
+/// The start of a command line with arguments: it tells processes of one program apart.
+fn command(arguments: &[String]) -> String {
+    let [program, rest @ ..] = arguments else { return String::new() };
+    if rest.is_empty() {
+        return String::new();
+    }
+    let program = program.rsplit('/').next().unwrap_or(program);
+    let mut line = std::iter::once(program).chain(rest.iter().map(String::as_str)).collect::<Vec<_>>().join(" ");
+    if let Some((end, _)) = line.char_indices().nth(COMMAND_CHARS_MAX) {
+        line.truncate(end);
+        line.push('…');
+    }
+    format!(" ({line})")
 }
 
 fn cause(cause: &Cause<'_>, part: Option<&Function>) -> Words {
@@ -141,6 +161,7 @@ mod tests {
 
     use super::*;
     use crate::report::handle::Handle;
+    use crate::report::reason::Longest;
     use crate::time::blockers::Relation;
     use crate::words::phrase::tests::NARROW;
 
@@ -233,12 +254,14 @@ mod tests {
         let cause = Cause::ComputesSomewhere(share(75));
         let fact = Reason { in_sequence: Some(12), outlier: None, longest: None, part: None, of_own: Some(Nanos(40_000_000)), cause };
         assert_eq!(reason(&fact).to_string(), "12 in sequence; own time 40.0ms: 75% on-CPU, too few samples to say where");
-        let longest = Some(Longest { handle: Handle::Node(NodeId::at(240)), nanos: Nanos(1_510_000_000) });
+        let longest = Some(Longest { handle: Handle::Node(NodeId::at(240)), arguments: &[], nanos: Nanos(1_510_000_000) });
         let said = |in_sequence| {
             reason(&Reason { in_sequence, outlier: None, longest, part: None, of_own: None, cause: Cause::TooShort }).to_string()
         };
         assert_eq!(said(None), "s241 alone is on the path for 1.51s; too short for the sampling rate");
         assert_eq!(said(Some(21)), "21 in sequence, s241 alone is on the path for 1.51s; too short for the sampling rate");
+        let commands = ["/usr/bin/sort", "-R"].map(str::to_owned);
+        assert_eq!((command(&commands), command(&commands[..1])), (" (sort -R)".to_owned(), String::new()));
         let outlier = Some(Outlier { of: 31, next: Nanos(31_200_000) });
         let fact = Reason { in_sequence: None, outlier, longest: None, part: None, of_own: None, cause: Cause::TooShort };
         assert_eq!(reason(&fact).to_string(), "the longest of 31, the next takes 31.2ms; too short for the sampling rate");
