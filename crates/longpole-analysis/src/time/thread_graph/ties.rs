@@ -5,10 +5,10 @@
 //!   one on a CPU that was woken meanwhile, or that is close in the tree of processes.
 //! - *Itself*: a timer, a disk.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use longpole_model::fast_hash::FastMap;
-use longpole_model::{Id, IdVec, Nanos, ThreadKey, WaitKind};
+use longpole_model::{Id, IdVec, Nanos, StackId, ThreadKey, WaitKind};
 
 use super::{ASKED_NANOS, CLOSE_NANOS, EndedBy, Gap, JOIN_NANOS, LineId, TIE_NANOS, is_main};
 use crate::link::waits::FUTEX;
@@ -77,6 +77,8 @@ pub(super) struct Ties<'a> {
     busy_since: IdVec<LineId, Vec<Nanos>>,
     /// When each thread was on a CPU.
     cpu: IdVec<LineId, TimeSet>,
+    /// The stacks in which each waited for others.
+    waits_in: IdVec<LineId, HashSet<StackId>>,
 }
 
 impl<'a> Ties<'a> {
@@ -103,7 +105,12 @@ impl<'a> Ties<'a> {
         }
         let busy_since = threads.iter().map(busy_since).collect();
         let cpu = threads.iter().map(|line| TimeSet::new(line.slices.iter().map(|slice| (slice.from, slice.to)).collect())).collect();
-        Ties { sources, blockers, threads, running: Running::new(slices), ends, process_ends, child_ends, parents, busy_since, cpu }
+        let waits_in = threads.iter().map(|line| {
+            let for_others = line.waits.iter().filter(|wait| matches!(wait.kind, WaitKind::Lock | WaitKind::Queue));
+            for_others.filter_map(|wait| sources.recording.waits[wait.wait].stack).collect()
+        });
+        let (waits_in, running) = (waits_in.collect(), Running::new(slices));
+        Ties { sources, blockers, threads, running, ends, process_ends, child_ends, parents, busy_since, cpu, waits_in }
     }
 
     pub(super) fn line(&self, thread: ThreadKey) -> Option<LineId> {
@@ -252,11 +259,6 @@ impl<'a> Ties<'a> {
         let on_cpu = self.on_cpu(id, (to - before).max(from), to);
         let pid = self.thread(id).pid;
         let is_own = |other: &LineId| self.thread(*other).pid == pid;
-        let was_woken = |other: &LineId| {
-            let before = self.threads[other.place()].slices.partition_point(|slice| slice.from < to);
-            let woken = before.checked_sub(1).and_then(|last| self.busy_since[*other].get(last));
-            woken.is_some_and(|woken| *woken >= asked)
-        };
         let (own, others): (Vec<LineId>, Vec<LineId>) = on_cpu.into_iter().partition(is_own);
         // Short waits of a thread near which none was sampled are for memory and disks.
         let is_unknown = kind.is_none() && to - from < SHORT_NANOS;
@@ -265,10 +267,16 @@ impl<'a> Ties<'a> {
         let is_pipe = kind == Some(WaitKind::Pipe);
         let may_be_pipe = own.is_empty() && kind.is_none();
         // Inside a process any other one may have done it.
-        let own = own.iter().copied().filter(|other| own.len() == 1 && was_woken(other));
+        let own = own.iter().copied().filter(|other| own.len() == 1 && self.was_woken(*other, asked, to));
         let some = |candidates: Vec<LineId>| (!candidates.is_empty()).then_some(candidates);
-        let woken = some(related.iter().copied().filter(|other| is_pipe || was_woken(other)).chain(own).collect());
+        let woken = some(related.iter().copied().filter(|other| is_pipe || self.was_woken(*other, asked, to)).chain(own).collect());
         woken.or_else(|| some(related).filter(|_| may_be_pipe))
+    }
+
+    /// Whether a thread that was on a CPU before a moment had been woken since another one.
+    fn was_woken(&self, line: LineId, since: Nanos, to: Nanos) -> bool {
+        let before = self.threads[line.place()].slices.partition_point(|slice| slice.from < to);
+        before.checked_sub(1).and_then(|last| self.busy_since[line].get(last)).is_some_and(|woken| *woken >= since)
     }
 
     /// The only one of these threads, the one that was on a CPU for most of the time, or the last one if they are of one other process.
@@ -307,14 +315,15 @@ impl<'a> Ties<'a> {
         let named = last.and_then(|tid| self.line(ThreadKey::new(pid.0, tid)));
         let is_own = |other: &LineId| self.thread(*other).pid == pid;
         // Many languages wait for the end of a thread at a lock. On a busy machine, one that waits for an end got a CPU later.
-        let ended_within = |before: &Nanos| {
+        let ended_within = |(before, after): &(Nanos, Nanos)| {
             let first = self.ends.partition_point(|(end, _)| *end < (to - *before).max(from));
-            let ended = self.ends[first..].iter().take_while(|(end, _)| *end <= to + JOIN_NANOS).take(CANDIDATES_MAX);
+            let ended = self.ends[first..].iter().take_while(|(end, _)| *end <= to + *after).take(CANDIDATES_MAX);
             let others: Vec<LineId> = ended.map(|(_, other)| *other).filter(|other| *other != id && is_own(other)).collect();
             (!others.is_empty()).then_some(others)
         };
         let is_join = wait.is_some_and(|wait| wait.kind == WaitKind::Join);
-        let windows = if is_join { &[JOIN_NANOS, REAPED_NANOS][..] } else { &[JOIN_NANOS] };
+        let windows = [(JOIN_NANOS, Nanos::ZERO), (JOIN_NANOS, JOIN_NANOS), (REAPED_NANOS, JOIN_NANOS)];
+        let windows = if is_join { &windows[..] } else { &windows[..2] };
         let ended = || match windows.iter().find_map(ended_within)?[..] {
             [only] => Some(only),
             _ => None,
@@ -326,7 +335,13 @@ impl<'a> Ties<'a> {
                 [other] => Some(other),
                 // Memory may be shared with other processes.
                 [] => self.woke(Blocked { kind: Some(WaitKind::Pipe), ..it }),
-                _ => None,
+                // A thread that waits in the same place at other times contends for the same thing.
+                _ => {
+                    let stack = wait.and_then(|wait| self.sources.recording.waits[wait.wait].stack)?;
+                    let mut contenders =
+                        own.iter().copied().filter(|other| self.waits_in[*other].contains(&stack) && self.was_woken(*other, from, to));
+                    contenders.next().filter(|_| contenders.next().is_none())
+                }
             }
         };
         named.filter(|other| *other != id).or_else(ended).or_else(ran).map_or(EndedBy::Somebody, EndedBy::Thread)
