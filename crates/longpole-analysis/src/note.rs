@@ -90,7 +90,7 @@ impl Note {
         (count > 0).then(|| note(count as u64))
     }
 
-    /// Stable code: one of these, or that of a [`LossKind`](longpole_model::LossKind).
+    /// Stable code: one of these, or that of a [`LossKind`].
     pub fn code(&self) -> &'static str {
         match self {
             Note::Loss(loss) | Note::WaitsNotSeen { loss, .. } => loss.kind.as_str(),
