@@ -755,7 +755,7 @@ export interface Span {
   readonly states: States;
   /** What the span or one of its descendants did at each moment of the span. `in_child_nanos` is 0; `cpu_nanos` is that of all of them. */
   readonly statesWithDescendants: States;
-  /** What it waited for in its own time, outside child spans, longest first. longpole samples few waits below 5 ms. */
+  /** What it waited for in its own time, outside child spans: first what held it up, then other threads of a process; each longest first. longpole samples few waits below 5 ms. */
   readonly waits: readonly Wait[];
   /** The process that answers it, if it calls an address. */
   readonly callee: Callee | null;
