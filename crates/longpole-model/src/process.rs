@@ -62,7 +62,7 @@ pub struct Thread {
 }
 
 impl Thread {
-    /// The thread.
+    /// The thread, by the numbers of its process and its own.
     pub fn thread(&self) -> ThreadKey {
         ThreadKey::new(self.pid, self.tid)
     }
@@ -93,7 +93,7 @@ pub struct CpuSlice {
 }
 
 impl CpuSlice {
-    /// The thread.
+    /// The thread, by the numbers of its process and its own.
     pub fn thread(&self) -> ThreadKey {
         ThreadKey::new(self.pid, self.tid)
     }

@@ -47,7 +47,7 @@ pub struct CurrentSpan {
 }
 
 impl CurrentSpan {
-    /// The thread.
+    /// The thread, by the numbers of its process and its own.
     pub fn thread(&self) -> ThreadKey {
         ThreadKey::new(self.pid, self.tid)
     }
@@ -84,7 +84,7 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// The thread.
+    /// The thread, by the numbers of its process and its own.
     pub fn thread(&self) -> ThreadKey {
         ThreadKey::new(self.pid, self.tid)
     }

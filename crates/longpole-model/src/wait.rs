@@ -107,7 +107,7 @@ pub struct Futex {
 }
 
 impl Wait {
-    /// The thread.
+    /// The thread, by the numbers of its process and its own.
     pub fn thread(&self) -> ThreadKey {
         ThreadKey::new(self.pid, self.tid)
     }

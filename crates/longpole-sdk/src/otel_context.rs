@@ -49,7 +49,7 @@ impl ContextObserver for Publisher {
 
 fn publish(current: &Context) {
     let span = current.span();
-    let now = current.has_active_span().then(|| ours(span.span_context())).flatten();
+    let now = current.has_active_span().then(|| from_otel(span.span_context())).flatten();
     let words = |now| {
         let words = ContextWords::new(&now);
         // A server attaches the span that called it before it begins its own.
@@ -66,7 +66,7 @@ fn publish(current: &Context) {
 }
 
 /// OpenTelemetry's ids as ours; `None` where they are no span's.
-pub(crate) fn ours(context: &OtelSpanContext) -> Option<SpanContext> {
+pub(crate) fn from_otel(context: &OtelSpanContext) -> Option<SpanContext> {
     context.is_valid().then(|| SpanContext {
         trace_id: context.trace_id().to_bytes(),
         span_id: context.span_id().to_bytes(),
@@ -75,7 +75,7 @@ pub(crate) fn ours(context: &OtelSpanContext) -> Option<SpanContext> {
 }
 
 /// Our ids as OpenTelemetry's. Another process' state that cannot be read is left out, as W3C asks.
-pub(crate) fn theirs(context: SpanContext, is_remote: bool, carried: Option<&Carried>) -> OtelSpanContext {
+pub(crate) fn to_otel(context: SpanContext, is_remote: bool, carried: Option<&Carried>) -> OtelSpanContext {
     let state = carried.and_then(|carried| carried.tracestate.as_deref()).and_then(|state| state.parse::<TraceState>().ok());
     OtelSpanContext::new(
         TraceId::from_bytes(context.trace_id),
@@ -88,7 +88,7 @@ pub(crate) fn theirs(context: SpanContext, is_remote: bool, carried: Option<&Car
 
 /// The span of this thread's context.
 pub(crate) fn current() -> Option<SpanContext> {
-    Context::map_current(|context| context.has_active_span().then(|| ours(context.span().span_context())).flatten())
+    Context::map_current(|context| context.has_active_span().then(|| from_otel(context.span().span_context())).flatten())
 }
 
 thread_local! {
@@ -98,7 +98,7 @@ thread_local! {
 
 /// Makes the span the current one in OpenTelemetry's context.
 pub(crate) fn attach(key: Key, context: SpanContext, carried: Option<&Carried>) {
-    let span = theirs(context, false, carried);
+    let span = to_otel(context, false, carried);
     let guard = Context::map_current(|current| current.with_remote_span_context(span)).attach();
     // Fails while the thread tears its local storage down: the guard then leaves the context at once.
     let _ = ATTACHED.try_with(|attached| attached.borrow_mut().push((key, guard)));

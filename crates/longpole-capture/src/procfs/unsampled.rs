@@ -71,7 +71,7 @@ impl Unsampled {
     }
 
     /// Whether the process still exists whose exit record has its turn at `now`.
-    pub(crate) fn goes_on(&mut self, pid: u32, now: u64) -> bool {
+    pub(crate) fn outlives_its_exit(&mut self, pid: u32, now: u64) -> bool {
         let goes_on = self.has(pid);
         if goes_on {
             self.next_look = self.next_look.min(now);
@@ -137,7 +137,7 @@ mod tests {
         let after = |arrive: &dyn Fn(&mut Unsampled)| {
             let mut unsampled = Unsampled::new();
             arrive(&mut unsampled);
-            (unsampled.goes_on(pid, time), unsampled.losses().count() == 1)
+            (unsampled.outlives_its_exit(pid, time), unsampled.losses().count() == 1)
         };
         assert_eq!(after(&|it| it.exit_arrived(pid, time)), (true, true), "sudo");
         // The exec of the program that is no longer sampled comes first.

@@ -490,7 +490,7 @@ impl Processor {
                 }
                 self.tree.fork(time, *pid, *tid, *parent_pid, *parent_tid, &mut self.out);
             }
-            Body::Exit { pid, tid } if pid == tid && self.unsampled.goes_on(*pid, time) => {
+            Body::Exit { pid, tid } if pid == tid && self.unsampled.outlives_its_exit(*pid, time) => {
                 self.tree.switch_out(time, *tid, false, &mut self.out);
             }
             Body::Exit { pid, tid } => {

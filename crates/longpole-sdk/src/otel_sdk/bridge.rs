@@ -35,7 +35,7 @@ impl Tracer for RootedTracer {
     fn build_with_context(&self, builder: SpanBuilder, parent: &Context) -> Span {
         match self.remote_parent {
             Some(remote) if !parent.has_active_span() => {
-                let parent = parent.with_remote_span_context(otel_context::theirs(remote, true, None));
+                let parent = parent.with_remote_span_context(otel_context::to_otel(remote, true, None));
                 self.tracer.build_with_context(builder, &parent)
             }
             _ => self.tracer.build_with_context(builder, parent),
@@ -46,13 +46,13 @@ impl Tracer for RootedTracer {
 /// The ids of a span that the bridge made.
 pub(crate) fn context_of(span: &tracing::Span) -> Option<SpanContext> {
     // Asking starts the span; without the bridge the answer is an empty context.
-    otel_context::ours(span.context().span().span_context())
+    otel_context::from_otel(span.context().span().span_context())
 }
 
 /// The ids of a span that the bridge made, and what travels with them.
 pub(crate) fn carried_by(span: &tracing::Span) -> Option<(SpanContext, Option<Arc<Carried>>)> {
     let context = span.context();
-    let ids = otel_context::ours(context.span().span_context())?;
+    let ids = otel_context::from_otel(context.span().span_context())?;
     let mut headers = HashMap::new();
     TraceContextPropagator::new().inject_context(&context, &mut headers);
     BaggagePropagator::new().inject_context(&context, &mut headers);
@@ -74,5 +74,5 @@ pub(crate) fn set_parent(span: &tracing::Span, get: &dyn Fn(&str) -> Option<Stri
 
 /// Links a span of the bridge to another one. Does nothing where there is no bridge.
 pub(crate) fn add_link(span: &tracing::Span, to: SpanContext) {
-    OpenTelemetrySpanExt::add_link(span, otel_context::theirs(to, true, None));
+    OpenTelemetrySpanExt::add_link(span, otel_context::to_otel(to, true, None));
 }

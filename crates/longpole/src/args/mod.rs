@@ -18,14 +18,12 @@ pub(crate) use self::files::{
     ViewTraceArguments,
 };
 pub(crate) use self::manage_recordings::{DoctorArguments, ListArguments, PruneArguments, RemoveArguments, TagArguments};
-pub(crate) use self::record::{
-    AttachArguments, EnvInject, ExecArguments, Jit, Kind, Redact, RunArguments, SampleClock, SummaryTarget, otel_traces_target,
-    tracing_target,
-};
+pub(crate) use self::record::{AttachArguments, EnvInject, ExecArguments, Jit, Kind, Redact, RunArguments, SampleClock, SummaryTarget};
 pub(crate) use self::show_recordings::{
     DiffArguments, FlameArguments, FlameFormat, FrameArguments, OpenArguments, PolesArguments, RecordingArguments, ShowArguments,
     SourceArguments, SpanArguments, SpansArguments, SqlArguments, ThreadsArguments, TopArguments, TreeArguments,
 };
+pub(crate) use self::values::{otel_traces_target, tracing_target};
 
 const EXAMPLES: &str = "Examples:
   longpole run -- cargo build          record a command and report what to fix first

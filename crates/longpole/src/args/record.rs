@@ -7,7 +7,6 @@ use std::path::PathBuf;
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use longpole_server::forward::ForwardTarget;
-use longpole_server::forward::target::{self, Folders, TargetError};
 
 use super::{Format, values};
 
@@ -45,11 +44,11 @@ pub(crate) struct RunArguments {
     pub(crate) redact: Redact,
     /// Also send all spans as OTLP to `file:PATH` (JSON lines), `grpc://HOST:PORT`, `grpcs://…`, `http://HOST[:PORT][/PATH]` or
     /// `https://…`. `?name=value` adds a header; OTEL_EXPORTER_OTLP_CERTIFICATE names the certificates that TLS trusts. May be repeated
-    #[arg(long, value_name = "URL", value_parser = otel_traces_target)]
+    #[arg(long, value_name = "URL", value_parser = values::otel_traces_target)]
     pub(crate) otel_traces: Vec<ForwardTarget>,
     /// Also send all spans in the formats of Pulumi's older tracing: to `file:PATH` (AppDash), `tcp://HOST:PORT` (AppDash) or
     /// `http://HOST:9411/api/v1/spans` (Zipkin). May be repeated
-    #[arg(long, value_name = "URL", value_parser = tracing_target)]
+    #[arg(long, value_name = "URL", value_parser = values::tracing_target)]
     pub(crate) tracing: Vec<ForwardTarget>,
     /// Maximum size of the recording: `500MiB`, `2GB`. Beyond it longpole drops data and counts what it drops, and the command goes on
     #[arg(long, value_name = "SIZE", default_value = RECORDING_BYTES_MAX, value_parser = values::bytes)]
@@ -118,18 +117,6 @@ pub(crate) enum Jit {
 pub(crate) enum Redact {
     On,
     Off,
-}
-
-/// A value of `--otel-traces`, as Pulumi spells it.
-pub(crate) fn otel_traces_target(text: &str) -> Result<ForwardTarget, TargetError> {
-    let (current, home) = crate::env_vars::folders();
-    target::otel_traces(text, Folders { current: &current, home: home.as_deref() })
-}
-
-/// A value of `--tracing`, as Pulumi spells it.
-pub(crate) fn tracing_target(text: &str) -> Result<ForwardTarget, TargetError> {
-    let (current, home) = crate::env_vars::folders();
-    target::tracing(text, Folders { current: &current, home: home.as_deref() })
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -1,6 +1,9 @@
-//! Times, sizes and pairs as people write them: one grammar for all commands.
+//! Times, sizes, pairs and targets as people write them: one grammar for all commands.
 
 use std::time::Duration;
+
+use longpole_server::forward::ForwardTarget;
+use longpole_server::forward::target::{self, Folders, TargetError};
 
 /// `500ms`, `1.5s`, `90m`, `12h`, `30d`.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
@@ -42,6 +45,18 @@ pub(crate) fn bytes(text: &str) -> Result<u64, String> {
 pub(crate) fn pair(text: &str) -> Result<(String, String), String> {
     let (key, value) = text.split_once('=').filter(|(key, _)| !key.is_empty()).ok_or("expected key=value")?;
     Ok((key.to_owned(), value.to_owned()))
+}
+
+/// A value of `--otel-traces`, as Pulumi spells it.
+pub(crate) fn otel_traces_target(text: &str) -> Result<ForwardTarget, TargetError> {
+    let (current, home) = crate::env_vars::folders();
+    target::otel_traces(text, Folders { current: &current, home: home.as_deref() })
+}
+
+/// A value of `--tracing`, as Pulumi spells it.
+pub(crate) fn tracing_target(text: &str) -> Result<ForwardTarget, TargetError> {
+    let (current, home) = crate::env_vars::folders();
+    target::tracing(text, Folders { current: &current, home: home.as_deref() })
 }
 
 /// A number that is not negative, times the worth of the unit behind it.
