@@ -110,7 +110,7 @@ export function stateParts(states: States): StateParts {
   return {
     onCpu: part('on_cpu', 'on-CPU', 'running its own code', states.onCpuNanos),
     runnable: part('runnable', 'runnable', 'ready to run while others had the CPUs', states.runnableNanos),
-    inChild: part('in_child', 'in child span', 'a child span was open', states.inChildNanos),
+    inChild: part('in_child', 'in child span', 'a child was open, or the next stage of a pipeline', states.inChildNanos),
     blocked: {
       nanos: blocked,
       share: ratio(blocked, whole),

@@ -139,7 +139,7 @@ fn off_cpu(rest: OffCpu<'_>) -> Words {
         OffCpu::State { percent, state } => {
             let word = match state {
                 OffCpuState::Unaccounted => "unaccounted",
-                OffCpuState::Awaiting => "awaiting (no thread worked on it)",
+                OffCpuState::Awaiting => "awaiting (async: no thread worked on it)",
                 OffCpuState::Remote => "remote",
                 OffCpuState::BlockedUnseen => "blocked (not sampled)",
                 OffCpuState::Blocked => "blocked",
@@ -230,7 +230,7 @@ mod tests {
             [Unaccounted, Awaiting, Remote, BlockedUnseen, Blocked, Runnable].map(words),
             [
                 "9% unaccounted",
-                "9% awaiting (no thread worked on it)",
+                "9% awaiting (async: no thread worked on it)",
                 "9% remote",
                 "9% blocked (not sampled)",
                 "9% blocked",

@@ -35,8 +35,8 @@ pub(crate) struct RunArguments {
     #[arg(long, value_enum, default_value_t = EnvInject::Auto)]
     pub(crate) env_inject: EnvInject,
     /// Show the names of functions that these runtimes compile just in time. longpole sets NODE_OPTIONS and JAVA_TOOL_OPTIONS for this.
-    /// The options slow the runtimes down a little, and Java prints them on standard error. Python, Node from 18, and Java from 17 on
-    /// x86-64 need no option
+    /// The options slow the runtimes down a little, and Java prints them on standard error. Python, Node from 18, and Java 17 and 25
+    /// on x86-64 need no option
     #[arg(long, value_enum, value_name = "RUNTIME", value_delimiter = ',')]
     pub(crate) jit: Vec<Jit>,
     /// Before storing anything, remove values that look like credentials by their name or format (docs/formats/redaction.md)

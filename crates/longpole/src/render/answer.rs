@@ -233,6 +233,7 @@ fn path_text(view: &view::SummaryView, kinds: usize, style: Style) -> String {
             let _ = write!(text, "on-CPU unknown");
         }
         path_part(&mut text, "runnable", states.runnable_nanos, wall);
+        path_part(&mut text, "in a child", states.in_child_nanos, wall);
         let blocked: Vec<String> = states
             .blocked_nanos
             .parts()
@@ -336,7 +337,7 @@ fn hot_functions(pole: &view::PoleView, style: Style) -> Vec<String> {
         let label = std::mem::replace(&mut label, " ".repeat(label_width));
         let share = right(&percent(frame.self_nanos, pole.weight_nanos), 4);
         let time = duration(frame.self_nanos);
-        let what = format!("{} self, {share} of its on-CPU time: {} ", right(&time, 7), frame.handle);
+        let what = format!("{} self, {share} of its on-CPU time on the path: {} ", right(&time, 7), frame.handle);
         let room = style.width().saturating_sub(label_width + terminal::width(&what));
         format!("{}{what}{}", style.faint(&label), fit(&terminal::function_words(&frame.function, frame.runtime), room))
     });

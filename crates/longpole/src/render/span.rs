@@ -102,8 +102,9 @@ pub(crate) fn span(view: &view::SpanView, sees_cpus: bool, style: Style) -> Scre
     let of_pole = view.pole.as_ref().map(|pole| (pole, pole.saves_if_zero_nanos));
     let unit = TimeUnit::of(of_pole.map_or(savings.saves_if_zero_nanos, |(_, saves)| saves)[1]);
     out.push(format!(
-        "{} ({})",
+        "{}{} ({})",
         style.strong("SAVES"),
+        if view.part.is_some() { format!("  {} as a whole", view.name) } else { String::new() },
         if savings.evidence == view::EvidenceView::Declared { "its dependencies are certain" } else { "its dependencies are inferred" }
     ));
     if let Some((pole, saves)) = of_pole.filter(|_| view.part.is_none()) {

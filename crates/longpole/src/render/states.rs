@@ -58,7 +58,7 @@ pub(crate) fn state_rows(states: &view::StatesView) -> Vec<(String, i64, &'stati
     let mut rows = vec![
         ("on-CPU".to_owned(), states.on_cpu_nanos, "running its own code"),
         ("runnable".to_owned(), states.runnable_nanos, "ready to run while others had the CPUs"),
-        ("in child span".to_owned(), states.in_child_nanos, "a child span was open"),
+        ("in child span".to_owned(), states.in_child_nanos, "a child was open, or the next stage of a pipeline"),
     ];
     rows.extend(
         states.blocked_nanos.parts().into_iter().map(|(kind, nanos)| (format!("blocked: {}", kind.words()), nanos, blocked_on(kind))),

@@ -157,7 +157,9 @@ function Code({
 /** What the selection saves: the whole span, or the part of it that the pole is. */
 function Savings({ span, pole, spans }: { readonly span: Span; readonly pole: Pole | null; readonly spans: number }) {
   const part = partOfPole(pole);
-  const savings = part === null ? { ...span.savings, isWhole: true } : { ...part, isWhole: false };
+  const group = part === null && pole !== null && pole.count > 1 ? pole : null;
+  const ofPole = part ?? group;
+  const savings = ofPole === null ? { ...span.savings, isWhole: true } : { ...ofPole, isWhole: false };
   const ownZero = 'saving if only its own time, without its children, were zero';
   const ofSeveral = pole !== null && pole.count > 1 ? countedNodes(pole.count, spans) : null;
   return (
@@ -194,10 +196,8 @@ function Savings({ span, pole, spans }: { readonly span: Span; readonly pole: Po
         {savings.savesIfZeroNanos.high === 0
           ? 'Speeding up this operation would not shorten this run: parallel work takes as long.'
           : evidenceInWords(savings)}
-        {part === null && pole !== null && ofSeveral !== null
-          ? ` All ${ofSeveral} of ${pole.handle} together save ${formatRange(pole.savesIfZeroNanos)}.`
-          : ''}
-        {part !== null && ofSeveral !== null ? ` These numbers are of all ${ofSeveral} of ${part.handle} together.` : ''}
+        {ofPole !== null && ofSeveral !== null ? ` These numbers are of all ${ofSeveral} of ${ofPole.handle} together.` : ''}
+        {group !== null && ` This one alone saves ${formatRange(span.savings.savesIfZeroNanos)}.`}
         {part !== null && ` The whole of ${span.name} saves ${formatRange(span.savings.savesIfZeroNanos)}.`}
       </p>
     </section>

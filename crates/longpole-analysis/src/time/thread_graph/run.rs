@@ -190,7 +190,9 @@ impl RunReplay<'_> {
             return None;
         }
         let limit = self.graph.limit(times())?;
-        Some(self.graph.node_of(limit)).filter(|node| *node != NodeId::RUN && !nodes.contains(node))
+        // One that is on the path already explains nothing.
+        let is_on_path = |node: NodeId| self.graph.path().iter().any(|stretch| self.graph.node_of(stretch.line) == node);
+        Some(self.graph.node_of(limit)).filter(|node| *node != NodeId::RUN && !nodes.contains(node) && !is_on_path(*node))
     }
 
     /// With all below them.

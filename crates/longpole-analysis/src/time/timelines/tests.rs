@@ -427,7 +427,7 @@ current 0..1ms pid 7 tick
 current 1..99ms pid 7 -
 current 99..100ms pid 7 tick
 ";
-    assert_eq!(reason(sleeps), "waits: 98% awaiting (no thread worked on it), 2% on-CPU");
+    assert_eq!(reason(sleeps), "waits: 98% awaiting (async: no thread worked on it), 2% on-CPU");
     assert_eq!(reason(&sleeps.replace("pid 7\ncpu 0", "pid 7 kind client\ncpu 0")), "waits: 98% remote, 2% on-CPU");
     let shares = "\
 run x 0..100ms

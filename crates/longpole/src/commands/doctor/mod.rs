@@ -120,7 +120,7 @@ fn profiling(environment: &[(OsString, OsString)]) -> Vec<Check> {
         Ok((recorder::SampleClock::Cycles, ..)) => {
             checks.push(ok("cycles", "the CPU has a cycle counter to sample with: run --clock cycles"))
         }
-        _ => checks.push(ok("cycles", "no CPU cycle counter here; sampling uses the kernel's timer instead")),
+        _ => checks.push(ok("cycles", "sampling uses the kernel's timer, because this CPU shows no cycle counter")),
     }
     checks
 }
