@@ -45,6 +45,7 @@ use crate::pulumi::deployment::DeploymentTime;
 use crate::pulumi::urn::urn_of;
 use crate::schedule::critical_path::CriticalPath;
 use crate::schedule::poles::{Pole, Poles, Replays};
+use crate::schedule::recorded::Cover;
 use crate::schedule::replay::Replay;
 use crate::time::activity::Activity;
 pub use crate::time::blocked_by::{BlockedBy, Blocker, WaitedFor};
@@ -88,6 +89,8 @@ pub struct Report {
     /// The function that each thread begins with, by process and thread.
     entries: ThreadEntries,
     path_states: States,
+    /// Where nothing covers anything.
+    no_cover: Cover,
     in_flight: InFlight,
     deployment: Option<DeploymentTime>,
     /// The number of spans and traces behind an outline.
@@ -170,12 +173,13 @@ impl Report {
             samples_of_threads: OnceLock::new(),
             entries: ThreadEntries::default(),
             path_states: States::default(),
+            no_cover: Cover::default(),
             in_flight,
             deployment: None,
             outlined: None,
         };
         report.poles = report.find_poles();
-        report.path_states = report.activity().states(report.path_stretches(|_| true));
+        report.path_states = report.activity_on_path().states(report.path_stretches(|_| true));
         report.deployment = report.split_deployment();
         report
     }
@@ -301,7 +305,17 @@ impl Report {
     }
 
     fn activity(&self) -> Activity<'_> {
+        self.activity_with(&self.replay.schedule().cover)
+    }
+
+    /// The same on the path: if that goes from thread to thread, what is on it is nobody else's.
+    fn activity_on_path(&self) -> Activity<'_> {
+        self.activity_with(if self.run_graph.is_some() { &self.no_cover } else { &self.replay.schedule().cover })
+    }
+
+    fn activity_with<'a>(&'a self, cover: &'a Cover) -> Activity<'a> {
         Activity {
+            cover,
             recording: &self.recording,
             forest: &self.forest,
             schedule: self.replay.schedule(),

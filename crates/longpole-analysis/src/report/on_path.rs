@@ -11,7 +11,7 @@ use crate::time::states::States;
 impl Report {
     /// Where the time went that these nodes have on the path; sums to it.
     pub fn states_on_path(&self, nodes: &[NodeId]) -> States {
-        self.activity().states(self.stretches_on_path(nodes).into_iter())
+        self.activity_on_path().states(self.stretches_on_path(nodes).into_iter())
     }
 
     /// These nodes' own samples while they were on the path: indices into `recording.samples`.
@@ -21,7 +21,7 @@ impl Report {
 
     /// Where the time of a pole on the path went; sums to it.
     pub fn states_of_pole(&self, pole: &Pole) -> States {
-        self.activity().states(self.stretches_of_pole(pole).into_iter())
+        self.activity_on_path().states(self.stretches_of_pole(pole).into_iter())
     }
 
     /// The samples of a pole on the path: indices into `recording.samples`.
@@ -44,7 +44,7 @@ impl Report {
             Some(PartKind::Computes(_)) => return Vec::new(),
             Some(PartKind::Rest | PartKind::Busy) | None => None,
         };
-        let activity = self.activity();
+        let activity = self.activity_on_path();
         let of = |stretch| activity.waits_in(stretch).map(|it| it.wait).collect::<Vec<_>>();
         let mut waits: Vec<WaitId> = self.stretches_of_pole(pole).into_iter().flat_map(of).collect();
         waits.retain(|&wait| kind.is_none_or(|kind| self.recording.waits[wait].kind == kind));
@@ -57,7 +57,7 @@ impl Report {
         if self.recording.samples.is_empty() {
             return Vec::new();
         }
-        let activity = self.activity();
+        let activity = self.activity_on_path();
         stretches.into_iter().flat_map(|stretch| activity.telling_samples(stretch)).collect()
     }
 
@@ -75,7 +75,7 @@ impl Report {
         if self.recording.samples.is_empty() && self.recording.cpu_slices.is_empty() {
             return out;
         }
-        let activity = self.activity();
+        let activity = self.activity_on_path();
         let mut by_node: Vec<Stretch> = self.path_stretches(|_| true).collect();
         // Stable: the stretches of a node stay in order of time.
         by_node.sort_by_key(|s| s.node);

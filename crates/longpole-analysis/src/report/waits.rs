@@ -10,7 +10,7 @@ use crate::link::waits::NodeWait;
 use crate::report::Report;
 use crate::report::reason;
 use crate::schedule::poles::Pole;
-use crate::time::activity::Stretch;
+use crate::time::activity::{Activity, Stretch};
 use crate::time::blocked_by::{BlockedBy, WaitedFor, WaitedForThreads};
 use crate::time::blockers::Blockers;
 use crate::time::callees::{self, Callee, Servers};
@@ -62,8 +62,8 @@ impl Report {
     pub fn waits_of_nodes(&self, nodes: &[NodeId]) -> Vec<WaitSum<'_>> {
         let (activity, schedule) = (self.activity(), self.replay.schedule());
         let whole = || nodes.iter().map(|&node| Stretch { node, from: schedule.start[node], to: schedule.end[node] });
-        let mut sums = self.sums_of(whole(), |stretch| activity.waits_in(stretch).collect());
-        let all = self.sums_of(whole(), |stretch| activity.all_waits_in(stretch).collect());
+        let mut sums = self.sums_of(&activity, whole(), |stretch| activity.waits_in(stretch).collect());
+        let all = self.sums_of(&activity, whole(), |stretch| activity.all_waits_in(stretch).collect());
         let groups = self.wait_groups();
         // A wait that held it up for a moment only, and another thread for long, is one of that thread.
         let of_all: HashMap<_, Nanos> = all.iter().map(|sum| (groups.group_of(sum.wait), sum.nanos)).collect();
@@ -75,12 +75,16 @@ impl Report {
     }
 
     fn waits_of(&self, stretches: impl Iterator<Item = Stretch>) -> Vec<WaitSum<'_>> {
-        let activity = self.activity();
-        self.sums_of(stretches, |stretch| activity.waits_in(stretch).collect())
+        let activity = self.activity_on_path();
+        self.sums_of(&activity, stretches, |stretch| activity.waits_in(stretch).collect())
     }
 
-    fn sums_of(&self, stretches: impl Iterator<Item = Stretch>, waits: impl Fn(Stretch) -> Vec<NodeWait>) -> Vec<WaitSum<'_>> {
-        let activity = self.activity();
+    fn sums_of(
+        &self,
+        activity: &Activity<'_>,
+        stretches: impl Iterator<Item = Stretch>,
+        waits: impl Fn(Stretch) -> Vec<NodeWait>,
+    ) -> Vec<WaitSum<'_>> {
         let part = |node: NodeId, it: NodeWait| WaitPart {
             wait: it.wait,
             from: it.from,

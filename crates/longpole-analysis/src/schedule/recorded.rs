@@ -88,12 +88,12 @@ pub(crate) fn covered_before(stretches: &[Covered], at: Nanos) -> Nanos {
 }
 
 /// For each node, where its children are.
-#[derive(Debug)]
-pub(crate) struct Cover(Lists<NodeId, Covered>);
+#[derive(Debug, Default)]
+pub(crate) struct Cover(Option<Lists<NodeId, Covered>>);
 
 impl Cover {
     fn of(&self, node: NodeId) -> &[Covered] {
-        self.0.get(node)
+        self.0.as_ref().map_or(&[], |lists| lists.get(node))
     }
 
     /// Nanoseconds of the node, from its start to `at`, in which one of its children was there.
@@ -612,5 +612,5 @@ fn cover(
         }
         cover.push(stretches.drain(..));
     }
-    Cover(cover)
+    Cover(Some(cover))
 }

@@ -28,7 +28,7 @@ use longpole_model::{IdVec, Nanos, NodeId, Recording, SampleId, SpanKind, StateK
 use crate::intervals;
 use crate::link::samples::SampleNodes;
 use crate::link::waits::{NodeWait, NodeWaits};
-use crate::schedule::recorded::Schedule;
+use crate::schedule::recorded::{Cover, Schedule};
 use crate::time::states::{StateEvidence, States};
 use crate::time::timelines::{self, OwnPieces, Piece, Source, Timelines};
 use crate::tree::forest::Forest;
@@ -50,6 +50,8 @@ pub(crate) struct Activity<'a> {
     pub(crate) recording: &'a Recording,
     pub(crate) forest: &'a Forest,
     pub(crate) schedule: &'a Schedule,
+    /// Where children of nodes are.
+    pub(crate) cover: &'a Cover,
     pub(crate) samples: &'a SampleNodes,
     /// When each sample was, from the start of the run.
     pub(crate) sample_offsets: &'a IdVec<SampleId, Nanos>,
@@ -73,7 +75,7 @@ impl Estimate {
     }
 
     fn add(&mut self, activity: &Activity<'_>, stretch: Stretch) {
-        let cover = &activity.schedule.cover;
+        let cover = activity.cover;
         let covered_until = |at: Nanos| cover.covered_before(stretch.node, at);
         let before = covered_until(stretch.from);
         let length = (stretch.to - stretch.from).or_zero();
@@ -191,7 +193,7 @@ impl Activity<'_> {
             let (at, weight) = (self.sample_offsets[sample], self.weight(sample));
             // Samples that follow each other so closely stand for all between them.
             let end = if next - at <= weight + weight / 2 { next } else { (at + weight).min(to) };
-            let gaps = self.schedule.cover.gaps(node, at, end);
+            let gaps = self.cover.gaps(node, at, end);
             gaps.map(|(from, to)| Piece { from, to, state: StateKind::OnCpu })
         });
         let waits = self.waits_in(stretch).flat_map(|wait| self.blocked_pieces(node, wait));
@@ -199,7 +201,7 @@ impl Activity<'_> {
     }
 
     fn exact_pieces(&self, Stretch { node, from, to }: Stretch) -> OwnPieces {
-        let mut own = self.timelines.own_pieces(node, (from, to), &self.schedule.cover, self.calls(node));
+        let mut own = self.timelines.own_pieces(node, (from, to), self.cover, self.calls(node));
         if self.timelines.source(node) == Source::AllThreads {
             // While none of its threads is on a CPU, or could be, what it waits for is known by a rule.
             let waits = self.waits_in(Stretch { node, from, to }).flat_map(|wait| self.blocked_pieces(node, wait));
@@ -251,7 +253,7 @@ impl Activity<'_> {
             }
             let calls = self.calls(below);
             if self.timelines.source(below) != Source::Nothing {
-                let own = self.timelines.own_pieces(below, (from, to), &self.schedule.cover, calls);
+                let own = self.timelines.own_pieces(below, (from, to), self.cover, calls);
                 own.pieces.iter().for_each(|piece| push(piece.from, piece.to, piece.state));
                 if self.timelines.source(below) == Source::AllThreads {
                     states.cpu += self.timelines.cpu_of_threads(below, &[(from, to)]);
@@ -269,7 +271,7 @@ impl Activity<'_> {
                 states.cpu += weight;
                 push(at, (at + weight).min(to), StateKind::OnCpu);
             }
-            let gaps = |from: Nanos, to: Nanos| self.schedule.cover.gaps(below, from, to);
+            let gaps = |from: Nanos, to: Nanos| self.cover.gaps(below, from, to);
             let waits = self.waits_in(stretch).flat_map(|wait| self.blocked_pieces(below, wait));
             waits.for_each(|piece| push(piece.from, piece.to, piece.state));
             if calls {
@@ -299,12 +301,12 @@ impl Activity<'_> {
     /// What of a wait no child covers.
     fn blocked_pieces(&self, node: NodeId, wait: NodeWait) -> impl Iterator<Item = Piece> {
         let state = StateKind::Blocked(self.recording.waits[wait.wait].kind);
-        self.schedule.cover.gaps(node, wait.from, wait.to).map(move |(from, to)| Piece { from, to, state })
+        self.cover.gaps(node, wait.from, wait.to).map(move |(from, to)| Piece { from, to, state })
     }
 
     /// How much of a wait no child covers.
     pub(crate) fn own_of_wait(&self, node: NodeId, wait: &NodeWait) -> Nanos {
-        let cover = &self.schedule.cover;
+        let cover = self.cover;
         (wait.to - wait.from) - (cover.covered_before(node, wait.to) - cover.covered_before(node, wait.from))
     }
 
