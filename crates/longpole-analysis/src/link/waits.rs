@@ -404,9 +404,14 @@ impl NodeWaits {
         self.of_node.within(node, time)
     }
 
+    /// Whether the threads of the process tell which of its waits mattered.
+    pub(crate) fn threads_tell(&self, node: NodeId) -> bool {
+        self.tell.contains(&node)
+    }
+
     /// Those of them that mattered: all, unless the threads of the process tell.
     pub(crate) fn that_mattered_within(&self, node: NodeId, time: (Nanos, Nanos)) -> impl Iterator<Item = &NodeWait> {
-        let waits = if self.tell.contains(&node) { &self.that_mattered } else { &self.of_node };
+        let waits = if self.threads_tell(node) { &self.that_mattered } else { &self.of_node };
         waits.within(node, time)
     }
 

@@ -11,7 +11,7 @@ use crate::code::named::Named;
 use crate::report::handle::Handle;
 use crate::report::names::{FunctionNames, NamedPart, NamedWait};
 use crate::report::{FEW_SAMPLES, Report};
-use crate::schedule::poles::{Outlier, PartKind, Pole};
+use crate::schedule::poles::{Outlier, Pole};
 use crate::time::short_waits::{self, SHORT_WAITS_MIN};
 use crate::time::states::States;
 use crate::time::wait_groups::{WaitPart, WaitSum};
@@ -272,13 +272,6 @@ impl Report {
         let states = self.states_of_pole(pole);
         let own = states.own();
         let few = (samples.len() as u64) < FEW_SAMPLES;
-        // A wait during which a child was open has no time of its own, and is the wait all the same.
-        if let Some(PartKind::Waits(kind, function)) = pole.part.as_ref().map(|part| part.kind)
-            && own < pole.on_path / 2
-        {
-            let function = function.map(|function| self.functions.list[function].function.as_str());
-            return Cause::Waits(OffCpu::Wait(WaitShare { percent: 100, wait: NamedWait { kind, relation: None, function } }));
-        }
         let expected = i128::from(own.0) * i128::from(self.recording.run.rate_hz) / 1_000_000_000;
         let percent = whole_percent(states.of(StateKind::OnCpu).0, own.0);
         let runnable = whole_percent(states.of(StateKind::Runnable).0, own.0);

@@ -63,6 +63,9 @@ impl Report {
         let (activity, schedule) = (self.activity(), self.replay.schedule());
         let whole = || nodes.iter().map(|&node| Stretch { node, from: schedule.start[node], to: schedule.end[node] });
         let mut sums = self.sums_of(&activity, whole(), |stretch| activity.waits_in(stretch).collect());
+        if !nodes.iter().any(|&node| self.waits.threads_tell(node)) {
+            return sums;
+        }
         let all = self.sums_of(&activity, whole(), |stretch| activity.all_waits_in(stretch).collect());
         let groups = self.wait_groups();
         // A wait that held it up for a moment only, and another thread for long, is one of that thread.

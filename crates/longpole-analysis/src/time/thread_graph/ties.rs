@@ -14,7 +14,7 @@ use super::{ASKED_NANOS, CLOSE_NANOS, EndedBy, Gap, JOIN_NANOS, LineId, TIE_NANO
 use crate::link::waits::FUTEX;
 use crate::schedule::own_work::TimeSet;
 use crate::time::blockers::{Blockers, Sources};
-use crate::time::short_waits::{SHORT_NANOS, nearest_short};
+use crate::time::short_waits::{SHORT_NANOS, nearest_alike, nearest_short};
 use crate::time::timelines::{Running, Slice, ThreadLine, ThreadWait};
 
 /// A shorter wait for a lock, or one that nobody sampled, is no tie: a thread that a timer woke may just have held the lock of an interpreter.
@@ -37,10 +37,6 @@ const CANDIDATES_MAX: usize = 256;
 
 /// A wait of this length was sampled, unless too many threads waited.
 const UNSAMPLED_NANOS: Nanos = Nanos(20_000_000);
-
-/// A wait stands for one that nobody sampled if their lengths differ by this part at most, and if it is among this many on either side.
-const ALIKE_PART: u64 = 5;
-const ALIKE_AMONG: usize = 16;
 
 /// If several threads may have ended a wait, the one did that ran this many times as long as any other meanwhile.
 const MOST_FACTOR: i64 = 4;
@@ -157,9 +153,10 @@ impl<'a> Ties<'a> {
             }
             let wait = wait_in(line, (from, to));
             let is_short = to - from < SHORT_NANOS;
-            let nearest = || nearest_short(line.waits, from, |wait| (wait.from, wait.to)).map(|wait| wait.kind);
-            let like = || nearest_alike(line.waits, from, to).or_else(|| nearest().filter(|_| is_short));
-            let kind = wait.map(|wait| wait.kind).or_else(like);
+            let time = |wait: &ThreadWait| (wait.from, wait.to);
+            let nearest = || nearest_short(line.waits, from, time).filter(|_| is_short);
+            let like = || nearest_alike(line.waits, (from, to), time).or_else(nearest);
+            let kind = wait.or_else(like).map(|wait| wait.kind);
             let asked = asked_since(line.slices, from);
             let ended_by = self.ended_by(Blocked { line: id, from, to, asked, kind }, wait);
             let waits_in = wait.and_then(|wait| self.sources.recording.waits[wait.wait].stack);
@@ -386,17 +383,6 @@ fn asked_since(slices: &[Slice], from: Nanos) -> Nanos {
         }
     }
     since.min(from - CLOSE_NANOS)
-}
-
-/// The kind of the nearest of these waits that is as long as one that nobody sampled. They stand by start.
-fn nearest_alike(waits: &[ThreadWait], from: Nanos, to: Nanos) -> Option<WaitKind> {
-    let (before, after) = waits.split_at(waits.partition_point(|wait| wait.from < from));
-    let near = before.iter().rev().take(ALIKE_AMONG).chain(after.iter().take(ALIKE_AMONG));
-    let is_alike = |wait: &&ThreadWait| {
-        let (nanos, own) = (wait.to - wait.from, to - from);
-        (nanos - own).magnitude() <= nanos.max(own).magnitude() / ALIKE_PART
-    };
-    near.filter(is_alike).min_by_key(|wait| (wait.from - from).magnitude()).map(|wait| wait.kind)
 }
 
 /// For each slice of a thread since when it was busy.
