@@ -127,29 +127,17 @@ mod tests {
 
     use super::*;
 
+    /// A thread that was blocked in this call from 0 on.
+    fn blocked(kind: WaitKind, syscall: &'static str, deadline: Option<u64>) -> BlockedThread {
+        let (context, stack) = (ContextRecord::Absent, Vec::new());
+        let (futex, goroutine, walked) = (None, None, None);
+        let (pid, since, at, place) = (1, 0, 5, (0, 0));
+        BlockedThread { pid, since, at, kind, syscall, place, stack, context, futex, deadline, goroutine, is_polling: false, walked }
+    }
+
     #[test]
     fn a_wait_for_several_descriptors_ends_by_its_timer_or_by_an_event() {
-        let ends = |is_polling, deadline| {
-            let (kind, context, stack) = (WaitKind::Network, ContextRecord::Absent, Vec::new());
-            let (syscall, place) = ("epoll_wait", (0, 0));
-            let (futex, goroutine, walked) = (None, None, None);
-            let blocked = BlockedThread {
-                pid: 1,
-                since: 0,
-                at: 5,
-                kind,
-                syscall,
-                place,
-                stack,
-                context,
-                futex,
-                deadline,
-                goroutine,
-                is_polling,
-                walked,
-            };
-            blocked.ends(100)
-        };
+        let ends = |is_polling, deadline| BlockedThread { is_polling, ..blocked(WaitKind::Network, "epoll_wait", deadline) }.ends(100);
         assert_eq!([ends(true, Some(100)), ends(true, Some(101)), ends(true, None)], [Ends::ByTimer, Ends::ByEvent, Ends::ByEvent]);
         assert_eq!(ends(false, Some(100)), Ends::Unasked);
     }
@@ -159,23 +147,7 @@ mod tests {
         let futex = Futex { address: AbsAddr(16), holder: None };
         let until = |futex: Option<Futex>, deadline| {
             let futex = futex.map(|futex| FutexWait { futex, is_join: false });
-            let (kind, context, stack) = (WaitKind::Lock, ContextRecord::Absent, Vec::new());
-            let blocked = BlockedThread {
-                pid: 1,
-                since: 0,
-                at: 5,
-                kind,
-                syscall: "futex",
-                place: (0, 0),
-                stack,
-                context,
-                futex,
-                deadline,
-                goroutine: None,
-                is_polling: false,
-                walked: None,
-            };
-            blocked.until(100)
+            BlockedThread { futex, ..blocked(WaitKind::Lock, "futex", deadline) }.until(100)
         };
         assert_eq!(until(Some(futex), None), (Some(futex), WaitKind::Lock));
         assert_eq!(until(Some(futex), Some(101)), (Some(futex), WaitKind::Lock));
