@@ -61,6 +61,27 @@ sample 91ms x9 pid 1 tid 1 main;write
 }
 
 #[test]
+fn of_several_threads_the_last_on_a_cpu_let_another_one_go_on() {
+    // A thread ends its work, and wakes the one that hands its result to the main thread; a third one went to sleep before.
+    let rows = "\
+thread x 0..100ms pid 1 tid 1
+thread a 1..99ms pid 1 tid 3
+thread b 1..99ms pid 1 tid 4
+cpu 0..2ms pid 1 tid 1
+wait 2000..60100us pid 1 tid 1 queue at 0x20 main;take
+cpu 60100..100000us pid 1 tid 1
+cpu 1..2ms pid 1 tid 3
+wait 2000..60000us pid 1 tid 3 sleep answer;settle
+cpu 60000..60100us pid 1 tid 3
+cpu 1..2ms pid 1 tid 4
+wait 2000..59950us pid 1 tid 4 sleep other;rest
+cpu 59950..60040us pid 1 tid 4
+sample 60200us x39 pid 1 tid 1 main;write
+";
+    assert_eq!(poles(rows)[..1], ["settle 58 58"]);
+}
+
+#[test]
 fn a_queue_goes_on_when_something_is_put_into_it() {
     // A thread makes four items in 20 ms each; the main thread needs 5 ms for each.
     let mut rows = "thread x 0..100ms pid 1 tid 1\nthread p 1..82ms pid 1 tid 3\n".to_owned();

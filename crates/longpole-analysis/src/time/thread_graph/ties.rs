@@ -287,11 +287,21 @@ impl<'a> Ties<'a> {
         let ran_most = (most / MOST_FACTOR >= next).then_some(line);
         let pid = self.thread(line).pid;
         let is_one_process = pid != self.thread(id).pid && candidates.iter().all(|other| self.thread(*other).pid == pid);
-        let last_end = |other: LineId| {
-            let slices = &self.threads[other.place()].slices;
-            slices[..slices.partition_point(|slice| slice.from < to)].last().map(|slice| slice.to.min(to))
-        };
-        ran_most.or_else(|| candidates.iter().copied().filter(|_| is_one_process).max_by_key(|other| last_end(*other)))
+        ran_most.or_else(|| candidates.iter().copied().filter(|_| is_one_process).max_by_key(|other| self.left_cpu(*other, to)))
+    }
+
+    /// When a thread was on a CPU before this moment, at the latest.
+    fn left_cpu(&self, line: LineId, to: Nanos) -> Option<Nanos> {
+        let slices = &self.threads[line.place()].slices;
+        slices[..slices.partition_point(|slice| slice.from < to)].last().map(|slice| slice.to.min(to))
+    }
+
+    /// The thread that left its CPU last before this moment, if it is one: who lets another thread go on is on a CPU just then.
+    fn last_on_cpu(&self, candidates: &[LineId], to: Nanos) -> Option<LineId> {
+        let mut left: Vec<(Option<Nanos>, LineId)> = candidates.iter().map(|&line| (self.left_cpu(line, to), line)).collect();
+        left.sort_unstable();
+        let [.., (before, _), (at, last)] = left[..] else { return None };
+        (before < at).then_some(last)
     }
 
     /// Whether the processes of two threads are few steps apart in the tree of processes.
@@ -332,12 +342,14 @@ impl<'a> Ties<'a> {
                 [other] => Some(other),
                 // Memory may be shared with other processes.
                 [] => self.woke(Blocked { kind: Some(WaitKind::Pipe), ..it }),
-                // A thread that waits in the same place at other times contends for the same thing.
+                // A thread that was woken meanwhile and waits in the same place at other times contends for the same thing.
                 _ => {
-                    let stack = wait.and_then(|wait| self.sources.recording.waits[wait.wait].stack)?;
-                    let mut contenders =
-                        own.iter().copied().filter(|other| self.waits_in[*other].contains(&stack) && self.was_woken(*other, from, to));
-                    contenders.next().filter(|_| contenders.next().is_none())
+                    own.retain(|other| self.was_woken(*other, from, to));
+                    let stack = wait.and_then(|wait| self.sources.recording.waits[wait.wait].stack);
+                    let contends = |other: &&LineId| stack.is_some_and(|stack| self.waits_in[**other].contains(&stack));
+                    let mut contenders = own.iter().filter(contends);
+                    let only = contenders.next().filter(|_| contenders.next().is_none()).copied();
+                    only.or_else(|| self.only(Blocked { from: to - CLOSE_NANOS, ..it }, &own)).or_else(|| self.last_on_cpu(&own, to))
                 }
             }
         };
