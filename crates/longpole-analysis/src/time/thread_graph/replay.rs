@@ -18,7 +18,7 @@ use super::{EndedBy, Gap, GraphThread, JOIN_NANOS, LineId, ThreadGraph, is_main}
 use crate::intervals;
 use crate::schedule::own_work::TimeSet;
 
-/// How long the end of a process may take.
+/// How long the end of a process, or of a thread, may take.
 const EXIT_NANOS: Nanos = Nanos(10_000_000);
 
 /// What happens at a moment; at the same one in this order.
@@ -185,6 +185,14 @@ impl ThreadGraph {
     }
 }
 
+impl GraphThread {
+    /// Whether a thread only ends from this moment on; if other threads took its CPU, that took longer.
+    fn is_at_its_end(&self, at: Nanos) -> bool {
+        let waits_again = self.gaps.last().is_some_and(|last| last.from > at);
+        self.until <= at + JOIN_NANOS || self.until <= at + EXIT_NANOS && !waits_again
+    }
+}
+
 /// Takes this much back of the end of what is gone.
 fn take_back(gone: &mut Vec<(Nanos, Nanos)>, mut waits: Nanos) {
     while waits > Nanos::ZERO {
@@ -275,7 +283,7 @@ impl Replay<'_> {
         let own = self.advance(line, gap.from);
         let mut new = own.max(self.reach(other, gap.to));
         let mut held_up_by = (new > own).then_some((other, gap.to.min(self.graph.lines[other].until)));
-        if self.graph.lines[other].until <= gap.to + JOIN_NANOS {
+        if self.graph.lines[other].is_at_its_end(gap.to) {
             let joined = self.all_joined(line, gap.to);
             if joined > new {
                 (new, held_up_by) = (joined, self.last_joined(line));

@@ -82,6 +82,27 @@ sample 60200us x39 pid 1 tid 1 main;write
 }
 
 #[test]
+fn who_joins_a_thread_that_had_no_cpu_to_end_joins_the_others_as_well() {
+    // The main thread goes on when one of two ends, which another program's thread keeps from its CPU for 2 ms.
+    let rows = "\
+thread x 0..100ms pid 1 tid 1
+thread a 10..92ms pid 1 tid 3
+thread b 10..60ms pid 1 tid 4
+cpu 0..10ms pid 1 tid 1
+wait 10..90ms pid 1 tid 1 lock at 0x10 holder 3 main;join
+cpu 90..100ms pid 1 tid 1
+cpu 10..90ms pid 1 tid 3 preempted
+cpu 91900..92000us pid 1 tid 3
+cpu 10..60ms pid 1 tid 4
+sample 0ms x10 pid 1 tid 1 main;parse
+sample 10ms x80 pid 1 tid 3 worker;encode
+sample 10ms x50 pid 1 tid 4 other;index
+sample 91ms x9 pid 1 tid 1 main;write
+";
+    assert_eq!(poles(rows)[..1], ["encode 80 30"]);
+}
+
+#[test]
 fn a_queue_goes_on_when_something_is_put_into_it() {
     // A thread makes four items in 20 ms each; the main thread needs 5 ms for each.
     let mut rows = "thread x 0..100ms pid 1 tid 1\nthread p 1..82ms pid 1 tid 3\n".to_owned();
