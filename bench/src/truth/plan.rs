@@ -141,10 +141,13 @@ impl Plan {
     /// A new function that takes up to `millis_max`.
     fn function(&mut self, random: &mut Random, millis_max: usize, may_compute: bool) -> usize {
         let at = self.functions.len();
-        let verb = VERBS[random.below(VERBS.len())];
-        let noun = NOUNS[at % NOUNS.len()];
+        let (first, noun) = (random.below(VERBS.len()), NOUNS[at % NOUNS.len()]);
+        let names = VERBS.iter().cycle().skip(first).map(|verb| format!("{verb}_{noun}"));
+        let is_new = |name: &String| !self.functions.iter().any(|other| other.name == *name);
+        // No program has a function for each verb and noun.
+        let name = names.take(VERBS.len()).find(is_new).unwrap_or_default();
         let millis = (millis_max / 10 + random.below(millis_max * 9 / 10)) as u64;
-        self.functions.push(Function { name: format!("{verb}_{noun}"), computes: may_compute && random.below(5) < 3, millis });
+        self.functions.push(Function { name, computes: may_compute && random.below(5) < 3, millis });
         at
     }
 
