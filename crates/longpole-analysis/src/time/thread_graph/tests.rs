@@ -177,6 +177,46 @@ fn what_nobody_sampled_behind_a_timeout_goes_on_with_it() {
 }
 
 #[test]
+fn a_poll_that_times_out_goes_on_with_the_next_one() {
+    // A client polls for 30 ms in vain, for 1 ms more, which is too short to be sampled, then until the server answers.
+    let rows = |answers: u32, last: &str| {
+        let mut rows = format!("process b 1..{}ms pid 2 under 1\nthread x 0..100ms pid 1 tid 1\n", answers + 1);
+        rows += &format!("thread b 1..{}ms pid 2 tid 2\n", answers + 1);
+        rows += "cpu 0..10ms pid 1 tid 1\nwait 10..40ms pid 1 tid 1 sleep in poll main;ask;poll\ncpu 40000..40020us pid 1 tid 1\n";
+        rows += "cpu 1..2ms pid 2 tid 2\nwait 2000..9900us pid 2 tid 2 idle in poll serve;poll\ncpu 9900..10100us pid 2 tid 2\n";
+        rows += "sample 0ms x10 pid 1 tid 1 main;start\n";
+        rows + last
+    };
+    let answered = "cpu 41020..41040us pid 1 tid 1\nwait 41040..80000us pid 1 tid 1 network in poll main;ask;poll\n\
+        cpu 80..100ms pid 1 tid 1\nwait 10100..79900us pid 2 tid 2 sleep in clock_nanosleep serve;settle\n\
+        cpu 79900..80000us pid 2 tid 2\nwait 80..81ms pid 2 tid 2 idle in poll serve;poll\n\
+        sample 80ms x20 pid 1 tid 1 main;write\n";
+    assert_eq!(poles(&rows(80, answered))[0], "rest 70 70");
+    // The server answers as soon as that, so that no wait after the poll is sampled; another poll tells that the client waits for a peer there.
+    let soon = "cpu 41020..90000us pid 1 tid 1\nwait 90..95ms pid 1 tid 1 network in poll main;ask;poll\ncpu 95..100ms pid 1 tid 1\n\
+        wait 10100..40920us pid 2 tid 2 sleep in clock_nanosleep serve;settle\ncpu 40920..41020us pid 2 tid 2\n\
+        wait 41020..94900us pid 2 tid 2 idle in poll serve;poll\ncpu 94900..95000us pid 2 tid 2\n\
+        sample 42ms x48 pid 1 tid 1 main;write\n";
+    assert_eq!(poles(&rows(95, soon))[..2], ["write 53 52", "rest 31 31"]);
+}
+
+#[test]
+fn the_last_poll_of_several_ends_late_if_another_thread_ended_it() {
+    // Twice the main thread waits 20 ms for a message in vain. On a busy machine it gets a CPU 4 ms after the third wait had to time out,
+    // because a thread had sent a message and ended. It starts another thread then, and waits for that.
+    let mut rows = "thread x 0..100ms pid 1 tid 1\nthread w 1..65ms pid 1 tid 3\nthread v 66100..99000us pid 1 tid 4\n".to_owned();
+    rows += "cpu 0..2ms pid 1 tid 1\n";
+    for (from, to) in [(2_000, 22_000), (22_020, 42_000), (42_020, 66_000)] {
+        rows += &format!("wait {from}..{to}us pid 1 tid 1 sleep in futex main;receive\ncpu {to}..{}us pid 1 tid 1\n", to + 20);
+    }
+    rows += "cpu 66020..66200us pid 1 tid 1\nwait 66400..90000us pid 1 tid 1 queue at 0x20 main;receive\ncpu 90..100ms pid 1 tid 1\n";
+    rows += "cpu 66200..66210us pid 1 tid 4\ncpu 66350..66400us pid 1 tid 1\n";
+    rows += "cpu 1..65ms pid 1 tid 3\nsample 2ms x62 pid 1 tid 3 work\nsample 90ms x10 pid 1 tid 1 main;write\n";
+    rows += "cpu 66300..90000us pid 1 tid 4\nsample 67ms x20 pid 1 tid 4 more\n";
+    assert_eq!(poles(&rows)[..1], ["work 64 64"]);
+}
+
+#[test]
 fn a_process_of_several_threads_wakes_another_one() {
     // A child reads from a pipe until one of two threads writes: both ran, nothing tells which one it was.
     let mut rows = "process b 1..62ms pid 2 under 1\nthread x 0..100ms pid 1 tid 1\nthread w 1..99ms pid 1 tid 3\n".to_owned();

@@ -32,6 +32,9 @@ const WAKES: [Nanos; 3] = [CLOSE_NANOS, Nanos(3_000_000), Nanos(20_000_000)];
 /// Steps from a process to its parent or a child in which it hands on what it writes: a shell starts both ends of a pipe.
 const RELATED_STEPS: usize = 3;
 
+/// Waits too brief to be sampled that follow a poll which timed out, at most.
+const BRIEF_MAX: usize = 4;
+
 /// Threads on CPUs in a moment, and processes that ended in one, among which the one is searched that ended a wait.
 const CANDIDATES_MAX: usize = 256;
 
@@ -75,6 +78,8 @@ pub(super) struct Ties<'a> {
     cpu: IdVec<LineId, TimeSet>,
     /// The stacks in which each waited for others.
     waits_in: IdVec<LineId, HashSet<StackId>>,
+    /// Those in which any waited for a pipe or the network.
+    polls_in: HashSet<StackId>,
 }
 
 impl<'a> Ties<'a> {
@@ -106,7 +111,9 @@ impl<'a> Ties<'a> {
             for_others.filter_map(|wait| sources.recording.waits[wait.wait].stack).collect()
         });
         let (waits_in, running) = (waits_in.collect(), Running::new(slices));
-        Ties { sources, blockers, threads, running, ends, process_ends, child_ends, parents, busy_since, cpu, waits_in }
+        let of_peers = threads.iter().flat_map(|line| line.waits).filter(|wait| matches!(wait.kind, WaitKind::Network | WaitKind::Pipe));
+        let polls_in = of_peers.filter_map(|wait| sources.recording.waits[wait.wait].stack).collect();
+        Ties { sources, blockers, threads, running, ends, process_ends, child_ends, parents, busy_since, cpu, waits_in, polls_in }
     }
 
     pub(super) fn line(&self, thread: ThreadKey) -> Option<LineId> {
@@ -179,18 +186,75 @@ impl<'a> Ties<'a> {
         let mut joined: Vec<Gap> = Vec::with_capacity(gaps.len());
         let mut gaps = gaps.into_iter().peekable();
         while let Some(mut gap) = gaps.next() {
-            let polls = joined.last_chunk().filter(|polls| gap.may_end_polls(polls, gaps.peek()));
-            if let Some([_, Gap { from, asked, waits_in, .. }]) = polls.copied() {
-                let let_go = || self.let_go(Blocked { line, from, to: gap.to, asked, kind: Some(WaitKind::Queue) }, None);
-                let ended_by = if gap.is_by_another() { gap.ended_by } else { let_go() };
-                gap = Gap { ended_by, is_certain: false, waits_in, takes: true, ..gap };
+            if let Some(&[first, last]) = joined.last_chunk() {
+                let is_end = gap.may_end_polls(&[first, last], gaps.peek());
+                let ended_by = is_end.then(|| self.end_of_polls(line, &last, &gap)).flatten();
+                if let Some(ended_by) = ended_by {
+                    gap = Gap { ended_by, is_certain: false, waits_in: last.waits_in, takes: true, ..gap };
+                } else if let Some(late) = self.late_end(line, &[first, last], &gap) {
+                    joined.pop();
+                    push_joined(&mut joined, late);
+                }
             }
-            while let Some(timed_out) = joined.pop_if(|before| gap.goes_on_after(before)) {
-                gap = Gap { from: timed_out.from, asked: timed_out.asked, ..gap };
+            if let Some((place, whole)) = self.after_poll(line, &joined, gap) {
+                joined.truncate(place);
+                gap = whole;
             }
-            joined.push(gap);
+            push_joined(&mut joined, gap);
         }
         joined
+    }
+
+    /// The thread that ended a wait behind polls that timed out, if it goes on with them: one that was there when the last of them ended.
+    fn end_of_polls(&self, line: LineId, last: &Gap, gap: &Gap) -> Option<EndedBy> {
+        let it = Blocked { line, from: last.from, to: gap.to, asked: last.asked, kind: Some(WaitKind::Queue) };
+        let ended_by = if gap.is_by_another() { gap.ended_by } else { self.let_go(it, None) };
+        let is_new = matches!(ended_by, EndedBy::Thread(other) if self.began(other) >= last.to);
+        (!is_new).then_some(ended_by)
+    }
+
+    /// The second of two polls, if it did not time out: it took longer than the first, a thread ended meanwhile, and the thread does not poll again.
+    fn late_end(&self, line: LineId, [first, last]: &[Gap; 2], next: &Gap) -> Option<Gap> {
+        let is_late = last.to - last.from > first.to - first.from + POLL_NANOS;
+        let are_polls = first.is_timeout && last.is_timeout && first.sleeps_again(last) && last.from - first.to < POLL_NANOS;
+        if !is_late || !are_polls || last.sleeps_again(next) {
+            return None;
+        }
+        let before = self.ends.partition_point(|(end, _)| *end <= last.from);
+        let ended = self.ends[before..].iter().take_while(|(end, _)| *end <= last.to).take(CANDIDATES_MAX).map(|(_, other)| *other);
+        let mut own = ended.filter(|other| *other != line && self.thread(*other).pid == self.thread(line).pid);
+        let other = own.next().filter(|_| own.next().is_none())?;
+        Some(Gap { ended_by: EndedBy::Thread(other), is_certain: false, is_sleep: false, is_timeout: false, takes: true, ..*last })
+    }
+
+    /// The wait for a pipe or the network that ends with this one, and the place of its beginning, a poll that timed out: the thread polled again
+    /// at once, too briefly to be sampled, once or several times.
+    fn after_poll(&self, line: LineId, before: &[Gap], gap: Gap) -> Option<(usize, Gap)> {
+        let is_brief = |gap: &Gap| gap.waits_in.is_none() && gap.to - gap.from < SHORT_NANOS;
+        let mut next = gap;
+        let mut place = before.len();
+        let poll = loop {
+            place = place.checked_sub(1)?;
+            let last = before[place];
+            if next.from - last.to >= POLL_NANOS {
+                return None;
+            }
+            if !is_brief(&last) {
+                break last;
+            }
+            next = last;
+        };
+        let is_poll = poll.is_sleep && !poll.is_timeout && poll.waits_in.is_some_and(|stack| self.polls_in.contains(&stack));
+        if !is_poll || before.len() - place > BRIEF_MAX {
+            return None;
+        }
+        let whole = Gap { from: poll.from, asked: poll.asked, waits_in: poll.waits_in, takes: true, is_certain: false, ..gap };
+        if !is_brief(&gap) {
+            return (gap.is_by_another() && !gap.is_sleep && poll.waits_where(&gap)).then_some((place, whole));
+        }
+        let it = Blocked { line, from: poll.from, to: gap.to, asked: poll.asked, kind: Some(WaitKind::Network) };
+        let other = self.woke_within(it, CLOSE_NANOS).and_then(|candidates| self.only(it, &candidates))?;
+        Some((place, Gap { ended_by: EndedBy::Thread(other), ..whole }))
     }
 
     /// Why a thread went on after a wait of a kind; of one that the process ended, nobody knows what it was for.
@@ -223,8 +287,9 @@ impl<'a> Ties<'a> {
     /// the only one that ended meanwhile, however late it got a CPU.
     fn child_that_ended(&self, Blocked { line, from, to, kind, .. }: Blocked) -> Option<LineId> {
         let ends = self.child_ends.get(&self.thread(line).pid.0)?;
-        // The kernel records the end of a process before it tells the parent.
-        let ended = &ends[..ends.partition_point(|(end, _)| *end <= to)];
+        // The kernel records the end of a process before it tells the parent, and closes its pipes before that.
+        let until = if kind == Some(WaitKind::Child) { to } else { to + CLOSE_NANOS };
+        let ended = &ends[..ends.partition_point(|(end, _)| *end <= until)];
         let meanwhile = &ended[ended.partition_point(|(end, _)| *end < from - JOIN_NANOS)..];
         let (end, last) = meanwhile.last()?;
         let is_only = kind == Some(WaitKind::Child) && meanwhile.len() == 1;
@@ -355,6 +420,14 @@ impl<'a> Ties<'a> {
         };
         named.filter(|other| *other != id).or_else(ended).or_else(ran).map_or(EndedBy::Somebody, EndedBy::Thread)
     }
+}
+
+/// Adds a wait to those before it; it goes on with those that timed out in the same place.
+fn push_joined(joined: &mut Vec<Gap>, mut gap: Gap) {
+    while let Some(timed_out) = joined.pop_if(|before| gap.goes_on_after(before)) {
+        gap = Gap { from: timed_out.from, asked: timed_out.asked, ..gap };
+    }
+    joined.push(gap);
 }
 
 impl Gap {
