@@ -1,5 +1,5 @@
 //! Files, pipes and sockets: found without opening them, and waited for.
-#![expect(unsafe_code, reason = "poll, pipes, openat2, statfs, sockets")]
+#![expect(unsafe_code, reason = "poll, pipes, openat2, statfs, statx, sockets")]
 
 use std::ffi::{CString, OsStr, c_int};
 use std::fs::File;
@@ -84,6 +84,17 @@ pub(crate) fn is_of_the_kernel(file: &File) -> bool {
         (libc::fstatfs(file.as_raw_fd(), &mut found) == 0).then_some(found.f_type)
     };
     found.is_some_and(|kind| KERNEL.contains(&(kind as u64)))
+}
+
+/// Whether there is a fifo(7) at a path, as far as the kernel knows without a question to its file system: one in user space may never answer.
+pub(crate) fn is_fifo(path: &str) -> bool {
+    let Ok(path) = CString::new(path) else { return false };
+    // SAFETY: all zero is a value of the type, and a place for the answer; the path ends with a zero.
+    let (outcome, found) = unsafe {
+        let mut found: libc::statx = std::mem::zeroed();
+        (libc::statx(libc::AT_FDCWD, path.as_ptr(), libc::AT_STATX_DONT_SYNC, libc::STATX_TYPE, &mut found), found)
+    };
+    outcome == 0 && libc::mode_t::from(found.stx_mode) & libc::S_IFMT == libc::S_IFIFO
 }
 
 /// Finds the file with this name in a folder without opening it, and does not follow a link. `None` if another file system is mounted there: a

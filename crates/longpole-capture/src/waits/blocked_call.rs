@@ -7,6 +7,7 @@ use std::os::unix::fs::FileExt;
 use longpole_model::WaitKind;
 
 use super::listeners::Listeners;
+use crate::sys::descriptors::is_fifo;
 use crate::sys::remote_memory::read_memory;
 
 /// Most descriptors of a `poll` to classify.
@@ -151,7 +152,16 @@ fn read_proc(path: &str) -> std::io::Result<String> {
 
 /// What a descriptor of another process stands for.
 fn kind_of_descriptor(pid: u32, descriptor: u64) -> WaitKind {
-    target(pid, descriptor).map_or(WaitKind::Other, |target| kind_of_target(&target))
+    target(pid, descriptor).map_or(WaitKind::Other, |target| kind_of_open(pid, descriptor, &target))
+}
+
+/// The same, for the target of its link.
+fn kind_of_open(pid: u32, descriptor: u64, target: &str) -> WaitKind {
+    match kind_of_target(target) {
+        // A pipe with a name, whose target looks like that of a file.
+        WaitKind::Disk if is_fifo(&format!("/proc/{pid}/fd/{descriptor}")) => WaitKind::Pipe,
+        kind => kind,
+    }
 }
 
 fn target(pid: u32, descriptor: u64) -> Option<String> {
@@ -202,7 +212,7 @@ impl Polled<'_> {
     /// thread that waits for connections waits for work.
     fn kind(&mut self, descriptor: u64) -> WaitKind {
         let Some(found) = target(self.pid, descriptor) else { return WaitKind::Other };
-        let kind = kind_of_target(&found);
+        let kind = kind_of_open(self.pid, descriptor, &found);
         let is_other_end = |beside: Option<u64>| beside.and_then(|beside| target(self.pid, beside)).is_some_and(|beside| beside == found);
         match kind {
             WaitKind::Pipe if is_other_end(descriptor.checked_add(1)) || is_other_end(descriptor.checked_sub(1)) => WaitKind::Queue,
@@ -268,6 +278,20 @@ mod tests {
         for other in ["running\n", "", "202 0x1", "x 0x1 0x2", "1 2 3 4 5 6 7 8 9"] {
             assert_eq!(BlockedCall::parse(other), None, "{other}");
         }
+    }
+
+    #[test]
+    fn a_pipe_with_a_name_is_a_pipe() {
+        use std::os::fd::AsRawFd;
+        let folder = std::env::temp_dir().join(format!("longpole-fifo-{}", std::process::id()));
+        fs::create_dir(&folder).unwrap();
+        let path = folder.join("fifo");
+        assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+        let fifo = fs::File::options().read(true).write(true).open(&path).unwrap();
+        let file = fs::File::create(folder.join("file")).unwrap();
+        let kind = |file: &fs::File| kind_of_descriptor(std::process::id(), file.as_raw_fd() as u64);
+        assert_eq!([kind(&fifo), kind(&file)], [WaitKind::Pipe, WaitKind::Disk]);
+        fs::remove_dir_all(folder).unwrap();
     }
 
     #[test]
