@@ -221,8 +221,13 @@ pub(crate) fn base_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
+/// The command, or the program that took its place: `cargo` of `sh -c 'exec cargo build'`.
 fn command_name(recording: &Recording) -> &str {
-    recording.run.command.first().map_or("run", |program| base_name(program))
+    let command = recording.run.command.first().map_or("run", |program| base_name(program));
+    let process = root_process(recording).map(|row| &recording.processes[row]);
+    // An interpreter has the script among its arguments.
+    let is_another = |process: &&Process| !process.arguments.is_empty() && !process.arguments.iter().any(|it| base_name(it) == command);
+    process.filter(is_another).map_or(command, process_name)
 }
 
 /// The kernel keeps 15 bytes of a name; where the executable's name goes on, that is the name. A program that starts itself again by
