@@ -80,6 +80,13 @@ pub enum Note {
         /// Why the kernel could not be sampled; empty if unknown.
         why: String,
     },
+    /// Much of the time on a CPU was in scripts of a language whose functions have no names.
+    ScriptsUnnamed {
+        /// The language.
+        language: &'static str,
+        /// Time on a CPU.
+        on_cpu: UnsignedNanos,
+    },
     /// Threads were runnable and had no CPU; the sum of these times.
     CpuBusy(UnsignedNanos),
 }
@@ -115,6 +122,7 @@ impl Note {
             Note::LimitedSlots(_) => "limited_slots",
             Note::Watched => "watched",
             Note::KernelTime { .. } => "kernel_time",
+            Note::ScriptsUnnamed { .. } => "scripts_unnamed",
             Note::CpuBusy(_) => "cpu_busy",
         }
     }
@@ -124,7 +132,12 @@ impl Note {
         match self {
             Note::Loss(loss) | Note::WaitsNotSeen { loss, .. } => loss.count,
             Note::NamesMissing { files, .. } => files.all as u64,
-            Note::UnfinishedRun | Note::RunsApart(_) | Note::Watched | Note::KernelTime { .. } | Note::CpuBusy(_) => 1,
+            Note::UnfinishedRun
+            | Note::RunsApart(_)
+            | Note::Watched
+            | Note::KernelTime { .. }
+            | Note::ScriptsUnnamed { .. }
+            | Note::CpuBusy(_) => 1,
             Note::OutlivedRun(processes) => processes.all as u64,
             Note::LegacyJoined { pairs, .. } => *pairs,
             Note::ClockShifted { spans, .. } => *spans,

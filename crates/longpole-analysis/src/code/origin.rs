@@ -267,6 +267,25 @@ const RULES: [(CodeOrigin, Of, &[Mark]); 14] = [
     ),
 ];
 
+/// Languages whose interpreters run a script without frames of its functions, by the names of their binaries. longpole does not read these
+/// interpreters' memory.
+const SCRIPT_LANGUAGES: [(&str, &[&str]); 6] = [
+    ("Perl", &["perl", "libperl"]),
+    ("Ruby", &["ruby", "libruby"]),
+    ("PHP", &["php", "php-fpm", "libphp"]),
+    ("Lua", &["lua", "luajit", "liblua", "libluajit"]),
+    ("R", &["R", "libR"]),
+    ("Tcl", &["tclsh", "libtcl"]),
+];
+
+/// The language whose scripts a binary runs: `Perl` for `perl5.36.0` and `libperl.so.5.36`.
+pub(crate) fn script_language(binary: &str) -> Option<&'static str> {
+    let is_version =
+        |rest: &str| rest.split(".so").next().is_some_and(|it| it.bytes().all(|byte| byte.is_ascii_digit() || b".-".contains(&byte)));
+    let is_of = |name: &&str| binary.strip_prefix(*name).is_some_and(is_version);
+    SCRIPT_LANGUAGES.iter().find(|(_, names)| names.iter().any(is_of)).map(|(language, _)| *language)
+}
+
 /// Whose code a frame of this location is.
 pub(crate) fn whose(recording: &Recording, location: &Location, function: &str, file: &str) -> CodeOrigin {
     let binary = match &location.kind {
@@ -282,6 +301,9 @@ pub(crate) fn whose(recording: &Recording, location: &Location, function: &str, 
 
 fn by_rules(function: &str, file: &str, binary: &str, of: Of) -> CodeOrigin {
     let name = binary.rsplit('/').next().unwrap_or(binary);
+    if of == Of::Binaries && script_language(name).is_some() {
+        return CodeOrigin::Language;
+    }
     // A program that lies there is a program; only what it loads is the distribution's.
     let is_shared = name.contains(".so");
     let has = |mark: &Mark| match *mark {
@@ -314,6 +336,9 @@ mod tests {
         assert_eq!(native("_PyEval_EvalFrameDefault", "", "/usr/bin/python3.11"), "interpreter");
         assert_eq!(native("python3.11+0x6456ee", "", "/usr/bin/python3.11"), "language");
         assert_eq!(native("node+0x12", "", "/usr/bin/node"), "language");
+        assert_eq!(native("Perl_pp_add", "", "/usr/bin/perl"), "language");
+        assert_eq!(native("rb_vm_exec", "", "/usr/lib/x86_64-linux-gnu/libruby-3.1.so.3.1"), "language");
+        assert_eq!(native("noise", "/home/me/perlin.c", "/home/me/perlin"), "program");
         assert_eq!(native("node_of_tree", "", "/home/me/nodes"), "program");
         let script = |function: &str, file: &str| by_rules(function, file, "", Of::Scripts).as_str();
         assert_eq!(script("burn", "/home/me/prog.py"), "program");

@@ -1,12 +1,20 @@
 //! What is missing or doubtful.
 
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
-use longpole_model::{Loss, LossKind, Nanos, NodeId, StateKind};
+use longpole_model::fast_hash::FastMap;
+use longpole_model::stack::LocationKind;
+use longpole_model::{Id, LocationId, Loss, LossKind, Nanos, NodeId, StackId, StateKind, UnsignedNanos};
 
+use crate::code::origin::script_language;
 use crate::note::Note;
 use crate::report::Report;
 use crate::time::sampling_coverage::ThreadTime;
+use crate::tree::forest::base_name;
+
+/// Scripts that take less than this part of all time on CPUs, as a divisor, are not worth a note.
+const SCRIPTS_PART: u64 = 20;
 
 /// A wait that was not sampled: most are this short.
 const WAIT_NOT_SEEN: Nanos = Nanos(5_000_000);
@@ -22,7 +30,8 @@ impl Report {
     pub fn quality(&self) -> Vec<Note> {
         let losses = losses(&self.recording.losses, self.path_states().of(StateKind::BlockedUnseen));
         let unseen = ThreadTime::of(&self.recording).notes(&self.recording, self.wall());
-        let mut notes: Vec<Note> = unseen.into_iter().chain(losses).chain(self.runs_apart()).chain(self.notes().cloned()).collect();
+        let mut notes: Vec<Note> =
+            unseen.into_iter().chain(losses).chain(self.runs_apart()).chain(self.scripts_unnamed()).chain(self.notes().cloned()).collect();
         // Stable: notes of one cost stay in this order.
         let period = self.sample_period();
         notes.sort_by_cached_key(|note| Reverse(self.cost(note, period)));
@@ -64,6 +73,7 @@ impl Report {
             },
             Note::UnfinishedRun | Note::RunsApart(_) | Note::Watched => wall,
             Note::KernelTime { unsampled, .. } => at_most_wall(unsampled.0),
+            Note::ScriptsUnnamed { on_cpu, .. } => at_most_wall(on_cpu.0),
             // The sum of all threads: much of it lies beside the path.
             Note::CpuBusy(nanos) => at_most_wall(nanos.0 / 4),
             Note::ForksFolded(_) | Note::RootsNested(_) | Note::LegacyJoined { .. } => return None,
@@ -76,6 +86,33 @@ impl Report {
         let samples = &self.recording.samples;
         let all: u128 = samples.iter().map(|sample| u128::from(sample.weight_nanos)).sum();
         Nanos(i64::try_from(all / samples.len().max(1) as u128).unwrap_or(i64::MAX))
+    }
+
+    /// The languages of scripts whose functions have no names, as far as they hold much of the time on CPUs.
+    fn scripts_unnamed(&self) -> Vec<Note> {
+        let recording = &self.recording;
+        let languages: Vec<Option<&'static str>> = recording.mappings.iter().map(|it| script_language(base_name(&it.path))).collect();
+        if languages.iter().all(Option::is_none) {
+            return Vec::new();
+        }
+        let of_location = |location: LocationId| match recording.location(location)?.kind {
+            LocationKind::Code { mapping, .. } => *languages.get(mapping.place())?,
+            _ => None,
+        };
+        let mut of_stack: FastMap<StackId, Option<&'static str>> = FastMap::default();
+        let mut sums: BTreeMap<&'static str, u64> = BTreeMap::new();
+        let mut all = 0_u64;
+        for sample in &recording.samples {
+            all = all.saturating_add(sample.weight_nanos);
+            let of = || recording.stack(sample.stack)?.locations.iter().find_map(|location| of_location(*location));
+            if let Some(language) = *of_stack.entry(sample.stack).or_insert_with(of) {
+                let sum = sums.entry(language).or_default();
+                *sum = sum.saturating_add(sample.weight_nanos);
+            }
+        }
+        let is_much = |nanos: &u64| *nanos >= all / SCRIPTS_PART;
+        let much = sums.into_iter().filter(|(_, nanos)| is_much(nanos));
+        much.map(|(language, nanos)| Note::ScriptsUnnamed { language, on_cpu: UnsignedNanos(nanos) }).collect()
     }
 
     /// A file of several runs, one long after the other.

@@ -6,7 +6,7 @@ use longpole_model::units::{count, counted};
 const OF_SAMPLES: [&str; 3] = ["stacks_truncated", "stacks_unwind_failed", "context_torn"];
 
 /// What is missing or doubtful, by its code.
-const TITLES: [(&str, &str); 58] = [
+const TITLES: [(&str, &str); 59] = [
     ("samples_lost", "samples lost"),
     ("samples_throttled", "sampling rate lowered by the kernel"),
     ("stacks_truncated", "stacks cut off"),
@@ -64,17 +64,19 @@ const TITLES: [(&str, &str); 58] = [
     ("limited_slots", "concurrency limits"),
     ("watched", "no samples"),
     ("kernel_time", "kernel time not sampled"),
+    ("scripts_unnamed", "no function names"),
     ("cpu_busy", "waits for a CPU"),
 ];
 
 /// Notes about the run: their titles are no items that could be counted.
-const ABOUT_THE_RUN: [&str; 15] = [
+const ABOUT_THE_RUN: [&str; 16] = [
     "profiling_refused",
     "recorder_killed",
     "wal_torn",
     "clock_stepped",
     "unfinished",
     "kernel_time",
+    "scripts_unnamed",
     "cpu_busy",
     "watched",
     "runs_apart",

@@ -70,6 +70,9 @@ pub fn note(fact: &Note) -> String {
         }
         Note::Watched => "longpole polled /proc every 5ms or more instead of sampling; shorter processes, threads and waits are missing",
         Note::KernelTime { unsampled, on_cpu, why } => return kernel_time(*unsampled, *on_cpu, why),
+        Note::ScriptsUnnamed { language, on_cpu } => {
+            return format!("{} on a CPU in {language} scripts, whose functions longpole cannot name", duration(on_cpu.0));
+        }
         Note::CpuBusy(nanos) => {
             return format!("{} in all threads together, so a fix may save less than shown", duration(nanos.0));
         }
@@ -191,6 +194,7 @@ mod tests {
             Note::Watched,
             kernel(""),
             kernel("perf_event_paranoid is 2"),
+            Note::ScriptsUnnamed { language: "Perl", on_cpu: UnsignedNanos(209_000_000) },
             Note::CpuBusy(UnsignedNanos(1_940_000_000)),
         ];
         let said = [
@@ -223,6 +227,7 @@ mod tests {
             "longpole polled /proc every 5ms or more instead of sampling; shorter processes, threads and waits are missing",
             "2.0ms of 8.0ms on-CPU time was in the kernel, which could not be sampled: its code is missing, and estimated states (≈) count it as unaccounted",
             "2.0ms of 8.0ms on-CPU time was in the kernel, which could not be sampled: its code is missing, and estimated states (≈) count it as unaccounted: perf_event_paranoid is 2",
+            "209.0ms on a CPU in Perl scripts, whose functions longpole cannot name",
             "1.94s in all threads together, so a fix may save less than shown",
         ];
         assert_eq!(notes.each_ref().map(note), said);
