@@ -87,3 +87,24 @@ fn waits_are_compared_with_the_threads_that_were_there() {
     assert!(!report.poles().is_empty());
     assert!(begin.elapsed() < std::time::Duration::from_secs(20), "{:?}", begin.elapsed());
 }
+
+/// Each process of a chain counted all below it: 200,000,000 of these, in 2.4 GiB.
+#[test]
+fn what_stands_below_nested_processes_of_one_name_counts_once() {
+    const COUNT: u32 = 20_000;
+    let mut said = format!(
+        "run x 0..{}us\nthread x 0..{0}us pid 1 tid 1\ncpu 0..10us pid 1\nwait 10..{}us pid 1 child main;wait\ncpu {1}..{0}us pid 1\n",
+        20 * COUNT,
+        20 * COUNT - 1
+    );
+    for number in 1..COUNT {
+        let (pid, at, end) = (number + 1, number * 10, 20 * COUNT - number * 2);
+        writeln!(said, "process w {at}..{end}us pid {pid} under {number}\nthread w {at}..{end}us pid {pid} tid {pid}").unwrap();
+        writeln!(said, "cpu {at}..{}us pid {pid}\ncpu {}..{end}us pid {pid}", at + 10, end - 1).unwrap();
+        writeln!(said, "wait {}..{}us pid {pid} child main;wait", at + 10, end - 1).unwrap();
+    }
+    let begin = std::time::Instant::now();
+    let report = crate::Report::new(text::parse(&said).unwrap());
+    assert!(report.run_graph.is_some() && !report.poles().is_empty());
+    assert!(begin.elapsed() < std::time::Duration::from_secs(20), "{:?}", begin.elapsed());
+}

@@ -195,15 +195,21 @@ impl RunReplay<'_> {
         Some(self.graph.node_of(limit)).filter(|node| *node != NodeId::RUN && !nodes.contains(node) && !is_on_path(*node))
     }
 
-    /// With all below them.
+    /// With all below them; what stands below another one of them, once.
     fn subtrees(&self, nodes: &[NodeId]) -> Vec<NodeId> {
         let schedule = self.tree.schedule();
-        let below = |&node: &NodeId| {
+        let mut nodes = nodes.to_vec();
+        nodes.sort_unstable();
+        let mut all: Vec<NodeId> = Vec::new();
+        for node in nodes {
+            if all.last().is_some_and(|last| node <= *last) {
+                continue;
+            }
             // All lies inside the run: its own time is what it saves.
             let end = if node == NodeId::RUN { node.next() } else { schedule.subtree_end[node] };
-            node.until(end)
-        };
-        nodes.iter().flat_map(below).collect()
+            all.extend(node.until(end));
+        }
+        all
     }
 }
 
