@@ -26,6 +26,12 @@ pub enum WalError {
         /// The log.
         path: PathBuf,
     },
+    /// An earlier sync failed; nothing more can be acknowledged.
+    #[error("append to the write-ahead log {}: an earlier sync failed, so the disk may lack a part of it", path.display())]
+    NotSynced {
+        /// The log.
+        path: PathBuf,
+    },
     /// The payload is larger than a frame can be.
     #[error("append {bytes} bytes to the write-ahead log {}: a frame holds {FRAME_BYTES_MAX} at most", path.display())]
     TooLarge {
@@ -71,7 +77,11 @@ impl WalError {
     /// What kind of error this is.
     pub fn kind(&self) -> ErrorKind {
         match self {
-            WalError::Io { .. } | WalError::Broken { .. } | WalError::Closed { .. } | WalError::Full { .. } => ErrorKind::Environment,
+            WalError::Io { .. }
+            | WalError::Broken { .. }
+            | WalError::NotSynced { .. }
+            | WalError::Closed { .. }
+            | WalError::Full { .. } => ErrorKind::Environment,
             WalError::TooLarge { .. } => ErrorKind::Usage,
             WalError::NotALog { .. } => ErrorKind::Corrupt,
             WalError::Newer { .. } => ErrorKind::Incompatible,

@@ -336,6 +336,29 @@ fn many_threads_append_whole_frames() {
     }
 }
 
+/// What three appends to a pipe, which takes what is written and cannot be synced, came to, and what they wrote.
+fn append_to_a_pipe(sync: SyncPolicy) -> (Vec<Result<(), WalError>>, usize) {
+    let (mut reads, writes) = std::io::pipe().unwrap();
+    let file = fs::File::from(std::os::fd::OwnedFd::from(writes));
+    let wal = WalWriter::of_file(Path::new("/a/pipe"), file, sync, 0);
+    let appended = (0..3).map(|_| wal.append_loss(&Loss::new(LossKind::SamplesLost, 1, ""))).collect();
+    drop(wal);
+    let mut written = Vec::new();
+    std::io::Read::read_to_end(&mut reads, &mut written).unwrap();
+    (appended, written.len())
+}
+
+#[test]
+fn nothing_is_acknowledged_behind_a_failed_sync() {
+    let (appended, whole) = append_to_a_pipe(SyncPolicy::None);
+    assert!(appended.iter().all(Result::is_ok), "{appended:?}");
+    // Another sync might succeed, and what the first one lost would be missing all the same.
+    let (appended, written) = append_to_a_pipe(SyncPolicy::Batch);
+    assert!(matches!(appended[0], Err(WalError::Io { action: "sync", .. })), "{appended:?}");
+    assert!(appended[1..].iter().all(|it| matches!(it, Err(WalError::NotSynced { .. }))), "{appended:?}");
+    assert_eq!(written, whole / 3, "a frame that cannot be acknowledged was written");
+}
+
 #[test]
 fn a_device_that_is_full_is_an_error_and_what_cannot_be_undone_ends_the_log() {
     let path = Path::new("/dev/full");

@@ -51,12 +51,20 @@ struct SharedLog {
     is_full: AtomicBool,
     /// What may stand behind it, of the recorder's own.
     beyond: AtomicU64,
-    /// Bytes known to be on the disk.
-    synced: Mutex<u64>,
+    synced: Mutex<Synced>,
     /// Observations that sinks took or refused and that are not in the log.
     lost: AtomicU64,
     /// What no frame may hold.
     secret: OnceLock<Secret>,
+}
+
+/// How much of the log the disk is known to have.
+#[derive(Debug)]
+struct Synced {
+    /// Bytes, from the start.
+    until: u64,
+    /// Whether a sync failed. The kernel may have dropped what it could not write, and reports that once: another sync would succeed over a hole.
+    failed: bool,
 }
 
 #[derive(Debug)]
@@ -65,6 +73,8 @@ struct Tail {
     end: u64,
     /// Whether something that is not a whole frame stands behind it.
     broken: bool,
+    /// Whether a sync failed: what follows could not be acknowledged.
+    unsynced: bool,
     /// Whether nothing may follow.
     closed: bool,
 }
@@ -101,11 +111,11 @@ impl WalWriter {
             path: path.to_owned(),
             file,
             sync,
-            tail: Mutex::new(Tail { end, broken: false, closed: false }),
+            tail: Mutex::new(Tail { end, broken: false, unsynced: false, closed: false }),
             limit: AtomicU64::new(u64::MAX),
             is_full: AtomicBool::new(false),
             beyond: AtomicU64::new(0),
-            synced: Mutex::new(0),
+            synced: Mutex::new(Synced { until: 0, failed: false }),
             lost: AtomicU64::new(0),
             secret: OnceLock::new(),
         };
@@ -162,8 +172,8 @@ impl WalWriter {
     ///
     /// # Errors
     ///
-    /// [`WalError::Io`] if the write fails, [`WalError::Broken`] after a failure that could not be undone, [`WalError::TooLarge`] beyond
-    /// the size of a frame, [`WalError::Closed`] once its content is being sealed.
+    /// [`WalError::Io`] if the write or the sync fails, [`WalError::Broken`] after a failure that could not be undone, [`WalError::NotSynced`]
+    /// after a failed sync, [`WalError::TooLarge`] beyond the size of a frame, [`WalError::Closed`] once its content is being sealed.
     pub fn append_observation(&self, observation: &Observation) -> Result<(), WalError> {
         self.append_observations(&codec::encoded(observation))
     }
@@ -264,6 +274,9 @@ impl SharedLog {
         if tail.broken {
             return Err(WalError::Broken { path: self.path.clone() });
         }
+        if tail.unsynced {
+            return Err(WalError::NotSynced { path: self.path.clone() });
+        }
         if tail.closed {
             return Err(WalError::Closed { path: self.path.clone() });
         }
@@ -291,11 +304,19 @@ impl SharedLog {
         }
         // The holder of this lock syncs for all threads that wait for it: they find their end covered in their turn.
         let mut synced = lock(&self.synced);
-        if *synced < end {
-            let covered = lock(&self.tail).end;
-            self.file.sync_data().map_err(|source| WalError::Io { action: "sync", path: self.path.clone(), source })?;
-            *synced = covered;
+        if synced.until >= end {
+            return Ok(());
         }
+        if synced.failed {
+            return Err(WalError::NotSynced { path: self.path.clone() });
+        }
+        let covered = lock(&self.tail).end;
+        if let Err(source) = self.file.sync_data() {
+            synced.failed = true;
+            lock(&self.tail).unsynced = true;
+            return Err(WalError::Io { action: "sync", path: self.path.clone(), source });
+        }
+        synced.until = covered;
         Ok(())
     }
 }
