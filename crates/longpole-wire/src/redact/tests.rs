@@ -73,6 +73,9 @@ fn credentials_are_taken_out_of_texts_and_the_rest_stays() {
     for (text, clean) in [
         ("postgres://shop:hunter2@db:5432/shop", format!("postgres://shop:{r}@db:5432/shop")),
         ("https://ghp_0123456789abcdefghijklmnopqrstuvwxyz@github.com/x", format!("https://{r}@github.com/x")),
+        ("https://ghp_0123456789abcdefghijklmnopqrstuvwxyz:@github.com/x", format!("https://{r}@github.com/x")),
+        ("git clone https://Zq7h006x9k2mQ4tW8rZ0aa11bb22cc33dd44ee55:@dev.azure.com/o", format!("git clone https://{r}@dev.azure.com/o")),
+        ("https://ann:@example.com/x", "https://ann:@example.com/x".to_owned()),
         ("ssh://git@github.com/x.git", "ssh://git@github.com/x.git".into()),
         ("GET /login?user=ann&password=hunter2&next=%2F", format!("GET /login?user=ann&password={r}&next=%2F")),
         ("https://s3/x?X-Amz-Signature=abcdef0123", format!("https://s3/x?X-Amz-Signature={r}")),

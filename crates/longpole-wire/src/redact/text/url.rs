@@ -68,9 +68,9 @@ impl Scan<'_> {
         };
         let end = start + user_info.len();
         match user_info.find(':') {
-            Some(colon) if is_nothing(&user_info[colon + 1..]) => None,
-            // `TOKEN:x-oauth-basic@`.
+            // `TOKEN:x-oauth-basic@`, `TOKEN:@`.
             Some(colon) if colon >= LONG_BYTES_MIN && is_key(&user_info[..colon]) => self.hide(start..end),
+            Some(colon) if is_nothing(&user_info[colon + 1..]) => None,
             Some(colon) => self.hide(start + colon + 1..end),
             None if user_info.len() >= LONG_BYTES_MIN || token_formats::begins_with_token(user_info.as_bytes()) => self.hide(start..end),
             None => None,
