@@ -35,19 +35,19 @@ impl TimeUnit {
         }
     }
 
-    /// A duration in this unit: `5d03h`, `2h40m12s`, `4m12.3s`, `2.38s`, `12.3ms`, `7µs`, `340ns`. One that would round to nothing has the
-    /// unit it reads best in.
+    /// A duration in this unit: `5d03h`, `2h40m12s`, `4m12.3s`, `2.38s`, `12.3ms`, `7µs`, `340ns`. One that would have a single digit here beside
+    /// exact ones, `0.01s`, is in the next smaller unit: `13.5ms`.
     pub fn show(self, nanos: i64) -> String {
         let sign = if nanos < 0 { "-" } else { "" };
-        let is_nothing_here = |nanos: u64| match self {
-            TimeUnit::Days | TimeUnit::Hours | TimeUnit::Minutes => nanos < 50_000_000,
-            TimeUnit::Seconds => nanos < 5_000_000,
-            TimeUnit::Millis => nanos < 50_000,
-            TimeUnit::Micros => nanos < 500,
-            TimeUnit::Nanos => false,
+        let (least, smaller) = match self {
+            TimeUnit::Days | TimeUnit::Hours | TimeUnit::Minutes => (1_000_000_000, TimeUnit::Seconds),
+            TimeUnit::Seconds => (100_000_000, TimeUnit::Millis),
+            TimeUnit::Millis => (1_000_000, TimeUnit::Micros),
+            TimeUnit::Micros => (1_000, TimeUnit::Nanos),
+            TimeUnit::Nanos => (0, TimeUnit::Nanos),
         };
-        if nanos != 0 && is_nothing_here(nanos.unsigned_abs()) {
-            return TimeUnit::of(nanos).show(nanos);
+        if nanos != 0 && nanos.unsigned_abs() < least {
+            return smaller.show(nanos);
         }
         let nanos = nanos.unsigned_abs();
         let secs = (nanos / 500_000_000).div_ceil(2);
@@ -161,11 +161,18 @@ mod tests {
         assert_eq!(duration(5_999_940_000_000_i64), "99m59.9s");
         assert_eq!(duration(9_612_400_000_000_i64), "2h40m12s");
         assert_eq!(TimeUnit::Hours.show(61_000_000_000), "1m01.0s");
-        assert_eq!([4_999_999, 5_000_000, -434_000, 0].map(|nanos| TimeUnit::Seconds.show(nanos)), ["5.0ms", "0.01s", "-434µs", "0.00s"]);
-        assert_eq!([49_999, 50_000].map(|nanos| TimeUnit::Millis.show(nanos)), ["50µs", "0.1ms"]);
         assert_eq!(duration(446_400_000_000_000_i64), "5d04h");
         assert_eq!(duration(i64::MIN), "-106751d23h");
         assert_eq!(duration(u64::MAX), duration(i64::MAX));
+    }
+
+    #[test]
+    fn no_duration_has_one_digit_beside_exact_ones() {
+        let seconds = [100_000_000, 99_940_000, 13_460_000, -434_000, 340, 0].map(|nanos| TimeUnit::Seconds.show(nanos));
+        assert_eq!(seconds, ["0.10s", "99.9ms", "13.5ms", "-434µs", "340ns", "0.00s"]);
+        assert_eq!([1_000_000, 936_000, 999].map(|nanos| TimeUnit::Millis.show(nanos)), ["1.0ms", "936µs", "999ns"]);
+        assert_eq!([1_000_000_000, 936_000_000, 13_460_000].map(|nanos| TimeUnit::Minutes.show(nanos)), ["1.0s", "0.94s", "13.5ms"]);
+        assert_eq!(range(TimeUnit::Seconds, [13_460_000, 1_210_000_000]), "13.5ms–1.21s");
     }
 
     #[test]

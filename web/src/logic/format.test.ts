@@ -44,6 +44,7 @@ it('the ends of a range have the unit of the high one', () => {
   expect(formatRange(range(8e8, 2.4e9))).toBe('0.80s–2.40s');
   expect(formatRange(range(0, 2.4e9))).toBe('0.00s–2.40s');
   expect(formatRange(range(61e9, 125e9))).toBe('1m01.0s–2m05.0s');
+  expect(formatRange(range(13.46e6, 1.21e9))).toBe('13.5ms–1.21s');
   expect(formatRangeInWords(range(0, 2.4e9))).toBe('up to 2.40s');
   expect(formatRangeInWords(range(1.2e9, 2.4e9))).toBe('1.20s to 2.40s');
 });

@@ -37,22 +37,23 @@ function decimal(number: number, worth: number, decimals: number): string {
   return decimals === 0 ? String(parts) : `${Math.floor(parts / scale)}.${String(parts % scale).padStart(decimals, '0')}`;
 }
 
-/** Shorter times would round to nothing in this unit. */
-const LEAST: Readonly<Record<TimeUnit, number>> = {
-  days: SECOND / 20,
-  hours: SECOND / 20,
-  minutes: SECOND / 20,
-  seconds: SECOND / 200,
-  millis: MILLI / 20,
-  micros: MICRO / 2,
-  nanos: 0,
+/** Shorter times would have a single digit in this unit; they are in the smaller one. */
+const LEAST: Readonly<Record<TimeUnit, readonly [nanos: number, smaller: TimeUnit]>> = {
+  days: [SECOND, 'seconds'],
+  hours: [SECOND, 'seconds'],
+  minutes: [SECOND, 'seconds'],
+  seconds: [SECOND / 10, 'millis'],
+  millis: [MILLI, 'micros'],
+  micros: [MICRO, 'nanos'],
+  nanos: [0, 'nanos'],
 };
 
-/** A time in this unit; one that would round to nothing in the unit it reads best in. */
+/** A time in this unit; one that would have a single digit beside exact ones, `0.01s`, in the smaller one: `13.5ms`. */
 function showIn(unit: TimeUnit, signed: number): string {
   const sign = signed < 0 ? '-' : '';
   const nanos = Math.abs(Math.round(signed));
-  if (nanos > 0 && nanos < LEAST[unit]) return showIn(timeUnitOf(nanos), signed);
+  const [least, smaller] = LEAST[unit];
+  if (nanos > 0 && nanos < least) return showIn(smaller, signed);
   const seconds = Math.floor((nanos + SECOND / 2) / SECOND);
   const days = Math.floor(seconds / 86_400);
   if (unit === 'days' && days > 0) return `${sign}${days}d${two(Math.floor(seconds / 3600) % 24)}h`;
