@@ -65,9 +65,11 @@ pub(crate) enum MissingFunctions {
 impl fmt::Display for MissingFunctions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            MissingFunctions::NotNear => "Python functions; longpole read the interpreter too long before or after the sample",
-            MissingFunctions::Callers => "callers of a Python function; longpole read the interpreter too long before or after the sample",
-            MissingFunctions::NoThread => "Python functions; the interpreter did not list the thread, or no longer did",
+            MissingFunctions::NotNear => "Python functions; the nearest reading of the interpreter is too far from the sample in time",
+            MissingFunctions::Callers => {
+                "callers of a Python function; the nearest reading of the interpreter is too far from the sample in time"
+            }
+            MissingFunctions::NoThread => "Python functions; the thread was not yet, or no longer, in the interpreter's list",
             MissingFunctions::Unreadable => "Python functions; longpole could not read the interpreter",
             MissingFunctions::TooDeep => "Python callers of these functions; the stack has more frames than longpole reads",
             MissingFunctions::TooManyNames => "a function name beyond the number of names that longpole keeps",

@@ -35,7 +35,7 @@ fn a_stack_deeper_than_any_dump_ends_in_a_truncation() {
     for sample in &deep {
         let functions = recorded.functions(sample);
         let end = functions.last().unwrap();
-        let room = end.strip_prefix("[stack is deeper than the ").and_then(|rest| rest.strip_suffix(" KiB that were copied]"));
+        let room = end.strip_prefix("[the stack is deeper than the ").and_then(|rest| rest.strip_suffix(" KiB that longpole copies]"));
         let room: usize = room.unwrap_or_else(|| panic!("{functions:?}")).parse().unwrap();
         assert!(functions.iter().filter(|f| f.ends_with("descend")).count() > 2 * room - 12, "{room}: {functions:?}");
         rooms.push(room);

@@ -47,9 +47,9 @@ impl fmt::Display for StackEnd {
         match self {
             StackEnd::Root => f.write_str("complete"),
             StackEnd::Deeper { copied_bytes } if copied_bytes % 1024 == 0 => {
-                write!(f, "stack is deeper than the {} KiB that were copied", copied_bytes / 1024)
+                write!(f, "the stack is deeper than the {} KiB that longpole copies", copied_bytes / 1024)
             }
-            StackEnd::Deeper { copied_bytes } => write!(f, "stack is deeper than the {copied_bytes} bytes that were copied"),
+            StackEnd::Deeper { copied_bytes } => write!(f, "the stack is deeper than the {copied_bytes} bytes that longpole copies"),
             StackEnd::NotResident => f.write_str("part of the stack could not be copied"),
             StackEnd::Astray => {
                 f.write_str("no caller found: it is on another stack, or this code has neither unwind information nor a frame pointer")

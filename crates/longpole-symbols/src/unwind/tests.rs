@@ -87,7 +87,7 @@ fn a_walk_reports_how_it_ended() {
     {
         assert!(end.to_string().starts_with(char::is_lowercase), "{end}");
     }
-    assert_eq!(StackEnd::Deeper { copied_bytes: 16 << 10 }.to_string(), "stack is deeper than the 16 KiB that were copied");
+    assert_eq!(StackEnd::Deeper { copied_bytes: 16 << 10 }.to_string(), "the stack is deeper than the 16 KiB that longpole copies");
 }
 
 #[test]
