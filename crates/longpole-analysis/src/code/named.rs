@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 
 use longpole_model::fast_hash::FastMap;
+use longpole_model::stack::Runtime;
 use longpole_model::{FunctionId, Recording, StackId};
 
 use crate::code::call_tree::CallTree;
@@ -44,6 +45,8 @@ pub(crate) fn named<I: Iterator<Item = (StackId, u64)>>(
     let most = sums.into_iter().max_by_key(|(own, (nanos, _))| (*nanos, Reverse(*own)));
     if let Some((own, (nanos, in_hot))) = most.filter(|(_, (nanos, _))| *nanos > 0 && nanos.saturating_mul(2) >= all) {
         let mostly_in = hot.filter(|_| in_hot.saturating_mul(2) >= nanos);
+        // Half of this function need not be half of all.
+        let mostly_in = mostly_in.or_else(|| most_below(recording, functions, stacks(), own, nanos));
         return Some(match mostly_in.filter(is_own) {
             Some(function) => Named { function, mostly_in: None },
             None => Named { function: own, mostly_in },
@@ -52,11 +55,53 @@ pub(crate) fn named<I: Iterator<Item = (StackId, u64)>>(
     hot.filter(|hot| is_own(hot) || in_own.saturating_mul(2) < all).map(|function| Named { function, mostly_in: None })
 }
 
+/// The innermost function that is called in this one, `own` of the program, and holds half of its time, from however many places it is called.
+/// What the program has the kernel do is its own doing.
+fn most_below(
+    recording: &Recording,
+    functions: &Functions,
+    stacks: impl Iterator<Item = (StackId, u64)>,
+    own: FunctionId,
+    nanos: u64,
+) -> Option<FunctionId> {
+    let mut sums: FastMap<FunctionId, u64> = FastMap::default();
+    let mut seen: Vec<FunctionId> = Vec::new();
+    for (stack, nanos) in stacks {
+        if functions.own_of_stack(recording, stack).is_none_or(|(function, _)| function != own) {
+            continue;
+        }
+        seen.clear();
+        for function in functions.of_stack(recording, stack).take_while(|function| *function != own) {
+            // A recursive function is in a stack several times.
+            if functions.list[function].runtime != Some(Runtime::Kernel) && !seen.contains(&function) {
+                seen.push(function);
+                let sum = sums.entry(function).or_default();
+                *sum = sum.saturating_add(nanos);
+            }
+        }
+    }
+    // What a function calls has no more time than it has itself.
+    let halves = sums.into_iter().filter(|(_, sum)| *sum > 0 && sum.saturating_mul(2) >= nanos);
+    halves.min_by_key(|(function, sum)| (*sum, *function)).map(|(function, _)| function)
+}
+
 #[cfg(test)]
 mod tests {
     use longpole_model::text;
 
     use super::*;
+
+    #[test]
+    fn the_library_function_holds_half_of_the_named_one_and_not_of_all() {
+        let rows = "run x 0..100ms\nsample 0ms x22 pid 1 tid 1 main;merge;std::compare\nsample 22ms x23 pid 1 tid 1 main;merge;merge;std::compare\n\
+                    sample 45ms x25 pid 1 tid 1 main;merge\n";
+        let recording = text::parse(&format!("{rows}sample 70ms x30 pid 1 tid 1 main;read\n")).unwrap();
+        let functions = Functions::new(&recording);
+        let stacks = || recording.samples.iter().map(|sample| (sample.stack, sample.weight_nanos));
+        let named = named(&recording, &functions, stacks).unwrap();
+        let name = |function| &*functions.list[function].function;
+        assert_eq!((name(named.function), named.mostly_in.map(name)), ("merge", Some("std::compare")));
+    }
 
     #[test]
     fn what_recursive_callers_call_is_named_before_them() {
