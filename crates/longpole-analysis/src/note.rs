@@ -87,8 +87,13 @@ pub enum Note {
         /// Time on a CPU.
         on_cpu: UnsignedNanos,
     },
-    /// Threads were runnable and had no CPU; the sum of these times.
-    CpuBusy(UnsignedNanos),
+    /// Threads were runnable and had no CPU.
+    CpuBusy {
+        /// The sum of these times.
+        ready: UnsignedNanos,
+        /// The CPUs that the command used; `None` if the recording does not say how many there are.
+        used: Option<CpusUsed>,
+    },
 }
 
 impl Note {
@@ -123,7 +128,7 @@ impl Note {
             Note::Watched => "watched",
             Note::KernelTime { .. } => "kernel_time",
             Note::ScriptsUnnamed { .. } => "scripts_unnamed",
-            Note::CpuBusy(_) => "cpu_busy",
+            Note::CpuBusy { .. } => "cpu_busy",
         }
     }
 
@@ -137,7 +142,7 @@ impl Note {
             | Note::Watched
             | Note::KernelTime { .. }
             | Note::ScriptsUnnamed { .. }
-            | Note::CpuBusy(_) => 1,
+            | Note::CpuBusy { .. } => 1,
             Note::OutlivedRun(processes) => processes.all as u64,
             Note::LegacyJoined { pairs, .. } => *pairs,
             Note::ClockShifted { spans, .. } => *spans,
@@ -223,6 +228,15 @@ pub enum ClockName {
         /// Its process.
         pid: Option<u32>,
     },
+}
+
+/// How many CPUs a command used on average.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CpusUsed {
+    /// In tenths of a CPU.
+    pub tenths: u64,
+    /// CPUs of the machine.
+    pub cpus: u32,
 }
 
 /// A limit of concurrency that the schedule shows.

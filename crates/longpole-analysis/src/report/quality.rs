@@ -10,6 +10,7 @@ use longpole_model::{Id, LocationId, Loss, LossKind, Nanos, NodeId, StackId, Sta
 use crate::code::origin::script_language;
 use crate::note::Note;
 use crate::report::Report;
+use crate::schedule::poles::Pole;
 use crate::time::sampling_coverage::ThreadTime;
 use crate::tree::forest::base_name;
 
@@ -20,9 +21,12 @@ const SCRIPTS_PART: u64 = 20;
 const WAIT_NOT_SEEN: Nanos = Nanos(5_000_000);
 
 impl Report {
-    /// What a reader of the forest and of the savings must know.
+    /// What a reader of the forest and of the savings must know. A limit of concurrency that makes no saving a range matters to nobody.
     pub fn notes(&self) -> impl Iterator<Item = &Note> {
-        self.forest.notes.iter().chain(self.replay.notes())
+        let is_point = |pole: &Pole| [pole.savings.if_zero, pole.savings.if_half, pole.savings.own].iter().all(|it| it.low == it.high);
+        let has_ranges = !self.poles().iter().all(is_point);
+        let limits = self.replay.notes().iter().filter(move |note| has_ranges || !matches!(note, Note::LimitedSlots(_)));
+        self.forest.notes.iter().chain(limits)
     }
 
     /// Everything that is missing or doubtful, in the order of what it costs the reader: first the note that makes the most time doubtful, last
@@ -75,7 +79,7 @@ impl Report {
             Note::KernelTime { unsampled, .. } => at_most_wall(unsampled.0),
             Note::ScriptsUnnamed { on_cpu, .. } => at_most_wall(on_cpu.0),
             // The sum of all threads: much of it lies beside the path.
-            Note::CpuBusy(nanos) => at_most_wall(nanos.0 / 4),
+            Note::CpuBusy { ready, .. } => at_most_wall(ready.0 / 4),
             Note::ForksFolded(_) | Note::RootsNested(_) | Note::LegacyJoined { .. } => return None,
             _ => Nanos::ZERO,
         })

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use longpole_model::{CaptureMode, Monotonic, Nanos, Recording, ThreadKey, UnsignedNanos};
 
-use crate::note::Note;
+use crate::note::{CpusUsed, Note};
 
 /// Below this share of the time on a CPU, and of the run, there is nothing worth saying: samples have their error too.
 const WORTH_SAYING_PERCENT: u64 = 10;
@@ -64,7 +64,11 @@ impl ThreadTime {
             notes.push(Note::KernelTime { unsampled: self.unsampled, on_cpu: self.on_cpu, why: why.clone() });
         }
         if is_worth_saying(self.ready, UnsignedNanos(wall.magnitude())) {
-            notes.push(Note::CpuBusy(self.ready));
+            let cpu = recording.run.cpu_nanos.map_or(self.on_cpu, UnsignedNanos);
+            let wall = u128::from(wall.magnitude().max(1));
+            let tenths = (u128::from(cpu.0) * 20 + wall) / (wall * 2);
+            let used = CpusUsed { tenths: u64::try_from(tenths).unwrap_or(u64::MAX), cpus: recording.run.cpus };
+            notes.push(Note::CpuBusy { ready: self.ready, used: Some(used).filter(|used| used.cpus > 0) });
         }
         notes
     }
@@ -99,7 +103,7 @@ mod tests {
         let time = ThreadTime { on_cpu, unsampled: UnsignedNanos::ZERO, ready };
         recording.run.mode = CaptureMode::Perf;
         let notes = time.notes(&recording, Nanos(100_000_000));
-        assert_eq!(notes, [Note::CpuBusy(ready)]);
+        assert_eq!(notes, [Note::CpuBusy { ready, used: Some(CpusUsed { tenths: 5, cpus: 2 }) }]);
         recording.run.mode = CaptureMode::Off;
         assert!(time.notes(&recording, Nanos(100_000_000)).is_empty());
     }

@@ -3,7 +3,7 @@
 use longpole_model::units::duration;
 use longpole_model::{Nanos, UnsignedNanos};
 
-use crate::note::{ClockName, ClockShift, EngineOperation, FirstOf, Note, ProcessName};
+use crate::note::{ClockName, ClockShift, CpusUsed, EngineOperation, FirstOf, Note, ProcessName};
 use crate::tree::forest::base_name;
 
 /// Clocks that a note names, at most.
@@ -63,19 +63,15 @@ pub fn note(fact: &Note) -> String {
             "Pulumi's --otel-traces file has no names. Add --tracing=file:up.trace and import both files with --together, or use longpole run"
         }
         Note::LimitedSlots(limits) => {
-            let limits = listed(limits, POOLS_NAMED, |limit| format!("{} in {}", limit.slots, limit.host));
-            return format!(
-                "never more than {limits} ran at once: longpole takes that for a limit of concurrency, and savings there are ranges"
-            );
+            let named = listed(limits, POOLS_NAMED, |limit| format!("{} in {}", limit.slots, limit.host));
+            return format!("at most {named} ran at once; longpole assumes that no more could, so savings there may be ranges");
         }
         Note::Watched => "longpole polled /proc every 5ms or more instead of sampling; shorter processes, threads and waits are missing",
         Note::KernelTime { unsampled, on_cpu, why } => return kernel_time(*unsampled, *on_cpu, why),
         Note::ScriptsUnnamed { language, on_cpu } => {
             return format!("{} on a CPU in {language} scripts, whose functions longpole cannot name", duration(on_cpu.0));
         }
-        Note::CpuBusy(nanos) => {
-            return format!("{} in all threads together, so a fix may save less than shown", duration(nanos.0));
-        }
+        Note::CpuBusy { ready, used } => return cpu_busy(*ready, *used),
     };
     words.to_owned()
 }
@@ -93,6 +89,16 @@ fn kernel_time(unsampled: UnsignedNanos, on_cpu: UnsignedNanos, why: &str) -> St
         "{} of {} on-CPU time was in the kernel, which could not be sampled: its code is missing, and estimated states (≈) count it as unaccounted{cause}",
         duration(unsampled.0),
         duration(on_cpu.0)
+    )
+}
+
+/// Waits for a CPU, and how many of the machine's CPUs the command used: if that is few, others had the rest.
+fn cpu_busy(ready: UnsignedNanos, used: Option<CpusUsed>) -> String {
+    let used = used.map(|CpusUsed { tenths, cpus }| format!("; the command used {}.{} of {cpus} CPUs", tenths / 10, tenths % 10));
+    format!(
+        "{} in all threads together{}; others may take the CPU time that a fix frees, so it may save less than shown",
+        duration(ready.0),
+        used.unwrap_or_default()
     )
 }
 
@@ -195,7 +201,8 @@ mod tests {
             kernel(""),
             kernel("perf_event_paranoid is 2"),
             Note::ScriptsUnnamed { language: "Perl", on_cpu: UnsignedNanos(209_000_000) },
-            Note::CpuBusy(UnsignedNanos(1_940_000_000)),
+            Note::CpuBusy { ready: UnsignedNanos(1_940_000_000), used: None },
+            Note::CpuBusy { ready: UnsignedNanos(1_940_000_000), used: Some(CpusUsed { tenths: 8, cpus: 2 }) },
         ];
         let said = [
             "finished twice",
@@ -222,13 +229,14 @@ mod tests {
             "the longest first: create a:b:C db (1.50s)",
             "their spans never arrived: create a:b:C db (1.20s so far)",
             "Pulumi's --otel-traces file has no names. Add --tracing=file:up.trace and import both files with --together, or use longpole run",
-            "never more than 2 in build, 3 in build, 4 in build, … ran at once: longpole takes that for a limit of concurrency, and savings there are ranges",
-            "never more than 2 in build ran at once: longpole takes that for a limit of concurrency, and savings there are ranges",
+            "at most 2 in build, 3 in build, 4 in build, … ran at once; longpole assumes that no more could, so savings there may be ranges",
+            "at most 2 in build ran at once; longpole assumes that no more could, so savings there may be ranges",
             "longpole polled /proc every 5ms or more instead of sampling; shorter processes, threads and waits are missing",
             "2.0ms of 8.0ms on-CPU time was in the kernel, which could not be sampled: its code is missing, and estimated states (≈) count it as unaccounted",
             "2.0ms of 8.0ms on-CPU time was in the kernel, which could not be sampled: its code is missing, and estimated states (≈) count it as unaccounted: perf_event_paranoid is 2",
             "209.0ms on a CPU in Perl scripts, whose functions longpole cannot name",
-            "1.94s in all threads together, so a fix may save less than shown",
+            "1.94s in all threads together; others may take the CPU time that a fix frees, so it may save less than shown",
+            "1.94s in all threads together; the command used 0.8 of 2 CPUs; others may take the CPU time that a fix frees, so it may save less than shown",
         ];
         assert_eq!(notes.each_ref().map(note), said);
     }
