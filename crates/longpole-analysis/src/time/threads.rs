@@ -12,6 +12,8 @@ use std::collections::HashMap;
 
 use longpole_model::{IdVec, Monotonic, PoleId, Recording, ThreadKey, UnsignedNanos, Wait, WaitId, WaitKind};
 
+use crate::window;
+
 /// Poles whose threads are looked for.
 pub const POLES_MAX: usize = 16;
 
@@ -179,6 +181,12 @@ pub fn lives(recording: &Recording) -> Vec<ThreadLife> {
             life.unseen = life.nanos - known;
         }
     }
+    let read = cpu_of_single_threads(recording);
+    for life in &mut lives {
+        let cpu = read.get(&recording.threads[life.thread].pid).copied().unwrap_or_default();
+        let known = life.ready + life.unseen + life.blocked_seen.iter().sum();
+        life.on_cpu = life.on_cpu.max(cpu.min(life.nanos - known));
+    }
     for sample in &recording.samples {
         if let Some(i) = thread_at(sample.thread(), sample.time) {
             lives[i].samples += 1;
@@ -186,6 +194,23 @@ pub fn lives(recording: &Recording) -> Vec<ThreadLife> {
     }
     lives.sort_by_key(|life| (std::cmp::Reverse((life.on_cpu, life.samples)), life.thread));
     lives
+}
+
+/// For each process of one thread the CPU time of its last reading: it is the thread's, also if switch records are missing. Nothing for a
+/// recording of processes that ran before it, because readings count from their start.
+fn cpu_of_single_threads(recording: &Recording) -> HashMap<u32, UnsignedNanos> {
+    let mut read: HashMap<u32, UnsignedNanos> = HashMap::new();
+    if window::is_attached(recording) {
+        return read;
+    }
+    for usage in &recording.process_usage {
+        let most = read.entry(usage.pid).or_default();
+        *most = UnsignedNanos(usage.cpu_nanos).max(*most);
+    }
+    let mut threads: HashMap<u32, usize> = HashMap::new();
+    recording.threads.iter().for_each(|thread| *threads.entry(thread.pid).or_default() += 1);
+    read.retain(|pid, _| threads.get(pid) == Some(&1));
+    read
 }
 
 fn length(wait: &Wait) -> UnsignedNanos {
@@ -199,7 +224,30 @@ fn between(start: Monotonic, end: Monotonic) -> UnsignedNanos {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use longpole_model::{CpuSlice, Thread, ThreadTotals, text};
+    use longpole_model::{CpuSlice, ProcessUsage, Thread, ThreadTotals, text};
+
+    #[test]
+    fn a_thread_without_later_switch_records_had_the_cpu_time_of_its_process() {
+        let rows = "run make 0..100ms pid 1\nthread as 10..40ms pid 2 tid 2\ncpu 10..11ms pid 2 preempted\n";
+        let mut recording = text::parse(rows).unwrap();
+        let usage = |cpu_nanos| ProcessUsage {
+            pid: 2,
+            time: Monotonic(39_000_000),
+            memory: None,
+            cpu_nanos,
+            minor_faults: 0,
+            major_faults: 0,
+            io: None,
+        };
+        let on_cpu = |recording: &Recording| lives(recording)[0].on_cpu;
+        assert_eq!(on_cpu(&recording), UnsignedNanos(1_000_000));
+        recording.process_usage = vec![usage(3_000_000)];
+        assert_eq!(on_cpu(&recording), UnsignedNanos(3_000_000));
+        recording.process_usage = vec![usage(90_000_000)];
+        assert_eq!(on_cpu(&recording), UnsignedNanos(30_000_000), "no more than it lived");
+        recording.threads.push(Thread { tid: 3, ..recording.threads[0].clone() });
+        assert_eq!(on_cpu(&recording), UnsignedNanos(1_000_000), "the process has two");
+    }
 
     #[test]
     fn a_list_that_is_cut_keeps_who_works_in_poles_runs_waits_for_a_lock_and_waits_long() {

@@ -9,6 +9,8 @@ use std::collections::HashMap;
 
 use longpole_model::{AddNanos, IdVec, IoBytes, Monotonic, ProcessRow, ProcessUsage, Recording};
 
+use crate::window;
+
 /// A process that did not live so long is not said to grow: each one grows while it begins.
 const GROWTH_LIFE_MIN_NANOS: u64 = 2_000_000_000;
 
@@ -188,8 +190,8 @@ fn growth(memory: &[(Monotonic, u64)]) -> Option<Growth> {
     levels.windows(2).all(|pair| pair[1] >= pair[0].saturating_add(least)).then_some(Growth { from_bytes, to_bytes })
 }
 
-/// User and system time of each process: what its threads had of CPUs, exact; where that was not recorded, what was counted of them, or its
-/// last reading.
+/// User and system time of each process: what its threads had of CPUs, exact. The kernel's own counts replace it where they are larger, because
+/// then switch records are missing: the totals of its threads, and the last reading of a process that started in the recording.
 pub fn cpu_nanos(recording: &Recording, figures: &IdVec<ProcessRow, ProcessFigures>) -> IdVec<ProcessRow, Option<u64>> {
     if recording.cpu_slices.is_empty() {
         return figures.iter().map(|figure| figure.last(recording).map(|last| last.cpu_nanos)).collect();
@@ -208,7 +210,11 @@ pub fn cpu_nanos(recording: &Recording, figures: &IdVec<ProcessRow, ProcessFigur
             totals[process].add_nanos(thread.totals.map_or(0, |totals| totals.on_cpu_nanos));
         }
     }
-    sums.into_iter().zip(totals).map(|(sum, totals)| sum.map(|sum| sum.max(totals))).collect()
+    // Before the recording, processes that longpole attached to had time on CPUs that is in their readings.
+    let are_whole = !window::is_attached(recording);
+    let read = |figure: &ProcessFigures| figure.last(recording).filter(|_| are_whole).map_or(0, |last| last.cpu_nanos);
+    let most = |((sum, totals), figure): ((Option<u64>, u64), &ProcessFigures)| sum.map(|sum| sum.max(totals).max(read(figure)));
+    sums.into_iter().zip(totals).zip(figures).map(most).collect()
 }
 
 /// What is worth a line, at most one of each kind.
@@ -278,6 +284,18 @@ mod tests {
         assert_eq!(grown(&each(|i| if i > 50 { 300 + i } else { 10 + i / 10 })), None, "half of its life it did not");
         assert_eq!(grown(&[(0, 10), (100, 50), (200, 90), (1_900, 900)]), None, "it is young");
         assert_eq!(grown(&[(0, 10)]), None);
+    }
+
+    #[test]
+    fn a_process_had_at_least_the_cpu_time_of_its_last_reading() {
+        let mut recording =
+            text::parse("run make 0..100ms pid 1\nprocess as 10..40ms pid 2 under 1\ncpu 0..2ms pid 1\ncpu 10..11ms pid 2\n").unwrap();
+        recording.process_usage = vec![usage(1, 1, 1, 0), usage(2, 39, 3, 0)];
+        let cpu = |recording: &Recording| {
+            cpu_nanos(recording, &figures(recording)).iter().map(|nanos| nanos.unwrap() / 1_000_000).collect::<Vec<_>>()
+        };
+        // The switch records of `as` end after a millisecond.
+        assert_eq!(cpu(&recording), [2, 39]);
     }
 
     #[test]
