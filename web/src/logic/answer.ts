@@ -56,12 +56,21 @@ export function containsInWords(pole: Pole): string {
   return pole.containsAll ? 'contains' : 'contains part of';
 }
 
+/** What limits the saving of a pole, before and after the name of the operation that does; it is certain only if the dependencies are. */
+export function limitInWords({ evidence }: Pick<Pole, 'evidence'>): readonly [string, string] {
+  return evidence === 'declared'
+    ? ['it cannot save more, because ', ' is then on the path']
+    : ['it probably saves no more, because ', ' would then be on the path'];
+}
+
 /** Why a pole is long, and what limits its saving: `contains p4; waits, 0% on-CPU; it cannot save more, because create bucket (s9) is then on the path`. */
 export function whyInWords(pole: Pole): string {
   const { reason, limitedBy, blockedBy } = pole;
   const whom = blockedBy === null ? '' : `; ${blockedBy.text}`;
-  const limit = limitedBy === null ? '' : `; it cannot save more, because ${limitedBy.name} (${limitedBy.handle}) is then on the path`;
-  return `${pole.contains === null ? '' : `${containsInWords(pole)} ${pole.contains}; `}${placeInWords(pole)}${reason.text}${whom}${limit}`;
+  const [before, after] = limitInWords(pole);
+  const limit = limitedBy === null ? '' : `; ${before}${limitedBy.name} (${limitedBy.handle})${after}`;
+  const inner = pole.contains === null ? '' : `${containsInWords(pole)} ${pole.contains}; `;
+  return `${inner}${placeInWords(pole)}${reason.text}${whom}${limit}`;
 }
 
 /** The pole inside this one that explains most of its saving. */

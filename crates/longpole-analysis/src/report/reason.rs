@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 
+use longpole_model::fast_hash::FastMap;
 use longpole_model::resource_event::PAYLOAD_LOGS;
 use longpole_model::units::whole_percent;
 use longpole_model::{Id, Nanos, NodeId, SampleId, StateKind, SumNanos, WaitKind};
@@ -12,12 +13,22 @@ use crate::report::handle::Handle;
 use crate::report::names::{FunctionNames, NamedPart, NamedWait};
 use crate::report::{FEW_SAMPLES, Report};
 use crate::schedule::poles::{Outlier, Pole};
+use crate::schedule::saving::{Change, Saving};
 use crate::time::short_waits::{self, SHORT_WAITS_MIN};
 use crate::time::states::States;
 use crate::time::wait_groups::{WaitPart, WaitSum};
 
 /// From this number of nodes on the reason of a pole names the one that is most of it.
 const MANY: usize = 3;
+
+/// If there are only two nodes, it names the one that has this share of the pole's time on the path.
+const NEARLY_ALL_PERCENT: i64 = 90;
+
+/// The reason says that the time of a function includes its callees if they have more than this share of it.
+const CALLEES_PERCENT: u64 = 10;
+
+/// A saving of one node of a pole walks the forest: beyond this number of nodes it takes too long to be worth a word.
+const SAVES_NODES_MAX: usize = 50_000;
 
 /// From this share of its own time a pole is called busy.
 const BUSY_PERCENT: i64 = 60;
@@ -67,9 +78,11 @@ impl ReasonCode {
 }
 
 /// Why a pole is long.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reason<'a> {
-    /// Nodes of the pole, if there are several and none overlaps another.
+    /// Nodes of the pole.
+    pub nodes: usize,
+    /// The same, if there are several and none overlaps another.
     pub in_sequence: Option<usize>,
     /// The pole is one operation that stands out among others.
     pub outlier: Option<Outlier>,
@@ -79,19 +92,27 @@ pub struct Reason<'a> {
     pub part: Option<&'a Function>,
     /// The pole's own time, if it is mostly what it calls: shares are of this time and not of the whole.
     pub of_own: Option<Nanos>,
+    /// Whether the shares are estimates.
+    pub is_estimate: bool,
     /// What it does in its own time.
     pub cause: Cause<'a>,
 }
 
 /// A node that holds most of a pole's time on the path.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Longest<'a> {
     /// The node.
     pub handle: Handle,
     /// The arguments of a process, the program first; empty for a span.
     pub arguments: &'a [String],
+    /// Places in `arguments` of those that most of the pole's processes do not have: they tell it from them. Empty if there are none.
+    pub own_arguments: Vec<usize>,
     /// Its time on the path.
     pub nanos: Nanos,
+    /// Whether no other node of the pole is on the path.
+    pub is_only: bool,
+    /// What the run saves if it alone took no time; `None` if that is as much as the pole saves, or would take too long to find out.
+    pub saves: Option<Saving>,
 }
 
 /// What a pole does in its own time.
@@ -134,6 +155,8 @@ pub enum Cause<'a> {
     HardlyComputes {
         /// What it does instead.
         rest: OffCpu<'a>,
+        /// The share of its next longest state, if no wait is named and that is worth saying.
+        next: Option<(i64, OffCpuState)>,
         /// Share of its time on a CPU.
         percent: i64,
         /// The event of its span after which it waited.
@@ -153,8 +176,10 @@ pub struct OnCpuShare {
 /// The function that holds most of some samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HotFunction<'a> {
-    /// CPU time that the samples in it stand for.
+    /// CPU time that the samples in it stand for, those in what it calls included.
     pub nanos: Nanos,
+    /// Whether a part of that worth saying is in what it calls.
+    pub has_callees: bool,
     /// Its name.
     pub names: FunctionNames<'a>,
 }
@@ -255,9 +280,12 @@ impl<'a> OffCpu<'a> {
 impl Report {
     /// Why a pole is long, by its states, samples and waits, and whether its spans follow each other.
     pub fn reason(&self, pole: &Pole) -> Reason<'_> {
-        let own = self.states_of_pole(pole).own();
-        let reason = Reason { in_sequence: None, outlier: pole.outlier, longest: None, part: None, of_own: None, cause: self.cause(pole) };
+        let states = self.states_of_pole(pole);
+        let own = states.own();
+        let (nodes, outlier, cause) = (pole.nodes.len(), pole.outlier, self.cause(pole));
+        let reason = Reason { nodes, in_sequence: None, outlier, longest: None, part: None, of_own: None, is_estimate: false, cause };
         Reason {
+            is_estimate: reason.code().has_shares() && !states.is_exact(),
             part: self.part_of(pole).and_then(NamedPart::function),
             in_sequence: (pole.part.is_none() && self.in_sequence(&pole.nodes)).then_some(pole.nodes.len()),
             longest: self.longest(pole).filter(|_| pole.part.is_none()),
@@ -307,16 +335,22 @@ impl Report {
         } else if rest.waiting_function().is_some() {
             Cause::Waits(rest)
         } else {
-            Cause::HardlyComputes { rest, percent, after_event: self.event_before_wait(pole) }
+            let [_, (nanos, state)] = longest_off_cpu(&states);
+            let next = Some((whole_percent(nanos.0, own.0), state));
+            let next = next.filter(|(percent, _)| matches!(rest, OffCpu::State { .. }) && *percent >= BESIDE_PERCENT);
+            Cause::HardlyComputes { rest, next, percent, after_event: self.event_before_wait(pole) }
         }
     }
 
     /// A function that is named for samples, with the CPU time of those that have it in their stack.
     fn hot(&self, named: Named, samples: &[SampleId]) -> HotFunction<'_> {
         let holds = self.functions.stacks_with(&self.recording, named.function);
-        let samples = samples.iter().map(|&sample| &self.recording.samples[sample]);
-        let nanos: u64 = samples.filter(|sample| holds.get(sample.stack) == Some(&true)).map(|sample| sample.weight_nanos).sum_nanos();
-        HotFunction { nanos: Nanos::from_u64(nanos), names: self.names_of(named) }
+        let samples = || samples.iter().map(|&sample| &self.recording.samples[sample]);
+        let nanos: u64 = samples().filter(|sample| holds.get(sample.stack) == Some(&true)).map(|sample| sample.weight_nanos).sum_nanos();
+        let is_innermost = |stack| self.functions.of_stack(&self.recording, stack).next() == Some(named.function);
+        let own: u64 = samples().filter(|sample| is_innermost(sample.stack)).map(|sample| sample.weight_nanos).sum_nanos();
+        let has_callees = nanos.saturating_sub(own) > nanos / 100 * CALLEES_PERCENT;
+        HotFunction { nanos: Nanos::from_u64(nanos), has_callees, names: self.names_of(named) }
     }
 
     /// What a pole did in most of the time in which it did not run.
@@ -325,15 +359,7 @@ impl Report {
         if let Some(wait) = longest_seen_wait(states) {
             return OffCpu::Wait(self.wait_share(pole, wait, own));
         }
-        let parts = [
-            (states.of(StateKind::Unaccounted), OffCpuState::Unaccounted),
-            (states.of(StateKind::Awaiting), OffCpuState::Awaiting),
-            (states.of(StateKind::Remote), OffCpuState::Remote),
-            (states.of(StateKind::BlockedUnseen), OffCpuState::BlockedUnseen),
-            (states.blocked_seen(), OffCpuState::Blocked),
-            (states.of(StateKind::Runnable), OffCpuState::Runnable),
-        ];
-        let (nanos, state) = parts.into_iter().max_by_key(|(nanos, _)| *nanos).unwrap_or((Nanos::ZERO, OffCpuState::Unaccounted));
+        let [(nanos, state), _] = longest_off_cpu(states);
         let percent = whole_percent(nanos.0, own.0);
         let short = if nanos == states.of(StateKind::BlockedUnseen) { self.short_waits(pole, percent) } else { None };
         short.unwrap_or(OffCpu::State { percent, state })
@@ -386,13 +412,47 @@ impl Report {
         (wait > span.end.nanos_since(span.start) / 2).then_some(event)
     }
 
-    /// The node that is more than half of a pole of many.
+    /// The node that is more than half of a pole of many, or nearly all of two.
     fn longest(&self, pole: &Pole) -> Option<Longest<'_>> {
         let node = pole.nodes.iter().copied().max_by_key(|&node| (self.path.on_path[node], Reverse(node)))?;
         let nanos = self.path.on_path[node];
-        let tells = pole.nodes.len() >= MANY && nanos > pole.on_path / 2;
+        let tells = match pole.nodes.len() {
+            0 | 1 => false,
+            2..MANY => whole_percent(nanos.0, pole.on_path.0) >= NEARLY_ALL_PERCENT,
+            _ => nanos > pole.on_path / 2,
+        };
+        if !tells {
+            return None;
+        }
         let arguments = self.forest.process(&self.recording, node).map_or(&[][..], |process| &process.arguments);
-        tells.then_some(Longest { handle: Handle::Node(node), arguments, nanos })
+        let is_worth_a_walk = self.forest.len() <= SAVES_NODES_MAX && node != NodeId::RUN;
+        let saves = is_worth_a_walk.then(|| self.saves(&[node], Change::Zero)).filter(|saves| *saves != pole.savings.if_zero);
+        Some(Longest {
+            handle: Handle::Node(node),
+            arguments,
+            own_arguments: self.own_arguments(pole, arguments),
+            nanos,
+            is_only: nanos >= pole.on_path,
+            saves,
+        })
+    }
+
+    /// Places of those of these arguments of one process that at most half of the pole's processes have.
+    fn own_arguments(&self, pole: &Pole, arguments: &[String]) -> Vec<usize> {
+        // How many processes have the argument, and the last of them that was counted.
+        let mut having: FastMap<&str, (usize, Option<NodeId>)> = arguments.iter().map(|text| (text.as_str(), (0, None))).collect();
+        let mut processes = 0;
+        for &node in &pole.nodes {
+            let Some(process) = self.forest.process(&self.recording, node) else { continue };
+            processes += 1;
+            for argument in process.arguments.iter() {
+                if let Some((count, last)) = having.get_mut(argument.as_str()).filter(|(_, last)| *last != Some(node)) {
+                    (*count, *last) = (*count + 1, Some(node));
+                }
+            }
+        }
+        let is_own = |place: &usize| having.get(arguments[*place].as_str()).is_some_and(|(count, _)| count * 2 <= processes);
+        (1..arguments.len()).filter(is_own).collect()
     }
 
     /// Whether there are several of them and none overlaps another.
@@ -409,6 +469,24 @@ pub(super) fn computes(states: &States) -> bool {
     let share = |state| whole_percent(states.of(state).0, states.own().0);
     let (busy, runnable) = (share(StateKind::OnCpu), share(StateKind::Runnable));
     busy >= BUSY_PERCENT || (busy > 0 && busy + runnable >= BUSY_PERCENT)
+}
+
+/// The two states in which it was on no CPU for longest. If waits were sampled in a part of the blocked time, all of that time is one state.
+fn longest_off_cpu(states: &States) -> [(Nanos, OffCpuState); 2] {
+    let share = |nanos: Nanos| whole_percent(nanos.0, states.own().0);
+    let (seen, unseen) = (states.blocked_seen(), states.of(StateKind::BlockedUnseen));
+    let are_one = share(seen) >= BESIDE_PERCENT && share(unseen) >= BESIDE_PERCENT;
+    let (seen, unseen) = if are_one { (seen + unseen, Nanos::ZERO) } else { (seen, unseen) };
+    let mut parts = [
+        (states.of(StateKind::Runnable), OffCpuState::Runnable),
+        (seen, OffCpuState::Blocked),
+        (unseen, OffCpuState::BlockedUnseen),
+        (states.of(StateKind::Remote), OffCpuState::Remote),
+        (states.of(StateKind::Awaiting), OffCpuState::Awaiting),
+        (states.of(StateKind::Unaccounted), OffCpuState::Unaccounted),
+    ];
+    parts.sort_by_key(|(nanos, _)| Reverse(*nanos));
+    [parts[0], parts[1]]
 }
 
 /// The kind of wait it was blocked in longest, and how long, where waits were sampled in most of the time in which it was on no CPU.
@@ -432,7 +510,7 @@ mod tests {
     }
 
     fn hot<'a>(millis: i64, function: &'a str, mostly_in: Option<&'a str>) -> HotFunction<'a> {
-        HotFunction { nanos: Nanos(millis * 1_000_000), names: FunctionNames { function, mostly_in } }
+        HotFunction { nanos: Nanos(millis * 1_000_000), has_callees: mostly_in.is_some(), names: FunctionNames { function, mostly_in } }
     }
 
     const fn unaccounted(percent: i64) -> OffCpu<'static> {
@@ -449,7 +527,7 @@ mod tests {
         let busy = "run x 0..100ms\n  build 0..100ms svc pid 1\nsample 0ms x95 pid 1 [build] main;build;hash\n";
         check(busy, "on_cpu", Cause::Computes { share: on_cpu(95), hot: Some(hot(95, "hash", None)), wait: None });
         let waits = "run x 0..100ms\n  build 0..100ms svc pid 1\nsample 0ms x4 pid 1 [build] main\n";
-        check(waits, "waits", Cause::HardlyComputes { rest: unaccounted(96), percent: 4, after_event: None });
+        check(waits, "waits", Cause::HardlyComputes { rest: unaccounted(96), next: None, percent: 4, after_event: None });
         let mixed = "run x 0..100ms\n  build 0..100ms svc pid 1\nsample 0ms x40 pid 1 [build] main;hash\n";
         check(mixed, "mixed", Cause::ComputesAndWaits { percent: 40, hot: Some(hot(40, "hash", None)), rest: unaccounted(60) });
         check("run x 0..100ms\n  build 0..100ms\n", "no_samples", Cause::NoSamples { are_untimed: false, wait: None });
@@ -473,12 +551,34 @@ sample 900ms x100 pid 1 main;build;hash
     }
 
     #[test]
+    fn the_process_that_is_most_of_a_pole_has_arguments_of_its_own() {
+        let longest = |rows: &[(&str, &str)]| {
+            let lines = rows.iter().zip(2..).map(|((times, _), pid)| format!("process cc1 {times} pid {pid} under 1\n"));
+            let mut recording = text::parse(&format!("run make 0..100ms\n{}", lines.collect::<String>())).unwrap();
+            for process in &mut recording.processes {
+                let Some((_, file)) = rows.get((process.pid as usize).wrapping_sub(2)) else { continue };
+                process.arguments = ["cc1", "-quiet", file, "-O2", file].map(str::to_owned).into();
+            }
+            let report = Report::new(recording);
+            let reason = report.reason(report.poles().iter().next().unwrap());
+            reason.longest.map(|it| (it.handle.to_string(), it.own_arguments, it.is_only, it.saves.map(|saves| saves.high.0 / 1_000_000)))
+        };
+        let of_three = longest(&[("1..21ms", "a.c"), ("21..41ms", "b.c"), ("41..99ms", "c.c")]);
+        assert_eq!(of_three, Some(("s4".to_owned(), vec![2, 4], false, Some(58))));
+        // Only one of two is on the path.
+        assert_eq!(longest(&[("1..99ms", "a.c"), ("1..50ms", "b.c")]), Some(("s2".to_owned(), vec![2, 4], true, Some(49))));
+        assert_eq!(longest(&[("1..40ms", "a.c"), ("40..99ms", "b.c")]), None);
+        let alike = longest(&[("1..21ms", "a.c"), ("21..41ms", "a.c"), ("41..99ms", "a.c")]);
+        assert_eq!(alike.map(|(_, own_arguments, ..)| own_arguments), Some(Vec::new()));
+    }
+
+    #[test]
     fn spans_that_follow_each_other_are_counted() {
         let report = report("run x 0..100ms\n  post 0..50ms svc pid 1\n  post 50..100ms svc pid 1\nsample 0ms pid 1 main\n");
-        let cause = Cause::HardlyComputes { rest: unaccounted(99), percent: 1, after_event: None };
+        let cause = Cause::HardlyComputes { rest: unaccounted(99), next: None, percent: 1, after_event: None };
         assert_eq!(
             report.reason(report.poles().iter().next().unwrap()),
-            Reason { in_sequence: Some(2), outlier: None, longest: None, part: None, of_own: None, cause }
+            Reason { nodes: 2, in_sequence: Some(2), outlier: None, longest: None, part: None, of_own: None, is_estimate: true, cause }
         );
     }
 
@@ -510,7 +610,16 @@ sample 900ms x100 pid 1 main;build;hash
         let cause = Cause::Computes { share: on_cpu(75), hot: Some(hot(30, "hash", None)), wait: None };
         assert_eq!(
             report.reason(pole),
-            Reason { in_sequence: None, outlier: None, longest: None, part: None, of_own: Some(Nanos(40_000_000)), cause }
+            Reason {
+                nodes: 1,
+                in_sequence: None,
+                outlier: None,
+                longest: None,
+                part: None,
+                of_own: Some(Nanos(40_000_000)),
+                is_estimate: true,
+                cause
+            }
         );
     }
 }

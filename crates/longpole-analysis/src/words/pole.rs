@@ -1,29 +1,30 @@
 //! What stands below a pole, in words.
 
-use longpole_model::units::duration;
+use longpole_model::units::{TimeUnit, duration};
 
 use crate::code::functions::Function;
 use crate::report::names::NamedPart;
 use crate::tree::forest::base_name;
 use crate::words::phrase::Words;
+use crate::words::wait::wait_kind;
 
-/// What a pole contains or where it is, then its reason: `contains p4; ≈ 95% on-CPU, most of it (1.11s) in compress_bundle`, `prog.py:4; 100% on-CPU`.
+/// What a pole contains or where it is, then its reason: `contains p4; 95% on-CPU, most of it (1.11s) in compress_bundle`, `prog.py:4; 100% on-CPU`.
 /// `contains` is the handle of the other pole, and whether all of it is inside.
-pub fn pole(contains: Option<(&str, bool)>, place: Option<(&str, u32)>, is_estimate: bool, reason: Words) -> Words {
+pub fn pole(contains: Option<(&str, bool)>, place: Option<(&str, u32)>, reason: Words) -> Words {
     let words = contains
         .map_or_else(Words::default, |(handle, all)| Words::plain(format!("contains {}{handle}; ", if all { "" } else { "part of " })));
     let words = match place {
         Some((file, line)) => words.text(format!("{}:{line}; ", base_name(file))),
         None => words,
     };
-    words.text(if is_estimate { "≈ " } else { "" }).words(reason)
+    words.words(reason)
 }
 
-/// The part of own time that a pole is: `parse_rules`, `insert_one (disk)`, `waits (sleep)`, `main in prog.py`, `the rest`; empty for all but idle time.
+/// The part of own time that a pole is: `parse_rules`, `insert_one (disk)`, `asleep`, `main in prog.py`, `the rest`; empty for all but idle time.
 pub fn part(part: NamedPart<'_>) -> String {
     match part {
         NamedPart::Computes(_, function) => named(function),
-        NamedPart::Waits(kind, None) => format!("waits ({})", kind.as_str()),
+        NamedPart::Waits(kind, None) => wait_kind(kind).to_owned(),
         NamedPart::Waits(kind, Some((_, function))) => format!("{} ({})", named(function), kind.as_str()),
         NamedPart::Rest => "the rest".to_owned(),
         NamedPart::Busy => String::new(),
@@ -42,9 +43,18 @@ fn named(function: &Function) -> String {
     }
 }
 
-/// What is on the critical path if a pole takes no time: `it cannot save more, because create bucket (s9) is then on the path`.
-pub fn limit(name: &str, handle: &str) -> String {
-    format!("it cannot save more, because {name} ({handle}) is then on the path")
+/// What is on the critical path if a pole takes no time: `it cannot save more, because create bucket (s9) is then on the path`. If its
+/// dependencies are inferred, that is not certain.
+pub fn limit(name: &str, handle: &str, is_certain: bool) -> String {
+    match is_certain {
+        true => format!("it cannot save more, because {name} ({handle}) is then on the path"),
+        false => format!("it probably saves no more, because {name} ({handle}) would then be on the path"),
+    }
+}
+
+/// What a pole saves after those above it, if that is more than it saves alone: `once those above are fixed, it saves 0.73s`.
+pub fn saves_after(unit: TimeUnit, nanos: i64) -> String {
+    format!("once those above are fixed, it saves {}", unit.show(nanos))
 }
 
 /// The process that a pole without a child waits for: `the other side is in process bank (pid 12): asleep, in look_up`. `callee` is what
@@ -58,14 +68,14 @@ pub fn more_poles(poles: usize, on_path: i64) -> String {
     format!("{poles} more, {} on path", duration(on_path))
 }
 
-/// Time of the path in no pole: `0.30s on path in no pole: between operations, or in the command itself`.
+/// Time of the path in no pole: `0.30s of the path belongs to no pole: it is between operations, or in the command itself`.
 pub fn between_poles(nanos: i64) -> String {
-    format!("{} on path in no pole: between operations, or in the command itself", duration(nanos))
+    format!("{} of the path belongs to no pole: it is between operations, or in the command itself", duration(nanos))
 }
 
-/// Time of the path in which processes had nothing to do: `2.90s on path idle, waiting for work`.
+/// Time of the path in which processes had nothing to do: `2.90s of the path is idle: a process waited for work to arrive`.
 pub fn idle_on_path(nanos: i64) -> String {
-    format!("{} on path idle, waiting for work to arrive", duration(nanos))
+    format!("{} of the path is idle: a process waited for work to arrive", duration(nanos))
 }
 
 #[cfg(test)]
@@ -73,10 +83,16 @@ mod tests {
     use super::*;
 
     #[test]
+    fn only_certain_dependencies_limit_a_saving_for_certain() {
+        assert_eq!(limit("create db", "s9", true), "it cannot save more, because create db (s9) is then on the path");
+        assert_eq!(limit("curl", "s31", false), "it probably saves no more, because curl (s31) would then be on the path");
+    }
+
+    #[test]
     fn what_a_pole_contains_stands_before_its_reason() {
         let reason = || Words::plain("95% on-CPU");
-        assert_eq!(pole(None, Some(("/src/prog.py", 4)), false, reason()).to_string(), "prog.py:4; 95% on-CPU");
-        assert_eq!(pole(Some(("p4", true)), None, true, reason()).to_string(), "contains p4; ≈ 95% on-CPU");
-        assert_eq!(pole(Some(("p4", false)), None, false, reason()).to_string(), "contains part of p4; 95% on-CPU");
+        assert_eq!(pole(None, Some(("/src/prog.py", 4)), reason()).to_string(), "prog.py:4; 95% on-CPU");
+        assert_eq!(pole(Some(("p4", true)), None, reason()).to_string(), "contains p4; 95% on-CPU");
+        assert_eq!(pole(Some(("p4", false)), None, reason()).to_string(), "contains part of p4; 95% on-CPU");
     }
 }

@@ -1,10 +1,10 @@
 //! Why a pole is long, in words.
 
-use longpole_model::units::duration;
+use longpole_model::units::{TimeUnit, duration, range};
 
 use crate::code::functions::Function;
 use crate::report::names::{FunctionNames, NamedWait};
-use crate::report::reason::{Cause, HotFunction, OffCpu, OffCpuState, OnCpuShare, Reason, WaitShare};
+use crate::report::reason::{Cause, HotFunction, Longest, OffCpu, OffCpuState, OnCpuShare, Reason, WaitShare};
 use crate::schedule::poles::Outlier;
 use crate::words::phrase::Words;
 use crate::words::wait::wait;
@@ -12,35 +12,66 @@ use crate::words::wait::wait;
 /// Characters of a command line.
 const COMMAND_CHARS_MAX: usize = 40;
 
-/// Why a pole is long: `2 in sequence; 95% on-CPU, most of it (402.4ms) in index_words (mostly in hash_one)`.
+/// Why a pole is long: `2 in sequence; 95% on-CPU, most of it (402.4ms total) in index_words (mostly in hash_one)`.
 pub fn reason(fact: &Reason<'_>) -> Words {
     let mut words = Words::default();
     let in_sequence = fact.in_sequence.map(|nodes| format!("{nodes} in sequence"));
-    let longest = fact
-        .longest
-        .map(|longest| format!("{}{} alone is on the path for {}", longest.handle, command(longest.arguments), duration(longest.nanos.0)));
-    let outlier = fact.outlier.map(|Outlier { of, next }| format!("the longest of {of}, the next takes {}", duration(next.0)));
-    let nodes: Vec<String> = outlier.into_iter().chain(in_sequence).chain(longest).collect();
+    let outlier = fact.outlier.map(|it| outlier(it, fact.nodes));
+    let nodes: Vec<String> = outlier.into_iter().chain(in_sequence).chain(fact.longest.as_ref().map(longest)).collect();
     if !nodes.is_empty() {
         words = words.text(format!("{}; ", nodes.join(", ")));
     }
     if let Some(time) = fact.of_own {
         words = words.text(format!("own time {}: ", duration(time.0)));
     }
+    if fact.is_estimate {
+        words = words.text("≈ ");
+    }
     words.words(cause(&fact.cause, fact.part))
 }
 
-/// The start of a command line with arguments: it tells processes of one program apart.
-fn command(arguments: &[String]) -> String {
+/// `the longest of 31 of this name (the next takes 31.2ms)`; the others of the pole's `nodes` are inside it.
+fn outlier(Outlier { of, next }: Outlier, nodes: usize) -> String {
+    let inside = if nodes > 1 { format!(", with {} inside it", nodes - 1) } else { String::new() };
+    format!("the longest of {of} of this name{inside} (the next takes {})", duration(next.0))
+}
+
+/// `s9 (cc1 … m2.c) alone is on the path for 2.09s and saves 1.65s`, `only s2 (sort big.txt) is on the path`.
+fn longest(it: &Longest<'_>) -> String {
+    let who = format!("{}{}", it.handle, command(it.arguments, &it.own_arguments));
+    let saves = it.saves.map(|saves| format!(" and saves {}", range(TimeUnit::of(saves.high.0), [saves.low.0, saves.high.0])));
+    let saves = saves.unwrap_or_default();
+    if it.is_only {
+        let alone = if saves.is_empty() { "" } else { " alone" };
+        return format!("only {who} is on the path{saves}{alone}");
+    }
+    format!("{who} alone is on the path for {}{saves}", duration(it.nanos.0))
+}
+
+/// The arguments that tell a process from others of its program, by their places: `cc1 … m2.c …`. Without any, the start of the command line.
+fn command(arguments: &[String], own: &[usize]) -> String {
     let [program, rest @ ..] = arguments else { return String::new() };
     if rest.is_empty() {
         return String::new();
     }
     let program = program.rsplit('/').next().unwrap_or(program);
-    let mut line = std::iter::once(program).chain(rest.iter().map(String::as_str)).collect::<Vec<_>>().join(" ");
+    let mut line = program.to_owned();
+    let places: Vec<usize> = if own.is_empty() { (1..arguments.len()).collect() } else { own.to_vec() };
+    let mut shown = 0;
+    for place in places {
+        let is_again = !own.is_empty() && arguments[1..place].contains(&arguments[place]);
+        if is_again || line.chars().count() > COMMAND_CHARS_MAX {
+            continue;
+        }
+        line.push_str(if place > shown + 1 { " … " } else { " " });
+        line.push_str(&arguments[place]);
+        shown = place;
+    }
     if let Some((end, _)) = line.char_indices().nth(COMMAND_CHARS_MAX) {
         line.truncate(end);
         line.push('…');
+    } else if shown + 1 < arguments.len() {
+        line.push_str(" …");
     }
     format!(" ({line})")
 }
@@ -82,8 +113,11 @@ fn cause(cause: &Cause<'_>, part: Option<&Function>) -> Words {
             words.text("; ").words(off_cpu(without(rest, part)))
         }
         Cause::Waits(rest) => off_cpu(without(rest, part)),
-        Cause::HardlyComputes { rest, percent, after_event } => {
+        Cause::HardlyComputes { rest, next, percent, after_event } => {
             let mut words = off_cpu(rest);
+            if let Some((percent, state)) = next {
+                words = words.text(", ").words(off_cpu(OffCpu::State { percent, state }));
+            }
             if percent > 0 {
                 words = words.text(", ").words(on_cpu(OnCpuShare { percent, runnable_percent: None }));
             }
@@ -95,20 +129,20 @@ fn cause(cause: &Cause<'_>, part: Option<&Function>) -> Words {
     }
 }
 
-/// `95% on-CPU`, `78% on-CPU and 12% runnable`, `8% on-CPU and 87% runnable while others had the CPUs`.
+/// `95% on-CPU`, `78% on-CPU and 12% runnable`.
 fn on_cpu(share: OnCpuShare) -> Words {
     let words = Words::plain(format!("{}% on-CPU", share.percent));
     match share.runnable_percent {
-        Some(percent) if percent > share.percent => words.text(format!(" and {percent}% runnable while others had the CPUs")),
         Some(percent) => words.text(format!(" and {percent}% runnable")),
         None => words,
     }
 }
 
-/// `most of it (402.4ms) in index_words (mostly in hash_one)`; of the CPU time, if other time is named before.
+/// `most of it (402.4ms total) in index_words (mostly in hash_one)`; of the CPU time, if other time is named before.
 fn most_of_it(hot: HotFunction<'_>, of_cpu: bool) -> Words {
     let it = if of_cpu { "the CPU time" } else { "it" };
-    Words::plain(format!("most of {it} ({}) in ", duration(hot.nanos.0))).words(function_names(hot.names))
+    let callees = if hot.has_callees { " total" } else { "" };
+    Words::plain(format!("most of {it} ({}{callees}) in ", duration(hot.nanos.0))).words(function_names(hot.names))
 }
 
 /// `index_words (mostly in hash_one)`.
@@ -130,23 +164,37 @@ fn without<'a>(rest: OffCpu<'a>, part: Option<&Function>) -> OffCpu<'a> {
     }
 }
 
+/// What a pole that is hardly on a CPU does instead, without its share: `asleep, in look_up`. `None` for one that computes, or if nothing is known.
+pub fn wait_of(fact: &Reason<'_>) -> Option<Words> {
+    match fact.cause {
+        Cause::NoSamples { wait: Some(WaitShare { wait: it, .. }), .. } => Some(wait(it)),
+        Cause::Waits(rest) | Cause::HardlyComputes { rest, .. } => Some(match rest {
+            OffCpu::Wait(WaitShare { wait: it, .. }) | OffCpu::ShortWaits { wait: it, .. } => wait(it),
+            OffCpu::State { state: OffCpuState::Unaccounted, .. } => return None,
+            OffCpu::State { state, .. } => Words::plain(off_cpu_state(state)),
+        }),
+        _ => None,
+    }
+}
+
+fn off_cpu_state(state: OffCpuState) -> &'static str {
+    match state {
+        OffCpuState::Unaccounted => "unaccounted",
+        OffCpuState::Awaiting => "awaiting (async: no thread worked on it)",
+        OffCpuState::Remote => "remote",
+        OffCpuState::BlockedUnseen => "blocked (not sampled)",
+        OffCpuState::Blocked => "blocked",
+        OffCpuState::Runnable => "runnable",
+    }
+}
+
 fn off_cpu(rest: OffCpu<'_>) -> Words {
     match rest {
         OffCpu::Wait(share) => share_of_wait(share),
         OffCpu::ShortWaits { percent, of_kind, all, wait: kind } => {
             Words::plain(format!("{percent}% blocked in waits under 5ms: {of_kind} of {all} sampled were ")).words(wait(kind))
         }
-        OffCpu::State { percent, state } => {
-            let word = match state {
-                OffCpuState::Unaccounted => "unaccounted",
-                OffCpuState::Awaiting => "awaiting (async: no thread worked on it)",
-                OffCpuState::Remote => "remote",
-                OffCpuState::BlockedUnseen => "blocked (not sampled)",
-                OffCpuState::Blocked => "blocked",
-                OffCpuState::Runnable => "runnable while others had the CPUs",
-            };
-            Words::plain(format!("{percent}% {word}"))
-        }
+        OffCpu::State { percent, state } => Words::plain(format!("{percent}% {}", off_cpu_state(state))),
     }
 }
 
@@ -161,12 +209,13 @@ mod tests {
 
     use super::*;
     use crate::report::handle::Handle;
-    use crate::report::reason::Longest;
+    use crate::schedule::saving::Saving;
     use crate::time::blockers::Relation;
     use crate::words::phrase::tests::NARROW;
 
     const INDEX: HotFunction<'static> = HotFunction {
         nanos: Nanos(402_400_000),
+        has_callees: true,
         names: FunctionNames { function: "shop::search::index::index_words", mostly_in: Some("core::hash::hash_one") },
     };
 
@@ -178,7 +227,16 @@ mod tests {
 
     /// The whole sentence, and the one for 50 columns.
     fn check(cause: Cause<'_>, whole: &str, cut: &str) {
-        let words = reason(&Reason { in_sequence: None, outlier: None, longest: None, part: None, of_own: None, cause });
+        let words = reason(&Reason {
+            nodes: 1,
+            in_sequence: None,
+            outlier: None,
+            longest: None,
+            part: None,
+            of_own: None,
+            is_estimate: false,
+            cause,
+        });
         assert_eq!((words.to_string().as_str(), words.fit(50, NARROW).as_str()), (whole, cut));
     }
 
@@ -197,13 +255,13 @@ mod tests {
         check(Cause::ComputesSomewhere(OnCpuShare { percent: 47, runnable_percent: Some(30) }), somewhere, somewhere);
         check(
             Cause::Computes { share: share(95), hot: Some(INDEX), wait: None },
-            "95% on-CPU, most of it (402.4ms) in shop::search::index::index_words (mostly in core::hash::hash_one)",
-            "95% on-CPU, most of it (402.4ms) in …index_words (mostly in core::hash::hash_one)",
+            "95% on-CPU, most of it (402.4ms total) in shop::search::index::index_words (mostly in core::hash::hash_one)",
+            "95% on-CPU, most of it (402.4ms total) in …index_words (mostly in core::hash::hash_one)",
         );
         check(
             Cause::Computes { share: OnCpuShare { percent: 8, runnable_percent: Some(87) }, hot: Some(INDEX), wait: None },
-            "8% on-CPU and 87% runnable while others had the CPUs, most of the CPU time (402.4ms) in shop::search::index::index_words (mostly in core::hash::hash_one)",
-            "8% on-CPU and 87% runnable while others had the CPUs, most of the CPU time (402.4ms) in …index_words (mostly in core::hash::hash_one)",
+            "8% on-CPU and 87% runnable, most of the CPU time (402.4ms total) in shop::search::index::index_words (mostly in core::hash::hash_one)",
+            "8% on-CPU and 87% runnable, most of the CPU time (402.4ms total) in …index_words (mostly in core::hash::hash_one)",
         );
         check(
             Cause::Computes { share: share(75), hot: None, wait },
@@ -212,14 +270,35 @@ mod tests {
         );
         check(
             Cause::ComputesAndWaits { percent: 40, hot: Some(INDEX), rest: OffCpu::Wait(WaitShare { percent: 60, wait: FLUSH }) },
-            "40% on-CPU, most of it (402.4ms) in shop::search::index::index_words (mostly in core::hash::hash_one); 60% blocked on the disk, in shop::store::journal::flush",
-            "40% on-CPU, most of it (402.4ms) in …index_words (mostly in core::hash::hash_one); 60% blocked on the disk, in …journal::flush",
+            "40% on-CPU, most of it (402.4ms total) in shop::search::index::index_words (mostly in core::hash::hash_one); 60% blocked on the disk, in shop::store::journal::flush",
+            "40% on-CPU, most of it (402.4ms total) in …index_words (mostly in core::hash::hash_one); 60% blocked on the disk, in …journal::flush",
         );
         check(
             Cause::Waits(OffCpu::ShortWaits { percent: 61, of_kind: 3, all: 4, wait: FLUSH }),
             "61% blocked in waits under 5ms: 3 of 4 sampled were blocked on the disk, in shop::store::journal::flush",
             "61% blocked in waits under 5ms: 3 of 4 sampled were blocked on the disk, in …journal::flush",
         );
+    }
+
+    #[test]
+    fn what_a_pole_waits_for_has_no_share() {
+        let of = |cause| {
+            wait_of(&Reason {
+                nodes: 1,
+                in_sequence: None,
+                outlier: None,
+                longest: None,
+                part: None,
+                of_own: None,
+                is_estimate: false,
+                cause,
+            })
+        };
+        let waits = Cause::Waits(OffCpu::Wait(WaitShare { percent: 88, wait: FLUSH }));
+        assert_eq!(of(waits).map(|words| words.to_string()).as_deref(), Some("blocked on the disk, in shop::store::journal::flush"));
+        let state = |state| Cause::HardlyComputes { rest: OffCpu::State { percent: 90, state }, next: None, percent: 3, after_event: None };
+        assert_eq!(of(state(OffCpuState::Remote)).map(|words| words.to_string()).as_deref(), Some("remote"));
+        assert_eq!([state(OffCpuState::Unaccounted), Cause::Computes { share: share(95), hot: None, wait: None }].map(of), [None, None]);
     }
 
     #[test]
@@ -234,13 +313,16 @@ mod tests {
                 "9% remote",
                 "9% blocked (not sampled)",
                 "9% blocked",
-                "9% runnable while others had the CPUs",
+                "9% runnable",
             ]
         );
         let rest = OffCpu::State { percent: 92, state: Remote };
-        let hardly = |percent, after_event| cause(&Cause::HardlyComputes { rest, percent, after_event }, None).to_string();
+        let hardly = |percent, after_event| cause(&Cause::HardlyComputes { rest, next: None, percent, after_event }, None).to_string();
         assert_eq!(hardly(0, None), "92% remote");
         assert_eq!(hardly(3, Some("got the lock")), "92% remote, 3% on-CPU, after “got the lock”");
+        let blocked = OffCpu::State { percent: 58, state: Blocked };
+        let both = Cause::HardlyComputes { rest: blocked, next: Some((26, Runnable)), percent: 15, after_event: None };
+        assert_eq!(cause(&both, None).to_string(), "58% blocked, 26% runnable, 15% on-CPU");
     }
 
     #[test]
@@ -252,18 +334,57 @@ mod tests {
     #[test]
     fn shares_of_its_own_time_and_a_sequence_stand_in_front() {
         let cause = Cause::ComputesSomewhere(share(75));
-        let fact = Reason { in_sequence: Some(12), outlier: None, longest: None, part: None, of_own: Some(Nanos(40_000_000)), cause };
-        assert_eq!(reason(&fact).to_string(), "12 in sequence; own time 40.0ms: 75% on-CPU, too few samples to say where");
-        let longest = Some(Longest { handle: Handle::Node(NodeId::at(240)), arguments: &[], nanos: Nanos(1_510_000_000) });
-        let said = |in_sequence| {
-            reason(&Reason { in_sequence, outlier: None, longest, part: None, of_own: None, cause: Cause::TooShort }).to_string()
+        let fact = Reason {
+            nodes: 12,
+            in_sequence: Some(12),
+            outlier: None,
+            longest: None,
+            part: None,
+            of_own: Some(Nanos(40_000_000)),
+            is_estimate: true,
+            cause,
         };
-        assert_eq!(said(None), "s241 alone is on the path for 1.51s; too short for the sampling rate");
-        assert_eq!(said(Some(21)), "21 in sequence, s241 alone is on the path for 1.51s; too short for the sampling rate");
-        let commands = ["/usr/bin/sort", "-R"].map(str::to_owned);
-        assert_eq!((command(&commands), command(&commands[..1])), (" (sort -R)".to_owned(), String::new()));
-        let outlier = Some(Outlier { of: 31, next: Nanos(31_200_000) });
-        let fact = Reason { in_sequence: None, outlier, longest: None, part: None, of_own: None, cause: Cause::TooShort };
-        assert_eq!(reason(&fact).to_string(), "the longest of 31, the next takes 31.2ms; too short for the sampling rate");
+        assert_eq!(reason(&fact).to_string(), "12 in sequence; own time 40.0ms: ≈ 75% on-CPU, too few samples to say where");
+        let short = Reason {
+            nodes: 1,
+            in_sequence: None,
+            outlier: None,
+            longest: None,
+            part: None,
+            of_own: None,
+            is_estimate: false,
+            cause: Cause::TooShort,
+        };
+        let outlier = Some(Outlier { of: 5, next: Nanos(31_200_000) });
+        let said = |nodes| reason(&Reason { nodes, outlier, ..short.clone() }).to_string();
+        assert_eq!(said(1), "the longest of 5 of this name (the next takes 31.2ms); too short for the sampling rate");
+        assert_eq!(said(11), "the longest of 5 of this name, with 10 inside it (the next takes 31.2ms); too short for the sampling rate");
+    }
+
+    #[test]
+    fn the_node_that_is_most_of_a_pole_has_its_handle_and_its_arguments() {
+        let arguments = ["/usr/lib/cc1", "-quiet", "m2.c", "-dumpbase", "m2.c", "-O2", "-o", "/tmp/ccp3rzM8.s"].map(str::to_owned);
+        let handle = Handle::Node(NodeId::at(240));
+        let most = |arguments, own: &[usize], saves: Option<[i64; 2]>| Longest {
+            handle,
+            arguments,
+            own_arguments: own.to_vec(),
+            nanos: Nanos(1_510_000_000),
+            is_only: false,
+            saves: saves.map(|[low, high]| Saving { low: Nanos(low), high: Nanos(high) }),
+        };
+        assert_eq!(longest(&most(&[], &[], None)), "s241 alone is on the path for 1.51s");
+        assert_eq!(
+            longest(&most(&arguments, &[2, 4, 7], Some([1_200_000_000; 2]))),
+            "s241 (cc1 … m2.c … /tmp/ccp3rzM8.s) alone is on the path for 1.51s and saves 1.20s"
+        );
+        let one = Longest { is_only: true, ..most(&arguments[..3], &[2], None) };
+        assert_eq!(longest(&one), "only s241 (cc1 … m2.c) is on the path");
+        let one = Longest { saves: Some(Saving { low: Nanos(0), high: Nanos(49_000_000) }), ..one };
+        assert_eq!(longest(&one), "only s241 (cc1 … m2.c) is on the path and saves 0.0ms–49.0ms alone");
+        assert_eq!(command(&arguments[..4], &[2]), " (cc1 … m2.c …)");
+        assert_eq!(command(&arguments, &[]), " (cc1 -quiet m2.c -dumpbase m2.c -O2 -o /t…)");
+        let sort = ["/usr/bin/sort", "-R"].map(str::to_owned);
+        assert_eq!([command(&sort, &[]), command(&sort, &[1]), command(&sort[..1], &[])], [" (sort -R)", " (sort -R)", ""]);
     }
 }

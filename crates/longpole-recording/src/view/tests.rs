@@ -82,8 +82,8 @@ fn poles_say_what_they_save_and_why_they_are_long() {
             "saves_own_nanos": [55 * MS, 55 * MS], "saves_with_those_before_nanos": [55 * MS, 55 * MS], "evidence": "declared",
             "states": estimated(2, 53),
             "reason": {
-                "code": "waits", "text": "96% unaccounted, 4% on-CPU", "function": null, "mostly_in": null,
-                "pieces": [{ "kind": "text", "text": "96% unaccounted, 4% on-CPU" }],
+                "code": "waits", "text": "≈ 96% unaccounted, 4% on-CPU", "function": null, "mostly_in": null,
+                "pieces": [{ "kind": "text", "text": "≈ 96% unaccounted, 4% on-CPU" }],
             },
             "callee": null, "blocked_by": null, "contains": null, "contains_all": false, "limited_by": null, "resource": null,
             "top_frames": [function("f5", "connect", "src/db.rs", 3, 2, 2 * MS), function("f1", "main", "", 0, 2, 0)],
@@ -94,8 +94,8 @@ fn poles_say_what_they_save_and_why_they_are_long() {
     assert_eq!(
         second["reason"],
         json!({
-            "code": "on_cpu", "text": "75% on-CPU, most of it (30.0ms) in block", "function": "block", "mostly_in": null,
-            "pieces": [{ "kind": "text", "text": "75% on-CPU, most of it (30.0ms) in " }, { "kind": "function", "text": "block" }],
+            "code": "on_cpu", "text": "≈ 75% on-CPU, most of it (30.0ms) in block", "function": "block", "mostly_in": null,
+            "pieces": [{ "kind": "text", "text": "≈ 75% on-CPU, most of it (30.0ms) in " }, { "kind": "function", "text": "block" }],
         })
     );
     assert_eq!(second["top_frames"][0], function("f2", "block", "src/hash.rs", 7, 30, 30 * MS));

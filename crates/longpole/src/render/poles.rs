@@ -78,7 +78,7 @@ pub(crate) fn pole_table(out: &mut Screen, poles: &[view::PoleView], shown: usiz
     heads.iter().zip(&widths).for_each(|(text, width)| head.extend(["   ", &right(text, *width)]));
     line(out, &style.strong(&head));
     let indent = handle_width + 3;
-    for (pole, row) in poles.iter().zip(&cells) {
+    for (index, (pole, row)) in poles.iter().zip(&cells).enumerate() {
         let text = format!(
             "{} {} {}   {}   {}   {}   {}",
             style.handle(&pad(&pole.handle, handle_width)),
@@ -91,7 +91,8 @@ pub(crate) fn pole_table(out: &mut Screen, poles: &[view::PoleView], shown: usiz
         );
         line(out, &text);
         let limit = pole.limited_by.as_ref();
-        let limit = limit.map(|limit| words::limit(&fit(&limit.name, LIMIT_WIDTH), &limit.handle));
+        let limit = limit.map(|limit| words::limit(&fit(&limit.name, LIMIT_WIDTH), &limit.handle, is_certain(pole)));
+        let limit = limit.or_else(|| saves_after(poles, index, unit));
         let room = style.width() - indent;
         let beside = limit.as_ref().map_or(0, |limit| "; ".len() + terminal::width(limit));
         // The blocker stands behind the reason if both fit, else on its own line.
@@ -168,7 +169,7 @@ fn is_estimate(pole: &view::PoleView) -> bool {
 /// Why a pole is long: `contains p4; ≈ 95% on-CPU, most of it (1.11s) in compress_bundle`.
 fn why(pole: &view::PoleView) -> Words {
     let place = pole.part.as_ref().and_then(|part| Some((part.file.as_deref()?, part.line?)));
-    words::pole(pole.contains.as_deref().map(|inner| (inner, pole.contains_all)), place, is_estimate(pole), pole.reason.words())
+    words::pole(pole.contains.as_deref().map(|inner| (inner, pole.contains_all)), place, pole.reason.words())
 }
 
 /// Least columns of the names, for the head of the table.
@@ -176,8 +177,24 @@ const NAME_WIDTH_MIN: usize = 24;
 
 /// ◆ its dependencies are declared, ◇ inferred from order.
 fn evidence_mark(pole: &view::PoleView) -> &'static str {
-    if pole.evidence == view::EvidenceView::Declared { "◆" } else { "◇" }
+    if is_certain(pole) { "◆" } else { "◇" }
 }
+
+fn is_certain(pole: &view::PoleView) -> bool {
+    pole.evidence == view::EvidenceView::Declared
+}
+
+/// What a pole adds to the saving of those above it, if that is a multiple of its own: until these are fixed, it is on the path beside others.
+fn saves_after(poles: &[view::PoleView], index: usize, unit: TimeUnit) -> Option<String> {
+    let pole = &poles[index];
+    let above = poles[index.checked_sub(1)?].saves_with_those_before_nanos?[1];
+    let more = pole.saves_with_those_before_nanos?[1].saturating_sub(above);
+    // What it contains, or what contains it, explains the rest.
+    (more > pole.saves_if_zero_nanos[1].saturating_mul(MORE_FACTOR)).then(|| words::saves_after(unit, more))
+}
+
+/// A pole that adds this many times its own saving to that of those above it is worth a word.
+const MORE_FACTOR: i64 = 4;
 
 /// [`pole_name`] in fewer columns: the method of a gRPC call without its service, the name of a resource without its type, and a function without
 /// its modules.

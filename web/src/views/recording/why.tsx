@@ -1,15 +1,24 @@
 import type { Piece, Pole, Poles } from '../../api/types.gen';
-import { containedPole, containsInWords, frameOfPiece, placeInWords, poleInWords } from '../../logic/answer';
+import { containedPole, containsInWords, frameOfPiece, limitInWords, placeInWords, poleInWords } from '../../logic/answer';
 import { counted, formatPlace } from '../../logic/format';
 import { shortName } from '../../logic/function-name';
 import type { SelectionActions } from '../../state/selection';
 import css from './recording.module.css';
 
 /** The operation that is on the path if the pole takes no time. */
-function Limit({ limit, actions }: { readonly limit: NonNullable<Pole['limitedBy']>; readonly actions: SelectionActions }) {
+function Limit({
+  pole,
+  limit,
+  actions,
+}: {
+  readonly pole: Pole;
+  readonly limit: NonNullable<Pole['limitedBy']>;
+  readonly actions: SelectionActions;
+}) {
+  const [before, after] = limitInWords(pole);
   return (
     <>
-      ; it cannot save more, because{' '}
+      ; {before}
       <button
         type="button"
         className={css.linkButton}
@@ -20,8 +29,8 @@ function Limit({ limit, actions }: { readonly limit: NonNullable<Pole['limitedBy
         }}
       >
         {limit.name}
-      </button>{' '}
-      is then on the path
+      </button>
+      {after}
     </>
   );
 }
@@ -82,9 +91,9 @@ export function Why({ pole, poles, actions }: { readonly pole: Pole; readonly po
         // biome-ignore lint/suspicious/noArrayIndexKey: a function may occur twice, and the list never changes
         <ReasonPiece key={index} piece={piece} pole={pole} actions={actions} />
       ))}
-      {pole.fewSamples && pole.samples > 0 && ` (only ${counted(pole.samples, 'sample')})`}
+      {pole.fewSamples && pole.samples > 0 && pole.reason.code !== 'waits' && ` (only ${counted(pole.samples, 'sample')})`}
       {pole.blockedBy !== null && `; ${pole.blockedBy.text}`}
-      {pole.limitedBy !== null && <Limit limit={pole.limitedBy} actions={actions} />}
+      {pole.limitedBy !== null && <Limit pole={pole} limit={pole.limitedBy} actions={actions} />}
     </>
   );
 }

@@ -147,7 +147,7 @@ sample 86ms x4 pid 1 tid 8 [-] main;sync
         .unwrap(),
     );
     let pole = report.poles().iter().find(|pole| pole.name == "web").unwrap();
-    assert_eq!(words::reason(&report.reason(pole)).to_string(), "89% blocked on a lock, in update");
+    assert_eq!(words::reason(&report.reason(pole)).to_string(), "≈ 89% blocked on a lock, in update");
     let sum = report.pole_wait(pole).unwrap();
     let blocked = report.blocked_by(&sum);
     let summary = report.blocked_by_summary(&sum, &blocked).unwrap();

@@ -435,9 +435,9 @@ thread x 0..100ms pid 1 tid 1
 cpu 0..30ms pid 1 preempted
 cpu 95..100ms pid 1
 ";
-    assert_eq!(reason(shares), "on_cpu: 35% on-CPU and 65% runnable while others had the CPUs, too few samples to say where");
+    assert_eq!(reason(shares), "on_cpu: 35% on-CPU and 65% runnable, too few samples to say where");
     let starved = shares.replace("0..30ms pid 1 preempted", "0..3ms pid 1 preempted");
-    assert_eq!(reason(&starved), "on_cpu: 8% on-CPU and 92% runnable while others had the CPUs, too few samples to say where");
+    assert_eq!(reason(&starved), "on_cpu: 8% on-CPU and 92% runnable, too few samples to say where");
     assert_eq!(reason(&shares.replace("0..30ms pid 1 preempted", "0..90ms pid 1")), "on_cpu: 95% on-CPU, too few samples to say where");
     let blocked = shares.replace(" preempted", "");
     assert_eq!(reason(&blocked), "mixed: 35% on-CPU; 65% blocked (not sampled)");
