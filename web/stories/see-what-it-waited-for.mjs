@@ -54,7 +54,7 @@ async function walk(page, url, shoot) {
   const pole = poles[place];
   await rows.nth(place).getByRole('button').first().click();
   const panel = page.getByRole('complementary', { name: 'Selection' });
-  const waits = panel.getByRole('region', { name: 'Waits' });
+  const waits = panel.getByRole('region', { name: 'Waits', exact: true });
   await waits.waitFor();
   const span = await answerOf(page, `/api/recordings/${handle}/spans/${pole.spans[0]}`);
   await readStates(panel.getByRole('region', { name: 'States' }), span.states, pole.handle);

@@ -127,6 +127,7 @@ function answer(cursor: Cursor): Answer {
     savesIfZeroNanos: cursor.field('saves_if_zero_nanos').range(),
     part: cursor.field('part').orNull((c) => c.string()),
     function: cursor.field('function').orNull((c) => c.string()),
+    wait: cursor.field('wait').orNull((c) => c.string()),
   };
 }
 
@@ -356,6 +357,7 @@ function wait(cursor: Cursor): Wait {
     line: cursor.field('line').count(),
     nanos: cursor.field('nanos').nanos(),
     threads: cursor.field('threads').count(),
+    inOtherThreads: cursor.field('in_other_threads').boolean(),
     places: cursor.field('places').list(place),
     blockedBy: cursor.field('blocked_by').orNull(blockedBy),
   };

@@ -67,6 +67,8 @@ export interface Answer {
   readonly part: string | null;
   /** The function that the pole is, or else the one with most of its own samples. */
   readonly function: string | null;
+  /** For people: what the pole waits for, such as `asleep, in look_up`, if it is hardly on a CPU and no part; an older longpole did not keep it. */
+  readonly wait: string | null;
 }
 
 /** The answer of a recording. */
@@ -459,6 +461,8 @@ export interface Wait {
   readonly nanos: Nanos;
   /** Threads that waited. */
   readonly threads: number;
+  /** Whether other threads of the process waited so meanwhile: these waits did not hold up what it did. */
+  readonly inOtherThreads: boolean;
   /** Its lines with waits, longest first, at most 10. */
   readonly places: readonly Place[];
   /** Which threads the waits were for; null where they were for none, or where nothing is known about them. */

@@ -67,6 +67,7 @@ export function recordingDocuments(description) {
               saves_if_zero_nanos: first.saves_if_zero_nanos,
               part: null,
               function: first.top_frames[0]?.function ?? null,
+              wait: null,
             },
     },
     summary: () => ({
@@ -571,6 +572,7 @@ function spanDocument(rows, index, path, frames, base) {
       line: 0,
       nanos,
       threads: 1,
+      in_other_threads: false,
       places: [],
       blocked_by: null,
     })),

@@ -73,7 +73,8 @@ impl Report {
         let is_of_others = |sum: &WaitSum<'_>| of_all.get(&groups.group_of(sum.wait)).is_some_and(|all| sum.nanos < *all / OTHERS_FACTOR);
         sums.retain(|sum| !is_of_others(sum));
         let known: HashSet<_> = sums.iter().map(|sum| groups.group_of(sum.wait)).collect();
-        sums.extend(all.into_iter().filter(|sum| !known.contains(&groups.group_of(sum.wait))));
+        let others = all.into_iter().filter(|sum| !known.contains(&groups.group_of(sum.wait)));
+        sums.extend(others.map(|sum| WaitSum { in_other_threads: true, ..sum }));
         sums
     }
 

@@ -22,6 +22,8 @@ pub struct WaitSum<'a> {
     pub places: Vec<WaitPlace<'a>>,
     /// What other threads were for them.
     pub relation: Option<Relation>,
+    /// Whether they are waits of other threads of a process, which did not hold up what it did.
+    pub in_other_threads: bool,
     pub(crate) parts: Vec<WaitPart>,
 }
 
@@ -77,7 +79,15 @@ impl<'a> WaitGroups<'a> {
             places.sort_by_key(|place| (Reverse(place.nanos), place.line));
             let threads: HashSet<ThreadKey> = parts.iter().map(wait).map(Wait::thread).collect();
             let relation = self.blockers.relation(wait(&parts[0]));
-            WaitSum { wait: wait(&parts[0]), nanos: length(&parts), threads: threads.len(), places, relation, parts }
+            WaitSum {
+                wait: wait(&parts[0]),
+                nanos: length(&parts),
+                threads: threads.len(),
+                places,
+                relation,
+                in_other_threads: false,
+                parts,
+            }
         };
         let mut list: Vec<(WaitId, WaitSum<'a>)> = groups.into_values().map(|parts| (parts[0].wait, sum(parts))).collect();
         list.sort_by_key(|(first, sum)| (Reverse(sum.nanos), *first));

@@ -78,6 +78,9 @@ pub struct AnswerView {
     pub part: Option<String>,
     /// The function that the pole is, or else the one with most of its own samples.
     pub function: Option<String>,
+    /// For people: what the pole waits for, such as `asleep, in look_up`, if it is hardly on a CPU and no part; an older longpole did not keep it.
+    #[serde(default)]
+    pub wait: Option<String>,
 }
 
 impl RecordingsView {
@@ -128,6 +131,7 @@ impl AnswerView {
             saves_if_zero_nanos: range(pole.savings.if_zero),
             part: report.part_of(pole).map(words::part).filter(|text| !text.is_empty()).as_deref().map(in_a_line),
             function: of_part.or_else(of_samples).map(in_a_line),
+            wait: words::wait_of(&report.reason(pole)).filter(|_| pole.part.is_none()).map(|wait| in_a_line(&wait.to_string())),
         })
     }
 }

@@ -28,6 +28,8 @@ pub struct WaitView {
     pub nanos: i64,
     /// Threads that waited.
     pub threads: u64,
+    /// Whether other threads of the process waited so meanwhile: these waits did not hold up what it did.
+    pub in_other_threads: bool,
     /// Its lines with waits, longest first, at most 10.
     pub places: Vec<PlaceView>,
     /// Which threads the waits were for; null where they were for none, or where nothing is known about them.
@@ -155,6 +157,7 @@ impl WaitView {
             line: sum.places.first().map_or(0, |place| place.line),
             nanos: sum.nanos.0,
             threads: sum.threads as u64,
+            in_other_threads: sum.in_other_threads,
             places: places.take(PLACES_MAX).collect(),
             blocked_by: None,
         }
@@ -204,7 +207,7 @@ impl WaitKindView {
     pub fn words(self) -> &'static str {
         match self {
             WaitKindView::Lock => "lock",
-            WaitKindView::Queue => "queue",
+            WaitKindView::Queue => "another thread",
             WaitKindView::Join => "join",
             WaitKindView::Disk => "disk",
             WaitKindView::Network => "network",

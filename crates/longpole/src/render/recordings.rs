@@ -9,7 +9,7 @@ use crate::terminal::{Style, cut, pad, right, width};
 
 /// Recordings, newest first.
 pub(crate) fn recordings(view: &view::RecordingsView, style: Style) -> Screen {
-    let heads = ["", "started", "wall", "end", "spans", "command", "saves"];
+    let heads = ["", "started", "wall", "exit", "spans", "command", "saves"];
     let rows: Vec<[String; COLUMNS]> = view
         .recordings
         .iter()
@@ -22,7 +22,7 @@ pub(crate) fn recordings(view: &view::RecordingsView, style: Style) -> Screen {
                 row.recording.clone(),
                 when(&row.start_unix_nano),
                 duration(row.wall_nanos),
-                end_words(row.exit.as_ref()),
+                exit_cell(row.exit.as_ref()),
                 count(row.spans),
                 fit_command(&row.command, COMMAND_WIDTH),
                 saves,
@@ -74,12 +74,12 @@ const COMMAND_WIDTH: usize = 20;
 /// Columns of the answer that are always there.
 const ANSWER_WIDTH_MIN: usize = 12;
 
-/// `exit 1`, `signal 15`, or nothing if unknown.
-fn end_words(exit: Option<&view::ExitView>) -> String {
+/// `1`, `signal 15`, or nothing if unknown.
+fn exit_cell(exit: Option<&view::ExitView>) -> String {
     match exit {
         None => String::new(),
         Some(view::ExitView { signal: Some(signal), .. }) => format!("signal {signal}"),
-        Some(view::ExitView { code, .. }) => format!("exit {}", code.unwrap_or_default()),
+        Some(view::ExitView { code, .. }) => code.unwrap_or_default().to_string(),
     }
 }
 
@@ -88,16 +88,17 @@ fn saves_words(answer: &view::AnswerView) -> String {
     range(TimeUnit::of(answer.saves_if_zero_nanos[1]), answer.saves_if_zero_nanos)
 }
 
-/// The first pole as the answer calls it, `create bucket › upload`; or with its function if an older longpole kept only that.
+/// The first pole as the answer calls it, `create bucket › upload`; one that is no part, with what it waits for or the function that computes.
 fn answer_words(answer: &view::AnswerView) -> String {
     let name = match &answer.context {
         Some(context) if !answer.name.contains(context) => format!("{context} › {}", answer.name),
         _ => answer.name.clone(),
     };
-    match (&answer.part, &answer.function) {
-        (Some(part), _) => format!("{name} › {part}"),
-        (None, Some(function)) => format!("{name}, in {function}"),
-        (None, None) => name,
+    match (&answer.part, &answer.wait, &answer.function) {
+        (Some(part), ..) => format!("{name} › {part}"),
+        (None, Some(wait), _) => format!("{name}: {wait}"),
+        (None, None, Some(function)) => format!("{name}, in {function}"),
+        (None, None, None) => name,
     }
 }
 

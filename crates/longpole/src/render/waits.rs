@@ -11,6 +11,9 @@ const OTHERS_FRAMES_SHOWN: usize = 5;
 /// Waits shorter than this part of the longest are only counted.
 const SHORT_PART: i64 = 1000;
 
+/// Stands above waits that did not hold up what the process did.
+const OTHER_THREADS: &str = "in other threads meanwhile; time in which several waited counts once:";
+
 /// Waits and what they were for, with an empty line at the end; nothing without waits. `of` says which waits, behind the title.
 pub(crate) fn waits_section(waits: &[view::WaitView], of: &str, style: Style) -> Vec<String> {
     if waits.is_empty() {
@@ -21,7 +24,12 @@ pub(crate) fn waits_section(waits: &[view::WaitView], of: &str, style: Style) ->
     let longest = waits.iter().map(|wait| wait.nanos).max().unwrap_or_default();
     let unit = TimeUnit::of(longest);
     let (shown, short): (Vec<_>, Vec<_>) = waits.iter().partition(|wait| wait.nanos >= longest / SHORT_PART);
+    let mut of_others = false;
     for wait in shown {
+        if wait.in_other_threads && !of_others {
+            of_others = true;
+            out.push(style.faint(&format!("  {:9}  {OTHER_THREADS}", "")));
+        }
         out.extend(wait_lines(wait, unit, style));
         if let Some(blocked) = &wait.blocked_by {
             out.push(style.faint(&format!("  {:9}  {}", "", fit(&blocked.text, style.width() - 13))));
@@ -106,20 +114,15 @@ fn blocker_lines(wait: &view::WaitView, style: Style) -> Vec<String> {
     let mut out = Vec::new();
     for thread in &blocked.threads {
         let name = thread.name.as_ref().map(|name| format!("{} ", fit(name, 30))).unwrap_or_default();
-        let waiting = if wait.threads > 1 { format!(" (summed over {} threads)", wait.threads) } else { String::new() };
-        let known = if thread.evidence == view::BlockerEvidenceView::Futex {
-            "named by the lock"
-        } else {
-            "inferred from what ran when the wait ended"
-        };
-        let known = if blocked.relation == view::RelationView::Ends && thread.evidence == view::BlockerEvidenceView::Futex {
-            "the thread to join"
-        } else {
-            known
+        let whose = if wait.threads > 1 { format!(" (of {} threads, added up)", wait.threads) } else { String::new() };
+        let known = match (blocked.relation, thread.evidence) {
+            (view::RelationView::Ends, view::BlockerEvidenceView::Futex) => "the thread to join",
+            (_, view::BlockerEvidenceView::Futex) => "known from the lock, which stores its owner",
+            (_, view::BlockerEvidenceView::Inferred) => "inferred from what ran when the wait ended",
         };
         let did = meanwhile_lines(&thread.waits, (thread.samples, thread.weight_nanos), &thread.top_frames, style);
         let meanwhile = if did.is_empty() { "; longpole did not record what it did meanwhile" } else { "; meanwhile:" };
-        let text = format!("thread {name}(tid {}) for {}{waiting}, {known}{meanwhile}", thread.tid, duration(thread.nanos));
+        let text = format!("thread {name}(tid {}): {} of these waits{whose}, {known}{meanwhile}", thread.tid, duration(thread.nanos));
         out.extend(
             fold(&text, style.width() - 4).iter().enumerate().map(|(i, part)| format!("{}{part}", if i == 0 { "  " } else { "    " })),
         );

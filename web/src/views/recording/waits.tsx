@@ -6,20 +6,38 @@ import { Name } from '../parts/name';
 import parts from '../parts/parts.module.css';
 import css from './recording.module.css';
 
-/** A span's own waits: duration, kind, system call, and the waiting function of the program. */
+/**
+ * A span's own waits: duration, kind, system call, and the waiting function of the program; first those that held it up, then those of other
+ * threads of a process.
+ */
 export function Waits({ waits }: { readonly waits: Span['waits'] }) {
+  const heldUp = waits.filter((wait) => !wait.inOtherThreads);
+  const ofOthers = waits.filter((wait) => wait.inOtherThreads);
+  return (
+    <>
+      <WaitsTable title="Waits" which="in its own time, outside child spans, longest first" waits={heldUp} />
+      <WaitsTable
+        title="Waits in other threads meanwhile"
+        which="they did not hold it up; time in which several threads waited counts once; longest first"
+        waits={ofOthers}
+      />
+    </>
+  );
+}
+
+function WaitsTable({ title, which, waits }: { readonly title: string; readonly which: string; readonly waits: Span['waits'] }) {
   if (waits.length === 0) return null;
   return (
-    <section className={css.section} aria-label="Waits">
+    <section className={css.section} aria-label={title}>
       <div className={css.sectionHead}>
-        <h3>Waits</h3>
-        <p>in its own time, outside child spans, longest first</p>
+        <h3>{title}</h3>
+        <p>{which}</p>
       </div>
       <table className={css.waits}>
         <thead>
           <tr>
             <th className={css.number}>Time</th>
-            <th>Blocked on</th>
+            <th>Kind</th>
             <th>System call</th>
             <th>Function</th>
           </tr>

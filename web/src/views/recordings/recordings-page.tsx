@@ -43,7 +43,8 @@ function AnswerLine({ recording }: { readonly recording: Recording }) {
     <p className={css.answer}>
       <strong>{answer.part === null ? answer.name : `${answer.name} › ${answer.part}`}</strong>
       {context !== null && ` in ${context}`} · <em>saves {formatRange(answer.savesIfZeroNanos)}</em>
-      {answer.part === null && answer.function !== null && (
+      {answer.part === null && answer.wait !== null && ` · ${answer.wait}`}
+      {answer.part === null && answer.wait === null && answer.function !== null && (
         <>
           {' '}
           · in <code title={answer.function}>{shortName(answer.function)}</code>
