@@ -16,7 +16,7 @@ pub(crate) fn open_store(root: &Path) -> Result<Store> {
         _ => anyhow::Error::new(error).context(format!("failed to open the store {}", root.display())),
     })?;
     if store.was_open() {
-        note(format!("other users could read the store {}; now only its owner can", root.display()));
+        note(format!("made the store {} private: other users could read it", root.display()));
     }
     Ok(store)
 }

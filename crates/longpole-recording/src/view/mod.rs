@@ -36,7 +36,7 @@ pub use callee::{CalleeProcessView, CalleeView};
 pub use flame::{FlameColumns, FlameFrameView, FlameTimeView, FlameView};
 pub use frame::{FrameOperationView, FrameSpanView, FrameView};
 pub use functions::{LineView, RuntimeView, TopFrameView, WhoseView};
-pub use poles::{LimitView, PoleView, PolesTruncated, PolesView, ReasonCodeView, ReasonView};
+pub use poles::{LimitView, PartView, PoleView, PolesTruncated, PolesView, ReasonCodeView, ReasonView};
 pub use processes::{ProcessRowView, ProcessesView};
 pub use pulumi::DeploymentView;
 pub use recording::{AnswerView, RecordingStateView, RecordingView, RecordingsView};

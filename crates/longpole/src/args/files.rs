@@ -95,7 +95,7 @@ pub(crate) struct CodeArguments {
     /// On-CPU and off-CPU time [default for the other formats]
     #[arg(long)]
     pub(crate) wall: bool,
-    /// For folded: include the waits of threads that work for no span, such as idle workers; other formats always mark and include them
+    /// For folded: include the waits of threads that are not working on any span, such as idle workers; other formats always mark and include them
     #[arg(long, conflicts_with = "span")]
     pub(crate) all_threads: bool,
 }

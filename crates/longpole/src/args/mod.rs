@@ -155,7 +155,7 @@ pub(crate) enum Command {
     /// Open a recording in the browser
     #[command(visible_aliases = ["view", "load"])]
     Open(OpenArguments),
-    /// Show the answer of a recording again: its long poles and what fixing each would save
+    /// Print a recording's answer again: its long poles and what fixing each would save
     Show(ShowArguments),
     /// List more long poles of a recording than `show` prints
     Poles(PolesArguments),

@@ -134,7 +134,7 @@ pub(crate) enum EnvInject {
 #[derive(Debug, Args)]
 #[command(override_usage = "longpole attach [OPTIONS] <PID | --pid PID>")]
 pub(crate) struct AttachArguments {
-    /// Process to record: its id, here or with --pid
+    /// ID of the process to record, here or with --pid
     #[arg(value_name = "PID", value_parser = clap::value_parser!(u32).range(1..), required_unless_present = "option")]
     pid: Option<u32>,
     /// Same as PID

@@ -37,7 +37,7 @@ pub(crate) struct RecordingArguments {
 pub(crate) struct ShowArguments {
     #[command(flatten)]
     pub(crate) recording: RecordingArguments,
-    /// Print everything that is missing from the numbers or makes them uncertain, not only what costs most
+    /// Print everything that is missing from the numbers or makes them uncertain, not only what matters most
     #[arg(long)]
     pub(crate) quality: bool,
 }
@@ -107,7 +107,7 @@ pub(crate) struct TimeArguments {
     /// Show on-CPU and off-CPU time together
     #[arg(long)]
     wall: bool,
-    /// Include the waits of threads that work for no span, such as idle workers
+    /// Include the waits of threads that are not working on any span, such as idle workers
     #[arg(long, conflicts_with_all = ["span", "name", "trace"])]
     pub(crate) all_threads: bool,
 }

@@ -48,6 +48,9 @@ pub(crate) fn diff(view: &DiffView, style: Style) -> Screen {
         out.push(style.faint(&format!("… {} more, together {} (--limit 0)", rest.operations, signed(all, rest.delta_nanos))));
     }
     out.push(style.faint("Δ is the change in time on the critical path; all Δ add up to the difference between the runs"));
+    if view.operations.iter().any(|operation| operation.a.count.max(operation.b.count) > 1) {
+        out.push(style.faint("× counts all operations of a name: diff adds them up, also those that are several poles"));
+    }
     out.push(style.faint("two runs of the same command also differ: record it twice to see by how much"));
     out.into_iter().collect()
 }

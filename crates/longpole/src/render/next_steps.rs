@@ -1,6 +1,6 @@
 //! Commands to try next.
 
-use longpole_model::units::counted;
+use longpole_model::units::{count, counted};
 use longpole_recording::view;
 
 use super::LABEL_WIDTH;
@@ -24,7 +24,7 @@ pub(crate) fn next_lines(view: &view::SummaryView, style: Style) -> Vec<String> 
         next.push(format!("{own} flame {recording}"));
     } else if let Some(pole) = view.poles.first().filter(|_| !knows_only_the_command(view)) {
         // A process has no attributes and no events; its code is what there is to see.
-        if let Some(function) = pole.part.as_ref().and_then(|part| part.handle.as_ref()).filter(|_| view.spans == 0) {
+        if let Some(function) = pole.part.as_ref().and_then(function_to_type).filter(|_| view.spans == 0) {
             next.push(format!("{own} frame {function} {recording}"));
         } else if view.spans == 0 && pole.samples > 0 && pole.reason.code != view::ReasonCodeView::Waits {
             next.push(format!("{own} top {recording} --span {}", pole.handle));
@@ -52,6 +52,12 @@ pub(crate) fn next_lines(view: &view::SummaryView, style: Style) -> Vec<String> 
     lines.iter().enumerate().map(|(index, line)| label(index) + line).collect()
 }
 
+/// What `frame` takes for the function of a part: its name, as the answer has it, or its handle if the name would need quotes.
+fn function_to_type(part: &view::PartView) -> Option<&str> {
+    let is_plain = |name: &&str| name.chars().all(|c| c.is_ascii_alphanumeric() || "_:.".contains(c)) && !name.contains("main");
+    part.function.as_deref().filter(is_plain).or(part.handle.as_deref())
+}
+
 /// What a view of a part shows, and how to see the whole operation. `command` is the view's own, such as `flame`.
 pub(crate) fn part_line(command: &str, recording: &str, part_of: &view::PartOfView, time: view::FlameTimeView) -> String {
     let whole = match &part_of.handle {
@@ -72,9 +78,9 @@ const PART_OF_WIDTH: usize = 20;
 
 /// How to see all spans of the same name.
 pub(crate) fn same_name_line(recording: &str, all: &view::SameNameView) -> String {
+    let who = if all.spans == 2 { "Both".to_owned() } else { format!("All {}", count(all.spans)) };
     format!(
-        "All {} of this name have {}: {} flame {recording} --name {}",
-        counted(all.spans, "span", "spans"),
+        "{who} of this name have {}: {} flame {recording} --name {}",
         counted(all.samples, "sample", "samples"),
         own_name(),
         quoted(&all.name)

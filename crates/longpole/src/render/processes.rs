@@ -24,7 +24,7 @@ pub(crate) fn processes(view: &view::ProcessesView, style: Style) -> Screen {
     let mut out = Screen::of(style.strong(&format!(
         "{}  {}  {}  {}  {}  {}  {}  exit",
         pad("PROCESS", NAME_WIDTH),
-        right("lived", 9),
+        right("lifetime", 9),
         right("CPU", 9),
         right("peak", 8),
         right("read", 8),

@@ -46,6 +46,11 @@ fn nodes_words(view: &view::SpanView, count: u64) -> String {
     counted(count, one, many)
 }
 
+/// `both processes`, `all 3 spans`.
+fn all_words(nodes: String, count: u64) -> String {
+    if count == 2 { format!("both {}", nodes.trim_start_matches("2 ")) } else { format!("all {nodes}") }
+}
+
 /// Which waits are listed of spans that have children.
 pub(crate) const OWN_WAITS: &str = "in its own time, outside child spans";
 
@@ -57,9 +62,9 @@ pub(crate) fn span(view: &view::SpanView, sees_cpus: bool, style: Style) -> Scre
         let (zero, half) = (range(unit, part.saves_if_zero_nanos), range(unit, part.saves_if_half_nanos));
         let nodes = view.pole.as_ref().map_or_else(String::new, |pole| format!(" in all {}", nodes_words(view, pole.count)));
         out.push(format!("{}  {}", style.handle(&part.handle), style.strong(&format!("{name} › {}", fit(&part.text, 40)))));
-        out.push(format!("{on_path} on path{nodes}; saves {zero} if it took no time, {half} if it took half"));
+        out.push(format!("{on_path} on path{nodes}; saves {zero} if it took no time, {half} if 2× faster"));
         out.push(String::new());
-        out.push(style.faint(&format!("{} is a part of {name}. All below is about the whole of {name}.", part.handle)));
+        out.push(style.faint(&format!("{} is a part of {name}. Everything below is about all of {name}.", part.handle)));
     }
     out.push(format!(
         "{}  {}{}  {}",
@@ -68,7 +73,10 @@ pub(crate) fn span(view: &view::SpanView, sees_cpus: bool, style: Style) -> Scre
         style.faint(&fit(&service_column(&view.service), 27)),
         style.faint(&view.recording)
     ));
-    let mut facts = format!("{} at +{}", duration(view.duration_nanos), duration(view.start_nanos));
+    let mut facts = match view.start_nanos {
+        0 => format!("{} from the start", duration(view.duration_nanos)),
+        start => format!("{} at +{}", duration(view.duration_nanos), duration(start)),
+    };
     if let Some(parent) = &view.parent {
         facts.push_str(&format!(
             ", child of {}{}",
@@ -83,7 +91,7 @@ pub(crate) fn span(view: &view::SpanView, sees_cpus: bool, style: Style) -> Scre
     if let Some(view::PoleOfSpanView { handle, count, .. }) = &view.pole {
         let all = nodes_words(view, *count);
         out.push(style.faint(&format!(
-            "{handle} groups {all}; this one is on the critical path for longest. `flame {handle}` shows the code of all of them."
+            "{handle} groups {all}; this one is on the critical path for the longest time. `flame {handle}` shows the code of all of them."
         )));
     }
     if view.status.code == view::StatusCodeView::Error {
@@ -109,8 +117,8 @@ pub(crate) fn span(view: &view::SpanView, sees_cpus: bool, style: Style) -> Scre
     ));
     if let Some((pole, saves)) = of_pole.filter(|_| view.part.is_none()) {
         out.push(format!(
-            "  all {} of {} together: {} if they took no time; this one alone:",
-            nodes_words(view, pole.count),
+            "  {} of {} together: {} if they took no time; this one alone:",
+            all_words(nodes_words(view, pole.count), pole.count),
             pole.handle,
             range(unit, saves)
         ));
@@ -121,7 +129,7 @@ pub(crate) fn span(view: &view::SpanView, sees_cpus: bool, style: Style) -> Scre
         out.push(format!("  if its own time were half  {}", range(unit, savings.saves_if_half_nanos)));
     } else {
         out.push(format!("  if it took no time         {}", range(unit, savings.saves_if_zero_nanos)));
-        out.push(format!("  if it took half the time   {}", range(unit, savings.saves_if_half_nanos)));
+        out.push(format!("  if 2× faster               {}", range(unit, savings.saves_if_half_nanos)));
         out.push(format!("  if its own time were zero  {}", range(unit, savings.saves_own_nanos)));
     }
     out.push(format!("  own time on the path       {}", duration(savings.on_path_nanos)));

@@ -35,7 +35,7 @@ pub(crate) fn spans(view: &view::SpansView, sees_cpus: bool, style: Style) -> Sc
     out.push(format!(
         "{}  {}",
         style.strong("STATES"),
-        style.faint(&format!("of all spans together; {}", how_known(&view.states, sees_cpus)))
+        style.faint(&format!("of all spans together; {}", how_known(&view.states, false, sees_cpus)))
     ));
     let (states, unit) = (&view.states, TimeUnit::of(lengths.sum_nanos));
     for (i, (name, nanos, meaning)) in state_rows(states).into_iter().enumerate() {
@@ -56,7 +56,7 @@ pub(crate) fn spans(view: &view::SpansView, sees_cpus: bool, style: Style) -> Sc
     };
     out.push(format!("{} (their dependencies are {known})", style.strong("SAVES")));
     out.push(format!("  if all took no time         {}", range(unit, view.savings.saves_if_zero_nanos)));
-    out.push(format!("  if all took half the time   {}", range(unit, view.savings.saves_if_half_nanos)));
+    out.push(format!("  if all 2× faster            {}", range(unit, view.savings.saves_if_half_nanos)));
     out.push(format!("  if their own time were zero {}", range(unit, view.savings.saves_own_nanos)));
     out.push(format!("  own time on the path       {}", duration(view.savings.on_path_nanos)));
     out.push(String::new());

@@ -31,14 +31,15 @@ pub(crate) const UNSEEN: &str = "not recorded: own work, waits for others";
 /// The name of blocked time of an unknown kind.
 const NOT_SAMPLED: &str = "blocked: not sampled";
 
-/// Where the states come from; `sees_cpus` where the recording knows when threads were on a CPU.
-pub(crate) fn how_known(states: &view::StatesView, sees_cpus: bool) -> &'static str {
+/// Where the states come from; `is_process` if they are those of a process without spans, `sees_cpus` where the recording knows when threads were on a CPU.
+pub(crate) fn how_known(states: &view::StatesView, is_process: bool, sees_cpus: bool) -> &'static str {
     if !sees_cpus {
         return "from spans alone: there are no samples and no context switches";
     }
     match (states.evidence, states.exact) {
         (view::StateEvidenceView::Journal, true) => "exact, from span journals and context switches",
-        (view::StateEvidenceView::Inferred, true) => "exact, from context switches, assuming that the process worked only for this span",
+        (view::StateEvidenceView::Inferred, true) if is_process => "exact, from context switches",
+        (view::StateEvidenceView::Inferred, true) => "from context switches; exact if its process worked only for this span",
         (view::StateEvidenceView::Samples, _) => "≈ estimated from samples of running code and of waits",
         _ => "incomplete: some journal or context-switch records were lost",
     }
@@ -58,7 +59,7 @@ pub(crate) fn state_rows(states: &view::StatesView) -> Vec<(String, i64, &'stati
     let mut rows = vec![
         ("on-CPU".to_owned(), states.on_cpu_nanos, "running its own code"),
         ("runnable".to_owned(), states.runnable_nanos, "ready to run while others had the CPUs"),
-        ("in child span".to_owned(), states.in_child_nanos, "a child was open, or the next stage of a pipeline"),
+        ("in child span".to_owned(), states.in_child_nanos, "a child, or the next stage of the pipeline, was running"),
     ];
     rows.extend(
         states.blocked_nanos.parts().into_iter().map(|(kind, nanos)| (format!("blocked: {}", kind.words()), nanos, blocked_on(kind))),
@@ -89,7 +90,7 @@ pub(crate) fn state_lines(view: &view::SpanView, sees_cpus: bool, style: Style) 
     let unit = TimeUnit::of(whole.max(all.cpu_nanos));
     let cell = |nanos: i64| format!("{}  {}", right(&unit.show(nanos), 9), right(&percent(nanos, whole), 5));
     let columns = |own: String, all: String| if view.children > 0 { format!("{own}  {all}") } else { own };
-    let mut out = vec![format!("{}  {}", style.strong("STATES"), style.faint(how_known(own, sees_cpus)))];
+    let mut out = vec![format!("{}  {}", style.strong("STATES"), style.faint(how_known(own, view.span_id.is_none(), sees_cpus)))];
     if view.children > 0 {
         out.push(style.faint(&format!("  {:20} {}  {}", "", right("own", 16), right("with descendants", 16))));
     }
@@ -115,7 +116,7 @@ pub(crate) fn state_lines(view: &view::SpanView, sees_cpus: bool, style: Style) 
         ));
     }
     if view.children > 0 {
-        let known = if all.exact == own.exact { String::new() } else { format!("; {}", how_known(all, sees_cpus)) };
+        let known = if all.exact == own.exact { String::new() } else { format!("; {}", how_known(all, view.span_id.is_none(), sees_cpus)) };
         let meaning = "each moment counts once: on-CPU if any of them was, else runnable, else blocked";
         let lines = fold(&format!("with descendants: {meaning}{known}"), style.width() - 2);
         out.extend(lines.iter().map(|text| style.faint(&format!("  {text}"))));

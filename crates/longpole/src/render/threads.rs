@@ -46,7 +46,7 @@ pub(crate) fn threads(view: &view::ThreadsView, limit: usize, style: Style) -> S
 const NAME_WIDTH_MAX: usize = 40;
 
 /// The head of the kinds of waits.
-const KINDS_HEAD: &str = "blocked on (share of blocked)";
+const KINDS_HEAD: &str = "blocked time by kind";
 
 /// A row of the table.
 struct ThreadCells<'a> {
@@ -68,10 +68,10 @@ impl<'a> ThreadCells<'a> {
         let id = format!(" {}", thread.tid);
         let name = format!("{}{id}", fit(&name, NAME_WIDTH_MAX.saturating_sub(id.len())));
         let blocked_nanos = thread.blocked_nanos.sum().saturating_add(thread.blocked_unseen_nanos);
-        let [lived, on_cpu, ready, blocked] =
+        let [lifetime, on_cpu, ready, blocked] =
             [thread.nanos, thread.on_cpu_nanos, thread.ready_nanos, blocked_nanos].map(|nanos| unit.show(nanos));
         let pole = thread.pole.clone().filter(|_| names_poles).unwrap_or_default();
-        ThreadCells { thread, name, cells: [lived, on_cpu, ready, blocked, pole], blocked_nanos }
+        ThreadCells { thread, name, cells: [lifetime, on_cpu, ready, blocked, pole], blocked_nanos }
     }
 
     /// `sleep 80%, lock 15%`: all kinds, the longest first.
@@ -93,7 +93,7 @@ pub(crate) fn thread_rows(threads: &[view::ThreadView], limit: usize, names_pole
     let shown = threads.iter().filter(|thread| limit == 0 || thread.rank < limit);
     let rows: Vec<ThreadCells<'_>> = shown.map(|thread| ThreadCells::new(thread, unit, names_poles)).collect();
     let names_poles = rows.iter().any(|row| !row.cells[4].is_empty());
-    let heads = ["lived", "on-CPU", "runnable", "blocked", if names_poles { "pole" } else { "" }];
+    let heads = ["lifetime", "on-CPU", "runnable", "blocked", if names_poles { "pole" } else { "" }];
     let widest = |head: &str, cell: &dyn Fn(&ThreadCells<'_>) -> usize| rows.iter().map(cell).max().unwrap_or_default().max(width(head));
     let name_width = widest("THREAD", &|row| width(&row.name));
     let widths: [usize; 5] = std::array::from_fn(|column| widest(heads[column], &|row| width(&row.cells[column])));
@@ -109,7 +109,7 @@ pub(crate) fn thread_rows(threads: &[view::ThreadView], limit: usize, names_pole
         out.push(if kinds.is_empty() || !are_beside { before.trim_end().to_owned() } else { format!("{before}{}", style.faint(&kinds)) });
         if !are_beside {
             // The kind that makes it a pole may be a small one: leave none out.
-            out.extend(fold(&format!("blocked on {kinds}"), style.width() - 2).iter().map(|part| style.faint(&format!("  {part}"))));
+            out.extend(fold(&format!("blocked: {kinds}"), style.width() - 2).iter().map(|part| style.faint(&format!("  {part}"))));
         }
         // Leave out what is less than 1% of the longest.
         let thread = row.thread;

@@ -1,6 +1,6 @@
 //! The answer of `top`.
 
-use longpole_model::units::{count, counted, duration};
+use longpole_model::units::{counted, duration};
 use longpole_recording::view;
 
 use super::functions::{NO_SAMPLE, function_rows, kernel_line};
@@ -42,11 +42,8 @@ pub(crate) fn top(view: &view::TopView, style: Style) -> Screen {
     function_rows(shown, view.weight_nanos, (own, sorted), style).iter().for_each(|row| out.line(row));
     meaning.iter().for_each(|text| out.line(style.faint(text)));
     out.extend(kernel_line(shown.iter().map(|function| function.runtime), style));
-    if short > 0 {
-        out.line(style.faint(&format!("… {} more, each below a thousandth of the first (--format json)", count(short as u64))));
-    }
-    if view.truncated > 0 {
-        out.line(style.faint(&format!("… {} more (--limit 0)", count(view.truncated as u64))));
+    if let Some(text) = more_functions(short as u64, view) {
+        out.line(style.faint(&text));
     }
     if view.hidden > 0 {
         let hidden = counted(view.hidden as u64, "function", "functions");
@@ -66,6 +63,17 @@ fn of_any_length(view: &view::TopView) -> (&[view::TopFrameView], usize) {
     let least = view.functions.first().map_or(0, time) / SHORT_PART;
     let shown = view.functions.partition_point(|function| time(function) >= least);
     (&view.functions[..shown], view.functions.len() - shown)
+}
+
+/// Functions that the table leaves out. Once it is down to the short ones, a larger limit shows no more.
+fn more_functions(short: u64, view: &view::TopView) -> Option<String> {
+    let truncated = view.truncated as u64;
+    let more = |number: u64| counted(number, "function", "functions").replacen(' ', " more ", 1);
+    match (short, truncated) {
+        (0, 0) => None,
+        (0, _) => Some(format!("… {} (--limit 0)", more(truncated))),
+        (..) => Some(format!("… {}, each below a thousandth of the first (--format json)", more(short + truncated))),
+    }
 }
 
 /// Functions with less than this part of the time of the first one are only counted.

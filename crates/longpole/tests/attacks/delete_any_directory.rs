@@ -227,7 +227,7 @@ fn a_directory_that_is_no_store_keeps_its_modes() {
     std::fs::rename(project.join("bin"), store.join("bin")).unwrap();
     std::fs::set_permissions(&store, PermissionsExt::from_mode(0o755)).unwrap();
     let out = run(longpole(&store).arg("ls"));
-    assert!(out.status.success() && said(&out).contains("other users could read the store"), "{out:?}");
+    assert!(out.status.success() && said(&out).contains("private: other users could read it"), "{out:?}");
     assert_eq!(store.metadata().unwrap().permissions().mode() & 0o7777, 0o700);
     assert_eq!(store.join("bin/tool").metadata().unwrap().permissions().mode() & 0o7777, 0o755);
 }

@@ -69,7 +69,7 @@ fn an_open_store_is_closed_and_reported_once() {
     done(Command::new("chmod").args(["-R", "go+rX"]).arg(&store));
     assert!(!open_to_others(&store).is_empty());
     let (_, said) = done(longpole(&store).arg("ls"));
-    assert_eq!(said, format!("longpole: other users could read the store {}; now only its owner can\n", store.display()));
+    assert_eq!(said, format!("longpole: made the store {} private: other users could read it\n", store.display()));
     assert_eq!(open_to_others(&store), [""; 0]);
     let (_, said) = done(longpole(&store).arg("ls"));
     assert_eq!(said, "");

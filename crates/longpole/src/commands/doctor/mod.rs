@@ -218,7 +218,7 @@ fn said(version: &str) -> &str {
 fn clock() -> Check {
     let anchor = longpole_capture::clock::anchor();
     let source = read("/sys/devices/system/clocksource/clocksource0/current_clocksource").unwrap_or_else(|| "unknown".to_owned());
-    let text = format!("clock source {source}; reading both clocks takes {}", duration(anchor.bracket_nanos));
+    let text = format!("clock source {source}; reading the wall clock and the monotonic clock takes {}", duration(anchor.bracket_nanos));
     if anchor.bracket_nanos > CLOCK_BRACKET_NANOS_MAX {
         return warn(
             "clock",
