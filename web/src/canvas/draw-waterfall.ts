@@ -6,6 +6,7 @@ import { at } from '../base/column';
 import { isWorthwhile } from '../logic/answer';
 import { type CriticalPath, piecesOf } from '../logic/critical-path';
 import { counted, formatDuration, formatRange, formatShare, formatTick } from '../logic/format';
+import { spanHandle } from '../logic/handles';
 import { type Fold, isFolded, markedBelow, rowOf } from '../logic/rows';
 import { serviceOfSpan } from '../logic/span-words';
 import {
@@ -322,16 +323,20 @@ function drawElsewhere(c: Context, isRight: boolean, middle: number, box: Waterf
   c.fill();
 }
 
+/** The saving of a pole, on its row that is longest on the path: each of the others has the handle of the pole beside its name. */
+function savesOnRow(pole: Pole, span: SpanIndex): string {
+  if (pole.count > 1 && pole.spans[0] !== spanHandle(span)) return '';
+  const others = pole.count > 1 ? ` with ${counted(pole.count - 1, 'other')}` : '';
+  return `${pole.evidence === 'declared' ? '◆' : '◇'} saves ${formatRange(pole.savesIfZeroNanos)}${others}`;
+}
+
 /** Duration and saving, beside the bar and above the lines of the critical path that cross the row. */
 function drawBarLabel(c: Context, scene: WaterfallScene, { span, from, to, middle }: Bar, box: WaterfallBox, palette: Palette): void {
   const { tree } = scene;
   c.font = `${SMALL_SIZE}px ${palette.sans}`;
   const duration = formatDuration(at(tree.spans.durationNanos, span));
   const pole = scene.poleOf.get(span);
-  const saves =
-    pole === undefined || !isWorthwhile(pole.savesIfZeroNanos, tree.wallNanos)
-      ? ''
-      : `${pole.evidence === 'declared' ? '◆' : '◇'} saves ${formatRange(pole.savesIfZeroNanos)}${pole.count > 1 ? ` with ${counted(pole.count - 1, 'other')}` : ''}`;
+  const saves = pole === undefined || !isWorthwhile(pole.savesIfZeroNanos, tree.wallNanos) ? '' : savesOnRow(pole, span);
   const durationWidth = widthOf(c, duration);
   const savesWidth = saves === '' ? 0 : widthOf(c, saves) + 8;
   const width = durationWidth + savesWidth;

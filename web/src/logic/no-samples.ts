@@ -1,6 +1,6 @@
 /** Why there are no samples to show, and what to do. */
 
-import type { FlameTime, Quality, Span, Summary } from '../api/types.gen';
+import type { FlameTime, Part, Quality, Span, Summary } from '../api/types.gen';
 import type { Nanos } from '../base/brand';
 import { formatDuration } from './format';
 import { blockedNanos } from './states';
@@ -101,4 +101,22 @@ export function whySpanHasNoSamples(span: Span, summary: Summary, notes: readonl
     title: 'It used almost no CPU time of its own',
     text: `It was on a CPU for ${formatDuration(span.states.onCpuNanos)} of ${formatDuration(span.durationNanos)}, too little for a sample to show its code.`,
   };
+}
+
+/** Why a part of a span's own time has no samples, or no waits if `time` is off-CPU. A part that waits has none by what it is: nothing is lost. */
+export function whyPartHasNoSamples(part: Part, span: Span, summary: Summary, notes: readonly Quality[], time: FlameTime): NoSamples {
+  const run = ofRun(summary, notes);
+  if (run !== null) return run;
+  if (part.kind === 'waits' && time === 'on_cpu') {
+    return {
+      title: 'This part waited',
+      text: `${part.text} is waiting time, so it has no on-CPU samples. Switch the flame graph to “off-CPU”.`,
+    };
+  }
+  return time === 'off_cpu'
+    ? { title: 'No waits were sampled in this part', text: `“wall” shows what ${span.name} did while this part was on the critical path.` }
+    : {
+        title: 'No samples in this part',
+        text: `The part is too short for a sample; select ${span.handle} in the trace for all of ${span.name}.`,
+      };
 }

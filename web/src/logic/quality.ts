@@ -33,7 +33,7 @@ export function linkedSamples(links: Links): number {
 }
 
 /**
- * How samples are matched to spans: `2,104 samples: 2,100 matched by context record, 4 matched by process, thread and time (inferred)`. `spans` is
+ * How samples are matched to spans: `2,104 samples: 2,100 matched exactly (the thread named its span), 4 matched by process, thread and time (inferred)`. `spans` is
  * the number of spans in the recording: without any, samples belong to processes.
  */
 export function linksInWords(links: Links, spans: number): string {
@@ -41,8 +41,8 @@ export function linksInWords(links: Links, spans: number): string {
   if (total === 0) return 'no samples';
   if (spans === 0) return `${counted(total, 'sample')}, linked to processes: there are no spans`;
   const parts: string[] = [];
-  if (links.record > 0) parts.push(`${formatCount(links.record)} matched by context record`);
-  if (links.journal > 0) parts.push(`${formatCount(links.journal)} matched by journal`);
+  if (links.record > 0) parts.push(`${formatCount(links.record)} matched exactly (the thread named its span)`);
+  if (links.journal > 0) parts.push(`${formatCount(links.journal)} matched exactly (the thread’s journal of spans)`);
   if (links.label > 0) parts.push(`${formatCount(links.label)} matched by profile labels`);
   if (links.inferred > 0) parts.push(`${formatCount(links.inferred)} matched by process, thread and time (inferred)`);
   if (links.ambiguous > 0) parts.push(`${formatCount(links.ambiguous)} ambiguous`);

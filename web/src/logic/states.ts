@@ -61,6 +61,7 @@ const KEY_OF_WAIT: Readonly<Record<WaitKind, keyof Blocked>> = {
 
 /** `page fault`; `child process`, as a child span is another state. */
 export function labelOfWait(kind: WaitKind): string {
+  if (kind === 'queue') return 'another thread';
   return kind === 'child' ? 'child process' : kind.replaceAll('_', ' ');
 }
 
@@ -82,12 +83,12 @@ export function wholeNanos(states: States): Nanos {
 }
 
 /** How exact the parts are: a short mark and its explanation. */
-export function howKnown(states: States): { readonly mark: string; readonly explanation: string } {
+export function howKnown(states: States, isProcess = false): { readonly mark: string; readonly explanation: string } {
   if (states.evidence === 'samples') return { mark: '≈ estimate', explanation: 'From samples of running code and of waits' };
   if (!states.exact) return { mark: 'incomplete', explanation: 'Some journal or context-switch records were lost' };
   return states.evidence === 'journal'
     ? { mark: 'exact', explanation: 'From span journals and context switches' }
-    : { mark: 'exact', explanation: 'From context switches, assuming that the process worked only for this span' };
+    : { mark: 'exact', explanation: `From context switches${isProcess ? '' : '; exact if its process worked only for this span'}` };
 }
 
 /** Splits a time into its states. */
@@ -110,7 +111,7 @@ export function stateParts(states: States): StateParts {
   return {
     onCpu: part('on_cpu', 'on-CPU', 'running its own code', states.onCpuNanos),
     runnable: part('runnable', 'runnable', 'ready to run while others had the CPUs', states.runnableNanos),
-    inChild: part('in_child', 'in child span', 'a child was open, or the next stage of a pipeline', states.inChildNanos),
+    inChild: part('in_child', 'in child span', 'a child, or the next stage of the pipeline, was running', states.inChildNanos),
     blocked: {
       nanos: blocked,
       share: ratio(blocked, whole),

@@ -22,7 +22,7 @@ import {
 } from './answer';
 import { deploymentParts } from './deployment';
 import { madeOfInWords, numberInWords } from './flame-time';
-import { wasSampled, whyRunHasNoSamples, whySpanHasNoSamples } from './no-samples';
+import { wasSampled, whyPartHasNoSamples, whyRunHasNoSamples, whySpanHasNoSamples } from './no-samples';
 import { allNotes, foldedForks, graveNotes, linksInWords } from './quality';
 import { matchingRecordings } from './search';
 import { namedService, rowInWords } from './span-words';
@@ -67,6 +67,11 @@ describe('the answer', () => {
     expect(whyInWords(first)).toBe(
       `91 % on-CPU, most of it in provider_build::bundle::hash_block; it cannot save more, because create migrate (${first.limitedBy?.handle}) is then on the path`,
     );
+  });
+  it('says that a limit is not certain if the dependencies are inferred', () => {
+    const [first] = poles;
+    if (first === undefined) throw new Error('no poles');
+    expect(whyInWords({ ...first, evidence: 'inferred' })).toContain('; it probably saves no more, because create migrate (');
   });
   it('calls rows of a recording without spans processes', () => {
     expect(['3 spans', '1 process', '3 processes']).toEqual([countedNodes(3, 9), countedNodes(1, 0), countedNodes(3, 0)].map(plain));
@@ -168,6 +173,20 @@ describe('why there are no samples', () => {
     expect(why({})).toBe('No sample was matched to this span');
     expect(whyRunHasNoSamples(summaryOf(single), [], 'on_cpu').title).toBe('This run has no samples');
   });
+  it('a part that waits has no samples by what it is, and one that computes is too short', () => {
+    const [summary, span] = [summaryOf(deploy), decodeSpan(deploy.span('s13'))];
+    const part = { kind: 'waits' as const, text: 'upload (sleep)', function: null, handle: null, file: null, line: null };
+    const why = (kind: 'waits' | 'computes', time: 'on_cpu' | 'off_cpu') => whyPartHasNoSamples({ ...part, kind }, span, summary, [], time);
+    expect(why('waits', 'on_cpu')).toEqual({
+      title: 'This part waited',
+      text: 'upload (sleep) is waiting time, so it has no on-CPU samples. Switch the flame graph to “off-CPU”.',
+    });
+    expect([why('computes', 'on_cpu'), why('waits', 'off_cpu')].map(({ title }) => title)).toEqual([
+      'No samples in this part',
+      'No waits were sampled in this part',
+    ]);
+    expect(whyPartHasNoSamples(part, span, { ...summary, mode: 'off' }, [], 'on_cpu').title).toBe('Profiling was off');
+  });
   it('blocked: it waited, with and without sampled waits', () => {
     const summary = summaryOf(deploy);
     const why = (handle: string, time: 'on_cpu' | 'off_cpu') => whySpanHasNoSamples(decodeSpan(deploy.span(handle)), summary, [], time);
@@ -202,7 +221,7 @@ describe('data quality', () => {
   });
   it('says how samples are matched to spans', () => {
     expect(plain(linksInWords({ record: 2100, journal: 30, label: 0, inferred: 4, ambiguous: 0, none: 1 }, 9))).toBe(
-      '2,135 samples: 2,100 matched by context record, 30 matched by journal, 4 matched by process, thread and time (inferred), 1 not matched',
+      '2,135 samples: 2,100 matched exactly (the thread named its span), 30 matched exactly (the thread’s journal of spans), 4 matched by process, thread and time (inferred), 1 not matched',
     );
     expect(linksInWords({ record: 0, journal: 0, label: 0, inferred: 0, ambiguous: 0, none: 0 }, 9)).toBe('no samples');
     expect(plain(linksInWords({ record: 0, journal: 0, label: 0, inferred: 0, ambiguous: 0, none: 6285 }, 0))).toBe(
@@ -270,9 +289,12 @@ it('a flame graph names its samples and waits', () => {
     const flame = decodeFlame(deploy.flame('s2', time));
     return [numberInWords(flame), madeOfInWords(flame, 9)].map(plain);
   };
-  expect(words('on_cpu')).toEqual(['2,874 samples', '2,874 samples: 2,874 matched by context record']);
+  expect(words('on_cpu')).toEqual(['2,874 samples', '2,874 samples: 2,874 matched exactly (the thread named its span)']);
   expect(words('off_cpu')).toEqual(['2 waits', '2 sampled waits']);
-  expect(words('wall')).toEqual(['2,876 samples and waits', '2,874 samples: 2,874 matched by context record; 2 sampled waits']);
+  expect(words('wall')).toEqual([
+    '2,876 samples and waits',
+    '2,874 samples: 2,874 matched exactly (the thread named its span); 2 sampled waits',
+  ]);
 });
 
 it('recordings are found by command, answer and handle', () => {

@@ -49,19 +49,22 @@ function Blocked({ blocked, kindsMax }: { readonly blocked: StateParts['blocked'
 }
 
 /**
- * A bar of states with their numbers. It names at most `kindsMax` kinds of waits. Without samples (`sampled` is false) on-CPU time is unknown.
+ * A bar of states with their numbers. It names at most `kindsMax` kinds of waits. Without samples (`sampled` is false) on-CPU time is unknown. `isProcess` if they are
+ * those of a process without spans.
  */
 export function StateBar({
   states,
   sampled,
+  isProcess = false,
   kindsMax = Number.POSITIVE_INFINITY,
 }: {
   readonly states: States;
   readonly sampled: boolean;
+  readonly isProcess?: boolean;
   readonly kindsMax?: number;
 }) {
   const { onCpu, runnable, inChild, blocked, awaiting, remote, unaccounted } = stateParts(states);
-  const known = howKnown(states);
+  const known = howKnown(states, isProcess);
   return (
     <div className={css.states}>
       <div className={css.stateBar} aria-hidden="true">

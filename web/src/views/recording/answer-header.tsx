@@ -1,7 +1,7 @@
 import type { Deployment, Pole, Poles, Quality, Summary } from '../../api/types.gen';
-import { contextOf, countedNodes, evidenceInWords, isWorthwhile, nameOfPole, wallAfter } from '../../logic/answer';
+import { contextOf, evidenceInWords, isWorthwhile, nameOfPole, wallAfter } from '../../logic/answer';
 import { deploymentParts } from '../../logic/deployment';
-import { counted, formatDuration, formatExit, formatRange, formatRangeInWords, formatShare } from '../../logic/format';
+import { counted, formatCount, formatDuration, formatExit, formatRange, formatRangeInWords, formatShare } from '../../logic/format';
 import { wasSampled } from '../../logic/no-samples';
 import { foldedForks, graveNotes } from '../../logic/quality';
 import type { SelectionActions } from '../../state/selection';
@@ -26,18 +26,18 @@ function Sentence({ pole, summary }: { readonly pole: Pole | undefined; readonly
   const saved = pole.savesIfZeroNanos;
   return (
     <h1 className={css.sentence}>
+      {pole.count > 1 && `The ${formatCount(pole.count)} `}
       <strong>
         <Breakable text={nameOfPole(pole)} />
       </strong>
+      {pole.count > 1 && (summary.spans === 0 ? ' processes' : ' spans')}
       {context !== null && (
         <>
           {' in '}
           <Breakable text={context} />
         </>
       )}
-      {pole.count > 1
-        ? ` (${countedNodes(pole.count, summary.spans)}) are the long pole: without them this run would be `
-        : ' is the long pole: without it this run would be '}
+      {pole.count > 1 ? ' are the long pole: without them this run would be ' : ' is the long pole: without it this run would be '}
       <em>{formatRangeInWords(saved)} shorter</em>: {formatRange(wallAfter(saved, wallNanos))} instead of {formatDuration(wallNanos)}.
     </h1>
   );

@@ -9,7 +9,7 @@ import { contextOf, countedNodes, evidenceInWords, partOfPole } from '../../logi
 import { frameTotals, hottestFrames } from '../../logic/flame-graph';
 import { FLAME_TIME_WORDS, madeOfInWords, numberInWords } from '../../logic/flame-time';
 import { counted, formatCommand, formatDuration, formatRange, shortCommand } from '../../logic/format';
-import { type NoSamples, wasSampled, whyRunHasNoSamples, whySpanHasNoSamples } from '../../logic/no-samples';
+import { type NoSamples, wasSampled, whyPartHasNoSamples, whyRunHasNoSamples, whySpanHasNoSamples } from '../../logic/no-samples';
 import { namedService } from '../../logic/span-words';
 import { flameQuery, spanQuery } from '../../state/queries';
 import type { Selection } from '../../state/selection';
@@ -198,7 +198,8 @@ function Savings({ span, pole, spans }: { readonly span: Span; readonly pole: Po
           : evidenceInWords(savings)}
         {ofPole !== null && ofSeveral !== null ? ` These numbers are of all ${ofSeveral} of ${ofPole.handle} together.` : ''}
         {group !== null && ` This one alone saves ${formatRange(span.savings.savesIfZeroNanos)}.`}
-        {part !== null && ` The whole of ${span.name} saves ${formatRange(span.savings.savesIfZeroNanos)}.`}
+        {part !== null &&
+          ` Removing all of ${span.name}’s ${span.isRun ? 'own ' : ''}time would save ${formatRange(span.isRun ? span.savings.savesOwnNanos : span.savings.savesIfZeroNanos)}.`}
       </p>
     </section>
   );
@@ -327,15 +328,15 @@ function SpanPanel({
       <Savings span={span} pole={pole} spans={summary.spans} />
       {pole !== null && poles !== undefined && <AboutPole pole={pole} poles={poles} actions={actions} />}
       <section className={css.section} aria-label="States">
-        {part !== null && <p className={css.remark}>States and waits of the whole of {span.name}:</p>}
-        <StateBar states={span.states} sampled={wasSampled(summary)} />
+        {part !== null && <p className={css.remark}>States and waits of all of {span.name}:</p>}
+        <StateBar states={span.states} sampled={wasSampled(summary)} isProcess={span.spanId === null} />
         {span.children > 0 && span.statesWithDescendants !== null && (
           <>
             <p className={css.remark}>
               With its descendants, {formatDuration(span.statesWithDescendants.cpuNanos)} of CPU time
               {span.statesWithDescendants.evidence === 'samples' && ' (≈)'}:
             </p>
-            <StateBar states={span.statesWithDescendants} sampled={wasSampled(summary)} />
+            <StateBar states={span.statesWithDescendants} sampled={wasSampled(summary)} isProcess={span.spanId === null} />
           </>
         )}
       </section>
@@ -345,7 +346,9 @@ function SpanPanel({
         span={part?.handle ?? span.handle}
         spans={summary.spans}
         named={(flame) => (part === null ? firstFunction(span, flame) : (part.topFrames[0]?.handle ?? null))}
-        noSamples={(time) => whySpanHasNoSamples(span, summary, notes, time)}
+        noSamples={(time) =>
+          part === null ? whySpanHasNoSamples(span, summary, notes, time) : whyPartHasNoSamples(part.part, span, summary, notes, time)
+        }
       />
       <SpanDetails key={span.handle} span={span} actions={actions} />
     </>
