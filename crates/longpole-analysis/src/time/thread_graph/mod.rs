@@ -12,12 +12,14 @@
 //! What started a thread is tied to its start. Everything else, a timer, a disk, a child, takes the time that it takes. Where nothing tells
 //! for whom a thread waited, any other one may have held it up.
 //!
+//! - [`ties`]: what ended each wait; [`polls`] are waits in steps.
 //! - [`path`]: from the end of the process backwards along these ties, the thread that mattered at each moment.
 //! - [`replay`]: how much of that is gone if parts of what the threads did take no time.
 //!
 //! A tie is known by the futex ([`Blockers`]), or by which thread was on a CPU when the wait was over, if it was the only one.
 
 mod path;
+mod polls;
 mod replay;
 mod run;
 mod ties;

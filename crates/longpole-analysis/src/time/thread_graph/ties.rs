@@ -20,9 +20,6 @@ use crate::time::timelines::{Running, Slice, ThreadLine, ThreadWait};
 /// A shorter wait for a lock, or one that nobody sampled, is no tie: a thread that a timer woke may just have held the lock of an interpreter.
 const LOCK_NANOS: Nanos = Nanos(1_000_000);
 
-/// A thread that waits again after a timeout has done no more than this meanwhile.
-const POLL_NANOS: Nanos = Nanos(1_000_000);
-
 /// A process that waits for the end of a child has a CPU after that time, at most.
 const REAPED_NANOS: Nanos = Nanos(60_000_000);
 
@@ -32,11 +29,8 @@ const WAKES: [Nanos; 3] = [CLOSE_NANOS, Nanos(3_000_000), Nanos(20_000_000)];
 /// Steps from a process to its parent or a child in which it hands on what it writes: a shell starts both ends of a pipe.
 const RELATED_STEPS: usize = 3;
 
-/// Waits too brief to be sampled that follow a poll which timed out, at most.
-const BRIEF_MAX: usize = 4;
-
 /// Threads on CPUs in a moment, and processes that ended in one, among which the one is searched that ended a wait.
-const CANDIDATES_MAX: usize = 256;
+pub(super) const CANDIDATES_MAX: usize = 256;
 
 /// A wait of this length was sampled, unless too many threads waited.
 const UNSAMPLED_NANOS: Nanos = Nanos(20_000_000);
@@ -46,14 +40,14 @@ const MOST_FACTOR: i64 = 4;
 
 /// A time in which a thread was blocked.
 #[derive(Debug, Clone, Copy)]
-struct Blocked {
-    line: LineId,
-    from: Nanos,
-    to: Nanos,
+pub(super) struct Blocked {
+    pub(super) line: LineId,
+    pub(super) from: Nanos,
+    pub(super) to: Nanos,
     /// Since when it may have requested what it waits for.
-    asked: Nanos,
+    pub(super) asked: Nanos,
     /// `None` if nobody sampled it, nor one like it.
-    kind: Option<WaitKind>,
+    pub(super) kind: Option<WaitKind>,
 }
 
 /// What ties the threads of one process, or those of all processes of a run.
@@ -65,7 +59,7 @@ pub(super) struct Ties<'a> {
     /// When each was on a CPU, by its place; nothing if records are missing.
     running: Running,
     /// The ends of all threads, by time.
-    ends: Vec<(Nanos, LineId)>,
+    pub(super) ends: Vec<(Nanos, LineId)>,
     /// Those of main threads.
     process_ends: Vec<(Nanos, LineId)>,
     /// Those of the children of each process.
@@ -79,7 +73,7 @@ pub(super) struct Ties<'a> {
     /// The stacks in which each waited for others.
     waits_in: IdVec<LineId, HashSet<StackId>>,
     /// Those in which any waited for a pipe or the network.
-    polls_in: HashSet<StackId>,
+    pub(super) polls_in: HashSet<StackId>,
 }
 
 impl<'a> Ties<'a> {
@@ -120,12 +114,12 @@ impl<'a> Ties<'a> {
         self.threads.binary_search_by_key(&thread, |line| line.thread).ok().map(LineId::at)
     }
 
-    fn thread(&self, line: LineId) -> ThreadKey {
+    pub(super) fn thread(&self, line: LineId) -> ThreadKey {
         self.threads[line.place()].thread
     }
 
     /// The start of a thread, as far as it was seen.
-    fn began(&self, line: LineId) -> Nanos {
+    pub(super) fn began(&self, line: LineId) -> Nanos {
         let line = &self.threads[line.place()];
         line.born.or_else(|| line.slices.first().map(|slice| slice.from)).unwrap_or(Nanos::MIN)
     }
@@ -179,82 +173,6 @@ impl<'a> Ties<'a> {
             gaps.push(Gap { from, to, ended_by, is_certain, asked, waits_in, is_sleep, is_timeout, takes });
         }
         self.join(id, gaps)
-    }
-
-    /// The waits of a thread, where those that timed out are one with the wait that goes on after them.
-    fn join(&self, line: LineId, gaps: Vec<Gap>) -> Vec<Gap> {
-        let mut joined: Vec<Gap> = Vec::with_capacity(gaps.len());
-        let mut gaps = gaps.into_iter().peekable();
-        while let Some(mut gap) = gaps.next() {
-            if let Some(&[first, last]) = joined.last_chunk() {
-                let is_end = gap.may_end_polls(&[first, last], gaps.peek());
-                let ended_by = is_end.then(|| self.end_of_polls(line, &last, &gap)).flatten();
-                if let Some(ended_by) = ended_by {
-                    gap = Gap { ended_by, is_certain: false, waits_in: last.waits_in, takes: true, ..gap };
-                } else if let Some(late) = self.late_end(line, &[first, last], &gap) {
-                    joined.pop();
-                    push_joined(&mut joined, late);
-                }
-            }
-            if let Some((place, whole)) = self.after_poll(line, &joined, gap) {
-                joined.truncate(place);
-                gap = whole;
-            }
-            push_joined(&mut joined, gap);
-        }
-        joined
-    }
-
-    /// The thread that ended a wait behind polls that timed out, if it goes on with them: one that was there when the last of them ended.
-    fn end_of_polls(&self, line: LineId, last: &Gap, gap: &Gap) -> Option<EndedBy> {
-        let it = Blocked { line, from: last.from, to: gap.to, asked: last.asked, kind: Some(WaitKind::Queue) };
-        let ended_by = if gap.is_by_another() { gap.ended_by } else { self.let_go(it, None) };
-        let is_new = matches!(ended_by, EndedBy::Thread(other) if self.began(other) >= last.to);
-        (!is_new).then_some(ended_by)
-    }
-
-    /// The second of two polls, if it did not time out: it took longer than the first, a thread ended meanwhile, and the thread does not poll again.
-    fn late_end(&self, line: LineId, [first, last]: &[Gap; 2], next: &Gap) -> Option<Gap> {
-        let is_late = last.to - last.from > first.to - first.from + POLL_NANOS;
-        let are_polls = first.is_timeout && last.is_timeout && first.sleeps_again(last) && last.from - first.to < POLL_NANOS;
-        if !is_late || !are_polls || last.sleeps_again(next) {
-            return None;
-        }
-        let before = self.ends.partition_point(|(end, _)| *end <= last.from);
-        let ended = self.ends[before..].iter().take_while(|(end, _)| *end <= last.to).take(CANDIDATES_MAX).map(|(_, other)| *other);
-        let mut own = ended.filter(|other| *other != line && self.thread(*other).pid == self.thread(line).pid);
-        let other = own.next().filter(|_| own.next().is_none())?;
-        Some(Gap { ended_by: EndedBy::Thread(other), is_certain: false, is_sleep: false, is_timeout: false, takes: true, ..*last })
-    }
-
-    /// The wait for a pipe or the network that ends with this one, and the place of its beginning, a poll that timed out: the thread polled again
-    /// at once, too briefly to be sampled, once or several times.
-    fn after_poll(&self, line: LineId, before: &[Gap], gap: Gap) -> Option<(usize, Gap)> {
-        let is_brief = |gap: &Gap| gap.waits_in.is_none() && gap.to - gap.from < SHORT_NANOS;
-        let mut next = gap;
-        let mut place = before.len();
-        let poll = loop {
-            place = place.checked_sub(1)?;
-            let last = before[place];
-            if next.from - last.to >= POLL_NANOS {
-                return None;
-            }
-            if !is_brief(&last) {
-                break last;
-            }
-            next = last;
-        };
-        let is_poll = poll.is_sleep && !poll.is_timeout && poll.waits_in.is_some_and(|stack| self.polls_in.contains(&stack));
-        if !is_poll || before.len() - place > BRIEF_MAX {
-            return None;
-        }
-        let whole = Gap { from: poll.from, asked: poll.asked, waits_in: poll.waits_in, takes: true, is_certain: false, ..gap };
-        if !is_brief(&gap) {
-            return (gap.is_by_another() && !gap.is_sleep && poll.waits_where(&gap)).then_some((place, whole));
-        }
-        let it = Blocked { line, from: poll.from, to: gap.to, asked: poll.asked, kind: Some(WaitKind::Network) };
-        let other = self.woke_within(it, CLOSE_NANOS).and_then(|candidates| self.only(it, &candidates))?;
-        Some((place, Gap { ended_by: EndedBy::Thread(other), ..whole }))
     }
 
     /// Why a thread went on after a wait of a kind; of one that the process ended, nobody knows what it was for.
@@ -316,7 +234,7 @@ impl<'a> Ties<'a> {
     }
 
     /// Those that may have ended a wait this long before its end at most; `None` if there are none.
-    fn woke_within(&self, it: Blocked, before: Nanos) -> Option<Vec<LineId>> {
+    pub(super) fn woke_within(&self, it: Blocked, before: Nanos) -> Option<Vec<LineId>> {
         let Blocked { line: id, from, to, asked, kind } = it;
         let on_cpu = self.on_cpu(id, (to - before).max(from), to);
         let pid = self.thread(id).pid;
@@ -342,7 +260,7 @@ impl<'a> Ties<'a> {
     }
 
     /// The only one of these threads, the one that was on a CPU for most of the time, or the last one if they are of one other process.
-    fn only(&self, Blocked { line: id, from, to, .. }: Blocked, candidates: &[LineId]) -> Option<LineId> {
+    pub(super) fn only(&self, Blocked { line: id, from, to, .. }: Blocked, candidates: &[LineId]) -> Option<LineId> {
         if let [only] = candidates[..] {
             return Some(only);
         }
@@ -380,7 +298,7 @@ impl<'a> Ties<'a> {
 
     /// The thread that let another one go on, which had waited for one: the one that is named, or that ended then, or the only one on a CPU at
     /// the end of the wait.
-    fn let_go(&self, it: Blocked, wait: Option<&ThreadWait>) -> EndedBy {
+    pub(super) fn let_go(&self, it: Blocked, wait: Option<&ThreadWait>) -> EndedBy {
         let Blocked { line: id, from, to, .. } = it;
         let pid = self.thread(id).pid;
         let last = wait.and_then(|wait| self.blockers.last_thread(self.sources, &self.sources.recording.waits[wait.wait]));
@@ -419,34 +337,6 @@ impl<'a> Ties<'a> {
             }
         };
         named.filter(|other| *other != id).or_else(ended).or_else(ran).map_or(EndedBy::Somebody, EndedBy::Thread)
-    }
-}
-
-/// Adds a wait to those before it; it goes on with those that timed out in the same place.
-fn push_joined(joined: &mut Vec<Gap>, mut gap: Gap) {
-    while let Some(timed_out) = joined.pop_if(|before| gap.goes_on_after(before)) {
-        gap = Gap { from: timed_out.from, asked: timed_out.asked, ..gap };
-    }
-    joined.push(gap);
-}
-
-impl Gap {
-    fn is_by_another(&self) -> bool {
-        matches!(self.ended_by, EndedBy::Thread(_) | EndedBy::Somebody)
-    }
-
-    /// Whether this short wait, or one that nobody sampled, may be one with two waits for others before it, which timed out in one place. The thread
-    /// then waits in another place: a loop whose waits all time out may wait for a lock on its way.
-    fn may_end_polls(&self, [first, last]: &[Gap; 2], next: Option<&Gap>) -> bool {
-        let are_polls = last.is_timeout && first.sleeps_again(last) && last.from - first.to < POLL_NANOS;
-        let is_short = self.to - self.from < SHORT_NANOS;
-        let may_be_by_another = self.waits_in.is_none() || is_short && self.ended_by != EndedBy::Itself;
-        are_polls && may_be_by_another && self.from - last.to < POLL_NANOS && !next.is_some_and(|next| last.sleeps_again(next))
-    }
-
-    /// Whether this wait, which others ended, is one with the wait before it, which timed out: the thread waited for the same thing.
-    fn goes_on_after(&self, before: &Gap) -> bool {
-        self.is_by_another() && !self.is_sleep && before.is_sleep && before.waits_where(self) && self.from - before.to < POLL_NANOS
     }
 }
 
