@@ -45,3 +45,24 @@ pub(crate) fn elf(sections: &[MadeUpSection<'_>]) -> Vec<u8> {
     file[..start.len()].copy_from_slice(&start);
     file
 }
+
+/// Says which test is to run by itself, to the process that runs it.
+const ALONE: &str = "LONGPOLE_TEST_ALONE";
+
+/// Runs a test in a process of its own, and returns the most memory that it had there; `None` in that process, which prints it.
+pub(crate) fn peak_bytes_alone(test: &str, run: impl FnOnce()) -> Option<u64> {
+    use std::io::Write as _;
+
+    if std::env::var(ALONE).is_ok_and(|alone| alone == test) {
+        run();
+        let status = std::fs::read_to_string("/proc/self/status").unwrap();
+        writeln!(std::io::stdout(), "{}", status.lines().find(|line| line.starts_with("VmHWM:")).unwrap()).unwrap();
+        return None;
+    }
+    let mut child = std::process::Command::new(std::env::current_exe().unwrap());
+    let out = child.args(["--exact", test, "--nocapture"]).env(ALONE, test).output().unwrap();
+    let text = String::from_utf8_lossy(&out.stdout);
+    assert!(out.status.success(), "{text}{}", String::from_utf8_lossy(&out.stderr));
+    let peak = text.lines().find_map(|line| line.split_once("VmHWM:")?.1.strip_suffix("kB")?.trim().parse::<u64>().ok());
+    Some(peak.unwrap() << 10)
+}

@@ -17,6 +17,7 @@
 //! something outside. A task that waits at a queue or a lock of `asyncio` waits for other tasks: those in the variables of its functions count.
 
 use std::collections::HashSet;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use super::code::{Code, CodeId, Codes};
@@ -30,7 +31,7 @@ const TASKS_MAX: usize = 128;
 const TASKS_AT_ONCE_MAX: usize = 16;
 
 /// Most tasks that one task waits for together.
-const TOGETHER_MAX: u64 = 1024;
+const TOGETHER_MAX: usize = 1024;
 
 /// Most tasks of a collection in a variable, and most items of a tuple.
 const COLLECTED_MAX: u64 = 64;
@@ -70,14 +71,17 @@ enum Cause {
 /// A task that waits for no other one that is known.
 struct Leaf {
     /// Outermost first.
-    frames: Vec<AwaitedFrame>,
+    frames: Rc<[AwaitedFrame]>,
     cause: Cause,
 }
+
+/// A task, and the frames that wait for it, outermost first. All tasks that one waits for share them: they may be a thousand.
+type Followed = (u64, Rc<[AwaitedFrame]>);
 
 /// The coroutines of a task.
 struct Chain {
     /// The frames that wait for it, outermost first.
-    callers: Vec<AwaitedFrame>,
+    callers: Rc<[AwaitedFrame]>,
     /// Outermost first.
     frames: Vec<FrameRead>,
     /// What the innermost one waits for; 0 if that is no future.
@@ -121,7 +125,7 @@ impl EventLoops {
     ) -> Result<Option<Awaited>, ReadError> {
         let objects = Objects::new(memory, *interpreter.layout(), &mut self.types);
         let mut search =
-            TaskSearch { memory, interpreter, objects, codes, leaves: Vec::new(), last_caller: Vec::new(), seen: HashSet::new() };
+            TaskSearch { memory, interpreter, objects, codes, leaves: Vec::new(), last_caller: Rc::default(), seen: HashSet::new() };
         let frames = &frames[..frames.len().min(LOOP_FRAMES)];
         let [select, run_once, outer @ ..] = frames else { return Ok(None) };
         if !search.runs(select, "select", "selectors.py")? || !search.runs(run_once, "_run_once", LOOP_FILE)? {
@@ -136,7 +140,7 @@ impl EventLoops {
         }
         let event_loop = search.objects.first_locals(run_once, 1)?;
         let timers = search.timers(event_loop.first().copied().unwrap_or(0))?;
-        search.descend(main.into_iter().map(|task| (task, Vec::new())).collect(), &timers)?;
+        search.descend(main.into_iter().map(|task| (task, Rc::default())).collect(), &timers)?;
         search.choose(&timers)
     }
 }
@@ -157,7 +161,7 @@ struct TaskSearch<'a> {
     codes: &'a mut Codes,
     leaves: Vec<Leaf>,
     /// The frames of the last task that waits for others.
-    last_caller: Vec<AwaitedFrame>,
+    last_caller: Rc<[AwaitedFrame]>,
     seen: HashSet<u64>,
 }
 
@@ -233,7 +237,7 @@ impl TaskSearch<'_> {
     }
 
     /// Follows tasks, each with the frames that wait for it, to those that wait for no other one: first all of them, then all that these wait for.
-    fn descend(&mut self, mut tasks: Vec<(u64, Vec<AwaitedFrame>)>, timers: &[LoopTimer]) -> Result<(), ReadError> {
+    fn descend(&mut self, mut tasks: Vec<Followed>, timers: &[LoopTimer]) -> Result<(), ReadError> {
         let mut read = 0;
         while !tasks.is_empty() && read < TASKS_MAX {
             // The one of the first timer, then what was started last.
@@ -251,25 +255,26 @@ impl TaskSearch<'_> {
                 continue;
             }
             for Chain { callers, frames: found, future } in chains {
-                let mut frames = callers;
+                let mut frames = callers.to_vec();
                 for frame in &found {
                     frames.push((*frame, self.identify(frame)?));
                 }
+                let frames: Rc<[AwaitedFrame]> = frames.into();
                 let cause = self.cause(future, &frames, timers);
                 let (others, is_waiting_for_them) = self.others(future, &frames, cause)?;
                 if is_waiting_for_them {
-                    self.last_caller.clone_from(&frames);
+                    self.last_caller = Rc::clone(&frames);
                 } else {
-                    self.leaves.push(Leaf { frames: frames.clone(), cause });
+                    self.leaves.push(Leaf { frames: Rc::clone(&frames), cause });
                 }
-                tasks.extend(others.into_iter().map(|other| (other, frames.clone())));
+                tasks.extend(others.into_iter().map(|other| (other, Rc::clone(&frames))));
             }
         }
         Ok(())
     }
 
     /// The chains of the coroutines of tasks that have begun and are not over. Each step reads what it needs of all of them at once.
-    fn chains(&mut self, tasks: Vec<(u64, Vec<AwaitedFrame>)>) -> Result<Vec<Chain>, ReadError> {
+    fn chains(&mut self, tasks: Vec<Followed>) -> Result<Vec<Chain>, ReadError> {
         self.objects.fetch(tasks.iter().map(|(task, _)| *task))?;
         let mut chains = Vec::new();
         // What each of them waits for; 0 at the end.
@@ -336,9 +341,14 @@ impl TaskSearch<'_> {
             Some(ObjectKind::Gathering) => {
                 let attributes = self.objects.attributes(future)?;
                 let mut children = Vec::new();
+                // A program can give it attributes of its own, all of them one list.
+                let mut lists = HashSet::new();
                 for list in self.objects.of_kind(&attributes, ObjectKind::List)? {
-                    // Whether they are tasks is found out if they are followed.
-                    children.extend(self.objects.items(list, TOGETHER_MAX)?);
+                    let room = TOGETHER_MAX.saturating_sub(children.len());
+                    if room > 0 && lists.insert(list) {
+                        // Whether they are tasks is found out if they are followed.
+                        children.extend(self.objects.items(list, room as u64)?);
+                    }
                 }
                 return Ok((children, true));
             }
@@ -403,15 +413,15 @@ impl TaskSearch<'_> {
     fn choose(mut self, timers: &[LoopTimer]) -> Result<Option<Awaited>, ReadError> {
         if self.leaves.is_empty() && !self.last_caller.is_empty() {
             // It waits for futures that are no tasks, such as those of threads.
-            self.leaves.push(Leaf { frames: std::mem::take(&mut self.last_caller), cause: Cause::Outside });
+            self.leaves.push(Leaf { frames: Rc::clone(&self.last_caller), cause: Cause::Outside });
         }
         let due = |leaf: &&Leaf| if let Cause::Timer(when) = leaf.cause { Some(when) } else { None };
         let earliest = |leaves: &[Leaf]| {
             let timed = leaves.iter().filter(|leaf| due(leaf).is_some());
-            timed.min_by(|a, b| due(a).partial_cmp(&due(b)).unwrap_or(std::cmp::Ordering::Equal)).map(|leaf| leaf.frames.clone())
+            timed.min_by(|a, b| due(a).partial_cmp(&due(b)).unwrap_or(std::cmp::Ordering::Equal)).map(|leaf| Rc::clone(&leaf.frames))
         };
         let mut timer = earliest(&self.leaves);
-        let mut event = self.leaves.iter().find(|leaf| leaf.cause == Cause::Outside).map(|leaf| leaf.frames.clone());
+        let mut event = self.leaves.iter().find(|leaf| leaf.cause == Cause::Outside).map(|leaf| Rc::clone(&leaf.frames));
         if timer.is_none() && event.is_none() {
             // The program itself waits for other tasks, and none of them is known; or it has none that it waits for.
             let first = timers.iter().min_by(|a, b| a.when.partial_cmp(&b.when).unwrap_or(std::cmp::Ordering::Equal));
@@ -421,7 +431,7 @@ impl TaskSearch<'_> {
             self.descend(tasks, timers)?;
             timer = earliest(&self.leaves);
         }
-        let leaf_first = |frames: Option<&Vec<AwaitedFrame>>| frames.map_or(Vec::new(), |frames| frames.iter().rev().copied().collect());
+        let leaf_first = |frames: Option<&Rc<[AwaitedFrame]>>| frames.map_or(Vec::new(), |frames| frames.iter().rev().copied().collect());
         let awaited =
             Awaited { timer: leaf_first(timer.as_ref().or(event.as_ref())), event: leaf_first(event.as_ref().or(timer.as_ref())) };
         Ok((!awaited.timer.is_empty()).then_some(awaited))

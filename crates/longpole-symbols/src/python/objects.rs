@@ -34,6 +34,10 @@ const SEARCH_BYTES_MAX: usize = 1 << 20;
 /// Most parts that are read in one search: each may need a call of its own if it is not there.
 const PARTS_MAX: usize = 2048;
 
+/// Most words of objects that one search takes, as many as those bytes have. All fields of an object can refer to one collection, whose bytes are
+/// copied once, and whose items would be taken each time.
+const WORDS_MAX: u64 = SEARCH_BYTES_MAX as u64 / 8;
+
 /// Bytes that are read of an object before its type is known: most have no more.
 const OBJECT_BYTES: u64 = 256;
 
@@ -156,6 +160,8 @@ pub(super) struct Objects<'a> {
     pieces: Pieces,
     /// How many parts may still be read.
     parts_left: usize,
+    /// How many words may still be taken.
+    words_left: u64,
 }
 
 fn is_address(word: u64) -> bool {
@@ -164,7 +170,7 @@ fn is_address(word: u64) -> bool {
 
 impl<'a> Objects<'a> {
     pub(super) fn new(memory: &'a dyn Memory, layout: Layout, types: &'a mut Types) -> Objects<'a> {
-        Objects { memory, layout, types, pieces: Pieces::default(), parts_left: PARTS_MAX }
+        Objects { memory, layout, types, pieces: Pieces::default(), parts_left: PARTS_MAX, words_left: WORDS_MAX }
     }
 
     /// Reads what lies at these addresses at once, as far as it has not been read: a call and each of its parts take longer than to copy some more
@@ -221,8 +227,10 @@ impl<'a> Objects<'a> {
         Ok(self.bytes(address, 8)?.map_or(0, |bytes| word(bytes, 0)))
     }
 
-    /// The words of a table that are addresses; empty if it is not there.
+    /// The words of a table that are addresses; empty if it is not there, or too many were taken before.
     fn addresses(&mut self, address: u64, number: u64) -> Result<Vec<u64>, ReadError> {
+        let Some(left) = self.words_left.checked_sub(number) else { return Ok(Vec::new()) };
+        self.words_left = left;
         let bytes = self.bytes(address, number.saturating_mul(8))?.unwrap_or_default();
         let words = bytes.as_chunks::<8>().0.iter().map(|bytes| u64::from_le_bytes(*bytes));
         Ok(words.filter(|word| is_address(*word)).collect())

@@ -7,6 +7,8 @@ use super::layout::{
 use super::*;
 use crate::memory::{Memory, MemoryPart, Unreadable, copy_found};
 
+mod memory;
+
 /// Where the memory of these interpreters begins; `_PyRuntime` lies there.
 const BASE: u64 = 0x1_0000;
 
@@ -29,7 +31,7 @@ impl Image {
     fn allocate(&mut self, bytes: u64) -> u64 {
         let address = self.free;
         self.free += bytes.next_multiple_of(16);
-        assert!(self.free <= BASE + BYTES as u64);
+        assert!(self.free <= BASE + self.bytes.len() as u64);
         address
     }
 
