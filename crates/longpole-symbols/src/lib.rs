@@ -26,6 +26,7 @@ pub mod hang_timeout;
 pub mod hotspot;
 pub mod javascript;
 pub mod jitdump;
+mod kept;
 pub mod kernel;
 mod limits;
 mod load;

@@ -142,6 +142,11 @@ fn name(memory: &dyn Memory, address: u64) -> Option<String> {
 }
 
 impl Blob {
+    /// Bytes that it takes.
+    pub(super) fn bytes(&self) -> usize {
+        self.header.len() + self.name.len()
+    }
+
     /// Whether the same piece of code is still there; `None` where that cannot be read.
     pub(super) fn is_there(&self, memory: &dyn Memory, layout: &JvmLayout) -> Option<bool> {
         let header = object(memory, self.range.start, layout.blob_bytes)?;

@@ -1,6 +1,7 @@
 //! A virtual machine whose frames are walked.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 use super::code_cache::{self, Blob, Heap};
 use super::layout::{HotSpotSymbols, JvmLayout};
@@ -8,14 +9,12 @@ use super::method::{self, Method};
 use super::process_bytes::{fills, word_at};
 use super::scopes::Inlined;
 use super::step::{self, BYTECODE, CODE_BYTES, METHOD};
+use crate::kept::{Kept, Room};
 use crate::made_code::{MadeCaller, MadeCode, MadeFrame, MadeId, Stack};
 use crate::memory::Memory;
 
 /// Most pieces of code to remember: a large program has 30,000.
 const BLOBS_MAX: usize = 1 << 16;
-
-/// Most bytes of scopes to remember.
-const SCOPES_BYTES_MAX: usize = 64 << 20;
 
 /// Most places of compiled code to remember.
 const PLACES_MAX: usize = 1 << 17;
@@ -23,8 +22,20 @@ const PLACES_MAX: usize = 1 << 17;
 /// Most methods to remember.
 const METHODS_MAX: usize = 1 << 16;
 
-/// Most functions and lines to number.
+/// Most bytecodes of methods whose function and line are at hand.
+const LINES_AT_HAND_MAX: usize = 1 << 17;
+
+/// Most bytes of code, scopes, methods and places to remember, of all machines: those of a large program take 20 to 40 MB. A program can make
+/// a method with a name of 65,535 bytes or as many lines, and as many of them as it likes.
+const REMEMBERED_BYTES_MAX: u64 = 128 << 20;
+
+static REMEMBERED: Room = Room::new();
+
+/// Most functions and lines to number, and most bytes of them, of all machines: a function and line takes 100 to 200.
 const FUNCTIONS_MAX: usize = 1 << 18;
+const FUNCTIONS_BYTES_MAX: u64 = 128 << 20;
+
+static FUNCTIONS: Room = Room::new();
 
 /// For how long a piece of code, or a method, is believed to be there still.
 const BELIEVED_NANOS: u64 = 100_000_000;
@@ -42,7 +53,7 @@ const STUB: &str = "jvm stub: ";
 const STUB_ROUTINES: &str = "StubRoutines";
 
 /// A function that a machine runs.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct JvmFunction {
     /// `Orders.callBank`.
     pub function: String,
@@ -58,7 +69,12 @@ struct Known<T> {
     at: u64,
     /// Another one at the same place has another number.
     number: u32,
+    /// `None` if there was no room for it: then it is the only thing that its machine remembers.
+    _kept: Option<Kept>,
 }
+
+/// What is worked out of a piece of code, and the room that it takes.
+type WithRoom<T> = (T, Kept);
 
 /// A virtual machine.
 pub struct Jvm {
@@ -69,16 +85,17 @@ pub struct Jvm {
     now: u64,
     blobs: BTreeMap<u64, Known<Blob>>,
     /// By blob.
-    inlined: HashMap<u32, Option<Inlined>>,
-    inlined_bytes: usize,
+    inlined: HashMap<u32, WithRoom<Option<Inlined>>>,
     /// Functions at a place of compiled code, by blob and address.
-    places: HashMap<(u32, u64), Vec<MadeId>>,
+    places: HashMap<(u32, u64), WithRoom<Vec<MadeId>>>,
     methods: HashMap<u64, Known<Method>>,
     /// Addresses of no code, and when that was found.
     misses: HashMap<u64, u64>,
-    numbers: HashMap<(u32, u32), MadeId>,
+    /// The functions of bytecodes, by method and bytecode.
+    at_hand: HashMap<(u32, Option<i32>), MadeId>,
     stubs: HashMap<String, MadeId>,
-    functions: Vec<JvmFunction>,
+    numbers: HashMap<Arc<JvmFunction>, MadeId>,
+    functions: Vec<WithRoom<Arc<JvmFunction>>>,
     next: u32,
 }
 
@@ -105,12 +122,12 @@ impl Jvm {
             now: 0,
             blobs: BTreeMap::new(),
             inlined: HashMap::new(),
-            inlined_bytes: 0,
             places: HashMap::new(),
             methods: HashMap::new(),
             misses: HashMap::new(),
-            numbers: HashMap::new(),
+            at_hand: HashMap::new(),
             stubs: HashMap::new(),
+            numbers: HashMap::new(),
             functions: Vec::new(),
             next: 0,
         })
@@ -123,7 +140,28 @@ impl Jvm {
 
     /// A function by its number.
     pub fn function(&self, id: MadeId) -> Option<&JvmFunction> {
-        self.functions.get(id.0 as usize)
+        self.functions.get(id.0 as usize).map(|(function, _)| &**function)
+    }
+
+    /// Room for something to remember. If there is none, the machine forgets what it has; `None` if the others take all of it.
+    fn room(&mut self, bytes: usize) -> Option<Kept> {
+        if let Some(kept) = REMEMBERED.take(bytes, REMEMBERED_BYTES_MAX) {
+            return Some(kept);
+        }
+        self.forget_code();
+        self.forget_methods();
+        REMEMBERED.take(bytes, REMEMBERED_BYTES_MAX)
+    }
+
+    fn forget_code(&mut self) {
+        self.blobs.clear();
+        self.inlined.clear();
+        self.places.clear();
+    }
+
+    fn forget_methods(&mut self) {
+        self.methods.clear();
+        self.at_hand.clear();
     }
 
     fn next_number(&mut self) -> u32 {
@@ -160,24 +198,20 @@ impl Jvm {
             return None;
         };
         if self.blobs.len() >= BLOBS_MAX {
-            self.blobs.clear();
-            self.inlined.clear();
-            self.inlined_bytes = 0;
-            self.places.clear();
+            self.forget_code();
         }
         // What lay there before is gone.
         let gone: Vec<u64> = self.blobs.range(blob.range.clone()).map(|(start, _)| *start).collect();
         gone.into_iter().for_each(|start| self.forget_blob(start));
         let (start, number) = (blob.range.start, self.next_number());
-        self.blobs.insert(start, Known { what: blob, at: now, number });
+        let kept = self.room(blob.bytes() + size_of::<Known<Blob>>());
+        self.blobs.insert(start, Known { what: blob, at: now, number, _kept: kept });
         Some(start)
     }
 
     fn forget_blob(&mut self, start: u64) {
-        if let Some(known) = self.blobs.remove(&start)
-            && let Some(Some(inlined)) = self.inlined.remove(&known.number)
-        {
-            self.inlined_bytes -= inlined.bytes();
+        if let Some(known) = self.blobs.remove(&start) {
+            self.inlined.remove(&known.number);
         }
     }
 
@@ -196,20 +230,39 @@ impl Jvm {
         if !is_believed {
             let method = method::read(&*self.memory, &self.layout, address)?;
             if self.methods.len() >= METHODS_MAX {
-                self.methods.clear();
+                self.forget_methods();
             }
             let number = self.next_number();
-            self.methods.insert(address, Known { what: method, at: now, number });
+            let kept = self.room(method.bytes() + size_of::<Known<Method>>());
+            self.methods.insert(address, Known { what: method, at: now, number, _kept: kept });
         }
         let Known { what, number, .. } = self.methods.get(&address)?;
-        let line = what.line(bytecode(what));
-        let (key, function) = ((*number, line), || JvmFunction { function: what.name.clone(), file: what.file.clone(), line });
-        if let Some(id) = self.numbers.get(&key) {
+        let bytecode = bytecode(what);
+        let key = (*number, bytecode);
+        if let Some(id) = self.at_hand.get(&key) {
             return Some(*id);
         }
-        let id = number_of(&mut self.functions, function())?;
-        self.numbers.insert(key, id);
+        let function = JvmFunction { function: what.name.clone(), file: what.file.clone(), line: what.line(bytecode) };
+        let id = self.number_of(function)?;
+        if self.at_hand.len() >= LINES_AT_HAND_MAX {
+            self.at_hand.clear();
+        }
+        self.at_hand.insert(key, id);
         Some(id)
+    }
+
+    /// The number of a function; `None` if there is no room for it.
+    fn number_of(&mut self, function: JvmFunction) -> Option<MadeId> {
+        if let Some(id) = self.numbers.get(&function) {
+            return Some(*id);
+        }
+        let id = u32::try_from(self.functions.len()).ok().filter(|_| self.functions.len() < FUNCTIONS_MAX)?;
+        let bytes = function.function.len() + function.file.len() + size_of::<JvmFunction>();
+        let kept = FUNCTIONS.take(bytes, FUNCTIONS_BYTES_MAX)?;
+        let function = Arc::new(function);
+        self.numbers.insert(Arc::clone(&function), MadeId(id));
+        self.functions.push((function, kept));
+        Some(MadeId(id))
     }
 
     fn stub(&mut self, name: &str) -> Option<MadeId> {
@@ -218,7 +271,7 @@ impl Jvm {
         }
         let plain = name.starts_with(STUB_ROUTINES) || name == INTERPRETER || name == "call_stub";
         let function = if plain { name.to_owned() } else { format!("{STUB}{name}") };
-        let id = number_of(&mut self.functions, JvmFunction { function, file: String::new(), line: 0 })?;
+        let id = self.number_of(JvmFunction { function, file: String::new(), line: 0 })?;
         self.stubs.insert(name.to_owned(), id);
         Some(id)
     }
@@ -227,20 +280,23 @@ impl Jvm {
     fn compiled(&mut self, start: u64, ip: u64, functions: &mut Vec<MadeId>) -> Option<()> {
         let Known { what: blob, number, .. } = self.blobs.get(&start)?;
         let (number, method, offset) = (*number, blob.method?, ip.saturating_sub(blob.code));
-        if let Some(known) = self.places.get(&(number, ip)) {
+        if let Some((known, _)) = self.places.get(&(number, ip)) {
             functions.extend(known);
             return Some(());
         }
-        if !self.inlined.contains_key(&number) {
-            if self.inlined_bytes > SCOPES_BYTES_MAX {
-                self.inlined.clear();
-                self.inlined_bytes = 0;
+        let at = |inlined: &Option<Inlined>| inlined.as_ref().map(|inlined| inlined.at(&*self.memory, offset)).unwrap_or_default();
+        let scopes = match self.inlined.get(&number) {
+            Some((inlined, _)) => at(inlined),
+            None => {
+                let inlined = Inlined::read(&*self.memory, &self.layout, blob);
+                let scopes = at(&inlined);
+                let bytes = inlined.as_ref().map_or(0, Inlined::bytes) + size_of::<Inlined>();
+                if let Some(kept) = self.room(bytes) {
+                    self.inlined.insert(number, (inlined, kept));
+                }
+                scopes
             }
-            let inlined = Inlined::read(&*self.memory, &self.layout, blob);
-            self.inlined_bytes += inlined.as_ref().map_or(0, Inlined::bytes);
-            self.inlined.insert(number, inlined);
-        }
-        let scopes = self.inlined.get(&number)?.as_ref().map(|inlined| inlined.at(&*self.memory, offset)).unwrap_or_default();
+        };
         let mut found: Vec<MadeId> = Vec::new();
         for (method, bytecode) in &scopes {
             found.extend(self.function_of(*method, |_| Some(*bytecode)));
@@ -254,8 +310,10 @@ impl Jvm {
             self.places.clear();
         }
         functions.extend(&found);
-        if !found.is_empty() {
-            self.places.insert((number, ip), found);
+        if !found.is_empty()
+            && let Some(kept) = self.room(size_of_val(&*found) + size_of::<WithRoom<Vec<MadeId>>>())
+        {
+            self.places.insert((number, ip), (found, kept));
         }
         Some(())
     }
@@ -281,13 +339,6 @@ impl Jvm {
         functions.extend(self.stub(INTERPRETER));
         None
     }
-}
-
-/// Numbers a function.
-fn number_of(functions: &mut Vec<JvmFunction>, function: JvmFunction) -> Option<MadeId> {
-    let id = u32::try_from(functions.len()).ok().filter(|_| functions.len() < FUNCTIONS_MAX)?;
-    functions.push(function);
-    Some(MadeId(id))
 }
 
 impl MadeCode for Jvm {

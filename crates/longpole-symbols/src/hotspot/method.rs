@@ -15,11 +15,8 @@ use crate::memory::{Memory, half, int, word};
 /// Most bytes of a name that are read.
 const NAME_BYTES_MAX: usize = 1024;
 
-/// Most bytes of a table of lines.
+/// Most bytes of a table of lines: a method has 64 KiB of bytecodes.
 const LINES_BYTES_MAX: u64 = 64 << 10;
-
-/// Most rows of a table of lines: a method has 64 KiB of bytecodes.
-const LINES_MAX: usize = 64 << 10;
 
 /// The flag of a method that has a table of lines.
 const HAS_LINES: u16 = 1;
@@ -38,8 +35,9 @@ pub(super) struct Method {
     pub(super) name: String,
     /// The name of its source file.
     pub(super) file: String,
-    /// From which bytecode on which line holds, ascending.
-    lines: Vec<(i32, u32)>,
+    /// The table of its lines, as the machine has it: its rows would take eight times as many bytes.
+    lines: Box<[u8]>,
+    has_zeroes: bool,
 }
 
 /// The method at an address; `None` if none is there.
@@ -75,8 +73,9 @@ pub(super) fn read(memory: &dyn Memory, layout: &JvmLayout, address: u64) -> Opt
     let lines_bytes = all_bytes.checked_sub(layout.const_bytes + code_bytes)?.min(LINES_BYTES_MAX);
     let has_lines = half(&header, layout.const_flags)? & HAS_LINES != 0;
     let lines = has_lines.then(|| object(memory, code.checked_add(code_bytes)?, lines_bytes)).flatten();
-    let lines = lines.map(|bytes| lines_of(&bytes, layout.has_zeroes)).unwrap_or_default();
-    Some(Method { constant, code, code_bytes, name: format!("{class}.{name}"), file, lines })
+    let has_zeroes = layout.has_zeroes;
+    let lines = lines.map(|bytes| bytes[..table_bytes(&bytes, has_zeroes)].into()).unwrap_or_default();
+    Some(Method { constant, code, code_bytes, name: format!("{class}.{name}"), file, lines, has_zeroes })
 }
 
 /// A text of the machine.
@@ -101,27 +100,39 @@ pub(super) fn class_name(text: &str) -> String {
     name.replace('/', ".")
 }
 
-/// Decodes a table of lines.
-pub(super) fn lines_of(bytes: &[u8], has_zeroes: bool) -> Vec<(i32, u32)> {
-    let mut lines = Vec::new();
-    let (mut code, mut line) = (0i32, 0i32);
-    let mut numbers = Numbers::new(bytes, 0, has_zeroes);
-    while let Some(byte) = numbers.byte().filter(|byte| *byte != 0) {
-        if byte == ESCAPE {
-            let (Some(more_code), Some(more_lines)) = (numbers.signed(), numbers.signed()) else { break };
-            code = code.wrapping_add(more_code);
-            line = line.wrapping_add(more_lines);
-        } else {
-            code = code.wrapping_add(i32::from(byte >> 3));
-            line = line.wrapping_add(i32::from(byte & 7));
-        }
-        if lines.len() >= LINES_MAX {
-            break;
-        }
-        lines.push((code, u32::try_from(line).unwrap_or(0)));
+/// The rows of a table of lines: from which bytecode on which line holds.
+pub(super) struct Rows<'a> {
+    numbers: Numbers<'a>,
+    code: i32,
+    line: i32,
+}
+
+impl<'a> Rows<'a> {
+    pub(super) fn new(bytes: &'a [u8], has_zeroes: bool) -> Rows<'a> {
+        Rows { numbers: Numbers::new(bytes, 0, has_zeroes), code: 0, line: 0 }
     }
-    lines.sort_by_key(|(code, _)| *code);
-    lines
+}
+
+impl Iterator for Rows<'_> {
+    type Item = (i32, u32);
+
+    fn next(&mut self) -> Option<(i32, u32)> {
+        let byte = self.numbers.byte().filter(|byte| *byte != 0)?;
+        let (more_code, more_lines) = match byte {
+            ESCAPE => (self.numbers.signed()?, self.numbers.signed()?),
+            _ => (i32::from(byte >> 3), i32::from(byte & 7)),
+        };
+        self.code = self.code.wrapping_add(more_code);
+        self.line = self.line.wrapping_add(more_lines);
+        Some((self.code, u32::try_from(self.line).unwrap_or(0)))
+    }
+}
+
+/// How many of these bytes are the table of lines. Other parts of the method follow.
+fn table_bytes(bytes: &[u8], has_zeroes: bool) -> usize {
+    let mut rows = Rows::new(bytes, has_zeroes);
+    while rows.next().is_some() {}
+    rows.numbers.at()
 }
 
 impl Method {
@@ -129,8 +140,14 @@ impl Method {
     pub(super) fn line(&self, code: Option<i32>) -> u32 {
         // A negative one stands for the beginning of the method.
         let Some(code) = code.map(|code| code.max(0)) else { return 0 };
-        let behind = self.lines.partition_point(|(start, _)| *start <= code);
-        behind.checked_sub(1).map_or(0, |at| self.lines[at].1)
+        let rows = Rows::new(&self.lines, self.has_zeroes).filter(|(start, _)| *start <= code);
+        // The last one of a bytecode counts.
+        rows.max_by_key(|(start, _)| *start).map_or(0, |(_, line)| line)
+    }
+
+    /// Bytes that it takes.
+    pub(super) fn bytes(&self) -> usize {
+        self.lines.len() + self.name.len() + self.file.len()
     }
 
     /// The bytecode at an address.

@@ -133,6 +133,11 @@ impl<'a> Numbers<'a> {
         Numbers { bytes, at, has_zeroes }
     }
 
+    /// Where the next number begins.
+    pub(super) fn at(&self) -> usize {
+        self.at
+    }
+
     pub(super) fn byte(&mut self) -> Option<u8> {
         let byte = *self.bytes.get(self.at)?;
         self.at += 1;

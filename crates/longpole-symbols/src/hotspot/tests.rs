@@ -2,10 +2,12 @@
 
 use std::sync::{Arc, Mutex};
 
-use super::method::{class_name, lines_of};
+use super::method::{Rows, class_name};
 use super::scopes::Numbers;
 use super::*;
 use crate::made_code::{MadeCaller, MadeCode, MadeFrame, MadeId, Stack};
+#[cfg(target_arch = "x86_64")]
+use crate::made_up::peak_bytes_alone;
 use crate::memory::{Memory, MemoryPart, Unreadable, copy_found};
 
 const BASE: u64 = 0x10_0000;
@@ -310,6 +312,37 @@ fn code_that_was_replaced_is_read_again_and_what_cannot_be_read_is_believed() {
     assert_eq!(name(&mut jvm), "org.example.Shop.pay(Shop.java:0)", "the process has ended");
 }
 
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn methods_of_many_lines_are_forgotten_in_time_and_read_again() {
+    const METHODS: u64 = 3000;
+    let run = || {
+        let mut machine = Machine::new();
+        let code = machine.blob(0, "Interpreter", 256, 0, 0);
+        let first = super::process_bytes::word_at(&machine.memory, machine.methods[0] + 8).unwrap();
+        let mut header = [0; 24];
+        machine.memory.fill(first, &mut header).unwrap();
+        // All of them have one part that does not change, of 64 KiB: a row of a byte for each bytecode.
+        let (constant, methods) = (BASE + BYTES as u64, BASE + (256 << 10));
+        machine.memory.0.lock().unwrap().resize(512 << 10, 0);
+        machine.put(constant, &header);
+        machine.int(constant + 8, (24 + 16 + (64 << 10)) / 8);
+        machine.put(constant + 24 + 16, &[9; 64 << 10]);
+        (0..METHODS).for_each(|number| machine.word(methods + number * 16 + 8, constant));
+        let mut jvm = machine.jvm();
+        for round in 0..2 {
+            for number in 0..METHODS {
+                let stack = [0, constant + 24 + 15, 0, 0, 0, 0, methods + number * 16, 0, SP + 88, SP + 200, NATIVE.start + 4, 0];
+                let shown = stepped(&mut jvm, at(code + 32, false, SP + 72), &stack).0;
+                assert_eq!(shown, "org.example.Shop.pay(Shop.java:15)", "{number} in round {round}");
+            }
+        }
+    };
+    let peak = peak_bytes_alone("hotspot::tests::methods_of_many_lines_are_forgotten_in_time_and_read_again", run);
+    // 1.5 GB if each of them had its rows for itself.
+    assert!(peak.is_none_or(|peak| peak < 250 << 20), "{peak:?}");
+}
+
 #[test]
 fn memory_that_holds_anything_is_no_trouble() {
     let mut machine = Machine::new();
@@ -352,8 +385,9 @@ fn numbers_are_decoded_as_both_kinds_of_machines_write_them() {
     assert_eq!([read(&[1], false), read(&[191], false), read(&[192, 1], false)], [Some(0), Some(190), Some(191)]);
     assert_eq!([read(&[0], false), read(&[], true), read(&[255, 255], true)], [None; 3], "what is cut off is no number");
     assert!(read(&[255; 9], true).is_some());
-    assert_eq!(lines_of(&[0x29, 0x52, 0x00, 0x29], true), [(5, 1), (15, 3)]);
-    assert_eq!(lines_of(&[0xff, 10, 22, 0x52], true), [(5, 11), (15, 13)]);
+    let rows = |bytes| Rows::new(bytes, true).collect::<Vec<_>>();
+    assert_eq!(rows(&[0x29, 0x52, 0x00, 0x29]), [(5, 1), (15, 3)]);
+    assert_eq!(rows(&[0xff, 10, 22, 0x52]), [(5, 11), (15, 13)]);
 }
 
 #[test]
