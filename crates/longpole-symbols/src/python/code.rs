@@ -3,13 +3,13 @@
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::copies::{Copies, int, word};
 use super::interpreter::{FrameRead, Interpreter};
 use super::layout::{Layout, LineTable};
 use super::lines::line_of;
 use super::read_error::ReadError;
+use crate::kept::{Kept, Room};
 use crate::memory::Memory;
 
 /// Most code objects of one interpreter. A program that makes more makes them while it runs (`exec`), each used once.
@@ -39,7 +39,7 @@ const STRANGE_MAX: u32 = 20;
 pub struct CodeId(pub u32);
 
 /// A function, a module, a comprehension: whatever has code of its own.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct Code {
     /// Its name, with that of what it is in where the interpreter knows it (from 3.11).
     pub name: String,
@@ -52,6 +52,8 @@ pub struct Code {
     first_line: i32,
     lines: Vec<u8>,
     line_table: LineTable,
+    /// The room of its texts, and of its table. Readings have it after its process has ended.
+    kept: [Option<Kept>; 2],
 }
 
 impl Code {
@@ -75,32 +77,11 @@ struct Fingerprint {
     instructions: u64,
 }
 
-/// Bytes that are kept of code objects, in all interpreters of all recordings.
-#[derive(Debug, Default)]
-struct Kept(u64);
-
-static KEPT: AtomicU64 = AtomicU64::new(0);
-
-impl Kept {
-    /// Takes `bytes` more, if then no more than `max` are kept.
-    fn take(&mut self, bytes: u64, max: u64) -> bool {
-        let fits = |kept: u64| kept.checked_add(bytes).filter(|kept| *kept <= max);
-        let is_taken = KEPT.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).is_ok();
-        self.0 += if is_taken { bytes } else { 0 };
-        is_taken
-    }
-}
-
-impl Drop for Kept {
-    fn drop(&mut self) {
-        KEPT.fetch_sub(self.0, Ordering::Relaxed);
-    }
-}
+static KEPT: Room = Room::new();
 
 /// The code objects of one interpreter, each read once.
 #[derive(Debug, Default)]
 pub struct Codes {
-    kept: Kept,
     known: HashMap<u64, (Fingerprint, CodeId)>,
     list: Vec<Arc<Code>>,
     /// `PyCode_Type`, once one of its objects was seen.
@@ -158,13 +139,13 @@ impl Codes {
             return Err(ReadError::Torn);
         }
         let mut code = read_code(memory, copies, &layout, frame.code, fingerprint)?;
-        if !self.kept.take((code.name.len() + code.file.len() + size_of::<Code>()) as u64, BYTES_MAX) {
-            return Err(ReadError::Torn);
-        }
-        if !self.kept.take(code.lines.len() as u64, BYTES_WITH_LINES_MAX) {
+        let texts = KEPT.take(code.name.len() + code.file.len() + size_of::<Code>(), BYTES_MAX).ok_or(ReadError::Torn)?;
+        let lines = KEPT.take(code.lines.len(), BYTES_WITH_LINES_MAX);
+        if lines.is_none() {
             code.lines = Vec::new();
             code.lacks_lines = true;
         }
+        code.kept = [Some(texts), lines];
         let id = CodeId(u32::try_from(self.list.len()).map_err(|_| ReadError::Torn)?);
         self.list.push(Arc::new(code));
         self.known.insert(frame.code, (fingerprint, id));
@@ -211,7 +192,16 @@ fn read_code(memory: &dyn Memory, copies: &mut Copies, layout: &Layout, address:
         let start = parts.instructions.wrapping_add(layout.bytes_data);
         start..start.saturating_add(bytes)
     };
-    Ok(Code { name, file, instructions, lacks_lines, first_line: parts.first_line, lines, line_table: layout.line_table })
+    Ok(Code {
+        name,
+        file,
+        instructions,
+        lacks_lines,
+        first_line: parts.first_line,
+        lines,
+        line_table: layout.line_table,
+        kept: [None, None],
+    })
 }
 
 /// A `str`. Its state is a set of bits: 2 to 4 say how many bytes a character takes, 5 that the characters follow the head, 6 that
@@ -239,21 +229,4 @@ fn read_text(memory: &dyn Memory, copies: &mut Copies, layout: &Layout, address:
         }
         _ => return Err(ReadError::Torn),
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_kept_has_a_limit_and_is_given_back() {
-        // Beside other tests that keep some.
-        let room = BYTES_MAX / 2;
-        let mut kept = Kept::default();
-        assert!(kept.take(room, BYTES_MAX));
-        assert!(!Kept::default().take(room + 1, BYTES_MAX));
-        assert_eq!(kept.0, room);
-        drop(kept);
-        assert!(Kept::default().take(room + 1, BYTES_MAX));
-    }
 }

@@ -12,6 +12,13 @@ pub(super) const PARTS_MAX: usize = 4096;
 /// Most bytes of one part: the table of lines of a large module.
 pub(super) const PART_BYTES_MAX: usize = 1 << 20;
 
+/// Most bytes of all parts of one look: usual ones have 20 to 200 KB. A thousand frames can have a code object each, with a table of a megabyte
+/// that takes no memory there, because all of it is the kernel's page of zeros. What is beyond is torn, and read by the looks that follow.
+pub(super) const LOOK_BYTES_MAX: usize = 16 << 20;
+
+/// Bytes whose memory is kept from one look to the next.
+const BYTES_AT_HAND: usize = 256 << 10;
+
 /// What was copied in one look.
 #[derive(Debug, Default)]
 pub(super) struct Copies {
@@ -41,6 +48,14 @@ impl Copies {
         self.fetched = 0;
     }
 
+    /// Gives back the memory of a look that copied more than usual.
+    pub(super) fn end(&mut self) {
+        if self.bytes.capacity() > BYTES_AT_HAND {
+            self.begin();
+            self.bytes.shrink_to(BYTES_AT_HAND);
+        }
+    }
+
     /// Says that these bytes are probably needed.
     pub(super) fn expect(&mut self, address: u64, bytes: u64) {
         if self.parts.len() < PARTS_MAX {
@@ -57,7 +72,7 @@ impl Copies {
 
     fn push(&mut self, address: u64, bytes: u64) -> Option<usize> {
         let bytes = usize::try_from(bytes).ok().filter(|bytes| *bytes <= PART_BYTES_MAX)?;
-        let place = self.bytes.len()..self.bytes.len() + bytes;
+        let place = self.bytes.len()..self.bytes.len().checked_add(bytes).filter(|end| *end <= LOOK_BYTES_MAX)?;
         self.bytes.resize(place.end, 0);
         let number = self.parts.len();
         self.parts.push(MemoryPart { address, place, is_there: false });

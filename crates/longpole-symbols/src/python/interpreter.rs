@@ -224,6 +224,11 @@ impl Interpreter {
         Ok(())
     }
 
+    /// A look is over, the code of its frames included: its memory is given back if it took more than usual.
+    pub fn end_look(&mut self) {
+        self.copies.end();
+    }
+
     /// The frames of a thread whose innermost one is `current`.
     fn read_thread(&mut self, memory: &dyn Memory, current: u64, thread: &mut KnownThread) -> Result<(), ReadError> {
         let may_be_still = thread.current == current && thread.looks_still >= LOOKS_UNTIL_STILL;

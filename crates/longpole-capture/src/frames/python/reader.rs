@@ -214,7 +214,9 @@ impl Watched {
 
     /// Reads once; whether something changed. An error ends the readings of this interpreter.
     fn look(&mut self, shared: &Shared, reads: &mut Vec<ThreadRead>, polling: Polling<'_>) -> Result<bool, ReadError> {
-        match self.try_look(shared, reads, polling) {
+        let outcome = self.try_look(shared, reads, polling);
+        self.interpreter.iter_mut().for_each(Interpreter::end_look);
+        match outcome {
             // An exec replaces its memory, and torn frames may be whole the next time.
             Err(ReadError::Closed | ReadError::Torn) if self.refusals < REFUSALS_MAX => {
                 self.refusals += 1;
