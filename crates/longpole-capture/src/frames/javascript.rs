@@ -38,8 +38,9 @@ const READING_NANOS_AT_ONCE: i64 = 40_000_000;
 /// Most functions of a sample: deeper stacks are mostly one function that calls itself, and each function counts once.
 const FUNCTIONS_OF_SAMPLE_MAX: usize = 256;
 
-/// Most names to remember by function.
+/// Most names to remember by function, and most bytes of them: a program can give each of its functions a name of 768 bytes and a file of 3,072.
 const NAMES_AT_HAND_MAX: usize = 1 << 16;
+const NAMES_AT_HAND_BYTES_MAX: usize = 32 << 20;
 
 /// For how long code that a function ran stands for it, if the collector has moved the function since.
 const CODE_KEPT_NANOS: u64 = 1_000_000_000;
@@ -90,7 +91,7 @@ pub(crate) struct JavaScripts {
     programs: FastMap<u32, Vec<Program>>,
     /// Mappings with V8's own code.
     binaries: FastMap<u32, ()>,
-    names: FastMap<ScriptFunction, FrameLocation>,
+    names: NamesAtHand,
     budget: CpuBudget,
     /// Samples with unknown functions, by reason, not yet reported.
     not_seen: FastMap<Missing, u64>,
@@ -105,7 +106,7 @@ impl JavaScripts {
         JavaScripts {
             programs: FastMap::default(),
             binaries: FastMap::default(),
-            names: FastMap::default(),
+            names: NamesAtHand::default(),
             budget: CpuBudget::new(READING_PART, READING_NANOS_AT_ONCE),
             not_seen: FastMap::default(),
             named: Named::default(),
@@ -212,7 +213,7 @@ impl JavaScripts {
             let found = self.pointers.binary_search(pointer).ok().and_then(|at| found.get(at));
             match found {
                 Some(LookUp::Function(function)) => {
-                    let location = location(&mut self.names, function, stacks);
+                    let location = self.names.location(function, stacks);
                     program.codes.insert(code, (location, time));
                     self.named.frames.push((frame.sp, location));
                 }
@@ -253,16 +254,44 @@ impl JavaScripts {
     }
 }
 
-fn location(names: &mut FastMap<ScriptFunction, FrameLocation>, function: &ScriptFunction, stacks: &mut Stacks) -> FrameLocation {
-    if let Some(location) = names.get(function) {
-        return *location;
+/// The locations of functions that ran lately.
+#[derive(Default)]
+struct NamesAtHand {
+    by_function: FastMap<Arc<ScriptFunction>, FrameLocation>,
+    bytes: usize,
+}
+
+impl NamesAtHand {
+    fn location(&mut self, function: &Arc<ScriptFunction>, stacks: &mut Stacks) -> FrameLocation {
+        if let Some(location) = self.by_function.get(function) {
+            return *location;
+        }
+        let ScriptFunction { name, file, line } = function.as_ref().clone();
+        let bytes = name.len() + file.len();
+        let shown = if name.is_empty() { "(anonymous)".to_owned() } else { name };
+        let location = stacks.name(Name { runtime: Runtime::Node, function: shown, file, line });
+        if self.by_function.len() >= NAMES_AT_HAND_MAX || self.bytes + bytes > NAMES_AT_HAND_BYTES_MAX {
+            self.by_function.clear();
+            self.bytes = 0;
+        }
+        self.bytes += bytes;
+        self.by_function.insert(Arc::clone(function), location);
+        location
     }
-    let ScriptFunction { name, file, line } = function.clone();
-    let shown = if name.is_empty() { "(anonymous)".to_owned() } else { name };
-    let location = stacks.name(Name { runtime: Runtime::Node, function: shown, file, line });
-    if names.len() >= NAMES_AT_HAND_MAX {
-        names.clear();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn functions_of_long_names_are_forgotten_in_time() {
+        let (mut names, mut stacks) = (NamesAtHand::default(), Stacks::default());
+        let file = "x".repeat(4000);
+        for line in 0..20_000 {
+            names.location(&Arc::new(ScriptFunction { name: String::new(), file: file.clone(), line }), &mut stacks);
+            assert!(names.by_function.len() * file.len() <= NAMES_AT_HAND_BYTES_MAX);
+        }
+        assert_eq!(names.bytes, names.by_function.len() * file.len());
     }
-    names.insert(function.clone(), location);
-    location
 }

@@ -24,8 +24,10 @@ use longpole_model::fast_hash::FastMap;
 /// Most nodes of the tree: 34 MB.
 const NODES_MAX: usize = 1 << 20;
 
-/// Most names of code without a binary, one for each function and line: 40 MB of usual names.
+/// Most names of code without a binary, one for each function and line: 40 MB of usual names. A program can give each of its functions a name
+/// and a file of 4,096 bytes.
 const NAMES_MAX: usize = 1 << 18;
+const NAMES_BYTES_MAX: usize = 128 << 20;
 
 /// Most locations: 48 MB; a program with more distinct addresses runs garbage.
 const LOCATIONS_MAX: usize = 1 << 20;
@@ -72,7 +74,7 @@ impl fmt::Display for MissingFunctions {
             MissingFunctions::NoThread => "Python functions; the thread was not yet, or no longer, in the interpreter's list",
             MissingFunctions::Unreadable => "Python functions; longpole could not read the interpreter",
             MissingFunctions::TooDeep => "Python callers of these functions; the stack has more frames than longpole reads",
-            MissingFunctions::TooManyNames => "a function name beyond the number of names that longpole keeps",
+            MissingFunctions::TooManyNames => "a function name beyond the names that longpole keeps",
         })
     }
 }
@@ -146,6 +148,8 @@ pub(crate) struct Stacks {
     next_stack: u32,
     names: HashMap<Arc<Name>, NameId>,
     name_list: Vec<Arc<Name>>,
+    /// Bytes of all names.
+    names_bytes: usize,
     /// Locations of code without a binary, by program: they may get names when the program ends.
     unmapped: FastMap<u32, Vec<(AbsAddr, LocationId)>>,
 }
@@ -156,9 +160,11 @@ impl Stacks {
         if let Some(id) = self.names.get(&name) {
             return FrameLocation::Named(*id);
         }
-        if self.name_list.len() >= NAMES_MAX {
+        let bytes = self.names_bytes + name.function.len() + name.file.len() + size_of::<Name>();
+        if self.name_list.len() >= NAMES_MAX || bytes > NAMES_BYTES_MAX {
             return FrameLocation::Truncation(Truncation::MissingFunctions(MissingFunctions::TooManyNames));
         }
+        self.names_bytes = bytes;
         let id = NameId(self.name_list.len() as u32);
         let name = Arc::new(name);
         self.name_list.push(Arc::clone(&name));
@@ -302,6 +308,19 @@ mod tests {
         let (mut working, seen) = out(false);
         assert_eq!(stacks.location(at(10), &mut working), Some(LocationId(0)));
         assert_eq!(seen.lock().unwrap().len(), 1);
+    }
+
+    #[test]
+    fn names_have_a_limit_by_number_and_by_bytes() {
+        let kept = |file: &str| {
+            let mut stacks = Stacks::default();
+            let name = |line| Name { runtime: Runtime::Other, function: "f".to_owned(), file: file.to_owned(), line };
+            let found = (0..).position(|line| !matches!(stacks.name(name(line)), FrameLocation::Named(_)));
+            assert!(matches!(stacks.name(name(0)), FrameLocation::Named(NameId(0))), "a name that is known stays so");
+            found.unwrap()
+        };
+        assert_eq!(kept("/srv/app.py"), NAMES_MAX);
+        assert!((16_000..17_000).contains(&kept(&"x".repeat(8000))));
     }
 
     #[test]

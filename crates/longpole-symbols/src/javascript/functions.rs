@@ -6,11 +6,17 @@ use super::heap::{Heap, Types, address, word};
 use super::layout::{HeapLayout, WORD_BYTES};
 use super::lines::Lines;
 use super::read_function::{Found, Marks, ScriptFunction, read};
+use crate::kept::{Kept, Room};
 use crate::memory::{Memory, MemoryPart, Unreadable};
 use longpole_model::fast_hash::FastMap;
 
 /// Most functions of a process to keep: 20 MB. A full table is emptied.
 const FUNCTIONS_MAX: usize = 1 << 16;
+
+/// Most bytes of functions to keep, of all processes. A program can give each of them a name of 768 bytes and a file of 3,072.
+const BYTES_MAX: u64 = 64 << 20;
+
+static KEPT: Room = Room::new();
 
 /// What a pointer in a frame leads to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,12 +55,17 @@ struct KnownFunction {
     marks: Marks,
     /// `None` for those of V8 itself.
     function: Option<Arc<ScriptFunction>>,
+    _kept: Kept,
 }
 
 impl KnownFunction {
     fn look_up(&self) -> LookUp {
-        self.function.as_ref().map_or(LookUp::Builtin, |function| LookUp::Function(Arc::clone(function)))
+        found(self.function.as_ref())
     }
+}
+
+fn found(function: Option<&Arc<ScriptFunction>>) -> LookUp {
+    function.map_or(LookUp::Builtin, |function| LookUp::Function(Arc::clone(function)))
 }
 
 /// The functions of one process.
@@ -152,9 +163,20 @@ impl Functions {
         if self.known.len() >= FUNCTIONS_MAX {
             self.known.clear();
         }
-        let known = KnownFunction { marks, function };
-        let found = known.look_up();
-        self.known.insert(pointer, known);
+        let found = found(function.as_ref());
+        let text = function.as_ref().map_or(0, |function| function.name.len() + function.file.len());
+        // If there is no room, even without what this process has, it is read again the next time.
+        if let Some(kept) = self.room(text + size_of::<ScriptFunction>() + size_of::<KnownFunction>()) {
+            self.known.insert(pointer, KnownFunction { marks, function, _kept: kept });
+        }
         found
+    }
+
+    fn room(&mut self, bytes: usize) -> Option<Kept> {
+        if let Some(kept) = KEPT.take(bytes, BYTES_MAX) {
+            return Some(kept);
+        }
+        self.known.clear();
+        KEPT.take(bytes, BYTES_MAX)
     }
 }

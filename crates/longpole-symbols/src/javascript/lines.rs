@@ -16,6 +16,9 @@ const BLOCK_BYTES: u64 = 64 << 10;
 /// Most lines to keep of all scripts of a process: 16 MB.
 const LINES_MAX: usize = 4 << 20;
 
+/// How many lines a script counts as, beside its own: it takes their bytes even if it has none.
+const LINES_OF_SCRIPT: usize = 16;
+
 /// The scripts of a process whose lines are known, by their source. Each holds the characters after which a line begins.
 #[derive(Debug, Default)]
 pub(super) struct Lines {
@@ -32,12 +35,7 @@ impl Lines {
             Some(ends) => Arc::clone(ends),
             None => {
                 let Some(ends) = line_ends(heap, piece)? else { return Ok(0) };
-                if self.lines + ends.len() > LINES_MAX {
-                    self.scripts.clear();
-                    self.lines = 0;
-                }
-                self.lines += ends.len();
-                self.scripts.insert(key, Arc::clone(&ends));
+                self.keep(key, Arc::clone(&ends));
                 ends
             }
         };
@@ -45,6 +43,16 @@ impl Lines {
             return Ok(0);
         }
         Ok(u32::try_from(ends.partition_point(|end| *end < character)).map_or(0, |line| line + 1))
+    }
+
+    fn keep(&mut self, key: (u64, u64), ends: Arc<[u32]>) {
+        let lines = ends.len() + LINES_OF_SCRIPT;
+        if self.lines + lines > LINES_MAX {
+            self.scripts.clear();
+            self.lines = 0;
+        }
+        self.lines += lines;
+        self.scripts.insert(key, ends);
     }
 }
 
@@ -83,4 +91,20 @@ fn line_ends(heap: &mut Heap<'_>, piece: Piece) -> Result<Option<Arc<[u32]>>, Un
         at += block.len() as u64;
     }
     Ok(Some(ends.into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scripts_without_a_line_are_forgotten_in_time() {
+        let mut lines = Lines::default();
+        for address in 0..1 << 19 {
+            lines.keep((address, 1), Arc::default());
+        }
+        assert!(lines.scripts.len() <= LINES_MAX / LINES_OF_SCRIPT, "{}", lines.scripts.len());
+        lines.keep((0, 1), vec![7; LINES_MAX].into());
+        assert_eq!(lines.scripts.len(), 1);
+    }
 }

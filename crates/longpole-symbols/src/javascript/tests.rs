@@ -324,6 +324,27 @@ fn a_function_that_is_known_is_copied_once_and_not_followed() {
 }
 
 #[test]
+fn functions_of_long_names_are_forgotten_in_time() {
+    let mut image = Image::new(false);
+    let source = image.text("");
+    let script = image.script(&"漢".repeat(1024), source);
+    let name = image.text(&"漢".repeat(256));
+    let first = image.function(name, script);
+    let start = (first - 1 - BASE) as usize;
+    let bytes = image.bytes[start..start + 64].to_vec();
+    let at = image.bytes.len() as u64;
+    image.bytes.extend(bytes.repeat(40_000));
+    let mut functions = Functions::default();
+    for number in 0..40_000 {
+        let LookUp::Function(found) = image.look_up(&mut functions, BASE + at + number * 64 + 1) else { panic!("{number}") };
+        assert_eq!(found.file.len() + found.name.len(), 1280 * 3);
+    }
+    let shown = format!("{functions:?}");
+    let known: usize = shown.chars().filter(char::is_ascii_digit).collect::<String>().parse().unwrap();
+    assert!((1..18_000).contains(&known), "{shown}");
+}
+
+#[test]
 fn a_function_that_may_not_be_read_is_missing() {
     let mut image = Image::new(false);
     let work = image.work();
