@@ -19,6 +19,9 @@ use longpole_model::stack::Runtime;
 /// Most bytes of a name that are read: it may hold the path of a script.
 pub(crate) const NAME_BYTES_MAX: usize = 4096;
 
+/// Most bytes of all names of a map that are kept: a large program has some megabytes. Addresses beyond have none.
+const NAMES_BYTES_MAX: usize = 64 << 20;
+
 /// Most bytes of a function's or a file's name that are kept: each address that ran has its own, and millions may lie in one line of a
 /// map. Signatures of Java can be long; what is longer is cut, and ends with `…`.
 const KEPT_BYTES_MAX: usize = 512;
@@ -40,8 +43,18 @@ pub fn names(map: &[u8], addresses: &[u64]) -> Vec<Option<Arc<str>>> {
     }
     // By where a line lies.
     let mut known: HashMap<*const u8, Arc<str>> = HashMap::new();
-    let mut text = |name: &[u8]| Arc::clone(known.entry(name.as_ptr()).or_insert_with(|| String::from_utf8_lossy(name).into()));
-    found.into_iter().map(|name| name.map(&mut text)).collect()
+    let mut left = NAMES_BYTES_MAX;
+    let mut text = |name: &[u8]| {
+        if let Some(known) = known.get(&name.as_ptr()) {
+            return Some(Arc::clone(known));
+        }
+        let text = String::from_utf8_lossy(name);
+        left = left.checked_sub(text.len())?;
+        let text: Arc<str> = text.into();
+        known.insert(name.as_ptr(), Arc::clone(&text));
+        Some(text)
+    };
+    found.into_iter().map(|name| text(name?)).collect()
 }
 
 /// Places of addresses without a name.
@@ -187,6 +200,14 @@ mod tests {
         let found = names(map.as_bytes(), &addresses);
         assert!(found.iter().all(|name| name.as_deref() == Some("x")));
         assert!(start.elapsed() < std::time::Duration::from_secs(1), "{:?}", start.elapsed());
+    }
+
+    #[test]
+    fn names_beyond_the_limit_are_left_out() {
+        let long = "x".repeat(NAME_BYTES_MAX);
+        let map: String = (0..20_000).map(|number| format!("{:x} 1 {long}\n", number + 1)).collect();
+        let found = names(map.as_bytes(), &(1..=20_000).collect::<Vec<_>>());
+        assert_eq!(found.iter().flatten().count(), NAMES_BYTES_MAX / NAME_BYTES_MAX);
     }
 
     #[test]

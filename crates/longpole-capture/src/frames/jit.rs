@@ -49,6 +49,9 @@ const DUMPS_MAX: usize = 64;
 /// Most bytes of maps and dumps read in a recording: 10 s of reading.
 const READ_BYTES_MAX: u64 = 4 << 30;
 
+/// Most bytes of names from maps that wait until a dump is read, which has most of them as well.
+const WAITING_BYTES_MAX: usize = 64 << 20;
+
 /// How much older than the first sight of its process a map may be: it may be written meanwhile.
 const MAP_AGE_MAX: Duration = Duration::from_secs(2);
 
@@ -109,6 +112,20 @@ struct Over {
     addresses: Vec<u64>,
     /// The name of each of them in its map.
     by_map: Vec<Option<Arc<str>>>,
+    by_map_bytes: usize,
+}
+
+/// Bytes of names. Those of one line are one, and mostly neighbours.
+fn bytes_of(names: &[Option<Arc<str>>]) -> usize {
+    let mut bytes = 0;
+    let mut last = None;
+    for name in names.iter().flatten() {
+        if last.is_none_or(|last| !Arc::ptr_eq(last, name)) {
+            bytes += name.len();
+        }
+        last = Some(name);
+    }
+    bytes
 }
 
 /// The programs of a recording.
@@ -245,7 +262,14 @@ impl Jit {
             let addresses = stacks.unmapped(program.id);
             let map = if addresses.is_empty() { Vec::new() } else { self.map(pid) };
             let by_map = perf_map::names(&map, &addresses);
-            let over = Over { pid, program, addresses, by_map };
+            let by_map_bytes = bytes_of(&by_map);
+            let mut over = Over { pid, program, addresses, by_map, by_map_bytes };
+            if dump.is_some() && by_map_bytes + self.waiting_bytes() > WAITING_BYTES_MAX {
+                over.by_map.fill(None);
+                over.by_map_bytes = 0;
+                let detail = format!("names in /tmp/perf-PID.map beside a jit-PID.dump: more than {} MiB", WAITING_BYTES_MAX >> 20);
+                Loss::new(LossKind::SymbolsUnreadable, 1, detail).merge_into(&mut self.faults);
+            }
             match dump {
                 Some(dump) => match self.shared.iter_mut().find(|(shared, _)| Arc::ptr_eq(shared, &dump)) {
                     Some((_, list)) => list.push(over),
@@ -258,6 +282,10 @@ impl Jit {
         while let Some(at) = self.shared.iter().position(|(dump, _)| Arc::strong_count(dump) == 1) {
             self.name_by_dump(at, (stacks, out));
         }
+    }
+
+    fn waiting_bytes(&self) -> usize {
+        self.shared.iter().flat_map(|(_, list)| list).map(|over| over.by_map_bytes).sum()
     }
 
     /// The bytes of the map of a process.
@@ -517,6 +545,30 @@ mod tests {
             jit.ended(pid, 1, &mut stacks, &mut out);
         }
         assert_eq!((named(), jit.bytes_left, jit.losses()), (100, READ_BYTES_MAX - length, Vec::new()));
+    }
+
+    #[test]
+    fn names_that_wait_for_a_dump_have_a_limit() {
+        let (mut out, seen) = testing::out(false);
+        let (mut jit, mut stacks) = (Jit::new(false), Stacks::default());
+        // Both processes have the dump of a third one, which knows none of their code, and the second one has no room for its map.
+        for (pid, taken) in [(5_000_200, 0), (5_000_201, WAITING_BYTES_MAX)] {
+            let home = Home { own_pid: 500_000_000 + pid, since: SystemTime::UNIX_EPOCH, ..own_home() };
+            fs::write(home.path(), "9000 10 interpreted\n").unwrap();
+            jit.homes.insert(pid, home);
+            jit.dumps.entry(5_000_199).or_insert_with(|| vec![(0, dump())]);
+            jit.forked(pid, 5_000_199);
+            let program = jit.program(pid);
+            stacks.location(FrameLocation::Unmapped { program, address: AbsAddr(0x9000) }, &mut out).unwrap();
+            jit.shared.iter_mut().flat_map(|(_, list)| list).for_each(|over| over.by_map_bytes += taken);
+            jit.over(pid, 1, &mut stacks, &mut out);
+            jit.homes[&pid].remove();
+        }
+        jit.finish(&mut stacks, &mut out);
+        let named = seen.lock().unwrap().iter().filter(|observed| matches!(observed, Observation::Named { .. })).count();
+        let detail = "names in /tmp/perf-PID.map beside a jit-PID.dump: more than 64 MiB";
+        assert_eq!(named, 1);
+        assert!(jit.losses().contains(&Loss::new(LossKind::SymbolsUnreadable, 1, detail)));
     }
 
     #[test]

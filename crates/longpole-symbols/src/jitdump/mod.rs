@@ -61,6 +61,10 @@ const LINES_BYTES_MAX: u64 = 16 << 20;
 /// Most changes of what lies at the requested addresses, all together: 24 MB.
 const STRETCHES_MAX: usize = 1 << 20;
 
+/// Most bytes of functions with their names and lines: those of a large server take some tens of megabytes. What a dump says again, such as that
+/// a function was moved to and fro, has its names and lines again.
+const BYTES_MAX: usize = 128 << 20;
+
 /// What a dump says of some addresses.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct JitDump {
@@ -149,6 +153,7 @@ struct CodeReader<'a> {
     addresses: &'a [u64],
     code: Vec<Vec<Stretch>>,
     stretches: usize,
+    bytes: usize,
     /// Functions that are moved to where somebody asks, by their index.
     moved: HashSet<u64>,
     loaded: HashMap<u64, Loaded>,
@@ -177,7 +182,8 @@ impl CodeReader<'_> {
     fn find_moved(&mut self, record: &JitRecord, input: &mut Input<impl Read + Seek>) -> Result<(), Fault> {
         if record.kind == kind::MOVE {
             let body = input.body::<MOVE_BYTES>(record)?;
-            if !self.within(u64_at(&body, 24), u64_at(&body, 32)).is_empty() {
+            // Each of them is a stretch at least, so that more of them are never come to.
+            if self.moved.len() <= STRETCHES_MAX && !self.within(u64_at(&body, 24), u64_at(&body, 32)).is_empty() {
                 self.moved.insert(u64_at(&body, 40));
             }
         }
@@ -239,7 +245,9 @@ impl CodeReader<'_> {
         let loaded = Loaded { start, described, lines: lines.unwrap_or_default() };
         self.put(record, places, |address| Some(loaded.at(address)))?;
         if is_moved {
-            self.loaded.insert(index, loaded);
+            self.count(record, loaded.bytes())?;
+            let before = self.loaded.insert(index, loaded);
+            self.bytes -= before.map_or(0, |before| before.bytes());
         }
         Ok(())
     }
@@ -251,6 +259,16 @@ impl CodeReader<'_> {
         place(start)..place(end)
     }
 
+    /// Counts bytes that are kept.
+    fn count(&mut self, record: &JitRecord, bytes: usize) -> Result<(), Fault> {
+        self.bytes += bytes;
+        if self.bytes > BYTES_MAX {
+            let problem = format!("names and lines of the sampled code take more than {} MiB", BYTES_MAX >> 20);
+            return Err(Fault::new(record.start, problem));
+        }
+        Ok(())
+    }
+
     fn put(&mut self, record: &JitRecord, places: Range<usize>, code: impl Fn(u64) -> Option<Described>) -> Result<(), Fault> {
         let mut known: Option<Arc<Described>> = None;
         for place in places {
@@ -258,11 +276,15 @@ impl CodeReader<'_> {
             if self.stretches > STRETCHES_MAX {
                 return Err(Fault::new(record.start, "JIT code reused the sampled addresses more often than longpole tracks".to_owned()));
             }
-            let code = code(self.addresses[place]).map(|code| match &known {
+            let code = match (code(self.addresses[place]), &known) {
                 // Neighbours are mostly of one line.
-                Some(known) if **known == code => Arc::clone(known),
-                _ => Arc::clone(known.insert(Arc::new(code))),
-            });
+                (Some(code), Some(known)) if **known == code => Some(Arc::clone(known)),
+                (Some(code), _) => {
+                    self.count(record, code.function.len() + code.file.len() + size_of::<Described>())?;
+                    Some(Arc::clone(known.insert(Arc::new(code))))
+                }
+                (None, _) => None,
+            };
             self.code[place].push(Stretch { since: record.time, code });
         }
         Ok(())
@@ -270,6 +292,15 @@ impl CodeReader<'_> {
 }
 
 impl Loaded {
+    /// Bytes that it takes.
+    fn bytes(&self) -> usize {
+        let names = self.described.function.len() + self.described.file.len();
+        // Lines of one file share its name, mostly with the one before.
+        let is_other = |pair: &&[Line]| !Arc::ptr_eq(&pair[0].file, &pair[1].file);
+        let files: usize = self.lines.windows(2).filter(is_other).map(|pair| pair[1].file.len()).sum();
+        size_of::<Loaded>() + names + files + self.lines.len() * size_of::<Line>()
+    }
+
     /// The function at one of its addresses, as if it had not been moved.
     fn at(&self, address: u64) -> Described {
         let behind = self.lines.partition_point(|line| line.address <= address);
@@ -296,7 +327,7 @@ fn lines_of(mut bytes: &[u8], count: u64, code: &Range<u64>, shift: u64) -> Opti
         if address < code.start || address > code.end {
             return None;
         }
-        if &rest[..end] != SAME_FILE {
+        if &rest[..end] != SAME_FILE && file_name(&rest[..end]) != &*file {
             file = Arc::from(file_name(&rest[..end]));
         }
         lines.push(Line { address, line: u32_at(fixed, 8), file: Arc::clone(&file) });

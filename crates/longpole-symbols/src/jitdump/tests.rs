@@ -179,6 +179,20 @@ fn what_would_take_too_much_memory_is_left_out_and_said() {
     let read = read(Cursor::new(&dump.0), &addresses, Some(u64::MAX));
     assert!(read.fault.unwrap().problem.contains("more often than longpole tracks"));
     assert_eq!(read.code[0].len(), STRETCHES_MAX >> 12);
+    // A function that is moved to and fro, with a long name each time.
+    let name = "x".repeat(NAME_BYTES_MAX);
+    let mut dump = Dump::new(0).load(1, 0x1000, 8, 7, &name);
+    for time in 2..600_000 {
+        let (before, start) = if time % 2 == 0 { (0x1000, 0x2000) } else { (0x2000, 0x1000) };
+        dump = dump.moves(time, before, start, 8, 7);
+    }
+    let read = super::read(Cursor::new(&dump.0), &[0x1000, 0x2000], Some(u64::MAX));
+    assert!(read.fault.unwrap().problem.contains("more than 128 MiB"));
+    // Functions that are moved once, each with the lines of a megabyte.
+    let lines = vec![(0, 1, &b""[..]); 60_000];
+    let dump = (0..200).fold(Dump::new(0), |dump, index| dump.lines(0, &lines).load(1, 0, 8, index, "f").moves(2, 0, 0x1000, 8, index));
+    let read = super::read(Cursor::new(&dump.0), &[0x1000], Some(u64::MAX));
+    assert!(read.fault.unwrap().problem.contains("more than 128 MiB"));
 }
 
 proptest! {
