@@ -34,6 +34,10 @@ const SECTION_BYTES_MAX: u64 = 64 << 20;
 /// A file can have holes, and be much longer than what it takes on a disk.
 const READ_BYTES_MAX: u64 = 256 << 20;
 
+/// Largest build id: linkers make 8 to 32 bytes. A longer one counts as none: each mapping of the recording keeps its own, and a file with a hole
+/// can have one of 200 MiB.
+const BUILD_ID_BYTES_MAX: usize = 64;
+
 /// Places at which a binary without `.eh_frame` is unwound by its `.debug_frame`: framehop builds an index for each. Programs of Go are at one.
 const DEBUG_FRAME_PLACES_MAX: u8 = 16;
 
@@ -199,7 +203,7 @@ impl Binary {
             (None, None) => LongEntries::default(),
         };
         Ok(Binary {
-            build_id: file.build_id().ok().flatten().unwrap_or_default().to_vec(),
+            build_id: file.build_id().ok().flatten().filter(|id| id.len() <= BUILD_ID_BYTES_MAX).unwrap_or_default().to_vec(),
             base: segments.iter().map(|s| s.address).min().unwrap_or(0),
             segments,
             text: range(".text"),
@@ -223,11 +227,12 @@ impl Binary {
         })
     }
 
-    /// Bytes of the file that are kept.
+    /// Bytes that are kept of the file.
     pub fn kept_bytes(&self) -> u64 {
         let sections = [&self.eh_frame, &self.eh_frame_hdr].into_iter().flatten().map(|section| section.bytes.len() as u64);
         let packages = self.go.as_ref().and_then(|go| go.symbols.as_ref()).map_or(0, |symbols| symbols.packages.bytes());
-        sections.sum::<u64>() + packages + self.debug_frame.as_ref().map_or(0, |bytes| bytes.len() as u64)
+        let segments = size_of_val(&*self.segments) as u64;
+        sections.sum::<u64>() + segments + packages + self.debug_frame.as_ref().map_or(0, |bytes| bytes.len() as u64)
     }
 
     /// GNU build id, empty where there is none.

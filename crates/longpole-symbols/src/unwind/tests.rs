@@ -283,3 +283,14 @@ fn a_sparse_file_is_not_read_beyond_a_limit() {
     assert!(binary.eh_frame.is_none());
     assert!(file.bytes_read < 64 << 20, "{}", file.bytes_read);
 }
+
+#[test]
+fn a_build_id_that_no_linker_makes_is_none() {
+    use crate::made_up::elf;
+
+    let build_id = |bytes: usize| {
+        let note = [&[4, 0, 0, 0][..], &(bytes as u32).to_le_bytes(), &[3, 0, 0, 0], b"GNU\0", &vec![7; bytes]].concat();
+        Binary::read(Cursor::new(elf(&[(".note.gnu.build-id", 7, 0x1000, &note)]))).unwrap().build_id().to_vec()
+    };
+    assert_eq!([20, 64, 68].map(|bytes| build_id(bytes).len()), [20, 64, 0]);
+}
