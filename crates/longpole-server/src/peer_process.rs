@@ -116,6 +116,11 @@ impl PeerFinder {
     pub(crate) fn has_given_up(&self) -> bool {
         std::mem::take(&mut self.holders.state().has_given_up)
     }
+
+    /// Whether searches omit descriptors on this machine, so that a socket can have a holder that they do not find.
+    pub(crate) fn omits_any(&self) -> bool {
+        self.holders.state().omits_any
+    }
 }
 
 /// Finds the process that holds a socket by a search through descriptors: first of the processes of the run, then of the socket's user,
@@ -132,6 +137,8 @@ struct HolderState {
     /// When searches include again the processes that belong neither to the run nor to the socket's user.
     unrelated_again_at: Option<Instant>,
     has_given_up: bool,
+    /// A search was given up at any time.
+    omits_any: bool,
 }
 
 impl HolderFinder {
@@ -158,6 +165,7 @@ impl HolderFinder {
             if search.was_cut {
                 let mut state = self.state();
                 state.has_given_up = true;
+                state.omits_any = true;
                 if with_unrelated {
                     let now = Instant::now();
                     state.unrelated_again_at = now.checked_add(UNRELATED_PAUSE_FACTOR * (now - began));

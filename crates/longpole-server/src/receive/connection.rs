@@ -186,6 +186,11 @@ impl Connection {
         self.sender.is_gone
     }
 
+    /// Whether the socket of its client is known, so that a search can find the process that holds it.
+    pub(super) fn has_owner(&self) -> bool {
+        self.sender.owner.is_some()
+    }
+
     pub(super) fn note_read(&self, nothing_there: bool) {
         self.read_to_end.store(nothing_there, Ordering::Relaxed);
         if !nothing_there {

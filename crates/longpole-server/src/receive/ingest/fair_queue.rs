@@ -14,8 +14,11 @@ use std::time::Duration;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Sender {
     Process(u32),
-    /// A connection by its address in memory, as long as nobody needs to find its process.
+    /// A connection by its address in memory, as long as nobody needs to find its process, or if longpole cannot.
     Connection(usize),
+    /// Everybody who closed the connection: no process holds it, and nobody waits for the answer. Each of them would begin as one that took
+    /// no time.
+    Nobody,
 }
 
 /// Time from which on requests were costly: a search for the process behind a connection is cheap beside it.
@@ -60,13 +63,32 @@ impl<T> FairQueue<T> {
         self.len += 1;
     }
 
-    /// The request that is next.
-    pub(super) fn pop(&mut self) -> Option<T> {
-        let next = |(sender, (waiting, spent)): (&Sender, &Waiting<T>)| Some((*spent, waiting.front()?.0, *sender));
-        let (_, _, sender) = self.senders.iter().filter_map(next).min_by_key(|(spent, arrived, _)| (*spent, *arrived))?;
-        let (_, request) = self.senders.get_mut(&sender)?.0.pop_front()?;
-        self.len -= 1;
-        Some(request)
+    /// The request that is next. Requests that came while nothing was costly wait under their connections. A process can have any
+    /// number of those, so as soon as it matters, `sender_of` finds their process before they are served.
+    pub(super) fn pop(&mut self, mut sender_of: impl FnMut(&T) -> Sender) -> Option<T> {
+        loop {
+            let next = |(sender, (waiting, spent)): (&Sender, &Waiting<T>)| Some((*spent, waiting.front()?.0, *sender));
+            let (_, _, sender) = self.senders.iter().filter_map(next).min_by_key(|(spent, arrived, _)| (*spent, *arrived))?;
+            let (waiting, _) = self.senders.get_mut(&sender)?;
+            if self.spent >= COSTLY_MIN && matches!(sender, Sender::Connection(_)) {
+                let found = sender_of(&waiting.front()?.1);
+                if found != sender {
+                    self.give(sender, found);
+                    continue;
+                }
+            }
+            let (_, request) = waiting.pop_front()?;
+            self.len -= 1;
+            return Some(request);
+        }
+    }
+
+    /// Gives the requests of a connection to its process, among whose own they stand in the order of arrival.
+    fn give(&mut self, connection: Sender, process: Sender) {
+        let Some((given, spent)) = self.senders.remove(&connection) else { return };
+        let (waiting, _) = self.senders.entry(process).or_insert_with(|| (VecDeque::new(), spent));
+        waiting.extend(given);
+        waiting.make_contiguous().sort_unstable_by_key(|(arrived, _)| *arrived);
     }
 
     /// Notes the time that a request took.
@@ -90,18 +112,46 @@ mod tests {
         let mut queue = FairQueue::default();
         let [costly, other, third] = [10, 11, 12].map(Sender::Process);
         ["A", "B", "C"].into_iter().for_each(|request| queue.push(costly, (costly, request)));
-        let first = queue.pop().unwrap();
+        let first = queue.pop(|(sender, _)| *sender).unwrap();
         // These come while the first one is served.
         ["d", "e"].into_iter().for_each(|request| queue.push(other, (other, request)));
         queue.push(third, (third, "f"));
         queue.charge(first.0, Duration::from_secs(1));
         assert!(queue.is_busy());
         let mut served = String::new();
-        while let Some((sender, request)) = queue.pop() {
+        while let Some((sender, request)) = queue.pop(|(sender, _)| *sender) {
             served.push_str(request);
             queue.charge(sender, Duration::from_millis(1));
         }
         assert_eq!((first.1, served.as_str()), ("A", "dfeBC"));
         assert!(queue.is_empty() && !queue.is_busy());
+    }
+
+    #[test]
+    fn requests_that_came_before_the_costly_one_count_for_their_process_whatever_their_connections() {
+        let [costly, other] = [10, 11].map(Sender::Process);
+        let connection = |request: &str| Sender::Connection(request.as_bytes()[0].into());
+        let mut queue = FairQueue::default();
+        // All of these came while nobody looked for processes, each by a connection of its own.
+        ["A", "B", "C", "D"].into_iter().for_each(|request| queue.push(connection(request), (costly, request)));
+        let mut served = String::new();
+        while let Some((sender, request)) = queue.pop(|(sender, _)| *sender) {
+            served.push_str(request);
+            if request == "A" {
+                queue.push(connection("e"), (other, "e"));
+                queue.push(other, (other, "f"));
+            }
+            queue.charge(sender, Duration::from_millis(if sender == costly { 500 } else { 1 }));
+        }
+        assert_eq!(served, "AefBCD");
+        // All processes that closed their connections are one sender. A connection whose process is not found is one, too.
+        ["A", "B", "C"].into_iter().for_each(|request| queue.push(connection(request), (Sender::Nobody, request)));
+        queue.push(connection("h"), (connection("h"), "h"));
+        let mut served = String::new();
+        while let Some((sender, request)) = queue.pop(|(sender, _)| *sender) {
+            served.push_str(request);
+            queue.charge(sender, Duration::from_millis(500));
+        }
+        assert_eq!(served, "AhBC");
     }
 }

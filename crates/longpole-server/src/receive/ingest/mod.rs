@@ -115,8 +115,19 @@ impl Ingester<'_> {
 
     /// Whose request it is. A process can have any number of connections, so its number is searched for where requests take long.
     fn sender_of(&self, job: &Job, is_busy: bool) -> Sender {
-        let pid = if is_busy { job.connection.peer_pid(&mut self.context.desk().finder) } else { job.connection.known_pid() };
-        pid.map_or_else(|| Sender::Connection(Arc::as_ptr(&job.connection) as usize), Sender::Process)
+        let connection = &job.connection;
+        let (pid, is_closed) = if is_busy {
+            let finder = &mut self.context.desk().finder;
+            let pid = connection.peer_pid(finder);
+            (pid, pid.is_none() && connection.has_owner() && !finder.omits_any())
+        } else {
+            (connection.known_pid(), false)
+        };
+        match pid {
+            Some(pid) => Sender::Process(pid),
+            None if is_closed => Sender::Nobody,
+            None => Sender::Connection(Arc::as_ptr(connection) as usize),
+        }
     }
 
     fn serve(&mut self, job: &Job) -> Verdict {
