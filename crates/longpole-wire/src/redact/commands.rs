@@ -7,6 +7,9 @@
 //! ```
 
 use std::ops::Range;
+use std::sync::LazyLock;
+
+use longpole_model::fast_hash::FastMap;
 
 use super::bytes::position;
 use super::known_names::Names;
@@ -16,7 +19,7 @@ use super::programs::Takes::{self, Attached, BeforeAt, BehindColon, BehindColonO
 use super::programs::{
     LOGINS, NAMED, NAMED_BY_BEGINNING, PAIRS, POSITIONS, SETTER_WORDS, SETTERS, SQLPLUS, TOOLS, Tool, reads_input, takes_words,
 };
-use super::step_budget::StepBudget;
+use super::step_budget::{StepBudget, WORD_BYTES};
 use super::value_forms::{LONG_BYTES_MIN, is_key, is_nothing, is_password, scheme_length};
 
 /// Words that stand behind the name of an option in a message: `--password is required`.
@@ -67,20 +70,6 @@ pub(super) fn program(word: &str) -> &str {
     // `cd /srv&&mysql`, `system("mysql", …)`.
     let name = word.rsplit(['/', '\\', '&', '|', '(', '"', '\'']).next().unwrap_or(word);
     name.strip_suffix(".exe").unwrap_or(name)
-}
-
-/// A word that may name a program: as it stands, and without its path.
-#[derive(Clone, Copy)]
-struct ProgramWord<'a>(&'a str, &'a str);
-
-impl<'a> ProgramWord<'a> {
-    fn of(word: &'a str) -> Self {
-        ProgramWord(word, if word.len() > 4 || word.contains(['/', '&', '|', '(']) { program(word) } else { word })
-    }
-
-    fn is_of(self, programs: &[&str]) -> bool {
-        programs.contains(&self.0) || programs.contains(&self.1)
-    }
 }
 
 /// Programs that run the program behind them, and words of a shell that stand before one.
@@ -182,8 +171,15 @@ const PROGRAM_BYTES_MAX: usize = 64;
 /// The longest value of a variable before such a program.
 const ASSIGNMENT_BYTES_MAX: usize = 256;
 
+/// The parts of the words of a list that are credentials. `None` if they take more steps than a text of their length may.
+pub(super) fn credentials_of_list(words: &[&str], names: &mut Names) -> Option<Vec<(usize, Range<usize>)>> {
+    names.steps.begin(words.iter().map(|word| word.len() + WORD_BYTES).sum());
+    let found = credentials(words, false, names);
+    (!names.steps.is_spent()).then_some(found)
+}
+
 /// The parts of these words that are credentials: which word, and where in it. `in_text` says that they were cut out of a text, which
-/// may be prose.
+/// may be prose. The words take of the steps of that text; when those are spent, the rest is not read.
 pub(super) fn credentials(words: &[&str], in_text: bool, names: &mut Names) -> Vec<(usize, Range<usize>)> {
     let mut found = Vec::new();
     if !in_text {
@@ -202,9 +198,15 @@ pub(super) fn credentials(words: &[&str], in_text: bool, names: &mut Names) -> V
     // One of them may be a path with a colon.
     let of_windows = words.iter().filter(|word| option_of_windows(word).is_some()).take(2).count() == 2;
     let mut after: Option<Takes> = None;
+    let mut programs = ProgramFacts::default();
     for (at, word) in words.iter().enumerate() {
         if let Some(before) = at.checked_sub(1) {
-            past.pass(before, words[before]);
+            past.pass(before, words[before], programs);
+        }
+        programs = ProgramFacts::of(word);
+        names.steps.spend(WORD_STEPS + word.len() + past.rules());
+        if names.steps.is_spent() {
+            break;
         }
         let whole = || 0..word.len();
         if let Some(takes) = after.take()
@@ -233,7 +235,7 @@ pub(super) fn credentials(words: &[&str], in_text: bool, names: &mut Names) -> V
                 let is_one = |name: &str, names: &mut Names| named(name, names).is_sure();
                 start == SHORT_BYTES && !option.starts_with('-') && is_one(name, names) && !is_one(&option[1..], names)
             };
-            match past.option(word) {
+            match past.option(word, &mut names.steps) {
                 Some(ValuePlace::Next(takes)) => after = Some(takes),
                 Some(ValuePlace::Here(start, takes)) if !is_own(start, names) => {
                     found.extend(value(word, start, takes).map(|range| (at, range)))
@@ -256,7 +258,7 @@ pub(super) fn credentials(words: &[&str], in_text: bool, names: &mut Names) -> V
             continue;
         }
         if word.starts_with('/')
-            && let Some(ValuePlace::Here(start, takes)) = past.option(word)
+            && let Some(ValuePlace::Here(start, takes)) = past.option(word, &mut names.steps)
         {
             found.extend(value(word, start, takes).map(|range| (at, range)));
             continue;
@@ -283,12 +285,12 @@ pub(super) fn credentials(words: &[&str], in_text: bool, names: &mut Names) -> V
             {
                 found.extend(value(word, equals + 1, Value).map(|range| (at, range)));
             }
-            if PAIRS.iter().zip(&past.pairs).any(|((_, behind), since)| since.has(behind)) {
+            if past.pairs.iter().any(|(line, since)| since.has(PAIRS[*line].1)) {
                 found.extend(value(word, equals + 1, Value).map(|range| (at, range)));
             }
             // `ExecStart=/usr/bin/mysql …`.
             if in_text && word[equals + 1..].starts_with('/') {
-                past.run(at, &word[equals + 1..]);
+                past.run(at, ProgramFacts::of(&word[equals + 1..]), &mut names.steps);
             }
             if past.sqlplus && name.eq_ignore_ascii_case("userid") {
                 let of_value = of_sqlplus(&word[equals + 1..]);
@@ -298,14 +300,15 @@ pub(super) fn credentials(words: &[&str], in_text: bool, names: &mut Names) -> V
         }
         if in_text && PROSE.contains(word) {
             // A sentence: what follows is no argument.
-            past.positions = Positions::default();
+            past.positions.clear();
         }
-        for ((_, behind, skip, takes), since) in POSITIONS.iter().zip(&past.positions.0) {
+        for (line, since) in &past.positions {
+            let (_, behind, skip, takes) = &POSITIONS[*line];
             if since.has(behind) && since.count >= *skip && behind.last() != Some(word) {
                 found.extend(value(word, 0, *takes).map(|range| (at, range)));
             }
         }
-        let is_named = NAMED.iter().zip(&past.named).any(|((_, behind), since)| since.has(behind)) && is_behind_name(words, at, names);
+        let is_named = past.named.iter().any(|(line, since)| since.has(NAMED[*line].1)) && is_behind_name(words, at, names);
         if is_named && !(in_text && PROSE.contains(word)) && !is_nothing(word) {
             found.push((at, whole()));
         }
@@ -321,10 +324,64 @@ pub(super) fn credentials(words: &[&str], in_text: bool, names: &mut Names) -> V
         if past.sqlplus {
             found.extend(of_sqlplus(word).map(|range| (at, range)));
         }
-        past.run(at, word);
+        past.run(at, programs, &mut names.steps);
     }
     found
 }
+
+/// Steps that any word takes, however short.
+const WORD_STEPS: usize = 4;
+
+/// In which lines of the tables the name of a program stands.
+#[derive(Default)]
+struct TableLines {
+    tools: Vec<usize>,
+    positions: Vec<usize>,
+    pairs: Vec<usize>,
+    named: Vec<usize>,
+    login: bool,
+    htpasswd: bool,
+    sqlplus: bool,
+}
+
+/// The names of all programs of the tables: to compare each word with each of them took two microseconds.
+static PROGRAMS: LazyLock<FastMap<&str, TableLines>> = LazyLock::new(|| {
+    let mut programs: FastMap<&str, TableLines> = FastMap::default();
+    let mut note = |names: &[&'static str], note: &dyn Fn(&mut TableLines)| {
+        names.iter().for_each(|name| note(programs.entry(name).or_default()));
+    };
+    TOOLS.iter().enumerate().for_each(|(line, Tool(names, ..))| note(names, &|lines| lines.tools.push(line)));
+    POSITIONS.iter().enumerate().for_each(|(line, (names, ..))| note(names, &|lines| lines.positions.push(line)));
+    PAIRS.iter().enumerate().for_each(|(line, (names, _))| note(names, &|lines| lines.pairs.push(line)));
+    NAMED.iter().enumerate().for_each(|(line, (names, _))| note(names, &|lines| lines.named.push(line)));
+    note(LOGINS, &|lines| lines.login = true);
+    note(&["htpasswd"], &|lines| lines.htpasswd = true);
+    note(SQLPLUS, &|lines| lines.sqlplus = true);
+    programs
+});
+
+/// What the tables say of a word that may name a program: as it stands, and without its path.
+#[derive(Clone, Copy, Default)]
+struct ProgramFacts([Option<&'static TableLines>; 2]);
+
+impl ProgramFacts {
+    fn of(word: &str) -> Self {
+        let name = if word.len() > 4 || word.contains(['/', '&', '|', '(']) { program(word) } else { word };
+        let lines = |name: &str| if name.len() <= PROGRAM_NAME_BYTES_MAX { PROGRAMS.get(name) } else { None };
+        ProgramFacts([if name.len() == word.len() { None } else { lines(word) }, lines(name)])
+    }
+
+    fn any(self, of: impl Fn(&TableLines) -> bool) -> bool {
+        self.0.into_iter().flatten().any(of)
+    }
+
+    fn lines(self, of: impl Fn(&'static TableLines) -> &'static [usize]) -> impl Iterator<Item = usize> {
+        self.0.into_iter().flatten().flat_map(of).copied()
+    }
+}
+
+/// The longest name of a program in the tables has 21 bytes.
+const PROGRAM_NAME_BYTES_MAX: usize = 32;
 
 /// What the words before say of the present one. It is carried from word to word: none looks back, so a line of any length is judged in one
 /// pass.
@@ -334,9 +391,10 @@ struct Past {
     tools: Vec<(usize, usize)>,
     /// Those that wait for a word to stand behind them.
     waiting: Vec<(usize, usize)>,
-    positions: Positions,
-    pairs: [Since; PAIRS.len()],
-    named: [Since; NAMED.len()],
+    /// The lines of the tables whose program stood before, and the words since.
+    positions: Vec<(usize, Since)>,
+    pairs: Vec<(usize, Since)>,
+    named: Vec<(usize, Since)>,
     htpasswd: Htpasswd,
     sqlplus: bool,
     /// Behind one of [`LOGINS`].
@@ -353,20 +411,13 @@ struct Past {
 
 impl Past {
     /// Goes past this word, whatever it is.
-    fn pass(&mut self, at: usize, word: &str) {
-        let program = ProgramWord::of(word);
-        for ((programs, behind, ..), since) in POSITIONS.iter().zip(&mut self.positions.0) {
-            since.pass(word, program.is_of(programs), behind);
-        }
-        for ((programs, behind), since) in PAIRS.iter().zip(&mut self.pairs) {
-            since.pass(word, program.is_of(programs), behind);
-        }
-        for ((programs, behind), since) in NAMED.iter().zip(&mut self.named) {
-            since.pass(word, program.is_of(programs), behind);
-        }
-        self.login |= program.is_of(LOGINS);
-        self.htpasswd.pass(word, program.is_of(&["htpasswd"]));
-        self.sqlplus |= program.is_of(SQLPLUS);
+    fn pass(&mut self, at: usize, word: &str, programs: ProgramFacts) {
+        pass(&mut self.positions, word, programs.lines(|lines| &lines.positions), |line| POSITIONS[line].1);
+        pass(&mut self.pairs, word, programs.lines(|lines| &lines.pairs), |line| PAIRS[line].1);
+        pass(&mut self.named, word, programs.lines(|lines| &lines.named), |line| NAMED[line].1);
+        self.login |= programs.any(|lines| lines.login);
+        self.htpasswd.pass(word, programs.any(|lines| lines.htpasswd));
+        self.sqlplus |= programs.any(|lines| lines.sqlplus);
         // `set -gx NAME hunter2` of fish.
         let exports = self.set && word.starts_with('-') && word.contains('x');
         self.set = word == "set" || self.set && word.starts_with('-');
@@ -380,24 +431,48 @@ impl Past {
     }
 
     /// Notes that this word may be the program that runs.
-    fn run(&mut self, at: usize, word: &str) {
-        let program = ProgramWord::of(word);
-        for (tool, Tool(programs, needed, _)) in TOOLS.iter().enumerate() {
-            if program.is_of(programs) {
-                insert(if needed.is_empty() { &mut self.tools } else { &mut self.waiting }, at, tool);
-            }
+    fn run(&mut self, at: usize, programs: ProgramFacts, steps: &mut StepBudget) {
+        for tool in programs.lines(|lines| &lines.tools) {
+            steps.spend(self.tools.len());
+            insert(if TOOLS[tool].1.is_empty() { &mut self.tools } else { &mut self.waiting }, at, tool);
         }
     }
 
+    /// How many facts have to be compared with each word.
+    fn rules(&self) -> usize {
+        self.positions.len() + self.pairs.len() + self.named.len() + self.waiting.len()
+    }
+
     /// How the last program that knows this option takes it.
-    fn option(&self, word: &str) -> Option<ValuePlace> {
-        let options = self.tools.iter().rev().flat_map(|(_, tool)| TOOLS[*tool].2);
+    fn option(&self, word: &str, steps: &mut StepBudget) -> Option<ValuePlace> {
         let takes = |takes: Takes| match takes {
             BehindColonOrBearer if self.bearer => Value,
             BehindColonOrBearer => BehindColon,
             takes => takes,
         };
-        options.into_iter().find_map(|(option, how)| taken(word, option, takes(*how)))
+        self.tools.iter().rev().find_map(|(_, tool)| {
+            let options = TOOLS[*tool].2;
+            steps.spend(options.len());
+            options.iter().find_map(|(option, how)| taken(word, option, takes(*how)))
+        })
+    }
+}
+
+/// Takes a word to those lines of a table whose program stood before, and notes the lines that have the word itself as a program.
+fn pass(
+    seen: &mut Vec<(usize, Since)>,
+    word: &str,
+    programs: impl Iterator<Item = usize>,
+    behind: impl Fn(usize) -> &'static [&'static str],
+) {
+    for (line, since) in &mut *seen {
+        since.pass(word, behind(*line));
+    }
+    for line in programs {
+        match seen.iter_mut().find(|(other, _)| *other == line) {
+            Some((_, since)) => *since = Since::default(),
+            None => seen.push((line, Since::default())),
+        }
     }
 }
 
@@ -408,19 +483,9 @@ fn insert(tools: &mut Vec<(usize, usize)>, at: usize, tool: usize) {
     tools.insert(place, (at, tool));
 }
 
-/// The words seen of each of [`POSITIONS`].
-struct Positions([Since; POSITIONS.len()]);
-
-impl Default for Positions {
-    fn default() -> Self {
-        Positions([Since::default(); POSITIONS.len()])
-    }
-}
-
-/// The options seen since the last of some programs.
+/// The words seen since the last of some programs.
 #[derive(Clone, Copy, Default)]
 struct Since {
-    program: bool,
     /// How many of the words that have to stand behind it.
     seen: usize,
     /// Words that are no options, since the program or the last of these words.
@@ -428,14 +493,7 @@ struct Since {
 }
 
 impl Since {
-    fn pass(&mut self, word: &str, is_program: bool, behind: &[&str]) {
-        if is_program {
-            *self = Since { program: true, seen: 0, count: 0 };
-            return;
-        }
-        if !self.program {
-            return;
-        }
+    fn pass(&mut self, word: &str, behind: &[&str]) {
         self.seen += usize::from(behind.get(self.seen) == Some(&word));
         if behind.last() == Some(&word) {
             self.count = 0;
@@ -445,7 +503,7 @@ impl Since {
     }
 
     fn has(&self, behind: &[&str]) -> bool {
-        self.program && self.seen == behind.len()
+        self.seen == behind.len()
     }
 }
 

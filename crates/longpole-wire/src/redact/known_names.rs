@@ -23,17 +23,26 @@ pub(super) struct Names {
 impl Names {
     /// What a name says that may be made up for one text, as those with digits: it is not remembered.
     pub(super) fn meaning_of_any(&mut self, name: &str) -> Meaning {
-        if name.bytes().any(|byte| byte.is_ascii_digit()) { names::meaning(name) } else { self.meaning(name) }
+        if name.bytes().any(|byte| byte.is_ascii_digit()) { self.judged(name) } else { self.meaning(name) }
     }
 
     pub(super) fn meaning(&mut self, name: &str) -> Meaning {
         if let Some(known) = self.known.get(name) {
             return *known;
         }
-        let meaning = names::meaning(name);
-        if self.known.len() < NAMES_MAX && name.len() <= names::NAME_BYTES_MAX {
+        let meaning = self.judged(name);
+        if self.known.len() < NAMES_MAX && name.len() <= names::NAME_BYTES_MAX && !self.steps.is_request_spent() {
             self.known.insert(name.to_owned(), meaning);
         }
         meaning
+    }
+
+    /// What a name says. Behind the last step of a request nobody knows, so whatever it names is taken out.
+    fn judged(&mut self, name: &str) -> Meaning {
+        if self.steps.is_request_spent() {
+            return Meaning::Password;
+        }
+        self.steps.spend_on_name();
+        names::meaning(name)
     }
 }

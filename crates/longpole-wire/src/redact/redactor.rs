@@ -34,6 +34,12 @@ pub struct Redactor {
 }
 
 impl Redactor {
+    /// A request of this many bytes begins, and with it a budget of its own: what is not judged when it is spent is taken out. Without a call,
+    /// only the texts and lists have a budget.
+    pub fn begin_request(&mut self, bytes: usize) {
+        self.names.steps.begin_request(bytes);
+    }
+
     /// Whether anything of a span would be taken out.
     pub fn concerns_span(&mut self, span: &SpanRef<'_>) -> bool {
         // Field by field: a new one does not compile before it is decided whether it is judged.
@@ -86,6 +92,7 @@ impl Redactor {
                 || match value {
                     ValueRef::Str(text) => self.credential(meaning, text).is_some() || self.concerns_text(text),
                     ValueRef::Empty | ValueRef::Bool(_) | ValueRef::Int(_) | ValueRef::Double(_) => false,
+                    ValueRef::Array(values) if values.iter().all(has_no_text) => false,
                     // Rare enough to be judged by doing it.
                     other @ (ValueRef::Bytes(_) | ValueRef::Array(_) | ValueRef::KeyValues(_)) => {
                         self.value(meaning, &mut other.to_owned()) > 0
@@ -100,7 +107,7 @@ impl Redactor {
             return *known;
         }
         let judged = (self.names.meaning(key), self.concerns_text(key));
-        if self.keys.len() < NAMES_MAX && key.len() <= names::NAME_BYTES_MAX {
+        if self.keys.len() < NAMES_MAX && key.len() <= names::NAME_BYTES_MAX && !self.names.steps.is_request_spent() {
             self.keys.insert(key.to_owned(), judged);
         }
         judged
@@ -204,6 +211,19 @@ impl Redactor {
         // Values inside values: a decoder bounds how deep, so a list of what is to do is all that is needed.
         let mut todo: Vec<(Meaning, &mut AttributeValue)> = vec![(meaning, value)];
         while let Some((meaning, value)) = todo.pop() {
+            if let AttributeValue::Array(values) = value {
+                if values.iter().all(is_no_text) {
+                    continue;
+                }
+                match self.words_of(values) {
+                    Some(words) => taken += words,
+                    None => {
+                        *value = AttributeValue::Str(REDACTED.into());
+                        taken += 1;
+                        continue;
+                    }
+                }
+            }
             match value {
                 AttributeValue::Empty | AttributeValue::Bool(_) | AttributeValue::Int(_) | AttributeValue::Double(_) => {}
                 AttributeValue::Str(text) => match self.credential(meaning, text) {
@@ -224,7 +244,6 @@ impl Redactor {
                 }
                 AttributeValue::Bytes(_) => {}
                 AttributeValue::Array(values) => {
-                    taken += self.words_of(values);
                     let of_names = self.meanings_of_list(values);
                     let of_names = of_names.into_iter().chain(std::iter::repeat(Meaning::Plain));
                     todo.extend(values.iter_mut().zip(of_names).map(|(value, own)| (meaning.or(own), value)));
@@ -270,13 +289,13 @@ impl Redactor {
         meanings
     }
 
-    /// `process.command_args` and its like: texts of a list may be the words of a command line.
-    fn words_of(&mut self, values: &mut [AttributeValue]) -> u64 {
+    /// `process.command_args` and its like: texts of a list may be the words of a command line. `None` if judging them takes too much.
+    fn words_of(&mut self, values: &mut [AttributeValue]) -> Option<u64> {
         if values.len() < 2 {
-            return 0;
+            return Some(0);
         }
         let words: Vec<&str> = values.iter().map(|value| value.as_str().unwrap_or("")).collect();
-        let found = commands::credentials(&words, false, &mut self.names);
+        let found = commands::credentials_of_list(&words, &mut self.names)?;
         let mut taken = 0;
         for (at, range) in joined(found) {
             if let AttributeValue::Str(word) = &mut values[at]
@@ -286,7 +305,7 @@ impl Redactor {
                 taken += 1;
             }
         }
-        taken
+        Some(taken)
     }
 
     /// Takes credentials out of the words of a command line; says how many. Cuts off the end of one that was cut where it was read.
@@ -294,7 +313,10 @@ impl Redactor {
         let bytes: usize = words.iter().map(|word| word.len() + 1).sum();
         let was_cut = bytes >= ARGUMENTS_BYTES_MAX && words.last().is_some_and(|last| last.ends_with(CUT));
         let texts: Vec<&str> = words.iter().map(String::as_str).collect();
-        let found = commands::credentials(&texts, false, &mut self.names);
+        let Some(found) = commands::credentials_of_list(&texts, &mut self.names) else {
+            words.iter_mut().for_each(|word| REDACTED.clone_into(word));
+            return words.len() as u64;
+        };
         let mut taken = 0;
         for (at, range) in joined(found) {
             if let Some(clean) = without(&words[at], range) {
@@ -422,6 +444,16 @@ impl Redactor {
         }
         !self.found.is_empty()
     }
+}
+
+/// Whether a value is a number and the like: lists of them can be as long as the request.
+fn is_no_text(value: &AttributeValue) -> bool {
+    matches!(value, AttributeValue::Empty | AttributeValue::Bool(_) | AttributeValue::Int(_) | AttributeValue::Double(_))
+}
+
+/// The same of a borrowed one.
+fn has_no_text(value: &ValueRef<'_>) -> bool {
+    matches!(value, ValueRef::Empty | ValueRef::Bool(_) | ValueRef::Int(_) | ValueRef::Double(_))
 }
 
 /// One range for each word: from the first of its credentials to the last.

@@ -3,7 +3,8 @@ use longpole_model::{Attribute, AttributeValue, Attributes, Resource};
 use proptest::prelude::*;
 
 use super::names::{self, Meaning};
-use super::step_budget::{STEPS_A_BYTE, STEPS_MIN};
+use super::programs::{POSITIONS, TOOLS, Tool};
+use super::step_budget::{STEPS_A_BYTE, STEPS_MIN, WORD_BYTES};
 use super::*;
 
 fn cleaned(text: &str) -> String {
@@ -551,6 +552,108 @@ fn a_command_line_of_many_words_is_judged_in_one_pass() {
     }
     // Looking back from each word took hours.
     assert!(start.elapsed() < std::time::Duration::from_secs(20), "{:?}", start.elapsed());
+}
+
+/// A list of these texts.
+fn list<'a>(words: impl IntoIterator<Item = &'a str>) -> AttributeValue {
+    AttributeValue::Array(words.into_iter().map(|word| AttributeValue::Str(word.into())).collect())
+}
+
+#[test]
+fn the_cost_of_a_list_grows_as_its_bytes() {
+    const WORDS: usize = 20_000;
+    // Behind all of these, a word is compared with the facts of each.
+    let programs = TOOLS.iter().flat_map(|Tool(names, ..)| *names).chain(POSITIONS.iter().flat_map(|(names, ..)| *names));
+    let programs: Vec<&str> = programs.copied().collect();
+    for before in [&[][..], &programs] {
+        for word in ["", "-", "a", "az", "/p", "A=", "-p1", "config", "mysql"] {
+            let words = before.iter().copied().chain(std::iter::repeat_n(word, WORDS));
+            let bytes: usize = words.clone().map(|word| word.len() + WORD_BYTES).sum();
+            let mut redactor = Redactor::default();
+            let words: Vec<&str> = words.collect();
+            assert!(commands::credentials_of_list(&words, &mut redactor.names).is_some(), "{word} is taken out as a whole");
+            let steps = redactor.names.steps.taken;
+            assert!(steps as usize > WORDS && steps <= 8192 + 100 * bytes as u64, "{word}: {steps} steps for {bytes} bytes");
+        }
+    }
+}
+
+#[test]
+fn ordinary_requests_take_a_small_part_of_their_steps() {
+    let ordinary = [
+        ("http.route", "/api/v1/users/{id}/orders"),
+        ("url.full", "https://shop.example/api/v1/users/1234/orders?page=2&sort=price&order=asc&p1=4&p2=5"),
+        ("user_agent.original", "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/126.0.0.0 Safari/537.36"),
+        ("db.query.text", "SELECT o.id, u.name FROM orders o JOIN users u ON u.id = o.user_id WHERE o.id = $1 AND o.state = $2"),
+        ("network.peer.address", "10.0.12.34"),
+        ("messaging.message.id", "550e8400-e29b-41d4-a716-446655440000"),
+        ("payload", r#"{"item1": 5, "item2": {"name": "lamp", "count": 7}, "at": "2026-11-27T11:24:30Z", "tags": ["a", "b"]}"#),
+        (
+            "process.command_line",
+            "/usr/bin/curl -sSf --retry 3 -H 'Accept: text/html' https://shop.example/ -o out && tar -xzf out.tar.gz -C dir",
+        ),
+        ("exception.stacktrace", "java.lang.Error: no\n\tat shop.Cart.add(Cart.java:42)\n\tat shop.Main.main(Main.java:7)\n"),
+    ];
+    let secret =
+        [("url.full", "https://ann:hunter2@shop.example/x?token=abcdef123456"), ("password", "hunter2"), ("cmd", "mysql -phunter2 shop")];
+    let used = |of: &[(&str, &str)]| {
+        let mut redactor = Redactor::default();
+        let bytes: usize = 500 * of.iter().map(|(key, value)| key.len() + value.len()).sum::<usize>();
+        redactor.begin_request(bytes);
+        let before = redactor.names.steps.left_of_request().unwrap();
+        for number in 0..500 {
+            let value = |text: &str| AttributeValue::Str(format!("{text} {number}").into());
+            let pairs = of.iter().map(|(key, text)| Attribute { key: (*key).into(), value: value(text) });
+            redactor.attributes(&mut Attributes(pairs.collect()));
+        }
+        (before - redactor.names.steps.left_of_request().unwrap()) as f64 / bytes as f64
+    };
+    let (ordinary, secret) = (used(&ordinary), used(&secret));
+    assert!((1.0..6.0).contains(&ordinary) && (1.0..16.0).contains(&secret), "{ordinary} and {secret} steps a byte");
+}
+
+#[test]
+fn what_a_request_cannot_pay_for_is_taken_out() {
+    let costly = "curl -x a; ".repeat(1 << 12);
+    let value = |text: &str| AttributeValue::Str(text.into());
+    let of = |values: &[(&str, AttributeValue)]| {
+        Attributes(values.iter().map(|(key, value)| Attribute { key: (*key).into(), value: value.clone() }).collect())
+    };
+    let ordinary = [
+        ("http.route", value("/users")),
+        ("pin", value("123")),
+        ("http.status", AttributeValue::Int(200)),
+        ("list", list(["a", "bcde"])),
+        ("payload", AttributeValue::Bytes(b"bytes".to_vec().into())),
+    ];
+    let mut redactor = Redactor::default();
+    // A hundred times what these texts may be long.
+    redactor.begin_request(costly.len());
+    let mut first = of(&ordinary);
+    assert_eq!(redactor.attributes(&mut first), 0);
+    let mut many = Attributes((0..200).map(|_| Attribute { key: "note".into(), value: value(&costly) }).collect());
+    let taken = redactor.attributes(&mut many);
+    assert!((1..200).contains(&taken), "{taken}");
+    assert!(many.0[0].value == value(&costly) && many.0[199].value == value(REDACTED));
+    let judged = many.0.iter().filter(|attribute| attribute.value != value(REDACTED)).count();
+    assert_eq!(judged as u64 + taken, 200, "each is judged, or taken out");
+    let mut last = of(&[&ordinary[..], &[("new.key", value("abc")), (REDACTED, value(REDACTED))]].concat());
+    redactor.attributes(&mut last);
+    let known = [
+        ("http.route", value(REDACTED)),
+        ("pin", value("123")),
+        ("http.status", AttributeValue::Int(200)),
+        ("list", value(REDACTED)),
+        ("payload", AttributeValue::Bytes(REDACTED.as_bytes().to_vec().into())),
+    ];
+    // Even three bytes may be a password below a name that nobody judged.
+    let unknown = [(REDACTED, value(REDACTED)), (REDACTED, value(REDACTED))];
+    assert_eq!(last, of(&[&known[..], &unknown].concat()));
+    // What was not judged is not remembered as judged.
+    redactor.begin_request(costly.len());
+    let again = [&ordinary[..], &[("new.key", value("abc"))]].concat();
+    let mut clean = of(&again);
+    assert_eq!((redactor.attributes(&mut clean), clean), (0, of(&again)));
 }
 
 #[test]

@@ -38,7 +38,7 @@ use self::literal::Literal;
 use self::scan::Scan;
 use super::escapes::unescaped;
 use super::known_names::Names;
-use super::mask::is_redacted;
+use super::mask::{REDACTED, is_redacted};
 use super::search_memo::SearchMemo;
 use super::{command_lines, commands};
 
@@ -49,11 +49,13 @@ const ESCAPES_MAX: usize = 3;
 pub(super) fn find(text: &str, names: &mut Names, found: &mut Vec<Range<usize>>) {
     found.clear();
     names.steps.begin(text.len());
-    find_all(text, names, found);
+    if !names.steps.is_spent() {
+        find_all(text, names, found);
+    }
     if names.steps.is_spent() {
         // Nobody knows what stands in the rest.
         found.clear();
-        found.push(0..text.len());
+        found.extend((text != REDACTED).then_some(0..text.len()));
     }
 }
 
