@@ -13,6 +13,14 @@ pub const NESTING_MAX: u32 = 32;
 /// scratch memory of one span to 50 MB, because two bytes of input can ask for an attribute of 48 bytes.
 pub const VALUES_MAX: u32 = 1 << 20;
 
+/// Bytes for each value of a request in JSON: 8, where `{"intValue":1},` has 15 and an attribute with its value 17 for each of the two.
+///
+/// A request is read as a whole, and an attribute takes 56 bytes then, also one that is written as `{},`.
+pub const JSON_BYTES_A_VALUE: u64 = 8;
+
+/// Values that any such request may have: lists of a few values that are not set are no attack.
+pub const JSON_VALUES_MIN: u64 = 1 << 16;
+
 /// Groups inside each other in unknown fields. OTLP has no groups; the walk over them must still end.
 pub const GROUP_NESTING_MAX: u32 = 32;
 

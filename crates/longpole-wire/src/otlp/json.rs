@@ -21,7 +21,7 @@ use crate::base64;
 use crate::emitter::{fit_resource, fit_scope};
 use crate::error::DecodeError;
 pub use crate::json::UnreadMembers;
-use crate::json::{Context, Element, Json, List, Role, member, message, name, parse_and_say_unread};
+use crate::json::{Context, Element, Json, List, Role, member, message, name, parse_request};
 use crate::limits::Limits;
 
 /// Gives the spans of a request to the sink. What [`trace::decode`](super::trace::decode) says of errors and losses holds
@@ -42,7 +42,7 @@ pub fn decode(bytes: &[u8], limits: &Limits, sink: &mut dyn SpanSink) -> Result<
 ///
 /// Those of [`decode`].
 pub fn decode_and_say_unread(bytes: &[u8], limits: &Limits, sink: &mut dyn SpanSink) -> Result<UnreadMembers, DecodeError> {
-    let (request, unread): (Request<'_>, UnreadMembers) = parse_and_say_unread(bytes, limits)?;
+    let (request, unread): (Request<'_>, UnreadMembers) = parse_request(bytes, limits)?;
     let mut losses = Losses::default();
     let mut scratch = Scratch::default();
     for of_resource in &request.resource_spans.kept {

@@ -22,7 +22,7 @@ use super::response::Encoding;
 use super::schema;
 use crate::convert::TIMES_MOVED;
 use crate::error::DecodeError;
-use crate::json::{Element, List, message, parse};
+use crate::json::{Element, List, message, parse_request};
 use crate::limits::Limits;
 use crate::number::{int32, uint32};
 use crate::protobuf::{Reader, Value};
@@ -66,7 +66,7 @@ pub struct LogCounts {
 pub fn decode(bytes: &[u8], encoding: Encoding, limits: &Limits, sink: &mut dyn LogSink) -> Result<LogCounts, DecodeError> {
     let mut taking = Taking { sink, counts: LogCounts::default(), dropped: 0, times: 0 };
     match encoding {
-        Encoding::Json => json(&parse(bytes, limits)?, &mut taking),
+        Encoding::Json => json(&parse_request(bytes, limits)?.0, &mut taking),
         Encoding::Protobuf => {
             let survey = schema::survey(bytes, &schema::LOG_RECORDS, limits)?;
             if survey.bad_texts.is_empty() {

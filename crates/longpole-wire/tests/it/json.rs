@@ -165,6 +165,26 @@ fn values_nest_to_the_limit_and_no_deeper() {
     assert!(error.to_string().starts_with("more than 2 values in one span, resource or scope, at line 1"), "{error}");
 }
 
+#[test]
+fn a_request_has_no_more_values_than_its_bytes_allow() {
+    // Each of these is three bytes and would take 56 or 72 in memory.
+    for of_nothing in [r#","attributes":["#, r#","events":["#, r#","attributes":[{"key":"l","value":{"kvlistValue":{"values":["#] {
+        let closing = if of_nothing.ends_with(r#""values":["#) { "]}}}]" } else { "]" };
+        let of = |count: usize| with(&format!("{of_nothing}{}{closing}", vec!["{}"; count].join(",")));
+        assert_eq!(decode(&of(50_000)).unwrap().spans.len(), 1);
+        let error = decode(&of(200_000)).unwrap_err().to_string();
+        assert!(error.starts_with("more values than one in 8 bytes: nearly all of them say nothing, at line 1"), "{error}");
+    }
+    // The shortest that say anything.
+    let numbers = with(&format!(
+        r#","attributes":[{{"key":"l","value":{{"arrayValue":{{"values":[{}]}}}}}}]"#,
+        vec![r#"{"intValue":1}"#; 400_000].join(",")
+    ));
+    assert_eq!(decode(&numbers).unwrap().spans.len(), 1);
+    let pairs = with(&format!(r#","attributes":[{}]"#, vec![r#"{"key":"a","value":{"intValue":1}}"#; 400_000].join(",")));
+    assert_eq!(decode(&pairs).unwrap().spans.len(), 1);
+}
+
 proptest! {
     #[test]
     fn every_request_reads_as_the_generated_messages_have_it(request in request()) {
