@@ -115,6 +115,10 @@ pub const APPDASH_READ_BYTES: usize = 64 << 10;
 /// 64 MiB with a million small ones never stands in memory as a whole.
 pub const CONVERTED_SPANS_MAX: usize = 1024;
 
+/// Attributes, elements of lists and events of such spans, beside which a few large spans are as many as small ones: 24 to 40 bytes each, and
+/// their texts.
+pub const CONVERTED_VALUES_MAX: u64 = 1 << 16;
+
 /// Bytes of one message of the Pulumi engine's event stream. An event holds the inputs and outputs of one resource.
 pub const EVENT_BYTES_MAX: usize = 16 << 20;
 

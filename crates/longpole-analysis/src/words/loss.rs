@@ -25,7 +25,7 @@ const TITLES: [(&str, &str); 59] = [
     ("spans_invalid", "spans without a valid id"),
     ("references_invalid", "parents and links with an invalid id"),
     ("text_replaced", "strings that were not UTF-8"),
-    ("attributes_cut", "attributes cut from resources and scopes"),
+    ("attributes_cut", "attributes cut"),
     ("other_signals", "metrics, logs and other data not kept"),
     ("dropped_by_emitter", "items that the program reports it dropped"),
     ("spans_never_arrived", "spans that never arrived"),

@@ -10,6 +10,7 @@ use longpole_wire::{DecodeError, Limits, otlp, pulumi_payload};
 
 use super::super::allowed_senders::says_run;
 use super::super::pulumi::span_dedup;
+use super::empty_parts::Census;
 use crate::limits::{CALLED_PER_REQUEST_MAX, CLAIMS_MAX};
 use crate::otlp_request::Encoding;
 
@@ -24,6 +25,8 @@ pub(super) struct Check<'a> {
     /// It has spans that may come again by Pulumi's other tracer.
     pub(super) twins: bool,
     pub(super) spans: u64,
+    /// Parts of spans that say nothing, which must not be kept.
+    pub(super) empty: u64,
     pub(super) losses: Vec<Loss>,
     /// The resource of the spans that follow does not say its process.
     pub(super) resource_without_pid: bool,
@@ -86,8 +89,11 @@ impl SpanSink for Check<'_> {
 
     fn span(&mut self, span: SpanRef<'_>) {
         self.payloads = self.payloads || pulumi_payload::is_in(&span);
-        self.inspect(|redactor| redactor.concerns_span(&span));
         self.spans += 1;
+        self.empty += Census::of(&span).empty;
+        // Then it is written anew, and judged when it is.
+        let is_rewritten = self.empty > 0;
+        self.inspect(|redactor| is_rewritten || redactor.concerns_span(&span));
         self.pid_missing |= self.resource_without_pid;
         self.unproven |= self.is_of_another;
         if let Some(address) = called_by(&span) {

@@ -8,6 +8,7 @@ use longpole_wire::redact::Redactor;
 use super::super::received_sink::ReceivedSinkError;
 use super::super::redaction::CREDENTIALS;
 use super::IngestContext;
+use super::empty_parts::{EMPTY, leave_out_of_event};
 
 /// Log records of spans that could not be kept.
 pub(super) struct Unkept {
@@ -35,6 +36,7 @@ impl LogSink for Events<'_> {
 
     fn event(&mut self, trace_id: TraceId, span_id: SpanId, event: EventRef<'_>) {
         let mut event = event.to_event();
+        self.context.book.add(LossKind::AttributesCut, leave_out_of_event(&mut event), EMPTY);
         let taken = self.redactor.as_deref_mut().map_or(0, |redactor| redactor.event(&mut event));
         self.context.book.add(LossKind::ValuesRedacted, taken, CREDENTIALS);
         match self.context.desk().sink.log_event(trace_id, span_id, event) {

@@ -8,22 +8,22 @@ use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use bytes::Bytes;
-use longpole_model::{AttributeValue, LossKind, Resource, ResourceEvent, Span, SpanBatch, SpanSink, Timestamp};
+use longpole_model::{Loss, LossKind, ResourceEvent, Span, SpanBatch, SpanSink, Timestamp};
 use longpole_recording::loss_counters::LossBook;
 use longpole_store::Secret;
 use longpole_wire::redact::Redactor;
-use longpole_wire::{DecodeError, Limits, otlp, pulumi_event, pulumi_payload, zipkin};
+use longpole_wire::{DecodeError, Limits, otlp, pulumi_event, zipkin};
 
 use self::check::Check;
 use self::convert::Convert;
+use self::empty_parts::EMPTY;
 use self::fair_queue::Sender;
 use self::logs::{Events, NO_SPAN, Unkept};
+use self::rewrite::{Rewrite, Rewritten};
 use super::connection::Claim;
 use super::job::{Content, Handed, Job, Verdict};
 use super::pulumi::span_dedup::Twins;
 use super::received_sink::{ReceivedSink, ReceivedSinkError};
-use super::redaction::redact_spans;
 use crate::forward::Forwarder;
 use crate::limits::CONVERTED_SPANS_MAX;
 use crate::listeners::ListenerFinder;
@@ -32,9 +32,11 @@ use crate::peer_process::PeerFinder;
 
 mod check;
 mod convert;
+mod empty_parts;
 mod fair_queue;
 mod lanes;
 mod logs;
+mod rewrite;
 
 /// The loss of spans whose process a search did not find within its limits.
 const NOT_FOUND: &str =
@@ -181,12 +183,13 @@ impl Ingester<'_> {
             return Verdict::unproven();
         }
         let run_id = run_id.map(|(id, _)| id.as_str());
-        let redactor = self.redactor.as_mut();
+        let mut redactor = self.redactor.as_mut();
+        redactor.iter_mut().for_each(|redactor| redactor.begin_request(bytes.len()));
         let mut check = Check { resource_without_pid: true, is_of_another: run_id.is_some(), run_id, redactor, ..Check::default() };
         if let Err(error) = check.request(&bytes, encoding, &context.limits) {
             return Verdict::Undecodable(error.to_string());
         }
-        let Check { spans, losses, pid_missing, payloads, credentials, twins, called, unproven, claims, .. } = check;
+        let Check { spans, empty, mut losses, pid_missing, payloads, credentials, twins, called, unproven, claims, .. } = check;
         // Without spans there is nothing to keep of it, and any number of bytes.
         if unproven || run_id.is_some() && spans == 0 {
             return Verdict::unproven();
@@ -202,15 +205,19 @@ impl Ingester<'_> {
         };
         let claims: HashMap<u32, Claim> =
             claims.into_iter().filter(|(_, claim)| matches!(claim, Claim::OwnNamespace(_) | Claim::Unknown)).collect();
-        let clean = (payloads || credentials || !claims.is_empty()).then(|| self.clean(&bytes, encoding, payloads, &claims));
+        let is_rewritten = payloads || credentials || empty > 0 || !claims.is_empty();
+        let clean = is_rewritten.then(|| self.clean(&bytes, encoding, payloads, &claims));
         let kept = match &clean {
-            Some(Clean { kept, .. }) => context.desk().sink.traces(kept, Encoding::Protobuf, peer_pid),
+            Some(Rewritten { kept, .. }) => context.desk().sink.traces(kept, Encoding::Protobuf, peer_pid),
             None => context.desk().sink.traces(&bytes, encoding, peer_pid),
         };
         if let Err(error) = kept {
             return Verdict::not_kept(&error);
         }
         context.keep_listeners(&called);
+        if empty > 0 {
+            Loss::new(LossKind::AttributesCut, empty, EMPTY).merge_into(&mut losses);
+        }
         let of_invalid = || losses.iter().filter(|loss| loss.kind == LossKind::SpansInvalid);
         let rejected = of_invalid().map(|loss| loss.count).sum();
         let message = of_invalid().map(|loss| &*loss.detail).collect::<Vec<_>>().join("; ");
@@ -248,17 +255,13 @@ impl Ingester<'_> {
     }
 
     /// The request again, in protobuf, without what is not to be stored. Credentials are counted.
-    fn clean(&mut self, bytes: &[u8], encoding: Encoding, payloads: bool, claims: &HashMap<u32, Claim>) -> Clean {
-        let mut batch = SpanBatch::default();
+    fn clean(&mut self, bytes: &[u8], encoding: Encoding, payloads: bool, claims: &HashMap<u32, Claim>) -> Rewritten {
+        let mut redactor = self.redactor.as_mut();
+        redactor.iter_mut().for_each(|redactor| redactor.begin_request(bytes.len()));
+        let mut rewrite = Rewrite::new(redactor, claims, payloads, self.context.book);
         // It was decoded a moment ago; were that to fail now, nothing would be kept rather than a secret.
-        let _ = decode(bytes, encoding, &self.context.limits, &mut batch);
-        let forwarded = payloads.then(|| {
-            batch.spans.iter_mut().for_each(pulumi_payload::leave_out);
-            otlp::encode_trace(&batch.spans).into()
-        });
-        redact_spans(&mut batch, self.redactor.as_mut(), self.context.book);
-        translate(&mut batch.spans, claims);
-        Clean { kept: otlp::encode_trace(&batch.spans), forwarded }
+        let _ = decode(bytes, encoding, &self.context.limits, &mut rewrite);
+        rewrite.finish()
     }
 
     fn keep_zipkin(&mut self, job: &Job, path: &str, content_type: Option<&str>) -> Verdict {
@@ -270,7 +273,8 @@ impl Ingester<'_> {
         let format = zipkin::Format::of_request(path, content_type, &bytes);
         let context = self.context;
         let peer_pid = job.connection.peer_pid(&mut context.desk().finder);
-        let redactor = self.redactor.as_mut();
+        let mut redactor = self.redactor.as_mut();
+        redactor.iter_mut().for_each(|redactor| redactor.begin_request(bytes.len()));
         let (batch, called) = (SpanBatch::default(), Vec::new());
         let mut convert = Convert { context, redactor, peer_pid, batch, called, failed: None };
         let decoded = zipkin::decode(&bytes, format, &context.limits, &mut convert);
@@ -374,7 +378,8 @@ impl Ingester<'_> {
 
     /// The number of records, and those of spans that could not be kept; `None` if they cannot be decoded.
     fn keep_logs(&mut self, bytes: &[u8], encoding: Encoding) -> Option<(u64, Option<Unkept>)> {
-        let (context, redactor) = (self.context, self.redactor.as_mut());
+        let (context, mut redactor) = (self.context, self.redactor.as_mut());
+        redactor.iter_mut().for_each(|redactor| redactor.begin_request(bytes.len()));
         let mut events = Events { context, redactor, kept: 0, unkept: None };
         let counts = otlp::logs::decode(bytes, encoding, &context.limits, &mut events).ok()?;
         let Events { kept, unkept, .. } = events;
@@ -417,33 +422,4 @@ fn decode(bytes: &[u8], encoding: Encoding, limits: &Limits, sink: &mut dyn Span
         Encoding::Protobuf => otlp::trace::decode(bytes, limits, sink),
         Encoding::Json => otlp::json::decode(bytes, limits, sink),
     }
-}
-
-/// Gives processes the pids that they have here. Their own numbers become `process.vpid`, OpenTelemetry's name for them.
-fn translate(spans: &mut [Span], claims: &HashMap<u32, Claim>) {
-    let mut translated: HashMap<*const Resource, Arc<Resource>> = HashMap::new();
-    // Keeps the old resources alive, because their addresses are the keys of the map.
-    let mut old = Vec::new();
-    for span in spans {
-        let Some(claim) = span.resource.process_pid().and_then(|pid| claims.get(&pid)) else { continue };
-        let new = translated.entry(Arc::as_ptr(&span.resource)).or_insert_with(|| {
-            old.push(Arc::clone(&span.resource));
-            let mut resource = Resource::clone(&span.resource);
-            for attribute in resource.attributes.0.iter_mut().filter(|attribute| attribute.key == "process.pid") {
-                attribute.key = "process.vpid".into();
-            }
-            if let Claim::OwnNamespace(pid) = claim {
-                resource.attributes.push("process.pid", AttributeValue::Int(i64::from(*pid)));
-            }
-            Arc::new(resource)
-        });
-        span.resource = Arc::clone(new);
-    }
-}
-
-/// A request without what is not to be stored.
-struct Clean {
-    kept: Vec<u8>,
-    /// What is handed on where the request itself is not: Pulumi would have sent payloads to nobody but its own bridge.
-    forwarded: Option<Bytes>,
 }

@@ -2,6 +2,11 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use longpole_model::SpanBatch;
+use longpole_wire::Limits;
+use opentelemetry_proto::tonic::common::v1::KeyValueList;
+use opentelemetry_proto::tonic::trace::v1::span::Event;
+
 use super::*;
 use crate::limits::{CLOSED_BODY_BYTES_MAX, CLOSED_MAX, CLOSED_WAITING_MAX, HEAD_TIME_MAX};
 
@@ -51,6 +56,55 @@ fn a_request_does_not_wait_for_a_costly_one() {
     assert_eq!(memory.kept().len(), 1, "the costly request was kept first");
     assert_eq!(read_answer(&mut costly).status, 200);
     assert_eq!(memory.kept().len(), 2);
+}
+
+#[test]
+fn what_says_nothing_is_not_kept_and_counted() {
+    let (receiver, memory) = start();
+    let mut request = spans(&["small"]);
+    let without = request.encode_to_vec();
+    let span = &mut request.resource_spans[0].scope_spans[0].spans[0];
+    span.events = vec![Event::default(); 10_000];
+    let map = KeyValueList { values: vec![KeyValue::default(); 10_000] };
+    span.attributes.push(attribute("map", Value::KvlistValue(map)));
+    let body = request.encode_to_vec();
+    assert!(body.len() > 40_000);
+    assert_eq!(post(receiver.port(), "/v1/traces", PROTOBUF, &body).status, 200);
+    // More spans than are written anew at once, all of them behind their resource.
+    let mut many = spans(&["many"]);
+    let all = &mut many.resource_spans[0].scope_spans[0].spans;
+    let span = all[0].clone();
+    all.extend((1..3000_u64).map(|id| Span { span_id: (id << 8).to_be_bytes().to_vec(), ..span.clone() }));
+    all[2999].events = vec![Event::default()];
+    assert_eq!(post(receiver.port(), "/v1/traces", PROTOBUF, &many.encode_to_vec()).status, 200);
+    let kept = memory.kept();
+    assert!(kept[0].0.len() < without.len() + 100, "{} bytes", kept[0].0.len());
+    let mut batch = SpanBatch::default();
+    longpole_wire::otlp::trace::decode(&kept[1].0, &Limits::default(), &mut batch).unwrap();
+    assert_eq!((batch.spans.len(), batch.spans.iter().filter(|span| span.resource == batch.spans[0].resource).count()), (3000, 3000));
+    let losses = receiver.finish(SOON);
+    let cut: Vec<_> = losses.iter().filter(|loss| loss.kind == LossKind::AttributesCut).collect();
+    assert!(matches!(cut[..], [loss] if loss.count == 20_001 && loss.detail.contains("say nothing")), "{losses:?}");
+}
+
+#[test]
+fn a_request_that_costs_too_much_is_cut_and_keeps_what_is_judged() {
+    let (receiver, memory) = start();
+    let mut request = spans(&["first", "costly", "last"]);
+    // Each byte of these leads to all that follow, and the texts are most of the request.
+    let costly = "pwd=/[{".repeat(300);
+    let all = &mut request.resource_spans[0].scope_spans[0].spans;
+    all[1].attributes = (0..2000).map(|i| attribute(&format!("key{i}"), Value::StringValue(costly.clone()))).collect();
+    all[2].attributes = vec![attribute("number", Value::IntValue(7)), attribute("note", Value::StringValue("harmless".to_owned()))];
+    assert_eq!(post(receiver.port(), "/v1/traces", PROTOBUF, &request.encode_to_vec()).status, 200);
+    let mut batch = SpanBatch::default();
+    longpole_wire::otlp::trace::decode(&memory.kept()[0].0, &Limits::default(), &mut batch).unwrap();
+    let [first, _, last] = &batch.spans[..] else { panic!("{}", batch.spans.len()) };
+    assert_eq!((&*first.name, &*last.name), ("first", "[redacted]"));
+    assert_eq!(last.attributes.0[0].value, longpole_model::AttributeValue::Int(7));
+    assert_eq!(last.attributes.0[1].value.as_str(), Some("[redacted]"));
+    let losses = receiver.finish(SOON);
+    assert!(losses.iter().any(|loss| loss.kind == LossKind::ValuesRedacted && loss.count > 1000), "{losses:?}");
 }
 
 #[test]
