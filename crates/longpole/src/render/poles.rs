@@ -125,16 +125,22 @@ pub(crate) fn pole_table(out: &mut Screen, poles: &[view::PoleView], shown: usiz
     }
 }
 
+/// Columns before what the table leaves out.
+const REST_INDENT: usize = 7;
+
 /// What the table leaves out of the path, so that nothing of the run is missing: other poles, and the time in none, if it matters.
 pub(crate) fn path_rest(out: &mut Screen, more: view::PolesTruncated, all: &str, (between, idle, wall): (i64, i64, i64), style: Style) {
     if more.poles > 0 {
         line(out, &style.faint(&format!("     … {} ({all})", words::more_poles(more.poles, more.on_path_nanos))));
     }
-    if between > wall / POLE_PART {
-        line(out, &style.faint(&format!("     … {}", words::between_poles(between))));
-    }
-    if idle > wall / POLE_PART {
-        line(out, &style.faint(&format!("     … {}", words::idle_on_path(idle))));
+    let between = (between > wall / POLE_PART).then(|| words::between_poles(between));
+    let idle = (idle > wall / POLE_PART).then(|| words::idle_on_path(idle));
+    for text in between.into_iter().chain(idle) {
+        let parts = fold(&text, style.width().saturating_sub(REST_INDENT));
+        for (index, part) in parts.iter().enumerate() {
+            let mark = if index == 0 { '…' } else { ' ' };
+            line(out, &style.faint(&format!("     {mark} {part}")));
+        }
     }
 }
 

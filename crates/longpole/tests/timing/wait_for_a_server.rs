@@ -109,7 +109,7 @@ fn a_service_is_idle_between_its_requests() {
         assert!(view["idle_nanos"].as_i64().unwrap() > 8 * 85_000_000, "{view}");
         assert_eq!(time_on_path(&view), view["wall_nanos"].as_i64().unwrap(), "{view}");
         let said = String::from_utf8_lossy(&out.stderr).into_owned();
-        assert!(said.contains("idle, waiting for work to arrive") && said.contains("(idle "), "{said}");
+        assert!(said.contains("of the path is idle") && said.contains("(idle "), "{said}");
     }
 }
 
