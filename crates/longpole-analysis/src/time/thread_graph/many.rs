@@ -108,3 +108,15 @@ fn what_stands_below_nested_processes_of_one_name_counts_once() {
     assert!(report.run_graph.is_some() && !report.poles().is_empty());
     assert!(begin.elapsed() < std::time::Duration::from_secs(20), "{:?}", begin.elapsed());
 }
+
+/// Each brief wait of a thread went back over all before it: 12,500,000,000 steps for these.
+#[test]
+fn a_brief_wait_goes_back_over_few_others() {
+    const COUNT: u32 = 160_000;
+    let mut said = format!("run x 0..{}us\nthread x 0..{0}us pid 1 tid 1\n", 20 * COUNT);
+    (0..COUNT).for_each(|number| writeln!(said, "cpu {}..{}us pid 1", 20 * number, 20 * number + 10).unwrap());
+    let recording = text::parse(&said).unwrap();
+    let begin = std::time::Instant::now();
+    assert!(crate::Report::new(recording).run_graph.is_some());
+    assert!(begin.elapsed() < std::time::Duration::from_secs(8), "{:?}", begin.elapsed());
+}

@@ -53,8 +53,7 @@ impl Ties<'_> {
     /// The second of two polls, if it did not time out: it took longer than the first, a thread ended meanwhile, and the thread does not poll again.
     fn late_end(&self, line: LineId, [first, last]: &[Gap; 2], next: &Gap) -> Option<Gap> {
         let is_late = last.to - last.from > first.to - first.from + POLL_NANOS;
-        let are_polls = first.is_timeout && last.is_timeout && first.sleeps_again(last) && last.from - first.to < POLL_NANOS;
-        if !is_late || !are_polls || last.sleeps_again(next) {
+        if !is_late || !first.is_timeout || !first.polls_again(last) || last.sleeps_again(next) {
             return None;
         }
         let before = self.ends.partition_point(|(end, _)| *end <= last.from);
@@ -68,21 +67,12 @@ impl Ties<'_> {
     /// at once, too briefly to be sampled, once or several times.
     fn after_poll(&self, line: LineId, before: &[Gap], gap: Gap) -> Option<(usize, Gap)> {
         let is_brief = |gap: &Gap| gap.waits_in.is_none() && gap.to - gap.from < SHORT_NANOS;
-        let mut next = gap;
-        let mut place = before.len();
-        let poll = loop {
-            place = place.checked_sub(1)?;
-            let last = before[place];
-            if next.from - last.to >= POLL_NANOS {
-                return None;
-            }
-            if !is_brief(&last) {
-                break last;
-            }
-            next = last;
-        };
+        let mut since = gap.from;
+        let mut follows = |before: &Gap| std::mem::replace(&mut since, before.from) - before.to < POLL_NANOS;
+        let mut near = before.iter().enumerate().rev().take(BRIEF_MAX).take_while(|(_, before)| follows(before));
+        let (place, poll) = near.find(|(_, before)| !is_brief(before))?;
         let is_poll = poll.is_sleep && !poll.is_timeout && poll.waits_in.is_some_and(|stack| self.polls_in.contains(&stack));
-        if !is_poll || before.len() - place > BRIEF_MAX {
+        if !is_poll {
             return None;
         }
         let whole = Gap { from: poll.from, asked: poll.asked, waits_in: poll.waits_in, takes: true, is_certain: false, ..gap };
@@ -108,13 +98,20 @@ impl Gap {
         matches!(self.ended_by, EndedBy::Thread(_) | EndedBy::Somebody)
     }
 
+    /// Whether the next wait timed out in the same place, and the thread did nothing between the two.
+    fn polls_again(&self, next: &Gap) -> bool {
+        next.is_timeout && self.sleeps_again(next) && next.from - self.to < POLL_NANOS
+    }
+
     /// Whether this short wait, or one that nobody sampled, may be one with two waits for others before it, which timed out in one place. The thread
     /// then waits in another place: a loop whose waits all time out may wait for a lock on its way.
     fn may_end_polls(&self, [first, last]: &[Gap; 2], next: Option<&Gap>) -> bool {
-        let are_polls = last.is_timeout && first.sleeps_again(last) && last.from - first.to < POLL_NANOS;
         let is_short = self.to - self.from < SHORT_NANOS;
         let may_be_by_another = self.waits_in.is_none() || is_short && self.ended_by != EndedBy::Itself;
-        are_polls && may_be_by_another && self.from - last.to < POLL_NANOS && !next.is_some_and(|next| last.sleeps_again(next))
+        first.polls_again(last)
+            && may_be_by_another
+            && self.from - last.to < POLL_NANOS
+            && !next.is_some_and(|next| last.sleeps_again(next))
     }
 
     /// Whether this wait, which others ended, is one with the wait before it, which timed out: the thread waited for the same thing.
