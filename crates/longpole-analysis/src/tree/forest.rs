@@ -173,7 +173,7 @@ impl Forest {
     /// What the node is called: the span's name, the process's, or the command's.
     pub fn name<'a>(&self, recording: &'a Recording, node: NodeId) -> &'a str {
         match self[node].source {
-            NodeSource::Root => command_name(recording),
+            NodeSource::Root => command_name(recording, self.root_process),
             NodeSource::Span(i) => &recording.spans[i].name,
             NodeSource::Process(i) => process_name(&recording.processes[i]),
         }
@@ -222,9 +222,9 @@ pub(crate) fn base_name(path: &str) -> &str {
 }
 
 /// The command, or the program that took its place: `cargo` of `sh -c 'exec cargo build'`.
-fn command_name(recording: &Recording) -> &str {
+fn command_name(recording: &Recording, process: Option<ProcessRow>) -> &str {
     let command = recording.run.command.first().map_or("run", |program| base_name(program));
-    let process = root_process(recording).map(|row| &recording.processes[row]);
+    let process = process.map(|row| &recording.processes[row]);
     // An interpreter has the script among its arguments.
     let is_another = |process: &&Process| !process.arguments.is_empty() && !process.arguments.iter().any(|it| base_name(it) == command);
     process.filter(is_another).map_or(command, process_name)

@@ -225,18 +225,14 @@ mod tests {
         OnCpuShare { percent, runnable_percent: None }
     }
 
+    /// A pole of one node, and nothing else is known about it.
+    fn alone(cause: Cause<'_>) -> Reason<'_> {
+        Reason { nodes: 1, in_sequence: None, outlier: None, longest: None, part: None, of_own: None, is_estimate: false, cause }
+    }
+
     /// The whole sentence, and the one for 50 columns.
     fn check(cause: Cause<'_>, whole: &str, cut: &str) {
-        let words = reason(&Reason {
-            nodes: 1,
-            in_sequence: None,
-            outlier: None,
-            longest: None,
-            part: None,
-            of_own: None,
-            is_estimate: false,
-            cause,
-        });
+        let words = reason(&alone(cause));
         assert_eq!((words.to_string().as_str(), words.fit(50, NARROW).as_str()), (whole, cut));
     }
 
@@ -282,18 +278,7 @@ mod tests {
 
     #[test]
     fn what_a_pole_waits_for_has_no_share() {
-        let of = |cause| {
-            wait_of(&Reason {
-                nodes: 1,
-                in_sequence: None,
-                outlier: None,
-                longest: None,
-                part: None,
-                of_own: None,
-                is_estimate: false,
-                cause,
-            })
-        };
+        let of = |cause| wait_of(&alone(cause));
         let waits = Cause::Waits(OffCpu::Wait(WaitShare { percent: 88, wait: FLUSH }));
         assert_eq!(of(waits).map(|words| words.to_string()).as_deref(), Some("blocked on the disk, in shop::store::journal::flush"));
         let state = |state| Cause::HardlyComputes { rest: OffCpu::State { percent: 90, state }, next: None, percent: 3, after_event: None };
