@@ -1,6 +1,7 @@
 //! Spans, in the order of [`crate::span_order`].
 
 use std::borrow::Cow;
+use std::cell::RefCell;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -87,6 +88,8 @@ impl Spans<'_> {
 pub(crate) struct SpanRows<'a> {
     spans: Spans<'a>,
     places: Vec<RowPlace>,
+    /// The owner of the last parts that were written. One span may have a million events, and they are written a thousand at a time.
+    last_owner: RefCell<Option<(u32, Arc<Span>)>>,
 }
 
 impl<'a> SpanRows<'a> {
@@ -95,7 +98,7 @@ impl<'a> SpanRows<'a> {
             Spans::Whole(spans) => span_order::rows(spans),
             Spans::Compact(spans) => span_order::rows(spans.heads()),
         };
-        SpanRows { spans, places }
+        SpanRows { spans, places, last_owner: RefCell::default() }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -109,6 +112,22 @@ impl<'a> SpanRows<'a> {
             Spans::Compact(spans) => Cow::Owned(spans.get(place.index as usize)),
         };
         Row { row: u32_of(row), place, span }
+    }
+
+    /// The span of a row whose parts are written.
+    fn owner(&self, row: u32) -> Owner<'a> {
+        let index = self.places[row as usize].index as usize;
+        let spans = match self.spans {
+            Spans::Whole(spans) => return Owner::Whole(&spans[index]),
+            Spans::Compact(spans) => spans,
+        };
+        let mut last = self.last_owner.borrow_mut();
+        let span = match &*last {
+            Some((known, span)) if *known == row => Arc::clone(span),
+            _ => Arc::new(spans.get(index)),
+        };
+        *last = Some((row, Arc::clone(&span)));
+        Owner::Unpacked(span)
     }
 
     pub(crate) fn range(&self, range: Range<usize>) -> Vec<Row<'a>> {
@@ -150,25 +169,35 @@ impl SpanPart {
 
 /// The spans of parts, each taken out once.
 pub(super) struct Owners<'a> {
-    rows: Vec<Row<'a>>,
+    spans: Vec<Owner<'a>>,
     of_part: Vec<usize>,
 }
 
+enum Owner<'a> {
+    Whole(&'a Span),
+    Unpacked(Arc<Span>),
+}
+
 impl<'a> Owners<'a> {
-    pub(super) fn of(parts: &[SpanPart], spans: &SpanRows<'a>) -> Self {
-        let mut owners = Owners { rows: Vec::new(), of_part: Vec::with_capacity(parts.len()) };
+    pub(super) fn of(parts: &[SpanPart], rows: &SpanRows<'a>) -> Self {
+        let mut owners = Owners { spans: Vec::new(), of_part: Vec::with_capacity(parts.len()) };
+        let mut last = None;
         for part in parts {
-            if owners.rows.last().is_none_or(|row| row.row != part.span_row) {
-                owners.rows.push(spans.get(part.span_row as usize));
+            if last != Some(part.span_row) {
+                owners.spans.push(rows.owner(part.span_row));
+                last = Some(part.span_row);
             }
-            owners.of_part.push(owners.rows.len() - 1);
+            owners.of_part.push(owners.spans.len() - 1);
         }
         owners
     }
 
     /// The span of each part.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Span> {
-        self.of_part.iter().map(|&row| self.rows[row].span.as_ref())
+        self.of_part.iter().map(|&at| match &self.spans[at] {
+            Owner::Whole(span) => *span,
+            Owner::Unpacked(span) => span.as_ref(),
+        })
     }
 }
 
