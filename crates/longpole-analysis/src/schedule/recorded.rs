@@ -551,9 +551,38 @@ pub(crate) fn started_under(s: &Schedule) -> Lists<NodeId, NodeId> {
 /// client  ├──────────────────┤
 /// server    ├─────────────────┤
 /// ```
+///
+/// Where the caller has no span of its own for the call, its next call stands for that: it began when the answer was there.
+///
+/// ```text
+/// caller  ├────────────────────────────┤
+/// server    ├─────────────┤
+/// server                 ├──────┤
+/// ```
 fn end_with_callers(recording: &Recording, forest: &Forest, start: &IdVec<NodeId, Nanos>, end: &mut IdVec<NodeId, Nanos>) {
     let kind = |node| forest.span(recording, node).map(|span| span.kind);
     let mut moved: HashSet<NodeId> = HashSet::new();
+    let is_unseen_call = |node: NodeId| {
+        let (Some(span), Some(caller)) = (forest.span(recording, node), forest[node].parent) else { return false };
+        let caller = forest.span(recording, caller);
+        span.kind == SpanKind::Server && caller.is_some_and(|by| by.kind != SpanKind::Client && by.service_name() != span.service_name())
+    };
+    for parent in forest.ids() {
+        let mut starts: Option<Vec<Nanos>> = None;
+        for node in forest.children(parent).filter(|&node| is_unseen_call(node)) {
+            let starts = starts.get_or_insert_with(|| {
+                let mut starts: Vec<Nanos> = forest.children(parent).map(|child| start[child]).collect();
+                starts.sort_unstable();
+                starts
+            });
+            let tolerance = LATE_ANSWER_NANOS.min((end[node] - start[node]) / LATE_ANSWER_PART);
+            let next = starts.get(starts.partition_point(|&at| at <= end[node] - tolerance)).copied();
+            if let Some(next) = next.filter(|&next| next < end[node]) {
+                end[node] = next;
+                moved.insert(node);
+            }
+        }
+    }
     for node in forest.ids().skip(1) {
         let Some(caller) = forest[node].parent else { continue };
         let late = end[node] - end[caller];
