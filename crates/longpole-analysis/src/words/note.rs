@@ -96,7 +96,7 @@ fn kernel_time(unsampled: UnsignedNanos, on_cpu: UnsignedNanos, why: &str) -> St
 fn cpu_busy(ready: UnsignedNanos, used: Option<CpusUsed>) -> String {
     let used = used.map(|CpusUsed { tenths, cpus }| format!("; the command used {}.{} of {cpus} CPUs", tenths / 10, tenths % 10));
     format!(
-        "{} in all threads together{}; others may take the CPU time that a fix frees, so it may save less than shown",
+        "{} in all threads together{}; other processes may use the CPU time that a fix frees; the fix then saves less than shown",
         duration(ready.0),
         used.unwrap_or_default()
     )
@@ -235,8 +235,8 @@ mod tests {
             "2.0ms of 8.0ms on-CPU time was in the kernel, which could not be sampled: its code is missing, and estimated states (≈) count it as unaccounted",
             "2.0ms of 8.0ms on-CPU time was in the kernel, which could not be sampled: its code is missing, and estimated states (≈) count it as unaccounted: perf_event_paranoid is 2",
             "209.0ms on a CPU in Perl scripts, whose functions longpole cannot name",
-            "1.94s in all threads together; others may take the CPU time that a fix frees, so it may save less than shown",
-            "1.94s in all threads together; the command used 0.8 of 2 CPUs; others may take the CPU time that a fix frees, so it may save less than shown",
+            "1.94s in all threads together; other processes may use the CPU time that a fix frees; the fix then saves less than shown",
+            "1.94s in all threads together; the command used 0.8 of 2 CPUs; other processes may use the CPU time that a fix frees; the fix then saves less than shown",
         ];
         assert_eq!(notes.each_ref().map(note), said);
     }

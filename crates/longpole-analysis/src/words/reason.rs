@@ -32,7 +32,7 @@ pub fn reason(fact: &Reason<'_>) -> Words {
 
 /// `the longest of 31 of this name (the next takes 31.2ms)`; the others of the pole's `nodes` are inside it.
 fn outlier(Outlier { of, next }: Outlier, nodes: usize) -> String {
-    let inside = if nodes > 1 { format!(", with {} inside it", nodes - 1) } else { String::new() };
+    let inside = if nodes > 1 { format!(", together with the {} inside it", nodes - 1) } else { String::new() };
     format!("the longest of {of} of this name{inside} (the next takes {})", duration(next.0))
 }
 
@@ -343,7 +343,10 @@ mod tests {
         let outlier = Some(Outlier { of: 5, next: Nanos(31_200_000) });
         let said = |nodes| reason(&Reason { nodes, outlier, ..short.clone() }).to_string();
         assert_eq!(said(1), "the longest of 5 of this name (the next takes 31.2ms); too short for the sampling rate");
-        assert_eq!(said(11), "the longest of 5 of this name, with 10 inside it (the next takes 31.2ms); too short for the sampling rate");
+        assert_eq!(
+            said(11),
+            "the longest of 5 of this name, together with the 10 inside it (the next takes 31.2ms); too short for the sampling rate"
+        );
     }
 
     #[test]

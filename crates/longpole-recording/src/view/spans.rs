@@ -28,6 +28,8 @@ pub struct SpansView {
     pub services: Vec<String>,
     /// How many there are.
     pub count: u64,
+    /// How many of them are not inside another of them. States are of these.
+    pub outermost: u64,
     /// How many of them failed.
     pub errors: u64,
     /// How long they are.
@@ -111,6 +113,7 @@ impl SpansView {
             name: name.to_owned(),
             services,
             count: nodes.len() as u64,
+            outermost: outermost.len() as u64,
             errors: nodes.iter().filter(|node| failed(**node)).count() as u64,
             durations: DurationsView {
                 sum_nanos: outermost.iter().map(|&node| duration(node)).fold(0, i64::saturating_add),

@@ -6,8 +6,8 @@ use longpole_recording::view::diff::{DiffView, DiffedView, FateView, OperationDi
 use crate::terminal::screen::Screen;
 use crate::terminal::{self, Style, fit, pad, right};
 
-/// States shown of an operation; `--format json` has all that matter.
-const STATES_SHOWN: usize = 2;
+/// States of an operation that stand in one line.
+const STATES_IN_A_LINE: usize = 2;
 
 /// Columns of a function in them: two fit into a line.
 const FUNCTION_WIDTH: usize = 24;
@@ -88,19 +88,24 @@ fn rows(out: &mut Vec<String>, view: &DiffView, style: Style) {
             right(&row[2], widths[2]),
             style.faint(bar(operation.delta_nanos, largest).trim_end())
         ));
-        if let Some(why) = why(&operation.states) {
+        for why in why(&operation.states) {
             out.push(style.faint(&format!("  {}", fit(&why, style.width() - 2))));
         }
     }
 }
 
 /// `on-CPU +1.20s in compress_bundle, blocked on the network -0.30s in read`.
-fn why(states: &[StateDiffView]) -> Option<String> {
-    let said = states.iter().take(STATES_SHOWN).map(|state| {
-        let function = state.function.as_ref().map(|function| format!(" in {}", fit(function, FUNCTION_WIDTH))).unwrap_or_default();
-        format!("{} {}{function}", state.text, signed(TimeUnit::of(state.delta_nanos), state.delta_nanos))
-    });
-    (!states.is_empty()).then(|| said.collect::<Vec<_>>().join(", "))
+///
+/// What opposite changes leave unsaid would pass for nothing, so all are printed, two in a line.
+fn why(states: &[StateDiffView]) -> Vec<String> {
+    let said: Vec<String> = states
+        .iter()
+        .map(|state| {
+            let function = state.function.as_ref().map(|function| format!(" in {}", fit(function, FUNCTION_WIDTH))).unwrap_or_default();
+            format!("{} {}{function}", state.text, signed(TimeUnit::of(state.delta_nanos), state.delta_nanos))
+        })
+        .collect();
+    said.chunks(STATES_IN_A_LINE).map(|line| line.join(", ")).collect()
 }
 
 /// `create db ×3 → ×4`, and whether it is new or gone.

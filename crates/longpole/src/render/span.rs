@@ -91,7 +91,8 @@ pub(crate) fn span(view: &view::SpanView, sees_cpus: bool, style: Style) -> Scre
     if let Some(view::PoleOfSpanView { handle, count, .. }) = &view.pole {
         let all = nodes_words(view, *count);
         out.push(style.faint(&format!(
-            "{handle} groups {all}; this one is on the critical path for the longest time. `flame {handle}` shows the code of all of them."
+            "{handle} groups {all}; this one is on the critical path for the longest time. `flame {} --span {handle}` shows the code of all of them.",
+            view.recording
         )));
     }
     if view.status.code == view::StatusCodeView::Error {

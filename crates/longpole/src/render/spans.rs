@@ -22,8 +22,9 @@ pub(crate) fn spans(view: &view::SpansView, sees_cpus: bool, style: Style) -> Sc
     let lengths = &view.durations;
     let unit = TimeUnit::of(lengths.max_nanos);
     out.push(format!(
-        "{} in total; {} to {} each, median {}",
+        "{} in total{}; {} to {} each, median {}",
         duration(lengths.sum_nanos),
+        if view.outermost < view.count { ", without those inside others of them" } else { "" },
         unit.show(lengths.min_nanos),
         unit.show(lengths.max_nanos),
         unit.show(lengths.median_nanos)
@@ -35,7 +36,7 @@ pub(crate) fn spans(view: &view::SpansView, sees_cpus: bool, style: Style) -> Sc
     out.push(format!(
         "{}  {}",
         style.strong("STATES"),
-        style.faint(&format!("of all spans together; {}", how_known(&view.states, false, sees_cpus)))
+        style.faint(&format!("of {}; {}", whose(view), how_known(&view.states, false, sees_cpus)))
     ));
     let (states, unit) = (&view.states, TimeUnit::of(lengths.sum_nanos));
     for (i, (name, nanos, meaning)) in state_rows(states).into_iter().enumerate() {
@@ -84,4 +85,13 @@ pub(crate) fn spans(view: &view::SpansView, sees_cpus: bool, style: Style) -> Sc
     let (own, name) = (own_name(), quoted(&view.name));
     out.push(style.faint(&format!("one of them: {own} span {handle} {0}; the code of all: {own} flame {0} --name {name}", view.recording)));
     out.into_iter().collect()
+}
+
+/// The spans that the states are of.
+fn whose(view: &view::SpansView) -> String {
+    if view.outermost < view.count {
+        format!("the {} together, without those inside others of them", counted(view.outermost, "span", "spans"))
+    } else {
+        "all spans together".to_owned()
+    }
 }
