@@ -113,20 +113,31 @@ pub fn seal_own(
 pub fn load(store: &Store, name: RecordingName, interrupted: &dyn Fn() -> bool) -> Result<Report, SealError> {
     let stored = store.recording(name)?;
     match stored.state {
-        RecordingState::Sealed { .. } => {
-            check_sealed_fits(&stored)?;
-            let recording = info_span!("read").in_scope(|| stored.read())?;
-            Ok(info_span!("report").in_scope(|| Report::of_derived(recording)))
-        }
-        RecordingState::Recording => Err(SealError::Living { name }),
-        RecordingState::Killed | RecordingState::Ended => {
-            let report = assemble(stored.replay()?, name, HashMap::new(), &[], interrupted)?;
-            match info_span!("write").in_scope(|| stored.write_segments(report.recording(), &summary_row(&report))) {
-                // Without space for segments the log stays, and is read again the next time.
-                Err(error) if error.kind() != longpole_store::ErrorKind::Environment => Err(error.into()),
-                Ok(()) | Err(_) => Ok(report),
+        RecordingState::Sealed { .. } => match read_sealed(&stored) {
+            // A power cut can take segments back that the catalog knows. The log stays until the disk has them.
+            Err(SealError::Store(error)) if stored.has_log() && error.kind() != longpole_store::ErrorKind::Incompatible => {
+                seal_again(&stored, interrupted)
             }
-        }
+            read => read,
+        },
+        RecordingState::Recording => Err(SealError::Living { name }),
+        RecordingState::Killed | RecordingState::Ended => seal_again(&stored, interrupted),
+    }
+}
+
+fn read_sealed(stored: &StoredRecording) -> Result<Report, SealError> {
+    check_sealed_fits(stored)?;
+    let recording = info_span!("read").in_scope(|| stored.read())?;
+    Ok(info_span!("report").in_scope(|| Report::of_derived(recording)))
+}
+
+/// Seals a recording from its log.
+fn seal_again(stored: &StoredRecording, interrupted: &dyn Fn() -> bool) -> Result<Report, SealError> {
+    let report = assemble(stored.replay()?, stored.name, HashMap::new(), &[], interrupted)?;
+    match info_span!("write").in_scope(|| stored.write_segments(report.recording(), &summary_row(&report))) {
+        // Without space for segments the log stays, and is read again the next time.
+        Err(error) if error.kind() != longpole_store::ErrorKind::Environment => Err(error.into()),
+        Ok(()) | Err(_) => Ok(report),
     }
 }
 

@@ -9,7 +9,7 @@
 //! <root>/recordings/r7/format        version of what follows
 //!                      lock          locked (flock) while the recorder lives; holds the id of the machine's boot
 //!                      seal.lock     locked while someone turns the log into segments
-//!                      wal/000001.wal      until it is sealed: what was acknowledged, in order
+//!                      wal/000001.wal      until the disk has the segments: what was acknowledged, in order
 //!                      segments/*.parquet  once it is sealed: one file per table, and `checksums` of them
 //! ```
 //!

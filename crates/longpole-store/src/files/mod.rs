@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
@@ -26,6 +26,27 @@ pub(crate) fn flags() -> i32 {
 /// Makes a folder that must not be there yet.
 pub(crate) fn create_dir(path: &Path) -> io::Result<()> {
     DirBuilder::new().mode(FOLDER_MODE).create(path)
+}
+
+/// Makes folders below a folder that is there, each in the one before it; the last one's path.
+pub(crate) fn make_dirs(below: &Path, names: &[&OsStr]) -> io::Result<PathBuf> {
+    let mut path = below.to_owned();
+    for name in names {
+        path.push(name);
+        match create_dir(&path) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                // A link in its place leads elsewhere.
+                drop(open_dir(&path)?);
+            }
+            made => made?,
+        }
+    }
+    Ok(path)
+}
+
+/// Waits until the disk has the names in a folder.
+pub(crate) fn sync_dir(path: &Path) -> io::Result<()> {
+    File::open(path)?.sync_all()
 }
 
 /// Opens a folder as a place, not to be listed: no right to read it is needed, and no link is followed to it.

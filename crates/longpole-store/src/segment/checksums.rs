@@ -130,6 +130,11 @@ impl Checksums {
         Some(list)
     }
 
+    /// Names and lengths of the files.
+    pub(crate) fn files(&self) -> impl Iterator<Item = (&str, u64)> {
+        self.0.iter().map(|(name, sum)| (name.as_str(), sum.bytes))
+    }
+
     /// Whether the table is in the recording.
     pub(crate) fn names(&self, file_name: &str) -> bool {
         self.0.contains_key(file_name)

@@ -9,12 +9,12 @@
 //!
 //! Texts are read as views: a batch refers to a text that comes a thousand times, and does not hold it a thousand times.
 
-mod checksums;
+pub(crate) mod checksums;
 mod panic_guard;
 mod preflight;
-mod reader;
+pub(crate) mod reader;
 pub(crate) mod recording;
-mod writer;
+pub(crate) mod writer;
 
 pub(crate) use self::checksums::FILE_NAME as CHECKSUMS_FILE;
 #[cfg(test)]

@@ -38,6 +38,9 @@ const UNUSED_HAS: [&str; 6] = [RECORDINGS, CACHE, "in-use", "lost+found", ".giti
 /// Space that a recording keeps for its own end, in bytes: room in the log for how the command ended and what is missing when the disk is full.
 const RESERVE_BYTES: usize = 64 << 10;
 
+/// Recordings before a new one whose logs may still be there. Those of older ones go when they are read.
+const LEFT_LOGS_MAX: u32 = 8;
+
 /// A directory of recordings. Clones share the open catalog.
 #[derive(Debug, Clone)]
 pub struct Store {
@@ -224,11 +227,34 @@ impl Store {
         let row = self.catalog.row(name)?.ok_or_else(|| self.not_found(name))?;
         let stored = self.stored(row)?;
         if let RecordingState::Sealed { .. } = stored.state {
-            // A recorder that died between the last two steps of sealing left its log. It only takes space: where it
-            // cannot be removed, the recording is as good as with it.
-            let _ = seal::remove_wal(&stored.directory);
+            self.settle_if_old(&stored.directory);
         }
         Ok(stored)
+    }
+
+    /// Removes the log of a sealed recording, when the disk has its segments.
+    fn settle(&self, directory: &Path) -> Result<(), StoreError> {
+        seal::settle(directory, &self.root.join(CATALOG))
+    }
+
+    /// Removes it if that is quick. It only takes space: if it cannot be removed, the recording is as good as with it.
+    fn settle_if_old(&self, directory: &Path) {
+        if seal::is_settled(directory) {
+            let _ = self.settle(directory);
+        }
+    }
+
+    /// Removes the logs that the last recordings before this one left.
+    fn settle_before(&self, name: RecordingName) {
+        for number in name.number().saturating_sub(LEFT_LOGS_MAX)..name.number() {
+            let name = RecordingName::new(number);
+            // A log is left by recordings of other states, too.
+            let is_sealed = || self.catalog.row(name).is_ok_and(|row| row.is_some_and(|row| row.state == RowState::Sealed));
+            let directory = self.root.join(directory_of(name));
+            if seal::is_settled(&directory) && is_sealed() {
+                let _ = self.settle(&directory);
+            }
+        }
     }
 
     /// Removes a recording with all its files. Refuses one that is being recorded; one that is being sealed is waited for. Where its files

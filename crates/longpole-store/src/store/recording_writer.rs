@@ -17,6 +17,9 @@ use crate::layout::{LOCK, RESERVE, wal_directory};
 use crate::name::RecordingName;
 use crate::wal::{Replay, WalWriter};
 
+/// The longest log that a run leaves: a longer one takes more space than syncing takes time.
+const LEFT_BYTES_MAX: u64 = 64 << 20;
+
 /// A recording under way: held by its recorder.
 #[derive(Debug)]
 pub struct RecordingWriter {
@@ -105,7 +108,8 @@ impl RecordingWriter {
         let _ = (&self.lock).write_all(EndReason::of(error).lines().as_bytes());
     }
 
-    /// Seals: writes the segments, tells the catalog, removes the log. Nothing can be appended afterwards.
+    /// Seals: writes the segments and tells the catalog. Nothing can be appended afterwards. A log that is not long stays, for a run does not
+    /// wait for the disk: a later longpole removes it, when the disk has the segments.
     ///
     /// After an error the log is still there, and the recording can be sealed later by whoever opens it.
     ///
@@ -114,7 +118,9 @@ impl RecordingWriter {
     /// As [`write`](Self::write) and [`seal`](Self::seal).
     pub fn write_segments(&self, recording: &Recording, summary: &SummaryRow) -> Result<(), StoreError> {
         self.write(recording)?;
-        self.seal(summary)
+        self.publish(summary)?;
+        self.store.settle_before(self.name);
+        if self.log_bytes() <= LEFT_BYTES_MAX { Ok(()) } else { self.store.settle(&self.directory) }
     }
 
     /// The first half of sealing: writes the segments, where nobody looks yet. From then on the recording is not needed here.
@@ -138,18 +144,23 @@ impl RecordingWriter {
         seal::write_partial_compact(&self.directory, recording)
     }
 
-    /// The second half, which needs the first.
+    /// The second half, which needs the first: tells the catalog, waits until the disk has all of it, and removes the log. For what was not
+    /// recorded, so that no log could give it back.
     ///
     /// # Errors
     ///
     /// [`StoreError::Io`] if the segments cannot get their place, [`StoreError::Catalog`] if the row cannot be changed,
     /// [`StoreError::Taken`] or [`StoreError::NotFound`] if the catalog or its row was removed meanwhile.
     pub fn seal(&self, summary: &SummaryRow) -> Result<(), StoreError> {
+        self.publish(summary)?;
+        self.store.settle(&self.directory)
+    }
+
+    fn publish(&self, summary: &SummaryRow) -> Result<(), StoreError> {
         // In a file that nobody finds any more it would be sealed, and lost.
         self.store.catalog.check_is_there()?;
         seal::publish(&self.directory)?;
-        self.store.catalog.seal(self.name, RowState::Sealed, summary)?;
-        seal::remove_wal(&self.directory)
+        self.store.catalog.seal(self.name, RowState::Sealed, summary)
     }
 
     /// Takes it back, as if it had never begun; its number is not given again. For a command that could not be started.

@@ -6,18 +6,26 @@
 //!      `segments.partial`
 //!   2  rename it to `segments`        log; segments that the catalog does not know, replaced by the next attempt
 //!   3  the catalog says sealed        segments that are read; a log that is not needed any more
-//!   4  remove `wal`                   segments that are read
+//!   4  sync all of it                 the same
+//!   5  remove `wal`                   segments that are read
 //! ```
+//!
+//! A power cut takes back what the kernel had not written, in any order: before step 4 it can leave segments without content beside a catalog that
+//! says sealed. The log is there then, and the recording is sealed again from it. A run does not wait for the disk: it leaves its log to whoever
+//! comes by when the kernel has written everything by itself, [`SETTLED_AFTER`] later, and syncing costs nothing any more.
 
 use std::fs;
+use std::io;
 use std::path::Path;
+use std::time::Duration;
 
 use longpole_model::Recording;
 
 use crate::compact_spans::CompactRecording;
 use crate::error::StoreError;
 use crate::files;
-use crate::layout::{self, PARTIAL};
+use crate::layout::{self, CATALOG_ENDS, PARTIAL};
+use crate::segment::checksums::{self, Checksums};
 use crate::segment::recording;
 use crate::tables::spans::Spans;
 
@@ -54,7 +62,48 @@ pub(crate) fn publish(directory: &Path) -> Result<(), StoreError> {
     fs::rename(directory.join(PARTIAL), &segments).map_err(StoreError::io("move the new segments to", segments))
 }
 
-/// Step 4: removes the log.
+/// When the kernel has written what a process left in its cache: by default it waits 30 s at most.
+const SETTLED_AFTER: Duration = Duration::from_secs(60);
+
+/// Whether the log of a sealed recording is there and old enough for step 4 to be quick.
+pub(crate) fn is_settled(directory: &Path) -> bool {
+    let written = fs::symlink_metadata(layout::wal_file(directory)).and_then(|data| data.modified());
+    written.is_ok_and(|at| at.elapsed().is_ok_and(|age| age >= SETTLED_AFTER))
+}
+
+/// Steps 4 and 5. If a file of the segments is missing or has another length than was written, the log stays: it is all there is.
+pub(crate) fn settle(directory: &Path, catalog: &Path) -> Result<(), StoreError> {
+    let segments = layout::segments(directory);
+    let list = segments.join(checksums::FILE_NAME);
+    let bytes = checksums::read(&list).map_err(StoreError::io("read", &list))?;
+    let corrupt = |path: &Path, reason: &str| StoreError::Corrupt { path: path.to_owned(), reason: reason.to_owned() };
+    let files = Checksums::parse(&bytes).map_err(|reason| corrupt(&list, reason))?;
+    for (name, length) in files.files() {
+        let path = segments.join(name);
+        let file = files::open(&path).map_err(StoreError::io("open", &path))?;
+        if file.metadata().map_err(StoreError::io("examine", &path))?.len() != length {
+            return Err(corrupt(&path, "it has another length than was written"));
+        }
+        file.sync_all().map_err(StoreError::io("sync", &path))?;
+    }
+    let sync_file = |path: &Path| match files::open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        opened => opened.and_then(|file| file.sync_all()).map_err(StoreError::io("sync", path)),
+    };
+    sync_file(&list)?;
+    for folder in [segments.as_path(), directory] {
+        files::sync_dir(folder).map_err(StoreError::io("sync", folder))?;
+    }
+    // What SQLite has committed stands in the file beside the catalog, until it is moved into that.
+    for end in CATALOG_ENDS {
+        let mut path = catalog.as_os_str().to_owned();
+        path.push(end);
+        sync_file(Path::new(&path))?;
+    }
+    remove_wal(directory)
+}
+
+/// Step 5: removes the log.
 pub(crate) fn remove_wal(directory: &Path) -> Result<(), StoreError> {
     remove_directory(&layout::wal_directory(directory))
 }

@@ -101,7 +101,11 @@ impl StoredRecording {
                 Since::OtherBoot => AtEnd::Killed(Since::OtherBoot),
                 Since::SameBoot | Since::Unknown => AtEnd::Sealing,
             },
-            RecordingState::Sealed { .. } => AtEnd::Sealing,
+            // Its segments were lost, which a power cut does, and its log may have lost its end.
+            RecordingState::Sealed { .. } => match lock_file::since(&self.directory.join(LOCK)) {
+                Since::OtherBoot => AtEnd::Killed(Since::OtherBoot),
+                Since::SameBoot | Since::Unknown => AtEnd::Sealing,
+            },
         };
         Ok(Replay::open(&layout::wal_file(&self.directory), &self.summary.unknown_run(), at_end)?)
     }
@@ -123,8 +127,17 @@ impl StoredRecording {
             return Err(living());
         }
         let _sealing = lock_file::lock_sealing(&self.directory)?;
-        let as_what = match self.store.recording(self.name)?.state {
+        let now = self.store.recording(self.name)?;
+        let as_what = match now.state {
             RecordingState::Recording => return Err(living()),
+            // Segments that cannot be read are made again.
+            RecordingState::Sealed { recorder_killed } if matches!(self.state, RecordingState::Sealed { .. }) && now.read().is_err() => {
+                if recorder_killed {
+                    RowState::Killed
+                } else {
+                    RowState::Sealed
+                }
+            }
             RecordingState::Sealed { .. } => return Ok(()),
             RecordingState::Killed => RowState::Killed,
             RecordingState::Ended => RowState::Sealed,
@@ -134,7 +147,12 @@ impl StoredRecording {
         seal::write_partial(&self.directory, recording)?;
         seal::publish(&self.directory)?;
         self.store.catalog.seal(self.name, as_what, summary)?;
-        seal::remove_wal(&self.directory)
+        self.store.settle(&self.directory)
+    }
+
+    /// Whether its log is there, from which it can be sealed again if its segments cannot be read.
+    pub fn has_log(&self) -> bool {
+        fs::symlink_metadata(layout::wal_file(&self.directory)).is_ok_and(|data| data.is_file())
     }
 
     /// Everything it holds; spans come traces by start and in tree pre-order. Only for a sealed recording.

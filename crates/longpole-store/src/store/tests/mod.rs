@@ -72,7 +72,50 @@ fn a_recording_is_begun_sealed_and_read() {
     assert_eq!(sealed.read().unwrap(), recording);
     let files = sealed.table_files().unwrap();
     assert!(files.iter().all(|(table, path)| path.ends_with(format!("segments/{table}.parquet")) && path.exists()));
-    assert!(!sealed.directory.join("wal").exists());
+    // The log stays until the kernel has written the segments.
+    assert!(sealed.directory.join("wal").exists());
+    age_log(&sealed);
+    assert!(!last(&store).directory.join("wal").exists());
+}
+
+/// Makes the log as old as one whose recording the kernel has written.
+fn age_log(stored: &StoredRecording) {
+    let log = fs::File::options().append(true).open(layout::wal_file(&stored.directory)).unwrap();
+    log.set_modified(std::time::SystemTime::now() - std::time::Duration::from_secs(3_600)).unwrap();
+}
+
+/// A power cut leaves files of segments without content, or none of them, beside a catalog that says sealed.
+#[test]
+fn segments_that_a_power_cut_took_back_are_made_again_from_the_log() {
+    for damage in [|path: &Path| fs::write(path.join("spans.parquet"), b"").unwrap(), |path: &Path| fs::remove_dir_all(path).unwrap()] {
+        let directory = Directory::new();
+        let store = Store::open(directory.path()).unwrap();
+        let writer = store.create(&testing::begun()).unwrap();
+        let recording = ended();
+        writer.write_segments(&recording, &summary(&recording)).unwrap();
+        drop(writer);
+        damage(&layout::segments(&last(&store).directory));
+        age_log(&last(&store));
+        let found = last(&store);
+        assert!(found.has_log() && found.read().is_err());
+        found.write_segments(&recording, &summary(&recording)).unwrap();
+        assert_eq!(last(&store).read().unwrap(), recording);
+        assert!(!last(&store).has_log());
+    }
+}
+
+#[test]
+fn a_run_removes_the_logs_that_runs_before_it_left() {
+    let directory = Directory::new();
+    let store = Store::open(directory.path()).unwrap();
+    let recording = ended();
+    let run = || store.create(&testing::begun()).unwrap().write_segments(&recording, &summary(&recording)).unwrap();
+    run();
+    let first = directory.path().join("recordings/r1");
+    let log = fs::File::options().append(true).open(layout::wal_file(&first)).unwrap();
+    log.set_modified(std::time::SystemTime::now() - std::time::Duration::from_secs(3_600)).unwrap();
+    run();
+    assert!(!first.join("wal").exists() && directory.path().join("recordings/r2/wal").exists());
 }
 
 /// Opening the catalog reads its journal first, so each run would pay for those before it.
@@ -303,6 +346,8 @@ fn a_recording_can_be_read_or_sealed_again_whatever_step_the_recorder_died_behin
             assert_eq!(last(&store).read().unwrap(), second, "behind step {steps}");
         } else {
             assert_eq!(found.read().unwrap(), first, "behind step {steps}");
+            age_log(&found);
+            last(&store);
         }
         let left: Vec<String> = fs::read_dir(&found.directory)
             .unwrap()
