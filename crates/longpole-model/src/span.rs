@@ -10,7 +10,7 @@ use crate::thin_vec::ThinVec;
 use crate::time::{TimeRange, Timestamp};
 
 /// Role of a span in a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub enum SpanKind {
     /// Not said.
     #[default]

@@ -237,6 +237,10 @@ fn assemble(
             Frame::ResourceEvent(event) => resource_events.push(event),
             Frame::Observations(observations) => observations.into_iter().for_each(|o| assembler.observe(o)),
             Frame::Loss(loss) => assembler.loss(loss),
+            // They stand in logs of servers only.
+            Frame::Generation(_) | Frame::Spans { .. } => {
+                assembler.loss(Loss::new(LossKind::WalDamaged, 1, "a frame of a server's log, which no recording has"));
+            }
         }
     }
     also.iter().for_each(|loss| assembler.loss(loss.clone()));

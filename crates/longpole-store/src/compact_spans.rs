@@ -181,6 +181,11 @@ impl CompactSpans {
         self.body(index).first().is_some_and(|first| first & has::EVENTS != 0)
     }
 
+    /// How it ended. Reads no more than one byte of its body.
+    pub(crate) fn status(&self, index: usize) -> StatusCode {
+        StatusCode::from_otlp(self.body(index).first().map_or(0, |first| i32::from(first & 3)))
+    }
+
     /// Whether it was sent before it ended: `AppDash` and Zipkin send in pieces. Reads no more than one byte of its body.
     pub(crate) fn is_unfinished(&self, index: usize) -> bool {
         self.body(index).first().is_some_and(|first| first & has::UNFINISHED != 0)

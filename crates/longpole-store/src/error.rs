@@ -126,6 +126,12 @@ pub enum StoreError {
         /// Its name.
         name: RecordingName,
     },
+    /// Another server keeps its spans there.
+    #[error("use the store {}: another longpole serves it; stop that one, or name another store: --store DIR", root.display())]
+    Served {
+        /// The store.
+        root: PathBuf,
+    },
     /// Its segments are not written yet.
     #[error("read the recording {name}: it is not sealed")]
     NotSealed {
@@ -158,9 +164,11 @@ impl StoreError {
     /// What kind of error this is.
     pub fn kind(&self) -> ErrorKind {
         match self {
-            StoreError::Io { .. } | StoreError::Catalog { .. } | StoreError::Taken { .. } | StoreError::TooLarge { .. } => {
-                ErrorKind::Environment
-            }
+            StoreError::Io { .. }
+            | StoreError::Catalog { .. }
+            | StoreError::Taken { .. }
+            | StoreError::Served { .. }
+            | StoreError::TooLarge { .. } => ErrorKind::Environment,
             StoreError::Wal(error) => error.kind(),
             StoreError::Segment { source, .. } if source.is::<io::Error>() => ErrorKind::Environment,
             StoreError::Segment { .. } | StoreError::Corrupt { .. } => ErrorKind::Corrupt,

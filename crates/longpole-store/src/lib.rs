@@ -40,6 +40,7 @@ mod files;
 pub mod format;
 mod format_file;
 mod layout;
+pub mod live;
 mod memory;
 mod name;
 mod numbers;
@@ -49,6 +50,7 @@ mod store;
 pub mod tables;
 #[cfg(test)]
 mod testing;
+mod trace_summary;
 mod wal;
 
 pub use assemble::Assembler;
@@ -60,4 +62,4 @@ pub use name::RecordingName;
 pub use segment::quiet_thread;
 pub use store::prune;
 pub use store::{DirectoryIdentity, EndReason, Listing, RecordingState, RecordingWriter, Store, StoredRecording, SummaryRow};
-pub use wal::{Frame, Replay, Secret, SyncPolicy, WalError, WalObservationSink, WalWriter};
+pub use wal::{BodyEncoding, Frame, Generation, Replay, RequestHead, Secret, SyncPolicy, WalError, WalObservationSink, WalWriter};

@@ -1,15 +1,19 @@
 //! Reads tables, from a directory or from memory, each checked before the first row of it is read.
 
 use std::collections::HashMap;
-use std::fs;
+use std::fs::{self, File};
 use std::io::{self, Read};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::slice;
 use std::sync::Arc;
 
 use arrow_schema::{Field, FieldRef, Schema};
 use bytes::Bytes;
-use parquet::arrow::ArrowSchemaConverter;
-use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
+use parquet::arrow::arrow_reader::{
+    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder, RowSelection,
+};
+use parquet::arrow::{ArrowSchemaConverter, ProjectionMask};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{FileMetaData, ParquetMetaData, ParquetMetaDataReader};
 use parquet::file::reader::ChunkReader;
@@ -23,6 +27,7 @@ use crate::files;
 use crate::format::{CHECKSUMS_SINCE, RECORDING_VERSION, SEGMENT_KEY};
 use crate::memory::budget::Budget;
 use crate::memory::needs::{self, Figures};
+use crate::numbers::usize_of;
 use crate::tables::batch::{BadRows, Batch, Rows};
 use crate::tables::{ALL, Table};
 
@@ -231,6 +236,10 @@ impl Opened {
         Ok(Opened { metadata: Arc::new(metadata), schema, claims, version })
     }
 
+    fn reader_metadata(self) -> Result<ArrowReaderMetadata, ParquetError> {
+        ArrowReaderMetadata::try_new(self.metadata, ArrowReaderOptions::new().with_schema(self.schema))
+    }
+
     /// Readers of all rows, one after the other: a large text makes its row group one of small batches, and no other.
     pub(super) fn readers(
         self,
@@ -316,6 +325,100 @@ pub(crate) fn read(
         }
     }
     if rows == claimed_rows { Ok(()) } else { Err(corrupt(format!("it holds {rows} rows and claims {claimed_rows}"))) }
+}
+
+/// A table of a segment of our own. It is checked once, and some of its rows are read again and again.
+pub(crate) struct OpenTable {
+    table: &'static Table,
+    path: PathBuf,
+    file: File,
+    metadata: ArrowReaderMetadata,
+    rows: u64,
+    rows_at_a_time: usize,
+    /// Memory that decoding takes.
+    held_bytes: u64,
+    limit: u64,
+}
+
+impl std::fmt::Debug for OpenTable {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("OpenTable").field("path", &self.path).field("rows", &self.rows).finish_non_exhaustive()
+    }
+}
+
+impl OpenTable {
+    /// Checks a table: its checksum, its columns, and what it claims of its rows.
+    pub(crate) fn new(tables: &Tables<'_>, table: &'static Table) -> Result<Self, StoreError> {
+        let path = tables.path(table);
+        let unread =
+            |source: io::Error| StoreError::Segment { action: "read", table: table.name, path: path.clone(), source: Box::new(source) };
+        let mut file = files::open(&path).map_err(unread)?;
+        if tables.checksums.is_some() {
+            tables.check(table, Checksum::of_rest(&mut file).map_err(unread)?)?;
+        }
+        let opened = tables.inspect(&file, table)?;
+        let (rows, held_bytes) = (opened.claims.rows, opened.claims.held_bytes);
+        let rows_at_a_time = opened.claims.rows_at_a_time.iter().copied().min().unwrap_or(1);
+        let metadata = opened.reader_metadata().map_err(|error| tables.unread(table, error.to_string()))?;
+        Ok(OpenTable { table, path, file, metadata, rows, rows_at_a_time, held_bytes, limit: tables.limit() })
+    }
+
+    /// Reads these rows, in their order. Ranges do not overlap, and come in order. `row_bytes` is what a row takes in the model without its
+    /// texts and lists.
+    pub(crate) fn read(&self, row_bytes: usize, ranges: &[Range<u32>], take: impl FnMut(Batch<'_>) -> Rows<()>) -> Result<(), StoreError> {
+        self.read_of(ProjectionMask::all(), row_bytes, ranges, take)
+    }
+
+    /// Reads these columns of all rows.
+    pub(crate) fn read_columns(&self, columns: &[&str], take: impl FnMut(Batch<'_>) -> Rows<()>) -> Result<(), StoreError> {
+        let mask = ProjectionMask::columns(self.metadata.parquet_schema(), columns.iter().copied());
+        self.read_of(mask, 0, slice::from_ref(&self.all()), take)
+    }
+
+    fn read_of(
+        &self,
+        columns: ProjectionMask,
+        row_bytes: usize,
+        ranges: &[Range<u32>],
+        mut take: impl FnMut(Batch<'_>) -> Rows<()>,
+    ) -> Result<(), StoreError> {
+        let wanted = ranges.iter().map(|range| u64::from(range.end.saturating_sub(range.start))).sum::<u64>();
+        if wanted == 0 {
+            return Ok(());
+        }
+        let corrupt = |reason: String| StoreError::Corrupt { path: self.path.clone(), reason };
+        let missing = || corrupt("it has fewer rows than others refer to".into());
+        if ranges.last().is_some_and(|last| u64::from(last.end) > self.rows) {
+            return Err(missing());
+        }
+        let budget = Budget::limited(self.limit);
+        let held = budget.holds(self.held_bytes).and_then(|()| budget.take(wanted.saturating_mul(row_bytes as u64)));
+        held.map_err(|spent| StoreError::TooLarge { path: self.path.clone(), reason: spent.to_string() })?;
+        let selection =
+            RowSelection::from_consecutive_ranges(ranges.iter().map(|range| range.start as usize..range.end as usize), usize_of(self.rows));
+        let build = || {
+            let file = files::again(&self.file)?;
+            let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(file, self.metadata.clone());
+            builder.with_projection(columns).with_row_selection(selection).with_batch_size(self.rows_at_a_time).build()
+        };
+        let mut reader = guarded(build).map_err(corrupt)?.map_err(|error: ParquetError| corrupt(error.to_string()))?;
+        let mut found = 0;
+        while let Some(batch) = guarded(|| reader.next()).map_err(corrupt)? {
+            let batch = batch.map_err(|error| corrupt(error.to_string()))?;
+            found += batch.num_rows() as u64;
+            take(Batch::new(self.table, &batch, &budget)).map_err(|BadRows(reason)| corrupt(reason))?;
+        }
+        if found == wanted { Ok(()) } else { Err(missing()) }
+    }
+
+    /// Reads all rows.
+    pub(crate) fn read_all(&self, row_bytes: usize, take: impl FnMut(Batch<'_>) -> Rows<()>) -> Result<(), StoreError> {
+        self.read(row_bytes, slice::from_ref(&self.all()), take)
+    }
+
+    fn all(&self) -> Range<u32> {
+        0..u32::try_from(self.rows).unwrap_or(u32::MAX)
+    }
 }
 
 fn format_of(metadata: &FileMetaData) -> Option<u32> {

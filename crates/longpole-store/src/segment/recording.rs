@@ -171,8 +171,8 @@ pub(crate) fn read_tables(tables: &Tables<'_>) -> Result<Recording, StoreError> 
     let mut texts = KeptTexts::of_reader();
     let mut emitters = spans::Emitters::default();
     reader::read(tables, &spans::TABLE, row::SPAN, |batch| spans::read(&batch, &mut texts, &mut emitters, &mut recording.spans))?;
-    reader::read(tables, &span_events::TABLE, row::SPAN_EVENT, |batch| span_events::read(&batch, &mut texts, &mut recording.spans))?;
-    reader::read(tables, &span_links::TABLE, row::SPAN_LINK, |batch| span_links::read(&batch, &mut texts, &mut recording.spans))?;
+    reader::read(tables, &span_events::TABLE, row::SPAN_EVENT, |batch| span_events::read(&batch, &mut texts, &mut recording.spans, 0))?;
+    reader::read(tables, &span_links::TABLE, row::SPAN_LINK, |batch| span_links::read(&batch, &mut texts, &mut recording.spans, 0))?;
     reader::read(tables, &samples::TABLE, row::SAMPLE, |batch| samples::read(&batch, &mut recording.samples, &mut recording.sample_links))?;
     reader::read(tables, &stacks::TABLE, row::STACK, |batch| stacks::read(&batch, &mut recording.stacks))?;
     reader::read(tables, &locations::TABLE, row::LOCATION, |batch| locations::read(&batch, &mut recording.locations))?;

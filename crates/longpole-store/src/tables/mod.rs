@@ -27,6 +27,7 @@ pub(crate) mod span_links;
 pub(crate) mod spans;
 pub(crate) mod stacks;
 pub(crate) mod threads;
+pub(crate) mod traces;
 pub(crate) mod waits;
 
 /// Every table, in the order of the documentation.

@@ -45,17 +45,17 @@ pub(crate) fn build(spans: &SpanRows<'_>, parts: &[SpanPart]) -> Vec<ArrayRef> {
     ]
 }
 
-/// The span of a row number.
-pub(super) fn span_at(spans: &mut [Span], row: i64) -> Rows<&mut Span> {
+/// The span of a row number, of spans that begin at this row.
+pub(super) fn span_at(spans: &mut [Span], first_row: u32, row: i64) -> Rows<&mut Span> {
     let missing = || BadRows(format!("span_row holds {row}, which is not a row of spans"));
-    usize::try_from(row).ok().and_then(|row| spans.get_mut(row)).ok_or_else(missing)
+    usize::try_from(row.saturating_sub(i64::from(first_row))).ok().and_then(|row| spans.get_mut(row)).ok_or_else(missing)
 }
 
-pub(crate) fn read(batch: &Batch<'_>, texts: &mut KeptTexts, spans: &mut [Span]) -> Rows<()> {
+pub(crate) fn read(batch: &Batch<'_>, texts: &mut KeptTexts, spans: &mut [Span], first_row: u32) -> Rows<()> {
     let (span_row, time, name) = (batch.int("span_row")?, batch.int("time_unix_nano")?, batch.shared_text("name")?);
     let (maps, typed) = (batch.map("attributes")?, batch.shared_text("attributes_json")?);
     for row in batch.rows() {
-        span_at(spans, span_row.value(row))?.events.push(SpanEvent {
+        span_at(spans, first_row, span_row.value(row))?.events.push(SpanEvent {
             time: Timestamp(time.value(row)),
             name: kept_text(batch.budget(), texts, name.value(row))?,
             attributes: attributes_at(batch.budget(), texts, maps, typed, row)?,

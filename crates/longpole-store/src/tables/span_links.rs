@@ -46,11 +46,11 @@ pub(crate) fn build(spans: &SpanRows<'_>, parts: &[SpanPart]) -> Vec<ArrayRef> {
     ]
 }
 
-pub(crate) fn read(batch: &Batch<'_>, texts: &mut KeptTexts, spans: &mut [Span]) -> Rows<()> {
+pub(crate) fn read(batch: &Batch<'_>, texts: &mut KeptTexts, spans: &mut [Span], first_row: u32) -> Rows<()> {
     let (span_row, trace_id, span_id) = (batch.int("span_row")?, batch.id("linked_trace_id")?, batch.id("linked_span_id")?);
     let (maps, typed) = (batch.map("attributes")?, batch.shared_text("attributes_json")?);
     for row in batch.rows() {
-        span_at(spans, span_row.value(row))?.links.push(SpanLink {
+        span_at(spans, first_row, span_row.value(row))?.links.push(SpanLink {
             trace_id: required(trace_id_at(trace_id, row))?,
             span_id: required(span_id_at(span_id, row))?,
             attributes: attributes_at(batch.budget(), texts, maps, typed, row)?,

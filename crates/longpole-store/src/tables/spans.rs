@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -381,6 +382,20 @@ impl Counted {
             span.links.iter().for_each(|link| attributes::count(needs, texts, &link.attributes));
         }
     }
+}
+
+/// Services, operations and kinds, of a batch with these three columns.
+pub(crate) fn read_operations(batch: &Batch<'_>, operations: &mut BTreeSet<(String, String, SpanKind)>) -> Rows<()> {
+    let (service, name, kind) = (batch.shared_text("service_name")?, batch.shared_text("name")?, batch.shared_text("kind")?);
+    let mut last = None;
+    for row in batch.rows() {
+        let found = (service.value(row), name.value(row), kind.value(row));
+        if last != Some(found) {
+            operations.insert((found.0.to_owned(), found.1.to_owned(), word("kind", found.2, kind_of)?));
+            last = Some(found);
+        }
+    }
+    Ok(())
 }
 
 pub(crate) fn read(batch: &Batch<'_>, texts: &mut KeptTexts, emitters: &mut Emitters, spans: &mut Vec<Span>) -> Rows<()> {

@@ -4,10 +4,10 @@
 //! length u32 │ CRC-32C of kind and payload u32 │ kind u8 │ payload          numbers are little-endian
 //! ```
 
-use longpole_model::{Loss, Observation, ResourceEvent, Run};
+use longpole_model::{Loss, Observation, ResourceEvent, Run, Timestamp};
 
 use super::observation_codec::{decode, decode_all};
-use crate::encoding::Malformed;
+use crate::encoding::{Decoded, Decoder, Malformed, put_bytes, put_i64, put_u32, put_u64};
 use crate::numbers::u32_of;
 
 /// First bytes of a log.
@@ -32,8 +32,79 @@ pub(super) mod kind {
     pub(in crate::wal) const SPAN_EVENTS: u8 = 6;
     pub(in crate::wal) const RESOURCE_EVENT: u8 = 7;
     pub(in crate::wal) const TRACE_FILE: u8 = 8;
+    pub(in crate::wal) const GENERATION: u8 = 9;
+    pub(in crate::wal) const SPANS: u8 = 10;
     /// The largest.
-    pub(in crate::wal) const LAST: u8 = TRACE_FILE;
+    pub(in crate::wal) const LAST: u8 = SPANS;
+}
+
+/// How a request of spans is encoded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BodyEncoding {
+    /// OTLP as protobuf.
+    Protobuf,
+    /// OTLP as JSON.
+    Json,
+}
+
+/// What a log of a server begins with: whose it is, and which one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Generation {
+    /// The server that wrote it.
+    pub node: String,
+    /// The tenant whose spans are in it.
+    pub tenant: String,
+    /// Counts the logs of this node and tenant.
+    pub number: u64,
+    /// When it began.
+    pub begun: Timestamp,
+}
+
+impl Generation {
+    /// Payload of its frame.
+    pub(super) fn encoded(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        put_bytes(&mut bytes, self.node.as_bytes());
+        put_bytes(&mut bytes, self.tenant.as_bytes());
+        put_u64(&mut bytes, self.number);
+        put_i64(&mut bytes, self.begun.unix_nanos());
+        bytes
+    }
+
+    fn decode(payload: &[u8]) -> Decoded<Generation> {
+        let mut bytes = Decoder::new(payload);
+        Ok(Generation { node: bytes.text()?, tenant: bytes.text()?, number: bytes.u64()?, begun: bytes.timestamp()? })
+    }
+}
+
+/// What stands before the body of a request in a server's log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RequestHead {
+    /// How the body is encoded.
+    pub encoding: BodyEncoding,
+    /// When it came.
+    pub received: Timestamp,
+    /// Pid of the peer, where it is a process of this machine and known.
+    pub peer_pid: Option<u32>,
+}
+
+impl RequestHead {
+    /// What stands before the body.
+    pub(super) fn encoded(&self) -> Vec<u8> {
+        let mut bytes = vec![u8::from(self.encoding == BodyEncoding::Json)];
+        put_i64(&mut bytes, self.received.unix_nanos());
+        put_u32(&mut bytes, self.peer_pid.unwrap_or(0));
+        bytes
+    }
+
+    /// The head, and how long it is.
+    fn decode(payload: &[u8]) -> Decoded<(RequestHead, usize)> {
+        let mut bytes = Decoder::new(payload);
+        let encoding = if bytes.bool()? { BodyEncoding::Json } else { BodyEncoding::Protobuf };
+        let received = bytes.timestamp()?;
+        let pid = bytes.u32()?;
+        Ok((RequestHead { encoding, received, peer_pid: (pid != 0).then_some(pid) }, bytes.offset()))
+    }
 }
 
 /// What one frame holds.
@@ -68,11 +139,25 @@ pub enum Frame {
     ResourceEvent(ResourceEvent),
     /// What the recorder saw.
     Observations(Vec<Observation>),
+    /// Whose log this is. The first frame of a server's log, and only that.
+    Generation(Generation),
+    /// A request of spans that a server took.
+    Spans {
+        /// Its encoding and its sender.
+        head: RequestHead,
+        /// The body of an OTLP trace request.
+        body: Vec<u8>,
+    },
     /// Something is missing; also what reading the log itself found missing.
     Loss(Loss),
 }
 
 impl Frame {
+    /// Whether a log begins with it, and it stands nowhere else.
+    pub(super) fn is_opening(&self) -> bool {
+        matches!(self, Frame::Run(_) | Frame::Generation(_))
+    }
+
     /// What a payload of this kind says, or why it makes no sense.
     pub(super) fn decode(kind: u8, payload: Vec<u8>) -> Result<Self, String> {
         let malformed = |Malformed { offset, expected }| format!("at byte {offset} of its payload, expected {expected}");
@@ -85,6 +170,13 @@ impl Frame {
             kind::OTLP_PROTOBUF => request(payload).map(|(peer_pid, body)| Frame::OtlpProtobuf { peer_pid, body }),
             kind::TRACE_FILE => request(payload).map(|(command, body)| Frame::TraceFile { command, body }),
             kind::OTLP_JSON => request(payload).map(|(peer_pid, body)| Frame::OtlpJson { peer_pid, body }),
+            kind::GENERATION => Generation::decode(&payload).map(Frame::Generation).map_err(malformed),
+            kind::SPANS => {
+                let (head, length) = RequestHead::decode(&payload).map_err(malformed)?;
+                let mut body = payload;
+                body.drain(..length);
+                Ok(Frame::Spans { head, body })
+            }
             _ => Err(format!("its kind {kind} is unknown")),
         }
     }
@@ -103,9 +195,9 @@ impl Header {
         Header { length: u64::from(u32_at(bytes, 0)), crc: u32_at(bytes, 4), kind: bytes[8] }
     }
 
-    /// Whether a frame may begin like this. The run stands first: behind damage it would be one of an older log.
+    /// Whether a frame may begin like this. What a log begins with stands first: behind damage it would be one of an older log.
     pub(super) fn is_possible(&self) -> bool {
-        (kind::RUN + 1..=kind::LAST).contains(&self.kind) && self.length <= FRAME_BYTES_MAX as u64
+        (kind::RUN + 1..=kind::LAST).contains(&self.kind) && self.kind != kind::GENERATION && self.length <= FRAME_BYTES_MAX as u64
     }
 }
 

@@ -16,7 +16,7 @@ mod secret;
 mod writer;
 
 pub use self::error::WalError;
-pub use self::frame::Frame;
+pub use self::frame::{BodyEncoding, Frame, Generation, RequestHead};
 pub use self::observation_sink::WalObservationSink;
 pub use self::replay::Replay;
 pub(crate) use self::replay::{AtEnd, Since};

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use longpole_model::{Loss, LossKind, Run};
 
 use super::error::WalError;
-use super::frame::{FILE_HEADER_BYTES, FRAME_BYTES_MAX, FRAME_HEADER_BYTES, Frame, Header, MAGIC, u32_at};
+use super::frame::{FILE_HEADER_BYTES, FRAME_BYTES_MAX, FRAME_HEADER_BYTES, Frame, Generation, Header, MAGIC, u32_at};
 use super::search::{Search, read_at};
 use crate::files;
 use crate::format::WAL_VERSION;
@@ -47,11 +47,11 @@ pub struct Replay {
     offset: u64,
     /// Length of the file when it was opened.
     length: u64,
-    /// The run, where the log does not describe it; gone once a run was yielded.
-    unknown: Option<Box<Run>>,
-    /// Whether that was yielded.
+    /// What it begins with, where the log does not say it; gone once that was yielded.
+    unknown: Option<Box<Frame>>,
+    /// Whether that was a run. The name of a generation's file says as much as its first frame.
     run_is_unknown: bool,
-    /// A frame that waits behind the run.
+    /// A frame that waits behind that.
     waiting: Option<Box<Frame>>,
     at_end: AtEnd,
     search: Search,
@@ -87,17 +87,23 @@ impl Replay {
     /// Opens a log. `unknown` stands for the run where the log's own description is damaged.
     pub(crate) fn open(path: &Path, unknown: &Run, at_end: AtEnd) -> Result<Self, WalError> {
         let file = files::open(path).map_err(|source| WalError::Io { action: "open", path: path.to_owned(), source })?;
-        Replay::of_file(file, path, unknown, at_end)
+        Replay::of_file(file, path, Frame::Run(unknown.clone()), at_end)
+    }
+
+    /// Opens the log of a server that has ended. `unknown` stands for what it begins with, where that is damaged.
+    pub(crate) fn of_generation(path: &Path, unknown: Generation) -> Result<Self, WalError> {
+        let file = files::open(path).map_err(|source| WalError::Io { action: "open", path: path.to_owned(), source })?;
+        Replay::of_file(file, path, Frame::Generation(unknown), AtEnd::Sealing)
     }
 
     /// Opens a log by the descriptor that it was written by: `written` bytes of it. What somebody cut off is missing.
     pub(super) fn of_writer(file: File, path: &Path, unknown: &Run, written: u64) -> Result<Self, WalError> {
-        let mut replay = Replay::of_file(file, path, unknown, AtEnd::Sealing)?;
+        let mut replay = Replay::of_file(file, path, Frame::Run(unknown.clone()), AtEnd::Sealing)?;
         replay.taken = written.saturating_sub(replay.length);
         Ok(replay)
     }
 
-    fn of_file(file: File, path: &Path, unknown: &Run, at_end: AtEnd) -> Result<Self, WalError> {
+    fn of_file(file: File, path: &Path, unknown: Frame, at_end: AtEnd) -> Result<Self, WalError> {
         let fail = |source| WalError::Io { action: "open", path: path.to_owned(), source };
         let length = file.metadata().map_err(fail)?.len();
         let mut header = [0; FILE_HEADER_BYTES];
@@ -108,7 +114,7 @@ impl Replay {
             reader_at: 0,
             offset: FILE_HEADER_BYTES as u64,
             length,
-            unknown: Some(Box::new(unknown.clone())),
+            unknown: Some(Box::new(unknown)),
             run_is_unknown: false,
             waiting: None,
             at_end,
@@ -206,7 +212,7 @@ impl Replay {
         let bytes = FRAME_HEADER_BYTES as u64 + length;
         match Frame::decode(kind, payload) {
             // Only the first describes the run.
-            Ok(Frame::Run(_)) if self.unknown.is_none() => Ok(Next::Senseless(bytes)),
+            Ok(frame) if frame.is_opening() && self.unknown.is_none() => Ok(Next::Senseless(bytes)),
             Ok(frame) => {
                 self.offset += bytes;
                 Ok(Next::Frame(Box::new(frame)))
@@ -258,11 +264,11 @@ impl Replay {
         missing
     }
 
-    /// The run, where the log does not describe it; once.
+    /// What the log begins with, where it does not say it; once.
     fn take_unknown(&mut self) -> Option<Frame> {
-        self.unknown.take().map(|run| {
-            self.run_is_unknown = true;
-            Frame::Run(*run)
+        self.unknown.take().map(|opening| {
+            self.run_is_unknown = matches!(*opening, Frame::Run(_));
+            *opening
         })
     }
 }
@@ -276,12 +282,12 @@ impl Iterator for Replay {
         }
         if self.missing.is_none() {
             match self.next_frame() {
-                Ok(Some(frame @ Frame::Run(_))) => {
+                Ok(Some(frame)) if frame.is_opening() => {
                     self.unknown = None;
                     return Some(Ok(frame));
                 }
                 Ok(Some(frame)) => {
-                    // What stands first is the run, or damage took it.
+                    // What stands first opens the log, or damage took it.
                     let Some(unknown) = self.take_unknown() else { return Some(Ok(frame)) };
                     self.waiting = Some(Box::new(frame));
                     return Some(Ok(unknown));

@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use longpole_model::{Loss, Observation, ResourceEvent, Run};
 
 use super::error::WalError;
-use super::frame::{FILE_HEADER_BYTES, FRAME_BYTES_MAX, FRAME_HEADER_BYTES, MAGIC, frame_header, kind};
+use super::frame::{FILE_HEADER_BYTES, FRAME_BYTES_MAX, FRAME_HEADER_BYTES, Generation, MAGIC, RequestHead, frame_header, kind};
 use super::observation_codec as codec;
 use super::replay::Replay;
 use super::secret::Secret;
@@ -91,14 +91,26 @@ impl WalWriter {
     ///
     /// [`WalError::Io`] if the system refuses the file, or if it exists.
     pub fn create(path: &Path, run: &Run, sync: SyncPolicy) -> Result<Self, WalError> {
+        WalWriter::create_with(path, kind::RUN, &codec::encoded(run), sync)
+    }
+
+    /// Creates a log of a server; the file must not exist. Appends do not wait for the disk: [`sync`](Self::sync) does.
+    ///
+    /// # Errors
+    ///
+    /// As [`create`](Self::create).
+    pub(crate) fn create_generation(path: &Path, generation: &Generation) -> Result<Self, WalError> {
+        WalWriter::create_with(path, kind::GENERATION, &generation.encoded(), SyncPolicy::None)
+    }
+
+    fn create_with(path: &Path, kind: u8, payload: &[u8], sync: SyncPolicy) -> Result<Self, WalError> {
         let fail = |source| WalError::Io { action: "create", path: path.to_owned(), source };
         let file = files::create_log(path).map_err(fail)?;
-        let payload = codec::encoded(run);
         let mut bytes = Vec::with_capacity(FILE_HEADER_BYTES + FRAME_HEADER_BYTES + payload.len());
         bytes.extend_from_slice(&MAGIC);
         bytes.extend_from_slice(&WAL_VERSION.to_le_bytes());
-        bytes.extend_from_slice(&frame_header(kind::RUN, &[&payload]));
-        bytes.extend_from_slice(&payload);
+        bytes.extend_from_slice(&frame_header(kind, &[payload]));
+        bytes.extend_from_slice(payload);
         (&file).write_all(&bytes).map_err(fail)?;
         let writer = WalWriter::of_file(path, file, sync, bytes.len() as u64);
         writer.shared.acknowledge(bytes.len() as u64)?;
@@ -147,6 +159,31 @@ impl WalWriter {
     /// As [`append_observation`](Self::append_observation).
     pub fn append_otlp_json(&self, peer_pid: Option<u32>, body: &[u8]) -> Result<(), WalError> {
         self.shared.append(kind::OTLP_JSON, &[&peer_pid.unwrap_or(0).to_le_bytes(), body])
+    }
+
+    /// Appends a request of spans that a server took.
+    ///
+    /// # Errors
+    ///
+    /// As [`append_observation`](Self::append_observation).
+    pub(crate) fn append_spans(&self, head: &RequestHead, body: &[u8]) -> Result<(), WalError> {
+        self.shared.append(kind::SPANS, &[&head.encoded(), body])
+    }
+
+    /// Waits until the disk has everything that was appended before. After an error nothing can be appended: the kernel may have dropped
+    /// what it could not write.
+    ///
+    /// # Errors
+    ///
+    /// [`WalError::Io`] if the sync fails, [`WalError::NotSynced`] if an earlier one failed.
+    pub(crate) fn sync(&self) -> Result<(), WalError> {
+        let end = self.bytes();
+        self.shared.sync_to(end)
+    }
+
+    /// How long it is.
+    pub(crate) fn bytes(&self) -> u64 {
+        lock(&self.shared.tail).end
     }
 
     /// Appends events of spans that come by themselves: an OTLP trace request in protobuf whose spans only say which span each
@@ -299,9 +336,11 @@ impl SharedLog {
 
     /// Returns once everything before `end` is as safe as the policy says.
     fn acknowledge(&self, end: u64) -> Result<(), WalError> {
-        if self.sync == SyncPolicy::None {
-            return Ok(());
-        }
+        if self.sync == SyncPolicy::None { Ok(()) } else { self.sync_to(end) }
+    }
+
+    /// Returns once the disk has everything before `end`.
+    fn sync_to(&self, end: u64) -> Result<(), WalError> {
         // The holder of this lock syncs for all threads that wait for it: they find their end covered in their turn.
         let mut synced = lock(&self.synced);
         if synced.until >= end {

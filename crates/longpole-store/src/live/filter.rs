@@ -1,0 +1,86 @@
+//! What a search asks of spans. A trace matches if one of its spans does.
+
+use longpole_model::{AttributeValue, Attributes, Span, StatusCode, Timestamp};
+
+use crate::trace_summary::TraceSummary;
+
+/// What a span must have. What is `None` or empty asks for nothing.
+#[derive(Debug, Clone, Default)]
+pub struct SpanFilter {
+    /// Its service.
+    pub service: Option<String>,
+    /// Its operation.
+    pub name: Option<String>,
+    /// Attributes, by their text: of the span, its resource, its scope or one of its events.
+    pub attributes: Vec<(String, String)>,
+    /// Keys of attributes, or names of events.
+    pub keys: Vec<String>,
+    /// Its shortest duration, in nanoseconds.
+    pub min_nanos: Option<u64>,
+    /// Its longest.
+    pub max_nanos: Option<u64>,
+    /// It must have failed.
+    pub is_error: bool,
+    /// Its earliest start.
+    pub from: Option<Timestamp>,
+    /// Its latest.
+    pub until: Option<Timestamp>,
+}
+
+impl SpanFilter {
+    /// Whether a trace may have such a span.
+    pub(super) fn may_match(&self, trace: &TraceSummary) -> bool {
+        self.service.as_ref().is_none_or(|service| trace.has_service(service))
+            && self.min_nanos.is_none_or(|nanos| trace.nanos() >= nanos)
+            && (!self.is_error || trace.errors > 0)
+            && self.may_match_time(trace.start, trace.end)
+    }
+
+    /// Whether spans of this time can match.
+    pub(super) fn may_match_time(&self, start: Timestamp, end: Timestamp) -> bool {
+        self.from.is_none_or(|from| end >= from) && self.until.is_none_or(|until| start <= until)
+    }
+
+    /// Whether the span matches.
+    pub fn matches(&self, span: &Span) -> bool {
+        let nanos = u64::try_from(span.end.unix_nanos().saturating_sub(span.start.unix_nanos())).unwrap_or(0);
+        self.service.as_ref().is_none_or(|service| span.service_name() == service)
+            && self.name.as_ref().is_none_or(|name| span.name.as_str() == name)
+            && self.min_nanos.is_none_or(|min| nanos >= min)
+            && self.max_nanos.is_none_or(|max| nanos <= max)
+            && (!self.is_error || span.status.code == StatusCode::Error)
+            && self.from.is_none_or(|from| span.start >= from)
+            && self.until.is_none_or(|until| span.start <= until)
+            && self.attributes.iter().all(|(key, value)| has(span, key, Some(value)))
+            && self.keys.iter().all(|key| has(span, key, None) || span.events.iter().any(|event| event.name.as_str() == key))
+    }
+}
+
+/// Whether the span says this somewhere.
+fn has(span: &Span, key: &str, value: Option<&str>) -> bool {
+    let in_map = |attributes: &Attributes| attributes.get(key).is_some_and(|found| value.is_none_or(|value| is_text(found, value)));
+    // What OpenTelemetry made fields of, and what everybody searches for as tags.
+    let in_field = match key {
+        "error" => value.is_none_or(|value| (value == "true") == (span.status.code == StatusCode::Error)),
+        "span.kind" => value.is_none_or(|value| span.kind.as_str() == value),
+        "otel.status_code" => value.is_some_and(|value| span.status.code.as_str().eq_ignore_ascii_case(value)),
+        "otel.scope.name" | "otel.library.name" => value.is_some_and(|value| span.scope.name == value),
+        _ => false,
+    };
+    in_field
+        || in_map(&span.attributes)
+        || in_map(&span.resource.attributes)
+        || in_map(&span.scope.attributes)
+        || span.events.iter().any(|event| in_map(&event.attributes))
+}
+
+/// Whether a value is written like this.
+fn is_text(found: &AttributeValue, text: &str) -> bool {
+    match found {
+        AttributeValue::Str(found) => found.as_str() == text,
+        AttributeValue::Bool(found) => text == if *found { "true" } else { "false" },
+        AttributeValue::Int(found) => text.parse() == Ok(*found),
+        AttributeValue::Double(found) => text.parse() == Ok(*found),
+        AttributeValue::Empty | AttributeValue::Bytes(_) | AttributeValue::Array(_) | AttributeValue::KeyValues(_) => false,
+    }
+}

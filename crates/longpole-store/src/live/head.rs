@@ -1,0 +1,107 @@
+//! The spans of a server that stand in no segment yet, in memory.
+
+use std::collections::BTreeSet;
+
+use longpole_model::fast_hash::FastMap;
+use longpole_model::{Span, SpanId, SpanKind, StatusCode, TraceId};
+
+use crate::compact_spans::CompactSpans;
+use crate::numbers::u32_of;
+use crate::trace_summary::TraceSummary;
+
+/// What is one span: a client and a server of Zipkin share an id.
+type SpanKey = (TraceId, SpanId, bool);
+
+/// The spans of one generation.
+#[derive(Debug, Default)]
+pub(super) struct Head {
+    spans: CompactSpans,
+    place_of: FastMap<SpanKey, u32>,
+    /// Where the spans of each trace are.
+    traces: FastMap<TraceId, Vec<u32>>,
+    duplicates: u64,
+}
+
+impl Head {
+    pub(super) fn len(&self) -> usize {
+        self.spans.len()
+    }
+
+    /// How many spans came again.
+    pub(super) fn duplicates(&self) -> u64 {
+        self.duplicates
+    }
+
+    pub(super) fn spans(&self) -> &CompactSpans {
+        &self.spans
+    }
+
+    /// Takes a span. One with the ids of another takes its place if it ends later: exporters send again what they did not see acknowledged,
+    /// and some send a span before it ends.
+    pub(super) fn push(&mut self, span: &Span) {
+        let next = u32_of(self.spans.len());
+        let place = *self.place_of.entry(key(span)).or_insert(next);
+        if place != next {
+            self.duplicates += 1;
+            if span.end > self.spans.heads()[place as usize].end {
+                self.spans.replace(place as usize, span);
+            }
+            return;
+        }
+        self.spans.push(span);
+        self.traces.entry(span.trace_id).or_default().push(place);
+    }
+
+    /// The spans of a trace.
+    pub(super) fn trace(&self, trace_id: TraceId) -> Vec<Span> {
+        let places = self.traces.get(&trace_id).map_or(&[][..], Vec::as_slice);
+        places.iter().map(|place| self.spans.get(*place as usize)).collect()
+    }
+
+    /// All traces.
+    pub(super) fn trace_ids(&self) -> impl Iterator<Item = TraceId> {
+        self.traces.keys().copied()
+    }
+
+    /// What a search needs of a trace, from ids, times and the examples of its spans.
+    pub(super) fn summary(&self, trace_id: TraceId) -> Option<TraceSummary> {
+        let places = self.traces.get(&trace_id)?;
+        let mut summary = TraceSummary::new(trace_id);
+        for place in places {
+            let head = &self.spans.heads()[*place as usize];
+            let example = &self.spans.examples()[head.example];
+            let is_error = self.spans.status(*place as usize) == StatusCode::Error;
+            summary.add(head.start, head.end, head.parent_span_id.is_none(), example.resource.service_name(), &example.name, is_error);
+        }
+        Some(summary)
+    }
+
+    /// Services with their operations and kinds.
+    pub(super) fn operations(&self, into: &mut BTreeSet<(String, String, SpanKind)>) {
+        for example in self.spans.examples() {
+            into.insert((example.resource.service_name().to_owned(), example.name.to_string(), example.kind));
+        }
+    }
+}
+
+fn key(span: &Span) -> SpanKey {
+    (span.trace_id, span.span_id, matches!(span.kind, SpanKind::Server | SpanKind::Consumer))
+}
+
+/// Spans of one trace from several places, each once: of two with the same ids the one that ends later.
+pub(super) fn merged(fragments: Vec<Vec<Span>>) -> Vec<Span> {
+    let mut merged: Vec<Span> = Vec::new();
+    let mut place_of: FastMap<SpanKey, usize> = FastMap::default();
+    for span in fragments.into_iter().flatten() {
+        match place_of.get(&key(&span)) {
+            Some(place) if span.end > merged[*place].end => merged[*place] = span,
+            Some(_) => {}
+            None => {
+                place_of.insert(key(&span), merged.len());
+                merged.push(span);
+            }
+        }
+    }
+    merged.sort_by_key(|span| (span.start, span.span_id));
+    merged
+}

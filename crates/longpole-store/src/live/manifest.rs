@@ -1,0 +1,262 @@
+//! The list of a tenant's segments: numbered files, each made once and never changed.
+//!
+//! ```text
+//! manifest/00000000000000000007.json
+//! {"version":7,"checkpoint":false,"add":[{…}],"remove":["0-5f2c91aa-0000000003"],"watermarks":{"5f2c91aa":4}}
+//! ```
+//!
+//! Version n says what changed since n-1, or, as a checkpoint, everything. A version that exists is never overwritten: of two writers one gets
+//! it, and the other reads it first. A node's watermark is the first of its logs that no segment holds.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use longpole_model::Timestamp;
+use serde_json::{Value, json};
+
+use crate::error::StoreError;
+use crate::files;
+
+/// Each version of this multiple lists everything.
+const CHECKPOINT_EVERY: u64 = 100;
+
+/// Versions before the last checkpoint that stay, for a reader that is slow.
+const KEPT_BEHIND_CHECKPOINT: u64 = CHECKPOINT_EVERY;
+
+/// Services that an entry names; with more a search cannot skip it by its service.
+pub(super) const SERVICES_MAX: usize = 64;
+
+/// A segment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct SegmentEntry {
+    /// Unique in its tenant: level, node and number of its last log.
+    pub(super) id: String,
+    /// Hour in which its first spans were received, in UTC: `2026112812`. Names its folder.
+    pub(super) hour: String,
+    pub(super) spans: u64,
+    pub(super) traces: u64,
+    /// Bytes of its files.
+    pub(super) bytes: u64,
+    /// First start and last end of its spans.
+    pub(super) start: Timestamp,
+    pub(super) end: Timestamp,
+    /// When its first and its last spans were received.
+    pub(super) received: [Timestamp; 2],
+    /// Services of its spans; empty if there are more than [`SERVICES_MAX`].
+    pub(super) services: Vec<String>,
+    /// Version of its tables.
+    pub(super) schema: u32,
+}
+
+impl SegmentEntry {
+    fn json(&self) -> Value {
+        json!({
+            "id": self.id,
+            "hour": self.hour,
+            "spans": self.spans,
+            "traces": self.traces,
+            "bytes": self.bytes,
+            "start_time_unix_nano": self.start.unix_nanos(),
+            "end_time_unix_nano": self.end.unix_nanos(),
+            "received_unix_nano": self.received.map(Timestamp::unix_nanos),
+            "services": self.services,
+            "schema": self.schema,
+        })
+    }
+
+    fn of(value: &Value) -> Option<SegmentEntry> {
+        let text = |name: &str| value[name].as_str().map(str::to_owned);
+        let time = |value: &Value| value.as_i64().map(Timestamp);
+        let entry = SegmentEntry {
+            id: text("id")?,
+            hour: text("hour")?,
+            spans: value["spans"].as_u64()?,
+            traces: value["traces"].as_u64()?,
+            bytes: value["bytes"].as_u64()?,
+            start: time(&value["start_time_unix_nano"])?,
+            end: time(&value["end_time_unix_nano"])?,
+            received: [time(&value["received_unix_nano"][0])?, time(&value["received_unix_nano"][1])?],
+            services: value["services"].as_array()?.iter().map(|name| name.as_str().map(str::to_owned)).collect::<Option<_>>()?,
+            schema: u32::try_from(value["schema"].as_u64()?).ok()?,
+        };
+        // They name folders.
+        let is_plain = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+        (is_plain(&entry.id) && is_plain(&entry.hour)).then_some(entry)
+    }
+
+    /// Where its files are, below the folder of the segments.
+    pub(super) fn folder(&self) -> PathBuf {
+        Path::new(&self.hour).join(&self.id)
+    }
+}
+
+/// What changes from one version to the next.
+#[derive(Debug, Default)]
+pub(super) struct ManifestChange {
+    pub(super) add: Vec<SegmentEntry>,
+    pub(super) remove: Vec<String>,
+    /// The node whose logs before this number are not needed any more.
+    pub(super) watermark: Option<(String, u64)>,
+}
+
+/// All segments, in one version.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Manifest {
+    pub(super) version: u64,
+    pub(super) entries: Vec<SegmentEntry>,
+    pub(super) watermarks: BTreeMap<String, u64>,
+}
+
+impl Manifest {
+    /// The newest version in this folder; without one, an empty list.
+    pub(super) fn newest(folder: &Path) -> Result<Manifest, StoreError> {
+        let mut versions = Vec::new();
+        for entry in fs::read_dir(folder).map_err(StoreError::io("list", folder))? {
+            let name = entry.map_err(StoreError::io("list", folder))?.file_name();
+            let number = name.to_str().and_then(|name| name.strip_suffix(".json")?.parse::<u64>().ok());
+            versions.extend(number.filter(|number| name.to_str() == Some(&file_name(*number))));
+        }
+        versions.sort_unstable();
+        let Some(newest) = versions.last().copied() else { return Ok(Manifest::default()) };
+        // Backwards to the last one that lists everything.
+        let mut changes = Vec::new();
+        let mut version = newest;
+        loop {
+            let path = folder.join(file_name(version));
+            let bytes = files::read(&path).map_err(StoreError::io("read", &path))?;
+            let corrupt = |reason: &str| StoreError::Corrupt { path: path.clone(), reason: reason.to_owned() };
+            let value: Value = serde_json::from_slice(&bytes).map_err(|error| corrupt(&error.to_string()))?;
+            let is_checkpoint = value["checkpoint"].as_bool().ok_or_else(|| corrupt("it does not state whether it is a checkpoint"))?;
+            if value["version"].as_u64() != Some(version) {
+                return Err(corrupt("it states another version than its name"));
+            }
+            changes.push((path, value));
+            if is_checkpoint || version == 1 {
+                break;
+            }
+            version -= 1;
+        }
+        let mut manifest = Manifest::default();
+        for (path, value) in changes.into_iter().rev() {
+            let corrupt =
+                || StoreError::Corrupt { path: path.clone(), reason: "it is no list of segments that longpole writes".to_owned() };
+            manifest.apply(&change_of(&value).ok_or_else(corrupt)?);
+            if let Some(marks) = value["watermarks"].as_object() {
+                let numbers = marks.iter().filter_map(|(node, number)| Some((node.clone(), number.as_u64()?)));
+                manifest.watermarks.extend(numbers);
+            }
+        }
+        manifest.version = newest;
+        Ok(manifest)
+    }
+
+    fn apply(&mut self, change: &ManifestChange) {
+        self.entries.retain(|entry| !change.remove.contains(&entry.id));
+        self.entries.extend(change.add.iter().cloned());
+        self.watermarks.extend(change.watermark.iter().cloned());
+    }
+
+    /// Writes the next version and returns it. The disk has it then.
+    pub(super) fn commit(&self, folder: &Path, change: &ManifestChange) -> Result<Manifest, StoreError> {
+        let mut next = self.clone();
+        next.version += 1;
+        next.apply(change);
+        let is_checkpoint = next.version.is_multiple_of(CHECKPOINT_EVERY);
+        let all = ManifestChange { add: next.entries.clone(), ..ManifestChange::default() };
+        let ManifestChange { add, remove, .. } = if is_checkpoint { &all } else { change };
+        let value = json!({
+            "version": next.version,
+            "checkpoint": is_checkpoint,
+            "add": add.iter().map(SegmentEntry::json).collect::<Vec<_>>(),
+            "remove": remove,
+            "watermarks": next.watermarks,
+        });
+        let (path, temporary) = (folder.join(file_name(next.version)), folder.join("next"));
+        let write = || -> io::Result<()> {
+            match fs::remove_file(&temporary) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+            let mut file = files::create_new(&temporary)?;
+            io::Write::write_all(&mut file, &serde_json::to_vec(&value)?)?;
+            file.sync_all()?;
+            // A link is not made over a file that is there.
+            fs::hard_link(&temporary, &path)?;
+            fs::remove_file(&temporary)?;
+            files::sync_dir(folder)
+        };
+        write().map_err(StoreError::io("write", &path))?;
+        if is_checkpoint {
+            // Whoever cannot remove them leaves them: they are small, and the next checkpoint tries again.
+            for version in next.version.saturating_sub(2 * KEPT_BEHIND_CHECKPOINT)..next.version - KEPT_BEHIND_CHECKPOINT {
+                let _ = fs::remove_file(folder.join(file_name(version)));
+            }
+        }
+        Ok(next)
+    }
+}
+
+fn change_of(value: &Value) -> Option<ManifestChange> {
+    let add = value["add"].as_array()?.iter().map(SegmentEntry::of).collect::<Option<_>>()?;
+    let remove = value["remove"].as_array()?.iter().map(|id| id.as_str().map(str::to_owned)).collect::<Option<_>>()?;
+    Some(ManifestChange { add, remove, watermark: None })
+}
+
+fn file_name(version: u64) -> String {
+    format!("{version:020}.json")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Directory;
+
+    fn entry(number: u64) -> SegmentEntry {
+        SegmentEntry {
+            id: format!("0-node-{number:010}"),
+            hour: "2026112812".to_owned(),
+            spans: number,
+            traces: 1,
+            bytes: 10,
+            start: Timestamp(1),
+            end: Timestamp(2),
+            received: [Timestamp(3), Timestamp(4)],
+            services: vec!["cart".to_owned()],
+            schema: 6,
+        }
+    }
+
+    #[test]
+    fn the_newest_version_is_what_was_committed_last() {
+        let folder = Directory::new();
+        let mut manifest = Manifest::newest(folder.path()).unwrap();
+        for number in 1..=250 {
+            let remove = if number > 20 { vec![entry(number - 20).id] } else { Vec::new() };
+            let change = ManifestChange { add: vec![entry(number)], remove, watermark: Some(("node".to_owned(), number)) };
+            manifest = manifest.commit(folder.path(), &change).unwrap();
+        }
+        assert_eq!(Manifest::newest(folder.path()).unwrap(), manifest);
+        assert_eq!((manifest.version, manifest.entries.len(), manifest.watermarks["node"]), (250, 20, 250));
+        // A new reader needs no version from before the last checkpoint.
+        assert!(!folder.path().join(file_name(99)).exists());
+    }
+
+    #[test]
+    fn a_version_is_made_once() {
+        let folder = Directory::new();
+        let manifest = Manifest::default();
+        manifest.commit(folder.path(), &ManifestChange::default()).unwrap();
+        assert!(manifest.commit(folder.path(), &ManifestChange::default()).is_err());
+        assert_eq!(Manifest::newest(folder.path()).unwrap().version, 1);
+    }
+
+    #[test]
+    fn names_that_lead_elsewhere_are_refused() {
+        let folder = Directory::new();
+        let bad = SegmentEntry { hour: "../..".to_owned(), ..entry(1) };
+        Manifest::default().commit(folder.path(), &ManifestChange { add: vec![bad], ..ManifestChange::default() }).unwrap();
+        assert!(matches!(Manifest::newest(folder.path()), Err(StoreError::Corrupt { .. })));
+    }
+}

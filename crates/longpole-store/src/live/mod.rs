@@ -1,0 +1,564 @@
+//! The store of a server: spans are durable when they are acknowledged, can be found at once, and move into segments later.
+//!
+//! ```text
+//! append ─► log of the generation ─► sync ─► acknowledged
+//!    └────► head, in memory ─ generation ends ─► segment ─► manifest ─► the log is removed
+//!
+//! trace, find ◄─ heads, segments: what several of them have of a trace is merged
+//! ```
+//!
+//! ```text
+//! <root>/node/<node>/lock                                   locked while a server uses the store
+//! <root>/node/<node>/wal/<tenant>/0000000007.wal            a generation that stands in no segment yet
+//! <root>/tenants/<tenant>/manifest/<version>.json           which segments there are
+//! <root>/tenants/<tenant>/segments/<hour>/<id>/             tables and an index of a generation's spans
+//! ```
+//!
+//! A log is removed after the disk has the segment, its folder and the manifest that names it. A generation whose sync fails ends: nothing that
+//! waits for it is acknowledged, and the next request begins another one.
+
+mod filter;
+mod generation;
+mod head;
+mod manifest;
+mod search;
+mod segment;
+mod sync_thread;
+mod trace_index;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeSet;
+use std::fs::{self, File, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use longpole_model::{Span, SpanKind, Timestamp, TraceId};
+
+pub use self::filter::SpanFilter;
+use self::generation::Generations;
+use self::head::{Head, merged};
+use self::manifest::{Manifest, ManifestChange, SegmentEntry};
+use self::segment::Segment;
+pub use self::sync_thread::Acknowledge;
+use self::sync_thread::SyncThread;
+use crate::error::StoreError;
+use crate::files;
+use crate::format::RECORDING_VERSION;
+use crate::layout::LOCK;
+use crate::store::Store;
+pub use crate::trace_summary::TraceSummary;
+use crate::wal::{Frame, Generation, Replay, RequestHead, WalError, WalWriter};
+
+/// The tenant of requests that name none.
+const TENANT: &str = "default";
+
+/// Folder of what only this machine has.
+const NODES: &str = "node";
+
+/// Generations that may wait in memory until they are segments. With more the store takes no spans: the disk does not take segments.
+const ENDED_MAX: usize = 8;
+
+/// When a generation ends and becomes a segment, and when a segment goes.
+#[derive(Debug, Clone)]
+pub struct LiveOptions {
+    /// Spans of a generation.
+    pub generation_spans: usize,
+    /// Bytes of its log.
+    pub generation_bytes: u64,
+    /// Its age.
+    pub generation_nanos: u64,
+    /// Age of a segment at which it is removed, by when its last span was received; `None` keeps it.
+    pub keep_nanos: Option<u64>,
+    /// Bytes of all segments together; the oldest go first. `None` sets no limit.
+    pub keep_bytes: Option<u64>,
+}
+
+impl Default for LiveOptions {
+    fn default() -> Self {
+        LiveOptions {
+            generation_spans: 1 << 18,
+            generation_bytes: 256 << 20,
+            generation_nanos: 600_000_000_000,
+            keep_nanos: None,
+            keep_bytes: None,
+        }
+    }
+}
+
+/// The spans of one request, as they were received and as they were decoded.
+#[derive(Debug)]
+pub struct Request<'a> {
+    /// What the log has of it beside its body.
+    pub head: RequestHead,
+    /// An OTLP trace request.
+    pub body: &'a [u8],
+    /// Its spans.
+    pub spans: &'a [Span],
+}
+
+/// Decodes the body of a request of the log.
+pub type DecodeRequest<'a> = dyn FnMut(&RequestHead, &[u8]) -> Vec<Span> + 'a;
+
+/// The store of a server. Clones share it.
+#[derive(Debug, Clone)]
+pub struct LiveStore {
+    shared: Arc<SharedStore>,
+}
+
+#[derive(Debug)]
+struct SharedStore {
+    folders: Folders,
+    options: LiveOptions,
+    /// Locked as long as this lives.
+    _lock: File,
+    state: RwLock<LiveState>,
+    sync_thread: SyncThread,
+    /// Held by who makes a segment or removes some.
+    maintenance: Mutex<()>,
+}
+
+#[derive(Debug)]
+struct Folders {
+    node: String,
+    wal: PathBuf,
+    manifest: PathBuf,
+    segments: PathBuf,
+}
+
+/// What is where. A request holds it for reading while it is appended and published, so no span can stand in one generation's log and in
+/// another one's head.
+#[derive(Debug)]
+struct LiveState {
+    current: Arc<LiveGeneration>,
+    /// Generations that have ended and are no segments yet, the oldest first.
+    ended: Vec<Arc<LiveGeneration>>,
+    segments: Vec<Arc<Segment>>,
+    manifest: Manifest,
+}
+
+/// A log and the spans in it.
+#[derive(Debug)]
+struct LiveGeneration {
+    number: u64,
+    begun: Timestamp,
+    /// `None` for what was left by an earlier server: its logs are read, and no one writes to them.
+    wal: Option<WalWriter>,
+    head: RwLock<Head>,
+    /// When its first and last requests came.
+    received: Mutex<Option<[Timestamp; 2]>>,
+}
+
+/// Figures of a store.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct LiveFigures {
+    /// Spans that stand in no segment yet.
+    pub head_spans: u64,
+    /// Spans that came again.
+    pub duplicates: u64,
+    /// Bytes of their logs.
+    pub log_bytes: u64,
+    /// Segments.
+    pub segments: u64,
+    /// Spans in them.
+    pub segment_spans: u64,
+    /// Their bytes.
+    pub segment_bytes: u64,
+}
+
+/// A thread that panicked while it held a lock left the values whole: they are changed by plain stores only.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn read<T>(value: &RwLock<T>) -> RwLockReadGuard<'_, T> {
+    value.read().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn write<T>(value: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
+    value.write().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl LiveStore {
+    /// Opens the part of a store that a server keeps, and reads the logs that an earlier server left. What it could not read of them comes
+    /// with it, as lines for people.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Served`] if another server uses it; [`StoreError::Io`], [`StoreError::Wal`] or [`StoreError::Corrupt`] if a file or folder
+    /// cannot be made or read.
+    pub fn open(
+        store: &Store,
+        options: LiveOptions,
+        now: Timestamp,
+        decode: &mut DecodeRequest<'_>,
+    ) -> Result<(LiveStore, Vec<String>), StoreError> {
+        let (folders, lock) = Folders::open(store.root())?;
+        let manifest = Manifest::newest(&folders.manifest)?;
+        let segments = manifest.entries.iter().map(|entry| Arc::new(folders.segment(entry))).collect();
+        folders.remove_strays(&manifest)?;
+        let generations = Generations::new(&folders.wal);
+        let first = manifest.watermarks.get(&folders.node).copied().unwrap_or(0);
+        let numbers = generations.numbers()?;
+        let (mut left, mut problems) = (None, Vec::new());
+        for number in &numbers {
+            if *number < first {
+                // Its spans stand in a segment: the server ended before it removed the log.
+                generations.remove(*number)?;
+                continue;
+            }
+            let generation = left.get_or_insert_with(|| LiveGeneration::ended(*number, now));
+            generation.number = *number;
+            generation.replay(&folders, *number, decode, &mut problems)?;
+        }
+        if left.as_ref().is_some_and(|generation| read(&generation.head).len() == 0) {
+            left.take().map_or(Ok(()), |generation| generations.remove_until(generation.number))?;
+        }
+        let next = numbers.last().map_or(first, |last| first.max(last + 1));
+        let current = Arc::new(LiveGeneration::begin(&folders, next, now)?);
+        let ended = left.into_iter().map(Arc::new).collect();
+        let state = RwLock::new(LiveState { current, ended, segments, manifest });
+        let sync_thread = SyncThread::default();
+        let shared = Arc::new(SharedStore { folders, options, _lock: lock, state, sync_thread, maintenance: Mutex::default() });
+        SyncThread::start(&shared)?;
+        Ok((LiveStore { shared }, problems))
+    }
+
+    /// Appends a request to the log and lets its spans be found. It is not durable yet: [`when_durable`](Self::when_durable).
+    ///
+    /// # Errors
+    ///
+    /// [`WalError`] if it could not be appended. Then none of its spans is found.
+    pub fn append(&self, request: &Request<'_>) -> Result<(), WalError> {
+        loop {
+            let state = read(&self.shared.state);
+            if state.ended.len() > ENDED_MAX {
+                let source = io::Error::other(format!("{ENDED_MAX} generations of spans wait to be written as segments"));
+                return Err(WalError::Io { action: "append to", path: self.shared.folders.wal.clone(), source });
+            }
+            let generation = Arc::clone(&state.current);
+            match generation.append(request) {
+                // The sync thread begins another generation in a moment, or this request does.
+                Err(WalError::NotSynced { .. } | WalError::Broken { .. }) => {
+                    drop(state);
+                    self.shared.begin_after(generation.number, request.head.received)?;
+                }
+                appended => return appended,
+            }
+        }
+    }
+
+    /// Calls back when the disk has everything that was appended before, or cannot have it.
+    pub fn when_durable(&self, acknowledge: Acknowledge) {
+        self.shared.sync_thread.wait(acknowledge);
+    }
+
+    /// The spans of a trace, by their start; none if there is no such trace.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] if a segment that may hold it cannot be read.
+    pub fn trace(&self, trace_id: TraceId) -> Result<Vec<Span>, StoreError> {
+        let (generations, segments) = self.shared.all();
+        let mut fragments = Vec::new();
+        for segment in segments {
+            fragments.push(segment.trace(trace_id)?);
+        }
+        fragments.extend(generations.iter().map(|generation| read(&generation.head).trace(trace_id)));
+        Ok(merged(fragments))
+    }
+
+    /// Services with their operations and the kinds of their spans, in the order of the alphabet.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] if a segment cannot be read.
+    pub fn operations(&self) -> Result<BTreeSet<(String, String, SpanKind)>, StoreError> {
+        let (generations, segments) = self.shared.all();
+        let mut operations = BTreeSet::new();
+        for segment in segments {
+            operations.extend(segment.operations()?.iter().cloned());
+        }
+        for generation in generations {
+            read(&generation.head).operations(&mut operations);
+        }
+        Ok(operations)
+    }
+
+    /// Ends the generation if it is due, or if it must, and makes segments of those that have ended. Then removes the segments that are too old
+    /// or too many.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] if a segment or the manifest cannot be written. The log stays, and the next call tries again.
+    pub fn maintain(&self, now: Timestamp, must_end: bool) -> Result<(), StoreError> {
+        let shared = &self.shared;
+        let _maintenance = lock(&shared.maintenance);
+        let due = {
+            let state = read(&shared.state);
+            let spans = read(&state.current.head).len();
+            let age = u64::try_from(now.unix_nanos().saturating_sub(state.current.begun.unix_nanos())).unwrap_or(0);
+            let bytes = state.current.wal.as_ref().map_or(0, WalWriter::bytes);
+            let LiveOptions { generation_spans, generation_bytes, generation_nanos, .. } = shared.options;
+            let is_due = spans >= generation_spans || bytes >= generation_bytes || age >= generation_nanos;
+            (spans > 0 && (is_due || must_end)).then_some(state.current.number)
+        };
+        if let Some(number) = due {
+            shared.begin_after(number, now)?;
+        }
+        // No lock is held while a segment is made.
+        let oldest = || read(&shared.state).ended.first().cloned();
+        while let Some(generation) = oldest() {
+            shared.make_segment(&generation)?;
+        }
+        shared.remove_old(now)
+    }
+
+    /// Its figures.
+    pub fn figures(&self) -> LiveFigures {
+        let state = read(&self.shared.state);
+        let mut figures = LiveFigures::default();
+        for generation in state.ended.iter().chain([&state.current]) {
+            let head = read(&generation.head);
+            figures.head_spans += head.len() as u64;
+            figures.duplicates += head.duplicates();
+            figures.log_bytes += generation.wal.as_ref().map_or(0, WalWriter::bytes);
+        }
+        for entry in &state.manifest.entries {
+            figures.segments += 1;
+            figures.segment_spans = figures.segment_spans.saturating_add(entry.spans);
+            figures.segment_bytes = figures.segment_bytes.saturating_add(entry.bytes);
+        }
+        figures
+    }
+}
+
+impl SharedStore {
+    /// All generations and segments at this moment: what moves from one to the other meanwhile is found in one of them at least.
+    fn all(&self) -> (Vec<Arc<LiveGeneration>>, Vec<Arc<Segment>>) {
+        let state = read(&self.state);
+        (state.ended.iter().chain([&state.current]).cloned().collect(), state.segments.clone())
+    }
+
+    /// Ends the generation of this number, unless another did, and begins the next one.
+    fn begin_after(&self, number: u64, now: Timestamp) -> Result<(), WalError> {
+        let mut state = write(&self.state);
+        if state.current.number != number {
+            return Ok(());
+        }
+        let next = Arc::new(LiveGeneration::begin(&self.folders, number + 1, now)?);
+        let ended = std::mem::replace(&mut state.current, next);
+        if read(&ended.head).len() > 0 {
+            state.ended.push(ended);
+        }
+        Ok(())
+    }
+
+    /// Makes a segment of a generation that has ended, and removes its logs.
+    fn make_segment(&self, generation: &Arc<LiveGeneration>) -> Result<(), StoreError> {
+        // Appends hold the state, and this generation has left it.
+        let head = read(&generation.head);
+        let received = lock(&generation.received).unwrap_or([generation.begun; 2]);
+        let id = format!("0-{}-{:010}", self.folders.node, generation.number);
+        let hour = hour_of(received[0]);
+        let folder = self.folders.segments.join(&hour).join(&id);
+        files::make_dirs(&self.folders.segments, &[hour.as_ref()]).map_err(StoreError::io("create", &folder))?;
+        // An attempt that was interrupted left it.
+        files::remove_all(&folder).map_err(StoreError::io("remove", &folder))?;
+        let written = segment::write(&folder, head.spans())?;
+        files::sync_dir(&self.folders.segments.join(&hour)).map_err(StoreError::io("sync", &folder))?;
+        files::sync_dir(&self.folders.segments).map_err(StoreError::io("sync", &folder))?;
+        let mut operations = BTreeSet::new();
+        head.operations(&mut operations);
+        let services: BTreeSet<String> = operations.into_iter().map(|(service, ..)| service).collect();
+        let entry = SegmentEntry {
+            id,
+            hour,
+            spans: written.spans,
+            traces: written.traces,
+            bytes: written.bytes,
+            start: written.start,
+            end: written.end,
+            received,
+            services: if services.len() > manifest::SERVICES_MAX { Vec::new() } else { services.into_iter().collect() },
+            schema: RECORDING_VERSION,
+        };
+        drop(head);
+        let change = ManifestChange {
+            add: vec![entry.clone()],
+            remove: Vec::new(),
+            watermark: Some((self.folders.node.clone(), generation.number + 1)),
+        };
+        self.commit(&change, |state| {
+            state.segments.push(Arc::new(self.folders.segment(&entry)));
+            state.ended.retain(|ended| !Arc::ptr_eq(ended, generation));
+        })?;
+        Generations::new(&self.folders.wal).remove_until(generation.number)
+    }
+
+    /// Writes the next version of the manifest, and changes the state as it says.
+    fn commit(&self, change: &ManifestChange, apply: impl FnOnce(&mut LiveState)) -> Result<(), StoreError> {
+        let manifest = read(&self.state).manifest.clone();
+        let next = manifest.commit(&self.folders.manifest, change)?;
+        let mut state = write(&self.state);
+        state.manifest = next;
+        apply(&mut state);
+        Ok(())
+    }
+
+    /// Removes the segments that are too old, and the oldest while they take too much.
+    fn remove_old(&self, now: Timestamp) -> Result<(), StoreError> {
+        let LiveOptions { keep_nanos, keep_bytes, .. } = self.options;
+        let mut entries = read(&self.state).manifest.entries.clone();
+        entries.sort_by_key(|entry| entry.received[1]);
+        let age = |entry: &SegmentEntry| u64::try_from(now.unix_nanos().saturating_sub(entry.received[1].unix_nanos())).unwrap_or(0);
+        let mut bytes = entries.iter().fold(0_u64, |sum, entry| sum.saturating_add(entry.bytes));
+        let mut gone = Vec::new();
+        for entry in entries {
+            let is_old = keep_nanos.is_some_and(|keep| age(&entry) > keep);
+            let is_too_much = keep_bytes.is_some_and(|keep| bytes > keep);
+            if is_old || is_too_much {
+                bytes = bytes.saturating_sub(entry.bytes);
+                gone.push(entry);
+            }
+        }
+        if gone.is_empty() {
+            return Ok(());
+        }
+        let ids: Vec<String> = gone.iter().map(|entry| entry.id.clone()).collect();
+        let change = ManifestChange { remove: ids.clone(), ..ManifestChange::default() };
+        self.commit(&change, |state| state.segments.retain(|segment| !ids.contains(&segment.entry.id)))?;
+        for entry in gone {
+            // Queries under way have its files open.
+            let folder = self.folders.segments.join(entry.folder());
+            files::remove_all(&folder).map_err(StoreError::io("remove", folder))?;
+        }
+        Ok(())
+    }
+}
+
+impl LiveGeneration {
+    fn begin(folders: &Folders, number: u64, now: Timestamp) -> Result<LiveGeneration, WalError> {
+        let generation = Generation { node: folders.node.clone(), tenant: TENANT.to_owned(), number, begun: now };
+        let path = folders.wal.join(generation::file_name(number));
+        let wal = WalWriter::create_generation(&path, &generation).inspect_err(|_| {
+            // The disk is full, say: its number is wanted again.
+            let _ = fs::remove_file(&path);
+        })?;
+        files::sync_dir(&folders.wal).map_err(|source| WalError::Io { action: "sync the folder of", path, source })?;
+        Ok(LiveGeneration { number, begun: now, wal: Some(wal), head: RwLock::default(), received: Mutex::default() })
+    }
+
+    /// One that an earlier server began.
+    fn ended(number: u64, now: Timestamp) -> LiveGeneration {
+        LiveGeneration { number, begun: now, wal: None, head: RwLock::default(), received: Mutex::default() }
+    }
+
+    fn append(&self, request: &Request<'_>) -> Result<(), WalError> {
+        if let Some(wal) = &self.wal {
+            wal.append_spans(&request.head, request.body)?;
+        }
+        self.publish(request.spans, request.head.received);
+        Ok(())
+    }
+
+    fn publish(&self, spans: &[Span], received: Timestamp) {
+        let mut head = write(&self.head);
+        spans.iter().for_each(|span| head.push(span));
+        drop(head);
+        let mut times = lock(&self.received);
+        let [first, last] = times.unwrap_or([received; 2]);
+        *times = Some([first.min(received), last.max(received)]);
+    }
+
+    /// Takes what a log holds.
+    fn replay(&self, folders: &Folders, number: u64, decode: &mut DecodeRequest<'_>, problems: &mut Vec<String>) -> Result<(), StoreError> {
+        let path = folders.wal.join(generation::file_name(number));
+        let unknown = Generation { node: folders.node.clone(), tenant: TENANT.to_owned(), number, begun: self.begun };
+        for frame in Replay::of_generation(&path, unknown)? {
+            match frame? {
+                Frame::Spans { head, body } => self.publish(&decode(&head, &body), head.received),
+                Frame::Loss(loss) => problems.push(format!("{}: {}", path.display(), loss.detail)),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Folders {
+    /// Opens the folders of a store, or makes them, and locks them.
+    fn open(root: &Path) -> Result<(Folders, File), StoreError> {
+        let fail = |path: &Path| StoreError::io("create", path.to_owned());
+        let nodes = files::make_dirs(root, &[NODES.as_ref()]).map_err(fail(root))?;
+        let node = match node_in(&nodes)? {
+            Some(node) => node,
+            None => {
+                let mut random = [0; 4];
+                getrandom_03::fill(&mut random).map_err(|error| fail(&nodes)(io::Error::other(error.to_string())))?;
+                format!("{:08x}", u32::from_le_bytes(random))
+            }
+        };
+        let own = files::make_dirs(&nodes, &[node.as_ref()]).map_err(fail(&nodes))?;
+        let path = own.join(LOCK);
+        let lock = files::open_lock(&path).map_err(StoreError::io("open", &path))?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(StoreError::Served { root: root.to_owned() }),
+            Err(TryLockError::Error(error)) => return Err(StoreError::io("lock", path)(error)),
+        }
+        let wal = files::make_dirs(&own, &["wal".as_ref(), TENANT.as_ref()]).map_err(fail(&own))?;
+        let manifest = files::make_dirs(root, &["tenants".as_ref(), TENANT.as_ref(), "manifest".as_ref()]).map_err(fail(root))?;
+        let segments = files::make_dirs(root, &["tenants".as_ref(), TENANT.as_ref(), "segments".as_ref()]).map_err(fail(root))?;
+        Ok((Folders { node, wal, manifest, segments }, lock))
+    }
+
+    fn segment(&self, entry: &SegmentEntry) -> Segment {
+        Segment::new(self.segments.join(entry.folder()), entry.clone())
+    }
+
+    /// Removes what no manifest names: a server ended while it made or removed a segment.
+    fn remove_strays(&self, manifest: &Manifest) -> Result<(), StoreError> {
+        let list = |path: &Path| -> Result<Vec<PathBuf>, StoreError> {
+            let entries = fs::read_dir(path).and_then(|entries| entries.map(|entry| Ok(entry?.path())).collect());
+            entries.map_err(StoreError::io("list", path))
+        };
+        let known: BTreeSet<PathBuf> = manifest.entries.iter().map(|entry| self.segments.join(entry.folder())).collect();
+        for hour in list(&self.segments)? {
+            for segment in list(&hour)? {
+                if !known.contains(&segment) {
+                    files::remove_all(&segment).map_err(StoreError::io("remove", segment))?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The node whose folder is there: a store has one on each machine that serves it.
+fn node_in(nodes: &Path) -> Result<Option<String>, StoreError> {
+    let is_name = |name: &str| name.len() == 8 && name.bytes().all(|byte| byte.is_ascii_hexdigit());
+    for entry in fs::read_dir(nodes).map_err(StoreError::io("list", nodes))? {
+        let name = entry.map_err(StoreError::io("list", nodes))?.file_name();
+        if let Some(name) = name.to_str().filter(|name| is_name(name)) {
+            return Ok(Some(name.to_owned()));
+        }
+    }
+    Ok(None)
+}
+
+/// The hour of a time, in UTC: `2026112812`. Days become dates by Howard Hinnant's `civil_from_days`, in years that begin in March.
+fn hour_of(time: Timestamp) -> String {
+    let hours = time.unix_nanos().div_euclid(3_600_000_000_000);
+    let days = hours.div_euclid(24) + 719_468;
+    let (era, day_of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
+    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_from_march = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
+    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
+    let year = year_of_era + era * 400 + i64::from(month <= 2);
+    format!("{year:04}{month:02}{day:02}{:02}", hours.rem_euclid(24))
+}

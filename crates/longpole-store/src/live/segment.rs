@@ -1,0 +1,219 @@
+//! A segment of a server: the spans of a generation, in tables, with an index of their traces.
+
+use std::collections::{BTreeSet, HashMap};
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::{fs, slice};
+
+use longpole_model::{Span, SpanEvent, SpanKind, SpanLink, StatusCode, Timestamp, TraceId};
+
+use super::manifest::SegmentEntry;
+use super::trace_index::TraceIndex;
+use crate::compact_spans::CompactSpans;
+use crate::error::StoreError;
+use crate::files;
+use crate::format::RECORDING_VERSION;
+use crate::memory::kept_texts::KeptTexts;
+use crate::segment::reader::{OpenTable, Tables};
+use crate::segment::writer::Writer;
+use crate::tables::spans::{SpanRows, Spans};
+use crate::tables::traces::{self, TraceRow};
+use crate::tables::{span_events, span_links, spans};
+use crate::trace_summary::TraceSummary;
+
+/// File of the index.
+const INDEX: &str = "trace.idx";
+
+/// A segment that can be read.
+#[derive(Debug)]
+pub(super) struct Segment {
+    pub(super) entry: SegmentEntry,
+    directory: PathBuf,
+    index: OnceLock<TraceIndex>,
+    open: OnceLock<OpenTables>,
+    operations: OnceLock<BTreeSet<(String, String, SpanKind)>>,
+}
+
+/// The tables of a segment, opened at the first question.
+#[derive(Debug)]
+struct OpenTables {
+    traces: OpenTable,
+    spans: OpenTable,
+    events: OpenTable,
+    links: OpenTable,
+}
+
+/// What a segment holds, beside its rows.
+#[derive(Debug)]
+pub(super) struct Written {
+    pub(super) spans: u64,
+    pub(super) traces: u64,
+    pub(super) bytes: u64,
+    pub(super) start: Timestamp,
+    pub(super) end: Timestamp,
+}
+
+/// Writes a segment into a folder that is not there yet, and waits until the disk has it.
+pub(super) fn write(directory: &Path, spans: &CompactSpans) -> Result<Written, StoreError> {
+    files::create_dir(directory).map_err(StoreError::io("create", directory))?;
+    let rows = SpanRows::of(Spans::Compact(spans));
+    let (events, links) = (span_events::parts(&rows), span_links::parts(&rows));
+    let traces = trace_rows(&rows);
+    let (mut texts, mut counted) = (KeptTexts::of_writer(), spans::Counted::default());
+    let mut writer = Writer::new(directory);
+    writer.write_ranges(&spans::TABLE, size_of::<Span>(), rows.len(), |range, needs| {
+        let rows = rows.range(range);
+        counted.count(needs, &mut texts, &rows);
+        spans::build(&rows)
+    })?;
+    writer.write_ranges(&span_events::TABLE, size_of::<SpanEvent>(), events.len(), |range, _| span_events::build(&rows, &events[range]))?;
+    writer.write_ranges(&span_links::TABLE, size_of::<SpanLink>(), links.len(), |range, _| span_links::build(&rows, &links[range]))?;
+    writer.write(&traces::TABLE, size_of::<TraceRow>(), &traces, traces::build)?;
+    writer.allow(texts.more_in_another_order());
+    writer.finish()?;
+    let index = TraceIndex::of(traces.iter().map(|trace| trace.summary.trace_id));
+    let path = directory.join(INDEX);
+    files::write_new(&path, index.bytes()).map_err(StoreError::io("write", path))?;
+    let bytes = sync(directory)?;
+    Ok(Written {
+        spans: rows.len() as u64,
+        traces: traces.len() as u64,
+        bytes,
+        start: traces.iter().map(|trace| trace.summary.start).min().unwrap_or(Timestamp(0)),
+        end: traces.iter().map(|trace| trace.summary.end).max().unwrap_or(Timestamp(0)),
+    })
+}
+
+/// Waits until the disk has the files of a folder and their names; their bytes.
+fn sync(directory: &Path) -> Result<u64, StoreError> {
+    let mut bytes = 0;
+    for entry in fs::read_dir(directory).map_err(StoreError::io("list", directory))? {
+        let path = entry.map_err(StoreError::io("list", directory))?.path();
+        let file = files::open(&path).map_err(StoreError::io("open", &path))?;
+        bytes += file.metadata().map_err(StoreError::io("read", &path))?.len();
+        file.sync_all().map_err(StoreError::io("sync", &path))?;
+    }
+    files::sync_dir(directory).map_err(StoreError::io("sync", directory))?;
+    Ok(bytes)
+}
+
+/// The traces of rows, which stand together.
+fn trace_rows(rows: &SpanRows<'_>) -> Vec<TraceRow> {
+    let mut traces: Vec<TraceRow> = Vec::new();
+    let (mut events, mut links) = (0, 0);
+    for number in 0..rows.len() {
+        let row = rows.get(number);
+        let span = &row.span;
+        if traces.last().is_none_or(|last| last.summary.trace_id != span.trace_id) {
+            let summary = TraceSummary::new(span.trace_id);
+            traces.push(TraceRow { summary, spans: row.row..row.row, events: events..events, links: links..links });
+        }
+        events += u32::try_from(span.events.len()).unwrap_or(u32::MAX);
+        links += u32::try_from(span.links.len()).unwrap_or(u32::MAX);
+        if let Some(trace) = traces.last_mut() {
+            let is_error = span.status.code == StatusCode::Error;
+            trace.summary.add(span.start, span.end, span.parent_span_id.is_none(), span.service_name(), &span.name, is_error);
+            (trace.spans.end, trace.events.end, trace.links.end) = (row.row + 1, events, links);
+        }
+    }
+    traces
+}
+
+impl Segment {
+    pub(super) fn new(directory: PathBuf, entry: SegmentEntry) -> Segment {
+        Segment { entry, directory, index: OnceLock::new(), open: OnceLock::new(), operations: OnceLock::new() }
+    }
+
+    fn tables(&self) -> Result<&OpenTables, StoreError> {
+        if let Some(open) = self.open.get() {
+            return Ok(open);
+        }
+        let tables = Tables::of_directory(&self.directory, RECORDING_VERSION)?;
+        let open = OpenTables {
+            traces: OpenTable::new(&tables, &traces::TABLE)?,
+            spans: OpenTable::new(&tables, &spans::TABLE)?,
+            events: OpenTable::new(&tables, &span_events::TABLE)?,
+            links: OpenTable::new(&tables, &span_links::TABLE)?,
+        };
+        Ok(self.open.get_or_init(|| open))
+    }
+
+    fn index(&self) -> Result<&TraceIndex, StoreError> {
+        if let Some(index) = self.index.get() {
+            return Ok(index);
+        }
+        let path = self.directory.join(INDEX);
+        let bytes = files::read(&path).map_err(StoreError::io("read", &path))?;
+        let index = TraceIndex::parse(bytes).map_err(|reason| StoreError::Corrupt { path, reason: reason.to_owned() })?;
+        Ok(self.index.get_or_init(|| index))
+    }
+
+    /// The spans of a trace; none if it is not here.
+    pub(super) fn trace(&self, trace_id: TraceId) -> Result<Vec<Span>, StoreError> {
+        let candidates = self.index()?.rows_of(trace_id);
+        if candidates.is_empty() {
+            return Ok(Vec::new());
+        }
+        let ranges: Vec<_> = candidates.iter().map(|row| *row..row.saturating_add(1)).collect();
+        let mut found = Vec::new();
+        self.tables()?.traces.read(size_of::<TraceRow>(), &ranges, |batch| traces::read(&batch, &mut found))?;
+        match found.into_iter().find(|row: &TraceRow| row.summary.trace_id == trace_id) {
+            Some(row) => self.spans(&row),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// Every trace, in the order of the rows.
+    pub(super) fn traces(&self) -> Result<Vec<TraceRow>, StoreError> {
+        let mut rows = Vec::new();
+        self.tables()?.traces.read_all(size_of::<TraceRow>(), |batch| traces::read(&batch, &mut rows))?;
+        Ok(rows)
+    }
+
+    /// The spans of a trace.
+    pub(super) fn spans(&self, row: &TraceRow) -> Result<Vec<Span>, StoreError> {
+        let tables = self.tables()?;
+        let (mut texts, mut emitters) = (KeptTexts::of_reader(), spans::Emitters::default());
+        let (mut found, first) = (Vec::new(), row.spans.start);
+        tables
+            .spans
+            .read(size_of::<Span>(), slice::from_ref(&row.spans), |batch| spans::read(&batch, &mut texts, &mut emitters, &mut found))?;
+        tables
+            .events
+            .read(size_of::<SpanEvent>(), slice::from_ref(&row.events), |batch| span_events::read(&batch, &mut texts, &mut found, first))?;
+        tables
+            .links
+            .read(size_of::<SpanLink>(), slice::from_ref(&row.links), |batch| span_links::read(&batch, &mut texts, &mut found, first))?;
+        Ok(found)
+    }
+
+    /// The spans of these traces, which come in the order of their rows, with their events.
+    pub(super) fn spans_of_all(&self, rows: &[TraceRow]) -> Result<HashMap<TraceId, Vec<Span>>, StoreError> {
+        let tables = self.tables()?;
+        let (mut texts, mut emitters) = (KeptTexts::of_reader(), spans::Emitters::default());
+        let ranges: Vec<_> = rows.iter().map(|row| row.spans.clone()).collect();
+        let mut found = Vec::new();
+        tables.spans.read(size_of::<Span>(), &ranges, |batch| spans::read(&batch, &mut texts, &mut emitters, &mut found))?;
+        let mut spans_of: HashMap<TraceId, Vec<Span>> = HashMap::new();
+        for span in found {
+            spans_of.entry(span.trace_id).or_default().push(span);
+        }
+        for row in rows.iter().filter(|row| !row.events.is_empty()) {
+            let Some(spans) = spans_of.get_mut(&row.summary.trace_id) else { continue };
+            tables.events.read(size_of::<SpanEvent>(), slice::from_ref(&row.events), |batch| {
+                span_events::read(&batch, &mut texts, spans, row.spans.start)
+            })?;
+        }
+        Ok(spans_of)
+    }
+
+    /// Services, operations and kinds of its spans.
+    pub(super) fn operations(&self) -> Result<&BTreeSet<(String, String, SpanKind)>, StoreError> {
+        if let Some(operations) = self.operations.get() {
+            return Ok(operations);
+        }
+        let mut operations = BTreeSet::new();
+        self.tables()?.spans.read_columns(&["service_name", "name", "kind"], |batch| spans::read_operations(&batch, &mut operations))?;
+        Ok(self.operations.get_or_init(|| operations))
+    }
+}

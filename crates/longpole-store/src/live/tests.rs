@@ -1,0 +1,161 @@
+//! Stories of a live store, on real files.
+
+use std::sync::mpsc;
+
+use super::*;
+use crate::testing::{self, Directory};
+use crate::wal::BodyEncoding;
+
+const NOW: Timestamp = Timestamp(1_795_867_200_000_000_000);
+
+/// Bodies are not decoded here: each names the spans that stand for it.
+fn body(trace: u8, spans: u8) -> Vec<u8> {
+    vec![trace, spans]
+}
+
+fn spans_of(body: &[u8]) -> Vec<Span> {
+    (1..=body[1]).map(|span| testing::span(body[0], span, span - 1, NOW.unix_nanos() + i64::from(body[0]) * 1_000)).collect()
+}
+
+fn open(directory: &Directory, options: LiveOptions) -> LiveStore {
+    let store = Store::open(directory.path()).unwrap();
+    let (live, problems) = LiveStore::open(&store, options, NOW, &mut |_, body| spans_of(body)).unwrap();
+    assert_eq!(problems, Vec::<String>::new());
+    live
+}
+
+fn append(live: &LiveStore, trace: u8, spans: u8) {
+    let head = RequestHead { encoding: BodyEncoding::Protobuf, received: NOW, peer_pid: None };
+    let body = body(trace, spans);
+    live.append(&Request { head, body: &body, spans: &spans_of(&body) }).unwrap();
+}
+
+fn wait_until_durable(live: &LiveStore) -> Result<(), String> {
+    let (send, receive) = mpsc::channel();
+    live.when_durable(Box::new(move |result| send.send(result).unwrap()));
+    receive.recv().unwrap()
+}
+
+fn id(trace: u8) -> TraceId {
+    testing::trace_id(trace)
+}
+
+fn ids(found: &[TraceSummary]) -> Vec<TraceId> {
+    found.iter().map(|trace| trace.trace_id).collect()
+}
+
+#[test]
+fn spans_are_found_at_once_and_after_each_step_of_their_way() {
+    let directory = Directory::new();
+    let live = open(&directory, LiveOptions::default());
+    append(&live, 1, 3);
+    append(&live, 2, 1);
+    assert_eq!(live.trace(id(1)).unwrap().len(), 3);
+    wait_until_durable(&live).unwrap();
+    // Another server finds them in the log of this one.
+    drop(live);
+    let live = open(&directory, LiveOptions::default());
+    assert_eq!(live.trace(id(1)).unwrap().len(), 3);
+    // In a segment, with a fragment in the head.
+    live.maintain(NOW, true).unwrap();
+    append(&live, 1, 5);
+    assert_eq!(live.trace(id(1)).unwrap().len(), 5);
+    assert_eq!(live.figures(), LiveFigures { head_spans: 5, segments: 1, segment_spans: 4, ..live.figures() });
+    live.maintain(NOW, true).unwrap();
+    drop(live);
+    let live = open(&directory, LiveOptions::default());
+    assert_eq!((live.trace(id(1)).unwrap().len(), live.trace(id(2)).unwrap().len()), (5, 1));
+    assert!(live.trace(id(3)).unwrap().is_empty());
+    // The logs of what stands in segments are gone.
+    assert_eq!(Generations::new(&live.shared.folders.wal).numbers().unwrap().len(), 1);
+}
+
+#[test]
+fn a_span_that_comes_again_is_there_once() {
+    let directory = Directory::new();
+    let live = open(&directory, LiveOptions::default());
+    append(&live, 1, 2);
+    append(&live, 1, 2);
+    assert_eq!((live.trace(id(1)).unwrap().len(), live.figures().duplicates), (2, 2));
+    live.maintain(NOW, true).unwrap();
+    append(&live, 1, 2);
+    live.maintain(NOW, true).unwrap();
+    assert_eq!(live.trace(id(1)).unwrap().len(), 2);
+}
+
+#[test]
+fn the_newest_traces_come_first_wherever_they_are() {
+    let directory = Directory::new();
+    let live = open(&directory, LiveOptions::default());
+    for trace in [3, 1, 2] {
+        append(&live, trace, 2);
+        live.maintain(NOW, true).unwrap();
+    }
+    append(&live, 4, 1);
+    let all = SpanFilter::default();
+    assert_eq!(ids(&live.find(&all, 10).unwrap()), [4, 3, 2, 1].map(id));
+    assert_eq!(ids(&live.find(&all, 2).unwrap()), [4, 3].map(id));
+    let nobodys = SpanFilter { service: Some("nobody".to_owned()), ..SpanFilter::default() };
+    assert_eq!(live.find(&nobodys, 10).unwrap(), []);
+    let second = SpanFilter { name: Some(spans_of(&body(1, 2))[1].name.to_string()), ..SpanFilter::default() };
+    assert_eq!(ids(&live.find(&second, 10).unwrap()), [3, 2, 1].map(id));
+}
+
+#[test]
+fn old_segments_go_and_leave_nothing() {
+    let directory = Directory::new();
+    let options = LiveOptions { keep_nanos: Some(1_000), ..LiveOptions::default() };
+    let live = open(&directory, options);
+    append(&live, 1, 2);
+    live.maintain(NOW, true).unwrap();
+    assert_eq!(live.figures().segments, 1);
+    live.maintain(Timestamp(NOW.unix_nanos() + 2_000), false).unwrap();
+    assert_eq!(live.figures().segments, 0);
+    assert!(live.trace(id(1)).unwrap().is_empty());
+    let hours: Vec<_> = fs::read_dir(&live.shared.folders.segments).unwrap().collect();
+    let left: Vec<_> = hours.into_iter().flat_map(|hour| fs::read_dir(hour.unwrap().path()).unwrap()).collect();
+    assert_eq!(left.len(), 0);
+}
+
+#[test]
+fn a_second_server_is_refused() {
+    let directory = Directory::new();
+    let _live = open(&directory, LiveOptions::default());
+    let store = Store::open(directory.path()).unwrap();
+    let second = LiveStore::open(&store, LiveOptions::default(), NOW, &mut |_, body| spans_of(body));
+    assert!(matches!(second, Err(StoreError::Served { .. })));
+}
+
+/// A server that ends between any two steps of making a segment leaves each span once.
+#[test]
+fn an_end_between_segment_and_manifest_loses_nothing() {
+    let directory = Directory::new();
+    let live = open(&directory, LiveOptions::default());
+    append(&live, 1, 3);
+    wait_until_durable(&live).unwrap();
+    let logs = live.shared.folders.wal.clone();
+    let log = logs.join(generation::file_name(0));
+    let bytes = fs::read(&log).unwrap();
+    live.maintain(NOW, true).unwrap();
+    drop(live);
+    // The log is still there, although the manifest says that it is not needed.
+    fs::write(&log, &bytes).unwrap();
+    let live = open(&directory, LiveOptions::default());
+    assert_eq!((live.trace(id(1)).unwrap().len(), live.figures().head_spans), (3, 0));
+    let manifest = live.shared.folders.manifest.clone();
+    drop(live);
+    // The segment is there, and no manifest names it.
+    fs::write(&log, &bytes).unwrap();
+    fs::remove_dir_all(&manifest).unwrap();
+    let live = open(&directory, LiveOptions::default());
+    assert_eq!((live.trace(id(1)).unwrap().len(), live.figures().segments), (3, 0));
+}
+
+#[test]
+fn hours_are_those_of_the_calendar() {
+    for (seconds, hour) in
+        [(0, "1970010100"), (951_825_600, "2000022912"), (1_795_867_199, "2026112811"), (4_107_542_399, "2100022823"), (-1, "1969123123")]
+    {
+        assert_eq!(hour_of(Timestamp(seconds * 1_000_000_000)), hour);
+    }
+}

@@ -1,0 +1,105 @@
+//! Traces of a server's segment: what a search needs before it reads spans, and where these are.
+
+use std::ops::Range;
+
+use arrow_array::ArrayRef;
+use longpole_model::{Timestamp, TraceId};
+
+use super::batch::{BadRows, Batch, Rows, numbers_at, required, text_at, texts_at, trace_id_at};
+use super::{Kind, Table, array, column};
+use crate::trace_summary::TraceSummary;
+
+pub(crate) static TABLE: Table = Table::new(
+    "traces",
+    "One row per trace, in the order of their spans.",
+    &[
+        column("trace_id", Kind::TraceId, "Trace."),
+        column("first_row", Kind::Nanos, "First row of its spans; the others follow."),
+        column("spans", Kind::Number, "How many there are."),
+        column("errors", Kind::Number, "How many of them failed."),
+        column("start_time_unix_nano", Kind::Nanos, "First start."),
+        column("end_time_unix_nano", Kind::Nanos, "Last end."),
+        column("has_root", Kind::Bool, "Whether a span without a parent is there."),
+        column("root_start_time_unix_nano", Kind::Nanos, "Start of the root, or of the first span if no root is there."),
+        column("root_service_name", Kind::Text, "Its service."),
+        column("root_name", Kind::Text, "Its operation."),
+        column("services", Kind::Texts, "Services of its spans."),
+        column("service_spans", Kind::Numbers, "How many spans each of them has."),
+        column("first_event", Kind::Nanos, "First row of its events in `span_events`."),
+        column("events", Kind::Number, "How many there are."),
+        column("first_link", Kind::Nanos, "First row of its links in `span_links`."),
+        column("links", Kind::Number, "How many there are."),
+    ],
+    || TABLE.arrow_schema(),
+);
+
+/// A trace, and the rows of what it is made of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct TraceRow {
+    pub(crate) summary: TraceSummary,
+    pub(crate) spans: Range<u32>,
+    pub(crate) events: Range<u32>,
+    pub(crate) links: Range<u32>,
+}
+
+pub(crate) fn build(rows: &[TraceRow]) -> Vec<ArrayRef> {
+    let summaries = || rows.iter().map(|row| &row.summary);
+    let names: Vec<Vec<String>> = summaries().map(|trace| trace.services.iter().map(|(name, _)| name.clone()).collect()).collect();
+    let length = |range: &Range<u32>| range.end - range.start;
+    vec![
+        array::trace_id(summaries().map(|trace| Some(trace.trace_id))),
+        array::int(rows.iter().map(|row| i64::from(row.spans.start))),
+        array::number(rows.iter().map(|row| length(&row.spans))),
+        array::number(summaries().map(|trace| trace.errors)),
+        array::int(summaries().map(|trace| trace.start.unix_nanos())),
+        array::int(summaries().map(|trace| trace.end.unix_nanos())),
+        array::bool(summaries().map(|trace| trace.root().0)),
+        array::int(summaries().map(|trace| trace.root().1.unix_nanos())),
+        array::text(summaries().map(|trace| trace.root_service.as_str())),
+        array::text(summaries().map(|trace| trace.root_name.as_str())),
+        array::texts(names.iter().map(Vec::as_slice)),
+        array::numbers(summaries().map(|trace| trace.services.iter().map(|(_, spans)| *spans))),
+        array::int(rows.iter().map(|row| i64::from(row.events.start))),
+        array::number(rows.iter().map(|row| length(&row.events))),
+        array::int(rows.iter().map(|row| i64::from(row.links.start))),
+        array::number(rows.iter().map(|row| length(&row.links))),
+    ]
+}
+
+pub(crate) fn read(batch: &Batch<'_>, rows: &mut Vec<TraceRow>) -> Rows<()> {
+    let (trace_id, spans, errors) = (batch.id("trace_id")?, batch.number("spans")?, batch.number("errors")?);
+    let (start, end) = (batch.int("start_time_unix_nano")?, batch.int("end_time_unix_nano")?);
+    let (has_root, root_start) = (batch.bool("has_root")?, batch.int("root_start_time_unix_nano")?);
+    let (root_service, root_name) = (batch.text("root_service_name")?, batch.text("root_name")?);
+    let (services, service_spans) = (batch.list("services")?, batch.list("service_spans")?);
+    let (first_row, first_event, first_link) = (batch.int("first_row")?, batch.int("first_event")?, batch.int("first_link")?);
+    let (events, links) = (batch.number("events")?, batch.number("links")?);
+    for row in batch.rows() {
+        let names = texts_at(batch.budget(), "services", services, row)?;
+        let counts = numbers_at(batch.budget(), "service_spans", service_spans, row)?;
+        if names.len() != counts.len() {
+            return Err(BadRows("a trace has another number of services than of their spans".into()));
+        }
+        let id: TraceId = required(trace_id_at(trace_id, row))?;
+        let mut summary = TraceSummary::new(id);
+        (summary.start, summary.end) = (Timestamp(start.value(row)), Timestamp(end.value(row)));
+        (summary.spans, summary.errors) = (spans.value(row), errors.value(row));
+        (summary.root_service, summary.root_name) = (text_at(root_service, row), text_at(root_name, row));
+        summary.services = names.into_iter().zip(counts).collect();
+        summary.set_root(has_root.value(row), Timestamp(root_start.value(row)));
+        rows.push(TraceRow {
+            summary,
+            spans: range("first_row", first_row.value(row), spans.value(row))?,
+            events: range("first_event", first_event.value(row), events.value(row))?,
+            links: range("first_link", first_link.value(row), links.value(row))?,
+        });
+    }
+    Ok(())
+}
+
+/// Rows from here on.
+fn range(column: &str, first: i64, count: u32) -> Rows<Range<u32>> {
+    let first = u32::try_from(first).ok();
+    let range = first.and_then(|first| Some(first..first.checked_add(count)?));
+    range.ok_or_else(|| BadRows(format!("column {column} refers to rows that cannot be there")))
+}

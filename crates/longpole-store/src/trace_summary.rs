@@ -1,0 +1,100 @@
+//! What a search needs of a trace before it reads its spans.
+
+use longpole_model::{Timestamp, TraceId};
+
+/// A trace without its spans.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TraceSummary {
+    /// Its id.
+    pub trace_id: TraceId,
+    /// First start.
+    pub start: Timestamp,
+    /// Last end.
+    pub end: Timestamp,
+    /// How many spans there are.
+    pub spans: u32,
+    /// How many of them failed.
+    pub errors: u32,
+    /// Service of the root, or of the first span where no root came.
+    pub root_service: String,
+    /// Its operation.
+    pub root_name: String,
+    /// Services of its spans, in the order of the alphabet, with how many spans each has.
+    pub services: Vec<(String, u32)>,
+    /// When the span began that gave the root, and whether it has no parent.
+    root: Option<(bool, Timestamp)>,
+}
+
+impl TraceSummary {
+    pub(crate) fn new(trace_id: TraceId) -> Self {
+        TraceSummary {
+            trace_id,
+            start: Timestamp(i64::MAX),
+            end: Timestamp(i64::MIN),
+            spans: 0,
+            errors: 0,
+            root_service: String::new(),
+            root_name: String::new(),
+            services: Vec::new(),
+            root: None,
+        }
+    }
+
+    /// Counts a span in.
+    pub(crate) fn add(&mut self, start: Timestamp, end: Timestamp, is_root: bool, service: &str, name: &str, is_error: bool) {
+        self.start = self.start.min(start);
+        self.end = self.end.max(end).max(start);
+        self.spans = self.spans.saturating_add(1);
+        self.errors = self.errors.saturating_add(u32::from(is_error));
+        match self.services.binary_search_by(|(known, _)| known.as_str().cmp(service)) {
+            Ok(at) => self.services[at].1 = self.services[at].1.saturating_add(1),
+            Err(at) => self.services.insert(at, (service.to_owned(), 1)),
+        }
+        let better = match self.root {
+            None => true,
+            Some((was_root, began)) => (is_root && !was_root) || (is_root == was_root && start < began),
+        };
+        if better {
+            self.root = Some((is_root, start));
+            (self.root_service, self.root_name) = (service.to_owned(), name.to_owned());
+        }
+    }
+
+    /// Whether a span without a parent gave the root, and when that began.
+    pub(crate) fn root(&self) -> (bool, Timestamp) {
+        self.root.unwrap_or((false, self.start))
+    }
+
+    /// Sets what [`root`](Self::root) returns.
+    pub(crate) fn set_root(&mut self, has_root: bool, start: Timestamp) {
+        self.root = Some((has_root, start));
+    }
+
+    /// How long it takes, in nanoseconds.
+    pub fn nanos(&self) -> u64 {
+        u64::try_from(self.end.unix_nanos().saturating_sub(self.start.unix_nanos())).unwrap_or(0)
+    }
+
+    /// Whether one of its spans is of this service.
+    pub fn has_service(&self, service: &str) -> bool {
+        self.services.iter().any(|(known, _)| known == service)
+    }
+
+    /// The same trace with what another place has of it.
+    pub(crate) fn merge(&mut self, other: TraceSummary) {
+        self.start = self.start.min(other.start);
+        self.end = self.end.max(other.end);
+        self.spans = self.spans.saturating_add(other.spans);
+        self.errors = self.errors.saturating_add(other.errors);
+        for (service, spans) in other.services {
+            match self.services.binary_search_by(|(known, _)| known.cmp(&service)) {
+                Ok(at) => self.services[at].1 = self.services[at].1.saturating_add(spans),
+                Err(at) => self.services.insert(at, (service, spans)),
+            }
+        }
+        let rank = |root: Option<(bool, Timestamp)>| root.map_or((2, i64::MAX), |(is_root, at)| (i32::from(!is_root), at.unix_nanos()));
+        if rank(other.root) < rank(self.root) {
+            (self.root, self.root_service, self.root_name) = (other.root, other.root_service, other.root_name);
+        }
+    }
+}
