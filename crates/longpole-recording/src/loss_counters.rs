@@ -41,6 +41,11 @@ pub(crate) fn make_storable(losses: &mut Vec<Loss>) {
 pub struct LossBook(Mutex<Vec<Loss>>);
 
 impl LossBook {
+    /// What is missing so far.
+    pub fn list(&self) -> Vec<Loss> {
+        self.lock().clone()
+    }
+
     /// Adds to the book. Reasons come from clients, so their number is bounded.
     pub fn add(&self, kind: LossKind, count: u64, detail: impl Into<String>) {
         if count == 0 {

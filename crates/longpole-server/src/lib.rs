@@ -17,7 +17,9 @@ mod otlp_request;
 mod page_clients;
 mod page_connections;
 mod peer_process;
+mod query_parameters;
 pub mod receive;
+pub mod serve;
 pub mod server;
 
 pub use auth::Access;

@@ -87,6 +87,7 @@ fn look(invocation: &Invocation, command: &Command) -> ExitCode {
     let _whole = tracing::info_span!("longpole").entered();
     let done = match command {
         Command::Run(_) | Command::Exec(_) | Command::Attach(_) | Command::Sql(_) => Ok(()),
+        Command::Serve(arguments) => commands::serve::serve(invocation, arguments),
         Command::Open(arguments) => commands::open::open(invocation, arguments),
         Command::Show(arguments) => commands::show::show(invocation, arguments),
         Command::Poles(arguments) => commands::poles::poles(invocation, arguments),

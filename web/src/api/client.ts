@@ -1,9 +1,18 @@
 /** The only file that speaks to the network, and only to the origin that served the page. */
 import { decodeFlame, decodeTree } from './checks';
 import { DecodeError, decodeRefusal } from './cursor';
-import { decodeFrame, decodePoles, decodeRecordings, decodeSource, decodeSpan, decodeSummary } from './decode.gen';
+import {
+  decodeFrame,
+  decodePoles,
+  decodeRecordings,
+  decodeServices,
+  decodeSource,
+  decodeSpan,
+  decodeSummary,
+  decodeTraces,
+} from './decode.gen';
 import { ApiError, type FailureKind } from './error';
-import type { Flame, FlameTime, Frame, Poles, Recordings, Source, Span, Summary, Tree } from './types.gen';
+import type { Flame, FlameTime, Frame, Poles, Recordings, Services, Source, Span, Summary, Traces, Tree } from './types.gen';
 
 /**
  * Takes the token out of the address, so that it is in no bookmark and no screenshot. The cookie that the server set with this page speaks for us
@@ -57,6 +66,9 @@ const at = (recording: string, rest = '') => `/api/recordings/${encodeURICompone
 
 /** The requests of docs/formats/http-api.md. */
 export const api = {
+  services: (signal: AbortSignal): Promise<Services> => get('/longpole/v1/services', decodeServices, signal),
+  traces: (search: Readonly<Record<string, string>>, signal: AbortSignal): Promise<Traces> =>
+    get(`/longpole/v1/traces?${new URLSearchParams(search)}`, decodeTraces, signal),
   recordings: (signal: AbortSignal): Promise<Recordings> => get('/api/recordings', decodeRecordings, signal),
   summary: (recording: string, signal: AbortSignal): Promise<Summary> => get(at(recording), decodeSummary, signal),
   poles: (recording: string, signal: AbortSignal): Promise<Poles> => get(at(recording, '/poles'), decodePoles, signal),

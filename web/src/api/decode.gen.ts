@@ -67,6 +67,9 @@ import {
   type Recordings,
   type SameName,
   type Savings,
+  type Service,
+  type ServiceSpans,
+  type Services,
   type Source,
   type SourceLine,
   type Span,
@@ -81,6 +84,8 @@ import {
   type Thread,
   type Threads,
   type TopFrame,
+  type TraceRow,
+  type Traces,
   type Tree,
   type TreeColumns,
   type Usage,
@@ -688,6 +693,7 @@ function spans(cursor: Cursor): Spans {
     name: cursor.field('name').string(),
     services: cursor.field('services').list((c) => c.string()),
     count: cursor.field('count').count(),
+    outermost: cursor.field('outermost').count(),
     errors: cursor.field('errors').count(),
     durations: durations(cursor.field('durations')),
     states: states(cursor.field('states')),
@@ -885,6 +891,46 @@ function processRow(cursor: Cursor): ProcessRow {
   };
 }
 
+function services(cursor: Cursor): Services {
+  return {
+    services: cursor.field('services').list(service),
+  };
+}
+
+function service(cursor: Cursor): Service {
+  return {
+    name: cursor.field('name').string(),
+    operations: cursor.field('operations').list((c) => c.string()),
+  };
+}
+
+function traces(cursor: Cursor): Traces {
+  return {
+    traces: cursor.field('traces').list(traceRow),
+    truncated: cursor.field('truncated').boolean(),
+  };
+}
+
+function traceRow(cursor: Cursor): TraceRow {
+  return {
+    traceId: cursor.field('trace_id').string(),
+    service: cursor.field('service').string(),
+    name: cursor.field('name').string(),
+    startUnixNano: cursor.field('start_unix_nano').unixNano(),
+    wallNanos: cursor.field('wall_nanos').nanos(),
+    spans: cursor.field('spans').count(),
+    errors: cursor.field('errors').count(),
+    services: cursor.field('services').list(serviceSpans),
+  };
+}
+
+function serviceSpans(cursor: Cursor): ServiceSpans {
+  return {
+    name: cursor.field('name').string(),
+    spans: cursor.field('spans').count(),
+  };
+}
+
 export const decodeRecordings = (document: unknown): Recordings => recordings(new Cursor(document, 'recordings'));
 
 export const decodeSummary = (document: unknown): Summary => summary(new Cursor(document, 'summary'));
@@ -906,3 +952,7 @@ export const decodeSource = (document: unknown): Source => source(new Cursor(doc
 export const decodeThreads = (document: unknown): Threads => threads(new Cursor(document, 'threads'));
 
 export const decodeProcesses = (document: unknown): Processes => processes(new Cursor(document, 'processes'));
+
+export const decodeServices = (document: unknown): Services => services(new Cursor(document, 'services'));
+
+export const decodeTraces = (document: unknown): Traces => traces(new Cursor(document, 'traces'));

@@ -961,6 +961,8 @@ export interface Spans {
   readonly services: readonly string[];
   /** How many there are. */
   readonly count: number;
+  /** How many of them are not inside another of them. States are of these. */
+  readonly outermost: number;
   /** How many of them failed. */
   readonly errors: number;
   /** How long they are. */
@@ -1277,4 +1279,54 @@ export interface ProcessRow {
   readonly cpuNanos: Nanos | null;
   /** What it used; null where longpole never read it. */
   readonly usage: Usage | null;
+}
+
+/** The services of a server. */
+export interface Services {
+  /** The services, by name. */
+  readonly services: readonly Service[];
+}
+
+/** A service. */
+export interface Service {
+  /** Its name. */
+  readonly name: string;
+  /** Names of its operations. */
+  readonly operations: readonly string[];
+}
+
+/** What a search finds. */
+export interface Traces {
+  /** The traces, the newest first. */
+  readonly traces: readonly TraceRow[];
+  /** Whether older traces may match as well. */
+  readonly truncated: boolean;
+}
+
+/** A trace in a list. */
+export interface TraceRow {
+  /** Its id. */
+  readonly traceId: string;
+  /** Service of its root, or of its first span if no root came. */
+  readonly service: string;
+  /** Operation of that span. */
+  readonly name: string;
+  /** First start, in nanoseconds since 1970. */
+  readonly startUnixNano: bigint;
+  /** From the first start to the last end. */
+  readonly wallNanos: Nanos;
+  /** Spans received. */
+  readonly spans: number;
+  /** Spans that failed. */
+  readonly errors: number;
+  /** Services of its spans. */
+  readonly services: readonly ServiceSpans[];
+}
+
+/** A service in a trace. */
+export interface ServiceSpans {
+  /** Its name. */
+  readonly name: string;
+  /** Its spans. */
+  readonly spans: number;
 }

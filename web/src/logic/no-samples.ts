@@ -20,7 +20,18 @@ export function isImport(summary: Summary): boolean {
   return summary.command[0] === 'import' && summary.processes === 0;
 }
 
+/** Whether it is a trace of a server: recordings have short names. */
+export function isTrace(summary: Summary): boolean {
+  return /^[0-9a-f]{32}$/.test(summary.recording);
+}
+
 function ofRun(summary: Summary, notes: readonly Quality[]): NoSamples | null {
+  if (isTrace(summary)) {
+    return {
+      title: 'A trace holds no samples',
+      text: 'It only has spans. Record a service with “longpole run” to see the code behind each span.',
+    };
+  }
   if (isImport(summary)) {
     return {
       title: 'The file holds no samples',

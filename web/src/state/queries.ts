@@ -21,6 +21,19 @@ export function createQueryClient(): QueryClient {
   });
 }
 
+/** Spans come all the time. */
+const LIVE = { staleTime: 2_000, refetchInterval: 5_000 } as const;
+
+export const servicesQuery = () => queryOptions({ queryKey: ['services'], queryFn: ({ signal }) => api.services(signal), ...LIVE });
+
+export const tracesQuery = (search: Readonly<Record<string, string>>) =>
+  queryOptions({
+    queryKey: ['traces', search],
+    queryFn: ({ signal }) => api.traces(search, signal),
+    placeholderData: (previous) => previous,
+    ...LIVE,
+  });
+
 export const recordingsQuery = () =>
   queryOptions({ queryKey: ['recordings'], queryFn: ({ signal }) => api.recordings(signal), staleTime: 2_000 });
 

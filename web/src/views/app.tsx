@@ -3,12 +3,14 @@ import { useQueryClient } from '@tanstack/react-query';
 import { createRootRoute, createRoute, createRouter, Link, Outlet, RouterProvider } from '@tanstack/react-router';
 import { useEffect, useState } from 'react';
 import { ApiError } from '../api/error';
+import { readTracesSearch } from '../logic/traces-search';
 import { readListSearch, readRecordingSearch } from '../state/url';
 import { Failure } from './parts/notice';
 import css from './parts/parts.module.css';
 import { Topbar } from './parts/topbar';
 import { RecordingPage } from './recording/recording-page';
 import { RecordingsPage } from './recordings/recordings-page';
+import { SearchPage } from './search/search-page';
 
 /** Reports that the server does not respond, and keeps the page. */
 function ServerGone() {
@@ -80,7 +82,13 @@ const recording = createRoute({
   validateSearch: readRecordingSearch,
   component: RecordingPage,
 });
-const router = createRouter({ routeTree: root.addChildren([list, recording]) });
+const search = createRoute({
+  getParentRoute: () => root,
+  path: '/search',
+  validateSearch: readTracesSearch,
+  component: SearchPage,
+});
+const router = createRouter({ routeTree: root.addChildren([list, recording, search]) });
 
 declare module '@tanstack/react-router' {
   interface Register {

@@ -27,7 +27,7 @@ use disk_file::{Unpacked, is_perf_data, open, whole, written};
 use flate2::bufread::MultiGzDecoder;
 use longpole_analysis::report::summary_spans;
 use longpole_analysis::{Report, derive};
-use longpole_model::{Loss, LossKind, Recording};
+use longpole_model::{Loss, LossKind, Recording, Span};
 use longpole_store::{Assembler, CompactRecording, RecordingName, RecordingWriter, Store, StoreError, archive};
 use longpole_wire::file::{FileFormat, FormatError, HEAD_BYTES};
 use longpole_wire::limits::expanded_bytes_max;
@@ -204,6 +204,15 @@ fn decode_spans(path: &Path, input: impl Read, format: FileFormat) -> Result<Con
         intake.assembler.loss(Loss::new(LossKind::FileCut, 1, with_cause(&error)));
     }
     Ok(Contents(Held::Packed(Box::new(intake.finish()))))
+}
+
+/// A trace of a server as a recording, whose run is its root.
+pub fn of_trace(spans: Vec<Span>) -> Recording {
+    let root = spans.iter().min_by_key(|span| (span.parent_span_id.is_some(), span.start));
+    let command = root.map(|root| vec![root.service_name().to_owned(), root.name.to_string()]).unwrap_or_default();
+    let mut intake = Intake::of_command(command);
+    spans.into_iter().for_each(|span| intake.assembler.span(span));
+    intake.finish().unpack()
 }
 
 /// The report of a file's recording.

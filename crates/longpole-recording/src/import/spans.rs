@@ -86,8 +86,13 @@ impl SpanSink for Intake {
 
 impl Intake {
     pub(super) fn new(path: &Path) -> Self {
+        Intake::of_command(vec!["import".to_owned(), path.to_string_lossy().into_owned()])
+    }
+
+    /// For spans that stand for this command.
+    pub(super) fn of_command(command: Vec<String>) -> Self {
         Intake {
-            assembler: Assembler::new(unseen_run(vec!["import".to_owned(), path.to_string_lossy().into_owned()])),
+            assembler: Assembler::new(unseen_run(command)),
             redactor: Redactor::default(),
             redacted: 0,
             resources: Shared::default(),

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use views::Views;
 
 /// Views that the HTTP API answers with, in the order of the page.
-const SERVED: [&str; 11] = [
+const SERVED: [&str; 13] = [
     "RecordingsView",
     "SummaryView",
     "PolesView",
@@ -30,6 +30,8 @@ const SERVED: [&str; 11] = [
     "SourceView",
     "ThreadsView",
     "ProcessesView",
+    "ServicesView",
+    "TracesView",
 ];
 
 /// Views that only the CLI prints.

@@ -4,9 +4,8 @@ use std::sync::Arc;
 
 use axum::extract::{Path, State};
 use longpole_analysis::Report;
-use longpole_store::Store;
 
-use super::{Answer, ApiError, ReportCache, json};
+use super::{Answer, ApiError, ReportCache, ReportName, json};
 use longpole_recording::source_file::{Origin, SourceAccess};
 use longpole_recording::view::{FrameView, SourceView};
 
@@ -21,10 +20,16 @@ pub(super) async fn get(State(cache): State<Arc<ReportCache>>, Path((recording, 
 pub(super) async fn source(State(cache): State<Arc<ReportCache>>, Path((recording, handle)): Path<(String, String)>) -> Answer {
     let of = Arc::clone(&cache);
     let view = move |name, report: &Report| {
-        let stored = Store::open(&of.root)?.recording(name)?;
-        let origin = Origin::of(&stored, &report.recording().run);
-        let access = SourceAccess { origin, consent: of.consent.clone() };
-        match SourceView::new(name, report, &handle, Some(&access)) {
+        let access = match name {
+            ReportName::Recording(name) => {
+                let stored = of.open()?.recording(name)?;
+                let origin = Origin::of(&stored, &report.recording().run);
+                Some(SourceAccess { origin, consent: of.consent.clone() })
+            }
+            // Its spans come from anybody, and name any file.
+            ReportName::Trace(_) => None,
+        };
+        match SourceView::new(name, report, &handle, access.as_ref()) {
             Some(view) => json(&view),
             None => Err(ApiError::no_handle(name, &handle)),
         }

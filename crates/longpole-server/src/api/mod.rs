@@ -12,6 +12,7 @@ mod tree;
 
 use std::collections::VecDeque;
 use std::error::Error;
+use std::fmt;
 use std::path::{Path as FilePath, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -22,13 +23,16 @@ use axum::{Router, middleware};
 use http::StatusCode;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use longpole_analysis::Report;
-use longpole_model::Timestamp;
+use longpole_model::{Span, Timestamp, TraceId};
+use longpole_store::live::LiveStore;
 use longpole_store::{DirectoryIdentity, ErrorKind, RecordingName, RecordingState, Store, StoreError, StoredRecording};
 use serde::Serialize;
 use serde_json::json;
 use tokio::sync::OnceCell;
 
 use crate::limits::REPORTS_MAX;
+use crate::query_parameters::trace_id;
+use longpole_recording::import;
 use longpole_recording::seal::{self, SealError};
 use longpole_recording::source_file::SourceConsent;
 
@@ -85,7 +89,7 @@ impl ApiError {
     }
 
     /// No span, pole or function of this name.
-    fn no_handle(name: RecordingName, handle: &str) -> Self {
+    fn no_handle(name: ReportName, handle: &str) -> Self {
         ApiError::not_found(format!("{name} has no {handle}"))
     }
 }
@@ -150,25 +154,56 @@ fn json(view: &impl Serialize) -> Answer {
     Ok(respond(StatusCode::OK, body))
 }
 
-/// The store and the reports of the last requests. A sealed recording never changes, so its report stays valid; each request checks
-/// that the recording still exists.
+/// What a report is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ReportName {
+    /// A recording of the store.
+    Recording(RecordingName),
+    /// A trace of a server.
+    Trace(TraceId),
+}
+
+impl fmt::Display for ReportName {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ReportName::Recording(name) => name.fmt(formatter),
+            ReportName::Trace(id) => id.fmt(formatter),
+        }
+    }
+}
+
+/// Where reports come from, and the reports of the last requests. A sealed recording never changes, so its report stays valid; each request
+/// checks that the recording still exists. A trace changes as long as spans of it come.
 pub(crate) struct ReportCache {
-    root: PathBuf,
+    source: ReportSource,
     consent: SourceConsent,
     reports: Mutex<VecDeque<Shelved>>,
 }
 
-/// Which report this is. The number alone is not enough: a store that was removed and made again counts from 1 again.
+/// What there are reports of.
+enum ReportSource {
+    /// Recordings of the store in this directory.
+    Recordings(PathBuf),
+    /// Traces of a server. Its clients may be anybody, so recordings, which are of one user, are not among them.
+    Traces(LiveStore),
+}
+
+/// Which report this is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Label {
-    name: RecordingName,
-    directory: DirectoryIdentity,
-    start: Timestamp,
+enum Label {
+    /// The number alone is not enough: a store that was removed and made again counts from 1 again.
+    Recording { name: RecordingName, directory: DirectoryIdentity, start: Timestamp },
+    /// With the number of its spans and their last end, by which it changes.
+    Trace { id: TraceId, spans: usize, end: Timestamp },
 }
 
 impl Label {
     fn of(stored: &StoredRecording) -> Result<Self, StoreError> {
-        Ok(Label { name: stored.name, directory: stored.directory_identity()?, start: stored.summary.start })
+        Ok(Label::Recording { name: stored.name, directory: stored.directory_identity()?, start: stored.summary.start })
+    }
+
+    fn of_trace(id: TraceId, spans: &[Span]) -> Self {
+        Label::Trace { id, spans: spans.len(), end: spans.iter().map(|span| span.end).max().unwrap_or(Timestamp(0)) }
     }
 }
 
@@ -177,7 +212,12 @@ type Shelved = (Label, Arc<OnceCell<Arc<Report>>>);
 
 impl ReportCache {
     pub(crate) fn new(root: &FilePath, consent: SourceConsent) -> Self {
-        ReportCache { root: root.to_owned(), consent, reports: Mutex::default() }
+        ReportCache { source: ReportSource::Recordings(root.to_owned()), consent, reports: Mutex::default() }
+    }
+
+    /// Reports of traces.
+    pub(crate) fn of_traces(store: LiveStore) -> Self {
+        ReportCache { source: ReportSource::Traces(store), consent: SourceConsent::default(), reports: Mutex::default() }
     }
 
     fn lock(&self) -> MutexGuard<'_, VecDeque<Shelved>> {
@@ -194,31 +234,60 @@ impl ReportCache {
         place
     }
 
-    /// The report of `r7`, `7` or `last`, made at the first call.
-    pub(crate) async fn report(self: &Arc<Self>, text: &str) -> Result<(RecordingName, Arc<Report>), ApiError> {
+    /// The report of `r7`, `7` or `last`, or of a trace by its id, made at the first call.
+    pub(crate) async fn report(self: &Arc<Self>, text: &str) -> Result<(ReportName, Arc<Report>), ApiError> {
+        match &self.source {
+            ReportSource::Recordings(_) => self.report_of_recording(text).await,
+            ReportSource::Traces(store) => self.report_of_trace(store.clone(), text).await,
+        }
+    }
+
+    async fn report_of_recording(self: &Arc<Self>, text: &str) -> Result<(ReportName, Arc<Report>), ApiError> {
         let cache = Arc::clone(self);
         let text = text.to_owned();
-        let (store, label) = off_the_reactor(move || {
-            let store = Store::open(&cache.root)?;
+        let (store, name, label) = off_the_reactor(move || {
+            let store = cache.open()?;
             let stored = store.recording(store.resolve(&text)?)?;
             if stored.state == RecordingState::Recording {
                 return Err(SealError::Living { name: stored.name }.into());
             }
-            Ok((store, Label::of(&stored)?))
+            Ok((store, stored.name, Label::of(&stored)?))
         })
         .await?;
-        let name = label.name;
         let make = || off_the_reactor(move || Ok(Arc::new(seal::load(&store, name, &|| false)?)));
         let place = self.place(label);
         let report = place.get_or_try_init(make).await?;
-        Ok((name, Arc::clone(report)))
+        Ok((ReportName::Recording(name), Arc::clone(report)))
+    }
+
+    async fn report_of_trace(self: &Arc<Self>, store: LiveStore, text: &str) -> Result<(ReportName, Arc<Report>), ApiError> {
+        let text = text.to_owned();
+        let (id, spans) = off_the_reactor(move || {
+            let id = trace_id(&text).ok_or_else(|| ApiError::not_found(format!("{text} is no trace id")))?;
+            let spans = store.trace(id)?;
+            if spans.is_empty() { Err(ApiError::not_found(format!("there is no trace {id}"))) } else { Ok((id, spans)) }
+        })
+        .await?;
+        let place = self.place(Label::of_trace(id, &spans));
+        let make = || off_the_reactor(move || Ok(Arc::new(import::report(import::of_trace(spans)))));
+        let report = place.get_or_try_init(make).await?;
+        Ok((ReportName::Trace(id), Arc::clone(report)))
+    }
+
+    fn open(&self) -> Result<Store, ApiError> {
+        match &self.source {
+            ReportSource::Recordings(root) => Ok(Store::open(root)?),
+            ReportSource::Traces(_) => {
+                Err(ApiError::new(StatusCode::NOT_FOUND, "traces_only", "this server has traces and no recordings: /search lists them"))
+            }
+        }
     }
 
     /// Makes a view of a report, off the reactor: views of large recordings take their time.
     pub(crate) async fn view(
         self: &Arc<Self>,
         recording: &str,
-        view: impl FnOnce(RecordingName, &Report) -> Answer + Send + 'static,
+        view: impl FnOnce(ReportName, &Report) -> Answer + Send + 'static,
     ) -> Answer {
         let (name, report) = self.report(recording).await?;
         off_the_reactor(move || view(name, &report)).await
@@ -227,7 +296,7 @@ impl ReportCache {
     /// Answers a query to the store.
     async fn store(self: &Arc<Self>, query: impl FnOnce(&Store) -> Answer + Send + 'static) -> Answer {
         let cache = Arc::clone(self);
-        off_the_reactor(move || query(&Store::open(&cache.root)?)).await
+        off_the_reactor(move || query(&cache.open()?)).await
     }
 }
 

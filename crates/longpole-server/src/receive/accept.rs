@@ -1,15 +1,17 @@
 //! Accepting connections and, at the end, draining them.
 
 use std::convert::Infallible;
-use std::net::{SocketAddr, TcpListener};
+use std::future::poll_fn;
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsFd;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
+use axum::Router;
 use longpole_model::LossKind;
-use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::sync::oneshot;
 use tokio::task::yield_now;
@@ -38,22 +40,48 @@ const ROOM_PAUSE: Duration = Duration::from_millis(100);
 /// Pause before the next query whether the kernel has delivered everything.
 const ON_ITS_WAY_PAUSE: Duration = Duration::from_millis(1);
 
-/// The ports. A runtime's own listener would register each connection with the reactor, also those that the receiver resets at once.
+/// A port. A runtime's own listener would register each connection with the reactor, also those that the receiver resets at once.
 #[derive(Debug)]
-pub(super) struct Listeners {
-    /// OTLP, Zipkin and Pulumi's events.
-    pub(super) http: AsyncFd<TcpListener>,
-    /// AppDash.
-    pub(super) appdash: AsyncFd<TcpListener>,
+pub(super) struct Port {
+    pub(super) listener: AsyncFd<TcpListener>,
+    pub(super) speech: Speech,
+    /// Answers the requests that carry no spans.
+    pub(super) queries: Option<Router>,
 }
 
+/// The ports.
+#[derive(Debug)]
+pub(super) struct Listeners(pub(super) Vec<Port>);
+
 impl Listeners {
-    fn both(&self) -> [&TcpListener; 2] {
-        [self.http.get_ref(), self.appdash.get_ref()]
+    /// Where the ports of this speech are.
+    pub(super) fn addresses_of(&self, speech: Speech) -> Vec<SocketAddr> {
+        let ports = self.0.iter().filter(|port| port.speech == speech);
+        ports.filter_map(|port| port.listener.get_ref().local_addr().ok()).collect()
     }
 
     fn addresses(&self) -> Vec<SocketAddr> {
-        self.both().into_iter().filter_map(|port| port.local_addr().ok()).collect()
+        self.0.iter().filter_map(|port| port.listener.get_ref().local_addr().ok()).collect()
+    }
+
+    /// The next connection at one of the ports. They are tried in turns that begin with another one each time.
+    async fn accept(&self, turn: usize) -> (std::io::Result<(TcpStream, SocketAddr)>, &Port) {
+        let count = self.0.len();
+        poll_fn(|context| {
+            for port in self.0.iter().cycle().skip(turn % count.max(1)).take(count) {
+                while let Poll::Ready(ready) = port.listener.poll_read_ready(context) {
+                    let accepted = ready.and_then(|mut guard| match guard.try_io(|listener| listener.get_ref().accept()) {
+                        Ok(accepted) => accepted.map(Some),
+                        Err(_would_block) => Ok(None),
+                    });
+                    if let Some(accepted) = accepted.transpose() {
+                        return Poll::Ready((accepted, port));
+                    }
+                }
+            }
+            Poll::Pending
+        })
+        .await
     }
 }
 
@@ -96,10 +124,7 @@ impl Acceptor {
                 // Something may also become old enough to be closed.
                 let _ = timeout_at(tokio::time::Instant::now() + ROOM_PAUSE, self.connections.shared.room.notified()).await;
             }
-            let (accepted, speech) = tokio::select! {
-                accepted = self.listeners.http.async_io(Interest::READABLE, TcpListener::accept) => (accepted, Speech::Http),
-                accepted = self.listeners.appdash.async_io(Interest::READABLE, TcpListener::accept) => (accepted, Speech::AppDash),
-            };
+            let (accepted, port) = self.listeners.accept(turn as usize).await;
             turn = (turn + 1) % ACCEPTED_AT_ONCE_MAX;
             if turn == 0 {
                 yield_now().await;
@@ -107,7 +132,9 @@ impl Acceptor {
             match accepted {
                 Ok((stream, peer)) => {
                     let Ok(ours) = stream.local_addr() else { continue };
-                    self.connections.receive(Accepted { stream, peer, ours, speech, since: Instant::now() });
+                    let Port { speech, queries, .. } = port;
+                    let (speech, queries) = (*speech, queries.clone());
+                    self.connections.receive(Accepted { stream, peer, ours, speech, queries, since: Instant::now() });
                 }
                 // The connection is gone already, or there is no descriptor left for it. It waits in the backlog.
                 Err(_) => {
@@ -177,7 +204,7 @@ impl Acceptor {
     /// Connections that the kernel dropped before the receiver could accept them.
     fn dropped(&self) -> u64 {
         let Some(count) = self.connections.context.count_dropped else { return 0 };
-        self.listeners.both().into_iter().filter_map(|port| count(port.as_fd()).ok()).map(u64::from).sum()
+        self.listeners.0.iter().filter_map(|port| count(port.listener.get_ref().as_fd()).ok()).map(u64::from).sum()
     }
 
     /// Closes the ports and every connection, politely but briefly.

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
+use axum::Router;
 use tokio::sync::Notify;
 
 use super::allowed_senders::Sender;
@@ -39,6 +40,8 @@ pub(crate) struct Connection {
     pub(super) speech: Speech,
     pub(super) peer: SocketAddr,
     ours: SocketAddr,
+    /// Answers the requests that carry no spans.
+    pub(super) queries: Option<Router>,
     pub(super) since: tokio::time::Instant,
     sender: Sender,
     /// The process at the other end, as it was found last; the outer `None` before it was looked for.
@@ -84,6 +87,7 @@ impl Connection {
             speech,
             peer,
             ours,
+            queries: None,
             since: now,
             sender,
             peer_process: Mutex::default(),
@@ -104,6 +108,11 @@ impl Connection {
             cut: Notify::new(),
             shared,
         }
+    }
+
+    /// From now on its process counts as searched for and not found.
+    pub(super) fn has_no_process(&self) {
+        *self.peer_process.lock().unwrap_or_else(PoisonError::into_inner) = Some(None);
     }
 
     /// The process at the other end, if it was found already. Waits for no search.

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+use axum::Router;
 use http::{Request, Response};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
@@ -61,6 +62,8 @@ pub(super) struct Accepted {
     pub(super) peer: SocketAddr,
     pub(super) ours: SocketAddr,
     pub(super) speech: Speech,
+    /// Answers the requests that carry no spans.
+    pub(super) queries: Option<Router>,
     pub(super) since: Instant,
 }
 
@@ -234,7 +237,7 @@ impl Connections {
     }
 
     /// Serves a connection, which gives its place back at its end.
-    fn serve(self: &Arc<Self>, accepted: Accepted, sender: Sender, place: Option<OwnedSemaphorePermit>) {
+    fn serve(self: &Arc<Self>, mut accepted: Accepted, sender: Sender, place: Option<OwnedSemaphorePermit>) {
         let (peer, ours, speech) = (accepted.peer, accepted.ours, accepted.speech);
         let appdash = || self.open.lock().values().filter(|connection| connection.speech == Speech::AppDash).count();
         if speech == Speech::AppDash
@@ -245,13 +248,19 @@ impl Connections {
             self.context.refused(&format!("more than {APPDASH_CONNECTIONS_MAX} appdash connections at the same time"));
             return;
         }
+        let queries = accepted.queries.take();
         let Ok(stream) = accepted.into_stream() else {
             self.context.refused(refusal::NO_MEMORY);
             return;
         };
         // Answers are small, and clients wait for them. Without the option they are only later.
         let _ = stream.set_nodelay(true);
-        let connection = Arc::new(Connection::new(speech, [peer, ours], sender, Arc::clone(&self.shared)));
+        let mut connection = Connection::new(speech, [peer, ours], sender, Arc::clone(&self.shared));
+        connection.queries = queries;
+        if !self.context.finds_processes {
+            connection.has_no_process();
+        }
+        let connection = Arc::new(connection);
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         self.open.lock().insert(number, Arc::clone(&connection));
         let connections = Arc::clone(self);

@@ -8,7 +8,7 @@ use longpole_model::Timestamp;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use super::connection::Connection;
-use super::received_sink::ReceivedSinkError;
+use super::received_sink::{Durable, ReceivedSinkError};
 use crate::otlp_request::{CameBy, Compression, Encoding, Signal};
 
 /// What a body is.
@@ -101,8 +101,27 @@ impl Verdict {
 /// The loss of requests without proof that they belong to the run.
 pub(super) const UNPROVEN: &str = "requests of processes that closed their connection before longpole could identify them";
 
+/// What became of a request, and when what was kept of it is durable.
+#[derive(Debug)]
+pub(super) struct Outcome {
+    pub(super) verdict: Verdict,
+    pub(super) durable: Option<Durable>,
+}
+
+impl Outcome {
+    /// The verdict, when it may be given.
+    pub(super) async fn settled(self) -> Verdict {
+        let Some(durable) = self.durable else { return self.verdict };
+        match durable.await {
+            Ok(Ok(())) => self.verdict,
+            Ok(Err(error)) => Verdict::not_kept(&error),
+            Err(_) => Verdict::NotKept("the server is ending".to_owned()),
+        }
+    }
+}
+
 /// A request and the way back for its outcome.
-pub(super) type Handed = (Job, oneshot::Sender<Verdict>);
+pub(super) type Handed = (Job, oneshot::Sender<Outcome>);
 
 /// The way to the ingester.
 #[derive(Debug)]
@@ -130,15 +149,18 @@ impl Intake {
     pub(super) async fn take(&self, job: Job) -> Verdict {
         let gone = || Verdict::NotKept("the recorder is ending".to_owned());
         match self.hand(job) {
-            Some(verdict) => verdict.await.unwrap_or_else(|_| gone()),
+            Some(outcome) => match outcome.await {
+                Ok(outcome) => outcome.settled().await,
+                Err(_) => gone(),
+            },
             None => gone(),
         }
     }
 
     /// Hands over one request, whose outcome comes by the channel. `None` after [`Intake::close`].
-    pub(super) fn hand(&self, job: Job) -> Option<oneshot::Receiver<Verdict>> {
-        let (reply, verdict) = oneshot::channel();
+    pub(super) fn hand(&self, job: Job) -> Option<oneshot::Receiver<Outcome>> {
+        let (reply, outcome) = oneshot::channel();
         self.sender().as_ref()?.send((job, reply)).ok()?;
-        Some(verdict)
+        Some(outcome)
     }
 }

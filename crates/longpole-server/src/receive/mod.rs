@@ -19,6 +19,7 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use axum::Router;
 use longpole_model::{Loss, LossKind, Span};
 use longpole_recording::loss_counters::LossBook;
 use longpole_wire::{Limits, otlp};
@@ -26,9 +27,10 @@ use tokio::io::unix::AsyncFd;
 use tokio::net::TcpSocket;
 use tokio::sync::{Semaphore, oneshot};
 
-use self::accept::Listeners;
+use self::accept::{Listeners, Port};
 use self::allowed_senders::SenderCheck;
 use self::body::Bodies;
+use self::connection::Speech;
 use self::job::Intake;
 use self::request_context::RequestContext;
 use crate::forward::{ForwardTarget, Forwarder};
@@ -61,7 +63,7 @@ mod watched_io;
 mod zipkin;
 
 pub use self::allowed_senders::AllowedSenders;
-pub use self::received_sink::{ReceivedSink, ReceivedSinkError};
+pub use self::received_sink::{Durable, ReceivedSink, ReceivedSinkError};
 pub use crate::otlp_request::{Encoding, Signal};
 pub use crate::peer_process::{AskOwner, SocketOwner};
 
@@ -80,6 +82,55 @@ pub struct ReceiverOptions {
     pub ask_owner: Option<AskOwner>,
     /// Reads from the kernel how many connections to a port it dropped; without it the receiver does not count them.
     pub count_dropped: Option<CountDropped>,
+    /// Its clients, and its ports.
+    pub clients: Clients,
+}
+
+/// A port for HTTP and gRPC.
+#[derive(Debug, Clone)]
+pub struct HttpPort {
+    /// Where it is.
+    pub address: SocketAddr,
+    /// Answers the requests that carry no spans; without it they are errors.
+    pub queries: Option<Router>,
+}
+
+/// The clients of a receiver, and its ports.
+#[derive(Debug, Default)]
+pub enum Clients {
+    /// Processes of a run, to two ports of 127.0.0.1 that the kernel chooses: one for HTTP, one for AppDash. The receiver finds the process
+    /// of each connection.
+    #[default]
+    Run,
+    /// Anybody, to these addresses.
+    Anybody {
+        /// Where HTTP and gRPC come.
+        http: Vec<HttpPort>,
+        /// Where AppDash comes.
+        appdash: Vec<SocketAddr>,
+        /// Whether requests may name any host, because other machines send them.
+        any_host: bool,
+    },
+}
+
+impl Clients {
+    fn ports(&self) -> (Vec<HttpPort>, Vec<SocketAddr>) {
+        let any = (Ipv4Addr::LOCALHOST, 0).into();
+        match self {
+            Clients::Run => (vec![HttpPort { address: any, queries: None }], vec![any]),
+            Clients::Anybody { http, appdash, .. } => (http.clone(), appdash.clone()),
+        }
+    }
+}
+
+/// An address at which the receiver cannot listen.
+#[derive(Debug, thiserror::Error)]
+#[error("listen at {address}")]
+pub struct ListenError {
+    /// The address.
+    pub address: SocketAddr,
+    /// Why not.
+    pub source: std::io::Error,
 }
 
 /// Reads how many attempts to connect to a listening socket the kernel has dropped.
@@ -95,17 +146,28 @@ impl Receiver {
     /// Everything that may fail is done before its thread starts. It takes about 0.2 ms.
     pub fn start(options: ReceiverOptions, sink: Box<dyn ReceivedSink>) -> std::io::Result<ReceiverHandle> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let listen = || {
+        let listen = |address: SocketAddr| {
             let _of_runtime = runtime.enter();
-            let socket = TcpSocket::new_v4()?;
-            socket.bind((Ipv4Addr::LOCALHOST, 0).into())?;
-            let listener = socket.listen(BACKLOG)?.into_std()?;
-            let address = listener.local_addr()?;
-            #[expect(deprecated, reason = "the new constructor is unsafe; a listener of std keeps its descriptor, as that one requires")]
-            let listener = AsyncFd::new(listener)?;
-            Ok::<_, std::io::Error>((listener, address))
+            let listened = || {
+                let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+                // A server that starts again takes its port at once.
+                socket.set_reuseaddr(true)?;
+                socket.bind(address)?;
+                let listener = socket.listen(BACKLOG)?.into_std()?;
+                #[expect(
+                    deprecated,
+                    reason = "the new constructor is unsafe; a listener of std keeps its descriptor, as that one requires"
+                )]
+                AsyncFd::new(listener)
+            };
+            listened().map_err(|source| std::io::Error::new(source.kind(), ListenError { address, source }))
         };
-        let ((listener, address), (appdash_listener, appdash_address)) = (listen()?, listen()?);
+        let (http, appdash) = options.clients.ports();
+        let open = |speech, address, queries| Ok::<_, std::io::Error>(Port { listener: listen(address)?, speech, queries });
+        let http = http.into_iter().map(|port| open(Speech::Http, port.address, port.queries));
+        let listeners = http.chain(appdash.into_iter().map(|address| open(Speech::AppDash, address, None)));
+        let listeners = Listeners(listeners.collect::<Result<_, _>>()?);
+        let addresses = [Speech::Http, Speech::AppDash].map(|speech| listeners.addresses_of(speech));
 
         let book = Arc::new(LossBook::default());
         let forwarder = Arc::new(Forwarder::start(options.forward, &book)?);
@@ -134,25 +196,26 @@ impl Receiver {
             keep_credentials: options.keep_credentials,
             book: Arc::clone(&book),
             count_dropped: options.count_dropped,
+            finds_processes: matches!(options.clients, Clients::Run),
+            any_host: matches!(options.clients, Clients::Anybody { any_host: true, .. }),
         };
         let thread = thread::Builder::new().name("longpole-receive".to_owned()).spawn({
             let forwarder = Arc::clone(&forwarder);
             move || {
-                let listeners = Listeners { http: listener, appdash: appdash_listener };
                 runtime.block_on(serve(listeners, context, &forwarder, finished, ingest_ended));
                 // Tasks that did not end by the deadline are dropped, not waited for.
                 runtime.shutdown_background();
             }
         })?;
-        Ok(ReceiverHandle { address, appdash_address, finish, thread, forwarder, book, command })
+        Ok(ReceiverHandle { addresses, finish, thread, forwarder, book, command })
     }
 }
 
 /// A receiver that is running. Dropping it closes the door at once.
 #[derive(Debug)]
 pub struct ReceiverHandle {
-    address: SocketAddr,
-    appdash_address: SocketAddr,
+    /// The ports of HTTP, and those of AppDash.
+    addresses: [Vec<SocketAddr>; 2],
     finish: oneshot::Sender<Instant>,
     thread: thread::JoinHandle<()>,
     forwarder: Arc<Forwarder>,
@@ -167,24 +230,38 @@ impl ReceiverHandle {
         self.command.note(pid);
     }
 
-    /// The port on 127.0.0.1.
+    /// The port of HTTP; of several the first.
     pub fn port(&self) -> u16 {
-        self.address.port()
+        self.address(0).port()
+    }
+
+    /// Where HTTP and gRPC come.
+    pub fn http_addresses(&self) -> &[SocketAddr] {
+        &self.addresses[0]
+    }
+
+    fn address(&self, speech: usize) -> SocketAddr {
+        self.addresses[speech].first().copied().unwrap_or_else(|| (Ipv4Addr::LOCALHOST, 0).into())
+    }
+
+    /// What is missing so far.
+    pub fn losses(&self) -> Vec<Loss> {
+        self.book.list()
     }
 
     /// What `OTEL_EXPORTER_OTLP_ENDPOINT` is to be set to.
     pub fn endpoint(&self) -> String {
-        format!("http://{}", self.address)
+        format!("http://{}", self.address(0))
     }
 
     /// What Pulumi's `--tracing` is to be set to.
     pub fn appdash_endpoint(&self) -> String {
-        format!("tcp://{}", self.appdash_address)
+        format!("tcp://{}", self.address(1))
     }
 
     /// What Pulumi's `--event-log` is to be set to: the port of everything else.
     pub fn events_endpoint(&self) -> String {
-        format!("tcp://{}", self.address)
+        format!("tcp://{}", self.address(0))
     }
 
     /// Whether a target gets copies of spans.

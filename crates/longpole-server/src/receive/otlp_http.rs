@@ -56,6 +56,21 @@ impl Refusal {
     }
 }
 
+/// Whether the path is one of OTLP's.
+pub(super) fn is_for(request: &Request<Incoming>) -> bool {
+    signal_of(request.uri().path()).is_some()
+}
+
+fn signal_of(path: &str) -> Option<Signal> {
+    match path {
+        "/v1/traces" => Some(Signal::Traces),
+        "/v1/metrics" => Some(Signal::Metrics),
+        "/v1/logs" => Some(Signal::Logs),
+        "/v1development/profiles" => Some(Signal::Profiles),
+        _ => None,
+    }
+}
+
 /// Answers one request.
 pub(super) async fn answer(context: &RequestContext, connection: &Arc<Connection>, request: Request<Incoming>) -> Response<AnswerBody> {
     let encoding = encoding_of(request.headers());
@@ -107,19 +122,13 @@ async fn take(
 /// What the head says, or why it is refused.
 fn inspect(request: &Request<Incoming>, encoding: Option<Encoding>) -> Result<(Signal, Encoding, Compression), Refusal> {
     let path = request.uri().path();
-    let signal = match path {
-        "/v1/traces" => Signal::Traces,
-        "/v1/metrics" => Signal::Metrics,
-        "/v1/logs" => Signal::Logs,
-        "/v1development/profiles" => Signal::Profiles,
-        _ => {
-            let message = format!(
-                "unknown path {path}: expected /v1/traces, /v1/metrics or /v1/logs of OpenTelemetry, or POST to {} or {} of Zipkin",
-                zipkin::PATHS[0],
-                zipkin::PATHS[1]
-            );
-            return Err(Refusal::new(StatusCode::NOT_FOUND, code::NOT_FOUND, message));
-        }
+    let Some(signal) = signal_of(path) else {
+        let message = format!(
+            "unknown path {path}: expected /v1/traces, /v1/metrics or /v1/logs of OpenTelemetry, or POST to {} or {} of Zipkin",
+            zipkin::PATHS[0],
+            zipkin::PATHS[1]
+        );
+        return Err(Refusal::new(StatusCode::NOT_FOUND, code::NOT_FOUND, message));
     };
     if request.method() != Method::POST {
         let message = format!("method {} of {path}: expected POST", request.method());

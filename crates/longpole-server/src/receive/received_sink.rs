@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use longpole_model::{ResourceEvent, SpanEvent, SpanId, TraceId};
+use tokio::sync::oneshot;
 
 use crate::otlp_request::Encoding;
 
@@ -24,7 +25,15 @@ pub trait ReceivedSink: Send + 'static {
 
     /// Keeps a log record that names a span: an event of it, which may come before the span itself or without it.
     fn log_event(&mut self, trace_id: TraceId, span_id: SpanId, event: SpanEvent) -> Result<(), ReceivedSinkError>;
+
+    /// When everything that was kept so far is as durable as the sink promises; `None` if it is already. Requests are answered then.
+    fn durable(&mut self) -> Option<Durable> {
+        None
+    }
 }
+
+/// Comes when something is durable, or with the reason why it cannot become so.
+pub type Durable = oneshot::Receiver<Result<(), ReceivedSinkError>>;
 
 /// Why a request could not be kept, as a lower-case fragment.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -35,18 +35,18 @@ const OTHER_HOST: &str = "requests for another host than 127.0.0.1, localhost or
 const WEB_PAGE: &str = "requests of web pages, which may not send spans";
 
 /// Why the receiver refuses this request, whatever its body.
-pub(super) fn objection(request: &Request<Incoming>) -> Option<Objection> {
-    objection_to(request.uri(), request.headers())
+pub(super) fn objection(request: &Request<Incoming>, any_host: bool) -> Option<Objection> {
+    objection_to(request.uri(), request.headers(), any_host)
 }
 
-fn objection_to(uri: &Uri, headers: &HeaderMap) -> Option<Objection> {
-    // HTTP/2 has `:authority`, which stands in the address, and proxies write a whole address.
-    let mut hosts: Vec<&[u8]> = headers.get_all(HOST).into_iter().map(|host| host.as_bytes()).collect();
-    hosts.extend(uri.authority().map(|authority| authority.as_str().as_bytes()));
-    let is_ours = |host: &&[u8]| std::str::from_utf8(host).is_ok_and(|host| host.parse::<Authority>().is_ok_and(|host| is_loopback(&host)));
-    if let Some(host) = hosts.iter().find(|host| !is_ours(host)) {
-        let reason = format!("host {}: expected 127.0.0.1, localhost or [::1]", shown(host));
-        return Some(Objection { reason, kind: OTHER_HOST });
+/// Why the receiver refuses a query: pages of its own may ask it, others cannot read the answers.
+pub(super) fn objection_of_host(request: &Request<Incoming>, any_host: bool) -> Option<Objection> {
+    other_host(request.uri(), request.headers()).filter(|_| !any_host)
+}
+
+fn objection_to(uri: &Uri, headers: &HeaderMap, any_host: bool) -> Option<Objection> {
+    if let Some(objection) = other_host(uri, headers).filter(|_| !any_host) {
+        return Some(objection);
     }
     if let Some(origin) = headers.get(ORIGIN) {
         let reason = format!("origin {}: web pages may not send spans", shown(origin.as_bytes()));
@@ -55,6 +55,16 @@ fn objection_to(uri: &Uri, headers: &HeaderMap) -> Option<Objection> {
     let site = headers.get(SEC_FETCH_SITE).filter(|site| site.as_bytes() != b"none")?;
     let reason = format!("sec-fetch-site {}: web pages may not send spans", shown(site.as_bytes()));
     Some(Objection { reason, kind: WEB_PAGE })
+}
+
+fn other_host(uri: &Uri, headers: &HeaderMap) -> Option<Objection> {
+    // HTTP/2 has `:authority`, which stands in the address, and proxies write a whole address.
+    let mut hosts: Vec<&[u8]> = headers.get_all(HOST).into_iter().map(|host| host.as_bytes()).collect();
+    hosts.extend(uri.authority().map(|authority| authority.as_str().as_bytes()));
+    let is_ours = |host: &&[u8]| std::str::from_utf8(host).is_ok_and(|host| host.parse::<Authority>().is_ok_and(|host| is_loopback(&host)));
+    let host = hosts.iter().find(|host| !is_ours(host))?;
+    let reason = format!("host {}: expected 127.0.0.1, localhost or [::1]", shown(host));
+    Some(Objection { reason, kind: OTHER_HOST })
 }
 
 /// The beginning of a header's value, text only.
@@ -128,7 +138,7 @@ mod tests {
         for (name, value) in headers {
             map.append(*name, value.parse().unwrap());
         }
-        let found = objection_to(&uri.parse().unwrap(), &map);
+        let found = objection_to(&uri.parse().unwrap(), &map, false);
         match expected {
             None => assert_eq!(found, None, "{uri} {headers:?}"),
             Some(part) => assert!(found.as_ref().is_some_and(|found| found.reason.starts_with(part)), "{uri} {headers:?}: {found:?}"),

@@ -29,6 +29,10 @@ pub(crate) struct RequestContext {
     pub(super) book: Arc<LossBook>,
     /// Reads from the kernel how many connections it dropped.
     pub(super) count_dropped: Option<CountDropped>,
+    /// Whether the process at the other end of a connection is looked for.
+    pub(super) finds_processes: bool,
+    /// Whether requests may name any host.
+    pub(super) any_host: bool,
 }
 
 impl RequestContext {

@@ -6,11 +6,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use http::{Request, Response};
+use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
 use tokio::net::TcpStream;
+use tower::ServiceExt;
 
 use super::answer::AnswerBody;
 use super::connection::{Connection, InFlight};
@@ -70,7 +72,16 @@ async fn answer(
     connection.requests.fetch_add(1, Ordering::Relaxed);
     connection.note_inside(None);
     let is_grpc = otlp_grpc::is_grpc(&request);
-    let objection = refusal::objection(&request);
+    let carries_spans = is_grpc || zipkin::is_for(&request) || otlp_http::is_for(&request);
+    if let Some(queries) = connection.queries.as_ref().filter(|_| !carries_spans) {
+        let _in_flight = InFlight::of(&connection);
+        if let Some(objection) = refusal::objection_of_host(&request, context.any_host) {
+            return Ok(refusal::refuse(&request, &objection.reason));
+        }
+        let response = queries.clone().oneshot(request).await?;
+        return Ok(as_answer(response).await);
+    }
+    let objection = refusal::objection(&request, context.any_host);
     // Before any byte of a body is read: only spans of OpenTelemetry can prove by themselves that they belong to the run.
     let can_prove = || objection.is_none() && ["/v1/traces", grpc::path_of(Signal::Traces)].contains(&request.uri().path());
     if connection.sender_is_gone() && !can_prove() {
@@ -93,4 +104,11 @@ async fn answer(
     } else {
         otlp_http::answer(&context, &connection, request).await
     })
+}
+
+/// An answer to a query as this door gives it. Its body is made already.
+async fn as_answer(response: Response<axum::body::Body>) -> Response<AnswerBody> {
+    let (head, body) = response.into_parts();
+    let bytes = axum::body::to_bytes(body, usize::MAX).await.unwrap_or_default();
+    Response::from_parts(head, Full::new(bytes).boxed_unsync())
 }

@@ -125,7 +125,7 @@ fn no_random_bytes(error: getrandom::Error) -> io::Error {
 }
 
 #[cfg(unix)]
-async fn end_signal() -> io::Result<()> {
+pub(crate) async fn end_signal() -> io::Result<()> {
     use tokio::signal::unix::{SignalKind, signal};
 
     let (mut interrupt, mut terminate, mut hang_up) =
@@ -139,7 +139,7 @@ async fn end_signal() -> io::Result<()> {
 }
 
 #[cfg(not(unix))]
-async fn end_signal() -> io::Result<()> {
+pub(crate) async fn end_signal() -> io::Result<()> {
     tokio::signal::ctrl_c().await
 }
 
@@ -153,7 +153,7 @@ fn router(cache: Arc<ReportCache>, home: Option<RecordingName>, auth: Arc<PageAu
 }
 
 /// Any other address is a file of the page.
-async fn other(request: Request) -> Response {
+pub(crate) async fn other(request: Request) -> Response {
     let path = request.uri().path();
     if path == "/api" || path.starts_with("/api/") {
         return ApiError::not_found(format!("no such address: {path}")).into_response();

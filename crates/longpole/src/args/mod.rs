@@ -3,6 +3,7 @@
 mod files;
 mod manage_recordings;
 mod record;
+mod serve;
 mod show_recordings;
 mod values;
 
@@ -19,6 +20,7 @@ pub(crate) use self::files::{
 };
 pub(crate) use self::manage_recordings::{DoctorArguments, ListArguments, PruneArguments, RemoveArguments, TagArguments};
 pub(crate) use self::record::{AttachArguments, EnvInject, ExecArguments, Jit, Kind, Redact, RunArguments, SampleClock, SummaryTarget};
+pub(crate) use self::serve::ServeArguments;
 pub(crate) use self::show_recordings::{
     DiffArguments, FlameArguments, FlameFormat, FrameArguments, OpenArguments, PolesArguments, RecordingArguments, ShowArguments,
     SourceArguments, SpanArguments, SpansArguments, SqlArguments, ThreadsArguments, TopArguments, TreeArguments,
@@ -152,6 +154,8 @@ pub(crate) enum Command {
     Run(RunArguments),
     /// Record a running process and everything it starts
     Attach(AttachArguments),
+    /// Receive the spans of all services, keep them, and answer the queries of Jaeger and Zipkin
+    Serve(ServeArguments),
     /// Open a recording in the browser
     #[command(visible_aliases = ["view", "load"])]
     Open(OpenArguments),

@@ -17,6 +17,7 @@ pub(crate) mod processes;
 pub(crate) mod prune;
 pub(crate) mod rm;
 pub(crate) mod run;
+pub(crate) mod serve;
 pub(crate) mod show;
 pub(crate) mod span;
 #[cfg(feature = "sql")]

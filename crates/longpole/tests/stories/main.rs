@@ -25,6 +25,7 @@ mod read_other_tools_files;
 mod read_the_page;
 mod read_what_pulumi_writes;
 mod receive_from_any_sdk;
+mod replace_a_jaeger_server;
 mod run_a_command;
 mod see_below_sudo;
 mod see_code_made_meanwhile;

@@ -2,7 +2,7 @@ import type { Deployment, Pole, Poles, Quality, Summary } from '../../api/types.
 import { contextOf, evidenceInWords, isWorthwhile, nameOfPole, wallAfter } from '../../logic/answer';
 import { deploymentParts } from '../../logic/deployment';
 import { counted, formatCount, formatDuration, formatExit, formatRange, formatRangeInWords, formatShare } from '../../logic/format';
-import { wasSampled } from '../../logic/no-samples';
+import { isTrace, wasSampled } from '../../logic/no-samples';
 import { foldedForks, graveNotes } from '../../logic/quality';
 import type { SelectionActions } from '../../state/selection';
 import { Breakable } from '../parts/name';
@@ -14,13 +14,22 @@ import { Why } from './why';
 /** Maximum number of wait kinds in the header; the bar has all. */
 const KINDS_MAX = 3;
 
+/** What the summary is of. */
+function whole(summary: Summary): string {
+  return isTrace(summary) ? 'trace' : 'run';
+}
+
 function Sentence({ pole, summary }: { readonly pole: Pole | undefined; readonly summary: Summary }) {
   const { wallNanos } = summary;
   if (pole === undefined) {
     return <h1 className={css.sentence}>No long pole: this recording has no spans on a critical path.</h1>;
   }
   if (!isWorthwhile(pole.savesIfZeroNanos, wallNanos)) {
-    return <h1 className={css.sentence}>Speeding up one operation alone would not shorten this run: parallel work takes as long.</h1>;
+    return (
+      <h1 className={css.sentence}>
+        Speeding up one operation alone would not shorten this {whole(summary)}: parallel work takes as long.
+      </h1>
+    );
   }
   const context = contextOf(pole);
   const saved = pole.savesIfZeroNanos;
@@ -37,7 +46,9 @@ function Sentence({ pole, summary }: { readonly pole: Pole | undefined; readonly
           <Breakable text={context} />
         </>
       )}
-      {pole.count > 1 ? ' are the long pole: without them this run would be ' : ' is the long pole: without it this run would be '}
+      {pole.count > 1
+        ? ` are the long pole: without them this ${whole(summary)} would be `
+        : ` is the long pole: without it this ${whole(summary)} would be `}
       <em>{formatRangeInWords(saved)} shorter</em>: {formatRange(wallAfter(saved, wallNanos))} instead of {formatDuration(wallNanos)}.
     </h1>
   );
@@ -64,13 +75,17 @@ function Facts({ summary }: { readonly summary: Summary }) {
           <b>{formatDuration(summary.cpuNanos)}</b> CPU
         </li>
       )}
-      <li>
-        <b>{summary.exit === null ? 'exit unknown' : formatExit(summary.exit)}</b>
-      </li>
-      <li title={forks > 0 ? 'Forks that ran no program of their own count as their parent.' : undefined}>
-        <b>{counted(summary.processes - forks, 'process', 'processes')}</b>
-        {forks > 0 && ` and ${counted(forks, 'fork')}`}
-      </li>
+      {!isTrace(summary) && (
+        <>
+          <li>
+            <b>{summary.exit === null ? 'exit unknown' : formatExit(summary.exit)}</b>
+          </li>
+          <li title={forks > 0 ? 'Forks that ran no program of their own count as their parent.' : undefined}>
+            <b>{counted(summary.processes - forks, 'process', 'processes')}</b>
+            {forks > 0 && ` and ${counted(forks, 'fork')}`}
+          </li>
+        </>
+      )}
       <li>
         {summary.spans === 0 ? (
           'no spans'

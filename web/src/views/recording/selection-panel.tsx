@@ -9,7 +9,7 @@ import { contextOf, countedNodes, evidenceInWords, partOfPole } from '../../logi
 import { frameTotals, hottestFrames } from '../../logic/flame-graph';
 import { FLAME_TIME_WORDS, madeOfInWords, numberInWords } from '../../logic/flame-time';
 import { counted, formatCommand, formatDuration, formatRange, shortCommand } from '../../logic/format';
-import { type NoSamples, wasSampled, whyPartHasNoSamples, whyRunHasNoSamples, whySpanHasNoSamples } from '../../logic/no-samples';
+import { isTrace, type NoSamples, wasSampled, whyPartHasNoSamples, whyRunHasNoSamples, whySpanHasNoSamples } from '../../logic/no-samples';
 import { namedService } from '../../logic/span-words';
 import { flameQuery, spanQuery } from '../../state/queries';
 import type { Selection } from '../../state/selection';
@@ -368,7 +368,7 @@ function RunPanel({
     <>
       <div className={css.panelHead}>
         <div className={css.panelTitle}>
-          <h2>Whole run</h2>
+          <h2>{isTrace(summary) ? 'Whole trace' : 'Whole run'}</h2>
           <p>
             <code title={formatCommand(summary.command)}>{shortCommand(summary.command)}</code>
           </p>

@@ -1,6 +1,7 @@
 import { useQuery } from '@tanstack/react-query';
-import { getRouteApi, Link } from '@tanstack/react-router';
+import { getRouteApi, Link, Navigate } from '@tanstack/react-router';
 import { useEffect, useRef } from 'react';
+import { ApiError } from '../../api/error';
 import type { Exit, NanosRange, Recording } from '../../api/types.gen';
 import type { Nanos } from '../../base/brand';
 import { ratio } from '../../base/math';
@@ -146,6 +147,8 @@ export function RecordingsPage() {
     return () => window.removeEventListener('keydown', onKey);
   }, []);
 
+  // `longpole serve` has traces.
+  if (error instanceof ApiError && error.code === 'traces_only') return <Navigate to="/search" replace />;
   const shown = data === undefined ? [] : matchingRecordings(data, q);
   return (
     <div className={css.page}>

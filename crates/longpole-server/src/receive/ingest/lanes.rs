@@ -107,7 +107,7 @@ impl<'a> Lane<'a> {
             let Some((job, reply)) = next.or_else(|| self.later.pop_front()) else { continue };
             let start = Instant::now();
             // The client may have hung up, or never waited for an answer; the log keeps the request anyway.
-            let _ = reply.send(self.ingester.serve(&job));
+            let _ = reply.send(self.ingester.outcome_of(&job));
             let time = start.elapsed();
             if !job.connection.sender_is_gone() {
                 last = Some((self.ingester.sender_of(&job, is_busy || time >= COSTLY_MIN), time));

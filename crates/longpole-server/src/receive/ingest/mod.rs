@@ -21,7 +21,7 @@ use self::fair_queue::Sender;
 use self::logs::{Events, NO_SPAN, Unkept};
 use self::rewrite::{Rewrite, Rewritten};
 use super::connection::Claim;
-use super::job::{Content, Handed, Job, Verdict};
+use super::job::{Content, Handed, Job, Outcome, Verdict};
 use super::pulumi::span_dedup::Twins;
 use super::received_sink::{ReceivedSink, ReceivedSinkError};
 use crate::forward::Forwarder;
@@ -130,6 +130,12 @@ impl Ingester<'_> {
             None if is_closed => Sender::Nobody,
             None => Sender::Connection(Arc::as_ptr(connection) as usize),
         }
+    }
+
+    fn outcome_of(&mut self, job: &Job) -> Outcome {
+        let verdict = self.serve(job);
+        let is_kept = matches!(verdict, Verdict::Kept { .. });
+        Outcome { durable: if is_kept { self.context.desk().sink.durable() } else { None }, verdict }
     }
 
     fn serve(&mut self, job: &Job) -> Verdict {

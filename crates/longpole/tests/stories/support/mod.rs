@@ -3,6 +3,7 @@
 pub(crate) mod appdash;
 pub(crate) mod c;
 pub(crate) mod collector;
+pub(crate) mod http;
 pub(crate) mod program;
 pub(crate) mod pulumi;
 pub(crate) mod target;

@@ -1,0 +1,100 @@
+//! Traces of a server: what can be searched for, and what a search finds.
+
+use longpole_model::SpanKind;
+use longpole_store::live::TraceSummary;
+use serde::Serialize;
+
+use super::shared::{nanos, unix_nano};
+
+/// The services of a server.
+#[derive(Debug, Clone, Serialize)]
+pub struct ServicesView {
+    /// The services, by name.
+    pub services: Vec<ServiceView>,
+}
+
+/// A service.
+#[derive(Debug, Clone, Serialize)]
+pub struct ServiceView {
+    /// Its name.
+    pub name: String,
+    /// Names of its operations.
+    pub operations: Vec<String>,
+}
+
+/// What a search finds.
+#[derive(Debug, Clone, Serialize)]
+pub struct TracesView {
+    /// The traces, the newest first.
+    pub traces: Vec<TraceRowView>,
+    /// Whether older traces may match as well.
+    pub truncated: bool,
+}
+
+/// A trace in a list.
+#[derive(Debug, Clone, Serialize)]
+pub struct TraceRowView {
+    /// Its id.
+    pub trace_id: String,
+    /// Service of its root, or of its first span if no root came.
+    pub service: String,
+    /// Operation of that span.
+    pub name: String,
+    /// First start, in nanoseconds since 1970.
+    pub start_unix_nano: String,
+    /// From the first start to the last end.
+    pub wall_nanos: i64,
+    /// Spans received.
+    pub spans: u32,
+    /// Spans that failed.
+    pub errors: u32,
+    /// Services of its spans.
+    pub services: Vec<ServiceSpansView>,
+}
+
+/// A service in a trace.
+#[derive(Debug, Clone, Serialize)]
+pub struct ServiceSpansView {
+    /// Its name.
+    pub name: String,
+    /// Its spans.
+    pub spans: u32,
+}
+
+impl ServicesView {
+    /// The view of services, operations and kinds, in the order of the alphabet.
+    pub fn new(operations: impl IntoIterator<Item = (String, String, SpanKind)>) -> Self {
+        let mut services: Vec<ServiceView> = Vec::new();
+        for (service, name, _) in operations {
+            if services.last().is_none_or(|last| last.name != service) {
+                services.push(ServiceView { name: service, operations: Vec::new() });
+            }
+            if let Some(last) = services.last_mut().filter(|last| last.operations.last() != Some(&name)) {
+                last.operations.push(name);
+            }
+        }
+        ServicesView { services }
+    }
+}
+
+impl TracesView {
+    /// The view of what a search found: one more than `limit` if there are more.
+    pub fn new(found: &[TraceSummary], limit: usize) -> Self {
+        TracesView { traces: found.iter().take(limit).map(TraceRowView::new).collect(), truncated: found.len() > limit }
+    }
+}
+
+impl TraceRowView {
+    fn new(trace: &TraceSummary) -> Self {
+        TraceRowView {
+            trace_id: trace.trace_id.to_string(),
+            service: trace.root_service.clone(),
+            name: trace.root_name.clone(),
+            start_unix_nano: unix_nano(trace.start),
+            wall_nanos: nanos(trace.nanos()),
+            spans: trace.spans,
+            errors: trace.errors,
+            services: trace.services.iter().map(|(name, spans)| ServiceSpansView { name: name.clone(), spans: *spans }).collect(),
+        }
+    }
+}

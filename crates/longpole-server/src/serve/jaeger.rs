@@ -1,0 +1,234 @@
+//! The queries of Jaeger's user interface and of Grafana's data source, version 1: JSON in an envelope.
+//!
+//! | | |
+//! |---|---|
+//! | `/api/services` | services |
+//! | `/api/services/{service}/operations`, `/api/operations?service=…&spanKind=…` | operations |
+//! | `/api/traces?service=…` | search: `operation`, `tags`, `tag`, `minDuration`, `maxDuration`, `start`, `end`, `lookback`, `limit`, `traceID` |
+//! | `/api/traces/{id}` | a trace; 404 if there is none |
+//! | `/api/dependencies?endTs=…&lookback=…` | which service calls which |
+//!
+//! Times are microseconds, those of dependencies milliseconds.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use axum::Router;
+use axum::extract::{Path, RawQuery, State};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use http::StatusCode;
+use http::header::{CONTENT_TYPE, HeaderValue};
+use longpole_model::{Span, SpanId, SpanKind, Timestamp, TraceId};
+use longpole_store::StoreError;
+use longpole_store::live::{LiveStore, SpanFilter};
+use longpole_wire::jaeger;
+use serde_json::{Value, json};
+
+use super::live_sink::now;
+use super::query_error::{QueryError, off_the_reactor};
+use crate::query_parameters::{Parameters, trace_id};
+
+/// Traces of an answer without `limit`, and at most.
+const LIMIT: usize = 100;
+const LIMIT_MAX: usize = 1_500;
+
+/// How far a search goes back without `start` and `end`.
+const LOOKBACK_NANOS: i64 = 2 * 86_400_000_000_000;
+
+/// Traces that tell which service calls which.
+const DEPENDENCY_TRACES_MAX: usize = 2_000;
+
+pub(super) fn routes(store: LiveStore) -> Router {
+    Router::new()
+        .route("/api/services", get(services))
+        .route("/api/services/{service}/operations", get(operations_of))
+        .route("/api/operations", get(operations))
+        .route("/api/traces", get(traces))
+        .route("/api/traces/{id}", get(trace))
+        .route("/api/dependencies", get(dependencies))
+        .with_state(store)
+}
+
+/// An answer in Jaeger's envelope.
+struct Enveloped(Result<Value, QueryError>);
+
+impl IntoResponse for Enveloped {
+    fn into_response(self) -> Response {
+        let (status, value) = match self.0 {
+            Ok(data) => {
+                let total = data.as_array().map_or(0, Vec::len);
+                (StatusCode::OK, json!({ "data": data, "total": total, "limit": 0, "offset": 0, "errors": null }))
+            }
+            Err(error) => {
+                let errors = json!([{ "code": error.status().as_u16(), "msg": error.to_string() }]);
+                (error.status(), json!({ "data": null, "total": 0, "limit": 0, "offset": 0, "errors": errors }))
+            }
+        };
+        (status, json_header(), value.to_string()).into_response()
+    }
+}
+
+pub(super) fn json_header() -> [(http::HeaderName, HeaderValue); 1] {
+    [(CONTENT_TYPE, HeaderValue::from_static("application/json"))]
+}
+
+async fn services(State(store): State<LiveStore>) -> Enveloped {
+    Enveloped(off_the_reactor(move || Ok(json!(service_names(&store)?))).await)
+}
+
+/// Names of all services, in the order of the alphabet.
+pub(super) fn service_names(store: &LiveStore) -> Result<BTreeSet<String>, StoreError> {
+    Ok(store.operations()?.into_iter().map(|(service, ..)| service).collect())
+}
+
+async fn operations_of(State(store): State<LiveStore>, Path(service): Path<String>) -> Enveloped {
+    let names = move || {
+        let all = store.operations()?.into_iter().filter(|(of, ..)| *of == service);
+        let names: BTreeSet<String> = all.map(|(_, name, _)| name).collect();
+        Ok(json!(names))
+    };
+    Enveloped(off_the_reactor(names).await)
+}
+
+async fn operations(State(store): State<LiveStore>, RawQuery(query): RawQuery) -> Enveloped {
+    let found = move || {
+        let parameters = Parameters::of(query.as_deref())?;
+        let service = parameters.text("service").ok_or("parameter 'service' is required")?;
+        let kind = parameters.text("spanKind");
+        let all = store.operations()?.into_iter().filter(|(of, _, found)| of == service && kind.is_none_or(|kind| kind_of(*found) == kind));
+        let rows: Vec<Value> = all.map(|(_, name, kind)| json!({ "name": name, "spanKind": kind_of(kind) })).collect();
+        Ok(json!(rows))
+    };
+    Enveloped(off_the_reactor(found).await)
+}
+
+/// Jaeger has no word for a kind that was not sent.
+fn kind_of(kind: SpanKind) -> &'static str {
+    if kind == SpanKind::Unspecified { "" } else { kind.as_str() }
+}
+
+async fn trace(State(store): State<LiveStore>, Path(id): Path<String>) -> Response {
+    let found = off_the_reactor(move || {
+        let id = trace_id(&id).ok_or_else(|| format!("cannot parse the trace id {id:?}: expected up to 32 hexadecimal digits"))?;
+        let spans = store.trace(id)?;
+        if spans.is_empty() { Err(QueryError::NotFound("trace not found".to_owned())) } else { Ok(jaeger::encode(&spans).0) }
+    });
+    match found.await {
+        Ok(document) => (json_header(), document).into_response(),
+        Err(error) => Enveloped(Err(error)).into_response(),
+    }
+}
+
+async fn traces(State(store): State<LiveStore>, RawQuery(query): RawQuery) -> Response {
+    let found = off_the_reactor(move || {
+        let parameters = Parameters::of(query.as_deref())?;
+        let spans = match parameters.all("traceID") {
+            [] => search(&store, &parameters)?,
+            ids => {
+                let mut spans = Vec::new();
+                for id in ids {
+                    let id = trace_id(id).ok_or_else(|| format!("cannot parse the trace id {id:?}"))?;
+                    spans.extend(store.trace(id)?);
+                }
+                spans
+            }
+        };
+        Ok(jaeger::encode(&spans).0)
+    });
+    match found.await {
+        Ok(document) => (json_header(), document).into_response(),
+        Err(error) => Enveloped(Err(error)).into_response(),
+    }
+}
+
+/// The spans of the traces that a search finds, the newest trace first.
+fn search(store: &LiveStore, parameters: &Parameters) -> Result<Vec<Span>, QueryError> {
+    let limit = parameters.number("limit")?.map_or(LIMIT, |limit| usize::try_from(limit).unwrap_or(LIMIT_MAX));
+    let filter = filter_of(parameters)?;
+    if filter.service.is_none() {
+        return Err("parameter 'service' is required".into());
+    }
+    let mut spans = Vec::new();
+    for found in store.find(&filter, limit.clamp(1, LIMIT_MAX))? {
+        spans.extend(store.trace(found.trace_id)?);
+    }
+    Ok(spans)
+}
+
+/// What a search of Jaeger asks of spans.
+pub(super) fn filter_of(parameters: &Parameters) -> Result<SpanFilter, QueryError> {
+    let until = parameters.micros("end")?;
+    let from = match parameters.micros("start")? {
+        Some(from) => from,
+        None => Timestamp(until.unwrap_or_else(now).unix_nanos().saturating_sub(LOOKBACK_NANOS)),
+    };
+    let (attributes, is_error) = tags(parameters)?;
+    Ok(SpanFilter {
+        service: parameters.text("service").map(str::to_owned),
+        name: parameters.text("operation").filter(|name| *name != "all").map(str::to_owned),
+        attributes,
+        keys: Vec::new(),
+        min_nanos: parameters.duration("minDuration")?,
+        max_nanos: parameters.duration("maxDuration")?,
+        is_error,
+        from: Some(from),
+        until,
+    })
+}
+
+/// `tags={"error":"true"}` and `tag=key:value`; `error=true` asks for spans that failed.
+fn tags(parameters: &Parameters) -> Result<(Vec<(String, String)>, bool), QueryError> {
+    let mut tags: Vec<(String, String)> = Vec::new();
+    for text in parameters.all("tags").iter().filter(|text| !text.is_empty()) {
+        let object: BTreeMap<String, Value> =
+            serde_json::from_str(text).map_err(|_| format!("tags: {text} is not a JSON object of strings"))?;
+        for (key, value) in object {
+            let value = value.as_str().map(str::to_owned).ok_or_else(|| format!("tags: the value of {key} is not a string"))?;
+            tags.push((key, value));
+        }
+    }
+    for text in parameters.all("tag") {
+        let (key, value) = text.split_once(':').ok_or_else(|| format!("tag: {text} is not key:value"))?;
+        tags.push((key.to_owned(), value.to_owned()));
+    }
+    let before = tags.len();
+    tags.retain(|(key, value)| !(key == "error" && value == "true"));
+    Ok((tags.clone(), before > tags.len()))
+}
+
+async fn dependencies(State(store): State<LiveStore>, RawQuery(query): RawQuery) -> Enveloped {
+    let found = move || {
+        let parameters = Parameters::of(query.as_deref())?;
+        let until = parameters.millis("endTs")?.unwrap_or_else(now);
+        let lookback = parameters.number("lookback")?.unwrap_or(86_400_000).saturating_mul(1_000_000);
+        let from = Timestamp(until.unix_nanos().saturating_sub(i64::try_from(lookback).unwrap_or(i64::MAX)));
+        let calls = calls(&store, from, until)?;
+        let rows: Vec<Value> =
+            calls.into_iter().map(|((parent, child), count)| json!({ "parent": parent, "child": child, "callCount": count })).collect();
+        Ok(json!(rows))
+    };
+    Enveloped(off_the_reactor(found).await)
+}
+
+/// How often one service calls another, in the newest traces of a time.
+pub(super) fn calls(store: &LiveStore, from: Timestamp, until: Timestamp) -> Result<BTreeMap<(String, String), u64>, StoreError> {
+    let filter = SpanFilter { from: Some(from), until: Some(until), ..SpanFilter::default() };
+    let mut calls: BTreeMap<(String, String), u64> = BTreeMap::new();
+    for found in store.find(&filter, DEPENDENCY_TRACES_MAX)? {
+        let spans = store.trace(found.trace_id)?;
+        let service_of: HashMap<SpanId, &str> = spans.iter().map(|span| (span.span_id, span.service_name())).collect();
+        for span in &spans {
+            let caller = span.parent_span_id.and_then(|parent| service_of.get(&parent));
+            if let Some(caller) = caller.filter(|caller| **caller != span.service_name()) {
+                let count = calls.entry(((*caller).to_owned(), span.service_name().to_owned())).or_default();
+                *count = count.saturating_add(1);
+            }
+        }
+    }
+    Ok(calls)
+}
+
+/// A trace id in a path.
+pub(super) fn id_of(text: &str) -> Result<TraceId, QueryError> {
+    Ok(trace_id(text).ok_or_else(|| format!("{text:?} is no trace id: expected up to 32 hexadecimal digits"))?)
+}

@@ -1,0 +1,62 @@
+//! What the server counts of itself, as Prometheus reads it.
+
+use std::fmt::Write;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use longpole_model::Loss;
+use longpole_store::live::LiveFigures;
+
+/// Counters since the start.
+#[derive(Debug, Default)]
+pub(super) struct Metrics {
+    spans: AtomicU64,
+    bytes: AtomicU64,
+    requests: AtomicU64,
+    failed_appends: AtomicU64,
+}
+
+impl Metrics {
+    /// Counts a request that was kept.
+    pub(super) fn count_spans(&self, spans: u64, bytes: u64) {
+        self.spans.fetch_add(spans, Ordering::Relaxed);
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.requests.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts a request that the log did not take.
+    pub(super) fn count_failed_append(&self) {
+        self.failed_appends.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// All of them, in the text format.
+    pub(super) fn text(&self, figures: LiveFigures, losses: &[Loss]) -> String {
+        let mut out = String::new();
+        let mut put = |name: &str, kind: &str, help: &str, value: u64| {
+            // Writing to a text does not fail.
+            let _ = write!(out, "# HELP longpole_{name} {help}\n# TYPE longpole_{name} {kind}\nlongpole_{name} {value}\n");
+        };
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        put("spans_received_total", "counter", "Spans that were appended to the log.", read(&self.spans));
+        put("received_bytes_total", "counter", "Bytes of their requests, decompressed.", read(&self.bytes));
+        put("requests_received_total", "counter", "Requests with spans that were appended to the log.", read(&self.requests));
+        put("append_failures_total", "counter", "Requests that the log did not take.", read(&self.failed_appends));
+        put("duplicate_spans", "gauge", "Spans of the current log that came again.", figures.duplicates);
+        put("head_spans", "gauge", "Spans that are in no segment yet.", figures.head_spans);
+        put("log_bytes", "gauge", "Bytes of their logs.", figures.log_bytes);
+        put("segments", "gauge", "Segments.", figures.segments);
+        put("segment_spans", "gauge", "Spans in segments.", figures.segment_spans);
+        put("segment_bytes", "gauge", "Bytes of segments.", figures.segment_bytes);
+        out.push_str("# HELP longpole_losses_total What was refused or not kept, by its kind.\n# TYPE longpole_losses_total counter\n");
+        let mut kinds: Vec<(&str, u64)> = Vec::new();
+        for loss in losses {
+            match kinds.iter_mut().find(|(kind, _)| *kind == loss.kind.as_str()) {
+                Some((_, count)) => *count = count.saturating_add(loss.count),
+                None => kinds.push((loss.kind.as_str(), loss.count)),
+            }
+        }
+        for (kind, count) in kinds {
+            let _ = writeln!(out, "longpole_losses_total{{kind=\"{kind}\"}} {count}");
+        }
+        out
+    }
+}

@@ -1,0 +1,214 @@
+//! The queries of Zipkin, version 2, beside its door on the same port.
+//!
+//! | | |
+//! |---|---|
+//! | `/api/v2/services`, `/api/v2/spans`, `/api/v2/remoteServices` | names; empty for a service that is not there |
+//! | `/api/v2/traces` | search: `serviceName`, `spanName`, `annotationQuery`, `minDuration`, `maxDuration`, `endTs`, `lookback`, `limit` |
+//! | `/api/v2/trace/{id}`, `/api/v2/traceMany?traceIds=…` | traces |
+//! | `/api/v2/dependencies?endTs=…` | which service calls which |
+//! | `/health`, `/info` | |
+//!
+//! Times of a search are milliseconds, durations microseconds.
+
+use std::collections::BTreeSet;
+
+use axum::Router;
+use axum::extract::{Path, RawQuery, State};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use http::StatusCode;
+use longpole_model::{Span, Timestamp};
+use longpole_store::live::{LiveStore, SpanFilter};
+use longpole_wire::zipkin;
+use serde_json::json;
+
+use super::jaeger::{calls, id_of, json_header, service_names};
+use super::live_sink::now;
+use super::query_error::{QueryError, off_the_reactor};
+use crate::query_parameters::Parameters;
+
+const LIMIT: usize = 10;
+const LIMIT_MAX: usize = 1_000;
+
+/// How far a search goes back without `lookback`, in milliseconds: what Zipkin keeps for a search.
+const LOOKBACK_MILLIS: u64 = 7 * 86_400_000;
+
+/// Traces that tell the names of other services.
+const REMOTE_TRACES_MAX: usize = 500;
+
+pub(super) fn routes(store: LiveStore) -> Router {
+    Router::new()
+        .route("/api/v2/services", get(services))
+        .route("/api/v2/spans", get(span_names))
+        .route("/api/v2/remoteServices", get(remote_services))
+        .route("/api/v2/traces", get(traces))
+        .route("/api/v2/trace/{id}", get(trace))
+        .route("/api/v2/traceMany", get(trace_many))
+        .route("/api/v2/dependencies", get(dependencies))
+        .route("/api/v2/autocompleteKeys", get(async || (json_header(), "[]")))
+        .route("/api/v2/autocompleteValues", get(async || (json_header(), "[]")))
+        .route("/health", get(async || (json_header(), json!({ "status": "UP", "zipkin": { "status": "UP" } }).to_string())))
+        .route(
+            "/info",
+            get(async || (json_header(), json!({ "zipkin": { "version": "3.0.0" }, "longpole": env!("CARGO_PKG_VERSION") }).to_string())),
+        )
+        .with_state(store)
+}
+
+/// An answer of Zipkin: its JSON as it is, errors as text.
+struct Plain(Result<Vec<u8>, QueryError>);
+
+impl IntoResponse for Plain {
+    fn into_response(self) -> Response {
+        match self.0 {
+            Ok(body) => (json_header(), body).into_response(),
+            Err(error) => (error.status(), error.to_string()).into_response(),
+        }
+    }
+}
+
+/// Answers with names.
+async fn names(found: impl FnOnce() -> Result<BTreeSet<String>, QueryError> + Send + 'static) -> Plain {
+    Plain(off_the_reactor(move || Ok(json!(found()?).to_string().into_bytes())).await)
+}
+
+/// Zipkin knows services by lower-case names.
+fn is_service(name: &str, wanted: &str) -> bool {
+    name.to_lowercase() == wanted.to_lowercase()
+}
+
+async fn services(State(store): State<LiveStore>) -> Plain {
+    names(move || Ok(service_names(&store)?.into_iter().map(|name| name.to_lowercase()).collect())).await
+}
+
+async fn span_names(State(store): State<LiveStore>, RawQuery(query): RawQuery) -> Plain {
+    names(move || {
+        let parameters = Parameters::of(query.as_deref())?;
+        let Some(service) = parameters.text("serviceName") else { return Ok(BTreeSet::new()) };
+        Ok(store.operations()?.into_iter().filter(|(of, ..)| is_service(of, service)).map(|(_, name, _)| name.to_lowercase()).collect())
+    })
+    .await
+}
+
+async fn remote_services(State(store): State<LiveStore>, RawQuery(query): RawQuery) -> Plain {
+    names(move || {
+        let parameters = Parameters::of(query.as_deref())?;
+        let Some(service) = service_as_kept(&store, parameters.text("serviceName"))? else { return Ok(BTreeSet::new()) };
+        let filter = SpanFilter { service: Some(service.clone()), ..SpanFilter::default() };
+        let mut names = BTreeSet::new();
+        for found in store.find(&filter, REMOTE_TRACES_MAX)? {
+            let others = found.services.into_iter().map(|(name, _)| name.to_lowercase());
+            names.extend(others.filter(|name| !is_service(name, &service)));
+        }
+        Ok(names)
+    })
+    .await
+}
+
+/// The service of this name, as it was sent.
+fn service_as_kept(store: &LiveStore, wanted: Option<&str>) -> Result<Option<String>, QueryError> {
+    let Some(wanted) = wanted else { return Ok(None) };
+    Ok(service_names(store)?.into_iter().find(|name| is_service(name, wanted)))
+}
+
+async fn traces(State(store): State<LiveStore>, RawQuery(query): RawQuery) -> Plain {
+    let found = move || {
+        let parameters = Parameters::of(query.as_deref())?;
+        let until = parameters.millis("endTs")?.unwrap_or_else(now);
+        let lookback = parameters.number("lookback")?.unwrap_or(LOOKBACK_MILLIS).saturating_mul(1_000_000);
+        let from = Timestamp(until.unix_nanos().saturating_sub(i64::try_from(lookback).unwrap_or(i64::MAX)));
+        let (min, max) = (parameters.number("minDuration")?, parameters.number("maxDuration")?);
+        if max.is_some() && min.is_none() {
+            return Err("maxDuration is only valid with minDuration".into());
+        }
+        let wanted = parameters.text("serviceName").filter(|name| *name != "all");
+        let service = service_as_kept(&store, wanted)?;
+        if wanted.is_some() && service.is_none() {
+            return Ok(b"[]".to_vec());
+        }
+        let (mut attributes, mut keys) = (Vec::new(), Vec::new());
+        for condition in parameters.text("annotationQuery").unwrap_or_default().split(" and ").filter(|text| !text.trim().is_empty()) {
+            match condition.trim().split_once('=') {
+                Some((key, value)) => attributes.push((key.to_owned(), value.to_owned())),
+                None => keys.push(condition.trim().to_owned()),
+            }
+        }
+        let filter = SpanFilter {
+            service,
+            name: parameters.text("spanName").filter(|name| *name != "all").map(str::to_owned),
+            attributes,
+            keys,
+            min_nanos: min.map(|micros| micros.saturating_mul(1_000)),
+            max_nanos: max.map(|micros| micros.saturating_mul(1_000)),
+            is_error: false,
+            from: Some(from),
+            until: Some(until),
+        };
+        let limit = parameters.number("limit")?.map_or(LIMIT, |limit| usize::try_from(limit).unwrap_or(LIMIT_MAX));
+        let mut lists = Vec::new();
+        for found in store.find(&filter, limit.clamp(1, LIMIT_MAX))? {
+            lists.push(store.trace(found.trace_id)?);
+        }
+        Ok(list_of_lists(&lists))
+    };
+    Plain(off_the_reactor(found).await)
+}
+
+/// A list of traces, each a list of spans.
+fn list_of_lists(traces: &[Vec<Span>]) -> Vec<u8> {
+    let mut out = vec![b'['];
+    for (number, spans) in traces.iter().enumerate() {
+        if number > 0 {
+            out.push(b',');
+        }
+        out.extend(zipkin::encode_v2_json(spans).0);
+    }
+    out.push(b']');
+    out
+}
+
+async fn trace(State(store): State<LiveStore>, Path(id): Path<String>) -> Plain {
+    let found = move || {
+        let spans = store.trace(id_of(&id)?)?;
+        if spans.is_empty() { Err(QueryError::NotFound(format!("{id} not found"))) } else { Ok(zipkin::encode_v2_json(&spans).0) }
+    };
+    Plain(off_the_reactor(found).await)
+}
+
+async fn trace_many(State(store): State<LiveStore>, RawQuery(query): RawQuery) -> Plain {
+    let found = move || {
+        let parameters = Parameters::of(query.as_deref())?;
+        let ids: BTreeSet<_> =
+            parameters.text("traceIds").unwrap_or_default().split(',').filter(|id| !id.is_empty()).map(id_of).collect::<Result<_, _>>()?;
+        if ids.len() < 2 {
+            return Err("traceIds must name at least two distinct traces".into());
+        }
+        let mut lists = Vec::new();
+        for id in ids {
+            lists.push(store.trace(id)?);
+        }
+        lists.retain(|spans| !spans.is_empty());
+        Ok(list_of_lists(&lists))
+    };
+    Plain(off_the_reactor(found).await)
+}
+
+async fn dependencies(State(store): State<LiveStore>, RawQuery(query): RawQuery) -> Plain {
+    let found = move || {
+        let parameters = Parameters::of(query.as_deref())?;
+        let until = parameters.millis("endTs")?.ok_or("endTs is required")?;
+        let lookback = parameters.number("lookback")?.unwrap_or(86_400_000).saturating_mul(1_000_000);
+        let from = Timestamp(until.unix_nanos().saturating_sub(i64::try_from(lookback).unwrap_or(i64::MAX)));
+        let rows: Vec<_> = calls(&store, from, until)?
+            .into_iter()
+            .map(|((parent, child), count)| json!({ "parent": parent.to_lowercase(), "child": child.to_lowercase(), "callCount": count }))
+            .collect();
+        Ok(json!(rows).to_string().into_bytes())
+    };
+    Plain(off_the_reactor(found).await)
+}
+
+/// Any other address of this port.
+pub(super) async fn not_found() -> (StatusCode, &'static str) {
+    (StatusCode::NOT_FOUND, "no such address: this port takes Zipkin's and OpenTelemetry's spans, and answers Zipkin's queries (/api/v2/…)")
+}

@@ -1,0 +1,223 @@
+//! Story: `longpole serve` stands where a Jaeger or Zipkin server stood.
+//! Guarantees: stock SDKs send to it by gRPC, HTTP with protobuf and HTTP with JSON, and Zipkin's clients by theirs; what it acknowledged is found
+//! at once, by Jaeger's queries, by Zipkin's and on the page, and is there after the server was killed and after its spans moved into segments;
+//! a store has one server, and a port that is taken is named.
+
+use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use longpole_testing::random::Random;
+use serde_json::{Value, json};
+
+use crate::support::http::{self, Answer};
+use crate::support::{Sandbox, longpole, role};
+
+/// Kills of a server under load; `LONGPOLE_STORY_KILLS` asks for more.
+const KILLS: u64 = 6;
+
+/// A server, which ends with the story.
+struct Served {
+    child: Child,
+    page: u16,
+    otlp_grpc: u16,
+    otlp_http: u16,
+    zipkin: u16,
+    admin: u16,
+}
+
+impl Served {
+    /// Starts one at free ports, and reads from its greeting which these are.
+    fn start(store: &Path) -> Served {
+        let ports = ["--page-port", "--otlp-grpc-port", "--otlp-http-port", "--zipkin-port", "--admin-port"];
+        let mut command = longpole(store);
+        command.arg("serve").args(ports.into_iter().flat_map(|port| [port, "0"])).args(["--listen", "127.0.0.1"]);
+        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn().unwrap();
+        let mut found = Vec::new();
+        for line in BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap) {
+            let port = line.split("localhost:").nth(1).map(|rest| rest.chars().take_while(char::is_ascii_digit).collect::<String>());
+            found.extend(port.and_then(|port| port.parse::<u16>().ok()));
+            if line.starts_with("  store") {
+                break;
+            }
+        }
+        let [page, otlp_http, otlp_grpc, zipkin, admin] = found[..] else { panic!("the greeting names {found:?}") };
+        Served { child, page, otlp_grpc, otlp_http, zipkin, admin }
+    }
+
+    fn jaeger(&self, path: &str) -> Value {
+        http::get(self.page, path).json()
+    }
+
+    fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// Ends it as a service manager does.
+    fn stop(mut self) {
+        let sent = Command::new("kill").arg(self.child.id().to_string()).status().unwrap();
+        assert!(sent.success());
+        assert!(self.child.wait().unwrap().success());
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        // It has ended in most stories.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Spans of this trace as a client sends them: a root and its children.
+fn request(trace: u64, children: u64) -> String {
+    let span = |span: u64| {
+        json!({
+            "traceId": format!("{trace:032x}"),
+            "spanId": format!("{span:016x}"),
+            "parentSpanId": if span == 1 { String::new() } else { format!("{:016x}", 1) },
+            "name": if span == 1 { "POST /cart" } else { "reserve" },
+            "kind": if span == 1 { 2 } else { 1 },
+            "startTimeUnixNano": (1_795_867_200_000_000_000_u64 + trace * 1_000_000 + span * 1_000).to_string(),
+            "endTimeUnixNano": (1_795_867_200_500_000_000_u64 + trace * 1_000_000 - span * 1_000).to_string(),
+            "attributes": [{ "key": "cart.id", "value": { "intValue": trace.to_string() } }],
+        })
+    };
+    let spans: Vec<Value> = (1..=children + 1).map(span).collect();
+    let resource = json!({ "attributes": [{ "key": "service.name", "value": { "stringValue": "cart" } }] });
+    json!({ "resourceSpans": [{ "resource": resource, "scopeSpans": [{ "spans": spans }] }] }).to_string()
+}
+
+fn send(port: u16, body: &str) -> Option<Answer> {
+    http::post(port, "/v1/traces", "application/json", body)
+}
+
+#[test]
+fn a_stock_sdk_sends_and_jaeger_and_zipkin_and_the_page_answer() {
+    let sandbox = Sandbox::new();
+    let store = sandbox.path("store");
+    let served = Served::start(&store);
+    for (protocol, port) in [("grpc", served.otlp_grpc), ("http/protobuf", served.otlp_http), ("http/json", served.otlp_http)] {
+        let [me, args @ ..] = &role("receive_from_any_sdk::emit")[..] else { panic!("no role") };
+        let sent = Command::new(me)
+            .args(args)
+            .env("LONGPOLE_STORY_PROTOCOL", protocol)
+            .env("OTEL_SERVICE_NAME", format!("emits-{}", protocol.replace('/', "-")))
+            .env("OTEL_EXPORTER_OTLP_ENDPOINT", format!("http://localhost:{port}"))
+            .output()
+            .unwrap();
+        assert!(sent.status.success(), "{protocol}: {}", String::from_utf8_lossy(&sent.stderr));
+    }
+    let zipkin = json!([{ "traceId": "00000000000000ab", "id": "1", "name": "get", "kind": "SERVER", "timestamp": 1_795_867_200_000_000_u64,
+        "duration": 1500, "localEndpoint": { "serviceName": "Frontend" }, "tags": { "http.path": "/x" } }]);
+    let answer = http::post(served.zipkin, "/api/v2/spans", "application/json", &zipkin.to_string()).unwrap();
+    assert_eq!(answer.status, 202, "{}", answer.body);
+
+    let services = served.jaeger("/api/services");
+    assert_eq!(services["data"], json!(["Frontend", "emits-grpc", "emits-http-json", "emits-http-protobuf"]));
+    for service in ["emits-grpc", "emits-http-json", "emits-http-protobuf"] {
+        assert_eq!(served.jaeger(&format!("/api/services/{service}/operations"))["data"], json!(["inner", "outer"]));
+        let traces = served.jaeger(&format!("/api/traces?service={service}&operation=inner&limit=20&lookback=1h"));
+        let trace = &traces["data"][0];
+        assert_eq!(trace["spans"].as_array().unwrap().len(), 2, "{service}: {traces}");
+        // By id: Jaeger's answer, and the page's, which says what to fix first.
+        let id = trace["traceID"].as_str().unwrap();
+        assert_eq!(served.jaeger(&format!("/api/traces/{id}"))["data"][0]["traceID"], id);
+        let poles = served.jaeger(&format!("/api/recordings/{id}/poles"));
+        assert_eq!(poles["poles"][0]["name"], "outer", "{poles}");
+        // Jaeger's address of a trace leads to its page.
+        assert_eq!(http::get(served.page, &format!("/trace/{id}")).status, 303);
+        assert!(http::get(served.page, &format!("/r/{id}")).body.contains("id=\"root\""), "{id} has no page");
+    }
+    // Nothing there: Grafana reads `data[0]` of any answer of 200.
+    assert_eq!(http::get(served.page, "/api/traces/00000000000000000000000000000bad").status, 404);
+    for (path, reason) in [
+        ("/api/traces?limit=5", "parameter 'service' is required"),
+        ("/api/traces?service=cart&minDuration=soon", "minDuration: soon is not a duration"),
+        ("/api/traces?service=cart&limit=many", "limit: many is not a whole number"),
+        ("/api/traces?service=cart&tags=%7B%22a%22%3A1%7D", "tags: the value of a is not a string"),
+        ("/api/traces/xyz", "cannot parse the trace id"),
+    ] {
+        let answer = http::get(served.page, path);
+        assert!(answer.status == 400 && answer.body.contains(reason), "{path}: {} {}", answer.status, answer.body);
+    }
+
+    let found = http::get(served.zipkin, "/api/v2/traces?serviceName=frontend&annotationQuery=http.path%3D%2Fx&minDuration=1000").json();
+    assert_eq!(found[0][0]["id"], "0000000000000001", "{found}");
+    assert_eq!(http::get(served.zipkin, "/api/v2/spans?serviceName=frontend").json(), json!(["get"]));
+    assert_eq!(http::get(served.zipkin, "/api/v2/trace/ab").json()[0]["duration"], 1500);
+    assert_eq!(http::get(served.admin, "/readyz").status, 200);
+    let metrics = http::get(served.admin, "/metrics").body;
+    assert!(metrics.contains("\nlongpole_spans_received_total 7\n"), "{metrics}");
+
+    // Another page of the browser cannot read it: its name is not loopback's.
+    let foreign = http::send(served.page, "GET", "/api/services", &[("Host", "evil.example")], "").unwrap();
+    assert_eq!(foreign.status, 403);
+    served.stop();
+    let again = Served::start(&store);
+    assert_eq!(again.jaeger("/api/services"), services);
+}
+
+#[test]
+fn what_was_acknowledged_survives_a_kill() {
+    let sandbox = Sandbox::new();
+    let store = sandbox.path("store");
+    let kills = std::env::var("LONGPOLE_STORY_KILLS").map_or(KILLS, |text| text.parse().unwrap());
+    let (next, acknowledged) = (Arc::new(AtomicU64::new(1)), Arc::new(Mutex::new(BTreeSet::new())));
+    let mut random = Random(std::process::id().into());
+    for kill in 1..=kills {
+        let served = Served::start(&store);
+        let over = Arc::new(AtomicBool::new(false));
+        let senders: Vec<_> = (0..4)
+            .map(|_| {
+                let (next, acknowledged, over, port) = (Arc::clone(&next), Arc::clone(&acknowledged), Arc::clone(&over), served.otlp_http);
+                thread::spawn(move || {
+                    while !over.load(Ordering::Relaxed) {
+                        let trace = next.fetch_add(1, Ordering::Relaxed);
+                        if send(port, &request(trace, 4)).is_some_and(|answer| answer.status == 200) {
+                            acknowledged.lock().unwrap().insert(trace);
+                        }
+                    }
+                })
+            })
+            .collect();
+        // At a moment that only the number of acknowledged requests decides.
+        let enough = acknowledged.lock().unwrap().len() + 20 + random.below(300);
+        while acknowledged.lock().unwrap().len() < enough {
+            thread::yield_now();
+        }
+        served.kill();
+        over.store(true, Ordering::Relaxed);
+        senders.into_iter().for_each(|sender| sender.join().unwrap());
+        let served = Served::start(&store);
+        for trace in acknowledged.lock().unwrap().iter() {
+            let found = served.jaeger(&format!("/api/traces/{trace:032x}"));
+            let spans = found["data"][0]["spans"].as_array().map_or(0, Vec::len);
+            assert_eq!(spans, 5, "kill {kill}: trace {trace} has {spans} spans");
+        }
+        served.stop();
+    }
+    println!("{} acknowledged requests survived {kills} kills", acknowledged.lock().unwrap().len());
+}
+
+#[test]
+fn a_store_has_one_server_and_a_taken_port_is_named() {
+    let sandbox = Sandbox::new();
+    let store = sandbox.path("store");
+    let served = Served::start(&store);
+    let second = longpole(&store).args(["serve", "--page-port", "0"]).output().unwrap();
+    let error = String::from_utf8_lossy(&second.stderr).into_owned();
+    assert!(!second.status.success() && error.contains("another longpole serves it"), "{error}");
+    let port = served.page.to_string();
+    let third = longpole(&sandbox.path("other")).args(["serve", "--page-port", &port]).output().unwrap();
+    let error = String::from_utf8_lossy(&third.stderr).into_owned();
+    assert!(!third.status.success() && error.contains(&format!("127.0.0.1:{port}")), "{error}");
+    let open = longpole(&sandbox.path("open")).args(["serve", "--listen", "0.0.0.0"]).output().unwrap();
+    let error = String::from_utf8_lossy(&open.stderr).into_owned();
+    assert!(!open.status.success() && error.contains("--insecure"), "{error}");
+}
