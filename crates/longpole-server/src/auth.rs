@@ -198,7 +198,7 @@ pub(crate) async fn check(State(auth): State<Arc<PageAuth>>, request: Request, n
     let by_query = request.uri().query().is_some_and(|query| auth.in_query(query));
     let once = Exchange::of(&auth, &request);
     let client = request.extensions().get().copied().unwrap_or(PageClient::Gone);
-    let mut response = if !names_loopback(request.headers()) {
+    let mut response = if !names_loopback(request.headers(), request.uri().authority()) {
         ApiError::new(StatusCode::FORBIDDEN, "forbidden_host", "this page answers only to 127.0.0.1, localhost and [::1]").into_response()
     } else if let Some(once) = once {
         exchange(&auth, client, once)
@@ -217,7 +217,7 @@ pub(crate) async fn check(State(auth): State<Arc<PageAuth>>, request: Request, n
 }
 
 /// Adds the headers that every answer has for browsers.
-fn with_policy(mut response: Response) -> Response {
+pub(crate) fn with_policy(mut response: Response) -> Response {
     let headers = response.headers_mut();
     headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
@@ -242,11 +242,17 @@ fn wants_html(headers: &HeaderMap) -> bool {
     headers.get(ACCEPT).and_then(|value| value.to_str().ok()).is_some_and(|value| value.contains("text/html"))
 }
 
-/// Whether the `Host` names this machine, on any port: a forwarded port has another one.
-fn names_loopback(headers: &HeaderMap) -> bool {
+/// Whether the `Host` names this machine, on any port: a forwarded port has another one. In HTTP/2 the address names it, and `Host` may be missing.
+fn names_loopback(headers: &HeaderMap, authority: Option<&Authority>) -> bool {
     let mut hosts = headers.get_all(HOST).into_iter();
-    let (Some(host), None) = (hosts.next(), hosts.next()) else { return false };
-    host.to_str().ok().and_then(|host| host.parse::<Authority>().ok()).is_some_and(|host| is_loopback(&host))
+    match (hosts.next(), hosts.next(), authority) {
+        (None, None, Some(authority)) => is_loopback(authority),
+        (Some(host), None, authority) => {
+            let host = host.to_str().ok().and_then(|host| host.parse::<Authority>().ok());
+            host.is_some_and(|host| is_loopback(&host)) && authority.is_none_or(is_loopback)
+        }
+        _ => false,
+    }
 }
 
 /// Whether this is a name of this machine that only this machine resolves.
