@@ -109,3 +109,14 @@ fn switch(times: u64) -> Result<()> {
     echo.join().expect("the echo thread came to its end")?;
     Ok(())
 }
+
+/// Keeps CPUs busy until the process ends, as other programs of a machine do.
+pub(crate) fn keep_busy(threads: u64) {
+    for seed in 0..threads {
+        std::thread::spawn(move || {
+            loop {
+                std::hint::black_box(burn(seed, 1_000_000));
+            }
+        });
+    }
+}

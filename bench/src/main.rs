@@ -37,6 +37,10 @@ fn main() -> Result<()> {
     let before = option("--before").map(|path| path.context("--before needs the longpole of an earlier commit")).transpose()?;
     let keep = option("--keep").map(|path| path.context("--keep needs a folder for the recordings of wrong rows")).transpose()?;
     let again = option("--again").map(|path| path.context("--again needs a folder, which keeps all recordings")).transpose()?;
+    let busy = option("--busy")
+        .map(|count| count.context("--busy needs a number of threads")?.parse().context("--busy needs a number"))
+        .transpose()?;
+    load::keep_busy(busy.unwrap_or(0));
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
     let subjects = |longpole: &str| {
         let before = before.clone().map(|binary| Subject { name: "before", binary });
@@ -60,9 +64,10 @@ fn main() -> Result<()> {
         ["truth", longpole, "programs", words @ ..] => {
             truth::programs::measure(&subjects(longpole)[0], words, keep.as_deref().map(Path::new))
         }
+        ["truth", _, "peers", words @ ..] => truth::beside::measure(words),
         ["gen", arguments @ ..] => generate::generate(arguments),
         _ => bail!(
-            "usage: longpole-bench startup|overhead|answer|import LONGPOLE [--before LONGPOLE], or pulumi LONGPOLE [SHAPE…] [--keep FOLDER], or truth LONGPOLE synthetic [COUNT [SEED]] [--again FOLDER]|programs [WORD…] [--keep FOLDER], or context, or states, or flame, or gen --spans N …"
+            "usage: longpole-bench startup|overhead|answer|import LONGPOLE [--before LONGPOLE], or pulumi LONGPOLE [SHAPE…] [--keep FOLDER], or truth LONGPOLE synthetic [COUNT [SEED]] [--again FOLDER]|programs [WORD…] [--keep FOLDER] [--busy THREADS]|peers [WORD…], or context, or states, or flame, or gen --spans N …"
         ),
     }
 }

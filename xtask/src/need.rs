@@ -77,6 +77,12 @@ pub(crate) fn perf() -> Result<(), String> {
     if answers("perf") { Ok(()) } else { install(&["linux-perf"]) }
 }
 
+/// The causal profiler, which only Debian packages.
+pub(crate) fn coz() -> Result<(), String> {
+    let is_there = Command::new("coz").arg("--help").stdout(Stdio::null()).status().is_ok_and(|status| status.success());
+    if is_there { Ok(()) } else { install(&["coz-profiler"]) }
+}
+
 /// The stock OpenTelemetry SDK of Python, and two web frameworks with their instrumentations.
 const PYTHON_PACKAGES: [&str; 9] = [
     "opentelemetry-sdk==1.38.0",

@@ -7,7 +7,7 @@ use crate::paths::peers_dir;
 use crate::{need, pulumi};
 
 /// The peers of the published figures, in the versions that those name.
-const PEERS: &[&str] = &["samply", "otel-cli", "perf", "pulumi"];
+const PEERS: &[&str] = &["samply", "otel-cli", "perf", "py-spy", "coz", "pulumi"];
 
 /// Installs the named peers, or all; fails at the end with those that could not be installed.
 pub(crate) fn peers(names: &[&str]) -> Result<()> {
@@ -17,6 +17,8 @@ pub(crate) fn peers(names: &[&str]) -> Result<()> {
             "samply" => samply(),
             "otel-cli" => otel_cli(),
             "perf" => need::perf().map_err(anyhow::Error::msg),
+            "py-spy" => py_spy(),
+            "coz" => need::coz().map_err(anyhow::Error::msg),
             "pulumi" => pulumi::with_languages(),
             other => bail!("no recipe for `{other}`; known: {}", PEERS.join(", ")),
         };
@@ -30,6 +32,16 @@ pub(crate) fn peers(names: &[&str]) -> Result<()> {
 fn samply() -> Result<()> {
     let root = peers_dir().to_string_lossy().into_owned();
     run("cargo", &["install", "samply", "--version", "0.13.1", "--locked", "--root", &root])
+}
+
+fn py_spy() -> Result<()> {
+    let dir = peers_dir().join("build/py-spy");
+    run("python3", &["-m", "venv", &dir.to_string_lossy()])?;
+    run(&dir.join("bin/python").to_string_lossy(), &["-m", "pip", "install", "-q", "py-spy==0.4.3"])?;
+    let bin = peers_dir().join("bin");
+    std::fs::create_dir_all(&bin).context("failed to make the peers' folder")?;
+    std::fs::copy(dir.join("bin/py-spy"), bin.join("py-spy")).context("failed to copy py-spy")?;
+    Ok(())
 }
 
 /// A throw-away module, because `go install` refuses modules with `replace` lines.

@@ -6,7 +6,9 @@
 //! misses it by less than 15 %.
 //!
 //! `truth programs` does the same with the programs of [`programs`], where the gain is that of a second run without the bottleneck.
+//! `truth peers` asks other profilers for the same programs.
 
+pub(crate) mod beside;
 mod c;
 mod plan;
 pub(crate) mod programs;

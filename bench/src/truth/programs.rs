@@ -1,6 +1,6 @@
 //! Programs that others wrote, or that are written as people write them, each with a way to really remove its bottleneck.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
@@ -11,22 +11,23 @@ use super::{FirstPole, NOISE_MILLIS, interpreter, is_in_range, keep_answer, reco
 use crate::{Subject, timing};
 
 /// Rounds of three runs: recorded, and without longpole with and without the bottleneck.
-const ROUNDS: usize = 3;
+const ROUNDS: usize = 5;
 
 /// Sets this for the runs without the bottleneck.
 const FIX: &str = "FIX";
 
 /// A program, run in a folder of its own.
-struct Program {
-    name: &'static str,
-    language: &'static str,
+pub(super) struct Program {
+    pub(super) name: &'static str,
+    pub(super) language: &'static str,
     /// Prepares the folder, in a shell: `PROGRAMS` is the folder of the sources, `DATA` a folder with files to work on.
     setup: &'static str,
     /// Words of the command; `python` is the interpreter itself. What needs a shell begins with `sh -c`.
     command: &'static [&'static str],
     /// Names that the first pole may have: the function to mend, or the program where it has no functions.
     named: &'static [&'static str],
-    /// Without the bottleneck it is wholly gone, so its saving can be compared.
+    /// Whether the second run has nothing left of what the first pole names, so that its saving can be compared: a process that is one pole,
+    /// because its functions have no names, may do something else as well.
     is_gone: bool,
 }
 
@@ -45,9 +46,19 @@ impl Program {
     const fn partly(self) -> Program {
         Program { is_gone: false, ..self }
     }
+
+    /// Whether a text names the bottleneck.
+    pub(super) fn is_named_in(&self, text: &str) -> bool {
+        self.named.iter().any(|name| text.contains(name))
+    }
+
+    /// Whether one of these words stands in its name, or there are none.
+    pub(super) fn is_chosen(&self, words: &[&str]) -> bool {
+        words.is_empty() || words.iter().any(|word| self.name.contains(word))
+    }
 }
 
-const PROGRAMS: [Program; 33] = [
+pub(super) const PROGRAMS: [Program; 33] = [
     program(
         "pytest: a slow fixture",
         "Python",
@@ -147,7 +158,7 @@ const PROGRAMS: [Program; 33] = [
         "rm -f items.db; sqlite3 items.db 'create table t(x)'; i=0; while [ $i -lt 1500 ]; do echo \"insert into t values($i);\"; i=$((i+1)); done > slow.sql; (echo 'begin;'; cat slow.sql; echo 'commit;') > FIX.sql",
         &["sh", "-c", "if [ -n \"$FIX\" ]; then sqlite3 items.db < FIX.sql; else sqlite3 items.db < slow.sql; fi"],
         &["sqlite3"],
-    ),
+    ).partly(),
     program(
         "git repack: a large window",
         "C",
@@ -163,7 +174,7 @@ const PROGRAMS: [Program; 33] = [
         &["sh", "-c", "if [ -n \"$FIX\" ]; then long=0.2; else long=1.5; fi; printf '%s\\n' 0.2 0.2 $long 0.2 | xargs -P2 -n1 sleep"],
         &["sleep"],
     ),
-    program("Perl: a loop", "Perl", "", &["perl", "count.pl"], &["perl", "Perl_", "sum_up"]),
+    program("Perl: a loop", "Perl", "", &["perl", "count.pl"], &["perl", "Perl_", "sum_up"]).partly(),
     program(
         "jq: sorts what it need not",
         "C",
@@ -174,26 +185,16 @@ const PROGRAMS: [Program; 33] = [
             "jq -c \"${FIX:-[.[] | .name] | sort | unique | map(ascii_upcase) | sort | length}\" \"$DATA/items.json\" > out 2>/dev/null; exit 0",
         ],
         &["jq"],
-    ),
+    ).partly(),
 ];
 
 /// Measures all programs, or those with one of these words in their name; prints the table, and what is missing here.
 pub(crate) fn measure(subject: &Subject, words: &[&str], keep: Option<&Path>) -> Result<()> {
-    let folder = std::env::temp_dir().join(format!("longpole-bench-programs-{}", std::process::id()));
-    let data = folder.join("data");
-    std::fs::create_dir_all(&data).context("failed to make a temporary folder")?;
-    write_data(&data)?;
-    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("programs");
+    let folders = Folders::new()?;
     println!("| program | language | first pole | right | promised | gained |\n|---|---|---|---|---|---|");
     let (mut measured, mut named, mut promised, mut comparable) = (0, 0, 0, 0);
-    for (number, program) in PROGRAMS.iter().enumerate() {
-        if !words.is_empty() && !words.iter().any(|word| program.name.contains(word)) {
-            continue;
-        }
-        let own = folder.join(number.to_string());
-        std::fs::create_dir_all(&own)?;
-        let row = Row { program, folder: &own, data: &data, sources: &sources };
-        match row.measure(subject, keep) {
+    for program in PROGRAMS.iter().filter(|program| program.is_chosen(words)) {
+        match Row::new(program, &folders)?.measure(subject, keep) {
             Ok(Outcome { is_named, is_promised }) => {
                 measured += 1;
                 named += usize::from(is_named);
@@ -204,8 +205,30 @@ pub(crate) fn measure(subject: &Subject, words: &[&str], keep: Option<&Path>) ->
         }
     }
     println!("\n{measured} programs: named right {named}, saving in range {promised} of {comparable}");
-    std::fs::remove_dir_all(&folder).ok();
     Ok(())
+}
+
+/// Where the programs run; gone when dropped.
+pub(super) struct Folders {
+    all: PathBuf,
+    data: PathBuf,
+    sources: PathBuf,
+}
+
+impl Folders {
+    pub(super) fn new() -> Result<Folders> {
+        let all = std::env::temp_dir().join(format!("longpole-bench-programs-{}", std::process::id()));
+        let data = all.join("data");
+        std::fs::create_dir_all(&data).context("failed to make a temporary folder")?;
+        write_data(&data)?;
+        Ok(Folders { all, data, sources: Path::new(env!("CARGO_MANIFEST_DIR")).join("programs") })
+    }
+}
+
+impl Drop for Folders {
+    fn drop(&mut self) {
+        std::fs::remove_dir_all(&self.all).ok();
+    }
 }
 
 /// Texts and numbers to work on, the same each time.
@@ -230,14 +253,21 @@ struct Outcome {
     is_promised: Option<bool>,
 }
 
-struct Row<'a> {
+pub(super) struct Row<'a> {
     program: &'a Program,
-    folder: &'a Path,
-    data: &'a Path,
-    sources: &'a Path,
+    pub(super) folder: PathBuf,
+    folders: &'a Folders,
 }
 
-impl Row<'_> {
+impl<'a> Row<'a> {
+    /// A program in its own folder, which has what it needs.
+    pub(super) fn new(program: &'a Program, folders: &'a Folders) -> Result<Row<'a>> {
+        let name: String = program.name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
+        let folder = folders.all.join(name);
+        std::fs::create_dir_all(&folder)?;
+        Ok(Row { program, folder, folders })
+    }
+
     fn measure(&self, subject: &Subject, keep: Option<&Path>) -> Result<Outcome> {
         self.prepare()?;
         let (mut gains, mut answers) = (Vec::new(), Vec::new());
@@ -247,7 +277,7 @@ impl Row<'_> {
         }
         let gain = timing::median(&gains).value;
         let poles = answers.iter().map(|answer| FirstPole::new(answer).context("an answer has no pole")).collect::<Result<Vec<_>>>()?;
-        let names = |pole: &FirstPole| pole.texts.iter().any(|text| self.program.named.iter().any(|name| text.contains(name)));
+        let names = |pole: &FirstPole| pole.texts.iter().any(|text| self.program.is_named_in(text));
         let named = poles.iter().filter(|pole| names(pole)).count();
         let is_named = named == ROUNDS;
         let [low, high] = [0, 1].map(|end| timing::median(&poles.iter().map(|pole| pole.saves[end]).collect::<Vec<_>>()).value);
@@ -276,8 +306,8 @@ impl Row<'_> {
         Ok(Outcome { is_named, is_promised })
     }
 
-    fn prepare(&self) -> Result<()> {
-        for entry in self.sources.read_dir().context("no sources")? {
+    pub(super) fn prepare(&self) -> Result<()> {
+        for entry in self.folders.sources.read_dir().context("no sources")? {
             let path = entry?.path();
             let is_wanted = path.file_name().and_then(|name| name.to_str()).is_some_and(|name| self.program.command.contains(&name));
             if let Some(name) = path.file_name().filter(|_| is_wanted) {
@@ -289,9 +319,14 @@ impl Row<'_> {
         Ok(())
     }
 
-    fn command(&self, program: &str, args: &[&str], is_fixed: bool) -> Command {
+    pub(super) fn command(&self, program: &str, args: &[&str], is_fixed: bool) -> Command {
         let mut command = Command::new(program);
-        command.args(args).current_dir(self.folder).env("PROGRAMS", self.sources).env("DATA", self.data).stdin(Stdio::null());
+        command
+            .args(args)
+            .current_dir(&self.folder)
+            .env("PROGRAMS", &self.folders.sources)
+            .env("DATA", &self.folders.data)
+            .stdin(Stdio::null());
         command.env_remove(FIX);
         if is_fixed {
             command.env(FIX, "1");
@@ -300,7 +335,7 @@ impl Row<'_> {
     }
 
     /// The words of the command, with the interpreter in its place.
-    fn words(&self) -> Result<Vec<String>> {
+    pub(super) fn words(&self) -> Result<Vec<String>> {
         let word = |word: &&str| if *word == "python" { interpreter() } else { Ok((*word).to_owned()) };
         self.program.command.iter().map(word).collect()
     }
@@ -316,6 +351,6 @@ impl Row<'_> {
     }
 
     fn record(&self, subject: &Subject) -> Result<Value> {
-        record(self.command(&subject.binary, &[], false), &self.words()?, self.folder)
+        record(self.command(&subject.binary, &[], false), &self.words()?, &self.folder)
     }
 }
