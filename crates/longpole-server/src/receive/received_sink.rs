@@ -7,7 +7,7 @@ use tokio::sync::oneshot;
 
 use crate::otlp_request::Encoding;
 
-/// Keeps what was received. Called from one thread of the receiver, in the order of arrival; may block.
+/// Keeps what was received. Called from the ingester threads of the receiver, one at a time, in the order of each sender; may block.
 pub trait ReceivedSink: Send + 'static {
     /// Keeps one request of spans, decompressed and known to decode. After `Ok` it is acknowledged, so it must survive the
     /// end of this process. `peer_pid` is the process at the other end of the connection, where it is known: it is the process
@@ -26,7 +26,7 @@ pub trait ReceivedSink: Send + 'static {
     /// Keeps a log record that names a span: an event of it, which may come before the span itself or without it.
     fn log_event(&mut self, trace_id: TraceId, span_id: SpanId, event: SpanEvent) -> Result<(), ReceivedSinkError>;
 
-    /// When everything that was kept so far is as durable as the sink promises; `None` if it is already. Requests are answered then.
+    /// When the request that this thread has just had kept is as durable as the sink promises; `None` if it is already. It is answered then.
     fn durable(&mut self) -> Option<Durable> {
         None
     }

@@ -1,11 +1,13 @@
 //! What the server's doors take goes into its store.
 
+use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::thread::{self, ThreadId};
 
 use longpole_model::{LossKind, ResourceEvent, SpanBatch, SpanEvent, SpanId, Timestamp, TraceId};
 use longpole_recording::loss_counters::LossBook;
-use longpole_store::live::{LiveStore, Request};
+use longpole_store::live::{Appended, LiveStore, Request};
 use longpole_store::{BodyEncoding, RequestHead, WalError};
 use longpole_wire::{Limits, otlp};
 use tokio::sync::oneshot;
@@ -19,6 +21,8 @@ pub(super) struct LiveSink {
     pub(super) limits: Limits,
     pub(super) metrics: Arc<Metrics>,
     pub(super) losses: Arc<LossBook>,
+    /// Where the request that each ingester thread serves was appended.
+    pub(super) appended: HashMap<ThreadId, Appended>,
 }
 
 /// The time by the wall clock.
@@ -46,13 +50,15 @@ impl ReceivedSink for LiveSink {
         let spans = decode(encoding, bytes, &self.limits).spans;
         let head = RequestHead { encoding, received: now(), peer_pid };
         let appended = self.store.append(&Request { head, body: bytes, spans: &spans });
-        appended.map_err(|error| {
+        let appended = appended.map_err(|error| {
             let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
             let reason = format!("failed to {error}{cause}");
             self.metrics.count_failed_append();
             // A frame has an upper size, and no later attempt is smaller.
             if matches!(error, WalError::TooLarge { .. }) { ReceivedSinkError::ForGood(reason) } else { ReceivedSinkError::ForNow(reason) }
         })?;
+        // A request in another format comes in several parts.
+        self.appended.entry(thread::current().id()).and_modify(|before| *before = before.and(appended)).or_insert(appended);
         self.metrics.count_spans(spans.len() as u64, bytes.len() as u64);
         Ok(())
     }
@@ -71,11 +77,15 @@ impl ReceivedSink for LiveSink {
     }
 
     fn durable(&mut self) -> Option<Durable> {
+        let appended = self.appended.remove(&thread::current().id())?;
         let (send, receive) = oneshot::channel();
-        self.store.when_durable(Box::new(move |synced| {
-            // A client that has hung up waits for nothing.
-            let _ = send.send(synced.map_err(ReceivedSinkError::ForNow));
-        }));
+        self.store.when_durable(
+            appended,
+            Box::new(move |synced| {
+                // A client that has hung up waits for nothing.
+                let _ = send.send(synced.map_err(ReceivedSinkError::ForNow));
+            }),
+        );
         Some(receive)
     }
 }

@@ -18,6 +18,7 @@ mod pages;
 mod query_error;
 mod zipkin;
 
+use std::collections::HashMap;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -149,7 +150,7 @@ impl Server {
             clients: Clients::Anybody { http: http.collect(), appdash: Vec::new(), any_host },
             ..ReceiverOptions::default()
         };
-        let sink = LiveSink { store: store.clone(), limits, metrics, losses };
+        let sink = LiveSink { store: store.clone(), limits, metrics, losses, appended: HashMap::new() };
         let receiver = Receiver::start(receiver_options, Box::new(sink)).map_err(ServeError::Listen)?;
         let maintenance = Maintenance::start(store.clone(), Arc::clone(&state)).map_err(ServeError::Listen)?;
         state.is_ready.store(true, Ordering::Relaxed);

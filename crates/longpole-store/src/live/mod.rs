@@ -99,6 +99,25 @@ pub struct Request<'a> {
     pub spans: &'a [Span],
 }
 
+/// Where something was appended: the logs of these generations have it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Appended {
+    first: u64,
+    last: u64,
+}
+
+impl Appended {
+    /// Both.
+    #[must_use]
+    pub fn and(self, other: Appended) -> Appended {
+        Appended { first: self.first.min(other.first), last: self.last.max(other.last) }
+    }
+
+    fn has(self, generation: u64) -> bool {
+        (self.first..=self.last).contains(&generation)
+    }
+}
+
 /// Decodes the body of a request of the log.
 pub type DecodeRequest<'a> = dyn FnMut(&RequestHead, &[u8]) -> Vec<Span> + 'a;
 
@@ -231,7 +250,7 @@ impl LiveStore {
     /// # Errors
     ///
     /// [`WalError`] if it could not be appended. Then none of its spans is found.
-    pub fn append(&self, request: &Request<'_>) -> Result<(), WalError> {
+    pub fn append(&self, request: &Request<'_>) -> Result<Appended, WalError> {
         loop {
             let state = read(&self.shared.state);
             if state.ended.len() > ENDED_MAX {
@@ -245,14 +264,14 @@ impl LiveStore {
                     drop(state);
                     self.shared.begin_after(generation.number, request.head.received)?;
                 }
-                appended => return appended,
+                appended => return appended.map(|()| Appended { first: generation.number, last: generation.number }),
             }
         }
     }
 
-    /// Calls back when the disk has everything that was appended before, or cannot have it.
-    pub fn when_durable(&self, acknowledge: Acknowledge) {
-        self.shared.sync_thread.wait(acknowledge);
+    /// Calls back when the disk has what was appended there, or cannot have it.
+    pub fn when_durable(&self, appended: Appended, acknowledge: Acknowledge) {
+        self.shared.sync_thread.wait(appended, acknowledge);
     }
 
     /// The spans of a trace, by their start; none if there is no such trace.

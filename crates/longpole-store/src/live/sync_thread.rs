@@ -10,8 +10,9 @@
 use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 use std::thread::{self, JoinHandle};
 
-use super::{SharedStore, lock, read};
+use super::{Appended, SharedStore, lock, read};
 use crate::error::StoreError;
+use crate::wal::WalWriter;
 
 /// Called when what was appended is durable, or with the reason why it cannot become so.
 pub type Acknowledge = Box<dyn FnOnce(Result<(), String>) + Send>;
@@ -24,9 +25,15 @@ pub(super) struct SyncThread {
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
+/// A request, and the generations whose logs have it.
+struct WaitingRequest {
+    appended: Appended,
+    acknowledge: Acknowledge,
+}
+
 #[derive(Default)]
 struct WaitingRequests {
-    requests: Vec<Acknowledge>,
+    requests: Vec<WaitingRequest>,
     is_over: bool,
 }
 
@@ -44,8 +51,8 @@ impl SyncThread {
         Ok(())
     }
 
-    pub(super) fn wait(&self, acknowledge: Acknowledge) {
-        lock(&self.waiting).requests.push(acknowledge);
+    pub(super) fn wait(&self, appended: Appended, acknowledge: Acknowledge) {
+        lock(&self.waiting).requests.push(WaitingRequest { appended, acknowledge });
         self.changed.notify_one();
     }
 
@@ -60,7 +67,7 @@ impl SyncThread {
     }
 
     /// Those who wait; `None` if none will come any more.
-    fn next(&self) -> Option<Vec<Acknowledge>> {
+    fn next(&self) -> Option<Vec<WaitingRequest>> {
         let mut waiting = lock(&self.waiting);
         while waiting.requests.is_empty() && !waiting.is_over {
             waiting = self.changed.wait(waiting).unwrap_or_else(PoisonError::into_inner);
@@ -72,26 +79,28 @@ impl SyncThread {
 fn serve(store: &Weak<SharedStore>) {
     while let Some(shared) = store.upgrade() {
         let Some(requests) = shared.sync_thread.next() else { return };
-        let synced = shared.sync();
-        for acknowledge in requests {
-            acknowledge(synced.clone());
+        let failed = shared.sync();
+        for WaitingRequest { appended, acknowledge } in requests {
+            let reason = failed.iter().find(|(number, _)| appended.has(*number)).map(|(_, reason)| reason.clone());
+            acknowledge(reason.map_or(Ok(()), Err));
         }
     }
 }
 
 impl SharedStore {
-    /// Waits until the disk has all logs. A generation whose sync fails ends.
-    fn sync(&self) -> Result<(), String> {
+    /// Waits until the disk has all logs, and returns those that it may lack a part of, with the reason. Such a generation ends; what is in it
+    /// is durable only when it has become a segment.
+    fn sync(&self) -> Vec<(u64, String)> {
         let (generations, _) = self.all();
-        let mut result = Ok(());
+        let mut failed = Vec::new();
         for generation in generations {
-            let Some(Err(error)) = generation.wal.as_ref().map(|wal| wal.sync()) else { continue };
+            let Some(Err(error)) = generation.wal.as_ref().map(WalWriter::sync) else { continue };
             let source = std::error::Error::source(&error).map(|source| format!(": {source}")).unwrap_or_default();
-            result = Err(format!("failed to {error}{source}"));
+            failed.push((generation.number, format!("failed to {error}{source}")));
             // If the next one cannot begin either, the request after this one tries again and says why.
             let _ = self.begin_after(generation.number, generation.begun);
         }
-        result
+        failed
     }
 }
 

@@ -24,15 +24,15 @@ fn open(directory: &Directory, options: LiveOptions) -> LiveStore {
     live
 }
 
-fn append(live: &LiveStore, trace: u8, spans: u8) {
+fn append(live: &LiveStore, trace: u8, spans: u8) -> Appended {
     let head = RequestHead { encoding: BodyEncoding::Protobuf, received: NOW, peer_pid: None };
     let body = body(trace, spans);
-    live.append(&Request { head, body: &body, spans: &spans_of(&body) }).unwrap();
+    live.append(&Request { head, body: &body, spans: &spans_of(&body) }).unwrap()
 }
 
-fn wait_until_durable(live: &LiveStore) -> Result<(), String> {
+fn wait_until_durable(live: &LiveStore, appended: Appended) -> Result<(), String> {
     let (send, receive) = mpsc::channel();
-    live.when_durable(Box::new(move |result| send.send(result).unwrap()));
+    live.when_durable(appended, Box::new(move |result| send.send(result).unwrap()));
     receive.recv().unwrap()
 }
 
@@ -49,9 +49,9 @@ fn spans_are_found_at_once_and_after_each_step_of_their_way() {
     let directory = Directory::new();
     let live = open(&directory, LiveOptions::default());
     append(&live, 1, 3);
-    append(&live, 2, 1);
+    let appended = append(&live, 2, 1);
     assert_eq!(live.trace(id(1)).unwrap().len(), 3);
-    wait_until_durable(&live).unwrap();
+    wait_until_durable(&live, appended).unwrap();
     // Another server finds them in the log of this one.
     drop(live);
     let live = open(&directory, LiveOptions::default());
@@ -131,8 +131,8 @@ fn a_second_server_is_refused() {
 fn an_end_between_segment_and_manifest_loses_nothing() {
     let directory = Directory::new();
     let live = open(&directory, LiveOptions::default());
-    append(&live, 1, 3);
-    wait_until_durable(&live).unwrap();
+    let appended = append(&live, 1, 3);
+    wait_until_durable(&live, appended).unwrap();
     let logs = live.shared.folders.wal.clone();
     let log = logs.join(generation::file_name(0));
     let bytes = fs::read(&log).unwrap();

@@ -15,7 +15,7 @@ use longpole_testing::random::Random;
 use serde_json::{Value, json};
 
 use crate::support::http::{self, Answer};
-use crate::support::{Sandbox, longpole, role};
+use crate::support::{Sandbox, c, longpole, role};
 
 /// Kills of a server under load; `LONGPOLE_STORY_KILLS` asks for more.
 const KILLS: u64 = 6;
@@ -33,9 +33,18 @@ struct Served {
 impl Served {
     /// Starts one at free ports, and reads from its greeting which these are.
     fn start(store: &Path) -> Served {
+        Served::start_with(store, &[])
+    }
+
+    /// The same with more variables in its environment.
+    fn start_with(store: &Path, variables: &[(&str, &Path)]) -> Served {
         let ports = ["--page-port", "--otlp-grpc-port", "--otlp-http-port", "--zipkin-port", "--admin-port"];
         let mut command = longpole(store);
-        command.arg("serve").args(ports.into_iter().flat_map(|port| [port, "0"])).args(["--listen", "127.0.0.1"]);
+        command
+            .envs(variables.iter().copied())
+            .arg("serve")
+            .args(ports.into_iter().flat_map(|port| [port, "0"]))
+            .args(["--listen", "127.0.0.1"]);
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn().unwrap();
         let mut found = Vec::new();
         for line in BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap) {
@@ -203,6 +212,60 @@ fn what_was_acknowledged_survives_a_kill() {
         served.stop();
     }
     println!("{} acknowledged requests survived {kills} kills", acknowledged.lock().unwrap().len());
+}
+
+/// Lets each twentieth sync of a log fail, as a disk does that cannot write a page, and each seventh write, as one that is full.
+const FAILING_DISK: &str = r#"
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
+static int is_log(int fd) {
+    char link[64], path[4096];
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    ssize_t length = readlink(link, path, sizeof path - 1);
+    if (length < 0) return 0;
+    path[length] = 0;
+    return length > 4 && strcmp(path + length - 4, ".wal") == 0;
+}
+int fdatasync(int fd) {
+    static int count;
+    int (*real)(int) = dlsym(RTLD_NEXT, "fdatasync");
+    if (is_log(fd) && __atomic_add_fetch(&count, 1, __ATOMIC_RELAXED) % 20 == 0) { errno = EIO; return -1; }
+    return real(fd);
+}
+ssize_t writev(int fd, const struct iovec *parts, int number) {
+    static int count;
+    ssize_t (*real)(int, const struct iovec *, int) = dlsym(RTLD_NEXT, "writev");
+    if (is_log(fd) && __atomic_add_fetch(&count, 1, __ATOMIC_RELAXED) % 7 == 0) { errno = ENOSPC; return -1; }
+    return real(fd, parts, number);
+}
+"#;
+
+#[test]
+fn a_disk_that_fails_now_and_then_loses_nothing_acknowledged() {
+    const STORY: &str = "a_disk_that_fails_now_and_then_loses_nothing_acknowledged";
+    let sandbox = Sandbox::new();
+    let store = sandbox.path("store");
+    let arguments = ["-shared", "-fPIC", "-ldl"];
+    let Some(shim) = c::compile_with(&sandbox, STORY, "failing.so", FAILING_DISK, &arguments) else { return };
+    let served = Served::start_with(&store, &[("LD_PRELOAD", &shim)]);
+    let statuses: Vec<u16> = (1..=100).map(|trace| send(served.otlp_http, &request(trace, 4)).unwrap().status).collect();
+    // The client hears of each failure and may send again, and the server goes on by itself.
+    assert!(statuses.iter().all(|status| matches!(status, 200 | 503)), "{statuses:?}");
+    let failed = statuses.iter().filter(|status| **status == 503).count();
+    assert!((14..30).contains(&failed), "{failed} of 100 failed");
+    assert!(statuses.ends_with(&[200]) || statuses[90..].contains(&200), "{statuses:?}");
+    served.kill();
+    let served = Served::start(&store);
+    for (trace, status) in (1..).zip(statuses) {
+        let found = http::get(served.page, &format!("/api/traces/{trace:032x}"));
+        let spans = if found.status == 200 { found.json()["data"][0]["spans"].as_array().unwrap().len() } else { 0 };
+        assert!(spans == 5 || status == 503 && spans == 0, "trace {trace}, answered with {status}, has {spans} spans");
+    }
 }
 
 #[test]
