@@ -89,7 +89,7 @@ pub(crate) struct CodeArguments {
     /// Only on-CPU time [default for folded]
     #[arg(long, conflicts_with_all = ["off_cpu", "wall"])]
     pub(crate) on_cpu: bool,
-    /// Only off-CPU time: waits of 5 ms or more, and a sample of the shorter ones
+    /// Only off-CPU time: most waits of 5 ms or more, and a sample of the shorter ones
     #[arg(long, conflicts_with = "wall")]
     pub(crate) off_cpu: bool,
     /// On-CPU and off-CPU time [default for the other formats]

@@ -9,7 +9,7 @@ use super::values;
 
 #[derive(Debug, Args)]
 pub(crate) struct ServeArguments {
-    /// Listen at this address instead of 127.0.0.1 and [::1]; others than of this machine need --insecure
+    /// Listen at this address instead of the loopback addresses; an address that others reach needs --insecure
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) listen: Option<IpAddr>,
     /// Let everybody who reaches --listen send and read spans

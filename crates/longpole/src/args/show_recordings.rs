@@ -101,7 +101,7 @@ pub(crate) struct SpansArguments {
 /// Which time of threads to show.
 #[derive(Debug, Args)]
 pub(crate) struct TimeArguments {
-    /// Show off-CPU time: waits of 5 ms or more, and a sample of the shorter ones
+    /// Show off-CPU time: most waits of 5 ms or more, and a sample of the shorter ones
     #[arg(long, conflicts_with = "wall")]
     off_cpu: bool,
     /// Show on-CPU and off-CPU time together

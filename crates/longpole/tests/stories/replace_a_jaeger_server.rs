@@ -246,8 +246,8 @@ ssize_t writev(int fd, const struct iovec *parts, int number) {
 "#;
 
 #[test]
-fn a_disk_that_fails_now_and_then_loses_nothing_acknowledged() {
-    const STORY: &str = "a_disk_that_fails_now_and_then_loses_nothing_acknowledged";
+fn a_disk_that_fails_sometimes_loses_nothing_acknowledged() {
+    const STORY: &str = "a_disk_that_fails_sometimes_loses_nothing_acknowledged";
     let sandbox = Sandbox::new();
     let store = sandbox.path("store");
     let arguments = ["-shared", "-fPIC", "-ldl"];
