@@ -247,9 +247,9 @@ fn names_loopback(headers: &HeaderMap, authority: Option<&Authority>) -> bool {
     let mut hosts = headers.get_all(HOST).into_iter();
     match (hosts.next(), hosts.next(), authority) {
         (None, None, Some(authority)) => is_loopback(authority),
-        (Some(host), None, authority) => {
+        (Some(host), None, _) => {
             let host = host.to_str().ok().and_then(|host| host.parse::<Authority>().ok());
-            host.is_some_and(|host| is_loopback(&host)) && authority.is_none_or(is_loopback)
+            host.is_some_and(|host| is_loopback(&host))
         }
         _ => false,
     }
