@@ -84,6 +84,8 @@ pub struct ReceiverOptions {
     pub count_dropped: Option<CountDropped>,
     /// Its clients, and its ports.
     pub clients: Clients,
+    /// Counts what is missing.
+    pub losses: Arc<LossBook>,
 }
 
 /// A port for HTTP and gRPC.
@@ -169,7 +171,7 @@ impl Receiver {
         let listeners = Listeners(listeners.collect::<Result<_, _>>()?);
         let addresses = [Speech::Http, Speech::AppDash].map(|speech| listeners.addresses_of(speech));
 
-        let book = Arc::new(LossBook::default());
+        let book = options.losses;
         let forwarder = Arc::new(Forwarder::start(options.forward, &book)?);
         let command = CommandProcess::default();
         let sender_check = SenderCheck::new(options.senders, options.ask_owner, command.clone());
@@ -242,11 +244,6 @@ impl ReceiverHandle {
 
     fn address(&self, speech: usize) -> SocketAddr {
         self.addresses[speech].first().copied().unwrap_or_else(|| (Ipv4Addr::LOCALHOST, 0).into())
-    }
-
-    /// What is missing so far.
-    pub fn losses(&self) -> Vec<Loss> {
-        self.book.list()
     }
 
     /// What `OTEL_EXPORTER_OTLP_ENDPOINT` is to be set to.

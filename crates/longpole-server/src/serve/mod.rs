@@ -149,6 +149,7 @@ impl Server {
             keep_credentials: options.keep_credentials,
             clients: Clients::Anybody { http: http.collect(), appdash: Vec::new(), any_host },
             ..ReceiverOptions::default()
+            losses: Arc::clone(&losses),
         };
         let sink = LiveSink { store: store.clone(), limits, metrics, losses, appended: HashMap::new() };
         let receiver = Receiver::start(receiver_options, Box::new(sink)).map_err(ServeError::Listen)?;

@@ -164,6 +164,11 @@ fn a_stock_sdk_sends_and_jaeger_and_zipkin_and_the_page_answer() {
     let metrics = http::get(served.admin, "/metrics").body;
     assert!(metrics.contains("\nlongpole_spans_received_total 7\n"), "{metrics}");
 
+    // What a door refuses is counted.
+    assert_eq!(send(served.otlp_http, "no JSON").unwrap().status, 400);
+    let metrics = http::get(served.admin, "/metrics").body;
+    assert!(metrics.contains("\nlongpole_losses_total{kind=\"requests_refused\"} 1\n"), "{metrics}");
+
     // Another page of the browser cannot read it: its name is not loopback's.
     let foreign = http::send(served.page, "GET", "/api/services", &[("Host", "evil.example")], "").unwrap();
     assert_eq!(foreign.status, 403);
