@@ -47,6 +47,11 @@ impl Program {
         Program { is_gone: false, ..self }
     }
 
+    /// Its name as that of a file.
+    fn file_name(&self) -> String {
+        self.name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect()
+    }
+
     /// Whether a text names the bottleneck.
     pub(super) fn is_named_in(&self, text: &str) -> bool {
         self.named.iter().any(|name| text.contains(name))
@@ -262,8 +267,7 @@ pub(super) struct Row<'a> {
 impl<'a> Row<'a> {
     /// A program in its own folder, which has what it needs.
     pub(super) fn new(program: &'a Program, folders: &'a Folders) -> Result<Row<'a>> {
-        let name: String = program.name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
-        let folder = folders.all.join(name);
+        let folder = folders.all.join(program.file_name());
         std::fs::create_dir_all(&folder)?;
         Ok(Row { program, folder, folders })
     }
@@ -300,8 +304,7 @@ impl<'a> Row<'a> {
             gain / 1e3
         );
         if let Some(keep) = keep.filter(|_| !is_named || is_promised == Some(false)) {
-            let name: String = self.program.name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
-            keep_answer(keep, &name, &answers[shown])?;
+            keep_answer(keep, &self.program.file_name(), &answers[shown])?;
         }
         Ok(Outcome { is_named, is_promised })
     }

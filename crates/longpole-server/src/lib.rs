@@ -12,6 +12,7 @@ mod auth;
 pub mod forward;
 pub mod limits;
 mod listeners;
+mod off_the_reactor;
 mod open_files;
 mod otlp_request;
 mod page_clients;
@@ -21,6 +22,7 @@ mod query_parameters;
 pub mod receive;
 pub mod serve;
 pub mod server;
+mod wall_clock;
 
 pub use auth::Access;
 pub use page_clients::PageClients;

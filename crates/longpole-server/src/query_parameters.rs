@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use longpole_model::{Timestamp, TraceId};
+use longpole_model::Timestamp;
 use percent_encoding::percent_decode_str;
 
 /// The parameters of a query, by name; one that comes several times has several values.
@@ -44,6 +44,18 @@ impl Parameters {
     /// A time in milliseconds since 1970.
     pub(crate) fn millis(&self, name: &str) -> Result<Option<Timestamp>, String> {
         Ok(self.number(name)?.map(|millis| times(millis, 1_000_000)))
+    }
+
+    /// The time from which a search goes back from `until`: `lookback` in milliseconds, or the default.
+    pub(crate) fn since(&self, until: Timestamp, default_millis: u64) -> Result<Timestamp, String> {
+        let nanos = self.number("lookback")?.unwrap_or(default_millis).saturating_mul(1_000_000);
+        Ok(Timestamp(until.unix_nanos().saturating_sub(i64::try_from(nanos).unwrap_or(i64::MAX))))
+    }
+
+    /// How many traces are wanted: `limit`, or the default; at least one, and no more than `most`.
+    pub(crate) fn limit(&self, default: usize, most: usize) -> Result<usize, String> {
+        let wanted = self.number("limit")?.map_or(default, |limit| usize::try_from(limit).unwrap_or(most));
+        Ok(wanted.clamp(1, most))
     }
 
     /// A duration as Go writes it: `1.5s`, `100ms`, `1h2m`. In nanoseconds.
@@ -91,15 +103,6 @@ fn duration(text: &str) -> Option<u64> {
     Some(nanos as u64)
 }
 
-/// A trace id of up to 32 digits; shorter ones begin with zeros.
-pub(crate) fn trace_id(text: &str) -> Option<TraceId> {
-    if text.is_empty() || text.len() > 32 || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-        return None;
-    }
-    let number = u128::from_str_radix(text, 16).ok()?;
-    TraceId::from_slice(&number.to_be_bytes())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -111,14 +114,6 @@ mod tests {
         }
         for text in ["", "5", "s", "1.2.3s", "-1s", "1x"] {
             assert_eq!(duration(text), None, "{text}");
-        }
-    }
-
-    #[test]
-    fn ids_may_lack_their_zeros() {
-        assert_eq!(trace_id("ff"), TraceId::from_slice(&255_u128.to_be_bytes()));
-        for text in ["", "0", "xyz", "0123456789abcdef0123456789abcdef0"] {
-            assert_eq!(trace_id(text), None, "{text}");
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What a search needs of a trace before it reads its spans.
 
-use longpole_model::{Timestamp, TraceId};
+use longpole_model::{TimeRange, Timestamp, TraceId};
 
 /// A trace without its spans.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,7 +72,7 @@ impl TraceSummary {
 
     /// How long it takes, in nanoseconds.
     pub fn nanos(&self) -> u64 {
-        u64::try_from(self.end.unix_nanos().saturating_sub(self.start.unix_nanos())).unwrap_or(0)
+        TimeRange { start: self.start, end: self.end }.nanos().cast_unsigned()
     }
 
     /// Whether one of its spans is of this service.

@@ -14,6 +14,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use longpole_model::attribute::{Attribute, AttributeValue, Attributes};
+use longpole_model::id::TraceId;
 use longpole_model::loss::Loss;
 use longpole_model::resource::Resource;
 use longpole_model::sink::SpanSink;
@@ -23,7 +24,7 @@ use serde::de::{MapAccess, SeqAccess};
 
 use crate::attribute_json::{self, Plain};
 use crate::base64;
-use crate::convert::{self, BEFORE_1970, Building, CannotHold, Deliver, HexId, Losses, NAMES, NANOS};
+use crate::convert::{self, BEFORE_1970, Building, CannotHold, Deliver, HexId, Losses, NAMES, NANOS, hex_id};
 use crate::emitter::fit_resource;
 use crate::error::DecodeError;
 use crate::json::{self, Context, Element, Json, List, Micros, message};
@@ -258,6 +259,11 @@ impl SpanMessage<'_> {
     }
 }
 
+/// A trace id of up to 32 digits; Jaeger leaves out the zeros that it begins with.
+pub fn trace_id(text: &str) -> Option<TraceId> {
+    HexId::Valid(hex_id(text)?).trace_id()
+}
+
 /// A document of these spans, as the API answers, and what it cannot hold: reading it gives the same spans except for that,
 /// trace by trace.
 pub fn encode(spans: &[Span]) -> (Vec<u8>, Vec<Loss>) {
@@ -435,4 +441,17 @@ fn write_span(out: &mut String, span: &Span, process: usize, lost: &mut CannotHo
         None => object.raw("warnings", "null"),
     }
     object.end();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_may_lack_their_zeros() {
+        assert_eq!(trace_id("ff"), TraceId::from_slice(&255_u128.to_be_bytes()));
+        for text in ["", "0", "xyz", "0123456789abcdef0123456789abcdef0"] {
+            assert_eq!(trace_id(text), None, "{text}");
+        }
+    }
 }

@@ -31,10 +31,11 @@ use serde_json::json;
 use tokio::sync::OnceCell;
 
 use crate::limits::REPORTS_MAX;
-use crate::query_parameters::trace_id;
+use crate::off_the_reactor::{Panicked, off_the_reactor};
 use longpole_recording::import;
 use longpole_recording::seal::{self, SealError};
 use longpole_recording::source_file::SourceConsent;
+use longpole_wire::jaeger::trace_id;
 
 /// The routes. All are GET; axum answers HEAD by them, and everything else with 405.
 pub(crate) fn routes(cache: Arc<ReportCache>) -> Router {
@@ -126,7 +127,7 @@ impl From<SealError> for ApiError {
 }
 
 /// An error with its causes.
-fn causes(error: &dyn Error) -> String {
+pub(crate) fn causes(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {
@@ -145,10 +146,10 @@ fn respond(status: StatusCode, body: Vec<u8>) -> Response {
     response
 }
 
-type Answer = Result<Response, ApiError>;
+pub(crate) type Answer = Result<Response, ApiError>;
 
 /// A view as JSON.
-fn json(view: &impl Serialize) -> Answer {
+pub(crate) fn json(view: &impl Serialize) -> Answer {
     let body = serde_json::to_vec(view)
         .map_err(|error| ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "unreadable", format!("cannot write JSON: {error}")))?;
     Ok(respond(StatusCode::OK, body))
@@ -245,7 +246,7 @@ impl ReportCache {
     async fn report_of_recording(self: &Arc<Self>, text: &str) -> Result<(ReportName, Arc<Report>), ApiError> {
         let cache = Arc::clone(self);
         let text = text.to_owned();
-        let (store, name, label) = off_the_reactor(move || {
+        let (store, name, label) = off_the_reactor::<_, ApiError>(move || {
             let store = cache.open()?;
             let stored = store.recording(store.resolve(&text)?)?;
             if stored.state == RecordingState::Recording {
@@ -254,7 +255,7 @@ impl ReportCache {
             Ok((store, stored.name, Label::of(&stored)?))
         })
         .await?;
-        let make = || off_the_reactor(move || Ok(Arc::new(seal::load(&store, name, &|| false)?)));
+        let make = || off_the_reactor::<_, ApiError>(move || Ok(Arc::new(seal::load(&store, name, &|| false)?)));
         let place = self.place(label);
         let report = place.get_or_try_init(make).await?;
         Ok((ReportName::Recording(name), Arc::clone(report)))
@@ -262,14 +263,14 @@ impl ReportCache {
 
     async fn report_of_trace(self: &Arc<Self>, store: LiveStore, text: &str) -> Result<(ReportName, Arc<Report>), ApiError> {
         let text = text.to_owned();
-        let (id, spans) = off_the_reactor(move || {
+        let (id, spans) = off_the_reactor::<_, ApiError>(move || {
             let id = trace_id(&text).ok_or_else(|| ApiError::not_found(format!("{text} is no trace id")))?;
             let spans = store.trace(id)?;
             if spans.is_empty() { Err(ApiError::not_found(format!("there is no trace {id}"))) } else { Ok((id, spans)) }
         })
         .await?;
         let place = self.place(Label::of_trace(id, &spans));
-        let make = || off_the_reactor(move || Ok(Arc::new(import::report(import::of_trace(spans)))));
+        let make = || off_the_reactor::<_, ApiError>(move || Ok(Arc::new(import::report(import::of_trace(spans)))));
         let report = place.get_or_try_init(make).await?;
         Ok((ReportName::Trace(id), Arc::clone(report)))
     }
@@ -290,20 +291,19 @@ impl ReportCache {
         view: impl FnOnce(ReportName, &Report) -> Answer + Send + 'static,
     ) -> Answer {
         let (name, report) = self.report(recording).await?;
-        off_the_reactor(move || view(name, &report)).await
+        off_the_reactor::<_, ApiError>(move || view(name, &report)).await
     }
 
     /// Answers a query to the store.
     async fn store(self: &Arc<Self>, query: impl FnOnce(&Store) -> Answer + Send + 'static) -> Answer {
         let cache = Arc::clone(self);
-        off_the_reactor(move || query(&cache.open()?)).await
+        off_the_reactor::<_, ApiError>(move || query(&cache.open()?)).await
     }
 }
 
-/// Runs work that reads files or computes on a thread that may block.
-async fn off_the_reactor<T: Send + 'static>(work: impl FnOnce() -> Result<T, ApiError> + Send + 'static) -> Result<T, ApiError> {
-    tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| {
+impl From<Panicked> for ApiError {
+    fn from(_: Panicked) -> Self {
         let message = "longpole has a bug: it failed to answer this request; `longpole show` may report more";
-        Err(ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "bug", message))
-    })
+        ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "bug", message)
+    }
 }

@@ -21,12 +21,13 @@ use http::header::{CONTENT_TYPE, HeaderValue};
 use longpole_model::{Span, SpanId, SpanKind, Timestamp, TraceId};
 use longpole_store::StoreError;
 use longpole_store::live::{LiveStore, SpanFilter};
-use longpole_wire::jaeger;
+use longpole_wire::jaeger::{self, trace_id};
 use serde_json::{Value, json};
 
-use super::live_sink::now;
-use super::query_error::{QueryError, off_the_reactor};
-use crate::query_parameters::{Parameters, trace_id};
+use super::query_error::QueryError;
+use crate::off_the_reactor::off_the_reactor;
+use crate::query_parameters::Parameters;
+use crate::wall_clock::now;
 
 /// Traces of an answer without `limit`, and at most.
 const LIMIT: usize = 100;
@@ -34,6 +35,9 @@ const LIMIT_MAX: usize = 1_500;
 
 /// How far a search goes back without `start` and `end`.
 const LOOKBACK_NANOS: i64 = 2 * 86_400_000_000_000;
+
+/// How far dependencies go back without `lookback`.
+pub(super) const DEPENDENCIES_MILLIS: u64 = 86_400_000;
 
 /// Traces that tell which service calls which.
 const DEPENDENCY_TRACES_MAX: usize = 2_000;
@@ -73,7 +77,7 @@ pub(super) fn json_header() -> [(http::HeaderName, HeaderValue); 1] {
 }
 
 async fn services(State(store): State<LiveStore>) -> Enveloped {
-    Enveloped(off_the_reactor(move || Ok(json!(service_names(&store)?))).await)
+    Enveloped(off_the_reactor::<_, QueryError>(move || Ok(json!(service_names(&store)?))).await)
 }
 
 /// Names of all services, in the order of the alphabet.
@@ -87,7 +91,7 @@ async fn operations_of(State(store): State<LiveStore>, Path(service): Path<Strin
         let names: BTreeSet<String> = all.map(|(_, name, _)| name).collect();
         Ok(json!(names))
     };
-    Enveloped(off_the_reactor(names).await)
+    Enveloped(off_the_reactor::<_, QueryError>(names).await)
 }
 
 async fn operations(State(store): State<LiveStore>, RawQuery(query): RawQuery) -> Enveloped {
@@ -99,7 +103,7 @@ async fn operations(State(store): State<LiveStore>, RawQuery(query): RawQuery) -
         let rows: Vec<Value> = all.map(|(_, name, kind)| json!({ "name": name, "spanKind": kind_of(kind) })).collect();
         Ok(json!(rows))
     };
-    Enveloped(off_the_reactor(found).await)
+    Enveloped(off_the_reactor::<_, QueryError>(found).await)
 }
 
 /// Jaeger has no word for a kind that was not sent.
@@ -108,7 +112,7 @@ fn kind_of(kind: SpanKind) -> &'static str {
 }
 
 async fn trace(State(store): State<LiveStore>, Path(id): Path<String>) -> Response {
-    let found = off_the_reactor(move || {
+    let found = off_the_reactor::<_, QueryError>(move || {
         let id = trace_id(&id).ok_or_else(|| format!("cannot parse the trace id {id:?}: expected up to 32 hexadecimal digits"))?;
         let spans = store.trace(id)?;
         if spans.is_empty() { Err(QueryError::NotFound("trace not found".to_owned())) } else { Ok(jaeger::encode(&spans).0) }
@@ -120,7 +124,7 @@ async fn trace(State(store): State<LiveStore>, Path(id): Path<String>) -> Respon
 }
 
 async fn traces(State(store): State<LiveStore>, RawQuery(query): RawQuery) -> Response {
-    let found = off_the_reactor(move || {
+    let found = off_the_reactor::<_, QueryError>(move || {
         let parameters = Parameters::of(query.as_deref())?;
         let spans = match parameters.all("traceID") {
             [] => search(&store, &parameters)?,
@@ -143,13 +147,13 @@ async fn traces(State(store): State<LiveStore>, RawQuery(query): RawQuery) -> Re
 
 /// The spans of the traces that a search finds, the newest trace first.
 fn search(store: &LiveStore, parameters: &Parameters) -> Result<Vec<Span>, QueryError> {
-    let limit = parameters.number("limit")?.map_or(LIMIT, |limit| usize::try_from(limit).unwrap_or(LIMIT_MAX));
+    let limit = parameters.limit(LIMIT, LIMIT_MAX)?;
     let filter = filter_of(parameters)?;
     if filter.service.is_none() {
         return Err("parameter 'service' is required".into());
     }
     let mut spans = Vec::new();
-    for found in store.find(&filter, limit.clamp(1, LIMIT_MAX))? {
+    for found in store.find(&filter, limit)? {
         spans.extend(store.trace(found.trace_id)?);
     }
     Ok(spans)
@@ -200,14 +204,12 @@ async fn dependencies(State(store): State<LiveStore>, RawQuery(query): RawQuery)
     let found = move || {
         let parameters = Parameters::of(query.as_deref())?;
         let until = parameters.millis("endTs")?.unwrap_or_else(now);
-        let lookback = parameters.number("lookback")?.unwrap_or(86_400_000).saturating_mul(1_000_000);
-        let from = Timestamp(until.unix_nanos().saturating_sub(i64::try_from(lookback).unwrap_or(i64::MAX)));
-        let calls = calls(&store, from, until)?;
+        let calls = calls(&store, parameters.since(until, DEPENDENCIES_MILLIS)?, until)?;
         let rows: Vec<Value> =
             calls.into_iter().map(|((parent, child), count)| json!({ "parent": parent, "child": child, "callCount": count })).collect();
         Ok(json!(rows))
     };
-    Enveloped(off_the_reactor(found).await)
+    Enveloped(off_the_reactor::<_, QueryError>(found).await)
 }
 
 /// How often one service calls another, in the newest traces of a time.

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread::{self, ThreadId};
 
-use longpole_model::{LossKind, ResourceEvent, SpanBatch, SpanEvent, SpanId, Timestamp, TraceId};
+use longpole_model::{LossKind, ResourceEvent, SpanBatch, SpanEvent, SpanId, TraceId};
 use longpole_recording::loss_counters::LossBook;
 use longpole_store::live::{Appended, LiveStore, Request};
 use longpole_store::{BodyEncoding, RequestHead, WalError};
@@ -13,7 +13,9 @@ use longpole_wire::{Limits, otlp};
 use tokio::sync::oneshot;
 
 use super::metrics::Metrics;
+use crate::api::causes;
 use crate::receive::{Durable, Encoding, ReceivedSink, ReceivedSinkError};
+use crate::wall_clock::now;
 
 /// Writes requests to the store.
 pub(super) struct LiveSink {
@@ -23,12 +25,6 @@ pub(super) struct LiveSink {
     pub(super) losses: Arc<LossBook>,
     /// Where the request that each ingester thread serves was appended.
     pub(super) appended: HashMap<ThreadId, Appended>,
-}
-
-/// The time by the wall clock.
-pub(super) fn now() -> Timestamp {
-    let since = std::time::SystemTime::now().duration_since(std::time::SystemTime::UNIX_EPOCH).unwrap_or_default();
-    Timestamp(i64::try_from(since.as_nanos()).unwrap_or(i64::MAX))
 }
 
 /// The spans of a request that the log holds. What could not be kept of them was counted when it came.
@@ -51,8 +47,7 @@ impl ReceivedSink for LiveSink {
         let head = RequestHead { encoding, received: now(), peer_pid };
         let appended = self.store.append(&Request { head, body: bytes, spans: &spans });
         let appended = appended.map_err(|error| {
-            let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
-            let reason = format!("failed to {error}{cause}");
+            let reason = format!("failed to {}", causes(&error));
             self.metrics.count_failed_append();
             // A frame has an upper size, and no later attempt is smaller.
             if matches!(error, WalError::TooLarge { .. }) { ReceivedSinkError::ForGood(reason) } else { ReceivedSinkError::ForNow(reason) }

@@ -35,10 +35,12 @@ use longpole_store::live::{LiveOptions, LiveStore};
 use longpole_store::{Store, StoreError};
 use longpole_wire::Limits;
 
-use self::live_sink::{LiveSink, now};
+use self::live_sink::LiveSink;
 use self::metrics::Metrics;
+use crate::api::causes;
 use crate::receive::{Clients, HttpPort, Receiver, ReceiverHandle, ReceiverOptions};
 use crate::server;
+use crate::wall_clock::now;
 
 /// Pause between looks at what is to do: end a generation, make a segment, remove an old one.
 const MAINTENANCE_PAUSE: Duration = Duration::from_secs(1);
@@ -147,9 +149,9 @@ impl Server {
         let receiver_options = ReceiverOptions {
             limits,
             keep_credentials: options.keep_credentials,
+            losses: Arc::clone(&losses),
             clients: Clients::Anybody { http: http.collect(), appdash: Vec::new(), any_host },
             ..ReceiverOptions::default()
-            losses: Arc::clone(&losses),
         };
         let sink = LiveSink { store: store.clone(), limits, metrics, losses, appended: HashMap::new() };
         let receiver = Receiver::start(receiver_options, Box::new(sink)).map_err(ServeError::Listen)?;
@@ -265,11 +267,7 @@ impl Maintenance {
                     return;
                 }
                 drop(guard);
-                let trouble = store.maintain(now(), false).err().map(|error| {
-                    let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
-                    format!("failed to {error}{cause}")
-                });
-                state.set_trouble(trouble);
+                state.set_trouble(store.maintain(now(), false).err().map(|error| format!("failed to {}", causes(&error))));
                 guard = flag.lock().unwrap_or_else(PoisonError::into_inner);
             }
         })?;

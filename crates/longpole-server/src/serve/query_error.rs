@@ -3,6 +3,8 @@
 use http::StatusCode;
 use longpole_store::StoreError;
 
+use crate::off_the_reactor::Panicked;
+
 /// Why a query has no answer.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum QueryError {
@@ -43,9 +45,8 @@ impl QueryError {
     }
 }
 
-/// Runs a query on a thread that may block.
-pub(super) async fn off_the_reactor<T: Send + 'static>(
-    query: impl FnOnce() -> Result<T, QueryError> + Send + 'static,
-) -> Result<T, QueryError> {
-    tokio::task::spawn_blocking(query).await.unwrap_or(Err(QueryError::Bug))
+impl From<Panicked> for QueryError {
+    fn from(_: Panicked) -> Self {
+        QueryError::Bug
+    }
 }

@@ -17,15 +17,16 @@ use axum::extract::{Path, RawQuery, State};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use http::StatusCode;
-use longpole_model::{Span, Timestamp};
+use longpole_model::Span;
 use longpole_store::live::{LiveStore, SpanFilter};
 use longpole_wire::zipkin;
 use serde_json::json;
 
-use super::jaeger::{calls, id_of, json_header, service_names};
-use super::live_sink::now;
-use super::query_error::{QueryError, off_the_reactor};
+use super::jaeger::{DEPENDENCIES_MILLIS, calls, id_of, json_header, service_names};
+use super::query_error::QueryError;
+use crate::off_the_reactor::off_the_reactor;
 use crate::query_parameters::Parameters;
+use crate::wall_clock::now;
 
 const LIMIT: usize = 10;
 const LIMIT_MAX: usize = 1_000;
@@ -69,7 +70,7 @@ impl IntoResponse for Plain {
 
 /// Answers with names.
 async fn names(found: impl FnOnce() -> Result<BTreeSet<String>, QueryError> + Send + 'static) -> Plain {
-    Plain(off_the_reactor(move || Ok(json!(found()?).to_string().into_bytes())).await)
+    Plain(off_the_reactor::<_, QueryError>(move || Ok(json!(found()?).to_string().into_bytes())).await)
 }
 
 /// Zipkin knows services by lower-case names.
@@ -115,8 +116,7 @@ async fn traces(State(store): State<LiveStore>, RawQuery(query): RawQuery) -> Pl
     let found = move || {
         let parameters = Parameters::of(query.as_deref())?;
         let until = parameters.millis("endTs")?.unwrap_or_else(now);
-        let lookback = parameters.number("lookback")?.unwrap_or(LOOKBACK_MILLIS).saturating_mul(1_000_000);
-        let from = Timestamp(until.unix_nanos().saturating_sub(i64::try_from(lookback).unwrap_or(i64::MAX)));
+        let from = parameters.since(until, LOOKBACK_MILLIS)?;
         let (min, max) = (parameters.number("minDuration")?, parameters.number("maxDuration")?);
         if max.is_some() && min.is_none() {
             return Err("maxDuration is only valid with minDuration".into());
@@ -144,14 +144,14 @@ async fn traces(State(store): State<LiveStore>, RawQuery(query): RawQuery) -> Pl
             from: Some(from),
             until: Some(until),
         };
-        let limit = parameters.number("limit")?.map_or(LIMIT, |limit| usize::try_from(limit).unwrap_or(LIMIT_MAX));
+        let limit = parameters.limit(LIMIT, LIMIT_MAX)?;
         let mut lists = Vec::new();
-        for found in store.find(&filter, limit.clamp(1, LIMIT_MAX))? {
+        for found in store.find(&filter, limit)? {
             lists.push(store.trace(found.trace_id)?);
         }
         Ok(list_of_lists(&lists))
     };
-    Plain(off_the_reactor(found).await)
+    Plain(off_the_reactor::<_, QueryError>(found).await)
 }
 
 /// A list of traces, each a list of spans.
@@ -172,7 +172,7 @@ async fn trace(State(store): State<LiveStore>, Path(id): Path<String>) -> Plain 
         let spans = store.trace(id_of(&id)?)?;
         if spans.is_empty() { Err(QueryError::NotFound(format!("{id} not found"))) } else { Ok(zipkin::encode_v2_json(&spans).0) }
     };
-    Plain(off_the_reactor(found).await)
+    Plain(off_the_reactor::<_, QueryError>(found).await)
 }
 
 async fn trace_many(State(store): State<LiveStore>, RawQuery(query): RawQuery) -> Plain {
@@ -190,22 +190,20 @@ async fn trace_many(State(store): State<LiveStore>, RawQuery(query): RawQuery) -
         lists.retain(|spans| !spans.is_empty());
         Ok(list_of_lists(&lists))
     };
-    Plain(off_the_reactor(found).await)
+    Plain(off_the_reactor::<_, QueryError>(found).await)
 }
 
 async fn dependencies(State(store): State<LiveStore>, RawQuery(query): RawQuery) -> Plain {
     let found = move || {
         let parameters = Parameters::of(query.as_deref())?;
         let until = parameters.millis("endTs")?.ok_or("endTs is required")?;
-        let lookback = parameters.number("lookback")?.unwrap_or(86_400_000).saturating_mul(1_000_000);
-        let from = Timestamp(until.unix_nanos().saturating_sub(i64::try_from(lookback).unwrap_or(i64::MAX)));
-        let rows: Vec<_> = calls(&store, from, until)?
+        let rows: Vec<_> = calls(&store, parameters.since(until, DEPENDENCIES_MILLIS)?, until)?
             .into_iter()
             .map(|((parent, child), count)| json!({ "parent": parent.to_lowercase(), "child": child.to_lowercase(), "callCount": count }))
             .collect();
         Ok(json!(rows).to_string().into_bytes())
     };
-    Plain(off_the_reactor(found).await)
+    Plain(off_the_reactor::<_, QueryError>(found).await)
 }
 
 /// Any other address of this port.

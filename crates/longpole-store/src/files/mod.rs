@@ -44,6 +44,18 @@ pub(crate) fn make_dirs(below: &Path, names: &[&OsStr]) -> io::Result<PathBuf> {
     Ok(path)
 }
 
+/// Waits until the disk has the files of a folder, and their names; their bytes.
+pub(crate) fn sync_dir_with_files(path: &Path) -> io::Result<u64> {
+    let mut bytes = 0;
+    for entry in fs::read_dir(path)? {
+        let file = open(&entry?.path())?;
+        bytes += file.metadata()?.len();
+        file.sync_all()?;
+    }
+    sync_dir(path)?;
+    Ok(bytes)
+}
+
 /// Waits until the disk has the names in a folder.
 pub(crate) fn sync_dir(path: &Path) -> io::Result<()> {
     File::open(path)?.sync_all()

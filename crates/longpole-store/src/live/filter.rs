@@ -43,7 +43,7 @@ impl SpanFilter {
 
     /// Whether the span matches.
     pub fn matches(&self, span: &Span) -> bool {
-        let nanos = u64::try_from(span.end.unix_nanos().saturating_sub(span.start.unix_nanos())).unwrap_or(0);
+        let nanos = span.duration_nanos().cast_unsigned();
         self.service.as_ref().is_none_or(|service| span.service_name() == service)
             && self.name.as_ref().is_none_or(|name| span.name.as_str() == name)
             && self.min_nanos.is_none_or(|min| nanos >= min)

@@ -1,10 +1,10 @@
 //! The logs of a node and tenant, by their numbers.
 
 use std::fs;
-use std::io;
 use std::path::Path;
 
 use crate::error::StoreError;
+use crate::files;
 
 /// Name of the log of this number.
 pub(super) fn file_name(number: u64) -> String {
@@ -36,10 +36,7 @@ impl<'a> Generations<'a> {
     /// Removes a log.
     pub(super) fn remove(&self, number: u64) -> Result<(), StoreError> {
         let path = self.folder.join(file_name(number));
-        match fs::remove_file(&path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(StoreError::io("remove", path)(error)),
-            _ => Ok(()),
-        }
+        files::remove_all(&path).map_err(StoreError::io("remove", path))
     }
 
     /// Removes the logs up to this number.

@@ -175,10 +175,7 @@ impl Manifest {
         });
         let (path, temporary) = (folder.join(file_name(next.version)), folder.join("next"));
         let write = || -> io::Result<()> {
-            match fs::remove_file(&temporary) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-                _ => {}
-            }
+            files::remove_all(&temporary)?;
             let mut file = files::create_new(&temporary)?;
             io::Write::write_all(&mut file, &serde_json::to_vec(&value)?)?;
             file.sync_all()?;

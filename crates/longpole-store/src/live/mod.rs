@@ -318,7 +318,7 @@ impl LiveStore {
         let due = {
             let state = read(&shared.state);
             let spans = read(&state.current.head).len();
-            let age = u64::try_from(now.unix_nanos().saturating_sub(state.current.begun.unix_nanos())).unwrap_or(0);
+            let age = now.nanos_since(state.current.begun).max(0).cast_unsigned();
             let bytes = state.current.wal.as_ref().map_or(0, WalWriter::bytes);
             let LiveOptions { generation_spans, generation_bytes, generation_nanos, .. } = shared.options;
             let is_due = spans >= generation_spans || bytes >= generation_bytes || age >= generation_nanos;
@@ -432,7 +432,7 @@ impl SharedStore {
         let LiveOptions { keep_nanos, keep_bytes, .. } = self.options;
         let mut entries = read(&self.state).manifest.entries.clone();
         entries.sort_by_key(|entry| entry.received[1]);
-        let age = |entry: &SegmentEntry| u64::try_from(now.unix_nanos().saturating_sub(entry.received[1].unix_nanos())).unwrap_or(0);
+        let age = |entry: &SegmentEntry| now.nanos_since(entry.received[1]).max(0).cast_unsigned();
         let mut bytes = entries.iter().fold(0_u64, |sum, entry| sum.saturating_add(entry.bytes));
         let mut gone = Vec::new();
         for entry in entries {

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
+use std::slice;
 use std::sync::OnceLock;
-use std::{fs, slice};
 
 use longpole_model::{Span, SpanEvent, SpanKind, SpanLink, StatusCode, Timestamp, TraceId};
 
@@ -74,7 +74,7 @@ pub(super) fn write(directory: &Path, spans: &CompactSpans) -> Result<Written, S
     let index = TraceIndex::of(traces.iter().map(|trace| trace.summary.trace_id));
     let path = directory.join(INDEX);
     files::write_new(&path, index.bytes()).map_err(StoreError::io("write", path))?;
-    let bytes = sync(directory)?;
+    let bytes = files::sync_dir_with_files(directory).map_err(StoreError::io("sync", directory))?;
     Ok(Written {
         spans: rows.len() as u64,
         traces: traces.len() as u64,
@@ -82,19 +82,6 @@ pub(super) fn write(directory: &Path, spans: &CompactSpans) -> Result<Written, S
         start: traces.iter().map(|trace| trace.summary.start).min().unwrap_or(Timestamp(0)),
         end: traces.iter().map(|trace| trace.summary.end).max().unwrap_or(Timestamp(0)),
     })
-}
-
-/// Waits until the disk has the files of a folder and their names; their bytes.
-fn sync(directory: &Path) -> Result<u64, StoreError> {
-    let mut bytes = 0;
-    for entry in fs::read_dir(directory).map_err(StoreError::io("list", directory))? {
-        let path = entry.map_err(StoreError::io("list", directory))?.path();
-        let file = files::open(&path).map_err(StoreError::io("open", &path))?;
-        bytes += file.metadata().map_err(StoreError::io("read", &path))?.len();
-        file.sync_all().map_err(StoreError::io("sync", &path))?;
-    }
-    files::sync_dir(directory).map_err(StoreError::io("sync", directory))?;
-    Ok(bytes)
 }
 
 /// The traces of rows, which stand together.

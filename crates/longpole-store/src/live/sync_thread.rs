@@ -10,7 +10,7 @@
 use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 use std::thread::{self, JoinHandle};
 
-use super::{Appended, SharedStore, lock, read};
+use super::{Appended, SharedStore, lock};
 use crate::error::StoreError;
 use crate::wal::WalWriter;
 
@@ -110,12 +110,5 @@ impl Drop for super::LiveStore {
         if Arc::strong_count(&self.shared) <= 2 {
             self.shared.sync_thread.end();
         }
-    }
-}
-
-impl super::LiveStore {
-    /// Whether a generation has ended that is no segment yet.
-    pub fn is_behind(&self) -> bool {
-        !read(&self.shared.state).ended.is_empty()
     }
 }

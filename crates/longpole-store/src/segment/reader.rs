@@ -158,21 +158,27 @@ impl<'a> Tables<'a> {
     /// Checks a table that somebody else is to read, and says whether it is there: its checksum, its columns, and what it claims of
     /// its rows.
     pub(crate) fn verify(&self, table: &'static Table) -> Result<bool, StoreError> {
+        let Some((_, opened)) = self.open(table)? else { return Ok(false) };
+        // The engine that reads it next has limits of its own, and reads page by page; this keeps it from being handed what cannot be
+        // read at all.
+        self.budget.holds(opened.claims.held_bytes).map_err(|spent| self.unread(table, spent.to_string())).map(|()| true)
+    }
+
+    /// Opens a table in a file of its own and checks all of it; `None` where the recording has no such table.
+    fn open(&self, table: &'static Table) -> Result<Option<(File, Opened)>, StoreError> {
         let path = self.path(table);
         let unread =
             |source: io::Error| StoreError::Segment { action: "read", table: table.name, path: path.clone(), source: Box::new(source) };
         let mut file = match files::open(&path) {
             Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return self.lacks::<()>(table).map(|_| false),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return self.lacks(table),
             Err(error) => return Err(unread(error)),
         };
         if self.checksums.is_some() {
             self.check(table, Checksum::of_rest(&mut file).map_err(unread)?)?;
         }
         let opened = self.inspect(&file, table)?;
-        // The engine that reads it next has limits of its own, and reads page by page; this keeps it from being handed what cannot be
-        // read at all.
-        self.budget.holds(opened.claims.held_bytes).map_err(|spent| self.unread(table, spent.to_string())).map(|()| true)
+        Ok(Some((file, opened)))
     }
 
     /// Why a table is not read: what is wrong with it, or that it takes too much, which is no damage.
@@ -236,8 +242,8 @@ impl Opened {
         Ok(Opened { metadata: Arc::new(metadata), schema, claims, version })
     }
 
-    fn reader_metadata(self) -> Result<ArrowReaderMetadata, ParquetError> {
-        ArrowReaderMetadata::try_new(self.metadata, ArrowReaderOptions::new().with_schema(self.schema))
+    fn reader_metadata(&self) -> Result<ArrowReaderMetadata, ParquetError> {
+        ArrowReaderMetadata::try_new(Arc::clone(&self.metadata), ArrowReaderOptions::new().with_schema(Arc::clone(&self.schema)))
     }
 
     /// Readers of all rows, one after the other: a large text makes its row group one of small batches, and no other.
@@ -245,8 +251,7 @@ impl Opened {
         self,
         bytes: Bytes,
     ) -> Result<impl Iterator<Item = Result<ParquetRecordBatchReader, ParquetError>>, ParquetError> {
-        let options = ArrowReaderOptions::new().with_schema(self.schema);
-        let metadata = ArrowReaderMetadata::try_new(self.metadata, options)?;
+        let metadata = self.reader_metadata()?;
         let mut parts: Vec<(usize, Vec<usize>)> = Vec::new();
         for (group, rows) in self.claims.rows_at_a_time.into_iter().enumerate() {
             match parts.last_mut() {
@@ -349,18 +354,13 @@ impl std::fmt::Debug for OpenTable {
 impl OpenTable {
     /// Checks a table: its checksum, its columns, and what it claims of its rows.
     pub(crate) fn new(tables: &Tables<'_>, table: &'static Table) -> Result<Self, StoreError> {
-        let path = tables.path(table);
-        let unread =
-            |source: io::Error| StoreError::Segment { action: "read", table: table.name, path: path.clone(), source: Box::new(source) };
-        let mut file = files::open(&path).map_err(unread)?;
-        if tables.checksums.is_some() {
-            tables.check(table, Checksum::of_rest(&mut file).map_err(unread)?)?;
-        }
-        let opened = tables.inspect(&file, table)?;
-        let (rows, held_bytes) = (opened.claims.rows, opened.claims.held_bytes);
-        let rows_at_a_time = opened.claims.rows_at_a_time.iter().copied().min().unwrap_or(1);
+        let missing = || tables.unread(table, "the table is missing".into());
+        let (file, opened) = tables.open(table)?.ok_or_else(missing)?;
         let metadata = opened.reader_metadata().map_err(|error| tables.unread(table, error.to_string()))?;
-        Ok(OpenTable { table, path, file, metadata, rows, rows_at_a_time, held_bytes, limit: tables.limit() })
+        let claims = opened.claims;
+        let rows_at_a_time = claims.rows_at_a_time.into_iter().min().unwrap_or(1);
+        let (path, limit) = (tables.path(table), tables.limit());
+        Ok(OpenTable { table, path, file, metadata, rows: claims.rows, rows_at_a_time, held_bytes: claims.held_bytes, limit })
     }
 
     /// Reads these rows, in their order. Ranges do not overlap, and come in order. `row_bytes` is what a row takes in the model without its

@@ -227,33 +227,24 @@ impl Store {
         let row = self.catalog.row(name)?.ok_or_else(|| self.not_found(name))?;
         let stored = self.stored(row)?;
         if let RecordingState::Sealed { .. } = stored.state {
-            self.settle_if_old(&stored.directory);
+            // It only takes space: if it cannot be removed, the recording is as good as with it.
+            if seal::is_settled(&stored.directory) {
+                let _ = self.settle(&stored.directory);
+            }
         }
         Ok(stored)
     }
 
     /// Removes the log of a sealed recording, when the disk has its segments.
     fn settle(&self, directory: &Path) -> Result<(), StoreError> {
-        seal::settle(directory, &self.root.join(CATALOG))
+        seal::settle(directory, &self.root)
     }
 
-    /// Removes it if that is quick. It only takes space: if it cannot be removed, the recording is as good as with it.
-    fn settle_if_old(&self, directory: &Path) {
-        if seal::is_settled(directory) {
-            let _ = self.settle(directory);
-        }
-    }
-
-    /// Removes the logs that the last recordings before this one left.
+    /// Removes the logs that the last recordings before this one left: to look a sealed one up does it.
     fn settle_before(&self, name: RecordingName) {
-        for number in name.number().saturating_sub(LEFT_LOGS_MAX)..name.number() {
-            let name = RecordingName::new(number);
-            // A log is left by recordings of other states, too.
-            let is_sealed = || self.catalog.row(name).is_ok_and(|row| row.is_some_and(|row| row.state == RowState::Sealed));
-            let directory = self.root.join(directory_of(name));
-            if seal::is_settled(&directory) && is_sealed() {
-                let _ = self.settle(&directory);
-            }
+        let before = (name.number().saturating_sub(LEFT_LOGS_MAX)..name.number()).map(RecordingName::new);
+        for name in before.filter(|name| seal::is_settled(&self.root.join(directory_of(*name)))) {
+            let _ = self.recording(name);
         }
     }
 

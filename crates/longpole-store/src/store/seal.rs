@@ -24,7 +24,7 @@ use longpole_model::Recording;
 use crate::compact_spans::CompactRecording;
 use crate::error::StoreError;
 use crate::files;
-use crate::layout::{self, CATALOG_ENDS, PARTIAL};
+use crate::layout::{self, CATALOG, CATALOG_ENDS, PARTIAL};
 use crate::segment::checksums::{self, Checksums};
 use crate::segment::recording;
 use crate::tables::spans::Spans;
@@ -72,7 +72,7 @@ pub(crate) fn is_settled(directory: &Path) -> bool {
 }
 
 /// Steps 4 and 5. If a file of the segments is missing or has another length than was written, the log stays: it is all there is.
-pub(crate) fn settle(directory: &Path, catalog: &Path) -> Result<(), StoreError> {
+pub(crate) fn settle(directory: &Path, root: &Path) -> Result<(), StoreError> {
     let segments = layout::segments(directory);
     let list = segments.join(checksums::FILE_NAME);
     let bytes = checksums::read(&list).map_err(StoreError::io("read", &list))?;
@@ -80,25 +80,19 @@ pub(crate) fn settle(directory: &Path, catalog: &Path) -> Result<(), StoreError>
     let files = Checksums::parse(&bytes).map_err(|reason| corrupt(&list, reason))?;
     for (name, length) in files.files() {
         let path = segments.join(name);
-        let file = files::open(&path).map_err(StoreError::io("open", &path))?;
-        if file.metadata().map_err(StoreError::io("examine", &path))?.len() != length {
+        if fs::symlink_metadata(&path).map_err(StoreError::io("examine", &path))?.len() != length {
             return Err(corrupt(&path, "it has another length than was written"));
         }
-        file.sync_all().map_err(StoreError::io("sync", &path))?;
     }
-    let sync_file = |path: &Path| match files::open(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        opened => opened.and_then(|file| file.sync_all()).map_err(StoreError::io("sync", path)),
-    };
-    sync_file(&list)?;
-    for folder in [segments.as_path(), directory] {
-        files::sync_dir(folder).map_err(StoreError::io("sync", folder))?;
-    }
+    files::sync_dir_with_files(&segments).map_err(StoreError::io("sync", &segments))?;
+    files::sync_dir(directory).map_err(StoreError::io("sync", directory))?;
     // What SQLite has committed stands in the file beside the catalog, until it is moved into that.
     for end in CATALOG_ENDS {
-        let mut path = catalog.as_os_str().to_owned();
-        path.push(end);
-        sync_file(Path::new(&path))?;
+        let path = root.join(format!("{CATALOG}{end}"));
+        match files::open(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            opened => opened.and_then(|file| file.sync_all()).map_err(StoreError::io("sync", path))?,
+        }
     }
     remove_wal(directory)
 }

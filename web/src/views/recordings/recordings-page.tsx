@@ -22,6 +22,7 @@ import { matchingRecordings } from '../../logic/search';
 import { recordingsQuery } from '../../state/queries';
 import { CheckIcon, CloseIcon } from '../parts/icons';
 import { isTyping } from '../parts/keyboard';
+import list from '../parts/list.module.css';
 import { Name } from '../parts/name';
 import { Command, Failure, Notice, Skeleton } from '../parts/notice';
 import parts from '../parts/parts.module.css';
@@ -82,7 +83,7 @@ function Row({ recording, nowMillis }: { readonly recording: Recording; readonly
   return (
     <tr>
       <td>
-        <Link to="/r/$rec" params={{ rec: recording.recording }} className={css.link}>
+        <Link to="/r/$rec" params={{ rec: recording.recording }} className={list.link}>
           {recording.recording}
         </Link>
       </td>
@@ -92,7 +93,7 @@ function Row({ recording, nowMillis }: { readonly recording: Recording; readonly
         </code>
         <AnswerLine recording={recording} />
       </td>
-      <td className={css.number}>
+      <td className={list.number}>
         {formatDuration(recording.wallNanos)}
         {hasAnswer(recording.answer, recording.wallNanos) && (
           <SavedPart saved={recording.answer.savesIfZeroNanos} wallNanos={recording.wallNanos} />
@@ -101,12 +102,12 @@ function Row({ recording, nowMillis }: { readonly recording: Recording; readonly
       <td>
         <ExitCell exit={recording.exit} state={recording.state} />
       </td>
-      <td className={`${css.number} ${css.columnSpans} ${css.muted}`}>
+      <td className={`${list.number} ${css.columnSpans} ${css.muted}`}>
         {counted(recording.spans, 'span')}
         <br />
         {counted(recording.samples, 'sample')}
       </td>
-      <td className={`${css.number} ${css.muted}`}>
+      <td className={`${list.number} ${css.muted}`}>
         <time dateTime={new Date(started).toISOString()} title={new Date(started).toLocaleString()}>
           {formatAge(started, nowMillis)}
         </time>
@@ -151,9 +152,9 @@ export function RecordingsPage() {
   if (error instanceof ApiError && error.code === 'traces_only') return <Navigate to="/search" replace />;
   const shown = data === undefined ? [] : matchingRecordings(data, q);
   return (
-    <div className={css.page}>
+    <div className={list.page}>
       <Topbar />
-      <main className={css.main}>
+      <main className={list.main}>
         <div className={css.head}>
           <h1>Recordings</h1>
           {data !== undefined && data.length > 0 && <p className={css.muted}>{counted(data.length, 'recording')}, newest first</p>}
@@ -173,7 +174,7 @@ export function RecordingsPage() {
         {all !== undefined && all.damaged.length > 0 && (
           <Notice title={`${counted(all.damaged.length, 'recording')} cannot be listed:`}>{all.damaged.join('; ')}</Notice>
         )}
-        <div className={css.list}>
+        <div className={list.list}>
           {error !== null && data === undefined && <Failure error={error} retry={() => refetch()} />}
           {error === null && data === undefined && <Skeleton lines={8} label="Loading recordings" />}
           {data !== undefined && data.length === 0 && <Empty />}
@@ -186,15 +187,15 @@ export function RecordingsPage() {
             </div>
           )}
           {shown.length > 0 && (
-            <table className={css.table}>
+            <table className={list.table}>
               <thead>
                 <tr>
                   <th className={css.columnHandle}>Handle</th>
                   <th>Command and long pole</th>
-                  <th className={`${css.columnNumber} ${css.number}`}>Wall time</th>
+                  <th className={`${css.columnNumber} ${list.number}`}>Wall time</th>
                   <th className={css.columnExit}>Ended</th>
-                  <th className={`${css.columnNumber} ${css.columnSpans} ${css.number}`}>Contents</th>
-                  <th className={`${css.columnWhen} ${css.number}`}>When</th>
+                  <th className={`${css.columnNumber} ${css.columnSpans} ${list.number}`}>Contents</th>
+                  <th className={`${css.columnWhen} ${list.number}`}>When</th>
                 </tr>
               </thead>
               <tbody>

@@ -6,6 +6,7 @@ import { ratio } from '../../base/math';
 import { counted, formatAge, formatDuration, unixMillis } from '../../logic/format';
 import { requestOf, type TracesSearch } from '../../logic/traces-search';
 import { servicesQuery, tracesQuery } from '../../state/queries';
+import list from '../parts/list.module.css';
 import { Command, Failure, Skeleton } from '../parts/notice';
 import { Topbar } from '../parts/topbar';
 import css from './search.module.css';
@@ -93,21 +94,21 @@ function Row({ trace, longest, nowMillis }: { readonly trace: TraceRow; readonly
   const share = ratio(trace.wallNanos, longest) * 100;
   return (
     <tr>
-      <td>
-        <a href={`/trace/${trace.traceId}`} className={css.link}>
+      <td className={css.trace}>
+        <a href={`/trace/${trace.traceId}`} className={list.link}>
           <strong>{trace.service}</strong> {trace.name}
         </a>
         {trace.errors > 0 && <span className={css.error}>{counted(trace.errors, 'error')}</span>}
         <p className={css.services}>{trace.services.map(({ name, spans }) => `${name} ${spans}`).join(' · ')}</p>
       </td>
-      <td className={css.number}>
+      <td className={list.number}>
         {formatDuration(trace.wallNanos)}
         <span className={css.bar} aria-hidden="true">
           <span className={trace.errors > 0 ? css.barError : css.barFill} style={{ width: `${Math.max(share, 0.5)}%` }} />
         </span>
       </td>
-      <td className={css.number}>{trace.spans}</td>
-      <td className={css.number}>
+      <td className={`${list.number} ${css.columnSpans}`}>{trace.spans}</td>
+      <td className={list.number}>
         <time dateTime={new Date(started).toISOString()} title={new Date(started).toLocaleString()}>
           {formatAge(started, nowMillis)}
         </time>
@@ -146,12 +147,12 @@ export function SearchPage() {
   const longest = found.reduce((most, { wallNanos }) => Math.max(most, wallNanos), 1);
   const isNew = services.data !== undefined && services.data.services.length === 0;
   return (
-    <div className={css.page}>
+    <div className={list.page}>
       <Topbar />
-      <main className={css.main}>
-        <h1>Traces</h1>
+      <main className={list.main}>
+        <h1 className={css.title}>Traces</h1>
         {services.data !== undefined && !isNew && <Filters services={services.data.services} />}
-        <div className={css.list}>
+        <div className={list.list}>
           {isNew && <First />}
           {request.wrong !== null && <p className={css.wrong}>{request.wrong}</p>}
           {services.error !== null && services.data === undefined && <Failure error={services.error} retry={() => services.refetch()} />}
@@ -163,13 +164,13 @@ export function SearchPage() {
             </div>
           )}
           {rows.length > 0 && (
-            <table className={css.table}>
+            <table className={list.table}>
               <thead>
                 <tr>
                   <th>Trace</th>
-                  <th className={`${css.number} ${css.columnDuration}`}>Duration</th>
-                  <th className={`${css.number} ${css.columnSpans}`}>Spans</th>
-                  <th className={`${css.number} ${css.columnWhen}`}>When</th>
+                  <th className={`${list.number} ${css.columnDuration}`}>Duration</th>
+                  <th className={`${list.number} ${css.columnSpans}`}>Spans</th>
+                  <th className={`${list.number} ${css.columnWhen}`}>When</th>
                 </tr>
               </thead>
               <tbody>

@@ -12,13 +12,12 @@
 //! the engine waits for at its end, is given when every event of the stream stands in the log.
 
 use std::sync::Arc;
-use std::time::SystemTime;
 
 use bytes::{Buf, Bytes, BytesMut};
 use http::{Request, Response};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
-use longpole_model::{LossKind, Timestamp};
+use longpole_model::LossKind;
 use tokio::time::{Instant, sleep_until};
 
 use super::super::answer::AnswerBody;
@@ -31,6 +30,7 @@ use crate::limits::{BODY_PROGRESS_BYTES, BODY_STALL_MAX, EVENT_BYTES_MAX};
 use crate::otlp_request::Compression;
 use crate::otlp_request::grpc::PREFIX_BYTES;
 use crate::otlp_request::grpc::code;
+use crate::wall_clock::now;
 
 const PATH: &str = "/pulumirpc.Events/StreamEvents";
 
@@ -102,6 +102,7 @@ async fn take(context: &RequestContext, connection: &Arc<Connection>, request: R
                 continue;
             };
             let compression = if compressed { compression } else { Compression::Identity };
+            // The engine tells the time of an event in whole seconds, so the time at which it comes is what pairs it with spans.
             last = context.intake.hand(Job::new(Content::PulumiEvent { received: now() }, connection).with(compression, message, memory));
             if last.is_none() {
                 return Err(refuse(code::UNAVAILABLE, "the recorder is ending"));
@@ -124,12 +125,6 @@ async fn take(context: &RequestContext, connection: &Arc<Connection>, request: R
         }
     }
     Ok(())
-}
-
-/// The engine tells the time of an event in whole seconds, so the time at which it comes is what pairs it with spans.
-fn now() -> Timestamp {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    Timestamp::from_unix_nanos(u64::try_from(since.as_nanos()).unwrap_or(u64::MAX))
 }
 
 /// Cuts a stream of bytes into gRPC messages.
