@@ -36,10 +36,14 @@ impl Replay {
         loop {
             if let Waited::End(slot) = at {
                 let node = part.nodes[slot];
-                // The recorded path begins with the run, so of what began before it nobody knows whether it was on the path.
-                let takes_time = times.end[slot] > times.start[slot] && s.start[node] >= Nanos::ZERO;
-                if work[slot] == Work::Keep && takes_time && on_path.between(node, s.subtree_end[node]) == Nanos::ZERO {
-                    return Some(node);
+                if work[slot] == Work::Keep && times.end[slot] > times.start[slot] {
+                    // The recorded path begins with the run. Whether this was on it is unknown, and what is inside of it does not end last.
+                    if s.start[node] < Nanos::ZERO {
+                        return None;
+                    }
+                    if on_path.between(node, s.subtree_end[node]) == Nanos::ZERO {
+                        return Some(node);
+                    }
                 }
             }
             at = self.waited_for(part, &part.steps[step], bound, times, work)?;

@@ -273,6 +273,20 @@ proptest! {
 }
 
 #[test]
+fn what_began_before_the_run_hides_no_limit_inside_of_it() {
+    let mut recording = text::parse("run x 0..90ms\n  early 0..70ms\n    inside 10..20ms\n  last 30..80ms\n").unwrap();
+    recording.spans[0].start = text::ORIGIN.plus_nanos(-5_000_000);
+    let forest = Forest::build(&recording);
+    let mut replay = Replay::new(&recording, &forest);
+    // Else the replay would move the first one as one piece.
+    replay.rigid.iter_mut().for_each(|rigid| *rigid = false);
+    let last = NodeId::at(3);
+    assert_eq!(forest.name(&recording, last), "last");
+    let (_, limit) = replay.saves_all_and_limit(&[last], &OnPath::new(&replay.critical_path(&forest)));
+    assert_eq!(limit, None, "early ends last, and not what it called 50 ms before");
+}
+
+#[test]
 fn only_what_a_change_reaches_is_replayed() {
     let mut text = "run x 0..9s\n".to_owned();
     for i in 0..100 {
