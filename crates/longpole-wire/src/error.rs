@@ -26,10 +26,12 @@ pub enum DecodeError {
         column: usize,
     },
     /// The Thrift encoding is broken, or a limit is exceeded.
-    #[error("{problem}, in the thrift list of spans at byte {offset}")]
+    #[error("{problem}, in the thrift {document} at byte {offset}")]
     Thrift {
         /// What is wrong.
         problem: &'static str,
+        /// Name of the document: "list of spans".
+        document: &'static str,
         /// Offset in the request (after decompression) of the byte that is wrong.
         offset: usize,
     },

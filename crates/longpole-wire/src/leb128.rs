@@ -14,6 +14,32 @@ pub(crate) fn put(out: &mut Vec<u8>, mut value: u64) {
     out.push(low_bits(value));
 }
 
+/// Why bytes do not begin with an integer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Leb128Fault {
+    /// They end inside it.
+    Truncated,
+    /// It has more than 64 bits.
+    TooLong,
+}
+
+/// The integer at the beginning of the bytes, and how many of them it takes.
+#[inline]
+pub(crate) fn read(bytes: &[u8]) -> Result<(u64, usize), Leb128Fault> {
+    let mut value = 0u64;
+    for (i, &byte) in bytes.iter().enumerate() {
+        // Nine bytes hold 63 bits: the tenth has room for one, and there is no eleventh.
+        if i == 9 && byte > 1 {
+            return Err(Leb128Fault::TooLong);
+        }
+        value |= u64::from(byte & 0x7f) << (7 * i);
+        if byte < 0x80 {
+            return Ok((value, i + 1));
+        }
+    }
+    Err(Leb128Fault::Truncated)
+}
+
 /// The seven lowest bits.
 fn low_bits(value: u64) -> u8 {
     value.to_le_bytes()[0] & 0x7f
@@ -31,6 +57,9 @@ mod tests {
             let mut out = Vec::new();
             put(&mut out, value);
             assert_eq!(out, bytes, "{value}");
+            assert_eq!(read(&[bytes, &[7]].concat()), Ok((value, bytes.len())));
+            assert_eq!(read(&bytes[..bytes.len() - 1]), Err(Leb128Fault::Truncated));
         }
+        assert_eq!(read(&[&[0xff; 9][..], &[2]].concat()), Err(Leb128Fault::TooLong));
     }
 }

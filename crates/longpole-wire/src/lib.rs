@@ -14,7 +14,10 @@
 //! | Zipkin v1 thrift, v1 JSON, v2 JSON, v2 protobuf | [`zipkin::decode`] | [`zipkin::encode_v2_json`], [`zipkin::v1_json_of_v2`] |
 //! | AppDash over TCP | [`appdash::FrameReader`] | [`appdash::encode_frames`] |
 //! | AppDash files | [`appdash::decode_file`] | [`appdash::encode_file`] |
+//! | Jaeger's queries and sampling over gRPC | [`jaeger_query`] | the same |
 //! | Jaeger's JSON | [`jaeger::decode`] | [`jaeger::encode`] |
+//! | Jaeger's thrift over HTTP, packets of its agent over UDP | [`jaeger::decode_thrift`], [`jaeger::decode_agent_packet`] | |
+//! | Jaeger's protobuf over gRPC | [`jaeger::decode_post_spans`] | |
 //! | Chrome traces | | [`chrome_trace::encode`] |
 //! | code as pprof, Firefox Profiler's, speedscope's, folded stacks | | [`profile_export::pprof`], [`profile_export::firefox`], [`profile_export::speedscope`], [`profile_export::folded`] |
 //! | `perf.data` | [`perf_data::PerfData`] | |
@@ -48,6 +51,7 @@ pub mod error;
 pub mod file;
 pub mod http_date;
 pub mod jaeger;
+pub mod jaeger_query;
 mod json;
 mod json_writer;
 mod leb128;
@@ -61,7 +65,8 @@ mod protobuf;
 pub mod pulumi_event;
 pub mod pulumi_payload;
 pub mod redact;
-mod rfc3339;
+pub mod rfc3339;
+mod thrift;
 pub mod traceparent;
 pub mod zipkin;
 

@@ -24,7 +24,7 @@ pub const JSON_VALUES_MIN: u64 = 1 << 16;
 /// Groups inside each other in unknown fields. OTLP has no groups; the walk over them must still end.
 pub const GROUP_NESTING_MAX: u32 = 32;
 
-/// Structs, lists and maps inside each other in fields of a Thrift span that nobody knows. Zipkin's own nest three deep.
+/// Structs, lists and maps inside each other in unknown fields of Thrift. The structs of Zipkin nest three deep, those of Jaeger five.
 pub const THRIFT_NESTING_MAX: usize = 32;
 
 /// One AppDash packet, and one value in an AppDash file: 64 MiB.

@@ -7,7 +7,7 @@
 //! ```
 
 use crate::error::{DecodeError, Problem};
-use crate::leb128;
+use crate::leb128::{self, Leb128Fault};
 use crate::limits::GROUP_NESTING_MAX;
 
 /// The content of one field.
@@ -196,20 +196,13 @@ impl<'a> Reader<'a> {
     }
 
     fn long_varint(&mut self) -> Result<u64, DecodeError> {
-        let mut value = 0u64;
-        for (i, &byte) in self.rest.iter().enumerate() {
-            // Nine bytes hold 63 bits: the tenth has room for one, and there is no eleventh.
-            if i == 9 && byte > 1 {
-                return Err(self.error_at(self.offset, Problem::Varint));
-            }
-            value |= u64::from(byte & 0x7f) << (7 * i);
-            if byte < 0x80 {
-                self.rest = &self.rest[i + 1..];
-                self.offset += i + 1;
-                return Ok(value);
-            }
-        }
-        Err(self.error_at(self.offset, Problem::Truncated))
+        let (value, length) = leb128::read(self.rest).map_err(|fault| match fault {
+            Leb128Fault::Truncated => self.error_at(self.offset, Problem::Truncated),
+            Leb128Fault::TooLong => self.error_at(self.offset, Problem::Varint),
+        })?;
+        self.rest = &self.rest[length..];
+        self.offset += length;
+        Ok(value)
     }
 }
 

@@ -49,6 +49,11 @@ pub(crate) fn parse(text: &str) -> Option<i128> {
     Some(i128::from(secs) * 1_000_000_000 + i128::from(fraction_nanos))
 }
 
+/// A time, or `None` where the text is none that a timestamp can hold.
+pub fn timestamp(text: &str) -> Option<Timestamp> {
+    i64::try_from(parse(text)?).ok().map(Timestamp)
+}
+
 /// The time in UTC with as many digits of the fraction as it needs.
 pub(crate) fn print(time: Timestamp) -> String {
     let nanos = time.unix_nanos();

@@ -48,6 +48,9 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("elf_dwarf", elf_dwarf),
     ("files", files),
     ("jaeger", jaeger),
+    ("jaeger_agent", jaeger_agent),
+    ("jaeger_post_spans", jaeger_post_spans),
+    ("jaeger_thrift", jaeger_thrift),
     ("jitdump", jitdump),
     ("kernel_symbols", kernel_symbols),
     #[cfg(feature = "capture")]
@@ -98,6 +101,21 @@ pub fn files(bytes: &[u8]) {
 /// Jaeger's JSON: read whole or refused; what was read comes back through every format.
 pub fn jaeger(bytes: &[u8]) {
     doors::jaeger(bytes);
+}
+
+/// Packets to Jaeger's agent, in thrift's compact and binary protocol: as [`jaeger`].
+pub fn jaeger_agent(bytes: &[u8]) {
+    doors::jaeger_agent(bytes);
+}
+
+/// Requests to Jaeger's gRPC collector: as [`jaeger`].
+pub fn jaeger_post_spans(bytes: &[u8]) {
+    doors::jaeger_post_spans(bytes);
+}
+
+/// Batches of Jaeger in thrift, over HTTP: as [`jaeger`].
+pub fn jaeger_thrift(bytes: &[u8]) {
+    doors::jaeger_thrift(bytes);
 }
 
 /// Dumps that runtimes write of the code they compile.

@@ -170,7 +170,7 @@ impl Half {
     fn fall_back_to_events(&mut self) {
         let noted = |keys: [&str; 2], span: &Building| {
             let text = keys.into_iter().find_map(|key| span.attributes.get_str(key))?;
-            rfc3339::parse(text).and_then(|nanos| i64::try_from(nanos).ok()).map(Timestamp)
+            rfc3339::timestamp(text)
         };
         self.start = self.start.or_else(|| noted(["ClientSend", "ServerRecv"], &self.span));
         self.end = self.end.or_else(|| noted(["ClientRecv", "ServerSend"], &self.span));

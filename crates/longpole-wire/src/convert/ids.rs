@@ -19,6 +19,21 @@ pub(crate) fn span_id(number: u64) -> Option<SpanId> {
     SpanId::new(number.to_be_bytes())
 }
 
+/// The number of an id of up to 16 bytes, the highest first.
+pub(crate) fn number_of_bytes(bytes: &[u8]) -> Option<u128> {
+    (bytes.len() <= 16).then(|| bytes.iter().fold(0, |number, byte| number << 8 | u128::from(*byte)))
+}
+
+/// A trace id of such bytes; shorter ones lack leading zeroes.
+pub(crate) fn trace_id_of_bytes(bytes: &[u8]) -> Option<TraceId> {
+    TraceId::new(number_of_bytes(bytes)?.to_be_bytes())
+}
+
+/// A span id of such bytes.
+pub(crate) fn span_id_of_bytes(bytes: &[u8]) -> Option<SpanId> {
+    span_id(u64::try_from(number_of_bytes(bytes)?).ok()?)
+}
+
 /// The two halves of a trace id.
 pub(crate) fn halves(id: TraceId) -> (u64, u64) {
     let [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p] = id.bytes();

@@ -1,5 +1,6 @@
 //! What could not be kept on the way in, and what a format cannot hold on the way out.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use longpole_model::loss::{Loss, LossKind};
@@ -30,6 +31,17 @@ impl Losses {
     pub(crate) fn times_of(&mut self, span: &Building) {
         self.times += span.moved;
         self.unfinished += u64::from(span.is_unfinished());
+    }
+
+    /// Bytes as a text. What is not UTF-8 is replaced, and counted.
+    pub(crate) fn text<'a>(&mut self, bytes: &'a [u8]) -> Cow<'a, str> {
+        match std::str::from_utf8(bytes) {
+            Ok(text) => Cow::Borrowed(text),
+            Err(_) => {
+                self.texts += 1;
+                String::from_utf8_lossy(bytes)
+            }
+        }
     }
 
     pub(crate) fn report(self, sink: &mut dyn SpanSink) {

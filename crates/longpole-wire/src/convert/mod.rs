@@ -26,7 +26,7 @@ mod outgoing;
 
 pub(crate) use building::Building;
 pub(crate) use deliver::Deliver;
-pub(crate) use ids::{HexId, halves, hex_id, number, span_id, trace_id};
+pub(crate) use ids::{HexId, halves, hex_id, number, number_of_bytes, span_id, span_id_of_bytes, trace_id, trace_id_of_bytes};
 pub(crate) use keys::{TRACE_ID, UNFINISHED, is_spoken_for};
 pub(crate) use losses::{BEFORE_1970, CannotHold, Losses, NAMES, NANOS, TIMES_MOVED};
 pub(crate) use outgoing::{attribute_text, event_text, flags_tag, kind_tag, link_tags, resource_tags, said_in_tags, service_and_others};

@@ -2,13 +2,12 @@
 
 use std::borrow::Cow;
 
-use longpole_model::TraceId;
 use longpole_model::attribute::AttributeValue;
 use longpole_model::interned_text::Text;
 use longpole_model::span::SpanKind;
 
 use super::raw::{Endpoint, Note, Raw, Tag, address, known};
-use crate::convert::{Losses, span_id};
+use crate::convert::{Losses, number_of_bytes, span_id_of_bytes, trace_id_of_bytes};
 use crate::error::{DecodeError, Problem};
 use crate::limits::Limits;
 use crate::number::uint32;
@@ -26,33 +25,17 @@ pub(super) fn read<'a>(bytes: &'a [u8], limits: &Limits, losses: &mut Losses) ->
     Ok(spans)
 }
 
-fn text<'a>(reader: &Reader<'a>, losses: &mut Losses) -> Cow<'a, str> {
-    match std::str::from_utf8(reader.bytes()) {
-        Ok(text) => Cow::Borrowed(text),
-        Err(_) => {
-            losses.texts += 1;
-            String::from_utf8_lossy(reader.bytes())
-        }
-    }
-}
-
-/// An id of up to 16 bytes.
-fn id(bytes: &[u8]) -> Option<u128> {
-    (bytes.len() <= 16).then(|| bytes.iter().fold(0, |number, byte| number << 8 | u128::from(*byte)))
-}
-
 fn span<'a>(mut reader: Reader<'a>, limits: &Limits, losses: &mut Losses) -> Result<Raw<'a>, DecodeError> {
     let mut raw = Raw::default();
     let mut values = 0;
     while let Some(field) = reader.next()? {
         match (field.number, field.value) {
-            (1, Value::Bytes(bytes)) => raw.trace_id = id(bytes.bytes()).and_then(|id| TraceId::new(id.to_be_bytes())),
+            (1, Value::Bytes(bytes)) => raw.trace_id = trace_id_of_bytes(bytes.bytes()),
             (2, Value::Bytes(bytes)) => {
-                let parent = id(bytes.bytes());
-                raw.parent = parent.and_then(|id| span_id(u64::try_from(id).ok()?));
-                raw.parent_invalid = raw.parent.is_none() && parent != Some(0);
+                raw.parent = span_id_of_bytes(bytes.bytes());
+                raw.parent_invalid = raw.parent.is_none() && number_of_bytes(bytes.bytes()) != Some(0);
             }
-            (3, Value::Bytes(bytes)) => raw.span_id = id(bytes.bytes()).and_then(|id| span_id(u64::try_from(id).ok()?)),
+            (3, Value::Bytes(bytes)) => raw.span_id = span_id_of_bytes(bytes.bytes()),
             (4, Value::Varint(number)) => {
                 raw.kind = match number {
                     1 => SpanKind::Client,
@@ -62,7 +45,7 @@ fn span<'a>(mut reader: Reader<'a>, limits: &Limits, losses: &mut Losses) -> Res
                     _ => SpanKind::Unspecified,
                 }
             }
-            (5, Value::Bytes(name)) => raw.name = text(&name, losses),
+            (5, Value::Bytes(name)) => raw.name = losses.text(name.bytes()),
             (6, Value::Fixed64(micros)) => raw.start_micros = known(i128::from(micros)),
             (7, Value::Varint(micros)) => raw.duration_micros = known(i128::from(micros)),
             (8, Value::Bytes(inner)) => raw.local = Some(endpoint(inner, losses)?),
@@ -87,7 +70,7 @@ fn endpoint<'a>(reader: Reader<'a>, losses: &mut Losses) -> Result<Endpoint<'a>,
     let mut endpoint = Endpoint::default();
     while let Some(field) = reader.next()? {
         match (field.number, field.value) {
-            (1, Value::Bytes(name)) => endpoint.service = text(&name, losses),
+            (1, Value::Bytes(name)) => endpoint.service = losses.text(name.bytes()),
             (2 | 3, Value::Bytes(bytes)) => {
                 let address = address(bytes.bytes());
                 if !address.is_empty() {
@@ -107,7 +90,7 @@ fn note<'a>(reader: Reader<'a>, losses: &mut Losses) -> Result<Note<'a>, DecodeE
     while let Some(field) = reader.next()? {
         match (field.number, field.value) {
             (1, Value::Fixed64(micros)) => note.micros = i128::from(micros),
-            (2, Value::Bytes(value)) => note.text = text(&value, losses),
+            (2, Value::Bytes(value)) => note.text = losses.text(value.bytes()),
             _ => {}
         }
     }
@@ -119,8 +102,8 @@ fn tag<'a>(reader: Reader<'a>, losses: &mut Losses) -> Result<Tag<'a>, DecodeErr
     let mut tag = Tag { key: Cow::Borrowed(""), value: AttributeValue::Str(Text::new()), by: None };
     while let Some(field) = reader.next()? {
         match (field.number, field.value) {
-            (1, Value::Bytes(key)) => tag.key = text(&key, losses),
-            (2, Value::Bytes(value)) => tag.value = AttributeValue::Str(text(&value, losses).into()),
+            (1, Value::Bytes(key)) => tag.key = losses.text(key.bytes()),
+            (2, Value::Bytes(value)) => tag.value = AttributeValue::Str(losses.text(value.bytes()).into()),
             _ => {}
         }
     }

@@ -3,18 +3,37 @@
 use std::path::Path;
 
 use longpole_wire::zipkin::Format;
+use proptest::prelude::*;
 
+use crate::arbitrary::damaged;
 use crate::{doors, oracle};
+
+/// The files of a fuzz target's corpus.
+fn corpus(target: &str) -> Vec<Vec<u8>> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(target);
+    let entries = std::fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+    let files: Vec<_> = entries.map(|entry| std::fs::read(entry.unwrap().path()).unwrap()).collect();
+    assert!(!files.is_empty(), "{} is empty", folder.display());
+    files
+}
 
 /// Calls the function on every file of a fuzz target's corpus.
 fn replay(target: &str, check: fn(&[u8])) {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(target);
-    let mut files = 0;
-    for entry in std::fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display())) {
-        check(&std::fs::read(entry.unwrap().path()).unwrap());
-        files += 1;
+    corpus(target).iter().for_each(|bytes| check(bytes));
+}
+
+/// A damaged file of a fuzz target's corpus.
+fn damaged_file(target: &str) -> impl Strategy<Value = Vec<u8>> + use<> {
+    prop::sample::select(corpus(target)).prop_flat_map(damaged)
+}
+
+proptest! {
+    #[test]
+    fn damaged_batches_of_jaeger(thrift in damaged_file("jaeger_thrift"), packet in damaged_file("jaeger_agent"), request in damaged_file("jaeger_post_spans")) {
+        doors::jaeger_thrift(&thrift);
+        doors::jaeger_agent(&packet);
+        doors::jaeger_post_spans(&request);
     }
-    assert!(files > 0, "{} is empty", folder.display());
 }
 
 #[test]
@@ -56,6 +75,9 @@ fn pulumi() {
 #[test]
 fn jaeger() {
     replay("jaeger", doors::jaeger);
+    replay("jaeger_thrift", doors::jaeger_thrift);
+    replay("jaeger_agent", doors::jaeger_agent);
+    replay("jaeger_post_spans", doors::jaeger_post_spans);
 }
 
 #[test]

@@ -15,15 +15,11 @@ use longpole_wire::otlp::{self, Encoding};
 use longpole_wire::perf_data::{self, PerfData};
 use longpole_wire::profile_export::{self, ProfileExport};
 use longpole_wire::profile_import::{self, ProfileFormat};
-use longpole_wire::{FileError, Limits, appdash, chrome_trace, jaeger, pulumi_event, pulumi_payload, zipkin};
+use longpole_wire::{DecodeError, FileError, Limits, appdash, chrome_trace, jaeger, pulumi_event, pulumi_payload, zipkin};
 
 /// A body in each encoding: taken whole or not at all, and what was taken comes back by every format.
 pub(crate) fn zipkin(bytes: &[u8], format: zipkin::Format) {
-    let mut batch = SpanBatch::default();
-    if zipkin::decode(bytes, format, &Limits::default(), &mut batch).is_err() {
-        assert!(batch.spans.is_empty() && batch.losses.is_empty(), "a refused request left something in the sink");
-    }
-    comes_back(&batch.spans);
+    whole_or_not_at_all(|limits, sink| zipkin::decode(bytes, format, limits, sink));
     let _ = zipkin::Format::of_request("/api/v1/spans", None, bytes);
 }
 
@@ -58,8 +54,27 @@ pub(crate) fn appdash_file(bytes: &[u8]) {
 
 /// A document of Jaeger's.
 pub(crate) fn jaeger(bytes: &[u8]) {
+    whole_or_not_at_all(|limits, sink| jaeger::decode(bytes, limits, sink));
+}
+
+/// A batch of Jaeger's clients, over HTTP.
+pub(crate) fn jaeger_thrift(bytes: &[u8]) {
+    whole_or_not_at_all(|limits, sink| jaeger::decode_thrift(bytes, limits, sink));
+}
+
+/// A packet to Jaeger's agent, in either protocol.
+pub(crate) fn jaeger_agent(bytes: &[u8]) {
+    whole_or_not_at_all(|limits, sink| jaeger::decode_agent_packet(bytes, limits, sink).map(drop));
+}
+
+/// A request to Jaeger's gRPC collector.
+pub(crate) fn jaeger_post_spans(bytes: &[u8]) {
+    whole_or_not_at_all(|limits, sink| jaeger::decode_post_spans(bytes, limits, sink));
+}
+
+fn whole_or_not_at_all(decode: impl FnOnce(&Limits, &mut SpanBatch) -> Result<(), DecodeError>) {
     let mut batch = SpanBatch::default();
-    if jaeger::decode(bytes, &Limits::default(), &mut batch).is_err() {
+    if decode(&Limits::default(), &mut batch).is_err() {
         assert!(batch.spans.is_empty() && batch.losses.is_empty(), "a refused request left something in the sink");
     }
     comes_back(&batch.spans);
