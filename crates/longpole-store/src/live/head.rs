@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use longpole_model::fast_hash::FastMap;
 use longpole_model::{Span, SpanId, SpanKind, StatusCode, TraceId};
 
+use super::log_events::{self, is_log_event};
 use crate::compact_spans::CompactSpans;
 use crate::numbers::u32_of;
 use crate::trace_summary::TraceSummary;
@@ -40,6 +41,11 @@ impl Head {
     /// and some send a span before it ends.
     pub(super) fn push(&mut self, span: &Span) {
         let next = u32_of(self.spans.len());
+        if is_log_event(span) {
+            self.spans.push(span);
+            self.traces.entry(span.trace_id).or_default().push(next);
+            return;
+        }
         let place = *self.place_of.entry(key(span)).or_insert(next);
         if place != next {
             self.duplicates += 1;
@@ -52,7 +58,7 @@ impl Head {
         self.traces.entry(span.trace_id).or_default().push(place);
     }
 
-    /// The spans of a trace.
+    /// The rows of a trace.
     pub(super) fn trace(&self, trace_id: TraceId) -> Vec<Span> {
         let places = self.traces.get(&trace_id).map_or(&[][..], Vec::as_slice);
         places.iter().map(|place| self.spans.get(*place as usize)).collect()
@@ -70,15 +76,18 @@ impl Head {
         for place in places {
             let head = &self.spans.heads()[*place as usize];
             let example = &self.spans.examples()[head.example];
+            if is_log_event(example) {
+                continue;
+            }
             let is_error = self.spans.status(*place as usize) == StatusCode::Error;
             summary.add(head.start, head.end, head.parent_span_id.is_none(), example.resource.service_name(), &example.name, is_error);
         }
-        Some(summary)
+        (summary.spans > 0).then_some(summary)
     }
 
     /// Services with their operations and kinds.
     pub(super) fn operations(&self, into: &mut BTreeSet<(String, String, SpanKind)>) {
-        for example in self.spans.examples() {
+        for example in self.spans.examples().iter().filter(|example| !is_log_event(example)) {
             into.insert((example.resource.service_name().to_owned(), example.name.to_string(), example.kind));
         }
     }
@@ -93,6 +102,10 @@ pub(super) fn merged(fragments: Vec<Vec<Span>>) -> Vec<Span> {
     let mut merged: Vec<Span> = Vec::new();
     let mut place_of: FastMap<SpanKey, usize> = FastMap::default();
     for span in fragments.into_iter().flatten() {
+        if is_log_event(&span) {
+            merged.push(span);
+            continue;
+        }
         match place_of.get(&key(&span)) {
             Some(place) if span.end > merged[*place].end => merged[*place] = span,
             Some(_) => {}
@@ -102,6 +115,7 @@ pub(super) fn merged(fragments: Vec<Vec<Span>>) -> Vec<Span> {
             }
         }
     }
+    let mut merged = log_events::attach(merged);
     merged.sort_by_key(|span| (span.start, span.span_id));
     merged
 }

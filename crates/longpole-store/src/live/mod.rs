@@ -20,6 +20,7 @@
 mod filter;
 mod generation;
 mod head;
+mod log_events;
 mod manifest;
 mod search;
 mod segment;
@@ -40,6 +41,7 @@ use longpole_model::{Span, SpanKind, Timestamp, TraceId};
 pub use self::filter::SpanFilter;
 use self::generation::Generations;
 use self::head::{Head, merged};
+pub use self::log_events::log_event;
 use self::manifest::{Manifest, ManifestChange, SegmentEntry};
 use self::segment::Segment;
 pub use self::sync_thread::Acknowledge;
@@ -173,7 +175,7 @@ struct LiveGeneration {
 /// Figures of a store.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LiveFigures {
-    /// Spans that stand in no segment yet.
+    /// Spans that stand in no segment yet, log records of spans among them.
     pub head_spans: u64,
     /// Spans that came again.
     pub duplicates: u64,

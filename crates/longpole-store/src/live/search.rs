@@ -11,9 +11,11 @@ use std::sync::Arc;
 use longpole_model::{Span, Timestamp, TraceId};
 
 use super::filter::SpanFilter;
+use super::log_events::attach;
 use super::segment::Segment;
 use super::{LiveGeneration, LiveStore, read};
 use crate::error::StoreError;
+use crate::tables::traces::TraceRow;
 use crate::trace_summary::TraceSummary;
 
 /// Traces of a segment whose spans are read together.
@@ -92,18 +94,20 @@ fn in_head(generation: &LiveGeneration, filter: &SpanFilter, limit: usize) -> Ve
     let mut candidates: Vec<TraceSummary> =
         head.trace_ids().filter_map(|trace_id| head.summary(trace_id)).filter(|trace| filter.may_match(trace)).collect();
     candidates.sort_by_key(newest_first);
-    let matches = |trace: &TraceSummary| head.trace(trace.trace_id).iter().any(|span| filter.matches(span));
+    let matches = |trace: &TraceSummary| attach(head.trace(trace.trace_id)).iter().any(|span| filter.matches(span));
     candidates.into_iter().filter(matches).take(limit).collect()
 }
 
 fn in_segment(segment: &Segment, filter: &SpanFilter, limit: usize) -> Result<Vec<TraceSummary>, StoreError> {
-    let mut candidates: Vec<_> = segment.traces()?.into_iter().filter(|row| filter.may_match(&row.summary)).collect();
+    let may_match = |row: &TraceRow| row.summary.spans > 0 && filter.may_match(&row.summary);
+    let mut candidates: Vec<_> = segment.traces()?.into_iter().filter(may_match).collect();
     candidates.sort_by_key(|row| newest_first(&row.summary));
     let mut matching = Vec::new();
     for some in candidates.chunks_mut(TRACES_AT_A_TIME) {
         // The rows are read in their order, and the traces returned in theirs.
         some.sort_by_key(|row| row.spans.start);
-        let spans: HashMap<TraceId, Vec<Span>> = segment.spans_of_all(some)?;
+        let mut spans: HashMap<TraceId, Vec<Span>> = segment.spans_of_all(some)?;
+        spans.values_mut().for_each(|rows| *rows = attach(std::mem::take(rows)));
         some.sort_by_key(|row| newest_first(&row.summary));
         let is_matching = |trace_id: TraceId| spans.get(&trace_id).is_some_and(|spans| spans.iter().any(|span| filter.matches(span)));
         matching.extend(some.iter().filter(|row| is_matching(row.summary.trace_id)).map(|row| row.summary.clone()));

@@ -7,6 +7,7 @@ use std::sync::OnceLock;
 
 use longpole_model::{Span, SpanEvent, SpanKind, SpanLink, StatusCode, Timestamp, TraceId};
 
+use super::log_events::{self, is_log_event};
 use super::manifest::SegmentEntry;
 use super::trace_index::TraceIndex;
 use crate::compact_spans::CompactSpans;
@@ -98,10 +99,17 @@ fn trace_rows(rows: &SpanRows<'_>) -> Vec<TraceRow> {
         events += u32::try_from(span.events.len()).unwrap_or(u32::MAX);
         links += u32::try_from(span.links.len()).unwrap_or(u32::MAX);
         if let Some(trace) = traces.last_mut() {
-            let is_error = span.status.code == StatusCode::Error;
-            trace.summary.add(span.start, span.end, span.parent_span_id.is_none(), span.service_name(), &span.name, is_error);
+            if !is_log_event(span) {
+                let is_error = span.status.code == StatusCode::Error;
+                trace.summary.add(span.start, span.end, span.parent_span_id.is_none(), span.service_name(), &span.name, is_error);
+            }
             (trace.spans.end, trace.events.end, trace.links.end) = (row.row + 1, events, links);
         }
+    }
+    for trace in traces.iter_mut().filter(|trace| trace.summary.spans == 0) {
+        // Only log records: the trace has a time all the same.
+        let first = rows.get(trace.spans.start as usize);
+        (trace.summary.start, trace.summary.end) = (first.span.start, first.span.end);
     }
     traces
 }
@@ -135,7 +143,7 @@ impl Segment {
         Ok(self.index.get_or_init(|| index))
     }
 
-    /// The spans of a trace; none if it is not here.
+    /// The rows of a trace; none if it is not here.
     pub(super) fn trace(&self, trace_id: TraceId) -> Result<Vec<Span>, StoreError> {
         let candidates = self.index()?.rows_of(trace_id);
         if candidates.is_empty() {
@@ -201,6 +209,7 @@ impl Segment {
         }
         let mut operations = BTreeSet::new();
         self.tables()?.spans.read_columns(&["service_name", "name", "kind"], |batch| spans::read_operations(&batch, &mut operations))?;
+        operations.retain(|(_, name, _)| name != log_events::NAME);
         Ok(self.operations.get_or_init(|| operations))
     }
 }

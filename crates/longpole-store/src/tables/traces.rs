@@ -15,7 +15,7 @@ pub(crate) static TABLE: Table = Table::new(
     &[
         column("trace_id", Kind::TraceId, "Trace."),
         column("first_row", Kind::Nanos, "First row of its spans; the others follow."),
-        column("spans", Kind::Number, "How many there are."),
+        column("spans", Kind::Number, "How many there are, with those that are log records of a span."),
         column("errors", Kind::Number, "How many of them failed."),
         column("start_time_unix_nano", Kind::Nanos, "First start."),
         column("end_time_unix_nano", Kind::Nanos, "Last end."),
@@ -83,7 +83,9 @@ pub(crate) fn read(batch: &Batch<'_>, rows: &mut Vec<TraceRow>) -> Rows<()> {
         let id: TraceId = required(trace_id_at(trace_id, row))?;
         let mut summary = TraceSummary::new(id);
         (summary.start, summary.end) = (Timestamp(start.value(row)), Timestamp(end.value(row)));
-        (summary.spans, summary.errors) = (spans.value(row), errors.value(row));
+        // Without the rows that are log records, which are of no service.
+        summary.spans = counts.iter().fold(0, |sum: u32, count| sum.saturating_add(*count)).min(spans.value(row));
+        summary.errors = errors.value(row);
         (summary.root_service, summary.root_name) = (text_at(root_service, row), text_at(root_name, row));
         summary.services = names.into_iter().zip(counts).collect();
         summary.set_root(has_root.value(row), Timestamp(root_start.value(row)));

@@ -1,0 +1,55 @@
+//! Log records of spans, as the store holds them.
+//!
+//! A record names its span, and may come before it, after it, or without it. It is a row of its own among the spans of its trace: the ids of its
+//! span, the name [`NAME`] for itself and its scope, and one event. Whoever reads the trace gets it as an event of the span; without that
+//! span it is not shown.
+
+use std::sync::Arc;
+
+use longpole_model::fast_hash::FastMap;
+use longpole_model::{Scope, Span, SpanEvent, SpanId, TimeRange, TraceId};
+
+/// Name of the rows of log records, and of their scope.
+pub(super) const NAME: &str = "longpole.log_event";
+
+/// A log record of a span, as [`LiveStore::append`](super::LiveStore::append) takes it beside spans.
+pub fn log_event(trace_id: TraceId, span_id: SpanId, event: SpanEvent) -> Span {
+    let time = TimeRange { start: event.time, end: event.time };
+    let mut row = Span::new(trace_id, span_id, NAME, time);
+    row.scope = Arc::new(Scope { name: NAME.to_owned(), ..Scope::default() });
+    row.events.push(event);
+    row
+}
+
+/// Whether this row is a log record.
+pub(super) fn is_log_event(row: &Span) -> bool {
+    row.name.as_str() == NAME && row.scope.name == NAME
+}
+
+/// The spans among these rows of one trace, with the log records as their events.
+pub(super) fn attach(rows: Vec<Span>) -> Vec<Span> {
+    if !rows.iter().any(is_log_event) {
+        return rows;
+    }
+    let (records, mut spans): (Vec<Span>, Vec<Span>) = rows.into_iter().partition(is_log_event);
+    // A client and a server of Zipkin share an id: the first one gets them.
+    let mut place_of: FastMap<SpanId, usize> = FastMap::default();
+    for (place, span) in spans.iter().enumerate() {
+        place_of.entry(span.span_id).or_insert(place);
+    }
+    let mut changed = Vec::new();
+    for record in records {
+        let Some(&place) = place_of.get(&record.span_id) else { continue };
+        for event in record.events {
+            let events = &mut spans[place].events;
+            // Exporters send again what they did not see acknowledged.
+            if !events.contains(&event) {
+                events.push(event);
+                changed.push(place);
+            }
+        }
+    }
+    changed.dedup();
+    changed.into_iter().for_each(|place| spans[place].events.sort_by_key(|event| event.time));
+    spans
+}
