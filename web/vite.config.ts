@@ -1,12 +1,12 @@
 import react from '@vitejs/plugin-react';
 import { defineConfig } from 'vitest/config';
 
-// In development Vite serves the page, which gets its data from a running `longpole open`.
+// In development Vite serves the page, which gets its data from a running `longpole open` or `longpole serve`.
 const api = process.env['LONGPOLE_API'] ?? 'http://127.0.0.1:4777';
 
 export default defineConfig({
   plugins: [react()],
-  server: { proxy: { '/api': api } },
+  server: { proxy: { '/api': api, '/longpole': api, '/trace': api } },
   build: {
     target: 'es2022',
     // The content security policy allows only files of our own origin, so nothing may be inlined as a data URI.

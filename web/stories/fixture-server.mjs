@@ -7,6 +7,7 @@ import { createServer } from 'node:http';
 import { extname, join, normalize } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { allRecordings } from '../src/testing/recordings.mjs';
+import { madeUpTraces } from '../src/testing/traces.mjs';
 
 const DIST = fileURLToPath(new URL('../dist/', import.meta.url));
 const TOKEN = '5f1c0ffee5f1c0ffee';
@@ -47,6 +48,12 @@ function answerApi(recordings, url, response) {
   return json(response, 200, document);
 }
 
+function answerTraces(traces, url, response) {
+  if (url.pathname === '/longpole/v1/services') return json(response, 200, traces.services());
+  if (url.pathname === '/longpole/v1/traces') return json(response, 200, traces.search(url.searchParams));
+  return refuse(response, 404, 'not_found', `no ${url.pathname}`);
+}
+
 async function answerFile(url, request, response) {
   const wanted = extname(url.pathname) === '' ? '/index.html' : url.pathname;
   const path = join(DIST, normalize(wanted));
@@ -63,16 +70,19 @@ async function answerFile(url, request, response) {
   }
 }
 
-/** Starts the server on a free port; returns its URL and a function that stops it. */
+/** Starts the server on a free port; returns its URL, its traces and a function that stops it. */
 export async function startFixtureServer(port = 0, recordings = allRecordings()) {
+  const traces = madeUpTraces();
   const server = createServer((request, response) => {
     const url = new URL(request.url, 'http://127.0.0.1');
     const byToken = url.searchParams.get('token') === TOKEN;
     const cookie = `longpole=${TOKEN}`;
     if (byToken) response.setHeader('set-cookie', `${cookie}; HttpOnly; SameSite=Strict; Path=/`);
-    const isApi = url.pathname.startsWith('/api/');
+    const isOfTraces = url.pathname.startsWith('/longpole/');
+    const isApi = url.pathname.startsWith('/api/') || isOfTraces;
     const allowed = byToken || (request.headers.cookie ?? '').includes(cookie);
     if (isApi && !allowed) refuse(response, 401, 'unauthorized', 'use the URL that longpole open printed');
+    else if (isOfTraces) answerTraces(traces, url, response);
     else if (isApi) answerApi(recordings, url, response);
     else answerFile(url, request, response);
   });
@@ -80,6 +90,7 @@ export async function startFixtureServer(port = 0, recordings = allRecordings())
   const origin = `http://127.0.0.1:${server.address().port}`;
   return {
     origin,
+    traces,
     url: (path) => `${origin}${path}${path.includes('?') ? '&' : '?'}token=${TOKEN}`,
     close: () =>
       new Promise((resolve) => {

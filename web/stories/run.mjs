@@ -6,6 +6,7 @@ import { findTheLongPole } from './find-the-long-pole.mjs';
 import { startFixtureServer } from './fixture-server.mjs';
 import { lookAtOddRecordings } from './look-at-odd-recordings.mjs';
 import { readADeployment } from './read-a-deployment.mjs';
+import { searchForTraces } from './search-for-traces.mjs';
 import { seeWhatItWaitedFor } from './see-what-it-waited-for.mjs';
 import { useTheKeyboardOnly } from './use-the-keyboard-only.mjs';
 
@@ -16,6 +17,7 @@ const STORIES = {
   'read a deployment': (server) => readADeployment(server.url('/'), directory),
   'see what it waited for': (server) => seeWhatItWaitedFor(server.url('/'), directory),
   'use the keyboard only': (server) => useTheKeyboardOnly(server.url('/')),
+  'search for traces': (server) => searchForTraces(server, directory),
   'look at odd recordings': (server) => lookAtOddRecordings(server, directory),
 };
 

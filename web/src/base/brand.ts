@@ -3,6 +3,8 @@ export type Brand<T, Name extends string> = T & { readonly __brand: Name };
 
 /** Nanoseconds: a duration, or an offset from the origin of the recording. */
 export type Nanos = Brand<number, 'Nanos'>;
+/** A moment: microseconds since 1970, as Jaeger writes times. */
+export type Micros = Brand<number, 'Micros'>;
 /** CSS pixels. */
 export type Pixels = Brand<number, 'Pixels'>;
 /** Row of the span table, in tree pre-order; its handle is `s{index + 1}`. */

@@ -3,6 +3,7 @@ import { QueryClient, queryOptions } from '@tanstack/react-query';
 import { api } from '../api/client';
 import { ApiError } from '../api/error';
 import type { FlameTime } from '../api/types.gen';
+import { listingOf, mergedListing, type TraceListing } from '../logic/trace-listing';
 
 // A sealed recording never changes, so loaded data stays valid while the page is open.
 const SEALED = { staleTime: Number.POSITIVE_INFINITY, refetchOnWindowFocus: false } as const;
@@ -21,17 +22,37 @@ export function createQueryClient(): QueryClient {
   });
 }
 
-/** Spans come all the time. */
-const LIVE = { staleTime: 2_000, refetchInterval: 5_000 } as const;
+/** Services come with time. */
+const GROWING = { staleTime: 2_000, refetchInterval: 5_000 } as const;
 
-export const servicesQuery = () => queryOptions({ queryKey: ['services'], queryFn: ({ signal }) => api.services(signal), ...LIVE });
+export const servicesQuery = () => queryOptions({ queryKey: ['services'], queryFn: ({ signal }) => api.services(signal), ...GROWING });
 
-export const tracesQuery = (search: Readonly<Record<string, string>>) =>
+/** How a list of traces follows the server. */
+export interface Following {
+  /** Whether it asks again each second. */
+  readonly isLive: boolean;
+  /** Whether a reader points at something that must not move. */
+  readonly isHeld: boolean;
+}
+
+const LIVE_MILLIS = 1_000;
+/** Between two attempts to reach a server that is gone, and between two looks for the first trace. */
+const RETRY_MILLIS = 5_000;
+
+export const tracesQuery = (search: Readonly<Record<string, string>>, { isLive, isHeld }: Following) =>
   queryOptions({
     queryKey: ['traces', search],
-    queryFn: ({ signal }) => api.traces(search, signal),
+    queryFn: async ({ signal }): Promise<TraceListing> => listingOf(await api.traces(search, signal), Date.now()),
     placeholderData: (previous) => previous,
-    ...LIVE,
+    structuralSharing: (before, next) => (before === undefined ? next : mergedListing(before as TraceListing, next as TraceListing)),
+    staleTime: 2_000,
+    // A live list reports at once that the server is gone, and its interval asks again.
+    ...(isLive ? { retry: false } : {}),
+    refetchInterval: ({ state: { data, status } }) => {
+      if (isLive && status === 'error') return RETRY_MILLIS;
+      if (isLive) return isHeld ? false : LIVE_MILLIS;
+      return data?.traces.length === 0 ? RETRY_MILLIS : false;
+    },
   });
 
 export const recordingsQuery = () =>

@@ -1,6 +1,6 @@
 import { Tooltip } from '@base-ui/react/tooltip';
 import { useQueryClient } from '@tanstack/react-query';
-import { createRootRoute, createRoute, createRouter, Link, Outlet, RouterProvider } from '@tanstack/react-router';
+import { createRootRoute, createRoute, createRouter, Link, Outlet, RouterProvider, useRouterState } from '@tanstack/react-router';
 import { useEffect, useState } from 'react';
 import { ApiError } from '../api/error';
 import { readTracesSearch } from '../logic/traces-search';
@@ -39,10 +39,12 @@ function ServerGone() {
 }
 
 function Shell() {
+  // The list of traces reports in its own place that the server is gone.
+  const isSearch = useRouterState({ select: ({ location }) => location.pathname === '/search' });
   return (
     <Tooltip.Provider>
       <Outlet />
-      <ServerGone />
+      {!isSearch && <ServerGone />}
     </Tooltip.Provider>
   );
 }

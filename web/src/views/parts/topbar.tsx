@@ -69,6 +69,14 @@ const KEYS: readonly { readonly title: string; readonly keys: readonly (readonly
     ],
   },
   {
+    title: 'Plot of traces',
+    keys: [
+      [['drag'], 'select a range of time and duration'],
+      [['Esc'], 'take the selection back'],
+      [['click'], 'open the trace'],
+    ],
+  },
+  {
     title: 'Everywhere',
     keys: [
       [['Esc'], 'deselect the function, then the span'],

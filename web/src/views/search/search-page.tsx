@@ -1,121 +1,24 @@
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
-import { useEffect } from 'react';
-import type { Service, TraceRow } from '../../api/types.gen';
-import { ratio } from '../../base/math';
-import { counted, formatAge, formatDuration, unixMillis } from '../../logic/format';
-import { requestOf, type TracesSearch } from '../../logic/traces-search';
+import { useCallback, useEffect, useMemo, useState } from 'react';
+import { ApiError } from '../../api/error';
+import { counted, formatCount } from '../../logic/format';
+import { durationsInWords, startsInWords } from '../../logic/scatter';
+import { sortedTraces } from '../../logic/trace-listing';
+import { boxOf, isBounded, requestOf, type TracesBox, type TracesSearch, tracesInBox, withBox } from '../../logic/traces-search';
 import { servicesQuery, tracesQuery } from '../../state/queries';
+import { CloseIcon } from '../parts/icons';
+import { isTyping } from '../parts/keyboard';
 import list from '../parts/list.module.css';
 import { Command, Failure, Skeleton } from '../parts/notice';
+import parts from '../parts/parts.module.css';
 import { Topbar } from '../parts/topbar';
+import { Filters } from './filters';
+import { ScatterPlot } from './scatter';
 import css from './search.module.css';
+import { TraceTable } from './trace-table';
 
 const route = getRouteApi('/search');
-
-function Choice(props: {
-  readonly label: string;
-  readonly value: string;
-  readonly options: readonly string[];
-  readonly onChange: (value: string) => void;
-}) {
-  return (
-    <label className={css.field}>
-      <span>{props.label}</span>
-      <select value={props.value} onChange={(event) => props.onChange(event.target.value)}>
-        <option value="">any</option>
-        {props.options.map((option) => (
-          <option key={option}>{option}</option>
-        ))}
-      </select>
-    </label>
-  );
-}
-
-function Words(props: {
-  readonly label: string;
-  readonly value: string;
-  readonly placeholder: string;
-  readonly wide?: boolean;
-  readonly onChange: (value: string) => void;
-}) {
-  return (
-    <label className={`${css.field} ${props.wide === true ? css.wide : ''}`}>
-      <span>{props.label}</span>
-      <input value={props.value} placeholder={props.placeholder} onChange={(event) => props.onChange(event.target.value)} />
-    </label>
-  );
-}
-
-function Filters({ services }: { readonly services: readonly Service[] }) {
-  const search = route.useSearch();
-  const navigate = route.useNavigate();
-  const change = (part: TracesSearch): void => {
-    const next = Object.fromEntries(Object.entries({ ...search, ...part }).filter(([, value]) => value !== ''));
-    void navigate({ search: next, replace: true });
-  };
-  const service = services.find(({ name }) => name === search.service);
-  return (
-    <form className={css.filters} aria-label="Filters" onSubmit={(event) => event.preventDefault()}>
-      <Choice
-        label="Service"
-        value={search.service ?? ''}
-        options={services.map(({ name }) => name)}
-        onChange={(value) => change({ service: value, operation: '' })}
-      />
-      <Choice
-        label="Operation"
-        value={search.operation ?? ''}
-        options={service?.operations ?? []}
-        onChange={(value) => change({ operation: value })}
-      />
-      <Words
-        label="Attributes"
-        wide
-        value={search.tags ?? ''}
-        placeholder="http.status_code=500 error=true"
-        onChange={(value) => change({ tags: value })}
-      />
-      <Words label="At least" value={search.minDuration ?? ''} placeholder="100ms" onChange={(value) => change({ minDuration: value })} />
-      <Words label="At most" value={search.maxDuration ?? ''} placeholder="1.5s" onChange={(value) => change({ maxDuration: value })} />
-      <label className={css.field}>
-        <span>Order</span>
-        <select value={search.sort ?? ''} onChange={(event) => change({ sort: event.target.value === 'longest' ? 'longest' : '' })}>
-          <option value="">newest first</option>
-          <option value="longest">longest first</option>
-        </select>
-      </label>
-    </form>
-  );
-}
-
-function Row({ trace, longest, nowMillis }: { readonly trace: TraceRow; readonly longest: number; readonly nowMillis: number }) {
-  const started = unixMillis(trace.startUnixNano);
-  const share = ratio(trace.wallNanos, longest) * 100;
-  return (
-    <tr>
-      <td className={css.trace}>
-        <a href={`/trace/${trace.traceId}`} className={list.link}>
-          <strong>{trace.service}</strong> {trace.name}
-        </a>
-        {trace.errors > 0 && <span className={css.error}>{counted(trace.errors, 'error')}</span>}
-        <p className={css.services}>{trace.services.map(({ name, spans }) => `${name} ${spans}`).join(' · ')}</p>
-      </td>
-      <td className={list.number}>
-        {formatDuration(trace.wallNanos)}
-        <span className={css.bar} aria-hidden="true">
-          <span className={trace.errors > 0 ? css.barError : css.barFill} style={{ width: `${Math.max(share, 0.5)}%` }} />
-        </span>
-      </td>
-      <td className={`${list.number} ${css.columnSpans}`}>{trace.spans}</td>
-      <td className={list.number}>
-        <time dateTime={new Date(started).toISOString()} title={new Date(started).toLocaleString()}>
-          {formatAge(started, nowMillis)}
-        </time>
-      </td>
-    </tr>
-  );
-}
 
 /** What to do before the first span has come. */
 function First() {
@@ -133,61 +36,177 @@ function First() {
   );
 }
 
-/** The traces of a server: filters, which are the address, and a list. */
+function Chip({ text, label, remove }: { readonly text: string; readonly label: string; readonly remove: () => void }) {
+  return (
+    <li className={css.chip}>
+      {text}
+      <button type="button" aria-label={label} title={label} onClick={remove}>
+        <CloseIcon />
+      </button>
+    </li>
+  );
+}
+
+/** The rectangle of the plot in words; each part can be taken back. */
+function Chips({ box, select }: { readonly box: TracesBox; readonly select: (box: TracesBox | null) => void }) {
+  const zone = new Date((box.end ?? box.start ?? 0) / 1000).getTimezoneOffset();
+  return (
+    <ul className={css.chips} aria-label="Selected in the plot">
+      {(box.start !== null || box.end !== null) && (
+        <Chip text={`started ${startsInWords(box, zone)}`} label="Any start" remove={() => select({ ...box, start: null, end: null })} />
+      )}
+      {(box.min !== null || box.max !== null) && (
+        <Chip text={`trace takes ${durationsInWords(box)}`} label="Any duration" remove={() => select({ ...box, min: null, max: null })} />
+      )}
+      <li>
+        <button type="button" className={parts.button} onClick={() => select(null)}>
+          Clear <kbd className={parts.key}>Esc</kbd>
+        </button>
+      </li>
+    </ul>
+  );
+}
+
+function Live({ isLive, isHeld, toggle }: { readonly isLive: boolean; readonly isHeld: boolean; readonly toggle: () => void }) {
+  return (
+    <div className={css.live}>
+      {isLive && isHeld && <span className={css.muted}>paused while you point</span>}
+      <button
+        type="button"
+        className={`${parts.button} ${css.liveButton}`}
+        aria-pressed={isLive}
+        title={isLive ? 'Stop asking for new traces' : 'Ask for new traces each second'}
+        onClick={toggle}
+      >
+        <span aria-hidden="true">{isLive ? '●' : '○'}</span> Live
+      </button>
+    </div>
+  );
+}
+
+const isGone = (error: Error | null): boolean => error instanceof ApiError && error.kind === 'gone';
+
+function Gone({ isLive, retry }: { readonly isLive: boolean; readonly retry: () => void }) {
+  return (
+    <div className={css.gone} role="alert">
+      <p>
+        The longpole server does not respond. To start it again, run <code>longpole serve</code>.
+        {isLive && ' This page tries again every 5 seconds.'}
+      </p>
+      <button type="button" className={parts.button} onClick={retry}>
+        Try again
+      </button>
+    </div>
+  );
+}
+
+/** The traces of a server: filters, which are the address, a plot and a list. */
 export function SearchPage() {
   const search = route.useSearch();
+  const navigate = route.useNavigate();
+  const goTo = useNavigateToTrace();
+  const [isOnRow, setOnRow] = useState(false);
+  const [isOnPlot, setOnPlot] = useState(false);
+  const isLive = search.live === 1;
+  const isHeld = isOnRow || isOnPlot;
   const services = useQuery(servicesQuery());
   const request = requestOf(search);
-  const traces = useQuery({ ...tracesQuery(request.parameters), enabled: request.wrong === null });
+  const traces = useQuery({ ...tracesQuery(request.parameters, { isLive, isHeld }), enabled: request.wrong === null });
   useEffect(() => {
     document.title = search.service === undefined ? 'longpole: traces' : `longpole: ${search.service}`;
   }, [search.service]);
-  const found = traces.data?.traces ?? [];
-  const rows = search.sort === 'longest' ? [...found].sort((a, b) => b.wallNanos - a.wallNanos) : found;
-  const longest = found.reduce((most, { wallNanos }) => Math.max(most, wallNanos), 1);
+
+  const box = useMemo(() => boxOf(search), [search]);
+  const select = useCallback(
+    (next: TracesBox | null): void => {
+      void navigate({ search: (before) => withBox(before, next), resetScroll: false });
+    },
+    [navigate],
+  );
+  const change = (part: TracesSearch): void => {
+    const next = Object.fromEntries(Object.entries({ ...search, ...part }).filter(([, value]) => value !== ''));
+    void navigate({ search: next, replace: true, resetScroll: false });
+  };
+  const toggleLive = (): void => {
+    const { live: _live, ...still } = search;
+    void navigate({ search: isLive ? still : { ...still, live: 1 }, replace: true, resetScroll: false });
+  };
+  const isSelected = isBounded(box);
+  useEffect(() => {
+    if (!isSelected) return undefined;
+    const onKey = (event: KeyboardEvent): void => {
+      if (event.key === 'Escape' && !isTyping(event)) select(null);
+    };
+    window.addEventListener('keydown', onKey);
+    return () => window.removeEventListener('keydown', onKey);
+  }, [isSelected, select]);
+
+  const listing = traces.data;
+  const found = useMemo(() => tracesInBox(listing?.traces ?? [], box), [listing?.traces, box]);
+  const rows = useMemo(() => sortedTraces(found, search.sort ?? ''), [found, search.sort]);
+  const failed = useMemo(() => found.filter(({ errors }) => errors > 0).length, [found]);
   const isNew = services.data !== undefined && services.data.services.length === 0;
+  const isServerGone = [services.error, services.failureReason, traces.error, traces.failureReason].some(isGone);
+  const retry = (): void => {
+    void services.refetch();
+    void traces.refetch();
+  };
   return (
     <div className={list.page}>
       <Topbar />
       <main className={list.main}>
-        <h1 className={css.title}>Traces</h1>
-        {services.data !== undefined && !isNew && <Filters services={services.data.services} />}
+        <div className={css.head}>
+          <h1>Traces</h1>
+          {found.length > 0 && (
+            <p className={css.muted}>
+              {counted(found.length, 'trace')}
+              {failed > 0 && `, ${formatCount(failed)} with errors`}
+            </p>
+          )}
+          {!isNew && <Live isLive={isLive} isHeld={isHeld} toggle={toggleLive} />}
+        </div>
+        {services.data !== undefined && !isNew && <Filters services={services.data.services} search={search} change={change} />}
+        {isServerGone && <Gone isLive={isLive} retry={retry} />}
+        {isSelected && <Chips box={box} select={select} />}
+        {found.length > 0 && <ScatterPlot traces={found} box={box} select={select} open={goTo} point={setOnPlot} />}
         <div className={list.list}>
           {isNew && <First />}
           {request.wrong !== null && <p className={css.wrong}>{request.wrong}</p>}
-          {services.error !== null && services.data === undefined && <Failure error={services.error} retry={() => services.refetch()} />}
-          {traces.error !== null && <Failure error={traces.error} retry={() => traces.refetch()} />}
-          {traces.error === null && traces.data === undefined && request.wrong === null && <Skeleton lines={8} label="Loading traces" />}
-          {!isNew && traces.data !== undefined && rows.length === 0 && (
+          {services.error !== null && services.data === undefined && !isGone(services.error) && (
+            <Failure error={services.error} retry={() => services.refetch()} />
+          )}
+          {traces.error !== null && !isGone(traces.error) && <Failure error={traces.error} retry={() => traces.refetch()} />}
+          {traces.error === null && listing === undefined && request.wrong === null && <Skeleton lines={8} label="Loading traces" />}
+          {!isNew && listing !== undefined && rows.length === 0 && request.wrong === null && (
             <div className={css.empty}>
-              <p>No trace of the last two days matches these filters.</p>
+              <p>
+                {isSelected ? 'No trace matches these filters and the selection.' : 'No trace of the last two days matches these filters.'}
+              </p>
             </div>
           )}
-          {rows.length > 0 && (
-            <table className={list.table}>
-              <thead>
-                <tr>
-                  <th>Trace</th>
-                  <th className={`${list.number} ${css.columnDuration}`}>Duration</th>
-                  <th className={`${list.number} ${css.columnSpans}`}>Spans</th>
-                  <th className={`${list.number} ${css.columnWhen}`}>When</th>
-                </tr>
-              </thead>
-              <tbody>
-                {rows.map((trace) => (
-                  <Row key={trace.traceId} trace={trace} longest={longest} nowMillis={traces.dataUpdatedAt} />
-                ))}
-              </tbody>
-            </table>
+          {rows.length > 0 && listing !== undefined && (
+            <TraceTable traces={rows} fresh={listing.fresh} nowMillis={listing.readMillis} point={setOnRow} />
           )}
         </div>
-        {traces.data?.truncated === true && (
-          <p className={css.muted}>
-            These are the newest {found.length}
+        {listing?.truncated === true && (
+          <p className={css.note}>
+            {isSelected ? 'Selected among' : 'These are'} the newest {formatCount(listing.traces.length)} that match
             {search.sort === 'longest' ? ', longest first' : ''}; a filter finds older ones.
           </p>
         )}
       </main>
     </div>
+  );
+}
+
+/** Opens a trace, here or in a new tab. */
+function useNavigateToTrace(): (traceId: string, inNewTab: boolean) => void {
+  const navigate = route.useNavigate();
+  return useCallback(
+    (traceId, inNewTab) => {
+      if (inNewTab) window.open(`/trace/${traceId}`, '_blank', 'noopener');
+      else void navigate({ to: '/r/$rec', params: { rec: traceId }, search: {} });
+    },
+    [navigate],
   );
 }
