@@ -131,17 +131,18 @@ pub(crate) fn viewers(target: &Path) -> Result<PathBuf, String> {
     made.map(|()| dir.join("node_modules")).map_err(|error| format!("{error:#}"))
 }
 
-/// The program of fixtures/sdk/node beside the stock OpenTelemetry SDK, in the target folder.
+/// The programs of fixtures/sdk/node beside the stock OpenTelemetry SDK and Jaeger's client, in the target folder.
 pub(crate) fn node_sdk(target: &Path) -> Result<PathBuf, String> {
     if !answers("npm") {
         return Err("no npm here".to_owned());
     }
     let dir = target.join("sdk/node");
     let program = dir.join("emit.mjs");
-    let made = made_from("sdk/node", &["package-lock.json", "package.json", ".npmrc", "emit.mjs"], &dir, |dir| {
-        // The one script among the packages prints an advertisement.
-        run_in(dir, "npm", &["ci", "--ignore-scripts", "--no-audit", "--no-fund"], &[])
-    });
+    let made =
+        made_from("sdk/node", &["package-lock.json", "package.json", ".npmrc", "emit.mjs", "jaeger.mjs", "zipkin.mjs"], &dir, |dir| {
+            // The one script among the packages prints an advertisement.
+            run_in(dir, "npm", &["ci", "--ignore-scripts", "--no-audit", "--no-fund"], &[])
+        });
     made.map(|()| program).map_err(|error| format!("{error:#}"))
 }
 

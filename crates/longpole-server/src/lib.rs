@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+mod answer;
 mod api;
 mod assets;
 mod auth;

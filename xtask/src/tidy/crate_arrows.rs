@@ -70,7 +70,7 @@ const HOMES: &[(&[&str], &[&str])] = &[
     (&["crc32fast"], &["longpole-symbols"]),
     // The one third-party name in the nouns: the hash of their maps.
     (&["foldhash"], &["longpole-model"]),
-    (&["ruzstd"], &["longpole-wire"]),
+    (&["ruzstd"], &["longpole-wire", "longpole-server"]),
     (&["clap", "mimalloc", "jiff"], &["longpole"]),
     (&["anyhow"], &["longpole", "xtask", "longpole-bench"]),
 ];

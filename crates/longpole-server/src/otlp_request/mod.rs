@@ -5,6 +5,7 @@ pub use longpole_wire::otlp::{Encoding, Signal};
 
 mod compression;
 pub(crate) mod grpc;
+pub(crate) mod grpc_call;
 
 pub(crate) use compression::{Compression, InflateError, compress, inflate, inflate_up_to};
 

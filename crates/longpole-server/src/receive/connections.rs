@@ -20,12 +20,13 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
 use super::allowed_senders::{Sender, SenderVerdict};
-use super::answer::AnswerBody;
+
 use super::connection::{Connection, Shared, Speech, Undecided};
 use super::job::{Content, Job, UNPROVEN};
 use super::request_context::RequestContext;
 use super::user_quotas::{UserQuota, UserQuotas};
 use super::{appdash, refusal, routes};
+use crate::answer::AnswerBody;
 use crate::limits::{
     APPDASH_CONNECTIONS_MAX, CLOSED_MAX, CLOSED_WAITING_MAX, CONNECTIONS_MAX, HEAD_TIME_MAX, OTHER_USER_PAUSE, REFUSAL_TIME_MAX,
     STALL_IN_NEED_MAX, UNUSED_MAX,

@@ -18,12 +18,25 @@ pub(super) enum Content {
     Otlp { signal: Signal, encoding: Encoding, came_by: CameBy },
     /// A request of Zipkin; its format is found when the body can be read.
     Zipkin { path: String, content_type: Option<String> },
+    /// Spans of a client of Jaeger.
+    Jaeger(JaegerFormat),
     /// Spans that were decoded where they were read: a trace request in protobuf.
     Converted { spans: u64 },
     /// One message of the engine's event stream, and when it came.
     PulumiEvent { received: Timestamp },
     /// No spans yet: a connection that will send some.
     Hello,
+}
+
+/// How a client of Jaeger writes its spans.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum JaegerFormat {
+    /// A batch in Thrift's binary protocol, over HTTP.
+    Thrift,
+    /// A message to the agent, in one packet: compact or binary.
+    Agent,
+    /// A request of `PostSpans` in protobuf, over gRPC.
+    Protobuf,
 }
 
 impl Content {

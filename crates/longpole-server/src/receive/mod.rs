@@ -1,5 +1,6 @@
-//! The doors for spans: one loopback port that speaks OTLP over gRPC and HTTP, Zipkin, and the Pulumi engine's event stream,
-//! distinguished by content type and path; and one for AppDash, which is not HTTP.
+//! The doors for spans: ports that speak OTLP over gRPC and HTTP, Zipkin, Jaeger's Thrift and gRPC, and the Pulumi engine's event stream,
+//! distinguished by content type and path; and ports for what is not HTTP, AppDash and Jaeger's packets. A run has one of HTTP and one of
+//! AppDash, on loopback.
 //!
 //! ```text
 //!            receiver thread (tokio, one thread, I/O only)                     ingest thread (may block)
@@ -24,8 +25,8 @@ use longpole_model::{Loss, LossKind, Span};
 use longpole_recording::loss_counters::LossBook;
 use longpole_wire::{Limits, otlp};
 use tokio::io::unix::AsyncFd;
-use tokio::net::TcpSocket;
-use tokio::sync::{Semaphore, oneshot};
+use tokio::net::{TcpSocket, UdpSocket};
+use tokio::sync::{Semaphore, oneshot, watch};
 
 use self::accept::{Listeners, Port};
 use self::allowed_senders::SenderCheck;
@@ -40,16 +41,18 @@ use crate::peer_process::{CommandProcess, PeerFinder};
 
 mod accept;
 mod allowed_senders;
-mod answer;
 mod appdash;
 mod body;
 mod connection;
 mod connections;
 mod heads;
 mod ingest;
+mod jaeger_http;
+mod jaeger_udp;
 mod job;
 mod otlp_grpc;
 mod otlp_http;
+mod plain_text;
 mod pulumi;
 mod received_sink;
 mod redaction;
@@ -60,10 +63,12 @@ mod routes;
 mod tests;
 mod user_quotas;
 mod watched_io;
+mod web_pages;
 mod zipkin;
 
 pub use self::allowed_senders::AllowedSenders;
 pub use self::received_sink::{Durable, ReceivedSink, ReceivedSinkError};
+pub use self::web_pages::{AllowedOrigins, NotAnOrigin};
 pub use crate::otlp_request::{Encoding, Signal};
 pub use crate::peer_process::{AskOwner, SocketOwner};
 
@@ -108,19 +113,23 @@ pub enum Clients {
     Anybody {
         /// Where HTTP and gRPC come.
         http: Vec<HttpPort>,
+        /// Where the packets of Jaeger's clients come.
+        udp: Vec<SocketAddr>,
         /// Where AppDash comes.
         appdash: Vec<SocketAddr>,
         /// Whether requests may name any host, because other machines send them.
         any_host: bool,
+        /// Web pages that may send spans.
+        origins: AllowedOrigins,
     },
 }
 
 impl Clients {
-    fn ports(&self) -> (Vec<HttpPort>, Vec<SocketAddr>) {
+    fn ports(&self) -> (Vec<HttpPort>, Vec<SocketAddr>, Vec<SocketAddr>) {
         let any = (Ipv4Addr::LOCALHOST, 0).into();
         match self {
-            Clients::Run => (vec![HttpPort { address: any, queries: None }], vec![any]),
-            Clients::Anybody { http, appdash, .. } => (http.clone(), appdash.clone()),
+            Clients::Run => (vec![HttpPort { address: any, queries: None }], Vec::new(), vec![any]),
+            Clients::Anybody { http, udp, appdash, .. } => (http.clone(), udp.clone(), appdash.clone()),
         }
     }
 }
@@ -164,12 +173,23 @@ impl Receiver {
             };
             listened().map_err(|source| std::io::Error::new(source.kind(), ListenError { address, source }))
         };
-        let (http, appdash) = options.clients.ports();
+        let open_udp = |address: SocketAddr| {
+            let _of_runtime = runtime.enter();
+            let opened = || {
+                let socket = std::net::UdpSocket::bind(address)?;
+                socket.set_nonblocking(true)?;
+                UdpSocket::from_std(socket)
+            };
+            opened().map_err(|source| std::io::Error::new(source.kind(), ListenError { address, source }))
+        };
+        let (http, udp, appdash) = options.clients.ports();
         let open = |speech, address, queries| Ok::<_, std::io::Error>(Port { listener: listen(address)?, speech, queries });
         let http = http.into_iter().map(|port| open(Speech::Http, port.address, port.queries));
         let listeners = http.chain(appdash.into_iter().map(|address| open(Speech::AppDash, address, None)));
         let listeners = Listeners(listeners.collect::<Result<_, _>>()?);
-        let addresses = [Speech::Http, Speech::AppDash].map(|speech| listeners.addresses_of(speech));
+        let udp = udp.into_iter().map(open_udp).collect::<Result<Vec<_>, _>>()?;
+        let udp_addresses = udp.iter().filter_map(|socket| socket.local_addr().ok()).collect();
+        let addresses = [listeners.addresses_of(Speech::Http), udp_addresses, listeners.addresses_of(Speech::AppDash)];
 
         let book = options.losses;
         let forwarder = Arc::new(Forwarder::start(options.forward, &book)?);
@@ -200,11 +220,15 @@ impl Receiver {
             count_dropped: options.count_dropped,
             finds_processes: matches!(options.clients, Clients::Run),
             any_host: matches!(options.clients, Clients::Anybody { any_host: true, .. }),
+            origins: match options.clients {
+                Clients::Anybody { origins, .. } => origins,
+                Clients::Run => AllowedOrigins::default(),
+            },
         };
         let thread = thread::Builder::new().name("longpole-receive".to_owned()).spawn({
             let forwarder = Arc::clone(&forwarder);
             move || {
-                runtime.block_on(serve(listeners, context, &forwarder, finished, ingest_ended));
+                runtime.block_on(serve(listeners, udp, context, &forwarder, finished, ingest_ended));
                 // Tasks that did not end by the deadline are dropped, not waited for.
                 runtime.shutdown_background();
             }
@@ -216,8 +240,8 @@ impl Receiver {
 /// A receiver that is running. Dropping it closes the door at once.
 #[derive(Debug)]
 pub struct ReceiverHandle {
-    /// The ports of HTTP, and those of AppDash.
-    addresses: [Vec<SocketAddr>; 2],
+    /// The ports of HTTP, those of UDP, and those of AppDash.
+    addresses: [Vec<SocketAddr>; 3],
     finish: oneshot::Sender<Instant>,
     thread: thread::JoinHandle<()>,
     forwarder: Arc<Forwarder>,
@@ -237,9 +261,9 @@ impl ReceiverHandle {
         self.address(0).port()
     }
 
-    /// Where HTTP and gRPC come.
-    pub fn http_addresses(&self) -> &[SocketAddr] {
-        &self.addresses[0]
+    /// Where it listens: the ports of HTTP, those of UDP, and those of AppDash.
+    pub fn addresses(&self) -> impl Iterator<Item = SocketAddr> {
+        self.addresses.iter().flatten().copied()
     }
 
     fn address(&self, speech: usize) -> SocketAddr {
@@ -253,7 +277,7 @@ impl ReceiverHandle {
 
     /// What Pulumi's `--tracing` is to be set to.
     pub fn appdash_endpoint(&self) -> String {
-        format!("tcp://{}", self.address(1))
+        format!("tcp://{}", self.address(2))
     }
 
     /// What Pulumi's `--event-log` is to be set to: the port of everything else.
@@ -288,6 +312,7 @@ impl ReceiverHandle {
 
 async fn serve(
     listeners: Listeners,
+    udp: Vec<UdpSocket>,
     context: RequestContext,
     forwarder: &Forwarder,
     finished: oneshot::Receiver<Instant>,
@@ -295,7 +320,15 @@ async fn serve(
 ) {
     let book = Arc::clone(&context.book);
     let context = Arc::new(context);
+    let (end_udp, udp_ended) = watch::channel(false);
+    let of_udp = udp.into_iter().map(|socket| tokio::spawn(jaeger_udp::serve(socket, Arc::clone(&context), udp_ended.clone())));
+    let of_udp: Vec<_> = of_udp.collect();
     let deadline = accept::serve(listeners, Arc::clone(&context), finished).await;
+    // What the kernel has of packets is queued before the queue is closed.
+    let _ = end_udp.send(true);
+    for socket in of_udp {
+        let _ = socket.await;
+    }
     context.intake.close();
     // The ingester ends when its queue is empty, which takes it a moment even then. A disk that hangs must not hang us.
     let patience = deadline.saturating_duration_since(Instant::now()).max(GOODBYE_MAX);

@@ -21,12 +21,12 @@ use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use longpole_wire::otlp::{PartialSuccess, encode_response, encode_status};
 
-use super::answer::AnswerBody;
 use super::body::{self, BodyError};
 use super::connection::Connection;
 use super::job::{Content, Verdict};
 use super::request_context::RequestContext;
 use super::zipkin;
+use crate::answer::AnswerBody;
 use crate::otlp_request::grpc::code;
 use crate::otlp_request::{CameBy, Compression, Encoding, Signal};
 
@@ -144,9 +144,9 @@ fn inspect(request: &Request<Incoming>, encoding: Option<Encoding>) -> Result<(S
     };
     let found = header(CONTENT_ENCODING).unwrap_or_default();
     let Some(compression) = Compression::from_header(&found) else {
-        let message = format!("content encoding {found}: expected gzip, deflate or identity");
+        let message = format!("content encoding {found}: expected gzip, deflate, zstd or identity");
         return Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, code::INVALID_ARGUMENT, message)
-            .with(ACCEPT_ENCODING, HeaderValue::from_static("gzip, deflate, identity")));
+            .with(ACCEPT_ENCODING, HeaderValue::from_static("gzip, deflate, zstd, identity")));
     };
     Ok((signal, encoding, compression))
 }

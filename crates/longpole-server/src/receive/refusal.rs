@@ -8,11 +8,11 @@ use http::uri::Authority;
 use http::{HeaderMap, Request, Response, StatusCode, Uri};
 use hyper::body::Incoming;
 
-use super::answer::AnswerBody;
-use super::otlp_grpc;
 use super::otlp_http;
+use crate::answer::AnswerBody;
 use crate::auth::is_loopback;
 use crate::otlp_request::grpc::code;
+use crate::otlp_request::grpc_call;
 
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
@@ -35,7 +35,10 @@ const OTHER_HOST: &str = "requests for another host than 127.0.0.1, localhost or
 const WEB_PAGE: &str = "requests of web pages, which may not send spans";
 
 /// Why the receiver refuses this request, whatever its body.
-pub(super) fn objection(request: &Request<Incoming>, any_host: bool) -> Option<Objection> {
+pub(super) fn objection(request: &Request<Incoming>, any_host: bool, is_listed_page: bool) -> Option<Objection> {
+    if is_listed_page {
+        return objection_of_host(request, any_host);
+    }
     objection_to(request.uri(), request.headers(), any_host)
 }
 
@@ -77,8 +80,8 @@ const SHOWN_BYTES_MAX: usize = 256;
 
 /// The answer to a refused request.
 pub(super) fn refuse(request: &Request<Incoming>, reason: &str) -> Response<AnswerBody> {
-    if otlp_grpc::is_grpc(request) {
-        return otlp_grpc::respond(Err(otlp_grpc::Refusal::new(code::PERMISSION_DENIED, reason)));
+    if grpc_call::is_grpc(request) {
+        return grpc_call::respond(Err(grpc_call::Refusal::new(code::PERMISSION_DENIED, reason)));
     }
     otlp_http::refuse(request, StatusCode::FORBIDDEN, code::PERMISSION_DENIED, reason)
 }
@@ -116,8 +119,8 @@ pub(super) const DROPPED: &str =
 pub(super) const TOO_LATE: &str = "connections that unknown processes made after the command had ended";
 
 fn try_again(request: &Request<Incoming>, why: &str) -> Response<AnswerBody> {
-    if otlp_grpc::is_grpc(request) {
-        return otlp_grpc::respond(Err(otlp_grpc::Refusal::new(code::UNAVAILABLE, why)));
+    if grpc_call::is_grpc(request) {
+        return grpc_call::respond(Err(grpc_call::Refusal::new(code::UNAVAILABLE, why)));
     }
     let mut response = otlp_http::refuse(request, StatusCode::SERVICE_UNAVAILABLE, code::UNAVAILABLE, why);
     response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));

@@ -14,6 +14,7 @@ use super::allowed_senders::SenderCheck;
 use super::body::Bodies;
 use super::connection::{Connection, Keeping};
 use super::job::{Content, Intake, Job, UNPROVEN, Verdict};
+use super::web_pages::AllowedOrigins;
 use crate::otlp_request::Compression;
 
 /// What every request needs.
@@ -33,6 +34,8 @@ pub(crate) struct RequestContext {
     pub(super) finds_processes: bool,
     /// Whether requests may name any host.
     pub(super) any_host: bool,
+    /// Web pages that may send spans.
+    pub(super) origins: AllowedOrigins,
 }
 
 impl RequestContext {
@@ -52,6 +55,24 @@ impl RequestContext {
             Verdict::NeverKept(reason) => self.refused(reason),
         }
         verdict
+    }
+
+    /// Hands over a request whose client waits for no answer, and counts it if it is refused.
+    pub(super) fn take_unanswered(context: &Arc<Self>, job: Job) {
+        let Some(outcome) = context.intake.hand(job) else {
+            context.refused("packets that came when the receiver was ending");
+            return;
+        };
+        let context = Arc::clone(context);
+        tokio::spawn(async move {
+            // Without an outcome the ingester has ended, and has counted why.
+            let Ok(outcome) = outcome.await else { return };
+            match outcome.settled().await {
+                Verdict::Kept { .. } => {}
+                Verdict::Undecodable(reason) | Verdict::TooLarge(reason) | Verdict::Unproven(reason) => context.refused(&reason),
+                Verdict::NotKept(reason) | Verdict::NeverKept(reason) => context.refused(&reason),
+            }
+        });
     }
 
     /// Room for this number of bytes in the memory that all bodies share, if there is some.

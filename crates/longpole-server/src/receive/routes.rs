@@ -5,6 +5,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
@@ -14,15 +15,15 @@ use hyper_util::server::conn::auto;
 use tokio::net::TcpStream;
 use tower::ServiceExt;
 
-use super::answer::AnswerBody;
 use super::connection::{Connection, InFlight};
 use super::job::UNPROVEN;
 use super::pulumi::event_stream as pulumi_events;
 use super::request_context::RequestContext;
 use super::watched_io::WatchedIo;
-use super::{otlp_grpc, otlp_http, refusal, zipkin};
+use super::{jaeger_http, otlp_grpc, otlp_http, plain_text, refusal, web_pages, zipkin};
+use crate::answer::AnswerBody;
 use crate::limits::{GOODBYE_MAX, HEAD_BYTES_MAX, STREAMS_PER_CONNECTION_MAX};
-use crate::otlp_request::{Signal, grpc};
+use crate::otlp_request::{Signal, grpc, grpc_call};
 
 /// HTTP/1.1 and HTTP/2, as the receiver serves them.
 pub(super) fn http() -> auto::Builder<TokioExecutor> {
@@ -41,7 +42,7 @@ pub(super) async fn serve(
     connection: &Arc<Connection>,
 ) {
     let io = TokioIo::new(WatchedIo::new(stream, Arc::clone(connection)));
-    let service = service_fn(|request| answer(Arc::clone(context), Arc::clone(connection), request));
+    let service = service_fn(|request| answer_of_page(Arc::clone(context), Arc::clone(connection), request));
     let mut served = pin!(http.serve_connection(io, service));
     // How a connection ends says nothing that its requests did not say.
     tokio::select! {
@@ -63,6 +64,28 @@ pub(super) async fn serve(
     }
 }
 
+/// Answers one request, so that the page that sent it may read the answer if it may send.
+async fn answer_of_page(
+    context: Arc<RequestContext>,
+    connection: Arc<Connection>,
+    request: Request<Incoming>,
+) -> Result<Response<AnswerBody>, Infallible> {
+    let Some(origin) = context.origins.of(request.headers()) else { return answer(context, connection, request).await };
+    let takes_spans = zipkin::PATHS.contains(&request.uri().path()) || otlp_http::is_for(&request);
+    let mut response = match web_pages::preflight(&request).filter(|_| takes_spans) {
+        Some(response) => {
+            connection.requests.fetch_add(1, Ordering::Relaxed);
+            connection.note_inside(None);
+            response
+        }
+        None => answer(context, connection, request).await?,
+    };
+    if takes_spans {
+        web_pages::allow(&mut response, origin);
+    }
+    Ok(response)
+}
+
 /// Sends a request to the handler of its protocol: by content type, then by path.
 async fn answer(
     context: Arc<RequestContext>,
@@ -71,8 +94,11 @@ async fn answer(
 ) -> Result<Response<AnswerBody>, Infallible> {
     connection.requests.fetch_add(1, Ordering::Relaxed);
     connection.note_inside(None);
-    let is_grpc = otlp_grpc::is_grpc(&request);
-    let carries_spans = is_grpc || zipkin::is_for(&request) || otlp_http::is_for(&request);
+    let is_grpc = grpc_call::is_grpc(&request);
+    let carries_spans = match is_grpc {
+        true => otlp_grpc::is_for(&request) || pulumi_events::is_for(&request),
+        false => zipkin::is_for(&request) || jaeger_http::is_for(&request) || otlp_http::is_for(&request),
+    };
     if let Some(queries) = connection.queries.as_ref().filter(|_| !carries_spans) {
         let _in_flight = InFlight::of(&connection);
         if let Some(objection) = refusal::objection_of_host(&request, context.any_host) {
@@ -81,7 +107,7 @@ async fn answer(
         let response = queries.clone().oneshot(request).await?;
         return Ok(as_answer(response).await);
     }
-    let objection = refusal::objection(&request, context.any_host);
+    let objection = refusal::objection(&request, context.any_host, context.origins.of(request.headers()).is_some());
     // Before any byte of a body is read: only spans of OpenTelemetry can prove by themselves that they belong to the run.
     let can_prove = || objection.is_none() && ["/v1/traces", grpc::path_of(Signal::Traces)].contains(&request.uri().path());
     if connection.sender_is_gone() && !can_prove() {
@@ -100,7 +126,9 @@ async fn answer(
     Ok(if is_grpc {
         otlp_grpc::answer(&context, &connection, request).await
     } else if zipkin::is_for(&request) {
-        zipkin::answer(&context, &connection, request).await
+        plain_text::answer(&context, &connection, zipkin::text_request(request)).await
+    } else if jaeger_http::is_for(&request) {
+        plain_text::answer(&context, &connection, jaeger_http::text_request(request)).await
     } else {
         otlp_http::answer(&context, &connection, request).await
     })
@@ -109,6 +137,13 @@ async fn answer(
 /// An answer to a query as this door gives it. Its body is made already.
 async fn as_answer(response: Response<axum::body::Body>) -> Response<AnswerBody> {
     let (head, body) = response.into_parts();
-    let bytes = axum::body::to_bytes(body, usize::MAX).await.unwrap_or_default();
-    Response::from_parts(head, Full::new(bytes).boxed_unsync())
+    // The answers to queries are made whole, so their bodies do not fail.
+    let Ok(collected) = body.collect().await else { return Response::from_parts(head, Full::new(Bytes::new()).boxed_unsync()) };
+    let trailers = collected.trailers().cloned();
+    let body = Full::new(collected.to_bytes());
+    match trailers {
+        None => Response::from_parts(head, body.boxed_unsync()),
+        // The outcome of a call by gRPC.
+        Some(trailers) => Response::from_parts(head, body.with_trailers(async move { Some(Ok::<_, Infallible>(trailers)) }).boxed_unsync()),
+    }
 }

@@ -184,20 +184,32 @@ pub(super) fn filter_of(parameters: &Parameters) -> Result<SpanFilter, QueryErro
 fn tags(parameters: &Parameters) -> Result<(Vec<(String, String)>, bool), QueryError> {
     let mut tags: Vec<(String, String)> = Vec::new();
     for text in parameters.all("tags").iter().filter(|text| !text.is_empty()) {
-        let object: BTreeMap<String, Value> =
-            serde_json::from_str(text).map_err(|_| format!("tags: {text} is not a JSON object of strings"))?;
-        for (key, value) in object {
-            let value = value.as_str().map(str::to_owned).ok_or_else(|| format!("tags: the value of {key} is not a string"))?;
-            tags.push((key, value));
-        }
+        tags.extend(tags_of_json("tags", text)?);
     }
     for text in parameters.all("tag") {
         let (key, value) = text.split_once(':').ok_or_else(|| format!("tag: {text} is not key:value"))?;
         tags.push((key.to_owned(), value.to_owned()));
     }
+    let is_error = take_error(&mut tags);
+    Ok((tags, is_error))
+}
+
+/// Tags as a JSON object of strings.
+pub(super) fn tags_of_json(name: &str, text: &str) -> Result<Vec<(String, String)>, QueryError> {
+    let object: BTreeMap<String, Value> =
+        serde_json::from_str(text).map_err(|_| format!("{name}: {text} is not a JSON object of strings"))?;
+    let text_of = |(key, value): (String, Value)| match value {
+        Value::String(value) => Ok((key, value)),
+        _ => Err(QueryError::from(format!("{name}: the value of {key} is not a string"))),
+    };
+    object.into_iter().map(text_of).collect()
+}
+
+/// `error=true` asks for spans that failed; whether it was there.
+pub(super) fn take_error(tags: &mut Vec<(String, String)>) -> bool {
     let before = tags.len();
     tags.retain(|(key, value)| !(key == "error" && value == "true"));
-    Ok((tags.clone(), before > tags.len()))
+    before > tags.len()
 }
 
 async fn dependencies(State(store): State<LiveStore>, RawQuery(query): RawQuery) -> Enveloped {

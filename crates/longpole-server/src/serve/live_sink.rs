@@ -5,9 +5,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread::{self, ThreadId};
 
-use longpole_model::{LossKind, ResourceEvent, SpanBatch, SpanEvent, SpanId, TraceId};
-use longpole_recording::loss_counters::LossBook;
-use longpole_store::live::{Appended, LiveStore, Request};
+use longpole_model::{ResourceEvent, Span, SpanBatch, SpanEvent, SpanId, TraceId};
+use longpole_store::live::{Appended, LiveStore, Request, log_event};
 use longpole_store::{BodyEncoding, RequestHead, WalError};
 use longpole_wire::{Limits, otlp};
 use tokio::sync::oneshot;
@@ -22,9 +21,17 @@ pub(super) struct LiveSink {
     pub(super) store: LiveStore,
     pub(super) limits: Limits,
     pub(super) metrics: Arc<Metrics>,
-    pub(super) losses: Arc<LossBook>,
-    /// Where the request that each ingester thread serves was appended.
-    pub(super) appended: HashMap<ThreadId, Appended>,
+    /// The request that each ingester thread serves.
+    pub(super) requests: HashMap<ThreadId, Taken>,
+}
+
+/// What was taken of a request.
+#[derive(Debug, Default)]
+pub(super) struct Taken {
+    /// Where it was appended.
+    appended: Option<Appended>,
+    /// Its log records of spans, which are appended together.
+    records: Vec<Span>,
 }
 
 /// The spans of a request that the log holds. What could not be kept of them was counted when it came.
@@ -37,6 +44,27 @@ pub(super) fn decode(encoding: BodyEncoding, body: &[u8], limits: &Limits) -> Sp
     batch
 }
 
+impl LiveSink {
+    /// The request that this thread serves.
+    fn request(&mut self) -> &mut Taken {
+        self.requests.entry(thread::current().id()).or_default()
+    }
+
+    fn append(&mut self, encoding: BodyEncoding, body: &[u8], spans: &[Span], peer_pid: Option<u32>) -> Result<(), ReceivedSinkError> {
+        let head = RequestHead { encoding, received: now(), peer_pid };
+        let appended = self.store.append(&Request { head, body, spans }).map_err(|error| {
+            let reason = format!("failed to {}", causes(&error));
+            self.metrics.count_failed_append();
+            // A frame has an upper size, and no later attempt is smaller.
+            if matches!(error, WalError::TooLarge { .. }) { ReceivedSinkError::ForGood(reason) } else { ReceivedSinkError::ForNow(reason) }
+        })?;
+        // A request in another format comes in several parts.
+        let request = self.request();
+        request.appended = Some(request.appended.map_or(appended, |before| before.and(appended)));
+        Ok(())
+    }
+}
+
 impl ReceivedSink for LiveSink {
     fn traces(&mut self, bytes: &[u8], encoding: Encoding, peer_pid: Option<u32>) -> Result<(), ReceivedSinkError> {
         let encoding = match encoding {
@@ -44,16 +72,7 @@ impl ReceivedSink for LiveSink {
             Encoding::Json => BodyEncoding::Json,
         };
         let spans = decode(encoding, bytes, &self.limits).spans;
-        let head = RequestHead { encoding, received: now(), peer_pid };
-        let appended = self.store.append(&Request { head, body: bytes, spans: &spans });
-        let appended = appended.map_err(|error| {
-            let reason = format!("failed to {}", causes(&error));
-            self.metrics.count_failed_append();
-            // A frame has an upper size, and no later attempt is smaller.
-            if matches!(error, WalError::TooLarge { .. }) { ReceivedSinkError::ForGood(reason) } else { ReceivedSinkError::ForNow(reason) }
-        })?;
-        // A request in another format comes in several parts.
-        self.appended.entry(thread::current().id()).and_modify(|before| *before = before.and(appended)).or_insert(appended);
+        self.append(encoding, bytes, &spans, peer_pid)?;
         self.metrics.count_spans(spans.len() as u64, bytes.len() as u64);
         Ok(())
     }
@@ -66,14 +85,23 @@ impl ReceivedSink for LiveSink {
         Ok(())
     }
 
-    fn log_event(&mut self, _: TraceId, _: SpanId, _: SpanEvent) -> Result<(), ReceivedSinkError> {
-        self.losses.add(LossKind::OtherSignals, 1, "log records of spans, which `longpole serve` does not keep yet");
+    fn log_event(&mut self, trace_id: TraceId, span_id: SpanId, event: SpanEvent) -> Result<(), ReceivedSinkError> {
+        self.request().records.push(log_event(trace_id, span_id, event));
         Ok(())
     }
 
     fn durable(&mut self) -> Option<Durable> {
-        let appended = self.appended.remove(&thread::current().id())?;
+        let records = std::mem::take(&mut self.requests.get_mut(&thread::current().id())?.records);
         let (send, receive) = oneshot::channel();
+        if !records.is_empty() {
+            let body = otlp::encode_trace(&records);
+            if let Err(error) = self.append(BodyEncoding::Protobuf, &body, &records, None) {
+                let _ = send.send(Err(error));
+                return Some(receive);
+            }
+            self.metrics.count_log_records(records.len() as u64, body.len() as u64);
+        }
+        let appended = self.requests.remove(&thread::current().id())?.appended?;
         self.store.when_durable(
             appended,
             Box::new(move |synced| {

@@ -12,6 +12,7 @@ pub(super) struct Metrics {
     spans: AtomicU64,
     bytes: AtomicU64,
     requests: AtomicU64,
+    log_records: AtomicU64,
     failed_appends: AtomicU64,
 }
 
@@ -21,6 +22,12 @@ impl Metrics {
         self.spans.fetch_add(spans, Ordering::Relaxed);
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
         self.requests.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts the log records of spans that a request brought.
+    pub(super) fn count_log_records(&self, records: u64, bytes: u64) {
+        self.log_records.fetch_add(records, Ordering::Relaxed);
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
     /// Counts a request that the log did not take.
@@ -37,6 +44,7 @@ impl Metrics {
         };
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         put("spans_received_total", "counter", "Spans that were appended to the log.", read(&self.spans));
+        put("log_records_received_total", "counter", "Log records of spans that were appended to the log.", read(&self.log_records));
         put("received_bytes_total", "counter", "Bytes of their requests, decompressed.", read(&self.bytes));
         put("requests_received_total", "counter", "Requests with spans that were appended to the log.", read(&self.requests));
         put("append_failures_total", "counter", "Requests that the log did not take.", read(&self.failed_appends));

@@ -1,21 +1,21 @@
 //! The server of `longpole serve`: the doors for spans, the store behind them, and what answers about it.
 //!
 //! ```text
-//! 4317  OTLP gRPC            ┐
-//! 4318  OTLP HTTP            ├─ receive ─► live_sink ─► LiveStore ◄─ jaeger, zipkin, pages of traces
-//! 9411  Zipkin, and queries  │
-//! 16686 page, Jaeger's API   ┘
-//! 14269 health and metrics
+//! spans of OpenTelemetry, Zipkin, Jaeger, AppDash ─► receive ─► live_sink ─► LiveStore ◄─ jaeger, zipkin, pages of traces ◄─ queries
 //! ```
 //!
-//! All ports take all protocols, as one port of a run does; the numbers are those that clients expect. A request is answered when the disk has
+//! All ports of HTTP take all protocols over it, as one port of a run does; the numbers are those that clients expect ([`Door`]). A request is answered when the disk has
 //! what was kept of it.
 
+mod grpc_queries;
 mod jaeger;
+mod jaeger_v3;
 mod live_sink;
 mod metrics;
 mod pages;
+mod ports;
 mod query_error;
+mod sampling;
 mod zipkin;
 
 use std::collections::HashMap;
@@ -37,8 +37,11 @@ use longpole_wire::Limits;
 
 use self::live_sink::LiveSink;
 use self::metrics::Metrics;
+use self::ports::Transport;
+pub use self::ports::{Door, Ports};
+pub use self::sampling::{Strategies, StrategiesError};
 use crate::api::causes;
-use crate::receive::{Clients, HttpPort, Receiver, ReceiverHandle, ReceiverOptions};
+use crate::receive::{AllowedOrigins, Clients, HttpPort, Receiver, ReceiverHandle, ReceiverOptions};
 use crate::server;
 use crate::wall_clock::now;
 
@@ -47,27 +50,6 @@ const MAINTENANCE_PAUSE: Duration = Duration::from_secs(1);
 
 /// How long requests under way may take when the server ends.
 const DRAIN_MAX: Duration = Duration::from_secs(5);
-
-/// The ports of a server. 0 takes a free one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Ports {
-    /// OTLP over gRPC.
-    pub otlp_grpc: u16,
-    /// OTLP over HTTP.
-    pub otlp_http: u16,
-    /// Zipkin.
-    pub zipkin: u16,
-    /// The page and Jaeger's API.
-    pub page: u16,
-    /// Health and metrics.
-    pub admin: u16,
-}
-
-impl Default for Ports {
-    fn default() -> Self {
-        Ports { otlp_grpc: 4317, otlp_http: 4318, zipkin: 9411, page: 16686, admin: 14269 }
-    }
-}
 
 /// What a server needs.
 #[derive(Debug)]
@@ -82,6 +64,10 @@ pub struct ServeOptions {
     pub live: LiveOptions,
     /// Keep credentials as they came.
     pub keep_credentials: bool,
+    /// Web pages that may send spans.
+    pub origins: AllowedOrigins,
+    /// How services are to sample their traces.
+    pub strategies: Strategies,
 }
 
 /// Why a server cannot start.
@@ -104,7 +90,8 @@ pub struct Server {
     /// What of earlier logs could not be read.
     problems: Vec<String>,
     state: Arc<ServerState>,
-    addresses: usize,
+    /// The doors of the receiver's addresses, in their order.
+    doors: Vec<Door>,
 }
 
 /// What the health endpoints say.
@@ -138,26 +125,40 @@ impl Server {
         let (metrics, losses) = (Arc::new(Metrics::default()), Arc::new(LossBook::default()));
         let state = Arc::new(ServerState::default());
         let admin = admin_routes(&store, &metrics, &losses, &state);
-        let page = pages::routes(&store).merge(jaeger::routes(store.clone()));
-        let zipkin = zipkin::routes(store.clone()).fallback(zipkin::not_found);
-        let Ports { otlp_grpc, otlp_http, zipkin: zipkin_port, page: page_port, admin: admin_port } = options.ports;
-        let doors = [(page_port, Some(page)), (otlp_grpc, None), (otlp_http, None), (zipkin_port, Some(zipkin)), (admin_port, Some(admin))];
-        let http = doors.iter().flat_map(|(port, queries)| {
-            options.addresses.iter().map(|address| HttpPort { address: SocketAddr::new(*address, *port), queries: queries.clone() })
-        });
-        let any_host = options.addresses.iter().any(|address| !address.is_loopback());
+        let queries = |door| match door {
+            Door::Page => Some(pages::routes(&store).merge(jaeger::routes(store.clone())).merge(jaeger_v3::routes(store.clone()))),
+            Door::JaegerQuery | Door::SamplingGrpc | Door::JaegerGrpc => {
+                Some(grpc_queries::routes(store.clone(), options.strategies.clone()))
+            }
+            Door::Sampling => Some(sampling::routes(options.strategies.clone())),
+            Door::Zipkin => Some(zipkin::routes(store.clone()).fallback(zipkin::not_found)),
+            Door::Admin => Some(admin.clone()),
+            _ => None,
+        };
+        let at = |transport| options.ports.addresses(transport, &options.addresses);
+        let http: Vec<(Door, SocketAddr)> = at(Transport::Http);
+        let (udp, appdash) = (at(Transport::Udp), at(Transport::AppDash));
+        let doors: Vec<Door> = http.iter().chain(&udp).chain(&appdash).map(|(door, _)| *door).collect();
+        let addresses = |list: Vec<(Door, SocketAddr)>| list.into_iter().map(|(_, address)| address).collect();
+        let clients = Clients::Anybody {
+            http: http.into_iter().map(|(door, address)| HttpPort { address, queries: queries(door) }).collect(),
+            udp: addresses(udp),
+            appdash: addresses(appdash),
+            any_host: options.addresses.iter().any(|address| !address.is_loopback()),
+            origins: options.origins,
+        };
         let receiver_options = ReceiverOptions {
             limits,
             keep_credentials: options.keep_credentials,
             losses: Arc::clone(&losses),
-            clients: Clients::Anybody { http: http.collect(), appdash: Vec::new(), any_host },
+            clients,
             ..ReceiverOptions::default()
         };
-        let sink = LiveSink { store: store.clone(), limits, metrics, losses, appended: HashMap::new() };
+        let sink = LiveSink { store: store.clone(), limits, metrics, requests: HashMap::new() };
         let receiver = Receiver::start(receiver_options, Box::new(sink)).map_err(ServeError::Listen)?;
         let maintenance = Maintenance::start(store.clone(), Arc::clone(&state)).map_err(ServeError::Listen)?;
         state.is_ready.store(true, Ordering::Relaxed);
-        Ok(Server { receiver, store, maintenance, problems, state, addresses: options.addresses.len() })
+        Ok(Server { receiver, store, maintenance, problems, state, doors })
     }
 
     /// What of earlier logs could not be read, as lines for people.
@@ -165,17 +166,10 @@ impl Server {
         &self.problems
     }
 
-    /// Where it listens, by what comes there: the first of its addresses.
-    pub fn addresses(&self) -> Addresses {
-        let at = |door: usize| self.receiver.http_addresses().get(door * self.addresses).copied();
-        let any = SocketAddr::from(([127, 0, 0, 1], 0));
-        Addresses {
-            page: at(0).unwrap_or(any),
-            otlp_grpc: at(1).unwrap_or(any),
-            otlp_http: at(2).unwrap_or(any),
-            zipkin: at(3).unwrap_or(any),
-            admin: at(4).unwrap_or(any),
-        }
+    /// Where it listens, by what comes there: the first of its addresses, `None` where the door is closed.
+    pub fn address(&self, door: Door) -> Option<SocketAddr> {
+        let place = self.doors.iter().position(|open| *open == door)?;
+        self.receiver.addresses().nth(place)
     }
 
     /// Its store.
@@ -200,21 +194,6 @@ impl Server {
 /// If the system refuses to watch for them.
 pub fn wait_for_signal() -> io::Result<()> {
     tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(server::end_signal())
-}
-
-/// Where a server listens.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Addresses {
-    /// The page and Jaeger's API.
-    pub page: SocketAddr,
-    /// OTLP over gRPC.
-    pub otlp_grpc: SocketAddr,
-    /// OTLP over HTTP.
-    pub otlp_http: SocketAddr,
-    /// Zipkin.
-    pub zipkin: SocketAddr,
-    /// Health and metrics.
-    pub admin: SocketAddr,
 }
 
 fn admin_routes(store: &LiveStore, metrics: &Arc<Metrics>, losses: &Arc<LossBook>, state: &Arc<ServerState>) -> Router {

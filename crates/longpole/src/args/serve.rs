@@ -1,9 +1,11 @@
 //! `serve`.
 
 use std::net::IpAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use longpole_server::serve::Door;
 
 use super::values;
 
@@ -24,19 +26,49 @@ pub(crate) struct ServeArguments {
     /// Keep credentials in spans instead of redacting them
     #[arg(long)]
     pub(crate) keep_credentials: bool,
-    /// Port of the page and of Jaeger's API (0 = any free port, as for the others)
-    #[arg(long, value_name = "PORT", default_value_t = 16686)]
-    pub(crate) page_port: u16,
-    /// Port of OTLP over gRPC
-    #[arg(long, value_name = "PORT", default_value_t = 4317)]
-    pub(crate) otlp_grpc_port: u16,
-    /// Port of OTLP over HTTP
-    #[arg(long, value_name = "PORT", default_value_t = 4318)]
-    pub(crate) otlp_http_port: u16,
-    /// Port of Zipkin
-    #[arg(long, value_name = "PORT", default_value_t = 9411)]
-    pub(crate) zipkin_port: u16,
-    /// Port of health and metrics
-    #[arg(long, value_name = "PORT", default_value_t = 14269)]
-    pub(crate) admin_port: u16,
+    /// Let web pages of this origin send spans; repeat for more
+    #[arg(
+        long = "allow-origin",
+        value_name = "ORIGIN",
+        long_help = "Let web pages of this origin send spans, such as https://shop.example or http://localhost:* (repeat for more, * = every page)"
+    )]
+    pub(crate) allow_origins: Vec<String>,
+    /// Answer Jaeger's samplers from this file, in Jaeger's format; without it they keep each trace
+    #[arg(long, value_name = "FILE")]
+    pub(crate) sampling_strategies: Option<PathBuf>,
+    /// Another port for what comes there, or none: page=8080, zipkin=off, all=0 (0 = any free port; repeat for more)
+    #[arg(long = "port", value_name = "NAME=PORT", value_parser = port, long_help = port_help())]
+    pub(crate) ports: Vec<PortSetting>,
+}
+
+/// A port as the user sets it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PortSetting {
+    /// Which; `None` for all.
+    pub(crate) door: Option<Door>,
+    /// `None` where it stays closed.
+    pub(crate) port: Option<u16>,
+}
+
+fn port(text: &str) -> Result<PortSetting, String> {
+    let (name, port) = text.split_once('=').ok_or("expected NAME=PORT, such as page=8080")?;
+    let door = match name {
+        "all" => None,
+        name => Some(Door::named(name).ok_or_else(|| {
+            let names = Door::ALL.map(Door::name).join(", ");
+            format!("no port is called {name}: expected all, {names}")
+        })?),
+    };
+    let port = match port {
+        "off" => None,
+        port => Some(port.parse().map_err(|_| format!("port {port}: expected a number up to 65535, or off"))?),
+    };
+    Ok(PortSetting { door, port })
+}
+
+fn port_help() -> String {
+    let ports = Door::ALL.map(|door| format!("{} {}", door.name(), door.usual_port())).join(", ");
+    format!(
+        "Another port for what comes there, or none: page=8080, zipkin=off, all=0 (0 = any free port; repeat for more). The ports are: {ports}"
+    )
 }

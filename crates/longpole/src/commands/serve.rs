@@ -1,11 +1,12 @@
 //! `serve`: takes spans of all services and answers about them, until a signal ends it.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, TcpListener};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::sync::mpsc;
 use std::thread;
 
 use anyhow::{Context, Result, bail};
-use longpole_server::serve::{self, Addresses, Ports, ServeError, ServeOptions, Server};
+use longpole_server::receive::AllowedOrigins;
+use longpole_server::serve::{self, Door, Ports, ServeError, ServeOptions, Server, Strategies};
 use longpole_store::live::LiveOptions;
 
 use crate::args::ServeArguments;
@@ -25,27 +26,36 @@ pub(crate) fn serve(invocation: &Invocation, arguments: &ServeArguments) -> Resu
     };
     let store = invocation.open_store()?;
     let root = store.root().display().to_string();
-    let ports = Ports {
-        otlp_grpc: arguments.otlp_grpc_port,
-        otlp_http: arguments.otlp_http_port,
-        zipkin: arguments.zipkin_port,
-        page: arguments.page_port,
-        admin: arguments.admin_port,
+    let mut ports = Ports::default();
+    for setting in &arguments.ports {
+        let doors = setting.door.map_or(Door::ALL.to_vec(), |door| vec![door]);
+        doors.into_iter().for_each(|door| ports.set(door, setting.port));
+    }
+    let mut origins = AllowedOrigins::default();
+    for origin in &arguments.allow_origins {
+        origins.add(origin).with_context(|| format!("--allow-origin {origin}"))?;
+    }
+    let strategies = match &arguments.sampling_strategies {
+        None => Strategies::default(),
+        Some(path) => {
+            let text = std::fs::read_to_string(path).with_context(|| format!("failed to read {}", path.display()))?;
+            Strategies::parse(&text).with_context(|| path.display().to_string())?
+        }
     };
     let live = LiveOptions {
         keep_nanos: Some(u64::try_from(arguments.keep.as_nanos()).unwrap_or(u64::MAX)),
         keep_bytes: Some(arguments.keep_bytes),
         ..LiveOptions::default()
     };
-    let options = ServeOptions { store, addresses, ports, live, keep_credentials: arguments.keep_credentials };
+    let options = ServeOptions { store, addresses, ports, live, keep_credentials: arguments.keep_credentials, origins, strategies };
     let server = match Server::start(options) {
-        Err(ServeError::Listen(error)) => return Err(error).context("failed to listen: another program may use the port"),
+        Err(ServeError::Listen(error)) => return Err(error).context("failed to listen: another program may use the port (see --port)"),
         started => started.context("failed to serve")?,
     };
     for problem in server.problems() {
         stderr::note(format!("a log of an earlier server: {problem}"));
     }
-    greet(server.addresses(), &root)?;
+    greet(&server, &root)?;
     serve::wait_for_signal().context("failed to wait for a signal")?;
     let (ended, outcome) = mpsc::channel();
     let second_signal = ended.clone();
@@ -70,20 +80,43 @@ fn loopback() -> Vec<IpAddr> {
     addresses
 }
 
-fn greet(addresses: Addresses, root: &str) -> Result<()> {
-    let Addresses { page, otlp_grpc, otlp_http, zipkin, admin } = addresses;
-    let host = if page.ip().is_loopback() { "localhost".to_owned() } else { page.ip().to_string() };
-    let url = |port: u16| format!("http://{host}:{port}");
-    for text in [
-        "longpole serve: ready".to_owned(),
-        format!("  page and Jaeger API   {}", url(page.port())),
-        format!("  OTLP over HTTP        {}", url(otlp_http.port())),
-        format!("  OTLP over gRPC        {}", url(otlp_grpc.port())),
-        format!("  Zipkin                {}/api/v2/spans", url(zipkin.port())),
-        format!("  health and metrics    {}/readyz, /metrics", url(admin.port())),
-        format!("  store                 {root}"),
+fn greet(server: &Server, root: &str) -> Result<()> {
+    print_line("longpole serve: ready")?;
+    for (what, door, path) in [
+        ("page and Jaeger API", Door::Page, ""),
+        ("OTLP over HTTP", Door::OtlpHttp, ""),
+        ("OTLP over gRPC", Door::OtlpGrpc, ""),
+        ("Zipkin", Door::Zipkin, "/api/v2/spans"),
+        ("health and metrics", Door::Admin, "/readyz, /metrics"),
     ] {
-        print_line(&text)?;
+        if let Some(address) = server.address(door) {
+            print_line(format!("  {what:<20}  http://{}:{}{path}", host(address), address.port()))?;
+        }
     }
+    let others = [
+        Door::JaegerThrift,
+        Door::JaegerGrpc,
+        Door::JaegerCompact,
+        Door::JaegerBinary,
+        Door::JaegerQuery,
+        Door::Sampling,
+        Door::SamplingGrpc,
+        Door::AppDash,
+    ];
+    let open = others.into_iter().filter_map(|door| Some((door.name(), server.address(door)?.port())));
+    let open: Vec<String> = open.map(|(name, port)| format!("{name} {port}")).collect();
+    for (place, some) in open.chunks(4).enumerate() {
+        print_line(format!("  {:<20}  {}", if place == 0 { "other ports" } else { "" }, some.join(", ")))?;
+    }
+    print_line(format!("  {:<20}  {root}", "store"))?;
     Ok(())
+}
+
+/// How a person reaches this address.
+fn host(address: SocketAddr) -> String {
+    match address.ip() {
+        ip if ip.is_loopback() => "localhost".to_owned(),
+        IpAddr::V6(ip) => format!("[{ip}]"),
+        ip => ip.to_string(),
+    }
 }

@@ -35,6 +35,7 @@ mod see_the_kernel;
 mod see_the_spans_of_any_sdk;
 mod see_what_coroutines_wait_for;
 mod see_what_goroutines_wait_for;
+mod send_by_other_doors;
 mod send_to_a_trusted_collector;
 #[cfg(feature = "sql")]
 mod serve_like_embucket;

@@ -1,15 +1,17 @@
 //! Story: the processes of a command are instrumented with whatever OpenTelemetry SDK their language has.
 //! Guarantees: with no variable set by the user, stock SDKs of Rust, Python, Node, Java and Go send their spans to the recording, by
 //! gRPC, by HTTP with protobuf and by HTTP with JSON; nested spans keep their parents, and all stand under one root, also those of
-//! many processes; a request that cannot be read is answered with its reason and counted; who outlives the command is named.
+//! many processes, and to a server that their endpoint names; a request that cannot be read is answered with its reason and counted; who outlives the command is named.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use opentelemetry::trace::{Span as _, TraceContextExt, Tracer, TracerProvider};
 use opentelemetry_otlp::{Protocol, SpanExporter, WithExportConfig};
 use opentelemetry_sdk::trace::SdkTracerProvider;
 
+use crate::support::served::Served;
 use crate::support::{Sandbox, json, longpole, role, skip};
 
 fn spans_of(store: &std::path::Path) -> Vec<(String, String, bool)> {
@@ -156,14 +158,35 @@ impl Sdk {
         there
     }
 
+    /// To a recording, and to a server that only the endpoint names.
     fn check(&self) {
         let Some(there) = self.there() else { return };
+        self.check_run(&there);
+        let sandbox = Sandbox::new();
+        for protocol in self.protocols {
+            let served = Served::start(&sandbox.path(&format!("served-{}", protocol.replace('/', "-"))));
+            let port = served.port(if *protocol == "grpc" { "otlp-grpc" } else { "otlp-http" });
+            let [program, arguments @ ..] = &(self.command)(there.clone(), protocol)[..] else { panic!("no program") };
+            let endpoint = format!("http://localhost:{port}");
+            let sent = Command::new(program).args(arguments).env("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint).output().unwrap();
+            let how = format!("{} by {protocol} to a server", self.language);
+            assert!(sent.status.success() && sent.stderr.is_empty(), "{how}: {}", String::from_utf8_lossy(&sent.stderr));
+            // What each calls itself without a name is its own affair.
+            let services = served.jaeger("/api/services")["data"].clone();
+            let service = services[0].as_str().unwrap_or_else(|| panic!("{how}: nothing came")).replace(' ', "%20");
+            let found = served.jaeger(&format!("/api/traces?service={service}&operation=inner"));
+            assert_eq!(found["data"][0]["spans"].as_array().map(Vec::len), Some(2), "{how}: {found}");
+            served.stop();
+        }
+    }
+
+    fn check_run(&self, there: &Path) {
         let sandbox = Sandbox::new();
         for protocol in self.protocols {
             let store = sandbox.path(&protocol.replace('/', "-"));
             let run = longpole(&store)
                 .args(["run", "--summary", "none", "--no-profile", "--"])
-                .args((self.command)(there.clone(), protocol))
+                .args((self.command)(there.to_owned(), protocol))
                 .output()
                 .unwrap();
             let how = format!("{} by {protocol}", self.language);

@@ -4,9 +4,7 @@
 //! a store has one server, and a port that is taken is named.
 
 use std::collections::BTreeSet;
-use std::io::{BufRead, BufReader};
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -15,73 +13,11 @@ use longpole_testing::random::Random;
 use serde_json::{Value, json};
 
 use crate::support::http::{self, Answer};
+use crate::support::served::Served;
 use crate::support::{Sandbox, c, longpole, role};
 
 /// Kills of a server under load; `LONGPOLE_STORY_KILLS` asks for more.
 const KILLS: u64 = 6;
-
-/// A server, which ends with the story.
-struct Served {
-    child: Child,
-    page: u16,
-    otlp_grpc: u16,
-    otlp_http: u16,
-    zipkin: u16,
-    admin: u16,
-}
-
-impl Served {
-    /// Starts one at free ports, and reads from its greeting which these are.
-    fn start(store: &Path) -> Served {
-        Served::start_with(store, &[])
-    }
-
-    /// The same with more variables in its environment.
-    fn start_with(store: &Path, variables: &[(&str, &Path)]) -> Served {
-        let ports = ["--page-port", "--otlp-grpc-port", "--otlp-http-port", "--zipkin-port", "--admin-port"];
-        let mut command = longpole(store);
-        command
-            .envs(variables.iter().copied())
-            .arg("serve")
-            .args(ports.into_iter().flat_map(|port| [port, "0"]))
-            .args(["--listen", "127.0.0.1"]);
-        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn().unwrap();
-        let mut found = Vec::new();
-        for line in BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap) {
-            let port = line.split("localhost:").nth(1).map(|rest| rest.chars().take_while(char::is_ascii_digit).collect::<String>());
-            found.extend(port.and_then(|port| port.parse::<u16>().ok()));
-            if line.starts_with("  store") {
-                break;
-            }
-        }
-        let [page, otlp_http, otlp_grpc, zipkin, admin] = found[..] else { panic!("the greeting names {found:?}") };
-        Served { child, page, otlp_grpc, otlp_http, zipkin, admin }
-    }
-
-    fn jaeger(&self, path: &str) -> Value {
-        http::get(self.page, path).json()
-    }
-
-    fn kill(mut self) {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
-    }
-
-    /// Ends it as a service manager does.
-    fn stop(mut self) {
-        let sent = Command::new("kill").arg(self.child.id().to_string()).status().unwrap();
-        assert!(sent.success());
-        assert!(self.child.wait().unwrap().success());
-    }
-}
-
-impl Drop for Served {
-    fn drop(&mut self) {
-        // It has ended in most stories.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
 
 /// Spans of this trace as a client sends them: a root and its children.
 fn request(trace: u64, children: u64) -> String {
@@ -111,7 +47,9 @@ fn a_stock_sdk_sends_and_jaeger_and_zipkin_and_the_page_answer() {
     let sandbox = Sandbox::new();
     let store = sandbox.path("store");
     let served = Served::start(&store);
-    for (protocol, port) in [("grpc", served.otlp_grpc), ("http/protobuf", served.otlp_http), ("http/json", served.otlp_http)] {
+    for (protocol, port) in
+        [("grpc", served.port("otlp-grpc")), ("http/protobuf", served.port("otlp-http")), ("http/json", served.port("otlp-http"))]
+    {
         let [me, args @ ..] = &role("receive_from_any_sdk::emit")[..] else { panic!("no role") };
         let sent = Command::new(me)
             .args(args)
@@ -124,7 +62,7 @@ fn a_stock_sdk_sends_and_jaeger_and_zipkin_and_the_page_answer() {
     }
     let zipkin = json!([{ "traceId": "00000000000000ab", "id": "1", "name": "get", "kind": "SERVER", "timestamp": 1_795_867_200_000_000_u64,
         "duration": 1500, "localEndpoint": { "serviceName": "Frontend" }, "tags": { "http.path": "/x" } }]);
-    let answer = http::post(served.zipkin, "/api/v2/spans", "application/json", &zipkin.to_string()).unwrap();
+    let answer = http::post(served.port("zipkin"), "/api/v2/spans", "application/json", &zipkin.to_string()).unwrap();
     assert_eq!(answer.status, 202, "{}", answer.body);
 
     let services = served.jaeger("/api/services");
@@ -140,11 +78,11 @@ fn a_stock_sdk_sends_and_jaeger_and_zipkin_and_the_page_answer() {
         let poles = served.jaeger(&format!("/api/recordings/{id}/poles"));
         assert_eq!(poles["poles"][0]["name"], "outer", "{poles}");
         // Jaeger's address of a trace leads to its page.
-        assert_eq!(http::get(served.page, &format!("/trace/{id}")).status, 303);
-        assert!(http::get(served.page, &format!("/r/{id}")).body.contains("id=\"root\""), "{id} has no page");
+        assert_eq!(http::get(served.port("page"), &format!("/trace/{id}")).status, 303);
+        assert!(http::get(served.port("page"), &format!("/r/{id}")).body.contains("id=\"root\""), "{id} has no page");
     }
     // Nothing there: Grafana reads `data[0]` of any answer of 200.
-    assert_eq!(http::get(served.page, "/api/traces/00000000000000000000000000000bad").status, 404);
+    assert_eq!(http::get(served.port("page"), "/api/traces/00000000000000000000000000000bad").status, 404);
     for (path, reason) in [
         ("/api/traces?limit=5", "parameter 'service' is required"),
         ("/api/traces?service=cart&minDuration=soon", "minDuration: soon is not a duration"),
@@ -152,25 +90,26 @@ fn a_stock_sdk_sends_and_jaeger_and_zipkin_and_the_page_answer() {
         ("/api/traces?service=cart&tags=%7B%22a%22%3A1%7D", "tags: the value of a is not a string"),
         ("/api/traces/xyz", "cannot parse the trace id"),
     ] {
-        let answer = http::get(served.page, path);
+        let answer = http::get(served.port("page"), path);
         assert!(answer.status == 400 && answer.body.contains(reason), "{path}: {} {}", answer.status, answer.body);
     }
 
-    let found = http::get(served.zipkin, "/api/v2/traces?serviceName=frontend&annotationQuery=http.path%3D%2Fx&minDuration=1000").json();
+    let found =
+        http::get(served.port("zipkin"), "/api/v2/traces?serviceName=frontend&annotationQuery=http.path%3D%2Fx&minDuration=1000").json();
     assert_eq!(found[0][0]["id"], "0000000000000001", "{found}");
-    assert_eq!(http::get(served.zipkin, "/api/v2/spans?serviceName=frontend").json(), json!(["get"]));
-    assert_eq!(http::get(served.zipkin, "/api/v2/trace/ab").json()[0]["duration"], 1500);
-    assert_eq!(http::get(served.admin, "/readyz").status, 200);
-    let metrics = http::get(served.admin, "/metrics").body;
+    assert_eq!(http::get(served.port("zipkin"), "/api/v2/spans?serviceName=frontend").json(), json!(["get"]));
+    assert_eq!(http::get(served.port("zipkin"), "/api/v2/trace/ab").json()[0]["duration"], 1500);
+    assert_eq!(http::get(served.port("admin"), "/readyz").status, 200);
+    let metrics = http::get(served.port("admin"), "/metrics").body;
     assert!(metrics.contains("\nlongpole_spans_received_total 7\n"), "{metrics}");
 
     // What a door refuses is counted.
-    assert_eq!(send(served.otlp_http, "no JSON").unwrap().status, 400);
-    let metrics = http::get(served.admin, "/metrics").body;
+    assert_eq!(send(served.port("otlp-http"), "no JSON").unwrap().status, 400);
+    let metrics = http::get(served.port("admin"), "/metrics").body;
     assert!(metrics.contains("\nlongpole_losses_total{kind=\"requests_refused\"} 1\n"), "{metrics}");
 
     // Another page of the browser cannot read it: its name is not loopback's.
-    let foreign = http::send(served.page, "GET", "/api/services", &[("Host", "evil.example")], "").unwrap();
+    let foreign = http::send(served.port("page"), "GET", "/api/services", &[("Host", "evil.example")], "").unwrap();
     assert_eq!(foreign.status, 403);
     served.stop();
     let again = Served::start(&store);
@@ -189,7 +128,8 @@ fn what_was_acknowledged_survives_a_kill() {
         let over = Arc::new(AtomicBool::new(false));
         let senders: Vec<_> = (0..4)
             .map(|_| {
-                let (next, acknowledged, over, port) = (Arc::clone(&next), Arc::clone(&acknowledged), Arc::clone(&over), served.otlp_http);
+                let (next, acknowledged, over, port) =
+                    (Arc::clone(&next), Arc::clone(&acknowledged), Arc::clone(&over), served.port("otlp-http"));
                 thread::spawn(move || {
                     while !over.load(Ordering::Relaxed) {
                         let trace = next.fetch_add(1, Ordering::Relaxed);
@@ -257,8 +197,8 @@ fn a_disk_that_fails_sometimes_loses_nothing_acknowledged() {
     let store = sandbox.path("store");
     let arguments = ["-shared", "-fPIC", "-ldl"];
     let Some(shim) = c::compile_with(&sandbox, STORY, "failing.so", FAILING_DISK, &arguments) else { return };
-    let served = Served::start_with(&store, &[("LD_PRELOAD", &shim)]);
-    let statuses: Vec<u16> = (1..=100).map(|trace| send(served.otlp_http, &request(trace, 4)).unwrap().status).collect();
+    let served = Served::start_with(&store, &[], &[("LD_PRELOAD", &shim)]);
+    let statuses: Vec<u16> = (1..=100).map(|trace| send(served.port("otlp-http"), &request(trace, 4)).unwrap().status).collect();
     // The client hears of each failure and may send again, and the server goes on by itself.
     assert!(statuses.iter().all(|status| matches!(status, 200 | 503)), "{statuses:?}");
     let failed = statuses.iter().filter(|status| **status == 503).count();
@@ -267,7 +207,7 @@ fn a_disk_that_fails_sometimes_loses_nothing_acknowledged() {
     served.kill();
     let served = Served::start(&store);
     for (trace, status) in (1..).zip(statuses) {
-        let found = http::get(served.page, &format!("/api/traces/{trace:032x}"));
+        let found = http::get(served.port("page"), &format!("/api/traces/{trace:032x}"));
         let spans = if found.status == 200 { found.json()["data"][0]["spans"].as_array().unwrap().len() } else { 0 };
         assert!(spans == 5 || status == 503 && spans == 0, "trace {trace}, answered with {status}, has {spans} spans");
     }
@@ -278,11 +218,11 @@ fn a_store_has_one_server_and_a_taken_port_is_named() {
     let sandbox = Sandbox::new();
     let store = sandbox.path("store");
     let served = Served::start(&store);
-    let second = longpole(&store).args(["serve", "--page-port", "0"]).output().unwrap();
+    let second = longpole(&store).args(["serve", "--port", "all=0"]).output().unwrap();
     let error = String::from_utf8_lossy(&second.stderr).into_owned();
     assert!(!second.status.success() && error.contains("another longpole serves it"), "{error}");
-    let port = served.page.to_string();
-    let third = longpole(&sandbox.path("other")).args(["serve", "--page-port", &port]).output().unwrap();
+    let port = served.port("page").to_string();
+    let third = longpole(&sandbox.path("other")).args(["serve", "--port", "all=0", "--port", &format!("page={port}")]).output().unwrap();
     let error = String::from_utf8_lossy(&third.stderr).into_owned();
     assert!(!third.status.success() && error.contains(&format!("127.0.0.1:{port}")), "{error}");
     let open = longpole(&sandbox.path("open")).args(["serve", "--listen", "0.0.0.0"]).output().unwrap();

@@ -57,8 +57,10 @@ fn is_large(job: &Job) -> bool {
     match job.content {
         // Their order counts, and none is large.
         Content::Converted { .. } | Content::PulumiEvent { .. } | Content::Hello => false,
-        Content::Otlp { .. } | Content::Zipkin { .. } if job.compression == Compression::Identity => job.body.len() > FIRST_LANE_BYTES_MAX,
-        Content::Otlp { .. } | Content::Zipkin { .. } => {
+        Content::Otlp { .. } | Content::Zipkin { .. } | Content::Jaeger(_) if job.compression == Compression::Identity => {
+            job.body.len() > FIRST_LANE_BYTES_MAX
+        }
+        Content::Otlp { .. } | Content::Zipkin { .. } | Content::Jaeger(_) => {
             matches!(inflate_up_to(&job.body, job.compression, FIRST_LANE_BYTES_MAX), Err(InflateError::TooLarge(_)))
         }
     }

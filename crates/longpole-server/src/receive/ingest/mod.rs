@@ -12,7 +12,7 @@ use longpole_model::{Loss, LossKind, ResourceEvent, Span, SpanBatch, SpanSink, T
 use longpole_recording::loss_counters::LossBook;
 use longpole_store::Secret;
 use longpole_wire::redact::Redactor;
-use longpole_wire::{DecodeError, Limits, otlp, pulumi_event, zipkin};
+use longpole_wire::{DecodeError, Limits, jaeger, otlp, pulumi_event, zipkin};
 
 use self::check::Check;
 use self::convert::Convert;
@@ -21,7 +21,7 @@ use self::fair_queue::Sender;
 use self::logs::{Events, NO_SPAN, Unkept};
 use self::rewrite::{Rewrite, Rewritten};
 use super::connection::Claim;
-use super::job::{Content, Handed, Job, Outcome, Verdict};
+use super::job::{Content, Handed, JaegerFormat, Job, Outcome, Verdict};
 use super::pulumi::span_dedup::Twins;
 use super::received_sink::{ReceivedSink, ReceivedSinkError};
 use crate::forward::Forwarder;
@@ -154,6 +154,7 @@ impl Ingester<'_> {
             Content::Otlp { signal: Signal::Traces, encoding, came_by } => self.keep_traces(job, *encoding, *came_by),
             Content::Otlp { signal, encoding, came_by } => self.take_other(job, *signal, *encoding, *came_by),
             Content::Zipkin { path, content_type } => self.keep_zipkin(job, path, content_type.as_deref()),
+            Content::Jaeger(format) => self.keep_jaeger(job, *format),
             Content::Converted { spans } => self.keep_converted(job, *spans),
             Content::PulumiEvent { received } => self.keep_event(job, *received),
             Content::Hello => {
@@ -169,7 +170,7 @@ impl Ingester<'_> {
         let count = match &job.content {
             Content::Converted { spans } => *spans,
             Content::PulumiEvent { .. } => 1,
-            Content::Otlp { .. } | Content::Zipkin { .. } | Content::Hello => 0,
+            Content::Otlp { .. } | Content::Zipkin { .. } | Content::Jaeger(_) | Content::Hello => 0,
         };
         if let Verdict::Unproven(reason) = &verdict {
             self.context.book.add(LossKind::RequestsRefused, count, reason);
@@ -271,19 +272,33 @@ impl Ingester<'_> {
     }
 
     fn keep_zipkin(&mut self, job: &Job, path: &str, content_type: Option<&str>) -> Verdict {
+        self.keep_foreign(job, |bytes, limits, sink| {
+            zipkin::decode(bytes, zipkin::Format::of_request(path, content_type, bytes), limits, sink)
+        })
+    }
+
+    fn keep_jaeger(&mut self, job: &Job, format: JaegerFormat) -> Verdict {
+        self.keep_foreign(job, |bytes, limits, sink| match format {
+            JaegerFormat::Thrift => jaeger::decode_thrift(bytes, limits, sink),
+            JaegerFormat::Agent => jaeger::decode_agent_packet(bytes, limits, sink).map(|_| ()),
+            JaegerFormat::Protobuf => jaeger::decode_post_spans(bytes, limits, sink),
+        })
+    }
+
+    /// Keeps the spans of a request in another format than ours.
+    fn keep_foreign(&mut self, job: &Job, decode: impl FnOnce(&[u8], &Limits, &mut dyn SpanSink) -> Result<(), DecodeError>) -> Verdict {
         let mut bytes = match inflated(job) {
             Ok(bytes) => bytes,
             Err(verdict) => return verdict,
         };
         self.hide(&mut bytes);
-        let format = zipkin::Format::of_request(path, content_type, &bytes);
         let context = self.context;
         let peer_pid = job.connection.peer_pid(&mut context.desk().finder);
         let mut redactor = self.redactor.as_mut();
         redactor.iter_mut().for_each(|redactor| redactor.begin_request(bytes.len()));
         let (batch, called) = (SpanBatch::default(), Vec::new());
         let mut convert = Convert { context, redactor, peer_pid, batch, called, failed: None };
-        let decoded = zipkin::decode(&bytes, format, &context.limits, &mut convert);
+        let decoded = decode(&bytes, &context.limits, &mut convert);
         convert.give();
         let Convert { failed, called, .. } = convert;
         context.keep_listeners(&called);

@@ -20,16 +20,16 @@ use hyper::body::Incoming;
 use longpole_model::LossKind;
 use tokio::time::{Instant, sleep_until};
 
-use super::super::answer::AnswerBody;
 use super::super::body::BodyError;
 use super::super::connection::{Connection, Keeping, OpenStream};
 use super::super::job::{Content, Job};
-use super::super::otlp_grpc::{self, Refusal};
 use super::super::request_context::RequestContext;
+use crate::answer::AnswerBody;
 use crate::limits::{BODY_PROGRESS_BYTES, BODY_STALL_MAX, EVENT_BYTES_MAX};
 use crate::otlp_request::Compression;
 use crate::otlp_request::grpc::PREFIX_BYTES;
 use crate::otlp_request::grpc::code;
+use crate::otlp_request::grpc_call::{self, Refusal};
 use crate::wall_clock::now;
 
 const PATH: &str = "/pulumirpc.Events/StreamEvents";
@@ -45,10 +45,10 @@ pub(in crate::receive) async fn answer(
     connection: &Arc<Connection>,
     request: Request<Incoming>,
 ) -> Response<AnswerBody> {
-    match otlp_grpc::not_a_call(&request) {
+    match grpc_call::not_a_call(&request) {
         Some(answer) => answer,
         // `google.protobuf.Empty`.
-        None => otlp_grpc::respond(take(context, connection, request).await.map(|()| Vec::new())),
+        None => grpc_call::respond(take(context, connection, request).await.map(|()| Vec::new())),
     }
 }
 
@@ -57,8 +57,8 @@ async fn take(context: &RequestContext, connection: &Arc<Connection>, request: R
         context.refused(message);
         Refusal::new(code, message)
     };
-    otlp_grpc::check_message_type(request.headers()).inspect_err(|refusal| context.refused(&refusal.message))?;
-    let compression = otlp_grpc::compression_of(request.headers())?;
+    grpc_call::check_message_type(request.headers()).inspect_err(|refusal| context.refused(&refusal.message))?;
+    let compression = grpc_call::compression_of(request.headers())?;
     let Ok(_place) = context.event_streams.try_acquire() else {
         return Err(refuse(code::RESOURCE_EXHAUSTED, "too many pulumi event streams at the same time"));
     };

@@ -20,6 +20,12 @@ pub(crate) fn frame(annotations: &[(&str, &str)]) -> Vec<u8> {
     framed
 }
 
+/// The packets of a span of this service and name.
+pub(crate) fn one_span(name: &str) -> Vec<u8> {
+    let times = [("Span.Start", "2026-11-28T12:00:00Z"), ("Span.End", "2026-11-28T12:00:01Z"), ("_schema:Timespan", "")];
+    [frame(&[("Name", name), ("_schema:name", "")]), frame(&times)].concat()
+}
+
 fn text(out: &mut Vec<u8>, tag: u8, text: &str) {
     out.push(tag);
     length(out, text.len());

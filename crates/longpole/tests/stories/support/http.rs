@@ -13,10 +13,18 @@ const PATIENCE: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
+    /// Its head.
+    pub(crate) head: String,
     pub(crate) body: String,
 }
 
 impl Answer {
+    /// A header.
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        let lines = self.head.lines().filter_map(|line| line.split_once(": "));
+        lines.into_iter().find(|(found, _)| found.eq_ignore_ascii_case(name)).map(|(_, value)| value)
+    }
+
     /// The body of an answer of success as JSON.
     pub(crate) fn json(&self) -> Value {
         assert_eq!(self.status, 200, "{}", self.body);
@@ -35,7 +43,8 @@ pub(crate) fn post(port: u16, path: &str, content_type: &str, body: &str) -> Opt
 }
 
 /// Sends any request. A `Host` among the headers replaces the own one.
-pub(crate) fn send(port: u16, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Option<Answer> {
+pub(crate) fn send(port: u16, method: &str, path: &str, headers: &[(&str, &str)], body: impl AsRef<[u8]>) -> Option<Answer> {
+    let body = body.as_ref();
     let mut stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
     stream.set_read_timeout(Some(PATIENCE)).ok()?;
     let mut head = format!("{method} {path} HTTP/1.1\r\nConnection: close\r\nContent-Length: {}\r\n", body.len());
@@ -43,11 +52,11 @@ pub(crate) fn send(port: u16, method: &str, path: &str, headers: &[(&str, &str)]
         head.push_str(&format!("Host: localhost:{port}\r\n"));
     }
     headers.iter().for_each(|(name, value)| head.push_str(&format!("{name}: {value}\r\n")));
-    stream.write_all(format!("{head}\r\n{body}").as_bytes()).ok()?;
+    stream.write_all(&[head.as_bytes(), b"\r\n", body].concat()).ok()?;
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).ok()?;
     let text = String::from_utf8_lossy(&answer);
     let (head, body) = text.split_once("\r\n\r\n")?;
     let status = head.split(' ').nth(1)?.parse().ok()?;
-    Some(Answer { status, body: body.to_owned() })
+    Some(Answer { status, head: head.to_owned(), body: body.to_owned() })
 }

@@ -6,6 +6,7 @@ pub(crate) mod collector;
 pub(crate) mod http;
 pub(crate) mod program;
 pub(crate) mod pulumi;
+pub(crate) mod served;
 pub(crate) mod target;
 pub(crate) mod tee;
 pub(crate) mod terminal;

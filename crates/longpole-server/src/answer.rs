@@ -6,4 +6,4 @@ use bytes::Bytes;
 use http_body_util::combinators::UnsyncBoxBody;
 
 /// The body of every answer.
-pub(super) type AnswerBody = UnsyncBoxBody<Bytes, Infallible>;
+pub(crate) type AnswerBody = UnsyncBoxBody<Bytes, Infallible>;

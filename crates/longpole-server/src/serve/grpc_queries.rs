@@ -1,0 +1,168 @@
+//! Queries by gRPC: Jaeger's query service, version 3, and its sampling service. All of them are answered at each of their ports.
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::response::{IntoResponse, Response};
+use axum::routing::any;
+use http::StatusCode;
+use longpole_store::live::{LiveStore, SpanFilter};
+use longpole_wire::jaeger_query::{self, SummaryMessage};
+use longpole_wire::{DecodeError, otlp};
+
+use super::jaeger::{calls, service_names, take_error};
+use super::jaeger_v3::{Summary, TraceSearch, depth_of, one_trace, operations_of};
+use super::query_error::QueryError;
+use super::sampling::Strategies;
+use crate::off_the_reactor::off_the_reactor;
+use crate::otlp_request::grpc::code;
+use crate::otlp_request::grpc_call::{Refusal, check_message_type, compression_of, not_a_call, respond_with_all, unframe};
+use crate::otlp_request::{Compression, inflate_up_to};
+
+/// Bytes of a question.
+const QUESTION_BYTES_MAX: usize = 1 << 20;
+
+/// Spans of a message: clients take 4 MiB at once.
+const SPANS_AT_A_TIME: usize = 2_000;
+
+/// What a method answers: messages, one after the other.
+type Messages = Result<Vec<Vec<u8>>, QueryError>;
+
+pub(super) fn routes(store: LiveStore, strategies: Strategies) -> Router {
+    // `any`: a call that is no POST has an answer of its own.
+    let query = |method: fn(&LiveStore, &[u8]) -> Messages| {
+        any(move |State(store): State<LiveStore>, request: Request| call(request, move |question| method(&store, question)))
+    };
+    let path = |method: &str| format!("/jaeger.api_v3.QueryService/{method}");
+    Router::new()
+        .route(&path("GetServices"), query(services))
+        .route(&path("GetOperations"), query(operations))
+        .route(&path("GetTrace"), query(trace))
+        .route(&path("FindTraces"), query(traces))
+        .route(&path("FindTraceSummaries"), query(summaries))
+        .route(&path("GetDependencies"), query(dependencies))
+        .route(
+            "/jaeger.api_v2.SamplingManager/GetSamplingStrategy",
+            any(move |request: Request| {
+                let strategies = strategies.clone();
+                call(request, move |question| {
+                    let service = jaeger_query::sampling_request(question)?;
+                    Ok(vec![jaeger_query::sampling_response(&strategies.of(&service))])
+                })
+            }),
+        )
+        .route("/grpc.health.v1.Health/Check", any(async |request: Request| call(request, |_| Ok(vec![SERVING.to_vec()])).await))
+        .with_state(store)
+}
+
+/// `HealthCheckResponse` of a server that serves.
+const SERVING: [u8; 2] = [0x08, 1];
+
+/// Answers one call.
+async fn call(request: Request, method: impl FnOnce(&[u8]) -> Messages + Send + 'static) -> Response {
+    if let Some(answer) = not_a_call(&request) {
+        return answer.into_response();
+    }
+    respond_with_all(answer(request, method).await).into_response()
+}
+
+async fn answer(request: Request, method: impl FnOnce(&[u8]) -> Messages + Send + 'static) -> Result<Vec<Vec<u8>>, Refusal> {
+    let (head, body) = request.into_parts();
+    check_message_type(&head.headers)?;
+    let compression = compression_of(&head.headers)?;
+    let body = axum::body::to_bytes(body, QUESTION_BYTES_MAX).await;
+    let body = body.map_err(|error| Refusal::new(code::RESOURCE_EXHAUSTED, format!("cannot read the message: {error}")))?;
+    let (is_compressed, message) = unframe(&body)?;
+    let compression = if is_compressed { compression } else { Compression::Identity };
+    let message = inflate_up_to(&message, compression, QUESTION_BYTES_MAX);
+    let message = message.map_err(|error| Refusal::new(code::INVALID_ARGUMENT, error.to_string()))?.into_owned();
+    off_the_reactor::<_, QueryError>(move || method(&message)).await.map_err(|error| {
+        let code = match error.status() {
+            StatusCode::BAD_REQUEST => code::INVALID_ARGUMENT,
+            StatusCode::NOT_FOUND => code::NOT_FOUND,
+            _ => code::INTERNAL,
+        };
+        Refusal::new(code, error.to_string())
+    })
+}
+
+impl From<DecodeError> for QueryError {
+    fn from(error: DecodeError) -> Self {
+        QueryError::Bad(error.to_string())
+    }
+}
+
+fn services(store: &LiveStore, _: &[u8]) -> Messages {
+    Ok(vec![jaeger_query::services_response(service_names(store)?.iter().map(String::as_str))])
+}
+
+fn operations(store: &LiveStore, question: &[u8]) -> Messages {
+    let (service, kind) = jaeger_query::operations_request(question)?;
+    let operations = operations_of(store, &service, kind.as_deref())?;
+    Ok(vec![jaeger_query::operations_response(operations.iter().map(|(name, kind)| (name.as_str(), *kind)))])
+}
+
+fn trace(store: &LiveStore, question: &[u8]) -> Messages {
+    let spans = one_trace(store, &jaeger_query::trace_request(question)?)?;
+    Ok(spans.chunks(SPANS_AT_A_TIME).map(otlp::encode_trace).collect())
+}
+
+fn traces(store: &LiveStore, question: &[u8]) -> Messages {
+    let mut messages = Vec::new();
+    for found in search(question)?.found(store)? {
+        messages.extend(store.trace(found.trace_id)?.chunks(SPANS_AT_A_TIME).map(otlp::encode_trace));
+    }
+    Ok(messages)
+}
+
+fn summaries(store: &LiveStore, question: &[u8]) -> Messages {
+    let mut summaries = Vec::new();
+    for found in search(question)?.found(store)? {
+        summaries.push(Summary::new(&found, &store.trace(found.trace_id)?));
+    }
+    let message = |summary: &'_ Summary| {
+        let counts = [summary.spans, summary.errors, summary.orphans].map(|count| count as u64);
+        let services = summary.services.iter().map(|(name, counts)| (name.as_str(), counts.map(|count| count as u64))).collect();
+        jaeger_query::summaries_response([SummaryMessage {
+            trace_id: summary.trace_id.clone(),
+            root: [&summary.root_service, &summary.root_name],
+            start: summary.start,
+            end: summary.end,
+            counts,
+            services,
+        }])
+    };
+    // Messages of one field after another are one message.
+    Ok(vec![summaries.iter().flat_map(message).collect()])
+}
+
+fn dependencies(store: &LiveStore, question: &[u8]) -> Messages {
+    let [Some(from), Some(until)] = jaeger_query::dependencies_request(question)? else {
+        return Err("start_time and end_time are required".into());
+    };
+    let calls = calls(store, from, until)?;
+    let rows = calls.iter().map(|((parent, child), count)| (parent.as_str(), child.as_str(), *count));
+    Ok(vec![jaeger_query::dependencies_response(rows)])
+}
+
+fn search(question: &[u8]) -> Result<TraceSearch, QueryError> {
+    let mut query = jaeger_query::find_request(question)?;
+    if query.has_filter {
+        return Err("query.filter: structured filters are not supported; use service_name, attributes and the like".into());
+    }
+    let (Some(from), Some(until)) = (query.from, query.until) else {
+        return Err("start_time_min and start_time_max are required".into());
+    };
+    let is_error = take_error(&mut query.attributes);
+    let filter = SpanFilter {
+        service: query.service,
+        name: query.name,
+        attributes: query.attributes,
+        keys: Vec::new(),
+        min_nanos: query.min_nanos,
+        max_nanos: query.max_nanos,
+        is_error,
+        from: Some(from),
+        until: Some(until),
+    };
+    Ok(TraceSearch { filter, depth: depth_of(query.depth) })
+}
