@@ -19,6 +19,7 @@ mod otlp_request;
 mod page_clients;
 mod page_connections;
 mod peer_process;
+pub mod query_client;
 mod query_parameters;
 pub mod receive;
 pub mod serve;

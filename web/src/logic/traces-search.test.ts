@@ -101,15 +101,15 @@ describe('a rectangle in the address', () => {
     expect(tracesInBox(traces, box({ max: 4 }))).toEqual([]);
   });
 
-  it('asks for the spans of its time, not for its durations: those are of a span', () => {
+  it('asks for the spans of its time and for traces of its durations', () => {
     const { start, end } = { start: 1000 as Micros, end: 5000 as Micros };
     const times = (search: TracesSearch) => {
       const { limit: _, ...rest } = requestOf(search).parameters;
       return rest;
     };
-    expect(times({ start, end, minWall: '1ms', maxWall: '2ms' })).toEqual({ start: '1000', end: '5000' });
+    expect(times({ start, end, minWall: '1ms', maxWall: '2ms' })).toEqual({ start: '1000', end: '5000', minWall: '1ms', maxWall: '2ms' });
     // The span of the service may start as late as the longest trace ends.
-    expect(times({ service: 'cart', start, end, maxWall: '2ms' })).toEqual({ service: 'cart', start: '1000', end: '7000' });
+    expect(times({ service: 'cart', start, end, maxWall: '2ms' })).toEqual({ service: 'cart', start: '1000', end: '7000', maxWall: '2ms' });
     expect(times({ service: 'cart', start, minDuration: '3ms' })).toEqual({ service: 'cart', start: '1000', minDuration: '3ms' });
   });
 });

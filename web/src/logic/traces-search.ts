@@ -174,6 +174,7 @@ export function requestOf(search: TracesSearch): { readonly parameters: Readonly
   const { start, end, max } = boxOf(search);
   const isAnySpan = TEXTS.every((name) => (search[name] ?? '') === '');
   const later = isAnySpan || max === null ? 0 : Math.ceil(max / 1000);
+  const { minWall = '', maxWall = '' } = search;
   const all = {
     service,
     operation,
@@ -182,6 +183,8 @@ export function requestOf(search: TracesSearch): { readonly parameters: Readonly
     tags: tags === null || tags.size === 0 ? '' : JSON.stringify(Object.fromEntries(tags)),
     start: start === null ? '' : String(start),
     end: end === null ? '' : String(end + later),
+    minWall,
+    maxWall,
     limit: String(TRACES_MAX),
   };
   return { parameters: Object.fromEntries(Object.entries(all).filter(([, value]) => value !== '')), wrong };

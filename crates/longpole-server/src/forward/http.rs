@@ -14,10 +14,6 @@ use bytes::Bytes;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE, DATE, HeaderName, HeaderValue, RETRY_AFTER, TE, USER_AGENT};
 use http::{HeaderMap, Method, Request, StatusCode, Uri};
 use http_body_util::{BodyExt, Full, Limited};
-use hyper_rustls::HttpsConnector;
-use hyper_util::client::legacy::Client;
-use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::TokioExecutor;
 use longpole_wire::http_date;
 use longpole_wire::otlp::{Rejected, decode_response, decode_retry_delay};
 use percent_encoding::percent_decode_str;
@@ -26,16 +22,15 @@ use tokio::task::JoinSet;
 use tokio::time::{timeout, timeout_at};
 
 use super::account::Account;
+use super::client::{self, HttpClient};
+use super::convert;
 use super::queue::{Requests, Waiting};
 use super::target::{ForwardProtocol, ForwardTarget};
-use super::{convert, tls};
 use crate::limits::{
     FORWARD_ANSWER_BYTES_MAX, FORWARD_BACKOFF_MAX, FORWARD_BACKOFF_MIN, FORWARD_IN_FLIGHT_MAX, FORWARD_TRY_MAX, RETRY_AFTER_MAX,
 };
 use crate::otlp_request::grpc::{self, GRPC, GRPC_ENCODING, GRPC_MESSAGE, GRPC_STATUS};
 use crate::otlp_request::{CameBy, Compression, Encoding, Parcel, Signal};
-
-type HttpClient = Client<HttpsConnector<HttpConnector>, Full<Bytes>>;
 
 const AGENT: HeaderValue = HeaderValue::from_static(concat!("longpole/", env!("CARGO_PKG_VERSION")));
 const PROTOBUF: HeaderValue = HeaderValue::from_static("application/x-protobuf");
@@ -224,24 +219,7 @@ impl Endpoint {
 
     async fn client(&self, grpc: bool) -> Result<&HttpClient, String> {
         let https = self.target.url.starts_with("https:");
-        self.clients[usize::from(grpc)]
-            .get_or_try_init(|| async {
-                let settings = self.target.tls.clone();
-                let config = if https {
-                    // Certificates are files: not on the thread that answers the command.
-                    tokio::task::spawn_blocking(move || tls::client_config(&settings)).await.map_err(|error| error.to_string())??
-                } else {
-                    no_tls()?
-                };
-                let mut tcp = HttpConnector::new();
-                tcp.enforce_http(false);
-                tcp.set_nodelay(true);
-                let connector = hyper_rustls::HttpsConnectorBuilder::new().with_tls_config(config).https_or_http();
-                let connector =
-                    if grpc { connector.enable_http2().wrap_connector(tcp) } else { connector.enable_http1().wrap_connector(tcp) };
-                Ok(Client::builder(TokioExecutor::new()).http2_only(grpc).build(connector))
-            })
-            .await
+        self.clients[usize::from(grpc)].get_or_try_init(|| client::new(https, grpc, self.target.tls.clone())).await
     }
 
     async fn prepare(&self, parts: &Parts, parcel: &Parcel) -> Result<Prepared, String> {
@@ -410,15 +388,6 @@ fn http_path_of(signal: Signal) -> &'static str {
 pub(super) fn jittered(pause: Duration) -> Duration {
     let random = getrandom::u32().unwrap_or(u32::MAX);
     pause / 2 + (pause / 2).mul_f64(f64::from(random) / f64::from(u32::MAX))
-}
-
-/// A configuration for plain `http`, which never uses it: trusts nobody.
-fn no_tls() -> Result<rustls::ClientConfig, String> {
-    Ok(rustls::ClientConfig::builder_with_provider(rustls::crypto::ring::default_provider().into())
-        .with_safe_default_protocol_versions()
-        .map_err(|error| format!("cannot set up tls: {error}"))?
-        .with_root_certificates(rustls::RootCertStore::empty())
-        .with_no_client_auth())
 }
 
 /// What an error says of the endpoint. Requests that wait for a connection which another one is making fail with it, and only

@@ -12,6 +12,7 @@
 
 mod account;
 mod appdash;
+pub(crate) mod client;
 mod convert;
 mod file;
 mod forwarder;

@@ -163,6 +163,7 @@ fn search(question: &[u8]) -> Result<TraceSearch, QueryError> {
         is_error,
         from: Some(from),
         until: Some(until),
+        ..SpanFilter::default()
     };
     Ok(TraceSearch { filter, depth: depth_of(query.depth) })
 }

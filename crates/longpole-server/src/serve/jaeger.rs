@@ -177,6 +177,7 @@ pub(super) fn filter_of(parameters: &Parameters) -> Result<SpanFilter, QueryErro
         is_error,
         from: Some(from),
         until,
+        ..SpanFilter::default()
     })
 }
 

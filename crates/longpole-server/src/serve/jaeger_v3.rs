@@ -174,6 +174,7 @@ impl TraceSearch {
                 is_error,
                 from: Some(from),
                 until: Some(until),
+                ..SpanFilter::default()
             },
             depth: depth_of(depth.transpose()?),
         })

@@ -3,7 +3,7 @@
 //! | | |
 //! |---|---|
 //! | `/longpole/v1/services` | services and their operations |
-//! | `/longpole/v1/traces` | search: `service`, `operation`, `tags`, `minDuration`, `maxDuration`, `start`, `end`, `limit`, as Jaeger spells them |
+//! | `/longpole/v1/traces` | search: `service`, `operation`, `tags`, `minDuration`, `maxDuration`, `start`, `end`, `limit`, as Jaeger spells them; `minWall` and `maxWall` for the whole trace |
 //! | `/api/recordings/{trace}/…` | views of a trace, as of a recording |
 //! | `/trace/{trace}` | its page |
 
@@ -60,7 +60,10 @@ async fn traces(State(store): State<LiveStore>, RawQuery(query): RawQuery) -> An
     let found = move || {
         let parameters = Parameters::of(query.as_deref())?;
         let limit = parameters.limit(LIMIT, LIMIT_MAX)?;
-        let found = store.find(&filter_of(&parameters)?, limit + 1)?;
+        let mut filter = filter_of(&parameters)?;
+        filter.min_trace_nanos = parameters.duration("minWall")?;
+        filter.max_trace_nanos = parameters.duration("maxWall")?;
+        let found = store.find(&filter, limit + 1)?;
         Ok(TracesView::new(&found, limit))
     };
     json(&off_the_reactor::<_, QueryError>(found).await?)

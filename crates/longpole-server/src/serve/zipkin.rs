@@ -143,6 +143,7 @@ async fn traces(State(store): State<LiveStore>, RawQuery(query): RawQuery) -> Pl
             is_error: false,
             from: Some(from),
             until: Some(until),
+            ..SpanFilter::default()
         };
         let limit = parameters.limit(LIMIT, LIMIT_MAX)?;
         let mut lists = Vec::new();

@@ -19,6 +19,10 @@ pub struct SpanFilter {
     pub min_nanos: Option<u64>,
     /// Its longest.
     pub max_nanos: Option<u64>,
+    /// The shortest duration of its trace, in nanoseconds, as far as one segment or log has it.
+    pub min_trace_nanos: Option<u64>,
+    /// The longest.
+    pub max_trace_nanos: Option<u64>,
     /// It must have failed.
     pub is_error: bool,
     /// Its earliest start.
@@ -31,7 +35,8 @@ impl SpanFilter {
     /// Whether a trace may have such a span.
     pub(super) fn may_match(&self, trace: &TraceSummary) -> bool {
         self.service.as_ref().is_none_or(|service| trace.has_service(service))
-            && self.min_nanos.is_none_or(|nanos| trace.nanos() >= nanos)
+            && self.min_nanos.max(self.min_trace_nanos).is_none_or(|nanos| trace.nanos() >= nanos)
+            && self.max_trace_nanos.is_none_or(|nanos| trace.nanos() <= nanos)
             && (!self.is_error || trace.errors > 0)
             && self.may_match_time(trace.start, trace.end)
     }

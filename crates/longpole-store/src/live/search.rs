@@ -35,6 +35,21 @@ impl TracePlace {
             TracePlace::Segment(segment) => segment.entry.end,
         }
     }
+
+    fn may_match(&self, filter: &SpanFilter) -> bool {
+        let TracePlace::Segment(segment) = self else { return true };
+        let entry = &segment.entry;
+        let has_service = |service: &String| entry.services.is_empty() || entry.services.contains(service);
+        filter.may_match_time(entry.start, entry.end) && filter.service.as_ref().is_none_or(has_service)
+    }
+
+    /// What it has of a trace.
+    fn summary(&self, trace_id: TraceId) -> Result<Option<TraceSummary>, StoreError> {
+        match self {
+            TracePlace::Head(generation) => Ok(read(&generation.head).summary(trace_id)),
+            TracePlace::Segment(segment) => Ok(segment.summary(trace_id)?.filter(|summary| summary.spans > 0)),
+        }
+    }
 }
 
 impl LiveStore {
@@ -45,36 +60,55 @@ impl LiveStore {
     /// [`StoreError`] if a segment cannot be read.
     pub fn find(&self, filter: &SpanFilter, limit: usize) -> Result<Vec<TraceSummary>, StoreError> {
         let (generations, segments) = self.shared.all();
-        let mut sources: Vec<TracePlace> = generations.into_iter().map(TracePlace::Head).collect();
-        let may_match = |segment: &Arc<Segment>| {
-            let entry = &segment.entry;
-            let has_service = |service: &String| entry.services.is_empty() || entry.services.contains(service);
-            filter.may_match_time(entry.start, entry.end) && filter.service.as_ref().is_none_or(has_service)
-        };
-        sources.extend(segments.into_iter().filter(may_match).map(TracePlace::Segment));
-        sources.sort_by_key(|source| std::cmp::Reverse(source.last()));
-        let mut found: HashMap<TraceId, TraceSummary> = HashMap::new();
-        for source in sources {
-            if found.len() >= limit && nth_newest(&found, limit).is_some_and(|start| start > source.last()) {
+        let heads = generations.into_iter().map(TracePlace::Head);
+        let places: Vec<TracePlace> = heads.chain(segments.into_iter().map(TracePlace::Segment)).collect();
+        let mut sources: Vec<usize> = (0..places.len()).filter(|place| places[*place].may_match(filter)).collect();
+        sources.sort_by_key(|place| std::cmp::Reverse(places[*place].last()));
+        let mut found: HashMap<TraceId, FoundTrace> = HashMap::new();
+        for place in sources {
+            if found.len() >= limit && nth_newest(&found, limit).is_some_and(|start| start > places[place].last()) {
                 break;
             }
-            let matching = match &source {
+            let matching = match &places[place] {
                 TracePlace::Head(generation) => in_head(generation, filter, limit),
                 TracePlace::Segment(segment) => in_segment(segment, filter, limit)?,
             };
             for summary in matching {
-                match found.get_mut(&summary.trace_id) {
-                    Some(known) => known.merge(summary),
-                    None => {
-                        found.insert(summary.trace_id, summary);
-                    }
-                }
+                found
+                    .entry(summary.trace_id)
+                    .or_insert_with(|| FoundTrace { summary: summary.clone(), places: Vec::new() })
+                    .add(summary, place);
             }
         }
-        let mut found: Vec<TraceSummary> = found.into_values().collect();
-        found.sort_by_key(newest_first);
+        let mut found: Vec<FoundTrace> = found.into_values().collect();
+        found.sort_by_key(|found| newest_first(&found.summary));
         found.truncate(limit);
+        // Other parts of these traces need not match.
+        for trace in &mut found {
+            let id = trace.summary.trace_id;
+            for (place, other) in places.iter().enumerate().filter(|(place, _)| !trace.places.contains(place)).collect::<Vec<_>>() {
+                other.summary(id)?.into_iter().for_each(|part| trace.add(part, place));
+            }
+        }
+        let mut found: Vec<TraceSummary> = found.into_iter().map(|found| found.summary).collect();
+        found.sort_by_key(newest_first);
         Ok(found)
+    }
+}
+
+/// A trace that was found, and where parts of it are.
+struct FoundTrace {
+    summary: TraceSummary,
+    places: Vec<usize>,
+}
+
+impl FoundTrace {
+    /// Adds the part of a place; the first one is there already.
+    fn add(&mut self, part: TraceSummary, place: usize) {
+        if !self.places.is_empty() {
+            self.summary.merge(part);
+        }
+        self.places.push(place);
     }
 }
 
@@ -83,8 +117,8 @@ fn newest_first(trace: &TraceSummary) -> (std::cmp::Reverse<Timestamp>, TraceId)
 }
 
 /// Start of the trace that is `limit`th by its start.
-fn nth_newest(found: &HashMap<TraceId, TraceSummary>, limit: usize) -> Option<Timestamp> {
-    let mut starts: Vec<Timestamp> = found.values().map(|trace| trace.start).collect();
+fn nth_newest(found: &HashMap<TraceId, FoundTrace>, limit: usize) -> Option<Timestamp> {
+    let mut starts: Vec<Timestamp> = found.values().map(|trace| trace.summary.start).collect();
     starts.sort_unstable_by_key(|start| std::cmp::Reverse(*start));
     starts.get(limit.saturating_sub(1)).copied()
 }

@@ -145,17 +145,27 @@ impl Segment {
 
     /// The rows of a trace; none if it is not here.
     pub(super) fn trace(&self, trace_id: TraceId) -> Result<Vec<Span>, StoreError> {
+        match self.row(trace_id)? {
+            Some(row) => self.spans(&row),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// What a search needs of a trace, if it is here.
+    pub(super) fn summary(&self, trace_id: TraceId) -> Result<Option<TraceSummary>, StoreError> {
+        Ok(self.row(trace_id)?.map(|row| row.summary))
+    }
+
+    /// Where a trace is.
+    fn row(&self, trace_id: TraceId) -> Result<Option<TraceRow>, StoreError> {
         let candidates = self.index()?.rows_of(trace_id);
         if candidates.is_empty() {
-            return Ok(Vec::new());
+            return Ok(None);
         }
         let ranges: Vec<_> = candidates.iter().map(|row| *row..row.saturating_add(1)).collect();
         let mut found = Vec::new();
         self.tables()?.traces.read(size_of::<TraceRow>(), &ranges, |batch| traces::read(&batch, &mut found))?;
-        match found.into_iter().find(|row: &TraceRow| row.summary.trace_id == trace_id) {
-            Some(row) => self.spans(&row),
-            None => Ok(Vec::new()),
-        }
+        Ok(found.into_iter().find(|row: &TraceRow| row.summary.trace_id == trace_id))
     }
 
     /// Every trace, in the order of the rows.

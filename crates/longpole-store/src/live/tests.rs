@@ -102,6 +102,24 @@ fn the_newest_traces_come_first_wherever_they_are() {
 }
 
 #[test]
+fn a_search_counts_the_parts_that_do_not_match() {
+    let directory = Directory::new();
+    let live = open(&directory, LiveOptions::default());
+    append(&live, 1, 1);
+    live.maintain(NOW, true).unwrap();
+    append(&live, 1, 3);
+    live.maintain(NOW, true).unwrap();
+    append(&live, 1, 4);
+    let only_last = SpanFilter { name: Some(spans_of(&body(1, 4))[3].name.to_string()), ..SpanFilter::default() };
+    let [found] = &live.find(&only_last, 10).unwrap()[..] else { panic!("not one") };
+    // The segments have 1 and 3, the log 4: a span that came again counts again.
+    assert_eq!(found.spans, 8);
+    assert_eq!(found.root_name, spans_of(&body(1, 1))[0].name.as_str());
+    let longer = SpanFilter { min_trace_nanos: Some(found.nanos() + 1), ..SpanFilter::default() };
+    assert_eq!(live.find(&longer, 10).unwrap(), []);
+}
+
+#[test]
 fn old_segments_go_and_leave_nothing() {
     let directory = Directory::new();
     let options = LiveOptions { keep_nanos: Some(1_000), ..LiveOptions::default() };

@@ -1,0 +1,83 @@
+//! Asks a server: one GET of its HTTP API.
+
+use std::error::Error;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{ACCEPT, HeaderValue, USER_AGENT};
+use http::{Request, Uri};
+use http_body_util::{BodyExt, Full, Limited};
+use tokio::time::timeout;
+
+use crate::forward::client;
+use crate::forward::target::ForwardTls;
+
+/// Bytes of an answer: a trace of a million spans.
+const ANSWER_BYTES_MAX: usize = 1 << 30;
+
+/// How long a server may take.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What a server answers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServerAnswer {
+    /// The status of HTTP.
+    pub status: u16,
+    /// The body.
+    pub body: Vec<u8>,
+}
+
+/// Why a server does not answer, as a fragment behind its address.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NoAnswer {
+    /// Not an address.
+    #[error("not an address of http or https")]
+    Address,
+    /// Nobody is there, or somebody who does not speak HTTP.
+    #[error("{0}")]
+    Failed(String),
+    /// It takes too long.
+    #[error("no answer within {} s", PATIENCE.as_secs())]
+    TooSlow,
+}
+
+/// Gets an address.
+///
+/// # Errors
+///
+/// [`NoAnswer`] if no whole answer comes. An answer that says so is an answer.
+pub fn get(address: &str) -> Result<ServerAnswer, NoAnswer> {
+    let uri: Uri = address.parse().map_err(|_| NoAnswer::Address)?;
+    let https = match uri.scheme_str() {
+        Some("https") => true,
+        Some("http") if uri.host().is_some() => false,
+        _ => return Err(NoAnswer::Address),
+    };
+    let failed = |error: &(dyn Error + 'static)| NoAnswer::Failed(innermost(error).to_string());
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| failed(&error))?;
+    let answer = async {
+        let client = client::new(https, false, ForwardTls::default()).await.map_err(NoAnswer::Failed)?;
+        let request = Request::get(uri)
+            .header(ACCEPT, HeaderValue::from_static("application/json"))
+            .header(USER_AGENT, HeaderValue::from_static(concat!("longpole/", env!("CARGO_PKG_VERSION"))))
+            .body(Full::new(Bytes::new()))
+            .map_err(|error| failed(&error))?;
+        let response = client.request(request).await.map_err(|error| failed(&error))?;
+        let status = response.status().as_u16();
+        let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX).collect().await;
+        let body = body.map_err(|error| failed(&*error))?;
+        Ok(ServerAnswer { status, body: body.to_bytes().to_vec() })
+    };
+    let answer = runtime.block_on(async { timeout(PATIENCE, answer).await.unwrap_or(Err(NoAnswer::TooSlow)) });
+    runtime.shutdown_background();
+    answer
+}
+
+/// The cause that says most: `Connection refused` and not "client error".
+fn innermost<'a>(error: &'a (dyn Error + 'static)) -> &'a (dyn Error + 'static) {
+    let mut innermost = error;
+    while let Some(cause) = innermost.source() {
+        innermost = cause;
+    }
+    innermost
+}
