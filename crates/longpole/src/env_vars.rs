@@ -91,3 +91,8 @@ pub(crate) fn wants_backtraces() -> bool {
 pub(crate) fn inherited() -> Vec<(OsString, OsString)> {
     INHERITED.get().cloned().unwrap_or_else(|| std::env::vars_os().collect())
 }
+
+/// All variables whose name and value are text.
+pub(crate) fn all_text() -> impl Iterator<Item = (String, String)> {
+    std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+}

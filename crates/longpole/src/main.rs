@@ -88,6 +88,9 @@ fn look(invocation: &Invocation, command: &Command) -> ExitCode {
     let done = match command {
         Command::Run(_) | Command::Exec(_) | Command::Attach(_) | Command::Sql(_) => Ok(()),
         Command::Serve(arguments) => commands::serve::serve(invocation, arguments),
+        Command::Search(arguments) => commands::search::search(invocation, arguments),
+        Command::Trace(arguments) => commands::trace::trace(invocation, arguments),
+        Command::Services(arguments) => commands::services::services(invocation, arguments),
         Command::Open(arguments) => commands::open::open(invocation, arguments),
         Command::Show(arguments) => commands::show::show(invocation, arguments),
         Command::Poles(arguments) => commands::poles::poles(invocation, arguments),

@@ -11,7 +11,7 @@ use longpole_store::RecordingName;
 use crate::env_vars;
 use crate::input::temporary_store::TemporaryStore;
 use crate::session::{host, owner_of_client};
-use crate::terminal::screen::{self, Screen, print};
+use crate::terminal::screen::{self, Screen, print, print_line};
 
 /// How a page is served.
 pub(crate) struct Serving<'a> {
@@ -29,6 +29,19 @@ pub(crate) struct Serving<'a> {
 pub(crate) fn serve_file(path: &Path, serving: Serving<'_>) -> Result<()> {
     let (store, name) = TemporaryStore::of_file(path)?;
     serve(store.root(), name, serving)
+}
+
+/// Prints the address of a page that another server has, and opens it.
+pub(crate) fn open_address(url: &str, browser: bool) -> Result<()> {
+    print_line(url).context("failed to print the address")?;
+    if browser && env_vars::has_display() {
+        start_browser(url);
+    }
+    Ok(())
+}
+
+fn start_browser(url: &str) {
+    Command::new("xdg-open").arg(url).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().ok();
 }
 
 /// How to reach the page from a machine with a display.
@@ -65,7 +78,7 @@ pub(crate) fn serve(store: &Path, name: RecordingName, Serving { port, access, b
         && !no_display
         && let Some(url) = if needs_token { page.url_once_of(name).ok() } else { Some(url) }
     {
-        Command::new("xdg-open").arg(url).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().ok();
+        start_browser(&url);
     }
     page.wait().context("failed to wait for the end")
 }

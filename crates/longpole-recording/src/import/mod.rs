@@ -208,11 +208,16 @@ fn decode_spans(path: &Path, input: impl Read, format: FileFormat) -> Result<Con
 
 /// A trace of a server as a recording, whose run is its root.
 pub fn of_trace(spans: Vec<Span>) -> Recording {
+    contents_of_trace(spans).recording()
+}
+
+/// The same, to be kept.
+pub fn contents_of_trace(spans: Vec<Span>) -> Contents {
     let root = spans.iter().min_by_key(|span| (span.parent_span_id.is_some(), span.start));
     let command = root.map(|root| vec![root.service_name().to_owned(), root.name.to_string()]).unwrap_or_default();
     let mut intake = Intake::of_command(command);
     spans.into_iter().for_each(|span| intake.assembler.span(span));
-    intake.finish().unpack()
+    Contents(Held::Packed(Box::new(intake.finish())))
 }
 
 /// The report of a file's recording.

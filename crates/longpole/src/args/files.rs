@@ -10,7 +10,7 @@ use super::{Format, values};
 #[derive(Debug, Args)]
 pub(crate) struct ImportArguments {
     /// Traces: OTLP (JSON lines, one JSON document, protobuf), AppDash (`up.trace`), Zipkin, Jaeger. Profiles: `perf.data`, pprof, OTLP,
-    /// folded stacks. All of these may be gzipped. Recordings: `.lpole`
+    /// folded stacks. All of these may be gzipped. Recordings: `.lpole`. Traces of a server, by their addresses
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
     /// Import all files as one recording: traces of one run, such as Pulumi's two, and at most one profile (pprof or folded stacks), whose

@@ -1,5 +1,6 @@
 //! Every command and flag, with its help: a file for each group of commands.
 
+mod at_a_server;
 mod files;
 mod manage_recordings;
 mod record;
@@ -14,6 +15,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+pub(crate) use self::at_a_server::{SearchArguments, ServicesArguments, TraceArguments};
 pub(crate) use self::files::{
     CodeArguments, ConvertArguments, ConvertTraceArguments, ExportArguments, ExportFormat, ImportArguments, OutputArguments, ProfileOf,
     ViewTraceArguments,
@@ -156,6 +158,12 @@ pub(crate) enum Command {
     Attach(AttachArguments),
     /// Receive the spans of all services, keep them, and answer the queries of Jaeger and Zipkin
     Serve(ServeArguments),
+    /// List the traces of a server that match: newest first, or longest first
+    Search(SearchArguments),
+    /// Print the answer of a trace on a server: its long poles and what fixing each would save
+    Trace(TraceArguments),
+    /// List the services and operations of a server
+    Services(ServicesArguments),
     /// Open a recording in the browser
     #[command(visible_aliases = ["view", "load"])]
     Open(OpenArguments),

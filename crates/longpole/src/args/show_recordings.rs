@@ -10,7 +10,7 @@ use super::{Format, values};
 
 #[derive(Debug, Args)]
 pub(crate) struct OpenArguments {
-    /// Recording (`r7`, `7`, `last` or a tag) or file (`./up.trace`)
+    /// Recording (`r7`, `7`, `last` or a tag), file (`./up.trace`) or trace of a server (its address)
     #[arg(default_value = "last")]
     pub(crate) recording: String,
     /// Port on 127.0.0.1 (0 = any free port)
@@ -25,7 +25,7 @@ pub(crate) struct OpenArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct RecordingArguments {
-    /// Recording (`r7`, `7`, `last` or a tag) or file (`./up.trace`)
+    /// Recording (`r7`, `7`, `last` or a tag), file (`./up.trace`) or trace of a server (its address)
     #[arg(default_value = "last")]
     pub(crate) recording: String,
     /// Output format
@@ -44,7 +44,7 @@ pub(crate) struct ShowArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct PolesArguments {
-    /// Recording (`r7`, `7`, `last` or a tag) or file (`./up.trace`)
+    /// Recording (`r7`, `7`, `last` or a tag), file (`./up.trace`) or trace of a server (its address)
     #[arg(default_value = "last")]
     pub(crate) recording: String,
     /// Maximum number of rows (0 = all)
@@ -57,7 +57,7 @@ pub(crate) struct PolesArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct TreeArguments {
-    /// Recording (`r7`, `7`, `last` or a tag) or file (`./up.trace`)
+    /// Recording (`r7`, `7`, `last` or a tag), file (`./up.trace`) or trace of a server (its address)
     #[arg(default_value = "last")]
     pub(crate) recording: String,
     /// Maximum depth (0 = all)
@@ -76,7 +76,7 @@ pub(crate) struct SpanArguments {
     /// Handle of a span (`s12`) or of a long pole (`p1`); or a name, for all spans of that name
     #[arg(value_name = "HANDLE|NAME")]
     pub(crate) handle: String,
-    /// Recording (`r7`, `7`, `last` or a tag) or file (`./up.trace`)
+    /// Recording (`r7`, `7`, `last` or a tag), file (`./up.trace`) or trace of a server (its address)
     #[arg(default_value = "last")]
     pub(crate) recording: String,
     /// Output format
@@ -184,7 +184,7 @@ pub(crate) struct FrameArguments {
     /// Handle (`f12`), name or end of a name (`shop::index_words`, `index_words`), or source line (`work.py:23`)
     #[arg(value_name = "HANDLE|NAME|FILE:LINE")]
     pub(crate) handle: String,
-    /// Recording (`r7`, `7`, `last` or a tag) or file (`./up.trace`)
+    /// Recording (`r7`, `7`, `last` or a tag), file (`./up.trace`) or trace of a server (its address)
     #[arg(default_value = "last")]
     pub(crate) recording: String,
     /// Show its source with the on-CPU time and the waits of each line
@@ -211,7 +211,7 @@ pub(crate) struct SourceArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct ThreadsArguments {
-    /// Recording (`r7`, `7`, `last` or a tag) or file (`./up.trace`)
+    /// Recording (`r7`, `7`, `last` or a tag), file (`./up.trace`) or trace of a server (its address)
     #[arg(default_value = "last")]
     pub(crate) recording: String,
     /// Maximum number of threads, most relevant first (0 = all)

@@ -17,7 +17,9 @@ pub(crate) mod processes;
 pub(crate) mod prune;
 pub(crate) mod rm;
 pub(crate) mod run;
+pub(crate) mod search;
 pub(crate) mod serve;
+pub(crate) mod services;
 pub(crate) mod show;
 pub(crate) mod span;
 #[cfg(feature = "sql")]
@@ -27,5 +29,6 @@ pub(crate) mod sql_left_out;
 pub(crate) mod tag;
 pub(crate) mod threads;
 pub(crate) mod top;
+pub(crate) mod trace;
 pub(crate) mod tree;
 pub(crate) mod view_trace;

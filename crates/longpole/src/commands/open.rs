@@ -6,13 +6,17 @@ use longpole_server::Access;
 
 use crate::args::OpenArguments;
 use crate::input::load::{file_aloud, resolve};
+use crate::input::server::trace_at;
 use crate::input::source_access::source_consent;
 use crate::invocation::Invocation;
-use crate::page::{Serving, serve, serve_file};
+use crate::page::{Serving, open_address, serve, serve_file};
 
 /// Serves the page until Ctrl-C.
 pub(crate) fn open(invocation: &Invocation, arguments: &OpenArguments) -> Result<()> {
     let browser = !arguments.no_browser;
+    if let Some((server, id)) = trace_at(&arguments.recording) {
+        return open_address(&server.page_of(id), browser);
+    }
     let consent = source_consent(&arguments.allow)?;
     if let Some(path) = file_aloud(invocation, &arguments.recording) {
         return serve_file(path, Serving { port: arguments.port, access: Access::Token, browser, label: &arguments.recording, consent });

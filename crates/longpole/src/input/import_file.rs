@@ -7,9 +7,13 @@ use longpole_analysis::Report;
 use longpole_recording::import::{self, Contents, ImportError};
 
 use crate::failure::{Failure, Kind};
+use crate::input::server;
 
-/// Reads a file.
+/// Reads a file, or a trace of a server by its address.
 pub(crate) fn read(path: &Path) -> Result<Contents> {
+    if let Some(address) = path.to_str().filter(|text| server::is_address(text)) {
+        return server::contents(address);
+    }
     import::read(path).map_err(|error| {
         let (kind, hint) = match &error {
             ImportError::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound => (Kind::NotFound, ""),

@@ -8,7 +8,7 @@ use longpole_recording::seal;
 use longpole_store::{ErrorKind, Listing, RecordingName, Store, StoreError};
 
 use crate::failure::{Failure, Kind};
-use crate::input::import_file;
+use crate::input::{import_file, server};
 use crate::invocation::Invocation;
 use crate::next_command::own_name;
 use crate::terminal::stderr::note;
@@ -54,8 +54,11 @@ fn found(store: &Store, text: &str, found: Result<RecordingName, StoreError>) ->
     })
 }
 
-/// Loads the report of a recording or a file; returns its name for the next command as well.
+/// Loads the report of a recording, a file or a trace of a server; returns its name for the next command as well.
 pub(crate) fn load(invocation: &Invocation, text: &str) -> Result<(String, Report)> {
+    if server::is_address(text) {
+        return Ok((text.to_owned(), import_file::report(Path::new(text))?));
+    }
     match file_aloud(invocation, text) {
         Some(path) => Ok((text.to_owned(), import_file::report(path)?)),
         None => load_stored(&invocation.open_store()?, text),

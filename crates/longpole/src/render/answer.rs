@@ -153,7 +153,8 @@ fn is_profile(view: &view::SummaryView) -> bool {
 
 fn headline(out: &mut Screen, view: &view::SummaryView, style: Style) {
     let mut facts = Vec::new();
-    if !is_profile(view) {
+    // A file or a trace of a server names no command that could have ended.
+    if !is_profile(view) && (view.exit.is_some() || view.processes > 0) {
         facts.push(exit_words(view.exit.as_ref()));
     }
     if !is_profile(view) || view.wall_nanos > 0 {

@@ -19,6 +19,7 @@ pub(crate) mod spans;
 mod states;
 pub(crate) mod threads;
 pub(crate) mod top;
+pub(crate) mod traces;
 pub(crate) mod tree;
 mod waits;
 

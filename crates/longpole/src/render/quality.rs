@@ -32,6 +32,7 @@ fn with_ranges(view: &view::SummaryView, mut texts: Vec<String>, style: Style) -
         let text = match (is_off, view.spans + view.processes) {
             (false, _) => "no known gaps",
             (true, 1..) if view.mode == view::CaptureModeView::Imported => "no known gaps; the file has no samples",
+            (true, 1..) if view.processes == 0 => "no known gaps; only spans, so no code is known",
             (true, 1..) => "no known gaps; profiling is off (--no-profile)",
             (true, 0) => "only the wall and CPU time of the command: no spans arrived, and profiling is off (--no-profile)",
         };

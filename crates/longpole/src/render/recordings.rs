@@ -103,7 +103,7 @@ fn answer_words(answer: &view::AnswerView) -> String {
 }
 
 /// Local date and time of a Unix time in nanoseconds: `Nov 27 07:39`, or `Nov 27  2025` of another year, as `ls -l` has it.
-fn when(unix_nanos: &str) -> String {
+pub(super) fn when(unix_nanos: &str) -> String {
     let nanos: i128 = unix_nanos.parse().unwrap_or_default();
     jiff::Timestamp::from_nanosecond(nanos)
         .map(|at| at.to_zoned(jiff::tz::TimeZone::system()))

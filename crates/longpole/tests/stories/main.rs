@@ -6,6 +6,7 @@
 mod support;
 
 mod answer_for_any_program;
+mod ask_a_server;
 mod ask_about_a_function;
 mod ask_in_sql;
 mod attach_to_a_process;

@@ -1,5 +1,7 @@
 //! `serve`: takes spans of all services and answers about them, until a signal ends it.
 
+mod jaeger_variables;
+
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::sync::mpsc;
 use std::thread;
@@ -9,7 +11,9 @@ use longpole_server::receive::AllowedOrigins;
 use longpole_server::serve::{self, Door, Ports, ServeError, ServeOptions, Server, Strategies};
 use longpole_store::live::LiveOptions;
 
+use self::jaeger_variables::JaegerVariables;
 use crate::args::ServeArguments;
+use crate::env_vars;
 use crate::invocation::Invocation;
 use crate::terminal::screen::print_line;
 use crate::terminal::stderr;
@@ -26,7 +30,10 @@ pub(crate) fn serve(invocation: &Invocation, arguments: &ServeArguments) -> Resu
     };
     let store = invocation.open_store()?;
     let root = store.root().display().to_string();
+    let jaeger = JaegerVariables::of(env_vars::all_text())?;
+    jaeger.say();
     let mut ports = Ports::default();
+    jaeger.set_ports(&mut ports);
     for setting in &arguments.ports {
         let doors = setting.door.map_or(Door::ALL.to_vec(), |door| vec![door]);
         doors.into_iter().for_each(|door| ports.set(door, setting.port));
@@ -35,7 +42,7 @@ pub(crate) fn serve(invocation: &Invocation, arguments: &ServeArguments) -> Resu
     for origin in &arguments.allow_origins {
         origins.add(origin).with_context(|| format!("--allow-origin {origin}"))?;
     }
-    let strategies = match &arguments.sampling_strategies {
+    let strategies = match arguments.sampling_strategies.as_ref().or(jaeger.strategies.as_ref()) {
         None => Strategies::default(),
         Some(path) => {
             let text = std::fs::read_to_string(path).with_context(|| format!("failed to read {}", path.display()))?;

@@ -1,0 +1,68 @@
+//! Commands that ask a server: `longpole serve`, or a Jaeger.
+
+use std::time::Duration;
+
+use clap::Args;
+
+use super::{Format, values};
+
+#[derive(Debug, Args)]
+pub(crate) struct ServicesArguments {
+    #[command(flatten)]
+    pub(crate) at: AtArguments,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SearchArguments {
+    #[command(flatten)]
+    pub(crate) at: AtArguments,
+    /// Service of a span
+    #[arg(long)]
+    pub(crate) service: Option<String>,
+    /// Operation of a span
+    #[arg(long)]
+    pub(crate) operation: Option<String>,
+    /// Attribute of a span; repeat for more, which the same span must have
+    #[arg(long = "tag", value_name = "KEY=VALUE", value_parser = values::pair)]
+    pub(crate) tags: Vec<(String, String)>,
+    /// Only traces with a span that failed
+    #[arg(long)]
+    pub(crate) errors: bool,
+    /// Shortest duration of a span
+    #[arg(long, value_name = "TIME", value_parser = values::duration)]
+    pub(crate) min: Option<Duration>,
+    /// Longest duration of a span
+    #[arg(long, value_name = "TIME", value_parser = values::duration)]
+    pub(crate) max: Option<Duration>,
+    /// How far back
+    #[arg(long, value_name = "TIME", default_value = "1h", value_parser = values::duration)]
+    pub(crate) since: Duration,
+    /// Maximum number of traces
+    #[arg(long, default_value_t = 20)]
+    pub(crate) limit: usize,
+    /// Sort the traces found by their duration, the longest first
+    #[arg(long)]
+    pub(crate) longest: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TraceArguments {
+    /// Id of the trace
+    #[arg(value_name = "ID")]
+    pub(crate) trace_id: String,
+    #[command(flatten)]
+    pub(crate) at: AtArguments,
+    /// Print everything that is missing from the numbers or makes them uncertain, not only what matters most
+    #[arg(long)]
+    pub(crate) quality: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct AtArguments {
+    /// Address of the server
+    #[arg(long, value_name = "URL", default_value = "http://localhost:16686")]
+    pub(crate) at: String,
+    /// Output format
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub(crate) format: Format,
+}

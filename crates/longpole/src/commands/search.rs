@@ -1,0 +1,79 @@
+//! `search`: the traces of a server.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use longpole_recording::view::{ServiceSpansView, TraceRowView, TracesView};
+use serde_json::{Map, Value};
+
+use crate::args::{Format, SearchArguments};
+use crate::input::server::{Server, query_value};
+use crate::invocation::Invocation;
+use crate::render;
+use crate::terminal::screen::{print, print_json, print_line};
+
+/// Lists traces. Jaeger's third API has all that the list needs.
+pub(crate) fn search(invocation: &Invocation, arguments: &SearchArguments) -> Result<()> {
+    let server = Server::new(&arguments.at.at);
+    let answer = server.json(&[format!("/api/v3/trace-summaries?{}", query_of(arguments))])?;
+    let summaries = answer.get("summaries").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    let mut traces: Vec<TraceRowView> = summaries.iter().filter_map(row).collect();
+    // Times of one length in nanoseconds.
+    traces.sort_by(|a, b| b.start_unix_nano.cmp(&a.start_unix_nano));
+    if arguments.longest {
+        traces.sort_by_key(|trace| std::cmp::Reverse(trace.wall_nanos));
+    }
+    let truncated = traces.len() >= arguments.limit;
+    let view = TracesView { traces, truncated };
+    match arguments.at.format {
+        Format::Json => print_json(&view),
+        Format::Text if view.traces.is_empty() => print_line("No traces found. --since looks further back."),
+        Format::Text => print(&render::traces::traces(&view, |trace_id| server.page_of(trace_id), invocation.style())),
+    }
+}
+
+fn query_of(arguments: &SearchArguments) -> String {
+    let now = jiff::Timestamp::now();
+    let from = now.checked_sub(arguments.since).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
+    let mut tags: Map<String, Value> = arguments.tags.iter().map(|(key, value)| (key.clone(), Value::from(value.as_str()))).collect();
+    if arguments.errors {
+        tags.insert("error".to_owned(), Value::from("true"));
+    }
+    let nanos = |duration: Duration| format!("{}ns", duration.as_nanos());
+    let attributes = (!tags.is_empty()).then(|| Value::Object(tags).to_string());
+    let parameters = [
+        ("serviceName", arguments.service.clone()),
+        ("operationName", arguments.operation.clone()),
+        ("attributes", attributes),
+        ("startTimeMin", Some(from.to_string())),
+        ("startTimeMax", Some(now.to_string())),
+        ("durationMin", arguments.min.map(nanos)),
+        ("durationMax", arguments.max.map(nanos)),
+        ("searchDepth", Some(arguments.limit.to_string())),
+    ];
+    let pairs = parameters.into_iter().filter_map(|(name, value)| Some(format!("query.{name}={}", query_value(&value?))));
+    pairs.collect::<Vec<_>>().join("&")
+}
+
+/// A trace of an answer. What is missing there is 0 or empty.
+fn row(summary: &Value) -> Option<TraceRowView> {
+    let text = |name: &str| summary.get(name).and_then(Value::as_str).unwrap_or_default();
+    let count =
+        |of: &Value, name: &str| of.get(name).and_then(Value::as_u64).and_then(|count| u32::try_from(count).ok()).unwrap_or_default();
+    let nanos = |name: &str| text(name).parse::<i64>().unwrap_or_default();
+    let services = summary.get("services").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    let service = |of: &Value| {
+        let name = of.get("name").and_then(Value::as_str)?.to_owned();
+        Some(ServiceSpansView { name, spans: count(of, "spanCount") })
+    };
+    Some(TraceRowView {
+        trace_id: summary.get("traceId")?.as_str()?.to_owned(),
+        service: text("rootServiceName").to_owned(),
+        name: text("rootOperationName").to_owned(),
+        start_unix_nano: text("minStartTimeUnixNano").to_owned(),
+        wall_nanos: nanos("maxEndTimeUnixNano").saturating_sub(nanos("minStartTimeUnixNano")).max(0),
+        spans: count(summary, "spanCount"),
+        errors: count(summary, "errorSpanCount"),
+        services: services.iter().filter_map(service).collect(),
+    })
+}

@@ -1,0 +1,171 @@
+//! Traces on a server: `longpole serve`, or a Jaeger.
+//!
+//! A trace is named by the address of its page, as a browser shows it, or of its data: `http://host:16686/trace/4f1c…`,
+//! `http://host:16686/r/4f1c…`, `http://host:16686/api/traces/4f1c…`.
+
+use anyhow::Result;
+use longpole_model::SpanBatch;
+use longpole_recording::import::{self, Contents};
+use longpole_server::query_client::{self, ServerAnswer};
+use longpole_wire::{DecodeError, Limits, jaeger, otlp};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use serde_json::Value;
+
+use crate::failure::{Failure, Kind};
+
+/// A server by its address, without a slash at its end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Server(String);
+
+/// What stands before the id of a trace in an address.
+const BEFORE_ID: [&str; 4] = ["/api/v3/traces/", "/api/traces/", "/trace/", "/r/"];
+
+impl Server {
+    pub(crate) fn new(address: &str) -> Server {
+        let without_page = address.strip_suffix("/search").unwrap_or(address);
+        let scheme = if without_page.contains("://") { "" } else { "http://" };
+        Server(format!("{scheme}{}", without_page.trim_end_matches('/')))
+    }
+
+    /// The address of the page of a trace.
+    pub(crate) fn page_of(&self, trace_id: &str) -> String {
+        format!("{}/trace/{trace_id}", self.0)
+    }
+
+    /// What it answers at a path, if it has that.
+    fn get(&self, path: &str) -> Result<ServerAnswer> {
+        let address = format!("{}{path}", self.0);
+        query_client::get(&address).map_err(|error| {
+            let hint = "longpole serve starts a server; --at names another one";
+            Failure::new(Kind::Failed, format!("failed to ask {}: {error}", self.0)).hint(hint).into()
+        })
+    }
+
+    /// JSON that it answers at the first of these paths that it has.
+    pub(crate) fn json(&self, paths: &[String]) -> Result<Value> {
+        let mut last = None;
+        for path in paths {
+            let answer = self.get(path)?;
+            let value = serde_json::from_slice::<Value>(&answer.body).ok();
+            match value {
+                Some(value) if answer.status == 200 => return Ok(value),
+                // The newest Jaeger lacks paths of the first version and old ones those of the third: they answer with their page.
+                value => last = Some((answer.status, value)),
+            }
+        }
+        let (status, value) = last.unwrap_or_default();
+        let path = paths.last().map_or("", String::as_str).split('?').next().unwrap_or_default();
+        Err(self.refused(status, value.as_ref(), path))
+    }
+
+    /// The spans of a trace.
+    fn trace(&self, trace_id: &str) -> Result<SpanBatch> {
+        let not_found = || Failure::new(Kind::NotFound, format!("{} has no trace {trace_id}", self.0));
+        let answer = self.get(&format!("/api/v3/traces/{trace_id}"))?;
+        if let Some(batch) = spans_of_v3(&answer) {
+            return batch.map_err(|error| self.unreadable(trace_id, &error));
+        }
+        let answer = self.get(&format!("/api/traces/{trace_id}"))?;
+        let is_jaegers = answer.body.trim_ascii_start().starts_with(b"{");
+        match answer.status {
+            200 if is_jaegers => {
+                let mut batch = SpanBatch::default();
+                let decoded = jaeger::decode(&answer.body, &Limits::default(), &mut batch);
+                decoded.map_err(|error| self.unreadable(trace_id, &error))?;
+                if batch.spans.is_empty() { Err(not_found().into()) } else { Ok(batch) }
+            }
+            404 if is_jaegers => Err(not_found().into()),
+            status => Err(self.refused(status, serde_json::from_slice(&answer.body).ok().as_ref(), "/api/traces")),
+        }
+    }
+
+    /// The failure for an answer that does not belong to this path.
+    fn refused(&self, status: u16, answer: Option<&Value>, path: &str) -> anyhow::Error {
+        let failure = match answer.and_then(reason) {
+            Some(reason) => Failure::new(Kind::Failed, format!("{} answered with status {status}: {reason}", self.0)),
+            None => Failure::new(Kind::Failed, format!("{} has no {path} (status {status})", self.0))
+                .hint("longpole serve and Jaeger 2.20 have it; older Jaegers answer trace and services"),
+        };
+        failure.into()
+    }
+
+    fn unreadable(&self, trace_id: &str, error: &DecodeError) -> anyhow::Error {
+        Failure::new(Kind::Failed, format!("failed to read trace {trace_id} of {}: {error}", self.0)).into()
+    }
+}
+
+/// The spans of an answer of Jaeger's third API: one or more documents of OTLP, each in an envelope on a line of its own. `None` for what is
+/// something else.
+fn spans_of_v3(answer: &ServerAnswer) -> Option<Result<SpanBatch, DecodeError>> {
+    if answer.status != 200 {
+        return None;
+    }
+    let mut batch = SpanBatch::default();
+    for line in answer.body.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii).filter(|line| !line.is_empty()) {
+        let document = line.strip_prefix(b"{\"result\":")?.strip_suffix(b"}")?;
+        if let Err(error) = otlp::json::decode(document, &Limits::default(), &mut batch) {
+            return Some(Err(error));
+        }
+    }
+    (!batch.spans.is_empty()).then_some(Ok(batch))
+}
+
+/// Why a server refuses, as Jaeger says it in either version.
+fn reason(answer: &Value) -> Option<&str> {
+    let found = answer.pointer("/error/message").or_else(|| answer.pointer("/errors/0/msg"));
+    found?.as_str()
+}
+
+/// A value in a query.
+pub(crate) fn query_value(text: &str) -> String {
+    utf8_percent_encode(text, NON_ALPHANUMERIC).to_string()
+}
+
+/// The server and the id of a trace, if this is the address of one.
+pub(crate) fn trace_at(text: &str) -> Option<(Server, &str)> {
+    if !is_address(text) {
+        return None;
+    }
+    let path = text.split(['?', '#']).next()?.trim_end_matches('/');
+    BEFORE_ID.iter().find_map(|before| {
+        let (server, id) = path.rsplit_once(before)?;
+        jaeger::trace_id(id).map(|_| (Server::new(server), id))
+    })
+}
+
+/// The spans of a trace on a server, as a recording has them.
+pub(crate) fn contents(address: &str) -> Result<Contents> {
+    let Some((server, id)) = trace_at(address) else {
+        let hint = "expected the address of a trace, such as http://localhost:16686/trace/4f1c3a; longpole search lists traces";
+        return Err(Failure::new(Kind::Usage, format!("{address} names no trace")).hint(hint).into());
+    };
+    Ok(import::contents_of_trace(server.trace(id)?.spans))
+}
+
+/// Whether a text is an address.
+pub(crate) fn is_address(text: &str) -> bool {
+    text.starts_with("http://") || text.starts_with("https://")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trace_is_named_by_any_of_its_addresses() {
+        for text in [
+            "http://localhost:16686/trace/4f1c3a",
+            "http://localhost:16686/trace/4f1c3a?uiFind=x#span",
+            "http://localhost:16686/r/4f1c3a/",
+            "http://localhost:16686/api/traces/4f1c3a",
+            "http://localhost:16686/api/v3/traces/4f1c3a",
+        ] {
+            assert_eq!(trace_at(text), Some((Server::new("localhost:16686"), "4f1c3a")), "{text}");
+        }
+        let behind_a_path = trace_at("https://tools.example/jaeger/trace/4f1c3a");
+        assert_eq!(behind_a_path, Some((Server::new("https://tools.example/jaeger/"), "4f1c3a")));
+        for text in ["./trace/4f1c3a", "http://localhost:16686/search", "http://localhost:16686/trace/what", "r7"] {
+            assert_eq!(trace_at(text), None, "{text}");
+        }
+    }
+}

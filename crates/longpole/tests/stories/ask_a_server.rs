@@ -1,0 +1,145 @@
+//! Story: somebody at a terminal asks the tracing server of the team, and does not open its page.
+//! Guarantees: services and traces of a server are listed, newest or longest first; the answer of a trace is that of the same spans in a file, by
+//! its id or by the address that a browser shows; every command of a recording takes that address, and import keeps the trace; a server of Jaeger
+//! that has only the first version of the API is read as well; an error names what is no server, no trace or no address.
+
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::process::Output;
+use std::thread;
+
+use serde_json::{Value, json};
+
+use crate::support::served::Served;
+use crate::support::{Sandbox, http, longpole};
+
+/// A checkout that calls a slow payment and then a fast cart; each trace takes a little longer.
+fn checkout(trace: u64) -> Value {
+    let start = 1_795_867_200_000_000_000 + trace * 1_000_000_000;
+    let span = |id: u64, parent: u64, name: &str, from: u64, to: u64| {
+        json!({
+            "traceId": format!("{trace:032x}"), "spanId": format!("{id:016x}"),
+            "parentSpanId": if parent == 0 { String::new() } else { format!("{parent:016x}") },
+            "name": name, "kind": 1,
+            "startTimeUnixNano": (start + from * 1_000_000).to_string(), "endTimeUnixNano": (start + to * 1_000_000).to_string(),
+            "status": { "code": if trace == 2 && parent == 0 { 2 } else { 0 } },
+        })
+    };
+    let spans = [span(1, 0, "POST /checkout", 0, 500 + 10 * trace), span(2, 1, "charge card", 10, 410), span(3, 1, "empty cart", 420, 440)];
+    let resource = json!({ "attributes": [{ "key": "service.name", "value": { "stringValue": "shop" } }] });
+    json!({ "resourceSpans": [{ "resource": resource, "scopeSpans": [{ "spans": spans }] }] })
+}
+
+fn text(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
+}
+
+#[test]
+fn a_server_answers_in_the_terminal() {
+    let sandbox = Sandbox::new();
+    let served = Served::start(&sandbox.path("served"));
+    for trace in 1..=3 {
+        let sent = http::post(served.port("otlp-http"), "/v1/traces", "application/json", &checkout(trace).to_string()).unwrap();
+        assert_eq!(sent.status, 200);
+    }
+    let at = format!("http://localhost:{}", served.port("page"));
+    let store = sandbox.path("own");
+    let ask = |arguments: &[&str]| {
+        let output = longpole(&store).args(arguments).output().unwrap();
+        assert!(output.status.success(), "{arguments:?}: {}", text(&output));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let services = ask(&["services", "--at", &at]);
+    assert!(services.contains("shop") && services.contains("POST /checkout, charge card, empty cart"), "{services}");
+
+    // The times of the spans are long ago.
+    let search = |more: &[&str]| {
+        let arguments = [&["search", "--at", &at, "--since", "9999d", "--format", "json"], more].concat();
+        let view: Value = serde_json::from_str(&ask(&arguments)).unwrap();
+        let ids =
+            view["traces"].as_array().unwrap().iter().map(|trace| trace["trace_id"].as_str().unwrap().trim_start_matches('0').to_owned());
+        ids.collect::<Vec<_>>()
+    };
+    assert_eq!(search(&[]), ["3", "2", "1"]);
+    assert_eq!(search(&["--errors", "--service", "shop"]), ["2"]);
+    assert_eq!(search(&["--min", "525ms"]), ["3"]);
+    assert_eq!(search(&["--operation", "charge card", "--limit", "1"]), ["3"]);
+    let listed = ask(&["search", "--at", &at, "--since", "9999d"]);
+    let address = format!("{at}/trace/{:032x}", 3);
+    assert!(listed.contains(&format!("show {address}")), "{listed}");
+
+    // The answer is that of a file of the same spans.
+    let file = sandbox.path("checkout.json");
+    std::fs::write(&file, checkout(3).to_string()).unwrap();
+    let poles = |what: &str| {
+        let view: Value = serde_json::from_str(&ask(&["show", what, "--format", "json"])).unwrap();
+        let pole = |pole: &Value| (pole["name"].clone(), pole["on_path_nanos"].clone(), pole["saves_if_zero_nanos"].clone());
+        view["poles"].as_array().unwrap().iter().map(pole).collect::<Vec<_>>()
+    };
+    let of_file = poles(file.to_str().unwrap());
+    assert_eq!(poles(&address), of_file);
+    let answer = ask(&["trace", &format!("{:032x}", 3), "--at", &at]);
+    let first = answer.lines().find(|line| line.starts_with("p1")).unwrap();
+    assert!(first.contains("charge card") && first.contains("400.0ms"), "{answer}");
+    assert!(!answer.contains("exit unknown") && !answer.contains("--no-profile"), "{answer}");
+    assert!(ask(&["tree", &address]).contains("empty cart"));
+    assert!(ask(&["diff", &format!("{at}/trace/1"), &address]).contains("POST /checkout"));
+    assert_eq!(ask(&["open", &address, "--no-browser"]).trim(), address);
+    ask(&["import", &address]);
+    assert_eq!(poles("last"), of_file);
+
+    for (arguments, code, reason) in [
+        (vec!["trace", "bad", "--at", &at], 3, "has no trace bad"),
+        (vec!["show", &at], 2, "names no trace"),
+        (vec!["services", "--at", "http://127.0.0.1:1"], 1, "Connection refused"),
+        (vec!["search", "--at", "ftp://x"], 1, "not an address of http or https"),
+    ] {
+        let output = longpole(&store).args(&arguments).output().unwrap();
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {}", text(&output));
+        assert!(text(&output).contains(reason), "{arguments:?}: {}", text(&output));
+    }
+    served.stop();
+}
+
+/// Answers each request by its path as an old Jaeger does, and anything else with its page.
+fn old_jaeger(listener: &TcpListener, trace: &str) {
+    for stream in listener.incoming() {
+        let mut stream = stream.unwrap();
+        let mut head = [0; 4096];
+        let length = stream.read(&mut head).unwrap();
+        let path = String::from_utf8_lossy(&head[..length]).split(' ').nth(1).unwrap_or_default().to_owned();
+        let (kind, body) = match path.as_str() {
+            "/api/services" => ("application/json", json!({ "data": ["shop"], "errors": null }).to_string()),
+            "/api/services/shop/operations" => ("application/json", json!({ "data": ["charge card"], "errors": null }).to_string()),
+            "/api/traces/3" => ("application/json", trace.to_owned()),
+            "/stop" => return,
+            _ => ("text/html", "<!doctype html><title>Jaeger UI</title>".to_owned()),
+        };
+        let answer =
+            format!("HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}", body.len());
+        stream.write_all(answer.as_bytes()).unwrap();
+    }
+}
+
+#[test]
+fn an_old_jaeger_is_read_too() {
+    let sandbox = Sandbox::new();
+    let served = Served::start(&sandbox.path("served"));
+    http::post(served.port("otlp-http"), "/v1/traces", "application/json", &checkout(3).to_string()).unwrap();
+    let trace = http::get(served.port("page"), "/api/traces/3").body;
+    served.stop();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let jaeger = thread::spawn(move || old_jaeger(&listener, &trace));
+    let ask =
+        |arguments: &[&str]| longpole(&sandbox.path("own")).args(arguments).args(["--at", &format!("localhost:{port}")]).output().unwrap();
+    let services = ask(&["services"]);
+    assert!(text(&services).contains("charge card"), "{}", text(&services));
+    let answer = ask(&["trace", "3"]);
+    assert!(text(&answer).contains("charge card                400.0ms"), "{}", text(&answer));
+    let search = ask(&["search"]);
+    assert!(!search.status.success() && text(&search).contains("has no /api/v3/trace-summaries (status 200)"), "{}", text(&search));
+    // It hangs up without an answer.
+    let _ = http::send(port, "GET", "/stop", &[], "");
+    jaeger.join().unwrap();
+}
