@@ -1,11 +1,11 @@
-//! Asks a server: one GET of its HTTP API.
+//! Asks a server: one request of its HTTP API.
 
 use std::error::Error;
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{ACCEPT, HeaderValue, USER_AGENT};
-use http::{Request, Uri};
+use http::{Method, Request, Uri};
 use http_body_util::{BodyExt, Full, Limited};
 use tokio::time::timeout;
 
@@ -47,6 +47,19 @@ pub enum NoAnswer {
 ///
 /// [`NoAnswer`] if no whole answer comes. An answer that says so is an answer.
 pub fn get(address: &str) -> Result<ServerAnswer, NoAnswer> {
+    send(Method::GET, address, Bytes::new())
+}
+
+/// Puts this there.
+///
+/// # Errors
+///
+/// As of [`get`].
+pub fn put(address: &str, body: Vec<u8>) -> Result<ServerAnswer, NoAnswer> {
+    send(Method::PUT, address, body.into())
+}
+
+fn send(method: Method, address: &str, body: Bytes) -> Result<ServerAnswer, NoAnswer> {
     let uri: Uri = address.parse().map_err(|_| NoAnswer::Address)?;
     let https = match uri.scheme_str() {
         Some("https") => true,
@@ -57,10 +70,12 @@ pub fn get(address: &str) -> Result<ServerAnswer, NoAnswer> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| failed(&error))?;
     let answer = async {
         let client = client::new(https, false, ForwardTls::default()).await.map_err(NoAnswer::Failed)?;
-        let request = Request::get(uri)
+        let request = Request::builder()
+            .method(method)
+            .uri(uri)
             .header(ACCEPT, HeaderValue::from_static("application/json"))
             .header(USER_AGENT, HeaderValue::from_static(concat!("longpole/", env!("CARGO_PKG_VERSION"))))
-            .body(Full::new(Bytes::new()))
+            .body(Full::new(body))
             .map_err(|error| failed(&error))?;
         let response = client.request(request).await.map_err(|error| failed(&error))?;
         let status = response.status().as_u16();

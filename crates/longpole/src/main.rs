@@ -108,6 +108,7 @@ fn look(invocation: &Invocation, command: &Command) -> ExitCode {
         Command::ViewTrace(arguments) => commands::view_trace::view_trace(arguments),
         Command::ConvertTrace(arguments) => commands::convert_trace::convert_trace(arguments),
         Command::Tag(arguments) => commands::tag::tag(invocation, arguments),
+        Command::Push(arguments) => commands::push::push(invocation, arguments),
         Command::Prune(arguments) => commands::prune::prune(invocation, arguments),
         Command::Doctor(arguments) => commands::doctor::doctor(invocation, arguments),
         Command::Ls(arguments) => commands::ls::ls(invocation, arguments),

@@ -156,6 +156,12 @@ pub fn read(path: &Path) -> Result<Contents, ImportError> {
     decode(path, file)
 }
 
+/// The recording in a file, as `longpole export --to lpole` writes it, and nothing else.
+pub fn read_archive(path: &Path) -> Result<Contents, ImportError> {
+    let file = open(path).map_err(|source| ImportError::Io { path: path.to_owned(), source })?;
+    Ok(Contents::whole(archive::read(path, BufReader::new(file))?))
+}
+
 /// The spans of an open file, if it has the form in which programs write their own: OTLP as JSON, or AppDash, neither of them compressed.
 ///
 /// # Errors

@@ -21,13 +21,13 @@ pub(super) async fn source(State(cache): State<Arc<ReportCache>>, Path((recordin
     let of = Arc::clone(&cache);
     let view = move |name, report: &Report| {
         let access = match name {
-            ReportName::Recording(name) => {
+            ReportName::Recording(name) if of.reads_sources() => {
                 let stored = of.open()?.recording(name)?;
                 let origin = Origin::of(&stored, &report.recording().run);
                 Some(SourceAccess { origin, consent: of.consent.clone() })
             }
-            // Its spans come from anybody, and name any file.
-            ReportName::Trace(_) => None,
+            // Its spans, or all of it, come from anybody and name any file.
+            ReportName::Recording(_) | ReportName::Trace(_) => None,
         };
         match SourceView::new(name, report, &handle, access.as_ref()) {
             Some(view) => json(&view),

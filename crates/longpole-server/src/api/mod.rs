@@ -185,8 +185,13 @@ pub(crate) struct ReportCache {
 enum ReportSource {
     /// Recordings of the store in this directory.
     Recordings(PathBuf),
-    /// Traces of a server. Its clients may be anybody, so recordings, which are of one user, are not among them.
-    Traces(LiveStore),
+    /// Traces of a server, and the recordings that were pushed to it: its clients may be anybody, so those that a user made here are not
+    /// among them.
+    Served {
+        traces: LiveStore,
+        /// The store of what was pushed.
+        pushed: PathBuf,
+    },
 }
 
 /// Which report this is.
@@ -216,9 +221,14 @@ impl ReportCache {
         ReportCache { source: ReportSource::Recordings(root.to_owned()), consent, reports: Mutex::default() }
     }
 
-    /// Reports of traces.
-    pub(crate) fn of_traces(store: LiveStore) -> Self {
-        ReportCache { source: ReportSource::Traces(store), consent: SourceConsent::default(), reports: Mutex::default() }
+    /// Reports of the traces of a server, and of the recordings that were pushed to it.
+    pub(crate) fn of_server(traces: LiveStore, pushed: PathBuf) -> Self {
+        ReportCache { source: ReportSource::Served { traces, pushed }, consent: SourceConsent::default(), reports: Mutex::default() }
+    }
+
+    /// Whether it may read the source files that a recording names: never on a server, where anybody may have pushed the recording.
+    fn reads_sources(&self) -> bool {
+        matches!(self.source, ReportSource::Recordings(_))
     }
 
     fn lock(&self) -> MutexGuard<'_, VecDeque<Shelved>> {
@@ -239,7 +249,9 @@ impl ReportCache {
     pub(crate) async fn report(self: &Arc<Self>, text: &str) -> Result<(ReportName, Arc<Report>), ApiError> {
         match &self.source {
             ReportSource::Recordings(_) => self.report_of_recording(text).await,
-            ReportSource::Traces(store) => self.report_of_trace(store.clone(), text).await,
+            // A trace id has hexadecimal digits only.
+            ReportSource::Served { .. } if text.starts_with('r') => self.report_of_recording(text).await,
+            ReportSource::Served { traces, .. } => self.report_of_trace(traces.clone(), text).await,
         }
     }
 
@@ -277,10 +289,7 @@ impl ReportCache {
 
     fn open(&self) -> Result<Store, ApiError> {
         match &self.source {
-            ReportSource::Recordings(root) => Ok(Store::open(root)?),
-            ReportSource::Traces(_) => {
-                Err(ApiError::new(StatusCode::NOT_FOUND, "traces_only", "this server has traces and no recordings: /search lists them"))
-            }
+            ReportSource::Recordings(root) | ReportSource::Served { pushed: root, .. } => Ok(Store::open(root)?),
         }
     }
 

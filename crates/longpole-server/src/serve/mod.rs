@@ -14,6 +14,7 @@ mod live_sink;
 mod metrics;
 mod pages;
 mod ports;
+mod pushed;
 mod query_error;
 mod sampling;
 mod zipkin;
@@ -39,6 +40,7 @@ use self::live_sink::LiveSink;
 use self::metrics::Metrics;
 use self::ports::Transport;
 pub use self::ports::{Door, Ports};
+use self::pushed::Pushed;
 pub use self::sampling::{Strategies, StrategiesError};
 use crate::api::causes;
 use crate::receive::{AllowedOrigins, Clients, HttpPort, Receiver, ReceiverHandle, ReceiverOptions};
@@ -122,11 +124,14 @@ impl Server {
         let limits = Limits::default();
         let mut decode = |head: &longpole_store::RequestHead, body: &[u8]| live_sink::decode(head.encoding, body, &limits).spans;
         let (store, problems) = LiveStore::open(&options.store, options.live, now(), &mut decode)?;
+        let pushed = Pushed::open(options.store.root())?;
         let (metrics, losses) = (Arc::new(Metrics::default()), Arc::new(LossBook::default()));
         let state = Arc::new(ServerState::default());
         let admin = admin_routes(&store, &metrics, &losses, &state);
         let queries = |door| match door {
-            Door::Page => Some(pages::routes(&store).merge(jaeger::routes(store.clone())).merge(jaeger_v3::routes(store.clone()))),
+            Door::Page => {
+                Some(pages::routes(&store, pushed.clone()).merge(jaeger::routes(store.clone())).merge(jaeger_v3::routes(store.clone())))
+            }
             Door::JaegerQuery | Door::SamplingGrpc | Door::JaegerGrpc => {
                 Some(grpc_queries::routes(store.clone(), options.strategies.clone()))
             }

@@ -6,6 +6,7 @@
 //! | `/longpole/v1/traces` | search: `service`, `operation`, `tags`, `minDuration`, `maxDuration`, `start`, `end`, `limit`, as Jaeger spells them; `minWall` and `maxWall` for the whole trace |
 //! | `/api/recordings/{trace}/…` | views of a trace, as of a recording |
 //! | `/trace/{trace}` | its page |
+//! | PUT `/longpole/v1/recordings` | takes a recording ([`pushed`](super::pushed)), which `/r/{recording}` shows |
 
 use std::sync::Arc;
 
@@ -18,6 +19,7 @@ use longpole_store::live::LiveStore;
 use longpole_wire::jaeger::trace_id;
 
 use super::jaeger::filter_of;
+use super::pushed::Pushed;
 use super::query_error::QueryError;
 use crate::api::{self, Answer, ApiError, ReportCache, json};
 use crate::off_the_reactor::off_the_reactor;
@@ -29,14 +31,15 @@ const LIMIT: usize = 100;
 const LIMIT_MAX: usize = 5_000;
 
 /// The routes of the page, and of the API that it reads.
-pub(super) fn routes(live: &LiveStore) -> Router {
+pub(super) fn routes(live: &LiveStore, pushed: Pushed) -> Router {
     let own = Router::new()
         .route("/longpole/v1/services", get(services))
         .route("/longpole/v1/traces", get(traces))
         .route("/", get(async || Redirect::to("/search")))
         .route("/trace/{id}", get(page_of_trace))
         .with_state(live.clone());
-    api::routes(Arc::new(ReportCache::of_traces(live.clone()))).merge(own).fallback(file)
+    let cache = ReportCache::of_server(live.clone(), pushed.root().to_owned());
+    api::routes(Arc::new(cache)).merge(own).merge(pushed.routes()).fallback(file)
 }
 
 /// A file of the page.

@@ -58,6 +58,16 @@ pub(crate) struct TraceArguments {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct PushArguments {
+    /// Recording (`r7`, `7`, `last` or a tag)
+    #[arg(default_value = "last")]
+    pub(crate) recording: String,
+    /// Address of `longpole serve`
+    #[arg(long, value_name = "URL", default_value = "http://localhost:16686")]
+    pub(crate) to: String,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct AtArguments {
     /// Address of the server
     #[arg(long, value_name = "URL", default_value = "http://localhost:16686")]

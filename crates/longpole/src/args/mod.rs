@@ -15,7 +15,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-pub(crate) use self::at_a_server::{SearchArguments, ServicesArguments, TraceArguments};
+pub(crate) use self::at_a_server::{PushArguments, SearchArguments, ServicesArguments, TraceArguments};
 pub(crate) use self::files::{
     CodeArguments, ConvertArguments, ConvertTraceArguments, ExportArguments, ExportFormat, ImportArguments, OutputArguments, ProfileOf,
     ViewTraceArguments,
@@ -196,6 +196,8 @@ pub(crate) enum Command {
     Export(ExportArguments),
     /// Convert a file from one tool to the format of another
     Convert(ConvertArguments),
+    /// Send a recording to a server, with its code
+    Push(PushArguments),
     /// List recordings
     Ls(ListArguments),
     /// Tag a recording with a name

@@ -50,6 +50,9 @@ pub(crate) struct RunArguments {
     /// `http://HOST:9411/api/v1/spans` (Zipkin). May be repeated
     #[arg(long, value_name = "URL", value_parser = values::tracing_target)]
     pub(crate) tracing: Vec<ForwardTarget>,
+    /// Send the recording to this `longpole serve` afterwards, with its code, and print the address of its page
+    #[arg(long, value_name = "URL")]
+    pub(crate) to: Option<String>,
     /// Maximum size of the recording: `500MiB`, `2GB`. Beyond it longpole drops data and counts what it drops, and the command goes on
     #[arg(long, value_name = "SIZE", default_value = RECORDING_BYTES_MAX, value_parser = values::bytes)]
     pub(crate) max_recording_bytes: u64,
@@ -146,6 +149,9 @@ pub(crate) struct AttachArguments {
     /// Samples per second on each CPU
     #[arg(short = 'F', long, short_alias = 'r', value_name = "HZ", default_value_t = 999, value_parser = clap::value_parser!(u32).range(1..=20_000))]
     pub(crate) rate: u32,
+    /// Send the recording to this `longpole serve` afterwards, with its code, and print the address of its page
+    #[arg(long, value_name = "URL")]
+    pub(crate) to: Option<String>,
     /// Maximum size of the recording: `500MiB`, `2GB`. Beyond it longpole drops data and counts what it drops
     #[arg(long, value_name = "SIZE", default_value = RECORDING_BYTES_MAX, value_parser = values::bytes)]
     pub(crate) max_recording_bytes: u64,

@@ -28,6 +28,7 @@ use longpole_store::outside;
 use tracing::info_span;
 
 use crate::args::{Format, Jit, RunArguments, SourceArguments, SummaryTarget};
+use crate::commands::push;
 use crate::input::source_access::source_consent;
 use crate::invocation::Invocation;
 use crate::launch_failure::{EXIT_OWN_FAILURE, report_not_started, run_unrecorded};
@@ -140,6 +141,10 @@ fn answer(invocation: &Invocation, arguments: &RunArguments, ended: Ended) -> Re
     write_summary(invocation, arguments, &view)?;
     if let Some(error) = trouble.or_else(|| not_whole(&writer, sealed)) {
         return Err(error);
+    }
+    if let Some(server) = &arguments.to {
+        let page = push::to_server(writer.store(), name, server)?;
+        screen::say(&format!("sent to {page}"));
     }
     if arguments.open {
         // The page opens the store itself.

@@ -58,6 +58,18 @@ impl Server {
         Err(self.refused(status, value.as_ref(), path))
     }
 
+    /// Sends a recording, as one file. Returns the address of its page.
+    pub(crate) fn push(&self, archive: Vec<u8>) -> Result<String> {
+        let path = "/longpole/v1/recordings";
+        let answer = query_client::put(&format!("{}{path}", self.0), archive);
+        let answer = answer.map_err(|error| Failure::new(Kind::Failed, format!("failed to send it to {}: {error}", self.0)))?;
+        let value = serde_json::from_slice::<Value>(&answer.body).ok();
+        match value.as_ref().and_then(|value| value.get("page")?.as_str()) {
+            Some(page) if answer.status == 201 => Ok(format!("{}{page}", self.0)),
+            _ => Err(self.refused(answer.status, value.as_ref(), path)),
+        }
+    }
+
     /// The spans of a trace.
     fn trace(&self, trace_id: &str) -> Result<SpanBatch> {
         let not_found = || Failure::new(Kind::NotFound, format!("{} has no trace {trace_id}", self.0));

@@ -1,6 +1,6 @@
 //! Story: somebody at a terminal asks the tracing server of the team, and does not open its page.
 //! Guarantees: services and traces of a server are listed, newest or longest first; the answer of a trace is that of the same spans in a file, by
-//! its id or by the address that a browser shows; every command of a recording takes that address, and import keeps the trace; a server of Jaeger
+//! its id or by the address that a browser shows; every command of a recording takes that address, and import keeps the trace; a recording goes to a server with its code; a server of Jaeger
 //! that has only the first version of the API is read as well; an error names what is no server, no trace or no address.
 
 use std::io::{Read, Write};
@@ -142,4 +142,32 @@ fn an_old_jaeger_is_read_too() {
     // It hangs up without an answer.
     let _ = http::send(port, "GET", "/stop", &[], "");
     jaeger.join().unwrap();
+}
+
+#[test]
+fn a_recording_goes_to_a_server_with_its_code() {
+    let sandbox = Sandbox::new();
+    let served = Served::start(&sandbox.path("served"));
+    let at = format!("http://localhost:{}", served.port("page"));
+    let store = sandbox.path("own");
+    let run = longpole(&store).args(["run", "--to", &at, "--", "sh", "-c", "sleep 0.1"]).output().unwrap();
+    assert!(run.status.success() && text(&run).contains(&format!("sent to {at}/r/r1")), "{}", text(&run));
+    let pushed = longpole(&store).args(["push", "--to", &at]).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&pushed.stdout).trim(), format!("{at}/r/r2"), "{}", text(&pushed));
+    let own: Value = serde_json::from_slice(&longpole(&store).args(["poles", "--format", "json"]).output().unwrap().stdout).unwrap();
+    let there = served.jaeger("/api/recordings/r1/poles");
+    assert_eq!(there["poles"], own["poles"], "the same answer");
+    assert_eq!(served.jaeger("/api/recordings")["recordings"].as_array().unwrap().len(), 2);
+    // What is no recording is refused, and leaves nothing. The server reads no source file that one names.
+    let refused = http::send(served.port("page"), "PUT", "/longpole/v1/recordings", &[], "no recording").unwrap();
+    assert!(refused.status == 400 && !refused.body.contains("incoming"), "{}", refused.body);
+    let left: Vec<_> = std::fs::read_dir(sandbox.path("served/tenants/default/pushed")).unwrap().flatten().collect();
+    assert!(left.iter().all(|entry| !entry.file_name().to_string_lossy().starts_with("incoming")), "{left:?}");
+    let gone = longpole(&store).args(["push", "--to", "http://127.0.0.1:1"]).output().unwrap();
+    assert!(!gone.status.success() && text(&gone).contains("Connection refused"), "{}", text(&gone));
+    // The server has them after a restart, beside those that its user makes in the same store.
+    served.stop();
+    let served = Served::start(&sandbox.path("served"));
+    assert_eq!(served.jaeger("/api/recordings")["recordings"].as_array().unwrap().len(), 2);
+    served.stop();
 }

@@ -1,5 +1,5 @@
 import { useQuery } from '@tanstack/react-query';
-import { getRouteApi } from '@tanstack/react-router';
+import { getRouteApi, Link } from '@tanstack/react-router';
 import { useCallback, useEffect, useMemo, useState } from 'react';
 import { ApiError } from '../../api/error';
 import { counted, formatCount } from '../../logic/format';
@@ -163,6 +163,9 @@ export function SearchPage() {
               {failed > 0 && `, ${formatCount(failed)} with errors`}
             </p>
           )}
+          <Link to="/" className={css.recordings} title="Recordings that longpole push and run --to sent">
+            Recordings
+          </Link>
           {!isNew && <Live isLive={isLive} isHeld={isHeld} toggle={toggleLive} />}
         </div>
         {services.data !== undefined && !isNew && <Filters services={services.data.services} search={search} change={change} />}

@@ -1,0 +1,26 @@
+//! `push`: sends a recording to a server.
+
+use anyhow::{Context, Result};
+use longpole_store::{RecordingName, Store};
+
+use crate::args::PushArguments;
+use crate::input::load::{load_stored, resolve};
+use crate::input::server::Server;
+use crate::invocation::Invocation;
+use crate::terminal::screen::print_line;
+
+/// Sends a recording and prints the address of its page.
+pub(crate) fn push(invocation: &Invocation, arguments: &PushArguments) -> Result<()> {
+    let store = invocation.open_store()?;
+    // Loading seals a recording whose recorder was killed.
+    load_stored(&store, &arguments.recording)?;
+    let name = resolve(&store, &arguments.recording)?;
+    print_line(&to_server(&store, name, &arguments.to)?)
+}
+
+/// Sends it. Returns the address of its page.
+pub(crate) fn to_server(store: &Store, name: RecordingName, server: &str) -> Result<String> {
+    let mut archive = Vec::new();
+    store.recording(name)?.write_archive(&mut archive).with_context(|| format!("failed to pack {name}"))?;
+    Server::new(server).push(archive)
+}
