@@ -193,6 +193,10 @@ fn within(word: &Range<usize>, part: Range<usize>) -> Range<usize> {
 
 /// Finds the credentials of a command. Where lines behind it are its standard input: the word that ends them, and how it reads them.
 fn judge(text: &str, command: &Command, names: &mut Names, found: &mut Vec<Range<usize>>) -> Option<(String, Reads)> {
+    // The text is taken out as a whole, and each command around an open substitution has all of it for a word.
+    if names.steps.is_spent() {
+        return None;
+    }
     let Command { words, writers, .. } = command;
     let of = |words: &[Range<usize>]| words.iter().map(|word| &text[word.clone()]).collect::<Vec<&str>>();
     let texts = of(words);

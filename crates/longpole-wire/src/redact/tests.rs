@@ -677,3 +677,13 @@ proptest! {
         prop_assert!(steps(&text).0 <= most, "{} steps for {} bytes of {:?}", steps(&text).0, text.len(), parts);
     }
 }
+
+#[test]
+fn substitutions_inside_each_other_cost_no_more_when_the_steps_are_spent() {
+    for times in [100, 1_600] {
+        let text = ["$(", "password [\"a ", "docker login -x ", ")values"].map(|unit| unit.repeat(times)).concat();
+        let (taken, is_whole) = steps(&text);
+        assert!(!is_whole);
+        assert!(taken <= STEPS_MIN + (STEPS_A_BYTE + 16) * text.len() as u64, "{taken} steps for {} bytes", text.len());
+    }
+}
