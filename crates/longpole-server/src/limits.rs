@@ -222,3 +222,15 @@ pub const PAGE_CHECKS_MAX: usize = 64;
 
 /// Connections of others that are closed while the page makes one to itself: a full backlog.
 pub const PROBE_CONNECTIONS_MAX: usize = 1_024;
+
+/// Answers to queries of a server that their clients have not read, together: 512 MiB, three of the largest traces.
+pub const ANSWERS_IN_MEMORY_BYTES_MAX: usize = 512 << 20;
+
+/// Bytes of an answer that one permit stands for. Smaller ones are free.
+pub const ANSWER_PERMIT_BYTES: usize = 64 << 10;
+
+/// How long an answer waits for such memory.
+pub const ANSWER_WAIT_MAX: Duration = Duration::from_secs(10);
+
+/// How long a client may read nothing of its answer before its connection is cut.
+pub const ANSWER_STALL_MAX: Duration = Duration::from_secs(30);

@@ -93,6 +93,11 @@ pub(crate) struct Context<'c> {
 }
 
 impl Context<'_> {
+    /// The limits of the text.
+    pub(crate) fn limits(&self) -> &Limits {
+        self.limits
+    }
+
     /// Called where a member is passed over, because nobody knows its name.
     pub(crate) fn passed_over(&self) {
         self.unread.set(UnreadMembers { unknown: true, ..self.unread.get() });

@@ -43,6 +43,14 @@ pub const WAITING_BYTES_MAX: usize = 64 << 20;
 /// request held, a few MB.
 pub const DOCUMENT_BYTES_MAX: usize = 1 << 30;
 
+/// Spans of one request of Zipkin, all of which are in memory at once: 131,072, some 80 MB.
+///
+/// Reporters send 100 to 1,000 at a time. A span takes 650 bytes, also one that is written as `{},`.
+pub const ZIPKIN_SPANS_MAX: usize = 1 << 17;
+
+/// Bytes of a file of Zipkin for each of its spans: 40, where two ids have 49. A file may have more spans than a request.
+pub const ZIPKIN_FILE_BYTES_A_SPAN: usize = 40;
+
 /// Attributes of one resource or scope, which each of its spans is stored with.
 ///
 /// The detectors of a cloud, a cluster, a host and a process set about 60 together, and SDKs allow a span 128.
@@ -120,6 +128,8 @@ pub struct Limits {
     pub packet_bytes_max: usize,
     /// See [`DOCUMENT_BYTES_MAX`].
     pub document_bytes_max: usize,
+    /// See [`ZIPKIN_SPANS_MAX`].
+    pub zipkin_spans_max: usize,
 }
 
 impl Default for Limits {
@@ -129,6 +139,7 @@ impl Default for Limits {
             values_max: VALUES_MAX,
             packet_bytes_max: PACKET_BYTES_MAX,
             document_bytes_max: DOCUMENT_BYTES_MAX,
+            zipkin_spans_max: ZIPKIN_SPANS_MAX,
         }
     }
 }

@@ -12,6 +12,7 @@ use longpole_wire::appdash::FrameReader;
 use longpole_wire::otlp;
 use longpole_wire::redact::Redactor;
 use tokio::net::TcpStream;
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::yield_now;
 use tokio::time::{Instant, sleep_until};
 
@@ -21,6 +22,9 @@ use super::redaction::redact_spans;
 use super::request_context::RequestContext;
 use crate::limits::{APPDASH_READ_BYTES, CONVERTED_SPANS_MAX, HEAD_TIME_MAX};
 use crate::otlp_request::Compression;
+
+/// Bytes of an unfinished packet that are not charged to the memory of bodies.
+const UNCHARGED_BYTES_MAX: usize = 1 << 20;
 
 /// Reads one connection to its end, or until the receiver hangs up. Spans that are not complete then are kept as unfinished.
 ///
@@ -34,6 +38,8 @@ pub(super) async fn serve(stream: TcpStream, context: &RequestContext, connectio
     let mut redactor = context.redactor();
     let mut buffer = vec![0; APPDASH_READ_BYTES];
     let (mut packets, mut inside_since) = (0, None);
+    // Shares of the memory of bodies, for a large packet.
+    let mut held: Vec<(usize, OwnedSemaphorePermit)> = Vec::new();
     loop {
         let read = stream.try_read(&mut buffer);
         connection.note_read(read.is_err());
@@ -45,6 +51,20 @@ pub(super) async fn serve(stream: TcpStream, context: &RequestContext, connectio
                 give(&mut batch, redactor.as_mut(), context, connection);
                 if reader.packets() != packets {
                     (packets, inside_since) = (reader.packets(), None);
+                }
+                // A packet of less is charged to nobody: connections are few.
+                let charged = reader.held_bytes().saturating_sub(UNCHARGED_BYTES_MAX);
+                if charged > held.iter().map(|(bytes, _)| bytes).sum() {
+                    let more = charged - held.iter().map(|(bytes, _)| bytes).sum::<usize>() + UNCHARGED_BYTES_MAX;
+                    match context.memory_of(more) {
+                        Some(memory) => held.push((more, memory)),
+                        None => {
+                            context.refused("appdash packets for which longpole had no memory");
+                            break;
+                        }
+                    }
+                } else if charged == 0 {
+                    held.clear();
                 }
                 if let Err(error) = pushed {
                     // The border to the next packet is lost. The client connects again with its next packet.

@@ -273,6 +273,12 @@ impl Connection {
         *self.inside_since.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Whether its client has read nothing of an answer for this long.
+    pub(super) fn has_not_read_for(&self, time: Duration) -> bool {
+        let since = *self.blocked_since.lock().unwrap_or_else(PoisonError::into_inner);
+        since.is_some_and(|since| since.elapsed() > time)
+    }
+
     /// Since when it has not gone on with what it is in the middle of; `None` where it is in the middle of nothing, or a whole request of it
     /// is being kept.
     pub(super) fn stalled_since(&self) -> Option<tokio::time::Instant> {

@@ -35,7 +35,7 @@ use self::connection::Speech;
 use self::job::Intake;
 use self::request_context::RequestContext;
 use crate::forward::{ForwardTarget, Forwarder};
-use crate::limits::{BACKLOG, EVENT_STREAMS_MAX, GOODBYE_MAX};
+use crate::limits::{ANSWER_PERMIT_BYTES, ANSWERS_IN_MEMORY_BYTES_MAX, BACKLOG, EVENT_STREAMS_MAX, GOODBYE_MAX};
 use crate::otlp_request::Parcel;
 use crate::peer_process::{CommandProcess, PeerFinder};
 
@@ -220,6 +220,7 @@ impl Receiver {
             count_dropped: options.count_dropped,
             finds_processes: matches!(options.clients, Clients::Run),
             any_host: matches!(options.clients, Clients::Anybody { any_host: true, .. }),
+            answers: Arc::new(Semaphore::new(ANSWERS_IN_MEMORY_BYTES_MAX / ANSWER_PERMIT_BYTES)),
             origins: match options.clients {
                 Clients::Anybody { origins, .. } => origins,
                 Clients::Run => AllowedOrigins::default(),

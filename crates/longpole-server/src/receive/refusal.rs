@@ -47,6 +47,27 @@ pub(super) fn objection_of_host(request: &Request<Incoming>, any_host: bool) -> 
     other_host(request.uri(), request.headers()).filter(|_| !any_host)
 }
 
+/// Why the receiver refuses a query of a web page that is not its own: no page of another site may make it work.
+pub(super) fn objection_of_page(request: &Request<Incoming>) -> Option<Objection> {
+    let headers = request.headers();
+    let hosts =
+        || headers.get_all(HOST).into_iter().filter_map(|host| host.to_str().ok()).chain(request.uri().authority().map(Authority::as_str));
+    let is_own = |origin: &str| {
+        let host = origin.split_once("://").map_or("", |(_, host)| host);
+        hosts().any(|own| own.eq_ignore_ascii_case(host))
+    };
+    let foreign = headers.get_all(ORIGIN).into_iter().find(|origin| !origin.to_str().is_ok_and(is_own));
+    if let Some(origin) = foreign {
+        let reason = format!("origin {}: web pages of others may not ask", shown(origin.as_bytes()));
+        return Some(Objection { reason, kind: WEB_PAGE });
+    }
+    // A link to a page of ours is followed.
+    let is_navigation = headers.get("sec-fetch-mode").is_some_and(|mode| mode.as_bytes() == b"navigate");
+    let site = headers.get(SEC_FETCH_SITE).filter(|site| !matches!(site.as_bytes(), b"none" | b"same-origin"))?;
+    let reason = format!("sec-fetch-site {}: web pages of others may not ask", shown(site.as_bytes()));
+    (!is_navigation).then_some(Objection { reason, kind: WEB_PAGE })
+}
+
 fn objection_to(uri: &Uri, headers: &HeaderMap, any_host: bool) -> Option<Objection> {
     if let Some(objection) = other_host(uri, headers).filter(|_| !any_host) {
         return Some(objection);

@@ -34,6 +34,8 @@ pub(crate) struct RequestContext {
     pub(super) finds_processes: bool,
     /// Whether requests may name any host.
     pub(super) any_host: bool,
+    /// Memory for answers to queries that their clients have not read.
+    pub(super) answers: Arc<Semaphore>,
     /// Web pages that may send spans.
     pub(super) origins: AllowedOrigins,
 }

@@ -6,13 +6,15 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
-use http::{Request, Response};
+use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
 use tokio::net::TcpStream;
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
 use tower::ServiceExt;
 
 use super::connection::{Connection, InFlight};
@@ -22,7 +24,10 @@ use super::request_context::RequestContext;
 use super::watched_io::WatchedIo;
 use super::{jaeger_http, otlp_grpc, otlp_http, plain_text, refusal, web_pages, zipkin};
 use crate::answer::AnswerBody;
-use crate::limits::{GOODBYE_MAX, HEAD_BYTES_MAX, STREAMS_PER_CONNECTION_MAX};
+use crate::limits::{
+    ANSWER_PERMIT_BYTES, ANSWER_STALL_MAX, ANSWER_WAIT_MAX, ANSWERS_IN_MEMORY_BYTES_MAX, GOODBYE_MAX, HEAD_BYTES_MAX,
+    STREAMS_PER_CONNECTION_MAX,
+};
 use crate::otlp_request::{Signal, grpc, grpc_call};
 
 /// HTTP/1.1 and HTTP/2, as the receiver serves them.
@@ -45,10 +50,17 @@ pub(super) async fn serve(
     let service = service_fn(|request| answer_of_page(Arc::clone(context), Arc::clone(connection), request));
     let mut served = pin!(http.serve_connection(io, service));
     // How a connection ends says nothing that its requests did not say.
-    tokio::select! {
-        _ = served.as_mut() => return,
-        () = connection.cut.notified() => return,
-        () = connection.hang_up.notified() => {}
+    loop {
+        tokio::select! {
+            _ = served.as_mut() => return,
+            () = connection.cut.notified() => return,
+            () = connection.hang_up.notified() => break,
+            () = tokio::time::sleep(ANSWER_WAIT_MAX) => {}
+        }
+        // An answer takes memory until it is read.
+        if connection.has_not_read_for(ANSWER_STALL_MAX) {
+            return;
+        }
     }
     served.as_mut().graceful_shutdown();
     loop {
@@ -71,7 +83,9 @@ async fn answer_of_page(
     request: Request<Incoming>,
 ) -> Result<Response<AnswerBody>, Infallible> {
     let Some(origin) = context.origins.of(request.headers()) else { return answer(context, connection, request).await };
-    let takes_spans = zipkin::PATHS.contains(&request.uri().path()) || otlp_http::is_for(&request);
+    // Queries stand at some of these paths too, and no page may read them.
+    let is_sent = [Method::POST, Method::OPTIONS].contains(request.method());
+    let takes_spans = is_sent && (zipkin::PATHS.contains(&request.uri().path()) || otlp_http::is_for(&request));
     let mut response = match web_pages::preflight(&request).filter(|_| takes_spans) {
         Some(response) => {
             connection.requests.fetch_add(1, Ordering::Relaxed);
@@ -101,11 +115,12 @@ async fn answer(
     };
     if let Some(queries) = connection.queries.as_ref().filter(|_| !carries_spans) {
         let _in_flight = InFlight::of(&connection);
-        if let Some(objection) = refusal::objection_of_host(&request, context.any_host) {
+        let of_host = refusal::objection_of_host(&request, context.any_host);
+        if let Some(objection) = of_host.or_else(|| refusal::objection_of_page(&request)) {
             return Ok(refusal::refuse(&request, &objection.reason));
         }
         let response = queries.clone().oneshot(request).await?;
-        return Ok(as_answer(response).await);
+        return Ok(as_answer(response, &context.answers).await);
     }
     let objection = refusal::objection(&request, context.any_host, context.origins.of(request.headers()).is_some());
     // Before any byte of a body is read: only spans of OpenTelemetry can prove by themselves that they belong to the run.
@@ -134,13 +149,24 @@ async fn answer(
     })
 }
 
-/// An answer to a query as this door gives it. Its body is made already.
-async fn as_answer(response: Response<axum::body::Body>) -> Response<AnswerBody> {
+/// An answer to a query as this door gives it. Its body is made already, and counts until its client has read it.
+async fn as_answer(response: Response<axum::body::Body>, answers: &Arc<Semaphore>) -> Response<AnswerBody> {
     let (head, body) = response.into_parts();
     // The answers to queries are made whole, so their bodies do not fail.
     let Ok(collected) = body.collect().await else { return Response::from_parts(head, Full::new(Bytes::new()).boxed_unsync()) };
     let trailers = collected.trailers().cloned();
-    let body = Full::new(collected.to_bytes());
+    let bytes = collected.to_bytes();
+    let permits = (bytes.len().min(ANSWERS_IN_MEMORY_BYTES_MAX) / ANSWER_PERMIT_BYTES) as u32;
+    let Ok(Ok(memory)) = timeout(ANSWER_WAIT_MAX, Arc::clone(answers).acquire_many_owned(permits)).await else {
+        let mut busy = Response::new(Full::new(Bytes::from_static(b"too many answers wait for their clients: try again\n")).boxed_unsync());
+        *busy.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+        return busy;
+    };
+    let body = Full::new(bytes).map_frame(move |frame| {
+        // Held for as long as the body lives.
+        let _ = &memory;
+        frame
+    });
     match trailers {
         None => Response::from_parts(head, body.boxed_unsync()),
         // The outcome of a call by gRPC.

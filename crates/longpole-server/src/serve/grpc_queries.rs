@@ -1,5 +1,7 @@
 //! Queries by gRPC: Jaeger's query service, version 3, and its sampling service. All of them are answered at each of their ports.
 
+use std::time::Duration;
+
 use axum::Router;
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
@@ -8,6 +10,7 @@ use http::StatusCode;
 use longpole_store::live::{LiveStore, SpanFilter};
 use longpole_wire::jaeger_query::{self, SummaryMessage};
 use longpole_wire::{DecodeError, otlp};
+use tokio::time::timeout;
 
 use super::jaeger::{calls, service_names, take_error};
 use super::jaeger_v3::{Summary, TraceSearch, depth_of, one_trace, operations_of};
@@ -20,6 +23,9 @@ use crate::otlp_request::{Compression, inflate_up_to};
 
 /// Bytes of a question.
 const QUESTION_BYTES_MAX: usize = 1 << 20;
+
+/// How long it may take to come.
+const QUESTION_TIME_MAX: Duration = Duration::from_secs(10);
 
 /// Spans of a message: clients take 4 MiB at once.
 const SPANS_AT_A_TIME: usize = 2_000;
@@ -69,7 +75,9 @@ async fn answer(request: Request, method: impl FnOnce(&[u8]) -> Messages + Send 
     let (head, body) = request.into_parts();
     check_message_type(&head.headers)?;
     let compression = compression_of(&head.headers)?;
-    let body = axum::body::to_bytes(body, QUESTION_BYTES_MAX).await;
+    let Ok(body) = timeout(QUESTION_TIME_MAX, axum::body::to_bytes(body, QUESTION_BYTES_MAX)).await else {
+        return Err(Refusal::new(code::DEADLINE_EXCEEDED, "the message came to a halt"));
+    };
     let body = body.map_err(|error| Refusal::new(code::RESOURCE_EXHAUSTED, format!("cannot read the message: {error}")))?;
     let (is_compressed, message) = unframe(&body)?;
     let compression = if is_compressed { compression } else { Compression::Identity };
@@ -107,11 +115,8 @@ fn trace(store: &LiveStore, question: &[u8]) -> Messages {
 }
 
 fn traces(store: &LiveStore, question: &[u8]) -> Messages {
-    let mut messages = Vec::new();
-    for found in search(question)?.found(store)? {
-        messages.extend(store.trace(found.trace_id)?.chunks(SPANS_AT_A_TIME).map(otlp::encode_trace));
-    }
-    Ok(messages)
+    let spans = search(question)?.spans(store)?;
+    Ok(spans.chunks(SPANS_AT_A_TIME).map(otlp::encode_trace).collect())
 }
 
 fn summaries(store: &LiveStore, question: &[u8]) -> Messages {

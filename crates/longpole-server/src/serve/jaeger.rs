@@ -33,6 +33,9 @@ use crate::wall_clock::now;
 const LIMIT: usize = 100;
 const LIMIT_MAX: usize = 1_500;
 
+/// Spans of an answer, beside those of its last trace: one takes some hundred bytes in memory and again in the answer.
+const SPANS_MAX: usize = 200_000;
+
 /// How far a search goes back without `start` and `end`.
 const LOOKBACK_NANOS: i64 = 2 * 86_400_000_000_000;
 
@@ -40,7 +43,7 @@ const LOOKBACK_NANOS: i64 = 2 * 86_400_000_000_000;
 pub(super) const DEPENDENCIES_MILLIS: u64 = 86_400_000;
 
 /// Traces that tell which service calls which.
-const DEPENDENCY_TRACES_MAX: usize = 2_000;
+const DEPENDENCY_TRACES_MAX: usize = 500;
 
 pub(super) fn routes(store: LiveStore) -> Router {
     Router::new()
@@ -129,12 +132,11 @@ async fn traces(State(store): State<LiveStore>, RawQuery(query): RawQuery) -> Re
         let spans = match parameters.all("traceID") {
             [] => search(&store, &parameters)?,
             ids => {
-                let mut spans = Vec::new();
-                for id in ids {
-                    let id = trace_id(id).ok_or_else(|| format!("cannot parse the trace id {id:?}"))?;
-                    spans.extend(store.trace(id)?);
-                }
-                spans
+                let ids: BTreeSet<TraceId> = ids
+                    .iter()
+                    .map(|id| trace_id(id).ok_or_else(|| format!("cannot parse the trace id {id:?}")))
+                    .collect::<Result<_, _>>()?;
+                spans_of(&store, ids.into_iter().take(LIMIT_MAX))?
             }
         };
         Ok(jaeger::encode(&spans).0)
@@ -152,11 +154,32 @@ fn search(store: &LiveStore, parameters: &Parameters) -> Result<Vec<Span>, Query
     if filter.service.is_none() {
         return Err("parameter 'service' is required".into());
     }
-    let mut spans = Vec::new();
-    for found in store.find(&filter, limit)? {
-        spans.extend(store.trace(found.trace_id)?);
+    let found = store.find(&filter, limit)?;
+    spans_of(store, found.into_iter().map(|trace| trace.trace_id))
+}
+
+/// The spans of these traces.
+pub(super) fn spans_of(store: &LiveStore, traces: impl IntoIterator<Item = TraceId>) -> Result<Vec<Span>, QueryError> {
+    Ok(traces_of(store, traces)?.into_iter().flatten().collect())
+}
+
+/// How many spans this one counts for, by what it says.
+fn weight(span: &Span) -> usize {
+    1 + (span.events.len() + span.links.len() + span.attributes.0.len()) / 8
+}
+
+/// The same, each trace by itself; no more of them when there are enough spans.
+pub(super) fn traces_of(store: &LiveStore, traces: impl IntoIterator<Item = TraceId>) -> Result<Vec<Vec<Span>>, QueryError> {
+    let (mut found, mut spans) = (Vec::new(), 0);
+    for id in traces {
+        if spans >= SPANS_MAX {
+            break;
+        }
+        let trace = store.trace(id)?;
+        spans += trace.iter().map(weight).sum::<usize>();
+        found.push(trace);
     }
-    Ok(spans)
+    Ok(found)
 }
 
 /// What a search of Jaeger asks of spans.

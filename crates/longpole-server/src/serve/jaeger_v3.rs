@@ -23,7 +23,7 @@ use longpole_wire::jaeger::trace_id;
 use longpole_wire::{otlp, rfc3339};
 use serde_json::{Value, json};
 
-use super::jaeger::{calls, json_header, service_names, tags_of_json, take_error};
+use super::jaeger::{calls, json_header, service_names, spans_of, tags_of_json, take_error};
 use super::query_error::QueryError;
 use crate::off_the_reactor::off_the_reactor;
 use crate::query_parameters::Parameters;
@@ -186,12 +186,8 @@ impl TraceSearch {
     }
 
     /// The spans of what it finds.
-    fn spans(&self, store: &LiveStore) -> Result<Vec<Span>, QueryError> {
-        let mut spans = Vec::new();
-        for found in self.found(store)? {
-            spans.extend(store.trace(found.trace_id)?);
-        }
-        Ok(spans)
+    pub(super) fn spans(&self, store: &LiveStore) -> Result<Vec<Span>, QueryError> {
+        spans_of(store, self.found(store)?.into_iter().map(|trace| trace.trace_id))
     }
 }
 

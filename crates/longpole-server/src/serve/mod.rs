@@ -28,13 +28,17 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use axum::Router;
+use axum::extract::Request;
+use axum::middleware::{self, Next};
+use axum::response::Response;
 use axum::routing::get;
 use http::StatusCode;
-use longpole_model::Loss;
+use longpole_model::{Loss, LossKind};
 use longpole_recording::loss_counters::LossBook;
 use longpole_store::live::{LiveOptions, LiveStore};
 use longpole_store::{Store, StoreError};
 use longpole_wire::Limits;
+use tokio::sync::Semaphore;
 
 use self::live_sink::LiveSink;
 use self::metrics::Metrics;
@@ -47,8 +51,12 @@ use crate::receive::{AllowedOrigins, Clients, HttpPort, Receiver, ReceiverHandle
 use crate::server;
 use crate::wall_clock::now;
 
-/// Pause between looks at what is to do: end a generation, make a segment, remove an old one.
-const MAINTENANCE_PAUSE: Duration = Duration::from_secs(1);
+/// The longest pause between looks at what is to do: end a generation, make a segment, remove an old one; and the shortest.
+const MAINTENANCE_PAUSE_MAX: Duration = Duration::from_secs(1);
+const MAINTENANCE_PAUSE_MIN: Duration = Duration::from_millis(10);
+
+/// Queries that are answered at once; more wait.
+const QUERIES_AT_ONCE_MAX: usize = 8;
 
 /// How long requests under way may take when the server ends.
 const DRAIN_MAX: Duration = Duration::from_secs(5);
@@ -123,20 +131,28 @@ impl Server {
     pub fn start(options: ServeOptions) -> Result<Server, ServeError> {
         let limits = Limits::default();
         let mut decode = |head: &longpole_store::RequestHead, body: &[u8]| live_sink::decode(head.encoding, body, &limits).spans;
+        let pause = Duration::from_nanos(options.live.generation_nanos).clamp(MAINTENANCE_PAUSE_MIN, MAINTENANCE_PAUSE_MAX);
         let (store, problems) = LiveStore::open(&options.store, options.live, now(), &mut decode)?;
         let pushed = Pushed::open(options.store.root())?;
         let (metrics, losses) = (Arc::new(Metrics::default()), Arc::new(LossBook::default()));
+        problems.iter().for_each(|problem| losses.add(LossKind::WalDamaged, 1, problem));
         let state = Arc::new(ServerState::default());
         let admin = admin_routes(&store, &metrics, &losses, &state);
+        let places = Arc::new(Semaphore::new(QUERIES_AT_ONCE_MAX));
+        let few = |router: Router| {
+            let places = Arc::clone(&places);
+            router.layer(middleware::from_fn(move |request: Request, next: Next| in_turn(Arc::clone(&places), request, next)))
+        };
         let queries = |door| match door {
             Door::Page => {
-                Some(pages::routes(&store, pushed.clone()).merge(jaeger::routes(store.clone())).merge(jaeger_v3::routes(store.clone())))
+                let pages = pages::routes(&store, pushed.clone());
+                Some(few(pages.merge(jaeger::routes(store.clone())).merge(jaeger_v3::routes(store.clone()))))
             }
             Door::JaegerQuery | Door::SamplingGrpc | Door::JaegerGrpc => {
-                Some(grpc_queries::routes(store.clone(), options.strategies.clone()))
+                Some(few(grpc_queries::routes(store.clone(), options.strategies.clone())))
             }
             Door::Sampling => Some(sampling::routes(options.strategies.clone())),
-            Door::Zipkin => Some(zipkin::routes(store.clone()).fallback(zipkin::not_found)),
+            Door::Zipkin => Some(few(zipkin::routes(store.clone()).fallback(zipkin::not_found))),
             Door::Admin => Some(admin.clone()),
             _ => None,
         };
@@ -161,7 +177,7 @@ impl Server {
         };
         let sink = LiveSink { store: store.clone(), limits, metrics, requests: HashMap::new() };
         let receiver = Receiver::start(receiver_options, Box::new(sink)).map_err(ServeError::Listen)?;
-        let maintenance = Maintenance::start(store.clone(), Arc::clone(&state)).map_err(ServeError::Listen)?;
+        let maintenance = Maintenance::start(store.clone(), pause, Arc::clone(&state)).map_err(ServeError::Listen)?;
         state.is_ready.store(true, Ordering::Relaxed);
         Ok(Server { receiver, store, maintenance, problems, state, doors })
     }
@@ -201,6 +217,13 @@ pub fn wait_for_signal() -> io::Result<()> {
     tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(server::end_signal())
 }
 
+/// Answers a query when one of the places is free: each may hold a large trace in memory.
+async fn in_turn(places: Arc<Semaphore>, request: Request, next: Next) -> Response {
+    // The places are never closed.
+    let _place = places.acquire().await;
+    next.run(request).await
+}
+
 fn admin_routes(store: &LiveStore, metrics: &Arc<Metrics>, losses: &Arc<LossBook>, state: &Arc<ServerState>) -> Router {
     let readiness = |state: Arc<ServerState>| {
         move || {
@@ -235,14 +258,14 @@ struct Maintenance {
 }
 
 impl Maintenance {
-    fn start(store: LiveStore, state: Arc<ServerState>) -> io::Result<Maintenance> {
+    fn start(store: LiveStore, pause: Duration, state: Arc<ServerState>) -> io::Result<Maintenance> {
         let over: Arc<(Mutex<bool>, Condvar)> = Arc::default();
         let is_over = Arc::clone(&over);
         let thread = thread::Builder::new().name("longpole-segments".to_owned()).spawn(move || {
             let (flag, changed) = &*is_over;
             let mut guard = flag.lock().unwrap_or_else(PoisonError::into_inner);
             while !*guard {
-                let until = Instant::now() + MAINTENANCE_PAUSE;
+                let until = Instant::now() + pause;
                 while !*guard && Instant::now() < until {
                     let left = until.saturating_duration_since(Instant::now());
                     guard = changed.wait_timeout(guard, left).unwrap_or_else(PoisonError::into_inner).0;

@@ -22,7 +22,7 @@ use longpole_store::live::{LiveStore, SpanFilter};
 use longpole_wire::zipkin;
 use serde_json::json;
 
-use super::jaeger::{DEPENDENCIES_MILLIS, calls, id_of, json_header, service_names};
+use super::jaeger::{DEPENDENCIES_MILLIS, calls, id_of, json_header, service_names, traces_of};
 use super::query_error::QueryError;
 use crate::off_the_reactor::off_the_reactor;
 use crate::query_parameters::Parameters;
@@ -146,11 +146,8 @@ async fn traces(State(store): State<LiveStore>, RawQuery(query): RawQuery) -> Pl
             ..SpanFilter::default()
         };
         let limit = parameters.limit(LIMIT, LIMIT_MAX)?;
-        let mut lists = Vec::new();
-        for found in store.find(&filter, limit)? {
-            lists.push(store.trace(found.trace_id)?);
-        }
-        Ok(list_of_lists(&lists))
+        let found = store.find(&filter, limit)?;
+        Ok(list_of_lists(&traces_of(&store, found.into_iter().map(|trace| trace.trace_id))?))
     };
     Plain(off_the_reactor::<_, QueryError>(found).await)
 }
@@ -184,10 +181,7 @@ async fn trace_many(State(store): State<LiveStore>, RawQuery(query): RawQuery) -
         if ids.len() < 2 {
             return Err("traceIds must name at least two distinct traces".into());
         }
-        let mut lists = Vec::new();
-        for id in ids {
-            lists.push(store.trace(id)?);
-        }
+        let mut lists = traces_of(&store, ids)?;
         lists.retain(|spans| !spans.is_empty());
         Ok(list_of_lists(&lists))
     };

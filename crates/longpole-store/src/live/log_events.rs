@@ -4,6 +4,7 @@
 //! span, the name [`NAME`] for itself and its scope, and one event. Whoever reads the trace gets it as an event of the span; without that
 //! span it is not shown.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use longpole_model::fast_hash::FastMap;
@@ -37,19 +38,18 @@ pub(super) fn attach(rows: Vec<Span>) -> Vec<Span> {
     for (place, span) in spans.iter().enumerate() {
         place_of.entry(span.span_id).or_insert(place);
     }
-    let mut changed = Vec::new();
+    let mut changed: FastMap<usize, HashSet<String>> = FastMap::default();
     for record in records {
         let Some(&place) = place_of.get(&record.span_id) else { continue };
         for event in record.events {
             let events = &mut spans[place].events;
+            let known = changed.entry(place).or_insert_with(|| events.iter().map(|event| format!("{event:?}")).collect());
             // Exporters send again what they did not see acknowledged.
-            if !events.contains(&event) {
+            if known.insert(format!("{event:?}")) {
                 events.push(event);
-                changed.push(place);
             }
         }
     }
-    changed.dedup();
-    changed.into_iter().for_each(|place| spans[place].events.sort_by_key(|event| event.time));
+    changed.into_keys().for_each(|place| spans[place].events.sort_by_key(|event| event.time));
     spans
 }

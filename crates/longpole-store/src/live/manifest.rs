@@ -2,8 +2,10 @@
 //!
 //! ```text
 //! manifest/00000000000000000007.json
-//! {"version":7,"checkpoint":false,"add":[{…}],"remove":["0-5f2c91aa-0000000003"],"watermarks":{"5f2c91aa":4}}
+//! {"add":[{…}],"checkpoint":false,"crc32c":1234567890,"remove":["0-5f2c91aa-0000000003"],"version":7,"watermarks":{"5f2c91aa":4}}
 //! ```
+//!
+//! `crc32c` is of the same text without it: a list that is damaged must not decide what is removed.
 //!
 //! Version n says what changed since n-1, or, as a checkpoint, everything. A version that exists is never overwritten: of two writers one gets
 //! it, and the other reads it first. A node's watermark is the first of its logs that no segment holds.
@@ -81,9 +83,31 @@ impl SegmentEntry {
             services: value["services"].as_array()?.iter().map(|name| name.as_str().map(str::to_owned)).collect::<Option<_>>()?,
             schema: u32::try_from(value["schema"].as_u64()?).ok()?,
         };
-        // They name folders.
+        entry.is_plain().then_some(entry)
+    }
+
+    /// Whether its names, which name folders, lead nowhere else.
+    pub(super) fn is_plain(&self) -> bool {
         let is_plain = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
-        (is_plain(&entry.id) && is_plain(&entry.hour)).then_some(entry)
+        is_plain(&self.id) && is_plain(&self.hour)
+    }
+
+    /// When an hour began: `2026112812`.
+    pub(super) fn hour_start(hour: &str) -> Option<Timestamp> {
+        let number = |from: usize, to: usize| hour.get(from..to)?.parse::<i64>().ok();
+        let (year, month, day, hour) = (number(0, 4)?, number(4, 6)?, number(6, 8)?, number(8, 10)?);
+        // Howard Hinnant's `days_from_civil`, as `hour_of` is the other way round.
+        let year = if month <= 2 { year - 1 } else { year };
+        let (era, year_of_era) = (year.div_euclid(400), year.rem_euclid(400));
+        let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
+        let days = era * 146_097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year - 719_468;
+        Some(Timestamp((days * 24 + hour).checked_mul(3_600_000_000_000)?))
+    }
+
+    /// The node that made it, and the number of its last log.
+    pub(super) fn made_by(id: &str) -> Option<(&str, u64)> {
+        let (rest, number) = id.rsplit_once('-')?;
+        Some((rest.split_once('-')?.1, number.parse().ok()?))
     }
 
     /// Where its files are, below the folder of the segments.
@@ -112,14 +136,7 @@ pub(super) struct Manifest {
 impl Manifest {
     /// The newest version in this folder; without one, an empty list.
     pub(super) fn newest(folder: &Path) -> Result<Manifest, StoreError> {
-        let mut versions = Vec::new();
-        for entry in fs::read_dir(folder).map_err(StoreError::io("list", folder))? {
-            let name = entry.map_err(StoreError::io("list", folder))?.file_name();
-            let number = name.to_str().and_then(|name| name.strip_suffix(".json")?.parse::<u64>().ok());
-            versions.extend(number.filter(|number| name.to_str() == Some(&file_name(*number))));
-        }
-        versions.sort_unstable();
-        let Some(newest) = versions.last().copied() else { return Ok(Manifest::default()) };
+        let Some(newest) = newest_version(folder)? else { return Ok(Manifest::default()) };
         // Backwards to the last one that lists everything.
         let mut changes = Vec::new();
         let mut version = newest;
@@ -127,7 +144,11 @@ impl Manifest {
             let path = folder.join(file_name(version));
             let bytes = files::read(&path).map_err(StoreError::io("read", &path))?;
             let corrupt = |reason: &str| StoreError::Corrupt { path: path.clone(), reason: reason.to_owned() };
-            let value: Value = serde_json::from_slice(&bytes).map_err(|error| corrupt(&error.to_string()))?;
+            let mut value: Value = serde_json::from_slice(&bytes).map_err(|error| corrupt(&error.to_string()))?;
+            let crc = value.as_object_mut().and_then(|object| object.remove("crc32c")).and_then(|crc| crc.as_u64());
+            if crc != Some(u64::from(crc_of(&value))) {
+                return Err(corrupt("its checksum is wrong"));
+            }
             let is_checkpoint = value["checkpoint"].as_bool().ok_or_else(|| corrupt("it does not state whether it is a checkpoint"))?;
             if value["version"].as_u64() != Some(version) {
                 return Err(corrupt("it states another version than its name"));
@@ -164,15 +185,31 @@ impl Manifest {
         next.version += 1;
         next.apply(change);
         let is_checkpoint = next.version.is_multiple_of(CHECKPOINT_EVERY);
+        next.write(folder, change, is_checkpoint)?;
+        Ok(next)
+    }
+
+    /// Writes a list that was made anew as the version after the newest, whatever is in that.
+    pub(super) fn replace(folder: &Path, entries: Vec<SegmentEntry>, watermarks: BTreeMap<String, u64>) -> Result<Manifest, StoreError> {
+        let version = newest_version(folder)?.unwrap_or(0).saturating_add(1);
+        let manifest = Manifest { version, entries, watermarks };
+        manifest.write(folder, &ManifestChange::default(), true)?;
+        Ok(manifest)
+    }
+
+    /// Writes this version. The disk has it then.
+    fn write(&self, folder: &Path, change: &ManifestChange, is_checkpoint: bool) -> Result<(), StoreError> {
+        let next = self;
         let all = ManifestChange { add: next.entries.clone(), ..ManifestChange::default() };
         let ManifestChange { add, remove, .. } = if is_checkpoint { &all } else { change };
-        let value = json!({
+        let mut value = json!({
             "version": next.version,
             "checkpoint": is_checkpoint,
             "add": add.iter().map(SegmentEntry::json).collect::<Vec<_>>(),
             "remove": remove,
             "watermarks": next.watermarks,
         });
+        value["crc32c"] = crc_of(&value).into();
         let (path, temporary) = (folder.join(file_name(next.version)), folder.join("next"));
         let write = || -> io::Result<()> {
             files::remove_all(&temporary)?;
@@ -187,12 +224,28 @@ impl Manifest {
         write().map_err(StoreError::io("write", &path))?;
         if is_checkpoint {
             // Whoever cannot remove them leaves them: they are small, and the next checkpoint tries again.
-            for version in next.version.saturating_sub(2 * KEPT_BEHIND_CHECKPOINT)..next.version - KEPT_BEHIND_CHECKPOINT {
+            for version in next.version.saturating_sub(2 * KEPT_BEHIND_CHECKPOINT)..next.version.saturating_sub(KEPT_BEHIND_CHECKPOINT) {
                 let _ = fs::remove_file(folder.join(file_name(version)));
             }
         }
-        Ok(next)
+        Ok(())
     }
+}
+
+/// The number of the newest version in this folder.
+fn newest_version(folder: &Path) -> Result<Option<u64>, StoreError> {
+    let mut newest = None;
+    for entry in fs::read_dir(folder).map_err(StoreError::io("list", folder))? {
+        let name = entry.map_err(StoreError::io("list", folder))?.file_name();
+        let number = name.to_str().and_then(|name| name.strip_suffix(".json")?.parse::<u64>().ok());
+        newest = newest.max(number.filter(|number| name.to_str() == Some(&file_name(*number))));
+    }
+    Ok(newest)
+}
+
+/// The checksum of a version.
+fn crc_of(value: &Value) -> u32 {
+    crc32c::crc32c(value.to_string().as_bytes())
 }
 
 fn change_of(value: &Value) -> Option<ManifestChange> {
@@ -247,6 +300,23 @@ mod tests {
         manifest.commit(folder.path(), &ManifestChange::default()).unwrap();
         assert!(manifest.commit(folder.path(), &ManifestChange::default()).is_err());
         assert_eq!(Manifest::newest(folder.path()).unwrap().version, 1);
+    }
+
+    #[test]
+    fn a_changed_byte_is_found_and_the_list_can_be_made_anew() {
+        let folder = Directory::new();
+        let change = ManifestChange { add: vec![entry(1)], ..ManifestChange::default() };
+        Manifest::default().commit(folder.path(), &change).unwrap();
+        let path = folder.path().join(file_name(1));
+        let whole = fs::read(&path).unwrap();
+        for place in 0..whole.len() {
+            let mut bytes = whole.clone();
+            bytes[place] ^= 1;
+            fs::write(&path, &bytes).unwrap();
+            assert!(matches!(Manifest::newest(folder.path()), Err(StoreError::Corrupt { .. })), "byte {place}");
+        }
+        let anew = Manifest::replace(folder.path(), vec![entry(1)], BTreeMap::new()).unwrap();
+        assert_eq!((anew.version, Manifest::newest(folder.path()).unwrap()), (2, anew));
     }
 
     #[test]

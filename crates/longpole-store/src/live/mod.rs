@@ -30,13 +30,13 @@ mod trace_index;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use longpole_model::{Span, SpanKind, Timestamp, TraceId};
+use longpole_model::{LossKind, Span, SpanKind, Timestamp, TraceId};
 
 pub use self::filter::SpanFilter;
 use self::generation::Generations;
@@ -47,6 +47,7 @@ use self::segment::Segment;
 pub use self::sync_thread::Acknowledge;
 use self::sync_thread::SyncThread;
 use crate::error::StoreError;
+use crate::error_kind::ErrorKind;
 use crate::files;
 use crate::format::RECORDING_VERSION;
 use crate::layout::LOCK;
@@ -217,13 +218,13 @@ impl LiveStore {
         decode: &mut DecodeRequest<'_>,
     ) -> Result<(LiveStore, Vec<String>), StoreError> {
         let (folders, lock) = Folders::open(store.root())?;
-        let manifest = Manifest::newest(&folders.manifest)?;
+        let mut problems = folders.other_nodes()?;
+        let manifest = folders.list(&mut problems)?;
         let segments = manifest.entries.iter().map(|entry| Arc::new(folders.segment(entry))).collect();
-        folders.remove_strays(&manifest)?;
         let generations = Generations::new(&folders.wal);
         let first = manifest.watermarks.get(&folders.node).copied().unwrap_or(0);
         let numbers = generations.numbers()?;
-        let (mut left, mut problems) = (None, Vec::new());
+        let mut left = None;
         for number in &numbers {
             if *number < first {
                 // Its spans stand in a segment: the server ended before it removed the log.
@@ -232,12 +233,32 @@ impl LiveStore {
             }
             let generation = left.get_or_insert_with(|| LiveGeneration::ended(*number, now));
             generation.number = *number;
-            generation.replay(&folders, *number, decode, &mut problems)?;
+            let path = folders.wal.join(generation::file_name(*number));
+            let damaged = path.with_extension("damaged");
+            match generation.replay(&folders, *number, decode, &mut problems) {
+                Ok(false) => {}
+                // The file stays for whoever can read more of it. Where that fails, the line says at least what is wrong.
+                Ok(true) => {
+                    let _ = fs::hard_link(&path, &damaged);
+                }
+                Err(StoreError::Wal(error)) if error.kind() == ErrorKind::Corrupt => {
+                    problems.push(format!("{} stays as {}: {error}", path.display(), damaged.display()));
+                    fs::rename(&path, &damaged).map_err(StoreError::io("rename", &path))?;
+                }
+                Err(error) => return Err(error),
+            }
         }
         if left.as_ref().is_some_and(|generation| read(&generation.head).len() == 0) {
             left.take().map_or(Ok(()), |generation| generations.remove_until(generation.number))?;
         }
-        let next = numbers.last().map_or(first, |last| first.max(last + 1));
+        let on_disk = folders.segment_folders()?;
+        let last_segment = on_disk.iter().filter_map(|(_, folder)| {
+            let (node, number) = SegmentEntry::made_by(folder.file_name()?.to_str()?)?;
+            (node == folders.node).then_some(number)
+        });
+        // Above each log and each segment of this node: a number is never used twice.
+        let last = numbers.last().copied().max(last_segment.max());
+        let next = last.map_or(first, |last| first.max(last.saturating_add(1)));
         let current = Arc::new(LiveGeneration::begin(&folders, next, now)?);
         let ended = left.into_iter().map(Arc::new).collect();
         let state = RwLock::new(LiveState { current, ended, segments, manifest });
@@ -494,18 +515,28 @@ impl LiveGeneration {
         *times = Some([first.min(received), last.max(received)]);
     }
 
-    /// Takes what a log holds.
-    fn replay(&self, folders: &Folders, number: u64, decode: &mut DecodeRequest<'_>, problems: &mut Vec<String>) -> Result<(), StoreError> {
+    /// Takes what a log holds. Returns whether it is damaged, beyond a last request that was never acknowledged.
+    fn replay(
+        &self,
+        folders: &Folders,
+        number: u64,
+        decode: &mut DecodeRequest<'_>,
+        problems: &mut Vec<String>,
+    ) -> Result<bool, StoreError> {
+        let mut is_damaged = false;
         let path = folders.wal.join(generation::file_name(number));
         let unknown = Generation { node: folders.node.clone(), tenant: TENANT.to_owned(), number, begun: self.begun };
         for frame in Replay::of_generation(&path, unknown)? {
             match frame? {
                 Frame::Spans { head, body } => self.publish(&decode(&head, &body), head.received),
-                Frame::Loss(loss) => problems.push(format!("{}: {}", path.display(), loss.detail)),
+                Frame::Loss(loss) => {
+                    is_damaged |= loss.kind == LossKind::WalDamaged;
+                    problems.push(format!("{}: {}", path.display(), loss.detail));
+                }
                 _ => {}
             }
         }
-        Ok(())
+        Ok(is_damaged)
     }
 }
 
@@ -540,21 +571,92 @@ impl Folders {
         Segment::new(self.segments.join(entry.folder()), entry.clone())
     }
 
-    /// Removes what no manifest names: a server ended while it made or removed a segment.
-    fn remove_strays(&self, manifest: &Manifest) -> Result<(), StoreError> {
-        let list = |path: &Path| -> Result<Vec<PathBuf>, StoreError> {
-            let entries = fs::read_dir(path).and_then(|entries| entries.map(|entry| Ok(entry?.path())).collect());
-            entries.map_err(StoreError::io("list", path))
+    /// The list of segments. What a whole list does not name is removed: a server ended while it made or removed a segment. A list that is lost
+    /// or damaged is made anew from the segments themselves, and nothing is removed.
+    fn list(&self, problems: &mut Vec<String>) -> Result<Manifest, StoreError> {
+        let found = self.segment_folders()?;
+        let reason = match Manifest::newest(&self.manifest) {
+            Ok(manifest) if manifest.version > 0 => {
+                self.remove_strays(&manifest, &found)?;
+                return Ok(manifest);
+            }
+            // A new store: from now on a list is there, or it is lost.
+            Ok(_) if found.is_empty() => return Manifest::replace(&self.manifest, Vec::new(), BTreeMap::new()),
+            Ok(_) => "it is gone".to_owned(),
+            Err(StoreError::Corrupt { path, reason }) => format!("{}: {reason}", path.display()),
+            // A version that the newest one builds on.
+            Err(StoreError::Io { path, source, .. }) if source.kind() == io::ErrorKind::NotFound => format!("{} is gone", path.display()),
+            Err(error) => return Err(error),
         };
-        let known: BTreeSet<PathBuf> = manifest.entries.iter().map(|entry| self.segments.join(entry.folder())).collect();
-        for hour in list(&self.segments)? {
-            for segment in list(&hour)? {
-                if !known.contains(&segment) {
-                    files::remove_all(&segment).map_err(StoreError::io("remove", segment))?;
+        let (mut entries, mut unread) = (Vec::new(), 0);
+        for (hour, folder) in &found {
+            match segment::entry_of(hour, folder) {
+                Ok(entry) => entries.push(entry),
+                Err(error) => {
+                    unread += 1;
+                    problems.push(format!("a segment stays as it is: failed to {error}"));
                 }
             }
         }
-        Ok(())
+        problems.push(format!(
+            "the list of segments is damaged ({reason}): longpole made it anew from {} segments and left out {unread}; a span that was being moved \
+             may count twice",
+            entries.len()
+        ));
+        // What a segment holds stands in no log any more, also if nobody can read the segment: no later one may get its number.
+        let mut watermarks: BTreeMap<String, u64> = BTreeMap::new();
+        let names = found.iter().filter_map(|(_, folder)| folder.file_name()?.to_str());
+        for (node, number) in names.filter_map(SegmentEntry::made_by) {
+            let mark = watermarks.entry(node.to_owned()).or_default();
+            *mark = (*mark).max(number.saturating_add(1));
+        }
+        if unread > 0 {
+            // The logs of what cannot be read may still be there.
+            watermarks.remove(&self.node);
+        }
+        Manifest::replace(&self.manifest, entries, watermarks)
+    }
+
+    /// The folders of segments that are there, with their hours. Links are not followed.
+    fn segment_folders(&self) -> Result<Vec<(String, PathBuf)>, StoreError> {
+        let folders = |path: &Path| -> Result<Vec<PathBuf>, StoreError> {
+            let mut folders = Vec::new();
+            for entry in fs::read_dir(path).map_err(StoreError::io("list", path))? {
+                let entry = entry.map_err(StoreError::io("list", path))?;
+                if entry.file_type().map_err(StoreError::io("list", path))?.is_dir() {
+                    folders.push(entry.path());
+                }
+            }
+            folders.sort_unstable();
+            Ok(folders)
+        };
+        let mut found = Vec::new();
+        for hour in folders(&self.segments)? {
+            let name = hour.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            found.extend(folders(&hour)?.into_iter().map(|segment| (name.clone(), segment)));
+        }
+        Ok(found)
+    }
+
+    /// Removes the segments that the list does not name.
+    fn remove_strays(&self, manifest: &Manifest, found: &[(String, PathBuf)]) -> Result<(), StoreError> {
+        let known: BTreeSet<PathBuf> = manifest.entries.iter().map(|entry| self.segments.join(entry.folder())).collect();
+        let strays = found.iter().filter(|(_, segment)| !known.contains(segment));
+        strays.into_iter().try_for_each(|(_, segment)| files::remove_all(segment).map_err(StoreError::io("remove", segment)))
+    }
+
+    /// Lines about the logs of other nodes, which this server does not read.
+    fn other_nodes(&self) -> Result<Vec<String>, StoreError> {
+        // Up from `node/<node>/wal/<tenant>`.
+        let Some(nodes) = self.wal.ancestors().nth(3) else { return Ok(Vec::new()) };
+        let mut lines = Vec::new();
+        for entry in fs::read_dir(nodes).map_err(StoreError::io("list", nodes))? {
+            let name = entry.map_err(StoreError::io("list", nodes))?.file_name();
+            if name.to_str() != Some(self.node.as_str()) {
+                lines.push(format!("{} is of another node: its spans are not read", nodes.join(name).display()));
+            }
+        }
+        Ok(lines)
     }
 }
 

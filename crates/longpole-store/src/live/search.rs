@@ -123,12 +123,20 @@ fn nth_newest(found: &HashMap<TraceId, FoundTrace>, limit: usize) -> Option<Time
     starts.get(limit.saturating_sub(1)).copied()
 }
 
+/// Requests wait while the head is read: in turns of some traces.
 fn in_head(generation: &LiveGeneration, filter: &SpanFilter, limit: usize) -> Vec<TraceSummary> {
-    let head = read(&generation.head);
-    let mut candidates: Vec<TraceSummary> =
-        head.trace_ids().filter_map(|trace_id| head.summary(trace_id)).filter(|trace| filter.may_match(trace)).collect();
+    let ids: Vec<TraceId> = read(&generation.head).trace_ids().collect();
+    let mut candidates: Vec<TraceSummary> = Vec::new();
+    for some in ids.chunks(TRACES_AT_A_TIME) {
+        let head = read(&generation.head);
+        let summaries = some.iter().filter_map(|trace_id| head.summary(*trace_id));
+        candidates.extend(summaries.filter(|trace| filter.may_match(trace)));
+    }
     candidates.sort_by_key(newest_first);
-    let matches = |trace: &TraceSummary| attach(head.trace(trace.trace_id)).iter().any(|span| filter.matches(span));
+    let matches = |trace: &TraceSummary| {
+        let rows = read(&generation.head).trace(trace.trace_id);
+        attach(rows).iter().any(|span| filter.matches(span))
+    };
     candidates.into_iter().filter(matches).take(limit).collect()
 }
 

@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use longpole_model::{Span, SpanEvent, SpanKind, SpanLink, StatusCode, Timestamp, TraceId};
 
 use super::log_events::{self, is_log_event};
-use super::manifest::SegmentEntry;
+use super::manifest::{SERVICES_MAX, SegmentEntry};
 use super::trace_index::TraceIndex;
 use crate::compact_spans::CompactSpans;
 use crate::error::StoreError;
@@ -84,6 +84,40 @@ pub(super) fn write(directory: &Path, spans: &CompactSpans) -> Result<Written, S
         end: traces.iter().map(|trace| trace.summary.end).max().unwrap_or(Timestamp(0)),
     })
 }
+
+/// What a list says of the segment in this folder, from the segment itself. When its spans were received only the name of its hour tells.
+pub(super) fn entry_of(hour: &str, folder: &Path) -> Result<SegmentEntry, StoreError> {
+    let bad_name = || StoreError::Corrupt { path: folder.to_owned(), reason: "its name is none that longpole gives".to_owned() };
+    let id = folder.file_name().and_then(|name| name.to_str()).ok_or_else(bad_name)?;
+    let received = SegmentEntry::hour_start(hour).ok_or_else(bad_name)?;
+    let mut entry = SegmentEntry {
+        id: id.to_owned(),
+        hour: hour.to_owned(),
+        spans: 0,
+        traces: 0,
+        bytes: files::sync_dir_with_files(folder).map_err(StoreError::io("read", folder))?,
+        start: Timestamp(i64::MAX),
+        end: Timestamp(i64::MIN),
+        received: [received, Timestamp(received.unix_nanos().saturating_add(HOUR_NANOS))],
+        services: Vec::new(),
+        schema: RECORDING_VERSION,
+    };
+    let segment = Segment::new(folder.to_owned(), entry.clone());
+    segment.index()?;
+    let mut services = BTreeSet::new();
+    for row in segment.traces()? {
+        entry.spans += u64::from(row.spans.end - row.spans.start);
+        entry.traces += 1;
+        (entry.start, entry.end) = (entry.start.min(row.summary.start), entry.end.max(row.summary.end));
+        services.extend(row.summary.services.into_iter().map(|(service, _)| service));
+    }
+    if services.len() <= SERVICES_MAX {
+        entry.services = services.into_iter().collect();
+    }
+    if !entry.is_plain() { Err(bad_name()) } else { Ok(entry) }
+}
+
+const HOUR_NANOS: i64 = 3_600_000_000_000;
 
 /// The traces of rows, which stand together.
 fn trace_rows(rows: &SpanRows<'_>) -> Vec<TraceRow> {

@@ -102,6 +102,56 @@ fn the_newest_traces_come_first_wherever_they_are() {
 }
 
 #[test]
+fn a_list_of_segments_that_is_lost_or_damaged_costs_no_span() {
+    let directory = Directory::new();
+    let live = open(&directory, LiveOptions::default());
+    for trace in [1, 2] {
+        append(&live, trace, 3);
+        live.maintain(NOW, true).unwrap();
+    }
+    append(&live, 3, 2);
+    let folder = live.shared.folders.manifest.clone();
+    drop(live);
+    let newest = || fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).max().unwrap();
+    let damages: [&dyn Fn(); 3] = [
+        &|| fs::write(newest(), b"{").unwrap(),
+        &|| {
+            let mut bytes = fs::read(newest()).unwrap();
+            let place = bytes.len() - 5;
+            bytes[place] ^= 1;
+            fs::write(newest(), bytes).unwrap();
+        },
+        &|| fs::read_dir(&folder).unwrap().for_each(|entry| fs::remove_file(entry.unwrap().path()).unwrap()),
+    ];
+    for (number, damage) in damages.iter().enumerate() {
+        damage();
+        let store = Store::open(directory.path()).unwrap();
+        let (live, problems) = LiveStore::open(&store, LiveOptions::default(), NOW, &mut |_, body| spans_of(body)).unwrap();
+        assert!(problems[0].contains("the list of segments is damaged") && problems.len() == 1, "damage {number}: {problems:?}");
+        let spans = [1, 2, 3].map(|trace| live.trace(id(trace)).unwrap().len());
+        assert_eq!(spans, [3, 3, 2], "damage {number}");
+        assert_eq!(ids(&live.find(&SpanFilter::default(), 10).unwrap()), [3, 2, 1].map(id), "damage {number}");
+    }
+    // The list is whole now.
+    open(&directory, LiveOptions::default());
+}
+
+#[test]
+fn what_a_link_leads_to_is_not_removed() {
+    let directory = Directory::new();
+    let live = open(&directory, LiveOptions::default());
+    append(&live, 1, 1);
+    live.maintain(NOW, true).unwrap();
+    let segments = live.shared.folders.segments.clone();
+    drop(live);
+    let elsewhere = directory.path().join("elsewhere");
+    fs::create_dir_all(elsewhere.join("precious")).unwrap();
+    std::os::unix::fs::symlink(&elsewhere, segments.join("2026112899")).unwrap();
+    open(&directory, LiveOptions::default());
+    assert!(elsewhere.join("precious").is_dir());
+}
+
+#[test]
 fn a_search_counts_the_parts_that_do_not_match() {
     let directory = Directory::new();
     let live = open(&directory, LiveOptions::default());
@@ -162,9 +212,10 @@ fn an_end_between_segment_and_manifest_loses_nothing() {
     assert_eq!((live.trace(id(1)).unwrap().len(), live.figures().head_spans), (3, 0));
     let manifest = live.shared.folders.manifest.clone();
     drop(live);
-    // The segment is there, and no manifest names it.
+    // The segment is there, and the newest manifest is the one before it.
     fs::write(&log, &bytes).unwrap();
-    fs::remove_dir_all(&manifest).unwrap();
+    let newest = fs::read_dir(&manifest).unwrap().map(|entry| entry.unwrap().path()).max().unwrap();
+    fs::remove_file(newest).unwrap();
     let live = open(&directory, LiveOptions::default());
     assert_eq!((live.trace(id(1)).unwrap().len(), live.figures().segments), (3, 0));
 }

@@ -104,6 +104,11 @@ impl FrameReader {
         }
     }
 
+    /// Bytes of the packet that has not come to its end.
+    pub fn held_bytes(&self) -> usize {
+        self.buffer.len()
+    }
+
     /// Packets that came to their end, readable or not.
     pub fn packets(&self) -> u64 {
         self.packets

@@ -27,7 +27,7 @@ use longpole_model::resource::{Resource, Scope};
 use longpole_model::sink::{SpanRef, SpanSink};
 
 use crate::error::FileError;
-use crate::limits::Limits;
+use crate::limits::{Limits, ZIPKIN_FILE_BYTES_A_SPAN};
 use crate::profile_import::ProfileFormat;
 use crate::{appdash, jaeger, otlp, zipkin};
 
@@ -228,7 +228,10 @@ pub fn decode(input: impl Read, format: FileFormat, limits: &Limits, sink: &mut 
         FileFormat::AppDash => appdash::decode_file(input, limits, &mut sink),
         FileFormat::OtlpJson => document::decode(input, limits, &mut sink, |_| OTLP_SPANS_DEPTH, otlp::json::decode),
         FileFormat::ZipkinV1Json | FileFormat::ZipkinV2Json => {
-            let read = |bytes: &[u8], limits: &Limits, sink: &mut dyn SpanSink| zipkin::decode(bytes, zipkin::Format::V2Json, limits, sink);
+            let read = |bytes: &[u8], limits: &Limits, sink: &mut dyn SpanSink| {
+                let zipkin_spans_max = limits.zipkin_spans_max.max(bytes.len() / ZIPKIN_FILE_BYTES_A_SPAN);
+                zipkin::decode(bytes, zipkin::Format::V2Json, &Limits { zipkin_spans_max, ..*limits }, sink)
+            };
             document::decode(input, limits, &mut sink, zipkin_spans_depth, read)
         }
         FileFormat::Jaeger => document::decode(input, limits, &mut sink, jaeger_spans_depth, jaeger::decode),

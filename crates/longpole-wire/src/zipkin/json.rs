@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use longpole_model::attribute::AttributeValue;
 use longpole_model::span::SpanKind;
-use serde::de::{MapAccess, SeqAccess};
+use serde::de::{Error, MapAccess, SeqAccess};
 
 use super::raw::{Endpoint, Note, Raw, Tag, known};
 use crate::attribute_json::Plain;
@@ -27,9 +27,12 @@ impl<'de> Json<'de> for Body<'de> {
 
     fn list<A: SeqAccess<'de>>(mut list: A, context: Context<'_>) -> Result<Self, A::Error> {
         let mut spans = Vec::new();
-        let inner = context.nested()?;
+        let (inner, spans_max) = (context.nested()?, context.limits().zipkin_spans_max);
         while let Some(Body(mut some)) = json::element(&mut list, inner)? {
             spans.append(&mut some);
+            if spans.len() > spans_max {
+                return Err(A::Error::custom(format_args!("more than {spans_max} spans")));
+            }
         }
         Ok(Body(spans))
     }

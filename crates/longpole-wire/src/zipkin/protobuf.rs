@@ -19,6 +19,10 @@ pub(super) fn read<'a>(bytes: &'a [u8], limits: &Limits, losses: &mut Losses) ->
     let mut reader = Reader::new(bytes);
     while let Some(field) = reader.next()? {
         if let (1, Value::Bytes(inner)) = (field.number, field.value) {
+            if spans.len() >= limits.zipkin_spans_max {
+                let limit = u32::try_from(limits.zipkin_spans_max).unwrap_or(u32::MAX);
+                return Err(reader.error_at(field.offset, Problem::TooMany { limit }));
+            }
             spans.push(span(inner.named("span"), limits, losses)?);
         }
     }

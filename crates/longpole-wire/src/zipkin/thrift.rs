@@ -23,6 +23,9 @@ pub(super) fn read<'a>(bytes: &'a [u8], limits: &Limits, losses: &mut Losses) ->
     let reader = ThriftReader::new(bytes, ThriftProtocol::Binary, "list of spans");
     let mut input = Input { reader, values: 0, values_max: limits.values_max, losses };
     let count = input.reader.list_of_structs()?;
+    if count as usize > limits.zipkin_spans_max {
+        return Err(input.reader.error("more spans than a request may have"));
+    }
     let mut spans = Vec::new();
     for _ in 0..count {
         input.values = 0;

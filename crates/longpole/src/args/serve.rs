@@ -23,6 +23,9 @@ pub(crate) struct ServeArguments {
     /// Remove the oldest spans while all take more than this
     #[arg(long, value_name = "SIZE", default_value = "20GB", value_parser = values::bytes)]
     pub(crate) keep_bytes: u64,
+    /// Move spans from the log into a segment at least this often
+    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = values::duration)]
+    pub(crate) segment_every: Duration,
     /// Keep credentials in spans instead of redacting them
     #[arg(long)]
     pub(crate) keep_credentials: bool,

@@ -144,7 +144,7 @@ fn answer(invocation: &Invocation, arguments: &RunArguments, ended: Ended) -> Re
     }
     if let Some(server) = &arguments.to {
         let page = push::to_server(writer.store(), name, server)?;
-        screen::say(&format!("sent to {page}"));
+        screen::say(format!("sent to {page}"));
     }
     if arguments.open {
         // The page opens the store itself.

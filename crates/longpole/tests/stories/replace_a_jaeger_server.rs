@@ -3,13 +3,16 @@
 //! at once, by Jaeger's queries, by Zipkin's and on the page, and is there after the server was killed and after its spans moved into segments;
 //! a store has one server, and a port that is taken is named.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
 use longpole_testing::random::Random;
+use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
+use opentelemetry_proto::tonic::trace;
+use prost::Message;
 use serde_json::{Value, json};
 
 use crate::support::http::{self, Answer};
@@ -116,6 +119,82 @@ fn a_stock_sdk_sends_and_jaeger_and_zipkin_and_the_page_answer() {
     assert_eq!(again.jaeger("/api/services"), services);
 }
 
+/// The same spans as Zipkin's clients send them.
+fn zipkin(trace: u64, children: u64) -> String {
+    let span = |span: u64| {
+        let mut json = json!({
+            "traceId": format!("{trace:032x}"), "id": format!("{span:016x}"), "name": "reserve", "timestamp": 1_795_867_200_000_000_u64,
+            "duration": 1500, "localEndpoint": { "serviceName": "cart" },
+        });
+        if span > 1 {
+            json["parentId"] = json!(format!("{:016x}", 1));
+        }
+        json
+    };
+    json!((1..=children + 1).map(span).collect::<Vec<_>>()).to_string()
+}
+
+/// The same as protobuf.
+fn protobuf(trace: u64, children: u64) -> Vec<u8> {
+    let id = |span: u64| span.to_be_bytes().to_vec();
+    let span = |span: u64| trace::v1::Span {
+        trace_id: u128::from(trace).to_be_bytes().to_vec(),
+        span_id: id(span),
+        parent_span_id: if span == 1 { Vec::new() } else { id(1) },
+        name: "reserve".to_owned(),
+        start_time_unix_nano: 1_795_867_200_000_000_000,
+        end_time_unix_nano: 1_795_867_200_001_000_000,
+        ..Default::default()
+    };
+    let spans = (1..=children + 1).map(span).collect();
+    let of_scope = trace::v1::ScopeSpans { spans, ..Default::default() };
+    let of_resource = trace::v1::ResourceSpans { scope_spans: vec![of_scope], ..Default::default() };
+    ExportTraceServiceRequest { resource_spans: vec![of_resource] }.encode_to_vec()
+}
+
+/// The same in Thrift's binary protocol, as Jaeger's clients send them.
+fn thrift(trace: u64, children: u64) -> Vec<u8> {
+    fn field(out: &mut Vec<u8>, kind: u8, number: u16, value: &[u8]) {
+        out.push(kind);
+        out.extend(number.to_be_bytes());
+        out.extend(value);
+    }
+    let text = |text: &str| [&(text.len() as u32).to_be_bytes()[..], text.as_bytes()].concat();
+    let (struct_, list, i64_, i32_, text_) = (12, 15, 10, 8, 11);
+    let mut spans = vec![struct_];
+    spans.extend((children as u32 + 1).to_be_bytes());
+    for span in 1..=children + 1 {
+        for (number, value) in [(1, trace), (2, 0), (3, span), (4, u64::from(span > 1))] {
+            field(&mut spans, i64_, number, &value.to_be_bytes());
+        }
+        field(&mut spans, text_, 5, &text("reserve"));
+        field(&mut spans, i32_, 7, &1_u32.to_be_bytes());
+        field(&mut spans, i64_, 8, &1_795_867_200_000_000_u64.to_be_bytes());
+        field(&mut spans, i64_, 9, &1_500_u64.to_be_bytes());
+        spans.push(0);
+    }
+    let mut process = Vec::new();
+    field(&mut process, text_, 1, &text("cart"));
+    process.push(0);
+    let mut batch = Vec::new();
+    field(&mut batch, struct_, 1, &process);
+    field(&mut batch, list, 2, &spans);
+    batch.push(0);
+    batch
+}
+
+/// Sends the spans of a trace by one of four doors; whether it was acknowledged.
+fn send_by(door: usize, served: &BTreeMap<&str, u16>, trace: u64) -> bool {
+    let (port, path, kind, body) = match door {
+        0 => ("otlp-http", "/v1/traces", "application/json", request(trace, 4).into_bytes()),
+        1 => ("otlp-grpc", "/v1/traces", "application/x-protobuf", protobuf(trace, 4)),
+        2 => ("zipkin", "/api/v2/spans", "application/json", zipkin(trace, 4).into_bytes()),
+        _ => ("jaeger-thrift", "/api/traces", "application/x-thrift", thrift(trace, 4)),
+    };
+    let answer = http::send(served[port], "POST", path, &[("Content-Type", kind)], body);
+    answer.is_some_and(|answer| matches!(answer.status, 200 | 202))
+}
+
 #[test]
 fn what_was_acknowledged_survives_a_kill() {
     let sandbox = Sandbox::new();
@@ -123,17 +202,20 @@ fn what_was_acknowledged_survives_a_kill() {
     let kills = std::env::var("LONGPOLE_STORY_KILLS").map_or(KILLS, |text| text.parse().unwrap());
     let (next, acknowledged) = (Arc::new(AtomicU64::new(1)), Arc::new(Mutex::new(BTreeSet::new())));
     let mut random = Random(std::process::id().into());
+    let mut first_of_kill: Vec<u64> = Vec::new();
     for kill in 1..=kills {
-        let served = Served::start(&store);
+        // Segments are made all the time.
+        let served = Served::start_with(&store, &["--segment-every", "10ms"], &[]);
+        let doors = ["otlp-http", "otlp-grpc", "zipkin", "jaeger-thrift"];
+        let ports: BTreeMap<&str, u16> = doors.iter().map(|door| (*door, served.port(door))).collect();
         let over = Arc::new(AtomicBool::new(false));
-        let senders: Vec<_> = (0..4)
-            .map(|_| {
-                let (next, acknowledged, over, port) =
-                    (Arc::clone(&next), Arc::clone(&acknowledged), Arc::clone(&over), served.port("otlp-http"));
+        let senders: Vec<_> = (0..doors.len())
+            .map(|door| {
+                let (next, acknowledged, over, ports) = (Arc::clone(&next), Arc::clone(&acknowledged), Arc::clone(&over), ports.clone());
                 thread::spawn(move || {
                     while !over.load(Ordering::Relaxed) {
                         let trace = next.fetch_add(1, Ordering::Relaxed);
-                        if send(port, &request(trace, 4)).is_some_and(|answer| answer.status == 200) {
+                        if send_by(door, &ports, trace) {
                             acknowledged.lock().unwrap().insert(trace);
                         }
                     }
@@ -149,11 +231,14 @@ fn what_was_acknowledged_survives_a_kill() {
         over.store(true, Ordering::Relaxed);
         senders.into_iter().for_each(|sender| sender.join().unwrap());
         let served = Served::start(&store);
-        for trace in acknowledged.lock().unwrap().iter() {
+        // The last two kills each time, all of them at the end.
+        let since = if kill == kills { 0 } else { first_of_kill.len().checked_sub(2).map_or(0, |before| first_of_kill[before]) };
+        for trace in acknowledged.lock().unwrap().range(since..) {
             let found = served.jaeger(&format!("/api/traces/{trace:032x}"));
             let spans = found["data"][0]["spans"].as_array().map_or(0, Vec::len);
             assert_eq!(spans, 5, "kill {kill}: trace {trace} has {spans} spans");
         }
+        first_of_kill.push(next.load(Ordering::Relaxed));
         served.stop();
     }
     println!("{} acknowledged requests survived {kills} kills", acknowledged.lock().unwrap().len());

@@ -52,6 +52,7 @@ pub(crate) fn serve(invocation: &Invocation, arguments: &ServeArguments) -> Resu
     let live = LiveOptions {
         keep_nanos: Some(u64::try_from(arguments.keep.as_nanos()).unwrap_or(u64::MAX)),
         keep_bytes: Some(arguments.keep_bytes),
+        generation_nanos: u64::try_from(arguments.segment_every.as_nanos()).unwrap_or(u64::MAX),
         ..LiveOptions::default()
     };
     let options = ServeOptions { store, addresses, ports, live, keep_credentials: arguments.keep_credentials, origins, strategies };
