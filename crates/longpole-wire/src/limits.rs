@@ -43,7 +43,7 @@ pub const WAITING_BYTES_MAX: usize = 64 << 20;
 /// request held, a few MB.
 pub const DOCUMENT_BYTES_MAX: usize = 1 << 30;
 
-/// Spans of one request of Zipkin, all of which are in memory at once: 131,072, some 80 MB.
+/// Spans of one request of Zipkin, which are all in memory at once: 131,072, some 80 MB.
 ///
 /// Reporters send 100 to 1,000 at a time. A span takes 650 bytes, also one that is written as `{},`.
 pub const ZIPKIN_SPANS_MAX: usize = 1 << 17;
