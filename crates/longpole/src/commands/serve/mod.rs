@@ -116,6 +116,10 @@ fn greet(server: &Server, root: &str) -> Result<()> {
     for (place, some) in open.chunks(4).enumerate() {
         print_line(format!("  {:<20}  {}", if place == 0 { "other ports" } else { "" }, some.join(", ")))?;
     }
+    let is_loopback =
+        server.address(Door::Page).or_else(|| server.address(Door::OtlpHttp)).is_none_or(|address| address.ip().is_loopback());
+    let who = if is_loopback { "every user of this machine" } else { "everybody who reaches these ports" };
+    print_line(format!("  {:<20}  {who} can send and read", "access"))?;
     print_line(format!("  {:<20}  {root}", "store"))?;
     Ok(())
 }
