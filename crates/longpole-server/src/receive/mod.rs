@@ -68,6 +68,7 @@ mod zipkin;
 
 pub use self::allowed_senders::AllowedSenders;
 pub use self::received_sink::{Durable, ReceivedSink, ReceivedSinkError};
+pub(crate) use self::routes::QueryPlace;
 pub use self::web_pages::{AllowedOrigins, NotAnOrigin};
 pub use crate::otlp_request::{Encoding, Signal};
 pub use crate::peer_process::{AskOwner, SocketOwner};

@@ -13,7 +13,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
 use tokio::net::TcpStream;
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 use tower::ServiceExt;
 
@@ -149,15 +149,24 @@ async fn answer(
     })
 }
 
+/// The place of a query among those that are answered at once; an extension of its answer.
+#[derive(Debug, Clone)]
+pub(crate) struct QueryPlace(
+    #[expect(dead_code, reason = "held for as long as the query has its place")] pub(crate) Arc<Option<OwnedSemaphorePermit>>,
+);
+
 /// An answer to a query as this door gives it. Its body is made already, and counts until its client has read it.
 async fn as_answer(response: Response<axum::body::Body>, answers: &Arc<Semaphore>) -> Response<AnswerBody> {
-    let (head, body) = response.into_parts();
+    let (mut head, body) = response.into_parts();
+    let place = head.extensions.remove::<QueryPlace>();
     // The answers to queries are made whole, so their bodies do not fail.
     let Ok(collected) = body.collect().await else { return Response::from_parts(head, Full::new(Bytes::new()).boxed_unsync()) };
     let trailers = collected.trailers().cloned();
     let bytes = collected.to_bytes();
     let permits = (bytes.len().min(ANSWERS_IN_MEMORY_BYTES_MAX) / ANSWER_PERMIT_BYTES) as u32;
-    let Ok(Ok(memory)) = timeout(ANSWER_WAIT_MAX, Arc::clone(answers).acquire_many_owned(permits)).await else {
+    let memory = timeout(ANSWER_WAIT_MAX, Arc::clone(answers).acquire_many_owned(permits)).await;
+    drop(place);
+    let Ok(Ok(memory)) = memory else {
         let mut busy = Response::new(Full::new(Bytes::from_static(b"too many answers wait for their clients: try again\n")).boxed_unsync());
         *busy.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
         return busy;

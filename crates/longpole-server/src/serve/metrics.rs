@@ -36,7 +36,7 @@ impl Metrics {
     }
 
     /// All of them, in the text format.
-    pub(super) fn text(&self, figures: LiveFigures, losses: &[Loss]) -> String {
+    pub(super) fn text(&self, figures: LiveFigures, damaged_segments: u64, losses: &[Loss]) -> String {
         let mut out = String::new();
         let mut put = |name: &str, kind: &str, help: &str, value: u64| {
             // Writing to a text does not fail.
@@ -52,6 +52,7 @@ impl Metrics {
         put("head_spans", "gauge", "Spans that are in no segment yet.", figures.head_spans);
         put("log_bytes", "gauge", "Bytes of their logs.", figures.log_bytes);
         put("segments", "gauge", "Segments.", figures.segments);
+        put("damaged_segments", "gauge", "Segments that cannot be read and are left out of all answers.", damaged_segments);
         put("segment_spans", "gauge", "Spans in segments.", figures.segment_spans);
         put("segment_bytes", "gauge", "Bytes of segments.", figures.segment_bytes);
         out.push_str("# HELP longpole_losses_total What was refused or not kept, by its kind.\n# TYPE longpole_losses_total counter\n");

@@ -33,7 +33,7 @@ use axum::middleware::{self, Next};
 use axum::response::Response;
 use axum::routing::get;
 use http::StatusCode;
-use longpole_model::{Loss, LossKind};
+use longpole_model::{Loss, LossKind, Timestamp};
 use longpole_recording::loss_counters::LossBook;
 use longpole_store::live::{LiveOptions, LiveStore};
 use longpole_store::{Store, StoreError};
@@ -47,7 +47,7 @@ pub use self::ports::{Door, Ports};
 use self::pushed::Pushed;
 pub use self::sampling::{Strategies, StrategiesError};
 use crate::api::causes;
-use crate::receive::{AllowedOrigins, Clients, HttpPort, Receiver, ReceiverHandle, ReceiverOptions};
+use crate::receive::{AllowedOrigins, Clients, HttpPort, QueryPlace, Receiver, ReceiverHandle, ReceiverOptions};
 use crate::server;
 use crate::wall_clock::now;
 
@@ -220,26 +220,31 @@ pub fn wait_for_signal() -> io::Result<()> {
 /// Answers a query when one of the places is free: each may hold a large trace in memory.
 async fn in_turn(places: Arc<Semaphore>, request: Request, next: Next) -> Response {
     // The places are never closed.
-    let _place = places.acquire().await;
-    next.run(request).await
+    let place = places.acquire_owned().await;
+    let mut response = next.run(request).await;
+    // It is free again when the memory of the answer is counted.
+    response.extensions_mut().insert(QueryPlace(Arc::new(place.ok())));
+    response
 }
 
 fn admin_routes(store: &LiveStore, metrics: &Arc<Metrics>, losses: &Arc<LossBook>, state: &Arc<ServerState>) -> Router {
     let readiness = |state: Arc<ServerState>| {
+        let store = store.clone();
         move || {
             let (is_ready, trouble) = (state.is_ready.load(Ordering::Relaxed), state.trouble());
+            let damaged: String = store.damaged().iter().map(|line| format!("{line}\n")).collect();
             async move {
                 match trouble {
                     _ if !is_ready => (StatusCode::SERVICE_UNAVAILABLE, "not ready\n".to_owned()),
                     Some(trouble) => (StatusCode::SERVICE_UNAVAILABLE, format!("{trouble}\n")),
-                    None => (StatusCode::OK, "ready\n".to_owned()),
+                    None => (StatusCode::OK, format!("ready\n{damaged}")),
                 }
             }
         }
     };
     let (store, metrics, losses) = (store.clone(), Arc::clone(metrics), Arc::clone(losses));
     let measured = move || {
-        let text = metrics.text(store.figures(), &losses.list());
+        let text = metrics.text(store.figures(), store.damaged().len() as u64, &losses.list());
         async move { ([(http::header::CONTENT_TYPE, "text/plain; version=0.0.4")], text) }
     };
     Router::new()
@@ -263,6 +268,9 @@ impl Maintenance {
         let is_over = Arc::clone(&over);
         let thread = thread::Builder::new().name("longpole-segments".to_owned()).spawn(move || {
             let (flag, changed) = &*is_over;
+            // A step of the wall clock makes no segment older.
+            let (begun, since) = (now(), Instant::now());
+            let age_at = || Timestamp(begun.unix_nanos().saturating_add(i64::try_from(since.elapsed().as_nanos()).unwrap_or(i64::MAX)));
             let mut guard = flag.lock().unwrap_or_else(PoisonError::into_inner);
             while !*guard {
                 let until = Instant::now() + pause;
@@ -274,7 +282,7 @@ impl Maintenance {
                     return;
                 }
                 drop(guard);
-                state.set_trouble(store.maintain(now(), false).err().map(|error| format!("failed to {}", causes(&error))));
+                state.set_trouble(store.maintain_at(now(), age_at(), false).err().map(|error| format!("failed to {}", causes(&error))));
                 guard = flag.lock().unwrap_or_else(PoisonError::into_inner);
             }
         })?;

@@ -140,6 +140,8 @@ struct SharedStore {
     sync_thread: SyncThread,
     /// Held by who makes a segment or removes some.
     maintenance: Mutex<()>,
+    /// Segments that cannot be read, and why.
+    damaged: Mutex<BTreeMap<String, String>>,
 }
 
 #[derive(Debug)]
@@ -263,7 +265,15 @@ impl LiveStore {
         let ended = left.into_iter().map(Arc::new).collect();
         let state = RwLock::new(LiveState { current, ended, segments, manifest });
         let sync_thread = SyncThread::default();
-        let shared = Arc::new(SharedStore { folders, options, _lock: lock, state, sync_thread, maintenance: Mutex::default() });
+        let shared = Arc::new(SharedStore {
+            folders,
+            options,
+            _lock: lock,
+            state,
+            sync_thread,
+            maintenance: Mutex::default(),
+            damaged: Mutex::default(),
+        });
         SyncThread::start(&shared)?;
         Ok((LiveStore { shared }, problems))
     }
@@ -306,7 +316,7 @@ impl LiveStore {
         let (generations, segments) = self.shared.all();
         let mut fragments = Vec::new();
         for segment in segments {
-            fragments.push(segment.trace(trace_id)?);
+            fragments.push(self.shared.of_segment(&segment, segment.trace(trace_id))?);
         }
         fragments.extend(generations.iter().map(|generation| read(&generation.head).trace(trace_id)));
         Ok(merged(fragments))
@@ -321,7 +331,7 @@ impl LiveStore {
         let (generations, segments) = self.shared.all();
         let mut operations = BTreeSet::new();
         for segment in segments {
-            operations.extend(segment.operations()?.iter().cloned());
+            operations.extend(self.shared.of_segment(&segment, segment.operations().cloned())?);
         }
         for generation in generations {
             read(&generation.head).operations(&mut operations);
@@ -336,6 +346,15 @@ impl LiveStore {
     ///
     /// [`StoreError`] if a segment or the manifest cannot be written. The log stays, and the next call tries again.
     pub fn maintain(&self, now: Timestamp, must_end: bool) -> Result<(), StoreError> {
+        self.maintain_at(now, now, must_end)
+    }
+
+    /// The same, where segments are as old as they are at another time: one that no step of the wall clock has moved.
+    ///
+    /// # Errors
+    ///
+    /// As of [`maintain`](Self::maintain).
+    pub fn maintain_at(&self, now: Timestamp, age_at: Timestamp, must_end: bool) -> Result<(), StoreError> {
         let shared = &self.shared;
         let _maintenance = lock(&shared.maintenance);
         let due = {
@@ -355,7 +374,12 @@ impl LiveStore {
         while let Some(generation) = oldest() {
             shared.make_segment(&generation)?;
         }
-        shared.remove_old(now)
+        shared.remove_old(age_at)
+    }
+
+    /// Why segments are left out of all answers, a line for each that was found to be damaged.
+    pub fn damaged(&self) -> Vec<String> {
+        lock(&self.shared.damaged).iter().map(|(id, reason)| format!("segment {id} is left out: failed to {reason}")).collect()
     }
 
     /// Its figures.
@@ -381,7 +405,25 @@ impl SharedStore {
     /// All generations and segments at this moment: what moves from one to the other meanwhile is found in one of them at least.
     fn all(&self) -> (Vec<Arc<LiveGeneration>>, Vec<Arc<Segment>>) {
         let state = read(&self.state);
-        (state.ended.iter().chain([&state.current]).cloned().collect(), state.segments.clone())
+        let damaged = lock(&self.damaged);
+        let whole = state.segments.iter().filter(|segment| !damaged.contains_key(&segment.entry.id)).cloned().collect();
+        (state.ended.iter().chain([&state.current]).cloned().collect(), whole)
+    }
+
+    /// What a segment answers. A damaged one has no answer, now and later: the others must not be out of reach because of it.
+    fn of_segment<T: Default>(&self, segment: &Segment, answer: Result<T, StoreError>) -> Result<T, StoreError> {
+        let is_gone = |error: &StoreError| matches!(error, StoreError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound);
+        match answer {
+            // Retention may have removed it meanwhile.
+            Err(error) if is_gone(&error) && !read(&self.state).segments.iter().any(|known| known.entry.id == segment.entry.id) => {
+                Ok(T::default())
+            }
+            Err(error) if error.kind() == ErrorKind::Corrupt || is_gone(&error) => {
+                lock(&self.damaged).insert(segment.entry.id.clone(), error.to_string());
+                Ok(T::default())
+            }
+            answer => answer,
+        }
     }
 
     /// Ends the generation of this number, unless another did, and begins the next one.

@@ -71,7 +71,7 @@ impl LiveStore {
             }
             let matching = match &places[place] {
                 TracePlace::Head(generation) => in_head(generation, filter, limit),
-                TracePlace::Segment(segment) => in_segment(segment, filter, limit)?,
+                TracePlace::Segment(segment) => self.shared.of_segment(segment, in_segment(segment, filter, limit))?,
             };
             for summary in matching {
                 found
@@ -87,7 +87,11 @@ impl LiveStore {
         for trace in &mut found {
             let id = trace.summary.trace_id;
             for (place, other) in places.iter().enumerate().filter(|(place, _)| !trace.places.contains(place)).collect::<Vec<_>>() {
-                other.summary(id)?.into_iter().for_each(|part| trace.add(part, place));
+                let part = match other {
+                    TracePlace::Head(_) => other.summary(id)?,
+                    TracePlace::Segment(segment) => self.shared.of_segment(segment, other.summary(id))?,
+                };
+                part.into_iter().for_each(|part| trace.add(part, place));
             }
         }
         let mut found: Vec<TraceSummary> = found.into_iter().map(|found| found.summary).collect();

@@ -137,6 +137,31 @@ fn a_list_of_segments_that_is_lost_or_damaged_costs_no_span() {
 }
 
 #[test]
+fn a_damaged_segment_costs_its_own_spans_and_no_others() {
+    let directory = Directory::new();
+    let live = open(&directory, LiveOptions::default());
+    for trace in [1, 2] {
+        append(&live, trace, 3);
+        live.maintain(NOW, true).unwrap();
+    }
+    append(&live, 3, 2);
+    let folder = live.shared.folders.segment_folders().unwrap()[0].1.clone();
+    drop(live);
+    for (name, damage) in [("trace.idx", b"no index".as_slice()), ("spans.parquet", b"no table")] {
+        let whole = fs::read(folder.join(name)).unwrap();
+        fs::write(folder.join(name), damage).unwrap();
+        let live = open(&directory, LiveOptions::default());
+        assert_eq!(live.damaged(), Vec::<String>::new(), "nobody has read it yet");
+        let spans = [1, 2, 3].map(|trace| live.trace(id(trace)).unwrap().len());
+        assert_eq!(spans, [0, 3, 2], "{name}");
+        assert_eq!(ids(&live.find(&SpanFilter::default(), 10).unwrap()), [3, 2].map(id), "{name}");
+        assert!(live.damaged()[0].contains("is left out: failed to"), "{name}: {:?}", live.damaged());
+        drop(live);
+        fs::write(folder.join(name), whole).unwrap();
+    }
+}
+
+#[test]
 fn what_a_link_leads_to_is_not_removed() {
     let directory = Directory::new();
     let live = open(&directory, LiveOptions::default());
