@@ -1,5 +1,7 @@
 //! Programs without spans: the answer is right for whatever runs.
 
+use std::process::Command;
+
 use serde_json::Value;
 
 use crate::support::{Sandbox, c, can_sample, json, longpole, skip, time_on_path};
@@ -248,4 +250,43 @@ int main(void) {
             && all.lines().count() >= count,
         "{all}"
     );
+}
+
+/// Computes, and nothing else.
+const CRUNCH: &str = r#"
+static volatile unsigned long sink;
+__attribute__((noinline)) static unsigned long crunch(unsigned long rounds) {
+    unsigned long sum = 0;
+    for (unsigned long i = 0; i < rounds; i++) sum += (i * i) ^ (sum >> 3);
+    return sum;
+}
+int main(void) { sink = crunch(300000000ul); return 0; }
+"#;
+
+#[test]
+fn who_waits_for_a_cpu_is_named_by_its_function() {
+    const STORY: &str = "who_waits_for_a_cpu_is_named_by_its_function";
+    if !can_sample(STORY) {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    let Some(program) = c::compile(&sandbox, STORY, "crunch", CRUNCH) else { return };
+    let others: Vec<_> = (0..2)
+        .map(|_| Command::new("taskset").args(["-c", "0", "sh", "-c", "while :; do :; done"]).spawn().expect("taskset of util-linux"))
+        .collect();
+    let store = sandbox.path("store");
+    let out = longpole(&store).args(["run", "--", "taskset", "-c", "0"]).arg(&program).output().unwrap();
+    for mut other in others {
+        other.kill().unwrap();
+        other.wait().unwrap();
+    }
+    assert!(out.status.success());
+    let summary = json(longpole(&store).args(["show", "--format", "json"]));
+    let first = &summary["poles"][0];
+    assert_eq!(first["part"]["function"], "crunch", "{summary}");
+    let nanos = |state: &str| first["states"][state].as_i64().unwrap();
+    // A third of one CPU is its own.
+    assert!(nanos("runnable_nanos") > nanos("on_cpu_nanos"), "{first}");
+    let why = first["reason"]["text"].as_str().unwrap();
+    assert!(why.contains("on-CPU and") && why.contains("runnable"), "{why}");
 }
