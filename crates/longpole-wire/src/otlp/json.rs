@@ -126,7 +126,8 @@ impl<'de, T: FromStr<Err = IdError>> Json<'de> for Id<T> {
         Ok(match text.parse() {
             Ok(id) => Id::Valid(id),
             Err(IdError::Zero) => Id::None,
-            Err(_) if text.is_empty() => Id::None,
+            // Nothing but zeros names nothing, as in protobuf, whatever its length.
+            Err(_) if text.bytes().all(|digit| digit == b'0') => Id::None,
             Err(_) => Id::Invalid,
         })
     }
