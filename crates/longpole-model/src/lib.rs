@@ -11,6 +11,7 @@
 
 pub mod address;
 pub mod attribute;
+pub mod calendar;
 pub mod clock_steps;
 pub mod fast_hash;
 pub mod id;

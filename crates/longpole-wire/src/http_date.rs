@@ -9,7 +9,7 @@
 //! Sun Nov  6 08:49:37 1994
 //! ```
 
-use crate::rfc3339::days_from_civil;
+use longpole_model::calendar::days_from_civil;
 
 const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 

@@ -37,7 +37,8 @@ pub struct TraceQuery {
 ///
 /// The message is not well formed.
 pub fn trace_request(bytes: &[u8]) -> Result<String, DecodeError> {
-    Ok(texts(bytes, [1])?.map(Option::unwrap_or_default).into_iter().collect())
+    let [id] = texts(bytes, [1])?;
+    Ok(id.unwrap_or_default())
 }
 
 /// Reads `GetOperationsRequest`: the service, and the kind where one is wanted.

@@ -82,7 +82,9 @@ async fn answer_of_page(
     connection: Arc<Connection>,
     request: Request<Incoming>,
 ) -> Result<Response<AnswerBody>, Infallible> {
-    let Some(origin) = context.origins.of(request.headers()) else { return answer(context, connection, request).await };
+    let Some(origin) = context.origins.of(request.headers()) else {
+        return answer(context, connection, request, false).await;
+    };
     // Queries stand at some of these paths too, and no page may read them.
     let is_sent = [Method::POST, Method::OPTIONS].contains(request.method());
     let takes_spans = is_sent && (zipkin::PATHS.contains(&request.uri().path()) || otlp_http::is_for(&request));
@@ -92,7 +94,7 @@ async fn answer_of_page(
             connection.note_inside(None);
             response
         }
-        None => answer(context, connection, request).await?,
+        None => answer(context, connection, request, true).await?,
     };
     if takes_spans {
         web_pages::allow(&mut response, origin);
@@ -105,6 +107,7 @@ async fn answer(
     context: Arc<RequestContext>,
     connection: Arc<Connection>,
     request: Request<Incoming>,
+    is_listed_page: bool,
 ) -> Result<Response<AnswerBody>, Infallible> {
     connection.requests.fetch_add(1, Ordering::Relaxed);
     connection.note_inside(None);
@@ -122,7 +125,7 @@ async fn answer(
         let response = queries.clone().oneshot(request).await?;
         return Ok(as_answer(response, &context.answers).await);
     }
-    let objection = refusal::objection(&request, context.any_host, context.origins.of(request.headers()).is_some());
+    let objection = refusal::objection(&request, context.any_host, is_listed_page);
     // Before any byte of a body is read: only spans of OpenTelemetry can prove by themselves that they belong to the run.
     let can_prove = || objection.is_none() && ["/v1/traces", grpc::path_of(Signal::Traces)].contains(&request.uri().path());
     if connection.sender_is_gone() && !can_prove() {

@@ -12,8 +12,8 @@ use longpole_wire::jaeger_query::{self, SummaryMessage};
 use longpole_wire::{DecodeError, otlp};
 use tokio::time::timeout;
 
-use super::jaeger::{calls, service_names, take_error};
-use super::jaeger_v3::{Summary, TraceSearch, depth_of, one_trace, operations_of};
+use super::jaeger::{calls, one_trace, service_names, take_error};
+use super::jaeger_v3::{Summary, TraceSearch, depth_of, operations_of};
 use super::query_error::QueryError;
 use super::sampling::Strategies;
 use crate::off_the_reactor::off_the_reactor;

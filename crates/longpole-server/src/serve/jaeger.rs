@@ -115,15 +115,18 @@ fn kind_of(kind: SpanKind) -> &'static str {
 }
 
 async fn trace(State(store): State<LiveStore>, Path(id): Path<String>) -> Response {
-    let found = off_the_reactor::<_, QueryError>(move || {
-        let id = trace_id(&id).ok_or_else(|| format!("cannot parse the trace id {id:?}: expected up to 32 hexadecimal digits"))?;
-        let spans = store.trace(id)?;
-        if spans.is_empty() { Err(QueryError::NotFound("trace not found".to_owned())) } else { Ok(jaeger::encode(&spans).0) }
-    });
+    let found = off_the_reactor::<_, QueryError>(move || Ok(jaeger::encode(&one_trace(&store, &id)?).0));
     match found.await {
         Ok(document) => (json_header(), document).into_response(),
         Err(error) => Enveloped(Err(error)).into_response(),
     }
+}
+
+/// The spans of the trace of this id.
+pub(super) fn one_trace(store: &LiveStore, id: &str) -> Result<Vec<Span>, QueryError> {
+    let id = trace_id(id).ok_or_else(|| format!("cannot parse the trace id {id:?}: expected up to 32 hexadecimal digits"))?;
+    let spans = store.trace(id)?;
+    if spans.is_empty() { Err(QueryError::NotFound("trace not found".to_owned())) } else { Ok(spans) }
 }
 
 async fn traces(State(store): State<LiveStore>, RawQuery(query): RawQuery) -> Response {

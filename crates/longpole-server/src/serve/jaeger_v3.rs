@@ -19,11 +19,10 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use longpole_model::{Span, SpanId, SpanKind, StatusCode as SpanStatus, Timestamp};
 use longpole_store::live::{LiveStore, SpanFilter, TraceSummary};
-use longpole_wire::jaeger::trace_id;
 use longpole_wire::{otlp, rfc3339};
 use serde_json::{Value, json};
 
-use super::jaeger::{calls, json_header, service_names, spans_of, tags_of_json, take_error};
+use super::jaeger::{calls, json_header, one_trace, service_names, spans_of, tags_of_json, take_error};
 use super::query_error::QueryError;
 use crate::off_the_reactor::off_the_reactor;
 use crate::query_parameters::Parameters;
@@ -84,13 +83,6 @@ fn kind_of(kind: SpanKind) -> &'static str {
 
 async fn trace(State(store): State<LiveStore>, Path(id): Path<String>) -> Response {
     answer(off_the_reactor::<_, QueryError>(move || Ok(result(&one_trace(&store, &id)?))).await)
-}
-
-/// The spans of the trace of this id.
-pub(super) fn one_trace(store: &LiveStore, id: &str) -> Result<Vec<Span>, QueryError> {
-    let id = trace_id(id).ok_or_else(|| format!("cannot parse the trace id {id:?}: expected up to 32 hexadecimal digits"))?;
-    let spans = store.trace(id)?;
-    if spans.is_empty() { Err(QueryError::NotFound("trace not found".to_owned())) } else { Ok(spans) }
 }
 
 async fn traces(State(store): State<LiveStore>, RawQuery(query): RawQuery) -> Response {

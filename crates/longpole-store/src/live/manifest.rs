@@ -92,18 +92,6 @@ impl SegmentEntry {
         is_plain(&self.id) && is_plain(&self.hour)
     }
 
-    /// When an hour began: `2026112812`.
-    pub(super) fn hour_start(hour: &str) -> Option<Timestamp> {
-        let number = |from: usize, to: usize| hour.get(from..to)?.parse::<i64>().ok();
-        let (year, month, day, hour) = (number(0, 4)?, number(4, 6)?, number(6, 8)?, number(8, 10)?);
-        // Howard Hinnant's `days_from_civil`, as `hour_of` is the other way round.
-        let year = if month <= 2 { year - 1 } else { year };
-        let (era, year_of_era) = (year.div_euclid(400), year.rem_euclid(400));
-        let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-        let days = era * 146_097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year - 719_468;
-        Some(Timestamp((days * 24 + hour).checked_mul(3_600_000_000_000)?))
-    }
-
     /// The node that made it, and the number of its last log.
     pub(super) fn made_by(id: &str) -> Option<(&str, u64)> {
         let (rest, number) = id.rsplit_once('-')?;

@@ -36,6 +36,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+use longpole_model::calendar::{civil_from_days, days_from_civil};
 use longpole_model::{LossKind, Span, SpanKind, Timestamp, TraceId};
 
 pub use self::filter::SpanFilter;
@@ -221,7 +222,8 @@ impl LiveStore {
     ) -> Result<(LiveStore, Vec<String>), StoreError> {
         let (folders, lock) = Folders::open(store.root())?;
         let mut problems = folders.other_nodes()?;
-        let manifest = folders.list(&mut problems)?;
+        let on_disk = folders.segment_folders()?;
+        let manifest = folders.list(&on_disk, &mut problems)?;
         let segments = manifest.entries.iter().map(|entry| Arc::new(folders.segment(entry))).collect();
         let generations = Generations::new(&folders.wal);
         let first = manifest.watermarks.get(&folders.node).copied().unwrap_or(0);
@@ -253,7 +255,6 @@ impl LiveStore {
         if left.as_ref().is_some_and(|generation| read(&generation.head).len() == 0) {
             left.take().map_or(Ok(()), |generation| generations.remove_until(generation.number))?;
         }
-        let on_disk = folders.segment_folders()?;
         let last_segment = on_disk.iter().filter_map(|(_, folder)| {
             let (node, number) = SegmentEntry::made_by(folder.file_name()?.to_str()?)?;
             (node == folders.node).then_some(number)
@@ -615,11 +616,10 @@ impl Folders {
 
     /// The list of segments. What a whole list does not name is removed: a server ended while it made or removed a segment. A list that is lost
     /// or damaged is made anew from the segments themselves, and nothing is removed.
-    fn list(&self, problems: &mut Vec<String>) -> Result<Manifest, StoreError> {
-        let found = self.segment_folders()?;
+    fn list(&self, found: &[(String, PathBuf)], problems: &mut Vec<String>) -> Result<Manifest, StoreError> {
         let reason = match Manifest::newest(&self.manifest) {
             Ok(manifest) if manifest.version > 0 => {
-                self.remove_strays(&manifest, &found)?;
+                self.remove_strays(&manifest, found)?;
                 return Ok(manifest);
             }
             // A new store: from now on a list is there, or it is lost.
@@ -631,7 +631,7 @@ impl Folders {
             Err(error) => return Err(error),
         };
         let (mut entries, mut unread) = (Vec::new(), 0);
-        for (hour, folder) in &found {
+        for (hour, folder) in found {
             match segment::entry_of(hour, folder) {
                 Ok(entry) => entries.push(entry),
                 Err(error) => {
@@ -714,16 +714,19 @@ fn node_in(nodes: &Path) -> Result<Option<String>, StoreError> {
     Ok(None)
 }
 
-/// The hour of a time, in UTC: `2026112812`. Days become dates by Howard Hinnant's `civil_from_days`, in years that begin in March.
+const HOUR_NANOS: i64 = 3_600_000_000_000;
+
+/// The hour of a time, in UTC: `2026112812`.
 fn hour_of(time: Timestamp) -> String {
-    let hours = time.unix_nanos().div_euclid(3_600_000_000_000);
-    let days = hours.div_euclid(24) + 719_468;
-    let (era, day_of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
-    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_from_march = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
-    let year = year_of_era + era * 400 + i64::from(month <= 2);
+    let hours = time.unix_nanos().div_euclid(HOUR_NANOS);
+    let (year, month, day) = civil_from_days(hours.div_euclid(24));
     format!("{year:04}{month:02}{day:02}{:02}", hours.rem_euclid(24))
+}
+
+/// When an hour begins and ends; the other way round.
+fn range_of_hour(hour: &str) -> Option<[Timestamp; 2]> {
+    let number = |from: usize, to: usize| hour.get(from..to)?.parse::<i64>().ok();
+    let hours = days_from_civil(number(0, 4)?, number(4, 6)?, number(6, 8)?) * 24 + number(8, 10)?;
+    let begins = hours.checked_mul(HOUR_NANOS)?;
+    Some([Timestamp(begins), Timestamp(begins.checked_add(HOUR_NANOS)?)])
 }

@@ -6,6 +6,7 @@
 //! ```
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 use longpole_model::{Span, Timestamp, TraceId};
@@ -13,7 +14,7 @@ use longpole_model::{Span, Timestamp, TraceId};
 use super::filter::SpanFilter;
 use super::log_events::attach;
 use super::segment::Segment;
-use super::{LiveGeneration, LiveStore, read};
+use super::{LiveGeneration, LiveStore, SharedStore, read};
 use crate::error::StoreError;
 use crate::tables::traces::TraceRow;
 use crate::trace_summary::TraceSummary;
@@ -44,10 +45,13 @@ impl TracePlace {
     }
 
     /// What it has of a trace.
-    fn summary(&self, trace_id: TraceId) -> Result<Option<TraceSummary>, StoreError> {
+    fn summary(&self, store: &SharedStore, trace_id: TraceId) -> Result<Option<TraceSummary>, StoreError> {
         match self {
             TracePlace::Head(generation) => Ok(read(&generation.head).summary(trace_id)),
-            TracePlace::Segment(segment) => Ok(segment.summary(trace_id)?.filter(|summary| summary.spans > 0)),
+            TracePlace::Segment(segment) => {
+                let summary = store.of_segment(segment, segment.summary(trace_id))?;
+                Ok(summary.filter(|summary| summary.spans > 0))
+            }
         }
     }
 }
@@ -74,10 +78,12 @@ impl LiveStore {
                 TracePlace::Segment(segment) => self.shared.of_segment(segment, in_segment(segment, filter, limit))?,
             };
             for summary in matching {
-                found
-                    .entry(summary.trace_id)
-                    .or_insert_with(|| FoundTrace { summary: summary.clone(), places: Vec::new() })
-                    .add(summary, place);
+                match found.entry(summary.trace_id) {
+                    Entry::Occupied(mut known) => known.get_mut().add(summary, place),
+                    Entry::Vacant(new) => {
+                        new.insert(FoundTrace { summary, places: vec![place] });
+                    }
+                }
             }
         }
         let mut found: Vec<FoundTrace> = found.into_values().collect();
@@ -85,13 +91,13 @@ impl LiveStore {
         found.truncate(limit);
         // Other parts of these traces need not match.
         for trace in &mut found {
-            let id = trace.summary.trace_id;
-            for (place, other) in places.iter().enumerate().filter(|(place, _)| !trace.places.contains(place)).collect::<Vec<_>>() {
-                let part = match other {
-                    TracePlace::Head(_) => other.summary(id)?,
-                    TracePlace::Segment(segment) => self.shared.of_segment(segment, other.summary(id))?,
-                };
-                part.into_iter().for_each(|part| trace.add(part, place));
+            for (place, other) in places.iter().enumerate() {
+                if trace.places.contains(&place) {
+                    continue;
+                }
+                if let Some(part) = other.summary(&self.shared, trace.summary.trace_id)? {
+                    trace.add(part, place);
+                }
             }
         }
         let mut found: Vec<TraceSummary> = found.into_iter().map(|found| found.summary).collect();
@@ -107,11 +113,9 @@ struct FoundTrace {
 }
 
 impl FoundTrace {
-    /// Adds the part of a place; the first one is there already.
+    /// Adds the part of another place.
     fn add(&mut self, part: TraceSummary, place: usize) {
-        if !self.places.is_empty() {
-            self.summary.merge(part);
-        }
+        self.summary.merge(part);
         self.places.push(place);
     }
 }

@@ -9,6 +9,7 @@ use longpole_model::{Span, SpanEvent, SpanKind, SpanLink, StatusCode, Timestamp,
 
 use super::log_events::{self, is_log_event};
 use super::manifest::{SERVICES_MAX, SegmentEntry};
+use super::range_of_hour;
 use super::trace_index::TraceIndex;
 use crate::compact_spans::CompactSpans;
 use crate::error::StoreError;
@@ -89,7 +90,7 @@ pub(super) fn write(directory: &Path, spans: &CompactSpans) -> Result<Written, S
 pub(super) fn entry_of(hour: &str, folder: &Path) -> Result<SegmentEntry, StoreError> {
     let bad_name = || StoreError::Corrupt { path: folder.to_owned(), reason: "its name is none that longpole gives".to_owned() };
     let id = folder.file_name().and_then(|name| name.to_str()).ok_or_else(bad_name)?;
-    let received = SegmentEntry::hour_start(hour).ok_or_else(bad_name)?;
+    let received = range_of_hour(hour).ok_or_else(bad_name)?;
     let mut entry = SegmentEntry {
         id: id.to_owned(),
         hour: hour.to_owned(),
@@ -98,7 +99,7 @@ pub(super) fn entry_of(hour: &str, folder: &Path) -> Result<SegmentEntry, StoreE
         bytes: files::sync_dir_with_files(folder).map_err(StoreError::io("read", folder))?,
         start: Timestamp(i64::MAX),
         end: Timestamp(i64::MIN),
-        received: [received, Timestamp(received.unix_nanos().saturating_add(HOUR_NANOS))],
+        received,
         services: Vec::new(),
         schema: RECORDING_VERSION,
     };
@@ -116,8 +117,6 @@ pub(super) fn entry_of(hour: &str, folder: &Path) -> Result<SegmentEntry, StoreE
     }
     if !entry.is_plain() { Err(bad_name()) } else { Ok(entry) }
 }
-
-const HOUR_NANOS: i64 = 3_600_000_000_000;
 
 /// The traces of rows, which stand together.
 fn trace_rows(rows: &SpanRows<'_>) -> Vec<TraceRow> {

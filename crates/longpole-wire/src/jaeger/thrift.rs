@@ -70,7 +70,7 @@ pub fn decode_thrift(bytes: &[u8], limits: &Limits, sink: &mut dyn SpanSink) -> 
         let reader = ThriftReader::new(bytes, ThriftProtocol::Binary, "batch");
         let mut batches = BatchReader { reader, values: 0, values_max: limits.values_max, losses };
         let batch = batches.batch(each)?;
-        batches.end("bytes after the end of the batch")?;
+        batches.reader.end("bytes after the end of the batch")?;
         Ok((batch.process, ()))
     })
 }
@@ -92,7 +92,7 @@ pub fn decode_agent_packet(bytes: &[u8], limits: &Limits, sink: &mut dyn SpanSin
     walk::deliver(sink, |losses, each| {
         let mut batches = BatchReader { reader, values: 0, values_max: limits.values_max, losses };
         let batch = batches.call(each)?;
-        batches.end("bytes after the end of the message")?;
+        batches.reader.end("bytes after the end of the message")?;
         let tags = batch.process.as_ref().map_or(&[][..], |process| &process.tags[..]);
         let client_uuid = tags.iter().find(|tag| tag.key == CLIENT_UUID).and_then(|tag| tag.value.as_str());
         let more = AgentBatch { seq_no: batch.seq_no, client_uuid: client_uuid.map(str::to_owned), stats: batch.stats };
@@ -117,10 +117,6 @@ struct BatchReader<'a, 'l> {
 }
 
 impl<'a> BatchReader<'a, '_> {
-    fn end(&self, problem: &'static str) -> Result<(), DecodeError> {
-        if self.reader.is_at_end() { Ok(()) } else { Err(self.reader.error(problem)) }
-    }
-
     /// Reads a message: its header, and the struct of the arguments, whose field 1 is the batch.
     fn call(&mut self, each: &mut SpanVisitor<'_>) -> Result<BatchParts<'a>, DecodeError> {
         let header = self.reader.message()?;

@@ -103,6 +103,11 @@ impl<'a> ThriftReader<'a> {
         self.at >= self.bytes.len()
     }
 
+    /// Refuses bytes that follow what was read.
+    pub(crate) fn end(&self, problem: &'static str) -> Result<(), DecodeError> {
+        if self.is_at_end() { Ok(()) } else { Err(self.error(problem)) }
+    }
+
     /// The bytes not yet read.
     fn rest(&self) -> &'a [u8] {
         self.bytes.get(self.at..).unwrap_or_default()

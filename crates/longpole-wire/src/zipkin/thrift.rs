@@ -31,9 +31,7 @@ pub(super) fn read<'a>(bytes: &'a [u8], limits: &Limits, losses: &mut Losses) ->
         input.values = 0;
         spans.push(input.span()?);
     }
-    if !input.reader.is_at_end() {
-        return Err(input.reader.error("bytes after the end of the list"));
-    }
+    input.reader.end("bytes after the end of the list")?;
     Ok(spans)
 }
 
