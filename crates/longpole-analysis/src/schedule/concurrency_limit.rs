@@ -20,6 +20,7 @@ use longpole_model::{IdVec, Nanos, NodeId, Recording};
 
 use crate::lists::Lists;
 use crate::schedule::recorded::Schedule;
+use crate::schedule::slots::{self, Slots};
 use crate::tree::forest::Forest;
 
 /// Jobs beyond the first round that a parent must have before their order says anything about slots.
@@ -80,28 +81,14 @@ pub(crate) fn find(
     pools
 }
 
-/// Gives the jobs, in order of their start, to this number of slots, and returns for each when its slot became free.
+/// Gives the jobs to this number of slots, and returns for each when its slot became free.
 fn slot_free(s: &Schedule, jobs: &[NodeId], slots: usize) -> Vec<Option<Nanos>> {
-    let mut free: BinaryHeap<Reverse<Nanos>> = BinaryHeap::new();
-    let mut out = Vec::with_capacity(jobs.len());
-    for &job in jobs {
-        out.push(if free.len() == slots { free.pop().map(|Reverse(at)| at) } else { None });
-        free.push(Reverse(s.end[job]));
-    }
-    out
+    let free = slots::slot_free(slots, jobs.iter().map(|&job| (s.end[job], job)));
+    free.into_iter().map(|free| free.map(|(at, _)| at)).collect()
 }
 
 fn peak(s: &Schedule, jobs: &[NodeId]) -> usize {
-    let mut open: BinaryHeap<Reverse<Nanos>> = BinaryHeap::new();
-    let mut peak = 0;
-    for &job in jobs {
-        while open.peek().is_some_and(|Reverse(end)| *end <= s.start[job]) {
-            open.pop();
-        }
-        open.push(Reverse(s.end[job]));
-        peak = peak.max(open.len());
-    }
-    peak
+    slots::peak(jobs.iter().map(|&job| (s.start[job], s.end[job])))
 }
 
 /// Jobs without declared dependencies: nearly every late start follows the end that made room for it.
@@ -253,18 +240,17 @@ impl LimitedJobs {
 
     /// Nothing is known of the jobs but their order: the next one takes the next free slot.
     fn schedule_in_order(&self, s: &Schedule, now: &Opening<'_>, starts: &mut dyn FnMut(NodeId, Nanos)) {
-        let mut free: BinaryHeap<Reverse<Nanos>> = BinaryHeap::new();
+        let mut slots = Slots::new(self.slots);
         for job in &self.jobs {
-            let slot = if free.len() == self.slots { free.pop().map(|Reverse(at)| at) } else { None };
-            let start = match slot {
-                Some(at) if job.handed => {
+            let start = match slots.take() {
+                Some((at, _)) if job.handed => {
                     let start = at + (now.work)(s.host[job.node], job.gap, job.own);
                     starts(job.node, start);
                     start
                 }
                 _ => (now.start)(job.node),
             };
-            free.push(Reverse(start + (now.duration)(job.node)));
+            slots.give_back(start + (now.duration)(job.node), job.node);
         }
     }
 
@@ -289,15 +275,15 @@ impl LimitedJobs {
         // Jobs stand in the order in which they were ready in the recording; it decides between equals.
         let mut ready: BinaryHeap<Reverse<(Nanos, usize)>> =
             (0..self.jobs.len()).filter(|&i| missing[i] == 0).map(|i| Reverse((ready_at[i], i))).collect();
-        let mut free: BinaryHeap<Reverse<Nanos>> = BinaryHeap::new();
+        let mut slots = Slots::new(self.slots);
         while let Some(Reverse((at, i))) = ready.pop() {
             let job = &self.jobs[i];
-            let slot = if free.len() == self.slots { free.pop().map_or(at, |Reverse(free)| free) } else { at };
+            let slot = slots.take().map_or(at, |(free, _)| free);
             let since = if job.handed { at.max(slot) } else { at };
             let start = since + (now.work)(s.anchor[job.node], job.gap, job.own);
             starts(job.node, start);
             let end = start + (now.duration)(job.node);
-            free.push(Reverse(end));
+            slots.give_back(end, i);
             for &f in &followers[i] {
                 ready_at[f] = ready_at[f].max(end);
                 missing[f] -= 1;

@@ -11,3 +11,4 @@ pub(crate) mod recorded;
 pub mod replay;
 pub mod saving;
 pub(crate) mod servers;
+pub(crate) mod slots;

@@ -290,3 +290,29 @@ fn who_waits_for_a_cpu_is_named_by_its_function() {
     let why = first["reason"]["text"].as_str().unwrap();
     assert!(why.contains("on-CPU and") && why.contains("runnable"), "{why}");
 }
+
+#[test]
+fn a_long_job_saves_what_the_free_slots_give() {
+    if !can_sample("a_long_job_saves_what_the_free_slots_give") {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    let store = sandbox.path("store");
+    // Nine jobs beside and behind a long one: without it, two slots take them in half the time.
+    let run = |long: &str| {
+        let jobs = ["0.2", "0.2", "0.2", long, "0.2", "0.2", "0.2", "0.2", "0.2", "0.2"].join("\n");
+        let script = format!("printf '{jobs}' | xargs -P 2 -n 1 sleep");
+        let out = longpole(&store).args(["run", "--", "sh", "-c", &script]).output().unwrap();
+        assert!(out.status.success(), "{out:?}");
+        json(longpole(&store).args(["show", "--format", "json"]))
+    };
+    let (slow, fixed) = (run("2"), run("0"));
+    let wall = |summary: &Value| summary["wall_nanos"].as_f64().unwrap();
+    let gained = wall(&slow) - wall(&fixed);
+    let pole = &slow["poles"][0];
+    assert_eq!(pole["name"], "sleep", "{slow}");
+    for end in [0, 1] {
+        let promised = pole["saves_if_zero_nanos"][end].as_f64().unwrap();
+        assert!((promised - gained).abs() < 0.15 * gained, "promised {promised}, gained {gained}: {pole}");
+    }
+}

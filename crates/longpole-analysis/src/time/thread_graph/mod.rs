@@ -14,10 +14,12 @@
 //!
 //! - [`ties`]: what ended each wait; [`polls`] are waits in steps.
 //! - [`path`]: from the end of the process backwards along these ties, the thread that mattered at each moment.
+//! - [`job_slots`]: jobs that one thread starts whenever any of them ends.
 //! - [`replay`]: how much of that is gone if parts of what the threads did take no time.
 //!
 //! A tie is known by the futex ([`Blockers`]), or by which thread was on a CPU when the wait was over, if it was the only one.
 
+mod job_slots;
 mod path;
 mod polls;
 mod replay;
@@ -30,6 +32,7 @@ use std::sync::OnceLock;
 use longpole_model::fast_hash::FastMap;
 use longpole_model::{Id, IdVec, Nanos, NodeId, Pid, Recording, StackId, ThreadKey, Timestamp, ids};
 
+use self::job_slots::AllJobs;
 pub(crate) use self::path::PathStretch;
 use self::replay::Plan;
 pub(crate) use self::run::RunReplay;
@@ -132,6 +135,8 @@ pub(crate) struct ThreadGraph {
     path: Vec<PathStretch>,
     /// Whether all that led the path from thread to thread is certain.
     is_certain: bool,
+    /// Jobs that share slots; only in the graph of a run.
+    jobs: AllJobs,
     plan: OnceLock<Plan>,
 }
 
@@ -172,7 +177,8 @@ impl ThreadGraph {
             GraphThread { row: line.row, thread, node: node(line), born: born(id, line), until: line.until, is_joined: true, gaps }
         };
         let lines = ties.threads.iter().enumerate().map(line).collect();
-        let mut graph = ThreadGraph { main, life, lines, path: Vec::new(), is_certain: true, plan: OnceLock::new() };
+        let mut graph =
+            ThreadGraph { main, life, lines, path: Vec::new(), is_certain: true, jobs: AllJobs::default(), plan: OnceLock::new() };
         graph.drop_early_ties();
         graph.open_polls();
         Some(graph)

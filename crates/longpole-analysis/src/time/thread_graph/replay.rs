@@ -14,12 +14,17 @@ use std::collections::HashMap;
 
 use longpole_model::{IdVec, Nanos, Pid};
 
+use super::job_slots::Handout;
 use super::{EndedBy, Gap, GraphThread, JOIN_NANOS, LineId, ThreadGraph, is_main};
 use crate::intervals;
 use crate::schedule::own_work::TimeSet;
+use crate::schedule::saving::Saving;
 
 /// How long the end of a process, or of a thread, may take.
 const EXIT_NANOS: Nanos = Nanos(10_000_000);
+
+/// Replays of the slots: each takes from the one before how long the jobs take, so that slots inside slots settle.
+const SLOT_ROUNDS: usize = 2;
 
 /// What happens at a moment; at the same one in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -66,6 +71,10 @@ struct Replay<'a> {
     joined: IdVec<LineId, (usize, Nanos, Option<LineId>)>,
     /// How many of those each has started.
     begun: IdVec<LineId, usize>,
+    /// When each thread starts.
+    started: IdVec<LineId, Nanos>,
+    /// Which jobs take which slots, once it is known how long they take.
+    handout: Option<Handout>,
     /// What held up each thread, by time; only where somebody asks.
     held_up: Option<IdVec<LineId, Vec<HeldUp>>>,
 }
@@ -84,16 +93,23 @@ impl ThreadGraph {
         self.replay(times, false).0
     }
 
-    /// How much earlier the path ends if these times of threads take no time, or half.
-    pub(crate) fn ends_earlier(&self, times: impl Iterator<Item = (LineId, Nanos, Nanos)>, is_half: bool) -> Nanos {
-        (self.life.1 - self.replay(times, is_half).1).or_zero()
+    /// How much earlier the path ends if these times of threads take no time, or half. A range where jobs may share slots.
+    pub(crate) fn ends_earlier(&self, times: impl Iterator<Item = (LineId, Nanos, Nanos)>, is_half: bool) -> Saving {
+        let mut replay = self.new_replay(times, is_half);
+        let earlier = |(_, end): (Vec<(Nanos, Nanos)>, Nanos)| (self.life.1 - end).or_zero();
+        let certain = earlier(replay.run_with_slots(true));
+        if self.jobs.pools(true) == self.jobs.pools(false) {
+            return Saving { low: certain, high: certain };
+        }
+        let maybe = earlier(replay.run_with_slots(false));
+        Saving { low: certain.min(maybe), high: certain.max(maybe) }
     }
 
     /// The thread beside the recorded path that holds up the end if these times of threads take no time: the last one, from the end backwards.
     pub(crate) fn limit(&self, times: impl Iterator<Item = (LineId, Nanos, Nanos)>) -> Option<LineId> {
         let mut replay = self.new_replay(times, false);
         replay.held_up = Some(IdVec::filled(Vec::new(), self.lines.len()));
-        replay.run();
+        replay.run_with_slots(true);
         let held_up = replay.held_up?;
         let (mut line, mut at) = (self.main, self.life.1);
         loop {
@@ -114,22 +130,16 @@ impl ThreadGraph {
 
     /// Which times of the path are gone, and when it ends.
     pub(super) fn replay(&self, times: impl Iterator<Item = (LineId, Nanos, Nanos)>, is_half: bool) -> (Vec<(Nanos, Nanos)>, Nanos) {
-        self.new_replay(times, is_half).run()
+        self.new_replay(times, is_half).run_with_slots(true)
     }
 
     fn new_replay(&self, times: impl Iterator<Item = (LineId, Nanos, Nanos)>, is_half: bool) -> Replay<'_> {
-        let (start, _) = self.life;
         let mut of_thread: IdVec<LineId, Vec<(Nanos, Nanos)>> = IdVec::filled(Vec::new(), self.lines.len());
         times.for_each(|(line, from, to)| of_thread[line].push((from, to)));
         let removed: IdVec<LineId, TimeSet> = of_thread.into_iter().map(TimeSet::new).collect();
-        let progress = self.lines.iter().map(|line| {
-            let at = line.born.map_or(start, |(born, _)| born);
-            Progress { old: at, new: at, next_tie: 0 }
-        });
-        let joined = IdVec::filled((0, Nanos::MIN, None), self.lines.len());
-        let begun = IdVec::filled(0, self.lines.len());
         let plan = self.plan.get_or_init(|| self.plan_replays());
-        Replay { graph: self, plan, removed, is_half, progress: progress.collect(), joined, begun, held_up: None }
+        let (progress, joined, begun, started) = Default::default();
+        Replay { graph: self, plan, removed, is_half, progress, joined, begun, started, handout: None, held_up: None }
     }
 
     fn plan_replays(&self) -> Plan {
@@ -206,8 +216,35 @@ fn take_back(gone: &mut Vec<(Nanos, Nanos)>, mut waits: Nanos) {
 }
 
 impl Replay<'_> {
+    /// The same for a schedule whose jobs share slots: each replay takes from the one before how long they take.
+    fn run_with_slots(&mut self, only_certain: bool) -> (Vec<(Nanos, Nanos)>, Nanos) {
+        self.handout = None;
+        let mut replayed = self.run();
+        for _ in 0..SLOT_ROUNDS.min(self.graph.jobs.pools(only_certain)) {
+            let ends = self.graph.lines.enumerated().map(|(id, line)| (id, line.until));
+            let durations = ends.map(|(id, until)| self.reach(id, until) - self.started[id]).collect();
+            self.handout = Some(Handout::new(&self.graph.jobs, only_certain, durations));
+            replayed = self.run();
+        }
+        replayed
+    }
+
+    /// From the start: nobody has come anywhere.
+    fn reset(&mut self) {
+        let lines = &self.graph.lines;
+        let at = |line: &GraphThread| line.born.map_or(self.graph.life.0, |(born, _)| born);
+        self.progress = lines.iter().map(|line| Progress { old: at(line), new: at(line), next_tie: 0 }).collect();
+        self.started = lines.iter().map(at).collect();
+        self.joined = IdVec::filled((0, Nanos::MIN, None), lines.len());
+        self.begun = IdVec::filled(0, lines.len());
+        if let Some(held_up) = &mut self.held_up {
+            held_up.iter_mut().for_each(Vec::clear);
+        }
+    }
+
     /// Which times of the path are gone, and when it ends.
     fn run(&mut self) -> (Vec<(Nanos, Nanos)>, Nanos) {
+        self.reset();
         let plan = self.plan;
         let mut gone: Vec<(Nanos, Nanos)> = Vec::new();
         let mut ended = self.graph.life.0;
@@ -215,7 +252,9 @@ impl Replay<'_> {
             match step {
                 Step::Born(line) => {
                     let Some((_, creator)) = self.graph.lines[line].born else { continue };
-                    self.progress[line].new = self.start(creator, line, at);
+                    let new = self.start(creator, line, at);
+                    let new = self.start_in_slot(creator, line, at, new);
+                    (self.progress[line].new, self.started[line]) = (new, new);
                 }
                 Step::GoesOn(line) => self.go_on(line),
                 Step::LastTaken(line, from) => self.take_last(line, from, at),
@@ -275,6 +314,23 @@ impl Replay<'_> {
             return joined;
         }
         now
+    }
+
+    /// When a job starts that would start at this moment if it took no slot. What started it is no later than that.
+    fn start_in_slot(&mut self, creator: LineId, line: LineId, at: Nanos, otherwise: Nanos) -> Nanos {
+        let Some(handout) = &mut self.handout else { return otherwise };
+        let removed = &self.removed[creator];
+        let work = |gap: Nanos| {
+            let gone = removed.length_between(at - gap, at);
+            gap - if self.is_half { gone / 2 } else { gone }
+        };
+        let Some((start, whose)) = handout.start(&self.graph.jobs, line, otherwise, work) else { return otherwise };
+        if let Some(whose) = whose {
+            let progress = &mut self.progress[creator];
+            progress.new = start - (at - progress.old).or_zero();
+            self.note(creator, at, Some((whose, self.graph.lines[whose].until)));
+        }
+        start
     }
 
     fn go_on(&mut self, line: LineId) {

@@ -16,6 +16,7 @@ use std::sync::OnceLock;
 
 use longpole_model::{CaptureMode, Id, IdVec, Monotonic, Nanos, NodeId, ThreadKey, TimeRange};
 
+use super::job_slots::AllJobs;
 use super::{EndedBy, LineId, ThreadGraph, Ties, is_main};
 use crate::schedule::critical_path::{CriticalPath, OnPath, Segment};
 use crate::schedule::poles::{PolePart, Replays};
@@ -91,6 +92,7 @@ impl ThreadGraph {
         let mut graph = ThreadGraph::of(&ties, main, (Nanos::ZERO, wall), node, born)?;
         graph.find_killed();
         graph.find_background(forest, replay);
+        graph.jobs = AllJobs::find(&graph.lines, |line| forest.name(recording, line.node));
         (graph.path, graph.is_certain) = graph.find_path(main);
         Some(graph)
     }
@@ -167,15 +169,11 @@ pub(crate) struct RunReplay<'a> {
     pub(crate) tree: &'a Replay,
 }
 
-fn exactly(nanos: Nanos) -> Saving {
-    Saving { low: nanos, high: nanos }
-}
-
 impl RunReplay<'_> {
     /// What the run saves if these nodes and all below them take no time, and these pieces of threads neither.
     pub(crate) fn saves_together(&self, nodes: &[NodeId], pieces: &[(NodeId, usize, Nanos, Nanos)]) -> Saving {
         let nodes = self.graph.whole(&self.subtrees(nodes));
-        exactly(self.graph.ends_earlier(nodes.into_iter().chain(lines(pieces)), false))
+        self.graph.ends_earlier(nodes.into_iter().chain(lines(pieces)), false)
     }
 
     /// The process that holds up the run without these times of threads of nodes: none of theirs, if the saving is less than they take.
@@ -216,7 +214,7 @@ impl RunReplay<'_> {
 impl Replays for RunReplay<'_> {
     fn saves_all(&self, nodes: &[NodeId]) -> [Saving; 3] {
         let (all, own) = (self.graph.whole(&self.subtrees(nodes)), self.graph.whole(nodes));
-        let saves = |times: &[(LineId, Nanos, Nanos)], half| exactly(self.graph.ends_earlier(times.iter().copied(), half));
+        let saves = |times: &[(LineId, Nanos, Nanos)], half| self.graph.ends_earlier(times.iter().copied(), half);
         [saves(&all, false), saves(&all, true), saves(&own, false)]
     }
 
@@ -229,7 +227,7 @@ impl Replays for RunReplay<'_> {
     }
 
     fn saves_part(&self, part: &PolePart, takes: Nanos, _: &OnPath) -> ([Saving; 2], Option<NodeId>) {
-        let saves = |half| exactly(self.graph.ends_earlier(lines(&part.of_threads), half));
+        let saves = |half| self.graph.ends_earlier(lines(&part.of_threads), half);
         let saves = [saves(false), saves(true)];
         let nodes: Vec<NodeId> = part.on_path.iter().map(|(node, ..)| *node).collect();
         let limit = self.limit(saves[0], takes, || lines(&part.of_threads), &nodes);

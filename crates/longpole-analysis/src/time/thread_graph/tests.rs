@@ -6,6 +6,14 @@ use crate::schedule::poles::PartKind;
 
 /// Each pole of the process as `function on-path saved`, in milliseconds.
 fn poles(rows: &str) -> Vec<String> {
+    let most = |line: String| {
+        line.split_once(" to ").map_or(line.clone(), |(start, high)| format!("{} {high}", start.rsplit_once(' ').unwrap().0))
+    };
+    poles_and_savings(rows).into_iter().map(most).collect()
+}
+
+/// The same, with a range where it is one.
+fn poles_and_savings(rows: &str) -> Vec<String> {
     let report = Report::new(text::parse(&format!("run x 0..100ms\n{rows}")).unwrap());
     let millis = |nanos: Nanos| nanos.0 / 1_000_000;
     let name = |function: FunctionId| report.functions().list[function].function.clone();
@@ -14,7 +22,9 @@ fn poles(rows: &str) -> Vec<String> {
             Some(PartKind::Computes(function) | PartKind::Waits(_, Some(function))) => name(function),
             _ => "rest".to_owned(),
         };
-        format!("{part} {} {}", millis(pole.on_path), millis(pole.savings.own.high))
+        let (low, high) = (millis(pole.savings.own.low), millis(pole.savings.own.high));
+        let saves = if low == high { low.to_string() } else { format!("{low} to {high}") };
+        format!("{part} {} {saves}", millis(pole.on_path))
     };
     report.poles().iter().map(line).collect()
 }
@@ -100,6 +110,43 @@ sample 10ms x50 pid 1 tid 4 other;index
 sample 91ms x9 pid 1 tid 1 main;write
 ";
     assert_eq!(poles(rows)[..1], ["encode 80 30"]);
+}
+
+/// Jobs `(from, to)`, in milliseconds, that a program of this name starts, and waits for whichever ends first.
+fn jobs(program: &str, jobs: &[(u32, u32)]) -> Vec<String> {
+    let mut rows =
+        format!("process {program} 1..99ms pid 2 under 1\nthread x 0..100ms pid 1 tid 1\nthread {program} 1..99ms pid 2 tid 2\n");
+    rows += "cpu 0..1ms pid 1 tid 1\nwait 1..99ms pid 1 tid 1 child main;wait\ncpu 99..100ms pid 1 tid 1\n";
+    let mut moments: Vec<u32> = jobs.iter().flat_map(|(from, to)| [*from, *to]).chain([1, 99]).collect();
+    moments.sort_unstable();
+    moments.dedup();
+    for pair in moments.windows(2) {
+        let (from, to) = (pair[0] * 1000, pair[1] * 1000);
+        rows += &format!("cpu {from}..{}us pid 2 tid 2\nwait {}..{to}us pid 2 tid 2 child main;wait\n", from + 50, from + 50);
+    }
+    for (place, (from, to)) in jobs.iter().enumerate() {
+        let pid = 10 + place;
+        rows += &format!("process job 0..100ms pid {pid} under 2\n").replace("0..100ms", &format!("{from}..{to}ms"));
+        rows += &format!("thread job {from}..{to}ms pid {pid} tid {pid}\ncpu {from}..{to}ms pid {pid} tid {pid}\n");
+        rows += &format!("sample {from}ms x{} pid {pid} tid {pid} main;job{place}\n", to - from);
+    }
+    poles_and_savings(&rows)
+}
+
+#[test]
+fn jobs_that_one_program_starts_share_its_slots() {
+    // Nine jobs of 10 ms beside one of 95: two slots take them in 50 ms.
+    let mut beside: Vec<(u32, u32)> = (0..9).map(|place| (2 + 10 * place, 12 + 10 * place)).collect();
+    beside.push((1, 96));
+    assert_eq!(jobs("xargs", &beside)[0], "rest 95 43");
+    assert_eq!(jobs("sh", &beside)[0], "rest 95 3", "a script with a job in the background");
+    assert_eq!(jobs("other", &beside)[0], "rest 95 3 to 43", "nothing tells");
+    // Both slots hand over: whoever starts them starts the next when any of them ends.
+    let both = [(1, 21), (1, 41), (21, 51), (41, 61), (51, 96), (61, 66), (66, 71), (71, 76)];
+    assert_eq!(jobs("other", &both)[0], "job4 45 29");
+    // Each starts when both of the last two have ended: no slots.
+    let phases = [(1, 21), (1, 31), (31, 51), (31, 61), (61, 81), (61, 96)];
+    assert_eq!(jobs("other", &phases)[0], "job5 35 14");
 }
 
 #[test]
