@@ -14,7 +14,7 @@ use std::collections::{HashMap, HashSet};
 
 use longpole_model::{IdVec, Nanos};
 
-use super::{GraphThread, LineId};
+use super::{GraphThread, LineId, is_main};
 use crate::schedule::slots::{self, Slots};
 
 /// A job that starts so soon after another one ended follows it.
@@ -22,6 +22,9 @@ const FOLLOWS_NANOS: Nanos = Nanos(1_000_000);
 
 /// The same, as a multiple of the median.
 const FOLLOWS_FACTOR: i64 = 16;
+
+/// Processes behind the first ones, at least, whose order says that there may be slots where nothing else does.
+const LATE_MIN: usize = 4;
 
 /// Share of the jobs behind the first ones that follow the slot that was free first.
 const EXPLAINED_PERCENT: usize = 90;
@@ -95,7 +98,9 @@ impl JobSlots {
         let times = |&job: &LineId| (lines[job].born.map_or(Nanos::MIN, |(born, _)| born), lines[job].until);
         let mut jobs = jobs.to_vec();
         jobs.sort_by_key(times);
-        let count = slots::peak(jobs.iter().map(times));
+        // A thread that hands over its result ends a moment later, beside whatever starts then.
+        let nearly_ended = |job: &LineId| times(job).1 - FOLLOWS_NANOS;
+        let count = slots::peak(jobs.iter().map(|job| (times(job).0, nearly_ended(job))));
         if count < 2 || jobs.len() <= count {
             return None;
         }
@@ -105,9 +110,8 @@ impl JobSlots {
         // Behind the end of all before it a job may have waited for all of them.
         let mut last_end = Nanos::MIN;
         let is_beside = jobs.iter().map(|job| {
-            let (start, end) = times(job);
-            let is_beside = start < last_end;
-            last_end = last_end.max(end);
+            let is_beside = times(job).0 < last_end;
+            last_end = last_end.max(nearly_ended(job));
             is_beside
         });
         let late: Vec<bool> = is_beside.zip(&free).map(|(is_beside, free)| is_beside && free.is_some()).collect();
@@ -118,7 +122,7 @@ impl JobSlots {
         let follows = usual.get(usual.len() / 2).map_or(FOLLOWS_NANOS, |median| FOLLOWS_NANOS.max(*median * FOLLOWS_FACTOR));
         let gap = |(place, job): (usize, &LineId)| {
             let (at, _) = free[place].filter(|_| late[place])?;
-            Some(times(job).0 - at).filter(|gap| (Nanos::ZERO..=follows).contains(gap))
+            Some(times(job).0 - at).filter(|gap| (-FOLLOWS_NANOS..=follows).contains(gap))
         };
         let gaps: Vec<Option<Nanos>> = jobs.iter().enumerate().map(gap).collect();
         let (all, explained) = (late.iter().filter(|late| **late).count(), gaps.iter().flatten().count());
@@ -126,7 +130,8 @@ impl JobSlots {
             return None;
         }
         let is_certain = JOB_RUNNERS.contains(&program) || hand_over(&jobs, &free, &gaps) >= 2;
-        (is_certain || !SHELLS.contains(&program)).then(|| JobSlots { count, jobs: jobs.into_iter().zip(gaps).collect(), is_certain })
+        let may_be = all >= LATE_MIN && !SHELLS.contains(&program) && jobs.iter().all(|job| is_main(lines[*job].thread));
+        (is_certain || may_be).then(|| JobSlots { count, jobs: jobs.into_iter().zip(gaps).collect(), is_certain })
     }
 }
 
