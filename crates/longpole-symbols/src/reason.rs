@@ -46,7 +46,7 @@ impl fmt::Display for Reason {
             Reason::NotElf => f.write_str("not an elf file"),
             Reason::MalformedElf => f.write_str("malformed elf file"),
             Reason::BuildIdDiffers => f.write_str("file replaced since it was mapped"),
-            Reason::Stripped => f.write_str("stripped of symbols"),
+            Reason::Stripped => f.write_str("stripped"),
             Reason::NoSymbol => f.write_str("no symbol at this address"),
             Reason::MalformedDwarf => f.write_str("malformed debug information"),
             Reason::DwarfTooLaborious => f.write_str("debug information too laborious for its size"),

@@ -67,13 +67,11 @@ pub(crate) enum MissingFunctions {
 impl fmt::Display for MissingFunctions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            MissingFunctions::NotNear => "Python functions; the nearest reading of the interpreter is too far from the sample in time",
-            MissingFunctions::Callers => {
-                "callers of a Python function; the nearest reading of the interpreter is too far from the sample in time"
-            }
-            MissingFunctions::NoThread => "Python functions; the thread was not yet, or no longer, in the interpreter's list",
+            MissingFunctions::NotNear => "Python functions; the interpreter's stack was not read close enough in time",
+            MissingFunctions::Callers => "callers of a Python function; the interpreter's stack was not read close enough in time",
+            MissingFunctions::NoThread => "Python functions; the thread was just starting or ending",
             MissingFunctions::Unreadable => "Python functions; longpole could not read the interpreter",
-            MissingFunctions::TooDeep => "Python callers of these functions; the stack has more frames than longpole reads",
+            MissingFunctions::TooDeep => "callers of Python functions; the stack has more frames than longpole reads",
             MissingFunctions::TooManyNames => "a function name beyond the names that longpole keeps",
         })
     }

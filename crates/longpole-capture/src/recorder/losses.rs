@@ -40,15 +40,11 @@ impl Losses {
             self.out_of_reach,
             "samples whose context record (OTEP 4947) lies outside the copied stack: of a main thread, on the heap, or below a deep stack",
         );
-        add(
-            LossKind::WaitsNotSeen,
-            self.waits_skipped,
-            "5 to 20 ms long; they ended too soon to be sampled, or too many threads waited at once",
-        );
+        add(LossKind::WaitsNotSeen, self.waits_skipped, "of 5 to 20 ms; too short, or too many threads waited at once");
         add(
             LossKind::WaitsNotSeen,
             self.long_waits_skipped,
-            "longer than 20 ms; the recorder was busy, or too many threads waited at once",
+            "of more than 20 ms; the recorder was busy, or too many threads waited at once",
         );
         add(
             LossKind::WaitsNotSeen,

@@ -106,7 +106,7 @@ fn debug_information_that_was_split_off_is_found() {
     // A debug file of another binary is none.
     let found =
         resolve(Shelf::default().with("/opt/hash", "hash-linked").with("/opt/hash.debug", "hash-dwarf4"), "/opt/hash", &id, &[ROTATE]);
-    assert_eq!((text(&found.frames[0])[0].as_str(), found.trouble), ("hash+0x400123 (stripped of symbols)", Some(Reason::Stripped)));
+    assert_eq!((text(&found.frames[0])[0].as_str(), found.trouble), ("hash+0x400123 (stripped)", Some(Reason::Stripped)));
 }
 
 #[test]
