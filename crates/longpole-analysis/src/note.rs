@@ -87,6 +87,22 @@ pub enum Note {
         /// Time on a CPU.
         on_cpu: UnsignedNanos,
     },
+    /// Nothing was recorded in much of the critical path.
+    Unaccounted {
+        /// How long that is.
+        on_path: Nanos,
+        /// How much of it lies before the first process of the command or after the last one.
+        outside: Nanos,
+        /// Whether the states of the path are estimates.
+        is_estimate: bool,
+    },
+    /// Many samples are in functions without a name, of files that name only some of theirs.
+    FunctionsUnnamed {
+        /// How many.
+        samples: u64,
+        /// Paths of the files, the one with the most samples first.
+        files: FirstOf<String>,
+    },
     /// Threads were runnable and had no CPU.
     CpuBusy {
         /// The sum of these times.
@@ -128,6 +144,8 @@ impl Note {
             Note::Watched => "watched",
             Note::KernelTime { .. } => "kernel_time",
             Note::ScriptsUnnamed { .. } => "scripts_unnamed",
+            Note::Unaccounted { .. } => "unaccounted",
+            Note::FunctionsUnnamed { .. } => "functions_unnamed",
             Note::CpuBusy { .. } => "cpu_busy",
         }
     }
@@ -142,7 +160,9 @@ impl Note {
             | Note::Watched
             | Note::KernelTime { .. }
             | Note::ScriptsUnnamed { .. }
+            | Note::Unaccounted { .. }
             | Note::CpuBusy { .. } => 1,
+            Note::FunctionsUnnamed { samples, .. } => *samples,
             Note::OutlivedRun(processes) => processes.all as u64,
             Note::LegacyJoined { pairs, .. } => *pairs,
             Note::ClockShifted { spans, .. } => *spans,

@@ -32,7 +32,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::OnceLock;
 
 use longpole_model::fast_hash::{FastMap, FastState};
-use longpole_model::{IdVec, Nanos, NodeId, PoleId, ProcessRow, Recording, SampleId, SpanOutline, ThreadKey, Timestamp};
+use longpole_model::{CaptureMode, IdVec, Nanos, NodeId, PoleId, ProcessRow, Recording, SampleId, SpanOutline, ThreadKey, Timestamp};
 
 pub use self::flame::{FEW_SAMPLES, Flame, FlameTime};
 pub use self::handle::{Handle, HandleError};
@@ -297,6 +297,26 @@ impl Report {
     /// Whether the recorder attached to processes that ran before and after.
     pub fn is_attached(&self) -> bool {
         window::is_attached(&self.recording)
+    }
+
+    /// Whether the recording has nothing but the command's own wall and CPU time.
+    pub fn knows_only_the_command(&self) -> bool {
+        let recording = &self.recording;
+        recording.run.mode == CaptureMode::Off && self.span_count() == 0 && recording.processes.is_empty() && recording.samples.is_empty()
+    }
+
+    /// Whether the node is a process without spans.
+    pub fn is_plain_process(&self, node: NodeId) -> bool {
+        match self.forest[node].source {
+            NodeSource::Process(_) => true,
+            NodeSource::Root => self.span_count() == 0,
+            NodeSource::Span(_) => false,
+        }
+    }
+
+    /// Whether the states of a node are those of one of its threads at each moment, the one that held it up: it is a process of several threads.
+    pub fn states_follow_threads(&self, node: NodeId) -> bool {
+        self.graphs.contains_key(&node)
     }
 
     /// Whether the node was made from a process, the run included.

@@ -13,8 +13,19 @@ use crate::time::blockers::Relation;
 pub struct FunctionNames<'a> {
     /// Its name.
     pub function: &'a str,
-    /// The function of a library that most of it is in, without its types.
-    pub mostly_in: Option<&'a str>,
+    /// Its source file, empty where unknown.
+    pub file: &'a str,
+    /// The function of a library that most of it is in.
+    pub mostly_in: Option<LibraryFunction<'a>>,
+}
+
+/// A function of a library.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LibraryFunction<'a> {
+    /// Its name, without its types.
+    pub function: &'a str,
+    /// Its source file, empty where unknown.
+    pub file: &'a str,
 }
 
 /// A wait to name.
@@ -75,13 +86,13 @@ impl Report {
 
     /// Source file and line with the most time of the function that a pole is.
     pub fn place_of_part(&self, pole: &Pole) -> Option<(&str, u32)> {
-        match self.part_of(pole)? {
-            NamedPart::Computes(_, function) => {
-                Some((function.file.as_str(), function.line)).filter(|(file, line)| !file.is_empty() && *line > 0)
-            }
+        let place = match self.part_of(pole)? {
+            NamedPart::Computes(_, function) => Some((function.file.as_str(), function.line)),
             NamedPart::Waits(..) => self.waits_of_pole(pole).first()?.places.first().map(|place| (place.file, place.line)),
             NamedPart::Rest | NamedPart::Busy => None,
-        }
+        };
+        // `<string>` and `<frozen posixpath>` are code of an interpreter without a file to open.
+        place.filter(|(file, line)| !file.is_empty() && !file.starts_with('<') && *line > 0)
     }
 
     /// What the node is called.
@@ -95,8 +106,13 @@ impl Report {
     }
 
     pub(super) fn names_of(&self, named: Named) -> FunctionNames<'_> {
-        let name = |function: FunctionId| self.functions.list[function].function.as_str();
-        FunctionNames { function: name(named.function), mostly_in: named.mostly_in.map(name).map(without_types) }
+        let of = |function: FunctionId| {
+            let function = &self.functions.list[function];
+            (function.function.as_str(), function.file.as_str())
+        };
+        let (function, file) = of(named.function);
+        let library = |(function, file)| LibraryFunction { function: without_types(function), file };
+        FunctionNames { function, file, mostly_in: named.mostly_in.map(of).map(library) }
     }
 
     pub(super) fn named_wait(&self, wait: &Wait, relation: Option<Relation>) -> NamedWait<'_> {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use longpole_model::fast_hash::FastMap;
 use longpole_model::stack::LocationKind;
-use longpole_model::{Id, LocationId, Loss, LossKind, Nanos, NodeId, StackId, StateKind, UnsignedNanos};
+use longpole_model::{CaptureMode, Id, LocationId, Loss, LossKind, Nanos, NodeId, StackId, StateKind, UnsignedNanos};
 
 use crate::code::origin::script_language;
 use crate::note::Note;
@@ -16,6 +16,15 @@ use crate::tree::forest::base_name;
 
 /// Scripts that take less than this part of all time on CPUs, as a divisor, are not worth a note.
 const SCRIPTS_PART: u64 = 20;
+
+/// Time of the critical path that is unaccounted is worth a note from this part of the run on, as a divisor.
+const UNACCOUNTED_PART: i64 = 20;
+
+/// Samples in functions without a name are worth a note from this part of all samples on, as a divisor.
+const UNNAMED_PART: u64 = 20;
+
+/// The reason of `longpole-symbols` for an address between the symbols of a file.
+const NO_SYMBOL: &str = "no symbol at this address";
 
 /// A wait that was not sampled: most are this short.
 const WAIT_NOT_SEEN: Nanos = Nanos(5_000_000);
@@ -34,8 +43,15 @@ impl Report {
     pub fn quality(&self) -> Vec<Note> {
         let losses = losses(&self.recording.losses, self.path_states().of(StateKind::BlockedUnseen));
         let unseen = ThreadTime::of(&self.recording).notes(&self.recording, self.wall());
-        let mut notes: Vec<Note> =
-            unseen.into_iter().chain(losses).chain(self.runs_apart()).chain(self.scripts_unnamed()).chain(self.notes().cloned()).collect();
+        let mut notes: Vec<Note> = unseen
+            .into_iter()
+            .chain(losses)
+            .chain(self.runs_apart())
+            .chain(self.unaccounted())
+            .chain(self.scripts_unnamed())
+            .chain(self.functions_unnamed())
+            .chain(self.notes().cloned())
+            .collect();
         // Stable: notes of one cost stay in this order.
         let period = self.sample_period();
         notes.sort_by_cached_key(|note| Reverse(self.cost(note, period)));
@@ -78,6 +94,7 @@ impl Report {
             Note::UnfinishedRun | Note::RunsApart(_) | Note::Watched => wall,
             Note::KernelTime { unsampled, .. } => at_most_wall(unsampled.0),
             Note::ScriptsUnnamed { on_cpu, .. } => at_most_wall(on_cpu.0),
+            Note::Unaccounted { on_path, outside, .. } => *on_path - *outside,
             // The sum of all threads: much of it lies beside the path.
             Note::CpuBusy { ready, .. } => at_most_wall(ready.0 / 4),
             Note::ForksFolded(_) | Note::RootsNested(_) | Note::LegacyJoined { .. } => return None,
@@ -119,6 +136,58 @@ impl Report {
         much.map(|(language, nanos)| Note::ScriptsUnnamed { language, on_cpu: UnsignedNanos(nanos) }).collect()
     }
 
+    /// Much time on the path in which a recorder that samples recorded nothing.
+    fn unaccounted(&self) -> Option<Note> {
+        let recording = &self.recording;
+        // What other tools leave out of their files is for them to say.
+        let is_own = matches!(recording.run.mode, CaptureMode::User { .. } | CaptureMode::Perf);
+        let has_records = !recording.samples.is_empty() || !recording.cpu_slices.is_empty();
+        let was_sampled = is_own && has_records && !self.is_attached();
+        let states = self.path_states();
+        let on_path = states.of(StateKind::Unaccounted);
+        let is_much = on_path > Nanos::ZERO && on_path >= self.wall() / UNACCOUNTED_PART;
+        let outside = || self.outside_processes().min(on_path);
+        (was_sampled && is_much).then(|| Note::Unaccounted { on_path, outside: outside(), is_estimate: !states.is_exact() })
+    }
+
+    /// Time of the run before its first process starts and after its last one ends: the recorder starts the command and notices its end.
+    fn outside_processes(&self) -> Nanos {
+        let processes = &self.recording.processes;
+        let first = processes.iter().filter_map(|process| self.offset(process.start)).min();
+        // One that has not ended may be there until the end.
+        let ends: Option<Vec<Nanos>> = processes.iter().map(|process| self.offset(process.end?)).collect();
+        let last = ends.and_then(|ends| ends.into_iter().max());
+        let (before, after) = (first.unwrap_or_default(), last.map_or(Nanos::ZERO, |last| self.wall() - last));
+        before.max(Nanos::ZERO) + after.max(Nanos::ZERO)
+    }
+
+    /// Files that name some of their functions, and not those that many samples are in.
+    fn functions_unnamed(&self) -> Option<Note> {
+        let recording = &self.recording;
+        let unnamed_in = |stack: StackId| {
+            let location = *recording.stack(stack)?.locations.first()?;
+            let LocationKind::Code { mapping, .. } = recording.location(location)?.kind else { return None };
+            let is_unnamed = self
+                .functions
+                .of_stack(recording, stack)
+                .next()
+                .is_some_and(|function| self.functions.list[function].reason.as_deref() == Some(NO_SYMBOL));
+            is_unnamed.then(|| recording.mapping(mapping)).flatten().map(|mapping| mapping.path.as_str())
+        };
+        let mut of_stack: FastMap<StackId, Option<&str>> = FastMap::default();
+        let mut files: BTreeMap<&str, u64> = BTreeMap::new();
+        for sample in &recording.samples {
+            if let Some(file) = *of_stack.entry(sample.stack).or_insert_with(|| unnamed_in(sample.stack)) {
+                *files.entry(file).or_default() += 1;
+            }
+        }
+        let samples: u64 = files.values().sum();
+        let mut files: Vec<(&str, u64)> = files.into_iter().collect();
+        files.sort_by_key(|(_, samples)| Reverse(*samples));
+        let is_much = samples > 0 && samples >= recording.samples.len() as u64 / UNNAMED_PART;
+        is_much.then(|| Note::FunctionsUnnamed { samples, files: files.into_iter().map(|(file, _)| file.to_owned()).collect() })
+    }
+
     /// A file of several runs, one long after the other.
     fn runs_apart(&self) -> Option<Note> {
         let is_idle = self.recording.processes.is_empty() && self.forest.len() > 1 && self.path.is_mostly_of_run(&self.forest);
@@ -127,7 +196,9 @@ impl Report {
 }
 
 /// Why the functions of a file have no names, in the words of `longpole-symbols`.
-const WHY_NAMELESS: [&str; 7] = [
+const WHY_NAMELESS: [&str; 8] = [
+    "stripped",
+    // An older longpole's words for the same.
     "stripped of symbols",
     "file missing",
     "file deleted",
@@ -166,28 +237,43 @@ fn losses(losses: &[Loss], blocked_unseen: Nanos) -> Vec<Note> {
 
 #[cfg(test)]
 mod tests {
-    use longpole_model::{Loss, LossKind, text};
+    use longpole_model::{Loss, LossKind, Monotonic, text};
 
     use crate::Report;
 
     #[test]
     fn files_without_function_names_are_one_note_for_each_reason() {
         let mut recording = text::parse("run x 0..100ms\n").unwrap();
-        let details = [
-            "stripped of symbols: /bin/a",
-            "file deleted: /tmp/b",
-            "stripped of symbols: /bin/c",
-            "at offset 9, a record is cut: /tmp/jit-1.dump",
-        ];
+        let details = ["stripped: /bin/a", "file deleted: /tmp/b", "stripped: /bin/c", "at offset 9, a record is cut: /tmp/jit-1.dump"];
         recording.losses = details.map(|detail| Loss::new(LossKind::SymbolsUnreadable, 1, detail)).into();
         let report = Report::new(recording);
         let notes: Vec<(u64, String)> = report.quality().iter().map(|note| (note.count(), crate::words::note(note))).collect();
         let expected = [
             (1, "at offset 9, a record is cut: /tmp/jit-1.dump"),
-            (2, "a, c (stripped of symbols); their code shows as a+0xADDRESS"),
+            (2, "a, c (stripped); their code shows as a+0xADDRESS"),
             (1, "b (file deleted); their code shows as b+0xADDRESS"),
         ];
         assert_eq!(notes, expected.map(|(count, text)| (count, text.to_owned())));
+    }
+
+    /// The notes of a recording with this code, in words.
+    fn said(report: &Report, code: &str) -> Vec<String> {
+        report.quality().iter().filter(|note| note.code() == code).map(crate::words::note).collect()
+    }
+
+    #[test]
+    fn time_of_the_path_without_a_record_is_a_note() {
+        let of = |rows: &str| said(&Report::new(text::parse(rows).unwrap()), "unaccounted");
+        // longpole notices the end of the command 60 ms late.
+        let mut late = text::parse("run x 0..100ms\ncpu 2..40ms pid 1\n").unwrap();
+        let at = |millis: u64| Monotonic(text::ORIGIN_MONOTONIC.0 + millis * 1_000_000);
+        late.processes.iter_mut().for_each(|process| (process.start, process.end) = (at(2), Some(at(40))));
+        let after = "62.0ms of the critical path, before the command's first process or after its last; no fix saves that";
+        assert_eq!(said(&Report::new(late), "unaccounted"), [after]);
+        assert_eq!(of("run x 0..100ms\ncpu 0..98ms pid 1\n"), [""; 0]);
+        assert_eq!(of("run x 0..100ms\n"), [""; 0], "nothing was sampled");
+        let estimate = "run x 0..100ms\n  build 0..100ms svc pid 1\nsample 0ms x40 pid 1 [build] main;hash\n";
+        assert_eq!(of(estimate), ["60.0ms of the critical path, between samples; mostly short waits"]);
     }
 
     #[test]
@@ -205,8 +291,15 @@ mod tests {
         recording.losses = losses.map(|(kind, count)| Loss::new(kind, count, "")).into();
         let report = Report::new(recording);
         let codes: Vec<&str> = report.quality().iter().map(crate::note::Note::code).collect();
-        let expected =
-            ["spans_never_arrived", "functions_not_seen", "waits_not_seen", "stacks_truncated", "symbols_unreadable", "values_redacted"];
+        let expected = [
+            "spans_never_arrived",
+            "unaccounted",
+            "functions_not_seen",
+            "waits_not_seen",
+            "stacks_truncated",
+            "symbols_unreadable",
+            "values_redacted",
+        ];
         assert_eq!(codes, expected);
     }
 }

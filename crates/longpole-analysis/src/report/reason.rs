@@ -260,9 +260,10 @@ impl<'a> Reason<'a> {
 
     /// The function of a library that [`Reason::function`] is mostly in.
     pub fn mostly_in(&self) -> Option<&'a str> {
+        let library = |hot: Option<HotFunction<'a>>| Some(hot?.names.mostly_in?.function);
         match self.cause {
-            Cause::Computes { hot, .. } => hot?.names.mostly_in,
-            Cause::ComputesAndWaits { hot, rest, .. } if rest.waiting_function().is_none() => hot?.names.mostly_in,
+            Cause::Computes { hot, .. } => library(hot),
+            Cause::ComputesAndWaits { hot, rest, .. } if rest.waiting_function().is_none() => library(hot),
             _ => None,
         }
     }
@@ -290,7 +291,8 @@ impl Report {
             in_sequence: (pole.part.is_none() && self.in_sequence(&pole.nodes)).then_some(pole.nodes.len()),
             longest: self.longest(pole).filter(|_| pole.part.is_none()),
             // These are shares of what it does between the operations that it calls, and not of it as a whole.
-            of_own: (pole.part.is_none() && reason.code().has_shares() && (self.wraps(pole, own) || own < pole.on_path / 2)).then_some(own),
+            of_own: (pole.part.is_none() && reason.code().has_shares() && (self.wraps(pole, own) || leaves_out(own, pole.on_path)))
+                .then_some(own),
             ..reason
         }
     }
@@ -463,6 +465,11 @@ impl Report {
     }
 }
 
+/// Whether the own time of a pole is so much shorter than its time on the path that a share of the one is not one of the other.
+fn leaves_out(own: Nanos, on_path: Nanos) -> bool {
+    on_path - own > on_path / 100
+}
+
 /// Whether it is on a CPU for most of its time, or could be: whatever lacks a CPU has something to compute. On a machine that is busy with others,
 /// the function that wants the CPU is the one to name.
 pub(super) fn computes(states: &States) -> bool {
@@ -500,6 +507,7 @@ mod tests {
     use longpole_model::text;
 
     use super::*;
+    use crate::report::names::LibraryFunction;
 
     fn report(text: &str) -> Report {
         Report::new(text::parse(text).unwrap())
@@ -510,7 +518,9 @@ mod tests {
     }
 
     fn hot<'a>(millis: i64, function: &'a str, mostly_in: Option<&'a str>) -> HotFunction<'a> {
-        HotFunction { nanos: Nanos(millis * 1_000_000), has_callees: mostly_in.is_some(), names: FunctionNames { function, mostly_in } }
+        let mostly_in = mostly_in.map(|function| LibraryFunction { function, file: "" });
+        let names = FunctionNames { function, file: "", mostly_in };
+        HotFunction { nanos: Nanos(millis * 1_000_000), has_callees: mostly_in.is_some(), names }
     }
 
     const fn unaccounted(percent: i64) -> OffCpu<'static> {
@@ -589,7 +599,10 @@ sample 900ms x100 pid 1 main;build;hash
             let reason = report.reason(report.poles().iter().next().unwrap());
             assert_eq!(reason.cause, Cause::Computes { share: on_cpu(percent), hot: expected, wait: None });
             let names = expected.map(|hot| hot.names);
-            assert_eq!((reason.function(), reason.mostly_in()), (names.map(|it| it.function), names.and_then(|it| it.mostly_in)));
+            assert_eq!(
+                (reason.function(), reason.mostly_in()),
+                (names.map(|it| it.function), names.and_then(|it| Some(it.mostly_in?.function)))
+            );
         };
         let check = |text: &str, expected| check_share(text, 95, expected);
         let text = "run x 0..100ms\n  build 0..100ms svc pid 1\nsample 0ms x95 pid 1 [build] main;index_words;std::hash_one;std::write\n";

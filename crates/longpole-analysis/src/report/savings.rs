@@ -14,6 +14,19 @@ impl Report {
         self.savings_of(&[node])
     }
 
+    /// The outermost operation beside this pole that the node which limits its saving is a part of; `None` if that is little longer than the node.
+    pub fn limit_is_in(&self, pole: &Pole) -> Option<NodeId> {
+        let node = pole.limited_by?;
+        let forest = &self.forest;
+        let holds_pole = |above: NodeId| {
+            let first = pole.nodes.partition_point(|&n| n < above);
+            pole.nodes.get(first).is_some_and(|&n| n < forest[above].subtree_end)
+        };
+        let above = std::iter::successors(forest[node].parent, |&above| forest[above].parent);
+        let outermost = above.take_while(|&above| above != NodeId::RUN && !holds_pole(above)).last()?;
+        (forest[outermost].range.nanos() / 2 > forest[node].range.nanos()).then_some(outermost)
+    }
+
     /// What the run saves if these nodes are fixed, all at once.
     pub fn savings_of(&self, nodes: &[NodeId]) -> Savings {
         let run = self.run_replay();

@@ -2,10 +2,69 @@
 
 use std::collections::HashMap;
 
-use longpole_model::{PoleId, ThreadKey, UnsignedNanos};
+use longpole_model::{FunctionId, IdVec, PoleId, StackId, ThreadKey, UnsignedNanos, WaitKind};
 
 use crate::report::Report;
+use crate::schedule::poles::{PartKind, Pole};
 use crate::time::threads::{self, Importance, ThreadLife};
+
+/// What of a process is in a pole: all of it, or a part.
+struct Code<'a> {
+    report: &'a Report,
+    part: Option<PartKind>,
+    /// The parts that are poles of their own, if this one is the rest of them.
+    others: Vec<PartKind>,
+    /// Which stacks have the functions of these parts.
+    stacks: HashMap<FunctionId, IdVec<StackId, bool>>,
+}
+
+impl<'a> Code<'a> {
+    fn of(report: &'a Report, pole: &Pole) -> Code<'a> {
+        let part = pole.part.as_ref().map(|part| part.kind);
+        let same = || report.poles().iter().filter(|other| other.nodes == pole.nodes).filter_map(|other| Some(other.part.as_ref()?.kind));
+        let others: Vec<PartKind> =
+            if part == Some(PartKind::Rest) { same().filter(|kind| Some(*kind) != part).collect() } else { Vec::new() };
+        let function = |kind: &PartKind| match kind {
+            PartKind::Computes(function) | PartKind::Waits(_, Some(function)) => Some(*function),
+            PartKind::Waits(_, None) | PartKind::Rest | PartKind::Busy => None,
+        };
+        let functions = part.iter().chain(&others).filter_map(function);
+        let stacks = functions.map(|function| (function, report.functions.stacks_with(&report.recording, function))).collect();
+        Code { report, part, others, stacks }
+    }
+
+    fn has(&self, function: FunctionId, stack: Option<StackId>) -> bool {
+        stack.is_some_and(|stack| self.stacks.get(&function).and_then(|stacks| stacks.get(stack)) == Some(&true))
+    }
+
+    fn computes(&self, kind: PartKind, stack: StackId) -> bool {
+        matches!(kind, PartKind::Computes(function) if self.has(function, Some(stack)))
+    }
+
+    fn waits(&self, kind: PartKind, waited: WaitKind, stack: Option<StackId>) -> bool {
+        matches!(kind, PartKind::Waits(kind, function) if kind == waited && function.is_none_or(|function| self.has(function, stack)))
+    }
+
+    /// Whether a sample with this stack is in it.
+    fn holds_sample(&self, stack: StackId) -> bool {
+        match self.part {
+            None | Some(PartKind::Busy) => true,
+            Some(PartKind::Rest) => !self.others.iter().any(|&kind| self.computes(kind, stack)),
+            Some(kind) => self.computes(kind, stack),
+        }
+    }
+
+    /// Whether a wait is in it.
+    fn holds_wait(&self, wait: longpole_model::WaitId) -> bool {
+        let wait = &self.report.recording.waits[wait];
+        match self.part {
+            None => true,
+            Some(PartKind::Busy) => wait.kind != WaitKind::Idle,
+            Some(PartKind::Rest) => !self.others.iter().any(|&kind| self.waits(kind, wait.kind, wait.stack)),
+            Some(kind) => self.waits(kind, wait.kind, wait.stack),
+        }
+    }
+}
 
 impl Report {
     /// What makes each of these threads matter.
@@ -13,17 +72,55 @@ impl Report {
         let mut in_pole: HashMap<(ThreadKey, PoleId), UnsignedNanos> = HashMap::new();
         let activity = self.activity();
         for (pole, about) in self.poles().enumerated().take(threads::POLES_MAX) {
+            let code = Code::of(self, about);
             for stretch in self.stretches_of_pole(about) {
                 for &sample in activity.samples_in(stretch) {
                     let sample = &self.recording.samples[sample];
-                    *in_pole.entry((sample.thread(), pole)).or_default() += UnsignedNanos(sample.weight_nanos);
+                    if code.holds_sample(sample.stack) {
+                        *in_pole.entry((sample.thread(), pole)).or_default() += UnsignedNanos(sample.weight_nanos);
+                    }
                 }
-                for part in activity.waits_in(stretch) {
+                for part in activity.waits_in(stretch).filter(|part| code.holds_wait(part.wait)) {
                     let wait = &self.recording.waits[part.wait];
                     *in_pole.entry((wait.thread(), pole)).or_default() += UnsignedNanos((part.to - part.from).magnitude());
                 }
             }
         }
         threads::importance(&self.recording, self.waits.idle(), lives, &in_pole)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use longpole_model::{Id, text};
+
+    use crate::Report;
+    use crate::time::threads;
+
+    #[test]
+    fn a_thread_has_the_poles_whose_code_it_runs_or_waits_in() {
+        let rows = "\
+run x 0..100ms
+thread x 0..100ms pid 1 tid 1
+thread t 10..100ms pid 1 tid 3
+cpu 0..60ms pid 1 tid 1
+wait 60..100ms pid 1 tid 1 network main;fetch
+cpu 10..55ms pid 1 tid 3
+cpu 95..100ms pid 1 tid 3
+sample 1ms x58 pid 1 tid 1 main;parse
+sample 11ms x44 pid 1 tid 3 background;burn
+sample 96ms x4 pid 1 tid 3 background;burn
+";
+        let report = Report::new(text::parse(rows).unwrap());
+        let lives = threads::lives(report.recording());
+        let mut found: Vec<(u32, Vec<usize>)> = report
+            .importance_of_threads(&lives)
+            .into_iter()
+            .zip(&lives)
+            .map(|(about, life)| (report.recording().threads[life.thread].tid, about.poles.iter().map(|pole| pole.place()).collect()))
+            .collect();
+        found.sort_unstable();
+        // `parse` and `fetch` are the poles of the main thread, `burn` that of the other one.
+        assert_eq!(found, [(1, vec![0, 1]), (3, vec![2])]);
     }
 }

@@ -187,7 +187,7 @@ impl Report {
     }
 
     /// When it was, from the start of the run.
-    fn offset(&self, at: Monotonic) -> Option<Nanos> {
+    pub(super) fn offset(&self, at: Monotonic) -> Option<Nanos> {
         self.recording.clock.to_unix(at).map(|at| Nanos(at.nanos_since(self.origin())))
     }
 }

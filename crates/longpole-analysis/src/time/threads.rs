@@ -37,12 +37,14 @@ pub struct ThreadLife {
 }
 
 /// What makes a thread worth a line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Importance {
     /// Its place in the order in which threads matter: a list that is cut keeps the first.
     pub rank: usize,
     /// The pole that it has most time in.
     pub pole: Option<PoleId>,
+    /// All poles that it has time in, the first pole first.
+    pub poles: Vec<PoleId>,
     /// How much of the critical path it has in all poles.
     pub in_poles: UnsignedNanos,
     /// Its waits for locks, those of workers that wait for work left out.
@@ -52,9 +54,10 @@ pub struct Importance {
 }
 
 /// What a thread has in poles.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 struct InPoles {
     nanos: UnsignedNanos,
+    poles: Vec<PoleId>,
     /// The most that it has in one of them, and which that is.
     most: Option<(UnsignedNanos, std::cmp::Reverse<PoleId>)>,
 }
@@ -82,18 +85,24 @@ pub(crate) fn importance(
     }
     let mut poles: HashMap<ThreadKey, InPoles> = HashMap::new();
     for (&(thread, pole), &nanos) in in_pole {
+        if nanos == UnsignedNanos::ZERO {
+            continue;
+        }
         let sum = poles.entry(thread).or_default();
         sum.nanos += nanos;
+        sum.poles.push(pole);
         // The first pole among equals.
         sum.most = sum.most.max(Some((nanos, std::cmp::Reverse(pole))));
     }
+    poles.values_mut().for_each(|sum| sum.poles.sort_unstable());
     let about = |life: &ThreadLife| {
         let key = recording.threads[life.thread].thread();
-        let in_poles = poles.get(&key).copied().unwrap_or_default();
+        let in_poles = poles.get(&key).cloned().unwrap_or_default();
         let of = |sums: &HashMap<ThreadKey, UnsignedNanos>| sums.get(&key).copied().unwrap_or_default();
         Importance {
             rank: 0,
             pole: in_poles.most.map(|(_, pole)| pole.0),
+            poles: in_poles.poles,
             in_poles: in_poles.nanos,
             locks: of(&locks),
             longest_wait: of(&longest),

@@ -59,7 +59,7 @@ mod tests {
     use longpole_model::WaitKind;
 
     use super::*;
-    use crate::report::names::{FunctionNames, NamedWait};
+    use crate::report::names::{FunctionNames, LibraryFunction, NamedWait};
     use crate::words::phrase::tests::NARROW;
 
     fn held_by(thread: ThreadName<'_>) -> BlockerSummary<'_> {
@@ -86,7 +86,7 @@ mod tests {
         let computes = |names| MainActivity::Computed(names);
         let woken = |activity| blocker(&BlockerSummary { relation: Relation::Wakes, activity: Some(activity), ..held }).to_string();
         assert_eq!(woken(computes(None)), "woken by thread w: on-CPU");
-        let names = FunctionNames { function: "hash", mostly_in: Some("sip") };
+        let names = FunctionNames { function: "hash", file: "", mostly_in: Some(LibraryFunction { function: "sip", file: "" }) };
         assert_eq!(woken(computes(Some(names))), "woken by thread w: on-CPU, most of it in hash (mostly in sip)");
     }
 

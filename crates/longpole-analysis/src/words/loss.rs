@@ -3,10 +3,10 @@
 use longpole_model::units::{count, counted};
 
 /// Losses that are parts of the samples.
-const OF_SAMPLES: [&str; 3] = ["stacks_truncated", "stacks_unwind_failed", "context_torn"];
+const OF_SAMPLES: [&str; 4] = ["stacks_truncated", "stacks_unwind_failed", "context_torn", "functions_unnamed"];
 
 /// What is missing or doubtful, by its code.
-const TITLES: [(&str, &str); 59] = [
+const TITLES: [(&str, &str); 61] = [
     ("samples_lost", "samples lost"),
     ("samples_throttled", "sampling rate lowered by the kernel"),
     ("stacks_truncated", "stacks cut off"),
@@ -65,11 +65,13 @@ const TITLES: [(&str, &str); 59] = [
     ("watched", "no samples"),
     ("kernel_time", "kernel time not sampled"),
     ("scripts_unnamed", "no function names"),
+    ("unaccounted", "unaccounted time"),
+    ("functions_unnamed", "functions without a name"),
     ("cpu_busy", "waits for a CPU"),
 ];
 
 /// Notes about the run: their titles are no items that could be counted.
-const ABOUT_THE_RUN: [&str; 16] = [
+const ABOUT_THE_RUN: [&str; 17] = [
     "profiling_refused",
     "recorder_killed",
     "wal_torn",
@@ -77,6 +79,7 @@ const ABOUT_THE_RUN: [&str; 16] = [
     "unfinished",
     "kernel_time",
     "scripts_unnamed",
+    "unaccounted",
     "cpu_busy",
     "watched",
     "runs_apart",
@@ -95,7 +98,7 @@ pub fn title(code: &str) -> String {
 }
 
 /// The title after the number of its items: `3 × spans received twice`; without it, if it is one or the note is about the run.
-pub fn counted_title(code: &str, times: u64) -> String {
+fn counted_title(code: &str, times: u64) -> String {
     match times {
         0 | 1 => title(code),
         _ if ABOUT_THE_RUN.contains(&code) => title(code),
@@ -103,13 +106,33 @@ pub fn counted_title(code: &str, times: u64) -> String {
     }
 }
 
+/// The counted title, and why and what that means. A detail that says of what kind the items are gives that to the title: `13 samples lack Python
+/// functions` and `the thread was just starting or ending`.
+pub fn titled<'a>(code: &str, times: u64, detail: &'a str) -> (String, &'a str) {
+    let kind_and_why = detail.split_once("; ").filter(|(kind, _)| !kind.contains(':'));
+    match (code, kind_and_why) {
+        ("functions_not_seen", Some((kind, why))) => (format!("{} {kind}", counted(times, "sample lacks", "samples lack")), why),
+        ("waits_not_seen", Some((kind, why))) if kind.starts_with("of ") => {
+            let verb = if times == 1 { "was" } else { "were" };
+            (format!("{} {kind} {verb} not sampled", counted(times, "wait", "waits")), why)
+        }
+        _ => (counted_title(code, times), detail),
+    }
+}
+
 /// What is missing, how often, and the detail: `3 × spans whose parent is not in the recording: they hang under …`. `samples` is the number of
 /// all.
 pub fn loss(code: &str, times: u64, detail: &str, samples: u64) -> String {
+    let (title, detail) = titled(code, times, detail);
+    sentence(code, &title, times, detail, samples)
+}
+
+/// The same of what [`titled`] says.
+pub fn sentence(code: &str, counted_title: &str, times: u64, detail: &str, samples: u64) -> String {
     let (mut words, before_detail) = if OF_SAMPLES.contains(&code) {
         (format!("{}: {} of {}", title(code), count(times), counted(samples, "sample", "samples")), ", ")
     } else {
-        (counted_title(code, times), ": ")
+        (counted_title.to_owned(), ": ")
     };
     if !detail.is_empty() {
         words += before_detail;
@@ -134,6 +157,21 @@ mod tests {
         assert_eq!(loss("context_torn", 2, "", 1), "context records read during a write: 2 of 1 sample");
         assert_eq!(loss("stacks_truncated", 2, "deep", 9), "stacks cut off: 2 of 9 samples, deep");
         assert_eq!(loss("of_tomorrow", 2, "new", 9), "2 × of tomorrow: new");
+    }
+
+    #[test]
+    fn a_kind_of_items_stands_in_the_title() {
+        let python = "Python functions; the thread was just starting or ending";
+        assert_eq!(loss("functions_not_seen", 13, python, 99), "13 samples lack Python functions: the thread was just starting or ending");
+        assert_eq!(titled("functions_not_seen", 1, python).0, "1 sample lacks Python functions");
+        let other = "methods of Java: it is off; and closed";
+        assert_eq!(loss("functions_not_seen", 2, other, 9), "2 × missing functions: methods of Java: it is off; and closed");
+        let waits = "of 5 to 20 ms; too short, or too many threads waited at once";
+        assert_eq!(
+            loss("waits_not_seen", 2, waits, 9),
+            "2 waits of 5 to 20 ms were not sampled: too short, or too many threads waited at once"
+        );
+        assert_eq!(titled("waits_not_seen", 1, waits).0, "1 wait of 5 to 20 ms was not sampled");
     }
 
     #[test]

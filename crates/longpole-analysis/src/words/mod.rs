@@ -11,6 +11,7 @@
 //! the [`Words`].
 
 mod blocker;
+mod file;
 mod loss;
 mod note;
 mod phrase;
@@ -21,7 +22,7 @@ mod usage;
 mod wait;
 
 pub use self::blocker::{blocked_by, blocker, callee};
-pub use self::loss::{counted_title, loss, title};
+pub use self::loss::{loss, sentence, title, titled};
 pub use self::note::note;
 pub use self::phrase::{Measure, Piece, Words};
 pub use self::pole::{between_poles, idle_on_path, limit, more_poles, other_side, part, pole, saves_after};

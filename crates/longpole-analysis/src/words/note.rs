@@ -41,7 +41,7 @@ pub fn note(fact: &Note) -> String {
             );
         }
         Note::TimesOutsideRun(_) => "such as spans without a start time; longpole moved those times to the start or end of the run",
-        Note::ForksFolded(_) => "subshells and short helpers; they count as their parent",
+        Note::ForksFolded(_) => "subshells and short helpers; they are counted as part of their parent",
         Note::ProcessesUnsure(_) => {
             "several operations of their parent were open when they started, so savings of these operations are ranges"
         }
@@ -71,16 +71,38 @@ pub fn note(fact: &Note) -> String {
         Note::ScriptsUnnamed { language, on_cpu } => {
             return format!("{} on a CPU in {language} scripts, whose functions longpole cannot name", duration(on_cpu.0));
         }
+        Note::Unaccounted { on_path, outside, is_estimate } => return unaccounted(*on_path, *outside, *is_estimate),
+        Note::FunctionsUnnamed { files, .. } => return functions_unnamed(files),
         Note::CpuBusy { ready, used } => return cpu_busy(*ready, *used),
     };
     words.to_owned()
 }
 
-/// `gzip, sort (stripped of symbols); their code shows as gzip+0xADDRESS`.
+/// `gzip, sort (stripped); their code shows as gzip+0xADDRESS`.
 fn names_missing(reason: &str, files: &FirstOf<String>) -> String {
     let named = first_and_more(files.first.iter().map(|path| base_name(path).to_owned()), files.all);
     let example = files.first.first().map_or("", |path| base_name(path));
     format!("{named} ({reason}); their code shows as {example}+0xADDRESS")
+}
+
+/// `gzip, sort name only some of their functions; the others show as gzip+0xADDRESS`.
+fn functions_unnamed(files: &FirstOf<String>) -> String {
+    let named = first_and_more(files.first.iter().map(|path| base_name(path).to_owned()), files.all);
+    let example = files.first.first().map_or("", |path| base_name(path));
+    let verb = if files.all == 1 { "names only some of its" } else { "name only some of their" };
+    format!("{named} {verb} functions; the others show as {example}+0xADDRESS")
+}
+
+/// Nobody can fix the time in which longpole starts the command or notices its end.
+fn unaccounted(on_path: Nanos, outside: Nanos, is_estimate: bool) -> String {
+    let all = format!("{} of the critical path", duration(on_path.0));
+    let edges = "before the command's first process or after its last; no fix saves that";
+    match is_estimate {
+        _ if duration(outside.0) == duration(on_path.0) => format!("{all}, {edges}"),
+        _ if outside > on_path / 2 => format!("{all}, {} of it {edges}", duration(outside.0)),
+        true => format!("{all}, between samples; mostly short waits"),
+        false => format!("{all}; longpole recorded neither CPU time nor a wait there"),
+    }
 }
 
 fn kernel_time(unsampled: UnsignedNanos, on_cpu: UnsignedNanos, why: &str) -> String {
@@ -164,7 +186,7 @@ mod tests {
             Note::Loss(Loss::new(LossKind::SpansDuplicate, 3, "finished twice")),
             Note::WaitsNotSeen { loss: Loss::new(LossKind::WaitsNotSeen, 3, "5 to 20 ms long"), on_path: Nanos(31_000_000) },
             Note::NamesMissing {
-                reason: "stripped of symbols".to_owned(),
+                reason: "stripped".to_owned(),
                 files: ["/usr/bin/gzip", "/usr/bin/sort"].map(str::to_owned).into_iter().collect(),
             },
             Note::UnfinishedRun,
@@ -201,13 +223,19 @@ mod tests {
             kernel(""),
             kernel("perf_event_paranoid is 2"),
             Note::ScriptsUnnamed { language: "Perl", on_cpu: UnsignedNanos(209_000_000) },
+            Note::Unaccounted { on_path: Nanos(4_500_000), outside: Nanos(4_400_000), is_estimate: false },
+            Note::Unaccounted { on_path: Nanos(4_500_000), outside: Nanos(4_490_000), is_estimate: false },
+            Note::Unaccounted { on_path: Nanos(300_000_000), outside: Nanos(4_400_000), is_estimate: false },
+            Note::Unaccounted { on_path: Nanos(300_000_000), outside: Nanos(0), is_estimate: true },
+            Note::FunctionsUnnamed { samples: 9, files: ["/usr/bin/git"].map(str::to_owned).into_iter().collect() },
+            Note::FunctionsUnnamed { samples: 9, files: ["/usr/bin/cc1", "/usr/bin/ld"].map(str::to_owned).into_iter().collect() },
             Note::CpuBusy { ready: UnsignedNanos(1_940_000_000), used: None },
             Note::CpuBusy { ready: UnsignedNanos(1_940_000_000), used: Some(CpusUsed { tenths: 8, cpus: 2 }) },
         ];
         let said = [
             "finished twice",
             "5 to 20 ms long; 31.0ms of the critical path is blocked and not sampled",
-            "gzip, sort (stripped of symbols); their code shows as gzip+0xADDRESS",
+            "gzip, sort (stripped); their code shows as gzip+0xADDRESS",
             "the end of the run is unknown; the latest recorded time stands for it",
             "still running when recording stopped; their time counts up to then: sh (pid 1), sh (pid 2), sh (pid 3), sh (pid 4), sh (pid \
              5), sh (pid 6) and 2 more",
@@ -219,7 +247,7 @@ mod tests {
             "they hang under it",
             "in 10.40s nothing ran; there may be several runs in this recording, and the poles are those of all",
             "such as spans without a start time; longpole moved those times to the start or end of the run",
-            "subshells and short helpers; they count as their parent",
+            "subshells and short helpers; they are counted as part of their parent",
             "several operations of their parent were open when they started, so savings of these operations are ranges",
             "the cycle is cut at its earliest span",
             "their end was moved to the start",
@@ -235,6 +263,12 @@ mod tests {
             "2.0ms of 8.0ms on-CPU time was in the kernel, which could not be sampled: its code is missing, and estimated states (≈) count it as unaccounted",
             "2.0ms of 8.0ms on-CPU time was in the kernel, which could not be sampled: its code is missing, and estimated states (≈) count it as unaccounted: perf_event_paranoid is 2",
             "209.0ms on a CPU in Perl scripts, whose functions longpole cannot name",
+            "4.5ms of the critical path, 4.4ms of it before the command's first process or after its last; no fix saves that",
+            "4.5ms of the critical path, before the command's first process or after its last; no fix saves that",
+            "300.0ms of the critical path; longpole recorded neither CPU time nor a wait there",
+            "300.0ms of the critical path, between samples; mostly short waits",
+            "git names only some of its functions; the others show as git+0xADDRESS",
+            "cc1, ld name only some of their functions; the others show as cc1+0xADDRESS",
             "1.94s in all threads together; other processes may use the CPU time that a fix frees; the fix then saves less than shown",
             "1.94s in all threads together; the command used 0.8 of 2 CPUs; other processes may use the CPU time that a fix frees; the fix then saves less than shown",
         ];

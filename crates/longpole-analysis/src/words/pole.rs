@@ -5,6 +5,7 @@ use longpole_model::units::{TimeUnit, duration};
 use crate::code::functions::Function;
 use crate::report::names::NamedPart;
 use crate::tree::forest::base_name;
+use crate::words::file::telling_file;
 use crate::words::phrase::Words;
 use crate::words::wait::wait_kind;
 
@@ -31,30 +32,26 @@ pub fn part(part: NamedPart<'_>) -> String {
     }
 }
 
-/// Functions that many programs have: only their file tells them.
-const NOBODYS: [&str; 3] = ["main", "<module>", "(anonymous)"];
-
 fn named(function: &Function) -> String {
-    let file = base_name(&function.file);
-    if NOBODYS.contains(&function.function.as_str()) && !file.is_empty() {
-        format!("{} in {file}", function.function)
-    } else {
-        function.function.clone()
-    }
+    let name = &function.function;
+    telling_file(name, &function.file).map_or_else(|| name.clone(), |file| format!("{name} in {file}"))
 }
 
 /// What is on the critical path if a pole takes no time: `it cannot save more, because create bucket (s9) is then on the path`. If its
-/// dependencies are inferred, that is not certain.
-pub fn limit(name: &str, handle: &str, is_certain: bool) -> String {
+/// dependencies are inferred, that is not certain. `name` and `within`, the longer operation that it is a part of, come with their handles.
+pub fn limit((name, handle): (&str, &str), within: Option<(&str, &str)>, is_certain: bool) -> String {
+    let within = within.map_or_else(String::new, |(name, handle)| format!(" in {name} ({handle})"));
     match is_certain {
-        true => format!("it cannot save more, because {name} ({handle}) is then on the path"),
-        false => format!("it probably saves no more, because {name} ({handle}) would then be on the path"),
+        true => format!("it cannot save more, because {name} ({handle}){within} is then on the path"),
+        false => format!("it probably saves no more, because {name} ({handle}){within} would then be on the path"),
     }
 }
 
-/// What a pole saves after those above it, if that is more than it saves alone: `once those above are fixed, it saves 0.73s`.
-pub fn saves_after(unit: TimeUnit, nanos: i64) -> String {
-    format!("once those above are fixed, it saves {}", unit.show(nanos))
+/// What a pole saves after those above it, if that is more than it saves alone: `once those above are fixed, it saves 0.73s`. That may be more than
+/// it takes on the path: then most of it is what it does beside the path.
+pub fn saves_after(unit: TimeUnit, nanos: i64, on_path: i64) -> String {
+    let beside = if nanos / 2 > on_path { "; most of that is not on the path yet" } else { "" };
+    format!("once those above are fixed, it saves {}{beside}", unit.show(nanos))
 }
 
 /// The process that a pole without a child waits for: `the other side is in process bank (pid 12): asleep, in look_up`. `callee` is what
@@ -84,8 +81,16 @@ mod tests {
 
     #[test]
     fn only_certain_dependencies_limit_a_saving_for_certain() {
-        assert_eq!(limit("create db", "s9", true), "it cannot save more, because create db (s9) is then on the path");
-        assert_eq!(limit("curl", "s31", false), "it probably saves no more, because curl (s31) would then be on the path");
+        assert_eq!(limit(("create db", "s9"), None, true), "it cannot save more, because create db (s9) is then on the path");
+        let within = limit(("basename", "s31"), Some(("bash", "s12")), false);
+        assert_eq!(within, "it probably saves no more, because basename (s31) in bash (s12) would then be on the path");
+    }
+
+    #[test]
+    fn a_saving_beyond_the_time_on_the_path_is_beside_it() {
+        let after = |on_path| saves_after(TimeUnit::Seconds, 870_000_000, on_path);
+        assert_eq!(after(900_000_000), "once those above are fixed, it saves 0.87s");
+        assert_eq!(after(71_000_000), "once those above are fixed, it saves 0.87s; most of that is not on the path yet");
     }
 
     #[test]

@@ -6,6 +6,7 @@ use crate::code::functions::Function;
 use crate::report::names::{FunctionNames, NamedWait};
 use crate::report::reason::{Cause, HotFunction, Longest, OffCpu, OffCpuState, OnCpuShare, Reason, WaitShare};
 use crate::schedule::poles::Outlier;
+use crate::words::file::telling_file;
 use crate::words::phrase::Words;
 use crate::words::wait::wait;
 
@@ -30,10 +31,14 @@ pub fn reason(fact: &Reason<'_>) -> Words {
     words.words(cause(&fact.cause, fact.part))
 }
 
-/// `the longest of 31 of this name (the next takes 31.2ms)`; the others of the pole's `nodes` are inside it.
+/// `the longest of 31 of this name (the next takes 31.2ms)`; `one and the 8 inside it (the next longest of this name takes 13.1ms)` if the others
+/// of the pole's `nodes` are inside it.
 fn outlier(Outlier { of, next }: Outlier, nodes: usize) -> String {
-    let inside = if nodes > 1 { format!(", together with the {} inside it", nodes - 1) } else { String::new() };
-    format!("the longest of {of} of this name{inside} (the next takes {})", duration(next.0))
+    let next = duration(next.0);
+    match nodes {
+        0 | 1 => format!("the longest of {of} of this name (the next takes {next})"),
+        _ => format!("one and the {} inside it (the next longest of this name takes {next})", nodes - 1),
+    }
 }
 
 /// `s9 (cc1 … m2.c) alone is on the path for 2.09s and saves 1.65s`, `only s2 (sort big.txt) is on the path`.
@@ -93,7 +98,7 @@ fn cause(cause: &Cause<'_>, part: Option<&Function>) -> Words {
             // The name of the pole is the place.
             let words = match hot {
                 Some(HotFunction { names, .. }) if part.is_some_and(|part| part.function == names.function) => match names.mostly_in {
-                    Some(library) => words.text(", mostly in ").function(library),
+                    Some(it) => words.text(", mostly in ").words(function_in_file(it.function, it.file)),
                     None => words,
                 },
                 Some(hot) => words.text(", ").words(most_of_it(hot, share.runnable_percent.is_some())),
@@ -147,9 +152,18 @@ fn most_of_it(hot: HotFunction<'_>, of_cpu: bool) -> Words {
 
 /// `index_words (mostly in hash_one)`.
 pub(super) fn function_names(names: FunctionNames<'_>) -> Words {
-    let words = Words::default().function(names.function);
+    let words = function_in_file(names.function, names.file);
     match names.mostly_in {
-        Some(library) => words.text(" (mostly in ").function(library).text(")"),
+        Some(it) => words.text(" (mostly in ").words(function_in_file(it.function, it.file)).text(")"),
+        None => words,
+    }
+}
+
+/// `hash_one`, `<module> in json/__init__.py`.
+fn function_in_file(function: &str, file: &str) -> Words {
+    let words = Words::default().function(function);
+    match telling_file(function, file) {
+        Some(file) => words.text(format!(" in {file}")),
         None => words,
     }
 }
@@ -209,6 +223,7 @@ mod tests {
 
     use super::*;
     use crate::report::handle::Handle;
+    use crate::report::names::LibraryFunction;
     use crate::schedule::saving::Saving;
     use crate::time::blockers::Relation;
     use crate::words::phrase::tests::NARROW;
@@ -216,7 +231,11 @@ mod tests {
     const INDEX: HotFunction<'static> = HotFunction {
         nanos: Nanos(402_400_000),
         has_callees: true,
-        names: FunctionNames { function: "shop::search::index::index_words", mostly_in: Some("core::hash::hash_one") },
+        names: FunctionNames {
+            function: "shop::search::index::index_words",
+            file: "src/index.rs",
+            mostly_in: Some(LibraryFunction { function: "core::hash::hash_one", file: "hash.rs" }),
+        },
     };
 
     const FLUSH: NamedWait<'static> = NamedWait { kind: WaitKind::Disk, relation: None, function: Some("shop::store::journal::flush") };
@@ -268,6 +287,19 @@ mod tests {
             Cause::ComputesAndWaits { percent: 40, hot: Some(INDEX), rest: OffCpu::Wait(WaitShare { percent: 60, wait: FLUSH }) },
             "40% on-CPU, most of it (402.4ms total) in shop::search::index::index_words (mostly in core::hash::hash_one); 60% blocked on the disk, in shop::store::journal::flush",
             "40% on-CPU, most of it (402.4ms total) in …index_words (mostly in core::hash::hash_one); 60% blocked on the disk, in …journal::flush",
+        );
+        let module = |file| HotFunction {
+            names: FunctionNames {
+                function: "<module>",
+                file,
+                mostly_in: Some(LibraryFunction { function: "<module>", file: "/usr/lib/python3.11/json/__init__.py" }),
+            },
+            ..INDEX
+        };
+        check(
+            Cause::Computes { share: share(95), hot: Some(module("/srv/prog.py")), wait: None },
+            "95% on-CPU, most of it (402.4ms total) in <module> in prog.py (mostly in <module> in json/__init__.py)",
+            "95% on-CPU, most of it (402.4ms total) in <module> in prog.py (mostly in <module> in json/__init__.py)",
         );
         check(
             Cause::Waits(OffCpu::ShortWaits { percent: 61, of_kind: 3, all: 4, wait: FLUSH }),
@@ -343,10 +375,7 @@ mod tests {
         let outlier = Some(Outlier { of: 5, next: Nanos(31_200_000) });
         let said = |nodes| reason(&Reason { nodes, outlier, ..short.clone() }).to_string();
         assert_eq!(said(1), "the longest of 5 of this name (the next takes 31.2ms); too short for the sampling rate");
-        assert_eq!(
-            said(11),
-            "the longest of 5 of this name, together with the 10 inside it (the next takes 31.2ms); too short for the sampling rate"
-        );
+        assert_eq!(said(11), "one and the 10 inside it (the next longest of this name takes 31.2ms); too short for the sampling rate");
     }
 
     #[test]
