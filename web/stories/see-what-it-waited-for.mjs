@@ -28,7 +28,7 @@ async function readStates(place, states, what) {
     const said = new RegExp(`${label}(?: [\\d.dhm]+(?:ns|µs|ms|s|h))? (<?\\d+%)`).exec(text)?.[1] ?? '';
     expect(isShare(said, nanos / whole), `${what}: of ${((nanos / whole) * 100).toFixed(1)}% ${label} it says "${text}"`);
   };
-  const labels = { on_cpu: 'on-CPU', in_child: 'in child span' };
+  const labels = { on_cpu: 'on-CPU', in_child: 'in a child' };
   for (const [name, nanos] of others) share(labels[name] ?? name, nanos);
   share('blocked', blocked);
   share('lock', blocked_nanos.lock);

@@ -42,6 +42,7 @@ import {
   type Limit,
   type Line,
   type Links,
+  type MappedService,
   type Notable,
   type OneOf,
   type Parallelism,
@@ -65,9 +66,12 @@ import {
   type Recorder,
   type Recording,
   type Recordings,
+  type Requests,
   type SameName,
   type Savings,
   type Service,
+  type ServiceCalls,
+  type ServiceMap,
   type ServiceSpans,
   type Services,
   type Source,
@@ -91,6 +95,7 @@ import {
   type Usage,
   type Wait,
   type WaitedFor,
+  type Within,
 } from './types.gen';
 
 function recordings(cursor: Cursor): Recordings {
@@ -412,6 +417,14 @@ function limit(cursor: Cursor): Limit {
     handle: cursor.field('handle').string(),
     name: cursor.field('name').string(),
     pole: cursor.field('pole').orNull((c) => c.string()),
+    within: cursor.field('within').orNull(within),
+  };
+}
+
+function within(cursor: Cursor): Within {
+  return {
+    handle: cursor.field('handle').string(),
+    name: cursor.field('name').string(),
   };
 }
 
@@ -444,6 +457,7 @@ function thread(cursor: Cursor): Thread {
     samples: cursor.field('samples').count(),
     rank: cursor.field('rank').count(),
     pole: cursor.field('pole').orNull((c) => c.string()),
+    poles: cursor.field('poles').list((c) => c.string()),
     inPolesNanos: cursor.field('in_poles_nanos').nanos(),
     longestWaitNanos: cursor.field('longest_wait_nanos').nanos(),
   };
@@ -552,6 +566,7 @@ function span(cursor: Cursor): Span {
     events: cursor.field('events').list(event),
     links: cursor.field('links').list(spanLink),
     states: states(cursor.field('states')),
+    statesFollowThreads: cursor.field('states_follow_threads').boolean(),
     statesWithDescendants: states(cursor.field('states_with_descendants')),
     waits: cursor.field('waits').list(wait),
     callee: cursor.field('callee').orNull(callee),
@@ -562,6 +577,7 @@ function span(cursor: Cursor): Span {
     topFrames: cursor.field('top_frames').list(topFrame),
     children: cursor.field('children').count(),
     isRun: cursor.field('is_run').boolean(),
+    isProcess: cursor.field('is_process').boolean(),
   };
 }
 
@@ -703,6 +719,7 @@ function spans(cursor: Cursor): Spans {
     topFrames: cursor.field('top_frames').list(topFrame),
     spans: cursor.field('spans').list(spanOfName),
     truncated: cursor.field('truncated').count(),
+    areProcesses: cursor.field('are_processes').boolean(),
   };
 }
 
@@ -931,6 +948,39 @@ function serviceSpans(cursor: Cursor): ServiceSpans {
   };
 }
 
+function serviceMap(cursor: Cursor): ServiceMap {
+  return {
+    traces: cursor.field('traces').count(),
+    truncated: cursor.field('truncated').boolean(),
+    services: cursor.field('services').list(mappedService),
+    calls: cursor.field('calls').list(serviceCalls),
+  };
+}
+
+function mappedService(cursor: Cursor): MappedService {
+  return {
+    name: cursor.field('name').string(),
+    requests: requests(cursor.field('requests')),
+  };
+}
+
+function requests(cursor: Cursor): Requests {
+  return {
+    count: cursor.field('count').count(),
+    errors: cursor.field('errors').count(),
+    medianNanos: cursor.field('median_nanos').nanos(),
+    p95Nanos: cursor.field('p95_nanos').nanos(),
+  };
+}
+
+function serviceCalls(cursor: Cursor): ServiceCalls {
+  return {
+    caller: cursor.field('caller').string(),
+    callee: cursor.field('callee').string(),
+    requests: requests(cursor.field('requests')),
+  };
+}
+
 export const decodeRecordings = (document: unknown): Recordings => recordings(new Cursor(document, 'recordings'));
 
 export const decodeSummary = (document: unknown): Summary => summary(new Cursor(document, 'summary'));
@@ -956,3 +1006,5 @@ export const decodeProcesses = (document: unknown): Processes => processes(new C
 export const decodeServices = (document: unknown): Services => services(new Cursor(document, 'services'));
 
 export const decodeTraces = (document: unknown): Traces => traces(new Cursor(document, 'traces'));
+
+export const decodeServiceMap = (document: unknown): ServiceMap => serviceMap(new Cursor(document, 'serviceMap'));

@@ -543,6 +543,16 @@ export interface Limit {
   readonly name: string;
   /** Handle of the pole that it belongs to. */
   readonly pole: string | null;
+  /** The longer operation that it is a part of, if that is none that the pole lies in. */
+  readonly within: Within | null;
+}
+
+/** An operation that another one is a part of. */
+export interface Within {
+  /** Handle, such as `s7`. */
+  readonly handle: string;
+  /** The resource that it works on, or its operation. */
+  readonly name: string;
 }
 
 /** What processes did while longpole was attached to them: the recording began and ended while they ran. */
@@ -595,6 +605,8 @@ export interface Thread {
   readonly rank: number;
   /** Handle of the pole in which it spends most time. */
   readonly pole: string | null;
+  /** Handles of all poles, of the first 16, whose code it runs or waits in while they are on the critical path. */
+  readonly poles: readonly string[];
   /** Its time of the critical path in poles. */
   readonly inPolesNanos: Nanos;
   /** Its longest wait, without those of idle workers. */
@@ -757,6 +769,8 @@ export interface Span {
   readonly links: readonly SpanLink[];
   /** Where its time went. */
   readonly states: States;
+  /** Whether `states` are those of one of its threads at each moment, the one that held it up: it is a process of several threads without spans. */
+  readonly statesFollowThreads: boolean;
   /** What the span or one of its descendants did at each moment of the span. `in_child_nanos` is 0; `cpu_nanos` is that of all of them. */
   readonly statesWithDescendants: States;
   /** What it waited for in its own time, outside child spans: first what held it up, then other threads of a process; each longest first. longpole samples few waits below 5 ms. */
@@ -777,6 +791,8 @@ export interface Span {
   readonly children: number;
   /** Whether it is the command itself: its savings are those of its own time. */
   readonly isRun: boolean;
+  /** Whether it is a process without spans. */
+  readonly isProcess: boolean;
 }
 
 /** A pole of several spans. */
@@ -981,6 +997,8 @@ export interface Spans {
   readonly spans: readonly SpanOfName[];
   /** How many spans the list omits. */
   readonly truncated: number;
+  /** Whether all of them are processes without spans. */
+  readonly areProcesses: boolean;
 }
 
 /** How long spans are. */
@@ -1329,4 +1347,46 @@ export interface ServiceSpans {
   readonly name: string;
   /** Its spans. */
   readonly spans: number;
+}
+
+/** The services of a server and their calls. */
+export interface ServiceMap {
+  /** Traces that the map is made from. */
+  readonly traces: number;
+  /** Whether there are more of them in that time, all older. */
+  readonly truncated: boolean;
+  /** The services, by name. */
+  readonly services: readonly MappedService[];
+  /** The calls between them, by caller and callee. */
+  readonly calls: readonly ServiceCalls[];
+}
+
+/** A service of a map. */
+export interface MappedService {
+  /** Its name. */
+  readonly name: string;
+  /** Its requests: spans that no span of the same service called. */
+  readonly requests: Requests;
+}
+
+/** Requests: how many, and how long they took. */
+export interface Requests {
+  /** How many. */
+  readonly count: number;
+  /** How many failed. */
+  readonly errors: number;
+  /** Half of them took no longer. */
+  readonly medianNanos: Nanos;
+  /** 95 % of them took no longer. */
+  readonly p95Nanos: Nanos;
+}
+
+/** Calls from one service to another. */
+export interface ServiceCalls {
+  /** Who called. */
+  readonly caller: string;
+  /** Who answered. */
+  readonly callee: string;
+  /** The requests that these calls made, as the callee timed them. */
+  readonly requests: Requests;
 }

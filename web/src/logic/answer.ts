@@ -63,12 +63,17 @@ export function limitInWords({ evidence }: Pick<Pole, 'evidence'>): readonly [st
     : ['it probably saves no more, because ', ' would then be on the path'];
 }
 
+/** ` in bash (s12)`: the longer operation that what limits a saving is a part of. */
+export function withinInWords({ within }: NonNullable<Pole['limitedBy']>): string {
+  return within === null ? '' : ` in ${within.name} (${within.handle})`;
+}
+
 /** Why a pole is long, and what limits its saving: `contains p4; waits, 0% on-CPU; it cannot save more, because create bucket (s9) is then on the path`. */
 export function whyInWords(pole: Pole): string {
   const { reason, limitedBy, blockedBy } = pole;
   const whom = blockedBy === null ? '' : `; ${blockedBy.text}`;
   const [before, after] = limitInWords(pole);
-  const limit = limitedBy === null ? '' : `; ${before}${limitedBy.name} (${limitedBy.handle})${after}`;
+  const limit = limitedBy === null ? '' : `; ${before}${limitedBy.name} (${limitedBy.handle})${withinInWords(limitedBy)}${after}`;
   const inner = pole.contains === null ? '' : `${containsInWords(pole)} ${pole.contains}; `;
   return `${inner}${placeInWords(pole)}${reason.text}${whom}${limit}`;
 }

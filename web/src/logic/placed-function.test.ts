@@ -15,6 +15,12 @@ it.each([
   expect(`${origin.kind} ${origin.name}`).toBe(expected);
 });
 
+it('counts the native code of an interpreter as the language', () => {
+  const lookUp = { function: 'dict_lookup', file: 'Objects/dictobject.c', line: 7 };
+  expect(originOfPlaced({ ...lookUp, whose: 'language' }).kind).toBe('runtime');
+  expect(originOfPlaced({ ...lookUp, whose: 'library' }).kind).toBe('native');
+});
+
 it('names a function of a script by its place, and others by themselves', () => {
   expect(shorterNamesOfPlaced({ function: 'work', file: '/srv/app.py', line: 12 })).toEqual(['work (app.py:12)', 'work']);
   expect(shorterNamesOfPlaced({ function: 'burn', file: '/srv/app.js', line: 0 })).toEqual(['burn (app.js)', 'burn']);

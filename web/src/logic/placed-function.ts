@@ -9,7 +9,12 @@ export interface PlacedFunction {
   readonly line: number;
   /** What runs it, if no binary holds it. */
   readonly runtime?: string | null;
+  /** Whose code it is, if that is known. */
+  readonly whose?: string;
 }
+
+/** Code of a language, the interpreter's own C functions included, whose names are plain. */
+const OF_LANGUAGE: ReadonlySet<string> = new Set(['language', 'interpreter']);
 
 /** Files of languages in which a function's name says little without its file. */
 const SCRIPT = /\.(?:py|[cm]?[jt]sx?)$|^<frozen |^node:/;
@@ -22,10 +27,13 @@ export function fileName(path: string): string {
   return path.slice(path.lastIndexOf('/') + 1);
 }
 
-/** The origin: the kernel, the file of a script, or else the origin in the name. */
-export function originOfPlaced({ function: name, file, runtime }: PlacedFunction): Origin {
+/** The origin: the kernel, the file of a script, or else the origin in the name; native code of a language is its runtime. */
+export function originOfPlaced({ function: name, file, runtime, whose = '' }: PlacedFunction): Origin {
   if (runtime === 'kernel') return { name: 'kernel', kind: 'crate' };
-  if (!SCRIPT.test(file)) return originOf(name);
+  if (!SCRIPT.test(file)) {
+    const origin = originOf(name);
+    return origin.kind === 'native' && OF_LANGUAGE.has(whose) ? { name: '', kind: 'runtime' } : origin;
+  }
   return { name: fileName(file), kind: SCRIPT_OF_LANGUAGE.test(file) ? 'runtime' : 'crate' };
 }
 

@@ -84,11 +84,15 @@ export function wholeNanos(states: States): Nanos {
 
 /** How exact the parts are: a short mark and its explanation. */
 export function howKnown(states: States, isProcess = false): { readonly mark: string; readonly explanation: string } {
-  if (states.evidence === 'samples') return { mark: '≈ estimate', explanation: 'From samples of running code and of waits' };
-  if (!states.exact) return { mark: 'incomplete', explanation: 'Some journal or context-switch records were lost' };
+  if (states.evidence === 'samples')
+    return { mark: '≈ all shares are estimates', explanation: 'From samples of running code and of waits' };
+  if (!states.exact) return { mark: 'shares incomplete', explanation: 'Some journal or context-switch records were lost' };
   return states.evidence === 'journal'
-    ? { mark: 'exact', explanation: 'From span journals and context switches' }
-    : { mark: 'exact', explanation: `From context switches${isProcess ? '' : '; exact if its process worked only for this span'}` };
+    ? { mark: 'all shares exact', explanation: 'From span journals and context switches' }
+    : {
+        mark: 'all shares exact',
+        explanation: `From context switches${isProcess ? '' : '; exact if its process worked only for this span'}`,
+      };
 }
 
 /** Splits a time into its states. */
@@ -111,7 +115,7 @@ export function stateParts(states: States): StateParts {
   return {
     onCpu: part('on_cpu', 'on-CPU', 'running its own code', states.onCpuNanos),
     runnable: part('runnable', 'runnable', 'ready to run while others had the CPUs', states.runnableNanos),
-    inChild: part('in_child', 'in child span', 'a child, or the next stage of the pipeline, was running', states.inChildNanos),
+    inChild: part('in_child', 'in a child', 'a child, or a later stage of the pipeline, was open', states.inChildNanos),
     blocked: {
       nanos: blocked,
       share: ratio(blocked, whole),

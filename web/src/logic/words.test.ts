@@ -249,7 +249,7 @@ describe('the parts of a time', () => {
     const { onCpu, inChild, blocked, unaccounted } = stateParts(states(30, 20, { disk: 10, pageFault: 25 }, 15));
     expect([onCpu, inChild, ...blocked.kinds, unaccounted].map(({ label, share }) => `${label} ${share}`)).toEqual([
       'on-CPU 0.3',
-      'in child span 0.2',
+      'in a child 0.2',
       'page fault 0.25',
       'disk 0.1',
       'unaccounted 0.15',
@@ -272,7 +272,7 @@ describe('the parts of a time', () => {
     const marks = [{}, { exact: true, evidence: 'journal' as const }, { evidence: 'inferred' as const }].map(
       (said) => howKnown({ ...states(1, 0, {}, 0), ...said }).mark,
     );
-    expect(marks).toEqual(['≈ estimate', 'exact', 'incomplete']);
+    expect(marks).toEqual(['≈ all shares are estimates', 'all shares exact', 'shares incomplete']);
   });
   it('of no time are no shares', () => {
     const { onCpu, blocked } = stateParts(states(0, 0, {}, 0));

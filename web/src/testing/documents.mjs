@@ -480,7 +480,7 @@ function nameContained(rows, poles) {
 function limitOf(rows, row) {
   if (row.limitedBy === undefined) return null;
   const index = rows.findIndex((other) => other.name === row.limitedBy);
-  return { handle: `s${index + 1}`, name: row.limitedBy, pole: null };
+  return { handle: `s${index + 1}`, name: row.limitedBy, pole: null, within: null };
 }
 
 /** `modern:index:Step database` of `urn:pulumi:dev::shop::modern:index:Step::database`. */
@@ -563,6 +563,7 @@ function spanDocument(rows, index, path, frames, base) {
       return { trace_id: hex(1, 32), span_id: hex(target + 20, 16), handle: target < 0 ? null : `s${target + 1}` };
     }),
     states: statesOf(rows, index),
+    states_follow_threads: false,
     states_with_descendants: statesOf(rows, index),
     waits: row.waits.map(({ kind, syscall, function: name, nanos }) => ({
       kind,
@@ -584,6 +585,7 @@ function spanDocument(rows, index, path, frames, base) {
     top_frames: topFrames(rows, index, index + 1, frames),
     children: row.childRows.length,
     is_run: index === 0,
+    is_process: isProcess,
   };
 }
 

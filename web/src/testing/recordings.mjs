@@ -167,7 +167,7 @@ const deploy = {
     {
       code: 'symbols_unreadable',
       count: 1,
-      detail: 'libz.so.1 (stripped of symbols); their code shows as libz.so.1+0xADDRESS',
+      detail: 'libz.so.1 (stripped); their code shows as libz.so.1+0xADDRESS',
     },
   ],
   notes: [{ code: 'limited_slots', count: 1, detail: 'replicas start one at a time: what one of them saves is a range' }],

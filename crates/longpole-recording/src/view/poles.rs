@@ -1,6 +1,6 @@
 //! Long poles.
 
-use longpole_model::{Nanos, PoleId};
+use longpole_model::{Nanos, NodeId, PoleId};
 use std::fmt::Display;
 
 use longpole_analysis::pulumi::urn::title_of_urn;
@@ -164,6 +164,17 @@ pub struct LimitView {
     pub name: String,
     /// Handle of the pole that it belongs to.
     pub pole: Option<String>,
+    /// The longer operation that it is a part of, if that is none that the pole lies in.
+    pub within: Option<WithinView>,
+}
+
+/// An operation that another one is a part of.
+#[derive(Debug, Clone, Serialize)]
+pub struct WithinView {
+    /// Handle, such as `s7`.
+    pub handle: String,
+    /// The resource that it works on, or its operation.
+    pub name: String,
 }
 
 /// Why a pole takes its time.
@@ -266,7 +277,8 @@ impl PoleView {
             contains_all: pole.contains_all,
             limited_by: pole.limited_by.map(|node| LimitView {
                 handle: node_handle(node),
-                name: report.resource(node).map_or_else(|| report.name(node).to_owned(), title_of_urn),
+                name: title_of_node(report, node),
+                within: report.limit_is_in(pole).map(|node| WithinView { handle: node_handle(node), name: title_of_node(report, node) }),
                 pole: report
                     .poles()
                     .enumerated()
@@ -280,6 +292,11 @@ impl PoleView {
             few_samples: (samples.len() as u64) < FEW_SAMPLES,
         }
     }
+}
+
+/// The resource that a node works on, or its operation.
+fn title_of_node(report: &Report, node: NodeId) -> String {
+    report.resource(node).map_or_else(|| report.name(node).to_owned(), title_of_urn)
 }
 
 impl PartView {

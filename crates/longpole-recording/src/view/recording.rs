@@ -119,8 +119,9 @@ impl RecordingView {
 impl AnswerView {
     /// The first pole of a recording, where it has one.
     pub fn new(report: &Report) -> Option<Self> {
-        // What did not end would not have ended earlier.
-        let pole = report.poles().iter().next().filter(|_| !report.is_attached() || report.span_count() > 0)?;
+        // What did not end would not have ended earlier, and of a command that nothing was recorded of there is nothing to rank.
+        let is_known = !report.knows_only_the_command() && (!report.is_attached() || report.span_count() > 0);
+        let pole = report.poles().iter().next().filter(|_| is_known)?;
         let functions = &report.functions().list;
         let of_part = report.part_of(pole).and_then(NamedPart::function).map(|function| function.function.as_str());
         let of_samples = || report.named(&report.samples_of_pole(pole)).map(|named| functions[named.function].function.as_str());

@@ -96,12 +96,14 @@ pub struct QualityView {
 
 impl QualityView {
     pub(super) fn new(note: &Note) -> Self {
-        QualityView {
-            code: note.code().to_owned(),
-            count: note.count(),
-            title: words::counted_title(note.code(), note.count()),
-            detail: words::note(note),
-        }
+        let (code, count, detail) = (note.code(), note.count(), words::note(note));
+        let (title, detail) = words::titled(code, count, &detail);
+        QualityView { code: code.to_owned(), count, title, detail: detail.to_owned() }
+    }
+
+    /// Title and detail for people. `samples` is the number of all.
+    pub fn sentence(&self, samples: u64) -> String {
+        words::sentence(&self.code, &self.title, self.count, &self.detail, samples)
     }
 }
 

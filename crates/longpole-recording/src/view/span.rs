@@ -71,6 +71,8 @@ pub struct SpanView {
     pub links: Vec<SpanLinkView>,
     /// Where its time went.
     pub states: StatesView,
+    /// Whether `states` are those of one of its threads at each moment, the one that held it up: it is a process of several threads without spans.
+    pub states_follow_threads: bool,
     /// What the span or one of its descendants did at each moment of the span. `in_child_nanos` is 0; `cpu_nanos` is that of all of them.
     pub states_with_descendants: StatesView,
     /// What it waited for in its own time, outside child spans: first what held it up, then other threads of a process; each longest first.
@@ -92,6 +94,8 @@ pub struct SpanView {
     pub children: u64,
     /// Whether it is the command itself: its savings are those of its own time.
     pub is_run: bool,
+    /// Whether it is a process without spans.
+    pub is_process: bool,
 }
 
 /// A pole of several spans.
@@ -299,6 +303,7 @@ impl SpanView {
             events: span.map(|span| span.events.iter().map(|e| EventView::new(e, report.origin())).collect()).unwrap_or_default(),
             links: span.map(|span| span.links.iter().map(|l| SpanLinkView::new(l, report)).collect()).unwrap_or_default(),
             states: report.node_states(id).into(),
+            states_follow_threads: report.states_follow_threads(id),
             states_with_descendants: report.node_states_with_descendants(id).into(),
             waits: report.node_waits(id).into_iter().take(SPAN_WAITS_MAX).map(|sum| WaitView::with_blockers(report, &sum)).collect(),
             callee: CalleeView::new(report, &[id], SPAN_FRAMES_MAX),
@@ -309,6 +314,7 @@ impl SpanView {
             top_frames: top_frames(report, &functions, own, &[]),
             children: forest.children(id).count() as u64,
             is_run: node.source == NodeSource::Root,
+            is_process: report.is_plain_process(id),
         })
     }
 }

@@ -48,6 +48,8 @@ pub struct SpansView {
     pub spans: Vec<SpanOfNameView>,
     /// How many spans the list omits.
     pub truncated: usize,
+    /// Whether all of them are processes without spans.
+    pub are_processes: bool,
 }
 
 /// How long spans are.
@@ -127,6 +129,7 @@ impl SpansView {
             samples: samples.len() as u64,
             top_frames: top_frames(report, &functions, &samples, &[]),
             truncated: nodes.len().saturating_sub(SPANS_MAX),
+            are_processes: nodes.iter().all(|&node| report.is_plain_process(node)),
             spans: nodes
                 .iter()
                 .take(SPANS_MAX)

@@ -64,7 +64,10 @@ fn the_summary_holds_the_answer() {
             "rate_hz": 1000, "processes": 1, "traces": 1, "spans": 3, "samples": 33,
             "links": { "record": 32, "journal": 0, "label": 0, "inferred": 0, "ambiguous": 0, "none": 1 },
             "states": estimated(32, 68),
-            "parallelism": { "mean": 1.0, "peak": 1, "work_nanos": 100 * MS, "span_nanos": 100 * MS }, "deployment": null, "usage": [], "poles": null, "functions": [], "weight_nanos": 33 * MS, "attached": null, "quality": [], "recorder": null, "truncated": { "poles": 0, "on_path_nanos": 0 }, "between_nanos": 0, "idle_nanos": 0,
+            "parallelism": { "mean": 1.0, "peak": 1, "work_nanos": 100 * MS, "span_nanos": 100 * MS }, "deployment": null, "usage": [], "poles": null, "functions": [], "weight_nanos": 33 * MS, "attached": null, "quality": [{
+                "code": "unaccounted", "count": 1, "title": "unaccounted time",
+                "detail": "68.0ms of the critical path, between samples; mostly short waits",
+            }], "recorder": null, "truncated": { "poles": 0, "on_path_nanos": 0 }, "between_nanos": 0, "idle_nanos": 0,
         })
     );
     assert_eq!(poles, json_of(PolesView::new("r7", &deploy()))["poles"]);
@@ -111,6 +114,14 @@ fn the_answer_of_a_list_is_the_first_pole() {
     assert_eq!(json_of(serde_json::from_str::<AnswerView>(text).unwrap()), json_of(&answer));
     let older = text.replace(r#""part":null,"#, "").replace(r#","wait":null"#, "");
     assert_eq!(json_of(serde_json::from_str::<AnswerView>(&older).unwrap()), json_of(&answer));
+}
+
+#[test]
+fn a_command_that_nothing_was_recorded_of_has_no_answer() {
+    let mut recording = text::parse("run sleep 0..100ms\n").unwrap();
+    recording.processes.clear();
+    recording.run.mode = longpole_model::CaptureMode::Off;
+    assert!(AnswerView::new(&Report::new(recording)).is_none());
 }
 
 #[test]
@@ -168,7 +179,7 @@ fn a_span_tells_everything_about_itself() {
             "status": { "code": "unset", "message": "" }, "start_nanos": 40 * MS, "duration_nanos": 55 * MS, "process": null,
             "attributes": [], "resource": [{ "key": "service.name", "value": "aws" }], "events": [],
             "links": [{ "trace_id": "00000000000000010000000000000001", "span_id": "0000000000000002", "handle": "s3" }],
-            "states": estimated(2, 53), "states_with_descendants": estimated(2, 53),
+            "states": estimated(2, 53), "states_follow_threads": false, "states_with_descendants": estimated(2, 53),
             "waits": [], "callee": null,
             "samples": {
                 "own": 2, "with_descendants": 2, "links": { "record": 2, "journal": 0, "label": 0, "inferred": 0, "ambiguous": 0, "none": 0 },
@@ -179,7 +190,7 @@ fn a_span_tells_everything_about_itself() {
                 "saves_own_nanos": [55 * MS, 55 * MS], "evidence": "declared", "on_path_nanos": 55 * MS,
             },
             "top_frames": [function("f5", "connect", "src/db.rs", 3, 2, 2 * MS), function("f1", "main", "", 0, 2, 0)],
-            "children": 0, "is_run": false,
+            "children": 0, "is_run": false, "is_process": false,
         })
     );
     assert_eq!(json_of(SpanView::new("r7", &deploy(), "p1")), span, "a pole is its first span");
@@ -223,10 +234,12 @@ fn a_pole_names_what_limits_its_saving_and_the_pole_of_that() {
         pole.unwrap_or_else(|| panic!("no {name} in {poles}"))["limited_by"].clone()
     };
     let chain = "run x 0..50ms\n  web 4..14ms\n  db 16..44ms <- web\n  dns 5..30ms\n";
-    assert_eq!(limit(chain, "db"), json!({ "handle": "s3", "name": "dns", "pole": null }));
+    assert_eq!(limit(chain, "db"), json!({ "handle": "s3", "name": "dns", "pole": null, "within": null }));
     assert_eq!(limit(chain, "web"), Value::Null);
     let calls = "run x 0..90ms\n  call 1..20ms svc @a\n  long 21..80ms svc <- @a\n  call 22..60ms svc <- @a\n";
     assert_eq!(limit(calls, "long")["pole"], "p2");
+    let inside = "run x 0..50ms\n  web 4..44ms\n  net 5..50ms\n    dns 24..30ms\n    use 44..50ms <- web, dns\n";
+    assert_eq!(limit(inside, "web"), json!({ "handle": "s4", "name": "dns", "pole": null, "within": { "handle": "s3", "name": "net" } }));
 }
 
 #[test]

@@ -57,6 +57,8 @@ pub struct ThreadView {
     pub rank: usize,
     /// Handle of the pole in which it spends most time.
     pub pole: Option<String>,
+    /// Handles of all poles, of the first 16, whose code it runs or waits in while they are on the critical path.
+    pub poles: Vec<String>,
     /// Its time of the critical path in poles.
     pub in_poles_nanos: i64,
     /// Its longest wait, without those of idle workers.
@@ -116,6 +118,7 @@ pub(super) fn thread_views(report: &Report) -> Vec<ThreadView> {
             samples: life.samples,
             rank: about.rank,
             pole: about.pole.map(|pole| Handle::Pole(pole).to_string()),
+            poles: about.poles.iter().map(|&pole| Handle::Pole(pole).to_string()).collect(),
             in_poles_nanos: nanos(about.in_poles.0),
             longest_wait_nanos: nanos(about.longest_wait.0),
         }

@@ -80,7 +80,7 @@ function Facts({ summary }: { readonly summary: Summary }) {
           <li>
             <b>{summary.exit === null ? 'exit unknown' : formatExit(summary.exit)}</b>
           </li>
-          <li title={forks > 0 ? 'Forks that ran no program of their own count as their parent.' : undefined}>
+          <li title={forks > 0 ? 'Forks that ran no program of their own are counted as part of their parent.' : undefined}>
             <b>{counted(summary.processes - forks, 'process', 'processes')}</b>
             {forks > 0 && ` and ${counted(forks, 'fork')}`}
           </li>
@@ -101,7 +101,8 @@ function Facts({ summary }: { readonly summary: Summary }) {
         </li>
       )}
       <li>
-        <b>{summary.parallelism.mean.toFixed(1)}</b> {operations} open at once on average, <b>{summary.parallelism.peak}</b> at peak
+        <b>{summary.parallelism.mean.toFixed(1)}</b> {operations} without an open child on average, <b>{summary.parallelism.peak}</b> at
+        peak
         {summary.cpuNanos !== null && summary.wallNanos > 0 && (
           <>
             , <b>{(summary.cpuNanos / summary.wallNanos).toFixed(1)}</b> CPUs used

@@ -45,7 +45,7 @@ function readAndWritten(read: number | null, written: number | null): string | n
 function peakWords({ peakResidentBytes, peakFrom, readBeforeEndNanos }: Usage): string | null {
   if (peakResidentBytes === null) return null;
   const last = readBeforeEndNanos === null || readBeforeEndNanos <= 0 ? '' : `, ${formatDuration(readBeforeEndNanos)} before its end`;
-  return `${formatBytes(peakResidentBytes)}, ${peakFrom === 'exit' ? 'reported at exit' : `at the last reading${last}`}`;
+  return `${formatBytes(peakResidentBytes)}, ${peakFrom === 'exit' ? 'reported at exit' : `when last read${last}`}`;
 }
 
 /** The usage of a span's process, with a chart of its memory. */

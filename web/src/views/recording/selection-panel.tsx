@@ -329,14 +329,17 @@ function SpanPanel({
       {pole !== null && poles !== undefined && <AboutPole pole={pole} poles={poles} actions={actions} />}
       <section className={css.section} aria-label="States">
         {part !== null && <p className={css.remark}>States and waits of all of {span.name}:</p>}
-        <StateBar states={span.states} sampled={wasSampled(summary)} isProcess={span.spanId === null} />
+        <StateBar states={span.states} sampled={wasSampled(summary)} isProcess={span.isProcess} />
+        {span.statesFollowThreads && (
+          <p className={css.remark}>Several threads: each moment counts for the one that held the process up.</p>
+        )}
         {span.children > 0 && span.statesWithDescendants !== null && (
           <>
             <p className={css.remark}>
               With its descendants, {formatDuration(span.statesWithDescendants.cpuNanos)} of CPU time
               {span.statesWithDescendants.evidence === 'samples' && ' (≈)'}:
             </p>
-            <StateBar states={span.statesWithDescendants} sampled={wasSampled(summary)} isProcess={span.spanId === null} />
+            <StateBar states={span.statesWithDescendants} sampled={wasSampled(summary)} isProcess={span.isProcess} />
           </>
         )}
       </section>

@@ -18,7 +18,7 @@ export function Waits({ waits }: { readonly waits: Span['waits'] }) {
       <WaitsTable title="Waits" which="in its own time, outside child spans, longest first" waits={heldUp} />
       <WaitsTable
         title="Waits in other threads meanwhile"
-        which="they did not hold it up; time in which several threads waited counts once; longest first"
+        which="the operation did not wait for them; time in which several threads waited counts once; longest first"
         waits={ofOthers}
       />
     </>

@@ -33,7 +33,7 @@ function Legend({ marked }: { readonly marked: boolean }) {
         <span className={css.legendOwn} aria-hidden="true" /> own time
       </li>
       <li>
-        <span className={css.legendChild} aria-hidden="true" /> in child span
+        <span className={css.legendChild} aria-hidden="true" /> in a child
       </li>
       <li>
         <span className={css.legendProcess} aria-hidden="true" /> process
@@ -139,10 +139,10 @@ export function Waterfall({
             `, ${formatCount(tree.spans.parent.length - rows.length)} of ${counted(tree.spans.parent.length, 'row')} collapsed`}
         </p>
         <span className={css.spread} />
-        <IconButton label="Fold all" shortcut="[" onClick={() => actions.setFold(ALL_FOLDED)}>
+        <IconButton label="Collapse all" shortcut="[" onClick={() => actions.setFold(ALL_FOLDED)}>
           <FoldIcon />
         </IconButton>
-        <IconButton label="Unfold all" shortcut="]" onClick={() => actions.setFold(NOTHING_FOLDED)}>
+        <IconButton label="Expand all" shortcut="]" onClick={() => actions.setFold(NOTHING_FOLDED)}>
           <UnfoldIcon />
         </IconButton>
         <IconButton label="Zoom in" shortcut="W" onClick={() => engine.zoom(ZOOM_STEP, 0.5)}>

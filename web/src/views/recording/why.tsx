@@ -1,5 +1,5 @@
 import type { Piece, Pole, Poles } from '../../api/types.gen';
-import { containedPole, containsInWords, frameOfPiece, limitInWords, placeInWords, poleInWords } from '../../logic/answer';
+import { containedPole, containsInWords, frameOfPiece, limitInWords, placeInWords, poleInWords, withinInWords } from '../../logic/answer';
 import { counted, formatPlace } from '../../logic/format';
 import { shortName } from '../../logic/function-name';
 import type { SelectionActions } from '../../state/selection';
@@ -30,6 +30,7 @@ function Limit({
       >
         {limit.name}
       </button>
+      {withinInWords(limit)}
       {after}
     </>
   );
