@@ -16,31 +16,31 @@ pub(crate) struct ServicesArguments {
 pub(crate) struct SearchArguments {
     #[command(flatten)]
     pub(crate) at: AtArguments,
-    /// Service of a span
+    /// Only traces with a span of this service
     #[arg(long)]
     pub(crate) service: Option<String>,
-    /// Operation of a span
+    /// Only traces with a span of this operation
     #[arg(long)]
     pub(crate) operation: Option<String>,
-    /// Attribute of a span; repeat for more, which the same span must have
+    /// Only traces with a span that has this attribute; repeat for a span that has several
     #[arg(long = "tag", value_name = "KEY=VALUE", value_parser = values::pair)]
     pub(crate) tags: Vec<(String, String)>,
     /// Only traces with a span that failed
     #[arg(long)]
     pub(crate) errors: bool,
-    /// Shortest duration of a span
+    /// Only traces with a span of at least this duration
     #[arg(long, value_name = "TIME", value_parser = values::duration)]
     pub(crate) min: Option<Duration>,
-    /// Longest duration of a span
+    /// Only traces with a span of at most this duration
     #[arg(long, value_name = "TIME", value_parser = values::duration)]
     pub(crate) max: Option<Duration>,
-    /// How far back
+    /// How far back to search
     #[arg(long, value_name = "TIME", default_value = "1h", value_parser = values::duration)]
     pub(crate) since: Duration,
     /// Maximum number of traces
     #[arg(long, default_value_t = 20)]
     pub(crate) limit: usize,
-    /// Sort the traces found by their duration, the longest first
+    /// Sort by duration, longest first
     #[arg(long)]
     pub(crate) longest: bool,
 }

@@ -135,10 +135,8 @@ fn time_text(attached: &view::AttachedView, kinds: usize, style: Style) -> Strin
     let (label, on_cpu) = (style.faint("time"), percent(attached.on_cpu_nanos, all));
     let mut text = format!("{label}      {} of all threads together: on-CPU {on_cpu}", duration(all));
     path_part(&mut text, "runnable", attached.ready_nanos, all);
-    let parts = attached.blocked_nanos.parts().into_iter().map(|(kind, nanos)| (kind.words(), nanos));
-    let parts = parts.chain([("not sampled", attached.blocked_unseen_nanos)]);
-    let parts = parts.filter(|(_, nanos)| *nanos > 0 && nanos.saturating_mul(100) >= all).take(kinds);
-    let shown: Vec<String> = parts.map(|(kind, nanos)| format!("{kind} {}", percent(nanos, all))).collect();
+    let mut shown = blocked_kinds(&attached.blocked_nanos, attached.blocked_unseen_nanos, all);
+    shown.truncate(kinds);
     path_part(&mut text, "blocked", blocked, all);
     if !shown.is_empty() {
         let _ = write!(text, " ({})", shown.join(", "));
@@ -235,15 +233,7 @@ fn path_text(view: &view::SummaryView, kinds: usize, style: Style) -> String {
         }
         path_part(&mut text, "runnable", states.runnable_nanos, wall);
         path_part(&mut text, "in a child", states.in_child_nanos, wall);
-        let blocked: Vec<String> = states
-            .blocked_nanos
-            .parts()
-            .into_iter()
-            .map(|(kind, nanos)| (kind.words(), nanos))
-            .chain([("not sampled", states.blocked_unseen_nanos)])
-            .filter(|(_, nanos)| nanos.saturating_mul(100) >= wall && *nanos > 0)
-            .map(|(kind, nanos)| format!("{kind} {}", percent(nanos, wall)))
-            .collect();
+        let blocked = blocked_kinds(&states.blocked_nanos, states.blocked_unseen_nanos, wall);
         if !blocked.is_empty() {
             let _ = write!(text, "  blocked {}", percent(all_blocked, wall));
         }
@@ -257,6 +247,15 @@ fn path_text(view: &view::SummaryView, kinds: usize, style: Style) -> String {
     text
 }
 
+/// `sleep 34%`, `not sampled 2%`: the kinds of waits that are at least 1% of this time, longest first.
+fn blocked_kinds(blocked: &view::BlockedView, unseen: i64, all: i64) -> Vec<String> {
+    let parts = blocked.parts().into_iter().map(|(kind, nanos)| (kind.words(), nanos));
+    let mut parts: Vec<(&str, i64)> = parts.chain([("not sampled", unseen)]).collect();
+    parts.retain(|(_, nanos)| *nanos > 0 && nanos.saturating_mul(100) >= all);
+    parts.sort_by_key(|(_, nanos)| std::cmp::Reverse(*nanos));
+    parts.into_iter().map(|(kind, nanos)| format!("{kind} {}", percent(nanos, all))).collect()
+}
+
 /// Adds a state of the path if it is at least 1% of it.
 fn path_part(text: &mut String, name: &str, nanos: i64, wall: i64) {
     if nanos > 0 && nanos.saturating_mul(100) >= wall {
@@ -264,7 +263,8 @@ fn path_part(text: &mut String, name: &str, nanos: i64, wall: i64) {
     }
 }
 
-/// How many operations were open at once, how many CPUs they used, and how many could have been open. Open ones may all wait.
+/// How many operations were open at once, how many CPUs they used, and how many could have been open. Open ones may all wait. One with an open
+/// child does not count: it mostly waits for that.
 fn parallel_lines(view: &view::SummaryView, style: Style) -> Vec<String> {
     let parallel = &view.parallelism;
     // Processes one after the other do not show how parallel the threads in them are.
@@ -274,7 +274,7 @@ fn parallel_lines(view: &view::SummaryView, style: Style) -> Vec<String> {
     }
     let operations = if view.spans == 0 { "processes" } else { "operations" };
     let mean = format!("{:.1}", parallel.mean);
-    let mut text = format!("{mean} {operations} open at once on average");
+    let mut text = format!("{mean} {operations} without an open child on average");
     // Processes without spans do not show what they depend on.
     if parallel.span_nanos > 0 && view.spans > 0 {
         let most = parallel.work_nanos as f64 / parallel.span_nanos as f64;
@@ -328,13 +328,13 @@ fn usage_lines(notable: &[view::NotableView], style: Style) -> Vec<String> {
 /// Functions of a process in the answer.
 const FUNCTIONS_SHOWN: usize = 3;
 
-/// The functions with the most on-CPU time of a pole, under a label that names the pole: `f10 __strcmp_evex  224.2ms self, 49% of its on-CPU
-/// time on the path`.
+/// The functions with the most on-CPU time of a pole, under a label that names the pole: `self time in p1  f10 __strcmp_evex  224.2ms  49% of p1's
+/// on-CPU time on the path`.
 fn hot_functions(pole: &view::PoleView, style: Style) -> Vec<String> {
     let mut frames: Vec<&view::TopFrameView> = pole.top_frames.iter().filter(|frame| frame.self_nanos > 0).collect();
     frames.sort_by_key(|frame| std::cmp::Reverse(frame.self_nanos));
     frames.truncate(FUNCTIONS_SHOWN);
-    let label = format!("functions of {}  ", pole.handle);
+    let label = format!("self time in {}  ", pole.handle);
     let label_width = terminal::width(&label);
     let cells: Vec<[String; 3]> = frames
         .iter()
@@ -344,15 +344,15 @@ fn hot_functions(pole: &view::PoleView, style: Style) -> Vec<String> {
         })
         .collect();
     let widest = |column: usize| cells.iter().map(|row: &[String; 3]| terminal::width(&row[column])).max().unwrap_or_default();
-    // Heads of the numbers, behind those of the first row.
-    let (own, of) = (" self, ", " of its on-CPU time on the path");
-    let fixed = label_width + 2 + widest(1) + own.len() + widest(2) + of.len();
+    // The head of the shares, behind that of the first row.
+    let of = format!(" of {}'s on-CPU time on the path", pole.handle);
+    let fixed = label_width + 2 + widest(1) + 2 + widest(2) + of.len();
     let name_width = widest(0).min(style.width().saturating_sub(fixed));
     let lines = cells.iter().enumerate().map(|(index, [name, time, share])| {
         let is_first = index == 0;
         let label = if is_first { style.faint(&label) } else { " ".repeat(label_width) };
-        let (own, of) = if is_first { (own, of) } else { ("       ", "") };
-        format!("{label}{}  {}{own}{}{of}", pad(&fit(name, name_width), name_width), right(time, widest(1)), right(share, widest(2)))
+        let of = if is_first { of.as_str() } else { "" };
+        format!("{label}{}  {}  {}{of}", pad(&fit(name, name_width), name_width), right(time, widest(1)), right(share, widest(2)))
     });
     lines.collect()
 }

@@ -49,9 +49,11 @@ pub(crate) fn diff(view: &DiffView, style: Style) -> Screen {
     }
     out.push(style.faint("Δ is the change in time on the critical path; all Δ add up to the difference between the runs"));
     if view.operations.iter().any(|operation| operation.a.count.max(operation.b.count) > 1) {
-        out.push(style.faint("× counts all operations of a name: diff adds them up, also those that are several poles"));
+        out.push(
+            style.faint("× is the number of operations of a name; diff adds them up, even if the answer splits them into several poles"),
+        );
     }
-    out.push(style.faint("two runs of the same command also differ: record it twice to see by how much"));
+    out.push(style.faint("even two runs of the same command differ: record it twice to see by how much"));
     out.into_iter().collect()
 }
 

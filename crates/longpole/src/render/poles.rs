@@ -91,7 +91,7 @@ pub(crate) fn pole_table(out: &mut Screen, poles: &[view::PoleView], shown: usiz
         );
         line(out, &text);
         let limit = pole.limited_by.as_ref();
-        let limit = limit.map(|limit| words::limit(&fit(&limit.name, LIMIT_WIDTH), &limit.handle, is_certain(pole)));
+        let limit = limit.map(|limit| limit_words(limit, is_certain(pole)));
         let limit = limit.or_else(|| saves_after(poles, index, unit));
         let room = style.width() - indent;
         let beside = limit.as_ref().map_or(0, |limit| "; ".len() + terminal::width(limit));
@@ -123,6 +123,12 @@ pub(crate) fn pole_table(out: &mut Screen, poles: &[view::PoleView], shown: usiz
             below(&fit(&words::other_side(text), room));
         }
     }
+}
+
+fn limit_words(limit: &view::LimitView, is_certain: bool) -> String {
+    let short = |name: &str| fit(name, LIMIT_WIDTH);
+    let (name, within) = (short(&limit.name), limit.within.as_ref().map(|within| (short(&within.name), &within.handle)));
+    words::limit((&name, &limit.handle), within.as_ref().map(|(name, handle)| (name.as_str(), handle.as_str())), is_certain)
 }
 
 /// Columns before what the table leaves out.
@@ -196,7 +202,7 @@ fn saves_after(poles: &[view::PoleView], index: usize, unit: TimeUnit) -> Option
     let above = poles[index.checked_sub(1)?].saves_with_those_before_nanos?[1];
     let more = pole.saves_with_those_before_nanos?[1].saturating_sub(above);
     // What it contains, or what contains it, explains the rest.
-    (more > pole.saves_if_zero_nanos[1].saturating_mul(MORE_FACTOR)).then(|| words::saves_after(unit, more))
+    (more > pole.saves_if_zero_nanos[1].saturating_mul(MORE_FACTOR)).then(|| words::saves_after(unit, more, pole.on_path_nanos))
 }
 
 /// A pole that adds this many times its own saving to that of those above it is worth a word.

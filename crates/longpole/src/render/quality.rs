@@ -1,6 +1,5 @@
 //! What a recording lacks.
 
-use longpole_analysis::words;
 use longpole_recording::view;
 
 use crate::next_command::own_name;
@@ -16,7 +15,7 @@ pub(crate) fn quality_lines(view: &view::SummaryView, style: Style) -> Vec<Strin
 
 /// Everything that is missing.
 pub(crate) fn all(view: &view::SummaryView, style: Style) -> Screen {
-    let texts = view.quality.iter().map(|note| words::loss(&note.code, note.count, &note.detail, view.samples)).collect();
+    let texts = view.quality.iter().map(|note| note.sentence(view.samples)).collect();
     let mut out = Screen::default();
     with_ranges(view, texts, style).iter().for_each(|text| out.line(text));
     out
@@ -47,8 +46,7 @@ pub(crate) fn missing_lines(quality: &[view::QualityView], samples: u64, recordi
 }
 
 fn quality_texts(quality: &[view::QualityView], samples: u64, recording: &str, style: Style) -> Vec<String> {
-    let mut texts: Vec<String> =
-        quality.iter().take(QUALITY_SHOWN).map(|q| fit(&words::loss(&q.code, q.count, &q.detail, samples), style.width() * 4)).collect();
+    let mut texts: Vec<String> = quality.iter().take(QUALITY_SHOWN).map(|note| fit(&note.sentence(samples), style.width() * 4)).collect();
     let more = quality.len().saturating_sub(QUALITY_SHOWN);
     if more > 0 {
         texts.push(format!("{more} more ({} show {recording} --quality)", own_name()));

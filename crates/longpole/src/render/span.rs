@@ -20,7 +20,7 @@ fn usage_lines(usage: &view::UsageView) -> Vec<String> {
     let last = usage.read_before_end_nanos.map(ago).unwrap_or_default();
     let peak = usage.peak_resident_bytes.map(|peak| match usage.peak_from {
         Some(view::PeakFromView::Exit) => format!("peak memory           {} (at its exit)", units::bytes(peak)),
-        _ => format!("peak memory           {} (at the last reading{last})", units::bytes(peak)),
+        _ => format!("peak memory           {} (when last read{last})", units::bytes(peak)),
     });
     let grows = usage.grows.map(|growth| {
         let (from, to) = (units::bytes(growth.from_bytes), units::bytes(growth.to_bytes));
@@ -42,7 +42,7 @@ fn usage_lines(usage: &view::UsageView) -> Vec<String> {
 
 /// `3 spans`, or `3 processes` if these are processes without spans.
 fn nodes_words(view: &view::SpanView, count: u64) -> String {
-    let (one, many) = if view.span_id.is_none() { ("process", "processes") } else { ("span", "spans") };
+    let (one, many) = if view.is_process { ("process", "processes") } else { ("span", "spans") };
     counted(count, one, many)
 }
 
@@ -53,6 +53,18 @@ fn all_words(nodes: String, count: u64) -> String {
 
 /// Which waits are listed of spans that have children.
 pub(crate) const OWN_WAITS: &str = "in its own time, outside child spans";
+
+/// Which waits are listed of processes that have children.
+pub(crate) const OWN_WAITS_OF_PROCESSES: &str = "in its own time, outside its children";
+
+/// Which waits are listed.
+fn of_waits(view: &view::SpanView) -> &'static str {
+    match view.children {
+        0 => "",
+        _ if view.is_process => OWN_WAITS_OF_PROCESSES,
+        _ => OWN_WAITS,
+    }
+}
 
 pub(crate) fn span(view: &view::SpanView, sees_cpus: bool, style: Style) -> Screen {
     let mut out = Vec::new();
@@ -101,7 +113,7 @@ pub(crate) fn span(view: &view::SpanView, sees_cpus: bool, style: Style) -> Scre
     out.push(String::new());
     out.extend(state_lines(view, sees_cpus, style));
     out.push(String::new());
-    out.extend(waits_section(&view.waits, if view.children > 0 { OWN_WAITS } else { "" }, style));
+    out.extend(waits_section(&view.waits, of_waits(view), style));
     if let Some(callee) = &view.callee {
         out.push(style.strong("CALLS"));
         out.extend(callee_lines(callee, style));
@@ -137,18 +149,20 @@ pub(crate) fn span(view: &view::SpanView, sees_cpus: bool, style: Style) -> Scre
     out.push(String::new());
     let links = &view.samples.links;
     let is_tied = links.record + links.journal + links.label + links.inferred + links.ambiguous > 0;
-    let ties = if view.span_id.is_none() || (view.samples.own > 0 && !is_tied) {
-        "linked by process".to_owned()
+    let ties = if view.samples.own == 0 {
+        String::new()
+    } else if view.is_process || !is_tied {
+        " (matched by process)".to_owned()
     } else {
         let exact = match (links.record + links.journal, links.label) {
             (exact, 0) => format!("{} exact", count(exact)),
             (0, label) => format!("{} by label", count(label)),
             (exact, label) => format!("{} exact, {} by label", count(exact), count(label)),
         };
-        format!("{exact}, {} inferred, {} ambiguous", count(links.inferred), count(links.ambiguous))
+        format!(" ({exact}, {} inferred, {} ambiguous)", count(links.inferred), count(links.ambiguous))
     };
     out.push(format!(
-        "{} {} of its own ({ties}), {} with its descendants",
+        "{} {} of its own{ties}, {} with its descendants",
         style.strong("CODE"),
         counted(view.samples.own, "sample", "samples"),
         count(view.samples.with_descendants),

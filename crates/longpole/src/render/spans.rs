@@ -5,7 +5,7 @@ use longpole_model::units::{TimeUnit, count, counted, duration, percent, range};
 use longpole_recording::view;
 
 use super::functions::frame_rows;
-use super::span::OWN_WAITS;
+use super::span::{OWN_WAITS, OWN_WAITS_OF_PROCESSES};
 use super::states::{UNACCOUNTED, UNSEEN, how_known, state_rows};
 use super::waits::waits_section;
 use crate::next_command::{own_name, quoted};
@@ -36,7 +36,7 @@ pub(crate) fn spans(view: &view::SpansView, sees_cpus: bool, style: Style) -> Sc
     out.push(format!(
         "{}  {}",
         style.strong("STATES"),
-        style.faint(&format!("of {}; {}", whose(view), how_known(&view.states, false, sees_cpus)))
+        style.faint(&format!("of {}; {}", whose(view), how_known(&view.states, view.are_processes, sees_cpus)))
     ));
     let (states, unit) = (&view.states, TimeUnit::of(lengths.sum_nanos));
     for (i, (name, nanos, meaning)) in state_rows(states).into_iter().enumerate() {
@@ -49,7 +49,7 @@ pub(crate) fn spans(view: &view::SpansView, sees_cpus: bool, style: Style) -> Sc
         }
     }
     out.push(String::new());
-    out.extend(waits_section(&view.waits, OWN_WAITS, style));
+    out.extend(waits_section(&view.waits, if view.are_processes { OWN_WAITS_OF_PROCESSES } else { OWN_WAITS }, style));
     let unit = TimeUnit::of(view.savings.saves_if_zero_nanos[1]);
     let known = match view.savings.evidence {
         view::EvidenceView::Declared => "certain",
@@ -64,9 +64,10 @@ pub(crate) fn spans(view: &view::SpansView, sees_cpus: bool, style: Style) -> Sc
     out.push(format!("{} {} of their own", style.strong("CODE"), counted(view.samples, "sample", "samples")));
     out.extend(frame_rows(&view.top_frames, style));
     out.push(String::new());
-    out.push(style.strong("SPANS"));
+    out.push(style.strong(if view.are_processes { "PROCESSES" } else { "SPANS" }));
     let unit = TimeUnit::of(lengths.max_nanos);
-    out.push(style.faint(&format!("  {}  {}  span", right("duration", 9), right("at", 9))));
+    let (one, _) = nouns(view);
+    out.push(style.faint(&format!("  {}  {}  {one}", right("duration", 9), right("at", 9))));
     for span in view.spans.iter().take(SPANS_SHOWN) {
         let failed = if span.error { style.warning("  failed") } else { String::new() };
         // A span may start before the recording.
@@ -87,11 +88,17 @@ pub(crate) fn spans(view: &view::SpansView, sees_cpus: bool, style: Style) -> Sc
     out.into_iter().collect()
 }
 
+/// What one of them is, and several.
+fn nouns(view: &view::SpansView) -> (&'static str, &'static str) {
+    if view.are_processes { ("process", "processes") } else { ("span", "spans") }
+}
+
 /// The spans that the states are of.
 fn whose(view: &view::SpansView) -> String {
+    let (one, many) = nouns(view);
     if view.outermost < view.count {
-        format!("the {} together, without those inside others of them", counted(view.outermost, "span", "spans"))
+        format!("the {} together, without those inside others of them", counted(view.outermost, one, many))
     } else {
-        "all spans together".to_owned()
+        format!("all {many} together")
     }
 }

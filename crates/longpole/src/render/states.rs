@@ -59,7 +59,7 @@ pub(crate) fn state_rows(states: &view::StatesView) -> Vec<(String, i64, &'stati
     let mut rows = vec![
         ("on-CPU".to_owned(), states.on_cpu_nanos, "running its own code"),
         ("runnable".to_owned(), states.runnable_nanos, "ready to run while others had the CPUs"),
-        ("in child span".to_owned(), states.in_child_nanos, "a child, or the next stage of the pipeline, was running"),
+        ("in a child".to_owned(), states.in_child_nanos, "a child, or a later stage of the pipeline, was open"),
     ];
     rows.extend(
         states.blocked_nanos.parts().into_iter().map(|(kind, nanos)| (format!("blocked: {}", kind.words()), nanos, blocked_on(kind))),
@@ -90,7 +90,7 @@ pub(crate) fn state_lines(view: &view::SpanView, sees_cpus: bool, style: Style) 
     let unit = TimeUnit::of(whole.max(all.cpu_nanos));
     let cell = |nanos: i64| format!("{}  {}", right(&unit.show(nanos), 9), right(&percent(nanos, whole), 5));
     let columns = |own: String, all: String| if view.children > 0 { format!("{own}  {all}") } else { own };
-    let mut out = vec![format!("{}  {}", style.strong("STATES"), style.faint(how_known(own, view.span_id.is_none(), sees_cpus)))];
+    let mut out = vec![format!("{}  {}", style.strong("STATES"), style.faint(how_known(own, view.is_process, sees_cpus)))];
     if view.children > 0 {
         out.push(style.faint(&format!("  {:20} {}  {}", "", right("own", 16), right("with descendants", 16))));
     }
@@ -115,8 +115,11 @@ pub(crate) fn state_lines(view: &view::SpanView, sees_cpus: bool, style: Style) 
             style.faint("all threads together")
         ));
     }
+    if view.states_follow_threads {
+        out.push(style.faint("  several threads: each moment counts for the one that held the process up"));
+    }
     if view.children > 0 {
-        let known = if all.exact == own.exact { String::new() } else { format!("; {}", how_known(all, view.span_id.is_none(), sees_cpus)) };
+        let known = if all.exact == own.exact { String::new() } else { format!("; {}", how_known(all, view.is_process, sees_cpus)) };
         let meaning = "each moment counts once: on-CPU if any of them was, else runnable, else blocked";
         let lines = fold(&format!("with descendants: {meaning}{known}"), style.width() - 2);
         out.extend(lines.iter().map(|text| style.faint(&format!("  {text}"))));

@@ -35,7 +35,7 @@ pub(crate) fn threads(view: &view::ThreadsView, limit: usize, style: Style) -> S
     let hidden: Vec<_> = view.threads.iter().filter(|thread| limit != 0 && thread.rank >= limit).collect();
     if !hidden.is_empty() {
         let on_cpu = unit.show(hidden.iter().map(|thread| thread.on_cpu_nanos).sum_nanos::<i64>());
-        let in_poles = hidden.iter().filter(|thread| thread.pole.is_some()).count();
+        let in_poles = hidden.iter().filter(|thread| !thread.poles.is_empty()).count();
         let poles = if in_poles > 0 { format!("{in_poles} of them in long poles") } else { "none of them in a long pole".to_owned() };
         out.line(style.faint(&format!("… {} more, together {on_cpu} on-CPU, {poles} (--limit 0)", count(hidden.len() as u64))));
     }
@@ -48,12 +48,25 @@ const NAME_WIDTH_MAX: usize = 40;
 /// The head of the kinds of waits.
 const KINDS_HEAD: &str = "blocked time by kind";
 
+/// Poles of a thread in its row.
+const POLES_SHOWN: usize = 3;
+
+/// `p1 p3 p4 +2`.
+fn poles_words(poles: &[String]) -> String {
+    let shown = if poles.len() <= POLES_SHOWN + 1 { poles.len() } else { POLES_SHOWN };
+    let more = (poles.len() > shown).then(|| format!("+{}", poles.len() - shown));
+    poles[..shown].iter().cloned().chain(more).collect::<Vec<_>>().join(" ")
+}
+
+/// The column of poles, behind those of times.
+const POLES: usize = 4;
+
 /// A row of the table.
 struct ThreadCells<'a> {
     thread: &'a view::ThreadView,
     /// Its name and number.
     name: String,
-    /// Times, and the pole that it works in.
+    /// Times, and the poles that have code in it.
     cells: [String; 5],
     blocked_nanos: i64,
 }
@@ -70,8 +83,8 @@ impl<'a> ThreadCells<'a> {
         let blocked_nanos = thread.blocked_nanos.sum().saturating_add(thread.blocked_unseen_nanos);
         let [lifetime, on_cpu, ready, blocked] =
             [thread.nanos, thread.on_cpu_nanos, thread.ready_nanos, blocked_nanos].map(|nanos| unit.show(nanos));
-        let pole = thread.pole.clone().filter(|_| names_poles).unwrap_or_default();
-        ThreadCells { thread, name, cells: [lifetime, on_cpu, ready, blocked, pole], blocked_nanos }
+        let poles = if names_poles { poles_words(&thread.poles) } else { String::new() };
+        ThreadCells { thread, name, cells: [lifetime, on_cpu, ready, blocked, poles], blocked_nanos }
     }
 
     /// `sleep 80%, lock 15%`: all kinds, the longest first.
@@ -87,19 +100,21 @@ impl<'a> ThreadCells<'a> {
     }
 }
 
-/// At most `limit` threads (0: all), most relevant first, below a head; with the pole that each works in if `names_poles`.
+/// At most `limit` threads (0: all), most relevant first, below a head; with the poles that have code in each if `names_poles`.
 pub(crate) fn thread_rows(threads: &[view::ThreadView], limit: usize, names_poles: bool, style: Style) -> Vec<String> {
     let unit = TimeUnit::of(threads.iter().map(|thread| thread.nanos).max().unwrap_or_default());
     let shown = threads.iter().filter(|thread| limit == 0 || thread.rank < limit);
     let rows: Vec<ThreadCells<'_>> = shown.map(|thread| ThreadCells::new(thread, unit, names_poles)).collect();
-    let names_poles = rows.iter().any(|row| !row.cells[4].is_empty());
-    let heads = ["lifetime", "on-CPU", "runnable", "blocked", if names_poles { "pole" } else { "" }];
+    let names_poles = rows.iter().any(|row| !row.cells[POLES].is_empty());
+    let heads = ["lifetime", "on-CPU", "runnable", "blocked", if names_poles { "poles" } else { "" }];
     let widest = |head: &str, cell: &dyn Fn(&ThreadCells<'_>) -> usize| rows.iter().map(cell).max().unwrap_or_default().max(width(head));
     let name_width = widest("THREAD", &|row| width(&row.name));
     let widths: [usize; 5] = std::array::from_fn(|column| widest(heads[column], &|row| width(&row.cells[column])));
     let columns = |cells: [&str; 5]| {
-        let cells = cells.iter().zip(widths).filter(|(_, width)| *width > 0).map(|(cell, width)| right(cell, width));
-        cells.collect::<Vec<_>>().join("  ")
+        let cells = cells.iter().zip(widths).enumerate().filter(|(_, (_, width))| *width > 0);
+        // Numbers to the right, the list of poles to the left.
+        let cell = |(column, (cell, width)): (usize, (&&str, usize))| if column < POLES { right(cell, width) } else { pad(cell, width) };
+        cells.map(cell).collect::<Vec<_>>().join("  ")
     };
     let mut out = vec![style.strong(&format!("{}  {}  {KINDS_HEAD}", pad("THREAD", name_width), columns(heads)))];
     for row in &rows {

@@ -2,7 +2,6 @@
 
 use longpole_analysis::pulumi::urn::name_of_title;
 use longpole_analysis::tree::labels::method_of_call;
-use longpole_analysis::words;
 use longpole_model::units::TimeUnit;
 use longpole_recording::view;
 
@@ -56,7 +55,7 @@ pub(crate) fn tree(view: &view::TreeView, depth_max: usize, limit: usize, style:
         out.line(format!("… {hidden} more rows (--limit 0 --depth 0)"));
     }
     for note in &view.notes {
-        out.line(style.warning(&format!("note: {}", words::loss(&note.code, note.count, &note.detail, 0))));
+        out.line(style.warning(&format!("note: {}", note.sentence(0))));
     }
     out
 }

@@ -119,7 +119,7 @@ fn check_growth(answer: &str, ask: &dyn Fn(&[&str]) -> Command) {
 
     assert!(answer.lines().any(|line| line.starts_with("memory") && line.contains(&format!("{name} keeps growing, from "))), "{answer}");
     assert!(
-        answer.contains("functions of p1  f") && answer.contains("of its on-CPU time on the path") && answer.contains("crunch_numbers"),
+        answer.contains("self time in p1  f") && answer.contains("of p1's on-CPU time on the path") && answer.contains("crunch_numbers"),
         "the pole leads to its function: {answer}"
     );
     assert!(answer.lines().any(|line| line.starts_with("p1 ◇ ") && line.contains(name)), "the process is the pole: {answer}");
@@ -181,9 +181,9 @@ fn a_program_without_spans_shows_its_functions() {
     let run = longpole(&store).args(["run", "--"]).args(role("see_what_processes_use::crunch")).env(PLAY, "400").output().unwrap();
     let answer = String::from_utf8(run.stderr).unwrap();
     assert!(run.status.success(), "{answer}");
-    let line = answer.lines().find(|line| line.starts_with("functions ")).unwrap_or_else(|| panic!("no functions: {answer}"));
+    let line = answer.lines().find(|line| line.starts_with("self time ")).unwrap_or_else(|| panic!("no functions: {answer}"));
     assert!(
-        line.starts_with("functions of p1  f") && line.ends_with("of its on-CPU time on the path") && line.contains("crunch_numbers"),
+        line.starts_with("self time in p1  f") && line.ends_with("of p1's on-CPU time on the path") && line.contains("crunch_numbers"),
         "{answer}"
     );
     assert!(answer.contains("crunch_numbers ") && answer.contains(" frame "), "{answer}");
