@@ -41,6 +41,12 @@ pub(crate) fn default_store() -> Option<PathBuf> {
     directory("XDG_DATA_HOME").or_else(|| Some(home()?.join(".local/share"))).map(|data| data.join("longpole"))
 }
 
+/// The user's own file of settings, which need not exist.
+pub(crate) fn config_file() -> Option<PathBuf> {
+    let home = || directory("HOME").or_else(home_of_user);
+    directory("XDG_CONFIG_HOME").or_else(|| Some(home()?.join(".config"))).map(|config| config.join("longpole/config.toml"))
+}
+
 fn home_of_user() -> Option<PathBuf> {
     let user = longpole_store::users::Owner::current();
     // For users without a home `/etc/passwd` names a directory that does not exist or belongs to someone else.

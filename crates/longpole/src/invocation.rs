@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use longpole_store::Store;
 
-use crate::args::{Arguments, Color, TracingLevel};
+use crate::args::{Arguments, Color, Origin, TracingLevel};
 use crate::env_vars;
 use crate::failure::{Failure, Kind};
 use crate::next_command;
@@ -44,6 +44,21 @@ impl Invocation {
     pub(crate) fn store(&self) -> Result<&Path> {
         let nowhere = || Failure::new(Kind::Usage, "failed to find a directory for recordings: neither HOME nor XDG_DATA_HOME is set");
         Ok(self.store.as_deref().ok_or_else(|| nowhere().hint("name one: --store DIR, or LONGPOLE_STORE=DIR"))?)
+    }
+
+    /// Whether a flag or a variable named it.
+    pub(crate) fn is_store_named(&self) -> bool {
+        self.is_named
+    }
+
+    /// Where the name of the store comes from.
+    pub(crate) fn store_origin(&self) -> Origin {
+        let of_variable = self.store.as_deref().map(Path::as_os_str) == std::env::var_os(env_vars::STORE).as_deref();
+        match (self.is_named, of_variable) {
+            (true, true) => Origin::Variable(env_vars::STORE.to_owned()),
+            (true, false) => Origin::Variable("--store".to_owned()),
+            (false, _) => Origin::Default,
+        }
     }
 
     /// Whether the directory of the store exists.

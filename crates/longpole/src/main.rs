@@ -88,6 +88,7 @@ fn look(invocation: &Invocation, command: &Command) -> ExitCode {
     let done = match command {
         Command::Run(_) | Command::Exec(_) | Command::Attach(_) | Command::Sql(_) => Ok(()),
         Command::Serve(arguments) => commands::serve::serve(invocation, arguments),
+        Command::Config(arguments) => commands::config::config(invocation, arguments),
         Command::Search(arguments) => commands::search::search(invocation, arguments),
         Command::Trace(arguments) => commands::trace::trace(invocation, arguments),
         Command::Services(arguments) => commands::services::services(invocation, arguments),

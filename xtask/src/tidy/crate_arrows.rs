@@ -71,7 +71,7 @@ const HOMES: &[(&[&str], &[&str])] = &[
     // The one third-party name in the nouns: the hash of their maps.
     (&["foldhash"], &["longpole-model"]),
     (&["ruzstd"], &["longpole-wire", "longpole-server"]),
-    (&["clap", "mimalloc", "jiff"], &["longpole"]),
+    (&["clap", "mimalloc", "jiff", "toml"], &["longpole"]),
     (&["anyhow"], &["longpole", "xtask", "longpole-bench"]),
 ];
 

@@ -5,15 +5,18 @@ mod files;
 mod manage_recordings;
 mod record;
 mod serve;
+mod settings;
 mod show_recordings;
 mod values;
 
 #[cfg(test)]
 mod tests;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::error::ErrorKind;
+use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 
 pub(crate) use self::at_a_server::{PushArguments, SearchArguments, ServicesArguments, TraceArguments};
 pub(crate) use self::files::{
@@ -22,7 +25,8 @@ pub(crate) use self::files::{
 };
 pub(crate) use self::manage_recordings::{DoctorArguments, ListArguments, PruneArguments, RemoveArguments, TagArguments};
 pub(crate) use self::record::{AttachArguments, EnvInject, ExecArguments, Jit, Kind, Redact, RunArguments, SampleClock, SummaryTarget};
-pub(crate) use self::serve::ServeArguments;
+pub(crate) use self::serve::{ConfigArguments, ServeArguments};
+pub(crate) use self::settings::{Origin, Setting, Settings, is_switch, options};
 pub(crate) use self::show_recordings::{
     DiffArguments, FlameArguments, FlameFormat, FrameArguments, OpenArguments, PolesArguments, RecordingArguments, ShowArguments,
     SourceArguments, SpanArguments, SpansArguments, SqlArguments, ThreadsArguments, TopArguments, TreeArguments,
@@ -54,7 +58,7 @@ impl Arguments {
         let may_be_quick = std::env::args_os().any(|word| IN_FRONT.iter().any(|name| word == *name));
         // The full parser reports errors and prints help.
         let Some(Ok(InFrontOfACommand { global, command })) = may_be_quick.then(InFrontOfACommand::try_parse) else {
-            return Arguments::try_parse();
+            return Arguments::with_settings(&std::env::args_os().collect::<Vec<_>>());
         };
         let command = match command {
             CommandInFront::Run(run) => Command::Run(run),
@@ -62,7 +66,24 @@ impl Arguments {
         };
         Ok(Arguments { global, command })
     }
+
+    /// Parses a command line; in front of the options of `serve` stand the settings of its file and of variables.
+    fn with_settings(words: &[OsString]) -> Result<Self, clap::Error> {
+        let arguments = Arguments::try_parse_from(words)?;
+        let Command::Serve(serve) = &arguments.command else { return Ok(arguments) };
+        let settings = Settings::read(serve.config.as_deref());
+        let settings = settings.map_err(|error| clap::Error::raw(ErrorKind::ValueValidation, format!("{error:#}\n")))?;
+        // The first word of this name that is not the value of an option.
+        let is_command = |place: &usize| words[*place] == *SERVE && Arguments::try_parse_from(&words[..=*place]).is_ok();
+        let Some(place) = (1..words.len()).find(is_command) else { return Ok(arguments) };
+        let words = settings.in_front_of(words, place, arguments.global.store.is_some());
+        let matches = Arguments::command().args_override_self(true).try_get_matches_from(words)?;
+        Arguments::from_arg_matches(&matches)
+    }
 }
+
+/// Name of the command whose options are settings as well.
+const SERVE: &str = "serve";
 
 /// Names of [`CommandInFront`].
 const IN_FRONT: [&str; 3] = ["run", "record", "exec"];
@@ -158,7 +179,9 @@ pub(crate) enum Command {
     Attach(AttachArguments),
     /// Receive the spans of all services, keep them, and answer the queries of Jaeger and Zipkin
     Serve(ServeArguments),
-    /// List the traces of a server that match: newest first, or longest first
+    /// Show the settings that `serve` starts with, and where each comes from
+    Config(ConfigArguments),
+    /// List matching traces of a server, newest or longest first
     Search(SearchArguments),
     /// Print the answer of a trace on a server: its long poles and what fixing each would save
     Trace(TraceArguments),
@@ -169,7 +192,7 @@ pub(crate) enum Command {
     Open(OpenArguments),
     /// Print a recording's answer again: its long poles and what fixing each would save
     Show(ShowArguments),
-    /// List more long poles of a recording than `show` prints
+    /// List the long poles of a recording, also those that `show` omits
     Poles(PolesArguments),
     /// Show the spans of a recording as a tree
     Tree(TreeArguments),
@@ -182,6 +205,8 @@ pub(crate) enum Command {
     /// Show one function and the spans it ran in
     Frame(FrameArguments),
     /// Show how each thread spent its time
+    ///
+    /// The column `poles` names the long poles whose code the thread runs, or waits in, while they are on the critical path.
     Threads(ThreadsArguments),
     /// List processes: exit status, CPU time, peak memory, bytes read and written
     #[command(visible_alias = "ps")]

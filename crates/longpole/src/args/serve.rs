@@ -9,18 +9,25 @@ use longpole_server::serve::Door;
 
 use super::values;
 
+const SETTINGS: &str = "Every option is also a setting: `keep = \"7d\"` in the table [serve] of the file, LONGPOLE_SERVE_KEEP=7d in the \
+                        environment. Options win over variables, and variables over the file; `longpole config` shows the result.";
+
 #[derive(Debug, Args)]
+#[command(after_help = SETTINGS)]
 pub(crate) struct ServeArguments {
+    /// Read settings from this file (TOML) [default: $XDG_CONFIG_HOME/longpole/config.toml]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
     /// Listen at this address instead of the loopback addresses; an address that others reach needs --insecure
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) listen: Option<IpAddr>,
     /// Let everybody who reaches --listen send and read spans
     #[arg(long, requires = "listen")]
     pub(crate) insecure: bool,
-    /// Remove spans this long after they were received
+    /// How long to keep spans after receiving them
     #[arg(long, value_name = "TIME", default_value = "7d", value_parser = values::duration)]
     pub(crate) keep: Duration,
-    /// Remove the oldest spans while all take more than this
+    /// Maximum size of all spans; beyond it longpole removes the oldest
     #[arg(long, value_name = "SIZE", default_value = "20GB", value_parser = values::bytes)]
     pub(crate) keep_bytes: u64,
     /// Move spans from the log into a segment at least this often
@@ -36,12 +43,22 @@ pub(crate) struct ServeArguments {
         long_help = "Let web pages of this origin send spans, such as https://shop.example or http://localhost:* (repeat for more, * = every page)"
     )]
     pub(crate) allow_origins: Vec<String>,
-    /// Answer Jaeger's samplers from this file, in Jaeger's format; without it they keep each trace
+    /// Serve the sampling strategies in this file (Jaeger's format) to Jaeger clients; without it, they sample every trace
     #[arg(long, value_name = "FILE")]
     pub(crate) sampling_strategies: Option<PathBuf>,
-    /// Another port for what comes there, or none: page=8080, zipkin=off, all=0 (0 = any free port; repeat for more)
+    /// Change a port or close it: page=8080, zipkin=off, all=0 (0 = any free port; repeat for more)
     #[arg(long = "port", value_name = "NAME=PORT", value_parser = port, long_help = port_help())]
     pub(crate) ports: Vec<PortSetting>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ConfigArguments {
+    /// Also show where each value comes from
+    #[arg(long)]
+    pub(crate) origin: bool,
+    /// Read settings from this file (TOML) [default: $XDG_CONFIG_HOME/longpole/config.toml]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
 }
 
 /// A port as the user sets it.
@@ -71,7 +88,5 @@ fn port(text: &str) -> Result<PortSetting, String> {
 
 fn port_help() -> String {
     let ports = Door::ALL.map(|door| format!("{} {}", door.name(), door.usual_port())).join(", ");
-    format!(
-        "Another port for what comes there, or none: page=8080, zipkin=off, all=0 (0 = any free port; repeat for more). The ports are: {ports}"
-    )
+    format!("Change a port or close it: page=8080, zipkin=off, all=0 (0 = any free port; repeat for more). The ports are: {ports}")
 }

@@ -1,6 +1,7 @@
 //! One command a file: it loads what it needs, and prints a view as text or JSON.
 
 pub(crate) mod attach;
+pub(crate) mod config;
 pub(crate) mod convert;
 pub(crate) mod convert_trace;
 pub(crate) mod diff;

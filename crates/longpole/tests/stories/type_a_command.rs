@@ -2,8 +2,10 @@
 //! Guarantees: what is mistyped is an error with its name and never runs as something else; what other tools take works here too; the answer
 //! fits the terminal, and says there what its marks mean.
 
+use std::path::Path;
 use std::process::{Command, Output};
 
+use crate::support::served::Served;
 use crate::support::terminal::on_a_terminal;
 use crate::support::{Sandbox, longpole};
 
@@ -41,6 +43,45 @@ fn variables_stand_on_either_side_of_the_dashes() {
         let out = run.args(["run", "--summary", "none"]).args(words).args(["sh", "-c", "exit 4$A"]).output().unwrap();
         assert_eq!(out.status.code(), Some(41), "{words:?}: {}", said(&out));
     }
+}
+
+#[test]
+fn settings_of_a_server_come_from_a_file_variables_and_options() {
+    let sandbox = Sandbox::new();
+    let file = sandbox.path("serve.toml");
+    std::fs::write(&file, "[serve]\nkeep = '2d'\nkeep-bytes = '1GB'\n\n[serve.port]\nall = 0\nzipkin = 'off'\n").unwrap();
+    let config = |words: &[&str]| {
+        let mut config = longpole(&sandbox.path("store"));
+        config.env("LONGPOLE_SERVE_KEEP", "3d").env("LONGPOLE_SERVE_PORT", "appdash=off").args(words).arg("--config").arg(&file);
+        config
+    };
+    let out = config(&["config", "--origin"]).output().unwrap();
+    let text = String::from_utf8(out.stdout).unwrap();
+    let line = |begin: &str| text.lines().find(|line| line.starts_with(begin)).unwrap_or_else(|| panic!("no {begin}: {text}"));
+    let name = file.display();
+    assert_eq!(line("keep ="), "keep = \"3d\"  # LONGPOLE_SERVE_KEEP");
+    assert_eq!(line("keep-bytes ="), format!("keep-bytes = \"1GB\"  # {name}:3"));
+    assert_eq!(line("segment-every ="), "segment-every = \"10m\"  # default");
+    assert_eq!(line("appdash ="), "appdash = \"off\"  # LONGPOLE_SERVE_PORT");
+    assert_eq!(line("zipkin ="), format!("zipkin = \"off\"  # {name}:7"));
+    // What it prints is such a file.
+    let again = sandbox.path("again.toml");
+    std::fs::write(&again, config(&["config"]).output().unwrap().stdout).unwrap();
+    let out = longpole(&sandbox.path("store")).args(["config", "--config"]).arg(&again).output().unwrap();
+    assert_eq!(std::fs::read(&again).unwrap(), out.stdout);
+    // Options win: `--port all=0` of every story opens what the file and the variable close.
+    let served = Served::start_with(
+        &sandbox.path("store"),
+        &["--config", file.to_str().unwrap()],
+        &[("LONGPOLE_SERVE_PORT", Path::new("appdash=off"))],
+    );
+    assert!(served.port("zipkin") > 0 && served.port("appdash") > 0);
+    served.stop();
+    // A setting that does not exist stops the server.
+    std::fs::write(&file, "[serve]\nkep = '2d'\n").unwrap();
+    let out = config(&["serve"]).output().unwrap();
+    assert_eq!(out.status.code(), USAGE);
+    assert!(said(&out).contains(&format!("{name}:2: no setting of serve is called kep")), "{}", said(&out));
 }
 
 #[test]

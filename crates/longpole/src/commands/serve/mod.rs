@@ -3,8 +3,10 @@
 mod jaeger_variables;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
+use std::path::Path;
 use std::sync::mpsc;
 use std::thread;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use longpole_server::receive::AllowedOrigins;
@@ -17,6 +19,9 @@ use crate::env_vars;
 use crate::invocation::Invocation;
 use crate::terminal::screen::print_line;
 use crate::terminal::stderr;
+
+/// A signal that comes so soon after another one is the same: `timeout` and terminals send it to the process and to its group.
+const ONE_SIGNAL: Duration = Duration::from_millis(300);
 
 /// Serves until SIGINT, SIGTERM or SIGHUP.
 pub(crate) fn serve(invocation: &Invocation, arguments: &ServeArguments) -> Result<()> {
@@ -63,12 +68,20 @@ pub(crate) fn serve(invocation: &Invocation, arguments: &ServeArguments) -> Resu
     for problem in server.problems() {
         stderr::note(format!("a log of an earlier server: {problem}"));
     }
-    greet(&server, &root)?;
+    greet(&server, &root, arguments.config.as_deref())?;
     serve::wait_for_signal().context("failed to wait for a signal")?;
     let (ended, outcome) = mpsc::channel();
     let second_signal = ended.clone();
     thread::spawn(move || ended.send(Some(server.end())));
-    thread::spawn(move || serve::wait_for_signal().map(|()| second_signal.send(None)));
+    let first = Instant::now();
+    thread::spawn(move || {
+        while serve::wait_for_signal().is_ok() {
+            if first.elapsed() > ONE_SIGNAL {
+                return second_signal.send(None).is_ok();
+            }
+        }
+        false
+    });
     let Ok(Some(losses)) = outcome.recv() else {
         bail!("a second signal ended the server; the store has everything that it acknowledged");
     };
@@ -88,7 +101,7 @@ fn loopback() -> Vec<IpAddr> {
     addresses
 }
 
-fn greet(server: &Server, root: &str) -> Result<()> {
+fn greet(server: &Server, root: &str, config: Option<&Path>) -> Result<()> {
     print_line("longpole serve: ready")?;
     for (what, door, path) in [
         ("page and Jaeger API", Door::Page, ""),
@@ -120,6 +133,9 @@ fn greet(server: &Server, root: &str) -> Result<()> {
         server.address(Door::Page).or_else(|| server.address(Door::OtlpHttp)).is_none_or(|address| address.ip().is_loopback());
     let who = if is_loopback { "every user of this machine" } else { "everybody who reaches these ports" };
     print_line(format!("  {:<20}  {who} can send and read", "access"))?;
+    if let Some(config) = config {
+        print_line(format!("  {:<20}  {}", "settings", config.display()))?;
+    }
     print_line(format!("  {:<20}  {root}", "store"))?;
     Ok(())
 }
