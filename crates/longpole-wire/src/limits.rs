@@ -21,6 +21,20 @@ pub const JSON_BYTES_A_VALUE: u64 = 8;
 /// Values that any such request may have: lists of a few values that are not set are no attack.
 pub const JSON_VALUES_MIN: u64 = 1 << 16;
 
+/// Bytes for each struct in the lists of a document of Thrift's binary protocol, where the smallest that says something has 19.
+///
+/// A struct without fields has one byte, and takes 100 times as long to read as another byte.
+pub const THRIFT_BYTES_A_STRUCT: usize = 16;
+
+/// Structs that any such document may have.
+pub const THRIFT_STRUCTS_MIN: usize = 1 << 16;
+
+/// Bytes for each message in a request of protobuf that is read as a whole: 8, where an annotation with its time has 11.
+pub const PROTOBUF_BYTES_A_MESSAGE: usize = 8;
+
+/// Messages that any such request may have.
+pub const PROTOBUF_MESSAGES_MIN: usize = 1 << 16;
+
 /// Groups inside each other in unknown fields. OTLP has no groups; the walk over them must still end.
 pub const GROUP_NESTING_MAX: u32 = 32;
 

@@ -8,7 +8,7 @@
 
 use crate::error::{DecodeError, Problem};
 use crate::leb128::{self, Leb128Fault};
-use crate::limits::GROUP_NESTING_MAX;
+use crate::limits::{GROUP_NESTING_MAX, PROTOBUF_BYTES_A_MESSAGE, PROTOBUF_MESSAGES_MIN};
 
 /// The content of one field.
 #[derive(Debug, Clone, Copy)]
@@ -273,4 +273,27 @@ pub(crate) fn put_message(out: &mut Vec<u8>, number: u32, fill: impl FnOnce(&mut
     let mut length = Vec::with_capacity(5);
     leb128::put(&mut length, (out.len() - start) as u64);
     out.splice(start..start, length);
+}
+
+/// Counts the messages of a request that is read as a whole: empty ones take time and memory, and two bytes.
+pub(crate) struct MessageCount {
+    seen: usize,
+    most: usize,
+}
+
+impl MessageCount {
+    /// The count of a request of this many bytes.
+    pub(crate) fn of(bytes: usize) -> Self {
+        MessageCount { seen: 0, most: (bytes / PROTOBUF_BYTES_A_MESSAGE).max(PROTOBUF_MESSAGES_MIN) }
+    }
+
+    /// Counts one more, which begins at this offset.
+    pub(crate) fn add(&mut self, reader: &Reader<'_>, offset: usize) -> Result<(), DecodeError> {
+        self.seen += 1;
+        if self.seen <= self.most {
+            return Ok(());
+        }
+        let limit = u32::try_from(self.most).unwrap_or(u32::MAX);
+        Err(reader.error_at(offset, Problem::TooManyOf { what: "messages, one for each 8 bytes", limit }))
+    }
 }

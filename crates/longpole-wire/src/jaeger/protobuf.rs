@@ -18,7 +18,7 @@ use crate::convert::{Losses, span_id_of_bytes, trace_id_of_bytes};
 use crate::error::{DecodeError, Problem};
 use crate::limits::Limits;
 use crate::number::{int32, row, uint32};
-use crate::protobuf::{Field, Reader, Value};
+use crate::protobuf::{Field, MessageCount, Reader, Value};
 
 /// Gives the spans of a request of `jaeger.api_v2.CollectorService/PostSpans` to the sink.
 ///
@@ -30,7 +30,8 @@ use crate::protobuf::{Field, Reader, Value};
 /// The bytes are no such message, or exceed the limits.
 pub fn decode_post_spans(bytes: &[u8], limits: &Limits, sink: &mut dyn SpanSink) -> Result<(), DecodeError> {
     walk::deliver(sink, |losses, each| {
-        let mut messages = Messages { values: 0, values_max: limits.values_max, losses };
+        let count = MessageCount::of(bytes.len());
+        let mut messages = Messages { values: 0, values_max: limits.values_max, count, losses };
         let process = messages.request(Reader::new(bytes), each)?;
         Ok((process, ()))
     })
@@ -41,6 +42,8 @@ struct Messages<'l> {
     /// Tags, logs, references and warnings of the span or process under way.
     values: u32,
     values_max: u32,
+    /// All messages so far.
+    count: MessageCount,
     losses: &'l mut Losses,
 }
 
@@ -49,7 +52,10 @@ impl<'a> Messages<'_> {
         let mut process = None;
         while let Some(field) = reader.next()? {
             match (field.number, field.value) {
-                (1, Value::Bytes(batch)) => self.batch(batch.named("batch"), &mut process, each)?,
+                (1, Value::Bytes(batch)) => {
+                    self.count.add(&reader, field.offset)?;
+                    self.batch(batch.named("batch"), &mut process, each)?;
+                }
                 (1, _) => return Err(unexpected(&reader, field)),
                 _ => {}
             }
@@ -66,6 +72,7 @@ impl<'a> Messages<'_> {
         while let Some(field) = reader.next()? {
             match (field.number, field.value) {
                 (1, Value::Bytes(span)) => {
+                    self.count.add(&reader, field.offset)?;
                     let span = self.span(span.named("span"))?;
                     each(span, self.losses);
                 }
@@ -179,6 +186,7 @@ impl<'a> Messages<'_> {
 
     /// Counts the value that begins here.
     fn count_value(&mut self, reader: &Reader<'_>) -> Result<(), DecodeError> {
+        self.count.add(reader, reader.offset())?;
         self.values += 1;
         if self.values > self.values_max {
             return Err(reader.error_at(reader.offset(), Problem::TooMany { limit: self.values_max }));

@@ -10,5 +10,7 @@ mod schema;
 pub mod trace;
 
 pub use count::{count_logs, count_metrics};
-pub use response::{Encoding, PartialSuccess, Rejected, Signal, decode_response, decode_retry_delay, encode_response, encode_status};
+pub use response::{
+    Encoding, PartialSuccess, Rejected, Signal, decode_response, decode_retry_delay, encode_response, encode_retry_delay, encode_status,
+};
 pub use trace::{encode as encode_trace, encode_span_event};

@@ -137,6 +137,16 @@ pub fn decode_retry_delay(details: &str) -> Option<Duration> {
     retry_delay(Reader::new(&bytes)).ok()?
 }
 
+/// What [`decode_retry_delay`] reads: a status that asks for a pause. gRPC wants it without padding.
+pub fn encode_retry_delay(code: i32, message: &str, secs: u64) -> String {
+    let mut status = encode_status(code, message, Encoding::Protobuf);
+    put_message(&mut status, 3, |any| {
+        put_bytes(any, 1, b"type.googleapis.com/google.rpc.RetryInfo");
+        put_message(any, 2, |info| put_message(info, 1, |delay| put_integer(delay, 1, secs)));
+    });
+    base64::encode(&status).trim_end_matches('=').to_owned()
+}
+
 fn retry_delay(mut status: Reader<'_>) -> Result<Option<Duration>, DecodeError> {
     let mut delay = None;
     while let Some(field) = status.next()? {

@@ -15,7 +15,7 @@ mod binary;
 mod compact;
 
 use crate::error::DecodeError;
-use crate::limits::THRIFT_NESTING_MAX;
+use crate::limits::{THRIFT_BYTES_A_STRUCT, THRIFT_NESTING_MAX, THRIFT_STRUCTS_MIN};
 
 /// How values are encoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,13 +84,15 @@ pub(crate) struct ThriftReader<'a> {
     protocol: ThriftProtocol,
     /// What to call the document in an error.
     document: &'static str,
+    /// Elements of its lists so far.
+    elements: usize,
     /// The value of the field whose header was read last, if the header holds it. A truth value of compact has no byte of its own.
     truth_in_header: Option<bool>,
 }
 
 impl<'a> ThriftReader<'a> {
     pub(crate) fn new(bytes: &'a [u8], protocol: ThriftProtocol, document: &'static str) -> Self {
-        ThriftReader { bytes, at: 0, protocol, document, truth_in_header: None }
+        ThriftReader { bytes, at: 0, protocol, document, elements: 0, truth_in_header: None }
     }
 
     /// An error at the byte that is read next.
@@ -210,7 +212,18 @@ impl<'a> ThriftReader<'a> {
         if kind != ThriftType::Struct && count > 0 {
             return Err(self.error("a list of something other than structs"));
         }
+        self.count_elements(kind, count)?;
         Ok(count)
+    }
+
+    /// Refuses lists of more structs or lists than its bytes can hold, before one of them is read: empty ones cost time, and bytes do not.
+    fn count_elements(&mut self, kind: ThriftType, count: u32) -> Result<(), DecodeError> {
+        if !matches!(kind, ThriftType::Struct | ThriftType::List | ThriftType::Set | ThriftType::Map) {
+            return Ok(());
+        }
+        self.elements = self.elements.saturating_add(usize::try_from(count).unwrap_or(usize::MAX));
+        let most = (self.bytes.len() / THRIFT_BYTES_A_STRUCT).max(THRIFT_STRUCTS_MIN);
+        if self.elements > most { Err(self.error("more structs than one for each 16 bytes")) } else { Ok(()) }
     }
 
     /// Types of the keys and the values of a map, and how many pairs follow.
@@ -253,10 +266,13 @@ impl<'a> ThriftReader<'a> {
                     ThriftType::Struct => open.push(OpenValue::Struct(0)),
                     ThriftType::Map => {
                         let (key, value, count) = self.map()?;
+                        self.count_elements(key, count)?;
+                        self.count_elements(value, count)?;
                         open.push(OpenValue::Values(u64::from(count) * 2, [value, key]));
                     }
                     ThriftType::Set | ThriftType::List => {
                         let (kind, count) = self.list()?;
+                        self.count_elements(kind, count)?;
                         open.push(OpenValue::Values(u64::from(count), [kind, kind]));
                     }
                     ThriftType::Unknown => return Err(self.error("unknown type of a field")),

@@ -11,25 +11,27 @@ use crate::convert::{Losses, number_of_bytes, span_id_of_bytes, trace_id_of_byte
 use crate::error::{DecodeError, Problem};
 use crate::limits::Limits;
 use crate::number::uint32;
-use crate::protobuf::{Reader, Value};
+use crate::protobuf::{MessageCount, Reader, Value};
 
 /// Reads a whole body.
 pub(super) fn read<'a>(bytes: &'a [u8], limits: &Limits, losses: &mut Losses) -> Result<Vec<Raw<'a>>, DecodeError> {
     let mut spans = Vec::new();
     let mut reader = Reader::new(bytes);
+    let mut messages = MessageCount::of(bytes.len());
     while let Some(field) = reader.next()? {
         if let (1, Value::Bytes(inner)) = (field.number, field.value) {
             if spans.len() >= limits.zipkin_spans_max {
                 let limit = u32::try_from(limits.zipkin_spans_max).unwrap_or(u32::MAX);
                 return Err(reader.error_at(field.offset, Problem::TooMany { limit }));
             }
-            spans.push(span(inner.named("span"), limits, losses)?);
+            messages.add(&reader, field.offset)?;
+            spans.push(span(inner.named("span"), limits, &mut messages, losses)?);
         }
     }
     Ok(spans)
 }
 
-fn span<'a>(mut reader: Reader<'a>, limits: &Limits, losses: &mut Losses) -> Result<Raw<'a>, DecodeError> {
+fn span<'a>(mut reader: Reader<'a>, limits: &Limits, messages: &mut MessageCount, losses: &mut Losses) -> Result<Raw<'a>, DecodeError> {
     let mut raw = Raw::default();
     let mut values = 0;
     while let Some(field) = reader.next()? {
@@ -61,7 +63,10 @@ fn span<'a>(mut reader: Reader<'a>, limits: &Limits, losses: &mut Losses) -> Res
             (1..=13, _) => return Err(reader.error_at(field.offset, Problem::UnexpectedWireType { field: field.number })),
             _ => continue,
         }
-        values += u32::from(field.number == 10 || field.number == 11);
+        if field.number == 10 || field.number == 11 {
+            values += 1;
+            messages.add(&reader, field.offset)?;
+        }
         if values > limits.values_max {
             return Err(reader.error_at(field.offset, Problem::TooMany { limit: limits.values_max }));
         }

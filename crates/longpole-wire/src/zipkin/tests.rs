@@ -207,3 +207,18 @@ fn span(number: u64) -> Span {
     let mut batch = json(&format!(r#"[{{"traceId":"1","id":"{number:x}","timestamp":5,"duration":7}}]"#));
     batch.spans.remove(0)
 }
+
+#[test]
+fn more_empty_annotations_than_bytes_can_say_anything_in_are_refused() {
+    // Spans of a thousand annotations that say nothing: two bytes each, and a hundred in memory.
+    let span: Vec<u8> = [82, 0].repeat(1_000);
+    let body = |spans: usize| {
+        let mut out = Vec::new();
+        (0..spans).for_each(|_| crate::protobuf::put_bytes(&mut out, 1, &span));
+        out
+    };
+    let decode = |bytes: &[u8]| decode(bytes, Format::V2Protobuf, &Limits::default(), &mut SpanBatch::default());
+    assert!(decode(&body(10)).is_ok());
+    let reason = decode(&body(1_000)).unwrap_err().to_string();
+    assert!(reason.contains("messages, one for each 8 bytes"), "{reason}");
+}
