@@ -1,7 +1,9 @@
-//! Messages of Jaeger's query service (`jaeger.api_v3.QueryService`) and of its sampling service (`jaeger.api_v2.SamplingManager`), as gRPC
-//! carries them. Field numbers are those of `api_v3/query_service.proto` and `api_v2/sampling.proto` in jaeger-idl.
+//! Messages of Jaeger's query services (`jaeger.api_v3.QueryService` and `jaeger.api_v2.QueryService`) and of its sampling service
+//! (`jaeger.api_v2.SamplingManager`), as gRPC carries them. Field numbers are those of `api_v3/query_service.proto`, `api_v2/query.proto` and
+//! `api_v2/sampling.proto` in jaeger-idl.
 //!
-//! Traces are answered as `TracesData` of OpenTelemetry: [`otlp::encode_trace`](crate::otlp::encode_trace).
+//! Version 3 answers traces as `TracesData` of OpenTelemetry ([`otlp::encode_trace`](crate::otlp::encode_trace)), version 2 as spans of Jaeger
+//! ([`jaeger::encode_spans`](crate::jaeger::encode_spans)).
 
 use longpole_model::time::Timestamp;
 
@@ -39,6 +41,22 @@ pub struct TraceQuery {
 pub fn trace_request(bytes: &[u8]) -> Result<String, DecodeError> {
     let [id] = texts(bytes, [1])?;
     Ok(id.unwrap_or_default())
+}
+
+/// Reads `GetTraceRequest` of version 2: the trace id as text.
+///
+/// # Errors
+///
+/// The message is not well formed.
+pub fn trace_request_v2(bytes: &[u8]) -> Result<String, DecodeError> {
+    let mut id = String::new();
+    let mut reader = Reader::new(bytes);
+    while let Some(field) = reader.next()? {
+        if let (1, Value::Bytes(bytes)) = (field.number, field.value) {
+            id = bytes.bytes().iter().map(|byte| format!("{byte:02x}")).collect();
+        }
+    }
+    Ok(id)
 }
 
 /// Reads `GetOperationsRequest`: the service, and the kind where one is wanted.
@@ -159,6 +177,21 @@ pub fn operations_response<'a>(operations: impl IntoIterator<Item = (&'a str, &'
     let mut out = Vec::new();
     for (name, kind) in operations {
         put_message(&mut out, 1, |out| {
+            put_set_bytes(out, 1, name.as_bytes());
+            put_set_bytes(out, 2, kind.as_bytes());
+        });
+    }
+    out
+}
+
+/// Writes `GetOperationsResponse` of version 2: names, and operations with their kinds.
+pub fn operations_response_v2<'a>(operations: impl IntoIterator<Item = (&'a str, &'a str)> + Clone) -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut names: Vec<&str> = operations.clone().into_iter().map(|(name, _)| name).collect();
+    names.dedup();
+    names.into_iter().for_each(|name| put_set_bytes(&mut out, 1, name.as_bytes()));
+    for (name, kind) in operations {
+        put_message(&mut out, 2, |out| {
             put_set_bytes(out, 1, name.as_bytes());
             put_set_bytes(out, 2, kind.as_bytes());
         });
@@ -322,6 +355,7 @@ mod tests {
         fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
             let _ = find_request(&bytes);
             let _ = trace_request(&bytes);
+            let _ = trace_request_v2(&bytes);
             let _ = operations_request(&bytes);
             let _ = dependencies_request(&bytes);
         }

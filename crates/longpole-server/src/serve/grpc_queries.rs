@@ -1,20 +1,22 @@
-//! Queries by gRPC: Jaeger's query service, version 3, and its sampling service. All of them are answered at each of their ports.
+//! Queries by gRPC: Jaeger's query service, versions 3 and 2, and its sampling service. All of them are answered at each of their ports.
 
 use std::time::Duration;
 
 use axum::Router;
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
 use axum::routing::any;
 use http::StatusCode;
+use longpole_model::Span;
 use longpole_store::live::{LiveStore, SpanFilter};
-use longpole_wire::jaeger_query::{self, SummaryMessage};
-use longpole_wire::{DecodeError, otlp};
+use longpole_wire::jaeger_query::{self, SummaryMessage, TraceQuery};
+use longpole_wire::{DecodeError, jaeger, otlp};
 use tokio::time::timeout;
 
 use super::jaeger::{calls, one_trace, service_names, take_error};
 use super::jaeger_v3::{Summary, TraceSearch, depth_of, operations_of};
 use super::query_error::QueryError;
+use super::query_turns::QueriedStore;
 use super::sampling::Strategies;
 use crate::off_the_reactor::off_the_reactor;
 use crate::otlp_request::grpc::code;
@@ -36,10 +38,16 @@ type Messages = Result<Vec<Vec<u8>>, QueryError>;
 pub(super) fn routes(store: LiveStore, strategies: Strategies) -> Router {
     // `any`: a call that is no POST has an answer of its own.
     let query = |method: fn(&LiveStore, &[u8]) -> Messages| {
-        any(move |State(store): State<LiveStore>, request: Request| call(request, move |question| method(&store, question)))
+        any(move |QueriedStore(store): QueriedStore, request: Request| call(request, move |question| method(&store, question)))
     };
     let path = |method: &str| format!("/jaeger.api_v3.QueryService/{method}");
+    let path_v2 = |method: &str| format!("/jaeger.api_v2.QueryService/{method}");
     Router::new()
+        .route(&path_v2("GetServices"), query(services))
+        .route(&path_v2("GetOperations"), query(operations_v2))
+        .route(&path_v2("GetTrace"), query(trace_v2))
+        .route(&path_v2("FindTraces"), query(traces_v2))
+        .route(&path_v2("GetDependencies"), query(dependencies))
         .route(&path("GetServices"), query(services))
         .route(&path("GetOperations"), query(operations))
         .route(&path("GetTrace"), query(trace))
@@ -64,7 +72,7 @@ pub(super) fn routes(store: LiveStore, strategies: Strategies) -> Router {
 const SERVING: [u8; 2] = [0x08, 1];
 
 /// Answers one call.
-async fn call(request: Request, method: impl FnOnce(&[u8]) -> Messages + Send + 'static) -> Response {
+pub(super) async fn call(request: Request, method: impl FnOnce(&[u8]) -> Messages + Send + 'static) -> Response {
     if let Some(answer) = not_a_call(&request) {
         return answer.into_response();
     }
@@ -87,9 +95,14 @@ async fn answer(request: Request, method: impl FnOnce(&[u8]) -> Messages + Send 
         let code = match error.status() {
             StatusCode::BAD_REQUEST => code::INVALID_ARGUMENT,
             StatusCode::NOT_FOUND => code::NOT_FOUND,
-            _ => code::INTERNAL,
+            _ => match error {
+                QueryError::TimedOut => code::DEADLINE_EXCEEDED,
+                QueryError::NoPlace => code::RESOURCE_EXHAUSTED,
+                _ => code::INTERNAL,
+            },
         };
-        Refusal::new(code, error.to_string())
+        let refusal = Refusal::new(code, error.to_string());
+        if matches!(error, QueryError::NoPlace) { refusal.retry_after(1) } else { refusal }
     })
 }
 
@@ -107,6 +120,27 @@ fn operations(store: &LiveStore, question: &[u8]) -> Messages {
     let (service, kind) = jaeger_query::operations_request(question)?;
     let operations = operations_of(store, &service, kind.as_deref())?;
     Ok(vec![jaeger_query::operations_response(operations.iter().map(|(name, kind)| (name.as_str(), *kind)))])
+}
+
+fn operations_v2(store: &LiveStore, question: &[u8]) -> Messages {
+    let (service, kind) = jaeger_query::operations_request(question)?;
+    let operations = operations_of(store, &service, kind.as_deref())?;
+    Ok(vec![jaeger_query::operations_response_v2(operations.iter().map(|(name, kind)| (name.as_str(), *kind)))])
+}
+
+fn trace_v2(store: &LiveStore, question: &[u8]) -> Messages {
+    let spans = one_trace(store, &jaeger_query::trace_request_v2(question)?)?;
+    Ok(chunks_v2(&spans))
+}
+
+fn traces_v2(store: &LiveStore, question: &[u8]) -> Messages {
+    let spans = search_of(jaeger_query::find_request(question)?).spans(store)?;
+    Ok(chunks_v2(&spans))
+}
+
+/// What Jaeger's spans cannot hold is in version 3.
+fn chunks_v2(spans: &[Span]) -> Vec<Vec<u8>> {
+    spans.chunks(SPANS_AT_A_TIME).map(|chunk| jaeger::encode_spans(chunk).0).collect()
 }
 
 fn trace(store: &LiveStore, question: &[u8]) -> Messages {
@@ -150,13 +184,17 @@ fn dependencies(store: &LiveStore, question: &[u8]) -> Messages {
 }
 
 fn search(question: &[u8]) -> Result<TraceSearch, QueryError> {
-    let mut query = jaeger_query::find_request(question)?;
+    let query = jaeger_query::find_request(question)?;
     if query.has_filter {
         return Err("query.filter: structured filters are not supported; use service_name, attributes and the like".into());
     }
-    let (Some(from), Some(until)) = (query.from, query.until) else {
+    if query.from.is_none() || query.until.is_none() {
         return Err("start_time_min and start_time_max are required".into());
-    };
+    }
+    Ok(search_of(query))
+}
+
+fn search_of(mut query: TraceQuery) -> TraceSearch {
     let is_error = take_error(&mut query.attributes);
     let filter = SpanFilter {
         service: query.service,
@@ -166,9 +204,9 @@ fn search(question: &[u8]) -> Result<TraceSearch, QueryError> {
         min_nanos: query.min_nanos,
         max_nanos: query.max_nanos,
         is_error,
-        from: Some(from),
-        until: Some(until),
+        from: query.from,
+        until: query.until,
         ..SpanFilter::default()
     };
-    Ok(TraceSearch { filter, depth: depth_of(query.depth) })
+    TraceSearch { filter, depth: depth_of(query.depth) }
 }

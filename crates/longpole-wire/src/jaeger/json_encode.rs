@@ -1,6 +1,5 @@
 //! Jaeger's JSON, out.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -10,8 +9,8 @@ use longpole_model::resource::Resource;
 use longpole_model::span::Span;
 use longpole_model::time::Timestamp;
 
-use super::{CHILD_OF, FOLLOWS_FROM, REF_TYPE, SCOPE, WARNINGS};
-use crate::convert::{self, BEFORE_1970, CannotHold, NAMES, NANOS};
+use super::outgoing::{Outgoing, fields_of};
+use crate::convert::{self, BEFORE_1970, CannotHold, NANOS};
 use crate::json_writer::{self, Members};
 use crate::{attribute_json, base64};
 
@@ -128,14 +127,7 @@ fn write_span(out: &mut String, span: &Span, process: usize, lost: &mut CannotHo
     object.raw("flags", span.flags);
     object.text("operationName", &span.name);
 
-    let parent = span.parent_span_id.map(|parent| (CHILD_OF, span.trace_id, parent));
-    let links = span.links.iter().map(|link| {
-        let is_child = matches!(&link.attributes.0[..], [only] if only.key == REF_TYPE && only.value.as_str() == Some("child_of"));
-        let is_parent = is_child && link.trace_id == span.trace_id && (parent.is_none() || span.parent_span_id == Some(link.span_id));
-        lost.count(is_parent || !(is_child || link.attributes.0.is_empty()), "attributes of links");
-        (if is_child && !is_parent { CHILD_OF } else { FOLLOWS_FROM }, link.trace_id, link.span_id)
-    });
-    let references: Vec<_> = parent.into_iter().chain(links).collect();
+    let Outgoing { references, tags, warnings } = Outgoing::of(span, lost);
     object.list("references", references, |out, (ref_type, trace_id, span_id)| {
         let mut reference = Members::begin(out);
         reference.text("refType", ref_type);
@@ -149,45 +141,17 @@ fn write_span(out: &mut String, span: &Span, process: usize, lost: &mut CannotHo
     object.raw("startTime", micros(span.start));
     object.raw("duration", micros(span.end).saturating_sub(micros(span.start)));
 
-    let mut said = convert::said_in_tags(span, SCOPE, lost);
-    said.extend(convert::kind_tag(span));
-    let is_warnings = |attribute: &Attribute| {
-        attribute.key == WARNINGS
-            && matches!(&attribute.value, AttributeValue::Array(texts) if !texts.is_empty() && texts.iter().all(|text| text.as_str().is_some()))
-    };
-    // The last, so that of several each but one stays a tag.
-    let warnings = span.attributes.iter().rev().find(|attribute| is_warnings(attribute));
-    let mut tags: Vec<(&str, Cow<'_, AttributeValue>)> =
-        said.iter().map(|(key, value)| (&**key, Cow::Owned(AttributeValue::Str(value.into())))).collect();
-    for attribute in span.attributes.iter() {
-        if warnings.is_some_and(|warnings| std::ptr::eq(warnings, attribute)) {
-            continue;
-        }
-        let is_spoken_for = convert::is_spoken_for(&attribute.key);
-        lost.count(is_spoken_for, NAMES);
-        if !(is_spoken_for && said.iter().any(|(key, _)| *key == attribute.key)) {
-            tags.push((&attribute.key, Cow::Borrowed(&attribute.value)));
-        }
-    }
-    object.list("tags", tags, |out, (key, value)| match (key, &*value) {
-        // A viewer looks for a truth value; why stands in the description of the status.
-        ("error", AttributeValue::Str(text)) if said.iter().any(|(key, value)| key == "error" && value == text) => {
-            write_tag(out, key, &AttributeValue::Bool(true), lost);
-        }
-        (key, value) => write_tag(out, key, value, lost),
-    });
+    object.list("tags", tags, |out, (key, value)| write_tag(out, &key, &value, lost));
     object.list("logs", &span.events, |out, event| {
         lost.count(is_cut(event.time), NANOS);
         lost.count(event.time.unix_nanos() < 0, BEFORE_1970);
         let mut log = Members::begin(out);
         log.raw("timestamp", micros(event.time));
-        let name = Attribute { key: "event".into(), value: AttributeValue::Str(event.name.clone()) };
-        let fields = std::iter::once(&name).chain(event.attributes.iter());
-        log.list("fields", fields, |out, field| write_tag(out, &field.key, &field.value, lost));
+        log.list("fields", fields_of(event), |out, (key, value)| write_tag(out, key, &value, lost));
         log.end();
     });
     object.raw("processID", format_args!("\"p{process}\""));
-    match warnings.map(|warnings| &warnings.value) {
+    match warnings {
         Some(texts) => drop(attribute_json::write_value(object.member("warnings"), texts)),
         None => object.raw("warnings", "null"),
     }

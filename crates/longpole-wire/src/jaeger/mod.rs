@@ -1,4 +1,4 @@
-//! Jaeger: its JSON, in and out; the thrift and the protobuf of its clients, in.
+//! Jaeger: its JSON and protobuf, in and out; the thrift of its clients, in.
 //!
 //! ```text
 //! JSON of UI and query API ──► json.rs ─────────────────────┐
@@ -6,7 +6,9 @@
 //! UDP, thrift in compact ────┼► thrift.rs ──┐               ├─► RawSpan ──► raw.rs ──► sink
 //! UDP, thrift in binary ─────┘              ├► walk.rs ─────┘
 //! gRPC, protobuf ────────────► protobuf.rs ─┘
-//! spans ──► json_encode.rs ──► JSON, and what it cannot hold
+//!
+//! spans ──► outgoing.rs ─┬─► json_encode.rs ──► JSON, and what it cannot hold
+//!                        └─► protobuf_encode.rs
 //! ```
 //!
 //! All of them map to the same spans. The first `CHILD_OF` in the same trace is the parent; every other reference is a link. A link that is
@@ -14,7 +16,9 @@
 
 mod json;
 mod json_encode;
+mod outgoing;
 mod protobuf;
+mod protobuf_encode;
 mod raw;
 mod thrift;
 mod walk;
@@ -22,6 +26,7 @@ mod walk;
 pub use json::{decode, trace_id};
 pub use json_encode::encode;
 pub use protobuf::decode_post_spans;
+pub use protobuf_encode::encode_spans;
 pub use thrift::{AgentBatch, ClientStats, decode_agent_packet, decode_thrift};
 
 /// Name of the scope of spans that came by this channel.

@@ -310,6 +310,20 @@ fn jaegers_grpc_takes_spans_and_answers() {
     assert!(found.contains(&id), "{found}");
     let summaries = query("FindTraceSummaries", &[&[0x0a, always.len() as u8][..], &always].concat());
     assert!(summaries.contains(&hex(&id)), "the id as text: {summaries}");
+    // Version 2 answers spans of Jaeger, which a collector takes: these are the same, and nothing is added.
+    let query_v2 = |method: &str, question: &[u8]| call("jaeger-query", &format!("/jaeger.api_v2.QueryService/{method}"), question);
+    let id_bytes: Vec<u8> = (0..16).map(|at| u8::from_str_radix(&id[2 * at..2 * at + 2], 16).unwrap()).collect();
+    let chunk = query_v2("GetTrace", &[&[0x0a, 16], &id_bytes[..]].concat());
+    let chunk: Vec<u8> = (0..chunk.len() / 2).map(|at| u8::from_str_radix(&chunk[2 * at..2 * at + 2], 16).unwrap()).collect();
+    let spans = || served.jaeger(&format!("/api/traces/{id}"))["data"][0]["spans"].clone();
+    let before = spans();
+    let length = [chunk.len() as u8 | 0x80, (chunk.len() >> 7) as u8];
+    assert_eq!(call("jaeger-grpc", "/jaeger.api_v2.CollectorService/PostSpans", &[&[0x0a][..], &length, &chunk].concat()), "");
+    assert_eq!(spans(), before);
+    assert_eq!(query_v2("FindTraces", &[0x0a, 0]), query_v2("GetTrace", &[&[0x0a, 16], &id_bytes[..]].concat()));
+    assert!(query_v2("GetOperations", &question).starts_with("0a"));
+    assert_eq!(query_v2("GetServices", b""), query("GetServices", b""));
+    assert_eq!(query_v2("GetTrace", &[0x0a, 1, 9]), "NOT_FOUND trace not found");
     // Each trace: a probability of 1.
     assert_eq!(call("sampling-grpc", "/jaeger.api_v2.SamplingManager/GetSamplingStrategy", b""), "120909000000000000f03f");
     assert_eq!(call("jaeger-query", "/grpc.health.v1.Health/Check", b""), "0801");

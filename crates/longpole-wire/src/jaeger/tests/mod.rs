@@ -425,7 +425,7 @@ fn hostile_sizes_take_no_memory() {
     let prefix = b"\x0f\0\x02\x0c";
     assert_eq!(
         refused(decode_thrift, &[&prefix[..], &[0x7f, 0xff, 0xff, 0xff]].concat()),
-        "bytes end inside a value, in the thrift batch at byte 8"
+        "more structs than one for each 16 bytes, in the thrift batch at byte 8"
     );
     assert_eq!(refused(decode_thrift, &[&prefix[..], &[0xff; 4]].concat()), "length below zero, in the thrift batch at byte 8");
     let name = b"\x82\x81\x01\x09emitBatch\x1c\x29\x1c\x58\xff\xff\xff\xff\x07";
@@ -433,7 +433,7 @@ fn hostile_sizes_take_no_memory() {
     let texts = b"\x0f\0\x02\x0b\0\0\0\x01\0\0\0\0\0";
     assert_eq!(refused(decode_thrift, texts), "a list of something other than structs, in the thrift batch at byte 8");
 
-    let count = 1_000_000u32;
+    let count = 60_000u32;
     let empty = [&prefix[..], &count.to_be_bytes(), &vec![0; count as usize], &[0]].concat();
     let batch = read(decode_thrift, &empty);
     assert_eq!((batch.spans.len(), lost(&batch, LossKind::SpansInvalid)), (0, u64::from(count)));
@@ -503,6 +503,20 @@ proptest! {
         }
     }
 
+    /// An answer of the query service says the same spans, if it says that nothing is lost.
+    #[test]
+    fn an_answer_of_the_query_service_is_the_same_spans(sample in any_batch()) {
+        let spans = read(decode, &sample.json()).spans;
+        let (answer, lost) = encode_spans(&spans);
+        let mut request = Vec::new();
+        put_message(&mut request, 1, |out| out.extend_from_slice(&answer));
+        let again = read(decode_post_spans, &request);
+        prop_assert_eq!(again.spans.len(), spans.len());
+        if lost.is_empty() && again.losses.is_empty() {
+            prop_assert_eq!(debug(&again.spans), debug(&spans));
+        }
+    }
+
     /// Any bytes, and the bytes of a batch with one of them changed, are read or refused.
     #[test]
     fn any_bytes_are_read_or_refused(bytes in vec(any::<u8>(), 0..200), sample in any_batch(), at in any::<prop::sample::Index>(), byte in any::<u8>()) {
@@ -523,4 +537,22 @@ proptest! {
             }
         }
     }
+}
+
+#[test]
+fn more_empty_structs_than_bytes_can_say_anything_in_are_refused_before_they_are_read() {
+    let spans = |count: u32| [b"\x0f\x00\x02\x0c".as_slice(), &count.to_be_bytes(), &vec![0; count as usize], b"\x00"].concat();
+    assert!(decode_thrift(&spans(65_536), &Limits::default(), &mut SpanBatch::default()).is_ok());
+    let reason = refused(decode_thrift, &spans(1_000_000));
+    assert!(reason.contains("more structs than one for each 16 bytes") && reason.contains("byte 8"), "{reason}");
+    // In a field that nobody reads, too.
+    let unknown = [b"\x0f\x00\x63\x0c".as_slice(), &1_000_000_u32.to_be_bytes(), &[0; 1_000_001]].concat();
+    assert!(refused(decode_thrift, &unknown).contains("more structs"));
+    let batch = |spans: usize| {
+        let mut out = Vec::new();
+        put_message(&mut out, 1, |batch| batch.extend([0x0a, 0].repeat(spans)));
+        out
+    };
+    assert!(decode_post_spans(&batch(1_000), &Limits::default(), &mut SpanBatch::default()).is_ok());
+    assert!(refused(decode_post_spans, &batch(1_000_000)).contains("messages, one for each 8 bytes"));
 }
