@@ -112,6 +112,7 @@ fn abandon_the_command() -> ! {
             libc::write(gate, c"g".as_ptr().cast(), 1);
         }
     }
+    hang_up();
     let ended_as = loop {
         match wait4(COMMAND.load(Ordering::Relaxed), 0) {
             Change::Ended { exit, .. } => break encode_exit(exit),
@@ -121,6 +122,24 @@ fn abandon_the_command() -> ! {
         }
     };
     leave(if ended_as == EXIT_NONE || (ended_as == 0 && is_strict) { EXIT_OWN_FAILURE } else { ended_as })
+}
+
+/// Descriptors among which our sockets are: more than the receiver has connections.
+const SOCKETS_BELOW: c_int = 4096;
+
+/// Hangs up our connections and closes our ports: nobody answers there any more, and the command's processes should not wait for that.
+/// Async-signal-safe. It closes no descriptor, because other threads go on for a moment and could take its number for another file.
+fn hang_up() {
+    for descriptor in libc::STDERR_FILENO + 1..SOCKETS_BELOW {
+        // Descriptors that the command inherits from our parent stay open across exec; ours do not.
+        // SAFETY: reads flags of a number that may be no descriptor, and ends what may be no socket; both are then errors without effect.
+        unsafe {
+            let flags = libc::fcntl(descriptor, libc::F_GETFD);
+            if flags >= 0 && flags & libc::FD_CLOEXEC != 0 {
+                libc::shutdown(descriptor, libc::SHUT_RDWR);
+            }
+        }
+    }
 }
 
 /// Faults that we catch because processes send them, too.

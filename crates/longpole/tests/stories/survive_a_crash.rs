@@ -1,6 +1,6 @@
 //! Story: the recorder is killed in the middle of a run (out of memory, an impatient operator).
 //! Guarantees: every span whose request was answered with success is in the recording, which says that its recorder was
-//! killed; the command ends as if nothing had happened.
+//! killed; the command ends as if nothing had happened, also when the recorder ends by its own fault.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -10,7 +10,7 @@ use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_proto::tonic::trace::v1::{ResourceSpans, ScopeSpans, Span};
 use prost::Message;
 
-use crate::support::{Sandbox, longpole, role};
+use crate::support::{Sandbox, c, longpole, role};
 
 /// Moments at which the recorder is killed.
 const MOMENTS: u64 = 100;
@@ -83,6 +83,46 @@ fn kill_at(sandbox: &Sandbox, moment: u64) -> bool {
     }
     std::fs::remove_dir_all(&dir).unwrap();
     was_killed
+}
+
+/// A library that ends a recorder by its own fault, in the middle of a request.
+const ABORTING: &str = r#"
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
+ssize_t writev(int fd, const struct iovec *parts, int number) {
+    static int count;
+    char link[64], path[4096];
+    ssize_t (*real)(int, const struct iovec *, int) = dlsym(RTLD_NEXT, "writev");
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    ssize_t length = readlink(link, path, sizeof path - 1);
+    path[length < 0 ? 0 : length] = 0;
+    int is_log = strstr(path, "/recordings/") != NULL && strcmp(program_invocation_short_name, "longpole") == 0;
+    if (is_log && __atomic_add_fetch(&count, 1, __ATOMIC_RELAXED) == 20) abort();
+    return real(fd, parts, number);
+}
+"#;
+
+#[test]
+fn a_recorder_that_aborts_hangs_up() {
+    const STORY: &str = "a_recorder_that_aborts_hangs_up";
+    let sandbox = Sandbox::new();
+    let Some(shim) = c::compile_with(&sandbox, STORY, "aborting.so", ABORTING, &["-shared", "-fPIC", "-ldl"]) else { return };
+    let mut recorder = longpole(&sandbox.path("store"));
+    recorder.args(["run", "--summary", "none", "--"]).args(role("survive_a_crash::emit"));
+    recorder.env("LONGPOLE_STORY_DIR", sandbox.path("")).env("LD_PRELOAD", shim);
+    // Without limits of its own the program would wait for an answer for good.
+    let out = recorder.output().unwrap();
+    let (shown, errors) = (String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));
+    assert!(errors.contains("the command continues without longpole"), "{errors}");
+    assert!(out.status.success() && shown.contains("ended normally"), "{shown}");
+    let acknowledged = shown.lines().filter(|line| line.starts_with("acknowledged ")).count() as u64;
+    assert!(acknowledged < REQUESTS, "{acknowledged}");
 }
 
 /// The program: one request after the other, each span noted once it is acknowledged.
