@@ -129,6 +129,15 @@ impl CompactSpans {
         self.chunks.iter().map(|chunk| chunk.len() as u64).sum()
     }
 
+    /// Bytes that all of it takes in memory, about.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        let chunks: usize = self.chunks.iter().map(Vec::capacity).sum();
+        let rows = self.heads.capacity() * size_of::<SpanHead>() + self.places.capacity() * size_of::<(u32, u32)>();
+        let shared = self.examples.len() * (size_of::<Span>() + size_of::<(Shared, SpanRow)>());
+        let texts = self.texts.list.len() * 3 * size_of::<Text>() + self.texts.long_bytes;
+        (chunks + rows + shared + texts) as u64
+    }
+
     /// Ids and times of each, in the order in which they came.
     pub fn heads(&self) -> &[SpanHead] {
         &self.heads

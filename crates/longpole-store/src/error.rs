@@ -132,6 +132,9 @@ pub enum StoreError {
         /// The store.
         root: PathBuf,
     },
+    /// Nobody waits for the answer of this query any more.
+    #[error("answer the query: it was stopped")]
+    Stopped,
     /// Its segments are not written yet.
     #[error("read the recording {name}: it is not sealed")]
     NotSealed {
@@ -168,6 +171,7 @@ impl StoreError {
             | StoreError::Catalog { .. }
             | StoreError::Taken { .. }
             | StoreError::Served { .. }
+            | StoreError::Stopped
             | StoreError::TooLarge { .. } => ErrorKind::Environment,
             StoreError::Wal(error) => error.kind(),
             StoreError::Segment { source, .. } if source.is::<io::Error>() => ErrorKind::Environment,

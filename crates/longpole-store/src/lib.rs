@@ -44,6 +44,7 @@ pub mod live;
 mod memory;
 mod name;
 mod numbers;
+mod query_stop;
 mod segment;
 mod span_order;
 mod store;

@@ -28,6 +28,14 @@ impl Head {
         self.spans.len()
     }
 
+    /// Bytes that it takes in memory, about.
+    pub(super) fn memory_bytes(&self) -> u64 {
+        // Each trace has a list of the places of its spans.
+        let of_trace = size_of::<(TraceId, Vec<u32>)>() + 4 * size_of::<u32>();
+        let places = self.place_of.capacity() * (size_of::<(SpanKey, u32)>() + 1) + self.spans.len() * size_of::<u32>();
+        self.spans.memory_bytes() + (places + self.traces.capacity() * of_trace) as u64
+    }
+
     /// How many spans came again.
     pub(super) fn duplicates(&self) -> u64 {
         self.duplicates

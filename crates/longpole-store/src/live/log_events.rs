@@ -27,6 +27,15 @@ pub(super) fn is_log_event(row: &Span) -> bool {
     row.name.as_str() == NAME && row.scope.name == NAME
 }
 
+/// Makes a span of a client that is called like a log record, and in a scope like it, one that is shown.
+pub fn set_apart(span: &mut Span) -> bool {
+    let is_called_so = is_log_event(span);
+    if is_called_so {
+        span.scope = Arc::new(Scope { name: format!("{NAME}.sent"), ..Scope::clone(&span.scope) });
+    }
+    is_called_so
+}
+
 /// The spans among these rows of one trace, with the log records as their events.
 pub(super) fn attach(rows: Vec<Span>) -> Vec<Span> {
     if !rows.iter().any(is_log_event) {

@@ -18,8 +18,10 @@ use std::path::{Path, PathBuf};
 use longpole_model::Timestamp;
 use serde_json::{Value, json};
 
+use super::generation::NUMBER_MAX;
 use crate::error::StoreError;
 use crate::files;
+use crate::format::RECORDING_VERSION;
 
 /// Each version of this multiple lists everything.
 const CHECKPOINT_EVERY: u64 = 100;
@@ -95,7 +97,7 @@ impl SegmentEntry {
     /// The node that made it, and the number of its last log.
     pub(super) fn made_by(id: &str) -> Option<(&str, u64)> {
         let (rest, number) = id.rsplit_once('-')?;
-        Some((rest.split_once('-')?.1, number.parse().ok()?))
+        Some((rest.split_once('-')?.1, number.parse().ok().filter(|number| *number <= NUMBER_MAX)?))
     }
 
     /// Where its files are, below the folder of the segments.
@@ -109,8 +111,8 @@ impl SegmentEntry {
 pub(super) struct ManifestChange {
     pub(super) add: Vec<SegmentEntry>,
     pub(super) remove: Vec<String>,
-    /// The node whose logs before this number are not needed any more.
-    pub(super) watermark: Option<(String, u64)>,
+    /// The nodes whose logs before these numbers are not needed any more.
+    pub(super) watermarks: Vec<(String, u64)>,
 }
 
 /// All segments, in one version.
@@ -148,10 +150,16 @@ impl Manifest {
             version -= 1;
         }
         let mut manifest = Manifest::default();
+        let newer = |entry: &&SegmentEntry| entry.schema > RECORDING_VERSION;
         for (path, value) in changes.into_iter().rev() {
             let corrupt =
                 || StoreError::Corrupt { path: path.clone(), reason: "it is no list of segments that longpole writes".to_owned() };
-            manifest.apply(&change_of(&value).ok_or_else(corrupt)?);
+            let change = change_of(&value).ok_or_else(corrupt)?;
+            if let Some(entry) = change.add.iter().find(newer) {
+                let (what, found) = ("list of segments", entry.schema);
+                return Err(StoreError::Newer { what, path, found, known: RECORDING_VERSION });
+            }
+            manifest.apply(&change);
             if let Some(marks) = value["watermarks"].as_object() {
                 let numbers = marks.iter().filter_map(|(node, number)| Some((node.clone(), number.as_u64()?)));
                 manifest.watermarks.extend(numbers);
@@ -164,7 +172,7 @@ impl Manifest {
     fn apply(&mut self, change: &ManifestChange) {
         self.entries.retain(|entry| !change.remove.contains(&entry.id));
         self.entries.extend(change.add.iter().cloned());
-        self.watermarks.extend(change.watermark.iter().cloned());
+        self.watermarks.extend(change.watermarks.iter().cloned());
     }
 
     /// Writes the next version and returns it. The disk has it then.
@@ -239,7 +247,7 @@ fn crc_of(value: &Value) -> u32 {
 fn change_of(value: &Value) -> Option<ManifestChange> {
     let add = value["add"].as_array()?.iter().map(SegmentEntry::of).collect::<Option<_>>()?;
     let remove = value["remove"].as_array()?.iter().map(|id| id.as_str().map(str::to_owned)).collect::<Option<_>>()?;
-    Some(ManifestChange { add, remove, watermark: None })
+    Some(ManifestChange { add, remove, watermarks: Vec::new() })
 }
 
 fn file_name(version: u64) -> String {
@@ -272,7 +280,7 @@ mod tests {
         let mut manifest = Manifest::newest(folder.path()).unwrap();
         for number in 1..=250 {
             let remove = if number > 20 { vec![entry(number - 20).id] } else { Vec::new() };
-            let change = ManifestChange { add: vec![entry(number)], remove, watermark: Some(("node".to_owned(), number)) };
+            let change = ManifestChange { add: vec![entry(number)], remove, watermarks: vec![("node".to_owned(), number)] };
             manifest = manifest.commit(folder.path(), &change).unwrap();
         }
         assert_eq!(Manifest::newest(folder.path()).unwrap(), manifest);
@@ -305,6 +313,15 @@ mod tests {
         }
         let anew = Manifest::replace(folder.path(), vec![entry(1)], BTreeMap::new()).unwrap();
         assert_eq!((anew.version, Manifest::newest(folder.path()).unwrap()), (2, anew));
+    }
+
+    #[test]
+    fn a_list_of_a_newer_longpole_is_refused() {
+        let folder = Directory::new();
+        let newer = SegmentEntry { schema: 99, ..entry(1) };
+        Manifest::default().commit(folder.path(), &ManifestChange { add: vec![newer], ..ManifestChange::default() }).unwrap();
+        let error = Manifest::newest(folder.path()).unwrap_err();
+        assert!(error.to_string().contains("it has format 99") && error.to_string().contains("a newer longpole can read it"), "{error}");
     }
 
     #[test]

@@ -18,6 +18,7 @@
 //! waits for it is acknowledged, and the next request begins another one.
 
 mod filter;
+mod folders;
 mod generation;
 mod head;
 mod log_events;
@@ -31,18 +32,18 @@ mod trace_index;
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File};
 use std::io;
-use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use longpole_model::calendar::{civil_from_days, days_from_civil};
 use longpole_model::{LossKind, Span, SpanKind, Timestamp, TraceId};
 
 pub use self::filter::SpanFilter;
+use self::folders::{Folders, NodeLogs};
 use self::generation::Generations;
 use self::head::{Head, merged};
-pub use self::log_events::log_event;
+pub use self::log_events::{log_event, set_apart};
 use self::manifest::{Manifest, ManifestChange, SegmentEntry};
 use self::segment::Segment;
 pub use self::sync_thread::Acknowledge;
@@ -51,7 +52,7 @@ use crate::error::StoreError;
 use crate::error_kind::ErrorKind;
 use crate::files;
 use crate::format::RECORDING_VERSION;
-use crate::layout::LOCK;
+pub use crate::query_stop::QueryStop;
 use crate::store::Store;
 pub use crate::trace_summary::TraceSummary;
 use crate::wal::{Frame, Generation, Replay, RequestHead, WalError, WalWriter};
@@ -61,6 +62,9 @@ const TENANT: &str = "default";
 
 /// Folder of what only this machine has.
 const NODES: &str = "node";
+
+/// Bytes that are written to find out whether the disk has room again: more than most requests have.
+const PROBE_BYTES: usize = 256 << 10;
 
 /// Generations that may wait in memory until they are segments. With more the store takes no spans: the disk does not take segments.
 const ENDED_MAX: usize = 8;
@@ -129,28 +133,22 @@ pub type DecodeRequest<'a> = dyn FnMut(&RequestHead, &[u8]) -> Vec<Span> + 'a;
 #[derive(Debug, Clone)]
 pub struct LiveStore {
     shared: Arc<SharedStore>,
+    /// Stops the queries by this clone.
+    stop: QueryStop,
 }
 
 #[derive(Debug)]
 struct SharedStore {
     folders: Folders,
     options: LiveOptions,
-    /// Locked as long as this lives.
-    _lock: File,
+    /// Locked as long as this lives: the folders of all nodes.
+    _locks: Vec<File>,
     state: RwLock<LiveState>,
     sync_thread: SyncThread,
     /// Held by who makes a segment or removes some.
     maintenance: Mutex<()>,
     /// Segments that cannot be read, and why.
     damaged: Mutex<BTreeMap<String, String>>,
-}
-
-#[derive(Debug)]
-struct Folders {
-    node: String,
-    wal: PathBuf,
-    manifest: PathBuf,
-    segments: PathBuf,
 }
 
 /// What is where. A request holds it for reading while it is appended and published, so no span can stand in one generation's log and in
@@ -169,6 +167,8 @@ struct LiveState {
 struct LiveGeneration {
     number: u64,
     begun: Timestamp,
+    /// Logs of other nodes that it holds as well, up to these numbers.
+    taken_over: Vec<(NodeLogs, u64)>,
     /// `None` for what was left by an earlier server: its logs are read, and no one writes to them.
     wal: Option<WalWriter>,
     head: RwLock<Head>,
@@ -220,40 +220,22 @@ impl LiveStore {
         now: Timestamp,
         decode: &mut DecodeRequest<'_>,
     ) -> Result<(LiveStore, Vec<String>), StoreError> {
-        let (folders, lock) = Folders::open(store.root())?;
-        let mut problems = folders.other_nodes()?;
+        let (folders, locks) = Folders::open(store.root())?;
+        let mut problems = folders.strays()?;
         let on_disk = folders.segment_folders()?;
         let manifest = folders.list(&on_disk, &mut problems)?;
         let segments = manifest.entries.iter().map(|entry| Arc::new(folders.segment(entry))).collect();
         let generations = Generations::new(&folders.wal);
         let first = manifest.watermarks.get(&folders.node).copied().unwrap_or(0);
         let numbers = generations.numbers()?;
-        let mut left = None;
-        for number in &numbers {
-            if *number < first {
-                // Its spans stand in a segment: the server ended before it removed the log.
-                generations.remove(*number)?;
-                continue;
+        let mut left = LiveGeneration::ended(first, now);
+        let own = NodeLogs { node: folders.node.clone(), wal: folders.wal.clone() };
+        let last_read = left.replay_all(&own, first, decode, &mut problems)?;
+        for other in &folders.others {
+            let first = manifest.watermarks.get(&other.node).copied().unwrap_or(0);
+            if let Some(last) = left.replay_all(other, first, decode, &mut problems)? {
+                left.taken_over.push((other.clone(), last));
             }
-            let generation = left.get_or_insert_with(|| LiveGeneration::ended(*number, now));
-            generation.number = *number;
-            let path = folders.wal.join(generation::file_name(*number));
-            let damaged = path.with_extension("damaged");
-            match generation.replay(&folders, *number, decode, &mut problems) {
-                Ok(false) => {}
-                // The file stays for whoever can read more of it. Where that fails, the line says at least what is wrong.
-                Ok(true) => {
-                    let _ = fs::hard_link(&path, &damaged);
-                }
-                Err(StoreError::Wal(error)) if error.kind() == ErrorKind::Corrupt => {
-                    problems.push(format!("{} stays as {}: {error}", path.display(), damaged.display()));
-                    fs::rename(&path, &damaged).map_err(StoreError::io("rename", &path))?;
-                }
-                Err(error) => return Err(error),
-            }
-        }
-        if left.as_ref().is_some_and(|generation| read(&generation.head).len() == 0) {
-            left.take().map_or(Ok(()), |generation| generations.remove_until(generation.number))?;
         }
         let last_segment = on_disk.iter().filter_map(|(_, folder)| {
             let (node, number) = SegmentEntry::made_by(folder.file_name()?.to_str()?)?;
@@ -261,22 +243,37 @@ impl LiveStore {
         });
         // Above each log and each segment of this node: a number is never used twice.
         let last = numbers.last().copied().max(last_segment.max());
-        let next = last.map_or(first, |last| first.max(last.saturating_add(1)));
+        let mut next = last.map_or(first, |last| first.max(last.saturating_add(1)));
+        let mut ended = Vec::new();
+        if read(&left.head).len() > 0 {
+            // What only other nodes had becomes a segment of this one all the same.
+            left.number = last_read.unwrap_or(next);
+            next = next.max(left.number.saturating_add(1));
+            ended.push(Arc::new(left));
+        } else {
+            last_read.map_or(Ok(()), |last| generations.remove_until(last))?;
+            left.taken_over.iter().try_for_each(|(other, last)| Generations::new(&other.wal).remove_until(*last))?;
+        }
         let current = Arc::new(LiveGeneration::begin(&folders, next, now)?);
-        let ended = left.into_iter().map(Arc::new).collect();
         let state = RwLock::new(LiveState { current, ended, segments, manifest });
         let sync_thread = SyncThread::default();
         let shared = Arc::new(SharedStore {
             folders,
             options,
-            _lock: lock,
+            _locks: locks,
             state,
             sync_thread,
             maintenance: Mutex::default(),
             damaged: Mutex::default(),
         });
         SyncThread::start(&shared)?;
-        Ok((LiveStore { shared }, problems))
+        Ok((LiveStore { shared, stop: QueryStop::default() }, problems))
+    }
+
+    /// The same store, whose queries end with [`StoreError::Stopped`] soon after they are stopped.
+    #[must_use]
+    pub fn for_query(&self, stop: QueryStop) -> LiveStore {
+        LiveStore { shared: Arc::clone(&self.shared), stop }
     }
 
     /// Appends a request to the log and lets its spans be found. It is not durable yet: [`when_durable`](Self::when_durable).
@@ -314,10 +311,11 @@ impl LiveStore {
     ///
     /// [`StoreError`] if a segment that may hold it cannot be read.
     pub fn trace(&self, trace_id: TraceId) -> Result<Vec<Span>, StoreError> {
+        self.stop.check()?;
         let (generations, segments) = self.shared.all();
         let mut fragments = Vec::new();
         for segment in segments {
-            fragments.push(self.shared.of_segment(&segment, segment.trace(trace_id))?);
+            fragments.push(self.shared.of_segment(&segment, segment.trace(trace_id, &self.stop))?);
         }
         fragments.extend(generations.iter().map(|generation| read(&generation.head).trace(trace_id)));
         Ok(merged(fragments))
@@ -332,7 +330,7 @@ impl LiveStore {
         let (generations, segments) = self.shared.all();
         let mut operations = BTreeSet::new();
         for segment in segments {
-            operations.extend(self.shared.of_segment(&segment, segment.operations().cloned())?);
+            operations.extend(self.shared.of_segment(&segment, segment.operations(&self.stop).cloned())?);
         }
         for generation in generations {
             read(&generation.head).operations(&mut operations);
@@ -381,6 +379,30 @@ impl LiveStore {
     /// Why segments are left out of all answers, a line for each that was found to be damaged.
     pub fn damaged(&self) -> Vec<String> {
         lock(&self.shared.damaged).iter().map(|(id, reason)| format!("segment {id} is left out: failed to {reason}")).collect()
+    }
+
+    /// Whether the disk takes what is written to it, as the log would.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Io`] if it does not.
+    pub fn probe_disk(&self) -> Result<(), StoreError> {
+        let path = self.shared.folders.wal.join("probe");
+        let probe = || -> io::Result<()> {
+            files::remove_all(&path)?;
+            files::write_new(&path, &[0; PROBE_BYTES])?;
+            files::open(&path)?.sync_all()
+        };
+        let probed = probe();
+        // The next probe tries again.
+        let _ = files::remove_all(&path);
+        probed.map_err(StoreError::io("write", path))
+    }
+
+    /// Bytes of memory that the spans take which stand in no segment yet, about.
+    pub fn memory_bytes(&self) -> u64 {
+        let state = read(&self.shared.state);
+        state.ended.iter().chain([&state.current]).map(|generation| read(&generation.head).memory_bytes()).sum()
     }
 
     /// Its figures.
@@ -471,15 +493,15 @@ impl SharedStore {
             schema: RECORDING_VERSION,
         };
         drop(head);
-        let change = ManifestChange {
-            add: vec![entry.clone()],
-            remove: Vec::new(),
-            watermark: Some((self.folders.node.clone(), generation.number + 1)),
-        };
+        let own = [(self.folders.node.clone(), generation.number + 1)];
+        let taken_over = generation.taken_over.iter().map(|(other, last)| (other.node.clone(), last + 1));
+        let change =
+            ManifestChange { add: vec![entry.clone()], remove: Vec::new(), watermarks: own.into_iter().chain(taken_over).collect() };
         self.commit(&change, |state| {
             state.segments.push(Arc::new(self.folders.segment(&entry)));
             state.ended.retain(|ended| !Arc::ptr_eq(ended, generation));
         })?;
+        generation.taken_over.iter().try_for_each(|(other, last)| Generations::new(&other.wal).remove_until(*last))?;
         Generations::new(&self.folders.wal).remove_until(generation.number)
     }
 
@@ -533,12 +555,12 @@ impl LiveGeneration {
             let _ = fs::remove_file(&path);
         })?;
         files::sync_dir(&folders.wal).map_err(|source| WalError::Io { action: "sync the folder of", path, source })?;
-        Ok(LiveGeneration { number, begun: now, wal: Some(wal), head: RwLock::default(), received: Mutex::default() })
+        Ok(LiveGeneration { wal: Some(wal), ..LiveGeneration::ended(number, now) })
     }
 
     /// One that an earlier server began.
     fn ended(number: u64, now: Timestamp) -> LiveGeneration {
-        LiveGeneration { number, begun: now, wal: None, head: RwLock::default(), received: Mutex::default() }
+        LiveGeneration { number, begun: now, taken_over: Vec::new(), wal: None, head: RwLock::default(), received: Mutex::default() }
     }
 
     fn append(&self, request: &Request<'_>) -> Result<(), WalError> {
@@ -558,17 +580,46 @@ impl LiveGeneration {
         *times = Some([first.min(received), last.max(received)]);
     }
 
-    /// Takes what a log holds. Returns whether it is damaged, beyond a last request that was never acknowledged.
-    fn replay(
+    /// Takes what the logs of a node hold from this number on, and removes those before it. Returns the number of the last.
+    fn replay_all(
         &self,
-        folders: &Folders,
-        number: u64,
+        logs: &NodeLogs,
+        first: u64,
         decode: &mut DecodeRequest<'_>,
         problems: &mut Vec<String>,
-    ) -> Result<bool, StoreError> {
+    ) -> Result<Option<u64>, StoreError> {
+        let generations = Generations::new(&logs.wal);
+        let mut last = None;
+        for number in generations.numbers()? {
+            if number < first {
+                // Its spans stand in a segment: the server ended before it removed the log.
+                generations.remove(number)?;
+                continue;
+            }
+            last = Some(number);
+            let path = logs.wal.join(generation::file_name(number));
+            let damaged = path.with_extension("damaged");
+            match self.replay(logs, number, decode, problems) {
+                Ok(false) => {}
+                // The file stays for whoever can read more of it. Where that fails, the line says at least what is wrong.
+                Ok(true) => {
+                    let _ = fs::hard_link(&path, &damaged);
+                }
+                Err(StoreError::Wal(error)) if error.kind() == ErrorKind::Corrupt => {
+                    problems.push(format!("{} stays as {}: {error}", path.display(), damaged.display()));
+                    fs::rename(&path, &damaged).map_err(StoreError::io("rename", &path))?;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(last)
+    }
+
+    /// Takes what a log holds. Returns whether it is damaged, beyond a last request that was never acknowledged.
+    fn replay(&self, logs: &NodeLogs, number: u64, decode: &mut DecodeRequest<'_>, problems: &mut Vec<String>) -> Result<bool, StoreError> {
         let mut is_damaged = false;
-        let path = folders.wal.join(generation::file_name(number));
-        let unknown = Generation { node: folders.node.clone(), tenant: TENANT.to_owned(), number, begun: self.begun };
+        let path = logs.wal.join(generation::file_name(number));
+        let unknown = Generation { node: logs.node.clone(), tenant: TENANT.to_owned(), number, begun: self.begun };
         for frame in Replay::of_generation(&path, unknown)? {
             match frame? {
                 Frame::Spans { head, body } => self.publish(&decode(&head, &body), head.received),
@@ -581,137 +632,6 @@ impl LiveGeneration {
         }
         Ok(is_damaged)
     }
-}
-
-impl Folders {
-    /// Opens the folders of a store, or makes them, and locks them.
-    fn open(root: &Path) -> Result<(Folders, File), StoreError> {
-        let fail = |path: &Path| StoreError::io("create", path.to_owned());
-        let nodes = files::make_dirs(root, &[NODES.as_ref()]).map_err(fail(root))?;
-        let node = match node_in(&nodes)? {
-            Some(node) => node,
-            None => {
-                let mut random = [0; 4];
-                getrandom_03::fill(&mut random).map_err(|error| fail(&nodes)(io::Error::other(error.to_string())))?;
-                format!("{:08x}", u32::from_le_bytes(random))
-            }
-        };
-        let own = files::make_dirs(&nodes, &[node.as_ref()]).map_err(fail(&nodes))?;
-        let path = own.join(LOCK);
-        let lock = files::open_lock(&path).map_err(StoreError::io("open", &path))?;
-        match lock.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(StoreError::Served { root: root.to_owned() }),
-            Err(TryLockError::Error(error)) => return Err(StoreError::io("lock", path)(error)),
-        }
-        let wal = files::make_dirs(&own, &["wal".as_ref(), TENANT.as_ref()]).map_err(fail(&own))?;
-        let manifest = files::make_dirs(root, &["tenants".as_ref(), TENANT.as_ref(), "manifest".as_ref()]).map_err(fail(root))?;
-        let segments = files::make_dirs(root, &["tenants".as_ref(), TENANT.as_ref(), "segments".as_ref()]).map_err(fail(root))?;
-        Ok((Folders { node, wal, manifest, segments }, lock))
-    }
-
-    fn segment(&self, entry: &SegmentEntry) -> Segment {
-        Segment::new(self.segments.join(entry.folder()), entry.clone())
-    }
-
-    /// The list of segments. What a whole list does not name is removed: a server ended while it made or removed a segment. A list that is lost
-    /// or damaged is made anew from the segments themselves, and nothing is removed.
-    fn list(&self, found: &[(String, PathBuf)], problems: &mut Vec<String>) -> Result<Manifest, StoreError> {
-        let reason = match Manifest::newest(&self.manifest) {
-            Ok(manifest) if manifest.version > 0 => {
-                self.remove_strays(&manifest, found)?;
-                return Ok(manifest);
-            }
-            // A new store: from now on a list is there, or it is lost.
-            Ok(_) if found.is_empty() => return Manifest::replace(&self.manifest, Vec::new(), BTreeMap::new()),
-            Ok(_) => "it is gone".to_owned(),
-            Err(StoreError::Corrupt { path, reason }) => format!("{}: {reason}", path.display()),
-            // A version that the newest one builds on.
-            Err(StoreError::Io { path, source, .. }) if source.kind() == io::ErrorKind::NotFound => format!("{} is gone", path.display()),
-            Err(error) => return Err(error),
-        };
-        let (mut entries, mut unread) = (Vec::new(), 0);
-        for (hour, folder) in found {
-            match segment::entry_of(hour, folder) {
-                Ok(entry) => entries.push(entry),
-                Err(error) => {
-                    unread += 1;
-                    problems.push(format!("a segment stays as it is: failed to {error}"));
-                }
-            }
-        }
-        problems.push(format!(
-            "the list of segments is damaged ({reason}): longpole made it anew from {} segments and left out {unread}; a span that was being moved \
-             may count twice",
-            entries.len()
-        ));
-        // What a segment holds stands in no log any more, also if nobody can read the segment: no later one may get its number.
-        let mut watermarks: BTreeMap<String, u64> = BTreeMap::new();
-        let names = found.iter().filter_map(|(_, folder)| folder.file_name()?.to_str());
-        for (node, number) in names.filter_map(SegmentEntry::made_by) {
-            let mark = watermarks.entry(node.to_owned()).or_default();
-            *mark = (*mark).max(number.saturating_add(1));
-        }
-        if unread > 0 {
-            // The logs of what cannot be read may still be there.
-            watermarks.remove(&self.node);
-        }
-        Manifest::replace(&self.manifest, entries, watermarks)
-    }
-
-    /// The folders of segments that are there, with their hours. Links are not followed.
-    fn segment_folders(&self) -> Result<Vec<(String, PathBuf)>, StoreError> {
-        let folders = |path: &Path| -> Result<Vec<PathBuf>, StoreError> {
-            let mut folders = Vec::new();
-            for entry in fs::read_dir(path).map_err(StoreError::io("list", path))? {
-                let entry = entry.map_err(StoreError::io("list", path))?;
-                if entry.file_type().map_err(StoreError::io("list", path))?.is_dir() {
-                    folders.push(entry.path());
-                }
-            }
-            folders.sort_unstable();
-            Ok(folders)
-        };
-        let mut found = Vec::new();
-        for hour in folders(&self.segments)? {
-            let name = hour.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            found.extend(folders(&hour)?.into_iter().map(|segment| (name.clone(), segment)));
-        }
-        Ok(found)
-    }
-
-    /// Removes the segments that the list does not name.
-    fn remove_strays(&self, manifest: &Manifest, found: &[(String, PathBuf)]) -> Result<(), StoreError> {
-        let known: BTreeSet<PathBuf> = manifest.entries.iter().map(|entry| self.segments.join(entry.folder())).collect();
-        let strays = found.iter().filter(|(_, segment)| !known.contains(segment));
-        strays.into_iter().try_for_each(|(_, segment)| files::remove_all(segment).map_err(StoreError::io("remove", segment)))
-    }
-
-    /// Lines about the logs of other nodes, which this server does not read.
-    fn other_nodes(&self) -> Result<Vec<String>, StoreError> {
-        // Up from `node/<node>/wal/<tenant>`.
-        let Some(nodes) = self.wal.ancestors().nth(3) else { return Ok(Vec::new()) };
-        let mut lines = Vec::new();
-        for entry in fs::read_dir(nodes).map_err(StoreError::io("list", nodes))? {
-            let name = entry.map_err(StoreError::io("list", nodes))?.file_name();
-            if name.to_str() != Some(self.node.as_str()) {
-                lines.push(format!("{} is of another node: its spans are not read", nodes.join(name).display()));
-            }
-        }
-        Ok(lines)
-    }
-}
-
-/// The node whose folder is there: a store has one on each machine that serves it.
-fn node_in(nodes: &Path) -> Result<Option<String>, StoreError> {
-    let is_name = |name: &str| name.len() == 8 && name.bytes().all(|byte| byte.is_ascii_hexdigit());
-    for entry in fs::read_dir(nodes).map_err(StoreError::io("list", nodes))? {
-        let name = entry.map_err(StoreError::io("list", nodes))?.file_name();
-        if let Some(name) = name.to_str().filter(|name| is_name(name)) {
-            return Ok(Some(name.to_owned()));
-        }
-    }
-    Ok(None)
 }
 
 const HOUR_NANOS: i64 = 3_600_000_000_000;

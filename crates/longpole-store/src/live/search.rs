@@ -14,8 +14,9 @@ use longpole_model::{Span, Timestamp, TraceId};
 use super::filter::SpanFilter;
 use super::log_events::attach;
 use super::segment::Segment;
-use super::{LiveGeneration, LiveStore, SharedStore, read};
+use super::{LiveGeneration, LiveStore, read};
 use crate::error::StoreError;
+use crate::query_stop::QueryStop;
 use crate::tables::traces::TraceRow;
 use crate::trace_summary::TraceSummary;
 
@@ -45,11 +46,11 @@ impl TracePlace {
     }
 
     /// What it has of a trace.
-    fn summary(&self, store: &SharedStore, trace_id: TraceId) -> Result<Option<TraceSummary>, StoreError> {
+    fn summary(&self, store: &LiveStore, trace_id: TraceId) -> Result<Option<TraceSummary>, StoreError> {
         match self {
             TracePlace::Head(generation) => Ok(read(&generation.head).summary(trace_id)),
             TracePlace::Segment(segment) => {
-                let summary = store.of_segment(segment, segment.summary(trace_id))?;
+                let summary = store.shared.of_segment(segment, segment.summary(trace_id, &store.stop))?;
                 Ok(summary.filter(|summary| summary.spans > 0))
             }
         }
@@ -74,8 +75,8 @@ impl LiveStore {
                 break;
             }
             let matching = match &places[place] {
-                TracePlace::Head(generation) => in_head(generation, filter, limit),
-                TracePlace::Segment(segment) => self.shared.of_segment(segment, in_segment(segment, filter, limit))?,
+                TracePlace::Head(generation) => in_head(generation, filter, limit, &self.stop)?,
+                TracePlace::Segment(segment) => self.shared.of_segment(segment, in_segment(segment, filter, limit, &self.stop))?,
             };
             for summary in matching {
                 match found.entry(summary.trace_id) {
@@ -91,11 +92,12 @@ impl LiveStore {
         found.truncate(limit);
         // Other parts of these traces need not match.
         for trace in &mut found {
+            self.stop.check()?;
             for (place, other) in places.iter().enumerate() {
                 if trace.places.contains(&place) {
                     continue;
                 }
-                if let Some(part) = other.summary(&self.shared, trace.summary.trace_id)? {
+                if let Some(part) = other.summary(self, trace.summary.trace_id)? {
                     trace.add(part, place);
                 }
             }
@@ -132,10 +134,11 @@ fn nth_newest(found: &HashMap<TraceId, FoundTrace>, limit: usize) -> Option<Time
 }
 
 /// Requests wait while the head is read: in turns of some traces.
-fn in_head(generation: &LiveGeneration, filter: &SpanFilter, limit: usize) -> Vec<TraceSummary> {
+fn in_head(generation: &LiveGeneration, filter: &SpanFilter, limit: usize, stop: &QueryStop) -> Result<Vec<TraceSummary>, StoreError> {
     let ids: Vec<TraceId> = read(&generation.head).trace_ids().collect();
     let mut candidates: Vec<TraceSummary> = Vec::new();
     for some in ids.chunks(TRACES_AT_A_TIME) {
+        stop.check()?;
         let head = read(&generation.head);
         let summaries = some.iter().filter_map(|trace_id| head.summary(*trace_id));
         candidates.extend(summaries.filter(|trace| filter.may_match(trace)));
@@ -145,18 +148,29 @@ fn in_head(generation: &LiveGeneration, filter: &SpanFilter, limit: usize) -> Ve
         let rows = read(&generation.head).trace(trace.trace_id);
         attach(rows).iter().any(|span| filter.matches(span))
     };
-    candidates.into_iter().filter(matches).take(limit).collect()
+    let mut matching = Vec::new();
+    for trace in candidates {
+        stop.check()?;
+        if matching.len() >= limit {
+            break;
+        }
+        if matches(&trace) {
+            matching.push(trace);
+        }
+    }
+    Ok(matching)
 }
 
-fn in_segment(segment: &Segment, filter: &SpanFilter, limit: usize) -> Result<Vec<TraceSummary>, StoreError> {
+fn in_segment(segment: &Segment, filter: &SpanFilter, limit: usize, stop: &QueryStop) -> Result<Vec<TraceSummary>, StoreError> {
     let may_match = |row: &TraceRow| row.summary.spans > 0 && filter.may_match(&row.summary);
-    let mut candidates: Vec<_> = segment.traces()?.into_iter().filter(may_match).collect();
+    let mut candidates: Vec<_> = segment.traces(stop)?.into_iter().filter(may_match).collect();
     candidates.sort_by_key(|row| newest_first(&row.summary));
     let mut matching = Vec::new();
     for some in candidates.chunks_mut(TRACES_AT_A_TIME) {
+        stop.check()?;
         // The rows are read in their order, and the traces returned in theirs.
         some.sort_by_key(|row| row.spans.start);
-        let mut spans: HashMap<TraceId, Vec<Span>> = segment.spans_of_all(some)?;
+        let mut spans: HashMap<TraceId, Vec<Span>> = segment.spans_of_all(some, stop)?;
         spans.values_mut().for_each(|rows| *rows = attach(std::mem::take(rows)));
         some.sort_by_key(|row| newest_first(&row.summary));
         let is_matching = |trace_id: TraceId| spans.get(&trace_id).is_some_and(|spans| spans.iter().any(|span| filter.matches(span)));

@@ -16,6 +16,7 @@ use crate::error::StoreError;
 use crate::files;
 use crate::format::RECORDING_VERSION;
 use crate::memory::kept_texts::KeptTexts;
+use crate::query_stop::QueryStop;
 use crate::segment::reader::{OpenTable, Tables};
 use crate::segment::writer::Writer;
 use crate::tables::spans::{SpanRows, Spans};
@@ -106,7 +107,7 @@ pub(super) fn entry_of(hour: &str, folder: &Path) -> Result<SegmentEntry, StoreE
     let segment = Segment::new(folder.to_owned(), entry.clone());
     segment.index()?;
     let mut services = BTreeSet::new();
-    for row in segment.traces()? {
+    for row in segment.traces(&QueryStop::default())? {
         entry.spans += u64::from(row.spans.end - row.spans.start);
         entry.traces += 1;
         (entry.start, entry.end) = (entry.start.min(row.summary.start), entry.end.max(row.summary.end));
@@ -177,68 +178,68 @@ impl Segment {
     }
 
     /// The rows of a trace; none if it is not here.
-    pub(super) fn trace(&self, trace_id: TraceId) -> Result<Vec<Span>, StoreError> {
-        match self.row(trace_id)? {
-            Some(row) => self.spans(&row),
+    pub(super) fn trace(&self, trace_id: TraceId, stop: &QueryStop) -> Result<Vec<Span>, StoreError> {
+        match self.row(trace_id, stop)? {
+            Some(row) => self.spans(&row, stop),
             None => Ok(Vec::new()),
         }
     }
 
     /// What a search needs of a trace, if it is here.
-    pub(super) fn summary(&self, trace_id: TraceId) -> Result<Option<TraceSummary>, StoreError> {
-        Ok(self.row(trace_id)?.map(|row| row.summary))
+    pub(super) fn summary(&self, trace_id: TraceId, stop: &QueryStop) -> Result<Option<TraceSummary>, StoreError> {
+        Ok(self.row(trace_id, stop)?.map(|row| row.summary))
     }
 
     /// Where a trace is.
-    fn row(&self, trace_id: TraceId) -> Result<Option<TraceRow>, StoreError> {
+    fn row(&self, trace_id: TraceId, stop: &QueryStop) -> Result<Option<TraceRow>, StoreError> {
         let candidates = self.index()?.rows_of(trace_id);
         if candidates.is_empty() {
             return Ok(None);
         }
         let ranges: Vec<_> = candidates.iter().map(|row| *row..row.saturating_add(1)).collect();
         let mut found = Vec::new();
-        self.tables()?.traces.read(size_of::<TraceRow>(), &ranges, |batch| traces::read(&batch, &mut found))?;
+        self.tables()?.traces.read(size_of::<TraceRow>(), &ranges, stop, |batch| traces::read(&batch, &mut found))?;
         Ok(found.into_iter().find(|row: &TraceRow| row.summary.trace_id == trace_id))
     }
 
     /// Every trace, in the order of the rows.
-    pub(super) fn traces(&self) -> Result<Vec<TraceRow>, StoreError> {
+    pub(super) fn traces(&self, stop: &QueryStop) -> Result<Vec<TraceRow>, StoreError> {
         let mut rows = Vec::new();
-        self.tables()?.traces.read_all(size_of::<TraceRow>(), |batch| traces::read(&batch, &mut rows))?;
+        self.tables()?.traces.read_all(size_of::<TraceRow>(), stop, |batch| traces::read(&batch, &mut rows))?;
         Ok(rows)
     }
 
     /// The spans of a trace.
-    pub(super) fn spans(&self, row: &TraceRow) -> Result<Vec<Span>, StoreError> {
+    pub(super) fn spans(&self, row: &TraceRow, stop: &QueryStop) -> Result<Vec<Span>, StoreError> {
         let tables = self.tables()?;
         let (mut texts, mut emitters) = (KeptTexts::of_reader(), spans::Emitters::default());
         let (mut found, first) = (Vec::new(), row.spans.start);
-        tables
-            .spans
-            .read(size_of::<Span>(), slice::from_ref(&row.spans), |batch| spans::read(&batch, &mut texts, &mut emitters, &mut found))?;
-        tables
-            .events
-            .read(size_of::<SpanEvent>(), slice::from_ref(&row.events), |batch| span_events::read(&batch, &mut texts, &mut found, first))?;
-        tables
-            .links
-            .read(size_of::<SpanLink>(), slice::from_ref(&row.links), |batch| span_links::read(&batch, &mut texts, &mut found, first))?;
+        tables.spans.read(size_of::<Span>(), slice::from_ref(&row.spans), stop, |batch| {
+            spans::read(&batch, &mut texts, &mut emitters, &mut found)
+        })?;
+        tables.events.read(size_of::<SpanEvent>(), slice::from_ref(&row.events), stop, |batch| {
+            span_events::read(&batch, &mut texts, &mut found, first)
+        })?;
+        tables.links.read(size_of::<SpanLink>(), slice::from_ref(&row.links), stop, |batch| {
+            span_links::read(&batch, &mut texts, &mut found, first)
+        })?;
         Ok(found)
     }
 
     /// The spans of these traces, which come in the order of their rows, with their events.
-    pub(super) fn spans_of_all(&self, rows: &[TraceRow]) -> Result<HashMap<TraceId, Vec<Span>>, StoreError> {
+    pub(super) fn spans_of_all(&self, rows: &[TraceRow], stop: &QueryStop) -> Result<HashMap<TraceId, Vec<Span>>, StoreError> {
         let tables = self.tables()?;
         let (mut texts, mut emitters) = (KeptTexts::of_reader(), spans::Emitters::default());
         let ranges: Vec<_> = rows.iter().map(|row| row.spans.clone()).collect();
         let mut found = Vec::new();
-        tables.spans.read(size_of::<Span>(), &ranges, |batch| spans::read(&batch, &mut texts, &mut emitters, &mut found))?;
+        tables.spans.read(size_of::<Span>(), &ranges, stop, |batch| spans::read(&batch, &mut texts, &mut emitters, &mut found))?;
         let mut spans_of: HashMap<TraceId, Vec<Span>> = HashMap::new();
         for span in found {
             spans_of.entry(span.trace_id).or_default().push(span);
         }
         for row in rows.iter().filter(|row| !row.events.is_empty()) {
             let Some(spans) = spans_of.get_mut(&row.summary.trace_id) else { continue };
-            tables.events.read(size_of::<SpanEvent>(), slice::from_ref(&row.events), |batch| {
+            tables.events.read(size_of::<SpanEvent>(), slice::from_ref(&row.events), stop, |batch| {
                 span_events::read(&batch, &mut texts, spans, row.spans.start)
             })?;
         }
@@ -246,12 +247,14 @@ impl Segment {
     }
 
     /// Services, operations and kinds of its spans.
-    pub(super) fn operations(&self) -> Result<&BTreeSet<(String, String, SpanKind)>, StoreError> {
+    pub(super) fn operations(&self, stop: &QueryStop) -> Result<&BTreeSet<(String, String, SpanKind)>, StoreError> {
         if let Some(operations) = self.operations.get() {
             return Ok(operations);
         }
         let mut operations = BTreeSet::new();
-        self.tables()?.spans.read_columns(&["service_name", "name", "kind"], |batch| spans::read_operations(&batch, &mut operations))?;
+        self.tables()?
+            .spans
+            .read_columns(&["service_name", "name", "kind"], stop, |batch| spans::read_operations(&batch, &mut operations))?;
         operations.retain(|(_, name, _)| name != log_events::NAME);
         Ok(self.operations.get_or_init(|| operations))
     }

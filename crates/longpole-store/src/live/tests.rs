@@ -211,6 +211,106 @@ fn old_segments_go_and_leave_nothing() {
 }
 
 #[test]
+fn logs_of_other_nodes_are_taken_over() {
+    let directory = Directory::new();
+    let live = open(&directory, LiveOptions::default());
+    wait_until_durable(&live, append(&live, 1, 3)).unwrap();
+    let node = live.shared.folders.node.clone();
+    drop(live);
+    // Somebody put another node beside it, whose folder comes first or last.
+    let nodes = directory.path().join(NODES);
+    for (other, trace) in [("00000000", 2), ("ffffffff", 3)] {
+        files::make_dirs(&nodes, &[other.as_ref(), "wal".as_ref(), TENANT.as_ref()]).unwrap();
+        let live = open(&directory, LiveOptions::default());
+        assert_eq!(live.trace(id(1)).unwrap().len(), 3, "{other}");
+        wait_until_durable(&live, append(&live, trace, 1)).unwrap();
+    }
+    let spans = |live: &LiveStore| [1, 2, 3].map(|trace| live.trace(id(trace)).unwrap().len());
+    let live = open(&directory, LiveOptions::default());
+    assert_eq!(spans(&live), [3, 1, 1]);
+    // A second server finds all of them taken.
+    let store = Store::open(directory.path()).unwrap();
+    let second = LiveStore::open(&store, LiveOptions::default(), NOW, &mut |_, body| spans_of(body));
+    assert!(matches!(second, Err(StoreError::Served { .. })));
+    live.maintain(NOW, true).unwrap();
+    assert_eq!(spans(&live), [3, 1, 1]);
+    drop(live);
+    let live = open(&directory, LiveOptions::default());
+    assert_eq!((spans(&live), live.figures().head_spans), ([3, 1, 1], 0));
+    assert!(Generations::new(&nodes.join(node).join("wal").join(TENANT)).numbers().unwrap().len() <= 1, "its logs are gone");
+}
+
+#[test]
+fn a_log_with_a_number_that_longpole_never_gives_is_named() {
+    let directory = Directory::new();
+    let live = open(&directory, LiveOptions::default());
+    wait_until_durable(&live, append(&live, 1, 3)).unwrap();
+    let path = live.shared.folders.wal.join("18446744073709551615.wal");
+    drop(live);
+    fs::write(&path, b"x").unwrap();
+    let store = Store::open(directory.path()).unwrap();
+    let (live, problems) = LiveStore::open(&store, LiveOptions::default(), NOW, &mut |_, body| spans_of(body)).unwrap();
+    assert_eq!(live.trace(id(1)).unwrap().len(), 3);
+    assert!(problems.len() == 1 && problems[0].contains("18446744073709551615.wal has no name of a log"), "{problems:?}");
+    live.maintain(NOW, true).unwrap();
+    assert!(path.exists());
+}
+
+#[test]
+fn an_error_names_the_folder_that_failed() {
+    let directory = Directory::new();
+    let store = Store::open(directory.path()).unwrap();
+    let bad = directory.path().join("tenants");
+    fs::write(&bad, b"").unwrap();
+    let error = LiveStore::open(&store, LiveOptions::default(), NOW, &mut |_, body| spans_of(body)).unwrap_err();
+    assert_eq!(error.to_string(), format!("create {}", bad.display()));
+}
+
+#[test]
+fn a_span_that_is_called_like_a_log_record_is_shown() {
+    let mut span = testing::span(1, 1, 0, NOW.unix_nanos());
+    assert!(!set_apart(&mut span));
+    span.name = log_events::NAME.into();
+    span.scope = Arc::new(longpole_model::Scope { name: log_events::NAME.to_owned(), ..longpole_model::Scope::default() });
+    assert!(set_apart(&mut span));
+    assert_eq!(log_events::attach(vec![span]).len(), 1);
+}
+
+#[test]
+fn a_query_that_is_stopped_ends() {
+    let directory = Directory::new();
+    let live = open(&directory, LiveOptions::default());
+    append(&live, 1, 3);
+    live.maintain(NOW, true).unwrap();
+    append(&live, 2, 3);
+    let stop = QueryStop::default();
+    let query = live.for_query(stop.clone());
+    assert_eq!((query.trace(id(1)).unwrap().len(), query.find(&SpanFilter::default(), 5).unwrap().len()), (3, 2));
+    stop.stop();
+    assert!(matches!(query.trace(id(1)), Err(StoreError::Stopped)));
+    assert!(matches!(query.find(&SpanFilter::default(), 5), Err(StoreError::Stopped)));
+    // Nothing counts as damaged because of it, and others go on.
+    assert_eq!((live.damaged(), live.trace(id(1)).unwrap().len()), (Vec::new(), 3));
+}
+
+#[test]
+fn a_lost_catalog_is_made_again() {
+    let directory = Directory::new();
+    let live = open(&directory, LiveOptions::default());
+    append(&live, 1, 3);
+    live.maintain(NOW, true).unwrap();
+    wait_until_durable(&live, append(&live, 2, 1)).unwrap();
+    drop(live);
+    for entry in fs::read_dir(directory.path()).unwrap().map(Result::unwrap) {
+        if entry.file_name().to_string_lossy().starts_with("catalog") {
+            fs::remove_file(entry.path()).unwrap();
+        }
+    }
+    let live = open(&directory, LiveOptions::default());
+    assert_eq!((live.trace(id(1)).unwrap().len(), live.trace(id(2)).unwrap().len()), (3, 1));
+}
+
+#[test]
 fn a_second_server_is_refused() {
     let directory = Directory::new();
     let _live = open(&directory, LiveOptions::default());

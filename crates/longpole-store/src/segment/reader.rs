@@ -28,6 +28,7 @@ use crate::format::{CHECKSUMS_SINCE, RECORDING_VERSION, SEGMENT_KEY};
 use crate::memory::budget::Budget;
 use crate::memory::needs::{self, Figures};
 use crate::numbers::usize_of;
+use crate::query_stop::QueryStop;
 use crate::tables::batch::{BadRows, Batch, Rows};
 use crate::tables::{ALL, Table};
 
@@ -365,14 +366,25 @@ impl OpenTable {
 
     /// Reads these rows, in their order. Ranges do not overlap, and come in order. `row_bytes` is what a row takes in the model without its
     /// texts and lists.
-    pub(crate) fn read(&self, row_bytes: usize, ranges: &[Range<u32>], take: impl FnMut(Batch<'_>) -> Rows<()>) -> Result<(), StoreError> {
-        self.read_of(ProjectionMask::all(), row_bytes, ranges, take)
+    pub(crate) fn read(
+        &self,
+        row_bytes: usize,
+        ranges: &[Range<u32>],
+        stop: &QueryStop,
+        take: impl FnMut(Batch<'_>) -> Rows<()>,
+    ) -> Result<(), StoreError> {
+        self.read_of(ProjectionMask::all(), row_bytes, ranges, stop, take)
     }
 
     /// Reads these columns of all rows.
-    pub(crate) fn read_columns(&self, columns: &[&str], take: impl FnMut(Batch<'_>) -> Rows<()>) -> Result<(), StoreError> {
+    pub(crate) fn read_columns(
+        &self,
+        columns: &[&str],
+        stop: &QueryStop,
+        take: impl FnMut(Batch<'_>) -> Rows<()>,
+    ) -> Result<(), StoreError> {
         let mask = ProjectionMask::columns(self.metadata.parquet_schema(), columns.iter().copied());
-        self.read_of(mask, 0, slice::from_ref(&self.all()), take)
+        self.read_of(mask, 0, slice::from_ref(&self.all()), stop, take)
     }
 
     fn read_of(
@@ -380,6 +392,7 @@ impl OpenTable {
         columns: ProjectionMask,
         row_bytes: usize,
         ranges: &[Range<u32>],
+        stop: &QueryStop,
         mut take: impl FnMut(Batch<'_>) -> Rows<()>,
     ) -> Result<(), StoreError> {
         let wanted = ranges.iter().map(|range| u64::from(range.end.saturating_sub(range.start))).sum::<u64>();
@@ -404,6 +417,7 @@ impl OpenTable {
         let mut reader = guarded(build).map_err(corrupt)?.map_err(|error: ParquetError| corrupt(error.to_string()))?;
         let mut found = 0;
         while let Some(batch) = guarded(|| reader.next()).map_err(corrupt)? {
+            stop.check()?;
             let batch = batch.map_err(|error| corrupt(error.to_string()))?;
             found += batch.num_rows() as u64;
             take(Batch::new(self.table, &batch, &budget)).map_err(|BadRows(reason)| corrupt(reason))?;
@@ -412,8 +426,8 @@ impl OpenTable {
     }
 
     /// Reads all rows.
-    pub(crate) fn read_all(&self, row_bytes: usize, take: impl FnMut(Batch<'_>) -> Rows<()>) -> Result<(), StoreError> {
-        self.read(row_bytes, slice::from_ref(&self.all()), take)
+    pub(crate) fn read_all(&self, row_bytes: usize, stop: &QueryStop, take: impl FnMut(Batch<'_>) -> Rows<()>) -> Result<(), StoreError> {
+        self.read(row_bytes, slice::from_ref(&self.all()), stop, take)
     }
 
     fn all(&self) -> Range<u32> {

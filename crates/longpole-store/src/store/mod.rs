@@ -31,6 +31,10 @@ mod stored_recording;
 mod summary_row;
 mod tag;
 
+/// What a server keeps in a store, and the part by which it is known.
+const SERVER_HAS: [&str; 2] = ["node", "tenants"];
+const SERVED: &str = "tenants/default/manifest";
+
 /// What a folder may hold that is not a store yet: what is left where the catalog was lost, the lock of a store for the time of one
 /// command, and what file systems and other tools put into a folder that is empty to its user.
 const UNUSED_HAS: [&str; 6] = [RECORDINGS, CACHE, "in-use", "lost+found", ".gitignore", "CACHEDIR.TAG"];
@@ -299,8 +303,11 @@ fn check_unused(root: &Path) -> Result<(), StoreError> {
     };
     let is_ours = |name: &OsString| name.to_str().is_some_and(|name| name.starts_with(CATALOG) || UNUSED_HAS.contains(&name));
     let is_recording = |name: &OsString| name.to_str().is_some_and(is_name_of_recording);
+    // What `longpole serve` keeps has lists of its own: where only the catalog is lost, another one takes its place.
+    let is_served = fs::symlink_metadata(root.join(SERVED)).is_ok_and(|data| data.is_dir());
+    let is_of_server = |name: &OsString| is_served && name.to_str().is_some_and(|name| SERVER_HAS.contains(&name));
     let in_recordings = names(&root.join(RECORDINGS))?;
-    let other = names(root)?.into_iter().find(|name| !is_ours(name)).map(PathBuf::from);
+    let other = names(root)?.into_iter().find(|name| !is_ours(name) && !is_of_server(name)).map(PathBuf::from);
     // Others make folders of this name, too. One with a recording in it is ours, and something else may have been put beside.
     let others = || in_recordings.first().filter(|_| !in_recordings.iter().any(is_recording)).map(|name| Path::new(RECORDINGS).join(name));
     match other.or_else(others) {
