@@ -105,7 +105,8 @@ pub const DRAIN_STALL_MAX: Duration = Duration::from_millis(500);
 pub const UNUSED_MAX: Duration = Duration::from_secs(5);
 
 /// Connections of AppDash at the same time. A deployment has one for each of its processes. To make room for one beyond it, the longest
-/// idle one of the process that has the most is closed, if it has several; else the new one is closed at once.
+/// idle one of the process that has the most is closed, if it has several; of a server, which knows no processes, the longest idle one of
+/// all. Else the new one is closed at once.
 pub const APPDASH_CONNECTIONS_MAX: usize = if cfg!(test) { 8 } else { 128 };
 
 /// Bytes that the receiver reads from an AppDash connection in one turn: 1 ms of decoding.
@@ -226,11 +227,33 @@ pub const PROBE_CONNECTIONS_MAX: usize = 1_024;
 /// Answers to queries of a server that their clients have not read, together: 512 MiB, three of the largest traces.
 pub const ANSWERS_IN_MEMORY_BYTES_MAX: usize = 512 << 20;
 
-/// Bytes of an answer that one permit stands for. Smaller ones are free.
-pub const ANSWER_PERMIT_BYTES: usize = 64 << 10;
-
 /// How long an answer waits for such memory.
 pub const ANSWER_WAIT_MAX: Duration = Duration::from_secs(10);
 
-/// How long a client may read nothing of its answer before its connection is cut.
-pub const ANSWER_STALL_MAX: Duration = Duration::from_secs(30);
+/// Bytes of an answer that its connection takes at once. HTTP/2 keeps them for each stream, whether its client reads them or not.
+pub const ANSWER_PIECE_BYTES: usize = 64 << 10;
+
+/// How long a client may leave a piece of its answer unread before its connection is cut.
+pub const ANSWER_STALL_MAX: Duration = Duration::from_secs(if cfg!(test) { 2 } else { 30 });
+
+/// The pause between looks at them.
+pub const ANSWER_LOOK_PAUSE: Duration = Duration::from_millis(if cfg!(test) { 100 } else { 2_000 });
+
+/// Bytes of memory that bodies, unread answers and spans that stand in no segment yet may take together: a gigabyte for the last, which are
+/// nine logs of 262,144 spans of 400 bytes. A server that finds less memory takes no more than half of that.
+pub const MEMORY_BYTES_MAX: u64 = 1792 << 20;
+
+/// Percent of it beyond which the server takes no further requests.
+pub const MEMORY_SHORT_PERCENT: u64 = 80;
+
+/// The longest time, in seconds, after which a client may come again that was refused for lack of memory. The shortest is 1 s.
+pub const RETRY_AFTER_SECS_MAX: u64 = 5;
+
+/// Queries of a server that are answered at once: each may hold a large trace in memory.
+pub const QUERIES_AT_ONCE_MAX: usize = 8;
+
+/// How long a query waits for one of these places. Whoever would wait longer should come again.
+pub const QUERY_WAIT_MAX: Duration = Duration::from_millis(if cfg!(test) { 200 } else { 10_000 });
+
+/// How long a query may take once it has a place. A search that reads all traces of 280,000 spans took 21 s on two CPUs.
+pub const QUERY_TIME_MAX: Duration = Duration::from_millis(if cfg!(test) { 500 } else { 30_000 });

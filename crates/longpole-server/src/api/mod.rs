@@ -30,8 +30,8 @@ use serde::Serialize;
 use serde_json::json;
 use tokio::sync::OnceCell;
 
-use crate::limits::REPORTS_MAX;
-use crate::off_the_reactor::{Panicked, off_the_reactor};
+use crate::limits::{QUERIES_AT_ONCE_MAX, QUERY_TIME_MAX, REPORTS_MAX};
+use crate::off_the_reactor::{Unfinished, off_the_reactor, query_stop};
 use longpole_recording::import;
 use longpole_recording::seal::{self, SealError};
 use longpole_recording::source_file::SourceConsent;
@@ -251,7 +251,7 @@ impl ReportCache {
             ReportSource::Recordings(_) => self.report_of_recording(text).await,
             // A trace id has hexadecimal digits only.
             ReportSource::Served { .. } if text.starts_with('r') => self.report_of_recording(text).await,
-            ReportSource::Served { traces, .. } => self.report_of_trace(traces.clone(), text).await,
+            ReportSource::Served { traces, .. } => self.report_of_trace(traces.for_query(query_stop()), text).await,
         }
     }
 
@@ -310,9 +310,16 @@ impl ReportCache {
     }
 }
 
-impl From<Panicked> for ApiError {
-    fn from(_: Panicked) -> Self {
-        let message = "longpole has a bug: it failed to answer this request; `longpole show` may report more";
-        ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "bug", message)
+impl From<Unfinished> for ApiError {
+    fn from(unfinished: Unfinished) -> Self {
+        let busy = |code, message| ApiError::new(StatusCode::SERVICE_UNAVAILABLE, code, message);
+        match unfinished {
+            Unfinished::Panicked => {
+                let message = "longpole has a bug: it failed to answer this request; `longpole show` may report more";
+                ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "bug", message)
+            }
+            Unfinished::TimedOut => busy("timed_out", format!("the query took longer than {} s", QUERY_TIME_MAX.as_secs())),
+            Unfinished::NoPlace => busy("busy", format!("more than {QUERIES_AT_ONCE_MAX} queries at the same time: try again")),
+        }
     }
 }

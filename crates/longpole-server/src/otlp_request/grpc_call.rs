@@ -12,10 +12,11 @@ use bytes::{Bytes, BytesMut};
 use http::header::{ALLOW, CONTENT_TYPE, HeaderValue};
 use http::{HeaderMap, HeaderName, Method, Request, Response, StatusCode, Version};
 use http_body_util::{BodyExt, Empty, Full};
+use longpole_wire::otlp::encode_retry_delay;
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 
 use super::Compression;
-use super::grpc::{GRPC, GRPC_ENCODING, GRPC_MESSAGE, GRPC_STATUS, PREFIX_BYTES, code, frame};
+use super::grpc::{GRPC, GRPC_ENCODING, GRPC_MESSAGE, GRPC_STATUS, GRPC_STATUS_DETAILS, PREFIX_BYTES, code, frame};
 use crate::answer::AnswerBody;
 
 const GRPC_ACCEPT_ENCODING: HeaderName = HeaderName::from_static("grpc-accept-encoding");
@@ -29,11 +30,18 @@ pub(crate) fn is_grpc<B>(request: &Request<B>) -> bool {
 pub(crate) struct Refusal {
     pub(crate) code: i32,
     pub(crate) message: String,
+    /// Seconds after which the client may try again, if it may.
+    retry_after_secs: Option<u64>,
 }
 
 impl Refusal {
     pub(crate) fn new(code: i32, message: impl Into<String>) -> Self {
-        Refusal { code, message: message.into() }
+        Refusal { code, message: message.into(), retry_after_secs: None }
+    }
+
+    /// The same to a client that may try again after this number of seconds. Clients try again after `RESOURCE_EXHAUSTED` only if it says so.
+    pub(crate) fn retry_after(self, secs: u64) -> Self {
+        Refusal { retry_after_secs: Some(secs), ..self }
     }
 }
 
@@ -67,15 +75,15 @@ pub(crate) fn respond_with_all(outcome: Result<Vec<Vec<u8>>, Refusal>) -> Respon
         Err(refusal) => {
             let message = HeaderValue::from_str(&utf8_percent_encode(&refusal.message, GRPC_MESSAGE_ESCAPES).to_string())
                 .unwrap_or(HeaderValue::from_static(""));
-            bare(
-                StatusCode::OK,
-                HeaderMap::from_iter([
-                    (CONTENT_TYPE, GRPC),
-                    (GRPC_STATUS, HeaderValue::from(refusal.code)),
-                    (GRPC_MESSAGE, message),
-                    (GRPC_ACCEPT_ENCODING, HeaderValue::from_static("identity,gzip,deflate,zstd")),
-                ]),
-            )
+            let details = refusal.retry_after_secs.map(|secs| encode_retry_delay(refusal.code, &refusal.message, secs));
+            let details = details.and_then(|details| HeaderValue::try_from(details).ok());
+            let headers = [
+                (CONTENT_TYPE, GRPC),
+                (GRPC_STATUS, HeaderValue::from(refusal.code)),
+                (GRPC_MESSAGE, message),
+                (GRPC_ACCEPT_ENCODING, HeaderValue::from_static("identity,gzip,deflate,zstd")),
+            ];
+            bare(StatusCode::OK, headers.into_iter().chain(details.map(|details| (GRPC_STATUS_DETAILS, details))).collect())
         }
     }
 }

@@ -1,7 +1,7 @@
 //! One connection: the process at its other end, and what is under way on it.
 
 use std::collections::HashMap;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::task::Waker;
@@ -32,6 +32,17 @@ pub(super) enum Claim {
     OwnNamespace(u32),
     /// An unknown process of another namespace.
     Unknown,
+}
+
+/// A client of a server, as far as it is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Stranger {
+    /// A process of this machine.
+    Process(u32),
+    /// Some process of this user.
+    User(u32),
+    /// Whoever sends from this address.
+    Address(IpAddr),
 }
 
 /// One connection, as its tasks and the drain see it.
@@ -68,6 +79,10 @@ pub(crate) struct Connection {
     blocked_since: Mutex<Option<tokio::time::Instant>>,
     /// When requests in flight made progress last.
     progress_at: Mutex<tokio::time::Instant>,
+    /// Nobody searches for its process to say whose its spans are.
+    is_of_server: AtomicBool,
+    /// The client of a server.
+    stranger: OnceLock<Stranger>,
     /// A search for its process waits for the ingester, or was made.
     is_searched: AtomicBool,
     /// It was inside one of these for too long.
@@ -75,7 +90,7 @@ pub(crate) struct Connection {
     /// Asks the connection to end.
     pub(super) hang_up: Notify,
     /// Ends it at once, in the middle of what it is doing.
-    pub(super) cut: Notify,
+    pub(super) cut: Arc<Notify>,
     shared: Arc<Shared>,
 }
 
@@ -102,22 +117,44 @@ impl Connection {
             inside_since: Mutex::default(),
             blocked_since: Mutex::default(),
             progress_at: Mutex::new(now),
+            is_of_server: AtomicBool::new(false),
+            stranger: OnceLock::new(),
             is_searched: AtomicBool::new(false),
             too_slow: AtomicBool::new(false),
             hang_up: Notify::new(),
-            cut: Notify::new(),
+            cut: Arc::default(),
             shared,
         }
     }
 
-    /// From now on its process counts as searched for and not found.
+    /// It is of a server: its process counts as searched for and not found.
     pub(super) fn has_no_process(&self) {
+        self.is_of_server.store(true, Ordering::Relaxed);
         *self.peer_process.lock().unwrap_or_else(PoisonError::into_inner) = Some(None);
     }
 
     /// The process at the other end, if it was found already. Waits for no search.
     pub(super) fn known_pid(&self) -> Option<u32> {
         (*self.peer_process.try_lock().ok()?)?.map(|peer| peer.pid)
+    }
+
+    /// Whose requests it carries, if it is a connection of a server. That matters only while requests wait, so the search through `/proc`
+    /// is made at the first question, and no span gets the process.
+    pub(super) fn stranger(&self, finder: &mut PeerFinder) -> Option<Stranger> {
+        self.is_of_server.load(Ordering::Relaxed).then(|| {
+            *self.stranger.get_or_init(|| {
+                let address = Stranger::Address(self.peer.ip());
+                // A packet names no port of its client.
+                if !self.peer.ip().is_loopback() || self.peer.port() == 0 {
+                    return address;
+                }
+                let Ok(Some(owner)) = finder.owner(self.peer, self.ours, self.since.into_std()) else { return address };
+                let process = finder.holder(owner).map(|peer| Stranger::Process(peer.pid));
+                // No span lacks a process because of this search.
+                finder.has_given_up();
+                process.unwrap_or(Stranger::User(owner.uid))
+            })
+        })
     }
 
     /// Whether the caller should have the ingester search for its process. Only the first caller should.

@@ -335,20 +335,25 @@ impl Connections {
         }
     }
 
-    /// Cuts the longest idle AppDash connection of the process that has the most, if it has several, and returns whether there was one.
+    /// Cuts the longest idle AppDash connection of the process that has the most, if it has several, and returns whether there was one. A
+    /// server knows no processes: there it is the longest idle one of all.
     fn cut_idle_appdash(&self) -> bool {
-        let Some((_, of)) = self.greediest(|connection| connection.speech == Speech::AppDash).filter(|(most, _)| *most > 1) else {
+        let greediest = self.greediest(|connection| connection.speech == Speech::AppDash).filter(|(most, _)| *most > 1);
+        if greediest.is_none() && self.context.finds_processes {
             return false;
-        };
+        }
+        let is_of = |pid: Option<u32>| greediest.is_none_or(|(_, of)| pid == Some(of));
         let idle = self.numbers_of(|connection| {
             let is_idle = connection.is_over() && connection.inside_since().is_none();
-            let is_such = connection.speech == Speech::AppDash && connection.known_pid() == Some(of) && is_idle;
+            let is_such = connection.speech == Speech::AppDash && is_of(connection.known_pid()) && is_idle;
             is_such.then_some(connection.idle_since())
         });
         let idle = idle.min();
-        idle.is_some_and(|(_, number)| {
-            self.cut(number, "idle appdash connections of a process that had the most; they were closed for others")
-        })
+        let reason = match greediest {
+            Some(_) => "idle appdash connections of a process that had the most; they were closed for others",
+            None => "appdash connections that were idle longest; they were closed for others",
+        };
+        idle.is_some_and(|(_, number)| self.cut(number, reason))
     }
 
     /// How many of these connections the process has that has the most of them, and that process.

@@ -30,17 +30,17 @@ use tokio::sync::{Semaphore, oneshot, watch};
 
 use self::accept::{Listeners, Port};
 use self::allowed_senders::SenderCheck;
-use self::body::Bodies;
 use self::connection::Speech;
 use self::job::Intake;
 use self::request_context::RequestContext;
 use crate::forward::{ForwardTarget, Forwarder};
-use crate::limits::{ANSWER_PERMIT_BYTES, ANSWERS_IN_MEMORY_BYTES_MAX, BACKLOG, EVENT_STREAMS_MAX, GOODBYE_MAX};
+use crate::limits::{ANSWER_LOOK_PAUSE, ANSWER_STALL_MAX, BACKLOG, EVENT_STREAMS_MAX, GOODBYE_MAX};
 use crate::otlp_request::Parcel;
 use crate::peer_process::{CommandProcess, PeerFinder};
 
 mod accept;
 mod allowed_senders;
+mod answer_in_memory;
 mod appdash;
 mod body;
 mod connection;
@@ -50,6 +50,7 @@ mod ingest;
 mod jaeger_http;
 mod jaeger_udp;
 mod job;
+mod memory;
 mod otlp_grpc;
 mod otlp_http;
 mod plain_text;
@@ -67,6 +68,7 @@ mod web_pages;
 mod zipkin;
 
 pub use self::allowed_senders::AllowedSenders;
+pub use self::memory::MemoryAccount;
 pub use self::received_sink::{Durable, ReceivedSink, ReceivedSinkError};
 pub(crate) use self::routes::QueryPlace;
 pub use self::web_pages::{AllowedOrigins, NotAnOrigin};
@@ -92,6 +94,8 @@ pub struct ReceiverOptions {
     pub clients: Clients,
     /// Counts what is missing.
     pub losses: Arc<LossBook>,
+    /// Counts what is in memory.
+    pub memory: Arc<MemoryAccount>,
 }
 
 /// A port for HTTP and gRPC.
@@ -212,7 +216,7 @@ impl Receiver {
         let (finish, finished) = oneshot::channel();
         let context = RequestContext {
             intake: Intake::new(jobs),
-            bodies: Bodies::new(),
+            memory: options.memory,
             sender_check,
             event_streams: Semaphore::new(EVENT_STREAMS_MAX),
             limits: options.limits,
@@ -221,7 +225,6 @@ impl Receiver {
             count_dropped: options.count_dropped,
             finds_processes: matches!(options.clients, Clients::Run),
             any_host: matches!(options.clients, Clients::Anybody { any_host: true, .. }),
-            answers: Arc::new(Semaphore::new(ANSWERS_IN_MEMORY_BYTES_MAX / ANSWER_PERMIT_BYTES)),
             origins: match options.clients {
                 Clients::Anybody { origins, .. } => origins,
                 Clients::Run => AllowedOrigins::default(),
@@ -325,6 +328,13 @@ async fn serve(
     let (end_udp, udp_ended) = watch::channel(false);
     let of_udp = udp.into_iter().map(|socket| tokio::spawn(jaeger_udp::serve(socket, Arc::clone(&context), udp_ended.clone())));
     let of_udp: Vec<_> = of_udp.collect();
+    let answers = Arc::clone(&context.memory.answers);
+    tokio::spawn(async move {
+        loop {
+            tokio::time::sleep(ANSWER_LOOK_PAUSE).await;
+            answers.cut_stalled_for(ANSWER_STALL_MAX);
+        }
+    });
     let deadline = accept::serve(listeners, Arc::clone(&context), finished).await;
     // What the kernel has of packets is queued before the queue is closed.
     let _ = end_udp.send(true);

@@ -5,6 +5,7 @@
 //! | `OK` | kept; `partial_success` where spans were rejected | no |
 //! | `INVALID_ARGUMENT` | undecodable, with the reason | no |
 //! | `RESOURCE_EXHAUSTED` | too large, as sent or after decompression | no, as there is no `RetryInfo` |
+//! | `RESOURCE_EXHAUSTED` with `RetryInfo` | memory is short | yes |
 //! | `UNIMPLEMENTED` | unknown service, method or compression | no |
 //! | `INTERNAL` | not one whole gRPC message | no |
 //! | `PERMISSION_DENIED` | of somebody who may not send: another user, a web page ([`refusal`](super::refusal), [`allowed_senders`](super::allowed_senders)) | no |
@@ -36,15 +37,16 @@ pub(super) async fn answer(context: &RequestContext, connection: &Arc<Connection
 
 async fn take(context: &RequestContext, connection: &Arc<Connection>, request: Request<Incoming>) -> Result<Vec<u8>, Refusal> {
     let (method, compression) = inspect(&request).inspect_err(|refusal| context.refused_of(connection, &refusal.message))?;
-    let charged = body::read(request.into_body(), &context.bodies, connection).await.map_err(|error| {
+    let charged = body::read(request.into_body(), &context.memory, connection).await.map_err(|error| {
         context.refused_of(connection, &error.message());
-        let code = match error {
-            BodyError::TooLarge(_) => code::RESOURCE_EXHAUSTED,
-            BodyError::Busy | BodyError::Cut => code::UNAVAILABLE,
-            BodyError::TooSlow => code::DEADLINE_EXCEEDED,
-            BodyError::Broken(_) => code::INTERNAL,
-        };
-        Refusal::new(code, error.message())
+        let refusal = |code| Refusal::new(code, error.message());
+        match error {
+            BodyError::Busy { retry_after_secs, .. } => refusal(code::RESOURCE_EXHAUSTED).retry_after(retry_after_secs),
+            BodyError::TooLarge(_) => refusal(code::RESOURCE_EXHAUSTED),
+            BodyError::Cut => refusal(code::UNAVAILABLE),
+            BodyError::TooSlow => refusal(code::DEADLINE_EXCEEDED),
+            BodyError::Broken(_) => refusal(code::INTERNAL),
+        }
     })?;
     let (compressed, body) = unframe(&charged.bytes).inspect_err(|refusal| context.refused_of(connection, &refusal.message))?;
     let compression = match (compressed, compression) {

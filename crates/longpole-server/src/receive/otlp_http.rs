@@ -8,6 +8,7 @@
 //! | 404 405 415 | unknown path, not POST, unknown content type or encoding | no |
 //! | 408 | the body came to a halt, or nearly | no |
 //! | 413 | too large, as sent or after decompression | no |
+//! | 429 | memory is short; `Retry-After` | yes |
 //! | 503 | could not be kept; `Retry-After` | yes |
 //!
 //! The body of an error is a `google.rpc.Status` in the request's own encoding.
@@ -98,11 +99,15 @@ async fn take(
 ) -> Result<Vec<u8>, Refusal> {
     let (signal, encoding, compression) =
         inspect(&request, encoding).inspect_err(|refusal| context.refused_of(connection, &refusal.message))?;
-    let charged = body::read(request.into_body(), &context.bodies, connection).await.map_err(|error| {
+    let charged = body::read(request.into_body(), &context.memory, connection).await.map_err(|error| {
         context.refused_of(connection, &error.message());
         match error {
             BodyError::TooLarge(_) => Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, code::RESOURCE_EXHAUSTED, error.message()),
-            BodyError::Busy | BodyError::Cut => Refusal::unavailable(error.message()),
+            BodyError::Busy { retry_after_secs, .. } => {
+                Refusal::new(StatusCode::TOO_MANY_REQUESTS, code::RESOURCE_EXHAUSTED, error.message())
+                    .with(RETRY_AFTER, HeaderValue::from(retry_after_secs))
+            }
+            BodyError::Cut => Refusal::unavailable(error.message()),
             BodyError::TooSlow => Refusal::new(StatusCode::REQUEST_TIMEOUT, code::DEADLINE_EXCEEDED, error.message()),
             BodyError::Broken(_) => Refusal::new(StatusCode::BAD_REQUEST, code::INVALID_ARGUMENT, error.message()),
         }

@@ -8,6 +8,7 @@
 //! | 408, text | the body came to a halt, or nearly | no |
 //! | 413, text | too large, as sent or after decompression | no |
 //! | 415, text | unknown content type or encoding | no |
+//! | 429, text | memory is short; `Retry-After` | by some |
 //! | 503, text | could not be kept; `Retry-After` | by some |
 
 use std::sync::Arc;
@@ -45,14 +46,14 @@ pub(super) async fn answer(context: &RequestContext, connection: &Arc<Connection
         Ok(()) => (StatusCode::ACCEPTED, String::new()),
         Err(refused) => refused,
     };
-    let unavailable = status == StatusCode::SERVICE_UNAVAILABLE;
+    let may_come_again = matches!(status, StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS);
     let has_text = !text.is_empty();
     let mut response = Response::new(Full::new(Bytes::from(text)).boxed_unsync());
     *response.status_mut() = status;
     if has_text {
         response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
     }
-    if unavailable {
+    if may_come_again {
         response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
     }
     response
@@ -74,11 +75,12 @@ async fn take(context: &RequestContext, connection: &Arc<Connection>, request: T
         context.refused(&message);
         return Err((StatusCode::UNSUPPORTED_MEDIA_TYPE, message));
     }
-    let charged = body::read(request.into_body(), &context.bodies, connection).await.map_err(|error| {
+    let charged = body::read(request.into_body(), &context.memory, connection).await.map_err(|error| {
         context.refused(&error.message());
         let status = match error {
             BodyError::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
-            BodyError::Busy | BodyError::Cut => StatusCode::SERVICE_UNAVAILABLE,
+            BodyError::Busy { .. } => StatusCode::TOO_MANY_REQUESTS,
+            BodyError::Cut => StatusCode::SERVICE_UNAVAILABLE,
             BodyError::TooSlow => StatusCode::REQUEST_TIMEOUT,
             BodyError::Broken(_) => StatusCode::BAD_REQUEST,
         };

@@ -11,9 +11,9 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::CountDropped;
 use super::allowed_senders::SenderCheck;
-use super::body::Bodies;
 use super::connection::{Connection, Keeping};
 use super::job::{Content, Intake, Job, UNPROVEN, Verdict};
+use super::memory::MemoryAccount;
 use super::web_pages::AllowedOrigins;
 use crate::otlp_request::Compression;
 
@@ -21,7 +21,7 @@ use crate::otlp_request::Compression;
 #[derive(Debug)]
 pub(crate) struct RequestContext {
     pub(super) intake: Intake,
-    pub(super) bodies: Bodies,
+    pub(super) memory: Arc<MemoryAccount>,
     pub(super) sender_check: SenderCheck,
     /// Places for event streams.
     pub(super) event_streams: Semaphore,
@@ -34,8 +34,6 @@ pub(crate) struct RequestContext {
     pub(super) finds_processes: bool,
     /// Whether requests may name any host.
     pub(super) any_host: bool,
-    /// Memory for answers to queries that their clients have not read.
-    pub(super) answers: Arc<Semaphore>,
     /// Web pages that may send spans.
     pub(super) origins: AllowedOrigins,
 }
@@ -79,7 +77,7 @@ impl RequestContext {
 
     /// Room for this number of bytes in the memory that all bodies share, if there is some.
     pub(super) fn memory_of(&self, bytes: usize) -> Option<OwnedSemaphorePermit> {
-        self.bodies.room_now(bytes)
+        if self.memory.is_short() { None } else { self.memory.bodies.room_now(bytes) }
     }
 
     /// Counts a request of this connection as refused. If the client has closed its connection, its user is unknown, so the recording

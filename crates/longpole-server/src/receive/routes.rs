@@ -2,32 +2,30 @@
 
 use std::convert::Infallible;
 use std::pin::pin;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
-use http::{Method, Request, Response, StatusCode};
-use http_body_util::{BodyExt, Full};
+use http::header::{HeaderValue, RETRY_AFTER};
+use http::{Method, Request, Response, StatusCode, Version};
+use http_body_util::{BodyExt, Empty, Full};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
 use tokio::net::TcpStream;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::timeout;
 use tower::ServiceExt;
 
 use super::connection::{Connection, InFlight};
 use super::job::UNPROVEN;
+use super::memory::MemoryAccount;
 use super::pulumi::event_stream as pulumi_events;
 use super::request_context::RequestContext;
-use super::watched_io::WatchedIo;
-use super::{jaeger_http, otlp_grpc, otlp_http, plain_text, refusal, web_pages, zipkin};
+use super::watched_io::{WatchedIo, client_left};
+use super::{answer_in_memory, jaeger_http, otlp_grpc, otlp_http, plain_text, refusal, web_pages, zipkin};
 use crate::answer::AnswerBody;
-use crate::limits::{
-    ANSWER_PERMIT_BYTES, ANSWER_STALL_MAX, ANSWER_WAIT_MAX, ANSWERS_IN_MEMORY_BYTES_MAX, GOODBYE_MAX, HEAD_BYTES_MAX,
-    STREAMS_PER_CONNECTION_MAX,
-};
+use crate::limits::{ANSWER_STALL_MAX, ANSWER_WAIT_MAX, GOODBYE_MAX, HEAD_BYTES_MAX, STREAMS_PER_CONNECTION_MAX};
+use crate::off_the_reactor::Query;
 use crate::otlp_request::{Signal, grpc, grpc_call};
 
 /// HTTP/1.1 and HTTP/2, as the receiver serves them.
@@ -46,8 +44,11 @@ pub(super) async fn serve(
     context: &Arc<RequestContext>,
     connection: &Arc<Connection>,
 ) {
+    let stream = Arc::new(stream);
+    // Requests must not keep it open.
+    let client = Arc::downgrade(&stream);
     let io = TokioIo::new(WatchedIo::new(stream, Arc::clone(connection)));
-    let service = service_fn(|request| answer_of_page(Arc::clone(context), Arc::clone(connection), request));
+    let service = service_fn(|request| answer_of_page(Arc::clone(context), Arc::clone(connection), client.clone(), request));
     let mut served = pin!(http.serve_connection(io, service));
     // How a connection ends says nothing that its requests did not say.
     loop {
@@ -80,10 +81,11 @@ pub(super) async fn serve(
 async fn answer_of_page(
     context: Arc<RequestContext>,
     connection: Arc<Connection>,
+    client: Weak<TcpStream>,
     request: Request<Incoming>,
 ) -> Result<Response<AnswerBody>, Infallible> {
     let Some(origin) = context.origins.of(request.headers()) else {
-        return answer(context, connection, request, false).await;
+        return answer(context, connection, client, request, false).await;
     };
     // Queries stand at some of these paths too, and no page may read them.
     let is_sent = [Method::POST, Method::OPTIONS].contains(request.method());
@@ -94,7 +96,7 @@ async fn answer_of_page(
             connection.note_inside(None);
             response
         }
-        None => answer(context, connection, request, true).await?,
+        None => answer(context, connection, client, request, true).await?,
     };
     if takes_spans {
         web_pages::allow(&mut response, origin);
@@ -106,6 +108,7 @@ async fn answer_of_page(
 async fn answer(
     context: Arc<RequestContext>,
     connection: Arc<Connection>,
+    client: Weak<TcpStream>,
     request: Request<Incoming>,
     is_listed_page: bool,
 ) -> Result<Response<AnswerBody>, Infallible> {
@@ -122,8 +125,13 @@ async fn answer(
         if let Some(objection) = of_host.or_else(|| refusal::objection_of_page(&request)) {
             return Ok(refusal::refuse(&request, &objection.reason));
         }
-        let response = queries.clone().oneshot(request).await?;
-        return Ok(as_answer(response, &context.answers).await);
+        let is_alone = request.version() < Version::HTTP_2 && [Method::GET, Method::HEAD].contains(request.method());
+        let answered = async { Ok(as_answer(queries.clone().oneshot(request).await?, &context.memory, &connection).await) };
+        return tokio::select! {
+            // A stream of HTTP/2 ends with its client by itself, and what was sent whole is kept.
+            () = client_left(&client), if is_alone => Ok(Response::new(Empty::new().boxed_unsync())),
+            answered = answered => answered,
+        };
     }
     let objection = refusal::objection(&request, context.any_host, is_listed_page);
     // Before any byte of a body is read: only spans of OpenTelemetry can prove by themselves that they belong to the run.
@@ -154,33 +162,25 @@ async fn answer(
 
 /// The place of a query among those that are answered at once; an extension of its answer.
 #[derive(Debug, Clone)]
-pub(crate) struct QueryPlace(
-    #[expect(dead_code, reason = "held for as long as the query has its place")] pub(crate) Arc<Option<OwnedSemaphorePermit>>,
-);
+pub(crate) struct QueryPlace(#[expect(dead_code, reason = "held for as long as the query has its place")] pub(crate) Arc<Query>);
 
 /// An answer to a query as this door gives it. Its body is made already, and counts until its client has read it.
-async fn as_answer(response: Response<axum::body::Body>, answers: &Arc<Semaphore>) -> Response<AnswerBody> {
+async fn as_answer(response: Response<axum::body::Body>, account: &MemoryAccount, connection: &Connection) -> Response<AnswerBody> {
     let (mut head, body) = response.into_parts();
     let place = head.extensions.remove::<QueryPlace>();
     // The answers to queries are made whole, so their bodies do not fail.
-    let Ok(collected) = body.collect().await else { return Response::from_parts(head, Full::new(Bytes::new()).boxed_unsync()) };
+    let Ok(collected) = body.collect().await else { return Response::from_parts(head, Empty::new().boxed_unsync()) };
     let trailers = collected.trailers().cloned();
-    let bytes = collected.to_bytes();
-    let permits = (bytes.len().min(ANSWERS_IN_MEMORY_BYTES_MAX) / ANSWER_PERMIT_BYTES) as u32;
-    let memory = timeout(ANSWER_WAIT_MAX, Arc::clone(answers).acquire_many_owned(permits)).await;
+    let body = answer_in_memory::body(collected.to_bytes(), account, connection).await;
     drop(place);
-    let Ok(Ok(memory)) = memory else {
+    let Ok(body) = body else {
         let mut busy = Response::new(Full::new(Bytes::from_static(b"too many answers wait for their clients: try again\n")).boxed_unsync());
         *busy.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+        busy.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
         return busy;
     };
-    let body = Full::new(bytes).map_frame(move |frame| {
-        // Held for as long as the body lives.
-        let _ = &memory;
-        frame
-    });
     match trailers {
-        None => Response::from_parts(head, body.boxed_unsync()),
+        None => Response::from_parts(head, body),
         // The outcome of a call by gRPC.
         Some(trailers) => Response::from_parts(head, body.with_trailers(async move { Some(Ok::<_, Infallible>(trailers)) }).boxed_unsync()),
     }

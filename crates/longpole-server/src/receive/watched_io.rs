@@ -11,13 +11,16 @@
 
 use std::future::Future;
 use std::io;
+use std::net::Shutdown;
+use std::os::fd::AsFd;
 use std::pin::Pin;
-use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::sync::{Arc, Weak};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::TcpStream;
-use tokio::time::{Instant, Sleep, sleep_until};
+use tokio::time::{Instant, Sleep, sleep, sleep_until};
 
 use super::connection::Connection;
 use super::heads::Heads;
@@ -27,10 +30,14 @@ use crate::limits::HEAD_TIME_MAX;
 /// one in which their bodies are read, and one more.
 const TURNS_BEFORE_END: u32 = 3;
 
+/// Pause between looks at a connection that has bytes to be read.
+const LOOK_PAUSE: Duration = Duration::from_millis(100);
+
 /// A stream whose reads are noted in its [`Connection`].
 #[derive(Debug)]
 pub(super) struct WatchedIo {
-    stream: TcpStream,
+    /// Shared with the queries of the connection, which look whether their client is still there.
+    stream: Arc<TcpStream>,
     connection: Arc<Connection>,
     turns_since_end: u32,
     nobody_listens: bool,
@@ -44,7 +51,7 @@ pub(super) struct WatchedIo {
 }
 
 impl WatchedIo {
-    pub(super) fn new(stream: TcpStream, connection: Arc<Connection>) -> Self {
+    pub(super) fn new(stream: Arc<TcpStream>, connection: Arc<Connection>) -> Self {
         let (heads, requests) = (Heads::default(), 0);
         WatchedIo { stream, connection, turns_since_end: 0, nobody_listens: false, heads, requests, inside_since: None, timer: None }
     }
@@ -99,7 +106,7 @@ impl WatchedIo {
 impl AsyncRead for WatchedIo {
     fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let filled = buffer.filled().len();
-        let polled = Pin::new(&mut self.stream).poll_read(context, buffer);
+        let polled = poll_read(&self.stream, context, buffer);
         let more = matches!(polled, Poll::Ready(Ok(()))) && (buffer.filled().len() > filled || buffer.remaining() == 0);
         self.connection.note_read(polled.is_pending());
         self.watch_heads(&buffer.filled()[filled..]);
@@ -128,18 +135,54 @@ impl AsyncWrite for WatchedIo {
         if self.nobody_listens {
             return Poll::Ready(Ok(bytes.len()));
         }
-        let polled = Pin::new(&mut self.stream).poll_write(context, bytes);
+        let polled = poll_write(&self.stream, context, bytes);
         self.connection.note_blocked(polled.is_pending());
         self.or_swallowed(polled, bytes.len())
     }
 
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let polled = Pin::new(&mut self.stream).poll_flush(context);
-        self.or_swallowed(polled, ())
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        // A socket holds nothing back.
+        Poll::Ready(Ok(()))
     }
 
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let polled = Pin::new(&mut self.stream).poll_shutdown(context);
-        self.or_swallowed(polled, ())
+    fn poll_shutdown(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        // A shared stream has no call for this. Without a descriptor for it the socket is closed in a moment.
+        let shut_down = self.stream.as_fd().try_clone_to_owned().and_then(|own| std::net::TcpStream::from(own).shutdown(Shutdown::Write));
+        self.or_swallowed(Poll::Ready(shut_down), ())
+    }
+}
+
+/// What [`AsyncRead`] does, for a stream that is shared.
+fn poll_read(stream: &TcpStream, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    loop {
+        ready!(stream.poll_read_ready(context))?;
+        match stream.try_read_buf(buffer) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            read => return Poll::Ready(read.map(drop)),
+        }
+    }
+}
+
+/// The same of [`AsyncWrite`].
+fn poll_write(stream: &TcpStream, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+    loop {
+        ready!(stream.poll_write_ready(context))?;
+        match stream.try_write(bytes) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            written => return Poll::Ready(written),
+        }
+    }
+}
+
+/// Waits until the client has closed its end, or only its sending half, which nobody does who waits for the answer to a query.
+pub(super) async fn client_left(stream: &Weak<TcpStream>) {
+    while let Some(stream) = stream.upgrade() {
+        match stream.ready(Interest::READABLE).await {
+            Ok(ready) if !ready.is_read_closed() => {}
+            _ => return,
+        }
+        // The next request, say, which is not read yet.
+        drop(stream);
+        sleep(LOOK_PAUSE).await;
     }
 }

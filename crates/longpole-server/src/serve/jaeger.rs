@@ -13,7 +13,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use axum::Router;
-use axum::extract::{Path, RawQuery, State};
+use axum::extract::{Path, RawQuery};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use http::StatusCode;
@@ -25,6 +25,7 @@ use longpole_wire::jaeger::{self, trace_id};
 use serde_json::{Value, json};
 
 use super::query_error::QueryError;
+use super::query_turns::QueriedStore;
 use crate::off_the_reactor::off_the_reactor;
 use crate::query_parameters::Parameters;
 use crate::wall_clock::now;
@@ -79,7 +80,7 @@ pub(super) fn json_header() -> [(http::HeaderName, HeaderValue); 1] {
     [(CONTENT_TYPE, HeaderValue::from_static("application/json"))]
 }
 
-async fn services(State(store): State<LiveStore>) -> Enveloped {
+async fn services(QueriedStore(store): QueriedStore) -> Enveloped {
     Enveloped(off_the_reactor::<_, QueryError>(move || Ok(json!(service_names(&store)?))).await)
 }
 
@@ -88,7 +89,7 @@ pub(super) fn service_names(store: &LiveStore) -> Result<BTreeSet<String>, Store
     Ok(store.operations()?.into_iter().map(|(service, ..)| service).collect())
 }
 
-async fn operations_of(State(store): State<LiveStore>, Path(service): Path<String>) -> Enveloped {
+async fn operations_of(QueriedStore(store): QueriedStore, Path(service): Path<String>) -> Enveloped {
     let names = move || {
         let all = store.operations()?.into_iter().filter(|(of, ..)| *of == service);
         let names: BTreeSet<String> = all.map(|(_, name, _)| name).collect();
@@ -97,7 +98,7 @@ async fn operations_of(State(store): State<LiveStore>, Path(service): Path<Strin
     Enveloped(off_the_reactor::<_, QueryError>(names).await)
 }
 
-async fn operations(State(store): State<LiveStore>, RawQuery(query): RawQuery) -> Enveloped {
+async fn operations(QueriedStore(store): QueriedStore, RawQuery(query): RawQuery) -> Enveloped {
     let found = move || {
         let parameters = Parameters::of(query.as_deref())?;
         let service = parameters.text("service").ok_or("parameter 'service' is required")?;
@@ -114,7 +115,7 @@ fn kind_of(kind: SpanKind) -> &'static str {
     if kind == SpanKind::Unspecified { "" } else { kind.as_str() }
 }
 
-async fn trace(State(store): State<LiveStore>, Path(id): Path<String>) -> Response {
+async fn trace(QueriedStore(store): QueriedStore, Path(id): Path<String>) -> Response {
     let found = off_the_reactor::<_, QueryError>(move || Ok(jaeger::encode(&one_trace(&store, &id)?).0));
     match found.await {
         Ok(document) => (json_header(), document).into_response(),
@@ -129,7 +130,7 @@ pub(super) fn one_trace(store: &LiveStore, id: &str) -> Result<Vec<Span>, QueryE
     if spans.is_empty() { Err(QueryError::NotFound("trace not found".to_owned())) } else { Ok(spans) }
 }
 
-async fn traces(State(store): State<LiveStore>, RawQuery(query): RawQuery) -> Response {
+async fn traces(QueriedStore(store): QueriedStore, RawQuery(query): RawQuery) -> Response {
     let found = off_the_reactor::<_, QueryError>(move || {
         let parameters = Parameters::of(query.as_deref())?;
         let spans = match parameters.all("traceID") {
@@ -239,7 +240,7 @@ pub(super) fn take_error(tags: &mut Vec<(String, String)>) -> bool {
     before > tags.len()
 }
 
-async fn dependencies(State(store): State<LiveStore>, RawQuery(query): RawQuery) -> Enveloped {
+async fn dependencies(QueriedStore(store): QueriedStore, RawQuery(query): RawQuery) -> Enveloped {
     let found = move || {
         let parameters = Parameters::of(query.as_deref())?;
         let until = parameters.millis("endTs")?.unwrap_or_else(now);

@@ -14,7 +14,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use axum::Router;
-use axum::extract::{Path, RawQuery, State};
+use axum::extract::{Path, RawQuery};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use longpole_model::{Span, SpanId, SpanKind, StatusCode as SpanStatus, Timestamp};
@@ -24,6 +24,7 @@ use serde_json::{Value, json};
 
 use super::jaeger::{calls, json_header, one_trace, service_names, spans_of, tags_of_json, take_error};
 use super::query_error::QueryError;
+use super::query_turns::QueriedStore;
 use crate::off_the_reactor::off_the_reactor;
 use crate::query_parameters::Parameters;
 
@@ -53,12 +54,12 @@ fn answer(found: Result<String, QueryError>) -> Response {
     }
 }
 
-async fn services(State(store): State<LiveStore>) -> Response {
+async fn services(QueriedStore(store): QueriedStore) -> Response {
     let found = move || Ok(json!({ "services": service_names(&store)? }).to_string());
     answer(off_the_reactor::<_, QueryError>(found).await)
 }
 
-async fn operations(State(store): State<LiveStore>, RawQuery(query): RawQuery) -> Response {
+async fn operations(QueriedStore(store): QueriedStore, RawQuery(query): RawQuery) -> Response {
     let found = move || {
         let parameters = Parameters::of(query.as_deref())?;
         let service = named(&parameters, "", "service", "service").ok_or("parameter 'service' is required")?;
@@ -81,11 +82,11 @@ fn kind_of(kind: SpanKind) -> &'static str {
     if kind == SpanKind::Unspecified { SpanKind::Internal.as_str() } else { kind.as_str() }
 }
 
-async fn trace(State(store): State<LiveStore>, Path(id): Path<String>) -> Response {
+async fn trace(QueriedStore(store): QueriedStore, Path(id): Path<String>) -> Response {
     answer(off_the_reactor::<_, QueryError>(move || Ok(result(&one_trace(&store, &id)?))).await)
 }
 
-async fn traces(State(store): State<LiveStore>, RawQuery(query): RawQuery) -> Response {
+async fn traces(QueriedStore(store): QueriedStore, RawQuery(query): RawQuery) -> Response {
     let found = move || {
         let search = TraceSearch::of(&Parameters::of(query.as_deref())?)?;
         let spans = search.spans(&store)?;
@@ -99,7 +100,7 @@ fn result(spans: &[Span]) -> String {
     format!("{{\"result\":{}}}", String::from_utf8_lossy(&otlp::json::encode(spans)))
 }
 
-async fn summaries(State(store): State<LiveStore>, RawQuery(query): RawQuery) -> Response {
+async fn summaries(QueriedStore(store): QueriedStore, RawQuery(query): RawQuery) -> Response {
     let found = move || {
         let search = TraceSearch::of(&Parameters::of(query.as_deref())?)?;
         let mut rows = Vec::new();
@@ -111,7 +112,7 @@ async fn summaries(State(store): State<LiveStore>, RawQuery(query): RawQuery) ->
     answer(off_the_reactor::<_, QueryError>(found).await)
 }
 
-async fn dependencies(State(store): State<LiveStore>, RawQuery(query): RawQuery) -> Response {
+async fn dependencies(QueriedStore(store): QueriedStore, RawQuery(query): RawQuery) -> Response {
     let found = move || {
         let parameters = Parameters::of(query.as_deref())?;
         let from = required_time(&parameters, "", "startTime", "start_time")?;

@@ -6,14 +6,15 @@ use std::sync::Arc;
 use std::thread::{self, ThreadId};
 
 use longpole_model::{ResourceEvent, Span, SpanBatch, SpanEvent, SpanId, TraceId};
-use longpole_store::live::{Appended, LiveStore, Request, log_event};
+use longpole_store::live::{Appended, LiveStore, Request, log_event, set_apart};
 use longpole_store::{BodyEncoding, RequestHead, WalError};
 use longpole_wire::{Limits, otlp};
 use tokio::sync::oneshot;
 
 use super::metrics::Metrics;
+use super::server_state::ServerState;
 use crate::api::causes;
-use crate::receive::{Durable, Encoding, ReceivedSink, ReceivedSinkError};
+use crate::receive::{Durable, Encoding, MemoryAccount, ReceivedSink, ReceivedSinkError};
 use crate::wall_clock::now;
 
 /// Writes requests to the store.
@@ -21,6 +22,8 @@ pub(super) struct LiveSink {
     pub(super) store: LiveStore,
     pub(super) limits: Limits,
     pub(super) metrics: Arc<Metrics>,
+    pub(super) memory: Arc<MemoryAccount>,
+    pub(super) state: Arc<ServerState>,
     /// The request that each ingester thread serves.
     pub(super) requests: HashMap<ThreadId, Taken>,
 }
@@ -56,8 +59,13 @@ impl LiveSink {
             let reason = format!("failed to {}", causes(&error));
             self.metrics.count_failed_append();
             // A frame has an upper size, and no later attempt is smaller.
-            if matches!(error, WalError::TooLarge { .. }) { ReceivedSinkError::ForGood(reason) } else { ReceivedSinkError::ForNow(reason) }
+            if matches!(error, WalError::TooLarge { .. }) {
+                return ReceivedSinkError::ForGood(reason);
+            }
+            self.state.note_failed_append(&reason);
+            ReceivedSinkError::ForNow(reason)
         })?;
+        self.memory.note_store(self.store.memory_bytes());
         // A request in another format comes in several parts.
         let request = self.request();
         request.appended = Some(request.appended.map_or(appended, |before| before.and(appended)));
@@ -71,8 +79,14 @@ impl ReceivedSink for LiveSink {
             Encoding::Protobuf => BodyEncoding::Protobuf,
             Encoding::Json => BodyEncoding::Json,
         };
-        let spans = decode(encoding, bytes, &self.limits).spans;
-        self.append(encoding, bytes, &spans, peer_pid)?;
+        let mut spans = decode(encoding, bytes, &self.limits).spans;
+        // A client cannot send what the store takes for its own.
+        let renamed = spans.iter_mut().map(set_apart).filter(|is_renamed| *is_renamed).count();
+        if renamed > 0 {
+            self.append(BodyEncoding::Protobuf, &otlp::encode_trace(&spans), &spans, peer_pid)?;
+        } else {
+            self.append(encoding, bytes, &spans, peer_pid)?;
+        }
         self.metrics.count_spans(spans.len() as u64, bytes.len() as u64);
         Ok(())
     }
@@ -102,9 +116,13 @@ impl ReceivedSink for LiveSink {
             self.metrics.count_log_records(records.len() as u64, body.len() as u64);
         }
         let appended = self.requests.remove(&thread::current().id())?.appended?;
+        let state = Arc::clone(&self.state);
         self.store.when_durable(
             appended,
             Box::new(move |synced| {
+                if let Err(reason) = &synced {
+                    state.note_failed_append(reason);
+                }
                 // A client that has hung up waits for nothing.
                 let _ = send.send(synced.map_err(ReceivedSinkError::ForNow));
             }),

@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use longpole_model::Loss;
 use longpole_store::live::LiveFigures;
 
+use crate::receive::MemoryAccount;
+
 /// Counters since the start.
 #[derive(Debug, Default)]
 pub(super) struct Metrics {
@@ -14,6 +16,9 @@ pub(super) struct Metrics {
     requests: AtomicU64,
     log_records: AtomicU64,
     failed_appends: AtomicU64,
+    cancelled_queries: AtomicU64,
+    timed_out_queries: AtomicU64,
+    refused_queries: AtomicU64,
 }
 
 impl Metrics {
@@ -35,8 +40,23 @@ impl Metrics {
         self.failed_appends.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// Counts a query whose client left before it had an answer.
+    pub(super) fn count_cancelled_query(&self) {
+        self.cancelled_queries.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts a query that took too long.
+    pub(super) fn count_timed_out_query(&self) {
+        self.timed_out_queries.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts a query that found no place.
+    pub(super) fn count_refused_query(&self) {
+        self.refused_queries.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// All of them, in the text format.
-    pub(super) fn text(&self, figures: LiveFigures, damaged_segments: u64, losses: &[Loss]) -> String {
+    pub(super) fn text(&self, figures: LiveFigures, damaged_segments: u64, memory: &MemoryAccount, losses: &[Loss]) -> String {
         let mut out = String::new();
         let mut put = |name: &str, kind: &str, help: &str, value: u64| {
             // Writing to a text does not fail.
@@ -48,6 +68,11 @@ impl Metrics {
         put("received_bytes_total", "counter", "Bytes of their requests, decompressed.", read(&self.bytes));
         put("requests_received_total", "counter", "Requests with spans that were appended to the log.", read(&self.requests));
         put("append_failures_total", "counter", "Requests that the log did not take.", read(&self.failed_appends));
+        put("queries_cancelled_total", "counter", "Queries whose client left before the answer.", read(&self.cancelled_queries));
+        put("queries_timed_out_total", "counter", "Queries that took longer than a query may.", read(&self.timed_out_queries));
+        put("queries_refused_total", "counter", "Queries that found no place among those answered at once.", read(&self.refused_queries));
+        put("requests_refused_for_memory_total", "counter", "Requests that were refused because memory was short.", memory.refused());
+        put("memory_limit_bytes", "gauge", "Bytes of memory that all shares may have together.", memory.limit());
         put("duplicate_spans", "gauge", "Spans of the current log that came again.", figures.duplicates);
         put("head_spans", "gauge", "Spans that are in no segment yet.", figures.head_spans);
         put("log_bytes", "gauge", "Bytes of their logs.", figures.log_bytes);
@@ -55,6 +80,12 @@ impl Metrics {
         put("damaged_segments", "gauge", "Segments that cannot be read and are left out of all answers.", damaged_segments);
         put("segment_spans", "gauge", "Spans in segments.", figures.segment_spans);
         put("segment_bytes", "gauge", "Bytes of segments.", figures.segment_bytes);
+        out.push_str(
+            "# HELP longpole_memory_bytes Memory of bodies, unread answers, and spans in no segment.\n# TYPE longpole_memory_bytes gauge\n",
+        );
+        for (of, bytes) in memory.shares() {
+            let _ = writeln!(out, "longpole_memory_bytes{{of=\"{of}\"}} {bytes}");
+        }
         out.push_str("# HELP longpole_losses_total What was refused or not kept, by its kind.\n# TYPE longpole_losses_total counter\n");
         let mut kinds: Vec<(&str, u64)> = Vec::new();
         for loss in losses {

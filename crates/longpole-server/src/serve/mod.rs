@@ -16,47 +16,44 @@ mod pages;
 mod ports;
 mod pushed;
 mod query_error;
+mod query_turns;
 mod sampling;
+mod server_state;
 mod zipkin;
 
 use std::collections::HashMap;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use axum::Router;
-use axum::extract::Request;
-use axum::middleware::{self, Next};
-use axum::response::Response;
 use axum::routing::get;
 use http::StatusCode;
 use longpole_model::{Loss, LossKind, Timestamp};
 use longpole_recording::loss_counters::LossBook;
+use longpole_recording::memory;
 use longpole_store::live::{LiveOptions, LiveStore};
 use longpole_store::{Store, StoreError};
 use longpole_wire::Limits;
-use tokio::sync::Semaphore;
 
 use self::live_sink::LiveSink;
 use self::metrics::Metrics;
 use self::ports::Transport;
 pub use self::ports::{Door, Ports};
 use self::pushed::Pushed;
+use self::query_turns::QueryTurns;
 pub use self::sampling::{Strategies, StrategiesError};
+use self::server_state::ServerState;
 use crate::api::causes;
-use crate::receive::{AllowedOrigins, Clients, HttpPort, QueryPlace, Receiver, ReceiverHandle, ReceiverOptions};
+use crate::receive::{AllowedOrigins, Clients, HttpPort, MemoryAccount, Receiver, ReceiverHandle, ReceiverOptions};
 use crate::server;
 use crate::wall_clock::now;
 
 /// The longest pause between looks at what is to do: end a generation, make a segment, remove an old one; and the shortest.
 const MAINTENANCE_PAUSE_MAX: Duration = Duration::from_secs(1);
 const MAINTENANCE_PAUSE_MIN: Duration = Duration::from_millis(10);
-
-/// Queries that are answered at once; more wait.
-const QUERIES_AT_ONCE_MAX: usize = 8;
 
 /// How long requests under way may take when the server ends.
 const DRAIN_MAX: Duration = Duration::from_secs(5);
@@ -104,24 +101,6 @@ pub struct Server {
     doors: Vec<Door>,
 }
 
-/// What the health endpoints say.
-#[derive(Debug, Default)]
-struct ServerState {
-    is_ready: AtomicBool,
-    /// Why the last maintenance failed.
-    trouble: Mutex<Option<String>>,
-}
-
-impl ServerState {
-    fn trouble(&self) -> Option<String> {
-        self.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    fn set_trouble(&self, trouble: Option<String>) {
-        *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = trouble;
-    }
-}
-
 impl Server {
     /// Opens the store, reads the logs that an earlier server left, and opens the ports. When this returns, connections are accepted.
     ///
@@ -136,23 +115,22 @@ impl Server {
         let pushed = Pushed::open(options.store.root())?;
         let (metrics, losses) = (Arc::new(Metrics::default()), Arc::new(LossBook::default()));
         problems.iter().for_each(|problem| losses.add(LossKind::WalDamaged, 1, problem));
+        let memory = Arc::new(MemoryAccount::limited(memory::most_resident_bytes().unwrap_or(u64::MAX)));
+        memory.note_store(store.memory_bytes());
         let state = Arc::new(ServerState::default());
-        let admin = admin_routes(&store, &metrics, &losses, &state);
-        let places = Arc::new(Semaphore::new(QUERIES_AT_ONCE_MAX));
-        let few = |router: Router| {
-            let places = Arc::clone(&places);
-            router.layer(middleware::from_fn(move |request: Request, next: Next| in_turn(Arc::clone(&places), request, next)))
-        };
+        let admin = admin_routes(&store, &metrics, &losses, &memory, &state);
+        let turns = QueryTurns::new(Arc::clone(&metrics));
         let queries = |door| match door {
             Door::Page => {
-                let pages = pages::routes(&store, pushed.clone());
-                Some(few(pages.merge(jaeger::routes(store.clone())).merge(jaeger_v3::routes(store.clone()))))
+                let pages = pages::routes(&store, &pushed).merge(jaeger::routes(store.clone())).merge(jaeger_v3::routes(store.clone()));
+                // A recording that comes is no query.
+                Some(turns.of(pages).merge(pushed.routes()))
             }
             Door::JaegerQuery | Door::SamplingGrpc | Door::JaegerGrpc => {
-                Some(few(grpc_queries::routes(store.clone(), options.strategies.clone())))
+                Some(turns.of(grpc_queries::routes(store.clone(), options.strategies.clone())))
             }
             Door::Sampling => Some(sampling::routes(options.strategies.clone())),
-            Door::Zipkin => Some(few(zipkin::routes(store.clone()).fallback(zipkin::not_found))),
+            Door::Zipkin => Some(turns.of(zipkin::routes(store.clone()).fallback(zipkin::not_found))),
             Door::Admin => Some(admin.clone()),
             _ => None,
         };
@@ -172,13 +150,21 @@ impl Server {
             limits,
             keep_credentials: options.keep_credentials,
             losses: Arc::clone(&losses),
+            memory: Arc::clone(&memory),
             clients,
             ..ReceiverOptions::default()
         };
-        let sink = LiveSink { store: store.clone(), limits, metrics, requests: HashMap::new() };
+        let sink = LiveSink {
+            store: store.clone(),
+            limits,
+            metrics,
+            memory: Arc::clone(&memory),
+            state: Arc::clone(&state),
+            requests: HashMap::new(),
+        };
         let receiver = Receiver::start(receiver_options, Box::new(sink)).map_err(ServeError::Listen)?;
-        let maintenance = Maintenance::start(store.clone(), pause, Arc::clone(&state)).map_err(ServeError::Listen)?;
-        state.is_ready.store(true, Ordering::Relaxed);
+        let maintenance = Maintenance::start(store.clone(), pause, Arc::clone(&memory), Arc::clone(&state)).map_err(ServeError::Listen)?;
+        state.set_ready(true);
         Ok(Server { receiver, store, maintenance, problems, state, doors })
     }
 
@@ -200,7 +186,7 @@ impl Server {
 
     /// Ends: takes no more connections, answers the requests under way, and leaves the log to the next start. What is missing is returned.
     pub fn end(self) -> Vec<Loss> {
-        self.state.is_ready.store(false, Ordering::Relaxed);
+        self.state.set_ready(false);
         let losses = self.receiver.finish(DRAIN_MAX);
         self.maintenance.end();
         losses
@@ -217,34 +203,29 @@ pub fn wait_for_signal() -> io::Result<()> {
     tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(server::end_signal())
 }
 
-/// Answers a query when one of the places is free: each may hold a large trace in memory.
-async fn in_turn(places: Arc<Semaphore>, request: Request, next: Next) -> Response {
-    // The places are never closed.
-    let place = places.acquire_owned().await;
-    let mut response = next.run(request).await;
-    // It is free again when the memory of the answer is counted.
-    response.extensions_mut().insert(QueryPlace(Arc::new(place.ok())));
-    response
-}
-
-fn admin_routes(store: &LiveStore, metrics: &Arc<Metrics>, losses: &Arc<LossBook>, state: &Arc<ServerState>) -> Router {
+fn admin_routes(
+    store: &LiveStore,
+    metrics: &Arc<Metrics>,
+    losses: &Arc<LossBook>,
+    memory: &Arc<MemoryAccount>,
+    state: &Arc<ServerState>,
+) -> Router {
     let readiness = |state: Arc<ServerState>| {
         let store = store.clone();
         move || {
-            let (is_ready, trouble) = (state.is_ready.load(Ordering::Relaxed), state.trouble());
+            let trouble = state.trouble();
             let damaged: String = store.damaged().iter().map(|line| format!("{line}\n")).collect();
             async move {
                 match trouble {
-                    _ if !is_ready => (StatusCode::SERVICE_UNAVAILABLE, "not ready\n".to_owned()),
                     Some(trouble) => (StatusCode::SERVICE_UNAVAILABLE, format!("{trouble}\n")),
                     None => (StatusCode::OK, format!("ready\n{damaged}")),
                 }
             }
         }
     };
-    let (store, metrics, losses) = (store.clone(), Arc::clone(metrics), Arc::clone(losses));
+    let (store, metrics, losses, memory) = (store.clone(), Arc::clone(metrics), Arc::clone(losses), Arc::clone(memory));
     let measured = move || {
-        let text = metrics.text(store.figures(), store.damaged().len() as u64, &losses.list());
+        let text = metrics.text(store.figures(), store.damaged().len() as u64, &memory, &losses.list());
         async move { ([(http::header::CONTENT_TYPE, "text/plain; version=0.0.4")], text) }
     };
     Router::new()
@@ -263,7 +244,7 @@ struct Maintenance {
 }
 
 impl Maintenance {
-    fn start(store: LiveStore, pause: Duration, state: Arc<ServerState>) -> io::Result<Maintenance> {
+    fn start(store: LiveStore, pause: Duration, memory: Arc<MemoryAccount>, state: Arc<ServerState>) -> io::Result<Maintenance> {
         let over: Arc<(Mutex<bool>, Condvar)> = Arc::default();
         let is_over = Arc::clone(&over);
         let thread = thread::Builder::new().name("longpole-segments".to_owned()).spawn(move || {
@@ -282,7 +263,12 @@ impl Maintenance {
                     return;
                 }
                 drop(guard);
-                state.set_trouble(store.maintain_at(now(), age_at(), false).err().map(|error| format!("failed to {}", causes(&error))));
+                let maintained = store.maintain_at(now(), age_at(), memory.is_short());
+                memory.note_store(store.memory_bytes());
+                state.set_maintenance_trouble(maintained.err().map(|error| format!("failed to {}", causes(&error))));
+                if state.has_failed_append() && store.probe_disk().is_ok() {
+                    state.note_writable();
+                }
                 guard = flag.lock().unwrap_or_else(PoisonError::into_inner);
             }
         })?;

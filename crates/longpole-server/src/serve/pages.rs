@@ -3,6 +3,7 @@
 //! | | |
 //! |---|---|
 //! | `/longpole/v1/services` | services and their operations |
+//! | `/longpole/v1/services/map` | calls between services, in the newest traces from `start` to `end`; an hour without `start` |
 //! | `/longpole/v1/traces` | search: `service`, `operation`, `tags`, `minDuration`, `maxDuration`, `start`, `end`, `limit`, as Jaeger spells them; `minWall` and `maxWall` for the whole trace |
 //! | `/api/recordings/{trace}/…` | views of a trace, as of a recording |
 //! | `/trace/{trace}` | its page |
@@ -11,35 +12,45 @@
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::{Path, RawQuery, Request, State};
+use axum::extract::{Path, RawQuery, Request};
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::get;
-use longpole_recording::view::{ServicesView, TracesView};
-use longpole_store::live::LiveStore;
+use longpole_model::Timestamp;
+use longpole_recording::view::{ServiceMap, ServiceMapView, ServicesView, TracesView};
+use longpole_store::live::{LiveStore, SpanFilter};
 use longpole_wire::jaeger::trace_id;
 
 use super::jaeger::filter_of;
 use super::pushed::Pushed;
 use super::query_error::QueryError;
+use super::query_turns::QueriedStore;
 use crate::api::{self, Answer, ApiError, ReportCache, json};
 use crate::off_the_reactor::off_the_reactor;
 use crate::query_parameters::Parameters;
+use crate::wall_clock::now;
 use crate::{auth, server};
 
 /// Traces of an answer without `limit`, and at most.
 const LIMIT: usize = 100;
 const LIMIT_MAX: usize = 5_000;
 
+/// How far a map goes back without `start`.
+const MAP_NANOS: i64 = 3_600_000_000_000;
+
+/// Traces that a map is made from: enough for a 95th percentile of calls that one trace in ten makes.
+const MAP_TRACES_MAX: usize = 2_000;
+
 /// The routes of the page, and of the API that it reads.
-pub(super) fn routes(live: &LiveStore, pushed: Pushed) -> Router {
+pub(super) fn routes(live: &LiveStore, pushed: &Pushed) -> Router {
     let own = Router::new()
         .route("/longpole/v1/services", get(services))
+        .route("/longpole/v1/services/map", get(service_map))
         .route("/longpole/v1/traces", get(traces))
         .route("/", get(async || Redirect::to("/search")))
         .route("/trace/{id}", get(page_of_trace))
         .with_state(live.clone());
     let cache = ReportCache::of_server(live.clone(), pushed.root().to_owned());
-    api::routes(Arc::new(cache)).merge(own).merge(pushed.routes()).fallback(file)
+    api::routes(Arc::new(cache)).merge(own).fallback(file)
 }
 
 /// A file of the page.
@@ -55,11 +66,32 @@ async fn page_of_trace(Path(id): Path<String>) -> Response {
     }
 }
 
-async fn services(State(store): State<LiveStore>) -> Answer {
+async fn services(QueriedStore(store): QueriedStore) -> Answer {
     json(&off_the_reactor::<_, QueryError>(move || Ok(ServicesView::new(store.operations()?))).await?)
 }
 
-async fn traces(State(store): State<LiveStore>, RawQuery(query): RawQuery) -> Answer {
+async fn service_map(QueriedStore(store): QueriedStore, RawQuery(query): RawQuery) -> Answer {
+    let found = move || {
+        let parameters = Parameters::of(query.as_deref())?;
+        let until = parameters.micros("end")?;
+        let hour_before = || Timestamp(until.unwrap_or_else(now).unix_nanos().saturating_sub(MAP_NANOS));
+        let from = parameters.micros("start")?.unwrap_or_else(hour_before);
+        map_of(&store, &SpanFilter { from: Some(from), until, ..SpanFilter::default() }, MAP_TRACES_MAX)
+    };
+    json(&off_the_reactor::<_, QueryError>(found).await?)
+}
+
+/// The map of the newest traces that a filter matches, `limit` at most.
+fn map_of(store: &LiveStore, filter: &SpanFilter, limit: usize) -> Result<ServiceMapView, QueryError> {
+    let found = store.find(filter, limit + 1)?;
+    let mut map = ServiceMap::default();
+    for trace in found.iter().take(limit) {
+        map.add(&store.trace(trace.trace_id)?);
+    }
+    Ok(map.view(found.len() > limit))
+}
+
+async fn traces(QueriedStore(store): QueriedStore, RawQuery(query): RawQuery) -> Answer {
     let found = move || {
         let parameters = Parameters::of(query.as_deref())?;
         let limit = parameters.limit(LIMIT, LIMIT_MAX)?;
@@ -74,7 +106,12 @@ async fn traces(State(store): State<LiveStore>, RawQuery(query): RawQuery) -> An
 
 impl From<QueryError> for ApiError {
     fn from(error: QueryError) -> Self {
-        let code = if error.status().is_client_error() { "bad_request" } else { "unreadable" };
+        let code = match error {
+            QueryError::TimedOut => "timed_out",
+            QueryError::NoPlace => "busy",
+            _ if error.status().is_client_error() => "bad_request",
+            _ => "unreadable",
+        };
         ApiError::new(error.status(), code, error.to_string())
     }
 }

@@ -59,9 +59,9 @@ impl Pushed {
         &self.root
     }
 
-    pub(super) fn routes(self) -> Router {
+    pub(super) fn routes(&self) -> Router {
         // The body goes to a file as it comes.
-        Router::new().route("/longpole/v1/recordings", put(push)).layer(DefaultBodyLimit::disable()).with_state(self)
+        Router::new().route("/longpole/v1/recordings", put(push)).layer(DefaultBodyLimit::disable()).with_state(self.clone())
     }
 
     /// A new file for what comes.

@@ -3,7 +3,8 @@
 use http::StatusCode;
 use longpole_store::StoreError;
 
-use crate::off_the_reactor::Panicked;
+use crate::limits::{QUERIES_AT_ONCE_MAX, QUERY_TIME_MAX};
+use crate::off_the_reactor::Unfinished;
 
 /// Why a query has no answer.
 #[derive(Debug, thiserror::Error)]
@@ -17,6 +18,12 @@ pub(super) enum QueryError {
     /// The store could not be read.
     #[error("failed to {0}")]
     Store(#[from] StoreError),
+    /// It took too long.
+    #[error("the query took longer than {} s: search a shorter time, one service, or for fewer traces", QUERY_TIME_MAX.as_secs())]
+    TimedOut,
+    /// Others took all places.
+    #[error("more than {QUERIES_AT_ONCE_MAX} queries at the same time: try again")]
+    NoPlace,
     /// The thread of the query ended.
     #[error("longpole has a bug: it failed to answer this request")]
     Bug,
@@ -40,13 +47,18 @@ impl QueryError {
         match self {
             QueryError::Bad(_) => StatusCode::BAD_REQUEST,
             QueryError::NotFound(_) => StatusCode::NOT_FOUND,
+            QueryError::TimedOut | QueryError::NoPlace => StatusCode::SERVICE_UNAVAILABLE,
             QueryError::Store(_) | QueryError::Bug => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }
 }
 
-impl From<Panicked> for QueryError {
-    fn from(_: Panicked) -> Self {
-        QueryError::Bug
+impl From<Unfinished> for QueryError {
+    fn from(unfinished: Unfinished) -> Self {
+        match unfinished {
+            Unfinished::Panicked => QueryError::Bug,
+            Unfinished::TimedOut => QueryError::TimedOut,
+            Unfinished::NoPlace => QueryError::NoPlace,
+        }
     }
 }

@@ -13,7 +13,7 @@
 use std::collections::BTreeSet;
 
 use axum::Router;
-use axum::extract::{Path, RawQuery, State};
+use axum::extract::{Path, RawQuery};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use http::StatusCode;
@@ -24,6 +24,7 @@ use serde_json::json;
 
 use super::jaeger::{DEPENDENCIES_MILLIS, calls, id_of, json_header, service_names, traces_of};
 use super::query_error::QueryError;
+use super::query_turns::QueriedStore;
 use crate::off_the_reactor::off_the_reactor;
 use crate::query_parameters::Parameters;
 use crate::wall_clock::now;
@@ -78,11 +79,11 @@ fn is_service(name: &str, wanted: &str) -> bool {
     name.to_lowercase() == wanted.to_lowercase()
 }
 
-async fn services(State(store): State<LiveStore>) -> Plain {
+async fn services(QueriedStore(store): QueriedStore) -> Plain {
     names(move || Ok(service_names(&store)?.into_iter().map(|name| name.to_lowercase()).collect())).await
 }
 
-async fn span_names(State(store): State<LiveStore>, RawQuery(query): RawQuery) -> Plain {
+async fn span_names(QueriedStore(store): QueriedStore, RawQuery(query): RawQuery) -> Plain {
     names(move || {
         let parameters = Parameters::of(query.as_deref())?;
         let Some(service) = parameters.text("serviceName") else { return Ok(BTreeSet::new()) };
@@ -91,7 +92,7 @@ async fn span_names(State(store): State<LiveStore>, RawQuery(query): RawQuery) -
     .await
 }
 
-async fn remote_services(State(store): State<LiveStore>, RawQuery(query): RawQuery) -> Plain {
+async fn remote_services(QueriedStore(store): QueriedStore, RawQuery(query): RawQuery) -> Plain {
     names(move || {
         let parameters = Parameters::of(query.as_deref())?;
         let Some(service) = service_as_kept(&store, parameters.text("serviceName"))? else { return Ok(BTreeSet::new()) };
@@ -112,7 +113,7 @@ fn service_as_kept(store: &LiveStore, wanted: Option<&str>) -> Result<Option<Str
     Ok(service_names(store)?.into_iter().find(|name| is_service(name, wanted)))
 }
 
-async fn traces(State(store): State<LiveStore>, RawQuery(query): RawQuery) -> Plain {
+async fn traces(QueriedStore(store): QueriedStore, RawQuery(query): RawQuery) -> Plain {
     let found = move || {
         let parameters = Parameters::of(query.as_deref())?;
         let until = parameters.millis("endTs")?.unwrap_or_else(now);
@@ -165,7 +166,7 @@ fn list_of_lists(traces: &[Vec<Span>]) -> Vec<u8> {
     out
 }
 
-async fn trace(State(store): State<LiveStore>, Path(id): Path<String>) -> Plain {
+async fn trace(QueriedStore(store): QueriedStore, Path(id): Path<String>) -> Plain {
     let found = move || {
         let spans = store.trace(id_of(&id)?)?;
         if spans.is_empty() { Err(QueryError::NotFound(format!("{id} not found"))) } else { Ok(zipkin::encode_v2_json(&spans).0) }
@@ -173,7 +174,7 @@ async fn trace(State(store): State<LiveStore>, Path(id): Path<String>) -> Plain 
     Plain(off_the_reactor::<_, QueryError>(found).await)
 }
 
-async fn trace_many(State(store): State<LiveStore>, RawQuery(query): RawQuery) -> Plain {
+async fn trace_many(QueriedStore(store): QueriedStore, RawQuery(query): RawQuery) -> Plain {
     let found = move || {
         let parameters = Parameters::of(query.as_deref())?;
         let ids: BTreeSet<_> =
@@ -188,7 +189,7 @@ async fn trace_many(State(store): State<LiveStore>, RawQuery(query): RawQuery) -
     Plain(off_the_reactor::<_, QueryError>(found).await)
 }
 
-async fn dependencies(State(store): State<LiveStore>, RawQuery(query): RawQuery) -> Plain {
+async fn dependencies(QueriedStore(store): QueriedStore, RawQuery(query): RawQuery) -> Plain {
     let found = move || {
         let parameters = Parameters::of(query.as_deref())?;
         let until = parameters.millis("endTs")?.ok_or("endTs is required")?;

@@ -1,13 +1,16 @@
 //! Story: `longpole serve` stands where a Jaeger or Zipkin server stood.
 //! Guarantees: stock SDKs send to it by gRPC, HTTP with protobuf and HTTP with JSON, and Zipkin's clients by theirs; what it acknowledged is found
 //! at once, by Jaeger's queries, by Zipkin's and on the page, and is there after the server was killed and after its spans moved into segments;
-//! a store has one server, and a port that is taken is named.
+//! a store has one server, and a port that is taken is named; a query stops when its client leaves, and a full disk makes the server not ready.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write;
+use std::net::TcpStream;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use longpole_testing::random::Random;
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
@@ -296,6 +299,110 @@ fn a_disk_that_fails_sometimes_loses_nothing_acknowledged() {
         let spans = if found.status == 200 { found.json()["data"][0]["spans"].as_array().unwrap().len() } else { 0 };
         assert!(spans == 5 || status == 503 && spans == 0, "trace {trace}, answered with {status}, has {spans} spans");
     }
+}
+
+/// A library that lets nothing be written to a log, nor beside it, while a file is there.
+const FULL_DISK: &str = r#"
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
+static int is_full(int fd) {
+    char link[64], path[4096];
+    const char *full = getenv("STORY_DISK_IS_FULL");
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    ssize_t length = readlink(link, path, sizeof path - 1);
+    if (length < 0) return 0;
+    path[length] = 0;
+    return strstr(path, "/wal/") && full && access(full, F_OK) == 0;
+}
+ssize_t write(int fd, const void *bytes, size_t count) {
+    ssize_t (*real)(int, const void *, size_t) = dlsym(RTLD_NEXT, "write");
+    if (is_full(fd)) { errno = ENOSPC; return -1; }
+    return real(fd, bytes, count);
+}
+ssize_t writev(int fd, const struct iovec *parts, int number) {
+    ssize_t (*real)(int, const struct iovec *, int) = dlsym(RTLD_NEXT, "writev");
+    if (is_full(fd)) { errno = ENOSPC; return -1; }
+    return real(fd, parts, number);
+}
+"#;
+
+/// Waits until the server says this.
+#[track_caller]
+fn wait_for(served: &Served, path: &str, expected: impl Fn(&Answer) -> bool) {
+    let begun = Instant::now();
+    loop {
+        let answer = http::get(served.port("admin"), path);
+        if expected(&answer) {
+            return;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(60), "{path}: {} {}", answer.status, answer.body);
+        thread::yield_now();
+    }
+}
+
+#[test]
+fn a_server_whose_disk_is_full_is_not_ready_until_there_is_room() {
+    const STORY: &str = "a_server_whose_disk_is_full_is_not_ready_until_there_is_room";
+    let sandbox = Sandbox::new();
+    let (store, full) = (sandbox.path("store"), sandbox.path("full"));
+    let Some(shim) = c::compile_with(&sandbox, STORY, "full.so", FULL_DISK, &["-shared", "-fPIC", "-ldl"]) else { return };
+    let served = Served::start_with(&store, &[], &[("LD_PRELOAD", &shim), ("STORY_DISK_IS_FULL", &full)]);
+    let port = served.port("otlp-http");
+    assert_eq!((send(port, &request(1, 1)).unwrap().status, http::get(served.port("admin"), "/readyz").status), (200, 200));
+    std::fs::write(&full, "").unwrap();
+    assert_eq!(send(port, &request(2, 1)).unwrap().status, 503);
+    wait_for(&served, "/readyz", |answer| answer.status == 503 && answer.body.contains("No space left on device"));
+    // It is ready again when there is room, without anybody sending.
+    std::fs::remove_file(&full).unwrap();
+    wait_for(&served, "/readyz", |answer| answer.status == 200);
+    assert_eq!(send(port, &request(2, 1)).unwrap().status, 200);
+}
+
+#[test]
+fn a_query_whose_client_left_stops() {
+    let sandbox = Sandbox::new();
+    let served = Served::start(&sandbox.path("store"));
+    for some in 0..10_u64 {
+        let span = |trace: u64| {
+            json!({ "traceId": format!("{trace:032x}"), "spanId": "0000000000000001", "name": "get",
+                "startTimeUnixNano": "1795867200000000000", "endTimeUnixNano": "1795867200000001000" })
+        };
+        let spans: Vec<Value> = (1..=20_000).map(|trace| span(some * 20_000 + trace)).collect();
+        let resource = json!({ "attributes": [{ "key": "service.name", "value": { "stringValue": "cart" } }] });
+        let body = json!({ "resourceSpans": [{ "resource": resource, "scopeSpans": [{ "spans": spans }] }] }).to_string();
+        assert_eq!(send(served.port("otlp-http"), &body).unwrap().status, 200);
+    }
+    // A search that reads all traces and finds none: whoever waits for it gets an answer, and who leaves costs nothing.
+    let path = "/api/traces?service=cart&tag=no:such&start=1&end=4000000000000000";
+    let page = served.port("page");
+    let frame = |kind: u8, flags: u8, stream: u32, payload: &[u8]| {
+        let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
+        [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
+    };
+    let head = [b"\x82\x86\x04".as_slice(), &[u8::try_from(path.len()).unwrap()], path.as_bytes(), b"\x41\x09localhost"].concat();
+    let http_2 = [b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".as_slice(), &frame(4, 0, 0, b""), &frame(1, 5, 1, &head)].concat();
+    let http_1 = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n").into_bytes();
+    for (count, bytes) in (1..).zip([http_1, http_2]) {
+        let mut client = TcpStream::connect(("127.0.0.1", page)).unwrap();
+        client.write_all(&bytes).unwrap();
+        drop(client);
+        wait_for(&served, "/metrics", |answer| answer.body.contains(&format!("\nlongpole_queries_cancelled_total {count}\n")));
+    }
+    assert_eq!(http::get(page, path).json()["data"], json!([]));
+    let metrics = http::get(served.port("admin"), "/metrics").body;
+    for line in
+        ["queries_cancelled_total 2", "queries_timed_out_total 0", "memory_bytes{of=\"bodies\"} 0", "memory_bytes{of=\"answers\"} 0"]
+    {
+        assert!(metrics.contains(&format!("\nlongpole_{line}\n")), "{line}: {metrics}");
+    }
+    let store = metrics.lines().find_map(|line| line.strip_prefix("longpole_memory_bytes{of=\"store\"} ")).unwrap();
+    assert!(store.parse::<u64>().unwrap() > 200_000 * 40, "{store}");
 }
 
 #[test]

@@ -10,12 +10,16 @@
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
+use super::super::connection::Stranger;
+
 /// The sender of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Sender {
     Process(u32),
     /// A connection by its address in memory, as long as nobody needs to find its process, or if longpole cannot.
     Connection(usize),
+    /// A client of a server, whatever its connections.
+    Stranger(Stranger),
     /// Everybody who closed the connection: no process holds it, and nobody waits for the answer. Each of them would begin as one that took
     /// no time.
     Nobody,

@@ -120,6 +120,9 @@ impl Ingester<'_> {
         let connection = &job.connection;
         let (pid, is_closed) = if is_busy {
             let finder = &mut self.context.desk().finder;
+            if let Some(stranger) = connection.stranger(finder) {
+                return Sender::Stranger(stranger);
+            }
             let pid = connection.peer_pid(finder);
             (pid, pid.is_none() && connection.has_owner() && !finder.omits_any())
         } else {

@@ -26,6 +26,7 @@ use tonic::transport::Channel;
 
 mod attacked;
 mod foreign;
+mod served;
 
 use bytes::Bytes;
 use longpole_model::{ResourceEvent, SpanEvent, SpanId, TraceId};

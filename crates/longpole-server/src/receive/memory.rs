@@ -1,0 +1,261 @@
+//! The memory that requests and answers take, in one account, with what the store holds.
+//!
+//! ```text
+//! bodies    from their first byte until the log has them          256 MiB   beyond it: wait 4 s, then 429
+//! answers   from when they are made until their clients read them 512 MiB   beyond it: wait 10 s, then 503
+//! store     spans that stand in no segment yet
+//! all       of these                                              limit     beyond 80%: 429 at once
+//! ```
+//!
+//! A client that holds memory and stalls loses it to others in need: after [`STALL_IN_NEED_MAX`], the longest stalled first.
+
+use std::collections::HashMap;
+use std::pin::pin;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant, timeout_at};
+
+use crate::limits::{
+    ANSWERS_IN_MEMORY_BYTES_MAX, BODIES_IN_MEMORY_BYTES_MAX, MEMORY_BYTES_MAX, MEMORY_SHORT_PERCENT, RETRY_AFTER_SECS_MAX,
+    STALL_IN_NEED_MAX,
+};
+
+/// Bytes that one permit stands for.
+const PERMIT_BYTES: usize = 4 << 10;
+
+/// What a server holds in memory.
+#[derive(Debug)]
+pub struct MemoryAccount {
+    /// Bodies that are being read or wait to be kept.
+    pub(super) bodies: Arc<MemoryShare>,
+    /// Answers to queries that their clients have not read.
+    pub(super) answers: Arc<MemoryShare>,
+    /// What the store has.
+    store: AtomicU64,
+    limit: u64,
+    refused: AtomicU64,
+}
+
+impl Default for MemoryAccount {
+    fn default() -> Self {
+        MemoryAccount::limited(u64::MAX)
+    }
+}
+
+impl MemoryAccount {
+    /// An account of at most this many bytes.
+    pub(crate) fn limited(bytes: u64) -> Self {
+        let limit = bytes.min(MEMORY_BYTES_MAX);
+        let share = |most: usize, part: u64| Arc::new(MemoryShare::new(most.min(usize::try_from(limit / part).unwrap_or(most))));
+        let (bodies, answers) = (share(BODIES_IN_MEMORY_BYTES_MAX, 4), share(ANSWERS_IN_MEMORY_BYTES_MAX, 2));
+        MemoryAccount { bodies, answers, store: AtomicU64::new(0), limit, refused: AtomicU64::new(0) }
+    }
+
+    /// Notes what the store holds.
+    pub(crate) fn note_store(&self, bytes: u64) {
+        self.store.store(bytes, Ordering::Relaxed);
+    }
+
+    /// Bytes of each share by its name.
+    pub(crate) fn shares(&self) -> [(&'static str, u64); 3] {
+        let store = self.store.load(Ordering::Relaxed);
+        [("bodies", self.bodies.held_bytes()), ("answers", self.answers.held_bytes()), ("store", store)]
+    }
+
+    /// Bytes of all shares together that it allows.
+    pub(crate) fn limit(&self) -> u64 {
+        self.limit
+    }
+
+    /// Requests that it refused.
+    pub(crate) fn refused(&self) -> u64 {
+        self.refused.load(Ordering::Relaxed)
+    }
+
+    /// Whether no further request should come.
+    pub(crate) fn is_short(&self) -> bool {
+        let held = self.shares().iter().map(|(_, bytes)| bytes).fold(0, |sum: u64, bytes| sum.saturating_add(*bytes));
+        held > self.limit / 100 * MEMORY_SHORT_PERCENT
+    }
+
+    /// Counts a request that is refused, and returns the seconds after which it may come again: not all of them at once.
+    pub(super) fn retry_after_secs(&self) -> u64 {
+        self.refused.fetch_add(1, Ordering::Relaxed) % RETRY_AFTER_SECS_MAX + 1
+    }
+}
+
+/// A part of the memory that several hold together.
+#[derive(Debug)]
+pub(super) struct MemoryShare {
+    limit: usize,
+    permits: Arc<Semaphore>,
+    holders: Mutex<HashMap<u64, Holder>>,
+    next: AtomicU64,
+}
+
+/// Somebody who holds memory.
+#[derive(Debug)]
+struct Holder {
+    /// When it went on last; `None` while it waits for memory, which is not its client's fault.
+    progress: Option<Instant>,
+    held_permits: usize,
+    cut: Arc<Notify>,
+}
+
+/// All memory is taken, and stayed so.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct NoMemory;
+
+impl MemoryShare {
+    fn new(limit: usize) -> Self {
+        MemoryShare { limit, permits: Arc::new(Semaphore::new(limit / PERMIT_BYTES)), holders: Mutex::default(), next: AtomicU64::new(0) }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<u64, Holder>> {
+        self.holders.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Bytes that it allows.
+    pub(super) fn limit(&self) -> usize {
+        self.limit
+    }
+
+    fn held_bytes(&self) -> u64 {
+        ((self.limit / PERMIT_BYTES - self.permits.available_permits()) * PERMIT_BYTES) as u64
+    }
+
+    /// Room for this number of bytes, if there is some at once.
+    pub(super) fn room_now(&self, bytes: usize) -> Option<OwnedSemaphorePermit> {
+        let permits = u32::try_from(bytes.div_ceil(PERMIT_BYTES)).ok()?;
+        let room = Arc::clone(&self.permits).try_acquire_many_owned(permits).ok();
+        if room.is_none() {
+            self.cut_stalled(permits as usize);
+        }
+        room
+    }
+
+    /// Cuts those who have stalled longest, until `wanted` permits come free.
+    fn cut_stalled(&self, wanted: usize) {
+        let mut holders = self.lock();
+        let now = Instant::now();
+        let stalled = |holder: &Holder| holder.progress.filter(|at| now.saturating_duration_since(*at) > STALL_IN_NEED_MAX);
+        let mut stalling: Vec<(Instant, u64)> = holders.iter().filter_map(|(id, holder)| Some((stalled(holder)?, *id))).collect();
+        stalling.sort_unstable();
+        let mut free = 0;
+        for (_, id) in stalling {
+            if free >= wanted {
+                return;
+            }
+            if let Some(holder) = holders.remove(&id) {
+                free += holder.held_permits;
+                holder.cut.notify_one();
+            }
+        }
+    }
+
+    /// Cuts all who have stalled for this long.
+    pub(super) fn cut_stalled_for(&self, time: Duration) {
+        self.lock().retain(|_, holder| {
+            let has_stalled = holder.progress.is_some_and(|progress| progress.elapsed() > time);
+            if has_stalled {
+                holder.cut.notify_one();
+            }
+            !has_stalled
+        });
+    }
+}
+
+/// What one holds of a share. It is given back when it is dropped.
+#[derive(Debug)]
+pub(super) struct Charge {
+    share: Arc<MemoryShare>,
+    permit: Option<OwnedSemaphorePermit>,
+    /// Ends who holds it.
+    pub(super) cut: Arc<Notify>,
+    /// Its place among the holders, once it holds something.
+    id: Option<u64>,
+}
+
+impl Charge {
+    pub(super) fn new(share: &Arc<MemoryShare>, cut: Arc<Notify>) -> Self {
+        Charge { share: Arc::clone(share), permit: None, cut, id: None }
+    }
+
+    fn held(&self) -> usize {
+        self.permit.as_ref().map_or(0, OwnedSemaphorePermit::num_permits)
+    }
+
+    /// Takes memory until it holds this many bytes, for which it waits up to `wait_max`, and says whether that had to be waited for.
+    pub(super) async fn up_to(&mut self, bytes: usize, wait_max: Duration) -> Result<bool, NoMemory> {
+        let missing = bytes.div_ceil(PERMIT_BYTES).saturating_sub(self.held());
+        let mut waited = false;
+        // A body or an answer never has 2³² permits.
+        let at_once = Arc::clone(&self.share.permits).try_acquire_many_owned(missing as u32).ok();
+        let more = match at_once {
+            Some(more) => more,
+            None => {
+                waited = true;
+                self.wait_for(missing, wait_max).await?
+            }
+        };
+        match &mut self.permit {
+            Some(permit) => permit.merge(more),
+            None => self.permit = Some(more),
+        }
+        let held_permits = self.held();
+        let mut holders = self.share.lock();
+        match self.id {
+            Some(id) => {
+                if let Some(holder) = holders.get_mut(&id) {
+                    holder.held_permits = held_permits;
+                }
+            }
+            None => {
+                let id = self.share.next.fetch_add(1, Ordering::Relaxed);
+                self.id = Some(id);
+                holders.insert(id, Holder { progress: Some(Instant::now()), held_permits, cut: Arc::clone(&self.cut) });
+            }
+        }
+        Ok(waited)
+    }
+
+    /// Waits until others give memory back; those that stall meanwhile are made to.
+    async fn wait_for(&self, permits: usize, wait_max: Duration) -> Result<OwnedSemaphorePermit, NoMemory> {
+        self.set_progress(None);
+        let until = Instant::now() + wait_max;
+        let mut room = pin!(Arc::clone(&self.share.permits).acquire_many_owned(permits as u32));
+        loop {
+            self.share.cut_stalled(permits);
+            let look_again = Instant::now() + STALL_IN_NEED_MAX / 8;
+            match timeout_at(look_again.min(until), room.as_mut()).await {
+                Ok(permit) => return permit.map_err(|_| NoMemory),
+                Err(_) if Instant::now() >= until => return Err(NoMemory),
+                Err(_) => {}
+            }
+        }
+    }
+
+    /// Notes that it goes on, or, with `None`, that it waits for others.
+    pub(super) fn set_progress(&self, progress: Option<Instant>) {
+        let mut holders = self.share.lock();
+        if let Some(holder) = self.id.and_then(|id| holders.get_mut(&id)) {
+            holder.progress = progress;
+        }
+    }
+
+    /// The memory alone, for what cannot stall any more.
+    pub(super) fn into_memory(mut self) -> Option<OwnedSemaphorePermit> {
+        self.permit.take()
+    }
+}
+
+impl Drop for Charge {
+    fn drop(&mut self) {
+        if let Some(id) = self.id {
+            self.share.lock().remove(&id);
+        }
+    }
+}
