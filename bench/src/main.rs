@@ -1,4 +1,4 @@
-//! The measured claims, each beside its peers in the same run: `cargo xtask bench [startup|overhead|answer|context|states|flame|import|pulumi|truth]`.
+//! The measured claims, each beside its peers in the same run: `cargo xtask bench [startup|overhead|answer|context|states|flame|import|pulumi|serve|truth]`.
 //!
 //! Every figure is a median of interleaved rounds, printed as a ratio to the plain program with the interval that holds the
 //! true median with 95 % confidence (order statistics). It names the peers that are not installed. With `--before PATH` it
@@ -15,6 +15,7 @@ mod load;
 mod overhead;
 mod peers;
 mod pulumi;
+mod serve;
 mod startup;
 mod states;
 mod timing;
@@ -54,6 +55,7 @@ fn main() -> Result<()> {
         ["context"] => context::measure(),
         ["states"] => states::measure(),
         ["flame"] => flame::measure(),
+        ["serve", longpole, arguments @ ..] => serve::measure(&subjects(longpole), arguments),
         ["import", longpole] => import::measure(&subjects(longpole)),
         ["pulumi", longpole, shapes @ ..] => pulumi::measure(&subjects(longpole), shapes, keep.as_deref().map(Path::new)),
         ["truth", longpole, "synthetic", numbers @ ..] => {
@@ -67,7 +69,7 @@ fn main() -> Result<()> {
         ["truth", _, "peers", words @ ..] => truth::beside::measure(words),
         ["gen", arguments @ ..] => generate::generate(arguments),
         _ => bail!(
-            "usage: longpole-bench startup|overhead|answer|import LONGPOLE [--before LONGPOLE], or pulumi LONGPOLE [SHAPE…] [--keep FOLDER], or truth LONGPOLE synthetic [COUNT [SEED]] [--again FOLDER]|programs [WORD…] [--keep FOLDER] [--busy THREADS]|peers [WORD…], or context, or states, or flame, or gen --spans N …"
+            "usage: longpole-bench startup|overhead|answer|import LONGPOLE [--before LONGPOLE], or pulumi LONGPOLE [SHAPE…] [--keep FOLDER], or serve LONGPOLE [--spans N] [--rounds N] [--quick] [--jaeger PATH] [--zipkin JAR] [--large N], or truth LONGPOLE synthetic [COUNT [SEED]] [--again FOLDER]|programs [WORD…] [--keep FOLDER] [--busy THREADS]|peers [WORD…], or context, or states, or flame, or gen --spans N …"
         ),
     }
 }

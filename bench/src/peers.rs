@@ -5,7 +5,7 @@ pub(crate) fn find(name: &str) -> Option<String> {
     let dirs = std::env::var_os("PATH").unwrap_or_default();
     let found = std::env::split_paths(&dirs).map(|dir| dir.join(name)).find(|path| path.is_file());
     if found.is_none() {
-        println!("{name}: not installed, left out (cargo xtask peers {name})");
+        println!("{name}: not installed, left out (cargo xtask peers {})", name.trim_end_matches(".jar"));
     }
     found.map(|path| path.to_string_lossy().into_owned())
 }

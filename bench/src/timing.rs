@@ -66,6 +66,12 @@ pub(crate) fn cpu_secs_of(pid: u32) -> Result<f64> {
     cpu_fields(&format!("/proc/{pid}/stat"), 14)
 }
 
+/// The same, with its children that ended and that it waited for.
+pub(crate) fn cpu_secs_with_children_of(pid: u32) -> Result<f64> {
+    let path = format!("/proc/{pid}/stat");
+    Ok(cpu_fields(&path, 14)? + cpu_fields(&path, 16)?)
+}
+
 /// User and system time, in seconds: two fields of proc(5) that follow each other, the first with this number.
 fn cpu_fields(path: &str, first: usize) -> Result<f64> {
     let stat = std::fs::read_to_string(path).with_context(|| format!("failed to read {path}"))?;

@@ -21,7 +21,7 @@ pub(crate) fn bench(names: &[&str]) -> Result<()> {
         args.extend(arguments);
         return run_in(&root(), &program.to_string_lossy(), &args, &[]);
     }
-    if let [name @ ("pulumi" | "truth"), arguments @ ..] = names {
+    if let [name @ ("pulumi" | "serve" | "truth"), arguments @ ..] = names {
         let longpole = longpole.to_string_lossy();
         let args: Vec<&str> = [*name, &longpole].into_iter().chain(arguments.iter().copied()).collect();
         return run_in(&root(), &program.to_string_lossy(), &args, &[("PATH", &path)]);
