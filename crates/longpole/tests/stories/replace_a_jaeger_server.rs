@@ -421,3 +421,52 @@ fn a_store_has_one_server_and_a_taken_port_is_named() {
     let error = String::from_utf8_lossy(&open.stderr).into_owned();
     assert!(!open.status.success() && error.contains("--insecure"), "{error}");
 }
+
+/// What Grafana's data sources and Kiali send, in their order and with the parameters that they leave empty.
+#[test]
+fn grafana_and_kiali_ask_as_they_ask_jaeger_and_zipkin() {
+    let sandbox = Sandbox::new();
+    let served = Served::start(&sandbox.path("store"));
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
+    let span = |id: u32, parent: u32, service: &str, name: &str| {
+        let parent = if parent == 0 { String::new() } else { format!("{parent:016x}") };
+        let span = json!({
+            "traceId": format!("{:032x}", 0xabc), "spanId": format!("{id:016x}"), "parentSpanId": parent, "name": name, "kind": 2,
+            "startTimeUnixNano": format!("{now}000000000"), "endTimeUnixNano": format!("{now}500000000"),
+            "attributes": [{ "key": "http.status_code", "value": { "stringValue": "500" } }],
+        });
+        let resource = json!({ "attributes": [{ "key": "service.name", "value": { "stringValue": service } }] });
+        json!({ "resource": resource, "scopeSpans": [{ "spans": [span] }] })
+    };
+    let body = json!({ "resourceSpans": [span(1, 0, "web.shop", "GET /cart"), span(2, 1, "cart.shop", "reserve")] });
+    assert_eq!(send(served.port("otlp-http"), &body.to_string()).unwrap().status, 200);
+    let tags = "%7B%22http.status_code%22%3A%22500%22%7D";
+    let range = format!("start={}&end={}", (now - 600) * 1_000_000, (now + 600) * 1_000_000);
+    // Grafana's health check and lists, then a search without a time.
+    assert_eq!(served.jaeger("/api/services")["data"], json!(["cart.shop", "web.shop"]));
+    assert_eq!(served.jaeger("/api/services/cart.shop/operations")["data"], json!(["reserve"]));
+    for search in [
+        format!("service=cart.shop&operation=&tags={tags}&minDuration=&maxDuration=&limit=20"),
+        format!("limit=20&lookback=custom&maxDuration&minDuration=100ms&service=web.shop&{range}&tags={tags}"),
+        "service=web.shop&operation=all&limit=20".to_owned(),
+        // Kiali's.
+        format!("{range}&limit=100&service=cart.shop&tags=%7B%7D"),
+    ] {
+        let found = served.jaeger(&format!("/api/traces?{search}"));
+        assert_eq!(found["data"][0]["spans"].as_array().map(Vec::len), Some(2), "{search}: {found}");
+    }
+    let trace = served.jaeger("/api/traces/abc");
+    let processes: Vec<&str> =
+        trace["data"][0]["processes"].as_object().unwrap().values().filter_map(|it| it["serviceName"].as_str()).collect();
+    assert_eq!(processes, ["web.shop", "cart.shop"]);
+    let calls = served.jaeger(&format!("/api/dependencies?endTs={}000&lookback=3600000", now + 1));
+    assert_eq!(calls["data"], json!([{ "parent": "web.shop", "child": "cart.shop", "callCount": 1 }]));
+    // Grafana's Zipkin source.
+    let zipkin = |path: &str| http::get(served.port("zipkin"), path).json();
+    assert_eq!(zipkin("/api/v2/services"), json!(["cart.shop", "web.shop"]));
+    assert_eq!(zipkin("/api/v2/spans?serviceName=cart.shop"), json!(["reserve"]));
+    let found = zipkin("/api/v2/traces?serviceName=cart.shop&spanName=&lookback=3600000&limit=10");
+    assert_eq!(found[0].as_array().map(Vec::len), Some(2), "{found}");
+    assert_eq!(zipkin("/api/v2/trace/abc").as_array().map(Vec::len), Some(2));
+    served.stop();
+}
