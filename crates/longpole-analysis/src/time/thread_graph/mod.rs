@@ -104,6 +104,8 @@ struct Gap {
     is_sleep: bool,
     /// It waited for other threads until then.
     is_timeout: bool,
+    /// It waited for work to arrive.
+    is_idle: bool,
     /// The other thread may have handed over something, and more of it later: the wait was not for a lock or an end.
     takes: bool,
 }
@@ -180,6 +182,7 @@ impl ThreadGraph {
         let mut graph =
             ThreadGraph { main, life, lines, path: Vec::new(), is_certain: true, jobs: AllJobs::default(), plan: OnceLock::new() };
         graph.drop_early_ties();
+        graph.drop_chance_ties();
         graph.open_polls();
         Some(graph)
     }
@@ -190,6 +193,29 @@ impl ThreadGraph {
         for gap in self.lines.iter_mut().flat_map(|line| &mut line.gaps) {
             if matches!(gap.ended_by, EndedBy::Thread(other) if born[other] >= gap.to) {
                 gap.ended_by = EndedBy::Unknown;
+            }
+        }
+    }
+
+    /// Work arrives from outside, and now and then another thread of the process runs just then: one that a timer woke. Who hands over work does so
+    /// most of the time.
+    fn drop_chance_ties(&mut self) {
+        let process: IdVec<LineId, Pid> = self.lines.iter().map(|line| line.thread.pid).collect();
+        for line in self.lines.iter_mut() {
+            let pid = line.thread.pid;
+            let mut idle = 0;
+            let mut ended: HashMap<LineId, usize> = HashMap::new();
+            for gap in line.gaps.iter().filter(|gap| gap.is_idle) {
+                idle += 1;
+                if let EndedBy::Thread(other) = gap.ended_by {
+                    *ended.entry(other).or_default() += 1;
+                }
+            }
+            let is_chance = |other: LineId| process[other] == pid && ended.get(&other).is_some_and(|count| count * 2 < idle);
+            for gap in line.gaps.iter_mut().filter(|gap| gap.is_idle) {
+                if matches!(gap.ended_by, EndedBy::Thread(other) if is_chance(other)) {
+                    gap.ended_by = EndedBy::Somebody;
+                }
             }
         }
     }

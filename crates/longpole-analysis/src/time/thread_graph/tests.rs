@@ -264,6 +264,24 @@ fn the_last_poll_of_several_ends_late_if_another_thread_ended_it() {
 }
 
 #[test]
+fn a_timer_that_goes_off_when_work_arrives_did_not_bring_it() {
+    // A server takes work each 10 ms; another thread of it that exports each 31 ms runs just before the fourth.
+    let mut rows = "thread x 0..100ms pid 1 tid 1\nthread w 1..99ms pid 1 tid 3\ncpu 0..2ms pid 1 tid 1\n".to_owned();
+    for turn in 1..10 {
+        let at = turn * 10_000;
+        rows += &format!("wait {}..{at}us pid 1 tid 1 idle in poll main;serve;poll\ncpu {at}..{}us pid 1 tid 1\n", at - 8_000, at + 2_000);
+        rows += &format!("sample {at}us x2 pid 1 tid 1 main;serve;answer\n");
+    }
+    rows += "wait 92..100ms pid 1 tid 1 idle in poll main;serve;poll\n";
+    for (from, to) in [(2_000, 39_900), (40_000, 70_000), (70_100, 99_000)] {
+        rows += &format!("wait {from}..{to}us pid 1 tid 3 sleep export\ncpu {to}..{}us pid 1 tid 3\n", to + 100);
+    }
+    rows += "cpu 1000..2000us pid 1 tid 3\n";
+    let found = poles(&rows);
+    assert!(!found.iter().any(|pole| pole.starts_with("export")), "{found:?}");
+}
+
+#[test]
 fn a_process_of_several_threads_wakes_another_one() {
     // A child reads from a pipe until one of two threads writes: both ran, nothing tells which one it was.
     let mut rows = "process b 1..62ms pid 2 under 1\nthread x 0..100ms pid 1 tid 1\nthread w 1..99ms pid 1 tid 3\n".to_owned();

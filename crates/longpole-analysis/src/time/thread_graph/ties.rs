@@ -170,7 +170,8 @@ impl<'a> Ties<'a> {
                 EndedBy::Somebody | EndedBy::Unknown | EndedBy::Killer(..) => false,
             };
             let takes = !matches!(kind, Some(WaitKind::Lock | WaitKind::Join | WaitKind::Child));
-            gaps.push(Gap { from, to, ended_by, is_certain, asked, waits_in, is_sleep, is_timeout, takes });
+            let is_idle = kind == Some(WaitKind::Idle);
+            gaps.push(Gap { from, to, ended_by, is_certain, asked, waits_in, is_sleep, is_timeout, is_idle, takes });
         }
         self.join(id, gaps)
     }
