@@ -11,6 +11,11 @@ impl Report {
         self.figures.get_or_init(|| usage::figures(&self.recording))
     }
 
+    /// CPU time of the command; `None` where nobody counted it.
+    pub fn cpu_nanos(&self) -> Option<u64> {
+        usage::cpu_of_run(&self.recording)
+    }
+
     /// What of it is worth a line.
     pub fn notable_usage(&self) -> Vec<UsageFinding> {
         usage::findings(&self.recording, self.figures())

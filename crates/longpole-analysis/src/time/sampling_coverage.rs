@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use longpole_model::{CaptureMode, Monotonic, Nanos, Recording, ThreadKey, UnsignedNanos};
 
 use crate::note::{CpusUsed, Note};
+use crate::time::usage;
 
 /// Below this share of the time on a CPU, and of the run, there is nothing worth saying: samples have their error too.
 const WORTH_SAYING_PERCENT: u64 = 10;
@@ -64,7 +65,7 @@ impl ThreadTime {
             notes.push(Note::KernelTime { unsampled: self.unsampled, on_cpu: self.on_cpu, why: why.clone() });
         }
         if is_worth_saying(self.ready, UnsignedNanos(wall.magnitude())) {
-            let cpu = recording.run.cpu_nanos.map_or(self.on_cpu, UnsignedNanos);
+            let cpu = usage::cpu_of_run(recording).map_or(self.on_cpu, UnsignedNanos);
             let wall = u128::from(wall.magnitude().max(1));
             let tenths = (u128::from(cpu.0) * 20 + wall) / (wall * 2);
             let used = CpusUsed { tenths: u64::try_from(tenths).unwrap_or(u64::MAX), cpus: recording.run.cpus };

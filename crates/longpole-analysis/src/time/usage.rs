@@ -217,6 +217,22 @@ pub fn cpu_nanos(recording: &Recording, figures: &IdVec<ProcessRow, ProcessFigur
     sums.into_iter().zip(totals).zip(figures).map(most).collect()
 }
 
+/// CPU time that the switch records may have beyond the kernel's sum: at most this, and an eighth of that.
+const COUNTED_OTHERWISE_NANOS: u64 = 10_000_000;
+
+/// CPU time of the command. The kernel adds up the children that their parents waited for; those that were killed with their parents, or left
+/// behind, are in the switch records only.
+pub fn cpu_of_run(recording: &Recording) -> Option<u64> {
+    let counted = recording.run.cpu_nanos?;
+    if window::is_attached(recording) {
+        return Some(counted);
+    }
+    let mut of_slices: u64 = 0;
+    recording.cpu_slices.iter().for_each(|slice| of_slices.add_nanos(slice.end.nanos_since(slice.start)));
+    let most = counted.saturating_add(counted / 8).saturating_add(COUNTED_OTHERWISE_NANOS);
+    Some(if of_slices > most { of_slices } else { counted })
+}
+
 /// What is worth a line, at most one of each kind.
 pub fn findings(recording: &Recording, figures: &IdVec<ProcessRow, ProcessFigures>) -> Vec<UsageFinding> {
     let all = || figures.enumerated();
@@ -247,6 +263,17 @@ pub fn findings(recording: &Recording, figures: &IdVec<ProcessRow, ProcessFigure
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn children_that_nobody_waited_for_count_for_the_run() {
+        let rows = "run x 0..900ms\nprocess w 0..900ms pid 7 under 1\ncpu 0..500ms pid 7\ncpu 0..2ms pid 1\n";
+        let mut recording = longpole_model::text::parse(rows).unwrap();
+        assert_eq!(cpu_of_run(&recording), None);
+        for (counted, expected) in [(2_000_000, 502_000_000), (495_000_000, 495_000_000), (600_000_000, 600_000_000)] {
+            recording.run.cpu_nanos = Some(counted);
+            assert_eq!(cpu_of_run(&recording), Some(expected));
+        }
+    }
     use longpole_model::{Id, Process, ProcessMemory, RunUsage, text};
 
     const MB: u64 = 1_000_000;

@@ -138,7 +138,7 @@ impl SummaryView {
             exit: run.exit.map(ExitView::new),
             start_unix_nano: unix_nano(report.origin()),
             wall_nanos: report.wall().0,
-            cpu_nanos: run.cpu_nanos,
+            cpu_nanos: report.cpu_nanos(),
             host: run.host.clone(),
             mode: (&run.mode).into(),
             rate_hz: run.rate_hz,
