@@ -40,7 +40,7 @@ pub(crate) struct SearchArguments {
     /// Maximum number of traces
     #[arg(long, default_value_t = 20)]
     pub(crate) limit: usize,
-    /// Sort by duration, longest first
+    /// The longest traces, longest first
     #[arg(long)]
     pub(crate) longest: bool,
 }

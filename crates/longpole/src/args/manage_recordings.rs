@@ -16,7 +16,7 @@ pub(crate) struct ListArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct RemoveArguments {
-    /// Recordings (`r7`, `7` or `last`)
+    /// Recordings (`r7`, `7`, `last` or a tag)
     #[arg(required = true)]
     pub(crate) recordings: Vec<String>,
 }

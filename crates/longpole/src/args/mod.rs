@@ -221,7 +221,7 @@ pub(crate) enum Command {
     Export(ExportArguments),
     /// Convert a file from one tool to the format of another
     Convert(ConvertArguments),
-    /// Send a recording to a server, with its code
+    /// Send a recording to a server, with its profile
     Push(PushArguments),
     /// List recordings
     Ls(ListArguments),

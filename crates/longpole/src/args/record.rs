@@ -50,7 +50,7 @@ pub(crate) struct RunArguments {
     /// `http://HOST:9411/api/v1/spans` (Zipkin). May be repeated
     #[arg(long, value_name = "URL", value_parser = values::tracing_target)]
     pub(crate) tracing: Vec<ForwardTarget>,
-    /// Send the recording to this `longpole serve` afterwards, with its code, and print the address of its page
+    /// Send the recording to this `longpole serve` afterwards, with its profile, and print the address of its page
     #[arg(long, value_name = "URL")]
     pub(crate) to: Option<String>,
     /// Maximum size of the recording: `500MiB`, `2GB`. Beyond it longpole drops data and counts what it drops, and the command goes on
@@ -149,7 +149,7 @@ pub(crate) struct AttachArguments {
     /// Samples per second on each CPU
     #[arg(short = 'F', long, short_alias = 'r', value_name = "HZ", default_value_t = 999, value_parser = clap::value_parser!(u32).range(1..=20_000))]
     pub(crate) rate: u32,
-    /// Send the recording to this `longpole serve` afterwards, with its code, and print the address of its page
+    /// Send the recording to this `longpole serve` afterwards, with its profile, and print the address of its page
     #[arg(long, value_name = "URL")]
     pub(crate) to: Option<String>,
     /// Maximum size of the recording: `500MiB`, `2GB`. Beyond it longpole drops data and counts what it drops

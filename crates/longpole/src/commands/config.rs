@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use anyhow::Result;
 
+use super::serve::jaeger_variables::JaegerVariables;
 use crate::args::{ConfigArguments, Origin, Setting, Settings, is_switch, options};
+use crate::env_vars;
 use crate::invocation::Invocation;
 use crate::terminal::screen::print_line;
 
@@ -41,7 +43,16 @@ pub(crate) fn config(invocation: &Invocation, arguments: &ConfigArguments) -> Re
             }
         }
     }
+    let jaeger = JaegerVariables::of(env_vars::all_text())?;
+    let of_jaeger: Vec<(&str, String, Origin)> = jaeger
+        .ports
+        .iter()
+        .map(|(door, port, variable)| {
+            (door.name(), port.map_or("off".to_owned(), |port| port.to_string()), Origin::Variable(variable.clone()))
+        })
+        .collect();
     let mut ports: BTreeMap<&str, (&str, &Origin)> = BTreeMap::new();
+    ports.extend(of_jaeger.iter().map(|(door, port, origin)| (*door, (port.as_str(), origin))));
     for setting in settings.list.iter().filter(|setting| setting.option == "port") {
         if let Some((door, port)) = setting.value.split_once('=') {
             // It sets all of them again.

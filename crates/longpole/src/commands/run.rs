@@ -105,7 +105,7 @@ pub(crate) fn run(invocation: &Invocation, arguments: &RunArguments) -> ExitCode
     };
     if let Some(error) = &trouble {
         if is_recorded {
-            note(format!("the command ran, but its recording is incomplete: {error:#}"));
+            note(format!("the command ran, but there is a problem with its recording: {error:#}"));
         }
         if arguments.strict && exit == Exit::Code(0) {
             return ExitCode::from(EXIT_OWN_FAILURE);
@@ -143,7 +143,9 @@ fn answer(invocation: &Invocation, arguments: &RunArguments, ended: Ended) -> Re
         return Err(error);
     }
     if let Some(server) = &arguments.to {
-        let page = push::to_server(writer.store(), name, server)?;
+        let page = push::to_server(writer.store(), name, server);
+        let page =
+            page.with_context(|| format!("{name} is complete, but not on the server (send it again: longpole push {name} --to {server})"))?;
         screen::say(format!("sent to {page}"));
     }
     if arguments.open {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use anyhow::Result;
+use longpole_analysis::words::count;
 use longpole_recording::view::{ServiceSpansView, TraceRowView, TracesView};
 use serde_json::{Map, Value};
 
@@ -11,6 +12,10 @@ use crate::input::server::{Server, query_value};
 use crate::invocation::Invocation;
 use crate::render;
 use crate::terminal::screen::{print, print_json, print_line};
+use crate::terminal::stderr::note;
+
+/// Traces among which the longest are searched: as many as a server sends.
+const LONGEST_OF: usize = 1_500;
 
 /// Lists traces. Jaeger's third API has all that the list needs.
 pub(crate) fn search(invocation: &Invocation, arguments: &SearchArguments) -> Result<()> {
@@ -20,16 +25,28 @@ pub(crate) fn search(invocation: &Invocation, arguments: &SearchArguments) -> Re
     let mut traces: Vec<TraceRowView> = summaries.iter().filter_map(row).collect();
     // Times of one length in nanoseconds.
     traces.sort_by(|a, b| b.start_unix_nano.cmp(&a.start_unix_nano));
+    let truncated = traces.len() >= asked(arguments);
     if arguments.longest {
         traces.sort_by_key(|trace| std::cmp::Reverse(trace.wall_nanos));
+        if truncated {
+            note(format!(
+                "these are the longest of the newest {} that match; a filter, or a shorter --since, finds others",
+                count(traces.len() as u64)
+            ));
+        }
+        traces.truncate(arguments.limit);
     }
-    let truncated = traces.len() >= arguments.limit;
     let view = TracesView { traces, truncated };
     match arguments.at.format {
         Format::Json => print_json(&view),
         Format::Text if view.traces.is_empty() => print_line("No traces found. --since looks further back."),
         Format::Text => print(&render::traces::traces(&view, |trace_id| server.page_of(trace_id), invocation.style())),
     }
+}
+
+/// How many traces the server is to send: of the longest nothing is known before.
+fn asked(arguments: &SearchArguments) -> usize {
+    if arguments.longest { arguments.limit.max(LONGEST_OF) } else { arguments.limit }
 }
 
 fn query_of(arguments: &SearchArguments) -> String {
@@ -49,7 +66,7 @@ fn query_of(arguments: &SearchArguments) -> String {
         ("startTimeMax", Some(now.to_string())),
         ("durationMin", arguments.min.map(nanos)),
         ("durationMax", arguments.max.map(nanos)),
-        ("searchDepth", Some(arguments.limit.to_string())),
+        ("searchDepth", Some(asked(arguments).to_string())),
     ];
     let pairs = parameters.into_iter().filter_map(|(name, value)| Some(format!("query.{name}={}", query_value(&value?))));
     pairs.collect::<Vec<_>>().join("&")

@@ -148,7 +148,7 @@ pub(crate) fn trace_at(text: &str) -> Option<(Server, &str)> {
 /// The spans of a trace on a server, as a recording has them.
 pub(crate) fn contents(address: &str) -> Result<Contents> {
     let Some((server, id)) = trace_at(address) else {
-        let hint = "expected the address of a trace, such as http://localhost:16686/trace/4f1c3a; longpole search lists traces";
+        let hint = "expected the address of a trace, such as http://localhost:16686/trace/TRACE_ID; longpole search lists traces";
         return Err(Failure::new(Kind::Usage, format!("{address} names no trace")).hint(hint).into());
     };
     Ok(import::contents_of_trace(server.trace(id)?.spans))

@@ -9,9 +9,9 @@ use crate::terminal::stderr;
 
 /// What they say.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct JaegerVariables {
-    /// Ports; `None` closes one.
-    ports: Vec<(Door, Option<u16>)>,
+pub(crate) struct JaegerVariables {
+    /// Ports and the variables that give them; `None` closes one.
+    pub(crate) ports: Vec<(Door, Option<u16>, String)>,
     /// The file of sampling strategies.
     pub(super) strategies: Option<PathBuf>,
     /// Lines about what has no effect here.
@@ -35,7 +35,7 @@ const PREFIXES: [&str; 9] = ["COLLECTOR_", "QUERY_", "MEMORY_", "BADGER_", "ES_"
 
 impl JaegerVariables {
     /// Reads them from an environment.
-    pub(super) fn of(environment: impl IntoIterator<Item = (String, String)>) -> Result<JaegerVariables> {
+    pub(crate) fn of(environment: impl IntoIterator<Item = (String, String)>) -> Result<JaegerVariables> {
         let mut found = JaegerVariables::default();
         let mut variables: Vec<(String, String)> = environment.into_iter().filter(|(_, value)| !value.is_empty()).collect();
         variables.sort();
@@ -43,12 +43,12 @@ impl JaegerVariables {
             if let Some((_, door)) = PORTS.iter().find(|(known, _)| *known == name) {
                 let number = value.rsplit(':').next().unwrap_or_default().parse();
                 let Ok(number) = number else { bail!("{name}={value}: expected a port such as :{}", door.usual_port()) };
-                found.ports.push((*door, Some(number)));
+                found.ports.push((*door, Some(number), name));
                 continue;
             }
             match name.as_str() {
                 "COLLECTOR_OTLP_ENABLED" if value == "false" => {
-                    found.ports.extend([(Door::OtlpGrpc, None), (Door::OtlpHttp, None)]);
+                    found.ports.extend([Door::OtlpGrpc, Door::OtlpHttp].map(|door| (door, None, name.clone())));
                 }
                 "COLLECTOR_OTLP_ENABLED" => {}
                 "SAMPLING_STRATEGIES_FILE" => found.strategies = Some(PathBuf::from(value)),
@@ -58,7 +58,9 @@ impl JaegerVariables {
                     found.notes.push(format!("{name}={value}: longpole keeps spans on disk, in its own store"));
                 }
                 "SPAN_STORAGE_TYPE" => bail!("{name}={value}: longpole keeps spans in its own store; unset {name}"),
-                "MEMORY_MAX_TRACES" => found.notes.push(format!("{name} has no effect: --keep and --keep-bytes say what stays")),
+                "MEMORY_MAX_TRACES" | "BADGER_SPAN_STORE_TTL" => {
+                    found.notes.push(format!("{name} has no effect: --keep and --keep-bytes say what stays"));
+                }
                 _ if PREFIXES.iter().any(|prefix| name.starts_with(prefix)) => {
                     found.notes.push(format!("{name} has no effect: longpole knows no such setting of Jaeger"));
                 }
@@ -70,7 +72,7 @@ impl JaegerVariables {
 
     /// Sets the ports that they give. Those of the command line are set after them.
     pub(super) fn set_ports(&self, ports: &mut Ports) {
-        self.ports.iter().for_each(|(door, port)| ports.set(*door, *port));
+        self.ports.iter().for_each(|(door, port, _)| ports.set(*door, *port));
     }
 
     /// Prints the notes.
@@ -97,10 +99,15 @@ mod tests {
             ("PATH", "/bin"),
         ])
         .unwrap();
-        assert_eq!(found.ports, [(Door::OtlpHttp, Some(5318)), (Door::Zipkin, Some(9412))]);
+        let [http, zipkin] = ["COLLECTOR_OTLP_HTTP_HOST_PORT", "COLLECTOR_ZIPKIN_HOST_PORT"].map(str::to_owned);
+        assert_eq!(found.ports, [(Door::OtlpHttp, Some(5318), http), (Door::Zipkin, Some(9412), zipkin)]);
         assert_eq!(found.strategies, Some(PathBuf::from("/etc/strategies.json")));
         assert!(found.notes.is_empty());
-        assert_eq!(of(&[("COLLECTOR_OTLP_ENABLED", "false")]).unwrap().ports, [(Door::OtlpGrpc, None), (Door::OtlpHttp, None)]);
+        let closed = of(&[("COLLECTOR_OTLP_ENABLED", "false")]).unwrap().ports;
+        assert_eq!(
+            closed.iter().map(|(door, port, _)| (*door, *port)).collect::<Vec<_>>(),
+            [(Door::OtlpGrpc, None), (Door::OtlpHttp, None)]
+        );
     }
 
     #[test]

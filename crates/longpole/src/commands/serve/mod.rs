@@ -1,6 +1,6 @@
 //! `serve`: takes spans of all services and answers about them, until a signal ends it.
 
-mod jaeger_variables;
+pub(super) mod jaeger_variables;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::path::Path;
