@@ -66,12 +66,12 @@ impl Folders {
         Segment::new(self.segments.join(entry.folder()), entry.clone())
     }
 
-    /// The list of segments. What a whole list does not name is removed: a server ended while it made or removed a segment. A list that is lost
-    /// or damaged is made anew from the segments themselves, and nothing is removed.
+    /// The list of segments. A segment that a whole list does not name, and that a server was making when it ended, is removed; everything else
+    /// there stays. A list that is lost or damaged is made anew from the segments themselves, and nothing is removed.
     pub(super) fn list(&self, found: &[(String, PathBuf)], problems: &mut Vec<String>) -> Result<Manifest, StoreError> {
         let reason = match Manifest::newest(&self.manifest) {
             Ok(manifest) if manifest.version > 0 => {
-                self.remove_strays(&manifest, found)?;
+                self.remove_unfinished(&manifest, found, problems)?;
                 return Ok(manifest);
             }
             // A new store: from now on a list is there, or it is lost.
@@ -132,11 +132,24 @@ impl Folders {
         Ok(found)
     }
 
-    /// Removes the segments that the list does not name.
-    fn remove_strays(&self, manifest: &Manifest, found: &[(String, PathBuf)]) -> Result<(), StoreError> {
+    /// Removes the segments that were being made: their logs are there. What else the list does not name may be anybody's.
+    fn remove_unfinished(&self, manifest: &Manifest, found: &[(String, PathBuf)], problems: &mut Vec<String>) -> Result<(), StoreError> {
         let known: BTreeSet<PathBuf> = manifest.entries.iter().map(|entry| self.segments.join(entry.folder())).collect();
-        let strays = found.iter().filter(|(_, segment)| !known.contains(segment));
-        strays.into_iter().try_for_each(|(_, segment)| files::remove_all(segment).map_err(StoreError::io("remove", segment)))
+        let nodes: BTreeSet<&str> =
+            std::iter::once(&self.node).chain(self.others.iter().map(|other| &other.node)).map(String::as_str).collect();
+        for (_, folder) in found.iter().filter(|(_, folder)| !known.contains(folder)) {
+            let made_by =
+                folder.file_name().and_then(OsStr::to_str).and_then(SegmentEntry::made_by).filter(|(node, _)| nodes.contains(node));
+            match made_by.map(|(node, number)| (manifest.watermarks.get(node), number)) {
+                Some((Some(watermark), number)) if number >= *watermark => {
+                    files::remove_all(folder).map_err(StoreError::io("remove", folder))?;
+                }
+                // The first segment of a node: the next one of this number takes its place.
+                Some((None, _)) => {}
+                _ => problems.push(format!("{} is in no list of segments: its spans are not read, and it stays", folder.display())),
+            }
+        }
+        Ok(())
     }
 
     /// Lines about what lies among the logs and is not read.

@@ -353,3 +353,27 @@ fn hours_are_those_of_the_calendar() {
         assert_eq!(hour_of(Timestamp(seconds * 1_000_000_000)), hour);
     }
 }
+
+#[test]
+fn a_start_removes_only_what_it_was_making() {
+    let directory = Directory::new();
+    let live = open(&directory, LiveOptions::default());
+    let acknowledged = append(&live, 1, 3);
+    wait_until_durable(&live, acknowledged).unwrap();
+    live.maintain(NOW, true).unwrap();
+    let (node, segments) = (live.shared.folders.node.clone(), live.shared.folders.segments.clone());
+    drop(live);
+    let hour = fs::read_dir(&segments).unwrap().next().unwrap().unwrap().path();
+    let folders = [hour.join(format!("0-{node}-9")), hour.join("0-0badcafe-9"), segments.join("my-backup/photos")];
+    for folder in &folders {
+        fs::create_dir_all(folder).unwrap();
+        fs::write(folder.join("a.jpg"), b"a").unwrap();
+    }
+    let store = Store::open(directory.path()).unwrap();
+    let (live, problems) = LiveStore::open(&store, LiveOptions::default(), NOW, &mut |_, body| spans_of(body)).unwrap();
+    assert_eq!(live.trace(id(1)).unwrap().len(), 3);
+    // The first was being made when the server ended: its log is there.
+    assert_eq!(folders.clone().map(|folder| folder.join("a.jpg").exists()), [false, true, true]);
+    assert_eq!(problems.len(), 2, "{problems:?}");
+    assert!(problems.iter().all(|line| line.ends_with("is in no list of segments: its spans are not read, and it stays")), "{problems:?}");
+}
