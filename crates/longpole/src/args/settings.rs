@@ -14,10 +14,13 @@
 
 use std::borrow::Cow;
 use std::ffi::OsString;
+use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use clap::{Arg, ArgAction, Args, Command};
+use longpole_store::outside::{self, Links};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -35,6 +38,9 @@ const CONFIG: &str = "config";
 
 /// Files of settings are short; a larger one is something else.
 const FILE_BYTES_MAX: u64 = 1 << 20;
+
+/// Bits of a mode: its group or everybody may write.
+const WRITABLE_BY_OTHERS: u32 = 0o022;
 
 /// Where a value comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -81,11 +87,7 @@ impl Settings {
         let path = named.map(Path::to_owned).or_else(|| env_vars::config_file().filter(|path| path.exists()));
         let mut settings = Settings { file: path.clone(), ..Settings::default() };
         if let Some(path) = path {
-            let size = std::fs::metadata(&path).with_context(|| format!("failed to read {}", path.display()))?.len();
-            if size > FILE_BYTES_MAX {
-                bail!("{}: {size} bytes are too many for a file of settings", path.display());
-            }
-            let text = std::fs::read_to_string(&path).with_context(|| format!("failed to read {}", path.display()))?;
+            let text = text_of_file(&path).with_context(|| format!("failed to read {}", path.display()))?;
             settings.read_file(&path, &text)?;
         }
         settings.read_variables(env_vars::all_text())?;
@@ -198,6 +200,22 @@ impl Setting {
             (false, value) => Some(format!("--{}={value}", self.option)),
         }
     }
+}
+
+/// The text of a file whose words nobody but this user and root decides.
+fn text_of_file(path: &Path) -> io::Result<String> {
+    let file = outside::open(path, Links::Followed)?;
+    let about = file.metadata()?;
+    let is_of_root = about.uid() == 0 && about.mode() & WRITABLE_BY_OTHERS == 0;
+    if !is_of_root && !outside::is_only_ours(&file)? {
+        return Err(io::Error::other("other users can write to it, and so decide what is set"));
+    }
+    let mut text = String::new();
+    file.take(FILE_BYTES_MAX + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > FILE_BYTES_MAX {
+        return Err(io::Error::other(format!("it is larger than {FILE_BYTES_MAX} bytes")));
+    }
+    Ok(text)
 }
 
 fn serve_options() -> Command {

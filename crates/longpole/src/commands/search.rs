@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use longpole_analysis::words::count;
 use longpole_recording::view::{ServiceSpansView, TraceRowView, TracesView};
 use serde_json::{Map, Value};
 
@@ -29,10 +28,7 @@ pub(crate) fn search(invocation: &Invocation, arguments: &SearchArguments) -> Re
     if arguments.longest {
         traces.sort_by_key(|trace| std::cmp::Reverse(trace.wall_nanos));
         if truncated {
-            note(format!(
-                "these are the longest of the newest {} that match; a filter, or a shorter --since, finds others",
-                count(traces.len() as u64)
-            ));
+            note(format!("these are the longest of the newest {} that match; a filter, or a shorter --since, finds others", traces.len()));
         }
         traces.truncate(arguments.limit);
     }

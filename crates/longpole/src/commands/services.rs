@@ -1,6 +1,8 @@
 //! `services`: what a server has spans of.
 
-use anyhow::Result;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, bail};
 use longpole_recording::view::{ServiceView, ServicesView};
 use serde_json::Value;
 
@@ -9,13 +11,28 @@ use crate::input::server::{Server, query_value};
 use crate::invocation::Invocation;
 use crate::render;
 use crate::terminal::screen::{print, print_json, print_line};
+use crate::terminal::stderr::note;
+
+/// Services that are listed: each costs a request.
+const SERVICES_MAX: usize = 1_000;
+
+/// How long all of these requests may take, but for the last one.
+const TIME_MAX: Duration = Duration::from_secs(60);
 
 /// Lists services, each with its operations.
 pub(crate) fn services(invocation: &Invocation, arguments: &ServicesArguments) -> Result<()> {
     let server = Server::new(&arguments.at.at);
     let names = server.json(&["/api/v3/services".to_owned(), "/api/services".to_owned()])?;
     let mut services = Vec::new();
-    for name in texts(names.get("services").or(names.get("data"))) {
+    let names = texts(names.get("services").or(names.get("data")));
+    if names.len() > SERVICES_MAX {
+        note(format!("the server names {} services; these are the first {SERVICES_MAX}", names.len()));
+    }
+    let begun = Instant::now();
+    for name in names.into_iter().take(SERVICES_MAX) {
+        if begun.elapsed() > TIME_MAX {
+            bail!("{} of the services took longer than {} s to answer", services.len(), TIME_MAX.as_secs());
+        }
         let encoded = query_value(&name);
         let of_service = server.json(&[format!("/api/v3/operations?service={encoded}"), format!("/api/services/{encoded}/operations")])?;
         let mut operations = texts(of_service.get("operations").or(of_service.get("data")));

@@ -2,6 +2,7 @@
 //! Guarantees: what is mistyped is an error with its name and never runs as something else; what other tools take works here too; the answer
 //! fits the terminal, and says there what its marks mean.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -77,6 +78,14 @@ fn settings_of_a_server_come_from_a_file_variables_and_options() {
     );
     assert!(served.port("zipkin") > 0 && served.port("appdash") > 0);
     served.stop();
+    // Neither a pipe nor what the kernel makes up is waited for, and nobody else decides what is set.
+    for odd in ["/dev/zero", "/proc/kmsg"] {
+        let out = longpole(&sandbox.path("store")).args(["config", "--config", odd]).output().unwrap();
+        assert!(!out.status.success() && said(&out).contains(odd), "{}", said(&out));
+    }
+    std::fs::set_permissions(&again, std::fs::Permissions::from_mode(0o666)).unwrap();
+    let out = longpole(&sandbox.path("store")).args(["config", "--config"]).arg(&again).output().unwrap();
+    assert!(!out.status.success() && said(&out).contains("other users can write to it"), "{}", said(&out));
     // A setting that does not exist stops the server.
     std::fs::write(&file, "[serve]\nkep = '2d'\n").unwrap();
     let out = config(&["serve"]).output().unwrap();

@@ -12,6 +12,7 @@ use anyhow::{Context, Result, bail};
 use longpole_server::receive::AllowedOrigins;
 use longpole_server::serve::{self, Door, Ports, ServeError, ServeOptions, Server, Strategies};
 use longpole_store::live::LiveOptions;
+use longpole_store::outside;
 
 use self::jaeger_variables::JaegerVariables;
 use crate::args::ServeArguments;
@@ -19,6 +20,9 @@ use crate::env_vars;
 use crate::invocation::Invocation;
 use crate::terminal::screen::print_line;
 use crate::terminal::stderr;
+
+/// Bytes of a file of sampling strategies.
+const STRATEGIES_BYTES_MAX: u64 = 16 << 20;
 
 /// A signal that comes so soon after another one is the same: `timeout` and terminals send it to the process and to its group.
 const ONE_SIGNAL: Duration = Duration::from_millis(300);
@@ -50,7 +54,8 @@ pub(crate) fn serve(invocation: &Invocation, arguments: &ServeArguments) -> Resu
     let strategies = match arguments.sampling_strategies.as_ref().or(jaeger.strategies.as_ref()) {
         None => Strategies::default(),
         Some(path) => {
-            let text = std::fs::read_to_string(path).with_context(|| format!("failed to read {}", path.display()))?;
+            let bytes = outside::read(path, STRATEGIES_BYTES_MAX).with_context(|| format!("failed to read {}", path.display()))?;
+            let text = String::from_utf8(bytes).with_context(|| format!("{} is no text", path.display()))?;
             Strategies::parse(&text).with_context(|| path.display().to_string())?
         }
     };
