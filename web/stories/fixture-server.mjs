@@ -7,6 +7,7 @@ import { createServer } from 'node:http';
 import { extname, join, normalize } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { allRecordings } from '../src/testing/recordings.mjs';
+import { NO_MAP } from '../src/testing/services.mjs';
 import { madeUpTraces } from '../src/testing/traces.mjs';
 
 const DIST = fileURLToPath(new URL('../dist/', import.meta.url));
@@ -48,7 +49,8 @@ function answerApi(recordings, url, response) {
   return json(response, 200, document);
 }
 
-function answerTraces(traces, url, response) {
+function answerTraces(traces, services, url, response) {
+  if (url.pathname === '/longpole/v1/services/map') return json(response, 200, services.map);
   if (url.pathname === '/longpole/v1/services') return json(response, 200, traces.services());
   if (url.pathname === '/longpole/v1/traces') return json(response, 200, traces.search(url.searchParams));
   return refuse(response, 404, 'not_found', `no ${url.pathname}`);
@@ -70,9 +72,15 @@ async function answerFile(url, request, response) {
   }
 }
 
-/** Starts the server on a free port; returns its URL, its traces and a function that stops it. */
+/** Starts the server on a free port; returns its URL, its traces, its map of services and a function that stops it. */
 export async function startFixtureServer(port = 0, recordings = allRecordings()) {
   const traces = madeUpTraces();
+  const services = {
+    map: NO_MAP,
+    show: (map) => {
+      services.map = map;
+    },
+  };
   const server = createServer((request, response) => {
     const url = new URL(request.url, 'http://127.0.0.1');
     const byToken = url.searchParams.get('token') === TOKEN;
@@ -82,7 +90,7 @@ export async function startFixtureServer(port = 0, recordings = allRecordings())
     const isApi = url.pathname.startsWith('/api/') || isOfTraces;
     const allowed = byToken || (request.headers.cookie ?? '').includes(cookie);
     if (isApi && !allowed) refuse(response, 401, 'unauthorized', 'use the URL that longpole open printed');
-    else if (isOfTraces) answerTraces(traces, url, response);
+    else if (isOfTraces) answerTraces(traces, services, url, response);
     else if (isApi) answerApi(recordings, url, response);
     else answerFile(url, request, response);
   });
@@ -91,6 +99,7 @@ export async function startFixtureServer(port = 0, recordings = allRecordings())
   return {
     origin,
     traces,
+    services,
     url: (path) => `${origin}${path}${path.includes('?') ? '&' : '?'}token=${TOKEN}`,
     close: () =>
       new Promise((resolve) => {

@@ -8,6 +8,7 @@ import { lookAtOddRecordings } from './look-at-odd-recordings.mjs';
 import { readADeployment } from './read-a-deployment.mjs';
 import { searchForTraces } from './search-for-traces.mjs';
 import { seeWhatItWaitedFor } from './see-what-it-waited-for.mjs';
+import { seeWhoCallsWhom } from './see-who-calls-whom.mjs';
 import { useTheKeyboardOnly } from './use-the-keyboard-only.mjs';
 
 const directory = process.argv[2] ?? (await mkdtemp(join(tmpdir(), 'longpole-stories-')));
@@ -18,6 +19,7 @@ const STORIES = {
   'see what it waited for': (server) => seeWhatItWaitedFor(server.url('/'), directory),
   'use the keyboard only': (server) => useTheKeyboardOnly(server.url('/')),
   'search for traces': (server) => searchForTraces(server, directory),
+  'see who calls whom': (server) => seeWhoCallsWhom(server, directory),
   'look at odd recordings': (server) => lookAtOddRecordings(server, directory),
 };
 

@@ -5,6 +5,7 @@ import {
   decodeFrame,
   decodePoles,
   decodeRecordings,
+  decodeServiceMap,
   decodeServices,
   decodeSource,
   decodeSpan,
@@ -12,7 +13,7 @@ import {
   decodeTraces,
 } from './decode.gen';
 import { ApiError, type FailureKind } from './error';
-import type { Flame, FlameTime, Frame, Poles, Recordings, Services, Source, Span, Summary, Traces, Tree } from './types.gen';
+import type { Flame, FlameTime, Frame, Poles, Recordings, ServiceMap, Services, Source, Span, Summary, Traces, Tree } from './types.gen';
 
 /**
  * Takes the token out of the address, so that it is in no bookmark and no screenshot. The cookie that the server set with this page speaks for us
@@ -67,6 +68,8 @@ const at = (recording: string, rest = '') => `/api/recordings/${encodeURICompone
 /** The requests of docs/formats/http-api.md. */
 export const api = {
   services: (signal: AbortSignal): Promise<Services> => get('/longpole/v1/services', decodeServices, signal),
+  serviceMap: (range: Readonly<Record<string, string>>, signal: AbortSignal): Promise<ServiceMap> =>
+    get(`/longpole/v1/services/map?${new URLSearchParams(range)}`, decodeServiceMap, signal),
   traces: (search: Readonly<Record<string, string>>, signal: AbortSignal): Promise<Traces> =>
     get(`/longpole/v1/traces?${new URLSearchParams(search)}`, decodeTraces, signal),
   recordings: (signal: AbortSignal): Promise<Recordings> => get('/api/recordings', decodeRecordings, signal),

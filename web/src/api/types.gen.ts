@@ -1383,9 +1383,9 @@ export interface Requests {
 
 /** Calls from one service to another. */
 export interface ServiceCalls {
-  /** Who called. */
+  /** The service that calls. */
   readonly caller: string;
-  /** Who answered. */
+  /** The service that answers. */
   readonly callee: string;
   /** The requests that these calls made, as the callee timed them. */
   readonly requests: Requests;

@@ -3,6 +3,8 @@ import { QueryClient, queryOptions } from '@tanstack/react-query';
 import { api } from '../api/client';
 import { ApiError } from '../api/error';
 import type { FlameTime } from '../api/types.gen';
+import type { Micros } from '../base/brand';
+import { mapRequestOf, type Range } from '../logic/service-map';
 import { listingOf, mergedListing, type TraceListing } from '../logic/trace-listing';
 
 // A sealed recording never changes, so loaded data stays valid while the page is open.
@@ -53,6 +55,17 @@ export const tracesQuery = (search: Readonly<Record<string, string>>, { isLive, 
       if (isLive) return isHeld ? false : LIVE_MILLIS;
       return data?.traces.length === 0 ? RETRY_MILLIS : false;
     },
+  });
+
+/** The server reads up to 2,000 traces for it. */
+const MAP_FRESH_MILLIS = 30_000;
+
+export const serviceMapQuery = (range: Range) =>
+  queryOptions({
+    queryKey: ['service map', range],
+    queryFn: ({ signal }) => api.serviceMap(mapRequestOf(range, (Date.now() * 1000) as Micros), signal),
+    staleTime: MAP_FRESH_MILLIS,
+    refetchInterval: ({ state: { data } }) => (data?.traces === 0 ? RETRY_MILLIS : false),
   });
 
 export const recordingsQuery = () =>

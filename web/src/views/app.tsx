@@ -3,6 +3,7 @@ import { useQueryClient } from '@tanstack/react-query';
 import { createRootRoute, createRoute, createRouter, Link, Outlet, RouterProvider, useRouterState } from '@tanstack/react-router';
 import { useEffect, useState } from 'react';
 import { ApiError } from '../api/error';
+import { readServicesSearch } from '../logic/service-map';
 import { readTracesSearch } from '../logic/traces-search';
 import { readListSearch, readRecordingSearch } from '../state/url';
 import { Failure } from './parts/notice';
@@ -11,6 +12,7 @@ import { Topbar } from './parts/topbar';
 import { RecordingPage } from './recording/recording-page';
 import { RecordingsPage } from './recordings/recordings-page';
 import { SearchPage } from './search/search-page';
+import { ServicesPage } from './services/services-page';
 
 /** Reports that the server does not respond, and keeps the page. */
 function ServerGone() {
@@ -39,12 +41,12 @@ function ServerGone() {
 }
 
 function Shell() {
-  // The list of traces reports in its own place that the server is gone.
-  const isSearch = useRouterState({ select: ({ location }) => location.pathname === '/search' });
+  // The pages of `longpole serve` report in their own place that it is gone.
+  const isOfServer = useRouterState({ select: ({ location }) => ['/search', '/services'].includes(location.pathname) });
   return (
     <Tooltip.Provider>
       <Outlet />
-      {!isSearch && <ServerGone />}
+      {!isOfServer && <ServerGone />}
     </Tooltip.Provider>
   );
 }
@@ -90,7 +92,13 @@ const search = createRoute({
   validateSearch: readTracesSearch,
   component: SearchPage,
 });
-const router = createRouter({ routeTree: root.addChildren([list, recording, search]) });
+const services = createRoute({
+  getParentRoute: () => root,
+  path: '/services',
+  validateSearch: readServicesSearch,
+  component: ServicesPage,
+});
+const router = createRouter({ routeTree: root.addChildren([list, recording, search, services]) });
 
 declare module '@tanstack/react-router' {
   interface Register {

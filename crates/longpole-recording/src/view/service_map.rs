@@ -36,9 +36,9 @@ pub struct MappedServiceView {
 /// Calls from one service to another.
 #[derive(Debug, Clone, Serialize)]
 pub struct ServiceCallsView {
-    /// Who called.
+    /// The service that calls.
     pub caller: String,
-    /// Who answered.
+    /// The service that answers.
     pub callee: String,
     /// The requests that these calls made, as the callee timed them.
     pub requests: RequestsView,

@@ -20,6 +20,7 @@ mod hand_the_code_on;
 mod keep_no_secret;
 mod keep_recordings;
 mod live_in_a_container;
+mod map_the_services;
 mod name_who_holds_a_lock;
 mod read_a_profile;
 mod read_other_tools_files;

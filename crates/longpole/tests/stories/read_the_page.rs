@@ -1,8 +1,8 @@
 //! Story: after the run, a person opens the page, selects the first pole, reads its hot function, clicks it and sees its spans, and reads
 //! of another pole for which lock it waits and in which function; one who deploys with Pulumi reads there whether it is the cloud, and
-//! which resource.
+//! which resource; one who is new to a shop reads on the page of its server who calls whom.
 //! Guarantees: all of that works in a real browser, without a request to anywhere else and without an error on the console; page and
-//! terminal split a deployment's time in the same words; without the address that `open` printed the page answers nothing.
+//! terminal split a deployment's time in the same words; the map of services has the numbers of the spans that were sent; without the address that `open` printed the page answers nothing.
 
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader};
@@ -11,6 +11,7 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
 
+use crate::support::served::Served;
 use crate::support::{Sandbox, example, json, longpole, skip};
 
 /// `longpole open` on a store, until it is dropped.
@@ -49,10 +50,17 @@ fn chromium(story: &str) -> Option<PathBuf> {
 #[track_caller]
 fn told(story: &str, store: &Path, sandbox: &Sandbox, chromium: &Path) -> String {
     let page = Page::open(store);
+    told_at(story, &page.url, &[], sandbox, chromium)
+}
+
+/// The same over a page that is there, with more arguments.
+#[track_caller]
+fn told_at(story: &str, url: &str, arguments: &[&str], sandbox: &Sandbox, chromium: &Path) -> String {
     let told = Command::new("node")
         .arg(format!("stories/{story}.mjs"))
-        .arg(&page.url)
+        .arg(url)
         .arg(sandbox.path("pictures"))
+        .args(arguments)
         .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../web"))
         .env("LONGPOLE_CHROMIUM", chromium)
         .output()
@@ -133,6 +141,18 @@ fn a_deployment_and_its_resources_in_a_real_browser() {
         let shown: Vec<String> = read["parts"].as_array().unwrap().iter().map(|part| part.as_str().unwrap().replace('’', "'")).collect();
         assert_eq!(shown, words, "page and terminal split the deployment differently:\n{answer}");
     }
+}
+
+#[test]
+fn a_map_of_services_in_a_real_browser() {
+    let Some(chromium) = chromium("a map of services in a real browser") else { return };
+    let sandbox = Sandbox::new();
+    std::fs::create_dir_all(sandbox.path("pictures")).unwrap();
+    let served = Served::start(&sandbox.path("store"));
+    let at = |port: &str| format!("http://127.0.0.1:{}", served.port(port));
+    let map: Value = serde_json::from_str(&told_at("see-who-calls-whom", &at("page"), &[&at("otlp-http")], &sandbox, &chromium)).unwrap();
+    assert_eq!((&map["traces"], map["services"].as_array().unwrap().len()), (&Value::from(60), 8), "{map}");
+    served.stop();
 }
 
 #[test]

@@ -77,6 +77,14 @@ const KEYS: readonly { readonly title: string; readonly keys: readonly (readonly
     ],
   },
   {
+    title: 'Map of services, when focused',
+    keys: [
+      [['→', '←'], 'along the line with the most calls, to the service at its end'],
+      [['↑', '↓'], 'service or line above, below'],
+      [['Enter'], 'list the traces of the service'],
+    ],
+  },
+  {
     title: 'Everywhere',
     keys: [
       [['Esc'], 'deselect the function, then the span'],

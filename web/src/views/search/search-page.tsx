@@ -1,7 +1,6 @@
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import { useCallback, useEffect, useMemo, useState } from 'react';
-import { ApiError } from '../../api/error';
 import { counted, formatCount } from '../../logic/format';
 import { durationsInWords, startsInWords } from '../../logic/scatter';
 import { sortedTraces } from '../../logic/trace-listing';
@@ -10,31 +9,16 @@ import { servicesQuery, tracesQuery } from '../../state/queries';
 import { CloseIcon } from '../parts/icons';
 import { isTyping } from '../parts/keyboard';
 import list from '../parts/list.module.css';
-import { Command, Failure, Skeleton } from '../parts/notice';
+import { Failure, Skeleton } from '../parts/notice';
 import parts from '../parts/parts.module.css';
 import { Topbar } from '../parts/topbar';
 import { Filters } from './filters';
 import { ScatterPlot } from './scatter';
 import css from './search.module.css';
+import { First, Gone, isGone } from './server-states';
 import { TraceTable } from './trace-table';
 
 const route = getRouteApi('/search');
-
-/** What to do before the first span has come. */
-function First() {
-  const host = window.location.hostname;
-  return (
-    <div className={css.empty} role="status">
-      <h2>Waiting for the first span</h2>
-      <p>Any OpenTelemetry SDK sends its spans here when this is set for the program; this page shows them as soon as they come.</p>
-      <Command text={`OTEL_EXPORTER_OTLP_ENDPOINT=http://${host}:4318 OTEL_SERVICE_NAME=my-service`} />
-      <p>
-        OTLP over gRPC goes to port 4317, Zipkin’s spans to <code>http://{host}:9411/api/v2/spans</code>. A program without any
-        instrumentation: <code>longpole run -- COMMAND</code>.
-      </p>
-    </div>
-  );
-}
 
 function Chip({ text, label, remove }: { readonly text: string; readonly label: string; readonly remove: () => void }) {
   return (
@@ -79,22 +63,6 @@ function Live({ isLive, isHeld, toggle }: { readonly isLive: boolean; readonly i
         onClick={toggle}
       >
         <span aria-hidden="true">{isLive ? '●' : '○'}</span> Live
-      </button>
-    </div>
-  );
-}
-
-const isGone = (error: Error | null): boolean => error instanceof ApiError && error.kind === 'gone';
-
-function Gone({ isLive, retry }: { readonly isLive: boolean; readonly retry: () => void }) {
-  return (
-    <div className={css.gone} role="alert">
-      <p>
-        The longpole server does not respond. To start it again, run <code>longpole serve</code>.
-        {isLive && ' This page tries again every 5 seconds.'}
-      </p>
-      <button type="button" className={parts.button} onClick={retry}>
-        Try again
       </button>
     </div>
   );
@@ -163,13 +131,18 @@ export function SearchPage() {
               {failed > 0 && `, ${formatCount(failed)} with errors`}
             </p>
           )}
-          <Link to="/" className={css.recordings} title="Recordings that longpole push and run --to sent">
-            Recordings
-          </Link>
+          <nav className={css.others} aria-label="Other lists">
+            <Link to="/services" title="Which service calls which">
+              Services
+            </Link>
+            <Link to="/" title="Recordings that longpole push and run --to sent">
+              Recordings
+            </Link>
+          </nav>
           {!isNew && <Live isLive={isLive} isHeld={isHeld} toggle={toggleLive} />}
         </div>
         {services.data !== undefined && !isNew && <Filters services={services.data.services} search={search} change={change} />}
-        {isServerGone && <Gone isLive={isLive} retry={retry} />}
+        {isServerGone && <Gone isTrying={isLive} retry={retry} />}
         {isSelected && <Chips box={box} select={select} />}
         {found.length > 0 && <ScatterPlot traces={found} box={box} select={select} open={goTo} point={setOnPlot} />}
         <div className={list.list}>
