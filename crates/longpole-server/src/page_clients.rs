@@ -85,6 +85,11 @@ impl ClientCheck {
         Ok(check)
     }
 
+    /// Serves everybody.
+    pub(crate) fn of_everybody() -> Self {
+        ClientCheck { way: Way::Nowhere, own: Owner::current(), also: None, unmapped_uid: None }
+    }
+
     /// Whether the kernel distinguishes other users from our own.
     pub(crate) fn tells_users_apart(&self) -> bool {
         self.tells_users() && self.unmapped_uid.is_none_or(|uid| !self.is_ours(uid))

@@ -28,8 +28,18 @@ pub(crate) fn fit_scope(scope: &mut Scope) -> u64 {
     cut.saturating_add(fit(&mut scope.attributes))
 }
 
+/// Whether this resource and this scope are so short that nothing of them is cut or left out.
+pub fn fits(resource: &Resource, scope: &Scope) -> bool {
+    let is_short = |text: &str| text.len() <= EMITTER_VALUE_BYTES_MAX;
+    are_few(&resource.attributes) && are_few(&scope.attributes) && is_short(&scope.name) && is_short(&scope.version)
+}
+
+fn are_few(attributes: &Attributes) -> bool {
+    attributes.0.len() <= EMITTER_ATTRIBUTES_MAX && size_of_all(attributes) <= EMITTER_VALUE_BYTES_MAX
+}
+
 fn fit(attributes: &mut Attributes) -> u64 {
-    if attributes.0.len() <= EMITTER_ATTRIBUTES_MAX && size_of_all(attributes) <= EMITTER_VALUE_BYTES_MAX {
+    if are_few(attributes) {
         return 0;
     }
     // The last of a key is the one that counts.

@@ -24,8 +24,7 @@ use axum::Router;
 use longpole_model::{Loss, LossKind, Span};
 use longpole_recording::loss_counters::LossBook;
 use longpole_wire::{Limits, otlp};
-use tokio::io::unix::AsyncFd;
-use tokio::net::{TcpSocket, UdpSocket};
+use tokio::net::UdpSocket;
 use tokio::sync::{Semaphore, oneshot, watch};
 
 use self::accept::{Listeners, Port};
@@ -34,7 +33,7 @@ use self::connection::Speech;
 use self::job::Intake;
 use self::request_context::RequestContext;
 use crate::forward::{ForwardTarget, Forwarder};
-use crate::limits::{ANSWER_LOOK_PAUSE, ANSWER_STALL_MAX, BACKLOG, EVENT_STREAMS_MAX, GOODBYE_MAX};
+use crate::limits::{ANSWER_LOOK_PAUSE, ANSWER_STALL_MAX, EVENT_STREAMS_MAX, GOODBYE_MAX};
 use crate::otlp_request::Parcel;
 use crate::peer_process::{CommandProcess, PeerFinder};
 
@@ -51,6 +50,7 @@ mod jaeger_http;
 mod jaeger_udp;
 mod job;
 mod memory;
+mod open_ports;
 mod otlp_grpc;
 mod otlp_http;
 mod plain_text;
@@ -69,6 +69,7 @@ mod zipkin;
 
 pub use self::allowed_senders::AllowedSenders;
 pub use self::memory::MemoryAccount;
+pub use self::open_ports::{ListenError, OpenPorts};
 pub use self::received_sink::{Durable, ReceivedSink, ReceivedSinkError};
 pub(crate) use self::routes::QueryPlace;
 pub use self::web_pages::{AllowedOrigins, NotAnOrigin};
@@ -130,23 +131,22 @@ pub enum Clients {
 }
 
 impl Clients {
-    fn ports(&self) -> (Vec<HttpPort>, Vec<SocketAddr>, Vec<SocketAddr>) {
+    /// Where HTTP, UDP and AppDash come.
+    fn addresses(&self) -> (Vec<SocketAddr>, Vec<SocketAddr>, Vec<SocketAddr>) {
         let any = (Ipv4Addr::LOCALHOST, 0).into();
         match self {
-            Clients::Run => (vec![HttpPort { address: any, queries: None }], Vec::new(), vec![any]),
-            Clients::Anybody { http, udp, appdash, .. } => (http.clone(), udp.clone(), appdash.clone()),
+            Clients::Run => (vec![any], Vec::new(), vec![any]),
+            Clients::Anybody { http, udp, appdash, .. } => (http.iter().map(|port| port.address).collect(), udp.clone(), appdash.clone()),
         }
     }
-}
 
-/// An address at which the receiver cannot listen.
-#[derive(Debug, thiserror::Error)]
-#[error("listen at {address}")]
-pub struct ListenError {
-    /// The address.
-    pub address: SocketAddr,
-    /// Why not.
-    pub source: std::io::Error,
+    /// What answers at each port of HTTP, in their order.
+    fn queries(&self) -> Vec<Option<Router>> {
+        match self {
+            Clients::Run => vec![None],
+            Clients::Anybody { http, .. } => http.iter().map(|port| port.queries.clone()).collect(),
+        }
+    }
 }
 
 /// Reads how many attempts to connect to a listening socket the kernel has dropped.
@@ -161,38 +161,17 @@ impl Receiver {
     ///
     /// Everything that may fail is done before its thread starts. It takes about 0.2 ms.
     pub fn start(options: ReceiverOptions, sink: Box<dyn ReceivedSink>) -> std::io::Result<ReceiverHandle> {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let listen = |address: SocketAddr| {
-            let _of_runtime = runtime.enter();
-            let listened = || {
-                let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
-                // A server that starts again takes its port at once.
-                socket.set_reuseaddr(true)?;
-                socket.bind(address)?;
-                let listener = socket.listen(BACKLOG)?.into_std()?;
-                #[expect(
-                    deprecated,
-                    reason = "the new constructor is unsafe; a listener of std keeps its descriptor, as that one requires"
-                )]
-                AsyncFd::new(listener)
-            };
-            listened().map_err(|source| std::io::Error::new(source.kind(), ListenError { address, source }))
-        };
-        let open_udp = |address: SocketAddr| {
-            let _of_runtime = runtime.enter();
-            let opened = || {
-                let socket = std::net::UdpSocket::bind(address)?;
-                socket.set_nonblocking(true)?;
-                UdpSocket::from_std(socket)
-            };
-            opened().map_err(|source| std::io::Error::new(source.kind(), ListenError { address, source }))
-        };
-        let (http, udp, appdash) = options.clients.ports();
-        let open = |speech, address, queries| Ok::<_, std::io::Error>(Port { listener: listen(address)?, speech, queries });
-        let http = http.into_iter().map(|port| open(Speech::Http, port.address, port.queries));
-        let listeners = http.chain(appdash.into_iter().map(|address| open(Speech::AppDash, address, None)));
-        let listeners = Listeners(listeners.collect::<Result<_, _>>()?);
-        let udp = udp.into_iter().map(open_udp).collect::<Result<Vec<_>, _>>()?;
+        let ports = OpenPorts::of(&options.clients)?;
+        Receiver::start_at(ports, options, sink)
+    }
+
+    /// The same at ports that are open already: those of [`ReceiverOptions::clients`].
+    pub fn start_at(ports: OpenPorts, options: ReceiverOptions, sink: Box<dyn ReceivedSink>) -> std::io::Result<ReceiverHandle> {
+        let OpenPorts { runtime, http, udp, appdash } = ports;
+        let http = http.into_iter().zip(options.clients.queries());
+        let http = http.map(|(listener, queries)| Port { listener, speech: Speech::Http, queries });
+        let appdash = appdash.into_iter().map(|listener| Port { listener, speech: Speech::AppDash, queries: None });
+        let listeners = Listeners(http.chain(appdash).collect());
         let udp_addresses = udp.iter().filter_map(|socket| socket.local_addr().ok()).collect();
         let addresses = [listeners.addresses_of(Speech::Http), udp_addresses, listeners.addresses_of(Speech::AppDash)];
 

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use longpole_model::{ResourceEvent, SpanEvent, SpanId, TraceId};
+use longpole_model::{ResourceEvent, Span, SpanEvent, SpanId, TraceId};
 use tokio::sync::oneshot;
 
 use crate::otlp_request::Encoding;
@@ -16,6 +16,28 @@ pub trait ReceivedSink: Send + 'static {
     /// Spans that came in another format (Zipkin, AppDash) are given as a request in protobuf; the name of their scope says
     /// which it was.
     fn traces(&mut self, bytes: &[u8], encoding: Encoding, peer_pid: Option<u32>) -> Result<(), ReceivedSinkError>;
+
+    /// Whether it wants the spans of a request beside its bytes. Then the receiver, which decodes each request to check it, keeps them.
+    fn wants_spans(&self) -> bool {
+        false
+    }
+
+    /// [`traces`](Self::traces), with the spans that decoding these bytes gives, in their order. Called only if it wants spans; the receiver calls
+    /// `traces` for what it wrote anew while it was decoded.
+    fn decoded_traces(
+        &mut self,
+        bytes: &[u8],
+        encoding: Encoding,
+        _spans: Vec<Span>,
+        peer_pid: Option<u32>,
+    ) -> Result<(), ReceivedSinkError> {
+        self.traces(bytes, encoding, peer_pid)
+    }
+
+    /// Whether it keeps who listens at addresses that spans call. If not, the receiver does not search for them.
+    fn wants_listeners(&self) -> bool {
+        true
+    }
 
     /// Keeps one event of Pulumi's engine, reduced to identity: no input, output or secret is in it. Its time is when it came.
     fn resource_event(&mut self, event: ResourceEvent) -> Result<(), ReceivedSinkError>;

@@ -47,6 +47,13 @@ pub(super) fn decode(encoding: BodyEncoding, body: &[u8], limits: &Limits) -> Sp
     batch
 }
 
+fn body_encoding(encoding: Encoding) -> BodyEncoding {
+    match encoding {
+        Encoding::Protobuf => BodyEncoding::Protobuf,
+        Encoding::Json => BodyEncoding::Json,
+    }
+}
+
 impl LiveSink {
     /// The request that this thread serves.
     fn request(&mut self) -> &mut Taken {
@@ -75,20 +82,34 @@ impl LiveSink {
 
 impl ReceivedSink for LiveSink {
     fn traces(&mut self, bytes: &[u8], encoding: Encoding, peer_pid: Option<u32>) -> Result<(), ReceivedSinkError> {
-        let encoding = match encoding {
-            Encoding::Protobuf => BodyEncoding::Protobuf,
-            Encoding::Json => BodyEncoding::Json,
-        };
-        let mut spans = decode(encoding, bytes, &self.limits).spans;
+        let spans = decode(body_encoding(encoding), bytes, &self.limits).spans;
+        self.decoded_traces(bytes, encoding, spans, peer_pid)
+    }
+
+    fn wants_spans(&self) -> bool {
+        true
+    }
+
+    fn decoded_traces(
+        &mut self,
+        bytes: &[u8],
+        encoding: Encoding,
+        mut spans: Vec<Span>,
+        peer_pid: Option<u32>,
+    ) -> Result<(), ReceivedSinkError> {
         // A client cannot send what the store takes for its own.
         let renamed = spans.iter_mut().map(set_apart).filter(|is_renamed| *is_renamed).count();
         if renamed > 0 {
             self.append(BodyEncoding::Protobuf, &otlp::encode_trace(&spans), &spans, peer_pid)?;
         } else {
-            self.append(encoding, bytes, &spans, peer_pid)?;
+            self.append(body_encoding(encoding), bytes, &spans, peer_pid)?;
         }
         self.metrics.count_spans(spans.len() as u64, bytes.len() as u64);
         Ok(())
+    }
+
+    fn wants_listeners(&self) -> bool {
+        false
     }
 
     fn resource_event(&mut self, _: ResourceEvent) -> Result<(), ReceivedSinkError> {

@@ -19,6 +19,7 @@ mod query_error;
 mod query_turns;
 mod sampling;
 mod server_state;
+mod starting;
 mod zipkin;
 
 use std::collections::HashMap;
@@ -46,8 +47,9 @@ use self::pushed::Pushed;
 use self::query_turns::QueryTurns;
 pub use self::sampling::{Strategies, StrategiesError};
 use self::server_state::ServerState;
+use self::starting::Starting;
 use crate::api::causes;
-use crate::receive::{AllowedOrigins, Clients, HttpPort, MemoryAccount, Receiver, ReceiverHandle, ReceiverOptions};
+use crate::receive::{AllowedOrigins, Clients, HttpPort, MemoryAccount, OpenPorts, Receiver, ReceiverHandle, ReceiverOptions};
 use crate::server;
 use crate::wall_clock::now;
 
@@ -102,12 +104,30 @@ pub struct Server {
 }
 
 impl Server {
-    /// Opens the store, reads the logs that an earlier server left, and opens the ports. When this returns, connections are accepted.
+    /// Opens the ports and the store, and reads the logs that an earlier server left. Clients may connect from the first moment on: health and
+    /// the page say that it reads the logs, and the others wait. When this returns, all are answered.
     ///
     /// # Errors
     ///
     /// [`ServeError::Store`] if the store cannot be used, [`ServeError::Listen`] if a port cannot be opened.
     pub fn start(options: ServeOptions) -> Result<Server, ServeError> {
+        let at = |transport| options.ports.addresses(transport, &options.addresses);
+        let http: Vec<(Door, SocketAddr)> = at(Transport::Http);
+        let (udp, appdash) = (at(Transport::Udp), at(Transport::AppDash));
+        let doors: Vec<Door> = http.iter().chain(&udp).chain(&appdash).map(|(door, _)| *door).collect();
+        let addresses = |list: Vec<(Door, SocketAddr)>| list.into_iter().map(|(_, address)| address).collect();
+        let mut clients = Clients::Anybody {
+            http: http.into_iter().map(|(_, address)| HttpPort { address, queries: None }).collect(),
+            udp: addresses(udp),
+            appdash: addresses(appdash),
+            any_host: options.addresses.iter().any(|address| !address.is_loopback()),
+            origins: options.origins,
+        };
+        // First, because a port that another program has is an error at once.
+        let open_ports = OpenPorts::of(&clients).map_err(ServeError::Listen)?;
+        let early = doors.iter().enumerate().filter(|(_, door)| matches!(door, Door::Admin | Door::Page));
+        let early = early.map(|(place, _)| open_ports.another_listener(place)).collect::<io::Result<_>>();
+        let starting = early.and_then(Starting::serve).map_err(ServeError::Listen)?;
         let limits = Limits::default();
         let mut decode = |head: &longpole_store::RequestHead, body: &[u8]| live_sink::decode(head.encoding, body, &limits).spans;
         let pause = Duration::from_nanos(options.live.generation_nanos).clamp(MAINTENANCE_PAUSE_MIN, MAINTENANCE_PAUSE_MAX);
@@ -134,18 +154,9 @@ impl Server {
             Door::Admin => Some(admin.clone()),
             _ => None,
         };
-        let at = |transport| options.ports.addresses(transport, &options.addresses);
-        let http: Vec<(Door, SocketAddr)> = at(Transport::Http);
-        let (udp, appdash) = (at(Transport::Udp), at(Transport::AppDash));
-        let doors: Vec<Door> = http.iter().chain(&udp).chain(&appdash).map(|(door, _)| *door).collect();
-        let addresses = |list: Vec<(Door, SocketAddr)>| list.into_iter().map(|(_, address)| address).collect();
-        let clients = Clients::Anybody {
-            http: http.into_iter().map(|(door, address)| HttpPort { address, queries: queries(door) }).collect(),
-            udp: addresses(udp),
-            appdash: addresses(appdash),
-            any_host: options.addresses.iter().any(|address| !address.is_loopback()),
-            origins: options.origins,
-        };
+        if let Clients::Anybody { http, .. } = &mut clients {
+            http.iter_mut().zip(&doors).for_each(|(port, door)| port.queries = queries(*door));
+        }
         let receiver_options = ReceiverOptions {
             limits,
             keep_credentials: options.keep_credentials,
@@ -162,7 +173,8 @@ impl Server {
             state: Arc::clone(&state),
             requests: HashMap::new(),
         };
-        let receiver = Receiver::start(receiver_options, Box::new(sink)).map_err(ServeError::Listen)?;
+        starting.end();
+        let receiver = Receiver::start_at(open_ports, receiver_options, Box::new(sink)).map_err(ServeError::Listen)?;
         let maintenance = Maintenance::start(store.clone(), pause, Arc::clone(&memory), Arc::clone(&state)).map_err(ServeError::Listen)?;
         state.set_ready(true);
         Ok(Server { receiver, store, maintenance, problems, state, doors })

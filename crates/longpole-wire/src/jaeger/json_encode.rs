@@ -124,10 +124,10 @@ fn write_span(out: &mut String, span: &Span, process: usize, lost: &mut CannotHo
     let mut object = Members::begin(out);
     object.raw("traceID", format_args!("\"{}\"", span.trace_id));
     object.raw("spanID", format_args!("\"{}\"", span.span_id));
-    object.raw("flags", span.flags);
+    let Outgoing { flags, references, tags, warnings } = Outgoing::of(span, lost);
+    object.raw("flags", flags);
     object.text("operationName", &span.name);
 
-    let Outgoing { references, tags, warnings } = Outgoing::of(span, lost);
     object.list("references", references, |out, (ref_type, trace_id, span_id)| {
         let mut reference = Members::begin(out);
         reference.text("refType", ref_type);

@@ -9,8 +9,13 @@ use longpole_model::span::{Span, SpanEvent};
 use super::{CHILD_OF, FOLLOWS_FROM, REF_TYPE, SCOPE, WARNINGS};
 use crate::convert::{self, CannotHold, NAMES};
 
+/// The flags of W3C's trace context.
+const TRACE_FLAGS: u32 = 0xff;
+
 /// What of a span has another shape in Jaeger.
 pub(super) struct Outgoing<'a> {
+    /// The flags of the trace. OTLP's have two bits more: whether the parent is of another process, and whether somebody knows.
+    pub(super) flags: u32,
     /// The parent, then the links: their type, trace and span.
     pub(super) references: Vec<(&'static str, TraceId, SpanId)>,
     pub(super) tags: Vec<(Cow<'a, str>, Cow<'a, AttributeValue>)>,
@@ -21,6 +26,8 @@ pub(super) struct Outgoing<'a> {
 impl<'a> Outgoing<'a> {
     /// Counts what Jaeger cannot say of it.
     pub(super) fn of(span: &'a Span, lost: &mut CannotHold) -> Outgoing<'a> {
+        let flags = span.flags & TRACE_FLAGS;
+        lost.count(flags != span.flags, "flags that are not of the trace");
         let parent = span.parent_span_id.map(|parent| (CHILD_OF, span.trace_id, parent));
         let links = span.links.iter().map(|link| {
             let is_child = matches!(&link.attributes.0[..], [only] if only.key == REF_TYPE && only.value.as_str() == Some("child_of"));
@@ -55,7 +62,7 @@ impl<'a> Outgoing<'a> {
             }
             tags.push((Cow::Borrowed(&attribute.key), Cow::Borrowed(&attribute.value)));
         }
-        Outgoing { references, tags, warnings: warnings.map(|warnings| &warnings.value) }
+        Outgoing { flags, references, tags, warnings: warnings.map(|warnings| &warnings.value) }
     }
 }
 

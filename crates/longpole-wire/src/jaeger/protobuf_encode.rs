@@ -22,7 +22,7 @@ pub fn encode_spans(spans: &[Span]) -> (Vec<u8>, Vec<Loss>) {
 }
 
 fn put_span(out: &mut Vec<u8>, span: &Span, lost: &mut CannotHold) {
-    let Outgoing { references, tags, warnings } = Outgoing::of(span, lost);
+    let Outgoing { flags, references, tags, warnings } = Outgoing::of(span, lost);
     put_bytes(out, 1, &span.trace_id.bytes());
     put_bytes(out, 2, &span.span_id.bytes());
     put_bytes(out, 3, span.name.as_bytes());
@@ -33,7 +33,7 @@ fn put_span(out: &mut Vec<u8>, span: &Span, lost: &mut CannotHold) {
             put_integer(out, 3, u64::from(ref_type == FOLLOWS_FROM));
         });
     }
-    put_integer(out, 5, u64::from(span.flags));
+    put_integer(out, 5, u64::from(flags));
     let start = span.start.unix_nanos();
     put_message(out, 6, |out| put_time(out, start));
     put_message(out, 7, |out| put_time(out, span.end.unix_nanos().saturating_sub(start)));

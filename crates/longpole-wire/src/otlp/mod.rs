@@ -9,6 +9,7 @@ pub mod response;
 mod schema;
 pub mod trace;
 
+pub use crate::emitter::fits as is_whole_in_otlp;
 pub use count::{count_logs, count_metrics};
 pub use response::{
     Encoding, PartialSuccess, Rejected, Signal, decode_response, decode_retry_delay, encode_response, encode_retry_delay, encode_status,

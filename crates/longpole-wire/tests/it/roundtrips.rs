@@ -24,6 +24,8 @@ fn plain(mut spans: Vec<Span>) -> Vec<Span> {
     for span in &mut spans {
         micros(&mut span.start);
         micros(&mut span.end);
+        // Jaeger has those of the trace.
+        span.flags &= 0xff;
         // A start of zero is no start in Zipkin.
         span.start.0 = span.start.0.max(1000);
         texts(&mut span.attributes);

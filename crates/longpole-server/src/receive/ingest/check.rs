@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use longpole_analysis::time::callees::{self, Called};
 use longpole_model::sink::ValueRef;
-use longpole_model::{Loss, LossKind, Resource, Scope, SpanRef, SpanSink};
+use longpole_model::{Loss, LossKind, Resource, Scope, SpanBatch, SpanRef, SpanSink};
 use longpole_wire::redact::Redactor;
 use longpole_wire::{DecodeError, Limits, otlp, pulumi_payload};
 
@@ -42,6 +42,11 @@ pub(super) struct Check<'a> {
     pub(super) called: Vec<SocketAddr>,
     /// Processes that resources say they are.
     pub(super) claims: Vec<u32>,
+    /// Whether somebody searches for the listeners at addresses that spans call.
+    pub(super) wants_called: bool,
+    /// The spans, for a sink that wants them: else the sink would decode the request again. `None` from the first part on that must not be
+    /// kept, because then the request is written anew, and what must not be kept may be millions of parts.
+    pub(super) batch: Option<SpanBatch>,
 }
 
 impl Check<'_> {
@@ -61,7 +66,14 @@ impl Check<'_> {
         // Whatever the decoder left out, cut or replaced was not judged. What the emitter dropped never came.
         let left_out = self.losses.iter().any(|loss| loss.kind != LossKind::DroppedByEmitter);
         self.inspect(|_| left_out);
+        self.drop_what_is_rewritten();
         Ok(())
+    }
+
+    fn drop_what_is_rewritten(&mut self) {
+        if self.payloads || self.credentials || self.empty > 0 {
+            self.batch = None;
+        }
     }
 
     fn inspect(&mut self, concerns: impl FnOnce(&mut Redactor) -> bool) {
@@ -81,10 +93,16 @@ impl SpanSink for Check<'_> {
         self.unproven |= self.is_of_another;
         self.twins |= span_dedup::concern(&resource);
         self.inspect(|redactor| redactor.concerns_resource(&resource));
+        if let Some(batch) = &mut self.batch {
+            batch.resource(resource);
+        }
     }
 
     fn scope(&mut self, scope: Scope) {
         self.inspect(|redactor| redactor.concerns_scope(&scope));
+        if let Some(batch) = &mut self.batch {
+            batch.scope(scope);
+        }
     }
 
     fn span(&mut self, span: SpanRef<'_>) {
@@ -96,8 +114,14 @@ impl SpanSink for Check<'_> {
         self.inspect(|redactor| is_rewritten || redactor.concerns_span(&span));
         self.pid_missing |= self.resource_without_pid;
         self.unproven |= self.is_of_another;
-        if let Some(address) = called_by(&span) {
+        if self.wants_called
+            && let Some(address) = called_by(&span)
+        {
             note_called(&mut self.called, address);
+        }
+        self.drop_what_is_rewritten();
+        if let Some(batch) = &mut self.batch {
+            batch.span(span);
         }
     }
 

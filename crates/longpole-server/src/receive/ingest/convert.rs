@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use longpole_analysis::time::callees;
 use longpole_model::{Loss, Resource, Scope, SpanBatch, SpanRef, SpanSink};
-use longpole_wire::otlp;
+use longpole_wire::otlp::{self, is_whole_in_otlp};
 use longpole_wire::redact::Redactor;
 
 use super::super::received_sink::ReceivedSinkError;
@@ -33,13 +33,25 @@ impl Convert<'_> {
             self.context.book.add(loss.kind, loss.count, loss.detail);
         }
         let spans = std::mem::take(&mut self.batch.spans);
-        spans.iter().filter_map(callees::address_of).for_each(|address| note_called(&mut self.called, address));
+        if self.context.wants_listeners {
+            spans.iter().filter_map(callees::address_of).for_each(|address| note_called(&mut self.called, address));
+        }
         if spans.is_empty() || self.failed.is_some() {
             return;
         }
         let body = otlp::encode_trace(&spans);
-        match self.context.desk().sink.traces(&body, Encoding::Protobuf, self.peer_pid) {
-            Ok(()) => self.context.forwarder.send(&Parcel::converted(body.into(), spans.len() as u64)),
+        let count = spans.len() as u64;
+        // Whoever decodes the body cuts what is too long.
+        let are_whole = self.context.wants_spans && spans.iter().all(|span| is_whole_in_otlp(&span.resource, &span.scope));
+        let mut desk = self.context.desk();
+        let kept = if are_whole {
+            desk.sink.decoded_traces(&body, Encoding::Protobuf, spans, self.peer_pid)
+        } else {
+            desk.sink.traces(&body, Encoding::Protobuf, self.peer_pid)
+        };
+        drop(desk);
+        match kept {
+            Ok(()) => self.context.forwarder.send(&Parcel::converted(body.into(), count)),
             Err(error) => self.failed = Some(error),
         }
     }

@@ -52,8 +52,9 @@ pub(super) fn ingest_all(
     forwarder: &Forwarder,
 ) {
     let twins = forwarder.wants(Signal::Traces).then(Twins::default);
+    let (wants_spans, wants_listeners) = (sink.wants_spans(), sink.wants_listeners());
     let desk = Mutex::new(Desk { sink, finder, listeners: ListenerFinder::default(), twins });
-    let context = IngestContext { desk, limits, keep_credentials, run, book, forwarder };
+    let context = IngestContext { desk, wants_spans, wants_listeners, limits, keep_credentials, run, book, forwarder };
     lanes::serve_all(&queue, &context);
     let left = context.desk().twins.take().map(Twins::finish).unwrap_or_default();
     context.hand_on(&left);
@@ -71,6 +72,9 @@ struct Desk {
 /// What all ingesters share.
 struct IngestContext<'a> {
     desk: Mutex<Desk>,
+    /// What the sink wants, see [`ReceivedSink`].
+    wants_spans: bool,
+    wants_listeners: bool,
     limits: Limits,
     keep_credentials: bool,
     /// The id that spans of closed connections must have; `None` if everybody may send.
@@ -86,6 +90,9 @@ impl IngestContext<'_> {
 
     /// Keeps who listens at addresses that spans call.
     fn keep_listeners(&self, called: &[SocketAddr]) {
+        if called.is_empty() {
+            return;
+        }
         let mut desk = self.desk();
         let desk = &mut *desk;
         for (pid, address) in desk.listeners.search(called, Instant::now()) {
@@ -195,11 +202,14 @@ impl Ingester<'_> {
         let run_id = run_id.map(|(id, _)| id.as_str());
         let mut redactor = self.redactor.as_mut();
         redactor.iter_mut().for_each(|redactor| redactor.begin_request(bytes.len()));
-        let mut check = Check { resource_without_pid: true, is_of_another: run_id.is_some(), run_id, redactor, ..Check::default() };
+        let batch = context.wants_spans.then(SpanBatch::default);
+        let wants_called = context.wants_listeners;
+        let is_of_another = run_id.is_some();
+        let mut check = Check { resource_without_pid: true, is_of_another, run_id, redactor, wants_called, batch, ..Check::default() };
         if let Err(error) = check.request(&bytes, encoding, &context.limits) {
             return Verdict::Undecodable(error.to_string());
         }
-        let Check { spans, empty, mut losses, pid_missing, payloads, credentials, twins, called, unproven, claims, .. } = check;
+        let Check { spans, empty, mut losses, pid_missing, payloads, credentials, twins, called, unproven, claims, batch, .. } = check;
         // Without spans there is nothing to keep of it, and any number of bytes.
         if unproven || run_id.is_some() && spans == 0 {
             return Verdict::unproven();
@@ -216,10 +226,13 @@ impl Ingester<'_> {
         let claims: HashMap<u32, Claim> =
             claims.into_iter().filter(|(_, claim)| matches!(claim, Claim::OwnNamespace(_) | Claim::Unknown)).collect();
         let is_rewritten = payloads || credentials || empty > 0 || !claims.is_empty();
+        // They are those of the bytes unless these change.
+        let decoded = batch.filter(|_| !is_rewritten && !was_hidden);
         let clean = is_rewritten.then(|| self.clean(&bytes, encoding, payloads, &claims));
-        let kept = match &clean {
-            Some(Rewritten { kept, .. }) => context.desk().sink.traces(kept, Encoding::Protobuf, peer_pid),
-            None => context.desk().sink.traces(&bytes, encoding, peer_pid),
+        let kept = match (&clean, decoded) {
+            (Some(Rewritten { kept, .. }), _) => context.desk().sink.traces(kept, Encoding::Protobuf, peer_pid),
+            (None, Some(batch)) => context.desk().sink.decoded_traces(&bytes, encoding, batch.spans, peer_pid),
+            (None, None) => context.desk().sink.traces(&bytes, encoding, peer_pid),
         };
         if let Err(error) = kept {
             return Verdict::not_kept(&error);

@@ -61,6 +61,8 @@ fn zipkin_is_taken_at_its_paths_in_every_format() {
     check("/api/v1/spans", "Content-Type: application/x-thrift\r\n", THRIFT, "/pulumirpc.ResourceProvider/Create");
     check("/api/v2/spans", &format!("{json}Content-Encoding: gzip\r\n"), &gzip(V2.as_bytes()), "get");
     check("/api/v2/spans", &format!("{json}Content-Encoding: deflate\r\n"), &zlib, "get");
+    let decoded = memory.0.0.lock().unwrap().decoded;
+    assert_eq!(decoded, memory.kept().len());
     drop(stream);
     assert_eq!(receiver.finish(SOON), []);
 }

@@ -29,7 +29,7 @@ mod foreign;
 mod served;
 
 use bytes::Bytes;
-use longpole_model::{ResourceEvent, SpanEvent, SpanId, TraceId};
+use longpole_model::{ResourceEvent, SpanBatch, SpanEvent, SpanId, TraceId};
 
 use super::job::UNPROVEN;
 use super::*;
@@ -49,6 +49,8 @@ struct Memory(Arc<(Mutex<State>, Condvar)>);
 #[derive(Default)]
 struct State {
     kept: Vec<Kept>,
+    /// How many of them came with their spans.
+    decoded: usize,
     resource_events: Vec<ResourceEvent>,
     listens: Vec<(u32, SocketAddr)>,
     log_events: Vec<(TraceId, SpanId, SpanEvent)>,
@@ -85,6 +87,28 @@ impl ReceivedSink for Memory {
         }
         self.set(|state| state.kept.push((bytes.to_vec(), encoding, peer_pid)));
         Ok(())
+    }
+
+    fn wants_spans(&self) -> bool {
+        true
+    }
+
+    /// Whatever test sends it: the spans are those that its bytes give.
+    fn decoded_traces(
+        &mut self,
+        bytes: &[u8],
+        encoding: Encoding,
+        spans: Vec<longpole_model::Span>,
+        peer_pid: Option<u32>,
+    ) -> Result<(), ReceivedSinkError> {
+        let mut batch = SpanBatch::default();
+        match encoding {
+            Encoding::Protobuf => otlp::trace::decode(bytes, &Limits::default(), &mut batch).unwrap(),
+            Encoding::Json => otlp::json::decode(bytes, &Limits::default(), &mut batch).unwrap(),
+        }
+        assert_eq!(batch.spans, spans);
+        self.set(|state| state.decoded += 1);
+        self.traces(bytes, encoding, peer_pid)
     }
 
     fn resource_event(&mut self, event: ResourceEvent) -> Result<(), ReceivedSinkError> {
@@ -246,6 +270,7 @@ fn http_takes_protobuf_and_json_in_every_compression_and_keeps_the_plain_bytes()
     check(&format!("{JSON}Content-Encoding: GZIP\r\n"), &gzip(&json), b"{}", (&json, Encoding::Json));
     check(&format!("{JSON}Content-Encoding: deflate\r\n"), &zlib, b"{}", (&json, Encoding::Json));
     check(PROTOBUF, b"", b"", (b"", Encoding::Protobuf));
+    assert_eq!(memory.0.0.lock().unwrap().decoded, 7, "each is decoded once");
     drop(stream);
     assert_eq!(receiver.finish(SOON), []);
 }

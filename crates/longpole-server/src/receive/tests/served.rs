@@ -12,18 +12,21 @@ const PACKETS: &[u8] = include_bytes!("../testdata/appdash.wire");
 /// Bytes of a large answer.
 const ANSWER_BYTES: usize = 8 << 20;
 
-fn start_server() -> (ReceiverHandle, Memory, Arc<MemoryAccount>) {
-    let (sink, memory) = (Memory::default(), Arc::<MemoryAccount>::default());
+fn server_clients() -> Clients {
     let local = || SocketAddr::from(([127, 0, 0, 1], 0));
     let queries = Router::new().route("/large", get(async || vec![7; ANSWER_BYTES]));
-    let clients = Clients::Anybody {
+    Clients::Anybody {
         http: vec![HttpPort { address: local(), queries: Some(queries) }],
         udp: Vec::new(),
         appdash: vec![local()],
         any_host: false,
         origins: AllowedOrigins::default(),
-    };
-    let options = ReceiverOptions { clients, memory: Arc::clone(&memory), ..ReceiverOptions::default() };
+    }
+}
+
+fn start_server() -> (ReceiverHandle, Memory, Arc<MemoryAccount>) {
+    let (sink, memory) = (Memory::default(), Arc::<MemoryAccount>::default());
+    let options = ReceiverOptions { clients: server_clients(), memory: Arc::clone(&memory), ..ReceiverOptions::default() };
     (Receiver::start(options, Box::new(sink.clone())).unwrap(), sink, memory)
 }
 
@@ -146,4 +149,22 @@ fn requests_of_a_server_count_for_the_process_whatever_its_connections() {
     // Others count for their addresses.
     let elsewhere = SocketAddr::from(([192, 0, 2, 7], 4000));
     assert_eq!(sender_of(elsewhere), Stranger::Address(elsewhere.ip()));
+}
+
+#[test]
+fn who_connects_before_the_receiver_starts_is_answered_when_it_does() {
+    let options = ReceiverOptions { clients: server_clients(), ..ReceiverOptions::default() };
+    let ports = OpenPorts::of(&options.clients).unwrap();
+    let port = ports.another_listener(0).unwrap().local_addr().unwrap().port();
+    let mut early = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    let body = spans(&["early"]).encode_to_vec();
+    let head = format!(
+        "POST /v1/traces HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-protobuf\r\nContent-Length: {}\r\n\r\n",
+        body.len()
+    );
+    early.write_all(&[head.as_bytes(), &body].concat()).unwrap();
+    let kept = Memory::default();
+    let receiver = Receiver::start_at(ports, options, Box::new(kept.clone())).unwrap();
+    assert_eq!((receiver.port(), read_answer(&mut early).status), (port, 200));
+    assert_eq!(kept.kept().len(), 1);
 }

@@ -419,6 +419,21 @@ fn limits_hold_in_each_encoding() {
     assert!(decode_post_spans(&part.repeat(2), &limits(5), &mut Untouched).is_err());
 }
 
+/// Collectors and SDKs say with two more bits whether the parent is of another process: 257 is 1 for Jaeger, which samples by the lowest.
+#[test]
+fn flags_are_those_of_the_trace() {
+    let sample = SampleBatch { spans: vec![SampleSpan { flags: 0x301, ..sample().spans[0].clone() }], ..sample() };
+    let spans = read(decode, &sample.json()).spans;
+    let (json, of_json) = encode(&spans);
+    let (answer, of_answer) = encode_spans(&spans);
+    let mut request = Vec::new();
+    put_message(&mut request, 1, |out| out.extend_from_slice(&answer));
+    for (door, bytes, lost) in [(decode as Door, json, of_json), (decode_post_spans, request, of_answer)] {
+        assert_eq!(read(door, &bytes).spans[0].flags, 1);
+        assert_eq!(lost, [Loss::new(LossKind::FormatCannotHold, 1, "flags that are not of the trace")]);
+    }
+}
+
 /// A list says that it has two billion spans, tags or bytes, and has none; a span takes one byte.
 #[test]
 fn hostile_sizes_take_no_memory() {
