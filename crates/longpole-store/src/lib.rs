@@ -32,6 +32,7 @@
 
 pub mod archive;
 mod assemble;
+mod bits;
 mod compact_spans;
 mod encoding;
 mod error;

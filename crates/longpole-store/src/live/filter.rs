@@ -1,6 +1,6 @@
 //! What a search asks of spans. A trace matches if one of its spans does.
 
-use longpole_model::{AttributeValue, Attributes, Span, StatusCode, Timestamp};
+use longpole_model::{AttributeValue, Attributes, Span, SpanKind, StatusCode, Timestamp};
 
 use crate::trace_summary::TraceSummary;
 
@@ -66,8 +66,13 @@ fn has(span: &Span, key: &str, value: Option<&str>) -> bool {
     let in_map = |attributes: &Attributes| attributes.get(key).is_some_and(|found| value.is_none_or(|value| is_text(found, value)));
     // What OpenTelemetry made fields of, and what everybody searches for as tags.
     let in_field = match key {
-        "error" => value.is_none_or(|value| (value == "true") == (span.status.code == StatusCode::Error)),
-        "span.kind" => value.is_none_or(|value| span.kind.as_str() == value),
+        "error" => match value {
+            None | Some("true") => span.status.code == StatusCode::Error,
+            Some("false") => span.status.code != StatusCode::Error,
+            // Zipkin has the reason there.
+            Some(reason) => span.status.code == StatusCode::Error && span.status.message.as_str() == reason,
+        },
+        "span.kind" => value.map_or(span.kind != SpanKind::Unspecified, |value| span.kind.as_str() == value),
         "otel.status_code" => value.is_some_and(|value| span.status.code.as_str().eq_ignore_ascii_case(value)),
         "otel.scope.name" | "otel.library.name" => value.is_some_and(|value| span.scope.name == value),
         _ => false,

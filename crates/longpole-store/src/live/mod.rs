@@ -17,6 +17,7 @@
 //! A log is removed after the disk has the segment, its folder and the manifest that names it. A generation whose sync fails ends: nothing that
 //! waits for it is acknowledged, and the next request begins another one.
 
+mod candidates;
 mod filter;
 mod folders;
 mod generation;

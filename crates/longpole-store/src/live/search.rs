@@ -5,12 +5,13 @@
 //!                               read until there are enough traces, and none of what is left can be newer
 //! ```
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use longpole_model::{Span, Timestamp, TraceId};
+use longpole_model::{Timestamp, TraceId};
 
+use super::candidates::{self, Candidate};
 use super::filter::SpanFilter;
 use super::log_events::attach;
 use super::segment::Segment;
@@ -20,8 +21,10 @@ use crate::query_stop::QueryStop;
 use crate::tables::traces::TraceRow;
 use crate::trace_summary::TraceSummary;
 
-/// Traces of a segment whose spans are read together.
+/// A turn reads at most 512 traces and, if it has more than one, 16,384 spans. The first turn of a segment reads 8 traces.
 const TRACES_AT_A_TIME: usize = 512;
+const TRACES_AT_FIRST: usize = 8;
+const SPANS_AT_A_TIME: usize = 16_384;
 
 /// A place where traces are.
 enum TracePlace {
@@ -161,24 +164,240 @@ fn in_head(generation: &LiveGeneration, filter: &SpanFilter, limit: usize, stop:
     Ok(matching)
 }
 
+/// The newest traces of a segment that match, the newest first.
 fn in_segment(segment: &Segment, filter: &SpanFilter, limit: usize, stop: &QueryStop) -> Result<Vec<TraceSummary>, StoreError> {
-    let may_match = |row: &TraceRow| row.summary.spans > 0 && filter.may_match(&row.summary);
-    let mut candidates: Vec<_> = segment.traces(stop)?.into_iter().filter(may_match).collect();
-    candidates.sort_by_key(|row| newest_first(&row.summary));
+    let mut candidates = candidates::of_segment(segment, filter, stop)?;
+    candidates.sort_by_key(|candidate| (std::cmp::Reverse(candidate.outline.start), candidate.outline.trace_id));
     let mut matching = Vec::new();
-    for some in candidates.chunks_mut(TRACES_AT_A_TIME) {
+    let (mut rest, mut at_a_time) = (&candidates[..], TRACES_AT_FIRST);
+    while !rest.is_empty() && matching.len() < limit {
         stop.check()?;
+        let (some, behind) = rest.split_at(turn(rest, at_a_time.max(limit - matching.len())));
+        (rest, at_a_time) = (behind, at_a_time * 2);
         // The rows are read in their order, and the traces returned in theirs.
-        some.sort_by_key(|row| row.spans.start);
-        let mut spans: HashMap<TraceId, Vec<Span>> = segment.spans_of_all(some, stop)?;
-        spans.values_mut().for_each(|rows| *rows = attach(std::mem::take(rows)));
-        some.sort_by_key(|row| newest_first(&row.summary));
-        let is_matching = |trace_id: TraceId| spans.get(&trace_id).is_some_and(|spans| spans.iter().any(|span| filter.matches(span)));
-        matching.extend(some.iter().filter(|row| is_matching(row.summary.trace_id)).map(|row| row.summary.clone()));
-        if matching.len() >= limit {
-            matching.truncate(limit);
-            break;
+        let mut rows: Vec<u32> = some.iter().map(|candidate| candidate.outline.row).collect();
+        rows.sort_unstable();
+        let mut found = segment.traces_at(&rows, stop)?;
+        let certain: HashSet<TraceId> =
+            some.iter().filter(|candidate| candidate.is_certain).map(|candidate| candidate.outline.trace_id).collect();
+        let unsure: Vec<TraceRow> = found.iter().filter(|row| !certain.contains(&row.summary.trace_id)).cloned().collect();
+        let spans = segment.spans_of_all(&unsure, stop)?;
+        let mut is_matching: HashSet<TraceId> = certain;
+        is_matching.extend(
+            spans.into_iter().filter_map(|(trace_id, rows)| attach(rows).iter().any(|span| filter.matches(span)).then_some(trace_id)),
+        );
+        found.sort_by_key(|row| newest_first(&row.summary));
+        let has_spans = |row: &TraceRow| row.summary.spans > 0 && is_matching.contains(&row.summary.trace_id);
+        matching.extend(found.into_iter().filter(has_spans).map(|row| row.summary));
+    }
+    matching.truncate(limit);
+    Ok(matching)
+}
+
+/// The number of candidates of one turn: `at_a_time`, or fewer if they have many spans.
+fn turn(candidates: &[Candidate], at_a_time: usize) -> usize {
+    let mut spans = 0;
+    let fits = |candidate: &&Candidate| {
+        spans += candidate.outline.spans.len();
+        spans <= SPANS_AT_A_TIME
+    };
+    candidates.iter().take(at_a_time.min(TRACES_AT_A_TIME)).take_while(fits).count().max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use longpole_model::{AttributeValue, Attributes, Resource, Scope, Span, SpanEvent, SpanKind, Status, StatusCode};
+    use proptest::collection::vec;
+    use proptest::option;
+    use proptest::prelude::*;
+    use proptest::sample::select;
+
+    use super::*;
+    use crate::live::head::merged;
+    use crate::live::{LiveOptions, Request, log_event};
+    use crate::store::Store;
+    use crate::testing::{self, Directory};
+    use crate::wal::{BodyEncoding, RequestHead};
+
+    const KEYS: [&str; 8] = ["k", "l", "error", "span.kind", "otel.status_code", "otel.scope.name", "service.name", "event"];
+    const WORDS: [&str; 16] = [
+        "3",
+        "+3",
+        "3.0",
+        "3e0",
+        "0.0",
+        "-0",
+        "-0.0",
+        "true",
+        "false",
+        "",
+        "server",
+        "ERROR",
+        "c0",
+        "[]",
+        "inf",
+        "a text of more than 12 bytes",
+    ];
+
+    fn value() -> impl Strategy<Value = AttributeValue> {
+        prop_oneof![
+            4 => select(&WORDS[..]).prop_map(|word| AttributeValue::Str(word.into())),
+            2 => (-1..4i64).prop_map(AttributeValue::Int),
+            1 => select(&[3.0, 0.0, -0.0, f64::INFINITY, f64::NAN][..]).prop_map(AttributeValue::Double),
+            1 => any::<bool>().prop_map(AttributeValue::Bool),
+            1 => Just(AttributeValue::Empty),
+            1 => Just(AttributeValue::Bytes(vec![0xc0].into())),
+            1 => Just(AttributeValue::Array(vec![].into())),
+        ]
+    }
+
+    fn attributes(count: usize) -> impl Strategy<Value = Attributes> {
+        vec((select(&KEYS[..]), value()), 0..count).prop_map(|pairs| {
+            let mut attributes = Attributes::default();
+            pairs.into_iter().for_each(|(key, value)| attributes.push(key, value));
+            attributes
+        })
+    }
+
+    fn event() -> impl Strategy<Value = SpanEvent> {
+        let name = select(&["event", "other"][..]);
+        (0..40i64, name, attributes(2)).prop_map(|(time, name, attributes)| SpanEvent {
+            time: Timestamp(time),
+            name: name.into(),
+            attributes,
+        })
+    }
+
+    fn span() -> impl Strategy<Value = Span> {
+        let ids = (1..7u8, 1..9u8, 0..5u8, 0..30i64, 0..12i64);
+        let fields =
+            (select(&["x", "y", "longpole.log_event"][..]), (0..=5).prop_map(SpanKind::from_otlp), (0..=2).prop_map(StatusCode::from_otlp));
+        let emitter = (attributes(2), select(&["", "3", "scope"][..]), attributes(2));
+        (ids, fields, attributes(4), vec(event(), 0..2), emitter).prop_map(|(ids, (name, kind, code), attributes, events, emitter)| {
+            let (trace, span, parent, start, length) = ids;
+            let (resource, scope, of_scope) = emitter;
+            Span {
+                name: name.into(),
+                kind,
+                end: Timestamp(start + length - 1),
+                attributes,
+                events: events.into(),
+                status: Status { code, ..Status::default() },
+                resource: Arc::new(Resource { attributes: resource }),
+                scope: Arc::new(Scope { name: scope.to_owned(), attributes: of_scope, ..Scope::default() }),
+                ..testing::span(trace, span, parent, start)
+            }
+        })
+    }
+
+    fn row() -> impl Strategy<Value = Span> {
+        let record = (1..7u8, 1..9u8, event())
+            .prop_map(|(trace, span, event)| log_event(testing::trace_id(trace), testing::span_id(span).unwrap(), event));
+        prop_oneof![5 => span(), 1 => record]
+    }
+
+    fn filter() -> impl Strategy<Value = SpanFilter> {
+        let pair = (select(&KEYS[..]), select(&WORDS[..])).prop_map(|(key, value)| (key.to_owned(), value.to_owned()));
+        let rarely = |limit: u64| option::weighted(0.15, 0..limit);
+        let time = || option::weighted(0.2, (0..45i64).prop_map(Timestamp));
+        let service = option::weighted(0.3, select(&["3", "server", "unknown_service", "nobody"][..]));
+        let name = option::weighted(0.2, select(&["x", "y", "longpole.log_event"][..]));
+        let keys = vec(select(&KEYS[..]).prop_map(str::to_owned), 0..2);
+        (
+            service,
+            name,
+            vec(pair, 0..3),
+            keys,
+            (rarely(14), rarely(14), rarely(50), rarely(50)),
+            option::weighted(0.15, Just(())),
+            time(),
+            time(),
+        )
+            .prop_map(|(service, name, attributes, keys, nanos, is_error, from, until)| SpanFilter {
+                service: service.map(str::to_owned),
+                name: name.map(str::to_owned),
+                attributes,
+                keys,
+                min_nanos: nanos.0,
+                max_nanos: nanos.1,
+                min_trace_nanos: nanos.2,
+                max_trace_nanos: nanos.3,
+                is_error: is_error.is_some(),
+                from,
+                until,
+            })
+    }
+
+    fn whole_matches(filter: &SpanFilter, summary: &TraceSummary, rows: Vec<Span>) -> bool {
+        summary.spans > 0 && filter.may_match(summary) && attach(rows).iter().any(|span| filter.matches(span))
+    }
+
+    /// What a place has that matches, the newest first, found by reading all that is there.
+    fn plain_of(place: &TracePlace, filter: &SpanFilter) -> Vec<TraceSummary> {
+        let stop = QueryStop::default();
+        let mut matching: Vec<TraceSummary> = match place {
+            TracePlace::Head(generation) => {
+                let head = read(&generation.head);
+                let of = |id: TraceId| head.summary(id).filter(|summary| whole_matches(filter, summary, head.trace(id)));
+                head.trace_ids().filter_map(of).collect()
+            }
+            TracePlace::Segment(segment) => {
+                let rows = segment.traces(&stop).unwrap().into_iter();
+                let is_matching = |row: &TraceRow| whole_matches(filter, &row.summary, segment.spans(row, &stop).unwrap());
+                rows.filter(is_matching).map(|row| row.summary).collect()
+            }
+        };
+        matching.sort_by_key(newest_first);
+        matching
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(96))]
+        #[test]
+        fn a_search_finds_what_reading_all_finds(
+            requests in vec((vec(row(), 0..24), any::<bool>()), 1..5),
+            filters in vec(filter(), 12),
+        ) {
+            let directory = Directory::new();
+            let store = Store::open(directory.path()).unwrap();
+            let now = Timestamp(1_795_867_200_000_000_000);
+            let (live, _) = LiveStore::open(&store, LiveOptions::default(), now, &mut |_, _| Vec::new()).unwrap();
+            for (spans, ends) in &requests {
+                let head = RequestHead { encoding: BodyEncoding::Protobuf, received: now, peer_pid: None };
+                live.append(&Request { head, body: b"", spans }).unwrap();
+                live.maintain(now, *ends).unwrap();
+            }
+            let (generations, segments) = live.shared.all();
+            let heads = generations.into_iter().map(TracePlace::Head);
+            let places: Vec<TracePlace> = heads.chain(segments.into_iter().map(TracePlace::Segment)).collect();
+            for filter in &filters {
+                let stop = QueryStop::default();
+                let mut all: HashMap<TraceId, TraceSummary> = HashMap::new();
+                for place in &places {
+                    let plain = plain_of(place, filter);
+                    for limit in [1, 3, 100] {
+                        let found = match place {
+                            TracePlace::Head(generation) => in_head(generation, filter, limit, &stop).unwrap(),
+                            TracePlace::Segment(segment) => in_segment(segment, filter, limit, &stop).unwrap(),
+                        };
+                        prop_assert_eq!(&found, &plain[..limit.min(plain.len())], "{:?}", filter);
+                    }
+                    all.extend(plain.into_iter().map(|trace| (trace.trace_id, trace)));
+                }
+                let found = live.find(filter, 100).unwrap();
+                prop_assert_eq!(found.iter().map(|trace| trace.trace_id).collect::<HashSet<_>>(), all.into_keys().collect());
+            }
+            for trace in (1..7).map(testing::trace_id) {
+                let stop = QueryStop::default();
+                let of_place = |place: &TracePlace| match place {
+                    TracePlace::Head(generation) => read(&generation.head).trace(trace),
+                    TracePlace::Segment(segment) => segment.traces(&stop).unwrap().iter().filter(|row| row.summary.trace_id == trace)
+                        .flat_map(|row| segment.spans_of_all(std::slice::from_ref(row), &stop).unwrap()).flat_map(|(_, spans)| spans).collect(),
+                };
+                // Debug, because NaN differs from itself.
+                let plain = merged(places[1..].iter().chain(&places[..1]).map(of_place).collect());
+                prop_assert_eq!(plain.len(), live.trace(trace).unwrap().len());
+            }
         }
     }
-    Ok(matching)
 }

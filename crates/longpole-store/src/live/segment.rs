@@ -27,6 +27,12 @@ use crate::trace_summary::TraceSummary;
 /// File of the index.
 const INDEX: &str = "trace.idx";
 
+/// Rows of a page. A trace of ten spans is read with one page of each column.
+const PAGE_ROWS: usize = if cfg!(test) { 4 } else { 4096 };
+
+/// Rows of a row group. With a trace the dictionaries of its row group are read, which grow with its rows.
+const GROUP_ROWS: usize = if cfg!(test) { 11 } else { 32_768 };
+
 /// A segment that can be read.
 #[derive(Debug)]
 pub(super) struct Segment {
@@ -39,10 +45,10 @@ pub(super) struct Segment {
 
 /// The tables of a segment, opened at the first question.
 #[derive(Debug)]
-struct OpenTables {
-    traces: OpenTable,
-    spans: OpenTable,
-    events: OpenTable,
+pub(super) struct OpenTables {
+    pub(super) traces: OpenTable,
+    pub(super) spans: OpenTable,
+    pub(super) events: OpenTable,
     links: OpenTable,
 }
 
@@ -63,7 +69,7 @@ pub(super) fn write(directory: &Path, spans: &CompactSpans) -> Result<Written, S
     let (events, links) = (span_events::parts(&rows), span_links::parts(&rows));
     let traces = trace_rows(&rows);
     let (mut texts, mut counted) = (KeptTexts::of_writer(), spans::Counted::default());
-    let mut writer = Writer::new(directory);
+    let mut writer = Writer::new(directory).with_pages_of(PAGE_ROWS, GROUP_ROWS);
     writer.write_ranges(&spans::TABLE, size_of::<Span>(), rows.len(), |range, needs| {
         let rows = rows.range(range);
         counted.count(needs, &mut texts, &rows);
@@ -153,7 +159,7 @@ impl Segment {
         Segment { entry, directory, index: OnceLock::new(), open: OnceLock::new(), operations: OnceLock::new() }
     }
 
-    fn tables(&self) -> Result<&OpenTables, StoreError> {
+    pub(super) fn tables(&self) -> Result<&OpenTables, StoreError> {
         if let Some(open) = self.open.get() {
             return Ok(open);
         }
@@ -196,10 +202,7 @@ impl Segment {
         if candidates.is_empty() {
             return Ok(None);
         }
-        let ranges: Vec<_> = candidates.iter().map(|row| *row..row.saturating_add(1)).collect();
-        let mut found = Vec::new();
-        self.tables()?.traces.read(size_of::<TraceRow>(), &ranges, stop, |batch| traces::read(&batch, &mut found))?;
-        Ok(found.into_iter().find(|row: &TraceRow| row.summary.trace_id == trace_id))
+        Ok(self.traces_at(&candidates, stop)?.into_iter().find(|row: &TraceRow| row.summary.trace_id == trace_id))
     }
 
     /// Every trace, in the order of the rows.
@@ -209,18 +212,21 @@ impl Segment {
         Ok(rows)
     }
 
+    /// Traces by their rows, which come in their order.
+    pub(super) fn traces_at(&self, rows: &[u32], stop: &QueryStop) -> Result<Vec<TraceRow>, StoreError> {
+        let ranges: Vec<_> = rows.iter().map(|row| *row..row.saturating_add(1)).collect();
+        let mut found = Vec::new();
+        self.tables()?.traces.read(size_of::<TraceRow>(), &ranges, stop, |batch| traces::read(&batch, &mut found))?;
+        Ok(found)
+    }
+
     /// The spans of a trace.
     pub(super) fn spans(&self, row: &TraceRow, stop: &QueryStop) -> Result<Vec<Span>, StoreError> {
         let tables = self.tables()?;
-        let (mut texts, mut emitters) = (KeptTexts::of_reader(), spans::Emitters::default());
-        let (mut found, first) = (Vec::new(), row.spans.start);
-        tables.spans.read(size_of::<Span>(), slice::from_ref(&row.spans), stop, |batch| {
-            spans::read(&batch, &mut texts, &mut emitters, &mut found)
-        })?;
-        tables.events.read(size_of::<SpanEvent>(), slice::from_ref(&row.events), stop, |batch| {
-            span_events::read(&batch, &mut texts, &mut found, first)
-        })?;
-        tables.links.read(size_of::<SpanLink>(), slice::from_ref(&row.links), stop, |batch| {
+        let (mut texts, mut found) = (KeptTexts::of_reader(), Vec::new());
+        self.read_spans(slice::from_ref(row), &mut texts, &mut found, stop)?;
+        let first = row.spans.start;
+        tables.links.read_without(&span_links::REPEATED, size_of::<SpanLink>(), slice::from_ref(&row.links), stop, |batch| {
             span_links::read(&batch, &mut texts, &mut found, first)
         })?;
         Ok(found)
@@ -228,22 +234,39 @@ impl Segment {
 
     /// The spans of these traces, which come in the order of their rows, with their events.
     pub(super) fn spans_of_all(&self, rows: &[TraceRow], stop: &QueryStop) -> Result<HashMap<TraceId, Vec<Span>>, StoreError> {
-        let tables = self.tables()?;
-        let (mut texts, mut emitters) = (KeptTexts::of_reader(), spans::Emitters::default());
-        let ranges: Vec<_> = rows.iter().map(|row| row.spans.clone()).collect();
         let mut found = Vec::new();
-        tables.spans.read(size_of::<Span>(), &ranges, stop, |batch| spans::read(&batch, &mut texts, &mut emitters, &mut found))?;
+        self.read_spans(rows, &mut KeptTexts::of_reader(), &mut found, stop)?;
         let mut spans_of: HashMap<TraceId, Vec<Span>> = HashMap::new();
         for span in found {
             spans_of.entry(span.trace_id).or_default().push(span);
         }
-        for row in rows.iter().filter(|row| !row.events.is_empty()) {
-            let Some(spans) = spans_of.get_mut(&row.summary.trace_id) else { continue };
-            tables.events.read(size_of::<SpanEvent>(), slice::from_ref(&row.events), stop, |batch| {
-                span_events::read(&batch, &mut texts, spans, row.spans.start)
-            })?;
-        }
         Ok(spans_of)
+    }
+
+    /// Reads the spans of these traces, one trace behind the other, with their events.
+    fn read_spans(&self, rows: &[TraceRow], texts: &mut KeptTexts, found: &mut Vec<Span>, stop: &QueryStop) -> Result<(), StoreError> {
+        let tables = self.tables()?;
+        let mut emitters = spans::Emitters::default();
+        let ranges: Vec<_> = rows.iter().map(|row| row.spans.clone()).collect();
+        tables
+            .spans
+            .read_without(&spans::DERIVED, size_of::<Span>(), &ranges, stop, |batch| spans::read(&batch, texts, &mut emitters, found))?;
+        // For each trace its first row, and how many spans were found before it.
+        let mut places: Vec<(u32, usize)> = Vec::with_capacity(rows.len());
+        let mut before = 0;
+        for range in &ranges {
+            places.push((range.start, before));
+            before += range.len();
+        }
+        let place_of = |row: i64| {
+            let row = u32::try_from(row).ok()?;
+            let (first, before) = places.get(places.partition_point(|(first, _)| *first <= row).checked_sub(1)?)?;
+            Some(before + (row - first) as usize)
+        };
+        let events: Vec<_> = rows.iter().filter(|row| !row.events.is_empty()).map(|row| row.events.clone()).collect();
+        tables.events.read_without(&span_events::REPEATED, size_of::<SpanEvent>(), &events, stop, |batch| {
+            span_events::read_at(&batch, texts, found, place_of)
+        })
     }
 
     /// Services, operations and kinds of its spans.
@@ -254,7 +277,7 @@ impl Segment {
         let mut operations = BTreeSet::new();
         self.tables()?
             .spans
-            .read_columns(&["service_name", "name", "kind"], stop, |batch| spans::read_operations(&batch, &mut operations))?;
+            .read_columns(&["service_name", "name", "kind"], 0, stop, |batch| spans::read_operations(&batch, &mut operations))?;
         operations.retain(|(_, name, _)| name != log_events::NAME);
         Ok(self.operations.get_or_init(|| operations))
     }

@@ -14,6 +14,7 @@ mod panic_guard;
 mod preflight;
 pub(crate) mod reader;
 pub(crate) mod recording;
+mod text_search;
 pub(crate) mod writer;
 
 pub(crate) use self::checksums::FILE_NAME as CHECKSUMS_FILE;

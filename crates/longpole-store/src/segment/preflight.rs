@@ -12,7 +12,8 @@
 //! It also keeps to the part of Parquet that longpole writes: pages of version 1, four encodings, no two columns in the same bytes. What
 //! else the format offers can expand in ways that are not counted here, and nobody needs it.
 
-use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData};
+use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, RowGroupMetaData};
+use parquet::file::page_index::offset_index::PageLocation;
 use parquet::file::reader::ChunkReader;
 
 use crate::numbers::usize_of;
@@ -382,13 +383,69 @@ struct Chunk {
     value_bytes_max: u64,
 }
 
+/// Where the pages of a column are: the first byte, and the one behind them.
+fn place_of(input: &impl ChunkReader, column: &ColumnChunkMetaData) -> Option<(u64, u64)> {
+    let first = u64::try_from(column.dictionary_page_offset().unwrap_or(column.data_page_offset())).ok()?;
+    let end = first.checked_add(u64::try_from(column.compressed_size()).ok()?)?;
+    (end <= input.len()).then_some((first, end))
+}
+
+/// Checks the lists of pages before the reader makes them: they lie in the file, and claim no more entries than they have bytes for.
+pub(crate) fn check_page_lists(input: &impl ChunkReader, metadata: &ParquetMetaData) -> Result<(), String> {
+    let mut left = input.len();
+    for column in metadata.row_groups().iter().flat_map(RowGroupMetaData::columns) {
+        let (Some(offset), Some(length)) = (column.offset_index_offset(), column.offset_index_length()) else { continue };
+        let fault = |reason: &str| format!("in column {} {reason}", column.column_path());
+        let place = u64::try_from(offset).ok().zip(u64::try_from(length).ok());
+        let place = place.filter(|(offset, length)| offset.checked_add(*length).is_some_and(|end| end <= input.len()));
+        let (Some((offset, length)), true) = (place, place.is_some_and(|(_, length)| length <= left)) else {
+            return Err(fault("the list of pages lies outside of the file"));
+        };
+        left -= length;
+        let bytes = input.get_bytes(offset, usize_of(length)).map_err(|error| error.to_string())?;
+        match Compact::new(&bytes).fields(0, &mut |_, _, _| Ok(false)) {
+            Ok(()) => {}
+            Err(Fault::Cut) => return Err(fault("the list of pages claims more than it holds")),
+            Err(Fault::Not(reason)) => return Err(fault(reason)),
+        }
+    }
+    Ok(())
+}
+
+/// Compares the list of a column's pages with its pages, which [`check_pages`] has checked: a reader that goes by the list must come to no
+/// others.
+pub(crate) fn check_page_list(
+    input: &impl ChunkReader,
+    column: &ColumnChunkMetaData,
+    rows: i64,
+    list: &[PageLocation],
+) -> Result<(), String> {
+    let fault = || format!("in column {} the list of pages is not that of its pages", column.column_path());
+    let (mut at, end) = place_of(input, column).ok_or_else(fault)?;
+    let mut listed = list.iter();
+    let mut next_row = 0;
+    while at < end {
+        let header = page_header(input, at, end)?;
+        let bytes = header.header_bytes.saturating_add(header.compressed_bytes);
+        if !header.is_dictionary {
+            let page = listed.next().ok_or_else(fault)?;
+            let is_same = u64::try_from(page.offset) == Ok(at) && u64::try_from(page.compressed_page_size) == Ok(bytes);
+            // The first page begins with row 0, and each later one further on.
+            let is_next = if next_row == 0 { page.first_row_index == 0 } else { page.first_row_index >= next_row };
+            if !is_same || !is_next || page.first_row_index > rows {
+                return Err(fault());
+            }
+            next_row = page.first_row_index.saturating_add(1);
+        }
+        at = at.saturating_add(bytes);
+    }
+    if listed.next().is_none() { Ok(()) } else { Err(fault()) }
+}
+
 fn check_chunk(input: &impl ChunkReader, column: &ColumnChunkMetaData) -> Result<Chunk, String> {
     let fault = |reason: &str| format!("in column {} {reason}", column.column_path());
-    let first = column.dictionary_page_offset().unwrap_or(column.data_page_offset());
-    let place = u64::try_from(first).ok().zip(u64::try_from(column.compressed_size()).ok());
-    let end = place.and_then(|(first, length)| first.checked_add(length)).filter(|end| *end <= input.len());
-    let (Some((first, compressed_bytes)), Some(end)) = (place, end) else { return Err(fault("the pages lie outside of the file")) };
-    let mut chunk = Chunk { compressed_bytes, ..Chunk::default() };
+    let Some((first, end)) = place_of(input, column) else { return Err(fault("the pages lie outside of the file")) };
+    let mut chunk = Chunk { compressed_bytes: end - first, ..Chunk::default() };
     let (mut dictionary_bytes, mut page_bytes) = (0, 0);
     let mut at = first;
     while at < end {

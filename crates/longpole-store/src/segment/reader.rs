@@ -15,13 +15,17 @@ use parquet::arrow::arrow_reader::{
 };
 use parquet::arrow::{ArrowSchemaConverter, ProjectionMask};
 use parquet::errors::ParquetError;
-use parquet::file::metadata::{FileMetaData, ParquetMetaData, ParquetMetaDataReader};
+use parquet::file::metadata::{
+    ColumnChunkMetaData, FileMetaData, PageIndexPolicy, ParquetMetaData, ParquetMetaDataReader, RowGroupMetaData,
+};
 use parquet::file::reader::ChunkReader;
 use parquet::schema::types::SchemaDescriptor;
 
 use super::checksums::{self, Checksum, Checksums};
 use super::panic_guard::guarded;
 use super::preflight::{self, Claims};
+use super::text_search::{self, Mark, Unsearched};
+use crate::bits::Bits;
 use crate::error::StoreError;
 use crate::files;
 use crate::format::{CHECKSUMS_SINCE, RECORDING_VERSION, SEGMENT_KEY};
@@ -243,6 +247,27 @@ impl Opened {
         Ok(Opened { metadata: Arc::new(metadata), schema, claims, version })
     }
 
+    /// Reads where the pages of each column are, if the file says it: who wants some rows then reads only their pages.
+    fn read_page_lists(&mut self, input: &impl ChunkReader) -> Result<(), String> {
+        preflight::check_page_lists(input, &self.metadata)?;
+        let metadata = ParquetMetaData::clone(&self.metadata);
+        let mut reader = ParquetMetaDataReader::new_with_metadata(metadata).with_offset_index_policy(PageIndexPolicy::Optional);
+        let read = reader.read_page_indexes(input).and_then(|()| reader.finish());
+        let metadata = read.map_err(|error| error.to_string())?;
+        let Some(lists) = metadata.offset_index() else { return Ok(()) };
+        let mut is_whole = lists.len() == metadata.num_row_groups();
+        for (group, lists) in metadata.row_groups().iter().zip(lists) {
+            is_whole &= lists.len() == group.num_columns();
+            for (column, list) in group.columns().iter().zip(lists) {
+                preflight::check_page_list(input, column, group.num_rows(), list.page_locations())?;
+            }
+        }
+        if is_whole {
+            self.metadata = Arc::new(metadata);
+        }
+        Ok(())
+    }
+
     fn reader_metadata(&self) -> Result<ArrowReaderMetadata, ParquetError> {
         ArrowReaderMetadata::try_new(Arc::clone(&self.metadata), ArrowReaderOptions::new().with_schema(Arc::clone(&self.schema)))
     }
@@ -356,12 +381,19 @@ impl OpenTable {
     /// Checks a table: its checksum, its columns, and what it claims of its rows.
     pub(crate) fn new(tables: &Tables<'_>, table: &'static Table) -> Result<Self, StoreError> {
         let missing = || tables.unread(table, "the table is missing".into());
-        let (file, opened) = tables.open(table)?.ok_or_else(missing)?;
+        let (file, mut opened) = tables.open(table)?.ok_or_else(missing)?;
+        let listed = guarded(|| opened.read_page_lists(&file)).unwrap_or_else(Err);
+        listed.map_err(|reason| tables.unread(table, reason))?;
         let metadata = opened.reader_metadata().map_err(|error| tables.unread(table, error.to_string()))?;
         let claims = opened.claims;
         let rows_at_a_time = claims.rows_at_a_time.into_iter().min().unwrap_or(1);
         let (path, limit) = (tables.path(table), tables.limit());
         Ok(OpenTable { table, path, file, metadata, rows: claims.rows, rows_at_a_time, held_bytes: claims.held_bytes, limit })
+    }
+
+    /// How many rows it has.
+    pub(crate) fn len(&self) -> usize {
+        usize_of(self.rows)
     }
 
     /// Reads these rows, in their order. Ranges do not overlap, and come in order. `row_bytes` is what a row takes in the model without its
@@ -376,15 +408,90 @@ impl OpenTable {
         self.read_of(ProjectionMask::all(), row_bytes, ranges, stop, take)
     }
 
-    /// Reads these columns of all rows.
+    /// Reads these columns of all rows. `row_bytes` is what is kept of a row.
     pub(crate) fn read_columns(
         &self,
         columns: &[&str],
+        row_bytes: usize,
         stop: &QueryStop,
         take: impl FnMut(Batch<'_>) -> Rows<()>,
     ) -> Result<(), StoreError> {
-        let mask = ProjectionMask::columns(self.metadata.parquet_schema(), columns.iter().copied());
-        self.read_of(mask, 0, slice::from_ref(&self.all()), stop, take)
+        self.read_of(self.mask(columns), row_bytes, slice::from_ref(&self.all()), stop, take)
+    }
+
+    /// Reads all columns but these, of these rows.
+    pub(crate) fn read_without(
+        &self,
+        columns: &[&str],
+        row_bytes: usize,
+        ranges: &[Range<u32>],
+        stop: &QueryStop,
+        take: impl FnMut(Batch<'_>) -> Rows<()>,
+    ) -> Result<(), StoreError> {
+        let names = self.table.columns.iter().map(|column| column.name);
+        let wanted: Vec<&str> = names.filter(|name| !columns.contains(name)).collect();
+        self.read_of(self.mask(&wanted), row_bytes, ranges, stop, take)
+    }
+
+    fn mask(&self, columns: &[&str]) -> ProjectionMask {
+        ProjectionMask::columns(self.metadata.parquet_schema(), columns.iter().copied())
+    }
+
+    /// Rows that have one of these texts in a column. Row groups without one of the rows `within` are passed over.
+    pub(crate) fn rows_with_text(&self, column: &str, texts: &[&str], within: Option<&Bits>, stop: &QueryStop) -> Result<Bits, StoreError> {
+        let texts: Vec<&[u8]> = texts.iter().map(|text| text.as_bytes()).collect();
+        self.rows_where(within, |group, rows, search| search.rows(group, column, &texts, None, rows, stop))
+    }
+
+    /// Rows that have a pair with this key in a column of pairs, and with one of these values if there are any.
+    pub(crate) fn rows_with_pair(
+        &self,
+        column: &str,
+        key: &str,
+        values: Option<&[String]>,
+        within: Option<&Bits>,
+        stop: &QueryStop,
+    ) -> Result<Bits, StoreError> {
+        let values: Option<Vec<&[u8]>> = values.map(|values| values.iter().map(String::as_bytes).collect());
+        let (key_column, value_column) = (format!("{column}.key_value.key"), format!("{column}.key_value.value"));
+        self.rows_where(within, |group, rows, search| {
+            let among = match &values {
+                Some(values) => match search.values(group, &value_column, values, stop)? {
+                    found if found.is_empty() => return Ok(()),
+                    found => Some(found),
+                },
+                None => None,
+            };
+            search.rows(group, &key_column, &[key.as_bytes()], among.as_ref(), rows, stop)
+        })
+    }
+
+    fn rows_where(
+        &self,
+        within: Option<&Bits>,
+        mut find: impl FnMut(Group<'_>, &mut Bits, &ColumnSearch<'_>) -> Result<(), Unsearched>,
+    ) -> Result<Bits, StoreError> {
+        let corrupt = |reason: String| StoreError::Corrupt { path: self.path.clone(), reason };
+        // With them the marks of the values of a column.
+        let held = Budget::limited(self.limit).holds(self.held_bytes);
+        held.map_err(|spent| StoreError::TooLarge { path: self.path.clone(), reason: spent.to_string() })?;
+        // Other queries read at other places.
+        let file = files::again(&self.file).map_err(StoreError::io("read", &self.path))?;
+        let search = ColumnSearch { file: Arc::new(file), table: self };
+        let mut rows = Bits::none(usize_of(self.rows));
+        let mut first_row = 0;
+        for metadata in self.metadata.metadata().row_groups() {
+            let group = Group { metadata, first_row };
+            let end = first_row + group.row_count();
+            if within.is_none_or(|within| within.next_from(first_row).is_some_and(|row| row < end)) {
+                find(group, &mut rows, &search).map_err(|error| match error {
+                    Unsearched::Bad(reason) => corrupt(reason),
+                    Unsearched::Stopped(error) => error,
+                })?;
+            }
+            first_row = end;
+        }
+        Ok(rows)
     }
 
     fn read_of(
@@ -407,12 +514,12 @@ impl OpenTable {
         let budget = Budget::limited(self.limit);
         let held = budget.holds(self.held_bytes).and_then(|()| budget.take(wanted.saturating_mul(row_bytes as u64)));
         held.map_err(|spent| StoreError::TooLarge { path: self.path.clone(), reason: spent.to_string() })?;
-        let selection =
-            RowSelection::from_consecutive_ranges(ranges.iter().map(|range| range.start as usize..range.end as usize), usize_of(self.rows));
+        let (groups, selection) = self.groups_with(ranges);
         let build = || {
             let file = files::again(&self.file)?;
             let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(file, self.metadata.clone());
-            builder.with_projection(columns).with_row_selection(selection).with_batch_size(self.rows_at_a_time).build()
+            let builder = builder.with_projection(columns).with_row_groups(groups);
+            builder.with_row_selection(selection).with_batch_size(self.rows_at_a_time).build()
         };
         let mut reader = guarded(build).map_err(corrupt)?.map_err(|error: ParquetError| corrupt(error.to_string()))?;
         let mut found = 0;
@@ -425,6 +532,30 @@ impl OpenTable {
         if found == wanted { Ok(()) } else { Err(missing()) }
     }
 
+    /// The row groups with these rows, and where these are among the rows of those. A reader that passes over a row group reads its
+    /// dictionaries all the same.
+    fn groups_with(&self, ranges: &[Range<u32>]) -> (Vec<usize>, RowSelection) {
+        let (mut groups, mut selected) = (Vec::new(), Vec::new());
+        // Rows of all groups before this one, and of those that are read.
+        let (mut first, mut before) = (0, 0);
+        for (number, group) in self.metadata.metadata().row_groups().iter().enumerate() {
+            let end = first + usize::try_from(group.num_rows()).unwrap_or(0);
+            let of_group = ranges.iter().skip(ranges.partition_point(|range| range.end as usize <= first));
+            let of_group = of_group.take_while(|range| (range.start as usize) < end);
+            let known = selected.len();
+            selected.extend(of_group.filter(|range| !range.is_empty()).map(|range| {
+                let (from, to) = ((range.start as usize).max(first), (range.end as usize).min(end));
+                from - first + before..to - first + before
+            }));
+            if selected.len() > known {
+                groups.push(number);
+                before += end - first;
+            }
+            first = end;
+        }
+        (groups, RowSelection::from_consecutive_ranges(selected.into_iter(), before))
+    }
+
     /// Reads all rows.
     pub(crate) fn read_all(&self, row_bytes: usize, stop: &QueryStop, take: impl FnMut(Batch<'_>) -> Rows<()>) -> Result<(), StoreError> {
         self.read(row_bytes, slice::from_ref(&self.all()), stop, take)
@@ -432,6 +563,55 @@ impl OpenTable {
 
     fn all(&self) -> Range<u32> {
         0..u32::try_from(self.rows).unwrap_or(u32::MAX)
+    }
+}
+
+/// A row group.
+#[derive(Clone, Copy)]
+struct Group<'a> {
+    metadata: &'a RowGroupMetaData,
+    first_row: usize,
+}
+
+/// Looks for texts in the columns of a table.
+struct ColumnSearch<'a> {
+    file: Arc<File>,
+    table: &'a OpenTable,
+}
+
+impl ColumnSearch<'_> {
+    fn column<'g>(&self, group: Group<'g>, name: &str) -> Result<&'g ColumnChunkMetaData, Unsearched> {
+        let columns = self.table.metadata.parquet_schema().columns();
+        let number = columns.iter().position(|column| column.path().string() == name);
+        number.map(|number| group.metadata.column(number)).ok_or_else(|| Unsearched::Bad(format!("column {name} is missing")))
+    }
+
+    /// Marks rows with one of these texts, of values among these.
+    fn rows(
+        &self,
+        group: Group<'_>,
+        column: &str,
+        texts: &[&[u8]],
+        among: Option<&Bits>,
+        rows: &mut Bits,
+        stop: &QueryStop,
+    ) -> Result<(), Unsearched> {
+        let (column, mark) = (self.column(group, column)?, &mut Mark::Row(rows, group.first_row));
+        text_search::find(&self.file, column, group.row_count(), texts, among, mark, stop)
+    }
+
+    /// The values of a column that are one of these texts, by their numbers in the row group.
+    fn values(&self, group: Group<'_>, column: &str, texts: &[&[u8]], stop: &QueryStop) -> Result<Bits, Unsearched> {
+        let column = self.column(group, column)?;
+        let mut values = Bits::none(usize::try_from(column.num_values()).unwrap_or(0));
+        text_search::find(&self.file, column, group.row_count(), texts, None, &mut Mark::Value(&mut values), stop)?;
+        Ok(values)
+    }
+}
+
+impl Group<'_> {
+    fn row_count(&self) -> usize {
+        usize::try_from(self.metadata.num_rows()).unwrap_or(0)
     }
 }
 

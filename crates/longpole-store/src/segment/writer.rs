@@ -9,7 +9,7 @@ use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
-use parquet::file::properties::WriterProperties;
+use parquet::file::properties::{DEFAULT_WRITE_BATCH_SIZE, EnabledStatistics, WriterProperties};
 use parquet::schema::types::ColumnPath;
 
 use super::checksums::{self, Checksum, Checksums, Summed};
@@ -34,9 +34,25 @@ const ROW_GROUP_ROWS: usize = 131_072;
 /// bytes are worth. Sealing a run of one span took 7.5 ms with, and takes 2.0 ms without (14 tables, dev profile).
 const COMPRESSED_ROWS_MIN: usize = 256;
 
+/// Rows of a page of a recording, which is mostly read whole: what Parquet's writer takes by itself.
+const PAGE_ROWS: usize = 20_000;
+
 const TABLE_KEY: &str = "longpole.table";
 
-pub(super) fn properties(table: &Table, rows: usize) -> Result<WriterProperties, ParquetError> {
+/// The pages of a table.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Pages {
+    rows: usize,
+    group_rows: usize,
+    statistics: EnabledStatistics,
+}
+
+impl Pages {
+    /// Pages of tables that are mostly read whole.
+    pub(super) const LONG: Pages = Pages { rows: PAGE_ROWS, group_rows: ROW_GROUP_ROWS, statistics: EnabledStatistics::Page };
+}
+
+pub(super) fn properties(table: &Table, rows: usize, pages: Pages) -> Result<WriterProperties, ParquetError> {
     let said =
         vec![KeyValue::new(SEGMENT_KEY.into(), RECORDING_VERSION.to_string()), KeyValue::new(TABLE_KEY.into(), table.name.to_owned())];
     let mut properties = WriterProperties::builder()
@@ -46,7 +62,10 @@ pub(super) fn properties(table: &Table, rows: usize) -> Result<WriterProperties,
             0..COMPRESSED_ROWS_MIN => Compression::UNCOMPRESSED,
             _ => Compression::ZSTD(ZstdLevel::try_new(1)?),
         })
-        .set_max_row_group_row_count(Some(ROW_GROUP_ROWS));
+        .set_max_row_group_row_count(Some(pages.group_rows))
+        .set_data_page_row_count_limit(pages.rows)
+        .set_write_batch_size(pages.rows.min(DEFAULT_WRITE_BATCH_SIZE))
+        .set_statistics_enabled(pages.statistics);
     for column in table.columns {
         let path = || ColumnPath::from(column.name);
         match column.kind {
@@ -86,11 +105,17 @@ pub(crate) struct Writer<'a> {
     directory: &'a Path,
     checksums: Checksums,
     needs: Needs,
+    pages: Pages,
 }
 
 impl<'a> Writer<'a> {
     pub(crate) fn new(directory: &'a Path) -> Self {
-        Writer { directory, checksums: Checksums::default(), needs: Needs::default() }
+        Writer { directory, checksums: Checksums::default(), needs: Needs::default(), pages: Pages::LONG }
+    }
+
+    /// Sets the rows of a page and of a row group, for tables that queries read in part. Only row groups have statistics then.
+    pub(crate) fn with_pages_of(self, rows: usize, group_rows: usize) -> Self {
+        Writer { pages: Pages { rows, group_rows, statistics: EnabledStatistics::Chunk }, ..self }
     }
 
     /// Writes one table, whose texts and lists are copied when they are read. `row_bytes` is the same that the reader gets.
@@ -130,13 +155,13 @@ impl<'a> Writer<'a> {
         let path = self.directory.join(table.file_name());
         let fail = |source: Source| StoreError::Segment { action: "write", table: table.name, path: path.clone(), source };
         let file = files::create_new(&path).map_err(|source| fail(Box::new(source)))?;
-        let needs = &mut self.needs;
+        let (needs, pages) = (&mut self.needs, self.pages);
         needs.keep((rows as u64).saturating_mul(row_bytes as u64));
         let written = || -> Result<Checksum, ParquetError> {
             // Lent, not given: `into_inner` makes a text of what the file system says.
             let mut summed = Summed::new(file);
             let mut text_bytes_max = 0;
-            let mut writer = ArrowWriter::try_new(&mut summed, Arc::clone(table.schema()), Some(properties(table, rows)?))?;
+            let mut writer = ArrowWriter::try_new(&mut summed, Arc::clone(table.schema()), Some(properties(table, rows, pages)?))?;
             for first in (0..rows).step_by(BATCH_ROWS) {
                 // The next one last.
                 let mut ranges = vec![(first, rows.min(first + BATCH_ROWS))];

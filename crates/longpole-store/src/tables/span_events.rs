@@ -47,15 +47,27 @@ pub(crate) fn build(spans: &SpanRows<'_>, parts: &[SpanPart]) -> Vec<ArrayRef> {
 
 /// The span of a row number, of spans that begin at this row.
 pub(super) fn span_at(spans: &mut [Span], first_row: u32, row: i64) -> Rows<&mut Span> {
-    let missing = || BadRows(format!("span_row holds {row}, which is not a row of spans"));
-    usize::try_from(row.saturating_sub(i64::from(first_row))).ok().and_then(|row| spans.get_mut(row)).ok_or_else(missing)
+    span_of(spans, row, |row| usize::try_from(row.saturating_sub(i64::from(first_row))).ok())
 }
 
+fn span_of(spans: &mut [Span], row: i64, place_of: impl Fn(i64) -> Option<usize>) -> Rows<&mut Span> {
+    let missing = || BadRows(format!("span_row holds {row}, which is not a row of spans"));
+    place_of(row).and_then(|place| spans.get_mut(place)).ok_or_else(missing)
+}
+
+/// Columns that say again what the spans say.
+pub(crate) const REPEATED: [&str; 2] = ["trace_id", "span_id"];
+
 pub(crate) fn read(batch: &Batch<'_>, texts: &mut KeptTexts, spans: &mut [Span], first_row: u32) -> Rows<()> {
+    read_at(batch, texts, spans, |row| usize::try_from(row.saturating_sub(i64::from(first_row))).ok())
+}
+
+/// The same for spans whose rows do not stand together: the place of each is among them by its row.
+pub(crate) fn read_at(batch: &Batch<'_>, texts: &mut KeptTexts, spans: &mut [Span], place_of: impl Fn(i64) -> Option<usize>) -> Rows<()> {
     let (span_row, time, name) = (batch.int("span_row")?, batch.int("time_unix_nano")?, batch.shared_text("name")?);
     let (maps, typed) = (batch.map("attributes")?, batch.shared_text("attributes_json")?);
     for row in batch.rows() {
-        span_at(spans, first_row, span_row.value(row))?.events.push(SpanEvent {
+        span_of(spans, span_row.value(row), &place_of)?.events.push(SpanEvent {
             time: Timestamp(time.value(row)),
             name: kept_text(batch.budget(), texts, name.value(row))?,
             attributes: attributes_at(batch.budget(), texts, maps, typed, row)?,

@@ -46,6 +46,9 @@ pub(crate) fn build(spans: &SpanRows<'_>, parts: &[SpanPart]) -> Vec<ArrayRef> {
     ]
 }
 
+/// Columns that say again what the spans say.
+pub(crate) const REPEATED: [&str; 2] = ["trace_id", "span_id"];
+
 pub(crate) fn read(batch: &Batch<'_>, texts: &mut KeptTexts, spans: &mut [Span], first_row: u32) -> Rows<()> {
     let (span_row, trace_id, span_id) = (batch.int("span_row")?, batch.id("linked_trace_id")?, batch.id("linked_span_id")?);
     let (maps, typed) = (batch.map("attributes")?, batch.shared_text("attributes_json")?);

@@ -59,6 +59,9 @@ pub(crate) static TABLE: Table = Table::new(
     || TABLE.arrow_schema(),
 );
 
+/// Columns that a span does not need: they say again what others say.
+pub(crate) const DERIVED: [&str; 6] = ["span_row", "parent_row", "descendants", "depth", "service_name", "duration_nanos"];
+
 /// A span at its place.
 pub(crate) struct Row<'a> {
     /// The number of the row.
@@ -382,6 +385,12 @@ impl Counted {
             span.links.iter().for_each(|link| attributes::count(needs, texts, &link.attributes));
         }
     }
+}
+
+/// Durations in nanoseconds, of a batch with this column.
+pub(crate) fn read_durations(batch: &Batch<'_>, take: impl FnMut(u64)) -> Rows<()> {
+    batch.int("duration_nanos")?.values().iter().map(|nanos| nanos.cast_unsigned()).for_each(take);
+    Ok(())
 }
 
 /// Services, operations and kinds, of a batch with these three columns.

@@ -42,6 +42,43 @@ pub(crate) struct TraceRow {
     pub(crate) links: Range<u32>,
 }
 
+/// What decides whether a trace may be wanted, and where its spans and events are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct TraceOutline {
+    /// Its row in `traces`.
+    pub(crate) row: u32,
+    pub(crate) trace_id: TraceId,
+    pub(crate) start: Timestamp,
+    pub(crate) end: Timestamp,
+    pub(crate) errors: u32,
+    pub(crate) spans: Range<u32>,
+    pub(crate) events: Range<u32>,
+}
+
+/// The columns of [`read_outlines`].
+pub(crate) const OUTLINE_COLUMNS: [&str; 8] =
+    ["trace_id", "first_row", "spans", "errors", "start_time_unix_nano", "end_time_unix_nano", "first_event", "events"];
+
+/// Reads the outlines of traces, of batches from the first row on.
+pub(crate) fn read_outlines(batch: &Batch<'_>, next_row: &mut u32, mut take: impl FnMut(TraceOutline)) -> Rows<()> {
+    let (trace_id, spans, errors) = (batch.id("trace_id")?, batch.number("spans")?, batch.number("errors")?);
+    let (start, end) = (batch.int("start_time_unix_nano")?, batch.int("end_time_unix_nano")?);
+    let (first_row, first_event, events) = (batch.int("first_row")?, batch.int("first_event")?, batch.number("events")?);
+    for row in batch.rows() {
+        take(TraceOutline {
+            row: *next_row,
+            trace_id: required(trace_id_at(trace_id, row))?,
+            start: Timestamp(start.value(row)),
+            end: Timestamp(end.value(row)),
+            errors: errors.value(row),
+            spans: range("first_row", first_row.value(row), spans.value(row))?,
+            events: range("first_event", first_event.value(row), events.value(row))?,
+        });
+        *next_row += 1;
+    }
+    Ok(())
+}
+
 pub(crate) fn build(rows: &[TraceRow]) -> Vec<ArrayRef> {
     let summaries = || rows.iter().map(|row| &row.summary);
     let names: Vec<Vec<String>> = summaries().map(|trace| trace.services.iter().map(|(name, _)| name.clone()).collect()).collect();
