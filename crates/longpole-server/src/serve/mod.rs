@@ -57,6 +57,10 @@ use crate::wall_clock::now;
 const MAINTENANCE_PAUSE_MAX: Duration = Duration::from_secs(1);
 const MAINTENANCE_PAUSE_MIN: Duration = Duration::from_millis(10);
 
+/// How long after its start a server removes nothing for its age: the clock of a machine that starts may be days ahead, until the network
+/// sets it. Less where spans are to be kept for less.
+const CLOCK_GRACE: Duration = Duration::from_secs(3600);
+
 /// How long requests under way may take when the server ends.
 const DRAIN_MAX: Duration = Duration::from_secs(5);
 
@@ -131,6 +135,7 @@ impl Server {
         let limits = Limits::default();
         let mut decode = |head: &longpole_store::RequestHead, body: &[u8]| live_sink::decode(head.encoding, body, &limits).spans;
         let pause = Duration::from_nanos(options.live.generation_nanos).clamp(MAINTENANCE_PAUSE_MIN, MAINTENANCE_PAUSE_MAX);
+        let clock_grace = options.live.keep_nanos.map_or(CLOCK_GRACE, |keep| CLOCK_GRACE.min(Duration::from_nanos(keep)));
         let (store, problems) = LiveStore::open(&options.store, options.live, now(), &mut decode)?;
         let pushed = Pushed::open(options.store.root())?;
         let (metrics, losses) = (Arc::new(Metrics::default()), Arc::new(LossBook::default()));
@@ -175,7 +180,8 @@ impl Server {
         };
         starting.end();
         let receiver = Receiver::start_at(open_ports, receiver_options, Box::new(sink)).map_err(ServeError::Listen)?;
-        let maintenance = Maintenance::start(store.clone(), pause, Arc::clone(&memory), Arc::clone(&state)).map_err(ServeError::Listen)?;
+        let maintenance =
+            Maintenance::start(store.clone(), pause, clock_grace, Arc::clone(&memory), Arc::clone(&state)).map_err(ServeError::Listen)?;
         state.set_ready(true);
         Ok(Server { receiver, store, maintenance, problems, state, doors })
     }
@@ -256,14 +262,27 @@ struct Maintenance {
 }
 
 impl Maintenance {
-    fn start(store: LiveStore, pause: Duration, memory: Arc<MemoryAccount>, state: Arc<ServerState>) -> io::Result<Maintenance> {
+    /// `grace` is how long after the start no segment is too old.
+    fn start(
+        store: LiveStore,
+        pause: Duration,
+        grace: Duration,
+        memory: Arc<MemoryAccount>,
+        state: Arc<ServerState>,
+    ) -> io::Result<Maintenance> {
         let over: Arc<(Mutex<bool>, Condvar)> = Arc::default();
         let is_over = Arc::clone(&over);
         let thread = thread::Builder::new().name("longpole-segments".to_owned()).spawn(move || {
             let (flag, changed) = &*is_over;
             // A step of the wall clock makes no segment older.
             let (begun, since) = (now(), Instant::now());
-            let age_at = || Timestamp(begun.unix_nanos().saturating_add(i64::try_from(since.elapsed().as_nanos()).unwrap_or(i64::MAX)));
+            let age_at = || {
+                let passed = since.elapsed();
+                if passed < grace {
+                    return Timestamp(0);
+                }
+                Timestamp(begun.unix_nanos().saturating_add(i64::try_from(passed.as_nanos()).unwrap_or(i64::MAX)))
+            };
             let mut guard = flag.lock().unwrap_or_else(PoisonError::into_inner);
             while !*guard {
                 let until = Instant::now() + pause;
