@@ -16,7 +16,7 @@ use crate::terminal::stderr::note;
 /// Services that are listed: each costs a request.
 const SERVICES_MAX: usize = 1_000;
 
-/// How long all of these requests may take, but for the last one.
+/// How long all of these requests may take; the last one may take longer.
 const TIME_MAX: Duration = Duration::from_secs(60);
 
 /// Lists services, each with its operations.

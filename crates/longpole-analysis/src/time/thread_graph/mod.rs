@@ -197,8 +197,8 @@ impl ThreadGraph {
         }
     }
 
-    /// Work arrives from outside, and now and then another thread of the process runs just then: one that a timer woke. Who hands over work does so
-    /// most of the time.
+    /// Work arrives from outside, and sometimes another thread of the process, which a timer woke, runs just then. A thread that hands over work
+    /// ends most of these waits.
     fn drop_chance_ties(&mut self) {
         let process: IdVec<LineId, Pid> = self.lines.iter().map(|line| line.thread.pid).collect();
         for line in self.lines.iter_mut() {
