@@ -12,16 +12,24 @@
 //! [`WORK_SHARE_PERCENT`] of its time on CPUs; of several for what comes from outside before what other threads have to do. Where none of
 //! these was sampled, or all wait for work, another thread stands for the process, and for no span of it: it may wait for anything.
 //!
+//! A thread that waits again and again for others until a timeout is a timer of the program: OpenTelemetry's exporters look into their queue
+//! each half a second. While a thread that does the work is idle, the process is.
+//!
 //! Where nobody recorded switches, the scheduler has counted what each thread ran in all, and who works is taken for busy but in the
 //! waits that were sampled.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use longpole_model::{AddNanos, ContextRecord, CpuSlice, IdVec, Monotonic, Recording, SumNanos, Thread, Wait, WaitId, WaitKind};
+use longpole_model::{
+    AddNanos, ContextRecord, CpuSlice, Id, IdVec, Monotonic, Recording, StackId, SumNanos, Thread, Wait, WaitId, WaitKind,
+};
 
 use crate::intervals;
-use crate::link::wait_order::blocked_rank;
+use crate::link::wait_order::{FUTEX, blocked_rank};
+
+/// Timeouts of one thread in one place that make it a timer.
+const TIMEOUTS: usize = 4;
 
 /// The threads that do the work ran this much of their process's time on CPUs.
 const WORK_SHARE_PERCENT: u64 = 80;
@@ -133,6 +141,18 @@ fn but_in_waits<'a>(recording: &Recording, threads: impl Iterator<Item = &'a Thr
     intervals::union(busy)
 }
 
+/// The places, each of a thread, in which it waited for others until a timeout [`TIMEOUTS`] times or more.
+fn timers(recording: &Recording, waits: &[WaitId]) -> HashSet<(u32, StackId)> {
+    let mut counts: HashMap<(u32, StackId), usize> = HashMap::new();
+    for wait in waits.iter().map(|wait| &recording.waits[*wait]) {
+        if let (WaitKind::Sleep, FUTEX, Some(stack)) = (wait.kind, wait.syscall.as_str(), wait.stack) {
+            *counts.entry((wait.tid, stack)).or_default() += 1;
+        }
+    }
+    counts.retain(|_, count| *count >= TIMEOUTS);
+    counts.into_keys().collect()
+}
+
 /// Between two times in which it is busy, what it waits for does not change.
 fn of_process(
     recording: &Recording,
@@ -146,6 +166,9 @@ fn of_process(
     let is_idle = |wait: WaitId| of(wait).kind == WaitKind::Idle;
     let works = |wait: WaitId| workers.contains(&of(wait).tid) || (!is_idle(wait) && guests.contains(&of(wait).tid));
     let key = |wait: WaitId| (!works(wait), is_idle(wait), blocked_rank(of(wait).kind), wait);
+    let timers = timers(recording, waits);
+    let is_timer =
+        |wait: WaitId| of(wait).kind == WaitKind::Sleep && of(wait).stack.is_some_and(|stack| timers.contains(&(of(wait).tid, stack)));
     let mut by_end: Vec<WaitId> = waits.to_vec();
     by_end.sort_by_key(|wait| of(*wait).end);
     let (mut starts, mut ends) = (waits.iter().copied().peekable(), by_end.into_iter().peekable());
@@ -160,9 +183,17 @@ fn of_process(
             open.remove(&key(wait));
         }
         // While the one that stands for all is idle, another one may begin to wait for something, and end.
-        if let Some(&(.., wait)) = open.first() {
+        if let Some(&(.., first)) = open.first() {
+            // The first thread that does the work and is idle.
+            let idle = || {
+                open.range((false, true, 0, WaitId::at(0))..).next().map(|(.., wait)| *wait).filter(|wait| is_idle(*wait) && works(*wait))
+            };
+            let instead = Some(first).filter(|first| is_timer(*first)).and_then(|_| idle());
+            let wait = instead.unwrap_or(first);
+            // A span that is open then waits for something else.
+            let for_spans = instead.is_none() && workers.contains(&of(wait).tid);
             let to = to.min(of(wait).end);
-            out.push(ProcessIdle { from, to, wait, works: workers.contains(&of(wait).tid) });
+            out.push(ProcessIdle { from, to, wait, works: for_spans });
         }
     }
 }
@@ -207,6 +238,29 @@ cpu 80..90ms pid 1 tid 8
         let sleeper = "cpu 15..16ms pid 1 tid 9\nwait 16..100ms pid 1 tid 9 network m\n";
         let waits = "wait 20..80ms pid 1 tid 8 lock m\n";
         check(&format!("{TWO}{sleeper}{waits}"), &["20..60 lock", "70..80 lock", "90..100 network*"]);
+    }
+
+    #[test]
+    fn a_timer_keeps_no_server_from_being_idle() {
+        // A server answers from 40 to 45 ms; its exporter looks into its queue each 15 ms.
+        let server =
+            "cpu 0..10ms pid 1 tid 7\nwait 10..40ms pid 1 tid 7 idle m\ncpu 40..45ms pid 1 tid 7\nwait 45..90ms pid 1 tid 7 idle m\n";
+        let exporter = |call: &str| {
+            let turn = |turn: u32| {
+                let (from, to) = (9 + 15 * turn, 24 + 15 * turn);
+                format!("wait {from}..{to}ms pid 1 tid 8 sleep in {call} e;export\ncpu {}..{}us pid 1 tid 8\n", to * 1000, to * 1000 + 500)
+            };
+            format!("{server}cpu 0..9ms pid 1 tid 8\n{}", (0..5).map(turn).collect::<String>())
+        };
+        let of_kind = |call: &str, kind: &str| {
+            let recording = text::parse(&format!("run x 0..100ms\n{}", exporter(call))).unwrap();
+            let idle = crate::link::waits::idle(&recording);
+            let found = intervals(&recording, &HashSet::from([1]), &idle);
+            found.iter().filter(|it| recording.waits[it.wait].kind.as_str() == kind).count()
+        };
+        assert_eq!((of_kind("futex", "sleep"), of_kind("futex", "idle")), (0, 7));
+        // What sleeps works on something.
+        assert_eq!((of_kind("clock_nanosleep", "sleep"), of_kind("clock_nanosleep", "idle")), (6, 1));
     }
 
     #[test]

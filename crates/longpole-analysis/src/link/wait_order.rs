@@ -18,6 +18,9 @@ const BLOCKED_ORDER: [WaitKind; WaitKind::ALL.len()] = [
     WaitKind::Idle,
 ];
 
+/// The call by which threads wait for each other.
+pub(crate) const FUTEX: &str = "futex";
+
 /// Its place in that order.
 pub(crate) fn blocked_rank(kind: WaitKind) -> usize {
     BLOCKED_ORDER.iter().position(|known| *known == kind).unwrap_or(BLOCKED_ORDER.len())

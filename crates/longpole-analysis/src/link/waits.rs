@@ -25,6 +25,7 @@ use crate::link::current_spans::CurrentSpans;
 use crate::link::process_idle::{self, ProcessIdle};
 use crate::link::samples;
 use crate::link::span_threads::SpanThreads;
+use crate::link::wait_order::FUTEX;
 use crate::tree::forest::Forest;
 
 /// A thread that ran this much of its process's time on CPUs is the one that does its work.
@@ -60,9 +61,6 @@ const JAVA_MACHINE: &str = "libjvm.so";
 
 /// Libraries in which any thread starts and waits.
 const THREAD_LIBRARIES: [&str; 4] = ["libc.so", "libc-", "libpthread", "[vdso]"];
-
-/// The call by which threads wait for each other.
-pub(crate) const FUTEX: &str = "futex";
 
 /// Functions by which a thread takes a lock, or a part of their names.
 const LOCKS: [&str; 14] = [

@@ -11,7 +11,7 @@ use longpole_model::fast_hash::FastMap;
 use longpole_model::{Id, IdVec, Nanos, StackId, ThreadKey, WaitKind};
 
 use super::{ASKED_NANOS, CLOSE_NANOS, EndedBy, Gap, JOIN_NANOS, LineId, TIE_NANOS, is_main};
-use crate::link::waits::FUTEX;
+use crate::link::wait_order::FUTEX;
 use crate::schedule::own_work::TimeSet;
 use crate::time::blockers::{Blockers, Sources};
 use crate::time::short_waits::{SHORT_NANOS, nearest_alike, nearest_short};
