@@ -107,12 +107,17 @@ impl ServiceMap {
         }
     }
 
-    /// The map of all traces that were added.
-    pub fn view(self, truncated: bool) -> ServiceMapView {
+    /// Callers with their callees, and how many requests each made.
+    pub fn calls(&self) -> impl Iterator<Item = (&(String, String), usize)> {
+        self.calls.iter().map(|(pair, requests)| (pair, requests.durations.len()))
+    }
+
+    /// The map of the traces that were added; `of` is how many there are.
+    pub fn view(self, of: usize) -> ServiceMapView {
         let services = self.services.into_iter().map(|(name, requests)| MappedServiceView { name, requests: requests.view() });
         let calls = self.calls.into_iter();
         let calls = calls.map(|((caller, callee), requests)| ServiceCallsView { caller, callee, requests: requests.view() });
-        ServiceMapView { traces: self.traces, truncated, services: services.collect(), calls: calls.collect() }
+        ServiceMapView { traces: self.traces, truncated: of > self.traces, services: services.collect(), calls: calls.collect() }
     }
 }
 
@@ -146,7 +151,7 @@ mod tests {
             }
             map.add(&spans);
         }
-        let view = map.view(false);
+        let view = map.view(traces.len());
         assert_eq!((view.traces, view.truncated), (traces.len(), false));
         let line = |name: String, of: RequestsView| {
             let millis = |nanos: i64| nanos / 1_000_000;

@@ -10,7 +10,7 @@
 //!
 //! Times are microseconds, those of dependencies milliseconds.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 
 use axum::Router;
 use axum::extract::{Path, RawQuery};
@@ -18,7 +18,8 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use http::StatusCode;
 use http::header::{CONTENT_TYPE, HeaderValue};
-use longpole_model::{Span, SpanId, SpanKind, Timestamp, TraceId};
+use longpole_model::{Span, SpanKind, Timestamp, TraceId};
+use longpole_recording::view::ServiceMap;
 use longpole_store::StoreError;
 use longpole_store::live::{LiveStore, SpanFilter};
 use longpole_wire::jaeger::{self, trace_id};
@@ -255,19 +256,11 @@ async fn dependencies(QueriedStore(store): QueriedStore, RawQuery(query): RawQue
 /// How often one service calls another, in the newest traces of a time.
 pub(super) fn calls(store: &LiveStore, from: Timestamp, until: Timestamp) -> Result<BTreeMap<(String, String), u64>, StoreError> {
     let filter = SpanFilter { from: Some(from), until: Some(until), ..SpanFilter::default() };
-    let mut calls: BTreeMap<(String, String), u64> = BTreeMap::new();
+    let mut map = ServiceMap::default();
     for found in store.find(&filter, DEPENDENCY_TRACES_MAX)? {
-        let spans = store.trace(found.trace_id)?;
-        let service_of: HashMap<SpanId, &str> = spans.iter().map(|span| (span.span_id, span.service_name())).collect();
-        for span in &spans {
-            let caller = span.parent_span_id.and_then(|parent| service_of.get(&parent));
-            if let Some(caller) = caller.filter(|caller| **caller != span.service_name()) {
-                let count = calls.entry(((*caller).to_owned(), span.service_name().to_owned())).or_default();
-                *count = count.saturating_add(1);
-            }
-        }
+        map.add(&store.trace(found.trace_id)?);
     }
-    Ok(calls)
+    Ok(map.calls().map(|(pair, count)| (pair.clone(), count as u64)).collect())
 }
 
 /// A trace id in a path.

@@ -89,15 +89,14 @@ async fn service_map(QueriedStore(store): QueriedStore, RawQuery(query): RawQuer
 fn map_of(store: &LiveStore, filter: &SpanFilter, limit: usize) -> Result<ServiceMapView, QueryError> {
     let found = store.find(filter, limit + 1)?;
     let begun = Instant::now();
-    let (mut map, mut traces) = (ServiceMap::default(), 0);
+    let mut map = ServiceMap::default();
     for trace in found.iter().take(limit) {
         if begun.elapsed() > MAP_TIME_MAX {
             break;
         }
         map.add(&store.trace(trace.trace_id)?);
-        traces += 1;
     }
-    Ok(map.view(found.len() > traces))
+    Ok(map.view(found.len()))
 }
 
 async fn traces(QueriedStore(store): QueriedStore, RawQuery(query): RawQuery) -> Answer {
