@@ -12,7 +12,7 @@
 
 use std::ops::Range;
 
-use longpole_model::{StatusCode, Timestamp};
+use longpole_model::StatusCode;
 
 use super::filter::SpanFilter;
 use super::log_events;
@@ -175,15 +175,4 @@ fn texts_of(value: &str) -> Vec<String> {
     texts.sort_unstable();
     texts.dedup();
     texts
-}
-
-impl SpanFilter {
-    /// Whether a trace may have such a span, by what its outline says.
-    fn may_match_outline(&self, start: Timestamp, end: Timestamp, errors: u32) -> bool {
-        let nanos = longpole_model::TimeRange { start, end }.nanos().cast_unsigned();
-        self.min_nanos.max(self.min_trace_nanos).is_none_or(|least| nanos >= least)
-            && self.max_trace_nanos.is_none_or(|most| nanos <= most)
-            && (!self.is_error || errors > 0)
-            && self.may_match_time(start, end)
-    }
 }

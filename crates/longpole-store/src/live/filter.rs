@@ -1,6 +1,6 @@
 //! What a search asks of spans. A trace matches if one of its spans does.
 
-use longpole_model::{AttributeValue, Attributes, Span, SpanKind, StatusCode, Timestamp};
+use longpole_model::{AttributeValue, Attributes, Span, SpanKind, StatusCode, TimeRange, Timestamp};
 
 use crate::trace_summary::TraceSummary;
 
@@ -35,10 +35,16 @@ impl SpanFilter {
     /// Whether a trace may have such a span.
     pub(super) fn may_match(&self, trace: &TraceSummary) -> bool {
         self.service.as_ref().is_none_or(|service| trace.has_service(service))
-            && self.min_nanos.max(self.min_trace_nanos).is_none_or(|nanos| trace.nanos() >= nanos)
-            && self.max_trace_nanos.is_none_or(|nanos| trace.nanos() <= nanos)
-            && (!self.is_error || trace.errors > 0)
-            && self.may_match_time(trace.start, trace.end)
+            && self.may_match_outline(trace.start, trace.end, trace.errors)
+    }
+
+    /// Whether a trace of this time, with this number of failed spans, may have such a span, whatever its services.
+    pub(super) fn may_match_outline(&self, start: Timestamp, end: Timestamp, errors: u32) -> bool {
+        let nanos = TimeRange { start, end }.nanos().cast_unsigned();
+        self.min_nanos.max(self.min_trace_nanos).is_none_or(|least| nanos >= least)
+            && self.max_trace_nanos.is_none_or(|most| nanos <= most)
+            && (!self.is_error || errors > 0)
+            && self.may_match_time(start, end)
     }
 
     /// Whether spans of this time can match.

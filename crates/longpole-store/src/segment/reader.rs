@@ -540,8 +540,8 @@ impl OpenTable {
         let (mut first, mut before) = (0, 0);
         for (number, group) in self.metadata.metadata().row_groups().iter().enumerate() {
             let end = first + usize::try_from(group.num_rows()).unwrap_or(0);
-            let of_group = ranges.iter().skip(ranges.partition_point(|range| range.end as usize <= first));
-            let of_group = of_group.take_while(|range| (range.start as usize) < end);
+            let of_group = &ranges[ranges.partition_point(|range| range.end as usize <= first)..];
+            let of_group = of_group.iter().take_while(|range| (range.start as usize) < end);
             let known = selected.len();
             selected.extend(of_group.filter(|range| !range.is_empty()).map(|range| {
                 let (from, to) = ((range.start as usize).max(first), (range.end as usize).min(end));
