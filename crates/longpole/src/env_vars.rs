@@ -37,14 +37,18 @@ pub(crate) fn folders() -> (PathBuf, Option<PathBuf>) {
 /// The store when neither flag nor variable names one: `$XDG_DATA_HOME/longpole`, or `.local/share/longpole` in the home that `HOME` or
 /// `/etc/passwd` names. Never a directory that others can write to.
 pub(crate) fn default_store() -> Option<PathBuf> {
-    let home = || directory("HOME").or_else(home_of_user);
-    directory("XDG_DATA_HOME").or_else(|| Some(home()?.join(".local/share"))).map(|data| data.join("longpole"))
+    of_user("XDG_DATA_HOME", ".local/share")
 }
 
 /// The user's own file of settings, which need not exist.
 pub(crate) fn config_file() -> Option<PathBuf> {
+    of_user("XDG_CONFIG_HOME", ".config").map(|config| config.join("config.toml"))
+}
+
+/// Our folder in the one that a variable of XDG names, or in this one of the home that `HOME` or `/etc/passwd` names.
+fn of_user(variable: &str, in_home: &str) -> Option<PathBuf> {
     let home = || directory("HOME").or_else(home_of_user);
-    directory("XDG_CONFIG_HOME").or_else(|| Some(home()?.join(".config"))).map(|config| config.join("longpole/config.toml"))
+    directory(variable).or_else(|| Some(home()?.join(in_home))).map(|folder| folder.join("longpole"))
 }
 
 fn home_of_user() -> Option<PathBuf> {

@@ -56,7 +56,7 @@ impl Invocation {
         let of_variable = self.store.as_deref().map(Path::as_os_str) == std::env::var_os(env_vars::STORE).as_deref();
         match (self.is_named, of_variable) {
             (true, true) => Origin::Variable(env_vars::STORE.to_owned()),
-            (true, false) => Origin::Variable("--store".to_owned()),
+            (true, false) => Origin::Option("--store"),
             (false, _) => Origin::Default,
         }
     }

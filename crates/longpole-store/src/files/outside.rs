@@ -100,8 +100,17 @@ fn others_write(file: &File, about: &Metadata, own: Owner) -> io::Result<bool> {
 ///
 /// As [`open`], and if it is larger than `bytes_max`.
 pub fn read(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
+    read_opened(open(path, Links::Followed)?, bytes_max)
+}
+
+/// The bytes of a file that [`open`] opened.
+///
+/// # Errors
+///
+/// If it cannot be read, or is larger than `bytes_max`.
+pub fn read_opened(file: File, bytes_max: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    open(path, Links::Followed)?.take(bytes_max + 1).read_to_end(&mut bytes)?;
+    file.take(bytes_max + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > bytes_max {
         return Err(io::Error::other(format!("it is larger than {bytes_max} bytes")));
     }

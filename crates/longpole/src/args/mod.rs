@@ -25,7 +25,7 @@ pub(crate) use self::files::{
 };
 pub(crate) use self::manage_recordings::{DoctorArguments, ListArguments, PruneArguments, RemoveArguments, TagArguments};
 pub(crate) use self::record::{AttachArguments, EnvInject, ExecArguments, Jit, Kind, Redact, RunArguments, SampleClock, SummaryTarget};
-pub(crate) use self::serve::{ConfigArguments, ServeArguments};
+pub(crate) use self::serve::{ALL, ConfigArguments, ServeArguments};
 pub(crate) use self::settings::{Origin, Setting, Settings, is_switch, options};
 pub(crate) use self::show_recordings::{
     DiffArguments, FlameArguments, FlameFormat, FrameArguments, OpenArguments, PolesArguments, RecordingArguments, ShowArguments,

@@ -61,6 +61,9 @@ pub(crate) struct ConfigArguments {
     pub(crate) config: Option<PathBuf>,
 }
 
+/// The name that stands for all ports.
+pub(crate) const ALL: &str = "all";
+
 /// A port as the user sets it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PortSetting {
@@ -73,7 +76,7 @@ pub(crate) struct PortSetting {
 fn port(text: &str) -> Result<PortSetting, String> {
     let (name, port) = text.split_once('=').ok_or("expected NAME=PORT, such as page=8080")?;
     let door = match name {
-        "all" => None,
+        ALL => None,
         name => Some(Door::named(name).ok_or_else(|| {
             let names = Door::ALL.map(Door::name).join(", ");
             format!("no port is called {name}: expected all, {names}")

@@ -14,7 +14,7 @@
 
 use std::borrow::Cow;
 use std::ffi::OsString;
-use std::io::{self, Read};
+use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -24,7 +24,7 @@ use longpole_store::outside::{self, Links};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::ServeArguments;
+use super::serve::{ALL, ServeArguments};
 use crate::env_vars;
 
 /// What variables of settings begin with.
@@ -49,6 +49,8 @@ pub(crate) enum Origin {
     /// A file, and the line there.
     File(PathBuf, usize),
     Variable(String),
+    /// An option of the command line.
+    Option(&'static str),
 }
 
 impl std::fmt::Display for Origin {
@@ -57,6 +59,7 @@ impl std::fmt::Display for Origin {
             Origin::Default => f.write_str("default"),
             Origin::File(path, line) => write!(f, "{}:{line}", path.display()),
             Origin::Variable(name) => f.write_str(name),
+            Origin::Option(name) => f.write_str(name),
         }
     }
 }
@@ -118,7 +121,9 @@ impl Settings {
             let option = option_named(name).with_context(|| origin_of_key.to_string())?;
             match value.get_ref() {
                 DeValue::Table(ports) if name == PORT => {
-                    for (door, port) in ports {
+                    // `all` stands before those that differ; the table has its keys in the order of the alphabet.
+                    let (all, others): (Vec<_>, Vec<_>) = ports.iter().partition(|(door, _)| door.get_ref() == ALL);
+                    for (door, port) in all.into_iter().chain(others) {
                         let origin = origin(door);
                         let Some(port) = text_of(port.get_ref()) else { bail!("{origin}: expected a number, or \"off\"") };
                         self.add(&option, format!("{}={port}", door.get_ref()), origin)?;
@@ -210,12 +215,7 @@ fn text_of_file(path: &Path) -> io::Result<String> {
     if !is_of_root && !outside::is_only_ours(&file)? {
         return Err(io::Error::other("other users can write to it, and so decide what is set"));
     }
-    let mut text = String::new();
-    file.take(FILE_BYTES_MAX + 1).read_to_string(&mut text)?;
-    if text.len() as u64 > FILE_BYTES_MAX {
-        return Err(io::Error::other(format!("it is larger than {FILE_BYTES_MAX} bytes")));
-    }
-    Ok(text)
+    String::from_utf8(outside::read_opened(file, FILE_BYTES_MAX)?).map_err(io::Error::other)
 }
 
 fn serve_options() -> Command {
@@ -299,6 +299,12 @@ mod tests {
                 "port=zipkin=off (LONGPOLE_SERVE_PORT)",
             ]
         );
+    }
+
+    #[test]
+    fn all_ports_are_set_before_those_that_differ() {
+        let all = read("[serve.port]\nadmin = 1\nall = 0\n", &[]).unwrap();
+        assert_eq!(all, ["port=all=0 (c.toml:3)", "port=admin=1 (c.toml:2)"]);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use anyhow::Result;
 
 use super::serve::jaeger_variables::JaegerVariables;
-use crate::args::{ConfigArguments, Origin, Setting, Settings, is_switch, options};
+use crate::args::{ALL, ConfigArguments, Origin, Setting, Settings, is_switch, options};
 use crate::env_vars;
 use crate::invocation::Invocation;
 use crate::terminal::screen::print_line;
@@ -56,7 +56,7 @@ pub(crate) fn config(invocation: &Invocation, arguments: &ConfigArguments) -> Re
     for setting in settings.list.iter().filter(|setting| setting.option == "port") {
         if let Some((door, port)) = setting.value.split_once('=') {
             // It sets all of them again.
-            if door == "all" {
+            if door == ALL {
                 ports.clear();
             }
             ports.insert(door, (port, &setting.origin));
@@ -66,8 +66,9 @@ pub(crate) fn config(invocation: &Invocation, arguments: &ConfigArguments) -> Re
         print_line("")?;
         print_line("[serve.port]")?;
     }
-    // `all` stands before those that differ.
-    for (door, (port, from)) in ports {
+    // Those that differ stand behind it.
+    let all = ports.remove_entry(ALL);
+    for (door, (port, from)) in all.into_iter().chain(ports) {
         let port = if port == "off" { quoted(port) } else { port.to_owned() };
         print_line(format!("{door} = {port}{}", origin(from)))?;
     }

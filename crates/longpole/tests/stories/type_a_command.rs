@@ -50,7 +50,7 @@ fn variables_stand_on_either_side_of_the_dashes() {
 fn settings_of_a_server_come_from_a_file_variables_and_options() {
     let sandbox = Sandbox::new();
     let file = sandbox.path("serve.toml");
-    std::fs::write(&file, "[serve]\nkeep = '2d'\nkeep-bytes = '1GB'\n\n[serve.port]\nall = 0\nzipkin = 'off'\n").unwrap();
+    std::fs::write(&file, "[serve]\nkeep = '2d'\nkeep-bytes = '1GB'\n\n[serve.port]\nall = 0\nzipkin = 'off'\nadmin = 1\n").unwrap();
     let config = |words: &[&str]| {
         let mut config = longpole(&sandbox.path("store"));
         config.env("LONGPOLE_SERVE_KEEP", "3d").env("LONGPOLE_SERVE_PORT", "appdash=off").args(words).arg("--config").arg(&file);
@@ -65,6 +65,8 @@ fn settings_of_a_server_come_from_a_file_variables_and_options() {
     assert_eq!(line("segment-every ="), "segment-every = \"10m\"  # default");
     assert_eq!(line("appdash ="), "appdash = \"off\"  # LONGPOLE_SERVE_PORT");
     assert_eq!(line("zipkin ="), format!("zipkin = \"off\"  # {name}:7"));
+    // `all` stands first, although `admin` comes before it in the alphabet.
+    assert!(text.find("\nall = 0").unwrap() < text.find("\nadmin = 1").unwrap(), "{text}");
     // What it prints is such a file.
     let again = sandbox.path("again.toml");
     std::fs::write(&again, config(&["config"]).output().unwrap().stdout).unwrap();
