@@ -41,7 +41,7 @@ pub(crate) struct ProcessIdle {
     pub(crate) to: Monotonic,
     /// Its place in `recording.waits`.
     pub(crate) wait: WaitId,
-    /// The thread is one of those that do the work.
+    /// A span of the process may rest for it, too: the thread is one of those that do the work, and no timer hides what another one waits for.
     pub(crate) works: bool,
 }
 
