@@ -69,6 +69,8 @@ impl Folders {
     /// The list of segments. A segment that a whole list does not name, and that a server was making when it ended, is removed; everything else
     /// there stays. A list that is lost or damaged is made anew from the segments themselves, and nothing is removed.
     pub(super) fn list(&self, found: &[(String, PathBuf)], problems: &mut Vec<String>) -> Result<Manifest, StoreError> {
+        // What the newest version makes superfluous goes soon: a power cut must not bring an earlier one back.
+        files::sync_dir(&self.manifest).map_err(StoreError::io("sync", &self.manifest))?;
         let reason = match Manifest::newest(&self.manifest) {
             Ok(manifest) if manifest.version > 0 => {
                 self.remove_unfinished(&manifest, found, problems)?;
@@ -138,6 +140,12 @@ impl Folders {
         let nodes: BTreeSet<&str> =
             std::iter::once(&self.node).chain(self.others.iter().map(|other| &other.node)).map(String::as_str).collect();
         for (_, folder) in found.iter().filter(|(_, folder)| !known.contains(folder)) {
+            let id = folder.file_name().and_then(OsStr::to_str);
+            if id.is_some_and(|id| manifest.removed.contains(id)) {
+                // The server ended before its folder was gone.
+                files::remove_all(folder).map_err(StoreError::io("remove", folder))?;
+                continue;
+            }
             let made_by =
                 folder.file_name().and_then(OsStr::to_str).and_then(SegmentEntry::made_by).filter(|(node, _)| nodes.contains(node));
             match made_by.map(|(node, number)| (manifest.watermarks.get(node), number)) {

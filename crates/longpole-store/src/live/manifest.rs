@@ -10,7 +10,7 @@
 //! Version n says what changed since n-1, or, as a checkpoint, everything. A version that exists is never overwritten: of two writers one gets
 //! it, and the other reads it first. A node's watermark is the first of its logs that no segment holds.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -121,6 +121,10 @@ pub(super) struct Manifest {
     pub(super) version: u64,
     pub(super) entries: Vec<SegmentEntry>,
     pub(super) watermarks: BTreeMap<String, u64>,
+    /// What the versions from the last checkpoint on removed: their folders may still be there.
+    pub(super) removed: BTreeSet<String>,
+    /// Its file is there, and the disk may lack its name: a power cut brings an earlier version back.
+    pub(super) unsynced: bool,
 }
 
 impl Manifest {
@@ -171,32 +175,39 @@ impl Manifest {
 
     fn apply(&mut self, change: &ManifestChange) {
         self.entries.retain(|entry| !change.remove.contains(&entry.id));
+        self.removed.extend(change.remove.iter().cloned());
         self.entries.extend(change.add.iter().cloned());
         self.watermarks.extend(change.watermarks.iter().cloned());
     }
 
-    /// Writes the next version and returns it. The disk has it then.
-    pub(super) fn commit(&self, folder: &Path, change: &ManifestChange) -> Result<Manifest, StoreError> {
+    /// Writes the next version and returns it. From then on it is what a reader of the folder finds; the disk has it unless it is
+    /// [`unsynced`](Self::unsynced), and the error says why.
+    pub(super) fn commit(&self, folder: &Path, change: &ManifestChange) -> Result<(Manifest, Result<(), StoreError>), StoreError> {
         let mut next = self.clone();
         next.version += 1;
+        // After one that the disk may lack, a list that needs no other.
+        let is_checkpoint = self.unsynced || next.version.is_multiple_of(CHECKPOINT_EVERY);
+        if is_checkpoint {
+            next.removed.clear();
+        }
         next.apply(change);
-        let is_checkpoint = next.version.is_multiple_of(CHECKPOINT_EVERY);
-        next.write(folder, change, is_checkpoint)?;
-        Ok(next)
+        let synced = next.write(folder, change, is_checkpoint)?;
+        next.unsynced = synced.is_err();
+        Ok((next, synced))
     }
 
     /// Writes a list that was made anew as the version after the newest, whatever is in that.
     pub(super) fn replace(folder: &Path, entries: Vec<SegmentEntry>, watermarks: BTreeMap<String, u64>) -> Result<Manifest, StoreError> {
         let version = newest_version(folder)?.unwrap_or(0).saturating_add(1);
-        let manifest = Manifest { version, entries, watermarks };
-        manifest.write(folder, &ManifestChange::default(), true)?;
+        let manifest = Manifest { version, entries, watermarks, ..Manifest::default() };
+        manifest.write(folder, &ManifestChange::default(), true)??;
         Ok(manifest)
     }
 
-    /// Writes this version. The disk has it then.
-    fn write(&self, folder: &Path, change: &ManifestChange, is_checkpoint: bool) -> Result<(), StoreError> {
+    /// Writes this version. Its file is there then, and whether the disk has the file's name is the inner result.
+    fn write(&self, folder: &Path, change: &ManifestChange, is_checkpoint: bool) -> Result<Result<(), StoreError>, StoreError> {
         let next = self;
-        let all = ManifestChange { add: next.entries.clone(), ..ManifestChange::default() };
+        let all = ManifestChange { add: next.entries.clone(), remove: change.remove.clone(), ..ManifestChange::default() };
         let ManifestChange { add, remove, .. } = if is_checkpoint { &all } else { change };
         let mut value = json!({
             "version": next.version,
@@ -212,19 +223,23 @@ impl Manifest {
             let mut file = files::create_new(&temporary)?;
             io::Write::write_all(&mut file, &serde_json::to_vec(&value)?)?;
             file.sync_all()?;
-            // A link is not made over a file that is there.
-            fs::hard_link(&temporary, &path)?;
-            fs::remove_file(&temporary)?;
-            files::sync_dir(folder)
+            // A link is not made over a file that is there. A network may lose the answer to the first attempt, and refuse the second.
+            fs::hard_link(&temporary, &path).or_else(|error| {
+                let is_made = files::identity(&temporary).is_ok_and(|own| files::identity(&path).is_ok_and(|there| there == own));
+                if is_made { Ok(()) } else { Err(error) }
+            })
         };
         write().map_err(StoreError::io("write", &path))?;
-        if is_checkpoint {
+        // The next version tries again.
+        let _ = fs::remove_file(&temporary);
+        let synced = files::sync_dir(folder).map_err(StoreError::io("sync the folder of", &path));
+        if is_checkpoint && synced.is_ok() {
             // Whoever cannot remove them leaves them: they are small, and the next checkpoint tries again.
             for version in next.version.saturating_sub(2 * KEPT_BEHIND_CHECKPOINT)..next.version.saturating_sub(KEPT_BEHIND_CHECKPOINT) {
                 let _ = fs::remove_file(folder.join(file_name(version)));
             }
         }
-        Ok(())
+        Ok(synced)
     }
 }
 
@@ -281,7 +296,7 @@ mod tests {
         for number in 1..=250 {
             let remove = if number > 20 { vec![entry(number - 20).id] } else { Vec::new() };
             let change = ManifestChange { add: vec![entry(number)], remove, watermarks: vec![("node".to_owned(), number)] };
-            manifest = manifest.commit(folder.path(), &change).unwrap();
+            manifest = manifest.commit(folder.path(), &change).unwrap().0;
         }
         assert_eq!(Manifest::newest(folder.path()).unwrap(), manifest);
         assert_eq!((manifest.version, manifest.entries.len(), manifest.watermarks["node"]), (250, 20, 250));
@@ -293,7 +308,7 @@ mod tests {
     fn a_version_is_made_once() {
         let folder = Directory::new();
         let manifest = Manifest::default();
-        manifest.commit(folder.path(), &ManifestChange::default()).unwrap();
+        manifest.commit(folder.path(), &ManifestChange::default()).unwrap().1.unwrap();
         assert!(manifest.commit(folder.path(), &ManifestChange::default()).is_err());
         assert_eq!(Manifest::newest(folder.path()).unwrap().version, 1);
     }
@@ -302,7 +317,7 @@ mod tests {
     fn a_changed_byte_is_found_and_the_list_can_be_made_anew() {
         let folder = Directory::new();
         let change = ManifestChange { add: vec![entry(1)], ..ManifestChange::default() };
-        Manifest::default().commit(folder.path(), &change).unwrap();
+        Manifest::default().commit(folder.path(), &change).unwrap().1.unwrap();
         let path = folder.path().join(file_name(1));
         let whole = fs::read(&path).unwrap();
         for place in 0..whole.len() {
@@ -319,7 +334,7 @@ mod tests {
     fn a_list_of_a_newer_longpole_is_refused() {
         let folder = Directory::new();
         let newer = SegmentEntry { schema: 99, ..entry(1) };
-        Manifest::default().commit(folder.path(), &ManifestChange { add: vec![newer], ..ManifestChange::default() }).unwrap();
+        Manifest::default().commit(folder.path(), &ManifestChange { add: vec![newer], ..ManifestChange::default() }).unwrap().1.unwrap();
         let error = Manifest::newest(folder.path()).unwrap_err();
         assert!(error.to_string().contains("it has format 99") && error.to_string().contains("a newer longpole can read it"), "{error}");
     }
@@ -328,7 +343,7 @@ mod tests {
     fn names_that_lead_elsewhere_are_refused() {
         let folder = Directory::new();
         let bad = SegmentEntry { hour: "../..".to_owned(), ..entry(1) };
-        Manifest::default().commit(folder.path(), &ManifestChange { add: vec![bad], ..ManifestChange::default() }).unwrap();
+        Manifest::default().commit(folder.path(), &ManifestChange { add: vec![bad], ..ManifestChange::default() }).unwrap().1.unwrap();
         assert!(matches!(Manifest::newest(folder.path()), Err(StoreError::Corrupt { .. })));
     }
 }

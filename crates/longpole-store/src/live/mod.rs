@@ -35,6 +35,7 @@ mod tests;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use longpole_model::calendar::{civil_from_days, days_from_civil};
@@ -146,8 +147,8 @@ struct SharedStore {
     _locks: Vec<File>,
     state: RwLock<LiveState>,
     sync_thread: SyncThread,
-    /// Held by who makes a segment or removes some.
-    maintenance: Mutex<()>,
+    /// Held by who makes a segment or removes some: folders of segments that the list does not name any more.
+    maintenance: Mutex<Vec<PathBuf>>,
     /// Segments that cannot be read, and why.
     damaged: Mutex<BTreeMap<String, String>>,
 }
@@ -356,7 +357,8 @@ impl LiveStore {
     /// As of [`maintain`](Self::maintain).
     pub fn maintain_at(&self, now: Timestamp, age_at: Timestamp, must_end: bool) -> Result<(), StoreError> {
         let shared = &self.shared;
-        let _maintenance = lock(&shared.maintenance);
+        let mut removed = lock(&shared.maintenance);
+        shared.sync_list()?;
         let due = {
             let state = read(&shared.state);
             let spans = read(&state.current.head).len();
@@ -374,7 +376,7 @@ impl LiveStore {
         while let Some(generation) = oldest() {
             shared.make_segment(&generation)?;
         }
-        shared.remove_old(age_at)
+        shared.remove_old(age_at, &mut removed)
     }
 
     /// Why segments are left out of all answers, a line for each that was found to be damaged.
@@ -502,22 +504,43 @@ impl SharedStore {
             state.segments.push(Arc::new(self.folders.segment(&entry)));
             state.ended.retain(|ended| !Arc::ptr_eq(ended, generation));
         })?;
-        generation.taken_over.iter().try_for_each(|(other, last)| Generations::new(&other.wal).remove_until(*last))?;
-        Generations::new(&self.folders.wal).remove_until(generation.number)
+        self.remove_logs()
     }
 
-    /// Writes the next version of the manifest, and changes the state as it says.
-    fn commit(&self, change: &ManifestChange, apply: impl FnOnce(&mut LiveState)) -> Result<(), StoreError> {
-        let manifest = read(&self.state).manifest.clone();
-        let next = manifest.commit(&self.folders.manifest, change)?;
-        let mut state = write(&self.state);
-        state.manifest = next;
-        apply(&mut state);
+    /// Removes the logs whose spans stand in segments that the disk has.
+    fn remove_logs(&self) -> Result<(), StoreError> {
+        let watermarks = read(&self.state).manifest.watermarks.clone();
+        let own = (&self.folders.node, &self.folders.wal);
+        for (node, wal) in self.folders.others.iter().map(|other| (&other.node, &other.wal)).chain([own]) {
+            if let Some(last) = watermarks.get(node).and_then(|next| next.checked_sub(1)) {
+                Generations::new(wal).remove_until(last)?;
+            }
+        }
         Ok(())
     }
 
+    /// Writes the next version of the manifest, and changes the state as it says. After an error of the sync the state has changed: what the
+    /// change made superfluous must stay until a later version is on the disk.
+    fn commit(&self, change: &ManifestChange, apply: impl FnOnce(&mut LiveState)) -> Result<(), StoreError> {
+        let manifest = read(&self.state).manifest.clone();
+        let (next, synced) = manifest.commit(&self.folders.manifest, change)?;
+        let mut state = write(&self.state);
+        state.manifest = next;
+        apply(&mut state);
+        synced
+    }
+
+    /// Brings the list to the disk if the last attempt failed.
+    fn sync_list(&self) -> Result<(), StoreError> {
+        if !read(&self.state).manifest.unsynced {
+            return Ok(());
+        }
+        self.commit(&ManifestChange::default(), |_| {})?;
+        self.remove_logs()
+    }
+
     /// Removes the segments that are too old, and the oldest while they take too much.
-    fn remove_old(&self, now: Timestamp) -> Result<(), StoreError> {
+    fn remove_old(&self, now: Timestamp, removed: &mut Vec<PathBuf>) -> Result<(), StoreError> {
         let LiveOptions { keep_nanos, keep_bytes, .. } = self.options;
         let mut entries = read(&self.state).manifest.entries.clone();
         entries.sort_by_key(|entry| entry.received[1]);
@@ -532,16 +555,18 @@ impl SharedStore {
                 gone.push(entry);
             }
         }
-        if gone.is_empty() {
-            return Ok(());
+        if !gone.is_empty() {
+            let ids: Vec<String> = gone.iter().map(|entry| entry.id.clone()).collect();
+            let change = ManifestChange { remove: ids.clone(), ..ManifestChange::default() };
+            self.commit(&change, |state| {
+                state.segments.retain(|segment| !ids.contains(&segment.entry.id));
+                removed.extend(gone.iter().map(|entry| self.folders.segments.join(entry.folder())));
+            })?;
         }
-        let ids: Vec<String> = gone.iter().map(|entry| entry.id.clone()).collect();
-        let change = ManifestChange { remove: ids.clone(), ..ManifestChange::default() };
-        self.commit(&change, |state| state.segments.retain(|segment| !ids.contains(&segment.entry.id)))?;
-        for entry in gone {
+        while let Some(folder) = removed.last() {
             // Queries under way have its files open.
-            let folder = self.folders.segments.join(entry.folder());
-            files::remove_all(&folder).map_err(StoreError::io("remove", folder))?;
+            files::remove_all(folder).map_err(StoreError::io("remove", folder))?;
+            removed.pop();
         }
         Ok(())
     }

@@ -32,13 +32,22 @@ impl Served {
     }
 
     /// The same with more arguments, and with more variables in its environment.
+    #[track_caller]
     pub(crate) fn start_with(store: &Path, arguments: &[&str], variables: &[(&str, &Path)]) -> Served {
+        Served::try_start(store, arguments, variables).unwrap_or_else(|| panic!("the server did not start"))
+    }
+
+    /// The same; `None` where it ended with an error instead.
+    #[track_caller]
+    pub(crate) fn try_start(store: &Path, arguments: &[&str], variables: &[(&str, &Path)]) -> Option<Served> {
         let mut command = longpole(store);
         command.envs(variables.iter().copied()).args(["serve", "--port", "all=0", "--listen", "127.0.0.1"]).args(arguments);
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn().unwrap();
         let mut ports = BTreeMap::new();
+        let mut is_ready = false;
         for line in BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap) {
             if line.starts_with("  store") {
+                is_ready = true;
                 break;
             }
             match line.split_once("localhost:") {
@@ -54,12 +63,22 @@ impl Served {
                 }
             }
         }
-        Served { child, ports }
+        if !is_ready {
+            let status = child.wait().unwrap();
+            assert!(status.code().is_some_and(|code| (1..=4).contains(&code)), "it ended without an error of its own: {status}");
+            return None;
+        }
+        Some(Served { child, ports })
     }
 
     /// A port by its name.
     pub(crate) fn port(&self, name: &str) -> u16 {
         *self.ports.get(name).unwrap_or_else(|| panic!("the greeting names {:?}", self.ports))
+    }
+
+    /// Whether its greeting names this port.
+    pub(crate) fn has_port(&self, name: &str) -> bool {
+        self.ports.contains_key(name)
     }
 
     /// An answer of the page's port, as JSON.
