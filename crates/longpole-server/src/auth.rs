@@ -137,7 +137,7 @@ impl PageAuth {
 }
 
 /// Compares in constant time, which hides where the first difference is.
-fn same(given: &str, secret: &str) -> bool {
+pub(crate) fn same(given: &str, secret: &str) -> bool {
     given.len() == secret.len() && given.bytes().zip(secret.bytes()).fold(0, |difference, (a, b)| difference | (a ^ b)) == 0
 }
 
@@ -163,7 +163,7 @@ impl Exchange {
 }
 
 /// The path as an address of this page: browsers take `//host/x`, and `/\host/x` as well, for the address of another host.
-fn in_this_origin(path: &str) -> String {
+pub(crate) fn in_this_origin(path: &str) -> String {
     format!("/{}", path.trim_start_matches(['/', '\\']))
 }
 

@@ -4,7 +4,7 @@ use std::error::Error;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{ACCEPT, HeaderValue, USER_AGENT};
+use http::header::{ACCEPT, AUTHORIZATION, HeaderValue, USER_AGENT};
 use http::{Method, Request, Uri};
 use http_body_util::{BodyExt, Full, Limited};
 use tokio::time::timeout;
@@ -36,18 +36,21 @@ pub enum NoAnswer {
     /// Nobody is there, or somebody who does not speak HTTP.
     #[error("{0}")]
     Failed(String),
+    /// The token cannot stand in a header.
+    #[error("the token has characters that no token has")]
+    Token,
     /// It takes too long.
     #[error("no answer within {} s", PATIENCE.as_secs())]
     TooSlow,
 }
 
-/// Gets an address.
+/// Gets an address, with a token if the server needs one.
 ///
 /// # Errors
 ///
 /// [`NoAnswer`] if no whole answer comes. An answer that says so is an answer.
-pub fn get(address: &str) -> Result<ServerAnswer, NoAnswer> {
-    send(Method::GET, address, Bytes::new())
+pub fn get(address: &str, token: Option<&str>) -> Result<ServerAnswer, NoAnswer> {
+    send(Method::GET, address, token, Bytes::new())
 }
 
 /// Puts this there.
@@ -55,28 +58,30 @@ pub fn get(address: &str) -> Result<ServerAnswer, NoAnswer> {
 /// # Errors
 ///
 /// As of [`get`].
-pub fn put(address: &str, body: Vec<u8>) -> Result<ServerAnswer, NoAnswer> {
-    send(Method::PUT, address, body.into())
+pub fn put(address: &str, token: Option<&str>, body: Vec<u8>) -> Result<ServerAnswer, NoAnswer> {
+    send(Method::PUT, address, token, body.into())
 }
 
-fn send(method: Method, address: &str, body: Bytes) -> Result<ServerAnswer, NoAnswer> {
+fn send(method: Method, address: &str, token: Option<&str>, body: Bytes) -> Result<ServerAnswer, NoAnswer> {
     let uri: Uri = address.parse().map_err(|_| NoAnswer::Address)?;
     let https = match uri.scheme_str() {
         Some("https") => true,
         Some("http") if uri.host().is_some() => false,
         _ => return Err(NoAnswer::Address),
     };
+    let authorization = token.map(|token| HeaderValue::from_str(&format!("Bearer {token}"))).transpose().map_err(|_| NoAnswer::Token)?;
     let failed = |error: &(dyn Error + 'static)| NoAnswer::Failed(innermost(error).to_string());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| failed(&error))?;
     let answer = async {
         let client = client::new(https, false, ForwardTls::default()).await.map_err(NoAnswer::Failed)?;
-        let request = Request::builder()
+        let mut request = Request::builder()
             .method(method)
             .uri(uri)
             .header(ACCEPT, HeaderValue::from_static("application/json"))
             .header(USER_AGENT, HeaderValue::from_static(concat!("longpole/", env!("CARGO_PKG_VERSION"))))
             .body(Full::new(body))
             .map_err(|error| failed(&error))?;
+        request.headers_mut().extend(authorization.map(|value| (AUTHORIZATION, value)));
         let response = client.request(request).await.map_err(|error| failed(&error))?;
         let status = response.status().as_u16();
         let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX).collect().await;

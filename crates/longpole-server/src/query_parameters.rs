@@ -69,7 +69,7 @@ fn times(number: u64, nanos: u64) -> Timestamp {
     Timestamp(i64::try_from(number.saturating_mul(nanos)).unwrap_or(i64::MAX))
 }
 
-fn decoded(text: &str) -> Result<String, String> {
+pub(crate) fn decoded(text: &str) -> Result<String, String> {
     let spaced = text.replace('+', " ");
     let bytes = percent_decode_str(&spaced).decode_utf8().map_err(|_| format!("{text}: not UTF-8"))?;
     Ok(bytes.into_owned())

@@ -10,6 +10,9 @@ use longpole_capture::launch::child;
 /// Where recordings are kept; `--store` wins.
 pub(crate) const STORE: &str = "LONGPOLE_STORE";
 
+/// The token of the servers that a command asks or sends to.
+pub(crate) const TOKEN: &str = "LONGPOLE_TOKEN";
+
 /// How much longpole logs about itself; `--tracing-level` wins.
 pub(crate) const TRACING_LEVEL: &str = "LONGPOLE_TRACING_LEVEL";
 
@@ -27,6 +30,11 @@ pub(crate) fn exporter_file(setting: &str) -> Option<PathBuf> {
 
 fn directory(name: &str) -> Option<PathBuf> {
     std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute())
+}
+
+/// The token of servers, if the user gives one.
+pub(crate) fn token() -> Option<String> {
+    std::env::var(TOKEN).ok().map(|token| token.trim().to_owned()).filter(|token| !token.is_empty())
 }
 
 /// Directories to resolve typed paths with: the current one, and the home that `~` stands for.

@@ -63,8 +63,8 @@ const HOMES: &[(&[&str], &[&str])] = &[
     (&["object", "gimli", "framehop", "rustc-demangle", "cpp_demangle"], &["longpole-symbols"]),
     (&["libc", "perf-event-open-sys2", "linux-perf-event-reader"], &["longpole-capture", "longpole-sdk", "longpole-bench"]),
     (&["rustix"], &["longpole-store"]),
-    // Both write OTLP's JSON, which has bytes as base64.
-    (&["base64"], &["longpole-wire", "longpole-store"]),
+    // Two write OTLP's JSON, which has bytes as base64; the server reads users and passwords of HTTP.
+    (&["base64"], &["longpole-wire", "longpole-store", "longpole-server"]),
     // Headers of answers and addresses; OTEL_RESOURCE_ATTRIBUTES.
     (&["percent-encoding"], &["longpole-capture", "longpole-server", "longpole"]),
     (&["crc32fast"], &["longpole-symbols"]),

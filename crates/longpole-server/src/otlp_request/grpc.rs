@@ -40,6 +40,7 @@ pub(crate) mod code {
     pub(crate) const DEADLINE_EXCEEDED: i32 = 4;
     pub(crate) const NOT_FOUND: i32 = 5;
     pub(crate) const PERMISSION_DENIED: i32 = 7;
+    pub(crate) const UNAUTHENTICATED: i32 = 16;
     pub(crate) const RESOURCE_EXHAUSTED: i32 = 8;
     pub(crate) const UNIMPLEMENTED: i32 = 12;
     pub(crate) const INTERNAL: i32 = 13;

@@ -127,6 +127,11 @@ impl Connection {
         }
     }
 
+    /// The port that it came to.
+    pub(super) fn port(&self) -> u16 {
+        self.ours.port()
+    }
+
     /// It is of a server: its process counts as searched for and not found.
     pub(super) fn has_no_process(&self) {
         self.is_of_server.store(true, Ordering::Relaxed);

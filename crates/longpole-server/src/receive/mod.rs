@@ -62,6 +62,7 @@ mod request_context;
 mod routes;
 #[cfg(test)]
 mod tests;
+mod tokens;
 mod user_quotas;
 mod watched_io;
 mod web_pages;
@@ -72,6 +73,7 @@ pub use self::memory::MemoryAccount;
 pub use self::open_ports::{ListenError, OpenPorts};
 pub use self::received_sink::{Durable, ReceivedSink, ReceivedSinkError};
 pub(crate) use self::routes::QueryPlace;
+pub use self::tokens::{AccessTokens, TokensError};
 pub use self::web_pages::{AllowedOrigins, NotAnOrigin};
 pub use crate::otlp_request::{Encoding, Signal};
 pub use crate::peer_process::{AskOwner, SocketOwner};
@@ -127,6 +129,8 @@ pub enum Clients {
         any_host: bool,
         /// Web pages that may send spans.
         origins: AllowedOrigins,
+        /// One of them is needed to send or read; `None` where nobody needs one.
+        tokens: Option<AccessTokens>,
     },
 }
 
@@ -193,6 +197,12 @@ impl Receiver {
         })?;
 
         let (finish, finished) = oneshot::channel();
+        let finds_processes = matches!(options.clients, Clients::Run);
+        let any_host = matches!(options.clients, Clients::Anybody { any_host: true, .. });
+        let (origins, tokens) = match options.clients {
+            Clients::Anybody { origins, tokens, .. } => (origins, tokens),
+            Clients::Run => (AllowedOrigins::default(), None),
+        };
         let context = RequestContext {
             intake: Intake::new(jobs),
             memory: options.memory,
@@ -202,12 +212,10 @@ impl Receiver {
             keep_credentials: options.keep_credentials,
             book: Arc::clone(&book),
             count_dropped: options.count_dropped,
-            finds_processes: matches!(options.clients, Clients::Run),
-            any_host: matches!(options.clients, Clients::Anybody { any_host: true, .. }),
-            origins: match options.clients {
-                Clients::Anybody { origins, .. } => origins,
-                Clients::Run => AllowedOrigins::default(),
-            },
+            finds_processes,
+            any_host,
+            origins,
+            tokens,
         };
         let thread = thread::Builder::new().name("longpole-receive".to_owned()).spawn({
             let forwarder = Arc::clone(&forwarder);

@@ -86,7 +86,7 @@ pub(super) async fn answer(context: &RequestContext, connection: &Arc<Connection
 }
 
 /// The answer to a request that is not looked into.
-pub(super) fn refuse(request: &Request<Incoming>, status: StatusCode, code: i32, message: &str) -> Response<AnswerBody> {
+pub(super) fn refuse<B>(request: &Request<B>, status: StatusCode, code: i32, message: &str) -> Response<AnswerBody> {
     let encoding = encoding_of(request.headers()).unwrap_or(Encoding::Json);
     respond(status, encoding, encode_status(code, message, encoding), None)
 }

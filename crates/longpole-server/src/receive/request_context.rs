@@ -14,6 +14,7 @@ use super::allowed_senders::SenderCheck;
 use super::connection::{Connection, Keeping};
 use super::job::{Content, Intake, Job, UNPROVEN, Verdict};
 use super::memory::MemoryAccount;
+use super::tokens::AccessTokens;
 use super::web_pages::AllowedOrigins;
 use crate::otlp_request::Compression;
 
@@ -36,6 +37,8 @@ pub(crate) struct RequestContext {
     pub(super) any_host: bool,
     /// Web pages that may send spans.
     pub(super) origins: AllowedOrigins,
+    /// One of them is needed to send or read.
+    pub(super) tokens: Option<AccessTokens>,
 }
 
 impl RequestContext {

@@ -21,8 +21,9 @@ use super::job::UNPROVEN;
 use super::memory::MemoryAccount;
 use super::pulumi::event_stream as pulumi_events;
 use super::request_context::RequestContext;
+use super::tokens::{Entry, Purpose};
 use super::watched_io::{WatchedIo, client_left};
-use super::{answer_in_memory, jaeger_http, otlp_grpc, otlp_http, plain_text, refusal, web_pages, zipkin};
+use super::{answer_in_memory, jaeger_http, otlp_grpc, otlp_http, plain_text, refusal, tokens, web_pages, zipkin};
 use crate::answer::AnswerBody;
 use crate::limits::{ANSWER_STALL_MAX, ANSWER_WAIT_MAX, GOODBYE_MAX, HEAD_BYTES_MAX, STREAMS_PER_CONNECTION_MAX};
 use crate::off_the_reactor::Query;
@@ -119,6 +120,18 @@ async fn answer(
         true => otlp_grpc::is_for(&request) || pulumi_events::is_for(&request),
         false => zipkin::is_for(&request) || jaeger_http::is_for(&request) || otlp_http::is_for(&request),
     };
+    if let Some(tokens) = &context.tokens {
+        match tokens.entry(&request, purpose_of(&request, carries_spans), connection.port()) {
+            Entry::Granted => {}
+            Entry::Exchange { token, path } => return Ok(tokens::exchange(&token, &path, connection.port())),
+            Entry::Refused(refused) => {
+                if carries_spans {
+                    context.refused(refused.loss());
+                }
+                return Ok(refused.answer(&request));
+            }
+        }
+    }
     if let Some(queries) = connection.queries.as_ref().filter(|_| !carries_spans) {
         let _in_flight = InFlight::of(&connection);
         let of_host = refusal::objection_of_host(&request, context.any_host);
@@ -158,6 +171,18 @@ async fn answer(
     } else {
         otlp_http::answer(&context, &connection, request).await
     })
+}
+
+/// What the token of a request must be good for.
+fn purpose_of(request: &Request<Incoming>, carries_spans: bool) -> Purpose {
+    let path = request.uri().path();
+    if carries_spans || request.method() == Method::PUT {
+        Purpose::Send
+    } else if path == "/sampling" || path.starts_with("/jaeger.api_v2.SamplingManager/") {
+        Purpose::Either
+    } else {
+        Purpose::Read
+    }
 }
 
 /// The place of a query among those that are answered at once; an extension of its answer.

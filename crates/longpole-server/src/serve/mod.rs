@@ -49,7 +49,9 @@ pub use self::sampling::{Strategies, StrategiesError};
 use self::server_state::ServerState;
 use self::starting::Starting;
 use crate::api::causes;
-use crate::receive::{AllowedOrigins, Clients, HttpPort, MemoryAccount, OpenPorts, Receiver, ReceiverHandle, ReceiverOptions};
+use crate::receive::{
+    AccessTokens, AllowedOrigins, Clients, HttpPort, MemoryAccount, OpenPorts, Receiver, ReceiverHandle, ReceiverOptions,
+};
 use crate::server;
 use crate::wall_clock::now;
 
@@ -79,6 +81,8 @@ pub struct ServeOptions {
     pub keep_credentials: bool,
     /// Web pages that may send spans.
     pub origins: AllowedOrigins,
+    /// Tokens of its clients; without any, nobody needs one.
+    pub tokens: Option<AccessTokens>,
     /// How services are to sample their traces.
     pub strategies: Strategies,
 }
@@ -126,6 +130,7 @@ impl Server {
             appdash: addresses(appdash),
             any_host: options.addresses.iter().any(|address| !address.is_loopback()),
             origins: options.origins,
+            tokens: options.tokens,
         };
         // First, because a port that another program has is an error at once.
         let open_ports = OpenPorts::of(&clients).map_err(ServeError::Listen)?;

@@ -18,12 +18,21 @@ pub(crate) struct ServeArguments {
     /// Read settings from this file (TOML) [default: $XDG_CONFIG_HOME/longpole/config.toml]
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// Listen at this address instead of the loopback addresses; an address that others reach needs --insecure
+    /// Listen at this address instead of the loopback addresses; one that others reach needs --token-file or --insecure
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) listen: Option<IpAddr>,
     /// Let everybody who reaches --listen send and read spans
     #[arg(long, requires = "listen")]
     pub(crate) insecure: bool,
+    /// Let only those send and read spans who have a token of this file
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with = "insecure",
+        long_help = "Let only those send and read spans who have a token of this file: one a line, and behind it `send` or `read` if it is for that \
+                     only. Clients send it as `Authorization: Bearer TOKEN`; longpole's own commands read it from LONGPOLE_TOKEN"
+    )]
+    pub(crate) token_file: Option<PathBuf>,
     /// How long to keep spans after receiving them
     #[arg(long, value_name = "TIME", default_value = "7d", value_parser = values::duration)]
     pub(crate) keep: Duration,

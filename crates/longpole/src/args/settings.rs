@@ -310,7 +310,7 @@ mod tests {
     #[test]
     fn an_error_names_its_line_and_what_was_expected() {
         for (text, begin) in [
-            ("[serve]\nkep = '2d'\n", "c.toml:2: no setting of serve is called kep: expected listen, insecure, keep"),
+            ("[serve]\nkep = '2d'\n", "c.toml:2: no setting of serve is called kep: expected listen, insecure, token-file, keep"),
             ("\n[server]\n", "c.toml:2: no setting is called server: expected store or [serve]"),
             ("[serve]\nkeep = 'long'\n", "c.toml:2: invalid value 'long' for '--keep <TIME>': "),
             ("[serve]\nport = 80\n", "c.toml:2: port: expected a table: [serve.port]"),

@@ -11,6 +11,7 @@ use longpole_wire::{DecodeError, Limits, jaeger, otlp};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 
+use crate::env_vars;
 use crate::failure::{Failure, Kind};
 
 /// A server by its address, without a slash at its end.
@@ -35,7 +36,7 @@ impl Server {
     /// What it answers at a path, if it has that.
     fn get(&self, path: &str) -> Result<ServerAnswer> {
         let address = format!("{}{path}", self.0);
-        query_client::get(&address).map_err(|error| {
+        query_client::get(&address, env_vars::token().as_deref()).map_err(|error| {
             let hint = "longpole serve starts a server; --at names another one";
             Failure::new(Kind::Failed, format!("failed to ask {}: {error}", self.0)).hint(hint).into()
         })
@@ -61,7 +62,7 @@ impl Server {
     /// Sends a recording, as one file. Returns the address of its page.
     pub(crate) fn push(&self, archive: Vec<u8>) -> Result<String> {
         let path = "/longpole/v1/recordings";
-        let answer = query_client::put(&format!("{}{path}", self.0), archive);
+        let answer = query_client::put(&format!("{}{path}", self.0), env_vars::token().as_deref(), archive);
         let answer = answer.map_err(|error| Failure::new(Kind::Failed, format!("failed to send it to {}: {error}", self.0)))?;
         let value = serde_json::from_slice::<Value>(&answer.body).ok();
         match value.as_ref().and_then(|value| value.get("page")?.as_str()) {
@@ -93,7 +94,12 @@ impl Server {
 
     /// The failure for an answer that does not belong to this path.
     fn refused(&self, status: u16, answer: Option<&Value>, path: &str) -> anyhow::Error {
+        let needs_token = |reason: &str| {
+            let hint = format!("set {} to a token of the server", env_vars::TOKEN);
+            Failure::new(Kind::NotPermitted, format!("{} refuses: {reason}", self.0)).hint(hint)
+        };
         let failure = match answer.and_then(reason) {
+            Some(reason) if matches!(status, 401 | 403) => needs_token(reason),
             Some(reason) => Failure::new(Kind::Failed, format!("{} answered with status {status}: {reason}", self.0)),
             None => Failure::new(Kind::Failed, format!("{} has no {path} (status {status})", self.0))
                 .hint("longpole serve and Jaeger 2.20 have it; older Jaegers answer trace and services"),
@@ -124,7 +130,8 @@ fn spans_of_v3(answer: &ServerAnswer) -> Option<Result<SpanBatch, DecodeError>> 
 
 /// Why a server refuses, as Jaeger says it in either version.
 fn reason(answer: &Value) -> Option<&str> {
-    let found = answer.pointer("/error/message").or_else(|| answer.pointer("/errors/0/msg"));
+    // A refused token is answered as OTLP answers: a status with a message.
+    let found = answer.pointer("/error/message").or_else(|| answer.pointer("/errors/0/msg")).or_else(|| answer.get("message"));
     found?.as_str()
 }
 

@@ -16,6 +16,7 @@ fn server_clients() -> Clients {
     let local = || SocketAddr::from(([127, 0, 0, 1], 0));
     let queries = Router::new().route("/large", get(async || vec![7; ANSWER_BYTES]));
     Clients::Anybody {
+        tokens: None,
         http: vec![HttpPort { address: local(), queries: Some(queries) }],
         udp: Vec::new(),
         appdash: vec![local()],

@@ -2,14 +2,16 @@
 
 pub(super) mod jaeger_variables;
 
+use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use longpole_server::receive::AllowedOrigins;
+use longpole_server::receive::{AccessTokens, AllowedOrigins};
 use longpole_server::serve::{self, Door, Ports, ServeError, ServeOptions, Server, Strategies};
 use longpole_store::live::LiveOptions;
 use longpole_store::outside;
@@ -24,6 +26,12 @@ use crate::terminal::stderr;
 /// Bytes of a file of sampling strategies.
 const STRATEGIES_BYTES_MAX: u64 = 16 << 20;
 
+/// Bytes of a file of tokens.
+const TOKENS_BYTES_MAX: u64 = 1 << 20;
+
+/// Bits of a mode: its group or everybody may read.
+const READABLE_BY_OTHERS: u32 = 0o044;
+
 /// A signal that comes so soon after another one is the same: `timeout` and terminals send it to the process and to its group.
 const ONE_SIGNAL: Duration = Duration::from_millis(300);
 
@@ -31,10 +39,10 @@ const ONE_SIGNAL: Duration = Duration::from_millis(300);
 pub(crate) fn serve(invocation: &Invocation, arguments: &ServeArguments) -> Result<()> {
     let addresses = match arguments.listen {
         None => loopback(),
-        Some(address) if address.is_loopback() || arguments.insecure => vec![address],
+        Some(address) if address.is_loopback() || arguments.insecure || arguments.token_file.is_some() => vec![address],
         Some(address) => bail!(
-            "at {address} everybody who reaches this machine could send and read spans: add --insecure if only trusted machines can, or \
-             leave out --listen"
+            "at {address} everybody who reaches this machine could send and read spans: add --token-file FILE, add --insecure if only trusted \
+             machines can, or leave out --listen"
         ),
     };
     let store = invocation.open_store()?;
@@ -46,6 +54,16 @@ pub(crate) fn serve(invocation: &Invocation, arguments: &ServeArguments) -> Resu
     for setting in &arguments.ports {
         let doors = setting.door.map_or(Door::ALL.to_vec(), |door| vec![door]);
         doors.into_iter().for_each(|door| ports.set(door, setting.port));
+    }
+    let tokens = arguments.token_file.as_deref().map(read_tokens).transpose()?;
+    if tokens.is_some() {
+        // Their protocols have no place for a token.
+        for door in [Door::JaegerCompact, Door::JaegerBinary, Door::AppDash] {
+            if arguments.ports.iter().any(|setting| setting.door == Some(door) && setting.port.is_some()) {
+                bail!("--port {}: this protocol carries no token; leave out --token-file or the port", door.name());
+            }
+            ports.set(door, None);
+        }
     }
     let mut origins = AllowedOrigins::default();
     for origin in &arguments.allow_origins {
@@ -65,7 +83,7 @@ pub(crate) fn serve(invocation: &Invocation, arguments: &ServeArguments) -> Resu
         generation_nanos: u64::try_from(arguments.segment_every.as_nanos()).unwrap_or(u64::MAX),
         ..LiveOptions::default()
     };
-    let options = ServeOptions { store, addresses, ports, live, keep_credentials: arguments.keep_credentials, origins, strategies };
+    let options = ServeOptions { store, addresses, ports, live, keep_credentials: arguments.keep_credentials, origins, tokens, strategies };
     let server = match Server::start(options) {
         Err(ServeError::Listen(error)) => return Err(error).context("failed to listen: another program may use the port (see --port)"),
         started => started.context("failed to serve")?,
@@ -73,7 +91,7 @@ pub(crate) fn serve(invocation: &Invocation, arguments: &ServeArguments) -> Resu
     for problem in server.problems() {
         stderr::note(format!("a log of an earlier server: {problem}"));
     }
-    greet(&server, &root, arguments.config.as_deref())?;
+    greet(&server, &root, arguments)?;
     serve::wait_for_signal().context("failed to wait for a signal")?;
     let (ended, outcome) = mpsc::channel();
     let second_signal = ended.clone();
@@ -106,7 +124,18 @@ fn loopback() -> Vec<IpAddr> {
     addresses
 }
 
-fn greet(server: &Server, root: &str, config: Option<&Path>) -> Result<()> {
+/// The tokens in a file. A secret that a container mounts is often readable by all who run there: that is said and no error.
+fn read_tokens(path: &Path) -> Result<AccessTokens> {
+    let bytes = outside::read(path, TOKENS_BYTES_MAX).with_context(|| format!("failed to read {}", path.display()))?;
+    let text = String::from_utf8(bytes).with_context(|| format!("{} is no text", path.display()))?;
+    let tokens = AccessTokens::parse(&text).with_context(|| path.display().to_string())?;
+    if fs::metadata(path).is_ok_and(|data| data.mode() & READABLE_BY_OTHERS != 0) {
+        stderr::note(format!("other users can read the tokens in {}: chmod 600 helps", path.display()));
+    }
+    Ok(tokens)
+}
+
+fn greet(server: &Server, root: &str, arguments: &ServeArguments) -> Result<()> {
     print_line("longpole serve: ready")?;
     for (what, door, path) in [
         ("page and Jaeger API", Door::Page, ""),
@@ -136,9 +165,16 @@ fn greet(server: &Server, root: &str, config: Option<&Path>) -> Result<()> {
     }
     let is_loopback =
         server.address(Door::Page).or_else(|| server.address(Door::OtlpHttp)).is_none_or(|address| address.ip().is_loopback());
-    let who = if is_loopback { "every user of this machine" } else { "everybody who reaches these ports" };
-    print_line(format!("  {:<20}  {who} can send and read", "access"))?;
-    if let Some(config) = config {
+    let access = match (&arguments.token_file, is_loopback) {
+        (Some(file), true) => format!("users of this machine who have a token of {}", file.display()),
+        (Some(file), false) => {
+            format!("whoever has a token of {}; the network sees it, unless a proxy with TLS stands in front", file.display())
+        }
+        (None, true) => "every user of this machine can send and read".to_owned(),
+        (None, false) => "everybody who reaches these ports can send and read".to_owned(),
+    };
+    print_line(format!("  {:<20}  {access}", "access"))?;
+    if let Some(config) = &arguments.config {
         print_line(format!("  {:<20}  {}", "settings", config.display()))?;
     }
     print_line(format!("  {:<20}  {root}", "store"))?;

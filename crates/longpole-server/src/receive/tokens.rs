@@ -1,0 +1,367 @@
+//! Tokens of a server: without one of them nobody sends spans or reads them.
+//!
+//! ```text
+//! Authorization: Bearer TOKEN          exporters (OTEL_EXPORTER_OTLP_HEADERS), data sources, calls by gRPC
+//! Authorization: Basic …               clients that know a user and a password only: the password is the token
+//! Cookie: longpole_16686=TOKEN         a browser, once its user has given it: /search?token=TOKEN leads to /search with the cookie
+//! ```
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use http::header::{
+    ACCEPT, AUTHORIZATION, CACHE_CONTROL, CONTENT_SECURITY_POLICY, COOKIE, HeaderValue, LOCATION, SET_COOKIE, WWW_AUTHENTICATE,
+};
+use http::{HeaderMap, Method, Request, Response, StatusCode, Uri};
+use http_body_util::{BodyExt, Full};
+
+use super::otlp_http;
+use crate::answer::AnswerBody;
+use crate::auth::{in_this_origin, same};
+use crate::otlp_request::grpc::code;
+use crate::otlp_request::grpc_call;
+use crate::query_parameters::decoded;
+
+/// Characters of a token: a shorter one can be guessed.
+const CHARACTERS_MIN: usize = 16;
+const CHARACTERS_MAX: usize = 512;
+
+/// Addresses that say nothing of spans. Health checks and the redirect to the page have no token.
+const OPEN_PATHS: [&str; 5] = ["/", "/livez", "/readyz", "/health", "/grpc.health.v1.Health/Check"];
+
+/// How long a browser keeps the cookie, in seconds: 30 days.
+const COOKIE_SECS: u32 = 30 * 24 * 3600;
+
+/// What a person without a token sees. The form leads back with the token.
+const FORM: &str = "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content=\"width=device-width\"><title>longpole</title>\
+<style>body{font:16px/1.5 system-ui;max-width:32rem;margin:15vh auto;padding:0 1rem;color-scheme:light dark}input,button{font:inherit;padding:.4rem .6rem}\
+input{width:100%;box-sizing:border-box;margin:.5rem 0}</style><h1>This server needs a token</h1><form method=get><label>Token\
+<input name=token type=password autofocus required autocomplete=current-password></label><button>Open</button></form>\
+<p>Whoever runs the server has it in the file of <code>--token-file</code>.\n";
+
+/// Lets the form above be shown, and nothing else.
+const FORM_POLICY: HeaderValue =
+    HeaderValue::from_static("default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'");
+
+/// Who may send, and who may read.
+#[derive(Debug, Clone)]
+pub struct AccessTokens(Vec<AccessToken>);
+
+#[derive(Clone)]
+struct AccessToken {
+    text: String,
+    sends: bool,
+    reads: bool,
+}
+
+/// Never the token itself.
+impl std::fmt::Debug for AccessToken {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("AccessToken").field("sends", &self.sends).field("reads", &self.reads).finish_non_exhaustive()
+    }
+}
+
+/// Why a file is no list of tokens.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TokensError {
+    /// It has no line with one.
+    #[error("it has no token: expected a line such as the output of `openssl rand -hex 32`")]
+    None,
+    /// A line is not one.
+    #[error(
+        "line {line}: expected a token of {CHARACTERS_MIN} to {CHARACTERS_MAX} letters, digits and any of -._~+/=, then nothing, `send` or \
+         `read`"
+    )]
+    Line {
+        /// Its number, from 1 on.
+        line: usize,
+    },
+}
+
+/// What a client wants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Purpose {
+    Send,
+    Read,
+    /// What any client of the server may know: how to sample.
+    Either,
+}
+
+/// What to do with a request.
+#[derive(Debug)]
+pub(super) enum Entry {
+    Granted,
+    /// The token stands in the address: the browser gets it as a cookie, and goes on at this path.
+    Exchange {
+        token: String,
+        path: String,
+    },
+    Refused(Refused),
+}
+
+/// Why a request may not enter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Refused {
+    NoToken,
+    WrongToken,
+    /// Its token is for the other purpose.
+    OtherPurpose(Purpose),
+}
+
+impl AccessTokens {
+    /// Reads a list of tokens: one a line, and behind it `send` or `read` if it is for that only. Lines of `#` are comments.
+    ///
+    /// # Errors
+    ///
+    /// [`TokensError`] if a line is no token, or none is there.
+    pub fn parse(text: &str) -> Result<AccessTokens, TokensError> {
+        let mut tokens = Vec::new();
+        for (number, line) in (1..).zip(text.lines()) {
+            let line = line.trim();
+            if line.is_empty() || line.starts_with('#') {
+                continue;
+            }
+            let mut words = line.split_whitespace();
+            let (token, role, None) = (words.next().unwrap_or_default(), words.next(), words.next()) else {
+                return Err(TokensError::Line { line: number });
+            };
+            let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~+/=".contains(&byte);
+            let is_long = (CHARACTERS_MIN..=CHARACTERS_MAX).contains(&token.len());
+            let (sends, reads) = (role != Some("read"), role != Some("send"));
+            if !is_long || !token.bytes().all(is_token) || role.is_some_and(|role| !matches!(role, "send" | "read")) {
+                return Err(TokensError::Line { line: number });
+            }
+            tokens.push(AccessToken { text: token.to_owned(), sends, reads });
+        }
+        if tokens.is_empty() { Err(TokensError::None) } else { Ok(AccessTokens(tokens)) }
+    }
+
+    /// What to do with a request at a port.
+    pub(super) fn entry<B>(&self, request: &Request<B>, purpose: Purpose, port: u16) -> Entry {
+        if OPEN_PATHS.contains(&request.uri().path()) {
+            return Entry::Granted;
+        }
+        if let Some(token) = token_in_address(request) {
+            let path = in_this_origin(&without_token(request.uri()));
+            return match self.judge([token.clone()], purpose) {
+                Ok(()) => Entry::Exchange { token, path },
+                Err(refused) => Entry::Refused(refused),
+            };
+        }
+        let cookie = (purpose != Purpose::Send || request.method() == Method::PUT).then(|| cookie_name(port));
+        match self.judge(tokens_in(request.headers(), cookie.as_deref()), purpose) {
+            Ok(()) => Entry::Granted,
+            Err(refused) => Entry::Refused(refused),
+        }
+    }
+
+    fn judge(&self, given: impl IntoIterator<Item = String>, purpose: Purpose) -> Result<(), Refused> {
+        let mut worst = Refused::NoToken;
+        for given in given {
+            // All of them each time: how long it takes does not say which.
+            let known = self.0.iter().fold(None, |found, token| if same(&given, &token.text) { Some(token) } else { found });
+            let Some(token) = known else {
+                worst = Refused::WrongToken;
+                continue;
+            };
+            match purpose {
+                Purpose::Send if !token.sends => worst = Refused::OtherPurpose(purpose),
+                Purpose::Read if !token.reads => worst = Refused::OtherPurpose(purpose),
+                _ => return Ok(()),
+            }
+        }
+        Err(worst)
+    }
+}
+
+/// Cookies do not tell ports apart, so the port is in the name.
+fn cookie_name(port: u16) -> String {
+    format!("longpole_{port}")
+}
+
+/// The tokens that a request comes with.
+fn tokens_in(headers: &HeaderMap, cookie: Option<&str>) -> Vec<String> {
+    let mut tokens = Vec::new();
+    for value in headers.get_all(AUTHORIZATION).into_iter().filter_map(|value| value.to_str().ok()) {
+        let Some((scheme, rest)) = value.trim().split_once(' ') else { continue };
+        let rest = rest.trim();
+        if scheme.eq_ignore_ascii_case("bearer") {
+            tokens.push(rest.to_owned());
+        } else if scheme.eq_ignore_ascii_case("basic") {
+            let pair = STANDARD.decode(rest).ok().and_then(|bytes| String::from_utf8(bytes).ok());
+            tokens.extend(pair.and_then(|pair| Some(pair.split_once(':')?.1.to_owned())));
+        }
+    }
+    let cookies = headers.get_all(COOKIE).into_iter().filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(';'));
+    let of_cookies = cookies.filter_map(|pair| pair.trim().split_once('=')).filter(|(name, _)| Some(*name) == cookie);
+    tokens.extend(of_cookies.map(|(_, token)| token.to_owned()));
+    tokens
+}
+
+/// The token in the address of a page. Queries of other clients may have a parameter of this name.
+fn token_in_address<B>(request: &Request<B>) -> Option<String> {
+    let is_page = request.method() == Method::GET && wants_html(request.headers());
+    let query = request.uri().query().filter(|_| is_page)?;
+    decoded(query.split('&').find_map(|pair| pair.strip_prefix("token="))?).ok()
+}
+
+/// The path and query without the token.
+fn without_token(uri: &Uri) -> String {
+    let rest: Vec<&str> =
+        uri.query().unwrap_or_default().split('&').filter(|pair| !pair.is_empty() && !pair.starts_with("token=")).collect();
+    if rest.is_empty() { uri.path().to_owned() } else { format!("{}?{}", uri.path(), rest.join("&")) }
+}
+
+fn wants_html(headers: &HeaderMap) -> bool {
+    headers.get(ACCEPT).and_then(|value| value.to_str().ok()).is_some_and(|value| value.contains("text/html"))
+}
+
+impl Refused {
+    fn reason(self) -> &'static str {
+        match self {
+            Refused::NoToken => "this server needs a token: send the header `Authorization: Bearer TOKEN`",
+            Refused::WrongToken => "the server does not know this token",
+            Refused::OtherPurpose(Purpose::Send) => "this token may only read",
+            Refused::OtherPurpose(_) => "this token may only send",
+        }
+    }
+
+    /// The loss of requests with spans.
+    pub(super) fn loss(self) -> &'static str {
+        match self {
+            Refused::NoToken => "requests without a token",
+            Refused::WrongToken => "requests with a wrong token",
+            Refused::OtherPurpose(_) => "requests with a token that may only read",
+        }
+    }
+
+    /// The answer.
+    pub(super) fn answer<B>(self, request: &Request<B>) -> Response<AnswerBody> {
+        let is_known = matches!(self, Refused::OtherPurpose(_));
+        if grpc_call::is_grpc(request) {
+            let code = if is_known { code::PERMISSION_DENIED } else { code::UNAUTHENTICATED };
+            return grpc_call::respond(Err(grpc_call::Refusal::new(code, self.reason())));
+        }
+        if request.method() == Method::GET && wants_html(request.headers()) {
+            let mut page = Response::new(Full::from(FORM).boxed_unsync());
+            *page.status_mut() = StatusCode::UNAUTHORIZED;
+            let headers = page.headers_mut();
+            headers.insert(http::header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
+            headers.insert(CONTENT_SECURITY_POLICY, FORM_POLICY);
+            headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+            return page;
+        }
+        let (status, code) =
+            if is_known { (StatusCode::FORBIDDEN, code::PERMISSION_DENIED) } else { (StatusCode::UNAUTHORIZED, code::UNAUTHENTICATED) };
+        let mut response = otlp_http::refuse(request, status, code, self.reason());
+        if !is_known {
+            response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"longpole\""));
+        }
+        response
+    }
+}
+
+/// Gives a browser its cookie, and leads it to the address without the token, so that no history keeps that.
+pub(super) fn exchange(token: &str, path: &str, port: u16) -> Response<AnswerBody> {
+    let mut response = Response::new(Full::default().boxed_unsync());
+    // `Lax`: a link to a trace in a chat works, and no other page can send with it.
+    let cookie = format!("{}={token}; HttpOnly; SameSite=Lax; Path=/; Max-Age={COOKIE_SECS}", cookie_name(port));
+    *response.status_mut() = StatusCode::SEE_OTHER;
+    for (name, value) in [(SET_COOKIE, cookie.as_str()), (LOCATION, path)] {
+        response.headers_mut().extend(HeaderValue::from_str(value).ok().map(|value| (name, value)));
+    }
+    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BOTH: &str = "0123456789abcdef";
+    const SENDS: &str = "sends-0123456789";
+    const READS: &str = "reads-0123456789";
+
+    fn tokens() -> AccessTokens {
+        AccessTokens::parse(&format!("# of the shop\n{BOTH}\n\n{SENDS} send\n  {READS}  read\n")).unwrap()
+    }
+
+    fn entry(purpose: Purpose, uri: &str, headers: &[(&str, &str)]) -> Entry {
+        let mut request = Request::get(uri);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        tokens().entry(&request.body(()).unwrap(), purpose, 16686)
+    }
+
+    #[track_caller]
+    fn check(purpose: Purpose, authorization: &str, expected: Result<(), Refused>) {
+        let found = match entry(purpose, "/v1/traces", &[("authorization", authorization)]) {
+            Entry::Granted => Ok(()),
+            Entry::Refused(refused) => Err(refused),
+            Entry::Exchange { .. } => panic!("no address"),
+        };
+        assert_eq!(found, expected, "{authorization}");
+    }
+
+    #[test]
+    fn a_token_is_for_sending_for_reading_or_for_both() {
+        for purpose in [Purpose::Send, Purpose::Read, Purpose::Either] {
+            check(purpose, &format!("Bearer {BOTH}"), Ok(()));
+            check(purpose, "Bearer 0123456789abcdee", Err(Refused::WrongToken));
+            check(purpose, "Bearer", Err(Refused::NoToken));
+            check(purpose, "Digest username=x", Err(Refused::NoToken));
+        }
+        check(Purpose::Send, &format!("bearer  {SENDS}"), Ok(()));
+        check(Purpose::Read, &format!("Bearer {SENDS}"), Err(Refused::OtherPurpose(Purpose::Read)));
+        check(Purpose::Read, &format!("Bearer {READS}"), Ok(()));
+        check(Purpose::Send, &format!("Bearer {READS}"), Err(Refused::OtherPurpose(Purpose::Send)));
+        check(Purpose::Either, &format!("Bearer {READS}"), Ok(()));
+        // Clients that know users and passwords.
+        check(Purpose::Send, &format!("Basic {}", STANDARD.encode(format!("anybody:{SENDS}"))), Ok(()));
+        check(Purpose::Send, "Basic !", Err(Refused::NoToken));
+    }
+
+    #[test]
+    fn a_browser_exchanges_the_token_of_its_address_for_a_cookie() {
+        let html = ("accept", "text/html,application/xhtml+xml");
+        let Entry::Exchange { token, path } = entry(Purpose::Read, &format!("//search?service=cart&token={READS}&limit=5"), &[html]) else {
+            panic!("no exchange")
+        };
+        assert_eq!((token.as_str(), path.as_str()), (READS, "/search?service=cart&limit=5"));
+        let response = exchange(&token, &path, 16686);
+        assert_eq!((response.status().as_u16(), response.headers()[LOCATION].to_str().unwrap()), (303, "/search?service=cart&limit=5"));
+        let cookie = response.headers()[SET_COOKIE].to_str().unwrap().split(';').next().unwrap().to_owned();
+        assert!(matches!(entry(Purpose::Read, "/api/services", &[("cookie", &format!("a=b; {cookie}"))]), Entry::Granted));
+        // A cookie sends no spans, and that of another port says nothing.
+        let sent = entry(Purpose::Send, "/v1/traces", &[("cookie", &cookie)]);
+        assert!(matches!(sent, Entry::Refused(Refused::NoToken)), "{sent:?}");
+        let of_other_port = entry(Purpose::Read, "/api/services", &[("cookie", &format!("longpole_80={READS}"))]);
+        assert!(matches!(of_other_port, Entry::Refused(Refused::NoToken)), "{of_other_port:?}");
+        let wrong = entry(Purpose::Read, "/search?token=guessed", &[html]);
+        assert!(matches!(wrong, Entry::Refused(Refused::WrongToken)), "{wrong:?}");
+    }
+
+    #[test]
+    fn whoever_has_no_token_is_told_so_in_their_protocol() {
+        let answer = |request: http::request::Builder| Refused::NoToken.answer(&request.body(()).unwrap());
+        let of_http = answer(Request::post("/v1/traces"));
+        assert_eq!((of_http.status().as_u16(), of_http.headers().contains_key(WWW_AUTHENTICATE)), (401, true));
+        let of_grpc = answer(Request::post("/x/Y").version(http::Version::HTTP_2).header("content-type", "application/grpc"));
+        assert_eq!((of_grpc.status().as_u16(), of_grpc.headers()["grpc-status"].to_str().unwrap()), (200, "16"));
+        let of_browser = answer(Request::get("/search").header(ACCEPT, "text/html"));
+        assert_eq!((of_browser.status().as_u16(), of_browser.headers()[CONTENT_SECURITY_POLICY].clone()), (401, FORM_POLICY));
+        for path in OPEN_PATHS {
+            assert!(matches!(entry(Purpose::Read, path, &[]), Entry::Granted), "{path}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_token_is_named_by_its_line() {
+        for (text, line) in [("short", 1), ("\n#\n0123456789abcdef write", 3), ("0123456789abcdef read more", 1), ("0123456789äbcdef", 1)]
+        {
+            assert_eq!(AccessTokens::parse(text).unwrap_err(), TokensError::Line { line }, "{text}");
+        }
+        assert_eq!(AccessTokens::parse("# none\n").unwrap_err(), TokensError::None);
+        assert!(!format!("{:?}", tokens()).contains(BOTH));
+    }
+}
