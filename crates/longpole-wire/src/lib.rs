@@ -53,6 +53,7 @@ pub mod http_date;
 pub mod jaeger;
 pub mod jaeger_query;
 mod json;
+mod json_size;
 mod json_writer;
 mod leb128;
 pub mod limits;
@@ -71,5 +72,6 @@ pub mod traceparent;
 pub mod zipkin;
 
 pub use error::{DecodeError, FileError, Problem};
+pub use json_size::json_bytes;
 pub use limits::Limits;
 pub use traceparent::TraceParent;

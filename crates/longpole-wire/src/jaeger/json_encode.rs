@@ -11,6 +11,7 @@ use longpole_model::time::Timestamp;
 
 use super::outgoing::{Outgoing, fields_of};
 use crate::convert::{self, BEFORE_1970, CannotHold, NANOS};
+use crate::json_size::buffer_for;
 use crate::json_writer::{self, Members};
 use crate::{attribute_json, base64};
 
@@ -27,7 +28,7 @@ pub fn encode(spans: &[Span]) -> (Vec<u8>, Vec<Loss>) {
         });
         traces[position].push(span);
     }
-    let mut out = String::new();
+    let mut out = buffer_for(spans);
     let mut document = Members::begin(&mut out);
     document.list("data", traces, |out, trace| write_trace(out, &trace, &mut lost));
     for name in ["total", "limit", "offset"] {

@@ -5,12 +5,13 @@ use longpole_model::span::{Span, SpanKind, Status};
 
 use super::trace::{same, unix_nanos};
 use crate::base64;
+use crate::json_size::buffer_for;
 use crate::json_writer::{Members, not_finite, push_debug, write_list};
 
 /// A document that holds these spans in this order. Neighbours that share a resource, or a scope, stand under one. Reading
 /// it gives the same spans, except times before 1970, which OTLP cannot spell.
 pub fn encode(spans: &[Span]) -> Vec<u8> {
-    let mut out = String::new();
+    let mut out = buffer_for(spans);
     let mut request = Members::begin(&mut out);
     request.list("resourceSpans", spans.chunk_by(|a, b| same(&a.resource, &b.resource)), |out, of_resource| {
         let mut object = Members::begin(out);

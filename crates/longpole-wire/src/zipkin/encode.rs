@@ -9,12 +9,13 @@ use longpole_model::span::{Span, SpanKind};
 use super::SCOPE;
 use super::raw::{DEBUG, LOCAL_ADDRESS, LOCAL_PORT, PEER_ADDRESS, PEER_PORT, PEER_SERVICE, SHARED, floor_micros, id_of_server_half};
 use crate::convert::{self, BEFORE_1970, CannotHold, NAMES, NANOS, UNFINISHED};
+use crate::json_size::buffer_for;
 use crate::json_writer::{Members, write_list};
 
 /// A list of these spans, and what it cannot hold: reading it gives the same spans except for that.
 pub fn encode_v2_json(spans: &[Span]) -> (Vec<u8>, Vec<Loss>) {
     let mut lost = CannotHold::default();
-    let mut out = String::new();
+    let mut out = buffer_for(spans);
     write_list(&mut out, spans, |out, span| write_span(out, span, &mut lost));
     (out.into_bytes(), lost.into_losses())
 }
