@@ -15,6 +15,29 @@ pub(crate) fn needed_bytes(spans: u64, samples: u64) -> u64 {
     spans.saturating_mul(SPAN_BYTES).saturating_add(samples.saturating_mul(SAMPLE_BYTES))
 }
 
+/// What a report takes for each span beside the rows of its recording: 250 bytes measured, with three attributes and with twelve.
+const REPORT_SPAN_BYTES: u64 = 300;
+
+/// What a recording and its report take, where its rows take `row_bytes`, about. It is counted for whoever shares memory with others, and therefore
+/// rather too much than too little.
+pub(crate) fn held_bytes(spans: u64, samples: u64, row_bytes: u64) -> u64 {
+    let of_rows = row_bytes.saturating_add(report_bytes(spans)).saturating_add(samples.saturating_mul(SAMPLE_BYTES));
+    of_rows.max(needed_bytes(spans, samples))
+}
+
+/// What the report of so many spans takes beside them.
+pub(crate) fn report_bytes(spans: u64) -> u64 {
+    spans.saturating_mul(REPORT_SPAN_BYTES)
+}
+
+/// What a view takes for each span while it is made: that of the long poles replays the run, with 110 bytes measured for each.
+const VIEW_SPAN_BYTES: u64 = 150;
+
+/// What a view of so many spans takes for a moment.
+pub fn view_bytes(spans: u64) -> u64 {
+    spans.saturating_mul(VIEW_SPAN_BYTES)
+}
+
 /// Packed bytes of a span without long texts. Whatever it takes beyond these are texts of its own: a statement, a payload.
 const PACKED_SPAN_BYTES: u64 = 300;
 

@@ -18,6 +18,7 @@ use longpole_analysis::link::current_spans::CrossCheck;
 use longpole_analysis::link::never_arrived;
 use longpole_analysis::{Report, derive, words};
 use longpole_model::{Loss, LossKind, Mapping, MappingId, Span, SpanBatch};
+use longpole_store::live::QueryLimits;
 use longpole_store::{
     Assembler, Frame, RecordingName, RecordingState, RecordingWriter, Replay, Store, StoreError, StoredRecording, SummaryRow,
 };
@@ -26,7 +27,7 @@ use longpole_wire::{DecodeError, Limits, otlp};
 use tracing::info_span;
 
 use crate::loss_counters;
-use crate::memory::{available_bytes, gibibytes, growth_limit, needed_by_log, needed_bytes};
+use crate::memory::{available_bytes, gibibytes, growth_limit, held_bytes, needed_by_log, needed_bytes, view_bytes};
 use crate::view;
 
 /// Why a recording could not be sealed or read.
@@ -70,6 +71,24 @@ pub enum SealError {
         /// Whether it has segments.
         is_sealed: bool,
     },
+    /// It takes more memory than a server allows for all queries.
+    #[error(
+        "{name} has {spans} spans and {samples} samples; a report takes about {} of memory, and the queries of this server may take {} \
+         together: export it with `longpole export` on the server, and open it on your machine",
+        gibibytes(*needed), gibibytes(*limit)
+    )]
+    TooLargeForServer {
+        /// The recording.
+        name: RecordingName,
+        /// Its spans.
+        spans: u64,
+        /// Its samples.
+        samples: u64,
+        /// Bytes that it takes.
+        needed: u64,
+        /// Bytes that all queries may take.
+        limit: u64,
+    },
     /// Its recorder lives.
     #[error("{name} is still being recorded")]
     Living {
@@ -111,24 +130,50 @@ pub fn seal_own(
 
 /// The report of a recording. One whose recorder was killed is sealed first.
 pub fn load(store: &Store, name: RecordingName, interrupted: &dyn Fn() -> bool) -> Result<Report, SealError> {
+    load_stored(&store.recording(name)?, &QueryLimits::default(), interrupted)
+}
+
+/// The same for a query. The report takes memory of it, from before the first row is read.
+pub fn load_within(store: &Store, name: RecordingName, limits: &QueryLimits) -> Result<Report, SealError> {
     let stored = store.recording(name)?;
+    if let RecordingState::Sealed { .. } = stored.state {
+        let SummaryRow { spans, samples, .. } = stored.summary;
+        // A report that leaves no room for a view of it is of no use.
+        let report = held_bytes(spans, samples, stored.memory_bytes()?.unwrap_or_default());
+        let needed = report.saturating_add(view_bytes(spans));
+        limits.take(needed).map_err(|error| match error {
+            StoreError::TooMuchMemory { limit, .. } => SealError::TooLargeForServer { name, spans, samples, needed, limit },
+            error => error.into(),
+        })?;
+        limits.memory.release_to(report);
+    }
+    load_stored(&stored, limits, &|| limits.stop.is_stopped())
+}
+
+fn load_stored(stored: &StoredRecording, limits: &QueryLimits, interrupted: &dyn Fn() -> bool) -> Result<Report, SealError> {
+    let name = stored.name;
     match stored.state {
-        RecordingState::Sealed { .. } => match read_sealed(&stored) {
+        RecordingState::Sealed { .. } => match read_sealed(stored, limits) {
             // A power cut can take segments back that the catalog knows. The log stays until the disk has them.
-            Err(SealError::Store(error)) if stored.has_log() && error.kind() != longpole_store::ErrorKind::Incompatible => {
-                seal_again(&stored, interrupted)
+            Err(SealError::Store(error))
+                if stored.has_log() && error.kind() != longpole_store::ErrorKind::Incompatible && !matches!(error, StoreError::Stopped) =>
+            {
+                seal_again(stored, interrupted)
             }
             read => read,
         },
         RecordingState::Recording => Err(SealError::Living { name }),
-        RecordingState::Killed | RecordingState::Ended => seal_again(&stored, interrupted),
+        RecordingState::Killed | RecordingState::Ended => seal_again(stored, interrupted),
     }
 }
 
-fn read_sealed(stored: &StoredRecording) -> Result<Report, SealError> {
+fn read_sealed(stored: &StoredRecording, limits: &QueryLimits) -> Result<Report, SealError> {
     check_sealed_fits(stored)?;
-    let recording = info_span!("read").in_scope(|| stored.read())?;
-    Ok(info_span!("report").in_scope(|| Report::of_derived(recording)))
+    // Its memory is taken as a whole.
+    let reading = QueryLimits { stop: limits.stop.clone(), ..QueryLimits::default() };
+    let recording = info_span!("read").in_scope(|| stored.read_for(&reading))?;
+    let report = info_span!("report").in_scope(|| Report::of_derived_until(recording, &|| limits.stop.is_stopped()));
+    report.ok_or(SealError::Store(StoreError::Stopped))
 }
 
 /// Seals a recording from its log.

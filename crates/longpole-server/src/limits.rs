@@ -207,6 +207,9 @@ pub const ONCE_MAX: Duration = Duration::from_secs(60);
 /// Reports of sealed recordings that the page keeps in memory: enough to go back and forth between a few.
 pub const REPORTS_MAX: usize = 4;
 
+/// Bytes of memory that they may take on a server, beside the newest one, which is kept whatever it takes.
+pub const REPORTS_BYTES_MAX: u64 = 512 << 20;
+
 /// How long the page may take to finish answers when it is closed.
 pub const PAGE_CLOSE_MAX: Duration = Duration::from_millis(500);
 
@@ -240,10 +243,14 @@ pub const ANSWER_STALL_MAX: Duration = Duration::from_secs(if cfg!(test) { 2 } e
 pub const ANSWER_LOOK_PAUSE: Duration = Duration::from_millis(if cfg!(test) { 100 } else { 2_000 });
 
 /// Bytes of memory that bodies, unread answers and spans that stand in no segment yet may take together: a gigabyte for the last, which are
-/// nine logs of 262,144 spans of 400 bytes. A server that finds less memory takes no more than half of that.
+/// nine logs of 262,144 spans of 400 bytes. A server that finds less memory takes no more than a quarter of that.
 pub const MEMORY_BYTES_MAX: u64 = 1792 << 20;
 
-/// Percent of it beyond which the server takes no further requests.
+/// Bytes of memory that queries may take together, with the reports that are kept for the next ones: a trace of 600 MB takes 1.5 GB until it is
+/// answered. A server that finds less memory takes no more than a quarter of that.
+pub const QUERIES_IN_MEMORY_BYTES_MAX: u64 = 2 << 30;
+
+/// Percent of the first beyond which the server takes no further requests.
 pub const MEMORY_SHORT_PERCENT: u64 = 80;
 
 /// The longest time, in seconds, after which a client may come again that was refused for lack of memory. The shortest is 1 s.

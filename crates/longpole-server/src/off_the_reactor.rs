@@ -1,21 +1,22 @@
 //! Work that may block, for tasks that must not.
 //!
-//! A server does such work for queries. There are places for a few queries at once, and each has a time limit:
+//! A server does such work for queries. There are places for a few queries at once, each has a time limit, and all share their memory:
 //!
 //! ```text
 //! task   ── waits for a place ── waits for the work ── answers ── counts the memory of the answer
 //! place                       ╞════════════════════════════════════════════════════════════════╡
 //! work                        ╞═════════════════════╡ stops soon if the client leaves or the time is over
+//! memory                      ╞═══ what it reads ═══╪═══════════════ the answer ═════════════════╡
 //! ```
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use longpole_store::live::QueryStop;
-use tokio::sync::{OnceCell, OwnedSemaphorePermit, Semaphore};
+use longpole_store::live::{MemoryPool, QueryLimits, QueryMemory};
+use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout, timeout_at};
 
-use crate::limits::{QUERY_TIME_MAX, QUERY_WAIT_MAX};
+use crate::limits::{QUERIES_AT_ONCE_MAX, QUERY_TIME_MAX, QUERY_WAIT_MAX};
 
 tokio::task_local! {
     /// The query that this task answers; none outside of a server.
@@ -23,13 +24,16 @@ tokio::task_local! {
 }
 
 /// Why such work has no result.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Unfinished {
     /// Its thread ended by a panic, which has printed itself.
+    #[error("longpole has a bug: it failed to answer this request")]
     Panicked,
     /// It took longer than [`QUERY_TIME_MAX`].
+    #[error("the query took longer than {} s: search a shorter time, one service, or for fewer traces", QUERY_TIME_MAX.as_secs())]
     TimedOut,
     /// Others had all places for [`QUERY_WAIT_MAX`].
+    #[error("more than {QUERIES_AT_ONCE_MAX} queries at the same time: try again")]
     NoPlace,
 }
 
@@ -37,28 +41,46 @@ pub(crate) enum Unfinished {
 #[derive(Debug)]
 pub(crate) struct Query {
     places: Arc<Semaphore>,
-    /// Its place, and when its time is over.
-    place: OnceCell<(OwnedSemaphorePermit, Instant)>,
-    stop: QueryStop,
+    place: Mutex<Place>,
+    limits: QueryLimits,
     timed_out: AtomicBool,
     found_no_place: AtomicBool,
 }
 
+/// The place of a query.
+#[derive(Debug, Default)]
+struct Place {
+    permit: Option<OwnedSemaphorePermit>,
+    /// When the time of the query is over, once it had a place.
+    until: Option<Instant>,
+}
+
 impl Query {
-    /// A query that takes one of these places when it needs one.
-    pub(crate) fn new(places: Arc<Semaphore>) -> Query {
+    /// A query that takes one of these places when it needs one, and memory of this pool.
+    pub(crate) fn new(places: Arc<Semaphore>, memory: &Arc<MemoryPool>) -> Query {
+        let limits = QueryLimits { memory: QueryMemory::of(memory), ..QueryLimits::default() };
         let (timed_out, found_no_place) = (AtomicBool::new(false), AtomicBool::new(false));
-        Query { places, place: OnceCell::new(), stop: QueryStop::default(), timed_out, found_no_place }
+        Query { places, place: Mutex::default(), limits, timed_out, found_no_place }
     }
 
     /// Ends its work soon.
     pub(crate) fn stop(&self) {
-        self.stop.stop();
+        self.limits.stop.stop();
+    }
+
+    /// Its memory.
+    pub(crate) fn memory(&self) -> &QueryMemory {
+        &self.limits.memory
     }
 
     /// Whether it took too long.
     pub(crate) fn timed_out(&self) -> bool {
         self.timed_out.load(Ordering::Relaxed)
+    }
+
+    /// Notes that it took too long.
+    pub(crate) fn note_timed_out(&self) {
+        self.timed_out.store(true, Ordering::Relaxed);
     }
 
     /// Whether others had all places.
@@ -67,20 +89,26 @@ impl Query {
     }
 
     /// Waits for a place, and returns when the time of the query is over.
-    async fn begin(&self) -> Result<Instant, Unfinished> {
-        let place = self.place.get_or_try_init(async || {
+    pub(crate) async fn begin(&self) -> Result<Instant, Unfinished> {
+        let mut place = self.place.lock().await;
+        if place.permit.is_none() {
             // The places are never closed.
-            let place = timeout(QUERY_WAIT_MAX, Arc::clone(&self.places).acquire_owned()).await.ok().and_then(Result::ok);
-            self.found_no_place.store(place.is_none(), Ordering::Relaxed);
-            Ok((place.ok_or(Unfinished::NoPlace)?, Instant::now() + QUERY_TIME_MAX))
-        });
-        place.await.map(|(_, until)| *until)
+            let permit = timeout(QUERY_WAIT_MAX, Arc::clone(&self.places).acquire_owned()).await.ok().and_then(Result::ok);
+            self.found_no_place.store(permit.is_none(), Ordering::Relaxed);
+            place.permit = Some(permit.ok_or(Unfinished::NoPlace)?);
+        }
+        Ok(*place.until.get_or_insert_with(|| Instant::now() + QUERY_TIME_MAX))
+    }
+
+    /// Its place, for work that several queries wait for. It takes another one when it goes on.
+    pub(crate) async fn give_place(&self) -> Option<OwnedSemaphorePermit> {
+        self.place.lock().await.permit.take()
     }
 }
 
-/// Stops the reading for the query that this task answers.
-pub(crate) fn query_stop() -> QueryStop {
-    QUERY.try_with(|query| query.stop.clone()).unwrap_or_default()
+/// What bounds the query that this task answers.
+pub(crate) fn query_limits() -> QueryLimits {
+    QUERY.try_with(|query| query.limits.clone()).unwrap_or_default()
 }
 
 /// Runs work that reads files or computes on a thread that may block.
@@ -102,7 +130,7 @@ where
     match timeout_at(until, tokio::task::spawn_blocking(work)).await {
         Ok(done) => done.unwrap_or_else(|_| Err(Unfinished::Panicked.into())),
         Err(_) => {
-            query.timed_out.store(true, Ordering::Relaxed);
+            query.note_timed_out();
             query.stop();
             Err(Unfinished::TimedOut.into())
         }
@@ -120,7 +148,7 @@ mod tests {
     async fn ask(query: &Arc<Query>) -> Result<(), Unfinished> {
         QUERY
             .scope(Arc::clone(query), async {
-                let stop = query_stop();
+                let stop = query_limits().stop;
                 off_the_reactor(move || {
                     while !stop.is_stopped() {
                         thread::yield_now();
@@ -135,7 +163,7 @@ mod tests {
     #[tokio::test]
     async fn a_query_ends_at_its_limit_and_has_its_place_until_its_work_ended() {
         let places = Arc::new(Semaphore::new(1));
-        let query = Arc::new(Query::new(Arc::clone(&places)));
+        let query = Arc::new(Query::new(Arc::clone(&places), &Arc::new(MemoryPool::new(1))));
         assert_eq!(ask(&query).await, Err(Unfinished::TimedOut));
         assert!(query.timed_out());
         drop(query);
@@ -146,7 +174,7 @@ mod tests {
     #[tokio::test]
     async fn a_query_without_a_place_says_so() {
         let places = Arc::new(Semaphore::new(1));
-        let first = Arc::new(Query::new(Arc::clone(&places)));
+        let first = Arc::new(Query::new(Arc::clone(&places), &Arc::new(MemoryPool::new(1))));
         let under_way = tokio::spawn({
             let first = Arc::clone(&first);
             async move { ask(&first).await }
@@ -154,7 +182,7 @@ mod tests {
         while places.available_permits() > 0 {
             tokio::task::yield_now().await;
         }
-        let second = Arc::new(Query::new(Arc::clone(&places)));
+        let second = Arc::new(Query::new(Arc::clone(&places), &Arc::new(MemoryPool::new(1))));
         assert_eq!(ask(&second).await, Err(Unfinished::NoPlace));
         assert!(second.found_no_place());
         // Its client leaves.

@@ -26,6 +26,7 @@ use crate::format_file;
 use crate::layout;
 use crate::memory::needs;
 use crate::numbers::usize_of;
+use crate::query_limits::QueryLimits;
 use crate::segment::{CHECKSUMS_FILE, Tables, recording};
 
 /// Bytes of a block of a tar.
@@ -108,7 +109,18 @@ fn write_padded(out: &mut dyn Write, bytes: &[u8]) -> io::Result<()> {
 /// [`StoreError::Corrupt`] if it is no archive or is damaged, [`StoreError::TooLarge`] if it needs more memory than a reader allows,
 /// [`StoreError::Newer`] for a later format, [`StoreError::Io`] if the input fails.
 pub fn read(path: &Path, input: impl Read) -> Result<Recording, StoreError> {
-    Archive::read(path, input)?.recording()
+    read_for(path, input, &QueryLimits::default())
+}
+
+/// The same for a query, of which the file and its rows take memory.
+///
+/// # Errors
+///
+/// As of [`read`], and those of [`QueryLimits::take`].
+pub fn read_for(path: &Path, input: impl Read, query: &QueryLimits) -> Result<Recording, StoreError> {
+    let archive = Archive::read(path, input)?;
+    query.take(archive.bytes)?;
+    archive.recording(query)
 }
 
 /// What is wrong with a file of more than [`ARCHIVE_BYTES_MAX`].
@@ -144,8 +156,8 @@ impl Archive {
         Ok(Archive { path: path.to_owned(), bytes: bytes.len() as u64, files: files.collect(), version })
     }
 
-    fn recording(&self) -> Result<Recording, StoreError> {
-        recording::read_tables(&Tables::of_memory(&self.path, self.bytes, &self.files, self.version)?)
+    fn recording(&self, query: &QueryLimits) -> Result<Recording, StoreError> {
+        recording::read_tables(&Tables::of_memory(&self.path, self.bytes, &self.files, self.version)?.for_query(query))
     }
 }
 
@@ -375,7 +387,7 @@ mod tests {
     }
 
     fn read_bytes(bytes: Bytes) -> Result<Recording, StoreError> {
-        Archive::of_bytes("r1.lpole".as_ref(), &bytes)?.recording()
+        Archive::of_bytes("r1.lpole".as_ref(), &bytes)?.recording(&QueryLimits::default())
     }
 
     #[expect(clippy::print_stdout, reason = "how many there were of each is what a long run is for")]

@@ -47,6 +47,9 @@ const LONG_BYTES_MIN: usize = PLACED_BYTES_MIN;
 const LONG_MAX: usize = 1 << 12;
 const LONG_BYTES_MAX: usize = 64 << 20;
 
+/// Memory of a text beside its characters: counters, and the place of those.
+const TEXT_BYTES: usize = 40;
+
 /// Bits of the first byte of a body; its lowest two are the status.
 mod has {
     pub(super) const EVENTS: u8 = 1 << 2;
@@ -164,6 +167,11 @@ impl CompactSpans {
 
     /// A span as it was.
     pub fn get(&self, index: usize) -> Span {
+        self.get_counted(index).0
+    }
+
+    /// The same, and the bytes of memory that it takes beside what it shares with others.
+    pub(crate) fn get_counted(&self, index: usize) -> (Span, u64) {
         let head = &self.heads[index];
         let example = &self.examples[head.example];
         let range = TimeRange { start: head.start, end: head.end };
@@ -175,9 +183,10 @@ impl CompactSpans {
             pid: example.pid,
             ..Span::new(head.trace_id, head.span_id, example.name.clone(), range)
         };
-        let mut body = BodyReader { bytes: Decoder::new(self.body(index)), texts: &self.texts.list };
+        let mut body = BodyReader { bytes: Decoder::new(self.body(index)), texts: &self.texts.list, made_bytes: size_of::<Span>() };
         body.read_into(&mut span).expect("bytes that were written here");
-        span
+        let made_bytes = body.made_bytes as u64;
+        (span, made_bytes)
     }
 
     /// All of them as they were.
@@ -426,6 +435,8 @@ fn put_value(out: &mut Vec<u8>, texts: &mut NumberedTexts, value: &AttributeValu
 struct BodyReader<'a> {
     bytes: Decoder<'a>,
     texts: &'a [Text],
+    /// Memory of what was read. A text with a number is there already.
+    made_bytes: usize,
 }
 
 impl BodyReader<'_> {
@@ -461,6 +472,7 @@ impl BodyReader<'_> {
     fn list<T>(&mut self, mut read: impl FnMut(&mut Self) -> Decoded<T>) -> Decoded<Vec<T>> {
         let count = self.bytes.u64()?;
         let mut list = Vec::with_capacity(usize_of(count));
+        self.made_bytes += usize_of(count) * size_of::<T>();
         for _ in 0..count {
             list.push(read(self)?);
         }
@@ -485,7 +497,11 @@ impl BodyReader<'_> {
                 let bits = self.bytes.take(8, "a number with a point")?;
                 AttributeValue::Double(f64::from_le_bytes(bits.try_into().unwrap_or_default()))
             }
-            kind::BYTES => AttributeValue::Bytes(self.bytes.bytes()?.to_vec().into()),
+            kind::BYTES => {
+                let bytes = self.bytes.bytes()?;
+                self.made_bytes += bytes.len();
+                AttributeValue::Bytes(bytes.to_vec().into())
+            }
             kind::ARRAY => AttributeValue::Array(self.list(Self::value)?.into()),
             kind::KEY_VALUES => AttributeValue::KeyValues(self.pairs()?.into()),
             _ => AttributeValue::Empty,
@@ -498,6 +514,7 @@ impl BodyReader<'_> {
             return Ok(self.texts[(number >> 1) as usize].clone());
         }
         let bytes = self.bytes.take((number >> 1) as usize, "a string")?;
+        self.made_bytes += TEXT_BYTES + bytes.len();
         Ok(std::str::from_utf8(bytes).unwrap_or_default().into())
     }
 }

@@ -4,6 +4,8 @@ use std::error::Error;
 use std::io;
 use std::path::PathBuf;
 
+use longpole_model::TraceId;
+
 use crate::error_kind::ErrorKind;
 use crate::name::RecordingName;
 use crate::wal::WalError;
@@ -135,6 +137,37 @@ pub enum StoreError {
     /// Nobody waits for the answer of this query any more.
     #[error("answer the query: it was stopped")]
     Stopped,
+    /// Other queries have the memory for it.
+    #[error("answer the query: other queries have the memory for it; try again")]
+    MemoryShort,
+    /// A query takes more memory than all of them may.
+    #[error(
+        "answer the query: it takes more than {} MiB of memory, and the queries of this server may take {} MiB together",
+        needed >> 20,
+        limit >> 20
+    )]
+    TooMuchMemory {
+        /// Bytes that it takes at least.
+        needed: u64,
+        /// Bytes that all queries may take.
+        limit: u64,
+    },
+    /// A trace takes more memory than all queries may.
+    #[error(
+        "read the trace {trace_id}: its {spans} spans take more than {} MiB of memory, and the queries of this server may take {} MiB together",
+        needed >> 20,
+        limit >> 20
+    )]
+    TraceTooLarge {
+        /// The trace.
+        trace_id: TraceId,
+        /// Its spans, as often as they came.
+        spans: u64,
+        /// Bytes that they take at least.
+        needed: u64,
+        /// Bytes that all queries may take.
+        limit: u64,
+    },
     /// Its segments are not written yet.
     #[error("read the recording {name}: it is not sealed")]
     NotSealed {
@@ -164,6 +197,14 @@ impl StoreError {
         move |source| StoreError::Io { action, path, source }
     }
 
+    /// The same, where it says that a query takes too much, with the trace that does.
+    pub fn of_trace(self, trace_id: TraceId, spans: u64) -> StoreError {
+        match self {
+            StoreError::TooMuchMemory { needed, limit } => StoreError::TraceTooLarge { trace_id, spans, needed, limit },
+            error => error,
+        }
+    }
+
     /// What kind of error this is.
     pub fn kind(&self) -> ErrorKind {
         match self {
@@ -172,6 +213,9 @@ impl StoreError {
             | StoreError::Taken { .. }
             | StoreError::Served { .. }
             | StoreError::Stopped
+            | StoreError::MemoryShort
+            | StoreError::TooMuchMemory { .. }
+            | StoreError::TraceTooLarge { .. }
             | StoreError::TooLarge { .. } => ErrorKind::Environment,
             StoreError::Wal(error) => error.kind(),
             StoreError::Segment { source, .. } if source.is::<io::Error>() => ErrorKind::Environment,

@@ -45,6 +45,7 @@ pub mod live;
 mod memory;
 mod name;
 mod numbers;
+mod query_limits;
 mod query_stop;
 mod segment;
 mod span_order;

@@ -107,8 +107,16 @@ impl Report {
     /// The report of a recording whose spans are folded and whose samples and waits are linked ([`derive()`]), as a store holds it. Computes
     /// everything that every view needs.
     pub fn of_derived(recording: Recording) -> Report {
+        Report::of_derived_until(recording, &|| false).expect("nothing stops it")
+    }
+
+    /// The same, unless it is stopped; checks that between its steps.
+    pub fn of_derived_until(recording: Recording, is_stopped: &dyn Fn() -> bool) -> Option<Report> {
+        if is_stopped() {
+            return None;
+        }
         let forest = Forest::build(&recording);
-        Report::of_forest(recording, forest)
+        Report::of_forest(recording, forest, is_stopped)
     }
 
     /// The report of a recording from the outline of its spans, which is enough for an answer
@@ -120,15 +128,21 @@ impl Report {
         let forest = Forest::of_outline(&recording, &outline.heads);
         let outlined = Some((outline.heads.len(), traces));
         drop(outline.heads);
-        Report { outlined, ..Report::of_forest(recording, forest) }
+        Report { outlined, ..Report::of_forest(recording, forest, &|| false).expect("nothing stops it") }
     }
 
-    fn of_forest(recording: Recording, forest: Forest) -> Report {
+    /// `None` if it is stopped between two steps.
+    fn of_forest(recording: Recording, forest: Forest, is_stopped: &dyn Fn() -> bool) -> Option<Report> {
+        let go_on = || (!is_stopped()).then_some(());
+        go_on()?;
         // First, because it needs memory of its own.
         let in_flight = parallelism::in_flight(&forest);
+        go_on()?;
         let replay = Replay::new(&recording, &forest);
+        go_on()?;
         let mut waits = NodeWaits::of(&recording, &forest);
         let mut timelines = Timelines::new(&recording, &forest);
+        go_on()?;
         let origin = forest.run_range().start;
         let blockers = OnceLock::new();
         let run_graph = ThreadGraph::of_run(&Sources { recording: &recording, timelines: &timelines, origin }, &blockers, &forest, &replay);
@@ -139,6 +153,7 @@ impl Report {
                 served::through_servers(path, replay.schedule(), &recording, &forest, &waits)
             }
         };
+        go_on()?;
         let samples = sample_links::samples_of_nodes(&recording, &forest);
         let graphs = if timelines.plain_processes().is_empty() {
             FastMap::default()
@@ -151,7 +166,9 @@ impl Report {
             .iter()
             .map(|s| recording.clock.to_unix(s.time).map_or(Nanos::MIN, |at| Nanos(at.nanos_since(origin))))
             .collect();
+        go_on()?;
         let functions = Functions::new(&recording);
+        go_on()?;
         let mut report = Report {
             recording,
             forest,
@@ -179,9 +196,10 @@ impl Report {
             outlined: None,
         };
         report.poles = report.find_poles();
+        go_on()?;
         report.path_states = report.activity_on_path().states(report.path_stretches(|_| true));
         report.deployment = report.split_deployment();
-        report
+        Some(report)
     }
 
     fn find_poles(&self) -> Poles {

@@ -27,7 +27,8 @@ use disk_file::{Unpacked, is_perf_data, open, whole, written};
 use flate2::bufread::MultiGzDecoder;
 use longpole_analysis::report::summary_spans;
 use longpole_analysis::{Report, derive};
-use longpole_model::{Loss, LossKind, Recording, Span};
+use longpole_model::{Loss, LossKind, Recording, Span, TraceId};
+use longpole_store::live::QueryLimits;
 use longpole_store::{Assembler, CompactRecording, RecordingName, RecordingWriter, Store, StoreError, archive};
 use longpole_wire::file::{FileFormat, FormatError, HEAD_BYTES};
 use longpole_wire::limits::expanded_bytes_max;
@@ -37,6 +38,7 @@ use spans::Intake;
 use tracing::info_span;
 use unseen::with_cause;
 
+use crate::memory::{report_bytes, view_bytes};
 use crate::seal::summary_row;
 use crate::source_file;
 
@@ -156,10 +158,13 @@ pub fn read(path: &Path) -> Result<Contents, ImportError> {
     decode(path, file)
 }
 
-/// The recording in a file, as `longpole export --to lpole` writes it, and nothing else.
-pub fn read_archive(path: &Path) -> Result<Contents, ImportError> {
+/// The recording in a file, as `longpole export --to lpole` writes it, and nothing else. It takes memory of this query, with the report that is made
+/// of it to keep it.
+pub fn read_archive(path: &Path, limits: &QueryLimits) -> Result<Contents, ImportError> {
     let file = open(path).map_err(|source| ImportError::Io { path: path.to_owned(), source })?;
-    Ok(Contents::whole(archive::read(path, BufReader::new(file))?))
+    let recording = archive::read_for(path, BufReader::new(file), limits)?;
+    limits.take(report_bytes(recording.spans.len() as u64))?;
+    Ok(Contents::whole(recording))
 }
 
 /// The spans of an open file, if it has the form in which programs write their own: OTLP as JSON, or AppDash, neither of them compressed.
@@ -224,6 +229,23 @@ pub fn contents_of_trace(spans: Vec<Span>) -> Contents {
     let mut intake = Intake::of_command(command);
     spans.into_iter().for_each(|span| intake.assembler.span(span));
     Contents(Held::Packed(Box::new(intake.finish())))
+}
+
+/// The report of a trace of a server for a query, which takes memory of it beside the spans.
+///
+/// # Errors
+///
+/// [`StoreError::TraceTooLarge`], [`StoreError::MemoryShort`] or [`StoreError::Stopped`], as the query ends.
+pub fn report_of_trace(trace_id: TraceId, spans: Vec<Span>, limits: &QueryLimits) -> Result<Report, StoreError> {
+    let count = spans.len() as u64;
+    limits.take(report_bytes(count)).map_err(|error| error.of_trace(trace_id, count))?;
+    // A report that leaves no room for a view of it is of no use.
+    drop(limits.hold(view_bytes(count)).map_err(|error| error.of_trace(trace_id, count))?);
+    let mut recording = of_trace(spans);
+    limits.check()?;
+    let _step = info_span!("report", spans = recording.spans.len()).entered();
+    derive(&mut recording, &[]);
+    Report::of_derived_until(recording, &|| limits.stop.is_stopped()).ok_or(StoreError::Stopped)
 }
 
 /// The report of a file's recording.

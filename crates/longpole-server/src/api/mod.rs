@@ -5,16 +5,15 @@ mod frame;
 mod poles;
 mod processes;
 mod recordings;
+mod report_cache;
 mod span;
 mod summary;
 mod threads;
 mod tree;
 
-use std::collections::VecDeque;
 use std::error::Error;
 use std::fmt;
-use std::path::{Path as FilePath, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
@@ -22,20 +21,14 @@ use axum::routing::get;
 use axum::{Router, middleware};
 use http::StatusCode;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
-use longpole_analysis::Report;
-use longpole_model::{Span, Timestamp, TraceId};
-use longpole_store::live::LiveStore;
-use longpole_store::{DirectoryIdentity, ErrorKind, RecordingName, RecordingState, Store, StoreError, StoredRecording};
+use longpole_model::TraceId;
+use longpole_recording::seal::SealError;
+use longpole_store::{ErrorKind, RecordingName, StoreError};
 use serde::Serialize;
 use serde_json::json;
-use tokio::sync::OnceCell;
 
-use crate::limits::{QUERIES_AT_ONCE_MAX, QUERY_TIME_MAX, REPORTS_MAX};
-use crate::off_the_reactor::{Unfinished, off_the_reactor, query_stop};
-use longpole_recording::import;
-use longpole_recording::seal::{self, SealError};
-use longpole_recording::source_file::SourceConsent;
-use longpole_wire::jaeger::trace_id;
+pub(crate) use self::report_cache::ReportCache;
+use crate::off_the_reactor::Unfinished;
 
 /// The routes. All are GET; axum answers HEAD by them, and everything else with 405.
 pub(crate) fn routes(cache: Arc<ReportCache>) -> Router {
@@ -73,7 +66,7 @@ async fn in_our_shape(response: Response) -> Response {
 const REFUSAL_BYTES_MAX: usize = 4096;
 
 /// Why a request has no answer: a status, a stable code, and a message for people.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ApiError {
     status: StatusCode,
     code: &'static str,
@@ -102,17 +95,38 @@ impl IntoResponse for ApiError {
     }
 }
 
+/// The status of a failure of the store, for whoever asked it something.
+pub(crate) fn status_of_store(error: &StoreError) -> StatusCode {
+    match error {
+        // The same question has an answer when others have theirs, and nobody waits for that of a question that was stopped.
+        StoreError::MemoryShort | StoreError::Stopped => StatusCode::SERVICE_UNAVAILABLE,
+        // As Tempo answers: the request is a good one, and what it asks for is too large.
+        StoreError::TooMuchMemory { .. } | StoreError::TraceTooLarge { .. } | StoreError::TooLarge { .. } => {
+            StatusCode::UNPROCESSABLE_ENTITY
+        }
+        _ => match error.kind() {
+            ErrorKind::Usage => StatusCode::BAD_REQUEST,
+            ErrorKind::NotFound => StatusCode::NOT_FOUND,
+            ErrorKind::Living => StatusCode::CONFLICT,
+            ErrorKind::Environment | ErrorKind::NotOurs | ErrorKind::Incompatible | ErrorKind::Corrupt | ErrorKind::Bug => {
+                StatusCode::INTERNAL_SERVER_ERROR
+            }
+        },
+    }
+}
+
 impl From<StoreError> for ApiError {
     fn from(error: StoreError) -> Self {
-        let message = format!("cannot {}", causes(&error));
-        match error.kind() {
-            ErrorKind::Usage => ApiError::new(StatusCode::BAD_REQUEST, "bad_name", message),
-            ErrorKind::NotFound => ApiError::new(StatusCode::NOT_FOUND, "recording_not_found", message),
-            ErrorKind::Living => ApiError::new(StatusCode::CONFLICT, "still_recording", message),
-            ErrorKind::Environment | ErrorKind::NotOurs | ErrorKind::Incompatible | ErrorKind::Corrupt | ErrorKind::Bug => {
-                ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "unreadable", message)
-            }
-        }
+        let status = status_of_store(&error);
+        let code = match status {
+            StatusCode::BAD_REQUEST => "bad_name",
+            StatusCode::NOT_FOUND => "recording_not_found",
+            StatusCode::CONFLICT => "still_recording",
+            StatusCode::SERVICE_UNAVAILABLE => "busy",
+            StatusCode::UNPROCESSABLE_ENTITY => "too_large",
+            _ => "unreadable",
+        };
+        ApiError::new(status, code, format!("cannot {}", causes(&error)))
     }
 }
 
@@ -121,6 +135,10 @@ impl From<SealError> for ApiError {
         match error {
             SealError::Store(error) => error.into(),
             SealError::Living { .. } => ApiError::new(StatusCode::CONFLICT, "still_recording", error.to_string()),
+            SealError::Interrupted { .. } => StoreError::Stopped.into(),
+            SealError::TooLarge { .. } | SealError::TooLargeForServer { .. } => {
+                ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, "too_large", error.to_string())
+            }
             error => ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "unreadable", causes(&error)),
         }
     }
@@ -173,153 +191,13 @@ impl fmt::Display for ReportName {
     }
 }
 
-/// Where reports come from, and the reports of the last requests. A sealed recording never changes, so its report stays valid; each request
-/// checks that the recording still exists. A trace changes as long as spans of it come.
-pub(crate) struct ReportCache {
-    source: ReportSource,
-    consent: SourceConsent,
-    reports: Mutex<VecDeque<Shelved>>,
-}
-
-/// What there are reports of.
-enum ReportSource {
-    /// Recordings of the store in this directory.
-    Recordings(PathBuf),
-    /// Traces of a server, and the recordings that were pushed to it: its clients may be anybody, so those that a user made here are not
-    /// among them.
-    Served {
-        traces: LiveStore,
-        /// The store of what was pushed.
-        pushed: PathBuf,
-    },
-}
-
-/// Which report this is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Label {
-    /// The number alone is not enough: a store that was removed and made again counts from 1 again.
-    Recording { name: RecordingName, directory: DirectoryIdentity, start: Timestamp },
-    /// With the number of its spans and their last end, by which it changes.
-    Trace { id: TraceId, spans: usize, end: Timestamp },
-}
-
-impl Label {
-    fn of(stored: &StoredRecording) -> Result<Self, StoreError> {
-        Ok(Label::Recording { name: stored.name, directory: stored.directory_identity()?, start: stored.summary.start })
-    }
-
-    fn of_trace(id: TraceId, spans: &[Span]) -> Self {
-        Label::Trace { id, spans: spans.len(), end: spans.iter().map(|span| span.end).max().unwrap_or(Timestamp(0)) }
-    }
-}
-
-/// A report that is ready, or in the making; requests that arrive meanwhile wait for the same one.
-type Shelved = (Label, Arc<OnceCell<Arc<Report>>>);
-
-impl ReportCache {
-    pub(crate) fn new(root: &FilePath, consent: SourceConsent) -> Self {
-        ReportCache { source: ReportSource::Recordings(root.to_owned()), consent, reports: Mutex::default() }
-    }
-
-    /// Reports of the traces of a server, and of the recordings that were pushed to it.
-    pub(crate) fn of_server(traces: LiveStore, pushed: PathBuf) -> Self {
-        ReportCache { source: ReportSource::Served { traces, pushed }, consent: SourceConsent::default(), reports: Mutex::default() }
-    }
-
-    /// Whether it may read the source files that a recording names: never on a server, where anybody may have pushed the recording.
-    fn reads_sources(&self) -> bool {
-        matches!(self.source, ReportSource::Recordings(_))
-    }
-
-    fn lock(&self) -> MutexGuard<'_, VecDeque<Shelved>> {
-        self.reports.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The place of a report, made the youngest.
-    fn place(&self, label: Label) -> Arc<OnceCell<Arc<Report>>> {
-        let mut reports = self.lock();
-        let known = reports.iter().position(|(other, _)| *other == label).and_then(|at| reports.remove(at));
-        let place = known.map_or_else(Arc::default, |(_, place)| place);
-        reports.push_front((label, Arc::clone(&place)));
-        reports.truncate(REPORTS_MAX);
-        place
-    }
-
-    /// The report of `r7`, `7` or `last`, or of a trace by its id, made at the first call.
-    pub(crate) async fn report(self: &Arc<Self>, text: &str) -> Result<(ReportName, Arc<Report>), ApiError> {
-        match &self.source {
-            ReportSource::Recordings(_) => self.report_of_recording(text).await,
-            // A trace id has hexadecimal digits only.
-            ReportSource::Served { .. } if text.starts_with('r') => self.report_of_recording(text).await,
-            ReportSource::Served { traces, .. } => self.report_of_trace(traces.for_query(query_stop()), text).await,
-        }
-    }
-
-    async fn report_of_recording(self: &Arc<Self>, text: &str) -> Result<(ReportName, Arc<Report>), ApiError> {
-        let cache = Arc::clone(self);
-        let text = text.to_owned();
-        let (store, name, label) = off_the_reactor::<_, ApiError>(move || {
-            let store = cache.open()?;
-            let stored = store.recording(store.resolve(&text)?)?;
-            if stored.state == RecordingState::Recording {
-                return Err(SealError::Living { name: stored.name }.into());
-            }
-            Ok((store, stored.name, Label::of(&stored)?))
-        })
-        .await?;
-        let make = || off_the_reactor::<_, ApiError>(move || Ok(Arc::new(seal::load(&store, name, &|| false)?)));
-        let place = self.place(label);
-        let report = place.get_or_try_init(make).await?;
-        Ok((ReportName::Recording(name), Arc::clone(report)))
-    }
-
-    async fn report_of_trace(self: &Arc<Self>, store: LiveStore, text: &str) -> Result<(ReportName, Arc<Report>), ApiError> {
-        let text = text.to_owned();
-        let (id, spans) = off_the_reactor::<_, ApiError>(move || {
-            let id = trace_id(&text).ok_or_else(|| ApiError::not_found(format!("{text} is no trace id")))?;
-            let spans = store.trace(id)?;
-            if spans.is_empty() { Err(ApiError::not_found(format!("there is no trace {id}"))) } else { Ok((id, spans)) }
-        })
-        .await?;
-        let place = self.place(Label::of_trace(id, &spans));
-        let make = || off_the_reactor::<_, ApiError>(move || Ok(Arc::new(import::report(import::of_trace(spans)))));
-        let report = place.get_or_try_init(make).await?;
-        Ok((ReportName::Trace(id), Arc::clone(report)))
-    }
-
-    fn open(&self) -> Result<Store, ApiError> {
-        match &self.source {
-            ReportSource::Recordings(root) | ReportSource::Served { pushed: root, .. } => Ok(Store::open(root)?),
-        }
-    }
-
-    /// Makes a view of a report, off the reactor: views of large recordings take their time.
-    pub(crate) async fn view(
-        self: &Arc<Self>,
-        recording: &str,
-        view: impl FnOnce(ReportName, &Report) -> Answer + Send + 'static,
-    ) -> Answer {
-        let (name, report) = self.report(recording).await?;
-        off_the_reactor::<_, ApiError>(move || view(name, &report)).await
-    }
-
-    /// Answers a query to the store.
-    async fn store(self: &Arc<Self>, query: impl FnOnce(&Store) -> Answer + Send + 'static) -> Answer {
-        let cache = Arc::clone(self);
-        off_the_reactor::<_, ApiError>(move || query(&cache.open()?)).await
-    }
-}
-
 impl From<Unfinished> for ApiError {
     fn from(unfinished: Unfinished) -> Self {
-        let busy = |code, message| ApiError::new(StatusCode::SERVICE_UNAVAILABLE, code, message);
-        match unfinished {
-            Unfinished::Panicked => {
-                let message = "longpole has a bug: it failed to answer this request; `longpole show` may report more";
-                ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "bug", message)
-            }
-            Unfinished::TimedOut => busy("timed_out", format!("the query took longer than {} s", QUERY_TIME_MAX.as_secs())),
-            Unfinished::NoPlace => busy("busy", format!("more than {QUERIES_AT_ONCE_MAX} queries at the same time: try again")),
-        }
+        let (status, code) = match unfinished {
+            Unfinished::Panicked => (StatusCode::INTERNAL_SERVER_ERROR, "bug"),
+            Unfinished::TimedOut => (StatusCode::SERVICE_UNAVAILABLE, "timed_out"),
+            Unfinished::NoPlace => (StatusCode::SERVICE_UNAVAILABLE, "busy"),
+        };
+        ApiError::new(status, code, unfinished.to_string())
     }
 }

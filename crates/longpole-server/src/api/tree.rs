@@ -8,5 +8,5 @@ use super::{Answer, ReportCache, json};
 use longpole_recording::view::TreeView;
 
 pub(super) async fn get(State(cache): State<Arc<ReportCache>>, Path(recording): Path<String>) -> Answer {
-    cache.view(&recording, |name, report| json(&TreeView::new(name, report))).await
+    cache.long_view(&recording, |name, report| json(&TreeView::new(name, report))).await
 }

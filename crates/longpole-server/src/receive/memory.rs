@@ -5,7 +5,10 @@
 //! answers   from when they are made until their clients read them 512 MiB   beyond it: wait 10 s, then 503
 //! store     spans that stand in no segment yet
 //! all       of these                                              limit     beyond 80%: 429 at once
+//! queries   what they read, and reports that are kept             limit     beyond it: wait 10 s, then 503; 422 if it is never enough
 //! ```
+//!
+//! Queries have a limit of their own: they never make the server refuse spans.
 //!
 //! A client that holds memory and stalls loses it to others in need: after [`STALL_IN_NEED_MAX`], the longest stalled first.
 
@@ -15,12 +18,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use longpole_store::live::MemoryPool;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout_at};
 
 use crate::limits::{
-    ANSWERS_IN_MEMORY_BYTES_MAX, BODIES_IN_MEMORY_BYTES_MAX, MEMORY_BYTES_MAX, MEMORY_SHORT_PERCENT, RETRY_AFTER_SECS_MAX,
-    STALL_IN_NEED_MAX,
+    ANSWERS_IN_MEMORY_BYTES_MAX, BODIES_IN_MEMORY_BYTES_MAX, MEMORY_BYTES_MAX, MEMORY_SHORT_PERCENT, QUERIES_IN_MEMORY_BYTES_MAX,
+    RETRY_AFTER_SECS_MAX, STALL_IN_NEED_MAX,
 };
 
 /// Bytes that one permit stands for.
@@ -36,6 +40,8 @@ pub struct MemoryAccount {
     /// What the store has.
     store: AtomicU64,
     limit: u64,
+    /// What queries read, and reports that are kept for the next ones.
+    queries: Arc<MemoryPool>,
     refused: AtomicU64,
 }
 
@@ -46,17 +52,23 @@ impl Default for MemoryAccount {
 }
 
 impl MemoryAccount {
-    /// An account of at most this many bytes.
+    /// An account of at most this many bytes: half of them for queries, and half for all else.
     pub(crate) fn limited(bytes: u64) -> Self {
-        let limit = bytes.min(MEMORY_BYTES_MAX);
+        let limit = (bytes / 2).min(MEMORY_BYTES_MAX);
+        let queries = Arc::new(MemoryPool::new((bytes / 2).min(QUERIES_IN_MEMORY_BYTES_MAX)));
         let share = |most: usize, part: u64| Arc::new(MemoryShare::new(most.min(usize::try_from(limit / part).unwrap_or(most))));
         let (bodies, answers) = (share(BODIES_IN_MEMORY_BYTES_MAX, 4), share(ANSWERS_IN_MEMORY_BYTES_MAX, 2));
-        MemoryAccount { bodies, answers, store: AtomicU64::new(0), limit, refused: AtomicU64::new(0) }
+        MemoryAccount { bodies, answers, store: AtomicU64::new(0), limit, queries, refused: AtomicU64::new(0) }
     }
 
     /// Notes what the store holds.
     pub(crate) fn note_store(&self, bytes: u64) {
         self.store.store(bytes, Ordering::Relaxed);
+    }
+
+    /// The memory of queries.
+    pub(crate) fn queries(&self) -> &Arc<MemoryPool> {
+        &self.queries
     }
 
     /// Bytes of each share by its name.

@@ -18,7 +18,7 @@ use super::jaeger_v3::{Summary, TraceSearch, depth_of, operations_of};
 use super::query_error::QueryError;
 use super::query_turns::QueriedStore;
 use super::sampling::Strategies;
-use crate::off_the_reactor::off_the_reactor;
+use crate::off_the_reactor::{Unfinished, off_the_reactor};
 use crate::otlp_request::grpc::code;
 use crate::otlp_request::grpc_call::{Refusal, check_message_type, compression_of, not_a_call, respond_with_all, unframe};
 use crate::otlp_request::{Compression, inflate_up_to};
@@ -95,14 +95,16 @@ async fn answer(request: Request, method: impl FnOnce(&[u8]) -> Messages + Send 
         let code = match error.status() {
             StatusCode::BAD_REQUEST => code::INVALID_ARGUMENT,
             StatusCode::NOT_FOUND => code::NOT_FOUND,
+            StatusCode::UNPROCESSABLE_ENTITY => code::RESOURCE_EXHAUSTED,
             _ => match error {
-                QueryError::TimedOut => code::DEADLINE_EXCEEDED,
-                QueryError::NoPlace => code::RESOURCE_EXHAUSTED,
+                QueryError::Unfinished(Unfinished::TimedOut) => code::DEADLINE_EXCEEDED,
+                _ if error.may_come_again() => code::RESOURCE_EXHAUSTED,
                 _ => code::INTERNAL,
             },
         };
         let refusal = Refusal::new(code, error.to_string());
-        if matches!(error, QueryError::NoPlace) { refusal.retry_after(1) } else { refusal }
+        // Without it a client takes it that no later call is answered either.
+        if error.may_come_again() { refusal.retry_after(1) } else { refusal }
     })
 }
 
@@ -130,33 +132,45 @@ fn operations_v2(store: &LiveStore, question: &[u8]) -> Messages {
 
 fn trace_v2(store: &LiveStore, question: &[u8]) -> Messages {
     let spans = one_trace(store, &jaeger_query::trace_request_v2(question)?)?;
-    Ok(chunks_v2(&spans))
+    chunks_v2(store, &spans)
 }
 
 fn traces_v2(store: &LiveStore, question: &[u8]) -> Messages {
     let spans = search_of(jaeger_query::find_request(question)?).spans(store)?;
-    Ok(chunks_v2(&spans))
+    chunks_v2(store, &spans)
 }
 
 /// What Jaeger's spans cannot hold is in version 3.
-fn chunks_v2(spans: &[Span]) -> Vec<Vec<u8>> {
-    spans.chunks(SPANS_AT_A_TIME).map(|chunk| jaeger::encode_spans(chunk).0).collect()
+fn chunks_v2(store: &LiveStore, spans: &[Span]) -> Messages {
+    chunks(store, spans, |chunk| jaeger::encode_spans(chunk).0)
+}
+
+/// Spans as messages. Each takes memory of the query: a span of version 2 repeats its resource.
+fn chunks(store: &LiveStore, spans: &[Span], encode: impl Fn(&[Span]) -> Vec<u8>) -> Messages {
+    let mut messages = Vec::new();
+    for chunk in spans.chunks(SPANS_AT_A_TIME) {
+        store.limits().check()?;
+        let message = encode(chunk);
+        store.limits().take(message.capacity() as u64)?;
+        messages.push(message);
+    }
+    Ok(messages)
 }
 
 fn trace(store: &LiveStore, question: &[u8]) -> Messages {
     let spans = one_trace(store, &jaeger_query::trace_request(question)?)?;
-    Ok(spans.chunks(SPANS_AT_A_TIME).map(otlp::encode_trace).collect())
+    chunks(store, &spans, otlp::encode_trace)
 }
 
 fn traces(store: &LiveStore, question: &[u8]) -> Messages {
     let spans = search(question)?.spans(store)?;
-    Ok(spans.chunks(SPANS_AT_A_TIME).map(otlp::encode_trace).collect())
+    chunks(store, &spans, otlp::encode_trace)
 }
 
 fn summaries(store: &LiveStore, question: &[u8]) -> Messages {
     let mut summaries = Vec::new();
     for found in search(question)?.found(store)? {
-        summaries.push(Summary::new(&found, &store.trace(found.trace_id)?));
+        summaries.push(Summary::read(store, &found)?);
     }
     let message = |summary: &'_ Summary| {
         let counts = [summary.spans, summary.errors, summary.orphans].map(|count| count as u64);

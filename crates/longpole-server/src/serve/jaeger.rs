@@ -23,6 +23,7 @@ use longpole_recording::view::ServiceMap;
 use longpole_store::StoreError;
 use longpole_store::live::{LiveStore, SpanFilter};
 use longpole_wire::jaeger::{self, trace_id};
+use longpole_wire::json_bytes;
 use serde_json::{Value, json};
 
 use super::query_error::QueryError;
@@ -117,11 +118,25 @@ fn kind_of(kind: SpanKind) -> &'static str {
 }
 
 async fn trace(QueriedStore(store): QueriedStore, Path(id): Path<String>) -> Response {
-    let found = off_the_reactor::<_, QueryError>(move || Ok(jaeger::encode(&one_trace(&store, &id)?).0));
+    let found = off_the_reactor::<_, QueryError>(move || as_json(&store, &one_trace(&store, &id)?, |spans| jaeger::encode(spans).0));
     match found.await {
         Ok(document) => (json_header(), document).into_response(),
         Err(error) => Enveloped(Err(error)).into_response(),
     }
+}
+
+/// Spans as JSON, for which the query has memory.
+pub(super) fn as_json(store: &LiveStore, spans: &[Span], encode: impl FnOnce(&[Span]) -> Vec<u8>) -> Result<Vec<u8>, QueryError> {
+    store.limits().check()?;
+    let Some(first) = spans.first() else { return Ok(encode(spans)) };
+    let taken = store.limits().take(json_bytes(spans));
+    taken.map_err(|error| if is_of_one(spans) { error.of_trace(first.trace_id, spans.len() as u64) } else { error })?;
+    Ok(encode(spans))
+}
+
+/// Whether all are of one trace.
+fn is_of_one(spans: &[Span]) -> bool {
+    spans.iter().all(|span| span.trace_id == spans[0].trace_id)
 }
 
 /// The spans of the trace of this id.
@@ -144,7 +159,7 @@ async fn traces(QueriedStore(store): QueriedStore, RawQuery(query): RawQuery) ->
                 spans_of(&store, ids.into_iter().take(LIMIT_MAX))?
             }
         };
-        Ok(jaeger::encode(&spans).0)
+        as_json(&store, &spans, |spans| jaeger::encode(spans).0)
     });
     match found.await {
         Ok(document) => (json_header(), document).into_response(),
@@ -258,9 +273,17 @@ pub(super) fn calls(store: &LiveStore, from: Timestamp, until: Timestamp) -> Res
     let filter = SpanFilter { from: Some(from), until: Some(until), ..SpanFilter::default() };
     let mut map = ServiceMap::default();
     for found in store.find(&filter, DEPENDENCY_TRACES_MAX)? {
-        map.add(&store.trace(found.trace_id)?);
+        add_to_map(store, &mut map, found.trace_id)?;
     }
     Ok(map.calls().map(|(pair, count)| (pair.clone(), count as u64)).collect())
+}
+
+/// Adds the calls of a trace, whose spans are gone then.
+pub(super) fn add_to_map(store: &LiveStore, map: &mut ServiceMap, trace_id: TraceId) -> Result<(), StoreError> {
+    store.limits().briefly(|| {
+        map.add(&store.trace(trace_id)?);
+        Ok(())
+    })
 }
 
 /// A trace id in a path.

@@ -18,11 +18,12 @@ use axum::extract::{Path, RawQuery};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use longpole_model::{Span, SpanId, SpanKind, StatusCode as SpanStatus, Timestamp};
+use longpole_store::StoreError;
 use longpole_store::live::{LiveStore, SpanFilter, TraceSummary};
 use longpole_wire::{otlp, rfc3339};
 use serde_json::{Value, json};
 
-use super::jaeger::{calls, json_header, one_trace, service_names, spans_of, tags_of_json, take_error};
+use super::jaeger::{as_json, calls, json_header, one_trace, service_names, spans_of, tags_of_json, take_error};
 use super::query_error::QueryError;
 use super::query_turns::QueriedStore;
 use crate::off_the_reactor::off_the_reactor;
@@ -83,21 +84,24 @@ fn kind_of(kind: SpanKind) -> &'static str {
 }
 
 async fn trace(QueriedStore(store): QueriedStore, Path(id): Path<String>) -> Response {
-    answer(off_the_reactor::<_, QueryError>(move || Ok(result(&one_trace(&store, &id)?))).await)
+    answer(off_the_reactor::<_, QueryError>(move || result(&store, &one_trace(&store, &id)?)).await)
 }
 
 async fn traces(QueriedStore(store): QueriedStore, RawQuery(query): RawQuery) -> Response {
     let found = move || {
         let search = TraceSearch::of(&Parameters::of(query.as_deref())?)?;
         let spans = search.spans(&store)?;
-        if spans.is_empty() { Err(QueryError::NotFound("No traces found".to_owned())) } else { Ok(result(&spans)) }
+        if spans.is_empty() { Err(QueryError::NotFound("No traces found".to_owned())) } else { result(&store, &spans) }
     };
     answer(off_the_reactor::<_, QueryError>(found).await)
 }
 
 /// Spans as the gateway of gRPC wraps them.
-fn result(spans: &[Span]) -> String {
-    format!("{{\"result\":{}}}", String::from_utf8_lossy(&otlp::json::encode(spans)))
+fn result(store: &LiveStore, spans: &[Span]) -> Result<String, QueryError> {
+    let document = as_json(store, spans, otlp::json::encode)?;
+    // The copy that has the frame around it.
+    let _second = store.limits().hold(document.len() as u64)?;
+    Ok(format!("{{\"result\":{}}}", String::from_utf8_lossy(&document)))
 }
 
 async fn summaries(QueriedStore(store): QueriedStore, RawQuery(query): RawQuery) -> Response {
@@ -105,7 +109,7 @@ async fn summaries(QueriedStore(store): QueriedStore, RawQuery(query): RawQuery)
         let search = TraceSearch::of(&Parameters::of(query.as_deref())?)?;
         let mut rows = Vec::new();
         for found in search.found(&store)? {
-            rows.push(Summary::new(&found, &store.trace(found.trace_id)?).json());
+            rows.push(Summary::read(&store, &found)?.json());
         }
         Ok(json!({ "summaries": rows }).to_string())
     };
@@ -217,7 +221,12 @@ pub(super) struct Summary {
 }
 
 impl Summary {
-    pub(super) fn new(found: &TraceSummary, spans: &[Span]) -> Summary {
+    /// The summary of a trace that was found, from its spans, which are gone then.
+    pub(super) fn read(store: &LiveStore, found: &TraceSummary) -> Result<Summary, StoreError> {
+        store.limits().briefly(|| Ok(Summary::new(found, &store.trace(found.trace_id)?)))
+    }
+
+    fn new(found: &TraceSummary, spans: &[Span]) -> Summary {
         let known: HashSet<SpanId> = spans.iter().map(|span| span.span_id).collect();
         let mut services: BTreeMap<String, [usize; 2]> = BTreeMap::new();
         for span in spans {

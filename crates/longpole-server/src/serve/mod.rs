@@ -149,10 +149,12 @@ impl Server {
         memory.note_store(store.memory_bytes());
         let state = Arc::new(ServerState::default());
         let admin = admin_routes(&store, &metrics, &losses, &memory, &state);
-        let turns = QueryTurns::new(Arc::clone(&metrics));
+        let turns = QueryTurns::new(Arc::clone(&metrics), &memory);
         let queries = |door| match door {
             Door::Page => {
-                let pages = pages::routes(&store, &pushed).merge(jaeger::routes(store.clone())).merge(jaeger_v3::routes(store.clone()));
+                let pages = pages::routes(&store, &pushed, memory.queries())
+                    .merge(jaeger::routes(store.clone()))
+                    .merge(jaeger_v3::routes(store.clone()));
                 // A recording that comes is no query.
                 Some(turns.of(pages).merge(pushed.routes()))
             }

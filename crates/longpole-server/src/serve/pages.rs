@@ -18,10 +18,10 @@ use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::get;
 use longpole_model::Timestamp;
 use longpole_recording::view::{ServiceMap, ServiceMapView, ServicesView, TracesView};
-use longpole_store::live::{LiveStore, SpanFilter};
+use longpole_store::live::{LiveStore, MemoryPool, SpanFilter};
 use longpole_wire::jaeger::trace_id;
 
-use super::jaeger::filter_of;
+use super::jaeger::{add_to_map, filter_of};
 use super::pushed::Pushed;
 use super::query_error::QueryError;
 use super::query_turns::QueriedStore;
@@ -45,7 +45,7 @@ const MAP_TRACES_MAX: usize = 2_000;
 const MAP_TIME_MAX: Duration = Duration::from_secs(10);
 
 /// The routes of the page, and of the API that it reads.
-pub(super) fn routes(live: &LiveStore, pushed: &Pushed) -> Router {
+pub(super) fn routes(live: &LiveStore, pushed: &Pushed, memory: &Arc<MemoryPool>) -> Router {
     let own = Router::new()
         .route("/longpole/v1/services", get(services))
         .route("/longpole/v1/services/map", get(service_map))
@@ -53,8 +53,8 @@ pub(super) fn routes(live: &LiveStore, pushed: &Pushed) -> Router {
         .route("/", get(async || Redirect::to("/search")))
         .route("/trace/{id}", get(page_of_trace))
         .with_state(live.clone());
-    let cache = ReportCache::of_server(live.clone(), pushed.root().to_owned());
-    api::routes(Arc::new(cache)).merge(own).fallback(file)
+    let cache = ReportCache::of_server(live.clone(), pushed.root().to_owned(), memory);
+    api::routes(cache).merge(own).fallback(file)
 }
 
 /// A file of the page.
@@ -94,7 +94,7 @@ fn map_of(store: &LiveStore, filter: &SpanFilter, limit: usize) -> Result<Servic
         if begun.elapsed() > MAP_TIME_MAX {
             break;
         }
-        map.add(&store.trace(trace.trace_id)?);
+        add_to_map(store, &mut map, trace.trace_id)?;
     }
     Ok(map.view(found.len()))
 }
@@ -115,8 +115,8 @@ async fn traces(QueriedStore(store): QueriedStore, RawQuery(query): RawQuery) ->
 impl From<QueryError> for ApiError {
     fn from(error: QueryError) -> Self {
         let code = match error {
-            QueryError::TimedOut => "timed_out",
-            QueryError::NoPlace => "busy",
+            QueryError::Unfinished(unfinished) => return unfinished.into(),
+            QueryError::Store(error) => return error.into(),
             _ if error.status().is_client_error() => "bad_request",
             _ => "unreadable",
         };

@@ -15,6 +15,7 @@ use axum::routing::put;
 use http::StatusCode;
 use http_body_util::BodyExt;
 use longpole_recording::import;
+use longpole_store::live::QueryLimits;
 use longpole_store::{Store, StoreError};
 use serde_json::json;
 use tokio::sync::Semaphore;
@@ -117,7 +118,7 @@ async fn take(pushed: &Pushed, mut body: Body) -> Result<String, ApiError> {
     let root = Arc::clone(&pushed.root);
     off_the_reactor::<_, ApiError>(move || {
         let _place = place;
-        let contents = import::read_archive(&incoming.path).map_err(|error| {
+        let contents = import::read_archive(&incoming.path, &QueryLimits::default()).map_err(|error| {
             let cause = causes(&error).replace(&*incoming.path.to_string_lossy(), "it");
             ApiError::new(StatusCode::BAD_REQUEST, "unreadable", format!("failed to {cause}"))
         })?;

@@ -3,7 +3,7 @@
 use http::StatusCode;
 use longpole_store::StoreError;
 
-use crate::limits::{QUERIES_AT_ONCE_MAX, QUERY_TIME_MAX};
+use crate::api::status_of_store;
 use crate::off_the_reactor::Unfinished;
 
 /// Why a query has no answer.
@@ -18,15 +18,9 @@ pub(super) enum QueryError {
     /// The store could not be read.
     #[error("failed to {0}")]
     Store(#[from] StoreError),
-    /// It took too long.
-    #[error("the query took longer than {} s: search a shorter time, one service, or for fewer traces", QUERY_TIME_MAX.as_secs())]
-    TimedOut,
-    /// Others took all places.
-    #[error("more than {QUERIES_AT_ONCE_MAX} queries at the same time: try again")]
-    NoPlace,
-    /// The thread of the query ended.
-    #[error("longpole has a bug: it failed to answer this request")]
-    Bug,
+    /// It ended without a result.
+    #[error(transparent)]
+    Unfinished(#[from] Unfinished),
 }
 
 impl From<String> for QueryError {
@@ -47,18 +41,14 @@ impl QueryError {
         match self {
             QueryError::Bad(_) => StatusCode::BAD_REQUEST,
             QueryError::NotFound(_) => StatusCode::NOT_FOUND,
-            QueryError::TimedOut | QueryError::NoPlace => StatusCode::SERVICE_UNAVAILABLE,
-            QueryError::Store(_) | QueryError::Bug => StatusCode::INTERNAL_SERVER_ERROR,
+            QueryError::Unfinished(Unfinished::Panicked) => StatusCode::INTERNAL_SERVER_ERROR,
+            QueryError::Unfinished(_) => StatusCode::SERVICE_UNAVAILABLE,
+            QueryError::Store(error) => status_of_store(error),
         }
     }
-}
 
-impl From<Unfinished> for QueryError {
-    fn from(unfinished: Unfinished) -> Self {
-        match unfinished {
-            Unfinished::Panicked => QueryError::Bug,
-            Unfinished::TimedOut => QueryError::TimedOut,
-            Unfinished::NoPlace => QueryError::NoPlace,
-        }
+    /// Whether the same query may have an answer soon.
+    pub(super) fn may_come_again(&self) -> bool {
+        matches!(self, QueryError::Unfinished(Unfinished::NoPlace) | QueryError::Store(StoreError::MemoryShort))
     }
 }

@@ -22,7 +22,7 @@ use longpole_store::live::{LiveStore, SpanFilter};
 use longpole_wire::zipkin;
 use serde_json::json;
 
-use super::jaeger::{DEPENDENCIES_MILLIS, calls, id_of, json_header, service_names, traces_of};
+use super::jaeger::{DEPENDENCIES_MILLIS, as_json, calls, id_of, json_header, service_names, traces_of};
 use super::query_error::QueryError;
 use super::query_turns::QueriedStore;
 use crate::off_the_reactor::off_the_reactor;
@@ -148,28 +148,35 @@ async fn traces(QueriedStore(store): QueriedStore, RawQuery(query): RawQuery) ->
         };
         let limit = parameters.limit(LIMIT, LIMIT_MAX)?;
         let found = store.find(&filter, limit)?;
-        Ok(list_of_lists(&traces_of(&store, found.into_iter().map(|trace| trace.trace_id))?))
+        list_of_lists(&store, &traces_of(&store, found.into_iter().map(|trace| trace.trace_id))?)
     };
     Plain(off_the_reactor::<_, QueryError>(found).await)
 }
 
 /// A list of traces, each a list of spans.
-fn list_of_lists(traces: &[Vec<Span>]) -> Vec<u8> {
+fn list_of_lists(store: &LiveStore, traces: &[Vec<Span>]) -> Result<Vec<u8>, QueryError> {
     let mut out = vec![b'['];
     for (number, spans) in traces.iter().enumerate() {
         if number > 0 {
             out.push(b',');
         }
-        out.extend(zipkin::encode_v2_json(spans).0);
+        // It is in memory twice for a moment, and the list grows.
+        let list = as_json(store, spans, |spans| zipkin::encode_v2_json(spans).0)?;
+        store.limits().take(list.len() as u64)?;
+        out.extend(list);
     }
     out.push(b']');
-    out
+    Ok(out)
 }
 
 async fn trace(QueriedStore(store): QueriedStore, Path(id): Path<String>) -> Plain {
     let found = move || {
         let spans = store.trace(id_of(&id)?)?;
-        if spans.is_empty() { Err(QueryError::NotFound(format!("{id} not found"))) } else { Ok(zipkin::encode_v2_json(&spans).0) }
+        if spans.is_empty() {
+            Err(QueryError::NotFound(format!("{id} not found")))
+        } else {
+            as_json(&store, &spans, |spans| zipkin::encode_v2_json(spans).0)
+        }
     };
     Plain(off_the_reactor::<_, QueryError>(found).await)
 }
@@ -184,7 +191,7 @@ async fn trace_many(QueriedStore(store): QueriedStore, RawQuery(query): RawQuery
         }
         let mut lists = traces_of(&store, ids)?;
         lists.retain(|spans| !spans.is_empty());
-        Ok(list_of_lists(&lists))
+        list_of_lists(&store, &lists)
     };
     Plain(off_the_reactor::<_, QueryError>(found).await)
 }

@@ -19,7 +19,7 @@ use super::log_events;
 use super::segment::{OpenTables, Segment};
 use crate::bits::Bits;
 use crate::error::StoreError;
-use crate::query_stop::QueryStop;
+use crate::query_limits::QueryLimits;
 use crate::tables::spans;
 use crate::tables::traces::{self, TraceOutline};
 
@@ -55,21 +55,21 @@ impl Met {
 }
 
 /// Every trace that may match, in the order of their rows.
-pub(super) fn of_segment(segment: &Segment, filter: &SpanFilter, stop: &QueryStop) -> Result<Vec<Candidate>, StoreError> {
+pub(super) fn of_segment(segment: &Segment, filter: &SpanFilter, query: &QueryLimits) -> Result<Vec<Candidate>, StoreError> {
     let tables = segment.tables()?;
-    let rows = rows_of_fields(tables, filter, stop)?;
+    let rows = rows_of_fields(tables, filter, query)?;
     let mut met = Vec::new();
     let attributes = filter.attributes.iter().map(|(key, value)| (key.as_str(), Some(value.as_str())));
     let mut is_complete = true;
     for (key, value) in attributes.chain(filter.keys.iter().map(|key| (key.as_str(), None))) {
         is_complete = false;
         if met.len() < CONDITIONS_MAX && !rows.as_ref().is_some_and(Bits::is_empty) {
-            met.extend(met_by(tables, key, value, rows.as_ref(), stop)?);
+            met.extend(met_by(tables, key, value, rows.as_ref(), query)?);
         }
     }
     // A row of this name may be a log record, which is no span.
     let unsure = match &rows {
-        Some(rows) if is_complete => Some(tables.spans.rows_with_text("name", &[log_events::NAME], Some(rows), stop)?),
+        Some(rows) if is_complete => Some(tables.spans.rows_with_text("name", &[log_events::NAME], Some(rows), query)?),
         _ => None,
     };
     let all_of_time = |trace: &TraceOutline| {
@@ -85,7 +85,7 @@ pub(super) fn of_segment(segment: &Segment, filter: &SpanFilter, stop: &QuerySto
         return Ok(candidates);
     }
     let mut next_row = 0;
-    tables.traces.read_columns(&traces::OUTLINE_COLUMNS, size_of::<Candidate>(), stop, |batch| {
+    tables.traces.read_columns(&traces::OUTLINE_COLUMNS, size_of::<Candidate>(), query, |batch| {
         traces::read_outlines(&batch, &mut next_row, |trace| {
             if !filter.may_match_outline(trace.start, trace.end, trace.errors) {
                 return;
@@ -103,13 +103,13 @@ pub(super) fn of_segment(segment: &Segment, filter: &SpanFilter, stop: &QuerySto
 }
 
 /// Rows whose service, name, status and duration match; `None` if the filter names none of them. The time is not compared.
-fn rows_of_fields(tables: &OpenTables, filter: &SpanFilter, stop: &QueryStop) -> Result<Option<Bits>, StoreError> {
+fn rows_of_fields(tables: &OpenTables, filter: &SpanFilter, query: &QueryLimits) -> Result<Option<Bits>, StoreError> {
     let error = filter.is_error.then_some(StatusCode::Error.as_str());
     let texts = [("service_name", filter.service.as_deref()), ("name", filter.name.as_deref()), ("status_code", error)];
     let mut rows: Option<Bits> = None;
     for (column, text) in texts {
         let Some(text) = text else { continue };
-        let mut found = tables.spans.rows_with_text(column, &[text], rows.as_ref(), stop)?;
+        let mut found = tables.spans.rows_with_text(column, &[text], rows.as_ref(), query)?;
         rows.iter().for_each(|rows| found.retain(rows));
         if found.is_empty() {
             return Ok(Some(found));
@@ -120,7 +120,7 @@ fn rows_of_fields(tables: &OpenTables, filter: &SpanFilter, stop: &QueryStop) ->
         let mut found = Bits::none(tables.spans.len());
         let (min, max) = (filter.min_nanos.unwrap_or(0), filter.max_nanos.unwrap_or(u64::MAX));
         let mut row = 0;
-        tables.spans.read_columns(&["duration_nanos"], 0, stop, |batch| {
+        tables.spans.read_columns(&["duration_nanos"], 0, query, |batch| {
             spans::read_durations(&batch, |nanos| {
                 if (min..=max).contains(&nanos) {
                     found.set(row);
@@ -135,10 +135,16 @@ fn rows_of_fields(tables: &OpenTables, filter: &SpanFilter, stop: &QueryStop) ->
 }
 
 /// Where the spans of these rows, or an event, have an attribute with this value, or with any; `None` where each span has it.
-fn met_by(tables: &OpenTables, key: &str, value: Option<&str>, rows: Option<&Bits>, stop: &QueryStop) -> Result<Option<Met>, StoreError> {
+fn met_by(
+    tables: &OpenTables,
+    key: &str,
+    value: Option<&str>,
+    rows: Option<&Bits>,
+    query: &QueryLimits,
+) -> Result<Option<Met>, StoreError> {
     let mut met = Met { spans: Vec::new(), events: Vec::new() };
     let mut add_rows =
-        |column: &str, texts: &[&str]| tables.spans.rows_with_text(column, texts, rows, stop).map(|bits| met.spans.push(bits));
+        |column: &str, texts: &[&str]| tables.spans.rows_with_text(column, texts, rows, query).map(|bits| met.spans.push(bits));
     match (key, value) {
         ("span.kind", None) | ("otel.scope.name" | "otel.library.name", Some("")) => return Ok(None),
         ("error", Some("false")) => add_rows("status_code", &[StatusCode::Unset.as_str(), StatusCode::Ok.as_str()])?,
@@ -151,11 +157,11 @@ fn met_by(tables: &OpenTables, key: &str, value: Option<&str>, rows: Option<&Bit
     }
     let texts = value.map(texts_of);
     for column in MAPS {
-        met.spans.push(tables.spans.rows_with_pair(column, key, texts.as_deref(), rows, stop)?);
+        met.spans.push(tables.spans.rows_with_pair(column, key, texts.as_deref(), rows, query)?);
     }
-    met.events.push(tables.events.rows_with_pair("attributes", key, texts.as_deref(), None, stop)?);
+    met.events.push(tables.events.rows_with_pair("attributes", key, texts.as_deref(), None, query)?);
     if value.is_none() {
-        met.events.push(tables.events.rows_with_text("name", &[key], None, stop)?);
+        met.events.push(tables.events.rows_with_text("name", &[key], None, query)?);
     }
     met.spans.retain(|bits| !bits.is_empty());
     met.events.retain(|bits| !bits.is_empty());

@@ -66,10 +66,15 @@ impl Head {
         self.traces.entry(span.trace_id).or_default().push(place);
     }
 
+    /// Where the rows of a trace are.
+    pub(super) fn places(&self, trace_id: TraceId) -> &[u32] {
+        self.traces.get(&trace_id).map_or(&[][..], Vec::as_slice)
+    }
+
     /// The rows of a trace.
+    #[cfg(test)]
     pub(super) fn trace(&self, trace_id: TraceId) -> Vec<Span> {
-        let places = self.traces.get(&trace_id).map_or(&[][..], Vec::as_slice);
-        places.iter().map(|place| self.spans.get(*place as usize)).collect()
+        self.places(trace_id).iter().map(|place| self.spans.get(*place as usize)).collect()
     }
 
     /// All traces.
@@ -104,6 +109,9 @@ impl Head {
 fn key(span: &Span) -> SpanKey {
     (span.trace_id, span.span_id, matches!(span.kind, SpanKind::Server | SpanKind::Consumer))
 }
+
+/// Memory that [`merged`] takes for each row, beside it: its copy, and its place in a table that is half empty.
+pub(super) const MERGED_ROW_BYTES: u64 = (size_of::<Span>() + 2 * size_of::<(SpanKey, usize)>()) as u64;
 
 /// Spans of one trace from several places, each once: of two with the same ids the one that ends later.
 pub(super) fn merged(fragments: Vec<Vec<Span>>) -> Vec<Span> {

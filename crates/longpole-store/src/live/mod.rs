@@ -27,6 +27,7 @@ mod manifest;
 mod search;
 mod segment;
 mod sync_thread;
+mod trace;
 mod trace_index;
 
 #[cfg(test)]
@@ -39,21 +40,24 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use longpole_model::calendar::{civil_from_days, days_from_civil};
-use longpole_model::{LossKind, Span, SpanKind, Timestamp, TraceId};
+use longpole_model::{LossKind, Span, SpanKind, Timestamp};
 
 pub use self::filter::SpanFilter;
 use self::folders::{Folders, NodeLogs};
 use self::generation::Generations;
-use self::head::{Head, merged};
+use self::head::Head;
 pub use self::log_events::{log_event, set_apart};
 use self::manifest::{Manifest, ManifestChange, SegmentEntry};
 use self::segment::Segment;
 pub use self::sync_thread::Acknowledge;
 use self::sync_thread::SyncThread;
+pub use self::trace::TraceExtent;
 use crate::error::StoreError;
 use crate::error_kind::ErrorKind;
 use crate::files;
 use crate::format::RECORDING_VERSION;
+pub use crate::memory::query_memory::{MemoryPool, QueryMemory};
+pub use crate::query_limits::QueryLimits;
 pub use crate::query_stop::QueryStop;
 use crate::store::Store;
 pub use crate::trace_summary::TraceSummary;
@@ -135,8 +139,8 @@ pub type DecodeRequest<'a> = dyn FnMut(&RequestHead, &[u8]) -> Vec<Span> + 'a;
 #[derive(Debug, Clone)]
 pub struct LiveStore {
     shared: Arc<SharedStore>,
-    /// Stops the queries by this clone.
-    stop: QueryStop,
+    /// What bounds the queries by this clone.
+    query: QueryLimits,
 }
 
 #[derive(Debug)]
@@ -269,13 +273,18 @@ impl LiveStore {
             damaged: Mutex::default(),
         });
         SyncThread::start(&shared)?;
-        Ok((LiveStore { shared, stop: QueryStop::default() }, problems))
+        Ok((LiveStore { shared, query: QueryLimits::default() }, problems))
     }
 
-    /// The same store, whose queries end with [`StoreError::Stopped`] soon after they are stopped.
+    /// The same store, whose queries end with [`StoreError::Stopped`] soon after they are stopped, and take no more memory than they may.
     #[must_use]
-    pub fn for_query(&self, stop: QueryStop) -> LiveStore {
-        LiveStore { shared: Arc::clone(&self.shared), stop }
+    pub fn for_query(&self, query: QueryLimits) -> LiveStore {
+        LiveStore { shared: Arc::clone(&self.shared), query }
+    }
+
+    /// What bounds its queries.
+    pub fn limits(&self) -> &QueryLimits {
+        &self.query
     }
 
     /// Appends a request to the log and lets its spans be found. It is not durable yet: [`when_durable`](Self::when_durable).
@@ -307,22 +316,6 @@ impl LiveStore {
         self.shared.sync_thread.wait(appended, acknowledge);
     }
 
-    /// The spans of a trace, by their start; none if there is no such trace.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`] if a segment that may hold it cannot be read.
-    pub fn trace(&self, trace_id: TraceId) -> Result<Vec<Span>, StoreError> {
-        self.stop.check()?;
-        let (generations, segments) = self.shared.all();
-        let mut fragments = Vec::new();
-        for segment in segments {
-            fragments.push(self.shared.of_segment(&segment, segment.trace(trace_id, &self.stop))?);
-        }
-        fragments.extend(generations.iter().map(|generation| read(&generation.head).trace(trace_id)));
-        Ok(merged(fragments))
-    }
-
     /// Services with their operations and the kinds of their spans, in the order of the alphabet.
     ///
     /// # Errors
@@ -332,7 +325,7 @@ impl LiveStore {
         let (generations, segments) = self.shared.all();
         let mut operations = BTreeSet::new();
         for segment in segments {
-            operations.extend(self.shared.of_segment(&segment, segment.operations(&self.stop).cloned())?);
+            operations.extend(self.shared.of_segment(&segment, segment.operations(&self.query).cloned())?);
         }
         for generation in generations {
             read(&generation.head).operations(&mut operations);

@@ -15,9 +15,10 @@ use super::candidates::{self, Candidate};
 use super::filter::SpanFilter;
 use super::log_events::attach;
 use super::segment::Segment;
+use super::trace::rows_of_head;
 use super::{LiveGeneration, LiveStore, read};
 use crate::error::StoreError;
-use crate::query_stop::QueryStop;
+use crate::query_limits::QueryLimits;
 use crate::tables::traces::TraceRow;
 use crate::trace_summary::TraceSummary;
 
@@ -25,6 +26,9 @@ use crate::trace_summary::TraceSummary;
 const TRACES_AT_A_TIME: usize = 512;
 const TRACES_AT_FIRST: usize = 8;
 const SPANS_AT_A_TIME: usize = 16_384;
+
+/// What names and services of a trace take beside its summary, about.
+const SUMMARY_TEXTS_BYTES: usize = 96;
 
 /// A place where traces are.
 enum TracePlace {
@@ -53,7 +57,8 @@ impl TracePlace {
         match self {
             TracePlace::Head(generation) => Ok(read(&generation.head).summary(trace_id)),
             TracePlace::Segment(segment) => {
-                let summary = store.shared.of_segment(segment, segment.summary(trace_id, &store.stop))?;
+                let summary = store.query.briefly(|| segment.summary(trace_id, &store.query));
+                let summary = store.shared.of_segment(segment, summary)?;
                 Ok(summary.filter(|summary| summary.spans > 0))
             }
         }
@@ -78,8 +83,11 @@ impl LiveStore {
                 break;
             }
             let matching = match &places[place] {
-                TracePlace::Head(generation) => in_head(generation, filter, limit, &self.stop)?,
-                TracePlace::Segment(segment) => self.shared.of_segment(segment, in_segment(segment, filter, limit, &self.stop))?,
+                TracePlace::Head(generation) => self.query.briefly(|| in_head(generation, filter, limit, &self.query))?,
+                TracePlace::Segment(segment) => {
+                    let matching = self.query.briefly(|| in_segment(segment, filter, limit, &self.query));
+                    self.shared.of_segment(segment, matching)?
+                }
             };
             for summary in matching {
                 match found.entry(summary.trace_id) {
@@ -95,7 +103,7 @@ impl LiveStore {
         found.truncate(limit);
         // Other parts of these traces need not match.
         for trace in &mut found {
-            self.stop.check()?;
+            self.query.check()?;
             for (place, other) in places.iter().enumerate() {
                 if trace.places.contains(&place) {
                     continue;
@@ -137,27 +145,32 @@ fn nth_newest(found: &HashMap<TraceId, FoundTrace>, limit: usize) -> Option<Time
 }
 
 /// Requests wait while the head is read: in turns of some traces.
-fn in_head(generation: &LiveGeneration, filter: &SpanFilter, limit: usize, stop: &QueryStop) -> Result<Vec<TraceSummary>, StoreError> {
+fn in_head(generation: &LiveGeneration, filter: &SpanFilter, limit: usize, query: &QueryLimits) -> Result<Vec<TraceSummary>, StoreError> {
     let ids: Vec<TraceId> = read(&generation.head).trace_ids().collect();
     let mut candidates: Vec<TraceSummary> = Vec::new();
     for some in ids.chunks(TRACES_AT_A_TIME) {
-        stop.check()?;
+        query.check()?;
         let head = read(&generation.head);
         let summaries = some.iter().filter_map(|trace_id| head.summary(*trace_id));
+        let before = candidates.len();
         candidates.extend(summaries.filter(|trace| filter.may_match(trace)));
+        drop(head);
+        query.take(((candidates.len() - before) * (size_of::<TraceSummary>() + SUMMARY_TEXTS_BYTES)) as u64)?;
     }
     candidates.sort_by_key(newest_first);
-    let matches = |trace: &TraceSummary| {
-        let rows = read(&generation.head).trace(trace.trace_id);
-        attach(rows).iter().any(|span| filter.matches(span))
+    let matches = |trace: &TraceSummary| -> Result<bool, StoreError> {
+        query.briefly(|| {
+            let rows = rows_of_head(generation, trace.trace_id, query)?;
+            Ok(attach(rows).iter().any(|span| filter.matches(span)))
+        })
     };
     let mut matching = Vec::new();
     for trace in candidates {
-        stop.check()?;
+        query.check()?;
         if matching.len() >= limit {
             break;
         }
-        if matches(&trace) {
+        if matches(&trace)? {
             matching.push(trace);
         }
     }
@@ -165,27 +178,30 @@ fn in_head(generation: &LiveGeneration, filter: &SpanFilter, limit: usize, stop:
 }
 
 /// The newest traces of a segment that match, the newest first.
-fn in_segment(segment: &Segment, filter: &SpanFilter, limit: usize, stop: &QueryStop) -> Result<Vec<TraceSummary>, StoreError> {
-    let mut candidates = candidates::of_segment(segment, filter, stop)?;
+fn in_segment(segment: &Segment, filter: &SpanFilter, limit: usize, query: &QueryLimits) -> Result<Vec<TraceSummary>, StoreError> {
+    let mut candidates = candidates::of_segment(segment, filter, query)?;
     candidates.sort_by_key(|candidate| (std::cmp::Reverse(candidate.outline.start), candidate.outline.trace_id));
     let mut matching = Vec::new();
     let (mut rest, mut at_a_time) = (&candidates[..], TRACES_AT_FIRST);
     while !rest.is_empty() && matching.len() < limit {
-        stop.check()?;
+        query.check()?;
         let (some, behind) = rest.split_at(turn(rest, at_a_time.max(limit - matching.len())));
         (rest, at_a_time) = (behind, at_a_time * 2);
         // The rows are read in their order, and the traces returned in theirs.
         let mut rows: Vec<u32> = some.iter().map(|candidate| candidate.outline.row).collect();
         rows.sort_unstable();
-        let mut found = segment.traces_at(&rows, stop)?;
+        let mut found = segment.traces_at(&rows, query)?;
+        let before = query.memory.bytes();
         let certain: HashSet<TraceId> =
             some.iter().filter(|candidate| candidate.is_certain).map(|candidate| candidate.outline.trace_id).collect();
         let unsure: Vec<TraceRow> = found.iter().filter(|row| !certain.contains(&row.summary.trace_id)).cloned().collect();
-        let spans = segment.spans_of_all(&unsure, stop)?;
+        let spans = segment.spans_of_all(&unsure, query)?;
         let mut is_matching: HashSet<TraceId> = certain;
         is_matching.extend(
             spans.into_iter().filter_map(|(trace_id, rows)| attach(rows).iter().any(|span| filter.matches(span)).then_some(trace_id)),
         );
+        // The spans are gone.
+        query.memory.release_to(before);
         found.sort_by_key(|row| newest_first(&row.summary));
         let has_spans = |row: &TraceRow| row.summary.spans > 0 && is_matching.contains(&row.summary.trace_id);
         matching.extend(found.into_iter().filter(has_spans).map(|row| row.summary));
@@ -334,7 +350,7 @@ mod tests {
 
     /// What a place has that matches, the newest first, found by reading all that is there.
     fn plain_of(place: &TracePlace, filter: &SpanFilter) -> Vec<TraceSummary> {
-        let stop = QueryStop::default();
+        let query = QueryLimits::default();
         let mut matching: Vec<TraceSummary> = match place {
             TracePlace::Head(generation) => {
                 let head = read(&generation.head);
@@ -342,8 +358,8 @@ mod tests {
                 head.trace_ids().filter_map(of).collect()
             }
             TracePlace::Segment(segment) => {
-                let rows = segment.traces(&stop).unwrap().into_iter();
-                let is_matching = |row: &TraceRow| whole_matches(filter, &row.summary, segment.spans(row, &stop).unwrap());
+                let rows = segment.traces(&query).unwrap().into_iter();
+                let is_matching = |row: &TraceRow| whole_matches(filter, &row.summary, segment.spans(row, &query).unwrap());
                 rows.filter(is_matching).map(|row| row.summary).collect()
             }
         };
@@ -371,14 +387,14 @@ mod tests {
             let heads = generations.into_iter().map(TracePlace::Head);
             let places: Vec<TracePlace> = heads.chain(segments.into_iter().map(TracePlace::Segment)).collect();
             for filter in &filters {
-                let stop = QueryStop::default();
+                let query = QueryLimits::default();
                 let mut all: HashMap<TraceId, TraceSummary> = HashMap::new();
                 for place in &places {
                     let plain = plain_of(place, filter);
                     for limit in [1, 3, 100] {
                         let found = match place {
-                            TracePlace::Head(generation) => in_head(generation, filter, limit, &stop).unwrap(),
-                            TracePlace::Segment(segment) => in_segment(segment, filter, limit, &stop).unwrap(),
+                            TracePlace::Head(generation) => in_head(generation, filter, limit, &query).unwrap(),
+                            TracePlace::Segment(segment) => in_segment(segment, filter, limit, &query).unwrap(),
                         };
                         prop_assert_eq!(&found, &plain[..limit.min(plain.len())], "{:?}", filter);
                     }
@@ -388,11 +404,11 @@ mod tests {
                 prop_assert_eq!(found.iter().map(|trace| trace.trace_id).collect::<HashSet<_>>(), all.into_keys().collect());
             }
             for trace in (1..7).map(testing::trace_id) {
-                let stop = QueryStop::default();
+                let query = QueryLimits::default();
                 let of_place = |place: &TracePlace| match place {
                     TracePlace::Head(generation) => read(&generation.head).trace(trace),
-                    TracePlace::Segment(segment) => segment.traces(&stop).unwrap().iter().filter(|row| row.summary.trace_id == trace)
-                        .flat_map(|row| segment.spans_of_all(std::slice::from_ref(row), &stop).unwrap()).flat_map(|(_, spans)| spans).collect(),
+                    TracePlace::Segment(segment) => segment.traces(&query).unwrap().iter().filter(|row| row.summary.trace_id == trace)
+                        .flat_map(|row| segment.spans_of_all(std::slice::from_ref(row), &query).unwrap()).flat_map(|(_, spans)| spans).collect(),
                 };
                 // Debug, because NaN differs from itself.
                 let plain = merged(places[1..].iter().chain(&places[..1]).map(of_place).collect());

@@ -16,7 +16,7 @@ use crate::error::StoreError;
 use crate::files;
 use crate::format::RECORDING_VERSION;
 use crate::memory::kept_texts::KeptTexts;
-use crate::query_stop::QueryStop;
+use crate::query_limits::QueryLimits;
 use crate::segment::reader::{OpenTable, Tables};
 use crate::segment::writer::Writer;
 use crate::tables::spans::{SpanRows, Spans};
@@ -113,7 +113,7 @@ pub(super) fn entry_of(hour: &str, folder: &Path) -> Result<SegmentEntry, StoreE
     let segment = Segment::new(folder.to_owned(), entry.clone());
     segment.index()?;
     let mut services = BTreeSet::new();
-    for row in segment.traces(&QueryStop::default())? {
+    for row in segment.traces(&QueryLimits::default())? {
         entry.spans += u64::from(row.spans.end - row.spans.start);
         entry.traces += 1;
         (entry.start, entry.end) = (entry.start.min(row.summary.start), entry.end.max(row.summary.end));
@@ -183,59 +183,51 @@ impl Segment {
         Ok(self.index.get_or_init(|| index))
     }
 
-    /// The rows of a trace; none if it is not here.
-    pub(super) fn trace(&self, trace_id: TraceId, stop: &QueryStop) -> Result<Vec<Span>, StoreError> {
-        match self.row(trace_id, stop)? {
-            Some(row) => self.spans(&row, stop),
-            None => Ok(Vec::new()),
-        }
-    }
-
     /// What a search needs of a trace, if it is here.
-    pub(super) fn summary(&self, trace_id: TraceId, stop: &QueryStop) -> Result<Option<TraceSummary>, StoreError> {
-        Ok(self.row(trace_id, stop)?.map(|row| row.summary))
+    pub(super) fn summary(&self, trace_id: TraceId, query: &QueryLimits) -> Result<Option<TraceSummary>, StoreError> {
+        Ok(self.row(trace_id, query)?.map(|row| row.summary))
     }
 
     /// Where a trace is.
-    fn row(&self, trace_id: TraceId, stop: &QueryStop) -> Result<Option<TraceRow>, StoreError> {
+    pub(super) fn row(&self, trace_id: TraceId, query: &QueryLimits) -> Result<Option<TraceRow>, StoreError> {
         let candidates = self.index()?.rows_of(trace_id);
         if candidates.is_empty() {
             return Ok(None);
         }
-        Ok(self.traces_at(&candidates, stop)?.into_iter().find(|row: &TraceRow| row.summary.trace_id == trace_id))
+        Ok(self.traces_at(&candidates, query)?.into_iter().find(|row: &TraceRow| row.summary.trace_id == trace_id))
     }
 
     /// Every trace, in the order of the rows.
-    pub(super) fn traces(&self, stop: &QueryStop) -> Result<Vec<TraceRow>, StoreError> {
+    pub(super) fn traces(&self, query: &QueryLimits) -> Result<Vec<TraceRow>, StoreError> {
         let mut rows = Vec::new();
-        self.tables()?.traces.read_all(size_of::<TraceRow>(), stop, |batch| traces::read(&batch, &mut rows))?;
+        self.tables()?.traces.read_all(size_of::<TraceRow>(), query, |batch| traces::read(&batch, &mut rows))?;
         Ok(rows)
     }
 
     /// Traces by their rows, which come in their order.
-    pub(super) fn traces_at(&self, rows: &[u32], stop: &QueryStop) -> Result<Vec<TraceRow>, StoreError> {
+    pub(super) fn traces_at(&self, rows: &[u32], query: &QueryLimits) -> Result<Vec<TraceRow>, StoreError> {
         let ranges: Vec<_> = rows.iter().map(|row| *row..row.saturating_add(1)).collect();
         let mut found = Vec::new();
-        self.tables()?.traces.read(size_of::<TraceRow>(), &ranges, stop, |batch| traces::read(&batch, &mut found))?;
+        self.tables()?.traces.read(size_of::<TraceRow>(), &ranges, query, |batch| traces::read(&batch, &mut found))?;
         Ok(found)
     }
 
     /// The spans of a trace.
-    pub(super) fn spans(&self, row: &TraceRow, stop: &QueryStop) -> Result<Vec<Span>, StoreError> {
+    pub(super) fn spans(&self, row: &TraceRow, query: &QueryLimits) -> Result<Vec<Span>, StoreError> {
         let tables = self.tables()?;
         let (mut texts, mut found) = (KeptTexts::of_reader(), Vec::new());
-        self.read_spans(slice::from_ref(row), &mut texts, &mut found, stop)?;
+        self.read_spans(slice::from_ref(row), &mut texts, &mut found, query)?;
         let first = row.spans.start;
-        tables.links.read_without(&span_links::REPEATED, size_of::<SpanLink>(), slice::from_ref(&row.links), stop, |batch| {
+        tables.links.read_without(&span_links::REPEATED, size_of::<SpanLink>(), slice::from_ref(&row.links), query, |batch| {
             span_links::read(&batch, &mut texts, &mut found, first)
         })?;
         Ok(found)
     }
 
     /// The spans of these traces, which come in the order of their rows, with their events.
-    pub(super) fn spans_of_all(&self, rows: &[TraceRow], stop: &QueryStop) -> Result<HashMap<TraceId, Vec<Span>>, StoreError> {
+    pub(super) fn spans_of_all(&self, rows: &[TraceRow], query: &QueryLimits) -> Result<HashMap<TraceId, Vec<Span>>, StoreError> {
         let mut found = Vec::new();
-        self.read_spans(rows, &mut KeptTexts::of_reader(), &mut found, stop)?;
+        self.read_spans(rows, &mut KeptTexts::of_reader(), &mut found, query)?;
         let mut spans_of: HashMap<TraceId, Vec<Span>> = HashMap::new();
         for span in found {
             spans_of.entry(span.trace_id).or_default().push(span);
@@ -244,13 +236,13 @@ impl Segment {
     }
 
     /// Reads the spans of these traces, one trace behind the other, with their events.
-    fn read_spans(&self, rows: &[TraceRow], texts: &mut KeptTexts, found: &mut Vec<Span>, stop: &QueryStop) -> Result<(), StoreError> {
+    fn read_spans(&self, rows: &[TraceRow], texts: &mut KeptTexts, found: &mut Vec<Span>, query: &QueryLimits) -> Result<(), StoreError> {
         let tables = self.tables()?;
         let mut emitters = spans::Emitters::default();
         let ranges: Vec<_> = rows.iter().map(|row| row.spans.clone()).collect();
         tables
             .spans
-            .read_without(&spans::DERIVED, size_of::<Span>(), &ranges, stop, |batch| spans::read(&batch, texts, &mut emitters, found))?;
+            .read_without(&spans::DERIVED, size_of::<Span>(), &ranges, query, |batch| spans::read(&batch, texts, &mut emitters, found))?;
         // For each trace its first row, and how many spans were found before it.
         let mut places: Vec<(u32, usize)> = Vec::with_capacity(rows.len());
         let mut before = 0;
@@ -264,20 +256,20 @@ impl Segment {
             Some(before + (row - first) as usize)
         };
         let events: Vec<_> = rows.iter().filter(|row| !row.events.is_empty()).map(|row| row.events.clone()).collect();
-        tables.events.read_without(&span_events::REPEATED, size_of::<SpanEvent>(), &events, stop, |batch| {
+        tables.events.read_without(&span_events::REPEATED, size_of::<SpanEvent>(), &events, query, |batch| {
             span_events::read_at(&batch, texts, found, place_of)
         })
     }
 
     /// Services, operations and kinds of its spans.
-    pub(super) fn operations(&self, stop: &QueryStop) -> Result<&BTreeSet<(String, String, SpanKind)>, StoreError> {
+    pub(super) fn operations(&self, query: &QueryLimits) -> Result<&BTreeSet<(String, String, SpanKind)>, StoreError> {
         if let Some(operations) = self.operations.get() {
             return Ok(operations);
         }
         let mut operations = BTreeSet::new();
         self.tables()?
             .spans
-            .read_columns(&["service_name", "name", "kind"], 0, stop, |batch| spans::read_operations(&batch, &mut operations))?;
+            .read_columns(&["service_name", "name", "kind"], 0, query, |batch| spans::read_operations(&batch, &mut operations))?;
         operations.retain(|(_, name, _)| name != log_events::NAME);
         Ok(self.operations.get_or_init(|| operations))
     }

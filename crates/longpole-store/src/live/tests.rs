@@ -2,6 +2,8 @@
 
 use std::sync::mpsc;
 
+use longpole_model::TraceId;
+
 use super::*;
 use crate::testing::{self, Directory};
 use crate::wal::BodyEncoding;
@@ -283,14 +285,50 @@ fn a_query_that_is_stopped_ends() {
     append(&live, 1, 3);
     live.maintain(NOW, true).unwrap();
     append(&live, 2, 3);
-    let stop = QueryStop::default();
-    let query = live.for_query(stop.clone());
+    let limits = QueryLimits::default();
+    let query = live.for_query(limits.clone());
     assert_eq!((query.trace(id(1)).unwrap().len(), query.find(&SpanFilter::default(), 5).unwrap().len()), (3, 2));
-    stop.stop();
+    limits.stop.stop();
     assert!(matches!(query.trace(id(1)), Err(StoreError::Stopped)));
     assert!(matches!(query.find(&SpanFilter::default(), 5), Err(StoreError::Stopped)));
     // Nothing counts as damaged because of it, and others go on.
     assert_eq!((live.damaged(), live.trace(id(1)).unwrap().len()), (Vec::new(), 3));
+}
+
+/// In a log and in a segment.
+#[test]
+fn a_query_takes_memory_for_what_it_reads_and_says_which_trace_is_too_large() {
+    let directory = Directory::new();
+    let live = open(&directory, LiveOptions::default());
+    for in_segment in [true, false] {
+        let trace = if in_segment { 1 } else { 2 };
+        append(&live, trace, 100);
+        live.maintain(NOW, in_segment).unwrap();
+        let query_of = |bytes| {
+            let pool = Arc::new(MemoryPool::new(bytes));
+            (Arc::clone(&pool), live.for_query(QueryLimits { memory: QueryMemory::of(&pool), ..QueryLimits::default() }))
+        };
+        let (pool, query) = query_of(64 << 20);
+        assert_eq!(query.trace(id(trace)).unwrap().len(), 100);
+        let taken = pool.bytes();
+        assert!((100 * size_of::<Span>() as u64..200_000).contains(&taken), "{in_segment}: {taken}");
+        // A search, and what is read for a moment, leave nothing.
+        assert_eq!(query.find(&SpanFilter::default(), 5).unwrap().len(), usize::from(trace));
+        query.limits().briefly(|| query.trace(id(trace)).unwrap());
+        assert_eq!(pool.bytes(), taken);
+        drop(query);
+        assert_eq!(pool.bytes(), 0);
+
+        let (pool, query) = query_of(10_000);
+        let error = query.trace(id(trace)).unwrap_err();
+        let is_of_this = matches!(error, StoreError::TraceTooLarge { trace_id, spans: 100, limit: 10_000, .. } if trace_id == id(trace));
+        assert!(is_of_this || in_segment, "{error}");
+        assert!(error.to_string().contains("memory"), "{error}");
+        drop(query);
+        assert_eq!((pool.bytes(), live.damaged()), (0, Vec::new()));
+    }
+    assert_eq!(live.trace_extent(id(1)).unwrap().unwrap().rows, 100);
+    assert_eq!(live.trace_extent(id(3)).unwrap(), None);
 }
 
 #[test]

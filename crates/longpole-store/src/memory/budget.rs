@@ -56,7 +56,6 @@ impl Budget {
     }
 
     /// What is gone of it.
-    #[cfg(test)]
     pub(crate) fn taken(&self) -> u64 {
         self.limit - self.left.get()
     }

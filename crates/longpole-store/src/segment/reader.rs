@@ -32,7 +32,7 @@ use crate::format::{CHECKSUMS_SINCE, RECORDING_VERSION, SEGMENT_KEY};
 use crate::memory::budget::Budget;
 use crate::memory::needs::{self, Figures};
 use crate::numbers::usize_of;
-use crate::query_stop::QueryStop;
+use crate::query_limits::QueryLimits;
 use crate::tables::batch::{BadRows, Batch, Rows};
 use crate::tables::{ALL, Table};
 
@@ -56,6 +56,8 @@ pub(crate) struct Tables<'a> {
     /// Whether their writer counted it, and it cannot be read.
     lost_figures: bool,
     budget: Budget,
+    /// What bounds the reading of whole tables beside the budget.
+    query: QueryLimits,
 }
 
 impl<'a> Tables<'a> {
@@ -75,7 +77,7 @@ impl<'a> Tables<'a> {
         let figures = has_figures.and_then(|list| read_figures(segments, list));
         let lost_figures = has_figures.is_some() && figures.is_none();
         let budget = Budget::of_own(bytes, figures.map_or(0, |figures| figures.limit));
-        Ok(Tables { place: TableSource::Directory(segments), checksums, figures, lost_figures, budget })
+        Ok(Tables { place: TableSource::Directory(segments), checksums, figures, lost_figures, budget, query: QueryLimits::default() })
     }
 
     /// Those of a file of `bytes` bytes at `path` that somebody sent, by the names of theirs, of a recording of this version.
@@ -83,12 +85,18 @@ impl<'a> Tables<'a> {
         let list = files.get(checksums::FILE_NAME).map(Bytes::as_ref);
         let checksums = known_checksums(list, version, path.join(checksums::FILE_NAME))?;
         let place = TableSource::Memory { path, files };
-        Ok(Tables { place, checksums, figures: None, lost_figures: false, budget: Budget::of_file(bytes) })
+        let (budget, query) = (Budget::of_file(bytes), QueryLimits::default());
+        Ok(Tables { place, checksums, figures: None, lost_figures: false, budget, query })
     }
 
     /// The same with this limit of memory, in bytes.
     pub(crate) fn limited(self, limit: u64) -> Self {
         Tables { budget: Budget::limited(limit), ..self }
+    }
+
+    /// The same, read for a query.
+    pub(crate) fn for_query(self, query: &QueryLimits) -> Self {
+        Tables { query: query.clone(), ..self }
     }
 
     /// What was taken by all that was read.
@@ -344,15 +352,20 @@ pub(crate) fn read(
     let kept = claimed_rows.saturating_mul(row_bytes as u64);
     let held = budget.holds(claims.pages_bytes).and_then(|()| budget.holds(claims.held_bytes)).and_then(|()| budget.take(kept));
     held.map_err(|spent| corrupt(spent.to_string()))?;
+    let _decoding = tables.query.hold(claims.held_bytes)?;
+    tables.query.take(kept)?;
     let damaged = |error: ParquetError| corrupt(error.to_string());
     let mut readers = guarded(|| opened.readers(bytes)).map_err(corrupt)?.map_err(damaged)?;
     let mut rows = 0;
     while let Some(reader) = guarded(|| readers.next()).map_err(corrupt)? {
         let mut reader = reader.map_err(damaged)?;
         while let Some(batch) = guarded(|| reader.next()).map_err(corrupt)? {
+            tables.query.check()?;
             let batch = batch.map_err(|error| corrupt(error.to_string()))?;
             rows += batch.num_rows() as u64;
+            let before = budget.taken();
             take(Batch::new(table, &batch, budget)).map_err(|BadRows(reason)| corrupt(reason))?;
+            tables.query.take(budget.taken() - before)?;
         }
     }
     if rows == claimed_rows { Ok(()) } else { Err(corrupt(format!("it holds {rows} rows and claims {claimed_rows}"))) }
@@ -391,6 +404,13 @@ impl OpenTable {
         Ok(OpenTable { table, path, file, metadata, rows: claims.rows, rows_at_a_time, held_bytes: claims.held_bytes, limit })
     }
 
+    /// Bytes of a row, decompressed, in the middle of all.
+    pub(crate) fn bytes_of_row(&self) -> u64 {
+        let groups = self.metadata.metadata().row_groups();
+        let bytes = groups.iter().fold(0_u64, |sum, group| sum.saturating_add(group.total_byte_size().max(0).cast_unsigned()));
+        bytes / self.rows.max(1)
+    }
+
     /// How many rows it has.
     pub(crate) fn len(&self) -> usize {
         usize_of(self.rows)
@@ -402,10 +422,10 @@ impl OpenTable {
         &self,
         row_bytes: usize,
         ranges: &[Range<u32>],
-        stop: &QueryStop,
+        query: &QueryLimits,
         take: impl FnMut(Batch<'_>) -> Rows<()>,
     ) -> Result<(), StoreError> {
-        self.read_of(ProjectionMask::all(), row_bytes, ranges, stop, take)
+        self.read_of(ProjectionMask::all(), row_bytes, ranges, query, take)
     }
 
     /// Reads these columns of all rows. `row_bytes` is what is kept of a row.
@@ -413,10 +433,10 @@ impl OpenTable {
         &self,
         columns: &[&str],
         row_bytes: usize,
-        stop: &QueryStop,
+        query: &QueryLimits,
         take: impl FnMut(Batch<'_>) -> Rows<()>,
     ) -> Result<(), StoreError> {
-        self.read_of(self.mask(columns), row_bytes, slice::from_ref(&self.all()), stop, take)
+        self.read_of(self.mask(columns), row_bytes, slice::from_ref(&self.all()), query, take)
     }
 
     /// Reads all columns but these, of these rows.
@@ -425,12 +445,12 @@ impl OpenTable {
         columns: &[&str],
         row_bytes: usize,
         ranges: &[Range<u32>],
-        stop: &QueryStop,
+        query: &QueryLimits,
         take: impl FnMut(Batch<'_>) -> Rows<()>,
     ) -> Result<(), StoreError> {
         let names = self.table.columns.iter().map(|column| column.name);
         let wanted: Vec<&str> = names.filter(|name| !columns.contains(name)).collect();
-        self.read_of(self.mask(&wanted), row_bytes, ranges, stop, take)
+        self.read_of(self.mask(&wanted), row_bytes, ranges, query, take)
     }
 
     fn mask(&self, columns: &[&str]) -> ProjectionMask {
@@ -438,9 +458,15 @@ impl OpenTable {
     }
 
     /// Rows that have one of these texts in a column. Row groups without one of the rows `within` are passed over.
-    pub(crate) fn rows_with_text(&self, column: &str, texts: &[&str], within: Option<&Bits>, stop: &QueryStop) -> Result<Bits, StoreError> {
+    pub(crate) fn rows_with_text(
+        &self,
+        column: &str,
+        texts: &[&str],
+        within: Option<&Bits>,
+        query: &QueryLimits,
+    ) -> Result<Bits, StoreError> {
         let texts: Vec<&[u8]> = texts.iter().map(|text| text.as_bytes()).collect();
-        self.rows_where(within, |group, rows, search| search.rows(group, column, &texts, None, rows, stop))
+        self.rows_where(within, query, |group, rows, search| search.rows(group, column, &texts, None, rows, query))
     }
 
     /// Rows that have a pair with this key in a column of pairs, and with one of these values if there are any.
@@ -450,31 +476,33 @@ impl OpenTable {
         key: &str,
         values: Option<&[String]>,
         within: Option<&Bits>,
-        stop: &QueryStop,
+        query: &QueryLimits,
     ) -> Result<Bits, StoreError> {
         let values: Option<Vec<&[u8]>> = values.map(|values| values.iter().map(String::as_bytes).collect());
         let (key_column, value_column) = (format!("{column}.key_value.key"), format!("{column}.key_value.value"));
-        self.rows_where(within, |group, rows, search| {
+        self.rows_where(within, query, |group, rows, search| {
             let among = match &values {
-                Some(values) => match search.values(group, &value_column, values, stop)? {
+                Some(values) => match search.values(group, &value_column, values, query)? {
                     found if found.is_empty() => return Ok(()),
                     found => Some(found),
                 },
                 None => None,
             };
-            search.rows(group, &key_column, &[key.as_bytes()], among.as_ref(), rows, stop)
+            search.rows(group, &key_column, &[key.as_bytes()], among.as_ref(), rows, query)
         })
     }
 
     fn rows_where(
         &self,
         within: Option<&Bits>,
+        query: &QueryLimits,
         mut find: impl FnMut(Group<'_>, &mut Bits, &ColumnSearch<'_>) -> Result<(), Unsearched>,
     ) -> Result<Bits, StoreError> {
         let corrupt = |reason: String| StoreError::Corrupt { path: self.path.clone(), reason };
         // With them the marks of the values of a column.
         let held = Budget::limited(self.limit).holds(self.held_bytes);
         held.map_err(|spent| StoreError::TooLarge { path: self.path.clone(), reason: spent.to_string() })?;
+        let _decoding = query.hold(self.held_bytes)?;
         // Other queries read at other places.
         let file = files::again(&self.file).map_err(StoreError::io("read", &self.path))?;
         let search = ColumnSearch { file: Arc::new(file), table: self };
@@ -499,7 +527,7 @@ impl OpenTable {
         columns: ProjectionMask,
         row_bytes: usize,
         ranges: &[Range<u32>],
-        stop: &QueryStop,
+        query: &QueryLimits,
         mut take: impl FnMut(Batch<'_>) -> Rows<()>,
     ) -> Result<(), StoreError> {
         let wanted = ranges.iter().map(|range| u64::from(range.end.saturating_sub(range.start))).sum::<u64>();
@@ -514,6 +542,8 @@ impl OpenTable {
         let budget = Budget::limited(self.limit);
         let held = budget.holds(self.held_bytes).and_then(|()| budget.take(wanted.saturating_mul(row_bytes as u64)));
         held.map_err(|spent| StoreError::TooLarge { path: self.path.clone(), reason: spent.to_string() })?;
+        let _decoding = query.hold(self.held_bytes)?;
+        query.take(budget.taken())?;
         let (groups, selection) = self.groups_with(ranges);
         let build = || {
             let file = files::again(&self.file)?;
@@ -524,10 +554,13 @@ impl OpenTable {
         let mut reader = guarded(build).map_err(corrupt)?.map_err(|error: ParquetError| corrupt(error.to_string()))?;
         let mut found = 0;
         while let Some(batch) = guarded(|| reader.next()).map_err(corrupt)? {
-            stop.check()?;
+            query.check()?;
             let batch = batch.map_err(|error| corrupt(error.to_string()))?;
             found += batch.num_rows() as u64;
+            let before = budget.taken();
             take(Batch::new(self.table, &batch, &budget)).map_err(|BadRows(reason)| corrupt(reason))?;
+            // Texts and lists of these rows.
+            query.take(budget.taken() - before)?;
         }
         if found == wanted { Ok(()) } else { Err(missing()) }
     }
@@ -557,8 +590,13 @@ impl OpenTable {
     }
 
     /// Reads all rows.
-    pub(crate) fn read_all(&self, row_bytes: usize, stop: &QueryStop, take: impl FnMut(Batch<'_>) -> Rows<()>) -> Result<(), StoreError> {
-        self.read(row_bytes, slice::from_ref(&self.all()), stop, take)
+    pub(crate) fn read_all(
+        &self,
+        row_bytes: usize,
+        query: &QueryLimits,
+        take: impl FnMut(Batch<'_>) -> Rows<()>,
+    ) -> Result<(), StoreError> {
+        self.read(row_bytes, slice::from_ref(&self.all()), query, take)
     }
 
     fn all(&self) -> Range<u32> {
@@ -594,17 +632,17 @@ impl ColumnSearch<'_> {
         texts: &[&[u8]],
         among: Option<&Bits>,
         rows: &mut Bits,
-        stop: &QueryStop,
+        query: &QueryLimits,
     ) -> Result<(), Unsearched> {
         let (column, mark) = (self.column(group, column)?, &mut Mark::Row(rows, group.first_row));
-        text_search::find(&self.file, column, group.row_count(), texts, among, mark, stop)
+        text_search::find(&self.file, column, group.row_count(), texts, among, mark, query)
     }
 
     /// The values of a column that are one of these texts, by their numbers in the row group.
-    fn values(&self, group: Group<'_>, column: &str, texts: &[&[u8]], stop: &QueryStop) -> Result<Bits, Unsearched> {
+    fn values(&self, group: Group<'_>, column: &str, texts: &[&[u8]], query: &QueryLimits) -> Result<Bits, Unsearched> {
         let column = self.column(group, column)?;
         let mut values = Bits::none(usize::try_from(column.num_values()).unwrap_or(0));
-        text_search::find(&self.file, column, group.row_count(), texts, None, &mut Mark::Value(&mut values), stop)?;
+        text_search::find(&self.file, column, group.row_count(), texts, None, &mut Mark::Value(&mut values), query)?;
         Ok(values)
     }
 }

@@ -13,6 +13,7 @@ use crate::error::StoreError;
 use crate::memory::kept_programs::KeptPrograms;
 use crate::memory::kept_texts::KeptTexts;
 use crate::memory::needs::{Figures, Needs};
+use crate::query_limits::QueryLimits;
 use crate::tables::spans::{SpanRows, Spans};
 use crate::tables::{
     ALL, Table, clock_anchors, cpu_slices, current_spans, frames, locations, losses, mappings, process_usage, processes, runs, samples,
@@ -114,8 +115,8 @@ pub(crate) fn write(directory: &Path, recording: &Recording, spans: Spans<'_>) -
 }
 
 /// Reads every table of a directory of segments back, of a recording of this version. Spans come in the order of their rows.
-pub(crate) fn read(segments: &Path, version: u32) -> Result<Recording, StoreError> {
-    read_tables(&Tables::of_directory(segments, version)?)
+pub(crate) fn read(segments: &Path, version: u32, query: &QueryLimits) -> Result<Recording, StoreError> {
+    read_tables(&Tables::of_directory(segments, version)?.for_query(query))
 }
 
 /// The same, with so much memory.
@@ -353,7 +354,7 @@ mod tests {
 
         let directory = Directory::new();
         write(directory.path(), &recording, Spans::Whole(&[])).unwrap();
-        let processes = read(directory.path(), RECORDING_VERSION).unwrap().processes;
+        let processes = read(directory.path(), RECORDING_VERSION, &QueryLimits::default()).unwrap().processes;
         assert_eq!(processes, recording.processes);
         assert!(processes.iter().skip(2).zip(&processes).all(|(later, before)| Arc::ptr_eq(&later.arguments, &before.arguments)));
     }

@@ -9,7 +9,7 @@ use super::reader::{OpenTable, Opened, Tables, read};
 use super::writer::{Pages, Writer, properties};
 use crate::bits::Bits;
 use crate::format::RECORDING_VERSION;
-use crate::query_stop::QueryStop;
+use crate::query_limits::QueryLimits;
 use crate::tables::Table;
 use crate::tables::losses;
 use crate::testing::Directory;
@@ -70,9 +70,9 @@ fn a_text_is_found_in_the_rows_that_have_it() {
         writer.finish().unwrap();
         let tables = Tables::of_directory(directory.path(), RECORDING_VERSION).unwrap();
         let table = OpenTable::new(&tables, &losses::TABLE).unwrap();
-        let stop = QueryStop::default();
+        let query = QueryLimits::default();
         let find = |column: &str, texts: &[&str], within: Option<&Bits>| -> Vec<usize> {
-            table.rows_with_text(column, texts, within, &stop).unwrap().places().collect()
+            table.rows_with_text(column, texts, within, &query).unwrap().places().collect()
         };
         for number in [0, 1, 1_300, 1_999, 2_000, 4_999] {
             assert_eq!(find("detail", &[&rows[number].detail], None), [number]);
@@ -88,7 +88,7 @@ fn a_text_is_found_in_the_rows_that_have_it() {
         // Only pages with wanted rows are read; the rows are the same.
         let mut found = Vec::new();
         let ranges = [3..4, 255..258, 1_999..2_001, 4_999..5_000];
-        table.read(0, &ranges, &stop, |batch| losses::read(&batch, &mut found)).unwrap();
+        table.read(0, &ranges, &query, |batch| losses::read(&batch, &mut found)).unwrap();
         let wanted: Vec<Loss> = ranges.into_iter().flatten().map(|row: u32| rows[row as usize].clone()).collect();
         assert!(found == wanted);
     }

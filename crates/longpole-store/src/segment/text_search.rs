@@ -26,7 +26,7 @@ use super::panic_guard::guarded;
 use crate::bits::Bits;
 use crate::error::StoreError;
 use crate::numbers::u32_of;
-use crate::query_stop::QueryStop;
+use crate::query_limits::QueryLimits;
 
 /// Why a column is not searched.
 #[derive(Debug)]
@@ -65,7 +65,7 @@ pub(super) fn find(
     wanted: &[&[u8]],
     among: Option<&Bits>,
     mark: &mut Mark<'_>,
-    stop: &QueryStop,
+    query: &QueryLimits,
 ) -> Result<(), Unsearched> {
     let describe = |error: parquet::errors::ParquetError| error.to_string();
     let levels = Levels { repetition: column.column_descr().max_rep_level(), definition: column.column_descr().max_def_level() };
@@ -76,7 +76,7 @@ pub(super) fn find(
     let mut pages = guarded(open)?.map_err(describe)?;
     let (mut entries, mut first_value, mut first_row) = (Vec::new(), 0, 0);
     while let Some(page) = guarded(|| pages.get_next_page())?.map_err(describe)? {
-        stop.check().map_err(Unsearched::Stopped)?;
+        query.check().map_err(Unsearched::Stopped)?;
         match page {
             Page::DictionaryPage { buf, num_values, .. } => {
                 each_text(&buf, num_values as usize, |number, text| {

@@ -18,6 +18,7 @@ use crate::format_file;
 use crate::layout::{self, LOCK, RESERVE};
 use crate::memory::budget::limit_of_file;
 use crate::name::RecordingName;
+use crate::query_limits::QueryLimits;
 use crate::segment::recording;
 use crate::wal::{AtEnd, Replay, Since};
 
@@ -162,7 +163,16 @@ impl StoredRecording {
     /// [`StoreError::NotSealed`] if it is not sealed, [`StoreError::Corrupt`] if a table is damaged, [`StoreError::Segment`] or
     /// [`StoreError::Io`] if it cannot be read.
     pub fn read(&self) -> Result<Recording, StoreError> {
-        recording::read(&layout::segments(&self.directory), self.check_sealed()?)
+        self.read_for(&QueryLimits::default())
+    }
+
+    /// The same for a query, of which its rows take memory.
+    ///
+    /// # Errors
+    ///
+    /// As [`read`](Self::read), and those of [`QueryLimits::take`].
+    pub fn read_for(&self, query: &QueryLimits) -> Result<Recording, StoreError> {
+        recording::read(&layout::segments(&self.directory), self.check_sealed()?, query)
     }
 
     /// What its rows take in memory when they are read, as its writer counted it; `None` where it did not. Only for a sealed recording.
