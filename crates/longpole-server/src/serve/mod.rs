@@ -142,11 +142,11 @@ impl Server {
         let pause = Duration::from_nanos(options.live.generation_nanos).clamp(MAINTENANCE_PAUSE_MIN, MAINTENANCE_PAUSE_MAX);
         let clock_grace = options.live.keep_nanos.map_or(CLOCK_GRACE, |keep| CLOCK_GRACE.min(Duration::from_nanos(keep)));
         let (store, problems) = LiveStore::open(&options.store, options.live, now(), &mut decode)?;
-        let pushed = Pushed::open(options.store.root())?;
         let (metrics, losses) = (Arc::new(Metrics::default()), Arc::new(LossBook::default()));
         problems.iter().for_each(|problem| losses.add(LossKind::WalDamaged, 1, problem));
         let memory = Arc::new(MemoryAccount::limited(memory::most_resident_bytes().unwrap_or(u64::MAX)));
         memory.note_store(store.memory_bytes());
+        let pushed = Pushed::open(options.store.root(), memory.queries())?;
         let state = Arc::new(ServerState::default());
         let admin = admin_routes(&store, &metrics, &losses, &memory, &state);
         let turns = QueryTurns::new(Arc::clone(&metrics), &memory);
@@ -187,8 +187,8 @@ impl Server {
         };
         starting.end();
         let receiver = Receiver::start_at(open_ports, receiver_options, Box::new(sink)).map_err(ServeError::Listen)?;
-        let maintenance =
-            Maintenance::start(store.clone(), pause, clock_grace, Arc::clone(&memory), Arc::clone(&state)).map_err(ServeError::Listen)?;
+        let maintenance = Maintenance::start(store.clone(), pushed, pause, clock_grace, Arc::clone(&memory), Arc::clone(&state))
+            .map_err(ServeError::Listen)?;
         state.set_ready(true);
         Ok(Server { receiver, store, maintenance, problems, state, doors })
     }
@@ -272,6 +272,7 @@ impl Maintenance {
     /// `grace` is how long after the start no segment is too old.
     fn start(
         store: LiveStore,
+        pushed: Pushed,
         pause: Duration,
         grace: Duration,
         memory: Arc<MemoryAccount>,
@@ -301,7 +302,7 @@ impl Maintenance {
                     return;
                 }
                 drop(guard);
-                let maintained = store.maintain_at(now(), age_at(), memory.is_short());
+                let maintained = pushed.keep_within(|kept| store.maintain_at(now(), age_at(), memory.is_short(), kept));
                 memory.note_store(store.memory_bytes());
                 state.set_maintenance_trouble(maintained.err().map(|error| format!("failed to {}", causes(&error))));
                 if state.has_failed_append() && store.probe_disk().is_ok() {

@@ -1,10 +1,18 @@
 //! Recordings that `longpole push` and `longpole run --to` send: each with its code, in a store of their own beside the traces.
+//!
+//! ```text
+//! push ─► a place of 8 ─► a file, as it comes ─► one at a time: read, kept ─► r3
+//!           │ none free: the slowest is cut, or 503
+//! ```
+//!
+//! They are kept as long as spans are: the oldest of both goes first.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use axum::Router;
@@ -13,13 +21,16 @@ use axum::extract::{DefaultBodyLimit, State};
 use axum::response::{IntoResponse, Response};
 use axum::routing::put;
 use http::StatusCode;
+use http::header::{HeaderValue, RETRY_AFTER};
 use http_body_util::BodyExt;
-use longpole_recording::import;
-use longpole_store::live::QueryLimits;
-use longpole_store::{Store, StoreError};
+use hyper::body::Body as _;
+use longpole_model::Timestamp;
+use longpole_recording::import::{self, ImportError};
+use longpole_store::live::{KeptBeside, MemoryPool, QueryLimits, QueryMemory};
+use longpole_store::{RecordingName, RecordingState, Store, StoreError};
 use serde_json::json;
-use tokio::sync::Semaphore;
-use tokio::time::timeout;
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant, timeout};
 
 use crate::api::{ApiError, causes};
 use crate::off_the_reactor::off_the_reactor;
@@ -30,8 +41,30 @@ const PUSHED_BYTES_MAX: u64 = 256 << 20;
 /// How long its next bytes may take.
 const STALL_MAX: Duration = Duration::from_secs(30);
 
-/// How many come at once: reading one may take a hundred times its bytes.
-const AT_ONCE_MAX: usize = 1;
+/// How long it may take to come: the largest one at 300 KB/s.
+const PUSH_TIME_MAX: Duration = Duration::from_secs(15 * 60);
+
+/// How many come at once.
+const RECEIVED_AT_ONCE_MAX: usize = if cfg!(test) { 2 } else { 8 };
+
+/// One that comes slower than this number of bytes in a second, for longer than that, loses its place to another one.
+const SLOW_BYTES: u64 = 1 << 20;
+const SLOW_AFTER: Duration = Duration::from_millis(if cfg!(test) { 200 } else { 10_000 });
+
+/// How long another one waits for that place.
+const PLACE_WAIT_MAX: Duration = Duration::from_secs(2);
+
+/// How many are read at once: that may take a hundred times their bytes, of the memory of queries.
+const READ_AT_ONCE_MAX: usize = 1;
+
+/// How long one waits for those before it to be read.
+const READ_WAIT_MAX: Duration = Duration::from_secs(60);
+
+/// Bytes of the disk that no recording takes: the logs of spans need them.
+const DISK_RESERVE_BYTES: u64 = 64 << 20;
+
+/// How long what is known of the recordings on the disk is believed: somebody may remove one.
+const LISTED_FOR: Duration = Duration::from_secs(60);
 
 /// What the files are called before they are recordings.
 const INCOMING: &str = "incoming-";
@@ -40,12 +73,55 @@ const INCOMING: &str = "incoming-";
 #[derive(Debug, Clone)]
 pub(super) struct Pushed {
     root: Arc<PathBuf>,
-    places: Arc<Semaphore>,
+    receiving: Arc<Semaphore>,
+    reading: Arc<Semaphore>,
+    /// Reading one takes memory of the queries.
+    memory: Arc<MemoryPool>,
+    under_way: Arc<Mutex<Vec<Arc<Arrival>>>>,
+    listed: Arc<Mutex<Option<(Instant, Vec<KeptRecording>)>>>,
+}
+
+/// A recording that is kept as long as retention says.
+#[derive(Debug, Clone, Copy)]
+struct KeptRecording {
+    name: RecordingName,
+    kept: KeptBeside,
+}
+
+/// A recording that comes.
+#[derive(Debug)]
+struct Arrival {
+    begun: Instant,
+    bytes: AtomicU64,
+    /// Another one needs its place.
+    cut: Notify,
+}
+
+impl Arrival {
+    /// Its bytes in a second, once it has come for long enough.
+    fn pace(&self) -> Option<u64> {
+        let elapsed = self.begun.elapsed();
+        let bytes = self.bytes.load(Ordering::Relaxed);
+        (elapsed >= SLOW_AFTER).then(|| bytes.saturating_mul(1_000) / u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX).max(1))
+    }
+}
+
+/// The place of one that comes.
+struct ReceivingPlace {
+    arrival: Arc<Arrival>,
+    pushed: Pushed,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Drop for ReceivingPlace {
+    fn drop(&mut self) {
+        self.pushed.under_way(|all| all.retain(|other| !Arc::ptr_eq(other, &self.arrival)));
+    }
 }
 
 impl Pushed {
     /// Opens it below the store of the server. Files of pushes that a server did not finish go.
-    pub(super) fn open(served: &Path) -> Result<Pushed, StoreError> {
+    pub(super) fn open(served: &Path, memory: &Arc<MemoryPool>) -> Result<Pushed, StoreError> {
         let root = served.join("tenants/default/pushed");
         Store::open(&root)?;
         let entries = fs::read_dir(&root).map_err(|source| StoreError::Io { action: "list", path: root.clone(), source })?;
@@ -53,7 +129,16 @@ impl Pushed {
             // What cannot be removed takes room and does no harm.
             let _ = fs::remove_file(entry.path());
         }
-        Ok(Pushed { root: Arc::new(root), places: Arc::new(Semaphore::new(AT_ONCE_MAX)) })
+        let places = |most| Arc::new(Semaphore::new(most));
+        let (receiving, reading) = (places(RECEIVED_AT_ONCE_MAX), places(READ_AT_ONCE_MAX));
+        Ok(Pushed {
+            root: Arc::new(root),
+            receiving,
+            reading,
+            memory: Arc::clone(memory),
+            under_way: Arc::default(),
+            listed: Arc::default(),
+        })
     }
 
     pub(super) fn root(&self) -> &Path {
@@ -65,6 +150,29 @@ impl Pushed {
         Router::new().route("/longpole/v1/recordings", put(push)).layer(DefaultBodyLimit::disable()).with_state(self.clone())
     }
 
+    fn under_way<T>(&self, work: impl FnOnce(&mut Vec<Arc<Arrival>>) -> T) -> T {
+        work(&mut self.under_way.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// A place for one that comes. If all are taken, the slowest one loses its own.
+    async fn place(&self) -> Option<ReceivingPlace> {
+        let at_once = Arc::clone(&self.receiving).try_acquire_owned().ok();
+        let permit = match at_once {
+            Some(permit) => permit,
+            None => {
+                let slowest = |all: &mut Vec<Arc<Arrival>>| {
+                    all.iter().filter_map(|it| Some((it.pace()?, Arc::clone(it)))).min_by_key(|(pace, _)| *pace)
+                };
+                let (_, slowest) = self.under_way(slowest).filter(|(pace, _)| *pace < SLOW_BYTES)?;
+                slowest.cut.notify_one();
+                timeout(PLACE_WAIT_MAX, Arc::clone(&self.receiving).acquire_owned()).await.ok()?.ok()?
+            }
+        };
+        let arrival = Arc::new(Arrival { begun: Instant::now(), bytes: AtomicU64::new(0), cut: Notify::new() });
+        self.under_way(|all| all.push(Arc::clone(&arrival)));
+        Some(ReceivingPlace { arrival, pushed: self.clone(), _permit: permit })
+    }
+
     /// A new file for what comes.
     fn incoming(&self) -> std::io::Result<Incoming> {
         let mut random = [0; 8];
@@ -72,6 +180,55 @@ impl Pushed {
         let path = self.root.join(format!("{INCOMING}{:016x}.lpole", u64::from_le_bytes(random)));
         let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
         Ok(Incoming { file, path })
+    }
+
+    /// Whether the disk has room for so many bytes, and again for what they become.
+    fn check_disk(&self, bytes: u64) -> Result<(), ApiError> {
+        let store = Store::open(self.root.as_path())?;
+        match store.free_bytes() {
+            Some(free) if free < bytes.saturating_mul(2).saturating_add(DISK_RESERVE_BYTES) => {
+                let message = format!("cannot keep it: the disk of the server has {} MiB left", free >> 20);
+                Err(ApiError::new(StatusCode::INSUFFICIENT_STORAGE, "not_kept", message))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// What there is, for retention. One with a tag stays, and is not listed.
+    fn listed(&self) -> Vec<KeptRecording> {
+        let mut listed = self.listed.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, known)) = listed.as_ref().filter(|(at, _)| at.elapsed() < LISTED_FOR) {
+            return known.clone();
+        }
+        let of = |recording: &longpole_store::StoredRecording| {
+            let is_held = !recording.tags.is_empty() || recording.state == RecordingState::Recording;
+            // When its sender began it says nothing about when it came.
+            let changed = fs::metadata(&recording.directory).and_then(|data| data.modified()).ok()?;
+            let received = Timestamp(i64::try_from(changed.duration_since(std::time::UNIX_EPOCH).ok()?.as_nanos()).ok()?);
+            (!is_held).then(|| KeptRecording { name: recording.name, kept: KeptBeside { received, bytes: recording.bytes() } })
+        };
+        let all = Store::open(self.root.as_path()).and_then(|store| store.list());
+        let known: Vec<KeptRecording> = all.map(|all| all.recordings.iter().filter_map(of).collect()).unwrap_or_default();
+        *listed = Some((Instant::now(), known.clone()));
+        known
+    }
+
+    /// Lets `maintain` remove what is too old or too much, and removes what it returns of what was pushed.
+    pub(super) fn keep_within(&self, maintain: impl FnOnce(&[KeptBeside]) -> Result<Vec<usize>, StoreError>) -> Result<(), StoreError> {
+        let known = self.listed();
+        let kept: Vec<KeptBeside> = known.iter().map(|recording| recording.kept).collect();
+        let gone = maintain(&kept)?;
+        if gone.is_empty() {
+            return Ok(());
+        }
+        let store = Store::open(self.root.as_path())?;
+        let removed = gone.iter().try_for_each(|at| store.remove(known[*at].name));
+        self.forget_list();
+        removed
+    }
+
+    fn forget_list(&self) {
+        *self.listed.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 }
 
@@ -91,39 +248,137 @@ impl Drop for Incoming {
 async fn push(State(pushed): State<Pushed>, body: Body) -> Response {
     match take(&pushed, body).await {
         Ok(name) => (StatusCode::CREATED, axum::Json(json!({ "recording": name, "page": format!("/r/{name}") }))).into_response(),
-        Err(error) => error.into_response(),
+        Err(error) => {
+            let mut response = error.into_response();
+            if response.status() == StatusCode::SERVICE_UNAVAILABLE {
+                response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("5"));
+            }
+            response
+        }
     }
 }
 
-async fn take(pushed: &Pushed, mut body: Body) -> Result<String, ApiError> {
+async fn take(pushed: &Pushed, body: Body) -> Result<String, ApiError> {
+    let busy = |message: &str| ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "busy", message);
+    let place = pushed.place().await.ok_or_else(|| busy(&format!("{RECEIVED_AT_ONCE_MAX} recordings come at this moment: try again")))?;
+    pushed.check_disk(body.size_hint().lower())?;
+    let incoming = tokio::select! {
+        received = timeout(PUSH_TIME_MAX, receive(pushed, &place.arrival, body)) => {
+            let too_slow = format!("the recording took longer than {} min to come", PUSH_TIME_MAX.as_secs() / 60);
+            received.unwrap_or_else(|_| Err(ApiError::new(StatusCode::REQUEST_TIMEOUT, "too_slow", too_slow)))?
+        }
+        () = place.arrival.cut.notified() => return Err(busy("the recording came slowly, and others needed its place: try again")),
+    };
+    drop(place);
+    let turn = timeout(READ_WAIT_MAX, Arc::clone(&pushed.reading).acquire_owned()).await;
+    let turn = turn.map_err(|_| busy("other recordings are being read: try again"))?;
+    let pushed = pushed.clone();
+    off_the_reactor::<_, ApiError>(move || {
+        let _turn = turn;
+        let limits = QueryLimits { memory: QueryMemory::of(&pushed.memory), ..QueryLimits::default() };
+        let contents = import::read_archive(&incoming.path, &limits).map_err(|error| {
+            let cause = causes(&error).replace(&*incoming.path.to_string_lossy(), "it");
+            let (status, code) = match error {
+                ImportError::Store(StoreError::MemoryShort) => (StatusCode::SERVICE_UNAVAILABLE, "busy"),
+                ImportError::Store(StoreError::TooMuchMemory { .. }) => (StatusCode::PAYLOAD_TOO_LARGE, "too_large"),
+                _ => (StatusCode::BAD_REQUEST, "unreadable"),
+            };
+            ApiError::new(status, code, format!("failed to {cause}"))
+        })?;
+        let (name, _) = import::keep(&Store::open(pushed.root.as_path())?, contents)?;
+        pushed.forget_list();
+        Ok(name.to_string())
+    })
+    .await
+}
+
+/// Writes what comes to a file.
+async fn receive(pushed: &Pushed, arrival: &Arrival, mut body: Body) -> Result<Incoming, ApiError> {
     let failed = |error: std::io::Error| ApiError::new(StatusCode::INSUFFICIENT_STORAGE, "not_kept", format!("cannot keep it: {error}"));
-    let busy = || ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "busy", "another recording comes at this moment: try again");
-    let place = Arc::clone(&pushed.places).try_acquire_owned().map_err(|_| busy())?;
     let mut incoming = pushed.incoming().map_err(failed)?;
-    let mut bytes = 0_u64;
     loop {
         let Ok(frame) = timeout(STALL_MAX, body.frame()).await else {
             return Err(ApiError::new(StatusCode::REQUEST_TIMEOUT, "too_slow", "the recording came to a halt"));
         };
-        let Some(frame) = frame else { break };
+        let Some(frame) = frame else { return Ok(incoming) };
         let frame = frame.map_err(|error| ApiError::new(StatusCode::BAD_REQUEST, "cut", format!("the recording broke off: {error}")))?;
         let Ok(data) = frame.into_data() else { continue };
-        bytes = bytes.saturating_add(data.len() as u64);
+        let bytes = arrival.bytes.fetch_add(data.len() as u64, Ordering::Relaxed).saturating_add(data.len() as u64);
         if bytes > PUSHED_BYTES_MAX {
             let message = format!("larger than {} MiB", PUSHED_BYTES_MAX >> 20);
             return Err(ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", message));
         }
         incoming.file.write_all(&data).map_err(failed)?;
     }
-    let root = Arc::clone(&pushed.root);
-    off_the_reactor::<_, ApiError>(move || {
-        let _place = place;
-        let contents = import::read_archive(&incoming.path, &QueryLimits::default()).map_err(|error| {
-            let cause = causes(&error).replace(&*incoming.path.to_string_lossy(), "it");
-            ApiError::new(StatusCode::BAD_REQUEST, "unreadable", format!("failed to {cause}"))
-        })?;
-        let (name, _) = import::keep(&Store::open(root.as_path())?, contents)?;
-        Ok(name.to_string())
-    })
-    .await
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+    use std::pin::Pin;
+    use std::task::{Context, Poll};
+
+    use bytes::Bytes;
+    use http::Request;
+    use hyper::body::Frame;
+    use tokio::sync::mpsc;
+    use tower::ServiceExt;
+
+    use super::*;
+
+    /// A body of one byte that ends when its sender goes.
+    struct Slow {
+        held: mpsc::Receiver<()>,
+        has_begun: bool,
+    }
+
+    impl hyper::body::Body for Slow {
+        type Data = Bytes;
+        type Error = Infallible;
+
+        fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+            if !std::mem::replace(&mut self.has_begun, true) {
+                return Poll::Ready(Some(Ok(Frame::data(Bytes::from_static(b"x")))));
+            }
+            self.held.poll_recv(context).map(|_| None)
+        }
+    }
+
+    fn endless() -> (Body, mpsc::Sender<()>) {
+        let (hold, held) = mpsc::channel(1);
+        (Body::new(Slow { held, has_begun: false }), hold)
+    }
+
+    async fn send(pushed: &Pushed, body: Body) -> u16 {
+        let request = Request::put("/longpole/v1/recordings").body(body).unwrap();
+        pushed.routes().oneshot(request).await.unwrap().status().as_u16()
+    }
+
+    #[tokio::test]
+    async fn a_slow_push_holds_up_no_other_and_loses_its_place_when_all_are_taken() {
+        let directory = std::env::temp_dir().join(format!("longpole-pushed-{}", std::process::id()));
+        fs::create_dir_all(&directory).unwrap();
+        let pushed = Pushed::open(&directory, &Arc::new(MemoryPool::new(1 << 30))).unwrap();
+        let slow = || {
+            let (body, hold) = endless();
+            let pushed = pushed.clone();
+            (tokio::spawn(async move { send(&pushed, body).await }), hold)
+        };
+        let mut first = slow();
+        while pushed.under_way(|all| all.len()) == 0 {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(send(&pushed, Body::from("no recording")).await, 400, "it was read");
+        let mut second = slow();
+        while pushed.under_way(|all| all.len()) < RECEIVED_AT_ONCE_MAX {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(send(&pushed, Body::from("no recording")).await, 503, "none of them was slow for long enough");
+        tokio::time::sleep(SLOW_AFTER).await;
+        assert_eq!(send(&pushed, Body::from("no recording")).await, 400, "one of them lost its place");
+        let cut = tokio::select! { status = &mut first.0 => status, status = &mut second.0 => status };
+        assert_eq!(cut.unwrap(), 503);
+        drop((first.1, second.1));
+        fs::remove_dir_all(&directory).unwrap();
+    }
 }

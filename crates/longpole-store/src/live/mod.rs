@@ -132,6 +132,22 @@ impl Appended {
     }
 }
 
+/// Something that is kept beside the segments, and within the same limits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KeptBeside {
+    /// When it came.
+    pub received: Timestamp,
+    /// Its bytes on disk.
+    pub bytes: u64,
+}
+
+/// What retention removes, by its place in its list.
+#[derive(Clone, Copy)]
+enum Kept {
+    Segment(usize),
+    Beside(usize),
+}
+
 /// Decodes the body of a request of the log.
 pub type DecodeRequest<'a> = dyn FnMut(&RequestHead, &[u8]) -> Vec<Span> + 'a;
 
@@ -340,15 +356,16 @@ impl LiveStore {
     ///
     /// [`StoreError`] if a segment or the manifest cannot be written. The log stays, and the next call tries again.
     pub fn maintain(&self, now: Timestamp, must_end: bool) -> Result<(), StoreError> {
-        self.maintain_at(now, now, must_end)
+        self.maintain_at(now, now, must_end, &[]).map(drop)
     }
 
-    /// The same, where segments are as old as they are at another time: one that no step of the wall clock has moved.
+    /// The same, where segments are as old as they are at another time: one that no step of the wall clock has moved. What is kept beside them
+    /// counts with them; returned are the places of what of it is too old or too much.
     ///
     /// # Errors
     ///
     /// As of [`maintain`](Self::maintain).
-    pub fn maintain_at(&self, now: Timestamp, age_at: Timestamp, must_end: bool) -> Result<(), StoreError> {
+    pub fn maintain_at(&self, now: Timestamp, age_at: Timestamp, must_end: bool, beside: &[KeptBeside]) -> Result<Vec<usize>, StoreError> {
         let shared = &self.shared;
         let mut removed = lock(&shared.maintenance);
         shared.sync_list()?;
@@ -369,7 +386,7 @@ impl LiveStore {
         while let Some(generation) = oldest() {
             shared.make_segment(&generation)?;
         }
-        shared.remove_old(age_at, &mut removed)
+        shared.remove_old(age_at, &mut removed, beside)
     }
 
     /// Why segments are left out of all answers, a line for each that was found to be damaged.
@@ -532,20 +549,25 @@ impl SharedStore {
         self.remove_logs()
     }
 
-    /// Removes the segments that are too old, and the oldest while they take too much.
-    fn remove_old(&self, now: Timestamp, removed: &mut Vec<PathBuf>) -> Result<(), StoreError> {
+    /// Removes the segments that are too old, and the oldest while they and what is kept beside them take too much. Returns what of the latter is
+    /// to go as well.
+    fn remove_old(&self, now: Timestamp, removed: &mut Vec<PathBuf>, beside: &[KeptBeside]) -> Result<Vec<usize>, StoreError> {
         let LiveOptions { keep_nanos, keep_bytes, .. } = self.options;
-        let mut entries = read(&self.state).manifest.entries.clone();
-        entries.sort_by_key(|entry| entry.received[1]);
-        let age = |entry: &SegmentEntry| now.nanos_since(entry.received[1]).max(0).cast_unsigned();
-        let mut bytes = entries.iter().fold(0_u64, |sum, entry| sum.saturating_add(entry.bytes));
-        let mut gone = Vec::new();
-        for entry in entries {
-            let is_old = keep_nanos.is_some_and(|keep| age(&entry) > keep);
-            let is_too_much = keep_bytes.is_some_and(|keep| bytes > keep);
-            if is_old || is_too_much {
-                bytes = bytes.saturating_sub(entry.bytes);
-                gone.push(entry);
+        let entries = read(&self.state).manifest.entries.clone();
+        let segments = entries.iter().enumerate().map(|(at, entry)| (entry.received[1], entry.bytes, Kept::Segment(at)));
+        let others = beside.iter().enumerate().map(|(at, other)| (other.received, other.bytes, Kept::Beside(at)));
+        let mut kept: Vec<(Timestamp, u64, Kept)> = segments.chain(others).collect();
+        kept.sort_by_key(|(received, ..)| *received);
+        let mut bytes = kept.iter().fold(0_u64, |sum, (_, bytes, _)| sum.saturating_add(*bytes));
+        let (mut gone, mut gone_beside) = (Vec::new(), Vec::new());
+        for (received, own_bytes, what) in kept {
+            let age = now.nanos_since(received).max(0).cast_unsigned();
+            if keep_nanos.is_some_and(|keep| age > keep) || keep_bytes.is_some_and(|keep| bytes > keep) {
+                bytes = bytes.saturating_sub(own_bytes);
+                match what {
+                    Kept::Segment(at) => gone.push(entries[at].clone()),
+                    Kept::Beside(at) => gone_beside.push(at),
+                }
             }
         }
         if !gone.is_empty() {
@@ -561,7 +583,7 @@ impl SharedStore {
             files::remove_all(folder).map_err(StoreError::io("remove", folder))?;
             removed.pop();
         }
-        Ok(())
+        Ok(gone_beside)
     }
 }
 

@@ -332,6 +332,27 @@ fn a_query_takes_memory_for_what_it_reads_and_says_which_trace_is_too_large() {
 }
 
 #[test]
+fn the_oldest_goes_first_whether_it_is_a_segment_or_lies_beside_them() {
+    let directory = Directory::new();
+    let live = open(&directory, LiveOptions::default());
+    append(&live, 1, 3);
+    live.maintain(NOW, true).unwrap();
+    let bytes = live.figures().segment_bytes;
+    drop(live);
+    let options = LiveOptions { keep_bytes: Some(2 * bytes), keep_nanos: Some(1_000), ..LiveOptions::default() };
+    let live = open(&directory, options);
+    let at = |nanos: i64, bytes| KeptBeside { received: Timestamp(NOW.unix_nanos() + nanos), bytes };
+    let maintain = |nanos: i64, beside: &[KeptBeside]| {
+        let age_at = Timestamp(NOW.unix_nanos() + nanos);
+        (live.maintain_at(NOW, age_at, false, beside).unwrap(), live.figures().segments)
+    };
+    assert_eq!(maintain(0, &[at(5, bytes)]), (vec![], 1), "there is room for both");
+    assert_eq!(maintain(0, &[at(5, bytes / 2), at(-5, bytes)]), (vec![1], 1), "the oldest lies beside");
+    assert_eq!(maintain(0, &[at(5, 2 * bytes)]), (vec![], 0), "the oldest is the segment");
+    assert_eq!(maintain(1_010, &[at(5, 1), at(20, 1)]), (vec![0], 0), "by age");
+}
+
+#[test]
 fn a_lost_catalog_is_made_again() {
     let directory = Directory::new();
     let live = open(&directory, LiveOptions::default());

@@ -96,6 +96,12 @@ impl Store {
         &self.root
     }
 
+    /// Bytes that its disk still takes; `None` where the system does not say.
+    pub fn free_bytes(&self) -> Option<u64> {
+        let disk = rustix::fs::statvfs(&self.root).ok()?;
+        Some(disk.f_bavail.saturating_mul(disk.f_frsize))
+    }
+
     /// Whether other users could read the store until it was opened just now.
     pub fn was_open(&self) -> bool {
         self.was_open
