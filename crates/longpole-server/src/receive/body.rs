@@ -1,7 +1,8 @@
 //! Reading a request's body: bounded in size and time, and charged to the memory that all bodies share.
 //!
 //! Memory is taken as bytes arrive, so a stalled body holds memory for what it has sent. If others need that memory, bodies without
-//! progress for [`STALL_IN_NEED_MAX`] are cut, longest stalled first; otherwise after [`BODY_STALL_MAX`].
+//! progress for [`STALL_IN_NEED_MAX`] are cut, longest stalled first, and then those that come slowly for what they hold; otherwise after
+//! [`BODY_STALL_MAX`].
 
 use std::sync::Arc;
 
@@ -47,7 +48,10 @@ impl BodyError {
             BodyError::TooLarge(bytes_max) => format!("body larger than {} MiB: export smaller batches", bytes_max >> 20),
             BodyError::Busy { most_mebibytes, .. } => format!("the {most_mebibytes} MiB of memory for this are in use: try again"),
             BodyError::Cut => {
-                format!("body stalled for {} s while other requests needed its memory: try again", STALL_IN_NEED_MAX.as_secs_f32())
+                format!(
+                    "body stalled, or came slowly, for {} s while other requests needed its memory: try again",
+                    STALL_IN_NEED_MAX.as_secs_f32()
+                )
             }
             BodyError::TooSlow => {
                 let (bytes, seconds) = (BODY_PROGRESS_BYTES >> 10, BODY_STALL_MAX.as_secs());

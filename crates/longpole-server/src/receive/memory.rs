@@ -10,7 +10,9 @@
 //!
 //! Queries have a limit of their own: they never make the server refuse spans.
 //!
-//! A client that holds memory and stalls loses it to others in need: after [`STALL_IN_NEED_MAX`], the longest stalled first.
+//! A client that holds memory and stalls loses it to others in need: after [`STALL_IN_NEED_MAX`], the longest stalled first. Then bodies lose it that
+//! come slowly for what they hold: less than a sixteenth of it in that time, the slowest first. Else four clients that trickle the ends of large
+//! bodies keep everybody out.
 
 use std::collections::HashMap;
 use std::pin::pin;
@@ -56,8 +58,9 @@ impl MemoryAccount {
     pub(crate) fn limited(bytes: u64) -> Self {
         let limit = (bytes / 2).min(MEMORY_BYTES_MAX);
         let queries = Arc::new(MemoryPool::new((bytes / 2).min(QUERIES_IN_MEMORY_BYTES_MAX)));
-        let share = |most: usize, part: u64| Arc::new(MemoryShare::new(most.min(usize::try_from(limit / part).unwrap_or(most))));
-        let (bodies, answers) = (share(BODIES_IN_MEMORY_BYTES_MAX, 4), share(ANSWERS_IN_MEMORY_BYTES_MAX, 2));
+        let share = |most: usize, part: u64| MemoryShare::new(most.min(usize::try_from(limit / part).unwrap_or(most)));
+        let bodies = Arc::new(MemoryShare { grows: true, ..share(BODIES_IN_MEMORY_BYTES_MAX, 4) });
+        let answers = Arc::new(share(ANSWERS_IN_MEMORY_BYTES_MAX, 2));
         MemoryAccount { bodies, answers, store: AtomicU64::new(0), limit, queries, refused: AtomicU64::new(0) }
     }
 
@@ -106,6 +109,8 @@ pub(super) struct MemoryShare {
     permits: Arc<Semaphore>,
     holders: Mutex<HashMap<u64, Holder>>,
     next: AtomicU64,
+    /// Whether what it holds comes, and should come fast: that of answers is there from the beginning.
+    grows: bool,
 }
 
 /// Somebody who holds memory.
@@ -114,7 +119,46 @@ struct Holder {
     /// When it went on last; `None` while it waits for memory, which is not its client's fault.
     progress: Option<Instant>,
     held_permits: usize,
+    pace: Pace,
     cut: Arc<Notify>,
+}
+
+/// How fast a body comes for what it holds, in turns of [`STALL_IN_NEED_MAX`].
+#[derive(Debug, Clone, Copy)]
+struct Pace {
+    /// When this turn began, and what it held then.
+    since: Instant,
+    from_permits: usize,
+    /// Share of what it held at the end of the turn before that came in it.
+    before: Option<f64>,
+}
+
+/// A body that comes slower than this share of what it holds, in one turn, is slow.
+const SLOW_SHARE: f64 = 1.0 / 16.0;
+
+impl Pace {
+    fn new(from_permits: usize, now: Instant) -> Pace {
+        Pace { since: now, from_permits, before: None }
+    }
+
+    /// The share of this turn, if it is over.
+    fn of_turn(&self, held_permits: usize, now: Instant) -> Option<f64> {
+        let turns = now.saturating_duration_since(self.since).as_secs_f64() / STALL_IN_NEED_MAX.as_secs_f64();
+        let came = held_permits.saturating_sub(self.from_permits) as f64;
+        (turns >= 1.0).then(|| came / turns / held_permits.max(1) as f64)
+    }
+
+    /// Notes what it holds now.
+    fn note(&mut self, held_permits: usize, now: Instant) {
+        if let Some(share) = self.of_turn(held_permits, now) {
+            *self = Pace { before: Some(share), ..Pace::new(held_permits, now) };
+        }
+    }
+
+    /// The share that it came by last, if that is slow.
+    fn slow_share(&self, held_permits: usize, now: Instant) -> Option<f64> {
+        self.of_turn(held_permits, now).or(self.before).filter(|share| *share < SLOW_SHARE)
+    }
 }
 
 /// All memory is taken, and stayed so.
@@ -123,7 +167,8 @@ pub(super) struct NoMemory;
 
 impl MemoryShare {
     fn new(limit: usize) -> Self {
-        MemoryShare { limit, permits: Arc::new(Semaphore::new(limit / PERMIT_BYTES)), holders: Mutex::default(), next: AtomicU64::new(0) }
+        let permits = Arc::new(Semaphore::new(limit / PERMIT_BYTES));
+        MemoryShare { limit, permits, holders: Mutex::default(), next: AtomicU64::new(0), grows: false }
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<u64, Holder>> {
@@ -149,15 +194,18 @@ impl MemoryShare {
         room
     }
 
-    /// Cuts those who have stalled longest, until `wanted` permits come free.
+    /// Cuts those who have stalled longest, and then those who are slowest, until `wanted` permits come free.
     fn cut_stalled(&self, wanted: usize) {
         let mut holders = self.lock();
         let now = Instant::now();
         let stalled = |holder: &Holder| holder.progress.filter(|at| now.saturating_duration_since(*at) > STALL_IN_NEED_MAX);
         let mut stalling: Vec<(Instant, u64)> = holders.iter().filter_map(|(id, holder)| Some((stalled(holder)?, *id))).collect();
         stalling.sort_unstable();
+        let slow = |holder: &Holder| holder.pace.slow_share(holder.held_permits, now).filter(|_| self.grows && holder.progress.is_some());
+        let mut slowest: Vec<(f64, u64)> = holders.iter().filter_map(|(id, holder)| Some((slow(holder)?, *id))).collect();
+        slowest.sort_by(|(a, _), (b, _)| a.total_cmp(b));
         let mut free = 0;
-        for (_, id) in stalling {
+        for id in stalling.into_iter().map(|(_, id)| id).chain(slowest.into_iter().map(|(_, id)| id)) {
             if free >= wanted {
                 return;
             }
@@ -217,18 +265,23 @@ impl Charge {
             Some(permit) => permit.merge(more),
             None => self.permit = Some(more),
         }
-        let held_permits = self.held();
+        let (held_permits, now) = (self.held(), Instant::now());
         let mut holders = self.share.lock();
         match self.id {
             Some(id) => {
                 if let Some(holder) = holders.get_mut(&id) {
                     holder.held_permits = held_permits;
+                    // The time in which it waited for memory does not count.
+                    if waited { holder.pace = Pace::new(held_permits, now) } else { holder.pace.note(held_permits, now) }
                 }
             }
             None => {
                 let id = self.share.next.fetch_add(1, Ordering::Relaxed);
                 self.id = Some(id);
-                holders.insert(id, Holder { progress: Some(Instant::now()), held_permits, cut: Arc::clone(&self.cut) });
+                holders.insert(
+                    id,
+                    Holder { progress: Some(now), held_permits, pace: Pace::new(held_permits, now), cut: Arc::clone(&self.cut) },
+                );
             }
         }
         Ok(waited)
@@ -269,5 +322,47 @@ impl Drop for Charge {
         if let Some(id) = self.id {
             self.share.lock().remove(&id);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::sleep;
+
+    use super::*;
+
+    /// Four bodies of almost all the memory, whose last bytes trickle, and one that comes fast.
+    #[tokio::test]
+    async fn bodies_that_trickle_lose_their_memory_to_one_that_waits() {
+        let share = Arc::new(MemoryShare { grows: true, ..MemoryShare::new(200 * PERMIT_BYTES) });
+        let charge = || Charge::new(&share, Arc::default());
+        let mut slow = [charge(), charge(), charge(), charge()];
+        for slow in &mut slow {
+            slow.up_to(40 * PERMIT_BYTES, Duration::ZERO).await.unwrap();
+        }
+        let mut fast = charge();
+        for step in 1..=12 {
+            sleep(STALL_IN_NEED_MAX / 4).await;
+            // Each makes its progress all the time.
+            for slow in &mut slow {
+                slow.up_to((40 + step / 12) * PERMIT_BYTES, Duration::ZERO).await.unwrap();
+                slow.set_progress(Some(Instant::now()));
+            }
+            fast.up_to(2 * step * PERMIT_BYTES, Duration::ZERO).await.unwrap();
+            fast.set_progress(Some(Instant::now()));
+        }
+        let mut waits = charge();
+        let cuts = async {
+            let cut = |at: usize| Arc::clone(&slow[at].cut);
+            let (a, b, c, d) = (cut(0), cut(1), cut(2), cut(3));
+            tokio::select! { () = a.notified() => 0, () = b.notified() => 1, () = c.notified() => 2, () = d.notified() => 3 }
+        };
+        let (waited, cut) = tokio::join!(waits.up_to(20 * PERMIT_BYTES, STALL_IN_NEED_MAX / 2), async {
+            let cut = cuts.await;
+            (cut, share.lock().len())
+        });
+        // Who is cut gives its memory back a moment later; here it does not.
+        assert_eq!((waited, cut.1), (Err(NoMemory), 4), "one of the slow ones lost its place among the holders");
+        assert!(share.lock().contains_key(&fast.id.unwrap()));
     }
 }
