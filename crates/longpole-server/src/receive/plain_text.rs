@@ -42,38 +42,51 @@ pub(super) fn content_type(request: &Request<Incoming>) -> Option<String> {
 
 /// Answers one request.
 pub(super) async fn answer(context: &RequestContext, connection: &Arc<Connection>, request: TextRequest) -> Response<AnswerBody> {
-    let (status, text) = match take(context, connection, request).await {
-        Ok(()) => (StatusCode::ACCEPTED, String::new()),
-        Err(refused) => refused,
+    let (status, text, retry_after_secs) = match take(context, connection, request).await {
+        Ok(()) => (StatusCode::ACCEPTED, String::new(), None),
+        Err(Refused { status, text, retry_after_secs }) => (status, text, retry_after_secs),
     };
-    let may_come_again = matches!(status, StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS);
     let has_text = !text.is_empty();
     let mut response = Response::new(Full::new(Bytes::from(text)).boxed_unsync());
     *response.status_mut() = status;
     if has_text {
         response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
     }
-    if may_come_again {
-        response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+    if let Some(secs) = retry_after_secs {
+        response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(secs));
     }
     response
 }
 
-async fn take(context: &RequestContext, connection: &Arc<Connection>, request: TextRequest) -> Result<(), (StatusCode, String)> {
+/// A request that is not kept.
+struct Refused {
+    status: StatusCode,
+    text: String,
+    /// When it may come again.
+    retry_after_secs: Option<u64>,
+}
+
+impl Refused {
+    fn new(status: StatusCode, text: String) -> Refused {
+        Refused { status, text, retry_after_secs: (status == StatusCode::SERVICE_UNAVAILABLE).then_some(1) }
+    }
+}
+
+async fn take(context: &RequestContext, connection: &Arc<Connection>, request: TextRequest) -> Result<(), Refused> {
     let TextRequest { request, content, content_types } = request;
     let found = request.headers().get(CONTENT_ENCODING).map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
     let found = found.unwrap_or_default();
     let Some(compression) = Compression::from_header(&found) else {
         let message = format!("content encoding {found}: expected gzip, deflate, zstd or identity");
         context.refused(&message);
-        return Err((StatusCode::UNSUPPORTED_MEDIA_TYPE, message));
+        return Err(Refused::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message));
     };
     let content_type = content_type(&request);
     let media_type = content_type.as_deref().map(|text| text.split(';').next().unwrap_or_default().trim());
     if let Some(media_type) = media_type.filter(|found| !content_types.iter().any(|known| found.eq_ignore_ascii_case(known))) {
         let message = format!("content type {media_type}: expected {}", content_types.join(", "));
         context.refused(&message);
-        return Err((StatusCode::UNSUPPORTED_MEDIA_TYPE, message));
+        return Err(Refused::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message));
     }
     let charged = body::read(request.into_body(), &context.memory, connection).await.map_err(|error| {
         context.refused(&error.message());
@@ -84,15 +97,19 @@ async fn take(context: &RequestContext, connection: &Arc<Connection>, request: T
             BodyError::TooSlow => StatusCode::REQUEST_TIMEOUT,
             BodyError::Broken(_) => StatusCode::BAD_REQUEST,
         };
-        (status, error.message())
+        let refused = Refused::new(status, error.message());
+        match error {
+            BodyError::Busy { retry_after_secs, .. } => Refused { retry_after_secs: Some(retry_after_secs), ..refused },
+            _ => refused,
+        }
     })?;
     match context.take(content, compression, charged.bytes.clone(), connection).await {
         // The format has no word for a part of a request; what was rejected is counted.
         Verdict::Kept { .. } => Ok(()),
-        Verdict::Undecodable(reason) => Err((StatusCode::BAD_REQUEST, reason)),
-        Verdict::TooLarge(reason) => Err((StatusCode::PAYLOAD_TOO_LARGE, reason)),
-        Verdict::NotKept(reason) => Err((StatusCode::SERVICE_UNAVAILABLE, reason)),
-        Verdict::NeverKept(reason) => Err((StatusCode::INSUFFICIENT_STORAGE, reason)),
-        Verdict::Unproven(reason) => Err((StatusCode::FORBIDDEN, reason)),
+        Verdict::Undecodable(reason) => Err(Refused::new(StatusCode::BAD_REQUEST, reason)),
+        Verdict::TooLarge(reason) => Err(Refused::new(StatusCode::PAYLOAD_TOO_LARGE, reason)),
+        Verdict::NotKept(reason) => Err(Refused::new(StatusCode::SERVICE_UNAVAILABLE, reason)),
+        Verdict::NeverKept(reason) => Err(Refused::new(StatusCode::INSUFFICIENT_STORAGE, reason)),
+        Verdict::Unproven(reason) => Err(Refused::new(StatusCode::FORBIDDEN, reason)),
     }
 }
