@@ -155,7 +155,9 @@ fn router(cache: Arc<ReportCache>, home: Option<RecordingName>, auth: Arc<PageAu
 /// Any other address is a file of the page.
 pub(crate) async fn other(request: Request) -> Response {
     let path = request.uri().path();
-    if path == "/api" || path.starts_with("/api/") {
+    // Nobody who asks an API for something that it does not have wants a page.
+    let is_of_api = |api: &str| path.strip_prefix(api).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+    if is_of_api("/api") || is_of_api("/longpole") {
         return ApiError::not_found(format!("no such address: {path}")).into_response();
     }
     if !matches!(*request.method(), Method::GET | Method::HEAD) {

@@ -451,3 +451,15 @@ fn answers_that_nobody_reads_are_not_made() {
     drop(stream);
     page.close().unwrap();
 }
+
+#[tokio::test]
+async fn an_address_of_the_api_that_is_not_there_is_no_page() {
+    for path in ["/api", "/api/nothing", "/longpole/v1/nothing"] {
+        let answer = super::other(axum::extract::Request::get(path).body(axum::body::Body::empty()).unwrap()).await;
+        assert_eq!(answer.status().as_u16(), 404, "{path}");
+        assert_eq!(answer.headers()["content-type"], "application/json", "{path}");
+    }
+    // A word that only begins like it may be one of the page.
+    let answer = super::other(axum::extract::Request::get("/apiary").body(axum::body::Body::empty()).unwrap()).await;
+    assert_ne!(answer.headers()["content-type"], "application/json");
+}
