@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! note, intervals, leaves, lists   what a reader must know; unions of intervals; sets and lists of ids
-//! interval_index                   intervals of each id, searched by time
+//! interval_index, running          intervals of each id, searched by time; which threads ran in a time
 //! window     what a recording has of the time before it
 //! tree       spans and processes → one forest; clocks that disagree
 //! pulumi     everything that knows Pulumi; the tree asks it through `tree::placement`
@@ -51,6 +51,7 @@ mod lists;
 pub mod note;
 pub mod pulumi;
 pub mod report;
+mod running;
 pub mod schedule;
 pub mod time;
 pub mod tree;

@@ -6,5 +6,6 @@ pub mod never_arrived;
 pub(crate) mod process_idle;
 pub mod samples;
 pub(crate) mod span_threads;
+mod threads_at_ends;
 pub(crate) mod wait_order;
 pub mod waits;

@@ -13,12 +13,15 @@
 //! | others | `thread.id` | the one of that id where it is the kernel's; Go says nothing |
 //!
 //! A thread that some spans name can have those spans alone, and spans that can be anywhere; a thread that no span
-//! names has the latter only.
+//! names has the latter only. A span that says nothing of its thread is on the one that was on a CPU at both of its ends ([`ThreadsAtEnds`]), if
+//! that is one; but other threads without spans of their own may work for it.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use longpole_model::{AttributeValue, IdVec, Recording, Span, SpanRow, Thread, ThreadKey, ids};
+
+use crate::link::threads_at_ends::ThreadsAtEnds;
 
 /// Bytes that the kernel keeps of a thread's name.
 const COMM_BYTES: usize = 15;
@@ -82,13 +85,21 @@ ids! {
     pub(crate) struct Member;
 }
 
+/// Threads that a span can be on.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct ThreadSet {
+    /// Ascending.
+    tids: Vec<u32>,
+    /// Nobody names them: another thread may work for the span as well.
+    is_inferred: bool,
+}
+
 /// The threads of each span.
 #[derive(Debug, Default)]
 pub(crate) struct SpanThreads {
     /// The set of each span; `None` where it can be on any thread.
     of_span: IdVec<SpanRow, Option<SetId>>,
-    /// Threads, ascending.
-    sets: IdVec<SetId, Vec<u32>>,
+    sets: IdVec<SetId, ThreadSet>,
     /// Threads that are the only ones a span can be on.
     alone: HashSet<ThreadKey>,
 }
@@ -105,7 +116,9 @@ impl SpanThreads {
             return out;
         }
         let mut known: HashMap<ThreadClaim<'_>, Option<SetId>> = HashMap::new();
-        let mut set_of: HashMap<Vec<u32>, SetId> = HashMap::new();
+        let mut set_of: HashMap<ThreadSet, SetId> = HashMap::new();
+        let at_ends = ThreadsAtEnds::of(recording);
+        let mut alone = HashSet::new();
         out.of_span = IdVec::with_capacity(recording.spans.len());
         for span in &recording.spans {
             let threads_of = |pid| Some((pid, threads.get(&pid)?));
@@ -116,18 +129,20 @@ impl SpanThreads {
             let id = span.attributes.get("thread.id").and_then(AttributeValue::as_int);
             let name = span.attributes.get_str("thread.name");
             let claim = ThreadClaim { resource: Arc::as_ptr(&span.resource) as usize, pid, id, name };
-            let set = *known.entry(claim).or_insert_with(|| match translate(span, (pid, id, name), threads, &mut compared) {
-                Some(set) if !set.is_empty() => {
-                    if let [tid] = set[..] {
-                        out.alone.insert(ThreadKey::new(pid, tid));
-                    }
-                    // Many claims can have the same threads.
-                    Some(*set_of.entry(set).or_insert_with_key(|set| out.sets.push(set.clone())))
+            // Many claims can have the same threads.
+            let mut set_of = |tids: Vec<u32>, is_inferred: bool| {
+                if let [tid] = tids[..] {
+                    alone.insert(ThreadKey::new(pid, tid));
                 }
-                _ => None,
+                *set_of.entry(ThreadSet { tids, is_inferred }).or_insert_with_key(|set| out.sets.push(set.clone()))
+            };
+            let said = *known.entry(claim).or_insert_with(|| {
+                let tids = translate(span, (pid, id, name), threads, &mut compared).filter(|tids| !tids.is_empty());
+                tids.map(|tids| set_of(tids, false))
             });
-            out.of_span.push(set);
+            out.of_span.push(said.or_else(|| at_ends.thread(span).map(|tid| set_of(vec![tid], true))));
         }
+        out.alone = alone;
         out
     }
 
@@ -143,7 +158,7 @@ impl SpanThreads {
         let used: HashSet<SetId> = spans.iter().filter_map(|&span| set_of(span)).collect();
         let mut sets_of: HashMap<u32, Vec<SetId>> = HashMap::new();
         for &set in &used {
-            for &tid in &self.sets[set] {
+            for &tid in &self.sets[set].tids {
                 sets_of.entry(tid).or_default().push(set);
             }
         }
@@ -156,9 +171,10 @@ impl SpanThreads {
             return everything();
         }
         let mut is_of_group: IdVec<SetId, bool> = IdVec::filled(false, self.sets.len());
-        let mut group = |sets: &[SetId], tids| {
+        let mut group = |sets: &[SetId], tids: Option<HashSet<u32>>| {
             sets.iter().for_each(|&set| is_of_group[set] = true);
-            let can_be_there = spans.iter().map(|&span| set_of(span).is_none_or(|set| is_of_group[set])).collect();
+            let may_work = |set: SetId| is_of_group[set] || (tids.is_none() && self.sets[set].is_inferred);
+            let can_be_there = spans.iter().map(|&span| set_of(span).is_none_or(may_work)).collect();
             sets.iter().for_each(|&set| is_of_group[set] = false);
             Group { can_be_there, tids }
         };
@@ -268,7 +284,7 @@ mod tests {
         resource.attributes.push("telemetry.sdk.name", AttributeValue::Str(sdk.into()));
         recording.spans[0].resource = Arc::new(resource);
         let found = SpanThreads::of(&recording);
-        let set = found.of_span[SpanRow::at(0)].map(|set| found.sets[set].as_slice());
+        let set = found.of_span[SpanRow::at(0)].map(|set| found.sets[set].tids.as_slice());
         assert_eq!(set, expected, "{language} {names:?} {said}");
     }
 
@@ -307,8 +323,8 @@ mod tests {
     #[test]
     fn spans_of_many_sets_are_compared_with_each_group_once() {
         const SETS: u32 = 120_000;
-        let tids = |set: u32| (0..17).filter(|bit| (set + 1) & (1 << bit) != 0).collect();
-        let sets: IdVec<SetId, Vec<u32>> = (0..SETS).map(tids).collect();
+        let tids = |set: u32| ThreadSet { tids: (0..17).filter(|bit| (set + 1) & (1 << bit) != 0).collect(), is_inferred: false };
+        let sets: IdVec<SetId, ThreadSet> = (0..SETS).map(tids).collect();
         let of_span: IdVec<SpanRow, Option<SetId>> = sets.ids().map(Some).collect();
         let spans: Vec<SpanRow> = of_span.ids().collect();
         let groups = SpanThreads { of_span, sets, alone: HashSet::new() }.groups(&spans);

@@ -7,10 +7,11 @@ use longpole_model::fast_hash::FastMap;
 use longpole_model::{Id, Nanos, NodeId, Pid, SampleId, StackId, ThreadKey, WaitId, WaitKind};
 
 use crate::report::Report;
+use crate::running::Running;
 use crate::schedule::own_work::TimeSet;
 use crate::time::short_waits::{self, beside, nearest_short};
 use crate::time::thread_graph::{LineId, ThreadGraph};
-use crate::time::timelines::{RowId, Running};
+use crate::time::timelines::RowId;
 
 /// Pairs of a wait in a process and a thread that is there then, or another wait, which are compared. Past that, waits stand for themselves.
 const COMPARED_MAX: usize = 1_000_000;

@@ -12,10 +12,11 @@ use longpole_model::{Id, IdVec, Nanos, StackId, ThreadKey, WaitKind};
 
 use super::{ASKED_NANOS, CLOSE_NANOS, EndedBy, Gap, JOIN_NANOS, LineId, TIE_NANOS, is_main};
 use crate::link::wait_order::FUTEX;
+use crate::running::Running;
 use crate::schedule::own_work::TimeSet;
 use crate::time::blockers::{Blockers, Sources};
 use crate::time::short_waits::{SHORT_NANOS, nearest_alike, nearest_short};
-use crate::time::timelines::{Running, Slice, ThreadLine, ThreadWait};
+use crate::time::timelines::{Slice, ThreadLine, ThreadWait};
 
 /// A shorter wait for a lock, or one that nobody sampled, is no tie: a thread that a timer woke may just have held the lock of an interpreter.
 const LOCK_NANOS: Nanos = Nanos(1_000_000);

@@ -32,7 +32,6 @@
 
 mod pieces;
 mod read;
-mod running;
 mod sweep;
 
 use std::collections::{HashMap, HashSet};
@@ -43,10 +42,10 @@ use longpole_model::{Id, IdVec, LossKind, Monotonic, Nanos, NodeId, Recording, S
 
 use self::pieces::gives_way_to_children;
 pub(crate) use self::pieces::{Piece, flatten};
-pub(crate) use self::running::Running;
 use crate::interval_index::{IntervalIndex, Timed};
 use crate::intervals;
 use crate::lists::Lists;
+use crate::running::Running;
 use crate::schedule::recorded::{self, Cover};
 use crate::tree::forest::Forest;
 
