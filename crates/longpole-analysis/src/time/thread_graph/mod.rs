@@ -98,6 +98,8 @@ struct Gap {
     is_certain: bool,
     /// Since when the thread may have requested what it waits for.
     asked: Nanos,
+    /// How long the thread was on CPUs since its wait before: on a busy machine that takes longer.
+    ran_before: Nanos,
     /// The stack in which the thread waited.
     waits_in: Option<StackId>,
     /// It waited until a time of its own choice.

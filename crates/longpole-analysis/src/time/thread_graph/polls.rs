@@ -67,15 +67,16 @@ impl Ties<'_> {
     /// at once, too briefly to be sampled, once or several times.
     fn after_poll(&self, line: LineId, before: &[Gap], gap: Gap) -> Option<(usize, Gap)> {
         let is_brief = |gap: &Gap| gap.waits_in.is_none() && gap.to - gap.from < SHORT_NANOS;
-        let mut since = gap.from;
-        let mut follows = |before: &Gap| std::mem::replace(&mut since, before.from) - before.to < POLL_NANOS;
+        let mut ran = gap.ran_before;
+        let mut follows = |before: &Gap| std::mem::replace(&mut ran, before.ran_before) < POLL_NANOS;
         let mut near = before.iter().enumerate().rev().take(BRIEF_MAX).take_while(|(_, before)| follows(before));
         let (place, poll) = near.find(|(_, before)| !is_brief(before))?;
         let is_poll = poll.is_sleep && !poll.is_timeout && poll.waits_in.is_some_and(|stack| self.polls_in.contains(&stack));
         if !is_poll {
             return None;
         }
-        let whole = Gap { from: poll.from, asked: poll.asked, waits_in: poll.waits_in, takes: true, is_certain: false, ..gap };
+        let (asked, ran_before) = (poll.asked, poll.ran_before);
+        let whole = Gap { from: poll.from, asked, ran_before, waits_in: poll.waits_in, takes: true, is_certain: false, ..gap };
         if !is_brief(&gap) {
             return (gap.is_by_another() && !gap.is_sleep && poll.waits_where(&gap)).then_some((place, whole));
         }
@@ -88,7 +89,7 @@ impl Ties<'_> {
 /// Adds a wait to those before it; it goes on with those that timed out in the same place.
 fn push_joined(joined: &mut Vec<Gap>, mut gap: Gap) {
     while let Some(timed_out) = joined.pop_if(|before| gap.goes_on_after(before)) {
-        gap = Gap { from: timed_out.from, asked: timed_out.asked, ..gap };
+        gap = Gap { from: timed_out.from, asked: timed_out.asked, ran_before: timed_out.ran_before, ..gap };
     }
     joined.push(gap);
 }
@@ -100,7 +101,7 @@ impl Gap {
 
     /// Whether the next wait timed out in the same place, and the thread did nothing between the two.
     fn polls_again(&self, next: &Gap) -> bool {
-        next.is_timeout && self.sleeps_again(next) && next.from - self.to < POLL_NANOS
+        next.is_timeout && self.sleeps_again(next) && next.ran_before < POLL_NANOS
     }
 
     /// Whether this short wait, or one that nobody sampled, may be one with two waits for others before it, which timed out in one place. The thread
@@ -108,14 +109,11 @@ impl Gap {
     fn may_end_polls(&self, [first, last]: &[Gap; 2], next: Option<&Gap>) -> bool {
         let is_short = self.to - self.from < SHORT_NANOS;
         let may_be_by_another = self.waits_in.is_none() || is_short && self.ended_by != EndedBy::Itself;
-        first.polls_again(last)
-            && may_be_by_another
-            && self.from - last.to < POLL_NANOS
-            && !next.is_some_and(|next| last.sleeps_again(next))
+        first.polls_again(last) && may_be_by_another && self.ran_before < POLL_NANOS && !next.is_some_and(|next| last.sleeps_again(next))
     }
 
     /// Whether this wait, which others ended, is one with the wait before it, which timed out: the thread waited for the same thing.
     fn goes_on_after(&self, before: &Gap) -> bool {
-        self.is_by_another() && !self.is_sleep && before.is_sleep && before.waits_where(self) && self.from - before.to < POLL_NANOS
+        self.is_by_another() && !self.is_sleep && before.is_sleep && before.waits_where(self) && self.ran_before < POLL_NANOS
     }
 }

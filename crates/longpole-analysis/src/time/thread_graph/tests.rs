@@ -193,6 +193,22 @@ fn who_had_to_leave_its_cpu_waits_for_the_one_that_it_had_asked() {
 }
 
 #[test]
+fn of_several_clients_each_waits_for_the_server() {
+    // Two clients ask a server at once. Two of its threads answer, on the CPUs in turns; the other client gets its answer just before.
+    let mut rows = "process web 1..100ms pid 2 under 1\nprocess a 2..91ms pid 3 under 1\nprocess b 2..89ms pid 4 under 1\n".to_owned();
+    rows += "thread x 0..100ms pid 1 tid 1\nthread web 1..100ms pid 2 tid 2\nthread a 2..91ms pid 3 tid 3\nthread b 2..89ms pid 4 tid 4\n";
+    rows += "thread web 5..88ms pid 2 tid 7\nthread web 6..88ms pid 2 tid 8\n";
+    rows += "cpu 0..1ms pid 1 tid 1\nwait 1..91ms pid 1 tid 1 child main;wait\ncpu 91..100ms pid 1 tid 1\n";
+    rows += "cpu 1..2ms pid 2 tid 2\nwait 2000..4900us pid 2 tid 2 idle in poll serve;poll\ncpu 4900..5100us pid 2 tid 2\n";
+    rows += "wait 6..100ms pid 2 tid 2 idle in poll serve;poll\ncpu 5900..6000us pid 2 tid 2\n";
+    rows += "cpu 2..5ms pid 3 tid 3\nwait 5000..88100us pid 3 tid 3 network in poll main;ask;poll\ncpu 88100..91000us pid 3 tid 3\n";
+    rows += "cpu 2..5ms pid 4 tid 4\nwait 5000..88000us pid 4 tid 4 network in poll main;ask;poll\ncpu 88000..88050us pid 4 tid 4\n";
+    rows += "cpu 5100..88000us pid 2 tid 7\ncpu 6000..87900us pid 2 tid 8\n";
+    rows += "sample 6ms x82 pid 2 tid 7 handle;render\nsample 6ms x82 pid 2 tid 8 handle;render\n";
+    assert_eq!(poles(&rows)[0], "rest 84 83");
+}
+
+#[test]
 fn a_wait_that_goes_on_after_a_timeout_is_one() {
     // Twice the main thread waits 30 ms for a message in vain, which it has to wait for again.
     let mut rows = "thread x 0..100ms pid 1 tid 1\nthread w 1..81ms pid 1 tid 3\ncpu 0..2ms pid 1 tid 1\n".to_owned();

@@ -8,10 +8,11 @@
 use std::collections::{HashMap, HashSet};
 
 use longpole_model::fast_hash::FastMap;
-use longpole_model::{Id, IdVec, Nanos, StackId, ThreadKey, WaitKind};
+use longpole_model::{Id, IdVec, Nanos, StackId, ThreadKey, Wait, WaitKind};
 
 use super::{ASKED_NANOS, CLOSE_NANOS, EndedBy, Gap, JOIN_NANOS, LineId, TIE_NANOS, is_main};
 use crate::link::wait_order::FUTEX;
+use crate::link::waits::is_for_work;
 use crate::running::Running;
 use crate::schedule::own_work::TimeSet;
 use crate::time::blockers::{Blockers, Sources};
@@ -75,6 +76,8 @@ pub(super) struct Ties<'a> {
     waits_in: IdVec<LineId, HashSet<StackId>>,
     /// Those in which any waited for a pipe or the network.
     pub(super) polls_in: HashSet<StackId>,
+    /// Processes that wait for connections.
+    listening: HashSet<u32>,
 }
 
 impl<'a> Ties<'a> {
@@ -108,7 +111,23 @@ impl<'a> Ties<'a> {
         let (waits_in, running) = (waits_in.collect(), Running::new(slices));
         let of_peers = threads.iter().flat_map(|line| line.waits).filter(|wait| matches!(wait.kind, WaitKind::Network | WaitKind::Pipe));
         let polls_in = of_peers.filter_map(|wait| sources.recording.waits[wait.wait].stack).collect();
-        Ties { sources, blockers, threads, running, ends, process_ends, child_ends, parents, busy_since, cpu, waits_in, polls_in }
+        let listens = |line: &&ThreadLine<'_>| line.waits.iter().any(|wait| waits_for_connections(&sources.recording.waits[wait.wait]));
+        let listening = threads.iter().filter(listens).map(|line| line.thread.pid.0).collect();
+        Ties {
+            sources,
+            blockers,
+            threads,
+            running,
+            ends,
+            process_ends,
+            child_ends,
+            parents,
+            busy_since,
+            cpu,
+            waits_in,
+            polls_in,
+            listening,
+        }
     }
 
     pub(super) fn line(&self, thread: ThreadKey) -> Option<LineId> {
@@ -148,8 +167,10 @@ impl<'a> Ties<'a> {
         let mut gaps: Vec<Gap> = Vec::new();
         // What a thread waited for when its process ended, it waited for until then.
         let nexts = line.slices.iter().skip(1).map(|next| next.from).chain([line.until]);
+        let mut ran_before = Nanos::ZERO;
         for (slice, to) in line.slices.iter().zip(nexts) {
             let from = slice.to;
+            ran_before += slice.to - slice.from;
             if slice.preempted || from >= to || to <= life.0 || from >= life.1 {
                 continue;
             }
@@ -172,7 +193,8 @@ impl<'a> Ties<'a> {
             };
             let takes = !matches!(kind, Some(WaitKind::Lock | WaitKind::Join | WaitKind::Child));
             let is_idle = kind == Some(WaitKind::Idle);
-            gaps.push(Gap { from, to, ended_by, is_certain, asked, waits_in, is_sleep, is_timeout, is_idle, takes });
+            gaps.push(Gap { from, to, ended_by, is_certain, asked, ran_before, waits_in, is_sleep, is_timeout, is_idle, takes });
+            ran_before = Nanos::ZERO;
         }
         self.join(id, gaps)
     }
@@ -244,15 +266,27 @@ impl<'a> Ties<'a> {
         let (own, others): (Vec<LineId>, Vec<LineId>) = on_cpu.into_iter().partition(is_own);
         // Short waits of a thread near which none was sampled are for memory and disks.
         let is_unknown = kind.is_none() && to - from < SHORT_NANOS;
-        let related: Vec<LineId> = others.into_iter().filter(|other| !is_unknown && self.are_related(*other, id)).collect();
+        let mut related: Vec<LineId> = others.into_iter().filter(|other| !is_unknown && self.are_related(*other, id)).collect();
+        let is_served = kind == Some(WaitKind::Network) && !self.listens(id) && related.iter().any(|other| self.listens(*other));
+        if is_served {
+            // One end of a connection listens: two clients of a server have none between them.
+            related.retain(|other| self.listens(*other));
+        }
         // Into a pipe also writes a thread that computed all the time.
         let is_pipe = kind == Some(WaitKind::Pipe);
         let may_be_pipe = own.is_empty() && kind.is_none();
+        // A server that has a queue of requests goes from one to the next.
+        let may_be_busy = may_be_pipe || is_served;
         // Inside a process any other one may have done it.
         let own = own.iter().copied().filter(|other| own.len() == 1 && self.was_woken(*other, asked, to));
         let some = |candidates: Vec<LineId>| (!candidates.is_empty()).then_some(candidates);
         let woken = some(related.iter().copied().filter(|other| is_pipe || self.was_woken(*other, asked, to)).chain(own).collect());
-        woken.or_else(|| some(related).filter(|_| may_be_pipe))
+        woken.or_else(|| some(related).filter(|_| may_be_busy))
+    }
+
+    /// Whether the process of a thread waits for connections.
+    fn listens(&self, line: LineId) -> bool {
+        self.listening.contains(&self.thread(line).pid.0)
     }
 
     /// Whether a thread that was on a CPU before a moment had been woken since another one.
@@ -374,6 +408,11 @@ fn busy_since(line: &ThreadLine<'_>) -> Vec<Nanos> {
         since
     };
     line.slices.iter().map(of).collect()
+}
+
+/// Whether a server waits to be called, and not a worker for work, nor a shell for a line.
+fn waits_for_connections(wait: &Wait) -> bool {
+    is_for_work(wait) && wait.syscall != FUTEX && wait.syscall != "read"
 }
 
 /// The wait of a thread that was sampled in this time.
