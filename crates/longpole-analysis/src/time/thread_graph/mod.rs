@@ -70,6 +70,9 @@ const ASKED_NANOS: Nanos = Nanos(2_000_000);
 /// A language may end the wait for the end of a thread shortly before that.
 const JOIN_NANOS: Nanos = Nanos(1_000_000);
 
+/// A process that another one or a signal ends is gone after that time, at most; a thread that ends a process waits so long for its end.
+const KILLED_NANOS: Nanos = Nanos(100_000_000);
+
 /// Sleeps in one place that follow each other directly: the thread may poll.
 const POLLS: usize = 4;
 

@@ -17,7 +17,7 @@ use std::sync::OnceLock;
 use longpole_model::{CaptureMode, Id, IdVec, Monotonic, Nanos, NodeId, ThreadKey, TimeRange};
 
 use super::job_slots::AllJobs;
-use super::{EndedBy, LineId, ThreadGraph, Ties, is_main};
+use super::{EndedBy, KILLED_NANOS, LineId, ThreadGraph, Ties, is_main};
 use crate::schedule::critical_path::{CriticalPath, OnPath, Segment};
 use crate::schedule::poles::{PolePart, Replays};
 use crate::schedule::recorded;
@@ -31,8 +31,8 @@ use crate::window;
 /// A process without records that lives for more than this part of the run leaves too much unknown.
 const UNSEEN_PART: i64 = 100;
 
-/// A thread that ends a process waits for its end from then on, and this long at most.
-const KILLED_NANOS: Nanos = Nanos(100_000_000);
+/// Processes that wait for each other in a chain, at most: what is inferred may be a circle.
+const CHAIN_MAX: usize = 64;
 
 impl ThreadGraph {
     /// The graph of a run; `None` if it has spans, if records of its threads are missing, or if they wait too often.
@@ -92,9 +92,35 @@ impl ThreadGraph {
         let mut graph = ThreadGraph::of(&ties, main, (Nanos::ZERO, wall), node, born)?;
         graph.find_killed();
         graph.find_background(forest, replay);
+        graph.follow_chains();
         graph.jobs = AllJobs::find(&graph.lines, |line| forest.name(recording, line.node));
         (graph.path, graph.is_certain) = graph.find_path(main);
         Some(graph)
+    }
+
+    /// A signal ends a wait for a process that waits for a child itself, which goes on: the wait was for that child.
+    fn follow_chains(&mut self) {
+        let waits_for = |line: LineId, at: Nanos| {
+            let gaps = &self.lines[line].gaps;
+            let gap = gaps.get(gaps.partition_point(|gap| gap.to <= at)).filter(|gap| gap.from < at)?;
+            let EndedBy::Thread(other) = gap.ended_by else { return None };
+            // Inside a process one may wait for a lock, or an end.
+            let is_child = !gap.takes && is_main(self.lines[other].thread) && self.lines[other].thread.pid != self.lines[line].thread.pid;
+            (is_child && self.lines[other].until >= at).then_some(other)
+        };
+        let mut changed = Vec::new();
+        for (line, it) in self.lines.enumerated() {
+            for (place, gap) in it.gaps.iter().enumerate() {
+                let EndedBy::Thread(first) = gap.ended_by else { continue };
+                let chain = std::iter::successors(Some(first), |&other| waits_for(other, gap.to.min(self.lines[other].until)));
+                if let Some(last) = chain.take(CHAIN_MAX).last().filter(|last| *last != first && *last != line) {
+                    changed.push((line, place, last));
+                }
+            }
+        }
+        for (line, place, last) in changed {
+            self.lines[line].gaps[place].ended_by = EndedBy::Thread(last);
+        }
     }
 
     /// Finds who ended processes that slept when they ended.

@@ -309,6 +309,31 @@ fn a_process_of_several_threads_wakes_another_one() {
 }
 
 #[test]
+fn who_is_ended_while_it_waits_for_a_child_waited_for_what_that_did() {
+    // A timeout ends `make` and `gcc` after 90 ms, which both wait for a child; the compiler itself takes a moment longer to end.
+    let rows = |compiler: &str| {
+        let mut rows = "process make 1..92ms pid 2 under 1\nprocess gcc 2..90ms pid 3 under 2\n".to_owned();
+        rows += "process helper 1500..93000us pid 5 under 3\nprocess cc1 3..93ms pid 4 under 3\n";
+        rows += "thread x 0..100ms pid 1 tid 1\nthread make 1..92ms pid 2 tid 2\nthread gcc 2..90ms pid 3 tid 3\n";
+        rows += "thread cc1 3..93ms pid 4 tid 4\nthread helper 2500..93000us pid 5 tid 5\n";
+        rows += "cpu 0..1ms pid 1 tid 1\nwait 1..92ms pid 1 tid 1 child main;wait\ncpu 92..100ms pid 1 tid 1\n";
+        rows += "cpu 1..2ms pid 2 tid 2\nwait 2..89800us pid 2 tid 2 child make;wait\ncpu 89800..90000us pid 2 tid 2\n";
+        rows += "cpu 91500..92000us pid 2 tid 2\ncpu 2..3ms pid 3 tid 3\nwait 3000..89500us pid 3 tid 3 child gcc;wait\n";
+        rows += "cpu 89500..90000us pid 3 tid 3\ncpu 2500..2600us pid 5 tid 5\nwait 2600..93000us pid 5 tid 5 sleep helper;nap\n";
+        rows + compiler
+    };
+    let busy = rows("cpu 3..93ms pid 4 tid 4\nsample 3ms x90 pid 4 tid 4 compile\n").replace("2..89800us", "2000..89800us");
+    assert_eq!(poles(&busy)[0], "rest 86 86");
+    // The timeout goes on while `make` still waits, which the signal ends a moment later, and all below it.
+    let mut at_once = "process make 1..91ms pid 2 under 1\nprocess cc1 3..92ms pid 4 under 2\nthread x 0..100ms pid 1 tid 1\n".to_owned();
+    at_once += "thread make 1..91ms pid 2 tid 2\nthread cc1 3..92ms pid 4 tid 4\ncpu 0..1ms pid 1 tid 1\n";
+    at_once += "wait 1000..90800us pid 1 tid 1 other main;sigsuspend\ncpu 90800..91000us pid 1 tid 1\ncpu 92..100ms pid 1 tid 1\n";
+    at_once += "cpu 1..3ms pid 2 tid 2\nwait 3000..90900us pid 2 tid 2 child make;wait\ncpu 90900..91000us pid 2 tid 2\n";
+    at_once += "cpu 3..92ms pid 4 tid 4\nsample 3ms x89 pid 4 tid 4 compile\n";
+    assert_eq!(poles(&at_once)[0], "rest 87 87");
+}
+
+#[test]
 fn a_thread_that_polls_waits_for_what_others_do() {
     let mut polls = "thread x 0..100ms pid 1 tid 1\nthread w 1..99ms pid 1 tid 3\n".to_owned();
     for turn in 0..9 {

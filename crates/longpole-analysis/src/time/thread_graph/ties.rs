@@ -10,7 +10,7 @@ use std::collections::{HashMap, HashSet};
 use longpole_model::fast_hash::FastMap;
 use longpole_model::{Id, IdVec, Nanos, StackId, ThreadKey, Wait, WaitKind};
 
-use super::{ASKED_NANOS, CLOSE_NANOS, EndedBy, Gap, JOIN_NANOS, LineId, TIE_NANOS, is_main};
+use super::{ASKED_NANOS, CLOSE_NANOS, EndedBy, Gap, JOIN_NANOS, KILLED_NANOS, LineId, TIE_NANOS, is_main};
 use crate::link::wait_order::FUTEX;
 use crate::link::waits::is_for_work;
 use crate::running::Running;
@@ -215,7 +215,9 @@ impl<'a> Ties<'a> {
         match kind {
             Some(WaitKind::Lock | WaitKind::Queue | WaitKind::Join) if to - from >= LOCK_NANOS => self.let_go(it, wait),
             Some(WaitKind::Lock | WaitKind::Queue | WaitKind::Join) => EndedBy::Unknown,
-            Some(WaitKind::Child) => self.child_that_ended(it).map_or(EndedBy::Itself, EndedBy::Thread),
+            Some(WaitKind::Child) => {
+                self.child_that_ended(it).or_else(|| self.child_left_behind(it)).map_or(EndedBy::Itself, EndedBy::Thread)
+            }
             Some(WaitKind::Idle) => other(EndedBy::Somebody),
             Some(WaitKind::Network | WaitKind::Pipe | WaitKind::Other) => other(EndedBy::Unknown),
             Some(_) => EndedBy::Itself,
@@ -236,6 +238,20 @@ impl<'a> Ties<'a> {
         let (end, last) = meanwhile.last()?;
         let is_only = kind == Some(WaitKind::Child) && meanwhile.len() == 1;
         (is_only || *end >= to - REAPED_NANOS).then_some(*last)
+    }
+
+    /// The child that still ran when a signal ended a wait for one, and the process that waited: of several the last one that started, as a shell
+    /// starts what it waits for behind what runs in the background.
+    fn child_left_behind(&self, Blocked { line, to, .. }: Blocked) -> Option<LineId> {
+        let is_at_its_end = self.threads[line.place()].until - to <= KILLED_NANOS;
+        let ends = self.child_ends.get(&self.thread(line).pid.0).filter(|_| is_at_its_end)?;
+        let later = &ends[ends.partition_point(|(end, _)| *end <= to)..];
+        later
+            .iter()
+            .take(CANDIDATES_MAX)
+            .map(|(_, child)| *child)
+            .filter(|child| self.began(*child) < to)
+            .max_by_key(|child| self.began(*child))
     }
 
     /// The only close process that ended when a wait for a pipe or a socket was over: its ends of them were closed.
