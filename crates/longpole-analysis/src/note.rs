@@ -109,6 +109,8 @@ pub enum Note {
         ready: UnsignedNanos,
         /// The CPUs that the command used; `None` if the recording does not say how many there are.
         used: Option<CpusUsed>,
+        /// Whether the lower ends of savings leave out the time in which programs outside the run had the CPUs.
+        is_in_ranges: bool,
     },
 }
 

@@ -69,7 +69,8 @@ impl ThreadTime {
             let wall = u128::from(wall.magnitude().max(1));
             let tenths = (u128::from(cpu.0) * 20 + wall) / (wall * 2);
             let used = CpusUsed { tenths: u64::try_from(tenths).unwrap_or(u64::MAX), cpus: recording.run.cpus };
-            notes.push(Note::CpuBusy { ready: self.ready, used: Some(used).filter(|used| used.cpus > 0) });
+            let used = Some(used).filter(|used| used.cpus > 0);
+            notes.push(Note::CpuBusy { ready: self.ready, used, is_in_ranges: recording.spans.is_empty() && used.is_some() });
         }
         notes
     }
@@ -104,7 +105,7 @@ mod tests {
         let time = ThreadTime { on_cpu, unsampled: UnsignedNanos::ZERO, ready };
         recording.run.mode = CaptureMode::Perf;
         let notes = time.notes(&recording, Nanos(100_000_000));
-        assert_eq!(notes, [Note::CpuBusy { ready, used: Some(CpusUsed { tenths: 5, cpus: 2 }) }]);
+        assert_eq!(notes, [Note::CpuBusy { ready, used: Some(CpusUsed { tenths: 5, cpus: 2 }), is_in_ranges: true }]);
         recording.run.mode = CaptureMode::Off;
         assert!(time.notes(&recording, Nanos(100_000_000)).is_empty());
     }

@@ -73,7 +73,7 @@ pub fn note(fact: &Note) -> String {
         }
         Note::Unaccounted { on_path, outside, is_estimate } => return unaccounted(*on_path, *outside, *is_estimate),
         Note::FunctionsUnnamed { files, .. } => return functions_unnamed(files),
-        Note::CpuBusy { ready, used } => return cpu_busy(*ready, *used),
+        Note::CpuBusy { ready, used, is_in_ranges } => return cpu_busy(*ready, *used, *is_in_ranges),
     };
     words.to_owned()
 }
@@ -115,13 +115,14 @@ fn kernel_time(unsampled: UnsignedNanos, on_cpu: UnsignedNanos, why: &str) -> St
 }
 
 /// Waits for a CPU, and how many of the machine's CPUs the command used: if that is few, others had the rest.
-fn cpu_busy(ready: UnsignedNanos, used: Option<CpusUsed>) -> String {
+fn cpu_busy(ready: UnsignedNanos, used: Option<CpusUsed>, is_in_ranges: bool) -> String {
     let used = used.map(|CpusUsed { tenths, cpus }| format!("; the command used {}.{} of {cpus} CPUs", tenths / 10, tenths % 10));
-    format!(
-        "{} in all threads together{}; other processes may use the CPU time that a fix frees; the fix then saves less than shown",
-        duration(ready.0),
-        used.unwrap_or_default()
-    )
+    let savings = if is_in_ranges {
+        "the lower end of a saving leaves out the time in which other programs had the CPUs"
+    } else {
+        "other processes may use the CPU time that a fix frees; the fix then saves less than shown"
+    };
+    format!("{} in all threads together{}; {savings}", duration(ready.0), used.unwrap_or_default())
 }
 
 /// `agent (pid 2), sh (pid 3) and 4 more`.
@@ -229,8 +230,8 @@ mod tests {
             Note::Unaccounted { on_path: Nanos(300_000_000), outside: Nanos(0), is_estimate: true },
             Note::FunctionsUnnamed { samples: 9, files: ["/usr/bin/git"].map(str::to_owned).into_iter().collect() },
             Note::FunctionsUnnamed { samples: 9, files: ["/usr/bin/cc1", "/usr/bin/ld"].map(str::to_owned).into_iter().collect() },
-            Note::CpuBusy { ready: UnsignedNanos(1_940_000_000), used: None },
-            Note::CpuBusy { ready: UnsignedNanos(1_940_000_000), used: Some(CpusUsed { tenths: 8, cpus: 2 }) },
+            Note::CpuBusy { ready: UnsignedNanos(1_940_000_000), used: None, is_in_ranges: false },
+            Note::CpuBusy { ready: UnsignedNanos(1_940_000_000), used: Some(CpusUsed { tenths: 8, cpus: 2 }), is_in_ranges: true },
         ];
         let said = [
             "finished twice",
@@ -270,7 +271,7 @@ mod tests {
             "git names only some of its functions; the others show as git+0xADDRESS",
             "cc1, ld name only some of their functions; the others show as cc1+0xADDRESS",
             "1.94s in all threads together; other processes may use the CPU time that a fix frees; the fix then saves less than shown",
-            "1.94s in all threads together; the command used 0.8 of 2 CPUs; other processes may use the CPU time that a fix frees; the fix then saves less than shown",
+            "1.94s in all threads together; the command used 0.8 of 2 CPUs; the lower end of a saving leaves out the time in which other programs had the CPUs",
         ];
         assert_eq!(notes.each_ref().map(note), said);
     }

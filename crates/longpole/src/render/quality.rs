@@ -23,7 +23,9 @@ pub(crate) fn all(view: &view::SummaryView, style: Style) -> Screen {
 
 fn with_ranges(view: &view::SummaryView, mut texts: Vec<String>, style: Style) -> Vec<String> {
     let ranges = view.poles.iter().any(|p| p.saves_if_zero_nanos[0] != p.saves_if_zero_nanos[1]);
-    if ranges {
+    // In a run without spans they are ranges because other programs had the CPUs, which has its own line.
+    let is_busy = view.spans == 0 && view.quality.iter().any(|note| note.code == "cpu_busy");
+    if ranges && !is_busy {
         texts.push("savings are ranges if longpole inferred the dependencies; span links would declare them".to_owned());
     }
     if texts.is_empty() {

@@ -14,12 +14,13 @@
 //!
 //! - [`ties`]: what ended each wait; [`polls`] are waits in steps.
 //! - [`path`]: from the end of the process backwards along these ties, the thread that mattered at each moment.
-//! - [`job_slots`]: jobs that one thread starts whenever any of them ends.
+//! - [`job_slots`]: jobs that one thread starts whenever any of them ends; [`lent`]: CPUs that other programs had.
 //! - [`replay`]: how much of that is gone if parts of what the threads did take no time.
 //!
 //! A tie is known by the futex ([`Blockers`]), or by which thread was on a CPU when the wait was over, if it was the only one.
 
 mod job_slots;
+mod lent;
 mod path;
 mod polls;
 mod replay;
@@ -144,6 +145,8 @@ pub(crate) struct ThreadGraph {
     is_certain: bool,
     /// Jobs that share slots; only in the graph of a run.
     jobs: AllJobs,
+    /// When each thread could run and programs outside the run had the CPUs; nothing in the graph of a process.
+    lent: IdVec<LineId, TimeSet>,
     plan: OnceLock<Plan>,
 }
 
@@ -184,8 +187,8 @@ impl ThreadGraph {
             GraphThread { row: line.row, thread, node: node(line), born: born(id, line), until: line.until, is_joined: true, gaps }
         };
         let lines = ties.threads.iter().enumerate().map(line).collect();
-        let mut graph =
-            ThreadGraph { main, life, lines, path: Vec::new(), is_certain: true, jobs: AllJobs::default(), plan: OnceLock::new() };
+        let (path, jobs, lent, plan) = Default::default();
+        let mut graph = ThreadGraph { main, life, lines, path, is_certain: true, jobs, lent, plan };
         graph.drop_early_ties();
         graph.drop_chance_ties();
         graph.open_polls();

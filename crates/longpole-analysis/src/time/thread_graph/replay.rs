@@ -23,6 +23,9 @@ use crate::schedule::saving::Saving;
 /// How long the end of a process, or of a thread, may take.
 const EXIT_NANOS: Nanos = Nanos(10_000_000);
 
+/// CPUs that other programs had say something of a saving from this part of it on.
+const LENT_PART: i64 = 10;
+
 /// Replays of the slots: each takes from the one before how long the jobs take, so that slots inside slots settle.
 const SLOT_ROUNDS: usize = 2;
 
@@ -93,8 +96,25 @@ impl ThreadGraph {
         self.replay(times, false).0
     }
 
-    /// How much earlier the path ends if these times of threads take no time, or half. A range where jobs may share slots.
+    /// How much earlier the path ends if these times of threads take no time, or half. A range where jobs may share slots, and where programs outside
+    /// the run had the CPUs for much of these times: on a free machine the run would not have lost that.
     pub(crate) fn ends_earlier(&self, times: impl Iterator<Item = (LineId, Nanos, Nanos)>, is_half: bool) -> Saving {
+        let times: Vec<(LineId, Nanos, Nanos)> = times.collect();
+        let saving = self.ends_earlier_on_this_machine(times.iter().copied(), is_half);
+        let lent: Nanos =
+            times.iter().map(|&(line, from, to)| self.lent.get(line).map_or(Nanos::ZERO, |lent| lent.length_between(from, to))).sum();
+        if saving.high == Nanos::ZERO || lent * LENT_PART < saving.high {
+            return saving;
+        }
+        let but_lent = times.iter().flat_map(|&(line, from, to)| {
+            let gaps = self.lent.get(line).into_iter().flat_map(move |lent| lent.gaps(from, to));
+            gaps.map(move |(from, to)| (line, from, to))
+        });
+        let free = self.ends_earlier_on_this_machine(but_lent, is_half);
+        Saving { low: saving.low.min(free.low), high: saving.high }
+    }
+
+    fn ends_earlier_on_this_machine(&self, times: impl Iterator<Item = (LineId, Nanos, Nanos)>, is_half: bool) -> Saving {
         let mut replay = self.new_replay(times, is_half);
         let earlier = |(_, end): (Vec<(Nanos, Nanos)>, Nanos)| (self.life.1 - end).or_zero();
         let certain = earlier(replay.run_with_slots(true));

@@ -90,6 +90,9 @@ impl ThreadGraph {
         };
         let node = |line: &ThreadLine<'_>| nodes[&line.thread.pid.0];
         let mut graph = ThreadGraph::of(&ties, main, (Nanos::ZERO, wall), node, born)?;
+        if recording.run.cpus > 0 {
+            graph.lent = super::lent::lent(&threads, recording.run.cpus);
+        }
         graph.find_killed();
         graph.find_background(forest, replay);
         graph.follow_chains();
