@@ -1,6 +1,6 @@
 //! The threads that others waited for and the processes that answer calls, each with its main activity.
 
-use longpole_model::{Nanos, SampleId, Wait};
+use longpole_model::{Nanos, SampleId};
 
 use crate::report::Report;
 use crate::report::names::{FunctionNames, NamedWait};
@@ -77,13 +77,14 @@ impl Report {
             let (_, threads) = blocked.one_of.filter(|(nanos, _)| *nanos > Nanos::ZERO)?;
             return Some(BlockedBySummary::OneOf(relation, threads));
         };
-        Some(BlockedBySummary::Thread { blocker: self.blocker_summary(sum.wait, first), others: blocked.list.len() - 1 })
+        Some(BlockedBySummary::Thread { blocker: self.blocker_summary(sum, first), others: blocked.threads - 1 })
     }
 
-    /// A thread that this wait was for.
-    pub fn blocker_summary<'a>(&'a self, wait: &Wait, blocker: &Blocker<'a>) -> BlockerSummary<'a> {
+    /// A thread that these waits were for.
+    pub fn blocker_summary<'a>(&'a self, sum: &WaitSum<'_>, blocker: &Blocker<'a>) -> BlockerSummary<'a> {
+        let wait = sum.wait;
         let thread = match blocker.name {
-            _ if blocker.tid == wait.tid => ThreadName::Itself,
+            _ if blocker.tid == wait.tid && sum.threads == 1 => ThreadName::Itself,
             Some(name) => ThreadName::Named(name),
             None if blocker.tid == wait.pid => ThreadName::Main,
             None => ThreadName::Number(blocker.tid),

@@ -66,8 +66,8 @@ impl Report {
         if !nodes.iter().any(|&node| self.waits.threads_tell(node)) {
             return sums;
         }
-        let all = self.sums_of(&activity, whole(), |stretch| activity.all_waits_in(stretch).collect());
         let groups = self.wait_groups();
+        let all = groups.sums(whole().flat_map(|stretch| self.parts_of_all_threads(stretch)), once);
         // A wait that held it up for a moment only, and another thread for long, is one of that thread.
         let of_all: HashMap<_, Nanos> = all.iter().map(|sum| (groups.group_of(sum.wait), sum.nanos)).collect();
         let is_of_others = |sum: &WaitSum<'_>| of_all.get(&groups.group_of(sum.wait)).is_some_and(|all| sum.nanos < *all / OTHERS_FACTOR);
@@ -76,6 +76,18 @@ impl Report {
         let others = all.into_iter().filter(|sum| !known.contains(&groups.group_of(sum.wait)));
         sums.extend(others.map(|sum| WaitSum { in_other_threads: true, ..sum }));
         sums
+    }
+
+    /// What all threads of a node waited for in a stretch of it, outside its children.
+    fn parts_of_all_threads(&self, Stretch { node, from, to }: Stretch) -> Vec<WaitPart> {
+        let cover = &self.replay.schedule().cover;
+        let part = |&wait: &WaitId| {
+            let it = &self.recording.waits[wait];
+            let time = self.offset(it.start).zip(self.offset(it.end)).and_then(|time| intervals::clip(time, (from, to)));
+            let own = time.into_iter().flat_map(|(from, to)| cover.gaps(node, from, to));
+            own.map(move |(from, to)| WaitPart { wait, from, to, nanos: to - from })
+        };
+        self.waits.whole_of_node(node).iter().flat_map(part).collect()
     }
 
     fn waits_of(&self, stretches: impl Iterator<Item = Stretch>) -> Vec<WaitSum<'_>> {
@@ -179,17 +191,18 @@ impl Report {
         let servers = self.servers.get_or_init(|| Servers::of(&self.recording, self.origin(), self.waits.idle()));
         let (samples, waits) = servers.meanwhile(&pids, &stretches);
         let part = |(wait, from, to): (WaitId, Nanos, Nanos)| WaitPart { wait, from, to, nanos: to - from };
-        // Several threads may wait at the same time, and a call does not become longer by that.
-        let at_once = |parts: &[WaitPart]| {
-            intervals::union(parts.iter().map(|part| (part.from, part.to)).collect()).iter().map(|(from, to)| *to - *from).sum()
-        };
-        Some(Callee { address, processes, answers, samples, waits: self.wait_groups().sums(waits.into_iter().map(part), at_once) })
+        Some(Callee { address, processes, answers, samples, waits: self.wait_groups().sums(waits.into_iter().map(part), once) })
     }
 
     /// When it was, from the start of the run.
     pub(super) fn offset(&self, at: Monotonic) -> Option<Nanos> {
         self.recording.clock.to_unix(at).map(|at| Nanos(at.nanos_since(self.origin())))
     }
+}
+
+/// How long these waits are. Several threads may wait at the same time, and what they work for does not become longer by that.
+fn once(parts: &[WaitPart]) -> Nanos {
+    intervals::union(parts.iter().map(|part| (part.from, part.to)).collect()).iter().map(|(from, to)| *to - *from).sum()
 }
 
 /// Whether the stack of a wait is one of these, of all stacks.
@@ -261,5 +274,34 @@ wait 20..88ms pid 2 tid 3 sleep main;look_up
         let callee = report.callee(&[call]).unwrap();
         let waits: Vec<_> = callee.waits.iter().map(|sum| (sum.nanos.0 / 1_000_000, sum.threads)).collect();
         assert_eq!(waits, [(76, 2)]);
+    }
+
+    #[test]
+    fn waits_of_other_threads_are_as_long_as_any_of_them_waited() {
+        // Two threads wait for a lock while another one waits for the network from before that, and the main thread computes.
+        let report = report(
+            "\
+run x 0..100ms
+process web 0..100ms pid 2 under 1
+thread web 0..100ms pid 2 tid 2
+thread a 5..90ms pid 2 tid 7
+thread b 6..92ms pid 2 tid 8
+thread c 7..94ms pid 2 tid 9
+cpu 0..100ms pid 2 tid 2
+cpu 5..11ms pid 2 tid 7
+cpu 89..90ms pid 2 tid 7
+cpu 6..12ms pid 2 tid 8
+cpu 80..92ms pid 2 tid 8
+cpu 7..13ms pid 2 tid 9
+cpu 85..94ms pid 2 tid 9
+wait 11..89ms pid 2 tid 7 network client;recv
+wait 12..80ms pid 2 tid 8 lock at 0x20 serve;update;lock
+wait 13..85ms pid 2 tid 9 lock at 0x20 serve;update;lock
+",
+        );
+        let web = report.forest().ids().find(|&node| report.name(node) == "web").unwrap();
+        let others = report.node_waits(web).into_iter().filter(|sum| sum.in_other_threads);
+        let found: Vec<_> = others.map(|sum| (sum.wait.kind, sum.nanos.0 / 1_000_000, sum.threads)).collect();
+        assert_eq!(found, [(WaitKind::Network, 78, 1), (WaitKind::Lock, 73, 2)]);
     }
 }

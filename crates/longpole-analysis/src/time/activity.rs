@@ -292,12 +292,6 @@ impl Activity<'_> {
         one_at_a_time(self.waits.that_mattered_within(stretch.node, time), time)
     }
 
-    /// The waits of a node in a stretch of it, also those for other threads of its process.
-    pub(crate) fn all_waits_in(&self, stretch: Stretch) -> impl Iterator<Item = NodeWait> {
-        let time = (stretch.from, stretch.to);
-        one_at_a_time(self.waits.of_node_within(stretch.node, time), time)
-    }
-
     /// What of a wait no child covers.
     fn blocked_pieces(&self, node: NodeId, wait: NodeWait) -> impl Iterator<Item = Piece> {
         let state = StateKind::Blocked(self.recording.waits[wait.wait].kind);

@@ -38,6 +38,8 @@ pub struct Blocker<'a> {
 pub struct BlockedBy<'a> {
     /// Those that are known, of a hundredth of the waits or more, longest first, at most [`BLOCKERS_MAX`].
     pub list: Vec<Blocker<'a>>,
+    /// How many are known, also beyond that number.
+    pub threads: usize,
     /// For how long it was one of several, and how many these were at most.
     pub one_of: Option<(Nanos, u32)>,
 }
@@ -143,6 +145,7 @@ impl<'a> WaitedForThreads<'a> {
         let mut found: Vec<(ThreadKey, Held)> = found.into_iter().collect();
         found.retain(|(_, held)| whole_percent(held.nanos.0, sum.nanos.0) > 0);
         found.sort_by_key(|(thread, held)| (Reverse(held.nanos), *thread));
+        out.threads = found.len();
         let blocker = |(thread, Held { evidence, nanos, stretches, .. }): (ThreadKey, Held)| {
             let (samples, waits) = self.of_thread_in(thread, &intervals::union(stretches));
             let name = self.names.of(thread);

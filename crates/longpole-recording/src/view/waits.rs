@@ -174,9 +174,9 @@ impl BlockedByView {
     pub(super) fn new(report: &Report, sum: &WaitSum<'_>, most: usize) -> Option<Self> {
         let blocked = report.blocked_by(sum);
         let text = words::blocked_by(&report.blocked_by_summary(sum, &blocked)?).to_string();
-        let BlockedBy { list, one_of } = blocked;
+        let BlockedBy { list, one_of, .. } = blocked;
         let thread = |blocker| {
-            let text = words::blocker(&report.blocker_summary(sum.wait, &blocker)).to_string();
+            let text = words::blocker(&report.blocker_summary(sum, &blocker)).to_string();
             let Blocker { pid, tid, name, evidence, nanos, samples, waits, .. } = blocker;
             let mut functions = report.top_functions(&samples);
             functions.truncate(most);
