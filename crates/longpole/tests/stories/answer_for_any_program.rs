@@ -316,3 +316,86 @@ fn a_long_job_saves_what_the_free_slots_give() {
         assert!((promised - gained).abs() < 0.15 * gained, "promised {promised}, gained {gained}: {pole}");
     }
 }
+
+/// A server whose pages cost CPU time: the port's file and that time are its arguments.
+const PAGES: &str = r#"
+import http.server, sys, time
+
+def render(seconds):
+    until = time.thread_time() + seconds
+    while time.thread_time() < until:
+        pass
+
+class Pages(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        if self.path == "/page":
+            render(float(sys.argv[2]))
+        self.send_response(200)
+        self.send_header("Content-Length", "2")
+        self.end_headers()
+        self.wfile.write(b"ok")
+
+    def log_message(self, *unused):
+        pass
+
+server = http.server.HTTPServer(("127.0.0.1", 0), Pages)
+with open(sys.argv[1], "w") as port:
+    print(server.server_port, file=port)
+server.serve_forever()
+"#;
+
+#[test]
+fn a_server_is_named_that_clients_with_timeouts_call_at_once() {
+    const STORY: &str = "a_server_is_named_that_clients_with_timeouts_call_at_once";
+    if !can_sample(STORY) {
+        return;
+    }
+    if Command::new("curl").arg("--version").output().is_err() {
+        return skip(STORY, "there is no curl");
+    }
+    let sandbox = Sandbox::new();
+    let (store, program, port) = (sandbox.path("store"), sandbox.path("pages.py"), sandbox.path("port"));
+    std::fs::write(&program, PAGES).unwrap();
+    let script = r#"
+        python3 "$1" "$2" 0.15 & server=$!
+        until [ -s "$2" ]; do sleep 0.05; done
+        read port <"$2"
+        until curl -s -m 1 -o /dev/null "http://127.0.0.1:$port/"; do sleep 0.05; done
+        for round in 1 2 3; do
+            clients=
+            for client in 1 2 3 4; do
+                curl -s --max-time 20 -o /dev/null "http://127.0.0.1:$port/page" & clients="$clients $!"
+            done
+            wait $clients
+        done
+        kill $server
+        wait $server || true
+    "#;
+    let out = longpole(&store).args(["run", "--", "sh", "-c", script, "sh"]).args([&program, &port]).output().unwrap();
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    let summary = json(longpole(&store).args(["show", "--format", "json"]));
+    let pole = &summary["poles"][0];
+    assert_eq!(pole["part"]["function"], "render", "{summary}");
+    // Twelve pages of 0.15 s, one after the other. On a machine that is busy with other programs they take longer.
+    let millis = |end: usize| pole["saves_if_zero_nanos"][end].as_i64().unwrap() / 1_000_000;
+    assert!((1_400..=2_200).contains(&millis(0)) && millis(1) >= 1_600, "{pole}");
+}
+
+#[test]
+fn a_build_that_is_ended_is_named_by_what_it_ran() {
+    const STORY: &str = "a_build_that_is_ended_is_named_by_what_it_ran";
+    if !can_sample(STORY) {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    let endless = CRUNCH.replace("300000000ul", "300000000000ul");
+    let Some(program) = c::compile(&sandbox, STORY, "crunch", &endless) else { return };
+    let store = sandbox.path("store");
+    let out = longpole(&store).args(["run", "--", "timeout", "2", "sh", "-c", r#""$0"; true"#]).arg(&program).output().unwrap();
+    assert_eq!(out.status.code(), Some(124), "{out:?}");
+    let summary = json(longpole(&store).args(["show", "--format", "json"]));
+    let (pole, wall) = (&summary["poles"][0], summary["wall_nanos"].as_i64().unwrap());
+    assert_eq!(pole["part"]["function"], "crunch", "{summary}");
+    assert!(pole["on_path_nanos"].as_i64().unwrap() > wall / 10 * 8, "{pole}");
+    assert!(pole["saves_if_zero_nanos"][1].as_i64().unwrap() > wall / 10 * 8, "{pole}");
+}

@@ -462,3 +462,61 @@ fn the_holder_of_a_python_lock_is_inferred_and_joins_are_joins() {
     check(&span, &measured, &wants("want_it", "lock", "holds", "holder", Did::Waited("hold_it")));
     check(&span, &measured, &wants("want_end", "join", "ends", "end_late", Did::Waited("end_late")));
 }
+
+/// Two requests at once, each in a thread and a span of its own that does not say so. The second waits for the lock that the first one holds.
+const REQUESTS: &str = r#"
+import json, os, threading, time, urllib.request
+
+lock = threading.Lock()
+held = threading.Event()
+spans = []
+
+def write_back():
+    time.sleep(0.4)
+
+def request(name, number, handle):
+    start = time.time_ns()
+    handle()
+    spans.append({"traceId": "%032x" % number, "spanId": "%016x" % number, "name": name, "kind": 2,
+                  "startTimeUnixNano": str(start), "endTimeUnixNano": str(time.time_ns())})
+
+def hold():
+    with lock:
+        held.set()
+        write_back()
+
+def want():
+    held.wait()
+    with lock:
+        pass
+
+threads = [threading.Thread(target=request, args=one) for one in [("first", 1, hold), ("second", 2, want)]]
+[thread.start() for thread in threads]
+[thread.join() for thread in threads]
+resource = {"telemetry.sdk.language": {"stringValue": "python"}, "process.pid": {"intValue": str(os.getpid())}}
+body = {"resourceSpans": [{"resource": {"attributes": [{"key": key, "value": value} for key, value in resource.items()]},
+                           "scopeSpans": [{"spans": spans}]}]}
+url = os.environ["OTEL_EXPORTER_OTLP_ENDPOINT"] + "/v1/traces"
+sent = urllib.request.Request(url, json.dumps(body).encode(), {"Content-Type": "application/json"})
+urllib.request.urlopen(sent).read()
+"#;
+
+#[test]
+fn a_span_that_names_no_thread_says_what_its_thread_waits_for() {
+    const STORY: &str = "a_span_that_names_no_thread_says_what_its_thread_waits_for";
+    let python = Path::new("/usr/bin/python3");
+    if !can_sample(STORY) || Command::new(python).arg("--version").output().is_err() {
+        return skip(STORY, "there is no /usr/bin/python3");
+    }
+    let sandbox = Sandbox::new();
+    let (store, program) = (sandbox.path("store"), sandbox.path("requests.py"));
+    std::fs::write(&program, REQUESTS).unwrap();
+    let out = longpole(&store).args(["run", "--"]).arg(python).arg(&program).stdin(Stdio::null()).output().unwrap();
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    let span = json(longpole(&store).args(["span", "second", "--format", "json"]));
+    let (lock, whole) = (span["states"]["blocked_nanos"]["lock"].as_f64().unwrap(), span["duration_nanos"].as_f64().unwrap());
+    assert!(lock > whole * 0.6, "{span}");
+    let wait = span["waits"].as_array().unwrap().iter().find(|wait| wait["kind"] == "lock").unwrap_or_else(|| panic!("{span}"));
+    let text = wait["blocked_by"]["text"].as_str().unwrap();
+    assert!(wait["function"] == "want" && text.contains("asleep, in write_back"), "{wait}");
+}
