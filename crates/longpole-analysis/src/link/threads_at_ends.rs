@@ -7,7 +7,7 @@
 //! thread 9  ====|········· reads ······     at the start only
 //! ```
 //!
-//! Of several candidates none counts. Tasks that go from thread to thread end elsewhere, so only languages count whose spans mostly stay on
+//! If there are several candidates, none counts. Tasks that go from thread to thread end elsewhere, so only languages count whose spans mostly stay on
 //! their threads.
 
 use std::collections::{HashMap, HashSet};

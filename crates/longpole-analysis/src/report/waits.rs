@@ -295,8 +295,8 @@ cpu 80..92ms pid 2 tid 8
 cpu 7..13ms pid 2 tid 9
 cpu 85..94ms pid 2 tid 9
 wait 11..89ms pid 2 tid 7 network client;recv
-wait 12..80ms pid 2 tid 8 lock at 0x20 serve;update;lock
-wait 13..85ms pid 2 tid 9 lock at 0x20 serve;update;lock
+wait 12..80ms pid 2 tid 8 lock at 0x20 serve;update;pthread_mutex_lock
+wait 13..85ms pid 2 tid 9 lock at 0x20 serve;update;pthread_mutex_lock
 ",
         );
         let web = report.forest().ids().find(|&node| report.name(node) == "web").unwrap();

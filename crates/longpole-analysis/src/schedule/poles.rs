@@ -114,6 +114,11 @@ pub trait Replays {
 
     /// Whether a node serves others, so that nobody waits for its end.
     fn is_server(&self, node: NodeId) -> bool;
+
+    /// What of a saving decides how poles are ranked.
+    fn rank(&self, saving: Saving) -> Nanos {
+        saving.low + saving.high
+    }
 }
 
 impl Replays for Replay {
@@ -214,7 +219,7 @@ pub struct Pole {
 /// The poles of a recording.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Poles {
-    /// Ranked: by what their own time saves (middle of the range), then by time on the path.
+    /// Ranked: by what their own time saves, then by time on the path.
     pub poles: IdVec<PoleId, Pole>,
     /// Groups on the path that were not replayed, because they have too little time there.
     pub truncated: usize,
@@ -278,9 +283,9 @@ fn subtrees(forest: &Forest, nodes: &[NodeId]) -> Vec<Range<NodeId>> {
     out
 }
 
-/// By what their own time saves (middle of the range), then by time on the path.
-fn rank(poles: &mut [Pole]) {
-    let own = |p: &Pole| p.savings.own.low + p.savings.own.high;
+/// By what their own time saves (see [`Replays::rank`]), then by time on the path.
+fn rank(poles: &mut [Pole], replay: &dyn Replays) {
+    let own = |p: &Pole| replay.rank(p.savings.own);
     poles.sort_by_key(|p| (Reverse(own(p)), Reverse(p.on_path), p.nodes[0]));
 }
 
@@ -440,7 +445,7 @@ impl Poles {
                 }
             })
             .collect();
-        rank(&mut poles);
+        rank(&mut poles, replay);
         let mut poles: IdVec<PoleId, Pole> = poles.into();
         find_contained(forest, &mut poles);
         Poles { poles, truncated, truncated_on_path, between, idle: Nanos::ZERO }
@@ -479,7 +484,7 @@ impl Poles {
         if !is_split {
             return Poles { poles: poles.into(), ..self };
         }
-        rank(&mut poles);
+        rank(&mut poles, replay);
         let mut poles: IdVec<PoleId, Pole> = poles.into();
         find_contained(forest, &mut poles);
         Poles { poles, idle, ..self }

@@ -18,7 +18,7 @@ use crate::time::timelines::ThreadLine;
 /// A smaller part of a time without a CPU says nothing of others: the kernel moves threads.
 const LENT_PART: i64 = 10;
 
-/// Of each of these threads, on a machine with this number of CPUs: from the end of each time without a CPU as much as others had.
+/// For each of these threads, on a machine with this number of CPUs: from the end of each time without a CPU as much as others had.
 pub(super) fn lent(threads: &[ThreadLine<'_>], cpus: u32) -> IdVec<LineId, TimeSet> {
     let on_cpus = OnCpus::new(threads);
     let of = |line: &ThreadLine<'_>| {

@@ -109,7 +109,9 @@ impl ThreadGraph {
             let EndedBy::Thread(other) = gap.ended_by else { return None };
             // Inside a process one may wait for a lock, or an end.
             let is_child = !gap.takes && is_main(self.lines[other].thread) && self.lines[other].thread.pid != self.lines[line].thread.pid;
-            (is_child && self.lines[other].until >= at).then_some(other)
+            // The child goes on after that wait: it did not end it.
+            let is_there = self.lines[other].until > gap.to && self.lines[other].born.is_none_or(|(born, _)| born < at);
+            (is_child && is_there).then_some(other)
         };
         let mut changed = Vec::new();
         for (line, it) in self.lines.enumerated() {
@@ -269,6 +271,11 @@ impl Replays for RunReplay<'_> {
 
     fn is_server(&self, node: NodeId) -> bool {
         self.tree.schedule().servers.contains(node)
+    }
+
+    /// On the machine as it was: what wants a CPU comes first, whoever had it.
+    fn rank(&self, saving: Saving) -> Nanos {
+        saving.high
     }
 }
 
