@@ -278,11 +278,15 @@ pub(super) fn calls(store: &LiveStore, from: Timestamp, until: Timestamp) -> Res
     Ok(map.calls().map(|(pair, count)| (pair.clone(), count as u64)).collect())
 }
 
-/// Adds the calls of a trace, whose spans are gone then.
+/// Adds the calls of a trace, whose spans are gone then. One that no query can read is left out: it must not take the map of all others away.
 pub(super) fn add_to_map(store: &LiveStore, map: &mut ServiceMap, trace_id: TraceId) -> Result<(), StoreError> {
-    store.limits().briefly(|| {
-        map.add(&store.trace(trace_id)?);
-        Ok(())
+    store.limits().briefly(|| match store.trace(trace_id) {
+        Ok(spans) => {
+            map.add(&spans);
+            Ok(())
+        }
+        Err(StoreError::TraceTooLarge { .. }) => Ok(()),
+        Err(error) => Err(error),
     })
 }
 

@@ -73,13 +73,18 @@ const INCOMING: &str = "incoming-";
 #[derive(Debug, Clone)]
 pub(super) struct Pushed {
     root: Arc<PathBuf>,
+    /// Open for as long as the server, to see what its disk has left.
+    store: Store,
     receiving: Arc<Semaphore>,
     reading: Arc<Semaphore>,
     /// Reading one takes memory of the queries.
     memory: Arc<MemoryPool>,
     under_way: Arc<Mutex<Vec<Arc<Arrival>>>>,
-    listed: Arc<Mutex<Option<(Instant, Vec<KeptRecording>)>>>,
+    listed: Arc<Mutex<Option<Listed>>>,
 }
+
+/// What there is, and when that was found.
+type Listed = (Instant, Vec<KeptRecording>);
 
 /// A recording that is kept as long as retention says.
 #[derive(Debug, Clone, Copy)]
@@ -123,7 +128,7 @@ impl Pushed {
     /// Opens it below the store of the server. Files of pushes that a server did not finish go.
     pub(super) fn open(served: &Path, memory: &Arc<MemoryPool>) -> Result<Pushed, StoreError> {
         let root = served.join("tenants/default/pushed");
-        Store::open(&root)?;
+        let store = Store::open(&root)?;
         let entries = fs::read_dir(&root).map_err(|source| StoreError::Io { action: "list", path: root.clone(), source })?;
         for entry in entries.flatten().filter(|entry| entry.file_name().to_string_lossy().starts_with(INCOMING)) {
             // What cannot be removed takes room and does no harm.
@@ -133,6 +138,7 @@ impl Pushed {
         let (receiving, reading) = (places(RECEIVED_AT_ONCE_MAX), places(READ_AT_ONCE_MAX));
         Ok(Pushed {
             root: Arc::new(root),
+            store,
             receiving,
             reading,
             memory: Arc::clone(memory),
@@ -184,8 +190,7 @@ impl Pushed {
 
     /// Whether the disk has room for so many bytes, and again for what they become.
     fn check_disk(&self, bytes: u64) -> Result<(), ApiError> {
-        let store = Store::open(self.root.as_path())?;
-        match store.free_bytes() {
+        match self.store.free_bytes() {
             Some(free) if free < bytes.saturating_mul(2).saturating_add(DISK_RESERVE_BYTES) => {
                 let message = format!("cannot keep it: the disk of the server has {} MiB left", free >> 20);
                 Err(ApiError::new(StatusCode::INSUFFICIENT_STORAGE, "not_kept", message))
