@@ -25,7 +25,7 @@ pub(crate) fn held_bytes(spans: u64, samples: u64, row_bytes: u64) -> u64 {
     of_rows.max(needed_bytes(spans, samples))
 }
 
-/// What the report of so many spans takes beside them.
+/// What the report of this number of spans takes beside them.
 pub(crate) fn report_bytes(spans: u64) -> u64 {
     spans.saturating_mul(REPORT_SPAN_BYTES)
 }
@@ -33,7 +33,7 @@ pub(crate) fn report_bytes(spans: u64) -> u64 {
 /// What a view takes for each span while it is made: that of the long poles replays the run, with 110 bytes measured for each.
 const VIEW_SPAN_BYTES: u64 = 150;
 
-/// What a view of so many spans takes for a moment.
+/// What a view of this number of spans takes for a moment.
 pub fn view_bytes(spans: u64) -> u64 {
     spans.saturating_mul(VIEW_SPAN_BYTES)
 }

@@ -112,7 +112,7 @@ pub fn read(path: &Path, input: impl Read) -> Result<Recording, StoreError> {
     read_for(path, input, &QueryLimits::default())
 }
 
-/// The same for a query, of which the file and its rows take memory.
+/// The same for a query: the file and its rows take memory of it.
 ///
 /// # Errors
 ///

@@ -50,7 +50,7 @@ impl QueryLimits {
         self.memory.hold(bytes, &self.stop).map_err(error_of)
     }
 
-    /// Does work of which nothing stays in memory but what it returns.
+    /// Does work that leaves nothing in memory but what it returns.
     pub fn briefly<T>(&self, work: impl FnOnce() -> T) -> T {
         let before = self.memory.bytes();
         let done = work();

@@ -107,7 +107,7 @@ impl ReportJob {
     }
 
     /// Waits for it, too, unless it stops or has failed.
-    fn join(self: &Arc<Self>) -> Option<Waiting> {
+    fn join(self: &Arc<Self>) -> Option<JobWaiter> {
         let mut waiting = self.waiting();
         let is_of_use = match &*self.made.borrow() {
             None => !self.stop.is_stopped(),
@@ -115,7 +115,7 @@ impl ReportJob {
         };
         is_of_use.then(|| {
             *waiting += 1;
-            Waiting(Arc::clone(self))
+            JobWaiter(Arc::clone(self))
         })
     }
 
@@ -125,9 +125,9 @@ impl ReportJob {
 }
 
 /// Somebody who waits for a job. The last one who leaves stops it.
-struct Waiting(Arc<ReportJob>);
+struct JobWaiter(Arc<ReportJob>);
 
-impl Drop for Waiting {
+impl Drop for JobWaiter {
     fn drop(&mut self) {
         let mut waiting = self.0.waiting();
         *waiting -= 1;
@@ -192,13 +192,13 @@ impl ReportCache {
     }
 
     /// The job of a report, made the youngest, and whether it is to begin now.
-    fn join(&self, label: Label) -> (Waiting, bool) {
+    fn join(&self, label: Label) -> (JobWaiter, bool) {
         let mut reports = self.lock();
         let known = reports.iter().position(|shelved| shelved.label == label).and_then(|at| reports.remove(at));
         let joined = known.and_then(|shelved| shelved.job.join());
         let is_new = joined.is_none();
         let waiting = joined.unwrap_or_else(|| {
-            Waiting(Arc::new(ReportJob { made: watch::Sender::default(), stop: QueryStop::default(), waiting: Mutex::new(1) }))
+            JobWaiter(Arc::new(ReportJob { made: watch::Sender::default(), stop: QueryStop::default(), waiting: Mutex::new(1) }))
         });
         reports.push_front(Shelved { label, job: Arc::clone(&waiting.0) });
         (waiting, is_new)
@@ -448,7 +448,7 @@ mod tests {
         while stopped.load(Ordering::Relaxed) == 0 || !cache.lock().is_empty() {
             sleep(Duration::from_millis(1)).await;
         }
-        // Who comes later has one of their own.
+        // A query that comes later has a job of its own.
         assert!(cache.shared(label(1), |_| Ok(report())).await.is_ok());
     }
 }

@@ -361,7 +361,7 @@ mod tests {
             let cut = cuts.await;
             (cut, share.lock().len())
         });
-        // Who is cut gives its memory back a moment later; here it does not.
+        // A body that is cut gives its memory back a moment later; here it does not.
         assert_eq!((waited, cut.1), (Err(NoMemory), 4), "one of the slow ones lost its place among the holders");
         assert!(share.lock().contains_key(&fast.id.unwrap()));
     }

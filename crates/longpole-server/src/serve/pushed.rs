@@ -63,7 +63,7 @@ const READ_WAIT_MAX: Duration = Duration::from_secs(60);
 /// Bytes of the disk that no recording takes: the logs of spans need them.
 const DISK_RESERVE_BYTES: u64 = 64 << 20;
 
-/// How long what is known of the recordings on the disk is believed: somebody may remove one.
+/// How long the list of the recordings on the disk is believed: somebody may remove one.
 const LISTED_FOR: Duration = Duration::from_secs(60);
 
 /// What the files are called before they are recordings.
@@ -188,7 +188,7 @@ impl Pushed {
         Ok(Incoming { file, path })
     }
 
-    /// Whether the disk has room for so many bytes, and again for what they become.
+    /// Whether the disk has room for these bytes, and again for the recording that they become.
     fn check_disk(&self, bytes: u64) -> Result<(), ApiError> {
         match self.store.free_bytes() {
             Some(free) if free < bytes.saturating_mul(2).saturating_add(DISK_RESERVE_BYTES) => {

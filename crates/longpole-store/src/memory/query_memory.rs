@@ -298,9 +298,12 @@ mod tests {
         let (pool, stop) = (pool(), QueryStop::default());
         let (first, second) = (QueryMemory::of(&pool), QueryMemory::of(&pool));
         first.take(80, &stop).unwrap();
+        second.take(1, &stop).unwrap();
         thread::scope(|scope| {
             let waits = scope.spawn(|| second.take(60, &stop));
-            thread::sleep(LOOK_PAUSE);
+            while pool.lock().waiting == 0 {
+                thread::yield_now();
+            }
             drop(first);
             assert_eq!(waits.join().unwrap(), Ok(()));
         });

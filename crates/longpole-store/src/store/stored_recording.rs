@@ -166,7 +166,7 @@ impl StoredRecording {
         self.read_for(&QueryLimits::default())
     }
 
-    /// The same for a query, of which its rows take memory.
+    /// The same for a query: its rows take memory of it.
     ///
     /// # Errors
     ///
