@@ -96,6 +96,10 @@ const HAND_OVERS: [(&str, &str); 12] = [
     ("Queue.get", "/queue.py"),
 ];
 
+/// Parts of the names of functions by which a thread of Python waits for its interpreter, and how the files with that begin.
+const INTERPRETER_WAITS: [&str; 2] = ["pthread_cond_timedwait", "pthread_cond_clockwait"];
+const INTERPRETERS: [&str; 2] = ["python3", "libpython3"];
+
 /// Functions by which a thread waits for another one to end, or a part of their names, and where they stand.
 const JOINS: [(&str, &str); 8] = [
     ("pthread_join", ""),
@@ -154,7 +158,30 @@ pub(crate) fn how(recording: &Recording, stack: StackId) -> Option<How> {
         let is_program = origin::whose(recording, location, &frame.function, &frame.file) == CodeOrigin::Program;
         is_program && is_script(location) == of_script && of(frame).is_none()
     };
+    if of_script && wants_interpreter(recording, stack) {
+        return Some(How::Lock);
+    }
     placed_frames(recording, stack).take_while(|(location, frame)| !is_own(location, frame)).filter_map(|(_, frame)| of(frame)).last()
+}
+
+/// Whether a thread wants the lock of Python's interpreter, by a stack without the name of the function that takes it: Python's own locks and
+/// conditions are semaphores.
+fn wants_interpreter(recording: &Recording, stack: StackId) -> bool {
+    let is_wait = |frame: &Frame| INTERPRETER_WAITS.iter().any(|part| frame.function.contains(part));
+    let is_condition = |location: &Location| location.frames.iter().any(is_wait);
+    let is_python = |location: &Location| INTERPRETERS.iter().any(|name| binary(recording, location).starts_with(name));
+    let frames: Vec<&Location> = locations(recording, stack).collect();
+    frames.windows(2).any(|pair| is_condition(pair[0]) && is_python(pair[1]))
+}
+
+/// The name of the file that a location is in.
+fn binary<'a>(recording: &'a Recording, location: &Location) -> &'a str {
+    match location.kind {
+        LocationKind::Code { mapping, .. } => {
+            recording.mapping(mapping).map_or("", |mapping| mapping.path.rsplit('/').next().unwrap_or(""))
+        }
+        _ => "",
+    }
 }
 
 /// Tells locks from other waits of threads for each other, which look the same to the kernel: the stack says that it is a join, a queue or a
@@ -269,15 +296,9 @@ fn idle_in(recording: &Recording, stack: StackId) -> Option<Idle> {
 
 /// Whether a stack is that of a thread that serves a Java virtual machine.
 fn serves_java(recording: &Recording, stack: StackId) -> bool {
-    let binary = |location: &Location| match location.kind {
-        LocationKind::Code { mapping, .. } => {
-            recording.mapping(mapping).map_or("", |mapping| mapping.path.rsplit('/').next().unwrap_or(""))
-        }
-        _ => "",
-    };
     let is_of_kernel = |location: &Location| matches!(location.kind, LocationKind::Named { runtime: Runtime::Kernel, .. });
-    let is_of_library = |location: &Location| THREAD_LIBRARIES.iter().any(|name| binary(location).starts_with(name));
-    let is_of_machine = |location: &Location| binary(location) == JAVA_MACHINE;
+    let is_of_library = |location: &Location| THREAD_LIBRARIES.iter().any(|name| binary(recording, location).starts_with(name));
+    let is_of_machine = |location: &Location| binary(recording, location) == JAVA_MACHINE;
     locations(recording, stack).any(is_of_machine)
         && locations(recording, stack).all(|location| is_of_machine(location) || is_of_library(location) || is_of_kernel(location))
 }
@@ -519,6 +540,29 @@ wait 0..10ms pid 1 tid 3 lock thread_native_entry;Orders.main;java.lang.Thread.j
         name_thread_waits(&mut recording);
         let kinds: Vec<&str> = recording.waits.iter().map(|wait| wait.kind.as_str()).collect();
         assert_eq!(kinds, ["idle", "join"]);
+    }
+
+    #[test]
+    fn a_thread_of_python_without_symbols_wants_the_interpreter() {
+        let text = "\
+run x 0..100ms
+wait 0..10ms pid 1 tid 2 sleep in futex render;python3.11+0x4f92c0;___pthread_cond_timedwait64
+wait 0..10ms pid 1 tid 3 sleep in futex render;blas_thread;___pthread_cond_timedwait64
+";
+        let mut recording = text::parse(text).unwrap();
+        for mapping in &mut recording.mappings {
+            mapping.path = "/usr/bin/python3.11".to_owned();
+        }
+        for location in &mut recording.locations {
+            let is_library = location.frames[0].function == "blas_thread";
+            if location.frames[0].function == "render" || is_library {
+                let runtime = if is_library { Runtime::Other } else { Runtime::Python };
+                location.kind = LocationKind::Named { runtime, address: None };
+            }
+        }
+        name_thread_waits(&mut recording);
+        let kinds: Vec<&str> = recording.waits.iter().map(|wait| wait.kind.as_str()).collect();
+        assert_eq!(kinds, ["lock", "sleep"]);
     }
 
     #[test]
