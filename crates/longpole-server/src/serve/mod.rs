@@ -218,14 +218,33 @@ impl Server {
     }
 }
 
-/// Waits for a signal to end (SIGINT, SIGTERM, SIGHUP; Ctrl-C on systems other than Unix). From now on these signals do not end the process by
-/// themselves.
-///
-/// # Errors
-///
-/// If the system refuses to watch for them.
-pub fn wait_for_signal() -> io::Result<()> {
-    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(server::end_signal())
+/// The signals to end a server: SIGINT, SIGTERM, SIGHUP; Ctrl-C on systems other than Unix.
+#[derive(Debug)]
+pub struct Signals {
+    runtime: tokio::runtime::Runtime,
+    watched: server::EndSignals,
+}
+
+impl Signals {
+    /// From now on these signals do not end the process by themselves.
+    ///
+    /// # Errors
+    ///
+    /// If the system refuses to watch for them.
+    pub fn watch() -> io::Result<Signals> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let watched = runtime.block_on(server::EndSignals::watch())?;
+        Ok(Signals { runtime, watched })
+    }
+
+    /// Waits for the next one.
+    ///
+    /// # Errors
+    ///
+    /// If the system refuses to watch for them.
+    pub fn wait(&mut self) -> io::Result<()> {
+        self.runtime.block_on(self.watched.wait())
+    }
 }
 
 fn admin_routes(

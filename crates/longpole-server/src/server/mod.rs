@@ -106,7 +106,7 @@ impl Page {
     /// Serves until a signal to end arrives (SIGINT, SIGTERM, SIGHUP; Ctrl-C on systems other than Unix), then closes. From now on these
     /// signals do not end the process by themselves.
     pub fn wait(self) -> io::Result<()> {
-        self.runtime.block_on(end_signal())?;
+        self.runtime.block_on(async { EndSignals::watch().await?.wait().await })?;
         self.close()
     }
 
@@ -124,23 +124,45 @@ fn no_random_bytes(error: getrandom::Error) -> io::Error {
     io::Error::other(format!("no random bytes: {error}"))
 }
 
+/// The signals that end a server (SIGINT, SIGTERM, SIGHUP; Ctrl-C on systems other than Unix).
 #[cfg(unix)]
-pub(crate) async fn end_signal() -> io::Result<()> {
-    use tokio::signal::unix::{SignalKind, signal};
+#[derive(Debug)]
+pub(crate) struct EndSignals([tokio::signal::unix::Signal; 3]);
 
-    let (mut interrupt, mut terminate, mut hang_up) =
-        (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?, signal(SignalKind::hangup())?);
-    tokio::select! {
-        _ = interrupt.recv() => {}
-        _ = terminate.recv() => {}
-        _ = hang_up.recv() => {}
+#[cfg(unix)]
+impl EndSignals {
+    /// From now on they do not end the process by themselves.
+    pub(crate) async fn watch() -> io::Result<EndSignals> {
+        use tokio::signal::unix::{SignalKind, signal};
+
+        Ok(EndSignals([signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?, signal(SignalKind::hangup())?]))
     }
-    Ok(())
+
+    /// Waits for the next one.
+    pub(crate) async fn wait(&mut self) -> io::Result<()> {
+        let [interrupt, terminate, hang_up] = &mut self.0;
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+            _ = hang_up.recv() => {}
+        }
+        Ok(())
+    }
 }
 
 #[cfg(not(unix))]
-pub(crate) async fn end_signal() -> io::Result<()> {
-    tokio::signal::ctrl_c().await
+#[derive(Debug)]
+pub(crate) struct EndSignals;
+
+#[cfg(not(unix))]
+impl EndSignals {
+    pub(crate) async fn watch() -> io::Result<EndSignals> {
+        Ok(EndSignals)
+    }
+
+    pub(crate) async fn wait(&mut self) -> io::Result<()> {
+        tokio::signal::ctrl_c().await
+    }
 }
 
 /// `home` is the recording that `/` leads to.

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use longpole_server::receive::{AccessTokens, AllowedOrigins};
-use longpole_server::serve::{self, Door, Ports, ServeError, ServeOptions, Server, Strategies};
+use longpole_server::serve::{Door, Ports, ServeError, ServeOptions, Server, Signals, Strategies};
 use longpole_store::live::LiveOptions;
 use longpole_store::outside;
 
@@ -91,14 +91,16 @@ pub(crate) fn serve(invocation: &Invocation, arguments: &ServeArguments) -> Resu
     for problem in server.problems() {
         stderr::note(format!("a log of an earlier server: {problem}"));
     }
+    // Before the greeting: whoever reads it may send one at once.
+    let mut signals = Signals::watch().context("failed to watch for signals")?;
     greet(&server, &root, arguments)?;
-    serve::wait_for_signal().context("failed to wait for a signal")?;
+    signals.wait().context("failed to wait for a signal")?;
     let (ended, outcome) = mpsc::channel();
     let second_signal = ended.clone();
     thread::spawn(move || ended.send(Some(server.end())));
     let first = Instant::now();
     thread::spawn(move || {
-        while serve::wait_for_signal().is_ok() {
+        while signals.wait().is_ok() {
             if first.elapsed() > ONE_SIGNAL {
                 return second_signal.send(None).is_ok();
             }
@@ -124,7 +126,7 @@ fn loopback() -> Vec<IpAddr> {
     addresses
 }
 
-/// The tokens in a file. A secret that a container mounts is often readable by all who run there: that is said and no error.
+/// Reads the tokens of a file. A secret that a container mounts is often readable by all who run there, so that is a note and no error.
 fn read_tokens(path: &Path) -> Result<AccessTokens> {
     let bytes = outside::read(path, TOKENS_BYTES_MAX).with_context(|| format!("failed to read {}", path.display()))?;
     let text = String::from_utf8(bytes).with_context(|| format!("{} is no text", path.display()))?;
