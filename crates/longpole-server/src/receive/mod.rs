@@ -62,6 +62,7 @@ mod request_context;
 mod routes;
 #[cfg(test)]
 mod tests;
+mod token_refusal;
 mod tokens;
 mod user_quotas;
 mod watched_io;

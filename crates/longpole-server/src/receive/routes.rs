@@ -21,9 +21,9 @@ use super::job::UNPROVEN;
 use super::memory::MemoryAccount;
 use super::pulumi::event_stream as pulumi_events;
 use super::request_context::RequestContext;
-use super::tokens::{Entry, Purpose};
+use super::tokens::{Admission, Purpose};
 use super::watched_io::{WatchedIo, client_left};
-use super::{answer_in_memory, jaeger_http, otlp_grpc, otlp_http, plain_text, refusal, tokens, web_pages, zipkin};
+use super::{answer_in_memory, jaeger_http, otlp_grpc, otlp_http, plain_text, refusal, token_refusal, tokens, web_pages, zipkin};
 use crate::answer::AnswerBody;
 use crate::limits::{ANSWER_STALL_MAX, ANSWER_WAIT_MAX, GOODBYE_MAX, HEAD_BYTES_MAX, STREAMS_PER_CONNECTION_MAX};
 use crate::off_the_reactor::Query;
@@ -121,14 +121,14 @@ async fn answer(
         false => zipkin::is_for(&request) || jaeger_http::is_for(&request) || otlp_http::is_for(&request),
     };
     if let Some(tokens) = &context.tokens {
-        match tokens.entry(&request, purpose_of(&request, carries_spans), connection.port()) {
-            Entry::Granted => {}
-            Entry::Exchange { token, path } => return Ok(tokens::exchange(&token, &path, connection.port())),
-            Entry::Refused(refused) => {
+        match tokens.admission(&request, purpose_of(&request, carries_spans), connection.port()) {
+            Admission::Granted => {}
+            Admission::Exchange { token, path } => return Ok(tokens::exchange(&token, &path, connection.port())),
+            Admission::Refused(refused) => {
                 if carries_spans {
                     context.refused(refused.loss());
                 }
-                return Ok(refused.answer(&request));
+                return Ok(token_refusal::answer(refused, &request));
             }
         }
     }

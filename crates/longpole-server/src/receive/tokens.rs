@@ -8,17 +8,12 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use http::header::{
-    ACCEPT, AUTHORIZATION, CACHE_CONTROL, CONTENT_SECURITY_POLICY, COOKIE, HeaderValue, LOCATION, SET_COOKIE, WWW_AUTHENTICATE,
-};
+use http::header::{ACCEPT, AUTHORIZATION, CACHE_CONTROL, COOKIE, HeaderValue, LOCATION, SET_COOKIE};
 use http::{HeaderMap, Method, Request, Response, StatusCode, Uri};
 use http_body_util::{BodyExt, Full};
 
-use super::otlp_http;
 use crate::answer::AnswerBody;
 use crate::auth::{in_this_origin, same};
-use crate::otlp_request::grpc::code;
-use crate::otlp_request::grpc_call;
 use crate::query_parameters::decoded;
 
 /// Characters of a token: a shorter one can be guessed.
@@ -31,18 +26,7 @@ const OPEN_PATHS: [&str; 5] = ["/", "/livez", "/readyz", "/health", "/grpc.healt
 /// How long a browser keeps the cookie, in seconds: 30 days.
 const COOKIE_SECS: u32 = 30 * 24 * 3600;
 
-/// What a person without a token sees. The form leads back with the token.
-const FORM: &str = "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content=\"width=device-width\"><title>longpole</title>\
-<style>body{font:16px/1.5 system-ui;max-width:32rem;margin:15vh auto;padding:0 1rem;color-scheme:light dark}input,button{font:inherit;padding:.4rem .6rem}\
-input{width:100%;box-sizing:border-box;margin:.5rem 0}</style><h1>This server needs a token</h1><form method=get><label>Token\
-<input name=token type=password autofocus required autocomplete=current-password></label><button>Open</button></form>\
-<p>Whoever runs the server has it in the file of <code>--token-file</code>.\n";
-
-/// Lets the form above be shown, and nothing else.
-const FORM_POLICY: HeaderValue =
-    HeaderValue::from_static("default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'");
-
-/// Who may send, and who may read.
+/// The tokens of those that may send or read.
 #[derive(Debug, Clone)]
 pub struct AccessTokens(Vec<AccessToken>);
 
@@ -88,19 +72,19 @@ pub(super) enum Purpose {
 
 /// What to do with a request.
 #[derive(Debug)]
-pub(super) enum Entry {
+pub(super) enum Admission {
     Granted,
     /// The token stands in the address: the browser gets it as a cookie, and goes on at this path.
     Exchange {
         token: String,
         path: String,
     },
-    Refused(Refused),
+    Refused(TokenRefusal),
 }
 
 /// Why a request may not enter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Refused {
+pub(super) enum TokenRefusal {
     NoToken,
     WrongToken,
     /// Its token is for the other purpose.
@@ -136,36 +120,36 @@ impl AccessTokens {
     }
 
     /// What to do with a request at a port.
-    pub(super) fn entry<B>(&self, request: &Request<B>, purpose: Purpose, port: u16) -> Entry {
+    pub(super) fn admission<B>(&self, request: &Request<B>, purpose: Purpose, port: u16) -> Admission {
         if OPEN_PATHS.contains(&request.uri().path()) {
-            return Entry::Granted;
+            return Admission::Granted;
         }
         if let Some(token) = token_in_address(request) {
             let path = in_this_origin(&without_token(request.uri()));
             return match self.judge([token.clone()], purpose) {
-                Ok(()) => Entry::Exchange { token, path },
-                Err(refused) => Entry::Refused(refused),
+                Ok(()) => Admission::Exchange { token, path },
+                Err(refused) => Admission::Refused(refused),
             };
         }
         let cookie = (purpose != Purpose::Send || request.method() == Method::PUT).then(|| cookie_name(port));
         match self.judge(tokens_in(request.headers(), cookie.as_deref()), purpose) {
-            Ok(()) => Entry::Granted,
-            Err(refused) => Entry::Refused(refused),
+            Ok(()) => Admission::Granted,
+            Err(refused) => Admission::Refused(refused),
         }
     }
 
-    fn judge(&self, given: impl IntoIterator<Item = String>, purpose: Purpose) -> Result<(), Refused> {
-        let mut worst = Refused::NoToken;
+    fn judge(&self, given: impl IntoIterator<Item = String>, purpose: Purpose) -> Result<(), TokenRefusal> {
+        let mut worst = TokenRefusal::NoToken;
         for given in given {
             // All of them each time: how long it takes does not say which.
             let known = self.0.iter().fold(None, |found, token| if same(&given, &token.text) { Some(token) } else { found });
             let Some(token) = known else {
-                worst = Refused::WrongToken;
+                worst = TokenRefusal::WrongToken;
                 continue;
             };
             match purpose {
-                Purpose::Send if !token.sends => worst = Refused::OtherPurpose(purpose),
-                Purpose::Read if !token.reads => worst = Refused::OtherPurpose(purpose),
+                Purpose::Send if !token.sends => worst = TokenRefusal::OtherPurpose(purpose),
+                Purpose::Read if !token.reads => worst = TokenRefusal::OtherPurpose(purpose),
                 _ => return Ok(()),
             }
         }
@@ -211,52 +195,28 @@ fn without_token(uri: &Uri) -> String {
     if rest.is_empty() { uri.path().to_owned() } else { format!("{}?{}", uri.path(), rest.join("&")) }
 }
 
-fn wants_html(headers: &HeaderMap) -> bool {
+pub(super) fn wants_html(headers: &HeaderMap) -> bool {
     headers.get(ACCEPT).and_then(|value| value.to_str().ok()).is_some_and(|value| value.contains("text/html"))
 }
 
-impl Refused {
-    fn reason(self) -> &'static str {
+impl TokenRefusal {
+    /// The reason in the answer to its client.
+    pub(super) fn reason(self) -> &'static str {
         match self {
-            Refused::NoToken => "this server needs a token: send the header `Authorization: Bearer TOKEN`",
-            Refused::WrongToken => "the server does not know this token",
-            Refused::OtherPurpose(Purpose::Send) => "this token may only read",
-            Refused::OtherPurpose(_) => "this token may only send",
+            TokenRefusal::NoToken => "this server needs a token: send the header `Authorization: Bearer TOKEN`",
+            TokenRefusal::WrongToken => "the server does not know this token",
+            TokenRefusal::OtherPurpose(Purpose::Send) => "this token may only read",
+            TokenRefusal::OtherPurpose(_) => "this token may only send",
         }
     }
 
     /// The loss of requests with spans.
     pub(super) fn loss(self) -> &'static str {
         match self {
-            Refused::NoToken => "requests without a token",
-            Refused::WrongToken => "requests with a wrong token",
-            Refused::OtherPurpose(_) => "requests with a token that may only read",
+            TokenRefusal::NoToken => "requests without a token",
+            TokenRefusal::WrongToken => "requests with a wrong token",
+            TokenRefusal::OtherPurpose(_) => "requests with a token that may only read",
         }
-    }
-
-    /// The answer.
-    pub(super) fn answer<B>(self, request: &Request<B>) -> Response<AnswerBody> {
-        let is_known = matches!(self, Refused::OtherPurpose(_));
-        if grpc_call::is_grpc(request) {
-            let code = if is_known { code::PERMISSION_DENIED } else { code::UNAUTHENTICATED };
-            return grpc_call::respond(Err(grpc_call::Refusal::new(code, self.reason())));
-        }
-        if request.method() == Method::GET && wants_html(request.headers()) {
-            let mut page = Response::new(Full::from(FORM).boxed_unsync());
-            *page.status_mut() = StatusCode::UNAUTHORIZED;
-            let headers = page.headers_mut();
-            headers.insert(http::header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
-            headers.insert(CONTENT_SECURITY_POLICY, FORM_POLICY);
-            headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-            return page;
-        }
-        let (status, code) =
-            if is_known { (StatusCode::FORBIDDEN, code::PERMISSION_DENIED) } else { (StatusCode::UNAUTHORIZED, code::UNAUTHENTICATED) };
-        let mut response = otlp_http::refuse(request, status, code, self.reason());
-        if !is_known {
-            response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"longpole\""));
-        }
-        response
     }
 }
 
@@ -285,20 +245,20 @@ mod tests {
         AccessTokens::parse(&format!("# of the shop\n{BOTH}\n\n{SENDS} send\n  {READS}  read\n")).unwrap()
     }
 
-    fn entry(purpose: Purpose, uri: &str, headers: &[(&str, &str)]) -> Entry {
+    fn entry(purpose: Purpose, uri: &str, headers: &[(&str, &str)]) -> Admission {
         let mut request = Request::get(uri);
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        tokens().entry(&request.body(()).unwrap(), purpose, 16686)
+        tokens().admission(&request.body(()).unwrap(), purpose, 16686)
     }
 
     #[track_caller]
-    fn check(purpose: Purpose, authorization: &str, expected: Result<(), Refused>) {
+    fn check(purpose: Purpose, authorization: &str, expected: Result<(), TokenRefusal>) {
         let found = match entry(purpose, "/v1/traces", &[("authorization", authorization)]) {
-            Entry::Granted => Ok(()),
-            Entry::Refused(refused) => Err(refused),
-            Entry::Exchange { .. } => panic!("no address"),
+            Admission::Granted => Ok(()),
+            Admission::Refused(refused) => Err(refused),
+            Admission::Exchange { .. } => panic!("no address"),
         };
         assert_eq!(found, expected, "{authorization}");
     }
@@ -307,51 +267,45 @@ mod tests {
     fn a_token_is_for_sending_for_reading_or_for_both() {
         for purpose in [Purpose::Send, Purpose::Read, Purpose::Either] {
             check(purpose, &format!("Bearer {BOTH}"), Ok(()));
-            check(purpose, "Bearer 0123456789abcdee", Err(Refused::WrongToken));
-            check(purpose, "Bearer", Err(Refused::NoToken));
-            check(purpose, "Digest username=x", Err(Refused::NoToken));
+            check(purpose, "Bearer 0123456789abcdee", Err(TokenRefusal::WrongToken));
+            check(purpose, "Bearer", Err(TokenRefusal::NoToken));
+            check(purpose, "Digest username=x", Err(TokenRefusal::NoToken));
         }
         check(Purpose::Send, &format!("bearer  {SENDS}"), Ok(()));
-        check(Purpose::Read, &format!("Bearer {SENDS}"), Err(Refused::OtherPurpose(Purpose::Read)));
+        check(Purpose::Read, &format!("Bearer {SENDS}"), Err(TokenRefusal::OtherPurpose(Purpose::Read)));
         check(Purpose::Read, &format!("Bearer {READS}"), Ok(()));
-        check(Purpose::Send, &format!("Bearer {READS}"), Err(Refused::OtherPurpose(Purpose::Send)));
+        check(Purpose::Send, &format!("Bearer {READS}"), Err(TokenRefusal::OtherPurpose(Purpose::Send)));
         check(Purpose::Either, &format!("Bearer {READS}"), Ok(()));
         // Clients that know users and passwords.
         check(Purpose::Send, &format!("Basic {}", STANDARD.encode(format!("anybody:{SENDS}"))), Ok(()));
-        check(Purpose::Send, "Basic !", Err(Refused::NoToken));
+        check(Purpose::Send, "Basic !", Err(TokenRefusal::NoToken));
     }
 
     #[test]
     fn a_browser_exchanges_the_token_of_its_address_for_a_cookie() {
         let html = ("accept", "text/html,application/xhtml+xml");
-        let Entry::Exchange { token, path } = entry(Purpose::Read, &format!("//search?service=cart&token={READS}&limit=5"), &[html]) else {
+        let Admission::Exchange { token, path } = entry(Purpose::Read, &format!("//search?service=cart&token={READS}&limit=5"), &[html])
+        else {
             panic!("no exchange")
         };
         assert_eq!((token.as_str(), path.as_str()), (READS, "/search?service=cart&limit=5"));
         let response = exchange(&token, &path, 16686);
         assert_eq!((response.status().as_u16(), response.headers()[LOCATION].to_str().unwrap()), (303, "/search?service=cart&limit=5"));
         let cookie = response.headers()[SET_COOKIE].to_str().unwrap().split(';').next().unwrap().to_owned();
-        assert!(matches!(entry(Purpose::Read, "/api/services", &[("cookie", &format!("a=b; {cookie}"))]), Entry::Granted));
+        assert!(matches!(entry(Purpose::Read, "/api/services", &[("cookie", &format!("a=b; {cookie}"))]), Admission::Granted));
         // A cookie sends no spans, and that of another port says nothing.
         let sent = entry(Purpose::Send, "/v1/traces", &[("cookie", &cookie)]);
-        assert!(matches!(sent, Entry::Refused(Refused::NoToken)), "{sent:?}");
+        assert!(matches!(sent, Admission::Refused(TokenRefusal::NoToken)), "{sent:?}");
         let of_other_port = entry(Purpose::Read, "/api/services", &[("cookie", &format!("longpole_80={READS}"))]);
-        assert!(matches!(of_other_port, Entry::Refused(Refused::NoToken)), "{of_other_port:?}");
+        assert!(matches!(of_other_port, Admission::Refused(TokenRefusal::NoToken)), "{of_other_port:?}");
         let wrong = entry(Purpose::Read, "/search?token=guessed", &[html]);
-        assert!(matches!(wrong, Entry::Refused(Refused::WrongToken)), "{wrong:?}");
+        assert!(matches!(wrong, Admission::Refused(TokenRefusal::WrongToken)), "{wrong:?}");
     }
 
     #[test]
-    fn whoever_has_no_token_is_told_so_in_their_protocol() {
-        let answer = |request: http::request::Builder| Refused::NoToken.answer(&request.body(()).unwrap());
-        let of_http = answer(Request::post("/v1/traces"));
-        assert_eq!((of_http.status().as_u16(), of_http.headers().contains_key(WWW_AUTHENTICATE)), (401, true));
-        let of_grpc = answer(Request::post("/x/Y").version(http::Version::HTTP_2).header("content-type", "application/grpc"));
-        assert_eq!((of_grpc.status().as_u16(), of_grpc.headers()["grpc-status"].to_str().unwrap()), (200, "16"));
-        let of_browser = answer(Request::get("/search").header(ACCEPT, "text/html"));
-        assert_eq!((of_browser.status().as_u16(), of_browser.headers()[CONTENT_SECURITY_POLICY].clone()), (401, FORM_POLICY));
+    fn health_needs_no_token() {
         for path in OPEN_PATHS {
-            assert!(matches!(entry(Purpose::Read, path, &[]), Entry::Granted), "{path}");
+            assert!(matches!(entry(Purpose::Read, path, &[]), Admission::Granted), "{path}");
         }
     }
 

@@ -1,5 +1,5 @@
 //! Story: `longpole serve --token-file` lets only those in who have a token.
-//! Guarantees: without one nobody sends and nobody reads, by HTTP, by gRPC or in a browser, and is told what to do; a token that is for sending
+//! Guarantees: without one nobody sends and nobody reads, by HTTP, by gRPC or in a browser, and the answer says what to do; a token that is for sending
 //! does not read, and the other way round; stock SDKs, a browser and longpole's own commands come in with theirs; ports whose protocol has no
 //! place for a token stay closed; health checks need none.
 
