@@ -1,5 +1,8 @@
-/** States of a server that its pages share: it has no spans yet, or it is gone. */
+/** States of a server that its pages share: it has no spans yet, its first span has come, or it is gone. */
+import { useRef, useState } from 'react';
 import { ApiError } from '../../api/error';
+import { firstSpans } from '../../logic/first-span';
+import { CheckIcon } from '../parts/icons';
 import { Command } from '../parts/notice';
 import parts from '../parts/parts.module.css';
 import css from './search.module.css';
@@ -7,16 +10,56 @@ import css from './search.module.css';
 /** What to do before the first span has come. */
 export function First() {
   const host = window.location.hostname;
+  const all = firstSpans(host);
+  const [language, setLanguage] = useState('any SDK');
+  const chosen = all.find((one) => one.language === language);
   return (
-    <div className={css.empty} role="status">
-      <h2>Waiting for the first span</h2>
-      <p>Any OpenTelemetry SDK sends its spans here when this is set for the program; this page shows them as soon as they come.</p>
-      <Command text={`OTEL_EXPORTER_OTLP_ENDPOINT=http://${host}:4318 OTEL_SERVICE_NAME=my-service`} />
+    <div className={css.empty}>
+      <div role="status">
+        <h2>Waiting for the first span</h2>
+        <p>This page shows spans as soon as they come.</p>
+      </div>
+      <fieldset className={css.languages}>
+        <legend className={parts.visuallyHidden}>How a program sends its first span</legend>
+        {all.map((one) => (
+          <label key={one.language}>
+            <input type="radio" name="language" checked={one.language === language} onChange={() => setLanguage(one.language)} />
+            {one.language}
+          </label>
+        ))}
+      </fieldset>
+      <ol className={css.steps}>
+        {chosen?.steps.map((step) => (
+          <li key={step}>
+            <Command text={step} />
+          </li>
+        ))}
+      </ol>
+      <p>{chosen?.note}</p>
       <p>
         OTLP over gRPC goes to port 4317, Zipkin’s spans to <code>http://{host}:9411/api/v2/spans</code>. A program without any
         instrumentation: <code>longpole run -- COMMAND</code>.
       </p>
     </div>
+  );
+}
+
+/** Whether the first span came while the page was open. */
+export function useHasArrived(isNew: boolean): boolean {
+  const hasWaited = useRef(false);
+  if (isNew) hasWaited.current = true;
+  return hasWaited.current && !isNew;
+}
+
+/** Says so. */
+export function Arrived({ service }: { readonly service: string }) {
+  return (
+    <p className={css.arrived} role="status">
+      <CheckIcon />
+      <span>
+        The first span has come, from <strong>{service}</strong>.
+      </span>
+    </p>
   );
 }
 

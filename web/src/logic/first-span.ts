@@ -1,0 +1,67 @@
+/** How a program of each language sends its first span: what to install, and how to start it. */
+
+export interface FirstSpan {
+  readonly language: string;
+  /** Commands or code, in their order, each to copy by itself. */
+  readonly steps: readonly string[];
+  /** What the steps leave open. */
+  readonly note: string;
+}
+
+/** The steps for a server at this host. Its ports take OTLP in each of its forms. */
+export function firstSpans(host: string): readonly FirstSpan[] {
+  const variables = `OTEL_EXPORTER_OTLP_ENDPOINT=http://${host}:4318 OTEL_SERVICE_NAME=my-service`;
+  const span =
+    '{"traceId":"5b8efff798038103d269b633813fc60c","spanId":"eee19b7ec3c1b174","name":"hello","kind":2,' +
+    '"startTimeUnixNano":"\'$(date +%s)\'000000000","endTimeUnixNano":"\'$(date +%s)\'500000000"}';
+  const resource = '{"attributes":[{"key":"service.name","value":{"stringValue":"my-service"}}]}';
+  return [
+    {
+      language: 'any SDK',
+      steps: [variables],
+      note: 'Set these variables for a program that has OpenTelemetry’s SDK already: it needs no other change.',
+    },
+    {
+      language: 'Python',
+      steps: [
+        'pip install opentelemetry-distro opentelemetry-exporter-otlp && opentelemetry-bootstrap -a install',
+        `${variables} opentelemetry-instrument python app.py`,
+      ],
+      note: 'The second command starts your program.',
+    },
+    {
+      language: 'Node.js',
+      steps: [
+        'npm install @opentelemetry/api @opentelemetry/auto-instrumentations-node',
+        `${variables} node --require @opentelemetry/auto-instrumentations-node/register app.js`,
+      ],
+      note: 'The second command starts your program.',
+    },
+    {
+      language: 'Java',
+      steps: [`${variables} java -javaagent:opentelemetry-javaagent.jar -jar app.jar`],
+      note: 'The agent is one file: opentelemetry-javaagent.jar of OpenTelemetry’s releases for Java.',
+    },
+    {
+      language: 'Go',
+      steps: [
+        'go get go.opentelemetry.io/otel/sdk go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp',
+        'exporter, _ := otlptracehttp.New(ctx); otel.SetTracerProvider(trace.NewTracerProvider(trace.WithBatcher(exporter)))',
+        `${variables} ./app`,
+      ],
+      note: 'The second line stands at the beginning of main.',
+    },
+    {
+      language: 'Rust',
+      steps: ['let _tracing = longpole_sdk::init();', `${variables} cargo run`],
+      note: 'The first line stands at the beginning of main: spans of the crate tracing come here. OpenTelemetry’s own SDK works as well.',
+    },
+    {
+      language: 'curl',
+      steps: [
+        `curl http://${host}:4318/v1/traces -H 'content-type: application/json' -d '{"resourceSpans":[{"resource":${resource},"scopeSpans":[{"spans":[${span}]}]}]}'`,
+      ],
+      note: 'Sends one span without any program.',
+    },
+  ];
+}
