@@ -77,6 +77,8 @@ export async function startFixtureServer(port = 0, recordings = allRecordings())
   const traces = madeUpTraces();
   const services = {
     map: NO_MAP,
+    /** Whether the lists of `longpole serve` are there. */
+    isServer: false,
     show: (map) => {
       services.map = map;
     },
@@ -91,6 +93,7 @@ export async function startFixtureServer(port = 0, recordings = allRecordings())
     const allowed = byToken || (request.headers.cookie ?? '').includes(cookie);
     if (isApi && !allowed) refuse(response, 401, 'unauthorized', 'use the URL that longpole open printed');
     else if (isOfTraces) answerTraces(traces, services, url, response);
+    else if (url.pathname === '/api/server') json(response, 200, { traces: services.isServer });
     else if (isApi) answerApi(recordings, url, response);
     else answerFile(url, request, response);
   });

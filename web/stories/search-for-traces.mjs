@@ -97,6 +97,7 @@ async function walk(page, server, shoot) {
 
 /** Walks the story in one theme and size for each picture that differs. */
 export async function searchForTraces(server, directory) {
+  server.services.isServer = true;
   const browser = await launchBrowser();
   try {
     const { page, faults, close } = await openPage(browser, server.origin, { expected: [/ERR_CONNECTION_REFUSED/] });

@@ -94,6 +94,7 @@ async function walkOtherStates(page, server, shoot) {
   await page.goto(server.url('/services?range=6h'));
   await page.getByText('No traces in the last 6 hours').waitFor();
   await shoot('services-none');
+  server.services.isServer = true;
   server.services.show(shopMap());
   // The page looks again by itself.
   await mapOf(page).waitFor();
@@ -132,6 +133,7 @@ async function inBrowser(origin, directory, expected, tale) {
 
 /** Walks the story against made-up answers. */
 export function seeWhoCallsWhom(server, directory) {
+  server.services.isServer = true;
   server.services.show(shopMap());
   return inBrowser(server.origin, directory, [/ERR_CONNECTION_REFUSED/], async (page, shoot) => {
     await walk(page, server.url, shoot);

@@ -3,8 +3,10 @@ import { decodeFlame, decodeTree } from './checks';
 import { DecodeError, decodeRefusal } from './cursor';
 import {
   decodeFrame,
+  decodeKept,
   decodePoles,
   decodeRecordings,
+  decodeServer,
   decodeServiceMap,
   decodeServices,
   decodeSource,
@@ -13,7 +15,22 @@ import {
   decodeTraces,
 } from './decode.gen';
 import { ApiError, type FailureKind } from './error';
-import type { Flame, FlameTime, Frame, Poles, Recordings, ServiceMap, Services, Source, Span, Summary, Traces, Tree } from './types.gen';
+import type {
+  Flame,
+  FlameTime,
+  Frame,
+  Kept,
+  Poles,
+  Recordings,
+  Server,
+  ServiceMap,
+  Services,
+  Source,
+  Span,
+  Summary,
+  Traces,
+  Tree,
+} from './types.gen';
 
 /**
  * Takes the token out of the address, so that it is in no bookmark and no screenshot. The cookie that the server set with this page speaks for us
@@ -39,12 +56,17 @@ async function bodyOf(response: Response): Promise<unknown> {
   }
 }
 
-async function get<T>(path: string, decode: (document: unknown) => T, signal: AbortSignal): Promise<T> {
+const get = <T>(path: string, decode: (document: unknown) => T, signal: AbortSignal): Promise<T> => ask(path, decode, { signal });
+
+const put = <T>(path: string, decode: (document: unknown) => T, body: Blob | null): Promise<T> =>
+  ask(path, decode, { method: 'PUT', body });
+
+async function ask<T>(path: string, decode: (document: unknown) => T, init: RequestInit): Promise<T> {
   let response: Response;
   try {
-    response = await fetch(path, { signal, headers: { accept: 'application/json' }, credentials: 'same-origin' });
+    response = await fetch(path, { ...init, headers: { accept: 'application/json' }, credentials: 'same-origin' });
   } catch (cause) {
-    if (signal.aborted) throw cause;
+    if (init.signal?.aborted === true) throw cause;
     throw new ApiError('gone', 'server_gone', 'the longpole server does not respond', path, { cause });
   }
   const document = await bodyOf(response);
@@ -72,6 +94,11 @@ export const api = {
     get(`/longpole/v1/services/map?${new URLSearchParams(range)}`, decodeServiceMap, signal),
   traces: (search: Readonly<Record<string, string>>, signal: AbortSignal): Promise<Traces> =>
     get(`/longpole/v1/traces?${new URLSearchParams(search)}`, decodeTraces, signal),
+  server: (signal: AbortSignal): Promise<Server> => get('/api/server', decodeServer, signal),
+  /** Has the server make a recording of a file. */
+  openFile: (file: File): Promise<Kept> => put(`/longpole/v1/recordings?${new URLSearchParams({ name: file.name })}`, decodeKept, file),
+  /** Has the server make a recording of a trace. */
+  keepTrace: (trace: string): Promise<Kept> => put(`/longpole/v1/traces/${trace}/recording`, decodeKept, null),
   recordings: (signal: AbortSignal): Promise<Recordings> => get('/api/recordings', decodeRecordings, signal),
   summary: (recording: string, signal: AbortSignal): Promise<Summary> => get(at(recording), decodeSummary, signal),
   poles: (recording: string, signal: AbortSignal): Promise<Poles> => get(at(recording, '/poles'), decodePoles, signal),

@@ -39,6 +39,7 @@ import {
   type FrameOperation,
   type FrameSpan,
   type Growth,
+  type Kept,
   type Limit,
   type Line,
   type Links,
@@ -69,6 +70,7 @@ import {
   type Requests,
   type SameName,
   type Savings,
+  type Server,
   type Service,
   type ServiceCalls,
   type ServiceMap,
@@ -981,6 +983,19 @@ function serviceCalls(cursor: Cursor): ServiceCalls {
   };
 }
 
+function kept(cursor: Cursor): Kept {
+  return {
+    recording: cursor.field('recording').string(),
+    page: cursor.field('page').string(),
+  };
+}
+
+function server(cursor: Cursor): Server {
+  return {
+    traces: cursor.field('traces').boolean(),
+  };
+}
+
 export const decodeRecordings = (document: unknown): Recordings => recordings(new Cursor(document, 'recordings'));
 
 export const decodeSummary = (document: unknown): Summary => summary(new Cursor(document, 'summary'));
@@ -1008,3 +1023,7 @@ export const decodeServices = (document: unknown): Services => services(new Curs
 export const decodeTraces = (document: unknown): Traces => traces(new Cursor(document, 'traces'));
 
 export const decodeServiceMap = (document: unknown): ServiceMap => serviceMap(new Cursor(document, 'serviceMap'));
+
+export const decodeKept = (document: unknown): Kept => kept(new Cursor(document, 'kept'));
+
+export const decodeServer = (document: unknown): Server => server(new Cursor(document, 'server'));

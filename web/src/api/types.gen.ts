@@ -1390,3 +1390,17 @@ export interface ServiceCalls {
   /** The requests that these calls made, as the callee timed them. */
   readonly requests: Requests;
 }
+
+/** A recording that a server keeps from now on. */
+export interface Kept {
+  /** Name of the recording, such as `r7`. */
+  readonly recording: string;
+  /** The address of its page, without the server's. */
+  readonly page: string;
+}
+
+/** What the server of a page has. */
+export interface Server {
+  /** Whether it has traces of services and takes files, as `longpole serve`; `longpole open` has recordings only. */
+  readonly traces: boolean;
+}

@@ -1,5 +1,5 @@
 /** The page's requests to the server, and how long answers stay valid. */
-import { QueryClient, queryOptions } from '@tanstack/react-query';
+import { QueryClient, queryOptions, useQuery } from '@tanstack/react-query';
 import { api } from '../api/client';
 import { ApiError } from '../api/error';
 import type { FlameTime } from '../api/types.gen';
@@ -28,6 +28,13 @@ export function createQueryClient(): QueryClient {
 const GROWING = { staleTime: 2_000, refetchInterval: 5_000 } as const;
 
 export const servicesQuery = () => queryOptions({ queryKey: ['services'], queryFn: ({ signal }) => api.services(signal), ...GROWING });
+
+/** What the server of the page has, which never changes while the page is open. */
+export const serverQuery = () =>
+  queryOptions({ queryKey: ['server'], queryFn: ({ signal }) => api.server(signal), ...SEALED, gcTime: Number.POSITIVE_INFINITY });
+
+/** Whether the page is one of `longpole serve`. */
+export const useIsServer = (): boolean => useQuery(serverQuery()).data?.traces === true;
 
 /** How a list of traces follows the server. */
 export interface Following {

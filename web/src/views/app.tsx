@@ -7,6 +7,7 @@ import { readServicesSearch } from '../logic/service-map';
 import { readTracesSearch } from '../logic/traces-search';
 import { readListSearch, readRecordingSearch } from '../state/url';
 import { Failure } from './parts/notice';
+import { FileDrop } from './parts/open-file';
 import css from './parts/parts.module.css';
 import { Topbar } from './parts/topbar';
 import { RecordingPage } from './recording/recording-page';
@@ -46,6 +47,7 @@ function Shell() {
   return (
     <Tooltip.Provider>
       <Outlet />
+      <FileDrop />
       {!isOfServer && <ServerGone />}
     </Tooltip.Provider>
   );

@@ -36,6 +36,12 @@ pub enum ImportError {
         /// Why not, and where.
         source: FileError,
     },
+    /// It names code by files of the machine that wrote it.
+    #[error("read {}: it is a file of perf, which names code by files of its own machine. Import it there, and send the recording: longpole import FILE, longpole push", path.display())]
+    OfAnotherMachine {
+        /// The file.
+        path: PathBuf,
+    },
     /// It is a profile of something other than time.
     #[error("show {}", path.display())]
     NoTime {

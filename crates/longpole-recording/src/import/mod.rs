@@ -72,6 +72,24 @@ impl Contents {
         Contents(Held::Whole(Box::new(recording)))
     }
 
+    /// The same, as the import of a file of this name.
+    fn called(mut self, name: String) -> Contents {
+        let run = match &mut self.0 {
+            Held::Whole(recording) | Held::Profile(recording, _) => &mut recording.run,
+            Held::Packed(packed) => &mut packed.rest.run,
+        };
+        run.command = vec!["import".to_owned(), name];
+        self
+    }
+
+    /// Its spans.
+    fn spans(&self) -> u64 {
+        match &self.0 {
+            Held::Whole(recording) | Held::Profile(recording, _) => recording.spans.len() as u64,
+            Held::Packed(packed) => packed.spans.len() as u64,
+        }
+    }
+
     /// The recording, with all its spans in memory.
     pub fn recording(self) -> Recording {
         match self.0 {
@@ -167,6 +185,43 @@ pub fn read_archive(path: &Path, limits: &QueryLimits) -> Result<Contents, Impor
     Ok(Contents::whole(recording))
 }
 
+/// What somebody sent to a server: a recording, or another tool's file. It takes memory of this query, with the report that is made of it to keep
+/// it. Files of perf are refused: they name code by the files of the machine that wrote them.
+pub fn read_sent(path: &Path, limits: &QueryLimits) -> Result<Contents, ImportError> {
+    let io = |source| ImportError::Io { path: path.to_owned(), source };
+    let file = open(path).map_err(io)?;
+    let file_bytes = file.metadata().map_err(io)?.len();
+    let mut file = BufReader::with_capacity(HEAD_BYTES, file);
+    let first = file.fill_buf().map_err(io)?;
+    if archive::is_archive(first) {
+        return read_archive(path, limits);
+    }
+    let of_another_machine = || ImportError::OfAnotherMachine { path: path.to_owned() };
+    if is_perf_data(first) {
+        return Err(of_another_machine());
+    }
+    let is_packed = first.starts_with(&[0x1f, 0x8b]);
+    let text_bytes = if is_packed { expanded_bytes_max(file_bytes) } else { file_bytes };
+    // What is expanded and decoded is known only afterwards.
+    limits.reserve(text_bytes.saturating_mul(SENT_MEMORY_FACTOR))?;
+    let contents = if is_packed {
+        let inside = Unpacked { input: MultiGzDecoder::new(file), left: expanded_bytes_max(file_bytes), packed_bytes: file_bytes };
+        let mut inside = BufReader::with_capacity(HEAD_BYTES, inside);
+        if is_perf_data(inside.fill_buf().map_err(io)?) {
+            return Err(of_another_machine());
+        }
+        decode(path, inside)?
+    } else {
+        decode(path, file)?
+    };
+    limits.take(report_bytes(contents.spans()))?;
+    // Where the server put it is nobody's business.
+    Ok(contents.called(file_name(path)))
+}
+
+/// Memory that a file takes while it is read, for each of its bytes: its spans, packed, and their texts.
+const SENT_MEMORY_FACTOR: u64 = 2;
+
 /// The spans of an open file, if it has the form in which programs write their own: OTLP as JSON, or AppDash, neither of them compressed.
 ///
 /// # Errors
@@ -229,6 +284,17 @@ pub fn contents_of_trace(spans: Vec<Span>) -> Contents {
     let mut intake = Intake::of_command(command);
     spans.into_iter().for_each(|span| intake.assembler.span(span));
     Contents(Held::Packed(Box::new(intake.finish())))
+}
+
+/// A trace of a server, to be kept as a recording: that takes memory of the query beside the spans.
+///
+/// # Errors
+///
+/// As of [`report_of_trace`].
+pub fn trace_to_keep(trace_id: TraceId, spans: Vec<Span>, limits: &QueryLimits) -> Result<Contents, StoreError> {
+    let count = spans.len() as u64;
+    limits.take(report_bytes(count)).map_err(|error| error.of_trace(trace_id, count))?;
+    Ok(contents_of_trace(spans))
 }
 
 /// The report of a trace of a server for a query, which takes memory of it beside the spans.

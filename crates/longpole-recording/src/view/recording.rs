@@ -17,6 +17,15 @@ pub struct RecordingsView {
     pub damaged: Vec<String>,
 }
 
+/// A recording that a server keeps from now on.
+#[derive(Debug, Clone, Serialize)]
+pub struct KeptView {
+    /// Name of the recording, such as `r7`.
+    pub recording: String,
+    /// The address of its page, without the server's.
+    pub page: String,
+}
+
 /// One recording in a list.
 #[derive(Debug, Clone, Serialize)]
 pub struct RecordingView {

@@ -6,6 +6,13 @@ use serde::Serialize;
 
 use super::shared::{nanos, unix_nano};
 
+/// What the server of a page has.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct ServerView {
+    /// Whether it has traces of services and takes files, as `longpole serve`; `longpole open` has recordings only.
+    pub traces: bool,
+}
+
 /// The services of a server.
 #[derive(Debug, Clone, Serialize)]
 pub struct ServicesView {

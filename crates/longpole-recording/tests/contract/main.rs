@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use views::Views;
 
 /// Views that the HTTP API answers with, in the order of the page.
-const SERVED: [&str; 14] = [
+const SERVED: [&str; 16] = [
     "RecordingsView",
     "SummaryView",
     "PolesView",
@@ -33,6 +33,8 @@ const SERVED: [&str; 14] = [
     "ServicesView",
     "TracesView",
     "ServiceMapView",
+    "KeptView",
+    "ServerView",
 ];
 
 /// Views that only the CLI prints.

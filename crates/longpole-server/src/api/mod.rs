@@ -33,6 +33,7 @@ use crate::off_the_reactor::Unfinished;
 /// The routes. All are GET; axum answers HEAD by them, and everything else with 405.
 pub(crate) fn routes(cache: Arc<ReportCache>) -> Router {
     Router::new()
+        .route("/api/server", get(recordings::server))
         .route("/api/recordings", get(recordings::list))
         .route("/api/recordings/{rec}", get(summary::get))
         .route("/api/recordings/{rec}/poles", get(poles::get))

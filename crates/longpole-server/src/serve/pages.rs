@@ -7,16 +7,19 @@
 //! | `/longpole/v1/traces` | search: `service`, `operation`, `tags`, `minDuration`, `maxDuration`, `start`, `end`, `limit`, as Jaeger spells them; `minWall` and `maxWall` for the whole trace |
 //! | `/api/recordings/{trace}/…` | views of a trace, as of a recording |
 //! | `/trace/{trace}` | its page |
-//! | PUT `/longpole/v1/recordings` | takes a recording ([`pushed`](super::pushed)), which `/r/{recording}` shows |
+//! | PUT `/longpole/v1/traces/{trace}/recording` | makes a recording of a trace, which retention leaves alone |
+//! | PUT `/longpole/v1/recordings` | takes a recording or another tool's file ([`pushed`](super::pushed)), which `/r/{recording}` shows |
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::Router;
-use axum::extract::{Path, RawQuery, Request};
+use axum::extract::{Path, RawQuery, Request, State};
 use axum::response::{IntoResponse, Redirect, Response};
-use axum::routing::get;
+use axum::routing::{get, put};
+use http::StatusCode;
 use longpole_model::Timestamp;
+use longpole_recording::import;
 use longpole_recording::view::{ServiceMap, ServiceMapView, ServicesView, TracesView};
 use longpole_store::live::{LiveStore, MemoryPool, SpanFilter};
 use longpole_wire::jaeger::trace_id;
@@ -26,7 +29,7 @@ use super::pushed::Pushed;
 use super::query_error::QueryError;
 use super::query_turns::QueriedStore;
 use crate::api::{self, Answer, ApiError, ReportCache, json};
-use crate::off_the_reactor::off_the_reactor;
+use crate::off_the_reactor::{off_the_reactor, query_limits};
 use crate::query_parameters::Parameters;
 use crate::wall_clock::now;
 use crate::{auth, server};
@@ -53,8 +56,9 @@ pub(super) fn routes(live: &LiveStore, pushed: &Pushed, memory: &Arc<MemoryPool>
         .route("/", get(async || Redirect::to("/search")))
         .route("/trace/{id}", get(page_of_trace))
         .with_state(live.clone());
+    let kept = Router::new().route("/longpole/v1/traces/{id}/recording", put(keep_trace)).with_state((live.clone(), pushed.clone()));
     let cache = ReportCache::of_server(live.clone(), pushed.root().to_owned(), memory);
-    api::routes(cache).merge(own).fallback(file)
+    api::routes(cache).merge(own).merge(kept).fallback(file)
 }
 
 /// A file of the page.
@@ -68,6 +72,25 @@ async fn page_of_trace(Path(id): Path<String>) -> Response {
         Some(id) => Redirect::to(&format!("/r/{id}")).into_response(),
         None => ApiError::from(QueryError::from(format!("{id:?} is no trace id"))).into_response(),
     }
+}
+
+/// Makes a recording of a trace.
+async fn keep_trace(State((store, pushed)): State<(LiveStore, Pushed)>, Path(id): Path<String>) -> Result<Response, ApiError> {
+    let Some(id) = trace_id(&id) else { return Err(QueryError::from(format!("{id:?} is no trace id")).into()) };
+    let (store, limits) = (store.for_query(query_limits()), query_limits());
+    let kept = off_the_reactor::<_, ApiError>(move || {
+        if let Some(before) = pushed.kept_trace(id)? {
+            return Ok(before);
+        }
+        let spans = store.trace(id)?;
+        if spans.is_empty() {
+            return Err(ApiError::not_found(format!("there is no trace {id}")));
+        }
+        pushed.keep_trace(id, import::trace_to_keep(id, spans, &limits)?)
+    });
+    let mut answer = json(&kept.await?)?;
+    *answer.status_mut() = StatusCode::CREATED;
+    Ok(answer)
 }
 
 async fn services(QueriedStore(store): QueriedStore) -> Answer {

@@ -1,15 +1,16 @@
-//! Recordings that `longpole push` and `longpole run --to` send: each with its code, in a store of their own beside the traces.
+//! Recordings beside the traces, in a store of their own: those that `longpole push` and `longpole run --to` send, each with its code, files of other
+//! tools that somebody drops on the page, and traces that somebody keeps.
 //!
 //! ```text
 //! push ─► a place of 8 ─► a file, as it comes ─► one at a time: read, kept ─► r3
 //!           │ none free: the slowest is cut, or 503
 //! ```
 //!
-//! They are kept as long as spans are: the oldest of both goes first.
+//! They are kept as long as spans are: the oldest of both goes first. One with a tag stays, as a trace that somebody keeps.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,23 +18,24 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
-use axum::extract::{DefaultBodyLimit, State};
+use axum::extract::{DefaultBodyLimit, RawQuery, State};
 use axum::response::{IntoResponse, Response};
 use axum::routing::put;
 use http::StatusCode;
 use http::header::{HeaderValue, RETRY_AFTER};
 use http_body_util::BodyExt;
 use hyper::body::Body as _;
-use longpole_model::Timestamp;
-use longpole_recording::import::{self, ImportError};
+use longpole_model::{Timestamp, TraceId};
+use longpole_recording::import::{self, Contents, ImportError};
+use longpole_recording::view::KeptView;
 use longpole_store::live::{KeptBeside, MemoryPool, QueryLimits, QueryMemory};
 use longpole_store::{RecordingName, RecordingState, Store, StoreError};
-use serde_json::json;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout};
 
 use crate::api::{ApiError, causes};
 use crate::off_the_reactor::off_the_reactor;
+use crate::query_parameters::Parameters;
 
 /// Bytes of one: a long build has some megabytes.
 const PUSHED_BYTES_MAX: u64 = 256 << 20;
@@ -66,7 +68,10 @@ const DISK_RESERVE_BYTES: u64 = 64 << 20;
 /// How long the list of the recordings on the disk is believed: somebody may remove one.
 const LISTED_FOR: Duration = Duration::from_secs(60);
 
-/// What the files are called before they are recordings.
+/// Characters of a file's name: a recording is called by it.
+const FILE_NAME_CHARS_MAX: usize = 60;
+
+/// What the folders of files are called before those are recordings.
 const INCOMING: &str = "incoming-";
 
 /// The store of what was pushed.
@@ -132,7 +137,7 @@ impl Pushed {
         let entries = fs::read_dir(&root).map_err(|source| StoreError::Io { action: "list", path: root.clone(), source })?;
         for entry in entries.flatten().filter(|entry| entry.file_name().to_string_lossy().starts_with(INCOMING)) {
             // What cannot be removed takes room and does no harm.
-            let _ = fs::remove_file(entry.path());
+            let _ = fs::remove_dir_all(entry.path()).or_else(|_| fs::remove_file(entry.path()));
         }
         let places = |most| Arc::new(Semaphore::new(most));
         let (receiving, reading) = (places(RECEIVED_AT_ONCE_MAX), places(READ_AT_ONCE_MAX));
@@ -179,13 +184,33 @@ impl Pushed {
         Some(ReceivingPlace { arrival, pushed: self.clone(), _permit: permit })
     }
 
-    /// A new file for what comes.
-    fn incoming(&self) -> std::io::Result<Incoming> {
+    /// A new file for what comes, in a folder of its own: its name tells what the recording is of.
+    fn incoming(&self, name: &str) -> std::io::Result<Incoming> {
         let mut random = [0; 8];
         getrandom::fill(&mut random).map_err(std::io::Error::other)?;
-        let path = self.root.join(format!("{INCOMING}{:016x}.lpole", u64::from_le_bytes(random)));
-        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
-        Ok(Incoming { file, path })
+        let folder = self.root.join(format!("{INCOMING}{:016x}", u64::from_le_bytes(random)));
+        DirBuilder::new().mode(0o700).create(&folder)?;
+        let path = folder.join(name);
+        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
+        let file = file.inspect_err(|_| _ = fs::remove_dir(&folder))?;
+        Ok(Incoming { file, path, folder })
+    }
+
+    /// The recording of a trace, if somebody kept that before.
+    pub(super) fn kept_trace(&self, id: TraceId) -> Result<Option<KeptView>, ApiError> {
+        let store = Store::open(self.root.as_path())?;
+        let known = store.list()?.recordings.into_iter().find(|recording| recording.tags.contains(&tag_of(id)));
+        Ok(known.map(|recording| kept_view(recording.name)))
+    }
+
+    /// Keeps a trace as a recording that stays.
+    pub(super) fn keep_trace(&self, id: TraceId, contents: Contents) -> Result<KeptView, ApiError> {
+        self.check_disk(0)?;
+        let store = Store::open(self.root.as_path())?;
+        let (name, _) = import::keep(&store, contents)?;
+        store.tag(name, &tag_of(id))?;
+        self.forget_list();
+        Ok(kept_view(name))
     }
 
     /// Whether the disk has room for these bytes, and again for the recording that they become.
@@ -237,22 +262,44 @@ impl Pushed {
     }
 }
 
+/// The tag of a recording that is a trace.
+fn tag_of(id: TraceId) -> String {
+    format!("trace-{id}")
+}
+
+fn kept_view(name: RecordingName) -> KeptView {
+    KeptView { recording: name.to_string(), page: format!("/r/{name}") }
+}
+
 /// A file that is gone when it was read.
 struct Incoming {
     file: File,
     path: PathBuf,
+    folder: PathBuf,
 }
 
 impl Drop for Incoming {
     fn drop(&mut self) {
         // The next start tries again.
-        let _ = fs::remove_file(&self.path);
+        let _ = fs::remove_dir_all(&self.folder);
     }
 }
 
-async fn push(State(pushed): State<Pushed>, body: Body) -> Response {
-    match take(&pushed, body).await {
-        Ok(name) => (StatusCode::CREATED, axum::Json(json!({ "recording": name, "page": format!("/r/{name}") }))).into_response(),
+/// The name of a file as its sender calls it, without folders and what a name should not have.
+fn file_name(sent: Option<&str>) -> String {
+    let name = sent.and_then(|sent| sent.rsplit(['/', '\\']).next()).unwrap_or_default();
+    let plain: String = name.chars().filter(|char| !char.is_control()).take(FILE_NAME_CHARS_MAX).collect();
+    if plain.trim_matches(['.', ' ']).is_empty() { "recording.lpole".to_owned() } else { plain }
+}
+
+async fn push(State(pushed): State<Pushed>, RawQuery(query): RawQuery, body: Body) -> Response {
+    let name = Parameters::of(query.as_deref()).map(|parameters| file_name(parameters.text("name")));
+    let taken = match name {
+        Ok(name) => take(&pushed, &name, body).await,
+        Err(reason) => Err(ApiError::new(StatusCode::BAD_REQUEST, "bad_request", reason)),
+    };
+    match taken {
+        Ok(name) => (StatusCode::CREATED, axum::Json(kept_view(name))).into_response(),
         Err(error) => {
             let mut response = error.into_response();
             if response.status() == StatusCode::SERVICE_UNAVAILABLE {
@@ -263,12 +310,12 @@ async fn push(State(pushed): State<Pushed>, body: Body) -> Response {
     }
 }
 
-async fn take(pushed: &Pushed, body: Body) -> Result<String, ApiError> {
+async fn take(pushed: &Pushed, name: &str, body: Body) -> Result<RecordingName, ApiError> {
     let busy = |message: &str| ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "busy", message);
     let place = pushed.place().await.ok_or_else(|| busy(&format!("{RECEIVED_AT_ONCE_MAX} recordings come at this moment: try again")))?;
     pushed.check_disk(body.size_hint().lower())?;
     let incoming = tokio::select! {
-        received = timeout(PUSH_TIME_MAX, receive(pushed, &place.arrival, body)) => {
+        received = timeout(PUSH_TIME_MAX, receive(pushed, &place.arrival, name, body)) => {
             let too_slow = format!("the recording took longer than {} min to come", PUSH_TIME_MAX.as_secs() / 60);
             received.unwrap_or_else(|_| Err(ApiError::new(StatusCode::REQUEST_TIMEOUT, "too_slow", too_slow)))?
         }
@@ -281,7 +328,7 @@ async fn take(pushed: &Pushed, body: Body) -> Result<String, ApiError> {
     off_the_reactor::<_, ApiError>(move || {
         let _turn = turn;
         let limits = QueryLimits { memory: QueryMemory::of(&pushed.memory), ..QueryLimits::default() };
-        let contents = import::read_archive(&incoming.path, &limits).map_err(|error| {
+        let contents = import::read_sent(&incoming.path, &limits).map_err(|error| {
             let cause = causes(&error).replace(&*incoming.path.to_string_lossy(), "it");
             let (status, code) = match error {
                 ImportError::Store(StoreError::MemoryShort) => (StatusCode::SERVICE_UNAVAILABLE, "busy"),
@@ -292,15 +339,15 @@ async fn take(pushed: &Pushed, body: Body) -> Result<String, ApiError> {
         })?;
         let (name, _) = import::keep(&Store::open(pushed.root.as_path())?, contents)?;
         pushed.forget_list();
-        Ok(name.to_string())
+        Ok(name)
     })
     .await
 }
 
 /// Writes what comes to a file.
-async fn receive(pushed: &Pushed, arrival: &Arrival, mut body: Body) -> Result<Incoming, ApiError> {
+async fn receive(pushed: &Pushed, arrival: &Arrival, name: &str, mut body: Body) -> Result<Incoming, ApiError> {
     let failed = |error: std::io::Error| ApiError::new(StatusCode::INSUFFICIENT_STORAGE, "not_kept", format!("cannot keep it: {error}"));
-    let mut incoming = pushed.incoming().map_err(failed)?;
+    let mut incoming = pushed.incoming(name).map_err(failed)?;
     loop {
         let Ok(frame) = timeout(STALL_MAX, body.frame()).await else {
             return Err(ApiError::new(StatusCode::REQUEST_TIMEOUT, "too_slow", "the recording came to a halt"));

@@ -1,6 +1,6 @@
 //! Story: after the run, a person opens the page, selects the first pole, reads its hot function, clicks it and sees its spans, and reads
 //! of another pole for which lock it waits and in which function; one who deploys with Pulumi reads there whether it is the cloud, and
-//! which resource; one who is new to a shop reads on the page of its server who calls whom.
+//! which resource; one who is new to a shop reads on the page of its server who calls whom, and finds the one slow checkout.
 //! Guarantees: all of that works in a real browser, without a request to anywhere else and without an error on the console; page and
 //! terminal split a deployment's time in the same words; the map of services has the numbers of the spans that were sent; without the address that `open` printed the page answers nothing.
 
@@ -11,6 +11,7 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
 
+use crate::support::http;
 use crate::support::served::Served;
 use crate::support::{Sandbox, example, json, longpole, skip};
 
@@ -152,6 +153,27 @@ fn a_map_of_services_in_a_real_browser() {
     let at = |port: &str| format!("http://127.0.0.1:{}", served.port(port));
     let map: Value = serde_json::from_str(&told_at("see-who-calls-whom", &at("page"), &[&at("otlp-http")], &sandbox, &chromium)).unwrap();
     assert_eq!((&map["traces"], map["services"].as_array().unwrap().len()), (&Value::from(60), 8), "{map}");
+    served.stop();
+}
+
+#[test]
+fn the_slow_checkout_among_100_000_traces_in_a_real_browser() {
+    let Some(chromium) = chromium("the slow checkout among 100,000 traces in a real browser") else { return };
+    let sandbox = Sandbox::new();
+    std::fs::create_dir_all(sandbox.path("pictures")).unwrap();
+    let served = Served::start(&sandbox.path("store"));
+    let at = |port: &str| format!("http://127.0.0.1:{}", served.port(port));
+    let read: Value =
+        serde_json::from_str(&told_at("find-the-slow-checkout", &at("page"), &[&at("otlp-http")], &sandbox, &chromium)).unwrap();
+    assert_eq!(read, serde_json::json!({ "kept": "r1", "dropped": "r2" }));
+    // A file is called by its name, and a kept trace has a tag: retention leaves it alone.
+    let recordings = served.jaeger("/api/recordings");
+    assert_eq!(recordings["recordings"][0]["command"], serde_json::json!(["import", "from a colleague.json"]), "{recordings}");
+    let tag = recordings["recordings"][1]["tags"][0].as_str().unwrap_or_default();
+    assert!(tag.starts_with("trace-0000") && tag.len() == 38, "{recordings}");
+    // Keeping it again makes no second one.
+    let again = http::send(served.port("page"), "PUT", &format!("/longpole/v1/traces/{}/recording", &tag[6..]), &[], "").unwrap();
+    assert_eq!((again.status, served.jaeger("/api/recordings")["recordings"].as_array().map(Vec::len)), (201, Some(2)), "{}", again.body);
     served.stop();
 }
 

@@ -4,6 +4,7 @@ import { ToggleGroup } from '@base-ui/react/toggle-group';
 import { Link } from '@tanstack/react-router';
 import { type ReactNode, useEffect, useState } from 'react';
 import { type ThemeChoice, themeAtom } from '../../state/preferences';
+import { useIsServer } from '../../state/queries';
 import { useAtom } from '../../state/store';
 import { CloseIcon, Mark, MoonIcon, ScreenIcon, SunIcon } from './icons';
 import { isTyping } from './keyboard';
@@ -145,13 +146,33 @@ function Help() {
   );
 }
 
-/** The bar of every page: the current place, and the tools. */
+/** The lists of a server. */
+function Lists() {
+  const isServer = useIsServer();
+  if (!isServer) return null;
+  return (
+    <nav className={css.lists} aria-label="Lists">
+      <Link to="/search">Traces</Link>
+      <Link to="/services">Services</Link>
+      <Link
+        to="/"
+        activeOptions={{ exact: true, includeSearch: false }}
+        title="Recordings that longpole push and run --to sent, files that were opened, traces that were kept"
+      >
+        Recordings
+      </Link>
+    </nav>
+  );
+}
+
+/** The bar of every page: the lists, the current place, and the tools. */
 export function Topbar({ children, tools }: { readonly children?: ReactNode; readonly tools?: ReactNode }) {
   return (
     <header className={css.topbar}>
       <Link to="/" className={css.home} aria-label="longpole, all recordings">
-        <Mark /> longpole
+        <Mark /> <span>longpole</span>
       </Link>
+      <Lists />
       <div className={css.crumbs}>{children}</div>
       <div className={css.tools}>
         {tools}

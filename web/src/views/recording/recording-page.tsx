@@ -7,6 +7,7 @@ import { counted, formatCommand, formatDuration, shortCommand } from '../../logi
 import { spanOfHandle } from '../../logic/handles';
 import { allNotes } from '../../logic/quality';
 import { usePreparedTree, useSpanMarks, useVisibleSpans } from '../../state/derived';
+import { isTrace, shortRecording } from '../../state/kept-trace';
 import { PANEL_SHARE_MAX, PANEL_SHARE_MIN, panelShareAtom } from '../../state/preferences';
 import { frameQuery, polesQuery, summaryQuery, treeQuery } from '../../state/queries';
 import { type Selection, useSelection } from '../../state/selection';
@@ -18,6 +19,7 @@ import { Failure, Skeleton } from '../parts/notice';
 import parts from '../parts/parts.module.css';
 import { Topbar } from '../parts/topbar';
 import { AnswerHeader } from './answer-header';
+import { KeepTrace } from './keep-trace';
 import { PolesTable } from './poles-table';
 import { QualityPopover } from './quality-popover';
 import css from './recording.module.css';
@@ -141,9 +143,16 @@ function Loaded({ selection, summary }: { readonly selection: Selection; readonl
 
   return (
     <>
-      <Topbar tools={<QualityPopover summary={summary} notes={notes} />}>
+      <Topbar
+        tools={
+          <>
+            {isTrace(summary.recording) && <KeepTrace trace={summary.recording} />}
+            <QualityPopover summary={summary} notes={notes} />
+          </>
+        }
+      >
         <span aria-hidden="true">›</span>
-        <strong>{summary.recording}</strong>
+        <strong title={summary.recording}>{shortRecording(summary.recording)}</strong>
         <code title={formatCommand(summary.command)}>
           <Name text={shortCommand(summary.command)} />
         </code>

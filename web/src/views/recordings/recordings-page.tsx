@@ -19,12 +19,13 @@ import {
 } from '../../logic/format';
 import { shortName } from '../../logic/function-name';
 import { matchingRecordings } from '../../logic/search';
-import { recordingsQuery } from '../../state/queries';
+import { recordingsQuery, useIsServer } from '../../state/queries';
 import { CheckIcon, CloseIcon } from '../parts/icons';
 import { isTyping } from '../parts/keyboard';
 import list from '../parts/list.module.css';
 import { Name } from '../parts/name';
 import { Command, Failure, Notice, Skeleton } from '../parts/notice';
+import { OpenFileButton } from '../parts/open-file';
 import parts from '../parts/parts.module.css';
 import { Topbar } from '../parts/topbar';
 import css from './recordings.module.css';
@@ -99,7 +100,7 @@ function Row({ recording, nowMillis }: { readonly recording: Recording; readonly
           <SavedPart saved={recording.answer.savesIfZeroNanos} wallNanos={recording.wallNanos} />
         )}
       </td>
-      <td>
+      <td className={css.columnExit}>
         <ExitCell exit={recording.exit} state={recording.state} />
       </td>
       <td className={`${list.number} ${css.columnSpans} ${css.muted}`}>
@@ -107,7 +108,7 @@ function Row({ recording, nowMillis }: { readonly recording: Recording; readonly
         <br />
         {counted(recording.samples, 'sample')}
       </td>
-      <td className={`${list.number} ${css.muted}`}>
+      <td className={`${list.number} ${css.columnWhen} ${css.muted}`}>
         <time dateTime={new Date(started).toISOString()} title={new Date(started).toLocaleString()}>
           {formatAge(started, nowMillis)}
         </time>
@@ -116,7 +117,19 @@ function Row({ recording, nowMillis }: { readonly recording: Recording; readonly
   );
 }
 
-function Empty() {
+function Empty({ isServer }: { readonly isServer: boolean }) {
+  if (isServer) {
+    return (
+      <div className={css.empty}>
+        <h2>No recordings yet</h2>
+        <p>
+          Drop a trace, a profile or a <code>.lpole</code> file on this page, keep a trace with the button on its page, or send a run with
+          its code from any machine:
+        </p>
+        <Command text={`longpole run --to ${window.location.origin} -- cargo build`} />
+      </div>
+    );
+  }
   return (
     <div className={css.empty}>
       <h2>No recordings yet</h2>
@@ -134,6 +147,7 @@ export function RecordingsPage() {
   const { q = '' } = route.useSearch();
   const navigate = route.useNavigate();
   const { data: all, error, refetch, dataUpdatedAt } = useQuery(recordingsQuery());
+  const isServer = useIsServer();
   const data = all?.recordings;
   const filter = useRef<HTMLInputElement>(null);
 
@@ -159,6 +173,7 @@ export function RecordingsPage() {
           <h1>Recordings</h1>
           {data !== undefined && data.length > 0 && <p className={css.muted}>{counted(data.length, 'recording')}, newest first</p>}
           <span className={css.spread} />
+          {isServer && <OpenFileButton />}
           {data !== undefined && data.length > 0 && (
             <input
               ref={filter}
@@ -177,7 +192,7 @@ export function RecordingsPage() {
         <div className={list.list}>
           {error !== null && data === undefined && <Failure error={error} retry={() => refetch()} />}
           {error === null && data === undefined && <Skeleton lines={8} label="Loading recordings" />}
-          {data !== undefined && data.length === 0 && <Empty />}
+          {data !== undefined && data.length === 0 && <Empty isServer={isServer} />}
           {data !== undefined && data.length > 0 && shown.length === 0 && (
             <div className={css.empty}>
               <p>

@@ -1,5 +1,5 @@
 import { useQuery } from '@tanstack/react-query';
-import { getRouteApi, Link } from '@tanstack/react-router';
+import { getRouteApi } from '@tanstack/react-router';
 import { useCallback, useEffect, useMemo, useState } from 'react';
 import { counted, formatCount } from '../../logic/format';
 import { durationsInWords, startsInWords } from '../../logic/scatter';
@@ -15,7 +15,7 @@ import { Topbar } from '../parts/topbar';
 import { Filters } from './filters';
 import { ScatterPlot } from './scatter';
 import css from './search.module.css';
-import { First, Gone, isGone } from './server-states';
+import { Arrived, First, Gone, isGone, useHasArrived } from './server-states';
 import { TraceTable } from './trace-table';
 
 const route = getRouteApi('/search');
@@ -114,6 +114,7 @@ export function SearchPage() {
   const rows = useMemo(() => sortedTraces(found, search.sort ?? ''), [found, search.sort]);
   const failed = useMemo(() => found.filter(({ errors }) => errors > 0).length, [found]);
   const isNew = services.data !== undefined && services.data.services.length === 0;
+  const hasArrived = useHasArrived(isNew);
   const isServerGone = [services.error, services.failureReason, traces.error, traces.failureReason].some(isGone);
   const retry = (): void => {
     void services.refetch();
@@ -131,17 +132,10 @@ export function SearchPage() {
               {failed > 0 && `, ${formatCount(failed)} with errors`}
             </p>
           )}
-          <nav className={css.others} aria-label="Other lists">
-            <Link to="/services" title="Which service calls which">
-              Services
-            </Link>
-            <Link to="/" title="Recordings that longpole push and run --to sent">
-              Recordings
-            </Link>
-          </nav>
           {!isNew && <Live isLive={isLive} isHeld={isHeld} toggle={toggleLive} />}
         </div>
         {services.data !== undefined && !isNew && <Filters services={services.data.services} search={search} change={change} />}
+        {hasArrived && <Arrived service={services.data?.services[0]?.name ?? ''} />}
         {isServerGone && <Gone isTrying={isLive} retry={retry} />}
         {isSelected && <Chips box={box} select={select} />}
         {found.length > 0 && <ScatterPlot traces={found} box={box} select={select} open={goTo} point={setOnPlot} />}

@@ -95,12 +95,6 @@ export function ServicesPage() {
               {counted(map.traces, 'trace')} of the {rangeInWords(range)}
             </p>
           )}
-          <nav className={css.others} aria-label="Other lists">
-            <Link to="/search">Traces</Link>
-            <Link to="/" title="Recordings that longpole push and run --to sent">
-              Recordings
-            </Link>
-          </nav>
           {!isNew && <Ranges range={range} search={search} />}
         </div>
         {isServerGone && <Gone isTrying={false} retry={retry} />}
