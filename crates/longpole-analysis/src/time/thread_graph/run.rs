@@ -31,6 +31,9 @@ use crate::window;
 /// A process without records that lives for more than this part of the run leaves too much unknown.
 const UNSEEN_PART: i64 = 100;
 
+/// One signal to a group of processes ends all of them within that time.
+const SIGNAL_NANOS: Nanos = Nanos(10_000_000);
+
 /// Processes that wait for each other in a chain, at most: what is inferred may be a circle.
 const CHAIN_MAX: usize = 64;
 
@@ -109,8 +112,9 @@ impl ThreadGraph {
             let EndedBy::Thread(other) = gap.ended_by else { return None };
             // Inside a process one may wait for a lock, or an end.
             let is_child = !gap.takes && is_main(self.lines[other].thread) && self.lines[other].thread.pid != self.lines[line].thread.pid;
-            // The child goes on after that wait: it did not end it.
-            let is_there = self.lines[other].until > gap.to && self.lines[other].born.is_none_or(|(born, _)| born < at);
+            // The child goes on after that wait: it did not end it. Or one signal ended both of them, the child first.
+            let goes_on = self.lines[other].until > gap.to || self.lines[other].until > at && gap.to - at <= SIGNAL_NANOS;
+            let is_there = goes_on && self.lines[other].born.is_none_or(|(born, _)| born < at);
             (is_child && is_there).then_some(other)
         };
         let mut changed = Vec::new();
