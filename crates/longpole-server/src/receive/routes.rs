@@ -141,9 +141,11 @@ async fn answer(
         let is_alone = request.version() < Version::HTTP_2 && [Method::GET, Method::HEAD].contains(request.method());
         let answered = async { Ok(as_answer(queries.clone().oneshot(request).await?, &context.memory, &connection).await) };
         return tokio::select! {
+            // First, so that a query is counted whose client left before it began.
+            biased;
+            answered = answered => answered,
             // A stream of HTTP/2 ends with its client by itself, and what was sent whole is kept.
             () = client_left(&client), if is_alone => Ok(Response::new(Empty::new().boxed_unsync())),
-            answered = answered => answered,
         };
     }
     let objection = refusal::objection(&request, context.any_host, is_listed_page);
