@@ -518,5 +518,6 @@ fn a_span_that_names_no_thread_says_what_its_thread_waits_for() {
     assert!(lock > whole * 0.6, "{span}");
     let wait = span["waits"].as_array().unwrap().iter().find(|wait| wait["kind"] == "lock").unwrap_or_else(|| panic!("{span}"));
     let text = wait["blocked_by"]["text"].as_str().unwrap();
-    assert!(wait["function"] == "want" && text.contains("asleep, in write_back"), "{wait}");
+    // Nobody tells the holder of Python's lock: it is inferred, or one of two.
+    assert!(wait["function"] == "want" && (text.contains("asleep, in write_back") || text.contains("one of 2 threads")), "{wait}");
 }
