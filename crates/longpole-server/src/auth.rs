@@ -238,7 +238,8 @@ fn is_own_request(headers: &HeaderMap) -> bool {
     sites.all(|site| matches!(site.as_bytes(), b"same-origin" | b"none"))
 }
 
-fn wants_html(headers: &HeaderMap) -> bool {
+/// Whether a person's browser asks for a page.
+pub(crate) fn wants_html(headers: &HeaderMap) -> bool {
     headers.get(ACCEPT).and_then(|value| value.to_str().ok()).is_some_and(|value| value.contains("text/html"))
 }
 

@@ -5,8 +5,9 @@ use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
 
 use super::otlp_http;
-use super::tokens::{TokenRefusal, wants_html};
+use super::tokens::TokenRefusal;
 use crate::answer::AnswerBody;
+use crate::auth::wants_html;
 use crate::otlp_request::grpc::code;
 use crate::otlp_request::grpc_call;
 

@@ -8,12 +8,12 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use http::header::{ACCEPT, AUTHORIZATION, CACHE_CONTROL, COOKIE, HeaderValue, LOCATION, SET_COOKIE};
+use http::header::{AUTHORIZATION, CACHE_CONTROL, COOKIE, HeaderValue, LOCATION, SET_COOKIE};
 use http::{HeaderMap, Method, Request, Response, StatusCode, Uri};
 use http_body_util::{BodyExt, Full};
 
 use crate::answer::AnswerBody;
-use crate::auth::{in_this_origin, same};
+use crate::auth::{in_this_origin, same, wants_html};
 use crate::query_parameters::decoded;
 
 /// Characters of a token: a shorter one can be guessed.
@@ -193,10 +193,6 @@ fn without_token(uri: &Uri) -> String {
     let rest: Vec<&str> =
         uri.query().unwrap_or_default().split('&').filter(|pair| !pair.is_empty() && !pair.starts_with("token=")).collect();
     if rest.is_empty() { uri.path().to_owned() } else { format!("{}?{}", uri.path(), rest.join("&")) }
-}
-
-pub(super) fn wants_html(headers: &HeaderMap) -> bool {
-    headers.get(ACCEPT).and_then(|value| value.to_str().ok()).is_some_and(|value| value.contains("text/html"))
 }
 
 impl TokenRefusal {
