@@ -121,7 +121,8 @@ fn write(plan: &Plan, seed: u64, folder: &Path) -> Result<Vec<String>> {
         Language::Python => {
             let path = folder.join(format!("program{seed}.py"));
             std::fs::write(&path, python::source(plan))?;
-            Ok(vec![interpreter()?, text(path)])
+            // Without what the machine's packages run at each start, which no plan knows.
+            Ok(vec![interpreter()?, "-S".to_owned(), text(path)])
         }
         Language::C => {
             let (path, program) = (folder.join(format!("program{seed}.c")), folder.join(format!("program{seed}")));

@@ -16,7 +16,7 @@ def start_thread(target, *args):
     return thread
 
 def start_child(name, **options):
-    return subprocess.Popen([sys.executable, __file__, name], **options)
+    return subprocess.Popen([sys.executable, '-S', __file__, name], **options)
 
 "#;
 
