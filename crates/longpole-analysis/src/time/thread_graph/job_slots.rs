@@ -20,8 +20,9 @@ use crate::schedule::slots::{self, Slots};
 /// A job that starts so soon after another one ended follows it.
 const FOLLOWS_NANOS: Nanos = Nanos(1_000_000);
 
-/// The same, as a multiple of the median.
+/// The same, as a multiple of the median, and as a part of the time that jobs take: slots that are free for longer than they are taken limit nothing.
 const FOLLOWS_FACTOR: i64 = 16;
+const FOLLOWS_PART: i64 = 4;
 
 /// Processes behind the first ones, at least, whose order says that there may be slots where nothing else does.
 const LATE_MIN: usize = 4;
@@ -68,7 +69,7 @@ impl AllJobs {
     pub(super) fn find<'a>(lines: &IdVec<LineId, GraphThread>, name: impl Fn(&GraphThread) -> &'a str) -> AllJobs {
         let mut started: IdVec<LineId, Vec<LineId>> = IdVec::filled(Vec::new(), lines.len());
         for (id, line) in lines.enumerated().filter(|(_, line)| line.is_joined) {
-            if let Some((_, creator)) = line.born {
+            if let Some((_, creator)) = line.born.filter(|&(_, creator)| is_waited_for(line, &lines[creator])) {
                 started[creator].push(id);
             }
         }
@@ -90,6 +91,12 @@ impl AllJobs {
     pub(super) fn pools(&self, only_certain: bool) -> usize {
         self.pools.iter().filter(|(_, is_certain)| *is_certain || !only_certain).count()
     }
+}
+
+/// Whether the thread that started a thread may wait for its end: it does not if it has waited for the last time before. Such a thread is no
+/// job, and what starts beside it does not start beside a job.
+fn is_waited_for(line: &GraphThread, creator: &GraphThread) -> bool {
+    is_main(line.thread) || creator.gaps.last().is_some_and(|last| line.until <= last.to)
 }
 
 impl JobSlots {
@@ -119,7 +126,10 @@ impl JobSlots {
             |job: &LineId| ends.partition_point(|end| *end <= times(job).0).checked_sub(1).map(|last| times(job).0 - ends[last]);
         let mut usual: Vec<Nanos> = jobs.iter().zip(&late).filter(|(_, late)| **late).filter_map(|(job, _)| since_any(job)).collect();
         usual.sort_unstable();
-        let follows = usual.get(usual.len() / 2).map_or(FOLLOWS_NANOS, |median| FOLLOWS_NANOS.max(*median * FOLLOWS_FACTOR));
+        let mut lengths: Vec<Nanos> = jobs.iter().map(|job| times(job).1 - times(job).0).collect();
+        lengths.sort_unstable();
+        let most = lengths[lengths.len() / 2] / FOLLOWS_PART;
+        let follows = usual.get(usual.len() / 2).map_or(FOLLOWS_NANOS, |median| (*median * FOLLOWS_FACTOR).min(most).max(FOLLOWS_NANOS));
         let gap = |(place, job): (usize, &LineId)| {
             let (at, _) = free[place].filter(|_| late[place])?;
             Some(times(job).0 - at).filter(|gap| (-FOLLOWS_NANOS..=follows).contains(gap))

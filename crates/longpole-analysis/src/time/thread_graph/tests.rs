@@ -150,6 +150,42 @@ fn jobs_that_one_program_starts_share_its_slots() {
 }
 
 #[test]
+fn threads_of_a_phase_are_no_jobs_because_another_thread_stays() {
+    // Three threads, and three more when all of them have ended. A thread that nobody joins is there all the time.
+    let rows = "\
+thread x 0..100ms pid 1 tid 1
+thread noise 0..100ms pid 1 tid 3
+thread a 1..13ms pid 1 tid 4
+thread b 1..31ms pid 1 tid 5
+thread c 1..16ms pid 1 tid 6
+thread d 41..70ms pid 1 tid 7
+thread e 41..98ms pid 1 tid 8
+thread f 41..80ms pid 1 tid 9
+cpu 0..1ms pid 1 tid 1
+wait 1..31ms pid 1 tid 1 join at 0x10 holder 5 main;join
+cpu 31..41ms pid 1 tid 1
+wait 41..98ms pid 1 tid 1 join at 0x10 holder 8 main;join
+cpu 98..100ms pid 1 tid 1
+cpu 500us..100ms pid 1 tid 3
+cpu 1..13ms pid 1 tid 4
+cpu 1..31ms pid 1 tid 5
+cpu 1..16ms pid 1 tid 6
+cpu 41..70ms pid 1 tid 7
+cpu 41..98ms pid 1 tid 8
+cpu 41..80ms pid 1 tid 9
+sample 1ms x98 pid 1 tid 3 noise;burn
+sample 2ms x10 pid 1 tid 4 a;read_pages
+sample 2ms x28 pid 1 tid 5 b;fetch_pages
+sample 2ms x13 pid 1 tid 6 c;read_pages
+sample 31ms x10 pid 1 tid 1 main;parse
+sample 42ms x28 pid 1 tid 7 d;sort_pages
+sample 42ms x56 pid 1 tid 8 e;encode
+sample 42ms x38 pid 1 tid 9 f;sort_pages
+";
+    assert_eq!(poles(rows), ["encode 57 18", "fetch_pages 30 15", "parse 13 13"]);
+}
+
+#[test]
 fn a_queue_goes_on_when_something_is_put_into_it() {
     // A thread makes four items in 20 ms each; the main thread needs 5 ms for each.
     let mut rows = "thread x 0..100ms pid 1 tid 1\nthread p 1..82ms pid 1 tid 3\n".to_owned();
