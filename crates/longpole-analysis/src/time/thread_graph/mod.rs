@@ -77,6 +77,12 @@ const KILLED_NANOS: Nanos = Nanos(100_000_000);
 /// Sleeps in one place that follow each other directly: the thread may poll.
 const POLLS: usize = 4;
 
+/// Share of its last time that a thread sleeps that only polls.
+const POLLS_PERCENT: i64 = 80;
+
+/// Sleeps of a thread that polls for each wait of another thread that it ended, from which on those were chance.
+const POLLS_OF_HAND_OVER: usize = 10;
+
 /// Why a thread that was blocked went on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum EndedBy {
@@ -205,26 +211,18 @@ impl ThreadGraph {
         }
     }
 
-    /// Work arrives from outside, and sometimes another thread of the process, which a timer woke, runs just then. A thread that hands over work
-    /// ends most of these waits.
+    /// Work arrives from outside, and sometimes another thread of the process, which a timer woke, runs just then; a thread that only polls takes
+    /// the lock of an interpreter for a moment between others. A thread that hands over work ends most of these waits.
     fn drop_chance_ties(&mut self) {
+        // A thread that hands over what it makes does so each time that it wakes.
+        let polled = |line: &GraphThread| if line.polls_to_its_end() { line.gaps.len() } else { 0 };
+        let polls: IdVec<LineId, usize> = self.lines.iter().map(polled).collect();
         let process: IdVec<LineId, Pid> = self.lines.iter().map(|line| line.thread.pid).collect();
         for line in self.lines.iter_mut() {
             let pid = line.thread.pid;
-            let mut idle = 0;
-            let mut ended: HashMap<LineId, usize> = HashMap::new();
-            for gap in line.gaps.iter().filter(|gap| gap.is_idle) {
-                idle += 1;
-                if let EndedBy::Thread(other) = gap.ended_by {
-                    *ended.entry(other).or_default() += 1;
-                }
-            }
-            let is_chance = |other: LineId| process[other] == pid && ended.get(&other).is_some_and(|count| count * 2 < idle);
-            for gap in line.gaps.iter_mut().filter(|gap| gap.is_idle) {
-                if matches!(gap.ended_by, EndedBy::Thread(other) if is_chance(other)) {
-                    gap.ended_by = EndedBy::Somebody;
-                }
-            }
+            line.drop_rare_ties(|gap| gap.is_idle, |other, _| process[other] == pid);
+            let is_rare = |other: LineId, ended: usize| process[other] == pid && ended * POLLS_OF_HAND_OVER < polls[other];
+            line.drop_rare_ties(|gap| !gap.is_idle && !gap.is_sleep && !gap.is_certain, is_rare);
         }
     }
 
@@ -330,6 +328,38 @@ impl Gap {
 }
 
 impl GraphThread {
+    /// Unties it from other threads that ended less than half of these waits of it.
+    fn drop_rare_ties(&mut self, is_counted: impl Fn(&Gap) -> bool, may_be_chance: impl Fn(LineId, usize) -> bool) {
+        let mut waits = 0;
+        let mut ended: HashMap<LineId, usize> = HashMap::new();
+        for gap in self.gaps.iter().filter(|gap| is_counted(gap)) {
+            waits += 1;
+            if let EndedBy::Thread(other) = gap.ended_by {
+                *ended.entry(other).or_default() += 1;
+            }
+        }
+        let is_chance = |other: LineId| ended.get(&other).is_some_and(|&count| count * 2 < waits && may_be_chance(other, count));
+        for gap in self.gaps.iter_mut().filter(|gap| is_counted(gap)) {
+            if matches!(gap.ended_by, EndedBy::Thread(other) if is_chance(other)) {
+                gap.ended_by = EndedBy::Somebody;
+            }
+        }
+    }
+
+    /// Whether it did nothing but sleep for about the same time again and again until its end: it ended because another thread let it.
+    fn polls_to_its_end(&self) -> bool {
+        let is_sleep = |gap: &&Gap| matches!(gap.ended_by, EndedBy::Itself | EndedBy::Unknown);
+        let last: Vec<&Gap> = self.gaps.iter().rev().take(2 * POLLS).filter(is_sleep).collect();
+        let (Some(latest), Some(first)) = (last.first(), last.last()) else { return false };
+        let length = |gap: &Gap| gap.to - gap.from;
+        let mut lengths: Vec<Nanos> = last.iter().map(|gap| length(gap)).collect();
+        lengths.sort_unstable();
+        let usual = lengths[lengths.len() / 2];
+        let alike = lengths.iter().filter(|length| (**length - usual).magnitude() <= (usual / 4).magnitude()).count();
+        let slept: Nanos = lengths.iter().copied().sum();
+        alike >= POLLS && slept >= (latest.to - first.from) / 100 * POLLS_PERCENT && self.until - latest.to <= usual
+    }
+
     /// The waits that touch this time.
     fn gaps_in(&self, from: Nanos, to: Nanos) -> impl Iterator<Item = &Gap> {
         let first = self.gaps.partition_point(|gap| gap.to <= from);
