@@ -2,7 +2,8 @@
 //! Guarantees: the spans of engine, language host and providers, with OpenTelemetry and without, are as many as Pulumi itself exports,
 //! under one root, without an orphan and none twice, and the engine's calls say which resource they are about; who gets copies, in any of
 //! Pulumi's formats, gets the same spans; what Pulumi writes and sends without longpole around it comes in whole; a secret property stands
-//! in no byte; plug-ins that outlive a killed Pulumi are named. What the slow resource saves: the timing story `save_in_a_deployment`.
+//! in no byte; plug-ins that outlive a killed Pulumi are named; `longpole serve` takes the place of the containers of Pulumi's page, with
+//! its commands unchanged. What the slow resource saves: the timing story `save_in_a_deployment`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, Write};
@@ -13,10 +14,11 @@ use std::sync::OnceLock;
 use serde_json::Value;
 
 use crate::keep_no_secret::{all_bytes, all_exports, all_rows, contains};
-use crate::support::Sandbox;
 use crate::support::collector::{Collector, Identity};
 use crate::support::pulumi::{RESOURCES, Stack, pulumi, spans_of_lines, text};
+use crate::support::served::Served;
 use crate::support::tee::Tee;
+use crate::support::{Sandbox, http, longpole};
 
 /// How long it takes where only the spans matter.
 const QUICK_MILLIS: i64 = 100;
@@ -62,17 +64,18 @@ fn complaints(summary: &Value) -> Vec<&Value> {
     summary["quality"].as_array().unwrap().iter().filter(|q| codes.contains(&q["code"].as_str().unwrap())).collect()
 }
 
+/// The spans that arrived are those that Pulumi exports.
+#[track_caller]
+fn assert_all(expected: &Counts, counted: &Counts, answer: &str) {
+    let keys = expected.keys().chain(counted.keys()).filter(|key| expected.get(*key) != counted.get(*key));
+    let different: Vec<_> = keys.map(|key| (key, expected.get(key), counted.get(key))).collect();
+    assert!(different.is_empty(), "spans that Pulumi exports, and that are here: {different:?}\n{answer}");
+}
+
 /// Nothing is missing of what Pulumi exports, nothing is there twice, and each call of the engine knows its resource.
 #[track_caller]
 fn assert_complete(stack: &Stack, pulumi: &Path, answer: &str) {
-    let (expected, counted) = (exported(pulumi), deterministic(counts(&stack.spans())));
-    let different: Vec<_> = expected
-        .keys()
-        .chain(counted.keys())
-        .filter(|key| expected.get(*key) != counted.get(*key))
-        .map(|key| (key, expected.get(key), counted.get(key)))
-        .collect();
-    assert!(different.is_empty(), "spans that Pulumi exports, and that are here: {different:?}\n{answer}");
+    assert_all(exported(pulumi), &deterministic(counts(&stack.spans())), answer);
     let summary = stack.asks(&["show"]);
     assert_eq!(complaints(&summary), Vec::<&Value>::new(), "{answer}");
     let created = "SELECT count(*) AS calls, count(DISTINCT attributes['pulumi.resource.urn']) AS urns FROM spans \
@@ -263,6 +266,58 @@ fn files_and_requests_of_pulumi_itself_are_imported_completely() {
         assert!(spans > 40, "{scheme}: {spans}");
         assert_eq!(spans + again, said, "{scheme}");
     }
+}
+
+/// All spans of a server, by service and name.
+fn served_counts(served: &Served) -> Counts {
+    let mut traces = BTreeMap::new();
+    for service in served.jaeger("/api/services")["data"].as_array().unwrap() {
+        let found = served.jaeger(&format!("/api/traces?limit=1500&service={}", service.as_str().unwrap()));
+        for trace in found["data"].as_array().unwrap() {
+            traces.insert(trace["traceID"].as_str().unwrap().to_owned(), trace.clone());
+        }
+    }
+    let mut counts = Counts::new();
+    for trace in traces.values() {
+        for span in trace["spans"].as_array().unwrap() {
+            let process = &trace["processes"][span["processID"].as_str().unwrap()];
+            let key = [&process["serviceName"], &span["operationName"]].map(|text| text.as_str().unwrap().to_owned());
+            *counts.entry(key.into()).or_default() += 1;
+        }
+    }
+    counts
+}
+
+#[test]
+fn a_server_takes_the_place_of_the_containers_of_pulumis_page() {
+    let Some(pulumi) = pulumi() else { return };
+    let sandbox = Sandbox::new();
+    let stack = Stack::new(&sandbox, "served", &pulumi, QUICK_MILLIS);
+    let served = Served::start(&sandbox.path("server"));
+    let port = |name: &str| served.port(name);
+    let [zipkin, grpc] = [format!("http://localhost:{}/api/v1/spans", port("zipkin")), format!("grpc://localhost:{}", port("otlp-grpc"))];
+
+    // OpenTelemetry: all that Pulumi exports, and what to fix first.
+    stack.succeeds(&["up", "--yes", "--non-interactive", &format!("--otel-traces={grpc}")]);
+    assert_all(exported(&pulumi), &deterministic(served_counts(&served)), "");
+    let traces = served.jaeger("/api/traces?service=pulumi-cli&operation=pulumi");
+    let id = traces["data"][0]["traceID"].as_str().unwrap();
+    let at = format!("http://localhost:{}", port("page"));
+    let trace = longpole(&sandbox.path("own")).args(["trace", id, "--at", &at]).output().unwrap();
+    let answer = text(&trace.stdout);
+    assert!(trace.status.success() && answer.contains("LONG POLES"), "{answer}{}", text(&trace.stderr));
+
+    // The older tracing, to Zipkin's door; and both at once.
+    stack.succeeds(&["preview", "--non-interactive", &format!("--tracing={zipkin}")]);
+    let spans = || served_counts(&served).values().sum::<usize>();
+    let first = spans();
+    assert!(first > exported(&pulumi).values().sum::<usize>() + 20, "{first}");
+    stack.succeeds(&["preview", "--non-interactive", &format!("--tracing={zipkin}"), &format!("--otel-traces={grpc}")]);
+    assert!(spans() > first + 40, "{first}, and {} with both", spans());
+    // Values that look like secrets are cut off; nothing else is lost.
+    let metrics = http::get(port("admin"), "/metrics").body;
+    let mut losses = metrics.lines().filter(|line| line.starts_with("longpole_losses_total{") && !line.contains("values_redacted"));
+    assert!(losses.all(|line| line.ends_with(" 0")), "{metrics}");
 }
 
 #[test]
