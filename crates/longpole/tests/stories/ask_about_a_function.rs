@@ -79,8 +79,9 @@ fn a_function_is_found_by_name_with_waits_and_source() {
     assert!(String::from_utf8_lossy(&asked.stderr).contains(&hint), "a function is no span: {asked:?}");
 
     let source = json(longpole(&store).args(["frame", "nap", "--source", "--source-text", "--format", "json"]));
-    let first = &source["lines"][0];
-    assert_eq!((first["line"].as_u64(), first["text"].as_str()), (Some(line_of("def nap")), Some("def nap(long):")), "{source}");
+    // Above the first line with a sample or a wait are two more; a sample may hit any line of the function.
+    let def = source["lines"].as_array().unwrap().iter().find(|line| line["line"].as_u64() == Some(line_of("def nap")));
+    assert_eq!(def.and_then(|line| line["text"].as_str()), Some("def nap(long):"), "{source}");
     assert_eq!((&source["state"], source["path"].as_str()), (&"read".into(), file.to_str()), "{source}");
     let hot = |line: &&serde_json::Value| line["waited_nanos"].as_u64().unwrap() > 0;
     let texts: Vec<&str> =
