@@ -79,8 +79,12 @@ fn a_function_is_found_by_name_with_waits_and_source() {
     assert!(String::from_utf8_lossy(&asked.stderr).contains(&hint), "a function is no span: {asked:?}");
 
     let source = json(longpole(&store).args(["frame", "nap", "--source", "--source-text", "--format", "json"]));
-    // Above the first line with a sample or a wait are two more; a sample may hit any line of the function.
-    let def = source["lines"].as_array().unwrap().iter().find(|line| line["line"].as_u64() == Some(line_of("def nap")));
+    // Two lines stand above the first one with a sample or a wait; a sample may hit any line of the function.
+    let lines = source["lines"].as_array().unwrap();
+    let number = |line: &serde_json::Value| line["line"].as_u64().unwrap();
+    let has_time = |line: &&serde_json::Value| ["total_nanos", "waited_nanos"].iter().any(|key| line[*key].as_u64().unwrap() > 0);
+    assert_eq!(number(&lines[0]) + 2, number(lines.iter().find(has_time).unwrap()), "{source}");
+    let def = lines.iter().find(|line| number(line) == line_of("def nap"));
     assert_eq!(def.and_then(|line| line["text"].as_str()), Some("def nap(long):"), "{source}");
     assert_eq!((&source["state"], source["path"].as_str()), (&"read".into(), file.to_str()), "{source}");
     let hot = |line: &&serde_json::Value| line["waited_nanos"].as_u64().unwrap() > 0;
