@@ -381,6 +381,22 @@ fn a_thread_that_polls_waits_for_what_others_do() {
     assert_eq!(poles(&polls)[0], "work 88 88");
 }
 
+#[test]
+fn a_thread_that_polls_ends_few_waits_for_a_lock_by_chance() {
+    // The main thread waits for a lock that `w` holds, twice; once the thread that polls each 3 ms runs just before it gets that lock.
+    let mut rows = "thread x 0..100ms pid 1 tid 1\nthread poll 1..99ms pid 1 tid 3\nthread w 2..60ms pid 1 tid 4\n".to_owned();
+    rows += "cpu 0..20ms pid 1 tid 1\nwait 20000..25500us pid 1 tid 1 lock main;take\ncpu 25500..30000us pid 1 tid 1\n";
+    rows += "wait 30..35ms pid 1 tid 1 lock main;take\ncpu 35..40ms pid 1 tid 1\nwait 40..49ms pid 1 tid 1 lock main;take\n";
+    rows += "cpu 49..100ms pid 1 tid 1\ncpu 2000..25500us pid 1 tid 4\ncpu 30..35ms pid 1 tid 4\n";
+    rows += "cpu 1000..1050us pid 1 tid 3\n";
+    for turn in 1..33 {
+        let wakes = 3_000 * turn + 950;
+        rows += &format!("wait {}..{wakes}us pid 1 tid 3 sleep poll;nap\ncpu {wakes}..{}us pid 1 tid 3\n", wakes - 2_950, wakes + 50);
+    }
+    rows += "sample 0ms x20 pid 1 tid 1 main;parse\nsample 49ms x50 pid 1 tid 1 main;write\n";
+    assert_eq!(poles(&rows), ["write 56 56", "rest 28 10", "take 8 8", "parse 6 6"], "it does not wait for the naps");
+}
+
 /// What a thread does: on a CPU for so long, then a wait of a kind, in microseconds.
 fn turns() -> impl Strategy<Value = Vec<(u32, u32, usize)>> {
     proptest::collection::vec((1_u32..4_000, 1_u32..4_000, 0..WaitKind::ALL.len()), 1..12)
