@@ -14,7 +14,7 @@ use std::collections::{HashMap, HashSet};
 
 use longpole_model::{IdVec, Nanos};
 
-use super::{GraphThread, LineId, is_main};
+use super::{GraphThread, LineId, is_main, median};
 use crate::schedule::slots::{self, Slots};
 
 /// A job that starts so soon after another one ended follows it.
@@ -124,12 +124,9 @@ impl JobSlots {
         let late: Vec<bool> = is_beside.zip(&free).map(|(is_beside, free)| is_beside && free.is_some()).collect();
         let since_any =
             |job: &LineId| ends.partition_point(|end| *end <= times(job).0).checked_sub(1).map(|last| times(job).0 - ends[last]);
-        let mut usual: Vec<Nanos> = jobs.iter().zip(&late).filter(|(_, late)| **late).filter_map(|(job, _)| since_any(job)).collect();
-        usual.sort_unstable();
-        let mut lengths: Vec<Nanos> = jobs.iter().map(|job| times(job).1 - times(job).0).collect();
-        lengths.sort_unstable();
-        let most = lengths[lengths.len() / 2] / FOLLOWS_PART;
-        let follows = usual.get(usual.len() / 2).map_or(FOLLOWS_NANOS, |median| (*median * FOLLOWS_FACTOR).min(most).max(FOLLOWS_NANOS));
+        let usual = median(jobs.iter().zip(&late).filter(|(_, late)| **late).filter_map(|(job, _)| since_any(job)).collect());
+        let length = median(jobs.iter().map(|job| times(job).1 - times(job).0).collect()).unwrap_or_default();
+        let follows = usual.map_or(FOLLOWS_NANOS, |usual| (usual * FOLLOWS_FACTOR).min(length / FOLLOWS_PART).max(FOLLOWS_NANOS));
         let gap = |(place, job): (usize, &LineId)| {
             let (at, _) = free[place].filter(|_| late[place])?;
             Some(times(job).0 - at).filter(|gap| (-FOLLOWS_NANOS..=follows).contains(gap))

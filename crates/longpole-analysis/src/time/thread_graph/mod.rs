@@ -215,13 +215,13 @@ impl ThreadGraph {
     /// the lock of an interpreter for a moment between others. A thread that hands over work ends most of these waits.
     fn drop_chance_ties(&mut self) {
         // A thread that hands over what it makes does so each time that it wakes.
-        let polled = |line: &GraphThread| if line.polls_to_its_end() { line.gaps.len() } else { 0 };
-        let polls: IdVec<LineId, usize> = self.lines.iter().map(polled).collect();
+        let sleeps = |line: &GraphThread| if line.polls_to_its_end() { line.gaps.len() } else { 0 };
+        let sleeps: IdVec<LineId, usize> = self.lines.iter().map(sleeps).collect();
         let process: IdVec<LineId, Pid> = self.lines.iter().map(|line| line.thread.pid).collect();
         for line in self.lines.iter_mut() {
             let pid = line.thread.pid;
             line.drop_rare_ties(|gap| gap.is_idle, |other, _| process[other] == pid);
-            let is_rare = |other: LineId, ended: usize| process[other] == pid && ended * POLLS_OF_HAND_OVER < polls[other];
+            let is_rare = |other: LineId, ended: usize| process[other] == pid && ended * POLLS_OF_HAND_OVER < sleeps[other];
             line.drop_rare_ties(|gap| !gap.is_idle && !gap.is_sleep && !gap.is_certain, is_rare);
         }
     }
@@ -346,15 +346,14 @@ impl GraphThread {
         }
     }
 
-    /// Whether it did nothing but sleep for about the same time again and again until its end: it ended because another thread let it.
+    /// Whether it hardly did anything but sleep at the end of its life, for about the same time again and again.
     fn polls_to_its_end(&self) -> bool {
         let is_sleep = |gap: &&Gap| matches!(gap.ended_by, EndedBy::Itself | EndedBy::Unknown);
         let last: Vec<&Gap> = self.gaps.iter().rev().take(2 * POLLS).filter(is_sleep).collect();
         let (Some(latest), Some(first)) = (last.first(), last.last()) else { return false };
         let length = |gap: &Gap| gap.to - gap.from;
-        let mut lengths: Vec<Nanos> = last.iter().map(|gap| length(gap)).collect();
-        lengths.sort_unstable();
-        let usual = lengths[lengths.len() / 2];
+        let lengths: Vec<Nanos> = last.iter().map(|gap| length(gap)).collect();
+        let Some(usual) = median(lengths.clone()) else { return false };
         let alike = lengths.iter().filter(|length| (**length - usual).magnitude() <= (usual / 4).magnitude()).count();
         let slept: Nanos = lengths.iter().copied().sum();
         alike >= POLLS && slept >= (latest.to - first.from) / 100 * POLLS_PERCENT && self.until - latest.to <= usual
@@ -365,6 +364,12 @@ impl GraphThread {
         let first = self.gaps.partition_point(|gap| gap.to <= from);
         self.gaps[first..].iter().take_while(move |gap| gap.from < to)
     }
+}
+
+/// The one in the middle.
+fn median(mut lengths: Vec<Nanos>) -> Option<Nanos> {
+    lengths.sort_unstable();
+    lengths.get(lengths.len() / 2).copied()
 }
 
 /// Whether it is the main thread of its process.
