@@ -378,7 +378,7 @@ fn a_server_is_named_that_clients_with_timeouts_call_at_once() {
     assert_eq!(pole["part"]["function"], "render", "{summary}");
     // Twelve pages of 0.15 s, one after the other. On a machine that is busy with other programs they take longer.
     let millis = |end: usize| pole["saves_if_zero_nanos"][end].as_i64().unwrap() / 1_000_000;
-    assert!((1_000..=2_200).contains(&millis(0)) && millis(1) >= 1_400, "{pole}");
+    assert!((1_000..=2_200).contains(&millis(0)) && millis(1) >= 1_550, "{pole}");
 }
 
 #[test]

@@ -14,7 +14,7 @@ use crate::time::short_waits::SHORT_NANOS;
 /// A thread that waits again after a timeout has done no more than this meanwhile.
 const POLL_NANOS: Nanos = Nanos(1_000_000);
 
-/// Waits too brief to be sampled that follow a poll which timed out, at most.
+/// Brief waits that follow a poll which timed out, at most.
 const BRIEF_MAX: usize = 4;
 
 impl Ties<'_> {
@@ -64,20 +64,17 @@ impl Ties<'_> {
     }
 
     /// The wait for a pipe or the network that ends with this one, and the place of its beginning, a poll that timed out: the thread polled again
-    /// at once, too briefly to be sampled, once or several times.
+    /// at once, briefly, once or several times. A sample that falls into a brief poll hardly shows what the thread waits for.
     fn after_poll(&self, line: LineId, before: &[Gap], gap: Gap) -> Option<(usize, Gap)> {
-        let is_brief = |gap: &Gap| gap.waits_in.is_none() && gap.to - gap.from < SHORT_NANOS;
+        let is_poll = |gap: &Gap| gap.is_sleep && !gap.is_timeout && gap.waits_in.is_some_and(|stack| self.polls_in.contains(&stack));
+        let is_short = |gap: &Gap| gap.to - gap.from < SHORT_NANOS;
         let mut ran = gap.ran_before;
         let mut follows = |before: &Gap| std::mem::replace(&mut ran, before.ran_before) < POLL_NANOS;
         let mut near = before.iter().enumerate().rev().take(BRIEF_MAX).take_while(|(_, before)| follows(before));
-        let (place, poll) = near.find(|(_, before)| !is_brief(before))?;
-        let is_poll = poll.is_sleep && !poll.is_timeout && poll.waits_in.is_some_and(|stack| self.polls_in.contains(&stack));
-        if !is_poll {
-            return None;
-        }
+        let (place, poll) = near.find(|(_, before)| is_poll(before) || !is_short(before)).filter(|(_, before)| is_poll(before))?;
         let (asked, ran_before) = (poll.asked, poll.ran_before);
         let whole = Gap { from: poll.from, asked, ran_before, waits_in: poll.waits_in, takes: true, is_certain: false, ..gap };
-        if !is_brief(&gap) {
+        if gap.waits_in.is_some() || !is_short(&gap) {
             return (gap.is_by_another() && !gap.is_sleep && poll.waits_where(&gap)).then_some((place, whole));
         }
         let it = Blocked { line, from: poll.from, to: gap.to, asked: poll.asked, kind: Some(WaitKind::Network) };
