@@ -65,6 +65,8 @@ struct Home {
     since: u64,
     runtime: u64,
     version: Version,
+    /// It came with a fork.
+    is_copy: bool,
 }
 
 /// The interpreters of a recording.
@@ -115,9 +117,10 @@ impl Pythons {
                 }
             }
             Body::Fork { pid, parent_pid, .. } if pid != parent_pid => {
-                // It has a copy of its parent's memory, with the interpreter.
-                if let Some(home) = self.homes.get(&parent_pid).copied() {
-                    self.order(pid, Home { since: record.time, ..home });
+                // It has a copy of its parent's memory, with the interpreter, unless this record comes behind what the process did since.
+                let known = self.homes.get(&pid).map_or(0, |home| home.since).max(execs.last(pid));
+                if let Some(home) = self.homes.get(&parent_pid).copied().filter(|_| known < record.time) {
+                    self.order(pid, Home { since: record.time, is_copy: true, ..home });
                 }
             }
             Body::Exit { pid, tid } if pid == tid => {
@@ -133,13 +136,15 @@ impl Pythons {
         let Some(symbols) = binary.python() else { return };
         let MappingId(mapping) = *mapping;
         self.eval.entry(mapping).or_insert_with(|| symbols.eval.clone());
-        if time < execs.last(pid) || self.homes.contains_key(&pid) {
+        // A process that maps an interpreter beside the copy of its parent's has executed a program; that record comes later.
+        let is_known = self.homes.get(&pid).is_some_and(|home| !home.is_copy || time < home.since);
+        if time < execs.last(pid) || is_known {
             return;
         }
         let Some(runtime) = binary.address_in_process(symbols.runtime, map.start, map.file_offset) else { return };
         // Version 0.0 stands for an unknown one.
         let version = symbols.version.or_else(|| Version::from_path(map.path)).unwrap_or(Version { major: 0, minor: 0 });
-        self.order(pid, Home { since: time, runtime: runtime.0, version });
+        self.order(pid, Home { since: time, runtime: runtime.0, version, is_copy: false });
     }
 
     fn order(&mut self, pid: u32, home: Home) {
@@ -402,6 +407,30 @@ fn is_eval(eval: &FastMap<u32, Vec<Range<u64>>>, frame: &Frame) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_fork_that_arrives_late_changes_no_interpreter() {
+        let (mut pythons, mut execs) = (Pythons::new(), Execs::default());
+        // No process has such an id.
+        let (parent, copy, program) = (u32::MAX - 3, u32::MAX - 2, u32::MAX - 1);
+        let home = |since, runtime| Home { since, runtime, version: Version { major: 3, minor: 11 }, is_copy: false };
+        pythons.homes.insert(parent, home(0, 0x1000));
+        let record = |pid, time, body| Record { pid, tid: pid, time, cpu: 0, body };
+        let fork = |pid, time| record(pid, time, Body::Fork { pid, tid: pid, parent_pid: parent, parent_tid: parent });
+        let of = |pythons: &Pythons, pid| pythons.homes.get(&pid).map(|home| (home.since, home.runtime));
+        pythons.arrived(&fork(copy, 10), &execs);
+        assert_eq!(of(&pythons, copy), Some((10, 0x1000)), "a copy of its parent's");
+        // The child's records of its exec and its mapping come from another CPU, before that of the fork.
+        let exec = record(program, 30, Body::Comm { exec: true, name: b"python3" });
+        execs.arrived(&exec);
+        pythons.arrived(&exec, &execs);
+        pythons.homes.insert(program, home(31, 0x2000));
+        pythons.arrived(&fork(program, 20), &execs);
+        assert_eq!(of(&pythons, program), Some((31, 0x2000)));
+        pythons.homes.remove(&program);
+        pythons.arrived(&fork(program, 20), &execs);
+        assert_eq!(of(&pythons, program), None, "it runs a program without an interpreter");
+    }
 
     #[test]
     fn functions_without_lines_are_counted_once() {
