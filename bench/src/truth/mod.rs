@@ -177,13 +177,17 @@ fn print_row(seed: u64, plan: &Plan, answer: &Value, counts: &mut Counts) -> boo
     };
     let (name, gain) = (&plan.functions[function].name, gains[function]);
     let is_named = gain >= best * 0.9 || gain + NOISE_MILLIS >= best;
-    let is_beside = gain < NOISE_MILLIS;
+    let is_beside = !is_named && gain < NOISE_MILLIS;
     let is_promised = is_in_range(pole.saves, gain);
     counts.named += usize::from(is_named);
     counts.beside += usize::from(is_beside);
     counts.saving += usize::from(is_promised);
     if !(is_named && is_promised) {
-        let said = if is_named { "" } else { "WRONG NAME " };
+        let said = match (is_named, is_beside) {
+            (_, true) => "NOT ON THE PATH ",
+            (false, _) => "WRONG NAME ",
+            (true, false) => "",
+        };
         let saving = if is_promised { "" } else { "WRONG SAVING " };
         println!("{head} {said}{saving}{name} gains {gain:.0}, saves {low:.0}–{high:.0}; {best_name} gains {best:.0}");
     }
