@@ -77,8 +77,9 @@ const KILLED_NANOS: Nanos = Nanos(100_000_000);
 /// Sleeps in one place that follow each other directly: the thread may poll.
 const POLLS: usize = 4;
 
-/// Share of its last time that a thread sleeps that only polls.
-const POLLS_PERCENT: i64 = 80;
+/// Share of the sleeps of a thread that last about the same time if it only polls, and how long it runs beside them.
+const POLLS_PERCENT: usize = 80;
+const POLLS_RUN_PART: i64 = 10;
 
 /// Sleeps of a thread that polls for each wait of another thread that it ended, from which on those were chance.
 const POLLS_OF_HAND_OVER: usize = 10;
@@ -215,13 +216,12 @@ impl ThreadGraph {
     /// the lock of an interpreter for a moment between others. A thread that hands over work ends most of these waits.
     fn drop_chance_ties(&mut self) {
         // A thread that hands over what it makes does so each time that it wakes.
-        let sleeps = |line: &GraphThread| if line.polls_to_its_end() { line.gaps.len() } else { 0 };
-        let sleeps: IdVec<LineId, usize> = self.lines.iter().map(sleeps).collect();
+        let polls: IdVec<LineId, usize> = self.lines.iter().map(GraphThread::polls).collect();
         let process: IdVec<LineId, Pid> = self.lines.iter().map(|line| line.thread.pid).collect();
         for line in self.lines.iter_mut() {
             let pid = line.thread.pid;
             line.drop_rare_ties(|gap| gap.is_idle, |other, _| process[other] == pid);
-            let is_rare = |other: LineId, ended: usize| process[other] == pid && ended * POLLS_OF_HAND_OVER < sleeps[other];
+            let is_rare = |other: LineId, ended: usize| process[other] == pid && ended * POLLS_OF_HAND_OVER < polls[other];
             line.drop_rare_ties(|gap| !gap.is_idle && !gap.is_sleep && !gap.is_certain, is_rare);
         }
     }
@@ -321,6 +321,11 @@ impl Gap {
         self.is_sleep && next.is_sleep && self.waits_where(next)
     }
 
+    /// Whether no other thread is known to have ended it.
+    fn is_by_itself(&self) -> bool {
+        matches!(self.ended_by, EndedBy::Itself | EndedBy::Unknown)
+    }
+
     /// Whether the thread waited in the same place.
     fn waits_where(&self, other: &Gap) -> bool {
         self.waits_in.is_some() && self.waits_in == other.waits_in
@@ -346,17 +351,15 @@ impl GraphThread {
         }
     }
 
-    /// Whether it hardly did anything but sleep at the end of its life, for about the same time again and again.
-    fn polls_to_its_end(&self) -> bool {
-        let is_sleep = |gap: &&Gap| matches!(gap.ended_by, EndedBy::Itself | EndedBy::Unknown);
-        let last: Vec<&Gap> = self.gaps.iter().rev().take(2 * POLLS).filter(is_sleep).collect();
-        let (Some(latest), Some(first)) = (last.first(), last.last()) else { return false };
-        let length = |gap: &Gap| gap.to - gap.from;
-        let lengths: Vec<Nanos> = last.iter().map(|gap| length(gap)).collect();
-        let Some(usual) = median(lengths.clone()) else { return false };
-        let alike = lengths.iter().filter(|length| (**length - usual).magnitude() <= (usual / 4).magnitude()).count();
-        let slept: Nanos = lengths.iter().copied().sum();
-        alike >= POLLS && slept >= (latest.to - first.from) / 100 * POLLS_PERCENT && self.until - latest.to <= usual
+    /// How often it slept, if it hardly did anything else all its life, for about the same time each; else 0.
+    fn polls(&self) -> usize {
+        let sleeps: Vec<Nanos> = self.gaps.iter().filter(|gap| gap.is_by_itself()).map(|gap| gap.to - gap.from).collect();
+        let Some(usual) = median(sleeps.clone()) else { return 0 };
+        let alike = sleeps.iter().filter(|length| (**length - usual).magnitude() <= (usual / 4).magnitude()).count();
+        let ran: Nanos = self.gaps.iter().map(|gap| gap.ran_before).sum();
+        let slept: Nanos = sleeps.iter().copied().sum();
+        let only_polls = alike >= POLLS && alike * 100 >= sleeps.len() * POLLS_PERCENT && ran <= slept / POLLS_RUN_PART;
+        if only_polls { alike } else { 0 }
     }
 
     /// The waits that touch this time.

@@ -44,7 +44,7 @@ impl Ties<'_> {
 
     /// The thread that ended a wait behind polls that timed out, if it goes on with them: one that was there when the last of them ended.
     fn end_of_polls(&self, line: LineId, last: &Gap, gap: &Gap) -> Option<EndedBy> {
-        let it = Blocked { line, from: last.from, to: gap.to, asked: last.asked, kind: Some(WaitKind::Queue) };
+        let it = Blocked { line, from: last.from, to: gap.to, asked: last.asked, kind: Some(WaitKind::Queue), is_guess: false };
         let ended_by = if gap.is_by_another() { gap.ended_by } else { self.let_go(it, None) };
         let is_new = matches!(ended_by, EndedBy::Thread(other) if self.began(other) >= last.to);
         (!is_new).then_some(ended_by)
@@ -77,7 +77,7 @@ impl Ties<'_> {
         if gap.waits_in.is_some() || !is_short(&gap) {
             return (gap.is_by_another() && !gap.is_sleep && poll.waits_where(&gap)).then_some((place, whole));
         }
-        let it = Blocked { line, from: poll.from, to: gap.to, asked: poll.asked, kind: Some(WaitKind::Network) };
+        let it = Blocked { line, from: poll.from, to: gap.to, asked: poll.asked, kind: Some(WaitKind::Network), is_guess: false };
         let other = self.woke_within(it, CLOSE_NANOS).and_then(|candidates| self.only(it, &candidates))?;
         Some((place, Gap { ended_by: EndedBy::Thread(other), ..whole }))
     }

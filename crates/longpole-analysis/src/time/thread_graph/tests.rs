@@ -392,12 +392,72 @@ fn a_thread_that_polls_ends_few_waits_for_a_lock_by_chance() {
     rows += "wait 30..35ms pid 1 tid 1 lock main;take\ncpu 35..40ms pid 1 tid 1\nwait 40..49ms pid 1 tid 1 lock main;take\n";
     rows += "cpu 49..100ms pid 1 tid 1\ncpu 2000..25500us pid 1 tid 4\ncpu 30..35ms pid 1 tid 4\n";
     rows += "cpu 1000..1050us pid 1 tid 3\n";
-    for turn in 1..33 {
+    for turn in 1..32 {
         let wakes = 3_000 * turn + 950;
         rows += &format!("wait {}..{wakes}us pid 1 tid 3 sleep poll;nap\ncpu {wakes}..{}us pid 1 tid 3\n", wakes - 2_950, wakes + 50);
     }
     rows += "sample 0ms x20 pid 1 tid 1 main;parse\nsample 49ms x50 pid 1 tid 1 main;write\n";
-    assert_eq!(poles(&rows), ["write 56 56", "rest 28 10", "take 8 8", "parse 6 6"], "it does not wait for the naps");
+    let expected = ["write 56 56", "rest 28 10", "take 8 8", "parse 6 6"];
+    assert_eq!(poles(&rows), expected, "it does not wait for the naps");
+    // When the process ends, the thread waits for the lock of the interpreter.
+    assert_eq!(poles(&format!("{rows}wait 94..99ms pid 1 tid 3 lock poll;end\n")), expected);
+}
+
+#[test]
+fn a_thread_that_computes_all_the_time_writes_nothing_into_a_pipe_of_a_child() {
+    // It waited for a moment when the main thread started the child: a page of its memory had to be copied.
+    let rows = "\
+process b 9..52ms pid 2 under 1
+thread x 0..100ms pid 1 tid 1
+thread burn 1..100ms pid 1 tid 3
+thread b 9..52ms pid 2 tid 2
+cpu 0..10ms pid 1 tid 1
+wait 10..50ms pid 1 tid 1 pipe main;read
+cpu 50..100ms pid 1 tid 1
+cpu 1..9ms pid 1 tid 3
+cpu 9040us..100ms pid 1 tid 3
+cpu 9000..9500us pid 2 tid 2
+wait 9500..49980us pid 2 tid 2 sleep make;nap
+cpu 49980..50000us pid 2 tid 2
+sample 1ms x99 pid 1 tid 3 burn
+sample 0ms x10 pid 1 tid 1 main;parse
+sample 50ms x50 pid 1 tid 1 main;write
+"
+    .replace("9040us..100ms", "9040..100000us");
+    assert_eq!(poles(&rows)[..2], ["write 50 48", "rest 41 40"]);
+}
+
+#[test]
+fn who_lets_a_join_end_before_its_own_end_was_on_a_cpu_then() {
+    // A thread of an interpreter wakes who joins it and ends 4 ms later; the process ends another one, which polls, meanwhile.
+    let mut rows = "thread x 0..100ms pid 1 tid 1\nthread poll 1..95500us pid 1 tid 3\nthread w 2..99ms pid 1 tid 4\n"
+        .replace("1..95500us", "1000..95500us");
+    rows += "cpu 0..10ms pid 1 tid 1\nwait 10..95ms pid 1 tid 1 join main;join\ncpu 95..100ms pid 1 tid 1\n";
+    rows +=
+        "cpu 2..3ms pid 1 tid 4\nwait 3000..94900us pid 1 tid 4 sleep w;fetch\ncpu 94900..95100us pid 1 tid 4\ncpu 98..99ms pid 1 tid 4\n";
+    for turn in 0..31 {
+        let at = 1_000 + 3_000 * turn;
+        rows += &format!("cpu {at}..{}us pid 1 tid 3\nwait {}..{}us pid 1 tid 3 sleep poll;nap\n", at + 50, at + 50, at + 3_000);
+    }
+    rows += "sample 0ms x10 pid 1 tid 1 main;parse\nsample 95ms x5 pid 1 tid 1 main;write\n";
+    assert_eq!(poles(&rows)[0], "fetch 91 85");
+}
+
+#[test]
+fn a_wait_that_nobody_sampled_is_not_taken_for_one_of_a_thread_that_computes() {
+    // One wait for a queue was sampled; those for a pipe later last as long, and none was.
+    let mut rows = "process b 9..99ms pid 2 under 1\nthread x 0..100ms pid 1 tid 1\nthread burn 1..100ms pid 1 tid 3\n".to_owned();
+    rows += "thread b 9..99ms pid 2 tid 2\ncpu 9..99ms pid 2 tid 2\ncpu 1..100ms pid 1 tid 3\n";
+    rows += "cpu 0..5ms pid 1 tid 1\nwait 5000..7300us pid 1 tid 1 queue main;take\ncpu 7300..10000us pid 1 tid 1\n";
+    for turn in 1..9 {
+        let at = turn * 10_000;
+        let (slept, came) = (at + 7_800, at + 10_000);
+        rows += &format!("wait {at}..{slept}us pid 1 tid 1 sleep main;consume\ncpu {slept}..{}us pid 1 tid 1\n", slept + 10);
+        rows += &format!("cpu {}..{came}us pid 1 tid 1\n", came - 10);
+    }
+    rows += "cpu 90..100ms pid 1 tid 1\nsample 90ms x10 pid 1 tid 1 main;write\n";
+    rows += "sample 1ms x99 pid 1 tid 3 burn\nsample 0ms x5 pid 1 tid 1 main;parse\nsample 9ms x90 pid 2 tid 2 make\n";
+    assert_eq!(poles(&rows)[0], "consume 62 62");
 }
 
 /// What a thread does: on a CPU for so long, then a wait of a kind, in microseconds.

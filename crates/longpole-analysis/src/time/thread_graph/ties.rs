@@ -50,6 +50,8 @@ pub(super) struct Blocked {
     pub(super) asked: Nanos,
     /// `None` if nobody sampled it, nor one like it.
     pub(super) kind: Option<WaitKind>,
+    /// The kind is that of one like it.
+    pub(super) is_guess: bool,
 }
 
 /// What ties the threads of one process, or those of all processes of a run.
@@ -70,6 +72,8 @@ pub(super) struct Ties<'a> {
     parents: HashMap<u32, u32>,
     /// For each slice of a thread since when it was busy: where it had to leave its CPU, it was busy all the same.
     busy_since: IdVec<LineId, Vec<Nanos>>,
+    /// The same where waits of less than [`TIE_NANOS`] count as busy: a page of its memory had to be copied.
+    busy_but_briefly: IdVec<LineId, Vec<Nanos>>,
     /// When each thread was on a CPU.
     cpu: IdVec<LineId, TimeSet>,
     /// The stacks in which each waited for others.
@@ -102,7 +106,8 @@ impl<'a> Ties<'a> {
                 child_ends.entry(*parent).or_default().push((end, id));
             }
         }
-        let busy_since = threads.iter().map(busy_since).collect();
+        let busy = |brief: Nanos| threads.iter().map(move |line| busy_since(line, brief)).collect();
+        let (busy_since, busy_but_briefly) = (busy(Nanos::ZERO), busy(TIE_NANOS));
         let cpu = threads.iter().map(|line| TimeSet::new(line.slices.iter().map(|slice| (slice.from, slice.to)).collect())).collect();
         let waits_in = threads.iter().map(|line| {
             let for_others = line.waits.iter().filter(|wait| matches!(wait.kind, WaitKind::Lock | WaitKind::Queue));
@@ -123,6 +128,7 @@ impl<'a> Ties<'a> {
             child_ends,
             parents,
             busy_since,
+            busy_but_briefly,
             cpu,
             waits_in,
             polls_in,
@@ -181,7 +187,7 @@ impl<'a> Ties<'a> {
             let like = || nearest_alike(line.waits, (from, to), time).or_else(nearest);
             let kind = wait.or_else(like).map(|wait| wait.kind);
             let asked = asked_since(line.slices, from);
-            let ended_by = self.ended_by(Blocked { line: id, from, to, asked, kind }, wait);
+            let ended_by = self.ended_by(Blocked { line: id, from, to, asked, kind, is_guess: wait.is_none() }, wait);
             let waits_in = wait.and_then(|wait| self.sources.recording.waits[wait.wait].stack);
             let is_sleep = wait.is_some_and(|wait| wait.kind == WaitKind::Sleep);
             let is_timeout = is_sleep && wait.is_some_and(|wait| self.sources.recording.waits[wait.wait].syscall == FUTEX);
@@ -275,7 +281,7 @@ impl<'a> Ties<'a> {
 
     /// Those that may have ended a wait this long before its end at most; `None` if there are none.
     pub(super) fn woke_within(&self, it: Blocked, before: Nanos) -> Option<Vec<LineId>> {
-        let Blocked { line: id, from, to, asked, kind } = it;
+        let Blocked { line: id, from, to, asked, kind, .. } = it;
         let on_cpu = self.on_cpu(id, (to - before).max(from), to);
         let pid = self.thread(id).pid;
         let is_own = |other: &LineId| self.thread(*other).pid == pid;
@@ -293,8 +299,9 @@ impl<'a> Ties<'a> {
         let may_be_pipe = own.is_empty() && kind.is_none();
         // A server that has a queue of requests goes from one to the next.
         let may_be_busy = may_be_pipe || is_served;
-        // Inside a process any other one may have done it.
-        let own = own.iter().copied().filter(|other| own.len() == 1 && self.was_woken(*other, asked, to));
+        // Inside a process any other one may have done it; where another process may have, one that hardly waited did not.
+        let busy = if related.is_empty() { &self.busy_since } else { &self.busy_but_briefly };
+        let own = own.iter().copied().filter(|other| own.len() == 1 && self.began_to_run(busy, *other, to) >= Some(asked));
         let some = |candidates: Vec<LineId>| (!candidates.is_empty()).then_some(candidates);
         let woken = some(related.iter().copied().filter(|other| is_pipe || self.was_woken(*other, asked, to)).chain(own).collect());
         woken.or_else(|| some(related).filter(|_| may_be_busy))
@@ -307,8 +314,13 @@ impl<'a> Ties<'a> {
 
     /// Whether a thread that was on a CPU before a moment had been woken since another one.
     fn was_woken(&self, line: LineId, since: Nanos, to: Nanos) -> bool {
+        self.began_to_run(&self.busy_since, line, to) >= Some(since)
+    }
+
+    /// Since when a thread that was on a CPU before a moment was busy.
+    fn began_to_run(&self, busy: &IdVec<LineId, Vec<Nanos>>, line: LineId, to: Nanos) -> Option<Nanos> {
         let before = self.threads[line.place()].slices.partition_point(|slice| slice.from < to);
-        before.checked_sub(1).and_then(|last| self.busy_since[line].get(last)).is_some_and(|woken| *woken >= since)
+        before.checked_sub(1).and_then(|last| busy[line].get(last)).copied()
     }
 
     /// The only one of these threads, the one that was on a CPU for most of the time, or the last one if they are of one other process.
@@ -360,7 +372,10 @@ impl<'a> Ties<'a> {
         let ended_within = |(before, after): &(Nanos, Nanos)| {
             let first = self.ends.partition_point(|(end, _)| *end < (to - *before).max(from));
             let ended = self.ends[first..].iter().take_while(|(end, _)| *end <= to + *after).take(CANDIDATES_MAX);
-            let others: Vec<LineId> = ended.map(|(_, other)| *other).filter(|other| *other != id && is_own(other)).collect();
+            // One that ended later let the wait end before, on a CPU.
+            let let_go = |end: Nanos, other: LineId| end <= to || self.cpu[other].length_between(to - CLOSE_NANOS, to) > Nanos::ZERO;
+            let others = ended.filter(|(end, other)| *other != id && is_own(other) && let_go(*end, *other));
+            let others: Vec<LineId> = others.map(|(_, other)| *other).collect();
             (!others.is_empty()).then_some(others)
         };
         let is_join = wait.is_some_and(|wait| wait.kind == WaitKind::Join);
@@ -374,7 +389,8 @@ impl<'a> Ties<'a> {
             let mut own = self.on_cpu(id, to - CLOSE_NANOS, to);
             own.retain(is_own);
             match own[..] {
-                [other] => Some(other),
+                // If nobody sampled the wait, it may have been for something else.
+                [other] => Some(other).filter(|other| !it.is_guess || self.was_woken(*other, it.asked, to)),
                 // Memory may be shared with other processes.
                 [] => self.woke(Blocked { kind: Some(WaitKind::Pipe), ..it }),
                 // A thread that was woken meanwhile and waits in the same place at other times contends for the same thing.
@@ -412,13 +428,14 @@ fn asked_since(slices: &[Slice], from: Nanos) -> Nanos {
     since.min(from - CLOSE_NANOS)
 }
 
-/// For each slice of a thread since when it was busy.
-fn busy_since(line: &ThreadLine<'_>) -> Vec<Nanos> {
+/// For each slice of a thread since when it was busy; shorter waits than `brief` count as busy.
+fn busy_since(line: &ThreadLine<'_>, brief: Nanos) -> Vec<Nanos> {
     let first = line.slices.first().map_or(Nanos::ZERO, |slice| slice.from);
     let mut since = line.born.unwrap_or(first);
-    let mut was_preempted = true;
+    let (mut was_preempted, mut left) = (true, first);
     let of = |slice: &Slice| {
-        if !std::mem::replace(&mut was_preempted, slice.preempted) {
+        let waited = slice.from - std::mem::replace(&mut left, slice.to);
+        if !std::mem::replace(&mut was_preempted, slice.preempted) && waited >= brief {
             since = slice.from;
         }
         since
