@@ -86,6 +86,8 @@ pub struct Reason<'a> {
     pub in_sequence: Option<usize>,
     /// The pole is one operation that stands out among others.
     pub outlier: Option<Outlier>,
+    /// The process of that operation.
+    pub outlier_process: Option<NodeOfPole<'a>>,
     /// The node of the pole that is most of it, if there are several others.
     pub longest: Option<Longest<'a>>,
     /// The function that the pole is.
@@ -98,15 +100,22 @@ pub struct Reason<'a> {
     pub cause: Cause<'a>,
 }
 
-/// A node that holds most of a pole's time on the path.
+/// A node, and what tells it from others of its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Longest<'a> {
+pub struct NodeOfPole<'a> {
     /// The node.
     pub handle: Handle,
     /// The arguments of a process, the program first; empty for a span.
     pub arguments: &'a [String],
-    /// Places in `arguments` of those that most of the pole's processes do not have: they tell it from them. Empty if there are none.
+    /// Places in `arguments` of those that most of the other processes do not have: they tell it from them. Empty if there are none.
     pub own_arguments: Vec<usize>,
+}
+
+/// A node that holds most of a pole's time on the path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Longest<'a> {
+    /// The node.
+    pub node: NodeOfPole<'a>,
     /// Its time on the path.
     pub nanos: Nanos,
     /// Whether no other node of the pole is on the path.
@@ -284,7 +293,9 @@ impl Report {
         let states = self.states_of_pole(pole);
         let own = states.own();
         let (nodes, outlier, cause) = (pole.nodes.len(), pole.outlier, self.cause(pole));
-        let reason = Reason { nodes, in_sequence: None, outlier, longest: None, part: None, of_own: None, is_estimate: false, cause };
+        let outlier_process = self.outlier_process(pole);
+        let (longest, part, of_own) = (None, None, None);
+        let reason = Reason { nodes, in_sequence: None, outlier, outlier_process, longest, part, of_own, is_estimate: false, cause };
         Reason {
             is_estimate: reason.code().has_shares() && !states.is_exact(),
             part: self.part_of(pole).and_then(NamedPart::function),
@@ -426,25 +437,32 @@ impl Report {
         if !tells {
             return None;
         }
-        let arguments = self.forest.process(&self.recording, node).map_or(&[][..], |process| &process.arguments);
         let is_worth_a_walk = self.forest.len() <= SAVES_NODES_MAX && node != NodeId::RUN;
         let saves = is_worth_a_walk.then(|| self.saves(&[node], Change::Zero)).filter(|saves| *saves != pole.savings.if_zero);
-        Some(Longest {
-            handle: Handle::Node(node),
-            arguments,
-            own_arguments: self.own_arguments(pole, arguments),
-            nanos,
-            is_only: nanos >= pole.on_path,
-            saves,
-        })
+        let node = self.node_among(node, pole.nodes.iter().copied());
+        Some(Longest { node, nanos, is_only: nanos >= pole.on_path, saves })
     }
 
-    /// Places of those of these arguments of one process that at most half of the pole's processes have.
-    fn own_arguments(&self, pole: &Pole, arguments: &[String]) -> Vec<usize> {
+    /// The process that stands out among others of its name, if the pole is one.
+    fn outlier_process(&self, pole: &Pole) -> Option<NodeOfPole<'_>> {
+        let (Some(_), [node], None) = (pole.outlier, &pole.nodes[..], &pole.part) else { return None };
+        let name = &self.forest.process(&self.recording, *node)?.name;
+        let same = |node: &NodeId| self.forest.process(&self.recording, *node).is_some_and(|process| process.name == *name);
+        Some(self.node_among(*node, (0..self.forest.len()).map(NodeId::at).filter(same)))
+    }
+
+    /// A node, with what tells it from these.
+    fn node_among(&self, node: NodeId, others: impl Iterator<Item = NodeId>) -> NodeOfPole<'_> {
+        let arguments = self.forest.process(&self.recording, node).map_or(&[][..], |process| &process.arguments);
+        NodeOfPole { handle: Handle::Node(node), arguments, own_arguments: self.own_arguments(others, arguments) }
+    }
+
+    /// Places of those of these arguments of one process that at most half of these processes have.
+    fn own_arguments(&self, nodes: impl Iterator<Item = NodeId>, arguments: &[String]) -> Vec<usize> {
         // How many processes have the argument, and the last of them that was counted.
         let mut having: FastMap<&str, (usize, Option<NodeId>)> = arguments.iter().map(|text| (text.as_str(), (0, None))).collect();
         let mut processes = 0;
-        for &node in &pole.nodes {
+        for node in nodes {
             let Some(process) = self.forest.process(&self.recording, node) else { continue };
             processes += 1;
             for argument in process.arguments.iter() {
@@ -571,7 +589,9 @@ sample 900ms x100 pid 1 main;build;hash
             }
             let report = Report::new(recording);
             let reason = report.reason(report.poles().iter().next().unwrap());
-            reason.longest.map(|it| (it.handle.to_string(), it.own_arguments, it.is_only, it.saves.map(|saves| saves.high.0 / 1_000_000)))
+            reason
+                .longest
+                .map(|it| (it.node.handle.to_string(), it.node.own_arguments, it.is_only, it.saves.map(|saves| saves.high.0 / 1_000_000)))
         };
         let of_three = longest(&[("1..21ms", "a.c"), ("21..41ms", "b.c"), ("41..99ms", "c.c")]);
         assert_eq!(of_three, Some(("s4".to_owned(), vec![2, 4], false, Some(58))));
@@ -588,7 +608,17 @@ sample 900ms x100 pid 1 main;build;hash
         let cause = Cause::HardlyComputes { rest: unaccounted(99), next: None, percent: 1, after_event: None };
         assert_eq!(
             report.reason(report.poles().iter().next().unwrap()),
-            Reason { nodes: 2, in_sequence: Some(2), outlier: None, longest: None, part: None, of_own: None, is_estimate: true, cause }
+            Reason {
+                nodes: 2,
+                in_sequence: Some(2),
+                outlier: None,
+                outlier_process: None,
+                longest: None,
+                part: None,
+                of_own: None,
+                is_estimate: true,
+                cause
+            }
         );
     }
 
@@ -627,6 +657,7 @@ sample 900ms x100 pid 1 main;build;hash
                 nodes: 1,
                 in_sequence: None,
                 outlier: None,
+                outlier_process: None,
                 longest: None,
                 part: None,
                 of_own: Some(Nanos(40_000_000)),

@@ -4,7 +4,7 @@ use longpole_model::units::{TimeUnit, duration, range};
 
 use crate::code::functions::Function;
 use crate::report::names::{FunctionNames, NamedWait};
-use crate::report::reason::{Cause, HotFunction, Longest, OffCpu, OffCpuState, OnCpuShare, Reason, WaitShare};
+use crate::report::reason::{Cause, HotFunction, Longest, NodeOfPole, OffCpu, OffCpuState, OnCpuShare, Reason, WaitShare};
 use crate::schedule::poles::Outlier;
 use crate::words::file::telling_file;
 use crate::words::phrase::Words;
@@ -17,8 +17,9 @@ const COMMAND_CHARS_MAX: usize = 40;
 pub fn reason(fact: &Reason<'_>) -> Words {
     let mut words = Words::default();
     let in_sequence = fact.in_sequence.map(|nodes| format!("{nodes} in sequence"));
+    let process = fact.outlier_process.as_ref().map(node);
     let outlier = fact.outlier.map(|it| outlier(it, fact.nodes));
-    let nodes: Vec<String> = outlier.into_iter().chain(in_sequence).chain(fact.longest.as_ref().map(longest)).collect();
+    let nodes: Vec<String> = process.into_iter().chain(outlier).chain(in_sequence).chain(fact.longest.as_ref().map(longest)).collect();
     if !nodes.is_empty() {
         words = words.text(format!("{}; ", nodes.join(", ")));
     }
@@ -43,7 +44,7 @@ fn outlier(Outlier { of, next }: Outlier, nodes: usize) -> String {
 
 /// `s9 (cc1 … m2.c) alone is on the path for 2.09s and saves 1.65s`, `only s2 (sort big.txt) is on the path`.
 fn longest(it: &Longest<'_>) -> String {
-    let who = format!("{}{}", it.handle, command(it.arguments, &it.own_arguments));
+    let who = node(&it.node);
     let saves = it.saves.map(|saves| format!(" and saves {}", range(TimeUnit::of(saves.high.0), [saves.low.0, saves.high.0])));
     let saves = saves.unwrap_or_default();
     if it.is_only {
@@ -51,6 +52,11 @@ fn longest(it: &Longest<'_>) -> String {
         return format!("only {who} is on the path{saves}{alone}");
     }
     format!("{who} alone is on the path for {}{saves}", duration(it.nanos.0))
+}
+
+/// `s9 (cc1 … m2.c)`.
+fn node(node: &NodeOfPole<'_>) -> String {
+    format!("{}{}", node.handle, command(node.arguments, &node.own_arguments))
 }
 
 /// The arguments that tell a process from others of its program, by their places: `cc1 … m2.c …`. Without any, the start of the command line.
@@ -246,7 +252,17 @@ mod tests {
 
     /// A pole of one node, and nothing else is known about it.
     fn alone(cause: Cause<'_>) -> Reason<'_> {
-        Reason { nodes: 1, in_sequence: None, outlier: None, longest: None, part: None, of_own: None, is_estimate: false, cause }
+        Reason {
+            nodes: 1,
+            in_sequence: None,
+            outlier: None,
+            outlier_process: None,
+            longest: None,
+            part: None,
+            of_own: None,
+            is_estimate: false,
+            cause,
+        }
     }
 
     /// The whole sentence, and the one for 50 columns.
@@ -355,6 +371,7 @@ mod tests {
             nodes: 12,
             in_sequence: Some(12),
             outlier: None,
+            outlier_process: None,
             longest: None,
             part: None,
             of_own: Some(Nanos(40_000_000)),
@@ -366,6 +383,7 @@ mod tests {
             nodes: 1,
             in_sequence: None,
             outlier: None,
+            outlier_process: None,
             longest: None,
             part: None,
             of_own: None,
@@ -375,6 +393,10 @@ mod tests {
         let outlier = Some(Outlier { of: 5, next: Nanos(31_200_000) });
         let said = |nodes| reason(&Reason { nodes, outlier, ..short.clone() }).to_string();
         assert_eq!(said(1), "the longest of 5 of this name (the next takes 31.2ms); too short for the sampling rate");
+        let arguments = ["cc1", "big.c", "-O2"].map(str::to_owned);
+        let process = NodeOfPole { handle: Handle::Node(NodeId::at(5)), arguments: &arguments, own_arguments: vec![1] };
+        let one = reason(&Reason { outlier, outlier_process: Some(process), ..short.clone() }).to_string();
+        assert!(one.starts_with("s6 (cc1 big.c …), the longest of 5 of this name"), "{one}");
         assert_eq!(said(11), "one and the 10 inside it (the next longest of this name takes 31.2ms); too short for the sampling rate");
     }
 
@@ -383,9 +405,7 @@ mod tests {
         let arguments = ["/usr/lib/cc1", "-quiet", "m2.c", "-dumpbase", "m2.c", "-O2", "-o", "/tmp/ccp3rzM8.s"].map(str::to_owned);
         let handle = Handle::Node(NodeId::at(240));
         let most = |arguments, own: &[usize], saves: Option<[i64; 2]>| Longest {
-            handle,
-            arguments,
-            own_arguments: own.to_vec(),
+            node: NodeOfPole { handle, arguments, own_arguments: own.to_vec() },
             nanos: Nanos(1_510_000_000),
             is_only: false,
             saves: saves.map(|[low, high]| Saving { low: Nanos(low), high: Nanos(high) }),

@@ -210,6 +210,31 @@ fn waits_are_named_by_their_cause_in_any_call() {
 }
 
 #[test]
+fn a_compiler_is_named_by_the_file_that_it_compiles() {
+    const STORY: &str = "a_compiler_is_named_by_the_file_that_it_compiles";
+    if !can_sample(STORY) {
+        return;
+    }
+    if Command::new("gcc").arg("--version").output().is_err() {
+        return skip(STORY, "there is no gcc");
+    }
+    let sandbox = Sandbox::new();
+    let store = sandbox.path("store");
+    let body =
+        |number: u32| format!("int f{number}(int *p, int n) {{ for (int j = 0; j < n; j++) p[j] ^= p[j % 7] * {number}; return n; }}\n");
+    std::fs::write(sandbox.path("rules.c"), (0..400).map(body).collect::<String>()).unwrap();
+    std::fs::write(sandbox.path("main.c"), "int main(void) { return 0; }\n").unwrap();
+    let script = r#"cd "$1"; for file in main.c rules.c main.c; do gcc -O2 -c $file; done"#;
+    let out = longpole(&store).args(["run", "--", "sh", "-c", script, "sh"]).arg(sandbox.path("")).output().unwrap();
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    let summary = json(longpole(&store).args(["show", "--format", "json"]));
+    let pole = &summary["poles"][0];
+    assert_eq!(pole["name"], "cc1", "{summary}");
+    let why = pole["reason"]["text"].as_str().unwrap();
+    assert!(why.contains("(cc1 … rules.c") && why.contains("the longest of 3 of this name"), "{why}");
+}
+
+#[test]
 fn what_costs_most_is_the_first_line_of_quality() {
     const STORY: &str = "what_costs_most_is_the_first_line_of_quality";
     if !can_sample(STORY) {
