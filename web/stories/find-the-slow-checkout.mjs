@@ -85,6 +85,22 @@ async function drop(page, name, text) {
 
 const pathOf = (page) => new URL(page.url()).pathname;
 
+/** Goes from the newest thousand traces to the thousand before them, and back. */
+async function readOlder(browser, origin) {
+  const { page, faults, close } = await openPage(browser, origin);
+  await page.goto(`${origin}/search`);
+  const first = () => page.locator('tbody tr a').first().getAttribute('href');
+  await page.getByText('These are the newest 1,000 that match.').waitFor();
+  const newest = await first();
+  await page.getByRole('link', { name: 'Older traces' }).click();
+  await page.getByText('These are older ones: 1,000 that match.').waitFor();
+  await until('older traces', async () => (await first()) !== newest);
+  await page.getByRole('link', { name: 'Newest traces' }).click();
+  await until('the newest traces', async () => (await first()) === newest);
+  expect(faults.length === 0, faults.join('\n'));
+  await close();
+}
+
 async function walk(browser, origin, otlp, page, shoot) {
   await page.goto(origin);
   await page.getByRole('heading', { name: 'Waiting for the first span' }).waitFor();
@@ -125,6 +141,8 @@ async function walk(browser, origin, otlp, page, shoot) {
   expect(new URL(fresh.url()).search === new URL(link).search, `the link ${link} became ${fresh.url()}`);
   expect(faults.length === 0, faults.join('\n'));
   await close();
+
+  await readOlder(browser, origin);
 
   await page.getByRole('button', { name: 'Keep' }).click();
   await until('the recording of the trace', () => pathOf(page) === '/r/r1');

@@ -927,6 +927,7 @@ function traces(cursor: Cursor): Traces {
   return {
     traces: cursor.field('traces').list(traceRow),
     truncated: cursor.field('truncated').boolean(),
+    next: cursor.field('next').orNull((c) => c.string()),
   };
 }
 

@@ -1319,6 +1319,8 @@ export interface Traces {
   readonly traces: readonly TraceRow[];
   /** Whether older traces may match as well. */
   readonly truncated: boolean;
+  /** The parameter `after` of a request for them; `null` if there are none, or if the server is another one. */
+  readonly next: string | null;
 }
 
 /** A trace in a list. */

@@ -13,7 +13,7 @@ const row = (traceId: string, spans = 1, wallNanos = 10): TraceRow => ({
   errors: 0,
   services: [{ name: 'cart', spans }],
 });
-const answer = (readMillis: number, ...traces: readonly TraceRow[]) => listingOf({ traces, truncated: false }, readMillis);
+const answer = (readMillis: number, ...traces: readonly TraceRow[]) => listingOf({ traces, truncated: false, next: null }, readMillis);
 
 describe('a list of traces that grows', () => {
   it('has nothing new at first', () => {

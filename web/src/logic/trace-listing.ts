@@ -5,6 +5,8 @@ import type { TraceRow, Traces } from '../api/types.gen';
 export interface TraceListing {
   readonly traces: readonly TraceRow[];
   readonly truncated: boolean;
+  /** What older traces come after; `null` if there are none. */
+  readonly next: string | null;
   /** When the answer came, in Unix milliseconds. */
   readonly readMillis: number;
   /** Traces that the answers before did not have, with the time of the first that had them. */

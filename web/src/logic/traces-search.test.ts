@@ -24,6 +24,14 @@ describe('the search for traces', () => {
     });
   });
 
+  it('goes on behind the traces of an answer, until the filters change', () => {
+    const after = `1795867200000000000,${'0f'.repeat(16)}`;
+    expect(readTracesSearch({ service: 'cart', after })).toEqual({ service: 'cart', after });
+    expect(readTracesSearch({ after: '5' })).toEqual({});
+    expect(requestOf({ after }).parameters).toEqual({ after, limit: '1000' });
+    expect(withBox({ after, live: 1 }, null)).toEqual({ live: 1 });
+  });
+
   it('takes attributes as pairs', () => {
     expect(readTags('http.status_code=500 name="two words"')).toEqual(
       new Map([

@@ -20,6 +20,8 @@ export interface TracesSearch {
   readonly maxWall?: string;
   /** Whether the page asks again each second. */
   readonly live?: 1;
+  /** What the traces come after: the `next` of an answer. */
+  readonly after?: string;
 }
 
 /** The traces that a rectangle in the plot selects: by their start and their duration. What is `null` has no bound. */
@@ -36,6 +38,7 @@ export const TRACES_MAX = 1000;
 const CHARACTERS_MAX = 400;
 const TEXTS = ['service', 'operation', 'tags', 'minDuration', 'maxDuration'] as const;
 const WALLS = ['minWall', 'maxWall'] as const;
+const CURSOR = /^-?\d{1,19},[0-9a-f]{32}$/;
 const DURATION = /^(\d+(\.\d+)?(ns|us|µs|ms|s|m|h))+$/;
 const NANOS_OF: Readonly<Record<string, number>> = { ns: 1, us: 1e3, µs: 1e3, ms: 1e6, s: 1e9, m: 60e9, h: 3600e9 };
 /** Durations are printed with this many digits: finer than a pixel of the plot of all traces. */
@@ -67,6 +70,7 @@ export function readTracesSearch(search: Readonly<Record<string, unknown>>): Tra
     ...(start !== null && isRange ? { start } : {}),
     ...(end !== null && isRange ? { end } : {}),
     ...(textOf(search.live) === '1' ? { live: 1 as const } : {}),
+    ...(CURSOR.test(textOf(search.after)) ? { after: textOf(search.after) } : {}),
   };
 }
 
@@ -121,7 +125,7 @@ export function searchOfBox(box: TracesBox): Pick<TracesSearch, 'start' | 'end' 
 
 /** The address with another rectangle, or without one. Everything else stays. */
 export function withBox(search: TracesSearch, box: TracesBox | null): TracesSearch {
-  const { start: _start, end: _end, minWall: _min, maxWall: _max, ...rest } = search;
+  const { start: _start, end: _end, minWall: _min, maxWall: _max, after: _after, ...rest } = search;
   return box === null ? rest : { ...rest, ...searchOfBox(box) };
 }
 
@@ -185,6 +189,7 @@ export function requestOf(search: TracesSearch): { readonly parameters: Readonly
     end: end === null ? '' : String(end + later),
     minWall,
     maxWall,
+    after: search.after ?? '',
     limit: String(TRACES_MAX),
   };
   return { parameters: Object.fromEntries(Object.entries(all).filter(([, value]) => value !== '')), wrong };

@@ -50,7 +50,7 @@ export function madeUpTraces() {
       const limit = Number(parameters.get('limit') ?? 100);
       const matches = (span) => (service === null || span.service === service) && span.startMicros >= start && span.startMicros <= end;
       const found = traces.filter((trace) => spansOf(trace).some(matches)).reverse();
-      return { traces: found.slice(0, limit).map(rowOf), truncated: found.length > limit };
+      return { traces: found.slice(0, limit).map(rowOf), truncated: found.length > limit, next: null };
     },
   };
 }

@@ -1,7 +1,7 @@
 //! Traces of a server: what can be searched for, and what a search finds.
 
 use longpole_model::SpanKind;
-use longpole_store::live::TraceSummary;
+use longpole_store::live::{FoundPage, TraceSummary};
 use serde::Serialize;
 
 use super::shared::{nanos, unix_nano};
@@ -36,6 +36,8 @@ pub struct TracesView {
     pub traces: Vec<TraceRowView>,
     /// Whether older traces may match as well.
     pub truncated: bool,
+    /// The parameter `after` of a request for them; `null` if there are none, or if the server is another one.
+    pub next: Option<String>,
 }
 
 /// A trace in a list.
@@ -85,9 +87,10 @@ impl ServicesView {
 }
 
 impl TracesView {
-    /// The view of what a search found: one more than `limit` if there are more.
-    pub fn new(found: &[TraceSummary], limit: usize) -> Self {
-        TracesView { traces: found.iter().take(limit).map(TraceRowView::new).collect(), truncated: found.len() > limit }
+    /// The view of what a search found.
+    pub fn new(FoundPage { traces, next }: &FoundPage) -> Self {
+        let next = next.map(|next| format!("{},{}", unix_nano(next.start), next.trace_id));
+        TracesView { traces: traces.iter().map(TraceRowView::new).collect(), truncated: next.is_some(), next }
     }
 }
 

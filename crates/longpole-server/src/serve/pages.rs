@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `/longpole/v1/services` | services and their operations |
 //! | `/longpole/v1/services/map` | calls between services, in the newest traces from `start` to `end`; an hour without `start` |
-//! | `/longpole/v1/traces` | search: `service`, `operation`, `tags`, `minDuration`, `maxDuration`, `start`, `end`, `limit`, as Jaeger spells them; `minWall` and `maxWall` for the whole trace |
+//! | `/longpole/v1/traces` | search: `service`, `operation`, `tags`, `minDuration`, `maxDuration`, `start`, `end`, `limit`, as Jaeger spells them; `minWall` and `maxWall` for the whole trace; `after`, the `next` of another answer, for the traces behind it |
 //! | `/api/recordings/{trace}/…` | views of a trace, as of a recording |
 //! | `/trace/{trace}` | its page |
 //! | PUT `/longpole/v1/traces/{trace}/recording` | makes a recording of a trace, which retention leaves alone |
@@ -21,7 +21,7 @@ use http::StatusCode;
 use longpole_model::Timestamp;
 use longpole_recording::import;
 use longpole_recording::view::{ServiceMap, ServiceMapView, ServicesView, TracesView};
-use longpole_store::live::{LiveStore, MemoryPool, SpanFilter};
+use longpole_store::live::{LiveStore, MemoryPool, SpanFilter, TraceCursor};
 use longpole_wire::jaeger::trace_id;
 
 use super::jaeger::{add_to_map, filter_of};
@@ -129,10 +129,19 @@ async fn traces(QueriedStore(store): QueriedStore, RawQuery(query): RawQuery) ->
         let mut filter = filter_of(&parameters)?;
         filter.min_trace_nanos = parameters.duration("minWall")?;
         filter.max_trace_nanos = parameters.duration("maxWall")?;
-        let found = store.find(&filter, limit + 1)?;
-        Ok(TracesView::new(&found, limit))
+        filter.after = parameters.text("after").map(cursor).transpose()?;
+        Ok(TracesView::new(&store.find_page(&filter, limit)?))
     };
     json(&off_the_reactor::<_, QueryError>(found).await?)
+}
+
+/// `1795867200000000000,5b8aa5a2d2c872e8321cf37308d69df2`: a start in nanoseconds since 1970, and a trace.
+fn cursor(text: &str) -> Result<TraceCursor, QueryError> {
+    let parts = text.split_once(',').and_then(|(start, id)| Some((start.parse().ok()?, trace_id(id)?)));
+    let (start, trace_id) = parts.ok_or_else(|| {
+        format!("after: {text} is not the next of an answer, such as 1795867200000000000,5b8aa5a2d2c872e8321cf37308d69df2")
+    })?;
+    Ok(TraceCursor { start: Timestamp(start), trace_id })
 }
 
 impl From<QueryError> for ApiError {

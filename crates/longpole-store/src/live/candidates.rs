@@ -87,7 +87,7 @@ pub(super) fn of_segment(segment: &Segment, filter: &SpanFilter, query: &QueryLi
     let mut next_row = 0;
     tables.traces.read_columns(&traces::OUTLINE_COLUMNS, size_of::<Candidate>(), query, |batch| {
         traces::read_outlines(&batch, &mut next_row, |trace| {
-            if !filter.may_match_outline(trace.start, trace.end, trace.errors) {
+            if !filter.is_on_page(trace.start, trace.trace_id) || !filter.may_match_outline(trace.start, trace.end, trace.errors) {
                 return;
             }
             let by_event: Vec<bool> = met.iter().map(|met| met.by_event(&trace.events)).collect();

@@ -1,6 +1,6 @@
 //! What a search asks of spans. A trace matches if one of its spans does.
 
-use longpole_model::{AttributeValue, Attributes, Span, SpanKind, StatusCode, TimeRange, Timestamp};
+use longpole_model::{AttributeValue, Attributes, Span, SpanKind, StatusCode, TimeRange, Timestamp, TraceId};
 
 use crate::trace_summary::TraceSummary;
 
@@ -29,12 +29,24 @@ pub struct SpanFilter {
     pub from: Option<Timestamp>,
     /// Its latest.
     pub until: Option<Timestamp>,
+    /// Its trace comes after this one in the order of a search.
+    pub after: Option<TraceCursor>,
+}
+
+/// A place in the order of a search: by the start of a trace, the newest first, then by its id.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TraceCursor {
+    /// Start of the trace at this place, as far as its parts match.
+    pub start: Timestamp,
+    /// Its id.
+    pub trace_id: TraceId,
 }
 
 impl SpanFilter {
     /// Whether a trace may have such a span.
     pub(super) fn may_match(&self, trace: &TraceSummary) -> bool {
         self.service.as_ref().is_none_or(|service| trace.has_service(service))
+            && self.is_on_page(trace.start, trace.trace_id)
             && self.may_match_outline(trace.start, trace.end, trace.errors)
     }
 
@@ -45,6 +57,11 @@ impl SpanFilter {
             && self.max_trace_nanos.is_none_or(|most| nanos <= most)
             && (!self.is_error || errors > 0)
             && self.may_match_time(start, end)
+    }
+
+    /// Whether a trace of this start comes after the cursor.
+    pub(super) fn is_on_page(&self, start: Timestamp, trace_id: TraceId) -> bool {
+        self.after.is_none_or(|after| start < after.start || (start == after.start && trace_id > after.trace_id))
     }
 
     /// Whether spans of this time can match.

@@ -42,12 +42,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, Rw
 use longpole_model::calendar::{civil_from_days, days_from_civil};
 use longpole_model::{LossKind, Span, SpanKind, Timestamp};
 
-pub use self::filter::SpanFilter;
+pub use self::filter::{SpanFilter, TraceCursor};
 use self::folders::{Folders, NodeLogs};
 use self::generation::Generations;
 use self::head::Head;
 pub use self::log_events::{log_event, set_apart};
 use self::manifest::{Manifest, ManifestChange, SegmentEntry};
+pub use self::search::FoundPage;
 use self::segment::Segment;
 pub use self::sync_thread::Acknowledge;
 use self::sync_thread::SyncThread;

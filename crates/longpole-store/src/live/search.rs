@@ -12,7 +12,7 @@ use std::sync::Arc;
 use longpole_model::{Timestamp, TraceId};
 
 use super::candidates::{self, Candidate};
-use super::filter::SpanFilter;
+use super::filter::{SpanFilter, TraceCursor};
 use super::log_events::attach;
 use super::segment::Segment;
 use super::trace::rows_of_head;
@@ -49,7 +49,9 @@ impl TracePlace {
         let TracePlace::Segment(segment) = self else { return true };
         let entry = &segment.entry;
         let has_service = |service: &String| entry.services.is_empty() || entry.services.contains(service);
-        filter.may_match_time(entry.start, entry.end) && filter.service.as_ref().is_none_or(has_service)
+        filter.may_match_time(entry.start, entry.end)
+            && filter.after.is_none_or(|cursor| entry.start <= cursor.start)
+            && filter.service.as_ref().is_none_or(has_service)
     }
 
     /// What it has of a trace.
@@ -72,12 +74,46 @@ impl LiveStore {
     ///
     /// [`StoreError`] if a segment cannot be read.
     pub fn find(&self, filter: &SpanFilter, limit: usize) -> Result<Vec<TraceSummary>, StoreError> {
+        let places = self.places();
+        let (mut found, _) = self.find_parts(&places, filter, limit)?;
+        found.truncate(limit);
+        self.whole(&places, found)
+    }
+
+    /// A page of the traces that the filter matches, in the same order, and where the next page begins. It may be shorter than `limit` although there
+    /// are others, and a trace whose spans are in several segments may come again on a later page.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] if a segment cannot be read.
+    pub fn find_page(&self, filter: &SpanFilter, limit: usize) -> Result<FoundPage, StoreError> {
+        let places = self.places();
+        let (mut found, complete_to) = self.find_parts(&places, filter, limit.saturating_add(1))?;
+        // Behind this place a part of the store has traces that were not found, and that may be newer than those here.
+        found.retain(|trace| complete_to.is_none_or(|last| newest_first(&trace.summary) <= last.order()));
+        let is_full = found.len() > limit;
+        found.truncate(limit);
+        let last = found.last().filter(|_| is_full).map(|last| TraceCursor::of(&last.summary));
+        Ok(FoundPage { traces: self.whole(&places, found)?, next: last.or(complete_to) })
+    }
+
+    fn places(&self) -> Vec<TracePlace> {
         let (generations, segments) = self.shared.all();
         let heads = generations.into_iter().map(TracePlace::Head);
-        let places: Vec<TracePlace> = heads.chain(segments.into_iter().map(TracePlace::Segment)).collect();
+        heads.chain(segments.into_iter().map(TracePlace::Segment)).collect()
+    }
+
+    /// What these places have that matches, the newest first, `limit` in each at most, and up to where nothing is missing.
+    fn find_parts(
+        &self,
+        places: &[TracePlace],
+        filter: &SpanFilter,
+        limit: usize,
+    ) -> Result<(Vec<FoundTrace>, Option<TraceCursor>), StoreError> {
         let mut sources: Vec<usize> = (0..places.len()).filter(|place| places[*place].may_match(filter)).collect();
         sources.sort_by_key(|place| std::cmp::Reverse(places[*place].last()));
         let mut found: HashMap<TraceId, FoundTrace> = HashMap::new();
+        let mut complete_to: Option<TraceCursor> = None;
         for place in sources {
             if found.len() >= limit && nth_newest(&found, limit).is_some_and(|start| start > places[place].last()) {
                 break;
@@ -89,6 +125,8 @@ impl LiveStore {
                     self.shared.of_segment(segment, matching)?
                 }
             };
+            let last = matching.last().filter(|_| matching.len() >= limit).map(TraceCursor::of);
+            complete_to = complete_to.into_iter().chain(last).min_by_key(TraceCursor::order);
             for summary in matching {
                 match found.entry(summary.trace_id) {
                     Entry::Occupied(mut known) => known.get_mut().add(summary, place),
@@ -100,8 +138,11 @@ impl LiveStore {
         }
         let mut found: Vec<FoundTrace> = found.into_values().collect();
         found.sort_by_key(|found| newest_first(&found.summary));
-        found.truncate(limit);
-        // Other parts of these traces need not match.
+        Ok((found, complete_to))
+    }
+
+    /// These traces with the parts of them that need not match.
+    fn whole(&self, places: &[TracePlace], mut found: Vec<FoundTrace>) -> Result<Vec<TraceSummary>, StoreError> {
         for trace in &mut found {
             self.query.check()?;
             for (place, other) in places.iter().enumerate() {
@@ -119,6 +160,15 @@ impl LiveStore {
     }
 }
 
+/// Traces that a search found.
+#[derive(Debug, Clone, Default)]
+pub struct FoundPage {
+    /// The traces, the newest first.
+    pub traces: Vec<TraceSummary>,
+    /// What the next page comes after; `None` if this is the last one.
+    pub next: Option<TraceCursor>,
+}
+
 /// A trace that was found, and where parts of it are.
 struct FoundTrace {
     summary: TraceSummary,
@@ -133,8 +183,21 @@ impl FoundTrace {
     }
 }
 
-fn newest_first(trace: &TraceSummary) -> (std::cmp::Reverse<Timestamp>, TraceId) {
-    (std::cmp::Reverse(trace.start), trace.trace_id)
+/// The order of a search.
+type NewestFirst = (std::cmp::Reverse<Timestamp>, TraceId);
+
+fn newest_first(trace: &TraceSummary) -> NewestFirst {
+    TraceCursor::of(trace).order()
+}
+
+impl TraceCursor {
+    fn of(trace: &TraceSummary) -> TraceCursor {
+        TraceCursor { start: trace.start, trace_id: trace.trace_id }
+    }
+
+    fn order(&self) -> NewestFirst {
+        (std::cmp::Reverse(self.start), self.trace_id)
+    }
 }
 
 /// Start of the trace that is `limit`th by its start.
@@ -326,10 +389,9 @@ mod tests {
             keys,
             (rarely(14), rarely(14), rarely(50), rarely(50)),
             option::weighted(0.15, Just(())),
-            time(),
-            time(),
+            (time(), time(), option::weighted(0.2, (0..45i64, 1..7u8))),
         )
-            .prop_map(|(service, name, attributes, keys, nanos, is_error, from, until)| SpanFilter {
+            .prop_map(|(service, name, attributes, keys, nanos, is_error, (from, until, after))| SpanFilter {
                 service: service.map(str::to_owned),
                 name: name.map(str::to_owned),
                 attributes,
@@ -341,6 +403,7 @@ mod tests {
                 is_error: is_error.is_some(),
                 from,
                 until,
+                after: after.map(|(start, id)| TraceCursor { start: Timestamp(start), trace_id: testing::trace_id(id) }),
             })
     }
 
@@ -401,7 +464,20 @@ mod tests {
                     all.extend(plain.into_iter().map(|trace| (trace.trace_id, trace)));
                 }
                 let found = live.find(filter, 100).unwrap();
-                prop_assert_eq!(found.iter().map(|trace| trace.trace_id).collect::<HashSet<_>>(), all.into_keys().collect());
+                let all: HashSet<TraceId> = all.into_keys().collect();
+                prop_assert_eq!(&found.iter().map(|trace| trace.trace_id).collect::<HashSet<_>>(), &all);
+                for limit in [1, 2] {
+                    let (mut filter, mut on_pages) = (filter.clone(), HashSet::new());
+                    loop {
+                        let page = live.find_page(&filter, limit).unwrap();
+                        prop_assert!(page.traces.len() <= limit);
+                        on_pages.extend(page.traces.iter().map(|trace| trace.trace_id));
+                        let Some(next) = page.next else { break };
+                        prop_assert!(filter.after.is_none_or(|before| before.order() < next.order()), "each page goes on");
+                        filter.after = Some(next);
+                    }
+                    prop_assert_eq!(&on_pages, &all, "{} a page, {:?}", limit, filter);
+                }
             }
             for trace in (1..7).map(testing::trace_id) {
                 let query = QueryLimits::default();

@@ -32,7 +32,7 @@ pub(crate) fn search(invocation: &Invocation, arguments: &SearchArguments) -> Re
         }
         traces.truncate(arguments.limit);
     }
-    let view = TracesView { traces, truncated };
+    let view = TracesView { traces, truncated, next: None };
     match arguments.at.format {
         Format::Json => print_json(&view),
         Format::Text if view.traces.is_empty() => print_line("No traces found. --since looks further back."),

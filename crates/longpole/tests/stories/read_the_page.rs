@@ -4,6 +4,7 @@
 //! Guarantees: all of that works in a real browser, without a request to anywhere else and without an error on the console; page and
 //! terminal split a deployment's time in the same words; the map of services has the numbers of the spans that were sent; without the address that `open` printed the page answers nothing.
 
+use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -171,6 +172,17 @@ fn the_slow_checkout_among_100_000_traces_in_a_real_browser() {
     assert_eq!(recordings["recordings"][0]["command"], serde_json::json!(["import", "from a colleague.json"]), "{recordings}");
     let tag = recordings["recordings"][1]["tags"][0].as_str().unwrap_or_default();
     assert!(tag.starts_with("trace-0000") && tag.len() == 38, "{recordings}");
+    // Page by page a client gets each of them once.
+    let (mut ids, mut after) = (HashSet::new(), String::new());
+    loop {
+        let page = served.jaeger(&format!("/longpole/v1/traces?limit=5000{after}"));
+        for trace in page["traces"].as_array().unwrap() {
+            assert!(ids.insert(trace["trace_id"].as_str().unwrap().to_owned()), "{trace} came twice");
+        }
+        let Some(next) = page["next"].as_str() else { break };
+        after = format!("&after={next}");
+    }
+    assert_eq!(ids.len(), 100_000);
     // Keeping it again makes no second one.
     let again = http::send(served.port("page"), "PUT", &format!("/longpole/v1/traces/{}/recording", &tag[6..]), &[], "").unwrap();
     assert_eq!((again.status, served.jaeger("/api/recordings")["recordings"].as_array().map(Vec::len)), (201, Some(2)), "{}", again.body);

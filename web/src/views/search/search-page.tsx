@@ -1,9 +1,9 @@
 import { useQuery } from '@tanstack/react-query';
-import { getRouteApi } from '@tanstack/react-router';
+import { getRouteApi, Link } from '@tanstack/react-router';
 import { useCallback, useEffect, useMemo, useState } from 'react';
 import { counted, formatCount } from '../../logic/format';
 import { durationsInWords, startsInWords } from '../../logic/scatter';
-import { sortedTraces } from '../../logic/trace-listing';
+import { sortedTraces, type TraceListing } from '../../logic/trace-listing';
 import { boxOf, isBounded, requestOf, type TracesBox, type TracesSearch, tracesInBox, withBox } from '../../logic/traces-search';
 import { servicesQuery, tracesQuery } from '../../state/queries';
 import { CloseIcon } from '../parts/icons';
@@ -92,7 +92,7 @@ export function SearchPage() {
     [navigate],
   );
   const change = (part: TracesSearch): void => {
-    const next = Object.fromEntries(Object.entries({ ...search, ...part }).filter(([, value]) => value !== ''));
+    const next = Object.fromEntries(Object.entries({ ...search, after: '', ...part }).filter(([, value]) => value !== ''));
     void navigate({ search: next, replace: true, resetScroll: false });
   };
   const toggleLive = (): void => {
@@ -158,14 +158,34 @@ export function SearchPage() {
             <TraceTable traces={rows} fresh={listing.fresh} nowMillis={listing.readMillis} point={setOnRow} />
           )}
         </div>
-        {listing?.truncated === true && (
-          <p className={css.note}>
-            {isSelected ? 'Selected among' : 'These are'} the newest {formatCount(listing.traces.length)} that match
-            {search.sort === 'longest' ? ', longest first' : ''}; a filter finds older ones.
-          </p>
+        {listing !== undefined && (search.after !== undefined || listing.next !== null) && (
+          <Pages listing={listing} search={search} isSelected={isSelected} />
         )}
       </main>
     </div>
+  );
+}
+
+/** Which part of the traces the list has, and the way to the others. */
+function Pages({ listing, search, isSelected }: { listing: TraceListing; search: TracesSearch; isSelected: boolean }) {
+  const { after, ...newest } = search;
+  const order = after === undefined ? 'the newest ' : 'older ones: ';
+  return (
+    <p className={css.note}>
+      {isSelected ? 'Selected among' : 'These are'} {order}
+      {formatCount(listing.traces.length)} that match{search.sort === 'longest' ? ', longest first' : ''}.{' '}
+      {after !== undefined && (
+        <Link to="/search" search={newest}>
+          Newest traces
+        </Link>
+      )}
+      {after !== undefined && listing.next !== null && ' · '}
+      {listing.next !== null && (
+        <Link to="/search" search={{ ...newest, after: listing.next }}>
+          Older traces
+        </Link>
+      )}
+    </p>
   );
 }
 
