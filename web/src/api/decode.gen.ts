@@ -913,6 +913,7 @@ function processRow(cursor: Cursor): ProcessRow {
 function services(cursor: Cursor): Services {
   return {
     services: cursor.field('services').list(service),
+    truncated: cursor.field('truncated').boolean(),
   };
 }
 

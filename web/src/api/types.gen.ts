@@ -1303,6 +1303,8 @@ export interface ProcessRow {
 export interface Services {
   /** The services, by name. */
   readonly services: readonly Service[];
+  /** Whether there are more services or operations: a server lists about 8 MB of names. */
+  readonly truncated: boolean;
 }
 
 /** A service. */
@@ -1355,7 +1357,7 @@ export interface ServiceSpans {
 export interface ServiceMap {
   /** Traces that the map is made from. */
   readonly traces: number;
-  /** Whether there are more of them in that time, all older. */
+  /** Whether there are more of them in that time, all older, or more services and calls than a map has: 16 MB of them. */
   readonly truncated: boolean;
   /** The services, by name. */
   readonly services: readonly MappedService[];

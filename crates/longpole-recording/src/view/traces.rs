@@ -1,7 +1,6 @@
 //! Traces of a server: what can be searched for, and what a search finds.
 
-use longpole_model::SpanKind;
-use longpole_store::live::{FoundPage, TraceSummary};
+use longpole_store::live::{FoundPage, Operations, TraceSummary};
 use serde::Serialize;
 
 use super::shared::{nanos, unix_nano};
@@ -18,6 +17,8 @@ pub struct ServerView {
 pub struct ServicesView {
     /// The services, by name.
     pub services: Vec<ServiceView>,
+    /// Whether there are more services or operations: a server lists about 8 MB of names.
+    pub truncated: bool,
 }
 
 /// A service.
@@ -72,7 +73,8 @@ pub struct ServiceSpansView {
 
 impl ServicesView {
     /// The view of services, operations and kinds, in the order of the alphabet.
-    pub fn new(operations: impl IntoIterator<Item = (String, String, SpanKind)>) -> Self {
+    pub fn new(operations: Operations) -> Self {
+        let truncated = operations.is_cut();
         let mut services: Vec<ServiceView> = Vec::new();
         for (service, name, _) in operations {
             if services.last().is_none_or(|last| last.name != service) {
@@ -82,7 +84,7 @@ impl ServicesView {
                 last.operations.push(name);
             }
         }
-        ServicesView { services }
+        ServicesView { services, truncated }
     }
 }
 

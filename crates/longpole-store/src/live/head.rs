@@ -6,6 +6,7 @@ use longpole_model::fast_hash::FastMap;
 use longpole_model::{Span, SpanId, SpanKind, StatusCode, TraceId};
 
 use super::log_events::{self, is_log_event};
+use super::operations::Operations;
 use crate::compact_spans::CompactSpans;
 use crate::numbers::u32_of;
 use crate::trace_summary::TraceSummary;
@@ -98,11 +99,17 @@ impl Head {
         (summary.spans > 0).then_some(summary)
     }
 
-    /// Services with their operations and kinds.
-    pub(super) fn operations(&self, into: &mut BTreeSet<(String, String, SpanKind)>) {
+    /// Adds its services with their operations and kinds.
+    pub(super) fn operations(&self, into: &mut Operations) {
         for example in self.spans.examples().iter().filter(|example| !is_log_event(example)) {
-            into.insert((example.resource.service_name().to_owned(), example.name.to_string(), example.kind));
+            into.add(example.resource.service_name(), &example.name, example.kind);
         }
+    }
+
+    /// Its services.
+    pub(super) fn services(&self) -> BTreeSet<String> {
+        let examples = self.spans.examples().iter().filter(|example| !is_log_event(example));
+        examples.map(|example| example.resource.service_name().to_owned()).collect()
     }
 }
 

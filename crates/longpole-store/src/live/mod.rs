@@ -24,6 +24,7 @@ mod generation;
 mod head;
 mod log_events;
 mod manifest;
+mod operations;
 mod search;
 mod segment;
 mod sync_thread;
@@ -33,14 +34,14 @@ mod trace_index;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use longpole_model::calendar::{civil_from_days, days_from_civil};
-use longpole_model::{LossKind, Span, SpanKind, Timestamp};
+use longpole_model::{LossKind, Span, Timestamp};
 
 pub use self::filter::{SpanFilter, TraceCursor};
 use self::folders::{Folders, NodeLogs};
@@ -48,6 +49,7 @@ use self::generation::Generations;
 use self::head::Head;
 pub use self::log_events::{log_event, set_apart};
 use self::manifest::{Manifest, ManifestChange, SegmentEntry};
+pub use self::operations::Operations;
 pub use self::search::FoundPage;
 use self::segment::Segment;
 pub use self::sync_thread::Acknowledge;
@@ -333,20 +335,23 @@ impl LiveStore {
         self.shared.sync_thread.wait(appended, acknowledge);
     }
 
-    /// Services with their operations and the kinds of their spans, in the order of the alphabet.
+    /// Services with their operations and the kinds of their spans.
     ///
     /// # Errors
     ///
     /// [`StoreError`] if a segment cannot be read.
-    pub fn operations(&self) -> Result<BTreeSet<(String, String, SpanKind)>, StoreError> {
+    pub fn operations(&self) -> Result<Operations, StoreError> {
         let (generations, segments) = self.shared.all();
-        let mut operations = BTreeSet::new();
+        let mut operations = Operations::default();
         for segment in segments {
-            operations.extend(self.shared.of_segment(&segment, segment.operations(&self.query).cloned())?);
+            let of_segment = self.query.briefly(|| segment.operations(&self.query));
+            operations.add_all(&*self.shared.of_segment(&segment, of_segment)?);
         }
         for generation in generations {
             read(&generation.head).operations(&mut operations);
         }
+        // The list, a copy that is an answer, and its text.
+        self.query.take(3 * operations.bytes() as u64)?;
         Ok(operations)
     }
 
@@ -491,9 +496,7 @@ impl SharedStore {
         let written = segment::write(&folder, head.spans())?;
         files::sync_dir(&self.folders.segments.join(&hour)).map_err(StoreError::io("sync", &folder))?;
         files::sync_dir(&self.folders.segments).map_err(StoreError::io("sync", &folder))?;
-        let mut operations = BTreeSet::new();
-        head.operations(&mut operations);
-        let services: BTreeSet<String> = operations.into_iter().map(|(service, ..)| service).collect();
+        let services = head.services();
         let entry = SegmentEntry {
             id,
             hour,

@@ -3,12 +3,13 @@
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::slice;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
-use longpole_model::{Span, SpanEvent, SpanKind, SpanLink, StatusCode, Timestamp, TraceId};
+use longpole_model::{Span, SpanEvent, SpanLink, StatusCode, Timestamp, TraceId};
 
 use super::log_events::{self, is_log_event};
 use super::manifest::{SERVICES_MAX, SegmentEntry};
+use super::operations::Operations;
 use super::range_of_hour;
 use super::trace_index::TraceIndex;
 use crate::compact_spans::CompactSpans;
@@ -33,6 +34,9 @@ const PAGE_ROWS: usize = if cfg!(test) { 4 } else { 4096 };
 /// Rows of a row group. With a trace the dictionaries of its row group are read, which grow with its rows.
 const GROUP_ROWS: usize = if cfg!(test) { 11 } else { 32_768 };
 
+/// Bytes of a list of operations that is kept for the next query.
+const KEPT_BYTES_MAX: usize = 1 << 20;
+
 /// A segment that can be read.
 #[derive(Debug)]
 pub(super) struct Segment {
@@ -40,7 +44,7 @@ pub(super) struct Segment {
     directory: PathBuf,
     index: OnceLock<TraceIndex>,
     open: OnceLock<OpenTables>,
-    operations: OnceLock<BTreeSet<(String, String, SpanKind)>>,
+    operations: OnceLock<Arc<Operations>>,
 }
 
 /// The tables of a segment, opened at the first question.
@@ -262,15 +266,17 @@ impl Segment {
     }
 
     /// Services, operations and kinds of its spans.
-    pub(super) fn operations(&self, query: &QueryLimits) -> Result<&BTreeSet<(String, String, SpanKind)>, StoreError> {
+    pub(super) fn operations(&self, query: &QueryLimits) -> Result<Arc<Operations>, StoreError> {
         if let Some(operations) = self.operations.get() {
-            return Ok(operations);
+            return Ok(Arc::clone(operations));
         }
-        let mut operations = BTreeSet::new();
-        self.tables()?
-            .spans
-            .read_columns(&["service_name", "name", "kind"], 0, query, |batch| spans::read_operations(&batch, &mut operations))?;
-        operations.retain(|(_, name, _)| name != log_events::NAME);
-        Ok(self.operations.get_or_init(|| operations))
+        let mut operations = Operations::default();
+        self.tables()?.spans.read_columns(&["service_name", "name", "kind"], 0, query, |batch| {
+            spans::read_operations(&batch, |service, name, kind| operations.add(service, name, kind))
+        })?;
+        operations.retain(|name| name != log_events::NAME);
+        // Lists of usual length are kept.
+        let operations = Arc::new(operations);
+        Ok(if operations.bytes() <= KEPT_BYTES_MAX { Arc::clone(self.operations.get_or_init(|| operations)) } else { operations })
     }
 }

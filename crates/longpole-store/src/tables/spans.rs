@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 use std::cell::RefCell;
-use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -394,13 +393,13 @@ pub(crate) fn read_durations(batch: &Batch<'_>, take: impl FnMut(u64)) -> Rows<(
 }
 
 /// Services, operations and kinds, of a batch with these three columns.
-pub(crate) fn read_operations(batch: &Batch<'_>, operations: &mut BTreeSet<(String, String, SpanKind)>) -> Rows<()> {
+pub(crate) fn read_operations(batch: &Batch<'_>, mut take: impl FnMut(&str, &str, SpanKind)) -> Rows<()> {
     let (service, name, kind) = (batch.shared_text("service_name")?, batch.shared_text("name")?, batch.shared_text("kind")?);
     let mut last = None;
     for row in batch.rows() {
         let found = (service.value(row), name.value(row), kind.value(row));
         if last != Some(found) {
-            operations.insert((found.0.to_owned(), found.1.to_owned(), word("kind", found.2, kind_of)?));
+            take(found.0, found.1, word("kind", found.2, kind_of)?);
             last = Some(found);
         }
     }

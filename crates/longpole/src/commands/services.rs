@@ -29,6 +29,7 @@ pub(crate) fn services(invocation: &Invocation, arguments: &ServicesArguments) -
         note(format!("the server names {} services; these are the first {SERVICES_MAX}", names.len()));
     }
     let begun = Instant::now();
+    let truncated = names.len() > SERVICES_MAX;
     for name in names.into_iter().take(SERVICES_MAX) {
         if begun.elapsed() > TIME_MAX {
             bail!("{} of the services took longer than {} s to answer", services.len(), TIME_MAX.as_secs());
@@ -40,7 +41,7 @@ pub(crate) fn services(invocation: &Invocation, arguments: &ServicesArguments) -
         operations.dedup();
         services.push(ServiceView { name, operations });
     }
-    let view = ServicesView { services };
+    let view = ServicesView { services, truncated };
     match arguments.at.format {
         Format::Json => print_json(&view),
         Format::Text if view.services.is_empty() => print_line("No spans yet. README says how programs send them."),

@@ -15,6 +15,7 @@ mod damage_a_log;
 #[cfg(feature = "sql")]
 mod damage_a_segment;
 mod delete_any_directory;
+mod exhaust_a_server;
 mod exhaust_sql;
 mod feed_a_hostile_file;
 mod leak_a_secret;
