@@ -16,7 +16,7 @@ use serde::Serialize;
 pub struct ServiceMapView {
     /// Traces that the map is made from.
     pub traces: usize,
-    /// Whether there are more of them in that time, all older.
+    /// Whether there are more of them in that time, all older, or more services and calls than a map has: 16 MB of them.
     pub truncated: bool,
     /// The services, by name.
     pub services: Vec<MappedServiceView>,
@@ -65,9 +65,11 @@ struct Requests {
 }
 
 impl Requests {
-    fn add(&mut self, span: &Span) {
+    /// Adds a request, and returns the memory that it takes.
+    fn add(&mut self, span: &Span) -> usize {
         self.durations.push(span.duration_nanos());
         self.errors += usize::from(span.status.code == StatusCode::Error);
+        REQUEST_BYTES
     }
 
     fn view(mut self) -> RequestsView {
@@ -87,7 +89,16 @@ pub struct ServiceMap {
     traces: usize,
     services: BTreeMap<String, Requests>,
     calls: BTreeMap<(String, String), Requests>,
+    bytes: usize,
+    is_cut: bool,
 }
+
+/// Bytes of a map from which on no other service or pair of them comes into it.
+const BYTES_MAX: usize = 16 << 20;
+
+/// What a service or a pair of them takes beside its names, about, and a request.
+const ENTRY_BYTES: usize = 128;
+const REQUEST_BYTES: usize = 16;
 
 impl ServiceMap {
     /// Adds the spans of a trace.
@@ -100,11 +111,31 @@ impl ServiceMap {
             if caller == Some(service) {
                 continue;
             }
-            self.services.entry(service.to_owned()).or_default().add(span);
-            if let Some(caller) = caller {
-                self.calls.entry((caller.to_owned(), service.to_owned())).or_default().add(span);
+            if self.services.contains_key(service) || self.has_room(service.len()) {
+                self.bytes += self.services.entry(service.to_owned()).or_default().add(span);
+            }
+            let Some(caller) = caller else { continue };
+            let pair = (caller.to_owned(), service.to_owned());
+            if self.calls.contains_key(&pair) || self.has_room(caller.len() + service.len()) {
+                self.bytes += self.calls.entry(pair).or_default().add(span);
             }
         }
+    }
+
+    /// Takes room for names of this length, if there is some.
+    fn has_room(&mut self, names: usize) -> bool {
+        let bytes = self.bytes + ENTRY_BYTES + names;
+        let has_room = bytes <= BYTES_MAX;
+        self.is_cut |= !has_room;
+        if has_room {
+            self.bytes = bytes;
+        }
+        has_room
+    }
+
+    /// Memory that it takes, about.
+    pub fn bytes(&self) -> usize {
+        self.bytes
     }
 
     /// Callers with their callees, and how many requests each made.
@@ -117,18 +148,40 @@ impl ServiceMap {
         let services = self.services.into_iter().map(|(name, requests)| MappedServiceView { name, requests: requests.view() });
         let calls = self.calls.into_iter();
         let calls = calls.map(|((caller, callee), requests)| ServiceCallsView { caller, callee, requests: requests.view() });
-        ServiceMapView { traces: self.traces, truncated: of > self.traces, services: services.collect(), calls: calls.collect() }
+        ServiceMapView {
+            traces: self.traces,
+            truncated: of > self.traces || self.is_cut,
+            services: services.collect(),
+            calls: calls.collect(),
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use longpole_model::{StatusCode, text};
+    use std::sync::Arc;
+
+    use longpole_model::{AttributeValue, Attributes, Resource, StatusCode, text};
 
     use super::*;
 
     fn requests(durations: impl IntoIterator<Item = i64>) -> RequestsView {
         Requests { durations: durations.into_iter().collect(), errors: 0 }.view()
+    }
+
+    #[test]
+    fn a_flood_of_services_ends_the_map_and_says_so() {
+        let mut span = text::parse("home  0..20ms  shop\n").unwrap().spans[0].clone();
+        let mut map = ServiceMap::default();
+        for number in 0..6_000 {
+            let mut attributes = Attributes::default();
+            attributes.push("service.name", AttributeValue::Str(format!("{number:04000}").as_str().into()));
+            span.resource = Arc::new(Resource { attributes });
+            map.add(std::slice::from_ref(&span));
+        }
+        assert!((15 << 20..=BYTES_MAX + 6_000 * REQUEST_BYTES).contains(&map.bytes()));
+        let view = map.view(6_000);
+        assert!(view.truncated && view.services.len() < 6_000 && view.traces == 6_000);
     }
 
     #[test]

@@ -275,11 +275,14 @@ pub(super) fn calls(store: &LiveStore, from: Timestamp, until: Timestamp) -> Res
     for found in store.find(&filter, DEPENDENCY_TRACES_MAX)? {
         add_to_map(store, &mut map, found.trace_id)?;
     }
+    // The pairs, an answer made of them, and its text.
+    store.limits().take(3 * map.bytes() as u64)?;
     Ok(map.calls().map(|(pair, count)| (pair.clone(), count as u64)).collect())
 }
 
 /// Adds the calls of a trace, whose spans are gone then. One that no query can read is left out: it must not take the map of all others away.
 pub(super) fn add_to_map(store: &LiveStore, map: &mut ServiceMap, trace_id: TraceId) -> Result<(), StoreError> {
+    let before = map.bytes();
     store.limits().briefly(|| match store.trace(trace_id) {
         Ok(spans) => {
             map.add(&spans);
@@ -287,7 +290,8 @@ pub(super) fn add_to_map(store: &LiveStore, map: &mut ServiceMap, trace_id: Trac
         }
         Err(StoreError::TraceTooLarge { .. }) => Ok(()),
         Err(error) => Err(error),
-    })
+    })?;
+    store.limits().take((map.bytes() - before) as u64)
 }
 
 /// A trace id in a path.

@@ -204,6 +204,9 @@ fn required_time(parameters: &Parameters, of: &str, camel: &str, snake: &str) ->
     Ok(rfc3339::timestamp(text).ok_or_else(|| format!("{of}{camel}: {text} is not a time such as 2026-11-28T16:30:00Z"))?)
 }
 
+/// What a service of a trace in a list takes beside its name, about.
+const SUMMARY_SERVICE_BYTES: usize = 128;
+
 /// A trace in a list.
 #[derive(Debug)]
 pub(super) struct Summary {
@@ -223,7 +226,12 @@ pub(super) struct Summary {
 impl Summary {
     /// The summary of a trace that was found, from its spans, which are gone then.
     pub(super) fn read(store: &LiveStore, found: &TraceSummary) -> Result<Summary, StoreError> {
-        store.limits().briefly(|| Ok(Summary::new(found, &store.trace(found.trace_id)?)))
+        let summary = store.limits().briefly(|| Ok::<_, StoreError>(Summary::new(found, &store.trace(found.trace_id)?)))?;
+        let services: usize = summary.services.keys().map(|name| name.len() + SUMMARY_SERVICE_BYTES).sum();
+        let texts = services + summary.root_service.len() + summary.root_name.len();
+        // The summary, an answer made of it, and its text.
+        store.limits().take(3 * texts as u64)?;
+        Ok(summary)
     }
 
     fn new(found: &TraceSummary, spans: &[Span]) -> Summary {
