@@ -28,7 +28,7 @@ use hyper::body::Body as _;
 use longpole_model::{Timestamp, TraceId};
 use longpole_recording::import::{self, Contents, ImportError};
 use longpole_recording::view::KeptView;
-use longpole_store::live::{KeptBeside, MemoryPool, QueryLimits, QueryMemory};
+use longpole_store::live::{KeptBeside, MemoryPool, QueryLimits, QueryMemory, QueryStop};
 use longpole_store::{RecordingName, RecordingState, Store, StoreError};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout};
@@ -56,8 +56,11 @@ const SLOW_AFTER: Duration = Duration::from_millis(if cfg!(test) { 200 } else { 
 /// How long another one waits for that place.
 const PLACE_WAIT_MAX: Duration = Duration::from_secs(2);
 
-/// How many are read at once: that may take a hundred times their bytes, of the memory of queries.
+/// How many are read at once: that may take a hundred times their bytes, of the memory of queries. Small ones do not wait for large ones.
 const READ_AT_ONCE_MAX: usize = 1;
+
+/// A file of at most this many bytes is small.
+const SMALL_BYTES_MAX: u64 = 8 << 20;
 
 /// How long one waits for those before it to be read.
 const READ_WAIT_MAX: Duration = Duration::from_secs(60);
@@ -81,7 +84,8 @@ pub(super) struct Pushed {
     /// Open for as long as the server, to see what its disk has left.
     store: Store,
     receiving: Arc<Semaphore>,
-    reading: Arc<Semaphore>,
+    /// A place for a small one, and one for a large one.
+    reading: [Arc<Semaphore>; 2],
     /// Reading one takes memory of the queries.
     memory: Arc<MemoryPool>,
     under_way: Arc<Mutex<Vec<Arc<Arrival>>>>,
@@ -140,7 +144,7 @@ impl Pushed {
             let _ = fs::remove_dir_all(entry.path()).or_else(|_| fs::remove_file(entry.path()));
         }
         let places = |most| Arc::new(Semaphore::new(most));
-        let (receiving, reading) = (places(RECEIVED_AT_ONCE_MAX), places(READ_AT_ONCE_MAX));
+        let (receiving, reading) = (places(RECEIVED_AT_ONCE_MAX), [places(READ_AT_ONCE_MAX), places(READ_AT_ONCE_MAX)]);
         Ok(Pushed {
             root: Arc::new(root),
             store,
@@ -222,6 +226,13 @@ impl Pushed {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Whether the disk has room for the recordings that the bytes become which have come so far, of all that come at this moment.
+    fn check_disk_again(&self) -> Result<(), ApiError> {
+        let come: u64 = self.under_way(|all| all.iter().map(|arrival| arrival.bytes.load(Ordering::Relaxed)).sum());
+        // The bytes themselves are on the disk.
+        self.check_disk(come / 2)
     }
 
     /// What there is, for retention. One with a tag stays, and is not listed.
@@ -321,13 +332,15 @@ async fn take(pushed: &Pushed, name: &str, body: Body) -> Result<RecordingName, 
         }
         () = place.arrival.cut.notified() => return Err(busy("the recording came slowly, and others needed its place: try again")),
     };
+    let is_large = place.arrival.bytes.load(Ordering::Relaxed) > SMALL_BYTES_MAX;
     drop(place);
-    let turn = timeout(READ_WAIT_MAX, Arc::clone(&pushed.reading).acquire_owned()).await;
+    let turn = timeout(READ_WAIT_MAX, Arc::clone(&pushed.reading[usize::from(is_large)]).acquire_owned()).await;
     let turn = turn.map_err(|_| busy("other recordings are being read: try again"))?;
     let pushed = pushed.clone();
+    let limits = QueryLimits { memory: QueryMemory::of(&pushed.memory), ..QueryLimits::default() };
+    let _waits = StopsWithItsClient(limits.stop.clone());
     off_the_reactor::<_, ApiError>(move || {
         let _turn = turn;
-        let limits = QueryLimits { memory: QueryMemory::of(&pushed.memory), ..QueryLimits::default() };
         let contents = import::read_sent(&incoming.path, &limits).map_err(|error| {
             let cause = causes(&error).replace(&*incoming.path.to_string_lossy(), "it");
             let (status, code) = match error {
@@ -344,6 +357,15 @@ async fn take(pushed: &Pushed, name: &str, body: Body) -> Result<RecordingName, 
     .await
 }
 
+/// Stops the reading of a recording when nobody waits for the answer any more.
+struct StopsWithItsClient(QueryStop);
+
+impl Drop for StopsWithItsClient {
+    fn drop(&mut self) {
+        self.0.stop();
+    }
+}
+
 /// Writes what comes to a file.
 async fn receive(pushed: &Pushed, arrival: &Arrival, name: &str, mut body: Body) -> Result<Incoming, ApiError> {
     let failed = |error: std::io::Error| ApiError::new(StatusCode::INSUFFICIENT_STORAGE, "not_kept", format!("cannot keep it: {error}"));
@@ -356,6 +378,9 @@ async fn receive(pushed: &Pushed, arrival: &Arrival, name: &str, mut body: Body)
         let frame = frame.map_err(|error| ApiError::new(StatusCode::BAD_REQUEST, "cut", format!("the recording broke off: {error}")))?;
         let Ok(data) = frame.into_data() else { continue };
         let bytes = arrival.bytes.fetch_add(data.len() as u64, Ordering::Relaxed).saturating_add(data.len() as u64);
+        if bytes >> 20 > (bytes - data.len() as u64) >> 20 {
+            pushed.check_disk_again()?;
+        }
         if bytes > PUSHED_BYTES_MAX {
             let message = format!("larger than {} MiB", PUSHED_BYTES_MAX >> 20);
             return Err(ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", message));
@@ -411,6 +436,8 @@ mod tests {
         let directory = std::env::temp_dir().join(format!("longpole-pushed-{}", std::process::id()));
         fs::create_dir_all(&directory).unwrap();
         let pushed = Pushed::open(&directory, &Arc::new(MemoryPool::new(1 << 30))).unwrap();
+        // A large one is being read.
+        let _reading = Arc::clone(&pushed.reading[1]).try_acquire_owned().unwrap();
         let slow = || {
             let (body, hold) = endless();
             let pushed = pushed.clone();
