@@ -124,8 +124,7 @@ where
     let held = Arc::clone(&query);
     let work = move || {
         // It has its place until it is over, also when nobody waits for it any more.
-        let _held = held;
-        work()
+        QUERY.sync_scope(held, work)
     };
     match timeout_at(until, tokio::task::spawn_blocking(work)).await {
         Ok(done) => done.unwrap_or_else(|_| Err(Unfinished::Panicked.into())),

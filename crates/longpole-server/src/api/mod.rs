@@ -13,6 +13,7 @@ mod tree;
 
 use std::error::Error;
 use std::fmt;
+use std::io;
 use std::sync::Arc;
 
 use axum::body::Body;
@@ -23,12 +24,16 @@ use http::StatusCode;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use longpole_model::TraceId;
 use longpole_recording::seal::SealError;
+use longpole_store::live::QueryLimits;
 use longpole_store::{ErrorKind, RecordingName, StoreError};
 use serde::Serialize;
 use serde_json::json;
 
 pub(crate) use self::report_cache::ReportCache;
-use crate::off_the_reactor::Unfinished;
+use crate::off_the_reactor::{Unfinished, query_limits};
+
+/// Bytes that an answer begins with.
+const BODY_BYTES: usize = 16 << 10;
 
 /// The routes. All are GET; axum answers HEAD by them, and everything else with 405.
 pub(crate) fn routes(cache: Arc<ReportCache>) -> Router {
@@ -169,9 +174,41 @@ pub(crate) type Answer = Result<Response, ApiError>;
 
 /// A view as JSON.
 pub(crate) fn json(view: &impl Serialize) -> Answer {
-    let body = serde_json::to_vec(view)
-        .map_err(|error| ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "unreadable", format!("cannot write JSON: {error}")))?;
-    Ok(respond(StatusCode::OK, body))
+    let mut body = CountedBody { limits: query_limits(), text: Vec::new(), refusal: None };
+    let written = serde_json::to_writer(&mut body, view);
+    if let Some(refusal) = body.refusal {
+        return Err(refusal.into());
+    }
+    written.map_err(|error| ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "unreadable", format!("cannot write JSON: {error}")))?;
+    Ok(respond(StatusCode::OK, body.text))
+}
+
+/// The text of an answer, whose memory its query takes while it grows.
+struct CountedBody {
+    limits: QueryLimits,
+    text: Vec<u8>,
+    /// Why it is not whole.
+    refusal: Option<StoreError>,
+}
+
+impl io::Write for CountedBody {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let (length, capacity) = (self.text.len() + bytes.len(), self.text.capacity());
+        if length > capacity {
+            let wanted = length.max(2 * capacity).max(BODY_BYTES);
+            if let Err(refusal) = self.limits.take((wanted - capacity) as u64) {
+                self.refusal = Some(refusal);
+                return Err(io::ErrorKind::OutOfMemory.into());
+            }
+            self.text.reserve_exact(wanted - self.text.len());
+        }
+        self.text.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// What a report is about.
@@ -200,5 +237,27 @@ impl From<Unfinished> for ApiError {
             Unfinished::NoPlace => (StatusCode::SERVICE_UNAVAILABLE, "busy"),
         };
         ApiError::new(status, code, unfinished.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use longpole_store::live::MemoryPool;
+    use tokio::sync::Semaphore;
+
+    use super::*;
+    use crate::off_the_reactor::{QUERY, Query};
+
+    #[tokio::test]
+    async fn an_answer_takes_the_memory_of_its_query_while_it_grows() {
+        let pool = Arc::new(MemoryPool::new(1 << 20));
+        let query = || Arc::new(Query::new(Arc::new(Semaphore::new(1)), &pool));
+        let answer = |view: Vec<String>| QUERY.sync_scope(query(), || json(&view).map(|_| pool.bytes()).map_err(|error| error.status));
+        let held = answer(vec!["x".repeat(1_000); 300]).unwrap();
+        assert!((300_000..1 << 20).contains(&held), "{held} bytes");
+        assert_eq!(pool.bytes(), 0, "the query is over");
+        assert_eq!(answer(vec!["x".repeat(1_000); 3_000]), Err(StatusCode::UNPROCESSABLE_ENTITY));
     }
 }

@@ -29,7 +29,7 @@ use super::{Answer, ApiError, ReportName};
 use crate::limits::{REPORTS_BYTES_MAX, REPORTS_MAX};
 use crate::off_the_reactor::{QUERY, Unfinished, off_the_reactor, query_limits};
 
-/// Memory of the view of the tree for each span: its columns, and the same in JSON.
+/// Memory of the view of the tree for each span: its columns.
 const TREE_SPAN_BYTES: u64 = 256;
 
 /// The reports of the last requests. A sealed recording never changes, so its report stays valid; each request checks that the recording still
@@ -338,7 +338,9 @@ impl ReportCache {
     ) -> Answer {
         let limits = query_limits();
         let rows_in_memory = move |name, report: &Report| {
-            limits.take(TREE_SPAN_BYTES * report.forest().len() as u64)?;
+            let labels = report.labels();
+            let texts: usize = labels.services.iter().chain(labels.names.iter()).map(String::len).sum();
+            limits.take(TREE_SPAN_BYTES * report.forest().len() as u64 + texts as u64)?;
             view(name, report)
         };
         self.view(recording, rows_in_memory).await
