@@ -76,6 +76,8 @@ pub struct Report {
     timelines: Timelines,
     functions: Functions,
     labels: OnceLock<Labels>,
+    /// Where the time of each pole went.
+    pole_states: OnceLock<Vec<OnceLock<States>>>,
     figures: OnceLock<IdVec<ProcessRow, ProcessFigures>>,
     servers: OnceLock<Servers>,
     /// The calls of processes and spans that servers of the run answer.
@@ -181,6 +183,7 @@ impl Report {
             timelines,
             functions,
             labels: OnceLock::new(),
+            pole_states: OnceLock::new(),
             figures: OnceLock::new(),
             servers: OnceLock::new(),
             answers: OnceLock::new(),

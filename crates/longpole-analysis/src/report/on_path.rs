@@ -1,5 +1,7 @@
 //! What nodes did while they were on the critical path.
 
+use std::sync::OnceLock;
+
 use longpole_model::{IdVec, Nanos, NodeId, SampleId, StateKind, WaitId};
 
 use crate::pulumi::deployment::{self, DeploymentTime, ProviderCpu};
@@ -21,7 +23,11 @@ impl Report {
 
     /// Where the time of a pole on the path went; sums to it.
     pub fn states_of_pole(&self, pole: &Pole) -> States {
-        self.activity_on_path().states(self.stretches_of_pole(pole).into_iter())
+        let compute = || self.activity_on_path().states(self.stretches_of_pole(pole).into_iter());
+        // The reason, the states and the waits of a pole all begin with them.
+        let known = || self.pole_states.get_or_init(|| self.poles.poles.iter().map(|_| OnceLock::new()).collect());
+        let place = self.poles.poles.iter().position(|own| std::ptr::eq(own, pole));
+        place.map_or_else(compute, |place| *known()[place].get_or_init(compute))
     }
 
     /// The samples of a pole on the path: indices into `recording.samples`.
