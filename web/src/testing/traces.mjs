@@ -42,6 +42,7 @@ export function madeUpTraces() {
         { name: 'cart', operations: ['SELECT items'] },
         { name: 'shop', operations: ['GET /cart'] },
       ],
+      truncated: false,
     }),
     search: (parameters) => {
       const service = parameters.get('service');
