@@ -100,6 +100,14 @@ pub struct Reason<'a> {
     pub cause: Cause<'a>,
 }
 
+impl<'a> Reason<'a> {
+    /// The reason of a pole of this number of nodes. Nothing but the cause is known.
+    pub(crate) fn of(nodes: usize, cause: Cause<'a>) -> Reason<'a> {
+        let (in_sequence, outlier, outlier_process, longest, part, of_own) = Default::default();
+        Reason { nodes, in_sequence, outlier, outlier_process, longest, part, of_own, is_estimate: false, cause }
+    }
+}
+
 /// A node, and what tells it from others of its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeOfPole<'a> {
@@ -292,11 +300,10 @@ impl Report {
     pub fn reason(&self, pole: &Pole) -> Reason<'_> {
         let states = self.states_of_pole(pole);
         let own = states.own();
-        let (nodes, outlier, cause) = (pole.nodes.len(), pole.outlier, self.cause(pole));
-        let outlier_process = self.outlier_process(pole);
-        let (longest, part, of_own) = (None, None, None);
-        let reason = Reason { nodes, in_sequence: None, outlier, outlier_process, longest, part, of_own, is_estimate: false, cause };
+        let reason = Reason::of(pole.nodes.len(), self.cause(pole));
         Reason {
+            outlier: pole.outlier,
+            outlier_process: self.outlier_process(pole),
             is_estimate: reason.code().has_shares() && !states.is_exact(),
             part: self.part_of(pole).and_then(NamedPart::function),
             in_sequence: (pole.part.is_none() && self.in_sequence(&pole.nodes)).then_some(pole.nodes.len()),
@@ -448,7 +455,7 @@ impl Report {
         let (Some(_), [node], None) = (pole.outlier, &pole.nodes[..], &pole.part) else { return None };
         let name = &self.forest.process(&self.recording, *node)?.name;
         let same = |node: &NodeId| self.forest.process(&self.recording, *node).is_some_and(|process| process.name == *name);
-        Some(self.node_among(*node, (0..self.forest.len()).map(NodeId::at).filter(same)))
+        Some(self.node_among(*node, self.forest.ids().filter(same)))
     }
 
     /// A node, with what tells it from these.
@@ -608,17 +615,7 @@ sample 900ms x100 pid 1 main;build;hash
         let cause = Cause::HardlyComputes { rest: unaccounted(99), next: None, percent: 1, after_event: None };
         assert_eq!(
             report.reason(report.poles().iter().next().unwrap()),
-            Reason {
-                nodes: 2,
-                in_sequence: Some(2),
-                outlier: None,
-                outlier_process: None,
-                longest: None,
-                part: None,
-                of_own: None,
-                is_estimate: true,
-                cause
-            }
+            Reason { in_sequence: Some(2), is_estimate: true, ..Reason::of(2, cause) }
         );
     }
 
@@ -651,19 +648,6 @@ sample 900ms x100 pid 1 main;build;hash
             report("run x 0..100ms\n  outer 0..100ms svc pid 1\n    inner 0..60ms svc pid 1\nsample 62ms x30 pid 1 [outer] main;hash\n");
         let pole = report.poles().iter().find(|pole| pole.name == "outer").unwrap();
         let cause = Cause::Computes { share: on_cpu(75), hot: Some(hot(30, "hash", None)), wait: None };
-        assert_eq!(
-            report.reason(pole),
-            Reason {
-                nodes: 1,
-                in_sequence: None,
-                outlier: None,
-                outlier_process: None,
-                longest: None,
-                part: None,
-                of_own: Some(Nanos(40_000_000)),
-                is_estimate: true,
-                cause
-            }
-        );
+        assert_eq!(report.reason(pole), Reason { of_own: Some(Nanos(40_000_000)), is_estimate: true, ..Reason::of(1, cause) });
     }
 }

@@ -252,17 +252,7 @@ mod tests {
 
     /// A pole of one node, and nothing else is known about it.
     fn alone(cause: Cause<'_>) -> Reason<'_> {
-        Reason {
-            nodes: 1,
-            in_sequence: None,
-            outlier: None,
-            outlier_process: None,
-            longest: None,
-            part: None,
-            of_own: None,
-            is_estimate: false,
-            cause,
-        }
+        Reason::of(1, cause)
     }
 
     /// The whole sentence, and the one for 50 columns.
@@ -367,29 +357,9 @@ mod tests {
     #[test]
     fn shares_of_its_own_time_and_a_sequence_stand_in_front() {
         let cause = Cause::ComputesSomewhere(share(75));
-        let fact = Reason {
-            nodes: 12,
-            in_sequence: Some(12),
-            outlier: None,
-            outlier_process: None,
-            longest: None,
-            part: None,
-            of_own: Some(Nanos(40_000_000)),
-            is_estimate: true,
-            cause,
-        };
+        let fact = Reason { in_sequence: Some(12), of_own: Some(Nanos(40_000_000)), is_estimate: true, ..Reason::of(12, cause) };
         assert_eq!(reason(&fact).to_string(), "12 in sequence; own time 40.0ms: ≈ 75% on-CPU, too few samples to say where");
-        let short = Reason {
-            nodes: 1,
-            in_sequence: None,
-            outlier: None,
-            outlier_process: None,
-            longest: None,
-            part: None,
-            of_own: None,
-            is_estimate: false,
-            cause: Cause::TooShort,
-        };
+        let short = alone(Cause::TooShort);
         let outlier = Some(Outlier { of: 5, next: Nanos(31_200_000) });
         let said = |nodes| reason(&Reason { nodes, outlier, ..short.clone() }).to_string();
         assert_eq!(said(1), "the longest of 5 of this name (the next takes 31.2ms); too short for the sampling rate");

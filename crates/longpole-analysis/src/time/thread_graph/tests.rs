@@ -415,23 +415,21 @@ cpu 0..10ms pid 1 tid 1
 wait 10..50ms pid 1 tid 1 pipe main;read
 cpu 50..100ms pid 1 tid 1
 cpu 1..9ms pid 1 tid 3
-cpu 9040us..100ms pid 1 tid 3
+cpu 9040..100000us pid 1 tid 3
 cpu 9000..9500us pid 2 tid 2
 wait 9500..49980us pid 2 tid 2 sleep make;nap
 cpu 49980..50000us pid 2 tid 2
 sample 1ms x99 pid 1 tid 3 burn
 sample 0ms x10 pid 1 tid 1 main;parse
 sample 50ms x50 pid 1 tid 1 main;write
-"
-    .replace("9040us..100ms", "9040..100000us");
-    assert_eq!(poles(&rows)[..2], ["write 50 48", "rest 41 40"]);
+";
+    assert_eq!(poles(rows)[..2], ["write 50 48", "rest 41 40"]);
 }
 
 #[test]
 fn who_lets_a_join_end_before_its_own_end_was_on_a_cpu_then() {
     // A thread of an interpreter wakes who joins it and ends 4 ms later; the process ends another one, which polls, meanwhile.
-    let mut rows = "thread x 0..100ms pid 1 tid 1\nthread poll 1..95500us pid 1 tid 3\nthread w 2..99ms pid 1 tid 4\n"
-        .replace("1..95500us", "1000..95500us");
+    let mut rows = "thread x 0..100ms pid 1 tid 1\nthread poll 1000..95500us pid 1 tid 3\nthread w 2..99ms pid 1 tid 4\n".to_owned();
     rows += "cpu 0..10ms pid 1 tid 1\nwait 10..95ms pid 1 tid 1 join main;join\ncpu 95..100ms pid 1 tid 1\n";
     rows +=
         "cpu 2..3ms pid 1 tid 4\nwait 3000..94900us pid 1 tid 4 sleep w;fetch\ncpu 94900..95100us pid 1 tid 4\ncpu 98..99ms pid 1 tid 4\n";
