@@ -6,6 +6,7 @@
 //! cart        ├────┤                  work inside cart: neither
 //! ```
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 
 use longpole_model::{Span, SpanId, StatusCode};
@@ -65,11 +66,9 @@ struct Requests {
 }
 
 impl Requests {
-    /// Adds a request, and returns the memory that it takes.
-    fn add(&mut self, span: &Span) -> usize {
+    fn add(&mut self, span: &Span) {
         self.durations.push(span.duration_nanos());
         self.errors += usize::from(span.status.code == StatusCode::Error);
-        REQUEST_BYTES
     }
 
     fn view(mut self) -> RequestsView {
@@ -89,6 +88,12 @@ pub struct ServiceMap {
     traces: usize,
     services: BTreeMap<String, Requests>,
     calls: BTreeMap<(String, String), Requests>,
+    room: Room,
+}
+
+/// The memory of a map, about.
+#[derive(Debug, Default)]
+struct Room {
     bytes: usize,
     is_cut: bool,
 }
@@ -111,31 +116,17 @@ impl ServiceMap {
             if caller == Some(service) {
                 continue;
             }
-            if self.services.contains_key(service) || self.has_room(service.len()) {
-                self.bytes += self.services.entry(service.to_owned()).or_default().add(span);
-            }
-            let Some(caller) = caller else { continue };
-            let pair = (caller.to_owned(), service.to_owned());
-            if self.calls.contains_key(&pair) || self.has_room(caller.len() + service.len()) {
-                self.bytes += self.calls.entry(pair).or_default().add(span);
+            self.room.count(&mut self.services, service.to_owned(), service.len(), span);
+            if let Some(caller) = caller {
+                let names = caller.len() + service.len();
+                self.room.count(&mut self.calls, (caller.to_owned(), service.to_owned()), names, span);
             }
         }
-    }
-
-    /// Takes room for names of this length, if there is some.
-    fn has_room(&mut self, names: usize) -> bool {
-        let bytes = self.bytes + ENTRY_BYTES + names;
-        let has_room = bytes <= BYTES_MAX;
-        self.is_cut |= !has_room;
-        if has_room {
-            self.bytes = bytes;
-        }
-        has_room
     }
 
     /// Memory that it takes, about.
     pub fn bytes(&self) -> usize {
-        self.bytes
+        self.room.bytes
     }
 
     /// Callers with their callees, and how many requests each made.
@@ -150,10 +141,29 @@ impl ServiceMap {
         let calls = calls.map(|((caller, callee), requests)| ServiceCallsView { caller, callee, requests: requests.view() });
         ServiceMapView {
             traces: self.traces,
-            truncated: of > self.traces || self.is_cut,
+            truncated: of > self.traces || self.room.is_cut,
             services: services.collect(),
             calls: calls.collect(),
         }
+    }
+}
+
+impl Room {
+    /// Counts a request, if it is known what it goes to, or if there is room for these bytes of names.
+    fn count<K: Ord>(&mut self, requests: &mut BTreeMap<K, Requests>, key: K, names: usize, span: &Span) {
+        let of_key = match requests.entry(key) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) if self.bytes + ENTRY_BYTES + names <= BYTES_MAX => {
+                self.bytes += ENTRY_BYTES + names;
+                new.insert(Requests::default())
+            }
+            Entry::Vacant(_) => {
+                self.is_cut = true;
+                return;
+            }
+        };
+        of_key.add(span);
+        self.bytes += REQUEST_BYTES;
     }
 }
 

@@ -45,10 +45,6 @@ impl Operations {
         others.list.iter().for_each(|(service, name, kind)| self.add(service, name, *kind));
     }
 
-    pub(super) fn retain(&mut self, is_kept: impl Fn(&str) -> bool) {
-        self.list.retain(|(_, name, _)| is_kept(name));
-    }
-
     fn has_service(&self, service: &str) -> bool {
         let from = (service.to_owned(), String::new(), SpanKind::default());
         self.list.range(from..).next().is_some_and(|(next, ..)| next == service)

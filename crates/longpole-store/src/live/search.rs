@@ -446,9 +446,7 @@ mod tests {
                 live.append(&Request { head, body: b"", spans }).unwrap();
                 live.maintain(now, *ends).unwrap();
             }
-            let (generations, segments) = live.shared.all();
-            let heads = generations.into_iter().map(TracePlace::Head);
-            let places: Vec<TracePlace> = heads.chain(segments.into_iter().map(TracePlace::Segment)).collect();
+            let places = live.places();
             for filter in &filters {
                 let query = QueryLimits::default();
                 let mut all: HashMap<TraceId, TraceSummary> = HashMap::new();

@@ -272,9 +272,12 @@ impl Segment {
         }
         let mut operations = Operations::default();
         self.tables()?.spans.read_columns(&["service_name", "name", "kind"], 0, query, |batch| {
-            spans::read_operations(&batch, |service, name, kind| operations.add(service, name, kind))
+            spans::read_operations(&batch, |service, name, kind| {
+                if name != log_events::NAME {
+                    operations.add(service, name, kind);
+                }
+            })
         })?;
-        operations.retain(|name| name != log_events::NAME);
         // Lists of usual length are kept.
         let operations = Arc::new(operations);
         Ok(if operations.bytes() <= KEPT_BYTES_MAX { Arc::clone(self.operations.get_or_init(|| operations)) } else { operations })
