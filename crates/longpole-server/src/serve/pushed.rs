@@ -219,8 +219,13 @@ impl Pushed {
 
     /// Whether the disk has room for these bytes, and again for the recording that they become.
     fn check_disk(&self, bytes: u64) -> Result<(), ApiError> {
+        self.check_free(bytes.saturating_mul(2))
+    }
+
+    /// Whether the disk has these bytes beside its reserve.
+    fn check_free(&self, bytes: u64) -> Result<(), ApiError> {
         match self.store.free_bytes() {
-            Some(free) if free < bytes.saturating_mul(2).saturating_add(DISK_RESERVE_BYTES) => {
+            Some(free) if free < bytes.saturating_add(DISK_RESERVE_BYTES) => {
                 let message = format!("cannot keep it: the disk of the server has {} MiB left", free >> 20);
                 Err(ApiError::new(StatusCode::INSUFFICIENT_STORAGE, "not_kept", message))
             }
@@ -232,7 +237,7 @@ impl Pushed {
     fn check_disk_again(&self) -> Result<(), ApiError> {
         let come: u64 = self.under_way(|all| all.iter().map(|arrival| arrival.bytes.load(Ordering::Relaxed)).sum());
         // The bytes themselves are on the disk.
-        self.check_disk(come / 2)
+        self.check_free(come)
     }
 
     /// What there is, for retention. One with a tag stays, and is not listed.

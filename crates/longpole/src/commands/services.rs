@@ -25,11 +25,11 @@ pub(crate) fn services(invocation: &Invocation, arguments: &ServicesArguments) -
     let names = server.json(&["/api/v3/services".to_owned(), "/api/services".to_owned()])?;
     let mut services = Vec::new();
     let names = texts(names.get("services").or(names.get("data")));
-    if names.len() > SERVICES_MAX {
+    let truncated = names.len() > SERVICES_MAX;
+    if truncated {
         note(format!("the server names {} services; these are the first {SERVICES_MAX}", names.len()));
     }
     let begun = Instant::now();
-    let truncated = names.len() > SERVICES_MAX;
     for name in names.into_iter().take(SERVICES_MAX) {
         if begun.elapsed() > TIME_MAX {
             bail!("{} of the services took longer than {} s to answer", services.len(), TIME_MAX.as_secs());
