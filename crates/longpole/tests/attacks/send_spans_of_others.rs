@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::another_user;
 use crate::starve_the_receiver::{body, lost, span_names};
-use crate::support::{PlainUser, Sandbox, clean, json, longpole, role, skip};
+use crate::support::{PlainUser, Sandbox, clean, has_program, json, longpole, role, skip};
 
 /// The same command, with a limit of descriptors.
 fn limited(command: &Command, descriptors: u64) -> Command {
@@ -446,8 +446,7 @@ parent=$$
 
 #[test]
 fn the_pid_of_a_dead_process_is_not_trusted() {
-    if Command::new("bash").arg("--version").output().is_err() {
-        skip("a connection that is inherited", "bash is not there");
+    if !has_program("a connection that is inherited", "bash") {
         return;
     }
     let sandbox = Sandbox::new();

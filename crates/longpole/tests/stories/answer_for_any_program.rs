@@ -4,7 +4,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::support::{Sandbox, c, can_sample, json, longpole, skip, time_on_path};
+use crate::support::{Sandbox, c, can_sample, has_program, json, longpole, skip, time_on_path};
 
 #[test]
 fn a_script_that_works_and_then_waits_is_named_beside_its_child() {
@@ -212,11 +212,8 @@ fn waits_are_named_by_their_cause_in_any_call() {
 #[test]
 fn a_compiler_is_named_by_the_file_that_it_compiles() {
     const STORY: &str = "a_compiler_is_named_by_the_file_that_it_compiles";
-    if !can_sample(STORY) {
+    if !can_sample(STORY) || !has_program(STORY, "gcc") {
         return;
-    }
-    if Command::new("gcc").arg("--version").output().is_err() {
-        return skip(STORY, "there is no gcc");
     }
     let sandbox = Sandbox::new();
     let store = sandbox.path("store");
@@ -372,11 +369,8 @@ server.serve_forever()
 #[test]
 fn a_server_is_named_that_clients_with_timeouts_call_at_once() {
     const STORY: &str = "a_server_is_named_that_clients_with_timeouts_call_at_once";
-    if !can_sample(STORY) {
+    if !can_sample(STORY) || !has_program(STORY, "curl") {
         return;
-    }
-    if Command::new("curl").arg("--version").output().is_err() {
-        return skip(STORY, "there is no curl");
     }
     let sandbox = Sandbox::new();
     let (store, program, port) = (sandbox.path("store"), sandbox.path("pages.py"), sandbox.path("port"));

@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use crate::support::{Sandbox, ask, c, clean, json, longpole, role, rows, skip};
+use crate::support::{Sandbox, ask, c, clean, has_program, json, longpole, role, rows, skip};
 
 /// The span id of a work function is its number in each byte.
 const PROGRAM: &str = r#"
@@ -198,8 +198,8 @@ fn stay_in_a_span() {
 
 #[test]
 fn a_debugger_finds_span_and_resource_of_our_sdk() {
-    if Command::new("gdb").arg("--version").output().is_err() {
-        return skip("our SDK as others see it", "gdb is not there");
+    if !has_program("our SDK as others see it", "gdb") {
+        return;
     }
     let arguments = role("see_the_spans_of_any_sdk::stay_in_a_span");
     let mut command = Command::new(&arguments[0]);

@@ -141,6 +141,15 @@ pub(crate) fn can_sample(story: &str) -> bool {
     profiling["state"] == "ok"
 }
 
+/// Whether a program is installed here; if not, the story is listed as skipped.
+pub(crate) fn has_program(story: &str, program: &str) -> bool {
+    let is_there = Command::new(program).arg("--version").output().is_ok();
+    if !is_there {
+        skip(story, &format!("there is no {program}"));
+    }
+    is_there
+}
+
 /// Somebody without privilege: another user id, no capability, binaries outside of any home.
 pub(crate) struct PlainUser {
     bin: PathBuf,
