@@ -68,8 +68,20 @@ impl<'a> Heap<'a> {
         }
     }
 
-    /// The object that a word points to; `None` if there is none.
+    /// The object that a word points to; `None` if there is none. If the collector has moved it, its new place follows from the old one for as
+    /// long as nothing else lies there.
     pub(super) fn object(&mut self, pointer: u64) -> Result<Option<Object>, Unreadable> {
+        let Some(words) = self.words(pointer)? else { return Ok(None) };
+        let words = match moved_to(word(&words, 0)) {
+            Some(pointer) => self.words(pointer)?,
+            None => Some(words),
+        };
+        let Some(words) = words else { return Ok(None) };
+        Ok(self.kind(word(&words, 0))?.map(|kind| Object { kind, words }))
+    }
+
+    /// The first words of the object that a word points to.
+    fn words(&mut self, pointer: u64) -> Result<Option<[u8; OBJECT_BYTES]>, Unreadable> {
         let mut words = [0; OBJECT_BYTES];
         let Some(at) = address(pointer) else { return Ok(None) };
         // The last object of a heap may be shorter than that, and nothing behind it.
@@ -79,8 +91,7 @@ impl<'a> Heap<'a> {
                 return Ok(None);
             }
         }
-        let map = word(&words, 0);
-        Ok(self.kind(map)?.map(|kind| Object { kind, words }))
+        Ok(Some(words))
     }
 
     /// The type of the objects of a map.
@@ -103,6 +114,11 @@ impl<'a> Heap<'a> {
 
 /// Memory is there or not in pages of this size, or of a multiple.
 const PAGE_BYTES: u64 = 4096;
+
+/// Where an object is now, if the collector has moved it: V8 leaves the new address in place of its map, without the bits of a pointer.
+fn moved_to(map: u64) -> Option<u64> {
+    (map & 3 == 0 && is_pointer(map | 1)).then_some(map | 1)
+}
 
 /// Where the object lies that a word points to.
 pub(super) fn address(pointer: u64) -> Option<u64> {

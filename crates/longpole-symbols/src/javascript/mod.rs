@@ -9,9 +9,9 @@
 //!                                            └─► Script ─► file, source ─► lines
 //! ```
 //!
-//! It reads while the program runs and its collector moves objects, so any pointer may lead anywhere. Each object must have its type, each
-//! list and text has a limit, and what does not hold together has no name. A function that is known is not followed again: its own words are
-//! copied, and must be the same.
+//! It reads while the program runs and its collector moves objects, so any pointer may lead anywhere. An object that was moved a moment ago is
+//! found by the address that V8 left in its old place. Each object must have its type, each list and text has a limit, and what does not hold
+//! together has no name. A function that is known is not followed again: its own words are copied, and must be the same.
 
 mod functions;
 mod heap;

@@ -323,6 +323,28 @@ fn a_function_that_is_known_is_copied_once_and_not_followed() {
     assert_eq!(image.look_up(&mut functions, other), LookUp::Missing(Missing::Gone));
 }
 
+/// V8's collector copies an object and leaves its new address in place of its map; the rest of the old object stays until others lie there.
+#[test]
+fn a_function_that_was_moved_is_found_from_its_old_place() {
+    for is_24 in [false, true] {
+        let mut image = Image::new(is_24);
+        let old = image.work();
+        let kind = image.layout.type_function;
+        let new = image.object(kind, 8);
+        let shared = crate::memory::word(&image.bytes, old - 1 - BASE + image.layout.function_shared).unwrap();
+        let offset = image.layout.function_shared;
+        image.word(new, offset, shared);
+        image.word(old, 0, new - 1);
+        assert_eq!(image.named(old), "work /srv/app.js:3");
+        // Something else lies at the new place by now.
+        image.word(new, offset, small(7));
+        assert_eq!(image.look_up(&mut Functions::default(), old), LookUp::Missing(Missing::Moved));
+        // One step only: a ring of moved objects ends.
+        image.word(new, 0, old - 1);
+        assert_eq!(image.look_up(&mut Functions::default(), old), LookUp::Missing(Missing::Moved));
+    }
+}
+
 #[test]
 fn functions_of_long_names_are_forgotten_in_time() {
     let mut image = Image::new(false);
