@@ -141,12 +141,13 @@ impl Server {
         let mut decode = |head: &longpole_store::RequestHead, body: &[u8]| live_sink::decode(head.encoding, body, &limits).spans;
         let pause = Duration::from_nanos(options.live.generation_nanos).clamp(MAINTENANCE_PAUSE_MIN, MAINTENANCE_PAUSE_MAX);
         let clock_grace = options.live.keep_nanos.map_or(CLOCK_GRACE, |keep| CLOCK_GRACE.min(Duration::from_nanos(keep)));
+        let keep_bytes = options.live.keep_bytes;
         let (store, problems) = LiveStore::open(&options.store, options.live, now(), &mut decode)?;
         let (metrics, losses) = (Arc::new(Metrics::default()), Arc::new(LossBook::default()));
         problems.iter().for_each(|problem| losses.add(LossKind::WalDamaged, 1, problem));
         let memory = Arc::new(MemoryAccount::limited(memory::most_resident_bytes().unwrap_or(u64::MAX)));
         memory.note_store(store.memory_bytes());
-        let pushed = Pushed::open(options.store.root(), memory.queries())?;
+        let pushed = Pushed::open(options.store.root(), memory.queries(), keep_bytes)?;
         let state = Arc::new(ServerState::default());
         let admin = admin_routes(&store, &metrics, &losses, &memory, &state);
         let turns = QueryTurns::new(Arc::clone(&metrics), &memory);

@@ -79,14 +79,13 @@ async fn keep_trace(State((store, pushed)): State<(LiveStore, Pushed)>, Path(id)
     let Some(id) = trace_id(&id) else { return Err(QueryError::from(format!("{id:?} is no trace id")).into()) };
     let (store, limits) = (store.for_query(query_limits()), query_limits());
     let kept = off_the_reactor::<_, ApiError>(move || {
-        if let Some(before) = pushed.kept_trace(id)? {
-            return Ok(before);
-        }
-        let spans = store.trace(id)?;
-        if spans.is_empty() {
-            return Err(ApiError::not_found(format!("there is no trace {id}")));
-        }
-        pushed.keep_trace(id, import::trace_to_keep(id, spans, &limits)?)
+        pushed.keep_trace(id, || {
+            let spans = store.trace(id)?;
+            if spans.is_empty() {
+                return Err(ApiError::not_found(format!("there is no trace {id}")));
+            }
+            Ok(import::trace_to_keep(id, spans, &limits)?)
+        })
     });
     let mut answer = json(&kept.await?)?;
     *answer.status_mut() = StatusCode::CREATED;

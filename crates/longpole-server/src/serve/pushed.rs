@@ -6,7 +6,8 @@
 //!           │ none free: the slowest is cut, or 503
 //! ```
 //!
-//! They are kept as long as spans are: the oldest of both goes first. One with a tag stays, as a trace that somebody keeps.
+//! They are kept as long as spans are: the oldest of both goes first. One with a tag stays, as a trace that somebody keeps. Since nothing removes
+//! those, they have a share of the room of their own.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::Write;
@@ -29,7 +30,7 @@ use longpole_model::{Timestamp, TraceId};
 use longpole_recording::import::{self, Contents, ImportError};
 use longpole_recording::view::KeptView;
 use longpole_store::live::{KeptBeside, MemoryPool, QueryLimits, QueryMemory, QueryStop};
-use longpole_store::{RecordingName, RecordingState, Store, StoreError};
+use longpole_store::{RecordingName, RecordingState, Store, StoreError, StoredRecording};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout};
 
@@ -65,6 +66,9 @@ const SMALL_BYTES_MAX: u64 = 8 << 20;
 /// How long one waits for those before it to be read.
 const READ_WAIT_MAX: Duration = Duration::from_secs(60);
 
+/// The share of the bytes that the server keeps which traces may take that stay: anybody may keep one.
+const KEPT_TRACES_PART: u64 = 4;
+
 /// Bytes of the disk that no recording takes: the logs of spans need them.
 const DISK_RESERVE_BYTES: u64 = 64 << 20;
 
@@ -90,6 +94,8 @@ pub(super) struct Pushed {
     memory: Arc<MemoryPool>,
     under_way: Arc<Mutex<Vec<Arc<Arrival>>>>,
     listed: Arc<Mutex<Option<Listed>>>,
+    /// Bytes of traces that stay.
+    kept_traces_bytes_max: Option<u64>,
 }
 
 /// What there is, and when that was found.
@@ -135,7 +141,7 @@ impl Drop for ReceivingPlace {
 
 impl Pushed {
     /// Opens it below the store of the server. Files of pushes that a server did not finish go.
-    pub(super) fn open(served: &Path, memory: &Arc<MemoryPool>) -> Result<Pushed, StoreError> {
+    pub(super) fn open(served: &Path, memory: &Arc<MemoryPool>, keep_bytes: Option<u64>) -> Result<Pushed, StoreError> {
         let root = served.join("tenants/default/pushed");
         let store = Store::open(&root)?;
         let entries = fs::read_dir(&root).map_err(|source| StoreError::Io { action: "list", path: root.clone(), source })?;
@@ -153,6 +159,7 @@ impl Pushed {
             memory: Arc::clone(memory),
             under_way: Arc::default(),
             listed: Arc::default(),
+            kept_traces_bytes_max: keep_bytes.map(|bytes| bytes / KEPT_TRACES_PART),
         })
     }
 
@@ -200,18 +207,25 @@ impl Pushed {
         Ok(Incoming { file, path, folder })
     }
 
-    /// The recording of a trace, if somebody kept that before.
-    pub(super) fn kept_trace(&self, id: TraceId) -> Result<Option<KeptView>, ApiError> {
+    /// Keeps a trace as a recording that stays, unless somebody has kept it before.
+    pub(super) fn keep_trace(&self, id: TraceId, make: impl FnOnce() -> Result<Contents, ApiError>) -> Result<KeptView, ApiError> {
         let store = Store::open(self.root.as_path())?;
-        let known = store.list()?.recordings.into_iter().find(|recording| recording.tags.contains(&tag_of(id)));
-        Ok(known.map(|recording| kept_view(recording.name)))
-    }
-
-    /// Keeps a trace as a recording that stays.
-    pub(super) fn keep_trace(&self, id: TraceId, contents: Contents) -> Result<KeptView, ApiError> {
+        let all = store.list()?.recordings;
+        if let Some(known) = all.iter().find(|recording| recording.tags.contains(&tag_of(id))) {
+            return Ok(kept_view(known.name));
+        }
+        let is_trace = |recording: &&StoredRecording| recording.tags.iter().any(|tag| tag.starts_with(TRACE_TAG));
+        let bytes = all.iter().filter(is_trace).fold(0, |sum: u64, recording| sum.saturating_add(recording.bytes()));
+        if let Some(most) = self.kept_traces_bytes_max.filter(|most| bytes >= *most) {
+            let message = format!(
+                "cannot keep it: kept traces take {} MiB, and may take {} MiB, a quarter of --keep-bytes; remove some of them with `longpole rm`",
+                bytes >> 20,
+                most >> 20
+            );
+            return Err(ApiError::new(StatusCode::INSUFFICIENT_STORAGE, "not_kept", message));
+        }
         self.check_disk(0)?;
-        let store = Store::open(self.root.as_path())?;
-        let (name, _) = import::keep(&store, contents)?;
+        let (name, _) = import::keep(&store, make()?)?;
         store.tag(name, &tag_of(id))?;
         self.forget_list();
         Ok(kept_view(name))
@@ -246,7 +260,7 @@ impl Pushed {
         if let Some((_, known)) = listed.as_ref().filter(|(at, _)| at.elapsed() < LISTED_FOR) {
             return known.clone();
         }
-        let of = |recording: &longpole_store::StoredRecording| {
+        let of = |recording: &StoredRecording| {
             let is_held = !recording.tags.is_empty() || recording.state == RecordingState::Recording;
             // When its sender began it says nothing about when it came.
             let changed = fs::metadata(&recording.directory).and_then(|data| data.modified()).ok()?;
@@ -278,9 +292,11 @@ impl Pushed {
     }
 }
 
-/// The tag of a recording that is a trace.
+/// How the tag of a recording begins that is a trace.
+const TRACE_TAG: &str = "trace-";
+
 fn tag_of(id: TraceId) -> String {
-    format!("trace-{id}")
+    format!("{TRACE_TAG}{id}")
 }
 
 fn kept_view(name: RecordingName) -> KeptView {
@@ -403,6 +419,7 @@ mod tests {
     use bytes::Bytes;
     use http::Request;
     use hyper::body::Frame;
+    use longpole_model::{Span, SpanId, TimeRange};
     use tokio::sync::mpsc;
     use tower::ServiceExt;
 
@@ -440,7 +457,7 @@ mod tests {
     async fn a_slow_push_holds_up_no_other_and_loses_its_place_when_all_are_taken() {
         let directory = std::env::temp_dir().join(format!("longpole-pushed-{}", std::process::id()));
         fs::create_dir_all(&directory).unwrap();
-        let pushed = Pushed::open(&directory, &Arc::new(MemoryPool::new(1 << 30))).unwrap();
+        let pushed = Pushed::open(&directory, &Arc::new(MemoryPool::new(1 << 30)), None).unwrap();
         // A large one is being read.
         let _reading = Arc::clone(&pushed.reading[1]).try_acquire_owned().unwrap();
         let slow = || {
@@ -463,6 +480,26 @@ mod tests {
         let cut = tokio::select! { status = &mut first.0 => status, status = &mut second.0 => status };
         assert_eq!(cut.unwrap(), 503);
         drop((first.1, second.1));
+        fs::remove_dir_all(&directory).unwrap();
+    }
+
+    #[test]
+    fn traces_that_stay_have_a_quarter_of_the_room() {
+        let directory = std::env::temp_dir().join(format!("longpole-kept-traces-{}", std::process::id()));
+        fs::create_dir_all(&directory).unwrap();
+        let memory = Arc::new(MemoryPool::new(1 << 30));
+        let keep = |keep_bytes, id: u128| {
+            let trace_id = TraceId::from_slice(&id.to_be_bytes()).unwrap();
+            let span =
+                Span::new(trace_id, SpanId::from_slice(&[1; 8]).unwrap(), "load", TimeRange { start: Timestamp(0), end: Timestamp(1_000) });
+            let pushed = Pushed::open(&directory, &memory, Some(keep_bytes)).unwrap();
+            let contents = || Ok(import::trace_to_keep(trace_id, vec![span], &QueryLimits::default())?);
+            pushed.keep_trace(trace_id, contents).map(|kept| kept.recording).map_err(|error| error.into_response().status().as_u16())
+        };
+        assert_eq!(keep(4, 1), Ok("r1".to_owned()));
+        assert_eq!(keep(4, 2), Err(507), "the first one is larger than a byte");
+        assert_eq!(keep(4, 1), Ok("r1".to_owned()), "it is there");
+        assert_eq!(keep(1 << 30, 2), Ok("r2".to_owned()));
         fs::remove_dir_all(&directory).unwrap();
     }
 }
