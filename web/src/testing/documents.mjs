@@ -127,7 +127,7 @@ const TITLES = {
   symbols_unreadable: 'no function names',
   limited_slots: 'concurrency limits',
   profiling_refused: 'profiling was not allowed',
-  spans_invalid: '3 × spans without a valid id',
+  spans_invalid: '3 spans without a valid id',
   orphans: 'spans whose parent is not in the recording',
   cycles: 'spans that were their own ancestors',
   ends_clamped: 'spans that end before they start',

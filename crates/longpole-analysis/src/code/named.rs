@@ -19,6 +19,9 @@ pub struct Named {
     pub mostly_in: Option<FunctionId>,
 }
 
+/// A function of an interpreter is named if it spends this part of its time itself.
+const OWN_PART: u64 = 4;
+
 /// The function to name for samples with these stacks: the one of the program's own in which half of them are, in what it calls of others, from
 /// however many places it is called; else the one that holds half of them ([`CallTree::hot_function`]). `None` where they are spread.
 pub(crate) fn named<I: Iterator<Item = (StackId, u64)>>(
@@ -52,7 +55,27 @@ pub(crate) fn named<I: Iterator<Item = (StackId, u64)>>(
             None => Named { function: own, mostly_in },
         });
     }
-    hot.filter(|hot| is_own(hot) || in_own.saturating_mul(2) < all).map(|function| Named { function, mostly_in: None })
+    let tells = |hot: &FunctionId| in_own.saturating_mul(2) < all && !only_calls(recording, functions, stacks(), *hot);
+    hot.filter(|hot| is_own(hot) || tells(hot)).map(|function| Named { function, mostly_in: None })
+}
+
+/// Whether a function is one of an interpreter's own that hardly does anything but call others, as `node::Start` does: what it calls is spread.
+fn only_calls(recording: &Recording, functions: &Functions, stacks: impl Iterator<Item = (StackId, u64)>, function: FunctionId) -> bool {
+    let it = &functions.list[function];
+    if it.runtime.is_some() || matches!(it.whose, CodeOrigin::Program | CodeOrigin::Library) {
+        return false;
+    }
+    let (mut total, mut own) = (0u64, 0u64);
+    for (stack, nanos) in stacks {
+        let mut of_stack = functions.of_stack(recording, stack);
+        if of_stack.next() == Some(function) {
+            own = own.saturating_add(nanos);
+            total = total.saturating_add(nanos);
+        } else if of_stack.any(|other| other == function) {
+            total = total.saturating_add(nanos);
+        }
+    }
+    own.saturating_mul(OWN_PART) < total
 }
 
 /// The innermost function that is called in this one, `own` of the program, and holds half of its time, from however many places it is called.

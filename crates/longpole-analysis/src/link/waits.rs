@@ -63,18 +63,22 @@ const JAVA_MACHINE: &str = "libjvm.so";
 const THREAD_LIBRARIES: [&str; 4] = ["libc.so", "libc-", "libpthread", "[vdso]"];
 
 /// Functions by which a thread takes a lock, or a part of their names.
-const LOCKS: [&str; 14] = [
+const LOCKS: [&str; 8] = [
     "lock_contended",
     "read_contended",
     "write_contended",
-    "lock_slow",
-    "lock_shared_slow",
-    "lock_exclusive_slow",
     "pthread_mutex_",
     "pthread_rwlock_",
     "lll_lock_wait",
     "PyThread_acquire_lock",
     "take_gil",
+];
+
+/// The same where the lock has a queue, in which each thread waits at a futex of its own: parking_lot and Java.
+const QUEUED_LOCKS: [&str; 6] = [
+    "lock_slow",
+    "lock_shared_slow",
+    "lock_exclusive_slow",
     "ObjectMonitor::enter",
     "java.util.concurrent.locks.Reentrant",
     "java.util.concurrent.locks.StampedLock",
@@ -131,8 +135,8 @@ pub(crate) fn is_call(wait: &Wait) -> bool {
 /// How a thread waits for others, as far as its stack says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum How {
-    /// It wants a lock.
-    Lock,
+    /// It wants a lock; in a queue, if its futex is its own and not the lock's.
+    Lock { in_queue: bool },
     /// It waits for another one to go on.
     HandOver,
     /// It waits for another one to end.
@@ -149,7 +153,9 @@ pub(crate) fn how(recording: &Recording, stack: StackId) -> Option<How> {
         } else if HAND_OVERS.iter().any(is) {
             Some(How::HandOver)
         } else {
-            LOCKS.iter().any(|part| frame.function.contains(part)).then_some(How::Lock)
+            let has = |list: &[&str]| list.iter().any(|part| frame.function.contains(part));
+            let in_queue = has(&QUEUED_LOCKS);
+            (in_queue || has(&LOCKS)).then_some(How::Lock { in_queue })
         }
     };
     let is_script = |location: &Location| matches!(&location.kind, LocationKind::Named { runtime, .. } if *runtime != Runtime::Kernel);
@@ -159,7 +165,7 @@ pub(crate) fn how(recording: &Recording, stack: StackId) -> Option<How> {
         is_program && is_script(location) == of_script && of(frame).is_none()
     };
     if of_script && wants_interpreter(recording, stack) {
-        return Some(How::Lock);
+        return Some(How::Lock { in_queue: false });
     }
     placed_frames(recording, stack).take_while(|(location, frame)| !is_own(location, frame)).filter_map(|(_, frame)| of(frame)).last()
 }
@@ -198,9 +204,9 @@ pub fn name_thread_waits(recording: &mut Recording) {
             Some(How::Join) => WaitKind::Join,
             Some(How::HandOver) => WaitKind::Queue,
             None if at(wait).is_some_and(|futex| !named.contains(&futex)) => WaitKind::Queue,
-            Some(How::Lock) | None => WaitKind::Lock,
+            Some(How::Lock { .. }) | None => WaitKind::Lock,
         },
-        WaitKind::Sleep if wait.syscall == FUTEX && how(wait) == Some(How::Lock) => WaitKind::Lock,
+        WaitKind::Sleep if wait.syscall == FUTEX && matches!(how(wait), Some(How::Lock { .. })) => WaitKind::Lock,
         kind => kind,
     };
     let mut pools: HashMap<StackId, bool> = HashMap::new();

@@ -12,6 +12,7 @@ pub mod flame;
 mod forest;
 pub mod function_nodes;
 pub mod handle;
+pub mod held_lock;
 pub mod names;
 mod on_path;
 mod quality;

@@ -10,6 +10,7 @@ use longpole_model::{Id, Nanos, NodeId, SampleId, StateKind, SumNanos, WaitKind}
 use crate::code::functions::Function;
 use crate::code::named::Named;
 use crate::report::handle::Handle;
+use crate::report::held_lock::HeldLock;
 use crate::report::names::{FunctionNames, NamedPart, NamedWait};
 use crate::report::{FEW_SAMPLES, Report};
 use crate::schedule::poles::{Outlier, Pole};
@@ -98,13 +99,15 @@ pub struct Reason<'a> {
     pub is_estimate: bool,
     /// What it does in its own time.
     pub cause: Cause<'a>,
+    /// The lock that it holds meanwhile while others wait for it.
+    pub held_lock: Option<HeldLock<'a>>,
 }
 
 impl<'a> Reason<'a> {
     /// The reason of a pole of this number of nodes. Nothing but the cause is known.
     pub(crate) fn of(nodes: usize, cause: Cause<'a>) -> Reason<'a> {
-        let (in_sequence, outlier, outlier_process, longest, part, of_own) = Default::default();
-        Reason { nodes, in_sequence, outlier, outlier_process, longest, part, of_own, is_estimate: false, cause }
+        let (in_sequence, outlier, outlier_process, longest, part, of_own, held_lock) = Default::default();
+        Reason { nodes, in_sequence, outlier, outlier_process, longest, part, of_own, is_estimate: false, cause, held_lock }
     }
 }
 
@@ -304,6 +307,7 @@ impl Report {
         Reason {
             outlier: pole.outlier,
             outlier_process: self.outlier_process(pole),
+            held_lock: self.held_lock(pole),
             is_estimate: reason.code().has_shares() && !states.is_exact(),
             part: self.part_of(pole).and_then(NamedPart::function),
             in_sequence: (pole.part.is_none() && self.in_sequence(&pole.nodes)).then_some(pole.nodes.len()),

@@ -21,7 +21,7 @@ use crate::time::wait_groups::{WaitGroups, WaitPart, WaitSum};
 const OTHERS_FACTOR: i64 = 10;
 
 impl Report {
-    fn blockers(&self) -> &Blockers {
+    pub(super) fn blockers(&self) -> &Blockers {
         self.blockers.get_or_init(|| Blockers::of(&self.recording))
     }
 

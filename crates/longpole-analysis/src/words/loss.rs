@@ -18,7 +18,7 @@ const TITLES: [(&str, &str); 61] = [
     ("journal_gaps", "journal entries overwritten before they were read"),
     ("journals_refused", "journals of threads read only in part or not at all"),
     ("waits_not_seen", "waits not sampled"),
-    ("usage_not_seen", "incomplete usage"),
+    ("usage_not_seen", "figures of usage not read"),
     ("symbols_unreadable", "no function names"),
     ("profiling_refused", "profiling was not allowed"),
     ("requests_refused", "requests refused or cut off"),
@@ -97,12 +97,12 @@ pub fn title(code: &str) -> String {
     known.map_or_else(|| code.replace('_', " "), |(_, title)| (*title).to_owned())
 }
 
-/// The title after the number of its items: `3 × spans received twice`; without it, if it is one or the note is about the run.
+/// The title after the number of its items: `3 spans received twice`; without it, if it is one or the note is about the run.
 fn counted_title(code: &str, times: u64) -> String {
     match times {
         0 | 1 => title(code),
         _ if ABOUT_THE_RUN.contains(&code) => title(code),
-        _ => format!("{} × {}", count(times), title(code)),
+        _ => format!("{} {}", count(times), title(code)),
     }
 }
 
@@ -120,7 +120,7 @@ pub fn titled<'a>(code: &str, times: u64, detail: &'a str) -> (String, &'a str) 
     }
 }
 
-/// What is missing, how often, and the detail: `3 × spans whose parent is not in the recording: they hang under …`. `samples` is the number of
+/// What is missing, how often, and the detail: `3 spans whose parent is not in the recording: they hang under …`. `samples` is the number of
 /// all.
 pub fn loss(code: &str, times: u64, detail: &str, samples: u64) -> String {
     let (title, detail) = titled(code, times, detail);
@@ -151,12 +151,12 @@ mod tests {
     fn a_loss_has_its_count_unless_it_is_one() {
         assert_eq!(loss("wal_torn", 1, "", 0), "the write-ahead log ends in a torn frame");
         assert_eq!(loss("orphans", 1, "no parent", 0), "spans whose parent is not in the recording: no parent");
-        assert_eq!(loss("waits_not_seen", 2, "short", 0), "2 × waits not sampled: short");
-        assert_eq!(loss("spans_duplicate", 1_234, "", 0), "1,234 × spans received twice");
+        assert_eq!(loss("waits_not_seen", 2, "short", 0), "2 waits not sampled: short");
+        assert_eq!(loss("spans_duplicate", 1_234, "", 0), "1,234 spans received twice");
         assert_eq!(loss("kernel_time", 3, "", 0), "kernel time not sampled");
         assert_eq!(loss("context_torn", 2, "", 1), "context records read during a write: 2 of 1 sample");
         assert_eq!(loss("stacks_truncated", 2, "deep", 9), "stacks cut off: 2 of 9 samples, deep");
-        assert_eq!(loss("of_tomorrow", 2, "new", 9), "2 × of tomorrow: new");
+        assert_eq!(loss("of_tomorrow", 2, "new", 9), "2 of tomorrow: new");
     }
 
     #[test]
@@ -165,7 +165,7 @@ mod tests {
         assert_eq!(loss("functions_not_seen", 13, python, 99), "13 samples lack Python functions: the thread was just starting or ending");
         assert_eq!(titled("functions_not_seen", 1, python).0, "1 sample lacks Python functions");
         let other = "methods of Java: it is off; and closed";
-        assert_eq!(loss("functions_not_seen", 2, other, 9), "2 × missing functions: methods of Java: it is off; and closed");
+        assert_eq!(loss("functions_not_seen", 2, other, 9), "2 missing functions: methods of Java: it is off; and closed");
         let waits = "of 5 to 20 ms; too short, or too many threads waited at once";
         assert_eq!(
             loss("waits_not_seen", 2, waits, 9),

@@ -50,7 +50,7 @@ pub fn limit((name, handle): (&str, &str), within: Option<(&str, &str)>, is_cert
 /// What a pole saves after those above it, if that is more than it saves alone: `once those above are fixed, it saves 0.73s`. That may be more than
 /// it takes on the path: then most of it is what it does beside the path.
 pub fn saves_after(unit: TimeUnit, nanos: i64, on_path: i64) -> String {
-    let beside = if nanos / 2 > on_path { "; most of that is not on the path yet" } else { "" };
+    let beside = if nanos / 2 > on_path { ": most of its work is beside the path until then" } else { "" };
     format!("once those above are fixed, it saves {}{beside}", unit.show(nanos))
 }
 
@@ -70,9 +70,9 @@ pub fn between_poles(nanos: i64) -> String {
     format!("{} of the path belongs to no pole: it is between operations, or in the command itself", duration(nanos))
 }
 
-/// Time of the path in which processes had nothing to do: `2.90s of the path is idle: a process waited for work to arrive`.
+/// Time of the path in which processes had nothing to do: `2.90s of the path is idle: a thread waited for work to arrive`.
 pub fn idle_on_path(nanos: i64) -> String {
-    format!("{} of the path is idle: a process waited for work to arrive", duration(nanos))
+    format!("{} of the path is idle: a thread waited for work to arrive", duration(nanos))
 }
 
 #[cfg(test)]
@@ -90,7 +90,7 @@ mod tests {
     fn a_saving_beyond_the_time_on_the_path_is_beside_it() {
         let after = |on_path| saves_after(TimeUnit::Seconds, 870_000_000, on_path);
         assert_eq!(after(900_000_000), "once those above are fixed, it saves 0.87s");
-        assert_eq!(after(71_000_000), "once those above are fixed, it saves 0.87s; most of that is not on the path yet");
+        assert_eq!(after(71_000_000), "once those above are fixed, it saves 0.87s: most of its work is beside the path until then");
     }
 
     #[test]

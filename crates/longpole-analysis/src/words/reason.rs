@@ -3,6 +3,7 @@
 use longpole_model::units::{TimeUnit, duration, range};
 
 use crate::code::functions::Function;
+use crate::report::held_lock::HeldLock;
 use crate::report::names::{FunctionNames, NamedWait};
 use crate::report::reason::{Cause, HotFunction, Longest, NodeOfPole, OffCpu, OffCpuState, OnCpuShare, Reason, WaitShare};
 use crate::schedule::poles::Outlier;
@@ -29,7 +30,21 @@ pub fn reason(fact: &Reason<'_>) -> Words {
     if fact.is_estimate {
         words = words.text("≈ ");
     }
-    words.words(cause(&fact.cause, fact.part))
+    let words = words.words(cause(&fact.cause, fact.part));
+    match &fact.held_lock {
+        Some(held) => words.text("; ").words(held_lock(held)),
+        None => words,
+    }
+}
+
+/// `for 1.00s it held a lock that 3 threads waited for, in worker`.
+fn held_lock(held: &HeldLock<'_>) -> Words {
+    let threads = if held.threads == 1 { "another thread".to_owned() } else { format!("{} threads", held.threads) };
+    let words = Words::plain(format!("for {} it held a lock that {threads} waited for", duration(held.nanos.0)));
+    match held.function {
+        Some(function) => words.text(", in ").waiting_function(function),
+        None => words,
+    }
 }
 
 /// `the longest of 31 of this name (the next takes 31.2ms)`; `one and the 8 inside it (the next longest of this name takes 13.1ms)` if the others

@@ -248,7 +248,7 @@ impl JavaScripts {
                 Missing::Closed => format!("longpole may not read node's memory: {CLOSED_BY}"),
                 Missing::Busy => "there were more new ones than longpole reads in a sixteenth of a CPU".to_owned(),
             };
-            Loss::new(LossKind::FunctionsNotSeen, count, format!("functions of JavaScript: {why}"))
+            Loss::new(LossKind::FunctionsNotSeen, count, format!("functions of JavaScript; {why}"))
         };
         missed.into_iter().map(loss).collect()
     }

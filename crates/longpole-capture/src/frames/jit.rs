@@ -393,8 +393,8 @@ impl Jit {
         for runtime in Runtime::ALL {
             let Some(count) = self.nameless.remove(&(runtime as u32)) else { continue };
             let detail = match runtime {
-                Runtime::Node => "functions of JavaScript: node writes their names only on request; pass --jit node to longpole run",
-                Runtime::Jvm => "methods of Java: the virtual machine writes their names only on request; pass --jit java to longpole run",
+                Runtime::Node => "functions of JavaScript; node writes their names only on request: pass --jit node to longpole run",
+                Runtime::Jvm => "methods of Java; the virtual machine writes their names only on request: pass --jit java to longpole run",
                 Runtime::Python | Runtime::Other | Runtime::Kernel => {
                     "code that was compiled while the program ran, without a name in /tmp/perf-PID.map or in a jit-PID.dump that the program mapped"
                 }

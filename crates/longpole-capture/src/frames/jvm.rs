@@ -43,11 +43,11 @@ impl NotSeen {
         let why = match self {
             NotSeen::Starting => "the virtual machine was starting",
             NotSeen::Gone => "the process had ended before longpole read them",
-            NotSeen::Closed => return format!("methods of Java: longpole may not read the virtual machine's memory: {CLOSED_BY}"),
+            NotSeen::Closed => return format!("methods of Java; longpole may not read the virtual machine's memory: {CLOSED_BY}"),
             NotSeen::Layout => "this longpole does not support this virtual machine",
             NotSeen::Torn => "a frame of the virtual machine had no method in it when it was read",
         };
-        format!("methods of Java: {why}")
+        format!("methods of Java; {why}")
     }
 }
 

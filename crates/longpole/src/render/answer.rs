@@ -187,7 +187,7 @@ fn processes_words(view: &view::SummaryView) -> String {
 const FORKS_FOLDED: &str = "forks_folded";
 
 /// Least columns of the command in the first line.
-const COMMAND_WIDTH_MIN: usize = 12;
+const COMMAND_WIDTH_MIN: usize = 24;
 
 /// The recording, the command, and the facts; on a second line those that have no room on the first.
 fn head(out: &mut Screen, view: &view::SummaryView, what: &str, facts: &[String], style: Style) {
@@ -274,7 +274,7 @@ fn parallel_lines(view: &view::SummaryView, style: Style) -> Vec<String> {
     }
     let operations = if view.spans == 0 { "processes" } else { "operations" };
     let mean = format!("{:.1}", parallel.mean);
-    let mut text = format!("{mean} {operations} without an open child on average");
+    let mut text = format!("{mean} {operations} at once on average");
     // Processes without spans do not show what they depend on.
     if parallel.span_nanos > 0 && view.spans > 0 {
         let most = parallel.work_nanos as f64 / parallel.span_nanos as f64;

@@ -1,7 +1,9 @@
 //! What a recording lacks.
 
+use longpole_model::units::TimeUnit;
 use longpole_recording::view;
 
+use super::poles::poles_shown;
 use crate::next_command::own_name;
 use crate::terminal::screen::Screen;
 use crate::terminal::{Style, fit, fold};
@@ -22,11 +24,16 @@ pub(crate) fn all(view: &view::SummaryView, style: Style) -> Screen {
 }
 
 fn with_ranges(view: &view::SummaryView, mut texts: Vec<String>, style: Style) -> Vec<String> {
-    let ranges = view.poles.iter().any(|p| p.saves_if_zero_nanos[0] != p.saves_if_zero_nanos[1]);
+    let is_range = |saves: [i64; 2]| {
+        let unit = TimeUnit::of(saves[1]);
+        unit.show(saves[0]) != unit.show(saves[1])
+    };
+    let ranges = view.poles[..poles_shown(view)].iter().any(|pole| is_range(pole.saves_if_zero_nanos));
     // In a run without spans they are ranges because other programs had the CPUs, which has its own line.
     let is_busy = view.spans == 0 && view.quality.iter().any(|note| note.code == "cpu_busy");
     if ranges && !is_busy {
-        texts.push("savings are ranges if longpole inferred the dependencies; span links would declare them".to_owned());
+        let links = if view.spans > 0 { "; span links would declare that" } else { "" };
+        texts.push(format!("a saving is a range where longpole inferred what waits for what{links}"));
     }
     if texts.is_empty() {
         let is_off = view.rate_hz == 0 && view.samples == 0;

@@ -101,7 +101,7 @@ function Facts({ summary }: { readonly summary: Summary }) {
         </li>
       )}
       <li>
-        <b>{summary.parallelism.mean.toFixed(1)}</b> {operations} without an open child on average, <b>{summary.parallelism.peak}</b> at
+        <b>{summary.parallelism.mean.toFixed(1)}</b> {operations} at once on average, <b>{summary.parallelism.peak}</b> at
         peak
         {summary.cpuNanos !== null && summary.wallNanos > 0 && (
           <>

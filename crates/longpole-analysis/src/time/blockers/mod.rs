@@ -13,6 +13,9 @@
 //! CPU at the end of the wait. The candidates are the threads of the process that were on a CPU in the [`WAKE`] before. A single
 //! candidate is the holder; among several, the one that took the same lock last. Otherwise the answer is the number of candidates.
 //!
+//! The locks of Java and of parking_lot have a queue, in which each thread waits at a futex of its own. There the holder at the end of the wait got
+//! the lock when its own last wait in the same place ended, and before that the thread held it that ended that wait.
+//!
 //! A futex that no thread ever held is no lock but a condition, a queue or a semaphore. Then the thread that woke the waiting one counts.
 
 use std::collections::{HashMap, HashSet};
@@ -29,6 +32,9 @@ const WAKE: Nanos = Nanos(10_000_000);
 
 /// A thread that waits at the same futex again so soon did not get the lock.
 const RETRY_NANOS: u64 = 100_000;
+
+/// Waits of one thread for a lock that are searched for the one in which it got it.
+const TRIES_MAX: usize = 64;
 
 /// The age of a wait when the recorder reads its futex. The recorder samples some shorter waits earlier, without their futex.
 pub(crate) const PROBE_NANOS: u64 = 5_000_000;
@@ -116,6 +122,8 @@ pub(crate) struct Blockers {
     at: HashMap<FutexKey, Vec<WaitId>>,
     /// Those of each thread, by start.
     of_thread: HashMap<(FutexKey, u32), Vec<WaitId>>,
+    /// Waits of each thread for locks, by end.
+    for_locks: HashMap<ThreadKey, Vec<WaitId>>,
     /// Futexes that named a holder once: they are locks.
     named: HashSet<FutexKey>,
     /// What the stacks of those waits say.
@@ -258,6 +266,9 @@ impl Blockers {
         for (id, wait) in recording.wait_ids().zip(&recording.waits) {
             let Some(futex) = futex_key(wait) else { continue };
             out.at.entry(futex).or_default().push(id);
+            if wait.kind == WaitKind::Lock {
+                out.for_locks.entry(wait.thread()).or_default().push(id);
+            }
             out.takers.entry(futex).or_default();
             out.of_thread.entry((futex, wait.tid)).or_default().push(id);
             if wait.kind == WaitKind::Lock && wait.futex.is_some_and(|futex| futex.holder.is_some()) {
@@ -270,7 +281,8 @@ impl Blockers {
                 out.how.insert(stack, how);
             }
         }
-        out.at.values_mut().for_each(|waits| waits.sort_by_key(|&wait| (recording.waits[wait].end, wait)));
+        let by_end = |waits: &mut Vec<WaitId>| waits.sort_by_key(|&wait| (recording.waits[wait].end, wait));
+        out.at.values_mut().chain(out.for_locks.values_mut()).for_each(by_end);
         for thread in &recording.threads {
             if let Some(end) = thread.end {
                 out.ends.entry(thread.pid).or_default().push((thread.tid, end));
@@ -286,12 +298,16 @@ impl Blockers {
             WaitKind::Join => Some(Relation::Ends),
             WaitKind::Lock | WaitKind::Queue => {
                 let futex = futex_key(wait)?;
-                let how = wait.stack.and_then(|stack| self.how.get(&stack));
-                let is_lock = self.named.contains(&futex) || how == Some(&How::Lock);
+                let is_lock = self.named.contains(&futex) || matches!(self.how(wait), Some(How::Lock { .. }));
                 Some(if is_lock { Relation::Holds } else { Relation::Wakes })
             }
             _ => None,
         }
+    }
+
+    /// What the stack of a wait says.
+    fn how(&self, wait: &Wait) -> Option<How> {
+        wait.stack.and_then(|stack| self.how.get(&stack)).copied()
     }
 
     /// The thread that each part of a wait was for; the parts are the whole.
@@ -333,6 +349,9 @@ impl Blockers {
     /// The holders of the lock: a part ends where another thread that waited for it got it.
     fn holders(&self, sources: &Sources<'_>, wait: &Wait) -> Vec<BlockedPart> {
         let Some(futex) = futex_key(wait) else { return Vec::new() };
+        if !self.named.contains(&futex) && self.how(wait) == Some(How::Lock { in_queue: true }) {
+            return self.holders_in_turn(sources, futex, wait);
+        }
         let takers = self.takers(sources, futex);
         let (first, end) = takers.during(wait);
         let near = TakerId::at(end.place().saturating_sub(TAKERS_MAX)).max(first);
@@ -360,6 +379,63 @@ impl Blockers {
             (from, taker, is_first) = (to, Some(tid), false);
         }
         parts
+    }
+
+    /// The holders of the lock that a thread waited for at a futex of its own: a part begins where the wait of its holder for the lock ended.
+    fn holders_in_turn(&self, sources: &Sources<'_>, futex: FutexKey, wait: &Wait) -> Vec<BlockedPart> {
+        let mut parts = Vec::new();
+        let mut over = self.last_try(sources.recording, futex, wait);
+        let mut to = over.end;
+        while wait.start < to {
+            if parts.len() == PARTS_MAX {
+                parts.push(BlockedPart { from: wait.start, to, who: BlockedOn::Nobody });
+                break;
+            }
+            let who = self.holder(sources, futex, (wait.start, to), (wait, over), (None, true), || sources.ran(over));
+            let before = match who {
+                BlockedOn::Thread { tid, .. } => self.lock_got_before(sources.recording, ThreadKey::new(wait.pid, tid), to),
+                BlockedOn::OneOf(_) | BlockedOn::Nobody => None,
+            };
+            let before = before.filter(|before| wait.start < before.end);
+            parts.push(BlockedPart { from: before.map_or(wait.start, |before| before.end), to, who });
+            let Some(before) = before else { break };
+            to = before.end;
+            if before.stack != wait.stack {
+                // It waited for another lock, as far as one can tell.
+                parts.push(BlockedPart { from: wait.start, to, who: BlockedOn::Nobody });
+                break;
+            }
+            over = before;
+        }
+        parts.reverse();
+        let clip = |part: &mut BlockedPart| {
+            part.to = part.to.min(wait.end);
+            part.from < part.to
+        };
+        parts.retain_mut(clip);
+        parts
+    }
+
+    /// The wait in which the thread got the lock: this one, or one that followed at once.
+    fn last_try<'a>(&self, recording: &'a Recording, futex: FutexKey, wait: &'a Wait) -> &'a Wait {
+        let own = &self.of_thread[&(futex, wait.tid)];
+        let of = |i: &WaitId| &recording.waits[*i];
+        let following = &own[own.partition_point(|i| of(i).start < wait.end)..];
+        let mut last = wait;
+        for next in following.iter().map(of).take(TRIES_MAX) {
+            if next.start.nanos_since(last.end) >= RETRY_NANOS {
+                break;
+            }
+            last = next;
+        }
+        last
+    }
+
+    /// The last wait of a thread before this time in which it got a lock.
+    fn lock_got_before<'a>(&self, recording: &'a Recording, thread: ThreadKey, to: Monotonic) -> Option<&'a Wait> {
+        let own = self.for_locks.get(&thread)?;
+        let waits = own[..own.partition_point(|&wait| recording.waits[wait].end < to)].iter().rev().map(|&wait| &recording.waits[wait]);
+        waits.take(TRIES_MAX).find(|wait| futex_key(wait).is_some_and(|futex| self.got_it(recording, futex, wait)))
     }
 
     /// The holder in the last part of [`Blockers::holders`]; of several, not how many.

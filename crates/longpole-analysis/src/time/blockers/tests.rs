@@ -80,6 +80,26 @@ fn who_got_it_while_another_waited_held_it_from_then_on() {
     check(&format!("{other}{SEVEN}wait 10..60ms pid 1 tid 7 lock at 0x10 {LOCK}\n"), &["10..60 holds 9 inferred"]);
 }
 
+/// In Java each thread waits at a futex of its own.
+#[test]
+fn in_a_queue_each_holder_held_it_from_the_end_of_its_own_wait_on() {
+    const MONITOR: &str = "m;update;ObjectMonitor::enter";
+    let nine = format!("cpu 1..5ms pid 1 tid 9\nwait 5..30ms pid 1 tid 9 lock at 0x20 {MONITOR}\ncpu 30..35ms pid 1 tid 9\n");
+    let nine = format!("{nine}cpu 55..58ms pid 1 tid 9\ncpu 25..30ms pid 1 tid 8\n");
+    let seven = format!("{SEVEN}wait 10..60ms pid 1 tid 7 lock at 0x10 {MONITOR}\n");
+    check(&format!("{nine}{seven}"), &["10..30 holds 8 inferred", "30..60 holds 9 inferred"]);
+    // In another place it may have waited for another lock.
+    let other = nine.replace("m;update", "m;other");
+    check(&format!("{other}{seven}"), &["10..30 holds nobody", "30..60 holds 9 inferred"]);
+    // It woke in vain at 30 ms and waited again at once.
+    let again = nine.replace("cpu 30..35ms", &format!("wait 30050..50000us pid 1 tid 9 lock at 0x20 {MONITOR}\ncpu 50..52ms"));
+    let again = format!("{again}cpu 47..50ms pid 1 tid 8\n");
+    check(&format!("{again}{seven}"), &["10..50 holds 8 inferred", "50..60 holds 9 inferred"]);
+    let twice =
+        format!("{SEVEN}wait 10..30ms pid 1 tid 7 lock at 0x10 {MONITOR}\nwait 30050..60000us pid 1 tid 7 lock at 0x10 {MONITOR}\n");
+    check(&format!("{twice}cpu 55..60ms pid 1 tid 8\n"), &["10..30 holds 8 inferred", "30..60 holds 8 inferred"]);
+}
+
 #[test]
 fn who_waits_again_at_once_did_not_get_it() {
     let nine = format!("wait 5..30ms pid 1 tid 9 lock at 0x10 {LOCK}\nwait 30050..90000us pid 1 tid 9 lock at 0x10 {LOCK}\n");
