@@ -535,11 +535,11 @@ export interface OneOf {
   readonly nanos: Nanos;
 }
 
-/** A span that limits what a pole saves. */
+/** A span, or another thread of the pole's process, that limits what a pole saves. */
 export interface Limit {
-  /** Handle, such as `s9`. */
+  /** Handle, such as `s9`; of a thread, that of its process. */
   readonly handle: string;
-  /** The resource that it works on, or its operation. */
+  /** The resource that it works on, or its operation; `thread worker`. */
   readonly name: string;
   /** Handle of the pole that it belongs to. */
   readonly pole: string | null;

@@ -1,6 +1,6 @@
 //! The threads that others waited for and the processes that answer calls, each with its main activity.
 
-use longpole_model::{Nanos, SampleId};
+use longpole_model::{Nanos, SampleId, ThreadKey};
 
 use crate::report::Report;
 use crate::report::names::{FunctionNames, NamedWait};
@@ -85,12 +85,15 @@ impl Report {
         let wait = sum.wait;
         let thread = match blocker.name {
             _ if blocker.tid == wait.tid && sum.threads == 1 => ThreadName::Itself,
-            Some(name) => ThreadName::Named(name),
-            None if blocker.tid == wait.pid => ThreadName::Main,
-            None => ThreadName::Number(blocker.tid),
+            name => name_of(ThreadKey::new(blocker.pid, blocker.tid), name),
         };
         let activity = self.main_activity(&blocker.samples, &blocker.waits);
         BlockerSummary { relation: blocker.relation, thread, evidence: blocker.evidence, activity }
+    }
+
+    /// What a thread is called.
+    pub fn thread_name(&self, thread: ThreadKey) -> ThreadName<'_> {
+        name_of(thread, self.thread_names().of(thread))
     }
 
     /// The process that answers, where no span says so.
@@ -107,5 +110,13 @@ impl Report {
             _ if on_cpu == Nanos::ZERO => None,
             _ => Some(MainActivity::Computed(self.named(samples).map(|named| self.names_of(named)))),
         }
+    }
+}
+
+fn name_of(thread: ThreadKey, name: Option<&str>) -> ThreadName<'_> {
+    match name {
+        Some(name) => ThreadName::Named(name),
+        None if thread.is_main() => ThreadName::Main,
+        None => ThreadName::Number(thread.tid.0),
     }
 }

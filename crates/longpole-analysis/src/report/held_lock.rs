@@ -76,3 +76,40 @@ impl Report {
         Some(times)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use longpole_model::text;
+
+    use super::*;
+
+    /// The main thread waits from 10 to 70 ms for the lock of thread 3, which sleeps from 12 ms on.
+    fn reasons(lock: &str) -> Vec<String> {
+        let rows = format!(
+            "\
+run x 0..100ms
+thread x 0..100ms pid 1 tid 1
+thread t 5..70ms pid 1 tid 3
+cpu 0..10ms pid 1 tid 1
+wait 10..70ms pid 1 tid 1 lock at 0x10 holder 3 main;update;{lock}
+cpu 70..100ms pid 1 tid 1
+cpu 5..12ms pid 1 tid 3
+wait 12..69ms pid 1 tid 3 sleep holder;slow_io
+cpu 69..70ms pid 1 tid 3
+sample 0ms x10 pid 1 tid 1 main;parse
+sample 71ms x28 pid 1 tid 1 main;save
+"
+        );
+        let report = Report::new(text::parse(&rows).unwrap());
+        let of = |pole: &Pole| {
+            let held = report.held_lock(pole);
+            held.map(|it| format!("{} thread in {} for {}", it.threads, it.function.unwrap_or("?"), it.nanos.0 / 1_000_000))
+        };
+        report.poles().iter().take(2).map(|pole| of(pole).unwrap_or_else(|| "nobody".to_owned())).collect()
+    }
+
+    #[test]
+    fn the_lock_of_what_is_on_the_path_is_named_if_others_wait_for_it() {
+        assert_eq!(reasons("std::sys::Mutex::lock_contended"), ["1 thread in update for 57", "nobody"]);
+    }
+}

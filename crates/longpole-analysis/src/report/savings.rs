@@ -4,7 +4,7 @@ use longpole_model::NodeId;
 
 use crate::report::Report;
 use crate::schedule::own_work::OwnWork;
-use crate::schedule::poles::{Pole, Replays, Savings};
+use crate::schedule::poles::{LimitedBy, Pole, Replays, Savings};
 use crate::schedule::saving::{Change, Saving};
 use crate::time::thread_graph::RunReplay;
 
@@ -16,7 +16,7 @@ impl Report {
 
     /// The outermost operation beside this pole that the node which limits its saving is a part of; `None` if that is little longer than the node.
     pub fn limit_is_in(&self, pole: &Pole) -> Option<NodeId> {
-        let node = pole.limited_by?;
+        let LimitedBy::Node(node) = pole.limited_by? else { return None };
         let forest = &self.forest;
         let holds_pole = |above: NodeId| {
             let first = pole.nodes.partition_point(|&n| n < above);

@@ -29,7 +29,7 @@ impl Report {
         WaitGroups { recording: &self.recording, functions: &self.functions, blockers: self.blockers() }
     }
 
-    fn thread_names(&self) -> ThreadNames<'_> {
+    pub(super) fn thread_names(&self) -> ThreadNames<'_> {
         ThreadNames { recording: &self.recording, functions: &self.functions, entries: &self.entries }
     }
 

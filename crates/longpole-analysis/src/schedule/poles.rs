@@ -38,7 +38,7 @@ use std::collections::HashSet;
 use std::ops::Range;
 
 use longpole_model::fast_hash::{FastMap, FastState};
-use longpole_model::{CaptureMode, FunctionId, IdVec, Nanos, NodeId, PoleId, Recording, Timestamp, WaitKind, ids};
+use longpole_model::{CaptureMode, FunctionId, IdVec, Nanos, NodeId, PoleId, Recording, ThreadKey, Timestamp, WaitKind, ids};
 
 use crate::intervals;
 use crate::pulumi::urn::{title_of_urn, urn_of};
@@ -104,10 +104,10 @@ pub trait Replays {
     fn saves_all(&self, nodes: &[NodeId]) -> [Saving; 3];
 
     /// The same, and what limits the first.
-    fn saves_nodes(&self, nodes: &[NodeId], on_path: &OnPath) -> ([Saving; 3], Option<NodeId>);
+    fn saves_nodes(&self, nodes: &[NodeId], on_path: &OnPath) -> ([Saving; 3], Option<LimitedBy>);
 
     /// If a part takes no time, and if it takes half; and what limits the first. `takes` is how long it is on the path.
-    fn saves_part(&self, part: &PolePart, takes: Nanos, on_path: &OnPath) -> ([Saving; 2], Option<NodeId>);
+    fn saves_part(&self, part: &PolePart, takes: Nanos, on_path: &OnPath) -> ([Saving; 2], Option<LimitedBy>);
 
     /// How it is known what a node waited for.
     fn evidence(&self, node: NodeId) -> ScheduleEvidence;
@@ -126,12 +126,14 @@ impl Replays for Replay {
         Replay::saves_all(self, nodes)
     }
 
-    fn saves_nodes(&self, nodes: &[NodeId], on_path: &OnPath) -> ([Saving; 3], Option<NodeId>) {
-        self.saves_all_and_limit(nodes, on_path)
+    fn saves_nodes(&self, nodes: &[NodeId], on_path: &OnPath) -> ([Saving; 3], Option<LimitedBy>) {
+        let (saves, limit) = self.saves_all_and_limit(nodes, on_path);
+        (saves, limit.map(LimitedBy::Node))
     }
 
-    fn saves_part(&self, part: &PolePart, takes: Nanos, on_path: &OnPath) -> ([Saving; 2], Option<NodeId>) {
-        self.saves_work(&part.work, takes, on_path)
+    fn saves_part(&self, part: &PolePart, takes: Nanos, on_path: &OnPath) -> ([Saving; 2], Option<LimitedBy>) {
+        let (saves, limit) = self.saves_work(&part.work, takes, on_path);
+        (saves, limit.map(LimitedBy::Node))
     }
 
     fn evidence(&self, node: NodeId) -> ScheduleEvidence {
@@ -211,9 +213,18 @@ pub struct Pole {
     pub contains: Option<PoleId>,
     /// Whether that one lies inside in time as well: an operation may go on after its parent.
     pub contains_all: bool,
-    /// The node that what comes after this pole would have to wait for if the pole took no time: why it saves less than it takes.
-    /// `None` where it does not, and where that is uncertain.
-    pub limited_by: Option<NodeId>,
+    /// What comes after this pole would have to wait for that if the pole took no time: why it saves less than it takes. `None` where it does not, and
+    /// where that is uncertain.
+    pub limited_by: Option<LimitedBy>,
+}
+
+/// What is on the path if a pole takes no time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LimitedBy {
+    /// A node.
+    Node(NodeId),
+    /// Another thread of the pole's own process, which is this node.
+    Thread(NodeId, ThreadKey),
 }
 
 /// The poles of a recording.

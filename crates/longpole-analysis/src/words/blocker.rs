@@ -19,14 +19,19 @@ pub fn blocked_by(fact: &BlockedBySummary<'_>) -> Words {
     }
 }
 
-/// A thread that was waited for: `held by thread flush: asleep, in write_all`.
-pub fn blocker(fact: &BlockerSummary<'_>) -> Words {
-    let who = match fact.thread {
+/// A thread: `thread flush`.
+pub fn thread(name: ThreadName<'_>) -> String {
+    match name {
         ThreadName::Itself => "the same thread".to_owned(),
         ThreadName::Named(name) => format!("thread {name}"),
         ThreadName::Main => "the main thread".to_owned(),
         ThreadName::Number(tid) => format!("thread {tid}"),
-    };
+    }
+}
+
+/// A thread that was waited for: `held by thread flush: asleep, in write_all`.
+pub fn blocker(fact: &BlockerSummary<'_>) -> Words {
+    let who = thread(fact.thread);
     let words = Words::plain(match fact.relation {
         Relation::Holds => format!("held by {who}"),
         Relation::Ends => format!("until {who} ends"),

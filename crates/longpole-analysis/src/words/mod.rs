@@ -21,7 +21,7 @@ mod state;
 mod usage;
 mod wait;
 
-pub use self::blocker::{blocked_by, blocker, callee};
+pub use self::blocker::{blocked_by, blocker, callee, thread};
 pub use self::loss::{loss, sentence, title, titled};
 pub use self::note::note;
 pub use self::phrase::{Measure, Piece, Words};

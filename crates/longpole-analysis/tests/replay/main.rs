@@ -8,7 +8,7 @@ use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 
 use longpole_analysis::schedule::critical_path::CriticalPath;
-use longpole_analysis::schedule::poles::Poles;
+use longpole_analysis::schedule::poles::{LimitedBy, Poles};
 use longpole_analysis::schedule::replay::Replay;
 use longpole_analysis::schedule::saving::{Change, Saving};
 use longpole_analysis::tree::forest::Forest;
@@ -87,7 +87,7 @@ fn without_what_limits_a_saving_the_simulation_ends_earlier_still() {
             let on_path = below.iter().map(|&n| path.on_path[n]).sum::<Nanos>().0;
             let mut chosen: Vec<usize> = pole.nodes.iter().map(|&n| task_of_node(&recording, &forest, n)).collect();
             let alone = truth(&tasks, times.wall(), &scaled(&tasks, &chosen, Scale::Nothing));
-            let Some(limit) = pole.limited_by else {
+            let Some(LimitedBy::Node(limit)) = pole.limited_by else {
                 // What falls short by a fiftieth is not worth a name.
                 *(if alone >= on_path - on_path / 50 { &mut whole_saved } else { &mut unnamed }) += 1;
                 continue;

@@ -7,7 +7,7 @@ use longpole_analysis::pulumi::urn::title_of_urn;
 use longpole_analysis::report::FEW_SAMPLES;
 use longpole_analysis::report::names::NamedPart;
 use longpole_analysis::report::reason::{Reason, ReasonCode};
-use longpole_analysis::schedule::poles::Pole;
+use longpole_analysis::schedule::poles::{LimitedBy, Pole};
 use longpole_analysis::words::{self, Piece, Words};
 use longpole_analysis::{Handle, Report};
 use serde::Serialize;
@@ -155,12 +155,12 @@ pub enum PartKindView {
     Busy,
 }
 
-/// A span that limits what a pole saves.
+/// A span, or another thread of the pole's process, that limits what a pole saves.
 #[derive(Debug, Clone, Serialize)]
 pub struct LimitView {
-    /// Handle, such as `s9`.
+    /// Handle, such as `s9`; of a thread, that of its process.
     pub handle: String,
-    /// The resource that it works on, or its operation.
+    /// The resource that it works on, or its operation; `thread worker`.
     pub name: String,
     /// Handle of the pole that it belongs to.
     pub pole: Option<String>,
@@ -275,7 +275,20 @@ impl PoleView {
             blocked_by: report.pole_wait(pole).and_then(|sum| BlockedByView::new(report, &sum, POLE_FRAMES_MAX)),
             contains: pole.contains.map(|inner| Handle::Pole(inner).to_string()),
             contains_all: pole.contains_all,
-            limited_by: pole.limited_by.map(|node| LimitView {
+            limited_by: pole.limited_by.map(|limit| LimitView::new(report, pole, limit)),
+            resource: pole.resource.clone(),
+            top_frames: top_frames(report, &functions, &samples, &[]),
+            samples: samples.len() as u64,
+            weight_nanos: weight(report, &samples),
+            few_samples: (samples.len() as u64) < FEW_SAMPLES,
+        }
+    }
+}
+
+impl LimitView {
+    fn new(report: &Report, pole: &Pole, limit: LimitedBy) -> LimitView {
+        match limit {
+            LimitedBy::Node(node) => LimitView {
                 handle: node_handle(node),
                 name: title_of_node(report, node),
                 within: report.limit_is_in(pole).map(|node| WithinView { handle: node_handle(node), name: title_of_node(report, node) }),
@@ -284,12 +297,10 @@ impl PoleView {
                     .enumerated()
                     .find(|(_, p)| p.nodes.binary_search(&node).is_ok())
                     .map(|(p, _)| Handle::Pole(p).to_string()),
-            }),
-            resource: pole.resource.clone(),
-            top_frames: top_frames(report, &functions, &samples, &[]),
-            samples: samples.len() as u64,
-            weight_nanos: weight(report, &samples),
-            few_samples: (samples.len() as u64) < FEW_SAMPLES,
+            },
+            LimitedBy::Thread(node, thread) => {
+                LimitView { handle: node_handle(node), name: words::thread(report.thread_name(thread)), within: None, pole: None }
+            }
         }
     }
 }

@@ -115,7 +115,7 @@ impl<'a> Heap<'a> {
 /// Memory is there or not in pages of this size, or of a multiple.
 const PAGE_BYTES: u64 = 4096;
 
-/// Where an object is now, if the collector has moved it: V8 leaves the new address in place of its map, without the bits of a pointer.
+/// Where an object is now, if the collector has moved it: V8 leaves the new address instead of its map, without the bits of a pointer.
 fn moved_to(map: u64) -> Option<u64> {
     (map & 3 == 0 && is_pointer(map | 1)).then_some(map | 1)
 }

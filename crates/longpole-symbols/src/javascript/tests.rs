@@ -323,7 +323,7 @@ fn a_function_that_is_known_is_copied_once_and_not_followed() {
     assert_eq!(image.look_up(&mut functions, other), LookUp::Missing(Missing::Gone));
 }
 
-/// V8's collector copies an object and leaves its new address in place of its map; the rest of the old object stays until others lie there.
+/// V8's collector copies an object and leaves its new address instead of its map; the rest of the old object stays until others lie there.
 #[test]
 fn a_function_that_was_moved_is_found_from_its_old_place() {
     for is_24 in [false, true] {

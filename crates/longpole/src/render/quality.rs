@@ -32,8 +32,12 @@ fn with_ranges(view: &view::SummaryView, mut texts: Vec<String>, style: Style) -
     // In a run without spans they are ranges because other programs had the CPUs, which has its own line.
     let is_busy = view.spans == 0 && view.quality.iter().any(|note| note.code == "cpu_busy");
     if ranges && !is_busy {
-        let links = if view.spans > 0 { "; span links would declare that" } else { "" };
-        texts.push(format!("a saving is a range where longpole inferred what waits for what{links}"));
+        // Between operations dependencies are inferred; between threads they are recorded.
+        let why = match view.spans {
+            0 => "the lower end of a saving leaves out the time in which other programs had the CPUs",
+            _ => "a saving is a range where longpole inferred what waits for what; span links would declare that",
+        };
+        texts.push(why.to_owned());
     }
     if texts.is_empty() {
         let is_off = view.rate_hz == 0 && view.samples == 0;

@@ -101,8 +101,7 @@ function Facts({ summary }: { readonly summary: Summary }) {
         </li>
       )}
       <li>
-        <b>{summary.parallelism.mean.toFixed(1)}</b> {operations} at once on average, <b>{summary.parallelism.peak}</b> at
-        peak
+        <b>{summary.parallelism.mean.toFixed(1)}</b> {operations} at once on average, <b>{summary.parallelism.peak}</b> at peak
         {summary.cpuNanos !== null && summary.wallNanos > 0 && (
           <>
             , <b>{(summary.cpuNanos / summary.wallNanos).toFixed(1)}</b> CPUs used

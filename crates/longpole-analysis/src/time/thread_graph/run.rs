@@ -19,7 +19,7 @@ use longpole_model::{CaptureMode, Id, IdVec, Monotonic, Nanos, NodeId, ThreadKey
 use super::job_slots::AllJobs;
 use super::{EndedBy, KILLED_NANOS, LineId, ThreadGraph, Ties, is_main};
 use crate::schedule::critical_path::{CriticalPath, OnPath, Segment};
-use crate::schedule::poles::{PolePart, Replays};
+use crate::schedule::poles::{LimitedBy, PolePart, Replays};
 use crate::schedule::recorded;
 use crate::schedule::replay::{LIMITED_PART, Replay};
 use crate::schedule::saving::{Saving, ScheduleEvidence};
@@ -33,6 +33,9 @@ const UNSEEN_PART: i64 = 100;
 
 /// One signal to a group of processes ends all of them within that time.
 const SIGNAL_NANOS: Nanos = Nanos(10_000_000);
+
+/// A thread is beside the path if it is there for less than this part of what another one takes.
+const BESIDE_PART: i64 = 10;
 
 /// Processes that wait for each other in a chain, at most: what is inferred may be a circle.
 const CHAIN_MAX: usize = 64;
@@ -211,21 +214,29 @@ impl RunReplay<'_> {
         self.graph.ends_earlier(nodes.into_iter().chain(lines(pieces)), false)
     }
 
-    /// The process that holds up the run without these times of threads of nodes: none of theirs, if the saving is less than they take.
+    /// What holds up the run without these times of threads of nodes, if the saving is less than they take: a process beside the path, or another
+    /// thread of these nodes.
     fn limit<Times: Iterator<Item = (LineId, Nanos, Nanos)>>(
         &self,
         saving: Saving,
         takes: Nanos,
         times: impl Fn() -> Times,
         nodes: &[NodeId],
-    ) -> Option<NodeId> {
+    ) -> Option<LimitedBy> {
         if saving.high >= takes - takes / LIMITED_PART {
             return None;
         }
         let limit = self.graph.limit(times())?;
+        let (graph, node) = (self.graph, self.graph.node_of(limit));
         // One that is on the path already explains nothing.
-        let is_on_path = |node: NodeId| self.graph.path().iter().any(|stretch| self.graph.node_of(stretch.line) == node);
-        Some(self.graph.node_of(limit)).filter(|node| *node != NodeId::RUN && !nodes.contains(node) && !is_on_path(*node))
+        let is_on_path = || graph.path().iter().any(|stretch| graph.node_of(stretch.line) == node);
+        if node != NodeId::RUN && !nodes.contains(&node) && !is_on_path() {
+            return Some(LimitedBy::Node(node));
+        }
+        let of_limit = graph.path().iter().filter(|stretch| stretch.line == limit);
+        let on_path: Nanos = of_limit.map(|stretch| stretch.to - stretch.from).sum();
+        let is_beside = nodes.contains(&node) && times().all(|(line, ..)| line != limit) && on_path < takes / BESIDE_PART;
+        is_beside.then(|| LimitedBy::Thread(node, graph.thread(limit).0))
     }
 
     /// With all below them; what stands below another one of them, once.
@@ -253,7 +264,7 @@ impl Replays for RunReplay<'_> {
         [saves(&all, false), saves(&all, true), saves(&own, false)]
     }
 
-    fn saves_nodes(&self, nodes: &[NodeId], on_path: &OnPath) -> ([Saving; 3], Option<NodeId>) {
+    fn saves_nodes(&self, nodes: &[NodeId], on_path: &OnPath) -> ([Saving; 3], Option<LimitedBy>) {
         let saves = self.saves_all(nodes);
         let below = self.subtrees(nodes);
         let takes = if nodes.contains(&NodeId::RUN) { saves[0].high } else { on_path.in_subtrees(self.tree.schedule(), nodes) };
@@ -261,7 +272,7 @@ impl Replays for RunReplay<'_> {
         (saves, limit)
     }
 
-    fn saves_part(&self, part: &PolePart, takes: Nanos, _: &OnPath) -> ([Saving; 2], Option<NodeId>) {
+    fn saves_part(&self, part: &PolePart, takes: Nanos, _: &OnPath) -> ([Saving; 2], Option<LimitedBy>) {
         let saves = |half| self.graph.ends_earlier(lines(&part.of_threads), half);
         let saves = [saves(false), saves(true)];
         let nodes: Vec<NodeId> = part.on_path.iter().map(|(node, ..)| *node).collect();

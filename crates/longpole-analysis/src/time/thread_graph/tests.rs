@@ -1,8 +1,8 @@
-use longpole_model::{FunctionId, Nanos, WaitKind, text};
+use longpole_model::{FunctionId, Nanos, NodeId, ThreadKey, WaitKind, text};
 use proptest::prelude::*;
 
 use crate::Report;
-use crate::schedule::poles::PartKind;
+use crate::schedule::poles::{LimitedBy, PartKind};
 
 /// Each pole of the process as `function on-path saved`, in milliseconds.
 fn poles(rows: &str) -> Vec<String> {
@@ -68,6 +68,10 @@ sample 91ms x9 pid 1 tid 1 main;write
 ";
     // The main thread joined the shorter one as well, without a wait.
     assert_eq!(poles(lanes), ["encode 61 30", "upload 19 19", "parse 10 10", "write 10 10"]);
+    let report = Report::new(text::parse(&format!("run x 0..100ms\n{lanes}")).unwrap());
+    let limits: Vec<_> = report.poles().iter().map(|pole| pole.limited_by).collect();
+    let other = Some(LimitedBy::Thread(NodeId::RUN, ThreadKey::new(1, 4)));
+    assert_eq!(limits, [other, None, None, None], "without `encode`, the shorter one is on the path");
 }
 
 #[test]
