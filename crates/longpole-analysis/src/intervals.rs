@@ -8,7 +8,8 @@
 
 /// The union of these intervals `(from, to)`, in order of time; none of them overlaps or touches another.
 pub(crate) fn union<T: Ord + Copy>(mut intervals: Vec<(T, T)>) -> Vec<(T, T)> {
-    intervals.sort_unstable();
+    // Most come as a few runs in order, which a stable sort merges.
+    intervals.sort();
     let mut out: Vec<(T, T)> = Vec::with_capacity(intervals.len().min(64));
     for (from, to) in intervals {
         match out.last_mut().filter(|last| from <= last.1) {

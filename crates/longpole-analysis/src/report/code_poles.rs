@@ -259,7 +259,7 @@ impl Report {
         of_threads.chunk_by(|a, b| a.0 == b.0).fold(work, |work, same| {
             let node = same[0].0;
             let Some(graph) = self.graph_of(node) else { return work };
-            let gone = graph.gone(same.iter().map(|&(_, line, from, to)| (LineId::at(line), from, to)));
+            let gone = graph.without(same.iter().map(|&(_, line, from, to)| (LineId::at(line), from, to))).gone();
             let others = work.pieces().filter(|(other, ..)| *other != node);
             OwnWork::new(others.chain(gone.into_iter().map(|(from, to)| (node, from, to))))
         })

@@ -30,6 +30,11 @@ impl TimeSet {
         TimeSet(intervals::union(times).into_iter().map(covered).collect())
     }
 
+    /// Whether there are none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Those that lie between two moments, cut there.
     pub(crate) fn between(&self, from: Nanos, to: Nanos) -> impl Iterator<Item = (Nanos, Nanos)> {
         let first = self.0.partition_point(|it| it.end <= from);

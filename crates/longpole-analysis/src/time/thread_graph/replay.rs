@@ -10,6 +10,7 @@
 //! All ties are kept: a thread goes on when it is ready and the one that it waited for has come as far as when it let it go on. A thread that
 //! joins another one has joined all that it started and that have ended by then.
 
+use std::cell::OnceCell;
 use std::collections::HashMap;
 
 use longpole_model::{IdVec, Nanos, Pid};
@@ -66,7 +67,7 @@ pub(super) struct Plan {
 struct Replay<'a> {
     graph: &'a ThreadGraph,
     plan: &'a Plan,
-    removed: IdVec<LineId, TimeSet>,
+    removed: &'a IdVec<LineId, TimeSet>,
     /// What is left of that is as much as what is gone.
     is_half: bool,
     progress: IdVec<LineId, Progress>,
@@ -90,32 +91,30 @@ struct HeldUp {
     by_at: Nanos,
 }
 
+/// Times of threads that are taken out of a run: replays of it share them.
+pub(crate) struct Removal<'a> {
+    graph: &'a ThreadGraph,
+    times: IdVec<LineId, TimeSet>,
+    /// What of them programs outside the run had the CPUs for, and the rest: what is gone on a free machine.
+    free: OnceCell<(Nanos, IdVec<LineId, TimeSet>)>,
+}
+
 impl ThreadGraph {
-    /// The times of the path that are gone if these times of threads take no time.
-    pub(crate) fn gone(&self, times: impl Iterator<Item = (LineId, Nanos, Nanos)>) -> Vec<(Nanos, Nanos)> {
-        self.replay(times, false).0
+    /// Takes these times of threads out of the run.
+    pub(crate) fn without(&self, times: impl Iterator<Item = (LineId, Nanos, Nanos)>) -> Removal<'_> {
+        let mut of_thread: IdVec<LineId, Vec<(Nanos, Nanos)>> = IdVec::filled(Vec::new(), self.lines.len());
+        times.for_each(|(line, from, to)| of_thread[line].push((from, to)));
+        Removal { graph: self, times: of_thread.into_iter().map(TimeSet::new).collect(), free: OnceCell::new() }
     }
 
-    /// How much earlier the path ends if these times of threads take no time, or half. A range where jobs may share slots, and where programs outside
-    /// the run had the CPUs for much of these times: on a free machine the run would not have lost that.
-    pub(crate) fn ends_earlier(&self, times: impl Iterator<Item = (LineId, Nanos, Nanos)>, is_half: bool) -> Saving {
-        let times: Vec<(LineId, Nanos, Nanos)> = times.collect();
-        let saving = self.ends_earlier_on_this_machine(times.iter().copied(), is_half);
-        let lent: Nanos =
-            times.iter().map(|&(line, from, to)| self.lent.get(line).map_or(Nanos::ZERO, |lent| lent.length_between(from, to))).sum();
-        if saving.high == Nanos::ZERO || lent * LENT_PART < saving.high {
-            return saving;
-        }
-        let but_lent = times.iter().flat_map(|&(line, from, to)| {
-            let gaps = self.lent.get(line).into_iter().flat_map(move |lent| lent.gaps(from, to));
-            gaps.map(move |(from, to)| (line, from, to))
-        });
-        let free = self.ends_earlier_on_this_machine(but_lent, is_half);
-        Saving { low: saving.low.min(free.low), high: saving.high }
+    fn replay<'a>(&'a self, removed: &'a IdVec<LineId, TimeSet>, is_half: bool) -> Replay<'a> {
+        let plan = self.plan.get_or_init(|| self.plan_replays());
+        let (progress, joined, begun, started) = Default::default();
+        Replay { graph: self, plan, removed, is_half, progress, joined, begun, started, handout: None, held_up: None }
     }
 
-    fn ends_earlier_on_this_machine(&self, times: impl Iterator<Item = (LineId, Nanos, Nanos)>, is_half: bool) -> Saving {
-        let mut replay = self.new_replay(times, is_half);
+    fn ends_earlier(&self, removed: &IdVec<LineId, TimeSet>, is_half: bool) -> Saving {
+        let mut replay = self.replay(removed, is_half);
         let earlier = |(_, end): (Vec<(Nanos, Nanos)>, Nanos)| (self.life.1 - end).or_zero();
         let certain = earlier(replay.run_with_slots(true));
         if self.jobs.pools(true) == self.jobs.pools(false) {
@@ -125,41 +124,17 @@ impl ThreadGraph {
         Saving { low: certain.min(maybe), high: certain.max(maybe) }
     }
 
-    /// The thread beside the recorded path that holds up the end if these times of threads take no time: the last one, from the end backwards.
-    pub(crate) fn limit(&self, times: impl Iterator<Item = (LineId, Nanos, Nanos)>) -> Option<LineId> {
-        let mut replay = self.new_replay(times, false);
-        replay.held_up = Some(IdVec::filled(Vec::new(), self.lines.len()));
-        replay.run_with_slots(true);
-        let held_up = replay.held_up?;
-        let (mut line, mut at) = (self.main, self.life.1);
-        loop {
-            let before = held_up[line].partition_point(|it| it.at <= at).checked_sub(1);
-            let (next, next_at) = match before.map(|last| held_up[line][last]) {
-                Some(it) if it.at > self.life.0 => (it.by, it.by_at),
-                _ => self.lines[line].born.map(|(born, creator)| (creator, born))?,
-            };
-            if next_at >= at {
-                return None;
-            }
-            (line, at) = (next, next_at);
-            if self.that_matters_at(at) != Some(line) {
-                return Some(line);
-            }
-        }
-    }
-
-    /// Which times of the path are gone, and when it ends.
-    pub(super) fn replay(&self, times: impl Iterator<Item = (LineId, Nanos, Nanos)>, is_half: bool) -> (Vec<(Nanos, Nanos)>, Nanos) {
-        self.new_replay(times, is_half).run_with_slots(true)
-    }
-
-    fn new_replay(&self, times: impl Iterator<Item = (LineId, Nanos, Nanos)>, is_half: bool) -> Replay<'_> {
-        let mut of_thread: IdVec<LineId, Vec<(Nanos, Nanos)>> = IdVec::filled(Vec::new(), self.lines.len());
-        times.for_each(|(line, from, to)| of_thread[line].push((from, to)));
-        let removed: IdVec<LineId, TimeSet> = of_thread.into_iter().map(TimeSet::new).collect();
-        let plan = self.plan.get_or_init(|| self.plan_replays());
-        let (progress, joined, begun, started) = Default::default();
-        Replay { graph: self, plan, removed, is_half, progress, joined, begun, started, handout: None, held_up: None }
+    /// What of these times programs outside the run had the CPUs for, and the rest.
+    fn on_a_free_machine(&self, removed: &IdVec<LineId, TimeSet>) -> (Nanos, IdVec<LineId, TimeSet>) {
+        let mut all_lent = Nanos::ZERO;
+        let rest = |(line, times): (LineId, &TimeSet)| {
+            let all = || times.between(Nanos::MIN, Nanos::MAX);
+            let Some(lent) = self.lent.get(line) else { return times.clone() };
+            all_lent += all().map(|(from, to)| lent.length_between(from, to)).sum::<Nanos>();
+            TimeSet::new(all().flat_map(|(from, to)| lent.gaps(from, to)).collect())
+        };
+        let rest = removed.enumerated().map(rest).collect();
+        (all_lent, rest)
     }
 
     fn plan_replays(&self) -> Plan {
@@ -212,6 +187,62 @@ impl ThreadGraph {
     fn that_matters_at(&self, at: Nanos) -> Option<LineId> {
         let next = self.path.partition_point(|stretch| stretch.to < at);
         self.path.get(next).filter(|stretch| stretch.from <= at).map(|stretch| stretch.line)
+    }
+}
+
+impl Removal<'_> {
+    /// The times of the path that are gone if these take no time.
+    pub(crate) fn gone(&self) -> Vec<(Nanos, Nanos)> {
+        self.replay().0
+    }
+
+    /// Which times of the path are gone, and when it ends.
+    pub(super) fn replay(&self) -> (Vec<(Nanos, Nanos)>, Nanos) {
+        self.graph.replay(&self.times, false).run_with_slots(true)
+    }
+
+    /// How much earlier the path ends if these take no time, or half. A range where jobs may share slots, and where programs outside the run had the
+    /// CPUs for much of these times: on a free machine the run would not have lost that.
+    pub(crate) fn ends_earlier(&self, is_half: bool) -> Saving {
+        let saving = self.graph.ends_earlier(&self.times, is_half);
+        if saving.high == Nanos::ZERO {
+            return saving;
+        }
+        let (lent, rest) = self.free.get_or_init(|| self.graph.on_a_free_machine(&self.times));
+        if *lent * LENT_PART < saving.high {
+            return saving;
+        }
+        let free = self.graph.ends_earlier(rest, is_half);
+        Saving { low: saving.low.min(free.low), high: saving.high }
+    }
+
+    /// Whether any of them is one of this thread.
+    pub(super) fn has(&self, line: LineId) -> bool {
+        !self.times[line].is_empty()
+    }
+
+    /// The thread beside the recorded path that holds up the end if these take no time: the last one, from the end backwards.
+    pub(super) fn limit(&self) -> Option<LineId> {
+        let graph = self.graph;
+        let mut replay = graph.replay(&self.times, false);
+        replay.held_up = Some(IdVec::filled(Vec::new(), graph.lines.len()));
+        replay.run_with_slots(true);
+        let held_up = replay.held_up?;
+        let (mut line, mut at) = (graph.main, graph.life.1);
+        loop {
+            let before = held_up[line].partition_point(|it| it.at <= at).checked_sub(1);
+            let (next, next_at) = match before.map(|last| held_up[line][last]) {
+                Some(it) if it.at > graph.life.0 => (it.by, it.by_at),
+                _ => graph.lines[line].born.map(|(born, creator)| (creator, born))?,
+            };
+            if next_at >= at {
+                return None;
+            }
+            (line, at) = (next, next_at);
+            if graph.that_matters_at(at) != Some(line) {
+                return Some(line);
+            }
+        }
     }
 }
 

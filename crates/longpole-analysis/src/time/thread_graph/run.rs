@@ -17,6 +17,7 @@ use std::sync::OnceLock;
 use longpole_model::{CaptureMode, Id, IdVec, Monotonic, Nanos, NodeId, ThreadKey, TimeRange};
 
 use super::job_slots::AllJobs;
+use super::replay::Removal;
 use super::{EndedBy, KILLED_NANOS, LineId, ThreadGraph, Ties, is_main};
 use crate::schedule::critical_path::{CriticalPath, OnPath, Segment};
 use crate::schedule::poles::{LimitedBy, PolePart, Replays};
@@ -211,22 +212,16 @@ impl RunReplay<'_> {
     /// What the run saves if these nodes and all below them take no time, and these pieces of threads neither.
     pub(crate) fn saves_together(&self, nodes: &[NodeId], pieces: &[(NodeId, usize, Nanos, Nanos)]) -> Saving {
         let nodes = self.graph.whole(&self.subtrees(nodes));
-        self.graph.ends_earlier(nodes.into_iter().chain(lines(pieces)), false)
+        self.graph.without(nodes.into_iter().chain(lines(pieces))).ends_earlier(false)
     }
 
     /// What holds up the run without these times of threads of nodes, if the saving is less than they take: a process beside the path, or another
     /// thread of these nodes.
-    fn limit<Times: Iterator<Item = (LineId, Nanos, Nanos)>>(
-        &self,
-        saving: Saving,
-        takes: Nanos,
-        times: impl Fn() -> Times,
-        nodes: &[NodeId],
-    ) -> Option<LimitedBy> {
+    fn limit(&self, saving: Saving, takes: Nanos, removal: &Removal<'_>, nodes: &[NodeId]) -> Option<LimitedBy> {
         if saving.high >= takes - takes / LIMITED_PART {
             return None;
         }
-        let limit = self.graph.limit(times())?;
+        let limit = removal.limit()?;
         let (graph, node) = (self.graph, self.graph.node_of(limit));
         // One that is on the path already explains nothing.
         let is_on_path = || graph.path().iter().any(|stretch| graph.node_of(stretch.line) == node);
@@ -235,8 +230,15 @@ impl RunReplay<'_> {
         }
         let of_limit = graph.path().iter().filter(|stretch| stretch.line == limit);
         let on_path: Nanos = of_limit.map(|stretch| stretch.to - stretch.from).sum();
-        let is_beside = nodes.contains(&node) && times().all(|(line, ..)| line != limit) && on_path < takes / BESIDE_PART;
+        let is_beside = nodes.contains(&node) && !removal.has(limit) && on_path < takes / BESIDE_PART;
         is_beside.then(|| LimitedBy::Thread(node, graph.thread(limit).0))
+    }
+
+    /// The three savings of nodes, and what is taken out for the first two.
+    fn replay_nodes(&self, nodes: &[NodeId], below: &[NodeId]) -> ([Saving; 3], Removal<'_>) {
+        let of = |nodes: &[NodeId]| self.graph.without(self.graph.whole(nodes).into_iter());
+        let (all, own) = (of(below), of(nodes));
+        ([all.ends_earlier(false), all.ends_earlier(true), own.ends_earlier(false)], all)
     }
 
     /// With all below them; what stands below another one of them, once.
@@ -259,24 +261,22 @@ impl RunReplay<'_> {
 
 impl Replays for RunReplay<'_> {
     fn saves_all(&self, nodes: &[NodeId]) -> [Saving; 3] {
-        let (all, own) = (self.graph.whole(&self.subtrees(nodes)), self.graph.whole(nodes));
-        let saves = |times: &[(LineId, Nanos, Nanos)], half| self.graph.ends_earlier(times.iter().copied(), half);
-        [saves(&all, false), saves(&all, true), saves(&own, false)]
+        self.replay_nodes(nodes, &self.subtrees(nodes)).0
     }
 
     fn saves_nodes(&self, nodes: &[NodeId], on_path: &OnPath) -> ([Saving; 3], Option<LimitedBy>) {
-        let saves = self.saves_all(nodes);
         let below = self.subtrees(nodes);
+        let (saves, removal) = self.replay_nodes(nodes, &below);
         let takes = if nodes.contains(&NodeId::RUN) { saves[0].high } else { on_path.in_subtrees(self.tree.schedule(), nodes) };
-        let limit = self.limit(saves[0], takes, || self.graph.whole(&below).into_iter(), &below);
+        let limit = self.limit(saves[0], takes, &removal, &below);
         (saves, limit)
     }
 
     fn saves_part(&self, part: &PolePart, takes: Nanos, _: &OnPath) -> ([Saving; 2], Option<LimitedBy>) {
-        let saves = |half| self.graph.ends_earlier(lines(&part.of_threads), half);
-        let saves = [saves(false), saves(true)];
+        let removal = self.graph.without(lines(&part.of_threads));
+        let saves = [false, true].map(|is_half| removal.ends_earlier(is_half));
         let nodes: Vec<NodeId> = part.on_path.iter().map(|(node, ..)| *node).collect();
-        let limit = self.limit(saves[0], takes, || lines(&part.of_threads), &nodes);
+        let limit = self.limit(saves[0], takes, &removal, &nodes);
         (saves, limit)
     }
 

@@ -495,7 +495,7 @@ proptest! {
         rows += &slices;
         let report = Report::new(text::parse(&format!("run x 0..100ms\n{rows}")).unwrap());
         if let Some(graph) = &report.run_graph {
-            prop_assert_eq!(graph.replay(std::iter::empty(), false).1, Nanos(100_000_000), "{}", rows);
+            prop_assert_eq!(graph.without(std::iter::empty()).replay().1, Nanos(100_000_000), "{}", rows);
             let all = graph.path().iter().map(|stretch| stretch.to - stretch.from).sum::<Nanos>();
             prop_assert_eq!(all, Nanos(100_000_000), "{}", rows);
         }
