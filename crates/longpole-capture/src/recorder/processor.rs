@@ -466,10 +466,13 @@ impl Processor {
     pub(super) fn record(&mut self, record: &Record<'_>, code: Option<Code>) {
         let Record { pid, tid, time, cpu, ref body } = *record;
         match body {
-            Body::Sample(sample) => self.sample(pid, tid, time, cpu, sample),
+            Body::Sample(sample) => {
+                self.tree.sampled((time, cpu), pid, tid, &mut self.out);
+                self.sample(pid, tid, time, cpu, sample);
+            }
             Body::SwitchIn => {
                 self.wakes(tid, time);
-                self.tree.switch_in(time, pid, tid, &mut self.out);
+                self.tree.switch_in((time, cpu), pid, tid, &mut self.out);
             }
             Body::SwitchOut { preempted } => {
                 self.short_waits.switched_out(tid, time, *preempted);
@@ -480,7 +483,7 @@ impl Processor {
                 self.stack_builder.javascripts.over(pid, time);
                 self.stack_builder.jvms.over(pid, time);
                 self.stack_builder.jit.over(pid, time, &mut self.stack_builder.stacks, &mut self.out);
-                self.tree.exec(time, pid, name, &mut self.out);
+                self.tree.exec((time, cpu), pid, name, &mut self.out);
             }
             Body::Comm { name, exec: false } => self.tree.rename(time, pid, tid, name, &mut self.out),
             Body::Fork { pid, tid, parent_pid, parent_tid } => {
@@ -506,6 +509,7 @@ impl Processor {
                 }
             }
             Body::Lost { count } => {
+                self.tree.lost(cpu, &mut self.out);
                 self.losses.lost += count;
                 self.stats.lost += count;
             }
