@@ -16,12 +16,15 @@ use crate::terminal::stderr::note;
 /// Traces among which the longest are searched: as many as a server sends.
 const LONGEST_OF: usize = 1_500;
 
+/// The path of the list.
+const SUMMARIES: &str = "/api/v3/trace-summaries";
+
 /// Lists traces. Jaeger's third API has all that the list needs.
 pub(crate) fn search(invocation: &Invocation, arguments: &SearchArguments) -> Result<()> {
     let server = Server::new(&arguments.at.at);
-    let answer = server.json(&[format!("/api/v3/trace-summaries?{}", query_of(arguments))])?;
-    let summaries = answer.get("summaries").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-    let mut traces: Vec<TraceRowView> = summaries.iter().filter_map(row).collect();
+    let summaries = server.list(&[format!("{SUMMARIES}?{}", query_of(arguments))], &["summaries"])?;
+    let rows: Option<Vec<TraceRowView>> = summaries.iter().map(row).collect();
+    let mut traces = rows.ok_or_else(|| server.not_of_the_api(SUMMARIES))?;
     // Times of one length in nanoseconds.
     traces.sort_by(|a, b| b.start_unix_nano.cmp(&a.start_unix_nano));
     let truncated = traces.len() >= asked(arguments);
@@ -68,25 +71,49 @@ fn query_of(arguments: &SearchArguments) -> String {
     pairs.collect::<Vec<_>>().join("&")
 }
 
-/// A trace of an answer. What is missing there is 0 or empty.
+/// A trace of an answer. What is missing there is 0 or empty, but not the times. `None` if it is none.
 fn row(summary: &Value) -> Option<TraceRowView> {
     let text = |name: &str| summary.get(name).and_then(Value::as_str).unwrap_or_default();
-    let count =
-        |of: &Value, name: &str| of.get(name).and_then(Value::as_u64).and_then(|count| u32::try_from(count).ok()).unwrap_or_default();
-    let nanos = |name: &str| text(name).parse::<i64>().unwrap_or_default();
+    let count = |of: &Value, name: &str| match of.get(name) {
+        Some(Value::String(count)) => count.parse().ok(),
+        Some(count) => u32::try_from(count.as_u64()?).ok(),
+        None => Some(0),
+    };
+    let nanos = |name: &str| text(name).parse::<i64>().ok();
     let services = summary.get("services").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
     let service = |of: &Value| {
         let name = of.get("name").and_then(Value::as_str)?.to_owned();
-        Some(ServiceSpansView { name, spans: count(of, "spanCount") })
+        Some(ServiceSpansView { name, spans: count(of, "spanCount")? })
     };
     Some(TraceRowView {
         trace_id: summary.get("traceId")?.as_str()?.to_owned(),
         service: text("rootServiceName").to_owned(),
         name: text("rootOperationName").to_owned(),
         start_unix_nano: text("minStartTimeUnixNano").to_owned(),
-        wall_nanos: nanos("maxEndTimeUnixNano").saturating_sub(nanos("minStartTimeUnixNano")).max(0),
-        spans: count(summary, "spanCount"),
-        errors: count(summary, "errorSpanCount"),
-        services: services.iter().filter_map(service).collect(),
+        wall_nanos: nanos("maxEndTimeUnixNano")?.saturating_sub(nanos("minStartTimeUnixNano")?).max(0),
+        spans: count(summary, "spanCount")?,
+        errors: count(summary, "errorSpanCount")?,
+        services: services.iter().map(service).collect::<Option<_>>()?,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_trace_has_its_id_and_its_times() {
+        let summary = json!({ "traceId": "4f1c", "minStartTimeUnixNano": "10", "maxEndTimeUnixNano": "25", "spanCount": 3, "services": [{ "name": "web" }] });
+        let trace = row(&summary).unwrap();
+        assert_eq!((trace.wall_nanos, trace.spans, trace.errors, trace.services.len()), (15, 3, 0, 1));
+        for (name, value) in
+            [("traceId", json!(7)), ("maxEndTimeUnixNano", json!(null)), ("spanCount", json!(1e300)), ("services", json!([{}]))]
+        {
+            let mut other = summary.clone();
+            other[name] = value;
+            assert!(row(&other).is_none(), "{other}");
+        }
+    }
 }

@@ -22,9 +22,8 @@ const TIME_MAX: Duration = Duration::from_secs(60);
 /// Lists services, each with its operations.
 pub(crate) fn services(invocation: &Invocation, arguments: &ServicesArguments) -> Result<()> {
     let server = Server::new(&arguments.at.at);
-    let names = server.json(&["/api/v3/services".to_owned(), "/api/services".to_owned()])?;
+    let names = texts(&server.list(&["/api/v3/services".to_owned(), "/api/services".to_owned()], &["services", "data"])?);
     let mut services = Vec::new();
-    let names = texts(names.get("services").or(names.get("data")));
     let truncated = names.len() > SERVICES_MAX;
     if truncated {
         note(format!("the server names {} services; these are the first {SERVICES_MAX}", names.len()));
@@ -35,8 +34,8 @@ pub(crate) fn services(invocation: &Invocation, arguments: &ServicesArguments) -
             bail!("{} of the services took longer than {} s to answer", services.len(), TIME_MAX.as_secs());
         }
         let encoded = query_value(&name);
-        let of_service = server.json(&[format!("/api/v3/operations?service={encoded}"), format!("/api/services/{encoded}/operations")])?;
-        let mut operations = texts(of_service.get("operations").or(of_service.get("data")));
+        let paths = [format!("/api/v3/operations?service={encoded}"), format!("/api/services/{encoded}/operations")];
+        let mut operations = texts(&server.list(&paths, &["operations", "data"])?);
         operations.sort_unstable();
         operations.dedup();
         services.push(ServiceView { name, operations });
@@ -50,7 +49,6 @@ pub(crate) fn services(invocation: &Invocation, arguments: &ServicesArguments) -
 }
 
 /// Texts, or the names of objects.
-fn texts(list: Option<&Value>) -> Vec<String> {
-    let list = list.and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+fn texts(list: &[Value]) -> Vec<String> {
     list.iter().filter_map(|value| value.as_str().or_else(|| value.get("name")?.as_str())).map(str::to_owned).collect()
 }

@@ -42,16 +42,19 @@ impl Server {
         })
     }
 
-    /// JSON that it answers at the first of these paths that it has.
-    pub(crate) fn json(&self, paths: &[String]) -> Result<Value> {
+    /// The list that it answers at the first of these paths that it has, under one of these keys.
+    pub(crate) fn list(&self, paths: &[String], keys: &[&str]) -> Result<Vec<Value>> {
         let mut last = None;
         for path in paths {
             let answer = self.get(path)?;
-            let value = serde_json::from_slice::<Value>(&answer.body).ok();
-            match value {
-                Some(value) if answer.status == 200 => return Ok(value),
+            let mut value = serde_json::from_slice::<Value>(&answer.body).ok();
+            match value.as_mut() {
+                Some(value) if answer.status == 200 => match list_in(value, keys) {
+                    Some(list) => return Ok(list),
+                    None => return Err(self.not_of_the_api(path)),
+                },
                 // The newest Jaeger lacks paths of the first version and old ones those of the third: they answer with their page.
-                value => last = Some((answer.status, value)),
+                _ => last = Some((answer.status, value)),
             }
         }
         let (status, value) = last.unwrap_or_default();
@@ -107,6 +110,13 @@ impl Server {
         failure.into()
     }
 
+    /// The failure for an answer that another program gives: a page where users log in, or something else at this port.
+    pub(crate) fn not_of_the_api(&self, path: &str) -> anyhow::Error {
+        let path = path.split('?').next().unwrap_or_default();
+        let hint = "another program may answer at this address, such as a proxy where users log in";
+        Failure::new(Kind::Failed, format!("{} answers {path} with something else than Jaeger does", self.0)).hint(hint).into()
+    }
+
     fn unreadable(&self, trace_id: &str, error: &DecodeError) -> anyhow::Error {
         Failure::new(Kind::Failed, format!("failed to read trace {trace_id} of {}: {error}", self.0)).into()
     }
@@ -126,6 +136,17 @@ fn spans_of_v3(answer: &ServerAnswer) -> Option<Result<SpanBatch, DecodeError>> 
         }
     }
     (!batch.spans.is_empty()).then_some(Ok(batch))
+}
+
+/// The list under the first of these keys that an answer has. Jaeger leaves out a list that is empty, or answers null.
+fn list_in(answer: &mut Value, keys: &[&str]) -> Option<Vec<Value>> {
+    let answer = answer.as_object_mut()?;
+    match keys.iter().find_map(|key| answer.remove(*key)) {
+        Some(Value::Array(list)) => Some(list),
+        Some(Value::Null) => Some(Vec::new()),
+        Some(_) => None,
+        None => answer.is_empty().then(Vec::new),
+    }
 }
 
 /// Why a server refuses, as Jaeger says it in either version.
@@ -169,6 +190,13 @@ pub(crate) fn is_address(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_list_is_under_its_key_or_left_out() {
+        let list = |text: &str| list_in(&mut serde_json::from_str(text).unwrap(), &["services", "data"]).map(|list| list.len());
+        assert_eq!(["{\"services\":[\"a\"]}", "{\"data\":[1,2]}", "{\"data\":null}", "{}"].map(list), [Some(1), Some(2), Some(0), Some(0)]);
+        assert_eq!(["{\"error\":\"please log in\"}", "[]", "\"x\"", "{\"data\":\"x\",\"total\":-5}"].map(list), [None; 4]);
+    }
 
     #[test]
     fn a_trace_is_named_by_any_of_its_addresses() {
