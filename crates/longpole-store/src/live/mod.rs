@@ -34,7 +34,7 @@ mod trace_index;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fs::{self, File};
 use std::io;
 use std::path::PathBuf;
@@ -174,6 +174,32 @@ struct SharedStore {
     maintenance: Mutex<Vec<PathBuf>>,
     /// Segments that cannot be read, and why.
     damaged: Mutex<BTreeMap<String, String>>,
+    /// What was listed last: long lists take seconds to read.
+    listed: Mutex<ListedOperations>,
+}
+
+/// The operations of segments together.
+#[derive(Debug, Default)]
+struct ListedOperations {
+    /// The ids of those segments.
+    segments: HashSet<String>,
+    operations: Operations,
+}
+
+impl ListedOperations {
+    /// Those of these segments whose operations are missing. If the list has others, it begins anew.
+    fn not_yet<'a>(&mut self, segments: &'a [Arc<Segment>]) -> Vec<&'a Arc<Segment>> {
+        let known = segments.iter().filter(|segment| self.segments.contains(&segment.entry.id)).count();
+        if known < self.segments.len() {
+            *self = ListedOperations::default();
+        }
+        segments.iter().filter(|segment| !self.segments.contains(&segment.entry.id)).collect()
+    }
+
+    fn add(&mut self, segment: &str, operations: &Operations) {
+        self.operations.add_all(operations);
+        self.segments.insert(segment.to_owned());
+    }
 }
 
 /// What is where. A request holds it for reading while it is appended and published, so no span can stand in one generation's log and in
@@ -290,6 +316,7 @@ impl LiveStore {
             sync_thread,
             maintenance: Mutex::default(),
             damaged: Mutex::default(),
+            listed: Mutex::default(),
         });
         SyncThread::start(&shared)?;
         Ok((LiveStore { shared, query: QueryLimits::default() }, problems))
@@ -342,11 +369,14 @@ impl LiveStore {
     /// [`StoreError`] if a segment cannot be read.
     pub fn operations(&self) -> Result<Operations, StoreError> {
         let (generations, segments) = self.shared.all();
-        let mut operations = Operations::default();
-        for segment in segments {
-            let of_segment = self.query.briefly(|| segment.operations(&self.query));
-            operations.add_all(&*self.shared.of_segment(&segment, of_segment)?);
-        }
+        let mut operations = {
+            let mut listed = lock(&self.shared.listed);
+            for segment in listed.not_yet(&segments) {
+                let of_segment = self.query.briefly(|| segment.operations(&self.query));
+                listed.add(&segment.entry.id, &*self.shared.of_segment(segment, of_segment)?);
+            }
+            listed.operations.clone()
+        };
         for generation in generations {
             read(&generation.head).operations(&mut operations);
         }

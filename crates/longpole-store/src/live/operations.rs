@@ -1,6 +1,6 @@
 //! Services with their operations: a list that anybody who may send can make long.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use longpole_model::SpanKind;
 
@@ -12,9 +12,9 @@ const BYTES_LAST: usize = 16 << 20;
 const ENTRY_BYTES: usize = 96;
 
 /// Services, operations and the kinds of their spans, in the order of the alphabet.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Operations {
-    list: BTreeSet<(String, String, SpanKind)>,
+    of_services: BTreeMap<String, BTreeMap<String, BTreeSet<SpanKind>>>,
     bytes: usize,
     is_cut: bool,
 }
@@ -22,32 +22,35 @@ pub struct Operations {
 impl Operations {
     /// Adds an operation, if there is room for it.
     pub(super) fn add(&mut self, service: &str, name: &str, kind: SpanKind) {
-        let entry = (service.to_owned(), name.to_owned(), kind);
-        if self.list.contains(&entry) {
+        let of_service = self.of_services.get_mut(service);
+        if of_service.as_ref().is_some_and(|names| names.get(name).is_some_and(|kinds| kinds.contains(&kind))) {
             return;
         }
         let bytes = self.bytes + service.len() + name.len() + ENTRY_BYTES;
-        if bytes > BYTES_LAST || bytes > BYTES_MAX && self.has_service(service) {
+        if bytes > BYTES_LAST || bytes > BYTES_MAX && of_service.is_some() {
             self.is_cut = true;
             return;
         }
         self.bytes = bytes;
-        self.list.insert(entry);
+        let names = match of_service {
+            Some(names) => names,
+            None => self.of_services.entry(service.to_owned()).or_default(),
+        };
+        names.entry(name.to_owned()).or_default().insert(kind);
     }
 
     /// Adds those of another list.
     pub(super) fn add_all(&mut self, others: &Operations) {
-        if self.list.is_empty() {
+        if self.of_services.is_empty() {
             self.clone_from(others);
             return;
         }
         self.is_cut |= others.is_cut;
-        others.list.iter().for_each(|(service, name, kind)| self.add(service, name, *kind));
-    }
-
-    fn has_service(&self, service: &str) -> bool {
-        let from = (service.to_owned(), String::new(), SpanKind::default());
-        self.list.range(from..).next().is_some_and(|(next, ..)| next == service)
+        for (service, names) in &others.of_services {
+            for (name, kinds) in names {
+                kinds.iter().for_each(|kind| self.add(service, name, *kind));
+            }
+        }
     }
 
     /// Memory that it takes, about.
@@ -63,10 +66,16 @@ impl Operations {
 
 impl IntoIterator for Operations {
     type Item = (String, String, SpanKind);
-    type IntoIter = std::collections::btree_set::IntoIter<Self::Item>;
+    type IntoIter = std::vec::IntoIter<Self::Item>;
 
     fn into_iter(self) -> Self::IntoIter {
-        self.list.into_iter()
+        let mut all = Vec::new();
+        for (service, names) in self.of_services {
+            for (name, kinds) in names {
+                all.extend(kinds.into_iter().map(|kind| (service.clone(), name.clone(), kind)));
+            }
+        }
+        all.into_iter()
     }
 }
 
@@ -80,19 +89,20 @@ mod tests {
         for number in 0..3_000 {
             operations.add("shop", &format!("{number:04000}"), SpanKind::Server);
         }
-        let listed = operations.list.len();
+        let count = |operations: &Operations| operations.clone().into_iter().count();
+        let listed = count(&operations);
         assert!(operations.is_cut() && (1_900..2_100).contains(&listed), "{listed} of 4 KB each");
         operations.add("shop", &format!("{:04000}", 7), SpanKind::Server);
         operations.add("cart", "GET", SpanKind::Server);
-        assert_eq!(operations.list.len(), listed + 1, "another service has one");
+        assert_eq!(count(&operations), listed + 1, "another service has one");
         for number in 0..9_000 {
             operations.add(&format!("{number:04000}"), "GET", SpanKind::Server);
         }
         assert!(operations.bytes() <= BYTES_LAST);
         let mut all = Operations::default();
         all.add_all(&operations);
-        assert!(all.is_cut() && all.list == operations.list);
+        assert!(all.is_cut() && all == operations);
         all.add_all(&operations);
-        assert_eq!(all.list, operations.list);
+        assert_eq!(all, operations);
     }
 }
