@@ -32,7 +32,7 @@ use crate::link::waits::NodeWait;
 use crate::report::Report;
 use crate::report::thread_pieces::{Doing, ThreadPiece, Told};
 use crate::schedule::own_work::OwnWork;
-use crate::schedule::poles::{PartKind, Pole, PolePart, Poles};
+use crate::schedule::poles::{PartKind, Pole, PolePart, Poles, Replays};
 use crate::schedule::servers::within;
 use crate::time::activity::{Activity, Stretch};
 use crate::time::short_waits::{self, nearest_short};
@@ -69,7 +69,7 @@ pub(super) struct Kept {
 
 impl Report {
     /// These poles, split where code tells more.
-    pub(super) fn split_by_code(&self, poles: Poles) -> Poles {
+    pub(super) fn split_by_code(&self, poles: Poles, replays: &dyn Replays) -> Poles {
         if self.are_samples_untimed() || (self.recording.samples.is_empty() && self.recording.waits.is_empty()) {
             return poles;
         }
@@ -77,8 +77,7 @@ impl Report {
             Some(graph) => self.parts_of_threads(graph, pole),
             None => self.parts(pole),
         };
-        let run = self.run_replay();
-        poles.with_parts(&self.forest, &self.path, self.replays(run.as_ref()), parts)
+        poles.with_parts(&self.forest, &self.path, replays, parts)
     }
 
     /// The parts of a pole on the path, all of it; none where it stays whole.

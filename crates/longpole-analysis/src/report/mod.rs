@@ -45,7 +45,7 @@ use crate::link::waits::NodeWaits;
 use crate::pulumi::deployment::DeploymentTime;
 use crate::pulumi::urn::urn_of;
 use crate::schedule::critical_path::CriticalPath;
-use crate::schedule::poles::{Pole, Poles, Replays};
+use crate::schedule::poles::{Pole, Poles, Replays, UntilStopped};
 use crate::schedule::recorded::Cover;
 use crate::schedule::replay::Replay;
 use crate::time::activity::Activity;
@@ -113,7 +113,7 @@ impl Report {
         Report::of_derived_until(recording, &|| false).expect("nothing stops it")
     }
 
-    /// The same, unless it is stopped; checks that between its steps.
+    /// The same, unless it is stopped; checks that between its steps and savings.
     pub fn of_derived_until(recording: Recording, is_stopped: &dyn Fn() -> bool) -> Option<Report> {
         if is_stopped() {
             return None;
@@ -134,7 +134,7 @@ impl Report {
         Report { outlined, ..Report::of_forest(recording, forest, &|| false).expect("nothing stops it") }
     }
 
-    /// `None` if it is stopped between two steps.
+    /// `None` if it is stopped between two steps, or two savings.
     fn of_forest(recording: Recording, forest: Forest, is_stopped: &dyn Fn() -> bool) -> Option<Report> {
         let go_on = || (!is_stopped()).then_some(());
         go_on()?;
@@ -199,21 +199,23 @@ impl Report {
             deployment: None,
             outlined: None,
         };
-        report.poles = report.find_poles();
+        report.poles = report.find_poles(is_stopped);
         go_on()?;
         report.path_states = report.activity_on_path().states(report.path_stretches(|_| true));
         report.deployment = report.split_deployment();
         Some(report)
     }
 
-    fn find_poles(&self) -> Poles {
+    /// The poles; of no use if it is stopped.
+    fn find_poles(&self, is_stopped: &dyn Fn() -> bool) -> Poles {
         let (recording, forest) = (&self.recording, &self.forest);
         if self.is_attached() && forest.ids().all(|node| self.is_process(node)) {
             // Its processes did not end, so nothing would have ended sooner; requests would.
             return Poles { between: self.wall(), ..Poles::default() };
         }
         let run = self.run_replay();
-        self.split_by_code(Poles::new(recording, forest, &self.path, self.replays(run.as_ref())))
+        let replays = UntilStopped { replays: self.replays(run.as_ref()), is_stopped };
+        self.split_by_code(Poles::new(recording, forest, &self.path, &replays), &replays)
     }
 
     /// What tells what changes save: the threads of the run if they are known.

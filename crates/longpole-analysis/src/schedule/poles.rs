@@ -145,6 +145,44 @@ impl Replays for Replay {
     }
 }
 
+/// Replays that stop: from then on every saving is nothing, and the poles are of no use.
+pub(crate) struct UntilStopped<'a> {
+    pub(crate) replays: &'a dyn Replays,
+    pub(crate) is_stopped: &'a dyn Fn() -> bool,
+}
+
+impl UntilStopped<'_> {
+    fn unless_stopped<T: Default>(&self, replay: impl FnOnce(&dyn Replays) -> T) -> T {
+        if (self.is_stopped)() { T::default() } else { replay(self.replays) }
+    }
+}
+
+impl Replays for UntilStopped<'_> {
+    fn saves_all(&self, nodes: &[NodeId]) -> [Saving; 3] {
+        self.unless_stopped(|replays| replays.saves_all(nodes))
+    }
+
+    fn saves_nodes(&self, nodes: &[NodeId], on_path: &OnPath) -> ([Saving; 3], Option<LimitedBy>) {
+        self.unless_stopped(|replays| replays.saves_nodes(nodes, on_path))
+    }
+
+    fn saves_part(&self, part: &PolePart, takes: Nanos, on_path: &OnPath) -> ([Saving; 2], Option<LimitedBy>) {
+        self.unless_stopped(|replays| replays.saves_part(part, takes, on_path))
+    }
+
+    fn evidence(&self, node: NodeId) -> ScheduleEvidence {
+        self.replays.evidence(node)
+    }
+
+    fn is_server(&self, node: NodeId) -> bool {
+        self.replays.is_server(node)
+    }
+
+    fn rank(&self, saving: Saving) -> Nanos {
+        self.replays.rank(saving)
+    }
+}
+
 /// Why one operation is a pole without the others of its service, name and context.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Outlier {
