@@ -18,7 +18,7 @@ const TITLES: [(&str, &str); 61] = [
     ("journal_gaps", "journal entries overwritten before they were read"),
     ("journals_refused", "journals of threads read only in part or not at all"),
     ("waits_not_seen", "waits not sampled"),
-    ("usage_not_seen", "figures of usage not read"),
+    ("usage_not_seen", "incomplete usage figures"),
     ("symbols_unreadable", "no function names"),
     ("profiling_refused", "profiling was not allowed"),
     ("requests_refused", "requests refused or cut off"),

@@ -2,7 +2,6 @@
 
 use longpole_recording::view;
 
-use crate::next_command::quoted;
 use crate::terminal::{self, cut, fit};
 
 /// [`command_words`] in at most `width` columns. Cuts the end of a program given as text, and the middle of others.
@@ -20,8 +19,9 @@ pub(crate) fn command_words(command: &[String]) -> String {
     std::iter::once(name.to_owned()).chain(words).collect::<Vec<_>>().join(" ")
 }
 
+/// An argument, in quotes if it would not look like one. What cannot be shown is escaped when it is printed.
 fn quoted_if_several(word: String) -> String {
-    if word.is_empty() || word.contains(char::is_whitespace) { quoted(&word) } else { word }
+    if word.is_empty() || word.contains(char::is_whitespace) { format!("'{word}'") } else { word }
 }
 
 /// `exit 0`, `killed by signal 9`, `still running`.

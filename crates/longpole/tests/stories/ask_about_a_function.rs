@@ -125,10 +125,10 @@ fn a_program_given_as_text_is_one_line_in_lists() {
     let script = "\ntrue a\ttab\ntrue \x1b[31mred\n";
     let run = longpole(&store).args(["run", "--no-profile", "--", "sh", "-c", script]).stdin(Stdio::null()).output().unwrap();
     let answer = String::from_utf8(run.stderr).unwrap();
-    assert!(answer.trim_start().starts_with("longpole  r1  sh -c true a\\ttab …  exit 0"), "{answer}");
+    assert!(answer.trim_start().starts_with("longpole  r1  sh -c 'true a\\ttab …'  exit 0"), "{answer}");
     let list = text(&store, &["ls"]);
     assert_eq!(list.lines().count(), 2, "{list}");
-    assert!(list.contains("sh -c true a\\ttab …") && !list.contains('\x1b'), "{list}");
+    assert!(list.contains("sh -c 'true a\\ttab …") && !list.contains('\x1b'), "{list}");
 }
 
 #[test]

@@ -453,7 +453,7 @@ secret()
     let out = run.arg("--store").arg(&store).args(["run", "--"]).arg(python).args(["-c", program]).stdin(Stdio::null()).output().unwrap();
     assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
     let said = String::from_utf8_lossy(&out.stderr).split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(said.contains("missing functions") && said.contains("longpole may not read the interpreter's memory"), "{said}");
+    assert!(said.contains("lack Python functions") && said.contains("longpole may not read the interpreter's memory"), "{said}");
     let ask = |query: &str| json(user.command(&user.longpole()).arg("--store").arg(&store).args(["sql", query, "--format", "json"]));
     let samples = Samples::of(ask);
     let told =

@@ -234,7 +234,7 @@ fn unknown_byte_counts_are_not_zero() {
     let run = user.with_store(&store).args(["run", "--", python, "-c", CLOSED]).stdin(Stdio::null()).output().unwrap();
     let answer = String::from_utf8(run.stderr).unwrap();
     assert!(
-        run.status.success() && answer.contains("incomplete usage: processes whose read and written bytes longpole may not read"),
+        run.status.success() && answer.contains("incomplete usage figures: processes whose read and written bytes longpole may not read"),
         "{answer}"
     );
     let view = json(user.with_store(&store).args(["processes", "--format", "json"]));

@@ -338,7 +338,7 @@ impl Pythons {
         for (missed, count) in self.not_seen.drain() {
             let detail = match missed {
                 Missed::MissingFunctions(reason) => reason.to_string(),
-                Missed::ReadError(error) => format!("Python functions: {error}"),
+                Missed::ReadError(error) => format!("Python functions; {error}"),
                 Missed::Awaited(missing) => format!("coroutines that wait: {missing}"),
             };
             losses.push(Loss::new(LossKind::FunctionsNotSeen, count, detail));
