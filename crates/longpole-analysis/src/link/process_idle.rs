@@ -9,7 +9,7 @@
 //!
 //! A process rests while no thread of it is on a CPU or could be, by switch records. All that are blocked then are so from before the rest
 //! until its end or longer. It rests for what one of the threads waits for that do its work: the fewest that together ran
-//! [`WORK_SHARE_PERCENT`] of its time on CPUs; of several for what comes from outside before what other threads have to do. Where none of
+//! [`WORK_SHARE_PERCENT`] of its time on CPUs, and the others of their pools; of several for what comes from outside before what other threads have to do. Where none of
 //! these was sampled, or all wait for work, another thread stands for the process, and for no span of it: it may wait for anything.
 //!
 //! A thread that waits again and again for others until a timeout is a timer of the program: OpenTelemetry's exporters look into their queue
@@ -45,8 +45,13 @@ pub(crate) struct ProcessIdle {
     pub(crate) works: bool,
 }
 
-/// The rests of these processes, by time. `idle` says which waits are for work.
-pub(crate) fn intervals(recording: &Recording, pids: &HashSet<u32>, idle: &IdVec<WaitId, bool>) -> Vec<ProcessIdle> {
+/// The rests of these processes, by time. `idle` says which waits are for work, `pool` in which function of a known pool a stack waits for it.
+pub(crate) fn intervals(
+    recording: &Recording,
+    pids: &HashSet<u32>,
+    idle: &IdVec<WaitId, bool>,
+    pool: impl Fn(StackId) -> Option<&'static str>,
+) -> Vec<ProcessIdle> {
     let mut slices: HashMap<u32, Vec<&CpuSlice>> = HashMap::new();
     for slice in recording.cpu_slices.iter().filter(|slice| pids.contains(&slice.pid)) {
         slices.entry(slice.pid).or_default().push(slice);
@@ -77,6 +82,7 @@ pub(crate) fn intervals(recording: &Recording, pids: &HashSet<u32>, idle: &IdVec
                 (but_in_waits(recording, working, &waits), workers)
             }
         };
+        let workers = with_their_pools(recording, workers, &waits, &pool);
         of_process(recording, &busy, &waits, (&workers, &guests), &mut out);
     }
     out.sort_by_key(|interval| (interval.from, interval.wait));
@@ -99,6 +105,25 @@ fn workers(times: impl Iterator<Item = (u32, u64)>) -> HashSet<u32> {
         needed
     };
     ran.into_iter().take_while(is_needed).map(|(tid, _)| tid).collect()
+}
+
+/// These threads, and those that wait for work in the same place as one of them: whichever of a pool is free takes what comes, as the threads of
+/// Go's scheduler do.
+fn with_their_pools(
+    recording: &Recording,
+    mut workers: HashSet<u32>,
+    waits: &[WaitId],
+    pool: impl Fn(StackId) -> Option<&'static str>,
+) -> HashSet<u32> {
+    // Threads of a known pool come to its function in different ways.
+    let place_of = |stack: StackId| pool(stack).map_or((None, Some(stack)), |function| (Some(function), None));
+    let mut known = HashMap::new();
+    let mut place = |wait: &Wait| wait.stack.map(|stack| *known.entry(stack).or_insert_with(|| place_of(stack)));
+    let waits = waits.iter().map(|wait| &recording.waits[*wait]).filter(|wait| wait.kind == WaitKind::Idle);
+    let idle: Vec<_> = waits.filter_map(|wait| Some((wait.tid, place(wait)?))).collect();
+    let pools: HashSet<_> = idle.iter().filter(|(tid, _)| workers.contains(tid)).map(|(_, place)| *place).collect();
+    workers.extend(idle.iter().filter(|(_, place)| pools.contains(place)).map(|(tid, _)| *tid));
+    workers
 }
 
 /// The threads of a process that came and went within half of its life: a thread for each request, say.
@@ -213,7 +238,10 @@ mod tests {
             let kind = recording.waits[interval.wait].kind.as_str();
             format!("{}..{} {kind}{}", millis(interval.from), millis(interval.to), if interval.works { "" } else { "*" })
         };
-        let found: Vec<String> = intervals(&recording, &HashSet::from([1]), &idle).iter().map(words).collect();
+        let found: Vec<String> = intervals(&recording, &HashSet::from([1]), &idle, |stack| crate::link::waits::pool(&recording, stack))
+            .iter()
+            .map(words)
+            .collect();
         assert_eq!(found, expected);
     }
 
@@ -255,12 +283,25 @@ cpu 80..90ms pid 1 tid 8
         let of_kind = |call: &str, kind: &str| {
             let recording = text::parse(&format!("run x 0..100ms\n{}", exporter(call))).unwrap();
             let idle = crate::link::waits::idle(&recording);
-            let found = intervals(&recording, &HashSet::from([1]), &idle);
+            let found = intervals(&recording, &HashSet::from([1]), &idle, |stack| crate::link::waits::pool(&recording, stack));
             found.iter().filter(|it| recording.waits[it.wait].kind.as_str() == kind).count()
         };
         assert_eq!((of_kind("futex", "sleep"), of_kind("futex", "idle")), (0, 7));
         // What sleeps works on something.
         assert_eq!((of_kind("clock_nanosleep", "sleep"), of_kind("clock_nanosleep", "idle")), (6, 1));
+    }
+
+    #[test]
+    fn a_thread_of_a_pool_works_however_little_it_ran() {
+        // Thread 9 sleeps for a task that others then go on with; before, it waited for work where they do.
+        let idle = "wait 20..60ms pid 1 tid 7 idle pool;take\nwait 20..60ms pid 1 tid 8 idle pool;take\n";
+        let ninth = |place: &str| {
+            format!("cpu 15..16ms pid 1 tid 9\nwait 1..15ms pid 1 tid 9 idle {place}\nwait 16..58ms pid 1 tid 9 sleep task;nap\n")
+        };
+        check(&format!("{TWO}{idle}{}", ninth("pool;take")), &["20..58 sleep"]);
+        check(&format!("{TWO}{idle}{}", ninth("other;take")), &["20..60 idle"]);
+        let go = idle.replace("pool;take", "runtime.mstart;runtime.stopm");
+        check(&format!("{TWO}{go}{}", ninth("runtime.park_m;runtime.stopm")), &["20..58 sleep"]);
     }
 
     #[test]
@@ -291,7 +332,7 @@ cpu 80..90ms pid 1 tid 8
             }
             let idle = crate::link::waits::idle(&recording);
             let millis = |at: Monotonic| at.nanos_since(text::ORIGIN_MONOTONIC) / 1_000_000;
-            let found = intervals(&recording, &HashSet::from([1]), &idle);
+            let found = intervals(&recording, &HashSet::from([1]), &idle, |stack| crate::link::waits::pool(&recording, stack));
             found.iter().map(|interval| (millis(interval.from), millis(interval.to), interval.works)).collect()
         };
         assert_eq!(rests_of([900, 1]), [(20, 60, true)], "the helper runs next to nothing");

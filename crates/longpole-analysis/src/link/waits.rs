@@ -300,6 +300,12 @@ fn idle_in(recording: &Recording, stack: StackId) -> Option<Idle> {
     frames(recording, stack).filter_map(of).reduce(|one, other| one && other).map(|has_timers| Idle { has_timers })
 }
 
+/// The innermost function of a stack in which threads of a known pool wait for work.
+pub(crate) fn pool(recording: &Recording, stack: StackId) -> Option<&'static str> {
+    let of = |frame: &Frame| IDLE.iter().find(|(function, _)| frame.function.starts_with(function)).map(|(function, _)| *function);
+    frames(recording, stack).find_map(of)
+}
+
 /// Whether a stack is that of a thread that serves a Java virtual machine.
 fn serves_java(recording: &Recording, stack: StackId) -> bool {
     let is_of_kernel = |location: &Location| matches!(location.kind, LocationKind::Named { runtime: Runtime::Kernel, .. });
@@ -468,7 +474,7 @@ fn process_idles(
     let journaled: HashSet<u32> = recording.current_spans.iter().map(|current| current.pid).collect();
     let pids = recording.waits.iter().map(|wait| wait.pid);
     let pids: HashSet<u32> = pids.filter(|pid| !one_works.contains(pid) && !journaled.contains(pid)).collect();
-    let intervals = process_idle::intervals(recording, &pids, idle);
+    let intervals = process_idle::intervals(recording, &pids, idle, |stack| pool(recording, stack));
     let of = |wait: WaitId| &recording.waits[wait];
     let asked = intervals.iter().map(|interval| samples::ThreadMoment {
         thread: of(interval.wait).thread(),
