@@ -83,10 +83,8 @@ pub(crate) struct ProcessTree {
     ended: HashSet<u32>,
     ended_order: VecDeque<u32>,
     executions: Executions,
-    /// The thread with an open slice on each CPU.
-    running: FastMap<u32, u32>,
-    /// CPUs with lost records, until a record shows which thread runs there.
-    in_doubt: HashSet<u32>,
+    /// The thread with an open slice on each CPU; none on one with lost records, until a record shows which thread runs there.
+    running: FastMap<u32, Option<u32>>,
     has_lost_records: bool,
     /// Whether there are switch records; without them nobody knows when a thread was on a CPU.
     pub(crate) sees_switches: bool,
@@ -106,7 +104,6 @@ impl ProcessTree {
             ended_order: VecDeque::new(),
             executions: Executions::new(),
             running: FastMap::default(),
-            in_doubt: HashSet::new(),
             has_lost_records: false,
             sees_switches: true,
             slices: 0,
@@ -238,7 +235,7 @@ impl ProcessTree {
         thread.on_cpu = thread.on_cpu.or(on_cpu);
         thread.seen(time);
         if let Some(OnCpu { cpu, .. }) = thread.on_cpu {
-            self.running.insert(cpu, pid);
+            self.running.insert(cpu, Some(pid));
         }
         out.give(Observation::ThreadNamed { pid, tid: pid, name: name.to_string() });
         self.executions.has_happened(pid, time, name.as_bytes());
@@ -305,25 +302,28 @@ impl ProcessTree {
     /// A thread was given a CPU.
     pub(crate) fn switch_in(&mut self, (time, cpu): (u64, u32), pid: u32, tid: u32, out: &mut ObservationWriter) {
         self.vacate(cpu, out);
-        self.in_doubt.remove(&cpu);
+        self.running.remove(&cpu);
         // Its switch out was lost.
         self.end_unseen_slice(tid, out);
         if let Some(thread) = self.thread(pid, tid, time, out) {
             thread.on_cpu = Some(OnCpu { since: time, cpu });
-            self.running.insert(cpu, tid);
+            self.running.insert(cpu, Some(tid));
         }
     }
 
     /// A thread was sampled on a CPU.
     pub(crate) fn sampled(&mut self, (time, cpu): (u64, u32), pid: u32, tid: u32, out: &mut ObservationWriter) {
-        if self.running.get(&cpu).is_some_and(|running| *running != tid) {
-            self.vacate(cpu, out);
+        let running = self.running.get(&cpu).copied();
+        match running {
+            Some(Some(running)) if running != tid => self.vacate(cpu, out),
+            Some(None) => _ = self.running.remove(&cpu),
+            _ => {}
         }
-        let (was_in_doubt, sees_switches) = (self.in_doubt.remove(&cpu), self.sees_switches);
+        let (was_in_doubt, sees_switches) = (running == Some(None), self.sees_switches);
         let Some(thread) = self.thread(pid, tid, time, out) else { return };
         if was_in_doubt && sees_switches && thread.on_cpu.is_none() {
             thread.on_cpu = Some(OnCpu { since: time, cpu });
-            self.running.insert(cpu, tid);
+            self.running.insert(cpu, Some(tid));
         }
     }
 
@@ -339,12 +339,12 @@ impl ProcessTree {
     pub(crate) fn lost(&mut self, cpu: u32, out: &mut ObservationWriter) {
         self.has_lost_records = true;
         self.vacate(cpu, out);
-        self.in_doubt.insert(cpu);
+        self.running.insert(cpu, None);
     }
 
     /// Ends the slice of the thread that runs on a CPU, as far as that is known.
     fn vacate(&mut self, cpu: u32, out: &mut ObservationWriter) {
-        if let Some(tid) = self.running.get(&cpu).copied() {
+        if let Some(tid) = self.running.get(&cpu).copied().flatten() {
             self.end_unseen_slice(tid, out);
         }
     }
@@ -359,7 +359,7 @@ impl ProcessTree {
     fn end_slice(&mut self, tid: u32, end: u64, preempted: bool, out: &mut ObservationWriter) {
         let Some(thread) = self.threads.get_mut(&tid) else { return };
         let Some(OnCpu { since, cpu }) = thread.on_cpu.take() else { return };
-        if self.running.get(&cpu) == Some(&tid) {
+        if self.running.get(&cpu) == Some(&Some(tid)) {
             self.running.remove(&cpu);
         }
         self.slices += 1;
@@ -373,7 +373,7 @@ impl ProcessTree {
             let gone: Vec<u32> = self.pids().filter(is_gone).collect();
             gone.into_iter().for_each(|pid| self.exit_unseen(pid, out));
         }
-        let running: Vec<u32> = self.running.values().copied().collect();
+        let running: Vec<u32> = self.running.values().copied().flatten().collect();
         for tid in running {
             self.end_slice(tid, time, true, out);
         }
