@@ -296,14 +296,20 @@ struct Idle {
 /// Whether a stack is that of a thread that waits for work. If one of its functions runs no timers of the program, none does: a pool may be
 /// built on what an event loop is built on.
 fn idle_in(recording: &Recording, stack: StackId) -> Option<Idle> {
-    let of = |frame: &Frame| IDLE.iter().find(|(function, _)| frame.function.starts_with(function)).map(|(_, has_timers)| *has_timers);
-    frames(recording, stack).filter_map(of).reduce(|one, other| one && other).map(|has_timers| Idle { has_timers })
+    idle_functions(recording, stack)
+        .map(|(_, has_timers)| has_timers)
+        .reduce(|one, other| one && other)
+        .map(|has_timers| Idle { has_timers })
 }
 
 /// The innermost function of a stack in which threads of a known pool wait for work.
 pub(crate) fn pool(recording: &Recording, stack: StackId) -> Option<&'static str> {
-    let of = |frame: &Frame| IDLE.iter().find(|(function, _)| frame.function.starts_with(function)).map(|(function, _)| *function);
-    frames(recording, stack).find_map(of)
+    idle_functions(recording, stack).next().map(|(function, _)| function)
+}
+
+/// Which of [`IDLE`] a stack has.
+fn idle_functions(recording: &Recording, stack: StackId) -> impl Iterator<Item = (&'static str, bool)> {
+    frames(recording, stack).filter_map(|frame| IDLE.iter().find(|(function, _)| frame.function.starts_with(function)).copied())
 }
 
 /// Whether a stack is that of a thread that serves a Java virtual machine.

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use longpole_model::units::whole_percent;
-use longpole_model::{Id, Nanos, NodeId, ThreadKey, WaitKind};
+use longpole_model::{Id, Nanos, NodeId, ThreadKey, Wait, WaitKind};
 
 use crate::intervals;
 use crate::report::Report;
@@ -33,9 +33,17 @@ impl Report {
     /// The lock that a pole holds; `None` if the threads of the run are not known, or hardly anybody waited for one.
     pub(super) fn held_lock(&self, pole: &Pole) -> Option<HeldLock<'_>> {
         let times = self.times_on_path(pole)?;
+        let on_path = &pole.part.as_ref()?.on_path;
         let nodes: HashSet<NodeId> = pole.nodes.iter().copied().collect();
         let waits = nodes.iter().flat_map(|&node| self.waits.whole_of_node(node)).map(|&wait| &self.recording.waits[wait]);
-        let for_locks = waits.filter(|wait| wait.kind == WaitKind::Lock && self.blockers().relation(wait) == Some(Relation::Holds));
+        // Whom each wait was for takes long to find out: only of those that the pole can have held up.
+        let meets = |wait: &Wait| {
+            let (from, to) = (self.offset(wait.start)?, self.offset(wait.end)?);
+            let next = on_path.get(on_path.partition_point(|(.., end)| *end <= from))?;
+            (next.1 < to).then_some(())
+        };
+        let for_locks = waits.filter(|wait| wait.kind == WaitKind::Lock && meets(wait).is_some());
+        let for_locks = for_locks.filter(|wait| self.blockers().relation(wait) == Some(Relation::Holds));
         let sources = Sources { recording: &self.recording, timelines: &self.timelines, origin: self.origin() };
         let (mut threads, mut stretches) = (HashSet::new(), Vec::new());
         let mut of_functions: HashMap<Option<&str>, Nanos> = HashMap::new();
@@ -83,33 +91,28 @@ mod tests {
 
     use super::*;
 
-    /// The main thread waits from 10 to 70 ms for the lock of thread 3, which sleeps from 12 ms on.
-    fn reasons(lock: &str) -> Vec<String> {
-        let rows = format!(
-            "\
+    #[test]
+    fn the_lock_of_what_is_on_the_path_is_named_if_others_wait_for_it() {
+        // The main thread waits from 10 to 70 ms for the lock of thread 3, which sleeps from 12 ms on.
+        let rows = "\
 run x 0..100ms
 thread x 0..100ms pid 1 tid 1
 thread t 5..70ms pid 1 tid 3
 cpu 0..10ms pid 1 tid 1
-wait 10..70ms pid 1 tid 1 lock at 0x10 holder 3 main;update;{lock}
+wait 10..70ms pid 1 tid 1 lock at 0x10 holder 3 main;update;std::sys::Mutex::lock_contended
 cpu 70..100ms pid 1 tid 1
 cpu 5..12ms pid 1 tid 3
 wait 12..69ms pid 1 tid 3 sleep holder;slow_io
 cpu 69..70ms pid 1 tid 3
 sample 0ms x10 pid 1 tid 1 main;parse
 sample 71ms x28 pid 1 tid 1 main;save
-"
-        );
-        let report = Report::new(text::parse(&rows).unwrap());
+";
+        let report = Report::new(text::parse(rows).unwrap());
         let of = |pole: &Pole| {
             let held = report.held_lock(pole);
             held.map(|it| format!("{} thread in {} for {}", it.threads, it.function.unwrap_or("?"), it.nanos.0 / 1_000_000))
         };
-        report.poles().iter().take(2).map(|pole| of(pole).unwrap_or_else(|| "nobody".to_owned())).collect()
-    }
-
-    #[test]
-    fn the_lock_of_what_is_on_the_path_is_named_if_others_wait_for_it() {
-        assert_eq!(reasons("std::sys::Mutex::lock_contended"), ["1 thread in update for 57", "nobody"]);
+        let found: Vec<String> = report.poles().iter().take(2).map(|pole| of(pole).unwrap_or_else(|| "nobody".to_owned())).collect();
+        assert_eq!(found, ["1 thread in update for 57", "nobody"]);
     }
 }
