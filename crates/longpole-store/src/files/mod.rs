@@ -10,7 +10,10 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 pub mod outside;
+mod remove;
 pub mod users;
+
+pub(crate) use remove::remove_all;
 
 /// Mode of a folder.
 pub(crate) const FOLDER_MODE: u32 = 0o700;
@@ -259,20 +262,6 @@ pub(crate) fn plain(file: File) -> io::Result<File> {
 /// Said of all else.
 pub(crate) fn not_plain() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, "it is not a regular file")
-}
-
-/// Removes what is at this path, if anything is: a folder with all that is in it, of a link the link.
-pub(crate) fn remove_all(path: &Path) -> io::Result<()> {
-    let removed = match fs::symlink_metadata(path) {
-        Ok(found) if found.is_dir() => fs::remove_dir_all(path),
-        Ok(_) => fs::remove_file(path),
-        Err(error) => Err(error),
-    };
-    match removed {
-        // Somebody else was quicker.
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        removed => removed,
-    }
 }
 
 #[cfg(test)]
