@@ -291,7 +291,7 @@ impl ReportCache {
     async fn report_of_trace(self: &Arc<Self>, traces: &LiveStore, text: &str) -> Result<(ReportName, Arc<KeptReport>), ApiError> {
         let (text, store) = (text.to_owned(), traces.for_query(query_limits()));
         let (id, extent) = off_the_reactor::<_, ApiError>(move || {
-            let id = trace_id(&text).ok_or_else(|| ApiError::not_found(format!("{text} is no trace id")))?;
+            let id = trace_id(&text).ok_or_else(|| ApiError::not_found(format!("{text} is not a trace id")))?;
             let extent = store.limits().briefly(|| store.trace_extent(id))?;
             Ok((id, extent.ok_or_else(|| ApiError::not_found(format!("there is no trace {id}")))?))
         })

@@ -12,4 +12,4 @@ pub(super) fn redact_spans(batch: &mut SpanBatch, redactor: Option<&mut Redactor
 }
 
 /// Which values are taken out.
-pub(super) const CREDENTIALS: &str = "with the name or the shape of a credential; run --redact off keeps them";
+pub(super) const CREDENTIALS: &str = "values whose name or format looks like a credential; run --redact off keeps them";

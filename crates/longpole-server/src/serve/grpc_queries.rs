@@ -136,7 +136,7 @@ fn trace_v2(store: &LiveStore, question: &[u8]) -> Messages {
 }
 
 fn traces_v2(store: &LiveStore, question: &[u8]) -> Messages {
-    let spans = search_of(jaeger_query::find_request(question)?).spans(store)?;
+    let spans = search_of(jaeger_query::find_request(question)?).traces(store)?.all_spans()?;
     chunks_v2(store, &spans)
 }
 
@@ -163,7 +163,7 @@ fn trace(store: &LiveStore, question: &[u8]) -> Messages {
 }
 
 fn traces(store: &LiveStore, question: &[u8]) -> Messages {
-    let spans = search(question)?.spans(store)?;
+    let spans = search(question)?.traces(store)?.all_spans()?;
     chunks(store, &spans, otlp::encode_trace)
 }
 

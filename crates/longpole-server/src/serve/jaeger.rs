@@ -26,6 +26,7 @@ use longpole_wire::jaeger::{self, trace_id};
 use longpole_wire::json_bytes;
 use serde_json::{Value, json};
 
+use super::found_traces::FoundTraces;
 use super::query_error::QueryError;
 use super::query_turns::QueriedStore;
 use crate::off_the_reactor::off_the_reactor;
@@ -35,9 +36,6 @@ use crate::wall_clock::now;
 /// Traces of an answer without `limit`, and at most.
 const LIMIT: usize = 100;
 const LIMIT_MAX: usize = 1_500;
-
-/// Spans of an answer, beside those of its last trace: one takes some hundred bytes in memory and again in the answer.
-const SPANS_MAX: usize = 200_000;
 
 /// How far a search goes back without `start` and `end`.
 const LOOKBACK_NANOS: i64 = 2 * 86_400_000_000_000;
@@ -149,17 +147,18 @@ pub(super) fn one_trace(store: &LiveStore, id: &str) -> Result<Vec<Span>, QueryE
 async fn traces(QueriedStore(store): QueriedStore, RawQuery(query): RawQuery) -> Response {
     let found = off_the_reactor::<_, QueryError>(move || {
         let parameters = Parameters::of(query.as_deref())?;
-        let spans = match parameters.all("traceID") {
+        let found = match parameters.all("traceID") {
             [] => search(&store, &parameters)?,
             ids => {
                 let ids: BTreeSet<TraceId> = ids
                     .iter()
                     .map(|id| trace_id(id).ok_or_else(|| format!("cannot parse the trace id {id:?}")))
                     .collect::<Result<_, _>>()?;
-                spans_of(&store, ids.into_iter().take(LIMIT_MAX))?
+                FoundTraces::read(&store, ids.into_iter().take(LIMIT_MAX))?
             }
         };
-        as_json(&store, &spans, |spans| jaeger::encode(spans).0)
+        let spans: Vec<Span> = found.traces.into_iter().flatten().collect();
+        as_json(&store, &spans, |spans| jaeger::encode_answer(spans, &found.missing))
     });
     match found.await {
         Ok(document) => (json_header(), document).into_response(),
@@ -167,39 +166,15 @@ async fn traces(QueriedStore(store): QueriedStore, RawQuery(query): RawQuery) ->
     }
 }
 
-/// The spans of the traces that a search finds, the newest trace first.
-fn search(store: &LiveStore, parameters: &Parameters) -> Result<Vec<Span>, QueryError> {
+/// What a search finds, the newest trace first.
+fn search(store: &LiveStore, parameters: &Parameters) -> Result<FoundTraces, QueryError> {
     let limit = parameters.limit(LIMIT, LIMIT_MAX)?;
     let filter = filter_of(parameters)?;
     if filter.service.is_none() {
         return Err("parameter 'service' is required".into());
     }
     let found = store.find(&filter, limit)?;
-    spans_of(store, found.into_iter().map(|trace| trace.trace_id))
-}
-
-/// The spans of these traces.
-pub(super) fn spans_of(store: &LiveStore, traces: impl IntoIterator<Item = TraceId>) -> Result<Vec<Span>, QueryError> {
-    Ok(traces_of(store, traces)?.into_iter().flatten().collect())
-}
-
-/// How many spans this one counts for, by what it says.
-fn weight(span: &Span) -> usize {
-    1 + (span.events.len() + span.links.len() + span.attributes.0.len()) / 8
-}
-
-/// The same, each trace by itself; no more of them when there are enough spans.
-pub(super) fn traces_of(store: &LiveStore, traces: impl IntoIterator<Item = TraceId>) -> Result<Vec<Vec<Span>>, QueryError> {
-    let (mut found, mut spans) = (Vec::new(), 0);
-    for id in traces {
-        if spans >= SPANS_MAX {
-            break;
-        }
-        let trace = store.trace(id)?;
-        spans += trace.iter().map(weight).sum::<usize>();
-        found.push(trace);
-    }
-    Ok(found)
+    FoundTraces::read(store, found.into_iter().map(|trace| trace.trace_id))
 }
 
 /// What a search of Jaeger asks of spans.
@@ -296,5 +271,5 @@ pub(super) fn add_to_map(store: &LiveStore, map: &mut ServiceMap, trace_id: Trac
 
 /// A trace id in a path.
 pub(super) fn id_of(text: &str) -> Result<TraceId, QueryError> {
-    Ok(trace_id(text).ok_or_else(|| format!("{text:?} is no trace id: expected up to 32 hexadecimal digits"))?)
+    Ok(trace_id(text).ok_or_else(|| format!("{text:?} is not a trace id: expected up to 32 hexadecimal digits"))?)
 }

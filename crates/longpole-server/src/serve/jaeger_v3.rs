@@ -23,7 +23,8 @@ use longpole_store::live::{LiveStore, SpanFilter, TraceSummary};
 use longpole_wire::{otlp, rfc3339};
 use serde_json::{Value, json};
 
-use super::jaeger::{as_json, calls, json_header, one_trace, service_names, spans_of, tags_of_json, take_error};
+use super::found_traces::{FoundTraces, with_warning};
+use super::jaeger::{as_json, calls, json_header, one_trace, service_names, tags_of_json, take_error};
 use super::query_error::QueryError;
 use super::query_turns::QueriedStore;
 use crate::off_the_reactor::off_the_reactor;
@@ -90,10 +91,18 @@ async fn trace(QueriedStore(store): QueriedStore, Path(id): Path<String>) -> Res
 async fn traces(QueriedStore(store): QueriedStore, RawQuery(query): RawQuery) -> Response {
     let found = move || {
         let search = TraceSearch::of(&Parameters::of(query.as_deref())?)?;
-        let spans = search.spans(&store)?;
-        if spans.is_empty() { Err(QueryError::NotFound("No traces found".to_owned())) } else { result(&store, &spans) }
+        let found = search.traces(&store)?;
+        let warning = found.warning();
+        let spans: Vec<Span> = found.traces.into_iter().flatten().collect();
+        if spans.is_empty() {
+            return Err(QueryError::NotFound("No traces found".to_owned()));
+        }
+        Ok((result(&store, &spans)?, warning))
     };
-    answer(off_the_reactor::<_, QueryError>(found).await)
+    match off_the_reactor::<_, QueryError>(found).await {
+        Ok((text, warning)) => with_warning(warning, answer(Ok(text))),
+        Err(error) => answer(Err(error)),
+    }
 }
 
 /// Spans as the gateway of gRPC wraps them.
@@ -182,9 +191,9 @@ impl TraceSearch {
         Ok(store.find(&self.filter, self.depth)?)
     }
 
-    /// The spans of what it finds.
-    pub(super) fn spans(&self, store: &LiveStore) -> Result<Vec<Span>, QueryError> {
-        spans_of(store, self.found(store)?.into_iter().map(|trace| trace.trace_id))
+    /// The same with their spans.
+    pub(super) fn traces(&self, store: &LiveStore) -> Result<FoundTraces, QueryError> {
+        FoundTraces::read(store, self.found(store)?.into_iter().map(|trace| trace.trace_id))
     }
 }
 
@@ -226,7 +235,11 @@ pub(super) struct Summary {
 impl Summary {
     /// The summary of a trace that was found, from its spans, which are gone then.
     pub(super) fn read(store: &LiveStore, found: &TraceSummary) -> Result<Summary, StoreError> {
-        let summary = store.limits().briefly(|| Ok::<_, StoreError>(Summary::new(found, &store.trace(found.trace_id)?)))?;
+        let summary = store.limits().briefly(|| match store.trace(found.trace_id) {
+            Ok(spans) => Ok(Summary::new(found, &spans)),
+            Err(StoreError::TraceTooLarge { .. }) => Ok(Summary::of_unread(found)),
+            Err(error) => Err(error),
+        })?;
         let services: usize = summary.services.keys().map(|name| name.len() + SUMMARY_SERVICE_BYTES).sum();
         let texts = services + summary.root_service.len() + summary.root_name.len();
         // The summary, an answer made of it, and its text.
@@ -252,6 +265,21 @@ impl Summary {
             errors: services.values().map(|[_, errors]| errors).sum(),
             orphans: spans.iter().filter(|span| span.parent_span_id.is_some_and(|parent| !known.contains(&parent))).count(),
             services,
+        }
+    }
+
+    /// The summary of a trace that is too large to be read: orphans and the errors of each service are unknown.
+    fn of_unread(found: &TraceSummary) -> Summary {
+        Summary {
+            trace_id: found.trace_id.to_string(),
+            root_service: found.root_service.clone(),
+            root_name: found.root_name.clone(),
+            start: found.start,
+            end: found.end,
+            spans: found.spans as usize,
+            errors: found.errors as usize,
+            orphans: 0,
+            services: found.services.iter().map(|(name, spans)| (name.clone(), [*spans as usize, 0])).collect(),
         }
     }
 

@@ -7,6 +7,7 @@
 //! All ports of HTTP take all protocols over it, as one port of a run does; the numbers are those that clients expect ([`Door`]). A request is answered when the disk has
 //! what was kept of it.
 
+mod found_traces;
 mod grpc_queries;
 mod jaeger;
 mod jaeger_v3;

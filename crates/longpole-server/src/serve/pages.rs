@@ -70,13 +70,13 @@ async fn file(request: Request) -> Response {
 async fn page_of_trace(Path(id): Path<String>) -> Response {
     match trace_id(&id) {
         Some(id) => Redirect::to(&format!("/r/{id}")).into_response(),
-        None => ApiError::from(QueryError::from(format!("{id:?} is no trace id"))).into_response(),
+        None => ApiError::from(QueryError::from(format!("{id:?} is not a trace id"))).into_response(),
     }
 }
 
 /// Makes a recording of a trace.
 async fn keep_trace(State((store, pushed)): State<(LiveStore, Pushed)>, Path(id): Path<String>) -> Result<Response, ApiError> {
-    let Some(id) = trace_id(&id) else { return Err(QueryError::from(format!("{id:?} is no trace id")).into()) };
+    let Some(id) = trace_id(&id) else { return Err(QueryError::from(format!("{id:?} is not a trace id")).into()) };
     let (store, limits) = (store.for_query(query_limits()), query_limits());
     let kept = off_the_reactor::<_, ApiError>(move || {
         pushed.keep_trace(id, || {

@@ -344,14 +344,14 @@ async fn push(State(pushed): State<Pushed>, RawQuery(query): RawQuery, body: Bod
 
 async fn take(pushed: &Pushed, name: &str, body: Body) -> Result<RecordingName, ApiError> {
     let busy = |message: &str| ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "busy", message);
-    let place = pushed.place().await.ok_or_else(|| busy(&format!("{RECEIVED_AT_ONCE_MAX} recordings come at this moment: try again")))?;
+    let place = pushed.place().await.ok_or_else(|| busy(&format!("{RECEIVED_AT_ONCE_MAX} recordings are being received: try again")))?;
     pushed.check_disk(body.size_hint().lower())?;
     let incoming = tokio::select! {
         received = timeout(PUSH_TIME_MAX, receive(pushed, &place.arrival, name, body)) => {
-            let too_slow = format!("the recording took longer than {} min to come", PUSH_TIME_MAX.as_secs() / 60);
+            let too_slow = format!("the recording was not received within {} min", PUSH_TIME_MAX.as_secs() / 60);
             received.unwrap_or_else(|_| Err(ApiError::new(StatusCode::REQUEST_TIMEOUT, "too_slow", too_slow)))?
         }
-        () = place.arrival.cut.notified() => return Err(busy("the recording came slowly, and others needed its place: try again")),
+        () = place.arrival.cut.notified() => return Err(busy("the upload was slow, and others needed its place: try again")),
     };
     let is_large = place.arrival.bytes.load(Ordering::Relaxed) > SMALL_BYTES_MAX;
     drop(place);
@@ -393,7 +393,7 @@ async fn receive(pushed: &Pushed, arrival: &Arrival, name: &str, mut body: Body)
     let mut incoming = pushed.incoming(name).map_err(failed)?;
     loop {
         let Ok(frame) = timeout(STALL_MAX, body.frame()).await else {
-            return Err(ApiError::new(StatusCode::REQUEST_TIMEOUT, "too_slow", "the recording came to a halt"));
+            return Err(ApiError::new(StatusCode::REQUEST_TIMEOUT, "too_slow", "the upload stalled"));
         };
         let Some(frame) = frame else { return Ok(incoming) };
         let frame = frame.map_err(|error| ApiError::new(StatusCode::BAD_REQUEST, "cut", format!("the recording broke off: {error}")))?;

@@ -15,6 +15,9 @@ pub(super) enum QueryError {
     /// What it asks for is not there.
     #[error("{0}")]
     NotFound(String),
+    /// A trace of the answer is too large.
+    #[error("{0}")]
+    TooLarge(String),
     /// The store could not be read.
     #[error("failed to {0}")]
     Store(#[from] StoreError),
@@ -41,6 +44,7 @@ impl QueryError {
         match self {
             QueryError::Bad(_) => StatusCode::BAD_REQUEST,
             QueryError::NotFound(_) => StatusCode::NOT_FOUND,
+            QueryError::TooLarge(_) => StatusCode::UNPROCESSABLE_ENTITY,
             QueryError::Unfinished(Unfinished::Panicked) => StatusCode::INTERNAL_SERVER_ERROR,
             QueryError::Unfinished(_) => StatusCode::SERVICE_UNAVAILABLE,
             QueryError::Store(error) => status_of_store(error),

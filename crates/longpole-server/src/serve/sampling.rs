@@ -109,7 +109,7 @@ fn strategy_of(service: &str, strategy: &StrategyInFile) -> Result<SamplingStrat
     let wrong = |reason: String| StrategiesError::Value(service.to_owned(), reason);
     let probability = |kind: &str, rate: f64| match kind {
         "probabilistic" | "" if (0.0..=1.0).contains(&rate) => Ok(rate),
-        "probabilistic" | "" => Err(wrong(format!("{rate} is no probability from 0 to 1"))),
+        "probabilistic" | "" => Err(wrong(format!("{rate} is not a probability between 0 and 1"))),
         kind => Err(wrong(format!("type {kind:?}: expected probabilistic or ratelimiting"))),
     };
     match (strategy.kind.as_str(), strategy.operation_strategies.as_slice()) {
@@ -197,7 +197,7 @@ mod tests {
     fn what_is_no_strategy_is_named() {
         for (text, reason) in [
             ("[]", "not a file of sampling strategies"),
-            (r#"{"default_strategy":{"type":"probabilistic","param":2}}"#, "2 is no probability"),
+            (r#"{"default_strategy":{"type":"probabilistic","param":2}}"#, "2 is not a probability"),
             (r#"{"default_strategy":{"type":"const","param":1}}"#, "type \"const\""),
             (r#"{"service_strategies":[{"service":"cart","type":"ratelimiting","param":-1}]}"#, "strategy of cart: -1 traces"),
         ] {

@@ -22,7 +22,8 @@ use longpole_store::live::{LiveStore, SpanFilter};
 use longpole_wire::zipkin;
 use serde_json::json;
 
-use super::jaeger::{DEPENDENCIES_MILLIS, as_json, calls, id_of, json_header, service_names, traces_of};
+use super::found_traces::{FoundTraces, with_warning};
+use super::jaeger::{DEPENDENCIES_MILLIS, as_json, calls, id_of, json_header, service_names};
 use super::query_error::QueryError;
 use super::query_turns::QueriedStore;
 use crate::off_the_reactor::off_the_reactor;
@@ -66,6 +67,18 @@ impl IntoResponse for Plain {
             Ok(body) => (json_header(), body).into_response(),
             Err(error) => (error.status(), error.to_string()).into_response(),
         }
+    }
+}
+
+/// Answers with a list of traces, each a list of spans.
+async fn lists(store: LiveStore, found: impl FnOnce(&LiveStore) -> Result<FoundTraces, QueryError> + Send + 'static) -> Response {
+    let read = move || {
+        let found = found(&store)?;
+        Ok((list_of_lists(&store, &found.traces)?, found.warning()))
+    };
+    match off_the_reactor::<_, QueryError>(read).await {
+        Ok((body, warning)) => with_warning(warning, Plain(Ok(body)).into_response()),
+        Err(error) => Plain(Err(error)).into_response(),
     }
 }
 
@@ -113,8 +126,8 @@ fn service_as_kept(store: &LiveStore, wanted: Option<&str>) -> Result<Option<Str
     Ok(service_names(store)?.into_iter().find(|name| is_service(name, wanted)))
 }
 
-async fn traces(QueriedStore(store): QueriedStore, RawQuery(query): RawQuery) -> Plain {
-    let found = move || {
+async fn traces(QueriedStore(store): QueriedStore, RawQuery(query): RawQuery) -> Response {
+    let found = move |store: &LiveStore| {
         let parameters = Parameters::of(query.as_deref())?;
         let until = parameters.millis("endTs")?.unwrap_or_else(now);
         let from = parameters.since(until, LOOKBACK_MILLIS)?;
@@ -123,9 +136,9 @@ async fn traces(QueriedStore(store): QueriedStore, RawQuery(query): RawQuery) ->
             return Err("maxDuration is only valid with minDuration".into());
         }
         let wanted = parameters.text("serviceName").filter(|name| *name != "all");
-        let service = service_as_kept(&store, wanted)?;
+        let service = service_as_kept(store, wanted)?;
         if wanted.is_some() && service.is_none() {
-            return Ok(b"[]".to_vec());
+            return FoundTraces::read(store, []);
         }
         let (mut attributes, mut keys) = (Vec::new(), Vec::new());
         for condition in parameters.text("annotationQuery").unwrap_or_default().split(" and ").filter(|text| !text.trim().is_empty()) {
@@ -148,9 +161,9 @@ async fn traces(QueriedStore(store): QueriedStore, RawQuery(query): RawQuery) ->
         };
         let limit = parameters.limit(LIMIT, LIMIT_MAX)?;
         let found = store.find(&filter, limit)?;
-        list_of_lists(&store, &traces_of(&store, found.into_iter().map(|trace| trace.trace_id))?)
+        FoundTraces::read(store, found.into_iter().map(|trace| trace.trace_id))
     };
-    Plain(off_the_reactor::<_, QueryError>(found).await)
+    lists(store, found).await
 }
 
 /// A list of traces, each a list of spans.
@@ -181,19 +194,19 @@ async fn trace(QueriedStore(store): QueriedStore, Path(id): Path<String>) -> Pla
     Plain(off_the_reactor::<_, QueryError>(found).await)
 }
 
-async fn trace_many(QueriedStore(store): QueriedStore, RawQuery(query): RawQuery) -> Plain {
-    let found = move || {
+async fn trace_many(QueriedStore(store): QueriedStore, RawQuery(query): RawQuery) -> Response {
+    let found = move |store: &LiveStore| {
         let parameters = Parameters::of(query.as_deref())?;
         let ids: BTreeSet<_> =
             parameters.text("traceIds").unwrap_or_default().split(',').filter(|id| !id.is_empty()).map(id_of).collect::<Result<_, _>>()?;
         if ids.len() < 2 {
             return Err("traceIds must name at least two distinct traces".into());
         }
-        let mut lists = traces_of(&store, ids)?;
-        lists.retain(|spans| !spans.is_empty());
-        list_of_lists(&store, &lists)
+        let mut found = FoundTraces::read(store, ids)?;
+        found.traces.retain(|spans| !spans.is_empty());
+        Ok(found)
     };
-    Plain(off_the_reactor::<_, QueryError>(found).await)
+    lists(store, found).await
 }
 
 async fn dependencies(QueriedStore(store): QueriedStore, RawQuery(query): RawQuery) -> Plain {

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use longpole_model::attribute::{Attribute, AttributeValue};
+use longpole_model::id::TraceId;
 use longpole_model::loss::Loss;
 use longpole_model::resource::Resource;
 use longpole_model::span::Span;
@@ -15,10 +16,31 @@ use crate::json_size::buffer_for;
 use crate::json_writer::{self, Members};
 use crate::{attribute_json, base64};
 
+/// Why an answer lacks a trace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TraceError {
+    /// The trace.
+    pub trace_id: TraceId,
+    /// As a status of HTTP.
+    pub code: u16,
+    /// For people.
+    pub message: String,
+}
+
 /// A document of these spans, as the API answers, and what it cannot hold: reading it gives the same spans except for that,
 /// trace by trace.
 pub fn encode(spans: &[Span]) -> (Vec<u8>, Vec<Loss>) {
     let mut lost = CannotHold::default();
+    let document = write_document(spans, &[], &mut lost);
+    (document, lost.into_losses())
+}
+
+/// The answer to a search: these spans, and why it lacks other traces.
+pub fn encode_answer(spans: &[Span], errors: &[TraceError]) -> Vec<u8> {
+    write_document(spans, errors, &mut CannotHold::default())
+}
+
+fn write_document(spans: &[Span], errors: &[TraceError], lost: &mut CannotHold) -> Vec<u8> {
     let mut traces: Vec<Vec<&Span>> = Vec::new();
     let mut positions = HashMap::new();
     for span in spans {
@@ -30,13 +52,23 @@ pub fn encode(spans: &[Span]) -> (Vec<u8>, Vec<Loss>) {
     }
     let mut out = buffer_for(spans);
     let mut document = Members::begin(&mut out);
-    document.list("data", traces, |out, trace| write_trace(out, &trace, &mut lost));
+    document.list("data", traces, |out, trace| write_trace(out, &trace, lost));
     for name in ["total", "limit", "offset"] {
         document.raw(name, 0);
     }
-    document.raw("errors", "null");
+    if errors.is_empty() {
+        document.raw("errors", "null");
+    } else {
+        document.list("errors", errors, |out, error| {
+            let mut members = Members::begin(out);
+            members.raw("code", error.code);
+            members.text("msg", &error.message);
+            members.raw("traceID", format_args!("\"{}\"", error.trace_id));
+            members.end();
+        });
+    }
     document.end();
-    (out.into_bytes(), lost.into_losses())
+    out.into_bytes()
 }
 
 /// The processes of a trace, each once.

@@ -24,7 +24,7 @@ mod thrift;
 mod walk;
 
 pub use json::{decode, trace_id};
-pub use json_encode::encode;
+pub use json_encode::{TraceError, encode, encode_answer};
 pub use protobuf::decode_post_spans;
 pub use protobuf_encode::encode_spans;
 pub use thrift::{AgentBatch, ClientStats, decode_agent_packet, decode_thrift};
