@@ -123,7 +123,7 @@ pub fn write(report: &Report, format: Format, selection: &Selection, out: &mut d
         lose(&mut losses, samples, "samples of code: chrome, firefox, pprof, speedscope, folded and lpole hold them");
         lose(&mut losses, recording.waits.len() as u64, "waits: chrome, firefox, pprof, speedscope, folded and lpole hold them");
     }
-    lose(&mut losses, recording.processes.len() as u64, "processes, with their arguments and parents: only .lpole holds them");
+    lose(&mut losses, recording.processes.len() as u64, "processes, with their arguments and parents; only .lpole keeps them");
     out.flush()?;
     Ok(losses)
 }
@@ -199,7 +199,7 @@ fn wall_losses(report: &Report, granularity_nanos: u64, left_out: u64) -> Vec<Lo
     let all = report.recording().spans.len() as u64;
     let mut losses = Vec::new();
     lose(&mut losses, all, "times, ids, attributes and events of spans: a profile holds names and sums");
-    lose(&mut losses, short, "spans shorter than the granularity may fall between two ticks: -g sets it");
+    lose(&mut losses, short, "spans shorter than the sampling interval, which may be missing (-g sets it)");
     lose(
         &mut losses,
         left_out,

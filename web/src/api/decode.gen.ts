@@ -743,6 +743,7 @@ function spanOfName(cursor: Cursor): SpanOfName {
     durationNanos: cursor.field('duration_nanos').nanos(),
     onPathNanos: cursor.field('on_path_nanos').nanos(),
     error: cursor.field('error').boolean(),
+    arguments: cursor.field('arguments').list((c) => c.string()),
   };
 }
 

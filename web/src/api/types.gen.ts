@@ -1007,7 +1007,7 @@ export interface Durations {
   readonly sumNanos: Nanos;
   /** The shortest. */
   readonly minNanos: Nanos;
-  /** The median: half of them are shorter. */
+  /** The median; of an even number, halfway between the middle two. */
   readonly medianNanos: Nanos;
   /** The longest. */
   readonly maxNanos: Nanos;
@@ -1029,6 +1029,8 @@ export interface SpanOfName {
   readonly onPathNanos: Nanos;
   /** Whether it failed. */
   readonly error: boolean;
+  /** The command and its arguments, of a process without spans; else empty. */
+  readonly arguments: readonly string[];
 }
 
 /** A flame graph of the whole run, or of spans with their descendants. */

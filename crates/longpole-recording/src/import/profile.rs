@@ -166,7 +166,7 @@ pub(super) fn recording(path: &Path, profile: Profile, written: Timestamp) -> Re
         let mut redactor = Redactor::default();
         let redacted = names.map(|name| redactor.string(name)).sum::<u64>();
         if redacted > 0 {
-            let detail = "in names of processes and threads; with the name or the shape of a credential: docs/formats/redaction.md";
+            let detail = "in names of processes and threads; their name or format looks like a credential";
             recording.losses.push(Loss::new(LossKind::ValuesRedacted, redacted, detail));
         }
     }
@@ -203,7 +203,7 @@ pub(super) fn recording(path: &Path, profile: Profile, written: Timestamp) -> Re
         losses.push(Loss::new(
             LossKind::SamplesUntimed,
             all,
-            "the file counts stacks without timestamps: its samples appear on no timeline, and link only to spans that profile labels name",
+            "the file has no timestamps, so its samples are on no timeline, and link only to spans that profile labels name",
         ));
     }
     if weights.is_assumed {

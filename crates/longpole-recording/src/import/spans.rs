@@ -110,11 +110,7 @@ impl Intake {
     pub(super) fn finish(mut self) -> CompactRecording {
         self.losses.take().into_iter().for_each(|loss| self.assembler.loss(loss));
         if self.redacted > 0 {
-            self.assembler.loss(Loss::new(
-                LossKind::ValuesRedacted,
-                self.redacted,
-                "with the name or the shape of a credential: docs/formats/redaction.md",
-            ));
+            self.assembler.loss(Loss::new(LossKind::ValuesRedacted, self.redacted, "values whose name or format looks like a credential"));
         }
         let caller = self.assembler.caller();
         let mut packed = self.assembler.finish_compact();

@@ -59,7 +59,7 @@ pub struct DurationsView {
     pub sum_nanos: i64,
     /// The shortest.
     pub min_nanos: i64,
-    /// The median: half of them are shorter.
+    /// The median; of an even number, halfway between the middle two.
     pub median_nanos: i64,
     /// The longest.
     pub max_nanos: i64,
@@ -82,6 +82,8 @@ pub struct SpanOfNameView {
     pub on_path_nanos: i64,
     /// Whether it failed.
     pub error: bool,
+    /// The command and its arguments, of a process without spans; else empty.
+    pub arguments: Vec<String>,
 }
 
 impl SpansView {
@@ -120,7 +122,7 @@ impl SpansView {
             durations: DurationsView {
                 sum_nanos: outermost.iter().map(|&node| duration(node)).fold(0, i64::saturating_add),
                 min_nanos,
-                median_nanos: lengths[lengths.len() / 2],
+                median_nanos: median(&lengths),
                 max_nanos,
             },
             states,
@@ -141,8 +143,18 @@ impl SpansView {
                     duration_nanos: duration(node),
                     on_path_nanos: on_path(node).0,
                     error: failed(node),
+                    arguments: match forest.process(report.recording(), node) {
+                        Some(process) if report.is_plain_process(node) => process.arguments.to_vec(),
+                        _ => Vec::new(),
+                    },
                 })
                 .collect(),
         })
     }
+}
+
+/// The middle of sorted lengths; between the middle two of an even number.
+fn median(sorted: &[i64]) -> i64 {
+    let (low, high) = (sorted[(sorted.len() - 1) / 2], sorted[sorted.len() / 2]);
+    low + (high - low) / 2
 }

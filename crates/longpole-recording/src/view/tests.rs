@@ -376,7 +376,7 @@ fn spans_of_a_name_stand_together() {
     let report = Report::new(text::parse(NAPS).unwrap());
     let spans = SpansView::new("r7", &report, "nap").unwrap();
     assert_eq!((spans.count, spans.errors, spans.truncated, &spans.services[..]), (2, 0, 0, &["svc".to_owned()][..]));
-    let lengths = DurationsView { sum_nanos: 50 * MS, min_nanos: 10 * MS, median_nanos: 40 * MS, max_nanos: 40 * MS };
+    let lengths = DurationsView { sum_nanos: 50 * MS, min_nanos: 10 * MS, median_nanos: 25 * MS, max_nanos: 40 * MS };
     assert_eq!(spans.durations, lengths);
     assert_eq!((spans.waits[0].nanos, spans.waits[0].places.len()), (38 * MS, 2));
     assert_eq!(spans.spans.iter().map(|span| span.handle.as_str()).collect::<Vec<_>>(), ["s2", "s3"]);

@@ -4,6 +4,7 @@ use longpole_analysis::tree::labels::method_of_call;
 use longpole_model::units::{TimeUnit, count, counted, duration, percent, range};
 use longpole_recording::view;
 
+use super::command::fit_command;
 use super::functions::frame_rows;
 use super::span::{OWN_WAITS, OWN_WAITS_OF_PROCESSES};
 use super::states::{UNACCOUNTED, UNSEEN, how_known, state_rows};
@@ -14,6 +15,9 @@ use crate::terminal::{Style, fit, right};
 
 /// Spans listed of a name.
 const SPANS_SHOWN: usize = 10;
+
+/// Columns of the list before a command, without the handle.
+const LIST_INDENT: usize = 25;
 
 pub(crate) fn spans(view: &view::SpansView, sees_cpus: bool, style: Style) -> Screen {
     let services = fit(&view.services.join(", "), 30);
@@ -74,9 +78,13 @@ pub(crate) fn spans(view: &view::SpansView, sees_cpus: bool, style: Style) -> Sc
         let sign = if span.start_nanos < 0 { "" } else { "+" };
         let start = format!("{sign}{}", duration(span.start_nanos));
         let (length, handle) = (right(&unit.show(span.duration_nanos), 9), style.handle(&span.handle));
-        let name =
-            if span.name == view.name { String::new() } else { format!(" {}", fit(method_of_call(&span.name).unwrap_or(&span.name), 44)) };
-        out.push(format!("  {length}  {}  {handle}{name} {}{failed}", right(&start, 9), style.faint(&fit(&span.service, 30))));
+        let name = match &span.arguments[..] {
+            [] if span.name == view.name => String::new(),
+            [] => format!(" {}", fit(method_of_call(&span.name).unwrap_or(&span.name), 44)),
+            command => format!(" {}", fit_command(command, style.width().saturating_sub(LIST_INDENT + span.handle.len()).max(20))),
+        };
+        let service = if span.arguments.is_empty() { style.faint(&format!(" {}", fit(&span.service, 30))) } else { String::new() };
+        out.push(format!("  {length}  {}  {handle}{name}{service}{failed}", right(&start, 9)));
     }
     let more = view.spans.len().saturating_sub(SPANS_SHOWN) + view.truncated;
     if more > 0 {
