@@ -90,10 +90,10 @@ async function readOlder(browser, origin) {
   const { page, faults, close } = await openPage(browser, origin);
   await page.goto(`${origin}/search`);
   const first = () => page.locator('tbody tr a').first().getAttribute('href');
-  await page.getByText('These are the newest 1,000 that match.').waitFor();
+  await page.getByText('Showing the 1,000 newest matching traces').waitFor();
   const newest = await first();
   await page.getByRole('link', { name: 'Older traces' }).click();
-  await page.getByText('These are older ones: 1,000 that match.').waitFor();
+  await page.getByText('Showing the 1,000 older matching traces').waitFor();
   await until('older traces', async () => (await first()) !== newest);
   await page.getByRole('link', { name: 'Newest traces' }).click();
   await until('the newest traces', async () => (await first()) === newest);
@@ -108,13 +108,13 @@ async function walk(browser, origin, otlp, page, shoot) {
   await page.getByText('opentelemetry-instrument python app.py').waitFor();
   await shoot('first-span');
   await send(otlp, [spansOf(TRACES, Date.now() - 1_000)]);
-  await page.getByRole('status').getByText('The first span has come, from').waitFor();
+  await page.getByRole('status').getByText('The first span has arrived, from').waitFor();
   await shoot('first-span-came');
 
   await sendAll(otlp);
   // Three actions.
   await page.getByLabel('Service').selectOption('checkout');
-  await page.getByLabel('Span at least').fill('1s');
+  await page.getByLabel('Min span duration').fill('1s');
   const slow = page.locator('tbody tr').getByRole('link', { name: 'POST /checkout' });
   await until('the one slow trace', async () => (await page.locator('tbody tr').count()) === 1, 30_000);
   await shoot('slow-checkout-found');

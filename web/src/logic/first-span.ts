@@ -49,12 +49,12 @@ export function firstSpans(host: string): readonly FirstSpan[] {
         'exporter, _ := otlptracehttp.New(ctx); otel.SetTracerProvider(trace.NewTracerProvider(trace.WithBatcher(exporter)))',
         `${variables} ./app`,
       ],
-      note: 'The second line stands at the beginning of main.',
+      note: 'Put the second line at the start of main.',
     },
     {
       language: 'Rust',
       steps: ['let _tracing = longpole_sdk::init();', `${variables} cargo run`],
-      note: 'The first line stands at the beginning of main: spans of the crate tracing come here. OpenTelemetry’s own SDK works as well.',
+      note: 'Put the first line at the start of main: it sends the spans of the crate tracing. OpenTelemetry’s own SDK works as well.',
     },
     {
       language: 'curl',

@@ -3,7 +3,7 @@ import type { Flame, FlameTime } from '../api/types.gen';
 import { counted } from './format';
 import { linkedSamples, linksInWords } from './quality';
 
-/** longpole samples every wait of this length or more, and some shorter ones. */
+/** longpole samples most waits of this length or more, and some shorter ones. */
 const WAIT_LEAST = '5\u00a0ms';
 
 /** The choices, in this order. */
@@ -12,7 +12,7 @@ export const FLAME_TIME_WORDS: readonly { readonly time: FlameTime; readonly lab
   {
     time: 'off_cpu',
     label: 'off-CPU',
-    explanation: `where threads waited: all waits of ${WAIT_LEAST} or more and some shorter ones, without idle workers`,
+    explanation: `where threads waited: most waits of ${WAIT_LEAST} or more, and some shorter ones; idle workers not included`,
   },
   { time: 'wall', label: 'wall', explanation: 'where code ran and where threads waited' },
 ];

@@ -61,7 +61,7 @@ function noWaits(of: string, blocked: Nanos): NoSamples {
     text:
       blocked > 0
         ? `Blocked for ${formatDuration(blocked)} of ${of}, but longpole did not sample the stacks of those waits.`
-        : `No thread waited here for 5\u00a0ms or longer. Idle workers do not count.`,
+        : 'No wait was recorded here. Idle workers do not count.',
   };
 }
 

@@ -172,7 +172,7 @@ export function requestOf(search: TracesSearch): { readonly parameters: Readonly
     tags === null
       ? 'Write attributes as key=value, with spaces between them.'
       : badDuration !== undefined
-        ? `${badDuration} is no duration: write 100ms, 1.5s or 2m.`
+        ? `${badDuration} is not a duration: write 100ms, 1.5s or 2m.`
         : null;
   const { service = '', operation = '', minDuration = '', maxDuration = '' } = search;
   const { start, end, max } = boxOf(search);

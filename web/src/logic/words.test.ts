@@ -194,7 +194,7 @@ describe('why there are no samples', () => {
       'It was blocked for 83.0ms of 92.0ms, so it ran little or no code. Switch the flame graph to “off-CPU” to see where it waited.',
     );
     expect(plain(why('s24', 'off_cpu').text)).toBe('Blocked for 1.02s of 1.07s, but longpole did not sample the stacks of those waits.');
-    expect(plain(why('s12', 'off_cpu').text)).toBe('No thread waited here for 5 ms or longer. Idle workers do not count.');
+    expect(plain(why('s12', 'off_cpu').text)).toBe('No wait was recorded here. Idle workers do not count.');
     if (single === undefined) throw new Error('no such recording');
     expect(whyRunHasNoSamples(summaryOf(single), [], 'off_cpu').title).toBe('No waits were sampled');
   });

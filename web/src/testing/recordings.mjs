@@ -365,7 +365,7 @@ const odd = {
   ],
   usage: [{ code: 'grows', handle: 's2', process: 'make', amount: 632_000_000, text: 'make grows all the time, from 81 MB to 632 MB' }],
   notes: [
-    { code: 'orphans', count: 1, detail: 'they hang under their process, or the run' },
+    { code: 'orphans', count: 1, detail: 'they are shown below their process, or the run' },
     { code: 'cycles', count: 1, detail: 'the cycle is cut at its earliest span' },
     { code: 'ends_clamped', count: 1, detail: 'their end was moved to the start' },
   ],

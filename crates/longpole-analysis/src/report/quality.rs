@@ -251,7 +251,7 @@ mod tests {
         let expected = [
             (1, "at offset 9, a record is cut: /tmp/jit-1.dump"),
             (2, "a, c (stripped); their code shows as a+0xADDRESS"),
-            (1, "b (file deleted); their code shows as b+0xADDRESS"),
+            (1, "b (file deleted); its code shows as b+0xADDRESS"),
         ];
         assert_eq!(notes, expected.map(|(count, text)| (count, text.to_owned())));
     }

@@ -120,7 +120,7 @@ pub fn titled<'a>(code: &str, times: u64, detail: &'a str) -> (String, &'a str) 
     }
 }
 
-/// What is missing, how often, and the detail: `3 spans whose parent is not in the recording: they hang under …`. `samples` is the number of
+/// What is missing, how often, and the detail: `3 spans whose parent is not in the recording: they are shown below …`. `samples` is the number of
 /// all.
 pub fn loss(code: &str, times: u64, detail: &str, samples: u64) -> String {
     let (title, detail) = titled(code, times, detail);

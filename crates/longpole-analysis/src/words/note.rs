@@ -1,6 +1,6 @@
 //! What a reader of the numbers must know, in words.
 
-use longpole_model::units::duration;
+use longpole_model::units::{counted, duration};
 use longpole_model::{Nanos, UnsignedNanos};
 
 use crate::note::{ClockName, ClockShift, CpusUsed, EngineOperation, FirstOf, Note, ProcessName};
@@ -23,20 +23,20 @@ pub fn note(fact: &Note) -> String {
             return format!("{}; {} of the critical path is blocked and not sampled", loss.detail, duration(on_path.0));
         }
         Note::NamesMissing { reason, files } => return names_missing(reason, files),
-        Note::UnfinishedRun => "the end of the run is unknown; the latest recorded time stands for it",
+        Note::UnfinishedRun => "the end of the run is unknown; longpole uses the latest recorded time",
         Note::OutlivedRun(processes) => {
             return format!("still running when recording stopped; their time counts up to then: {}", processes_named(processes));
         }
         Note::ProcessesUntimed(_) => "they are not in the tree",
-        Note::DuplicateIds(_) => "their children hang under the first",
+        Note::DuplicateIds(_) => "their children are shown below the first",
         Note::LegacyJoined { by_legacy_id, .. } => {
             return format!("each counts once; {by_legacy_id} spans found their parent by its legacy id");
         }
-        Note::Orphans(_) => "they hang under their process, or the run",
-        Note::RootsNested(_) => "they hang under it",
+        Note::Orphans(_) => "they are shown below their process, or the run",
+        Note::RootsNested(_) => "they are shown below it",
         Note::RunsApart(idle) => {
             return format!(
-                "in {} nothing ran; there may be several runs in this recording, and the poles are those of all",
+                "nothing ran for {}; this recording may hold several runs, and the poles are ranked over all of them",
                 duration(idle.0)
             );
         }
@@ -63,8 +63,9 @@ pub fn note(fact: &Note) -> String {
             "Pulumi's --otel-traces file has no names. Add --tracing=file:up.trace and import both files with --together, or use longpole run"
         }
         Note::LimitedSlots(limits) => {
-            let named = listed(limits, POOLS_NAMED, |limit| format!("{} in {}", limit.slots, limit.host));
-            return format!("at most {named} ran at once; longpole assumes that no more could, so savings there may be ranges");
+            let named =
+                listed(limits, POOLS_NAMED, |limit| format!("{} of {}", counted(limit.slots as u64, "child", "children"), limit.host));
+            return format!("at most {named} ran at once; longpole assumes a limit, so savings there may be ranges");
         }
         Note::Watched => "longpole polled /proc every 5ms or more instead of sampling; shorter processes, threads and waits are missing",
         Note::KernelTime { unsampled, on_cpu, why } => return kernel_time(*unsampled, *on_cpu, why),
@@ -82,7 +83,10 @@ pub fn note(fact: &Note) -> String {
 fn names_missing(reason: &str, files: &FirstOf<String>) -> String {
     let named = first_and_more(files.first.iter().map(|path| base_name(path).to_owned()), files.all);
     let example = files.first.first().map_or("", |path| base_name(path));
-    format!("{named} ({reason}); their code shows as {example}+0xADDRESS")
+    {
+        let whose = if files.all == 1 { "its" } else { "their" };
+        format!("{named} ({reason}); {whose} code shows as {example}+0xADDRESS")
+    }
 }
 
 /// `gzip, sort name only some of their functions; the others show as gzip+0xADDRESS`.
@@ -118,7 +122,7 @@ fn kernel_time(unsampled: UnsignedNanos, on_cpu: UnsignedNanos, why: &str) -> St
 fn cpu_busy(ready: UnsignedNanos, used: Option<CpusUsed>, is_in_ranges: bool) -> String {
     let used = used.map(|CpusUsed { tenths, cpus }| format!("; the command used {}.{} of {cpus} CPUs", tenths / 10, tenths % 10));
     let savings = if is_in_ranges {
-        "the lower end of a saving leaves out the time in which other programs had the CPUs"
+        "savings are ranges: the low end assumes that a fix does not save the time in which other programs had the CPUs"
     } else {
         "other processes may use the CPU time that a fix frees; the fix then saves less than shown"
     };
@@ -237,16 +241,16 @@ mod tests {
             "finished twice",
             "5 to 20 ms long; 31.0ms of the critical path is blocked and not sampled",
             "gzip, sort (stripped); their code shows as gzip+0xADDRESS",
-            "the end of the run is unknown; the latest recorded time stands for it",
+            "the end of the run is unknown; longpole uses the latest recorded time",
             "still running when recording stopped; their time counts up to then: sh (pid 1), sh (pid 2), sh (pid 3), sh (pid 4), sh (pid \
              5), sh (pid 6) and 2 more",
             "still running when recording stopped; their time counts up to then: sh (pid 1), sh (pid 2)",
             "they are not in the tree",
-            "their children hang under the first",
+            "their children are shown below the first",
             "each counts once; 4 spans found their parent by its legacy id",
-            "they hang under their process, or the run",
-            "they hang under it",
-            "in 10.40s nothing ran; there may be several runs in this recording, and the poles are those of all",
+            "they are shown below their process, or the run",
+            "they are shown below it",
+            "nothing ran for 10.40s; this recording may hold several runs, and the poles are ranked over all of them",
             "such as spans without a start time; longpole moved those times to the start or end of the run",
             "subshells and short helpers; they are counted as part of their parent",
             "several operations of their parent were open when they started, so savings of these operations are ranges",
@@ -258,8 +262,8 @@ mod tests {
             "the longest first: create a:b:C db (1.50s)",
             "their spans never arrived: create a:b:C db (1.20s so far)",
             "Pulumi's --otel-traces file has no names. Add --tracing=file:up.trace and import both files with --together, or use longpole run",
-            "at most 2 in build, 3 in build, 4 in build, … ran at once; longpole assumes that no more could, so savings there may be ranges",
-            "at most 2 in build ran at once; longpole assumes that no more could, so savings there may be ranges",
+            "at most 2 children of build, 3 children of build, 4 children of build, … ran at once; longpole assumes a limit, so savings there may be ranges",
+            "at most 2 children of build ran at once; longpole assumes a limit, so savings there may be ranges",
             "longpole polled /proc every 5ms or more instead of sampling; shorter processes, threads and waits are missing",
             "2.0ms of 8.0ms on-CPU time was in the kernel, which could not be sampled: its code is missing, and estimated states (≈) count it as unaccounted",
             "2.0ms of 8.0ms on-CPU time was in the kernel, which could not be sampled: its code is missing, and estimated states (≈) count it as unaccounted: perf_event_paranoid is 2",
@@ -271,7 +275,7 @@ mod tests {
             "git names only some of its functions; the others show as git+0xADDRESS",
             "cc1, ld name only some of their functions; the others show as cc1+0xADDRESS",
             "1.94s in all threads together; other processes may use the CPU time that a fix frees; the fix then saves less than shown",
-            "1.94s in all threads together; the command used 0.8 of 2 CPUs; the lower end of a saving leaves out the time in which other programs had the CPUs",
+            "1.94s in all threads together; the command used 0.8 of 2 CPUs; savings are ranges: the low end assumes that a fix does not save the time in which other programs had the CPUs",
         ];
         assert_eq!(notes.each_ref().map(note), said);
     }

@@ -37,20 +37,20 @@ fn named(function: &Function) -> String {
     telling_file(name, &function.file).map_or_else(|| name.clone(), |file| format!("{name} in {file}"))
 }
 
-/// What is on the critical path if a pole takes no time: `it cannot save more, because create bucket (s9) is then on the path`. If its
+/// What is on the critical path if a pole takes no time: `it cannot save more: without it, create bucket (s9) is on the path`. If its
 /// dependencies are inferred, that is not certain. `name` and `within`, the longer operation that it is a part of, come with their handles.
 pub fn limit((name, handle): (&str, &str), within: Option<(&str, &str)>, is_certain: bool) -> String {
     let within = within.map_or_else(String::new, |(name, handle)| format!(" in {name} ({handle})"));
     match is_certain {
-        true => format!("it cannot save more, because {name} ({handle}){within} is then on the path"),
-        false => format!("it probably saves no more, because {name} ({handle}){within} would then be on the path"),
+        true => format!("it cannot save more: without it, {name} ({handle}){within} is on the path"),
+        false => format!("it probably saves no more: without it, {name} ({handle}){within} would be on the path"),
     }
 }
 
 /// What a pole saves after those above it, if that is more than it saves alone: `once those above are fixed, it saves 0.73s`. That may be more than
 /// it takes on the path: then most of it is what it does beside the path.
 pub fn saves_after(unit: TimeUnit, nanos: i64, on_path: i64) -> String {
-    let beside = if nanos / 2 > on_path { ": most of its work is beside the path until then" } else { "" };
+    let beside = if nanos / 2 > on_path { "; until then, most of its work runs beside the critical path" } else { "" };
     format!("once those above are fixed, it saves {}{beside}", unit.show(nanos))
 }
 
@@ -81,16 +81,19 @@ mod tests {
 
     #[test]
     fn only_certain_dependencies_limit_a_saving_for_certain() {
-        assert_eq!(limit(("create db", "s9"), None, true), "it cannot save more, because create db (s9) is then on the path");
+        assert_eq!(limit(("create db", "s9"), None, true), "it cannot save more: without it, create db (s9) is on the path");
         let within = limit(("basename", "s31"), Some(("bash", "s12")), false);
-        assert_eq!(within, "it probably saves no more, because basename (s31) in bash (s12) would then be on the path");
+        assert_eq!(within, "it probably saves no more: without it, basename (s31) in bash (s12) would be on the path");
     }
 
     #[test]
     fn a_saving_beyond_the_time_on_the_path_is_beside_it() {
         let after = |on_path| saves_after(TimeUnit::Seconds, 870_000_000, on_path);
         assert_eq!(after(900_000_000), "once those above are fixed, it saves 0.87s");
-        assert_eq!(after(71_000_000), "once those above are fixed, it saves 0.87s: most of its work is beside the path until then");
+        assert_eq!(
+            after(71_000_000),
+            "once those above are fixed, it saves 0.87s; until then, most of its work runs beside the critical path"
+        );
     }
 
     #[test]

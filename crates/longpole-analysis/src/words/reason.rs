@@ -1,6 +1,6 @@
 //! Why a pole is long, in words.
 
-use longpole_model::units::{TimeUnit, duration, range};
+use longpole_model::units::{TimeUnit, counted, duration, range};
 
 use crate::code::functions::Function;
 use crate::report::held_lock::HeldLock;
@@ -47,26 +47,29 @@ fn held_lock(held: &HeldLock<'_>) -> Words {
     }
 }
 
-/// `the longest of 31 of this name (the next takes 31.2ms)`; `one and the 8 inside it (the next longest of this name takes 13.1ms)` if the others
+/// `the longest of 31 of this name (the next takes 31.2ms)`; `the longest of this name and the 8 spans inside it (the next longest takes 13.1ms)` if the others
 /// of the pole's `nodes` are inside it.
 fn outlier(Outlier { of, next }: Outlier, nodes: usize) -> String {
     let next = duration(next.0);
     match nodes {
         0 | 1 => format!("the longest of {of} of this name (the next takes {next})"),
-        _ => format!("one and the {} inside it (the next longest of this name takes {next})", nodes - 1),
+        _ => format!(
+            "the longest of this name and the {} inside it (the next longest takes {next})",
+            counted((nodes - 1) as u64, "span", "spans")
+        ),
     }
 }
 
-/// `s9 (cc1 … m2.c) alone is on the path for 2.09s and saves 1.65s`, `only s2 (sort big.txt) is on the path`.
+/// `s9 (cc1 … m2.c) by itself is on the path for 2.09s and saves 1.65s`, `only s2 (sort big.txt) is on the path`.
 fn longest(it: &Longest<'_>) -> String {
     let who = node(&it.node);
-    let saves = it.saves.map(|saves| format!(" and saves {}", range(TimeUnit::of(saves.high.0), [saves.low.0, saves.high.0])));
-    let saves = saves.unwrap_or_default();
+    let saves = it.saves.map(|saves| range(TimeUnit::of(saves.high.0), [saves.low.0, saves.high.0]));
     if it.is_only {
-        let alone = if saves.is_empty() { "" } else { " alone" };
-        return format!("only {who} is on the path{saves}{alone}");
+        let saves = saves.map_or_else(String::new, |saves| format!(" and saves {saves} by itself"));
+        return format!("only {who} is on the path{saves}");
     }
-    format!("{who} alone is on the path for {}{saves}", duration(it.nanos.0))
+    let saves = saves.map_or_else(String::new, |saves| format!(" and saves {saves}"));
+    format!("{who} by itself is on the path for {}{saves}", duration(it.nanos.0))
 }
 
 /// `s9 (cc1 … m2.c)`.
@@ -382,7 +385,10 @@ mod tests {
         let process = NodeOfPole { handle: Handle::Node(NodeId::at(5)), arguments: &arguments, own_arguments: vec![1] };
         let one = reason(&Reason { outlier, outlier_process: Some(process), ..short.clone() }).to_string();
         assert!(one.starts_with("s6 (cc1 big.c …), the longest of 5 of this name"), "{one}");
-        assert_eq!(said(11), "one and the 10 inside it (the next longest of this name takes 31.2ms); too short for the sampling rate");
+        assert_eq!(
+            said(11),
+            "the longest of this name and the 10 spans inside it (the next longest takes 31.2ms); too short for the sampling rate"
+        );
     }
 
     #[test]
@@ -395,15 +401,15 @@ mod tests {
             is_only: false,
             saves: saves.map(|[low, high]| Saving { low: Nanos(low), high: Nanos(high) }),
         };
-        assert_eq!(longest(&most(&[], &[], None)), "s241 alone is on the path for 1.51s");
+        assert_eq!(longest(&most(&[], &[], None)), "s241 by itself is on the path for 1.51s");
         assert_eq!(
             longest(&most(&arguments, &[2, 4, 7], Some([1_200_000_000; 2]))),
-            "s241 (cc1 … m2.c … /tmp/ccp3rzM8.s) alone is on the path for 1.51s and saves 1.20s"
+            "s241 (cc1 … m2.c … /tmp/ccp3rzM8.s) by itself is on the path for 1.51s and saves 1.20s"
         );
         let one = Longest { is_only: true, ..most(&arguments[..3], &[2], None) };
         assert_eq!(longest(&one), "only s241 (cc1 … m2.c) is on the path");
         let one = Longest { saves: Some(Saving { low: Nanos(0), high: Nanos(49_000_000) }), ..one };
-        assert_eq!(longest(&one), "only s241 (cc1 … m2.c) is on the path and saves 0.0ms–49.0ms alone");
+        assert_eq!(longest(&one), "only s241 (cc1 … m2.c) is on the path and saves 0.0ms–49.0ms by itself");
         assert_eq!(command(&arguments[..4], &[2]), " (cc1 … m2.c …)");
         assert_eq!(command(&arguments, &[]), " (cc1 -quiet m2.c -dumpbase m2.c -O2 -o /t…)");
         let sort = ["/usr/bin/sort", "-R"].map(str::to_owned);

@@ -67,12 +67,14 @@ pub(crate) enum MissingFunctions {
 impl fmt::Display for MissingFunctions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            MissingFunctions::NotNear => "Python functions; the interpreter's stack was not read close enough in time",
-            MissingFunctions::Callers => "callers of a Python function; the interpreter's stack was not read close enough in time",
+            MissingFunctions::NotNear => "Python functions; longpole read the interpreter's stack too long before or after the sample",
+            MissingFunctions::Callers => {
+                "callers of a Python function; longpole read the interpreter's stack too long before or after the sample"
+            }
             MissingFunctions::NoThread => "Python functions; the thread was just starting or ending",
             MissingFunctions::Unreadable => "Python functions; longpole could not read the interpreter",
             MissingFunctions::TooDeep => "callers of Python functions; the stack has more frames than longpole reads",
-            MissingFunctions::TooManyNames => "a function name beyond the names that longpole keeps",
+            MissingFunctions::TooManyNames => "more function names than longpole keeps",
         })
     }
 }

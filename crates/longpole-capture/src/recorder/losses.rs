@@ -38,7 +38,7 @@ impl Losses {
         add(
             LossKind::ContextNotSeen,
             self.out_of_reach,
-            "samples whose context record (OTEP 4947) lies outside the copied stack: of a main thread, on the heap, or below a deep stack",
+            "samples whose context record (OTEP 4947) is not in the copied part of the stack: on the heap, on the main thread, or too deep",
         );
         add(LossKind::WaitsNotSeen, self.waits_skipped, "of 5 to 20 ms; too short, or too many threads waited at once");
         add(

@@ -145,7 +145,7 @@ impl<'a> ProfileExport<'a> {
     pub(crate) fn losses(&self) -> Vec<Loss> {
         let slices = self.recording.cpu_slices.len() as u64;
         let mut losses = Vec::new();
-        lose(&mut losses, slices, "thread switches, from which longpole computes the state of each thread: only .lpole holds them");
+        lose(&mut losses, slices, "context switches, the source of thread states; only .lpole keeps them");
         losses
     }
 }

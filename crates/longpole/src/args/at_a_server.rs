@@ -23,8 +23,8 @@ pub(crate) struct SearchArguments {
     #[arg(long)]
     pub(crate) operation: Option<String>,
     /// Only traces with a span that has this attribute; repeat for a span that has several
-    #[arg(long = "tag", value_name = "KEY=VALUE", value_parser = values::pair)]
-    pub(crate) tags: Vec<(String, String)>,
+    #[arg(long = "attribute", alias = "tag", value_name = "KEY=VALUE", value_parser = values::pair)]
+    pub(crate) attributes: Vec<(String, String)>,
     /// Only traces with a span that failed
     #[arg(long)]
     pub(crate) errors: bool,

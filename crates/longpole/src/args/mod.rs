@@ -179,20 +179,20 @@ pub(crate) enum Command {
     Attach(AttachArguments),
     /// Receive the spans of all services, keep them, and answer the queries of Jaeger and Zipkin
     Serve(ServeArguments),
-    /// Show the settings that `serve` starts with, and where each comes from
+    /// Show the settings that `serve` would use (--origin: and where each comes from)
     Config(ConfigArguments),
     /// List matching traces of a server, newest or longest first
     Search(SearchArguments),
-    /// Print the answer of a trace on a server: its long poles and what fixing each would save
+    /// Print the long poles of a trace on a server, and what fixing each would save
     Trace(TraceArguments),
     /// List the services and operations of a server
     Services(ServicesArguments),
     /// Open a recording in the browser
     #[command(visible_aliases = ["view", "load"])]
     Open(OpenArguments),
-    /// Print a recording's answer again: its long poles and what fixing each would save
+    /// Print the long poles of a recording again, and what fixing each would save
     Show(ShowArguments),
-    /// List the long poles of a recording, also those that `show` omits
+    /// List the long poles of a recording, including those that `show` omits
     Poles(PolesArguments),
     /// Show the spans of a recording as a tree
     Tree(TreeArguments),

@@ -39,7 +39,7 @@ pub(crate) struct RunArguments {
     /// on x86-64 need no option
     #[arg(long, value_enum, value_name = "RUNTIME", value_delimiter = ',')]
     pub(crate) jit: Vec<Jit>,
-    /// Before storing anything, remove values that look like credentials by their name or format (docs/formats/redaction.md)
+    /// Before storing anything, remove values whose name or format looks like a credential
     #[arg(long, value_enum, default_value_t = Redact::On)]
     pub(crate) redact: Redact,
     /// Also send all spans as OTLP to `file:PATH` (JSON lines), `grpc://HOST:PORT`, `grpcs://…`, `http://HOST[:PORT][/PATH]` or

@@ -18,19 +18,19 @@ pub(crate) struct ServeArguments {
     /// Read settings from this file (TOML) [default: $XDG_CONFIG_HOME/longpole/config.toml]
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// Listen at this address instead of the loopback addresses; one that others reach needs --token-file or --insecure
+    /// Listen at this address instead of the loopback addresses; an address that other machines can reach needs --token-file or --insecure
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) listen: Option<IpAddr>,
-    /// Let everybody who reaches --listen send and read spans
+    /// Let anyone who can reach the --listen address send and read spans
     #[arg(long, requires = "listen")]
     pub(crate) insecure: bool,
-    /// Let only those send and read spans who have a token of this file
+    /// Only clients with a token from this file may send and read spans
     #[arg(
         long,
         value_name = "FILE",
         conflicts_with = "insecure",
-        long_help = "Let only those send and read spans who have a token of this file: one a line, and behind it `send` or `read` if it is for that \
-                     only. Clients send it as `Authorization: Bearer TOKEN`; longpole's own commands read it from LONGPOLE_TOKEN"
+        long_help = "Only clients with a token from this file may send and read spans. The file has one token per line; `send` or `read` after a token allows \
+                     only that. Clients send it as `Authorization: Bearer TOKEN`; longpole's own commands read it from LONGPOLE_TOKEN"
     )]
     pub(crate) token_file: Option<PathBuf>,
     /// How long to keep spans after receiving them
@@ -39,7 +39,7 @@ pub(crate) struct ServeArguments {
     /// Maximum size of all spans; beyond it longpole removes the oldest
     #[arg(long, value_name = "SIZE", default_value = "20GB", value_parser = values::bytes)]
     pub(crate) keep_bytes: u64,
-    /// Move spans from the log into a segment at least this often
+    /// Write received spans to column files at least this often
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = values::duration)]
     pub(crate) segment_every: Duration,
     /// Keep credentials in spans instead of redacting them

@@ -51,7 +51,7 @@ fn asked(arguments: &SearchArguments) -> usize {
 fn query_of(arguments: &SearchArguments) -> String {
     let now = jiff::Timestamp::now();
     let from = now.checked_sub(arguments.since).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
-    let mut tags: Map<String, Value> = arguments.tags.iter().map(|(key, value)| (key.clone(), Value::from(value.as_str()))).collect();
+    let mut tags: Map<String, Value> = arguments.attributes.iter().map(|(key, value)| (key.clone(), Value::from(value.as_str()))).collect();
     if arguments.errors {
         tags.insert("error".to_owned(), Value::from("true"));
     }

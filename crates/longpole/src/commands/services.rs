@@ -43,7 +43,9 @@ pub(crate) fn services(invocation: &Invocation, arguments: &ServicesArguments) -
     let view = ServicesView { services, truncated };
     match arguments.at.format {
         Format::Json => print_json(&view),
-        Format::Text if view.services.is_empty() => print_line("No spans yet. README says how programs send them."),
+        Format::Text if view.services.is_empty() => {
+            print_line("No spans yet. Programs send OTLP to http://localhost:4318; the page of the server shows how, for each language.")
+        }
         Format::Text => print(&render::traces::services(&view, invocation.style())),
     }
 }

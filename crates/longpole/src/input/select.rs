@@ -42,7 +42,8 @@ pub(crate) fn is_handle(text: &str) -> bool {
 
 /// The failure for a handle that does not exist.
 pub(crate) fn not_found(recording: &str, handle: &str) -> Failure {
-    Failure::new(Kind::NotFound, format!("there is no span {handle} in {recording}"))
+    let what = if handle.starts_with('p') { "long pole" } else { "span" };
+    Failure::new(Kind::NotFound, format!("there is no {what} {handle} in {recording}"))
         .hint(format!("{own} tree {recording} lists s1, s2, …; {own} poles {recording} lists p1, p2, …", own = own_name()))
 }
 

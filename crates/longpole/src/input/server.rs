@@ -38,7 +38,7 @@ impl Server {
         let address = format!("{}{path}", self.0);
         query_client::get(&address, env_vars::token().as_deref()).map_err(|error| {
             let hint = "longpole serve starts a server; --at names another one";
-            Failure::new(Kind::Failed, format!("failed to ask {}: {error}", self.0)).hint(hint).into()
+            Failure::new(Kind::Failed, format!("cannot reach {}: {error}", self.0)).hint(hint).into()
         })
     }
 
@@ -66,7 +66,10 @@ impl Server {
     pub(crate) fn push(&self, archive: Vec<u8>) -> Result<String> {
         let path = "/longpole/v1/recordings";
         let answer = query_client::put(&format!("{}{path}", self.0), env_vars::token().as_deref(), archive);
-        let answer = answer.map_err(|error| Failure::new(Kind::Failed, format!("failed to send it to {}: {error}", self.0)))?;
+        let answer = answer.map_err(|error| {
+            let hint = "longpole serve starts a server; --to names another one";
+            Failure::new(Kind::Failed, format!("failed to send the recording to {}: {error}", self.0)).hint(hint)
+        })?;
         let value = serde_json::from_slice::<Value>(&answer.body).ok();
         match value.as_ref().and_then(|value| value.get("page")?.as_str()) {
             Some(page) if answer.status == 201 => Ok(format!("{}{page}", self.0)),
@@ -114,7 +117,7 @@ impl Server {
     pub(crate) fn not_of_the_api(&self, path: &str) -> anyhow::Error {
         let path = path.split('?').next().unwrap_or_default();
         let hint = "another program may answer at this address, such as a proxy where users log in";
-        Failure::new(Kind::Failed, format!("{} answers {path} with something else than Jaeger does", self.0)).hint(hint).into()
+        Failure::new(Kind::Failed, format!("the response of {} to {path} is not Jaeger's", self.0)).hint(hint).into()
     }
 
     fn unreadable(&self, trace_id: &str, error: &DecodeError) -> anyhow::Error {
@@ -177,7 +180,7 @@ pub(crate) fn trace_at(text: &str) -> Option<(Server, &str)> {
 pub(crate) fn contents(address: &str) -> Result<Contents> {
     let Some((server, id)) = trace_at(address) else {
         let hint = "expected the address of a trace, such as http://localhost:16686/trace/TRACE_ID; longpole search lists traces";
-        return Err(Failure::new(Kind::Usage, format!("{address} names no trace")).hint(hint).into());
+        return Err(Failure::new(Kind::Usage, format!("{address} is not the address of a trace")).hint(hint).into());
     };
     Ok(import::contents_of_trace(server.trace(id)?.spans))
 }

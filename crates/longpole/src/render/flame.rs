@@ -26,7 +26,7 @@ pub(crate) fn flame(view: &view::FlameView, min_percent: f64, style: Style) -> S
     if is_of_spans && links.inferred > 0 {
         head.push_str(&format!("  ({} exact, {} inferred)", count(links.record + links.journal + links.label), count(links.inferred)));
     }
-    if view.few_samples {
+    if view.few_samples && view.samples > 0 {
         head.push_str(&style.warning("  fewer than 20: a hint, not a measurement"));
     }
     let mut out = Screen::of(head);
@@ -60,7 +60,13 @@ pub(crate) fn flame(view: &view::FlameView, min_percent: f64, style: Style) -> S
             FlameLine::Row { row, depth } => (row, depth),
             FlameLine::Folded { frames, depth } => {
                 let indent = " ".repeat(9 + 2 + 9 + 2 + 6 + 1 + BAR_WIDTH + 2 + depth.min(INDENT_MAX));
-                out.line(style.faint(&format!("{indent}⋮ {} in between", counted(frames as u64, "frame", "frames"))));
+                // Above the first row nothing is in between.
+                let frames = frames as u64;
+                let which = match depth {
+                    0 => counted(frames, "outer frame", "outer frames"),
+                    _ => format!("{} in between", counted(frames, "frame", "frames")),
+                };
+                out.line(style.faint(&format!("{indent}⋮ {which}")));
                 continue;
             }
         };

@@ -56,10 +56,10 @@ pub(crate) fn frame(view: &view::FrameView, style: Style) -> Screen {
     };
     let shares = |share: f64| format!("{:.0}%", share * 100.0);
     if view.operations.iter().any(|operation| operation.spans > 1) {
-        out.line(style.strong("OPERATIONS IT RAN IN"));
+        out.line(style.strong("OPERATIONS IN WHICH IT RAN OR WAITED"));
         let unit = TimeUnit::of(view.operations.iter().map(|it| it.total_nanos.max(it.waited_nanos)).max().unwrap_or_default());
         let waits = waited("blocked", SHARE_OF_WAITS);
-        out.line(style.faint(&format!("{}  {SHARE_OF_CPU}{waits}  {}  operation", right("on-CPU", 9), right("number", 6))));
+        out.line(style.faint(&format!("{}  {SHARE_OF_CPU}{waits}  {}  operation", right("on-CPU", 9), right("spans", 6))));
         for operation in view.operations.iter().take(SPANS_SHOWN) {
             out.line(format!(
                 "{}  {}{}  {}  {}{}",
@@ -77,7 +77,7 @@ pub(crate) fn frame(view: &view::FrameView, style: Style) -> Screen {
         }
         out.line("");
     }
-    out.line(style.strong("SPANS AND PROCESSES IT RAN IN"));
+    out.line(style.strong("SPANS AND PROCESSES IN WHICH IT RAN OR WAITED"));
     let unit = TimeUnit::of(view.spans.iter().map(|span| span.total_nanos.max(span.waited_nanos)).max().unwrap_or_default());
     let waits = waited("blocked", SHARE_OF_WAITS);
     out.line(style.faint(&format!("{}  {SHARE_OF_CPU}{waits}  name", right("on-CPU", 9))));
@@ -92,7 +92,7 @@ pub(crate) fn frame(view: &view::FrameView, style: Style) -> Screen {
             style.faint(&fit(&service_column(&span.service), 22))
         ));
     }
-    out.line(style.faint("shares: of the CPU time and the waits of the span or process itself, without its children"));
+    out.line(style.faint("shares are of the CPU time and waits of the span or process itself, without its children"));
     let more = view.spans.len().saturating_sub(SPANS_SHOWN) + view.truncated.spans;
     if more > 0 {
         out.line(style.faint(&format!("… {more} more (--format json)")));
@@ -108,7 +108,7 @@ fn lines_words(view: &view::FrameView) -> String {
     let words: Vec<String> =
         view.lines.iter().take(LINES_SHOWN).map(|line| format!(":{} ({})", line.line, percent(time(line), all))).collect();
     let more = view.lines.len().saturating_sub(LINES_SHOWN);
-    let more = if more > 0 { format!(" and {more} more lines (--source)") } else { String::new() };
+    let more = if more > 0 { format!(" and {} (--source)", counted(more as u64, "more line", "more lines")) } else { String::new() };
     words.join(", ") + &more
 }
 

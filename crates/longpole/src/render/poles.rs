@@ -28,7 +28,7 @@ const SERVICE_WIDTH: usize = 16;
 /// The reason why there is no pole.
 pub(crate) fn none(is_attached: bool) -> &'static str {
     if is_attached {
-        "No long poles: the processes that longpole attached to go on, so nothing would have ended sooner. `top --wall` and `threads` show what they did."
+        "No long poles: the processes were still running, so there is no end to bring forward. `top --wall` and `threads` show what they did."
     } else {
         "No long poles: no span or process spent time of its own on the critical path."
     }
@@ -97,9 +97,9 @@ pub(crate) fn pole_table(out: &mut Screen, poles: &[view::PoleView], shown: usiz
         let beside = limit.as_ref().map_or(0, |limit| "; ".len() + terminal::width(limit));
         // The blocker stands behind the reason if both fit, else on its own line.
         let blocked = pole.blocked_by.as_ref().map(|blocked| blocked.text.as_str());
-        let (why, blocked) = match blocked.map(|text| why(pole).text(format!("; {text}"))) {
+        let (why, blocked) = match blocked.map(|text| why(pole, poles).text(format!("; {text}"))) {
             Some(with_blocked) if with_blocked.width(MEASURE) <= room => (with_blocked, None),
-            _ => (why(pole), blocked),
+            _ => (why(pole, poles), blocked),
         };
         let mut below = |text: &str| line(out, &style.faint(&format!("{}{text}", " ".repeat(indent))));
         match limit {
@@ -178,10 +178,11 @@ fn is_estimate(pole: &view::PoleView) -> bool {
     !pole.states.exact && pole.reason.code.has_shares()
 }
 
-/// Why a pole is long: `contains p4; ≈ 95% on-CPU, most of it (1.11s) in compress_bundle`.
-fn why(pole: &view::PoleView) -> Words {
+/// Why a pole is long: `contains p4; ≈ 95% on-CPU, most of it (1.11s) in compress_bundle`. It names no pole that is not `listed`.
+fn why(pole: &view::PoleView, listed: &[view::PoleView]) -> Words {
     let place = pole.part.as_ref().and_then(|part| Some((part.file.as_deref()?, part.line?)));
-    words::pole(pole.contains.as_deref().map(|inner| (inner, pole.contains_all)), place, pole.reason.words())
+    let contains = pole.contains.as_deref().filter(|inner| listed.iter().any(|pole| pole.handle == *inner));
+    words::pole(contains.map(|inner| (inner, pole.contains_all)), place, pole.reason.words())
 }
 
 /// Least columns of the names, for the head of the table.

@@ -18,7 +18,7 @@ const LATE_NANOS: i64 = 20_000_000;
 
 pub(crate) fn processes(view: &view::ProcessesView, style: Style) -> Screen {
     if view.processes.is_empty() {
-        return Screen::of(format!("{} has no processes: longpole records them with the profile", view.recording));
+        return Screen::of(format!("{} has no processes: only recordings with a profile have them", view.recording));
     }
     let unit = TimeUnit::of(view.processes.iter().map(|process| process.duration_nanos).max().unwrap_or_default());
     let mut out = Screen::of(style.strong(&format!(

@@ -34,8 +34,8 @@ fn with_ranges(view: &view::SummaryView, mut texts: Vec<String>, style: Style) -
     if ranges && !is_busy {
         // Between operations dependencies are inferred; between threads they are recorded.
         let why = match view.spans {
-            0 => "the lower end of a saving leaves out the time in which other programs had the CPUs",
-            _ => "a saving is a range where longpole inferred what waits for what; span links would declare that",
+            0 => "savings are ranges: the low end assumes that a fix does not save the time in which other programs had the CPUs",
+            _ => "savings are ranges where longpole inferred the dependencies between operations; span links would make them certain",
         };
         texts.push(why.to_owned());
     }
@@ -44,7 +44,7 @@ fn with_ranges(view: &view::SummaryView, mut texts: Vec<String>, style: Style) -
         let text = match (is_off, view.spans + view.processes) {
             (false, _) => "no known gaps",
             (true, 1..) if view.mode == view::CaptureModeView::Imported => "no known gaps; the file has no samples",
-            (true, 1..) if view.processes == 0 => "no known gaps; only spans, so no code is known",
+            (true, 1..) if view.processes == 0 => "no known gaps; only spans: no profile, so no functions",
             (true, 1..) => "no known gaps; profiling is off (--no-profile)",
             (true, 0) => "only the wall and CPU time of the command: no spans arrived, and profiling is off (--no-profile)",
         };

@@ -72,11 +72,19 @@ pub(crate) fn span(view: &view::SpanView, sees_cpus: bool, style: Style) -> Scre
         let (on_path, name) = (duration(part.on_path_nanos), fit(&view.name, 30));
         let unit = TimeUnit::of(part.saves_if_zero_nanos[1]);
         let (zero, half) = (range(unit, part.saves_if_zero_nanos), range(unit, part.saves_if_half_nanos));
-        let nodes = view.pole.as_ref().map_or_else(String::new, |pole| format!(" in all {}", nodes_words(view, pole.count)));
+        let group = view.pole.as_ref().filter(|pole| pole.count > 1).map(|pole| all_words(nodes_words(view, pole.count), pole.count));
+        let nodes = group.as_ref().map_or_else(String::new, |all| format!(" in {all}"));
         out.push(format!("{}  {}", style.handle(&part.handle), style.strong(&format!("{name} › {}", fit(&part.text, 40)))));
         out.push(format!("{on_path} on path{nodes}; saves {zero} if it took no time, {half} if 2× faster"));
         out.push(String::new());
-        out.push(style.faint(&format!("{} is a part of {name}. Everything below is about all of {name}.", part.handle)));
+        let whole = match &group {
+            Some(all) => format!(
+                "a part of {all} {name}. Everything below is about all of {}, which is on the path for the longest time.",
+                view.handle
+            ),
+            None => format!("a part of {name}. Everything below is about all of {name}."),
+        };
+        out.push(style.faint(&format!("{} is {whole}", part.handle)));
     }
     out.push(format!(
         "{}  {}{}  {}",
@@ -85,10 +93,7 @@ pub(crate) fn span(view: &view::SpanView, sees_cpus: bool, style: Style) -> Scre
         style.faint(&fit(&service_column(&view.service), 27)),
         style.faint(&view.recording)
     ));
-    let mut facts = match view.start_nanos {
-        0 => format!("{} from the start", duration(view.duration_nanos)),
-        start => format!("{} at +{}", duration(view.duration_nanos), duration(start)),
-    };
+    let mut facts = format!("{} at +{}", duration(view.duration_nanos), duration(view.start_nanos));
     if let Some(parent) = &view.parent {
         facts.push_str(&format!(
             ", child of {}{}",
@@ -125,7 +130,7 @@ pub(crate) fn span(view: &view::SpanView, sees_cpus: bool, style: Style) -> Scre
     out.push(format!(
         "{}{} ({})",
         style.strong("SAVES"),
-        if view.part.is_some() { format!("  {} as a whole", view.name) } else { String::new() },
+        if view.part.is_some() { format!("  {} {} as a whole", view.handle, view.name) } else { String::new() },
         if savings.evidence == view::EvidenceView::Declared { "its dependencies are certain" } else { "its dependencies are inferred" }
     ));
     if let Some((pole, saves)) = of_pole.filter(|_| view.part.is_none()) {
@@ -169,7 +174,7 @@ pub(crate) fn span(view: &view::SpanView, sees_cpus: bool, style: Style) -> Scre
     ));
     if view.samples.own == 0 && sees_cpus {
         out.push("  no samples: it was never on a CPU long enough, or its process was not sampled".to_owned());
-    } else if view.few_samples {
+    } else if view.few_samples && view.samples.own > 0 {
         out.push(format!("  {}", style.warning("fewer than 20 samples: a hint, not a measurement")));
     }
     if let Some(all) = &view.same_name {

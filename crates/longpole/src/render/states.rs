@@ -116,11 +116,11 @@ pub(crate) fn state_lines(view: &view::SpanView, sees_cpus: bool, style: Style) 
         ));
     }
     if view.states_follow_threads {
-        out.push(style.faint("  several threads: each moment counts for the one that held the process up"));
+        out.push(style.faint("  several threads: at each moment, the state of the thread that the process was waiting for"));
     }
     if view.children > 0 {
         let known = if all.exact == own.exact { String::new() } else { format!("; {}", how_known(all, view.is_process, sees_cpus)) };
-        let meaning = "each moment counts once: on-CPU if any of them was, else runnable, else blocked";
+        let meaning = "at each moment, on-CPU if the span or any descendant was, else runnable, else blocked";
         let lines = fold(&format!("with descendants: {meaning}{known}"), style.width() - 2);
         out.extend(lines.iter().map(|text| style.faint(&format!("  {text}"))));
     }

@@ -28,7 +28,7 @@ fn waited_for(thread: &view::ThreadView, other: &view::WaitedForView, unit: Time
 
 pub(crate) fn threads(view: &view::ThreadsView, limit: usize, style: Style) -> Screen {
     if view.threads.is_empty() {
-        return Screen::of(format!("{} has no threads: longpole records them with the profile", view.recording));
+        return Screen::of(format!("{} has no threads: only recordings with a profile have them", view.recording));
     }
     let mut out: Screen = thread_rows(&view.threads, limit, true, style).into_iter().collect();
     let unit = TimeUnit::of(view.threads.iter().map(|thread| thread.nanos).max().unwrap_or_default());

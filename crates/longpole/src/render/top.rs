@@ -47,7 +47,7 @@ pub(crate) fn top(view: &view::TopView, style: Style) -> Screen {
     }
     if view.hidden > 0 {
         let hidden = counted(view.hidden as u64, "function", "functions");
-        out.line(style.faint(&format!("… {hidden} hidden: runtime entry points and interpreter loops (--all-functions)")));
+        out.line(style.faint(&format!("… {hidden} hidden: runtime entry points and interpreter functions (--all-functions)")));
     }
     out.extend(left_out(view, style));
     missing(&mut out);

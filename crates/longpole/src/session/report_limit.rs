@@ -28,7 +28,7 @@ impl ReportLimit {
         let (made, is_made) = channel();
         let watch = move || {
             if is_made.recv_timeout(most) == Err(RecvTimeoutError::Timeout) {
-                note(format!("the report takes longer than {} s; `longpole show {name}` makes it", most.as_secs()));
+                note(format!("the answer is not ready after {} s; `longpole show {name}` prints it", most.as_secs()));
                 if strict && exit == Exit::Code(0) {
                     std::process::exit(EXIT_OWN_FAILURE.into());
                 }

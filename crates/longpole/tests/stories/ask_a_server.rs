@@ -90,7 +90,7 @@ fn a_server_answers_in_the_terminal() {
 
     for (arguments, code, reason) in [
         (vec!["trace", "bad", "--at", &at], 3, "has no trace bad"),
-        (vec!["show", &at], 2, "names no trace"),
+        (vec!["show", &at], 2, "is not the address of a trace"),
         (vec!["services", "--at", "http://127.0.0.1:1"], 1, "Connection refused"),
         (vec!["search", "--at", "ftp://x"], 1, "not an address of http or https"),
     ] {

@@ -78,7 +78,7 @@ function explain(error: unknown): {
         code,
       };
     case 'refused':
-      if (code === 'still_recording') return { title: 'This run is still going', text: `${message}.`, command: null, code };
+      if (code === 'still_recording') return { title: 'This run is still running', text: `${message}.`, command: null, code };
       return { title: 'The server could not respond', text: `${message}.`, command: null, code };
   }
 }

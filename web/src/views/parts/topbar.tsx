@@ -45,18 +45,18 @@ const KEYS: readonly { readonly title: string; readonly keys: readonly (readonly
       [['Ctrl', 'wheel'], 'zoom at the pointer'],
       [['Shift', 'wheel'], 'earlier, later'],
       [['drag on the ruler'], 'zoom to a range'],
-      [['.', ','], 'next, previous span with the selected function; without one, of a long pole'],
+      [['.', ','], 'next, previous span with the selected function, or of the selected long pole'],
     ],
   },
   {
     title: 'Rows of the trace, when focused',
     keys: [
       [['↑', '↓'], 'row above, below'],
-      [['→'], 'unfold, or go to the first child'],
-      [['←'], 'fold, or go to the parent'],
+      [['→'], 'expand, or go to the first child'],
+      [['←'], 'collapse, or go to the parent'],
       [['Home', 'End'], 'first, last row'],
       [['Enter'], 'select the span'],
-      [['[', ']'], 'fold, unfold all'],
+      [['[', ']'], 'collapse, expand all'],
     ],
   },
   {
@@ -73,7 +73,7 @@ const KEYS: readonly { readonly title: string; readonly keys: readonly (readonly
     title: 'Plot of traces',
     keys: [
       [['drag'], 'select a range of time and duration'],
-      [['Esc'], 'take the selection back'],
+      [['Esc'], 'clear the selection'],
       [['click'], 'open the trace'],
     ],
   },

@@ -22,7 +22,7 @@ function whole(summary: Summary): string {
 function Sentence({ pole, summary }: { readonly pole: Pole | undefined; readonly summary: Summary }) {
   const { wallNanos } = summary;
   if (pole === undefined) {
-    return <h1 className={css.sentence}>No long pole: this recording has no spans on a critical path.</h1>;
+    return <h1 className={css.sentence}>No long pole: no span or process spent time of its own on the critical path.</h1>;
   }
   if (!isWorthwhile(pole.savesIfZeroNanos, wallNanos)) {
     return (

@@ -188,7 +188,7 @@ function Savings({ span, pole, spans }: { readonly span: Span; readonly pole: Po
           </div>
         )}
         <div>
-          <dt>On path</dt>
+          <dt>on path</dt>
           <dd>{formatDuration(savings.onPathNanos)}</dd>
         </div>
       </dl>
@@ -331,7 +331,7 @@ function SpanPanel({
         {part !== null && <p className={css.remark}>States and waits of all of {span.name}:</p>}
         <StateBar states={span.states} sampled={wasSampled(summary)} isProcess={span.isProcess} />
         {span.statesFollowThreads && (
-          <p className={css.remark}>Several threads: each moment counts for the one that held the process up.</p>
+          <p className={css.remark}>Several threads: at each moment, the state of the thread that the process was waiting for.</p>
         )}
         {span.children > 0 && span.statesWithDescendants !== null && (
           <>

@@ -39,7 +39,7 @@ function AnswerLine({ recording }: { readonly recording: Recording }) {
   if (notSealed !== null) return <p className={css.answer}>longpole could not finish this recording: {notSealed}. Open it to try again.</p>;
   if (answer === null && recording.state === 'killed')
     return <p className={css.answer}>longpole was killed while recording: open this recording to see what was saved</p>;
-  if (answer === null) return <p className={css.answer}>no answer: no spans on a critical path</p>;
+  if (answer === null) return <p className={css.answer}>no long pole: no operation spent time of its own on the critical path</p>;
   if (!hasAnswer(answer, wallNanos)) return <p className={css.answer}>speeding up one operation alone would not shorten this run</p>;
   const context = contextOf(answer);
   return (

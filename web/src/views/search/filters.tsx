@@ -70,14 +70,14 @@ export function Filters({
         onChange={(value) => change({ tags: value })}
       />
       <Words
-        label="Span at least"
+        label="Min span duration"
         title="shortest duration of the span that matches; drag in the plot for the duration of the trace"
         value={search.minDuration ?? ''}
         placeholder="100ms"
         onChange={(value) => change({ minDuration: value })}
       />
       <Words
-        label="Span at most"
+        label="Max span duration"
         title="longest duration of the span that matches; drag in the plot for the duration of the trace"
         value={search.maxDuration ?? ''}
         placeholder="1.5s"

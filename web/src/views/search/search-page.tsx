@@ -169,11 +169,11 @@ export function SearchPage() {
 /** Which part of the traces the list has, and the way to the others. */
 function Pages({ listing, search, isSelected }: { listing: TraceListing; search: TracesSearch; isSelected: boolean }) {
   const { after, ...newest } = search;
-  const order = after === undefined ? 'the newest ' : 'older ones: ';
+  const age = after === undefined ? 'newest' : 'older';
   return (
     <p className={css.note}>
-      {isSelected ? 'Selected among' : 'These are'} {order}
-      {formatCount(listing.traces.length)} that match{search.sort === 'longest' ? ', longest first' : ''}.{' '}
+      {isSelected ? 'Selected among the' : 'Showing the'} {formatCount(listing.traces.length)} {age} matching traces
+      {search.sort === 'longest' ? ', longest first' : ''}.{' '}
       {after !== undefined && (
         <Link to="/search" search={newest}>
           Newest traces

@@ -1,4 +1,4 @@
-/** States of a server that its pages share: it has no spans yet, its first span has come, or it is gone. */
+/** States of a server that its pages share: it has no spans yet, its first span has arrived, or it is gone. */
 import { useRef, useState } from 'react';
 import { ApiError } from '../../api/error';
 import { firstSpans } from '../../logic/first-span';
@@ -7,7 +7,7 @@ import { Command } from '../parts/notice';
 import parts from '../parts/parts.module.css';
 import css from './search.module.css';
 
-/** What to do before the first span has come. */
+/** What to do before the first span has arrived. */
 export function First() {
   const host = window.location.hostname;
   const all = firstSpans(host);
@@ -17,7 +17,7 @@ export function First() {
     <div className={css.empty}>
       <div role="status">
         <h2>Waiting for the first span</h2>
-        <p>This page shows spans as soon as they come.</p>
+        <p>This page shows spans as soon as they arrive.</p>
       </div>
       <fieldset className={css.languages}>
         <legend className={parts.visuallyHidden}>How a program sends its first span</legend>
@@ -57,7 +57,7 @@ export function Arrived({ service }: { readonly service: string }) {
     <p className={css.arrived} role="status">
       <CheckIcon />
       <span>
-        The first span has come, from <strong>{service}</strong>.
+        The first span has arrived, from <strong>{service}</strong>.
       </span>
     </p>
   );

@@ -137,7 +137,7 @@ function Legend() {
           <path className={css.stroke} d="M1 3H29" strokeWidth="1.25" />
           <path className={css.stroke} d="M1 9H29" strokeWidth="4.5" />
         </svg>
-        calls · p95, wider with more calls
+        calls · p95; line width: number of calls
       </span>
       <span className={css.failing}>
         <svg width="30" height="12" aria-hidden="true">

@@ -57,7 +57,7 @@ function Nothing({ range, search }: { readonly range: Range; readonly search: Se
           .
         </p>
       )}
-      <p>This page looks again every 5 seconds: traces that come now are drawn at once.</p>
+      <p>This page checks for new traces every 5 seconds.</p>
     </div>
   );
 }

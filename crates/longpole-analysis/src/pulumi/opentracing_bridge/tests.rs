@@ -98,9 +98,9 @@ pulumi ..100000
   pulumi-plan ..90050
     get ..30000
     get ..29000
-duplicate_ids 1: their children hang under the first
+duplicate_ids 1: their children are shown below the first
 spans_duplicate 1: finished twice; the later end is kept
-roots_nested 2: they hang under it
+roots_nested 2: they are shown below it
 ",
     );
 }
@@ -120,7 +120,7 @@ pulumi ..100000
   pulumi ..98000
     newPlugin ..9000
   lost ..4000 orphan
-orphans 1: they hang under their process, or the run
+orphans 1: they are shown below their process, or the run
 ",
     );
 }
@@ -140,7 +140,7 @@ make ..100000
   pulumi ..99000
     GET ..30000
   GET ..30000
-roots_nested 1: they hang under it
+roots_nested 1: they are shown below it
 ",
     );
 }

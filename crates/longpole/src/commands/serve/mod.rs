@@ -73,7 +73,7 @@ pub(crate) fn serve(invocation: &Invocation, arguments: &ServeArguments) -> Resu
         None => Strategies::default(),
         Some(path) => {
             let bytes = outside::read(path, STRATEGIES_BYTES_MAX).with_context(|| format!("failed to read {}", path.display()))?;
-            let text = String::from_utf8(bytes).with_context(|| format!("{} is no text", path.display()))?;
+            let text = String::from_utf8(bytes).with_context(|| format!("{} is not UTF-8 text", path.display()))?;
             Strategies::parse(&text).with_context(|| path.display().to_string())?
         }
     };
@@ -129,7 +129,7 @@ fn loopback() -> Vec<IpAddr> {
 /// Reads the tokens of a file. A secret that a container mounts is often readable by all who run there, so that is a note and no error.
 fn read_tokens(path: &Path) -> Result<AccessTokens> {
     let bytes = outside::read(path, TOKENS_BYTES_MAX).with_context(|| format!("failed to read {}", path.display()))?;
-    let text = String::from_utf8(bytes).with_context(|| format!("{} is no text", path.display()))?;
+    let text = String::from_utf8(bytes).with_context(|| format!("{} is not UTF-8 text", path.display()))?;
     let tokens = AccessTokens::parse(&text).with_context(|| path.display().to_string())?;
     if fs::metadata(path).is_ok_and(|data| data.mode() & READABLE_BY_OTHERS != 0) {
         stderr::note(format!("other users can read the tokens in {}: chmod 600 helps", path.display()));
