@@ -152,12 +152,25 @@ impl Folders {
                 Some((Some(watermark), number)) if number >= *watermark => {
                     files::remove_all(folder).map_err(StoreError::io("remove", folder))?;
                 }
-                // The first segment of a node: the next one of this number takes its place.
-                Some((None, _)) => {}
+                // The first segment of a node, which ended before a list named it. If its logs are not all there, the list was lost since.
+                Some((None, number)) => {
+                    if self.has_logs_until(made_by.map_or("", |(node, _)| node), number)? {
+                        files::remove_all(folder).map_err(StoreError::io("remove", folder))?;
+                    }
+                }
                 _ => problems.push(format!("{} is in no list of segments: its spans are not read, and it stays", folder.display())),
             }
         }
         Ok(())
+    }
+
+    /// Whether a node has all its logs from the first to this one.
+    fn has_logs_until(&self, node: &str, last: u64) -> Result<bool, StoreError> {
+        let other = self.others.iter().find(|other| other.node == node).map(|other| &other.wal);
+        let Some(wal) = other.or_else(|| (node == self.node).then_some(&self.wal)) else { return Ok(false) };
+        let numbers = Generations::new(wal).numbers()?;
+        let until = numbers.partition_point(|number| *number <= last) as u64;
+        Ok(until == last.saturating_add(1))
     }
 
     /// Lines about what lies among the logs and is not read.

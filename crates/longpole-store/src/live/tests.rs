@@ -416,6 +416,24 @@ fn hours_are_those_of_the_calendar() {
 }
 
 #[test]
+fn the_first_segment_that_no_list_names_is_made_again_while_its_logs_are_there() {
+    for are_logs_there in [true, false] {
+        let directory = Directory::new();
+        let live = open(&directory, LiveOptions::default());
+        let acknowledged = append(&live, 1, 3);
+        wait_until_durable(&live, acknowledged).unwrap();
+        let folders = &live.shared.folders;
+        assert_eq!(Generations::new(&folders.wal).numbers().unwrap(), [0]);
+        let unfinished = folders.segments.join(format!("2026112812/0-{}-{:010}", folders.node, if are_logs_there { 0 } else { 1 }));
+        drop(live);
+        fs::create_dir_all(&unfinished).unwrap();
+        fs::write(unfinished.join("spans.parquet"), b"half").unwrap();
+        let live = open(&directory, LiveOptions::default());
+        assert_eq!((live.trace(id(1)).unwrap().len(), unfinished.exists()), (3, !are_logs_there));
+    }
+}
+
+#[test]
 fn a_start_removes_only_what_it_was_making() {
     let directory = Directory::new();
     let live = open(&directory, LiveOptions::default());
