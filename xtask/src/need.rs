@@ -146,7 +146,7 @@ pub(crate) fn node_sdk(target: &Path) -> Result<PathBuf, String> {
     made.map(|()| program).map_err(|error| format!("{error:#}"))
 }
 
-/// The program of fixtures/sdk/java compiled beside the jars of the stock OpenTelemetry SDK, in the target folder: its class path.
+/// The programs of fixtures/sdk/java compiled beside the jars of the stock OpenTelemetry SDK and of Jaeger's client, in the target folder: their class path.
 pub(crate) fn java_sdk(target: &Path) -> Result<PathBuf, String> {
     for program in ["mvn", "javac"] {
         if !answers(program) {
@@ -154,19 +154,21 @@ pub(crate) fn java_sdk(target: &Path) -> Result<PathBuf, String> {
         }
     }
     let dir = target.join("sdk/java");
-    let made = made_from("sdk/java", &["pom.xml", "Emit.java"], &dir, |dir| {
+    let made = made_from("sdk/java", &["pom.xml", "Emit.java", "Jaeger.java"], &dir, |dir| {
         run_in(dir, "mvn", &["--quiet", "--batch-mode", "dependency:copy-dependencies", "-DoutputDirectory=lib"], &[])?;
-        run_in(dir, "javac", &["-cp", "lib/*", "-d", "lib/classes", "Emit.java"], &[])
+        run_in(dir, "javac", &["-cp", "lib/*", "-d", "lib/classes", "Emit.java", "Jaeger.java"], &[])
     });
     made.map(|()| dir.join("lib")).map_err(|error| format!("{error:#}"))
 }
 
-/// The program of fixtures/sdk/go, in the target folder.
+/// The programs of fixtures/sdk/go beside the stock OpenTelemetry SDK and Jaeger's client, in the target folder.
 pub(crate) fn go_sdk(target: &Path) -> Result<PathBuf, String> {
     go()?;
     let program = target.join("sdk/go/emit");
-    let out = program.to_string_lossy().into_owned();
-    run_in(&root().join("fixtures/sdk/go"), "go", &["build", "-o", &out, "."], &[]).map_err(|error| format!("{error:#}"))?;
+    for (out, package) in [(program.clone(), "."), (program.with_file_name("jaeger"), "./jaeger")] {
+        let build = ["build", "-o", &out.to_string_lossy(), package];
+        run_in(&root().join("fixtures/sdk/go"), "go", &build, &[]).map_err(|error| format!("{error:#}"))?;
+    }
     Ok(program)
 }
 

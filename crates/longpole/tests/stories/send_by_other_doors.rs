@@ -3,6 +3,7 @@
 //! learn that each trace counts; pages of the listed origins send and others do not; a body may be compressed by zstd; log records of spans
 //! become their events, in any order; Jaeger's third API answers about all of it.
 
+use std::ffi::OsString;
 use std::io::Write;
 use std::net::{TcpStream, UdpSocket};
 use std::path::{Path, PathBuf};
@@ -40,14 +41,14 @@ fn traces_of(served: &Served, service: &str) -> Value {
     }
 }
 
-#[test]
-fn jaegers_client_of_node_by_http_and_udp() {
-    let Some(program) = node_program("jaeger.mjs", "Jaeger's client of Node") else { return };
+/// Jaeger's own clients, long out of support and still in programs: `outer`, which failed, with `inner` in it, by Thrift over HTTP and over UDP.
+fn check_jaegers_client(language: &str, command: &[OsString]) {
     let sandbox = Sandbox::new();
     let served = Served::start(&sandbox.path("store"));
     for (how, door) in [("http", "jaeger-thrift"), ("udp", "jaeger-compact")] {
-        node(&program, &[how, &served.port(door).to_string()]);
-        let traces = traces_of(&served, &format!("jaeger-{how}"));
+        let ran = Command::new(&command[0]).args(&command[1..]).args([how, &served.port(door).to_string()]).output().unwrap();
+        assert!(ran.status.success(), "{language}: {}", String::from_utf8_lossy(&ran.stderr));
+        let traces = traces_of(&served, &format!("jaeger-{language}-{how}"));
         let spans = traces[0]["spans"].as_array().unwrap();
         assert_eq!(spans.len(), 2, "{traces}");
         let named = |name: &str| spans.iter().find(|span| span["operationName"] == name).unwrap();
@@ -56,6 +57,31 @@ fn jaegers_client_of_node_by_http_and_udp() {
         assert_eq!(named("inner")["logs"][0]["fields"][0]["value"], "retry");
     }
     served.stop();
+}
+
+#[test]
+fn jaegers_client_of_node_by_http_and_udp() {
+    let Some(program) = node_program("jaeger.mjs", "Jaeger's client of Node") else { return };
+    check_jaegers_client("node", &["node".into(), program.into()]);
+}
+
+#[test]
+fn jaegers_client_of_go_by_http_and_udp() {
+    let Some(emit) = std::env::var_os("LONGPOLE_GO_SDK") else {
+        return skip("Jaeger's client of Go", "no program with it; `cargo xtask test` builds it where Go is");
+    };
+    check_jaegers_client("go", &[Path::new(&emit).with_file_name("jaeger").into()]);
+}
+
+#[test]
+fn jaegers_client_of_java_by_http_and_udp() {
+    let Some(jars) = std::env::var_os("LONGPOLE_JAVA_SDK") else {
+        return skip("Jaeger's client of Java", "no program with it; `cargo xtask test` fetches it where mvn and javac work");
+    };
+    let mut path = Path::new(&jars).join("classes").into_os_string();
+    path.push(":");
+    path.push(Path::new(&jars).join("*"));
+    check_jaegers_client("java", &["java".into(), "-cp".into(), path, "Jaeger".into()]);
 }
 
 #[test]
