@@ -361,5 +361,5 @@ fn hot_functions(pole: &view::PoleView, style: Style) -> Vec<String> {
 fn function_table(out: &mut Screen, view: &view::SummaryView, style: Style) {
     line(out, "");
     line(out, &style.strong("HOT FUNCTIONS"));
-    function_rows(&view.functions, view.weight_nanos, ("self", "self"), style).iter().for_each(|row| line(out, row));
+    function_rows(&view.functions, view.weight_nanos, false, style).iter().for_each(|row| line(out, row));
 }

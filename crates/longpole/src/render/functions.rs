@@ -14,19 +14,18 @@ pub(crate) fn kernel_line(mut runtimes: impl Iterator<Item = Option<view::Runtim
 /// Printed if there are no samples.
 pub(crate) const NO_SAMPLE: &str = "No on-CPU samples: it waited (--off-cpu), it was too short, or its process was not sampled.";
 
-/// Functions as rows of a table, with its head; shares are of `weight_nanos`. `own` heads the time of the function itself, `sorted` is the column
-/// that the functions are sorted by.
-pub(crate) fn function_rows(functions: &[view::TopFrameView], weight_nanos: i64, (own, sorted): (&str, &str), style: Style) -> Vec<String> {
+/// Functions as rows of a table, with its head; shares are of `weight_nanos`, and the functions are sorted by total or by self time.
+pub(crate) fn function_rows(functions: &[view::TopFrameView], weight_nanos: i64, by_total: bool, style: Style) -> Vec<String> {
     let unit = TimeUnit::of(functions.iter().map(|function| function.total_nanos).max().unwrap_or_default());
-    let mark = |head: &str| if head == sorted { format!("{head}{SORTED}") } else { head.to_owned() };
-    let own_width = width(&mark(own)).max(9);
-    let head = style.faint(&format!("{}  {}  {}  function", right(&mark(own), own_width), right("share", 5), right(&mark("total"), 9)));
+    let mark = |head: &str, is_sorted| if is_sorted { format!("{head}{SORTED}") } else { head.to_owned() };
+    let (own, total) = (mark("self", !by_total), mark("total", by_total));
+    let head = style.faint(&format!("{}  {}  {}  function", right(&own, 9), right("share", 5), right(&total, 9)));
     let row = |function: &view::TopFrameView| {
         let place = place(&function.file, function.line);
-        let room = style.width().saturating_sub(21 + own_width + function.handle.len() + width(&place)).max(20);
+        let room = style.width().saturating_sub(30 + function.handle.len() + width(&place)).max(20);
         format!(
             "{}  {}  {}  {} {}{}",
-            right(&unit.show(function.self_nanos), own_width),
+            right(&unit.show(function.self_nanos), 9),
             right(&percent(function.self_nanos, weight_nanos), 5),
             right(&unit.show(function.total_nanos), 9),
             style.handle(&function.handle),

@@ -30,16 +30,13 @@ pub(crate) fn top(view: &view::TopView, style: Style) -> Screen {
         missing(&mut out);
         return out;
     }
-    let (own, meaning) = match view.time {
-        view::FlameTimeView::OnCpu => ("self", None),
-        view::FlameTimeView::OffCpu => ("own wait", Some("own wait: blocked in a library or system call that this function makes")),
-        view::FlameTimeView::Wall => {
-            ("self+wait", Some("self+wait: on-CPU in the function itself, or blocked in a library or system call that it makes"))
-        }
+    let meaning = match view.time {
+        view::FlameTimeView::OnCpu => None,
+        view::FlameTimeView::OffCpu => Some("self: blocked in a library or system call that this function makes"),
+        view::FlameTimeView::Wall => Some("self: on-CPU in the function itself, or blocked in a library or system call that it makes"),
     };
-    let sorted = if view.by_total { "total" } else { own };
     let (shown, short) = of_any_length(view);
-    function_rows(shown, view.weight_nanos, (own, sorted), style).iter().for_each(|row| out.line(row));
+    function_rows(shown, view.weight_nanos, view.by_total, style).iter().for_each(|row| out.line(row));
     meaning.iter().for_each(|text| out.line(style.faint(text)));
     out.extend(kernel_line(shown.iter().map(|function| function.runtime), style));
     if let Some(text) = more_functions(short as u64, view) {

@@ -168,9 +168,9 @@ fn greet(server: &Server, root: &str, arguments: &ServeArguments) -> Result<()> 
     let is_loopback =
         server.address(Door::Page).or_else(|| server.address(Door::OtlpHttp)).is_none_or(|address| address.ip().is_loopback());
     let access = match (&arguments.token_file, is_loopback) {
-        (Some(file), true) => format!("users of this machine who have a token of {}", file.display()),
+        (Some(file), true) => format!("users of this machine with a token from {}", file.display()),
         (Some(file), false) => {
-            format!("whoever has a token of {}; the network sees it, unless a proxy with TLS stands in front", file.display())
+            format!("anyone with a token from {}; tokens travel unencrypted unless a TLS proxy is in front", file.display())
         }
         (None, true) => "every user of this machine can send and read".to_owned(),
         (None, false) => "everybody who reaches these ports can send and read".to_owned(),
