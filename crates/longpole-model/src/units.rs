@@ -84,7 +84,7 @@ pub fn duration(nanos: impl TryInto<i64>) -> String {
     TimeUnit::of(nanos).show(nanos)
 }
 
-/// A saving: one number, or its range.
+/// A duration with its uncertainty as text: `1.20s–1.50s`, or one number if both look the same.
 pub fn range(unit: TimeUnit, [low, high]: [i64; 2]) -> String {
     let (low, high) = (unit.show(low), unit.show(high));
     if low == high { high } else { format!("{low}–{high}") }
