@@ -27,6 +27,7 @@ use longpole_model::{Attribute, AttributeValue, Attributes, Text};
 use serde_json::Value;
 
 use super::array::TextMaps;
+use super::attributes_json::pairs_from_json;
 use super::batch::{BadRows, Rows, at};
 use super::{Kind, Table};
 use crate::memory::budget::Budget;
@@ -176,23 +177,18 @@ pub(super) fn passing_attributes_at(
 ) -> Rows<Attributes> {
     if let Some(json) = at(typed, row, |row| typed.value(row)) {
         budget.holds(parsed_bytes(json))?;
-        let value: Value = serde_json::from_str(json).map_err(|error| BadRows(format!("attributes as JSON: {error}")))?;
-        let pairs = pairs_from_json(texts, &value).ok_or_else(|| BadRows("attributes as JSON are not OTLP's".into()))?;
+        let pairs = pairs_from_json(texts, json).map_err(|error| BadRows(format!("attributes as JSON: {error}")))?;
         budget.take(texts.take_uncounted())?;
         return Ok(Attributes(pairs));
     }
-    let pairs = maps.value(row);
+    // Not `maps.value`, which makes an array for each row.
+    let offsets = maps.value_offsets();
+    let pairs = offsets[row].cast_unsigned() as usize..offsets[row + 1].cast_unsigned() as usize;
     budget.holds((pairs.len() * size_of::<Attribute>()) as u64)?;
-    let text_column = |index: usize| {
-        pairs
-            .columns()
-            .get(index)
-            .and_then(|column| column.as_string_view_opt())
-            .ok_or_else(|| BadRows("attributes hold no strings".into()))
-    };
-    let (keys, values) = (text_column(0)?, text_column(1)?);
+    let texts_of = |column: &ArrayRef| column.as_string_view_opt().cloned().ok_or_else(|| BadRows("attributes hold no strings".into()));
+    let (keys, values) = (texts_of(maps.keys())?, texts_of(maps.values())?);
     let pair = |pair| Attribute { key: texts.text(keys.value(pair)), value: AttributeValue::Str(texts.text(values.value(pair))) };
-    let attributes = Attributes((0..pairs.len()).map(pair).collect());
+    let attributes = Attributes(pairs.map(pair).collect());
     budget.take(texts.take_uncounted())?;
     Ok(attributes)
 }
@@ -315,32 +311,6 @@ fn double_text(number: f64) -> String {
     } else {
         format!("{number:?}")
     }
-}
-
-fn pairs_from_json(texts: &mut KeptTexts, value: &Value) -> Option<Vec<Attribute>> {
-    let mut pair =
-        |pair: &Value| Some(Attribute { key: texts.text(pair.get("key")?.as_str()?), value: value_from_json(texts, pair.get("value")?)? });
-    value.as_array()?.iter().map(&mut pair).collect()
-}
-
-fn value_from_json(texts: &mut KeptTexts, value: &Value) -> Option<AttributeValue> {
-    let Some((kind, value)) = value.as_object()?.iter().next() else {
-        return Some(AttributeValue::Empty);
-    };
-    Some(match kind.as_str() {
-        "stringValue" => AttributeValue::Str(texts.text(value.as_str()?)),
-        "boolValue" => AttributeValue::Bool(value.as_bool()?),
-        "intValue" => AttributeValue::Int(value.as_str()?.parse().ok()?),
-        // Rust reads "NaN", "Infinity" and "-Infinity" as proto3 spells them.
-        "doubleValue" => AttributeValue::Double(value.as_str()?.parse().ok()?),
-        "bytesValue" => AttributeValue::Bytes(STANDARD.decode(value.as_str()?).ok()?.into()),
-        "arrayValue" => {
-            let values = value.get("values")?.as_array()?.iter().map(|value| value_from_json(texts, value));
-            AttributeValue::Array(values.collect::<Option<_>>()?)
-        }
-        "kvlistValue" => AttributeValue::KeyValues(pairs_from_json(texts, value.get("values")?)?.into()),
-        _ => return None,
-    })
 }
 
 #[cfg(test)]

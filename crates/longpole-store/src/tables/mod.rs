@@ -9,6 +9,7 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
 pub(crate) mod array;
 pub(crate) mod attributes;
+mod attributes_json;
 pub(crate) mod batch;
 pub(crate) mod clock_anchors;
 pub(crate) mod cpu_slices;
