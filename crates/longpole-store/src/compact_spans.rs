@@ -378,7 +378,7 @@ fn put_span(out: &mut Vec<u8>, texts: &mut NumberedTexts, span: &Span) {
     }
 }
 
-fn is_unfinished(span: &Span) -> bool {
+pub(crate) fn is_unfinished(span: &Span) -> bool {
     span.attributes.get("longpole.unfinished") == Some(&AttributeValue::Bool(true))
 }
 

@@ -5,6 +5,7 @@ use std::io;
 use std::path::PathBuf;
 
 use longpole_model::TraceId;
+use rustix::io::Errno;
 
 use crate::error_kind::ErrorKind;
 use crate::name::RecordingName;
@@ -203,6 +204,17 @@ impl StoreError {
             StoreError::TooMuchMemory { needed, limit } => StoreError::TraceTooLarge { trace_id, spans, needed, limit },
             error => error,
         }
+    }
+
+    /// Whether a file cannot be read because of itself or its disk. A process without descriptors or memory fails for every file.
+    pub(crate) fn is_of_file(&self) -> bool {
+        let source = match self {
+            StoreError::Io { source, .. } => Some(source),
+            StoreError::Segment { source, .. } => source.downcast_ref::<io::Error>(),
+            _ => None,
+        };
+        let of_process = |code| matches!(code, Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::INTR);
+        source.is_some_and(|source| !Errno::from_io_error(source).is_some_and(of_process))
     }
 
     /// What kind of error this is.

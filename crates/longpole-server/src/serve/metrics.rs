@@ -77,6 +77,7 @@ impl Metrics {
         put("query_memory_limit_bytes", "gauge", "Bytes of memory that they may have together.", memory.queries().limit());
         put("memory_limit_bytes", "gauge", "Bytes of memory that all shares may have together.", memory.limit());
         put("duplicate_spans", "gauge", "Spans of the current log that came again.", figures.duplicates);
+        put("conflicting_spans", "gauge", "Spans of the current log with the ids of another span that differs.", figures.conflicts);
         put("head_spans", "gauge", "Spans that are in no segment yet.", figures.head_spans);
         put("log_bytes", "gauge", "Bytes of their logs.", figures.log_bytes);
         put("segments", "gauge", "Segments.", figures.segments);

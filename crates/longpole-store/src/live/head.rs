@@ -1,27 +1,69 @@
 //! The spans of a server that stand in no segment yet, in memory.
 
 use std::collections::BTreeSet;
+use std::hash::BuildHasher;
 
 use longpole_model::fast_hash::FastMap;
-use longpole_model::{Span, SpanId, SpanKind, StatusCode, TraceId};
+use longpole_model::{Span, SpanId, SpanKind, StatusCode, Timestamp, TraceId};
 
 use super::log_events::{self, is_log_event};
 use super::operations::Operations;
-use crate::compact_spans::CompactSpans;
+use crate::compact_spans::{CompactSpans, is_unfinished};
 use crate::numbers::u32_of;
 use crate::trace_summary::TraceSummary;
 
-/// What is one span: a client and a server of Zipkin share an id.
+/// The ids of a span: a client and a server of Zipkin share them.
 type SpanKey = (TraceId, SpanId, bool);
+
+/// The ids of a span that differs from another one with the same ids, its start, and a hash of its service and name.
+type OtherKey = (SpanKey, Timestamp, u64);
 
 /// The spans of one generation.
 #[derive(Debug, Default)]
 pub(super) struct Head {
     spans: CompactSpans,
-    place_of: FastMap<SpanKey, u32>,
+    places: SpanPlaces<u32>,
     /// Where the spans of each trace are.
     traces: FastMap<TraceId, Vec<u32>>,
     duplicates: u64,
+}
+
+/// Where the spans are, by their ids. Whoever may send can send with the ids of another's span, which must not be lost by that: only the same
+/// span takes its place.
+#[derive(Debug)]
+struct SpanPlaces<P> {
+    first: FastMap<SpanKey, P>,
+    others: FastMap<OtherKey, P>,
+}
+
+impl<P> Default for SpanPlaces<P> {
+    fn default() -> Self {
+        SpanPlaces { first: FastMap::default(), others: FastMap::default() }
+    }
+}
+
+impl<P: Copy> SpanPlaces<P> {
+    /// Where this span is, if the span there `is_same`; else `next` is its place from now on.
+    fn place_of(&mut self, span: &Span, next: P, is_same: impl Fn(P) -> bool) -> Option<P> {
+        let key = key(span);
+        let Some(first) = self.first.get(&key) else {
+            self.first.insert(key, next);
+            return None;
+        };
+        if is_same(*first) {
+            return Some(*first);
+        }
+        let other = (key, span.start, self.others.hasher().hash_one((span.service_name(), &*span.name)));
+        let known = self.others.get(&other).copied().filter(|place| is_same(*place));
+        if known.is_none() {
+            self.others.insert(other, next);
+        }
+        known
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.first.capacity() * (size_of::<(SpanKey, P)>() + 1) + self.others.capacity() * (size_of::<(OtherKey, P)>() + 1)
+    }
 }
 
 impl Head {
@@ -33,7 +75,7 @@ impl Head {
     pub(super) fn memory_bytes(&self) -> u64 {
         // Each trace has a list of the places of its spans.
         let of_trace = size_of::<(TraceId, Vec<u32>)>() + 4 * size_of::<u32>();
-        let places = self.place_of.capacity() * (size_of::<(SpanKey, u32)>() + 1) + self.spans.len() * size_of::<u32>();
+        let places = self.places.memory_bytes() + self.spans.len() * size_of::<u32>();
         self.spans.memory_bytes() + (places + self.traces.capacity() * of_trace) as u64
     }
 
@@ -42,12 +84,17 @@ impl Head {
         self.duplicates
     }
 
+    /// How many spans have the ids of another one and differ from it.
+    pub(super) fn conflicts(&self) -> u64 {
+        self.places.others.len() as u64
+    }
+
     pub(super) fn spans(&self) -> &CompactSpans {
         &self.spans
     }
 
-    /// Takes a span. One with the ids of another takes its place if it ends later: exporters send again what they did not see acknowledged,
-    /// and some send a span before it ends.
+    /// Takes a span. The same span takes the place of its earlier self if it ends later: exporters send again what they did not see
+    /// acknowledged, and some send a span before it ends. Another one with its ids is kept beside it.
     pub(super) fn push(&mut self, span: &Span) {
         let next = u32_of(self.spans.len());
         if is_log_event(span) {
@@ -55,16 +102,16 @@ impl Head {
             self.traces.entry(span.trace_id).or_default().push(next);
             return;
         }
-        let place = *self.place_of.entry(key(span)).or_insert(next);
-        if place != next {
+        let known = |place: u32| KnownSpan::at(&self.spans, place as usize);
+        if let Some(place) = self.places.place_of(span, next, |place| known(place).is_same(span)) {
             self.duplicates += 1;
-            if span.end > self.spans.heads()[place as usize].end {
+            if known(place).gives_way_to(span) {
                 self.spans.replace(place as usize, span);
             }
             return;
         }
         self.spans.push(span);
-        self.traces.entry(span.trace_id).or_default().push(place);
+        self.traces.entry(span.trace_id).or_default().push(next);
     }
 
     /// Where the rows of a trace are.
@@ -113,29 +160,57 @@ impl Head {
     }
 }
 
+/// A span that is there: its service and name are those of the example.
+struct KnownSpan<'a> {
+    start: Timestamp,
+    end: Timestamp,
+    example: &'a Span,
+    is_unfinished: bool,
+}
+
+impl<'a> KnownSpan<'a> {
+    fn at(spans: &'a CompactSpans, place: usize) -> Self {
+        let head = &spans.heads()[place];
+        KnownSpan { start: head.start, end: head.end, example: &spans.examples()[head.example], is_unfinished: spans.is_unfinished(place) }
+    }
+
+    fn of(span: &'a Span) -> Self {
+        KnownSpan { start: span.start, end: span.end, example: span, is_unfinished: is_unfinished(span) }
+    }
+
+    /// Whether a span with its ids is the same: it began at the same time under the same name, or either was sent before it ended.
+    fn is_same(&self, span: &Span) -> bool {
+        let is_again = self.start == span.start && self.example.name == span.name;
+        (is_again || self.is_unfinished || is_unfinished(span)) && self.example.service_name() == span.service_name()
+    }
+
+    /// Whether the same span takes its place.
+    fn gives_way_to(&self, span: &Span) -> bool {
+        span.end > self.end && (self.is_unfinished || !is_unfinished(span))
+    }
+}
+
 fn key(span: &Span) -> SpanKey {
     (span.trace_id, span.span_id, matches!(span.kind, SpanKind::Server | SpanKind::Consumer))
 }
 
 /// Memory that [`merged`] takes for each row, beside it: its copy, and its place in a table that is half empty.
-pub(super) const MERGED_ROW_BYTES: u64 = (size_of::<Span>() + 2 * size_of::<(SpanKey, usize)>()) as u64;
+pub(super) const MERGED_ROW_BYTES: u64 =
+    (size_of::<Span>() + 2 * size_of::<(SpanKey, usize)>() + 2 * size_of::<(OtherKey, usize)>()) as u64;
 
-/// Spans of one trace from several places, each once: of two with the same ids the one that ends later.
+/// Spans of one trace from several places, each once: of one that came again the one that ends later.
 pub(super) fn merged(fragments: Vec<Vec<Span>>) -> Vec<Span> {
     let mut merged: Vec<Span> = Vec::new();
-    let mut place_of: FastMap<SpanKey, usize> = FastMap::default();
+    let mut places: SpanPlaces<usize> = SpanPlaces::default();
     for span in fragments.into_iter().flatten() {
         if is_log_event(&span) {
             merged.push(span);
             continue;
         }
-        match place_of.get(&key(&span)) {
-            Some(place) if span.end > merged[*place].end => merged[*place] = span,
+        match places.place_of(&span, merged.len(), |place| KnownSpan::of(&merged[place]).is_same(&span)) {
+            Some(place) if KnownSpan::of(&merged[place]).gives_way_to(&span) => merged[place] = span,
             Some(_) => {}
-            None => {
-                place_of.insert(key(&span), merged.len());
-                merged.push(span);
-            }
+            None => merged.push(span),
         }
     }
     let mut merged = log_events::attach(merged);

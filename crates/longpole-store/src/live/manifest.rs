@@ -243,13 +243,17 @@ impl Manifest {
     }
 }
 
+/// No list has a later version: it would take a billion years. A file that claims one is not ours.
+const VERSION_MAX: u64 = u64::MAX / 2;
+
 /// The number of the newest version in this folder.
 fn newest_version(folder: &Path) -> Result<Option<u64>, StoreError> {
     let mut newest = None;
     for entry in fs::read_dir(folder).map_err(StoreError::io("list", folder))? {
         let name = entry.map_err(StoreError::io("list", folder))?.file_name();
         let number = name.to_str().and_then(|name| name.strip_suffix(".json")?.parse::<u64>().ok());
-        newest = newest.max(number.filter(|number| name.to_str() == Some(&file_name(*number))));
+        let is_ours = |number: &u64| *number <= VERSION_MAX && name.to_str() == Some(&file_name(*number));
+        newest = newest.max(number.filter(is_ours));
     }
     Ok(newest)
 }

@@ -75,6 +75,9 @@ const NODES: &str = "node";
 /// Bytes that are written to find out whether the disk has room again: more than most requests have.
 const PROBE_BYTES: usize = 256 << 10;
 
+/// A time of receipt that lies further ahead of the clock is one of a clock that was wrong.
+const CLOCK_SLACK_NANOS: i64 = 60_000_000_000;
+
 /// Generations that may wait in memory until they are segments. With more the store takes no spans: the disk does not take segments.
 const ENDED_MAX: usize = 8;
 
@@ -234,6 +237,8 @@ pub struct LiveFigures {
     pub head_spans: u64,
     /// Spans that came again.
     pub duplicates: u64,
+    /// Spans of the current log with the ids of another span that is not the same: both are kept.
+    pub conflicts: u64,
     /// Bytes of their logs.
     pub log_bytes: u64,
     /// Segments.
@@ -408,7 +413,8 @@ impl LiveStore {
         let due = {
             let state = read(&shared.state);
             let spans = read(&state.current.head).len();
-            let age = now.nanos_since(state.current.begun).max(0).cast_unsigned();
+            // After a step of the clock back its age is unknown: it ends, and the next one begins by the new time.
+            let age = u64::try_from(now.nanos_since(state.current.begun)).unwrap_or(u64::MAX);
             let bytes = state.current.wal.as_ref().map_or(0, WalWriter::bytes);
             let LiveOptions { generation_spans, generation_bytes, generation_nanos, .. } = shared.options;
             let is_due = spans >= generation_spans || bytes >= generation_bytes || age >= generation_nanos;
@@ -422,7 +428,7 @@ impl LiveStore {
         while let Some(generation) = oldest() {
             shared.make_segment(&generation)?;
         }
-        shared.remove_old(age_at, &mut removed, beside)
+        shared.remove_old((now, age_at), &mut removed, beside)
     }
 
     /// Why segments are left out of all answers, a line for each that was found to be damaged.
@@ -462,6 +468,7 @@ impl LiveStore {
             let head = read(&generation.head);
             figures.head_spans += head.len() as u64;
             figures.duplicates += head.duplicates();
+            figures.conflicts += head.conflicts();
             figures.log_bytes += generation.wal.as_ref().map_or(0, WalWriter::bytes);
         }
         for entry in &state.manifest.entries {
@@ -490,7 +497,7 @@ impl SharedStore {
             Err(error) if is_gone(&error) && !read(&self.state).segments.iter().any(|known| known.entry.id == segment.entry.id) => {
                 Ok(T::default())
             }
-            Err(error) if error.kind() == ErrorKind::Corrupt || is_gone(&error) => {
+            Err(error) if error.kind() == ErrorKind::Corrupt || error.is_of_file() => {
                 lock(&self.damaged).insert(segment.entry.id.clone(), error.to_string());
                 Ok(T::default())
             }
@@ -585,17 +592,24 @@ impl SharedStore {
 
     /// Removes the segments that are too old, and the oldest while they and what is kept beside them take too much. Returns what of the latter is
     /// to go as well.
-    fn remove_old(&self, now: Timestamp, removed: &mut Vec<PathBuf>, beside: &[KeptBeside]) -> Result<Vec<usize>, StoreError> {
+    fn remove_old(
+        &self,
+        (now, age_at): (Timestamp, Timestamp),
+        removed: &mut Vec<PathBuf>,
+        beside: &[KeptBeside],
+    ) -> Result<Vec<usize>, StoreError> {
         let LiveOptions { keep_nanos, keep_bytes, .. } = self.options;
         let entries = read(&self.state).manifest.entries.clone();
         let segments = entries.iter().enumerate().map(|(at, entry)| (entry.received[1], entry.bytes, Kept::Segment(at)));
         let others = beside.iter().enumerate().map(|(at, other)| (other.received, other.bytes, Kept::Beside(at)));
         let mut kept: Vec<(Timestamp, u64, Kept)> = segments.chain(others).collect();
-        kept.sort_by_key(|(received, ..)| *received);
+        // What was received in the future came while the clock was ahead, so before everything that came since.
+        let latest = Timestamp(now.max(age_at).unix_nanos().saturating_add(CLOCK_SLACK_NANOS));
+        kept.sort_by_key(|(received, ..)| (*received <= latest, *received));
         let mut bytes = kept.iter().fold(0_u64, |sum, (_, bytes, _)| sum.saturating_add(*bytes));
         let (mut gone, mut gone_beside) = (Vec::new(), Vec::new());
         for (received, own_bytes, what) in kept {
-            let age = now.nanos_since(received).max(0).cast_unsigned();
+            let age = age_at.nanos_since(received).max(0).cast_unsigned();
             if keep_nanos.is_some_and(|keep| age > keep) || keep_bytes.is_some_and(|keep| bytes > keep) {
                 bytes = bytes.saturating_sub(own_bytes);
                 match what {

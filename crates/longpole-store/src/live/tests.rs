@@ -86,6 +86,65 @@ fn a_span_that_comes_again_is_there_once() {
 }
 
 #[test]
+fn a_span_with_the_ids_of_another_does_not_replace_it() {
+    let directory = Directory::new();
+    let live = open(&directory, LiveOptions::default());
+    let send = |span: &Span| {
+        let head = RequestHead { encoding: BodyEncoding::Protobuf, received: NOW, peer_pid: None };
+        live.append(&Request { head, body: &body(1, 1), spans: std::slice::from_ref(span) }).unwrap();
+    };
+    let longer = |span: &Span, nanos| Span { end: Timestamp(span.end.unix_nanos() + nanos), ..span.clone() };
+    let first = spans_of(&body(1, 1)).remove(0);
+    send(&first);
+    // Its own end comes later, and so does the end that somebody else made up.
+    send(&longer(&first, 5));
+    let renamed = Span { name: "health".into(), ..longer(&first, 9) };
+    let moved = Span { start: Timestamp(first.start.unix_nanos() + 1), ..longer(&first, 9) };
+    let mut unfinished = longer(&first, 9);
+    unfinished.attributes.push("longpole.unfinished", longpole_model::AttributeValue::Bool(true));
+    for forged in [&renamed, &moved, &renamed, &moved, &unfinished] {
+        send(forged);
+    }
+    let ends = |live: &LiveStore| -> Vec<(String, i64)> {
+        let mut ends: Vec<_> =
+            live.trace(id(1)).unwrap().iter().map(|span| (span.name.to_string(), span.end.unix_nanos() - first.end.unix_nanos())).collect();
+        ends.sort();
+        ends
+    };
+    let expected = [("health".to_owned(), 9), (first.name.to_string(), 5), (first.name.to_string(), 9)];
+    assert_eq!(ends(&live), expected);
+    assert_eq!((live.figures().duplicates, live.figures().conflicts), (4, 2));
+    // The same where the first is in a segment.
+    live.maintain(NOW, true).unwrap();
+    for forged in [&renamed, &moved, &unfinished] {
+        send(forged);
+    }
+    assert_eq!(ends(&live), expected);
+}
+
+#[test]
+fn a_clock_that_was_ahead_does_not_make_what_comes_new_the_oldest() {
+    let directory = Directory::new();
+    let ahead = Timestamp(NOW.unix_nanos() + 864_000_000_000_000);
+    let live = open(&directory, LiveOptions::default());
+    let append_at = |live: &LiveStore, trace, received| {
+        let head = RequestHead { encoding: BodyEncoding::Protobuf, received, peer_pid: None };
+        live.append(&Request { head, body: &body(trace, 3), spans: &spans_of(&body(trace, 3)) }).unwrap();
+    };
+    append_at(&live, 1, ahead);
+    // A step back makes the age of a generation unknown, so it ends.
+    let options = LiveOptions { generation_nanos: 3_600_000_000_000, ..LiveOptions::default() };
+    live.maintain(ahead, true).unwrap();
+    let bytes = live.figures().segment_bytes;
+    drop(live);
+    let live = open(&directory, LiveOptions { keep_bytes: Some(bytes + bytes / 2), ..options });
+    append_at(&live, 2, NOW);
+    live.maintain(Timestamp(NOW.unix_nanos() - 1), false).unwrap();
+    assert_eq!(live.figures().segments, 1);
+    assert_eq!((live.trace(id(1)).unwrap().len(), live.trace(id(2)).unwrap().len()), (0, 3));
+}
+
+#[test]
 fn the_newest_traces_come_first_wherever_they_are() {
     let directory = Directory::new();
     let live = open(&directory, LiveOptions::default());

@@ -140,14 +140,20 @@ impl Checksums {
         self.0.contains_key(file_name)
     }
 
-    /// Refuses a file that is not as it was written.
-    pub(crate) fn check(&self, file_name: &str, found: Checksum) -> Result<(), String> {
+    /// Refuses a file that does not have the length with which it was written.
+    pub(crate) fn check_length(&self, file_name: &str, bytes: u64) -> Result<&Checksum, String> {
         let Some(written) = self.0.get(file_name) else {
             return Err(format!("it is not in the list of the recording's tables, `{FILE_NAME}`"));
         };
-        if found.bytes != written.bytes {
-            return Err(format!("it is damaged: it has {} bytes and was written with {}", found.bytes, written.bytes));
+        if bytes != written.bytes {
+            return Err(format!("it is damaged: it has {bytes} bytes and was written with {}", written.bytes));
         }
+        Ok(written)
+    }
+
+    /// Refuses a file that is not as it was written.
+    pub(crate) fn check(&self, file_name: &str, found: Checksum) -> Result<(), String> {
+        let written = self.check_length(file_name, found.bytes)?;
         if found.crc != written.crc {
             return Err(format!("it is damaged: its checksum is {:08x} and was {:08x} when it was written", found.crc, written.crc));
         }

@@ -187,7 +187,10 @@ impl<'a> Tables<'a> {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return self.lacks(table),
             Err(error) => return Err(unread(error)),
         };
-        if self.checksums.is_some() {
+        if let Some(list) = &self.checksums {
+            // A file may claim more than anybody can read.
+            let length = file.metadata().map_err(unread)?.len();
+            list.check_length(&table.file_name(), length).map_err(|reason| StoreError::Corrupt { path: path.clone(), reason })?;
             self.check(table, Checksum::of_rest(&mut file).map_err(unread)?)?;
         }
         let opened = self.inspect(&file, table)?;

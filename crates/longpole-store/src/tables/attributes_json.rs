@@ -96,7 +96,7 @@ impl<'de> Visitor<'de> for Pair<'_> {
         }))? {
             match is_key {
                 Some(true) => key = Some(members.next_value_seed(Word(|text: &str| Some(self.0.text(text))))?),
-                Some(false) => value = Some(members.next_value_seed(Value(self.0))?),
+                Some(false) => value = Some(members.next_value_seed(AnyValue(self.0))?),
                 None => drop(members.next_value::<IgnoredAny>()?),
             }
         }
@@ -108,7 +108,7 @@ impl<'de> Visitor<'de> for Pair<'_> {
 }
 
 /// What the one member of a value is called.
-enum Kind {
+enum ValueKind {
     Str,
     Bool,
     Int,
@@ -119,9 +119,9 @@ enum Kind {
 }
 
 /// `{"stringValue": …}` and the like; `{}` is empty.
-struct Value<'t>(&'t mut KeptTexts);
+struct AnyValue<'t>(&'t mut KeptTexts);
 
-impl<'de> DeserializeSeed<'de> for Value<'_> {
+impl<'de> DeserializeSeed<'de> for AnyValue<'_> {
     type Value = AttributeValue;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<AttributeValue, D::Error> {
@@ -129,7 +129,7 @@ impl<'de> DeserializeSeed<'de> for Value<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Value<'_> {
+impl<'de> Visitor<'de> for AnyValue<'_> {
     type Value = AttributeValue;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -139,26 +139,26 @@ impl<'de> Visitor<'de> for Value<'_> {
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<AttributeValue, A::Error> {
         let kind = |name: &str| {
             Some(match name {
-                "stringValue" => Kind::Str,
-                "boolValue" => Kind::Bool,
-                "intValue" => Kind::Int,
-                "doubleValue" => Kind::Double,
-                "bytesValue" => Kind::Bytes,
-                "arrayValue" => Kind::Array,
-                "kvlistValue" => Kind::KeyValues,
+                "stringValue" => ValueKind::Str,
+                "boolValue" => ValueKind::Bool,
+                "intValue" => ValueKind::Int,
+                "doubleValue" => ValueKind::Double,
+                "bytesValue" => ValueKind::Bytes,
+                "arrayValue" => ValueKind::Array,
+                "kvlistValue" => ValueKind::KeyValues,
                 _ => return None,
             })
         };
         let Some(kind) = members.next_key_seed(Word(kind))? else { return Ok(AttributeValue::Empty) };
         let value = match kind {
-            Kind::Str => AttributeValue::Str(members.next_value_seed(Word(|text: &str| Some(self.0.text(text))))?),
-            Kind::Bool => AttributeValue::Bool(members.next_value()?),
-            Kind::Int => AttributeValue::Int(members.next_value_seed(Word(|text: &str| text.parse().ok()))?),
+            ValueKind::Str => AttributeValue::Str(members.next_value_seed(Word(|text: &str| Some(self.0.text(text))))?),
+            ValueKind::Bool => AttributeValue::Bool(members.next_value()?),
+            ValueKind::Int => AttributeValue::Int(members.next_value_seed(Word(|text: &str| text.parse().ok()))?),
             // Rust reads "NaN", "Infinity" and "-Infinity" as proto3 spells them.
-            Kind::Double => AttributeValue::Double(members.next_value_seed(Word(|text: &str| text.parse().ok()))?),
-            Kind::Bytes => AttributeValue::Bytes(members.next_value_seed(Word(|text: &str| STANDARD.decode(text).ok()))?.into()),
-            Kind::Array => AttributeValue::Array(members.next_value_seed(Wrapped(Values(self.0)))?.into()),
-            Kind::KeyValues => AttributeValue::KeyValues(members.next_value_seed(Wrapped(Pairs(self.0)))?.into()),
+            ValueKind::Double => AttributeValue::Double(members.next_value_seed(Word(|text: &str| text.parse().ok()))?),
+            ValueKind::Bytes => AttributeValue::Bytes(members.next_value_seed(Word(|text: &str| STANDARD.decode(text).ok()))?.into()),
+            ValueKind::Array => AttributeValue::Array(members.next_value_seed(Wrapped(Values(self.0)))?.into()),
+            ValueKind::KeyValues => AttributeValue::KeyValues(members.next_value_seed(Wrapped(Pairs(self.0)))?.into()),
         };
         match members.next_key::<IgnoredAny>()? {
             None => Ok(value),
@@ -187,7 +187,7 @@ impl<'de> Visitor<'de> for Values<'_> {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Vec<AttributeValue>, A::Error> {
         let mut values = Vec::new();
-        while let Some(value) = list.next_element_seed(Value(self.0))? {
+        while let Some(value) = list.next_element_seed(AnyValue(self.0))? {
             values.push(value);
         }
         Ok(values)
