@@ -51,6 +51,9 @@ pub const PACKET_BYTES_MAX: usize = 64 << 20;
 /// Clients send all packets of a span in a row, so that one span waits at a time.
 pub const WAITING_BYTES_MAX: usize = 64 << 20;
 
+/// Such spans of one connection. One without annotations takes no bytes of those, but a place in memory.
+pub const WAITING_SPANS_MAX: usize = 4_096;
+
 /// A JSON document, or a line of a file of JSON lines, which is held in memory as a whole: 1 GiB.
 ///
 /// The largest single documents people have are Jaeger's downloads of one trace, some 100 MB. Lines are what one export

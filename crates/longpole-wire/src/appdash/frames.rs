@@ -22,7 +22,7 @@ use longpole_model::sink::SpanSink;
 
 use super::annotations::{Annotated, Pair, Placing, is_last};
 use crate::error::{DecodeError, Problem};
-use crate::limits::{Limits, WAITING_BYTES_MAX};
+use crate::limits::{Limits, WAITING_BYTES_MAX, WAITING_SPANS_MAX};
 use crate::protobuf::{Reader, Value};
 
 /// Reads one connection.
@@ -104,9 +104,9 @@ impl FrameReader {
         }
     }
 
-    /// Bytes of the packet that has not come to its end.
+    /// Bytes of the packet that has not come to its end, and of spans that have not.
     pub fn held_bytes(&self) -> usize {
-        self.buffer.len()
+        self.buffer.len() + self.open_bytes + self.open.len() * OPEN_SPAN_BYTES
     }
 
     /// Packets that came to their end, readable or not.
@@ -128,17 +128,19 @@ impl FrameReader {
             span.parent = packet.parent;
         }
         span.pairs.extend(packet.pairs);
-        if is_complete || span.pairs.len() > self.limits.values_max as usize {
-            if let Some(span) = self.open.remove(&key) {
-                self.open_bytes = self.open_bytes.saturating_sub(bytes_of(&span));
-                self.placing.span(span, sink);
-            }
-        } else if self.open_bytes > WAITING_BYTES_MAX {
-            for (_, span) in std::mem::take(&mut self.open) {
-                self.placing.span(span, sink);
-            }
-            self.open_bytes = 0;
+        let is_over = is_complete || span.pairs.len() > self.limits.values_max as usize;
+        let over = is_over.then(|| self.open.remove(&key)).flatten();
+        over.into_iter().for_each(|span| self.give(span, sink));
+        while self.open_bytes > WAITING_BYTES_MAX || self.open.len() > WAITING_SPANS_MAX {
+            let Some((_, span)) = self.open.pop_first() else { break };
+            self.give(span, sink);
         }
+    }
+
+    /// Gives a span to the sink that waits no longer.
+    fn give(&mut self, span: Annotated, sink: &mut dyn SpanSink) {
+        self.open_bytes = self.open_bytes.saturating_sub(bytes_of(&span));
+        self.placing.span(span, sink);
     }
 
     /// Takes the end of the connection: spans whose times never came are given with the attribute `longpole.unfinished`.
@@ -161,6 +163,9 @@ fn lose(sink: &mut dyn SpanSink, detail: &str) {
 fn bytes_of(span: &Annotated) -> usize {
     span.pairs.iter().map(|(key, value)| key.len() + value.len() + size_of::<Pair>()).sum()
 }
+
+/// What a span that waits takes beside them: its place among others, in a tree that is half full.
+const OPEN_SPAN_BYTES: usize = 2 * size_of::<((u64, u64), Annotated)>();
 
 /// A length and how many bytes it takes; `None` where it has not all come.
 fn uvarint(bytes: &[u8]) -> Result<Option<(u64, usize)>, DecodeError> {

@@ -6,7 +6,7 @@ use longpole_model::span::{Span, SpanKind, StatusCode};
 
 use super::*;
 use crate::error::FileError;
-use crate::limits::Limits;
+use crate::limits::{Limits, WAITING_SPANS_MAX};
 
 const FILE: &[u8] = include_bytes!("../../../../fixtures/appdash/golden.up.trace");
 const WIRE: &[u8] = include_bytes!("../../../../fixtures/appdash/golden.wire");
@@ -202,6 +202,21 @@ fn a_packet_above_the_limit_is_passed_over() {
     assert_eq!(batch.spans.len(), 5);
     assert_eq!(named(&batch, 0xb2).events.len(), 1);
     assert_eq!(&batch.losses[0].detail, "appdash packets larger than the limit");
+}
+
+#[test]
+fn few_spans_of_a_connection_wait_for_their_times() {
+    let mut batch = SpanBatch::default();
+    let mut reader = FrameReader::new(&Limits::default());
+    for id in 1..=2 * WAITING_SPANS_MAX as u64 {
+        let ids = [&[0x0b, 0x11][..], &1u64.to_le_bytes(), &[0x19], &id.to_le_bytes(), &[0x0c]].concat();
+        reader.push(&[&[ids.len() as u8][..], &ids].concat(), &mut batch).unwrap();
+    }
+    assert_eq!(batch.spans.len(), WAITING_SPANS_MAX, "the others wait, and take no memory that nobody counts");
+    assert!(reader.held_bytes() > WAITING_SPANS_MAX * 100, "{}", reader.held_bytes());
+    reader.finish(&mut batch);
+    assert_eq!(batch.spans.len(), 2 * WAITING_SPANS_MAX);
+    assert!(batch.spans.iter().all(|span| span.attributes.get("longpole.unfinished") == Some(&AttributeValue::Bool(true))));
 }
 
 #[test]
