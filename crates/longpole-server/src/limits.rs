@@ -33,6 +33,31 @@ pub const STREAMS_PER_CONNECTION_MAX: u32 = 64;
 /// Bytes of the headers of a request. Exporters send a few hundred; a token of single sign-on may have 10 KiB.
 pub const HEAD_BYTES_MAX: usize = 64 << 10;
 
+/// The same of a request by HTTP/2: a connection has many at once. Browsers, whose cookies are long, use HTTP/1 without TLS.
+pub const STREAM_HEAD_BYTES_MAX: u32 = 16 << 10;
+
+/// Fields of a head, as many as hyper reads in HTTP/1. Exporters send ten, browsers twenty.
+pub const HEAD_FIELDS_MAX: usize = 100;
+
+/// Bytes of an address with its query. Web servers take 8 KiB.
+pub const URI_BYTES_MAX: usize = 16 << 10;
+
+/// Bytes of a head that are not charged to the memory of bodies: those of an exporter.
+pub const HEAD_UNCHARGED_BYTES_MAX: usize = 4 << 10;
+
+/// Frames of HTTP/2 that carry neither heads nor bodies: PING, SETTINGS, WINDOW_UPDATE and the like. A connection may send this number, and
+/// more for each of its requests, for what it was sent, and for each second. A flood of them keeps the receiver busy and says nothing.
+pub const CONTROL_FRAMES_FREE: u64 = 2_000;
+
+/// As many more for each request.
+pub const CONTROL_FRAMES_PER_REQUEST: u64 = 16;
+
+/// As many more for each second of the connection.
+pub const CONTROL_FRAMES_PER_SECOND: u64 = 100;
+
+/// One more for as many bytes that it was sent: clients say what they have read.
+pub const SENT_BYTES_PER_CONTROL_FRAME: u64 = 256;
+
 /// How long the head of a request, a frame of HTTP/2 with its block of headers, or an AppDash packet may take from its first byte to its
 /// last. On loopback it takes microseconds; a program that is stopped in the middle of one loses that one. The unit tests are less
 /// patient, here and below.

@@ -15,8 +15,8 @@ use http_body_util::{BodyExt, Empty, Full};
 use longpole_wire::otlp::encode_retry_delay;
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 
-use super::Compression;
 use super::grpc::{GRPC, GRPC_ENCODING, GRPC_MESSAGE, GRPC_STATUS, GRPC_STATUS_DETAILS, PREFIX_BYTES, code, frame};
+use super::{Compression, shortened};
 use crate::answer::AnswerBody;
 
 const GRPC_ACCEPT_ENCODING: HeaderName = HeaderName::from_static("grpc-accept-encoding");
@@ -36,7 +36,7 @@ pub(crate) struct Refusal {
 
 impl Refusal {
     pub(crate) fn new(code: i32, message: impl Into<String>) -> Self {
-        Refusal { code, message: message.into(), retry_after_secs: None }
+        Refusal { code, message: shortened(message.into()), retry_after_secs: None }
     }
 
     /// The same to a client that may try again after this number of seconds. Clients try again after `RESOURCE_EXHAUSTED` only if it says so.

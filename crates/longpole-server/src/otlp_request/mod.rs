@@ -9,6 +9,19 @@ pub(crate) mod grpc_call;
 
 pub(crate) use compression::{Compression, InflateError, compress, inflate, inflate_up_to};
 
+/// Bytes of a message to a client. Many of them may wait to be read, and none needs to repeat a whole request.
+const MESSAGE_BYTES_MAX: usize = 1 << 10;
+
+/// A message to a client, cut if it quotes more of the request than helps.
+pub(crate) fn shortened(mut message: String) -> String {
+    if message.len() > MESSAGE_BYTES_MAX {
+        message.truncate(message.floor_char_boundary(MESSAGE_BYTES_MAX));
+        message.push('…');
+        message.shrink_to_fit();
+    }
+    message
+}
+
 /// The door through which a request came in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CameBy {

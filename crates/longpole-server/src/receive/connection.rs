@@ -87,6 +87,8 @@ pub(crate) struct Connection {
     is_searched: AtomicBool,
     /// It was inside one of these for too long.
     pub(super) too_slow: AtomicBool,
+    /// It sent frames of HTTP/2 that carry nothing.
+    pub(super) flooded: AtomicBool,
     /// Asks the connection to end.
     pub(super) hang_up: Notify,
     /// Ends it at once, in the middle of what it is doing.
@@ -121,6 +123,7 @@ impl Connection {
             stranger: OnceLock::new(),
             is_searched: AtomicBool::new(false),
             too_slow: AtomicBool::new(false),
+            flooded: AtomicBool::new(false),
             hang_up: Notify::new(),
             cut: Arc::default(),
             shared,
@@ -268,6 +271,11 @@ impl Connection {
     /// Notes that it ends because it was inside of something for too long.
     pub(super) fn note_too_slow(&self) {
         self.too_slow.store(true, Ordering::Relaxed);
+    }
+
+    /// Notes that it ends because of what it sends beside requests.
+    pub(super) fn note_flood(&self) {
+        self.flooded.store(true, Ordering::Relaxed);
     }
 
     /// Requests that began so far.

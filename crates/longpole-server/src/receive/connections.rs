@@ -277,6 +277,9 @@ impl Connections {
                     &format!("{what} did not finish within {} s; longpole closed the connection", HEAD_TIME_MAX.as_secs()),
                 );
             }
+            if connection.flooded.load(Ordering::Relaxed) {
+                connections.context.refused_of(&connection, "connections that sent frames of HTTP/2 without requests; they were cut");
+            }
             connections.open.lock().remove(&number);
             drop(place);
             connections.shared.happened();

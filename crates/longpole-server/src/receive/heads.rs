@@ -14,6 +14,7 @@ const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// Length (3 bytes), kind, flags, stream (4 bytes).
 const FRAME_HEADER_BYTES: usize = 9;
 
+const KIND_DATA: u8 = 0;
 const KIND_HEADERS: u8 = 1;
 const KIND_CONTINUATION: u8 = 9;
 const FLAG_END_HEADERS: u8 = 4;
@@ -60,6 +61,14 @@ impl Heads {
         }
     }
 
+    /// Frames of HTTP/2 so far that carry neither heads nor bodies.
+    pub(super) fn control_frames(&self) -> u64 {
+        match self {
+            Heads::Http2(frames) => frames.control,
+            _ => 0,
+        }
+    }
+
     /// Whether it is inside a part, if the bytes alone show it.
     pub(super) fn is_inside(&self) -> Option<bool> {
         match self {
@@ -79,6 +88,8 @@ pub(super) struct Frames {
     payload_left: usize,
     /// A block of headers began and did not end.
     in_block: bool,
+    /// Frames that carry neither heads nor bodies.
+    control: u64,
 }
 
 impl Frames {
@@ -100,8 +111,10 @@ impl Frames {
                 let [a, b, c, kind, flags, ..] = self.header;
                 self.header_length = 0;
                 self.payload_left = u32::from_be_bytes([0, a, b, c]) as usize;
-                if matches!(kind, KIND_HEADERS | KIND_CONTINUATION) {
-                    self.in_block = flags & FLAG_END_HEADERS == 0;
+                match kind {
+                    KIND_HEADERS | KIND_CONTINUATION => self.in_block = flags & FLAG_END_HEADERS == 0,
+                    KIND_DATA => {}
+                    _ => self.control += 1,
                 }
             }
             ended |= !self.is_inside();
@@ -139,6 +152,16 @@ mod tests {
                 assert_eq!(heads.is_inside(), Some(!ends.contains(&at)), "at {at} of parts of {part}");
             }
         }
+    }
+
+    #[test]
+    fn frames_without_heads_and_bodies_are_counted() {
+        let bytes = [PREFACE.to_vec(), frame(4, 0, b""), frame(1, 4, b"abc"), frame(6, 0, b"12345678"), frame(0, 0, b"data")].concat();
+        let mut heads = Heads::default();
+        for bytes in bytes.chunks(5) {
+            heads.push(bytes);
+        }
+        assert_eq!(heads.control_frames(), 2);
     }
 
     #[test]

@@ -59,6 +59,7 @@ mod received_sink;
 mod redaction;
 mod refusal;
 mod request_context;
+mod request_head;
 mod routes;
 #[cfg(test)]
 mod tests;

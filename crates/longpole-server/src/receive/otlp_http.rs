@@ -29,7 +29,7 @@ use super::request_context::RequestContext;
 use super::zipkin;
 use crate::answer::AnswerBody;
 use crate::otlp_request::grpc::code;
-use crate::otlp_request::{CameBy, Compression, Encoding, Signal};
+use crate::otlp_request::{CameBy, Compression, Encoding, Signal, shortened};
 
 /// Seconds after which a client may come again.
 const RETRY_AFTER_SECS: HeaderValue = HeaderValue::from_static("1");
@@ -44,7 +44,7 @@ struct Refusal {
 
 impl Refusal {
     fn new(status: StatusCode, code: i32, message: impl Into<String>) -> Self {
-        Refusal { status, code, message: message.into(), header: None }
+        Refusal { status, code, message: shortened(message.into()), header: None }
     }
 
     fn with(mut self, name: HeaderName, value: HeaderValue) -> Self {

@@ -24,7 +24,7 @@ use super::connection::Connection;
 use super::job::{Content, Verdict};
 use super::request_context::RequestContext;
 use crate::answer::AnswerBody;
-use crate::otlp_request::Compression;
+use crate::otlp_request::{Compression, shortened};
 
 /// A request at one of these doors.
 pub(super) struct TextRequest {
@@ -68,6 +68,7 @@ struct Refused {
 
 impl Refused {
     fn new(status: StatusCode, text: String) -> Refused {
+        let text = shortened(text);
         Refused { status, text, retry_after_secs: (status == StatusCode::SERVICE_UNAVAILABLE).then_some(1) }
     }
 }

@@ -23,9 +23,11 @@ use super::pulumi::event_stream as pulumi_events;
 use super::request_context::RequestContext;
 use super::tokens::{Admission, Purpose};
 use super::watched_io::{WatchedIo, client_left};
-use super::{answer_in_memory, jaeger_http, otlp_grpc, otlp_http, plain_text, refusal, token_refusal, tokens, web_pages, zipkin};
+use super::{
+    answer_in_memory, jaeger_http, otlp_grpc, otlp_http, plain_text, refusal, request_head, token_refusal, tokens, web_pages, zipkin,
+};
 use crate::answer::AnswerBody;
-use crate::limits::{ANSWER_STALL_MAX, ANSWER_WAIT_MAX, GOODBYE_MAX, HEAD_BYTES_MAX, STREAMS_PER_CONNECTION_MAX};
+use crate::limits::{ANSWER_STALL_MAX, ANSWER_WAIT_MAX, GOODBYE_MAX, HEAD_BYTES_MAX, STREAM_HEAD_BYTES_MAX, STREAMS_PER_CONNECTION_MAX};
 use crate::off_the_reactor::Query;
 use crate::otlp_request::{Signal, grpc, grpc_call};
 
@@ -34,7 +36,7 @@ pub(super) fn http() -> auto::Builder<TokioExecutor> {
     let mut http = auto::Builder::new(TokioExecutor::new());
     // A client that has closed its sending half may still wait for the answer.
     http.http1().max_buf_size(HEAD_BYTES_MAX).half_close(true);
-    http.http2().max_concurrent_streams(STREAMS_PER_CONNECTION_MAX).max_header_list_size(HEAD_BYTES_MAX as u32);
+    http.http2().max_concurrent_streams(STREAMS_PER_CONNECTION_MAX).max_header_list_size(STREAM_HEAD_BYTES_MAX);
     http
 }
 
@@ -85,6 +87,14 @@ async fn answer_of_page(
     client: Weak<TcpStream>,
     request: Request<Incoming>,
 ) -> Result<Response<AnswerBody>, Infallible> {
+    let _head = match request_head::take(&request, &context) {
+        Ok(memory) => memory,
+        Err(refused) => {
+            connection.requests.fetch_add(1, Ordering::Relaxed);
+            connection.note_inside(None);
+            return Ok(*refused);
+        }
+    };
     let Some(origin) = context.origins.of(request.headers()) else {
         return answer(context, connection, client, request, false).await;
     };
@@ -117,7 +127,7 @@ async fn answer(
     connection.note_inside(None);
     let is_grpc = grpc_call::is_grpc(&request);
     let carries_spans = match is_grpc {
-        true => otlp_grpc::is_for(&request) || pulumi_events::is_for(&request),
+        true => otlp_grpc::is_for(&request) || takes_events(&context, &request),
         false => zipkin::is_for(&request) || jaeger_http::is_for(&request) || otlp_http::is_for(&request),
     };
     if let Some(tokens) = &context.tokens {
@@ -159,7 +169,7 @@ async fn answer(
         context.refused(objection.kind);
         return Ok(refusal::refuse(&request, &objection.reason));
     }
-    if is_grpc && pulumi_events::is_for(&request) {
+    if is_grpc && takes_events(&context, &request) {
         // Open for as long as the engine works, so it is not in flight: it waits for its peer, as an idle connection does.
         return Ok(pulumi_events::answer(&context, &connection, request).await);
     }
@@ -173,6 +183,11 @@ async fn answer(
     } else {
         otlp_http::answer(&context, &connection, request).await
     })
+}
+
+/// Whether it is a stream of events of Pulumi's engine. A server keeps none.
+fn takes_events(context: &RequestContext, request: &Request<Incoming>) -> bool {
+    context.finds_processes && pulumi_events::is_for(request)
 }
 
 /// What the token of a request must be good for.

@@ -24,7 +24,9 @@ use tokio::time::{Instant, Sleep, sleep, sleep_until};
 
 use super::connection::Connection;
 use super::heads::Heads;
-use crate::limits::HEAD_TIME_MAX;
+use crate::limits::{
+    CONTROL_FRAMES_FREE, CONTROL_FRAMES_PER_REQUEST, CONTROL_FRAMES_PER_SECOND, HEAD_TIME_MAX, SENT_BYTES_PER_CONTROL_FRAME,
+};
 
 /// Turns of the connection's task between the end of the stream and its being shown: one in which requests are handed out,
 /// one in which their bodies are read, and one more.
@@ -48,12 +50,25 @@ pub(super) struct WatchedIo {
     inside_since: Option<Instant>,
     /// Made when a read finds nothing while inside one.
     timer: Option<Pin<Box<Sleep>>>,
+    begun: Instant,
+    /// Bytes that were written.
+    sent: u64,
 }
 
 impl WatchedIo {
     pub(super) fn new(stream: Arc<TcpStream>, connection: Arc<Connection>) -> Self {
-        let (heads, requests) = (Heads::default(), 0);
-        WatchedIo { stream, connection, turns_since_end: 0, nobody_listens: false, heads, requests, inside_since: None, timer: None }
+        WatchedIo {
+            stream,
+            connection,
+            turns_since_end: 0,
+            nobody_listens: false,
+            heads: Heads::default(),
+            requests: 0,
+            inside_since: None,
+            timer: None,
+            begun: Instant::now(),
+            sent: 0,
+        }
     }
 
     /// Notes the bytes of a read, maybe none.
@@ -94,6 +109,17 @@ impl WatchedIo {
         timer.as_mut().poll(context).is_ready()
     }
 
+    /// Whether it sends frames without heads and bodies, and nothing that they could be for.
+    fn is_flooding(&self) -> bool {
+        let frames = self.heads.control_frames();
+        if frames <= CONTROL_FRAMES_FREE {
+            return false;
+        }
+        let for_requests = self.requests.saturating_mul(CONTROL_FRAMES_PER_REQUEST);
+        let for_time = self.begun.elapsed().as_secs().saturating_mul(CONTROL_FRAMES_PER_SECOND);
+        frames - CONTROL_FRAMES_FREE > for_requests.saturating_add(for_time).saturating_add(self.sent / SENT_BYTES_PER_CONTROL_FRAME)
+    }
+
     /// The result of a write, with success for an error.
     fn or_swallowed<T>(&mut self, polled: Poll<io::Result<T>>, success: T) -> Poll<io::Result<T>> {
         polled.map(|result| {
@@ -110,6 +136,10 @@ impl AsyncRead for WatchedIo {
         let more = matches!(polled, Poll::Ready(Ok(()))) && (buffer.filled().len() > filled || buffer.remaining() == 0);
         self.connection.note_read(polled.is_pending());
         self.watch_heads(&buffer.filled()[filled..]);
+        if more && self.is_flooding() {
+            self.connection.note_flood();
+            return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
+        }
         if polled.is_pending() && self.is_too_slow(context) {
             self.connection.note_too_slow();
             return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
@@ -137,6 +167,9 @@ impl AsyncWrite for WatchedIo {
         }
         let polled = poll_write(&self.stream, context, bytes);
         self.connection.note_blocked(polled.is_pending());
+        if let Poll::Ready(Ok(written)) = polled {
+            self.sent += written as u64;
+        }
         self.or_swallowed(polled, bytes.len())
     }
 

@@ -11,6 +11,7 @@ use longpole_model::Span;
 use longpole_store::live::{LiveStore, SpanFilter};
 use longpole_wire::jaeger_query::{self, SummaryMessage, TraceQuery};
 use longpole_wire::{DecodeError, jaeger, otlp};
+use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 use super::jaeger::{calls, one_trace, service_names, take_error};
@@ -24,10 +25,13 @@ use crate::otlp_request::grpc_call::{Refusal, check_message_type, compression_of
 use crate::otlp_request::{Compression, inflate_up_to};
 
 /// Bytes of a question.
-const QUESTION_BYTES_MAX: usize = 1 << 20;
+const QUESTION_BYTES_MAX: usize = 64 << 10;
 
-/// How long it may take to come.
-const QUESTION_TIME_MAX: Duration = Duration::from_secs(10);
+/// How long it may take to arrive.
+const QUESTION_TIME_MAX: Duration = Duration::from_secs(5);
+
+/// Questions that are read at once: together they take 16 MiB.
+static QUESTIONS: Semaphore = Semaphore::const_new(256);
 
 /// Spans of a message: clients take 4 MiB at once.
 const SPANS_AT_A_TIME: usize = 2_000;
@@ -83,8 +87,13 @@ async fn answer(request: Request, method: impl FnOnce(&[u8]) -> Messages + Send 
     let (head, body) = request.into_parts();
     check_message_type(&head.headers)?;
     let compression = compression_of(&head.headers)?;
-    let Ok(body) = timeout(QUESTION_TIME_MAX, axum::body::to_bytes(body, QUESTION_BYTES_MAX)).await else {
-        return Err(Refusal::new(code::DEADLINE_EXCEEDED, "the message came to a halt"));
+    drop(head);
+    let read = async {
+        let _place = QUESTIONS.acquire().await;
+        axum::body::to_bytes(body, QUESTION_BYTES_MAX).await
+    };
+    let Ok(body) = timeout(QUESTION_TIME_MAX, read).await else {
+        return Err(Refusal::new(code::DEADLINE_EXCEEDED, "the message did not arrive in time"));
     };
     let body = body.map_err(|error| Refusal::new(code::RESOURCE_EXHAUSTED, format!("cannot read the message: {error}")))?;
     let (is_compressed, message) = unframe(&body)?;

@@ -8,7 +8,7 @@ use opentelemetry_proto::tonic::common::v1::KeyValueList;
 use opentelemetry_proto::tonic::trace::v1::span::Event;
 
 use super::*;
-use crate::limits::{CLOSED_BODY_BYTES_MAX, CLOSED_MAX, CLOSED_WAITING_MAX, HEAD_TIME_MAX};
+use crate::limits::{CLOSED_BODY_BYTES_MAX, CLOSED_MAX, CLOSED_WAITING_MAX, HEAD_FIELDS_MAX, HEAD_TIME_MAX, URI_BYTES_MAX};
 
 const HEAD: &str = "POST /v1/traces HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-protobuf\r\n";
 
@@ -442,6 +442,34 @@ fn busy(port: u16, first: &'static [u8], again: &[u8]) -> (Arc<AtomicBool>, thre
         }
     });
     (over, sending)
+}
+
+#[test]
+fn heads_with_too_many_fields_and_frames_without_requests_are_refused() {
+    let (receiver, memory) = start();
+    let fields: String = (0..HEAD_FIELDS_MAX + 1).map(|number| format!("x-{number}: 1\r\n")).collect();
+    let answer = post(receiver.port(), "/v1/traces", &format!("{PROTOBUF}{fields}"), &spans(&["many fields"]).encode_to_vec());
+    assert_eq!(answer.status, 431, "{}", answer.head);
+    let path = format!("/v1/traces?{}", "x".repeat(URI_BYTES_MAX));
+    assert_eq!(post(receiver.port(), &path, PROTOBUF, b"").status, 414);
+    // A refusal quotes no whole path.
+    let path = format!("/{}", "x".repeat(URI_BYTES_MAX / 2));
+    let answer = post(receiver.port(), &path, PROTOBUF, b"");
+    assert!(answer.status == 404 && answer.body.len() < 2_000, "{}", answer.body.len());
+    // PING without an end.
+    let ping = b"\0\0\x08\x06\0\0\0\0\0longpole".repeat(100);
+    let mut stream = stalled(receiver.port(), b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0");
+    stream.set_nonblocking(true).unwrap();
+    let (begun, mut answers) = (Instant::now(), vec![0; 1 << 16]);
+    let is_open = |error: &std::io::Error| error.kind() == std::io::ErrorKind::WouldBlock;
+    while stream.write(&ping).map_or_else(|error| is_open(&error), |_| true) {
+        while stream.read(&mut answers).is_ok_and(|length| length > 0) {}
+        assert!(begun.elapsed() < SOON, "it goes on");
+    }
+    assert_eq!(post(receiver.port(), "/v1/traces", PROTOBUF, &spans(&["whole"]).encode_to_vec()).status, 200);
+    assert_eq!(memory.kept().len(), 1);
+    let losses = receiver.finish(SOON);
+    assert_eq!((refused(&losses, "too large a head"), refused(&losses, "without requests")), (1, 1), "{losses:?}");
 }
 
 #[test]
