@@ -31,6 +31,9 @@ use longpole_store::outside::{self, Links};
 /// Bytes of a source file; generated ones have a few megabytes.
 const SOURCE_BYTES_MAX: u64 = 16 << 20;
 
+/// Lines of it: each takes some bytes of memory beside its own.
+const SOURCE_LINES_MAX: usize = 500_000;
+
 /// How long a file may take: a file system of the network, or of a program (FUSE), may never answer.
 const READ_TIME_MAX: Duration = Duration::from_secs(3);
 
@@ -116,7 +119,7 @@ impl SourceAccess {
     /// Judges a path without links.
     fn judge(&self, real: &Path) -> Result<Allowed, String> {
         if OF_THE_KERNEL.iter().any(|root| real.starts_with(root)) {
-            return Err(format!("the recording names {}, which the kernel generates; longpole does not read it", real.display()));
+            return Err(format!("the recording names {}; longpole reads nothing below /proc, /sys and /dev", real.display()));
         }
         if self.origin == Origin::Own || self.consent.folders.iter().any(|folder| real.starts_with(folder)) {
             return Ok(Allowed::Said);
@@ -234,6 +237,9 @@ fn read_one(path: &Path, access: &SourceAccess) -> Result<Option<SourceFile>, Un
     let mut bytes = Vec::new();
     // No more than it says that it has: files of the kernel, which say 0, are not read at all.
     file.take(about.len()).read_to_end(&mut bytes).map_err(failed)?;
+    if bytes.iter().filter(|byte| **byte == b'\n').count() > SOURCE_LINES_MAX {
+        return Err(refused(&format!("it has more than {SOURCE_LINES_MAX} lines")));
+    }
     let lines = String::from_utf8_lossy(&bytes).lines().map(str::to_owned).collect();
     Ok(Some(SourceFile { path: path.to_owned(), lines, changed, binary_changed: None }))
 }
@@ -314,7 +320,7 @@ mod tests {
         symlink("/proc/kmsg", place.path("work/kmsg")).unwrap();
         for name in ["/proc/kmsg", "/proc/self/environ", "/dev/zero", "/sys/kernel/notes", "work/kmsg"] {
             if Path::new(name).exists() || name == "work/kmsg" {
-                assert!(refusal(place.read(name, &own)).contains("the kernel generates"), "{name}");
+                assert!(refusal(place.read(name, &own)).contains("reads nothing below /proc"), "{name}");
             }
         }
         assert_eq!(place.read("work/src", &own), Err(Unread::Missing(String::new())), "a folder is no file");

@@ -25,7 +25,7 @@ pub(crate) fn own_name() -> String {
             .find(|file| file.is_file())
             .is_some_and(|file| file.canonicalize().ok() == here)
     });
-    let name = if is_path && !found { called.to_string_lossy().into_owned() } else { "longpole".to_owned() };
+    let name = if is_path && !found { quoted(&called.to_string_lossy()) } else { "longpole".to_owned() };
     match NAMED_STORE.get() {
         Some(store) => format!("{name} --store {}", quoted(&store.to_string_lossy())),
         None => name,

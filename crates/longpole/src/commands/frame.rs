@@ -12,7 +12,7 @@ use crate::input::load::load;
 use crate::input::select::{in_order, is_handle};
 use crate::input::source_access::source_access;
 use crate::invocation::Invocation;
-use crate::next_command::own_name;
+use crate::next_command::{own_name, quoted};
 use crate::render;
 use crate::render::functions::place;
 use crate::terminal::fit;
@@ -47,12 +47,12 @@ pub(crate) fn frame(invocation: &Invocation, arguments: &FrameArguments) -> Resu
 }
 
 fn no_line(recording: &str, file: &str, line: u32) -> Failure {
-    let hint = format!("`{} frame NAME {recording} --source` shows which lines of a function have samples or waits", own_name());
+    let hint = format!("`{} frame NAME {} --source` shows which lines of a function have samples or waits", own_name(), quoted(recording));
     Failure::new(Kind::NotFound, format!("there are no samples or waits at line {line} of {file} in {recording}")).hint(hint)
 }
 
 fn no_function(recording: &str, what: &str) -> Failure {
-    let hint = format!("`{} top {recording} --wall` lists functions with their handles", own_name());
+    let hint = format!("`{} top {} --wall` lists functions with their handles", own_name(), quoted(recording));
     Failure::new(Kind::NotFound, format!("there is no function {what} in {recording}")).hint(hint)
 }
 
@@ -90,7 +90,11 @@ fn function_of(recording: &str, report: &Report, text: &str) -> Result<String> {
     match &found[..] {
         [] if let Some((file, line)) = at => Err(no_line(recording, file, line).into()),
         [] if report.recording().samples.is_empty() => {
-            let hint = format!("there are no samples, so only functions that waited are known: {} top {recording} --off-cpu", own_name());
+            let hint = format!(
+                "there are no samples, so only functions that waited are known: {} top {} --off-cpu",
+                own_name(),
+                quoted(recording)
+            );
             Err(Failure::new(Kind::NotFound, format!("there is no function called “{text}” in {recording}")).hint(hint).into())
         }
         [] => Err(no_function(recording, &format!("called “{text}”")).into()),

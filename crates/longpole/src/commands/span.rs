@@ -57,7 +57,7 @@ fn spans_of_name(
                 Handle::Function(function)
             )
         } else {
-            format!("{} tree {recording} shows the names", own_name())
+            format!("{} tree {} shows the names", own_name(), quoted(recording))
         };
         return Err(failure.hint(hint).into());
     };

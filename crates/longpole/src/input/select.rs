@@ -6,7 +6,7 @@ use longpole_store::RecordingName;
 use crate::args::SpansArguments;
 use crate::failure::{Failure, Kind};
 use crate::input::load::possible_file;
-use crate::next_command::own_name;
+use crate::next_command::{own_name, quoted};
 
 /// Handle or name, and recording, typed in either order: `p1 r7`, `r7 p1`, `r7 nap`.
 pub(crate) fn in_order<'a>(handle: &'a str, recording: &'a str) -> (&'a str, &'a str) {
@@ -43,17 +43,26 @@ pub(crate) fn is_handle(text: &str) -> bool {
 /// The failure for a handle that does not exist.
 pub(crate) fn not_found(recording: &str, handle: &str) -> Failure {
     let what = if handle.starts_with('p') { "long pole" } else { "span" };
-    Failure::new(Kind::NotFound, format!("there is no {what} {handle} in {recording}"))
-        .hint(format!("{own} tree {recording} lists s1, s2, …; {own} poles {recording} lists p1, p2, …", own = own_name()))
+    Failure::new(Kind::NotFound, format!("there is no {what} {handle} in {recording}")).hint(format!(
+        "{own} tree {0} lists s1, s2, …; {own} poles {0} lists p1, p2, …",
+        quoted(recording),
+        own = own_name()
+    ))
 }
 
 /// The failure for spans that do not exist.
 pub(crate) fn none_chosen(recording: &str, chosen: Chosen<'_>) -> Failure {
     match chosen {
         Chosen::Handle(handle) => not_found(recording, handle),
-        Chosen::Name(_) => Failure::new(Kind::NotFound, format!("there is no {chosen} in {recording}"))
-            .hint(format!("{} tree {recording} shows the names", own_name())),
-        Chosen::Trace(_) => Failure::new(Kind::NotFound, format!("there is no {chosen} in {recording}"))
-            .hint(format!("{} span HANDLE {recording} --format json prints the trace of a span", own_name())),
+        Chosen::Name(_) => Failure::new(Kind::NotFound, format!("there is no {chosen} in {recording}")).hint(format!(
+            "{} tree {} shows the names",
+            own_name(),
+            quoted(recording)
+        )),
+        Chosen::Trace(_) => Failure::new(Kind::NotFound, format!("there is no {chosen} in {recording}")).hint(format!(
+            "{} span HANDLE {} --format json prints the trace of a span",
+            own_name(),
+            quoted(recording)
+        )),
     }
 }

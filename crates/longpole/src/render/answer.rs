@@ -13,7 +13,7 @@ use super::quality::quality_lines;
 use super::threads::thread_rows;
 use super::waits::waits_section;
 use super::{LABEL_WIDTH, line};
-use crate::next_command::own_name;
+use crate::next_command::{own_name, quoted};
 use crate::terminal::screen::Screen;
 use crate::terminal::{self, Style, cut, fit, fold, pad, right};
 
@@ -51,7 +51,7 @@ pub(crate) fn answer(view: &view::SummaryView, style: Style) -> Screen {
             poles: view.poles.len() - shown + view.truncated.poles,
             on_path_nanos: view.truncated.on_path_nanos + view.poles[shown..].iter().map(|pole| pole.on_path_nanos).sum::<i64>(),
         };
-        let all = format!("{} poles {} --limit 0", own_name(), view.recording);
+        let all = format!("{} poles {} --limit 0", own_name(), quoted(&view.recording));
         path_rest(&mut out, more, &all, (view.between_nanos, view.idle_nanos, view.wall_nanos), style);
         legend(&mut out, &view.poles[..shown], style);
         // Without spans the processes are the operations, and only functions show what happens inside.
@@ -105,7 +105,7 @@ fn answer_of_attached(view: &view::SummaryView, attached: &view::AttachedView, s
         thread_rows(&attached.threads, ATTACHED_SHOWN, view.spans > 0, style).iter().for_each(|text| line(&mut out, text));
         let more = attached.threads_seen.saturating_sub(ATTACHED_SHOWN as u64);
         if more > 0 {
-            line(&mut out, &style.faint(&format!("… {} more ({} threads {})", count(more), own_name(), view.recording)));
+            line(&mut out, &style.faint(&format!("… {} more ({} threads {})", count(more), own_name(), quoted(&view.recording))));
         }
     }
     if view.spans > 0 && !view.poles.is_empty() {

@@ -5,7 +5,7 @@ use longpole_recording::view;
 
 use super::functions::{NO_SAMPLE, kernel_line};
 use super::next_steps::{part_line, same_name_line};
-use crate::next_command::own_name;
+use crate::next_command::{own_name, quoted};
 use crate::terminal::screen::Screen;
 use crate::terminal::{Style, fit, function_words, right};
 
@@ -40,7 +40,7 @@ pub(crate) fn flame(view: &view::FlameView, min_percent: f64, style: Style) -> S
         out.line("No sampled waits, not counting idle workers.");
         out.extend(left_out(view, style));
         if is_of_spans {
-            let all = format!("{} flame {} --off-cpu --all-threads", own_name(), view.recording);
+            let all = format!("{} flame {} --off-cpu --all-threads", own_name(), quoted(&view.recording));
             out.line(style.faint(&format!("Waits of threads without a span: {all}")));
         }
         return out;

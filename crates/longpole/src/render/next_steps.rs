@@ -13,7 +13,7 @@ pub(super) fn knows_only_the_command(view: &view::SummaryView) -> bool {
 }
 
 pub(crate) fn next_lines(view: &view::SummaryView, style: Style) -> Vec<String> {
-    let (own, recording) = (own_name(), &view.recording);
+    let (own, recording) = (own_name(), quoted(&view.recording));
     let mut next = Vec::new();
     if view.attached.is_some() {
         next.push(format!("{own} top {recording} --wall"));
@@ -70,7 +70,7 @@ pub(crate) fn part_line(command: &str, recording: &str, part_of: &view::PartOfVi
         view::FlameTimeView::Wall => " --wall",
     };
     let name = terminal::fit(&part_of.name, PART_OF_WIDTH);
-    format!("only while it was on the critical path; all of {name}: {} {command} {recording} {whole}{flag}", own_name())
+    format!("only while it was on the critical path; all of {name}: {} {command} {} {whole}{flag}", own_name(), quoted(recording))
 }
 
 /// Columns of the name of an operation that a view shows a part of.
@@ -80,9 +80,10 @@ const PART_OF_WIDTH: usize = 20;
 pub(crate) fn same_name_line(recording: &str, all: &view::SameNameView) -> String {
     let who = if all.spans == 2 { "Both".to_owned() } else { format!("All {}", count(all.spans)) };
     format!(
-        "{who} of this name have {}: {} flame {recording} --name {}",
+        "{who} of this name have {}: {} flame {} --name {}",
         counted(all.samples, "sample", "samples"),
         own_name(),
+        quoted(recording),
         quoted(&all.name)
     )
 }

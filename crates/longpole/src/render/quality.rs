@@ -4,7 +4,7 @@ use longpole_model::units::TimeUnit;
 use longpole_recording::view;
 
 use super::poles::poles_shown;
-use crate::next_command::own_name;
+use crate::next_command::{own_name, quoted};
 use crate::terminal::screen::Screen;
 use crate::terminal::{Style, fit, fold};
 
@@ -62,7 +62,7 @@ fn quality_texts(quality: &[view::QualityView], samples: u64, recording: &str, s
     let mut texts: Vec<String> = quality.iter().take(QUALITY_SHOWN).map(|note| fit(&note.sentence(samples), style.width() * 4)).collect();
     let more = quality.len().saturating_sub(QUALITY_SHOWN);
     if more > 0 {
-        texts.push(format!("{more} more ({} show {recording} --quality)", own_name()));
+        texts.push(format!("{more} more ({} show {} --quality)", own_name(), quoted(recording)));
     }
     texts
 }

@@ -8,6 +8,7 @@ use super::next_steps::same_name_line;
 use super::service::service_column;
 use super::states::state_lines;
 use super::waits::{callee_lines, waits_section};
+use crate::next_command::quoted;
 use crate::terminal::screen::Screen;
 use crate::terminal::{Style, fit, right};
 
@@ -109,7 +110,7 @@ pub(crate) fn span(view: &view::SpanView, sees_cpus: bool, style: Style) -> Scre
         let all = nodes_words(view, *count);
         out.push(style.faint(&format!(
             "{handle} groups {all}; this one is on the critical path for the longest time. `flame {} --span {handle}` shows the code of all of them.",
-            view.recording
+            quoted(&view.recording)
         )));
     }
     if view.status.code == view::StatusCodeView::Error {

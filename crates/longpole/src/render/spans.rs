@@ -92,7 +92,12 @@ pub(crate) fn spans(view: &view::SpansView, sees_cpus: bool, style: Style) -> Sc
     }
     let handle = view.spans.first().map_or("", |span| span.handle.as_str());
     let (own, name) = (own_name(), quoted(&view.name));
-    out.push(style.faint(&format!("one of them: {own} span {handle} {0}; the code of all: {own} flame {0} --name {name}", view.recording)));
+    out.push(
+        style.faint(&format!(
+            "one of them: {own} span {handle} {0}; the code of all: {own} flame {0} --name {name}",
+            quoted(&view.recording)
+        )),
+    );
     out.into_iter().collect()
 }
 

@@ -186,7 +186,7 @@ fn greet(server: &Server, root: &str, arguments: &ServeArguments) -> Result<()> 
 /// How a person reaches this address.
 fn host(address: SocketAddr) -> String {
     match address.ip() {
-        ip if ip.is_loopback() => "localhost".to_owned(),
+        IpAddr::V4(Ipv4Addr::LOCALHOST) | IpAddr::V6(Ipv6Addr::LOCALHOST) => "localhost".to_owned(),
         IpAddr::V6(ip) => format!("[{ip}]"),
         ip => ip.to_string(),
     }
