@@ -86,7 +86,7 @@ fn limit_of(view: &Value, answer: &str, resource: &str) -> String {
     let pole = poles.iter().find(is_it).unwrap_or_else(|| panic!("no pole for {resource}:\n{answer}"));
     let (name, handle) =
         (pole["limited_by"]["name"].as_str().unwrap_or_default(), pole["limited_by"]["handle"].as_str().unwrap_or_default());
-    let said = format!("it cannot save more, because {name} ({handle}) is then on the path");
+    let said = format!("it cannot save more: without it, {name} ({handle}) is on the path");
     let lines: Vec<&str> = answer.lines().collect();
     let place = lines.iter().position(|line| line.starts_with(pole["handle"].as_str().unwrap())).unwrap_or_else(|| panic!("{answer}"));
     assert!(
