@@ -84,7 +84,7 @@ impl FoundTraces {
             return None;
         }
         let named: Vec<String> = self.missing.iter().take(NAMED_MAX).map(|missing| missing.trace_id.to_string()).collect();
-        let rest = if self.missing.len() > NAMED_MAX { ", …" } else { "" };
+        let rest = if self.missing.len() > NAMED_MAX { " and others" } else { "" };
         let text =
             format!("199 longpole \"{} of the traces found are too large and missing: {}{rest}\"", self.missing.len(), named.join(", "));
         HeaderValue::from_bytes(text.as_bytes()).ok().map(|value| (WARNING, value))
