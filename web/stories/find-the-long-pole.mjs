@@ -65,7 +65,7 @@ async function walk(page, url, shoot) {
   expect(limit !== null, 'nothing limits the saving of the first pole');
   const next = panel.getByRole('region', { name: 'Long pole' }).getByRole('button', { name: limit.name, exact: true });
   const reasons = await panel.getByRole('region', { name: 'Long pole' }).innerText();
-  expect(reasons.includes(`; it cannot save more, because ${limit.name} is then on the path`), `the panel says of p1: "${reasons}"`);
+  expect(reasons.includes(`; it cannot save more: without it, ${limit.name} is on the path`), `the panel says of p1: "${reasons}"`);
   await next.click();
   await until(`${limit.handle} in the URL`, () => new URL(page.url()).searchParams.get('span') === limit.handle);
   await page.goBack();

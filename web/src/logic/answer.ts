@@ -59,8 +59,8 @@ export function containsInWords(pole: Pole): string {
 /** What limits the saving of a pole, before and after the name of the operation that does; it is certain only if the dependencies are. */
 export function limitInWords({ evidence }: Pick<Pole, 'evidence'>): readonly [string, string] {
   return evidence === 'declared'
-    ? ['it cannot save more, because ', ' is then on the path']
-    : ['it probably saves no more, because ', ' would then be on the path'];
+    ? ['it cannot save more: without it, ', ' is on the path']
+    : ['it probably saves no more: without it, ', ' would be on the path'];
 }
 
 /** ` in bash (s12)`: the longer operation that what limits a saving is a part of. */
@@ -68,7 +68,7 @@ export function withinInWords({ within }: NonNullable<Pole['limitedBy']>): strin
   return within === null ? '' : ` in ${within.name} (${within.handle})`;
 }
 
-/** Why a pole is long, and what limits its saving: `contains p4; waits, 0% on-CPU; it cannot save more, because create bucket (s9) is then on the path`. */
+/** Why a pole is long, and what limits its saving: `contains p4; waits, 0% on-CPU; it cannot save more: without it, create bucket (s9) is on the path`. */
 export function whyInWords(pole: Pole): string {
   const { reason, limitedBy, blockedBy } = pole;
   const whom = blockedBy === null ? '' : `; ${blockedBy.text}`;
