@@ -13,6 +13,10 @@ use crate::limits::{HEAD_FIELDS_MAX, HEAD_UNCHARGED_BYTES_MAX, URI_BYTES_MAX};
 use crate::otlp_request::grpc::code;
 use crate::otlp_request::grpc_call;
 
+/// The losses of refused requests.
+const TOO_LARGE: &str = "requests with too large a head";
+const NO_MEMORY: &str = "requests whose head longpole had no memory for";
+
 /// What a field takes beside its characters, about.
 const FIELD_BYTES: usize = 128;
 
@@ -21,7 +25,7 @@ pub(super) fn take<B>(request: &Request<B>, context: &RequestContext) -> Result<
     let (fields, uri) = (request.headers().len(), request.uri());
     let uri_bytes = uri.path_and_query().map_or(0, |path| path.as_str().len());
     let refused = |status, code, message: &str| {
-        context.refused("requests with too large a head");
+        context.refused(if status == StatusCode::SERVICE_UNAVAILABLE { NO_MEMORY } else { TOO_LARGE });
         if grpc_call::is_grpc(request) {
             return Err(Box::new(grpc_call::respond(Err(grpc_call::Refusal::new(code, message)))));
         }
