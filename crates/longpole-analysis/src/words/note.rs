@@ -83,10 +83,8 @@ pub fn note(fact: &Note) -> String {
 fn names_missing(reason: &str, files: &FirstOf<String>) -> String {
     let named = first_and_more(files.first.iter().map(|path| base_name(path).to_owned()), files.all);
     let example = files.first.first().map_or("", |path| base_name(path));
-    {
-        let whose = if files.all == 1 { "its" } else { "their" };
-        format!("{named} ({reason}); {whose} code shows as {example}+0xADDRESS")
-    }
+    let whose = if files.all == 1 { "its" } else { "their" };
+    format!("{named} ({reason}); {whose} code shows as {example}+0xADDRESS")
 }
 
 /// `gzip, sort name only some of their functions; the others show as gzip+0xADDRESS`.

@@ -87,13 +87,11 @@ async fn answer_of_page(
     client: Weak<TcpStream>,
     request: Request<Incoming>,
 ) -> Result<Response<AnswerBody>, Infallible> {
+    connection.requests.fetch_add(1, Ordering::Relaxed);
+    connection.note_inside(None);
     let _head = match request_head::take(&request, &context) {
         Ok(memory) => memory,
-        Err(refused) => {
-            connection.requests.fetch_add(1, Ordering::Relaxed);
-            connection.note_inside(None);
-            return Ok(*refused);
-        }
+        Err(refused) => return Ok(*refused),
     };
     let Some(origin) = context.origins.of(request.headers()) else {
         return answer(context, connection, client, request, false).await;
@@ -102,11 +100,7 @@ async fn answer_of_page(
     let is_sent = [Method::POST, Method::OPTIONS].contains(request.method());
     let takes_spans = is_sent && (zipkin::PATHS.contains(&request.uri().path()) || otlp_http::is_for(&request));
     let mut response = match web_pages::preflight(&request).filter(|_| takes_spans) {
-        Some(response) => {
-            connection.requests.fetch_add(1, Ordering::Relaxed);
-            connection.note_inside(None);
-            response
-        }
+        Some(response) => response,
         None => answer(context, connection, client, request, true).await?,
     };
     if takes_spans {
@@ -123,8 +117,6 @@ async fn answer(
     request: Request<Incoming>,
     is_listed_page: bool,
 ) -> Result<Response<AnswerBody>, Infallible> {
-    connection.requests.fetch_add(1, Ordering::Relaxed);
-    connection.note_inside(None);
     let is_grpc = grpc_call::is_grpc(&request);
     let carries_spans = match is_grpc {
         true => otlp_grpc::is_for(&request) || takes_events(&context, &request),

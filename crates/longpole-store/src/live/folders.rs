@@ -148,13 +148,13 @@ impl Folders {
             }
             let made_by =
                 folder.file_name().and_then(OsStr::to_str).and_then(SegmentEntry::made_by).filter(|(node, _)| nodes.contains(node));
-            match made_by.map(|(node, number)| (manifest.watermarks.get(node), number)) {
-                Some((Some(watermark), number)) if number >= *watermark => {
+            match made_by.map(|(node, number)| (node, number, manifest.watermarks.get(node))) {
+                Some((_, number, Some(watermark))) if number >= *watermark => {
                     files::remove_all(folder).map_err(StoreError::io("remove", folder))?;
                 }
                 // The first segment of a node, which ended before a list named it. If its logs are not all there, the list was lost since.
-                Some((None, number)) => {
-                    if self.has_logs_until(made_by.map_or("", |(node, _)| node), number)? {
+                Some((node, number, None)) => {
+                    if self.has_logs_until(node, number)? {
                         files::remove_all(folder).map_err(StoreError::io("remove", folder))?;
                     }
                 }
