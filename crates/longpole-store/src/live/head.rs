@@ -178,15 +178,19 @@ impl<'a> KnownSpan<'a> {
         KnownSpan { start: span.start, end: span.end, example: span, is_unfinished: is_unfinished(span) }
     }
 
-    /// Whether a span with its ids is the same: it began at the same time under the same name, or either was sent before it ended.
+    /// Whether a span with its ids is the same: it began at the same time, under the same name, in the same service. That it was sent before
+    /// it ended proves nothing: whoever may send can claim so of any span.
     fn is_same(&self, span: &Span) -> bool {
-        let is_again = self.start == span.start && self.example.name == span.name;
-        (is_again || self.is_unfinished || is_unfinished(span)) && self.example.service_name() == span.service_name()
+        self.start == span.start && self.example.name == span.name && self.example.service_name() == span.service_name()
     }
 
-    /// Whether the same span takes its place.
+    /// Whether the same span takes its place: one that has ended that of one that has not, or a later end.
     fn gives_way_to(&self, span: &Span) -> bool {
-        span.end > self.end && (self.is_unfinished || !is_unfinished(span))
+        match (self.is_unfinished, is_unfinished(span)) {
+            (true, false) => true,
+            (false, true) => false,
+            _ => span.end > self.end,
+        }
     }
 }
 

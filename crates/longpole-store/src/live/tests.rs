@@ -123,6 +123,33 @@ fn a_span_with_the_ids_of_another_does_not_replace_it() {
 }
 
 #[test]
+fn a_span_that_claims_to_have_no_end_takes_the_place_of_no_other() {
+    let victim = spans_of(&body(1, 1)).remove(0);
+    let unfinished = |span: &Span, name: &'static str, start| {
+        let mut span = Span { name: name.into(), start, end: Timestamp(span.end.unix_nanos() + 9_000_000_000), ..span.clone() };
+        span.attributes.push("longpole.unfinished", longpole_model::AttributeValue::Bool(true));
+        span
+    };
+    let name: &'static str = victim.name.to_string().leak();
+    let forged = unfinished(&victim, "evil", Timestamp(victim.start.unix_nanos() - 1));
+    let early = unfinished(&victim, name, victim.start);
+    for are_in_segments in [false, true] {
+        let directory = Directory::new();
+        let live = open(&directory, LiveOptions::default());
+        for span in [&forged, &early, &victim, &forged, &early] {
+            let head = RequestHead { encoding: BodyEncoding::Protobuf, received: NOW, peer_pid: None };
+            live.append(&Request { head, body: &body(1, 1), spans: std::slice::from_ref(span) }).unwrap();
+            live.maintain(NOW, are_in_segments).unwrap();
+        }
+        let mut spans: Vec<_> = live.trace(id(1)).unwrap().into_iter().map(|span| (span.name.to_string(), span.end)).collect();
+        spans.sort();
+        let mut expected = [("evil".to_owned(), forged.end), (name.to_owned(), victim.end)];
+        expected.sort();
+        assert_eq!(spans, expected, "the one that ended is there, though its early copy claims a later end");
+    }
+}
+
+#[test]
 fn a_clock_that_was_ahead_does_not_make_what_comes_new_the_oldest() {
     let directory = Directory::new();
     let ahead = Timestamp(NOW.unix_nanos() + 864_000_000_000_000);
