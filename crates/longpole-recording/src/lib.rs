@@ -8,6 +8,7 @@
 
 pub mod export;
 pub mod import;
+pub mod kept;
 pub mod loss_counters;
 pub mod memory;
 pub mod redact_observations;

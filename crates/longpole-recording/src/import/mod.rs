@@ -171,9 +171,9 @@ pub fn read(path: &Path) -> Result<Contents, ImportError> {
             let input = Cursor::new(bytes);
             return perf_data::recording(path, input, &limits, written(path)).map(Contents::whole).map_err(unreadable);
         }
-        return decode(path, inside);
+        return decode(path, inside, &QueryLimits::default());
     }
-    decode(path, file)
+    decode(path, file, &QueryLimits::default())
 }
 
 /// The recording in a file, as `longpole export --to lpole` writes it, and nothing else. It takes memory of this query, with the report that is made
@@ -210,9 +210,9 @@ pub fn read_sent(path: &Path, limits: &QueryLimits) -> Result<Contents, ImportEr
         if is_perf_data(inside.fill_buf().map_err(io)?) {
             return Err(of_another_machine());
         }
-        decode(path, inside)?
+        decode(path, inside, limits)?
     } else {
-        decode(path, file)?
+        decode(path, file, limits)?
     };
     limits.take(report_bytes(contents.spans()))?;
     // Where the server put it is nobody's business.
@@ -243,15 +243,17 @@ fn file_name(path: &Path) -> String {
     path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
-fn decode(path: &Path, mut input: BufReader<impl Read>) -> Result<Contents, ImportError> {
+fn decode(path: &Path, mut input: BufReader<impl Read>, limits: &QueryLimits) -> Result<Contents, ImportError> {
     let first = input.fill_buf().map_err(|source| ImportError::Io { path: path.to_owned(), source })?;
     let name = file_name(path);
     // Spans and profiles of OTLP look alike at first.
     let is_profile = |format: &ProfileFormat| *format == ProfileFormat::Otlp || file::guess(first, &name).is_none();
     if let Some(format) = profile_import::guess(first).filter(is_profile) {
         let _step = info_span!("decode", format = format.as_str()).entered();
-        let profile = profile_import::decode(input, format, &Limits::default());
-        let profile = profile.map_err(|source| ImportError::Unreadable { path: path.to_owned(), source })?;
+        let unreadable = |source| ImportError::Unreadable { path: path.to_owned(), source };
+        let bytes = profile_import::read(input, &Limits::default()).map_err(unreadable)?;
+        let profile = profile_import::decode(&bytes, format, profile_memory(&bytes, limits)?).map_err(unreadable)?;
+        drop(bytes);
         return profile::recording(path, profile, written(path))
             .map(|(recording, labels)| Contents(Held::Profile(Box::new(recording), labels)))
             .map_err(|source| ImportError::NoTime { path: path.to_owned(), source });
@@ -259,6 +261,19 @@ fn decode(path: &Path, mut input: BufReader<impl Read>) -> Result<Contents, Impo
     let format = file::identify(first, &name).map_err(|source| ImportError::Unknown { path: path.to_owned(), source })?;
     decode_spans(path, input, format)
 }
+
+/// Memory that a profile may take where others want some, too: most take less than a short one may, and than some times their bytes.
+fn profile_memory(bytes: &[u8], limits: &QueryLimits) -> Result<u64, StoreError> {
+    if !limits.memory.is_bounded() {
+        return Ok(u64::MAX);
+    }
+    let most = (PROFILE_MEMORY_FACTOR.saturating_mul(bytes.len() as u64)).max(PROFILE_MEMORY_MIN);
+    limits.take(most)?;
+    Ok(most)
+}
+
+const PROFILE_MEMORY_FACTOR: u64 = 20;
+const PROFILE_MEMORY_MIN: u64 = 128 << 20;
 
 fn decode_spans(path: &Path, input: impl Read, format: FileFormat) -> Result<Contents, ImportError> {
     let _step = info_span!("decode", format = format.as_str()).entered();

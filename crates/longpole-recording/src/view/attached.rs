@@ -1,7 +1,7 @@
 //! What processes did that ran before and after the recording.
 
 use longpole_analysis::Report;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::states::BlockedView;
 use super::threads::{ThreadView, thread_views};
@@ -11,7 +11,7 @@ use super::waits::WaitView;
 const ATTACHED_MAX: usize = 10;
 
 /// What processes did while longpole was attached to them: the recording began and ended while they ran.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct AttachedView {
     /// The process that the user named.
     pub pid: Option<u32>,

@@ -2,7 +2,7 @@
 
 use longpole_analysis::{Report, words};
 use longpole_model::NodeId;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::functions::{TopFrameView, top_frames, weight};
 use super::waits::WaitView;
@@ -10,7 +10,7 @@ use super::waits::WaitView;
 /// The other side of a call: of a span of kind `client` or `producer` that names the address of its server (`network.peer.*`,
 /// `server.*`, `net.peer.*`, `net.sock.peer.*`, `peer.*`, or a URL). Samples and waits are those of the called processes between start
 /// and end of the call, for whomever they worked; waits for the next call are omitted.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct CalleeView {
     /// The called address, such as `127.0.0.1:8080`.
     pub address: String,
@@ -32,7 +32,7 @@ pub struct CalleeView {
 }
 
 /// A process that accepts calls.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct CalleeProcessView {
     /// Its id.
     pub pid: u32,

@@ -4,7 +4,7 @@ use longpole_analysis::code::functions::{FunctionWeight, LineWeight};
 use longpole_analysis::code::origin::CodeOrigin;
 use longpole_analysis::{Handle, Report};
 use longpole_model::{FunctionId, Runtime, SampleId, SumNanos, WaitId};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::shared::nanos;
 
@@ -16,7 +16,7 @@ const LINES_NAMED_MAX: usize = 3;
 
 /// A function with its share of some samples. Lists of these omit functions that only start the program or a thread and call it, and
 /// the loops of interpreters.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct TopFrameView {
     /// Handle, such as `f12`.
     pub handle: String,
@@ -41,7 +41,7 @@ pub struct TopFrameView {
 }
 
 /// What runs a function that no binary of the process holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RuntimeView {
     /// CPython.
@@ -57,7 +57,7 @@ pub enum RuntimeView {
 }
 
 /// Whose code a function is, as far as its name, its source file and its binary tell.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WhoseView {
     /// The program's own, and code about which nothing is known.
@@ -75,7 +75,7 @@ pub enum WhoseView {
 }
 
 /// Time on one line of a function.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LineView {
     /// The line.
     pub line: u32,

@@ -10,7 +10,7 @@ use longpole_analysis::report::reason::{Reason, ReasonCode};
 use longpole_analysis::schedule::poles::{LimitedBy, Pole};
 use longpole_analysis::words::{self, Piece, Words};
 use longpole_analysis::{Handle, Report};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::callee::CalleeView;
 use super::functions::{POLE_FRAMES_MAX, TopFrameView, top_frames, weight};
@@ -26,7 +26,7 @@ const SUMMED_POLES_MAX: usize = 16;
 const POLE_SPANS_MAX: usize = 100;
 
 /// All long poles of a recording.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct PolesView {
     /// Name of the recording, such as `r7`.
     pub recording: String,
@@ -41,10 +41,12 @@ pub struct PolesView {
     pub between_nanos: i64,
     /// Time on the critical path in which processes waited for work to arrive: it belongs to no pole.
     pub idle_nanos: i64,
+    /// Whether longpole attached to processes that ran on after the recording: then no end can come sooner, and there are no poles.
+    pub attached: bool,
 }
 
 /// The poles that a list omits.
-#[derive(Debug, Clone, Copy, Default, Serialize)]
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 pub struct PolesTruncated {
     /// How many.
     pub poles: usize,
@@ -66,7 +68,7 @@ impl PolesTruncated {
 
 /// A long pole: a group of spans on the critical path. `saves_*` say how much earlier the whole run would end. Savings do not add up
 /// where poles run beside each other or contain each other.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct PoleView {
     /// Handle, such as `p1`.
     pub handle: String,
@@ -125,7 +127,7 @@ pub struct PoleView {
 }
 
 /// A part of the own time of spans.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct PartView {
     /// What it is.
     pub kind: PartKindView,
@@ -142,7 +144,7 @@ pub struct PartView {
 }
 
 /// What a part of own time is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PartKindView {
     /// A function computes, with what it calls.
@@ -156,7 +158,7 @@ pub enum PartKindView {
 }
 
 /// A span, or another thread of the pole's process, that limits what a pole saves.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct LimitView {
     /// Handle, such as `s9`; of a thread, that of its process.
     pub handle: String,
@@ -169,7 +171,7 @@ pub struct LimitView {
 }
 
 /// An operation that another one is a part of.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct WithinView {
     /// Handle, such as `s7`.
     pub handle: String,
@@ -178,7 +180,7 @@ pub struct WithinView {
 }
 
 /// Why a pole takes its time.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ReasonView {
     /// The kind of the reason.
     pub code: ReasonCodeView,
@@ -193,7 +195,7 @@ pub struct ReasonView {
 }
 
 /// A piece of a text.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct PieceView {
     /// What it is.
     pub kind: PieceKindView,
@@ -202,7 +204,7 @@ pub struct PieceView {
 }
 
 /// What a piece of a text is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PieceKindView {
     /// Plain words.
@@ -214,7 +216,7 @@ pub enum PieceKindView {
 }
 
 /// The kind of a reason.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReasonCodeView {
     /// It computes.
@@ -239,6 +241,7 @@ impl PolesView {
             truncated: PolesTruncated::behind(report, usize::MAX),
             between_nanos: report.between_operations().0,
             idle_nanos: report.idle_on_path().0,
+            attached: report.is_attached(),
         }
     }
 }

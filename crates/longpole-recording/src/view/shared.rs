@@ -7,13 +7,13 @@ use longpole_analysis::report::LinkCounts;
 use longpole_analysis::schedule::saving::{Saving, ScheduleEvidence};
 use longpole_analysis::{Handle, words};
 use longpole_model::{Exit, NodeId, Timestamp};
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 
 /// A range of nanoseconds, `[low, high]`. Both ends are equal where the recording declares what a span waited for.
 pub type RangeNanos = [i64; 2];
 
 /// How a command or process ended; one of the two is set.
-#[derive(Debug, Clone, Copy, Serialize)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct ExitView {
     /// Exit code.
     pub code: Option<i32>,
@@ -31,7 +31,7 @@ impl ExitView {
 }
 
 /// Numbers of samples by how they were linked to their span.
-#[derive(Debug, Clone, Copy, Default, Serialize)]
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 pub struct LinksView {
     /// The context record of the thread names the span.
     pub record: u64,
@@ -82,7 +82,7 @@ pub(crate) fn json_bytes(text: &str) -> u64 {
 }
 
 /// Something missing or unusual, with its count and its cause.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct QualityView {
     /// Stable code of the kind.
     pub code: String,
@@ -108,14 +108,14 @@ impl QualityView {
 }
 
 /// How many spans a list omits.
-#[derive(Debug, Clone, Copy, Default, Serialize)]
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 pub struct SpansTruncated {
     /// Omitted spans.
     pub spans: usize,
 }
 
 /// How far the evidence for an order between spans goes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EvidenceView {
     /// The spans themselves say so: by their parent, or by span links.

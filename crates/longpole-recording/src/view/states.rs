@@ -2,12 +2,12 @@
 
 use longpole_analysis::time::states::{StateEvidence, States};
 use longpole_model::{StateKind, SumNanos, WaitKind};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::waits::WaitKindView;
 
 /// Where time went. All parts but `cpu_nanos` sum to the duration of what they describe, to the nanosecond.
-#[derive(Debug, Clone, Copy, Serialize)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct StatesView {
     /// Running its own code.
     pub on_cpu_nanos: i64,
@@ -35,7 +35,7 @@ pub struct StatesView {
 }
 
 /// Where the figures of states come from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StateEvidenceView {
     /// The journals of its threads and their switch records.
@@ -65,7 +65,7 @@ impl From<States> for StatesView {
 }
 
 /// Blocked time by what it waited for, in nanoseconds.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BlockedView {
     /// A lock.
     pub lock: i64,

@@ -4,7 +4,7 @@ use std::fmt::Display;
 
 use longpole_analysis::Report;
 use longpole_model::{CaptureMode, RecorderCost};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::attached::AttachedView;
 use super::functions::{TopFrameView, top_frames};
@@ -21,9 +21,10 @@ const SUMMARY_POLES_MAX: usize = 10;
 const SUMMARY_FRAMES_MAX: usize = 10;
 
 /// The answer of a recording.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct SummaryView {
     /// Always `longpole.summary/1`.
+    #[serde(skip_deserializing, default = "schema")]
     pub schema: &'static str,
     /// Name of the recording, such as `r7`.
     pub recording: String,
@@ -84,7 +85,7 @@ pub struct SummaryView {
 }
 
 /// How samples were taken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CaptureModeView {
     /// In user mode only: the kernel's own code is not visible.
@@ -100,7 +101,7 @@ pub enum CaptureModeView {
 }
 
 /// How much ran at once.
-#[derive(Debug, Clone, Copy, Serialize)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct ParallelismView {
     /// Operations in flight, averaged over the run.
     pub mean: f64,
@@ -113,12 +114,16 @@ pub struct ParallelismView {
 }
 
 /// What recording cost.
-#[derive(Debug, Clone, Copy, Serialize)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct RecorderView {
     /// CPU time of the recorder.
     pub cpu_nanos: u64,
     /// Peak of its resident memory.
     pub rss_bytes_max: u64,
+}
+
+fn schema() -> &'static str {
+    "longpole.summary/1"
 }
 
 impl SummaryView {
@@ -132,7 +137,7 @@ impl SummaryView {
         let weight = report.recording().samples.iter().fold(0u64, |sum, sample| sum.saturating_add(sample.weight_nanos));
         let (parallelism, work) = (report.parallelism(), report.work());
         SummaryView {
-            schema: "longpole.summary/1",
+            schema: schema(),
             recording: recording.to_string(),
             command: run.command.clone(),
             exit: run.exit.map(ExitView::new),

@@ -7,7 +7,7 @@ use longpole_analysis::report::WaitedFor;
 use longpole_analysis::time::threads::{self, Importance, ThreadLife};
 use longpole_analysis::{Handle, Report};
 use longpole_model::{ThreadKey, WaitKind};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::shared::{listed, nanos};
 use super::states::BlockedView;
@@ -26,7 +26,7 @@ pub struct ThreadsView {
 }
 
 /// Where the life of a thread went: exact, from switch records.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ThreadView {
     /// Process.
     pub pid: u32,
@@ -66,7 +66,7 @@ pub struct ThreadView {
 }
 
 /// A thread that another one waited for.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct WaitedForView {
     /// The thread.
     pub tid: u32,

@@ -3,7 +3,7 @@
 use longpole_analysis::time::usage::{PeakFrom, UsageFinding};
 use longpole_analysis::{Report, words};
 use longpole_model::{IoBytes, Monotonic, ProcessRow};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::shared::{nanos, node_handle};
 
@@ -66,7 +66,7 @@ pub struct ReadingColumns {
 }
 
 /// A notable use of memory or storage.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct NotableView {
     /// The kind of use.
     pub code: NotableCodeView,
@@ -81,7 +81,7 @@ pub struct NotableView {
 }
 
 /// The kind of a notable use.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NotableCodeView {
     /// Its memory grows steadily.

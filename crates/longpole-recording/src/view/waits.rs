@@ -4,7 +4,7 @@ use longpole_analysis::report::{BlockedBy, Blocker, WaitSum};
 use longpole_analysis::time::blockers::{BlockerEvidence, Relation};
 use longpole_analysis::{Report, words};
 use longpole_model::WaitKind;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::functions::{POLE_FRAMES_MAX, TopFrameView, top_frames, weight};
 
@@ -12,7 +12,7 @@ use super::functions::{POLE_FRAMES_MAX, TopFrameView, top_frames, weight};
 const PLACES_MAX: usize = 10;
 
 /// Waits of one kind in one function of the program.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct WaitView {
     /// What the waits were for.
     pub kind: WaitKindView,
@@ -37,7 +37,7 @@ pub struct WaitView {
 }
 
 /// What a thread waits for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WaitKindView {
     /// A lock.
@@ -65,7 +65,7 @@ pub enum WaitKindView {
 }
 
 /// A line with waits.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct PlaceView {
     /// Source file.
     pub file: String,
@@ -76,7 +76,7 @@ pub struct PlaceView {
 }
 
 /// Threads that waits of kind `lock`, `queue` and `join` were for.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct BlockedByView {
     /// What the other thread did for the one that waited.
     pub relation: RelationView,
@@ -89,7 +89,7 @@ pub struct BlockedByView {
 }
 
 /// What another thread did for the one that waited.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RelationView {
     /// It holds the lock.
@@ -101,7 +101,7 @@ pub enum RelationView {
 }
 
 /// Waits for one of several threads; nothing says for which.
-#[derive(Debug, Clone, Copy, Serialize)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct OneOfView {
     /// How many threads, at most.
     pub threads: u32,
@@ -110,7 +110,7 @@ pub struct OneOfView {
 }
 
 /// A thread that others waited for, and what it did meanwhile.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct BlockerView {
     /// Its process.
     pub pid: u32,
@@ -135,7 +135,7 @@ pub struct BlockerView {
 }
 
 /// How longpole knows which thread others waited for. The rule: `docs/decisions/0013-who-holds-a-lock.md`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BlockerEvidenceView {
     /// The lock itself names the thread.

@@ -16,6 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use longpole_analysis::Report;
 use longpole_model::{Timestamp, TraceId};
+use longpole_recording::kept::{self, KeptView};
 use longpole_recording::memory::view_bytes;
 use longpole_recording::source_file::SourceConsent;
 use longpole_recording::{import, seal};
@@ -25,7 +26,7 @@ use longpole_wire::jaeger::trace_id;
 use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::time::timeout_at;
 
-use super::{Answer, ApiError, ReportName};
+use super::{Answer, ApiError, ReportName, json};
 use crate::limits::{REPORTS_BYTES_MAX, REPORTS_MAX};
 use crate::off_the_reactor::{QUERY, Unfinished, off_the_reactor, query_limits};
 
@@ -328,6 +329,35 @@ impl ReportCache {
             view(name, &report)
         })
         .await
+    }
+
+    /// The same of a view that is kept beside a recording. A server keeps none: what others pushed must not grow.
+    pub(super) async fn kept_view<V: KeptView + 'static>(
+        self: &Arc<Self>,
+        recording: &str,
+        view: impl FnOnce(ReportName, &Report) -> V + Send + 'static,
+    ) -> Answer {
+        let ReportSource::Recordings(_) = self.source else {
+            return self.view(recording, |name, report| json(&view(name, report))).await;
+        };
+        let (cache, text) = (Arc::clone(self), recording.to_owned());
+        let found = off_the_reactor::<_, ApiError>(move || {
+            let store = cache.open()?;
+            let name = store.resolve(&text)?;
+            Ok(kept::kept::<V>(&store, name).map(|kept| json(&kept)))
+        });
+        if let Some(answer) = found.await? {
+            return answer;
+        }
+        let cache = Arc::clone(self);
+        let made = move |name, report: &_| {
+            let made = view(name, report);
+            if let (ReportName::Recording(name), Ok(store)) = (name, cache.open()) {
+                kept::keep(&store, name, &made);
+            }
+            json(&made)
+        };
+        self.view(recording, made).await
     }
 
     /// The same of a view that has a row for each span.

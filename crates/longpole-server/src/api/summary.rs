@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use axum::extract::{Path, State};
 
-use super::{Answer, ReportCache, json};
+use super::{Answer, ReportCache};
 use longpole_recording::view::SummaryView;
 
 pub(super) async fn get(State(cache): State<Arc<ReportCache>>, Path(recording): Path<String>) -> Answer {
-    cache.view(&recording, |name, report| json(&SummaryView::new(name, report))).await
+    cache.kept_view(&recording, |name, report| SummaryView::new(name, report)).await
 }

@@ -33,6 +33,14 @@ pub struct SpanFilter {
     pub after: Option<TraceCursor>,
 }
 
+/// What a search needs of a span unless it asks for attributes.
+pub(super) struct SpanOutline<'a> {
+    pub(super) service: &'a str,
+    pub(super) name: &'a str,
+    pub(super) range: TimeRange,
+    pub(super) status: StatusCode,
+}
+
 /// A place in the order of a search: by the start of a trace, the newest first, then by its id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TraceCursor {
@@ -69,16 +77,28 @@ impl SpanFilter {
         self.from.is_none_or(|from| end >= from) && self.until.is_none_or(|until| start <= until)
     }
 
-    /// Whether the span matches.
-    pub fn matches(&self, span: &Span) -> bool {
-        let nanos = span.duration_nanos().cast_unsigned();
-        self.service.as_ref().is_none_or(|service| span.service_name() == service)
-            && self.name.as_ref().is_none_or(|name| span.name.as_str() == name)
+    /// Whether it asks for more than the outlines of spans have.
+    pub(super) fn needs_attributes(&self) -> bool {
+        !self.attributes.is_empty() || !self.keys.is_empty()
+    }
+
+    /// Whether a span matches but for its attributes.
+    pub(super) fn matches_outline(&self, span: &SpanOutline<'_>) -> bool {
+        let nanos = span.range.nanos().cast_unsigned();
+        self.service.as_ref().is_none_or(|service| span.service == service)
+            && self.name.as_ref().is_none_or(|name| span.name == name)
             && self.min_nanos.is_none_or(|min| nanos >= min)
             && self.max_nanos.is_none_or(|max| nanos <= max)
-            && (!self.is_error || span.status.code == StatusCode::Error)
-            && self.from.is_none_or(|from| span.start >= from)
-            && self.until.is_none_or(|until| span.start <= until)
+            && (!self.is_error || span.status == StatusCode::Error)
+            && self.from.is_none_or(|from| span.range.start >= from)
+            && self.until.is_none_or(|until| span.range.start <= until)
+    }
+
+    /// Whether the span matches.
+    pub fn matches(&self, span: &Span) -> bool {
+        let range = TimeRange { start: span.start, end: span.end };
+        let outline = SpanOutline { service: span.service_name(), name: &span.name, range, status: span.status.code };
+        self.matches_outline(&outline)
             && self.attributes.iter().all(|(key, value)| has(span, key, Some(value)))
             && self.keys.iter().all(|key| has(span, key, None) || span.events.iter().any(|event| event.name.as_str() == key))
     }

@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 use std::hash::BuildHasher;
 
 use longpole_model::fast_hash::FastMap;
-use longpole_model::{Span, SpanId, SpanKind, StatusCode, Timestamp, TraceId};
+use longpole_model::{Span, SpanId, SpanKind, StatusCode, TimeRange, Timestamp, TraceId};
 
+use super::filter::{SpanFilter, SpanOutline};
 use super::log_events::{self, is_log_event};
 use super::operations::Operations;
 use crate::compact_spans::{CompactSpans, is_unfinished};
@@ -144,6 +145,29 @@ impl Head {
             summary.add(head.start, head.end, head.parent_span_id.is_none(), example.resource.service_name(), &example.name, is_error);
         }
         (summary.spans > 0).then_some(summary)
+    }
+
+    /// Where the spans of a trace are that the filter matches but for their attributes, and whether the trace has records of logs.
+    pub(super) fn outlined(&self, trace_id: TraceId, filter: &SpanFilter) -> (Vec<u32>, bool) {
+        let (mut matching, mut has_logs) = (Vec::new(), false);
+        for place in self.places(trace_id) {
+            let head = &self.spans.heads()[*place as usize];
+            let example = &self.spans.examples()[head.example];
+            if is_log_event(example) {
+                has_logs = true;
+                continue;
+            }
+            let outline = SpanOutline {
+                service: example.service_name(),
+                name: &example.name,
+                range: TimeRange { start: head.start, end: head.end },
+                status: self.spans.status(*place as usize),
+            };
+            if filter.matches_outline(&outline) {
+                matching.push(*place);
+            }
+        }
+        (matching, has_logs)
     }
 
     /// Adds its services with their operations and kinds.

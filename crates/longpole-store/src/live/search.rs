@@ -9,13 +9,13 @@ use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use longpole_model::{Timestamp, TraceId};
+use longpole_model::{Span, Timestamp, TraceId};
 
 use super::candidates::{self, Candidate};
 use super::filter::{SpanFilter, TraceCursor};
 use super::log_events::attach;
 use super::segment::Segment;
-use super::trace::rows_of_head;
+use super::trace::{ROWS_AT_A_TIME, rows_at, rows_of_head};
 use super::{LiveGeneration, LiveStore, read};
 use crate::error::StoreError;
 use crate::query_limits::QueryLimits;
@@ -221,23 +221,42 @@ fn in_head(generation: &LiveGeneration, filter: &SpanFilter, limit: usize, query
         query.take(((candidates.len() - before) * (size_of::<TraceSummary>() + SUMMARY_TEXTS_BYTES)) as u64)?;
     }
     candidates.sort_by_key(newest_first);
-    let matches = |trace: &TraceSummary| -> Result<bool, StoreError> {
-        query.briefly(|| {
-            let rows = rows_of_head(generation, trace.trace_id, query)?;
-            Ok(attach(rows).iter().any(|span| filter.matches(span)))
-        })
-    };
     let mut matching = Vec::new();
     for trace in candidates {
         query.check()?;
         if matching.len() >= limit {
             break;
         }
-        if matches(&trace)? {
+        if is_large_or(trace_in_head_matches(generation, trace.trace_id, filter, query))? {
             matching.push(trace);
         }
     }
     Ok(matching)
+}
+
+fn trace_in_head_matches(generation: &LiveGeneration, id: TraceId, filter: &SpanFilter, query: &QueryLimits) -> Result<bool, StoreError> {
+    let (places, has_logs) = read(&generation.head).outlined(id, filter);
+    if places.is_empty() || !filter.needs_attributes() {
+        return Ok(!places.is_empty());
+    }
+    for some in places.chunks(ROWS_AT_A_TIME) {
+        let has_match = |rows: Vec<Span>| rows.iter().any(|span| filter.matches(span));
+        if query.briefly(|| rows_at(generation, some, query).map(has_match))? {
+            return Ok(true);
+        }
+    }
+    // Records of logs are events of their spans.
+    let with_logs = || Ok(attach(rows_of_head(generation, id, query)?).iter().any(|span| filter.matches(span)));
+    if has_logs { query.briefly(with_logs) } else { Ok(false) }
+}
+
+/// A trace that is too large to be read counts as one that matches: it must not take all others away, and whoever reads what was found says that it
+/// is too large.
+fn is_large_or(matches: Result<bool, StoreError>) -> Result<bool, StoreError> {
+    match matches {
+        Err(StoreError::TooMuchMemory { .. }) => Ok(true),
+        matches => matches,
+    }
 }
 
 /// The newest traces of a segment that match, the newest first.
@@ -254,22 +273,38 @@ fn in_segment(segment: &Segment, filter: &SpanFilter, limit: usize, query: &Quer
         let mut rows: Vec<u32> = some.iter().map(|candidate| candidate.outline.row).collect();
         rows.sort_unstable();
         let mut found = segment.traces_at(&rows, query)?;
-        let before = query.memory.bytes();
         let certain: HashSet<TraceId> =
             some.iter().filter(|candidate| candidate.is_certain).map(|candidate| candidate.outline.trace_id).collect();
         let unsure: Vec<TraceRow> = found.iter().filter(|row| !certain.contains(&row.summary.trace_id)).cloned().collect();
-        let spans = segment.spans_of_all(&unsure, query)?;
         let mut is_matching: HashSet<TraceId> = certain;
-        is_matching.extend(
-            spans.into_iter().filter_map(|(trace_id, rows)| attach(rows).iter().any(|span| filter.matches(span)).then_some(trace_id)),
-        );
-        // The spans are gone.
-        query.memory.release_to(before);
+        is_matching.extend(matching_in_segment(segment, &unsure, filter, query)?);
         found.sort_by_key(|row| newest_first(&row.summary));
         let has_spans = |row: &TraceRow| row.summary.spans > 0 && is_matching.contains(&row.summary.trace_id);
         matching.extend(found.into_iter().filter(has_spans).map(|row| row.summary));
     }
     matching.truncate(limit);
+    Ok(matching)
+}
+
+/// Which of these traces of a segment match.
+fn matching_in_segment(segment: &Segment, some: &[TraceRow], filter: &SpanFilter, query: &QueryLimits) -> Result<Vec<TraceId>, StoreError> {
+    let of_all = |some: &[TraceRow]| -> Result<Vec<TraceId>, StoreError> {
+        let is_matching = |rows| attach(rows).iter().any(|span| filter.matches(span));
+        query.briefly(|| {
+            let spans = segment.spans_of_all(some, query)?;
+            Ok(spans.into_iter().filter_map(|(trace_id, rows)| is_matching(rows).then_some(trace_id)).collect())
+        })
+    };
+    match of_all(some) {
+        Err(StoreError::TooMuchMemory { .. }) => {}
+        matching => return matching,
+    }
+    let mut matching = Vec::new();
+    for row in some {
+        if is_large_or(of_all(std::slice::from_ref(row)).map(|matching| !matching.is_empty()))? {
+            matching.push(row.summary.trace_id);
+        }
+    }
     Ok(matching)
 }
 
@@ -285,7 +320,7 @@ fn turn(candidates: &[Candidate], at_a_time: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use longpole_model::{AttributeValue, Attributes, Resource, Scope, Span, SpanEvent, SpanKind, Status, StatusCode};
+    use longpole_model::{AttributeValue, Attributes, Resource, Scope, SpanEvent, SpanKind, Status, StatusCode};
     use proptest::collection::vec;
     use proptest::option;
     use proptest::prelude::*;

@@ -2,7 +2,7 @@
 
 use std::sync::mpsc;
 
-use longpole_model::TraceId;
+use longpole_model::{SpanId, TraceId};
 
 use super::*;
 use crate::testing::{self, Directory};
@@ -146,6 +146,33 @@ fn a_span_that_claims_to_have_no_end_takes_the_place_of_no_other() {
         let mut expected = [("evil".to_owned(), forged.end), (name.to_owned(), victim.end)];
         expected.sort();
         assert_eq!(spans, expected, "the one that ended is there, though its early copy claims a later end");
+    }
+}
+
+#[test]
+fn a_trace_that_is_too_large_to_be_read_takes_no_other_out_of_a_search() {
+    let directory = Directory::new();
+    let live = open(&directory, LiveOptions::default());
+    append(&live, 1, 2);
+    let span = spans_of(&body(2, 1)).remove(0);
+    let event = longpole_model::SpanEvent { time: span.start, name: "xx".into(), attributes: longpole_model::Attributes::default() };
+    let heavy = Span { events: vec![event; 4_000].into(), ..span };
+    let spans: Vec<Span> =
+        (1..40).map(|number: u64| Span { span_id: SpanId::from_slice(&number.to_be_bytes()).unwrap(), ..heavy.clone() }).collect();
+    let head = RequestHead { encoding: BodyEncoding::Protobuf, received: NOW, peer_pid: None };
+    live.append(&Request { head, body: &[], spans: &spans }).unwrap();
+    for is_in_segment in [false, true] {
+        live.maintain(NOW, is_in_segment).unwrap();
+        let store = live.for_query(QueryLimits { memory: QueryMemory::of(&Arc::new(MemoryPool::new(1 << 20))), ..QueryLimits::default() });
+        assert!(matches!(store.trace(id(2)), Err(StoreError::TraceTooLarge { .. })));
+        let named = SpanFilter { name: Some(spans_of(&body(1, 1))[0].name.to_string()), ..SpanFilter::default() };
+        let tagged = |key: &str| SpanFilter { keys: vec![key.to_owned()], ..SpanFilter::default() };
+        // A segment knows all words that it has.
+        let unknown = usize::from(!is_in_segment);
+        for (filter, expected) in [(SpanFilter::default(), 2), (named, 2), (tagged("xx"), 1), (tagged("no such key"), unknown)] {
+            assert_eq!(store.find(&filter, 20).unwrap().len(), expected, "{filter:?}, {is_in_segment}");
+        }
+        assert!(store.limits().memory.bytes() < 100_000);
     }
 }
 

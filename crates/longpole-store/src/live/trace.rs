@@ -12,7 +12,7 @@ use crate::query_limits::QueryLimits;
 use crate::tables::traces::TraceRow;
 
 /// Rows that are taken out of a head at once: appends wait meanwhile.
-const ROWS_AT_A_TIME: usize = 256;
+pub(super) const ROWS_AT_A_TIME: usize = 256;
 
 /// What an answer takes with its spans, as often as these alone: as JSON they are about as large again.
 const ANSWER_TIMES: u64 = 2;
@@ -114,6 +114,11 @@ impl LiveStore {
 /// What a generation has of a trace.
 pub(super) fn rows_of_head(generation: &LiveGeneration, trace_id: TraceId, query: &QueryLimits) -> Result<Vec<Span>, StoreError> {
     let places = read(&generation.head).places(trace_id).to_vec();
+    rows_at(generation, &places, query)
+}
+
+/// The rows at some places of a head.
+pub(super) fn rows_at(generation: &LiveGeneration, places: &[u32], query: &QueryLimits) -> Result<Vec<Span>, StoreError> {
     let mut rows = Vec::with_capacity(places.len());
     for some in places.chunks(ROWS_AT_A_TIME) {
         query.check()?;

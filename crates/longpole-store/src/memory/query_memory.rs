@@ -183,6 +183,11 @@ impl QueryMemory {
         QueryMemory(Arc::new(Lease { pool: Some(Arc::clone(pool)), used: AtomicU64::new(0), reserved: AtomicU64::new(0) }))
     }
 
+    /// Whether others take of the same memory.
+    pub fn is_bounded(&self) -> bool {
+        self.0.pool.is_some()
+    }
+
     /// Bytes that it uses.
     pub fn bytes(&self) -> u64 {
         self.0.used()

@@ -55,6 +55,11 @@ impl Checksum {
         sum
     }
 
+    /// The CRC as the list prints it.
+    pub(crate) fn hex(self) -> String {
+        format!("{:08x}", self.crc)
+    }
+
     /// The checksum of everything that is left to read.
     pub(crate) fn of_rest(mut input: impl Read) -> io::Result<Self> {
         let mut sum = Checksum::default();

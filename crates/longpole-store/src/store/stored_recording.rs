@@ -242,7 +242,7 @@ impl StoredRecording {
     }
 
     /// The version of a sealed recording.
-    fn check_sealed(&self) -> Result<u32, StoreError> {
+    pub(super) fn check_sealed(&self) -> Result<u32, StoreError> {
         match self.state {
             RecordingState::Sealed { .. } => format_file::check(&self.directory),
             RecordingState::Recording | RecordingState::Killed | RecordingState::Ended => Err(StoreError::NotSealed { name: self.name }),

@@ -11,6 +11,7 @@ use std::collections::HashMap;
 use longpole_model::stack::{LocationKind, Runtime};
 use longpole_model::{Frame, LocationId, Text};
 
+use super::parts::{Budget, LOCATION_BYTES, SAMPLE_BYTES};
 use super::{Numbers, Profile, ProfileSample, ValueType, parts, push_location};
 use crate::error::FileError;
 use crate::limits::{NAME_BYTES_MAX, PROFILE_SAMPLES_MAX, STACK_FRAMES_MAX};
@@ -66,7 +67,8 @@ pub(super) fn is_one(first_bytes: &[u8]) -> bool {
     !whole.is_empty() && whole.iter().all(|line| parse(line).is_some() && std::str::from_utf8(line).is_ok())
 }
 
-pub(super) fn decode(bytes: &[u8]) -> Result<Profile, FileError> {
+pub(super) fn decode(bytes: &[u8], memory_bytes_max: u64) -> Result<Profile, FileError> {
+    let mut budget = Budget::new(memory_bytes_max);
     let mut samples = Vec::new();
     for (number, line, offset) in lines(bytes) {
         if samples.len() >= PROFILE_SAMPLES_MAX as usize {
@@ -78,14 +80,21 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Profile, FileError> {
     let is_whole = samples.iter().all(|(_, number, _)| matches!(number, Number::Whole(_)));
     let unit = if is_whole { "count" } else { "millionths" };
     let mut profile = Profile { types: vec![ValueType { name: "samples".to_owned(), unit: unit.to_owned() }], ..Profile::default() };
-    let (mut numbers, mut known, mut stack) = (Numbers::default(), HashMap::new(), Vec::new());
+    let (mut numbers, mut known, mut stack, mut has_memory) = (Numbers::default(), HashMap::new(), Vec::new(), true);
     for (names, number, (line, offset)) in samples {
         stack.clear();
         let frames = names.rsplit(|byte| *byte == b';').map(<[u8]>::trim_ascii).filter(|name| !name.is_empty());
         // One more than are kept of a stack, so that it shows.
         for name in frames.take(STACK_FRAMES_MAX + 1) {
-            let location = *known.entry(name).or_insert_with(|| location(&mut profile, name));
+            let location = *known.entry(name).or_insert_with(|| {
+                has_memory &= budget.has(LOCATION_BYTES + name.len());
+                location(&mut profile, name)
+            });
             stack.push(location);
+        }
+        has_memory &= budget.has(SAMPLE_BYTES + size_of_val(&stack[..]));
+        if !has_memory {
+            return Err(FileError::Line { line, offset, problem: "all before it takes more memory than there is for it" });
         }
         let value = match number {
             Number::Whole(value) if is_whole => Some(value),
@@ -97,6 +106,7 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Profile, FileError> {
         let stack = numbers.stack(&mut profile, &stack);
         profile.samples.push(ProfileSample { stack, values: vec![value], ..ProfileSample::default() });
     }
+    profile.stacks = numbers.into_stacks();
     Ok(profile)
 }
 

@@ -134,10 +134,17 @@ impl Numbers {
             return *number;
         }
         self.inlined = self.inlined.saturating_add(frames.saturating_sub(kept) as u64);
-        let number = row(profile.stacks.len());
-        profile.stacks.push(Stack { id: StackId(number), locations: locations.to_vec() });
+        let number = row(self.stacks.len());
         self.stacks.insert(locations.into(), number);
         number
+    }
+
+    /// All stacks, by number.
+    fn into_stacks(self) -> Vec<Stack> {
+        let of_number = |(locations, number): (Box<[LocationId]>, u32)| Stack { id: StackId(number), locations: locations.into_vec() };
+        let mut stacks: Vec<Stack> = self.stacks.into_iter().map(of_number).collect();
+        stacks.sort_unstable_by_key(|stack| stack.id);
+        stacks
     }
 }
 
@@ -177,21 +184,30 @@ pub fn guess(first_bytes: &[u8]) -> Option<ProfileFormat> {
     folded::is_one(first_bytes).then_some(ProfileFormat::Folded)
 }
 
-/// Reads a profile. It is taken whole or not at all.
+/// The bytes of a profile, which is decoded as a whole.
 ///
 /// # Errors
 ///
-/// The input cannot be read, is not in the format, breaks off, or exceeds the limits; with the offset in bytes.
-pub fn decode(input: impl Read, format: ProfileFormat, limits: &Limits) -> Result<Profile, FileError> {
+/// The input cannot be read, or exceeds the limits.
+pub fn read(input: impl Read, limits: &Limits) -> Result<Vec<u8>, FileError> {
     let mut bytes = Vec::new();
     input.take(limits.document_bytes_max as u64 + 1).read_to_end(&mut bytes).map_err(FileError::Read)?;
     if bytes.len() > limits.document_bytes_max {
         return Err(FileError::TooLarge { limit_bytes: limits.document_bytes_max, offset: 0 });
     }
+    Ok(bytes)
+}
+
+/// Decodes a profile: whole or not at all. It may take no more than these bytes of memory, with the recording and the report that are made of it.
+///
+/// # Errors
+///
+/// It is not in the format, breaks off, or takes too much; with the offset in bytes.
+pub fn decode(bytes: &[u8], format: ProfileFormat, memory_bytes_max: u64) -> Result<Profile, FileError> {
     match format {
-        ProfileFormat::Pprof => pprof_reader::decode(&bytes).map_err(|error| FileError::Document { error, offset: 0 }),
-        ProfileFormat::Otlp => otlp::decode(&bytes).map_err(|error| FileError::Document { error, offset: 0 }),
-        ProfileFormat::Folded => folded::decode(&bytes),
+        ProfileFormat::Pprof => pprof_reader::decode(bytes, memory_bytes_max).map_err(|error| FileError::Document { error, offset: 0 }),
+        ProfileFormat::Otlp => otlp::decode(bytes, memory_bytes_max).map_err(|error| FileError::Document { error, offset: 0 }),
+        ProfileFormat::Folded => folded::decode(bytes, memory_bytes_max),
     }
 }
 

@@ -16,7 +16,9 @@ use longpole_model::stack::Runtime;
 use longpole_model::time::Timestamp;
 use longpole_model::{Frame, LocationId, SpanId, SpanLabel, TraceId};
 
-use super::parts::{self, Function, LocationParts, MappedAt, Mappings, NameBudget, each, frames, list, message, number, two_numbers};
+use super::parts::{
+    self, Budget, ENTRY_BYTES, Function, LocationParts, MappedAt, Mappings, each, frames, list, message, number, two_numbers,
+};
 use super::{Numbers, Profile, ProfileSample, ValueType};
 use crate::error::{DecodeError, Problem};
 use crate::limits::PROFILE_TYPES_MAX;
@@ -105,8 +107,9 @@ impl<'a> Iterator for Parts<'a> {
 }
 
 /// Reads all messages of a file.
-pub(super) fn decode(bytes: &[u8]) -> Result<Profile, DecodeError> {
-    let mut out = Out { profile: Profile::default(), numbers: Numbers::default(), periods: Vec::new(), names: NameBudget::default() };
+pub(super) fn decode(bytes: &[u8], memory_bytes_max: u64) -> Result<Profile, DecodeError> {
+    let budget = Budget::new(memory_bytes_max);
+    let mut out = Out { profile: Profile::default(), numbers: Numbers::default(), periods: Vec::new(), budget };
     if is_message(bytes) || bytes.first() != Some(&0) {
         out.message(Reader::new(bytes).named("ProfilesData")).map_err(of_version)?;
     } else {
@@ -131,6 +134,7 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Profile, DecodeError> {
     for sample in &mut out.profile.samples {
         sample.values.resize(out.profile.types.len(), 0);
     }
+    out.profile.stacks = out.numbers.into_stacks();
     Ok(out.profile)
 }
 
@@ -150,7 +154,7 @@ struct Out {
     numbers: Numbers,
     /// The period of each type, with the type that it counts.
     periods: Vec<Option<(ValueType, i64)>>,
-    names: NameBudget,
+    budget: Budget,
 }
 
 /// The dictionary of a message. Locations get their numbers in the order in which they are used.
@@ -186,7 +190,7 @@ impl Out {
             Ok(())
         })?;
         let mut tables = match dictionary {
-            Some(dictionary) => Dictionary::read(dictionary)?,
+            Some(dictionary) => Dictionary::read(dictionary, &mut self.budget)?,
             None => Dictionary::empty(),
         };
         each(whole, |reader, it| match it.number {
@@ -219,10 +223,10 @@ impl Out {
         let (mut kind, mut period_type, mut period, mut start, mut duration) = (ValueType::default(), ValueType::default(), 0, 0, 0);
         each(at, |reader, it| {
             match it.number {
-                1 => kind = tables.value_type(message(reader, it, "ValueType")?, &mut self.names)?,
+                1 => kind = tables.value_type(message(reader, it, "ValueType")?, &mut self.budget)?,
                 3 => start = fixed(reader, it)?,
                 4 => duration = number(reader, it)?,
-                5 => period_type = tables.value_type(message(reader, it, "ValueType")?, &mut self.names)?,
+                5 => period_type = tables.value_type(message(reader, it, "ValueType")?, &mut self.budget)?,
                 6 => period = number(reader, it)?.cast_signed(),
                 11 => {
                     let mut attributes = Vec::new();
@@ -288,13 +292,14 @@ impl Out {
         }
         let mut said = *of_profile;
         said.take_all(&attributes, tables, at)?;
-        said.tell(&mut self.profile, &mut self.names, at)?;
+        said.tell(&mut self.profile, &mut self.budget, at)?;
         let span = tables.link(link, at)?;
         let stack = self.stack(stack, at, tables)?;
         // One for each moment; without any, one for all.
         for observation in 0..values.len().max(times.len()) {
             // In the end each has a value of each type.
             parts::has_room(&self.profile, self.profile.types.len(), at)?;
+            self.budget.sample(0, self.profile.types.len(), at)?;
             let mut counted = vec![0; place + 1];
             counted[place] = values.get(observation).map_or(1, |value| value.cast_signed());
             let time = times.get(observation).map(|time| Timestamp::from_unix_nanos(*time));
@@ -316,7 +321,9 @@ impl Out {
         })?;
         let locations: Result<Vec<LocationId>, DecodeError> =
             indices.into_iter().map(|index| tables.location(index, stack, self)).collect();
-        let number = self.numbers.stack(&mut self.profile, &locations?);
+        let locations = locations?;
+        self.budget.sample(locations.len(), 0, stack)?;
+        let number = self.numbers.stack(&mut self.profile, &locations);
         parts::inlined(&self.numbers, at)?;
         tables.known_stacks.insert(index, number);
         Ok(number)
@@ -352,7 +359,7 @@ impl<'a> Said<'a> {
     }
 
     /// Names, where they come for the first time.
-    fn tell(&self, profile: &mut Profile, names: &mut NameBudget, at: Reader<'_>) -> Result<(), DecodeError> {
+    fn tell(&self, profile: &mut Profile, names: &mut Budget, at: Reader<'_>) -> Result<(), DecodeError> {
         let thread = (self.tid > 0).then_some((self.tid, self.thread));
         for (tid, name) in [(0, self.program)].into_iter().chain(thread) {
             if self.pid > 0
@@ -398,7 +405,7 @@ impl<'a> Dictionary<'a> {
         }
     }
 
-    fn read(dictionary: Reader<'a>) -> Result<Dictionary<'a>, DecodeError> {
+    fn read(dictionary: Reader<'a>, budget: &mut Budget) -> Result<Dictionary<'a>, DecodeError> {
         let mut tables = Dictionary {
             texts: Vec::new(),
             functions: Vec::new(),
@@ -414,6 +421,7 @@ impl<'a> Dictionary<'a> {
         };
         let mut attributes = Vec::new();
         each(dictionary, |reader, it| {
+            budget.hold(ENTRY_BYTES, dictionary)?;
             match it.number {
                 1 => tables.mappings.push(message(reader, it, "Mapping")?),
                 2 => tables.locations.push(message(reader, it, "Location")?),
@@ -463,7 +471,7 @@ impl<'a> Dictionary<'a> {
         entry(&self.texts, "string_table", index, at).copied()
     }
 
-    fn value_type(&self, at: Reader<'_>, names: &mut NameBudget) -> Result<ValueType, DecodeError> {
+    fn value_type(&self, at: Reader<'_>, names: &mut Budget) -> Result<ValueType, DecodeError> {
         let (name, unit) = two_numbers(at)?;
         names.value_type(self.bytes(name, at)?, self.bytes(unit, at)?, at)
     }
@@ -558,7 +566,7 @@ impl<'a> Dictionary<'a> {
         })?;
         let build_id = self.said(&attributes, b"process.executable.build_id.gnu", found)?;
         let build_id = parts::build_id(build_id.unwrap_or_default());
-        let path = out.names.text(self.bytes(path, found)?, at)?;
+        let path = out.budget.text(self.bytes(path, found)?, at)?;
         let mapping = parts::mapping(&mut out.profile, &mut self.binaries, path, build_id);
         let mapped = MappedAt { mapping, start, file_offset };
         self.known_mappings.insert(index, mapped);
@@ -575,7 +583,7 @@ impl<'a> Dictionary<'a> {
             match it.number {
                 1 => mapping = number(reader, it)?,
                 2 => place.address = number(reader, it)?,
-                3 if place.has_room() => place.frames.push(self.frame(message(reader, it, "Line")?, &mut out.names)?),
+                3 if place.has_room() => place.frames.push(self.frame(message(reader, it, "Line")?, &mut out.budget)?),
                 4 => list(reader, it, &mut attributes)?,
                 _ => {}
             }
@@ -594,12 +602,12 @@ impl<'a> Dictionary<'a> {
             _ => None,
         };
         place.runtime = runtime.unwrap_or(Runtime::Other);
-        let location = parts::location(&mut out.profile, &mut out.numbers, &mut out.names, place, at)?;
+        let location = parts::location(&mut out.profile, &mut out.numbers, &mut out.budget, place, at)?;
         self.known_locations.insert(index, location);
         Ok(location)
     }
 
-    fn frame(&self, at: Reader<'_>, names: &mut NameBudget) -> Result<Frame, DecodeError> {
+    fn frame(&self, at: Reader<'_>, names: &mut Budget) -> Result<Frame, DecodeError> {
         let (function, line) = two_numbers(at)?;
         let known = *entry(&self.functions, "function_table", function, at)?;
         let mut text = |index| names.text(self.bytes(index, at)?, at);

@@ -82,13 +82,56 @@ pub(super) fn two_numbers(at: Reader<'_>) -> Result<(u64, u64), DecodeError> {
     Ok((first, second))
 }
 
-/// What names may still take: see [`PROFILE_NAME_BYTES_MAX`]. There is one for all messages of a file.
-#[derive(Debug, Default)]
-pub(super) struct NameBudget {
-    bytes: u64,
+/// What a profile may still take: its names see [`PROFILE_NAME_BYTES_MAX`], and all of it the memory that its reader has. There is one for all
+/// messages of a file.
+#[derive(Debug)]
+pub(super) struct Budget {
+    name_bytes: u64,
+    memory_bytes: u64,
+    memory_bytes_max: u64,
 }
 
-impl NameBudget {
+/// Memory of a text of a table, which lies in the file, or of another entry: a table that grows is there twice for a moment.
+pub(super) const ENTRY_BYTES: usize = 64;
+
+/// Memory of a function of pprof, by its number.
+pub(super) const FUNCTION_BYTES: usize = 160;
+
+/// Memory of a binary.
+pub(super) const MAPPING_BYTES: usize = 160;
+
+/// Memory of a location without its frames, and of each of these without its names: here, and where reports find them.
+pub(super) const LOCATION_BYTES: usize = 320;
+const FRAME_BYTES: usize = 100;
+
+/// Memory of a sample, of its stack, and of what reports make of it.
+pub(super) const SAMPLE_BYTES: usize = 400;
+
+impl Budget {
+    pub(super) fn new(memory_bytes_max: u64) -> Budget {
+        Budget { name_bytes: 0, memory_bytes: 0, memory_bytes_max }
+    }
+
+    /// Takes memory; whether there is so much.
+    pub(super) fn has(&mut self, bytes: usize) -> bool {
+        self.memory_bytes = self.memory_bytes.saturating_add(bytes as u64);
+        self.memory_bytes <= self.memory_bytes_max
+    }
+
+    /// Takes memory.
+    pub(super) fn hold(&mut self, bytes: usize, at: Reader<'_>) -> Result<(), DecodeError> {
+        if self.has(bytes) {
+            return Ok(());
+        }
+        let limit = u32::try_from(self.memory_bytes_max).unwrap_or(u32::MAX);
+        Err(at.error_at(at.offset(), Problem::TooManyOf { what: "bytes of memory", limit }))
+    }
+
+    /// Takes memory for a sample with a stack of so many locations and so many values.
+    pub(super) fn sample(&mut self, locations: usize, values: usize, at: Reader<'_>) -> Result<(), DecodeError> {
+        self.hold(SAMPLE_BYTES + locations * size_of::<LocationId>() + values * size_of::<i64>(), at)
+    }
+
     /// A name to keep.
     pub(super) fn text(&mut self, name: &[u8], at: Reader<'_>) -> Result<String, DecodeError> {
         self.take(name.len(), at)?;
@@ -103,13 +146,13 @@ impl NameBudget {
 
     /// Counts a name that is kept, by its bytes before it is cut.
     pub(super) fn take(&mut self, bytes: usize, at: Reader<'_>) -> Result<(), DecodeError> {
-        self.bytes = self.bytes.saturating_add(bytes as u64);
-        if self.bytes > u64::from(PROFILE_NAME_BYTES_MAX) {
+        self.name_bytes = self.name_bytes.saturating_add(bytes as u64);
+        if self.name_bytes > u64::from(PROFILE_NAME_BYTES_MAX) {
             return Err(
                 at.error_at(at.offset(), Problem::TooManyOf { what: "bytes of names in all frames", limit: PROFILE_NAME_BYTES_MAX })
             );
         }
-        Ok(())
+        self.hold(bytes, at)
     }
 }
 
@@ -237,7 +280,7 @@ impl LocationParts {
 pub(super) fn location(
     profile: &mut Profile,
     numbers: &mut Numbers,
-    names: &mut NameBudget,
+    budget: &mut Budget,
     place: LocationParts,
     at: Reader<'_>,
 ) -> Result<LocationId, DecodeError> {
@@ -256,9 +299,10 @@ pub(super) fn location(
             LocationKind::Code { address, .. } => format!("{}+{address}", path.rsplit('/').next().unwrap_or_default()),
             _ => format!("[unmapped {}]", AbsAddr(address)),
         };
-        names.take(function.len(), at)?;
+        budget.take(function.len(), at)?;
         frames.push(Frame { function: function.into(), file: Text::new(), line: 0, reason: Some(NO_NAME.to_owned()) });
     }
+    budget.hold(LOCATION_BYTES + frames.len() * FRAME_BYTES, at)?;
     let location = push_location(profile, kind, frames);
     if is_cut {
         numbers.cut.insert(location);

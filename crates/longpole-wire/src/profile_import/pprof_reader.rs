@@ -13,7 +13,10 @@ use std::collections::HashMap;
 use longpole_model::time::Timestamp;
 use longpole_model::{Frame, LocationId, SpanId, SpanLabel, TraceId};
 
-use super::parts::{self, Function, LocationParts, MappedAt, Mappings, NameBudget, each, frames, list, message, number, two_numbers};
+use super::parts::{
+    self, Budget, ENTRY_BYTES, FUNCTION_BYTES, Function, LocationParts, MAPPING_BYTES, MappedAt, Mappings, each, frames, list, message,
+    number, two_numbers,
+};
 use super::{Numbers, Profile, ProfileSample, ValueType};
 use crate::error::{DecodeError, Problem};
 use crate::limits::{PROFILE_TYPES_MAX, TYPE_NAME_BYTES_MAX};
@@ -55,22 +58,22 @@ pub(super) fn is_one(first_bytes: &[u8]) -> bool {
 }
 
 /// Tables of a profile by the numbers that it gives.
-#[derive(Default)]
 struct Tables<'a> {
     texts: Vec<&'a [u8]>,
     functions: HashMap<u64, Function>,
     mappings: HashMap<u64, MappedAt>,
     locations: HashMap<u64, LocationId>,
     binaries: Mappings,
-    names: NameBudget,
+    budget: Budget,
 }
 
-pub(super) fn decode(bytes: &[u8]) -> Result<Profile, DecodeError> {
+pub(super) fn decode(bytes: &[u8], memory_bytes_max: u64) -> Result<Profile, DecodeError> {
     let whole = Reader::new(bytes).named("Profile");
     let mut profile = Profile::default();
-    let (mut tables, mut numbers) = (Tables::default(), Numbers::default());
+    let (mut tables, mut numbers) = (Tables::new(Budget::new(memory_bytes_max)), Numbers::default());
     each(whole, |reader, it| {
         if it.number == field::TEXT {
+            tables.budget.hold(ENTRY_BYTES, *reader)?;
             tables.texts.push(message(reader, it, "string_table")?.bytes());
         }
         Ok(())
@@ -112,10 +115,16 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Profile, DecodeError> {
         let name = parts::cut(tables.bytes(default_type, whole)?, TYPE_NAME_BYTES_MAX);
         profile.default_type = profile.types.iter().position(|known| known.name == name);
     }
+    profile.stacks = numbers.into_stacks();
     Ok(profile)
 }
 
 impl<'a> Tables<'a> {
+    fn new(budget: Budget) -> Self {
+        let (functions, mappings, locations) = (HashMap::new(), HashMap::new(), HashMap::new());
+        Tables { texts: Vec::new(), functions, mappings, locations, binaries: Mappings::new(), budget }
+    }
+
     fn bytes(&self, index: u64, at: Reader<'_>) -> Result<&'a [u8], DecodeError> {
         let text = usize::try_from(index).ok().and_then(|index| self.texts.get(index));
         match text {
@@ -127,12 +136,12 @@ impl<'a> Tables<'a> {
     }
 
     fn text(&mut self, index: u64, at: Reader<'_>) -> Result<String, DecodeError> {
-        self.names.text(self.bytes(index, at)?, at)
+        self.budget.text(self.bytes(index, at)?, at)
     }
 
     fn value_type(&mut self, at: Reader<'a>) -> Result<ValueType, DecodeError> {
         let (name, unit) = two_numbers(at)?;
-        self.names.value_type(self.bytes(name, at)?, self.bytes(unit, at)?, at)
+        self.budget.value_type(self.bytes(name, at)?, self.bytes(unit, at)?, at)
     }
 
     fn function(&mut self, at: Reader<'a>) -> Result<(), DecodeError> {
@@ -147,6 +156,7 @@ impl<'a> Tables<'a> {
             }
             Ok(())
         })?;
+        self.budget.hold(FUNCTION_BYTES, at)?;
         self.functions.insert(id, function);
         Ok(())
     }
@@ -164,6 +174,7 @@ impl<'a> Tables<'a> {
             }
             Ok(())
         })?;
+        self.budget.hold(MAPPING_BYTES, at)?;
         let (path, build_id) = (self.text(path, at)?, parts::build_id(self.bytes(build_id, at)?));
         let mapping = parts::mapping(profile, &mut self.binaries, path, build_id);
         self.mappings.insert(id, MappedAt { mapping, start, file_offset });
@@ -186,7 +197,7 @@ impl<'a> Tables<'a> {
             0 => None,
             index => Some(*self.mappings.get(&index).ok_or_else(|| at.error_at(at.offset(), Problem::NoSuch { table: "mapping", index }))?),
         };
-        let location = parts::location(profile, numbers, &mut self.names, place, at)?;
+        let location = parts::location(profile, numbers, &mut self.budget, place, at)?;
         self.locations.insert(id, location);
         Ok(())
     }
@@ -207,6 +218,7 @@ impl<'a> Tables<'a> {
             _ => Ok(()),
         })?;
         parts::has_room(profile, values.len(), at)?;
+        self.budget.sample(locations.len(), values.len(), at)?;
         if values.len() != profile.types.len() {
             return Err(at.error_at(at.offset(), Problem::Missing { field: 2 }));
         }
@@ -221,7 +233,7 @@ impl<'a> Tables<'a> {
         parts::inlined(numbers, at)?;
         let values = values.into_iter().map(u64::cast_signed).collect();
         let (pid, tid) = (labels.pid, labels.tid);
-        let name = labels.name.or(labels.endpoint).map(|name| self.names.text(name, at)).transpose()?;
+        let name = labels.name.or(labels.endpoint).map(|name| self.budget.text(name, at)).transpose()?;
         let span = SpanLabel { name, ..labels.span() };
         profile.samples.push(ProfileSample { stack, values, pid, tid, span, time: None });
         Ok(())

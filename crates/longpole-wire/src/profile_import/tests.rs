@@ -5,7 +5,7 @@ use crate::limits::{LOCATION_FRAMES_MAX, NAME_BYTES_MAX, TYPE_NAME_BYTES_MAX};
 use crate::protobuf::{put_integer, put_message, put_set_bytes};
 
 fn folded(text: &str) -> Result<Profile, FileError> {
-    decode(text.as_bytes(), ProfileFormat::Folded, &Limits::default())
+    decode(text.as_bytes(), ProfileFormat::Folded, u64::MAX)
 }
 
 /// Each sample as `root;leaf value`.
@@ -56,7 +56,7 @@ fn of_a_stack_too_deep_the_innermost_frames_are_kept() {
     for text in ["", "samples"] {
         put_set_bytes(&mut bytes, 6, text.as_bytes());
     }
-    let profile = decode(&bytes[..], ProfileFormat::Pprof, &Limits::default()).unwrap();
+    let profile = decode(&bytes[..], ProfileFormat::Pprof, u64::MAX).unwrap();
     assert_eq!((profile.stacks[0].locations.len(), profile.stacks_cut), (STACK_FRAMES_MAX, 1));
 }
 
@@ -67,7 +67,7 @@ fn a_profile_of_too_many_types_or_too_long_names_is_refused() {
     (0..65).for_each(|_| type_of_value(&mut bytes));
     put_set_bytes(&mut bytes, 6, b"");
     put_set_bytes(&mut bytes, 6, b"x");
-    let refused = |bytes: &[u8]| decode(bytes, ProfileFormat::Pprof, &Limits::default()).unwrap_err().to_string();
+    let refused = |bytes: &[u8]| decode(bytes, ProfileFormat::Pprof, u64::MAX).unwrap_err().to_string();
     assert!(refused(&bytes).starts_with("more than 64 types of values"), "{}", refused(&bytes));
 
     // One name of 4 MiB that a hundred frames have.
@@ -104,7 +104,7 @@ const GO: &[u8] = include_bytes!("../../../../fixtures/pprof/go-cpu.pb");
 
 #[test]
 fn a_profile_of_go_has_its_times_and_its_labels() {
-    let profile = decode(GO, ProfileFormat::Pprof, &Limits::default()).unwrap();
+    let profile = decode(GO, ProfileFormat::Pprof, u64::MAX).unwrap();
     let types: Vec<String> = profile.types.iter().map(ValueType::to_string).collect();
     assert_eq!(types, ["samples/count", "cpu/nanoseconds"]);
     assert_eq!(profile.period, Some((ValueType { name: "cpu".to_owned(), unit: "nanoseconds".to_owned() }, 10_000_000)));
@@ -133,7 +133,7 @@ fn labels_name_spans_in_the_ways_of_other_profilers() {
                 });
             }
         });
-        decode(&bytes[..], ProfileFormat::Pprof, &Limits::default()).unwrap().samples.remove(0).span
+        decode(&bytes[..], ProfileFormat::Pprof, u64::MAX).unwrap().samples.remove(0).span
     };
     let ids = |label: &SpanLabel| label.span_ids.iter().map(SpanId::to_string).collect::<Vec<_>>();
     let pyroscope = label(&[("profile_id", "00f067aa0ba902b7"), ("span_name", "GET /")]);
@@ -151,7 +151,7 @@ fn labels_name_spans_in_the_ways_of_other_profilers() {
 
 #[test]
 fn a_profile_that_contradicts_itself_says_where() {
-    let said = |bytes: &[u8]| decode(bytes, ProfileFormat::Pprof, &Limits::default()).unwrap_err().to_string();
+    let said = |bytes: &[u8]| decode(bytes, ProfileFormat::Pprof, u64::MAX).unwrap_err().to_string();
     let mut bytes = Vec::new();
     put_message(&mut bytes, 1, |out| put_integer(out, 1, 7));
     put_set_bytes(&mut bytes, 6, b"");
@@ -197,7 +197,7 @@ fn lines_of_a_location_are_calls_that_were_inlined_innermost_first() {
         put_set_bytes(out, 1, &[9, 9]);
         put_set_bytes(out, 2, &[5]);
     });
-    let profile = decode(&bytes[..], ProfileFormat::Pprof, &Limits::default()).unwrap();
+    let profile = decode(&bytes[..], ProfileFormat::Pprof, u64::MAX).unwrap();
     let lines: Vec<(&str, u32)> = profile.locations[0].frames.iter().map(|frame| (&frame.function[..], frame.line)).collect();
     assert_eq!(
         (lines, profile.stacks[0].locations.len(), &profile.samples[0].values[..]),
@@ -309,7 +309,7 @@ fn profiles_of_otlp_have_their_moments_and_their_spans() {
     assert_eq!(guess(&bytes[..60]), Some(ProfileFormat::Otlp), "cut off in front of its dictionary");
     let framed = [&(bytes.len() as u32).to_be_bytes()[..], &bytes].concat().repeat(2);
     assert_eq!(guess(&framed), Some(ProfileFormat::Otlp));
-    let profile = decode(&bytes[..], ProfileFormat::Otlp, &Limits::default()).unwrap();
+    let profile = decode(&bytes[..], ProfileFormat::Otlp, u64::MAX).unwrap();
     let types: Vec<String> = profile.types.iter().map(ValueType::to_string).collect();
     assert_eq!(types, ["samples/count", "off_cpu/nanoseconds"]);
     assert_eq!(profile.period, Some((ValueType { name: "cpu".to_owned(), unit: "nanoseconds".to_owned() }, 10_000_000)));
@@ -323,13 +323,13 @@ fn profiles_of_otlp_have_their_moments_and_their_spans() {
     assert_eq!(profile.samples[0].span.trace_id.unwrap().to_string(), "ab".repeat(16));
     assert_eq!(profile.samples[2].values, [0, 5_000]);
     assert_eq!(profile.names.into_iter().collect::<Vec<_>>(), [((7, 8), "main".to_owned())]);
-    assert_eq!(decode(&framed[..], ProfileFormat::Otlp, &Limits::default()).unwrap().samples.len(), 6);
+    assert_eq!(decode(&framed[..], ProfileFormat::Otlp, u64::MAX).unwrap().samples.len(), 6);
 }
 
 #[test]
 fn spans_and_profiles_of_otlp_are_distinguished_and_another_version_is_named() {
     assert_ne!(guess(include_bytes!("../../../../fixtures/otlp/python.pb")), Some(ProfileFormat::Otlp));
-    let said = |bytes: &[u8]| decode(bytes, ProfileFormat::Otlp, &Limits::default()).unwrap_err().to_string();
+    let said = |bytes: &[u8]| decode(bytes, ProfileFormat::Otlp, u64::MAX).unwrap_err().to_string();
     assert!(
         said(&otlp(b"x")).starts_with("string_table does not begin with an empty entry, as in opentelemetry-proto 1.10"),
         "{}",
@@ -362,7 +362,7 @@ fn hostile(texts: &[&[u8]], rest: impl FnOnce(&mut Vec<u8>)) -> Result<Profile, 
         put_integer(out, 2, 2);
     });
     rest(&mut bytes);
-    decode(&bytes[..], ProfileFormat::Pprof, &Limits::default())
+    decode(&bytes[..], ProfileFormat::Pprof, u64::MAX)
 }
 
 fn numbers(out: &mut Vec<u8>, field: u32, numbers: &[(u32, u64)]) {
@@ -503,11 +503,21 @@ fn a_name_that_all_threads_have_is_counted_for_each() {
                 });
             });
         });
-        decode(&out[..], ProfileFormat::Otlp, &Limits::default())
+        decode(&out[..], ProfileFormat::Otlp, u64::MAX)
     };
     let profile = file(&vec![b'x'; 1 << 20], 100).unwrap();
     assert_eq!(profile.names.len(), 100);
     assert!(profile.names.values().all(|name| name.len() == NAME_BYTES_MAX + "…".len()));
     let refused = file(&vec![b'x'; 1 << 20], 300).unwrap_err().to_string();
     assert!(refused.starts_with("more than 268435456 bytes of names in all frames"), "{refused}");
+}
+
+#[test]
+fn a_profile_takes_no_more_memory_than_it_may() {
+    let folded: String = (0..1_000).map(|number| format!("main;f{number} 1\n")).collect();
+    for (bytes, format) in [(GO, ProfileFormat::Pprof), (folded.as_bytes(), ProfileFormat::Folded)] {
+        decode(bytes, format, 4 << 20).unwrap();
+        let refused = decode(bytes, format, 2_000).unwrap_err().to_string();
+        assert!(refused.contains("memory"), "{refused}");
+    }
 }

@@ -117,7 +117,7 @@ pub(crate) fn perf_data(bytes: &[u8]) {
 pub(crate) fn profile(bytes: &[u8]) {
     let _ = profile_import::guess(bytes);
     for format in ProfileFormat::ALL {
-        let Ok(profile) = profile_import::decode(bytes, format, &Limits::default()) else { continue };
+        let Ok(profile) = profile_import::decode(bytes, format, u64::MAX) else { continue };
         assert!(!profile.types.is_empty());
         assert!(profile.samples.iter().all(|sample| sample.values.len() == profile.types.len()));
         assert!(profile.samples.iter().all(|sample| (sample.stack as usize) < profile.stacks.len()));

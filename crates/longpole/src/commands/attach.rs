@@ -83,6 +83,7 @@ fn record(invocation: &Invocation, arguments: &AttachArguments) -> Result<()> {
     // The first Ctrl-C ended the recording; a second one ends longpole at once, and the log stays.
     let sealed = longpole_recording::seal::seal_own(&writer, binaries, &|| false)?;
     let view = view::SummaryView::new(name.to_string(), &sealed.report);
+    longpole_recording::kept::keep(writer.store(), name, &view);
     match arguments.format {
         Format::Json => print_json(&view)?,
         Format::Text => print(&answer::answer(&view, invocation.style()))?,

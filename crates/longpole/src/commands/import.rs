@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use longpole_recording::import::{self, Contents};
-use longpole_recording::view;
+use longpole_recording::{kept, view};
 
 use crate::args::{Format, ImportArguments};
 use crate::failure::{Failure, Kind};
@@ -27,6 +27,7 @@ pub(crate) fn import(invocation: &Invocation, arguments: &ImportArguments) -> Re
             store.tag(name, tag)?;
         }
         let view = view::SummaryView::new(name, &report);
+        kept::keep(&store, name, &view);
         match arguments.format {
             Format::Text => print(&answer::answer(&view, invocation.style()))?,
             Format::Json => answers.push(view),

@@ -1,11 +1,11 @@
 //! `open`: serves the page on loopback.
 
-use anyhow::{Context, Result};
-use longpole_recording::seal;
+use anyhow::Result;
+use longpole_recording::view::SummaryView;
 use longpole_server::Access;
 
 use crate::args::OpenArguments;
-use crate::input::load::{file_aloud, resolve};
+use crate::input::load::{self, file_aloud, resolve};
 use crate::input::server::trace_at;
 use crate::input::source_access::source_consent;
 use crate::invocation::Invocation;
@@ -24,7 +24,7 @@ pub(crate) fn open(invocation: &Invocation, arguments: &OpenArguments) -> Result
     let store = invocation.open_store()?;
     let name = resolve(&store, &arguments.recording)?;
     // Load it once before the browser does: if it cannot be read, the error belongs here, not on the page.
-    seal::load(&store, name, &|| false).with_context(|| format!("failed to read {name}"))?;
+    load::view(invocation, &name.to_string(), |name, report| SummaryView::new(name, report))?;
     drop(store);
     let label = name.to_string();
     serve(invocation.store()?, name, Serving { port: arguments.port, access: Access::Token, browser, label: &label, consent })

@@ -4,15 +4,14 @@ use anyhow::Result;
 use longpole_recording::view;
 
 use crate::args::{Format, PolesArguments};
-use crate::input::load::load;
+use crate::input::load;
 use crate::invocation::Invocation;
 use crate::render::poles;
 use crate::terminal::screen::{Screen, print, print_json};
 
 /// All long poles.
 pub(crate) fn poles(invocation: &Invocation, arguments: &PolesArguments) -> Result<()> {
-    let (name, report) = load(invocation, &arguments.recording)?;
-    let mut view = view::PolesView::new(&name, &report);
+    let mut view = load::view(invocation, &arguments.recording, |name, report| view::PolesView::new(name, report))?;
     if arguments.limit > 0 && view.poles.len() > arguments.limit {
         view.truncated.poles += view.poles.len() - arguments.limit;
         view.truncated.on_path_nanos += view.poles[arguments.limit..].iter().map(|pole| pole.on_path_nanos).sum::<i64>();
@@ -23,7 +22,7 @@ pub(crate) fn poles(invocation: &Invocation, arguments: &PolesArguments) -> Resu
     }
     let mut out = Screen::default();
     if view.poles.is_empty() {
-        out.line(poles::none(report.is_attached()));
+        out.line(poles::none(view.attached));
     } else {
         poles::pole_table(&mut out, &view.poles, view.poles.len(), invocation.style());
     }

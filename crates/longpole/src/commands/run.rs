@@ -23,7 +23,7 @@ use longpole_capture::launch::error::LaunchError;
 use longpole_capture::launch::runtime_options::{self, JitRuntime};
 use longpole_capture::launch::signals;
 use longpole_model::Exit;
-use longpole_recording::view;
+use longpole_recording::{kept, view};
 use longpole_server::Access;
 use longpole_store::outside;
 use tracing::info_span;
@@ -155,6 +155,7 @@ fn answer(invocation: &Invocation, arguments: &RunArguments, ended: Ended) -> Re
     let name = writer.name();
     let view = view::SummaryView::new(name.to_string(), &sealed.report);
     write_summary(invocation, arguments, &view)?;
+    kept::keep(writer.store(), name, &view);
     if let Some(error) = trouble.or_else(|| not_whole(&writer, sealed)) {
         return Err(error);
     }

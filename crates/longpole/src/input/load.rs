@@ -4,6 +4,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use longpole_analysis::Report;
+use longpole_recording::kept::{self, KeptView};
 use longpole_recording::seal;
 use longpole_store::{ErrorKind, Listing, RecordingName, Store, StoreError};
 
@@ -107,11 +108,35 @@ pub(crate) fn possible_file(text: &str) -> Option<&Path> {
     (!is_name && (text.contains('/') || path.is_file())).then_some(path)
 }
 
+/// A view of a recording, a file or a trace of a server. That of a recording is kept for the next time.
+pub(crate) fn view<V: KeptView>(invocation: &Invocation, text: &str, make: impl FnOnce(&str, &Report) -> V) -> Result<V> {
+    if server::is_address(text) {
+        return Ok(make(text, &import_file::report(Path::new(text))?));
+    }
+    if let Some(path) = file_aloud(invocation, text) {
+        return Ok(make(text, &import_file::report(path)?));
+    }
+    let store = invocation.open_store()?;
+    let name = resolve(&store, text)?;
+    if let Some(view) = kept::kept(&store, name) {
+        return Ok(view);
+    }
+    let report = load_named(&store, name)?;
+    let view = make(&name.to_string(), &report);
+    kept::keep(&store, name, &view);
+    // Not needed any more, and dropping a million spans takes longer than letting the process end.
+    std::mem::forget(report);
+    Ok(view)
+}
+
 /// Loads the report of a recording. Seals it first if its recorder was killed.
 pub(crate) fn load_stored(store: &Store, text: &str) -> Result<(String, Report)> {
     let name = resolve(store, text)?;
-    let report = seal::load(store, name, &|| false).map_err(|error| not_read(name, error))?;
-    Ok((name.to_string(), report))
+    Ok((name.to_string(), load_named(store, name)?))
+}
+
+fn load_named(store: &Store, name: RecordingName) -> Result<Report> {
+    seal::load(store, name, &|| false).map_err(|error| not_read(name, error))
 }
 
 fn not_read(name: RecordingName, error: seal::SealError) -> anyhow::Error {

@@ -1,10 +1,10 @@
 //! What a deployment by Pulumi spent its time on.
 
 use longpole_analysis::pulumi::deployment::DeploymentTime;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Where the time of a deployment by Pulumi went, along the critical path; the parts sum to `wall_nanos` of the run.
-#[derive(Debug, Clone, Copy, Serialize)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct DeploymentView {
     /// A provider waited for the cloud.
     pub cloud_wait_nanos: i64,
