@@ -42,12 +42,16 @@ pub(super) fn is_one(first_bytes: &[u8]) -> bool {
 }
 
 fn is_message(first_bytes: &[u8]) -> bool {
+    let mut has_dictionary = false;
     for part in Parts(first_bytes) {
         match part {
-            // A dictionary: tables, and nothing else.
-            CutField { number: 2, content: Some(tables) } => {
+            // A dictionary: tables, and nothing else. The samples of pprof are such fields too, but they are several, or other fields follow.
+            CutField { number: 2, content: Some(tables) } if !has_dictionary => {
                 let mut parts = Parts(tables).peekable();
-                return parts.peek().is_some() && parts.all(|part| part.number <= TABLES && part.content.is_some());
+                if parts.peek().is_none() || !parts.all(|part| part.number <= TABLES && part.content.is_some()) {
+                    return false;
+                }
+                has_dictionary = true;
             }
             CutField { number: 1, content: Some(resource) } => {
                 for scope in Parts(resource).filter(|part| part.number == 2) {
@@ -62,7 +66,7 @@ fn is_message(first_bytes: &[u8]) -> bool {
         }
     }
     // Resources without anything: there are no more such profiles than such requests of spans.
-    false
+    has_dictionary
 }
 
 /// Whether this is a profile and no span; `None` where it does not show.

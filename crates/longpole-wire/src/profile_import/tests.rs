@@ -521,3 +521,13 @@ fn a_profile_takes_no_more_memory_than_it_may() {
         assert!(refused.contains("memory"), "{refused}");
     }
 }
+
+#[test]
+fn a_pprof_without_mappings_is_no_profile_of_otlp() {
+    // `sample_type`, two samples of packed locations and values, a location, its function, four texts.
+    let pprof = b"\x0a\x04\x08\x01\x10\x02\x12\x06\x0a\x01\x01\x12\x01\x05\x12\x06\x0a\x01\x01\x12\x01\x07\
+        \x22\x08\x08\x01\x22\x04\x08\x01\x10\x09\x2a\x04\x08\x01\x10\x03\x32\x00\x32\x03cpu\x32\x02ns\x32\x04main";
+    assert_eq!(guess(pprof), Some(ProfileFormat::Pprof));
+    // The same with one sample.
+    assert_eq!(guess(&[&pprof[..14], &pprof[22..]].concat()), Some(ProfileFormat::Pprof));
+}
