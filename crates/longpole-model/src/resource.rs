@@ -1,6 +1,7 @@
 //! The emitter of a span (resource) and the instrumentation that made it (scope).
 
 use crate::attribute::{AttributeValue, Attributes};
+use crate::interned_text::Text;
 
 /// The entity that emitted: a process of a service on a host.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -13,6 +14,14 @@ impl Resource {
     /// `service.name`, or OpenTelemetry's `unknown_service`.
     pub fn service_name(&self) -> &str {
         self.attributes.get_str("service.name").filter(|name| !name.is_empty()).unwrap_or("unknown_service")
+    }
+
+    /// The same, shared with the attribute.
+    pub fn service(&self) -> Text {
+        match self.attributes.get("service.name") {
+            Some(AttributeValue::Str(name)) if !name.is_empty() => name.clone(),
+            _ => Text::from(self.service_name()),
+        }
     }
 
     /// `process.pid`, where the emitter said it.

@@ -1,6 +1,6 @@
 //! What a search needs of a trace before it reads its spans.
 
-use longpole_model::{TimeRange, Timestamp, TraceId};
+use longpole_model::{Text, TimeRange, Timestamp, TraceId};
 
 /// A trace without its spans.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,11 +16,11 @@ pub struct TraceSummary {
     /// How many of them failed.
     pub errors: u32,
     /// Service of the root, or of the first span where no root came.
-    pub root_service: String,
+    pub root_service: Text,
     /// Its operation.
-    pub root_name: String,
+    pub root_name: Text,
     /// Services of its spans, in the order of the alphabet, with how many spans each has.
-    pub services: Vec<(String, u32)>,
+    pub services: Vec<(Text, u32)>,
     /// When the span began that gave the root, and whether it has no parent.
     root: Option<(bool, Timestamp)>,
 }
@@ -33,22 +33,22 @@ impl TraceSummary {
             end: Timestamp(i64::MIN),
             spans: 0,
             errors: 0,
-            root_service: String::new(),
-            root_name: String::new(),
+            root_service: Text::new(),
+            root_name: Text::new(),
             services: Vec::new(),
             root: None,
         }
     }
 
     /// Counts a span in.
-    pub(crate) fn add(&mut self, start: Timestamp, end: Timestamp, is_root: bool, service: &str, name: &str, is_error: bool) {
+    pub(crate) fn add(&mut self, start: Timestamp, end: Timestamp, is_root: bool, service: Text, name: &Text, is_error: bool) {
         self.start = self.start.min(start);
         self.end = self.end.max(end).max(start);
         self.spans = self.spans.saturating_add(1);
         self.errors = self.errors.saturating_add(u32::from(is_error));
-        match self.services.binary_search_by(|(known, _)| known.as_str().cmp(service)) {
+        match self.services.binary_search_by(|(known, _)| known.cmp(&service)) {
             Ok(at) => self.services[at].1 = self.services[at].1.saturating_add(1),
-            Err(at) => self.services.insert(at, (service.to_owned(), 1)),
+            Err(at) => self.services.insert(at, (service.clone(), 1)),
         }
         let better = match self.root {
             None => true,
@@ -56,7 +56,7 @@ impl TraceSummary {
         };
         if better {
             self.root = Some((is_root, start));
-            (self.root_service, self.root_name) = (service.to_owned(), name.to_owned());
+            (self.root_service, self.root_name) = (service, name.clone());
         }
     }
 
@@ -73,6 +73,13 @@ impl TraceSummary {
     /// How long it takes, in nanoseconds.
     pub fn nanos(&self) -> u64 {
         TimeRange { start: self.start, end: self.end }.nanos().cast_unsigned()
+    }
+
+    /// Bytes that it takes in memory, about, with its view in an answer and the text of that.
+    pub(crate) fn answer_bytes(&self) -> u64 {
+        let of_service = |(name, _): &(Text, u32)| size_of::<(String, u32)>() + name.len();
+        let texts = self.root_service.len() + self.root_name.len() + self.services.iter().map(of_service).sum::<usize>();
+        3 * (size_of::<TraceSummary>() + texts) as u64
     }
 
     /// Whether one of its spans is of this service.

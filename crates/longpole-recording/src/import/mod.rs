@@ -215,6 +215,7 @@ pub fn read_sent(path: &Path, limits: &QueryLimits) -> Result<Contents, ImportEr
         decode(path, file, limits)?
     };
     limits.take(report_bytes(contents.spans()))?;
+    limits.check()?;
     // Where the server put it is nobody's business.
     Ok(contents.called(file_name(path)))
 }

@@ -1,6 +1,7 @@
 //! All spans of one name, or of one cloud resource, together.
 
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
 use std::fmt::Display;
 
 use longpole_analysis::Report;
@@ -106,16 +107,14 @@ impl SpansView {
         };
         let mut functions = report.top_functions(&samples);
         functions.truncate(SPAN_FRAMES_MAX);
-        let mut services: Vec<String> = nodes.iter().map(|&node| report.service(node).to_owned()).collect();
-        services.sort_unstable();
-        services.dedup();
+        let services: BTreeSet<&str> = nodes.iter().map(|&node| report.service(node)).collect();
         let savings = SavingsView::new(&report.savings_of(&nodes), nodes.iter().map(|&node| on_path(node)).sum());
         let (states, waits) = (report.states_of_nodes(&outermost).into(), report.waits_of_nodes(&outermost));
         nodes.sort_by_key(|&node| (Reverse(duration(node)), node));
         Some(SpansView {
             recording: recording.to_string(),
             name: name.to_owned(),
-            services,
+            services: services.into_iter().map(str::to_owned).collect(),
             count: nodes.len() as u64,
             outermost: outermost.len() as u64,
             errors: nodes.iter().filter(|node| failed(**node)).count() as u64,

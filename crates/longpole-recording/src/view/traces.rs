@@ -100,13 +100,13 @@ impl TraceRowView {
     fn new(trace: &TraceSummary) -> Self {
         TraceRowView {
             trace_id: trace.trace_id.to_string(),
-            service: trace.root_service.clone(),
-            name: trace.root_name.clone(),
+            service: trace.root_service.to_string(),
+            name: trace.root_name.to_string(),
             start_unix_nano: unix_nano(trace.start),
             wall_nanos: nanos(trace.nanos()),
             spans: trace.spans,
             errors: trace.errors,
-            services: trace.services.iter().map(|(name, spans)| ServiceSpansView { name: name.clone(), spans: *spans }).collect(),
+            services: trace.services.iter().map(|(name, spans)| ServiceSpansView { name: name.to_string(), spans: *spans }).collect(),
         }
     }
 }

@@ -11,7 +11,7 @@ use longpole_wire::json_bytes;
 use super::query_error::QueryError;
 use crate::api::status_of_store;
 
-/// Spans of an answer, beside those of its last trace: one takes some hundred bytes in memory and again in the answer.
+/// Spans of an answer, unless it is a single trace: one takes some hundred bytes in memory and again in the answer.
 const SPANS_MAX: usize = 200_000;
 
 /// An answer of Zipkin, or of Jaeger's version 3, is in memory twice for a moment.
@@ -30,34 +30,32 @@ pub(super) struct FoundTraces {
 }
 
 impl FoundTraces {
-    /// Reads these traces until there are enough spans. One that is too large is left out: it must not take all others away.
+    /// Reads these traces. One that is too large is left out: it must not take all others away. If there are no others, one comes whole.
     ///
     /// Fails if there is no memory for any of them.
     pub(super) fn read(store: &LiveStore, ids: impl IntoIterator<Item = TraceId>) -> Result<FoundTraces, QueryError> {
-        let (mut found, mut spans, mut json) = (FoundTraces { traces: Vec::new(), missing: Vec::new() }, 0, 0);
-        let mut first_error = None;
+        let mut reading = Reading { store, found: FoundTraces { traces: Vec::new(), missing: Vec::new() }, json: 0, first_error: None };
+        let (mut left, mut large) = (SPANS_MAX, Vec::new());
         for id in ids {
-            if spans >= SPANS_MAX {
-                break;
-            }
-            let before = store.limits().memory.bytes();
-            match read_with_its_json(store, id, json) {
-                Ok((trace, bytes)) => {
-                    spans += trace.iter().map(weight).sum::<usize>();
-                    json += bytes;
-                    found.traces.push(trace);
-                }
-                Err(error @ StoreError::TraceTooLarge { .. }) => {
-                    store.limits().memory.release_to(before);
-                    found.missing.push(found.why_missing(id, &error));
-                    first_error.get_or_insert(error);
-                }
-                Err(error) => return Err(error.into()),
+            let rows = store.trace_extent(id)?.map_or(0, |extent| extent.rows);
+            // One that leaves too little for others waits until those are there.
+            if rows > left as u64 / 2 {
+                large.push((id, rows));
+            } else {
+                left = left.saturating_sub(reading.take(id)?);
             }
         }
-        match first_error {
-            Some(error) if found.traces.is_empty() => Err(error.into()),
-            _ => Ok(found),
+        for (id, rows) in large {
+            if rows <= left as u64 || reading.found.traces.is_empty() {
+                left = left.saturating_sub(reading.take(id)?);
+            } else {
+                let message = format!("the {rows} spans of the trace {id} do not fit beside those of the others: query it by its id");
+                reading.found.missing.push(TraceError { trace_id: id, code: 422, message });
+            }
+        }
+        match reading.first_error {
+            Some(error) if reading.found.traces.is_empty() => Err(error.into()),
+            _ => Ok(reading.found),
         }
     }
 
@@ -88,6 +86,37 @@ impl FoundTraces {
         let text =
             format!("199 longpole \"{} of the traces found are too large and missing: {}{rest}\"", self.missing.len(), named.join(", "));
         HeaderValue::from_bytes(text.as_bytes()).ok().map(|value| (WARNING, value))
+    }
+}
+
+/// Traces that are being read.
+struct Reading<'a> {
+    store: &'a LiveStore,
+    found: FoundTraces,
+    /// Bytes of their JSON.
+    json: u64,
+    first_error: Option<StoreError>,
+}
+
+impl Reading<'_> {
+    /// Reads a trace, unless it is too large. Returns how many spans it counts for.
+    fn take(&mut self, id: TraceId) -> Result<usize, QueryError> {
+        let before = self.store.limits().memory.bytes();
+        match read_with_its_json(self.store, id, self.json) {
+            Ok((trace, bytes)) => {
+                let spans = trace.iter().map(weight).sum();
+                self.json += bytes;
+                self.found.traces.push(trace);
+                Ok(spans)
+            }
+            Err(error @ StoreError::TraceTooLarge { .. }) => {
+                self.store.limits().memory.release_to(before);
+                self.found.missing.push(self.found.why_missing(id, &error));
+                self.first_error.get_or_insert(error);
+                Ok(0)
+            }
+            Err(error) => Err(error.into()),
+        }
     }
 }
 
@@ -138,6 +167,18 @@ mod tests {
             live.append(&Request { head, body: &[], spans: &spans }).unwrap();
         }
         live
+    }
+
+    #[test]
+    fn a_trace_that_fills_an_answer_takes_no_other_away() {
+        let folder = std::env::temp_dir().join(format!("longpole-full-answer-{}", std::process::id()));
+        let live = store_with(&[(1, 3), (2, SPANS_MAX as u64), (3, 2)], &folder);
+        let found = FoundTraces::read(&live, [2, 1, 3].map(id)).unwrap();
+        assert_eq!(found.traces.iter().map(Vec::len).collect::<Vec<_>>(), [3, 2]);
+        assert_eq!(found.missing.iter().map(|missing| missing.trace_id).collect::<Vec<_>>(), [id(2)]);
+        assert_eq!(FoundTraces::read(&live, [id(2)]).unwrap().traces[0].len(), SPANS_MAX, "alone it comes whole");
+        drop(live);
+        std::fs::remove_dir_all(folder).unwrap();
     }
 
     #[test]

@@ -10,7 +10,7 @@ use http::StatusCode;
 use longpole_model::Span;
 use longpole_store::live::{LiveStore, SpanFilter};
 use longpole_wire::jaeger_query::{self, SummaryMessage, TraceQuery};
-use longpole_wire::{DecodeError, jaeger, otlp};
+use longpole_wire::{DecodeError, jaeger, json_bytes, otlp};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
@@ -33,8 +33,11 @@ const QUESTION_TIME_MAX: Duration = Duration::from_secs(5);
 /// Questions that are read at once: together they take 16 MiB.
 static QUESTIONS: Semaphore = Semaphore::const_new(256);
 
-/// Spans of a message: clients take 4 MiB at once.
-const SPANS_AT_A_TIME: usize = 2_000;
+/// Bytes of a message, about, unless one span has more: clients take 4 MiB at once.
+const MESSAGE_BYTES: u64 = 2 << 20;
+
+/// The buffer that a message is written to doubles as it grows, and a span may be in it a second time meanwhile.
+const ENCODING_FACTOR: u64 = 3;
 
 /// What a method answers: messages, one after the other.
 type Messages = Result<Vec<Vec<u8>>, QueryError>;
@@ -156,12 +159,25 @@ fn chunks_v2(store: &LiveStore, spans: &[Span]) -> Messages {
 
 /// Spans as messages. Each takes memory of the query: a span of version 2 repeats its resource.
 fn chunks(store: &LiveStore, spans: &[Span], encode: impl Fn(&[Span]) -> Vec<u8>) -> Messages {
-    let mut messages = Vec::new();
-    for chunk in spans.chunks(SPANS_AT_A_TIME) {
+    let (mut messages, mut rest) = (Vec::new(), spans);
+    while !rest.is_empty() {
         store.limits().check()?;
-        let message = encode(chunk);
+        // As JSON a span takes more. Alone it counts with its resource, which version 2 repeats.
+        let bytes_of = |span: &Span| json_bytes(std::slice::from_ref(span));
+        let (mut bytes, mut count) = (0, 0);
+        while let Some(span) = rest.get(count)
+            && (count == 0 || bytes + bytes_of(span) <= MESSAGE_BYTES)
+        {
+            (bytes, count) = (bytes + bytes_of(span), count + 1);
+        }
+        let (chunk, behind) = rest.split_at(count);
+        let encoding = store.limits().hold(ENCODING_FACTOR.saturating_mul(bytes))?;
+        let mut message = encode(chunk);
+        message.shrink_to_fit();
+        drop(encoding);
         store.limits().take(message.capacity() as u64)?;
         messages.push(message);
+        rest = behind;
     }
     Ok(messages)
 }

@@ -17,7 +17,7 @@ use axum::extract::{Path, RawQuery};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use http::StatusCode;
-use http::header::{CONTENT_TYPE, HeaderValue};
+use http::header::{CONTENT_TYPE, HeaderValue, X_CONTENT_TYPE_OPTIONS};
 use longpole_model::{Span, SpanKind, Timestamp, TraceId};
 use longpole_recording::view::ServiceMap;
 use longpole_store::StoreError;
@@ -76,8 +76,12 @@ impl IntoResponse for Enveloped {
     }
 }
 
-pub(super) fn json_header() -> [(http::HeaderName, HeaderValue); 1] {
-    [(CONTENT_TYPE, HeaderValue::from_static("application/json"))]
+pub(super) fn json_header() -> [(http::HeaderName, HeaderValue); 2] {
+    [
+        (CONTENT_TYPE, HeaderValue::from_static("application/json")),
+        // A browser must not take a name in it for a page.
+        (X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
+    ]
 }
 
 async fn services(QueriedStore(store): QueriedStore) -> Enveloped {

@@ -17,7 +17,7 @@ use axum::Router;
 use axum::extract::{Path, RawQuery};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use longpole_model::{Span, SpanId, SpanKind, StatusCode as SpanStatus, Timestamp};
+use longpole_model::{Span, SpanId, SpanKind, StatusCode as SpanStatus, Text, Timestamp};
 use longpole_store::StoreError;
 use longpole_store::live::{LiveStore, SpanFilter, TraceSummary};
 use longpole_wire::{otlp, rfc3339};
@@ -220,8 +220,8 @@ const SUMMARY_SERVICE_BYTES: usize = 128;
 #[derive(Debug)]
 pub(super) struct Summary {
     pub(super) trace_id: String,
-    pub(super) root_service: String,
-    pub(super) root_name: String,
+    pub(super) root_service: Text,
+    pub(super) root_name: Text,
     pub(super) start: Timestamp,
     pub(super) end: Timestamp,
     pub(super) spans: usize,
@@ -229,7 +229,7 @@ pub(super) struct Summary {
     /// Spans whose parent is not there.
     pub(super) orphans: usize,
     /// Spans and failed spans of each service.
-    pub(super) services: BTreeMap<String, [usize; 2]>,
+    pub(super) services: BTreeMap<Text, [usize; 2]>,
 }
 
 impl Summary {
@@ -249,9 +249,9 @@ impl Summary {
 
     fn new(found: &TraceSummary, spans: &[Span]) -> Summary {
         let known: HashSet<SpanId> = spans.iter().map(|span| span.span_id).collect();
-        let mut services: BTreeMap<String, [usize; 2]> = BTreeMap::new();
+        let mut services: BTreeMap<Text, [usize; 2]> = BTreeMap::new();
         for span in spans {
-            let [all, errors] = services.entry(span.service_name().to_owned()).or_default();
+            let [all, errors] = services.entry(span.resource.service()).or_default();
             *all += 1;
             *errors += usize::from(span.status.code == SpanStatus::Error);
         }
@@ -287,12 +287,12 @@ impl Summary {
         let services: Vec<Value> = self
             .services
             .iter()
-            .map(|(name, [spans, errors])| json!({ "name": name, "spanCount": spans, "errorSpanCount": errors }))
+            .map(|(name, [spans, errors])| json!({ "name": name.as_str(), "spanCount": spans, "errorSpanCount": errors }))
             .collect();
         json!({
             "traceId": self.trace_id,
-            "rootServiceName": self.root_service,
-            "rootOperationName": self.root_name,
+            "rootServiceName": self.root_service.as_str(),
+            "rootOperationName": self.root_name.as_str(),
             "minStartTimeUnixNano": self.start.unix_nanos().to_string(),
             "maxEndTimeUnixNano": self.end.unix_nanos().to_string(),
             "spanCount": self.spans,

@@ -67,6 +67,9 @@ const CLOCK_GRACE: Duration = Duration::from_secs(3600);
 /// How long requests under way may take when the server ends.
 const DRAIN_MAX: Duration = Duration::from_secs(5);
 
+/// How often it checks meanwhile whether its thread has ended.
+const ENDING_PAUSE: Duration = Duration::from_millis(2);
+
 /// What a server needs.
 #[derive(Debug)]
 pub struct ServeOptions {
@@ -338,7 +341,14 @@ impl Maintenance {
     fn end(self) {
         *self.over.0.lock().unwrap_or_else(PoisonError::into_inner) = true;
         self.over.1.notify_one();
-        // A panic of it has printed itself.
-        let _ = self.thread.join();
+        // A segment of tens of millions of events takes minutes to write. It is given up: its log stays, and the next server reads that.
+        let until = Instant::now() + DRAIN_MAX;
+        while !self.thread.is_finished() && Instant::now() < until {
+            thread::sleep(ENDING_PAUSE);
+        }
+        if self.thread.is_finished() {
+            // A panic of it has printed itself.
+            let _ = self.thread.join();
+        }
     }
 }

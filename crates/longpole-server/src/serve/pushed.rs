@@ -93,6 +93,8 @@ pub(super) struct Pushed {
     /// Reading one takes memory of the queries.
     memory: Arc<MemoryPool>,
     under_way: Arc<Mutex<Vec<Arc<Arrival>>>>,
+    /// Held while a trace is kept.
+    keeping: Arc<Mutex<()>>,
     listed: Arc<Mutex<Option<Listed>>>,
     /// Bytes of traces that stay.
     kept_traces_bytes_max: Option<u64>,
@@ -158,6 +160,7 @@ impl Pushed {
             reading,
             memory: Arc::clone(memory),
             under_way: Arc::default(),
+            keeping: Arc::default(),
             listed: Arc::default(),
             kept_traces_bytes_max: keep_bytes.map(|bytes| bytes / KEPT_TRACES_PART),
         })
@@ -209,6 +212,8 @@ impl Pushed {
 
     /// Keeps a trace as a recording that stays, unless somebody has kept it before.
     pub(super) fn keep_trace(&self, id: TraceId, make: impl FnOnce() -> Result<Contents, ApiError>) -> Result<KeptView, ApiError> {
+        // Two at once would both find that nobody has.
+        let _alone = self.keeping.lock().unwrap_or_else(PoisonError::into_inner);
         let store = Store::open(self.root.as_path())?;
         let all = store.list()?.recordings;
         if let Some(known) = all.iter().find(|recording| recording.tags.contains(&tag_of(id))) {

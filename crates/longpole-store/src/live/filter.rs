@@ -2,8 +2,6 @@
 
 use longpole_model::{AttributeValue, Attributes, Span, SpanKind, StatusCode, TimeRange, Timestamp, TraceId};
 
-use crate::trace_summary::TraceSummary;
-
 /// What a span must have. What is `None` or empty asks for nothing.
 #[derive(Debug, Clone, Default)]
 pub struct SpanFilter {
@@ -51,13 +49,6 @@ pub struct TraceCursor {
 }
 
 impl SpanFilter {
-    /// Whether a trace may have such a span.
-    pub(super) fn may_match(&self, trace: &TraceSummary) -> bool {
-        self.service.as_ref().is_none_or(|service| trace.has_service(service))
-            && self.is_on_page(trace.start, trace.trace_id)
-            && self.may_match_outline(trace.start, trace.end, trace.errors)
-    }
-
     /// Whether a trace of this time, with this number of failed spans, may have such a span, whatever its services.
     pub(super) fn may_match_outline(&self, start: Timestamp, end: Timestamp, errors: u32) -> bool {
         let nanos = TimeRange { start, end }.nanos().cast_unsigned();

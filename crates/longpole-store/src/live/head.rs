@@ -142,9 +142,27 @@ impl Head {
                 continue;
             }
             let is_error = self.spans.status(*place as usize) == StatusCode::Error;
-            summary.add(head.start, head.end, head.parent_span_id.is_none(), example.resource.service_name(), &example.name, is_error);
+            summary.add(head.start, head.end, head.parent_span_id.is_none(), example.resource.service(), &example.name, is_error);
         }
         (summary.spans > 0).then_some(summary)
+    }
+
+    /// When a trace begins, if it may have a span that the filter matches. Copies no text: there may be as many traces as spans.
+    pub(super) fn candidate(&self, trace_id: TraceId, filter: &SpanFilter) -> Option<Timestamp> {
+        let (mut start, mut end, mut errors) = (Timestamp(i64::MAX), Timestamp(i64::MIN), 0u32);
+        let mut has_service = filter.service.is_none();
+        for place in self.places(trace_id) {
+            let head = &self.spans.heads()[*place as usize];
+            let example = &self.spans.examples()[head.example];
+            if is_log_event(example) {
+                continue;
+            }
+            (start, end) = (start.min(head.start), end.max(head.end).max(head.start));
+            errors = errors.saturating_add(u32::from(self.spans.status(*place as usize) == StatusCode::Error));
+            has_service = has_service || filter.service.as_ref().is_some_and(|service| example.service_name() == service);
+        }
+        let may_match = start <= end && has_service && filter.is_on_page(start, trace_id) && filter.may_match_outline(start, end, errors);
+        may_match.then_some(start)
     }
 
     /// Where the spans of a trace are that the filter matches but for their attributes, and whether the trace has records of logs.

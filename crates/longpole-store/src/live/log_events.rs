@@ -5,10 +5,11 @@
 //! span it is not shown.
 
 use std::collections::HashSet;
+use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 use std::sync::Arc;
 
 use longpole_model::fast_hash::FastMap;
-use longpole_model::{Scope, Span, SpanEvent, SpanId, TimeRange, TraceId};
+use longpole_model::{AttributeValue, Attributes, Scope, Span, SpanEvent, SpanId, TimeRange, TraceId};
 
 /// Name of the rows of log records, and of their scope.
 pub(super) const NAME: &str = "longpole.log_event";
@@ -47,18 +48,59 @@ pub(super) fn attach(rows: Vec<Span>) -> Vec<Span> {
     for (place, span) in spans.iter().enumerate() {
         place_of.entry(span.span_id).or_insert(place);
     }
-    let mut changed: FastMap<usize, HashSet<String>> = FastMap::default();
+    // By a hash with keys of its own: a copy of each event would take many times what they take, which share their texts.
+    let keys = RandomState::new();
+    let mut changed: FastMap<usize, HashSet<u64>> = FastMap::default();
     for record in records {
         let Some(&place) = place_of.get(&record.span_id) else { continue };
         for event in record.events {
             let events = &mut spans[place].events;
-            let known = changed.entry(place).or_insert_with(|| events.iter().map(|event| format!("{event:?}")).collect());
+            let known = changed.entry(place).or_insert_with(|| events.iter().map(|event| hash_of(event, &keys)).collect());
             // Exporters send again what they did not see acknowledged.
-            if known.insert(format!("{event:?}")) {
+            if known.insert(hash_of(&event, &keys)) {
                 events.push(event);
             }
         }
     }
     changed.into_keys().for_each(|place| spans[place].events.sort_by_key(|event| event.time));
     spans
+}
+
+fn hash_of(event: &SpanEvent, keys: &RandomState) -> u64 {
+    let mut hasher = keys.build_hasher();
+    (event.time, event.name.as_str()).hash(&mut hasher);
+    hash_attributes(&event.attributes, &mut hasher);
+    hasher.finish()
+}
+
+fn hash_attributes(attributes: &Attributes, into: &mut impl Hasher) {
+    attributes.iter().count().hash(into);
+    for attribute in attributes.iter() {
+        attribute.key.as_str().hash(into);
+        hash_value(&attribute.value, into);
+    }
+}
+
+/// Two values that differ by a bit differ: NaN is itself here.
+fn hash_value(value: &AttributeValue, into: &mut impl Hasher) {
+    std::mem::discriminant(value).hash(into);
+    match value {
+        AttributeValue::Empty => {}
+        AttributeValue::Str(text) => text.as_str().hash(into),
+        AttributeValue::Bool(truth) => truth.hash(into),
+        AttributeValue::Int(number) => number.hash(into),
+        AttributeValue::Double(number) => number.to_bits().hash(into),
+        AttributeValue::Bytes(bytes) => bytes[..].hash(into),
+        AttributeValue::Array(values) => {
+            values.len().hash(into);
+            values.iter().for_each(|value| hash_value(value, into));
+        }
+        AttributeValue::KeyValues(pairs) => {
+            pairs.len().hash(into);
+            for pair in pairs.iter() {
+                pair.key.as_str().hash(into);
+                hash_value(&pair.value, into);
+            }
+        }
+    }
 }

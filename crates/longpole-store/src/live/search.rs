@@ -27,9 +27,6 @@ const TRACES_AT_A_TIME: usize = 512;
 const TRACES_AT_FIRST: usize = 8;
 const SPANS_AT_A_TIME: usize = 16_384;
 
-/// What names and services of a trace take beside its summary, about.
-const SUMMARY_TEXTS_BYTES: usize = 96;
-
 /// A place where traces are.
 enum TracePlace {
     Head(Arc<LiveGeneration>),
@@ -125,6 +122,7 @@ impl LiveStore {
                     self.shared.of_segment(segment, matching)?
                 }
             };
+            self.query.take(matching.iter().map(TraceSummary::answer_bytes).sum())?;
             let last = matching.last().filter(|_| matching.len() >= limit).map(TraceCursor::of);
             complete_to = complete_to.into_iter().chain(last).min_by_key(TraceCursor::order);
             for summary in matching {
@@ -210,25 +208,29 @@ fn nth_newest(found: &HashMap<TraceId, FoundTrace>, limit: usize) -> Option<Time
 /// Requests wait while the head is read: in turns of some traces.
 fn in_head(generation: &LiveGeneration, filter: &SpanFilter, limit: usize, query: &QueryLimits) -> Result<Vec<TraceSummary>, StoreError> {
     let ids: Vec<TraceId> = read(&generation.head).trace_ids().collect();
-    let mut candidates: Vec<TraceSummary> = Vec::new();
+    let mut candidates: Vec<TraceCursor> = Vec::new();
     for some in ids.chunks(TRACES_AT_A_TIME) {
         query.check()?;
         let head = read(&generation.head);
-        let summaries = some.iter().filter_map(|trace_id| head.summary(*trace_id));
         let before = candidates.len();
-        candidates.extend(summaries.filter(|trace| filter.may_match(trace)));
+        candidates.extend(
+            some.iter().filter_map(|trace_id| Some(TraceCursor { start: head.candidate(*trace_id, filter)?, trace_id: *trace_id })),
+        );
         drop(head);
-        query.take(((candidates.len() - before) * (size_of::<TraceSummary>() + SUMMARY_TEXTS_BYTES)) as u64)?;
+        query.take(((candidates.len() - before) * size_of::<TraceCursor>()) as u64)?;
     }
-    candidates.sort_by_key(newest_first);
+    candidates.sort_by_key(TraceCursor::order);
     let mut matching = Vec::new();
-    for trace in candidates {
+    for TraceCursor { trace_id, .. } in candidates {
         query.check()?;
         if matching.len() >= limit {
             break;
         }
-        if is_large_or(trace_in_head_matches(generation, trace.trace_id, filter, query))? {
-            matching.push(trace);
+        if is_large_or(trace_in_head_matches(generation, trace_id, filter, query))?
+            && let Some(summary) = read(&generation.head).summary(trace_id)
+        {
+            query.take(summary.answer_bytes())?;
+            matching.push(summary);
         }
     }
     Ok(matching)
@@ -443,7 +445,10 @@ mod tests {
     }
 
     fn whole_matches(filter: &SpanFilter, summary: &TraceSummary, rows: Vec<Span>) -> bool {
-        summary.spans > 0 && filter.may_match(summary) && attach(rows).iter().any(|span| filter.matches(span))
+        let may_match = filter.service.as_ref().is_none_or(|service| summary.has_service(service))
+            && filter.is_on_page(summary.start, summary.trace_id)
+            && filter.may_match_outline(summary.start, summary.end, summary.errors);
+        summary.spans > 0 && may_match && attach(rows).iter().any(|span| filter.matches(span))
     }
 
     /// What a place has that matches, the newest first, found by reading all that is there.

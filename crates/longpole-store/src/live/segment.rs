@@ -124,7 +124,7 @@ pub(super) fn entry_of(hour: &str, folder: &Path) -> Result<SegmentEntry, StoreE
         services.extend(row.summary.services.into_iter().map(|(service, _)| service));
     }
     if services.len() <= SERVICES_MAX {
-        entry.services = services.into_iter().collect();
+        entry.services = services.iter().map(ToString::to_string).collect();
     }
     if !entry.is_plain() { Err(bad_name()) } else { Ok(entry) }
 }
@@ -145,7 +145,7 @@ fn trace_rows(rows: &SpanRows<'_>) -> Vec<TraceRow> {
         if let Some(trace) = traces.last_mut() {
             if !is_log_event(span) {
                 let is_error = span.status.code == StatusCode::Error;
-                trace.summary.add(span.start, span.end, span.parent_span_id.is_none(), span.service_name(), &span.name, is_error);
+                trace.summary.add(span.start, span.end, span.parent_span_id.is_none(), span.resource.service(), &span.name, is_error);
             }
             (trace.spans.end, trace.events.end, trace.links.end) = (row.row + 1, events, links);
         }
@@ -203,16 +203,16 @@ impl Segment {
 
     /// Every trace, in the order of the rows.
     pub(super) fn traces(&self, query: &QueryLimits) -> Result<Vec<TraceRow>, StoreError> {
-        let mut rows = Vec::new();
-        self.tables()?.traces.read_all(size_of::<TraceRow>(), query, |batch| traces::read(&batch, &mut rows))?;
+        let (mut texts, mut rows) = (KeptTexts::of_reader(), Vec::new());
+        self.tables()?.traces.read_all(size_of::<TraceRow>(), query, |batch| traces::read(&batch, &mut texts, &mut rows))?;
         Ok(rows)
     }
 
     /// Traces by their rows, which come in their order.
     pub(super) fn traces_at(&self, rows: &[u32], query: &QueryLimits) -> Result<Vec<TraceRow>, StoreError> {
         let ranges: Vec<_> = rows.iter().map(|row| *row..row.saturating_add(1)).collect();
-        let mut found = Vec::new();
-        self.tables()?.traces.read(size_of::<TraceRow>(), &ranges, query, |batch| traces::read(&batch, &mut found))?;
+        let (mut texts, mut found) = (KeptTexts::of_reader(), Vec::new());
+        self.tables()?.traces.read(size_of::<TraceRow>(), &ranges, query, |batch| traces::read(&batch, &mut texts, &mut found))?;
         Ok(found)
     }
 

@@ -428,7 +428,7 @@ fn a_query_takes_memory_for_what_it_reads_and_says_which_trace_is_too_large() {
         // What it reserved stays, so that its next step need not wait.
         assert!((used..200_000).contains(&pool.bytes()), "{in_segment}: {}", pool.bytes());
         // A search, and what is read for a moment, leave nothing.
-        assert_eq!(query.find(&SpanFilter::default(), 5).unwrap().len(), usize::from(trace));
+        query.limits().briefly(|| assert_eq!(query.find(&SpanFilter::default(), 5).unwrap().len(), usize::from(trace)));
         query.limits().briefly(|| query.trace(id(trace)).unwrap());
         assert_eq!((query.limits().memory.bytes(), pool.bytes()), (used, used));
         drop(query);

@@ -107,7 +107,7 @@ pub(super) fn numbers(lists: impl Iterator<Item = impl Iterator<Item = u32>>) ->
     Arc::new(builder.finish())
 }
 
-pub(super) fn texts<'a>(lists: impl Iterator<Item = &'a [String]>) -> ArrayRef {
+pub(super) fn texts<'a, T: AsRef<str> + 'a>(lists: impl Iterator<Item = &'a [T]>) -> ArrayRef {
     let mut builder = ListBuilder::new(StringBuilder::new()).with_field(element(DataType::Utf8));
     for list in lists {
         builder.append_value(list.iter().map(Some));

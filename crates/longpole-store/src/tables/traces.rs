@@ -2,11 +2,13 @@
 
 use std::ops::Range;
 
-use arrow_array::ArrayRef;
-use longpole_model::{Timestamp, TraceId};
+use arrow_array::{Array, ArrayRef};
+use longpole_model::{Text, Timestamp, TraceId};
 
-use super::batch::{BadRows, Batch, Rows, numbers_at, required, text_at, texts_at, trace_id_at};
+use super::attributes::kept_text;
+use super::batch::{BadRows, Batch, Rows, numbers_at, required, strings_at, text_at, trace_id_at};
 use super::{Kind, Table, array, column};
+use crate::memory::kept_texts::KeptTexts;
 use crate::trace_summary::TraceSummary;
 
 pub(crate) static TABLE: Table = Table::new(
@@ -81,7 +83,7 @@ pub(crate) fn read_outlines(batch: &Batch<'_>, next_row: &mut u32, mut take: imp
 
 pub(crate) fn build(rows: &[TraceRow]) -> Vec<ArrayRef> {
     let summaries = || rows.iter().map(|row| &row.summary);
-    let names: Vec<Vec<String>> = summaries().map(|trace| trace.services.iter().map(|(name, _)| name.clone()).collect()).collect();
+    let names: Vec<Vec<Text>> = summaries().map(|trace| trace.services.iter().map(|(name, _)| name.clone()).collect()).collect();
     let length = |range: &Range<u32>| range.end - range.start;
     vec![
         array::trace_id(summaries().map(|trace| Some(trace.trace_id))),
@@ -103,7 +105,7 @@ pub(crate) fn build(rows: &[TraceRow]) -> Vec<ArrayRef> {
     ]
 }
 
-pub(crate) fn read(batch: &Batch<'_>, rows: &mut Vec<TraceRow>) -> Rows<()> {
+pub(crate) fn read(batch: &Batch<'_>, texts: &mut KeptTexts, rows: &mut Vec<TraceRow>) -> Rows<()> {
     let (trace_id, spans, errors) = (batch.id("trace_id")?, batch.number("spans")?, batch.number("errors")?);
     let (start, end) = (batch.int("start_time_unix_nano")?, batch.int("end_time_unix_nano")?);
     let (has_root, root_start) = (batch.bool("has_root")?, batch.int("root_start_time_unix_nano")?);
@@ -112,7 +114,9 @@ pub(crate) fn read(batch: &Batch<'_>, rows: &mut Vec<TraceRow>) -> Rows<()> {
     let (first_row, first_event, first_link) = (batch.int("first_row")?, batch.int("first_event")?, batch.int("first_link")?);
     let (events, links) = (batch.number("events")?, batch.number("links")?);
     for row in batch.rows() {
-        let names = texts_at(batch.budget(), "services", services, row)?;
+        let names = strings_at("services", services, row)?;
+        batch.budget().take((names.len() * size_of::<(Text, u32)>()) as u64)?;
+        let mut kept = |words: &str| kept_text(batch.budget(), texts, words);
         let counts = numbers_at(batch.budget(), "service_spans", service_spans, row)?;
         if names.len() != counts.len() {
             return Err(BadRows("a trace has another number of services than of their spans".into()));
@@ -123,8 +127,10 @@ pub(crate) fn read(batch: &Batch<'_>, rows: &mut Vec<TraceRow>) -> Rows<()> {
         // Without the rows that are log records, which are of no service.
         summary.spans = counts.iter().fold(0, |sum: u32, count| sum.saturating_add(*count)).min(spans.value(row));
         summary.errors = errors.value(row);
-        (summary.root_service, summary.root_name) = (text_at(root_service, row), text_at(root_name, row));
-        summary.services = names.into_iter().zip(counts).collect();
+        (summary.root_service, summary.root_name) = (kept(&text_at(root_service, row))?, kept(&text_at(root_name, row))?);
+        for (name, count) in names.iter().zip(counts) {
+            summary.services.push((kept(name.unwrap_or_default())?, count));
+        }
         summary.set_root(has_root.value(row), Timestamp(root_start.value(row)));
         rows.push(TraceRow {
             summary,
