@@ -27,11 +27,16 @@ pub(crate) fn path_of(signal: Signal) -> &'static str {
 /// A gRPC message: the prefix and the bytes.
 pub(crate) fn frame(message: &[u8], compressed: bool) -> Bytes {
     let mut framed = BytesMut::with_capacity(PREFIX_BYTES + message.len());
-    framed.put_u8(u8::from(compressed));
-    // Messages are bounded far below 4 GiB.
-    framed.put_u32(message.len() as u32);
+    framed.put_slice(&prefix(message.len(), compressed));
     framed.put_slice(message);
     framed.freeze()
+}
+
+/// What stands before a message of this length.
+pub(super) fn prefix(length: usize, compressed: bool) -> [u8; PREFIX_BYTES] {
+    // Messages are bounded far below 4 GiB.
+    let [a, b, c, d] = (length as u32).to_be_bytes();
+    [u8::from(compressed), a, b, c, d]
 }
 
 /// Codes of `google.rpc.Status`, which are gRPC's.

@@ -6,16 +6,20 @@
 //!
 //! and the outcome stands in the trailers (`grpc-status: 0`), or, where there is no message, in the headers alone.
 
+use std::collections::VecDeque;
 use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll};
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use http::header::{ALLOW, CONTENT_TYPE, HeaderValue};
 use http::{HeaderMap, HeaderName, Method, Request, Response, StatusCode, Version};
-use http_body_util::{BodyExt, Empty, Full};
+use http_body_util::{BodyExt, Empty};
+use hyper::body::{Body, Frame};
 use longpole_wire::otlp::encode_retry_delay;
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 
-use super::grpc::{GRPC, GRPC_ENCODING, GRPC_MESSAGE, GRPC_STATUS, GRPC_STATUS_DETAILS, PREFIX_BYTES, code, frame};
+use super::grpc::{GRPC, GRPC_ENCODING, GRPC_MESSAGE, GRPC_STATUS, GRPC_STATUS_DETAILS, PREFIX_BYTES, code, prefix};
 use super::{Compression, shortened};
 use crate::answer::AnswerBody;
 
@@ -55,6 +59,27 @@ pub(crate) fn not_a_call<B>(request: &Request<B>) -> Option<Response<AnswerBody>
     (request.method() != Method::POST).then(|| bare(StatusCode::METHOD_NOT_ALLOWED, allow_post()))
 }
 
+/// Messages as they were made, which may be gigabytes, and the outcome behind them.
+#[derive(Debug)]
+struct MessagesBody {
+    parts: VecDeque<Bytes>,
+    trailers: Option<HeaderMap>,
+}
+
+impl Body for MessagesBody {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let frame = self.parts.pop_front().map(Frame::data).or_else(|| self.trailers.take().map(Frame::trailers));
+        Poll::Ready(frame.map(Ok))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.parts.is_empty() && self.trailers.is_none()
+    }
+}
+
 /// The outcome of a unary call: its one message, or its status.
 pub(crate) fn respond(outcome: Result<Vec<u8>, Refusal>) -> Response<AnswerBody> {
     respond_with_all(outcome.map(|message| vec![message]))
@@ -65,9 +90,11 @@ pub(crate) fn respond_with_all(outcome: Result<Vec<Vec<u8>>, Refusal>) -> Respon
     match outcome {
         Ok(messages) => {
             let trailers = HeaderMap::from_iter([(GRPC_STATUS, HeaderValue::from(0))]);
-            let mut framed = BytesMut::new();
-            messages.iter().for_each(|message| framed.extend_from_slice(&frame(message, false)));
-            let body = Full::new(framed.freeze()).with_trailers(async move { Some(Ok::<_, Infallible>(trailers)) });
+            let parts = |message: Vec<u8>| [Bytes::from_owner(prefix(message.len(), false)), Bytes::from(message)];
+            let body = MessagesBody {
+                parts: messages.into_iter().flat_map(parts).filter(|part| !part.is_empty()).collect(),
+                trailers: Some(trailers),
+            };
             let mut response = Response::new(body.boxed_unsync());
             response.headers_mut().insert(CONTENT_TYPE, GRPC);
             response

@@ -3,6 +3,7 @@
 //! HTTP/2 takes a whole frame of a body as soon as its client allows one byte of it, so the answer is given in pieces, and its bytes hold
 //! their memory wherever they are.
 
+use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -35,16 +36,19 @@ impl AsRef<[u8]> for ChargedBytes {
 /// The body of such an answer.
 #[derive(Debug)]
 struct Pieces {
-    rest: Bytes,
+    /// None of them is empty.
+    rest: VecDeque<Bytes>,
     charge: Arc<Charge>,
 }
 
-/// The body of an answer with these bytes, when there is memory for it.
-pub(super) async fn body(bytes: Bytes, account: &MemoryAccount, connection: &Connection) -> Result<AnswerBody, NoMemory> {
+/// The body of an answer with these bytes, when there is memory for it. They come in parts as they were made: joined, they would be there twice.
+pub(super) async fn body(parts: Vec<Bytes>, account: &MemoryAccount, connection: &Connection) -> Result<AnswerBody, NoMemory> {
+    let length: usize = parts.iter().map(Bytes::len).sum();
     let mut charge = Charge::new(&account.answers, Arc::clone(&connection.cut));
-    charge.up_to(bytes.len().min(account.answers.limit()), ANSWER_WAIT_MAX).await?;
+    charge.up_to(length.min(account.answers.limit()), ANSWER_WAIT_MAX).await?;
     let charge = Arc::new(charge);
-    let rest = Bytes::from_owner(ChargedBytes { bytes, _charge: Arc::clone(&charge) });
+    let charged = |bytes| Bytes::from_owner(ChargedBytes { bytes, _charge: Arc::clone(&charge) });
+    let rest = parts.into_iter().filter(|part| !part.is_empty()).map(charged).collect();
     Ok(Pieces { rest, charge }.boxed_unsync())
 }
 
@@ -53,13 +57,14 @@ impl Body for Pieces {
     type Error = Infallible;
 
     fn poll_frame(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        if self.rest.is_empty() {
-            return Poll::Ready(None);
-        }
+        let Some(mut part) = self.rest.pop_front() else { return Poll::Ready(None) };
         // The client has read the piece before.
         self.charge.set_progress(Some(Instant::now()));
-        let length = self.rest.len().min(ANSWER_PIECE_BYTES);
-        Poll::Ready(Some(Ok(Frame::data(self.rest.split_to(length)))))
+        let piece = part.split_to(part.len().min(ANSWER_PIECE_BYTES));
+        if !part.is_empty() {
+            self.rest.push_front(part);
+        }
+        Poll::Ready(Some(Ok(Frame::data(piece))))
     }
 
     fn is_end_stream(&self) -> bool {
@@ -67,6 +72,6 @@ impl Body for Pieces {
     }
 
     fn size_hint(&self) -> SizeHint {
-        SizeHint::with_exact(self.rest.len() as u64)
+        SizeHint::with_exact(self.rest.iter().map(|part| part.len() as u64).sum())
     }
 }

@@ -200,12 +200,19 @@ pub(crate) struct QueryPlace(#[expect(dead_code, reason = "held for as long as t
 
 /// An answer to a query as this door gives it. Its body is made already, and counts until its client has read it.
 async fn as_answer(response: Response<axum::body::Body>, account: &MemoryAccount, connection: &Connection) -> Response<AnswerBody> {
-    let (mut head, body) = response.into_parts();
+    let (mut head, mut body) = response.into_parts();
     let place = head.extensions.remove::<QueryPlace>();
-    // The answers to queries are made whole, so their bodies do not fail.
-    let Ok(collected) = body.collect().await else { return Response::from_parts(head, Empty::new().boxed_unsync()) };
-    let trailers = collected.trailers().cloned();
-    let body = answer_in_memory::body(collected.to_bytes(), account, connection).await;
+    let (mut parts, mut trailers) = (Vec::new(), None);
+    while let Some(frame) = body.frame().await {
+        // The answers to queries are made whole, so their bodies do not fail.
+        let Ok(frame) = frame else { return Response::from_parts(head, Empty::new().boxed_unsync()) };
+        match frame.into_data() {
+            Ok(part) => parts.push(part),
+            Err(frame) => trailers = frame.into_trailers().ok(),
+        }
+    }
+    drop(body);
+    let body = answer_in_memory::body(parts, account, connection).await;
     drop(place);
     let Ok(body) = body else {
         let mut busy = Response::new(Full::new(Bytes::from_static(b"too many answers wait for their clients: try again\n")).boxed_unsync());
