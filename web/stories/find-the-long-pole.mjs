@@ -39,7 +39,7 @@ async function walk(page, url, shoot) {
   await shoot('recording');
 
   const poles = page.getByRole('region', { name: 'Long poles' });
-  const rowOf = (place) => poles.locator('tbody tr').nth(place);
+  const rowOf = (place) => poles.locator('tbody tr[aria-current]').nth(place);
   const pole = await rowOf(0).getByRole('button').first().getAttribute('aria-label');
   expect(sentence.startsWith(pole.replace(/ ×\d+/, '')), `the headline names "${sentence}", the first pole is "${pole}"`);
   const panel = page.getByRole('complementary', { name: 'Selection' });

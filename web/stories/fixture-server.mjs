@@ -93,7 +93,8 @@ export async function startFixtureServer(port = 0, recordings = allRecordings())
     const allowed = byToken || (request.headers.cookie ?? '').includes(cookie);
     if (isApi && !allowed) refuse(response, 401, 'unauthorized', 'use the URL that longpole open printed');
     else if (isOfTraces) answerTraces(traces, services, url, response);
-    else if (url.pathname === '/api/server') json(response, 200, { traces: services.isServer });
+    else if (url.pathname === '/api/server')
+      json(response, 200, { traces: services.isServer, otlp_http_port: 4318, otlp_grpc_port: 4317, zipkin_port: 9411, needs_token: false });
     else if (isApi) answerApi(recordings, url, response);
     else answerFile(url, request, response);
   });

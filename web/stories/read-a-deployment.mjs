@@ -45,7 +45,7 @@ async function readSplit(page, summary) {
 
 async function readPole(page, poles, place) {
   const pole = poles[place];
-  const rows = page.getByRole('region', { name: 'Long poles' }).locator('tbody tr');
+  const rows = page.getByRole('region', { name: 'Long poles' }).locator('tbody tr[aria-current]');
   const row = rows.nth(place);
   const label = await row.getByRole('button').first().getAttribute('aria-label');
   const context = pole.context !== null && !pole.name.includes(pole.context) ? ` in ${pole.context}` : '';
@@ -74,7 +74,7 @@ async function readPole(page, poles, place) {
 async function readRecording(page, recording, shoot) {
   await page.goto(new URL(`/r/${recording}`, page.url()).href);
   await page.getByRole('treegrid', { name: 'Spans' }).getByRole('row').first().waitFor();
-  await page.getByRole('region', { name: 'Long poles' }).locator('tbody tr').first().waitFor();
+  await page.getByRole('region', { name: 'Long poles' }).locator('tbody tr[aria-current]').first().waitFor();
   const summary = await answerOf(page, `/api/recordings/${recording}`);
   const { poles } = await answerOf(page, `/api/recordings/${recording}/poles`);
   const title = page.getByRole('banner').locator('code');

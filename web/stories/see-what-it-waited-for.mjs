@@ -43,7 +43,7 @@ async function readStates(place, states, what) {
 async function walk(page, url, shoot) {
   const handle = await openList(page, url);
   await page.goto(new URL(`/r/${handle}`, page.url()).href);
-  const rows = page.getByRole('region', { name: 'Long poles' }).locator('tbody tr');
+  const rows = page.getByRole('region', { name: 'Long poles' }).locator('tbody tr[aria-current]');
   await rows.first().waitFor();
   const { states } = await answerOf(page, `/api/recordings/${handle}`);
   await readStates(page.getByRole('region', { name: 'Answer' }), states, 'the head');

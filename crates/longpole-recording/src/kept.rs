@@ -16,14 +16,18 @@ use crate::view::{PolesView, SummaryView};
 pub trait KeptView: Serialize + DeserializeOwned {
     /// What the store calls it.
     const NAME: &'static str;
+    /// Where a server has it, behind the address of a recording.
+    const PATH: &'static str;
 }
 
 impl KeptView for SummaryView {
     const NAME: &'static str = "summary";
+    const PATH: &'static str = "";
 }
 
 impl KeptView for PolesView {
     const NAME: &'static str = "poles";
+    const PATH: &'static str = "/poles";
 }
 
 /// The view of a recording, if this longpole kept it and nothing changed since. Damage of the recording is for its reader to report.

@@ -38,12 +38,13 @@ const POLICY: &str = "default-src 'self'; img-src 'self' data:; object-src 'none
                       frame-ancestors 'none'";
 
 /// The answer to a person who opens the page without its token.
-const NO_TOKEN: &str = "<!doctype html><html lang=en><meta charset=utf-8><title>longpole</title><h1>This address is incomplete</h1><p>Open \
-the whole address that <code>longpole open</code> printed: it ends in <code>?token=</code> and 32 digits. It is valid while that command \
-runs.\n";
+const NO_TOKEN: &str = "<!doctype html><html lang=en><meta charset=utf-8><meta name=color-scheme content='light dark'><title>longpole</title>\
+<h1>This address lacks its token</h1><p>Open the whole address that <code>longpole open</code> printed: it ends in <code>?token=</code> and \
+32 letters and digits. It is valid while that command runs; run it again for a new one.\n";
 
 /// The answer to a person whose browser came too late, or second.
-const NO_MORE: &str = "<!doctype html><html lang=en><meta charset=utf-8><title>longpole</title><h1>This address works once</h1><p>It was \
+const NO_MORE: &str = "<!doctype html><html lang=en><meta charset=utf-8><meta name=color-scheme content='light dark'><title>longpole</title>\
+<h1>This address works once</h1><p>It was \
 used already, or is older than a minute. Open the address that <code>longpole open</code> printed. If nobody but you can have used this \
 one, nothing is wrong.\n";
 

@@ -55,8 +55,13 @@ fn from_elsewhere(port: u16) -> String {
 const NOT_TOLD: &str =
     "warning: the kernel does not report who owns a connection, so every user of this machine who has the token can read the page";
 
-/// Serves the page of this recording until Ctrl-C or SIGTERM.
-pub(crate) fn serve(store: &Path, name: RecordingName, Serving { port, access, browser, label, consent }: Serving<'_>) -> Result<()> {
+/// Serves the page of this recording, or the list of all, until Ctrl-C or SIGTERM.
+pub(crate) fn serve(
+    store: &Path,
+    name: impl Into<Option<RecordingName>>,
+    Serving { port, access, browser, label, consent }: Serving<'_>,
+) -> Result<()> {
+    let name = name.into();
     let clients = PageClients { ask_owner: Some(owner_of_client), also: env_vars::sudo_uid() };
     let page = Page::start(store, name, port, access, consent, clients);
     let page = page.with_context(|| format!("failed to listen on 127.0.0.1:{port}"))?;

@@ -18,6 +18,7 @@ import {
   EVERY_SPAN_KIND,
   EVERY_STATE_EVIDENCE,
   EVERY_STATUS_CODE,
+  EVERY_SUMMARISED,
   EVERY_WAIT_KIND,
   EVERY_WHOSE,
   type Answer,
@@ -147,6 +148,7 @@ function summary(cursor: Cursor): Summary {
   return {
     schema: cursor.field('schema').string(),
     recording: cursor.field('recording').string(),
+    of: cursor.field('of').oneOf(EVERY_SUMMARISED),
     command: cursor.field('command').list((c) => c.string()),
     exit: cursor.field('exit').orNull(exit),
     startUnixNano: cursor.field('start_unix_nano').unixNano(),
@@ -506,6 +508,7 @@ function poles(cursor: Cursor): Poles {
     truncated: polesTruncated(cursor.field('truncated')),
     betweenNanos: cursor.field('between_nanos').nanos(),
     idleNanos: cursor.field('idle_nanos').nanos(),
+    attached: cursor.field('attached').boolean(),
   };
 }
 
@@ -996,6 +999,10 @@ function kept(cursor: Cursor): Kept {
 function server(cursor: Cursor): Server {
   return {
     traces: cursor.field('traces').boolean(),
+    otlpHttpPort: cursor.field('otlp_http_port').orNull((c) => c.count()),
+    otlpGrpcPort: cursor.field('otlp_grpc_port').orNull((c) => c.count()),
+    zipkinPort: cursor.field('zipkin_port').orNull((c) => c.count()),
+    needsToken: cursor.field('needs_token').boolean(),
   };
 }
 

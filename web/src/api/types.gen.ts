@@ -77,6 +77,8 @@ export interface Summary {
   readonly schema: string;
   /** Name of the recording, such as `r7`. */
   readonly recording: string;
+  /** What it is of. */
+  readonly of: Summarised;
   /** The command and its arguments. */
   readonly command: readonly string[];
   /** How the command ended; null where nobody saw it. */
@@ -130,6 +132,10 @@ export interface Summary {
   /** Time on the critical path in which processes waited for work to arrive: it belongs to no pole. */
   readonly idleNanos: Nanos;
 }
+
+/** What a summary is of. */
+export const EVERY_SUMMARISED = ['command', 'command_alone', 'attached', 'trace', 'file', 'profile'] as const;
+export type Summarised = (typeof EVERY_SUMMARISED)[number];
 
 /** How samples were taken. */
 export const EVERY_CAPTURE_MODE = ['user', 'perf', 'imported', 'off', 'refused'] as const;
@@ -669,6 +675,8 @@ export interface Poles {
   readonly betweenNanos: Nanos;
   /** Time on the critical path in which processes waited for work to arrive: it belongs to no pole. */
   readonly idleNanos: Nanos;
+  /** Whether longpole attached to processes that ran on after the recording: then no end can come sooner, and there are no poles. */
+  readonly attached: boolean;
 }
 
 /** The tree of spans and processes, in columns. */
@@ -1409,4 +1417,12 @@ export interface Kept {
 export interface Server {
   /** Whether it has traces of services and takes files, as `longpole serve`; `longpole open` has recordings only. */
   readonly traces: boolean;
+  /** The port that takes OTLP over HTTP; null if there is none. */
+  readonly otlpHttpPort: number | null;
+  /** The port that takes OTLP over gRPC; null if there is none. */
+  readonly otlpGrpcPort: number | null;
+  /** The port that takes spans of Zipkin; null if there is none. */
+  readonly zipkinPort: number | null;
+  /** Whether programs need a token to send. */
+  readonly needsToken: boolean;
 }

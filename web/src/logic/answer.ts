@@ -94,6 +94,11 @@ export function isWorthwhile(range: NanosRange, wallNanos: Nanos): boolean {
   return range.high > 0 && ratio(range.high, wallNanos) >= 0.001;
 }
 
+/** Whether nothing would be left without it: then it is what the run does, and “shorter” says nothing. */
+export function isAllOfIt(range: NanosRange, wallNanos: Nanos): boolean {
+  return ratio(range.low, wallNanos) >= 0.99;
+}
+
 /** Whether both ends of a saving print the same. */
 export function isOneNumber(range: NanosRange): boolean {
   return formatDuration(range.low) === formatDuration(range.high);

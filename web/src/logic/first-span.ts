@@ -8,9 +8,10 @@ export interface FirstSpan {
   readonly note: string;
 }
 
-/** The steps for a server at this host. Its ports take OTLP in each of its forms. */
-export function firstSpans(host: string): readonly FirstSpan[] {
-  const variables = `OTEL_EXPORTER_OTLP_ENDPOINT=http://${host}:4318 OTEL_SERVICE_NAME=my-service`;
+/** The steps for a server at this host, which takes OTLP over HTTP at this port. */
+export function firstSpans(host: string, port: number, needsToken: boolean): readonly FirstSpan[] {
+  const token = needsToken ? " OTEL_EXPORTER_OTLP_HEADERS='authorization=Bearer%20TOKEN'" : '';
+  const variables = `OTEL_EXPORTER_OTLP_ENDPOINT=http://${host}:${port}${token} OTEL_SERVICE_NAME=my-service`;
   const span =
     '{"traceId":"5b8efff798038103d269b633813fc60c","spanId":"eee19b7ec3c1b174","name":"hello","kind":2,' +
     '"startTimeUnixNano":"\'$(date +%s)\'000000000","endTimeUnixNano":"\'$(date +%s)\'500000000"}';
@@ -59,7 +60,7 @@ export function firstSpans(host: string): readonly FirstSpan[] {
     {
       language: 'curl',
       steps: [
-        `curl http://${host}:4318/v1/traces -H 'content-type: application/json' -d '{"resourceSpans":[{"resource":${resource},"scopeSpans":[{"spans":[${span}]}]}]}'`,
+        `curl http://${host}:${port}/v1/traces${needsToken ? " -H 'authorization: Bearer TOKEN'" : ''} -H 'content-type: application/json' -d '{"resourceSpans":[{"resource":${resource},"scopeSpans":[{"spans":[${span}]}]}]}'`,
       ],
       note: 'Sends one span without any program.',
     },

@@ -163,7 +163,8 @@ export function formatCommand(command: readonly string[]): string {
 export function shortCommand(command: readonly string[]): string {
   const [program = '', ...words] = command;
   const name = program.split('/').findLast((part) => part !== '') ?? program;
-  return formatCommand(command.length === 0 ? [] : [name, ...words]);
+  // A script in an argument may have lines; here is one.
+  return formatCommand(command.length === 0 ? [] : [name, ...words]).replaceAll(/\s+/g, ' ');
 }
 
 /** How long ago: `just now`, `8 min ago`, `3 h ago`, `yesterday`, `5 days ago`. Both times are Unix milliseconds. */

@@ -15,24 +15,14 @@ export function wasSampled(summary: Summary): boolean {
   return summary.mode !== 'off' && summary.mode !== 'refused';
 }
 
-/** Whether the recording is an imported file. A command of the name `import` would have a process. */
-export function isImport(summary: Summary): boolean {
-  return summary.command[0] === 'import' && summary.processes === 0;
-}
-
-/** Whether it is a trace of a server: recordings have short names. */
-export function isTrace(summary: Summary): boolean {
-  return /^[0-9a-f]{32}$/.test(summary.recording);
-}
-
 function ofRun(summary: Summary, notes: readonly Quality[]): NoSamples | null {
-  if (isTrace(summary)) {
+  if (summary.of === 'trace') {
     return {
       title: 'A trace holds no samples',
       text: 'It only has spans. Record a service with “longpole run” to see the code behind each span.',
     };
   }
-  if (isImport(summary)) {
+  if (summary.of === 'file' && summary.spans > 0) {
     return {
       title: 'The file holds no samples',
       text: 'It only has spans. Record the command with “longpole run” to see the code behind each span.',
@@ -106,6 +96,12 @@ export function whySpanHasNoSamples(span: Span, summary: Summary, notes: readonl
     return {
       title: 'No sample was matched to this span',
       text: 'Either it only waited, or the recorded command did not start its process, so longpole did not sample it.',
+    };
+  }
+  if (span.states.unaccountedNanos > span.durationNanos / 2) {
+    return {
+      title: 'No sample was matched to this span',
+      text: `longpole does not know what its threads did for ${formatDuration(span.states.unaccountedNanos)} of ${formatDuration(span.durationNanos)}.`,
     };
   }
   return {

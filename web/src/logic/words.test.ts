@@ -154,9 +154,17 @@ describe('why there are no samples', () => {
     expect(whyRunHasNoSamples(summary, summary.quality, 'on_cpu').text).toContain('sysctl kernel.perf_event_paranoid=2');
   });
   it('imported: the file only has spans, and on-CPU time is unknown', () => {
-    const imported = { ...summaryOf(deploy), command: ['import', 'up.json'], processes: 0, mode: 'off' as const, rateHz: 0 };
+    const imported = {
+      ...summaryOf(deploy),
+      of: 'file' as const,
+      command: ['import', 'up.json'],
+      processes: 0,
+      mode: 'off' as const,
+      rateHz: 0,
+    };
     expect(whyRunHasNoSamples(imported, [], 'off_cpu').title).toBe('The file holds no samples');
-    expect(whyRunHasNoSamples({ ...imported, processes: 1 }, [], 'on_cpu').title).toBe('Profiling was off');
+    expect(whyRunHasNoSamples({ ...imported, of: 'command' }, [], 'on_cpu').title).toBe('Profiling was off');
+    expect(whyRunHasNoSamples({ ...imported, of: 'trace' }, [], 'on_cpu').title).toBe('A trace holds no samples');
     expect([imported, { ...imported, mode: 'refused' as const }, summaryOf(deploy)].map(wasSampled)).toEqual([false, false, true]);
   });
   it('switched off, too short, waiting, or lost', () => {
@@ -168,7 +176,8 @@ describe('why there are no samples', () => {
     const states = { ...span.states, onCpuNanos: 0 as Nanos, inChildNanos: 0 as Nanos, unaccountedNanos: 91e6 as Nanos };
     expect(whySpanHasNoSamples(span, { ...summary, mode: 'off' }, [], 'on_cpu').title).toBe('Profiling was off');
     expect(why({ durationNanos: 1e6 as Nanos })).toBe('Too short for a sample');
-    expect(why({ process, states })).toBe('It used almost no CPU time of its own');
+    expect(why({ process, states })).toBe('No sample was matched to this span');
+    expect(why({ process, states: { ...states, unaccountedNanos: 0 as Nanos } })).toBe('It used almost no CPU time of its own');
     expect(why({ process, states: { ...states, onCpuNanos: 50e6 as Nanos } })).toBe('No sample was matched to this span');
     expect(why({})).toBe('No sample was matched to this span');
     expect(whyRunHasNoSamples(summaryOf(single), [], 'on_cpu').title).toBe('This run has no samples');

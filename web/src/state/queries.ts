@@ -76,13 +76,23 @@ export const serviceMapQuery = (range: Range) =>
   });
 
 export const recordingsQuery = () =>
-  queryOptions({ queryKey: ['recordings'], queryFn: ({ signal }) => api.recordings(signal), staleTime: 2_000 });
+  queryOptions({
+    queryKey: ['recordings'],
+    queryFn: ({ signal }) => api.recordings(signal),
+    staleTime: 2_000,
+    refetchInterval: ({ state: { data } }) =>
+      data === undefined || (data.recordings.length > 0 && !data.recordings.some(({ state }) => state === 'recording'))
+        ? false
+        : LIVE_MILLIS,
+  });
 
 export const summaryQuery = (recording: string) =>
   queryOptions({
     queryKey: [recording, 'summary'],
     queryFn: ({ signal }) => api.summary(recording, signal),
     ...SEALED,
+    // A run that goes on has its answer when it ends.
+    refetchInterval: ({ state: { error } }) => (error instanceof ApiError && error.code === 'still_recording' ? LIVE_MILLIS : false),
   });
 
 export const polesQuery = (recording: string) =>

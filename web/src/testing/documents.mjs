@@ -73,6 +73,7 @@ export function recordingDocuments(description) {
     summary: () => ({
       schema: 'longpole.summary/1',
       ...base,
+      of: description.summarised ?? 'command',
       command: description.command,
       exit,
       start_unix_nano: String(description.startUnixNano),
@@ -107,6 +108,7 @@ export function recordingDocuments(description) {
       truncated: { poles: description.polesTruncated ?? 0, on_path_nanos: 0 },
       between_nanos: wall - onPath(poles),
       idle_nanos: 0,
+      attached: false,
     }),
     tree: () => treeOf(rows, path, base, wall, description),
     /** The number of rows of the tree. */

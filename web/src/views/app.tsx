@@ -5,6 +5,7 @@ import { useEffect, useState } from 'react';
 import { ApiError } from '../api/error';
 import { readServicesSearch } from '../logic/service-map';
 import { readTracesSearch } from '../logic/traces-search';
+import { useIsServer } from '../state/queries';
 import { readListSearch, readRecordingSearch } from '../state/url';
 import { Failure } from './parts/notice';
 import { FileDrop } from './parts/open-file';
@@ -54,13 +55,22 @@ function Shell() {
 }
 
 function NotFound() {
+  const isServer = useIsServer();
   return (
     <>
       <Topbar />
       <main className={css.failurePage}>
         <div className={css.failure}>
           <h1>Page not found</h1>
-          <Link to="/">All recordings</Link>
+          <p>
+            {isServer && (
+              <>
+                <Link to="/search">All traces</Link>
+                {' · '}
+              </>
+            )}
+            <Link to={isServer ? '/recordings' : '/'}>All recordings</Link>
+          </p>
         </div>
       </main>
     </>
@@ -82,6 +92,13 @@ const list = createRoute({
   validateSearch: readListSearch,
   component: RecordingsPage,
 });
+/** The same list where `/` is the list of traces. */
+const listOfServer = createRoute({
+  getParentRoute: () => root,
+  path: '/recordings',
+  validateSearch: readListSearch,
+  component: RecordingsPage,
+});
 const recording = createRoute({
   getParentRoute: () => root,
   path: '/r/$rec',
@@ -100,7 +117,7 @@ const services = createRoute({
   validateSearch: readServicesSearch,
   component: ServicesPage,
 });
-const router = createRouter({ routeTree: root.addChildren([list, recording, search, services]) });
+const router = createRouter({ routeTree: root.addChildren([list, listOfServer, recording, search, services]) });
 
 declare module '@tanstack/react-router' {
   interface Register {

@@ -54,7 +54,7 @@ pub use span::{
 };
 pub use spans::{DurationsView, SpanOfNameView, SpansView};
 pub use states::{BlockedView, StateEvidenceView, StatesView};
-pub use summary::{CaptureModeView, ParallelismView, RecorderView, SummaryView};
+pub use summary::{CaptureModeView, ParallelismView, RecorderView, SummarisedView, SummaryView};
 pub use threads::{ThreadView, ThreadsView, WaitedForView};
 pub use top::{TopOptions, TopView};
 pub use traces::{ServerView, ServiceSpansView, ServiceView, ServicesView, TraceRowView, TracesView};

@@ -28,6 +28,8 @@ pub struct SummaryView {
     pub schema: &'static str,
     /// Name of the recording, such as `r7`.
     pub recording: String,
+    /// What it is of.
+    pub of: SummarisedView,
     /// The command and its arguments.
     pub command: Vec<String>,
     /// How the command ended; null where nobody saw it.
@@ -82,6 +84,24 @@ pub struct SummaryView {
     pub between_nanos: i64,
     /// Time on the critical path in which processes waited for work to arrive: it belongs to no pole.
     pub idle_nanos: i64,
+}
+
+/// What a summary is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SummarisedView {
+    /// A command that longpole ran.
+    Command,
+    /// The same, but longpole knows only its own wall and CPU time: no spans arrived, and there is no profile.
+    CommandAlone,
+    /// Processes that ran before and after the recording.
+    Attached,
+    /// The spans of a trace of a server.
+    Trace,
+    /// A file of another tool.
+    File,
+    /// A profile of another tool, whose samples have no times: there is no critical path.
+    Profile,
 }
 
 /// How samples were taken.
@@ -139,6 +159,7 @@ impl SummaryView {
         SummaryView {
             schema: schema(),
             recording: recording.to_string(),
+            of: SummarisedView::new(report),
             command: run.command.clone(),
             exit: run.exit.map(ExitView::new),
             start_unix_nano: unix_nano(report.origin()),
@@ -170,6 +191,27 @@ impl SummaryView {
             truncated: PolesTruncated::behind(report, SUMMARY_POLES_MAX),
             between_nanos: report.between_operations().0,
             idle_nanos: report.idle_on_path().0,
+        }
+    }
+}
+
+impl SummarisedView {
+    fn new(report: &Report) -> SummarisedView {
+        let run = &report.recording().run;
+        // A run has a process of its own, or at least the machine that it ran on.
+        let is_unseen = run.exit.is_none() && run.root_pid.is_none() && run.host.is_empty();
+        if report.is_attached() {
+            SummarisedView::Attached
+        } else if run.mode == CaptureMode::Imported && report.span_count() == 0 {
+            SummarisedView::Profile
+        } else if report.knows_only_the_command() {
+            SummarisedView::CommandAlone
+        } else if run.mode == CaptureMode::Imported || is_unseen && run.command.first().is_some_and(|word| word == "import") {
+            SummarisedView::File
+        } else if is_unseen {
+            SummarisedView::Trace
+        } else {
+            SummarisedView::Command
         }
     }
 }

@@ -6,10 +6,18 @@ use serde::Serialize;
 use super::shared::{nanos, unix_nano};
 
 /// What the server of a page has.
-#[derive(Debug, Clone, Copy, Serialize)]
+#[derive(Debug, Clone, Copy, Default, Serialize)]
 pub struct ServerView {
     /// Whether it has traces of services and takes files, as `longpole serve`; `longpole open` has recordings only.
     pub traces: bool,
+    /// The port that takes OTLP over HTTP; null if there is none.
+    pub otlp_http_port: Option<u32>,
+    /// The port that takes OTLP over gRPC; null if there is none.
+    pub otlp_grpc_port: Option<u32>,
+    /// The port that takes spans of Zipkin; null if there is none.
+    pub zipkin_port: Option<u32>,
+    /// Whether programs need a token to send.
+    pub needs_token: bool,
 }
 
 /// The services of a server.

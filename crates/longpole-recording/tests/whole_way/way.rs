@@ -9,6 +9,7 @@ use longpole_analysis::Report;
 use longpole_analysis::report::FlameTime;
 use longpole_model::Recording;
 use longpole_recording::export::{self, Format, Selection};
+use longpole_recording::kept::KeptView;
 use longpole_recording::view::diff::DiffView;
 use longpole_recording::view::{self, Chosen, TopOptions};
 use longpole_recording::{import, seal};
@@ -106,10 +107,17 @@ fn serialised(view: &impl serde::Serialize) {
     serde_json::to_vec(view).expect("a view is JSON");
 }
 
+/// A view that is kept beside a recording says the same when it is read again.
+fn read_again<V: KeptView>(view: &V) {
+    let written = serde_json::to_string(view).expect("a view is JSON");
+    let read: V = serde_json::from_str(&written).expect("it is read again");
+    assert_eq!(serde_json::to_string(&read).expect("a view is JSON"), written, "{}", V::NAME);
+}
+
 /// Every view of every command.
 fn all_views(report: &Report) {
-    serialised(&view::SummaryView::new("r1", report));
-    serialised(&view::PolesView::new("r1", report));
+    read_again(&view::SummaryView::new("r1", report));
+    read_again(&view::PolesView::new("r1", report));
     serialised(&view::TreeView::new("r1", report));
     serialised(&view::ThreadsView::new("r1", report));
     serialised(&view::ProcessesView::new("r1", report));

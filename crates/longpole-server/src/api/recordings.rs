@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::extract::State;
 
 use super::{Answer, ReportCache, json};
-use longpole_recording::view::{RecordingsView, ServerView};
+use longpole_recording::view::RecordingsView;
 
 pub(super) async fn list(State(cache): State<Arc<ReportCache>>) -> Answer {
     cache.store(|store| json(&RecordingsView::new(&store.list()?))).await
@@ -13,5 +13,5 @@ pub(super) async fn list(State(cache): State<Arc<ReportCache>>) -> Answer {
 
 /// What this server has.
 pub(super) async fn server(State(cache): State<Arc<ReportCache>>) -> Answer {
-    json(&ServerView { traces: !cache.reads_sources() })
+    json(&cache.server_view())
 }

@@ -19,6 +19,7 @@ use longpole_model::{Timestamp, TraceId};
 use longpole_recording::kept::{self, KeptView};
 use longpole_recording::memory::view_bytes;
 use longpole_recording::source_file::SourceConsent;
+use longpole_recording::view::ServerView;
 use longpole_recording::{import, seal};
 use longpole_store::live::{LiveStore, MemoryPool, QueryLimits, QueryMemory, QueryStop, TraceExtent};
 use longpole_store::{DirectoryIdentity, RecordingName, RecordingState, Store, StoreError, StoredRecording};
@@ -53,6 +54,8 @@ enum ReportSource {
         traces: LiveStore,
         /// The store of what was pushed.
         pushed: PathBuf,
+        /// What the page says of the server.
+        view: ServerView,
     },
 }
 
@@ -145,8 +148,8 @@ impl ReportCache {
     }
 
     /// Reports of the traces of a server, and of the recordings that were pushed to it.
-    pub(crate) fn of_server(traces: LiveStore, pushed: PathBuf, memory: &Arc<MemoryPool>) -> Arc<Self> {
-        let source = ReportSource::Served { traces, pushed };
+    pub(crate) fn of_server(traces: LiveStore, pushed: PathBuf, view: ServerView, memory: &Arc<MemoryPool>) -> Arc<Self> {
+        let source = ReportSource::Served { traces, pushed, view };
         let (consent, reports) = (SourceConsent::default(), Mutex::default());
         let cache = Arc::new(ReportCache { source, consent, reports, memory: Some(Arc::clone(memory)) });
         let weak = Arc::downgrade(&cache);
@@ -156,6 +159,14 @@ impl ReportCache {
             }
         });
         cache
+    }
+
+    /// What the page says of its server.
+    pub(super) fn server_view(&self) -> ServerView {
+        match self.source {
+            ReportSource::Recordings(_) => ServerView::default(),
+            ReportSource::Served { view, .. } => view,
+        }
     }
 
     /// Whether it may read the source files that a recording names: never on a server, where anybody may have pushed the recording.

@@ -8,5 +8,5 @@ use super::{Answer, ReportCache};
 use longpole_recording::view::SummaryView;
 
 pub(super) async fn get(State(cache): State<Arc<ReportCache>>, Path(recording): Path<String>) -> Answer {
-    cache.kept_view(&recording, |name, report| SummaryView::new(name, report)).await
+    cache.kept_view(&recording, SummaryView::new).await
 }

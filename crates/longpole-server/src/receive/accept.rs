@@ -25,6 +25,9 @@ use crate::limits::{DRAIN_STALL_MAX, DRAIN_UNKNOWN_MAX, GOODBYE_MAX};
 use crate::peer_process;
 
 /// Turns of the reactor in which nothing may happen before the drain believes that nothing will.
+/// The clients of a server connect again, and lose nothing.
+pub(crate) const IDLE_AT_THE_END: &str = "connections of processes that outlived the command: the recording lacks what they send later";
+
 const QUIET_TURNS: usize = 3;
 
 /// Connections that are accepted before the tasks of those that are open go on. The kernel keeps [`BACKLOG`](crate::limits::BACKLOG) connections
@@ -213,8 +216,7 @@ impl Acceptor {
         drop(self.listeners);
         let survivors: Vec<_> = self.connections.open.lock().values().cloned().collect();
         let idle = survivors.iter().filter(|connection| connection.is_idle()).count() as u64;
-        let detail = "connections of processes that outlived the command: the recording lacks what they send later";
-        self.connections.context.book.add(LossKind::DrainTimedOut, idle, detail);
+        self.connections.context.book.add(LossKind::DrainTimedOut, idle, IDLE_AT_THE_END);
         for connection in &survivors {
             connection.hang_up.notify_one();
         }

@@ -70,6 +70,7 @@ mod watched_io;
 mod web_pages;
 mod zipkin;
 
+pub(crate) use self::accept::IDLE_AT_THE_END;
 pub use self::allowed_senders::AllowedSenders;
 pub use self::memory::MemoryAccount;
 pub use self::open_ports::{ListenError, OpenPorts};

@@ -49,6 +49,11 @@ impl OpenPorts {
         Ok(OpenPorts { runtime, http, udp, appdash })
     }
 
+    /// The number of a port of HTTP, by its place among them.
+    pub fn port_of(&self, place: usize) -> Option<u16> {
+        self.http.get(place)?.get_ref().local_addr().ok().map(|address| address.port())
+    }
+
     /// The listener of a port of HTTP once more, by its place among them: whoever has it may accept connections, too.
     pub fn another_listener(&self, place: usize) -> io::Result<TcpListener> {
         self.http.get(place).ok_or(io::ErrorKind::NotFound)?.get_ref().try_clone()

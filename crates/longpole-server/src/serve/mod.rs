@@ -26,6 +26,7 @@ mod zipkin;
 use std::collections::HashMap;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -36,6 +37,7 @@ use http::StatusCode;
 use longpole_model::{Loss, LossKind, Timestamp};
 use longpole_recording::loss_counters::LossBook;
 use longpole_recording::memory;
+use longpole_recording::view::ServerView;
 use longpole_store::live::{LiveOptions, LiveStore};
 use longpole_store::{Store, StoreError};
 use longpole_wire::Limits;
@@ -51,7 +53,7 @@ use self::server_state::ServerState;
 use self::starting::Starting;
 use crate::api::causes;
 use crate::receive::{
-    AccessTokens, AllowedOrigins, Clients, HttpPort, MemoryAccount, OpenPorts, Receiver, ReceiverHandle, ReceiverOptions,
+    AccessTokens, AllowedOrigins, Clients, HttpPort, IDLE_AT_THE_END, MemoryAccount, OpenPorts, Receiver, ReceiverHandle, ReceiverOptions,
 };
 use crate::server;
 use crate::wall_clock::now;
@@ -66,9 +68,6 @@ const CLOCK_GRACE: Duration = Duration::from_secs(3600);
 
 /// How long requests under way may take when the server ends.
 const DRAIN_MAX: Duration = Duration::from_secs(5);
-
-/// How often it checks meanwhile whether its thread has ended.
-const ENDING_PAUSE: Duration = Duration::from_millis(2);
 
 /// What a server needs.
 #[derive(Debug)]
@@ -128,6 +127,7 @@ impl Server {
         let (udp, appdash) = (at(Transport::Udp), at(Transport::AppDash));
         let doors: Vec<Door> = http.iter().chain(&udp).chain(&appdash).map(|(door, _)| *door).collect();
         let addresses = |list: Vec<(Door, SocketAddr)>| list.into_iter().map(|(_, address)| address).collect();
+        let needs_token = options.tokens.is_some();
         let mut clients = Clients::Anybody {
             http: http.into_iter().map(|(_, address)| HttpPort { address, queries: None }).collect(),
             udp: addresses(udp),
@@ -155,9 +155,17 @@ impl Server {
         let state = Arc::new(ServerState::default());
         let admin = admin_routes(&store, &metrics, &losses, &memory, &state);
         let turns = QueryTurns::new(Arc::clone(&metrics), &memory);
+        let port_of = |wanted| doors.iter().position(|door| *door == wanted).and_then(|place| open_ports.port_of(place)).map(u32::from);
+        let view = ServerView {
+            traces: true,
+            otlp_http_port: port_of(Door::OtlpHttp),
+            otlp_grpc_port: port_of(Door::OtlpGrpc),
+            zipkin_port: port_of(Door::Zipkin),
+            needs_token,
+        };
         let queries = |door| match door {
             Door::Page => {
-                let pages = pages::routes(&store, &pushed, memory.queries())
+                let pages = pages::routes(&store, &pushed, view, memory.queries())
                     .merge(jaeger::routes(store.clone()))
                     .merge(jaeger_v3::routes(store.clone()));
                 // A recording that comes is no query.
@@ -219,7 +227,7 @@ impl Server {
         self.state.set_ready(false);
         let losses = self.receiver.finish(DRAIN_MAX);
         self.maintenance.end();
-        losses
+        losses.into_iter().filter(|loss| loss.detail != IDLE_AT_THE_END).collect()
     }
 }
 
@@ -289,6 +297,8 @@ fn admin_routes(
 #[derive(Debug)]
 struct Maintenance {
     thread: JoinHandle<()>,
+    /// Nothing comes; it is closed when the thread ends.
+    ended: mpsc::Receiver<()>,
     over: Arc<(Mutex<bool>, Condvar)>,
 }
 
@@ -304,7 +314,9 @@ impl Maintenance {
     ) -> io::Result<Maintenance> {
         let over: Arc<(Mutex<bool>, Condvar)> = Arc::default();
         let is_over = Arc::clone(&over);
+        let (is_there, ended) = mpsc::channel::<()>();
         let thread = thread::Builder::new().name("longpole-segments".to_owned()).spawn(move || {
+            let _is_there = is_there;
             let (flag, changed) = &*is_over;
             // A step of the wall clock makes no segment older.
             let (begun, since) = (now(), Instant::now());
@@ -335,18 +347,14 @@ impl Maintenance {
                 guard = flag.lock().unwrap_or_else(PoisonError::into_inner);
             }
         })?;
-        Ok(Maintenance { thread, over })
+        Ok(Maintenance { thread, ended, over })
     }
 
     fn end(self) {
         *self.over.0.lock().unwrap_or_else(PoisonError::into_inner) = true;
         self.over.1.notify_one();
         // A segment of tens of millions of events takes minutes to write. It is given up: its log stays, and the next server reads that.
-        let until = Instant::now() + DRAIN_MAX;
-        while !self.thread.is_finished() && Instant::now() < until {
-            thread::sleep(ENDING_PAUSE);
-        }
-        if self.thread.is_finished() {
+        if let Err(RecvTimeoutError::Disconnected) = self.ended.recv_timeout(DRAIN_MAX) {
             // A panic of it has printed itself.
             let _ = self.thread.join();
         }

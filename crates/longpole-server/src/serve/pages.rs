@@ -20,7 +20,7 @@ use axum::routing::{get, put};
 use http::StatusCode;
 use longpole_model::Timestamp;
 use longpole_recording::import;
-use longpole_recording::view::{ServiceMap, ServiceMapView, ServicesView, TracesView};
+use longpole_recording::view::{ServerView, ServiceMap, ServiceMapView, ServicesView, TracesView};
 use longpole_store::live::{LiveStore, MemoryPool, SpanFilter, TraceCursor};
 use longpole_wire::jaeger::trace_id;
 
@@ -48,7 +48,7 @@ const MAP_TRACES_MAX: usize = 2_000;
 const MAP_TIME_MAX: Duration = Duration::from_secs(10);
 
 /// The routes of the page, and of the API that it reads.
-pub(super) fn routes(live: &LiveStore, pushed: &Pushed, memory: &Arc<MemoryPool>) -> Router {
+pub(super) fn routes(live: &LiveStore, pushed: &Pushed, view: ServerView, memory: &Arc<MemoryPool>) -> Router {
     let own = Router::new()
         .route("/longpole/v1/services", get(services))
         .route("/longpole/v1/services/map", get(service_map))
@@ -57,7 +57,7 @@ pub(super) fn routes(live: &LiveStore, pushed: &Pushed, memory: &Arc<MemoryPool>
         .route("/trace/{id}", get(page_of_trace))
         .with_state(live.clone());
     let kept = Router::new().route("/longpole/v1/traces/{id}/recording", put(keep_trace)).with_state((live.clone(), pushed.clone()));
-    let cache = ReportCache::of_server(live.clone(), pushed.root().to_owned(), memory);
+    let cache = ReportCache::of_server(live.clone(), pushed.root().to_owned(), view, memory);
     api::routes(cache).merge(own).merge(kept).fallback(file)
 }
 
@@ -67,10 +67,11 @@ async fn file(request: Request) -> Response {
 }
 
 /// Where the page has a trace. Jaeger's links may lack the zeros of an id.
-async fn page_of_trace(Path(id): Path<String>) -> Response {
+async fn page_of_trace(Path(id): Path<String>, request: Request) -> Response {
     match trace_id(&id) {
         Some(id) => Redirect::to(&format!("/r/{id}")).into_response(),
-        None => ApiError::from(QueryError::from(format!("{id:?} is not a trace id"))).into_response(),
+        // The page says that there is nothing here.
+        None => file(request).await,
     }
 }
 

@@ -37,12 +37,12 @@ pub struct Page {
 
 impl Page {
     /// Serves the store in this directory on 127.0.0.1; port 0 takes a free one. Meanwhile it makes the report of `recording`, which the
-    /// first request will need. It reads source files of other users' recordings as far as `consent` goes.
+    /// first request will need; without one, the list is what people see first. It reads source files of other users' recordings as far as `consent` goes.
     ///
     /// [`Access::OwnUser`] is for a store that holds nothing but the recording: then its page is at `/`, too.
     pub fn start(
         store: &Path,
-        recording: RecordingName,
+        recording: impl Into<Option<RecordingName>>,
         port: u16,
         access: Access,
         consent: SourceConsent,
@@ -62,14 +62,17 @@ impl Page {
         let auth = Arc::new(PageAuth::new(address, access).map_err(no_random_bytes)?);
         let url = format!("http://{address}/?token={}", auth.token());
         let cache = Arc::new(ReportCache::new(store, consent));
-        let home = (access == Access::OwnUser).then_some(recording);
+        let recording = recording.into();
+        let home = recording.filter(|_| access == Access::OwnUser);
         let router = router(Arc::clone(&cache), home, Arc::clone(&auth));
         let (closing, closed) = watch::channel(false);
         let served = runtime.spawn(page_connections::serve(listener, client_check, router, closed));
-        runtime.spawn(async move {
-            // A request for it reports the error.
-            let _ = cache.report(&recording.to_string()).await;
-        });
+        if let Some(recording) = recording {
+            runtime.spawn(async move {
+                // A request for it reports the error.
+                let _ = cache.report(&recording.to_string()).await;
+            });
+        }
         Ok(Page { address, auth, url, tells_users_apart, closing, served, runtime })
     }
 
@@ -83,14 +86,14 @@ impl Page {
         &self.url
     }
 
-    /// Address of one recording, with the token that opens it.
-    pub fn url_of(&self, recording: RecordingName) -> String {
-        self.url.replacen("/?", &format!("/r/{recording}?"), 1)
+    /// Address of one recording, or of the list, with the token that opens it.
+    pub fn url_of(&self, recording: impl Into<Option<RecordingName>>) -> String {
+        self.url.replacen("/?", &format!("{}?", path_of(recording.into())), 1)
     }
 
-    /// Address of one recording for the browser that starts next, as this user: it works once, within a minute.
-    pub fn url_once_of(&self, recording: RecordingName) -> io::Result<String> {
-        Ok(format!("http://{}/r/{recording}?once={}", self.address, self.auth.new_once().map_err(no_random_bytes)?))
+    /// The same for the browser that starts next, as this user: it works once, within a minute.
+    pub fn url_once_of(&self, recording: impl Into<Option<RecordingName>>) -> io::Result<String> {
+        Ok(format!("http://{}{}?once={}", self.address, path_of(recording.into()), self.auth.new_once().map_err(no_random_bytes)?))
     }
 
     /// Where it listens.
@@ -163,6 +166,10 @@ impl EndSignals {
     pub(crate) async fn wait(&mut self) -> io::Result<()> {
         tokio::signal::ctrl_c().await
     }
+}
+
+fn path_of(recording: Option<RecordingName>) -> String {
+    recording.map_or_else(|| "/".to_owned(), |recording| format!("/r/{recording}"))
 }
 
 /// `home` is the recording that `/` leads to.

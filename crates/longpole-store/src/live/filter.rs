@@ -73,7 +73,7 @@ impl SpanFilter {
         !self.attributes.is_empty() || !self.keys.is_empty()
     }
 
-    /// Whether a span matches but for its attributes.
+    /// Whether a span matches, attributes aside.
     pub(super) fn matches_outline(&self, span: &SpanOutline<'_>) -> bool {
         let nanos = span.range.nanos().cast_unsigned();
         self.service.as_ref().is_none_or(|service| span.service == service)

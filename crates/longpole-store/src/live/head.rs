@@ -165,7 +165,7 @@ impl Head {
         may_match.then_some(start)
     }
 
-    /// Where the spans of a trace are that the filter matches but for their attributes, and whether the trace has records of logs.
+    /// Where the spans of a trace are that the filter matches, attributes aside, and whether the trace has records of logs.
     pub(super) fn outlined(&self, trace_id: TraceId, filter: &SpanFilter) -> (Vec<u32>, bool) {
         let (mut matching, mut has_logs) = (Vec::new(), false);
         for place in self.places(trace_id) {

@@ -28,7 +28,7 @@ const FIRST_LINE: &str = "longpole view 1";
 const BYTES_MAX: u64 = 64 << 20;
 
 impl StoredRecording {
-    /// The view of this name that `maker` kept of these very tables, each of which is checked first; `None` where there is none.
+    /// The view of this name that `maker` kept of these very tables; `None` where there is none. It checks each table first.
     ///
     /// # Errors
     ///

@@ -112,7 +112,7 @@ impl Budget {
         Budget { name_bytes: 0, memory_bytes: 0, memory_bytes_max }
     }
 
-    /// Takes memory; whether there is so much.
+    /// Takes memory; returns whether there is enough.
     pub(super) fn has(&mut self, bytes: usize) -> bool {
         self.memory_bytes = self.memory_bytes.saturating_add(bytes as u64);
         self.memory_bytes <= self.memory_bytes_max
@@ -127,7 +127,7 @@ impl Budget {
         Err(at.error_at(at.offset(), Problem::TooManyOf { what: "bytes of memory", limit }))
     }
 
-    /// Takes memory for a sample with a stack of so many locations and so many values.
+    /// Takes memory for a sample with a stack of this number of locations, and this number of values.
     pub(super) fn sample(&mut self, locations: usize, values: usize, at: Reader<'_>) -> Result<(), DecodeError> {
         self.hold(SAMPLE_BYTES + locations * size_of::<LocationId>() + values * size_of::<i64>(), at)
     }

@@ -7,8 +7,10 @@ use anyhow::Result;
 use longpole_model::SpanBatch;
 use longpole_recording::import::{self, Contents};
 use longpole_server::query_client::{self, ServerAnswer};
+use longpole_store::RecordingName;
 use longpole_wire::{DecodeError, Limits, jaeger, otlp};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::env_vars;
@@ -75,6 +77,18 @@ impl Server {
             Some(page) if answer.status == 201 => Ok(format!("{}{page}", self.0)),
             _ => Err(self.refused(answer.status, value.as_ref(), path)),
         }
+    }
+
+    /// A view that its page shows.
+    pub(crate) fn view<V: DeserializeOwned>(&self, path: &str) -> Result<V> {
+        let answer = self.get(path)?;
+        if answer.status != 200 {
+            return Err(self.refused(answer.status, serde_json::from_slice(&answer.body).ok().as_ref(), path));
+        }
+        serde_json::from_slice(&answer.body).map_err(|error| {
+            let hint = "another version of longpole may have answered";
+            Failure::new(Kind::Failed, format!("failed to read the answer of {} to {path}: {error}", self.0)).hint(hint).into()
+        })
     }
 
     /// The spans of a trace.
@@ -176,9 +190,20 @@ pub(crate) fn trace_at(text: &str) -> Option<(Server, &str)> {
     })
 }
 
+/// The server and the name of a recording, if this is the address of the page of one that was sent there.
+pub(crate) fn recording_at(text: &str) -> Option<(Server, RecordingName)> {
+    let path = text.split(['?', '#']).next().filter(|_| is_address(text))?.trim_end_matches('/');
+    let (server, name) = path.rsplit_once("/r/")?;
+    Some((Server::new(server), RecordingName::parse(name).filter(|_| name.starts_with('r'))?))
+}
+
 /// The spans of a trace on a server, as a recording has them.
 pub(crate) fn contents(address: &str) -> Result<Contents> {
     let Some((server, id)) = trace_at(address) else {
+        if recording_at(address).is_some() {
+            let hint = "show, poles and open take it; the commands that need its samples take the recording where it was made";
+            return Err(Failure::new(Kind::Usage, format!("{address} is a recording on a server")).hint(hint).into());
+        }
         let hint = "expected the address of a trace, such as http://localhost:16686/trace/TRACE_ID; longpole search lists traces";
         return Err(Failure::new(Kind::Usage, format!("{address} is not the address of a trace")).hint(hint).into());
     };

@@ -146,7 +146,7 @@ fn time_text(attached: &view::AttachedView, kinds: usize, style: Style) -> Strin
 
 /// Whether it is an imported profile of sums, without times.
 fn is_profile(view: &view::SummaryView) -> bool {
-    view.mode == view::CaptureModeView::Imported && view.spans == 0
+    view.of == view::SummarisedView::Profile
 }
 
 fn headline(out: &mut Screen, view: &view::SummaryView, style: Style) {

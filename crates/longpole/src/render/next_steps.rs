@@ -9,7 +9,7 @@ use crate::terminal::{self, Style};
 
 /// Whether the recording has nothing but the command's own wall and CPU time.
 pub(super) fn knows_only_the_command(view: &view::SummaryView) -> bool {
-    view.mode == view::CaptureModeView::Off && view.spans + view.processes + view.samples == 0
+    view.of == view::SummarisedView::CommandAlone
 }
 
 pub(crate) fn next_lines(view: &view::SummaryView, style: Style) -> Vec<String> {

@@ -1,5 +1,7 @@
+import { Link } from '@tanstack/react-router';
 import { type ReactNode, useEffect, useState } from 'react';
 import { ApiError } from '../../api/error';
+import { useIsServer } from '../../state/queries';
 import { CheckIcon, CopyIcon, WarnIcon } from './icons';
 import css from './parts.module.css';
 import { IconButton } from './tip';
@@ -69,7 +71,9 @@ function explain(error: unknown): {
         code,
       };
     case 'not_found':
-      return { title: 'Not found', text: `${message}.`, command: 'longpole ls', code };
+      return message.includes('trace')
+        ? { title: 'Trace not found', text: `${sentence(message)}. The server keeps traces only for some time.`, command: null, code }
+        : { title: 'Not found', text: `${sentence(message)}.`, command: 'longpole ls', code };
     case 'malformed':
       return {
         title: 'This page cannot read the server’s response',
@@ -83,20 +87,44 @@ function explain(error: unknown): {
   }
 }
 
-/** An error: what failed, why, and what to do next. */
-export function Failure({ error, retry }: { readonly error: unknown; readonly retry?: (() => void) | undefined }) {
+function sentence(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}
+
+/** An error: what failed, why, and what to do next. `isPage`: the page has nothing else. */
+export function Failure({
+  error,
+  retry,
+  isPage = false,
+}: {
+  readonly error: unknown;
+  readonly retry?: (() => void) | undefined;
+  readonly isPage?: boolean;
+}) {
+  const isServer = useIsServer();
   const { title, text, command, code } = explain(error);
   // A retry does not help if the recording does not exist or the token is missing.
   const canHelp = error instanceof ApiError && (error.kind === 'gone' || error.kind === 'refused');
   return (
     <div className={css.failure} role="alert">
-      <h2>{title}</h2>
+      {isPage ? <h1>{title}</h1> : <h2>{title}</h2>}
       <p>{text}</p>
       {command !== null && <Command text={command} />}
       {retry !== undefined && canHelp && (
         <button type="button" className={css.button} onClick={retry}>
           Try again
         </button>
+      )}
+      {isPage && (
+        <p>
+          {isServer && (
+            <>
+              <Link to="/search">All traces</Link>
+              {' · '}
+            </>
+          )}
+          <Link to={isServer ? '/recordings' : '/'}>All recordings</Link>
+        </p>
       )}
       <p className={css.failureCode}>
         <code>

@@ -155,7 +155,7 @@ function Lists() {
       <Link to="/search">Traces</Link>
       <Link to="/services">Services</Link>
       <Link
-        to="/"
+        to="/recordings"
         activeOptions={{ exact: true, includeSearch: false }}
         title="Recordings that longpole push and run --to sent, files that were opened, traces that were kept"
       >
@@ -167,9 +167,14 @@ function Lists() {
 
 /** The bar of every page: the lists, the current place, and the tools. */
 export function Topbar({ children, tools }: { readonly children?: ReactNode; readonly tools?: ReactNode }) {
+  const isServer = useIsServer();
   return (
     <header className={css.topbar}>
-      <Link to="/" className={css.home} aria-label="longpole, all recordings">
+      <Link
+        to={isServer ? '/search' : '/'}
+        className={css.home}
+        aria-label={isServer ? 'longpole, all traces' : 'longpole, all recordings'}
+      >
         <Mark /> <span>longpole</span>
       </Link>
       <Lists />

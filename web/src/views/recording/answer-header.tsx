@@ -1,8 +1,9 @@
 import type { Deployment, Pole, Poles, Quality, Summary } from '../../api/types.gen';
-import { contextOf, evidenceInWords, isWorthwhile, nameOfPole, wallAfter } from '../../logic/answer';
+import { ratio } from '../../base/math';
+import { contextOf, evidenceInWords, isAllOfIt, isWorthwhile, nameOfPole, wallAfter } from '../../logic/answer';
 import { deploymentParts } from '../../logic/deployment';
 import { counted, formatCount, formatDuration, formatExit, formatRange, formatRangeInWords, formatShare } from '../../logic/format';
-import { isTrace, wasSampled } from '../../logic/no-samples';
+import { wasSampled } from '../../logic/no-samples';
 import { foldedForks, graveNotes } from '../../logic/quality';
 import type { SelectionActions } from '../../state/selection';
 import { Breakable } from '../parts/name';
@@ -16,11 +17,14 @@ const KINDS_MAX = 3;
 
 /** What the summary is of. */
 function whole(summary: Summary): string {
-  return isTrace(summary) ? 'trace' : 'run';
+  return summary.of === 'trace' ? 'trace' : 'run';
 }
 
 function Sentence({ pole, summary }: { readonly pole: Pole | undefined; readonly summary: Summary }) {
   const { wallNanos } = summary;
+  if (summary.of === 'command_alone') {
+    return <h1 className={css.sentence}>Nothing to rank: no spans arrived, and there is no profile.</h1>;
+  }
   if (pole === undefined) {
     return <h1 className={css.sentence}>No long pole: no span or process spent time of its own on the critical path.</h1>;
   }
@@ -33,6 +37,18 @@ function Sentence({ pole, summary }: { readonly pole: Pole | undefined; readonly
   }
   const context = contextOf(pole);
   const saved = pole.savesIfZeroNanos;
+  if (isAllOfIt(saved, wallNanos)) {
+    return (
+      <h1 className={css.sentence}>
+        {pole.count > 1 && `The ${formatCount(pole.count)} `}
+        <strong>
+          <Breakable text={nameOfPole(pole)} />
+        </strong>
+        {pole.count > 1 ? ` ${summary.spans === 0 ? 'processes' : 'spans'} take` : ' takes'} all of this {whole(summary)}:{' '}
+        {formatDuration(wallNanos)}.
+      </h1>
+    );
+  }
   return (
     <h1 className={css.sentence}>
       {pole.count > 1 && `The ${formatCount(pole.count)} `}
@@ -54,6 +70,21 @@ function Sentence({ pole, summary }: { readonly pole: Pole | undefined; readonly
   );
 }
 
+/** The function of a profile with the most time in itself. */
+function HottestFunction({ summary }: { readonly summary: Summary }) {
+  const [first] = summary.functions;
+  if (first === undefined) return <h1 className={css.sentence}>This profile has no functions.</h1>;
+  return (
+    <h1 className={css.sentence}>
+      <strong>
+        <Breakable text={first.function} />
+      </strong>{' '}
+      has the most time in itself: {formatDuration(first.selfNanos)} of {formatDuration(summary.weightNanos)},{' '}
+      <em>{formatShare(ratio(first.selfNanos, summary.weightNanos))}</em>.
+    </h1>
+  );
+}
+
 function Reason({ pole, poles, actions }: { readonly pole: Pole; readonly poles: Poles; readonly actions: SelectionActions }) {
   return (
     <p className={css.why}>
@@ -65,8 +96,33 @@ function Reason({ pole, poles, actions }: { readonly pole: Pole; readonly poles:
 function Facts({ summary }: { readonly summary: Summary }) {
   const forks = foldedForks(summary);
   const operations = summary.spans === 0 ? 'processes' : 'operations';
+  const { of, exit } = summary;
+  if (of === 'profile') {
+    return (
+      <ul className={css.facts} aria-label="Facts">
+        {summary.wallNanos > 0 && (
+          <li>
+            <b>{formatDuration(summary.wallNanos)}</b> wall
+          </li>
+        )}
+        <li>
+          <b>{formatDuration(summary.weightNanos)}</b> in samples
+        </li>
+        <li>
+          <b>{counted(summary.samples, 'sample')}</b>
+        </li>
+      </ul>
+    );
+  }
+  const hasCommand = of === 'command' || of === 'command_alone';
+  const hasFailed = exit !== null && (exit.code !== 0 || exit.signal !== null);
   return (
     <ul className={css.facts} aria-label="Facts">
+      {hasFailed && (
+        <li>
+          <b className={css.failed}>✕ {formatExit(exit)}</b>
+        </li>
+      )}
       <li>
         <b>{formatDuration(summary.wallNanos)}</b> wall
       </li>
@@ -75,16 +131,16 @@ function Facts({ summary }: { readonly summary: Summary }) {
           <b>{formatDuration(summary.cpuNanos)}</b> CPU
         </li>
       )}
-      {!isTrace(summary) && (
-        <>
-          <li>
-            <b>{summary.exit === null ? 'exit unknown' : formatExit(summary.exit)}</b>
-          </li>
-          <li title={forks > 0 ? 'Forks that ran no program of their own are counted as part of their parent.' : undefined}>
-            <b>{counted(summary.processes - forks, 'process', 'processes')}</b>
-            {forks > 0 && ` and ${counted(forks, 'fork')}`}
-          </li>
-        </>
+      {hasCommand && !hasFailed && (
+        <li>
+          <b>{exit === null ? 'exit unknown' : formatExit(exit)}</b>
+        </li>
+      )}
+      {summary.processes > 0 && (
+        <li title={forks > 0 ? 'Forks that ran no program of their own are counted as part of their parent.' : undefined}>
+          <b>{counted(summary.processes - forks, 'process', 'processes')}</b>
+          {forks > 0 && ` and ${counted(forks, 'fork')}`}
+        </li>
       )}
       <li>
         {summary.spans === 0 ? (
@@ -100,14 +156,16 @@ function Facts({ summary }: { readonly summary: Summary }) {
           <b>{counted(summary.samples, 'sample')}</b> at {summary.rateHz} Hz
         </li>
       )}
-      <li>
-        <b>{summary.parallelism.mean.toFixed(1)}</b> {operations} at once on average, <b>{summary.parallelism.peak}</b> at peak
-        {summary.cpuNanos !== null && summary.wallNanos > 0 && (
-          <>
-            , <b>{(summary.cpuNanos / summary.wallNanos).toFixed(1)}</b> CPUs used
-          </>
-        )}
-      </li>
+      {of !== 'command_alone' && (
+        <li>
+          <b>{summary.parallelism.mean.toFixed(1)}</b> {operations} at once on average, <b>{summary.parallelism.peak}</b> at peak
+          {summary.cpuNanos !== null && summary.wallNanos > 0 && (
+            <>
+              , <b>{(summary.cpuNanos / summary.wallNanos).toFixed(1)}</b> CPUs used
+            </>
+          )}
+        </li>
+      )}
       {summary.host !== '' && <li>on {summary.host}</li>}
     </ul>
   );
@@ -162,19 +220,28 @@ export function AnswerHeader({
   readonly actions: SelectionActions;
 }) {
   const pole = poles?.poles[0];
-  const worthwhile = poles !== undefined && pole !== undefined && isWorthwhile(pole.savesIfZeroNanos, summary.wallNanos);
+  const isProfile = summary.of === 'profile';
+  const worthwhile =
+    !isProfile &&
+    summary.of !== 'command_alone' &&
+    poles !== undefined &&
+    pole !== undefined &&
+    isWorthwhile(pole.savesIfZeroNanos, summary.wallNanos);
   return (
     <section className={css.answer} aria-label="Answer">
       <div>
-        {poles !== undefined && <Sentence pole={pole} summary={summary} />}
+        {summary.of === 'profile' && <HottestFunction summary={summary} />}
+        {summary.of !== 'profile' && poles !== undefined && <Sentence pole={pole} summary={summary} />}
         {worthwhile && <Reason pole={pole} poles={poles} actions={actions} />}
         <Facts summary={summary} />
         <NotableUsage notable={summary.usage} actions={actions} />
       </div>
-      <div className={css.pathStates}>
-        <h2>Along the critical path, {formatDuration(summary.wallNanos)} of wall time</h2>
-        <StateBar states={summary.states} sampled={wasSampled(summary)} kindsMax={KINDS_MAX} />
-      </div>
+      {!isProfile && (
+        <div className={css.pathStates}>
+          <h2>Along the critical path, {formatDuration(summary.wallNanos)} of wall time</h2>
+          <StateBar states={summary.states} sampled={wasSampled(summary)} kindsMax={KINDS_MAX} />
+        </div>
+      )}
       {summary.deployment !== null && <DeploymentTime deployment={summary.deployment} wallNanos={summary.wallNanos} />}
       {graveNotes(notes).length > 0 && (
         <div className={css.notices}>

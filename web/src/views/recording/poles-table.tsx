@@ -25,57 +25,62 @@ function PoleRow({
   const context = contextOf(pole);
   const service = namedService(pole.service);
   return (
-    // Keyboard and screen readers use the button in the row; the mouse can click anywhere in the row.
-    <tr aria-current={selected} onClick={() => actions.selectPole(pole)}>
-      <td className={css.poleHandle}>{pole.handle}</td>
-      <td>
-        <button type="button" className={css.poleName} title={poleInWords(pole)} aria-label={poleInWords(pole)}>
-          <Name text={nameOfPole(pole)} />
-          {pole.count > 1 && <span>&nbsp;×{pole.count}</span>}
-        </button>
-        <small
-          className={css.poleContext}
-          title={pole.resource ?? [...(context === null ? [] : [`in ${context}`]), ...(service === '' ? [] : [service])].join(' · ')}
-        >
-          {context !== null && (
-            <span className={css.inContext}>
-              in&nbsp;
-              <Name text={context} end={nameOfResource(pole)} />
+    <>
+      {/* Keyboard and screen readers use the button in the row; the mouse can click anywhere in the two rows of a pole. */}
+      <tr aria-current={selected} onClick={() => actions.selectPole(pole)}>
+        <td className={css.poleHandle}>{pole.handle}</td>
+        <td>
+          <button type="button" className={css.poleName} title={poleInWords(pole)} aria-label={poleInWords(pole)}>
+            <Name text={nameOfPole(pole)} />
+            {pole.count > 1 && <span>&nbsp;×{pole.count}</span>}
+          </button>
+          <small
+            className={css.poleContext}
+            title={pole.resource ?? [...(context === null ? [] : [`in ${context}`]), ...(service === '' ? [] : [service])].join(' · ')}
+          >
+            {context !== null && (
+              <span className={css.inContext}>
+                in&nbsp;
+                <Name text={context} end={nameOfResource(pole)} />
+              </span>
+            )}
+            <span className={css.ellipsis}>
+              {context !== null && service !== '' && <>&nbsp;·&nbsp;</>}
+              {service}
             </span>
+          </small>
+        </td>
+        <td className={css.number}>{formatDuration(pole.onPathNanos)}</td>
+        <td>
+          <Saving
+            range={pole.savesIfZeroNanos}
+            evidence={pole.evidence}
+            shares={{ low: ratio(pole.savesIfZeroNanos.low, wallNanos), high: ratio(pole.savesIfZeroNanos.high, wallNanos) }}
+          />
+          {pole.savesOwnNanos.high < pole.savesIfZeroNanos.high && (
+            <small title="saving if only its own time, without its children, were zero; the table is sorted by this saving">
+              own time only {formatRange(pole.savesOwnNanos)}
+            </small>
           )}
-          <span className={css.ellipsis}>
-            {context !== null && service !== '' && <>&nbsp;·&nbsp;</>}
-            {service}
+          {pole.savesWithThoseBeforeNanos !== null && pole !== poles.poles[0] && (
+            <small title="saving if this pole and all above it took no time; savings of parallel operations do not simply add up">
+              + all above {formatRange(pole.savesWithThoseBeforeNanos)}
+            </small>
+          )}
+        </td>
+        <td className={css.cellHalf}>
+          <EvidenceMark evidence={pole.evidence} /> {formatRange(pole.savesIfHalfNanos)}
+        </td>
+      </tr>
+      <tr className={css.whyRow} onClick={() => actions.selectPole(pole)}>
+        <td />
+        <td colSpan={4}>
+          <span className={css.whyText} title={whyInWords(pole)}>
+            <Why pole={pole} poles={poles} actions={actions} />
           </span>
-        </small>
-      </td>
-      <td className={css.number}>{formatDuration(pole.onPathNanos)}</td>
-      <td>
-        <Saving
-          range={pole.savesIfZeroNanos}
-          evidence={pole.evidence}
-          shares={{ low: ratio(pole.savesIfZeroNanos.low, wallNanos), high: ratio(pole.savesIfZeroNanos.high, wallNanos) }}
-        />
-        {pole.savesOwnNanos.high < pole.savesIfZeroNanos.high && (
-          <small title="saving if only its own time, without its children, were zero; the table is sorted by this saving">
-            own time only {formatRange(pole.savesOwnNanos)}
-          </small>
-        )}
-        {pole.savesWithThoseBeforeNanos !== null && pole !== poles.poles[0] && (
-          <small title="saving if this pole and all above it took no time; savings of parallel operations do not simply add up">
-            + all above {formatRange(pole.savesWithThoseBeforeNanos)}
-          </small>
-        )}
-      </td>
-      <td className={css.cellHalf}>
-        <EvidenceMark evidence={pole.evidence} /> {formatRange(pole.savesIfHalfNanos)}
-      </td>
-      <td className={css.cellWhy}>
-        <span className={css.whyText} title={whyInWords(pole)}>
-          <Why pole={pole} poles={poles} actions={actions} />
-        </span>
-      </td>
-    </tr>
+        </td>
+      </tr>
+    </>
   );
 }
 
@@ -131,7 +136,6 @@ export function PolesTable({
                 >
                   2× faster
                 </th>
-                <th className={css.colWhy}>Why</th>
               </tr>
             </thead>
             <tbody>

@@ -8,18 +8,20 @@ import css from './recording.module.css';
 
 /** What is missing or uncertain in this recording, each with its cause. */
 export function QualityPopover({ summary, notes }: { readonly summary: Summary; readonly notes: readonly Quality[] }) {
+  // Without a profile there is a lot that nobody knows, and nothing that was lost.
   const good = notes.length === 0;
+  const isProfiled = summary.samples > 0;
   return (
     <Popover.Root>
       <Popover.Trigger className={`${parts.button} ${good ? css.qualityGood : css.qualityButton}`}>
-        {good ? <CheckIcon /> : <WarnIcon />}
+        {good ? isProfiled && <CheckIcon /> : <WarnIcon />}
         Data quality{good ? '' : `: ${counted(notes.length, 'note')}`}
       </Popover.Trigger>
       <Popover.Portal>
         <Popover.Positioner sideOffset={6} align="end">
           <Popover.Popup className={parts.popover}>
             <Popover.Title>Data quality</Popover.Title>
-            {good && <p>No known gaps.</p>}
+            {good && <p>No known gaps{isProfiled ? '' : ' in the spans; there are no samples of code'}.</p>}
             <ul>
               {notes.map((note) => (
                 <li key={`${note.code} ${note.detail}`}>

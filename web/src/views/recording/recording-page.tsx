@@ -1,5 +1,5 @@
 import { useQuery } from '@tanstack/react-query';
-import { type CSSProperties, type KeyboardEvent, type PointerEvent, useEffect, useMemo } from 'react';
+import { type CSSProperties, type KeyboardEvent, type PointerEvent, useEffect, useMemo, useRef } from 'react';
 import type { Frame, Poles, Summary, Tree } from '../../api/types.gen';
 import { clamp } from '../../base/math';
 import { selectedPole } from '../../logic/answer';
@@ -124,6 +124,7 @@ function Loaded({ selection, summary }: { readonly selection: Selection; readonl
   const shownFrame = frameHandle === '' ? undefined : frame.data;
   const notes = useMemo(() => allNotes(summary, tree.data?.notes ?? []), [summary, tree.data]);
   const share = useAtom(panelShareAtom, (value) => value);
+  const isProfile = summary.of === 'profile';
   const pole = poles.data === undefined ? null : selectedPole(poles.data, search.pole, search.span);
 
   useEffect(() => {
@@ -135,6 +136,15 @@ function Loaded({ selection, summary }: { readonly selection: Selection; readonl
     window.addEventListener('keydown', onKey);
     return () => window.removeEventListener('keydown', onKey);
   }, [search.frame, search.span, actions]);
+
+  // Where the panel is below the trace, a selection goes there: nobody sees it change from above.
+  const panel = useRef<HTMLElement>(null);
+  const wasSelected = useRef(search.span);
+  useEffect(() => {
+    const isNew = search.span !== undefined && search.span !== wasSelected.current;
+    wasSelected.current = search.span;
+    if (isNew && window.matchMedia('(max-width: 760px)').matches) panel.current?.scrollIntoView({ block: 'start' });
+  }, [search.span]);
 
   // A link that only names a pole selects the pole's first span.
   useEffect(() => {
@@ -158,19 +168,30 @@ function Loaded({ selection, summary }: { readonly selection: Selection; readonl
         </code>
       </Topbar>
       <AnswerHeader summary={summary} poles={poles.data} notes={notes} actions={actions} />
-      <main className={css.split} style={{ '--panel-share': share } as CSSProperties}>
-        <div className={css.left}>
-          {poles.data !== undefined && <PolesTable poles={poles.data} selected={pole?.handle ?? null} actions={actions} />}
-          {poles.error !== null && <Failure error={poles.error} retry={() => poles.refetch()} />}
-          {tree.data !== undefined && <TraceRows tree={tree.data} poles={poles.data} frame={shownFrame} selection={selection} />}
-          {tree.error !== null && <Failure error={tree.error} retry={() => tree.refetch()} />}
-          {tree.isPending && <Skeleton lines={14} label="Loading the trace" />}
-        </div>
-        <Splitter />
-        <aside className={css.panel} aria-label="Selection">
-          <SelectionPanel selection={selection} pole={pole} poles={poles.data} summary={summary} notes={notes} />
-        </aside>
-      </main>
+      {isProfile && (
+        <main className={css.profile}>
+          <section className={css.panel} aria-label="Selection">
+            <SelectionPanel selection={selection} pole={null} poles={poles.data} summary={summary} notes={notes} />
+          </section>
+        </main>
+      )}
+      {!isProfile && (
+        <main className={css.split} style={{ '--panel-share': share } as CSSProperties}>
+          <div className={css.left}>
+            {poles.data !== undefined && summary.of !== 'command_alone' && (
+              <PolesTable poles={poles.data} selected={pole?.handle ?? null} actions={actions} />
+            )}
+            {poles.error !== null && <Failure error={poles.error} retry={() => poles.refetch()} />}
+            {tree.data !== undefined && <TraceRows tree={tree.data} poles={poles.data} frame={shownFrame} selection={selection} />}
+            {tree.error !== null && <Failure error={tree.error} retry={() => tree.refetch()} />}
+            {tree.isPending && <Skeleton lines={14} label="Loading the trace" />}
+          </div>
+          <Splitter />
+          <aside ref={panel} className={css.panel} aria-label="Selection">
+            <SelectionPanel selection={selection} pole={pole} poles={poles.data} summary={summary} notes={notes} />
+          </aside>
+        </main>
+      )}
       <Announcement selection={selection} tree={tree.data} frame={shownFrame} />
     </>
   );
@@ -194,7 +215,11 @@ export function RecordingPage() {
             <strong>{selection.recording}</strong>
           </Topbar>
           <main className={error === null ? '' : parts.failurePage}>
-            {error === null ? <Skeleton lines={16} label="Loading the recording" /> : <Failure error={error} retry={() => refetch()} />}
+            {error === null ? (
+              <Skeleton lines={16} label="Loading the recording" />
+            ) : (
+              <Failure error={error} retry={() => refetch()} isPage />
+            )}
           </main>
         </>
       )}

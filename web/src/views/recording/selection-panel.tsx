@@ -9,7 +9,7 @@ import { contextOf, countedNodes, evidenceInWords, partOfPole } from '../../logi
 import { frameTotals, hottestFrames } from '../../logic/flame-graph';
 import { FLAME_TIME_WORDS, madeOfInWords, numberInWords } from '../../logic/flame-time';
 import { counted, formatCommand, formatDuration, formatRange, shortCommand } from '../../logic/format';
-import { isTrace, type NoSamples, wasSampled, whyPartHasNoSamples, whyRunHasNoSamples, whySpanHasNoSamples } from '../../logic/no-samples';
+import { type NoSamples, wasSampled, whyPartHasNoSamples, whyRunHasNoSamples, whySpanHasNoSamples } from '../../logic/no-samples';
 import { namedService } from '../../logic/span-words';
 import { flameQuery, spanQuery } from '../../state/queries';
 import type { Selection } from '../../state/selection';
@@ -103,8 +103,11 @@ function Code({
   spans,
   named,
   noSamples,
+  hasTimes = true,
 }: {
   readonly selection: Selection;
+  /** Whether there may be waits: a profile of sums has one kind of time. */
+  readonly hasTimes?: boolean;
   /** Handle of the span, or of the pole if that is a part of it; null for the whole run. */
   readonly span: string | null;
   /** Number of spans in the recording. */
@@ -124,7 +127,7 @@ function Code({
       <section className={css.section} aria-label="Flame graph">
         <div className={css.sectionHead}>
           <h3>Flame graph</h3>
-          <TimeSwitch time={time} onChange={actions.showTime} />
+          {hasTimes && <TimeSwitch time={time} onChange={actions.showTime} />}
           {flame !== undefined && flame.samples > 0 && <SampleRemark flame={flame} spans={spans} />}
         </div>
         {error !== null && <Failure error={error} retry={() => refetch()} />}
@@ -145,7 +148,7 @@ function Code({
         <section className={css.section} aria-label="Top functions">
           <div className={css.sectionHead}>
             <h3>Top functions</h3>
-            <p>select one to see its spans</p>
+            <p>{spans === 0 ? 'select one to see its lines' : 'select one to see its spans'}</p>
           </div>
           <TopFrames frames={frames} selected={frame} onSelect={actions.selectFrame} />
         </section>
@@ -358,6 +361,16 @@ function SpanPanel({
   );
 }
 
+/** What the panel calls all of it. */
+const WHOLE: Readonly<Record<Summary['of'], string>> = {
+  command: 'Whole run',
+  command_alone: 'Whole run',
+  attached: 'Whole recording',
+  trace: 'Whole trace',
+  file: 'Whole file',
+  profile: 'Whole profile',
+};
+
 function RunPanel({
   selection,
   summary,
@@ -371,7 +384,7 @@ function RunPanel({
     <>
       <div className={css.panelHead}>
         <div className={css.panelTitle}>
-          <h2>{isTrace(summary) ? 'Whole trace' : 'Whole run'}</h2>
+          <h2>{WHOLE[summary.of]}</h2>
           <p>
             <code title={formatCommand(summary.command)}>{shortCommand(summary.command)}</code>
           </p>
@@ -383,10 +396,13 @@ function RunPanel({
         spans={summary.spans}
         named={() => null}
         noSamples={(time) => whyRunHasNoSamples(summary, notes, time)}
+        hasTimes={summary.of !== 'profile'}
       />
-      <p className={css.section}>
-        <span className={css.muted}>Select a long pole or a row of the trace to see its code, states and savings.</span>
-      </p>
+      {summary.of !== 'profile' && (
+        <p className={css.section}>
+          <span className={css.muted}>Select a long pole or a row of the trace to see its code, states and savings.</span>
+        </p>
+      )}
     </>
   );
 }

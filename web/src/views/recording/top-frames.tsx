@@ -24,6 +24,9 @@ export function TopFrames({
   readonly selected: string | null;
   readonly onSelect: (handle: string | null) => void;
 }) {
+  // Two functions of different modules may have one short name.
+  const isAlone = ({ function: name }: HotFrame): boolean =>
+    frames.every((other) => other.function === name || shortName(other.function) !== shortName(name));
   return (
     <table className={css.topFrames} aria-label="Functions with the most self time">
       <thead>
@@ -49,7 +52,7 @@ export function TopFrames({
                 data-frame={frame.handle}
                 onClick={() => onSelect(frame.handle === selected ? null : frame.handle)}
               >
-                {shortName(frame.function)}
+                {isAlone(frame) ? shortName(frame.function) : frame.function}
               </button>
               {frame.file !== '' && <span className={css.sub}>{shortPath(formatPlace(frame.file, frame.line), 48)}</span>}
             </td>

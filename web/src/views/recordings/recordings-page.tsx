@@ -1,5 +1,5 @@
 import { useQuery } from '@tanstack/react-query';
-import { getRouteApi, Link, Navigate } from '@tanstack/react-router';
+import { Link, Navigate, useNavigate, useSearch } from '@tanstack/react-router';
 import { useEffect, useRef } from 'react';
 import { ApiError } from '../../api/error';
 import type { Exit, NanosRange, Recording } from '../../api/types.gen';
@@ -29,8 +29,6 @@ import { OpenFileButton } from '../parts/open-file';
 import parts from '../parts/parts.module.css';
 import { Topbar } from '../parts/topbar';
 import css from './recordings.module.css';
-
-const route = getRouteApi('/');
 
 /** The middle of a row: the answer, or why there is none. */
 function AnswerLine({ recording }: { readonly recording: Recording }) {
@@ -95,7 +93,7 @@ function Row({ recording, nowMillis }: { readonly recording: Recording; readonly
         <AnswerLine recording={recording} />
       </td>
       <td className={list.number}>
-        {formatDuration(recording.wallNanos)}
+        {recording.wallNanos > 0 ? formatDuration(recording.wallNanos) : '–'}
         {hasAnswer(recording.answer, recording.wallNanos) && (
           <SavedPart saved={recording.answer.savesIfZeroNanos} wallNanos={recording.wallNanos} />
         )}
@@ -104,9 +102,10 @@ function Row({ recording, nowMillis }: { readonly recording: Recording; readonly
         <ExitCell exit={recording.exit} state={recording.state} />
       </td>
       <td className={`${list.number} ${css.columnSpans} ${css.muted}`}>
-        {counted(recording.spans, 'span')}
-        <br />
-        {counted(recording.samples, 'sample')}
+        {recording.spans > 0 && counted(recording.spans, 'span')}
+        {recording.spans > 0 && recording.samples > 0 && <br />}
+        {recording.samples > 0 && counted(recording.samples, 'sample')}
+        {recording.spans + recording.samples === 0 && '–'}
       </td>
       <td className={`${list.number} ${css.columnWhen} ${css.muted}`}>
         <time dateTime={new Date(started).toISOString()} title={new Date(started).toLocaleString()}>
@@ -138,14 +137,18 @@ function Empty({ isServer }: { readonly isServer: boolean }) {
         code, and says which operation holds up the rest, what fixing it saves, and which function is behind it.
       </p>
       <Command text="longpole run -- cargo build" />
+      <p>It also reads traces and profiles of other tools: OpenTelemetry, Jaeger, Zipkin, pprof, perf.data, Pulumi.</p>
+      <Command text="longpole import trace.json" />
+      <p>What longpole can record on this machine, and how to make it record more:</p>
+      <Command text="longpole doctor ./program" />
     </div>
   );
 }
 
 /** All recordings, each with its answer. */
 export function RecordingsPage() {
-  const { q = '' } = route.useSearch();
-  const navigate = route.useNavigate();
+  const { q = '' } = useSearch({ strict: false });
+  const navigate = useNavigate();
   const { data: all, error, refetch, dataUpdatedAt } = useQuery(recordingsQuery());
   const isServer = useIsServer();
   const data = all?.recordings;
@@ -182,7 +185,7 @@ export function RecordingsPage() {
               aria-label="Filter by handle, command or answer"
               placeholder="Filter   /"
               value={q}
-              onChange={(event) => navigate({ search: event.target.value === '' ? {} : { q: event.target.value }, replace: true })}
+              onChange={(event) => navigate({ to: '.', search: event.target.value === '' ? {} : { q: event.target.value }, replace: true })}
             />
           )}
         </div>

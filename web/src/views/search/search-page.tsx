@@ -128,7 +128,9 @@ export function SearchPage() {
           <h1>Traces</h1>
           {found.length > 0 && (
             <p className={css.muted}>
-              {counted(found.length, 'trace')}
+              {!isSelected && listing?.truncated === true
+                ? `the newest ${formatCount(found.length)} traces`
+                : counted(found.length, 'trace')}
               {failed > 0 && `, ${formatCount(failed)} with errors`}
             </p>
           )}

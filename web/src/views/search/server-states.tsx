@@ -1,7 +1,9 @@
 /** States of a server that its pages share: it has no spans yet, its first span has arrived, or it is gone. */
+import { useQuery } from '@tanstack/react-query';
 import { useRef, useState } from 'react';
 import { ApiError } from '../../api/error';
 import { firstSpans } from '../../logic/first-span';
+import { serverQuery } from '../../state/queries';
 import { CheckIcon } from '../parts/icons';
 import { Command } from '../parts/notice';
 import parts from '../parts/parts.module.css';
@@ -10,7 +12,8 @@ import css from './search.module.css';
 /** What to do before the first span has arrived. */
 export function First() {
   const host = window.location.hostname;
-  const all = firstSpans(host);
+  const server = useQuery(serverQuery()).data;
+  const all = firstSpans(host, server?.otlpHttpPort ?? 4318, server?.needsToken ?? false);
   const [language, setLanguage] = useState('any SDK');
   const chosen = all.find((one) => one.language === language);
   return (
@@ -36,9 +39,13 @@ export function First() {
         ))}
       </ol>
       <p>{chosen?.note}</p>
+      {server?.needsToken === true && <p>TOKEN is a token of the server’s token file that may send.</p>}
       <p>
-        OTLP over gRPC goes to port 4317, Zipkin’s spans to <code>http://{host}:9411/api/v2/spans</code>. A program without any
-        instrumentation: <code>longpole run -- COMMAND</code>.
+        OTLP over gRPC goes to port {server?.otlpGrpcPort ?? 4317}, Zipkin’s spans to{' '}
+        <code>
+          http://{host}:{server?.zipkinPort ?? 9411}/api/v2/spans
+        </code>
+        . A program without any instrumentation: <code>longpole run -- COMMAND</code>.
       </p>
     </div>
   );

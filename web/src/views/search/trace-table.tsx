@@ -8,6 +8,8 @@ import css from './search.module.css';
 
 /** Rows before a click: a table of a thousand rows takes longer to lay out than a second. */
 const ROWS_FIRST = 200;
+/** Services that a row names. */
+const SERVICES_MAX = 6;
 /** Ages are in minutes; rows need no new time more often. */
 const AGE_MILLIS = 10_000;
 
@@ -27,7 +29,16 @@ const Row = memo(function Row(props: {
           <strong>{trace.service}</strong> {trace.name}
         </a>
         {trace.errors > 0 && <span className={css.error}>{counted(trace.errors, 'error')}</span>}
-        <p className={css.services}>{trace.services.map(({ name, spans }) => `${name} ${spans}`).join(' · ')}</p>
+        <p
+          className={css.services}
+          title={trace.services.length > SERVICES_MAX ? trace.services.map(({ name }) => name).join(', ') : undefined}
+        >
+          {trace.services
+            .slice(0, SERVICES_MAX)
+            .map(({ name, spans }) => `${name} ${spans}`)
+            .join(' · ')}
+          {trace.services.length > SERVICES_MAX && ` · ${trace.services.length - SERVICES_MAX} more`}
+        </p>
       </td>
       <td className={list.number}>
         {formatDuration(trace.wallNanos)}
