@@ -24,6 +24,31 @@ async function press(page, key, focused, expected) {
   await until(`the focus on ${expected} after ${key}`, async () => (await focused(page)) === expected);
 }
 
+/** Finds rows by words and conditions, goes through them, and shows only these. */
+async function findRows(page) {
+  const rows = () => page.getByRole('treegrid').getByRole('row').count();
+  const words = () => page.getByRole('search').getByRole('status').innerText();
+  const all = await rows();
+  await page.keyboard.press('/');
+  await page.keyboard.type('run dur>');
+  await until('what is wrong with half a condition', async () => (await words()).includes('takes a duration'));
+  await page.keyboard.type('1us');
+  const counted = await until('the number of rows', async () => /^(\d+) rows?, \S+ on path$/.exec(await words()));
+  const found = Number(counted[1]);
+  expect(found > 0 && found < all, `of ${all} rows ${found} are found`);
+  await page.keyboard.press('Home');
+  await page.keyboard.press('Enter');
+  await until('a found row selected', async () => /^\d+ of \d+$/.test(await words()));
+  await tabUntil(page, 'the switch', () => page.evaluate(() => document.activeElement?.textContent === 'only these'));
+  await page.keyboard.press('Enter');
+  await until('fewer rows', async () => (await rows()) < all && search(page).get('only') === '1');
+  await settled(page);
+  await page.reload();
+  await until('the same rows by the link', async () => (await rows()) < all && (await rows()) > 0);
+  await page.keyboard.press('Escape');
+  await until('the search over', async () => !search(page).has('find') && (await rows()) === all);
+}
+
 async function walk(page, url) {
   await page.goto(url);
   await page.getByRole('link', { name: 'r7' }).waitFor();
@@ -56,6 +81,8 @@ async function walk(page, url) {
   const announced = await until('the selection in words', () => page.locator('[aria-live="polite"]').textContent());
   expect(announced.includes('run program'), `the selection is announced as "${announced}"`);
   await settled(page);
+
+  await findRows(page);
 
   await page.keyboard.press('w');
   await until('a time range in the URL', () => search(page).has('t'));

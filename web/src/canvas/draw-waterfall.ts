@@ -7,7 +7,7 @@ import { isWorthwhile } from '../logic/answer';
 import { type CriticalPath, piecesOf } from '../logic/critical-path';
 import { counted, formatDuration, formatRange, formatShare, formatTick } from '../logic/format';
 import { spanHandle } from '../logic/handles';
-import { type Fold, isFolded, markedBelow, rowOf } from '../logic/rows';
+import { type Fold, isFolded, isMarked, markedBelow, rowOf } from '../logic/rows';
 import { serviceOfSpan } from '../logic/span-words';
 import {
   childCoverage,
@@ -303,7 +303,7 @@ function drawBar(
     c.lineWidth = 1;
     c.strokeRect(from + 0.5, top + 0.5, Math.max(1, to - from - 1), BAR_HEIGHT - 1);
   }
-  if (scene.shareOf.has(span)) {
+  if (isMarked(scene.marked, span)) {
     c.strokeStyle = palette.accent;
     c.lineWidth = 2;
     c.strokeRect(from - 1, top - 1, to - from + 2, BAR_HEIGHT + 2);

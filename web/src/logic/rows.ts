@@ -68,6 +68,11 @@ export function markedBelow(tree: Tree, marked: Uint32Array, span: SpanIndex): n
   return lowerBound(marked, end) - upperBound(marked, span);
 }
 
+/** Whether a span is among the `marked` ones (ascending). */
+export function isMarked(marked: Uint32Array, span: SpanIndex): boolean {
+  return marked[lowerBound(marked, span)] === span;
+}
+
 /** The mark after or before a span, wrapping at the ends; `null` without marks. */
 export function neighbouringMark(marked: Uint32Array, from: SpanIndex | null, direction: 1 | -1): SpanIndex | null {
   if (marked.length === 0) return null;

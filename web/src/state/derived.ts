@@ -33,8 +33,8 @@ export interface SpanMarks {
   readonly shareOf: ReadonlyMap<number, number>;
 }
 
-/** The marks of the selected function; those of all poles are in `poleOf`. */
-export function useSpanMarks(tree: Tree, poles: Poles | undefined, frame: Frame | undefined): SpanMarks {
+/** The marks of what was found, or else of the selected function; those of all poles are in `poleOf`. */
+export function useSpanMarks(tree: Tree, poles: Poles | undefined, frame: Frame | undefined, found: Uint32Array | null): SpanMarks {
   return useMemo(() => {
     const poleOf = new Map<number, Pole>();
     for (const pole of poles?.poles ?? []) {
@@ -48,6 +48,6 @@ export function useSpanMarks(tree: Tree, poles: Poles | undefined, frame: Frame 
       const span = spanOfHandle(entry.handle, tree.spans.parent.length);
       if (span !== null) shareOf.set(span, entry.share);
     }
-    return { spans: Uint32Array.from(shareOf.keys()).sort(), poleOf, shareOf };
-  }, [tree, poles, frame]);
+    return { spans: found ?? Uint32Array.from(shareOf.keys()).sort(), poleOf, shareOf };
+  }, [tree, poles, frame, found]);
 }

@@ -21,6 +21,9 @@ export interface SelectionActions {
   showTime(time: FlameTime): void;
   setRange(range: TimeRange | null): void;
   setFold(fold: Fold): void;
+  /** Searches rows of the trace; an empty text ends the search. */
+  find(text: string): void;
+  showOnlyFound(isOnly: boolean): void;
 }
 
 export interface Selection {
@@ -52,6 +55,8 @@ export function useSelection(): Selection {
       zoomFlame: (node) => go((previous) => changed(previous, { node: node > 0 ? node : null }), true),
       showTime: (time) => go((previous) => showingTime(previous, time), false),
       setRange: (range) => go((previous) => changed(previous, { t: range === null ? null : printRange(range) }), true),
+      find: (text) => go((previous) => changed(previous, text === '' ? { find: null, only: null } : { find: text }), true),
+      showOnlyFound: (isOnly) => go((previous) => changed(previous, { only: isOnly ? 1 : null }), true),
       setFold: (fold) => go((previous) => changed(previous, { fold: printFold(fold) }), true),
     };
   }, [navigate]);

@@ -27,6 +27,10 @@ export interface RecordingSearch {
   readonly time?: Exclude<FlameTime, 'on_cpu'>;
   /** Node that fills the flame graph. */
   readonly node?: number;
+  /** What rows of the trace are searched for. */
+  readonly find?: string;
+  /** Whether the trace shows only what was found. */
+  readonly only?: 1;
 }
 
 // A URL of 400 handles is about 3 KiB; servers and chat programs take that.
@@ -44,7 +48,9 @@ export function readListSearch(search: Readonly<Record<string, unknown>>): ListS
 
 /** Reads the search parameters of a recording, without invalid ones. */
 export function readRecordingSearch(search: Readonly<Record<string, unknown>>): RecordingSearch {
-  const { span, pole, frame, t, fold, time, node } = search;
+  const { span, pole, frame, t, fold, time, node, find, only } = search;
+  // The router turns words that look like numbers into numbers.
+  const words = typeof find === 'string' || typeof find === 'number' ? String(find).slice(0, QUERY_CHARACTERS_MAX) : '';
   return {
     ...(isHandle(span, 's') ? { span } : {}),
     ...(isHandle(pole, 'p') ? { pole } : {}),
@@ -53,6 +59,8 @@ export function readRecordingSearch(search: Readonly<Record<string, unknown>>): 
     ...(typeof fold === 'string' && readFold(fold) !== null ? { fold } : {}),
     ...(time === 'off_cpu' || time === 'wall' ? { time } : {}),
     ...(typeof node === 'number' && Number.isSafeInteger(node) && node > 0 ? { node } : {}),
+    ...(words === '' ? {} : { find: words }),
+    ...(words !== '' && (only === 1 || only === '1') ? { only: 1 } : {}),
   };
 }
 

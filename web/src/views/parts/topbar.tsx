@@ -45,7 +45,7 @@ const KEYS: readonly { readonly title: string; readonly keys: readonly (readonly
       [['Ctrl', 'wheel'], 'zoom at the pointer'],
       [['Shift', 'wheel'], 'earlier, later'],
       [['drag on the ruler'], 'zoom to a range'],
-      [['.', ','], 'next, previous span with the selected function, or of the selected long pole'],
+      [['.', ','], 'next, previous span that was found, has the selected function, or is of a long pole'],
     ],
   },
   {
@@ -89,6 +89,7 @@ const KEYS: readonly { readonly title: string; readonly keys: readonly (readonly
     title: 'Everywhere',
     keys: [
       [['Esc'], 'deselect the function, then the span'],
+      [['/'], 'find rows of the trace, or recordings'],
       [['T'], 'next theme'],
       [['?'], 'this list'],
     ],

@@ -1,8 +1,9 @@
 import { useQuery } from '@tanstack/react-query';
-import { type CSSProperties, type KeyboardEvent, type PointerEvent, useEffect, useMemo, useRef } from 'react';
+import { type CSSProperties, type KeyboardEvent, type PointerEvent, useDeferredValue, useEffect, useMemo, useRef } from 'react';
 import type { Frame, Poles, Summary, Tree } from '../../api/types.gen';
 import { clamp } from '../../base/math';
 import { selectedPole } from '../../logic/answer';
+import { foundSpans, onPathOf, readFind, rowsWith } from '../../logic/find';
 import { counted, formatCommand, formatDuration, shortCommand } from '../../logic/format';
 import { spanOfHandle } from '../../logic/handles';
 import { allNotes } from '../../logic/quality';
@@ -19,6 +20,7 @@ import { Failure, Skeleton } from '../parts/notice';
 import parts from '../parts/parts.module.css';
 import { Topbar } from '../parts/topbar';
 import { AnswerHeader } from './answer-header';
+import type { Found } from './find-box';
 import { KeepTrace } from './keep-trace';
 import { PolesTable } from './poles-table';
 import { QualityPopover } from './quality-popover';
@@ -42,8 +44,22 @@ function TraceRows({
   const foldText = search.fold;
   // Parse the fold only when its text changes, so that the rows stay the same object while other parts of the URL change.
   const fold = useMemo(() => foldOf(foldText === undefined ? {} : { fold: foldText }), [foldText]);
-  const rows = useVisibleSpans(tree, fold);
-  const marks = useSpanMarks(tree, poles, frame);
+  const text = search.find ?? '';
+  const isOnly = search.only === 1;
+  // A million rows are searched between two keys, not before the letter is there.
+  const asked = useDeferredValue(text);
+  const found = useMemo<Found>(() => {
+    const find = readFind(asked);
+    const spans = foundSpans(tree, find);
+    return { text: asked, spans, onPath: onPathOf(tree, spans), wrong: find.wrong, isOnly };
+  }, [tree, asked, isOnly]);
+  const isFinding = asked !== '' && found.wrong === null;
+  const all = useVisibleSpans(tree, fold);
+  const rows = useMemo(
+    () => (isFinding && isOnly && found.spans.length > 0 ? rowsWith(tree, all, found.spans) : all),
+    [tree, all, found, isFinding, isOnly],
+  );
+  const marks = useSpanMarks(tree, poles, frame, isFinding ? found.spans : null);
   const urlRange = useMemo(() => (search.t === undefined ? null : readRange(search.t)), [search.t]);
   return (
     <Waterfall
@@ -51,6 +67,7 @@ function TraceRows({
       rows={rows}
       fold={fold}
       marks={marks}
+      found={{ ...found, text }}
       selected={search.span === undefined ? null : spanOfHandle(search.span, tree.spans.parent.length)}
       selectedPole={search.pole ?? null}
       urlRange={urlRange}
@@ -130,12 +147,13 @@ function Loaded({ selection, summary }: { readonly selection: Selection; readonl
   useEffect(() => {
     const onKey = (event: globalThis.KeyboardEvent): void => {
       if (event.key !== 'Escape' || isTyping(event)) return;
-      if (search.frame !== undefined) actions.selectFrame(null);
+      if (search.find !== undefined) actions.find('');
+      else if (search.frame !== undefined) actions.selectFrame(null);
       else if (search.span !== undefined) actions.selectSpan(null);
     };
     window.addEventListener('keydown', onKey);
     return () => window.removeEventListener('keydown', onKey);
-  }, [search.frame, search.span, actions]);
+  }, [search.find, search.frame, search.span, actions]);
 
   // Where the panel is below the trace, a selection goes there: nobody sees it change from above.
   const panel = useRef<HTMLElement>(null);

@@ -15,15 +15,22 @@ const PAN_STEP = 0.15;
 /** Factor of a step with Shift. */
 const FASTER = 3;
 
-/** Keys that work wherever the focus is. */
-export function useTimelineKeys(engine: WaterfallEngine, actions: SelectionActions, select: (span: SpanIndex) => void): void {
-  useEffect(() => {
-    const step = (direction: 1 | -1): void => {
+/** Selects the next or the previous marked row, or of a pole if none is marked. */
+export function useMarkSteps(engine: WaterfallEngine, select: (span: SpanIndex) => void): (direction: 1 | -1) => void {
+  return useCallback(
+    (direction) => {
       const { marked, poleOf, selected } = engine.scene();
       const marks = marked.length > 0 ? marked : Uint32Array.from(poleOf.keys()).sort();
       const next = neighbouringMark(marks, selected, direction);
       if (next !== null) select(next);
-    };
+    },
+    [engine, select],
+  );
+}
+
+/** Keys that work wherever the focus is. */
+export function useTimelineKeys(engine: WaterfallEngine, actions: SelectionActions, step: (direction: 1 | -1) => void): void {
+  useEffect(() => {
     const onKey = (event: globalThis.KeyboardEvent): void => {
       if (isTyping(event)) return;
       const times = event.shiftKey ? FASTER : 1;
@@ -44,7 +51,7 @@ export function useTimelineKeys(engine: WaterfallEngine, actions: SelectionActio
     };
     window.addEventListener('keydown', onKey);
     return () => window.removeEventListener('keydown', onKey);
-  }, [engine, actions, select]);
+  }, [engine, actions, step]);
 }
 
 /** Keys of the row that has the focus. */

@@ -16,14 +16,15 @@ import parts from '../parts/parts.module.css';
 import { ScrollThumb } from '../parts/scroll-thumb';
 import { IconButton } from '../parts/tip';
 import { usePalette } from '../parts/use-palette';
+import { FindBox, type Found } from './find-box';
 import { Minimap } from './minimap';
 import css from './recording.module.css';
 import { RowsMirror } from './rows-mirror';
 import { useWaterfallGestures } from './waterfall-gestures';
-import { useRowKeys, useTimelineKeys, ZOOM_STEP } from './waterfall-keys';
+import { useMarkSteps, useRowKeys, useTimelineKeys, ZOOM_STEP } from './waterfall-keys';
 import { useRangeInUrl, useSelectedInSight } from './waterfall-url';
 
-function Legend({ marked }: { readonly marked: boolean }) {
+function Legend({ marked, isFound }: { readonly marked: boolean; readonly isFound: boolean }) {
   return (
     <ul className={css.legend} aria-label="Legend">
       <li>
@@ -49,7 +50,7 @@ function Legend({ marked }: { readonly marked: boolean }) {
       </li>
       {marked && (
         <li>
-          <span className={css.legendMarked} aria-hidden="true" /> has the selected function
+          <span className={css.legendMarked} aria-hidden="true" /> {isFound ? 'found' : 'has the selected function'}
         </li>
       )}
     </ul>
@@ -62,6 +63,7 @@ export function Waterfall({
   rows,
   fold,
   marks,
+  found,
   selected,
   selectedPole,
   urlRange,
@@ -71,6 +73,7 @@ export function Waterfall({
   readonly rows: Uint32Array;
   readonly fold: Fold;
   readonly marks: SpanMarks;
+  readonly found: Found;
   readonly selected: SpanIndex | null;
   readonly selectedPole: string | null;
   /** The time range in the URL. */
@@ -104,7 +107,8 @@ export function Waterfall({
   const toggle = useCallback((span: SpanIndex) => actions.setFold(toggled(engine.scene().fold, span)), [actions, engine]);
   const gestures = useWaterfallGestures(engine, host, hover, select, toggle);
   const onKeyDown = useRowKeys(engine, host, focused, select, toggle);
-  useTimelineKeys(engine, actions, select);
+  const step = useMarkSteps(engine, select);
+  useTimelineKeys(engine, actions, step);
   useRangeInUrl(engine, urlRange, actions);
   const box = useAtom(engine.box, (value) => value);
   useSelectedInSight(engine, rows, selected, box.height > 0, actions);
@@ -136,9 +140,11 @@ export function Waterfall({
           ].join(' and ')}
           {services > 0 && ` from ${counted(services, 'service')}`}
           {rows.length < tree.spans.parent.length &&
+            !found.isOnly &&
             `, ${formatCount(tree.spans.parent.length - rows.length)} of ${counted(tree.spans.parent.length, 'row')} collapsed`}
         </p>
         <span className={css.spread} />
+        <FindBox found={found} selected={selected} step={step} actions={actions} />
         <IconButton label="Collapse all" shortcut="[" onClick={() => actions.setFold(ALL_FOLDED)}>
           <FoldIcon />
         </IconButton>
@@ -174,7 +180,7 @@ export function Waterfall({
         </p>
       </div>
       <HoverCard atom={hover} />
-      <Legend marked={marks.spans.length > 0} />
+      <Legend marked={marks.spans.length > 0} isFound={found.text !== ''} />
     </section>
   );
 }
