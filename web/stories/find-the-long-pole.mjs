@@ -106,6 +106,18 @@ async function walk(page, url, shoot) {
   await page.locator(`button[data-frame="${frame}"][aria-pressed="true"]`).waitFor();
   await page.locator(`[role="row"][data-span="${span}"][aria-selected="true"]`).waitFor({ state: 'attached' });
   expect(page.url() === address, `the URL changed from ${address} to ${page.url()}`);
+
+  // A copied link shows it in a browser that has never been here.
+  await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
+  await page.getByRole('button', { name: 'Copy link' }).click();
+  await page.getByRole('button', { name: 'Copied' }).waitFor();
+  const link = await page.evaluate(() => navigator.clipboard.readText());
+  const elsewhere = await page.context().browser().newContext();
+  const fresh = await elsewhere.newPage();
+  await fresh.goto(link);
+  await fresh.locator(`button[data-frame="${frame}"][aria-pressed="true"]`).waitFor();
+  expect(!fresh.url().includes('token='), `the token stays in the address: ${fresh.url()}`);
+  await elsewhere.close();
   return { handle, sentence, answer, pole, hot, spans: handles };
 }
 

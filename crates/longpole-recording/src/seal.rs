@@ -23,7 +23,7 @@ use longpole_store::{
     Assembler, Frame, RecordingName, RecordingState, RecordingWriter, Replay, Store, StoreError, StoredRecording, SummaryRow,
 };
 use longpole_symbols::{Files, HostFiles, ReadSeek, hang_timeout};
-use longpole_wire::{DecodeError, Limits, otlp};
+use longpole_wire::{DecodeError, Limits, json_bytes, otlp};
 use tracing::info_span;
 
 use crate::loss_counters;
@@ -172,6 +172,8 @@ fn read_sealed(stored: &StoredRecording, limits: &QueryLimits) -> Result<Report,
     // Its memory is taken as a whole.
     let reading = QueryLimits { stop: limits.stop.clone(), ..QueryLimits::default() };
     let recording = info_span!("read").in_scope(|| stored.read_for(&reading))?;
+    // Its texts are shared, and what is computed of them copies some.
+    let _making = limits.hold(json_bytes(&recording.spans))?;
     let report = info_span!("report").in_scope(|| Report::of_derived_until(recording, &|| limits.stop.is_stopped()));
     report.ok_or(SealError::Store(StoreError::Stopped))
 }

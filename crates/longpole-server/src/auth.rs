@@ -81,7 +81,7 @@ struct Once {
 }
 
 /// 128 random bits.
-fn secret() -> Result<String, getrandom::Error> {
+pub(crate) fn secret() -> Result<String, getrandom::Error> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes)?;
     Ok(bytes.iter().fold(String::with_capacity(32), |mut secret, byte| {
@@ -92,9 +92,9 @@ fn secret() -> Result<String, getrandom::Error> {
 }
 
 impl PageAuth {
-    /// A new secret for the page at this address. Cookies do not tell ports apart, so the port is in the name.
-    pub(crate) fn new(address: SocketAddr, access: Access) -> Result<Self, getrandom::Error> {
-        Ok(PageAuth { access, token: secret()?, cookie: format!("longpole_{}", address.port()), once: Mutex::default() })
+    /// The page at this address, with this token. Cookies do not tell ports apart, so the port is in the name.
+    pub(crate) fn new(address: SocketAddr, access: Access, token: String) -> Self {
+        PageAuth { access, token, cookie: format!("longpole_{}", address.port()), once: Mutex::default() }
     }
 
     /// A new key for one use. It replaces earlier ones.

@@ -1,5 +1,6 @@
 //! Serving the page on loopback.
 
+use std::io;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -13,10 +14,13 @@ use crate::input::temporary_store::TemporaryStore;
 use crate::session::{host, owner_of_client};
 use crate::terminal::screen::{self, Screen, print, print_line};
 
+/// Always the same, so that links stay.
+const USUAL_PORT: u16 = 4747;
+
 /// How a page is served.
 pub(crate) struct Serving<'a> {
-    /// On 127.0.0.1; 0 for any free one.
-    pub(crate) port: u16,
+    /// On 127.0.0.1; 0 for any free one, `None` for the usual one, or a free one if that is taken.
+    pub(crate) port: Option<u16>,
     pub(crate) access: Access,
     /// Whether to start a browser.
     pub(crate) browser: bool,
@@ -63,8 +67,12 @@ pub(crate) fn serve(
 ) -> Result<()> {
     let name = name.into();
     let clients = PageClients { ask_owner: Some(owner_of_client), also: env_vars::sudo_uid() };
-    let page = Page::start(store, name, port, access, consent, clients);
-    let page = page.with_context(|| format!("failed to listen on 127.0.0.1:{port}"))?;
+    let start = |port| Page::start(store, name, port, access, consent.clone(), clients.clone());
+    let page = match start(port.unwrap_or(USUAL_PORT)) {
+        Err(error) if port.is_none() && error.kind() == io::ErrorKind::AddrInUse => start(0),
+        started => started,
+    };
+    let page = page.with_context(|| format!("failed to listen on 127.0.0.1:{}", port.unwrap_or(USUAL_PORT)))?;
     let needs_token = access == Access::Token || !page.tells_users_apart();
     let url = if needs_token { page.url_of(name) } else { page.plain_url() };
     // The address is the output of this command, for people and scripts. It is printed before the page waits for requests.

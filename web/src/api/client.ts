@@ -4,6 +4,7 @@ import { DecodeError, decodeRefusal } from './cursor';
 import {
   decodeFrame,
   decodeKept,
+  decodeLink,
   decodePoles,
   decodeRecordings,
   decodeServer,
@@ -20,6 +21,7 @@ import type {
   FlameTime,
   Frame,
   Kept,
+  Link,
   Poles,
   Recordings,
   Server,
@@ -94,6 +96,7 @@ export const api = {
     get(`/longpole/v1/services/map?${new URLSearchParams(range)}`, decodeServiceMap, signal),
   traces: (search: Readonly<Record<string, string>>, signal: AbortSignal): Promise<Traces> =>
     get(`/longpole/v1/traces?${new URLSearchParams(search)}`, decodeTraces, signal),
+  link: (signal: AbortSignal): Promise<Link> => get('/api/link', decodeLink, signal),
   server: (signal: AbortSignal): Promise<Server> => get('/api/server', decodeServer, signal),
   /** Has the server make a recording of a file. */
   openFile: (file: File): Promise<Kept> => put(`/longpole/v1/recordings?${new URLSearchParams({ name: file.name })}`, decodeKept, file),

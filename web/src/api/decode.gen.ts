@@ -43,6 +43,7 @@ import {
   type Kept,
   type Limit,
   type Line,
+  type Link,
   type Links,
   type MappedService,
   type Notable,
@@ -1006,6 +1007,12 @@ function server(cursor: Cursor): Server {
   };
 }
 
+function link(cursor: Cursor): Link {
+  return {
+    token: cursor.field('token').string(),
+  };
+}
+
 export const decodeRecordings = (document: unknown): Recordings => recordings(new Cursor(document, 'recordings'));
 
 export const decodeSummary = (document: unknown): Summary => summary(new Cursor(document, 'summary'));
@@ -1037,3 +1044,5 @@ export const decodeServiceMap = (document: unknown): ServiceMap => serviceMap(ne
 export const decodeKept = (document: unknown): Kept => kept(new Cursor(document, 'kept'));
 
 export const decodeServer = (document: unknown): Server => server(new Cursor(document, 'server'));
+
+export const decodeLink = (document: unknown): Link => link(new Cursor(document, 'link'));

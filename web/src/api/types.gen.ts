@@ -1426,3 +1426,9 @@ export interface Server {
   /** Whether programs need a token to send. */
   readonly needsToken: boolean;
 }
+
+/** What a link to a page of `longpole open` needs beside its address. */
+export interface Link {
+  /** The token that opens the page in any browser of the same user. */
+  readonly token: string;
+}

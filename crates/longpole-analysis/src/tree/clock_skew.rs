@@ -12,7 +12,9 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashSet};
+use std::sync::Arc;
 
+use longpole_model::fast_hash::FastMap;
 use longpole_model::{Id, IdVec, Nanos, Recording, Span, SpanHead, SpanKind, TimeRange, ids};
 
 use crate::note::{ClockName, ClockShift, Note};
@@ -120,13 +122,22 @@ impl Shifts {
 /// The clock of each span, and the clocks.
 fn clocks(recording: &Recording, spans: SpanList<'_>, emitters: &Emitters) -> (Clocks, IdVec<ClockId, ClockName>) {
     let local: HashSet<u32> = recording.processes.iter().map(|p| p.pid).collect();
-    let of_emitter: Vec<ClockName> = emitters.examples(spans).map(|span| clock_of(recording, span, &local)).collect();
-    let mut names = of_emitter.clone();
+    // A resource may have a hundred thousand scopes, and its names 16 KB.
+    let (mut places, mut of_place): (FastMap<_, usize>, Vec<ClockName>) = (FastMap::default(), Vec::new());
+    let place = |span: &Span| {
+        *places.entry((Arc::as_ptr(&span.resource) as usize, span.pid)).or_insert_with(|| {
+            of_place.push(clock_of(recording, span, &local));
+            of_place.len() - 1
+        })
+    };
+    let of_emitter: Vec<usize> = emitters.examples(spans).map(place).collect();
+    let mut names = of_place.clone();
     names.sort();
     names.dedup();
     // Every name is among them.
     let clock = |name: &ClockName| ClockId::at(names.binary_search(name).unwrap_or_default());
-    let of_emitter: IdVec<EmitterId, ClockId> = of_emitter.iter().map(clock).collect();
+    let of_place: Vec<ClockId> = of_place.iter().map(clock).collect();
+    let of_emitter: IdVec<EmitterId, ClockId> = of_emitter.iter().map(|place| of_place[*place]).collect();
     (emitters.of_span.iter().map(|&emitter| of_emitter[emitter]).collect(), names.into())
 }
 

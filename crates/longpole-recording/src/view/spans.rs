@@ -10,7 +10,7 @@ use longpole_model::{NodeId, SampleId, StatusCode};
 use serde::Serialize;
 
 use super::functions::{TopFrameView, top_frames};
-use super::shared::node_handle;
+use super::shared::{listed, node_handle};
 use super::span::{SPAN_FRAMES_MAX, SPAN_WAITS_MAX, SavingsView};
 use super::states::StatesView;
 use super::waits::WaitView;
@@ -136,8 +136,8 @@ impl SpansView {
                 .take(SPANS_MAX)
                 .map(|&node| SpanOfNameView {
                     handle: node_handle(node),
-                    name: report.name(node).to_owned(),
-                    service: report.service(node).to_owned(),
+                    name: listed(report.name(node)),
+                    service: listed(report.service(node)),
                     start_nanos: forest[node].range.start.nanos_since(report.origin()),
                     duration_nanos: duration(node),
                     on_path_nanos: on_path(node).0,

@@ -20,6 +20,13 @@ pub struct ServerView {
     pub needs_token: bool,
 }
 
+/// What a link to a page of `longpole open` needs beside its address.
+#[derive(Debug, Clone, Serialize)]
+pub struct LinkView {
+    /// The token that opens the page in any browser of the same user.
+    pub token: String,
+}
+
 /// The services of a server.
 #[derive(Debug, Clone, Serialize)]
 pub struct ServicesView {

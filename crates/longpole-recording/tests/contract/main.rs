@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use views::Views;
 
 /// Views that the HTTP API answers with, in the order of the page.
-const SERVED: [&str; 16] = [
+const SERVED: [&str; 17] = [
     "RecordingsView",
     "SummaryView",
     "PolesView",
@@ -35,6 +35,7 @@ const SERVED: [&str; 16] = [
     "ServiceMapView",
     "KeptView",
     "ServerView",
+    "LinkView",
 ];
 
 /// Views that only the CLI prints.

@@ -24,6 +24,7 @@ use longpole_recording::{import, seal};
 use longpole_store::live::{LiveStore, MemoryPool, QueryLimits, QueryMemory, QueryStop, TraceExtent};
 use longpole_store::{DirectoryIdentity, RecordingName, RecordingState, Store, StoreError, StoredRecording};
 use longpole_wire::jaeger::trace_id;
+use longpole_wire::json_bytes;
 use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::time::timeout_at;
 
@@ -78,6 +79,8 @@ impl Label {
 pub(crate) struct KeptReport {
     report: Report,
     memory: QueryMemory,
+    /// What its spans take when nothing of them is shared: a view copies each text some times at most.
+    unshared_bytes: u64,
 }
 
 impl Deref for KeptReport {
@@ -263,7 +266,8 @@ impl ReportCache {
                 let report = make(&limits)?;
                 // What it reserved and did not need.
                 limits.memory.release_to(limits.memory.bytes());
-                Ok(Arc::new(KeptReport { report, memory: limits.memory }))
+                let unshared_bytes = json_bytes(&report.recording().spans);
+                Ok(Arc::new(KeptReport { report, memory: limits.memory, unshared_bytes }))
             };
             let made = tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| Err(Unfinished::Panicked.into()));
             if made.is_err() {
@@ -336,7 +340,7 @@ impl ReportCache {
         let (name, report) = self.report(recording).await?;
         let limits = query_limits();
         off_the_reactor::<_, ApiError>(move || {
-            let _making = limits.hold(view_bytes(report.forest().len() as u64))?;
+            let _making = limits.hold(view_bytes(report.forest().len() as u64).saturating_add(report.unshared_bytes))?;
             view(name, &report)
         })
         .await

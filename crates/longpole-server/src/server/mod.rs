@@ -9,7 +9,7 @@ use axum::extract::Request;
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::{Router, middleware, routing};
 use http::{Method, StatusCode};
-use longpole_store::RecordingName;
+use longpole_store::{RecordingName, Store};
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
@@ -22,6 +22,7 @@ use crate::limits::PAGE_CLOSE_MAX;
 use crate::page_clients::{ClientCheck, PageClients};
 use crate::page_connections;
 use longpole_recording::source_file::SourceConsent;
+use longpole_recording::view::LinkView;
 
 /// A page on loopback that is being served. Dropping it closes it.
 #[derive(Debug)]
@@ -59,7 +60,11 @@ impl Page {
             let _inside = runtime.enter();
             TcpListener::from_std(listener)?
         };
-        let auth = Arc::new(PageAuth::new(address, access).map_err(no_random_bytes)?);
+        let new = auth::secret().map_err(no_random_bytes)?;
+        // Where the kernel does not say whose a connection is, only the token keeps others out, and one that stays is known to whoever saw it.
+        let stays = access == Access::Token && tells_users_apart;
+        let kept = stays.then(|| Store::open(store).ok()?.kept_token(|| new.clone()).ok()).flatten();
+        let auth = Arc::new(PageAuth::new(address, access, kept.unwrap_or(new)));
         let url = format!("http://{address}/?token={}", auth.token());
         let cache = Arc::new(ReportCache::new(store, consent));
         let recording = recording.into();
@@ -178,7 +183,11 @@ fn router(cache: Arc<ReportCache>, home: Option<RecordingName>, auth: Arc<PageAu
     if let Some(home) = home {
         routes = routes.route("/", routing::get(move || async move { Redirect::to(&format!("/r/{home}")) }));
     }
-    routes.fallback(other).layer(middleware::from_fn_with_state(auth, auth::check))
+    let link = {
+        let auth = Arc::clone(&auth);
+        routing::get(move || async move { api::json(&LinkView { token: auth.token().to_owned() }) })
+    };
+    routes.route("/api/link", link).fallback(other).layer(middleware::from_fn_with_state(auth, auth::check))
 }
 
 /// Any other address is a file of the page.

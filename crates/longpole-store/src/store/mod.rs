@@ -22,6 +22,7 @@ use crate::name::RecordingName;
 use crate::wal::{SyncPolicy, WalWriter};
 
 mod catalog;
+mod kept_token;
 mod kept_view;
 mod lock_file;
 mod ownership;

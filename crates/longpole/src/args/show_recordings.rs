@@ -13,9 +13,9 @@ pub(crate) struct OpenArguments {
     /// Recording (`r7`, `7`, `last` or a tag), file (`./up.trace`) or trace of a server (its address)
     #[arg(default_value = "last")]
     pub(crate) recording: String,
-    /// Port on 127.0.0.1 (0 = any free port)
-    #[arg(short = 'P', long, default_value_t = 0)]
-    pub(crate) port: u16,
+    /// Port on 127.0.0.1 (0 = any free port) [default: 4747, or a free one if that is taken]
+    #[arg(short = 'P', long)]
+    pub(crate) port: Option<u16>,
     /// Print the URL without starting a browser
     #[arg(long)]
     pub(crate) no_browser: bool,

@@ -170,7 +170,7 @@ fn answer(invocation: &Invocation, arguments: &RunArguments, ended: Ended) -> Re
         drop(writer);
         let consent = source_consent(&SourceArguments { allow_source: Vec::new() })?;
         let label = name.to_string();
-        page::serve(&store, name, Serving { port: 0, access: Access::Token, browser: true, label: &label, consent })?;
+        page::serve(&store, name, Serving { port: None, access: Access::Token, browser: true, label: &label, consent })?;
     }
     Ok(())
 }

@@ -15,5 +15,5 @@ pub(crate) fn view_trace(arguments: &ViewTraceArguments) -> Result<()> {
     let consent = source_consent(&SourceArguments { allow_source: Vec::new() })?;
     let (port, browser) = (arguments.port, !arguments.no_browser);
     let access = if port == 0 { Access::Token } else { Access::OwnUser };
-    serve_file(Path::new(&arguments.file), Serving { port, access, browser, label: "Displaying trace at", consent })
+    serve_file(Path::new(&arguments.file), Serving { port: Some(port), access, browser, label: "Displaying trace at", consent })
 }

@@ -94,12 +94,16 @@ fn the_url_of_the_browser_works_once() {
     assert!(second.contains("works once") && !second.contains("set-cookie"), "{second}");
     // What was printed holds as long as the page.
     assert_eq!(status(&get(address, &format!("/r/r1?token={token}"), "")), "200");
-    // Nothing of the keys is kept anywhere.
+    // The key is kept nowhere, and the token where only its user can read it.
     let key = path.split_once("once=").unwrap().1;
-    for secret in [token, key] {
+    let files_with = |secret: &str| {
         let found = Command::new("grep").arg("-rlaF").arg(secret).arg(sandbox.path("store")).output().unwrap();
-        assert_eq!(String::from_utf8_lossy(&found.stdout), "");
-    }
+        String::from_utf8_lossy(&found.stdout).trim_end().to_owned()
+    };
+    assert_eq!(files_with(key), "");
+    let kept = files_with(token);
+    assert!(kept.ends_with("/cache/page-token") && !kept.contains('\n'), "{kept}");
+    assert_eq!(std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(kept).unwrap().permissions()) & 0o777, 0o600);
 }
 
 #[test]

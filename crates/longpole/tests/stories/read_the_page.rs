@@ -206,6 +206,28 @@ fn the_page_answers_only_to_its_own_address() {
 }
 
 #[test]
+fn a_link_of_yesterday_opens_today_and_the_first_page_needs_no_recording() {
+    let sandbox = Sandbox::new();
+    let store = sandbox.path("store");
+    let agent: ureq::Agent = ureq::Agent::config_builder().http_status_as_error(false).build().into();
+    let parts = |page: &Page| {
+        let (address, token) = page.url.split_once("?token=").expect("the address carries a token");
+        (address.to_owned(), token.to_owned())
+    };
+    let page = Page::open(&store);
+    let (address, token) = parts(&page);
+    assert_eq!(address.matches('/').count(), 3, "the list, not a recording: {address}");
+    assert_eq!(agent.get(&page.url).call().unwrap().status(), 200);
+    drop(page);
+    assert!(longpole(&store).args(["run", "--summary", "none", "--", "true"]).status().unwrap().success());
+    let (address, again) = parts(&Page::open(&store));
+    assert!(address.ends_with("/r/r1"), "{address}");
+    assert_eq!(again, token, "the token is kept for its user");
+    let kept = std::fs::metadata(store.join("cache/page-token")).unwrap();
+    assert_eq!(std::os::unix::fs::PermissionsExt::mode(&kept.permissions()) & 0o777, 0o600);
+}
+
+#[test]
 fn text_shows_the_program_and_json_its_path() {
     let sandbox = Sandbox::new();
     let store = sandbox.path("store");

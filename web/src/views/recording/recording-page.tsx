@@ -20,6 +20,7 @@ import { Failure, Skeleton } from '../parts/notice';
 import parts from '../parts/parts.module.css';
 import { Topbar } from '../parts/topbar';
 import { AnswerHeader } from './answer-header';
+import { CopyLink } from './copy-link';
 import type { Found } from './find-box';
 import { KeepTrace } from './keep-trace';
 import { PolesTable } from './poles-table';
@@ -176,6 +177,7 @@ function Loaded({ selection, summary }: { readonly selection: Selection; readonl
           <>
             {isTrace(summary.recording) && <KeepTrace trace={summary.recording} />}
             <QualityPopover summary={summary} notes={notes} />
+            <CopyLink />
           </>
         }
       >

@@ -18,6 +18,7 @@
 
 use std::borrow::Borrow;
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::hash::{BuildHasher, RandomState};
 use std::hash::Hash;
 
 use longpole_model::{
@@ -194,12 +195,14 @@ fn have_parents<S: Borrow<Span>>(spans: &[S]) -> impl Fn(&Span) -> bool {
 
 /// Pulumi finishes some spans twice, 40 to 60 µs apart. Zipkin's client and server halves of one call share an id; those are two.
 fn merge_double_finishes(recording: &mut Recording, legacy: &[SpanRow], gone: &mut IdVec<SpanRow, bool>) {
-    let mut first: HashMap<(TraceId, SpanId, SpanKind, String), SpanRow> = HashMap::new();
+    // By a hash of the name: a hundred thousand spans may share a long one, and their rows are changed meanwhile.
+    let names = RandomState::new();
+    let mut first: HashMap<(TraceId, SpanId, SpanKind, u64), SpanRow> = HashMap::new();
     let mut merged = 0;
     for &i in legacy {
         let span = &recording.spans[i];
         let (name, kind) = operation(span);
-        match first.entry((span.trace_id, span.span_id, kind, name.to_owned())) {
+        match first.entry((span.trace_id, span.span_id, kind, names.hash_one(name))) {
             std::collections::hash_map::Entry::Vacant(slot) => {
                 slot.insert(i);
             }

@@ -18,6 +18,7 @@ use crate::testing::{self, Directory};
 use crate::wal::Frame;
 
 mod foreign;
+mod kept_token;
 mod kept_view;
 
 /// A sealed run of one span.
