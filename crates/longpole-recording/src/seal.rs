@@ -23,11 +23,11 @@ use longpole_store::{
     Assembler, Frame, RecordingName, RecordingState, RecordingWriter, Replay, Store, StoreError, StoredRecording, SummaryRow,
 };
 use longpole_symbols::{Files, HostFiles, ReadSeek, hang_timeout};
-use longpole_wire::{DecodeError, Limits, json_bytes, otlp};
+use longpole_wire::{DecodeError, Limits, otlp};
 use tracing::info_span;
 
 use crate::loss_counters;
-use crate::memory::{available_bytes, gibibytes, growth_limit, held_bytes, needed_by_log, needed_bytes, view_bytes};
+use crate::memory::{available_bytes, gibibytes, growth_limit, held_bytes, long_text_bytes, needed_by_log, needed_bytes, view_bytes};
 use crate::view;
 
 /// Why a recording could not be sealed or read.
@@ -173,7 +173,7 @@ fn read_sealed(stored: &StoredRecording, limits: &QueryLimits) -> Result<Report,
     let reading = QueryLimits { stop: limits.stop.clone(), ..QueryLimits::default() };
     let recording = info_span!("read").in_scope(|| stored.read_for(&reading))?;
     // Its texts are shared, and what is computed of them copies some.
-    let _making = limits.hold(json_bytes(&recording.spans))?;
+    let _making = limits.hold(long_text_bytes(&recording.spans))?;
     let report = info_span!("report").in_scope(|| Report::of_derived_until(recording, &|| limits.stop.is_stopped()));
     report.ok_or(SealError::Store(StoreError::Stopped))
 }

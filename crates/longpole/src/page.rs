@@ -67,7 +67,7 @@ pub(crate) fn serve(
 ) -> Result<()> {
     let name = name.into();
     let clients = PageClients { ask_owner: Some(owner_of_client), also: env_vars::sudo_uid() };
-    let start = |port| Page::start(store, name, port, access, consent.clone(), clients.clone());
+    let start = |port| Page::start(store, name, port, access, consent.clone(), clients);
     let page = match start(port.unwrap_or(USUAL_PORT)) {
         Err(error) if port.is_none() && error.kind() == io::ErrorKind::AddrInUse => start(0),
         started => started,

@@ -33,12 +33,12 @@ use longpole_store::{Assembler, CompactRecording, RecordingName, RecordingWriter
 use longpole_wire::file::{FileFormat, FormatError, HEAD_BYTES};
 use longpole_wire::limits::expanded_bytes_max;
 use longpole_wire::profile_import::ProfileFormat;
-use longpole_wire::{Limits, file, json_bytes, profile_import};
+use longpole_wire::{Limits, file, profile_import};
 use spans::Intake;
 use tracing::info_span;
 use unseen::with_cause;
 
-use crate::memory::{report_bytes, view_bytes};
+use crate::memory::{long_text_bytes, report_bytes, view_bytes};
 use crate::seal::summary_row;
 use crate::source_file;
 
@@ -310,7 +310,7 @@ pub fn contents_of_trace(spans: Vec<Span>) -> Contents {
 pub fn trace_to_keep(trace_id: TraceId, spans: Vec<Span>, limits: &QueryLimits) -> Result<Contents, StoreError> {
     let count = spans.len() as u64;
     limits.take(report_bytes(count)).map_err(|error| error.of_trace(trace_id, count))?;
-    drop(limits.hold(json_bytes(&spans)).map_err(|error| error.of_trace(trace_id, count))?);
+    drop(limits.hold(long_text_bytes(&spans)).map_err(|error| error.of_trace(trace_id, count))?);
     Ok(contents_of_trace(spans))
 }
 
@@ -323,7 +323,8 @@ pub fn report_of_trace(trace_id: TraceId, spans: Vec<Span>, limits: &QueryLimits
     let count = spans.len() as u64;
     limits.take(report_bytes(count)).map_err(|error| error.of_trace(trace_id, count))?;
     // A report that leaves no room for a view of it is of no use.
-    let _making = limits.hold(view_bytes(count).saturating_add(json_bytes(&spans))).map_err(|error| error.of_trace(trace_id, count))?;
+    let _making =
+        limits.hold(view_bytes(count).saturating_add(long_text_bytes(&spans))).map_err(|error| error.of_trace(trace_id, count))?;
     let mut recording = of_trace(spans);
     limits.check()?;
     let _step = info_span!("report", spans = recording.spans.len()).entered();

@@ -17,14 +17,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use longpole_analysis::Report;
 use longpole_model::{Timestamp, TraceId};
 use longpole_recording::kept::{self, KeptView};
-use longpole_recording::memory::view_bytes;
+use longpole_recording::memory::{long_text_bytes, view_bytes};
 use longpole_recording::source_file::SourceConsent;
 use longpole_recording::view::ServerView;
 use longpole_recording::{import, seal};
 use longpole_store::live::{LiveStore, MemoryPool, QueryLimits, QueryMemory, QueryStop, TraceExtent};
 use longpole_store::{DirectoryIdentity, RecordingName, RecordingState, Store, StoreError, StoredRecording};
 use longpole_wire::jaeger::trace_id;
-use longpole_wire::json_bytes;
 use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::time::timeout_at;
 
@@ -79,8 +78,8 @@ impl Label {
 pub(crate) struct KeptReport {
     report: Report,
     memory: QueryMemory,
-    /// What its spans take when nothing of them is shared: a view copies each text some times at most.
-    unshared_bytes: u64,
+    /// What a view may copy of its long texts.
+    long_text_bytes: u64,
 }
 
 impl Deref for KeptReport {
@@ -266,8 +265,8 @@ impl ReportCache {
                 let report = make(&limits)?;
                 // What it reserved and did not need.
                 limits.memory.release_to(limits.memory.bytes());
-                let unshared_bytes = json_bytes(&report.recording().spans);
-                Ok(Arc::new(KeptReport { report, memory: limits.memory, unshared_bytes }))
+                let long_text_bytes = long_text_bytes(&report.recording().spans);
+                Ok(Arc::new(KeptReport { report, memory: limits.memory, long_text_bytes }))
             };
             let made = tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| Err(Unfinished::Panicked.into()));
             if made.is_err() {
@@ -340,7 +339,7 @@ impl ReportCache {
         let (name, report) = self.report(recording).await?;
         let limits = query_limits();
         off_the_reactor::<_, ApiError>(move || {
-            let _making = limits.hold(view_bytes(report.forest().len() as u64).saturating_add(report.unshared_bytes))?;
+            let _making = limits.hold(view_bytes(report.forest().len() as u64).saturating_add(report.long_text_bytes))?;
             view(name, &report)
         })
         .await

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::hash::BuildHasher;
 
 use longpole_model::fast_hash::FastMap;
-use longpole_model::{Span, SpanId, SpanKind, StatusCode, TimeRange, Timestamp, TraceId};
+use longpole_model::{Span, SpanId, SpanKind, StatusCode, Text, TimeRange, Timestamp, TraceId};
 
 use super::filter::{SpanFilter, SpanOutline};
 use super::log_events::{self, is_log_event};
@@ -196,9 +196,14 @@ impl Head {
     }
 
     /// Its services.
-    pub(super) fn services(&self) -> BTreeSet<String> {
-        let examples = self.spans.examples().iter().filter(|example| !is_log_event(example));
-        examples.map(|example| example.resource.service_name().to_owned()).collect()
+    pub(super) fn services(&self) -> BTreeSet<Text> {
+        let mut services: BTreeSet<Text> = BTreeSet::new();
+        for example in self.spans.examples().iter().filter(|example| !is_log_event(example)) {
+            if !services.contains(example.service_name()) {
+                services.insert(example.resource.service());
+            }
+        }
+        services
     }
 }
 

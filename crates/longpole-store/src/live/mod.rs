@@ -543,7 +543,7 @@ impl SharedStore {
             start: written.start,
             end: written.end,
             received,
-            services: if services.len() > manifest::SERVICES_MAX { Vec::new() } else { services.into_iter().collect() },
+            services: if services.len() > manifest::SERVICES_MAX { Vec::new() } else { services.iter().map(ToString::to_string).collect() },
             schema: RECORDING_VERSION,
         };
         drop(head);

@@ -18,8 +18,8 @@
 
 use std::borrow::Borrow;
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::hash::{BuildHasher, RandomState};
 use std::hash::Hash;
+use std::hash::{BuildHasher, RandomState};
 
 use longpole_model::{
     AttributeValue, Id, IdVec, Loss, LossKind, Recording, Span, SpanEvent, SpanId, SpanKind, SpanLink, SpanRow, StatusCode, Text, ThinVec,
