@@ -6,19 +6,23 @@
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use longpole_model::fast_hash::FastMap;
-use longpole_model::{AttributeValue, Attributes, Scope, Span, SpanEvent, SpanId, TimeRange, TraceId};
+use longpole_model::{AttributeValue, Attributes, Scope, Span, SpanEvent, SpanId, TimeRange, Timestamp, TraceId};
 
 /// Name of the rows of log records, and of their scope.
 pub(super) const NAME: &str = "longpole.log_event";
 
 /// A log record of a span, as [`LiveStore::append`](super::LiveStore::append) takes it beside spans.
 pub fn log_event(trace_id: TraceId, span_id: SpanId, event: SpanEvent) -> Span {
-    let time = TimeRange { start: event.time, end: event.time };
-    let mut row = Span::new(trace_id, span_id, NAME, time);
-    row.scope = Arc::new(Scope { name: NAME.to_owned(), ..Scope::default() });
+    // A request may have two million records.
+    static SHARED: LazyLock<Span> = LazyLock::new(|| {
+        let (id, time) = (SpanId::MAX, TimeRange { start: Timestamp(0), end: Timestamp(0) });
+        let scope = Arc::new(Scope { name: NAME.to_owned(), ..Scope::default() });
+        Span { scope, ..Span::new(TraceId::MAX, id, NAME, time) }
+    });
+    let mut row = Span { trace_id, span_id, start: event.time, end: event.time, ..SHARED.clone() };
     row.events.push(event);
     row
 }
