@@ -11,10 +11,10 @@ use crate::auth::wants_html;
 use crate::otlp_request::grpc::code;
 use crate::otlp_request::grpc_call;
 
-/// What a person without a token sees. The form leads back with the token.
+/// What a person without a token sees; `WHY` says what is wrong. The form leads back with the token.
 const FORM: &str = "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content=\"width=device-width\"><title>longpole</title>\
 <style>body{font:16px/1.5 system-ui;max-width:32rem;margin:15vh auto;padding:0 1rem;color-scheme:light dark}input,button{font:inherit;padding:.4rem .6rem}\
-input{width:100%;box-sizing:border-box;margin:.5rem 0}</style><h1>This server needs a token</h1><form method=get><label>Token\
+input{width:100%;box-sizing:border-box;margin:.5rem 0}</style><h1>WHY</h1><form method=get><label>Token\
 <input name=token type=password autofocus required autocomplete=current-password></label><button>Open</button></form>\
 <p>Whoever runs the server has it in the file of <code>--token-file</code>.\n";
 
@@ -30,7 +30,12 @@ pub(super) fn answer<B>(refusal: TokenRefusal, request: &Request<B>) -> Response
         return grpc_call::respond(Err(grpc_call::Refusal::new(code, refusal.reason())));
     }
     if request.method() == Method::GET && wants_html(request.headers()) {
-        let mut page = Response::new(Full::from(FORM).boxed_unsync());
+        let why = match refusal {
+            TokenRefusal::NoToken => "This server needs a token",
+            TokenRefusal::WrongToken => "This is no token of this server",
+            TokenRefusal::OtherPurpose(_) => "This token may only send; the page needs one that may read",
+        };
+        let mut page = Response::new(Full::from(FORM.replace("WHY", why)).boxed_unsync());
         *page.status_mut() = StatusCode::UNAUTHORIZED;
         let headers = page.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));

@@ -16,7 +16,7 @@ pub(crate) struct ServicesArguments {
 pub(crate) struct SearchArguments {
     #[command(flatten)]
     pub(crate) at: AtArguments,
-    /// Only traces with a span of this service
+    /// Only traces with a span of this service; all conditions must hold for one span
     #[arg(long)]
     pub(crate) service: Option<String>,
     /// Only traces with a span of this operation

@@ -12,6 +12,7 @@ use crate::invocation::Invocation;
 use crate::render;
 use crate::terminal::screen::{print, print_json, print_line};
 use crate::terminal::stderr::note;
+use longpole_model::units::duration;
 
 /// Traces among which the longest are searched: as many as a server sends.
 const LONGEST_OF: usize = 1_500;
@@ -38,9 +39,22 @@ pub(crate) fn search(invocation: &Invocation, arguments: &SearchArguments) -> Re
     let view = TracesView { traces, truncated, next: None };
     match arguments.at.format {
         Format::Json => print_json(&view),
-        Format::Text if view.traces.is_empty() => print_line("No traces found. --since looks further back."),
+        Format::Text if view.traces.is_empty() => print_line(nothing_found(&server, arguments)),
         Format::Text => print(&render::traces::traces(&view, |trace_id| server.page_of(trace_id), invocation.style())),
     }
+}
+
+/// Why there may be nothing, and what to try.
+fn nothing_found(server: &Server, arguments: &SearchArguments) -> String {
+    let known = |service: &String| server.service_names().ok().map(|names| names.contains(service));
+    if let Some(service) = arguments.service.as_ref().filter(|service| known(service) == Some(false)) {
+        return format!("No traces found: the server knows no service {service}. longpole services lists them.");
+    }
+    let SearchArguments { service, operation, attributes, errors, min, max, .. } = arguments;
+    let conditions = [service.is_some(), operation.is_some(), *errors, min.is_some() || max.is_some()];
+    let count = conditions.iter().filter(|is_asked| **is_asked).count() + attributes.len();
+    let one_span = if count > 1 { " All conditions must hold for one span." } else { "" };
+    format!("No traces found.{one_span} --since looks further back than {}.", duration(arguments.since.as_nanos() as i64))
 }
 
 /// How many traces the server is to send: of the longest nothing is known before.

@@ -4,10 +4,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 use longpole_recording::view::{ServiceView, ServicesView};
-use serde_json::Value;
 
 use crate::args::{Format, ServicesArguments};
-use crate::input::server::{Server, query_value};
+use crate::input::server::{Server, query_value, texts};
 use crate::invocation::Invocation;
 use crate::render;
 use crate::terminal::screen::{print, print_json, print_line};
@@ -22,7 +21,7 @@ const TIME_MAX: Duration = Duration::from_secs(60);
 /// Lists services, each with its operations.
 pub(crate) fn services(invocation: &Invocation, arguments: &ServicesArguments) -> Result<()> {
     let server = Server::new(&arguments.at.at);
-    let names = texts(&server.list(&["/api/v3/services".to_owned(), "/api/services".to_owned()], &["services", "data"])?);
+    let names = server.service_names()?;
     let mut services = Vec::new();
     let truncated = names.len() > SERVICES_MAX;
     if truncated {
@@ -44,13 +43,8 @@ pub(crate) fn services(invocation: &Invocation, arguments: &ServicesArguments) -
     match arguments.at.format {
         Format::Json => print_json(&view),
         Format::Text if view.services.is_empty() => {
-            print_line("No spans yet. Programs send OTLP to http://localhost:4318; the page of the server shows how, for each language.")
+            print_line("No spans yet. The page of the server shows how programs send theirs, for each language.")
         }
         Format::Text => print(&render::traces::services(&view, invocation.style())),
     }
-}
-
-/// Texts, or the names of objects.
-fn texts(list: &[Value]) -> Vec<String> {
-    list.iter().filter_map(|value| value.as_str().or_else(|| value.get("name")?.as_str())).map(str::to_owned).collect()
 }

@@ -64,6 +64,11 @@ impl Server {
         Err(self.refused(status, value.as_ref(), path))
     }
 
+    /// Names of the services that it has spans of.
+    pub(crate) fn service_names(&self) -> Result<Vec<String>> {
+        Ok(texts(&self.list(&["/api/v3/services".to_owned(), "/api/services".to_owned()], &["services", "data"])?))
+    }
+
     /// Sends a recording, as one file. Returns the address of its page.
     pub(crate) fn push(&self, archive: Vec<u8>) -> Result<String> {
         let path = "/longpole/v1/recordings";
@@ -137,6 +142,11 @@ impl Server {
     fn unreadable(&self, trace_id: &str, error: &DecodeError) -> anyhow::Error {
         Failure::new(Kind::Failed, format!("failed to read trace {trace_id} of {}: {error}", self.0)).into()
     }
+}
+
+/// Texts, or the names of objects.
+pub(crate) fn texts(list: &[Value]) -> Vec<String> {
+    list.iter().filter_map(|value| value.as_str().or_else(|| value.get("name")?.as_str())).map(str::to_owned).collect()
 }
 
 /// The spans of an answer of Jaeger's third API: one or more documents of OTLP, each in an envelope on a line of its own. `None` for what is
