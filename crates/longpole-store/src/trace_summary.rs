@@ -1,5 +1,7 @@
 //! What a search needs of a trace before it reads its spans.
 
+use std::collections::BTreeMap;
+
 use longpole_model::{Text, TimeRange, Timestamp, TraceId};
 
 /// A trace without its spans.
@@ -40,26 +42,6 @@ impl TraceSummary {
         }
     }
 
-    /// Counts a span in.
-    pub(crate) fn add(&mut self, start: Timestamp, end: Timestamp, is_root: bool, service: Text, name: &Text, is_error: bool) {
-        self.start = self.start.min(start);
-        self.end = self.end.max(end).max(start);
-        self.spans = self.spans.saturating_add(1);
-        self.errors = self.errors.saturating_add(u32::from(is_error));
-        match self.services.binary_search_by(|(known, _)| known.cmp(&service)) {
-            Ok(at) => self.services[at].1 = self.services[at].1.saturating_add(1),
-            Err(at) => self.services.insert(at, (service.clone(), 1)),
-        }
-        let better = match self.root {
-            None => true,
-            Some((was_root, began)) => (is_root && !was_root) || (is_root == was_root && start < began),
-        };
-        if better {
-            self.root = Some((is_root, start));
-            (self.root_service, self.root_name) = (service, name.clone());
-        }
-    }
-
     /// Whether a span without a parent gave the root, and when that began.
     pub(crate) fn root(&self) -> (bool, Timestamp) {
         self.root.unwrap_or((false, self.start))
@@ -93,15 +75,51 @@ impl TraceSummary {
         self.end = self.end.max(other.end);
         self.spans = self.spans.saturating_add(other.spans);
         self.errors = self.errors.saturating_add(other.errors);
+        let mut services: BTreeMap<Text, u32> = std::mem::take(&mut self.services).into_iter().collect();
         for (service, spans) in other.services {
-            match self.services.binary_search_by(|(known, _)| known.cmp(&service)) {
-                Ok(at) => self.services[at].1 = self.services[at].1.saturating_add(spans),
-                Err(at) => self.services.insert(at, (service, spans)),
-            }
+            let known = services.entry(service).or_default();
+            *known = known.saturating_add(spans);
         }
+        self.services = services.into_iter().collect();
         let rank = |root: Option<(bool, Timestamp)>| root.map_or((2, i64::MAX), |(is_root, at)| (i32::from(!is_root), at.unix_nanos()));
         if rank(other.root) < rank(self.root) {
             (self.root, self.root_service, self.root_name) = (other.root, other.root_service, other.root_name);
         }
+    }
+}
+
+/// A trace whose spans are being counted. Each may be of a service of its own.
+pub(crate) struct CountedTrace {
+    summary: TraceSummary,
+    services: BTreeMap<Text, u32>,
+}
+
+impl CountedTrace {
+    pub(crate) fn new(trace_id: TraceId) -> Self {
+        CountedTrace { summary: TraceSummary::new(trace_id), services: BTreeMap::new() }
+    }
+
+    /// Counts a span in.
+    pub(crate) fn add(&mut self, TimeRange { start, end }: TimeRange, is_root: bool, service: Text, name: &Text, is_error: bool) {
+        let summary = &mut self.summary;
+        summary.start = summary.start.min(start);
+        summary.end = summary.end.max(end).max(start);
+        summary.spans = summary.spans.saturating_add(1);
+        summary.errors = summary.errors.saturating_add(u32::from(is_error));
+        let better = match summary.root {
+            None => true,
+            Some((was_root, began)) => (is_root && !was_root) || (is_root == was_root && start < began),
+        };
+        if better {
+            summary.root = Some((is_root, start));
+            (summary.root_service, summary.root_name) = (service.clone(), name.clone());
+        }
+        let count = self.services.entry(service).or_default();
+        *count = count.saturating_add(1);
+    }
+
+    /// What was counted.
+    pub(crate) fn finish(self) -> TraceSummary {
+        TraceSummary { services: self.services.into_iter().collect(), ..self.summary }
     }
 }

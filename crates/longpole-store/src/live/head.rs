@@ -11,7 +11,7 @@ use super::log_events::{self, is_log_event};
 use super::operations::Operations;
 use crate::compact_spans::{CompactSpans, is_unfinished};
 use crate::numbers::u32_of;
-use crate::trace_summary::TraceSummary;
+use crate::trace_summary::{CountedTrace, TraceSummary};
 
 /// The ids of a span: a client and a server of Zipkin share them.
 type SpanKey = (TraceId, SpanId, bool);
@@ -134,7 +134,7 @@ impl Head {
     /// What a search needs of a trace, from ids, times and the examples of its spans.
     pub(super) fn summary(&self, trace_id: TraceId) -> Option<TraceSummary> {
         let places = self.traces.get(&trace_id)?;
-        let mut summary = TraceSummary::new(trace_id);
+        let mut counted = CountedTrace::new(trace_id);
         for place in places {
             let head = &self.spans.heads()[*place as usize];
             let example = &self.spans.examples()[head.example];
@@ -142,9 +142,10 @@ impl Head {
                 continue;
             }
             let is_error = self.spans.status(*place as usize) == StatusCode::Error;
-            summary.add(head.start, head.end, head.parent_span_id.is_none(), example.resource.service(), &example.name, is_error);
+            let range = TimeRange { start: head.start, end: head.end };
+            counted.add(range, head.parent_span_id.is_none(), example.resource.service(), &example.name, is_error);
         }
-        (summary.spans > 0).then_some(summary)
+        Some(counted.finish()).filter(|summary| summary.spans > 0)
     }
 
     /// When a trace begins, if it may have a span that the filter matches. Copies no text: there may be as many traces as spans.

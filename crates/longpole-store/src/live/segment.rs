@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::slice;
 use std::sync::{Arc, OnceLock};
 
-use longpole_model::{Span, SpanEvent, SpanLink, StatusCode, Timestamp, TraceId};
+use longpole_model::{Span, SpanEvent, SpanLink, StatusCode, TimeRange, Timestamp, TraceId};
 
 use super::log_events::{self, is_log_event};
 use super::manifest::{SERVICES_MAX, SegmentEntry};
@@ -23,7 +23,7 @@ use crate::segment::writer::Writer;
 use crate::tables::spans::{SpanRows, Spans};
 use crate::tables::traces::{self, TraceRow};
 use crate::tables::{span_events, span_links, spans};
-use crate::trace_summary::TraceSummary;
+use crate::trace_summary::{CountedTrace, TraceSummary};
 
 /// File of the index.
 const INDEX: &str = "trace.idx";
@@ -132,24 +132,32 @@ pub(super) fn entry_of(hour: &str, folder: &Path) -> Result<SegmentEntry, StoreE
 /// The traces of rows, which stand together.
 fn trace_rows(rows: &SpanRows<'_>) -> Vec<TraceRow> {
     let mut traces: Vec<TraceRow> = Vec::new();
+    let mut counted: Option<CountedTrace> = None;
+    let finish = |traces: &mut Vec<TraceRow>, counted: Option<CountedTrace>| {
+        if let (Some(trace), Some(counted)) = (traces.last_mut(), counted) {
+            trace.summary = counted.finish();
+        }
+    };
     let (mut events, mut links) = (0, 0);
     for number in 0..rows.len() {
         let row = rows.get(number);
         let span = &row.span;
         if traces.last().is_none_or(|last| last.summary.trace_id != span.trace_id) {
+            finish(&mut traces, counted.replace(CountedTrace::new(span.trace_id)));
             let summary = TraceSummary::new(span.trace_id);
             traces.push(TraceRow { summary, spans: row.row..row.row, events: events..events, links: links..links });
         }
         events += u32::try_from(span.events.len()).unwrap_or(u32::MAX);
         links += u32::try_from(span.links.len()).unwrap_or(u32::MAX);
-        if let Some(trace) = traces.last_mut() {
+        if let (Some(trace), Some(counted)) = (traces.last_mut(), &mut counted) {
             if !is_log_event(span) {
-                let is_error = span.status.code == StatusCode::Error;
-                trace.summary.add(span.start, span.end, span.parent_span_id.is_none(), span.resource.service(), &span.name, is_error);
+                let (range, is_error) = (TimeRange { start: span.start, end: span.end }, span.status.code == StatusCode::Error);
+                counted.add(range, span.parent_span_id.is_none(), span.resource.service(), &span.name, is_error);
             }
             (trace.spans.end, trace.events.end, trace.links.end) = (row.row + 1, events, links);
         }
     }
+    finish(&mut traces, counted);
     for trace in traces.iter_mut().filter(|trace| trace.summary.spans == 0) {
         // Only log records: the trace has a time all the same.
         let first = rows.get(trace.spans.start as usize);
