@@ -1,7 +1,9 @@
 //! Whether a recording fits into memory, asked before it is read: the kernel ends whoever takes too much, and others with them.
 
+use std::collections::HashSet;
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 
 use longpole_model::{Attribute, AttributeValue, Attributes, Span, SpanEvent};
 
@@ -46,10 +48,15 @@ const SHORT_TEXT_BYTES: usize = 256;
 /// What the long texts of spans take where nothing is shared. Rows share their texts; a report and its views copy each some times at most, and a
 /// sender may have one name of 60 KB for a hundred thousand spans.
 pub fn long_text_bytes(spans: &[Span]) -> u64 {
+    let mut resources: HashSet<usize> = HashSet::new();
     let of_span = |span: &Span| {
         let names = [span.name.as_str(), span.service_name(), &span.scope.name, &span.status.message, &span.trace_state];
         let of_event = |event: &SpanEvent| long(&event.name).saturating_add(of_attributes(&event.attributes));
-        let parts = names.into_iter().map(long).chain([of_attributes(&span.attributes)]).chain(span.events.iter().map(of_event));
+        // Its name and its host are copied for each resource.
+        let is_new = resources.insert(Arc::as_ptr(&span.resource) as usize);
+        let of_resource = if is_new { of_attributes(&span.resource.attributes).saturating_mul(2) } else { 0 };
+        let of_all = [of_attributes(&span.attributes), of_resource];
+        let parts = names.into_iter().map(long).chain(of_all).chain(span.events.iter().map(of_event));
         parts.fold(0, u64::saturating_add)
     };
     spans.iter().map(of_span).fold(0, u64::saturating_add)
@@ -141,8 +148,6 @@ pub(crate) fn gibibytes(bytes: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use longpole_model::{Resource, text};
 
     use super::*;
@@ -156,7 +161,7 @@ mod tests {
         let mut resource = Resource::default();
         resource.attributes.push("service.name", AttributeValue::Str("s".repeat(16_000).into()));
         let of_service = Span { resource: Arc::new(resource), ..span.clone() };
-        assert_eq!(long_text_bytes(&vec![of_service; 10]), 160_000);
+        assert_eq!(long_text_bytes(&vec![of_service; 10]), 160_000 + 2 * 16_000, "and twice for its resource");
         let mut with_list = span;
         with_list.attributes.push("list", AttributeValue::Array(vec![AttributeValue::Bool(true); 1_000].into()));
         assert_eq!(long_text_bytes(&[with_list]), 1_000 * size_of::<AttributeValue>() as u64);
