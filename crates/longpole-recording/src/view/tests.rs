@@ -2,7 +2,7 @@
 
 use longpole_analysis::Report;
 use longpole_analysis::report::FlameTime;
-use longpole_model::{Attribute, AttributeValue, Attributes, RecorderCost, text};
+use longpole_model::{Attribute, AttributeValue, Attributes, CaptureMode, RecorderCost, text};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -59,7 +59,7 @@ fn the_summary_holds_the_answer() {
     assert_eq!(
         summary,
         json!({
-            "schema": "longpole.summary/1", "recording": "r7", "command": [], "exit": { "code": 0, "signal": null },
+            "schema": "longpole.summary/1", "recording": "r7", "of": "command", "command": [], "exit": { "code": 0, "signal": null },
             "start_unix_nano": "1700000000000000000", "wall_nanos": 100 * MS, "cpu_nanos": null, "host": "", "mode": "user",
             "rate_hz": 1000, "processes": 1, "traces": 1, "spans": 3, "samples": 33,
             "links": { "record": 32, "journal": 0, "label": 0, "inferred": 0, "ambiguous": 0, "none": 1 },
@@ -71,6 +71,25 @@ fn the_summary_holds_the_answer() {
         })
     );
     assert_eq!(poles, json_of(PolesView::new("r7", &deploy()))["poles"]);
+}
+
+#[test]
+fn a_summary_says_what_it_is_of() {
+    let of = |recording| json_of(SummaryView::new("r7", &Report::new(recording)))["of"].clone();
+    let spans = deploy().recording().spans.as_slice().to_vec();
+    assert_eq!(of(crate::import::of_trace(spans.clone())), "trace");
+    let with_mode = |mode, spans: &[longpole_model::Span]| {
+        let mut recording = crate::import::unseen(vec!["import".to_owned(), "x.json".to_owned()]);
+        recording.run.mode = mode;
+        for span in spans {
+            recording.spans.push(span.clone());
+        }
+        recording
+    };
+    assert_eq!(of(with_mode(CaptureMode::Off, &spans)), "file");
+    assert_eq!(of(with_mode(CaptureMode::Imported, &spans)), "file");
+    assert_eq!(of(with_mode(CaptureMode::Imported, &[])), "profile");
+    assert_eq!(of(with_mode(CaptureMode::Off, &[])), "command_alone");
 }
 
 #[test]
