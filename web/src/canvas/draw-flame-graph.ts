@@ -84,10 +84,12 @@ export function drawFlameGraph(c: CanvasRenderingContext2D, scene: FlameScene, v
     c.fillStyle = isSelected ? palette.accent : hue === null ? palette.neutralTint : (palette.tints[hue] ?? palette.neutralTint);
     const boxWidth = Math.max(width - (width > 3 ? 1 : 0), BOX_WIDTH_MIN);
     c.fillRect(x, y, boxWidth, LEVEL_HEIGHT - 1);
-    if (palette.edge !== null && width > 3) {
-      c.strokeStyle = palette.edge;
+    if (width > 3) {
+      // The tint alone is too pale to be seen on the surface: a line below the box, and all around it where colours are forced.
+      c.strokeStyle = palette.edge ?? (hue === null ? palette.neutral : (palette.hues[hue] ?? palette.neutral));
       c.lineWidth = 1;
-      c.strokeRect(x + 0.5, y + 0.5, boxWidth - 1, LEVEL_HEIGHT - 2);
+      if (palette.edge !== null) c.strokeRect(x + 0.5, y + 0.5, boxWidth - 1, LEVEL_HEIGHT - 2);
+      else c.strokeRect(x + 0.5, y + LEVEL_HEIGHT - 1.5, boxWidth - 1, 0);
     }
     if (look?.hatched === true && width > 4) hatch(c, x, y, boxWidth, palette);
     c.globalAlpha = 1;

@@ -298,11 +298,10 @@ function drawBar(
       x = run;
     }
   }
-  if (isProcess || palette.edge !== null) {
-    c.strokeStyle = palette.edge ?? strong;
-    c.lineWidth = 1;
-    c.strokeRect(from + 0.5, top + 0.5, Math.max(1, to - from - 1), BAR_HEIGHT - 1);
-  }
+  // The tint alone is too pale to be seen on the surface.
+  c.strokeStyle = palette.edge ?? strong;
+  c.lineWidth = 1;
+  c.strokeRect(from + 0.5, top + 0.5, Math.max(1, to - from - 1), BAR_HEIGHT - 1);
   if (isMarked(scene.marked, span)) {
     c.strokeStyle = palette.accent;
     c.lineWidth = 2;
