@@ -11,6 +11,7 @@ import {
   hitWaterfall,
   operationsInFlight,
   panned,
+  rangeShowing,
   type TimeRange,
   ticksOf,
   timeAt,
@@ -53,8 +54,8 @@ export interface WaterfallEngine {
   pan(fraction: number): void;
   /** The top row that makes a row visible. */
   topRowFor(row: RowIndex): number;
-  /** Makes a span visible, and keeps it so while the box changes size, until the reader scrolls. */
-  bringIntoSight(span: SpanIndex): void;
+  /** Makes the row of a span visible, and keeps it so while the box changes size, until the reader scrolls; its bar as well if asked. */
+  bringIntoSight(span: SpanIndex, withBar: boolean): void;
   hit(x: number, y: number): WaterfallHit;
   /** The time at a place of the axis. */
   timeAt(x: number): Nanos;
@@ -163,10 +164,11 @@ export function createWaterfallEngine(first: WaterfallScene, full: TimeRange, ra
     },
     pan: (fraction) => engine.setView({ ...view.get(), range: panned(view.get().range, full, fraction) }),
     topRowFor,
-    bringIntoSight: (span) => {
+    bringIntoSight: (span, withBar) => {
       sought = span;
       const topRow = topRowFor(rowOf(scene.rows, span));
-      if (topRow !== view.get().topRow) engine.moveTo(null, topRow);
+      const range = withBar ? rangeShowing(scene.tree, span, goal?.range ?? view.get().range, full) : null;
+      if (range !== null || topRow !== view.get().topRow) engine.moveTo(range, topRow);
     },
     hit: (x, y) => hitWaterfall(scene.tree, scene.rows, view.get(), box.get(), x, y),
     timeAt: (x) => timeAt(box.get(), view.get().range, x),

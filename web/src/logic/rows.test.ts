@@ -1,7 +1,18 @@
 import { describe, expect, it } from 'vitest';
 import type { SpanIndex } from '../base/brand';
 import { treeOf } from '../testing/text-tree';
-import { ALL_FOLDED, type Fold, markedBelow, NOTHING_FOLDED, neighbouringMark, revealed, rowOf, toggled, visibleSpans } from './rows';
+import {
+  ALL_FOLDED,
+  type Fold,
+  markedBelow,
+  NOTHING_FOLDED,
+  neighbouringMark,
+  neighbouringPole,
+  revealed,
+  rowOf,
+  toggled,
+  visibleSpans,
+} from './rows';
 import { nameOfSpan } from './span-words';
 
 const tree = treeOf(`
@@ -60,5 +71,21 @@ describe('rows', () => {
     expect(visibleSpans(deep, NOTHING_FOLDED).length).toBe(depth);
     expect(visibleSpans(deep, ALL_FOLDED).length).toBe(1);
     expect(revealed(ALL_FOLDED, deep, (depth - 1) as SpanIndex).except.size).toBe(depth - 1);
+  });
+});
+
+describe('steps from pole to pole', () => {
+  const poleOf = new Map([
+    [7, 'p1'],
+    [3, 'p2'],
+    [9, 'p2'],
+    [1, 'p3'],
+  ]);
+  const step = (from: number | null, direction: 1 | -1): number | null => neighbouringPole(poleOf, from as SpanIndex | null, direction);
+  it('goes by rank, and around', () => {
+    expect([step(null, 1), step(7, 1), step(9, 1), step(1, 1)]).toEqual([7, 3, 1, 7]);
+    expect([step(null, -1), step(7, -1), step(3, -1), step(1, -1)]).toEqual([1, 1, 7, 3]);
+    expect(step(5, 1)).toBe(7);
+    expect(neighbouringPole(new Map(), null, 1)).toBeNull();
   });
 });

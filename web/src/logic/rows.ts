@@ -68,6 +68,17 @@ export function markedBelow(tree: Tree, marked: Uint32Array, span: SpanIndex): n
   return lowerBound(marked, end) - upperBound(marked, span);
 }
 
+/** The first span of the pole after or before that of a span, by rank, wrapping at the ends; `null` without poles. `poleOf` has them by rank. */
+export function neighbouringPole<Pole>(poleOf: ReadonlyMap<number, Pole>, from: SpanIndex | null, direction: 1 | -1): SpanIndex | null {
+  const firsts = new Map<Pole, number>();
+  for (const [span, pole] of poleOf) if (!firsts.has(pole)) firsts.set(pole, span);
+  const poles = [...firsts.keys()];
+  const own = from === null ? undefined : poleOf.get(from);
+  const place = own === undefined ? (direction > 0 ? -1 : 0) : poles.indexOf(own);
+  const next = poles[(place + direction + poles.length) % poles.length];
+  return next === undefined ? null : ((firsts.get(next) ?? null) as SpanIndex | null);
+}
+
 /** Whether a span is among the `marked` ones (ascending). */
 export function isMarked(marked: Uint32Array, span: SpanIndex): boolean {
   return marked[lowerBound(marked, span)] === span;

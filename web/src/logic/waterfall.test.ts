@@ -14,6 +14,7 @@ import {
   ROW_HEIGHT,
   RULER_HEIGHT,
   rangeOfSpan,
+  rangeShowing,
   rowsOnScreen,
   ticksOf,
   timeAt,
@@ -165,5 +166,19 @@ describe('the critical path', () => {
 
   it('knows where each piece goes on', () => {
     expect([...path.next]).toEqual([1, -1, 2, 3, 4, 0]);
+  });
+});
+
+describe('a range that shows a span', () => {
+  const full = fullRange(tree);
+  const length = 2e6;
+  const range = (start: number) => ({ start: start as Nanos, end: (start + length) as Nanos });
+  it('stays if some of the span is in it, and moves to its middle if not', () => {
+    const start = tree.spans.startNanos[2] ?? 0;
+    const end = start + (tree.spans.durationNanos[2] ?? 0);
+    expect(rangeShowing(tree, 2 as SpanIndex, range(start + 1e6), full)).toBeNull();
+    const moved = rangeShowing(tree, 2 as SpanIndex, range(end + 5e6), full);
+    expect(moved === null ? 0 : moved.end - moved.start).toBe(length);
+    expect(moved !== null && moved.start <= start && moved.end > start).toBe(true);
   });
 });

@@ -76,6 +76,16 @@ export function rangeOfSpan(tree: Tree, span: SpanIndex, full: TimeRange): TimeR
   return clampRange({ start: (start - air) as Nanos, end: (start + duration + air) as Nanos }, full);
 }
 
+/** The range moved so that a span is in it, as far as it fits; `null` if some of the span is in it already. */
+export function rangeShowing(tree: Tree, span: SpanIndex, range: TimeRange, full: TimeRange): TimeRange | null {
+  const start = at(tree.spans.startNanos, span);
+  const end = start + at(tree.spans.durationNanos, span);
+  if (start <= range.end && end >= range.start) return null;
+  const length = range.end - range.start;
+  const from = start - Math.max(0, length - (end - start)) / 2;
+  return clampRange({ start: from as Nanos, end: (from + length) as Nanos }, full);
+}
+
 /** Horizontal place of a time. */
 export function xOf(box: WaterfallBox, range: TimeRange, nanos: number): Pixels {
   return (box.nameWidth + ((nanos - range.start) / (range.end - range.start)) * (box.width - box.nameWidth)) as Pixels;

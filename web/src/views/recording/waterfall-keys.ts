@@ -5,7 +5,7 @@ import { at } from '../../base/column';
 import { clamp } from '../../base/math';
 import type { WaterfallEngine } from '../../canvas/waterfall-engine';
 import { spanHandle } from '../../logic/handles';
-import { ALL_FOLDED, isFolded, NOTHING_FOLDED, neighbouringMark, rowOf } from '../../logic/rows';
+import { ALL_FOLDED, isFolded, NOTHING_FOLDED, neighbouringMark, neighbouringPole, rowOf } from '../../logic/rows';
 import { rangeOfSpan, rowsThatFit } from '../../logic/waterfall';
 import type { SelectionActions } from '../../state/selection';
 import { isTyping } from '../parts/keyboard';
@@ -15,13 +15,12 @@ const PAN_STEP = 0.15;
 /** Factor of a step with Shift. */
 const FASTER = 3;
 
-/** Selects the next or the previous marked row, or of a pole if none is marked. */
+/** Selects the next or the previous marked row; if none is marked, the first row of the next pole by rank. */
 export function useMarkSteps(engine: WaterfallEngine, select: (span: SpanIndex) => void): (direction: 1 | -1) => void {
   return useCallback(
     (direction) => {
       const { marked, poleOf, selected } = engine.scene();
-      const marks = marked.length > 0 ? marked : Uint32Array.from(poleOf.keys()).sort();
-      const next = neighbouringMark(marks, selected, direction);
+      const next = marked.length > 0 ? neighbouringMark(marked, selected, direction) : neighbouringPole(poleOf, selected, direction);
       if (next !== null) select(next);
     },
     [engine, select],

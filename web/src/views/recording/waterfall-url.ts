@@ -50,10 +50,13 @@ export function useSelectedInSight(
   actions: SelectionActions,
 ): void {
   const shown = useRef<SpanIndex | null>(null);
+  // A link has its own range of time, which its span need not be in.
+  const isLater = useRef(false);
   // biome-ignore lint/correctness/useExhaustiveDependencies: new rows are what an unfolding was for
   useEffect(() => {
     if (selected === null || !ready || shown.current === selected) {
       if (selected === null) shown.current = null;
+      if (ready) isLater.current = true;
       return;
     }
     const { fold, tree } = engine.scene();
@@ -64,6 +67,7 @@ export function useSelectedInSight(
       return;
     }
     shown.current = selected;
-    engine.bringIntoSight(selected);
+    engine.bringIntoSight(selected, isLater.current);
+    isLater.current = true;
   }, [engine, rows, selected, ready, actions]);
 }
